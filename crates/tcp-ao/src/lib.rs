@@ -1,0 +1,2 @@
+//! Wireseal.
+#![no_std]

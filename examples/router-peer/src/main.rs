@@ -1,0 +1,2 @@
+//! router-peer.
+fn main() {}
