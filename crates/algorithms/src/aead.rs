@@ -1,0 +1,112 @@
+//! The AEADs that protect QUIC packets.
+
+use core::fmt;
+
+/// An AEAD for QUIC packets (RFC 9001, section 5.3), with the hash of its TLS 1.3 cipher suite (RFC 8446, appendix B.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AeadAlgorithm {
+    /// AEAD_AES_128_GCM with SHA-256; the one of Initial packets.
+    Aes128Gcm,
+    /// AEAD_AES_256_GCM with SHA-384.
+    Aes256Gcm,
+    /// AEAD_CHACHA20_POLY1305 with SHA-256.
+    ChaCha20Poly1305,
+    /// AEAD_AES_128_CCM with SHA-256.
+    Aes128Ccm,
+}
+
+impl AeadAlgorithm {
+    /// Every AEAD.
+    pub const ALL: [Self; 4] = [Self::Aes128Gcm, Self::Aes256Gcm, Self::ChaCha20Poly1305, Self::Aes128Ccm];
+
+    /// The octets of a nonce, the same for all (RFC 9001, section 5.3).
+    pub const NONCE_LENGTH: usize = 12;
+
+    /// The octets of an authentication tag, the same for all (RFC 9001, section 5.3).
+    pub const TAG_LENGTH: usize = 16;
+
+    /// The name of the TLS 1.3 cipher suite (RFC 8446, appendix B.4).
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Aes128Gcm => "TLS_AES_128_GCM_SHA256",
+            Self::Aes256Gcm => "TLS_AES_256_GCM_SHA384",
+            Self::ChaCha20Poly1305 => "TLS_CHACHA20_POLY1305_SHA256",
+            Self::Aes128Ccm => "TLS_AES_128_CCM_SHA256",
+        }
+    }
+
+    /// The code point of the TLS 1.3 cipher suite (RFC 8446, appendix B.4).
+    #[must_use]
+    pub const fn tls_cipher_suite(self) -> u16 {
+        match self {
+            Self::Aes128Gcm => 0x1301,
+            Self::Aes256Gcm => 0x1302,
+            Self::ChaCha20Poly1305 => 0x1303,
+            Self::Aes128Ccm => 0x1304,
+        }
+    }
+
+    /// The AEAD of a TLS 1.3 cipher suite, or `None` for a suite that QUIC has no header protection for.
+    ///
+    /// TLS_AES_128_CCM_8_SHA256 (0x1305) is such a one: its tag is too short, and RFC 9001, section 5.3, forbids it.
+    #[must_use]
+    pub fn from_tls_cipher_suite(code_point: u16) -> Option<Self> {
+        Self::ALL.into_iter().find(|algorithm| algorithm.tls_cipher_suite() == code_point)
+    }
+
+    /// The octets of a packet protection key.
+    #[must_use]
+    pub const fn key_length(self) -> usize {
+        match self {
+            Self::Aes128Gcm | Self::Aes128Ccm => 16,
+            Self::Aes256Gcm | Self::ChaCha20Poly1305 => 32,
+        }
+    }
+
+    /// The octets of a header protection key, which is as long as a packet protection key (RFC 9001, section 5.4.1).
+    #[must_use]
+    pub const fn header_protection_key_length(self) -> usize {
+        self.key_length()
+    }
+
+    /// The octets of a traffic secret, which are those of the suite's hash: 32 for SHA-256 and 48 for SHA-384.
+    #[must_use]
+    pub const fn secret_length(self) -> usize {
+        match self {
+            Self::Aes256Gcm => 48,
+            Self::Aes128Gcm | Self::ChaCha20Poly1305 | Self::Aes128Ccm => 32,
+        }
+    }
+
+    /// How many packets one key may protect (RFC 9001, section 6.6, with appendix B); `None` for ChaCha20-Poly1305, whose
+    /// limit is above the 2^62 packets that a connection can number.
+    #[must_use]
+    pub const fn confidentiality_limit(self) -> Option<u64> {
+        match self {
+            Self::Aes128Gcm | Self::Aes256Gcm => Some(1 << 23),
+            Self::ChaCha20Poly1305 => None,
+            Self::Aes128Ccm => Some(CCM_LIMIT),
+        }
+    }
+
+    /// How many packets may fail authentication in a connection, over all its keys, before it has to be closed
+    /// (RFC 9001, section 6.6, with appendix B).
+    #[must_use]
+    pub const fn integrity_limit(self) -> u64 {
+        match self {
+            Self::Aes128Gcm | Self::Aes256Gcm => 1 << 52,
+            Self::ChaCha20Poly1305 => 1 << 36,
+            Self::Aes128Ccm => CCM_LIMIT,
+        }
+    }
+}
+
+/// 2^21.5 packets, rounded down (RFC 9001, appendix B.2).
+const CCM_LIMIT: u64 = 2_965_820;
+
+impl fmt::Display for AeadAlgorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}

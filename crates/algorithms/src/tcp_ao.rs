@@ -1,0 +1,134 @@
+//! What an MKT of TCP-AO (RFC 5925, section 3.1) names as its key derivation function and its MAC.
+
+use core::fmt;
+
+use crate::MacAlgorithm;
+
+/// The key derivation function and the MAC of an MKT, which come in pairs (RFC 5926, section 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TcpAoAlgorithm {
+    /// HMAC-SHA-1-96 with KDF_HMAC_SHA1 (RFC 5926, sections 3.1.1.1 and 3.2.1), the one every implementation has.
+    HmacSha1,
+    /// AES-128-CMAC-96 with KDF_AES_128_CMAC (RFC 5926, sections 3.1.1.2 and 3.2.2).
+    Aes128Cmac,
+    /// Linux's `hmac(sha256)`: HMAC-SHA-256 both as MAC and in the RFC 5926 manner of key derivation. No RFC has it.
+    LinuxHmacSha256,
+    /// HMAC-SHA256-128 with HKDF (draft-ietf-tcpm-tcp-ao-algs-07); never interchanges with [`Self::LinuxHmacSha256`].
+    HmacSha256_128,
+    /// KMAC256-128 with KMAC256 as the KDF (draft-ietf-tcpm-tcp-ao-algs-07).
+    Kmac256_128,
+}
+
+/// How a traffic key is derived from a master key and a connection's context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TcpAoKdf {
+    /// KDF_HMAC_SHA1 (RFC 5926, section 3.1.1.1).
+    HmacSha1,
+    /// KDF_AES_128_CMAC (RFC 5926, section 3.1.1.2), which first compresses a master key that is not of 16 octets.
+    Aes128Cmac,
+    /// The form of KDF_HMAC_SHA1 with SHA-256 in SHA-1's place, as Linux does it.
+    HmacSha256,
+    /// HKDF-SHA256 (RFC 5869; draft-ietf-tcpm-tcp-ao-algs-07).
+    HkdfSha256,
+    /// KMAC256 (SP 800-185; draft-ietf-tcpm-tcp-ao-algs-07).
+    Kmac256,
+}
+
+impl TcpAoAlgorithm {
+    /// Every TCP-AO algorithm.
+    pub const ALL: [Self; 5] =
+        [Self::HmacSha1, Self::Aes128Cmac, Self::LinuxHmacSha256, Self::HmacSha256_128, Self::Kmac256_128];
+
+    /// The fewest octets of MAC that Wireseal sends or accepts; fewer could be guessed.
+    pub const MIN_MAC_LENGTH: usize = 4;
+
+    /// The most octets of MAC that Wireseal sends or accepts; Linux peers refuse more.
+    pub const MAX_MAC_LENGTH: usize = 16;
+
+    /// The name in RFC 5926 or the draft; for the one that only Linux defined, Linux's.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.spellings().name
+    }
+
+    /// The name for `alg_name` in Linux's `TCP_AO_ADD_KEY`, or `None` where Linux lacks the algorithm.
+    #[must_use]
+    pub const fn linux_name(self) -> Option<&'static str> {
+        self.spellings().linux
+    }
+
+    /// The name in BIRD's configuration, or `None` where BIRD lacks the algorithm.
+    #[must_use]
+    pub const fn bird_name(self) -> Option<&'static str> {
+        self.spellings().bird
+    }
+
+    /// The name in Junos's configuration, or `None` where Junos lacks the algorithm.
+    #[must_use]
+    pub const fn junos_name(self) -> Option<&'static str> {
+        self.spellings().junos
+    }
+
+    /// The name in IOS XR's configuration, or `None` where IOS XR lacks the algorithm.
+    #[must_use]
+    pub const fn ios_xr_name(self) -> Option<&'static str> {
+        self.spellings().ios_xr
+    }
+
+    /// The MAC that authenticates segments.
+    #[must_use]
+    pub const fn mac(self) -> MacAlgorithm {
+        match self {
+            Self::HmacSha1 => MacAlgorithm::HmacSha1,
+            Self::Aes128Cmac => MacAlgorithm::Aes128Cmac,
+            Self::LinuxHmacSha256 | Self::HmacSha256_128 => MacAlgorithm::HmacSha256,
+            Self::Kmac256_128 => MacAlgorithm::Kmac256,
+        }
+    }
+
+    /// The function that derives traffic keys.
+    #[must_use]
+    pub const fn kdf(self) -> TcpAoKdf {
+        match self {
+            Self::HmacSha1 => TcpAoKdf::HmacSha1,
+            Self::Aes128Cmac => TcpAoKdf::Aes128Cmac,
+            Self::LinuxHmacSha256 => TcpAoKdf::HmacSha256,
+            Self::HmacSha256_128 => TcpAoKdf::HkdfSha256,
+            Self::Kmac256_128 => TcpAoKdf::Kmac256,
+        }
+    }
+
+    /// The octets of a traffic key.
+    #[must_use]
+    pub const fn traffic_key_length(self) -> usize {
+        match self {
+            Self::HmacSha1 => 20,
+            Self::Aes128Cmac => 16,
+            Self::LinuxHmacSha256 | Self::HmacSha256_128 | Self::Kmac256_128 => 32,
+        }
+    }
+
+    /// The octets of MAC that the option carries unless configured otherwise.
+    #[must_use]
+    pub const fn default_mac_length(self) -> usize {
+        match self {
+            Self::HmacSha1 | Self::Aes128Cmac | Self::LinuxHmacSha256 => 12,
+            Self::HmacSha256_128 | Self::Kmac256_128 => 16,
+        }
+    }
+
+    /// The fewest octets of master key: 32 (256 bits) where draft-ietf-tcpm-tcp-ao-algs-07 asks for it, else one.
+    #[must_use]
+    pub const fn min_master_key_length(self) -> usize {
+        match self {
+            Self::HmacSha1 | Self::Aes128Cmac | Self::LinuxHmacSha256 => 1,
+            Self::HmacSha256_128 | Self::Kmac256_128 => 32,
+        }
+    }
+}
+
+impl fmt::Display for TcpAoAlgorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}

@@ -1,0 +1,37 @@
+//! Messages in slices, cut into whole blocks through one block on the stack.
+
+/// What is left of a message after its whole blocks: fewer octets than a block, with zeros behind them.
+pub(crate) struct Remainder<const N: usize> {
+    pub(crate) block: [u8; N],
+    pub(crate) length: usize,
+}
+
+/// Gives `process` the whole blocks of `message` in order, in runs as long as the slices allow.
+#[inline(always)]
+pub(crate) fn whole_blocks<const N: usize>(
+    message: &[&[u8]],
+    mut process: impl FnMut(&[[u8; N]]),
+) -> Remainder<N> {
+    let mut block = [0; N];
+    let mut length = 0;
+    for mut slice in message.iter().copied() {
+        if length != 0 {
+            let (head, rest) = slice.split_at(slice.len().min(N - length));
+            block[length..length + head.len()].copy_from_slice(head);
+            length += head.len();
+            slice = rest;
+            if length < N {
+                continue;
+            }
+            process(core::array::from_ref(&block));
+        }
+        let (blocks, rest) = slice.as_chunks();
+        if !blocks.is_empty() {
+            process(blocks);
+        }
+        block[..rest.len()].copy_from_slice(rest);
+        length = rest.len();
+    }
+    block[length..].fill(0);
+    Remainder { block, length }
+}

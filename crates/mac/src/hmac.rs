@@ -1,0 +1,116 @@
+//! HMAC (RFC 2104) from its two chaining values.
+
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+use crate::blocks::whole_blocks;
+
+/// The octets of a block of SHA-1 and of SHA-256 (FIPS 180-4, section 1).
+const BLOCK: usize = 64;
+
+/// The chaining values after the inner and the outer pad, so that a message costs no compression for its key.
+pub(crate) struct HmacKey<C: ChainingValue> {
+    inner: C,
+    outer: C,
+}
+
+impl<C: ChainingValue> HmacKey<C> {
+    pub(crate) fn new(key: &[u8]) -> Self {
+        let mut padded = Zeroizing::new([0; BLOCK]);
+        if key.len() <= BLOCK {
+            padded[..key.len()].copy_from_slice(key);
+        } else {
+            let mut hashed = Zeroizing::new(C::INITIAL);
+            hashed.finish(0, &[key]);
+            hashed.write(&mut *padded);
+        }
+        let start = |pad: u8| {
+            let mut chaining_value = C::INITIAL;
+            chaining_value.compress(core::array::from_ref(&*Zeroizing::new(padded.map(|octet| octet ^ pad))));
+            chaining_value
+        };
+        Self { inner: start(0x36), outer: start(0x5c) }
+    }
+
+    /// Writes the MAC of the slices of `message` to the first octets of `output`.
+    #[inline]
+    pub(crate) fn mac(&self, message: &[&[u8]], output: &mut [u8]) {
+        let mut chaining_value = Zeroizing::new(self.inner);
+        chaining_value.finish(BLOCK, message);
+        let mut block = [0; BLOCK];
+        chaining_value.write(&mut block);
+        block[C::OUTPUT_LENGTH] = 0x80;
+        write_length(&mut block, BLOCK + C::OUTPUT_LENGTH);
+        *chaining_value = self.outer;
+        chaining_value.compress(core::array::from_ref(&block));
+        chaining_value.write(output);
+    }
+}
+
+impl<C: ChainingValue> Drop for HmacKey<C> {
+    fn drop(&mut self) {
+        self.inner.zeroize();
+        self.outer.zeroize();
+    }
+}
+
+impl<C: ChainingValue> ZeroizeOnDrop for HmacKey<C> {}
+
+/// The state that a hash of the SHA-1 and SHA-2 kind carries from block to block.
+pub(crate) trait ChainingValue: Copy + Zeroize + AsRef<[u32]> {
+    /// The value before the first block.
+    const INITIAL: Self;
+
+    /// The octets of a hash.
+    const OUTPUT_LENGTH: usize = size_of::<Self>();
+
+    /// Takes in whole blocks.
+    fn compress(&mut self, blocks: &[[u8; BLOCK]]);
+
+    /// Takes in the rest of a message, of which `before` octets are in already, with its padding (FIPS 180-4, 5.1.1).
+    #[inline]
+    fn finish(&mut self, before: usize, message: &[&[u8]]) {
+        let mut last = whole_blocks(message, |blocks| self.compress(blocks));
+        last.block[last.length] = 0x80;
+        if last.length >= BLOCK - 8 {
+            self.compress(core::array::from_ref(&last.block));
+            last.block = [0; BLOCK];
+        }
+        write_length(&mut last.block, before + message.iter().map(|slice| slice.len()).sum::<usize>());
+        self.compress(core::array::from_ref(&last.block));
+    }
+
+    /// Writes the hash to the first octets of `output`.
+    #[inline]
+    fn write(&self, output: &mut [u8]) {
+        for (octets, word) in output.chunks_exact_mut(4).zip(self.as_ref()) {
+            octets.copy_from_slice(&word.to_be_bytes());
+        }
+    }
+}
+
+/// Ends the last block with the length of the whole message, in bits.
+#[inline]
+fn write_length(block: &mut [u8; BLOCK], octets: usize) {
+    block[BLOCK - 8..].copy_from_slice(&(octets as u64 * 8).to_be_bytes());
+}
+
+/// SHA-1, its initial value from FIPS 180-4, section 5.3.1.
+impl ChainingValue for [u32; 5] {
+    const INITIAL: Self = [0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0];
+
+    #[inline]
+    fn compress(&mut self, blocks: &[[u8; BLOCK]]) {
+        sha1::block_api::compress(self, blocks);
+    }
+}
+
+/// SHA-256, its initial value from FIPS 180-4, section 5.3.3.
+impl ChainingValue for [u32; 8] {
+    const INITIAL: Self =
+        [0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19];
+
+    #[inline]
+    fn compress(&mut self, blocks: &[[u8; BLOCK]]) {
+        sha2::block_api::compress256(self, blocks);
+    }
+}

@@ -1,0 +1,104 @@
+//! The key type that every MAC algorithm shares.
+
+use core::fmt;
+
+use wireseal_algorithms::MacAlgorithm;
+
+use crate::cmac::Aes128CmacKey;
+use crate::hmac::HmacKey;
+use crate::kmac::Kmac256Key;
+use crate::output::{Mac, MacMismatch, compare};
+
+/// How many octets a KMAC256 key gives; the length is part of what KMAC authenticates (SP 800-185, section 4.3), so a
+/// MAC of 16 octets is not the first half of one of 32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OutputLength {
+    /// 16 octets, 128 bits.
+    Octets16,
+    /// 32 octets, 256 bits.
+    Octets32,
+}
+
+/// A key, prepared once, that computes and verifies MACs of any number of messages.
+pub struct MacKey(State);
+
+enum State {
+    HmacSha1(HmacKey<[u32; 5]>),
+    HmacSha256(HmacKey<[u32; 8]>),
+    Aes128Cmac(Aes128CmacKey),
+    Kmac256(Kmac256Key, OutputLength),
+}
+
+const _: () = assert!(size_of::<MacKey>() <= 208);
+
+impl MacKey {
+    /// A key for HMAC-SHA-1 (RFC 2104), of any length; one over 64 octets is hashed first.
+    #[must_use]
+    pub fn hmac_sha1(key: &[u8]) -> Self {
+        Self(State::HmacSha1(HmacKey::new(key)))
+    }
+
+    /// A key for HMAC-SHA-256 (RFC 2104), of any length; one over 64 octets is hashed first.
+    #[must_use]
+    pub fn hmac_sha256(key: &[u8]) -> Self {
+        Self(State::HmacSha256(HmacKey::new(key)))
+    }
+
+    /// A key for AES-128-CMAC (RFC 4493).
+    #[must_use]
+    pub fn aes_128_cmac(key: &[u8; 16]) -> Self {
+        Self(State::Aes128Cmac(Aes128CmacKey::new(key)))
+    }
+
+    /// A key for KMAC256 (SP 800-185, section 4), of any length, with its customization string and output length.
+    #[must_use]
+    pub fn kmac256(key: &[u8], customization: &[u8], output_length: OutputLength) -> Self {
+        Self(State::Kmac256(Kmac256Key::new(key, customization), output_length))
+    }
+
+    /// The algorithm of this key.
+    #[must_use]
+    pub fn algorithm(&self) -> MacAlgorithm {
+        match &self.0 {
+            State::HmacSha1(_) => MacAlgorithm::HmacSha1,
+            State::HmacSha256(_) => MacAlgorithm::HmacSha256,
+            State::Aes128Cmac(_) => MacAlgorithm::Aes128Cmac,
+            State::Kmac256(..) => MacAlgorithm::Kmac256,
+        }
+    }
+
+    /// The MAC over the slices of `message` in order, as over their concatenation.
+    #[inline]
+    #[must_use]
+    pub fn mac(&self, message: &[&[u8]]) -> Mac {
+        match &self.0 {
+            State::HmacSha1(key) => Mac::compute::<20>(|output| key.mac(message, output)),
+            State::HmacSha256(key) => Mac::compute::<32>(|output| key.mac(message, output)),
+            State::Aes128Cmac(key) => Mac::compute::<16>(|output| key.mac(message, output)),
+            State::Kmac256(key, OutputLength::Octets16) => {
+                Mac::compute::<16>(|output| key.mac(message, output))
+            }
+            State::Kmac256(key, OutputLength::Octets32) => {
+                Mac::compute::<32>(|output| key.mac(message, output))
+            }
+        }
+    }
+
+    /// Verifies in constant time that `mac` is the MAC of the slices of `message` in order, or its leading octets.
+    ///
+    /// How short a truncated MAC may be is for the caller to say before; a single octet verifies here.
+    ///
+    /// # Errors
+    ///
+    /// [`MacMismatch`] when an octet differs, and when `mac` is empty or longer than the algorithm's output.
+    #[inline]
+    pub fn verify(&self, message: &[&[u8]], mac: &[u8]) -> Result<(), MacMismatch> {
+        compare(self.mac(message).as_bytes(), mac)
+    }
+}
+
+impl fmt::Debug for MacKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MacKey").field("algorithm", &self.algorithm()).finish_non_exhaustive()
+    }
+}

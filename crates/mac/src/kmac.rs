@@ -1,0 +1,102 @@
+//! KMAC256 (NIST SP 800-185, section 4) on the Keccak permutation.
+
+use keccak::{Keccak, State1600};
+use sponge_cursor::SpongeCursor;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+/// The octets that KMAC256 absorbs between two permutations (SP 800-185, section 4.3: 1088 bits).
+const RATE: usize = 136;
+
+/// The Keccak state after the function name, the customization string and the key, each padded to whole blocks; so
+/// the sponge stands at the start of a block, and no position need be kept.
+pub(crate) struct Kmac256Key(State1600);
+
+impl Kmac256Key {
+    pub(crate) fn new(key: &[u8], customization: &[u8]) -> Self {
+        let mut state = Self([0; 25]);
+        Keccak::new().with_f1600(|f1600| {
+            state.absorb_padded(f1600, &[b"KMAC", customization]);
+            state.absorb_padded(f1600, &[key]);
+        });
+        state
+    }
+
+    /// Absorbs `bytepad(encode_string(s1) || encode_string(s2) ..., 136)` (SP 800-185, sections 2.3.2 and 2.3.3).
+    fn absorb_padded(&mut self, f1600: fn(&mut State1600), strings: &[&[u8]]) {
+        let mut cursor = SpongeCursor::<RATE>::default();
+        cursor.absorb_u64_le(&mut self.0, f1600, Encoded::left(RATE as u64).as_bytes());
+        for string in strings {
+            cursor.absorb_u64_le(&mut self.0, f1600, Encoded::left(bits(string.len())).as_bytes());
+            cursor.absorb_u64_le(&mut self.0, f1600, string);
+        }
+        if cursor.pos() != 0 {
+            f1600(&mut self.0);
+        }
+    }
+
+    /// Fills `output`, of at most 136 octets, with the MAC of the slices of `message`; its length goes into the MAC.
+    #[inline]
+    pub(crate) fn mac(&self, message: &[&[u8]], output: &mut [u8]) {
+        let mut state = Zeroizing::new(self.0);
+        Keccak::new().with_f1600(|f1600| {
+            let mut cursor = SpongeCursor::<RATE>::default();
+            for slice in message {
+                cursor.absorb_u64_le(&mut state, f1600, slice);
+            }
+            cursor.absorb_u64_le(&mut state, f1600, Encoded::right(bits(output.len())).as_bytes());
+            let position = cursor.pos();
+            state[position / 8] ^= 0x04 << (8 * (position % 8));
+            state[RATE / 8 - 1] ^= 0x80 << 56;
+            f1600(&mut state);
+        });
+        for (octets, lane) in output.chunks_mut(8).zip(state.iter()) {
+            octets.copy_from_slice(&lane.to_le_bytes()[..octets.len()]);
+        }
+    }
+}
+
+impl Drop for Kmac256Key {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl ZeroizeOnDrop for Kmac256Key {}
+
+const fn bits(octets: usize) -> u64 {
+    octets as u64 * 8
+}
+
+/// A number in the fewest octets, with the count of them before or behind it (SP 800-185, section 2.3.1).
+struct Encoded {
+    octets: [u8; 10],
+    start: usize,
+    end: usize,
+}
+
+impl Encoded {
+    const fn left(number: u64) -> Self {
+        let mut encoded = Self::right(number);
+        encoded.octets[encoded.start - 1] = encoded.octets[9];
+        encoded.start -= 1;
+        encoded.end = 9;
+        encoded
+    }
+
+    const fn right(number: u64) -> Self {
+        let big_endian = number.to_be_bytes();
+        let skipped = if number == 0 { 7 } else { number.leading_zeros() as usize / 8 };
+        let mut octets = [0; 10];
+        let mut i = 0;
+        while i < 8 {
+            octets[i + 1] = big_endian[i];
+            i += 1;
+        }
+        octets[9] = 8 - skipped as u8;
+        Self { octets, start: 1 + skipped, end: 10 }
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.octets[self.start..self.end]
+    }
+}

@@ -1,0 +1,103 @@
+//! A computed MAC, and what its comparison says.
+
+use core::fmt;
+
+use subtle::{Choice, ConstantTimeEq};
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+/// The octets of the longest MAC.
+const CAPACITY: usize = 32;
+
+/// A computed MAC of at most 32 octets, held on the stack.
+///
+/// Until a segment carries it, a MAC is a secret: who learns the expected one can forge that message. So it is wiped on
+/// drop, shows no octets in `Debug`, and compares only in constant time.
+pub struct Mac {
+    octets: [u8; CAPACITY],
+    length: u8,
+}
+
+impl Mac {
+    /// The MAC of `N` octets, at most 32, that `compute` writes.
+    #[inline]
+    pub(crate) fn compute<const N: usize>(compute: impl FnOnce(&mut [u8; N])) -> Self {
+        const { assert!(N <= CAPACITY) };
+        let mut mac = Self { octets: [0; CAPACITY], length: N as u8 };
+        if let Some(octets) = mac.octets.first_chunk_mut() {
+            compute(octets);
+        }
+        mac
+    }
+
+    /// All the octets of the MAC.
+    #[inline]
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.octets[..usize::from(self.length)]
+    }
+
+    /// The leading `length` octets of the MAC, or all of them when it has no more.
+    #[inline]
+    #[must_use]
+    pub fn truncated(&self, length: usize) -> &[u8] {
+        &self.octets[..usize::from(self.length).min(length)]
+    }
+}
+
+impl AsRef<[u8]> for Mac {
+    fn as_ref(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
+impl ConstantTimeEq for Mac {
+    fn ct_eq(&self, other: &Self) -> Choice {
+        self.as_bytes().ct_eq(other.as_bytes())
+    }
+}
+
+impl PartialEq for Mac {
+    fn eq(&self, other: &Self) -> bool {
+        self.ct_eq(other).into()
+    }
+}
+
+impl Eq for Mac {}
+
+impl fmt::Debug for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mac").field("length", &self.length).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Mac {
+    #[inline]
+    fn drop(&mut self) {
+        self.octets[..usize::from(self.length)].zeroize();
+    }
+}
+
+impl ZeroizeOnDrop for Mac {}
+
+/// The MAC is not that of the message under this key, or its length is not one that the algorithm gives.
+///
+/// It says no more than that, because where two MACs first differ tells a forger how far he got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MacMismatch;
+
+impl fmt::Display for MacMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the MAC does not match the message")
+    }
+}
+
+impl core::error::Error for MacMismatch {}
+
+/// Compares `received` with the leading octets of `computed` in constant time; only the lengths may show.
+#[inline]
+pub(crate) fn compare(computed: &[u8], received: &[u8]) -> Result<(), MacMismatch> {
+    if received.is_empty() || received.len() > computed.len() {
+        return Err(MacMismatch);
+    }
+    if computed[..received.len()].ct_eq(received).into() { Ok(()) } else { Err(MacMismatch) }
+}

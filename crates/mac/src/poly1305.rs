@@ -1,0 +1,47 @@
+//! One-time Poly1305 (RFC 8439, section 2.5).
+
+use core::fmt;
+
+use poly1305::universal_hash::{KeyInit, UniversalHash};
+use poly1305::{Block, Poly1305};
+use zeroize::ZeroizeOnDrop;
+
+use crate::blocks::whole_blocks;
+use crate::output::{MacMismatch, compare};
+
+/// A Poly1305 key, consumed by the one message that it may authenticate.
+#[derive(ZeroizeOnDrop)]
+pub struct OneTimePoly1305Key([u8; 32]);
+
+impl OneTimePoly1305Key {
+    /// A key of 32 octets: r in the first half, s in the second.
+    #[must_use]
+    pub fn new(key: [u8; 32]) -> Self {
+        Self(key)
+    }
+
+    /// The MAC of 16 octets over the slices of `message` in order.
+    #[must_use]
+    pub fn mac(self, message: &[&[u8]]) -> [u8; 16] {
+        let mut poly1305 = Poly1305::new((&self.0).into());
+        let last = whole_blocks(message, |blocks: &[[u8; 16]]| {
+            poly1305.update(Block::cast_slice_from_core(blocks));
+        });
+        poly1305.compute_unpadded(&last.block[..last.length]).0
+    }
+
+    /// Verifies in constant time that `mac` is the MAC of the slices of `message` in order.
+    ///
+    /// # Errors
+    ///
+    /// [`MacMismatch`] when an octet differs.
+    pub fn verify(self, message: &[&[u8]], mac: &[u8; 16]) -> Result<(), MacMismatch> {
+        compare(&self.mac(message), mac)
+    }
+}
+
+impl fmt::Debug for OneTimePoly1305Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OneTimePoly1305Key").finish_non_exhaustive()
+    }
+}

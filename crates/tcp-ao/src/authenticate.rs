@@ -1,0 +1,248 @@
+//! Where the MAC of a segment is computed: the pure functions, for stacks that keep their own state.
+//!
+//! The input is that of RFC 5925 §5.1: SNE, IP pseudo-header, TCP header with checksum and MAC zeroed, payload.
+
+use core::fmt;
+use core::net::IpAddr;
+
+use wireseal_mac::Mac;
+
+use crate::ip::PROTOCOL_TCP;
+use crate::kdf::TrafficKey;
+use crate::mkt::{MktParameters, OptionCoverage};
+use crate::option::{AO_HEADER_LENGTH, AoOption, MAX_OPTIONS_LENGTH, OptionError, TCP_HEADER_LENGTH};
+use crate::segment::{ParseError, Segment, field};
+use crate::types::{KeyId, Sne};
+
+/// Why a received segment is not what its peer sent; it must be dropped, and nothing has changed but a counter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum VerifyError {
+    /// The peer, or someone in its name, sent a segment without AO option.
+    Unsigned,
+    /// The options are malformed, or hold what RFC 5925 §2.2 forbids.
+    Options(OptionError),
+    /// No MKT has this RecvID.
+    UnknownKeyId(KeyId),
+    /// The option's MAC has another length than the MKT says; no MAC was computed.
+    MacLength {
+        /// What the MKT says, in octets.
+        expected: usize,
+        /// What the option has, in octets.
+        received: usize,
+    },
+    /// The MAC is wrong: another key, another connection, or altered on the way.
+    BadMac {
+        /// The MKT that the segment named.
+        key_id: KeyId,
+    },
+    /// The segment is not of this connection; the caller picked the wrong one.
+    OtherConnection,
+    /// A segment that cannot come in the connection's present state: its ISNs do not yet belong to it, or a SYN
+    /// came when they already do.
+    State,
+}
+
+impl fmt::Display for VerifyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsigned => f.write_str("segment is unsigned"),
+            Self::Options(error) => error.fmt(f),
+            Self::UnknownKeyId(id) => write!(f, "no key has RecvID {id}"),
+            Self::MacLength { expected, received } => {
+                write!(f, "MAC has {received} octets, the key says {expected}")
+            }
+            Self::BadMac { key_id } => write!(f, "MAC does not verify under the key with RecvID {key_id}"),
+            Self::OtherConnection => f.write_str("segment belongs to another connection"),
+            Self::State => f.write_str("segment does not fit the connection's state"),
+        }
+    }
+}
+
+impl core::error::Error for VerifyError {}
+
+impl From<OptionError> for VerifyError {
+    fn from(error: OptionError) -> Self {
+        Self::Options(error)
+    }
+}
+
+/// Why a segment could not be signed; the caller is to blame, and the segment is unchanged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SignError {
+    /// The octets are not a TCP segment.
+    Parse(ParseError),
+    /// The header's options are malformed.
+    Options(OptionError),
+    /// The header has no AO option to fill in; see [`append_ao`](crate::append_ao).
+    NoOption,
+    /// The header's AO option leaves another MAC length than the MKT says.
+    MacLength {
+        /// What the MKT says, in octets.
+        expected: usize,
+        /// What the option has, in octets.
+        present: usize,
+    },
+    /// The segment is not of this connection.
+    OtherConnection,
+    /// The segment cannot be sent in the connection's present state.
+    State,
+}
+
+impl fmt::Display for SignError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Parse(error) => error.fmt(f),
+            Self::Options(error) => error.fmt(f),
+            Self::NoOption => f.write_str("header has no AO option to fill in"),
+            Self::MacLength { expected, present } => {
+                write!(f, "AO option leaves {present} octets for the MAC, the key says {expected}")
+            }
+            Self::OtherConnection => f.write_str("segment belongs to another connection"),
+            Self::State => f.write_str("segment does not fit the connection's state"),
+        }
+    }
+}
+
+impl core::error::Error for SignError {}
+
+impl From<ParseError> for SignError {
+    fn from(error: ParseError) -> Self {
+        Self::Parse(error)
+    }
+}
+
+impl From<OptionError> for SignError {
+    fn from(error: OptionError) -> Self {
+        Self::Options(error)
+    }
+}
+
+/// Octets before the payload in the longest MAC input: SNE, IPv6 pseudo-header, TCP header of 60.
+const MAX_PREFIX: usize = 4 + 40 + TCP_HEADER_LENGTH + MAX_OPTIONS_LENGTH;
+
+/// Computes the MAC of a segment (RFC 5925 §5.1); the option carries its first octets.
+///
+/// `ao` is the segment's own AO option; what stands in its MAC and in the checksum field does not matter.
+#[inline]
+#[must_use]
+pub fn segment_mac(
+    key: &TrafficKey,
+    sne: Sne,
+    segment: &Segment<'_>,
+    ao: &AoOption<'_>,
+    options: OptionCoverage,
+) -> Mac {
+    let mut prefix = [0; MAX_PREFIX];
+    let length = write_prefix(&mut prefix, sne, segment, ao, options);
+    key.mac_key().mac(&[&prefix[..length], segment.payload()])
+}
+
+/// Checks a segment's MAC against the key its KeyID named, in constant time.
+///
+/// # Errors
+/// [`VerifyError::MacLength`] before any MAC is computed, and [`VerifyError::BadMac`].
+#[inline]
+pub fn verify_segment(
+    key: &TrafficKey,
+    sne: Sne,
+    segment: &Segment<'_>,
+    ao: &AoOption<'_>,
+    parameters: &MktParameters,
+) -> Result<(), VerifyError> {
+    if ao.mac.len() != parameters.mac_length {
+        return Err(VerifyError::MacLength { expected: parameters.mac_length, received: ao.mac.len() });
+    }
+    let mut prefix = [0; MAX_PREFIX];
+    let length = write_prefix(&mut prefix, sne, segment, ao, parameters.options);
+    key.mac_key()
+        .verify(&[&prefix[..length], segment.payload()], ao.mac)
+        .map_err(|_| VerifyError::BadMac { key_id: ao.key_id })
+}
+
+/// Signs the TCP segment `tcp` in place: fills the ids and the MAC into the AO option that its header holds.
+///
+/// The checksum is the caller's to compute afterwards, over the signed segment ([`checksum::tcp`]).
+///
+/// # Errors
+/// [`SignError::NoOption`] and [`SignError::MacLength`] when the header has no AO option of the right size, and the
+/// errors of parsing; `tcp` is then unchanged.
+///
+/// [`checksum::tcp`]: crate::checksum::tcp
+pub fn sign_segment(
+    key: &TrafficKey,
+    sne: Sne,
+    addresses: (IpAddr, IpAddr),
+    tcp: &mut [u8],
+    parameters: &MktParameters,
+    rnext_key_id: KeyId,
+) -> Result<(), SignError> {
+    let segment = Segment::from_tcp(addresses.0, addresses.1, tcp)?;
+    let ao = segment.ao_option()?.ok_or(SignError::NoOption)?;
+    let (start, present) = (TCP_HEADER_LENGTH + ao.offset, ao.mac.len());
+    if present != parameters.mac_length {
+        return Err(SignError::MacLength { expected: parameters.mac_length, present });
+    }
+    tcp[start + 2] = parameters.send_id.0;
+    tcp[start + 3] = rnext_key_id.0;
+    let segment = Segment::from_tcp(addresses.0, addresses.1, tcp)?;
+    let ao = AoOption { offset: start - TCP_HEADER_LENGTH, key_id: parameters.send_id, rnext_key_id, mac: &[] };
+    let ao = AoOption { mac: &segment.header()[start + AO_HEADER_LENGTH..][..present], ..ao };
+    let mac = segment_mac(key, sne, &segment, &ao, parameters.options);
+    tcp[start + AO_HEADER_LENGTH..][..present].copy_from_slice(mac.truncated(present));
+    Ok(())
+}
+
+/// Writes what comes before the payload in the MAC input, and gives its length.
+#[inline]
+fn write_prefix(
+    prefix: &mut [u8; MAX_PREFIX],
+    sne: Sne,
+    segment: &Segment<'_>,
+    ao: &AoOption<'_>,
+    options: OptionCoverage,
+) -> usize {
+    prefix[..4].copy_from_slice(&sne.0.to_be_bytes());
+    // The true length of the segment, also when options are left out of the input (RFC 5925 §5.1).
+    let tcp_length = segment.tcp().len() as u32;
+    let header_at = match (segment.source().address(), segment.destination().address()) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            prefix[4..8].copy_from_slice(&source.octets());
+            prefix[8..12].copy_from_slice(&destination.octets());
+            prefix[12..14].copy_from_slice(&[0, PROTOCOL_TCP]);
+            prefix[14..16].copy_from_slice(&(tcp_length as u16).to_be_bytes());
+            16
+        }
+        (source, destination) => {
+            prefix[4..20].copy_from_slice(&ipv6(source));
+            prefix[20..36].copy_from_slice(&ipv6(destination));
+            prefix[36..40].copy_from_slice(&tcp_length.to_be_bytes());
+            prefix[40..44].copy_from_slice(&[0, 0, 0, PROTOCOL_TCP]);
+            44
+        }
+    };
+    let header = segment.header();
+    let ao_at = TCP_HEADER_LENGTH + ao.offset;
+    let copy = &mut prefix[header_at..];
+    let (length, mac_at) = match options {
+        OptionCoverage::Covered => {
+            copy[..header.len()].copy_from_slice(header);
+            (header.len(), ao_at + AO_HEADER_LENGTH)
+        }
+        OptionCoverage::Excluded => {
+            copy[..TCP_HEADER_LENGTH].copy_from_slice(&header[..TCP_HEADER_LENGTH]);
+            copy[TCP_HEADER_LENGTH..][..AO_HEADER_LENGTH].copy_from_slice(&header[ao_at..][..AO_HEADER_LENGTH]);
+            let mac_at = TCP_HEADER_LENGTH + AO_HEADER_LENGTH;
+            (mac_at + ao.mac.len(), mac_at)
+        }
+    };
+    copy[field::CHECKSUM].fill(0);
+    copy[mac_at..][..ao.mac.len()].fill(0);
+    header_at + length
+}
+
+fn ipv6(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    }
+}

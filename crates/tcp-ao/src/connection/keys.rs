@@ -1,0 +1,166 @@
+//! The keys of one connection: adding, choosing, removing (RFC 5925 §3.1, §6.1).
+
+use core::fmt;
+
+use crate::connection::{Connection, Phase};
+use crate::kdf::{KdfContext, TrafficKey};
+use crate::mkt::{MasterKey, Mkt, MktError, MktParameters};
+use crate::types::{Isn, KeyId, SocketPair};
+
+/// Why a connection's keys could not be changed as asked; they are as before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KeyError {
+    /// A connection cannot be without any key.
+    NoKey,
+    /// The connection has no MKT with this SendID.
+    UnknownSendId(KeyId),
+    /// The connection has no MKT with this RecvID.
+    UnknownRecvId(KeyId),
+    /// The MKT is the current or the rnext key and no replacement was named.
+    InUse(KeyId),
+    /// The MKT is the connection's last.
+    Last(KeyId),
+}
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoKey => f.write_str("there is no key for the connection"),
+            Self::UnknownSendId(id) => write!(f, "the connection has no key with SendID {id}"),
+            Self::UnknownRecvId(id) => write!(f, "the connection has no key with RecvID {id}"),
+            Self::InUse(id) => write!(f, "the key with SendID {id} is in use and no replacement was named"),
+            Self::Last(id) => write!(f, "the key with SendID {id} is the connection's last"),
+        }
+    }
+}
+
+impl core::error::Error for KeyError {}
+
+/// One MKT as a connection holds it.
+pub(super) struct Slot {
+    pub(super) parameters: MktParameters,
+    pub(super) keys: Keys,
+}
+
+/// The master key while the ISNs are open, the two traffic keys afterwards; never both.
+#[expect(clippy::large_enum_variant, reason = "a heap is what this crate does without")]
+pub(super) enum Keys {
+    Master(MasterKey),
+    Traffic { send: TrafficKey, receive: TrafficKey },
+}
+
+impl Slot {
+    pub(super) fn with_master_key(mkt: &Mkt) -> Self {
+        Self { parameters: *mkt.parameters(), keys: Keys::Master(mkt.master_key().clone()) }
+    }
+
+    /// Replaces the master key by the traffic keys; derived ones stay.
+    pub(super) fn derive(&mut self, pair: SocketPair, local_isn: Isn, remote_isn: Isn) {
+        if let Keys::Master(master_key) = &self.keys {
+            let derive = |context| TrafficKey::derive(self.parameters.algorithm, master_key, &context);
+            self.keys = Keys::Traffic {
+                send: derive(KdfContext::send_other(pair, local_isn, remote_isn)),
+                receive: derive(KdfContext::receive_other(pair, local_isn, remote_isn)),
+            };
+        }
+    }
+}
+
+impl<const N: usize> Connection<N> {
+    /// The key that this end signs with.
+    #[must_use]
+    pub fn current_key(&self) -> &MktParameters {
+        &self.slot(self.current).parameters
+    }
+
+    /// The key that this end asks the peer to sign with.
+    #[must_use]
+    pub fn rnext_key(&self) -> &MktParameters {
+        &self.slot(self.rnext).parameters
+    }
+
+    /// All keys.
+    pub fn keys(&self) -> impl Iterator<Item = &MktParameters> {
+        self.slots.iter().flatten().map(|slot| &slot.parameters)
+    }
+
+    /// Octets to reserve in the next segment's header for the AO option with its padding: 8 to 20.
+    ///
+    /// They come off the data of the segment, never off the advertised MSS (RFC 9293 §3.7.1).
+    #[must_use]
+    pub fn option_length(&self) -> usize {
+        self.current_key().option_length().next_multiple_of(4)
+    }
+
+    /// Adds an MKT; from now on the peer may sign with it. Neither current nor rnext key change.
+    ///
+    /// # Errors
+    /// [`MktError::SendIdInUse`], [`MktError::RecvIdInUse`] and [`MktError::TooMany`].
+    pub fn add_key(&mut self, mkt: &Mkt) -> Result<(), MktError> {
+        for other in self.keys() {
+            if other.send_id == mkt.send_id() {
+                return Err(MktError::SendIdInUse(mkt.send_id()));
+            }
+            if other.recv_id == mkt.recv_id() {
+                return Err(MktError::RecvIdInUse(mkt.recv_id()));
+            }
+        }
+        let free = self.slots.iter_mut().find(|slot| slot.is_none());
+        let free = free.ok_or(MktError::TooMany { capacity: N })?.insert(Slot::with_master_key(mkt));
+        if let (Phase::Established, Some(local_isn)) = (self.phase, self.local_isn) {
+            free.derive(self.pair, local_isn, self.remote_isn);
+        }
+        Ok(())
+    }
+
+    /// Asks the peer to sign with the MKT of this RecvID: it goes out as RNextKeyID from the next segment on.
+    ///
+    /// # Errors
+    /// [`KeyError::UnknownRecvId`].
+    pub fn set_rnext_key(&mut self, recv_id: KeyId) -> Result<(), KeyError> {
+        self.rnext = self.index(|key| key.recv_id == recv_id).ok_or(KeyError::UnknownRecvId(recv_id))?;
+        Ok(())
+    }
+
+    /// Signs with the MKT of this SendID from the next segment on, without waiting for the peer to ask.
+    ///
+    /// # Errors
+    /// [`KeyError::UnknownSendId`].
+    pub fn set_current_key(&mut self, send_id: KeyId) -> Result<(), KeyError> {
+        self.current = self.index(|key| key.send_id == send_id).ok_or(KeyError::UnknownSendId(send_id))?;
+        Ok(())
+    }
+
+    /// Removes the MKT of this SendID and wipes its keys. Where it was current or rnext key, `replacement`, also a
+    /// SendID, takes its place in the same step.
+    ///
+    /// # Errors
+    /// [`KeyError::UnknownSendId`] for either id; [`KeyError::Last`]; [`KeyError::InUse`] when the MKT is the current
+    /// or the rnext key and no other replacement is named. The keys are then as before.
+    pub fn remove_key(&mut self, send_id: KeyId, replacement: Option<KeyId>) -> Result<(), KeyError> {
+        let index_of = |id| self.index(|key| key.send_id == id).ok_or(KeyError::UnknownSendId(id));
+        let removed = index_of(send_id)?;
+        if self.keys().count() == 1 {
+            return Err(KeyError::Last(send_id));
+        }
+        let replacement = replacement.map(index_of).transpose()?.filter(|index| *index != removed);
+        let instead_of = |index| {
+            if index == removed { replacement.ok_or(KeyError::InUse(send_id)) } else { Ok(index) }
+        };
+        let (current, rnext) = (instead_of(self.current)?, instead_of(self.rnext)?);
+        (self.current, self.rnext) = (current, rnext);
+        self.slots[usize::from(removed)] = None;
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn index(&self, found: impl Fn(&MktParameters) -> bool) -> Option<u8> {
+        self.slots.iter().position(|slot| slot.as_ref().is_some_and(|slot| found(&slot.parameters))).map(|i| i as u8)
+    }
+
+    #[inline]
+    pub(super) fn slot(&self, index: u8) -> &Slot {
+        // `current` and `rnext` are only ever set to indices that `index` found, and `remove_key` moves them first.
+        self.slots[usize::from(index)].as_ref().expect("current and rnext keys are always there")
+    }
+}

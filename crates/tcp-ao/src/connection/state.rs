@@ -1,0 +1,112 @@
+//! A live connection's state as plain values: out of one place, into another.
+
+use core::fmt;
+
+use crate::connection::{Connection, Phase};
+use crate::counters::Counters;
+use crate::mkt::MktSet;
+use crate::sne::SneTracker;
+use crate::types::{Isn, KeyId, SeqNum, Sne, SocketPair};
+
+/// What a connection has to remember beside its MKTs. It holds no secret; the MKTs travel another way.
+///
+/// Linux's `TCP_AO_REPAIR` has the ISNs and SNEs of it, `TCP_AO_INFO` the key ids and counters, and `TCP_REPAIR`
+/// the sequence numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ConnectionState {
+    /// The two ends.
+    pub pair: SocketPair,
+    /// This end's ISN.
+    pub local_isn: Isn,
+    /// The peer's ISN.
+    pub remote_isn: Isn,
+    /// The SNE of `send_sequence`.
+    pub send_sne: Sne,
+    /// The highest sequence number sent, or any within 2^31 octets of what will be sent.
+    pub send_sequence: SeqNum,
+    /// The SNE of `receive_sequence`.
+    pub receive_sne: Sne,
+    /// The highest sequence number received, or any within 2^31 octets of what will be received.
+    pub receive_sequence: SeqNum,
+    /// The SendID of the current key.
+    pub current_key: KeyId,
+    /// The RecvID of the rnext key.
+    pub rnext_key: KeyId,
+    /// What was counted so far.
+    pub counters: Counters,
+}
+
+/// Why a connection's state could not be exported or imported.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StateError {
+    /// The handshake is not complete; there is nothing yet that another place could take up.
+    NotEstablished,
+    /// The MKTs at hand have none with the current key's SendID.
+    CurrentKeyMissing(KeyId),
+    /// The MKTs at hand have none with the rnext key's RecvID.
+    RnextKeyMissing(KeyId),
+}
+
+impl fmt::Display for StateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotEstablished => f.write_str("connection is not established"),
+            Self::CurrentKeyMissing(id) => write!(f, "no key has the current key's SendID {id}"),
+            Self::RnextKeyMissing(id) => write!(f, "no key has the rnext key's RecvID {id}"),
+        }
+    }
+}
+
+impl core::error::Error for StateError {}
+
+impl<const N: usize> Connection<N> {
+    /// What another place needs, with the same MKTs, to go on with this connection.
+    ///
+    /// # Errors
+    /// [`StateError::NotEstablished`].
+    pub fn export(&self) -> Result<ConnectionState, StateError> {
+        let (Phase::Established, Some(local_isn)) = (self.phase, self.local_isn) else {
+            return Err(StateError::NotEstablished);
+        };
+        let (send_sne, send_sequence) = self.send.highest();
+        let (receive_sne, receive_sequence) = self.receive.highest();
+        Ok(ConnectionState {
+            pair: self.pair,
+            local_isn,
+            remote_isn: self.remote_isn,
+            send_sne,
+            send_sequence,
+            receive_sne,
+            receive_sequence,
+            current_key: self.current_key().send_id,
+            rnext_key: self.rnext_key().recv_id,
+            counters: self.counters,
+        })
+    }
+
+    /// Goes on with a connection that was established elsewhere.
+    ///
+    /// # Errors
+    /// [`StateError::CurrentKeyMissing`] and [`StateError::RnextKeyMissing`] when the MKTs are not those the
+    /// connection uses.
+    pub fn import(state: &ConnectionState, mkts: &MktSet<N>) -> Result<Self, StateError> {
+        let current = mkts.by_send_id(state.current_key);
+        let current = current.ok_or(StateError::CurrentKeyMissing(state.current_key))?.send_id();
+        let rnext = mkts.by_recv_id(state.rnext_key);
+        let rnext = rnext.ok_or(StateError::RnextKeyMissing(state.rnext_key))?.send_id();
+        let mut connection = Self::new(
+            state.pair,
+            Phase::SynReceived,
+            Some(state.local_isn),
+            state.remote_isn,
+            mkts,
+            current,
+            rnext,
+        );
+        connection.send = SneTracker::resume(state.send_sne, state.send_sequence);
+        connection.receive = SneTracker::resume(state.receive_sne, state.receive_sequence);
+        connection.counters = state.counters;
+        connection.establish(state.local_isn);
+        Ok(connection)
+    }
+}

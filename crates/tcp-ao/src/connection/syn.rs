@@ -1,0 +1,70 @@
+//! The SYN that a listener receives: checked without any state, so that a flood of bad ones costs none.
+
+use crate::authenticate::{VerifyError, verify_segment};
+use crate::kdf::{KdfContext, TrafficKey};
+use crate::mkt::{Mkt, MktSet};
+use crate::segment::Segment;
+use crate::types::{Isn, KeyId, Sne};
+
+/// A SYN whose MAC has verified. Only [`MktSet::verify_syn`] makes one.
+#[derive(Clone, Copy, Debug)]
+pub struct VerifiedSyn<'a, 'm, const N: usize> {
+    segment: Segment<'a>,
+    mkts: &'m MktSet<N>,
+    mkt: &'m Mkt,
+    rnext_key_id: KeyId,
+}
+
+impl<'a, 'm, const N: usize> VerifiedSyn<'a, 'm, N> {
+    /// The SYN itself.
+    #[must_use]
+    pub const fn segment(&self) -> Segment<'a> {
+        self.segment
+    }
+
+    /// The MKT it was signed with.
+    #[must_use]
+    pub const fn mkt(&self) -> &'m Mkt {
+        self.mkt
+    }
+
+    /// The MKT the peer wants to be answered with, by its SendID here.
+    #[must_use]
+    pub const fn rnext_key_id(&self) -> KeyId {
+        self.rnext_key_id
+    }
+
+    pub(super) const fn mkts(&self) -> &'m MktSet<N> {
+        self.mkts
+    }
+}
+
+impl<const N: usize> MktSet<N> {
+    /// Verifies a SYN that would open a connection here, with the Receive_SYN key of the MKT it names (RFC 5925
+    /// §5.2, §7.5). Keeps nothing.
+    ///
+    /// A SYN seen once verifies for ever, since its key depends on nothing but itself: do not tear down a
+    /// connection for one.
+    ///
+    /// # Errors
+    /// [`VerifyError`]; [`VerifyError::State`] when the segment is not a SYN without ACK.
+    pub fn verify_syn<'a>(&self, segment: Segment<'a>) -> Result<VerifiedSyn<'a, '_, N>, VerifyError> {
+        let flags = segment.flags();
+        if !flags.syn() || flags.ack() || flags.rst() {
+            return Err(VerifyError::State);
+        }
+        let ao = segment.ao_option()?.ok_or(VerifyError::Unsigned)?;
+        let mkt = self.by_recv_id(ao.key_id).ok_or(VerifyError::UnknownKeyId(ao.key_id))?;
+        let context = KdfContext::syn(segment.source(), segment.destination(), Isn(segment.sequence().0));
+        // The length is looked at before the key is derived: that is the costly half.
+        if ao.mac.len() != mkt.parameters().mac_length {
+            return Err(VerifyError::MacLength {
+                expected: mkt.parameters().mac_length,
+                received: ao.mac.len(),
+            });
+        }
+        let key = TrafficKey::derive(mkt.parameters().algorithm, mkt.master_key(), &context);
+        verify_segment(&key, Sne(0), &segment, &ao, mkt.parameters())?;
+        Ok(VerifiedSyn { segment, mkts: self, mkt, rnext_key_id: ao.rnext_key_id })
+    }
+}

@@ -1,0 +1,44 @@
+//! What was received, counted as Linux counts it (`struct tcp_ao_info_opt`, `/proc/net/netstat`).
+
+use crate::authenticate::VerifyError;
+
+/// Segments received, by verdict. They saturate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Verified (Linux's `pkt_good`, TCPAOGood).
+    pub good: u64,
+    /// A wrong MAC, a MAC of the wrong length, malformed options, or a segment that does not fit the connection's
+    /// state (`pkt_bad`, TCPAOBad).
+    pub bad: u64,
+    /// A KeyID that no MKT has (`pkt_key_not_found`, TCPAOKeyNotFound).
+    pub key_not_found: u64,
+    /// Unsigned, though AO is required (`pkt_ao_required`, TCPAORequired).
+    pub required: u64,
+    /// ICMP errors that were ignored (`pkt_dropped_icmp`, TCPAODroppedIcmps).
+    pub dropped_icmp: u64,
+}
+
+impl Counters {
+    /// Counts a verdict. [`VerifyError::OtherConnection`] is the caller's mistake and counts nowhere.
+    #[inline]
+    pub fn count<T>(&mut self, verdict: &Result<T, VerifyError>) {
+        let counter = match verdict {
+            Ok(_) => &mut self.good,
+            Err(VerifyError::Unsigned) => &mut self.required,
+            Err(VerifyError::UnknownKeyId(_)) => &mut self.key_not_found,
+            Err(
+                VerifyError::Options(_)
+                | VerifyError::MacLength { .. }
+                | VerifyError::BadMac { .. }
+                | VerifyError::State,
+            ) => &mut self.bad,
+            Err(VerifyError::OtherConnection) => return,
+        };
+        *counter = counter.saturating_add(1);
+    }
+
+    /// Counts an ICMP error that was ignored (RFC 5925 §7.8).
+    pub fn count_dropped_icmp(&mut self) {
+        self.dropped_icmp = self.dropped_icmp.saturating_add(1);
+    }
+}

@@ -1,0 +1,158 @@
+//! As much of IPv4 and IPv6 as it takes to find the TCP segment in a packet (RFC 791, RFC 8200).
+
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The IP protocol number of TCP.
+pub const PROTOCOL_TCP: u8 = 6;
+/// Octets of an IPv4 header without options.
+pub const IPV4_HEADER_LENGTH: usize = 20;
+/// Octets of an IPv6 header without extension headers.
+pub const IPV6_HEADER_LENGTH: usize = 40;
+
+const HOP_BY_HOP: u8 = 0;
+const ROUTING: u8 = 43;
+const FRAGMENT: u8 = 44;
+const AUTHENTICATION_HEADER: u8 = 51;
+const DESTINATION_OPTIONS: u8 = 60;
+const MOBILITY: u8 = 135;
+
+/// Why octets are not an IP packet; the sender of the packet is to blame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IpParseError {
+    /// The version field is neither 4 nor 6.
+    Version(u8),
+    /// The packet ends before its header or its extension headers do.
+    TooShort,
+    /// A length field contradicts the header it is in or the octets at hand.
+    BadLength,
+    /// A routing header with segments left that is of no type Wireseal can read the final destination from.
+    RoutingHeader(u8),
+}
+
+impl fmt::Display for IpParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Version(version) => write!(f, "IP version {version} is neither 4 nor 6"),
+            Self::TooShort => f.write_str("IP packet is cut off inside its header"),
+            Self::BadLength => f.write_str("a length field of the IP header does not fit the packet"),
+            Self::RoutingHeader(kind) => write!(f, "IPv6 routing header of type {kind} hides the destination"),
+        }
+    }
+}
+
+impl core::error::Error for IpParseError {}
+
+/// What the IP headers of a packet say about its payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IpHeader {
+    /// Where the packet comes from.
+    pub source: IpAddr,
+    /// Where it finally goes, past any routing header.
+    pub destination: IpAddr,
+    /// The protocol after all headers.
+    pub protocol: u8,
+    /// Octets before the payload.
+    pub payload_offset: usize,
+    /// Octets of the packet, headers included, without link-layer padding.
+    pub total_length: usize,
+    /// Whether the packet holds only a part of its payload.
+    pub is_fragment: bool,
+}
+
+impl IpHeader {
+    /// Reads the headers of a packet.
+    ///
+    /// # Errors
+    /// [`IpParseError`] names the field that is wrong.
+    pub fn parse(packet: &[u8]) -> Result<Self, IpParseError> {
+        match packet.first().ok_or(IpParseError::TooShort)? >> 4 {
+            4 => Self::parse_ipv4(packet),
+            6 => Self::parse_ipv6(packet),
+            version => Err(IpParseError::Version(version)),
+        }
+    }
+
+    fn parse_ipv4(packet: &[u8]) -> Result<Self, IpParseError> {
+        let (header, _) = packet.split_first_chunk::<IPV4_HEADER_LENGTH>().ok_or(IpParseError::TooShort)?;
+        let payload_offset = usize::from(header[0] & 0x0f) * 4;
+        let total_length = usize::from(u16::from_be_bytes([header[2], header[3]]));
+        if payload_offset < IPV4_HEADER_LENGTH || total_length < payload_offset || total_length > packet.len() {
+            return Err(IpParseError::BadLength);
+        }
+        let fragment = u16::from_be_bytes([header[6], header[7]]);
+        Ok(Self {
+            source: Ipv4Addr::new(header[12], header[13], header[14], header[15]).into(),
+            destination: Ipv4Addr::new(header[16], header[17], header[18], header[19]).into(),
+            protocol: header[9],
+            payload_offset,
+            total_length,
+            // More fragments, or an offset: the don't-fragment bit does not matter.
+            is_fragment: fragment & 0x3fff != 0,
+        })
+    }
+
+    fn parse_ipv6(packet: &[u8]) -> Result<Self, IpParseError> {
+        let (header, rest) = packet.split_first_chunk::<IPV6_HEADER_LENGTH>().ok_or(IpParseError::TooShort)?;
+        let payload_length = usize::from(u16::from_be_bytes([header[4], header[5]]));
+        let payload = rest.get(..payload_length).ok_or(IpParseError::BadLength)?;
+        let mut parsed = Self {
+            source: ipv6_address(&header[8..24]).ok_or(IpParseError::TooShort)?.into(),
+            destination: ipv6_address(&header[24..40]).ok_or(IpParseError::TooShort)?.into(),
+            protocol: header[6],
+            payload_offset: IPV6_HEADER_LENGTH,
+            total_length: IPV6_HEADER_LENGTH + payload_length,
+            is_fragment: false,
+        };
+        let mut extensions = payload;
+        loop {
+            let length = match parsed.protocol {
+                HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS | MOBILITY => {
+                    (usize::from(*extensions.get(1).ok_or(IpParseError::TooShort)?) + 1) * 8
+                }
+                AUTHENTICATION_HEADER => (usize::from(*extensions.get(1).ok_or(IpParseError::TooShort)?) + 2) * 4,
+                FRAGMENT => 8,
+                _ => return Ok(parsed),
+            };
+            let extension = extensions.get(..length).ok_or(IpParseError::TooShort)?;
+            match parsed.protocol {
+                ROUTING => {
+                    if let Some(destination) = final_destination(extension)? {
+                        parsed.destination = destination.into();
+                    }
+                }
+                FRAGMENT => {
+                    // Offset in the upper 13 bits, "more fragments" in the lowest; an atomic fragment has neither.
+                    parsed.is_fragment = u16::from_be_bytes([extension[2], extension[3]]) & 0xfff9 != 0;
+                }
+                _ => {}
+            }
+            parsed.protocol = extension[0];
+            parsed.payload_offset += length;
+            extensions = &extensions[length..];
+            // Past a fragment header that means it, the octets are not headers of this packet any more.
+            if parsed.is_fragment {
+                return Ok(parsed);
+            }
+        }
+    }
+}
+
+/// The final destination that a routing header with segments left holds: the last address of types 0 and 2
+/// (RFC 8200 §8.1, RFC 6275 §6.4), the first of the segment list of type 4 (RFC 8754 §2).
+fn final_destination(extension: &[u8]) -> Result<Option<Ipv6Addr>, IpParseError> {
+    let [_, _, kind, segments_left, ..] = *extension else { return Err(IpParseError::TooShort) };
+    if segments_left == 0 {
+        return Ok(None);
+    }
+    let address = match kind {
+        0 | 2 => extension.len().checked_sub(16).filter(|start| *start >= 8).and_then(|start| extension.get(start..)),
+        4 => extension.get(8..24),
+        _ => return Err(IpParseError::RoutingHeader(kind)),
+    };
+    address.and_then(ipv6_address).map(Some).ok_or(IpParseError::BadLength)
+}
+
+fn ipv6_address(octets: &[u8]) -> Option<Ipv6Addr> {
+    Some(Ipv6Addr::from(<[u8; 16]>::try_from(octets).ok()?))
+}

@@ -1,0 +1,178 @@
+//! Traffic keys from master keys (RFC 5925 §5.2, RFC 5926 §3.1, draft-ietf-tcpm-tcp-ao-algs-07).
+
+use core::fmt;
+use core::net::IpAddr;
+
+use wireseal_algorithms::{TcpAoAlgorithm, TcpAoKdf};
+use wireseal_mac::{MacKey, OutputLength};
+use zeroize::Zeroizing;
+
+use crate::mkt::MasterKey;
+use crate::types::{Endpoint, Isn, SocketPair};
+
+/// Octets of the longest traffic key of any algorithm.
+pub const MAX_TRAFFIC_KEY_LENGTH: usize = 32;
+
+const LABEL: &[u8; 6] = b"TCP-AO";
+
+/// What a traffic key is derived for: a socket pair and both ISNs, in the direction of the segments it will
+/// protect (RFC 5925 §5.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KdfContext {
+    /// The end that sends the segments.
+    pub source: Endpoint,
+    /// The end that receives them.
+    pub destination: Endpoint,
+    /// The sender's ISN.
+    pub source_isn: Isn,
+    /// The receiver's ISN; [`Isn::UNKNOWN`] for a SYN without ACK.
+    pub destination_isn: Isn,
+}
+
+impl KdfContext {
+    /// For the SYN that opens a connection: Send_SYN at the sender, Receive_SYN at the receiver.
+    #[must_use]
+    pub const fn syn(source: Endpoint, destination: Endpoint, source_isn: Isn) -> Self {
+        Self { source, destination, source_isn, destination_isn: Isn::UNKNOWN }
+    }
+
+    /// For what the local end of `pair` sends once both ISNs are known: Send_other.
+    #[must_use]
+    pub const fn send_other(pair: SocketPair, local_isn: Isn, remote_isn: Isn) -> Self {
+        Self {
+            source: pair.local,
+            destination: pair.remote,
+            source_isn: local_isn,
+            destination_isn: remote_isn,
+        }
+    }
+
+    /// For what the local end of `pair` receives once both ISNs are known: Receive_other.
+    #[must_use]
+    pub const fn receive_other(pair: SocketPair, local_isn: Isn, remote_isn: Isn) -> Self {
+        Self::send_other(pair.reversed(), remote_isn, local_isn)
+    }
+
+    /// The context as the KDF takes it: 20 octets for IPv4, 44 for IPv6 (RFC 5925 §5.2).
+    fn write<'a>(&self, buffer: &'a mut [u8; 44]) -> &'a [u8] {
+        let mut length = 0;
+        let mut put = |octets: &[u8]| {
+            buffer[length..length + octets.len()].copy_from_slice(octets);
+            length += octets.len();
+        };
+        for address in [self.source.address(), self.destination.address()] {
+            match address {
+                IpAddr::V4(address) => put(&address.octets()),
+                IpAddr::V6(address) => put(&address.octets()),
+            }
+        }
+        put(&self.source.port().to_be_bytes());
+        put(&self.destination.port().to_be_bytes());
+        put(&self.source_isn.0.to_be_bytes());
+        put(&self.destination_isn.0.to_be_bytes());
+        &buffer[..length]
+    }
+}
+
+/// The octets of a traffic key and the algorithm they are for: 16, 20 or 32 octets, wiped on drop.
+///
+/// Most callers want [`TrafficKey`], which never shows them.
+pub struct TrafficKeyOctets {
+    algorithm: TcpAoAlgorithm,
+    octets: Zeroizing<[u8; MAX_TRAFFIC_KEY_LENGTH]>,
+}
+
+impl TrafficKeyOctets {
+    /// Derives the traffic key of an algorithm from a master key (RFC 5926 §3.1.1).
+    #[must_use]
+    pub fn derive(algorithm: TcpAoAlgorithm, master_key: &MasterKey, context: &KdfContext) -> Self {
+        let mut buffer = [0; 44];
+        let context = context.write(&mut buffer);
+        let master_key = master_key.expose_secret();
+        let length = algorithm.traffic_key_length();
+        // The length in bits, 16 of them, that ends the input of every RFC 5926 KDF.
+        let bits = (length as u16 * 8).to_be_bytes();
+        let rfc_5926 = |key: &MacKey| key.mac(&[&[1], LABEL, context, &bits]);
+        let derived = match algorithm.kdf() {
+            TcpAoKdf::HmacSha1 => rfc_5926(&MacKey::hmac_sha1(master_key)),
+            TcpAoKdf::HmacSha256 => rfc_5926(&MacKey::hmac_sha256(master_key)),
+            TcpAoKdf::Aes128Cmac => rfc_5926(&match master_key.try_into() {
+                Ok(key) => MacKey::aes_128_cmac(key),
+                Err(_) => compress(master_key),
+            }),
+            TcpAoKdf::HkdfSha256 => {
+                // RFC 5869 with a salt of hash length zeros; one block of output is all that is needed.
+                let pseudorandom_key = MacKey::hmac_sha256(&[0; 32]).mac(&[master_key]);
+                MacKey::hmac_sha256(pseudorandom_key.as_bytes()).mac(&[context, &[1]])
+            }
+            TcpAoKdf::Kmac256 => {
+                // SP 800-56C one-step: the salt defaults to 132 zero octets, the counter is 32 bits.
+                MacKey::kmac256(&[0; 132], b"KDF", OutputLength::Octets32).mac(&[&1u32.to_be_bytes(), master_key, context])
+            }
+        };
+        let mut octets = Zeroizing::new([0; MAX_TRAFFIC_KEY_LENGTH]);
+        octets[..length].copy_from_slice(derived.truncated(length));
+        Self { algorithm, octets }
+    }
+
+    /// The octets themselves, for comparison with vectors and for debugging another implementation.
+    #[must_use]
+    pub fn expose_secret(&self) -> &[u8] {
+        &self.octets[..self.algorithm.traffic_key_length()]
+    }
+}
+
+impl fmt::Debug for TrafficKeyOctets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TrafficKeyOctets({})", self.algorithm)
+    }
+}
+
+/// RFC 5926 §3.1.1.2: a master key that is not 16 octets goes through AES-CMAC under a zero key first.
+fn compress(master_key: &[u8]) -> MacKey {
+    let compressed = MacKey::aes_128_cmac(&[0; 16]).mac(&[master_key]);
+    let mut key = Zeroizing::new([0; 16]);
+    key.copy_from_slice(compressed.as_bytes());
+    MacKey::aes_128_cmac(&key)
+}
+
+/// A traffic key, ready to compute MACs: the MAC's key schedule is done once, here. At most 224 octets.
+pub struct TrafficKey(MacKey);
+
+impl TrafficKey {
+    /// Derives the traffic key of an algorithm from a master key (RFC 5926 §3.1.1) and sets up the MAC with it.
+    #[must_use]
+    pub fn derive(algorithm: TcpAoAlgorithm, master_key: &MasterKey, context: &KdfContext) -> Self {
+        Self::new(&TrafficKeyOctets::derive(algorithm, master_key, context))
+    }
+
+    /// Sets up the MAC with octets that were derived before.
+    #[must_use]
+    pub fn new(octets: &TrafficKeyOctets) -> Self {
+        let key = octets.expose_secret();
+        Self(match octets.algorithm {
+            TcpAoAlgorithm::HmacSha1 => MacKey::hmac_sha1(key),
+            TcpAoAlgorithm::Aes128Cmac => {
+                let mut sized = Zeroizing::new([0; 16]);
+                sized.copy_from_slice(key);
+                MacKey::aes_128_cmac(&sized)
+            }
+            TcpAoAlgorithm::LinuxHmacSha256 | TcpAoAlgorithm::HmacSha256_128 => MacKey::hmac_sha256(key),
+            // The draft fixes 128 bits of output and leaves the customization open; its vectors take it as empty.
+            TcpAoAlgorithm::Kmac256_128 => MacKey::kmac256(key, b"", OutputLength::Octets16),
+        })
+    }
+
+    /// The keyed MAC underneath.
+    #[inline]
+    #[must_use]
+    pub const fn mac_key(&self) -> &MacKey {
+        &self.0
+    }
+}
+
+impl fmt::Debug for TrafficKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TrafficKey({:?})", self.0.algorithm())
+    }
+}

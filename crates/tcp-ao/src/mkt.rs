@@ -1,0 +1,324 @@
+//! Master key tuples: what both ends must agree on before they speak (RFC 5925 §3.1).
+
+use core::fmt;
+
+use wireseal_algorithms::TcpAoAlgorithm;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::option::AoOption;
+use crate::types::KeyId;
+
+/// Octets of the longest master key, which is also Linux's limit (`TCP_AO_MAXKEYLEN`).
+pub const MAX_MASTER_KEY_LENGTH: usize = 80;
+
+/// Why an MKT cannot be used; the configuration is to blame. Nothing was changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MktError {
+    /// The master key has no octets.
+    MasterKeyEmpty,
+    /// The master key has more than [`MAX_MASTER_KEY_LENGTH`] octets.
+    MasterKeyTooLong {
+        /// How many it has.
+        length: usize,
+    },
+    /// The master key is shorter than the algorithm's specification asks for.
+    MasterKeyTooShort {
+        /// The algorithm that asks.
+        algorithm: TcpAoAlgorithm,
+        /// Octets of the master key.
+        length: usize,
+    },
+    /// The MAC length is not between 4 and 16 octets: a longer MAC does not fit a Linux peer's SYN.
+    MacLength {
+        /// The length that was asked for, in octets.
+        length: usize,
+    },
+    /// Another MKT for the same connections has this SendID (RFC 5925 §3.1).
+    SendIdInUse(KeyId),
+    /// Another MKT for the same connections has this RecvID (RFC 5925 §3.1).
+    RecvIdInUse(KeyId),
+    /// There are as many MKTs as there is room for.
+    TooMany {
+        /// The room there is.
+        capacity: usize,
+    },
+}
+
+impl fmt::Display for MktError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MasterKeyEmpty => f.write_str("master key is empty"),
+            Self::MasterKeyTooLong { length } => {
+                write!(f, "master key has {length} octets, at most {MAX_MASTER_KEY_LENGTH} are possible")
+            }
+            Self::MasterKeyTooShort { algorithm, length } => write!(
+                f,
+                "master key has {length} octets, {algorithm} asks for {} or more",
+                algorithm.min_master_key_length()
+            ),
+            Self::MacLength { length } => write!(
+                f,
+                "MAC length is {length} octets, it must be between {} and {}",
+                TcpAoAlgorithm::MIN_MAC_LENGTH,
+                TcpAoAlgorithm::MAX_MAC_LENGTH
+            ),
+            Self::SendIdInUse(id) => write!(f, "SendID {id} is in use by another key for the same connections"),
+            Self::RecvIdInUse(id) => write!(f, "RecvID {id} is in use by another key for the same connections"),
+            Self::TooMany { capacity } => write!(f, "there is room for {capacity} keys and no more"),
+        }
+    }
+}
+
+impl core::error::Error for MktError {}
+
+/// A master key: 1 to 80 octets, wiped on drop and never shown by Debug.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct MasterKey {
+    octets: [u8; MAX_MASTER_KEY_LENGTH],
+    length: u8,
+}
+
+impl MasterKey {
+    /// Takes a copy of the octets; wiping the caller's own is the caller's.
+    ///
+    /// # Errors
+    /// [`MktError::MasterKeyEmpty`] and [`MktError::MasterKeyTooLong`].
+    pub fn new(secret: &[u8]) -> Result<Self, MktError> {
+        let mut octets = [0; MAX_MASTER_KEY_LENGTH];
+        let Some(start) = octets.get_mut(..secret.len()) else {
+            return Err(MktError::MasterKeyTooLong { length: secret.len() });
+        };
+        if secret.is_empty() {
+            return Err(MktError::MasterKeyEmpty);
+        }
+        start.copy_from_slice(secret);
+        Ok(Self { octets, length: secret.len() as u8 })
+    }
+
+    /// The octets themselves, for key derivation and for writing a key chain.
+    #[must_use]
+    pub fn expose_secret(&self) -> &[u8] {
+        &self.octets[..self.len()]
+    }
+
+    /// How many octets the key has: 1 to 80.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a master key is never empty")]
+    pub fn len(&self) -> usize {
+        usize::from(self.length)
+    }
+}
+
+impl fmt::Debug for MasterKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MasterKey({} octets)", self.length)
+    }
+}
+
+/// Whether the MAC covers the TCP options beside AO (RFC 5925 §3.1, the MKT's TCP option flag).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum OptionCoverage {
+    /// All options, as they stand in the header. RFC 5925's default.
+    #[default]
+    Covered,
+    /// The AO option alone, for paths on which a middlebox rewrites options.
+    Excluded,
+}
+
+/// What an MKT says apart from its secret. Copied freely.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MktParameters {
+    /// The KeyID of what this end sends under the key.
+    pub send_id: KeyId,
+    /// The KeyID of what this end accepts under the key.
+    pub recv_id: KeyId,
+    /// KDF and MAC.
+    pub algorithm: TcpAoAlgorithm,
+    /// Octets of the MAC in the option: 4 to 16.
+    pub mac_length: usize,
+    /// Whether the MAC covers the other options.
+    pub options: OptionCoverage,
+}
+
+impl MktParameters {
+    /// Octets that the AO option takes in a header under this key: 8 to 20, before padding.
+    #[inline]
+    #[must_use]
+    pub const fn option_length(&self) -> usize {
+        AoOption::length_with(self.mac_length)
+    }
+}
+
+/// A master key tuple (RFC 5925 §3.1), less the connections it is for: those are a
+/// [`Peer`](crate::Peer)'s, or known to whoever holds the connection.
+///
+/// ```
+/// use wireseal_algorithms::TcpAoAlgorithm;
+/// use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
+///
+/// let master_key = MasterKey::new(b"first-secret")?;
+/// let mkt = Mkt::new(KeyId(100), KeyId(100), TcpAoAlgorithm::Aes128Cmac, master_key)?.with_mac_length(16)?;
+/// assert_eq!(mkt.parameters().option_length(), 20);
+/// # Ok::<(), wireseal_tcp_ao::MktError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Mkt {
+    parameters: MktParameters,
+    master_key: MasterKey,
+}
+
+impl Mkt {
+    /// An MKT with the algorithm's default MAC length, options covered.
+    ///
+    /// # Errors
+    /// [`MktError::MasterKeyTooShort`] when the algorithm asks for a longer master key: 32 octets for the two of
+    /// draft-ietf-tcpm-tcp-ao-algs. See [`Mkt::with_short_master_key`].
+    pub fn new(
+        send_id: KeyId,
+        recv_id: KeyId,
+        algorithm: TcpAoAlgorithm,
+        master_key: MasterKey,
+    ) -> Result<Self, MktError> {
+        if master_key.len() < algorithm.min_master_key_length() {
+            return Err(MktError::MasterKeyTooShort { algorithm, length: master_key.len() });
+        }
+        Ok(Self::with_short_master_key(send_id, recv_id, algorithm, master_key))
+    }
+
+    /// The same with a master key of any length, for a peer that cannot be given a better one.
+    #[must_use]
+    pub const fn with_short_master_key(
+        send_id: KeyId,
+        recv_id: KeyId,
+        algorithm: TcpAoAlgorithm,
+        master_key: MasterKey,
+    ) -> Self {
+        let mac_length = algorithm.default_mac_length();
+        let options = OptionCoverage::Covered;
+        Self { parameters: MktParameters { send_id, recv_id, algorithm, mac_length, options }, master_key }
+    }
+
+    /// The same MKT with a MAC of `length` octets in the option.
+    ///
+    /// # Errors
+    /// [`MktError::MacLength`] unless it is 4 to 16.
+    pub fn with_mac_length(mut self, length: usize) -> Result<Self, MktError> {
+        if !(TcpAoAlgorithm::MIN_MAC_LENGTH..=TcpAoAlgorithm::MAX_MAC_LENGTH).contains(&length) {
+            return Err(MktError::MacLength { length });
+        }
+        self.parameters.mac_length = length;
+        Ok(self)
+    }
+
+    /// The same MKT with the other TCP options covered or not.
+    #[must_use]
+    pub const fn with_options(mut self, options: OptionCoverage) -> Self {
+        self.parameters.options = options;
+        self
+    }
+
+    /// Everything but the secret.
+    #[inline]
+    #[must_use]
+    pub const fn parameters(&self) -> &MktParameters {
+        &self.parameters
+    }
+
+    /// The SendID.
+    #[must_use]
+    pub const fn send_id(&self) -> KeyId {
+        self.parameters.send_id
+    }
+
+    /// The RecvID.
+    #[must_use]
+    pub const fn recv_id(&self) -> KeyId {
+        self.parameters.recv_id
+    }
+
+    /// The secret.
+    #[must_use]
+    pub const fn master_key(&self) -> &MasterKey {
+        &self.master_key
+    }
+}
+
+/// The MKTs for one peer, at most `N`, in order of preference, no two with a SendID or a RecvID in common.
+#[derive(Clone, Debug)]
+pub struct MktSet<const N: usize> {
+    mkts: [Option<Mkt>; N],
+}
+
+impl<const N: usize> Default for MktSet<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const N: usize> MktSet<N> {
+    /// A set without any: its peer is protected and nothing gets through.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { mkts: [const { None }; N] }
+    }
+
+    /// The set of these MKTs, the first one preferred for sending.
+    ///
+    /// # Errors
+    /// Those of [`MktSet::push`].
+    pub fn from_mkts(mkts: impl IntoIterator<Item = Mkt>) -> Result<Self, MktError> {
+        let mut set = Self::new();
+        mkts.into_iter().try_for_each(|mkt| set.push(mkt))?;
+        Ok(set)
+    }
+
+    /// Adds an MKT behind the others.
+    ///
+    /// # Errors
+    /// [`MktError::SendIdInUse`], [`MktError::RecvIdInUse`] and [`MktError::TooMany`]; the set is unchanged.
+    pub fn push(&mut self, mkt: Mkt) -> Result<(), MktError> {
+        self.check_ids(mkt.parameters())?;
+        let free = self.mkts.iter_mut().find(|slot| slot.is_none()).ok_or(MktError::TooMany { capacity: N })?;
+        *free = Some(mkt);
+        Ok(())
+    }
+
+    /// Whether an MKT with these ids could stand beside those of the set.
+    ///
+    /// # Errors
+    /// [`MktError::SendIdInUse`] and [`MktError::RecvIdInUse`].
+    pub fn check_ids(&self, parameters: &MktParameters) -> Result<(), MktError> {
+        for other in self.iter() {
+            if other.send_id() == parameters.send_id {
+                return Err(MktError::SendIdInUse(parameters.send_id));
+            }
+            if other.recv_id() == parameters.recv_id {
+                return Err(MktError::RecvIdInUse(parameters.recv_id));
+            }
+        }
+        Ok(())
+    }
+
+    /// The MKTs, the preferred one first.
+    pub fn iter(&self) -> impl Iterator<Item = &Mkt> {
+        self.mkts.iter().flatten()
+    }
+
+    /// The MKT to send with when the peer has not asked for another.
+    #[must_use]
+    pub fn preferred(&self) -> Option<&Mkt> {
+        self.iter().next()
+    }
+
+    /// The MKT that a received segment's KeyID names.
+    #[must_use]
+    pub fn by_recv_id(&self, id: KeyId) -> Option<&Mkt> {
+        self.iter().find(|mkt| mkt.recv_id() == id)
+    }
+
+    /// The MKT that a received segment's RNextKeyID asks for.
+    #[must_use]
+    pub fn by_send_id(&self, id: KeyId) -> Option<&Mkt> {
+        self.iter().find(|mkt| mkt.send_id() == id)
+    }
+}

@@ -1,0 +1,247 @@
+//! The one walker over TCP options, and the codec of the option TCP-AO (RFC 5925 §2.2).
+
+use core::fmt;
+
+use crate::types::KeyId;
+
+/// Octets of a TCP header before its options.
+pub const TCP_HEADER_LENGTH: usize = 20;
+/// Octets of option space in a TCP header: 60 less the fixed 20 (RFC 9293 §3.1).
+pub const MAX_OPTIONS_LENGTH: usize = 40;
+/// Octets of an AO option before its MAC: kind, length, KeyID, RNextKeyID (RFC 5925 §2.2).
+pub const AO_HEADER_LENGTH: usize = 4;
+/// Octets of the longest AO option that Wireseal sends: its header and a MAC of 16 octets.
+pub const MAX_AO_LENGTH: usize = AO_HEADER_LENGTH + wireseal_algorithms::TcpAoAlgorithm::MAX_MAC_LENGTH;
+
+/// Option kinds that Wireseal has to know (IANA TCP parameters).
+pub mod kind {
+    /// End of option list: what follows is padding.
+    pub const END_OF_LIST: u8 = 0;
+    /// No operation, one octet.
+    pub const NO_OPERATION: u8 = 1;
+    /// Maximum segment size, four octets (RFC 9293 §3.7.1).
+    pub const MAXIMUM_SEGMENT_SIZE: u8 = 2;
+    /// Selective acknowledgment blocks (RFC 2018 §3).
+    pub const SELECTIVE_ACKNOWLEDGMENT: u8 = 5;
+    /// The TCP-MD5 signature (RFC 2385).
+    pub const MD5_SIGNATURE: u8 = 19;
+    /// TCP-AO (RFC 5925 §2.2).
+    pub const AUTHENTICATION: u8 = 29;
+}
+
+/// What is wrong with the options of a header; the peer that wrote them is to blame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OptionError {
+    /// An option's length field is below 2, or the option ends past the header.
+    BadLength {
+        /// The kind of the option.
+        kind: u8,
+        /// Where it starts, in octets from the start of the options.
+        offset: usize,
+    },
+    /// The AO option's length is under its own 4 octets (RFC 5925 §2.2).
+    AoTooShort,
+    /// More than one AO option (RFC 5925 §2.2).
+    TwoAoOptions,
+    /// AO and TCP-MD5 in one segment (RFC 5925 §2.2).
+    AoWithMd5,
+}
+
+impl fmt::Display for OptionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BadLength { kind, offset } => {
+                write!(f, "TCP option of kind {kind} at octet {offset} of the options has an impossible length")
+            }
+            Self::AoTooShort => f.write_str("AO option is shorter than 4 octets"),
+            Self::TwoAoOptions => f.write_str("segment has more than one AO option"),
+            Self::AoWithMd5 => f.write_str("segment has both an AO and a TCP-MD5 option"),
+        }
+    }
+}
+
+impl core::error::Error for OptionError {}
+
+/// One option as it stands in a header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TcpOption<'a> {
+    /// The option's kind; never End-of-List or NOP.
+    pub kind: u8,
+    /// Where the option starts, in octets from the start of the options.
+    pub offset: usize,
+    /// The octets after kind and length.
+    pub data: &'a [u8],
+}
+
+impl TcpOption<'_> {
+    /// Octets the option takes in the header: kind, length and data.
+    #[must_use]
+    pub const fn length(&self) -> usize {
+        self.data.len() + 2
+    }
+}
+
+/// Walks the options of a TCP header: NOPs are skipped, End-of-List ends the walk, and so does the first error.
+///
+/// Everything in Wireseal that looks for an option does it through this iterator.
+#[derive(Clone, Debug)]
+pub struct Options<'a> {
+    octets: &'a [u8],
+    offset: usize,
+}
+
+impl<'a> Options<'a> {
+    /// Walks `octets`, which are a header's octets from 20 up to its data offset.
+    #[inline]
+    #[must_use]
+    pub const fn new(octets: &'a [u8]) -> Self {
+        Self { octets, offset: 0 }
+    }
+
+    /// Octets walked over so far; after the walk, where the last option ended.
+    #[must_use]
+    pub const fn position(&self) -> usize {
+        self.offset
+    }
+}
+
+impl<'a> Iterator for Options<'a> {
+    type Item = Result<TcpOption<'a>, OptionError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut offset = self.offset;
+        while self.octets.get(offset) == Some(&kind::NO_OPERATION) {
+            offset += 1;
+        }
+        let kind = *self.octets.get(offset)?;
+        if kind == kind::END_OF_LIST {
+            return None;
+        }
+        let end = offset + usize::from(self.octets.get(offset + 1).copied().unwrap_or(0));
+        let Some(data) = self.octets.get(offset + 2..end) else {
+            self.octets = &[];
+            return Some(Err(OptionError::BadLength { kind, offset }));
+        };
+        self.offset = end;
+        Some(Ok(TcpOption { kind, offset, data }))
+    }
+}
+
+/// An AO option as it stands in a header (RFC 5925 §2.2).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct AoOption<'a> {
+    /// Where the option starts, in octets from the start of the options.
+    pub offset: usize,
+    /// Names the MKT that signed the segment: the sender's SendID, the receiver's RecvID.
+    pub key_id: KeyId,
+    /// Names the MKT that the sender wants to be answered with: its RecvID.
+    pub rnext_key_id: KeyId,
+    /// The MAC as received; nothing may be believed of the segment until it has been verified.
+    pub mac: &'a [u8],
+}
+
+impl<'a> AoOption<'a> {
+    /// Octets of an AO option whose MAC has `mac_length` octets.
+    #[must_use]
+    pub const fn length_with(mac_length: usize) -> usize {
+        AO_HEADER_LENGTH + mac_length
+    }
+
+    /// Finds the AO option among `options`, the octets of a TCP header from 20 up to its data offset.
+    ///
+    /// `None` means that the segment is unsigned. An AO option after End-of-List is padding and is not seen.
+    ///
+    /// # Errors
+    /// What RFC 5925 §2.2 and §7.5 refuse: two AO options, AO beside TCP-MD5, an AO option under 4 octets, and
+    /// any option with an impossible length, since what follows it cannot be told apart from its data.
+    #[inline]
+    pub fn find(options: &'a [u8]) -> Result<Option<Self>, OptionError> {
+        let mut found = None;
+        let mut md5 = false;
+        for option in Options::new(options) {
+            let option = option?;
+            match option.kind {
+                kind::AUTHENTICATION => {
+                    let [key_id, rnext_key_id, mac @ ..] = option.data else {
+                        return Err(OptionError::AoTooShort);
+                    };
+                    let ao = Self {
+                        offset: option.offset,
+                        key_id: KeyId(*key_id),
+                        rnext_key_id: KeyId(*rnext_key_id),
+                        mac,
+                    };
+                    if found.replace(ao).is_some() {
+                        return Err(OptionError::TwoAoOptions);
+                    }
+                }
+                kind::MD5_SIGNATURE => md5 = true,
+                _ => {}
+            }
+        }
+        if md5 && found.is_some() {
+            return Err(OptionError::AoWithMd5);
+        }
+        Ok(found)
+    }
+
+    /// Octets the option takes in the header.
+    #[must_use]
+    pub const fn length(&self) -> usize {
+        Self::length_with(self.mac.len())
+    }
+}
+
+impl fmt::Debug for AoOption<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AoOption")
+            .field("offset", &self.offset)
+            .field("key_id", &self.key_id)
+            .field("rnext_key_id", &self.rnext_key_id)
+            .field("mac_length", &self.mac.len())
+            .finish()
+    }
+}
+
+/// The option space of a header has not enough free octets for an AO option; the caller is to blame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoRoom {
+    /// Octets that the option needs.
+    pub needed: usize,
+    /// Octets of the header's option space that were free.
+    pub free: usize,
+}
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AO option needs {} octets of option space, {} were free", self.needed, self.free)
+    }
+}
+
+impl core::error::Error for NoRoom {}
+
+/// Appends an AO option with a zeroed MAC to the `used` octets of options at the start of `space`, and pads the
+/// whole with NOPs to a multiple of four octets; gives the new length of the options.
+///
+/// `space` is what the header's options may grow to: up to 40 octets (RFC 9293 §3.1). The ids and the MAC are
+/// filled in when the segment is signed.
+///
+/// # Errors
+/// [`NoRoom`] when the padded options would not fit; `space` is then unchanged.
+pub fn append_ao(space: &mut [u8], used: usize, mac_length: usize) -> Result<usize, NoRoom> {
+    let needed = AoOption::length_with(mac_length);
+    let limit = space.len().min(MAX_OPTIONS_LENGTH);
+    let free = limit.saturating_sub(used);
+    let padded = (used + needed).next_multiple_of(4);
+    if padded > limit || needed > 255 {
+        return Err(NoRoom { needed, free });
+    }
+    let Some(rest) = space.get_mut(used..padded) else { return Err(NoRoom { needed, free }) };
+    let (option, padding) = rest.split_at_mut(needed);
+    option.fill(0);
+    option[0] = kind::AUTHENTICATION;
+    option[1] = needed as u8;
+    padding.fill(kind::NO_OPERATION);
+    Ok(padded)
+}

@@ -1,0 +1,263 @@
+//! Views of TCP segments inside IP packets: nothing is copied, nothing is believed.
+
+use core::fmt;
+use core::net::IpAddr;
+
+use crate::ip::{IpHeader, IpParseError};
+use crate::option::{AoOption, OptionError, Options, TCP_HEADER_LENGTH};
+use crate::types::{Endpoint, SeqNum};
+
+/// Where the fields of a TCP header stand (RFC 9293 §3.1).
+pub(crate) mod field {
+    use core::ops::Range;
+
+    pub(crate) const SOURCE_PORT: usize = 0;
+    pub(crate) const DESTINATION_PORT: usize = 2;
+    pub(crate) const SEQUENCE: usize = 4;
+    pub(crate) const ACKNOWLEDGMENT: usize = 8;
+    pub(crate) const DATA_OFFSET: usize = 12;
+    pub(crate) const FLAGS: usize = 13;
+    pub(crate) const CHECKSUM: Range<usize> = 16..18;
+}
+
+/// Why octets are not a TCP segment in an IP packet; the sender of the packet is to blame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ParseError {
+    /// The IP header or its extension headers.
+    Ip(IpParseError),
+    /// The packet carries another protocol than TCP.
+    NotTcp {
+        /// The IP protocol number it carries.
+        protocol: u8,
+    },
+    /// The packet is a fragment: no single packet holds the whole segment.
+    Fragment,
+    /// The segment is shorter than a TCP header, or than its data offset says.
+    TcpTooShort,
+    /// The data offset field is below 5.
+    DataOffset,
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ip(error) => error.fmt(f),
+            Self::NotTcp { protocol } => write!(f, "IP packet carries protocol {protocol}, not TCP"),
+            Self::Fragment => f.write_str("IP packet is a fragment"),
+            Self::TcpTooShort => f.write_str("TCP segment is cut off inside its header"),
+            Self::DataOffset => f.write_str("TCP data offset is below 5"),
+        }
+    }
+}
+
+impl core::error::Error for ParseError {}
+
+impl From<IpParseError> for ParseError {
+    fn from(error: IpParseError) -> Self {
+        Self::Ip(error)
+    }
+}
+
+/// The control bits of a TCP header that matter to authentication (RFC 9293 §3.1).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Flags(u8);
+
+impl Flags {
+    /// No more data from the sender.
+    #[inline]
+    #[must_use]
+    pub const fn fin(self) -> bool {
+        self.0 & 0x01 != 0
+    }
+
+    /// Synchronise sequence numbers.
+    #[inline]
+    #[must_use]
+    pub const fn syn(self) -> bool {
+        self.0 & 0x02 != 0
+    }
+
+    /// Reset the connection.
+    #[inline]
+    #[must_use]
+    pub const fn rst(self) -> bool {
+        self.0 & 0x04 != 0
+    }
+
+    /// The acknowledgment field is significant.
+    #[inline]
+    #[must_use]
+    pub const fn ack(self) -> bool {
+        self.0 & 0x10 != 0
+    }
+}
+
+impl fmt::Debug for Flags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let set = [(self.syn(), "SYN"), (self.ack(), "ACK"), (self.fin(), "FIN"), (self.rst(), "RST")];
+        f.debug_list().entries(set.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name)).finish()
+    }
+}
+
+/// A TCP segment and the addresses it travels between, viewed in place.
+#[derive(Clone, Copy)]
+pub struct Segment<'a> {
+    source: IpAddr,
+    destination: IpAddr,
+    tcp: &'a [u8],
+    header_length: usize,
+}
+
+impl<'a> Segment<'a> {
+    /// Views the TCP segment in a whole IPv4 or IPv6 packet, past IPv4 options and IPv6 extension headers.
+    ///
+    /// With an IPv6 routing header the destination is the final one, as the pseudo-header wants it (RFC 8200
+    /// §8.1). Octets after the end that the IP header gives are link-layer padding and left out.
+    ///
+    /// # Errors
+    /// [`ParseError`] when the packet is malformed, a fragment, or not TCP.
+    pub fn parse(packet: &'a [u8]) -> Result<Self, ParseError> {
+        let ip = IpHeader::parse(packet)?;
+        if ip.is_fragment {
+            return Err(ParseError::Fragment);
+        }
+        if ip.protocol != crate::ip::PROTOCOL_TCP {
+            return Err(ParseError::NotTcp { protocol: ip.protocol });
+        }
+        let tcp = packet.get(ip.payload_offset..ip.total_length).ok_or(ParseError::TcpTooShort)?;
+        Self::from_tcp(ip.source, ip.destination, tcp)
+    }
+
+    /// Views a TCP segment, header and payload, that travels between these addresses.
+    ///
+    /// # Errors
+    /// [`ParseError::TcpTooShort`] and [`ParseError::DataOffset`].
+    #[inline]
+    pub fn from_tcp(source: IpAddr, destination: IpAddr, tcp: &'a [u8]) -> Result<Self, ParseError> {
+        if tcp.len() < TCP_HEADER_LENGTH {
+            return Err(ParseError::TcpTooShort);
+        }
+        let header_length = usize::from(tcp[field::DATA_OFFSET] >> 4) * 4;
+        if header_length < TCP_HEADER_LENGTH {
+            return Err(ParseError::DataOffset);
+        }
+        if tcp.len() < header_length {
+            return Err(ParseError::TcpTooShort);
+        }
+        Ok(Self { source, destination, tcp, header_length })
+    }
+
+    /// The end that sent the segment.
+    #[inline]
+    #[must_use]
+    pub fn source(&self) -> Endpoint {
+        Endpoint::new(self.source, self.u16_at(field::SOURCE_PORT))
+    }
+
+    /// The end that the segment is for.
+    #[inline]
+    #[must_use]
+    pub fn destination(&self) -> Endpoint {
+        Endpoint::new(self.destination, self.u16_at(field::DESTINATION_PORT))
+    }
+
+    /// The address in the packet's header; unlike in [`Segment::source`] an IPv4-mapped one stays IPv6.
+    #[inline]
+    #[must_use]
+    pub const fn source_address(&self) -> IpAddr {
+        self.source
+    }
+
+    /// The final destination in the packet's headers; an IPv4-mapped one stays IPv6.
+    #[inline]
+    #[must_use]
+    pub const fn destination_address(&self) -> IpAddr {
+        self.destination
+    }
+
+    /// The sequence number.
+    #[inline]
+    #[must_use]
+    pub fn sequence(&self) -> SeqNum {
+        SeqNum(self.u32_at(field::SEQUENCE))
+    }
+
+    /// The acknowledgment number, which means something only with the ACK flag.
+    #[inline]
+    #[must_use]
+    pub fn acknowledgment(&self) -> SeqNum {
+        SeqNum(self.u32_at(field::ACKNOWLEDGMENT))
+    }
+
+    /// The control bits.
+    #[inline]
+    #[must_use]
+    pub fn flags(&self) -> Flags {
+        Flags(self.tcp[field::FLAGS])
+    }
+
+    /// The TCP header with its options: 20 to 60 octets.
+    #[inline]
+    #[must_use]
+    pub fn header(&self) -> &'a [u8] {
+        &self.tcp[..self.header_length]
+    }
+
+    /// The header's options and padding: 0 to 40 octets.
+    #[inline]
+    #[must_use]
+    pub fn option_octets(&self) -> &'a [u8] {
+        &self.tcp[TCP_HEADER_LENGTH..self.header_length]
+    }
+
+    /// Walks the header's options.
+    #[must_use]
+    pub fn options(&self) -> Options<'a> {
+        Options::new(self.option_octets())
+    }
+
+    /// The AO option, or `None` when the segment is unsigned.
+    ///
+    /// # Errors
+    /// Those of [`AoOption::find`].
+    #[inline]
+    pub fn ao_option(&self) -> Result<Option<AoOption<'a>>, OptionError> {
+        AoOption::find(self.option_octets())
+    }
+
+    /// The octets after the header.
+    #[inline]
+    #[must_use]
+    pub fn payload(&self) -> &'a [u8] {
+        &self.tcp[self.header_length..]
+    }
+
+    /// Header and payload.
+    #[inline]
+    #[must_use]
+    pub const fn tcp(&self) -> &'a [u8] {
+        self.tcp
+    }
+
+    #[inline]
+    fn u16_at(&self, at: usize) -> u16 {
+        u16::from_be_bytes([self.tcp[at], self.tcp[at + 1]])
+    }
+
+    #[inline]
+    fn u32_at(&self, at: usize) -> u32 {
+        u32::from_be_bytes([self.tcp[at], self.tcp[at + 1], self.tcp[at + 2], self.tcp[at + 3]])
+    }
+}
+
+impl fmt::Debug for Segment<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Segment")
+            .field("source", &self.source())
+            .field("destination", &self.destination())
+            .field("sequence", &self.sequence())
+            .field("flags", &self.flags())
+            .field("payload_length", &self.payload().len())
+            .finish()
+    }
+}

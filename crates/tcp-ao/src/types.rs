@@ -1,0 +1,143 @@
+//! The words of RFC 5925 as types: key ids, sequence numbers, endpoints, socket pairs.
+
+use core::fmt;
+use core::net::IpAddr;
+
+/// A one-octet key identifier: the KeyID or RNextKeyID of an option, the SendID or RecvID of an MKT.
+///
+/// Its values have no order and no meaning but equality (RFC 5925 §3.1).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct KeyId(pub u8);
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A TCP sequence number: 32 bits that wrap (RFC 9293 §3.4).
+///
+/// It has no `Ord`, since "less than" means nothing on a circle; [`SeqNum::before`] is the comparison TCP uses.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SeqNum(pub u32);
+
+impl SeqNum {
+    /// Whether this number comes before `other` on the shorter way round the circle.
+    #[inline]
+    #[must_use]
+    pub const fn before(self, other: Self) -> bool {
+        self.offset_from(other) < 0
+    }
+
+    /// The signed distance from `base` to this number, the shorter way round: -2^31 to 2^31 - 1 octets.
+    #[inline]
+    #[must_use]
+    pub const fn offset_from(self, base: Self) -> i32 {
+        self.0.wrapping_sub(base.0).cast_signed()
+    }
+}
+
+/// An initial sequence number: the sequence number of a SYN (RFC 5925 §5.2 puts both sides' into the key derivation).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Isn(pub u32);
+
+impl Isn {
+    /// The destination ISN of a SYN's key derivation, which the sender cannot know yet (RFC 5925 §5.2).
+    pub const UNKNOWN: Self = Self(0);
+}
+
+/// A sequence number extension: how often a direction's sequence number has wrapped (RFC 5925 §6.2, RFC 9187).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Sne(pub u32);
+
+/// One end of a connection: an address and a port.
+///
+/// An IPv4-mapped IPv6 address is kept as the IPv4 address it stands for, since that is what is on the wire.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Endpoint {
+    address: IpAddr,
+    port: u16,
+}
+
+impl Endpoint {
+    /// An endpoint of this address and port, IPv4-mapped addresses made IPv4.
+    #[inline]
+    #[must_use]
+    pub fn new(address: impl Into<IpAddr>, port: u16) -> Self {
+        Self { address: address.into().to_canonical(), port }
+    }
+
+    /// The address, never an IPv4-mapped one.
+    #[inline]
+    #[must_use]
+    pub const fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// The port.
+    #[inline]
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+impl From<core::net::SocketAddr> for Endpoint {
+    fn from(address: core::net::SocketAddr) -> Self {
+        Self::new(address.ip(), address.port())
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        core::net::SocketAddr::new(self.address, self.port).fmt(f)
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A TCP socket pair as one end sees it (RFC 9293 §3.3.1).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SocketPair {
+    /// This end.
+    pub local: Endpoint,
+    /// The other end.
+    pub remote: Endpoint,
+}
+
+impl SocketPair {
+    /// The same connection as the other end sees it.
+    #[must_use]
+    pub const fn reversed(&self) -> Self {
+        Self { local: self.remote, remote: self.local }
+    }
+}
+
+impl fmt::Display for SocketPair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} <-> {}", self.local, self.remote)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_of_sequence_numbers_survives_the_wrap() {
+        assert!(SeqNum(0xffff_fff0).before(SeqNum(5)));
+        assert!(!SeqNum(5).before(SeqNum(0xffff_fff0)));
+        assert!(!SeqNum(5).before(SeqNum(5)));
+    }
+
+    #[test]
+    fn ao_12_mapped_addresses_become_ipv4() {
+        let mapped: IpAddr = "::ffff:192.0.2.7".parse().unwrap();
+        let plain: IpAddr = "192.0.2.7".parse().unwrap();
+        assert_eq!(Endpoint::new(mapped, 179), Endpoint::new(plain, 179));
+    }
+}
