@@ -1,4 +1,4 @@
-//! AES-128-CMAC (RFC 4493).
+//! AES-128-CMAC (RFC 4493), the whole message in one call of the cipher.
 
 use aes::cipher::{
     BlockCipherEncBackend, BlockCipherEncClosure, BlockCipherEncrypt, BlockSizeUser, KeyInit, consts::U16,
@@ -52,48 +52,46 @@ impl BlockCipherEncClosure for Chain<'_> {
     #[inline(always)]
     fn call<B: BlockCipherEncBackend<BlockSize = U16>>(self, backend: &B) {
         let Self { k1, message, output } = self;
-        let mut state = Block::default();
+        // The state is one integer, because octet by octet it would leave its register with every XOR.
+        let mut state = 0;
         let mut position = 0;
         for slice in message.iter().copied() {
             let (head, rest) = slice.split_at(slice.len().min(16 - position));
-            xor_at(&mut state, position, head);
+            // Where the shift wraps, at 16, `head` is empty.
+            state ^= little_endian(head) << (8 * position % 128);
             position += head.len();
             // A full block waits for the octets behind it, because the last one is treated apart.
             let (blocks, tail) = rest.as_chunks();
             for block in blocks {
-                backend.encrypt_block((&mut state).into());
-                xor(&mut state, block);
+                state = encrypt(backend, state) ^ u128::from_le_bytes(*block);
             }
             if !tail.is_empty() {
-                backend.encrypt_block((&mut state).into());
-                xor_at(&mut state, 0, tail);
+                state = encrypt(backend, state) ^ little_endian(tail);
                 position = tail.len();
             }
         }
-        if position == 16 {
-            xor(&mut state, k1);
+        state ^= if position == 16 {
+            u128::from_le_bytes(*k1)
         } else {
-            state[position] ^= 0x80;
-            xor(&mut state, &double(k1));
-        }
-        backend.encrypt_block((&mut state).into());
-        *output = state.0;
+            0x80 << (8 * position) ^ u128::from_le_bytes(double(k1))
+        };
+        *output = encrypt(backend, state).to_le_bytes();
     }
 }
 
-/// XORs fewer octets than a block, from `position` on.
 #[inline(always)]
-fn xor_at(state: &mut Block, position: usize, input: &[u8]) {
+fn encrypt<B: BlockCipherEncBackend<BlockSize = U16>>(backend: &B, state: u128) -> u128 {
+    let mut block = Block::from(state.to_le_bytes());
+    backend.encrypt_block((&mut block).into());
+    u128::from_le_bytes(block.0)
+}
+
+/// At most 16 octets as an integer, the first of them lowest.
+#[inline(always)]
+fn little_endian(octets: &[u8]) -> u128 {
     let mut block = [0; 16];
-    block[position..position + input.len()].copy_from_slice(input);
-    xor(state, &block);
-}
-
-#[inline(always)]
-fn xor(state: &mut Block, input: &[u8; 16]) {
-    for (octet, input) in state.iter_mut().zip(input) {
-        *octet ^= input;
-    }
+    block[..octets.len()].copy_from_slice(octets);
+    u128::from_le_bytes(block)
 }
 
 /// Doubling in GF(2^128) (RFC 4493, section 2.3), without a branch on the secret top bit.

@@ -23,12 +23,16 @@ impl<C: ChainingValue> HmacKey<C> {
             hashed.finish(0, &[key]);
             hashed.write(&mut *padded);
         }
-        let start = |pad: u8| {
+        let mut start_with = |pad: u8| {
+            padded.iter_mut().for_each(|octet| *octet ^= pad);
             let mut chaining_value = C::INITIAL;
-            chaining_value.compress(core::array::from_ref(&*Zeroizing::new(padded.map(|octet| octet ^ pad))));
+            chaining_value.compress(core::array::from_ref(&padded));
             chaining_value
         };
-        Self { inner: start(0x36), outer: start(0x5c) }
+        let inner = start_with(0x36);
+        // The inner pad is still on the key, and leaves it by the same XOR that brings the outer.
+        let outer = start_with(0x36 ^ 0x5c);
+        Self { inner, outer }
     }
 
     /// Writes the MAC of the slices of `message` to the first octets of `output`.

@@ -3,6 +3,7 @@
 use core::fmt;
 
 use wireseal_algorithms::MacAlgorithm;
+use zeroize::ZeroizeOnDrop;
 
 use crate::cmac::Aes128CmacKey;
 use crate::hmac::HmacKey;
@@ -19,7 +20,11 @@ pub enum OutputLength {
     Octets32,
 }
 
-/// A key, prepared once, that computes and verifies MACs of any number of messages.
+/// A key, prepared once, that computes and verifies the MACs of any number of messages.
+///
+/// What depends on the key alone is computed here, not per message: HMAC's two chaining values, the AES round keys and
+/// the CMAC subkey, the Keccak state behind the key. It is wiped on drop, is not `Clone`, and shows its algorithm only
+/// in `Debug`.
 pub struct MacKey(State);
 
 enum State {
@@ -29,22 +34,35 @@ enum State {
     Kmac256(Kmac256Key, OutputLength),
 }
 
+// Four of these, with all else a TCP-AO connection keeps, have to fit in 1 KiB.
 const _: () = assert!(size_of::<MacKey>() <= 208);
 
+// The wipe of a `MacKey` is that of its parts; were the cipher built without its own, this would not compile.
+const _: () = {
+    const fn wiped_on_drop<T: ZeroizeOnDrop>() {}
+    wiped_on_drop::<HmacKey<[u32; 5]>>();
+    wiped_on_drop::<HmacKey<[u32; 8]>>();
+    wiped_on_drop::<Aes128CmacKey>();
+    wiped_on_drop::<aes::Aes128Enc>();
+    wiped_on_drop::<Kmac256Key>();
+};
+
+impl ZeroizeOnDrop for MacKey {}
+
 impl MacKey {
-    /// A key for HMAC-SHA-1 (RFC 2104), of any length; one over 64 octets is hashed first.
+    /// A key for HMAC-SHA-1 (RFC 2104), of any length, for MACs of 20 octets; a key over 64 octets is hashed first.
     #[must_use]
     pub fn hmac_sha1(key: &[u8]) -> Self {
         Self(State::HmacSha1(HmacKey::new(key)))
     }
 
-    /// A key for HMAC-SHA-256 (RFC 2104), of any length; one over 64 octets is hashed first.
+    /// A key for HMAC-SHA-256 (RFC 2104), of any length, for MACs of 32 octets; a key over 64 octets is hashed first.
     #[must_use]
     pub fn hmac_sha256(key: &[u8]) -> Self {
         Self(State::HmacSha256(HmacKey::new(key)))
     }
 
-    /// A key for AES-128-CMAC (RFC 4493).
+    /// A key for AES-128-CMAC (RFC 4493), for MACs of 16 octets.
     #[must_use]
     pub fn aes_128_cmac(key: &[u8; 16]) -> Self {
         Self(State::Aes128Cmac(Aes128CmacKey::new(key)))

@@ -1,4 +1,34 @@
-//! Wireseal.
+//! Keyed MACs for packets: HMAC-SHA-1, HMAC-SHA-256, AES-128-CMAC, KMAC256, and one-time Poly1305.
+//!
+//! A [`MacKey`] is prepared once, where the key is known; from then on computing a MAC cannot fail, allocates nothing,
+//! and takes the message as the slices it already lies in. A key is 208 octets at most, so that a connection keeps
+//! several at hand.
+//!
+//! | which call do I need? | |
+//! |---|---|
+//! | a key from its octets | [`MacKey::hmac_sha1`], [`MacKey::hmac_sha256`], [`MacKey::aes_128_cmac`], [`MacKey::kmac256`] |
+//! | the MAC to send | [`MacKey::mac`], then [`Mac::truncated`] |
+//! | whether a received MAC is right | [`MacKey::verify`], never a comparison of your own |
+//! | Poly1305, whose key authenticates one message only | [`OneTimePoly1305Key`] |
+//!
+//! ```
+//! use wireseal_mac::{MacKey, MacMismatch};
+//!
+//! let key = MacKey::aes_128_cmac(b"sixteen octets !");
+//! let (header, payload) = (b"header".as_slice(), b"payload".as_slice());
+//!
+//! let mac = key.mac(&[header, payload]);
+//! let sent = mac.truncated(12);
+//!
+//! assert_eq!(key.verify(&[header, payload], sent), Ok(()));
+//! assert_eq!(key.verify(&[header, b"another"], sent), Err(MacMismatch));
+//! ```
+//!
+//! # What is wiped
+//!
+//! Keys, computed MACs and the chaining values of a message under way are overwritten when they are dropped. What the
+//! compiler spills to the stack, and the octets that a Rust move leaves behind, are beyond the reach of safe code; so
+//! build a key where it will stay. Octets of the message are not secret, and stay in freed stack memory.
 #![no_std]
 
 mod blocks;

@@ -9,12 +9,29 @@ use zeroize::ZeroizeOnDrop;
 use crate::blocks::whole_blocks;
 use crate::output::{MacMismatch, compare};
 
-/// A Poly1305 key, consumed by the one message that it may authenticate.
+/// A Poly1305 key (RFC 8439, section 2.5), consumed by the one message that it may authenticate.
+///
+/// Two messages under one key give the key away, so this is neither `Clone` nor a [`MacKey`](crate::MacKey), and both
+/// calls take it by value. It is wiped on drop, as is the state of the `poly1305` crate, and `Debug` shows no octets.
+///
+/// ```
+/// use wireseal_mac::OneTimePoly1305Key;
+///
+/// let mac = OneTimePoly1305Key::new([7; 32]).mac(&[b"one ", b"message"]);
+/// assert_eq!(OneTimePoly1305Key::new([7; 32]).verify(&[b"one message"], &mac), Ok(()));
+/// ```
+///
+/// ```compile_fail,E0382
+/// # use wireseal_mac::OneTimePoly1305Key;
+/// let key = OneTimePoly1305Key::new([7; 32]);
+/// let first = key.mac(&[b"one message"]);
+/// let second = key.mac(&[b"another"]);
+/// ```
 #[derive(ZeroizeOnDrop)]
 pub struct OneTimePoly1305Key([u8; 32]);
 
 impl OneTimePoly1305Key {
-    /// A key of 32 octets: r in the first half, s in the second.
+    /// A key of 32 octets: r, which is clamped here, in the first half, and s in the second.
     #[must_use]
     pub fn new(key: [u8; 32]) -> Self {
         Self(key)

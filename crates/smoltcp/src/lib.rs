@@ -1,2 +1,317 @@
-//! Wireseal.
+//! TCP-AO under an unchanged [smoltcp] stack.
+//!
+//! # Which call do I need?
+//! | I want to | call |
+//! |---|---|
+//! | put TCP-AO under an interface | [`AuthenticatedDevice::new`], and give the result to smoltcp instead of the device |
+//! | read counters, change keys, roll them over | [`AuthenticatedDevice::shim`], [`AuthenticatedDevice::shim_mut`] |
+//! | know why packets do not get through | [`AuthenticatedDevice::refused`], or a [`RefusalObserver`] |
+//!
+//! ```
+//! use smoltcp::iface::{Config, Interface};
+//! use smoltcp::phy::{Loopback, Medium};
+//! use smoltcp::time::Instant;
+//! use smoltcp::wire::HardwareAddress;
+//! use wireseal_algorithms::TcpAoAlgorithm;
+//! use wireseal_smoltcp::AuthenticatedDevice;
+//! use wireseal_tcp_ao::shim::ShimSlot;
+//! use wireseal_tcp_ao::{ConnectionIdentifier, KeyId, MasterKey, Mkt, MktSet, Peer};
+//!
+//! let mkt = Mkt::new(KeyId(1), KeyId(1), TcpAoAlgorithm::Aes128Cmac, MasterKey::new(b"secret")?)?;
+//! let peer = Peer {
+//!     connections: ConnectionIdentifier::between("192.0.2.1/32".parse()?, "192.0.2.2/32".parse()?),
+//!     mkts: MktSet::from_mkts([mkt])?,
+//! };
+//! let link = Loopback::new(Medium::Ip);
+//! let mut device = AuthenticatedDevice::new(link, vec![peer], vec![ShimSlot::EMPTY])?;
+//! let mut interface = Interface::new(Config::new(HardwareAddress::Ip), &mut device, Instant::ZERO);
+//! # let _ = &mut interface;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The stack sees an MTU that is smaller by [`OPTION_ROOM`], so that its segments fit the link with the option on
+//! them; the MSS it advertises is put right on the way out. Segmentation offload is not passed on: a segment must be
+//! signed as it goes on the wire. On Ethernet, ARP and everything else but IP passes as it is; so do frames with a
+//! VLAN tag, which smoltcp does not read either.
+//!
+//! [smoltcp]: ::smoltcp
 #![no_std]
+
+extern crate alloc;
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+use core::time::Duration;
+
+use smoltcp::phy::{self, Device, DeviceCapabilities, Medium, PacketMeta};
+use smoltcp::time::Instant;
+use smoltcp::wire::{EthernetFrame, EthernetProtocol};
+use wireseal_tcp_ao::shim::{OPTION_ROOM, Refusal, Shim, ShimConfig, ShimSlot};
+use wireseal_tcp_ao::{Peer, PeerError};
+
+/// Packets that did not get through, by direction. They saturate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Refused {
+    /// From the link, for the stack.
+    pub inbound: u64,
+    /// From the stack, for the link.
+    pub outbound: u64,
+}
+
+/// Is told of every packet that does not get through, for logs and tests: direction, reason, and the IP packet as it
+/// was received or as the stack wrote it.
+pub type RefusalObserver = fn(Direction, &Refusal);
+
+/// Which way a packet was going.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// From the link to the stack.
+    Inbound,
+    /// From the stack to the link.
+    Outbound,
+}
+
+/// A smoltcp device around another that signs what the stack sends and verifies what it receives.
+///
+/// `P` holds the peers and `T` the table of connections, whose length is the bound: vectors, slices or arrays.
+pub struct AuthenticatedDevice<D, P, T> {
+    inner: D,
+    signer: Signer<P, T>,
+    received: Vec<u8>,
+    sent: Vec<u8>,
+}
+
+/// What both tokens need of the device beside their buffer.
+struct Signer<P, T> {
+    shim: Shim<P, T>,
+    /// Octets of the link-layer header.
+    header_length: usize,
+    refused: Refused,
+    observer: Option<RefusalObserver>,
+}
+
+impl<D: Device, P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
+    AuthenticatedDevice<D, P, T>
+{
+    /// Wraps `device`, for these peers and as many connections as `table` has slots, with the defaults of RFC 5925.
+    ///
+    /// # Errors
+    /// [`PeerError`] when peers overlap and share key ids.
+    pub fn new(device: D, peers: P, table: T) -> Result<Self, PeerError> {
+        let capabilities = device.capabilities();
+        let config = ShimConfig {
+            check_checksum: capabilities.checksum.tcp.rx(),
+            ..ShimConfig::new(capabilities.ip_mtu())
+        };
+        Self::with_config(device, config, peers, table)
+    }
+
+    /// The same with a configuration of the caller's. The stack's MTU is the device's less the difference between
+    /// `mtu` and `stack_mtu`.
+    ///
+    /// # Errors
+    /// [`PeerError`] when peers overlap and share key ids.
+    pub fn with_config(device: D, config: ShimConfig, peers: P, table: T) -> Result<Self, PeerError> {
+        let is_ethernet = device.capabilities().medium == Medium::Ethernet;
+        let header_length = if is_ethernet { EthernetFrame::<&[u8]>::header_len() } else { 0 };
+        let shim = Shim::new(config, peers, table)?;
+        let signer = Signer { shim, header_length, refused: Refused::default(), observer: None };
+        Ok(Self { inner: device, signer, received: Vec::new(), sent: Vec::new() })
+    }
+
+    /// Calls `observer` for every packet that does not get through.
+    #[must_use]
+    pub fn with_observer(mut self, observer: RefusalObserver) -> Self {
+        self.signer.observer = Some(observer);
+        self
+    }
+
+    /// The shim: counters, connections, peers.
+    #[must_use]
+    pub const fn shim(&self) -> &Shim<P, T> {
+        &self.signer.shim
+    }
+
+    /// The shim, to change keys.
+    pub const fn shim_mut(&mut self) -> &mut Shim<P, T> {
+        &mut self.signer.shim
+    }
+
+    /// How many packets did not get through.
+    #[must_use]
+    pub const fn refused(&self) -> Refused {
+        self.signer.refused
+    }
+
+    /// The device underneath.
+    #[must_use]
+    pub const fn inner(&self) -> &D {
+        &self.inner
+    }
+
+    /// The device underneath.
+    pub const fn inner_mut(&mut self) -> &mut D {
+        &mut self.inner
+    }
+}
+
+impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Signer<P, T> {
+    /// Where in `frame` the frame for the stack stands; `None` when it is not to see it.
+    fn inbound(&mut self, now: Duration, frame: &mut [u8]) -> Option<Range<usize>> {
+        let whole = 0..frame.len();
+        let Some((header, packet)) = self.split_ip(frame) else { return Some(whole) };
+        let verdict = self.shim.inbound(now, packet);
+        let packet = self.admit(Direction::Inbound, verdict)?;
+        // The header moves up to the packet, whose own headers moved up into the place of the option.
+        let start = packet.start;
+        frame.copy_within(0..header, start);
+        Some(start..header + packet.end)
+    }
+
+    /// Where in `buffer` the frame for the link stands, of one that starts at `room`.
+    fn outbound(&mut self, now: Duration, buffer: &mut [u8], room: usize) -> Option<Range<usize>> {
+        let whole = room..buffer.len();
+        let Some((header, _)) = self.split_ip(&mut buffer[room..]) else { return Some(whole) };
+        let mut saved = [0; 14];
+        saved[..header].copy_from_slice(&buffer[room..room + header]);
+        let verdict = self.shim.outbound(now, &mut buffer[header..], room);
+        let packet = self.admit(Direction::Outbound, verdict)?;
+        buffer[packet.start..packet.start + header].copy_from_slice(&saved[..header]);
+        Some(packet.start..header + packet.end)
+    }
+
+    fn admit(&mut self, direction: Direction, verdict: Result<Range<usize>, Refusal>) -> Option<Range<usize>> {
+        let refusal = match verdict {
+            Ok(packet) => return Some(packet),
+            Err(refusal) => refusal,
+        };
+        if let Some(observer) = self.observer {
+            observer(direction, &refusal);
+        }
+        let count = match direction {
+            Direction::Inbound => &mut self.refused.inbound,
+            Direction::Outbound => &mut self.refused.outbound,
+        };
+        *count = count.saturating_add(1);
+        None
+    }
+
+    /// Octets of the link-layer header and the IP packet behind it; `None` when the frame holds none.
+    fn split_ip<'f>(&self, frame: &'f mut [u8]) -> Option<(usize, &'f mut [u8])> {
+        if self.header_length > 0 {
+            let ethertype = EthernetFrame::new_checked(&*frame).ok()?.ethertype();
+            if !matches!(ethertype, EthernetProtocol::Ipv4 | EthernetProtocol::Ipv6) {
+                return None;
+            }
+        }
+        Some((self.header_length, frame.get_mut(self.header_length..)?))
+    }
+}
+
+impl<D: Device, P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Device
+    for AuthenticatedDevice<D, P, T>
+{
+    type RxToken<'a>
+        = RxToken<'a>
+    where
+        Self: 'a;
+    type TxToken<'a>
+        = TxToken<'a, D::TxToken<'a>, P, T>
+    where
+        Self: 'a;
+
+    fn receive(&mut self, timestamp: Instant) -> Option<(Self::RxToken<'_>, Self::TxToken<'_>)> {
+        let (rx, tx) = self.inner.receive(timestamp)?;
+        let (now, meta) = (since_zero(timestamp), phy::RxToken::meta(&rx));
+        phy::RxToken::consume(rx, |frame| {
+            self.received.clear();
+            self.received.extend_from_slice(frame);
+        });
+        // An empty frame tells the stack that there was one it has nothing to do with, and that the next may follow.
+        let frame = self.signer.inbound(now, &mut self.received).unwrap_or(0..0);
+        let rx = RxToken { frame: &self.received[frame], meta };
+        Some((rx, TxToken { inner: tx, signer: &mut self.signer, buffer: &mut self.sent, now }))
+    }
+
+    fn transmit(&mut self, timestamp: Instant) -> Option<Self::TxToken<'_>> {
+        let inner = self.inner.transmit(timestamp)?;
+        Some(TxToken { inner, signer: &mut self.signer, buffer: &mut self.sent, now: since_zero(timestamp) })
+    }
+
+    fn capabilities(&self) -> DeviceCapabilities {
+        let inner = self.inner.capabilities();
+        let config = self.signer.shim.config();
+        // Built from nothing, so that an offload this crate does not know of is not passed on.
+        let mut capabilities = DeviceCapabilities::default();
+        capabilities.medium = inner.medium;
+        capabilities.max_burst_size = inner.max_burst_size;
+        capabilities.checksum = inner.checksum;
+        capabilities.max_transmission_unit =
+            inner.max_transmission_unit.saturating_sub(config.mtu.saturating_sub(config.stack_mtu));
+        capabilities
+    }
+}
+
+impl<D: fmt::Debug, P, T> fmt::Debug for AuthenticatedDevice<D, P, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AuthenticatedDevice")
+            .field("inner", &self.inner)
+            .field("shim", &self.signer.shim)
+            .field("refused", &self.signer.refused)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A received frame, verified or in no need of it; empty if it was refused.
+#[derive(Debug)]
+pub struct RxToken<'a> {
+    frame: &'a [u8],
+    meta: PacketMeta,
+}
+
+impl phy::RxToken for RxToken<'_> {
+    fn consume<R, F: FnOnce(&[u8]) -> R>(self, f: F) -> R {
+        f(self.frame)
+    }
+
+    fn meta(&self) -> PacketMeta {
+        self.meta
+    }
+}
+
+/// A place for one frame to send, which is signed on its way to the device.
+pub struct TxToken<'a, I, P, T> {
+    inner: I,
+    signer: &'a mut Signer<P, T>,
+    buffer: &'a mut Vec<u8>,
+    now: Duration,
+}
+
+impl<I, P, T> fmt::Debug for TxToken<'_, I, P, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TxToken").field("now", &self.now).finish_non_exhaustive()
+    }
+}
+
+impl<I: phy::TxToken, P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> phy::TxToken
+    for TxToken<'_, I, P, T>
+{
+    fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, f: F) -> R {
+        self.buffer.clear();
+        self.buffer.resize(OPTION_ROOM + length, 0);
+        let result = f(&mut self.buffer[OPTION_ROOM..]);
+        if let Some(frame) = self.signer.outbound(self.now, self.buffer, OPTION_ROOM) {
+            self.inner.consume(frame.len(), |octets| octets.copy_from_slice(&self.buffer[frame]));
+        }
+        result
+    }
+
+    fn set_meta(&mut self, meta: PacketMeta) {
+        self.inner.set_meta(meta);
+    }
+}
+
+fn since_zero(timestamp: Instant) -> Duration {
+    Duration::from_micros(timestamp.total_micros().max(0).unsigned_abs())
+}

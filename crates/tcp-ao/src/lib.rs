@@ -4,6 +4,7 @@
 pub mod checksum;
 pub mod ip;
 pub mod option;
+pub mod shim;
 
 mod authenticate;
 mod connection;
@@ -11,6 +12,7 @@ mod counters;
 mod icmp;
 mod kdf;
 mod mkt;
+mod peer;
 mod segment;
 mod sne;
 mod types;
@@ -22,6 +24,7 @@ pub use icmp::IcmpError;
 pub use kdf::{KdfContext, MAX_TRAFFIC_KEY_LENGTH, TrafficKey, TrafficKeyOctets};
 pub use mkt::{MAX_MASTER_KEY_LENGTH, MasterKey, Mkt, MktError, MktParameters, MktSet, OptionCoverage};
 pub use option::{AoOption, NoRoom, OptionError, append_ao};
+pub use peer::{ConnectionIdentifier, MKTS_PER_PEER, Peer, PeerError, check_peers};
 pub use segment::{Flags, ParseError, Segment};
 pub use sne::SneTracker;
 pub use types::{Endpoint, Isn, KeyId, SeqNum, Sne, SocketPair};

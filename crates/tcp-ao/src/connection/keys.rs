@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::connection::{Connection, Phase};
 use crate::kdf::{KdfContext, TrafficKey};
-use crate::mkt::{MasterKey, Mkt, MktError, MktParameters};
+use crate::mkt::{MasterKey, Mkt, MktError, MktParameters, MktSet};
 use crate::types::{Isn, KeyId, SocketPair};
 
 /// Why a connection's keys could not be changed as asked; they are as before.
@@ -150,6 +150,29 @@ impl<const N: usize> Connection<N> {
         let (current, rnext) = (instead_of(self.current)?, instead_of(self.rnext)?);
         (self.current, self.rnext) = (current, rnext);
         self.slots[usize::from(removed)] = None;
+        Ok(())
+    }
+
+    /// Replaces all keys by those of `mkts` in one step. The first of them becomes the rnext key; the current key stays
+    /// current if one with its SendID is among them, and is the first of them otherwise.
+    ///
+    /// This is how a key chain's changes reach a connection, and how a secret is replaced under the same ids.
+    ///
+    /// # Errors
+    /// [`KeyError::NoKey`] when `mkts` is empty: a connection cannot go on unsigned.
+    pub fn replace_keys(&mut self, mkts: &MktSet<N>) -> Result<(), KeyError> {
+        if mkts.preferred().is_none() {
+            return Err(KeyError::NoKey);
+        }
+        let current = self.current_key().send_id;
+        for (index, slot) in self.slots.iter_mut().enumerate() {
+            *slot = mkts.iter().nth(index).map(Slot::with_master_key);
+        }
+        self.rnext = 0;
+        self.current = self.index(|key| key.send_id == current).unwrap_or(0);
+        if let (Phase::Established, Some(local_isn)) = (self.phase, self.local_isn) {
+            self.establish(local_isn);
+        }
         Ok(())
     }
 

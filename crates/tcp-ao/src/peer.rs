@@ -1,0 +1,109 @@
+//! Which connections must be authenticated, and with which keys.
+
+use core::fmt;
+
+use ipnet::IpNet;
+
+use crate::mkt::{MktError, MktSet};
+use crate::types::{Endpoint, SocketPair};
+
+/// The MKTs that a [`Peer`] and a connection of the [`Shim`](crate::shim::Shim) have room for: the one in use, its
+/// successor, and two more while lifetimes overlap.
+pub const MKTS_PER_PEER: usize = 4;
+
+/// Which TCP connections an MKT is for (RFC 5925 §3.1, the TCP connection identifier).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ConnectionIdentifier {
+    /// This end's addresses.
+    pub local: IpNet,
+    /// The other end's addresses.
+    pub remote: IpNet,
+    /// This end's port; any if `None`.
+    pub local_port: Option<u16>,
+    /// The other end's port; any if `None`.
+    pub remote_port: Option<u16>,
+}
+
+impl ConnectionIdentifier {
+    /// Connections on any port between these addresses: a BGP session may be opened from either side.
+    #[must_use]
+    pub const fn between(local: IpNet, remote: IpNet) -> Self {
+        Self { local, remote, local_port: None, remote_port: None }
+    }
+
+    /// Whether a connection is one of these.
+    #[must_use]
+    pub fn contains(&self, pair: &SocketPair) -> bool {
+        let port = |wanted: Option<u16>, end: Endpoint| wanted.is_none_or(|port| port == end.port());
+        self.contains_addresses(pair) && port(self.local_port, pair.local) && port(self.remote_port, pair.remote)
+    }
+
+    /// Whether any connection between these addresses might be one of these: what can be said of a fragment.
+    #[must_use]
+    pub fn contains_addresses(&self, pair: &SocketPair) -> bool {
+        self.local.contains(&pair.local.address()) && self.remote.contains(&pair.remote.address())
+    }
+
+    /// Whether some connection is one of both.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let nets = |a: &IpNet, b: &IpNet| a.contains(&b.addr()) || b.contains(&a.addr());
+        let ports = |a: Option<u16>, b: Option<u16>| a.is_none() || b.is_none() || a == b;
+        nets(&self.local, &other.local)
+            && nets(&self.remote, &other.remote)
+            && ports(self.local_port, other.local_port)
+            && ports(self.remote_port, other.remote_port)
+    }
+}
+
+/// Connections that must be authenticated, and the keys for it. Without keys nothing of them gets through.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// Which connections.
+    pub connections: ConnectionIdentifier,
+    /// The keys, the preferred one first.
+    pub mkts: MktSet<MKTS_PER_PEER>,
+}
+
+/// Two peers overlap and their keys cannot be told apart; the configuration is to blame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PeerError {
+    /// The index of the one peer.
+    pub peer: usize,
+    /// The index of the other.
+    pub other: usize,
+    /// The id they share.
+    pub error: MktError,
+}
+
+impl fmt::Display for PeerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "peers {} and {} overlap: {}", self.peer, self.other, self.error)
+    }
+}
+
+impl core::error::Error for PeerError {}
+
+/// Refuses peers whose connections overlap while their MKTs share a SendID or a RecvID (RFC 5925 §3.1).
+///
+/// # Errors
+/// [`PeerError`] names the first such pair.
+pub fn check_peers(peers: &[Peer]) -> Result<(), PeerError> {
+    for (index, peer) in peers.iter().enumerate() {
+        check_mkts(peers, index, &peer.mkts)?;
+    }
+    Ok(())
+}
+
+/// The same for the one peer at `index`, were its MKTs `mkts`.
+pub(crate) fn check_mkts(peers: &[Peer], index: usize, mkts: &MktSet<MKTS_PER_PEER>) -> Result<(), PeerError> {
+    let Some(peer) = peers.get(index) else { return Ok(()) };
+    for (other, another) in peers.iter().enumerate() {
+        if other != index && peer.connections.overlaps(&another.connections) {
+            mkts.iter()
+                .try_for_each(|mkt| another.mkts.check_ids(mkt.parameters()))
+                .map_err(|error| PeerError { peer: index, other, error })?;
+        }
+    }
+    Ok(())
+}

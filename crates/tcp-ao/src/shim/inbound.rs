@@ -1,0 +1,141 @@
+//! What the link brings: checked, counted, stripped of the option, or refused.
+
+use core::ops::Range;
+use core::time::Duration;
+
+use crate::authenticate::VerifyError;
+use crate::checksum;
+use crate::connection::Connection;
+use crate::icmp::IcmpError;
+use crate::ip::{IPV4_HEADER_LENGTH, IPV6_HEADER_LENGTH, IpHeader, PROTOCOL_TCP};
+use crate::option::TCP_HEADER_LENGTH;
+use crate::peer::Peer;
+use crate::segment::{ParseError, Segment};
+use crate::shim::table::Entry;
+use crate::shim::{OPTION_ROOM, Refusal, Shim, ShimConfig, ShimSlot, Unmatched, options};
+use crate::types::{Endpoint, SocketPair};
+
+/// The MSS of a peer that advertises none (RFC 9293 §3.7.1): what every host must accept, less the headers.
+const DEFAULT_MSS_IPV4: usize = 576 - IPV4_HEADER_LENGTH - TCP_HEADER_LENGTH;
+const DEFAULT_MSS_IPV6: usize = 1280 - IPV6_HEADER_LENGTH - TCP_HEADER_LENGTH;
+
+impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Shim<P, T> {
+    /// Takes a packet from the link, and says where within the same octets the one to hand to the stack then stands.
+    ///
+    /// `now` is the time since any fixed moment, the same for all calls. Packets of other protocols and unsigned
+    /// segments of connections without peer come back as they were.
+    ///
+    /// # Errors
+    /// [`Refusal`]: the packet must be dropped; it is unchanged, and so is the shim but for its counters. In
+    /// particular a SYN that does not verify leaves nothing behind.
+    pub fn inbound(&mut self, now: Duration, packet: &mut [u8]) -> Result<Range<usize>, Refusal> {
+        let ip = IpHeader::parse(packet).map_err(ParseError::Ip)?;
+        let whole = 0..ip.total_length;
+        let packet = &mut packet[..ip.total_length];
+        if ip.protocol != PROTOCOL_TCP {
+            self.check_icmp(packet)?;
+            return Ok(whole);
+        }
+        if ip.is_fragment {
+            let pair = SocketPair { local: Endpoint::new(ip.destination, 0), remote: Endpoint::new(ip.source, 0) };
+            self.check_fragment(&pair)?;
+            return Ok(whole);
+        }
+        let segment = Segment::parse(packet)?;
+        let pair = SocketPair { local: segment.destination(), remote: segment.source() };
+        if !self.admit(now, &pair, &segment, &ip)? {
+            return Ok(whole);
+        }
+        let is_syn = segment.flags().syn();
+        let default_mss = if ip.source.is_ipv4() { DEFAULT_MSS_IPV4 } else { DEFAULT_MSS_IPV6 };
+        let old = segment.option_octets();
+        let new = options::without_ao(old, is_syn, OPTION_ROOM, default_mss)
+            .map_err(|error| Refusal::Verify(error.into()))?;
+        let old_options = old.len();
+        // Without AO the options are shorter, so that there is always room.
+        let start = options::replace(packet, 0, ip.payload_offset, old_options, &new).unwrap_or(0);
+        options::write_checksums(&mut packet[start..], &ip);
+        Ok(start..ip.total_length)
+    }
+
+    /// Whether the segment has been verified (`true`) or passes as it is (`false`).
+    fn admit(
+        &mut self,
+        now: Duration,
+        pair: &SocketPair,
+        segment: &Segment<'_>,
+        ip: &IpHeader,
+    ) -> Result<bool, Refusal> {
+        let flags = segment.flags();
+        let opens = flags.syn() && !flags.ack();
+        let known = self.table.get_mut(pair);
+        let reopens = opens && known.as_ref().is_some_and(|entry| entry.connection.is_established());
+        if let Some(entry) = known.filter(|_| !reopens) {
+            check_checksum(&self.config, segment, ip)?;
+            let verdict = entry.connection.verify(segment);
+            self.counters.count(&verdict);
+            verdict.map_err(Refusal::Verify)?;
+            entry.received(flags, now);
+            return Ok(true);
+        }
+        let Some(peer) = self.peer_of(pair) else { return self.admit_unprotected(segment) };
+        check_checksum(&self.config, segment, ip)?;
+        let mkts = &self.peers.as_ref()[peer].mkts;
+        if mkts.preferred().is_none() {
+            return Err(Refusal::NoKey);
+        }
+        if !opens {
+            // Its ISNs are not known, so there is no key to check it with; what is wrong with it at sight is counted.
+            let verdict = match segment.ao_option() {
+                Err(error) => Err(error.into()),
+                Ok(None) => Err(VerifyError::Unsigned),
+                Ok(Some(ao)) if mkts.by_recv_id(ao.key_id).is_none() => Err(VerifyError::UnknownKeyId(ao.key_id)),
+                Ok(Some(_)) => return Err(Refusal::NoConnection),
+            };
+            self.counters.count(&verdict);
+            return verdict.map_err(Refusal::Verify);
+        }
+        let verdict = mkts.verify_syn(*segment);
+        self.counters.count(&verdict);
+        let connection = Connection::passive(&verdict.map_err(Refusal::Verify)?);
+        if reopens && !self.table.get(pair).is_some_and(Entry::is_closed) {
+            return Err(Refusal::ConnectionExists);
+        }
+        self.table.insert(Entry::new(connection, peer, now), now).map_err(|()| Refusal::TableFull)?;
+        Ok(true)
+    }
+
+    /// A segment of a connection that no peer is configured for.
+    fn admit_unprotected(&mut self, segment: &Segment<'_>) -> Result<bool, Refusal> {
+        if let Ok(Some(ao)) = segment.ao_option()
+            && self.config.unmatched == Unmatched::Drop
+        {
+            self.counters.count::<()>(&Err(VerifyError::UnknownKeyId(ao.key_id)));
+            return Err(Refusal::NoPeer);
+        }
+        Ok(false)
+    }
+
+    fn check_icmp(&mut self, packet: &[u8]) -> Result<(), Refusal> {
+        if self.config.accept_icmp {
+            return Ok(());
+        }
+        if let Some(error) = IcmpError::parse(packet)
+            && let Some(entry) = self.table.get_mut(&error.pair)
+            && entry.connection.ignores_icmp(&error)
+        {
+            self.counters.count_dropped_icmp();
+            return Err(Refusal::Icmp);
+        }
+        Ok(())
+    }
+}
+
+/// The checksum that goes to the stack is made anew, so the one that came must be right: an option that the MAC does
+/// not cover would otherwise be laundered.
+fn check_checksum(config: &ShimConfig, segment: &Segment<'_>, ip: &IpHeader) -> Result<(), Refusal> {
+    if config.check_checksum && checksum::tcp(ip.source, ip.destination, segment.tcp()) != 0 {
+        return Err(Refusal::Checksum);
+    }
+    Ok(())
+}

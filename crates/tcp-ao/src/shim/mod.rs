@@ -1,0 +1,251 @@
+//! TCP-AO for a TCP stack that has none: whole IP packets in, whole IP packets out, no I/O.
+//!
+//! Under a stack, every packet it sends goes through [`Shim::outbound`] and every packet for it through
+//! [`Shim::inbound`]. Connections with a configured [`Peer`] are signed and verified; all else passes as it is.
+//!
+//! So that options and data always fit the path, the stack is given an MTU that is smaller by [`OPTION_ROOM`], and
+//! the shim puts the difference back on the MSS that the stack advertises: what is advertised is the link's own
+//! MSS, as RFC 9293 §3.7.1 wants it. The MSS that the peer advertises is handed to the stack smaller by as much.
+//! SACK blocks that do not fit beside the option are left off, the last ones first (RFC 2018 §3 puts the newest
+//! first).
+
+mod inbound;
+mod options;
+mod outbound;
+mod table;
+
+use core::fmt;
+use core::time::Duration;
+
+use crate::authenticate::{SignError, VerifyError};
+use crate::connection::Connection;
+use crate::counters::Counters;
+use crate::mkt::MktSet;
+use crate::option::{MAX_AO_LENGTH, NoRoom};
+use crate::peer::{MKTS_PER_PEER, Peer, PeerError, check_mkts, check_peers};
+use crate::segment::ParseError;
+use crate::types::SocketPair;
+
+pub use table::ShimSlot;
+use table::Table;
+
+/// Octets that signing can add to a packet: the longest AO option, which is a multiple of four.
+pub const OPTION_ROOM: usize = MAX_AO_LENGTH;
+
+/// What to do with a received segment that is signed though no peer is configured for its connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Unmatched {
+    /// Drop and count it: who signs expects to be checked.
+    #[default]
+    Drop,
+    /// Hand it to the stack as it is; the stack skips the option.
+    Pass,
+}
+
+/// How a [`Shim`] is set up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ShimConfig {
+    /// Octets of the longest IP packet the link carries.
+    pub mtu: usize,
+    /// Octets of the longest IP packet the stack is told it may send: at most `mtu` less [`OPTION_ROOM`], or
+    /// full-size segments will not fit and be refused.
+    pub stack_mtu: usize,
+    /// What to do with signed segments of connections without peer.
+    pub unmatched: Unmatched,
+    /// Whether hard ICMP errors about synchronised connections reach the stack; RFC 5925 §7.8 advises against it.
+    pub accept_icmp: bool,
+    /// Whether to check the TCP checksum of what is received; `false` only where the device has done it.
+    pub check_checksum: bool,
+}
+
+impl ShimConfig {
+    /// The defaults of RFC 5925 for a link with this MTU, in octets.
+    #[must_use]
+    pub const fn new(mtu: usize) -> Self {
+        Self {
+            mtu,
+            stack_mtu: mtu.saturating_sub(OPTION_ROOM),
+            unmatched: Unmatched::Drop,
+            accept_icmp: false,
+            check_checksum: true,
+        }
+    }
+}
+
+/// Why a packet was not let through. The shim's state is as before but for counters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// Received, and not an IP packet with a whole TCP segment in it, or sent by the stack and not one.
+    Malformed(ParseError),
+    /// Received with a wrong TCP checksum.
+    Checksum,
+    /// Received, and not authentic.
+    Verify(VerifyError),
+    /// A verified SYN for a connection that is open already: a replay, or a peer that restarted. Which one cannot be
+    /// told, so the open connection stays.
+    ConnectionExists,
+    /// A segment of a protected connection that the shim does not know: its handshake was not seen.
+    NoConnection,
+    /// Received signed, with no peer configured for the connection.
+    NoPeer,
+    /// The peer has no key at this time: none was configured, or its key chain has expired.
+    NoKey,
+    /// The table has no place for another connection.
+    TableFull,
+    /// An ICMP error about a synchronised connection.
+    Icmp,
+    /// The stack's segment could not be signed.
+    Sign(SignError),
+    /// The stack's segment has options that leave no room for AO.
+    NoRoom(NoRoom),
+    /// The stack's segment carries an AO or TCP-MD5 option already.
+    AlreadySigned,
+    /// The signed packet would exceed the MTU, or the room that the caller left before the packet.
+    TooLong {
+        /// Octets by which it would.
+        excess: usize,
+    },
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed(error) => error.fmt(f),
+            Self::Checksum => f.write_str("TCP checksum is wrong"),
+            Self::Verify(error) => error.fmt(f),
+            Self::ConnectionExists => f.write_str("SYN for a connection that is open"),
+            Self::NoConnection => f.write_str("segment of a protected connection whose handshake was not seen"),
+            Self::NoPeer => f.write_str("signed segment, but no peer is configured for its connection"),
+            Self::NoKey => f.write_str("the peer has no valid key at this time"),
+            Self::TableFull => f.write_str("the table of connections is full"),
+            Self::Icmp => f.write_str("ICMP error about a protected connection"),
+            Self::Sign(error) => error.fmt(f),
+            Self::NoRoom(error) => error.fmt(f),
+            Self::AlreadySigned => f.write_str("the stack's segment is signed already"),
+            Self::TooLong { excess } => write!(f, "signed packet is {excess} octets too long"),
+        }
+    }
+}
+
+impl core::error::Error for Refusal {}
+
+impl From<ParseError> for Refusal {
+    fn from(error: ParseError) -> Self {
+        Self::Malformed(error)
+    }
+}
+
+/// TCP-AO between a TCP stack and its link.
+///
+/// `P` holds the peers and `T` the table of connections: arrays, slices or vectors, whose length is the bound.
+///
+/// ```
+/// use core::time::Duration;
+/// use wireseal_algorithms::TcpAoAlgorithm;
+/// use wireseal_tcp_ao::shim::{Shim, ShimConfig, ShimSlot};
+/// use wireseal_tcp_ao::{ConnectionIdentifier, KeyId, MasterKey, Mkt, MktSet, Peer};
+///
+/// let mkt = Mkt::new(KeyId(1), KeyId(1), TcpAoAlgorithm::HmacSha1, MasterKey::new(b"secret")?)?;
+/// let peer = Peer {
+///     connections: ConnectionIdentifier::between("192.0.2.1/32".parse()?, "192.0.2.2/32".parse()?),
+///     mkts: MktSet::from_mkts([mkt])?,
+/// };
+/// let mut shim = Shim::new(ShimConfig::new(1500), [peer], [const { ShimSlot::EMPTY }; 8])?;
+///
+/// // An unsigned segment in that peer's name does not get through.
+/// let mut packet = [
+///     0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0xf6, 0xcc, 192, 0, 2, 2, 192, 0, 2, 1, // IPv4
+///     0, 179, 4, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 4, 0, 0, 0x26, 0xf0, 0, 0, // a reset
+/// ];
+/// assert!(shim.inbound(Duration::ZERO, &mut packet).is_err());
+/// assert_eq!(shim.counters().required, 1);
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+pub struct Shim<P, T> {
+    config: ShimConfig,
+    peers: P,
+    table: Table<T>,
+    counters: Counters,
+}
+
+impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Shim<P, T> {
+    /// A shim for these peers, with room for as many connections as `table` has slots.
+    ///
+    /// # Errors
+    /// [`PeerError`] when peers overlap and share key ids.
+    pub fn new(config: ShimConfig, peers: P, table: T) -> Result<Self, PeerError> {
+        check_peers(peers.as_ref())?;
+        Ok(Self { config, peers, table: Table::new(table), counters: Counters::default() })
+    }
+
+    /// How the shim was set up.
+    #[must_use]
+    pub const fn config(&self) -> &ShimConfig {
+        &self.config
+    }
+
+    /// The peers and their present keys.
+    #[must_use]
+    pub fn peers(&self) -> &[Peer] {
+        self.peers.as_ref()
+    }
+
+    /// What was received for all peers together, also in segments of no connection.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The live connections.
+    pub fn connections(&self) -> impl Iterator<Item = &Connection<MKTS_PER_PEER>> {
+        self.table.entries().map(|entry| &entry.connection)
+    }
+
+    /// A live connection.
+    #[must_use]
+    pub fn connection(&self, pair: &SocketPair) -> Option<&Connection<MKTS_PER_PEER>> {
+        self.table.get(pair).map(|entry| &entry.connection)
+    }
+
+    /// A live connection, to choose its keys.
+    pub fn connection_mut(&mut self, pair: &SocketPair) -> Option<&mut Connection<MKTS_PER_PEER>> {
+        self.table.get_mut(pair).map(|entry| &mut entry.connection)
+    }
+
+    /// Forgets a connection and wipes its keys; whatever still comes of it is refused.
+    pub fn forget(&mut self, pair: &SocketPair) {
+        self.table.remove(pair);
+    }
+
+    /// Gives the peer at `index` other keys, and its live connections with it (see [`Connection::replace_keys`]).
+    ///
+    /// With an empty set, such as an expired key chain has, the peer stays protected: its connections are forgotten
+    /// and nothing more gets through.
+    ///
+    /// # Errors
+    /// [`PeerError`] when an id collides with an overlapping peer's; nothing has changed.
+    pub fn set_mkts(&mut self, index: usize, mkts: MktSet<MKTS_PER_PEER>) -> Result<(), PeerError> {
+        check_mkts(self.peers.as_ref(), index, &mkts)?;
+        self.table.retain(|entry| entry.peer != index || entry.connection.replace_keys(&mkts).is_ok());
+        if let Some(peer) = self.peers.as_mut().get_mut(index) {
+            peer.mkts = mkts;
+        }
+        Ok(())
+    }
+
+    /// Forgets connections that ended, whose handshake was given up, or that have been silent for long; `now` is the
+    /// time since any fixed moment, the same for all calls. It is done anyway when the table has no free place.
+    pub fn expire(&mut self, now: Duration) {
+        self.table.retain(|entry| !entry.has_expired(now));
+    }
+
+    fn peer_of(&self, pair: &SocketPair) -> Option<usize> {
+        self.peers.as_ref().iter().position(|peer| peer.connections.contains(pair))
+    }
+}
+
+impl<P, T> fmt::Debug for Shim<P, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shim").field("config", &self.config).field("counters", &self.counters).finish_non_exhaustive()
+    }
+}

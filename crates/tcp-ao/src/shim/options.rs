@@ -1,0 +1,180 @@
+//! The options of a packet that passes, rewritten: AO in or out, MSS adjusted, SACK blocks that fit.
+
+use crate::option::{
+    AoOption, MAX_OPTIONS_LENGTH, NoRoom, OptionError, Options, TCP_HEADER_LENGTH, TcpOption, append_ao, kind,
+};
+
+/// Octets of an MSS option (RFC 9293 §3.7.1).
+const MSS_LENGTH: usize = 4;
+/// Octets of a SACK option without blocks, and of one block (RFC 2018 §3).
+const SACK_HEADER_LENGTH: usize = 2;
+const SACK_BLOCK_LENGTH: usize = 8;
+
+/// Option space being filled: up to 40 octets, NOPs left out and padded at the end.
+pub(super) struct NewOptions {
+    octets: [u8; MAX_OPTIONS_LENGTH],
+    length: usize,
+}
+
+impl NewOptions {
+    const fn new() -> Self {
+        Self { octets: [kind::NO_OPERATION; MAX_OPTIONS_LENGTH], length: 0 }
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.octets[..self.length]
+    }
+
+    fn push(&mut self, kind: u8, data: &[u8]) {
+        // What is pushed stood in 40 octets before, or was measured to fit.
+        let end = self.length + 2 + data.len();
+        if let Some([kind_field, length_field, data_field @ ..]) = self.octets.get_mut(self.length..end) {
+            (*kind_field, *length_field) = (kind, (2 + data.len()) as u8);
+            data_field.copy_from_slice(data);
+            self.length = end;
+        }
+    }
+
+    fn pad(mut self) -> Self {
+        self.length = self.length.next_multiple_of(4);
+        self
+    }
+}
+
+/// The options of an outbound segment: its own with the MSS raised by `mss_increase` up to `mss_limit`, as many SACK
+/// blocks as fit, and an AO option with room for a MAC of `mac_length` octets.
+pub(super) fn with_ao(
+    options: &[u8],
+    mac_length: usize,
+    mss_increase: usize,
+    mss_limit: usize,
+) -> Result<NewOptions, OptionsError> {
+    let mut others = 0;
+    for option in Options::new(options) {
+        let option = option?;
+        match option.kind {
+            kind::AUTHENTICATION | kind::MD5_SIGNATURE => return Err(OptionsError::AlreadySigned),
+            kind::SELECTIVE_ACKNOWLEDGMENT => {}
+            _ => others += option.length(),
+        }
+    }
+    let free = MAX_OPTIONS_LENGTH.saturating_sub(others + AoOption::length_with(mac_length));
+    let blocks = free.saturating_sub(SACK_HEADER_LENGTH) / SACK_BLOCK_LENGTH;
+    let mut new = NewOptions::new();
+    for option in Options::new(options) {
+        let option = option?;
+        match option.kind {
+            kind::MAXIMUM_SEGMENT_SIZE => {
+                let mss = mss_of(&option).map(|mss| (mss + mss_increase).min(mss_limit.max(mss)));
+                match mss {
+                    Some(mss) => new.push(option.kind, &(mss.min(usize::from(u16::MAX)) as u16).to_be_bytes()),
+                    None => new.push(option.kind, option.data),
+                }
+            }
+            kind::SELECTIVE_ACKNOWLEDGMENT => {
+                let kept = option.data.len().min(blocks * SACK_BLOCK_LENGTH);
+                if kept > 0 {
+                    new.push(option.kind, &option.data[..kept]);
+                }
+            }
+            _ => new.push(option.kind, option.data),
+        }
+    }
+    new.length = append_ao(&mut new.octets, new.length, mac_length)?;
+    Ok(new)
+}
+
+/// The options of an inbound segment without AO. On a SYN, the MSS is lowered by `mss_decrease`, and one is put in where
+/// the peer sent none and `default_mss` holds (RFC 9293 §3.7.1).
+pub(super) fn without_ao(
+    options: &[u8],
+    is_syn: bool,
+    mss_decrease: usize,
+    default_mss: usize,
+) -> Result<NewOptions, OptionError> {
+    let lowered = |mss: usize| (mss.saturating_sub(mss_decrease) as u16).to_be_bytes();
+    let mut new = NewOptions::new();
+    let mut has_mss = false;
+    for option in Options::new(options) {
+        let option = option?;
+        match option.kind {
+            kind::AUTHENTICATION => {}
+            kind::MAXIMUM_SEGMENT_SIZE if is_syn => {
+                has_mss = true;
+                match mss_of(&option) {
+                    Some(mss) => new.push(option.kind, &lowered(mss)),
+                    None => new.push(option.kind, option.data),
+                }
+            }
+            _ => new.push(option.kind, option.data),
+        }
+    }
+    // The AO option that went out was at least twice as long.
+    if is_syn && !has_mss && new.length + MSS_LENGTH <= MAX_OPTIONS_LENGTH {
+        new.push(kind::MAXIMUM_SEGMENT_SIZE, &lowered(default_mss));
+    }
+    Ok(new.pad())
+}
+
+fn mss_of(option: &TcpOption<'_>) -> Option<usize> {
+    Some(usize::from(u16::from_be_bytes(option.data.try_into().ok()?)))
+}
+
+/// Why a stack's options could not take an AO option beside them.
+pub(super) enum OptionsError {
+    Malformed(OptionError),
+    AlreadySigned,
+    NoRoom(NoRoom),
+}
+
+impl From<OptionError> for OptionsError {
+    fn from(error: OptionError) -> Self {
+        Self::Malformed(error)
+    }
+}
+
+impl From<NoRoom> for OptionsError {
+    fn from(error: NoRoom) -> Self {
+        Self::NoRoom(error)
+    }
+}
+
+/// Moves the headers of the packet at `buffer[start..]` so that `options` fit between TCP header and payload, writes
+/// them, and corrects data offset and IP lengths; gives where the packet now starts. The payload stays where it is.
+///
+/// `ip_length` is that of all IP headers and `old_options` the octets of options there were. The checksums are left
+/// to [`write_checksums`].
+pub(super) fn replace(
+    buffer: &mut [u8],
+    start: usize,
+    ip_length: usize,
+    old_options: usize,
+    options: &NewOptions,
+) -> Option<usize> {
+    let options = options.as_bytes();
+    let headers = ip_length + TCP_HEADER_LENGTH;
+    let new_start = (start + old_options).checked_sub(options.len())?;
+    buffer.copy_within(start..start + headers, new_start);
+    let packet = &mut buffer[new_start..];
+    packet[headers..headers + options.len()].copy_from_slice(options);
+    let data_offset = &mut packet[ip_length + crate::segment::field::DATA_OFFSET];
+    *data_offset = ((TCP_HEADER_LENGTH + options.len()) as u8 / 4) << 4 | *data_offset & 0x0f;
+    let length_at = if packet[0] >> 4 == 4 { 2 } else { 4 };
+    let old_length = u16::from_be_bytes([packet[length_at], packet[length_at + 1]]);
+    let new_length = old_length.wrapping_sub(old_options as u16).wrapping_add(options.len() as u16);
+    packet[length_at..length_at + 2].copy_from_slice(&new_length.to_be_bytes());
+    Some(new_start)
+}
+
+/// Writes the checksums of TCP and, on IPv4, of the IP header.
+pub(super) fn write_checksums(packet: &mut [u8], ip: &crate::ip::IpHeader) {
+    let (headers, tcp) = packet.split_at_mut(ip.payload_offset);
+    tcp[crate::segment::field::CHECKSUM].fill(0);
+    let sum = crate::checksum::tcp(ip.source, ip.destination, tcp);
+    tcp[crate::segment::field::CHECKSUM].copy_from_slice(&sum.to_be_bytes());
+    if headers[0] >> 4 == 4 {
+        headers[10..12].fill(0);
+        let sum = crate::checksum::ipv4_header(headers);
+        headers[10..12].copy_from_slice(&sum.to_be_bytes());
+    }
+}
