@@ -23,7 +23,7 @@ pub(crate) fn whole_blocks<const N: usize>(
             if length < N {
                 continue;
             }
-            process(core::array::from_ref(&block));
+            process(core::slice::from_ref(&block));
         }
         let (blocks, rest) = slice.as_chunks();
         if !blocks.is_empty() {

@@ -55,7 +55,7 @@ impl BlockCipherEncClosure for Chain<'_> {
         // The state is one integer, because octet by octet it would leave its register with every XOR.
         let mut state = 0;
         let mut position = 0;
-        for slice in message.iter().copied() {
+        for slice in message {
             let (head, rest) = slice.split_at(slice.len().min(16 - position));
             // Where the shift wraps, at 16, `head` is empty.
             state ^= little_endian(head) << (8 * position % 128);

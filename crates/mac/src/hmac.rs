@@ -26,7 +26,7 @@ impl<C: ChainingValue> HmacKey<C> {
         let mut start_with = |pad: u8| {
             padded.iter_mut().for_each(|octet| *octet ^= pad);
             let mut chaining_value = C::INITIAL;
-            chaining_value.compress(core::array::from_ref(&padded));
+            chaining_value.compress(core::slice::from_ref(&*padded));
             chaining_value
         };
         let inner = start_with(0x36);
@@ -45,7 +45,7 @@ impl<C: ChainingValue> HmacKey<C> {
         block[C::OUTPUT_LENGTH] = 0x80;
         write_length(&mut block, BLOCK + C::OUTPUT_LENGTH);
         *chaining_value = self.outer;
-        chaining_value.compress(core::array::from_ref(&block));
+        chaining_value.compress(core::slice::from_ref(&block));
         chaining_value.write(output);
     }
 }
@@ -76,11 +76,11 @@ pub(crate) trait ChainingValue: Copy + Zeroize + AsRef<[u32]> {
         let mut last = whole_blocks(message, |blocks| self.compress(blocks));
         last.block[last.length] = 0x80;
         if last.length >= BLOCK - 8 {
-            self.compress(core::array::from_ref(&last.block));
+            self.compress(core::slice::from_ref(&last.block));
             last.block = [0; BLOCK];
         }
         write_length(&mut last.block, before + message.iter().map(|slice| slice.len()).sum::<usize>());
-        self.compress(core::array::from_ref(&last.block));
+        self.compress(core::slice::from_ref(&last.block));
     }
 
     /// Writes the hash to the first octets of `output`.

@@ -98,7 +98,10 @@ const JABBERWOCKY: &[u8] =
     b"'Twas brillig, and the slithy toves\nDid gyre and gimble in the wabe:\nAll mimsy were \
 the borogoves,\nAnd the mome raths outgrabe.";
 
-/// RFC 8439, section 2.5.2 and appendix A.3: r, s, message, MAC.
+/// r, s, message and MAC.
+type Poly1305Case<'a> = ([u8; 16], [u8; 16], &'a [u8], [u8; 16]);
+
+/// RFC 8439, section 2.5.2 and appendix A.3.
 #[test]
 fn rfc_8439() {
     let zero = [0; 16];
@@ -109,7 +112,7 @@ fn rfc_8439() {
         "e33594d7505e43b900000000000000003394d7505e4379cd0100000000000000"
         "0000000000000000000000000000000001000000000000000000000000000000"
     );
-    let cases: [([u8; 16], [u8; 16], &[u8], [u8; 16]); 12] = [
+    let cases: [Poly1305Case<'_>; 12] = [
         (
             hex!("85d6be7857556d337f4452fe42d506a8"),
             hex!("0103808afb0db2fd4abff6af4149f51b"),

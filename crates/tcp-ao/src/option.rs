@@ -145,7 +145,7 @@ impl<'a> AoOption<'a> {
     /// Octets of an AO option whose MAC has `mac_length` octets.
     #[must_use]
     pub const fn length_with(mac_length: usize) -> usize {
-        AO_HEADER_LENGTH + mac_length
+        AO_HEADER_LENGTH.saturating_add(mac_length)
     }
 
     /// Finds the AO option among `options`, the octets of a TCP header from 20 up to its data offset.
@@ -233,11 +233,11 @@ pub fn append_ao(space: &mut [u8], used: usize, mac_length: usize) -> Result<usi
     let needed = AoOption::length_with(mac_length);
     let limit = space.len().min(MAX_OPTIONS_LENGTH);
     let free = limit.saturating_sub(used);
-    let padded = (used + needed).next_multiple_of(4);
-    if padded > limit || needed > 255 {
+    if needed > free {
         return Err(NoRoom { needed, free });
     }
-    let Some(rest) = space.get_mut(used..padded) else { return Err(NoRoom { needed, free }) };
+    let padded = (used + needed).next_multiple_of(4);
+    let Some(rest) = space[..limit].get_mut(used..padded) else { return Err(NoRoom { needed, free }) };
     let (option, padding) = rest.split_at_mut(needed);
     option.fill(0);
     option[0] = kind::AUTHENTICATION;

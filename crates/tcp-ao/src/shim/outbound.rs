@@ -73,7 +73,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
             return Err(Refusal::TooLong { excess });
         }
         let start = options::replace(buffer, room, ip_length, old_options, &new)
-            .ok_or(Refusal::TooLong { excess: new.as_bytes().len() - old_options - room })?;
+            .ok_or_else(|| Refusal::TooLong { excess: new.as_bytes().len() - old_options - room })?;
         let packet = &mut buffer[start..end];
         entry.connection.sign(&mut packet[ip_length..]).map_err(Refusal::Sign)?;
         options::write_checksums(packet, &ip);

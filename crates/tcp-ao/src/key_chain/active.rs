@@ -1,0 +1,38 @@
+//! What a chain comes to at one moment.
+
+use alloc::vec::Vec;
+
+use crate::key_chain::Key;
+
+/// The keys of a chain that are usable at one moment, in order of preference; made by
+/// [`KeyChain::at`](crate::key_chain::KeyChain::at).
+#[derive(Clone, Debug)]
+pub struct ActiveKeys<'a> {
+    keys: Vec<&'a Key>,
+    sendable: usize,
+}
+
+impl<'a> ActiveKeys<'a> {
+    /// `keys` with the `sendable` ones first, in order of preference.
+    pub(super) const fn new(keys: Vec<&'a Key>, sendable: usize) -> Self {
+        Self { keys, sendable }
+    }
+
+    /// The key to send with when the choice is this end's: of those whose send lifetime holds, the one whose
+    /// started last. `None` when no send lifetime holds: then open no connection.
+    #[must_use]
+    pub fn preferred(&self) -> Option<&'a Key> {
+        self.sendable().next()
+    }
+
+    /// The keys that this end may choose to send with, the preferred one first.
+    pub fn sendable(&self) -> impl Iterator<Item = &'a Key> {
+        self.keys.iter().take(self.sendable).copied()
+    }
+
+    /// All keys to accept segments with: first the sendable ones, then those to use only when the peer asks for
+    /// them with RNextKeyID.
+    pub fn iter(&self) -> impl Iterator<Item = &'a Key> {
+        self.keys.iter().copied()
+    }
+}

@@ -1,0 +1,57 @@
+//! One key of a chain.
+
+use crate::Mkt;
+use crate::key_chain::{Lifetime, Problem};
+
+/// A key of a [`KeyChain`](crate::key_chain::KeyChain): an MKT and when to use it (RFC 8177 §3).
+#[derive(Clone, Debug)]
+pub struct Key {
+    key_id: u64,
+    mkt: Mkt,
+    send: Lifetime,
+    accept: Lifetime,
+}
+
+impl Key {
+    /// A key, usable at all times. `key_id` names it within its chain and is never on the wire.
+    #[must_use]
+    pub const fn new(key_id: u64, mkt: Mkt) -> Self {
+        Self { key_id, mkt, send: Lifetime::ALWAYS, accept: Lifetime::ALWAYS }
+    }
+
+    /// The same key with these lifetimes in place of its own.
+    ///
+    /// # Errors
+    /// [`Problem::AcceptLifetimeTooShort`] unless `accept` covers `send`: an end that signs with an MKT verifies with
+    /// it too (RFC 5925 §3.1).
+    pub fn with_lifetimes(self, send: Lifetime, accept: Lifetime) -> Result<Self, Problem> {
+        if !accept.covers(&send) {
+            return Err(Problem::AcceptLifetimeTooShort);
+        }
+        Ok(Self { send, accept, ..self })
+    }
+
+    /// The number that names the key within its chain (RFC 8177 `key-id`).
+    #[must_use]
+    pub const fn key_id(&self) -> u64 {
+        self.key_id
+    }
+
+    /// The MKT, with ids, algorithm and secret.
+    #[must_use]
+    pub const fn mkt(&self) -> &Mkt {
+        &self.mkt
+    }
+
+    /// When this end may choose the key for sending.
+    #[must_use]
+    pub const fn send_lifetime(&self) -> &Lifetime {
+        &self.send
+    }
+
+    /// When the peer may send with the key, before the chain's tolerance.
+    #[must_use]
+    pub const fn accept_lifetime(&self) -> &Lifetime {
+        &self.accept
+    }
+}

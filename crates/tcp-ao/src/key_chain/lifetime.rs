@@ -1,0 +1,86 @@
+//! From when until when.
+
+use crate::key_chain::{Problem, Timestamp};
+
+/// A half-open time interval: from a moment, until just before another; either end may be open (RFC 8177 §3).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Lifetime {
+    from: Option<Timestamp>,
+    until: Option<Timestamp>,
+}
+
+impl Lifetime {
+    /// RFC 8177's `always`, the default.
+    pub const ALWAYS: Self = Self { from: None, until: None };
+
+    /// A lifetime that starts at `from` (unless `None`) and is over at `until` (unless `None`).
+    ///
+    /// # Errors
+    /// [`Problem::LifetimeEmpty`] when it would be over before it starts, or at that moment.
+    pub fn new(from: Option<Timestamp>, until: Option<Timestamp>) -> Result<Self, Problem> {
+        match (from, until) {
+            (Some(from), Some(until)) if from >= until => Err(Problem::LifetimeEmpty { from, until }),
+            _ => Ok(Self { from, until }),
+        }
+    }
+
+    /// A lifetime without an end.
+    #[must_use]
+    pub const fn starting(from: Timestamp) -> Self {
+        Self { from: Some(from), until: None }
+    }
+
+    /// The first moment of the lifetime, or `None` when it had no start.
+    #[must_use]
+    pub const fn from(&self) -> Option<Timestamp> {
+        self.from
+    }
+
+    /// The first moment after the lifetime, or `None` when it has no end.
+    #[must_use]
+    pub const fn until(&self) -> Option<Timestamp> {
+        self.until
+    }
+
+    /// Whether `now` is in the lifetime.
+    #[must_use]
+    pub fn contains(&self, now: Timestamp) -> bool {
+        self.from.is_none_or(|from| from <= now) && !self.is_over(now)
+    }
+
+    /// Whether the lifetime has ended, for good unless the clock steps back.
+    #[must_use]
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        self.until.is_some_and(|until| until <= now)
+    }
+
+    /// Whether some moment is in both lifetimes.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let starts_in_time =
+            |a: &Self, b: &Self| a.from.is_none_or(|from| b.until.is_none_or(|until| from < until));
+        starts_in_time(self, other) && starts_in_time(other, self)
+    }
+
+    /// Whether every moment of the other lifetime is in this one.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        let from = self.from.is_none_or(|mine| other.from.is_some_and(|theirs| mine <= theirs));
+        let until = self.until.is_none_or(|mine| other.until.is_some_and(|theirs| theirs <= mine));
+        from && until
+    }
+
+    /// The same lifetime, so many seconds longer at each end.
+    #[must_use]
+    pub fn widened_by(&self, seconds: u32) -> Self {
+        Self {
+            from: self.from.map(|from| from.earlier_by(seconds)),
+            until: self.until.map(|until| until.later_by(seconds)),
+        }
+    }
+
+    /// The moments at which it begins and ends to hold.
+    pub(super) fn edges(&self) -> impl Iterator<Item = Timestamp> {
+        [self.from, self.until].into_iter().flatten()
+    }
+}

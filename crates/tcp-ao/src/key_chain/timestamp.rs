@@ -1,0 +1,84 @@
+//! A moment, without a clock.
+
+use core::fmt;
+use core::str::FromStr;
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+
+/// A moment of UTC in whole seconds, between the years 0 and 9999, which is what RFC 3339 can write.
+///
+/// This crate reads no clock: with an operating system, `now` comes from
+/// `SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs()`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// 0000-01-01T00:00:00Z.
+    pub const MIN: Self = Self(-62_167_219_200);
+    /// 9999-12-31T23:59:59Z.
+    pub const MAX: Self = Self(253_402_300_799);
+
+    /// The moment so many seconds after 1970-01-01T00:00:00Z, held between [`Self::MIN`] and [`Self::MAX`].
+    #[must_use]
+    pub const fn from_unix_seconds(seconds: i64) -> Self {
+        if seconds < Self::MIN.0 {
+            Self::MIN
+        } else if seconds > Self::MAX.0 {
+            Self::MAX
+        } else {
+            Self(seconds)
+        }
+    }
+
+    /// Seconds since 1970-01-01T00:00:00Z, negative before it.
+    #[must_use]
+    pub const fn unix_seconds(self) -> i64 {
+        self.0
+    }
+
+    /// The moment so many seconds later, at most [`Self::MAX`].
+    #[must_use]
+    pub const fn later_by(self, seconds: u32) -> Self {
+        Self::from_unix_seconds(self.0 + seconds as i64)
+    }
+
+    /// The moment so many seconds earlier, at least [`Self::MIN`].
+    #[must_use]
+    pub const fn earlier_by(self, seconds: u32) -> Self {
+        Self::from_unix_seconds(self.0 - seconds as i64)
+    }
+}
+
+/// The text is no date and time with offset of RFC 3339.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ParseTimestampError;
+
+impl fmt::Display for ParseTimestampError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not a date and time with offset (RFC 3339), such as 2026-11-20T10:00:00Z")
+    }
+}
+
+impl core::error::Error for ParseTimestampError {}
+
+/// Reads a date and time of RFC 3339 with any offset; a fraction of a second is dropped.
+///
+/// # Errors
+/// [`ParseTimestampError`].
+impl FromStr for Timestamp {
+    type Err = ParseTimestampError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        DateTime::parse_from_rfc3339(text)
+            .map(|moment| Self::from_unix_seconds(moment.timestamp()))
+            .map_err(|_| ParseTimestampError)
+    }
+}
+
+/// Writes RFC 3339 in UTC, such as `2026-11-20T10:00:00Z`.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let moment = DateTime::<Utc>::UNIX_EPOCH + TimeDelta::seconds(self.0);
+        f.pad(&moment.to_rfc3339_opts(SecondsFormat::Secs, true))
+    }
+}
