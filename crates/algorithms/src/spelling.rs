@@ -117,7 +117,8 @@ pub enum ParseAlgorithmError {
     Md5,
     /// A cyclic redundancy check, which has no key: whoever changes a segment can compute it anew.
     Crc,
-    /// SHA-224, SHA-384, SHA-512 or SHA-3, for which no document defines a TCP-AO key derivation.
+    /// SHA-224, SHA-384, SHA-512 or SHA-3, for which no RFC or working group draft defines a TCP-AO key
+    /// derivation.
     OtherHash,
     /// AES-CMAC with 192-bit or 256-bit keys; RFC 5926 has it with 128-bit keys only.
     OtherAesKeyLength,
@@ -180,7 +181,7 @@ impl ParseAlgorithmError {
             }
             Self::Md5 => "MD5 is broken, and TCP-AO replaces it (RFC 5925)",
             Self::Crc => "a CRC has no key, so anyone can compute it",
-            Self::OtherHash => "no document defines TCP-AO with this hash",
+            Self::OtherHash => "no RFC or working group draft defines TCP-AO with this hash",
             Self::OtherAesKeyLength => "TCP-AO has AES-CMAC with 128-bit keys only (RFC 5926)",
             Self::OneTime => "Poly1305 needs a new key for every message, which TCP-AO does not have",
             Self::NotAMac => "this is not a message authentication code",

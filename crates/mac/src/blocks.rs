@@ -1,8 +1,10 @@
 //! Messages in slices, cut into whole blocks through one block on the stack.
 
+use crate::wiped::Wiped;
+
 /// What is left of a message after its whole blocks: fewer octets than a block, with zeros behind them.
 pub(crate) struct Remainder<const N: usize> {
-    pub(crate) block: [u8; N],
+    pub(crate) block: Wiped<N>,
     pub(crate) length: usize,
 }
 
@@ -12,26 +14,26 @@ pub(crate) fn whole_blocks<const N: usize>(
     message: &[&[u8]],
     mut process: impl FnMut(&[[u8; N]]),
 ) -> Remainder<N> {
-    let mut block = [0; N];
+    let mut block = Wiped([0; N]);
     let mut length = 0;
     for mut slice in message.iter().copied() {
         if length != 0 {
             let (head, rest) = slice.split_at(slice.len().min(N - length));
-            block[length..length + head.len()].copy_from_slice(head);
+            block.0[length..length + head.len()].copy_from_slice(head);
             length += head.len();
             slice = rest;
             if length < N {
                 continue;
             }
-            process(core::slice::from_ref(&block));
+            process(core::slice::from_ref(&block.0));
         }
         let (blocks, rest) = slice.as_chunks();
         if !blocks.is_empty() {
             process(blocks);
         }
-        block[..rest.len()].copy_from_slice(rest);
+        block.0[..rest.len()].copy_from_slice(rest);
         length = rest.len();
     }
-    block[length..].fill(0);
+    block.0[length..].fill(0);
     Remainder { block, length }
 }

@@ -4,34 +4,29 @@ use aes::cipher::{
     BlockCipherEncBackend, BlockCipherEncClosure, BlockCipherEncrypt, BlockSizeUser, KeyInit, consts::U16,
 };
 use aes::{Aes128Enc, Block};
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::ZeroizeOnDrop;
+
+use crate::wiped::Wiped;
 
 /// The round keys, and the subkey K1 from which K2 follows by one doubling.
 pub(crate) struct Aes128CmacKey {
     cipher: Aes128Enc,
-    k1: [u8; 16],
+    k1: Wiped<16>,
 }
 
 impl Aes128CmacKey {
     pub(crate) fn new(key: &[u8; 16]) -> Self {
         let cipher = Aes128Enc::new(key.into());
-        let mut l = Block::default();
-        cipher.encrypt_block(&mut l);
-        let k1 = double(&l.0);
-        l.zeroize();
+        let mut l = Wiped([0; 16]);
+        cipher.encrypt_block((&mut l.0).into());
+        let k1 = Wiped(double(&l.0));
         Self { cipher, k1 }
     }
 
     /// Writes the MAC of the slices of `message` to the first 16 octets of `output`.
     #[inline]
     pub(crate) fn mac(&self, message: &[&[u8]], output: &mut [u8; 16]) {
-        self.cipher.encrypt_with_backend(Chain { k1: &self.k1, message, output });
-    }
-}
-
-impl Drop for Aes128CmacKey {
-    fn drop(&mut self) {
-        self.k1.zeroize();
+        self.cipher.encrypt_with_backend(Chain { k1: &self.k1.0, message, output });
     }
 }
 
@@ -89,9 +84,9 @@ fn encrypt<B: BlockCipherEncBackend<BlockSize = U16>>(backend: &B, state: u128) 
 /// At most 16 octets as an integer, the first of them lowest.
 #[inline(always)]
 fn little_endian(octets: &[u8]) -> u128 {
-    let mut block = [0; 16];
-    block[..octets.len()].copy_from_slice(octets);
-    u128::from_le_bytes(block)
+    let mut block = Wiped([0; 16]);
+    block.0[..octets.len()].copy_from_slice(octets);
+    u128::from_le_bytes(block.0)
 }
 
 /// Doubling in GF(2^128) (RFC 4493, section 2.3), without a branch on the secret top bit.

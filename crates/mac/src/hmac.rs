@@ -3,6 +3,7 @@
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::blocks::whole_blocks;
+use crate::wiped::Wiped;
 
 /// The octets of a block of SHA-1 and of SHA-256 (FIPS 180-4, section 1).
 const BLOCK: usize = 64;
@@ -15,18 +16,18 @@ pub(crate) struct HmacKey<C: ChainingValue> {
 
 impl<C: ChainingValue> HmacKey<C> {
     pub(crate) fn new(key: &[u8]) -> Self {
-        let mut padded = Zeroizing::new([0; BLOCK]);
+        let mut padded = Wiped([0; BLOCK]);
         if key.len() <= BLOCK {
-            padded[..key.len()].copy_from_slice(key);
+            padded.0[..key.len()].copy_from_slice(key);
         } else {
             let mut hashed = Zeroizing::new(C::INITIAL);
             hashed.finish(0, &[key]);
-            hashed.write(&mut *padded);
+            hashed.write(&mut padded.0);
         }
         let mut start_with = |pad: u8| {
-            padded.iter_mut().for_each(|octet| *octet ^= pad);
+            padded.0.iter_mut().for_each(|octet| *octet ^= pad);
             let mut chaining_value = C::INITIAL;
-            chaining_value.compress(core::slice::from_ref(&*padded));
+            chaining_value.compress(core::slice::from_ref(&padded.0));
             chaining_value
         };
         let inner = start_with(0x36);
@@ -40,12 +41,12 @@ impl<C: ChainingValue> HmacKey<C> {
     pub(crate) fn mac(&self, message: &[&[u8]], output: &mut [u8]) {
         let mut chaining_value = Zeroizing::new(self.inner);
         chaining_value.finish(BLOCK, message);
-        let mut block = [0; BLOCK];
-        chaining_value.write(&mut block);
-        block[C::OUTPUT_LENGTH] = 0x80;
-        write_length(&mut block, BLOCK + C::OUTPUT_LENGTH);
+        let mut block = Wiped([0; BLOCK]);
+        chaining_value.write(&mut block.0);
+        block.0[C::OUTPUT_LENGTH] = 0x80;
+        write_length(&mut block.0, BLOCK + C::OUTPUT_LENGTH);
         *chaining_value = self.outer;
-        chaining_value.compress(core::slice::from_ref(&block));
+        chaining_value.compress(core::slice::from_ref(&block.0));
         chaining_value.write(output);
     }
 }
@@ -74,13 +75,13 @@ pub(crate) trait ChainingValue: Copy + Zeroize + AsRef<[u32]> {
     #[inline]
     fn finish(&mut self, before: usize, message: &[&[u8]]) {
         let mut last = whole_blocks(message, |blocks| self.compress(blocks));
-        last.block[last.length] = 0x80;
+        last.block.0[last.length] = 0x80;
         if last.length >= BLOCK - 8 {
-            self.compress(core::slice::from_ref(&last.block));
-            last.block = [0; BLOCK];
+            self.compress(core::slice::from_ref(&last.block.0));
+            last.block.0 = [0; BLOCK];
         }
-        write_length(&mut last.block, before + message.iter().map(|slice| slice.len()).sum::<usize>());
-        self.compress(core::slice::from_ref(&last.block));
+        write_length(&mut last.block.0, before + message.iter().map(|slice| slice.len()).sum::<usize>());
+        self.compress(core::slice::from_ref(&last.block.0));
     }
 
     /// Writes the hash to the first octets of `output`.

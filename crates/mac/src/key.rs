@@ -9,6 +9,7 @@ use crate::cmac::Aes128CmacKey;
 use crate::hmac::HmacKey;
 use crate::kmac::Kmac256Key;
 use crate::output::{Mac, MacMismatch, compare};
+use crate::wiped::Wiped;
 
 /// How many octets a KMAC256 key gives; the length is part of what KMAC authenticates (SP 800-185, section 4.3), so a
 /// MAC of 16 octets is not the first half of one of 32.
@@ -44,6 +45,7 @@ const _: () = {
     wiped_on_drop::<HmacKey<[u32; 8]>>();
     wiped_on_drop::<Aes128CmacKey>();
     wiped_on_drop::<aes::Aes128Enc>();
+    wiped_on_drop::<Wiped<16>>();
     wiped_on_drop::<Kmac256Key>();
 };
 

@@ -26,9 +26,10 @@
 //!
 //! # What is wiped
 //!
-//! Keys, computed MACs and the chaining values of a message under way are overwritten when they are dropped. What the
-//! compiler spills to the stack, and the octets that a Rust move leaves behind, are beyond the reach of safe code; so
-//! build a key where it will stay. Octets of the message are not secret, and stay in freed stack memory.
+//! Keys, computed MACs, and of a message under way the state and the octets copied from it are overwritten when they are
+//! dropped, because where a key is derived the message is a secret too. What the compiler or a hash function spills to
+//! the stack, and the octets that a Rust move leaves behind, are beyond the reach of safe code; so build a key where it
+//! will stay.
 #![no_std]
 
 mod blocks;
@@ -38,6 +39,7 @@ mod key;
 mod kmac;
 mod output;
 mod poly1305;
+mod wiped;
 
 pub use key::{MacKey, OutputLength};
 pub use output::{Mac, MacMismatch};

@@ -3,7 +3,9 @@
 use core::fmt;
 
 use subtle::{Choice, ConstantTimeEq};
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::ZeroizeOnDrop;
+
+use crate::wiped::Wiped;
 
 /// The octets of the longest MAC.
 const CAPACITY: usize = 32;
@@ -13,7 +15,7 @@ const CAPACITY: usize = 32;
 /// Until a segment carries it, a MAC is a secret: who learns the expected one can forge that message. So it is wiped on
 /// drop, shows no octets in `Debug`, and compares only in constant time.
 pub struct Mac {
-    octets: [u8; CAPACITY],
+    octets: Wiped<CAPACITY>,
     length: u8,
 }
 
@@ -22,8 +24,8 @@ impl Mac {
     #[inline]
     pub(crate) fn compute<const N: usize>(compute: impl FnOnce(&mut [u8; N])) -> Self {
         const { assert!(N <= CAPACITY) };
-        let mut mac = Self { octets: [0; CAPACITY], length: N as u8 };
-        if let Some(octets) = mac.octets.first_chunk_mut() {
+        let mut mac = Self { octets: Wiped([0; CAPACITY]), length: N as u8 };
+        if let Some(octets) = mac.octets.0.first_chunk_mut() {
             compute(octets);
         }
         mac
@@ -33,14 +35,14 @@ impl Mac {
     #[inline]
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.octets[..usize::from(self.length)]
+        &self.octets.0[..usize::from(self.length)]
     }
 
     /// The leading `length` octets of the MAC, or all of them when it has no more.
     #[inline]
     #[must_use]
     pub fn truncated(&self, length: usize) -> &[u8] {
-        &self.octets[..usize::from(self.length).min(length)]
+        &self.octets.0[..usize::from(self.length).min(length)]
     }
 }
 
@@ -67,13 +69,6 @@ impl Eq for Mac {}
 impl fmt::Debug for Mac {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Mac").field("length", &self.length).finish_non_exhaustive()
-    }
-}
-
-impl Drop for Mac {
-    #[inline]
-    fn drop(&mut self) {
-        self.octets[..usize::from(self.length)].zeroize();
     }
 }
 

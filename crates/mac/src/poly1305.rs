@@ -44,7 +44,7 @@ impl OneTimePoly1305Key {
         let last = whole_blocks(message, |blocks: &[[u8; 16]]| {
             poly1305.update(Block::cast_slice_from_core(blocks));
         });
-        poly1305.compute_unpadded(&last.block[..last.length]).0
+        poly1305.compute_unpadded(&last.block.0[..last.length]).0
     }
 
     /// Verifies in constant time that `mac` is the MAC of the slices of `message` in order.

@@ -5,6 +5,7 @@
 use core::fmt;
 use core::net::IpAddr;
 
+use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_mac::Mac;
 
 use crate::ip::PROTOCOL_TCP;
@@ -23,7 +24,7 @@ pub enum VerifyError {
     Options(OptionError),
     /// No MKT has this RecvID.
     UnknownKeyId(KeyId),
-    /// The option's MAC has another length than the MKT says; no MAC was computed.
+    /// The option's MAC has another length than the MKT says, or one under 4 or over 16; no MAC was computed.
     MacLength {
         /// What the MKT says, in octets.
         expected: usize,
@@ -75,7 +76,7 @@ pub enum SignError {
     Options(OptionError),
     /// The header has no AO option to fill in; see [`append_ao`](crate::append_ao).
     NoOption,
-    /// The header's AO option leaves another MAC length than the MKT says.
+    /// The header's AO option leaves another MAC length than the MKT says, or one under 4 or over 16.
     MacLength {
         /// What the MKT says, in octets.
         expected: usize,
@@ -149,7 +150,7 @@ pub fn verify_segment(
     ao: &AoOption<'_>,
     parameters: &MktParameters,
 ) -> Result<(), VerifyError> {
-    if ao.mac.len() != parameters.mac_length {
+    if !is_mac_length(ao.mac.len(), parameters) {
         return Err(VerifyError::MacLength { expected: parameters.mac_length, received: ao.mac.len() });
     }
     let mut prefix = [0; MAX_PREFIX];
@@ -168,6 +169,7 @@ pub fn verify_segment(
 /// errors of parsing; `tcp` is then unchanged.
 ///
 /// [`checksum::tcp`]: crate::checksum::tcp
+#[inline]
 pub fn sign_segment(
     key: &TrafficKey,
     sne: Sne,
@@ -178,18 +180,27 @@ pub fn sign_segment(
 ) -> Result<(), SignError> {
     let segment = Segment::from_tcp(addresses.0, addresses.1, tcp)?;
     let ao = segment.ao_option()?.ok_or(SignError::NoOption)?;
-    let (start, present) = (TCP_HEADER_LENGTH + ao.offset, ao.mac.len());
-    if present != parameters.mac_length {
+    let (offset, present) = (ao.offset, ao.mac.len());
+    if !is_mac_length(present, parameters) {
         return Err(SignError::MacLength { expected: parameters.mac_length, present });
     }
-    tcp[start + 2] = parameters.send_id.0;
-    tcp[start + 3] = rnext_key_id.0;
-    let segment = Segment::from_tcp(addresses.0, addresses.1, tcp)?;
-    let ao = AoOption { offset: start - TCP_HEADER_LENGTH, key_id: parameters.send_id, rnext_key_id, mac: &[] };
-    let ao = AoOption { mac: &segment.header()[start + AO_HEADER_LENGTH..][..present], ..ao };
+    let header_length = segment.header().len();
+    let option_at = TCP_HEADER_LENGTH + offset;
+    let mac_at = option_at + AO_HEADER_LENGTH;
+    (tcp[option_at + 2], tcp[option_at + 3]) = (parameters.send_id.0, rnext_key_id.0);
+    let segment = Segment::again(addresses.0, addresses.1, tcp, header_length);
+    let mac = &segment.header()[mac_at..mac_at + present];
+    let ao = AoOption { offset, key_id: parameters.send_id, rnext_key_id, mac };
     let mac = segment_mac(key, sne, &segment, &ao, parameters.options);
-    tcp[start + AO_HEADER_LENGTH..][..present].copy_from_slice(mac.truncated(present));
+    tcp[mac_at..mac_at + present].copy_from_slice(mac.truncated(present));
     Ok(())
+}
+
+/// Whether a MAC of this length can be computed and is what the MKT says; its parameters may be made by hand.
+#[inline]
+fn is_mac_length(length: usize, parameters: &MktParameters) -> bool {
+    length == parameters.mac_length
+        && (TcpAoAlgorithm::MIN_MAC_LENGTH..=TcpAoAlgorithm::MAX_MAC_LENGTH).contains(&length)
 }
 
 /// Writes what comes before the payload in the MAC input, and gives its length.
@@ -230,7 +241,8 @@ fn write_prefix(
         }
         OptionCoverage::Excluded => {
             copy[..TCP_HEADER_LENGTH].copy_from_slice(&header[..TCP_HEADER_LENGTH]);
-            copy[TCP_HEADER_LENGTH..][..AO_HEADER_LENGTH].copy_from_slice(&header[ao_at..][..AO_HEADER_LENGTH]);
+            copy[TCP_HEADER_LENGTH..][..AO_HEADER_LENGTH]
+                .copy_from_slice(&header[ao_at..][..AO_HEADER_LENGTH]);
             let mac_at = TCP_HEADER_LENGTH + AO_HEADER_LENGTH;
             (mac_at + ao.mac.len(), mac_at)
         }

@@ -65,7 +65,8 @@ fn quoted_pair(quoted: &[u8]) -> Option<SocketPair> {
         _ => whole[4..6].copy_from_slice(&(length.saturating_sub(40) as u16).to_be_bytes()),
     }
     let ip = IpHeader::parse(&whole[..length]).ok()?;
-    if ip.protocol != PROTOCOL_TCP {
+    // A later fragment has payload where the first one has ports.
+    if ip.protocol != PROTOCOL_TCP || ip.fragment_offset != 0 {
         return None;
     }
     let &[a, b, c, d] = whole[..length].get(ip.payload_offset..)?.first_chunk()?;

@@ -36,7 +36,9 @@ impl fmt::Display for IpParseError {
             Self::Version(version) => write!(f, "IP version {version} is neither 4 nor 6"),
             Self::TooShort => f.write_str("IP packet is cut off inside its header"),
             Self::BadLength => f.write_str("a length field of the IP header does not fit the packet"),
-            Self::RoutingHeader(kind) => write!(f, "IPv6 routing header of type {kind} hides the destination"),
+            Self::RoutingHeader(kind) => {
+                write!(f, "IPv6 routing header of type {kind} hides the destination")
+            }
         }
     }
 }
@@ -50,7 +52,7 @@ pub struct IpHeader {
     pub source: IpAddr,
     /// Where it finally goes, past any routing header.
     pub destination: IpAddr,
-    /// The protocol after all headers.
+    /// The protocol after all headers; in a fragment other than the first, what its fragment header names.
     pub protocol: u8,
     /// Octets before the payload.
     pub payload_offset: usize,
@@ -58,6 +60,8 @@ pub struct IpHeader {
     pub total_length: usize,
     /// Whether the packet holds only a part of its payload.
     pub is_fragment: bool,
+    /// Where in the payload that part begins, in octets.
+    pub fragment_offset: usize,
 }
 
 impl IpHeader {
@@ -77,7 +81,8 @@ impl IpHeader {
         let (header, _) = packet.split_first_chunk::<IPV4_HEADER_LENGTH>().ok_or(IpParseError::TooShort)?;
         let payload_offset = usize::from(header[0] & 0x0f) * 4;
         let total_length = usize::from(u16::from_be_bytes([header[2], header[3]]));
-        if payload_offset < IPV4_HEADER_LENGTH || total_length < payload_offset || total_length > packet.len() {
+        if payload_offset < IPV4_HEADER_LENGTH || total_length < payload_offset || total_length > packet.len()
+        {
             return Err(IpParseError::BadLength);
         }
         let fragment = u16::from_be_bytes([header[6], header[7]]);
@@ -89,11 +94,13 @@ impl IpHeader {
             total_length,
             // More fragments, or an offset: the don't-fragment bit does not matter.
             is_fragment: fragment & 0x3fff != 0,
+            fragment_offset: usize::from(fragment & 0x1fff) * 8,
         })
     }
 
     fn parse_ipv6(packet: &[u8]) -> Result<Self, IpParseError> {
-        let (header, rest) = packet.split_first_chunk::<IPV6_HEADER_LENGTH>().ok_or(IpParseError::TooShort)?;
+        let (header, rest) =
+            packet.split_first_chunk::<IPV6_HEADER_LENGTH>().ok_or(IpParseError::TooShort)?;
         let payload_length = usize::from(u16::from_be_bytes([header[4], header[5]]));
         let payload = rest.get(..payload_length).ok_or(IpParseError::BadLength)?;
         let mut parsed = Self {
@@ -103,14 +110,18 @@ impl IpHeader {
             payload_offset: IPV6_HEADER_LENGTH,
             total_length: IPV6_HEADER_LENGTH + payload_length,
             is_fragment: false,
+            fragment_offset: 0,
         };
         let mut extensions = payload;
+        let mut is_later_fragment = false;
         loop {
             let length = match parsed.protocol {
                 HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS | MOBILITY => {
                     (usize::from(*extensions.get(1).ok_or(IpParseError::TooShort)?) + 1) * 8
                 }
-                AUTHENTICATION_HEADER => (usize::from(*extensions.get(1).ok_or(IpParseError::TooShort)?) + 2) * 4,
+                AUTHENTICATION_HEADER => {
+                    (usize::from(*extensions.get(1).ok_or(IpParseError::TooShort)?) + 2) * 4
+                }
                 FRAGMENT => 8,
                 _ => return Ok(parsed),
             };
@@ -123,15 +134,18 @@ impl IpHeader {
                 }
                 FRAGMENT => {
                     // Offset in the upper 13 bits, "more fragments" in the lowest; an atomic fragment has neither.
-                    parsed.is_fragment = u16::from_be_bytes([extension[2], extension[3]]) & 0xfff9 != 0;
+                    let fragment = u16::from_be_bytes([extension[2], extension[3]]);
+                    parsed.is_fragment |= fragment & 0xfff9 != 0;
+                    is_later_fragment = fragment & 0xfff8 != 0;
                 }
                 _ => {}
             }
             parsed.protocol = extension[0];
             parsed.payload_offset += length;
             extensions = &extensions[length..];
-            // Past a fragment header that means it, the octets are not headers of this packet any more.
-            if parsed.is_fragment {
+            // A later fragment goes on in the midst of the payload. The first one holds all headers (RFC 7112 §5), and
+            // what they lead to must not hide behind one that follows the fragment header.
+            if is_later_fragment {
                 return Ok(parsed);
             }
         }
@@ -146,7 +160,11 @@ fn final_destination(extension: &[u8]) -> Result<Option<Ipv6Addr>, IpParseError>
         return Ok(None);
     }
     let address = match kind {
-        0 | 2 => extension.len().checked_sub(16).filter(|start| *start >= 8).and_then(|start| extension.get(start..)),
+        0 | 2 => extension
+            .len()
+            .checked_sub(16)
+            .filter(|start| *start >= 8)
+            .and_then(|start| extension.get(start..)),
         4 => extension.get(8..24),
         _ => return Err(IpParseError::RoutingHeader(kind)),
     };

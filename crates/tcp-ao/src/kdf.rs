@@ -107,7 +107,11 @@ impl TrafficKeyOctets {
             }
             TcpAoKdf::Kmac256 => {
                 // SP 800-56C one-step: the salt defaults to 132 zero octets, the counter is 32 bits.
-                MacKey::kmac256(&[0; 132], b"KDF", OutputLength::Octets32).mac(&[&1u32.to_be_bytes(), master_key, context])
+                MacKey::kmac256(&[0; 132], b"KDF", OutputLength::Octets32).mac(&[
+                    &1u32.to_be_bytes(),
+                    master_key,
+                    context,
+                ])
             }
         };
         let mut octets = Zeroizing::new([0; MAX_TRAFFIC_KEY_LENGTH]);

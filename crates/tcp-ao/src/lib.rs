@@ -1,8 +1,13 @@
 //! TCP-AO without I/O.
 #![no_std]
 
+#[cfg(feature = "key-chain")]
+extern crate alloc;
+
 pub mod checksum;
 pub mod ip;
+#[cfg(feature = "key-chain")]
+pub mod key_chain;
 pub mod option;
 pub mod shim;
 

@@ -62,8 +62,12 @@ impl fmt::Display for MktError {
                 TcpAoAlgorithm::MIN_MAC_LENGTH,
                 TcpAoAlgorithm::MAX_MAC_LENGTH
             ),
-            Self::SendIdInUse(id) => write!(f, "SendID {id} is in use by another key for the same connections"),
-            Self::RecvIdInUse(id) => write!(f, "RecvID {id} is in use by another key for the same connections"),
+            Self::SendIdInUse(id) => {
+                write!(f, "SendID {id} is in use by another key for the same connections")
+            }
+            Self::RecvIdInUse(id) => {
+                write!(f, "RecvID {id} is in use by another key for the same connections")
+            }
             Self::TooMany { capacity } => write!(f, "there is room for {capacity} keys and no more"),
         }
     }
@@ -278,7 +282,8 @@ impl<const N: usize> MktSet<N> {
     /// [`MktError::SendIdInUse`], [`MktError::RecvIdInUse`] and [`MktError::TooMany`]; the set is unchanged.
     pub fn push(&mut self, mkt: Mkt) -> Result<(), MktError> {
         self.check_ids(mkt.parameters())?;
-        let free = self.mkts.iter_mut().find(|slot| slot.is_none()).ok_or(MktError::TooMany { capacity: N })?;
+        let free =
+            self.mkts.iter_mut().find(|slot| slot.is_none()).ok_or(MktError::TooMany { capacity: N })?;
         *free = Some(mkt);
         Ok(())
     }

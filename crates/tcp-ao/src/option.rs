@@ -51,7 +51,10 @@ impl fmt::Display for OptionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BadLength { kind, offset } => {
-                write!(f, "TCP option of kind {kind} at octet {offset} of the options has an impossible length")
+                write!(
+                    f,
+                    "TCP option of kind {kind} at octet {offset} of the options has an impossible length"
+                )
             }
             Self::AoTooShort => f.write_str("AO option is shorter than 4 octets"),
             Self::TwoAoOptions => f.write_str("segment has more than one AO option"),

@@ -35,7 +35,9 @@ impl ConnectionIdentifier {
     #[must_use]
     pub fn contains(&self, pair: &SocketPair) -> bool {
         let port = |wanted: Option<u16>, end: Endpoint| wanted.is_none_or(|port| port == end.port());
-        self.contains_addresses(pair) && port(self.local_port, pair.local) && port(self.remote_port, pair.remote)
+        self.contains_addresses(pair)
+            && port(self.local_port, pair.local)
+            && port(self.remote_port, pair.remote)
     }
 
     /// Whether any connection between these addresses might be one of these: what can be said of a fragment.
@@ -96,7 +98,11 @@ pub fn check_peers(peers: &[Peer]) -> Result<(), PeerError> {
 }
 
 /// The same for the one peer at `index`, were its MKTs `mkts`.
-pub(crate) fn check_mkts(peers: &[Peer], index: usize, mkts: &MktSet<MKTS_PER_PEER>) -> Result<(), PeerError> {
+pub(crate) fn check_mkts(
+    peers: &[Peer],
+    index: usize,
+    mkts: &MktSet<MKTS_PER_PEER>,
+) -> Result<(), PeerError> {
     let Some(peer) = peers.get(index) else { return Ok(()) };
     for (other, another) in peers.iter().enumerate() {
         if other != index && peer.connections.overlaps(&another.connections) {

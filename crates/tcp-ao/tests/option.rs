@@ -82,7 +82,10 @@ fn ao_17_no_room_says_how_many_octets_were_free() {
     assert_eq!(append_ao(&mut space, 41, 4), Err(NoRoom { needed: 8, free: 0 }));
     assert_eq!(space, [0xa5; MAX_OPTIONS_LENGTH]);
     assert_eq!(append_ao(&mut space, 24, 12), Ok(40));
-    assert_eq!(NoRoom { needed: 16, free: 12 }.to_string(), "AO option needs 16 octets of option space, 12 were free");
+    assert_eq!(
+        NoRoom { needed: 16, free: 12 }.to_string(),
+        "AO option needs 16 octets of option space, 12 were free"
+    );
 }
 
 #[test]
@@ -111,7 +114,9 @@ fn well_formed_options(max_length: usize) -> impl Strategy<Value = Vec<u8>> {
     let option = (other, vec(any::<u8>(), 0..10), 0usize..3).prop_map(|(kind, data, nops)| {
         [&vec![kind::NO_OPERATION; nops][..], &[kind, data.len() as u8 + 2], &data].concat()
     });
-    vec(option, 0..5).prop_map(|options| options.concat()).prop_filter("too long", move |octets| octets.len() <= max_length)
+    vec(option, 0..5)
+        .prop_map(|options| options.concat())
+        .prop_filter("too long", move |octets| octets.len() <= max_length)
 }
 
 proptest! {

@@ -9,7 +9,7 @@ mod vector;
 use support::receive;
 use vector::{Vector, draft_tcp_ao_algs, handshakes, rfc_9235};
 use wireseal_tcp_ao::{
-    Connection, Isn, MktError, MktSet, Mkt, Segment, SocketPair, TrafficKey, TrafficKeyOctets, segment_mac,
+    Connection, Isn, Mkt, MktError, MktSet, Segment, SocketPair, TrafficKey, TrafficKeyOctets, segment_mac,
     sign_segment, verify_segment,
 };
 
@@ -42,7 +42,8 @@ fn assert_signed_alike(vectors: &[Vector]) {
         let mut tcp = vector.unsigned_tcp();
         assert_ne!(tcp, segment.tcp());
         let mkt = vector.senders_mkt();
-        sign_segment(&key, vector.sne(), addresses, &mut tcp, mkt.parameters(), vector.ao().rnext_key_id).unwrap();
+        sign_segment(&key, vector.sne(), addresses, &mut tcp, mkt.parameters(), vector.ao().rnext_key_id)
+            .unwrap();
         assert_eq!(tcp, segment.tcp(), "section {}", vector.section);
     }
 }

@@ -3,6 +3,7 @@
 pub mod codec;
 pub mod rib;
 pub mod session;
+mod status;
 pub mod update;
 
 /// The port of BGP (RFC 4271 section 8.2.1).

@@ -8,7 +8,12 @@
 //! | read routes | [`routes::text`], [`routes::mrt`], [`routes::generate`] |
 
 pub mod bgp;
+pub mod config;
+pub mod demo;
 pub mod link;
+pub mod protection;
+pub mod routes;
+pub mod run;
 pub mod stack;
 pub mod sync;
 pub mod transport;

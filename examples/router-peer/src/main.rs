@@ -1,2 +1,109 @@
-//! router-peer.
-fn main() {}
+//! router-peer: a BGP speaker whose sessions Wireseal authenticates. Without arguments it demonstrates what it can do.
+
+use std::fmt::Display;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::builder::PossibleValuesParser;
+use router_peer::config::{Config, TransportKind};
+use router_peer::demo::{self, CHECKS, Selection};
+use router_peer::run;
+use tracing::level_filters::LevelFilter;
+
+/// Exit code of a failed check.
+const FAILED: u8 = 1;
+/// Exit code of a configuration that cannot be used.
+const BAD_CONFIGURATION: u8 = 2;
+
+/// A BGP speaker whose sessions Wireseal authenticates.
+///
+/// Without --config it runs the demonstration: two routers in this process, joined by a wire in memory.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    /// Run this configuration instead of the demonstration.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Check the configuration, start nothing.
+    #[arg(long, requires = "config")]
+    check: bool,
+    /// Use this transport in place of the one in the configuration.
+    #[arg(long, value_name = "KIND", requires = "config")]
+    transport: Option<TransportKind>,
+    /// Run this check of the demonstration only.
+    #[arg(long, value_name = "NAME", value_parser = check_names(), conflicts_with = "config")]
+    only: Option<String>,
+    /// Sabotage this check of the demonstration: it must fail.
+    #[arg(long = "break", value_name = "NAME", value_parser = check_names(), conflicts_with = "config")]
+    sabotage: Option<String>,
+    /// Seed of everything random; another one each time unless given.
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    /// Log more; twice for everything.
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+fn check_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(CHECKS.iter().map(|check| check.name))
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let level = match (arguments.verbose, &arguments.config) {
+        (0, None) => LevelFilter::ERROR,
+        (0, Some(_)) => LevelFilter::INFO,
+        (1, _) => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    };
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr)
+        .init();
+    let seed = arguments.seed.unwrap_or_else(|| fastrand::u64(..));
+
+    let Some(path) = &arguments.config else {
+        let selection =
+            Selection { only: arguments.only.as_deref(), sabotage: arguments.sabotage.as_deref(), seed };
+        let report = demo::run(selection).await;
+        println!("{report}");
+        return if report.failed().next().is_none() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) };
+    };
+    let config = match Config::load(path, arguments.transport) {
+        Ok(config) => config,
+        Err(error) => return refuse(&error),
+    };
+    if arguments.check {
+        println!("{}: good, {} peers", path.display(), config.neighbours.len());
+        return ExitCode::SUCCESS;
+    }
+    match run::run(config, seed, told_to_stop()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => refuse(&error),
+    }
+}
+
+/// Waits for an interrupt, or for what a service manager sends.
+async fn told_to_stop() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}
+
+fn refuse(error: &dyn Display) -> ExitCode {
+    eprintln!("router-peer: {error}");
+    ExitCode::from(BAD_CONFIGURATION)
+}

@@ -12,7 +12,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use smoltcp::iface::{Config, Interface};
 use smoltcp::phy::{Device, Medium};
-use smoltcp::socket::tcp::State;
+use smoltcp::socket::tcp::{CongestionControl, State};
 use smoltcp::time::Instant as StackInstant;
 use smoltcp::wire::{EthernetAddress, HardwareAddress, IpCidr, IpEndpoint, IpListenEndpoint};
 use tokio::time::{Instant, sleep};
@@ -38,6 +38,8 @@ pub struct StackConfig {
     pub addresses: Vec<IpNet>,
     /// Routers for other networks: at most one for IPv4 and one for IPv6.
     pub gateways: Vec<IpAddr>,
+    /// Congestion control of all connections: RFC 5681's on a network, none on a wire in memory.
+    pub congestion_control: CongestionControl,
     /// Seed of initial sequence numbers and ports. It should differ from start to start.
     pub seed: u64,
 }
@@ -103,7 +105,7 @@ impl<D: Device + Send + 'static> Stack<D> {
         let mut interface = Interface::new(interface_config, &mut device, StackInstant::ZERO);
         configure(&mut interface, config)?;
 
-        let table = Arc::new(SocketTable::default());
+        let table = Arc::new(SocketTable::new(config.congestion_control));
         // The dynamic range has 2^14 ports; the seed picks where to begin, as RFC 6056 asks.
         let next_port = FIRST_DYNAMIC_PORT | (config.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50) as u16;
         let core = Arc::new(Locked::new(Core { device, interface, next_port }));
@@ -206,7 +208,8 @@ async fn drive<D: Device>(
             let mut core = core.lock();
             let Core { device, interface, .. } = &mut *core;
             let mut sockets = table.sockets.lock();
-            let now = StackInstant::from_micros(i64::try_from(started.elapsed().as_micros()).unwrap_or(i64::MAX));
+            let now =
+                StackInstant::from_micros(i64::try_from(started.elapsed().as_micros()).unwrap_or(i64::MAX));
             interface.poll(now, device, &mut sockets);
             table.remove_finished(&mut sockets);
             interface.poll_delay(now, &sockets).map(Duration::from)

@@ -178,7 +178,10 @@ impl<const N: usize> Connection<N> {
 
     #[inline]
     pub(super) fn index(&self, found: impl Fn(&MktParameters) -> bool) -> Option<u8> {
-        self.slots.iter().position(|slot| slot.as_ref().is_some_and(|slot| found(&slot.parameters))).map(|i| i as u8)
+        self.slots
+            .iter()
+            .position(|slot| slot.as_ref().is_some_and(|slot| found(&slot.parameters)))
+            .map(|i| i as u8)
     }
 
     #[inline]

@@ -13,8 +13,8 @@ use crate::mkt::{Mkt, MktSet};
 use crate::sne::SneTracker;
 use crate::types::{Isn, KeyId, SocketPair};
 
-use keys::Slot;
 pub use keys::KeyError;
+use keys::Slot;
 pub use receive::Verified;
 pub use state::{ConnectionState, StateError};
 pub use syn::VerifiedSyn;

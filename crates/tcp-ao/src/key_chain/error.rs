@@ -199,13 +199,4 @@ impl fmt::Display for KeyChainError {
     }
 }
 
-impl core::error::Error for KeyChainError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match &self.problem {
-            Problem::Algorithm(error) => Some(error),
-            Problem::Mkt(error) => Some(error),
-            Problem::Timestamp(error) => Some(error),
-            _ => None,
-        }
-    }
-}
+impl core::error::Error for KeyChainError {}

@@ -37,13 +37,14 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
             return Ok(whole);
         }
         if ip.is_fragment {
-            let pair = SocketPair { local: Endpoint::new(ip.destination, 0), remote: Endpoint::new(ip.source, 0) };
+            let pair =
+                SocketPair { local: Endpoint::new(ip.destination, 0), remote: Endpoint::new(ip.source, 0) };
             self.check_fragment(&pair)?;
             return Ok(whole);
         }
         let segment = Segment::parse(packet)?;
         let pair = SocketPair { local: segment.destination(), remote: segment.source() };
-        if !self.admit(now, &pair, &segment, &ip)? {
+        if !self.admit(now, &pair, &segment, packet, &ip)? {
             return Ok(whole);
         }
         let is_syn = segment.flags().syn();
@@ -64,14 +65,17 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         now: Duration,
         pair: &SocketPair,
         segment: &Segment<'_>,
+        packet: &[u8],
         ip: &IpHeader,
     ) -> Result<bool, Refusal> {
         let flags = segment.flags();
         let opens = flags.syn() && !flags.ack();
         let known = self.table.get_mut(pair);
-        let reopens = opens && known.as_ref().is_some_and(|entry| entry.connection.is_established());
+        let may_be_replaced = known.as_ref().is_some_and(|entry| entry.may_be_replaced(now));
+        let reopens = opens
+            && (may_be_replaced || known.as_ref().is_some_and(|entry| entry.connection.is_established()));
         if let Some(entry) = known.filter(|_| !reopens) {
-            check_checksum(&self.config, segment, ip)?;
+            check_checksums(&self.config, packet, ip)?;
             let verdict = entry.connection.verify(segment);
             self.counters.count(&verdict);
             verdict.map_err(Refusal::Verify)?;
@@ -79,7 +83,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
             return Ok(true);
         }
         let Some(peer) = self.peer_of(pair) else { return self.admit_unprotected(segment) };
-        check_checksum(&self.config, segment, ip)?;
+        check_checksums(&self.config, packet, ip)?;
         let mkts = &self.peers.as_ref()[peer].mkts;
         if mkts.preferred().is_none() {
             return Err(Refusal::NoKey);
@@ -89,7 +93,9 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
             let verdict = match segment.ao_option() {
                 Err(error) => Err(error.into()),
                 Ok(None) => Err(VerifyError::Unsigned),
-                Ok(Some(ao)) if mkts.by_recv_id(ao.key_id).is_none() => Err(VerifyError::UnknownKeyId(ao.key_id)),
+                Ok(Some(ao)) if mkts.by_recv_id(ao.key_id).is_none() => {
+                    Err(VerifyError::UnknownKeyId(ao.key_id))
+                }
                 Ok(Some(_)) => return Err(Refusal::NoConnection),
             };
             self.counters.count(&verdict);
@@ -98,7 +104,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         let verdict = mkts.verify_syn(*segment);
         self.counters.count(&verdict);
         let connection = Connection::passive(&verdict.map_err(Refusal::Verify)?);
-        if reopens && !self.table.get(pair).is_some_and(Entry::is_closed) {
+        if reopens && !may_be_replaced {
             return Err(Refusal::ConnectionExists);
         }
         self.table.insert(Entry::new(connection, peer, now), now).map_err(|()| Refusal::TableFull)?;
@@ -131,10 +137,15 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
     }
 }
 
-/// The checksum that goes to the stack is made anew, so the one that came must be right: an option that the MAC does
-/// not cover would otherwise be laundered.
-fn check_checksum(config: &ShimConfig, segment: &Segment<'_>, ip: &IpHeader) -> Result<(), Refusal> {
-    if config.check_checksum && checksum::tcp(ip.source, ip.destination, segment.tcp()) != 0 {
+/// The checksums that go to the stack are made anew, so those that came must be right: an IP header, or an option that
+/// the MAC does not cover, would otherwise be laundered.
+fn check_checksums(config: &ShimConfig, packet: &[u8], ip: &IpHeader) -> Result<(), Refusal> {
+    if !config.check_checksum {
+        return Ok(());
+    }
+    let (headers, tcp) = packet.split_at(ip.payload_offset);
+    let is_header_right = ip.source.is_ipv6() || checksum::ipv4_header(headers) == 0;
+    if !is_header_right || checksum::tcp(ip.source, ip.destination, tcp) != 0 {
         return Err(Refusal::Checksum);
     }
     Ok(())

@@ -20,6 +20,7 @@ use core::time::Duration;
 use crate::authenticate::{SignError, VerifyError};
 use crate::connection::Connection;
 use crate::counters::Counters;
+use crate::ip::IPV6_HEADER_LENGTH;
 use crate::mkt::MktSet;
 use crate::option::{MAX_AO_LENGTH, NoRoom};
 use crate::peer::{MKTS_PER_PEER, Peer, PeerError, check_mkts, check_peers};
@@ -31,6 +32,10 @@ use table::Table;
 
 /// Octets that signing can add to a packet: the longest AO option, which is a multiple of four.
 pub const OPTION_ROOM: usize = MAX_AO_LENGTH;
+
+/// Octets of the longest packets that the length fields of IPv4 and IPv6 can express (RFC 791, RFC 8200 §3).
+const MAX_IPV4_LENGTH: usize = u16::MAX as usize;
+const MAX_IPV6_LENGTH: usize = IPV6_HEADER_LENGTH + u16::MAX as usize;
 
 /// What to do with a received segment that is signed though no peer is configured for its connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -54,7 +59,8 @@ pub struct ShimConfig {
     pub unmatched: Unmatched,
     /// Whether hard ICMP errors about synchronised connections reach the stack; RFC 5925 §7.8 advises against it.
     pub accept_icmp: bool,
-    /// Whether to check the TCP checksum of what is received; `false` only where the device has done it.
+    /// Whether to check the checksums of what is received, TCP's and the IPv4 header's; `false` only where the device
+    /// has done it.
     pub check_checksum: bool,
 }
 
@@ -62,9 +68,10 @@ impl ShimConfig {
     /// The defaults of RFC 5925 for a link with this MTU, in octets.
     #[must_use]
     pub const fn new(mtu: usize) -> Self {
+        let longest = if mtu < MAX_IPV4_LENGTH { mtu } else { MAX_IPV4_LENGTH };
         Self {
             mtu,
-            stack_mtu: mtu.saturating_sub(OPTION_ROOM),
+            stack_mtu: longest.saturating_sub(OPTION_ROOM),
             unmatched: Unmatched::Drop,
             accept_icmp: false,
             check_checksum: true,
@@ -77,7 +84,7 @@ impl ShimConfig {
 pub enum Refusal {
     /// Received, and not an IP packet with a whole TCP segment in it, or sent by the stack and not one.
     Malformed(ParseError),
-    /// Received with a wrong TCP checksum.
+    /// Received with a wrong checksum, TCP's or the IPv4 header's.
     Checksum,
     /// Received, and not authentic.
     Verify(VerifyError),
@@ -100,7 +107,7 @@ pub enum Refusal {
     NoRoom(NoRoom),
     /// The stack's segment carries an AO or TCP-MD5 option already.
     AlreadySigned,
-    /// The signed packet would exceed the MTU, or the room that the caller left before the packet.
+    /// The signed packet would exceed the MTU, what IP can express, or the room that the caller left before the packet.
     TooLong {
         /// Octets by which it would.
         excess: usize,
@@ -111,10 +118,12 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Malformed(error) => error.fmt(f),
-            Self::Checksum => f.write_str("TCP checksum is wrong"),
+            Self::Checksum => f.write_str("TCP or IPv4 header checksum is wrong"),
             Self::Verify(error) => error.fmt(f),
             Self::ConnectionExists => f.write_str("SYN for a connection that is open"),
-            Self::NoConnection => f.write_str("segment of a protected connection whose handshake was not seen"),
+            Self::NoConnection => {
+                f.write_str("segment of a protected connection whose handshake was not seen")
+            }
             Self::NoPeer => f.write_str("signed segment, but no peer is configured for its connection"),
             Self::NoKey => f.write_str("the peer has no valid key at this time"),
             Self::TableFull => f.write_str("the table of connections is full"),
@@ -246,6 +255,9 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
 
 impl<P, T> fmt::Debug for Shim<P, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shim").field("config", &self.config).field("counters", &self.counters).finish_non_exhaustive()
+        f.debug_struct("Shim")
+            .field("config", &self.config)
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
     }
 }

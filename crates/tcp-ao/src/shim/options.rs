@@ -67,7 +67,9 @@ pub(super) fn with_ao(
             kind::MAXIMUM_SEGMENT_SIZE => {
                 let mss = mss_of(&option).map(|mss| (mss + mss_increase).min(mss_limit.max(mss)));
                 match mss {
-                    Some(mss) => new.push(option.kind, &(mss.min(usize::from(u16::MAX)) as u16).to_be_bytes()),
+                    Some(mss) => {
+                        new.push(option.kind, &(mss.min(usize::from(u16::MAX)) as u16).to_be_bytes())
+                    }
                     None => new.push(option.kind, option.data),
                 }
             }

@@ -10,7 +10,7 @@ use crate::peer::Peer;
 use crate::segment::{ParseError, Segment};
 use crate::shim::options::{self, OptionsError};
 use crate::shim::table::Entry;
-use crate::shim::{Refusal, Shim, ShimSlot};
+use crate::shim::{MAX_IPV4_LENGTH, MAX_IPV6_LENGTH, Refusal, Shim, ShimSlot};
 use crate::types::{Endpoint, Isn, SocketPair};
 
 impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Shim<P, T> {
@@ -36,7 +36,8 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
             return Ok(room..end);
         }
         if ip.is_fragment {
-            let pair = SocketPair { local: Endpoint::new(ip.source, 0), remote: Endpoint::new(ip.destination, 0) };
+            let pair =
+                SocketPair { local: Endpoint::new(ip.source, 0), remote: Endpoint::new(ip.destination, 0) };
             self.check_fragment(&pair)?;
             return Ok(room..end);
         }
@@ -63,12 +64,14 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
             None => self.table.get_mut(&pair).ok_or(Refusal::NoConnection)?,
         };
         let (ip_length, option_octets) = (ip.payload_offset, segment.option_octets());
-        let mss_increase = if flags.syn() { self.config.mtu.saturating_sub(self.config.stack_mtu) } else { 0 };
+        let mss_increase =
+            if flags.syn() { self.config.mtu.saturating_sub(self.config.stack_mtu) } else { 0 };
         let mss_limit = self.config.mtu.saturating_sub(ip_length + TCP_HEADER_LENGTH);
         let mac_length = entry.connection.current_key().mac_length;
         let new = options::with_ao(option_octets, mac_length, mss_increase, mss_limit)?;
         let old_options = option_octets.len();
-        let excess = (ip.total_length - old_options + new.as_bytes().len()).saturating_sub(self.config.mtu);
+        let longest = self.config.mtu.min(if ip.source.is_ipv4() { MAX_IPV4_LENGTH } else { MAX_IPV6_LENGTH });
+        let excess = (ip.total_length - old_options + new.as_bytes().len()).saturating_sub(longest);
         if excess > 0 {
             return Err(Refusal::TooLong { excess });
         }

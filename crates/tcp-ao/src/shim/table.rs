@@ -100,9 +100,14 @@ impl Entry {
         }
     }
 
-    /// Whether both ends are done with the connection, so that a new one may take its place.
-    pub(super) fn is_closed(&self) -> bool {
-        self.stage == Stage::Closed
+    /// Whether a SYN may put a new connection in this one's place: both ends are done with it, or its handshake was
+    /// given up.
+    pub(super) fn may_be_replaced(&self, now: Duration) -> bool {
+        match self.stage {
+            Stage::OpenedHere | Stage::OpenedThere => self.has_expired(now),
+            Stage::Open => false,
+            Stage::Closed => true,
+        }
     }
 
     pub(super) fn has_expired(&self, now: Duration) -> bool {
@@ -206,9 +211,9 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
 
     fn find(&self, pair: &SocketPair) -> Option<usize> {
         let slots = self.slots.as_ref();
-        self.probe(pair).take_while(|index| !matches!(slots[*index].0, State::Empty)).find(|index| {
-            slots[*index].entry().is_some_and(|entry| entry.connection.pair() == *pair)
-        })
+        self.probe(pair)
+            .take_while(|index| !matches!(slots[*index].0, State::Empty))
+            .find(|index| slots[*index].entry().is_some_and(|entry| entry.connection.pair() == *pair))
     }
 
     fn find_free(&self, pair: &SocketPair) -> Option<usize> {

@@ -155,7 +155,12 @@ pub(crate) fn ipv4_packet(source: [u8; 4], destination: [u8; 4], protocol: u8, p
 }
 
 /// An IPv6 packet; `next_header` says what `payload` starts with.
-pub(crate) fn ipv6_packet(source: [u8; 16], destination: [u8; 16], next_header: u8, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn ipv6_packet(
+    source: [u8; 16],
+    destination: [u8; 16],
+    next_header: u8,
+    payload: &[u8],
+) -> Vec<u8> {
     let mut packet = vec![0x60, 0, 0, 0];
     packet.extend((payload.len() as u16).to_be_bytes());
     packet.extend([next_header, 64]);
@@ -168,8 +173,12 @@ pub(crate) fn ipv6_packet(source: [u8; 16], destination: [u8; 16], next_header: 
 /// The IP packet that carries a segment from the local to the remote end of `pair`.
 pub(crate) fn packet(pair: SocketPair, tcp: &[u8]) -> Vec<u8> {
     match (pair.local.address(), pair.remote.address()) {
-        (IpAddr::V4(source), IpAddr::V4(destination)) => ipv4_packet(source.octets(), destination.octets(), 6, tcp),
-        (IpAddr::V6(source), IpAddr::V6(destination)) => ipv6_packet(source.octets(), destination.octets(), 6, tcp),
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            ipv4_packet(source.octets(), destination.octets(), 6, tcp)
+        }
+        (IpAddr::V6(source), IpAddr::V6(destination)) => {
+            ipv6_packet(source.octets(), destination.octets(), 6, tcp)
+        }
         _ => panic!("a socket pair of two families"),
     }
 }

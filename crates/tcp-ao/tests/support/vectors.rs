@@ -4,9 +4,7 @@
 
 use serde::Deserialize;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{
-    AoOption, Isn, KdfContext, MasterKey, Mkt, OptionCoverage, Segment, Sne, SocketPair,
-};
+use wireseal_tcp_ao::{AoOption, Isn, KdfContext, MasterKey, Mkt, OptionCoverage, Segment, Sne, SocketPair};
 
 #[derive(Deserialize)]
 struct File {
@@ -133,7 +131,8 @@ impl Vector {
 
 /// The handshakes among the vectors: SYN, SYN-ACK, data forth, data back, all under one master key.
 pub(crate) fn handshakes(vectors: &[Vector]) -> Vec<[&Vector; 4]> {
-    let syns = vectors.iter().filter(|vector| vector.segment().flags().syn() && !vector.segment().flags().ack());
+    let syns =
+        vectors.iter().filter(|vector| vector.segment().flags().syn() && !vector.segment().flags().ack());
     let matching = |syn: &Vector, number: usize| {
         let section = syn.section.trim_end_matches('1');
         vectors

@@ -7,7 +7,9 @@ use bytes::BytesMut;
 use netgauze_bgp_pkt::BgpMessage;
 use netgauze_bgp_pkt::codec::{BgpCodec, BgpCodecDecoderError};
 use netgauze_bgp_pkt::notification::{BgpNotificationMessage, MessageHeaderError};
-use netgauze_bgp_pkt::wire::deserializer::{BGP_MAX_MESSAGE_LENGTH, BGP_MIN_MESSAGE_LENGTH, BgpParsingContext};
+use netgauze_bgp_pkt::wire::deserializer::{
+    BGP_MAX_MESSAGE_LENGTH, BGP_MIN_MESSAGE_LENGTH, BgpParsingContext,
+};
 use tokio_util::codec::{Decoder, Encoder};
 
 /// Why no further message can be read.
@@ -66,7 +68,9 @@ impl Decoder for Codec {
         }
         match self.0.decode(buffer) {
             Ok(message) => Ok(message.map(|(message, _ignored)| message)),
-            Err(BgpCodecDecoderError::BgpMessageParsingError(error)) => Err(ReceiveError::Malformed(error.into())),
+            Err(BgpCodecDecoderError::BgpMessageParsingError(error)) => {
+                Err(ReceiveError::Malformed(error.into()))
+            }
             Err(error) => Err(ReceiveError::Stream(io::Error::other(error.to_string()))),
         }
     }
@@ -76,6 +80,8 @@ impl Encoder<BgpMessage> for Codec {
     type Error = io::Error;
 
     fn encode(&mut self, message: BgpMessage, buffer: &mut BytesMut) -> Result<(), io::Error> {
-        self.0.encode(message, buffer).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
+        self.0
+            .encode(message, buffer)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
     }
 }

@@ -13,7 +13,9 @@ use std::time::Duration;
 use futures_util::{SinkExt, StreamExt};
 use ipnet::IpNet;
 use netgauze_bgp_pkt::BgpMessage;
-use netgauze_bgp_pkt::capabilities::{BgpCapability, FourOctetAsCapability, MultiProtocolExtensionsCapability};
+use netgauze_bgp_pkt::capabilities::{
+    BgpCapability, FourOctetAsCapability, MultiProtocolExtensionsCapability,
+};
 use netgauze_bgp_pkt::notification::{
     BgpNotificationMessage, CeaseError, FiniteStateMachineError, HoldTimerExpiredError, OpenMessageError,
 };
@@ -23,10 +25,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadHalf, WriteHalf};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::codec::{FramedRead, FramedWrite};
-use tracing::{debug, info};
+use tracing::{Instrument, debug, info};
 
 use super::codec::{Codec, ReceiveError};
 use super::rib::{AdjRibIn, Family, Route};
+pub use super::status::{Closed, State, Status};
 use super::update::{self, Export};
 use crate::sync::Locked;
 
@@ -50,63 +53,6 @@ pub struct SessionConfig {
     pub router_id: Ipv4Addr,
     /// The hold time to propose, in seconds: 0 for none, otherwise at least 3.
     pub hold_time: u16,
-}
-
-/// Where a session stands.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum State {
-    /// OPEN sent, the peer's OPEN awaited.
-    OpenSent,
-    /// The peer's OPEN accepted, its KEEPALIVE awaited.
-    OpenConfirm,
-    /// Routes are exchanged.
-    Established,
-    /// Over, for the reason in [`Status::closed`].
-    Closed,
-}
-
-/// Why a session is over.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Closed {
-    /// This side sent a NOTIFICATION.
-    NotificationSent(BgpNotificationMessage),
-    /// The peer sent a NOTIFICATION.
-    NotificationReceived(BgpNotificationMessage),
-    /// The stream ended or failed.
-    StreamLost(io::ErrorKind),
-}
-
-impl fmt::Display for Closed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotificationSent(notification) => write!(f, "sent {notification:?}"),
-            Self::NotificationReceived(notification) => write!(f, "received {notification:?}"),
-            Self::StreamLost(kind) => write!(f, "the connection is lost: {kind}"),
-        }
-    }
-}
-
-/// What is known of a session.
-#[derive(Clone, Debug)]
-pub struct Status {
-    /// Where it stands.
-    pub state: State,
-    /// The hold time agreed on, in seconds, from OpenConfirm on.
-    pub hold_time: Option<u16>,
-    /// The peer's BGP Identifier, from OpenConfirm on.
-    pub peer_id: Option<Ipv4Addr>,
-    /// IPv4 prefixes that the peer reaches.
-    pub ipv4_routes: usize,
-    /// IPv6 prefixes that the peer reaches.
-    pub ipv6_routes: usize,
-    /// UPDATE messages received.
-    pub updates: u64,
-    /// KEEPALIVE messages received.
-    pub keepalives: u64,
-    /// Whether the peer's initial table is complete, for IPv4 and for IPv6.
-    pub end_of_rib: [bool; 2],
-    /// Why the session is over, once it is.
-    pub closed: Option<Closed>,
 }
 
 enum Command {
@@ -145,20 +91,10 @@ impl Session {
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
         let (commands, orders) = mpsc::channel(COMMANDS);
-        let (status, watcher) = watch::channel(Status {
-            state: State::OpenSent,
-            hold_time: None,
-            peer_id: None,
-            ipv4_routes: 0,
-            ipv6_routes: 0,
-            updates: 0,
-            keepalives: 0,
-            end_of_rib: [false; 2],
-            closed: None,
-        });
+        let (status, watcher) = watch::channel(Status::default());
         let rib = Arc::<Locked<AdjRibIn>>::default();
         let machine = Machine { config, status, rib: Arc::clone(&rib) };
-        tokio::spawn(machine.run(stream, orders));
+        tokio::spawn(machine.run(stream, orders).in_current_span());
         Self { commands, status: watcher, rib }
     }
 
@@ -294,7 +230,9 @@ impl Machine {
         writer.send(BgpMessage::Open(self.open_message())).await.map_err(|error| lost(&error))?;
         let BgpMessage::Open(open) = receive(reader, OPEN_HOLD_TIME).await? else {
             let value = Box::default();
-            return Err(unexpected(FiniteStateMachineError::ReceiveUnexpectedMessageInOpenSentState { value }));
+            return Err(unexpected(FiniteStateMachineError::ReceiveUnexpectedMessageInOpenSentState {
+                value,
+            }));
         };
         self.accept(&open).map_err(|error| notify(BgpNotificationMessage::OpenMessageError(error)))?;
         let seconds = self.config.hold_time.min(open.hold_time());
@@ -308,7 +246,9 @@ impl Machine {
         let hold_time = Duration::from_secs(seconds.into());
         let BgpMessage::KeepAlive = receive(reader, hold_time).await? else {
             let value = Box::default();
-            return Err(unexpected(FiniteStateMachineError::ReceiveUnexpectedMessageInOpenConfirmState { value }));
+            return Err(unexpected(FiniteStateMachineError::ReceiveUnexpectedMessageInOpenConfirmState {
+                value,
+            }));
         };
         self.status.send_modify(|status| {
             status.state = State::Established;
@@ -321,8 +261,12 @@ impl Machine {
     fn open_message(&self) -> BgpOpenMessage {
         let local_as = self.config.export.local_as;
         let capabilities = [
-            BgpCapability::MultiProtocolExtensions(MultiProtocolExtensionsCapability::new(AddressType::Ipv4Unicast)),
-            BgpCapability::MultiProtocolExtensions(MultiProtocolExtensionsCapability::new(AddressType::Ipv6Unicast)),
+            BgpCapability::MultiProtocolExtensions(MultiProtocolExtensionsCapability::new(
+                AddressType::Ipv4Unicast,
+            )),
+            BgpCapability::MultiProtocolExtensions(MultiProtocolExtensionsCapability::new(
+                AddressType::Ipv6Unicast,
+            )),
             BgpCapability::FourOctetAs(FourOctetAsCapability::new(local_as)),
         ];
         BgpOpenMessage::new(
@@ -385,7 +329,9 @@ impl Machine {
                 BgpMessage::RouteRefresh(_) => {}
                 BgpMessage::Open(_) | BgpMessage::Notification(_) => {
                     let value = Box::default();
-                    return unexpected(FiniteStateMachineError::ReceiveUnexpectedMessageInEstablishedState { value });
+                    return unexpected(FiniteStateMachineError::ReceiveUnexpectedMessageInEstablishedState {
+                        value,
+                    });
                 }
             }
         }

@@ -16,6 +16,7 @@ use netgauze_bgp_pkt::path_attribute::{
 };
 use netgauze_bgp_pkt::update::BgpUpdateMessage;
 use netgauze_bgp_pkt::wire::deserializer::BGP_MAX_MESSAGE_LENGTH;
+use netgauze_iana::address_family::AddressType;
 use netgauze_parse_utils::WritablePdu;
 
 use super::rib::{Attributes, Changes, Family, Route};
@@ -41,7 +42,9 @@ pub struct Export {
 impl Export {
     fn next_hop(&self, family: Family, attributes: &Attributes) -> Option<IpAddr> {
         match (family, attributes.next_hop) {
-            (Family::Ipv4, Some(own @ IpAddr::V4(_))) | (Family::Ipv6, Some(own @ IpAddr::V6(_))) => Some(own),
+            (Family::Ipv4, Some(own @ IpAddr::V4(_))) | (Family::Ipv6, Some(own @ IpAddr::V6(_))) => {
+                Some(own)
+            }
             (Family::Ipv4, _) => self.next_hop_ipv4.map(IpAddr::V4),
             (Family::Ipv6, _) => self.next_hop_ipv6.map(IpAddr::V6),
         }
@@ -50,7 +53,7 @@ impl Export {
 
 /// UPDATE messages that announce `routes`: prefixes of equal attributes share messages of at most 4096 octets. Routes
 /// without a next hop, and prefixes outside unicast, are left out.
-pub fn announcements(routes: &[Route], export: &Export) -> impl Iterator<Item = BgpMessage> {
+pub fn announcements(routes: &[Route], export: &Export) -> impl Iterator<Item = BgpMessage> + use<> {
     let mut places: HashMap<(Family, *const Attributes), usize> = HashMap::new();
     let mut groups: Vec<(Family, Arc<Attributes>, Vec<IpNet>)> = Vec::new();
     for route in routes {
@@ -73,20 +76,18 @@ pub fn announcements(routes: &[Route], export: &Export) -> impl Iterator<Item = 
 }
 
 /// UPDATE messages that withdraw `prefixes`, of at most 4096 octets each.
-pub fn withdrawals(prefixes: &[IpNet]) -> impl Iterator<Item = BgpMessage> {
-    let (ipv4, ipv6): (Vec<_>, Vec<_>) = prefixes.iter().partition(|prefix| Family::of(prefix) == Family::Ipv4);
-    pack(ipv4, withdrawal).chain(pack(ipv6, withdrawal))
+pub fn withdrawals(prefixes: &[IpNet]) -> impl Iterator<Item = BgpMessage> + use<> {
+    let (ipv4, ipv6): (Vec<_>, Vec<_>) =
+        prefixes.iter().partition(|prefix| Family::of(prefix) == Family::Ipv4);
+    pack(ipv4, ipv4_withdrawal).chain(pack(ipv6, ipv6_withdrawal))
 }
 
-/// The message that ends the initial table of a family (RFC 4724 section 2).
+/// The message that ends the initial table of a family: one that withdraws nothing (RFC 4724 section 2).
 #[must_use]
 pub fn end_of_rib(family: Family) -> BgpMessage {
     match family {
-        Family::Ipv4 => BgpMessage::Update(BgpUpdateMessage::new([], [], [])),
-        Family::Ipv6 => {
-            let unreach = PathAttributeValue::MpUnreach(MpUnreach::Ipv6Unicast { nlri: Box::default() });
-            BgpMessage::Update(BgpUpdateMessage::new([], Vec::from_iter(attribute(unreach)), []))
-        }
+        Family::Ipv4 => ipv4_withdrawal(&[]),
+        Family::Ipv6 => ipv6_withdrawal(&[]),
     }
 }
 
@@ -142,11 +143,11 @@ fn announcement(common: &[PathAttribute], next_hop: IpAddr, prefixes: &[IpNet]) 
     }
 }
 
-fn withdrawal(prefixes: &[IpNet]) -> BgpMessage {
-    let ipv4 = ipv4_nlri(prefixes);
-    if !ipv4.is_empty() {
-        return BgpMessage::Update(BgpUpdateMessage::new(ipv4, [], []));
-    }
+fn ipv4_withdrawal(prefixes: &[IpNet]) -> BgpMessage {
+    BgpMessage::Update(BgpUpdateMessage::new(ipv4_nlri(prefixes), [], []))
+}
+
+fn ipv6_withdrawal(prefixes: &[IpNet]) -> BgpMessage {
     let unreach = PathAttributeValue::MpUnreach(MpUnreach::Ipv6Unicast { nlri: ipv6_nlri(prefixes) });
     BgpMessage::Update(BgpUpdateMessage::new([], Vec::from_iter(attribute(unreach)), []))
 }
@@ -168,8 +169,10 @@ fn path_attributes(attributes: &Attributes, export: &Export) -> Vec<PathAttribut
     let mut path = Vec::with_capacity(attributes.as_path.len() + 1);
     path.extend(external.then_some(export.local_as));
     path.extend_from_slice(&attributes.as_path);
-    let segments: Vec<_> =
-        path.chunks(SEGMENT).map(|segment| As4PathSegment::new(AsPathSegmentType::AsSequence, segment)).collect();
+    let segments: Vec<_> = path
+        .chunks(SEGMENT)
+        .map(|segment| As4PathSegment::new(AsPathSegmentType::AsSequence, segment))
+        .collect();
 
     let mut values = vec![
         PathAttributeValue::Origin(attributes.origin),
@@ -199,7 +202,9 @@ fn path_attributes(attributes: &Attributes, export: &Export) -> Vec<PathAttribut
 pub fn changes(update: &BgpUpdateMessage, local_as: u32) -> Result<Changes, UpdateMessageError> {
     let mut reached: Vec<(IpNet, IpAddr)> = Vec::new();
     let mut changes = Changes::default();
-    changes.withdrawn.extend(update.withdraw_routes().iter().map(|route| IpNet::V4(route.network().address())));
+    changes
+        .withdrawn
+        .extend(update.withdraw_routes().iter().map(|route| IpNet::V4(route.network().address())));
     let mut origin = None;
     let mut path = None;
     let mut next_hop = None;
@@ -238,9 +243,11 @@ pub fn changes(update: &BgpUpdateMessage, local_as: u32) -> Result<Changes, Upda
         reached.extend(update.nlri().iter().map(|route| (IpNet::V4(route.network().address()), next_hop)));
     }
     if reached.is_empty() {
-        changes.end_of_rib = [Family::Ipv4, Family::Ipv6]
-            .into_iter()
-            .find(|family| matches!(end_of_rib(*family), BgpMessage::Update(end) if end.end_of_rib() == update.end_of_rib()));
+        changes.end_of_rib = match update.end_of_rib() {
+            Some(AddressType::Ipv4Unicast) => Some(Family::Ipv4),
+            Some(AddressType::Ipv6Unicast) => Some(Family::Ipv6),
+            _ => None,
+        };
         return Ok(changes);
     }
     attributes.origin = origin.ok_or_else(|| missing(PathAttributeType::Origin))?;
@@ -277,7 +284,8 @@ fn missing(attribute: PathAttributeType) -> UpdateMessageError {
 fn sequence(path: &AsPath) -> Option<Box<[u32]>> {
     match path {
         AsPath::As4PathSegments(segments) => {
-            let ordered = segments.iter().all(|segment| segment.segment_type() == AsPathSegmentType::AsSequence);
+            let ordered =
+                segments.iter().all(|segment| segment.segment_type() == AsPathSegmentType::AsSequence);
             ordered.then(|| segments.iter().flat_map(|segment| segment.as_numbers()).copied().collect())
         }
         AsPath::As2PathSegments(_) => None,

@@ -37,7 +37,11 @@ fn socket_addr(endpoint: IpEndpoint) -> SocketAddr {
 }
 
 impl TcpStream {
-    pub(super) fn new(table: Arc<SocketTable>, handle: SocketHandle, keep_alive: Arc<dyn Send + Sync>) -> Self {
+    pub(super) fn new(
+        table: Arc<SocketTable>,
+        handle: SocketHandle,
+        keep_alive: Arc<dyn Send + Sync>,
+    ) -> Self {
         Self { table, handle, _keep_alive: keep_alive }
     }
 
@@ -89,7 +93,11 @@ impl Drop for TcpStream {
 }
 
 impl AsyncRead for TcpStream {
-    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let mut sockets = self.table.sockets.lock();
         let socket = SocketTable::tcp(&mut sockets, self.handle);
         if !socket.can_recv() && socket.may_recv() {

@@ -15,29 +15,31 @@ pub(super) struct SocketTable {
     finishing: Locked<Vec<SocketHandle>>,
     /// Wakes the driver.
     pub(super) wake: Notify,
+    congestion_control: CongestionControl,
 }
 
-impl Default for SocketTable {
-    fn default() -> Self {
+impl SocketTable {
+    pub(super) fn new(congestion_control: CongestionControl) -> Self {
         Self {
             sockets: Locked::new(SocketSet::new(Vec::new())),
             finishing: Locked::default(),
             wake: Notify::new(),
+            congestion_control,
         }
     }
-}
 
-impl SocketTable {
     pub(super) fn add(&self) -> SocketHandle {
-        let mut socket =
-            Socket::new(SocketBuffer::new(vec![0; BUFFER]), SocketBuffer::new(vec![0; BUFFER]));
-        socket.set_congestion_control(CongestionControl::Reno);
+        let mut socket = Socket::new(SocketBuffer::new(vec![0; BUFFER]), SocketBuffer::new(vec![0; BUFFER]));
+        socket.set_congestion_control(self.congestion_control);
         // A BGP speaker hands over whole batches: waiting to fill a segment only delays the last one.
         socket.set_nagle_enabled(false);
         self.sockets.lock().add(socket)
     }
 
-    pub(super) fn tcp<'a>(sockets: &'a mut SocketSet<'static>, handle: SocketHandle) -> &'a mut Socket<'static> {
+    pub(super) fn tcp<'a>(
+        sockets: &'a mut SocketSet<'static>,
+        handle: SocketHandle,
+    ) -> &'a mut Socket<'static> {
         sockets.get_mut(handle)
     }
 

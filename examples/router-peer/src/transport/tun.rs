@@ -32,9 +32,8 @@ impl TunTransport {
         // A device made for this user beforehand can be attached to without privilege, but not set up.
         let there = Path::new("/sys/class/net").join(name).exists();
         let builder = if there { builder.inherit_enable_state() } else { builder.mtu(ip_mtu) };
-        let device = builder
-            .build_async()
-            .map_err(|error| OpenError::Device { name: name.to_owned(), error })?;
+        let device =
+            builder.build_async().map_err(|error| OpenError::Device { name: name.to_owned(), error })?;
         let device = Arc::new(device);
         let mut pumps = Pumps::default();
         pumps.spawn(receive(Arc::clone(&device), port.clone(), frame_mtu(medium, ip_mtu.into())));

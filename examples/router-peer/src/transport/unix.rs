@@ -28,8 +28,8 @@ impl UnixTransport {
     /// else. A socket file left over by a process that has ended is replaced.
     pub fn open(port: LinkPort, mtu: usize, local: &Path, peer: &Path) -> Result<Self, OpenError> {
         remove_stale(local)?;
-        let socket = UnixDatagram::bind(local)
-            .map_err(|error| OpenError::Bind { path: local.to_owned(), error })?;
+        let socket =
+            UnixDatagram::bind(local).map_err(|error| OpenError::Bind { path: local.to_owned(), error })?;
         let socket = Arc::new(socket);
         let mut pumps = Pumps::default();
         pumps.spawn(receive(Arc::clone(&socket), port.clone(), mtu));

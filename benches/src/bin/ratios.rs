@@ -1,0 +1,130 @@
+//! Prints how Wireseal compares with other libraries, and its layers with one another, as ratios.
+//!
+//! Contenders take turns in short rounds and each one's best round counts, so that what else the machine does falls on
+//! all alike. Outputs are compared before anything is timed.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use wireseal_algorithms::{MacAlgorithm, TcpAoAlgorithm};
+use wireseal_benches::{contenders, established, mkts, pair, segment};
+use wireseal_tcp_ao::shim::ShimSlot;
+use wireseal_tcp_ao::{Connection, Isn, KdfContext, MasterKey, Segment, TrafficKey};
+
+/// Rounds of which the best counts, and repetitions in each.
+const ROUNDS: usize = 400;
+const REPETITIONS: usize = 500;
+
+type Timed<'a> = (&'a str, Box<dyn FnMut() + 'a>);
+
+/// Nanoseconds that each takes once, at best.
+fn alternate(timed: &mut [Timed<'_>]) -> Vec<f64> {
+    let mut best = vec![f64::INFINITY; timed.len()];
+    for _ in 0..ROUNDS {
+        for ((_, run), best) in timed.iter_mut().zip(&mut best) {
+            let start = Instant::now();
+            (0..REPETITIONS).for_each(|_| run());
+            *best = best.min(start.elapsed().as_nanos() as f64 / REPETITIONS as f64);
+        }
+    }
+    best
+}
+
+/// A row of a table: nanoseconds of the first, ratios of the others to it.
+fn row(title: &str, timed: &mut [Timed<'_>]) {
+    let best = alternate(timed);
+    print!("| {title} | {:.0} ns", best[0]);
+    for (time, (name, _)) in best.iter().zip(timed.iter()).skip(1) {
+        print!(" | {name} {:.2}", time / best[0]);
+    }
+    println!(" |");
+}
+
+fn main() {
+    println!("Nanoseconds of the first of each row; of the others, how many times as long they take.\n");
+    println!("## MAC over one slice, key set up before\n");
+    for algorithm in MacAlgorithm::ALL {
+        let contenders = contenders(algorithm);
+        for length in [64, 164, 256, 1024, 1500] {
+            let message = vec![0x5a; length];
+            let mut timed: Vec<Timed<'_>> = contenders
+                .iter()
+                .map(|(name, contender)| -> Timed<'_> {
+                    (name, Box::new(|| drop(black_box(contender(&[black_box(&message)])))))
+                })
+                .collect();
+            row(&format!("{}, {length} octets: wireseal", algorithm.name()), &mut timed);
+        }
+    }
+    println!("\n## A TCP segment of 128 octets over IPv4: the bare MAC on the same octets, and the segment layer\n");
+    for algorithm in TcpAoAlgorithm::ALL {
+        segments(algorithm);
+    }
+    println!("\n## Per connection and per SYN: one traffic key and its MAC set up\n");
+    for algorithm in TcpAoAlgorithm::ALL {
+        connections(algorithm);
+    }
+    println!("\n## Sizes\n");
+    println!("| connection with room for two MKTs | {} octets |", size_of::<Connection<2>>());
+    println!("| connection with room for four MKTs | {} octets |", size_of::<Connection<4>>());
+    println!("| place in a shim's table | {} octets |", size_of::<ShimSlot>());
+}
+
+fn segments(algorithm: TcpAoAlgorithm) {
+    const LENGTH: usize = 128;
+    let pair = pair();
+    let (source, destination) = (pair.local.address(), pair.remote.address());
+    let mut ends = established(algorithm, LENGTH);
+    let master_key = MasterKey::new(&[1; 32]).expect("32 octets");
+    let key = TrafficKey::derive(
+        algorithm,
+        &master_key,
+        &KdfContext::send_other(pair, Isn(1000), Isn(5000)),
+    );
+    let signed = ends.tcp.clone();
+    let parsed = Segment::from_tcp(source, destination, &signed).expect("well-formed");
+    let ao = parsed.ao_option().expect("well-formed").expect("signed");
+    let mut prefix = vec![0, 0, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, 0, 6, 0, LENGTH as u8];
+    prefix.extend_from_slice(parsed.header());
+    prefix[16 + 16..16 + 18].fill(0);
+    prefix[16 + 20 + ao.offset + 4..][..ao.mac.len()].fill(0);
+    let bare = key.mac_key().mac(&[&prefix, parsed.payload()]);
+    assert_eq!(ao.mac, bare.truncated(ao.mac.len()), "the octets are those that were signed");
+    let payload = parsed.payload();
+    let (sender, receiver, tcp) = (&mut ends.sender, &mut ends.receiver, &mut ends.tcp);
+    let mut timed: [Timed<'_>; 3] = [
+        ("bare", Box::new(|| drop(black_box(key.mac_key().mac(&[black_box(&prefix), black_box(payload)]))))),
+        ("sign", Box::new(|| sender.sign(black_box(tcp)).expect("established"))),
+        (
+            "verify",
+            Box::new(|| {
+                let segment = Segment::from_tcp(source, destination, black_box(&signed)).expect("well-formed");
+                receiver.verify(&segment).map(drop).expect("signed");
+            }),
+        ),
+    ];
+    row(&format!("{algorithm}: bare MAC"), &mut timed);
+}
+
+fn connections(algorithm: TcpAoAlgorithm) {
+    let pair = pair();
+    let (source, destination) = (pair.local.address(), pair.remote.address());
+    let master_key = MasterKey::new(&[1; 32]).expect("32 octets");
+    let context = KdfContext::send_other(pair, Isn(1000), Isn(5000));
+    let state = established(algorithm, 128).sender.export().expect("established");
+    let mkts = mkts(algorithm);
+    let mut syn = segment(&pair, 1000, 0x02, algorithm.default_mac_length(), 0);
+    Connection::active(pair, Isn(1000), &mkts).expect("a key").sign(&mut syn).expect("a SYN");
+    let mut forged = syn.clone();
+    *forged.last_mut().expect("not empty") ^= 1;
+    let parse = |tcp| Segment::from_tcp(source, destination, tcp).expect("well-formed");
+    let (good, forged) = (parse(&syn), parse(&forged));
+    assert!(mkts.verify_syn(good).is_ok() && mkts.verify_syn(forged).is_err());
+    let mut timed: [Timed<'_>; 4] = [
+        ("key", Box::new(|| drop(black_box(TrafficKey::derive(algorithm, &master_key, black_box(&context)))))),
+        ("whole connection, two MKTs", Box::new(|| drop(black_box(Connection::import(&state, &mkts))))),
+        ("good SYN", Box::new(|| assert!(mkts.verify_syn(black_box(good)).is_ok()))),
+        ("forged SYN", Box::new(|| assert!(mkts.verify_syn(black_box(forged)).is_err()))),
+    ];
+    row(&format!("{algorithm}: one key"), &mut timed);
+}

@@ -1,0 +1,260 @@
+//! Which key is used when: the edges of lifetimes, overlap, clocks that differ and step, and the end of a chain.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::key_chain::{Key, KeyChain, Lifetime, Problem, Timestamp};
+use wireseal_tcp_ao::shim::{Refusal, Shim, ShimConfig, ShimSlot};
+use wireseal_tcp_ao::{ConnectionIdentifier, KeyId, MKTS_PER_PEER, MasterKey, Mkt, MktError, Peer};
+
+const HOUR: i64 = 3600;
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_unix_seconds(seconds)
+}
+
+fn between(from: i64, until: i64) -> Lifetime {
+    Lifetime::new(Some(at(from)), Some(at(until))).unwrap()
+}
+
+fn mkt(send_id: u8, recv_id: u8) -> Mkt {
+    let master_key = MasterKey::new(b"a secret of some length").unwrap();
+    Mkt::new(KeyId(send_id), KeyId(recv_id), TcpAoAlgorithm::Aes128Cmac, master_key).unwrap()
+}
+
+fn key(id: u8, send: Lifetime, accept: Lifetime) -> Key {
+    Key::new(id.into(), mkt(id, id)).with_lifetimes(send, accept).unwrap()
+}
+
+fn chain(keys: Vec<Key>) -> KeyChain {
+    KeyChain::new("core", keys).unwrap()
+}
+
+fn ids(chain: &KeyChain, now: i64) -> Vec<u64> {
+    chain.at(at(now)).iter().map(Key::key_id).collect()
+}
+
+fn preferred(chain: &KeyChain, now: i64) -> Option<u64> {
+    chain.at(at(now)).preferred().map(Key::key_id)
+}
+
+#[test]
+fn a_lifetime_holds_from_its_start_until_just_before_its_end() {
+    let lifetime = between(10, 20);
+    assert!(!lifetime.contains(at(9)));
+    assert!(lifetime.contains(at(10)));
+    assert!(lifetime.contains(at(19)));
+    assert!(!lifetime.contains(at(20)));
+    assert!(Lifetime::ALWAYS.contains(Timestamp::MIN) && Lifetime::ALWAYS.contains(Timestamp::MAX));
+    assert!(Lifetime::starting(at(10)).contains(Timestamp::MAX));
+    assert_eq!(
+        Lifetime::new(Some(at(10)), Some(at(10))),
+        Err(Problem::LifetimeEmpty { from: at(10), until: at(10) })
+    );
+}
+
+#[test]
+fn lifetimes_that_touch_do_not_overlap() {
+    assert!(!between(10, 20).overlaps(&between(20, 30)));
+    assert!(!between(20, 30).overlaps(&between(10, 20)));
+    assert!(between(10, 21).overlaps(&between(20, 30)));
+    assert!(Lifetime::ALWAYS.overlaps(&between(10, 20)));
+    assert!(between(10, 20).widened_by(1).overlaps(&between(20, 30)));
+}
+
+#[test]
+fn an_accept_lifetime_covers_the_send_lifetime() {
+    for accept in [between(11, 20), between(10, 19)] {
+        let refused = Key::new(1, mkt(1, 1)).with_lifetimes(between(10, 20), accept);
+        assert_eq!(refused.unwrap_err(), Problem::AcceptLifetimeTooShort);
+    }
+    assert!(Key::new(1, mkt(1, 1)).with_lifetimes(Lifetime::ALWAYS, between(10, 20)).is_err());
+    assert!(Key::new(1, mkt(1, 1)).with_lifetimes(between(10, 20), Lifetime::ALWAYS).is_ok());
+}
+
+#[test]
+fn the_send_lifetime_that_started_last_is_preferred() {
+    let always = Key::new(1, mkt(1, 1));
+    let second = key(2, between(100, 300), Lifetime::ALWAYS);
+    let third = key(3, Lifetime::starting(at(200)), Lifetime::ALWAYS);
+    let chain = chain(vec![always, second, third]);
+    assert_eq!(ids(&chain, 99), [1, 2, 3]);
+    assert_eq!(preferred(&chain, 99), Some(1));
+    assert_eq!(preferred(&chain, 100), Some(2));
+    assert_eq!(ids(&chain, 200), [3, 2, 1]);
+    assert_eq!(ids(&chain, 300), [3, 1, 2]);
+}
+
+#[test]
+fn every_change_is_announced() {
+    let chain = chain(vec![
+        key(1, between(10, 100), between(5, 110)),
+        key(2, Lifetime::starting(at(90)), Lifetime::starting(at(80))),
+    ])
+    .with_accept_tolerance(2)
+    .unwrap();
+    let mut now = at(0);
+    let mut changes = Vec::new();
+    while let Some(next) = chain.next_change(now) {
+        changes.push(next.unix_seconds());
+        now = next;
+    }
+    assert_eq!(changes, [3, 10, 78, 90, 100, 112]);
+}
+
+#[test]
+fn ao_24_ids_may_be_used_again_once_the_earlier_key_is_gone() {
+    let first = key(1, between(0, 100), between(0, 100));
+    let follows = |from| {
+        Key::new(2, mkt(1, 1)).with_lifetimes(between(150, 200), between(from, 200)).unwrap()
+    };
+    assert!(KeyChain::new("core", vec![first.clone(), follows(100)]).is_ok());
+    let error = KeyChain::new("core", vec![first.clone(), follows(99)]).unwrap_err();
+    assert_eq!(error.problem(), &Problem::IdInUse { by: 1 });
+    assert_eq!(
+        error.to_string(),
+        "key chain \"core\", key 2, send-id: key 1 has this id too, and their accept lifetimes overlap"
+    );
+    let tolerant = KeyChain::new("core", vec![first, follows(101)]).unwrap();
+    assert!(tolerant.clone().with_accept_tolerance(0).is_ok());
+    assert!(tolerant.with_accept_tolerance(1).is_err());
+}
+
+#[test]
+fn ao_24_a_recv_id_in_common_is_refused_too() {
+    let error = KeyChain::new("core", vec![Key::new(1, mkt(1, 7)), Key::new(2, mkt(2, 7))]).unwrap_err();
+    assert_eq!((error.key_id(), error.field_name()), (Some(2), Some("recv-id")));
+    // A SendID may be another key's RecvID.
+    assert!(KeyChain::new("core", vec![Key::new(1, mkt(1, 2)), Key::new(2, mkt(2, 1))]).is_ok());
+}
+
+#[test]
+fn ao_24_more_keys_at_once_than_there_is_room_for_are_refused() {
+    let chain = chain((1..=3).map(|id| Key::new(id.into(), mkt(id, id))).collect());
+    let error = chain.mkts::<2>(at(0)).unwrap_err();
+    assert_eq!(error.problem(), &Problem::Mkt(MktError::TooMany { capacity: 2 }));
+    assert_eq!(chain.mkts::<3>(at(0)).unwrap().iter().count(), 3);
+}
+
+#[test]
+fn ao_26_a_clock_step_in_the_overlap_loses_nothing() {
+    let (start, end) = (100 * HOUR, 104 * HOUR);
+    let chain = chain(vec![
+        key(1, between(0, end), between(0, end)),
+        key(2, Lifetime::starting(at(start)), Lifetime::starting(at(start))),
+    ]);
+    let mut clock = start + HOUR;
+    for step in [HOUR, -HOUR, 2 * HOUR, -2 * HOUR, 2 * HOUR - 1, -HOUR, -HOUR] {
+        clock += step;
+        assert_eq!(ids(&chain, clock), [2, 1], "at {}", clock - start);
+    }
+    // One second outside of the overlap either way, one key is left, and it is the right one.
+    assert_eq!(ids(&chain, start - 1), [1]);
+    assert_eq!(ids(&chain, end), [2]);
+}
+
+#[test]
+fn ao_26_a_key_past_its_send_lifetime_is_accepted_but_not_chosen() {
+    let chain = chain(vec![key(1, between(10, 20), between(5, 25))]);
+    for now in [5, 9, 20, 24] {
+        assert_eq!(ids(&chain, now), [1]);
+        assert_eq!(preferred(&chain, now), None);
+        assert_eq!(chain.mkts::<1>(at(now)).unwrap().iter().count(), 0, "nothing to open a connection with");
+    }
+    assert_eq!(preferred(&chain, 10), Some(1));
+    assert!(!chain.is_expired(at(19)));
+    assert!(chain.is_expired(at(20)));
+    assert!(!chain.is_expired(at(0)), "not begun is not expired");
+}
+
+/// An unsigned SYN from 192.0.2.2 to 192.0.2.1, port 179.
+const UNSIGNED_SYN: [u8; 40] = [
+    0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0xf6, 0xcc, 192, 0, 2, 2, 192, 0, 2, 1, //
+    4, 0, 0, 179, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0, 0, 0x26, 0xf2, 0, 0,
+];
+
+#[test]
+fn ao_26_an_expired_chain_fails_closed() {
+    let chain = chain(vec![key(1, between(10, 20), between(5, 25))]);
+    for now in [4, 25, 1_000_000] {
+        let mkts = chain.mkts::<MKTS_PER_PEER>(at(now)).unwrap();
+        assert_eq!(mkts.iter().count(), 0);
+        let connections =
+            ConnectionIdentifier::between("192.0.2.1/32".parse().unwrap(), "192.0.2.2/32".parse().unwrap());
+        let mut shim = Shim::new(
+            ShimConfig { check_checksum: false, ..ShimConfig::new(1500) },
+            [Peer { connections, mkts }],
+            [const { ShimSlot::EMPTY }; 1],
+        )
+        .unwrap();
+        let mut received = UNSIGNED_SYN;
+        assert!(shim.inbound(Duration::ZERO, &mut received).is_err());
+        let mut sent = vec![0; 64];
+        sent[24..].copy_from_slice(&UNSIGNED_SYN);
+        sent[24 + 12..24 + 20].rotate_left(4);
+        sent[24 + 20..24 + 24].rotate_left(2);
+        assert_eq!(shim.outbound(Duration::ZERO, &mut sent, 24).unwrap_err(), Refusal::NoKey);
+    }
+}
+
+/// Keys that follow one another, each accepted `lead` seconds before and after it may be sent with; the second
+/// chain is the same as the other end has it.
+fn mirrored_chains(lengths: &[u32], lead: u32, tolerance: u32) -> [KeyChain; 2] {
+    let mut start = 1_000_000_i64;
+    let mut send_lifetimes = Vec::new();
+    for length in lengths {
+        let end = start + i64::from(*length);
+        send_lifetimes.push(between(start, end));
+        start = end;
+    }
+    let end_of = |swap: bool| {
+        let keys = send_lifetimes.iter().zip(1..).map(|(send, id)| {
+            let (ours, theirs) = if swap { (id + 100, id) } else { (id, id + 100) };
+            Key::new(id.into(), mkt(ours, theirs)).with_lifetimes(*send, send.widened_by(lead)).unwrap()
+        });
+        KeyChain::new("core", keys.collect()).unwrap().with_accept_tolerance(tolerance).unwrap()
+    };
+    [end_of(false), end_of(true)]
+}
+
+fn accepts(chain: &KeyChain, now: i64, key_id: KeyId) -> bool {
+    chain.at(at(now)).iter().any(|key| key.mkt().recv_id() == key_id)
+}
+
+proptest! {
+    #[test]
+    fn ao_26_clocks_apart_by_less_than_the_overlap_lose_nothing(
+        lengths in prop::collection::vec(1_u32..5_000, 1..6),
+        lead in 0_u32..2_000,
+        tolerance in 0_u32..2_000,
+        moment in 0.0_f64..1.0,
+        skew in -1.0_f64..1.0,
+    ) {
+        let [ours, theirs] = mirrored_chains(&lengths, lead, tolerance);
+        let total: u32 = lengths.iter().sum();
+        let now = 1_000_000 + (f64::from(total) * moment) as i64;
+        let apart = (f64::from(lead + tolerance) * skew) as i64;
+        for (sender, receiver) in [(&ours, &theirs), (&theirs, &ours)] {
+            let active = sender.at(at(now));
+            let key = active.preferred().expect("one send lifetime follows the other");
+            prop_assert!(accepts(receiver, now + apart, key.mkt().send_id()));
+        }
+    }
+
+    #[test]
+    fn ao_26_nothing_changes_before_it_is_announced(
+        lengths in prop::collection::vec(1_u32..5_000, 1..6),
+        lead in 0_u32..2_000,
+        now in 990_000_i64..1_040_000,
+        wait in 0_i64..5_000,
+    ) {
+        let [chain, _] = mirrored_chains(&lengths, lead, 0);
+        let later = match chain.next_change(at(now)) {
+            Some(change) => (now + wait).min(change.unix_seconds() - 1),
+            None => now + wait,
+        };
+        prop_assert_eq!(ids(&chain, now), ids(&chain, later));
+        prop_assert_eq!(preferred(&chain, now), preferred(&chain, later));
+    }
+}

@@ -1,0 +1,76 @@
+//! A full table goes over.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::peers::{Peers, Sessions, until};
+use super::{Conditions, Failure, Outcome, ensure};
+use crate::bgp::rib::{Family, Route};
+use crate::routes::generate;
+
+/// Routes of the table.
+const ROUTES: usize = 100_000;
+/// Longest time that the table may take.
+const TIME: Duration = Duration::from_secs(10);
+/// Most memory that the whole program may have used, in MiB.
+const MEMORY: u64 = 300;
+
+pub(super) async fn full_table(conditions: Conditions) -> Outcome {
+    let table = generate(ROUTES);
+    let sent = if conditions.sabotaged { table[1..].into() } else { Arc::clone(&table) };
+    let peers = Peers::new(conditions.seed)?;
+    let sessions = peers.establish(Family::Ipv4).await?;
+
+    let started = Instant::now();
+    let updates = exchange(&sessions, sent, &table).await?;
+    let took = started.elapsed();
+    ensure!(took <= TIME, "{ROUTES} routes took {:.1} s", took.as_secs_f64());
+
+    let prefixes = table.iter().map(|route| route.prefix).collect();
+    sessions.a.withdraw(prefixes).await?;
+    until(&sessions.b, "the withdrawal of all routes", |status| status.ipv4_routes + status.ipv6_routes == 0)
+        .await?;
+    sessions.still_up()?;
+
+    let mut outcome = format!(
+        "{ROUTES} routes in {updates} UPDATEs arrived in {:.2} s, then all withdrawn",
+        took.as_secs_f64()
+    );
+    if let Some(peak) = peak_memory() {
+        ensure!(peak <= MEMORY, "the program has used {peak} MiB of memory, {MEMORY} are allowed");
+        outcome += &format!("; {peak} MiB of memory at most");
+    }
+    Ok(outcome)
+}
+
+/// Sends routes from the first router to the second and compares what arrived with `table`. Returns the number of UPDATEs.
+pub(super) async fn exchange(
+    sessions: &Sessions,
+    sent: Arc<[Route]>,
+    table: &[Route],
+) -> Result<u64, Failure> {
+    sessions.a.announce(sent).await?;
+    let status = until(&sessions.b, "the whole table", |status| status.end_of_rib == [true; 2]).await?;
+    let received = status.ipv4_routes + status.ipv6_routes;
+    ensure!(received == table.len(), "{received} routes arrived of {}", table.len());
+    let rib = sessions.b.rib();
+    let rib = rib.lock();
+    for Route { prefix, attributes } in table {
+        let learnt = rib.get(prefix);
+        // The first AS of the path is the neighbour's own.
+        let path = learnt.and_then(|learnt| learnt.as_path.split_first());
+        ensure!(
+            path.is_some_and(|(_, path)| *path == *attributes.as_path),
+            "{prefix} arrived as {learnt:?} instead of {attributes:?}"
+        );
+    }
+    Ok(status.updates)
+}
+
+/// The most memory that this process has had, in MiB, where the system tells.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(kib / 1024)
+}

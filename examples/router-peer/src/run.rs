@@ -1,0 +1,330 @@
+//! Runs a configuration until it is told to stop.
+
+use std::any::Any;
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use smoltcp::phy::Medium;
+use smoltcp::socket::tcp::CongestionControl;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tracing::{Instrument, info, info_span, warn};
+
+use crate::bgp::session::{Session, SessionConfig, State};
+use crate::bgp::update::Export;
+use crate::config::{Config, Neighbour, Transport, TransportKind};
+use crate::link::LinkDevice;
+use crate::protection::{Protected, protect};
+use crate::stack::{Stack, StackConfig, TcpListener, TcpStream};
+use crate::transport::memory::wire;
+use crate::transport::{OpenError, frame_mtu};
+
+/// Wait between two attempts to connect (RFC 4271 section 10 suggests 120 s, which is long to watch).
+const CONNECT_RETRY: Duration = Duration::from_secs(5);
+/// How long one attempt may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long sessions may take to say goodbye.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Why a checked configuration could not be started.
+#[derive(Debug)]
+pub enum RunError {
+    /// The transport.
+    Transport(OpenError),
+    /// The TCP stack.
+    Stack(io::Error),
+    /// This system has no such transport.
+    Unsupported(TransportKind),
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Transport(error) => error.fmt(f),
+            Self::Stack(error) => write!(f, "cannot start the TCP stack: {error}"),
+            Self::Unsupported(kind) => write!(f, "this system has no {kind:?} transport"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+/// What must live as long as the link does.
+type Guard = Box<dyn Any + Send>;
+
+/// Runs all neighbours of a configuration until `stop` resolves, then ends their sessions in order.
+///
+/// # Errors
+/// [`RunError`] when the transport or the stack cannot be started; nothing is left running then.
+///
+/// # Panics
+/// When called outside a tokio runtime.
+pub async fn run(config: Config, seed: u64, stop: impl Future<Output = ()>) -> Result<(), RunError> {
+    let (device, mirror, guard) = open(&config.transport)?;
+    let mut tasks = JoinSet::new();
+    let (stopping, stopped) = watch::channel(false);
+    start_router(device, &config.transport, &config.neighbours, seed, &stopped, &mut tasks)?;
+    if let Some(device) = mirror {
+        let (transport, neighbours) = mirrored(&config);
+        start_router(device, &transport, &neighbours, seed ^ 1, &stopped, &mut tasks)?;
+    }
+    stop.await;
+    info!("stopping");
+    stopping.send_replace(true);
+    let ended = async { while tasks.join_next().await.is_some() {} };
+    if timeout(FAREWELL, ended).await.is_err() {
+        warn!("not all peers took leave in time");
+    }
+    drop(guard);
+    Ok(())
+}
+
+type Opened = (LinkDevice, Option<LinkDevice>, Guard);
+
+fn open(transport: &Transport) -> Result<Opened, RunError> {
+    match transport.kind {
+        TransportKind::Memory => {
+            let (device, mirror, wire) = wire(Medium::Ip, transport.mtu.into(), 0);
+            Ok((device, Some(mirror), Box::new(wire)))
+        }
+        TransportKind::Tun => open_tun(transport, Medium::Ip),
+        TransportKind::Tap => open_tun(transport, Medium::Ethernet),
+        TransportKind::Unix => open_unix(transport),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn open_tun(transport: &Transport, medium: Medium) -> Result<Opened, RunError> {
+    let (device, port) = LinkDevice::new(medium, frame_mtu(medium, transport.mtu.into()));
+    let name = transport.device.as_deref().unwrap_or_default();
+    let tun = crate::transport::tun::TunTransport::open(port, medium, transport.mtu, name);
+    Ok((device, None, Box::new(tun.map_err(RunError::Transport)?)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_tun(transport: &Transport, _medium: Medium) -> Result<Opened, RunError> {
+    Err(RunError::Unsupported(transport.kind))
+}
+
+#[cfg(unix)]
+fn open_unix(transport: &Transport) -> Result<Opened, RunError> {
+    let mtu = frame_mtu(Medium::Ethernet, transport.mtu.into());
+    let (device, port) = LinkDevice::new(Medium::Ethernet, mtu);
+    let (Some(local), Some(peer)) = (&transport.local_path, &transport.peer_path) else {
+        return Err(RunError::Unsupported(transport.kind));
+    };
+    let unix = crate::transport::unix::UnixTransport::open(port, mtu, local, peer);
+    Ok((device, None, Box::new(unix.map_err(RunError::Transport)?)))
+}
+
+#[cfg(not(unix))]
+fn open_unix(transport: &Transport) -> Result<Opened, RunError> {
+    Err(RunError::Unsupported(transport.kind))
+}
+
+/// The other ends of all neighbours, for a wire in memory.
+fn mirrored(config: &Config) -> (Transport, Vec<Neighbour>) {
+    let mut transport = config.transport.clone();
+    transport.addresses = config.neighbours.iter().map(|neighbour| IpNet::from(neighbour.address)).collect();
+    transport.gateways.clear();
+    let neighbours = config.neighbours.iter().map(|neighbour| {
+        let SessionConfig { export, router_id, hold_time } = neighbour.session;
+        let (next_hop_ipv4, next_hop_ipv6) = match neighbour.address {
+            IpAddr::V4(address) => (Some(address), None),
+            IpAddr::V6(address) => (None, Some(address)),
+        };
+        let export =
+            Export { local_as: export.peer_as, peer_as: export.local_as, next_hop_ipv4, next_hop_ipv6 };
+        Neighbour {
+            name: format!("{} (played)", neighbour.name),
+            address: neighbour.local_address,
+            local_address: neighbour.address,
+            passive: !neighbour.passive,
+            session: SessionConfig { export, router_id: next_identifier(router_id), hold_time },
+            routes: std::sync::Arc::default(),
+            ..neighbour.clone()
+        }
+    });
+    (transport, neighbours.collect())
+}
+
+/// Any identifier but the own one.
+fn next_identifier(id: std::net::Ipv4Addr) -> std::net::Ipv4Addr {
+    std::net::Ipv4Addr::from(u32::from(id).checked_add(1).unwrap_or(1))
+}
+
+/// Starts one router: its stack, and a task for each neighbour.
+fn start_router(
+    device: LinkDevice,
+    transport: &Transport,
+    neighbours: &[Neighbour],
+    seed: u64,
+    stopped: &watch::Receiver<bool>,
+    tasks: &mut JoinSet<()>,
+) -> Result<(), RunError> {
+    let [a, b, c, d, e, ..] = seed.to_be_bytes();
+    let config = StackConfig {
+        // The first octet marks an address as unicast and locally administered.
+        hardware_address: [2, a, b, c, d, e],
+        addresses: transport.addresses.clone(),
+        gateways: transport.gateways.clone(),
+        congestion_control: match transport.kind {
+            TransportKind::Memory => CongestionControl::None,
+            _ => CongestionControl::Reno,
+        },
+        seed,
+    };
+    let arrivals = device.arrivals();
+    let stack = Stack::start(protect(device, neighbours), arrivals, &config).map_err(RunError::Stack)?;
+    let mut calls: Vec<Call> = Vec::new();
+    for neighbour in neighbours {
+        let span = info_span!("peer", name = %neighbour.name);
+        let source = if neighbour.passive {
+            let (sender, receiver) = mpsc::channel(1);
+            calls.push(Call { neighbour: neighbour.clone(), sender });
+            Source::Accept(receiver)
+        } else {
+            Source::Connect(stack.clone())
+        };
+        tasks.spawn(keep_session(source, neighbour.clone(), stopped.clone()).instrument(span));
+    }
+    let mut ports: Vec<u16> = calls.iter().map(|call| call.neighbour.port).collect();
+    ports.sort_unstable();
+    ports.dedup();
+    for port in ports {
+        let listener = stack.listen(None, port).map_err(RunError::Stack)?;
+        let calls = calls.iter().filter(|call| call.neighbour.port == port).cloned().collect();
+        tasks.spawn(accept(listener, calls, stopped.clone()));
+    }
+    Ok(())
+}
+
+/// A neighbour that calls, and the task that waits for its call.
+#[derive(Clone)]
+struct Call {
+    neighbour: Neighbour,
+    sender: mpsc::Sender<TcpStream>,
+}
+
+/// Where the connection to a neighbour comes from.
+enum Source {
+    Connect(Stack<Protected>),
+    Accept(mpsc::Receiver<TcpStream>),
+}
+
+/// Waits until the router is to stop.
+async fn told_to_stop(stopped: &mut watch::Receiver<bool>) {
+    // An error means that nobody is left to say it.
+    let _ = stopped.wait_for(|stopped| *stopped).await;
+}
+
+/// Hands each connection to the neighbour that it comes from.
+async fn accept(mut listener: TcpListener, calls: Vec<Call>, mut stopped: watch::Receiver<bool>) {
+    loop {
+        let stream = tokio::select! {
+            stream = listener.accept() => stream,
+            () = told_to_stop(&mut stopped) => return,
+        };
+        let stream = match stream {
+            Ok(stream) => stream,
+            Err(error) => {
+                warn!(%error, "cannot accept connections any more");
+                return;
+            }
+        };
+        let (local, remote) = (stream.local_addr(), stream.peer_addr());
+        let call = calls.iter().find(|call| {
+            local.is_some_and(|local| local.ip() == call.neighbour.local_address)
+                && remote.is_some_and(|remote| remote.ip() == call.neighbour.address)
+        });
+        match call {
+            // While a session is up one more call waits for its end; others are turned away.
+            Some(call) => {
+                if let Err(error) = call.sender.try_send(stream) {
+                    error.into_inner().abort();
+                }
+            }
+            None => {
+                warn!(?remote, "not a configured peer");
+                stream.abort();
+            }
+        }
+    }
+}
+
+/// Opens a session with a neighbour whenever there is none.
+async fn keep_session(mut source: Source, neighbour: Neighbour, mut stopped: watch::Receiver<bool>) {
+    loop {
+        let stream = tokio::select! {
+            stream = open_stream(&mut source, &neighbour) => stream,
+            () = told_to_stop(&mut stopped) => return,
+        };
+        match stream {
+            Ok(Some(stream)) => {
+                if run_session(stream, &neighbour, &mut stopped).await {
+                    return;
+                }
+            }
+            Ok(None) => return,
+            Err(error) => warn!(%error, "cannot connect"),
+        }
+        if matches!(source, Source::Connect(_)) {
+            tokio::select! {
+                () = sleep(CONNECT_RETRY) => {}
+                () = told_to_stop(&mut stopped) => return,
+            }
+        }
+    }
+}
+
+/// A connection to a neighbour, or nothing when none will come any more.
+async fn open_stream(source: &mut Source, neighbour: &Neighbour) -> io::Result<Option<TcpStream>> {
+    match source {
+        Source::Connect(stack) => {
+            let remote = (neighbour.address, neighbour.port).into();
+            let connecting = stack.connect(remote, Some(neighbour.local_address));
+            timeout(CONNECT_TIMEOUT, connecting).await.map_err(|_| io::ErrorKind::TimedOut)?.map(Some)
+        }
+        Source::Accept(calls) => Ok(calls.recv().await),
+    }
+}
+
+/// Follows a session to its end; whether it ended because the router is to stop.
+async fn run_session(stream: TcpStream, neighbour: &Neighbour, stopped: &mut watch::Receiver<bool>) -> bool {
+    let session = Session::start(stream, neighbour.session);
+    let mut status = session.status();
+    if session.announce(neighbour.routes.clone()).await.is_err() {
+        return false;
+    }
+    let told = tokio::select! {
+        () = log_until_closed(&mut status) => false,
+        () = told_to_stop(stopped) => true,
+    };
+    if told && session.shutdown().await.is_ok() {
+        // An error means that the session is gone, which is what is waited for.
+        let _ = status.wait_for(|status| status.state == State::Closed).await;
+    }
+    told
+}
+
+/// Logs what changes in a session, until it is over.
+async fn log_until_closed(status: &mut watch::Receiver<crate::bgp::session::Status>) {
+    let mut complete = false;
+    loop {
+        let now = status.borrow_and_update().clone();
+        if now.state == State::Closed {
+            return;
+        }
+        if !complete && now.end_of_rib == [true; 2] {
+            complete = true;
+            info!(ipv4 = now.ipv4_routes, ipv6 = now.ipv6_routes, "initial routes received");
+        }
+        if status.changed().await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Configurations through the program itself: each bad one gives one line and exit code 2.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+const GOOD: &str = r#"
+[router]
+as = 64512
+id = "192.0.2.1"
+
+[transport]
+kind = "memory"
+addresses = ["192.0.2.1/24", "2001:db8::1/64"]
+
+[[peer]]
+name = "east"
+address = "192.0.2.2"
+as = 64513
+"#;
+
+fn check_file(directory: &Path, file: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_router-peer"))
+        .args(["--config", file, "--check"])
+        .current_dir(directory)
+        .output()
+        .unwrap()
+}
+
+fn check(directory: &Path, config: &str) -> Output {
+    fs::write(directory.join("peer.toml"), config).unwrap();
+    check_file(directory, "peer.toml")
+}
+
+/// Checks that a configuration is refused with exactly this line.
+fn refused(directory: &Path, config: &str, line: &str) {
+    let output = check(directory, config);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said, format!("router-peer: {line}\n"));
+    assert_eq!(output.status.code(), Some(2), "{line}");
+    assert!(output.stdout.is_empty(), "{line}");
+}
+
+#[test]
+fn a_good_configuration_is_good() {
+    let directory = TempDir::new().unwrap();
+    let output = check(directory.path(), GOOD);
+    assert!(output.status.success(), "{output:?}");
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs");
+    let output = check_file(&shipped, "memory.toml");
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn each_mistake_is_named() {
+    let directory = TempDir::new().unwrap();
+    // What is replaced in the good configuration, by what, and what is said of it.
+    let cases = [
+        ("as = 64512", "as = 0", "peer.toml: router.as: 0 is reserved"),
+        (
+            "as = 64512",
+            "as = 4294967296",
+            "peer.toml: router.as: invalid value: integer `4294967296`, expected u32 (line 3)",
+        ),
+        ("id = \"192.0.2.1\"", "id = \"0.0.0.0\"", "peer.toml: router.id: 0.0.0.0 is no identifier"),
+        ("id = \"192.0.2.1\"", "", "peer.toml: router: missing field `id` (line 2)"),
+        (
+            "[router]",
+            "[router]\ncolour = 1",
+            "peer.toml: router.colour: unknown field `colour`, expected `as` or `id` (line 3)",
+        ),
+        (
+            "\"memory\"",
+            "\"carrier-pigeon\"",
+            "peer.toml: transport.kind: unknown variant `carrier-pigeon`, expected one of `memory`, `tun`, `tap`, `unix` (line 7)",
+        ),
+        ("\"memory\"", "\"tun\"", "peer.toml: transport.device: missing"),
+        ("\"memory\"", "\"tap\"\ndevice = \"a/b\"", "peer.toml: transport.device: `a/b` is no device name"),
+        ("\"memory\"", "\"unix\"\nlocal-path = \"a\"", "peer.toml: transport.peer-path: missing"),
+        (
+            "\"memory\"",
+            "\"memory\"\nmtu = 100",
+            "peer.toml: transport.mtu: 100 octets, 1280 to 9000 are possible",
+        ),
+        ("[\"192.0.2.1/24\", \"2001:db8::1/64\"]", "[]", "peer.toml: transport.addresses: missing"),
+        (
+            "address = \"192.0.2.2\"",
+            "address = \"192.0.2.1\"",
+            "peer.toml: peer[0].address: 192.0.2.1 is an own address",
+        ),
+        (
+            "address = \"192.0.2.2\"",
+            "address = \"east\"",
+            "peer.toml: peer[0].address: invalid IP address syntax (line 12)",
+        ),
+        ("as = 64513", "as = 0", "peer.toml: peer[0].as: 0 is reserved"),
+        (
+            "as = 64513",
+            "as = 1\nhold-time = 2",
+            "peer.toml: peer[0].hold-time: 0 or at least 3 seconds (RFC 4271 section 4.2)",
+        ),
+        (
+            "as = 64513",
+            "as = 1\nlocal-address = \"10.0.0.1\"",
+            "peer.toml: peer[0].local-address: 10.0.0.1 is not in transport.addresses",
+        ),
+        (
+            "as = 64513",
+            "as = 1\nlocal-address = \"2001:db8::1\"",
+            "peer.toml: peer[0].local-address: 2001:db8::1 is of another family than 192.0.2.2",
+        ),
+        (
+            "as = 64513",
+            "as = 1\nkey-chain = \"spring\"",
+            "peer.toml: peer[0].key-chain: `spring` is not defined",
+        ),
+        (
+            "as = 64513",
+            "as = 1\nroutes = \"none.txt\"",
+            "none.txt: cannot read: No such file or directory (os error 2)",
+        ),
+        (
+            "as = 64513",
+            "as = 1\n[[peer]]\nname = \"east\"\naddress = \"192.0.2.3\"\nas = 2",
+            "peer.toml: peer[1].name: `east` is used twice",
+        ),
+        (
+            "as = 64513",
+            "as = 1\n[[peer]]\nname = \"west\"\naddress = \"192.0.2.2\"\nas = 2",
+            "peer.toml: peer[1].address: `192.0.2.2` is used twice",
+        ),
+        (
+            "[router]",
+            "key-chains = \"keys.toml\"\n[router]",
+            "keys.toml: cannot read: No such file or directory (os error 2)",
+        ),
+        ("[router]", "[router", "peer.toml: unclosed table, expected `]` (line 2)"),
+    ];
+    for (good, bad, line) in cases {
+        assert_eq!(GOOD.matches(good).count(), 1, "{good}");
+        refused(directory.path(), &GOOD.replace(good, bad), line);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn secrets_that_others_can_read_are_refused() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let directory = TempDir::new().unwrap();
+    let keys = directory.path().join("keys.toml");
+    fs::write(&keys, "[[key-chain]]\nname = \"spring\"\n").unwrap();
+    let config = format!("key-chains = \"keys.toml\"\n{GOOD}");
+    for mode in [0o640, 0o604, 0o620] {
+        fs::set_permissions(&keys, fs::Permissions::from_mode(mode)).unwrap();
+        let line = format!("keys.toml: mode {mode:04o} lets others read these secrets, chmod it to 0600");
+        refused(directory.path(), &config, &line);
+    }
+    fs::set_permissions(&keys, fs::Permissions::from_mode(0o600)).unwrap();
+    assert!(check(directory.path(), &config).status.success());
+}
+
+#[test]
+fn a_missing_configuration_is_named() {
+    let output = Command::new(env!("CARGO_BIN_EXE_router-peer"))
+        .args(["--config", "/nonexistent/peer.toml"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        said,
+        "router-peer: /nonexistent/peer.toml: cannot read: No such file or directory (os error 2)\n"
+    );
+    assert_eq!(output.status.code(), Some(2));
+}
