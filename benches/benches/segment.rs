@@ -45,7 +45,8 @@ fn segments(c: &mut Criterion) {
         });
         group.bench_function("verify", |b| {
             b.iter(|| {
-                let segment = Segment::from_tcp(source, destination, black_box(&signed)).expect("well-formed");
+                let segment =
+                    Segment::from_tcp(source, destination, black_box(&signed)).expect("well-formed");
                 ends.receiver.verify(&segment).map(|_| ()).expect("signed")
             });
         });
@@ -81,7 +82,8 @@ fn connections(c: &mut Criterion) {
         let forged = Segment::from_tcp(source, destination, &forged).expect("well-formed");
         assert!(mkts.verify_syn(forged).is_err());
         group.bench_function("verify a SYN", |b| b.iter(|| mkts.verify_syn(black_box(good)).is_ok()));
-        group.bench_function("refuse a forged SYN", |b| b.iter(|| mkts.verify_syn(black_box(forged)).is_ok()));
+        group
+            .bench_function("refuse a forged SYN", |b| b.iter(|| mkts.verify_syn(black_box(forged)).is_ok()));
         group.finish();
     }
     println!("octets per connection with room for two MKTs: {}", size_of::<Connection<2>>());

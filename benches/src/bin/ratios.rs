@@ -41,33 +41,47 @@ fn row(title: &str, timed: &mut [Timed<'_>]) {
 }
 
 fn main() {
+    // A word on the command line leaves out the sections without it in their name.
+    let only = std::env::args().nth(1).unwrap_or_default();
+    let wanted = |section: &str| section.contains(&only);
     println!("Nanoseconds of the first of each row; of the others, how many times as long they take.\n");
-    println!("## MAC over one slice, key set up before\n");
-    for algorithm in MacAlgorithm::ALL {
-        let contenders = contenders(algorithm);
-        for length in [64, 164, 256, 1024, 1500] {
-            let message = vec![0x5a; length];
-            let mut timed: Vec<Timed<'_>> = contenders
-                .iter()
-                .map(|(name, contender)| -> Timed<'_> {
-                    (name, Box::new(|| drop(black_box(contender(&[black_box(&message)])))))
-                })
-                .collect();
-            row(&format!("{}, {length} octets: wireseal", algorithm.name()), &mut timed);
-        }
+    if wanted("mac") {
+        println!("## MAC over one slice, key set up before\n");
+        MacAlgorithm::ALL.into_iter().for_each(macs);
     }
-    println!("\n## A TCP segment of 128 octets over IPv4: the bare MAC on the same octets, and the segment layer\n");
-    for algorithm in TcpAoAlgorithm::ALL {
-        segments(algorithm);
+    if wanted("segment") {
+        println!(
+            "\n## A TCP segment of 128 octets over IPv4: the bare MAC on the same octets, and the segment layer\n"
+        );
+        TcpAoAlgorithm::ALL.into_iter().for_each(segments);
     }
-    println!("\n## Per connection and per SYN: one traffic key and its MAC set up\n");
-    for algorithm in TcpAoAlgorithm::ALL {
-        connections(algorithm);
+    if wanted("connection") {
+        println!("\n## Per connection and per SYN: one traffic key and its MAC set up\n");
+        TcpAoAlgorithm::ALL.into_iter().for_each(connections);
     }
     println!("\n## Sizes\n");
     println!("| connection with room for two MKTs | {} octets |", size_of::<Connection<2>>());
     println!("| connection with room for four MKTs | {} octets |", size_of::<Connection<4>>());
     println!("| place in a shim's table | {} octets |", size_of::<ShimSlot>());
+}
+
+fn macs(algorithm: MacAlgorithm) {
+    let contenders = contenders(algorithm);
+    for length in [64, 164, 256, 1024, 1500] {
+        let message = vec![0x5a; length];
+        let mut timed: Vec<Timed<'_>> = contenders
+            .iter()
+            .map(|(name, contender)| -> Timed<'_> {
+                (
+                    name,
+                    Box::new(|| {
+                        black_box(contender(&[black_box(&message)]));
+                    }),
+                )
+            })
+            .collect();
+        row(&format!("{}, {length} octets: wireseal", algorithm.name()), &mut timed);
+    }
 }
 
 fn segments(algorithm: TcpAoAlgorithm) {
@@ -76,11 +90,7 @@ fn segments(algorithm: TcpAoAlgorithm) {
     let (source, destination) = (pair.local.address(), pair.remote.address());
     let mut ends = established(algorithm, LENGTH);
     let master_key = MasterKey::new(&[1; 32]).expect("32 octets");
-    let key = TrafficKey::derive(
-        algorithm,
-        &master_key,
-        &KdfContext::send_other(pair, Isn(1000), Isn(5000)),
-    );
+    let key = TrafficKey::derive(algorithm, &master_key, &KdfContext::send_other(pair, Isn(1000), Isn(5000)));
     let signed = ends.tcp.clone();
     let parsed = Segment::from_tcp(source, destination, &signed).expect("well-formed");
     let ao = parsed.ao_option().expect("well-formed").expect("signed");
@@ -98,7 +108,8 @@ fn segments(algorithm: TcpAoAlgorithm) {
         (
             "verify",
             Box::new(|| {
-                let segment = Segment::from_tcp(source, destination, black_box(&signed)).expect("well-formed");
+                let segment =
+                    Segment::from_tcp(source, destination, black_box(&signed)).expect("well-formed");
                 receiver.verify(&segment).map(drop).expect("signed");
             }),
         ),
@@ -121,7 +132,10 @@ fn connections(algorithm: TcpAoAlgorithm) {
     let (good, forged) = (parse(&syn), parse(&forged));
     assert!(mkts.verify_syn(good).is_ok() && mkts.verify_syn(forged).is_err());
     let mut timed: [Timed<'_>; 4] = [
-        ("key", Box::new(|| drop(black_box(TrafficKey::derive(algorithm, &master_key, black_box(&context)))))),
+        (
+            "key",
+            Box::new(|| drop(black_box(TrafficKey::derive(algorithm, &master_key, black_box(&context))))),
+        ),
         ("whole connection, two MKTs", Box::new(|| drop(black_box(Connection::import(&state, &mkts))))),
         ("good SYN", Box::new(|| assert!(mkts.verify_syn(black_box(good)).is_ok()))),
         ("forged SYN", Box::new(|| assert!(mkts.verify_syn(black_box(forged)).is_err()))),

@@ -118,12 +118,15 @@ impl From<OptionError> for SignError {
     }
 }
 
-/// Octets before the payload in the longest MAC input: SNE, IPv6 pseudo-header, TCP header of 60.
-const MAX_PREFIX: usize = 4 + 40 + TCP_HEADER_LENGTH + MAX_OPTIONS_LENGTH;
+/// Octets of the longest TCP header (RFC 9293 §3.1).
+const MAX_TCP_HEADER_LENGTH: usize = TCP_HEADER_LENGTH + MAX_OPTIONS_LENGTH;
+/// Octets before the payload in the longest MAC input: SNE, IPv6 pseudo-header, TCP header.
+const MAX_PREFIX: usize = 4 + 40 + MAX_TCP_HEADER_LENGTH;
 
 /// Computes the MAC of a segment (RFC 5925 §5.1); the option carries its first octets.
 ///
-/// `ao` is the segment's own AO option; what stands in its MAC and in the checksum field does not matter.
+/// `ao` is the segment's own AO option, whose ids may be others than those that stand in the header yet; what stands
+/// in its MAC and in the checksum field does not matter.
 #[inline]
 #[must_use]
 pub fn segment_mac(
@@ -179,21 +182,55 @@ pub fn sign_segment(
     rnext_key_id: KeyId,
 ) -> Result<(), SignError> {
     let segment = Segment::from_tcp(addresses.0, addresses.1, tcp)?;
-    let ao = segment.ao_option()?.ok_or(SignError::NoOption)?;
-    let (offset, present) = (ao.offset, ao.mac.len());
-    if !is_mac_length(present, parameters) {
-        return Err(SignError::MacLength { expected: parameters.mac_length, present });
-    }
-    let header_length = segment.header().len();
-    let option_at = TCP_HEADER_LENGTH + offset;
-    let mac_at = option_at + AO_HEADER_LENGTH;
-    (tcp[option_at + 2], tcp[option_at + 3]) = (parameters.send_id.0, rnext_key_id.0);
-    let segment = Segment::again(addresses.0, addresses.1, tcp, header_length);
-    let mac = &segment.header()[mac_at..mac_at + present];
-    let ao = AoOption { offset, key_id: parameters.send_id, rnext_key_id, mac };
-    let mac = segment_mac(key, sne, &segment, &ao, parameters.options);
-    tcp[mac_at..mac_at + present].copy_from_slice(mac.truncated(present));
+    Signature::compute(key, sne, &segment, parameters, rnext_key_id)?.write(tcp);
     Ok(())
+}
+
+/// What signing changes in a segment, computed while the segment is only read.
+pub(crate) struct Signature {
+    /// Where the AO option's KeyID stands in the TCP header.
+    ids_at: usize,
+    ids: [u8; 2],
+    mac: Mac,
+    mac_length: usize,
+}
+
+impl Signature {
+    #[inline]
+    pub(crate) fn compute(
+        key: &TrafficKey,
+        sne: Sne,
+        segment: &Segment<'_>,
+        parameters: &MktParameters,
+        rnext_key_id: KeyId,
+    ) -> Result<Self, SignError> {
+        let ao = segment.ao_option()?.ok_or(SignError::NoOption)?;
+        let mac_length = ao.mac.len();
+        if !is_mac_length(mac_length, parameters) {
+            return Err(SignError::MacLength { expected: parameters.mac_length, present: mac_length });
+        }
+        let ao = AoOption { key_id: parameters.send_id, rnext_key_id, ..ao };
+        let mac = segment_mac(key, sne, segment, &ao, parameters.options);
+        let ids_at = TCP_HEADER_LENGTH + ao.offset + 2;
+        Ok(Self { ids_at, ids: [ao.key_id.0, ao.rnext_key_id.0], mac, mac_length })
+    }
+
+    /// Writes ids and MAC into the segment that they were computed for.
+    #[inline]
+    pub(crate) fn write(&self, tcp: &mut [u8]) {
+        let (ids, rest) = tcp[self.ids_at..].split_at_mut(2);
+        ids.copy_from_slice(&self.ids);
+        copy_mac(&mut rest[..self.mac_length], self.mac.truncated(self.mac_length));
+    }
+}
+
+/// Copies a MAC; the usual length apart, since what is known to the compiler is a few instructions.
+#[inline]
+fn copy_mac(to: &mut [u8], from: &[u8]) {
+    match (<&mut [u8; 12]>::try_from(&mut *to), <&[u8; 12]>::try_from(from)) {
+        (Ok(to), Ok(from)) => *to = *from,
+        _ => to.copy_from_slice(from),
+    }
 }
 
 /// Whether a MAC of this length can be computed and is what the MKT says; its parameters may be made by hand.
@@ -236,7 +273,12 @@ fn write_prefix(
     let copy = &mut prefix[header_at..];
     let (length, mac_at) = match options {
         OptionCoverage::Covered => {
-            copy[..header.len()].copy_from_slice(header);
+            // Sixty octets in any case, where there are as many: a copy of known length is a few instructions, and what
+            // is copied of the payload lies past the end that is given.
+            match (copy.first_chunk_mut::<MAX_TCP_HEADER_LENGTH>(), segment.tcp().first_chunk()) {
+                (Some(copy), Some(tcp)) => *copy = *tcp,
+                _ => copy[..header.len()].copy_from_slice(header),
+            }
             (header.len(), ao_at + AO_HEADER_LENGTH)
         }
         OptionCoverage::Excluded => {
@@ -248,7 +290,13 @@ fn write_prefix(
         }
     };
     copy[field::CHECKSUM].fill(0);
-    copy[mac_at..][..ao.mac.len()].fill(0);
+    copy[mac_at - 2..mac_at].copy_from_slice(&[ao.key_id.0, ao.rnext_key_id.0]);
+    let mac = &mut copy[mac_at..][..ao.mac.len()];
+    // The usual length apart, since what is known to the compiler is one store.
+    match <&mut [u8; 12]>::try_from(&mut *mac) {
+        Ok(mac) => *mac = [0; 12],
+        Err(_) => mac.fill(0),
+    }
     header_at + length
 }
 

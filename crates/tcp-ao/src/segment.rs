@@ -239,12 +239,6 @@ impl<'a> Segment<'a> {
         self.tcp
     }
 
-    /// The same view of `tcp`, whose ids in the AO option may have changed since but none of its lengths.
-    #[inline]
-    pub(crate) const fn again<'b>(source: IpAddr, destination: IpAddr, tcp: &'b [u8], header_length: usize) -> Segment<'b> {
-        Segment { source, destination, tcp, header_length }
-    }
-
     #[inline]
     fn u16_at(&self, at: usize) -> u16 {
         u16::from_be_bytes([self.tcp[at], self.tcp[at + 1]])

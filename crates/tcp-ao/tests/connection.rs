@@ -151,11 +151,10 @@ fn ao_06_a_handshake_signs_only_what_fits_its_state() {
     Parts::new(ipv4_pair().reversed(), SYN | ACK, 700, 101).signed(&mut passive);
     let mut other_isn = Parts::new(ipv4_pair().reversed(), SYN | ACK, 900, 101).with_ao(12);
     assert_eq!(passive.sign(&mut other_isn), Err(SignError::State));
-    let mut elsewhere = Parts::new(ipv6_pair(), ACK, 1, 1).with_ao(12);
-    let other = elsewhere.clone();
-    elsewhere[0] ^= 1;
+    let mut elsewhere = Parts::new(ipv4_pair(), ACK, 1, 1).with_ao(12);
+    let before = elsewhere.clone();
     assert_eq!(passive.sign(&mut elsewhere), Err(SignError::OtherConnection));
-    assert_eq!(other[1..], elsewhere[1..]);
+    assert_eq!(elsewhere, before);
 }
 
 #[test]

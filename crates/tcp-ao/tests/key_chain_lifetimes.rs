@@ -1,5 +1,7 @@
 //! Which key is used when: the edges of lifetimes, overlap, clocks that differ and step, and the end of a chain.
 
+#![expect(clippy::unwrap_used, reason = "a helper of tests fails its test by panicking")]
+
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -106,9 +108,8 @@ fn every_change_is_announced() {
 #[test]
 fn ao_24_ids_may_be_used_again_once_the_earlier_key_is_gone() {
     let first = key(1, between(0, 100), between(0, 100));
-    let follows = |from| {
-        Key::new(2, mkt(1, 1)).with_lifetimes(between(150, 200), between(from, 200)).unwrap()
-    };
+    let follows =
+        |from| Key::new(2, mkt(1, 1)).with_lifetimes(between(150, 200), between(from, 200)).unwrap();
     assert!(KeyChain::new("core", vec![first.clone(), follows(100)]).is_ok());
     let error = KeyChain::new("core", vec![first.clone(), follows(99)]).unwrap_err();
     assert_eq!(error.problem(), &Problem::IdInUse { by: 1 });
@@ -174,28 +175,30 @@ const UNSIGNED_SYN: [u8; 40] = [
     4, 0, 0, 179, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0, 0, 0x26, 0xf2, 0, 0,
 ];
 
+fn shim_with_keys_of(chain: &KeyChain, now: i64) -> Shim<[Peer; 1], [ShimSlot; 1]> {
+    let mkts = chain.mkts::<MKTS_PER_PEER>(at(now)).unwrap();
+    let connections =
+        ConnectionIdentifier::between("192.0.2.1/32".parse().unwrap(), "192.0.2.2/32".parse().unwrap());
+    let config = ShimConfig { check_checksum: false, ..ShimConfig::new(1500) };
+    Shim::new(config, [Peer { connections, mkts }], [const { ShimSlot::EMPTY }]).unwrap()
+}
+
 #[test]
 fn ao_26_an_expired_chain_fails_closed() {
     let chain = chain(vec![key(1, between(10, 20), between(5, 25))]);
-    for now in [4, 25, 1_000_000] {
-        let mkts = chain.mkts::<MKTS_PER_PEER>(at(now)).unwrap();
-        assert_eq!(mkts.iter().count(), 0);
-        let connections =
-            ConnectionIdentifier::between("192.0.2.1/32".parse().unwrap(), "192.0.2.2/32".parse().unwrap());
-        let mut shim = Shim::new(
-            ShimConfig { check_checksum: false, ..ShimConfig::new(1500) },
-            [Peer { connections, mkts }],
-            [const { ShimSlot::EMPTY }; 1],
-        )
-        .unwrap();
-        let mut received = UNSIGNED_SYN;
-        assert!(shim.inbound(Duration::ZERO, &mut received).is_err());
-        let mut sent = vec![0; 64];
-        sent[24..].copy_from_slice(&UNSIGNED_SYN);
-        sent[24 + 12..24 + 20].rotate_left(4);
-        sent[24 + 20..24 + 24].rotate_left(2);
-        assert_eq!(shim.outbound(Duration::ZERO, &mut sent, 24).unwrap_err(), Refusal::NoKey);
+    let mut syn_to_send = vec![0; 24];
+    syn_to_send.extend_from_slice(&UNSIGNED_SYN);
+    syn_to_send[24 + 12..24 + 20].rotate_left(4);
+    syn_to_send[24 + 20..24 + 24].rotate_left(2);
+    for now in [4, 20, 25, 1_000_000] {
+        let mut shim = shim_with_keys_of(&chain, now);
+        assert!(shim.inbound(Duration::ZERO, &mut UNSIGNED_SYN.clone()).is_err());
+        let sent = shim.outbound(Duration::ZERO, &mut syn_to_send.clone(), 24);
+        assert_eq!(sent.unwrap_err(), Refusal::NoKey);
     }
+    let mut shim = shim_with_keys_of(&chain, 10);
+    let sent = shim.outbound(Duration::ZERO, &mut syn_to_send, 24).unwrap();
+    assert!(sent.len() > UNSIGNED_SYN.len(), "while the chain is valid, the same SYN leaves signed");
 }
 
 /// Keys that follow one another, each accepted `lead` seconds before and after it may be sent with; the second

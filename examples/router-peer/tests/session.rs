@@ -236,7 +236,7 @@ async fn a_bad_message_is_answered_with_its_error() {
         peer.write_all(&message).await.unwrap();
         match closed(&session).await {
             Closed::NotificationSent(notification) => {
-                assert!(check(&notification), "{name}: {notification:?}")
+                assert!(check(&notification), "{name}: {notification:?}");
             }
             other => panic!("{name}: {other:?}"),
         }

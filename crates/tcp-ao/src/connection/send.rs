@@ -1,6 +1,6 @@
 //! Signing what this end sends (RFC 5925 §7.4).
 
-use crate::authenticate::{SignError, sign_segment};
+use crate::authenticate::{SignError, Signature};
 use crate::connection::keys::Keys;
 use crate::connection::{Connection, Phase};
 use crate::kdf::{KdfContext, TrafficKey};
@@ -33,12 +33,12 @@ impl<const N: usize> Connection<N> {
                     return Err(SignError::State);
                 }
                 let sne = self.send.sne_of(sequence);
-                sign_segment(send, sne, addresses, tcp, &slot.parameters, rnext_key_id)?;
+                Signature::compute(send, sne, &segment, &slot.parameters, rnext_key_id)?.write(tcp);
             }
             Keys::Master(master_key) => {
                 let (context, sne) = self.send_context(&segment)?;
                 let key = TrafficKey::derive(slot.parameters.algorithm, master_key, &context);
-                sign_segment(&key, sne, addresses, tcp, &slot.parameters, rnext_key_id)?;
+                Signature::compute(&key, sne, &segment, &slot.parameters, rnext_key_id)?.write(tcp);
                 if flags.syn() && self.local_isn.is_none() {
                     self.local_isn = Some(Isn(sequence.0));
                     self.send = SneTracker::new(Isn(sequence.0));

@@ -104,8 +104,7 @@ impl KeyChain {
     /// The keys that are usable at this moment, in order of preference; none when the chain has expired or not begun.
     #[must_use]
     pub fn at(&self, now: Timestamp) -> ActiveKeys<'_> {
-        let mut keys: Vec<&Key> =
-            self.keys.iter().filter(|key| self.acceptance(key).contains(now)).collect();
+        let mut keys: Vec<&Key> = self.keys.iter().filter(|key| self.acceptance(key).contains(now)).collect();
         let may_send = |key: &Key| key.send_lifetime().contains(now);
         keys.sort_by_key(|key| Reverse(may_send(key).then_some(key.send_lifetime().from())));
         let sendable = keys.iter().filter(|key| may_send(key)).count();
@@ -136,7 +135,8 @@ impl KeyChain {
     #[must_use]
     pub fn next_change(&self, now: Timestamp) -> Option<Timestamp> {
         let lifetimes = self.keys.iter().flat_map(|key| [*key.send_lifetime(), self.acceptance(key)]);
-        lifetimes.flat_map(|lifetime| lifetime.edges().collect::<Vec<_>>()).filter(|edge| *edge > now).min()
+        let edges = lifetimes.flat_map(|lifetime| [lifetime.from(), lifetime.until()]).flatten();
+        edges.filter(|edge| *edge > now).min()
     }
 }
 

@@ -93,7 +93,9 @@ impl fmt::Display for Problem {
             }
             Self::SecretNotHexadecimal => f.write_str("not an even number of hexadecimal digits"),
             Self::Timestamp(error) => error.fmt(f),
-            Self::TimestampWithoutOffset => f.write_str("not a date and time with offset, such as the Z of UTC"),
+            Self::TimestampWithoutOffset => {
+                f.write_str("not a date and time with offset, such as the Z of UTC")
+            }
             Self::LifetimeEmpty { from, until } => write!(f, "ends at {until}, which is not after {from}"),
             Self::LifetimeContradictory => f.write_str("say once when it starts and once when it ends"),
             Self::AcceptLifetimeTooShort => {

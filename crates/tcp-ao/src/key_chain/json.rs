@@ -255,11 +255,7 @@ impl JsonKey {
             text_secret: self.key_string.keystring.as_ref(),
             hexadecimal_secret: self.key_string.hexadecimal_string.as_ref(),
             mac_length: self.mac_length,
-            options: if ao.include_tcp_options {
-                OptionCoverage::Covered
-            } else {
-                OptionCoverage::Excluded
-            },
+            options: if ao.include_tcp_options { OptionCoverage::Covered } else { OptionCoverage::Excluded },
             send,
             accept,
             allow_short_secret: self.allow_short_secret == Some(true),
@@ -356,7 +352,8 @@ impl KeyChains {
     pub fn to_json(&self) -> Zeroizing<String> {
         let key_chain = self.chains().iter().map(JsonChain::of).collect();
         let document = Document { key_chains: Container { key_chain, aes_key_wrap: None } };
-        let mut value = serde_json::to_value(&document).expect("strings, numbers and objects have a JSON form");
+        let mut value =
+            serde_json::to_value(&document).expect("strings, numbers and objects have a JSON form");
         let mut text = Zeroizing::new(String::with_capacity(text_capacity(self)));
         let capacity = text.capacity();
         write!(text, "{value:#}").expect("a String takes every write");

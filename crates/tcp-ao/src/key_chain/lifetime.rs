@@ -78,9 +78,4 @@ impl Lifetime {
             until: self.until.map(|until| until.later_by(seconds)),
         }
     }
-
-    /// The moments at which it begins and ends to hold.
-    pub(super) fn edges(&self) -> impl Iterator<Item = Timestamp> {
-        [self.from, self.until].into_iter().flatten()
-    }
 }

@@ -18,7 +18,7 @@
 //!
 //! A live connection moves on its own when this end asks for the preferred key with RNextKeyID: the peer obeys once it
 //! has the key too (RFC 5925 §7.3). A key that is acceptable but not to be sent with is no choice of this end, but the
-//! peer's RNextKeyID may still ask for it.
+//! peer's RNextKeyID may still ask for it. A key that [`KeyChain::at`] no longer has is to be removed.
 //!
 //! When no key may be sent with, [`KeyChain::mkts`] is the empty set: the peer stays protected and nothing gets
 //! through. There is no way from an expired chain to unsigned segments.

@@ -111,7 +111,9 @@ impl KeyDraft<'_> {
         let mkt = if self.allow_short_secret {
             Mkt::with_short_master_key(send_id, recv_id, algorithm, master_key)
         } else {
-            Mkt::new(send_id, recv_id, algorithm, master_key).map_err(Problem::Mkt).map_err(in_field(field))?
+            Mkt::new(send_id, recv_id, algorithm, master_key)
+                .map_err(Problem::Mkt)
+                .map_err(in_field(field))?
         };
         let mkt = match self.mac_length {
             None => mkt,
@@ -155,8 +157,7 @@ fn hexadecimal_secret(SecretText(text): &SecretText) -> Result<MasterKey, Proble
         digits.extend_from_slice(text.as_bytes());
     }
     let mut octets = Zeroizing::new(alloc::vec![0; digits.len() / 2]);
-    let octets =
-        mixed::decode(digits.as_slice(), &mut octets).map_err(|_| Problem::SecretNotHexadecimal)?;
+    let octets = mixed::decode(digits.as_slice(), &mut octets).map_err(|_| Problem::SecretNotHexadecimal)?;
     MasterKey::new(octets).map_err(Problem::Mkt)
 }
 
@@ -217,6 +218,12 @@ fn without_value(message: &str) -> String {
     let rest = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
     match rest.and_then(|rest| rest.rsplit_once(", expected ")) {
         Some((found, expected)) => {
+            let expected = match expected {
+                "i64" => "a whole number",
+                "u32" => "a whole number between 0 and 4294967295",
+                "u64" => "a whole number of 0 or more",
+                other => other,
+            };
             let kind = found.split(['`', '"']).next().unwrap_or_default().trim_end();
             format!("expected {expected}, found {kind}")
         }
@@ -234,7 +241,7 @@ mod tests {
         assert_eq!(without_value(said), "expected a sequence, found string");
         assert_eq!(
             without_value("invalid value: integer `-1`, expected u64"),
-            "expected u64, found integer"
+            "expected a whole number of 0 or more, found integer"
         );
         assert_eq!(without_value("missing field `name`"), "missing field `name`");
     }

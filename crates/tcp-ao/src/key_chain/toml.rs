@@ -188,10 +188,7 @@ impl KeyChains {
 fn position(text: &str, offset: usize) -> Position {
     let before = text.get(..offset).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    Position {
-        line: before.matches('\n').count() + 1,
-        column: before[line_start..].chars().count() + 1,
-    }
+    Position { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
 }
 
 fn write_chains(text: &mut String, chains: &[KeyChain]) -> fmt::Result {

@@ -70,7 +70,8 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         let mac_length = entry.connection.current_key().mac_length;
         let new = options::with_ao(option_octets, mac_length, mss_increase, mss_limit)?;
         let old_options = option_octets.len();
-        let longest = self.config.mtu.min(if ip.source.is_ipv4() { MAX_IPV4_LENGTH } else { MAX_IPV6_LENGTH });
+        let longest =
+            self.config.mtu.min(if ip.source.is_ipv4() { MAX_IPV4_LENGTH } else { MAX_IPV6_LENGTH });
         let excess = (ip.total_length - old_options + new.as_bytes().len()).saturating_sub(longest);
         if excess > 0 {
             return Err(Refusal::TooLong { excess });

@@ -20,8 +20,8 @@ use crate::stack::{Stack, StackConfig};
 use crate::transport::DEFAULT_IP_MTU;
 use crate::transport::memory::{Wire, wire};
 
-/// How long a handshake or a change may take on a good wire.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a handshake or a change may take even on a bad wire.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// AS number of the first router, and of the second, which needs four octets.
 const ASNS: [u32; 2] = [64_512, 4_200_000_000];
 
