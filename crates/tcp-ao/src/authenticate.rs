@@ -11,7 +11,7 @@ use wireseal_mac::Mac;
 use crate::ip::PROTOCOL_TCP;
 use crate::kdf::TrafficKey;
 use crate::mkt::{MktParameters, OptionCoverage};
-use crate::option::{AO_HEADER_LENGTH, AoOption, MAX_OPTIONS_LENGTH, OptionError, TCP_HEADER_LENGTH};
+use crate::option::{AO_HEADER_LENGTH, AoOption, OptionError, TCP_HEADER_LENGTH};
 use crate::segment::{ParseError, Segment, field};
 use crate::types::{KeyId, Sne};
 
@@ -118,10 +118,11 @@ impl From<OptionError> for SignError {
     }
 }
 
-/// Octets of the longest TCP header (RFC 9293 §3.1).
-const MAX_TCP_HEADER_LENGTH: usize = TCP_HEADER_LENGTH + MAX_OPTIONS_LENGTH;
-/// Octets before the payload in the longest MAC input: SNE, IPv6 pseudo-header, TCP header.
-const MAX_PREFIX: usize = 4 + 40 + MAX_TCP_HEADER_LENGTH;
+/// Octets that are copied for the start of a MAC input: two blocks of SHA-1 or SHA-256, which the longest header of all,
+/// 4 of SNE, 40 of IPv6 pseudo-header and 60 of TCP, fits into.
+const START_LENGTH: usize = 128;
+/// Octets of them that are left for the segment behind an SNE and an IPv4 pseudo-header.
+const IPV4_SHARE: usize = START_LENGTH - 16;
 
 /// Computes the MAC of a segment (RFC 5925 §5.1); the option carries its first octets.
 ///
@@ -136,9 +137,7 @@ pub fn segment_mac(
     ao: &AoOption<'_>,
     options: OptionCoverage,
 ) -> Mac {
-    let mut prefix = [0; MAX_PREFIX];
-    let length = write_prefix(&mut prefix, sne, segment, ao, options);
-    key.mac_key().mac(&[&prefix[..length], segment.payload()])
+    key.mac_key().mac(&mac_input(&mut [0; START_LENGTH], sne, segment, ao, options))
 }
 
 /// Checks a segment's MAC against the key its KeyID named, in constant time.
@@ -156,10 +155,10 @@ pub fn verify_segment(
     if !is_mac_length(ao.mac.len(), parameters) {
         return Err(VerifyError::MacLength { expected: parameters.mac_length, received: ao.mac.len() });
     }
-    let mut prefix = [0; MAX_PREFIX];
-    let length = write_prefix(&mut prefix, sne, segment, ao, parameters.options);
+    let mut start = [0; START_LENGTH];
+    let input = mac_input(&mut start, sne, segment, ao, parameters.options);
     key.mac_key()
-        .verify(&[&prefix[..length], segment.payload()], ao.mac)
+        .verify(&input, ao.mac)
         .map_err(|_| VerifyError::BadMac { key_id: ao.key_id })
 }
 
@@ -182,45 +181,49 @@ pub fn sign_segment(
     rnext_key_id: KeyId,
 ) -> Result<(), SignError> {
     let segment = Segment::from_tcp(addresses.0, addresses.1, tcp)?;
-    Signature::compute(key, sne, &segment, parameters, rnext_key_id)?.write(tcp);
+    let place = SignaturePlace::find(&segment, parameters)?;
+    place.fill(key, sne, addresses, tcp, parameters, rnext_key_id);
     Ok(())
 }
 
-/// What signing changes in a segment, computed while the segment is only read.
-pub(crate) struct Signature {
-    /// Where the AO option's KeyID stands in the TCP header.
-    ids_at: usize,
-    ids: [u8; 2],
-    mac: Mac,
+/// Where in a segment the signature goes: numbers, so that the segment can be written to.
+#[derive(Clone, Copy)]
+pub(crate) struct SignaturePlace {
+    header_length: usize,
+    ao_offset: usize,
     mac_length: usize,
 }
 
-impl Signature {
+impl SignaturePlace {
     #[inline]
-    pub(crate) fn compute(
-        key: &TrafficKey,
-        sne: Sne,
-        segment: &Segment<'_>,
-        parameters: &MktParameters,
-        rnext_key_id: KeyId,
-    ) -> Result<Self, SignError> {
+    pub(crate) fn find(segment: &Segment<'_>, parameters: &MktParameters) -> Result<Self, SignError> {
         let ao = segment.ao_option()?.ok_or(SignError::NoOption)?;
-        let mac_length = ao.mac.len();
+        let (header_length, mac_length) = (segment.header().len(), ao.mac.len());
         if !is_mac_length(mac_length, parameters) {
             return Err(SignError::MacLength { expected: parameters.mac_length, present: mac_length });
         }
-        let ao = AoOption { key_id: parameters.send_id, rnext_key_id, ..ao };
-        let mac = segment_mac(key, sne, segment, &ao, parameters.options);
-        let ids_at = TCP_HEADER_LENGTH + ao.offset + 2;
-        Ok(Self { ids_at, ids: [ao.key_id.0, ao.rnext_key_id.0], mac, mac_length })
+        Ok(Self { header_length, ao_offset: ao.offset, mac_length })
     }
 
-    /// Writes ids and MAC into the segment that they were computed for.
+    /// Writes ids and MAC into the segment that the place was found in.
     #[inline]
-    pub(crate) fn write(&self, tcp: &mut [u8]) {
-        let (ids, rest) = tcp[self.ids_at..].split_at_mut(2);
-        ids.copy_from_slice(&self.ids);
-        copy_mac(&mut rest[..self.mac_length], self.mac.truncated(self.mac_length));
+    pub(crate) fn fill(
+        &self,
+        key: &TrafficKey,
+        sne: Sne,
+        addresses: (IpAddr, IpAddr),
+        tcp: &mut [u8],
+        parameters: &MktParameters,
+        rnext_key_id: KeyId,
+    ) {
+        let mac_at = TCP_HEADER_LENGTH + self.ao_offset + AO_HEADER_LENGTH;
+        let mac_end = mac_at + self.mac_length;
+        let segment = Segment::again(addresses.0, addresses.1, tcp, self.header_length);
+        let mac = &segment.header()[mac_at..mac_end];
+        let ao = AoOption { offset: self.ao_offset, key_id: parameters.send_id, rnext_key_id, mac };
+        let mac = segment_mac(key, sne, &segment, &ao, parameters.options);
+        (tcp[mac_at - 2], tcp[mac_at - 1]) = (parameters.send_id.0, rnext_key_id.0);
+        copy_mac(&mut tcp[mac_at..mac_end], mac.truncated(self.mac_length));
     }
 }
 
@@ -240,53 +243,63 @@ fn is_mac_length(length: usize, parameters: &MktParameters) -> bool {
         && (TcpAoAlgorithm::MIN_MAC_LENGTH..=TcpAoAlgorithm::MAX_MAC_LENGTH).contains(&length)
 }
 
-/// Writes what comes before the payload in the MAC input, and gives its length.
+/// Gives the MAC input of a segment in two slices: what had to be written anew, in `start`, and the rest of the segment.
 #[inline]
-fn write_prefix(
-    prefix: &mut [u8; MAX_PREFIX],
+fn mac_input<'a>(
+    start: &'a mut [u8; START_LENGTH],
     sne: Sne,
-    segment: &Segment<'_>,
+    segment: &Segment<'a>,
     ao: &AoOption<'_>,
     options: OptionCoverage,
-) -> usize {
-    prefix[..4].copy_from_slice(&sne.0.to_be_bytes());
+) -> [&'a [u8]; 2] {
     // The true length of the segment, also when options are left out of the input (RFC 5925 §5.1).
     let tcp_length = segment.tcp().len() as u32;
     let header_at = match (segment.source().address(), segment.destination().address()) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
-            prefix[4..8].copy_from_slice(&source.octets());
-            prefix[8..12].copy_from_slice(&destination.octets());
-            prefix[12..14].copy_from_slice(&[0, PROTOCOL_TCP]);
-            prefix[14..16].copy_from_slice(&(tcp_length as u16).to_be_bytes());
+            // One store of what is read as one block: the processor would have to wait for several small ones.
+            let block = u128::from(sne.0) << 96
+                | u128::from(source.to_bits()) << 64
+                | u128::from(destination.to_bits()) << 32
+                | u128::from(PROTOCOL_TCP) << 16
+                | u128::from(tcp_length as u16);
+            start[..16].copy_from_slice(&block.to_be_bytes());
             16
         }
         (source, destination) => {
-            prefix[4..20].copy_from_slice(&ipv6(source));
-            prefix[20..36].copy_from_slice(&ipv6(destination));
-            prefix[36..40].copy_from_slice(&tcp_length.to_be_bytes());
-            prefix[40..44].copy_from_slice(&[0, 0, 0, PROTOCOL_TCP]);
+            start[..4].copy_from_slice(&sne.0.to_be_bytes());
+            start[4..20].copy_from_slice(&ipv6(source));
+            start[20..36].copy_from_slice(&ipv6(destination));
+            start[36..40].copy_from_slice(&tcp_length.to_be_bytes());
+            start[40..44].copy_from_slice(&[0, 0, 0, PROTOCOL_TCP]);
             44
         }
     };
-    let header = segment.header();
+    let (header, tcp) = (segment.header(), segment.tcp());
     let ao_at = TCP_HEADER_LENGTH + ao.offset;
-    let copy = &mut prefix[header_at..];
-    let (length, mac_at) = match options {
+    let copy = &mut start[header_at..];
+    let (length, taken, mac_at) = match options {
         OptionCoverage::Covered => {
-            // Sixty octets in any case, where there are as many: a copy of known length is a few instructions, and what
-            // is copied of the payload lies past the end that is given.
-            match (copy.first_chunk_mut::<MAX_TCP_HEADER_LENGTH>(), segment.tcp().first_chunk()) {
-                (Some(copy), Some(tcp)) => *copy = *tcp,
-                _ => copy[..header.len()].copy_from_slice(header),
-            }
-            (header.len(), ao_at + AO_HEADER_LENGTH)
+            // As much of the payload goes along as fills the start, so that the rest begins with a whole block; a copy
+            // of a length that the compiler knows is a few instructions.
+            let taken = match (copy.first_chunk_mut::<IPV4_SHARE>(), tcp.first_chunk()) {
+                (Some(copy), Some(tcp)) => {
+                    *copy = *tcp;
+                    IPV4_SHARE
+                }
+                _ => {
+                    let taken = tcp.len().min(copy.len());
+                    copy[..taken].copy_from_slice(&tcp[..taken]);
+                    taken
+                }
+            };
+            (taken, taken, ao_at + AO_HEADER_LENGTH)
         }
         OptionCoverage::Excluded => {
             copy[..TCP_HEADER_LENGTH].copy_from_slice(&header[..TCP_HEADER_LENGTH]);
             copy[TCP_HEADER_LENGTH..][..AO_HEADER_LENGTH]
                 .copy_from_slice(&header[ao_at..][..AO_HEADER_LENGTH]);
             let mac_at = TCP_HEADER_LENGTH + AO_HEADER_LENGTH;
-            (mac_at + ao.mac.len(), mac_at)
+            (mac_at + ao.mac.len(), header.len(), mac_at)
         }
     };
     copy[field::CHECKSUM].fill(0);
@@ -297,7 +310,7 @@ fn write_prefix(
         Ok(mac) => *mac = [0; 12],
         Err(_) => mac.fill(0),
     }
-    header_at + length
+    [&start[..header_at + length], &tcp[taken..]]
 }
 
 fn ipv6(address: IpAddr) -> [u8; 16] {

@@ -239,6 +239,17 @@ impl<'a> Segment<'a> {
         self.tcp
     }
 
+    /// The view that [`Segment::from_tcp`] gave of the same octets, where they had to be let go of in between.
+    #[inline]
+    pub(crate) const fn again(
+        source: IpAddr,
+        destination: IpAddr,
+        tcp: &'a [u8],
+        header_length: usize,
+    ) -> Self {
+        Self { source, destination, tcp, header_length }
+    }
+
     #[inline]
     fn u16_at(&self, at: usize) -> u16 {
         u16::from_be_bytes([self.tcp[at], self.tcp[at + 1]])

@@ -9,8 +9,8 @@ use support::{
 };
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{
-    Connection, Counters, Isn, KdfContext, KeyId, MktSet, SignError, Sne, TrafficKey, VerifyError,
-    segment_mac,
+    Connection, ConnectionState, Counters, Isn, KdfContext, KeyId, MktSet, Segment, SignError, Sne,
+    TrafficKey, VerifyError, segment_mac,
 };
 
 const IDS: [(u8, u8); 1] = [(61, 84)];
@@ -21,9 +21,7 @@ fn active() -> Connection<1> {
 
 /// A connection's answer to everything but its counters: what a refused segment must not change.
 fn state<const N: usize>(connection: &Connection<N>) -> String {
-    let export = connection
-        .export()
-        .map(|state| wireseal_tcp_ao::ConnectionState { counters: Counters::default(), ..state });
+    let export = connection.export().map(|state| ConnectionState { counters: Counters::default(), ..state });
     format!(
         "{export:?} {:?} {:?} {:?} {:?} {:?}",
         connection.local_isn(),
@@ -203,7 +201,7 @@ fn ao_18_a_wrong_mac_changes_nothing_but_its_counter() {
         altered[bit / 8] ^= 0x80 >> (bit % 8);
         let before = (state(&ends.passive), *ends.passive.counters());
         let addresses = (ipv4_pair().local.address(), ipv4_pair().remote.address());
-        let Ok(view) = wireseal_tcp_ao::Segment::from_tcp(addresses.0, addresses.1, &altered) else {
+        let Ok(view) = Segment::from_tcp(addresses.0, addresses.1, &altered) else {
             continue;
         };
         if (16..18).contains(&(bit / 8)) {
@@ -275,8 +273,7 @@ fn ao_27_counters_are_those_of_linux() {
     let mut unknown = good.clone();
     unknown[34] = 99;
     let unsigned = Parts::new(ipv4_pair(), ACK, 1, 1).unsigned();
-    let other_length = Parts::new(ipv4_pair(), ACK, 1, 1).with_ao(4);
-    let mut other_length = other_length;
+    let mut other_length = Parts::new(ipv4_pair(), ACK, 1, 1).with_ao(4);
     other_length[22] = 61;
     let malformed = Parts::new(ipv4_pair(), ACK, 1, 1).options(&[29, 3, 0, 0]).unsigned();
     let mut elsewhere = good.clone();

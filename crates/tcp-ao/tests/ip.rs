@@ -9,9 +9,13 @@ use std::net::{IpAddr, Ipv6Addr};
 use etherparse::{SlicedPacket, TransportSlice};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use support::{ACK, Parts, TIMESTAMPS, ipv4_packet, ipv4_pair, ipv6_packet, ipv6_pair, packet};
+use support::{ACK, Parts, TIMESTAMPS, ipv4_packet, ipv4_pair, ipv6_packet, ipv6_pair, mkt, packet};
+use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::ip::IpParseError;
-use wireseal_tcp_ao::{Endpoint, ParseError, Segment, checksum};
+use wireseal_tcp_ao::{
+    Endpoint, IcmpError, Isn, KdfContext, OptionCoverage, ParseError, Segment, Sne, TrafficKey, checksum,
+    segment_mac,
+};
 
 const SOURCE: [u8; 16] = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 const FIRST_HOP: [u8; 16] = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x77];
@@ -104,15 +108,14 @@ fn ao_11_the_mac_is_over_the_final_destination() {
     let segment = Segment::parse(&packet).unwrap();
     assert_eq!(segment.destination(), ipv6_pair().remote);
     assert_eq!(segment.source(), ipv6_pair().local);
-    let context =
-        wireseal_tcp_ao::KdfContext::syn(segment.source(), segment.destination(), wireseal_tcp_ao::Isn(1));
-    let mkt = support::mkt(1, 1, wireseal_algorithms::TcpAoAlgorithm::HmacSha1);
-    let key = wireseal_tcp_ao::TrafficKey::derive(mkt.parameters().algorithm, mkt.master_key(), &context);
+    let context = KdfContext::syn(segment.source(), segment.destination(), Isn(1));
+    let mkt = mkt(1, 1, TcpAoAlgorithm::HmacSha1);
+    let key = TrafficKey::derive(mkt.parameters().algorithm, mkt.master_key(), &context);
     let mac = |packet: &[u8]| {
         let segment = Segment::parse(packet).unwrap();
         let ao = segment.ao_option().unwrap().unwrap();
-        let options = wireseal_tcp_ao::OptionCoverage::Covered;
-        wireseal_tcp_ao::segment_mac(&key, wireseal_tcp_ao::Sne(0), &segment, &ao, options)
+        let options = OptionCoverage::Covered;
+        segment_mac(&key, Sne(0), &segment, &ao, options)
     };
     assert_eq!(mac(&packet), mac(&ipv6_packet(SOURCE, FINAL, 6, &tcp())));
     assert_ne!(mac(&packet), mac(&ipv6_packet(SOURCE, FIRST_HOP, 6, &tcp())));
@@ -232,8 +235,10 @@ proptest! {
     }
 
     #[test]
-    fn ao_37_any_packet_is_parsed_or_refused(version in prop::sample::select(vec![0x45u8, 0x46, 0x4f, 0x60, 0x00]), octets in vec(any::<u8>(), 1..200)) {
-        let mut octets = octets;
+    fn ao_37_any_packet_is_parsed_or_refused(
+        version in prop::sample::select(vec![0x45u8, 0x46, 0x4f, 0x60, 0x00]),
+        mut octets in vec(any::<u8>(), 1..200),
+    ) {
         octets[0] = version;
         // Half of them with lengths that fit, so that the parser gets past them.
         if octets.len() % 2 == 0 && octets.len() > 60 {
@@ -247,7 +252,7 @@ proptest! {
             prop_assert!(segment.header().len() >= 20);
             let _ = (segment.ao_option(), segment.options().count());
         }
-        let _ = wireseal_tcp_ao::IcmpError::parse(&octets);
+        let _ = IcmpError::parse(&octets);
     }
 
     #[test]

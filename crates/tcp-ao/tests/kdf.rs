@@ -161,16 +161,18 @@ proptest! {
             let derive = |context: KdfContext| derive(algorithm, &secret, &context);
             let peer = pair.reversed();
             // Send_SYN here is Receive_SYN there, and so on for all four (RFC 5925 §5.2).
-            let syn = (derive(KdfContext::syn(pair.local, pair.remote, ours)), derive(KdfContext::syn(peer.remote, peer.local, ours)));
-            prop_assert_eq!(&syn.0, &syn.1);
-            let forth = (derive(KdfContext::send_other(pair, ours, theirs)), derive(KdfContext::receive_other(peer, theirs, ours)));
-            prop_assert_eq!(&forth.0, &forth.1);
-            let back = (derive(KdfContext::receive_other(pair, ours, theirs)), derive(KdfContext::send_other(peer, theirs, ours)));
-            prop_assert_eq!(&back.0, &back.1);
-            let their_syn = (derive(KdfContext::syn(pair.remote, pair.local, theirs)), derive(KdfContext::syn(peer.local, peer.remote, theirs)));
-            prop_assert_eq!(&their_syn.0, &their_syn.1);
+            let keys = [
+                [KdfContext::syn(pair.local, pair.remote, ours), KdfContext::syn(peer.remote, peer.local, ours)],
+                [KdfContext::syn(pair.remote, pair.local, theirs), KdfContext::syn(peer.local, peer.remote, theirs)],
+                [KdfContext::send_other(pair, ours, theirs), KdfContext::receive_other(peer, theirs, ours)],
+                [KdfContext::receive_other(pair, ours, theirs), KdfContext::send_other(peer, theirs, ours)],
+            ];
+            let keys = keys.map(|contexts| contexts.map(derive));
+            for [here, there] in &keys {
+                prop_assert_eq!(here, there);
+            }
             if pair.local != pair.remote && ours != Isn(0) && theirs != Isn(0) && ours != theirs {
-                let distinct: HashSet<_> = [syn.0, forth.0, back.0, their_syn.0].into();
+                let distinct: HashSet<_> = keys.iter().flatten().collect();
                 prop_assert_eq!(distinct.len(), 4);
             }
         }

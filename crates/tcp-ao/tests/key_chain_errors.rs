@@ -1,5 +1,7 @@
 //! What each mistake in a file is called.
 
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
+
 use wireseal_tcp_ao::key_chain::{KeyChains, Position};
 
 /// A chain of one key in TOML, with this in place of the line of the field.

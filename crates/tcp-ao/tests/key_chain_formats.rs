@@ -1,6 +1,6 @@
 //! Key chains written and read again: the example files, and chains at random.
 
-#![expect(clippy::unwrap_used, reason = "a helper of tests fails its test by panicking")]
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
 
 use proptest::prelude::*;
 use wireseal_algorithms::TcpAoAlgorithm;

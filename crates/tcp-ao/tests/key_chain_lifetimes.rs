@@ -1,6 +1,6 @@
 //! Which key is used when: the edges of lifetimes, overlap, clocks that differ and step, and the end of a chain.
 
-#![expect(clippy::unwrap_used, reason = "a helper of tests fails its test by panicking")]
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
 
 use std::time::Duration;
 

@@ -6,11 +6,11 @@ mod support;
 
 use support::{ACK, Ends, Parts, SYN, ipv4_pair, mirrored, mkt, mkt_with_secret, mkts, receive, view};
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{Connection, Isn, KeyError, KeyId, MktError, MktSet, VerifyError};
+use wireseal_tcp_ao::{Connection, Counters, Isn, KeyError, KeyId, Mkt, MktError, MktSet, VerifyError};
 
 const TWO: [(u8, u8); 2] = [(1, 101), (2, 102)];
 
-fn hmac(send_id: u8, recv_id: u8) -> wireseal_tcp_ao::Mkt {
+fn hmac(send_id: u8, recv_id: u8) -> Mkt {
     mkt(send_id, recv_id, TcpAoAlgorithm::HmacSha1)
 }
 
@@ -117,7 +117,7 @@ fn ao_23_rollover_to_a_key_added_on_a_live_connection_in_both_directions() {
     ends.active.remove_key(KeyId(1), None).unwrap();
     ends.passive.remove_key(KeyId(101), None).unwrap();
     ends.exchange();
-    let good = |counters: &wireseal_tcp_ao::Counters| counters.bad + counters.key_not_found == 0;
+    let good = |counters: &Counters| counters.bad + counters.key_not_found == 0;
     assert!(good(ends.active.counters()) && good(ends.passive.counters()));
 }
 

@@ -144,14 +144,14 @@ proptest! {
 
     #[test]
     fn ao_15_octets_behind_the_header_have_no_influence(
-        options in vec(any::<u8>(), 0..10),
+        mut options in vec(any::<u8>(), 0..10),
         first_payload in vec(any::<u8>(), 0..60),
         second_payload in vec(any::<u8>(), 0..60),
     ) {
-        let mut options = options;
         options.resize(options.len().next_multiple_of(4), 29);
         let parts = Parts::new(ipv4_pair(), ACK, 1, 1).options(&options);
-        let (first, second) = (parts.clone().payload(&first_payload).unsigned(), parts.payload(&second_payload).unsigned());
+        let first = parts.clone().payload(&first_payload).unsigned();
+        let second = parts.payload(&second_payload).unsigned();
         let (first, second) = (view(ipv4_pair(), &first), view(ipv4_pair(), &second));
         prop_assert_eq!(first.ao_option(), second.ao_option());
         prop_assert_eq!(first.options().collect::<Vec<_>>(), second.options().collect::<Vec<_>>());

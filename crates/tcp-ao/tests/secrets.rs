@@ -9,8 +9,8 @@ use std::fmt::Debug;
 use support::{Ends, Parts, SYN, ipv4_pair, mirrored, mkt_with_secret, receive, view};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{
-    Connection, Isn, KdfContext, MasterKey, MktSet, OptionCoverage, Sne, TrafficKey, TrafficKeyOctets,
-    segment_mac,
+    Connection, Isn, KdfContext, KeyId, MasterKey, Mkt, MktSet, OptionCoverage, Sne, TrafficKey,
+    TrafficKeyOctets, segment_mac,
 };
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
@@ -117,8 +117,8 @@ fn ao_36_errors_about_a_master_key_do_not_show_it() {
     assert_debug_hides(&error, &long);
     assert_hides(&error.to_string(), &long);
     let short = MasterKey::new(&SECRET[..31]).unwrap();
-    let (id, algorithm) = (wireseal_tcp_ao::KeyId(1), TcpAoAlgorithm::Kmac256_128);
-    let error = wireseal_tcp_ao::Mkt::new(id, id, algorithm, short).unwrap_err();
+    let (id, algorithm) = (KeyId(1), TcpAoAlgorithm::Kmac256_128);
+    let error = Mkt::new(id, id, algorithm, short).unwrap_err();
     assert_debug_hides(&error, SECRET);
     assert_hides(&error.to_string(), SECRET);
 }
@@ -128,6 +128,7 @@ fn ao_36_secrets_are_wiped() {
     fn is_wiped<T: ZeroizeOnDrop>() {}
     is_wiped::<MasterKey>();
     is_wiped::<wireseal_mac::Mac>();
+    is_wiped::<wireseal_mac::MacKey>();
     // What has no such impl of its own holds fields that wipe themselves, so that dropping it runs code.
     assert!(std::mem::needs_drop::<TrafficKeyOctets>());
     assert!(std::mem::needs_drop::<TrafficKey>());

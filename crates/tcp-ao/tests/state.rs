@@ -5,12 +5,12 @@
 mod support;
 
 use support::{Ends, Parts, SYN, ipv4_pair, mirrored, mkts, receive, view};
-use wireseal_tcp_ao::{Connection, Isn, KeyId, SeqNum, Sne, StateError};
+use wireseal_tcp_ao::{Connection, Isn, KeyId, MktSet, SeqNum, Sne, StateError};
 
 const IDS: [(u8, u8); 2] = [(1, 101), (2, 102)];
 
 /// The same connection in another place, with nothing but its state and the MKTs.
-fn moved(connection: &Connection<2>, mkts: &wireseal_tcp_ao::MktSet<2>) -> Connection<2> {
+fn moved(connection: &Connection<2>, mkts: &MktSet<2>) -> Connection<2> {
     let state = connection.export().unwrap();
     let imported = Connection::import(&state, mkts).unwrap();
     assert_eq!(imported.export().unwrap(), state);

@@ -1,6 +1,6 @@
 //! Signing what this end sends (RFC 5925 §7.4).
 
-use crate::authenticate::{SignError, Signature};
+use crate::authenticate::{SignError, SignaturePlace};
 use crate::connection::keys::Keys;
 use crate::connection::{Connection, Phase};
 use crate::kdf::{KdfContext, TrafficKey};
@@ -21,7 +21,10 @@ impl<const N: usize> Connection<N> {
     pub fn sign(&mut self, tcp: &mut [u8]) -> Result<(), SignError> {
         let addresses = (self.pair.local.address(), self.pair.remote.address());
         let segment = Segment::from_tcp(addresses.0, addresses.1, tcp)?;
-        if segment.source() != self.pair.local || segment.destination() != self.pair.remote {
+        // The addresses are the connection's own by construction.
+        if (segment.source().port(), segment.destination().port())
+            != (self.pair.local.port(), self.pair.remote.port())
+        {
             return Err(SignError::OtherConnection);
         }
         let (sequence, flags) = (segment.sequence(), segment.flags());
@@ -33,12 +36,14 @@ impl<const N: usize> Connection<N> {
                     return Err(SignError::State);
                 }
                 let sne = self.send.sne_of(sequence);
-                Signature::compute(send, sne, &segment, &slot.parameters, rnext_key_id)?.write(tcp);
+                let place = SignaturePlace::find(&segment, &slot.parameters)?;
+                place.fill(send, sne, addresses, tcp, &slot.parameters, rnext_key_id);
             }
             Keys::Master(master_key) => {
                 let (context, sne) = self.send_context(&segment)?;
                 let key = TrafficKey::derive(slot.parameters.algorithm, master_key, &context);
-                Signature::compute(&key, sne, &segment, &slot.parameters, rnext_key_id)?.write(tcp);
+                let place = SignaturePlace::find(&segment, &slot.parameters)?;
+                place.fill(&key, sne, addresses, tcp, &slot.parameters, rnext_key_id);
                 if flags.syn() && self.local_isn.is_none() {
                     self.local_isn = Some(Isn(sequence.0));
                     self.send = SneTracker::new(Isn(sequence.0));

@@ -108,7 +108,8 @@ pub(crate) fn operations() -> impl Strategy<Value = Vec<Operation>> {
         6 => (side(), 1..0x4000_0000u32, latency()).prop_map(|(from, by, latency)| Jump { from, by, latency }),
         4 => (side(), prop_oneof![0..3000u32, 0..0x7fff_ffffu32], latency())
             .prop_map(|(from, back, latency)| Retransmit { from, back, latency }),
-        1 => (side(), select(vec![0x10u8, 0x04, 0x14, 0x02, 0x12, 0x11])).prop_map(|(to, flags)| Unsigned { to, flags }),
+        1 => (side(), select(vec![0x10u8, 0x04, 0x14, 0x02, 0x12, 0x11]))
+            .prop_map(|(to, flags)| Unsigned { to, flags }),
         1 => any::<Index>().prop_map(|which| Drop { which }),
         3 => (any::<Index>(), latency()).prop_map(|(which, latency)| Duplicate { which, latency }),
         3 => (any::<Index>(), any::<Index>()).prop_map(|(which, bit)| FlipBit { which, bit }),
