@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use ipnet::IpNet;
+use cidr::IpCidr;
 
 use crate::mkt::{MktError, MktSet};
 use crate::types::{Endpoint, SocketPair};
@@ -15,9 +15,9 @@ pub const MKTS_PER_PEER: usize = 4;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConnectionIdentifier {
     /// This end's addresses.
-    pub local: IpNet,
+    pub local: IpCidr,
     /// The other end's addresses.
-    pub remote: IpNet,
+    pub remote: IpCidr,
     /// This end's port; any if `None`.
     pub local_port: Option<u16>,
     /// The other end's port; any if `None`.
@@ -27,7 +27,7 @@ pub struct ConnectionIdentifier {
 impl ConnectionIdentifier {
     /// Connections on any port between these addresses: a BGP session may be opened from either side.
     #[must_use]
-    pub const fn between(local: IpNet, remote: IpNet) -> Self {
+    pub const fn between(local: IpCidr, remote: IpCidr) -> Self {
         Self { local, remote, local_port: None, remote_port: None }
     }
 
@@ -49,7 +49,7 @@ impl ConnectionIdentifier {
     /// Whether some connection is one of both.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
-        let nets = |a: &IpNet, b: &IpNet| a.contains(&b.addr()) || b.contains(&a.addr());
+        let nets = |a: &IpCidr, b: &IpCidr| a.contains(&b.first_address()) || b.contains(&a.first_address());
         let ports = |a: Option<u16>, b: Option<u16>| a.is_none() || b.is_none() || a == b;
         nets(&self.local, &other.local)
             && nets(&self.remote, &other.remote)

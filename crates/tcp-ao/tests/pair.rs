@@ -105,7 +105,7 @@ impl Pair {
             }
             Operation::AddKey { at, definition } => self.add_key(at, definition),
             Operation::RemoveKey { at, definition, replacement } => {
-                self.remove_key(at, definition, replacement)
+                self.remove_key(at, definition, replacement);
             }
             Operation::SetRnextKey { at, definition } => {
                 let (connection, end) = (&mut self.connections[at as usize], &mut self.ends[at as usize]);
@@ -139,9 +139,14 @@ impl Pair {
             }
             Operation::Reset { isns } => {
                 let held = [self.ends[0].held.clone(), self.ends[1].held.clone()];
+                // TCP does not choose the ISNs of a connection whose segments may still be about (RFC 9293 §3.4.1).
+                let chosen = (isns.0.into(), isns.1.into());
+                if chosen == self.isns || self.flight.iter().any(|segment| segment.isns == chosen) {
+                    return;
+                }
                 if let Some((connections, ends, late)) = connect(isns, held, self.now) {
                     (self.connections, self.ends) = (connections, ends);
-                    self.isns = (isns.0.into(), isns.1.into());
+                    self.isns = chosen;
                     self.flight.extend(late);
                 }
             }
@@ -150,7 +155,9 @@ impl Pair {
                 let now = self.now;
                 let mut due: Vec<_> = self.flight.extract_if(.., |segment| segment.due <= now).collect();
                 due.sort_by_key(|segment| segment.due);
-                due.iter().for_each(|segment| self.arrive(segment));
+                for segment in &due {
+                    self.arrive(segment);
+                }
             }
         }
         self.check();
@@ -291,7 +298,8 @@ impl Pair {
             let mut keys: Vec<_> = connection.keys().map(|key| (key.send_id.0, key.recv_id.0)).collect();
             let mut held: Vec<_> =
                 end.held.iter().map(|key| (key.send_id(at).0, key.recv_id(at).0)).collect();
-            (keys.sort_unstable(), held.sort_unstable());
+            keys.sort_unstable();
+            held.sort_unstable();
             assert_eq!(keys, held, "{at:?} holds");
         }
     }

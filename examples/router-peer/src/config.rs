@@ -11,13 +11,14 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use serde::Deserialize;
+use wireseal_tcp_ao::key_chain::KeyChain;
 
 pub use self::error::{ConfigError, Problem};
-pub use self::keys::KeyChain;
 use crate::bgp;
 use crate::bgp::rib::Route;
 use crate::bgp::session::SessionConfig;
 use crate::bgp::update::Export;
+use crate::protection;
 use crate::routes;
 use crate::transport::DEFAULT_IP_MTU;
 
@@ -49,8 +50,6 @@ struct File {
     transport: Transport,
     peer: Vec<Peer>,
     key_chains: Option<PathBuf>,
-    #[serde(default)]
-    key_chain: Vec<toml::Table>,
 }
 
 /// The own router.
@@ -166,7 +165,8 @@ impl Config {
         check_transport(&mut transport, path)
             .map_err(|(field, problem)| ConfigError::field(path, format!("transport.{field}"), problem))?;
 
-        let chains = keys::load(path, file.key_chains.as_deref(), &file.key_chain)?;
+        let key_file = file.key_chains.as_deref().map(|file| beside(path, file));
+        let chains = key_file.as_deref().map(keys::load).transpose()?.unwrap_or_default();
         if file.peer.is_empty() {
             return Err(ConfigError::field(path, "peer", Problem::Missing));
         }
@@ -186,7 +186,9 @@ impl Config {
                 None => None,
                 Some(name) => {
                     let chain = chains.iter().find(|chain| chain.name() == name);
-                    Some(Arc::clone(chain.ok_or_else(|| wrong("key-chain", Problem::Unknown(name.clone())))?))
+                    let chain = chain.ok_or_else(|| wrong("key-chain", Problem::Unknown(name.clone())))?;
+                    check_chain(chain).map_err(|problem| wrong("key-chain", problem))?;
+                    Some(Arc::clone(chain))
                 }
             };
             let routes = match &peer.routes {
@@ -213,6 +215,14 @@ impl Config {
 /// A path in a configuration is relative to its directory.
 fn beside(config: &Path, path: &Path) -> PathBuf {
     config.parent().unwrap_or(Path::new("")).join(path)
+}
+
+fn check_chain(chain: &KeyChain) -> Result<(), Problem> {
+    let now = protection::now();
+    if chain.is_expired(now) {
+        return Err(Problem::Expired(chain.name().to_owned()));
+    }
+    protection::check_chain(chain, now).map_err(|error| Problem::KeyChain(Box::new(error)))
 }
 
 fn check_router(router: &Router) -> Result<(), (&'static str, Problem)> {

@@ -65,6 +65,12 @@ impl FrameQueue {
         self.frames.lock().len() >= QUEUE_FRAMES
     }
 
+    /// Whether no frame waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.frames.lock().is_empty()
+    }
+
     /// Frames dropped because the queue was full.
     #[must_use]
     pub fn dropped(&self) -> u64 {

@@ -1,13 +1,130 @@
-//! What stands between the TCP stack and the link: the one place that knows how connections are protected.
+//! What stands between the TCP stack and the link: Wireseal, which signs what goes out and verifies what comes in.
 
-use crate::config::Neighbour;
+use std::net::IpAddr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::time::sleep;
+use tracing::{debug, error, info, warn};
+use wireseal_smoltcp::{AuthenticatedDevice, Direction};
+use wireseal_tcp_ao::key_chain::{Key, KeyChain, KeyChainError, Timestamp};
+use wireseal_tcp_ao::shim::{Refusal, ShimSlot};
+use wireseal_tcp_ao::{ConnectionIdentifier, MKTS_PER_PEER, Mkt, MktSet, Peer, PeerError};
+
 use crate::link::LinkDevice;
+use crate::stack::Stack;
 
 /// The device under every stack.
-pub type Protected = LinkDevice;
+pub type Protected = AuthenticatedDevice<LinkDevice, Vec<Peer>, Vec<ShimSlot>>;
 
-/// Protects the connections to `neighbours` on a link.
+/// Connections that a device knows for each of its peers: the live one, ended ones, and handshakes.
+const CONNECTIONS_PER_PEER: usize = 8;
+/// Longest wait before the clock is looked at again, so that it may be set while keys wait for their time.
+const CLOCK_CHECK: Duration = Duration::from_secs(30);
+/// How long ahead of its end a key chain is complained about, in seconds.
+const EXPIRY_WARNING: u32 = 7 * 24 * 3600;
+
+/// Protects the connections with `peers` on a link; all others pass unprotected.
+///
+/// # Errors
+/// [`PeerError`] when two of the peers overlap and share key ids.
+pub fn protect(link: LinkDevice, peers: Vec<Peer>) -> Result<Protected, PeerError> {
+    let table = std::iter::repeat_with(ShimSlot::default).take(peers.len() * CONNECTIONS_PER_PEER).collect();
+    Ok(AuthenticatedDevice::new(link, peers, table)?.with_observer(log_refusal))
+}
+
+/// All connections between two addresses, whichever end opens them.
 #[must_use]
-pub fn protect(link: LinkDevice, _neighbours: &[Neighbour]) -> Protected {
-    link
+pub fn peer(local: IpAddr, remote: IpAddr, mkts: MktSet<MKTS_PER_PEER>) -> Peer {
+    Peer { connections: ConnectionIdentifier::between(local.into(), remote.into()), mkts }
+}
+
+fn log_refusal(direction: Direction, refusal: &Refusal) {
+    debug!(?direction, reason = %refusal, "packet dropped");
+}
+
+/// The present moment, in whole seconds.
+#[must_use]
+pub fn now() -> Timestamp {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_unix_seconds(i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX))
+}
+
+/// The chain of the other end: what is sent with here is accepted there.
+#[must_use]
+pub fn mirrored(chain: &KeyChain) -> KeyChain {
+    let keys = chain.keys().iter().map(|key| {
+        let (mkt, parameters) = (key.mkt(), key.mkt().parameters());
+        let mirrored = Mkt::with_short_master_key(
+            mkt.recv_id(),
+            mkt.send_id(),
+            parameters.algorithm,
+            mkt.master_key().clone(),
+        );
+        mirrored
+            .with_mac_length(parameters.mac_length)
+            .map(|mkt| Key::new(key.key_id(), mkt.with_options(parameters.options)))
+            .ok()
+            .and_then(|mirrored| mirrored.with_lifetimes(*key.send_lifetime(), *key.accept_lifetime()).ok())
+            .expect("what one end may use, the other may")
+    });
+    KeyChain::new(chain.name(), keys.collect())
+        .and_then(|mirrored| mirrored.with_accept_tolerance(chain.accept_tolerance()))
+        .expect("ids that differ at one end differ at the other")
+}
+
+/// Checks that a chain has at no time from now on more keys than a connection has room for.
+///
+/// # Errors
+/// [`KeyChainError`] for the first moment with too many keys.
+pub fn check_chain(chain: &KeyChain, now: Timestamp) -> Result<(), KeyChainError> {
+    let mut moment = Some(now);
+    while let Some(at) = moment {
+        chain.mkts::<MKTS_PER_PEER>(at)?;
+        moment = chain.next_change(at);
+    }
+    Ok(())
+}
+
+/// Gives the peer at `index` the keys that its chain has at `at`: its live connections go on with them.
+pub fn apply(stack: &Stack<Protected>, index: usize, chain: &KeyChain, at: Timestamp) {
+    // Too many keys were refused with the configuration; nothing gets through is the safe answer all the same.
+    let mkts = chain.mkts(at).unwrap_or_default();
+    if let Err(error) = stack.with_device(|device| device.shim_mut().set_mkts(index, mkts)) {
+        error!(chain = chain.name(), %error, "keys unchanged");
+    }
+}
+
+/// Rolls the keys of the peer at `index` over as the lifetimes of its chain begin and end, for ever.
+pub async fn follow_lifetimes(stack: Stack<Protected>, index: usize, chain: KeyChain) {
+    let mut applied = None;
+    loop {
+        let at = now();
+        let active = chain.at(at);
+        let preferred = active.preferred().map(Key::key_id);
+        let keys: Vec<u64> = active.iter().map(Key::key_id).collect();
+        let wanted = Some((preferred, keys));
+        if applied != wanted {
+            apply(&stack, index, &chain, at);
+            log_keys(&chain, at);
+            applied = wanted;
+        }
+        let Some(change) = chain.next_change(at) else { return };
+        let seconds = change.unix_seconds().saturating_sub(now().unix_seconds());
+        sleep(Duration::from_secs(u64::try_from(seconds).unwrap_or_default()).min(CLOCK_CHECK)).await;
+    }
+}
+
+fn log_keys(chain: &KeyChain, at: Timestamp) {
+    let active = chain.at(at);
+    let acceptable: Vec<u8> = active.iter().map(|key| key.mkt().send_id().0).collect();
+    match active.preferred() {
+        None => warn!(chain = chain.name(), "no key may be sent with: nothing gets through"),
+        Some(key) => {
+            let (mkt, algorithm) = (key.mkt(), key.mkt().parameters().algorithm);
+            info!(chain = chain.name(), preferred = %mkt.send_id(), %algorithm, ?acceptable, "keys in use");
+        }
+    }
+    if chain.is_expired(at.later_by(EXPIRY_WARNING)) {
+        warn!(chain = chain.name(), "the last key's send lifetime ends within a week");
+    }
 }

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -13,12 +14,14 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{Instrument, info, info_span, warn};
+use wireseal_tcp_ao::key_chain::KeyChain;
+use wireseal_tcp_ao::{MktSet, PeerError};
 
 use crate::bgp::session::{Session, SessionConfig, State};
 use crate::bgp::update::Export;
 use crate::config::{Config, Neighbour, Transport, TransportKind};
 use crate::link::LinkDevice;
-use crate::protection::{Protected, protect};
+use crate::protection::{self, Protected, protect};
 use crate::stack::{Stack, StackConfig, TcpListener, TcpStream};
 use crate::transport::memory::wire;
 use crate::transport::{OpenError, frame_mtu};
@@ -37,6 +40,8 @@ pub enum RunError {
     Transport(OpenError),
     /// The TCP stack.
     Stack(io::Error),
+    /// Neighbours whose keys cannot be told apart.
+    Peers(PeerError),
     /// This system has no such transport.
     Unsupported(TransportKind),
 }
@@ -46,6 +51,7 @@ impl fmt::Display for RunError {
         match self {
             Self::Transport(error) => error.fmt(f),
             Self::Stack(error) => write!(f, "cannot start the TCP stack: {error}"),
+            Self::Peers(error) => error.fmt(f),
             Self::Unsupported(kind) => write!(f, "this system has no {kind:?} transport"),
         }
     }
@@ -145,7 +151,8 @@ fn mirrored(config: &Config) -> (Transport, Vec<Neighbour>) {
             local_address: neighbour.address,
             passive: !neighbour.passive,
             session: SessionConfig { export, router_id: next_identifier(router_id), hold_time },
-            routes: std::sync::Arc::default(),
+            key_chain: neighbour.key_chain.as_deref().map(protection::mirrored).map(Arc::new),
+            routes: Arc::default(),
             ..neighbour.clone()
         }
     });
@@ -179,10 +186,33 @@ fn start_router(
         seed,
     };
     let arrivals = device.arrivals();
-    let stack = Stack::start(protect(device, neighbours), arrivals, &config).map_err(RunError::Stack)?;
+    let protected: Vec<(&Neighbour, &Arc<KeyChain>)> =
+        neighbours.iter().filter_map(|neighbour| Some((neighbour, neighbour.key_chain.as_ref()?))).collect();
+    // Their keys come from the tasks below; until then nothing of theirs gets through.
+    let peers = protected
+        .iter()
+        .map(|(neighbour, _)| protection::peer(neighbour.local_address, neighbour.address, MktSet::new()));
+    let device = protect(device, peers.collect()).map_err(RunError::Peers)?;
+    let stack = Stack::start(device, arrivals, &config).map_err(RunError::Stack)?;
+    for (index, (neighbour, chain)) in protected.iter().enumerate() {
+        let span = info_span!("peer", name = %neighbour.name);
+        protection::apply(&stack, index, chain, protection::now());
+        let follow = protection::follow_lifetimes(stack.clone(), index, KeyChain::clone(chain));
+        let mut stopped = stopped.clone();
+        let task = async move {
+            tokio::select! {
+                () = follow => {}
+                () = told_to_stop(&mut stopped) => {}
+            }
+        };
+        tasks.spawn(task.instrument(span));
+    }
     let mut calls: Vec<Call> = Vec::new();
     for neighbour in neighbours {
         let span = info_span!("peer", name = %neighbour.name);
+        if neighbour.key_chain.is_none() {
+            warn!(parent: &span, "no key chain: this session is not protected");
+        }
         let source = if neighbour.passive {
             let (sender, receiver) = mpsc::channel(1);
             calls.push(Call { neighbour: neighbour.clone(), sender });

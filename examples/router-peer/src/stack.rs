@@ -136,13 +136,28 @@ impl<D: Device + Send + 'static> Stack<D> {
     /// `ConnectionRefused` when the peer resets the attempt, `AddrNotAvailable` when there is no own address of that family.
     /// A peer that never answers is never given up: put a timeout around the call, which may be cancelled at any time.
     pub async fn connect(&self, remote: SocketAddr, local: Option<IpAddr>) -> io::Result<TcpStream> {
+        let port = {
+            let mut core = self.core.lock();
+            let port = core.next_port;
+            core.next_port = port.checked_add(1).unwrap_or(FIRST_DYNAMIC_PORT);
+            port
+        };
+        self.connect_from(IpListenEndpoint { addr: local.map(Into::into), port }, remote).await
+    }
+
+    /// The same from an endpoint of the caller's, which no other connection to `remote` may be using.
+    ///
+    /// # Errors
+    /// Those of [`connect`](Self::connect).
+    pub async fn connect_from(
+        &self,
+        local: impl Into<IpListenEndpoint>,
+        remote: SocketAddr,
+    ) -> io::Result<TcpStream> {
         let handle = self.table.add();
         let stream = TcpStream::new(Arc::clone(&self.table), handle, self.keep_alive());
         {
             let mut core = self.core.lock();
-            let port = core.next_port;
-            core.next_port = port.checked_add(1).unwrap_or(FIRST_DYNAMIC_PORT);
-            let local = IpListenEndpoint { addr: local.map(Into::into), port };
             let mut sockets = self.table.sockets.lock();
             SocketTable::tcp(&mut sockets, handle)
                 .connect(core.interface.context(), IpEndpoint::from(remote), local)

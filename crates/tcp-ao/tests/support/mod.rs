@@ -107,7 +107,7 @@ impl<'a> Parts<'a> {
 
     fn build(&self, options: &[u8]) -> Vec<u8> {
         let header_length = TCP_HEADER_LENGTH + options.len();
-        assert!(header_length % 4 == 0 && header_length <= 60, "options do not fill words");
+        assert!(header_length.is_multiple_of(4) && header_length <= 60, "options do not fill words");
         let mut tcp = Vec::with_capacity(header_length + self.payload.len());
         tcp.extend(self.pair.local.port().to_be_bytes());
         tcp.extend(self.pair.remote.port().to_be_bytes());

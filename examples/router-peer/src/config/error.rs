@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
+use wireseal_tcp_ao::key_chain::KeyChainError;
 
 use crate::routes::RoutesError;
 
@@ -23,6 +24,10 @@ pub enum Problem {
     Unknown(String),
     /// A name or address is used twice.
     Duplicate(String),
+    /// A key chain cannot be used; chain, key and field are named.
+    KeyChain(Box<KeyChainError>),
+    /// A key chain has no key left to send with.
+    Expired(String),
     /// A value is impossible, for the given reason.
     Invalid(String),
 }
@@ -35,6 +40,10 @@ impl fmt::Display for Problem {
                 write!(f, "mode {mode:04o} lets others read these secrets, chmod it to 0600")
             }
             Self::Syntax(message) | Self::Invalid(message) => f.write_str(message),
+            Self::KeyChain(error) => error.fmt(f),
+            Self::Expired(name) => {
+                write!(f, "key chain `{name}` has expired, nothing could be sent under it")
+            }
             Self::Missing => f.write_str("missing"),
             Self::Unknown(name) => write!(f, "`{name}` is not defined"),
             Self::Duplicate(name) => write!(f, "`{name}` is used twice"),

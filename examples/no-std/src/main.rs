@@ -1,0 +1,71 @@
+//! A program with neither std nor a heap that verifies a segment of RFC 9235 and signs an answer.
+//!
+//! `wireseal-algorithms`, `-mac` and `-tcp-ao` are linked into it. It brings its own panic handler: if any dependency
+//! pulled in std, there would be two, and the build would fail. The C library is linked for its start code and its
+//! `memcpy` alone. It exits with 0 when all went as the RFC says.
+#![no_std]
+#![no_main]
+
+use core::panic::PanicInfo;
+
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_mac::MacKey;
+use wireseal_tcp_ao::{Connection, KeyId, MasterKey, Mkt, MktSet, Segment, SocketPair, append_ao};
+
+/// RFC 9235 §4.1.1: the SYN of a BGP session, signed with HMAC-SHA-1-96 under the master key "testvector".
+const SYN: [u8; 76] = [
+    0x45, 0xe0, 0x00, 0x4c, 0xdd, 0x0f, 0x40, 0x00, 0xff, 0x06, 0xbf, 0x6b, 0x0a, 0x0b, 0x0c, 0x0d, 0xac,
+    0x1b, 0x1c, 0x1d, 0xe9, 0xd7, 0x00, 0xb3, 0xfb, 0xfb, 0xab, 0x5a, 0x00, 0x00, 0x00, 0x00, 0xe0, 0x02,
+    0xff, 0xff, 0xca, 0xc4, 0x00, 0x00, 0x02, 0x04, 0x05, 0xb4, 0x01, 0x03, 0x03, 0x08, 0x04, 0x02, 0x08,
+    0x0a, 0x00, 0x15, 0x5a, 0xb7, 0x00, 0x00, 0x00, 0x00, 0x1d, 0x10, 0x3d, 0x54, 0x2e, 0xe4, 0x37, 0xc6,
+    0xf8, 0xed, 0xe6, 0xd7, 0xc4, 0xd6, 0x02, 0xe7,
+];
+
+#[panic_handler]
+fn panic(_: &PanicInfo<'_>) -> ! {
+    loop {}
+}
+
+// C's start code wants a symbol of this name, and that is all there is to it: nothing unsafe is done here.
+#[unsafe(no_mangle)]
+extern "C" fn main() -> i32 {
+    match answer() {
+        Some(()) => 0,
+        None => 1,
+    }
+}
+
+/// Takes the SYN as a listener would, and answers it; the peer verifies the answer.
+fn answer() -> Option<()> {
+    // RFC 4231 test case 2, to link the MACs directly as well.
+    let mac = MacKey::hmac_sha256(b"Jefe").mac(&[b"what do ya want ", b"for nothing?"]);
+    (mac.truncated(4) == [0x5b, 0xdc, 0xc1, 0x46]).then_some(())?;
+
+    let mkt = |send, receive| {
+        let master_key = MasterKey::new(b"testvector").ok()?;
+        Mkt::new(KeyId(send), KeyId(receive), TcpAoAlgorithm::HmacSha1, master_key).ok()
+    };
+    let listener = MktSet::<2>::from_mkts([mkt(0x54, 0x3d)?]).ok()?;
+    let segment = Segment::parse(&SYN).ok()?;
+    let syn = listener.verify_syn(segment).ok()?;
+    let mut passive = Connection::passive(&syn);
+
+    // A SYN-ACK: 20 octets of header, and the option behind them.
+    let mut tcp = [0; 60];
+    tcp[0..2].copy_from_slice(&179_u16.to_be_bytes());
+    tcp[2..4].copy_from_slice(&0xe9d7_u16.to_be_bytes());
+    tcp[4..8].copy_from_slice(&0x11c1_4261_u32.to_be_bytes());
+    tcp[8..12].copy_from_slice(&0xfbfb_ab5b_u32.to_be_bytes());
+    let options = append_ao(&mut tcp[20..], 0, 12).ok()?;
+    tcp[12] = ((20 + options) as u8 / 4) << 4;
+    tcp[13] = 0x12;
+    let answer = &mut tcp[..20 + options];
+    passive.sign(answer).ok()?;
+
+    let client = MktSet::<2>::from_mkts([mkt(0x3d, 0x54)?]).ok()?;
+    let pair = SocketPair { local: segment.source(), remote: segment.destination() };
+    let mut active = Connection::active(pair, wireseal_tcp_ao::Isn(0xfbfb_ab5a), &client).ok()?;
+    let answer = Segment::from_tcp(pair.remote.address(), pair.local.address(), answer).ok()?;
+    active.verify(&answer).ok()?;
+    active.is_established().then_some(())
+}

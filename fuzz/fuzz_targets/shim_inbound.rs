@@ -1,0 +1,9 @@
+//! Two hosts, a script of what their stacks send, and somebody on the way who alters and invents packets.
+//!
+//! The input is the script (see [`Hosts::run`]). Nothing that the peer has not signed may reach a stack.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use wireseal_fuzz::hosts::Hosts;
+
+fuzz_target!(|script: &[u8]| Hosts::default().run(script));

@@ -1,0 +1,223 @@
+//! Two hosts that must sign what they say to each other, over IPv4 and over IPv6, and what has to hold for them.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::shim::{OPTION_ROOM, Refusal, Shim, ShimConfig, ShimSlot};
+use wireseal_tcp_ao::{ConnectionIdentifier, Counters, KeyId, MasterKey, Mkt, MktSet, Peer, Segment};
+
+use crate::slow;
+
+/// The first host's addresses.
+pub const FIRST: [&str; 2] = ["192.0.2.1", "2001:db8::1"];
+/// The second host's addresses.
+pub const SECOND: [&str; 2] = ["192.0.2.2", "2001:db8::2"];
+
+const SLOTS: usize = 4;
+
+/// An MKT whose secret is the same with the ids exchanged.
+pub fn mkt(send_id: u8, recv_id: u8, algorithm: TcpAoAlgorithm) -> Mkt {
+    let secret = [&[send_id.min(recv_id), send_id.max(recv_id)][..], &[0x5a; 30]].concat();
+    let master_key = MasterKey::new(&secret).expect("32 octets");
+    Mkt::with_short_master_key(KeyId(send_id), KeyId(recv_id), algorithm, master_key)
+}
+
+fn mkts(choice: u8, is_first: bool) -> MktSet<4> {
+    let mkts = [
+        mkt_of(1, 2, is_first, TcpAoAlgorithm::HmacSha1),
+        mkt_of(3, 4, is_first, TcpAoAlgorithm::Aes128Cmac),
+    ];
+    let [one, other] = mkts;
+    let chosen = match choice % 4 {
+        0 => vec![one],
+        1 => vec![one, other],
+        2 => vec![other, one],
+        _ => vec![],
+    };
+    MktSet::from_mkts(chosen).expect("ids that differ")
+}
+
+fn mkt_of(send_id: u8, recv_id: u8, is_first: bool, algorithm: TcpAoAlgorithm) -> Mkt {
+    if is_first { mkt(send_id, recv_id, algorithm) } else { mkt(recv_id, send_id, algorithm) }
+}
+
+/// What the MAC of a segment covers, with the addresses: two packets that share it are the same to TCP-AO.
+type Covered = (IpAddr, IpAddr, Vec<u8>);
+
+fn covered(packet: &[u8]) -> Option<Covered> {
+    let segment = Segment::parse(packet).ok()?;
+    let mut tcp = segment.tcp().to_vec();
+    tcp[16..18].fill(0);
+    Some((segment.source().address(), segment.destination().address(), tcp))
+}
+
+/// One of the hosts.
+pub struct Host {
+    shim: Shim<Vec<Peer>, Vec<ShimSlot>>,
+    is_first: bool,
+    signed: HashSet<Covered>,
+}
+
+impl Host {
+    fn new(is_first: bool) -> Self {
+        let (local, remote) = if is_first { (FIRST, SECOND) } else { (SECOND, FIRST) };
+        let net = |address: &str| address.parse::<IpAddr>().expect("an address").into();
+        let peers = [0, 1].map(|version| Peer {
+            connections: ConnectionIdentifier::between(net(local[version]), net(remote[version])),
+            mkts: mkts(0, is_first),
+        });
+        let slots = (0..SLOTS).map(|_| ShimSlot::EMPTY).collect();
+        let shim = Shim::new(ShimConfig::new(1500), peers.into(), slots).expect("peers that do not overlap");
+        Self { shim, is_first, signed: HashSet::new() }
+    }
+
+    fn is_protected(&self, addresses: (IpAddr, IpAddr)) -> bool {
+        let pairs = self.shim.peers().iter().map(|peer| (peer.connections.local, peer.connections.remote));
+        let (a, b) = addresses;
+        pairs.into_iter().any(|(local, remote)| {
+            local.contains(&a) && remote.contains(&b) || local.contains(&b) && remote.contains(&a)
+        })
+    }
+
+    /// The stack sends a packet; what comes out must be fit for the link.
+    pub fn send(&mut self, now: Duration, packet: &[u8]) -> Option<Vec<u8>> {
+        let mut buffer = [&[0xa5; OPTION_ROOM], packet].concat();
+        let range = self.shim.outbound(now, &mut buffer, OPTION_ROOM).ok()?;
+        assert!(self.shim.connections().count() <= SLOTS);
+        let sent = buffer[range].to_vec();
+        let is_unchanged = packet.starts_with(&sent);
+        match slow::tcp_packet(&sent) {
+            Some(found) if self.is_protected(found.addresses) && !found.is_routed_on => {
+                assert!(!found.is_fragment && sent.len() <= self.shim.config().mtu);
+                slow::assert_checksums(&sent);
+                let header_length = usize::from(found.tcp[12] >> 4) * 4;
+                assert!(
+                    slow::ao(&found.tcp[20..header_length]).expect("options that are well formed").is_some()
+                );
+                self.signed.extend(covered(&sent));
+            }
+            Some(found) if found.is_routed_on => self.signed.extend(covered(&sent)),
+            _ => assert!(is_unchanged, "what no peer protects passes as it is"),
+        }
+        Some(sent)
+    }
+
+    /// The link brings a packet; of a protected peer's, only what `peer` has signed may come out.
+    pub fn receive(&mut self, now: Duration, packet: &[u8], peer: &Self) -> Option<Vec<u8>> {
+        let (mut buffer, before) = (packet.to_vec(), *self.shim.counters());
+        let result = self.shim.inbound(now, &mut buffer);
+        assert!(self.shim.connections().count() <= SLOTS);
+        let after = *self.shim.counters();
+        assert!(total(&after) - total(&before) <= 1, "a packet has one verdict");
+        let range = match result {
+            Ok(range) => range,
+            Err(refusal) => {
+                assert_eq!(buffer, packet, "a refused packet is unchanged");
+                assert!(
+                    after.good == before.good
+                        || matches!(refusal, Refusal::ConnectionExists | Refusal::TableFull)
+                );
+                return None;
+            }
+        };
+        let received = buffer[range].to_vec();
+        assert_eq!((after.bad, after.required), (before.bad, before.required), "it was counted as bad");
+        if let Some(found) = slow::tcp_packet(&received)
+            && self.is_protected(found.addresses)
+            && !found.is_routed_on
+        {
+            assert!(!found.is_fragment, "a fragment passed");
+            let covered = covered(packet).expect("a whole segment");
+            assert!(peer.signed.contains(&covered), "a segment passed that the peer did not sign");
+            assert_eq!(after.good, before.good + 1);
+            slow::assert_checksums(&received);
+            let header_length = usize::from(found.tcp[12] >> 4) * 4;
+            assert_eq!(slow::ao(&found.tcp[20..header_length]), Ok(None));
+        } else {
+            assert!(
+                packet.starts_with(&received)
+                    || slow::tcp_packet(&received).is_some_and(|tcp| tcp.is_routed_on)
+            );
+        }
+        Some(received)
+    }
+
+    /// Gives the peers other keys, or none.
+    pub fn set_mkts(&mut self, choice: u8) {
+        for index in 0..2 {
+            self.shim.set_mkts(index, mkts(choice, self.is_first)).expect("peers that do not overlap");
+        }
+        if choice % 4 == 3 {
+            assert_eq!(self.shim.connections().count(), 0, "without keys no connection lives");
+        }
+    }
+}
+
+fn total(counters: &Counters) -> u64 {
+    counters.good + counters.bad + counters.key_not_found + counters.required + counters.dropped_icmp
+}
+
+/// Both hosts, and the time.
+pub struct Hosts {
+    first: Host,
+    second: Host,
+    now: Duration,
+}
+
+impl Default for Hosts {
+    fn default() -> Self {
+        Self { first: Host::new(true), second: Host::new(false), now: Duration::from_secs(1) }
+    }
+}
+
+impl Hosts {
+    /// Carries out a script: steps of an octet that says what to do, two octets of length, and that many to do it with.
+    pub fn run(&mut self, mut script: &[u8]) {
+        while let [what, high, low, rest @ ..] = script {
+            let length = usize::from(u16::from_be_bytes([*high, *low])).min(rest.len());
+            let (body, others) = rest.split_at(length);
+            self.step(*what, body);
+            script = others;
+        }
+    }
+
+    fn step(&mut self, what: u8, body: &[u8]) {
+        let now = self.now;
+        let (sender, receiver) = match what & 0x80 {
+            0 => (&mut self.first, &mut self.second),
+            _ => (&mut self.second, &mut self.first),
+        };
+        match (what & 0x7f, body) {
+            // The stack sends, and the link delivers.
+            (0, packet) => {
+                if let Some(sent) = sender.send(now, packet) {
+                    receiver.receive(now, &sent, sender);
+                }
+            }
+            // The same, with an octet altered on the way and the checksums made right again.
+            (1, [high, low, difference, packet @ ..]) => {
+                if let Some(mut sent) = sender.send(now, packet) {
+                    let at = usize::from(u16::from_be_bytes([*high, *low])) % sent.len();
+                    sent[at] ^= difference;
+                    slow::refresh_checksums(&mut sent);
+                    receiver.receive(now, &sent, sender);
+                }
+            }
+            // Somebody on the way sends a packet of his own.
+            (2, packet) => {
+                receiver.receive(now, packet, sender);
+            }
+            (3, packet) => {
+                let mut packet = packet.to_vec();
+                slow::refresh_checksums(&mut packet);
+                receiver.receive(now, &packet, sender);
+            }
+            (4, [seconds, ..]) => self.now += Duration::from_secs(u64::from(*seconds) * 60),
+            (5, [choice, ..]) => sender.set_mkts(*choice),
+            (6, _) => sender.shim.expire(now),
+            _ => {}
+        }
+    }
+}
