@@ -181,7 +181,11 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         Some(packet.start..header + packet.end)
     }
 
-    fn admit(&mut self, direction: Direction, verdict: Result<Range<usize>, Refusal>) -> Option<Range<usize>> {
+    fn admit(
+        &mut self,
+        direction: Direction,
+        verdict: Result<Range<usize>, Refusal>,
+    ) -> Option<Range<usize>> {
         let refusal = match verdict {
             Ok(packet) => return Some(packet),
             Err(refusal) => refusal,

@@ -18,10 +18,15 @@ fn every_algorithm_carries_data_over_both_ip_versions_and_both_media() {
                     let counters = end.device.shim().counters();
                     assert!(counters.good > 100, "{algorithm} {counters:?}");
                     assert_eq!((counters.bad, counters.key_not_found, counters.required), (0, 0, 0));
-                    assert_eq!(end.device.refused(), Default::default(), "{algorithm} ipv6 {ipv6} {medium:?}");
+                    assert_eq!(
+                        end.device.refused(),
+                        Default::default(),
+                        "{algorithm} ipv6 {ipv6} {medium:?}"
+                    );
                 }
                 assert!(pair.link_packets().all(|packet| {
-                    Segment::parse(packet).is_ok_and(|segment| segment.ao_option().is_ok_and(|ao| ao.is_some()))
+                    Segment::parse(packet)
+                        .is_ok_and(|segment| segment.ao_option().is_ok_and(|ao| ao.is_some()))
                 }));
             }
         }
@@ -39,7 +44,9 @@ fn ao_35_full_size_segments_fill_the_mtu_and_never_exceed_it() {
         // The room is for the longest option, the MAC here has 12 octets.
         assert!(longest >= mtu - 4, "{longest} octets of {mtu} used");
         let headers = if ipv6 { 60 } else { 40 };
-        for syn in pair.link_packets().filter_map(|packet| Segment::parse(packet).ok()).filter(|s| s.flags().syn()) {
+        for syn in
+            pair.link_packets().filter_map(|packet| Segment::parse(packet).ok()).filter(|s| s.flags().syn())
+        {
             let mss = syn.options().flatten().find(|option| option.kind == 2).unwrap();
             assert_eq!(mss.data, u16::try_from(mtu - headers).unwrap().to_be_bytes());
         }
@@ -69,7 +76,8 @@ fn a_key_rolls_over_under_traffic() {
         let sockets = pair.b.device.shim().connections().next().unwrap().pair();
         pair.b.device.shim_mut().connection_mut(&sockets).unwrap().set_rnext_key(key).unwrap();
         pair.transfer(50_000);
-        let current = |end: &support::End| end.device.shim().connections().next().unwrap().current_key().send_id;
+        let current =
+            |end: &support::End| end.device.shim().connections().next().unwrap().current_key().send_id;
         assert_eq!(current(&pair.a), key, "the peer was asked to change");
         assert_eq!(current(&pair.b), other, "and asked for nothing itself");
         let sockets = pair.a.device.shim().connections().next().unwrap().pair();

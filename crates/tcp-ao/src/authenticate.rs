@@ -128,6 +128,9 @@ const IPV4_SHARE: usize = START_LENGTH - 16;
 ///
 /// `ao` is the segment's own AO option, whose ids may be others than those that stand in the header yet; what stands
 /// in its MAC and in the checksum field does not matter.
+///
+/// # Panics
+/// When `ao` is not the segment's own and lies outside its header.
 #[inline]
 #[must_use]
 pub fn segment_mac(
@@ -144,6 +147,9 @@ pub fn segment_mac(
 ///
 /// # Errors
 /// [`VerifyError::MacLength`] before any MAC is computed, and [`VerifyError::BadMac`].
+///
+/// # Panics
+/// When `ao` is not the segment's own and lies outside its header.
 #[inline]
 pub fn verify_segment(
     key: &TrafficKey,
@@ -157,9 +163,7 @@ pub fn verify_segment(
     }
     let mut start = [0; START_LENGTH];
     let input = mac_input(&mut start, sne, segment, ao, parameters.options);
-    key.mac_key()
-        .verify(&input, ao.mac)
-        .map_err(|_| VerifyError::BadMac { key_id: ao.key_id })
+    key.mac_key().verify(&input, ao.mac).map_err(|_| VerifyError::BadMac { key_id: ao.key_id })
 }
 
 /// Signs the TCP segment `tcp` in place: fills the ids and the MAC into the AO option that its header holds.

@@ -85,11 +85,15 @@ pub fn check_chain(chain: &KeyChain, now: Timestamp) -> Result<(), KeyChainError
     Ok(())
 }
 
+/// The keys that a chain has at `at`; none if there were too many, which [`check_chain`] has ruled out.
+#[must_use]
+pub fn keys(chain: &KeyChain, at: Timestamp) -> MktSet<MKTS_PER_PEER> {
+    chain.mkts(at).unwrap_or_default()
+}
+
 /// Gives the peer at `index` the keys that its chain has at `at`: its live connections go on with them.
 pub fn apply(stack: &Stack<Protected>, index: usize, chain: &KeyChain, at: Timestamp) {
-    // Too many keys were refused with the configuration; nothing gets through is the safe answer all the same.
-    let mkts = chain.mkts(at).unwrap_or_default();
-    if let Err(error) = stack.with_device(|device| device.shim_mut().set_mkts(index, mkts)) {
+    if let Err(error) = stack.with_device(|device| device.shim_mut().set_mkts(index, keys(chain, at))) {
         error!(chain = chain.name(), %error, "keys unchanged");
     }
 }

@@ -14,8 +14,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{Instrument, info, info_span, warn};
+use wireseal_tcp_ao::PeerError;
 use wireseal_tcp_ao::key_chain::KeyChain;
-use wireseal_tcp_ao::{MktSet, PeerError};
 
 use crate::bgp::session::{Session, SessionConfig, State};
 use crate::bgp::update::Export;
@@ -188,15 +188,14 @@ fn start_router(
     let arrivals = device.arrivals();
     let protected: Vec<(&Neighbour, &Arc<KeyChain>)> =
         neighbours.iter().filter_map(|neighbour| Some((neighbour, neighbour.key_chain.as_ref()?))).collect();
-    // Their keys come from the tasks below; until then nothing of theirs gets through.
-    let peers = protected
-        .iter()
-        .map(|(neighbour, _)| protection::peer(neighbour.local_address, neighbour.address, MktSet::new()));
+    let peers = protected.iter().map(|(neighbour, chain)| {
+        let mkts = protection::keys(chain, protection::now());
+        protection::peer(neighbour.local_address, neighbour.address, mkts)
+    });
     let device = protect(device, peers.collect()).map_err(RunError::Peers)?;
     let stack = Stack::start(device, arrivals, &config).map_err(RunError::Stack)?;
     for (index, (neighbour, chain)) in protected.iter().enumerate() {
         let span = info_span!("peer", name = %neighbour.name);
-        protection::apply(&stack, index, chain, protection::now());
         let follow = protection::follow_lifetimes(stack.clone(), index, KeyChain::clone(chain));
         let mut stopped = stopped.clone();
         let task = async move {

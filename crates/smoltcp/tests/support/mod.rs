@@ -167,7 +167,10 @@ impl End {
 
 fn mkt(setup: &Setup, id: u8, secret: u8) -> Mkt {
     let master_key = MasterKey::new(&[secret; 32]).unwrap();
-    Mkt::new(KeyId(id), KeyId(id), setup.algorithm, master_key).unwrap().with_mac_length(setup.mac_length).unwrap()
+    Mkt::new(KeyId(id), KeyId(id), setup.algorithm, master_key)
+        .unwrap()
+        .with_mac_length(setup.mac_length)
+        .unwrap()
 }
 
 pub struct Pair {
@@ -226,8 +229,7 @@ impl Pair {
             for (index, end) in [&mut self.a, &mut self.b].into_iter().enumerate() {
                 let socket = end.socket();
                 while sent[index] < octets && socket.can_send() {
-                    let chunk: Vec<u8> =
-                        (sent[index]..octets.min(sent[index] + 4096)).map(pattern).collect();
+                    let chunk: Vec<u8> = (sent[index]..octets.min(sent[index] + 4096)).map(pattern).collect();
                     sent[index] += socket.send_slice(&chunk).unwrap();
                 }
                 while socket.can_recv() {

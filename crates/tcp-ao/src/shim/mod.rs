@@ -164,7 +164,7 @@ impl From<ParseError> for Refusal {
 /// // An unsigned segment in that peer's name does not get through.
 /// let mut packet = [
 ///     0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0xf6, 0xcc, 192, 0, 2, 2, 192, 0, 2, 1, // IPv4
-///     0, 179, 4, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 4, 0, 0, 0x26, 0xf0, 0, 0, // a reset
+///     0, 179, 4, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 4, 0, 0, 0x27, 0x29, 0, 0, // a reset
 /// ];
 /// assert!(shim.inbound(Duration::ZERO, &mut packet).is_err());
 /// assert_eq!(shim.counters().required, 1);

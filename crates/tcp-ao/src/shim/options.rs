@@ -65,12 +65,10 @@ pub(super) fn with_ao(
         let option = option?;
         match option.kind {
             kind::MAXIMUM_SEGMENT_SIZE => {
-                let mss = mss_of(&option).map(|mss| (mss + mss_increase).min(mss_limit.max(mss)));
-                match mss {
-                    Some(mss) => {
-                        new.push(option.kind, &(mss.min(usize::from(u16::MAX)) as u16).to_be_bytes())
-                    }
-                    None => new.push(option.kind, option.data),
+                let raised = mss_of(&option).map(|mss| (mss + mss_increase).min(mss_limit.max(mss)));
+                match raised.map(u16::try_from) {
+                    Some(Ok(mss)) => new.push(option.kind, &mss.to_be_bytes()),
+                    _ => new.push(option.kind, option.data),
                 }
             }
             kind::SELECTIVE_ACKNOWLEDGMENT => {
