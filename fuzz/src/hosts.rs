@@ -73,12 +73,10 @@ impl Host {
         Self { shim, is_first, signed: HashSet::new() }
     }
 
-    fn is_protected(&self, addresses: (IpAddr, IpAddr)) -> bool {
-        let pairs = self.shim.peers().iter().map(|peer| (peer.connections.local, peer.connections.remote));
-        let (a, b) = addresses;
-        pairs.into_iter().any(|(local, remote)| {
-            local.contains(&a) && remote.contains(&b) || local.contains(&b) && remote.contains(&a)
-        })
+    /// Whether the segments between these addresses, this host's own first, must be signed.
+    fn is_protected(&self, local: IpAddr, remote: IpAddr) -> bool {
+        let mut peers = self.shim.peers().iter().map(|peer| &peer.connections);
+        peers.any(|connections| connections.local.contains(&local) && connections.remote.contains(&remote))
     }
 
     /// The stack sends a packet; what comes out must be fit for the link.
@@ -89,7 +87,7 @@ impl Host {
         let sent = buffer[range].to_vec();
         let is_unchanged = packet.starts_with(&sent);
         match slow::tcp_packet(&sent) {
-            Some(found) if self.is_protected(found.addresses) && !found.is_routed_on => {
+            Some(found) if self.is_protected(found.addresses.0, found.addresses.1) && !found.is_routed_on => {
                 assert!(!found.is_fragment && sent.len() <= self.shim.config().mtu);
                 slow::assert_checksums(&sent);
                 let header_length = usize::from(found.tcp[12] >> 4) * 4;
@@ -125,7 +123,7 @@ impl Host {
         let received = buffer[range].to_vec();
         assert_eq!((after.bad, after.required), (before.bad, before.required), "it was counted as bad");
         if let Some(found) = slow::tcp_packet(&received)
-            && self.is_protected(found.addresses)
+            && self.is_protected(found.addresses.1, found.addresses.0)
             && !found.is_routed_on
         {
             assert!(!found.is_fragment, "a fragment passed");

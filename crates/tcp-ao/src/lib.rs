@@ -1,4 +1,78 @@
-//! TCP-AO without I/O.
+//! TCP-AO (RFC 5925, RFC 5926) without I/O: it takes octets and a time, and gives octets and a verdict.
+//!
+//! # Which call do I need?
+//!
+//! | I have | and want | call |
+//! |---|---|---|
+//! | a TCP stack without TCP-AO that speaks IP packets | TCP-AO under it | [`shim::Shim::outbound`], [`shim::Shim::inbound`] |
+//! | a TCP stack of my own | someone to keep keys, SNEs and counters of a connection | [`Connection::active`], [`MktSet::verify_syn`] and [`Connection::passive`], then [`Connection::verify`] and [`Connection::sign`] |
+//! | all that already | the pure functions | [`TrafficKey::derive`], [`sign_segment`], [`verify_segment`], [`SneTracker`] |
+//! | a header to build | room for the option in it | [`append_ao`], [`Connection::option_length`] |
+//! | a key to replace | no lost segment | [`Connection::add_key`], [`Connection::set_rnext_key`], [`Connection::remove_key`], or [`shim::Shim::set_mkts`] |
+//! | a live connection | to go on with it elsewhere | [`Connection::export`], [`Connection::import`] |
+//! | a file of key chains | the keys that hold now | feature `toml` or `json`, `key_chain::KeyChains` |
+//!
+//! # Example
+//!
+//! Both ends of a handshake, each keeping its own [`Connection`]:
+//!
+//! ```
+//! use wireseal_algorithms::TcpAoAlgorithm;
+//! use wireseal_tcp_ao::{
+//!     Connection, Endpoint, Isn, KeyId, MasterKey, Mkt, MktSet, Segment, SocketPair, append_ao,
+//! };
+//!
+//! // A TCP header without options but AO, as a stack would build it.
+//! fn header(pair: &SocketPair, sequence: u32, acknowledgment: u32, flags: u8, mac_length: usize) -> Vec<u8> {
+//!     let mut tcp = Vec::new();
+//!     tcp.extend(pair.local.port().to_be_bytes());
+//!     tcp.extend(pair.remote.port().to_be_bytes());
+//!     tcp.extend(sequence.to_be_bytes());
+//!     tcp.extend(acknowledgment.to_be_bytes());
+//!     tcp.extend([0, flags, 0xff, 0xff, 0, 0, 0, 0]);
+//!     tcp.resize(60, 0);
+//!     let options = append_ao(&mut tcp[20..], 0, mac_length).expect("there are 40 octets of room");
+//!     tcp.truncate(20 + options);
+//!     tcp[12] = (tcp.len() as u8 / 4) << 4;
+//!     tcp
+//! }
+//!
+//! let mkt = Mkt::new(KeyId(100), KeyId(100), TcpAoAlgorithm::Aes128Cmac, MasterKey::new(b"first-secret")?)?;
+//! let mkts = MktSet::<2>::from_mkts([mkt])?;
+//! let pair = SocketPair {
+//!     local: Endpoint::new([192, 0, 2, 1], 50_000),
+//!     remote: Endpoint::new([192, 0, 2, 2], 179),
+//! };
+//! let (local, remote) = (pair.local.address(), pair.remote.address());
+//!
+//! // This end opens.
+//! let mut active = Connection::active(pair, Isn(1000), &mkts)?;
+//! let mut syn = header(&pair, 1000, 0, 0x02, 12);
+//! active.sign(&mut syn)?;
+//!
+//! // The other end keeps nothing of a SYN until it has verified.
+//! let syn = Segment::from_tcp(local, remote, &syn)?;
+//! let mut passive = Connection::passive(&mkts.verify_syn(syn)?);
+//! let mut syn_ack = header(&pair.reversed(), 5000, 1001, 0x12, 12);
+//! passive.sign(&mut syn_ack)?;
+//!
+//! active.verify(&Segment::from_tcp(remote, local, &syn_ack)?)?;
+//! assert!(active.is_established());
+//!
+//! // A reset in the peer's name, unsigned: dropped and counted.
+//! let mut reset = header(&pair.reversed(), 5001, 0, 0x04, 12);
+//! reset.truncate(20);
+//! reset[12] = 0x50;
+//! assert!(active.verify(&Segment::from_tcp(remote, local, &reset)?).is_err());
+//! assert_eq!(active.counters().required, 1);
+//! # Ok::<(), Box<dyn core::error::Error>>(())
+//! ```
+//!
+//! # Features
+//! None is on by default; without them the crate has neither std nor a heap.
+//! * `key-chain`: key chains with lifetimes (RFC 8177); needs `alloc`.
+//! * `toml`, `json`: key chains read and written.
+#![warn(clippy::unwrap_used)]
 #![no_std]
 
 #[cfg(feature = "key-chain")]

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use cidr::IpCidr;
+use cidr::{IpCidr, Ipv4Cidr};
 
 use crate::mkt::{MktError, MktSet};
 use crate::types::{Endpoint, SocketPair};
@@ -12,6 +12,8 @@ use crate::types::{Endpoint, SocketPair};
 pub const MKTS_PER_PEER: usize = 4;
 
 /// Which TCP connections an MKT is for (RFC 5925 §3.1, the TCP connection identifier).
+///
+/// A network of IPv4-mapped IPv6 addresses stands for the IPv4 network: those are what is on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConnectionIdentifier {
     /// This end's addresses.
@@ -43,19 +45,30 @@ impl ConnectionIdentifier {
     /// Whether any connection between these addresses might be one of these: what can be said of a fragment.
     #[must_use]
     pub fn contains_addresses(&self, pair: &SocketPair) -> bool {
-        self.local.contains(&pair.local.address()) && self.remote.contains(&pair.remote.address())
+        canonical(self.local).contains(&pair.local.address()) && canonical(self.remote).contains(&pair.remote.address())
     }
 
     /// Whether some connection is one of both.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
-        let nets = |a: &IpCidr, b: &IpCidr| a.contains(&b.first_address()) || b.contains(&a.first_address());
+        let nets = |a: &IpCidr, b: &IpCidr| {
+            let (a, b) = (canonical(*a), canonical(*b));
+            a.contains(&b.first_address()) || b.contains(&a.first_address())
+        };
         let ports = |a: Option<u16>, b: Option<u16>| a.is_none() || b.is_none() || a == b;
         nets(&self.local, &other.local)
             && nets(&self.remote, &other.remote)
             && ports(self.local_port, other.local_port)
             && ports(self.remote_port, other.remote_port)
     }
+}
+
+/// A network of IPv4-mapped addresses as the IPv4 network it stands for: an [`Endpoint`] has no mapped address, and a peer
+/// that never matched would go unprotected.
+fn canonical(network: IpCidr) -> IpCidr {
+    let IpCidr::V6(mapped) = network else { return network };
+    let ipv4 = mapped.first_address().to_ipv4_mapped().zip(mapped.network_length().checked_sub(96));
+    ipv4.and_then(|(address, length)| Ipv4Cidr::new(address, length).ok()).map_or(network, IpCidr::V4)
 }
 
 /// Connections that must be authenticated, and the keys for it. Without keys nothing of them gets through.

@@ -12,7 +12,9 @@ use shim_support::{
 };
 use support::{ACK, FIN, RST, SYN, TIMESTAMPS, ipv4_pair, ipv6_pair, mirrored, mkts, pair};
 use wireseal_tcp_ao::shim::{OPTION_ROOM, Refusal, Shim, ShimConfig, Unmatched};
-use wireseal_tcp_ao::{Connection, Counters, KeyId, MktSet, OptionError, ParseError, SignError, VerifyError};
+use wireseal_tcp_ao::{
+    Connection, ConnectionIdentifier, Counters, KeyId, MktSet, OptionError, ParseError, Peer, SignError, VerifyError,
+};
 
 const NOW: Duration = Duration::from_secs(5);
 
@@ -103,6 +105,21 @@ fn ao_21_no_port_and_no_padding_hides_an_unsigned_segment() {
         let refusal = inbound(&mut shim, NOW, &packet.build());
         assert_eq!(refusal, Err(Refusal::Verify(VerifyError::Unsigned)));
     }
+}
+
+#[test]
+fn ao_12_a_peer_with_mapped_addresses_is_protected_like_its_ipv4_self() {
+    let net = |text: &str| text.parse().unwrap();
+    let connections = ConnectionIdentifier::between(net("::ffff:192.0.2.1"), net("::ffff:192.0.2.0/120"));
+    let mapped = Peer { connections, mkts: mkts(&[(1, 2)]) };
+    assert!(connections.overlaps(&peer(ipv4_pair(), mkts(&[(1, 2)])).connections));
+    let mut shim = Shim::new(ShimConfig::new(1500), vec![mapped], slots(1)).unwrap();
+    let unsigned = Packet::new(ipv4_pair().reversed(), RST, 1, 0).build();
+    assert_eq!(inbound(&mut shim, NOW, &unsigned), Err(Refusal::Verify(VerifyError::Unsigned)));
+    let signed = outbound(&mut shim, NOW, &Packet::new(ipv4_pair(), SYN, 1, 0).build()).unwrap();
+    assert!(read(&signed).is_signed());
+    let stranger = Packet::new(pair("192.0.2.1", "192.0.3.2").reversed(), RST, 1, 0).build();
+    assert!(inbound(&mut shim, NOW, &stranger).is_ok());
 }
 
 #[test]

@@ -1,17 +1,27 @@
 //! The demonstration: a table of checks, each of which can fail.
 
+mod algorithms;
+mod attacks;
+mod copies;
+mod forgery;
 mod impairments;
 mod peers;
+mod recording;
 mod report;
+mod rollover;
 mod routes;
-mod sessions;
+mod scene;
+mod tally;
 
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
+use wireseal_algorithms::TcpAoAlgorithm;
+
 pub use self::report::Report;
+use crate::bgp::rib::Family;
 
 /// How long one check may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -49,13 +59,13 @@ pub struct Conditions {
 type Outcome = Result<String, Failure>;
 type Run = fn(Conditions) -> Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
-/// One promise and how it is put to the test.
+/// Something that is done, and what must come of it.
 #[derive(Clone, Copy)]
 pub struct Check {
     /// What `--only` and `--break` call it.
     pub name: &'static str,
-    /// What it shows.
-    pub promise: &'static str,
+    /// What it does.
+    pub action: &'static str,
     run: Run,
 }
 
@@ -65,21 +75,77 @@ impl fmt::Debug for Check {
     }
 }
 
+/// The check that a session comes up under an algorithm.
+macro_rules! session {
+    ($name:literal, $algorithm:expr, $family:expr) => {
+        Check {
+            name: $name,
+            action: "a session opens, 1,000 routes go each way",
+            run: |conditions| Box::pin(algorithms::session($algorithm, $family, conditions)),
+        }
+    };
+}
+
 /// All checks, in the order in which they run.
 pub const CHECKS: &[Check] = &[
-    Check {
-        name: "sessions",
-        promise: "a session is established over IPv4 and over IPv6",
-        run: |conditions| Box::pin(sessions::families(conditions)),
-    },
+    session!("hmac-sha-1-96/ipv4", TcpAoAlgorithm::HmacSha1, Family::Ipv4),
+    session!("hmac-sha-1-96/ipv6", TcpAoAlgorithm::HmacSha1, Family::Ipv6),
+    session!("aes-128-cmac-96/ipv4", TcpAoAlgorithm::Aes128Cmac, Family::Ipv4),
+    session!("aes-128-cmac-96/ipv6", TcpAoAlgorithm::Aes128Cmac, Family::Ipv6),
+    session!("hmac-sha-256/ipv4", TcpAoAlgorithm::LinuxHmacSha256, Family::Ipv4),
+    session!("hmac-sha-256/ipv6", TcpAoAlgorithm::LinuxHmacSha256, Family::Ipv6),
+    session!("hmac-sha256-128/ipv4", TcpAoAlgorithm::HmacSha256_128, Family::Ipv4),
+    session!("hmac-sha256-128/ipv6", TcpAoAlgorithm::HmacSha256_128, Family::Ipv6),
+    session!("kmac256-128/ipv4", TcpAoAlgorithm::Kmac256_128, Family::Ipv4),
+    session!("kmac256-128/ipv6", TcpAoAlgorithm::Kmac256_128, Family::Ipv6),
     Check {
         name: "routes",
-        promise: "100,000 routes are exchanged and withdrawn",
+        action: "100,000 routes go each way",
         run: |conditions| Box::pin(routes::full_table(conditions)),
     },
     Check {
+        name: "rollover",
+        action: "a key chain changes the key twice while 14,000 routes flow each way",
+        run: |conditions| Box::pin(rollover::twice(conditions)),
+    },
+    Check {
+        name: "bad-key",
+        action: "a third host, which knows all but the secret, sends a NOTIFICATION in a router's name",
+        run: |conditions| Box::pin(attacks::bad_key(conditions)),
+    },
+    Check {
+        name: "bad-key-session",
+        action: "a router with another secret tries to open a session",
+        run: |conditions| Box::pin(attacks::bad_key_session(conditions)),
+    },
+    Check {
+        name: "unknown-key-id",
+        action: "a NOTIFICATION is signed with the right secret under an id nobody has",
+        run: |conditions| Box::pin(attacks::unknown_key_id(conditions)),
+    },
+    Check {
+        name: "unsigned-reset",
+        action: "a RST with the right sequence number comes unsigned",
+        run: |conditions| Box::pin(attacks::unsigned_reset(conditions)),
+    },
+    Check {
+        name: "forged-reset",
+        action: "the same RST comes with a made-up MAC",
+        run: |conditions| Box::pin(attacks::forged_reset(conditions)),
+    },
+    Check {
+        name: "replay",
+        action: "a segment of this session comes again; then one of an earlier session, same addresses and ports",
+        run: |conditions| Box::pin(copies::replay(conditions)),
+    },
+    Check {
+        name: "flipped-bit",
+        action: "a segment is held on its way; copies come first, each with one bit of the payload flipped",
+        run: |conditions| Box::pin(copies::flipped_bit(conditions)),
+    },
+    Check {
         name: "impairments",
-        promise: "5 % loss, reordering and duplication are survived",
+        action: "5 % of segments are lost, 5 % reordered, 5 % duplicated",
         run: |conditions| Box::pin(impairments::survived(conditions)),
     },
 ];

@@ -1,20 +1,20 @@
 //! A bad wire is survived.
 
-use super::peers::Peers;
+use super::peers::{Keys, Peers};
 use super::routes::exchange;
 use super::{Conditions, Outcome, ensure};
 use crate::bgp::rib::Family;
 use crate::routes::generate;
 use crate::transport::memory::Impairments;
 
-/// Routes sent over the bad wire, about 600 segments.
+/// Routes sent each way over the bad wire, about 1200 segments in all.
 const ROUTES: usize = 10_000;
 /// Each impairment, in percent.
 const PERCENT: u8 = 5;
 
 pub(super) async fn survived(conditions: Conditions) -> Outcome {
     let table = generate(ROUTES);
-    let peers = Peers::new(conditions.seed)?;
+    let peers = Peers::new(conditions.seed, Keys::usual()?)?;
     let sessions = peers.establish(Family::Ipv4).await?;
     if !conditions.sabotaged {
         peers.wire.impair(Impairments { loss: PERCENT, reordering: PERCENT, duplication: PERCENT });
@@ -28,8 +28,13 @@ pub(super) async fn survived(conditions: Conditions) -> Outcome {
     {
         ensure!(count > 0, "no segment of {} was {what}", counters.carried);
     }
+    let [by_a, by_b] = peers.all_verified()?;
     Ok(format!(
-        "{ROUTES} routes arrived although {} of {} segments were lost, {} reordered and {} duplicated",
-        counters.lost, counters.carried, counters.reordered, counters.duplicated
+        "{ROUTES} routes each way; of {} segments {} lost, {} reordered, {} duplicated; {} arrived, all verified",
+        counters.carried,
+        counters.lost,
+        counters.reordered,
+        counters.duplicated,
+        by_a + by_b
     ))
 }

@@ -255,14 +255,18 @@ impl Sessions {
         Ok(())
     }
 
-    /// Sends a route each way and waits until it has arrived.
-    pub(super) async fn pass_route(&self, number: u8) -> Result<(), Failure> {
+    /// A route that a session has not received yet.
+    pub(super) fn next_route(to: &Session) -> Arc<[Route]> {
+        let number = to.status().borrow().ipv4_routes as u8;
         let prefix = IpNet::new_assert(IpAddr::from([10, 0, number, 0]), 24);
-        let attributes = Arc::new(Attributes::default());
+        Arc::new([Route { prefix, attributes: Arc::new(Attributes::default()) }])
+    }
+
+    /// Sends a route each way and waits until it has arrived.
+    pub(super) async fn pass_route(&self) -> Result<(), Failure> {
         for (from, to) in [(&self.a, &self.b), (&self.b, &self.a)] {
-            let routes: Arc<[Route]> = Arc::new([Route { prefix, attributes: Arc::clone(&attributes) }]);
             let before = to.status().borrow().ipv4_routes;
-            from.announce(routes).await?;
+            from.announce(Self::next_route(to)).await?;
             until(to, "a route", |status| status.ipv4_routes > before).await?;
         }
         Ok(())

@@ -43,12 +43,16 @@ impl Recording {
     }
 
     /// The last packet that went one way and whose segment is `wanted`.
-    pub(super) fn last(&self, direction: Direction, wanted: impl Fn(&Segment<'_>) -> bool) -> Option<Vec<u8>> {
+    pub(super) fn last(
+        &self,
+        direction: Direction,
+        wanted: impl Fn(&Segment<'_>) -> bool,
+    ) -> Option<Vec<u8>> {
         let packets = self.0.lock();
         let mut backwards = packets.iter().rev().filter(|(went, _)| *went == direction);
-        backwards.find(|(_, packet)| Segment::parse(packet).is_ok_and(|segment| wanted(&segment))).map(
-            |(_, packet)| packet.clone(),
-        )
+        backwards
+            .find(|(_, packet)| Segment::parse(packet).is_ok_and(|segment| wanted(&segment)))
+            .map(|(_, packet)| packet.clone())
     }
 }
 

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{ContentArrangement, Table, presets};
 
+use super::routes::peak_memory;
 use super::{Check, Outcome};
 
 /// Widest table, in columns.
-const WIDTH: u16 = 110;
+const WIDTH: u16 = 120;
 
 /// The outcome of each check that ran.
 #[derive(Debug, Default)]
@@ -18,7 +19,7 @@ pub struct Report {
 
 impl Report {
     pub(super) fn add(&mut self, check: &Check, took: Duration, outcome: Outcome) {
-        self.lines.push((check.name, check.promise, took, outcome));
+        self.lines.push((check.name, check.action, took, outcome));
     }
 
     /// The names of the checks that failed.
@@ -34,22 +35,22 @@ impl fmt::Display for Report {
             .load_style(presets::ASCII_BORDERS_ONLY_CONDENSED)
             .set_content_arrangement(ContentArrangement::Dynamic)
             .set_width(WIDTH)
-            .set_header(["check", "what it shows", "result", "seconds", "what happened"]);
-        for (name, promise, took, outcome) in &self.lines {
-            let (result, detail) = match outcome {
-                Ok(detail) => ("ok", detail),
+            .set_header(["check", "what is done", "what was seen", "verdict"]);
+        for (name, action, took, outcome) in &self.lines {
+            let (verdict, seen) = match outcome {
+                Ok(seen) => ("ok", seen),
                 Err(failure) => ("FAILED", &failure.0),
             };
-            let seconds = Cell::new(format!("{:.2}", took.as_secs_f64())).set_alignment(CellAlignment::Right);
-            table.add_row([
-                Cell::new(name),
-                Cell::new(promise),
-                Cell::new(result),
-                seconds,
-                Cell::new(detail),
-            ]);
+            let verdict = format!("{verdict}, {:.2} s", took.as_secs_f64());
+            table.add_row([name, action, seen.as_str(), verdict.as_str()]);
         }
         writeln!(f, "{table}")?;
+        let took: Duration = self.lines.iter().map(|(_, _, took, _)| took).sum();
+        write!(f, "{} checks in {:.1} s", self.lines.len(), took.as_secs_f64())?;
+        if let Some(peak) = peak_memory() {
+            write!(f, ", {peak} MiB of memory at most")?;
+        }
+        writeln!(f)?;
         let failed: Vec<_> = self.failed().collect();
         if failed.is_empty() {
             write!(f, "router-peer: all checks passed")

@@ -6,7 +6,7 @@ use super::forgery::Forgery;
 use super::peers::{Keys, Peers, Sessions};
 use super::recording::{Recording, end_of};
 use super::tally::Tally;
-use super::{Failure, ensure};
+use super::{Failure, Outcome};
 use crate::bgp::rib::Family;
 use crate::transport::memory::Direction;
 
@@ -32,7 +32,7 @@ impl Scene {
         sessions: Sessions,
         recording: Recording,
     ) -> Result<Self, Failure> {
-        sessions.pass_route(0).await?;
+        sessions.pass_route().await?;
         peers.quiet(&sessions).await?;
         Ok(Self { peers, sessions, recording })
     }
@@ -49,12 +49,18 @@ impl Scene {
     /// The first router's connection as somebody has it who knows all but, perhaps, the secret: ISNs, extensions and sequence
     /// numbers are its own, the key is `mkt`.
     pub(super) fn impostor(&self, mkt: Mkt) -> Result<Connection<MKTS_PER_PEER>, Failure> {
-        let state = self.peers.a.with_device(|device| {
-            device.shim().connection(&self.sessions.pair).map(Connection::export)
-        });
+        let state = self
+            .peers
+            .a
+            .with_device(|device| device.shim().connection(&self.sessions.pair).map(Connection::export));
         let state = state.ok_or_else(|| Failure("the connection is not protected".to_owned()))??;
         let state = ConnectionState { current_key: mkt.send_id(), rnext_key: mkt.recv_id(), ..state };
         Ok(Connection::import(&state, &MktSet::from_mkts([mkt])?)?)
+    }
+
+    /// UPDATEs that the second router has received.
+    pub(super) fn updates_received(&self) -> u64 {
+        self.sessions.b.status().borrow().updates
     }
 
     /// Puts packets in the first router's name onto the quiet wire. Fails unless the second router counts exactly
@@ -63,24 +69,18 @@ impl Scene {
         &self,
         packets: impl IntoIterator<Item = Vec<u8>>,
         expected: Tally,
-    ) -> Result<(), Failure> {
+    ) -> Outcome {
         let before = Tally::of(&self.peers.b);
         for packet in packets {
             self.peers.wire.inject(Direction::AToB, packet);
         }
         self.peers.taken_in().await?;
         let seen = Tally::of(&self.peers.b).since(&before);
-        let up = match self.sessions.pass_route(1).await {
-            Ok(()) => self.sessions.still_up(),
-            down => down,
-        };
-        match up {
-            Ok(()) => ensure!(seen == expected, "{seen}, instead of {expected}"),
-            Err(Failure(down)) if seen == expected => return Err(Failure(down)),
-            Err(Failure(down)) => {
-                return Err(Failure(format!("{seen}, instead of {expected}; {down}")));
-            }
+        let passed = self.sessions.pass_route().await.and_then(|()| self.sessions.still_up());
+        match passed {
+            Ok(()) if seen == expected => Ok(format!("{seen}, session up")),
+            Ok(()) => Err(Failure(format!("{seen}, instead of {expected}"))),
+            Err(Failure(down)) => Err(Failure(format!("{seen}, expected {expected}; {down}"))),
         }
-        Ok(())
     }
 }
