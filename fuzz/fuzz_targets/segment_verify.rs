@@ -21,7 +21,7 @@ fuzz_target!(|input: &[u8]| {
     let Ok(Some(ao)) = segment.ao_option() else { return };
     let coverage = if choice & 0x80 == 0 { OptionCoverage::Covered } else { OptionCoverage::Excluded };
     let algorithm = TcpAoAlgorithm::ALL[usize::from(choice & 0x7f) % TcpAoAlgorithm::ALL.len()];
-    let mkt = hosts::mkt(1, 2, algorithm);
+    let mkt = hosts::mkt(hosts::secret(input), 1, 2, algorithm);
     let parameters = MktParameters { mac_length: ao.mac.len(), options: coverage, ..*mkt.parameters() };
     // The corpus is signed with other keys, and nobody can guess these.
     let key = |port| {

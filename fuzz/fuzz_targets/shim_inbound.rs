@@ -6,4 +6,4 @@
 use libfuzzer_sys::fuzz_target;
 use wireseal_fuzz::hosts::Hosts;
 
-fuzz_target!(|script: &[u8]| Hosts::default().run(script));
+fuzz_target!(|script: &[u8]| Hosts::run(script));

@@ -19,7 +19,7 @@ type ShimOf = Shim<Vec<Peer>, Vec<ShimSlot>>;
 /// A shim that protects everything there is.
 fn shim(config: ShimConfig, send_id: u8, recv_id: u8) -> ShimOf {
     let mkts =
-        MktSet::from_mkts([hosts::mkt(send_id, recv_id, TcpAoAlgorithm::Aes128Cmac)]).expect("one key");
+        MktSet::from_mkts([hosts::mkt(0, send_id, recv_id, TcpAoAlgorithm::Aes128Cmac)]).expect("one key");
     let peers = ["0.0.0.0/0", "::/0"].map(|net| {
         let net = net.parse().expect("a network");
         Peer { connections: ConnectionIdentifier::between(net, net), mkts: mkts.clone() }

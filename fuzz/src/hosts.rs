@@ -1,6 +1,7 @@
 //! Two hosts that must sign what they say to each other, over IPv4 and over IPv6, and what has to hold for them.
 
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -17,19 +18,28 @@ pub const SECOND: [&str; 2] = ["192.0.2.2", "2001:db8::2"];
 
 const SLOTS: usize = 4;
 
-/// An MKT whose secret is the same with the ids exchanged.
-pub fn mkt(send_id: u8, recv_id: u8, algorithm: TcpAoAlgorithm) -> Mkt {
-    let secret = [&[send_id.min(recv_id), send_id.max(recv_id)][..], &[0x5a; 30]].concat();
+/// A secret that is another one for every input: libFuzzer sees what is compared, and would replay a MAC that it saw in
+/// an earlier run.
+pub fn secret(input: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    input.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// An MKT whose master key is the same with the ids exchanged.
+pub fn mkt(secret: u64, send_id: u8, recv_id: u8, algorithm: TcpAoAlgorithm) -> Mkt {
+    let secret =
+        [&[send_id.min(recv_id), send_id.max(recv_id)][..], &[0x5a; 22], &secret.to_be_bytes()].concat();
     let master_key = MasterKey::new(&secret).expect("32 octets");
     Mkt::with_short_master_key(KeyId(send_id), KeyId(recv_id), algorithm, master_key)
 }
 
-fn mkts(choice: u8, is_first: bool) -> MktSet<4> {
-    let mkts = [
-        mkt_of(1, 2, is_first, TcpAoAlgorithm::HmacSha1),
-        mkt_of(3, 4, is_first, TcpAoAlgorithm::Aes128Cmac),
-    ];
-    let [one, other] = mkts;
+fn mkts(secret: u64, choice: u8, is_first: bool) -> MktSet<4> {
+    let mkt_of = |send_id, recv_id, algorithm| match is_first {
+        true => mkt(secret, send_id, recv_id, algorithm),
+        false => mkt(secret, recv_id, send_id, algorithm),
+    };
+    let (one, other) = (mkt_of(1, 2, TcpAoAlgorithm::HmacSha1), mkt_of(3, 4, TcpAoAlgorithm::Aes128Cmac));
     let chosen = match choice % 4 {
         0 => vec![one],
         1 => vec![one, other],
@@ -37,10 +47,6 @@ fn mkts(choice: u8, is_first: bool) -> MktSet<4> {
         _ => vec![],
     };
     MktSet::from_mkts(chosen).expect("ids that differ")
-}
-
-fn mkt_of(send_id: u8, recv_id: u8, is_first: bool, algorithm: TcpAoAlgorithm) -> Mkt {
-    if is_first { mkt(send_id, recv_id, algorithm) } else { mkt(recv_id, send_id, algorithm) }
 }
 
 /// What the MAC of a segment covers, with the addresses: two packets that share it are the same to TCP-AO.
@@ -56,21 +62,22 @@ fn covered(packet: &[u8]) -> Option<Covered> {
 /// One of the hosts.
 pub struct Host {
     shim: Shim<Vec<Peer>, Vec<ShimSlot>>,
+    secret: u64,
     is_first: bool,
     signed: HashSet<Covered>,
 }
 
 impl Host {
-    fn new(is_first: bool) -> Self {
+    fn new(secret: u64, is_first: bool) -> Self {
         let (local, remote) = if is_first { (FIRST, SECOND) } else { (SECOND, FIRST) };
         let net = |address: &str| address.parse::<IpAddr>().expect("an address").into();
         let peers = [0, 1].map(|version| Peer {
             connections: ConnectionIdentifier::between(net(local[version]), net(remote[version])),
-            mkts: mkts(0, is_first),
+            mkts: mkts(secret, 0, is_first),
         });
         let slots = (0..SLOTS).map(|_| ShimSlot::EMPTY).collect();
         let shim = Shim::new(ShimConfig::new(1500), peers.into(), slots).expect("peers that do not overlap");
-        Self { shim, is_first, signed: HashSet::new() }
+        Self { shim, secret, is_first, signed: HashSet::new() }
     }
 
     /// Whether the segments between these addresses, this host's own first, must be signed.
@@ -145,7 +152,9 @@ impl Host {
     /// Gives the peers other keys, or none.
     pub fn set_mkts(&mut self, choice: u8) {
         for index in 0..2 {
-            self.shim.set_mkts(index, mkts(choice, self.is_first)).expect("peers that do not overlap");
+            self.shim
+                .set_mkts(index, mkts(self.secret, choice, self.is_first))
+                .expect("peers that do not overlap");
         }
         if choice % 4 == 3 {
             assert_eq!(self.shim.connections().count(), 0, "without keys no connection lives");
@@ -164,19 +173,16 @@ pub struct Hosts {
     now: Duration,
 }
 
-impl Default for Hosts {
-    fn default() -> Self {
-        Self { first: Host::new(true), second: Host::new(false), now: Duration::from_secs(1) }
-    }
-}
-
 impl Hosts {
     /// Carries out a script: steps of an octet that says what to do, two octets of length, and that many to do it with.
-    pub fn run(&mut self, mut script: &[u8]) {
+    pub fn run(mut script: &[u8]) {
+        let secret = secret(script);
+        let (first, second) = (Host::new(secret, true), Host::new(secret, false));
+        let mut hosts = Self { first, second, now: Duration::from_secs(1) };
         while let [what, high, low, rest @ ..] = script {
             let length = usize::from(u16::from_be_bytes([*high, *low])).min(rest.len());
             let (body, others) = rest.split_at(length);
-            self.step(*what, body);
+            hosts.step(*what, body);
             script = others;
         }
     }

@@ -59,8 +59,7 @@ pub struct Refused {
     pub outbound: u64,
 }
 
-/// Is told of every packet that does not get through, for logs and tests: direction, reason, and the IP packet as it
-/// was received or as the stack wrote it.
+/// Is told of every packet that does not get through, for logs and tests: direction and reason.
 pub type RefusalObserver = fn(Direction, &Refusal);
 
 /// Which way a packet was going.

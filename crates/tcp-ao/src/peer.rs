@@ -45,7 +45,8 @@ impl ConnectionIdentifier {
     /// Whether any connection between these addresses might be one of these: what can be said of a fragment.
     #[must_use]
     pub fn contains_addresses(&self, pair: &SocketPair) -> bool {
-        canonical(self.local).contains(&pair.local.address()) && canonical(self.remote).contains(&pair.remote.address())
+        canonical(self.local).contains(&pair.local.address())
+            && canonical(self.remote).contains(&pair.remote.address())
     }
 
     /// Whether some connection is one of both.

@@ -13,7 +13,8 @@ use shim_support::{
 use support::{ACK, FIN, RST, SYN, TIMESTAMPS, ipv4_pair, ipv6_pair, mirrored, mkts, pair};
 use wireseal_tcp_ao::shim::{OPTION_ROOM, Refusal, Shim, ShimConfig, Unmatched};
 use wireseal_tcp_ao::{
-    Connection, ConnectionIdentifier, Counters, KeyId, MktSet, OptionError, ParseError, Peer, SignError, VerifyError,
+    Connection, ConnectionIdentifier, Counters, KeyId, MktSet, OptionError, ParseError, Peer, SignError,
+    VerifyError,
 };
 
 const NOW: Duration = Duration::from_secs(5);

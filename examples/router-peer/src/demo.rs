@@ -92,8 +92,8 @@ pub const CHECKS: &[Check] = &[
     session!("hmac-sha-1-96/ipv6", TcpAoAlgorithm::HmacSha1, Family::Ipv6),
     session!("aes-128-cmac-96/ipv4", TcpAoAlgorithm::Aes128Cmac, Family::Ipv4),
     session!("aes-128-cmac-96/ipv6", TcpAoAlgorithm::Aes128Cmac, Family::Ipv6),
-    session!("hmac-sha-256/ipv4", TcpAoAlgorithm::LinuxHmacSha256, Family::Ipv4),
-    session!("hmac-sha-256/ipv6", TcpAoAlgorithm::LinuxHmacSha256, Family::Ipv6),
+    session!("linux-hmac-sha-256/ipv4", TcpAoAlgorithm::LinuxHmacSha256, Family::Ipv4),
+    session!("linux-hmac-sha-256/ipv6", TcpAoAlgorithm::LinuxHmacSha256, Family::Ipv6),
     session!("hmac-sha256-128/ipv4", TcpAoAlgorithm::HmacSha256_128, Family::Ipv4),
     session!("hmac-sha256-128/ipv6", TcpAoAlgorithm::HmacSha256_128, Family::Ipv6),
     session!("kmac256-128/ipv4", TcpAoAlgorithm::Kmac256_128, Family::Ipv4),
@@ -105,7 +105,7 @@ pub const CHECKS: &[Check] = &[
     },
     Check {
         name: "rollover",
-        action: "a key chain changes the key twice while 14,000 routes flow each way",
+        action: "a key chain changes the key twice while 21,000 routes flow each way",
         run: |conditions| Box::pin(rollover::twice(conditions)),
     },
     Check {

@@ -1,11 +1,16 @@
 //! Configurations through the program itself: each bad one gives one line and exit code 2.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used)]
+
+mod common;
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
+
+use common::program::{shipped, write_keys};
 
 const GOOD: &str = r#"
 [router]
@@ -20,6 +25,15 @@ addresses = ["192.0.2.1/24", "2001:db8::1/64"]
 name = "east"
 address = "192.0.2.2"
 as = 64513
+"#;
+
+const KEYS: &str = r#"
+[[key-chain]]
+name = "spring"
+[[key-chain.key]]
+send-id = 1
+algorithm = "HMAC-SHA-1-96"
+secret = "of spring"
 "#;
 
 fn check_file(directory: &Path, file: &str) -> Output {
@@ -49,9 +63,11 @@ fn a_good_configuration_is_good() {
     let directory = TempDir::new().unwrap();
     let output = check(directory.path(), GOOD);
     assert!(output.status.success(), "{output:?}");
-    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs");
-    let output = check_file(&shipped, "memory.toml");
-    assert!(output.status.success(), "{output:?}");
+    let shipped = shipped();
+    for config in ["memory.toml", "unix-east.toml", "unix-west.toml"] {
+        let output = check_file(shipped.path(), config);
+        assert!(output.status.success(), "{output:?}");
+    }
 }
 
 #[test]
@@ -145,14 +161,86 @@ fn each_mistake_is_named() {
     }
 }
 
-#[cfg(unix)]
+/// Checks that a key file is refused with exactly this line.
+fn keys_refused(keys: &str, line: &str) {
+    let directory = TempDir::new().unwrap();
+    write_keys(directory.path(), keys);
+    let config = format!("key-chains = \"keys.toml\"\n{GOOD}key-chain = \"spring\"\n");
+    refused(directory.path(), &config, line);
+}
+
+#[test]
+fn each_mistake_in_a_key_chain_is_named() {
+    let cases = [
+        ("HMAC-SHA-1-96", "HMAC-MD5", "key chain \"spring\", key 1, algorithm: MD5 is broken"),
+        (
+            "send-id = 1",
+            "send-id = 256",
+            "key chain \"spring\", key 256, send-id: 256 is not between 0 and 255",
+        ),
+        ("secret = \"of spring\"", "", "key chain \"spring\", key 1, secret: give one secret"),
+        (
+            "secret = ",
+            "mac-length = 17\nsecret = ",
+            "key chain \"spring\", key 1, mac-length: MAC length is 17",
+        ),
+        ("secret = ", "sekret = ", "line 7, column 1, key-chain[0].key[0].sekret: unknown field"),
+        ("[[key-chain.key]]", "[[key-chain.key]", "line 4, column 17: "),
+        (
+            "HMAC-SHA-1-96",
+            "KMAC256-128",
+            "key chain \"spring\", key 1, secret: master key has 9 octets, KMAC256-128 asks for 32 or more",
+        ),
+    ];
+    for (good, bad, start) in cases {
+        let keys = KEYS.replacen(good, bad, 1);
+        assert_ne!(keys, KEYS, "{good}");
+        let directory = TempDir::new().unwrap();
+        write_keys(directory.path(), &keys);
+        let output = check(directory.path(), &format!("key-chains = \"keys.toml\"\n{GOOD}"));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.starts_with(&format!("router-peer: keys.toml: {start}")), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(!said.contains("of spring"), "{said}");
+        assert_eq!(output.status.code(), Some(2));
+    }
+    let twice =
+        KEYS.replace("[[key-chain.key]]", "key = []\n[[key-chain]]\nname = \"spring\"\n[[key-chain.key]]");
+    keys_refused(&twice, "keys.toml: key chain \"spring\", key: there are no keys");
+    keys_refused(
+        &format!(
+            "{KEYS}{}",
+            KEYS.replace("\n[[key-chain]]\nname = \"spring\"\n", "").replace("spring\"", "x\"")
+        ),
+        "keys.toml: key chain \"spring\", key 1, key-id: another key of the chain has this id",
+    );
+}
+
+#[test]
+fn a_chain_that_cannot_last_is_refused() {
+    let key = KEYS.replace("\n[[key-chain]]\nname = \"spring\"\n", "");
+    keys_refused(
+        &format!("{KEYS}send = {{ until = 2020-01-01T00:00:00Z }}\n"),
+        "peer.toml: peer[0].key-chain: key chain `spring` has expired, nothing could be sent under it",
+    );
+    // The fifth key comes only in the year 3000, when nobody is at hand.
+    let mut keys = KEYS.to_owned();
+    for id in 2..=5 {
+        keys += &key.replace("send-id = 1", &format!("send-id = {id}"));
+    }
+    keys_refused(
+        &format!("{keys}send = {{ from = 3000-01-01T00:00:00Z }}\n"),
+        "peer.toml: peer[0].key-chain: key chain \"spring\", key: there is room for 4 keys and no more",
+    );
+}
+
 #[test]
 fn secrets_that_others_can_read_are_refused() {
     use std::os::unix::fs::PermissionsExt;
 
     let directory = TempDir::new().unwrap();
     let keys = directory.path().join("keys.toml");
-    fs::write(&keys, "[[key-chain]]\nname = \"spring\"\n").unwrap();
+    fs::write(&keys, KEYS).unwrap();
     let config = format!("key-chains = \"keys.toml\"\n{GOOD}");
     for mode in [0o640, 0o604, 0o620] {
         fs::set_permissions(&keys, fs::Permissions::from_mode(mode)).unwrap();

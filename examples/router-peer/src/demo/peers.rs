@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How often routers are looked at while something is waited for.
 pub(super) const GLANCE: Duration = Duration::from_millis(2);
 /// A wire that has carried nothing for so long is quiet: longer than TCP holds an acknowledgment back.
-const QUIET: Duration = Duration::from_millis(50);
+const QUIET: Duration = Duration::from_millis(100);
 /// AS number of the first router, and of the second, which needs four octets.
 const ASNS: [u32; 2] = [64_512, 4_200_000_000];
 /// The secret of the demonstration: 256 bits, as draft-ietf-tcpm-tcp-ao-algs asks for.

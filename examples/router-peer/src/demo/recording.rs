@@ -10,7 +10,9 @@ use crate::transport::memory::{Direction, Verdict, Wire};
 
 /// Every packet on a wire since the recording began.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Recording(Arc<Locked<Vec<(Direction, Vec<u8>)>>>);
+pub(super) struct Recording(Arc<Locked<Vec<Packet>>>);
+
+type Packet = (Direction, Vec<u8>);
 
 impl Recording {
     /// Records all that goes over `wire` from now on, in place of any tap on it.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 use wireseal_tcp_ao::key_chain::{KeyChain, KeyChains, Timestamp};
@@ -52,9 +53,9 @@ const CLOCK: [(&str, u8); 7] = [
     ("2026-10-01T02:00:00Z", 3),
 ];
 /// Routes that flow each way at each step.
-const ROUTES: usize = 2000;
+const ROUTES: usize = 3000;
 /// How long a step may take.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The chain of the second router when it has not been told of the second key.
 fn without_second_key(chain: &KeyChain) -> Result<KeyChain, Failure> {
@@ -126,14 +127,16 @@ pub(super) async fn twice(conditions: Conditions) -> Outcome {
     let began = isns(&peers.a);
 
     for (step, (at, id)) in moments.into_iter().enumerate() {
-        let routes: Arc<[Route]> = table[step * ROUTES..][..ROUTES].into();
-        sessions.a.announce(Arc::clone(&routes)).await?;
-        sessions.b.announce(routes).await?;
-        // The clocks differ by some milliseconds: routes flow before, between and after.
-        sleep(GLANCE).await;
-        for (stack, chain) in [(&peers.a, chain), (&peers.b, &other)] {
-            // Peer 0 is the IPv4 one.
-            protection::apply(stack, 0, chain, at);
+        let mut parts = table[step * ROUTES..][..ROUTES].chunks(ROUTES / 3);
+        // The clocks differ by some milliseconds, and routes flow before, between and after.
+        for change in [None, Some((&peers.a, chain)), Some((&peers.b, &other))] {
+            if let Some((stack, chain)) = change {
+                // Peer 0 is the IPv4 one.
+                protection::apply(stack, 0, chain, at);
+            }
+            let routes: Arc<[Route]> = parts.next().unwrap_or_default().into();
+            sessions.a.announce(Arc::clone(&routes)).await?;
+            sessions.b.announce(routes).await?;
             sleep(GLANCE).await;
         }
         let settled = settle(&peers, &sessions, id, (step + 1) * ROUTES).await;

@@ -1,5 +1,8 @@
 //! Two stacks joined by a wire.
-#![allow(dead_code, unreachable_pub)]
+#![allow(clippy::unwrap_used, dead_code, unreachable_pub)]
+
+#[cfg(unix)]
+pub mod program;
 
 use std::net::IpAddr;
 
