@@ -79,7 +79,7 @@ fn main() {
             let options = Segment::parse(packet).expect("as before").option_octets();
             write("option_walker", &format!("{name}-{index}"), options);
             let altered =
-                [&[index as u8 | 0x80 * (index as u8 & 1)], &packet[..], &[0, 4, 1], &[0, 30, 9]].concat();
+                [&[index as u8 | (0x80 * (index as u8 & 1))], &packet[..], &[0, 4, 1], &[0, 30, 9]].concat();
             write("segment_verify", &format!("{name}-{index}"), &altered);
         }
     }

@@ -33,19 +33,23 @@ pub fn options(octets: &[u8]) -> (Vec<Option<'_>>, bool) {
     }
 }
 
+/// The segment must be discarded for its options.
+#[derive(Debug, PartialEq, Eq)]
+pub struct MustDiscard;
+
 /// The one AO option of a header (RFC 5925 §2.2): where it starts, and what follows kind and length.
 ///
 /// # Errors
-/// When the RFC says that the segment must be discarded for its options.
-pub fn ao(octets: &[u8]) -> Result<std::option::Option<(usize, &[u8])>, ()> {
+/// [`MustDiscard`] when the RFC says so.
+pub fn ao(octets: &[u8]) -> Result<std::option::Option<(usize, &[u8])>, MustDiscard> {
     let (options, is_well_formed) = options(octets);
     let aos: Vec<_> = options.iter().filter(|option| option.0 == 29).collect();
     let has_md5 = options.iter().any(|option| option.0 == 19);
     match aos[..] {
-        _ if !is_well_formed => Err(()),
+        _ if !is_well_formed => Err(MustDiscard),
         [] => Ok(None),
         [(_, offset, data)] if data.len() >= 2 && !has_md5 => Ok(Some((*offset, data))),
-        _ => Err(()),
+        _ => Err(MustDiscard),
     }
 }
 

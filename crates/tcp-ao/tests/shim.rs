@@ -28,7 +28,7 @@ fn ao_20_an_unknown_key_id_is_counted_apart_from_a_bad_mac() {
     let mut link = Link::connected(ipv4_pair());
     let before = *link.server.counters();
     let data = link.client_data(b"data");
-    let signed = link.from_client(&data).unwrap();
+    let signed = link.client_sends(&data).unwrap();
     let key_id_at = 40 + 2;
     assert_eq!(signed[key_id_at - 2], 29);
 
@@ -58,7 +58,7 @@ fn refresh_checksum(packet: &mut [u8]) {
 #[test]
 fn ao_20_a_signed_segment_without_peer_is_dropped_by_default_and_passed_on_request() {
     let signed =
-        Link::with_ids(ipv4_pair(), &[(1, 2)]).from_client(&Packet::new(ipv4_pair(), SYN, 7, 0)).unwrap();
+        Link::with_ids(ipv4_pair(), &[(1, 2)]).client_sends(&Packet::new(ipv4_pair(), SYN, 7, 0)).unwrap();
     for (unmatched, expected) in
         [(Unmatched::Drop, Err(Refusal::NoPeer)), (Unmatched::Pass, Ok(signed.clone()))]
     {
@@ -109,7 +109,7 @@ fn ao_21_no_port_and_no_padding_hides_an_unsigned_segment() {
 }
 
 #[test]
-fn ao_12_a_peer_with_mapped_addresses_is_protected_like_its_ipv4_self() {
+fn a_peer_with_mapped_addresses_is_protected_like_its_ipv4_self() {
     let net = |text: &str| text.parse().unwrap();
     let connections = ConnectionIdentifier::between(net("::ffff:192.0.2.1"), net("::ffff:192.0.2.0/120"));
     let mapped = Peer { connections, mkts: mkts(&[(1, 2)]) };
@@ -152,7 +152,7 @@ fn ao_26_an_expired_chain_fails_closed_in_both_directions() {
     for pair in both_versions() {
         let mut link = Link::connected(pair);
         let (forth, back) = (link.client_data(b"forth"), link.server_data(b"back"));
-        let late = link.from_server(&back).unwrap();
+        let late = link.server_sends(&back).unwrap();
         link.client.set_mkts(0, MktSet::new()).unwrap();
         assert_eq!(link.client.connections().count(), 0, "keys of live connections are gone");
 
@@ -200,7 +200,7 @@ fn ao_31_resets_are_signed_and_verified_like_any_segment() {
     for pair in both_versions() {
         let mut link = Link::connected(pair);
         let reset = Packet::new(pair, RST, CLIENT_ISN + 1, 0);
-        let mut forged = link.from_client(&reset).unwrap();
+        let mut forged = link.client_sends(&reset).unwrap();
         let unsigned = inbound(&mut link.server, link.now, &reset.build());
         assert_eq!(unsigned, Err(Refusal::Verify(VerifyError::Unsigned)));
         let delivered = inbound(&mut link.server, link.now, &forged).unwrap();
@@ -214,9 +214,9 @@ fn ao_31_resets_are_signed_and_verified_like_any_segment() {
 fn ao_32_a_listeners_refusal_verifies_and_leaves_nothing() {
     for pair in both_versions() {
         let mut link = Link::with_ids(pair, &[(1, 2)]);
-        link.to_server(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();
+        link.deliver_to_server(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();
         let reset = Packet::new(pair.reversed(), RST | ACK, 0, CLIENT_ISN + 1);
-        assert_eq!(link.to_client(&reset).unwrap(), reset.build());
+        assert_eq!(link.deliver_to_client(&reset).unwrap(), reset.build());
         assert_eq!(link.server.connections().count(), 0);
         // The port is free for another attempt, at both ends.
         link.connect(pair);
@@ -228,14 +228,14 @@ fn ao_33_segments_in_time_wait_are_verified_and_answered() {
     let mut link = Link::connected(ipv4_pair());
     let finish = Packet::new(link.pair, FIN | ACK, CLIENT_ISN + 1, SERVER_ISN + 1);
     let finish_back = Packet::new(link.pair.reversed(), FIN | ACK, SERVER_ISN + 1, CLIENT_ISN + 2);
-    link.to_server(&finish).unwrap();
-    link.to_client(&finish_back).unwrap();
+    link.deliver_to_server(&finish).unwrap();
+    link.deliver_to_client(&finish_back).unwrap();
     let last = Packet::new(link.pair, ACK, CLIENT_ISN + 2, SERVER_ISN + 2);
-    link.to_server(&last).unwrap();
+    link.deliver_to_server(&last).unwrap();
     for _ in 0..3 {
         link.now += Duration::from_secs(60);
-        assert_eq!(link.to_client(&finish_back).unwrap(), finish_back.build());
-        assert_eq!(link.to_server(&last).unwrap(), last.build());
+        assert_eq!(link.deliver_to_client(&finish_back).unwrap(), finish_back.build());
+        assert_eq!(link.deliver_to_server(&last).unwrap(), last.build());
         let forged = inbound(&mut link.client, link.now, &finish_back.build());
         assert_eq!(forged, Err(Refusal::Verify(VerifyError::Unsigned)));
     }
@@ -246,7 +246,7 @@ fn ao_18_a_wrong_checksum_of_tcp_or_ipv4_is_not_laundered() {
     for pair in both_versions() {
         let mut link = Link::connected(pair);
         let data = link.client_data(b"octets");
-        let signed = link.from_client(&data).unwrap();
+        let signed = link.client_sends(&data).unwrap();
         let counters = *link.server.counters();
         // The last octet of the payload, and an octet of the IPv4 header that TCP's checksum does not see.
         let headers: &[usize] = if pair.local.address().is_ipv4() { &[1, 4, 8] } else { &[] };
@@ -264,7 +264,7 @@ fn ao_18_a_wrong_checksum_of_tcp_or_ipv4_is_not_laundered() {
 fn checksums_that_the_device_has_checked_are_not_looked_at() {
     let config = ShimConfig { check_checksum: false, ..ShimConfig::new(1500) };
     let mut link = Link::connected(ipv4_pair());
-    let mut syn = link.from_client(&Packet::new(with_ports(ipv4_pair(), 4000, 179), SYN, 8, 0)).unwrap();
+    let mut syn = link.client_sends(&Packet::new(with_ports(ipv4_pair(), 4000, 179), SYN, 8, 0)).unwrap();
     syn[36..38].fill(0);
     let peers = vec![peer(ipv4_pair().reversed(), mirrored(&[(1, 2)]))];
     let mut offloaded = Shim::new(config, peers, slots(2)).unwrap();
@@ -275,7 +275,7 @@ fn checksums_that_the_device_has_checked_are_not_looked_at() {
 fn a_stack_that_signs_already_is_refused() {
     let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
     let syn = Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0);
-    let signed = link.from_client(&syn).unwrap();
+    let signed = link.client_sends(&syn).unwrap();
     assert_eq!(outbound(&mut link.client, NOW, &signed), Err(Refusal::AlreadySigned));
     let md5 = syn.options(&[&[19, 18][..], &[7; 16]].concat()).build();
     assert_eq!(outbound(&mut link.client, NOW, &md5), Err(Refusal::AlreadySigned));
@@ -285,7 +285,7 @@ fn a_stack_that_signs_already_is_refused() {
 fn a_segment_without_handshake_is_refused_in_both_directions() {
     let mut link = Link::connected(ipv4_pair());
     let (data, back) = (link.client_data(b"data"), link.server_data(b"back"));
-    let signed = link.from_server(&back).unwrap();
+    let signed = link.server_sends(&back).unwrap();
     let mut restarted = shim(ipv4_pair(), mkts(&[(1, 2)]), 4);
     assert_eq!(inbound(&mut restarted, NOW, &signed), Err(Refusal::NoConnection));
     assert_eq!(outbound(&mut restarted, NOW, &data.build()), Err(Refusal::NoConnection));

@@ -34,7 +34,7 @@ fn ao_34_hard_errors_about_synchronised_connections_are_ignored_and_counted() {
     for pair in [ipv4_pair(), ipv6_pair()] {
         let mut link = Link::connected(pair);
         let data = link.client_data(b"data that a router quotes");
-        let sent = link.from_client(&data).unwrap();
+        let sent = link.client_sends(&data).unwrap();
         let mut dropped = 0;
         for (kind, code) in (0..=255).flat_map(|kind| (0..=15).map(move |code| (kind, code))) {
             let error = icmp(pair, kind, code, &sent, usize::MAX);
@@ -57,7 +57,7 @@ fn ao_34_a_quote_of_the_ports_is_enough_and_less_names_no_connection() {
     for (pair, headers) in [(ipv4_pair(), 20), (ipv6_pair(), 40)] {
         let mut link = Link::connected(pair);
         let data = link.client_data(b"data");
-        let sent = link.from_client(&data).unwrap();
+        let sent = link.client_sends(&data).unwrap();
         let (kind, code) = if headers == 20 { (3, 3) } else { (1, 4) };
         for quoted in 0..sent.len() {
             let error = icmp(pair, kind, code, &sent, quoted);
@@ -71,7 +71,7 @@ fn ao_34_a_quote_of_the_ports_is_enough_and_less_names_no_connection() {
 fn ao_34_before_the_connection_is_synchronised_errors_pass() {
     for pair in [ipv4_pair(), ipv6_pair()] {
         let mut link = Link::with_ids(pair, &[(1, 2)]);
-        let sent = link.from_client(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();
+        let sent = link.client_sends(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();
         let (kind, code) = if pair.local.address().is_ipv4() { (3, 3) } else { (1, 4) };
         let error = icmp(pair, kind, code, &sent, usize::MAX);
         assert_eq!(inbound(&mut link.client, link.now, &error), Ok(error.clone()));
@@ -102,7 +102,7 @@ fn ao_34_a_switch_lets_hard_errors_through() {
     link.client = Shim::new(config, vec![peer(ipv4_pair(), mkts(&[(1, 2)]))], slots(2)).unwrap();
     link.connect(ipv4_pair());
     let data = link.client_data(b"data");
-    let sent = link.from_client(&data).unwrap();
+    let sent = link.client_sends(&data).unwrap();
     let error = icmp(ipv4_pair(), 3, 3, &sent, 28);
     assert_eq!(inbound(&mut link.client, link.now, &error), Ok(error.clone()));
     assert_eq!(link.client.counters().dropped_icmp, 0);

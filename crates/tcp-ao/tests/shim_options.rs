@@ -45,9 +45,9 @@ fn ao_17_an_option_that_does_not_fit_says_how_many_octets_were_free() {
             let packet = Packet::new(ipv4_pair(), ACK, CLIENT_ISN + 1, SERVER_ISN + 1).options(&options);
             let free = 40 - others;
             if needed <= free {
-                assert_eq!(read(&link.to_server(&packet).unwrap()), read(&packet.build()));
+                assert_eq!(read(&link.deliver_to_server(&packet).unwrap()), read(&packet.build()));
             } else {
-                assert_eq!(link.to_server(&packet), Err(Refusal::NoRoom(NoRoom { needed, free })));
+                assert_eq!(link.deliver_to_server(&packet), Err(Refusal::NoRoom(NoRoom { needed, free })));
             }
         }
     }
@@ -59,7 +59,7 @@ fn ao_35_the_links_own_mss_is_advertised_and_the_stack_gets_the_peers_less_the_o
         for stack_mss in [1480 - headers, 536, 65_535] {
             let mut link = Link::with_ids(pair, &[(1, 2)]);
             let syn = Packet::new(pair, SYN, CLIENT_ISN, 0).options(&syn_options(stack_mss));
-            let signed = link.from_client(&syn).unwrap();
+            let signed = link.client_sends(&syn).unwrap();
             let room = OPTION_ROOM as u16;
             let advertised = read(&signed).mss().unwrap();
             assert_eq!(advertised, if stack_mss == 65_535 { 65_535 } else { stack_mss + room });
@@ -91,10 +91,13 @@ fn ao_35_a_raised_mss_stays_within_the_mtu() {
 fn ao_35_a_peer_that_advertises_no_mss_gets_the_default_less_the_option() {
     for (pair, default) in [(ipv4_pair(), 536), (ipv6_pair(), 1220)] {
         let mut link = Link::with_ids(pair, &[(1, 2)]);
-        let delivered = link.to_server(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();
+        let delivered = link.deliver_to_server(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();
         assert_eq!(read(&delivered).mss(), Some(default - OPTION_ROOM as u16));
         let syn_ack = Packet::new(pair.reversed(), SYN | ACK, SERVER_ISN, CLIENT_ISN + 1);
-        assert_eq!(read(&link.to_client(&syn_ack).unwrap()).mss(), Some(default - OPTION_ROOM as u16));
+        assert_eq!(
+            read(&link.deliver_to_client(&syn_ack).unwrap()).mss(),
+            Some(default - OPTION_ROOM as u16)
+        );
     }
 }
 
@@ -102,8 +105,8 @@ fn ao_35_a_peer_that_advertises_no_mss_gets_the_default_less_the_option() {
 fn ao_35_an_mss_outside_a_syn_is_left_alone() {
     let mut link = Link::connected(ipv4_pair());
     let data = link.client_data(b"data").options(&[2, 4, 1, 0]);
-    assert_eq!(read(&link.from_client(&data).unwrap()).mss(), Some(256));
-    assert_eq!(read(&link.to_server(&data).unwrap()).mss(), Some(256));
+    assert_eq!(read(&link.client_sends(&data).unwrap()).mss(), Some(256));
+    assert_eq!(read(&link.deliver_to_server(&data).unwrap()).mss(), Some(256));
 }
 
 #[test]
@@ -114,7 +117,7 @@ fn ao_35_a_tiny_mss_does_not_wrap() {
         let peer = shim_support::peer(ipv4_pair(), mkts(&[(1, 2)]));
         link.client = Shim::new(config, vec![peer], vec![ShimSlot::EMPTY]).unwrap();
         let syn = Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0).options(&syn_options(mss));
-        let delivered = link.to_server(&syn).unwrap();
+        let delivered = link.deliver_to_server(&syn).unwrap();
         assert_eq!(read(&delivered).mss(), Some(mss.saturating_sub(OPTION_ROOM as u16)));
     }
 }
@@ -135,7 +138,7 @@ fn ao_35_as_many_sack_blocks_are_kept_as_fit_the_newest_first() {
         let mut link = connected(ipv4_pair(), mac_length);
         let options = [if timestamps { &TIMESTAMPS[..] } else { &[] }, &sack(sent)].concat();
         let acknowledgment = link.client_data(b"").options(&options);
-        let signed = link.from_client(&acknowledgment).unwrap();
+        let signed = link.client_sends(&acknowledgment).unwrap();
         let (stack, on_link) = (read(&acknowledgment.build()), read(&signed));
         assert_eq!(on_link.option(5).unwrap(), &stack.option(5).unwrap()[..8 * kept]);
         assert_eq!(on_link.option(8), stack.option(8));
@@ -150,7 +153,7 @@ fn ao_35_as_many_sack_blocks_are_kept_as_fit_the_newest_first() {
 fn ao_35_sack_blocks_that_cannot_stay_go_before_the_segment_is_refused() {
     let mut link = connected(ipv4_pair(), 16);
     let options = [&[253, 12][..], &[1; 10], &sack(2)].concat();
-    let signed = read(&link.to_server(&link.client_data(b"").options(&options)).unwrap());
+    let signed = read(&link.deliver_to_server(&link.client_data(b"").options(&options)).unwrap());
     assert_eq!((signed.option(5), signed.option(253)), (None, Some(&[1; 10][..])));
 }
 
@@ -161,14 +164,14 @@ fn ao_35_full_packets_fill_the_mtu_and_one_octet_more_is_refused() {
         for (options, added) in [(&[][..], 20), (&TIMESTAMPS[..], 20)] {
             let fits = 1500 - added - headers - options.len();
             let full = link.client_data(&vec![0x5a; fits]).options(options);
-            let signed = link.from_client(&full).unwrap();
+            let signed = link.client_sends(&full).unwrap();
             assert!((1498..=1500).contains(&signed.len()), "{}", signed.len());
             assert_eq!(read(&inbound(&mut link.server, link.now, &signed).unwrap()).payload, full.payload);
             for excess in [4, 5, 100] {
                 let long = link
                     .client_data(&vec![0x5a; 1500 - headers - signed_options(&signed) + excess])
                     .options(options);
-                assert_eq!(link.to_server(&long), Err(Refusal::TooLong { excess }));
+                assert_eq!(link.deliver_to_server(&long), Err(Refusal::TooLong { excess }));
             }
         }
     }
@@ -192,9 +195,9 @@ fn ao_35_no_length_field_wraps_on_a_link_with_a_greater_mtu_than_ip_has() {
         link.client = Shim::new(config, vec![peer], vec![ShimSlot::EMPTY]).unwrap();
         link.connect(pair);
         let full = link.client_data(&vec![1; longest - headers - 20]);
-        assert_eq!(link.from_client(&full).unwrap().len(), longest);
+        assert_eq!(link.client_sends(&full).unwrap().len(), longest);
         let long = link.client_data(&vec![1; longest - headers - 20 + 1]);
-        assert_eq!(link.from_client(&long), Err(Refusal::TooLong { excess: 1 }));
+        assert_eq!(link.client_sends(&long), Err(Refusal::TooLong { excess: 1 }));
     }
 }
 
@@ -217,7 +220,7 @@ fn ipv4_options_stay_and_link_padding_goes() {
     let mut link = Link::connected(ipv4_pair());
     let mut data = link.client_data(b"behind a router alert");
     data.ip_options = vec![0x94, 4, 0, 0, 1, 1, 1, 0];
-    let signed = link.from_client(&data).unwrap();
+    let signed = link.client_sends(&data).unwrap();
     assert_eq!(signed[20..28], data.ip_options);
     let padded = [&signed[..], &[0; 18]].concat();
     let delivered = inbound(&mut link.server, link.now, &padded).unwrap();
@@ -242,7 +245,7 @@ fn ao_11_ipv6_extension_headers_stay() {
         let mut link = Link::connected(pair);
         let mut data = link.client_data(b"behind extension headers");
         data.extensions = extensions;
-        let signed = link.from_client(&data).unwrap();
+        let signed = link.client_sends(&data).unwrap();
         assert_eq!(signed[40..40 + data.extensions.1.len()], data.extensions.1);
         assert_eq!(inbound(&mut link.server, link.now, &signed).unwrap(), data.build());
         let forged = inbound(&mut link.server, link.now, &data.build());
@@ -262,7 +265,7 @@ fn ipv4_fragment(mut packet: Vec<u8>, flags: u8) -> Vec<u8> {
 #[test]
 fn fragments_between_protected_addresses_are_refused_and_others_pass() {
     let mut link = Link::connected(ipv4_pair());
-    let signed = link.from_client(&link.client_data(b"in pieces")).unwrap();
+    let signed = link.client_sends(&link.client_data(b"in pieces")).unwrap();
     let stranger =
         Packet::new(support::pair("198.51.100.1", "192.0.2.2"), ACK, 1, 1).payload(b"in pieces").build();
     for flags in [0x20, 0x01] {

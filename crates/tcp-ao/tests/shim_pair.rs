@@ -19,18 +19,18 @@ fn ao_06_simultaneous_open_works_through_two_shims() {
     for pair in [ipv4_pair(), ipv6_pair()] {
         let mut link = Link::with_ids(pair, &[(1, 2)]);
         let back = pair.reversed();
-        let ours = link.from_client(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();
-        let theirs = link.from_server(&Packet::new(back, SYN, SERVER_ISN, 0)).unwrap();
+        let ours = link.client_sends(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();
+        let theirs = link.server_sends(&Packet::new(back, SYN, SERVER_ISN, 0)).unwrap();
         inbound(&mut link.client, link.now, &theirs).unwrap();
         inbound(&mut link.server, link.now, &ours).unwrap();
-        let ours = link.from_client(&Packet::new(pair, SYN | ACK, CLIENT_ISN, SERVER_ISN + 1)).unwrap();
-        let theirs = link.from_server(&Packet::new(back, SYN | ACK, SERVER_ISN, CLIENT_ISN + 1)).unwrap();
+        let ours = link.client_sends(&Packet::new(pair, SYN | ACK, CLIENT_ISN, SERVER_ISN + 1)).unwrap();
+        let theirs = link.server_sends(&Packet::new(back, SYN | ACK, SERVER_ISN, CLIENT_ISN + 1)).unwrap();
         inbound(&mut link.client, link.now, &theirs).unwrap();
         inbound(&mut link.server, link.now, &ours).unwrap();
         for _ in 0..2 {
             let (forth, back) = (link.client_data(b"forth"), link.server_data(b"back"));
-            assert_eq!(link.to_server(&forth).unwrap(), forth.build());
-            assert_eq!(link.to_client(&back).unwrap(), back.build());
+            assert_eq!(link.deliver_to_server(&forth).unwrap(), forth.build());
+            assert_eq!(link.deliver_to_client(&back).unwrap(), back.build());
         }
     }
 }
@@ -47,7 +47,7 @@ fn ao_22_keys_roll_over_through_set_mkts_without_a_lost_segment() {
     let mut link = Link::connected(ipv4_pair());
     let exchange = |link: &mut Link| {
         let (forth, back) = (link.client_data(b"forth"), link.server_data(b"back"));
-        let (forth, back) = (link.from_client(&forth).unwrap(), link.from_server(&back).unwrap());
+        let (forth, back) = (link.client_sends(&forth).unwrap(), link.server_sends(&back).unwrap());
         inbound(&mut link.server, link.now, &forth).unwrap();
         inbound(&mut link.client, link.now, &back).unwrap();
         (ids(&forth), ids(&back))
@@ -80,7 +80,7 @@ fn ao_22_keys_roll_over_through_set_mkts_without_a_lost_segment() {
 #[test]
 fn ao_23_a_late_segment_of_the_previous_key_verifies_until_that_key_is_removed() {
     let mut link = Link::connected(ipv4_pair());
-    let late = link.from_client(&link.client_data(b"late")).unwrap();
+    let late = link.client_sends(&link.client_data(b"late")).unwrap();
     link.server.set_mkts(0, mirrored(&[(3, 4), (1, 2)])).unwrap();
     inbound(&mut link.server, link.now, &late).unwrap();
     link.server.set_mkts(0, mirrored(&[(3, 4)])).unwrap();
@@ -92,14 +92,14 @@ fn ao_23_a_late_segment_of_the_previous_key_verifies_until_that_key_is_removed()
 fn ao_26_keys_change_in_the_midst_of_a_handshake() {
     let pair = ipv4_pair();
     let mut link = Link::with_ids(pair, &[(1, 2)]);
-    link.to_server(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();
+    link.deliver_to_server(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();
     link.server.set_mkts(0, mirrored(&[(3, 4), (1, 2)])).unwrap();
-    link.to_client(&Packet::new(pair.reversed(), SYN | ACK, SERVER_ISN, CLIENT_ISN + 1)).unwrap();
+    link.deliver_to_client(&Packet::new(pair.reversed(), SYN | ACK, SERVER_ISN, CLIENT_ISN + 1)).unwrap();
     link.client.set_mkts(0, mkts(&[(3, 4), (1, 2)])).unwrap();
     for _ in 0..3 {
         let (forth, back) = (link.client_data(b"forth"), link.server_data(b"back"));
-        link.to_server(&forth).unwrap();
-        link.to_client(&back).unwrap();
+        link.deliver_to_server(&forth).unwrap();
+        link.deliver_to_client(&back).unwrap();
     }
     assert_eq!(link.client.connection(&pair).unwrap().current_key().send_id, KeyId(3));
 }
@@ -163,7 +163,7 @@ proptest! {
         link.connect(pair);
         for (is_clients, packet) in packets {
             let packet = Packet { pair: if is_clients { pair } else { pair.reversed() }, ..packet };
-            let delivered = if is_clients { link.to_server(&packet) } else { link.to_client(&packet) };
+            let delivered = if is_clients { link.deliver_to_server(&packet) } else { link.deliver_to_client(&packet) };
             prop_assert_eq!(essence(&delivered.unwrap()), essence(&packet.build()));
         }
         let refused = outbound(&mut link.client, link.now, &Packet::new(pair, SYN, CLIENT_ISN, 0).build());

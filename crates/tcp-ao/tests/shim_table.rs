@@ -37,8 +37,8 @@ fn server(slots: usize) -> TestShim {
 /// Closes the link's connection with a FIN from each end.
 fn finish(link: &mut Link) {
     let (pair, back) = (link.pair, link.pair.reversed());
-    link.to_server(&Packet::new(pair, FIN | ACK, CLIENT_ISN + 1, SERVER_ISN + 1)).unwrap();
-    link.to_client(&Packet::new(back, FIN | ACK, SERVER_ISN + 1, CLIENT_ISN + 2)).unwrap();
+    link.deliver_to_server(&Packet::new(pair, FIN | ACK, CLIENT_ISN + 1, SERVER_ISN + 1)).unwrap();
+    link.deliver_to_client(&Packet::new(back, FIN | ACK, SERVER_ISN + 1, CLIENT_ISN + 2)).unwrap();
 }
 
 fn pairs(shim: &TestShim) -> Vec<SocketPair> {
@@ -106,7 +106,7 @@ fn a_flood_of_replayed_syns_takes_no_place_of_an_open_connection() {
     let kept: Vec<_> = pairs(&link.server).iter().map(|pair| pair.remote.port()).collect();
     assert_eq!(kept, [179, 1094, 1095, 1096, 1097, 1098, 1099, 49_152]);
     let data = link.client_data(b"still here");
-    link.to_server(&data).unwrap();
+    link.deliver_to_server(&data).unwrap();
 }
 
 #[test]
@@ -147,7 +147,9 @@ fn connections_expire_by_how_far_they_have_come() {
     for (seconds, far) in [(75, "half open"), (240, "closed"), (7200, "open")] {
         let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
         match far {
-            "half open" => drop(link.to_server(&Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0)).unwrap()),
+            "half open" => {
+                drop(link.deliver_to_server(&Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0)).unwrap());
+            }
             _ => link.connect(ipv4_pair()),
         }
         if far == "closed" {
@@ -177,7 +179,7 @@ fn what_does_not_verify_keeps_no_connection_alive() {
 fn a_syn_for_an_open_connection_is_refused_and_changes_nothing() {
     for pair in [ipv4_pair(), ipv6_pair()] {
         let mut link = Link::with_ids(pair, &[(1, 2)]);
-        let first = link.from_client(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();
+        let first = link.client_sends(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();
         let mut restarted = shim(pair, mkts(&[(1, 2)]), 1);
         let restart = outbound(&mut restarted, NOW, &Packet::new(pair, SYN, 77, 0).build()).unwrap();
         link.connect(pair);
@@ -187,7 +189,7 @@ fn a_syn_for_an_open_connection_is_refused_and_changes_nothing() {
         let forged = Packet::new(pair, SYN, 78, 0).build();
         assert_eq!(inbound(&mut link.server, link.now, &forged), Err(Refusal::Verify(VerifyError::Unsigned)));
         let data = link.client_data(b"undisturbed");
-        link.to_server(&data).unwrap();
+        link.deliver_to_server(&data).unwrap();
     }
 }
 
@@ -196,15 +198,15 @@ fn a_port_can_be_used_again_after_both_ends_are_done() {
     let mut link = Link::connected(ipv4_pair());
     let again = |link: &mut Link| {
         let pair = link.pair;
-        link.to_server(&Packet::new(pair, SYN, 0x5000, 0)).unwrap();
-        link.to_client(&Packet::new(pair.reversed(), SYN | ACK, 0x6000, 0x5001)).unwrap();
-        link.to_server(&Packet::new(pair, ACK, 0x5001, 0x6001).payload(b"anew")).unwrap();
+        link.deliver_to_server(&Packet::new(pair, SYN, 0x5000, 0)).unwrap();
+        link.deliver_to_client(&Packet::new(pair.reversed(), SYN | ACK, 0x6000, 0x5001)).unwrap();
+        link.deliver_to_server(&Packet::new(pair, ACK, 0x5001, 0x6001).payload(b"anew")).unwrap();
         assert_eq!(link.server.connections().count(), 1);
     };
     finish(&mut link);
     again(&mut link);
     // The same after a reset.
-    link.to_server(&Packet::new(ipv4_pair(), RST, 0x5005, 0)).unwrap();
+    link.deliver_to_server(&Packet::new(ipv4_pair(), RST, 0x5005, 0)).unwrap();
     link.connect(ipv4_pair());
 }
 
@@ -212,11 +214,11 @@ fn a_port_can_be_used_again_after_both_ends_are_done() {
 fn a_port_can_be_used_again_after_a_handshake_that_was_reset_or_given_up() {
     for is_reset in [true, false] {
         let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
-        link.to_server(&Packet::new(ipv4_pair(), SYN, 0x5000, 0)).unwrap();
+        link.deliver_to_server(&Packet::new(ipv4_pair(), SYN, 0x5000, 0)).unwrap();
         if is_reset {
             // The server answers, but its application closes before the acknowledgment comes.
-            link.from_server(&Packet::new(ipv4_pair().reversed(), SYN | ACK, 0x6000, 0x5001)).unwrap();
-            link.to_client(&Packet::new(ipv4_pair().reversed(), RST, 0x6001, 0)).unwrap_err();
+            link.server_sends(&Packet::new(ipv4_pair().reversed(), SYN | ACK, 0x6000, 0x5001)).unwrap();
+            link.deliver_to_client(&Packet::new(ipv4_pair().reversed(), RST, 0x6001, 0)).unwrap_err();
         } else {
             // The SYN-ACK never comes. A replay within the time changes nothing, and after it the place is free.
             let early =
@@ -234,7 +236,7 @@ fn a_port_can_be_used_again_after_a_handshake_that_was_reset_or_given_up() {
 fn a_replayed_segment_passes_for_tcp_to_judge_and_turns_nothing() {
     let mut link = Link::connected(ipv4_pair());
     let data = link.client_data(b"once");
-    let signed = link.from_client(&data).unwrap();
+    let signed = link.client_sends(&data).unwrap();
     for _ in 0..3 {
         assert_eq!(inbound(&mut link.server, link.now, &signed).unwrap(), data.build());
     }

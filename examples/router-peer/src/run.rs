@@ -73,15 +73,21 @@ pub async fn run(config: Config, seed: u64, stop: impl Future<Output = ()>) -> R
     let (device, mirror, guard) = open(&config.transport)?;
     let mut tasks = JoinSet::new();
     let (stopping, stopped) = watch::channel(false);
-    start_router(device, &config.transport, &config.neighbours, seed, &stopped, &mut tasks)?;
+    let mut stacks =
+        vec![start_router(device, &config.transport, &config.neighbours, seed, &stopped, &mut tasks)?];
     if let Some(device) = mirror {
         let (transport, neighbours) = mirrored(&config);
-        start_router(device, &transport, &neighbours, seed ^ 1, &stopped, &mut tasks)?;
+        stacks.push(start_router(device, &transport, &neighbours, seed ^ 1, &stopped, &mut tasks)?);
     }
     stop.await;
     info!("stopping");
     stopping.send_replace(true);
-    let ended = async { while tasks.join_next().await.is_some() {} };
+    let ended = async {
+        while tasks.join_next().await.is_some() {}
+        for stack in &stacks {
+            stack.idle().await;
+        }
+    };
     if timeout(FAREWELL, ended).await.is_err() {
         warn!("not all peers took leave in time");
     }
@@ -172,7 +178,7 @@ fn start_router(
     seed: u64,
     stopped: &watch::Receiver<bool>,
     tasks: &mut JoinSet<()>,
-) -> Result<(), RunError> {
+) -> Result<Stack<Protected>, RunError> {
     let [a, b, c, d, e, ..] = seed.to_be_bytes();
     let config = StackConfig {
         // The first octet marks an address as unicast and locally administered.
@@ -229,7 +235,7 @@ fn start_router(
         let calls = calls.iter().filter(|call| call.neighbour.port == port).cloned().collect();
         tasks.spawn(accept(listener, calls, stopped.clone()));
     }
-    Ok(())
+    Ok(stack)
 }
 
 /// A neighbour that calls, and the task that waits for its call.

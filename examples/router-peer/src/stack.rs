@@ -26,6 +26,8 @@ use crate::sync::Locked;
 const LINGER: Duration = Duration::from_secs(1);
 /// Wait before asking again a device that had no room; the timer of tokio counts milliseconds.
 const DEVICE_BUSY: Duration = Duration::from_millis(1);
+/// How often [`Stack::idle`] looks.
+const IDLE_CHECK: Duration = Duration::from_millis(10);
 /// First port of the dynamic range (RFC 6335 section 6).
 const FIRST_DYNAMIC_PORT: u16 = 49152;
 
@@ -181,6 +183,13 @@ impl<D: Device + Send + 'static> Stack<D> {
     #[must_use]
     pub fn socket_states(&self) -> Vec<State> {
         self.table.states()
+    }
+
+    /// Waits until no connection has anything left to send, which may be for ever: put a timeout around it.
+    pub async fn idle(&self) {
+        while !self.table.is_idle() {
+            sleep(IDLE_CHECK).await;
+        }
     }
 
     fn keep_alive(&self) -> Arc<dyn Send + Sync> {

@@ -252,37 +252,37 @@ impl Link {
 
     /// Shakes hands over a pair of these addresses.
     pub(crate) fn connect(&mut self, pair: SocketPair) {
-        self.to_server(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();
+        self.deliver_to_server(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();
         let syn_ack = Packet::new(pair.reversed(), SYN | ACK, SERVER_ISN, CLIENT_ISN + 1);
-        self.to_client(&syn_ack).unwrap();
-        self.to_server(&Packet::new(pair, ACK, CLIENT_ISN + 1, SERVER_ISN + 1)).unwrap();
+        self.deliver_to_client(&syn_ack).unwrap();
+        self.deliver_to_server(&Packet::new(pair, ACK, CLIENT_ISN + 1, SERVER_ISN + 1)).unwrap();
         assert!(self.client.connection(&pair).unwrap().is_established());
         assert!(self.server.connection(&pair.reversed()).unwrap().is_established());
     }
 
     /// A packet of the client's on the link, which must be signed.
-    pub(crate) fn from_client(&mut self, packet: &Packet) -> Result<Vec<u8>, Refusal> {
+    pub(crate) fn client_sends(&mut self, packet: &Packet) -> Result<Vec<u8>, Refusal> {
         let signed = outbound(&mut self.client, self.now, &packet.build())?;
         assert!(read(&signed).is_signed());
         Ok(signed)
     }
 
     /// A packet of the server's on the link, which must be signed.
-    pub(crate) fn from_server(&mut self, packet: &Packet) -> Result<Vec<u8>, Refusal> {
+    pub(crate) fn server_sends(&mut self, packet: &Packet) -> Result<Vec<u8>, Refusal> {
         let signed = outbound(&mut self.server, self.now, &packet.build())?;
         assert!(read(&signed).is_signed());
         Ok(signed)
     }
 
     /// A packet's whole way from the client's stack to the server's.
-    pub(crate) fn to_server(&mut self, packet: &Packet) -> Result<Vec<u8>, Refusal> {
-        let signed = self.from_client(packet)?;
+    pub(crate) fn deliver_to_server(&mut self, packet: &Packet) -> Result<Vec<u8>, Refusal> {
+        let signed = self.client_sends(packet)?;
         inbound(&mut self.server, self.now, &signed)
     }
 
     /// A packet's whole way from the server's stack to the client's.
-    pub(crate) fn to_client(&mut self, packet: &Packet) -> Result<Vec<u8>, Refusal> {
-        let signed = self.from_server(packet)?;
+    pub(crate) fn deliver_to_client(&mut self, packet: &Packet) -> Result<Vec<u8>, Refusal> {
+        let signed = self.server_sends(packet)?;
         inbound(&mut self.client, self.now, &signed)
     }
 
