@@ -52,6 +52,8 @@ pub struct IpHeader {
     pub source: IpAddr,
     /// Where it finally goes, past any routing header.
     pub destination: IpAddr,
+    /// What the header's own destination field says; another than `destination` where a routing header leads on.
+    pub header_destination: IpAddr,
     /// The protocol after all headers; in a fragment other than the first, what its fragment header names.
     pub protocol: u8,
     /// Octets before the payload.
@@ -86,9 +88,11 @@ impl IpHeader {
             return Err(IpParseError::BadLength);
         }
         let fragment = u16::from_be_bytes([header[6], header[7]]);
+        let destination = Ipv4Addr::new(header[16], header[17], header[18], header[19]).into();
         Ok(Self {
             source: Ipv4Addr::new(header[12], header[13], header[14], header[15]).into(),
-            destination: Ipv4Addr::new(header[16], header[17], header[18], header[19]).into(),
+            destination,
+            header_destination: destination,
             protocol: header[9],
             payload_offset,
             total_length,
@@ -103,9 +107,11 @@ impl IpHeader {
             packet.split_first_chunk::<IPV6_HEADER_LENGTH>().ok_or(IpParseError::TooShort)?;
         let payload_length = usize::from(u16::from_be_bytes([header[4], header[5]]));
         let payload = rest.get(..payload_length).ok_or(IpParseError::BadLength)?;
+        let destination = ipv6_address(&header[24..40]).ok_or(IpParseError::TooShort)?.into();
         let mut parsed = Self {
             source: ipv6_address(&header[8..24]).ok_or(IpParseError::TooShort)?.into(),
-            destination: ipv6_address(&header[24..40]).ok_or(IpParseError::TooShort)?.into(),
+            destination,
+            header_destination: destination,
             protocol: header[6],
             payload_offset: IPV6_HEADER_LENGTH,
             total_length: IPV6_HEADER_LENGTH + payload_length,
@@ -113,7 +119,6 @@ impl IpHeader {
             fragment_offset: 0,
         };
         let mut extensions = payload;
-        let mut is_later_fragment = false;
         loop {
             let length = match parsed.protocol {
                 HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS | MOBILITY => {
@@ -136,7 +141,7 @@ impl IpHeader {
                     // Offset in the upper 13 bits, "more fragments" in the lowest; an atomic fragment has neither.
                     let fragment = u16::from_be_bytes([extension[2], extension[3]]);
                     parsed.is_fragment |= fragment & 0xfff9 != 0;
-                    is_later_fragment = fragment & 0xfff8 != 0;
+                    parsed.fragment_offset = usize::from(fragment & 0xfff8);
                 }
                 _ => {}
             }
@@ -145,7 +150,7 @@ impl IpHeader {
             extensions = &extensions[length..];
             // A later fragment goes on in the midst of the payload. The first one holds all headers (RFC 7112 §5), and
             // what they lead to must not hide behind one that follows the fragment header.
-            if is_later_fragment {
+            if parsed.fragment_offset != 0 {
                 return Ok(parsed);
             }
         }

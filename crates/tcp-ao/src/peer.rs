@@ -73,6 +73,8 @@ fn canonical(network: IpCidr) -> IpCidr {
 }
 
 /// Connections that must be authenticated, and the keys for it. Without keys nothing of them gets through.
+///
+/// A connection that is one of several peers' belongs to the first of them.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// Which connections.
@@ -81,20 +83,28 @@ pub struct Peer {
     pub mkts: MktSet<MKTS_PER_PEER>,
 }
 
-/// Two peers overlap and their keys cannot be told apart; the configuration is to blame.
+/// Why peers, or the keys of one, cannot be as asked; the configuration or the caller is to blame. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PeerError {
-    /// The index of the one peer.
-    pub peer: usize,
-    /// The index of the other.
-    pub other: usize,
-    /// The id they share.
-    pub error: MktError,
+pub enum PeerError {
+    /// Two peers overlap and their keys cannot be told apart.
+    Overlap {
+        /// The index of the one peer.
+        peer: usize,
+        /// The index of the other.
+        other: usize,
+        /// The id they share.
+        error: MktError,
+    },
+    /// There is no peer with this index.
+    NoSuchPeer(usize),
 }
 
 impl fmt::Display for PeerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "peers {} and {} overlap: {}", self.peer, self.other, self.error)
+        match self {
+            Self::Overlap { peer, other, error } => write!(f, "peers {peer} and {other} overlap: {error}"),
+            Self::NoSuchPeer(index) => write!(f, "there is no peer {index}"),
+        }
     }
 }
 
@@ -103,7 +113,7 @@ impl core::error::Error for PeerError {}
 /// Refuses peers whose connections overlap while their MKTs share a SendID or a RecvID (RFC 5925 §3.1).
 ///
 /// # Errors
-/// [`PeerError`] names the first such pair.
+/// [`PeerError::Overlap`] names the first such pair.
 pub fn check_peers(peers: &[Peer]) -> Result<(), PeerError> {
     for (index, peer) in peers.iter().enumerate() {
         check_mkts(peers, index, &peer.mkts)?;
@@ -117,12 +127,12 @@ pub(crate) fn check_mkts(
     index: usize,
     mkts: &MktSet<MKTS_PER_PEER>,
 ) -> Result<(), PeerError> {
-    let Some(peer) = peers.get(index) else { return Ok(()) };
+    let peer = peers.get(index).ok_or(PeerError::NoSuchPeer(index))?;
     for (other, another) in peers.iter().enumerate() {
         if other != index && peer.connections.overlaps(&another.connections) {
             mkts.iter()
                 .try_for_each(|mkt| another.mkts.check_ids(mkt.parameters()))
-                .map_err(|error| PeerError { peer: index, other, error })?;
+                .map_err(|error| PeerError::Overlap { peer: index, other, error })?;
         }
     }
     Ok(())

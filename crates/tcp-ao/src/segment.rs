@@ -232,6 +232,14 @@ impl<'a> Segment<'a> {
         &self.tcp[self.header_length..]
     }
 
+    /// The sequence number behind the segment: SYN and FIN take one each, like an octet (RFC 9293 §3.4).
+    #[must_use]
+    pub fn end(&self) -> SeqNum {
+        let flags = self.flags();
+        let length = self.payload().len() as u32 + u32::from(flags.syn()) + u32::from(flags.fin());
+        SeqNum(self.sequence().0.wrapping_add(length))
+    }
+
     /// Header and payload.
     #[inline]
     #[must_use]

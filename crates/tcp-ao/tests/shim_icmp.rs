@@ -107,3 +107,64 @@ fn ao_34_a_switch_lets_hard_errors_through() {
     assert_eq!(inbound(&mut link.client, link.now, &error), Ok(error.clone()));
     assert_eq!(link.client.counters().dropped_icmp, 0);
 }
+
+/// The one's complement sum of an ICMP message, with ICMPv6's pseudo-header; 0xffff when its checksum is right.
+fn icmp_sum(packet: &[u8]) -> u16 {
+    let (pseudo_header, message) = if packet[0] >> 4 == 4 {
+        (Vec::new(), &packet[20..])
+    } else {
+        let length = (packet.len() - 40) as u32;
+        ([&packet[8..40], &length.to_be_bytes(), &[0, 0, 0, 58]].concat(), &packet[40..])
+    };
+    let octets = [&pseudo_header, message].concat();
+    let words = octets.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(*word.get(1).unwrap_or(&0)));
+    let sum: u32 = words.sum();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    ((sum & 0xffff) + (sum >> 16)) as u16
+}
+
+#[test]
+fn ao_35_the_path_mtu_that_a_router_tells_is_lowered_by_the_room_for_the_option() {
+    for (pair, kind, code, at) in [(ipv4_pair(), 3, 4, 20), (ipv6_pair(), 2, 0, 40)] {
+        let mut link = Link::with_ids(pair, &[(1, 2)]);
+        // On IPv4 the error is a hard one, which reaches the stack only if it is let through.
+        let config = ShimConfig { accept_icmp: true, ..ShimConfig::new(1500) };
+        link.client = Shim::new(config, vec![peer(pair, mkts(&[(1, 2)]))], slots(8)).unwrap();
+        link.connect(pair);
+        let sent = link.client_data(b"data that a router quotes");
+        let sent = link.client_sends(&sent).unwrap();
+        for (told, expected) in [(1400_u16, 1380_u16), (1280, 1260), (21, 1), (20, 20), (0, 0)] {
+            let mut error = icmp(pair, kind, code, &sent, usize::MAX);
+            error[at + 6..at + 8].copy_from_slice(&told.to_be_bytes());
+            let sum = !icmp_sum(&error);
+            error[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
+            let handed_on = inbound(&mut link.client, link.now, &error).unwrap();
+            assert_eq!(handed_on[at + 6..at + 8], expected.to_be_bytes());
+            assert_eq!(icmp_sum(&handed_on), 0xffff, "the checksum is mended");
+        }
+        // Of a connection that nothing is added to, nothing is taken off.
+        let other = Packet::new(with_ports(pair, 7, 8), SYN, CLIENT_ISN, 0).build();
+        let mut error = icmp(pair, kind, code, &other, usize::MAX);
+        error[at + 6..at + 8].copy_from_slice(&1400_u16.to_be_bytes());
+        assert_eq!(inbound(&mut link.client, link.now, &error), Ok(error));
+    }
+}
+
+#[test]
+fn ao_34_a_hard_error_cut_into_fragments_does_not_get_through() {
+    let pair = ipv4_pair();
+    let mut link = Link::connected(pair);
+    let sent = link.client_data(b"data");
+    let sent = link.client_sends(&sent).unwrap();
+    for (kind, code, passes) in [(3, 2, false), (3, 3, false), (3, 4, false), (3, 1, true), (8, 0, true)] {
+        // Eight octets of ICMP, and the quote in the fragments that follow.
+        let mut first = icmp(pair, kind, code, &sent, 0);
+        first[6] |= 0x20;
+        let verdict = inbound(&mut link.client, link.now, &first);
+        assert_eq!(verdict.is_ok(), passes, "type {kind} code {code}");
+        let mut later = icmp(pair, kind, code, &sent, usize::MAX);
+        later[7] = 1;
+        assert!(inbound(&mut link.client, link.now, &later).is_ok(), "nothing comes of it without the first");
+    }
+    assert_eq!(link.client.counters().dropped_icmp, 3);
+}

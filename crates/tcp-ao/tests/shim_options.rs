@@ -253,6 +253,23 @@ fn ao_11_ipv6_extension_headers_stay() {
     }
 }
 
+#[test]
+fn ao_21_a_routing_header_does_not_lead_an_unsigned_segment_past_the_check() {
+    let pair = ipv6_pair();
+    let mut link = Link::connected(pair);
+    // To the server by the header's own field, one segment left to an address that no peer is configured for.
+    let elsewhere = [[0x20; 16], [0x30; 16]].concat();
+    let mut reset = link.client_data(b"");
+    reset.flags = support::RST;
+    reset.extensions = (43, [&[6, 4, 0, 1, 0, 0, 0, 0], &elsewhere[..]].concat());
+    let packet = reset.build();
+    assert_eq!(inbound(&mut link.server, link.now, &packet), Err(Refusal::SourceRouted));
+    // Once it has arrived the header is history, and the segment unsigned like any other.
+    let mut arrived = packet.clone();
+    arrived[43] = 0;
+    assert_eq!(inbound(&mut link.server, link.now, &arrived), Err(Refusal::Verify(VerifyError::Unsigned)));
+}
+
 /// The IPv4 packet as a fragment: the upper octet of flags and offset is `flags`.
 fn ipv4_fragment(mut packet: Vec<u8>, flags: u8) -> Vec<u8> {
     packet[6] = flags;

@@ -39,6 +39,23 @@ fn finish(link: &mut Link) {
     let (pair, back) = (link.pair, link.pair.reversed());
     link.deliver_to_server(&Packet::new(pair, FIN | ACK, CLIENT_ISN + 1, SERVER_ISN + 1)).unwrap();
     link.deliver_to_client(&Packet::new(back, FIN | ACK, SERVER_ISN + 1, CLIENT_ISN + 2)).unwrap();
+    link.deliver_to_server(&Packet::new(pair, ACK, CLIENT_ISN + 2, SERVER_ISN + 2)).unwrap();
+}
+
+#[test]
+fn a_connection_is_not_over_before_its_own_fin_is_acknowledged() {
+    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+    let (pair, back) = (link.pair, link.pair.reversed());
+    let syn = link.client_sends(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();
+    link.connect(pair);
+    link.deliver_to_server(&Packet::new(pair, FIN | ACK, CLIENT_ISN + 1, SERVER_ISN + 1)).unwrap();
+    let fin = Packet::new(back, FIN | ACK, SERVER_ISN + 1, CLIENT_ISN + 2);
+    link.server_sends(&fin).unwrap();
+    // The FIN was lost, and a replayed SYN must not take away the keys to send it again with.
+    assert_eq!(inbound(&mut link.server, link.now, &syn), Err(Refusal::ConnectionExists));
+    link.deliver_to_client(&fin).unwrap();
+    link.deliver_to_server(&Packet::new(pair, ACK, CLIENT_ISN + 2, SERVER_ISN + 2)).unwrap();
+    assert!(inbound(&mut link.server, link.now, &syn).is_ok(), "now both ends are done");
 }
 
 fn pairs(shim: &TestShim) -> Vec<SocketPair> {

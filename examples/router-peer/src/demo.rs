@@ -46,6 +46,19 @@ macro_rules! ensure {
 }
 pub(crate) use ensure;
 
+/// A number as people read it, as in 100,000.
+fn grouped(number: impl TryInto<u64>) -> String {
+    let digits = number.try_into().unwrap_or(u64::MAX).to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
 /// What a check is told.
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions {
@@ -80,7 +93,7 @@ macro_rules! session {
     ($name:literal, $algorithm:expr, $family:expr) => {
         Check {
             name: $name,
-            action: "a session opens, 1,000 routes go each way",
+            action: "a session opens, routes go each way",
             run: |conditions| Box::pin(algorithms::session($algorithm, $family, conditions)),
         }
     };
@@ -100,12 +113,12 @@ pub const CHECKS: &[Check] = &[
     session!("kmac256-128/ipv6", TcpAoAlgorithm::Kmac256_128, Family::Ipv6),
     Check {
         name: "routes",
-        action: "100,000 routes go each way",
+        action: "a full table goes each way",
         run: |conditions| Box::pin(routes::full_table(conditions)),
     },
     Check {
         name: "rollover",
-        action: "a key chain changes the key twice while 21,000 routes flow each way",
+        action: "a key chain changes the key twice while routes flow each way",
         run: |conditions| Box::pin(rollover::twice(conditions)),
     },
     Check {
@@ -145,7 +158,7 @@ pub const CHECKS: &[Check] = &[
     },
     Check {
         name: "impairments",
-        action: "5 % of segments are lost, 5 % reordered, 5 % duplicated",
+        action: "routes go each way while 5 % of segments are lost, 5 % reordered, 5 % duplicated",
         run: |conditions| Box::pin(impairments::survived(conditions)),
     },
 ];

@@ -112,9 +112,11 @@ pub async fn follow_lifetimes(stack: Stack<Protected>, index: usize, chain: KeyC
             log_keys(&chain, at);
             applied = wanted;
         }
-        let Some(change) = chain.next_change(at) else { return };
-        let seconds = change.unix_seconds().saturating_sub(now().unix_seconds());
-        sleep(Duration::from_secs(u64::try_from(seconds).unwrap_or_default()).min(CLOCK_CHECK)).await;
+        let wait = chain.next_change(at).map_or(CLOCK_CHECK, |change| {
+            let seconds = change.unix_seconds().saturating_sub(now().unix_seconds());
+            Duration::from_secs(u64::try_from(seconds).unwrap_or_default()).min(CLOCK_CHECK)
+        });
+        sleep(wait).await;
     }
 }
 

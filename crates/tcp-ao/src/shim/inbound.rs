@@ -6,7 +6,7 @@ use core::time::Duration;
 use crate::authenticate::VerifyError;
 use crate::checksum;
 use crate::connection::Connection;
-use crate::icmp::IcmpError;
+use crate::icmp::{self, IcmpError};
 use crate::ip::{IPV4_HEADER_LENGTH, IPV6_HEADER_LENGTH, IpHeader, PROTOCOL_TCP};
 use crate::option::TCP_HEADER_LENGTH;
 use crate::peer::Peer;
@@ -34,6 +34,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         let packet = &mut packet[..ip.total_length];
         if ip.protocol != PROTOCOL_TCP {
             self.check_icmp(packet)?;
+            self.lower_path_mtu(packet);
             return Ok(whole);
         }
         if ip.is_fragment {
@@ -79,10 +80,20 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
             let verdict = entry.connection.verify(segment);
             self.counters.count(&verdict);
             verdict.map_err(Refusal::Verify)?;
-            entry.received(flags, now);
+            entry.received(segment, now);
             return Ok(true);
         }
-        let Some(peer) = self.peer_of(pair) else { return self.admit_unprotected(segment) };
+        let Some(peer) = self.peer_of(pair) else {
+            // A packet that has further to go by its routing header is nobody's here, but a stack might take it.
+            let arrived_at = SocketPair {
+                local: Endpoint::new(ip.header_destination, pair.local.port()),
+                remote: pair.remote,
+            };
+            if self.peer_of(&arrived_at).is_some() {
+                return Err(Refusal::SourceRouted);
+            }
+            return self.admit_unprotected(segment);
+        };
         check_checksums(&self.config, packet, ip)?;
         let mkts = &self.peers.as_ref()[peer].mkts;
         if mkts.preferred().is_none() {
@@ -126,14 +137,28 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         if self.config.accept_icmp {
             return Ok(());
         }
-        if let Some(error) = IcmpError::parse(packet)
-            && let Some(entry) = self.table.get_mut(&error.pair)
-            && entry.connection.ignores_icmp(&error)
-        {
+        let ignored = match IcmpError::parse(packet) {
+            Some(error) => {
+                let entry = self.table.get_mut(&error.pair);
+                entry.is_some_and(|entry| entry.connection.ignores_icmp(&error))
+            }
+            // Nobody needs to cut up so short a packet as an error but to hide what it quotes.
+            None => icmp::is_fragment_of_hard_error(packet),
+        };
+        if ignored {
             self.counters.count_dropped_icmp();
             return Err(Refusal::Icmp);
         }
         Ok(())
+    }
+
+    /// Takes the room for the option off the path MTU that a router tells the stack, as it was off the link's.
+    fn lower_path_mtu(&mut self, packet: &mut [u8]) {
+        if let Some(error) = IcmpError::parse(packet)
+            && self.table.get(&error.pair).is_some()
+        {
+            icmp::lower_mtu(packet, OPTION_ROOM as u16);
+        }
     }
 }
 

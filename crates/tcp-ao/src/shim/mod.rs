@@ -93,6 +93,8 @@ pub enum Refusal {
     ConnectionExists,
     /// A segment of a protected connection that the shim does not know: its handshake was not seen.
     NoConnection,
+    /// Received for a protected connection by the destination address, for another by a routing header.
+    SourceRouted,
     /// Received signed, with no peer configured for the connection.
     NoPeer,
     /// The peer has no key at this time: none was configured, or its key chain has expired.
@@ -124,6 +126,7 @@ impl fmt::Display for Refusal {
             Self::NoConnection => {
                 f.write_str("segment of a protected connection whose handshake was not seen")
             }
+            Self::SourceRouted => f.write_str("routing header leads away from a protected connection"),
             Self::NoPeer => f.write_str("signed segment, but no peer is configured for its connection"),
             Self::NoKey => f.write_str("the peer has no valid key at this time"),
             Self::TableFull => f.write_str("the table of connections is full"),
@@ -232,7 +235,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
     /// and nothing more gets through.
     ///
     /// # Errors
-    /// [`PeerError`] when an id collides with an overlapping peer's; nothing has changed.
+    /// [`PeerError`] when there is no such peer, or an id collides with an overlapping peer's; nothing has changed.
     pub fn set_mkts(&mut self, index: usize, mkts: MktSet<MKTS_PER_PEER>) -> Result<(), PeerError> {
         check_mkts(self.peers.as_ref(), index, &mkts)?;
         self.table.retain(|entry| entry.peer != index || entry.connection.replace_keys(&mkts).is_ok());

@@ -63,6 +63,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
             Some(entry) => entry,
             None => self.table.get_mut(&pair).ok_or(Refusal::NoConnection)?,
         };
+        let segment_end = segment.end();
         let (ip_length, option_octets) = (ip.payload_offset, segment.option_octets());
         let mss_increase =
             if flags.syn() { self.config.mtu.saturating_sub(self.config.stack_mtu) } else { 0 };
@@ -83,7 +84,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         options::write_checksums(packet, &ip);
         // A listener's answer to a SYN it refuses is all there ever is of the connection.
         let is_refusal = flags.rst() && entry.connection.local_isn().is_none();
-        entry.sent(flags, now);
+        entry.sent(flags, segment_end, now);
         if is_refusal {
             self.table.remove(&pair);
         }

@@ -6,8 +6,8 @@ use core::time::Duration;
 
 use crate::connection::Connection;
 use crate::peer::MKTS_PER_PEER;
-use crate::segment::Flags;
-use crate::types::{Endpoint, SocketPair};
+use crate::segment::{Flags, Segment};
+use crate::types::{Endpoint, SeqNum, SocketPair};
 
 /// How long a handshake may stand still: what stacks give one before they give it up.
 const HALF_OPEN_TIME: Duration = Duration::from_secs(75);
@@ -65,7 +65,9 @@ pub(super) struct Entry {
     /// The index of the peer it belongs to.
     pub(super) peer: usize,
     stage: Stage,
-    fin_sent: bool,
+    /// The sequence number behind the FIN that was sent.
+    fin_sent: Option<SeqNum>,
+    fin_acknowledged: bool,
     fin_received: bool,
     last_used: Duration,
 }
@@ -74,18 +76,31 @@ impl Entry {
     /// A connection whose first segment has just passed.
     pub(super) fn new(connection: Connection<MKTS_PER_PEER>, peer: usize, now: Duration) -> Self {
         let stage = if connection.local_isn().is_some() { Stage::OpenedHere } else { Stage::OpenedThere };
-        Self { connection, peer, stage, fin_sent: false, fin_received: false, last_used: now }
+        Self {
+            connection,
+            peer,
+            stage,
+            fin_sent: None,
+            fin_acknowledged: false,
+            fin_received: false,
+            last_used: now,
+        }
     }
 
-    /// Notes that a segment was sent.
-    pub(super) fn sent(&mut self, flags: Flags, now: Duration) {
-        self.fin_sent |= flags.fin();
+    /// Notes that a segment was sent; `end` is the sequence number behind it.
+    pub(super) fn sent(&mut self, flags: Flags, end: SeqNum, now: Duration) {
+        if flags.fin() {
+            self.fin_sent = Some(end);
+        }
         self.passed(flags, now);
     }
 
     /// Notes that a segment was received and verified.
-    pub(super) fn received(&mut self, flags: Flags, now: Duration) {
+    pub(super) fn received(&mut self, segment: &Segment<'_>, now: Duration) {
+        let flags = segment.flags();
         self.fin_received |= flags.fin();
+        self.fin_acknowledged |=
+            flags.ack() && self.fin_sent.is_some_and(|end| !segment.acknowledgment().before(end));
         self.passed(flags, now);
     }
 
@@ -93,7 +108,7 @@ impl Entry {
         self.last_used = now;
         // After a reset, and after both FINs, the entry lives on for late segments: a reset may have been outside
         // the stack's window, and TIME-WAIT has to verify and to answer (RFC 5925 §7.7).
-        if flags.rst() || (self.fin_sent && self.fin_received) {
+        if flags.rst() || (self.fin_acknowledged && self.fin_received) {
             self.stage = Stage::Closed;
         } else if self.stage != Stage::Closed && self.connection.is_established() {
             self.stage = Stage::Open;

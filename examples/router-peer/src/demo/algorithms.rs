@@ -6,7 +6,7 @@ use wireseal_tcp_ao::AoOption;
 use super::peers::{Keys, Peers, SECRET, key};
 use super::recording::Recording;
 use super::routes::exchange;
-use super::{Conditions, Outcome, ensure};
+use super::{Conditions, Outcome, ensure, grouped};
 use crate::bgp::rib::Family;
 use crate::routes::generate;
 use crate::transport::memory::Direction;
@@ -45,5 +45,9 @@ pub(super) async fn session(algorithm: TcpAoAlgorithm, family: Family, condition
         })?;
         ensure!(signed == verified, "{signed} segments were signed but {verified} verified");
     }
-    Ok(format!("{} segments signed, MAC of {mac_length} octets, all verified", by_a + by_b))
+    Ok(format!(
+        "{} routes each way in {} segments, each signed with a MAC of {mac_length} octets and verified",
+        grouped(ROUTES),
+        by_a + by_b
+    ))
 }

@@ -63,8 +63,8 @@ pub(super) async fn replay(conditions: Conditions) -> Outcome {
     );
     let dropped = scene.strike([earlier], Tally::bad(1)).await?;
     Ok(format!(
-        "this session's: {verified}, as its MAC is right, and TCP, which knows the sequence number, delivered nothing \
-         twice; an earlier session's: {dropped}"
+        "of this session: {verified}; its MAC is right, TCP knows its sequence number and delivers nothing twice. Of an \
+         earlier one: {dropped}"
     ))
 }
 

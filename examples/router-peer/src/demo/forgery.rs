@@ -22,6 +22,17 @@ impl Forgery {
         TcpPacket::new_unchecked(&mut self.0[IP_HEADER_LENGTH..])
     }
 
+    fn ip(&mut self) -> Ipv4Packet<&mut [u8]> {
+        Ipv4Packet::new_unchecked(&mut self.0)
+    }
+
+    /// Has the length that it has.
+    fn measured(mut self) -> Self {
+        let length = self.0.len() as u16;
+        self.ip().set_total_len(length);
+        self
+    }
+
     fn payload_start(&mut self) -> usize {
         IP_HEADER_LENGTH + usize::from(self.tcp().header_len())
     }
@@ -37,7 +48,7 @@ impl Forgery {
         let start = self.payload_start();
         self.0.truncate(start);
         self.0.extend_from_slice(payload);
-        self
+        self.measured()
     }
 
     /// Resets the connection.
@@ -53,7 +64,7 @@ impl Forgery {
         let start = self.payload_start();
         self.0.drain(IP_HEADER_LENGTH + TCP_HEADER_LENGTH..start);
         self.tcp().set_header_len(TCP_HEADER_LENGTH as u8);
-        self
+        self.measured()
     }
 
     /// Has this octet in place of each of the MAC's.
@@ -78,14 +89,11 @@ impl Forgery {
         self
     }
 
-    /// The packet, with its length and its checksums.
+    /// The packet, with its checksums.
     pub(super) fn finish(mut self) -> Vec<u8> {
-        let length = self.0.len() as u16;
-        let mut ip = Ipv4Packet::new_unchecked(&mut self.0[..]);
-        ip.set_total_len(length);
-        ip.fill_checksum();
-        let (source, destination) = (IpAddress::from(ip.src_addr()), IpAddress::from(ip.dst_addr()));
-        self.tcp().fill_checksum(&source, &destination);
+        self.ip().fill_checksum();
+        let (source, destination) = (self.ip().src_addr(), self.ip().dst_addr());
+        self.tcp().fill_checksum(&IpAddress::from(source), &IpAddress::from(destination));
         self.0
     }
 }

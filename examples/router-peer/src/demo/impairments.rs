@@ -2,13 +2,13 @@
 
 use super::peers::{Keys, Peers};
 use super::routes::exchange;
-use super::{Conditions, Outcome, ensure};
+use super::{Conditions, Outcome, ensure, grouped};
 use crate::bgp::rib::Family;
 use crate::routes::generate;
 use crate::transport::memory::Impairments;
 
-/// Routes sent each way over the bad wire, about 1200 segments in all.
-const ROUTES: usize = 10_000;
+/// Routes sent each way over the bad wire, some 900 segments in all.
+const ROUTES: usize = 5000;
 /// Each impairment, in percent.
 const PERCENT: u8 = 5;
 
@@ -30,11 +30,12 @@ pub(super) async fn survived(conditions: Conditions) -> Outcome {
     }
     let [by_a, by_b] = peers.all_verified()?;
     Ok(format!(
-        "{ROUTES} routes each way; of {} segments {} lost, {} reordered, {} duplicated; {} arrived, all verified",
-        counters.carried,
+        "{} routes each way; {} of {} segments lost, {} reordered, {} duplicated; all {} that arrived verified",
+        grouped(ROUTES),
         counters.lost,
+        grouped(counters.carried),
         counters.reordered,
         counters.duplicated,
-        by_a + by_b
+        grouped(by_a + by_b)
     ))
 }

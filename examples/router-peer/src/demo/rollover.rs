@@ -10,7 +10,7 @@ use wireseal_tcp_ao::{ConnectionState, KeyId};
 
 use super::peers::{GLANCE, Keys, Peers, Sessions, until};
 use super::recording::{Recording, end_of};
-use super::{Conditions, Failure, Outcome, ensure};
+use super::{Conditions, Failure, Outcome, ensure, grouped};
 use crate::bgp::rib::{Family, Route};
 use crate::protection;
 use crate::routes::generate;
@@ -151,9 +151,9 @@ pub(super) async fn twice(conditions: Conditions) -> Outcome {
         ensure!(keys == BTreeSet::from([1, 2, 3]), "data was signed with the keys {keys:?}");
     }
     Ok(format!(
-        "keys 1, 2, 3 in turn signed {} segments with {} routes each way; all verified, none sent twice; same TCP \
+        "keys 1, 2 and 3 signed {} routes each way in {} segments; all verified, none lost or sent twice, same TCP \
          connection, same BGP session",
-        by_a + by_b,
-        table.len()
+        grouped(table.len()),
+        grouped(by_a + by_b)
     ))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::peers::{Keys, Peers, Sessions, until};
-use super::{Conditions, Failure, Outcome, ensure};
+use super::{Conditions, Failure, Outcome, ensure, grouped};
 use crate::bgp::rib::{Family, Route};
 use crate::bgp::session::Session;
 use crate::routes::generate;
@@ -38,9 +38,11 @@ pub(super) async fn full_table(conditions: Conditions) -> Outcome {
     sessions.still_up()?;
     let [by_a, by_b] = peers.all_verified()?;
     let outcome = format!(
-        "{updates} UPDATEs, both tables equal after {:.2} s, then all withdrawn; {} segments, all verified",
+        "{} routes each way in {} UPDATEs, both tables equal after {:.2} s, then all withdrawn; all {} segments verified",
+        grouped(ROUTES),
+        grouped(updates),
         took.as_secs_f64(),
-        by_a + by_b
+        grouped(by_a + by_b)
     );
     let Some(peak) = peak_memory() else { return Ok(outcome) };
     ensure!(peak <= MEMORY, "the program has used {peak} MiB of memory, {MEMORY} are allowed");
