@@ -9,9 +9,10 @@ use crate::wiped::Wiped;
 const BLOCK: usize = 64;
 
 /// The chaining values after the inner and the outer pad, so that a message costs no compression for its key.
+#[derive(ZeroizeOnDrop)]
 pub(crate) struct HmacKey<C: ChainingValue> {
-    inner: C,
-    outer: C,
+    inner: Zeroizing<C>,
+    outer: Zeroizing<C>,
 }
 
 impl<C: ChainingValue> HmacKey<C> {
@@ -26,7 +27,7 @@ impl<C: ChainingValue> HmacKey<C> {
         }
         let mut start_with = |pad: u8| {
             padded.0.iter_mut().for_each(|octet| *octet ^= pad);
-            let mut chaining_value = C::INITIAL;
+            let mut chaining_value = Zeroizing::new(C::INITIAL);
             chaining_value.compress(core::slice::from_ref(&padded.0));
             chaining_value
         };
@@ -39,26 +40,17 @@ impl<C: ChainingValue> HmacKey<C> {
     /// Writes the MAC of the slices of `message` to the first octets of `output`.
     #[inline]
     pub(crate) fn mac(&self, message: &[&[u8]], output: &mut [u8]) {
-        let mut chaining_value = Zeroizing::new(self.inner);
+        let mut chaining_value = self.inner.clone();
         chaining_value.finish(BLOCK, message);
         let mut block = Wiped([0; BLOCK]);
         chaining_value.write(&mut block.0);
         block.0[C::OUTPUT_LENGTH] = 0x80;
         write_length(&mut block.0, BLOCK + C::OUTPUT_LENGTH);
-        *chaining_value = self.outer;
+        *chaining_value = *self.outer;
         chaining_value.compress(core::slice::from_ref(&block.0));
         chaining_value.write(output);
     }
 }
-
-impl<C: ChainingValue> Drop for HmacKey<C> {
-    fn drop(&mut self) {
-        self.inner.zeroize();
-        self.outer.zeroize();
-    }
-}
-
-impl<C: ChainingValue> ZeroizeOnDrop for HmacKey<C> {}
 
 /// The state that a hash of the SHA-1 and SHA-2 kind carries from block to block.
 pub(crate) trait ChainingValue: Copy + Zeroize + AsRef<[u32]> {

@@ -2,18 +2,19 @@
 
 use keccak::{Keccak, State1600};
 use sponge_cursor::SpongeCursor;
-use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 /// The octets that KMAC256 absorbs between two permutations (SP 800-185, section 4.3: 1088 bits).
 const RATE: usize = 136;
 
 /// The Keccak state after the function name, the customization string and the key, each padded to whole blocks; so
 /// the sponge stands at the start of a block, and no position need be kept.
-pub(crate) struct Kmac256Key(State1600);
+#[derive(ZeroizeOnDrop)]
+pub(crate) struct Kmac256Key(Zeroizing<State1600>);
 
 impl Kmac256Key {
     pub(crate) fn new(key: &[u8], customization: &[u8]) -> Self {
-        let mut state = Self([0; 25]);
+        let mut state = Self(Zeroizing::new([0; 25]));
         Keccak::new().with_f1600(|f1600| {
             state.absorb_padded(f1600, &[b"KMAC", customization]);
             state.absorb_padded(f1600, &[key]);
@@ -37,7 +38,7 @@ impl Kmac256Key {
     /// Fills `output`, of at most 136 octets, with the MAC of the slices of `message`; its length goes into the MAC.
     #[inline]
     pub(crate) fn mac(&self, message: &[&[u8]], output: &mut [u8]) {
-        let mut state = Zeroizing::new(self.0);
+        let mut state = self.0.clone();
         Keccak::new().with_f1600(|f1600| {
             let mut cursor = SpongeCursor::<RATE>::default();
             for slice in message {
@@ -54,14 +55,6 @@ impl Kmac256Key {
         }
     }
 }
-
-impl Drop for Kmac256Key {
-    fn drop(&mut self) {
-        self.0.zeroize();
-    }
-}
-
-impl ZeroizeOnDrop for Kmac256Key {}
 
 const fn bits(octets: usize) -> u64 {
     octets as u64 * 8

@@ -26,10 +26,10 @@
 //!
 //! # What is wiped
 //!
-//! Keys, computed MACs, and of a message under way the state and the octets copied from it are overwritten when they are
-//! dropped, because where a key is derived the message is a secret too. What the compiler or a hash function spills to
-//! the stack, and the octets that a Rust move leaves behind, are beyond the reach of safe code; so build a key where it
-//! will stay.
+//! Keys, computed MACs, the chaining state of HMAC and KMAC, and the octets copied from a message are overwritten when
+//! they are dropped, because where a key is derived the message is a secret too. The chaining state of CMAC, meant for
+//! one register, is not; nor is what the compiler or a cipher spills to the stack, or the octets that a Rust move leaves
+//! behind, which are beyond the reach of safe code. So build a key where it will stay.
 #![no_std]
 
 mod blocks;

@@ -7,7 +7,7 @@ use poly1305::{Block, Poly1305};
 use zeroize::ZeroizeOnDrop;
 
 use crate::blocks::whole_blocks;
-use crate::output::{MacMismatch, compare};
+use crate::output::{Mac, MacMismatch, compare};
 
 /// A Poly1305 key (RFC 8439, section 2.5), consumed by the one message that it may authenticate.
 ///
@@ -18,7 +18,7 @@ use crate::output::{MacMismatch, compare};
 /// use wireseal_mac::OneTimePoly1305Key;
 ///
 /// let mac = OneTimePoly1305Key::new([7; 32]).mac(&[b"one ", b"message"]);
-/// assert_eq!(OneTimePoly1305Key::new([7; 32]).verify(&[b"one message"], &mac), Ok(()));
+/// assert_eq!(OneTimePoly1305Key::new([7; 32]).verify(&[b"one message"], mac.as_bytes()), Ok(()));
 /// ```
 ///
 /// ```compile_fail,E0382
@@ -39,21 +39,25 @@ impl OneTimePoly1305Key {
 
     /// The MAC of 16 octets over the slices of `message` in order.
     #[must_use]
-    pub fn mac(self, message: &[&[u8]]) -> [u8; 16] {
+    pub fn mac(self, message: &[&[u8]]) -> Mac {
         let mut poly1305 = Poly1305::new((&self.0).into());
         let last = whole_blocks(message, |blocks: &[[u8; 16]]| {
             poly1305.update(Block::cast_slice_from_core(blocks));
         });
-        poly1305.compute_unpadded(&last.block.0[..last.length]).0
+        Mac::compute::<16>(|output| *output = poly1305.compute_unpadded(&last.block.0[..last.length]).0)
     }
 
     /// Verifies in constant time that `mac` is the MAC of the slices of `message` in order.
     ///
     /// # Errors
     ///
-    /// [`MacMismatch`] when an octet differs.
-    pub fn verify(self, message: &[&[u8]], mac: &[u8; 16]) -> Result<(), MacMismatch> {
-        compare(&self.mac(message), mac)
+    /// [`MacMismatch`] when an octet differs, or when there are not 16.
+    pub fn verify(self, message: &[&[u8]], mac: &[u8]) -> Result<(), MacMismatch> {
+        let computed = self.mac(message);
+        if mac.len() != computed.as_bytes().len() {
+            return Err(MacMismatch);
+        }
+        compare(computed.as_bytes(), mac)
     }
 }
 

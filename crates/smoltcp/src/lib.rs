@@ -32,7 +32,7 @@
 //! The stack sees an MTU that is smaller by [`OPTION_ROOM`], so that its segments fit the link with the option on
 //! them; the MSS it advertises is put right on the way out. Segmentation offload is not passed on: a segment must be
 //! signed as it goes on the wire. On Ethernet, ARP and everything else but IP passes as it is; so do frames with a
-//! VLAN tag, which smoltcp does not read either.
+//! VLAN tag, which smoltcp does not read either. On any other medium nothing passes, since it could not be checked.
 //!
 //! [smoltcp]: ::smoltcp
 #![no_std]
@@ -84,8 +84,8 @@ pub struct AuthenticatedDevice<D, P, T> {
 /// What both tokens need of the device beside their buffer.
 struct Signer<P, T> {
     shim: Shim<P, T>,
-    /// Octets of the link-layer header.
-    header_length: usize,
+    /// Octets of the link-layer header; `None` on a medium whose frames cannot be read here.
+    header_length: Option<usize>,
     refused: Refused,
     observer: Option<RefusalObserver>,
 }
@@ -100,20 +100,27 @@ impl<D: Device, P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[
     pub fn new(device: D, peers: P, table: T) -> Result<Self, PeerError> {
         let capabilities = device.capabilities();
         let config = ShimConfig {
-            check_checksum: capabilities.checksum.tcp.rx(),
+            check_checksum: capabilities.checksum.tcp.rx() || capabilities.checksum.ipv4.rx(),
             ..ShimConfig::new(capabilities.ip_mtu())
         };
         Self::with_config(device, config, peers, table)
     }
 
-    /// The same with a configuration of the caller's. The stack's MTU is the device's less the difference between
-    /// `mtu` and `stack_mtu`.
+    /// The same with a configuration of the caller's, whose `mtu` is taken for the device's if it is greater. The
+    /// stack's MTU is the device's less the difference between `mtu` and `stack_mtu`.
     ///
     /// # Errors
     /// [`PeerError`] when peers overlap and share key ids.
     pub fn with_config(device: D, config: ShimConfig, peers: P, table: T) -> Result<Self, PeerError> {
-        let is_ethernet = device.capabilities().medium == Medium::Ethernet;
-        let header_length = if is_ethernet { EthernetFrame::<&[u8]>::header_len() } else { 0 };
+        let capabilities = device.capabilities();
+        let header_length = match capabilities.medium {
+            Medium::Ethernet => Some(EthernetFrame::<&[u8]>::header_len()),
+            Medium::Ip => Some(0),
+            // A medium that smoltcp has only with a feature which another crate turned on.
+            #[allow(unreachable_patterns)]
+            _ => None,
+        };
+        let config = ShimConfig { mtu: config.mtu.min(capabilities.ip_mtu()), ..config };
         let shim = Shim::new(config, peers, table)?;
         let signer = Signer { shim, header_length, refused: Refused::default(), observer: None };
         Ok(Self { inner: device, signer, received: Vec::new(), sent: Vec::new() })
@@ -158,9 +165,12 @@ impl<D: Device, P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[
 impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Signer<P, T> {
     /// Where in `frame` the frame for the stack stands; `None` when it is not to see it.
     fn inbound(&mut self, now: Duration, frame: &mut [u8]) -> Option<Range<usize>> {
-        let whole = 0..frame.len();
-        let Some((header, packet)) = self.split_ip(frame) else { return Some(whole) };
-        let verdict = self.shim.inbound(now, packet);
+        let header = match self.find_ip(frame) {
+            Content::Ip { header } => header,
+            Content::Other => return Some(0..frame.len()),
+            Content::Unreadable => return self.refuse(Direction::Inbound),
+        };
+        let verdict = self.shim.inbound(now, &mut frame[header..]);
         let packet = self.admit(Direction::Inbound, verdict)?;
         // The header moves up to the packet, whose own headers moved up into the place of the option.
         let start = packet.start;
@@ -170,8 +180,11 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
 
     /// Where in `buffer` the frame for the link stands, of one that starts at `room`.
     fn outbound(&mut self, now: Duration, buffer: &mut [u8], room: usize) -> Option<Range<usize>> {
-        let whole = room..buffer.len();
-        let Some((header, _)) = self.split_ip(&mut buffer[room..]) else { return Some(whole) };
+        let header = match self.find_ip(&buffer[room..]) {
+            Content::Ip { header } => header,
+            Content::Other => return Some(room..buffer.len()),
+            Content::Unreadable => return self.refuse(Direction::Outbound),
+        };
         let mut saved = [0; 14];
         saved[..header].copy_from_slice(&buffer[room..room + header]);
         let verdict = self.shim.outbound(now, &mut buffer[header..], room);
@@ -192,6 +205,10 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         if let Some(observer) = self.observer {
             observer(direction, &refusal);
         }
+        self.refuse(direction)
+    }
+
+    fn refuse(&mut self, direction: Direction) -> Option<Range<usize>> {
         let count = match direction {
             Direction::Inbound => &mut self.refused.inbound,
             Direction::Outbound => &mut self.refused.outbound,
@@ -200,16 +217,27 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         None
     }
 
-    /// Octets of the link-layer header and the IP packet behind it; `None` when the frame holds none.
-    fn split_ip<'f>(&self, frame: &'f mut [u8]) -> Option<(usize, &'f mut [u8])> {
-        if self.header_length > 0 {
-            let ethertype = EthernetFrame::new_checked(&*frame).ok()?.ethertype();
-            if !matches!(ethertype, EthernetProtocol::Ipv4 | EthernetProtocol::Ipv6) {
-                return None;
-            }
+    fn find_ip(&self, frame: &[u8]) -> Content {
+        let Some(header) = self.header_length else { return Content::Unreadable };
+        if header == 0 {
+            return Content::Ip { header };
         }
-        Some((self.header_length, frame.get_mut(self.header_length..)?))
+        match EthernetFrame::new_checked(frame).map(|frame| frame.ethertype()) {
+            Ok(EthernetProtocol::Ipv4 | EthernetProtocol::Ipv6) => Content::Ip { header },
+            Ok(_) => Content::Other,
+            Err(_) => Content::Unreadable,
+        }
     }
+}
+
+/// What a frame carries.
+enum Content {
+    /// An IP packet behind so many octets.
+    Ip { header: usize },
+    /// Something that no TCP segment can be in, such as ARP.
+    Other,
+    /// A frame that is cut off, or of a medium that is not known here.
+    Unreadable,
 }
 
 impl<D: Device, P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Device

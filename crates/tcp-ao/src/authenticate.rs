@@ -158,9 +158,7 @@ pub fn verify_segment(
     ao: &AoOption<'_>,
     parameters: &MktParameters,
 ) -> Result<(), VerifyError> {
-    if !is_mac_length(ao.mac.len(), parameters) {
-        return Err(VerifyError::MacLength { expected: parameters.mac_length, received: ao.mac.len() });
-    }
+    check_mac_length(ao, parameters)?;
     let mut start = [0; START_LENGTH];
     let input = mac_input(&mut start, sne, segment, ao, parameters.options);
     key.mac_key().verify(&input, ao.mac).map_err(|_| VerifyError::BadMac { key_id: ao.key_id })
@@ -238,6 +236,15 @@ fn copy_mac(to: &mut [u8], from: &[u8]) {
         (Ok(to), Ok(from)) => *to = *from,
         _ => to.copy_from_slice(from),
     }
+}
+
+/// Refuses a received MAC of another length than the MKT says, before anything is computed for it.
+#[inline]
+pub(crate) fn check_mac_length(ao: &AoOption<'_>, parameters: &MktParameters) -> Result<(), VerifyError> {
+    if !is_mac_length(ao.mac.len(), parameters) {
+        return Err(VerifyError::MacLength { expected: parameters.mac_length, received: ao.mac.len() });
+    }
+    Ok(())
 }
 
 /// Whether a MAC of this length can be computed and is what the MKT says; its parameters may be made by hand.

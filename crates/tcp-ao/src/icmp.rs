@@ -7,6 +7,8 @@ use crate::types::{Endpoint, SocketPair};
 
 const PROTOCOL_ICMP: u8 = 1;
 const PROTOCOL_ICMPV6: u8 = 58;
+/// The MTU that every IPv6 link has (RFC 8200 §5).
+const IPV6_LEAST_MTU: u16 = 1280;
 /// Octets of an ICMP error before the packet it quotes.
 const ICMP_HEADER_LENGTH: usize = 8;
 
@@ -74,8 +76,10 @@ pub(crate) fn lower_mtu(packet: &mut [u8], octets: u16) {
     };
     let tells_mtu = if is_ipv6 { *kind == 2 } else { (*kind, *code) == (3, 4) };
     let mtu = u16::from_be_bytes([*m0, *m1]);
-    // An MTU of zero is from a router older than RFC 1191, and one of ICMPv6 over 65,535 is left to the stack.
-    let lowered = mtu.saturating_sub(octets);
+    // An MTU of zero is from a router older than RFC 1191, one of ICMPv6 over 65,535 is left to the stack, and one under
+    // 1280 a stack would not hear (RFC 8201 §4).
+    let least = if is_ipv6 { mtu.min(IPV6_LEAST_MTU) } else { 0 };
+    let lowered = mtu.saturating_sub(octets).max(least);
     if !tells_mtu || lowered == 0 {
         return;
     }

@@ -140,7 +140,7 @@ fn compress(master_key: &[u8]) -> MacKey {
     MacKey::aes_128_cmac(&key)
 }
 
-/// A traffic key, ready to compute MACs: the MAC's key schedule is done once, here. At most 224 octets.
+/// A traffic key, ready to compute MACs: the MAC's key schedule is done once, here. 208 octets.
 pub struct TrafficKey(MacKey);
 
 impl TrafficKey {

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use wireseal_algorithms::TcpAoAlgorithm;
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::ZeroizeOnDrop;
 
 use crate::option::AoOption;
 use crate::types::KeyId;
@@ -76,7 +76,7 @@ impl fmt::Display for MktError {
 impl core::error::Error for MktError {}
 
 /// A master key: 1 to 80 octets, wiped on drop and never shown by Debug.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+#[derive(Clone, ZeroizeOnDrop)]
 pub struct MasterKey {
     octets: [u8; MAX_MASTER_KEY_LENGTH],
     length: u8,
@@ -142,6 +142,9 @@ pub struct MktParameters {
     pub mac_length: usize,
     /// Whether the MAC covers the other options.
     pub options: OptionCoverage,
+    /// Whether this end only accepts segments under the key, and signs with it only if the peer asks for it: the case
+    /// of a key outside its send lifetime (RFC 8177 §2.2).
+    pub accept_only: bool,
 }
 
 impl MktParameters {
@@ -199,7 +202,9 @@ impl Mkt {
     ) -> Self {
         let mac_length = algorithm.default_mac_length();
         let options = OptionCoverage::Covered;
-        Self { parameters: MktParameters { send_id, recv_id, algorithm, mac_length, options }, master_key }
+        let parameters =
+            MktParameters { send_id, recv_id, algorithm, mac_length, options, accept_only: false };
+        Self { parameters, master_key }
     }
 
     /// The same MKT with a MAC of `length` octets in the option.
@@ -218,6 +223,13 @@ impl Mkt {
     #[must_use]
     pub const fn with_options(mut self, options: OptionCoverage) -> Self {
         self.parameters.options = options;
+        self
+    }
+
+    /// The same MKT as one that this end does not choose to sign with; see [`MktParameters::accept_only`].
+    #[must_use]
+    pub const fn accept_only(mut self) -> Self {
+        self.parameters.accept_only = true;
         self
     }
 
@@ -309,10 +321,10 @@ impl<const N: usize> MktSet<N> {
         self.mkts.iter().flatten()
     }
 
-    /// The MKT to send with when the peer has not asked for another.
+    /// The MKT to send with when the peer has not asked for another: the first that is not accept-only.
     #[must_use]
     pub fn preferred(&self) -> Option<&Mkt> {
-        self.iter().next()
+        self.iter().find(|mkt| !mkt.parameters.accept_only)
     }
 
     /// The MKT that a received segment's KeyID names.

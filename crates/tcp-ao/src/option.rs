@@ -210,7 +210,7 @@ impl fmt::Debug for AoOption<'_> {
 /// The option space of a header has not enough free octets for an AO option; the caller is to blame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoRoom {
-    /// Octets that the option needs.
+    /// Octets that the option needs, with its padding.
     pub needed: usize,
     /// Octets of the header's option space that were free.
     pub free: usize,
@@ -233,18 +233,17 @@ impl core::error::Error for NoRoom {}
 /// # Errors
 /// [`NoRoom`] when the padded options would not fit; `space` is then unchanged.
 pub fn append_ao(space: &mut [u8], used: usize, mac_length: usize) -> Result<usize, NoRoom> {
-    let needed = AoOption::length_with(mac_length);
+    let length = AoOption::length_with(mac_length);
     let limit = space.len().min(MAX_OPTIONS_LENGTH);
     let free = limit.saturating_sub(used);
-    if needed > free {
-        return Err(NoRoom { needed, free });
-    }
-    let padded = (used + needed).next_multiple_of(4);
+    // The padding is needed as much as the option: a header ends on a multiple of four.
+    let padded = used.saturating_add(length).checked_next_multiple_of(4).unwrap_or(usize::MAX);
+    let needed = padded.saturating_sub(used);
     let Some(rest) = space[..limit].get_mut(used..padded) else { return Err(NoRoom { needed, free }) };
-    let (option, padding) = rest.split_at_mut(needed);
+    let (option, padding) = rest.split_at_mut(length);
     option.fill(0);
     option[0] = kind::AUTHENTICATION;
-    option[1] = needed as u8;
+    option[1] = length as u8;
     padding.fill(kind::NO_OPERATION);
     Ok(padded)
 }

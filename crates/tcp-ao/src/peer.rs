@@ -1,6 +1,7 @@
 //! Which connections must be authenticated, and with which keys.
 
 use core::fmt;
+use core::net::{IpAddr, Ipv4Addr};
 
 use cidr::{IpCidr, Ipv4Cidr};
 
@@ -45,8 +46,7 @@ impl ConnectionIdentifier {
     /// Whether any connection between these addresses might be one of these: what can be said of a fragment.
     #[must_use]
     pub fn contains_addresses(&self, pair: &SocketPair) -> bool {
-        canonical(self.local).contains(&pair.local.address())
-            && canonical(self.remote).contains(&pair.remote.address())
+        contains(self.local, pair.local.address()) && contains(self.remote, pair.remote.address())
     }
 
     /// Whether some connection is one of both.
@@ -54,7 +54,7 @@ impl ConnectionIdentifier {
     pub fn overlaps(&self, other: &Self) -> bool {
         let nets = |a: &IpCidr, b: &IpCidr| {
             let (a, b) = (canonical(*a), canonical(*b));
-            a.contains(&b.first_address()) || b.contains(&a.first_address())
+            contains(a, b.first_address()) || contains(b, a.first_address())
         };
         let ports = |a: Option<u16>, b: Option<u16>| a.is_none() || b.is_none() || a == b;
         nets(&self.local, &other.local)
@@ -70,6 +70,13 @@ fn canonical(network: IpCidr) -> IpCidr {
     let IpCidr::V6(mapped) = network else { return network };
     let ipv4 = mapped.first_address().to_ipv4_mapped().zip(mapped.network_length().checked_sub(96));
     ipv4.and_then(|(address, length)| Ipv4Cidr::new(address, length).ok()).map_or(network, IpCidr::V4)
+}
+
+/// Whether an address is of a network, for which an IPv4 address is also the IPv6 address it is mapped to: `::/0` leaves
+/// no address out.
+fn contains(network: IpCidr, address: IpAddr) -> bool {
+    let is_mapped = |address: Ipv4Addr| network.contains(&address.to_ipv6_mapped().into());
+    canonical(network).contains(&address) || matches!(address, IpAddr::V4(address) if is_mapped(address))
 }
 
 /// Connections that must be authenticated, and the keys for it. Without keys nothing of them gets through.

@@ -34,6 +34,8 @@ pub enum ParseError {
     Fragment,
     /// The segment is shorter than a TCP header, or than its data offset says.
     TcpTooShort,
+    /// The segment has more octets than an IPv4 packet can: the length in the pseudo-header would wrap.
+    TcpTooLong,
     /// The data offset field is below 5.
     DataOffset,
 }
@@ -45,6 +47,7 @@ impl fmt::Display for ParseError {
             Self::NotTcp { protocol } => write!(f, "IP packet carries protocol {protocol}, not TCP"),
             Self::Fragment => f.write_str("IP packet is a fragment"),
             Self::TcpTooShort => f.write_str("TCP segment is cut off inside its header"),
+            Self::TcpTooLong => f.write_str("TCP segment is longer than an IPv4 packet can be"),
             Self::DataOffset => f.write_str("TCP data offset is below 5"),
         }
     }
@@ -131,11 +134,15 @@ impl<'a> Segment<'a> {
     /// Views a TCP segment, header and payload, that travels between these addresses.
     ///
     /// # Errors
-    /// [`ParseError::TcpTooShort`] and [`ParseError::DataOffset`].
+    /// [`ParseError::TcpTooShort`], [`ParseError::TcpTooLong`] over 65,535 octets between IPv4 addresses, as offloads put
+    /// segments together, and [`ParseError::DataOffset`].
     #[inline]
     pub fn from_tcp(source: IpAddr, destination: IpAddr, tcp: &'a [u8]) -> Result<Self, ParseError> {
         if tcp.len() < TCP_HEADER_LENGTH {
             return Err(ParseError::TcpTooShort);
+        }
+        if tcp.len() > usize::from(u16::MAX) && source.to_canonical().is_ipv4() {
+            return Err(ParseError::TcpTooLong);
         }
         let header_length = usize::from(tcp[field::DATA_OFFSET] >> 4) * 4;
         if header_length < TCP_HEADER_LENGTH {

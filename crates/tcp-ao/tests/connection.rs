@@ -96,6 +96,25 @@ fn ao_06_both_ends_may_open_at_once() {
 }
 
 #[test]
+fn ao_06_a_replayed_syn_does_not_spoil_an_open() {
+    // The peer's own SYN of an earlier day, between the same ports.
+    let mut earlier = Connection::<1>::active(ipv4_pair().reversed(), Isn(42), &mirrored(&IDS)).unwrap();
+    let replayed = Parts::new(ipv4_pair().reversed(), SYN, 42, 0).signed(&mut earlier);
+    let mut active = active();
+    let syn = Parts::new(ipv4_pair(), SYN, 100, 0).signed(&mut active);
+    receive(&mut active, &replayed).unwrap();
+    assert_eq!(active.remote_isn(), Some(Isn(42)), "it looks like a simultaneous open");
+    let listener = mirrored::<1>(&IDS);
+    let mut passive = Connection::passive(&listener.verify_syn(view(ipv4_pair(), &syn)).unwrap());
+    let syn_ack = Parts::new(ipv4_pair().reversed(), SYN | ACK, 700, 101).signed(&mut passive);
+    receive(&mut active, &syn_ack).unwrap();
+    assert!(active.is_established());
+    assert_eq!(active.remote_isn(), Some(Isn(700)), "the SYN-ACK answers this SYN, and no replay can");
+    let data = Parts::new(ipv4_pair(), ACK, 101, 701).payload(b"data").signed(&mut active);
+    receive(&mut passive, &data).unwrap();
+}
+
+#[test]
 fn ao_06_syns_may_be_lost_and_repeated() {
     let mut active = active();
     let syn = Parts::new(ipv4_pair(), SYN, 100, 0).signed(&mut active);

@@ -82,5 +82,5 @@ fn ao_34_a_connection_not_yet_synchronised_hears_them() {
     let listener = mirrored::<1>(&[(1, 2)]);
     let mut passive = Connection::passive(&listener.verify_syn(view(ipv4_pair(), &syn)).unwrap());
     let hard = IcmpError::parse(&error(ipv4_pair().reversed(), 3, 3, 28)).unwrap();
-    assert!(passive.ignores_icmp(&hard));
+    assert!(!passive.ignores_icmp(&hard), "SYN-RECEIVED is no synchronised state (RFC 9293 §3.4.1)");
 }

@@ -8,7 +8,10 @@ use proptest::prelude::*;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::key_chain::{Key, KeyChain, Lifetime, Problem, Timestamp};
 use wireseal_tcp_ao::shim::{Refusal, Shim, ShimConfig, ShimSlot};
-use wireseal_tcp_ao::{ConnectionIdentifier, KeyId, MKTS_PER_PEER, MasterKey, Mkt, MktError, Peer};
+use wireseal_tcp_ao::{
+    Connection, ConnectionIdentifier, Endpoint, Isn, KeyError, KeyId, MKTS_PER_PEER, MasterKey, Mkt,
+    MktError, Peer, SocketPair,
+};
 
 const HOUR: i64 = 3600;
 
@@ -131,11 +134,33 @@ fn ao_24_a_recv_id_in_common_is_refused_too() {
 }
 
 #[test]
-fn ao_24_more_keys_at_once_than_there_is_room_for_are_refused() {
+fn ao_24_more_keys_at_once_than_there_is_room_for_are_known_beforehand() {
     let chain = chain((1..=3).map(|id| Key::new(id.into(), mkt(id, id))).collect());
-    let error = chain.mkts::<2>(at(0)).unwrap_err();
-    assert_eq!(error.problem(), &Problem::Mkt(MktError::TooMany { capacity: 2 }));
-    assert_eq!(chain.mkts::<3>(at(0)).unwrap().iter().count(), 3);
+    assert_eq!(chain.check_room(2).unwrap_err().problem(), &Problem::Mkt(MktError::TooMany { capacity: 2 }));
+    assert!(chain.check_room(3).is_ok());
+    assert_eq!(chain.mkts::<3>(at(0)).iter().count(), 3);
+    let two: Vec<_> = chain.mkts::<2>(at(0)).iter().map(Mkt::send_id).collect();
+    let preferred: Vec<_> = chain.at(at(0)).iter().take(2).map(|key| key.mkt().send_id()).collect();
+    assert_eq!(two, preferred, "the preferred ones are taken");
+}
+
+#[test]
+fn ao_26_a_live_connection_stops_signing_when_the_send_lifetime_is_over() {
+    let chain =
+        chain(vec![key(1, between(0, 100), Lifetime::ALWAYS), key(2, between(50, 200), Lifetime::ALWAYS)]);
+    let pair = SocketPair {
+        local: Endpoint::new([192, 0, 2, 1], 50_000),
+        remote: Endpoint::new([192, 0, 2, 2], 179),
+    };
+    let mut connection = Connection::active(pair, Isn(1), &chain.mkts::<2>(at(10))).unwrap();
+    assert_eq!(connection.current_key().send_id, KeyId(1));
+    for (now, current, rnext) in [(60, 1, 2), (99, 1, 2), (100, 2, 2)] {
+        connection.replace_keys(&chain.mkts(at(now))).unwrap();
+        assert_eq!(connection.current_key().send_id, KeyId(current), "signed with at {now}");
+        assert_eq!(connection.rnext_key().recv_id, KeyId(rnext), "asked for at {now}");
+        assert_eq!(connection.keys().count(), 2, "both are accepted");
+    }
+    assert_eq!(connection.replace_keys(&chain.mkts(at(200))), Err(KeyError::NoKey));
 }
 
 #[test]
@@ -161,7 +186,7 @@ fn ao_26_a_key_past_its_send_lifetime_is_accepted_but_not_chosen() {
     for now in [5, 9, 20, 24] {
         assert_eq!(ids(&chain, now), [1]);
         assert_eq!(preferred(&chain, now), None);
-        assert_eq!(chain.mkts::<1>(at(now)).unwrap().iter().count(), 0, "nothing to open a connection with");
+        assert_eq!(chain.mkts::<1>(at(now)).iter().count(), 0, "nothing to open a connection with");
     }
     assert_eq!(preferred(&chain, 10), Some(1));
     assert!(!chain.is_expired(at(19)));
@@ -176,7 +201,7 @@ const UNSIGNED_SYN: [u8; 40] = [
 ];
 
 fn shim_with_keys_of(chain: &KeyChain, now: i64) -> Shim<[Peer; 1], [ShimSlot; 1]> {
-    let mkts = chain.mkts::<MKTS_PER_PEER>(at(now)).unwrap();
+    let mkts = chain.mkts::<MKTS_PER_PEER>(at(now));
     let connections =
         ConnectionIdentifier::between("192.0.2.1/32".parse().unwrap(), "192.0.2.2/32".parse().unwrap());
     let config = ShimConfig { check_checksum: false, ..ShimConfig::new(1500) };

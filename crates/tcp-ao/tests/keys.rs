@@ -62,6 +62,36 @@ fn ao_22_a_late_segment_does_not_bring_the_old_key_back() {
     assert_eq!(chosen(&ends.active), (2, 101));
 }
 
+/// A segment of the passive end's without data, as `Ends` numbers them after a handshake.
+fn acknowledgment(ends: &mut Ends<2>, sequence: u32, acknowledges: u32) -> Vec<u8> {
+    Parts::new(ipv4_pair().reversed(), ACK, sequence, acknowledges).signed(&mut ends.passive)
+}
+
+#[test]
+fn ao_22_a_replayed_acknowledgment_does_not_bring_the_old_key_back() {
+    let mut ends = Ends::<2>::with_ids(&TWO);
+    let next = ends.passive.export().unwrap().send_sequence.0.wrapping_add(1);
+    let old = acknowledgment(&mut ends, next, 1000);
+    receive(&mut ends.active, &old).unwrap();
+    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    let new = acknowledgment(&mut ends, next, 1001);
+    assert!(receive(&mut ends.active, &new).unwrap().current_key_changed());
+    // The same sequence number, since neither had data: the acknowledgment tells which is older.
+    assert!(!receive(&mut ends.active, &old).unwrap().current_key_changed());
+    assert_eq!(chosen(&ends.active), (2, 101));
+}
+
+#[test]
+fn ao_22_a_keepalive_is_heard() {
+    let mut ends = Ends::<2>::with_ids(&TWO);
+    let next = ends.passive.export().unwrap().send_sequence.0.wrapping_add(1);
+    let data = acknowledgment(&mut ends, next, 1000);
+    receive(&mut ends.active, &data).unwrap();
+    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    let keepalive = acknowledgment(&mut ends, next.wrapping_sub(1), 1000);
+    assert!(receive(&mut ends.active, &keepalive).unwrap().current_key_changed());
+}
+
 #[test]
 fn ao_22_a_syn_already_chooses() {
     let mut active = Connection::active(ipv4_pair(), Isn(100), &mkts::<2>(&TWO)).unwrap();

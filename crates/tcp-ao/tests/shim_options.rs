@@ -270,6 +270,19 @@ fn ao_21_a_routing_header_does_not_lead_an_unsigned_segment_past_the_check() {
     assert_eq!(inbound(&mut link.server, link.now, &arrived), Err(Refusal::Verify(VerifyError::Unsigned)));
 }
 
+#[test]
+fn ao_21_a_fragment_behind_a_routing_header_does_not_pass() {
+    let pair = ipv6_pair();
+    let mut link = Link::connected(pair);
+    let mut reset = link.client_data(b"");
+    reset.flags = support::RST;
+    let routing = [&[44, 2, 2, 1, 0, 0, 0, 0], &[0x30; 16][..]].concat();
+    for fragment in [[6, 0, 0, 1, 1, 2, 3, 4], [6, 0, 0, 0, 1, 2, 3, 4], [6, 0, 0, 8, 1, 2, 3, 4]] {
+        reset.extensions = (43, [&routing[..], &fragment].concat());
+        assert_eq!(inbound(&mut link.server, link.now, &reset.build()), Err(Refusal::SourceRouted));
+    }
+}
+
 /// The IPv4 packet as a fragment: the upper octet of flags and offset is `flags`.
 fn ipv4_fragment(mut packet: Vec<u8>, flags: u8) -> Vec<u8> {
     packet[6] = flags;

@@ -21,6 +21,7 @@ use crate::bgp::update::Export;
 use crate::protection;
 use crate::routes;
 use crate::transport::DEFAULT_IP_MTU;
+use wireseal_tcp_ao::MKTS_PER_PEER;
 
 /// Addresses that the stack can hold.
 const MAX_ADDRESSES: usize = 8;
@@ -222,7 +223,7 @@ fn check_chain(chain: &KeyChain) -> Result<(), Problem> {
     if chain.is_expired(now) {
         return Err(Problem::Expired(chain.name().to_owned()));
     }
-    protection::check_chain(chain, now).map_err(|error| Problem::KeyChain(Box::new(error)))
+    chain.check_room(MKTS_PER_PEER).map_err(|error| Problem::KeyChain(Box::new(error)))
 }
 
 fn check_router(router: &Router) -> Result<(), (&'static str, Problem)> {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | run a TCP stack over a link | [`stack::Stack::start`] |
 //! | join two stacks in memory | [`transport::memory::wire`] |
+//! | put TCP-AO between stack and link | [`protection::protect`] |
 //! | run a BGP session over a stream | [`bgp::session::Session::start`] |
 //! | read routes | [`routes::text`], [`routes::mrt`], [`routes::generate`] |
 

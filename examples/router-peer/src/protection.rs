@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::sleep;
 use tracing::{debug, error, info, warn};
 use wireseal_smoltcp::{AuthenticatedDevice, Direction};
-use wireseal_tcp_ao::key_chain::{Key, KeyChain, KeyChainError, Timestamp};
+use wireseal_tcp_ao::key_chain::{Key, KeyChain, Timestamp};
 use wireseal_tcp_ao::shim::{Refusal, ShimSlot};
 use wireseal_tcp_ao::{ConnectionIdentifier, MKTS_PER_PEER, Mkt, MktSet, Peer, PeerError};
 
@@ -72,28 +72,9 @@ pub fn mirrored(chain: &KeyChain) -> KeyChain {
         .expect("ids that differ at one end differ at the other")
 }
 
-/// Checks that a chain has at no time from now on more keys than a connection has room for.
-///
-/// # Errors
-/// [`KeyChainError`] for the first moment with too many keys.
-pub fn check_chain(chain: &KeyChain, now: Timestamp) -> Result<(), KeyChainError> {
-    let mut moment = Some(now);
-    while let Some(at) = moment {
-        chain.mkts::<MKTS_PER_PEER>(at)?;
-        moment = chain.next_change(at);
-    }
-    Ok(())
-}
-
-/// The keys that a chain has at `at`; none if there were too many, which [`check_chain`] has ruled out.
-#[must_use]
-pub fn keys(chain: &KeyChain, at: Timestamp) -> MktSet<MKTS_PER_PEER> {
-    chain.mkts(at).unwrap_or_default()
-}
-
 /// Gives the peer at `index` the keys that its chain has at `at`: its live connections go on with them.
 pub fn apply(stack: &Stack<Protected>, index: usize, chain: &KeyChain, at: Timestamp) {
-    if let Err(error) = stack.with_device(|device| device.shim_mut().set_mkts(index, keys(chain, at))) {
+    if let Err(error) = stack.with_device(|device| device.shim_mut().set_mkts(index, chain.mkts(at))) {
         error!(chain = chain.name(), %error, "keys unchanged");
     }
 }
@@ -106,7 +87,7 @@ pub async fn follow_lifetimes(stack: Stack<Protected>, index: usize, chain: KeyC
         let active = chain.at(at);
         let preferred = active.preferred().map(Key::key_id);
         let keys: Vec<u64> = active.iter().map(Key::key_id).collect();
-        let wanted = Some((preferred, keys));
+        let wanted = Some((preferred, active.sendable().count(), keys));
         if applied != wanted {
             apply(&stack, index, &chain, at);
             log_keys(&chain, at);

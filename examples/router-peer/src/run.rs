@@ -195,7 +195,7 @@ fn start_router(
     let protected: Vec<(&Neighbour, &Arc<KeyChain>)> =
         neighbours.iter().filter_map(|neighbour| Some((neighbour, neighbour.key_chain.as_ref()?))).collect();
     let peers = protected.iter().map(|(neighbour, chain)| {
-        let mkts = protection::keys(chain, protection::now());
+        let mkts = chain.mkts(protection::now());
         protection::peer(neighbour.local_address, neighbour.address, mkts)
     });
     let device = protect(device, peers.collect()).map_err(RunError::Peers)?;

@@ -98,9 +98,10 @@ impl<D: Device + Send + 'static> Stack<D> {
     /// # Panics
     /// When called outside a tokio runtime, or with a hardware address that is not unicast on an Ethernet link.
     pub fn start(mut device: D, arrivals: Arc<FrameQueue>, config: &StackConfig) -> io::Result<Self> {
-        let hardware_address = match device.capabilities().medium {
-            Medium::Ethernet => HardwareAddress::Ethernet(EthernetAddress(config.hardware_address)),
-            Medium::Ip => HardwareAddress::Ip,
+        let hardware_address = if device.capabilities().medium == Medium::Ethernet {
+            HardwareAddress::Ethernet(EthernetAddress(config.hardware_address))
+        } else {
+            HardwareAddress::Ip
         };
         let mut interface_config = Config::new(hardware_address);
         interface_config.random_seed = config.seed;

@@ -22,10 +22,7 @@ pub const ETHERNET_HEADER: usize = 14;
 /// The largest frame in octets for IP packets of `ip_mtu` octets.
 #[must_use]
 pub fn frame_mtu(medium: Medium, ip_mtu: usize) -> usize {
-    match medium {
-        Medium::Ethernet => ip_mtu + ETHERNET_HEADER,
-        Medium::Ip => ip_mtu,
-    }
+    if medium == Medium::Ethernet { ip_mtu + ETHERNET_HEADER } else { ip_mtu }
 }
 
 /// Tasks that end when this is dropped.

@@ -84,7 +84,8 @@ impl<const N: usize> Connection<N> {
         self.slots.iter().flatten().map(|slot| &slot.parameters)
     }
 
-    /// Octets to reserve in the next segment's header for the AO option with its padding: 8 to 20.
+    /// Octets to reserve in the next segment's header for the AO option with its padding: 8 to 20. They may be others
+    /// after the next segment that [`verify`](Self::verify) accepts, since the peer may ask for another key with it.
     ///
     /// They come off the data of the segment, never off the advertised MSS (RFC 9293 §3.7.1).
     #[must_use]
@@ -153,23 +154,22 @@ impl<const N: usize> Connection<N> {
         Ok(())
     }
 
-    /// Replaces all keys by those of `mkts` in one step. The first of them becomes the rnext key; the current key stays
-    /// current if one with its SendID is among them, and is the first of them otherwise.
+    /// Replaces all keys by those of `mkts` in one step. The preferred one becomes the rnext key; the current key stays
+    /// current if one with its SendID is among them that is not accept-only, and is the preferred one otherwise.
     ///
     /// This is how a key chain's changes reach a connection, and how a secret is replaced under the same ids.
     ///
     /// # Errors
-    /// [`KeyError::NoKey`] when `mkts` is empty: a connection cannot go on unsigned.
+    /// [`KeyError::NoKey`] when `mkts` has none to sign with: a connection cannot go on unsigned.
     pub fn replace_keys(&mut self, mkts: &MktSet<N>) -> Result<(), KeyError> {
-        if mkts.preferred().is_none() {
-            return Err(KeyError::NoKey);
-        }
+        let preferred = mkts.preferred().ok_or(KeyError::NoKey)?.send_id();
         let current = self.current_key().send_id;
         for (index, slot) in self.slots.iter_mut().enumerate() {
             *slot = mkts.iter().nth(index).map(Slot::with_master_key);
         }
-        self.rnext = 0;
-        self.current = self.index(|key| key.send_id == current).unwrap_or(0);
+        let preferred = self.index(|key| key.send_id == preferred).unwrap_or(0);
+        let kept = self.index(|key| key.send_id == current && !key.accept_only);
+        (self.rnext, self.current) = (preferred, kept.unwrap_or(preferred));
         if let (Phase::Established, Some(local_isn)) = (self.phase, self.local_isn) {
             self.establish(local_isn);
         }

@@ -11,7 +11,7 @@ use core::fmt;
 use crate::counters::Counters;
 use crate::mkt::{Mkt, MktSet};
 use crate::sne::SneTracker;
-use crate::types::{Isn, KeyId, SocketPair};
+use crate::types::{Isn, KeyId, SeqNum, SocketPair};
 
 pub use keys::KeyError;
 use keys::Slot;
@@ -48,6 +48,8 @@ pub struct Connection<const N: usize = 2> {
     remote_isn: Isn,
     send: SneTracker,
     receive: SneTracker,
+    /// The acknowledgment number of the newest segment so far.
+    newest_acknowledgment: Option<SeqNum>,
     counters: Counters,
     slots: [Option<Slot>; N],
 }
@@ -59,10 +61,10 @@ impl<const N: usize> Connection<N> {
 
     /// A connection that this end opens: the SYN is to carry `local_isn`.
     ///
-    /// The first MKT of the set becomes current key and rnext key.
+    /// The preferred MKT of the set becomes current key and rnext key.
     ///
     /// # Errors
-    /// [`KeyError::NoKey`] when the set is empty.
+    /// [`KeyError::NoKey`] when the set has none to sign with.
     pub fn active(pair: SocketPair, local_isn: Isn, mkts: &MktSet<N>) -> Result<Self, KeyError> {
         let first = mkts.preferred().ok_or(KeyError::NoKey)?.send_id();
         Ok(Self::new(pair, Phase::SynSent, Some(local_isn), Isn::UNKNOWN, mkts, first, first))
@@ -110,6 +112,7 @@ impl<const N: usize> Connection<N> {
             remote_isn,
             send: SneTracker::new(local_isn.unwrap_or(Isn::UNKNOWN)),
             receive: SneTracker::new(remote_isn),
+            newest_acknowledgment: None,
             counters: Counters::default(),
             slots,
         }
@@ -133,6 +136,12 @@ impl<const N: usize> Connection<N> {
         (self.phase != Phase::SynSent).then_some(self.remote_isn)
     }
 
+    /// The highest sequence number that has verified; the peer's ISN at first.
+    #[must_use]
+    pub const fn highest_received(&self) -> SeqNum {
+        self.receive.highest().1
+    }
+
     /// Whether the handshake is complete as far as authentication is concerned, and the traffic keys are derived.
     #[must_use]
     pub fn is_established(&self) -> bool {
@@ -148,9 +157,9 @@ impl<const N: usize> Connection<N> {
     /// Whether to ignore an ICMP error about this connection, which is counted if so (RFC 5925 §7.8).
     ///
     /// `icmp` is what [`IcmpError::parse`](crate::IcmpError::parse) found. Hard errors are ignored once the
-    /// connection is synchronised.
+    /// connection is established.
     pub fn ignores_icmp(&mut self, icmp: &crate::IcmpError) -> bool {
-        let ignore = icmp.is_hard() && self.phase != Phase::SynSent;
+        let ignore = icmp.is_hard() && self.is_established();
         if ignore {
             self.counters.count_dropped_icmp();
         }

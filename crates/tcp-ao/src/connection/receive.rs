@@ -1,12 +1,12 @@
 //! Verifying what the peer sends, and learning from it: ISNs, SNE, the key it asks for (RFC 5925 §7.5).
 
-use crate::authenticate::{VerifyError, verify_segment};
+use crate::authenticate::{VerifyError, check_mac_length, verify_segment};
 use crate::connection::keys::Keys;
 use crate::connection::{Connection, Phase};
 use crate::kdf::{KdfContext, TrafficKey};
 use crate::option::AoOption;
 use crate::segment::Segment;
-use crate::types::{Isn, KeyId, Sne};
+use crate::types::{Isn, KeyId, SeqNum, Sne};
 
 /// A segment whose MAC has verified. Only [`Connection::verify`] makes one.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +73,7 @@ impl<const N: usize> Connection<N> {
             }
             Keys::Master(master_key) => {
                 let (context, sne) = self.receive_context(segment)?;
+                check_mac_length(&ao, &slot.parameters)?;
                 let key = TrafficKey::derive(slot.parameters.algorithm, master_key, &context);
                 verify_segment(&key, sne, segment, &ao, &slot.parameters)?;
             }
@@ -89,12 +90,17 @@ impl<const N: usize> Connection<N> {
             // The peer's SYN, crossing ours or repeated.
             (Phase::SynSent, _) if syn && !ack => {}
             (Phase::SynReceived, _) if syn && !ack && is_remote_isn => {}
-            // The SYN-ACK, or a listener's reset, which stands on no ISN and carries its own (RFC 9293 §3.10.7.2).
+            // The SYN-ACK, or a listener's reset, which stands on no ISN and carries its own (RFC 9293 §3.10.7.2). A SYN-ACK
+            // is also heard after a SYN with another ISN: its key has our ISN in it, so it is fresh, and that SYN was not.
             (Phase::SynSent, Some(local_isn)) if syn || flags.rst() => {
                 let context = KdfContext::receive_other(self.pair, local_isn, Isn(sequence.0));
                 return Ok((context, Sne(0)));
             }
-            (Phase::SynReceived, Some(local_isn)) if !syn || is_remote_isn => {
+            (Phase::SynReceived, Some(local_isn)) if syn && ack => {
+                let context = KdfContext::receive_other(self.pair, local_isn, Isn(sequence.0));
+                return Ok((context, Sne(0)));
+            }
+            (Phase::SynReceived, Some(local_isn)) if !syn => {
                 let context = KdfContext::receive_other(self.pair, local_isn, self.remote_isn);
                 return Ok((context, self.receive.sne_of(sequence)));
             }
@@ -108,9 +114,8 @@ impl<const N: usize> Connection<N> {
         if self.phase != Phase::Established {
             self.learn_in_handshake(segment);
         }
-        // An older segment, late or replayed, must not bring back a key that the peer has moved on from.
         let mut current_key_changed = false;
-        if !segment.sequence().before(self.receive.highest().1)
+        if self.is_newest(segment)
             && self.current_key().send_id != ao.rnext_key_id
             && let Some(index) = self.index(|key| key.send_id == ao.rnext_key_id)
         {
@@ -123,9 +128,29 @@ impl<const N: usize> Connection<N> {
         Verified { segment: *segment, key_id: ao.key_id, current_key_changed }
     }
 
+    /// Whether nothing that has verified so far was sent after this segment, as far as its numbers tell.
+    ///
+    /// RFC 5925 §7.5 hears the RNextKeyID of any segment. An older one, late or replayed, would bring back a key that the
+    /// peer has moved on from and may have removed; among segments without data the acknowledgment tells which is older.
+    #[inline]
+    fn is_newest(&mut self, segment: &Segment<'_>) -> bool {
+        let (sequence, acknowledgment) = (segment.sequence(), segment.acknowledgment());
+        // A keepalive has the number before the next (RFC 9293 §3.8.4), and is not older for that.
+        let behind = sequence.offset_from(self.receive.highest().1);
+        let has_ack = segment.flags().ack();
+        let is_older = |newest: SeqNum| has_ack && acknowledgment.before(newest);
+        if behind < -1 || behind <= 0 && self.newest_acknowledgment.is_some_and(is_older) {
+            return false;
+        }
+        if has_ack {
+            self.newest_acknowledgment = Some(acknowledgment);
+        }
+        true
+    }
+
     fn learn_in_handshake(&mut self, segment: &Segment<'_>) {
         let flags = segment.flags();
-        if self.phase == Phase::SynSent && flags.syn() {
+        if flags.syn() && (self.phase == Phase::SynSent || flags.ack()) {
             self.remote_isn = Isn(segment.sequence().0);
             self.receive = crate::sne::SneTracker::new(self.remote_isn);
             self.phase = Phase::SynReceived;

@@ -1,6 +1,6 @@
 //! The SYN that a listener receives: checked without any state, so that a flood of bad ones costs none.
 
-use crate::authenticate::{VerifyError, verify_segment};
+use crate::authenticate::{VerifyError, check_mac_length, verify_segment};
 use crate::kdf::{KdfContext, TrafficKey};
 use crate::mkt::{Mkt, MktSet};
 use crate::segment::Segment;
@@ -57,12 +57,7 @@ impl<const N: usize> MktSet<N> {
         let mkt = self.by_recv_id(ao.key_id).ok_or(VerifyError::UnknownKeyId(ao.key_id))?;
         let context = KdfContext::syn(segment.source(), segment.destination(), Isn(segment.sequence().0));
         // The length is looked at before the key is derived: that is the costly half.
-        if ao.mac.len() != mkt.parameters().mac_length {
-            return Err(VerifyError::MacLength {
-                expected: mkt.parameters().mac_length,
-                received: ao.mac.len(),
-            });
-        }
+        check_mac_length(&ao, mkt.parameters())?;
         let key = TrafficKey::derive(mkt.parameters().algorithm, mkt.master_key(), &context);
         verify_segment(&key, Sne(0), &segment, &ao, mkt.parameters())?;
         Ok(VerifiedSyn { segment, mkts: self, mkt, rnext_key_id: ao.rnext_key_id })

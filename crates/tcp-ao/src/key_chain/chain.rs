@@ -4,8 +4,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use crate::MktSet;
 use crate::key_chain::{ActiveKeys, Key, KeyChainError, Lifetime, Problem, Timestamp};
+use crate::{MktError, MktSet};
 
 /// A named list of keys for one kind of peer (RFC 8177 `key-chain`), no two in each other's way.
 #[derive(Clone, Debug)]
@@ -111,18 +111,38 @@ impl KeyChain {
         ActiveKeys::new(keys, sendable)
     }
 
-    /// The MKTs to open a connection with at this moment, the preferred one first: all that [`Self::at`] has, or none
-    /// at all when none of them may be sent with.
+    /// The MKTs for a peer's connections at this moment: what [`Self::at`] has, in its order, those that may not be sent
+    /// with as [accept-only](crate::MktParameters::accept_only); or none at all when none may be sent with.
+    ///
+    /// Of more than `N` the preferred ones are taken; [`Self::check_room`] says beforehand whether that can be.
+    #[must_use]
+    pub fn mkts<const N: usize>(&self, now: Timestamp) -> MktSet<N> {
+        let active = self.at(now);
+        let mut set = MktSet::new();
+        if active.preferred().is_none() {
+            return set;
+        }
+        for (index, key) in active.iter().take(N).enumerate() {
+            let mkt = key.mkt().clone();
+            let is_sendable = index < active.sendable().count();
+            // Ids cannot clash: keys that are acceptable at once have been compared when the chain was made.
+            let _ = set.push(if is_sendable { mkt } else { mkt.accept_only() });
+        }
+        set
+    }
+
+    /// Checks that at no time more than `room` keys are usable, such as a peer or a connection has room for.
     ///
     /// # Errors
-    /// [`KeyChainError`] with [`MktError::TooMany`](crate::MktError::TooMany) when more than `N` are usable at once.
-    pub fn mkts<const N: usize>(&self, now: Timestamp) -> Result<MktSet<N>, KeyChainError> {
-        let active = self.at(now);
-        if active.preferred().is_none() {
-            return Ok(MktSet::new());
+    /// [`KeyChainError`] with [`MktError::TooMany`].
+    pub fn check_room(&self, room: usize) -> Result<(), KeyChainError> {
+        let moments = self.keys.iter().map(|key| self.acceptance(key).from().unwrap_or(Timestamp::MIN));
+        let most = moments.map(|moment| self.at(moment).iter().count()).max().unwrap_or(0);
+        if most > room {
+            let problem = Problem::Mkt(MktError::TooMany { capacity: room });
+            return Err(KeyChainError::new(problem).field("key").in_chain(&self.name));
         }
-        MktSet::from_mkts(active.iter().map(|key| key.mkt().clone()))
-            .map_err(|error| KeyChainError::new(Problem::Mkt(error)).field("key").in_chain(&self.name))
+        Ok(())
     }
 
     /// Whether every key's send lifetime is over: without a new key, nothing will be sent any more.

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use wireseal_algorithms::TcpAoAlgorithm;
 use zeroize::{Zeroize, Zeroizing};
@@ -41,7 +41,7 @@ struct Document {
 struct Container {
     #[serde(default)]
     key_chain: Vec<JsonChain>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     aes_key_wrap: Option<AesKeyWrap>,
 }
 
@@ -56,9 +56,9 @@ struct AesKeyWrap {
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "an object that is a key chain")]
 struct JsonChain {
     name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     accept_tolerance: Option<AcceptTolerance>,
     #[serde(default)]
     key: Vec<JsonKey>,
@@ -83,9 +83,19 @@ struct JsonKey {
     key_string: KeyString,
     #[serde(rename = "ietf-tcp:authentication")]
     authentication: Authentication,
-    #[serde(rename = "wireseal:mac-length", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "present",
+        rename = "wireseal:mac-length",
+        skip_serializing_if = "Option::is_none"
+    )]
     mac_length: Option<i64>,
-    #[serde(rename = "wireseal:allow-short-secret", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "present",
+        rename = "wireseal:allow-short-secret",
+        skip_serializing_if = "Option::is_none"
+    )]
     allow_short_secret: Option<bool>,
     #[serde(skip_serializing, rename = "send-lifetime-active")]
     _send_lifetime_active: Option<IgnoredAny>,
@@ -96,16 +106,16 @@ struct JsonKey {
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "an object with a key string")]
 struct KeyString {
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     keystring: Option<SecretText>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     hexadecimal_string: Option<SecretText>,
 }
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, expecting = "an object with ao")]
 struct Authentication {
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     keychain: Option<String>,
     ao: Ao,
 }
@@ -117,10 +127,16 @@ struct Ao {
     recv_id: i64,
     #[serde(default = "included")]
     include_tcp_options: bool,
-    #[serde(skip_serializing)]
+    #[serde(default, deserialize_with = "present", skip_serializing)]
     accept_key_mismatch: Option<bool>,
     #[serde(skip_serializing, rename = "r-next-key-id")]
     _r_next_key_id: Option<IgnoredAny>,
+}
+
+/// A member that is there; `null` is no value of a leaf (RFC 7951 §6), and must not pass for a member left out: a key
+/// would live for ever for want of an end.
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 const fn included() -> bool {
@@ -130,26 +146,26 @@ const fn included() -> bool {
 #[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "an object of lifetimes")]
 struct JsonLifetimes {
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     send_accept_lifetime: Option<JsonLifetime>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     send_lifetime: Option<JsonLifetime>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     accept_lifetime: Option<JsonLifetime>,
 }
 
 #[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "an object that is a lifetime")]
 struct JsonLifetime {
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     always: Option<Empty>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     start_date_time: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     no_end_time: Option<Empty>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     duration: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     end_date_time: Option<String>,
 }
 

@@ -7,7 +7,7 @@
 //! | find a peer's chain | [`KeyChains::get`] |
 //! | open a connection | [`KeyChain::mkts`]: what a [`Connection`](crate::Connection) or a [`Peer`](crate::Peer) takes |
 //! | carry the lifetimes out on a live connection | [`KeyChain::at`], and again at [`KeyChain::next_change`] |
-//! | warn before nothing works | [`KeyChain::is_expired`], at a time ahead of now |
+//! | warn before nothing works | [`KeyChain::at`] with a time ahead of now: nothing is [preferred](ActiveKeys::preferred) |
 //!
 //! # Rolling over without a loss
 //! A key is an MKT, which signs and verifies with one secret, so its accept lifetime must cover its send lifetime. Two
@@ -16,9 +16,12 @@
 //! clocks may be apart, key by key or for the chain with [`KeyChain::with_accept_tolerance`]: then whatever one end
 //! prefers to send with, the other end accepts, and neither end's clock stepping back and forth loses a segment.
 //!
-//! A live connection moves on its own when this end asks for the preferred key with RNextKeyID: the peer obeys once it
-//! has the key too (RFC 5925 §7.3). A key that is acceptable but not to be sent with is no choice of this end, but the
-//! peer's RNextKeyID may still ask for it. A key that [`KeyChain::at`] no longer has is to be removed.
+//! Give what [`KeyChain::mkts`] says to [`Connection::replace_keys`](crate::Connection::replace_keys) or
+//! [`Shim::set_mkts`](crate::shim::Shim::set_mkts) at every [`KeyChain::next_change`], and again whenever the wall clock
+//! was set. This end then asks for the preferred key with RNextKeyID, and the peer obeys once it has the key too
+//! (RFC 5925 §7.3). The key this end signs with changes when the peer asks for another, or when its send lifetime is
+//! over. A key that is acceptable but not to be sent with is no choice of this end, but the peer's RNextKeyID may
+//! still ask for it.
 //!
 //! When no key may be sent with, [`KeyChain::mkts`] is the empty set: the peer stays protected and nothing gets
 //! through. There is no way from an expired chain to unsigned segments.
@@ -27,7 +30,7 @@
 //! Secrets are wiped with the [`Mkt`](crate::Mkt) that holds them, and so are the texts that are written. The text that is
 //! read belongs to the caller, who wipes it. A secret that needs an escape, or a file with a syntax error, passes
 //! through a buffer of the TOML or JSON parser that nobody wipes; `secret-hex` and `hexadecimal-string` need no escapes.
-//! No error contains a secret, nor any text that stood where a secret could have been.
+//! No error contains a secret, nor any text that stood as the value of a member; the names of unknown members are shown.
 //!
 //! ```
 //! # #[cfg(all(feature = "toml", feature = "json"))] {

@@ -37,10 +37,18 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
             self.lower_path_mtu(packet);
             return Ok(whole);
         }
+        let between =
+            |local| SocketPair { local: Endpoint::new(local, 0), remote: Endpoint::new(ip.source, 0) };
+        // What has further to go by its routing header is nobody's here, but a stack might take it.
+        if ip.header_destination != ip.destination
+            && [ip.header_destination, ip.destination].into_iter().any(|local| self.protects(&between(local)))
+        {
+            return Err(Refusal::SourceRouted);
+        }
         if ip.is_fragment {
-            let pair =
-                SocketPair { local: Endpoint::new(ip.destination, 0), remote: Endpoint::new(ip.source, 0) };
-            self.check_fragment(&pair)?;
+            if self.protects(&between(ip.destination)) {
+                return Err(ParseError::Fragment.into());
+            }
             return Ok(whole);
         }
         let segment = Segment::parse(packet)?;
@@ -72,7 +80,8 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         let flags = segment.flags();
         let opens = flags.syn() && !flags.ack();
         let known = self.table.get_mut(pair);
-        let may_be_replaced = known.as_ref().is_some_and(|entry| entry.may_be_replaced(now));
+        let may_be_replaced =
+            known.as_ref().is_some_and(|entry| entry.may_be_replaced(segment.sequence(), now));
         let reopens = opens
             && (may_be_replaced || known.as_ref().is_some_and(|entry| entry.connection.is_established()));
         if let Some(entry) = known.filter(|_| !reopens) {
@@ -83,17 +92,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
             entry.received(segment, now);
             return Ok(true);
         }
-        let Some(peer) = self.peer_of(pair) else {
-            // A packet that has further to go by its routing header is nobody's here, but a stack might take it.
-            let arrived_at = SocketPair {
-                local: Endpoint::new(ip.header_destination, pair.local.port()),
-                remote: pair.remote,
-            };
-            if self.peer_of(&arrived_at).is_some() {
-                return Err(Refusal::SourceRouted);
-            }
-            return self.admit_unprotected(segment);
-        };
+        let Some(peer) = self.peer_of(pair) else { return self.admit_unprotected(segment) };
         check_checksums(&self.config, packet, ip)?;
         let mkts = &self.peers.as_ref()[peer].mkts;
         if mkts.preferred().is_none() {

@@ -28,7 +28,7 @@ use crate::segment::ParseError;
 use crate::types::SocketPair;
 
 pub use table::ShimSlot;
-use table::Table;
+use table::{Entry, Table};
 
 /// Octets that signing can add to a packet: the longest AO option, which is a multiple of four.
 pub const OPTION_ROOM: usize = MAX_AO_LENGTH;
@@ -88,12 +88,12 @@ pub enum Refusal {
     Checksum,
     /// Received, and not authentic.
     Verify(VerifyError),
-    /// A verified SYN for a connection that is open already: a replay, or a peer that restarted. Which one cannot be
-    /// told, so the open connection stays.
+    /// A verified SYN, counted good, for a connection that is open already: a replay, or a peer that restarted. Which one
+    /// cannot be told, so the open connection stays.
     ConnectionExists,
     /// A segment of a protected connection that the shim does not know: its handshake was not seen.
     NoConnection,
-    /// Received for a protected connection by the destination address, for another by a routing header.
+    /// Received with a routing header that still leads on, to or away from protected addresses.
     SourceRouted,
     /// Received signed, with no peer configured for the connection.
     NoPeer,
@@ -126,7 +126,7 @@ impl fmt::Display for Refusal {
             Self::NoConnection => {
                 f.write_str("segment of a protected connection whose handshake was not seen")
             }
-            Self::SourceRouted => f.write_str("routing header leads away from a protected connection"),
+            Self::SourceRouted => f.write_str("routing header leads on, from or to a protected address"),
             Self::NoPeer => f.write_str("signed segment, but no peer is configured for its connection"),
             Self::NoKey => f.write_str("the peer has no valid key at this time"),
             Self::TableFull => f.write_str("the table of connections is full"),
@@ -224,6 +224,16 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         self.table.get_mut(pair).map(|entry| &mut entry.connection)
     }
 
+    /// Takes over a connection that was established elsewhere (see [`Connection::import`]), in place of one with the same
+    /// pair.
+    ///
+    /// # Errors
+    /// [`Refusal::NoPeer`] when no peer is configured for it, and [`Refusal::TableFull`].
+    pub fn adopt(&mut self, now: Duration, connection: Connection<MKTS_PER_PEER>) -> Result<(), Refusal> {
+        let peer = self.peer_of(&connection.pair()).ok_or(Refusal::NoPeer)?;
+        self.table.insert(Entry::new(connection, peer, now), now).map_err(|()| Refusal::TableFull)
+    }
+
     /// Forgets a connection and wipes its keys; whatever still comes of it is refused.
     pub fn forget(&mut self, pair: &SocketPair) {
         self.table.remove(pair);
@@ -249,6 +259,12 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
     /// time since any fixed moment, the same for all calls. It is done anyway when the table has no free place.
     pub fn expire(&mut self, now: Duration) {
         self.table.retain(|entry| !entry.has_expired(now));
+    }
+
+    /// Whether a peer is configured for any connection between these addresses; no fragment of one may pass, since it
+    /// can neither be signed nor verified.
+    fn protects(&self, pair: &SocketPair) -> bool {
+        self.peers.as_ref().iter().any(|peer| peer.connections.contains_addresses(pair))
     }
 
     fn peer_of(&self, pair: &SocketPair) -> Option<usize> {

@@ -38,7 +38,9 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         if ip.is_fragment {
             let pair =
                 SocketPair { local: Endpoint::new(ip.source, 0), remote: Endpoint::new(ip.destination, 0) };
-            self.check_fragment(&pair)?;
+            if self.protects(&pair) {
+                return Err(ParseError::Fragment.into());
+            }
             return Ok(room..end);
         }
         let segment = Segment::parse(packet)?;
@@ -92,14 +94,6 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
             self.table.insert(entry, now).map_err(|()| Refusal::TableFull)?;
         }
         Ok(start..end)
-    }
-
-    /// A fragment cannot be signed or verified: between protected addresses it does not pass.
-    pub(super) fn check_fragment(&self, pair: &SocketPair) -> Result<(), Refusal> {
-        if self.peers.as_ref().iter().any(|peer| peer.connections.contains_addresses(pair)) {
-            return Err(Refusal::Malformed(ParseError::Fragment));
-        }
-        Ok(())
     }
 }
 

@@ -7,35 +7,22 @@ use core::time::Duration;
 use crate::connection::Connection;
 use crate::peer::MKTS_PER_PEER;
 use crate::segment::{Flags, Segment};
-use crate::types::{Endpoint, SeqNum, SocketPair};
+use crate::types::{Endpoint, Isn, SeqNum, SocketPair};
 
 /// How long a handshake may stand still: what stacks give one before they give it up.
 const HALF_OPEN_TIME: Duration = Duration::from_secs(75);
 /// How long an ended connection is remembered: twice the maximum segment lifetime (RFC 9293 §3.4.2).
 const CLOSED_TIME: Duration = Duration::from_secs(240);
-/// How long an open connection may be silent before its place is taken when none is left: TCP's keepalive interval
-/// (RFC 9293 §3.8.4).
-const IDLE_TIME: Duration = Duration::from_secs(7200);
+/// How long an open connection may be silent before it is taken for one whose stack forgot it: longer than TCP's
+/// keepalive (RFC 9293 §3.8.4) waits, two hours, and then probes.
+const IDLE_TIME: Duration = Duration::from_secs(3 * 3600);
 
 /// A place for one connection in a [`Shim`](crate::shim::Shim)'s table; about 2 KiB.
-pub struct ShimSlot(State);
-
-#[expect(clippy::large_enum_variant, reason = "the slots are the storage, and there is no heap")]
-enum State {
-    /// Never used since the run of used slots around it began: a search ends here.
-    Empty,
-    /// Free, but a search has to go on past it.
-    Vacated,
-    Used(Entry),
-}
+pub struct ShimSlot(Option<Entry>);
 
 impl ShimSlot {
     /// A free slot, to build the table from.
-    pub const EMPTY: Self = Self(State::Empty);
-
-    const fn entry(&self) -> Option<&Entry> {
-        if let State::Used(entry) = &self.0 { Some(entry) } else { None }
-    }
+    pub const EMPTY: Self = Self(None);
 }
 
 impl Default for ShimSlot {
@@ -46,7 +33,7 @@ impl Default for ShimSlot {
 
 impl fmt::Debug for ShimSlot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ShimSlot").field(&self.entry().map(|entry| &entry.connection)).finish()
+        f.debug_tuple("ShimSlot").field(&self.0.as_ref().map(|entry| &entry.connection)).finish()
     }
 }
 
@@ -69,13 +56,18 @@ pub(super) struct Entry {
     fin_sent: Option<SeqNum>,
     fin_acknowledged: bool,
     fin_received: bool,
+    was_reset: bool,
     last_used: Duration,
 }
 
 impl Entry {
     /// A connection whose first segment has just passed.
     pub(super) fn new(connection: Connection<MKTS_PER_PEER>, peer: usize, now: Duration) -> Self {
-        let stage = if connection.local_isn().is_some() { Stage::OpenedHere } else { Stage::OpenedThere };
+        let stage = match connection.local_isn() {
+            Some(_) if connection.is_established() => Stage::Open,
+            Some(_) => Stage::OpenedHere,
+            None => Stage::OpenedThere,
+        };
         Self {
             connection,
             peer,
@@ -83,6 +75,7 @@ impl Entry {
             fin_sent: None,
             fin_acknowledged: false,
             fin_received: false,
+            was_reset: false,
             last_used: now,
         }
     }
@@ -92,7 +85,9 @@ impl Entry {
         if flags.fin() {
             self.fin_sent = Some(end);
         }
-        self.passed(flags, now);
+        // A handshake that the peer began and that gets no further has its time once: neither a replayed SYN nor the
+        // stack's answers to it may keep it going.
+        self.passed(flags, !flags.syn() || !flags.ack(), now);
     }
 
     /// Notes that a segment was received and verified.
@@ -101,28 +96,35 @@ impl Entry {
         self.fin_received |= flags.fin();
         self.fin_acknowledged |=
             flags.ack() && self.fin_sent.is_some_and(|end| !segment.acknowledgment().before(end));
-        self.passed(flags, now);
+        self.passed(flags, !flags.syn(), now);
     }
 
-    fn passed(&mut self, flags: Flags, now: Duration) {
-        self.last_used = now;
+    fn passed(&mut self, flags: Flags, is_progress: bool, now: Duration) {
+        if is_progress || self.connection.is_established() {
+            self.last_used = now;
+        }
         // After a reset, and after both FINs, the entry lives on for late segments: a reset may have been outside
         // the stack's window, and TIME-WAIT has to verify and to answer (RFC 5925 §7.7).
-        if flags.rst() || (self.fin_acknowledged && self.fin_received) {
+        self.was_reset |= flags.rst();
+        if self.was_reset || (self.fin_acknowledged && self.fin_received) {
             self.stage = Stage::Closed;
         } else if self.stage != Stage::Closed && self.connection.is_established() {
             self.stage = Stage::Open;
         }
     }
 
-    /// Whether a SYN may put a new connection in this one's place: both ends are done with it, or its handshake was
-    /// given up.
-    pub(super) fn may_be_replaced(&self, now: Duration) -> bool {
-        match self.stage {
-            Stage::OpenedHere | Stage::OpenedThere => self.has_expired(now),
-            Stage::Open => false,
-            Stage::Closed => true,
-        }
+    /// Whether a verified SYN may put a new connection in this one's place: its handshake was given up or another of the
+    /// peer's stands still, or both ends are done with it and the SYN cannot be one from its own time.
+    pub(super) fn may_be_replaced(&self, syn: SeqNum, now: Duration) -> bool {
+        let is_another = self.connection.remote_isn() != Some(Isn(syn.0));
+        let is_later = self.connection.highest_received().before(syn);
+        self.has_expired(now)
+            || match self.stage {
+                Stage::OpenedHere | Stage::Open => false,
+                Stage::OpenedThere => is_another,
+                // A reset leaves nothing to protect; after FINs there is TIME-WAIT (RFC 9293 §3.10.7.4).
+                Stage::Closed => is_another && (self.was_reset || is_later),
+            }
     }
 
     pub(super) fn has_expired(&self, now: Duration) -> bool {
@@ -145,19 +147,16 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     }
 
     pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
-        self.slots.as_ref().iter().filter_map(ShimSlot::entry)
+        self.slots.as_ref().iter().filter_map(|slot| slot.0.as_ref())
     }
 
     pub(super) fn get(&self, pair: &SocketPair) -> Option<&Entry> {
-        self.slots.as_ref()[self.find(pair)?].entry()
+        self.slots.as_ref()[self.find(pair)?].0.as_ref()
     }
 
     pub(super) fn get_mut(&mut self, pair: &SocketPair) -> Option<&mut Entry> {
         let index = self.find(pair)?;
-        match &mut self.slots.as_mut()[index].0 {
-            State::Used(entry) => Some(entry),
-            _ => None,
-        }
+        self.slots.as_mut()[index].0.as_mut()
     }
 
     pub(super) fn remove(&mut self, pair: &SocketPair) {
@@ -167,10 +166,12 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     }
 
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&mut Entry) -> bool) {
-        for index in 0..self.slots.as_ref().len() {
-            if let State::Used(entry) = &mut self.slots.as_mut()[index].0
-                && !keep(entry)
-            {
+        let mut index = 0;
+        while let Some(slot) = self.slots.as_mut().get_mut(index) {
+            if slot.0.as_mut().is_none_or(&mut keep) {
+                index += 1;
+            } else {
+                // Another entry may move up into the place, so it is looked at again.
                 self.vacate(index);
             }
         }
@@ -179,68 +180,76 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     /// Puts in a connection, in place of one with the same pair, or in a free slot, or in that of a connection that
     /// has expired, has ended, or is the oldest handshake a peer began: a handshake costs a peer only a replay.
     ///
-    /// A connection that is open is never given up. The entry comes back if there is no place.
-    pub(super) fn insert(&mut self, entry: Entry, now: Duration) -> Result<&mut Entry, ()> {
+    /// A connection that is open and not silent for hours is never given up. If there is no place, nothing changes
+    /// but that what has expired is gone.
+    pub(super) fn insert(&mut self, entry: Entry, now: Duration) -> Result<(), ()> {
         let pair = entry.connection.pair();
         self.remove(&pair);
-        let index = match self.find_free(&pair) {
-            Some(index) => index,
-            None => {
-                self.retain(|entry| !entry.has_expired(now));
-                if self.find_free(&pair).is_none() {
-                    self.vacate(self.least_valuable().ok_or(())?);
-                }
-                self.find_free(&pair).ok_or(())?
-            }
-        };
-        self.slots.as_mut()[index] = ShimSlot(State::Used(entry));
-        match &mut self.slots.as_mut()[index].0 {
-            State::Used(entry) => Ok(entry),
-            _ => Err(()),
+        if self.find_free(&pair).is_none() {
+            self.retain(|entry| !entry.has_expired(now));
         }
+        if self.find_free(&pair).is_none() {
+            self.vacate(self.least_valuable().ok_or(())?);
+        }
+        let index = self.find_free(&pair).ok_or(())?;
+        self.slots.as_mut()[index] = ShimSlot(Some(entry));
+        Ok(())
     }
 
     fn least_valuable(&self) -> Option<usize> {
         let candidates = self.slots.as_ref().iter().enumerate().filter_map(|(index, slot)| {
-            let entry = slot.entry()?;
+            let entry = slot.0.as_ref()?;
             matches!(entry.stage, Stage::Closed | Stage::OpenedThere)
                 .then_some(((entry.stage != Stage::Closed, entry.last_used), index))
         });
         candidates.min().map(|(_, index)| index)
     }
 
-    fn vacate(&mut self, index: usize) {
+    /// Empties a slot, and moves up the entries behind it that were put there because it was taken: a search ends at the
+    /// first empty slot.
+    fn vacate(&mut self, mut free: usize) {
         let slots = self.slots.as_mut();
-        let next = (index + 1) % slots.len();
-        slots[index] = ShimSlot(State::Vacated);
-        // Nothing was ever put past an empty slot, so the vacated ones before it are the end of a run and need not
-        // be passed any more.
-        if matches!(slots[next].0, State::Empty) {
-            let mut last = index;
-            while matches!(slots[last].0, State::Vacated) {
-                slots[last] = ShimSlot::EMPTY;
-                last = last.checked_sub(1).unwrap_or(slots.len() - 1);
+        slots[free] = ShimSlot::EMPTY;
+        let mut next = free;
+        loop {
+            next = (next + 1) % slots.len();
+            let Some(entry) = &slots[next].0 else { return };
+            let home = home(&entry.connection.pair(), slots.len());
+            // How far behind its home the entry stands, and how far behind it the free slot is.
+            let distance = |to: usize| (to + slots.len() - home) % slots.len();
+            if distance(free) < distance(next) {
+                slots.swap(free, next);
+                free = next;
             }
         }
     }
 
     fn find(&self, pair: &SocketPair) -> Option<usize> {
         let slots = self.slots.as_ref();
-        self.probe(pair)
-            .take_while(|index| !matches!(slots[*index].0, State::Empty))
-            .find(|index| slots[*index].entry().is_some_and(|entry| entry.connection.pair() == *pair))
+        for index in self.probe(pair) {
+            let entry = slots[index].0.as_ref()?;
+            if entry.connection.pair() == *pair {
+                return Some(index);
+            }
+        }
+        None
     }
 
     fn find_free(&self, pair: &SocketPair) -> Option<usize> {
-        self.probe(pair).find(|index| self.slots.as_ref()[*index].entry().is_none())
+        self.probe(pair).find(|index| self.slots.as_ref()[*index].0.is_none())
     }
 
     /// All slots, from the one that the pair hashes to.
     fn probe(&self, pair: &SocketPair) -> impl Iterator<Item = usize> + use<T> {
         let length = self.slots.as_ref().len();
-        let start = hash(pair).checked_rem(length as u64).unwrap_or(0) as usize;
+        let start = home(pair, length);
         (0..length).map(move |step| (start + step) % length)
     }
+}
+
+/// The slot of `length` where a search for the pair begins.
+fn home(pair: &SocketPair, length: usize) -> usize {
+    hash(pair).checked_rem(length as u64).unwrap_or(0) as usize
 }
 
 /// FNV-1a over the pair. No key is needed: only connections whose SYN has verified get into the table, so strangers

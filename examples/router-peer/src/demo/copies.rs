@@ -102,7 +102,7 @@ pub(super) async fn flipped_bit(conditions: Conditions) -> Outcome {
     let held = hold(&peers.wire);
     let routes = Sessions::next_route(&sessions.b);
     let before = Tally::of(&peers.b);
-    sessions.a.announce(routes).await?;
+    sessions.a.announce(Arc::clone(&routes)).await?;
     let original = first_of(&held).await?;
     let bits = Segment::parse(&original)?.payload().len() * 8;
     for bit in 0..bits {
@@ -117,5 +117,6 @@ pub(super) async fn flipped_bit(conditions: Conditions) -> Outcome {
 
     recording.resume(&peers.wire);
     let passed = scene.strike([original], Tally::good(1)).await?;
+    ensure!(sessions.b.rib().lock().get(&routes[0].prefix).is_some(), "the route in it did not arrive");
     Ok(format!("each of {bits} bits: {seen}; then the segment as it was sent: {passed}"))
 }

@@ -118,7 +118,7 @@ pub(super) async fn twice(conditions: Conditions) -> Outcome {
     let other = if conditions.sabotaged { without_second_key(chain)? } else { chain.clone() };
     let moments = CLOCK.iter().map(|(at, id)| Ok((at.parse::<Timestamp>()?, *id)));
     let moments: Vec<(Timestamp, u8)> = moments.collect::<Result<_, Failure>>()?;
-    let keys = Keys { a: Some(chain.mkts(moments[0].0)?), b: Some(other.mkts(moments[0].0)?) };
+    let keys = Keys { a: Some(chain.mkts(moments[0].0)), b: Some(other.mkts(moments[0].0)) };
     let peers = Peers::new(conditions.seed, keys)?;
     let recording = Recording::start(&peers.wire);
     let sessions = peers.establish(Family::Ipv4).await?;

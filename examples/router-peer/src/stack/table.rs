@@ -1,6 +1,7 @@
 //! The sockets of a stack: shared by the driver and the streams, and ignorant of the device.
 
 use smoltcp::iface::{SocketHandle, SocketSet};
+use smoltcp::socket::AnySocket;
 use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer, State};
 use tokio::sync::Notify;
 
@@ -75,11 +76,6 @@ impl SocketTable {
 
     pub(super) fn states(&self) -> Vec<State> {
         let sockets = self.sockets.lock();
-        sockets
-            .iter()
-            .map(|(_, socket)| match socket {
-                smoltcp::socket::Socket::Tcp(tcp) => tcp.state(),
-            })
-            .collect()
+        sockets.iter().filter_map(|(_, socket)| Socket::downcast(socket)).map(Socket::state).collect()
     }
 }

@@ -24,10 +24,7 @@ impl TunTransport {
     /// [`OpenError::Device`] without /dev/net/tun, without the privilege, or with a name that belongs to another kind of
     /// device.
     pub fn open(port: LinkPort, medium: Medium, ip_mtu: u16, name: &str) -> Result<Self, OpenError> {
-        let layer = match medium {
-            Medium::Ip => Layer::L3,
-            Medium::Ethernet => Layer::L2,
-        };
+        let layer = if medium == Medium::Ethernet { Layer::L2 } else { Layer::L3 };
         let builder = DeviceBuilder::new().name(name).layer(layer);
         // A device made for this user beforehand can be attached to without privilege, but not set up.
         let there = Path::new("/sys/class/net").join(name).exists();
