@@ -202,7 +202,9 @@ impl Pair {
         let changed = self.verify(to, &segment.octets, expected);
         if expected == Expected::Good {
             let end = &mut self.ends[to as usize];
-            let asked_for = end.by_send_id(to, segment.rnext).filter(|_| segment.extended >= end.received);
+            // A keepalive has the number before the next; whatever is older asks for nothing any more.
+            let is_newest = segment.extended + 1 >= end.received;
+            let asked_for = end.by_send_id(to, segment.rnext).filter(|_| is_newest);
             let current = asked_for.unwrap_or(end.current);
             assert_eq!(changed, current != end.current);
             end.current = current;
