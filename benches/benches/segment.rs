@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_benches::{established, mkts, pair, segment};
 use wireseal_tcp_ao::shim::ShimSlot;
@@ -81,6 +81,7 @@ fn connections(c: &mut Criterion) {
         *forged.last_mut().expect("not empty") ^= 1;
         let forged = Segment::from_tcp(source, destination, &forged).expect("well-formed");
         assert!(mkts.verify_syn(forged).is_err());
+        group.throughput(Throughput::Elements(1));
         group.bench_function("verify a SYN", |b| b.iter(|| mkts.verify_syn(black_box(good)).is_ok()));
         group
             .bench_function("refuse a forged SYN", |b| b.iter(|| mkts.verify_syn(black_box(forged)).is_ok()));

@@ -8,7 +8,7 @@ use core::net::IpAddr;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_mac::Mac;
 
-use crate::ip::PROTOCOL_TCP;
+use crate::ip::{PROTOCOL_TCP, ipv6_octets};
 use crate::kdf::TrafficKey;
 use crate::mkt::{MktParameters, OptionCoverage};
 use crate::option::{AO_HEADER_LENGTH, AoOption, OptionError, TCP_HEADER_LENGTH};
@@ -281,8 +281,8 @@ fn mac_input<'a>(
         }
         (source, destination) => {
             start[..4].copy_from_slice(&sne.0.to_be_bytes());
-            start[4..20].copy_from_slice(&ipv6(source));
-            start[20..36].copy_from_slice(&ipv6(destination));
+            start[4..20].copy_from_slice(&ipv6_octets(source));
+            start[20..36].copy_from_slice(&ipv6_octets(destination));
             start[36..40].copy_from_slice(&tcp_length.to_be_bytes());
             start[40..44].copy_from_slice(&[0, 0, 0, PROTOCOL_TCP]);
             44
@@ -325,11 +325,4 @@ fn mac_input<'a>(
         Err(_) => mac.fill(0),
     }
     [&start[..header_at + length], &tcp[taken..]]
-}
-
-fn ipv6(address: IpAddr) -> [u8; 16] {
-    match address {
-        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
-        IpAddr::V6(address) => address.octets(),
-    }
 }

@@ -2,22 +2,15 @@
 
 use core::net::IpAddr;
 
-use crate::ip::PROTOCOL_TCP;
+use crate::ip::{PROTOCOL_TCP, ipv6_octets};
 
 /// The pseudo-header's share of a checksum over a segment of `length` octets (RFC 9293 §3.1, RFC 8200 §8.1).
 fn pseudo_header(source: IpAddr, destination: IpAddr, length: usize) -> u64 {
     let addresses = match (source, destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => sum(&source.octets()) + sum(&destination.octets()),
-        (source, destination) => sum(&octets(source)) + sum(&octets(destination)),
+        (source, destination) => sum(&ipv6_octets(source)) + sum(&ipv6_octets(destination)),
     };
     addresses + u64::from(PROTOCOL_TCP) + length as u64
-}
-
-fn octets(address: IpAddr) -> [u8; 16] {
-    match address {
-        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
-        IpAddr::V6(address) => address.octets(),
-    }
 }
 
 /// Adds up the 16-bit words of `octets`, an odd last one padded with zero; the carries pile up above bit 16.

@@ -179,3 +179,11 @@ fn final_destination(extension: &[u8]) -> Result<Option<Ipv6Addr>, IpParseError>
 fn ipv6_address(octets: &[u8]) -> Option<Ipv6Addr> {
     Some(Ipv6Addr::from(<[u8; 16]>::try_from(octets).ok()?))
 }
+
+/// An address in the 16 octets of IPv6, an IPv4 one mapped.
+pub(crate) const fn ipv6_octets(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    }
+}

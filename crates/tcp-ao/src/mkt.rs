@@ -148,6 +148,17 @@ pub struct MktParameters {
 }
 
 impl MktParameters {
+    /// Refuses another MKT for the same connections that has an id in common with this one (RFC 5925 §3.1).
+    pub(crate) fn check_ids(&self, other: &Self) -> Result<(), MktError> {
+        if self.send_id == other.send_id {
+            return Err(MktError::SendIdInUse(self.send_id));
+        }
+        if self.recv_id == other.recv_id {
+            return Err(MktError::RecvIdInUse(self.recv_id));
+        }
+        Ok(())
+    }
+
     /// Octets that the AO option takes in a header under this key: 8 to 20, before padding.
     #[inline]
     #[must_use]
@@ -305,15 +316,7 @@ impl<const N: usize> MktSet<N> {
     /// # Errors
     /// [`MktError::SendIdInUse`] and [`MktError::RecvIdInUse`].
     pub fn check_ids(&self, parameters: &MktParameters) -> Result<(), MktError> {
-        for other in self.iter() {
-            if other.send_id() == parameters.send_id {
-                return Err(MktError::SendIdInUse(parameters.send_id));
-            }
-            if other.recv_id() == parameters.recv_id {
-                return Err(MktError::RecvIdInUse(parameters.recv_id));
-            }
-        }
-        Ok(())
+        self.iter().try_for_each(|other| other.parameters.check_ids(parameters))
     }
 
     /// The MKTs, the preferred one first.

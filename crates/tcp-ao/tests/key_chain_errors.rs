@@ -50,6 +50,24 @@ fn the_texts_that_are_varied_here_are_good() {
 }
 
 #[test]
+fn ao_26_null_is_no_lifetime_that_was_left_out() {
+    // A template without a value must not make a key that lives for ever (RFC 7951 §6 has no such null).
+    let start = "\"start-date-time\": \"2026-01-01T00:00:00Z\"";
+    for lifetimes in [
+        "\"send-accept-lifetime\": null".to_owned(),
+        "\"send-lifetime\": null".to_owned(),
+        format!("\"send-accept-lifetime\": {{{start}, \"end-date-time\": null}}"),
+        format!("\"send-accept-lifetime\": {{{start}, \"duration\": null}}"),
+        "\"send-accept-lifetime\": {\"always\": null}".to_owned(),
+    ] {
+        let text = json_with("\"lifetime\": {}", &format!("\"lifetime\": {{{lifetimes}}}"));
+        assert!(KeyChains::from_json(&text).is_err(), "{lifetimes}");
+    }
+    let good = format!("\"lifetime\": {{\"send-accept-lifetime\": {{{start}, \"no-end-time\": [null]}}}}");
+    assert!(KeyChains::from_json(&json_with("\"lifetime\": {}", &good)).is_ok());
+}
+
+#[test]
 fn ao_14_short_secrets_are_refused_unless_asked_for() {
     let short = "algorithm = \"HMAC-SHA256-128\"";
     assert_eq!(

@@ -12,7 +12,7 @@ use shim_support::{CLIENT_ISN, Link, Packet, Read, SERVER_ISN, inbound, outbound
 use support::{ACK, SYN, ipv4_pair, ipv6_pair, mirrored, mkt, mkts};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::shim::Refusal;
-use wireseal_tcp_ao::{KeyId, MktSet, OptionCoverage, VerifyError};
+use wireseal_tcp_ao::{Connection, KeyId, MktSet, OptionCoverage, VerifyError};
 
 #[test]
 fn ao_06_simultaneous_open_works_through_two_shims() {
@@ -168,5 +168,27 @@ proptest! {
         }
         let refused = outbound(&mut link.client, link.now, &Packet::new(pair, SYN, CLIENT_ISN, 0).build());
         prop_assert!(refused.is_err(), "an open connection's SYN is not signed again");
+    }
+}
+
+#[test]
+fn ao_38_a_connection_moves_from_one_shim_to_another() {
+    for pair in [ipv4_pair(), ipv6_pair()] {
+        let mut link = Link::connected(pair);
+        let data = link.client_data(b"before");
+        link.deliver_to_server(&data).unwrap();
+        let state = link.server.connection(&pair.reversed()).unwrap().export().unwrap();
+        // The new place knows the same peer and has the same keys, and nothing else but the state.
+        link.server = shim_support::shim(pair.reversed(), support::mirrored(&[(1, 2)]), 1);
+        let after = link.client_data(b"after");
+        assert_eq!(link.deliver_to_server(&after), Err(Refusal::NoConnection));
+        let connection = Connection::import(&state, &link.server.peers()[0].mkts).unwrap();
+        link.server.adopt(link.now, connection).unwrap();
+        link.deliver_to_server(&after).unwrap();
+        assert_eq!(link.server.counters().bad, 0);
+        let stranger =
+            wireseal_tcp_ao::ConnectionState { pair: support::pair("198.51.100.1", "198.51.100.2"), ..state };
+        let stranger = Connection::import(&stranger, &link.server.peers()[0].mkts).unwrap();
+        assert_eq!(link.server.adopt(link.now, stranger), Err(Refusal::NoPeer));
     }
 }

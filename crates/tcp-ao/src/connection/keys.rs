@@ -98,14 +98,7 @@ impl<const N: usize> Connection<N> {
     /// # Errors
     /// [`MktError::SendIdInUse`], [`MktError::RecvIdInUse`] and [`MktError::TooMany`].
     pub fn add_key(&mut self, mkt: &Mkt) -> Result<(), MktError> {
-        for other in self.keys() {
-            if other.send_id == mkt.send_id() {
-                return Err(MktError::SendIdInUse(mkt.send_id()));
-            }
-            if other.recv_id == mkt.recv_id() {
-                return Err(MktError::RecvIdInUse(mkt.recv_id()));
-            }
-        }
+        self.keys().try_for_each(|other| other.check_ids(mkt.parameters()))?;
         let free = self.slots.iter_mut().find(|slot| slot.is_none());
         let free = free.ok_or(MktError::TooMany { capacity: N })?.insert(Slot::with_master_key(mkt));
         if let (Phase::Established, Some(local_isn)) = (self.phase, self.local_isn) {

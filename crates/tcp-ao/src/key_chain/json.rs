@@ -348,6 +348,9 @@ impl KeyChains {
     /// (`last-modified-timestamp`, `send-lifetime-active`, `accept-lifetime-active`, `r-next-key-id`) is passed over; any
     /// other member that is not in the modules, `md5`, AES key wrap and `accept-key-mismatch` are refused.
     ///
+    /// Every chain of the text must be one for TCP-AO, each key with a `key-string` and an
+    /// `ietf-tcp:authentication` with `ao`: of a router's whole configuration, take the chains that TCP sessions use.
+    ///
     /// # Errors
     /// [`KeyChainError`] for the first thing that is wrong.
     pub fn from_json(text: &str) -> Result<Self, KeyChainError> {
