@@ -4,7 +4,7 @@
 //! anything is timed, [`contenders`] compares their outputs.
 
 use cmac::Cmac;
-use hmac::{Hmac, KeyInit, Mac as _};
+use hmac::{Hmac, KeyInit};
 use sha1::Sha1;
 use sha2::Sha256;
 use wireseal_algorithms::{MacAlgorithm, TcpAoAlgorithm};
