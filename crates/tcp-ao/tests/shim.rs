@@ -124,6 +124,24 @@ fn a_peer_with_mapped_addresses_is_protected_like_its_ipv4_self() {
 }
 
 #[test]
+fn ao_21_a_peer_of_all_ipv6_addresses_leaves_no_mapped_one_out() {
+    let net = |text: &str| text.parse().unwrap();
+    let connections = ConnectionIdentifier::between(net("2001:db8::1"), net("::/0"));
+    let mut shim =
+        Shim::new(ShimConfig::new(1500), vec![Peer { connections, mkts: mkts(&[(1, 2)]) }], slots(1))
+            .unwrap();
+    // An unsigned SYN over IPv6, put together by hand since its source is no address for the wire.
+    let mut packet = Packet::new(pair("2001:db8::2", "2001:db8::1"), SYN, 1, 0).build();
+    let mapped: std::net::Ipv6Addr = "::ffff:198.51.100.7".parse().unwrap();
+    packet[8..24].copy_from_slice(&mapped.octets());
+    packet[56..58].fill(0);
+    let local: std::net::IpAddr = "2001:db8::1".parse().unwrap();
+    let sum = wireseal_tcp_ao::checksum::tcp(mapped.into(), local, &packet[40..]);
+    packet[56..58].copy_from_slice(&sum.to_be_bytes());
+    assert_eq!(inbound(&mut shim, NOW, &packet), Err(Refusal::Verify(VerifyError::Unsigned)));
+}
+
+#[test]
 fn ao_15_malformed_options_are_refused_before_anything_is_learned() {
     let mut link = Link::connected(ipv4_pair());
     let two_ao = [&[29, 16, 2, 1][..], &[0; 12], &[29, 16, 2, 1], &[0; 12]].concat();
