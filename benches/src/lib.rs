@@ -111,7 +111,7 @@ fn aes_128_cmac(key: &[u8]) -> Vec<(&'static str, Contender)> {
     ]
 }
 
-/// No other library on crates.io that is kept has KMAC; RustCrypto's cSHAKE256 is what there is to build it from.
+/// No other library that is kept has KMAC; RustCrypto's cSHAKE256 is what there is to build it from.
 fn kmac256(key: &[u8]) -> Vec<(&'static str, Contender)> {
     use cshake::digest::{ExtendableOutput, Update, XofReader};
     let mut block = vec![1, 136, 2, 1, 0];

@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use ipnet::IpNet;
 use netgauze_bgp_pkt::BgpMessage;
-use pcap_parser::{LegacyPcapReader, PcapBlockOwned, PcapError, traits::PcapReaderIterator};
+use pcap_file::pcap::PcapReader;
 use router_peer::bgp::codec::Codec;
 use router_peer::bgp::update;
 use tokio_util::codec::{Decoder, Encoder};
@@ -16,21 +16,12 @@ use tokio_util::codec::{Decoder, Encoder};
 fn frames(name: &str) -> Vec<Vec<u8>> {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/tcp-ao/tests/data/captures").join(name);
-    let mut reader = LegacyPcapReader::new(65536, std::fs::File::open(path).unwrap()).unwrap();
+    let mut reader = PcapReader::new(std::fs::File::open(path).unwrap()).unwrap();
     let mut frames = Vec::new();
-    loop {
-        match reader.next() {
-            Ok((octets, block)) => {
-                if let PcapBlockOwned::Legacy(packet) = block {
-                    frames.push(packet.data.to_vec());
-                }
-                reader.consume(octets);
-            }
-            Err(PcapError::Eof) => return frames,
-            Err(PcapError::Incomplete(_)) => reader.refill().unwrap(),
-            Err(error) => panic!("{error:?}"),
-        }
+    while let Some(packet) = reader.next_packet() {
+        frames.push(packet.unwrap().data.into_owned());
     }
+    frames
 }
 
 /// The BGP octets of each direction, in order; a segment that repeats what was seen is left out.
