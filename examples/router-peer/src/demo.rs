@@ -24,7 +24,7 @@ pub use self::report::Report;
 use crate::bgp::rib::Family;
 
 /// How long one check may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Why a check failed: what was expected, and what was seen instead.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use common::{ADDRESSES_OF_A, ADDRESSES_OF_B, pattern, stack};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn octets_arrive_over_datagram_sockets() {

@@ -25,7 +25,7 @@ use crate::transport::DEFAULT_IP_MTU;
 use crate::transport::memory::{Wire, wire};
 
 /// How long a handshake or a change may take even on a bad wire.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// How often routers are looked at while something is waited for.
 pub(super) const GLANCE: Duration = Duration::from_millis(2);
 /// A wire that has carried nothing for so long is quiet: longer than TCP holds an acknowledgment back.
