@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use serde::Deserialize;
+use wireseal_tcp_ao::MKTS_PER_PEER;
 use wireseal_tcp_ao::key_chain::KeyChain;
 
 pub use self::error::{ConfigError, Problem};
@@ -21,7 +22,6 @@ use crate::bgp::update::Export;
 use crate::protection;
 use crate::routes;
 use crate::transport::DEFAULT_IP_MTU;
-use wireseal_tcp_ao::MKTS_PER_PEER;
 
 /// Addresses that the stack can hold.
 const MAX_ADDRESSES: usize = 8;
@@ -198,6 +198,7 @@ impl Config {
             };
             let (local_address, session) = plan_session(&file.router, &transport, &peer)
                 .map_err(|(field, problem)| wrong(field, problem))?;
+            check_next_hops(&routes, &session).map_err(|(field, problem)| wrong(field, problem))?;
             neighbours.push(Neighbour {
                 name: peer.name,
                 address: peer.address,
@@ -211,6 +212,23 @@ impl Config {
         }
         Ok(Self { router: file.router, transport, neighbours })
     }
+}
+
+/// Routes without a next hop of their own need one of their family, or they would be left out without a word.
+fn check_next_hops(routes: &[Route], session: &SessionConfig) -> Result<(), (&'static str, Problem)> {
+    let export = &session.export;
+    let families = [
+        (true, export.next_hop_ipv4.is_some(), "next-hop-ipv4", "IPv4"),
+        (false, export.next_hop_ipv6.is_some(), "next-hop-ipv6", "IPv6"),
+    ];
+    for (is_ipv4, is_known, field, family) in families {
+        let needs_one =
+            |route: &Route| route.attributes.next_hop.is_none() && route.prefix.addr().is_ipv4() == is_ipv4;
+        if !is_known && routes.iter().any(needs_one) {
+            return Err((field, Problem::Invalid(format!("the peer's {family} routes have no next hop"))));
+        }
+    }
+    Ok(())
 }
 
 /// A path in a configuration is relative to its directory.

@@ -66,6 +66,12 @@ async fn main() -> ExitCode {
         .init();
     let seed = arguments.seed.unwrap_or_else(|| fastrand::u64(..));
 
+    if let (Some(only), Some(sabotage)) = (&arguments.only, &arguments.sabotage)
+        && only != sabotage
+    {
+        eprintln!("router-peer: --break {sabotage}: --only {only} leaves that check out");
+        return ExitCode::from(BAD_CONFIGURATION);
+    }
     let Some(path) = &arguments.config else {
         let selection =
             Selection { only: arguments.only.as_deref(), sabotage: arguments.sabotage.as_deref(), seed };
@@ -78,7 +84,7 @@ async fn main() -> ExitCode {
         Err(error) => return refuse(&error),
     };
     if arguments.check {
-        println!("{}: good, {} peers", path.display(), config.neighbours.len());
+        println!("{}: good, peers: {}", path.display(), config.neighbours.len());
         return ExitCode::SUCCESS;
     }
     match run::run(config, seed, told_to_stop()).await {

@@ -36,6 +36,17 @@ algorithm = "HMAC-SHA-1-96"
 secret = "of spring"
 "#;
 
+#[test]
+fn routes_without_a_next_hop_of_their_family_are_no_silent_loss() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("routes.txt"), "203.0.113.0/24\n2001:db8:1::/48\n").unwrap();
+    let config = GOOD.replace("as = 64513", "as = 64513\nroutes = \"routes.txt\"");
+    let line = "peer.toml: peer[0].next-hop-ipv6: the peer's IPv6 routes have no next hop";
+    refused(directory.path(), &config, line);
+    let whole = config.replace("routes =", "next-hop-ipv6 = \"2001:db8::1\"\nroutes =");
+    assert_eq!(check(directory.path(), &whole).status.code(), Some(0));
+}
+
 fn check_file(directory: &Path, file: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_router-peer"))
         .args(["--config", file, "--check"])

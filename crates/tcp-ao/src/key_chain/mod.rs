@@ -61,6 +61,10 @@
 //! let now: Timestamp = "2026-06-30T23:30:00Z".parse()?;
 //! let active = core.at(now);
 //! assert_eq!(active.preferred().map(|key| key.mkt().send_id()), Some(KeyId(101)));
+//!
+//! // The same as a connection or a peer takes it: `Timestamp::from_unix_seconds` makes one of the clock's time.
+//! let mkts: wireseal_tcp_ao::MktSet<2> = core.mkts(now);
+//! assert_eq!(mkts.preferred().map(|mkt| mkt.send_id()), Some(KeyId(101)));
 //! assert_eq!(active.iter().count(), 2);
 //! assert_eq!(core.next_change(now), Some("2026-07-01T00:00:00Z".parse()?));
 //! assert!(chains.to_json().contains("ietf-key-chain:key-chains"));

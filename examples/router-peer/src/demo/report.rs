@@ -46,7 +46,7 @@ impl fmt::Display for Report {
         }
         writeln!(f, "{table}")?;
         let took: Duration = self.lines.iter().map(|(_, _, took, _)| took).sum();
-        write!(f, "{} checks in {:.1} s", self.lines.len(), took.as_secs_f64())?;
+        write!(f, "checks: {} in {:.1} s", self.lines.len(), took.as_secs_f64())?;
         if let Some(peak) = peak_memory() {
             write!(f, ", {peak} MiB of memory at most")?;
         }
