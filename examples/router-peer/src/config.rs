@@ -167,7 +167,7 @@ impl Config {
             .map_err(|(field, problem)| ConfigError::field(path, format!("transport.{field}"), problem))?;
 
         let key_file = file.key_chains.as_deref().map(|file| beside(path, file));
-        let chains = key_file.as_deref().map(keys::load).transpose()?.unwrap_or_default();
+        let chains = key_file.as_deref().map(|file| keys::load(path, file)).transpose()?.unwrap_or_default();
         if file.peer.is_empty() {
             return Err(ConfigError::field(path, "peer", Problem::Missing));
         }
@@ -194,7 +194,8 @@ impl Config {
             };
             let routes = match &peer.routes {
                 None => Arc::default(),
-                Some(file) => routes::load(&beside(path, file)).map_err(ConfigError::Routes)?,
+                Some(file) => routes::load(&beside(path, file))
+                    .map_err(|error| wrong("routes", Problem::Routes(error)))?,
             };
             let (local_address, session) = plan_session(&file.router, &transport, &peer)
                 .map_err(|(field, problem)| wrong(field, problem))?;

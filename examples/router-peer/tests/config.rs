@@ -147,7 +147,7 @@ fn each_mistake_is_named() {
         (
             "as = 64513",
             "as = 1\nroutes = \"none.txt\"",
-            "none.txt: cannot read: No such file or directory (os error 2)",
+            "peer.toml: peer[0].routes: none.txt: cannot read: No such file or directory (os error 2)",
         ),
         (
             "as = 64513",
@@ -162,7 +162,7 @@ fn each_mistake_is_named() {
         (
             "[router]",
             "key-chains = \"keys.toml\"\n[router]",
-            "keys.toml: cannot read: No such file or directory (os error 2)",
+            "peer.toml: key-chains: keys.toml: cannot read: No such file or directory (os error 2)",
         ),
         ("[router]", "[router", "peer.toml: unclosed table, expected `]` (line 2)"),
     ];
@@ -255,7 +255,9 @@ fn secrets_that_others_can_read_are_refused() {
     let config = format!("key-chains = \"keys.toml\"\n{GOOD}");
     for mode in [0o640, 0o604, 0o620] {
         fs::set_permissions(&keys, fs::Permissions::from_mode(mode)).unwrap();
-        let line = format!("keys.toml: mode {mode:04o} lets others read these secrets, chmod it to 0600");
+        let line = format!(
+            "peer.toml: key-chains: keys.toml: mode {mode:04o} lets others read these secrets, chmod it to 0600"
+        );
         refused(directory.path(), &config, &line);
     }
     fs::set_permissions(&keys, fs::Permissions::from_mode(0o600)).unwrap();

@@ -30,6 +30,15 @@ pub enum Problem {
     Expired(String),
     /// A value is impossible, for the given reason.
     Invalid(String),
+    /// The file that the field names.
+    NamedFile {
+        /// That file.
+        file: PathBuf,
+        /// What is wrong with it.
+        problem: Box<Problem>,
+    },
+    /// The file of routes that the field names.
+    Routes(RoutesError),
 }
 
 impl fmt::Display for Problem {
@@ -47,6 +56,8 @@ impl fmt::Display for Problem {
             Self::Missing => f.write_str("missing"),
             Self::Unknown(name) => write!(f, "`{name}` is not defined"),
             Self::Duplicate(name) => write!(f, "`{name}` is used twice"),
+            Self::NamedFile { file, problem } => write!(f, "{}: {problem}", file.display()),
+            Self::Routes(error) => error.fmt(f),
         }
     }
 }
@@ -70,8 +81,6 @@ pub enum ConfigError {
         /// What is wrong with it.
         problem: Problem,
     },
-    /// A file of routes.
-    Routes(RoutesError),
 }
 
 impl ConfigError {
@@ -89,7 +98,6 @@ impl fmt::Display for ConfigError {
         match self {
             Self::File { file, problem } => write!(f, "{}: {problem}", file.display()),
             Self::Field { file, field, problem } => write!(f, "{}: {field}: {problem}", file.display()),
-            Self::Routes(error) => error.fmt(f),
         }
     }
 }

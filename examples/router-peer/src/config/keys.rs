@@ -10,9 +10,12 @@ use zeroize::Zeroizing;
 
 use super::error::{ConfigError, Problem};
 
-/// Reads a file of key chains, which nobody but its owner may be able to read.
-pub(super) fn load(key_file: &Path) -> Result<Vec<Arc<KeyChain>>, ConfigError> {
-    let text = read(key_file).map_err(|problem| ConfigError::file(key_file, problem))?;
+/// Reads the file of key chains that `config` names, which nobody but its owner may be able to read.
+pub(super) fn load(config: &Path, key_file: &Path) -> Result<Vec<Arc<KeyChain>>, ConfigError> {
+    let text = read(key_file).map_err(|problem| {
+        let problem = Problem::NamedFile { file: key_file.to_owned(), problem: Box::new(problem) };
+        ConfigError::field(config, "key-chains", problem)
+    })?;
     let chains = KeyChains::from_toml(&text)
         .map_err(|error| ConfigError::file(key_file, Problem::KeyChain(Box::new(error))))?;
     Ok(chains.chains().iter().cloned().map(Arc::new).collect())
