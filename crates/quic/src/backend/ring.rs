@@ -1,0 +1,75 @@
+//! ring's keys, and how they are wiped.
+
+use ring::aead::{self, Aad, LessSafeKey, Nonce, Tag, UnboundKey, quic};
+use wireseal_algorithms::AeadAlgorithm;
+use zeroize::optimization_barrier;
+
+/// Octets enough for the longest key.
+const ZERO_KEY: [u8; 32] = [0; 32];
+
+pub(crate) struct AeadKey(LessSafeKey);
+
+impl AeadKey {
+    pub(crate) fn new(algorithm: AeadAlgorithm, key: &[u8]) -> Option<Self> {
+        let algorithm = match algorithm {
+            AeadAlgorithm::Aes128Gcm => &aead::AES_128_GCM,
+            AeadAlgorithm::Aes256Gcm => &aead::AES_256_GCM,
+            AeadAlgorithm::ChaCha20Poly1305 => &aead::CHACHA20_POLY1305,
+            AeadAlgorithm::Aes128Ccm => return None,
+        };
+        Some(Self(LessSafeKey::new(UnboundKey::new(algorithm, key).ok()?)))
+    }
+
+    #[inline]
+    pub(crate) fn seal(&self, nonce: [u8; 12], aad: &[u8], payload: &mut [u8]) -> Option<[u8; 16]> {
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let tag = self.0.seal_in_place_separate_tag(nonce, Aad::from(aad), payload).ok()?;
+        tag.as_ref().try_into().ok()
+    }
+
+    #[inline]
+    pub(crate) fn open(&self, nonce: [u8; 12], aad: &[u8], payload: &mut [u8], tag: &[u8; 16]) -> bool {
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        self.0.open_in_place_separate_tag(nonce, Aad::from(aad), Tag::from(*tag), payload, 0..).is_ok()
+    }
+}
+
+/// ring has no wiping of its own, so the key of all zeros is written over the one that was.
+impl Drop for AeadKey {
+    fn drop(&mut self) {
+        let algorithm = self.0.algorithm();
+        if let Ok(zero) = UnboundKey::new(algorithm, &ZERO_KEY[..algorithm.key_len()]) {
+            self.0 = LessSafeKey::new(zero);
+            optimization_barrier(&self.0);
+        }
+    }
+}
+
+pub(crate) struct MaskKey(quic::HeaderProtectionKey);
+
+impl MaskKey {
+    pub(crate) fn new(algorithm: AeadAlgorithm, key: &[u8]) -> Option<Self> {
+        let algorithm = match algorithm {
+            AeadAlgorithm::Aes128Gcm => &quic::AES_128,
+            AeadAlgorithm::Aes256Gcm => &quic::AES_256,
+            AeadAlgorithm::ChaCha20Poly1305 => &quic::CHACHA20,
+            AeadAlgorithm::Aes128Ccm => return None,
+        };
+        Some(Self(quic::HeaderProtectionKey::new(algorithm, key).ok()?))
+    }
+
+    #[inline]
+    pub(crate) fn mask(&self, sample: &[u8; 16]) -> [u8; 5] {
+        self.0.new_mask(sample).expect("ring refuses samples of another length than 16 octets only")
+    }
+}
+
+impl Drop for MaskKey {
+    fn drop(&mut self) {
+        let algorithm = self.0.algorithm();
+        if let Ok(zero) = quic::HeaderProtectionKey::new(algorithm, &ZERO_KEY[..algorithm.key_len()]) {
+            self.0 = zero;
+            optimization_barrier(&self.0);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! RustCrypto's keys. They wipe themselves.
+
+use aes::cipher::{
+    BlockCipherEncrypt, KeyInit,
+    consts::{U12, U16},
+};
+use aes::{Aes128Enc, Block};
+use ccm::aead::AeadInOut;
+
+/// A RustCrypto AEAD with nonces of 12 octets and tags of 16.
+pub(crate) struct Aead<A>(A);
+
+pub(crate) type Aes128Ccm = Aead<ccm::Ccm<Aes128Enc, U16, U12>>;
+#[cfg(feature = "rustcrypto")]
+pub(crate) type Aes128Gcm = Aead<aes_gcm::AesGcm<Aes128Enc, U12>>;
+#[cfg(feature = "rustcrypto")]
+pub(crate) type Aes256Gcm = Aead<aes_gcm::AesGcm<aes::Aes256Enc, U12>>;
+#[cfg(feature = "rustcrypto")]
+pub(crate) type ChaCha20Poly1305 = Aead<chacha20poly1305::ChaCha20Poly1305>;
+
+impl<A: KeyInit + AeadInOut<NonceSize = U12, TagSize = U16>> Aead<A> {
+    pub(crate) fn new(key: &[u8]) -> Option<Self> {
+        A::new_from_slice(key).ok().map(Self)
+    }
+
+    #[inline]
+    pub(crate) fn seal(&self, nonce: [u8; 12], aad: &[u8], payload: &mut [u8]) -> Option<[u8; 16]> {
+        self.0.encrypt_inout_detached(&nonce.into(), aad, payload.into()).ok().map(Into::into)
+    }
+
+    #[inline]
+    pub(crate) fn open(&self, nonce: [u8; 12], aad: &[u8], payload: &mut [u8], tag: &[u8; 16]) -> bool {
+        self.0.decrypt_inout_detached(&nonce.into(), aad, payload.into(), tag.into()).is_ok()
+    }
+}
+
+/// A block cipher that turns samples into masks (RFC 9001, section 5.4.3).
+pub(crate) struct BlockMask<C>(C);
+
+pub(crate) type Aes128Mask = BlockMask<Aes128Enc>;
+#[cfg(feature = "rustcrypto")]
+pub(crate) type Aes256Mask = BlockMask<aes::Aes256Enc>;
+
+impl<C: KeyInit + BlockCipherEncrypt<BlockSize = U16>> BlockMask<C> {
+    pub(crate) fn new(key: &[u8]) -> Option<Self> {
+        C::new_from_slice(key).ok().map(Self)
+    }
+
+    #[inline]
+    pub(crate) fn mask(&self, sample: &[u8; 16]) -> [u8; 5] {
+        let mut block = Block::from(*sample);
+        self.0.encrypt_block(&mut block);
+        [block[0], block[1], block[2], block[3], block[4]]
+    }
+
+    #[inline]
+    pub(crate) fn mask_batch(&self, samples: &mut [[u8; 16]]) {
+        self.0.encrypt_blocks(Block::cast_slice_from_core_mut(samples));
+    }
+}
+
+/// ChaCha20 as it turns samples into masks (RFC 9001, section 5.4.4).
+#[cfg(feature = "rustcrypto")]
+pub(crate) struct ChaCha20Mask(zeroize::Zeroizing<[u8; 32]>);
+
+#[cfg(feature = "rustcrypto")]
+impl ChaCha20Mask {
+    pub(crate) fn new(key: &[u8]) -> Option<Self> {
+        let key: &[u8; 32] = key.try_into().ok()?;
+        Some(Self(zeroize::Zeroizing::new(*key)))
+    }
+
+    #[inline]
+    pub(crate) fn mask(&self, sample: &[u8; 16]) -> [u8; 5] {
+        use chacha20::cipher::{KeyIvInit, StreamCipherCore};
+
+        let ([c0, c1, c2, c3], nonce) = sample.split_first_chunk().expect("a sample has more than 4 octets");
+        let nonce: &[u8; 12] = nonce.try_into().expect("a sample has 16 octets");
+        // The bare core, because the wrapper around it refuses the last counter, 0xffffffff.
+        let mut core = chacha20::ChaChaCore::<chacha20::R20, chacha20::variants::Ietf>::new(
+            (&*self.0).into(),
+            nonce.into(),
+        );
+        core.set_block_pos(u32::from_le_bytes([*c0, *c1, *c2, *c3]));
+        let mut block = Default::default();
+        core.write_keystream_block(&mut block);
+        [block[0], block[1], block[2], block[3], block[4]]
+    }
+}

@@ -1,0 +1,80 @@
+//! Keys that take any packet number, for stacks that count for themselves, and for several paths.
+//!
+//! Two packets sealed with the same number and path under the same [`PacketKey`] give away both their contents and the key that
+//! authenticates. [`Sealer`](crate::Sealer) and [`OneRtt`](crate::OneRtt) rule that out; here it is up to the caller, who also
+//! counts packets against the [limits](AeadAlgorithm::confidentiality_limit).
+//!
+//! ```
+//! use wireseal_quic::AeadAlgorithm;
+//! use wireseal_quic::hazmat::{PacketKey, PathId};
+//!
+//! let key = PacketKey::new(AeadAlgorithm::Aes128Gcm, &[1; 16], &[2; 12])?;
+//! let mut packet = *b"payload, and room for a tag.....";
+//! let (payload, tag) = packet.split_at_mut(16);
+//! tag.copy_from_slice(&key.seal(PathId(0), 7, b"header", payload)?);
+//! assert_eq!(key.open(PathId(0), 7, b"header", &mut packet).as_deref(), Some(&b"payload, and roo"[..]));
+//! # Ok::<(), Box<dyn core::error::Error>>(())
+//! ```
+
+use wireseal_algorithms::AeadAlgorithm;
+
+use crate::backend::Backend;
+use crate::header::{self, MASK_LENGTH, SAMPLE_LENGTH};
+use crate::packet_key::BATCH;
+pub use crate::packet_key::{HeaderKey, MAX_PAYLOAD_LENGTH, PacketKey, PathId, WrongKeyLength};
+
+impl PacketKey {
+    /// A key for the active backend from its octets and the IV.
+    ///
+    /// # Errors
+    ///
+    /// [`WrongKeyLength`] if `key` has not [`AeadAlgorithm::key_length`] octets.
+    pub fn new(algorithm: AeadAlgorithm, key: &[u8], iv: &[u8; 12]) -> Result<Self, WrongKeyLength> {
+        Self::with_backend(Backend::active(), algorithm, key, iv)
+    }
+}
+
+impl HeaderKey {
+    /// A key for the active backend from its octets.
+    ///
+    /// # Errors
+    ///
+    /// [`WrongKeyLength`] if `key` has not [`AeadAlgorithm::header_protection_key_length`] octets.
+    pub fn new(algorithm: AeadAlgorithm, key: &[u8]) -> Result<Self, WrongKeyLength> {
+        Self::with_backend(Backend::active(), algorithm, key)
+    }
+
+    /// The AEAD of the suite, which says how masks are made.
+    #[must_use]
+    pub const fn algorithm(&self) -> AeadAlgorithm {
+        self.algorithm
+    }
+
+    /// Masks the first octet of a header and its packet number (RFC 9001, section 5.4.1). The first octet says how long the
+    /// number is; `number` starts with it, and what it has beyond stays as it is.
+    #[inline]
+    pub fn protect(&self, sample: &[u8; SAMPLE_LENGTH], first: &mut u8, number: &mut [u8]) {
+        header::protect(self.mask(sample), first, number);
+    }
+
+    /// Removes what [`protect`](Self::protect) did.
+    ///
+    /// Nothing of what appears may be acted upon before the packet was opened (RFC 9001, section 9.5).
+    #[inline]
+    pub fn unprotect(&self, sample: &[u8; SAMPLE_LENGTH], first: &mut u8, number: &mut [u8]) {
+        header::unprotect(self.mask(sample), first, number);
+    }
+
+    /// The masks of as many samples as there are masks to write, computed 16 at a time; the shorter slice decides.
+    pub fn masks(&self, samples: &[[u8; SAMPLE_LENGTH]], masks: &mut [[u8; MASK_LENGTH]]) {
+        for (samples, masks) in samples.chunks(BATCH).zip(masks.chunks_mut(BATCH)) {
+            let mut blocks = [[0; SAMPLE_LENGTH]; BATCH];
+            let count = samples.len().min(masks.len());
+            blocks[..count].copy_from_slice(&samples[..count]);
+            self.mask_batch(&mut blocks[..count]);
+            for (mask, block) in masks.iter_mut().zip(&blocks[..count]) {
+                mask.copy_from_slice(&block[..MASK_LENGTH]);
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The bits of the header that protection writes, and the mask over them: nothing else changes a bit of a header.
+
+use crate::packet_number::NumberLength;
+
+/// The octets of a sample (RFC 9001, section 5.4.2).
+pub const SAMPLE_LENGTH: usize = 16;
+
+/// The octets of a mask (RFC 9001, section 5.4.1).
+pub const MASK_LENGTH: usize = 5;
+
+/// Where the sample starts after the start of the packet number, however long that is (RFC 9001, section 5.4.2).
+pub(crate) const SAMPLE_OFFSET: usize = 4;
+
+/// The header form bit, which tells long headers from short ones (RFC 9000, section 17.2 and 17.3).
+pub(crate) const LONG_FORM: u8 = 0x80;
+/// The reserved bits of a long header (RFC 9000, section 17.2).
+const LONG_RESERVED: u8 = 0x0c;
+/// The reserved bits of a short header (RFC 9000, section 17.3.1).
+const SHORT_RESERVED: u8 = 0x18;
+/// The key phase bit of a short header (RFC 9000, section 17.3.1).
+const KEY_PHASE: u8 = 0x04;
+const NUMBER_LENGTH: u8 = 0x03;
+
+/// The octets that the mask's key samples, or `None` if the packet is too short for them.
+#[inline]
+pub(crate) fn sample(packet: &[u8], number_offset: usize) -> Option<&[u8; SAMPLE_LENGTH]> {
+    packet.get(number_offset.checked_add(SAMPLE_OFFSET)?..)?.first_chunk()
+}
+
+/// The bits of the first octet that the mask covers (RFC 9001, section 5.4.1).
+#[inline]
+const fn masked_bits(first: u8) -> u8 {
+    if first & LONG_FORM != 0 { 0x0f } else { 0x1f }
+}
+
+/// Masks the first octet and the packet number, whose length the first octet says (RFC 9001, section 5.4.1). What `number`
+/// has beyond that length stays as it is.
+#[inline]
+pub(crate) fn protect(mask: [u8; MASK_LENGTH], first: &mut u8, number: &mut [u8]) {
+    let length = NumberLength::from_bits(*first);
+    *first ^= mask[0] & masked_bits(*first);
+    mask_number(mask, number, length);
+}
+
+/// Removes what [`protect`] did.
+#[inline]
+pub(crate) fn unprotect(mask: [u8; MASK_LENGTH], first: &mut u8, number: &mut [u8]) {
+    *first ^= mask[0] & masked_bits(*first);
+    mask_number(mask, number, NumberLength::from_bits(*first));
+}
+
+#[inline]
+fn mask_number(mask: [u8; MASK_LENGTH], number: &mut [u8], length: NumberLength) {
+    for (octet, mask) in number.iter_mut().take(length.octets()).zip(&mask[1..]) {
+        *octet ^= mask;
+    }
+}
+
+/// Writes the packet number, its length, zero reserved bits and, to a short header, the key phase. `number` has exactly
+/// `length` octets.
+#[inline]
+pub(crate) fn write(first: &mut u8, number: &mut [u8], value: u64, length: NumberLength, key_phase: bool) {
+    let (cleared, key_phase) = if *first & LONG_FORM != 0 {
+        (LONG_RESERVED | NUMBER_LENGTH, 0)
+    } else {
+        (SHORT_RESERVED | KEY_PHASE | NUMBER_LENGTH, if key_phase { KEY_PHASE } else { 0 })
+    };
+    *first = *first & !cleared | key_phase | length.bits();
+    number.copy_from_slice(&value.to_be_bytes()[8 - length.octets()..]);
+}
+
+/// The at most five octets of a header that protection covers, on a copy.
+#[derive(Clone, Copy)]
+pub(crate) struct Octets {
+    first: u8,
+    number: [u8; 4],
+}
+
+impl Octets {
+    /// Those of a packet that has four octets from `number_offset` on, or `None`.
+    #[inline]
+    pub(crate) fn of(packet: &[u8], number_offset: usize) -> Option<Self> {
+        Some(Self { first: *packet.first()?, number: *packet.get(number_offset..)?.first_chunk()? })
+    }
+
+    /// The same without their mask.
+    #[inline]
+    pub(crate) fn unmasked(mut self, mask: [u8; MASK_LENGTH]) -> Self {
+        unprotect(mask, &mut self.first, &mut self.number);
+        self
+    }
+
+    /// Puts them where they were read from.
+    #[inline]
+    pub(crate) fn put(&self, packet: &mut [u8], number_offset: usize) {
+        packet[0] = self.first;
+        packet[number_offset..][..4].copy_from_slice(&self.number);
+    }
+
+    #[inline]
+    pub(crate) fn number_length(&self) -> NumberLength {
+        NumberLength::from_bits(self.first)
+    }
+
+    /// The packet number as far as it travelled.
+    #[inline]
+    pub(crate) fn truncated_number(&self) -> u32 {
+        u32::from_be_bytes(self.number) >> (32 - 8 * self.number_length().octets())
+    }
+
+    /// The key phase bit, which a long header has not.
+    #[inline]
+    pub(crate) fn key_phase(&self) -> bool {
+        self.first & (LONG_FORM | KEY_PHASE) == KEY_PHASE
+    }
+
+    /// Whether a reserved bit is set, as none may be (RFC 9000, section 17.2 and 17.3.1).
+    #[inline]
+    pub(crate) fn reserved_bits(&self) -> bool {
+        self.first & if self.first & LONG_FORM != 0 { LONG_RESERVED } else { SHORT_RESERVED } != 0
+    }
+}

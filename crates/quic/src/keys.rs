@@ -1,0 +1,122 @@
+//! The keys of one direction of one level.
+
+use core::fmt;
+
+use wireseal_algorithms::AeadAlgorithm;
+
+use crate::backend::Backend;
+use crate::connection_id::ConnectionId;
+use crate::header::{self, SAMPLE_LENGTH};
+use crate::open::{AuthenticationFailures, OpenError, Opened, ReceiveSpace, Unmasked};
+use crate::packet_key::{BATCH, HeaderKey, PacketKey};
+use crate::protected::Protected;
+use crate::secret::TrafficSecret;
+use crate::version::Version;
+
+/// The packet protection keys of one direction of one level: AEAD key, IV and header protection key (RFC 9001, section 5.1).
+///
+/// They open packets as they are, and seal them in a [`Sealer`](crate::Sealer). For 1-RTT packets, whose keys change, there is
+/// [`OneRtt`](crate::OneRtt). They lie where the caller puts them, have no heap behind them, and are wiped on drop.
+pub struct Keys {
+    pub(crate) packet_key: PacketKey,
+    pub(crate) header_key: HeaderKey,
+}
+
+impl Keys {
+    /// The keys of a traffic secret, for the active backend.
+    #[must_use]
+    pub fn new(version: Version, secret: &TrafficSecret) -> Self {
+        Self::with_backend(Backend::active(), version, secret)
+    }
+
+    /// The keys of a traffic secret, for a backend of the caller's choice.
+    #[must_use]
+    pub fn with_backend(backend: Backend, version: Version, secret: &TrafficSecret) -> Self {
+        Self {
+            packet_key: PacketKey::derive(backend, version, secret),
+            header_key: HeaderKey::derive(backend, version, secret),
+        }
+    }
+
+    /// The AEAD.
+    #[must_use]
+    pub const fn algorithm(&self) -> AeadAlgorithm {
+        self.packet_key.algorithm()
+    }
+
+    /// Opens a packet: removes the header mask, decodes the packet number, decrypts, and judges reserved bits, duplicates
+    /// and limits, in this order and in one step (RFC 9001, section 5.5 and 9.5).
+    ///
+    /// `space` is the packet number space of the packet's level, which Initial keys of two versions share, and 0-RTT with
+    /// 1-RTT keys. `failures` is one for the whole connection.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`]. A packet too short for a sample is left as it was. After any other error the header is as it was, the
+    /// payload is zeros, and of `space` and `failures` only the count of failures has changed.
+    pub fn open<'a>(
+        &self,
+        packet: Protected<'a>,
+        space: &mut ReceiveSpace,
+        failures: &mut AuthenticationFailures,
+    ) -> Result<Opened<'a>, OpenError> {
+        Unmasked::new(packet, &self.header_key, space)?.open(&self.packet_key, 0, failures)?.judge(space)
+    }
+
+    /// Makes the header masks of many packets under these keys together, for [`open`](Self::open) to use. Packets too short
+    /// for a sample are passed over.
+    pub fn unmask_batch(&self, packets: &mut [Protected<'_>]) {
+        unmask_batch(&self.header_key, packets);
+    }
+}
+
+/// [`Keys::unmask_batch`] with the header key alone.
+pub(crate) fn unmask_batch(key: &HeaderKey, packets: &mut [Protected<'_>]) {
+    for train in packets.chunks_mut(BATCH) {
+        let mut masks = [[0; SAMPLE_LENGTH]; BATCH];
+        for (packet, mask) in train.iter().zip(&mut masks) {
+            if let Some(sample) = header::sample(packet.octets, packet.number_offset) {
+                *mask = *sample;
+            }
+        }
+        key.mask_batch(&mut masks[..train.len()]);
+        for (packet, [a, b, c, d, e, ..]) in train.iter_mut().zip(masks) {
+            packet.mask = Some([a, b, c, d, e]);
+        }
+    }
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keys").field("algorithm", &self.algorithm()).finish_non_exhaustive()
+    }
+}
+
+/// The keys of Initial packets: always AES-128-GCM, from the destination connection ID of the client's first Initial packet,
+/// or, after a Retry, from the Retry's source connection ID (RFC 9001, section 5.2).
+///
+/// They keep nobody out who sees the packets. While a version is being negotiated compatibly, those of both versions live
+/// side by side, and the packet's version picks (RFC 9369, section 4.1).
+#[derive(Debug)]
+pub struct InitialKeys {
+    /// For packets that the client sends.
+    pub client: Keys,
+    /// For packets that the server sends.
+    pub server: Keys,
+}
+
+impl InitialKeys {
+    /// The keys of both directions, for the active backend.
+    #[must_use]
+    pub fn new(version: Version, destination: &ConnectionId) -> Self {
+        Self::with_backend(Backend::active(), version, destination)
+    }
+
+    /// The keys of both directions, for a backend of the caller's choice.
+    #[must_use]
+    pub fn with_backend(backend: Backend, version: Version, destination: &ConnectionId) -> Self {
+        let [client, server] = TrafficSecret::initial(version, destination)
+            .map(|secret| Keys::with_backend(backend, version, &secret));
+        Self { client, server }
+    }
+}

@@ -1,0 +1,232 @@
+//! The two keys of one direction: of the payload, and of the header.
+
+use core::fmt;
+
+use wireseal_algorithms::AeadAlgorithm;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+use crate::backend::{AeadKey, Backend, MaskKey};
+use crate::header;
+use crate::seal::SealError;
+use crate::secret::TrafficSecret;
+use crate::version::Version;
+
+/// The most octets of payload that one call seals: more than a UDP datagram carries.
+pub const MAX_PAYLOAD_LENGTH: usize = u16::MAX as usize;
+
+/// A path of a multipath connection (draft-ietf-quic-multipath, section 4, "Path Identifier"). Where there is one path
+/// only, it is path 0, and the nonce that of RFC 9001.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathId(
+    /// The identifier, of 32 bits.
+    pub u32,
+);
+
+/// An AEAD key with its IV (RFC 9001, section 5.3).
+///
+/// It takes whatever number it is given, and a number given twice breaks the AEAD: a [`Sealer`](crate::Sealer) or an
+/// [`OneRtt`](crate::OneRtt) gives each once.
+pub struct PacketKey {
+    aead: AeadKey,
+    iv: [u8; AeadAlgorithm::NONCE_LENGTH],
+    algorithm: AeadAlgorithm,
+}
+
+impl PacketKey {
+    /// A key for a backend of the caller's choice from its octets and the IV.
+    ///
+    /// # Errors
+    ///
+    /// [`WrongKeyLength`] if `key` has not [`AeadAlgorithm::key_length`] octets.
+    pub fn with_backend(
+        backend: Backend,
+        algorithm: AeadAlgorithm,
+        key: &[u8],
+        iv: &[u8; 12],
+    ) -> Result<Self, WrongKeyLength> {
+        let aead = AeadKey::new(backend, algorithm, key).ok_or(WrongKeyLength {
+            algorithm,
+            expected: algorithm.key_length(),
+            got: key.len(),
+        })?;
+        Ok(Self { aead, iv: *iv, algorithm })
+    }
+
+    /// "quic key" and "quic iv" (RFC 9001, section 5.1), or those of version 2.
+    pub(crate) fn derive(backend: Backend, version: Version, secret: &TrafficSecret) -> Self {
+        let labels = version.labels();
+        let mut iv = Zeroizing::new([0; AeadAlgorithm::NONCE_LENGTH]);
+        secret.expand(labels.iv, &mut *iv);
+        let key = expand_key(secret, labels.key);
+        let algorithm = secret.algorithm();
+        Self::with_backend(backend, algorithm, &key[..algorithm.key_length()], &iv).expect(KEY_LONG)
+    }
+
+    /// The AEAD.
+    #[must_use]
+    pub const fn algorithm(&self) -> AeadAlgorithm {
+        self.algorithm
+    }
+
+    /// Encrypts `payload` where it lies, with `header` as associated data, and returns the tag (RFC 9001, section 5.3).
+    ///
+    /// # Errors
+    ///
+    /// [`SealError::TooLong`] above [`MAX_PAYLOAD_LENGTH`] and [`SealError::NumbersExhausted`] for a number above 2^62-1;
+    /// nothing is written then.
+    #[inline]
+    pub fn seal(
+        &self,
+        path: PathId,
+        number: u64,
+        header: &[u8],
+        payload: &mut [u8],
+    ) -> Result<[u8; 16], SealError> {
+        if number > crate::MAX_PACKET_NUMBER {
+            return Err(SealError::NumbersExhausted);
+        }
+        let too_long = SealError::TooLong { expected: MAX_PAYLOAD_LENGTH, got: payload.len() };
+        if payload.len() > MAX_PAYLOAD_LENGTH {
+            return Err(too_long);
+        }
+        self.aead.seal(self.nonce(path, number), header, payload).ok_or(too_long)
+    }
+
+    /// Decrypts the payload where it lies, with `header` as associated data, and returns it without the 16 octets of the tag
+    /// that follow it (RFC 9001, section 5.3).
+    ///
+    /// `None` if it is not authentic or shorter than a tag; what was the payload is then zeros, and the tag as it was.
+    #[inline]
+    #[must_use]
+    pub fn open<'a>(
+        &self,
+        path: PathId,
+        number: u64,
+        header: &[u8],
+        payload_and_tag: &'a mut [u8],
+    ) -> Option<&'a mut [u8]> {
+        let (payload, tag) = payload_and_tag.split_last_chunk_mut()?;
+        if self.aead.open(self.nonce(path, number), header, payload, tag) {
+            Some(payload)
+        } else {
+            payload.fill(0);
+            None
+        }
+    }
+
+    /// IV xor number (RFC 9001, section 5.3), with the path's identifier in the 32 bits before (draft-ietf-quic-multipath,
+    /// section "Nonce Calculation").
+    #[inline]
+    fn nonce(&self, path: PathId, number: u64) -> [u8; 12] {
+        let mut nonce = self.iv;
+        for (octet, path) in nonce.iter_mut().zip(path.0.to_be_bytes()) {
+            *octet ^= path;
+        }
+        for (octet, number) in nonce[4..].iter_mut().zip(number.to_be_bytes()) {
+            *octet ^= number;
+        }
+        nonce
+    }
+}
+
+impl Drop for PacketKey {
+    fn drop(&mut self) {
+        self.iv.zeroize();
+    }
+}
+
+impl ZeroizeOnDrop for PacketKey {}
+
+/// A header protection key (RFC 9001, section 5.4), which stays the same when keys are updated (section 6.1).
+pub struct HeaderKey {
+    mask: MaskKey,
+    pub(crate) algorithm: AeadAlgorithm,
+}
+
+impl HeaderKey {
+    /// A key for a backend of the caller's choice from its octets.
+    ///
+    /// # Errors
+    ///
+    /// [`WrongKeyLength`] if `key` has not [`AeadAlgorithm::header_protection_key_length`] octets.
+    pub fn with_backend(
+        backend: Backend,
+        algorithm: AeadAlgorithm,
+        key: &[u8],
+    ) -> Result<Self, WrongKeyLength> {
+        let mask = MaskKey::new(backend, algorithm, key).ok_or(WrongKeyLength {
+            algorithm,
+            expected: algorithm.header_protection_key_length(),
+            got: key.len(),
+        })?;
+        Ok(Self { mask, algorithm })
+    }
+
+    /// "quic hp" (RFC 9001, section 5.1), or that of version 2.
+    pub(crate) fn derive(backend: Backend, version: Version, secret: &TrafficSecret) -> Self {
+        let key = expand_key(secret, version.labels().header_protection);
+        let algorithm = secret.algorithm();
+        let length = algorithm.header_protection_key_length();
+        Self::with_backend(backend, algorithm, &key[..length]).expect(KEY_LONG)
+    }
+
+    /// The mask that a sample gives (RFC 9001, section 5.4.3 and 5.4.4): its first octet for the first octet of the header,
+    /// the others for up to four octets of packet number.
+    #[inline]
+    #[must_use]
+    pub fn mask(&self, sample: &[u8; header::SAMPLE_LENGTH]) -> [u8; header::MASK_LENGTH] {
+        self.mask.mask(sample)
+    }
+
+    /// The masks of at most [`BATCH`] samples, made together: the first five octets of each.
+    #[inline]
+    pub(crate) fn mask_batch(&self, samples: &mut [[u8; header::SAMPLE_LENGTH]]) {
+        self.mask.mask_batch(samples);
+    }
+}
+
+/// How many header masks are made together.
+pub(crate) const BATCH: usize = 16;
+
+/// Key octets of the algorithm's length, then zeros.
+fn expand_key(secret: &TrafficSecret, label: &[u8]) -> Zeroizing<[u8; 32]> {
+    let mut key = Zeroizing::new([0; 32]);
+    secret.expand(label, &mut key[..secret.algorithm().key_length()]);
+    key
+}
+
+const KEY_LONG: &str = "the key was derived with the length of its algorithm";
+
+impl ZeroizeOnDrop for HeaderKey {}
+
+impl fmt::Debug for PacketKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PacketKey").field("algorithm", &self.algorithm).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for HeaderKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HeaderKey").field("algorithm", &self.algorithm).finish_non_exhaustive()
+    }
+}
+
+/// A key of a length that its algorithm does not have; the caller is to blame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WrongKeyLength {
+    /// The AEAD it should have been for.
+    pub algorithm: AeadAlgorithm,
+    /// The octets that its keys have.
+    pub expected: usize,
+    /// The octets that were given.
+    pub got: usize,
+}
+
+impl fmt::Display for WrongKeyLength {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { algorithm, expected, got } = self;
+        write!(f, "a key of {algorithm} has {expected} octets, not {got}")
+    }
+}
+
+impl core::error::Error for WrongKeyLength {}

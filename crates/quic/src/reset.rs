@@ -1,0 +1,112 @@
+//! Stateless resets (RFC 9000, section 10.3).
+
+use core::fmt;
+
+use hkdf::Hkdf;
+use sha2::Sha256;
+use subtle::ConstantTimeEq;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::codec::EncodeError;
+use crate::connection_id::ConnectionId;
+use crate::secret::HASH_LONG;
+
+/// The octets of a stateless reset token (RFC 9000, section 10.3).
+const TOKEN_LENGTH: usize = 16;
+
+/// The fewest octets of a datagram that is a stateless reset (RFC 9000, section 10.3): 38 bits and the token, in octets.
+const MIN_LENGTH: usize = 21;
+
+/// The key of an endpoint, or of all that serve the same connection IDs, from which the token of each connection ID is
+/// derived, so that it can be told after all state is lost (RFC 9000, section 10.3.2). Wiped on drop.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub struct StatelessResetKey([u8; 32]);
+
+impl StatelessResetKey {
+    /// A key of 32 random octets, which must outlive a restart.
+    #[must_use]
+    pub const fn new(key: &[u8; 32]) -> Self {
+        Self(*key)
+    }
+
+    /// The token of a connection ID: HKDF-Expand with SHA-256 (RFC 5869), as RFC 9000, section 10.3.2, suggests.
+    #[must_use]
+    pub fn token(&self, connection_id: &ConnectionId) -> StatelessResetToken {
+        let mut token = StatelessResetToken([0; TOKEN_LENGTH]);
+        let prk = Hkdf::<Sha256>::from_prk(&self.0).expect(HASH_LONG);
+        prk.expand_multi_info(&[b"wireseal stateless reset", connection_id], &mut token.0).expect(HASH_LONG);
+        token
+    }
+}
+
+impl fmt::Debug for StatelessResetKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StatelessResetKey").finish_non_exhaustive()
+    }
+}
+
+/// The token by which a stateless reset is known: whoever has it can end the connection (RFC 9000, section 10.3).
+///
+/// Compared in constant time, wiped on drop, and not printed.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct StatelessResetToken([u8; TOKEN_LENGTH]);
+
+impl StatelessResetToken {
+    /// The token that a peer gave in a NEW_CONNECTION_ID frame or in its transport parameters.
+    #[must_use]
+    pub const fn new(token: [u8; TOKEN_LENGTH]) -> Self {
+        Self(token)
+    }
+
+    /// The octets, for a NEW_CONNECTION_ID frame or the transport parameters.
+    #[must_use]
+    pub const fn octets(&self) -> &[u8; TOKEN_LENGTH] {
+        &self.0
+    }
+
+    /// Whether `datagram` is a stateless reset with this token: at least 21 octets, of which the last 16 are the token
+    /// (RFC 9000, section 10.3.1).
+    ///
+    /// Ask with the datagram as it was received: before [`open`](crate::Keys::open) has changed anything in it. The time
+    /// depends on neither the token nor the datagram's octets.
+    #[must_use]
+    pub fn matches(&self, datagram: &[u8]) -> bool {
+        match datagram.split_last_chunk::<TOKEN_LENGTH>() {
+            Some((_, last)) if datagram.len() >= MIN_LENGTH => last.ct_eq(&self.0).into(),
+            _ => false,
+        }
+    }
+
+    /// Makes a stateless reset of `datagram`, which the caller has filled with random octets: writes the token to its end and
+    /// gives it the look of a short header (RFC 9000, section 10.3).
+    ///
+    /// It should be at least one octet shorter than the packet it answers, lest two endpoints answer each other for ever
+    /// (section 10.3.3).
+    ///
+    /// # Errors
+    ///
+    /// [`EncodeError::BufferTooSmall`] below 21 octets, with nothing written.
+    pub fn write_reset(&self, datagram: &mut [u8]) -> Result<(), EncodeError> {
+        let got = datagram.len();
+        match datagram {
+            [first, .., _] if got >= MIN_LENGTH => *first = *first & 0x3f | 0x40,
+            _ => return Err(EncodeError::BufferTooSmall { expected: MIN_LENGTH, got }),
+        }
+        datagram[got - TOKEN_LENGTH..].copy_from_slice(&self.0);
+        Ok(())
+    }
+}
+
+impl PartialEq for StatelessResetToken {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl Eq for StatelessResetToken {}
+
+impl fmt::Debug for StatelessResetToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StatelessResetToken").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,186 @@
+//! Retry packets and their integrity tag (RFC 9000, section 17.2.5; RFC 9001, section 5.8).
+
+use core::fmt;
+
+use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use aes::{Aes128Enc, Block};
+use ghash::GHash;
+use ghash::universal_hash::UniversalHash;
+use subtle::ConstantTimeEq;
+
+use crate::codec::{EncodeError, HeaderError, TypeBits, long_start, write_parts};
+use crate::connection_id::ConnectionId;
+use crate::protected::{LongStart, Reader};
+use crate::seal::TAG;
+use crate::version::Version;
+
+/// The bits of the first octet that mean nothing. They are set, as in the vectors of RFC 9001 and RFC 9369.
+const UNUSED: u8 = 0x0f;
+
+/// A Retry packet (RFC 9000, section 17.2.5): to be written by a server, or read by a client and found genuine.
+///
+/// The packets that follow it are protected by [`InitialKeys`](crate::InitialKeys) from `source`, and their numbers go on where
+/// the first Initial packet left off (RFC 9001, section 5.2; RFC 9000, section 17.2.5.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry<'a> {
+    /// The version of the connection.
+    pub version: Version,
+    /// The client's connection ID.
+    pub destination: ConnectionId,
+    /// The connection ID that the server has chosen.
+    pub source: ConnectionId,
+    /// The token that the client has to bring back: at least one octet.
+    pub token: &'a [u8],
+}
+
+impl<'a> Retry<'a> {
+    /// Writes the packet with its integrity tag to the start of `out`, and returns its length in octets: 23 and those of the
+    /// token and the two connection IDs. `original_destination` is the destination connection ID of the Initial packet that is
+    /// answered.
+    ///
+    /// # Errors
+    ///
+    /// [`EncodeError::BufferTooSmall`], with nothing written.
+    pub fn encode(&self, original_destination: &ConnectionId, out: &mut [u8]) -> Result<usize, EncodeError> {
+        let first = self.version.type_bits(TypeBits::Retry) | UNUSED;
+        let length = write_parts(
+            out,
+            &[
+                &long_start(first, self.version),
+                &[self.destination.length_octet()],
+                &self.destination,
+                &[self.source.length_octet()],
+                &self.source,
+                self.token,
+                // Room for the tag, so that nothing is written where there is none.
+                &[0; TAG],
+            ],
+        )?;
+        let (packet, tag) = out[..length].split_at_mut(length - TAG);
+        tag.copy_from_slice(&retry_integrity_tag(self.version, original_destination, packet));
+        Ok(length)
+    }
+
+    /// Reads a Retry packet, which is a whole datagram, and checks its integrity tag in constant time. `version` and
+    /// `original_destination` are those of the Initial packet that the client sent first.
+    ///
+    /// # Errors
+    ///
+    /// [`RetryError`]; the client must drop the packet and go on as if it had not come (RFC 9000, section 17.2.5.2).
+    pub fn open(
+        version: Version,
+        original_destination: &ConnectionId,
+        datagram: &'a [u8],
+    ) -> Result<Self, RetryError> {
+        let mut reader = Reader { octets: datagram, at: 0 };
+        if reader.octets.first().is_some_and(|first| first & crate::header::LONG_FORM == 0) {
+            return Err(RetryError::NotRetry);
+        }
+        let start = LongStart::read(&mut reader).map_err(RetryError::Header)?;
+        if start.packet_type != TypeBits::Retry {
+            return Err(RetryError::NotRetry);
+        }
+        if start.version != version {
+            return Err(RetryError::OtherVersion { expected: version, got: start.version });
+        }
+        let expected = reader.at + 1 + TAG;
+        let truncated = RetryError::Header(HeaderError::Truncated { expected, got: datagram.len() });
+        let (packet, tag) = datagram.split_last_chunk::<TAG>().ok_or(truncated)?;
+        let token = packet.get(reader.at..).ok_or(truncated)?;
+        if token.is_empty() {
+            return Err(truncated);
+        }
+        let computed = retry_integrity_tag(version, original_destination, packet);
+        if !bool::from(computed.ct_eq(tag)) {
+            return Err(RetryError::AuthenticationFailed);
+        }
+        let id = |range| {
+            ConnectionId::new(&datagram[range])
+                .map_err(|error| RetryError::Header(HeaderError::ConnectionIdTooLong(error)))
+        };
+        let source = id(start.source)?;
+        if source == *original_destination {
+            return Err(RetryError::SameConnectionId);
+        }
+        Ok(Self { version, destination: id(start.destination)?, source, token })
+    }
+}
+
+/// The integrity tag of a Retry packet whose octets up to the tag are given: AES-128-GCM with a key that everyone knows, over
+/// the Retry pseudo-packet (RFC 9001, section 5.8; RFC 9369, section 3.3.3).
+///
+/// It keeps out what was damaged and who has not seen the Initial packet, and nobody else. The pseudo-packet is authenticated
+/// in its parts, so that a token of any length needs no buffer.
+#[must_use]
+pub fn retry_integrity_tag(
+    version: Version,
+    original_destination: &ConnectionId,
+    retry_without_tag: &[u8],
+) -> [u8; TAG] {
+    let secrets = version.retry_secrets();
+    let cipher = Aes128Enc::new(&secrets.key.into());
+    let mut hash_key = Block::default();
+    cipher.encrypt_block(&mut hash_key);
+    let mut ghash = GHash::new(&hash_key);
+
+    // GCM with associated data alone (SP 800-38D, section 7.1): the data, zeros up to a whole block, and its length in bits.
+    let mut block = [0; 16];
+    let mut length = 0_usize;
+    let pseudo_packet = [&[original_destination.length_octet()], &**original_destination, retry_without_tag];
+    for octet in pseudo_packet.into_iter().flatten() {
+        block[length % 16] = *octet;
+        length += 1;
+        if length.is_multiple_of(16) {
+            ghash.update(&[block.into()]);
+            block = [0; 16];
+        }
+    }
+    if !length.is_multiple_of(16) {
+        ghash.update(&[block.into()]);
+    }
+    let bits = u128::from(8 * length as u64) << 64;
+    ghash.update(&[bits.to_be_bytes().into()]);
+
+    let mut counter = Block::default();
+    counter[..12].copy_from_slice(&secrets.nonce);
+    counter[15] = 1;
+    cipher.encrypt_block(&mut counter);
+    let tag = u128::from_be_bytes(ghash.finalize().into()) ^ u128::from_be_bytes(counter.into());
+    tag.to_be_bytes()
+}
+
+/// Why a Retry packet is to be dropped; whoever sent it is to blame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RetryError {
+    /// Another packet than a Retry.
+    NotRetry,
+    /// The header cannot be read, or the packet has no room for a token of one octet.
+    Header(HeaderError),
+    /// Another version than that of the Initial packet.
+    OtherVersion {
+        /// The version of the Initial packet.
+        expected: Version,
+        /// The version of the Retry packet.
+        got: Version,
+    },
+    /// The integrity tag is wrong.
+    AuthenticationFailed,
+    /// The server chose the connection ID that it was to replace (RFC 9000, section 17.2.5.1).
+    SameConnectionId,
+}
+
+impl fmt::Display for RetryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotRetry => f.write_str("this is no Retry packet"),
+            Self::Header(error) => error.fmt(f),
+            Self::OtherVersion { expected, got } => {
+                write!(f, "the Retry packet is of {got}, and the Initial packet was of {expected}")
+            }
+            Self::AuthenticationFailed => f.write_str("the Retry packet's integrity tag is wrong"),
+            Self::SameConnectionId => f.write_str("the Retry packet does not change the connection ID"),
+        }
+    }
+}
+
+impl core::error::Error for RetryError {}

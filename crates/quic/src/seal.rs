@@ -1,0 +1,317 @@
+//! Sealing: number, nonce, AEAD and header mask in one call.
+
+use core::fmt;
+use core::ops::Range;
+
+use wireseal_algorithms::AeadAlgorithm;
+
+use crate::header::{self, SAMPLE_LENGTH, SAMPLE_OFFSET};
+use crate::keys::Keys;
+use crate::packet_key::{BATCH, HeaderKey, MAX_PAYLOAD_LENGTH, PacketKey, PathId};
+use crate::packet_number::{NumberLength, PacketNumberCounter};
+
+/// The octets of a tag at the end of every sealed packet.
+pub(crate) const TAG: usize = AeadAlgorithm::TAG_LENGTH;
+
+/// A packet to be sealed where it lies.
+///
+/// `packet` holds the header up to the packet number, room for the number, the payload, and 16 octets of room for the tag;
+/// [`LongHeader::encode`](crate::LongHeader::encode) and [`ShortHeader::encode`](crate::ShortHeader::encode) write the first
+/// of these. Sealing writes the number and its length, zero reserved bits, the key phase, and the tag.
+#[derive(Debug)]
+pub struct Outgoing<'a> {
+    /// The whole packet, with room for its tag.
+    pub packet: &'a mut [u8],
+    /// Where the packet number starts, in octets from the start of the packet: at least 1.
+    pub number_offset: usize,
+    /// How many octets of the packet number travel: [`NumberLength::needed`] says.
+    pub number_length: NumberLength,
+}
+
+impl Outgoing<'_> {
+    /// Where the payload is, once everything that could be wrong has been looked at.
+    fn payload(&self) -> Result<Range<usize>, SealError> {
+        let number_length = self.number_length.octets();
+        let got = self.packet.len();
+        let start = self.number_offset.saturating_add(number_length);
+        let expected = start.saturating_add(TAG);
+        if got < expected || self.number_offset == 0 {
+            return Err(SealError::BufferTooSmall { expected: expected.max(1 + number_length + TAG), got });
+        }
+        let payload = start..got - TAG;
+        if payload.len() + number_length < SAMPLE_OFFSET {
+            return Err(SealError::TooShortForSample {
+                expected: SAMPLE_OFFSET,
+                got: payload.len() + number_length,
+            });
+        }
+        if payload.len() > MAX_PAYLOAD_LENGTH {
+            return Err(SealError::TooLong { expected: MAX_PAYLOAD_LENGTH, got: payload.len() });
+        }
+        Ok(payload)
+    }
+}
+
+/// The header and payload keys, the numbers, and how often the payload key was used: what every sealing goes through.
+pub(crate) struct Sealing {
+    pub(crate) packet_key: PacketKey,
+    header_key: HeaderKey,
+    pub(crate) counter: PacketNumberCounter,
+    /// Packets sealed under `packet_key`.
+    pub(crate) sealed: u64,
+}
+
+impl Sealing {
+    pub(crate) fn new(packet_key: PacketKey, header_key: HeaderKey, counter: PacketNumberCounter) -> Self {
+        Self { packet_key, header_key, counter, sealed: 0 }
+    }
+
+    /// How many packets the payload key may still seal.
+    pub(crate) fn remaining(&self) -> Option<u64> {
+        let limit = self.packet_key.algorithm().confidentiality_limit()?;
+        Some(limit.saturating_sub(self.sealed))
+    }
+
+    /// `count` more packets can be sealed.
+    #[inline]
+    fn check(&self, count: u64) -> Result<(), SealError> {
+        if self.remaining().is_some_and(|remaining| remaining < count) {
+            return Err(SealError::ConfidentialityLimit);
+        }
+        if !self.counter.has(count) {
+            return Err(SealError::NumbersExhausted);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn seal(&mut self, mut outgoing: Outgoing<'_>, key_phase: bool) -> Result<u64, SealError> {
+        let payload = outgoing.payload()?;
+        self.check(1)?;
+        let number = self.seal_payload(&mut outgoing, payload, key_phase)?;
+        let number_offset = outgoing.number_offset;
+        if let Some(sample) = header::sample(outgoing.packet, number_offset) {
+            let mask = self.header_key.mask(sample);
+            protect(outgoing.packet, number_offset, mask);
+        }
+        Ok(number)
+    }
+
+    pub(crate) fn seal_scattered(
+        &mut self,
+        outgoing: Outgoing<'_>,
+        slices: &[&[u8]],
+        key_phase: bool,
+    ) -> Result<u64, SealError> {
+        let range = outgoing.payload()?;
+        self.check(1)?;
+        let got = slices.iter().fold(0_usize, |sum, slice| sum.saturating_add(slice.len()));
+        if got != range.len() {
+            return Err(SealError::PayloadLength { expected: range.len(), got });
+        }
+        let mut at = range.start;
+        for slice in slices {
+            outgoing.packet[at..at + slice.len()].copy_from_slice(slice);
+            at += slice.len();
+        }
+        self.seal(outgoing, key_phase)
+    }
+
+    pub(crate) fn seal_batch(
+        &mut self,
+        batch: &mut [Outgoing<'_>],
+        key_phase: bool,
+    ) -> Result<Range<u64>, SealError> {
+        for outgoing in &*batch {
+            outgoing.payload()?;
+        }
+        self.check(batch.len() as u64)?;
+        let first = self.counter.peek().unwrap_or(crate::MAX_PACKET_NUMBER + 1);
+        for train in batch.chunks_mut(BATCH) {
+            let mut masks = [[0; SAMPLE_LENGTH]; BATCH];
+            for (outgoing, mask) in train.iter_mut().zip(&mut masks) {
+                let payload = outgoing.payload()?;
+                self.seal_payload(outgoing, payload, key_phase)?;
+                if let Some(sample) = header::sample(outgoing.packet, outgoing.number_offset) {
+                    *mask = *sample;
+                }
+            }
+            self.header_key.mask_batch(&mut masks[..train.len()]);
+            for (outgoing, [a, b, c, d, e, ..]) in train.iter_mut().zip(masks) {
+                protect(outgoing.packet, outgoing.number_offset, [a, b, c, d, e]);
+            }
+        }
+        Ok(first..first + batch.len() as u64)
+    }
+
+    /// All but the header mask, after all checks.
+    #[inline]
+    fn seal_payload(
+        &mut self,
+        outgoing: &mut Outgoing<'_>,
+        payload: Range<usize>,
+        key_phase: bool,
+    ) -> Result<u64, SealError> {
+        let number = self.counter.take().ok_or(SealError::NumbersExhausted)?;
+        self.sealed += 1;
+        let (header, body) = outgoing.packet.split_at_mut(payload.start);
+        let (before, number_octets) = header.split_at_mut(outgoing.number_offset);
+        header::write(&mut before[0], number_octets, number, outgoing.number_length, key_phase);
+        let (payload, tag) = body.split_at_mut(payload.len());
+        tag.copy_from_slice(&self.packet_key.seal(PathId(0), number, header, payload)?);
+        Ok(number)
+    }
+}
+
+/// Masks the header of a sealed packet, which is long enough.
+#[inline]
+fn protect(packet: &mut [u8], number_offset: usize, mask: [u8; header::MASK_LENGTH]) {
+    let (before, number) = packet.split_at_mut(number_offset);
+    header::protect(mask, &mut before[0], number);
+}
+
+/// Seals the packets of one level without key updates: Initial, 0-RTT or Handshake (RFC 9001, section 5).
+///
+/// It owns both the keys and the counter, so that a packet number used before under the same key cannot be expressed. At the
+/// AEAD's confidentiality limit it stops for good, and the connection has to be closed (RFC 9001, section 6.6).
+pub struct Sealer {
+    sealing: Sealing,
+}
+
+impl Sealer {
+    /// Seals with `keys`, beginning with the next number of `counter`.
+    #[must_use]
+    pub fn new(keys: Keys, counter: PacketNumberCounter) -> Self {
+        let Keys { packet_key, header_key, .. } = keys;
+        Self { sealing: Sealing::new(packet_key, header_key, counter) }
+    }
+
+    /// The number of the next packet, or `None` when all are used: what [`NumberLength::needed`] asks for.
+    #[must_use]
+    pub const fn next_number(&self) -> Option<u64> {
+        self.sealing.counter.peek()
+    }
+
+    /// Leaves out the next `count` numbers (RFC 9000, section 21.4).
+    pub fn skip_numbers(&mut self, count: u64) {
+        self.sealing.counter.skip(count);
+    }
+
+    /// How many packets may still be sealed before the confidentiality limit (RFC 9001, section 6.6); `None` without limit.
+    #[must_use]
+    pub fn remaining(&self) -> Option<u64> {
+        self.sealing.remaining()
+    }
+
+    /// Wipes the keys and gives the counter back, for the next keys of the same packet number space: after a Retry, a change
+    /// of version, or from 0-RTT to 1-RTT (RFC 9000, section 12.3 and 17.2.5.3).
+    #[must_use]
+    pub fn into_counter(self) -> PacketNumberCounter {
+        self.sealing.counter
+    }
+
+    /// Seals a packet where it lies and returns its number: nonce, AEAD, tag and header mask (RFC 9001, section 5.3 and 5.4).
+    ///
+    /// # Errors
+    ///
+    /// [`SealError`], with nothing written and no number used.
+    #[inline]
+    pub fn seal(&mut self, outgoing: Outgoing<'_>) -> Result<u64, SealError> {
+        self.sealing.seal(outgoing, false)
+    }
+
+    /// As [`seal`](Self::seal), with the payload gathered from `slices`, whose octets together fill the place between packet
+    /// number and tag.
+    ///
+    /// # Errors
+    ///
+    /// [`SealError`], with nothing written and no number used.
+    pub fn seal_scattered(&mut self, outgoing: Outgoing<'_>, slices: &[&[u8]]) -> Result<u64, SealError> {
+        self.sealing.seal_scattered(outgoing, slices, false)
+    }
+
+    /// Seals a train of packets with consecutive numbers, which are returned; header masks are made together.
+    ///
+    /// # Errors
+    ///
+    /// [`SealError`] if any of them cannot be sealed, with nothing written and no number used.
+    pub fn seal_batch(&mut self, batch: &mut [Outgoing<'_>]) -> Result<Range<u64>, SealError> {
+        self.sealing.seal_batch(batch, false)
+    }
+}
+
+impl fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sealer")
+            .field("algorithm", &self.sealing.packet_key.algorithm())
+            .field("counter", &self.sealing.counter)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a packet was not sealed. The caller is to blame, except that limits are reached by time; nothing was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SealError {
+    /// The buffer does not hold header, packet number and tag.
+    BufferTooSmall {
+        /// The least octets it needs, with an empty payload.
+        expected: usize,
+        /// The octets it has.
+        got: usize,
+    },
+    /// Packet number and payload are too short for a header protection sample (RFC 9001, section 5.4.2): pad with PADDING
+    /// frames, or send a longer packet number.
+    TooShortForSample {
+        /// The least octets of packet number and payload together: 4.
+        expected: usize,
+        /// The octets they have.
+        got: usize,
+    },
+    /// The payload is longer than [`MAX_PAYLOAD_LENGTH`].
+    TooLong {
+        /// The most octets of a payload.
+        expected: usize,
+        /// The octets it has.
+        got: usize,
+    },
+    /// The slices of a scattered payload do not fill their place.
+    PayloadLength {
+        /// The octets between packet number and tag.
+        expected: usize,
+        /// The octets that the slices have together.
+        got: usize,
+    },
+    /// A long header was given to 1-RTT keys, which protect short ones only.
+    LongHeader,
+    /// All packet numbers are used; the connection has to be closed (RFC 9000, section 12.3).
+    NumbersExhausted,
+    /// The keys have sealed as many packets as their AEAD allows (RFC 9001, section 6.6): update them, or close.
+    ConfidentialityLimit,
+}
+
+impl fmt::Display for SealError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BufferTooSmall { expected, got } => {
+                write!(f, "the buffer has {got} octets, and header, packet number and tag need {expected}")
+            }
+            Self::TooShortForSample { expected, got } => write!(
+                f,
+                "packet number and payload have {got} octets together, and header protection needs {expected}"
+            ),
+            Self::TooLong { expected, got } => {
+                write!(f, "the payload has {got} octets, and {expected} is the most")
+            }
+            Self::PayloadLength { expected, got } => {
+                write!(f, "the payload's slices have {got} octets, and its place {expected}")
+            }
+            Self::LongHeader => f.write_str("1-RTT keys protect short headers only"),
+            Self::NumbersExhausted => f.write_str("no packet number is left: they end with 2^62-1"),
+            Self::ConfidentialityLimit => {
+                f.write_str("the keys have sealed as many packets as their AEAD allows")
+            }
+        }
+    }
+}
+
+impl core::error::Error for SealError {}

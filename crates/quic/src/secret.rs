@@ -1,0 +1,131 @@
+//! Traffic secrets, and HKDF-Expand-Label.
+
+use core::fmt;
+
+use hkdf::Hkdf;
+use sha2::{Sha256, Sha384};
+use wireseal_algorithms::AeadAlgorithm;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::connection_id::ConnectionId;
+use crate::version::Version;
+
+/// The octets of the longest traffic secret, those of SHA-384.
+const MAX_SECRET_LENGTH: usize = 48;
+
+/// The secret of one direction that packet protection keys are derived from (RFC 8446, section 7.1; RFC 9001, section 5.1).
+///
+/// It is wiped on drop and never printed. It is no copy: [`Keys::new`](crate::Keys::new) borrows it, and an
+/// [`OneRtt`](crate::OneRtt) takes it over and gives it up with the first key update.
+pub struct TrafficSecret {
+    algorithm: AeadAlgorithm,
+    /// As many octets as the suite's hash has, then zeros.
+    octets: [u8; MAX_SECRET_LENGTH],
+}
+
+impl TrafficSecret {
+    /// The secret that the TLS handshake gave for a cipher suite: 48 octets for AES-256-GCM, whose hash is SHA-384, 32 for
+    /// the others.
+    ///
+    /// # Errors
+    ///
+    /// [`WrongSecretLength`] for any other number of octets.
+    pub fn new(algorithm: AeadAlgorithm, secret: &[u8]) -> Result<Self, WrongSecretLength> {
+        let expected = algorithm.secret_length();
+        if secret.len() != expected {
+            return Err(WrongSecretLength { algorithm, expected, got: secret.len() });
+        }
+        let mut octets = [0; MAX_SECRET_LENGTH];
+        octets[..expected].copy_from_slice(secret);
+        Ok(Self { algorithm, octets })
+    }
+
+    /// The Initial secrets of client and server (RFC 9001, section 5.2; RFC 9369, section 3.3.1).
+    pub(crate) fn initial(version: Version, destination: &ConnectionId) -> [Self; 2] {
+        let (mut initial, prk) = Hkdf::<Sha256>::extract(Some(&version.initial_salt()), destination);
+        initial.zeroize();
+        [b"client in", b"server in"].map(|label| {
+            let mut secret = Self { algorithm: AeadAlgorithm::Aes128Gcm, octets: [0; MAX_SECRET_LENGTH] };
+            with_label(label, 32, |info| {
+                prk.expand_multi_info(info, &mut secret.octets[..32]).expect(HASH_LONG);
+            });
+            secret
+        })
+    }
+
+    /// The AEAD of the cipher suite that the secret was negotiated with.
+    #[must_use]
+    pub const fn algorithm(&self) -> AeadAlgorithm {
+        self.algorithm
+    }
+
+    /// The secret of the next key phase (RFC 9001, section 6.1; RFC 9369, section 3.3.2): with the version's own label,
+    /// "quic ku" or "quicv2 ku".
+    #[must_use]
+    pub fn next(&self, version: Version) -> Self {
+        let mut next = Self { algorithm: self.algorithm, octets: [0; MAX_SECRET_LENGTH] };
+        let length = self.algorithm.secret_length();
+        self.expand(version.labels().key_update, &mut next.octets[..length]);
+        next
+    }
+
+    /// HKDF-Expand-Label with an empty context (RFC 8446, section 7.1) to fill `out`, which is no longer than the hash.
+    pub(crate) fn expand(&self, label: &[u8], out: &mut [u8]) {
+        let secret = &self.octets[..self.algorithm.secret_length()];
+        with_label(label, out.len(), |info| {
+            match self.algorithm {
+                AeadAlgorithm::Aes256Gcm => {
+                    Hkdf::<Sha384>::from_prk(secret).expect(HASH_LONG).expand_multi_info(info, out)
+                }
+                AeadAlgorithm::Aes128Gcm | AeadAlgorithm::ChaCha20Poly1305 | AeadAlgorithm::Aes128Ccm => {
+                    Hkdf::<Sha256>::from_prk(secret).expect(HASH_LONG).expand_multi_info(info, out)
+                }
+            }
+            .expect(HASH_LONG);
+        });
+    }
+}
+
+pub(crate) const HASH_LONG: &str = "secrets are as long as the hash, and no key is longer";
+
+/// Gives the HkdfLabel (RFC 8446, section 7.1) of an output of `length` octets in its parts.
+fn with_label(label: &[u8], length: usize, expand: impl FnOnce(&[&[u8]])) {
+    const PREFIX: &[u8] = b"tls13 ";
+    // Labels and outputs are a few octets long, so that neither number is cut.
+    let length = (length as u16).to_be_bytes();
+    expand(&[&length, &[(PREFIX.len() + label.len()) as u8], PREFIX, label, &[0]]);
+}
+
+impl Drop for TrafficSecret {
+    fn drop(&mut self) {
+        self.octets.zeroize();
+    }
+}
+
+impl ZeroizeOnDrop for TrafficSecret {}
+
+impl fmt::Debug for TrafficSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TrafficSecret").field("algorithm", &self.algorithm).finish_non_exhaustive()
+    }
+}
+
+/// A traffic secret of a length that its cipher suite does not have; the caller is to blame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WrongSecretLength {
+    /// The AEAD whose suite it should have been for.
+    pub algorithm: AeadAlgorithm,
+    /// The octets that the suite's secrets have.
+    pub expected: usize,
+    /// The octets that were given.
+    pub got: usize,
+}
+
+impl fmt::Display for WrongSecretLength {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { algorithm, expected, got } = self;
+        write!(f, "a traffic secret of {algorithm} has {expected} octets, not {got}")
+    }
+}
+
+impl core::error::Error for WrongSecretLength {}
