@@ -1,0 +1,219 @@
+//! QUIC packet protection in the form rustls asks for it.
+
+use rustls::Error;
+use rustls::crypto::cipher::{AeadKey, Iv};
+use rustls::quic;
+use wireseal_quic::AeadAlgorithm;
+use wireseal_quic::hazmat::{self, PathId};
+
+/// One AEAD, as the field `quic` of a cipher suite holds it.
+///
+/// It has a size, so that each static below has an address of its own.
+#[derive(Debug)]
+pub(crate) struct QuicAlgorithm(AeadAlgorithm);
+
+static AES_128_GCM: QuicAlgorithm = QuicAlgorithm(AeadAlgorithm::Aes128Gcm);
+static AES_256_GCM: QuicAlgorithm = QuicAlgorithm(AeadAlgorithm::Aes256Gcm);
+static CHACHA20_POLY1305: QuicAlgorithm = QuicAlgorithm(AeadAlgorithm::ChaCha20Poly1305);
+static AES_128_CCM: QuicAlgorithm = QuicAlgorithm(AeadAlgorithm::Aes128Ccm);
+
+/// Wireseal's QUIC implementation for one AEAD: what belongs into the field `quic` of a [`Tls13CipherSuite`].
+///
+/// It is the same reference at every call. `fips()` of it, and so of every suite that carries it, is `false`: no
+/// validation covers Wireseal.
+///
+/// # Errors of its keys
+/// * `encrypt_in_place` fails, with [`Error::EncryptError`] and nothing modified, for packet numbers above 2^62-1
+///   (RFC 9000, section 12.3) and for payloads above 65,535 octets.
+/// * `decrypt_in_place` fails, with [`Error::DecryptError`], for all that does not authenticate, and leaves no
+///   plaintext behind.
+/// * Header protection fails, with [`Error::General`] and nothing modified, for a sample of other than 16 octets and
+///   for a packet number of more than 4.
+/// * All of them fail for keys of other than [`aead_key_len`](quic::Algorithm::aead_key_len) octets, which rustls
+///   never makes.
+///
+/// Of the packet number, header protection is put on and taken off as many octets as the two lowest bits of the
+/// unprotected first octet say (RFC 9001, section 5.4.1); further octets stay as they are.
+///
+/// [`Tls13CipherSuite`]: rustls::Tls13CipherSuite
+#[must_use]
+pub fn quic_algorithm(aead: AeadAlgorithm) -> &'static dyn quic::Algorithm {
+    match aead {
+        AeadAlgorithm::Aes128Gcm => &AES_128_GCM,
+        AeadAlgorithm::Aes256Gcm => &AES_256_GCM,
+        AeadAlgorithm::ChaCha20Poly1305 => &CHACHA20_POLY1305,
+        AeadAlgorithm::Aes128Ccm => &AES_128_CCM,
+    }
+}
+
+/// The packet key that rustls' key and IV make, or `None` when the key is of another length than the AEAD's.
+pub(crate) fn packet_key(aead: AeadAlgorithm, key: &AeadKey, iv: &Iv) -> Option<hazmat::PacketKey> {
+    let iv = iv.as_ref().try_into().ok()?;
+    hazmat::PacketKey::new(aead, key.as_ref(), iv).ok()
+}
+
+impl quic::Algorithm for QuicAlgorithm {
+    fn packet_key(&self, key: AeadKey, iv: Iv) -> Box<dyn quic::PacketKey> {
+        Box::new(PacketKey { aead: self.0, key: packet_key(self.0, &key, &iv) })
+    }
+
+    fn header_protection_key(&self, key: AeadKey) -> Box<dyn quic::HeaderProtectionKey> {
+        Box::new(HeaderProtectionKey(hazmat::HeaderKey::new(self.0, key.as_ref()).ok()))
+    }
+
+    fn aead_key_len(&self) -> usize {
+        self.0.key_length()
+    }
+
+    // Approval is of a validated module, and none holds this code.
+    fn fips(&self) -> bool {
+        false
+    }
+}
+
+/// rustls' traits give no way to refuse a key when it is made: `None` stands for one of a wrong length, and refuses
+/// all use.
+#[derive(Debug)]
+struct PacketKey {
+    aead: AeadAlgorithm,
+    key: Option<hazmat::PacketKey>,
+}
+
+impl quic::PacketKey for PacketKey {
+    fn encrypt_in_place(
+        &self,
+        packet_number: u64,
+        header: &[u8],
+        payload: &mut [u8],
+    ) -> Result<quic::Tag, Error> {
+        self.encrypt_in_place_for_path(0, packet_number, header, payload)
+    }
+
+    fn encrypt_in_place_for_path(
+        &self,
+        path_id: u32,
+        packet_number: u64,
+        header: &[u8],
+        payload: &mut [u8],
+    ) -> Result<quic::Tag, Error> {
+        let key = self.key.as_ref().ok_or(Error::EncryptError)?;
+        let tag =
+            key.seal(PathId(path_id), packet_number, header, payload).map_err(|_| Error::EncryptError)?;
+        Ok(quic::Tag::from(tag.as_slice()))
+    }
+
+    fn decrypt_in_place<'a>(
+        &self,
+        packet_number: u64,
+        header: &[u8],
+        payload: &'a mut [u8],
+    ) -> Result<&'a [u8], Error> {
+        self.decrypt_in_place_for_path(0, packet_number, header, payload)
+    }
+
+    fn decrypt_in_place_for_path<'a>(
+        &self,
+        path_id: u32,
+        packet_number: u64,
+        header: &[u8],
+        payload: &'a mut [u8],
+    ) -> Result<&'a [u8], Error> {
+        let key = self.key.as_ref().ok_or(Error::DecryptError)?;
+        let plaintext = key.open(PathId(path_id), packet_number, header, payload);
+        plaintext.map(|plaintext| &*plaintext).ok_or(Error::DecryptError)
+    }
+
+    fn tag_len(&self) -> usize {
+        AeadAlgorithm::TAG_LENGTH
+    }
+
+    fn confidentiality_limit(&self) -> u64 {
+        self.aead.confidentiality_limit().unwrap_or(u64::MAX)
+    }
+
+    fn integrity_limit(&self) -> u64 {
+        self.aead.integrity_limit()
+    }
+}
+
+/// `None` as in [`PacketKey`].
+#[derive(Debug)]
+struct HeaderProtectionKey(Option<hazmat::HeaderKey>);
+
+/// The octets of a header protection sample, the same for all AEADs (RFC 9001, sections 5.4.3 and 5.4.4).
+const SAMPLE_LENGTH: usize = 16;
+
+impl HeaderProtectionKey {
+    /// The key, and the sample in its type, where both and the packet number are of lengths that can be.
+    fn checked<'a>(
+        &self,
+        sample: &'a [u8],
+        packet_number: &[u8],
+    ) -> Result<(&hazmat::HeaderKey, &'a [u8; SAMPLE_LENGTH]), Error> {
+        let key = self
+            .0
+            .as_ref()
+            .ok_or_else(|| Error::General("header protection key of invalid length".into()))?;
+        let sample = sample.try_into().map_err(|_| Error::General("sample of invalid length".into()))?;
+        if packet_number.len() > 4 {
+            return Err(Error::General("packet number too long".into()));
+        }
+        Ok((key, sample))
+    }
+}
+
+impl quic::HeaderProtectionKey for HeaderProtectionKey {
+    fn encrypt_in_place(&self, sample: &[u8], first: &mut u8, packet_number: &mut [u8]) -> Result<(), Error> {
+        let (key, sample) = self.checked(sample, packet_number)?;
+        key.protect(sample, first, packet_number);
+        Ok(())
+    }
+
+    fn decrypt_in_place(&self, sample: &[u8], first: &mut u8, packet_number: &mut [u8]) -> Result<(), Error> {
+        let (key, sample) = self.checked(sample, packet_number)?;
+        key.unprotect(sample, first, packet_number);
+        Ok(())
+    }
+
+    fn sample_len(&self) -> usize {
+        SAMPLE_LENGTH
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::quic::Algorithm;
+
+    use super::*;
+
+    #[test]
+    fn no_key_is_printed() {
+        let (octets, iv) = ([0xab; 32], [0xcd; 12]);
+        let packet = packet_key(AeadAlgorithm::Aes256Gcm, &AeadKey::from(octets), &Iv::from(iv));
+        let packet = PacketKey { aead: AeadAlgorithm::Aes256Gcm, key: packet };
+        assert!(packet.key.is_some());
+        let header = HeaderProtectionKey(hazmat::HeaderKey::new(AeadAlgorithm::Aes256Gcm, &octets).ok());
+        assert!(header.0.is_some());
+        for printed in [format!("{packet:?} {header:?}"), format!("{packet:#x?} {header:#x?}")] {
+            for octet in ["ab", "cd", "171", "205"] {
+                assert!(!printed.contains(octet), "{printed}");
+            }
+        }
+    }
+
+    #[test]
+    fn keys_of_a_wrong_length_refuse_all_use() {
+        // rustls lets nobody but itself make a key of other than 32 octets, and this AEAD takes 16.
+        let packet = AES_128_GCM.packet_key(AeadKey::from([1; 32]), Iv::from([2; 12]));
+        let mut payload = [3; 40];
+        assert_eq!(packet.encrypt_in_place(0, b"header", &mut payload).err(), Some(Error::EncryptError));
+        assert_eq!(packet.decrypt_in_place(0, b"header", &mut payload).err(), Some(Error::DecryptError));
+        assert_eq!(payload, [3; 40]);
+
+        let header = AES_128_GCM.header_protection_key(AeadKey::from([1; 32]));
+        let (mut first, mut number) = (0x43, [0; 4]);
+        assert!(header.encrypt_in_place(&[4; 16], &mut first, &mut number).is_err());
+        assert!(header.decrypt_in_place(&[4; 16], &mut first, &mut number).is_err());
+        assert_eq!((first, number), (0x43, [0; 4]));
+    }
+}
