@@ -10,7 +10,7 @@ use crate::header::{self, SAMPLE_LENGTH};
 use crate::open::{AuthenticationFailures, OpenError, Opened, ReceiveSpace, Unmasked};
 use crate::packet_key::{BATCH, HeaderKey, PacketKey};
 use crate::protected::Protected;
-use crate::secret::TrafficSecret;
+use crate::secret::{Expander, TrafficSecret};
 use crate::version::Version;
 
 /// The packet protection keys of one direction of one level: AEAD key, IV and header protection key (RFC 9001, section 5.1).
@@ -32,6 +32,10 @@ impl Keys {
     /// The keys of a traffic secret, for a backend of the caller's choice.
     #[must_use]
     pub fn with_backend(backend: Backend, version: Version, secret: &TrafficSecret) -> Self {
+        Self::derive(backend, version, &secret.expander())
+    }
+
+    pub(crate) fn derive(backend: Backend, version: Version, secret: &Expander) -> Self {
         Self {
             packet_key: PacketKey::derive(backend, version, secret),
             header_key: HeaderKey::derive(backend, version, secret),

@@ -8,13 +8,13 @@ use wireseal_algorithms::AeadAlgorithm;
 
 use crate::backend::Backend;
 use crate::header::LONG_FORM;
-use crate::keys::unmask_batch;
+use crate::keys::{Keys, unmask_batch};
 use crate::open::{AuthenticationFailures, OpenError, Opened, ReceiveSpace, Unmasked};
 use crate::packet_key::{HeaderKey, PacketKey};
 use crate::packet_number::PacketNumberCounter;
 use crate::protected::{PacketType, Protected};
 use crate::seal::{Outgoing, SealError, Sealing};
-use crate::secret::TrafficSecret;
+use crate::secret::{Expander, TrafficSecret};
 use crate::version::Version;
 
 /// How many probe timeouts old keys are kept, and an update waits after the last (RFC 9001, section 6.5).
@@ -67,9 +67,7 @@ pub struct OneRtt {
 
 struct Sending {
     sealing: Sealing,
-    next_key: PacketKey,
-    /// The secret of the phase after `next_key`'s.
-    secret: TrafficSecret,
+    upcoming: Upcoming,
     /// The number of the first packet of this phase.
     first: Option<u64>,
     acknowledged: bool,
@@ -79,11 +77,31 @@ struct Receiving {
     header_key: HeaderKey,
     previous: Option<Previous>,
     current: PacketKey,
-    next: PacketKey,
-    /// The secret of the phase after `next`'s.
-    secret: TrafficSecret,
+    upcoming: Upcoming,
     /// The lowest and the highest number that `current` has opened.
     opened: Option<(u64, u64)>,
+}
+
+/// The keys of the next phase, and what those of the phase after it come from. No earlier secret is kept.
+struct Upcoming {
+    key: PacketKey,
+    /// Of the phase after the key's.
+    secret: TrafficSecret,
+}
+
+impl Upcoming {
+    /// What follows the phase of `secret`.
+    fn new(backend: Backend, version: Version, secret: &Expander) -> Self {
+        let following = secret.next(version).expander();
+        Self { key: PacketKey::derive(backend, version, &following), secret: following.next(version) }
+    }
+
+    /// The key of the next phase, with that of the one after it in its place.
+    fn advance(&mut self, backend: Backend, version: Version) -> PacketKey {
+        let secret = self.secret.expander();
+        self.secret = secret.next(version);
+        core::mem::replace(&mut self.key, PacketKey::derive(backend, version, &secret))
+    }
 }
 
 struct Previous {
@@ -126,31 +144,26 @@ impl OneRtt {
         remote: TrafficSecret,
         counter: PacketNumberCounter,
     ) -> Self {
-        let [(send_key, send_next, send_secret), (current, next, secret)] = [&local, &remote].map(|secret| {
-            let following = secret.next(version);
-            let key = PacketKey::derive(backend, version, secret);
-            let next = PacketKey::derive(backend, version, &following);
-            (key, next, following.next(version))
+        let [send, receive] = [local, remote].map(|secret| {
+            let secret = secret.expander();
+            (Keys::derive(backend, version, &secret), Upcoming::new(backend, version, &secret))
         });
-        let header_key = HeaderKey::derive(backend, version, &local);
         Self {
             version,
             backend,
             generation: 0,
             derivations: 2,
             send: Sending {
-                sealing: Sealing::new(send_key, header_key, counter),
-                next_key: send_next,
-                secret: send_secret,
+                sealing: Sealing::new(send.0.packet_key, send.0.header_key, counter),
+                upcoming: send.1,
                 first: None,
                 acknowledged: false,
             },
             receive: Receiving {
-                header_key: HeaderKey::derive(backend, version, &remote),
+                header_key: receive.0.header_key,
                 previous: None,
-                current,
-                next,
-                secret,
+                current: receive.0.packet_key,
+                upcoming: receive.1,
                 opened: None,
             },
             confirmed: false,
@@ -230,7 +243,7 @@ impl OneRtt {
         let phase = self.choose(unmasked.number, unmasked.key_phase());
         let (key, generation) = match (phase, &self.receive.previous) {
             (Phase::Previous, Some(previous)) => (&previous.key, self.generation - 1),
-            (Phase::Next, _) => (&self.receive.next, self.generation + 1),
+            (Phase::Next, _) => (&self.receive.upcoming.key, self.generation + 1),
             (Phase::Current | Phase::Previous, _) => (&self.receive.current, self.generation),
         };
         let authentic = unmasked.open(key, generation, failures)?;
@@ -287,19 +300,13 @@ impl OneRtt {
 
     /// Goes on to the next phase in both directions, and derives the keys of the one after it.
     fn update(&mut self) {
-        let (backend, version) = (self.backend, self.version);
-        let derive = |secret: &mut TrafficSecret| {
-            let key = PacketKey::derive(backend, version, secret);
-            *secret = secret.next(version);
-            key
-        };
-        let Sending { sealing, next_key, secret, first, acknowledged } = &mut self.send;
-        sealing.packet_key = core::mem::replace(next_key, derive(secret));
+        let Sending { sealing, upcoming, first, acknowledged } = &mut self.send;
+        sealing.packet_key = upcoming.advance(self.backend, self.version);
         sealing.sealed = 0;
         *first = None;
         *acknowledged = false;
-        let Receiving { previous, current, next, secret, opened, .. } = &mut self.receive;
-        let new = core::mem::replace(next, derive(secret));
+        let Receiving { previous, current, upcoming, opened, .. } = &mut self.receive;
+        let new = upcoming.advance(self.backend, self.version);
         *previous = Some(Previous { key: core::mem::replace(current, new), expires: None });
         *opened = None;
         self.answered = false;

@@ -8,7 +8,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 use crate::backend::{AeadKey, Backend, MaskKey};
 use crate::header;
 use crate::seal::SealError;
-use crate::secret::TrafficSecret;
+use crate::secret::Expander;
 use crate::version::Version;
 
 /// The most octets of payload that one call seals: more than a UDP datagram carries.
@@ -53,12 +53,12 @@ impl PacketKey {
     }
 
     /// "quic key" and "quic iv" (RFC 9001, section 5.1), or those of version 2.
-    pub(crate) fn derive(backend: Backend, version: Version, secret: &TrafficSecret) -> Self {
+    pub(crate) fn derive(backend: Backend, version: Version, secret: &Expander) -> Self {
         let labels = version.labels();
         let mut iv = Zeroizing::new([0; AeadAlgorithm::NONCE_LENGTH]);
         secret.expand(labels.iv, &mut *iv);
         let key = expand_key(secret, labels.key);
-        let algorithm = secret.algorithm();
+        let algorithm = secret.algorithm;
         Self::with_backend(backend, algorithm, &key[..algorithm.key_length()], &iv).expect(KEY_LONG)
     }
 
@@ -163,9 +163,9 @@ impl HeaderKey {
     }
 
     /// "quic hp" (RFC 9001, section 5.1), or that of version 2.
-    pub(crate) fn derive(backend: Backend, version: Version, secret: &TrafficSecret) -> Self {
+    pub(crate) fn derive(backend: Backend, version: Version, secret: &Expander) -> Self {
         let key = expand_key(secret, version.labels().header_protection);
-        let algorithm = secret.algorithm();
+        let algorithm = secret.algorithm;
         let length = algorithm.header_protection_key_length();
         Self::with_backend(backend, algorithm, &key[..length]).expect(KEY_LONG)
     }
@@ -189,9 +189,9 @@ impl HeaderKey {
 pub(crate) const BATCH: usize = 16;
 
 /// Key octets of the algorithm's length, then zeros.
-fn expand_key(secret: &TrafficSecret, label: &[u8]) -> Zeroizing<[u8; 32]> {
+fn expand_key(secret: &Expander, label: &[u8]) -> Zeroizing<[u8; 32]> {
     let mut key = Zeroizing::new([0; 32]);
-    secret.expand(label, &mut key[..secret.algorithm().key_length()]);
+    secret.expand(label, &mut key[..secret.algorithm.key_length()]);
     key
 }
 

@@ -63,26 +63,50 @@ impl TrafficSecret {
     /// "quic ku" or "quicv2 ku".
     #[must_use]
     pub fn next(&self, version: Version) -> Self {
-        let mut next = Self { algorithm: self.algorithm, octets: [0; MAX_SECRET_LENGTH] };
-        let length = self.algorithm.secret_length();
-        self.expand(version.labels().key_update, &mut next.octets[..length]);
-        next
+        self.expander().next(version)
     }
 
+    /// HKDF keyed with the secret.
+    pub(crate) fn expander(&self) -> Expander {
+        let secret = &self.octets[..self.algorithm.secret_length()];
+        let prk = match self.algorithm {
+            AeadAlgorithm::Aes256Gcm => Prk::Sha384(Hkdf::from_prk(secret).expect(HASH_LONG)),
+            AeadAlgorithm::Aes128Gcm | AeadAlgorithm::ChaCha20Poly1305 | AeadAlgorithm::Aes128Ccm => {
+                Prk::Sha256(Hkdf::from_prk(secret).expect(HASH_LONG))
+            }
+        };
+        Expander { algorithm: self.algorithm, prk }
+    }
+}
+
+/// A traffic secret made ready for everything that is derived from it.
+pub(crate) struct Expander {
+    pub(crate) algorithm: AeadAlgorithm,
+    prk: Prk,
+}
+
+enum Prk {
+    Sha256(Hkdf<Sha256>),
+    Sha384(Hkdf<Sha384>),
+}
+
+impl Expander {
     /// HKDF-Expand-Label with an empty context (RFC 8446, section 7.1) to fill `out`, which is no longer than the hash.
     pub(crate) fn expand(&self, label: &[u8], out: &mut [u8]) {
-        let secret = &self.octets[..self.algorithm.secret_length()];
         with_label(label, out.len(), |info| {
-            match self.algorithm {
-                AeadAlgorithm::Aes256Gcm => {
-                    Hkdf::<Sha384>::from_prk(secret).expect(HASH_LONG).expand_multi_info(info, out)
-                }
-                AeadAlgorithm::Aes128Gcm | AeadAlgorithm::ChaCha20Poly1305 | AeadAlgorithm::Aes128Ccm => {
-                    Hkdf::<Sha256>::from_prk(secret).expect(HASH_LONG).expand_multi_info(info, out)
-                }
+            match &self.prk {
+                Prk::Sha256(prk) => prk.expand_multi_info(info, out),
+                Prk::Sha384(prk) => prk.expand_multi_info(info, out),
             }
             .expect(HASH_LONG);
         });
+    }
+
+    pub(crate) fn next(&self, version: Version) -> TrafficSecret {
+        let mut next = TrafficSecret { algorithm: self.algorithm, octets: [0; MAX_SECRET_LENGTH] };
+        let length = self.algorithm.secret_length();
+        self.expand(version.labels().key_update, &mut next.octets[..length]);
+        next
     }
 }
 

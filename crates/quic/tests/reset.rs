@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use wireseal_quic::{
-    AuthenticationFailures, ConnectionId, EncodeError, InitialKeys, OpenError, Protected, ReceiveSpace, StatelessResetKey,
-    StatelessResetToken, Version,
+    AuthenticationFailures, ConnectionId, EncodeError, InitialKeys, OpenError, Protected, ReceiveSpace,
+    StatelessResetKey, StatelessResetToken, Version,
 };
 
 fn token(connection_id: &[u8]) -> StatelessResetToken {

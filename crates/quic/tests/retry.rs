@@ -88,10 +88,7 @@ fn q_09_another_version_or_connection_id_fails() {
             assert_eq!(Retry::open(*other, &original, &changed), Err(RetryError::AuthenticationFailed));
         }
         for wrong in [&[1; 7][..], &[1; 9], &[0; 8], &[]] {
-            assert_eq!(
-                Retry::open(*version, &id(wrong), &packet),
-                Err(RetryError::AuthenticationFailed)
-            );
+            assert_eq!(Retry::open(*version, &id(wrong), &packet), Err(RetryError::AuthenticationFailed));
         }
     }
 }
@@ -99,7 +96,8 @@ fn q_09_another_version_or_connection_id_fails() {
 #[test]
 fn q_09_any_flipped_bit_is_refused() {
     let original = id(&[1; 8]);
-    let retry = Retry { version: Version::V1, destination: id(&[2; 4]), source: id(&[3; 5]), token: b"token" };
+    let retry =
+        Retry { version: Version::V1, destination: id(&[2; 4]), source: id(&[3; 5]), token: b"token" };
     let packet = encoded(&retry, &original);
     for bit in 0..8 * packet.len() {
         let mut damaged = packet.clone();
@@ -138,14 +136,12 @@ fn what_is_no_usable_retry_is_named() {
 
 #[test]
 fn nothing_is_written_where_there_is_no_room() {
-    let retry = Retry { version: Version::V2, destination: id(&[2; 4]), source: id(&[3; 5]), token: b"token" };
+    let retry =
+        Retry { version: Version::V2, destination: id(&[2; 4]), source: id(&[3; 5]), token: b"token" };
     let expected = encoded(&retry, &id(&[])).len();
     for got in 0..expected {
         let mut out = vec![0xa5; got];
-        assert_eq!(
-            retry.encode(&id(&[]), &mut out),
-            Err(EncodeError::BufferTooSmall { expected, got })
-        );
+        assert_eq!(retry.encode(&id(&[]), &mut out), Err(EncodeError::BufferTooSmall { expected, got }));
         assert!(out.iter().all(|octet| *octet == 0xa5));
     }
 }

@@ -98,9 +98,7 @@ fn q_46_expiry_is_checked() {
 
 #[test]
 fn q_46_the_unique_octets_make_every_token_another() {
-    let tokens: Vec<_> = (0..64_u8)
-        .map(|i| sealed(&[i; 16], Version::V1, client(), &retry(8, 8)))
-        .collect();
+    let tokens: Vec<_> = (0..64_u8).map(|i| sealed(&[i; 16], Version::V1, client(), &retry(8, 8))).collect();
     for (i, one) in tokens.iter().enumerate() {
         for other in &tokens[..i] {
             // Behind the unique octets, too: another key and another nonce.

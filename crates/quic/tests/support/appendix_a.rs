@@ -8,8 +8,8 @@ use sha2::Sha256;
 use wireseal_quic::hazmat::{HeaderKey, PacketKey, PathId};
 use wireseal_quic::{
     AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, InitialKeys, Keys, LongHeader, LongType,
-    Now, NumberLength, OneRtt, Outgoing, PacketNumberCounter, PacketType, Protected, ReceiveSpace,
-    Retry, Sealer, ShortHeader, TrafficSecret, Version, retry_integrity_tag,
+    Now, NumberLength, OneRtt, Outgoing, PacketNumberCounter, PacketType, Protected, ReceiveSpace, Retry,
+    Sealer, ShortHeader, TrafficSecret, Version, retry_integrity_tag,
 };
 
 use super::Side;

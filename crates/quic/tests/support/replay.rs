@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use wireseal_quic::{
     AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, HeaderError, InitialKeys, Keys, Now,
-    NumberLength, OneRtt, Opened, Outgoing, PacketNumberCounter, PacketType, Protected, ReceiveSpace,
-    Retry, RetryError, Sealer, Version,
+    NumberLength, OneRtt, Opened, Outgoing, PacketNumberCounter, PacketType, Protected, ReceiveSpace, Retry,
+    RetryError, Sealer, Version,
 };
 
 use super::Side;
@@ -40,17 +40,31 @@ pub(crate) struct Seen {
 }
 
 /// Replays a capture that starts with the first packet of a client.
-pub(crate) fn replay(backend: Backend, capture: &[u8], log: &KeyLog) -> Contents {
+///
+/// Datagrams are captured when they are sent. The client's are taken to arrive `latency` later, those of the server at once:
+/// what a server sends before it has read of a key update is under its old keys.
+pub(crate) fn replay(backend: Backend, capture: &[u8], log: &KeyLog, latency: Duration) -> Contents {
     let mut contents = Contents::default();
     let mut connections: Vec<Connection<'_>> = Vec::new();
-    for datagram in datagrams(capture) {
-        let known = connections.iter().position(|connection| connection.carries(&datagram));
+    let mut datagrams = datagrams(capture);
+    let server = datagrams[0].destination;
+    for datagram in datagrams.iter_mut().filter(|datagram| datagram.destination == server) {
+        datagram.time += latency;
+    }
+    datagrams.sort_by_key(|datagram| datagram.time);
+    for datagram in datagrams {
+        let (sender, client) = if datagram.destination == server {
+            (Side::Client, datagram.source)
+        } else {
+            (Side::Server, datagram.destination)
+        };
+        let known = connections.iter().position(|connection| connection.client_address == client);
         let index = known.unwrap_or_else(|| {
             let resumed = connections.last().and_then(|last| last.secrets.algorithm);
             connections.push(Connection::new(backend, log, &datagram, resumed));
             connections.len() - 1
         });
-        connections[index].read(index, datagram, &mut contents);
+        connections[index].read(index, sender, datagram, &mut contents);
     }
     if let Some(Connection { client, server, .. }) = connections.last() {
         contents.updates = [client, server].map(|end| end.one_rtt.as_ref().map_or(0, OneRtt::generation));
@@ -191,7 +205,6 @@ impl End {
 
 struct Connection<'a> {
     client_address: SocketAddr,
-    server_address: SocketAddr,
     secrets: Secrets<'a>,
     client: End,
     server: End,
@@ -209,22 +222,10 @@ impl<'a> Connection<'a> {
             client_random: None,
             algorithm: resumed,
         };
-        Self {
-            client_address: first.source,
-            server_address: first.destination,
-            secrets,
-            client: End::default(),
-            server: End::default(),
-        }
+        Self { client_address: first.source, secrets, client: End::default(), server: End::default() }
     }
 
-    fn carries(&self, datagram: &Datagram) -> bool {
-        let addresses = [datagram.source, datagram.destination];
-        addresses == [self.client_address, self.server_address]
-            || addresses == [self.server_address, self.client_address]
-    }
-
-    fn read(&mut self, index: usize, mut datagram: Datagram, contents: &mut Contents) {
+    fn read(&mut self, index: usize, sender: Side, mut datagram: Datagram, contents: &mut Contents) {
         match Retry::open(self.secrets.version, &self.secrets.initial_id, &datagram.octets) {
             Ok(retry) => {
                 self.retry(&retry);
@@ -233,7 +234,6 @@ impl<'a> Connection<'a> {
             }
             Err(error) => assert_eq!(error, RetryError::NotRetry),
         }
-        let sender = if datagram.source == self.client_address { Side::Client } else { Side::Server };
         let connection_id_length = sender.of(&self.server, &self.client).connection_id_length;
         for packet in Protected::split(&mut datagram.octets, connection_id_length) {
             if packet.as_ref().is_err_and(|error| *error == HeaderError::OtherDestination) {
