@@ -56,8 +56,9 @@ impl Keys {
     ///
     /// # Errors
     ///
-    /// [`OpenError`]. A packet too short for a sample is left as it was. After any other error the header is as it was, the
-    /// payload is zeros, and of `space` and `failures` only the count of failures has changed.
+    /// [`OpenError`]. A packet too short for a sample is left as it was, as is any once the integrity limit is behind. After a
+    /// failed authentication header and tag are as they were and the payload is zeros; where the packet was authentic, the
+    /// payload and the tag are zeros. Of `space` and `failures` only the count of failures has changed.
     pub fn open<'a>(
         &self,
         packet: Protected<'a>,

@@ -49,6 +49,8 @@ impl Now {
 ///
 /// So a packet of the old phase that comes late is opened, and does not turn the phase back.
 ///
+/// It has at most 4,096 octets, on the stack or wherever the caller puts it.
+///
 /// Not for multipath: there packet numbers of different paths say nothing about each other.
 pub struct OneRtt {
     version: Version,
@@ -64,6 +66,9 @@ pub struct OneRtt {
     /// No update before this time (RFC 9001, section 6.5).
     update_from: Duration,
 }
+
+// A server with thousands of connections has one of these for each.
+const _: () = assert!(size_of::<OneRtt>() <= 4096);
 
 struct Sending {
     sealing: Sealing,
@@ -359,7 +364,10 @@ impl OneRtt {
         }
         if !self.send.acknowledged {
             self.send.acknowledged = true;
-            self.update_from = now.after_probe_timeouts();
+            // Before the first update there is none that the peer could still be busy with.
+            if self.generation > 0 {
+                self.update_from = now.after_probe_timeouts();
+            }
         }
         Ok(())
     }

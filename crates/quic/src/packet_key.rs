@@ -95,7 +95,7 @@ impl PacketKey {
     /// Decrypts the payload where it lies, with `header` as associated data, and returns it without the 16 octets of the tag
     /// that follow it (RFC 9001, section 5.3).
     ///
-    /// `None` if it is not authentic or shorter than a tag; what was the payload is then zeros, and the tag as it was.
+    /// `None` if it is not authentic, shorter than a tag, or numbered above 2^62-1; what was the payload is then zeros, and the tag as it was.
     #[inline]
     #[must_use]
     pub fn open<'a>(
@@ -106,7 +106,9 @@ impl PacketKey {
         payload_and_tag: &'a mut [u8],
     ) -> Option<&'a mut [u8]> {
         let (payload, tag) = payload_and_tag.split_last_chunk_mut()?;
-        if self.aead.open(self.nonce(path, number), header, payload, tag) {
+        if number <= crate::MAX_PACKET_NUMBER
+            && self.aead.open(self.nonce(path, number), header, payload, tag)
+        {
             Some(payload)
         } else {
             payload.fill(0);

@@ -12,7 +12,7 @@ use wireseal_quic::{AeadAlgorithm, Backend, PacketType, Version};
 struct Capture {
     packets: &'static [u8],
     keys: &'static str,
-    /// How long the client's datagrams were on their way.
+    /// How long the client's datagrams were on their way; it matters where a key update crosses packets of the server.
     latency: Duration,
 }
 
@@ -38,13 +38,13 @@ impl Capture {
     }
 
     #[track_caller]
-    fn assert_counts(&self, version: Version, algorithm: AeadAlgorithm, packets: usize, updates: u64) {
+    fn assert_replays(&self, version: Version, algorithm: AeadAlgorithm, packets: usize, updates: u64) {
         for_each_backend(|backend| {
             let contents = self.replay(backend);
             assert_eq!(contents.packets.len(), packets);
             assert_eq!(contents.updates, [updates; 2]);
             for seen in contents.packets.iter().filter(|seen| seen.packet_type == PacketType::OneRtt) {
-                assert_eq!((seen.version, seen.algorithm), (version, algorithm));
+                assert_eq!((seen.version, seen.algorithm), (version, Some(algorithm)));
             }
         });
     }
@@ -52,27 +52,27 @@ impl Capture {
 
 #[test]
 fn q_26_aes_128_gcm_connection_with_three_key_updates() {
-    AIOQUIC_AES_128_GCM.assert_counts(Version::V1, AeadAlgorithm::Aes128Gcm, 53, 3);
+    AIOQUIC_AES_128_GCM.assert_replays(Version::V1, AeadAlgorithm::Aes128Gcm, 53, 3);
 }
 
 #[test]
 fn q_26_aes_256_gcm_connection_of_version_2_with_two_key_updates() {
-    AIOQUIC_V2_AES_256_GCM.assert_counts(Version::V2, AeadAlgorithm::Aes256Gcm, 44, 2);
+    AIOQUIC_V2_AES_256_GCM.assert_replays(Version::V2, AeadAlgorithm::Aes256Gcm, 44, 2);
 }
 
 #[test]
 fn q_26_chacha20_poly1305_connection_with_a_key_update() {
-    NGTCP2_CHACHA20_POLY1305.assert_counts(Version::V1, AeadAlgorithm::ChaCha20Poly1305, 76, 1);
+    NGTCP2_CHACHA20_POLY1305.assert_replays(Version::V1, AeadAlgorithm::ChaCha20Poly1305, 76, 1);
 }
 
 #[test]
 fn q_26_aes_128_ccm_connection_with_a_key_update() {
-    NGTCP2_AES_128_CCM.assert_counts(Version::V1, AeadAlgorithm::Aes128Ccm, 131, 1);
+    NGTCP2_AES_128_CCM.assert_replays(Version::V1, AeadAlgorithm::Aes128Ccm, 131, 1);
 }
 
 #[test]
 fn q_26_two_connections_with_retry_and_0_rtt() {
-    NGTCP2_RETRY_0RTT.assert_counts(Version::V1, AeadAlgorithm::Aes128Gcm, 138, 0);
+    NGTCP2_RETRY_0RTT.assert_replays(Version::V1, AeadAlgorithm::Aes128Gcm, 138, 0);
 }
 
 /// What a client sent, connection by connection.

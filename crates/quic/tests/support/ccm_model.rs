@@ -29,7 +29,7 @@ impl Model {
     fn cbc_mac(&self, aad: &[u8], payload: &[u8]) -> [u8; 16] {
         assert!(aad.len() < 0xff00, "a longer length is encoded otherwise");
         let has_aad = u8::from(!aad.is_empty());
-        let flags = has_aad << 6 | (16 - 2) / 2 << 3 | (3 - 1);
+        let flags = (has_aad << 6) | (((16 - 2) / 2) << 3) | (3 - 1);
         let mut mac = self.encrypt(self.with_nonce(flags, payload.len().try_into().unwrap()));
         if !aad.is_empty() {
             let length = u16::try_from(aad.len()).unwrap().to_be_bytes();

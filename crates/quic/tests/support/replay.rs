@@ -36,7 +36,7 @@ pub(crate) struct Seen {
     pub(crate) packet_type: PacketType,
     pub(crate) number: u64,
     pub(crate) version: Version,
-    pub(crate) algorithm: AeadAlgorithm,
+    pub(crate) algorithm: Option<AeadAlgorithm>,
 }
 
 /// Replays a capture that starts with the first packet of a client.
@@ -249,7 +249,7 @@ impl<'a> Connection<'a> {
                 packet_type,
                 number,
                 version: self.secrets.version,
-                algorithm: self.secrets.algorithm.unwrap_or(AeadAlgorithm::Aes128Gcm),
+                algorithm: self.secrets.algorithm,
             });
         }
     }
