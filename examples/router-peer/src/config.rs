@@ -2,6 +2,7 @@
 
 mod error;
 mod keys;
+mod quic;
 
 use std::collections::HashSet;
 use std::fs;
@@ -20,6 +21,7 @@ use crate::bgp::rib::Route;
 use crate::bgp::session::SessionConfig;
 use crate::bgp::update::Export;
 use crate::protection;
+use crate::quic::{Fingerprint, Tls};
 use crate::routes;
 use crate::transport::DEFAULT_IP_MTU;
 
@@ -30,7 +32,7 @@ const MIN_MTU: usize = 1280;
 /// Largest IP packet of a jumbo frame that smoltcp carries, in octets.
 const MAX_MTU: usize = 9000;
 
-/// Which transport carries the frames.
+/// What carries the sessions: frames, under this process's own TCP, or QUIC.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum TransportKind {
@@ -42,6 +44,8 @@ pub enum TransportKind {
     Tap,
     /// Ethernet frames over Unix datagram sockets, as QEMU's `-netdev dgram` sends them.
     Unix,
+    /// QUIC over UDP sockets of the system.
+    Quic,
 }
 
 #[derive(Debug, Deserialize)]
@@ -49,6 +53,7 @@ pub enum TransportKind {
 struct File {
     router: Router,
     transport: Transport,
+    quic: Option<quic::Table>,
     peer: Vec<Peer>,
     key_chains: Option<PathBuf>,
 }
@@ -68,7 +73,7 @@ pub struct Router {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Transport {
-    /// What carries the frames.
+    /// What carries the sessions.
     pub kind: TransportKind,
     /// Own addresses with the length of their networks.
     pub addresses: Vec<IpNet>,
@@ -103,6 +108,8 @@ struct Peer {
     next_hop_ipv4: Option<Ipv4Addr>,
     next_hop_ipv6: Option<Ipv6Addr>,
     key_chain: Option<String>,
+    certificate: Option<PathBuf>,
+    certificate_sha256: Option<String>,
     routes: Option<PathBuf>,
 }
 
@@ -136,6 +143,8 @@ pub struct Neighbour {
     pub session: SessionConfig,
     /// The key chain that protects the connection; without one it is not protected.
     pub key_chain: Option<Arc<KeyChain>>,
+    /// The certificate that it must show; there is always one with QUIC, and none otherwise.
+    pub certificate: Option<Fingerprint>,
     /// Routes to announce to it.
     pub routes: Arc<[Route]>,
 }
@@ -147,6 +156,8 @@ pub struct Config {
     pub router: Router,
     /// The link.
     pub transport: Transport,
+    /// The own side of TLS handshakes; it is there with QUIC only.
+    pub tls: Option<Tls>,
     /// The neighbours, at least one.
     pub neighbours: Vec<Neighbour>,
 }
@@ -166,6 +177,10 @@ impl Config {
         check_transport(&mut transport, path)
             .map_err(|(field, problem)| ConfigError::field(path, format!("transport.{field}"), problem))?;
 
+        let tls = match transport.kind {
+            TransportKind::Quic => Some(quic::load(path, file.quic)?),
+            _ => None,
+        };
         let key_file = file.key_chains.as_deref().map(|file| beside(path, file));
         let chains = key_file.as_deref().map(|file| keys::load(path, file)).transpose()?.unwrap_or_default();
         if file.peer.is_empty() {
@@ -192,6 +207,13 @@ impl Config {
                     Some(Arc::clone(chain))
                 }
             };
+            let certificate = match &tls {
+                None => None,
+                Some(_) => {
+                    let pinned = quic::peer_certificate(path, &peer);
+                    Some(pinned.map_err(|(field, problem)| wrong(field, problem))?)
+                }
+            };
             let routes = match &peer.routes {
                 None => Arc::default(),
                 Some(file) => routes::load(&beside(path, file))
@@ -208,10 +230,11 @@ impl Config {
                 passive: peer.passive,
                 session,
                 key_chain,
+                certificate,
                 routes,
             });
         }
-        Ok(Self { router: file.router, transport, neighbours })
+        Ok(Self { router: file.router, transport, tls, neighbours })
     }
 }
 
@@ -273,7 +296,7 @@ fn check_transport(transport: &mut Transport, config: &Path) -> Result<(), (&'st
         return Err(("mtu", Problem::Invalid(problem)));
     }
     match transport.kind {
-        TransportKind::Memory => {}
+        TransportKind::Memory | TransportKind::Quic => {}
         TransportKind::Tun | TransportKind::Tap => {
             let device = transport.device.as_ref().ok_or(("device", Problem::Missing))?;
             // IFNAMSIZ of Linux is 16 octets with the final zero.

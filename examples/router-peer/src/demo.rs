@@ -6,6 +6,7 @@ mod copies;
 mod forgery;
 mod impairments;
 mod peers;
+mod quic;
 mod recording;
 mod report;
 mod rollover;
@@ -18,6 +19,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
+use rustls::CipherSuite;
 use wireseal_algorithms::TcpAoAlgorithm;
 
 pub use self::report::Report;
@@ -99,6 +101,17 @@ macro_rules! session {
     };
 }
 
+/// The check that a session comes up over QUIC under a suite.
+macro_rules! quic_session {
+    ($name:literal, $suite:expr) => {
+        Check {
+            name: $name,
+            action: "a session opens over QUIC, routes go each way",
+            run: |conditions| Box::pin(quic::session($suite, conditions)),
+        }
+    };
+}
+
 /// All checks, in the order in which they run.
 pub const CHECKS: &[Check] = &[
     session!("hmac-sha-1-96/ipv4", TcpAoAlgorithm::HmacSha1, Family::Ipv4),
@@ -160,6 +173,25 @@ pub const CHECKS: &[Check] = &[
         name: "impairments",
         action: "routes go each way while 5 % of segments are lost, 5 % reordered, 5 % duplicated",
         run: |conditions| Box::pin(impairments::survived(conditions)),
+    },
+    quic_session!("quic/aes-128-gcm", CipherSuite::TLS13_AES_128_GCM_SHA256),
+    quic_session!("quic/aes-256-gcm", CipherSuite::TLS13_AES_256_GCM_SHA384),
+    quic_session!("quic/chacha20-poly1305", CipherSuite::TLS13_CHACHA20_POLY1305_SHA256),
+    quic_session!("quic/aes-128-ccm", CipherSuite::TLS13_AES_128_CCM_SHA256),
+    Check {
+        name: "quic-routes",
+        action: "a full table goes each way over QUIC",
+        run: |conditions| Box::pin(quic::full_table(conditions)),
+    },
+    Check {
+        name: "quic-key-update",
+        action: "each router updates the QUIC key once while a full table goes each way",
+        run: |conditions| Box::pin(quic::key_update(conditions)),
+    },
+    Check {
+        name: "quic-certificate",
+        action: "a router with another certificate calls; then one with another certificate is called",
+        run: |conditions| Box::pin(quic::other_certificate(conditions)),
     },
 ];
 

@@ -5,14 +5,18 @@
 //! | run a TCP stack over a link | [`stack::Stack::start`] |
 //! | join two stacks in memory | [`transport::memory::wire`] |
 //! | put TCP-AO between stack and link | [`protection::protect`] |
+//! | open a QUIC connection to a peer | [`quic::Connector::connect`] |
+//! | make a certificate for it | [`certificate::create`] |
 //! | run a BGP session over a stream | [`bgp::session::Session::start`] |
 //! | read routes | [`routes::text`], [`routes::mrt`], [`routes::generate`] |
 
 pub mod bgp;
+pub mod certificate;
 pub mod config;
 pub mod demo;
 pub mod link;
 pub mod protection;
+pub mod quic;
 pub mod routes;
 pub mod run;
 pub mod stack;

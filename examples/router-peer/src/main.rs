@@ -5,8 +5,9 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::builder::PossibleValuesParser;
+use clap::{Parser, Subcommand};
+use router_peer::certificate;
 use router_peer::config::{Config, TransportKind};
 use router_peer::demo::{self, CHECKS, Selection};
 use router_peer::run;
@@ -21,8 +22,10 @@ const BAD_CONFIGURATION: u8 = 2;
 ///
 /// Without --config it runs the demonstration: two routers in this process, joined by a wire in memory.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(version, args_conflicts_with_subcommands = true)]
 struct Arguments {
+    #[command(subcommand)]
+    command: Option<Order>,
     /// Run this configuration instead of the demonstration.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -46,6 +49,19 @@ struct Arguments {
     verbose: u8,
 }
 
+#[derive(Debug, Subcommand)]
+enum Order {
+    /// Make a self-signed certificate and its private key, for the quic transport.
+    Certificate {
+        /// The directory to write NAME.pem and NAME.key into; nothing is overwritten.
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+        /// The name of the files, and in the certificate.
+        #[arg(long, default_value = "router-peer")]
+        name: String,
+    },
+}
+
 fn check_names() -> PossibleValuesParser {
     PossibleValuesParser::new(CHECKS.iter().map(|check| check.name))
 }
@@ -53,6 +69,17 @@ fn check_names() -> PossibleValuesParser {
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if let Some(Order::Certificate { out, name }) = &arguments.command {
+        return match certificate::create(out, name) {
+            Ok(written) => {
+                println!("certificate: {}", written.certificate.display());
+                println!("private key: {}", written.key.display());
+                println!("certificate-sha256: {}", written.fingerprint);
+                ExitCode::SUCCESS
+            }
+            Err(error) => refuse(&error),
+        };
+    }
     let level = match (arguments.verbose, &arguments.config) {
         (0, None) => LevelFilter::ERROR,
         (0, Some(_)) => LevelFilter::INFO,

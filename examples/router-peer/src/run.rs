@@ -1,9 +1,12 @@
 //! Runs a configuration until it is told to stop.
 
+mod keep;
+mod quic;
+
 use std::any::Any;
 use std::fmt;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,12 +15,13 @@ use smoltcp::phy::Medium;
 use smoltcp::socket::tcp::CongestionControl;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tracing::{Instrument, info, info_span, warn};
 use wireseal_tcp_ao::PeerError;
 use wireseal_tcp_ao::key_chain::KeyChain;
 
-use crate::bgp::session::{Session, SessionConfig, State};
+use self::keep::{Source, keep_session, told_to_stop};
+use crate::bgp::session::SessionConfig;
 use crate::bgp::update::Export;
 use crate::config::{Config, Neighbour, Transport, TransportKind};
 use crate::link::LinkDevice;
@@ -26,10 +30,6 @@ use crate::stack::{Stack, StackConfig, TcpListener, TcpStream};
 use crate::transport::memory::wire;
 use crate::transport::{OpenError, frame_mtu};
 
-/// Wait between two attempts to connect (RFC 4271 section 10 suggests 120 s, which is long to watch).
-const CONNECT_RETRY: Duration = Duration::from_secs(5);
-/// How long one attempt may take.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long sessions may take to say goodbye.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -40,6 +40,13 @@ pub enum RunError {
     Transport(OpenError),
     /// The TCP stack.
     Stack(io::Error),
+    /// A UDP socket.
+    Socket {
+        /// Its address.
+        address: SocketAddr,
+        /// What the operating system said.
+        error: io::Error,
+    },
     /// Neighbours whose keys cannot be told apart.
     Peers(PeerError),
     /// This system has no such transport.
@@ -51,6 +58,7 @@ impl fmt::Display for RunError {
         match self {
             Self::Transport(error) => error.fmt(f),
             Self::Stack(error) => write!(f, "cannot start the TCP stack: {error}"),
+            Self::Socket { address, error } => write!(f, "{address}: cannot open this UDP socket: {error}"),
             Self::Peers(error) => error.fmt(f),
             Self::Unsupported(kind) => write!(f, "this system has no {kind:?} transport"),
         }
@@ -70,14 +78,19 @@ type Guard = Box<dyn Any + Send>;
 /// # Panics
 /// When called outside a tokio runtime.
 pub async fn run(config: Config, seed: u64, stop: impl Future<Output = ()>) -> Result<(), RunError> {
-    let (device, mirror, guard) = open(&config.transport)?;
     let mut tasks = JoinSet::new();
     let (stopping, stopped) = watch::channel(false);
-    let mut stacks =
-        vec![start_router(device, &config.transport, &config.neighbours, seed, &stopped, &mut tasks)?];
-    if let Some(device) = mirror {
-        let (transport, neighbours) = mirrored(&config);
-        stacks.push(start_router(device, &transport, &neighbours, seed ^ 1, &stopped, &mut tasks)?);
+    let (mut stacks, mut sockets, mut guard) = (Vec::new(), Vec::new(), None);
+    if let Some(tls) = &config.tls {
+        sockets = quic::start(tls, &config.neighbours, &stopped, &mut tasks)?;
+    } else {
+        let (device, mirror, held) = open(&config.transport)?;
+        guard = Some(held);
+        stacks.push(start_router(device, &config.transport, &config.neighbours, seed, &stopped, &mut tasks)?);
+        if let Some(device) = mirror {
+            let (transport, neighbours) = mirrored(&config);
+            stacks.push(start_router(device, &transport, &neighbours, seed ^ 1, &stopped, &mut tasks)?);
+        }
     }
     stop.await;
     info!("stopping");
@@ -86,6 +99,9 @@ pub async fn run(config: Config, seed: u64, stop: impl Future<Output = ()>) -> R
         while tasks.join_next().await.is_some() {}
         for stack in &stacks {
             stack.idle().await;
+        }
+        for socket in &sockets {
+            socket.wait_idle().await;
         }
     };
     if timeout(FAREWELL, ended).await.is_err() {
@@ -106,6 +122,7 @@ fn open(transport: &Transport) -> Result<Opened, RunError> {
         TransportKind::Tun => open_tun(transport, Medium::Ip),
         TransportKind::Tap => open_tun(transport, Medium::Ethernet),
         TransportKind::Unix => open_unix(transport),
+        TransportKind::Quic => unreachable!("QUIC carries no frames"),
     }
 }
 
@@ -245,18 +262,6 @@ struct Call {
     sender: mpsc::Sender<TcpStream>,
 }
 
-/// Where the connection to a neighbour comes from.
-enum Source {
-    Connect(Stack<Protected>),
-    Accept(mpsc::Receiver<TcpStream>),
-}
-
-/// Waits until the router is to stop.
-async fn told_to_stop(stopped: &mut watch::Receiver<bool>) {
-    // An error means that nobody is left to say it.
-    let _ = stopped.wait_for(|stopped| *stopped).await;
-}
-
 /// Hands each connection to the neighbour that it comes from.
 async fn accept(mut listener: TcpListener, calls: Vec<Call>, mut stopped: watch::Receiver<bool>) {
     loop {
@@ -287,79 +292,6 @@ async fn accept(mut listener: TcpListener, calls: Vec<Call>, mut stopped: watch:
                 warn!(?remote, "not a configured peer");
                 stream.abort();
             }
-        }
-    }
-}
-
-/// Opens a session with a neighbour whenever there is none.
-async fn keep_session(mut source: Source, neighbour: Neighbour, mut stopped: watch::Receiver<bool>) {
-    loop {
-        let stream = tokio::select! {
-            stream = open_stream(&mut source, &neighbour) => stream,
-            () = told_to_stop(&mut stopped) => return,
-        };
-        match stream {
-            Ok(Some(stream)) => {
-                if run_session(stream, &neighbour, &mut stopped).await {
-                    return;
-                }
-            }
-            Ok(None) => return,
-            Err(error) => warn!(%error, "cannot connect"),
-        }
-        if matches!(source, Source::Connect(_)) {
-            tokio::select! {
-                () = sleep(CONNECT_RETRY) => {}
-                () = told_to_stop(&mut stopped) => return,
-            }
-        }
-    }
-}
-
-/// A connection to a neighbour, or nothing when none will come any more.
-async fn open_stream(source: &mut Source, neighbour: &Neighbour) -> io::Result<Option<TcpStream>> {
-    match source {
-        Source::Connect(stack) => {
-            let remote = (neighbour.address, neighbour.port).into();
-            let connecting = stack.connect(remote, Some(neighbour.local_address));
-            timeout(CONNECT_TIMEOUT, connecting).await.map_err(|_| io::ErrorKind::TimedOut)?.map(Some)
-        }
-        Source::Accept(calls) => Ok(calls.recv().await),
-    }
-}
-
-/// Follows a session to its end; whether it ended because the router is to stop.
-async fn run_session(stream: TcpStream, neighbour: &Neighbour, stopped: &mut watch::Receiver<bool>) -> bool {
-    let session = Session::start(stream, neighbour.session);
-    let mut status = session.status();
-    if session.announce(neighbour.routes.clone()).await.is_err() {
-        return false;
-    }
-    let told = tokio::select! {
-        () = log_until_closed(&mut status) => false,
-        () = told_to_stop(stopped) => true,
-    };
-    if told && session.shutdown().await.is_ok() {
-        // An error means that the session is gone, which is what is waited for.
-        let _ = status.wait_for(|status| status.state == State::Closed).await;
-    }
-    told
-}
-
-/// Logs what changes in a session, until it is over.
-async fn log_until_closed(status: &mut watch::Receiver<crate::bgp::session::Status>) {
-    let mut complete = false;
-    loop {
-        let now = status.borrow_and_update().clone();
-        if now.state == State::Closed {
-            return;
-        }
-        if !complete && now.end_of_rib == [true; 2] {
-            complete = true;
-            info!(ipv4 = now.ipv4_routes, ipv6 = now.ipv6_routes, "initial routes received");
-        }
-        if status.changed().await.is_err() {
-            return;
         }
     }
 }

@@ -5,12 +5,11 @@
 mod common;
 
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use tempfile::TempDir;
 
-use common::program::{shipped, write_keys};
+use common::program::{check, check_file, refused, shipped, write_keys};
 
 const GOOD: &str = r#"
 [router]
@@ -47,28 +46,6 @@ fn routes_without_a_next_hop_of_their_family_are_no_silent_loss() {
     assert_eq!(check(directory.path(), &whole).status.code(), Some(0));
 }
 
-fn check_file(directory: &Path, file: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_router-peer"))
-        .args(["--config", file, "--check"])
-        .current_dir(directory)
-        .output()
-        .unwrap()
-}
-
-fn check(directory: &Path, config: &str) -> Output {
-    fs::write(directory.join("peer.toml"), config).unwrap();
-    check_file(directory, "peer.toml")
-}
-
-/// Checks that a configuration is refused with exactly this line.
-fn refused(directory: &Path, config: &str, line: &str) {
-    let output = check(directory, config);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(said, format!("router-peer: {line}\n"));
-    assert_eq!(output.status.code(), Some(2), "{line}");
-    assert!(output.stdout.is_empty(), "{line}");
-}
-
 #[test]
 fn a_good_configuration_is_good() {
     let directory = TempDir::new().unwrap();
@@ -102,7 +79,7 @@ fn each_mistake_is_named() {
         (
             "\"memory\"",
             "\"carrier-pigeon\"",
-            "peer.toml: transport.kind: unknown variant `carrier-pigeon`, expected one of `memory`, `tun`, `tap`, `unix` (line 7)",
+            "peer.toml: transport.kind: unknown variant `carrier-pigeon`, expected one of `memory`, `tun`, `tap`, `unix`, `quic` (line 7)",
         ),
         ("\"memory\"", "\"tun\"", "peer.toml: transport.device: missing"),
         ("\"memory\"", "\"tap\"\ndevice = \"a/b\"", "peer.toml: transport.device: `a/b` is no device name"),

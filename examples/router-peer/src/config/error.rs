@@ -41,6 +41,13 @@ pub enum Problem {
     Routes(RoutesError),
 }
 
+impl Problem {
+    /// What is wrong with the file that a field names.
+    pub(super) fn of_file(file: &Path, problem: Self) -> Self {
+        Self::NamedFile { file: file.to_owned(), problem: Box::new(problem) }
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -12,16 +12,15 @@ use super::error::{ConfigError, Problem};
 
 /// Reads the file of key chains that `config` names, which nobody but its owner may be able to read.
 pub(super) fn load(config: &Path, key_file: &Path) -> Result<Vec<Arc<KeyChain>>, ConfigError> {
-    let text = read(key_file).map_err(|problem| {
-        let problem = Problem::NamedFile { file: key_file.to_owned(), problem: Box::new(problem) };
-        ConfigError::field(config, "key-chains", problem)
-    })?;
+    let text = read(key_file)
+        .map_err(|problem| ConfigError::field(config, "key-chains", Problem::of_file(key_file, problem)))?;
     let chains = KeyChains::from_toml(&text)
         .map_err(|error| ConfigError::file(key_file, Problem::KeyChain(Box::new(error))))?;
     Ok(chains.chains().iter().cloned().map(Arc::new).collect())
 }
 
-fn read(key_file: &Path) -> Result<Zeroizing<String>, Problem> {
+/// Reads a file of secrets, which nobody but its owner may be able to read.
+pub(super) fn read(key_file: &Path) -> Result<Zeroizing<String>, Problem> {
     let mut file = File::open(key_file).map_err(Problem::Read)?;
     let metadata = file.metadata().map_err(Problem::Read)?;
     if !metadata.is_file() {

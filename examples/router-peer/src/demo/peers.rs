@@ -89,7 +89,7 @@ fn address(family: Family, router: u8) -> IpAddr {
     }
 }
 
-fn session_config(router: u8) -> SessionConfig {
+pub(super) fn session_config(router: u8) -> SessionConfig {
     let IpAddr::V6(next_hop_ipv6) = address(Family::Ipv6, router) else { unreachable!("an IPv6 address") };
     let own = Ipv4Addr::new(192, 0, 2, router);
     let export = Export {

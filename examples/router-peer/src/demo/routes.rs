@@ -10,11 +10,11 @@ use crate::bgp::session::Session;
 use crate::routes::generate;
 
 /// Routes of each table.
-const ROUTES: usize = 100_000;
+pub(super) const ROUTES: usize = 100_000;
 /// Longest time that both tables may take.
-const TIME: Duration = Duration::from_secs(10);
+pub(super) const TIME: Duration = Duration::from_secs(10);
 /// Most memory that the whole program may have used, in MiB.
-const MEMORY: u64 = 300;
+pub(super) const MEMORY: u64 = 300;
 
 pub(super) async fn full_table(conditions: Conditions) -> Outcome {
     let table = generate(ROUTES);
