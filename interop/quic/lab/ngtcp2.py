@@ -1,0 +1,102 @@
+"""Debian's ngtcp2: programs that speak HTTP/3 and say what they see in their logs."""
+
+import hashlib
+import re
+import shutil
+import socket
+
+from lab.setup import CERTIFICATES, PAYLOAD, TARGET, debian_version
+
+HTDOCS = TARGET / "ngtcp2" / "htdocs"
+SUITES = {
+    "AES-128-GCM": "TLS_AES_128_GCM_SHA256",
+    "AES-256-GCM": "TLS_AES_256_GCM_SHA384",
+    "CHACHA20-POLY1305": "TLS_CHACHA20_POLY1305_SHA256",
+    "AES-128-CCM": "TLS_AES_128_CCM_SHA256",
+}
+# Soon after the handshake, while the octets flow.
+KEY_UPDATE_AFTER = "2ms"
+
+
+class Ngtcp2:
+    name = "ngtcp2"
+    application = "h3"
+    suites = list(SUITES.values())
+    debian_packages = ("ngtcp2-client", "ngtcp2-server")
+    crate = None
+    # Of version 2 it has the draft's form alone.
+    speaks_version_2 = False
+    no_key_update = {"server": "the server has no switch for it"}
+    # It serves until it is killed.
+    server_ends = False
+
+    def build(self):
+        HTDOCS.mkdir(parents=True, exist_ok=True)
+
+    def server(self, row, folder):
+        # What it sends back is a file, and what it receives goes into the log: the payload in both cases.
+        shutil.copyfile(PAYLOAD, HTDOCS / "payload")
+        port = free_port()
+        command = ["gtlsserver", "--htdocs", HTDOCS, "--no-quic-dump"]
+        command += ["--validate-addr"] if row.retry else []
+        command += ["127.0.0.1", port, CERTIFICATES / "server.key", CERTIFICATES / "server.pem"]
+        return command, port
+
+    def client(self, row, port, folder):
+        command = ["gtlsclient", "--http-method=POST", f"--data={PAYLOAD}", f"--download={folder}"]
+        command += ["--no-quic-dump", "--no-http-dump", "--exit-on-all-streams-close"]
+        command += [f"--key-update={KEY_UPDATE_AFTER}"] if row.updates == "peer" else []
+        return [*command, "127.0.0.1", port, f"https://localhost:{port}/payload"]
+
+    def report(self, row, folder):
+        if row.role == "client":
+            log = (folder / "server.err").read_text(errors="replace")
+            received = bodies(log)
+            retry = "Sending Retry packet" in log
+            package = "ngtcp2-server"
+        else:
+            log = (folder / "client.err").read_text(errors="replace")
+            received = (folder / "payload").read_bytes()
+            retry = "type=Retry" in log
+            package = "ngtcp2-client"
+        updates = max(key_phase_changes(log, "rx"), key_phase_changes(log, "tx"))
+        local = log.count("\nInitiate key update\n")
+        suite = re.search(r"^Negotiated cipher suite is (.*)$", log, re.MULTILINE)
+        return {
+            "version": debian_version(package),
+            "suite": SUITES.get(suite[1], suite[1]) if suite else "no suite",
+            "received": len(received),
+            "sha256": hashlib.sha256(received).hexdigest(),
+            "updates_local": local,
+            "updates_remote": updates - local,
+            "retry": retry,
+        }
+
+
+def key_phase_changes(log, direction):
+    """How often the key phase bit changed, in the order of the packet numbers."""
+    pattern = rf"pkt {direction} pkn=(\d+) .*type=1RTT k=([01])"
+    packets = sorted({(int(number), phase) for number, phase in re.findall(pattern, log)})
+    # Key phase 0 is what a connection starts with.
+    phases = ["0", *(phase for _, phase in packets)]
+    return sum(before != after for before, after in zip(phases, phases[1:]))
+
+
+def bodies(log):
+    """The octets of the HTTP bodies that the log has as hexadecimal dumps."""
+    received = bytearray()
+    dumped = False
+    for line in log.splitlines():
+        if re.match(r"http: stream 0x[0-9a-f]+ body \d+ bytes", line):
+            dumped = True
+        elif dumped and (dump := re.match(r"[0-9a-f]{8}  ((?:[0-9a-f]{2} +){1,16})", line)):
+            received += bytes.fromhex(dump[1])
+        elif not re.match(r"[0-9a-f]{8}$", line):
+            dumped = False
+    return received
+
+
+def free_port():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -1,0 +1,143 @@
+"""The matrix: what each row does, and what decides it."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from lab import processes
+from lab.setup import CERTIFICATES, PAYLOAD, PAYLOAD_OCTETS, PROGRAM, TARGET
+
+LOGS = TARGET / "logs"
+VERSION_1 = "00000001"
+VERSION_2 = "6b3343cf"
+# By quinn as client, and by aioquic when quinn's server answers with Version Negotiation.
+VERSION_REFUSED = "unsupported QUIC version|Could not find a common protocol version"
+# After a quarter and after three quarters of the octets.
+UPDATES_BY_US = 2
+
+
+@dataclass
+class Row:
+    peer: object
+    # Which end Wireseal is.
+    role: str
+    suite: str
+    # Who is to start key updates: "us", "peer" or nobody.
+    updates: str = ""
+    retry: bool = False
+    version: str = VERSION_1
+    # Why the row cannot be run, if it cannot.
+    impossible: str = ""
+    # What the run has shown: the peer's version, and the library behind Wireseal's ciphers.
+    peer_version: str = ""
+    backend: str = ""
+    outcome: str = ""
+
+    def what(self):
+        done = "handshake, 1 MB each way"
+        if self.version == VERSION_2:
+            return f"QUIC version 2, {done}"
+        if self.updates:
+            return f"{done}, key update by {'quinn' if self.updates == 'us' else 'the peer'}"
+        return f"Retry, {done}" if self.retry else done
+
+    def line(self):
+        return f"{self.peer.name:9} {self.role:7} {self.suite:29} {self.what():47} {self.outcome}"
+
+    def folder(self):
+        words = [self.peer.name, self.role, self.suite, self.what()]
+        return LOGS / re.sub(r"[^a-z0-9]+", "-", " ".join(words).lower())
+
+
+def matrix(peers):
+    for peer in peers:
+        for role, other in (("client", "server"), ("server", "client")):
+            for suite in peer.suites:
+                yield Row(peer, role, suite)
+            suite = peer.suites[0]
+            yield Row(peer, role, suite, updates="us")
+            yield Row(peer, role, suite, updates="peer", impossible=peer.no_key_update.get(other, ""))
+            yield Row(peer, role, suite, retry=True)
+            if peer.speaks_version_2:
+                yield Row(peer, role, suite, version=VERSION_2)
+
+
+def run(row):
+    """Runs one row, and puts into it what came of it."""
+    if row.impossible:
+        row.outcome = f"not possible: {row.impossible}"
+        return
+    folder = row.folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    ours = [PROGRAM, row.role, "--application", row.peer.application, "--suite", row.suite]
+    ours += ["--certificates", CERTIFICATES, "--payload", PAYLOAD, "--version", row.version]
+    ours += ["--update-keys"] if row.updates == "us" else []
+    if row.role == "client":
+        pair = processes.Pair(
+            folder,
+            server=lambda: row.peer.server(row, folder),
+            client=lambda port: [*ours, "--address", f"127.0.0.1:{port}"],
+            server_ends=row.peer.server_ends,
+        )
+    else:
+        ours += ["--address", "127.0.0.1:0"]
+        ours += ["--retry"] if row.retry else []
+        pair = processes.Pair(
+            folder,
+            server=lambda: (ours, None),
+            client=lambda port: row.peer.client(row, port, folder),
+            server_ends=True,
+        )
+    ends = ("client", "server") if row.role == "client" else ("server", "client")
+    failure = pair.run()
+    refusal = row.version == VERSION_2 and re.search(VERSION_REFUSED, (folder / "client.err").read_text())
+    if refusal:
+        row.outcome = f"not possible: quinn has no version 2 ({refusal[0]})"
+        return
+    try:
+        if failure:
+            raise processes.Failed(failure)
+        our_report = processes.last_json((folder / f"{ends[0]}.out").read_text())
+        peer_report = row.peer.report(row, folder)
+        row.peer_version = peer_report["version"]
+        row.backend = our_report["backend"]
+        faults = judge(row, our_report, peer_report)
+    except (processes.Failed, OSError, ValueError, KeyError) as error:
+        faults = [str(error)]
+    row.outcome = f"FAILED: {'; '.join(faults)}; see {folder.relative_to(TARGET)}" if faults else "passed"
+
+
+def judge(row, ours, peer):
+    """What the two reports do not show of what the row is to show."""
+    payload = (PAYLOAD_OCTETS, hashlib.sha256(PAYLOAD.read_bytes()).hexdigest())
+    generations = [(packets["sealed"], packets["opened"]) for packets in ours["generations"]]
+    both_ways = [number for number, packets in enumerate(generations) if all(packets)]
+    last = max(both_ways, default=0)
+    # The last packet of all may have brought one more, which nothing has answered.
+    seen = max((number for number, packets in enumerate(generations) if any(packets)), default=0)
+    by_us, by_peer = peer["updates_remote"], peer["updates_local"]
+    # A client derives Initial keys anew for the connection ID that a Retry gives it.
+    our_retry = ours["initial_pairs"] == 2 if row.role == "client" else ours["retries_sent"] > 0
+
+    expectations = [
+        ((ours["received"], ours["sha256"]) == payload, "Wireseal's end has not received the payload"),
+        ((peer["received"], peer["sha256"]) == payload, "the peer has not received the payload"),
+        (ours["suite"] == row.suite, f"Wireseal's keys were of {ours['suite']}"),
+        (peer["suite"] == row.suite, f"the peer came to {peer['suite']}"),
+        (all(ours["initial"].values()), "no packets both ways under Wireseal's Initial keys"),
+        (all(ours["handshake"].values()), "no packets both ways under Wireseal's Handshake keys"),
+        (both_ways == [*range(last + 1)], f"packets both ways in the generations {both_ways} alone"),
+        (last <= by_us + by_peer <= seen, f"the peer counts {by_us + by_peer} updates, Wireseal {last}"),
+        (our_retry == row.retry, f"Retry at Wireseal's end: {our_retry}"),
+        (peer["retry"] == row.retry, f"Retry at the peer's: {peer['retry']}"),
+    ]
+    wanted = UPDATES_BY_US if row.updates == "us" else 0
+    started = ours["updates_started"]
+    expectations += [
+        (started == wanted, f"quinn started {started} updates on demand, not {wanted}"),
+        (by_us >= wanted, f"the peer saw {by_us} updates by quinn, not {wanted}"),
+        (last >= wanted, f"the keys came to generation {last}"),
+        (by_peer > 0 or row.updates != "peer", "the peer has started no update"),
+        (by_peer == 0 or row.updates == "peer", "the peer has started an update"),
+    ]
+    return [fault for as_expected, fault in expectations if not as_expected]

@@ -1,0 +1,165 @@
+//! quiche as the other end: `peer-quiche client|server`, one connection, one line of JSON about it.
+
+mod echo;
+mod log;
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use peer_program::{ALPN, Failure, Task, print_report};
+use quiche::{Config, Connection, ConnectionId, Header, RecvInfo, Type};
+
+use crate::echo::Echo;
+use crate::log::Log;
+
+const DATAGRAM: usize = 1350;
+const CONNECTION_ID: usize = 16;
+
+fn main() -> Result<(), Failure> {
+    let task = Task::from_arguments()?;
+    let mut config = Config::new(quiche::PROTOCOL_VERSION)?;
+    config.set_application_protos(&[ALPN])?;
+    config.set_max_idle_timeout(30_000);
+    config.set_max_recv_udp_payload_size(DATAGRAM);
+    config.set_max_send_udp_payload_size(DATAGRAM);
+    config.set_initial_max_data(4_000_000);
+    config.set_initial_max_stream_data_bidi_local(1_000_000);
+    config.set_initial_max_stream_data_bidi_remote(1_000_000);
+    config.set_initial_max_streams_bidi(1);
+    // Clients open streams of one direction for themselves in HTTP/3 alone.
+    config.set_initial_max_streams_uni(0);
+
+    let log = Log::default();
+    let (mut link, mut connection, mut echo) =
+        if task.is_server { server(&task, &mut config)? } else { client(&task, &mut config)? };
+    connection.set_qlog(Box::new(log.clone()), "interop".into(), "interop".into());
+    exchange(&mut link, &mut connection, &mut echo)?;
+    if let Some(error) = connection.peer_error().filter(|error| error.error_code != 0) {
+        return Err(format!("the peer closed the connection: {error:?}").into());
+    }
+    print_report(&log.seen(link.retry)?, echo.received())
+}
+
+/// The socket, and what there is to know about the datagrams on it.
+struct Link {
+    socket: UdpSocket,
+    local: SocketAddr,
+    /// Whether a Retry packet went over it.
+    retry: bool,
+    /// The datagram that began the connection, and whence it came, until it is processed.
+    first: Option<(Vec<u8>, SocketAddr)>,
+}
+
+impl Link {
+    fn new(address: SocketAddr) -> Result<Self, Failure> {
+        let socket = UdpSocket::bind(address)?;
+        let local = socket.local_addr()?;
+        Ok(Self { socket, local, retry: false, first: None })
+    }
+
+    /// The next datagram, or `None` once the time is up.
+    fn receive(&mut self, patience: Option<Duration>) -> Result<Option<(Vec<u8>, SocketAddr)>, Failure> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(first));
+        }
+        // A timeout of zero would mean none at all.
+        self.socket.set_read_timeout(patience.map(|time| time.max(Duration::from_millis(1))))?;
+        let mut buffer = vec![0; 65_535];
+        match self.socket.recv_from(&mut buffer) {
+            Ok((length, from)) => {
+                buffer.truncate(length);
+                Ok(Some((buffer, from)))
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn client(task: &Task, config: &mut Config) -> Result<(Link, Connection, Echo), Failure> {
+    config.load_verify_locations_from_file(path(task, "ca.pem")?.as_str())?;
+    config.verify_peer(true);
+    let link = Link::new((Ipv4Addr::LOCALHOST, 0).into())?;
+    let id = random()?;
+    let source = ConnectionId::from_ref(&id);
+    let connection = quiche::connect(Some("localhost"), &source, link.local, task.address, config)?;
+    Ok((link, connection, Echo::client(fs::read(&task.payload)?)))
+}
+
+/// Waits for the Initial packet of a client, whose address a Retry has validated if that is asked for.
+fn server(task: &Task, config: &mut Config) -> Result<(Link, Connection, Echo), Failure> {
+    config.load_cert_chain_from_pem_file(&path(task, "server.pem")?)?;
+    config.load_priv_key_from_pem_file(&path(task, "server.key")?)?;
+    let mut link = Link::new(task.address)?;
+    println!("listening {}", link.local.port());
+
+    let token = random()?;
+    let mut original: Option<ConnectionId<'static>> = None;
+    loop {
+        let Some((mut datagram, from)) = link.receive(None)? else { continue };
+        let header = Header::from_slice(&mut datagram, CONNECTION_ID)?;
+        if header.ty != Type::Initial {
+            continue;
+        }
+        let validated = header.token.as_deref() == Some(&token);
+        if task.retry && !validated {
+            let id = random()?;
+            let mut packet = [0; DATAGRAM];
+            let source = ConnectionId::from_ref(&id);
+            let length =
+                quiche::retry(&header.scid, &header.dcid, &source, &token, header.version, &mut packet)?;
+            link.socket.send_to(&packet[..length], from)?;
+            original = Some(header.dcid.into_owned());
+            link.retry = true;
+            continue;
+        }
+        let id = random()?;
+        // After a Retry the connection keeps the ID that was given in it.
+        let source =
+            if validated { header.dcid.clone().into_owned() } else { ConnectionId::from_vec(id.to_vec()) };
+        let connection = quiche::accept(&source, original.as_ref(), link.local, from, config)?;
+        link.first = Some((datagram, from));
+        return Ok((link, connection, Echo::server()));
+    }
+}
+
+/// Sends and receives until the connection is closed.
+fn exchange(link: &mut Link, connection: &mut Connection, echo: &mut Echo) -> Result<(), Failure> {
+    let mut packet = [0; DATAGRAM];
+    loop {
+        loop {
+            match connection.send(&mut packet) {
+                Ok((length, to)) => _ = link.socket.send_to(&packet[..length], to.to)?,
+                Err(quiche::Error::Done) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if connection.is_draining() || connection.is_closed() {
+            return Ok(());
+        }
+        match link.receive(connection.timeout())? {
+            None => connection.on_timeout(),
+            Some((mut datagram, from)) => {
+                let header = Header::from_slice(&mut datagram, CONNECTION_ID)?;
+                link.retry |= header.ty == Type::Retry;
+                match connection.recv(&mut datagram, RecvInfo { from, to: link.local }) {
+                    Ok(_) | Err(quiche::Error::Done) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        echo.progress(connection)?;
+    }
+}
+
+fn path(task: &Task, name: &str) -> Result<String, Failure> {
+    task.certificates.join(name).into_os_string().into_string().map_err(|_| "a path that is no UTF-8".into())
+}
+
+fn random() -> Result<[u8; CONNECTION_ID], Failure> {
+    let mut octets = [0; CONNECTION_ID];
+    File::open("/dev/urandom")?.read_exact(&mut octets)?;
+    Ok(octets)
+}

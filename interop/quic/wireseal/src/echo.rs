@@ -1,0 +1,44 @@
+//! The plainest application: octets go up one stream, and the server sends them back as they come.
+
+use futures_util::future::try_join;
+use quinn::{Connection, RecvStream, SendStream};
+
+use crate::Failure;
+use crate::updates::Updates;
+
+const PIECE: usize = 16_384;
+
+/// Sends `payload` and gives back what the server has sent in return.
+pub(crate) async fn client(
+    connection: &Connection,
+    payload: &[u8],
+    updates: &mut Updates,
+) -> Result<Vec<u8>, Failure> {
+    let (send, mut receive) = connection.open_bi().await?;
+    // One octet more than was sent would be as wrong as one less.
+    let receiving = async { Ok(receive.read_to_end(payload.len() + 1).await?) };
+    let ((), received) = try_join(send_all(send, payload, updates), receiving).await?;
+    Ok(received)
+}
+
+async fn send_all(mut send: SendStream, payload: &[u8], updates: &mut Updates) -> Result<(), Failure> {
+    for (index, piece) in payload.chunks(PIECE).enumerate() {
+        send.write_all(piece).await?;
+        updates.sent(index * PIECE + piece.len()).await;
+    }
+    send.finish()?;
+    Ok(())
+}
+
+/// Sends back what comes on the first stream, and gives it back once the client has closed the connection.
+pub(crate) async fn server(connection: &Connection, updates: &mut Updates) -> Result<Vec<u8>, Failure> {
+    let (mut send, mut receive): (SendStream, RecvStream) = connection.accept_bi().await?;
+    let mut received = Vec::new();
+    while let Some(chunk) = receive.read_chunk(PIECE, true).await? {
+        received.extend_from_slice(&chunk.bytes);
+        send.write_chunk(chunk.bytes).await?;
+        updates.sent(received.len()).await;
+    }
+    send.finish()?;
+    Ok(received)
+}

@@ -1,0 +1,123 @@
+//! quinn's endpoints, configured for one run.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use quinn::{ClientConfig, Connection, Endpoint, EndpointConfig, ServerConfig, TokioRuntime};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rustls::RootCertStore;
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::time::timeout;
+
+use crate::provider::Provider;
+use crate::updates::Updates;
+use crate::{Application, Failure, Task, echo, http3, report};
+
+const NAME: &str = "localhost";
+const CLOSED: u32 = 0;
+const CLOSING: Duration = Duration::from_millis(100);
+
+/// Writes `ca.pem`, and `server.pem` with `server.key` of a certificate for localhost that it has issued.
+pub(crate) fn write_certificates(folder: &Path) -> Result<(), Failure> {
+    let mut ca = CertificateParams::new(Vec::new())?;
+    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    // Of its own name: a certificate whose issuer and subject are alike passes for a self-signed one.
+    ca.distinguished_name.push(DnType::CommonName, "interop CA");
+    let ca = CertifiedIssuer::self_signed(ca, KeyPair::generate()?)?;
+    let key = KeyPair::generate()?;
+    let names = vec![NAME.to_owned(), Ipv4Addr::LOCALHOST.to_string()];
+    let certificate = CertificateParams::new(names)?.signed_by(&key, &ca)?;
+    fs::write(folder.join("ca.pem"), ca.pem())?;
+    fs::write(folder.join("server.pem"), certificate.pem())?;
+    fs::write(folder.join("server.key"), key.serialize_pem())?;
+    Ok(())
+}
+
+/// Connects, carries the payload to the server and back, and reports.
+pub(crate) async fn client(task: &Task) -> Result<(), Failure> {
+    let provider = Provider::with_suite(&task.suite)?;
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(task.certificates.join("ca.pem"))?)?;
+    let mut tls = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider.crypto))
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![task.application.alpn().to_vec()];
+    let crypto = QuicClientConfig::with_initial(Arc::new(tls), provider.initial)?;
+    let mut config = ClientConfig::new(Arc::new(crypto));
+    config.version(task.version);
+
+    let payload = fs::read(&task.payload)?;
+    let mut versions = EndpointConfig::default();
+    versions.supported_versions(vec![task.version]);
+    let endpoint = endpoint(versions, None, (Ipv4Addr::LOCALHOST, 0).into())?;
+    let connection = endpoint.connect_with(config, task.address, NAME)?.await?;
+    let mut updates = Updates::new(&connection, provider.keys, task.update_keys, payload.len());
+    let received = match task.application {
+        Application::Echo => echo::client(&connection, &payload, &mut updates).await?,
+        Application::Http3 => http3::client(&connection, &payload, &mut updates).await?,
+    };
+    connection.close(CLOSED.into(), b"");
+    // For CONNECTION_CLOSE to go out; the draining period after it is of no use here.
+    let _ = timeout(CLOSING, endpoint.wait_idle()).await;
+    report::print(&task.suite, &provider, &received, updates.started(), 0)?;
+    Ok(())
+}
+
+/// Serves one connection and reports on it.
+pub(crate) async fn server(task: &Task) -> Result<(), Failure> {
+    let provider = Provider::with_suite(&task.suite)?;
+    let chain = vec![CertificateDer::from_pem_file(task.certificates.join("server.pem"))?];
+    let key = PrivateKeyDer::from_pem_file(task.certificates.join("server.key"))?;
+    let mut tls = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider.crypto))
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)?;
+    tls.alpn_protocols = vec![task.application.alpn().to_vec()];
+    let crypto = QuicServerConfig::with_initial(Arc::new(tls), provider.initial)?;
+    let config = ServerConfig::with_crypto(Arc::new(crypto));
+
+    let endpoint = endpoint(EndpointConfig::default(), Some(config), task.address)?;
+    println!("listening {}", endpoint.local_addr()?.port());
+    let (connection, retries_sent) = accept(&endpoint, task.retry).await?;
+    let mut updates = Updates::new(&connection, provider.keys, task.update_keys, payload_length(task)?);
+    let received = match task.application {
+        Application::Echo => echo::server(&connection, &mut updates).await?,
+        Application::Http3 => http3::server(&connection, &mut updates).await?,
+    };
+    connection.closed().await;
+    report::print(&task.suite, &provider, &received, updates.started(), retries_sent)?;
+    Ok(())
+}
+
+fn payload_length(task: &Task) -> Result<usize, Failure> {
+    Ok(usize::try_from(fs::metadata(&task.payload)?.len())?)
+}
+
+fn endpoint(
+    config: EndpointConfig,
+    server: Option<ServerConfig>,
+    address: SocketAddr,
+) -> Result<Endpoint, Failure> {
+    let socket = std::net::UdpSocket::bind(address)?;
+    Ok(Endpoint::new(config, server, socket, Arc::new(TokioRuntime))?)
+}
+
+/// The first connection, and how many Retry packets went out before it.
+async fn accept(endpoint: &Endpoint, retry: bool) -> Result<(Connection, usize), Failure> {
+    let mut retries = 0;
+    while let Some(incoming) = endpoint.accept().await {
+        if retry && !incoming.remote_address_validated() {
+            incoming.retry()?;
+            retries += 1;
+        } else {
+            return Ok((incoming.await?, retries));
+        }
+    }
+    Err("the endpoint closed before any connection".into())
+}

@@ -1,0 +1,54 @@
+//! Key updates that this end starts while octets flow.
+
+use std::time::Duration;
+
+use quinn::{Connection, Side};
+
+use crate::counted::Counted;
+
+const PATIENCE: Duration = Duration::from_millis(5);
+
+/// Starts a key update after each of some numbers of octets sent.
+pub(crate) struct Updates {
+    connection: Connection,
+    /// The connection's 1-RTT keys among others: each update makes new ones.
+    keys: &'static Counted,
+    due_at: Vec<usize>,
+    started: usize,
+}
+
+impl Updates {
+    /// Two updates, after a quarter and after three quarters of `total` octets, or none.
+    pub(crate) fn new(connection: &Connection, keys: &'static Counted, wanted: bool, total: usize) -> Self {
+        let due_at = if wanted { vec![total / 4, total / 4 * 3] } else { Vec::new() };
+        Self { connection: connection.clone(), keys, due_at, started: 0 }
+    }
+
+    /// Starts the update that is due now that `sent` octets are on their way, if any.
+    pub(crate) async fn sent(&mut self, sent: usize) {
+        if self.due_at.get(self.started).is_none_or(|&due| sent < due) {
+            return;
+        }
+        while !(self.handshake_confirmed() && self.start()) {
+            tokio::time::sleep(PATIENCE).await;
+        }
+        self.started += 1;
+    }
+
+    /// How many updates quinn has started because of a call.
+    pub(crate) fn started(&self) -> usize {
+        self.started
+    }
+
+    /// No update may start before (RFC 9001, section 6.1): a client waits for HANDSHAKE_DONE, a server has sent it.
+    fn handshake_confirmed(&self) -> bool {
+        self.connection.side() == Side::Server || self.connection.stats().frame_rx.handshake_done > 0
+    }
+
+    /// Whether quinn has started an update: it does not for three probe timeouts after the one before.
+    fn start(&self) -> bool {
+        let before = self.keys.pairs().len();
+        self.connection.force_key_update();
+        self.keys.pairs().len() > before
+    }
+}
