@@ -3,6 +3,8 @@
 //! Every contender is a closure over a key that was set up once, so that the benches time what a packet costs. Before
 //! anything is timed, [`contenders`] compares their outputs.
 
+pub mod quic;
+
 use cmac::Cmac;
 use hmac::{Hmac, KeyInit};
 use sha1::Sha1;

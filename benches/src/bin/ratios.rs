@@ -3,11 +3,14 @@
 //! Contenders take turns in short rounds and each one's best round counts, so that what else the machine does falls on
 //! all alike. Outputs are compared before anything is timed.
 
+use std::cell::RefCell;
 use std::hint::black_box;
 use std::time::Instant;
 
-use wireseal_algorithms::{MacAlgorithm, TcpAoAlgorithm};
+use wireseal_algorithms::{AeadAlgorithm, MacAlgorithm, TcpAoAlgorithm};
+use wireseal_benches::quic::{self, MaskContender, PAYLOADS, PacketContender};
 use wireseal_benches::{contenders, established, mkts, pair, segment};
+use wireseal_quic::{Keys, OneRtt};
 use wireseal_tcp_ao::shim::ShimSlot;
 use wireseal_tcp_ao::{Connection, Isn, KdfContext, MasterKey, Segment, TrafficKey};
 
@@ -59,10 +62,83 @@ fn main() {
         println!("\n## Per connection and per SYN: one traffic key and its MAC set up\n");
         TcpAoAlgorithm::ALL.into_iter().for_each(connections);
     }
+    if wanted("quic seal") {
+        println!("\n## Sealing a QUIC packet: number, AEAD and header mask; octets of payload\n");
+        AeadAlgorithm::ALL.into_iter().for_each(|algorithm| packets(algorithm, true));
+    }
+    if wanted("quic open") {
+        println!(
+            "\n## Copying a QUIC packet and opening it: header mask, number and AEAD; octets of payload\n"
+        );
+        AeadAlgorithm::ALL.into_iter().for_each(|algorithm| packets(algorithm, false));
+    }
+    if wanted("quic masks") {
+        println!("\n## QUIC header masks alone\n");
+        AeadAlgorithm::ALL.into_iter().for_each(masks);
+    }
+    if wanted("quic initial") {
+        println!("\n## QUIC Initial keys of both directions from a connection ID, set up and dropped\n");
+        initial();
+    }
     println!("\n## Sizes\n");
     println!("| connection with room for two MKTs | {} octets |", size_of::<Connection<2>>());
     println!("| connection with room for four MKTs | {} octets |", size_of::<Connection<4>>());
     println!("| place in a shim's table | {} octets |", size_of::<ShimSlot>());
+    println!("| QUIC keys of one direction of a level | {} octets |", size_of::<Keys>());
+    println!("| QUIC 1-RTT keys of both directions, present and next | {} octets |", size_of::<OneRtt>());
+}
+
+fn packets(algorithm: AeadAlgorithm, is_sealing: bool) {
+    let mut contenders = quic::packet_contenders(algorithm);
+    for payload in PAYLOADS {
+        let mut sealed = quic::packet(payload);
+        (contenders[0].seal)(&mut sealed);
+        // One place for all, since where a packet lies decides over some hundredths of its time.
+        let packet = RefCell::new(sealed.clone());
+        let (packet, sealed) = (&packet, &sealed);
+        let mut timed: Vec<Timed<'_>> = contenders
+            .iter_mut()
+            .map(|PacketContender { name, seal, open }| -> Timed<'_> {
+                let run: Box<dyn FnMut()> = if is_sealing {
+                    Box::new(move || seal(black_box(&mut packet.borrow_mut())))
+                } else {
+                    Box::new(move || {
+                        packet.borrow_mut().copy_from_slice(sealed);
+                        assert!(open(black_box(&mut packet.borrow_mut())));
+                    })
+                };
+                (name, run)
+            })
+            .collect();
+        row(&format!("{algorithm}, {payload} octets: wireseal"), &mut timed);
+    }
+}
+
+fn masks(algorithm: AeadAlgorithm) {
+    let mut contenders = quic::mask_contenders(algorithm);
+    for count in [1, 16] {
+        let samples: Vec<[u8; 16]> = (0..count).map(|i| [i; 16]).collect();
+        let mut timed: Vec<Timed<'_>> = contenders
+            .iter_mut()
+            .map(|MaskContender { name, masks }| -> Timed<'_> {
+                let mut made = vec![[0; 5]; samples.len()];
+                let samples = &samples;
+                (name, Box::new(move || masks(black_box(samples), black_box(&mut made))))
+            })
+            .collect();
+        row(&format!("{algorithm}, {count} at once: wireseal"), &mut timed);
+    }
+}
+
+fn initial() {
+    let contenders = quic::initial_contenders();
+    let mut timed: Vec<Timed<'_>> = contenders
+        .iter()
+        .map(|contender| -> Timed<'_> {
+            (contender.name, Box::new(|| (contender.set_up)(black_box(&[0x5a; 8]))))
+        })
+        .collect();
+    row("Initial keys: wireseal", &mut timed);
 }
 
 fn macs(algorithm: MacAlgorithm) {

@@ -56,7 +56,12 @@ impl Version {
     }
 
     const fn type_shift(self) -> u8 {
-        matches!(self, Self::V2) as u8
+        match self {
+            Self::V1 => 0,
+            Self::V2 => 1,
+            #[cfg(feature = "draft-29")]
+            Self::Draft29 => 0,
+        }
     }
 }
 
@@ -175,6 +180,11 @@ pub enum EncodeError {
     },
     /// The payload is longer than a Length field of four octets can say, or a token longer than its own.
     PayloadTooLong,
+    /// A Retry packet has a token of at least one octet (RFC 9000, section 17.2.5).
+    NoToken,
+    /// A Retry packet has another source connection ID than the destination of the packet it answers (RFC 9000, section
+    /// 17.2.5.1).
+    SameConnectionId,
 }
 
 impl fmt::Display for EncodeError {
@@ -186,6 +196,8 @@ impl fmt::Display for EncodeError {
             Self::PayloadTooLong => {
                 f.write_str("the payload or the token is longer than its length field can say")
             }
+            Self::NoToken => f.write_str("a Retry packet needs a token"),
+            Self::SameConnectionId => f.write_str("a Retry packet has to change the connection ID"),
         }
     }
 }
@@ -199,7 +211,8 @@ pub enum HeaderError {
     Retry,
     /// A Version Negotiation packet, which has no protection (RFC 9000, section 17.2.1).
     VersionNegotiation,
-    /// A version that this build protects no packets of; a server may answer with a Version Negotiation packet.
+    /// A version that this build protects no packets of. What a server may answer, a Version Negotiation packet, is not
+    /// protected and not made here (RFC 8999, section 6).
     UnknownVersion(UnknownVersion),
     /// A connection ID of more than 20 octets in a known version (RFC 9000, section 17.2): the packet must be dropped.
     ConnectionIdTooLong(ConnectionIdTooLong),

@@ -20,8 +20,17 @@ use wireseal_algorithms::AeadAlgorithm;
 
 use crate::backend::Backend;
 use crate::header::{self, MASK_LENGTH, SAMPLE_LENGTH};
+use crate::keys::Keys;
 use crate::packet_key::BATCH;
 pub use crate::packet_key::{HeaderKey, MAX_PAYLOAD_LENGTH, PacketKey, PathId, WrongKeyLength};
+
+impl Keys {
+    /// The two keys, for stacks that have their own numbers but not their own key schedule.
+    #[must_use]
+    pub fn into_parts(self) -> (PacketKey, HeaderKey) {
+        (self.packet_key, self.header_key)
+    }
+}
 
 impl PacketKey {
     /// A key for the active backend from its octets and the IV.

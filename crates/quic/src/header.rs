@@ -43,6 +43,7 @@ pub(crate) fn protect(mask: [u8; MASK_LENGTH], first: &mut u8, number: &mut [u8]
 }
 
 /// Removes what [`protect`] did.
+#[cfg(feature = "hazmat")]
 #[inline]
 pub(crate) fn unprotect(mask: [u8; MASK_LENGTH], first: &mut u8, number: &mut [u8]) {
     *first ^= mask[0] & masked_bits(*first);
@@ -51,9 +52,23 @@ pub(crate) fn unprotect(mask: [u8; MASK_LENGTH], first: &mut u8, number: &mut [u
 
 #[inline]
 fn mask_number(mask: [u8; MASK_LENGTH], number: &mut [u8], length: NumberLength) {
-    for (octet, mask) in number.iter_mut().take(length.octets()).zip(&mask[1..]) {
-        *octet ^= mask;
+    let mask = number_mask(mask, length);
+    match number.first_chunk_mut() {
+        // In one step: a packet has four octets before its sample.
+        Some(octets) => *octets = (u32::from_be_bytes(*octets) ^ mask).to_be_bytes(),
+        None => {
+            for (octet, mask) in number.iter_mut().take(length.octets()).zip(mask.to_be_bytes()) {
+                *octet ^= mask;
+            }
+        }
     }
+}
+
+/// The mask of the packet number's octets, the first of them in the highest bits, and zeros for those beyond its length.
+#[inline]
+const fn number_mask(mask: [u8; MASK_LENGTH], length: NumberLength) -> u32 {
+    let [_, a, b, c, d] = mask;
+    u32::from_be_bytes([a, b, c, d]) & u32::MAX << (32 - 8 * length.octets())
 }
 
 /// Writes the packet number, its length, zero reserved bits and, to a short header, the key phase. `number` has exactly
@@ -66,27 +81,37 @@ pub(crate) fn write(first: &mut u8, number: &mut [u8], value: u64, length: Numbe
         (SHORT_RESERVED | KEY_PHASE | NUMBER_LENGTH, if key_phase { KEY_PHASE } else { 0 })
     };
     *first = *first & !cleared | key_phase | length.bits();
-    number.copy_from_slice(&value.to_be_bytes()[8 - length.octets()..]);
+    let [.., a, b, c, d] = value.to_be_bytes();
+    // Copies of lengths that are known here, since calling for one copy of any length costs more than all of these.
+    match length {
+        NumberLength::One => number.copy_from_slice(&[d]),
+        NumberLength::Two => number.copy_from_slice(&[c, d]),
+        NumberLength::Three => number.copy_from_slice(&[b, c, d]),
+        NumberLength::Four => number.copy_from_slice(&[a, b, c, d]),
+    }
 }
 
 /// The at most five octets of a header that protection covers, on a copy.
 #[derive(Clone, Copy)]
 pub(crate) struct Octets {
     first: u8,
-    number: [u8; 4],
+    /// The octets from the packet number on, the first of them in the highest bits.
+    number: u32,
 }
 
 impl Octets {
     /// Those of a packet that has four octets from `number_offset` on, or `None`.
     #[inline]
     pub(crate) fn of(packet: &[u8], number_offset: usize) -> Option<Self> {
-        Some(Self { first: *packet.first()?, number: *packet.get(number_offset..)?.first_chunk()? })
+        let number = u32::from_be_bytes(*packet.get(number_offset..)?.first_chunk()?);
+        Some(Self { first: *packet.first()?, number })
     }
 
     /// The same without their mask.
     #[inline]
     pub(crate) fn unmasked(mut self, mask: [u8; MASK_LENGTH]) -> Self {
-        unprotect(mask, &mut self.first, &mut self.number);
+        self.first ^= mask[0] & masked_bits(self.first);
+        self.number ^= number_mask(mask, self.number_length());
         self
     }
 
@@ -94,7 +119,7 @@ impl Octets {
     #[inline]
     pub(crate) fn put(&self, packet: &mut [u8], number_offset: usize) {
         packet[0] = self.first;
-        packet[number_offset..][..4].copy_from_slice(&self.number);
+        packet[number_offset..][..4].copy_from_slice(&self.number.to_be_bytes());
     }
 
     #[inline]
@@ -105,7 +130,7 @@ impl Octets {
     /// The packet number as far as it travelled.
     #[inline]
     pub(crate) fn truncated_number(&self) -> u32 {
-        u32::from_be_bytes(self.number) >> (32 - 8 * self.number_length().octets())
+        self.number >> (32 - 8 * self.number_length().octets())
     }
 
     /// The key phase bit, which a long header has not.

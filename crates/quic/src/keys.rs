@@ -9,7 +9,7 @@ use crate::connection_id::ConnectionId;
 use crate::header::{self, SAMPLE_LENGTH};
 use crate::open::{AuthenticationFailures, OpenError, Opened, ReceiveSpace, Unmasked};
 use crate::packet_key::{BATCH, HeaderKey, PacketKey};
-use crate::protected::Protected;
+use crate::protected::{PacketType, Protected};
 use crate::secret::{Expander, TrafficSecret};
 use crate::version::Version;
 
@@ -17,29 +17,59 @@ use crate::version::Version;
 ///
 /// They open packets as they are, and seal them in a [`Sealer`](crate::Sealer). For 1-RTT packets, whose keys change, there is
 /// [`OneRtt`](crate::OneRtt). They lie where the caller puts them, have no heap behind them, and are wiped on drop.
+///
+/// They know which packets they are for, and leave all others alone.
 pub struct Keys {
     pub(crate) packet_key: PacketKey,
     pub(crate) header_key: HeaderKey,
+    pub(crate) packet_type: PacketType,
+    pub(crate) version: Version,
 }
 
 impl Keys {
-    /// The keys of a traffic secret, for the active backend.
+    /// The keys that a traffic secret gives for packets of one type and version, for the active backend.
     #[must_use]
-    pub fn new(version: Version, secret: &TrafficSecret) -> Self {
-        Self::with_backend(Backend::active(), version, secret)
+    pub fn new(version: Version, packet_type: PacketType, secret: TrafficSecret) -> Self {
+        Self::with_backend(Backend::active(), version, packet_type, secret)
     }
 
-    /// The keys of a traffic secret, for a backend of the caller's choice.
+    /// As [`new`](Self::new), for a backend of the caller's choice.
+    // The secret is handed over, so that there is no second sealer with the same keys and numbers of its own.
+    #[allow(clippy::needless_pass_by_value)]
     #[must_use]
-    pub fn with_backend(backend: Backend, version: Version, secret: &TrafficSecret) -> Self {
-        Self::derive(backend, version, &secret.expander())
+    pub fn with_backend(
+        backend: Backend,
+        version: Version,
+        packet_type: PacketType,
+        secret: TrafficSecret,
+    ) -> Self {
+        Self::derive(backend, version, packet_type, &secret.expander())
     }
 
-    pub(crate) fn derive(backend: Backend, version: Version, secret: &Expander) -> Self {
+    pub(crate) fn derive(
+        backend: Backend,
+        version: Version,
+        packet_type: PacketType,
+        secret: &Expander,
+    ) -> Self {
         Self {
             packet_key: PacketKey::derive(backend, version, secret),
             header_key: HeaderKey::derive(backend, version, secret),
+            packet_type,
+            version,
         }
+    }
+
+    /// The version of the packets they are for.
+    #[must_use]
+    pub const fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The type of the packets they are for.
+    #[must_use]
+    pub const fn packet_type(&self) -> PacketType {
+        self.packet_type
     }
 
     /// The AEAD.
@@ -59,34 +89,50 @@ impl Keys {
     /// [`OpenError`]. A packet too short for a sample is left as it was, as is any once the integrity limit is behind. After a
     /// failed authentication header and tag are as they were and the payload is zeros; where the packet was authentic, the
     /// payload and the tag are zeros. Of `space` and `failures` only the count of failures has changed.
+    #[inline]
     pub fn open<'a>(
         &self,
         packet: Protected<'a>,
         space: &mut ReceiveSpace,
         failures: &mut AuthenticationFailures,
     ) -> Result<Opened<'a>, OpenError> {
-        Unmasked::new(packet, &self.header_key, space)?.open(&self.packet_key, 0, failures)?.judge(space)
+        Unmasked::new(packet, (self.packet_type, self.version), &self.header_key, space)?
+            .open(&self.packet_key, 0, failures)?
+            .judge(space)
     }
 
-    /// Makes the header masks of many packets under these keys together, for [`open`](Self::open) to use. Packets too short
-    /// for a sample are passed over.
-    pub fn unmask_batch(&self, packets: &mut [Protected<'_>]) {
-        unmask_batch(&self.header_key, packets);
+    /// Makes the header masks of many packets under these keys together, 16 at a time, for [`open`](Self::open) to use; ring
+    /// makes them one by one. Packets too short for a sample, and those for other keys, are passed over.
+    pub fn unmask_batch<'p, 'a: 'p>(&self, packets: impl IntoIterator<Item = &'p mut Protected<'a>>) {
+        unmask_batch(&self.header_key, (self.packet_type, self.version), packets);
     }
 }
 
 /// [`Keys::unmask_batch`] with the header key alone.
-pub(crate) fn unmask_batch(key: &HeaderKey, packets: &mut [Protected<'_>]) {
-    for train in packets.chunks_mut(BATCH) {
-        let mut masks = [[0; SAMPLE_LENGTH]; BATCH];
-        for (packet, mask) in train.iter().zip(&mut masks) {
-            if let Some(sample) = header::sample(packet.octets, packet.number_offset) {
-                *mask = *sample;
+pub(crate) fn unmask_batch<'p, 'a: 'p>(
+    key: &HeaderKey,
+    (packet_type, version): (PacketType, Version),
+    packets: impl IntoIterator<Item = &'p mut Protected<'a>>,
+) {
+    let mut packets = packets.into_iter().filter(|packet| packet.is_for(packet_type, version));
+    loop {
+        let mut samples = [[0; SAMPLE_LENGTH]; BATCH];
+        let mut places = [const { None }; BATCH];
+        let mut count = 0;
+        // The packets come last, because a pair that lacks one half has taken the other.
+        for ((sample, place), packet) in samples.iter_mut().zip(&mut places).zip(&mut packets) {
+            if let Some(octets) = header::sample(packet.octets, packet.number_offset) {
+                *sample = *octets;
             }
+            *place = Some(&mut packet.mask);
+            count += 1;
         }
-        key.mask_batch(&mut masks[..train.len()]);
-        for (packet, [a, b, c, d, e, ..]) in train.iter_mut().zip(masks) {
-            packet.mask = Some([a, b, c, d, e]);
+        key.mask_batch(&mut samples[..count]);
+        for (place, [a, b, c, d, e, ..]) in places.into_iter().flatten().zip(samples) {
+            *place = Some([a, b, c, d, e]);
+        }
+        if count < BATCH {
+            return;
         }
     }
 }
@@ -121,7 +167,7 @@ impl InitialKeys {
     #[must_use]
     pub fn with_backend(backend: Backend, version: Version, destination: &ConnectionId) -> Self {
         let [client, server] = TrafficSecret::initial(version, destination)
-            .map(|secret| Keys::with_backend(backend, version, &secret));
+            .map(|secret| Keys::with_backend(backend, version, PacketType::Initial, secret));
         Self { client, server }
     }
 }

@@ -56,8 +56,8 @@
 //! [`AeadAlgorithm`] is a closed enum. AES-GCM and ChaCha20-Poly1305 come from ring (feature `ring`, on by default) or from
 //! RustCrypto (feature `rustcrypto`, for targets without ring), AES-128-CCM and HKDF from RustCrypto always;
 //! [`Backend::active`] says which is in use. Keys lie where the caller puts them. They are wiped on drop: RustCrypto's wipe
-//! themselves; ring's, which do not, are overwritten with the key of all zeros. HKDF's intermediate values on the stack are not
-//! wiped.
+//! themselves; ring's, which do not, are overwritten with the key of all zeros. What is not wiped are copies that moving a key or
+//! a secret leaves on the stack, and intermediate values of HKDF.
 #![no_std]
 #![warn(clippy::unwrap_used)]
 

@@ -7,14 +7,13 @@ use core::time::Duration;
 use wireseal_algorithms::AeadAlgorithm;
 
 use crate::backend::Backend;
-use crate::header::LONG_FORM;
 use crate::keys::{Keys, unmask_batch};
 use crate::open::{AuthenticationFailures, OpenError, Opened, ReceiveSpace, Unmasked};
 use crate::packet_key::{HeaderKey, PacketKey};
 use crate::packet_number::PacketNumberCounter;
 use crate::protected::{PacketType, Protected};
 use crate::seal::{Outgoing, SealError, Sealing};
-use crate::secret::{Expander, TrafficSecret};
+use crate::secret::TrafficSecret;
 use crate::version::Version;
 
 /// How many probe timeouts old keys are kept, and an update waits after the last (RFC 9001, section 6.5).
@@ -37,17 +36,23 @@ impl Now {
 
 /// The 1-RTT packet protection of a connection, both directions, with all of key update (RFC 9001, section 6).
 ///
-/// The keys of the next phase are always there before they are needed: a packet with another key phase bit is tried with
-/// exactly one key, like any other, and only if it is authentic are new keys derived. A packet with a forged key phase bit
-/// thus costs what any forgery costs. Which key is tried follows from the packet number:
+/// The keys of the next phase are there before they are needed: a packet with another key phase bit is tried with exactly one
+/// key, like any other, and opening never derives one. A packet with a forged key phase bit thus costs what any forgery costs,
+/// and one that begins a phase little more than any other packet: the keys move up. Which key is tried follows from the packet
+/// number:
 ///
 /// | key phase bit | packet number | key |
 /// |---|---|---|
 /// | as it is now | any | the present one |
-/// | the other | before what the present key has opened so far | the previous one |
+/// | the other | up to the highest that the present key has opened | the previous one |
+/// | the other | beyond that, but this end has sealed nothing since, so that the peer cannot have gone on | the previous one |
 /// | the other | beyond that | the next one: the peer has updated its keys |
+/// | the other | any, and the previous key is wiped | the next one |
 ///
-/// So a packet of the old phase that comes late is opened, and does not turn the phase back.
+/// So a packet of the old phase that comes late is opened, and does not turn the phase back. One that comes later than three
+/// probe timeouts counts as a failed authentication, since nobody can tell it from a forgery any more.
+///
+/// Both directions are in one value, because an update by either end updates both.
 ///
 /// It has at most 4,096 octets, on the stack or wherever the caller puts it.
 ///
@@ -57,7 +62,6 @@ pub struct OneRtt {
     backend: Backend,
     /// How many key updates there were; the key phase bit is its lowest bit.
     generation: u64,
-    derivations: u64,
     send: Sending,
     receive: Receiving,
     confirmed: bool,
@@ -87,25 +91,38 @@ struct Receiving {
     opened: Option<(u64, u64)>,
 }
 
-/// The keys of the next phase, and what those of the phase after it come from. No earlier secret is kept.
+/// The next phase of one direction.
 struct Upcoming {
-    key: PacketKey,
-    /// Of the phase after the key's.
+    /// Its key, unless that is still to be derived.
+    key: Option<PacketKey>,
+    /// Its secret where there is a key, else that of the present phase. No earlier secret is kept.
     secret: TrafficSecret,
+    derivations: u64,
 }
 
 impl Upcoming {
     /// What follows the phase of `secret`.
-    fn new(backend: Backend, version: Version, secret: &Expander) -> Self {
-        let following = secret.next(version).expander();
-        Self { key: PacketKey::derive(backend, version, &following), secret: following.next(version) }
+    fn after(secret: TrafficSecret) -> Self {
+        Self { key: None, secret, derivations: 0 }
     }
 
-    /// The key of the next phase, with that of the one after it in its place.
-    fn advance(&mut self, backend: Backend, version: Version) -> PacketKey {
-        let secret = self.secret.expander();
-        self.secret = secret.next(version);
-        core::mem::replace(&mut self.key, PacketKey::derive(backend, version, &secret))
+    fn prepare(&mut self, backend: Backend, version: Version) {
+        if self.key.is_none() {
+            self.key = Some(self.derive(backend, version));
+        }
+    }
+
+    fn take(&mut self, backend: Backend, version: Version) -> PacketKey {
+        match self.key.take() {
+            Some(key) => key,
+            None => self.derive(backend, version),
+        }
+    }
+
+    fn derive(&mut self, backend: Backend, version: Version) -> PacketKey {
+        self.secret = self.secret.next(version);
+        self.derivations += 1;
+        PacketKey::derive(backend, version, &self.secret.expander())
     }
 }
 
@@ -149,32 +166,42 @@ impl OneRtt {
         remote: TrafficSecret,
         counter: PacketNumberCounter,
     ) -> Self {
-        let [send, receive] = [local, remote].map(|secret| {
-            let secret = secret.expander();
-            (Keys::derive(backend, version, &secret), Upcoming::new(backend, version, &secret))
-        });
-        Self {
+        let keys =
+            |secret: &TrafficSecret| Keys::derive(backend, version, PacketType::OneRtt, &secret.expander());
+        let (send, receive) = (keys(&local), keys(&remote));
+        let mut one_rtt = Self {
             version,
             backend,
             generation: 0,
-            derivations: 2,
             send: Sending {
-                sealing: Sealing::new(send.0.packet_key, send.0.header_key, counter),
-                upcoming: send.1,
+                sealing: Sealing::new(send, counter),
+                upcoming: Upcoming::after(local),
                 first: None,
                 acknowledged: false,
             },
             receive: Receiving {
-                header_key: receive.0.header_key,
+                header_key: receive.header_key,
                 previous: None,
-                current: receive.0.packet_key,
-                upcoming: receive.1,
+                current: receive.packet_key,
+                upcoming: Upcoming::after(remote),
                 opened: None,
             },
             confirmed: false,
             answered: false,
             update_from: Duration::ZERO,
-        }
+        };
+        one_rtt.prepare();
+        one_rtt
+    }
+
+    /// Derives the keys of the next phase in both directions, unless they are there.
+    ///
+    /// After an update they are not, since deriving them while a packet is opened would show in the time that this takes (RFC
+    /// 9001, section 9.5). The next call that seals a packet derives them, before the peer can have reason to use them; whoever
+    /// calls this when nothing waits keeps that packet from waiting as well.
+    pub fn prepare(&mut self) {
+        self.send.upcoming.prepare(self.backend, self.version);
+        self.receive.upcoming.prepare(self.backend, self.version);
     }
 
     /// Seals a packet with a short header where it lies, with the present key phase, and returns its number.
@@ -185,7 +212,6 @@ impl OneRtt {
     /// helps; where that is not allowed either, the connection has to be closed (RFC 9001, section 6.6).
     #[inline]
     pub fn seal(&mut self, outgoing: Outgoing<'_>) -> Result<u64, SealError> {
-        short_header(&outgoing)?;
         let number = self.send.sealing.seal(outgoing, self.key_phase())?;
         self.note_sealed(number);
         Ok(number)
@@ -198,7 +224,6 @@ impl OneRtt {
     ///
     /// As of [`seal`](Self::seal).
     pub fn seal_scattered(&mut self, outgoing: Outgoing<'_>, slices: &[&[u8]]) -> Result<u64, SealError> {
-        short_header(&outgoing)?;
         let number = self.send.sealing.seal_scattered(outgoing, slices, self.key_phase())?;
         self.note_sealed(number);
         Ok(number)
@@ -210,7 +235,6 @@ impl OneRtt {
     ///
     /// As of [`seal`](Self::seal), if any of them cannot be sealed.
     pub fn seal_batch(&mut self, batch: &mut [Outgoing<'_>]) -> Result<Range<u64>, SealError> {
-        batch.iter().try_for_each(short_header)?;
         let numbers = self.send.sealing.seal_batch(batch, self.key_phase())?;
         if !numbers.is_empty() {
             self.note_sealed(numbers.start);
@@ -220,6 +244,7 @@ impl OneRtt {
 
     fn note_sealed(&mut self, number: u64) {
         self.send.first.get_or_insert(number);
+        self.prepare();
         self.answered |= self.receive.opened.is_some();
     }
 
@@ -233,6 +258,7 @@ impl OneRtt {
     ///
     /// [`OpenError`], as of [`Keys::open`](crate::Keys::open); nothing of the key phase has changed then.
     /// [`OpenError::Undecryptable`] for a long header.
+    #[inline]
     pub fn open<'a>(
         &mut self,
         packet: Protected<'a>,
@@ -240,22 +266,23 @@ impl OneRtt {
         space: &mut ReceiveSpace,
         failures: &mut AuthenticationFailures,
     ) -> Result<Opened<'a>, OpenError> {
-        if packet.packet_type() != PacketType::OneRtt {
-            return Err(OpenError::Undecryptable);
-        }
         self.expire(now.time);
-        let unmasked = Unmasked::new(packet, &self.receive.header_key, space)?;
-        let phase = self.choose(unmasked.number, unmasked.key_phase());
-        let (key, generation) = match (phase, &self.receive.previous) {
-            (Phase::Previous, Some(previous)) => (&previous.key, self.generation - 1),
-            (Phase::Next, _) => (&self.receive.upcoming.key, self.generation + 1),
-            (Phase::Current | Phase::Previous, _) => (&self.receive.current, self.generation),
+        let expected = (PacketType::OneRtt, self.version);
+        let unmasked = Unmasked::new(packet, expected, &self.receive.header_key, space)?;
+        let key_phase = unmasked.key_phase();
+        let (phase, key) = self.choose(unmasked.number, key_phase);
+        let generation = match phase {
+            Phase::Previous => self.generation.saturating_sub(1),
+            Phase::Current => self.generation,
+            Phase::Next => self.generation + 1,
         };
         let authentic = unmasked.open(key, generation, failures)?;
         let number = authentic.number;
         let out_of_order = match (phase, self.receive.opened) {
             (Phase::Previous, Some((lowest, _))) => number >= lowest,
             (Phase::Next, Some((_, highest))) => number <= highest,
+            // A peer that put the other phase's bit on a packet of this one.
+            (Phase::Current, _) => key_phase != self.key_phase(),
             _ => false,
         };
         if out_of_order {
@@ -274,15 +301,19 @@ impl OneRtt {
     }
 
     /// The one key to try. It depends on nothing that takes time to find out.
-    fn choose(&self, number: u64, key_phase: bool) -> Phase {
+    fn choose(&self, number: u64, key_phase: bool) -> (Phase, &PacketKey) {
+        let Receiving { previous, current, upcoming, opened, .. } = &self.receive;
         if key_phase == self.key_phase() {
-            return Phase::Current;
+            return (Phase::Current, current);
         }
-        match (&self.receive.previous, self.receive.opened) {
-            // What the present key has opened lies behind: the peer has updated, if it may have had our acknowledgment.
-            (_, Some((_, highest))) if number > highest && self.answered => Phase::Next,
-            (Some(_), _) => Phase::Previous,
-            (None, _) => Phase::Next,
+        let beyond = opened.is_some_and(|(_, highest)| number > highest);
+        match (previous, &upcoming.key) {
+            // The peer has updated its keys, if it may have had an acknowledgment of this phase.
+            (_, Some(next)) if beyond && self.answered => (Phase::Next, next),
+            (Some(previous), _) => (Phase::Previous, &previous.key),
+            (None, Some(next)) => (Phase::Next, next),
+            // Nothing was sealed in this phase, so that the peer cannot have gone on to the next.
+            (None, None) => (Phase::Current, current),
         }
     }
 
@@ -303,20 +334,19 @@ impl OneRtt {
         }
     }
 
-    /// Goes on to the next phase in both directions, and derives the keys of the one after it.
+    /// Goes on to the next phase in both directions.
     fn update(&mut self) {
         let Sending { sealing, upcoming, first, acknowledged } = &mut self.send;
-        sealing.packet_key = upcoming.advance(self.backend, self.version);
+        sealing.keys.packet_key = upcoming.take(self.backend, self.version);
         sealing.sealed = 0;
         *first = None;
         *acknowledged = false;
         let Receiving { previous, current, upcoming, opened, .. } = &mut self.receive;
-        let new = upcoming.advance(self.backend, self.version);
+        let new = upcoming.take(self.backend, self.version);
         *previous = Some(Previous { key: core::mem::replace(current, new), expires: None });
         *opened = None;
         self.answered = false;
         self.generation += 1;
-        self.derivations += 1;
     }
 
     /// The handshake is confirmed (RFC 9001, section 4.1.2): keys may be updated from now on.
@@ -329,14 +359,14 @@ impl OneRtt {
     /// # Errors
     ///
     /// [`UpdateError`], with nothing changed.
-    pub fn initiate_update(&mut self, now: Duration) -> Result<(), UpdateError> {
+    pub fn initiate_update(&mut self, time: Duration) -> Result<(), UpdateError> {
         if !self.confirmed {
             return Err(UpdateError::HandshakeNotConfirmed);
         }
         if self.generation > 0 && !self.send.acknowledged {
             return Err(UpdateError::NotAcknowledged);
         }
-        if now < self.update_from {
+        if time < self.update_from {
             return Err(UpdateError::TooSoon { from: self.update_from });
         }
         self.update();
@@ -374,8 +404,8 @@ impl OneRtt {
 
     /// Wipes the keys of the phase before this one, if their time is over (RFC 9001, section 6.5). [`open`](Self::open) does so
     /// by itself.
-    pub fn expire(&mut self, now: Duration) {
-        if self.expires().is_some_and(|expires| expires <= now) {
+    pub fn expire(&mut self, time: Duration) {
+        if self.expires().is_some_and(|expires| expires <= time) {
             self.receive.previous = None;
         }
     }
@@ -424,30 +454,22 @@ impl OneRtt {
         self.generation % 2 == 1
     }
 
-    /// How often keys of a phase were derived, both directions together: twice at the start, once with each update, and never
-    /// for a packet that was not authentic.
+    /// How many phases the keys of each direction were derived for: two at the start, the present one and the next. An update adds
+    /// one as soon as the next keys are [prepared](Self::prepare), and opening a packet never does.
     #[must_use]
     pub const fn derivations(&self) -> u64 {
-        self.derivations
+        1 + self.receive.upcoming.derivations
     }
 
     /// The AEAD.
     #[must_use]
     pub const fn algorithm(&self) -> AeadAlgorithm {
-        self.send.sealing.packet_key.algorithm()
+        self.send.sealing.keys.algorithm()
     }
 
-    /// Makes the header masks of many packets together, for [`open`](Self::open) to use. Packets too short for a sample are
-    /// passed over.
-    pub fn unmask_batch(&self, packets: &mut [Protected<'_>]) {
-        unmask_batch(&self.receive.header_key, packets);
-    }
-}
-
-fn short_header(outgoing: &Outgoing<'_>) -> Result<(), SealError> {
-    match outgoing.packet.first() {
-        Some(first) if first & LONG_FORM != 0 => Err(SealError::LongHeader),
-        _ => Ok(()),
+    /// Makes the header masks of many packets together, as [`Keys::unmask_batch`] does, for [`open`](Self::open) to use.
+    pub fn unmask_batch<'p, 'a: 'p>(&self, packets: impl IntoIterator<Item = &'p mut Protected<'a>>) {
+        unmask_batch(&self.receive.header_key, (PacketType::OneRtt, self.version), packets);
     }
 }
 

@@ -42,7 +42,7 @@ pub struct Protected<'a> {
     /// From [`Keys::unmask_batch`](crate::Keys::unmask_batch).
     pub(crate) mask: Option<[u8; MASK_LENGTH]>,
     pub(crate) packet_type: PacketType,
-    version: Option<Version>,
+    pub(crate) version: Option<Version>,
     destination: Range<usize>,
     source: Range<usize>,
     token: Range<usize>,
@@ -57,6 +57,7 @@ impl<'a> Protected<'a> {
     /// # Errors
     ///
     /// [`HeaderError`]; nothing behind such a packet can be found either.
+    #[inline]
     pub fn split_first(
         datagram: &'a mut [u8],
         connection_id_length: usize,
@@ -79,34 +80,34 @@ impl<'a> Protected<'a> {
             };
             return Ok((packet, &mut []));
         }
-        let mut reader = Reader { octets: datagram, at: 0 };
-        let start = LongStart::read(&mut reader)?;
-        let TypeBits::Protected(long) = start.packet_type else { return Err(HeaderError::Retry) };
-        let token = if long == LongType::Initial {
-            let length = reader.varint()?;
-            reader.take(length)?
-        } else {
-            0..0
-        };
-        let length = reader.varint()?;
-        let number_offset = reader.at;
-        let end = reader.take(length)?.end;
-        let (octets, rest) = datagram.split_at_mut(end);
+        Self::split_long(datagram)
+    }
+
+    /// [`split_first`](Self::split_first) for a long header, which is rarer: apart, so that the other stays small.
+    fn split_long(datagram: &'a mut [u8]) -> Result<(Self, &'a mut [u8]), HeaderError> {
+        let (head, body) = LongHead::read_packet(datagram)?;
+        let (octets, rest) = datagram.split_at_mut(body.end);
         let packet = Self {
             octets,
-            number_offset,
+            number_offset: body.start,
             mask: None,
-            packet_type: long.into(),
-            version: Some(start.version),
-            destination: start.destination,
-            source: start.source,
-            token,
+            packet_type: head.packet_type.into(),
+            version: Some(head.version),
+            destination: head.destination,
+            source: head.source,
+            token: head.token,
         };
         Ok((packet, rest))
     }
 
-    /// The packets of a datagram one after another, as far as they can be told apart. The iterator ends with the first error,
-    /// and with a packet for another connection ID than the first (RFC 9000, section 12.2).
+    /// Whether keys for this type and version are those it needs; a short header names no version.
+    #[inline]
+    pub(crate) fn is_for(&self, packet_type: PacketType, version: Version) -> bool {
+        self.packet_type == packet_type && self.version.is_none_or(|named| named == version)
+    }
+
+    /// The packets of a datagram one after another, as far as they can be told apart. A packet for another connection ID than
+    /// the first is an error, and those behind it follow (RFC 9000, section 12.2); with any other error the iterator ends.
     #[must_use]
     pub fn split(datagram: &'a mut [u8], connection_id_length: usize) -> Coalesced<'a> {
         Coalesced { rest: datagram, connection_id_length, destination: None }
@@ -169,6 +170,7 @@ impl<'a> Iterator for Coalesced<'a> {
             Ok(split) => split,
             Err(error) => return Some(Err(error)),
         };
+        self.rest = rest;
         match (self.destination, ConnectionId::new(packet.destination())) {
             (Some(first), _) if *first != *packet.destination() => {
                 return Some(Err(HeaderError::OtherDestination));
@@ -176,7 +178,6 @@ impl<'a> Iterator for Coalesced<'a> {
             (None, Ok(destination)) => self.destination = Some(destination),
             _ => {}
         }
-        self.rest = rest;
         Some(Ok(packet))
     }
 }
@@ -201,6 +202,37 @@ impl LongStart {
         let destination = reader.connection_id()?;
         let source = reader.connection_id()?;
         Ok(Self { version, packet_type: version.long_type(first), destination, source })
+    }
+}
+
+/// A long header up to its Length field, of a packet that is protected by keys (RFC 9000, section 17.2).
+pub(crate) struct LongHead {
+    pub(crate) version: Version,
+    pub(crate) packet_type: LongType,
+    pub(crate) destination: Range<usize>,
+    pub(crate) source: Range<usize>,
+    pub(crate) token: Range<usize>,
+}
+
+impl LongHead {
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, HeaderError> {
+        let LongStart { version, packet_type, destination, source } = LongStart::read(reader)?;
+        let TypeBits::Protected(packet_type) = packet_type else { return Err(HeaderError::Retry) };
+        let token = if packet_type == LongType::Initial {
+            let length = reader.varint()?;
+            reader.take(length)?
+        } else {
+            0..0
+        };
+        Ok(Self { version, packet_type, destination, source, token })
+    }
+
+    /// With where the packet number starts, and where the packet ends by its Length field.
+    pub(crate) fn read_packet(octets: &[u8]) -> Result<(Self, Range<usize>), HeaderError> {
+        let mut reader = Reader { octets, at: 0 };
+        let head = Self::read(&mut reader)?;
+        let length = reader.varint()?;
+        Ok((head, reader.take(length)?))
     }
 }
 

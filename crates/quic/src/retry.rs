@@ -40,8 +40,14 @@ impl<'a> Retry<'a> {
     ///
     /// # Errors
     ///
-    /// [`EncodeError::BufferTooSmall`], with nothing written.
+    /// [`EncodeError`], with nothing written, where there is no room, no token, or no new connection ID.
     pub fn encode(&self, original_destination: &ConnectionId, out: &mut [u8]) -> Result<usize, EncodeError> {
+        if self.token.is_empty() {
+            return Err(EncodeError::NoToken);
+        }
+        if self.source == *original_destination {
+            return Err(EncodeError::SameConnectionId);
+        }
         let first = self.version.type_bits(TypeBits::Retry) | UNUSED;
         let length = write_parts(
             out,

@@ -5,10 +5,11 @@ use core::ops::Range;
 
 use wireseal_algorithms::AeadAlgorithm;
 
-use crate::header::{self, SAMPLE_LENGTH, SAMPLE_OFFSET};
+use crate::header::{self, LONG_FORM, SAMPLE_LENGTH, SAMPLE_OFFSET};
 use crate::keys::Keys;
-use crate::packet_key::{BATCH, HeaderKey, MAX_PAYLOAD_LENGTH, PacketKey, PathId};
+use crate::packet_key::{BATCH, MAX_PAYLOAD_LENGTH, PathId};
 use crate::packet_number::{NumberLength, PacketNumberCounter};
+use crate::protected::{LongHead, PacketType};
 
 /// The octets of a tag at the end of every sealed packet.
 pub(crate) const TAG: usize = AeadAlgorithm::TAG_LENGTH;
@@ -18,7 +19,6 @@ pub(crate) const TAG: usize = AeadAlgorithm::TAG_LENGTH;
 /// `packet` holds the header up to the packet number, room for the number, the payload, and 16 octets of room for the tag;
 /// [`LongHeader::encode`](crate::LongHeader::encode) and [`ShortHeader::encode`](crate::ShortHeader::encode) write the first
 /// of these. Sealing writes the number and its length, zero reserved bits, the key phase, and the tag.
-#[derive(Debug)]
 pub struct Outgoing<'a> {
     /// The whole packet, with room for its tag.
     pub packet: &'a mut [u8],
@@ -29,14 +29,18 @@ pub struct Outgoing<'a> {
 }
 
 impl Outgoing<'_> {
-    /// Where the payload is, once everything that could be wrong has been looked at.
+    /// Where the payload is, if there is room for everything.
+    #[inline]
     fn payload(&self) -> Result<Range<usize>, SealError> {
         let number_length = self.number_length.octets();
         let got = self.packet.len();
         let start = self.number_offset.saturating_add(number_length);
         let expected = start.saturating_add(TAG);
-        if got < expected || self.number_offset == 0 {
-            return Err(SealError::BufferTooSmall { expected: expected.max(1 + number_length + TAG), got });
+        if self.number_offset == 0 {
+            return Err(SealError::NoHeader);
+        }
+        if got < expected {
+            return Err(SealError::BufferTooSmall { expected, got });
         }
         let payload = start..got - TAG;
         if payload.len() + number_length < SAMPLE_OFFSET {
@@ -52,24 +56,48 @@ impl Outgoing<'_> {
     }
 }
 
-/// The header and payload keys, the numbers, and how often the payload key was used: what every sealing goes through.
+/// Without the octets, among which the payload is in the clear.
+impl fmt::Debug for Outgoing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outgoing")
+            .field("length", &self.packet.len())
+            .field("number_offset", &self.number_offset)
+            .field("number_length", &self.number_length)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The keys, the numbers, and how often the payload key was used: what every sealing goes through.
 pub(crate) struct Sealing {
-    pub(crate) packet_key: PacketKey,
-    header_key: HeaderKey,
+    pub(crate) keys: Keys,
     pub(crate) counter: PacketNumberCounter,
-    /// Packets sealed under `packet_key`.
+    /// Packets sealed under the payload key.
     pub(crate) sealed: u64,
 }
 
 impl Sealing {
-    pub(crate) fn new(packet_key: PacketKey, header_key: HeaderKey, counter: PacketNumberCounter) -> Self {
-        Self { packet_key, header_key, counter, sealed: 0 }
+    pub(crate) fn new(keys: Keys, counter: PacketNumberCounter) -> Self {
+        Self { keys, counter, sealed: 0 }
     }
 
     /// How many packets the payload key may still seal.
     pub(crate) fn remaining(&self) -> Option<u64> {
-        let limit = self.packet_key.algorithm().confidentiality_limit()?;
+        let limit = self.keys.algorithm().confidentiality_limit()?;
         Some(limit.saturating_sub(self.sealed))
+    }
+
+    /// Where the payload is, once everything that could be wrong with the packet has been looked at.
+    #[inline]
+    fn payload(&self, outgoing: &Outgoing<'_>) -> Result<Range<usize>, SealError> {
+        let payload = outgoing.payload()?;
+        let is_ours = match self.keys.packet_type {
+            PacketType::OneRtt => outgoing.packet[0] & LONG_FORM == 0,
+            packet_type => LongHead::read_packet(outgoing.packet).is_ok_and(|(head, body)| {
+                (PacketType::from(head.packet_type), head.version) == (packet_type, self.keys.version)
+                    && body == (outgoing.number_offset..outgoing.packet.len())
+            }),
+        };
+        if is_ours { Ok(payload) } else { Err(SealError::OtherHeader) }
     }
 
     /// `count` more packets can be sealed.
@@ -86,12 +114,12 @@ impl Sealing {
 
     #[inline]
     pub(crate) fn seal(&mut self, mut outgoing: Outgoing<'_>, key_phase: bool) -> Result<u64, SealError> {
-        let payload = outgoing.payload()?;
+        let payload = self.payload(&outgoing)?;
         self.check(1)?;
         let number = self.seal_payload(&mut outgoing, payload, key_phase)?;
         let number_offset = outgoing.number_offset;
         if let Some(sample) = header::sample(outgoing.packet, number_offset) {
-            let mask = self.header_key.mask(sample);
+            let mask = self.keys.header_key.mask(sample);
             protect(outgoing.packet, number_offset, mask);
         }
         Ok(number)
@@ -103,7 +131,7 @@ impl Sealing {
         slices: &[&[u8]],
         key_phase: bool,
     ) -> Result<u64, SealError> {
-        let range = outgoing.payload()?;
+        let range = self.payload(&outgoing)?;
         self.check(1)?;
         let got = slices.iter().fold(0_usize, |sum, slice| sum.saturating_add(slice.len()));
         if got != range.len() {
@@ -123,7 +151,7 @@ impl Sealing {
         key_phase: bool,
     ) -> Result<Range<u64>, SealError> {
         for outgoing in &*batch {
-            outgoing.payload()?;
+            self.payload(outgoing)?;
         }
         self.check(batch.len() as u64)?;
         let first = self.counter.peek().unwrap_or(crate::MAX_PACKET_NUMBER + 1);
@@ -136,7 +164,7 @@ impl Sealing {
                     *mask = *sample;
                 }
             }
-            self.header_key.mask_batch(&mut masks[..train.len()]);
+            self.keys.header_key.mask_batch(&mut masks[..train.len()]);
             for (outgoing, [a, b, c, d, e, ..]) in train.iter_mut().zip(masks) {
                 protect(outgoing.packet, outgoing.number_offset, [a, b, c, d, e]);
             }
@@ -158,7 +186,7 @@ impl Sealing {
         let (before, number_octets) = header.split_at_mut(outgoing.number_offset);
         header::write(&mut before[0], number_octets, number, outgoing.number_length, key_phase);
         let (payload, tag) = body.split_at_mut(payload.len());
-        tag.copy_from_slice(&self.packet_key.seal(PathId(0), number, header, payload)?);
+        tag.copy_from_slice(&self.keys.packet_key.seal(PathId(0), number, header, payload)?);
         Ok(number)
     }
 }
@@ -170,9 +198,11 @@ fn protect(packet: &mut [u8], number_offset: usize, mask: [u8; header::MASK_LENG
     header::protect(mask, &mut before[0], number);
 }
 
-/// Seals the packets of one level without key updates: Initial, 0-RTT or Handshake (RFC 9001, section 5).
+/// Seals the packets of one level without key updates: Initial, 0-RTT or Handshake (RFC 9001, section 5); also 1-RTT, if the
+/// keys are never to be updated.
 ///
-/// It owns both the keys and the counter, so that a packet number used before under the same key cannot be expressed. At the
+/// It owns both the keys and the counter, so that a packet number used before under the same key cannot be expressed, as long as
+/// one sealer is made of each secret: the keys, like the secret they come from, are handed over and never copied. At the
 /// AEAD's confidentiality limit it stops for good, and the connection has to be closed (RFC 9001, section 6.6).
 pub struct Sealer {
     sealing: Sealing,
@@ -182,8 +212,7 @@ impl Sealer {
     /// Seals with `keys`, beginning with the next number of `counter`.
     #[must_use]
     pub fn new(keys: Keys, counter: PacketNumberCounter) -> Self {
-        let Keys { packet_key, header_key, .. } = keys;
-        Self { sealing: Sealing::new(packet_key, header_key, counter) }
+        Self { sealing: Sealing::new(keys, counter) }
     }
 
     /// The number of the next packet, or `None` when all are used: what [`NumberLength::needed`] asks for.
@@ -243,7 +272,7 @@ impl Sealer {
 impl fmt::Debug for Sealer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sealer")
-            .field("algorithm", &self.sealing.packet_key.algorithm())
+            .field("algorithm", &self.sealing.keys.algorithm())
             .field("counter", &self.sealing.counter)
             .finish_non_exhaustive()
     }
@@ -259,6 +288,8 @@ pub enum SealError {
         /// The octets it has.
         got: usize,
     },
+    /// The packet number was said to start at offset 0, where the first octet of the header is.
+    NoHeader,
     /// Packet number and payload are too short for a header protection sample (RFC 9001, section 5.4.2): pad with PADDING
     /// frames, or send a longer packet number.
     TooShortForSample {
@@ -281,8 +312,9 @@ pub enum SealError {
         /// The octets that the slices have together.
         got: usize,
     },
-    /// A long header was given to 1-RTT keys, which protect short ones only.
-    LongHeader,
+    /// The header is of another type or version of packets than the keys are for, or its Length field and `number_offset` do not
+    /// say where the packet number and the end of the packet are.
+    OtherHeader,
     /// All packet numbers are used; the connection has to be closed (RFC 9000, section 12.3).
     NumbersExhausted,
     /// The keys have sealed as many packets as their AEAD allows (RFC 9001, section 6.6): update them, or close.
@@ -295,6 +327,9 @@ impl fmt::Display for SealError {
             Self::BufferTooSmall { expected, got } => {
                 write!(f, "the buffer has {got} octets, and header, packet number and tag need {expected}")
             }
+            Self::NoHeader => {
+                f.write_str("the packet number starts at offset 0, where the first octet of the header is")
+            }
             Self::TooShortForSample { expected, got } => write!(
                 f,
                 "packet number and payload have {got} octets together, and header protection needs {expected}"
@@ -305,7 +340,9 @@ impl fmt::Display for SealError {
             Self::PayloadLength { expected, got } => {
                 write!(f, "the payload's slices have {got} octets, and its place {expected}")
             }
-            Self::LongHeader => f.write_str("1-RTT keys protect short headers only"),
+            Self::OtherHeader => {
+                f.write_str("the header is not that of a packet of this length for these keys")
+            }
             Self::NumbersExhausted => f.write_str("no packet number is left: they end with 2^62-1"),
             Self::ConfidentialityLimit => {
                 f.write_str("the keys have sealed as many packets as their AEAD allows")

@@ -95,7 +95,9 @@ impl Version {
                 header_protection: b"quicv2 hp",
                 key_update: b"quicv2 ku",
             },
-            _ => Labels {
+            #[cfg(feature = "draft-29")]
+            Self::Draft29 => Self::V1.labels(),
+            Self::V1 => Labels {
                 key: b"quic key",
                 iv: b"quic iv",
                 header_protection: b"quic hp",

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use wireseal_quic::{
-    AuthenticationFailures, ConnectionId, EncodeError, InitialKeys, OpenError, Protected, ReceiveSpace,
-    StatelessResetKey, StatelessResetToken, Version,
+    AeadAlgorithm, AuthenticationFailures, ConnectionId, EncodeError, Keys, OpenError, PacketType, Protected,
+    ReceiveSpace, StatelessResetKey, StatelessResetToken, TrafficSecret, Version,
 };
 
 fn token(connection_id: &[u8]) -> StatelessResetToken {
@@ -54,13 +54,14 @@ fn q_44_the_last_16_of_at_least_21_octets_are_compared() {
 #[test]
 fn q_44_a_failed_open_leaves_the_token_as_it_was() {
     let token = token(&[1; 8]);
-    let keys = InitialKeys::new(Version::V1, &ConnectionId::new(&[1; 8]).unwrap());
+    let secret = TrafficSecret::new(AeadAlgorithm::Aes128Gcm, &[1; 32]).unwrap();
+    let keys = Keys::new(Version::V1, PacketType::OneRtt, secret);
     for length in 21..100 {
         let mut datagram = vec![0x5a; length];
         token.write_reset(&mut datagram).unwrap();
         let (packet, _) = Protected::split_first(&mut datagram, 0).unwrap();
         let mut failures = AuthenticationFailures::new();
-        let error = keys.server.open(packet, &mut ReceiveSpace::new(), &mut failures).unwrap_err();
+        let error = keys.open(packet, &mut ReceiveSpace::new(), &mut failures).unwrap_err();
         assert_eq!(error, OpenError::AuthenticationFailed);
         assert!(token.matches(&datagram), "{length}");
     }

@@ -115,9 +115,15 @@ fn what_is_no_usable_retry_is_named() {
     let retry = Retry { version: Version::V1, destination: id(&[]), source: id(&[3; 5]), token: b"t" };
     let open = |packet: &[u8]| Retry::open(Version::V1, &original, packet).map(|retry| retry.source);
 
-    let same = encoded(&Retry { source: original, ..retry }, &original);
-    assert_eq!(open(&same), Err(RetryError::SameConnectionId));
-    let without_token = encoded(&Retry { token: b"", ..retry }, &original);
+    // Made by hand, because ours are refused when they are to be written.
+    let by_hand = |source: &[u8], token: &[u8]| {
+        let head = [&[0xff, 0, 0, 0, 1, 0, source.len() as u8], source, token].concat();
+        let tag = retry_integrity_tag(Version::V1, &original, &head);
+        [&head[..], &tag].concat()
+    };
+    assert!(open(&by_hand(&[3; 5], b"t")).is_ok());
+    assert_eq!(open(&by_hand(&original, b"t")), Err(RetryError::SameConnectionId));
+    let without_token = by_hand(&[3; 5], b"");
     let (expected, got) = (without_token.len() + 1, without_token.len());
     assert_eq!(open(&without_token), Err(RetryError::Header(HeaderError::Truncated { expected, got })));
 
@@ -132,6 +138,20 @@ fn what_is_no_usable_retry_is_named() {
     assert_eq!(open(&packet), Err(RetryError::Header(unknown)));
     packet[1..5].fill(0);
     assert_eq!(open(&packet), Err(RetryError::Header(HeaderError::VersionNegotiation)));
+}
+
+#[test]
+fn a_retry_that_no_client_would_take_is_not_written() {
+    let original = id(&[1; 8]);
+    let retry = Retry { version: Version::V1, destination: id(&[2; 4]), source: id(&[3; 5]), token: b"t" };
+    for (retry, error) in [
+        (Retry { token: b"", ..retry }, EncodeError::NoToken),
+        (Retry { source: original, ..retry }, EncodeError::SameConnectionId),
+    ] {
+        let mut out = [0xa5; 100];
+        assert_eq!(retry.encode(&original, &mut out), Err(error));
+        assert_eq!(out, [0xa5; 100]);
+    }
 }
 
 #[test]

@@ -1,10 +1,13 @@
-//! A program with neither std nor a heap that verifies a segment of RFC 9235 and signs an answer.
+//! A program with neither std nor a heap that verifies a segment of RFC 9235 and signs an answer, and that opens and seals
+//! the QUIC packets of RFC 9001 across a Retry and a key update.
 //!
-//! `wireseal-algorithms`, `-mac` and `-tcp-ao` are linked into it. It brings its own panic handler: if any dependency
+//! `wireseal-algorithms`, `-mac`, `-tcp-ao` and `-quic` are linked into it. It brings its own panic handler: if any dependency
 //! pulled in std, there would be two, and the build would fail. The C library is linked for its start code and its
-//! `memcpy` alone. It exits with 0 when all went as the RFC says.
+//! `memcpy` alone. It exits with 0 when all went as the RFCs say.
 #![no_std]
 #![no_main]
+
+mod quic;
 
 use core::panic::PanicInfo;
 
@@ -29,9 +32,10 @@ fn panic(_: &PanicInfo<'_>) -> ! {
 // C's start code wants a symbol of this name, and that is all there is to it: nothing unsafe is done here.
 #[unsafe(no_mangle)]
 extern "C" fn main() -> i32 {
-    match answer() {
-        Some(()) => 0,
-        None => 1,
+    match (answer(), quic::exchange()) {
+        (Some(()), Some(())) => 0,
+        (None, _) => 1,
+        (_, None) => 2,
     }
 }
 

@@ -46,7 +46,8 @@ impl<C: KeyInit + BlockCipherEncrypt<BlockSize = U16>> BlockMask<C> {
         C::new_from_slice(key).ok().map(Self)
     }
 
-    #[inline]
+    /// Never inlined, so that the choice between libraries is small enough to be.
+    #[inline(never)]
     pub(crate) fn mask(&self, sample: &[u8; 16]) -> [u8; 5] {
         let mut block = Block::from(*sample);
         self.0.encrypt_block(&mut block);
@@ -70,7 +71,7 @@ impl ChaCha20Mask {
         Some(Self(zeroize::Zeroizing::new(*key)))
     }
 
-    #[inline]
+    #[inline(never)]
     pub(crate) fn mask(&self, sample: &[u8; 16]) -> [u8; 5] {
         use chacha20::cipher::{KeyIvInit, StreamCipherCore};
 

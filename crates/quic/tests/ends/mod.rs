@@ -3,14 +3,15 @@
 #![allow(dead_code, reason = "every test file uses a part of this")]
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
 
+pub(crate) mod number;
 pub(crate) mod schedule;
 
 use std::time::Duration;
 
 use wireseal_quic::{
     AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, Keys, LongHeader, LongType, Now,
-    NumberLength, OneRtt, OpenError, Outgoing, PacketNumberCounter, Protected, ReceiveSpace, Sealer,
-    ShortHeader, TrafficSecret, Version,
+    NumberLength, OneRtt, OpenError, Outgoing, PacketNumberCounter, PacketType, Protected, ReceiveSpace,
+    Sealer, ShortHeader, TrafficSecret, Version,
 };
 
 pub(crate) const TAG: usize = 16;
@@ -55,14 +56,15 @@ pub(crate) struct Suite {
 
 /// Every combination of backend, version and AEAD.
 pub(crate) fn suites() -> impl Iterator<Item = Suite> {
-    Version::ALL.iter().flat_map(|&version| {
-        suites_of_one_version().map(move |suite| Suite { version, ..suite })
-    })
+    Version::ALL
+        .iter()
+        .flat_map(|&version| suites_of_one_version().map(move |suite| Suite { version, ..suite }))
 }
 
 /// Every combination of backend and AEAD, with version 1, for what has nothing to do with versions.
 pub(crate) fn suites_of_one_version() -> impl Iterator<Item = Suite> {
-    let of = |&backend| AeadAlgorithm::ALL.map(|algorithm| Suite { backend, version: Version::V1, algorithm });
+    let of =
+        |&backend| AeadAlgorithm::ALL.map(|algorithm| Suite { backend, version: Version::V1, algorithm });
     Backend::ALL.iter().flat_map(of)
 }
 
@@ -77,12 +79,29 @@ impl Suite {
         TrafficSecret::new(self.algorithm, &self.secret_octets(sender)).unwrap()
     }
 
+    /// Keys for 1-RTT packets, which are never updated.
     pub(crate) fn keys(self, sender: Side) -> Keys {
-        Keys::with_backend(self.backend, self.version, &self.secret(sender))
+        self.keys_for(sender, PacketType::OneRtt)
     }
 
+    pub(crate) fn keys_for(self, sender: Side, packet_type: PacketType) -> Keys {
+        Keys::with_backend(self.backend, self.version, packet_type, self.secret(sender))
+    }
+
+    /// Seals 1-RTT packets.
     pub(crate) fn sealer(self, sender: Side) -> Sealer {
-        Sealer::new(self.keys(sender), PacketNumberCounter::new())
+        self.sealer_for(sender, PacketType::OneRtt)
+    }
+
+    pub(crate) fn sealer_for(self, sender: Side, packet_type: PacketType) -> Sealer {
+        Sealer::new(self.keys_for(sender, packet_type), PacketNumberCounter::new())
+    }
+
+    /// The 1-RTT keys of a connection whose secrets are the first octets of `octets`; nothing is allocated here.
+    pub(crate) fn keys_of(self, octets: &[u8]) -> OneRtt {
+        let secret =
+            || TrafficSecret::new(self.algorithm, &octets[..self.algorithm.secret_length()]).unwrap();
+        OneRtt::with_backend(self.backend, self.version, secret(), secret(), PacketNumberCounter::new())
     }
 
     pub(crate) fn one_rtt(self, of: Side, counter: PacketNumberCounter) -> OneRtt {
@@ -103,6 +122,7 @@ impl Suite {
 /// A packet to be sealed.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
+    pub(crate) packet_type: PacketType,
     pub(crate) octets: Vec<u8>,
     pub(crate) number_offset: usize,
     pub(crate) number_length: NumberLength,
@@ -113,7 +133,7 @@ impl Draft {
         let mut octets = vec![0; 1 + DESTINATION.len()];
         let number_offset =
             ShortHeader { destination: destination(), spin: false }.encode(&mut octets).unwrap();
-        Self { octets, number_offset, number_length }.with_payload(payload)
+        Self { packet_type: PacketType::OneRtt, octets, number_offset, number_length }.with_payload(payload)
     }
 
     pub(crate) fn long(
@@ -123,11 +143,12 @@ impl Draft {
         payload: &[u8],
     ) -> Self {
         let source = ConnectionId::new(b"source").unwrap();
-        let header = LongHeader { version, packet_type, destination: destination(), source, token: b"a token" };
+        let header =
+            LongHeader { version, packet_type, destination: destination(), source, token: b"a token" };
         let mut octets = vec![0; 100];
         let number_offset = header.encode(&mut octets, number_length, payload.len()).unwrap();
         octets.truncate(number_offset);
-        Self { octets, number_offset, number_length }.with_payload(payload)
+        Self { packet_type: packet_type.into(), octets, number_offset, number_length }.with_payload(payload)
     }
 
     /// Room for the number is 0xa5, as is that for the tag: whatever is not written shows.
@@ -139,7 +160,7 @@ impl Draft {
     }
 
     pub(crate) fn outgoing(&mut self) -> Outgoing<'_> {
-        let Self { octets, number_offset, number_length } = self;
+        let Self { octets, number_offset, number_length, .. } = self;
         Outgoing { packet: octets, number_offset: *number_offset, number_length: *number_length }
     }
 
@@ -227,6 +248,16 @@ impl End {
         let packet = self.seal(b"ACK frame");
         let received = peer.open(&packet).unwrap();
         peer.one_rtt.acknowledged(largest, received.generation, peer.now()).unwrap();
+    }
+}
+
+/// Both ends in both roles, with every backend, version and AEAD.
+pub(crate) fn for_both_roles(check: impl Fn(Suite, Side, End, End)) {
+    for suite in suites() {
+        let [client, server] = suite.ends();
+        check(suite, Side::Client, client, server);
+        let [client, server] = suite.ends();
+        check(suite, Side::Server, server, client);
     }
 }
 

@@ -128,7 +128,7 @@ impl AppendixA {
             let (printed, packet) = self.of(side);
             let secret = TrafficSecret::new(AeadAlgorithm::Aes128Gcm, &printed.secret).unwrap();
             packet.check_opens(self.initial_keys(backend, side));
-            packet.check_opens(Keys::with_backend(backend, self.version(), &secret));
+            packet.check_opens(Keys::with_backend(backend, self.version(), PacketType::Initial, secret));
             packet.check_steps(backend, AeadAlgorithm::Aes128Gcm, printed);
         }
     }
@@ -241,7 +241,7 @@ impl AppendixA {
         let next = self.chacha20_poly1305_secret().next(self.version());
         let [from_printed, from_next, from_first] =
             [printed, next, self.chacha20_poly1305_secret()].map(|secret| {
-                let keys = Keys::with_backend(backend, self.version(), &secret);
+                let keys = Keys::with_backend(backend, self.version(), PacketType::OneRtt, secret);
                 let mut packet = [0x40; 1 + 4 + 16];
                 let outgoing =
                     Outgoing { packet: &mut packet, number_offset: 1, number_length: NumberLength::Four };

@@ -97,7 +97,7 @@ impl Secrets<'_> {
             PacketType::OneRtt => panic!("1-RTT packets have a short header"),
         };
         let secret = self.log.secret(level, sender, self.client_random(), self.algorithm());
-        Keys::with_backend(self.backend, self.version, &secret)
+        Keys::with_backend(self.backend, self.version, packet_type, secret)
     }
 
     /// The end `local` of the connection once it has 1-RTT keys. When exactly the handshake was confirmed is not looked at.

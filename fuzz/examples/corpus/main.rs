@@ -1,6 +1,8 @@
 //! Writes the seed corpus: `cargo run --example corpus`, in this folder.
 //!
-//! It comes from the captures and key chains that the tests of the TCP-AO crate read, and from scripts made here.
+//! It comes from what the tests of the crates read, captures, key chains and vectors, and from scripts made here.
+
+mod quic;
 
 use std::fs;
 use std::path::Path;
@@ -10,8 +12,8 @@ use pcap_file::pcap::PcapReader;
 use wireseal_tcp_ao::Segment;
 
 const CAPTURES: [(&str, &[u8]); 2] = [
-    ("ipv4-cmac", include_bytes!("../../crates/tcp-ao/tests/data/captures/bird-ipv4-cmac.pcap")),
-    ("ipv6-sha1", include_bytes!("../../crates/tcp-ao/tests/data/captures/bird-ipv6-sha1.pcap")),
+    ("ipv4-cmac", include_bytes!("../../../crates/tcp-ao/tests/data/captures/bird-ipv4-cmac.pcap")),
+    ("ipv6-sha1", include_bytes!("../../../crates/tcp-ao/tests/data/captures/bird-ipv6-sha1.pcap")),
 ];
 
 fn write(target: &str, name: &str, octets: &[u8]) {
@@ -74,6 +76,7 @@ fn handshake(is_ipv6: bool) -> Vec<u8> {
 }
 
 fn main() {
+    quic::write_all();
     for (name, capture) in CAPTURES {
         for (index, packet) in packets(capture).iter().enumerate() {
             let options = Segment::parse(packet).expect("as before").option_octets();

@@ -1,0 +1,138 @@
+//! The allocator counts here: neither packets nor key updates ever ask it for anything.
+
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
+
+mod ends;
+
+use allocation_counter::measure;
+use ends::{DESTINATION, Draft, PROBE_TIMEOUT, Side, destination, suites};
+use wireseal_quic::{
+    ConnectionId, InitialKeys, LongHeader, LongType, NumberLength, OpenError, Outgoing, PacketNumberCounter,
+    PacketType, Protected, ReceiveSpace, ShortHeader,
+};
+
+/// Runs it twice, since libraries look at the processor the first time.
+fn assert_allocates_nothing(what: &str, mut run: impl FnMut()) {
+    run();
+    assert_eq!(measure(run).count_total, 0, "{what}");
+}
+
+#[test]
+fn q_49_the_counter_counts() {
+    assert_eq!(measure(|| drop(std::hint::black_box(vec![1u8; 100]))).count_total, 1);
+}
+
+#[test]
+fn q_49_sealing_and_opening_allocate_nothing() {
+    for suite in suites() {
+        let [mut client, mut server] = suite.ends();
+        let mut sealer = suite.sealer_for(Side::Client, PacketType::Handshake);
+        let keys = suite.keys_for(Side::Client, PacketType::Handshake);
+        let draft = Draft::short(NumberLength::Four, &[7; 1200]);
+        let long = Draft::long(suite.version, LongType::Handshake, NumberLength::Four, &[7; 1200]);
+        let (mut one, mut other) = (draft.clone(), long.clone());
+        let mut space = ReceiveSpace::new();
+        assert_allocates_nothing("seal and open", || {
+            one.octets.copy_from_slice(&draft.octets);
+            other.octets.copy_from_slice(&long.octets);
+            client.one_rtt.seal(one.outgoing()).unwrap();
+            sealer.seal(other.outgoing()).unwrap();
+            let (now, failures) = (server.now(), &mut server.failures);
+            let (packet, _) = Protected::split_first(&mut one.octets, DESTINATION.len()).unwrap();
+            server.one_rtt.open(packet, now, &mut server.space, failures).unwrap();
+            for packet in Protected::split(&mut other.octets, DESTINATION.len()) {
+                keys.open(packet.unwrap(), &mut space, failures).unwrap();
+            }
+        });
+        let slices: [&[u8]; 3] = [&[1; 400], &[2; 400], &[3; 400]];
+        assert_allocates_nothing("seal_scattered", || {
+            client.one_rtt.seal_scattered(one.outgoing(), &slices).unwrap();
+            sealer.seal_scattered(other.outgoing(), &slices).unwrap();
+        });
+        let mut forged = draft.octets.clone();
+        assert_allocates_nothing("failures", || {
+            let (now, failures) = (server.now(), &mut server.failures);
+            let (packet, _) = Protected::split_first(&mut forged, DESTINATION.len()).unwrap();
+            let error = server.one_rtt.open(packet, now, &mut server.space, failures).unwrap_err();
+            assert_eq!(error, OpenError::AuthenticationFailed);
+            let mut short = [0x40; 20];
+            let (packet, _) = Protected::split_first(&mut short, DESTINATION.len()).unwrap();
+            keys.open(packet, &mut space, failures).unwrap_err();
+            assert!(
+                client
+                    .one_rtt
+                    .seal(Outgoing { packet: &mut short, number_offset: 9, number_length: NumberLength::One })
+                    .is_err()
+            );
+        });
+    }
+}
+
+#[test]
+fn q_49_trains_of_packets_allocate_nothing() {
+    for suite in suites() {
+        let [mut client, mut server] = suite.ends();
+        let mut drafts: [Draft; 40] = std::array::from_fn(|_| Draft::short(NumberLength::Four, &[7; 1200]));
+        assert_allocates_nothing("seal_batch and unmask_batch", || {
+            let mut train = drafts.each_mut().map(Draft::outgoing);
+            client.one_rtt.seal_batch(&mut train).unwrap();
+            let mut packets = drafts
+                .each_mut()
+                .map(|draft| Protected::split_first(&mut draft.octets, DESTINATION.len()).unwrap().0);
+            server.one_rtt.unmask_batch(&mut packets);
+            let now = server.now();
+            for packet in packets {
+                server.one_rtt.open(packet, now, &mut server.space, &mut server.failures).unwrap();
+            }
+        });
+    }
+}
+
+#[test]
+fn q_49_keys_and_their_updates_allocate_nothing() {
+    for suite in suites() {
+        let [mut client, mut server] = suite.ends();
+        let mut draft = Draft::short(NumberLength::Four, &[7; 1200]);
+        assert_allocates_nothing("key update", || {
+            client.one_rtt.initiate_update(client.time).unwrap();
+            for _ in 0..2 {
+                let number = client.one_rtt.seal(draft.outgoing()).unwrap();
+                let (packet, _) = Protected::split_first(&mut draft.octets, DESTINATION.len()).unwrap();
+                let now = server.now();
+                let opened =
+                    server.one_rtt.open(packet, now, &mut server.space, &mut server.failures).unwrap();
+                client.one_rtt.acknowledged(number, opened.generation, client.now()).unwrap();
+                std::mem::swap(&mut client, &mut server);
+            }
+            client.time += 3 * PROBE_TIMEOUT;
+            server.time += 3 * PROBE_TIMEOUT;
+            client.one_rtt.expire(client.time);
+            server.one_rtt.expire(server.time);
+        });
+        assert_eq!((client.one_rtt.generation(), server.one_rtt.generation()), (2, 2));
+        assert_allocates_nothing("keys of a connection", || {
+            let initial = InitialKeys::with_backend(suite.backend, suite.version, &destination());
+            drop(initial);
+            drop(suite.keys_of(&[7; 48]));
+        });
+    }
+}
+
+#[test]
+fn q_49_headers_allocate_nothing() {
+    let mut datagram = [0; 1200];
+    assert_allocates_nothing("headers", || {
+        let (destination, source) = (destination(), ConnectionId::new(&[5; 20]).unwrap());
+        let short = ShortHeader { destination, spin: true };
+        assert_eq!(short.encode(&mut datagram), Ok(9));
+        for &version in wireseal_quic::Version::ALL {
+            let header =
+                LongHeader { version, packet_type: LongType::Initial, destination, source, token: &[1; 200] };
+            header.encode(&mut datagram, NumberLength::One, 100).unwrap();
+            let packets = Protected::split(&mut datagram, 8);
+            assert_eq!(packets.filter(|packet| packet.is_ok()).count(), 1);
+        }
+        let mut counter = PacketNumberCounter::new();
+        counter.skip(5);
+    });
+}

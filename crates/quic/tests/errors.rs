@@ -1,0 +1,302 @@
+//! Errors say who is to blame, which field, and what was expected; and nothing was written.
+
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
+
+mod ends;
+
+use std::error::Error;
+
+use ends::{Draft, Side, destination, suites_of_one_version};
+use wireseal_quic::hazmat::{HeaderKey, PacketKey, WrongKeyLength};
+use wireseal_quic::{
+    AeadAlgorithm, ConnectionId, ConnectionIdTooLong, EncodeError, HeaderError, LongHeader, LongType,
+    NumberLength, OpenError, Outgoing, PacketNumberCounter, PacketNumbersExhausted, Protected, SealError,
+    ShortHeader, TrafficSecret, UnknownVersion, UpdateError, Version, WrongSecretLength,
+};
+
+/// An error, and all that its text must have.
+fn assert_says(error: &dyn Error, words: &[&str]) {
+    let text = error.to_string();
+    for word in words {
+        assert!(text.contains(word), "{word:?} is not in {text:?}");
+    }
+    assert!(
+        text.starts_with(|first: char| first.is_lowercase()) && !text.ends_with('.')
+            || text.starts_with("1-RTT")
+    );
+}
+
+#[test]
+fn a_secret_or_key_of_wrong_length() {
+    for algorithm in AeadAlgorithm::ALL {
+        let expected = algorithm.secret_length();
+        let error = TrafficSecret::new(algorithm, &[7; 31]).unwrap_err();
+        assert_eq!(error, WrongSecretLength { algorithm, expected, got: 31 });
+        assert_says(&error, &[algorithm.name(), &expected.to_string(), "31"]);
+        let expected = algorithm.key_length();
+        for got in (0..64).filter(|got| *got != expected) {
+            let error = WrongKeyLength { algorithm, expected, got };
+            for suite in suites_of_one_version() {
+                let key = PacketKey::with_backend(suite.backend, algorithm, &vec![1; got], &[2; 12]);
+                assert_eq!(key.unwrap_err(), error);
+                let key = HeaderKey::with_backend(suite.backend, algorithm, &vec![1; got]);
+                assert_eq!(key.unwrap_err(), error);
+            }
+            assert_says(&error, &[algorithm.name(), &expected.to_string(), &got.to_string()]);
+        }
+    }
+}
+
+#[test]
+fn an_unknown_version() {
+    for version in [0, 2, 0xff00_001c, 0x709a_50c4, 0x1a2a_3a4a, u32::MAX] {
+        let error = Version::from_wire(version).unwrap_err();
+        assert_eq!(error, UnknownVersion(version));
+        assert_says(&error, &[&format!("0x{version:08x}"), "0x00000001", "0x6b3343cf"]);
+    }
+    for &version in Version::ALL {
+        assert_eq!(Version::from_wire(version.to_wire()), Ok(version));
+    }
+}
+
+#[test]
+fn a_connection_id_over_20_octets() {
+    for length in [21, 255, 256, 1 << 16] {
+        let error = ConnectionId::new(&vec![1; length]).unwrap_err();
+        assert_eq!(error, ConnectionIdTooLong { length });
+        assert_says(&error, &["20", &length.to_string()]);
+    }
+    // A peer's: destination, then source.
+    for lengths in [[21, 0], [0, 21], [255, 255]] {
+        let mut packet = vec![0xc0, 0, 0, 0, 1];
+        for length in lengths {
+            packet.push(length);
+            packet.extend(vec![7; length.into()]);
+        }
+        packet.extend([0; 100]);
+        let received = packet.clone();
+        let length = lengths.into_iter().find(|length| *length > 20).unwrap().into();
+        let error = Protected::split_first(&mut packet, 8).unwrap_err();
+        assert_eq!(error, HeaderError::ConnectionIdTooLong(ConnectionIdTooLong { length }));
+        assert_says(&error, &["20", &length.to_string()]);
+        assert_eq!(packet, received);
+    }
+}
+
+#[test]
+fn what_is_no_protected_packet() {
+    let parse = |packet: &[u8]| Protected::split_first(&mut packet.to_vec(), 8).map(drop).unwrap_err();
+    assert_eq!(parse(&[0x80, 0, 0, 0, 0, 0, 0]), HeaderError::VersionNegotiation);
+    assert_eq!(parse(&[0xc0, 0, 0, 0, 2, 0, 0]), HeaderError::UnknownVersion(UnknownVersion(2)));
+    assert_eq!(parse(&[0xf0, 0, 0, 0, 1, 0, 0]), HeaderError::Retry);
+    assert_eq!(parse(&[]), HeaderError::Truncated { expected: 1, got: 0 });
+    assert_eq!(parse(&[0x40; 8]), HeaderError::Truncated { expected: 9, got: 8 });
+    let draft = Draft::long(Version::V1, LongType::Initial, NumberLength::Two, b"some frames");
+    let length = draft.octets.len();
+    for got in 0..length {
+        let HeaderError::Truncated { expected, got: said } = parse(&draft.octets[..got]) else {
+            panic!("{got} of {length} octets");
+        };
+        assert!(got < expected && expected <= length && said == got, "{got} {expected}");
+    }
+    // Once the Length field is there, all that is missing is known.
+    let cut = parse(&draft.octets[..length - 1]);
+    assert_eq!(cut, HeaderError::Truncated { expected: length, got: length - 1 });
+    assert_says(&cut, &[&length.to_string(), &(length - 1).to_string()]);
+}
+
+#[test]
+fn a_coalesced_packet_for_another_connection_is_passed_over() {
+    let draft = Draft::long(Version::V1, LongType::Handshake, NumberLength::Two, b"some frames");
+    let mut other = draft.octets.clone();
+    other[6] ^= 1;
+    let mut datagram = [&draft.octets[..], &other, &draft.octets].concat();
+    let packets: Vec<_> = Protected::split(&mut datagram, 8).map(|packet| packet.map(drop)).collect();
+    assert_eq!(packets, [Ok(()), Err(HeaderError::OtherDestination), Ok(())]);
+    // Where the end of a packet is unknown, nothing follows.
+    let mut datagram = [&draft.octets[..], &[0xf0, 0, 0, 0, 1, 0, 0], &draft.octets].concat();
+    let packets: Vec<_> = Protected::split(&mut datagram, 8).map(|packet| packet.map(drop)).collect();
+    assert_eq!(packets, [Ok(()), Err(HeaderError::Retry)]);
+}
+
+#[test]
+fn a_header_that_does_not_fit_is_not_written() {
+    let long = LongHeader {
+        version: Version::V1,
+        packet_type: LongType::Initial,
+        destination: destination(),
+        source: destination(),
+        token: &[3; 100],
+    };
+    let short = ShortHeader { destination: destination(), spin: true };
+    let needed = 1 + 4 + 1 + 8 + 1 + 8 + 2 + 100 + 2;
+    let mut buffer = [0xa5; 200];
+    for got in 0..needed {
+        let error = long.encode(&mut buffer[..got], NumberLength::One, 100).unwrap_err();
+        assert_eq!(error, EncodeError::BufferTooSmall { expected: needed, got });
+    }
+    for got in 0..9 {
+        let error = short.encode(&mut buffer[..got]).unwrap_err();
+        assert_eq!(error, EncodeError::BufferTooSmall { expected: 9, got });
+        assert_says(&error, &["9", &got.to_string()]);
+    }
+    for payload_length in [(1 << 30) - 17, 1 << 30, usize::MAX - 16, usize::MAX] {
+        let error = long.encode(&mut buffer, NumberLength::One, payload_length).unwrap_err();
+        assert_eq!(error, EncodeError::PayloadTooLong);
+    }
+    assert_eq!(buffer, [0xa5; 200]);
+    assert_eq!(long.encode(&mut buffer[..needed], NumberLength::One, 100), Ok(needed));
+    assert_eq!(long.encode(&mut buffer, NumberLength::One, (1 << 30) - 18), Ok(needed + 2));
+    assert_says(&EncodeError::PayloadTooLong, &["payload", "length"]);
+}
+
+#[test]
+fn a_packet_that_cannot_be_sealed_is_left_as_it_is() {
+    for suite in suites_of_one_version() {
+        let mut sealer = suite.sealer(Side::Client);
+        let mut one_rtt = suite.one_rtt(Side::Client, PacketNumberCounter::new());
+        let number_length = NumberLength::Two;
+        let mut fails = |length: usize, number_offset: usize, slices: &[&[u8]]| {
+            // A short header, since OneRtt takes no other.
+            let mut buffer = vec![0x25; length];
+            let mut by_sealer = |scattered: bool| {
+                let outgoing = Outgoing { packet: &mut buffer, number_offset, number_length };
+                if scattered { sealer.seal_scattered(outgoing, slices) } else { sealer.seal(outgoing) }
+            };
+            let errors = [by_sealer(true), by_sealer(false)];
+            let mut by_one_rtt = |scattered: bool| {
+                let outgoing = Outgoing { packet: &mut buffer, number_offset, number_length };
+                if scattered { one_rtt.seal_scattered(outgoing, slices) } else { one_rtt.seal(outgoing) }
+            };
+            assert_eq!([by_one_rtt(true), by_one_rtt(false)], errors);
+            assert!(buffer.iter().all(|&octet| octet == 0x25));
+            assert_eq!((sealer.next_number(), one_rtt.next_number()), (Some(0), Some(0)));
+            errors[1].unwrap_err()
+        };
+        for got in 0..27 {
+            let error = fails(got, 9, &[]);
+            assert_eq!(error, SealError::BufferTooSmall { expected: 9 + 2 + 16, got });
+        }
+        for number_offset in [100, usize::MAX - 17, usize::MAX] {
+            assert!(matches!(fails(100, number_offset, &[]), SealError::BufferTooSmall { got: 100, .. }));
+        }
+        assert_eq!(fails(27, 9, &[]), SealError::TooShortForSample { expected: 4, got: 2 });
+        // The slices have to fill their place.
+        let mut buffer = [0x25; 9 + 2 + 30 + 16];
+        for slices in [&[&[1; 29][..]][..], &[&[1; 31]], &[&[1; 20], &[1; 11]], &[]] {
+            let got = slices.iter().map(|slice| slice.len()).sum();
+            let outgoing = Outgoing { packet: &mut buffer, number_offset: 9, number_length };
+            let error = sealer.seal_scattered(outgoing, slices).unwrap_err();
+            assert_eq!(error, SealError::PayloadLength { expected: 30, got });
+            let outgoing = Outgoing { packet: &mut buffer, number_offset: 9, number_length };
+            assert_eq!(one_rtt.seal_scattered(outgoing, slices), Err(error));
+            assert_says(&error, &["30", &got.to_string()]);
+        }
+        assert_eq!((buffer, sealer.next_number()), ([0x25; 57], Some(0)));
+        let mut long = Draft::long(suite.version, LongType::Handshake, number_length, b"some frames");
+        let untouched = long.octets.clone();
+        assert_eq!(one_rtt.seal(long.outgoing()), Err(SealError::OtherHeader));
+        assert_eq!(one_rtt.seal_scattered(long.outgoing(), &[b"some frames"]), Err(SealError::OtherHeader));
+        let mut short = Draft::short(number_length, b"some frames");
+        assert_eq!(one_rtt.seal_batch(&mut [short.outgoing(), long.outgoing()]), Err(SealError::OtherHeader));
+        assert_eq!((&long.octets, one_rtt.next_number()), (&untouched, Some(0)));
+    }
+}
+
+/// What is sealed has to be what the keys are for, and what the peer will take for the packet.
+#[test]
+fn a_header_that_is_not_for_the_keys_is_not_sealed() {
+    for suite in suites_of_one_version() {
+        let kinds = [LongType::Initial, LongType::ZeroRtt, LongType::Handshake];
+        let good = |version, kind| Draft::long(version, kind, NumberLength::Two, b"some frames");
+        for kind in kinds {
+            let mut sealer = suite.sealer_for(Side::Client, kind.into());
+            let mut refuse = |mut draft: Draft| {
+                let untouched = draft.octets.clone();
+                let error = sealer.seal(draft.outgoing()).unwrap_err();
+                assert_eq!(sealer.seal_scattered(draft.outgoing(), &[b"some frames"]), Err(error));
+                assert_eq!(sealer.seal_batch(&mut [draft.outgoing()]), Err(error));
+                assert_eq!((draft.octets, sealer.next_number()), (untouched, Some(0)));
+                error
+            };
+            assert_eq!(refuse(Draft::short(NumberLength::Two, b"some frames")), SealError::OtherHeader);
+            assert_eq!(refuse(good(Version::V2, kind)), SealError::OtherHeader);
+            for other in kinds.into_iter().filter(|other| *other != kind) {
+                assert_eq!(refuse(good(Version::V1, other)), SealError::OtherHeader);
+            }
+            // Of another length than the Length field says, with the number elsewhere, and no QUIC at all.
+            let mut longer = good(Version::V1, kind);
+            longer.octets.push(0);
+            let mut shorter = good(Version::V1, kind);
+            shorter.octets.pop();
+            let mut displaced = good(Version::V1, kind);
+            displaced.number_offset -= 1;
+            let mut unknown = good(Version::V1, kind);
+            unknown.octets[1..5].fill(0);
+            for draft in [longer, shorter, displaced, unknown] {
+                assert_eq!(refuse(draft), SealError::OtherHeader);
+            }
+            assert_eq!(sealer.seal(good(Version::V1, kind).outgoing()), Ok(0));
+        }
+    }
+}
+
+/// Where the offset is at fault and not the buffer, the error must not ask for a larger one.
+#[test]
+fn a_packet_number_without_a_header_before_it() {
+    for suite in suites_of_one_version() {
+        let mut buffer = [0x25; 60];
+        let mut outgoing = |number_offset, length: usize| {
+            let packet = &mut buffer[..length];
+            suite.sealer(Side::Client).seal(Outgoing {
+                packet,
+                number_offset,
+                number_length: NumberLength::Four,
+            })
+        };
+        assert_eq!([outgoing(0, 60), outgoing(0, 0)], [Err(SealError::NoHeader); 2]);
+        assert_eq!(outgoing(41, 60), Err(SealError::BufferTooSmall { expected: 61, got: 60 }));
+        assert_eq!(outgoing(1, 20), Err(SealError::BufferTooSmall { expected: 21, got: 20 }));
+        assert_eq!(buffer, [0x25; 60]);
+        assert_says(&SealError::NoHeader, &["packet number", "offset 0"]);
+    }
+}
+
+#[test]
+fn every_error_has_a_text_of_its_own() {
+    let from = std::time::Duration::from_millis(1500);
+    let errors: [&dyn Error; 25] = [
+        &SealError::NoHeader,
+        &SealError::BufferTooSmall { expected: 27, got: 3 },
+        &SealError::TooShortForSample { expected: 4, got: 3 },
+        &SealError::TooLong { expected: 65_535, got: 65_536 },
+        &SealError::PayloadLength { expected: 30, got: 29 },
+        &SealError::OtherHeader,
+        &SealError::NumbersExhausted,
+        &SealError::ConfidentialityLimit,
+        &OpenError::Undecryptable,
+        &OpenError::AuthenticationFailed,
+        &OpenError::ReservedBits,
+        &OpenError::Duplicate,
+        &OpenError::KeyUpdate,
+        &OpenError::IntegrityLimit,
+        &UpdateError::HandshakeNotConfirmed,
+        &UpdateError::NotAcknowledged,
+        &UpdateError::TooSoon { from },
+        &HeaderError::Retry,
+        &HeaderError::VersionNegotiation,
+        &HeaderError::UnknownVersion(UnknownVersion(5)),
+        &HeaderError::ConnectionIdTooLong(ConnectionIdTooLong { length: 21 }),
+        &HeaderError::Truncated { expected: 9, got: 8 },
+        &HeaderError::OtherDestination,
+        &EncodeError::BufferTooSmall { expected: 9, got: 8 },
+        &EncodeError::PayloadTooLong,
+    ];
+    let texts: std::collections::BTreeSet<_> = errors.iter().map(|error| error.to_string()).collect();
+    assert_eq!(texts.len(), errors.len());
+    for error in errors {
+        assert_says(error, &[" "]);
+    }
+    assert_says(errors[16], &["1.5s"]);
+    assert_says(&PacketNumbersExhausted, &["2^62-1"]);
+}

@@ -1,0 +1,407 @@
+//! Header protection (RFC 9001, section 5.4) and the fields that it covers (RFC 9000, section 17; RFC 9369, section 3.2).
+
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
+
+mod ends;
+
+use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use ends::schedule::{Schedule, expand_label, label};
+use ends::{
+    DESTINATION, Draft, End, NUMBER_LENGTHS, Side, Suite, TAG, destination, protected, suites,
+    suites_of_one_version,
+};
+use proptest::prelude::*;
+use wireseal_quic::hazmat::{HeaderKey, PathId};
+use wireseal_quic::{
+    AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, HeaderError, LongHeader, LongType,
+    NumberLength, OpenError, Outgoing, PacketNumberCounter, PacketType, Protected, ReceiveSpace, SealError,
+    ShortHeader, Version,
+};
+
+const LONG_TYPES: [LongType; 3] = [LongType::Initial, LongType::ZeroRtt, LongType::Handshake];
+
+/// A short and a long header with each length of packet number.
+fn drafts(version: Version, payload: &[u8]) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    for length in NUMBER_LENGTHS {
+        drafts.push(Draft::short(length, payload));
+        drafts.push(Draft::long(version, LongType::Handshake, length, payload));
+    }
+    drafts
+}
+
+#[test]
+fn q_10_the_type_bits_of_each_version() {
+    for (version, wire, bits) in [
+        (Version::V1, [0x00, 0x00, 0x00, 0x01], [0b00, 0b01, 0b10]),
+        (Version::V2, [0x6b, 0x33, 0x43, 0xcf], [0b01, 0b10, 0b11]),
+    ] {
+        for (packet_type, bits) in LONG_TYPES.into_iter().zip(bits) {
+            let mut draft = Draft::long(version, packet_type, NumberLength::Two, b"some frames");
+            assert_eq!(draft.octets[0] & 0xf0, 0xc0 | bits << 4, "{version} {packet_type:?}");
+            assert_eq!(draft.octets[1..5], wire);
+            let suite = Suite { backend: Backend::active(), version, algorithm: AeadAlgorithm::Aes128Gcm };
+            suite.sealer_for(Side::Client, draft.packet_type).seal(draft.outgoing()).unwrap();
+            assert_eq!(draft.octets[0] & 0xf0, 0xc0 | bits << 4);
+            let packet = protected(&mut draft.octets);
+            let expected = match packet_type {
+                LongType::Initial => PacketType::Initial,
+                LongType::ZeroRtt => PacketType::ZeroRtt,
+                LongType::Handshake => PacketType::Handshake,
+            };
+            assert_eq!((packet.packet_type(), packet.version()), (expected, Some(version)));
+        }
+    }
+    // Retry packets are 3 in version 1 and 0 in version 2.
+    for (version, retry) in [(Version::V1, 0xf0), (Version::V2, 0xc0)] {
+        let mut draft = Draft::long(version, LongType::Handshake, NumberLength::Two, b"some frames");
+        draft.octets[0] = retry;
+        let error = Protected::split_first(&mut draft.octets, DESTINATION.len()).unwrap_err();
+        assert_eq!(error, HeaderError::Retry);
+    }
+}
+
+#[test]
+fn q_12_the_sample_starts_four_octets_after_the_start_of_the_number() {
+    for suite in suites() {
+        let mut schedule = Schedule::new(suite, Side::Client);
+        let (header_key, packet_key) = (schedule.header_key(), schedule.packet_key(0));
+        // From samples that are the tag alone to such as have nothing of it.
+        for length in 3..25_u8 {
+            let payload: Vec<u8> = (0..length).collect();
+            for draft in drafts(suite.version, &payload) {
+                let (number_offset, payload_offset) = (draft.number_offset, draft.payload_offset());
+                let mut expected = draft.octets.clone();
+                expected[0] |= draft.number_length.octets() as u8 - 1;
+                expected[number_offset..payload_offset].fill(0);
+                let (header, body) = expected.split_at_mut(payload_offset);
+                let (sealed, tag) = body.split_at_mut(payload.len());
+                tag.copy_from_slice(&packet_key.seal(PathId(0), 0, header, sealed).unwrap());
+                let sample = expected[number_offset + 4..][..16].try_into().unwrap();
+                let mask = header_key.mask(&sample);
+                expected[0] ^= mask[0] & if expected[0] & 0x80 == 0 { 0x1f } else { 0x0f };
+                for (octet, mask) in expected[number_offset..payload_offset].iter_mut().zip(&mask[1..]) {
+                    *octet ^= mask;
+                }
+                let mut sealed = draft.clone();
+                let keys = suite.keys_for(Side::Client, draft.packet_type);
+                suite.sealer_for(Side::Client, draft.packet_type).seal(sealed.outgoing()).unwrap();
+                assert_eq!(sealed.octets, expected, "{suite:?} {length} {:?}", draft.number_length);
+                let (mut space, mut failures) = (ReceiveSpace::new(), AuthenticationFailures::new());
+                let opened = keys.open(protected(&mut sealed.octets), &mut space, &mut failures);
+                assert_eq!(opened.unwrap().payload, payload);
+            }
+        }
+    }
+}
+
+/// The shortest packets, whose samples overlap the tag or are it, with each length of packet number.
+#[test]
+fn q_12_the_shortest_packets_have_the_tag_for_a_sample() {
+    for suite in suites_of_one_version() {
+        for length in NUMBER_LENGTHS {
+            let payload = vec![0; 4 - length.octets()];
+            let mut draft = Draft::short(length, &payload);
+            suite.sealer(Side::Client).seal(draft.outgoing()).unwrap();
+            let tag = *draft.octets.last_chunk::<TAG>().unwrap();
+            let mask = Schedule::new(suite, Side::Client).header_key().mask(&tag);
+            assert_eq!(draft.octets[0] ^ mask[0] & 0x1f, 0x40 | (length.octets() as u8 - 1));
+            let (mut space, mut failures) = (ReceiveSpace::new(), AuthenticationFailures::new());
+            let keys = suite.keys(Side::Client);
+            assert_eq!(
+                keys.open(protected(&mut draft.octets), &mut space, &mut failures).unwrap().payload,
+                payload
+            );
+        }
+    }
+}
+
+#[test]
+fn q_13_the_mask_covers_five_bits_of_short_headers_and_four_of_long_ones() {
+    for suite in suites_of_one_version() {
+        let mut sealers =
+            [PacketType::OneRtt, PacketType::Handshake].map(|kind| suite.sealer_for(Side::Client, kind));
+        let mut covered = [[0; 2]; 4];
+        for round in 0..400_usize {
+            let length = NUMBER_LENGTHS[round % 4];
+            let drafts = [
+                Draft::short(length, b"some frames"),
+                Draft::long(suite.version, LongType::Handshake, length, b"some frames"),
+            ];
+            for (kind, mut draft) in drafts.into_iter().enumerate() {
+                let header = draft.octets.clone();
+                sealers[kind].seal(draft.outgoing()).unwrap();
+                covered[round % 4][kind] |= draft.octets[0] ^ (header[0] | (length.octets() as u8 - 1));
+                assert_eq!(draft.octets[1..draft.number_offset], header[1..draft.number_offset]);
+            }
+        }
+        assert_eq!(covered, [[0x1f, 0x0f]; 4], "{suite:?}");
+    }
+}
+
+#[test]
+fn q_13_what_follows_the_number_is_not_masked() {
+    for suite in suites_of_one_version() {
+        let header_key = Schedule::new(suite, Side::Client).header_key();
+        for draft in drafts(suite.version, b"some frames") {
+            let keys = suite.keys_for(Side::Client, draft.packet_type);
+            let mut sealed = draft.clone();
+            suite.sealer_for(Side::Client, draft.packet_type).seal(sealed.outgoing()).unwrap();
+            // Removing the mask by hand, from a slice that goes on with the payload.
+            let mut packet = sealed.octets.clone();
+            let sample = packet[draft.number_offset + 4..][..16].try_into().unwrap();
+            let (before, behind) = packet.split_at_mut(draft.number_offset);
+            header_key.unprotect(&sample, &mut before[0], behind);
+            assert_eq!(packet[draft.payload_offset()..], sealed.octets[draft.payload_offset()..]);
+            let unmasked = packet.clone();
+            let (before, behind) = packet.split_at_mut(draft.number_offset);
+            header_key.protect(&sample, &mut before[0], behind);
+            assert_eq!(packet, sealed.octets);
+            // What is opened has the same header.
+            let (mut space, mut failures) = (ReceiveSpace::new(), AuthenticationFailures::new());
+            let opened = keys.open(protected(&mut sealed.octets), &mut space, &mut failures).unwrap();
+            assert_eq!(opened.header, &unmasked[..draft.payload_offset()]);
+            assert_eq!(opened.payload, b"some frames");
+        }
+    }
+}
+
+#[test]
+fn q_14_a_packet_too_short_for_a_sample_is_no_forgery() {
+    for suite in suites_of_one_version() {
+        let number_offset = 1 + DESTINATION.len();
+        for length in number_offset..number_offset + 24 {
+            let mut received: Vec<u8> = (0..length as u8).collect();
+            received[0] = 0x40;
+            let (mut space, mut failures) = (ReceiveSpace::new(), AuthenticationFailures::new());
+            let long_enough = length >= number_offset + 4 + 16;
+            let expected =
+                if long_enough { OpenError::AuthenticationFailed } else { OpenError::Undecryptable };
+            for batched in [false, true] {
+                let mut packet = received.clone();
+                let (keys, mut end) = (
+                    suite.keys(Side::Client),
+                    End::new(suite.one_rtt(Side::Server, PacketNumberCounter::new())),
+                );
+                let mut parsed = [protected(&mut packet)];
+                if batched {
+                    keys.unmask_batch(&mut parsed);
+                }
+                let [parsed] = parsed;
+                assert_eq!(keys.open(parsed, &mut space, &mut failures).unwrap_err(), expected);
+                assert!(long_enough || packet == received);
+                let mut packet = received.clone();
+                let mut parsed = [protected(&mut packet)];
+                if batched {
+                    end.one_rtt.unmask_batch(&mut parsed);
+                }
+                let ([parsed], now) = (parsed, end.now());
+                let error = end.one_rtt.open(parsed, now, &mut end.space, &mut failures).unwrap_err();
+                assert_eq!(error, expected);
+                assert!(long_enough || packet == received);
+            }
+            assert_eq!(failures.count(), if long_enough { 4 } else { 0 }, "{length}");
+            assert_eq!(OpenError::Undecryptable.transport_error(), None);
+        }
+    }
+}
+
+/// The sample has to come from the packet itself, and not from what follows it in the datagram.
+#[test]
+fn q_14_the_sample_does_not_reach_into_the_next_packet() {
+    for suite in suites_of_one_version() {
+        let mut first = Draft::long(suite.version, LongType::Handshake, NumberLength::One, b"");
+        let mut second = Draft::long(suite.version, LongType::Handshake, NumberLength::Four, b"some frames");
+        suite.sealer_for(Side::Client, second.packet_type).seal(second.outgoing()).unwrap();
+        let mut datagram = first.octets.split_off(0);
+        datagram.extend_from_slice(&second.octets);
+        let received = datagram.clone();
+        let (mut space, mut failures) = (ReceiveSpace::new(), AuthenticationFailures::new());
+        let keys = suite.keys_for(Side::Client, PacketType::Handshake);
+        let results: Vec<_> = Protected::split(&mut datagram, DESTINATION.len())
+            .map(|packet| {
+                keys.open(packet.unwrap(), &mut space, &mut failures).map(|opened| opened.payload.to_vec())
+            })
+            .collect();
+        assert_eq!(results, [Err(OpenError::Undecryptable), Ok(b"some frames".to_vec())]);
+        let end = received.len() - second.octets.len();
+        assert_eq!((&datagram[..end], failures.count()), (&received[..end], 0));
+    }
+}
+
+#[test]
+fn q_15_number_and_payload_under_four_octets_are_not_sealed() {
+    for suite in suites_of_one_version() {
+        let (mut sealer, mut one_rtt) =
+            (suite.sealer(Side::Client), suite.one_rtt(Side::Client, PacketNumberCounter::new()));
+        for length in NUMBER_LENGTHS {
+            for payload in 0..6 {
+                let got = length.octets() + payload;
+                let payload = vec![0x11; payload];
+                let mut draft = Draft::short(length, &payload);
+                let untouched = draft.octets.clone();
+                let next = sealer.next_number().unwrap();
+                if got >= 4 {
+                    assert_eq!(sealer.seal(draft.outgoing()), Ok(next));
+                    continue;
+                }
+                let error = Err(SealError::TooShortForSample { expected: 4, got });
+                assert_eq!(sealer.seal(draft.outgoing()), error);
+                assert_eq!(sealer.seal_scattered(draft.outgoing(), &[&payload]), error);
+                assert_eq!(one_rtt.seal(draft.outgoing()), error);
+                assert_eq!(one_rtt.seal_scattered(draft.outgoing(), &[&payload]), error);
+                let mut good = Draft::short(length, b"some frames");
+                let good_untouched = good.octets.clone();
+                let expected = error.map(|_: u64| 0..0);
+                assert_eq!(sealer.seal_batch(&mut [good.outgoing(), draft.outgoing()]), expected);
+                assert_eq!(one_rtt.seal_batch(&mut [good.outgoing(), draft.outgoing()]), expected);
+                assert_eq!((&draft.octets, &good.octets), (&untouched, &good_untouched));
+                assert_eq!((sealer.next_number(), one_rtt.next_number()), (Some(next), Some(0)));
+            }
+        }
+    }
+}
+
+/// The ChaCha20 block function (RFC 8439, section 2.3), written down from there.
+fn chacha20_block(key: &[u8; 32], counter: u32, nonce: &[u8]) -> Vec<u8> {
+    fn quarter_round(state: &mut [u32; 16], [a, b, c, d]: [usize; 4]) {
+        for (x, y, z, by) in [(a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)] {
+            state[x] = state[x].wrapping_add(state[y]);
+            state[z] = (state[z] ^ state[x]).rotate_left(by);
+        }
+    }
+    let words = |octets: &[u8]| -> Vec<u32> {
+        octets.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
+    };
+    let start = [words(b"expand 32-byte k"), words(key), vec![counter], words(nonce)].concat();
+    let mut state: [u32; 16] = start.clone().try_into().unwrap();
+    for _ in 0..10 {
+        for column in 0..4 {
+            quarter_round(&mut state, [column, column + 4, column + 8, column + 12]);
+        }
+        for diagonal in 0..4 {
+            let at = |row: usize| 4 * row + (diagonal + row) % 4;
+            quarter_round(&mut state, [at(0), at(1), at(2), at(3)]);
+        }
+    }
+    state.iter().zip(start).flat_map(|(word, start)| word.wrapping_add(start).to_le_bytes()).collect()
+}
+
+/// What a sample is turned into (RFC 9001, section 5.4.3 and 5.4.4).
+fn mask(algorithm: AeadAlgorithm, key: &[u8], sample: &[u8; 16]) -> [u8; 5] {
+    let mut block = (*sample).into();
+    match algorithm {
+        AeadAlgorithm::Aes128Gcm | AeadAlgorithm::Aes128Ccm => {
+            aes::Aes128Enc::new_from_slice(key).unwrap().encrypt_block(&mut block);
+        }
+        AeadAlgorithm::Aes256Gcm => aes::Aes256Enc::new_from_slice(key).unwrap().encrypt_block(&mut block),
+        AeadAlgorithm::ChaCha20Poly1305 => {
+            let counter = u32::from_le_bytes(*sample.first_chunk().unwrap());
+            return chacha20_block(key.try_into().unwrap(), counter, &sample[4..])[..5].try_into().unwrap();
+        }
+    }
+    block[..5].try_into().unwrap()
+}
+
+#[test]
+fn q_16_chacha20_counts_little_endian_to_the_end() {
+    let key: [u8; 32] = std::array::from_fn(|i| i as u8);
+    for &backend in Backend::ALL {
+        let header_key = HeaderKey::with_backend(backend, AeadAlgorithm::ChaCha20Poly1305, &key).unwrap();
+        for counter in [0, 1, 0x0102_0304, 0x7fff_ffff, 0x8000_0000, 0xffff_fffe, 0xffff_ffff] {
+            let mut sample = [0x5a; 16];
+            sample[..4].copy_from_slice(&u32::to_le_bytes(counter));
+            let expected = &chacha20_block(&key, counter, &[0x5a; 12])[..5];
+            assert_eq!(header_key.mask(&sample), expected, "{counter:x}");
+            let mut masks = [[0; 5]; 17];
+            header_key.masks(&[sample; 17], &mut masks);
+            assert_eq!(masks, [header_key.mask(&sample); 17]);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn q_16_masks_are_those_of_the_ciphers(key: [u8; 32], samples in prop::collection::vec(any::<[u8; 16]>(), 0..40)) {
+        for algorithm in AeadAlgorithm::ALL {
+            let key = &key[..algorithm.header_protection_key_length()];
+            let expected: Vec<_> = samples.iter().map(|sample| mask(algorithm, key, sample)).collect();
+            for &backend in Backend::ALL {
+                let header_key = HeaderKey::with_backend(backend, algorithm, key).unwrap();
+                let singly: Vec<_> = samples.iter().map(|sample| header_key.mask(sample)).collect();
+                let mut together = vec![[0xa5; 5]; samples.len() + 1];
+                header_key.masks(&samples, &mut together);
+                prop_assert_eq!(together.pop(), Some([0xa5; 5]));
+                prop_assert_eq!((&singly, &together), (&expected, &expected));
+            }
+        }
+    }
+
+    /// What is written is what is read, whatever the connection IDs, token and lengths.
+    #[test]
+    fn q_10_a_long_header_is_read_as_it_was_written(
+        destination in prop::collection::vec(any::<u8>(), 0..=20),
+        source in prop::collection::vec(any::<u8>(), 0..=20),
+        token in prop::collection::vec(any::<u8>(), 0..300),
+        payload_length in prop_oneof![0..100_usize, 16_350..16_400_usize],
+    ) {
+        let id = |octets: &[u8]| ConnectionId::new(octets).unwrap();
+        for &version in Version::ALL {
+            for packet_type in LONG_TYPES {
+                let header = LongHeader { version, packet_type, destination: id(&destination), source: id(&source), token: &token };
+                let mut datagram = vec![0xa5; 17_000];
+                let number_offset = header.encode(&mut datagram, NumberLength::Three, payload_length).unwrap();
+                prop_assert!(datagram[number_offset..].iter().all(|&octet| octet == 0xa5));
+                let end = number_offset + 3 + payload_length + TAG;
+                let (packet, rest) = Protected::split_first(&mut datagram, 99).unwrap();
+                prop_assert_eq!((packet.octets().len(), rest.len()), (end, 17_000 - end));
+                prop_assert_eq!((packet.destination(), packet.source()), (&destination[..], &source[..]));
+                let is_initial = packet_type == LongType::Initial;
+                prop_assert_eq!(packet.token(), if is_initial { &token[..] } else { &[] });
+                prop_assert_eq!((packet.packet_type(), packet.version()), (packet_type.into(), Some(version)));
+            }
+        }
+    }
+}
+
+#[test]
+fn q_13_the_spin_bit_travels_in_the_clear() {
+    for suite in suites_of_one_version() {
+        for spin in [false, true] {
+            let mut packet = vec![0; 64];
+            let number_offset = ShortHeader { destination: destination(), spin }.encode(&mut packet).unwrap();
+            let number_length = NumberLength::One;
+            suite
+                .sealer(Side::Client)
+                .seal(Outgoing { packet: &mut packet, number_offset, number_length })
+                .unwrap();
+            assert_eq!(packet[0] & 0xe0, if spin { 0x60 } else { 0x40 });
+        }
+    }
+}
+
+/// Sealing writes every masked bit itself, whatever was in the first octet: a caller's leftovers are no reserved bits.
+#[test]
+fn q_13_sealing_overwrites_what_the_mask_will_cover() {
+    for suite in suites_of_one_version() {
+        for draft in drafts(suite.version, b"some frames") {
+            let mut dirty = draft.clone();
+            dirty.octets[0] |= if draft.octets[0] & 0x80 == 0 { 0x1f } else { 0x0f };
+            let mut clean = draft.clone();
+            for draft in [&mut dirty, &mut clean] {
+                suite.sealer_for(Side::Client, draft.packet_type).seal(draft.outgoing()).unwrap();
+            }
+            assert_eq!(dirty.octets, clean.octets);
+        }
+        let hp = expand_label(
+            &suite.secret_octets(Side::Client),
+            &label(suite.version, "hp"),
+            suite.algorithm.key_length(),
+        );
+        let sample = [7; 16];
+        let header_key = Schedule::new(suite, Side::Client).header_key();
+        assert_eq!(header_key.mask(&sample), mask(suite.algorithm, &hp, &sample));
+    }
+}

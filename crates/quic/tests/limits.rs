@@ -1,0 +1,266 @@
+//! How often a key may be used (RFC 9001, section 6.6 and appendix B), counted in full.
+
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
+
+mod ends;
+
+use ends::{Draft, End, Side, Suite, TAG, deliver, protected, suites_of_one_version, update_fully};
+use wireseal_quic::{
+    AeadAlgorithm, AuthenticationFailures, Backend, NumberLength, OneRtt, OpenError, Outgoing,
+    PacketNumberCounter, ReceiveSpace, SealError, Version,
+};
+
+/// RFC 9001, section 6.6, and appendix B.2 for 2^21.5.
+const LIMITS: [(AeadAlgorithm, Option<u64>, u64); 4] = [
+    (AeadAlgorithm::Aes128Gcm, Some(8_388_608), 4_503_599_627_370_496),
+    (AeadAlgorithm::Aes256Gcm, Some(8_388_608), 4_503_599_627_370_496),
+    (AeadAlgorithm::ChaCha20Poly1305, None, 68_719_476_736),
+    (AeadAlgorithm::Aes128Ccm, Some(2_965_820), 2_965_820),
+];
+
+const TRAIN: usize = 64;
+
+/// Seals as many packets, as small as they can be and over and over in one place, in trains of [`TRAIN`] and singly what is left over.
+fn seal_many(one_rtt: &mut OneRtt, count: u64) {
+    let mut drafts = vec![Draft::short(NumberLength::Four, b""); TRAIN];
+    for _ in 0..count / TRAIN as u64 {
+        let mut train: Vec<Outgoing<'_>> = drafts.iter_mut().map(Draft::outgoing).collect();
+        one_rtt.seal_batch(&mut train).unwrap();
+    }
+    for _ in 0..count % TRAIN as u64 {
+        one_rtt.seal(drafts[0].outgoing()).unwrap();
+    }
+}
+
+#[test]
+fn q_37_the_confidentiality_limit_is_where_it_should_be() {
+    for (algorithm, limit, _) in LIMITS {
+        assert_eq!(algorithm.confidentiality_limit(), limit);
+        // ring where it has the algorithm: what counts is not the backend's.
+        let suite = Suite { backend: Backend::active(), version: Version::V1, algorithm };
+        let mut one_rtt = suite.one_rtt(Side::Client, PacketNumberCounter::new());
+        assert_eq!(one_rtt.remaining(), limit);
+        let Some(limit) = limit else {
+            seal_many(&mut one_rtt, 100_000);
+            assert_eq!((one_rtt.remaining(), one_rtt.update_due()), (None, false));
+            continue;
+        };
+        // The caller learns in time: at half of it.
+        seal_many(&mut one_rtt, limit / 2 - 1);
+        assert_eq!((one_rtt.update_due(), one_rtt.remaining()), (false, Some(limit / 2 + 1)));
+        seal_many(&mut one_rtt, 1);
+        assert_eq!((one_rtt.update_due(), one_rtt.remaining()), (true, Some(limit / 2)));
+        seal_many(&mut one_rtt, limit / 2 - 3);
+        assert_eq!(one_rtt.remaining(), Some(3));
+        // A train that is too long is not begun.
+        let mut drafts = vec![Draft::short(NumberLength::Four, b"some frames"); 4];
+        let untouched = drafts[0].octets.clone();
+        let mut train: Vec<Outgoing<'_>> = drafts.iter_mut().map(Draft::outgoing).collect();
+        assert_eq!(one_rtt.seal_batch(&mut train), Err(SealError::ConfidentialityLimit));
+        assert!(drafts.iter().all(|draft| draft.octets == untouched));
+        assert_eq!(
+            one_rtt.seal_batch(&mut drafts[..2].iter_mut().map(Draft::outgoing).collect::<Vec<_>>()),
+            Ok(limit - 3..limit - 1)
+        );
+        assert_eq!(one_rtt.seal(drafts[2].outgoing()), Ok(limit - 1));
+        let last = &mut drafts[3];
+        for _ in 0..3 {
+            assert_eq!(one_rtt.remaining(), Some(0));
+            assert_eq!(one_rtt.seal(last.outgoing()), Err(SealError::ConfidentialityLimit));
+            let slices: &[&[u8]] = &[b"some frames"];
+            assert_eq!(one_rtt.seal_scattered(last.outgoing(), slices), Err(SealError::ConfidentialityLimit));
+            assert_eq!(one_rtt.seal_batch(&mut [last.outgoing()]), Err(SealError::ConfidentialityLimit));
+        }
+        assert_eq!((&last.octets, one_rtt.next_number()), (&untouched, Some(limit)));
+        // A key update is what helps, and numbers go on.
+        one_rtt.confirm_handshake();
+        one_rtt.initiate_update(std::time::Duration::ZERO).unwrap();
+        assert_eq!((one_rtt.update_due(), one_rtt.remaining()), (false, Some(limit)));
+        assert_eq!(one_rtt.seal(last.outgoing()), Ok(limit));
+        assert_eq!(one_rtt.remaining(), Some(limit - 1));
+    }
+}
+
+#[test]
+fn q_37_every_way_to_seal_counts_once_and_failures_do_not() {
+    for suite in suites_of_one_version() {
+        let (mut sealer, mut one_rtt) =
+            (suite.sealer(Side::Client), suite.one_rtt(Side::Client, PacketNumberCounter::new()));
+        let limit = suite.algorithm.confidentiality_limit();
+        let draft = || Draft::short(NumberLength::One, b"some frames");
+        let mut short = Draft::short(NumberLength::One, b"");
+        sealer.seal(draft().outgoing()).unwrap();
+        one_rtt.seal(draft().outgoing()).unwrap();
+        let slices: &[&[u8]] = &[b"some ", b"frames"];
+        sealer.seal_scattered(draft().outgoing(), slices).unwrap();
+        one_rtt.seal_scattered(draft().outgoing(), slices).unwrap();
+        let mut drafts = vec![draft(); 40];
+        let mut train: Vec<Outgoing<'_>> = drafts.iter_mut().map(Draft::outgoing).collect();
+        sealer.seal_batch(&mut train).unwrap();
+        let mut drafts = vec![draft(); 40];
+        let mut train: Vec<Outgoing<'_>> = drafts.iter_mut().map(Draft::outgoing).collect();
+        one_rtt.seal_batch(&mut train).unwrap();
+        assert!(sealer.seal(short.outgoing()).is_err());
+        assert!(one_rtt.seal(short.outgoing()).is_err());
+        let expected = limit.map(|limit| limit - 42);
+        assert_eq!((sealer.remaining(), one_rtt.remaining()), (expected, expected));
+    }
+}
+
+/// Either end's update gives both a new allowance, because it renews what both send with.
+#[test]
+fn q_37_an_update_by_the_peer_renews_the_allowance() {
+    for suite in suites_of_one_version() {
+        let [mut client, mut server] = suite.ends();
+        for _ in 0..10 {
+            deliver(&mut client, &mut server);
+        }
+        let limit = suite.algorithm.confidentiality_limit();
+        assert_eq!(client.one_rtt.remaining(), limit.map(|limit| limit - 10));
+        server.one_rtt.initiate_update(server.time).unwrap();
+        deliver(&mut server, &mut client);
+        assert_eq!(client.one_rtt.remaining(), limit);
+    }
+}
+
+/// Initial, 0-RTT and Handshake keys cannot be updated: at the limit they seal nothing any more.
+#[test]
+fn q_40_levels_without_update_stop_for_good() {
+    let suite =
+        Suite { backend: Backend::active(), version: Version::V1, algorithm: AeadAlgorithm::Aes128Ccm };
+    let mut sealer = suite.sealer(Side::Client);
+    let limit = 2_965_820;
+    let mut drafts = vec![Draft::short(NumberLength::Four, b""); 20];
+    for _ in 0..limit / 20 {
+        let mut train: Vec<Outgoing<'_>> = drafts.iter_mut().map(Draft::outgoing).collect();
+        sealer.seal_batch(&mut train).unwrap();
+    }
+    let mut draft = Draft::short(NumberLength::Four, b"some frames");
+    let untouched = draft.octets.clone();
+    for _ in 0..3 {
+        assert_eq!((sealer.remaining(), sealer.next_number()), (Some(0), Some(limit)));
+        assert_eq!(sealer.seal(draft.outgoing()), Err(SealError::ConfidentialityLimit));
+        let slices: &[&[u8]] = &[b"some frames"];
+        assert_eq!(sealer.seal_scattered(draft.outgoing(), slices), Err(SealError::ConfidentialityLimit));
+        assert_eq!(sealer.seal_batch(&mut [draft.outgoing()]), Err(SealError::ConfidentialityLimit));
+        assert_eq!(sealer.seal_batch(&mut []), Ok(limit..limit));
+        sealer.skip_numbers(0);
+    }
+    assert_eq!(draft.octets, untouched);
+}
+
+/// A packet, and the same with a flipped bit.
+fn good_and_forged(suite: Suite) -> [Vec<u8>; 2] {
+    let mut draft = Draft::short(NumberLength::Four, b"some frames");
+    suite.sealer(Side::Client).seal(draft.outgoing()).unwrap();
+    let mut forged = draft.octets.clone();
+    *forged.last_mut().unwrap() ^= 1;
+    [draft.octets, forged]
+}
+
+#[test]
+fn q_38_past_the_integrity_limit_nothing_is_opened() {
+    for suite in suites_of_one_version() {
+        let (_, _, limit) = LIMITS.into_iter().find(|(algorithm, ..)| *algorithm == suite.algorithm).unwrap();
+        assert_eq!(suite.algorithm.integrity_limit(), limit);
+        let [good, forged] = good_and_forged(suite);
+        let mut space = ReceiveSpace::without_window();
+        let mut failures = AuthenticationFailures::from_count(limit - 1);
+        let mut end = End::new(suite.one_rtt(Side::Server, PacketNumberCounter::new()));
+        end.space = ReceiveSpace::without_window();
+        end.failures = AuthenticationFailures::from_count(limit - 1);
+        let keys = suite.keys(Side::Client);
+        let mut open = |packet: &[u8], count| {
+            let (mut copy, mut other) = (packet.to_vec(), packet.to_vec());
+            let result =
+                keys.open(protected(&mut copy), &mut space, &mut failures).map(|opened| opened.number);
+            let now = end.now();
+            let by_one_rtt = end.one_rtt.open(protected(&mut other), now, &mut end.space, &mut end.failures);
+            assert_eq!(by_one_rtt.map(|opened| opened.number), result, "{suite:?}");
+            assert_eq!((failures.count(), end.failures.count(), &copy), (count, count, &other));
+            (result, copy)
+        };
+        // The limit may be reached, but not exceeded.
+        assert_eq!(open(&forged, limit).0, Err(OpenError::AuthenticationFailed));
+        assert_eq!(open(&good, limit).0, Ok(0));
+        let (error, left) = open(&forged, limit + 1);
+        assert_eq!(
+            (error, OpenError::IntegrityLimit.transport_error()),
+            (Err(OpenError::IntegrityLimit), Some(0x0f))
+        );
+        assert!(left[1 + 8 + 4..left.len() - TAG].iter().all(|&octet| octet == 0));
+        // From now on not even a good packet, which is left as it is.
+        for packet in [&good, &forged, &good] {
+            assert_eq!(open(packet, limit + 1), (Err(OpenError::IntegrityLimit), packet.clone()));
+        }
+    }
+}
+
+/// Over all levels, directions of update and keys of a connection: a key update does not start again.
+#[test]
+fn q_38_failures_are_counted_over_the_connection() {
+    for suite in suites_of_one_version() {
+        let [mut client, mut server] = suite.ends();
+        let [_, forged] = good_and_forged(suite);
+        let mut count = 0;
+        for generation in 0..4 {
+            assert_eq!(server.one_rtt.generation(), generation);
+            for _ in 0..3 {
+                assert_eq!(server.open(&forged), Err(OpenError::AuthenticationFailed));
+                let handshake = suite.keys(Side::Client);
+                let mut other_space = ReceiveSpace::new();
+                let mut copy = forged.clone();
+                handshake.open(protected(&mut copy), &mut other_space, &mut server.failures).unwrap_err();
+                count += 2;
+            }
+            assert_eq!(server.failures.count(), count);
+            update_fully(&mut client, &mut server);
+        }
+        server.failures = AuthenticationFailures::from_count(suite.algorithm.integrity_limit());
+        update_fully(&mut client, &mut server);
+        assert_eq!(server.open(&forged), Err(OpenError::IntegrityLimit));
+        assert_eq!(server.open(&client.seal(b"some frames")), Err(OpenError::IntegrityLimit));
+    }
+}
+
+#[test]
+fn q_39_counters_saturate() {
+    for suite in suites_of_one_version() {
+        let [good, forged] = good_and_forged(suite);
+        let mut space = ReceiveSpace::new();
+        for count in [u64::MAX - 1, u64::MAX] {
+            let mut failures = AuthenticationFailures::from_count(count);
+            for packet in [&forged, &good, &forged] {
+                let mut packet = packet.clone();
+                let error = suite.keys(Side::Client).open(protected(&mut packet), &mut space, &mut failures);
+                assert_eq!(error.unwrap_err(), OpenError::IntegrityLimit);
+            }
+            assert_eq!(failures.count(), count);
+        }
+        let mut sealer = suite.sealer(Side::Client);
+        for _ in 0..3 {
+            sealer.skip_numbers(u64::MAX);
+            assert_eq!(sealer.next_number(), None);
+        }
+    }
+}
+
+/// Probe timeouts and times that no clock shows do not overflow either.
+#[test]
+fn q_39_times_saturate() {
+    use std::time::Duration;
+    use wireseal_quic::Now;
+
+    for suite in suites_of_one_version() {
+        let [mut client, mut server] = suite.ends();
+        client.one_rtt.initiate_update(Duration::MAX).unwrap();
+        let mut packet = client.seal(b"some frames");
+        let now = Now { time: Duration::MAX, probe_timeout: Duration::MAX };
+        server.one_rtt.open(protected(&mut packet), now, &mut server.space, &mut server.failures).unwrap();
+        assert_eq!(server.one_rtt.expires(), Some(Duration::MAX));
+        let mut packet = server.seal(b"ACK frame");
+        client.one_rtt.open(protected(&mut packet), now, &mut client.space, &mut client.failures).unwrap();
+        client.one_rtt.acknowledged(0, 1, now).unwrap();
+        assert_eq!(client.one_rtt.initiate_update(Duration::MAX), Ok(()));
+    }
+}

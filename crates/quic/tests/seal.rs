@@ -1,0 +1,188 @@
+//! Sealing (RFC 9001, section 5.3): nonces, associated data, sizes, and the three ways to hand over a payload.
+
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
+
+mod ends;
+
+use aes_gcm::aead::{AeadInOut, KeyInit};
+use ends::schedule::Schedule;
+use ends::{DESTINATION, Draft, NUMBER_LENGTHS, Side, TAG, protected, suites, suites_of_one_version};
+use proptest::prelude::*;
+use wireseal_quic::hazmat::{MAX_PAYLOAD_LENGTH, PacketKey, PathId};
+use wireseal_quic::{
+    AeadAlgorithm, AuthenticationFailures, Backend, LongType, MAX_PACKET_NUMBER, NumberLength, Outgoing,
+    PacketNumberCounter, PacketType, Protected, ReceiveSpace, SealError,
+};
+
+const PAYLOAD: &[u8] = b"some frames";
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The nonce is the IV with the path's 32 bits and the number's 64 over it, whichever they are.
+    #[test]
+    fn q_20_the_nonce_is_iv_xor_path_and_number(
+        key: [u8; 32],
+        iv: [u8; 12],
+        path in prop_oneof![Just(0), any::<u32>()],
+        number in prop_oneof![0..300_u64, 0..=MAX_PACKET_NUMBER],
+    ) {
+        let mut nonce = iv;
+        for (octet, by) in nonce.iter_mut().zip(path.to_be_bytes().into_iter().chain(number.to_be_bytes())) {
+            *octet ^= by;
+        }
+        let mut expected = PAYLOAD.to_vec();
+        let cipher = aes_gcm::Aes128Gcm::new_from_slice(&key[..16]).unwrap();
+        let tag = cipher.encrypt_inout_detached(&nonce.into(), b"header", expected.as_mut_slice().into()).unwrap();
+        for &backend in Backend::ALL {
+            for algorithm in AeadAlgorithm::ALL {
+                let key = &key[..algorithm.key_length()];
+                let with_iv = |iv: &[u8; 12]| PacketKey::with_backend(backend, algorithm, key, iv).unwrap();
+                let mut sealed = PAYLOAD.to_vec();
+                let sealed_tag = with_iv(&iv).seal(PathId(path), number, b"header", &mut sealed).unwrap();
+                let mut at_zero = PAYLOAD.to_vec();
+                let tag_at_zero = with_iv(&nonce).seal(PathId(0), 0, b"header", &mut at_zero).unwrap();
+                prop_assert_eq!((&sealed, sealed_tag), (&at_zero, tag_at_zero));
+                if algorithm == AeadAlgorithm::Aes128Gcm {
+                    prop_assert_eq!((&sealed, &sealed_tag[..]), (&expected, &tag[..]));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn q_20_path_0_is_the_single_path() {
+    for suite in suites() {
+        let mut one_rtt = suite.one_rtt(Side::Client, PacketNumberCounter::starting_at(0x0102_0304).unwrap());
+        let mut schedule = Schedule::new(suite, Side::Client);
+        let mut draft = Draft::short(NumberLength::Four, PAYLOAD);
+        let number = one_rtt.seal(draft.outgoing()).unwrap();
+        assert_eq!(schedule.open(0, &draft.octets), Some((number, PAYLOAD.to_vec())));
+        let key = schedule.packet_key(0);
+        for path in [PathId(1), PathId(0x0100_0000), PathId(u32::MAX)] {
+            let mut body = [PAYLOAD, &[0; TAG]].concat();
+            let (payload, tag) = body.split_at_mut(PAYLOAD.len());
+            tag.copy_from_slice(&key.seal(path, number, b"header", payload).unwrap());
+            assert_eq!(key.open(PathId(0), number, b"header", &mut body.clone()), None);
+            assert_eq!(key.open(path, number, b"header", &mut body).as_deref(), Some(PAYLOAD));
+        }
+    }
+}
+
+/// A packet opens behind others as it does alone, with its own header as associated data and nothing before it.
+#[test]
+fn q_21_the_associated_data_starts_at_this_packet() {
+    for suite in suites() {
+        let kinds = [LongType::Initial, LongType::Handshake];
+        let mut lengths = Vec::new();
+        let mut datagram = Vec::new();
+        for kind in kinds {
+            let mut sealer = suite.sealer_for(Side::Client, kind.into());
+            for length in NUMBER_LENGTHS {
+                let draft = Draft::long(suite.version, kind, length, PAYLOAD);
+                lengths.push(draft.octets.len());
+                datagram.extend_from_slice(&draft.octets);
+                let at = datagram.len() - draft.octets.len();
+                let Draft { number_offset, number_length, .. } = draft;
+                sealer.seal(Outgoing { packet: &mut datagram[at..], number_offset, number_length }).unwrap();
+            }
+        }
+        let keys = kinds.map(|kind| suite.keys_for(Side::Client, kind.into()));
+        let mut at = 0;
+        let mut failures = AuthenticationFailures::new();
+        let mut spaces = [ReceiveSpace::new(), ReceiveSpace::new()];
+        for (i, length) in lengths.into_iter().enumerate() {
+            let mut alone = datagram[at..at + length].to_vec();
+            at += length;
+            let opened = keys[i / 4].open(protected(&mut alone), &mut spaces[i / 4], &mut failures);
+            assert_eq!(opened.unwrap().payload, PAYLOAD);
+        }
+        let mut spaces = [ReceiveSpace::new(), ReceiveSpace::new()];
+        let opened = Protected::split(&mut datagram, DESTINATION.len()).enumerate().map(|(i, packet)| {
+            keys[i / 4].open(packet.unwrap(), &mut spaces[i / 4], &mut failures).unwrap().number
+        });
+        assert!(opened.eq((0..4).chain(0..4)), "{suite:?}");
+    }
+}
+
+#[test]
+fn q_23_payloads_of_every_size() {
+    let sizes =
+        (0..40).chain([255, 256, 1200, 1452, 1500, 16_383, 16_384, 65_526, 65_527, MAX_PAYLOAD_LENGTH]);
+    for size in sizes {
+        let payload: Vec<u8> = (0..size).map(|i| i as u8).collect();
+        for suite in suites_of_one_version() {
+            let drafts = [
+                Draft::short(NumberLength::Four, &payload),
+                Draft::long(suite.version, LongType::Handshake, NumberLength::Four, &payload),
+            ];
+            for draft in drafts {
+                let slices: Vec<&[u8]> = payload.chunks(1 + size / 3).collect();
+                let [mut whole, mut scattered, mut batched] = [(); 3].map(|()| draft.clone());
+                scattered.octets[draft.payload_offset()..].fill(0xa5);
+                let sealer = || suite.sealer_for(Side::Client, draft.packet_type);
+                sealer().seal(whole.outgoing()).unwrap();
+                sealer().seal_scattered(scattered.outgoing(), &slices).unwrap();
+                sealer().seal_batch(&mut [batched.outgoing()]).unwrap();
+                assert_eq!((&scattered.octets, &batched.octets), (&whole.octets, &whole.octets));
+                let (mut space, mut failures) = (ReceiveSpace::new(), AuthenticationFailures::new());
+                let keys = suite.keys_for(Side::Client, draft.packet_type);
+                let opened = keys.open(protected(&mut whole.octets), &mut space, &mut failures).unwrap();
+                assert_eq!(opened.payload, payload, "{suite:?} {size}");
+            }
+        }
+    }
+}
+
+#[test]
+fn q_23_above_the_largest_payload_nothing_is_sealed() {
+    for suite in suites_of_one_version() {
+        let got = MAX_PAYLOAD_LENGTH + 1;
+        let mut draft = Draft::short(NumberLength::One, &vec![7; got]);
+        let untouched = draft.octets.clone();
+        let error = SealError::TooLong { expected: 65_535, got };
+        let mut sealer = suite.sealer(Side::Client);
+        assert_eq!(sealer.seal(draft.outgoing()), Err(error));
+        assert_eq!(sealer.seal_batch(&mut [draft.outgoing()]), Err(error));
+        assert_eq!((&draft.octets, sealer.next_number()), (&untouched, Some(0)));
+        let key = Schedule::new(suite, Side::Client).packet_key(0);
+        let mut payload = vec![7; got];
+        assert_eq!(key.seal(PathId(0), 0, b"", &mut payload), Err(error));
+        assert!(payload.iter().all(|&octet| octet == 7));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// A train of packets, of any lengths and number lengths, is what sealing them one by one would have made.
+    #[test]
+    fn q_43_a_train_is_what_single_packets_are(
+        train in prop::collection::vec((4..120_usize, 0..4_usize), 0..40),
+        is_long: bool,
+    ) {
+        for suite in suites_of_one_version() {
+            let mut drafts: Vec<Draft> = train.iter().map(|&(size, length)| {
+                let (payload, length) = (vec![size as u8; size], NUMBER_LENGTHS[length]);
+                if is_long {
+                    Draft::long(suite.version, LongType::Handshake, length, &payload)
+                } else {
+                    Draft::short(length, &payload)
+                }
+            }).collect();
+            let mut singly = drafts.clone();
+            let packet_type = if is_long { PacketType::Handshake } else { PacketType::OneRtt };
+            let mut sealer = suite.sealer_for(Side::Client, packet_type);
+            for (number, draft) in (0..).zip(&mut singly) {
+                prop_assert_eq!(sealer.seal(draft.outgoing()), Ok(number));
+            }
+            let mut outgoing: Vec<_> = drafts.iter_mut().map(Draft::outgoing).collect();
+            let numbers = suite.sealer_for(Side::Client, packet_type).seal_batch(&mut outgoing);
+            prop_assert_eq!(numbers, Ok(0..train.len() as u64));
+            for (together, singly) in drafts.iter().zip(&singly) {
+                prop_assert_eq!(&together.octets, &singly.octets, "{:?}", suite);
+            }
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! Two ends that protect their packets under the same secrets, whoever is between them, and what has to hold for them.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use wireseal_quic::{
+    AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, DuplicateWindow, InitialKeys, Keys,
+    LongHeader, LongType, Now, NumberLength, OneRtt, OpenError, Opened, Outgoing, PacketNumberCounter,
+    PacketType, Protected, ReceiveSpace, Sealer, ShortHeader, TrafficSecret, Version,
+};
+
+use super::slow;
+
+/// The octets of a connection ID of either end.
+pub const ID_LENGTH: usize = 4;
+
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What a sealed packet says, by which the other end has to know it.
+struct Sealed {
+    kind: PacketType,
+    number: u64,
+    payload: Vec<u8>,
+    generation: u64,
+    /// The largest number of the peer's 1-RTT packets that was opened when it was sealed, which it acknowledges.
+    acknowledged: Option<u64>,
+}
+
+/// The keys of one level in both directions, and its packet number space.
+struct Level {
+    sealer: Sealer,
+    receive: Keys,
+    space: ReceiveSpace,
+}
+
+impl Level {
+    fn new(send: Keys, receive: Keys) -> Self {
+        Self { sealer: Sealer::new(send, PacketNumberCounter::new()), receive, space: ReceiveSpace::new() }
+    }
+}
+
+struct End {
+    version: Version,
+    id: ConnectionId,
+    peer_id: ConnectionId,
+    initial: Level,
+    handshake: Level,
+    one_rtt: OneRtt,
+    space: ReceiveSpace,
+    failures: AuthenticationFailures,
+    /// The largest of its 1-RTT numbers that the peer has acknowledged.
+    largest_acknowledged: Option<u64>,
+    sealed: HashMap<Vec<u8>, Sealed>,
+    /// What it has opened of the peer's.
+    opened: HashSet<Vec<u8>>,
+}
+
+/// The octets of a secret, another for every name.
+fn octets(secret: u64, name: u8, length: usize) -> Vec<u8> {
+    secret.to_be_bytes().into_iter().chain([name]).cycle().take(length).collect()
+}
+
+impl End {
+    fn new(secret: u64, choice: u8, is_client: bool) -> Self {
+        let version = Version::ALL[usize::from(choice & 1)];
+        let backend = Backend::ALL[usize::from(choice >> 1 & 1) % Backend::ALL.len()];
+        let algorithm = AeadAlgorithm::ALL[usize::from(choice >> 2 & 3)];
+        let traffic = |name: u8| {
+            TrafficSecret::new(algorithm, &octets(secret, name, algorithm.secret_length()))
+                .expect("its length")
+        };
+        let keys = |name| Keys::with_backend(backend, version, PacketType::Handshake, traffic(name));
+        let id = |name| ConnectionId::new(&octets(secret, name, ID_LENGTH)).expect("four octets");
+        let InitialKeys { client, server } = InitialKeys::with_backend(backend, version, &id(9));
+        let (ours, theirs) = if is_client { (1, 2) } else { (2, 1) };
+        let (send, receive) = if is_client { (client, server) } else { (server, client) };
+        let counter = PacketNumberCounter::starting_at(secret >> 34 >> (secret & 31)).expect("under 2^62");
+        let mut one_rtt = OneRtt::with_backend(backend, version, traffic(ours), traffic(theirs), counter);
+        one_rtt.confirm_handshake();
+        Self {
+            version,
+            id: id(ours),
+            peer_id: id(theirs),
+            initial: Level::new(send, receive),
+            handshake: Level::new(keys(ours + 2), keys(theirs + 2)),
+            one_rtt,
+            space: ReceiveSpace::new(),
+            failures: AuthenticationFailures::new(),
+            largest_acknowledged: None,
+            sealed: HashMap::new(),
+            opened: HashSet::new(),
+        }
+    }
+
+    /// Seals `payload`, which is padded to what a sample needs.
+    fn seal(&mut self, kind: PacketType, payload: &[u8]) -> Vec<u8> {
+        let mut payload = payload.to_vec();
+        payload.resize(payload.len().max(3), 0);
+        let (next, largest) = match kind {
+            PacketType::Initial => (self.initial.sealer.next_number(), None),
+            PacketType::Handshake | PacketType::ZeroRtt => (self.handshake.sealer.next_number(), None),
+            PacketType::OneRtt => (self.one_rtt.next_number(), self.largest_acknowledged),
+        };
+        let next = next.expect("numbers enough");
+        let number_length = NumberLength::needed(next, largest);
+        let mut packet = vec![0xa5; 100];
+        let header = |packet_type| LongHeader {
+            version: self.version,
+            packet_type,
+            destination: self.peer_id,
+            source: self.id,
+            token: &payload[..3],
+        };
+        let number_offset = match kind {
+            PacketType::Initial => {
+                header(LongType::Initial).encode(&mut packet, number_length, payload.len())
+            }
+            PacketType::Handshake | PacketType::ZeroRtt => {
+                header(LongType::Handshake).encode(&mut packet, number_length, payload.len())
+            }
+            PacketType::OneRtt => {
+                ShortHeader { destination: self.peer_id, spin: payload[0] & 1 == 1 }.encode(&mut packet)
+            }
+        };
+        let number_offset = number_offset.expect("room");
+        packet.truncate(number_offset + number_length.octets());
+        packet.extend_from_slice(&payload);
+        packet.extend_from_slice(&[0xa5; AeadAlgorithm::TAG_LENGTH]);
+        let outgoing = Outgoing { packet: &mut packet, number_offset, number_length };
+        let number = match kind {
+            PacketType::Initial => self.initial.sealer.seal(outgoing),
+            PacketType::Handshake | PacketType::ZeroRtt => self.handshake.sealer.seal(outgoing),
+            PacketType::OneRtt => self.one_rtt.seal(outgoing),
+        };
+        let number = number.expect("numbers and packets enough");
+        assert_eq!(number, next);
+        let sealed = Sealed {
+            kind: if kind == PacketType::ZeroRtt { PacketType::Handshake } else { kind },
+            number,
+            payload,
+            generation: if kind == PacketType::OneRtt { self.one_rtt.generation() } else { 0 },
+            acknowledged: self.space.largest(),
+        };
+        self.sealed.insert(packet.clone(), sealed);
+        packet
+    }
+
+    /// Opens every packet of a datagram, and says of each what became of it. Only what `peer` has sealed may be opened, once.
+    fn receive(&mut self, time: Duration, datagram: &[u8], peer: &Self) -> Vec<Result<(), OpenError>> {
+        let now = Now { time, probe_timeout: PROBE_TIMEOUT };
+        let (mut buffer, mut at, mut results) = (datagram.to_vec(), 0, Vec::new());
+        for packet in Protected::split(&mut buffer, ID_LENGTH) {
+            let Ok(packet) = packet else { break };
+            let found = slow::packet(&datagram[at..], ID_LENGTH).expect("as the code under test found");
+            let before = &datagram[at..at + found.end];
+            assert_eq!(packet.octets(), before);
+            at += found.end;
+            // What time alone does is not to be taken for the packet's doing.
+            self.one_rtt.expire(time);
+            let derivations = self.one_rtt.derivations();
+            let (kind, failures) = (packet.packet_type(), self.failures.count());
+            let result = match kind {
+                PacketType::Initial => {
+                    self.initial.receive.open(packet, &mut self.initial.space, &mut self.failures)
+                }
+                PacketType::Handshake => {
+                    self.handshake.receive.open(packet, &mut self.handshake.space, &mut self.failures)
+                }
+                PacketType::OneRtt => self.one_rtt.open(packet, now, &mut self.space, &mut self.failures),
+                PacketType::ZeroRtt => continue,
+            };
+            let result = match result {
+                Ok(opened) => {
+                    assert_opened(&opened, before, found.number, peer);
+                    Ok((opened.generation, peer.sealed[before].acknowledged))
+                }
+                Err(error) => Err(error),
+            };
+            assert_eq!(self.one_rtt.derivations(), derivations, "opening derives no keys");
+            let counted = self.failures.count() - failures;
+            assert_eq!(counted, u64::from(result == Err(OpenError::AuthenticationFailed)));
+            match result {
+                Ok((generation, acknowledged)) => {
+                    assert!(self.opened.insert(before.to_vec()), "a packet is opened once");
+                    if let (PacketType::OneRtt, Some(largest)) = (kind, acknowledged) {
+                        let answer = self.one_rtt.acknowledged(largest, generation, now);
+                        assert_eq!(answer, Ok(()), "the peer acknowledges what it should");
+                        self.largest_acknowledged = self.largest_acknowledged.max(Some(largest));
+                    }
+                }
+                Err(error) => {
+                    // What is too old to say counts as opened.
+                    let was_opened =
+                        self.opened.contains(before) || peer.sealed.len() as u64 > DuplicateWindow::SPAN;
+                    assert!(
+                        error != OpenError::Duplicate || was_opened,
+                        "what was never opened is no duplicate"
+                    );
+                    // Nobody but the two has the keys, and they follow the rules.
+                    assert_eq!(error.transport_error(), None, "{error}");
+                }
+            }
+            results.push(result.map(drop));
+        }
+        let ahead = self.one_rtt.derivations() - self.one_rtt.generation();
+        assert!(ahead == 1 || ahead == 2, "no keys are derived but those of the next phase");
+        self.assert_no_plaintext(datagram, &buffer, &results, peer);
+        results
+    }
+
+    /// Where packets were not opened, the buffer holds what it held or zeros, and in no case their payload.
+    fn assert_no_plaintext(
+        &self,
+        datagram: &[u8],
+        buffer: &[u8],
+        results: &[Result<(), OpenError>],
+        peer: &Self,
+    ) {
+        assert_eq!(buffer.len(), datagram.len());
+        let (mut at, mut results) = (0, results.iter());
+        while let Ok(found) = slow::packet(&datagram[at..], ID_LENGTH) {
+            let (before, after) = (&datagram[at..at + found.end], &buffer[at..at + found.end]);
+            at += found.end;
+            let result = if found.kind == slow::Kind::ZeroRtt { None } else { results.next() };
+            match result {
+                Some(Ok(())) => {}
+                Some(Err(OpenError::AuthenticationFailed)) => {
+                    let last = found.end - AeadAlgorithm::TAG_LENGTH;
+                    let is_wiped = |payload: usize| {
+                        let (header, body) = after[..last].split_at(payload);
+                        header == &before[..payload] && body.iter().all(|octet| *octet == 0)
+                    };
+                    // The number has one to four octets; how many, nobody learns without the key.
+                    assert!((1..=4).any(|length| is_wiped(found.number + length)), "the payload is zeros");
+                    assert_eq!(after[last..], before[last..], "the tag is as it was");
+                }
+                Some(Err(OpenError::Duplicate)) => {
+                    let payload = &peer.sealed[before].payload;
+                    let end = found.end - AeadAlgorithm::TAG_LENGTH;
+                    assert!(after[end - payload.len()..end].iter().all(|octet| *octet == 0), "no plaintext");
+                }
+                _ => assert_eq!(after, before, "nothing was changed"),
+            }
+        }
+    }
+}
+
+fn assert_opened(opened: &Opened<'_>, packet: &[u8], number_offset: usize, peer: &End) {
+    let sealed = peer.sealed.get(packet).expect("a packet that the peer has sealed");
+    assert_eq!((opened.packet_type, opened.number), (sealed.kind, sealed.number));
+    assert_eq!(opened.payload, sealed.payload);
+    assert_eq!(opened.generation, sealed.generation);
+    assert_eq!(opened.key_phase, sealed.generation % 2 == 1);
+    assert_eq!(opened.header[1..number_offset], packet[1..number_offset]);
+}
+
+/// Both ends, the time, and the packets that were sealed and may come late, twice or never.
+pub struct Ends {
+    ends: [End; 2],
+    time: Duration,
+    late: Vec<(usize, Vec<u8>)>,
+}
+
+impl Ends {
+    /// Carries out a script: an octet that chooses version, backend and AEAD, then steps of an octet that says what to do, two
+    /// octets of length, and that many to do it with.
+    pub fn run(script: &[u8]) {
+        let [choice, steps @ ..] = script else { return };
+        let (secret, mut steps) = (crate::hosts::secret(script), steps);
+        let ends = [true, false].map(|is_client| End::new(secret, *choice, is_client));
+        let mut ends = Self { ends, time: Duration::ZERO, late: Vec::new() };
+        while let [what, high, low, rest @ ..] = steps {
+            let length = usize::from(u16::from_be_bytes([*high, *low])).min(rest.len());
+            let (body, others) = rest.split_at(length);
+            ends.step(*what, body);
+            steps = others;
+        }
+    }
+
+    /// The end that receives, and its peer.
+    fn receiver(&mut self, sender: usize) -> (&mut End, &mut End) {
+        let [first, second] = &mut self.ends;
+        if sender == 0 { (second, first) } else { (first, second) }
+    }
+
+    fn deliver(&mut self, sender: usize, datagram: &[u8]) -> Vec<Result<(), OpenError>> {
+        let time = self.time;
+        let (receiver, peer) = self.receiver(sender);
+        receiver.receive(time, datagram, peer)
+    }
+
+    fn step(&mut self, what: u8, body: &[u8]) {
+        let sender = usize::from(what >> 7);
+        let kind = match what >> 4 & 3 {
+            0 | 1 => PacketType::OneRtt,
+            2 => PacketType::Handshake,
+            _ => PacketType::Initial,
+        };
+        match (what & 0x0f, body) {
+            // A packet that arrives at once opens, whatever came before.
+            (0, payload) => {
+                let packet = self.ends[sender].seal(kind, payload);
+                assert_eq!(self.deliver(sender, &packet), [Ok(())], "what was sealed opens");
+            }
+            // One that is altered on the way.
+            (1, [high, low, difference, payload @ ..]) => {
+                let mut packet = self.ends[sender].seal(kind, payload);
+                let at = usize::from(u16::from_be_bytes([*high, *low])) % packet.len();
+                packet[at] ^= difference;
+                self.deliver(sender, &packet);
+            }
+            // Anything from somebody on the way.
+            (2, datagram) => {
+                self.deliver(sender, datagram);
+            }
+            (3, payload) => {
+                let packet = self.ends[sender].seal(kind, payload);
+                self.late.push((sender, packet));
+            }
+            (4, [which, ..]) if !self.late.is_empty() => {
+                let (sender, packet) = self.late[usize::from(*which) % self.late.len()].clone();
+                self.deliver(sender, &packet);
+            }
+            // Several in one datagram, with an octet altered anywhere.
+            (5, [high, low, difference, payload @ ..]) => {
+                let kinds = [PacketType::Initial, PacketType::Handshake, PacketType::OneRtt];
+                let packets = kinds.map(|kind| self.ends[sender].seal(kind, payload));
+                let mut datagram = packets.concat();
+                let at = usize::from(u16::from_be_bytes([*high, *low])) % datagram.len();
+                datagram[at] ^= difference;
+                let results = self.deliver(sender, &datagram);
+                assert!(*difference != 0 || results == [Ok(()); 3], "what was sealed opens");
+            }
+            (6, _) => {
+                let time = self.time;
+                let end = &mut self.ends[sender].one_rtt;
+                let before = end.generation();
+                let updated = end.initiate_update(time).is_ok();
+                assert_eq!(end.generation(), before + u64::from(updated));
+            }
+            (9, _) => self.ends[sender].one_rtt.prepare(),
+            (7, [seconds, ..]) => self.time += Duration::from_millis(u64::from(*seconds) * 100),
+            (8, _) => {
+                let time = self.time;
+                let end = &mut self.ends[sender].one_rtt;
+                end.expire(time);
+                assert!(end.expires().is_none_or(|expires| expires > time));
+            }
+            _ => {}
+        }
+    }
+}
