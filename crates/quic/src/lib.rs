@@ -79,6 +79,7 @@ mod retry;
 mod seal;
 mod secret;
 mod token;
+mod upcoming;
 mod varint;
 mod version;
 mod window;
@@ -87,7 +88,7 @@ pub use backend::Backend;
 pub use codec::{EncodeError, HeaderError, LongHeader, LongType, ShortHeader};
 pub use connection_id::{ConnectionId, ConnectionIdTooLong};
 pub use keys::{InitialKeys, Keys};
-pub use one_rtt::{Now, OneRtt, UpdateError};
+pub use one_rtt::{Now, OneRtt};
 pub use open::{AuthenticationFailures, OpenError, Opened, ReceiveSpace};
 pub use packet_number::{
     MAX_PACKET_NUMBER, NumberLength, PacketNumberCounter, PacketNumbersExhausted, decode_packet_number,
@@ -98,6 +99,7 @@ pub use retry::{Retry, RetryError, retry_integrity_tag};
 pub use seal::{Outgoing, SealError, Sealer};
 pub use secret::{TrafficSecret, WrongSecretLength};
 pub use token::{Token, TokenError, TokenKey, TokenPurpose};
+pub use upcoming::UpdateError;
 pub use varint::{MAX_VARINT, decode_varint, encode_varint};
 pub use version::{UnknownVersion, Version};
 pub use window::DuplicateWindow;

@@ -14,6 +14,7 @@ use crate::packet_number::PacketNumberCounter;
 use crate::protected::{PacketType, Protected};
 use crate::seal::{Outgoing, SealError, Sealing};
 use crate::secret::TrafficSecret;
+use crate::upcoming::{Upcoming, UpdateError};
 use crate::version::Version;
 
 /// How many probe timeouts old keys are kept, and an update waits after the last (RFC 9001, section 6.5).
@@ -89,41 +90,6 @@ struct Receiving {
     upcoming: Upcoming,
     /// The lowest and the highest number that `current` has opened.
     opened: Option<(u64, u64)>,
-}
-
-/// The next phase of one direction.
-struct Upcoming {
-    /// Its key, unless that is still to be derived.
-    key: Option<PacketKey>,
-    /// Its secret where there is a key, else that of the present phase. No earlier secret is kept.
-    secret: TrafficSecret,
-    derivations: u64,
-}
-
-impl Upcoming {
-    /// What follows the phase of `secret`.
-    fn after(secret: TrafficSecret) -> Self {
-        Self { key: None, secret, derivations: 0 }
-    }
-
-    fn prepare(&mut self, backend: Backend, version: Version) {
-        if self.key.is_none() {
-            self.key = Some(self.derive(backend, version));
-        }
-    }
-
-    fn take(&mut self, backend: Backend, version: Version) -> PacketKey {
-        match self.key.take() {
-            Some(key) => key,
-            None => self.derive(backend, version),
-        }
-    }
-
-    fn derive(&mut self, backend: Backend, version: Version) -> PacketKey {
-        self.secret = self.secret.next(version);
-        self.derivations += 1;
-        PacketKey::derive(backend, version, &self.secret.expander())
-    }
 }
 
 struct Previous {
@@ -482,34 +448,3 @@ impl fmt::Debug for OneRtt {
             .finish_non_exhaustive()
     }
 }
-
-/// Why keys were not updated. The caller is to blame or has to wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum UpdateError {
-    /// Not before the handshake is confirmed (RFC 9001, section 6.1).
-    HandshakeNotConfirmed,
-    /// No packet of the present phase was acknowledged yet (RFC 9001, section 6.1).
-    NotAcknowledged,
-    /// The peer may still need its old keys (RFC 9001, section 6.5).
-    TooSoon {
-        /// When it will be possible.
-        from: Duration,
-    },
-}
-
-impl fmt::Display for UpdateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::HandshakeNotConfirmed => f.write_str("the handshake is not confirmed"),
-            Self::NotAcknowledged => f.write_str("no packet of this key phase was acknowledged"),
-            Self::TooSoon { from } => {
-                write!(
-                    f,
-                    "the next key update has to wait until {from:?}, three probe timeouts after the last"
-                )
-            }
-        }
-    }
-}
-
-impl core::error::Error for UpdateError {}

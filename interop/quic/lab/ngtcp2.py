@@ -21,6 +21,7 @@ KEY_UPDATE_AFTER = "2ms"
 class Ngtcp2:
     name = "ngtcp2"
     application = "h3"
+    reads = False
     suites = list(SUITES.values())
     debian_packages = ("ngtcp2-client", "ngtcp2-server")
     crate = None

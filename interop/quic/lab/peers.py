@@ -3,7 +3,7 @@
 import importlib.util
 import sys
 
-from lab import ngtcp2
+from lab import ngtcp2, tshark
 from lab.processes import last_json
 from lab.setup import CARGO_TARGET, CERTIFICATES, HERE, PAYLOAD, TARGET, crate_version, step
 
@@ -14,6 +14,7 @@ class Programmed:
     """A library with a small program of ours around it, which speaks the echo protocol and reports as JSON."""
 
     application = "echo"
+    reads = False
     suites = GCM_AND_CHACHA
     debian_packages = ()
     crate = None
@@ -70,7 +71,7 @@ class QuicGo(Programmed):
 
 
 class RustCrate(Programmed):
-    """A library on crates.io, of the name of the peer."""
+    """A library in Rust, a crate of the name of the peer."""
 
     def __init__(self):
         self.crate = f"peer-{self.name}"
@@ -96,4 +97,4 @@ class S2nQuic(RustCrate):
     )
 
 
-PEERS = [Aioquic(), QuicGo(), ngtcp2.Ngtcp2(), Quiche(), S2nQuic()]
+PEERS = [Aioquic(), QuicGo(), ngtcp2.Ngtcp2(), Quiche(), S2nQuic(), tshark.Tshark()]

@@ -38,6 +38,7 @@ def write(rows):
     )
     for row in rows:
         version = versions.get(row.peer.name, "unknown")
-        cells = [row.peer.name, version, row.role, row.suite, row.what(), row.outcome]
+        role = "both ends, tshark the reader" if row.peer.reads else row.role
+        cells = [row.peer.name, version, role, row.suite, row.what(), row.outcome]
         text += f"| {' | '.join(cells)} |\n"
     (HERE / "RESULTS.md").write_text(text + NOTES.format(octets=PAYLOAD_OCTETS))

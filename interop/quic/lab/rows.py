@@ -1,11 +1,11 @@
 """The matrix: what each row does, and what decides it."""
 
-import hashlib
 import re
+import subprocess
 from dataclasses import dataclass
 
-from lab import processes
-from lab.setup import CERTIFICATES, PAYLOAD, PAYLOAD_OCTETS, PROGRAM, TARGET
+from lab import processes, recorded
+from lab.setup import CERTIFICATES, PAYLOAD, PAYLOAD_OCTETS, PROGRAM, TARGET, payload_digest
 
 LOGS = TARGET / "logs"
 VERSION_1 = "00000001"
@@ -19,7 +19,7 @@ UPDATES_BY_US = 2
 @dataclass
 class Row:
     peer: object
-    # Which end Wireseal is.
+    # Which end Wireseal is; "reader" where it is both, and the peer none.
     role: str
     suite: str
     # Who is to start key updates: "us", "peer" or nobody.
@@ -37,12 +37,21 @@ class Row:
         done = "handshake, 1 MB each way"
         if self.version == VERSION_2:
             return f"QUIC version 2, {done}"
+        if self.peer.reads:
+            return f"{done}, two key updates by quinn"
         if self.updates:
             return f"{done}, key update by {'quinn' if self.updates == 'us' else 'the peer'}"
         return f"Retry, {done}" if self.retry else done
 
     def line(self):
-        return f"{self.peer.name:9} {self.role:7} {self.suite:29} {self.what():47} {self.outcome}"
+        return f"{self.peer.name:9} {self.role:7} {self.suite:29} {self.what():49} {self.outcome}"
+
+    def our_command(self, role, address, update_keys):
+        """Wireseal's end of it."""
+        command = [PROGRAM, role, "--application", self.peer.application, "--suite", self.suite]
+        command += ["--certificates", CERTIFICATES, "--payload", PAYLOAD, "--version", self.version]
+        command += ["--update-keys"] if update_keys else []
+        return [*command, "--address", address]
 
     def folder(self):
         words = [self.peer.name, self.role, self.suite, self.what()]
@@ -51,6 +60,9 @@ class Row:
 
 def matrix(peers):
     for peer in peers:
+        if peer.reads:
+            yield from (Row(peer, "reader", suite) for suite in peer.suites)
+            continue
         for role, other in (("client", "server"), ("server", "client")):
             for suite in peer.suites:
                 yield Row(peer, role, suite)
@@ -69,47 +81,51 @@ def run(row):
         return
     folder = row.folder()
     folder.mkdir(parents=True, exist_ok=True)
-    ours = [PROGRAM, row.role, "--application", row.peer.application, "--suite", row.suite]
-    ours += ["--certificates", CERTIFICATES, "--payload", PAYLOAD, "--version", row.version]
-    ours += ["--update-keys"] if row.updates == "us" else []
+    try:
+        row.outcome = recorded.read(row, folder) if row.peer.reads else exchange(row, folder)
+    except (processes.Failed, OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
+        row.outcome = f"FAILED: {error}; see {folder.relative_to(TARGET)}"
+
+
+def exchange(row, folder):
+    """Runs Wireseal's end and the peer's, and says what came of it."""
+
+    def ours(address):
+        return row.our_command(row.role, address, update_keys=row.updates == "us")
+
     if row.role == "client":
         pair = processes.Pair(
             folder,
             server=lambda: row.peer.server(row, folder),
-            client=lambda port: [*ours, "--address", f"127.0.0.1:{port}"],
+            client=lambda port: ours(f"127.0.0.1:{port}"),
             server_ends=row.peer.server_ends,
         )
     else:
-        ours += ["--address", "127.0.0.1:0"]
-        ours += ["--retry"] if row.retry else []
+        retry = ["--retry"] if row.retry else []
         pair = processes.Pair(
             folder,
-            server=lambda: (ours, None),
+            server=lambda: ([*ours("127.0.0.1:0"), *retry], None),
             client=lambda port: row.peer.client(row, port, folder),
             server_ends=True,
         )
-    ends = ("client", "server") if row.role == "client" else ("server", "client")
     failure = pair.run()
     refusal = row.version == VERSION_2 and re.search(VERSION_REFUSED, (folder / "client.err").read_text())
     if refusal:
-        row.outcome = f"not possible: quinn has no version 2 ({refusal[0]})"
-        return
-    try:
-        if failure:
-            raise processes.Failed(failure)
-        our_report = processes.last_json((folder / f"{ends[0]}.out").read_text())
-        peer_report = row.peer.report(row, folder)
-        row.peer_version = peer_report["version"]
-        row.backend = our_report["backend"]
-        faults = judge(row, our_report, peer_report)
-    except (processes.Failed, OSError, ValueError, KeyError) as error:
-        faults = [str(error)]
-    row.outcome = f"FAILED: {'; '.join(faults)}; see {folder.relative_to(TARGET)}" if faults else "passed"
+        return f"not possible: quinn has no version 2 ({refusal[0]})"
+    if failure:
+        raise processes.Failed(failure)
+    our_report = processes.last_json((folder / f"{row.role}.out").read_text())
+    peer_report = row.peer.report(row, folder)
+    row.peer_version = peer_report["version"]
+    row.backend = our_report["backend"]
+    if faults := judge(row, our_report, peer_report):
+        raise processes.Failed("; ".join(faults))
+    return "passed"
 
 
 def judge(row, ours, peer):
     """What the two reports do not show of what the row is to show."""
-    payload = (PAYLOAD_OCTETS, hashlib.sha256(PAYLOAD.read_bytes()).hexdigest())
+    payload = (PAYLOAD_OCTETS, payload_digest())
     generations = [(packets["sealed"], packets["opened"]) for packets in ours["generations"]]
     both_ways = [number for number, packets in enumerate(generations) if all(packets)]
     last = max(both_ways, default=0)

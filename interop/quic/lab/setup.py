@@ -1,6 +1,7 @@
 """Installs and builds what the rows need, by apt-get, pip, go and cargo, into target/interop-quic."""
 
 import functools
+import hashlib
 import os
 import re
 import shutil
@@ -54,6 +55,11 @@ def install_and_build(peers):
     CERTIFICATES.mkdir(exist_ok=True)
     step(PROGRAM, "certificates", CERTIFICATES)
     PAYLOAD.write_bytes(os.urandom(PAYLOAD_OCTETS))
+
+
+def payload_digest():
+    """SHA-256 of what is carried, in hexadecimal."""
+    return hashlib.sha256(PAYLOAD.read_bytes()).hexdigest()
 
 
 def install_packages(packages):

@@ -1,13 +1,13 @@
 //! quinn's endpoints, configured for one run.
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use quinn::{ClientConfig, Connection, Endpoint, EndpointConfig, ServerConfig, TokioRuntime};
+use quinn::{AsyncUdpSocket, ClientConfig, Connection, Endpoint, EndpointConfig, ServerConfig, TokioRuntime};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustls::RootCertStore;
 use rustls_pki_types::pem::PemObject;
@@ -15,6 +15,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::time::timeout;
 
 use crate::provider::Provider;
+use crate::recording::Wire;
 use crate::updates::Updates;
 use crate::{Application, Failure, Task, echo, http3, report};
 
@@ -41,6 +42,7 @@ pub(crate) fn write_certificates(folder: &Path) -> Result<(), Failure> {
 /// Connects, carries the payload to the server and back, and reports.
 pub(crate) async fn client(task: &Task) -> Result<(), Failure> {
     let provider = Provider::with_suite(&task.suite)?;
+    let wire = Wire::bind((Ipv4Addr::LOCALHOST, 0).into(), task.record.as_deref())?;
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(task.certificates.join("ca.pem"))?)?;
     let mut tls = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider.crypto))
@@ -48,6 +50,7 @@ pub(crate) async fn client(task: &Task) -> Result<(), Failure> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     tls.alpn_protocols = vec![task.application.alpn().to_vec()];
+    tls.key_log = wire.key_log;
     let crypto = QuicClientConfig::with_initial(Arc::new(tls), provider.initial)?;
     let mut config = ClientConfig::new(Arc::new(crypto));
     config.version(task.version);
@@ -55,7 +58,7 @@ pub(crate) async fn client(task: &Task) -> Result<(), Failure> {
     let payload = fs::read(&task.payload)?;
     let mut versions = EndpointConfig::default();
     versions.supported_versions(vec![task.version]);
-    let endpoint = endpoint(versions, None, (Ipv4Addr::LOCALHOST, 0).into())?;
+    let endpoint = endpoint(versions, None, wire.socket)?;
     let connection = endpoint.connect_with(config, task.address, NAME)?.await?;
     let mut updates = Updates::new(&connection, provider.keys, task.update_keys, payload.len());
     let received = match task.application {
@@ -72,6 +75,7 @@ pub(crate) async fn client(task: &Task) -> Result<(), Failure> {
 /// Serves one connection and reports on it.
 pub(crate) async fn server(task: &Task) -> Result<(), Failure> {
     let provider = Provider::with_suite(&task.suite)?;
+    let wire = Wire::bind(task.address, task.record.as_deref())?;
     let chain = vec![CertificateDer::from_pem_file(task.certificates.join("server.pem"))?];
     let key = PrivateKeyDer::from_pem_file(task.certificates.join("server.key"))?;
     let mut tls = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider.crypto))
@@ -79,10 +83,11 @@ pub(crate) async fn server(task: &Task) -> Result<(), Failure> {
         .with_no_client_auth()
         .with_single_cert(chain, key)?;
     tls.alpn_protocols = vec![task.application.alpn().to_vec()];
+    tls.key_log = wire.key_log;
     let crypto = QuicServerConfig::with_initial(Arc::new(tls), provider.initial)?;
     let config = ServerConfig::with_crypto(Arc::new(crypto));
 
-    let endpoint = endpoint(EndpointConfig::default(), Some(config), task.address)?;
+    let endpoint = endpoint(EndpointConfig::default(), Some(config), wire.socket)?;
     println!("listening {}", endpoint.local_addr()?.port());
     let (connection, retries_sent) = accept(&endpoint, task.retry).await?;
     let mut updates = Updates::new(&connection, provider.keys, task.update_keys, payload_length(task)?);
@@ -102,10 +107,9 @@ fn payload_length(task: &Task) -> Result<usize, Failure> {
 fn endpoint(
     config: EndpointConfig,
     server: Option<ServerConfig>,
-    address: SocketAddr,
+    socket: Arc<dyn AsyncUdpSocket>,
 ) -> Result<Endpoint, Failure> {
-    let socket = std::net::UdpSocket::bind(address)?;
-    Ok(Endpoint::new(config, server, socket, Arc::new(TokioRuntime))?)
+    Ok(Endpoint::new_with_abstract_socket(config, server, socket, Arc::new(TokioRuntime))?)
 }
 
 /// The first connection, and how many Retry packets went out before it.

@@ -8,6 +8,7 @@ mod echo;
 mod endpoint;
 mod http3;
 mod provider;
+mod recording;
 mod report;
 mod updates;
 
@@ -64,6 +65,8 @@ struct Task {
     certificates: PathBuf,
     /// File whose octets a client sends.
     payload: PathBuf,
+    /// Where to record the datagrams that this end sends, if anywhere.
+    record: Option<PathBuf>,
 }
 
 fn task(mut arguments: Arguments) -> Result<Task, Failure> {
@@ -78,6 +81,7 @@ fn task(mut arguments: Arguments) -> Result<Task, Failure> {
         retry: arguments.contains("--retry"),
         certificates: arguments.value_from_str("--certificates")?,
         payload: arguments.opt_value_from_str("--payload")?.unwrap_or_default(),
+        record: arguments.opt_value_from_str("--record")?,
     };
     match arguments.finish().first() {
         None => Ok(task),
