@@ -102,7 +102,8 @@ impl Keys {
     }
 
     /// Makes the header masks of many packets under these keys together, 16 at a time, for [`open`](Self::open) to use; ring
-    /// makes them one by one. Packets too short for a sample, and those for other keys, are passed over.
+    /// makes them one by one. Packets too short for a sample, and those of another type or version, are passed over. The masks
+    /// are these keys' alone: a packet that is then opened with others of the same type, as before and after a Retry, fails.
     pub fn unmask_batch<'p, 'a: 'p>(&self, packets: impl IntoIterator<Item = &'p mut Protected<'a>>) {
         unmask_batch(&self.header_key, (self.packet_type, self.version), packets);
     }
@@ -114,17 +115,18 @@ pub(crate) fn unmask_batch<'p, 'a: 'p>(
     (packet_type, version): (PacketType, Version),
     packets: impl IntoIterator<Item = &'p mut Protected<'a>>,
 ) {
-    let mut packets = packets.into_iter().filter(|packet| packet.is_for(packet_type, version));
+    let mut packets = packets.into_iter().filter_map(|packet| {
+        let sample = *header::sample(packet.octets, packet.number_offset)?;
+        packet.is_for(packet_type, version).then_some((sample, &mut packet.mask))
+    });
     loop {
         let mut samples = [[0; SAMPLE_LENGTH]; BATCH];
         let mut places = [const { None }; BATCH];
         let mut count = 0;
         // The packets come last, because a pair that lacks one half has taken the other.
-        for ((sample, place), packet) in samples.iter_mut().zip(&mut places).zip(&mut packets) {
-            if let Some(octets) = header::sample(packet.octets, packet.number_offset) {
-                *sample = *octets;
-            }
-            *place = Some(&mut packet.mask);
+        for ((sample, place), (octets, mask)) in samples.iter_mut().zip(&mut places).zip(&mut packets) {
+            *sample = octets;
+            *place = Some(mask);
             count += 1;
         }
         key.mask_batch(&mut samples[..count]);
@@ -139,7 +141,11 @@ pub(crate) fn unmask_batch<'p, 'a: 'p>(
 
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keys").field("algorithm", &self.algorithm()).finish_non_exhaustive()
+        f.debug_struct("Keys")
+            .field("algorithm", &self.algorithm())
+            .field("version", &self.version)
+            .field("packet_type", &self.packet_type)
+            .finish_non_exhaustive()
     }
 }
 

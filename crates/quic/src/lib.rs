@@ -68,7 +68,6 @@ mod connection_id;
 pub mod hazmat;
 mod header;
 mod keys;
-
 mod one_rtt;
 mod open;
 mod packet_key;

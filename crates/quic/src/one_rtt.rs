@@ -195,7 +195,8 @@ impl OneRtt {
         Ok(number)
     }
 
-    /// Seals a train of packets with consecutive numbers, which are returned; header masks are made together.
+    /// Seals a train of packets with consecutive numbers, which are returned; header masks are made together, 16 at a
+    /// time; ring makes them one by one.
     ///
     /// # Errors
     ///
@@ -222,7 +223,8 @@ impl OneRtt {
     ///
     /// # Errors
     ///
-    /// [`OpenError`], as of [`Keys::open`](crate::Keys::open); nothing of the key phase has changed then.
+    /// [`OpenError`], as of [`Keys::open`](crate::Keys::open); nothing of the key phase has changed then, but that a previous key
+    /// whose time is over is wiped.
     /// [`OpenError::Undecryptable`] for a long header.
     #[inline]
     pub fn open<'a>(
@@ -300,17 +302,18 @@ impl OneRtt {
         }
     }
 
-    /// Goes on to the next phase in both directions.
+    /// Goes on to the next phase in both directions. Its keys are there: a peer is followed with them, and an update of our own
+    /// comes after a packet was sealed in the present phase.
     fn update(&mut self) {
-        let Sending { sealing, upcoming, first, acknowledged } = &mut self.send;
-        sealing.keys.packet_key = upcoming.take(self.backend, self.version);
-        sealing.sealed = 0;
-        *first = None;
-        *acknowledged = false;
-        let Receiving { previous, current, upcoming, opened, .. } = &mut self.receive;
-        let new = upcoming.take(self.backend, self.version);
-        *previous = Some(Previous { key: core::mem::replace(current, new), expires: None });
-        *opened = None;
+        let keys = (self.send.upcoming.key.take(), self.receive.upcoming.key.take());
+        let (Some(send), Some(receive)) = keys else { return };
+        self.send.sealing.keys.packet_key = send;
+        self.send.sealing.sealed = 0;
+        self.send.first = None;
+        self.send.acknowledged = false;
+        let key = core::mem::replace(&mut self.receive.current, receive);
+        self.receive.previous = Some(Previous { key, expires: None });
+        self.receive.opened = None;
         self.answered = false;
         self.generation += 1;
     }
@@ -420,11 +423,11 @@ impl OneRtt {
         self.generation % 2 == 1
     }
 
-    /// How many phases the keys of each direction were derived for: two at the start, the present one and the next. An update adds
-    /// one as soon as the next keys are [prepared](Self::prepare), and opening a packet never does.
+    /// How many phases keys were derived for, in the direction that is ahead: two at the start, the present one and the next. An
+    /// update adds one as soon as the next keys are [prepared](Self::prepare), and opening a packet never does.
     #[must_use]
-    pub const fn derivations(&self) -> u64 {
-        1 + self.receive.upcoming.derivations
+    pub fn derivations(&self) -> u64 {
+        1 + self.send.upcoming.derivations.max(self.receive.upcoming.derivations)
     }
 
     /// The AEAD.

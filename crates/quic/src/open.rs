@@ -78,7 +78,21 @@ impl AuthenticationFailures {
     }
 }
 
-/// A packet that was authentic. Only opening makes one.
+/// A packet that was authentic. Only opening makes one:
+///
+/// ```compile_fail,E0639
+/// use wireseal_quic::{Opened, PacketType};
+///
+/// let made_up = Opened {
+///     number: 0,
+///     packet_type: PacketType::OneRtt,
+///     key_phase: false,
+///     generation: 0,
+///     header: &[],
+///     payload: &mut [],
+/// };
+/// ```
+#[non_exhaustive]
 pub struct Opened<'a> {
     /// The packet number, decoded.
     pub number: u64,
@@ -108,7 +122,9 @@ impl Opened<'_> {
     pub fn destination(&self) -> &[u8] {
         let range = match (self.long(), self.header.first()) {
             (Some(parts), _) => parts.destination,
-            (None, Some(first)) => 1..self.header.len() - NumberLength::from_bits(*first).octets(),
+            (None, Some(first)) => {
+                1..self.header.len().saturating_sub(NumberLength::from_bits(*first).octets())
+            }
             (None, None) => 0..0,
         };
         self.header.get(range).unwrap_or_default()

@@ -8,7 +8,7 @@ use crate::header::{LONG_FORM, MASK_LENGTH};
 use crate::varint::decode_varint;
 use crate::version::Version;
 
-/// What protects a packet: which keys it needs.
+/// What protects a packet: which keys it needs (RFC 9001, section 4 and 5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PacketType {
     /// A long header, and keys from the connection ID.

@@ -259,7 +259,8 @@ impl Sealer {
         self.sealing.seal_scattered(outgoing, slices, false)
     }
 
-    /// Seals a train of packets with consecutive numbers, which are returned; header masks are made together.
+    /// Seals a train of packets with consecutive numbers, which are returned; header masks are made together, 16 at a
+    /// time; ring makes them one by one.
     ///
     /// # Errors
     ///

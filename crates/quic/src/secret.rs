@@ -15,8 +15,8 @@ const MAX_SECRET_LENGTH: usize = 48;
 
 /// The secret of one direction that packet protection keys are derived from (RFC 8446, section 7.1; RFC 9001, section 5.1).
 ///
-/// It is wiped on drop and never printed. It is no copy: [`Keys::new`](crate::Keys::new) borrows it, and an
-/// [`OneRtt`](crate::OneRtt) takes it over and gives it up with the first key update.
+/// It is wiped on drop and never printed. It cannot be copied: [`Keys::new`](crate::Keys::new) and
+/// [`OneRtt::new`](crate::OneRtt::new) take it over.
 pub struct TrafficSecret {
     algorithm: AeadAlgorithm,
     /// As many octets as the suite's hash has, then zeros.
@@ -62,8 +62,16 @@ impl TrafficSecret {
     /// The secret of the next key phase (RFC 9001, section 6.1; RFC 9369, section 3.3.2): with the version's own label,
     /// "quic ku" or "quicv2 ku".
     #[must_use]
-    pub fn next(&self, version: Version) -> Self {
-        self.expander().next(version)
+    pub fn next(self, version: Version) -> Self {
+        self.following(version)
+    }
+
+    /// As [`next`](Self::next), for a secret that is about to be replaced.
+    pub(crate) fn following(&self, version: Version) -> Self {
+        let mut next = Self { algorithm: self.algorithm, octets: [0; MAX_SECRET_LENGTH] };
+        let length = self.algorithm.secret_length();
+        self.expander().expand(version.labels().key_update, &mut next.octets[..length]);
+        next
     }
 
     /// HKDF keyed with the secret.
@@ -100,13 +108,6 @@ impl Expander {
             }
             .expect(HASH_LONG);
         });
-    }
-
-    pub(crate) fn next(&self, version: Version) -> TrafficSecret {
-        let mut next = TrafficSecret { algorithm: self.algorithm, octets: [0; MAX_SECRET_LENGTH] };
-        let length = self.algorithm.secret_length();
-        self.expand(version.labels().key_update, &mut next.octets[..length]);
-        next
     }
 }
 

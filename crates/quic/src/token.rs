@@ -50,8 +50,9 @@ impl TokenPurpose {
     }
 }
 
-/// A token that was found genuine and in time.
+/// A token that was found genuine and in time. Only [`TokenKey::open`] makes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Token {
     /// What it was given out for.
     pub purpose: TokenPurpose,

@@ -26,21 +26,10 @@ impl Upcoming {
 
     pub(crate) fn prepare(&mut self, backend: Backend, version: Version) {
         if self.key.is_none() {
-            self.key = Some(self.derive(backend, version));
+            self.secret = self.secret.following(version);
+            self.derivations += 1;
+            self.key = Some(PacketKey::derive(backend, version, &self.secret.expander()));
         }
-    }
-
-    pub(crate) fn take(&mut self, backend: Backend, version: Version) -> PacketKey {
-        match self.key.take() {
-            Some(key) => key,
-            None => self.derive(backend, version),
-        }
-    }
-
-    fn derive(&mut self, backend: Backend, version: Version) -> PacketKey {
-        self.secret = self.secret.next(version);
-        self.derivations += 1;
-        PacketKey::derive(backend, version, &self.secret.expander())
     }
 }
 

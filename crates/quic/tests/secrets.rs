@@ -101,7 +101,7 @@ fn q_47_no_debug_shows_a_secret() {
         let sealer = suite.sealer(Side::Client);
         let values: [&dyn Debug; 9] = [
             &secret,
-            &secret.next(version),
+            &suite.secret(Side::Client).next(version),
             &packet_key,
             &header_key,
             &initial,

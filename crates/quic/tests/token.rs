@@ -4,7 +4,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use proptest::prelude::*;
-use wireseal_quic::{ConnectionId, EncodeError, Token, TokenError, TokenKey, TokenPurpose, Version};
+use wireseal_quic::{ConnectionId, EncodeError, TokenError, TokenKey, TokenPurpose, Version};
 
 const NOW: Duration = Duration::from_secs(1_800_000_000);
 const EXPIRES: Duration = Duration::from_secs(1_800_000_010);
@@ -40,7 +40,7 @@ fn q_46_a_token_comes_back_with_what_it_was_given() {
             for address in [client(), "[2001:db8::1]:443".parse().unwrap()] {
                 let token = sealed(&UNIQUE, *version, address, &purpose);
                 let opened = key().open(*version, address, &token, NOW);
-                assert_eq!(opened, Ok(Token { purpose, unique: UNIQUE }));
+                assert_eq!(opened.map(|token| (token.purpose, token.unique)), Ok((purpose, UNIQUE)));
             }
         }
     }

@@ -30,9 +30,7 @@ def read(row, folder):
         faults += faults_of_wrong_reading(role, by_sender(tshark.packets(recording, wrong), port), seen)
     if faults:
         raise processes.Failed("; ".join(faults))
-    total = sum(map(len, seen.values()))
-    phases = ", ".join(phase for phase, _ in key_phases(seen["client"]))
-    return f"passed: tshark opened all {total} packets sealed, in the key phases {phases}"
+    return "passed: tshark opened every packet sealed, in every key phase"
 
 
 def exchange(row, folder):

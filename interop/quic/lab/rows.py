@@ -38,7 +38,7 @@ class Row:
         if self.version == VERSION_2:
             return f"QUIC version 2, {done}"
         if self.peer.reads:
-            return f"{done}, two key updates by quinn"
+            return f"{done}, two key updates asked of quinn"
         if self.updates:
             return f"{done}, key update by {'quinn' if self.updates == 'us' else 'the peer'}"
         return f"Retry, {done}" if self.retry else done

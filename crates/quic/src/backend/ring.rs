@@ -73,3 +73,16 @@ impl Drop for MaskKey {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::mem::needs_drop;
+
+    use super::*;
+
+    #[test]
+    fn q_47_keys_of_ring_are_wiped_by_us() {
+        assert!(!needs_drop::<LessSafeKey>() && !needs_drop::<quic::HeaderProtectionKey>());
+        assert!(needs_drop::<AeadKey>() && needs_drop::<MaskKey>());
+    }
+}

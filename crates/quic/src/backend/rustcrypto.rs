@@ -88,3 +88,20 @@ impl ChaCha20Mask {
         [block[0], block[1], block[2], block[3], block[4]]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::mem::needs_drop;
+
+    use super::*;
+
+    #[test]
+    fn q_47_keys_of_rustcrypto_wipe_themselves() {
+        assert!(needs_drop::<Aes128Ccm>() && needs_drop::<Aes128Mask>());
+        #[cfg(feature = "rustcrypto")]
+        {
+            assert!(needs_drop::<Aes128Gcm>() && needs_drop::<Aes256Gcm>() && needs_drop::<Aes256Mask>());
+            assert!(needs_drop::<ChaCha20Poly1305>() && needs_drop::<ChaCha20Mask>());
+        }
+    }
+}

@@ -32,7 +32,7 @@ impl Wire {
         let socket = TokioRuntime.wrap_udp_socket(UdpSocket::bind(address)?)?;
         match record {
             None => Ok(Self { socket, key_log: Arc::new(NoKeyLog) }),
-            Some(path) => q_48_record_with_key_log(socket, path),
+            Some(path) => record_with_key_log(socket, path),
         }
     }
 }
@@ -40,7 +40,7 @@ impl Wire {
 /// `socket`, recording each datagram that leaves it in the pcap file `path`, and a log of the secrets that open them.
 ///
 /// The log goes to the file that `SSLKEYLOGFILE` names; fails if it names none, and if the pcap file cannot be written.
-fn q_48_record_with_key_log(socket: Arc<dyn AsyncUdpSocket>, path: &Path) -> Result<Wire, Failure> {
+fn record_with_key_log(socket: Arc<dyn AsyncUdpSocket>, path: &Path) -> Result<Wire, Failure> {
     std::env::var_os("SSLKEYLOGFILE").ok_or("SSLKEYLOGFILE names no file for the key log")?;
     let header = PcapHeader {
         datalink: DataLink::IPV4,
