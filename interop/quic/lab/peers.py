@@ -3,7 +3,7 @@
 import importlib.util
 import sys
 
-from lab import ngtcp2, tshark
+from lab import go, ngtcp2, tshark
 from lab.processes import last_json
 from lab.setup import CARGO_TARGET, CERTIFICATES, HERE, PAYLOAD, TARGET, crate_version, step
 
@@ -64,10 +64,11 @@ class Aioquic(Programmed):
 
 class QuicGo(Programmed):
     name = "quic-go"
+    debian_packages = go.DEBIAN_PACKAGES
     program = (TARGET / "quic-go" / "peer",)
 
     def build(self):
-        step("go", "build", "-o", *self.program, ".", cwd=HERE / "peers" / "quic-go")
+        step(go.command(), "build", "-o", *self.program, ".", cwd=HERE / "peers" / "quic-go")
 
 
 class RustCrate(Programmed):
