@@ -82,6 +82,20 @@ pub struct LongHeader<'a> {
 }
 
 impl LongHeader<'_> {
+    /// How many octets a packet has beside its payload: this header, the packet number and the tag. A datagram of 1200 octets
+    /// (RFC 9000, section 14.1) has room for a payload of as many less. From a payload of about 16,300 octets on it is two
+    /// octets more.
+    #[must_use]
+    pub fn overhead(&self, number_length: NumberLength) -> usize {
+        let token = match (self.packet_type, self.token.len()) {
+            (LongType::Initial, length) => encode_varint(length as u64, &mut [0; 8]).unwrap_or(8) + length,
+            (LongType::ZeroRtt | LongType::Handshake, _) => 0,
+        };
+        let ids = 1 + self.destination.len() + 1 + self.source.len();
+        // First octet and version, and a Length field of two octets.
+        5 + ids + token + 2 + number_length.octets() + AeadAlgorithm::TAG_LENGTH
+    }
+
     /// Writes the header to the start of `out` up to the packet number, whose offset it returns: what
     /// [`Outgoing::number_offset`](crate::Outgoing) asks for. `payload_length` counts the octets of the payload without the
     /// packet number and without the tag. The Length field takes two octets, or four from 16,384 on.

@@ -23,24 +23,22 @@
 //!
 //! let destination = ConnectionId::new(&[0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51, 0x57, 0x08])?;
 //! let source = ConnectionId::new(&[])?;
-//! let payload = [0; 1162]; // PADDING frames
-//!
 //! // The client: header, payload and room for the tag in one buffer, sealed where it lies.
 //! let mut client = Sealer::new(InitialKeys::new(Version::V1, &destination).client, PacketNumberCounter::new());
 //! let number_length = NumberLength::needed(client.next_number().unwrap_or(0), None);
 //! let header = LongHeader { version: Version::V1, packet_type: LongType::Initial, destination, source, token: &[] };
-//! let mut datagram = [0; 1200];
-//! let number_offset = header.encode(&mut datagram, number_length, payload.len())?;
-//! let end = number_offset + number_length.octets() + payload.len() + 16;
-//! let number = client.seal_scattered(Outgoing { packet: &mut datagram[..end], number_offset, number_length }, &[&payload])?;
+//! let mut datagram = [0; 1200]; // of which all that is left over is PADDING frames
+//! let payload_length = datagram.len() - header.overhead(number_length);
+//! let number_offset = header.encode(&mut datagram, number_length, payload_length)?;
+//! let number = client.seal(Outgoing { packet: &mut datagram, number_offset, number_length })?;
 //!
-//! // The server: the same keys from the connection ID it reads in the header.
+//! // The server, whose own connection IDs have 8 octets: the same keys from the connection ID it reads in the header.
 //! let (mut space, mut failures) = (ReceiveSpace::new(), AuthenticationFailures::new());
-//! for packet in Protected::split(&mut datagram[..end], 8) {
+//! for packet in Protected::split(&mut datagram, 8) {
 //!     let packet = packet?;
 //!     let keys = InitialKeys::new(Version::V1, &ConnectionId::new(packet.destination())?);
 //!     let opened = keys.client.open(packet, &mut space, &mut failures)?;
-//!     assert_eq!((opened.number, &*opened.payload), (number, &payload[..]));
+//!     assert_eq!((opened.number, opened.payload.len()), (number, payload_length));
 //! }
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```

@@ -107,8 +107,8 @@ enum Phase {
 }
 
 impl OneRtt {
-    /// The packet protection that the two application traffic secrets give, `local` for what this end sends; for the active
-    /// backend. Derives the keys of this phase and of the next.
+    /// The packet protection that the two application traffic secrets of one cipher suite give, `local` for what this end sends;
+    /// for the active backend. Derives the keys of this phase and of the next.
     ///
     /// `counter` is a new one, or that of 0-RTT, which shares its packet number space (RFC 9000, section 12.3).
     /// A server may seal as soon as it has the secrets, and must open nothing before the handshake is complete (RFC 9001,

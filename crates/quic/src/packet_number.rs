@@ -110,7 +110,9 @@ impl PacketNumberCounter {
         Self { next: 0 }
     }
 
-    /// A counter that begins with `first`, so that an observer learns less (RFC 9000, section 17.1, allows gaps).
+    /// A counter that begins with `first`: for a connection that was begun elsewhere, or for a first number that says nothing of
+    /// how many packets there were, which must then be under 2^31, since the peer knows of none before it (RFC 9000, section
+    /// 17.1).
     ///
     /// # Errors
     ///

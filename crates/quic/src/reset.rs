@@ -67,8 +67,8 @@ impl StatelessResetToken {
     /// Whether `datagram` is a stateless reset with this token: at least 21 octets, of which the last 16 are the token
     /// (RFC 9000, section 10.3.1).
     ///
-    /// Ask with the datagram as it was received: before [`open`](crate::Keys::open) has changed anything in it. The time
-    /// depends on neither the token nor the datagram's octets.
+    /// Ask with the datagram as it was received, or after [`open`](crate::Keys::open) has failed on its last packet: the last 16
+    /// octets are then as they were. The time depends on neither the token nor the datagram's octets.
     #[must_use]
     pub fn matches(&self, datagram: &[u8]) -> bool {
         match datagram.split_last_chunk::<TOKEN_LENGTH>() {

@@ -19,6 +19,9 @@ pub(crate) const TAG: usize = AeadAlgorithm::TAG_LENGTH;
 /// `packet` holds the header up to the packet number, room for the number, the payload, and 16 octets of room for the tag;
 /// [`LongHeader::encode`](crate::LongHeader::encode) and [`ShortHeader::encode`](crate::ShortHeader::encode) write the first
 /// of these. Sealing writes the number and its length, zero reserved bits, the key phase, and the tag.
+///
+/// `number_length` has to be the one that the payload was put behind. A long header that says another end of the packet is
+/// refused; a short header says nothing that could be compared, so that `packet` has to end where the packet does.
 pub struct Outgoing<'a> {
     /// The whole packet, with room for its tag.
     pub packet: &'a mut [u8],
@@ -299,7 +302,7 @@ pub enum SealError {
         /// The octets they have.
         got: usize,
     },
-    /// The payload is longer than [`MAX_PAYLOAD_LENGTH`].
+    /// The payload is longer than any datagram's: 65,535 octets.
     TooLong {
         /// The most octets of a payload.
         expected: usize,

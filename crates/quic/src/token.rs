@@ -16,6 +16,9 @@ use crate::seal::TAG;
 use crate::secret::HASH_LONG;
 use crate::version::Version;
 
+/// What a token was given out for, in its first octet.
+const RETRY: u8 = 0;
+const NEW_TOKEN: u8 = 1;
 /// The octets that make a token unlike every other.
 const UNIQUE_LENGTH: usize = 16;
 /// The key and the nonce of a token.
@@ -44,8 +47,8 @@ impl TokenPurpose {
     /// The first octet of a token, by which the two are told apart (RFC 9000, section 8.1.1).
     const fn octet(&self) -> u8 {
         match self {
-            Self::Retry { .. } => 0,
-            Self::NewToken => 1,
+            Self::Retry { .. } => RETRY,
+            Self::NewToken => NEW_TOKEN,
         }
     }
 }
@@ -145,8 +148,8 @@ impl TokenKey {
             return Err(TokenError::Invalid);
         }
         let (expires, ids) = contents.split_first_chunk().ok_or(TokenError::Invalid)?;
-        let purpose = match purpose {
-            0 => {
+        let purpose = match *purpose {
+            RETRY => {
                 let (original_destination, rest) = take_id(ids)?;
                 let (retry_source, _) = take_id(rest)?;
                 TokenPurpose::Retry { original_destination, retry_source }
@@ -157,6 +160,12 @@ impl TokenKey {
             return Err(TokenError::Expired { purpose });
         }
         Ok(Token { purpose, unique: *unique })
+    }
+
+    /// Whether `token` says that it came in a Retry packet (RFC 9000, section 8.1.1), be it ours or not.
+    #[must_use]
+    pub fn claims_retry(token: &[u8]) -> bool {
+        token.first() == Some(&RETRY)
     }
 
     /// The key and the nonce of one token.
@@ -186,7 +195,7 @@ fn associated_data(version: Version, address: SocketAddr, purpose: u8) -> [u8; 4
         IpAddr::V6(ip) => ip,
     };
     data[4..20].copy_from_slice(&ip.octets());
-    if purpose == 0 {
+    if purpose == RETRY {
         data[20..22].copy_from_slice(&address.port().to_be_bytes());
     }
     data[22] = purpose;
@@ -203,7 +212,8 @@ impl fmt::Debug for TokenKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenError {
     /// Not given out with this key for this version, address and purpose, or damaged. The server goes on as if there had been
-    /// no token (RFC 9000, section 8.1.3).
+    /// no token (RFC 9000, section 8.1.3), unless [`TokenKey::claims_retry`]: then it closes with INVALID_TOKEN, since the client
+    /// takes no second Retry (section 8.1.2).
     Invalid,
     /// Given out by us, but too old. If it came from a Retry, the server closes with INVALID_TOKEN (RFC 9000, section 8.1.2);
     /// else it goes on as if there had been none.

@@ -297,3 +297,24 @@ fn every_error_has_a_text_of_its_own() {
     assert_says(errors[16], &["1.5s"]);
     assert_says(&PacketNumbersExhausted, &["2^62-1"]);
 }
+
+#[test]
+fn a_header_says_beforehand_how_long_it_makes_a_packet() {
+    for version in Version::ALL {
+        for packet_type in [LongType::Initial, LongType::ZeroRtt, LongType::Handshake] {
+            for (destination, token) in [(0, 0), (8, 1), (20, 63), (20, 64), (3, 16_384)] {
+                let destination = ConnectionId::new(&[0xdc; 20][..destination]).unwrap();
+                let token = vec![0x70; token];
+                let source = ConnectionId::new(&[0x5c; 4]).unwrap();
+                let header =
+                    LongHeader { version: *version, packet_type, destination, source, token: &token };
+                for number_length in [NumberLength::One, NumberLength::Four] {
+                    let overhead = header.overhead(number_length);
+                    let mut out = vec![0; overhead + 100];
+                    let number_offset = header.encode(&mut out, number_length, 100).unwrap();
+                    assert_eq!(number_offset + number_length.octets() + 16, overhead);
+                }
+            }
+        }
+    }
+}

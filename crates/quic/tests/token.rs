@@ -71,6 +71,17 @@ fn q_46_only_retry_tokens_are_for_one_port() {
     assert_eq!(open(TokenPurpose::NewToken), Ok(TokenPurpose::NewToken));
 }
 
+/// A server has to know, for what it answers to a token that it does not take (RFC 9000, section 8.1.2 and 8.1.3).
+#[test]
+fn q_46_a_refused_token_still_says_what_it_claims_to_be() {
+    for (purpose, claims) in [(TokenPurpose::NewToken, false), (retry(8, 8), true)] {
+        let token = sealed(&UNIQUE, Version::V1, client(), &purpose);
+        assert_eq!(key().open(Version::V2, client(), &token, NOW), Err(TokenError::Invalid));
+        assert_eq!(TokenKey::claims_retry(&token), claims);
+    }
+    assert!(!TokenKey::claims_retry(&[]));
+}
+
 #[test]
 fn q_46_one_purpose_cannot_pass_for_the_other() {
     for purpose in [TokenPurpose::NewToken, retry(0, 0)] {

@@ -36,7 +36,6 @@ async fn serve() -> Result<(), Box<dyn Error>> {
 
     let identity = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
     let key = PrivatePkcs8KeyDer::from(identity.signing_key.serialize_der());
-    std::fs::write(&file, identity.cert.der()).map_err(|error| format!("{}: {error}", file.display()))?;
 
     // The one line that puts quinn on Wireseal.
     let provider = wireseal_rustls::provider(rustls::crypto::ring::default_provider());
@@ -48,6 +47,8 @@ async fn serve() -> Result<(), Box<dyn Error>> {
     let config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
 
     let endpoint = Endpoint::server(config, listen).map_err(|error| format!("{listen}: {error}"))?;
+    // Only now, lest a server that cannot start takes the certificate of one that runs.
+    std::fs::write(&file, identity.cert.der()).map_err(|error| format!("{}: {error}", file.display()))?;
     println!("listening on {}, certificate in {}", endpoint.local_addr()?, file.display());
     while let Some(incoming) = endpoint.accept().await {
         tokio::spawn(async move {
