@@ -190,7 +190,7 @@ pub const CHECKS: &[Check] = &[
     },
     Check {
         name: "quic-certificate",
-        action: "a router with another certificate calls; then one with another certificate is called",
+        action: "a router shows another certificate than the configured one: once it calls, once it is called",
         run: |conditions| Box::pin(quic::other_certificate(conditions)),
     },
 ];

@@ -21,8 +21,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quinn::{
-    ClientConfig, Connecting, ConnectionError, Endpoint, EndpointConfig, ServerConfig, TokioRuntime,
-    TransportConfig,
+    ClientConfig, ConnectionError, Endpoint, EndpointConfig, Incoming, ServerConfig,
+    TokioRuntime, TransportConfig, TransportErrorCode,
 };
 use tokio::time::timeout;
 use tracing::warn;
@@ -145,11 +145,7 @@ impl Listener {
                 let _ = incoming.retry();
                 continue;
             }
-            match incoming.accept_with(Arc::clone(&self.peers[peer].1)) {
-                Ok(connecting) => return Some(Handshake { peer, connecting }),
-                // Protocol and suites are agreed on with the first packet.
-                Err(error) => warn!(%remote, %error, "no connection"),
-            }
+            return Some(Handshake { peer, incoming, config: Arc::clone(&self.peers[peer].1) });
         }
     }
 
@@ -170,7 +166,8 @@ fn server(tls: &Tls, peer: Fingerprint) -> Arc<ServerConfig> {
 /// A connection that a peer has begun to open.
 pub struct Handshake {
     peer: usize,
-    connecting: Connecting,
+    incoming: Incoming,
+    config: Arc<ServerConfig>,
 }
 
 impl fmt::Debug for Handshake {
@@ -186,13 +183,19 @@ impl Handshake {
         self.peer
     }
 
+    /// The address that it comes from.
+    #[must_use]
+    pub fn remote_address(&self) -> SocketAddr {
+        self.incoming.remote_address()
+    }
+
     /// Completes the handshake and waits for the peer's stream.
     ///
     /// # Errors
     /// When the peer shows another certificate or none, speaks another protocol, or takes longer than ten seconds.
     pub async fn finish(self) -> io::Result<QuicStream> {
         in_time(async {
-            let connection = self.connecting.await?;
+            let connection = self.incoming.accept_with(self.config)?.await?;
             let (send, receive) = connection.accept_bi().await?;
             Ok(QuicStream::new(connection, send, receive))
         })
@@ -203,5 +206,24 @@ impl Handshake {
 async fn in_time(
     opening: impl Future<Output = Result<QuicStream, ConnectionError>>,
 ) -> io::Result<QuicStream> {
-    timeout(HANDSHAKE, opening).await.map_err(|_| io::ErrorKind::TimedOut)?.map_err(io::Error::from)
+        let opened = timeout(HANDSHAKE, opening).await.map_err(|_| io::ErrorKind::TimedOut)?;
+    opened.map_err(|error| match refused_certificate(&error) {
+        Some(which) => io::Error::new(io::ErrorKind::PermissionDenied, which),
+        None => error.into(),
+    })
+}
+
+/// Whose certificate a connection has failed for, if it has: that of a stranger is refused with the alert access_denied
+/// (RFC 8446 section 6.2).
+fn refused_certificate(error: &ConnectionError) -> Option<&'static str> {
+    let denied = TransportErrorCode::crypto(49);
+    match error {
+        ConnectionError::TransportError(error) if error.code == denied => {
+            Some("the peer's certificate is not the configured one")
+        }
+        ConnectionError::ConnectionClosed(close) if close.error_code == denied => {
+            Some("the peer refused our certificate")
+        }
+        _ => None,
+    }
 }

@@ -42,6 +42,8 @@ pub enum RunError {
     Stack(io::Error),
     /// A UDP socket.
     Socket {
+        /// The field of the configuration that is to blame.
+        field: String,
         /// Its address.
         address: SocketAddr,
         /// What the operating system said.
@@ -58,7 +60,9 @@ impl fmt::Display for RunError {
         match self {
             Self::Transport(error) => error.fmt(f),
             Self::Stack(error) => write!(f, "cannot start the TCP stack: {error}"),
-            Self::Socket { address, error } => write!(f, "{address}: cannot open this UDP socket: {error}"),
+            Self::Socket { field, address, error } => {
+                write!(f, "{field}: cannot open UDP socket {address}: {error}")
+            }
             Self::Peers(error) => error.fmt(f),
             Self::Unsupported(kind) => write!(f, "this system has no {kind:?} transport"),
         }
@@ -100,13 +104,17 @@ pub async fn run(config: Config, seed: u64, stop: impl Future<Output = ()>) -> R
         for stack in &stacks {
             stack.idle().await;
         }
-        for socket in &sockets {
-            socket.wait_idle().await;
-        }
     };
     if timeout(FAREWELL, ended).await.is_err() {
         warn!("not all peers took leave in time");
     }
+    // QUIC closes connections that never had a session too, and waits whether a peer that is not there still answers.
+    let closed = async {
+        for socket in &sockets {
+            socket.wait_idle().await;
+        }
+    };
+    let _ = timeout(FAREWELL, closed).await;
     drop(guard);
     Ok(())
 }

@@ -79,6 +79,7 @@ fn each_mistake_is_named() {
     .unwrap();
     let own = fs::read_to_string(directory.path().join("own.pem")).unwrap();
     fs::write(directory.path().join("cut.pem"), &own[..own.len() / 2]).unwrap();
+    fs::write(directory.path().join("two.pem"), own.repeat(2)).unwrap();
     for (file, text) in [("no-key.key", own.as_str()), ("odd.key", &ODD_KEY.replace("KIND", "PRIVATE KEY"))] {
         let file = directory.path().join(file);
         fs::write(&file, text).unwrap();
@@ -142,6 +143,11 @@ fn each_mistake_is_named() {
         ),
         ("certificate = \"peer.pem\"\n", "", "peer.toml: peer[0].certificate: missing"),
         ("\"peer.pem\"", "\"none.pem\"", &unread_peer),
+        (
+            "\"peer.pem\"",
+            "\"two.pem\"",
+            "peer.toml: peer[0].certificate: two.pem: there is more than one certificate, and one alone is pinned",
+        ),
         ("certificate = \"peer.pem\"", "certificate-sha256 = \"AB:CD\"", bad_fingerprint),
         ("certificate = \"peer.pem\"", &signed_number, bad_fingerprint),
         (
@@ -198,7 +204,7 @@ fn an_address_of_another_machine_is_refused_at_the_start() {
         .output()
         .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("router-peer: 192.0.2.1:0: cannot open this UDP socket: "), "{said}");
+    assert!(said.contains("router-peer: peer.toml: transport.addresses: cannot open UDP socket 192.0.2.1:0: "), "{said}");
     assert_eq!(output.status.code(), Some(2));
 }
 

@@ -75,8 +75,7 @@ impl ChaCha20Mask {
     pub(crate) fn mask(&self, sample: &[u8; 16]) -> [u8; 5] {
         use chacha20::cipher::{KeyIvInit, StreamCipherCore};
 
-        let ([c0, c1, c2, c3], nonce) = sample.split_first_chunk().expect("a sample has more than 4 octets");
-        let nonce: &[u8; 12] = nonce.try_into().expect("a sample has 16 octets");
+        let [c0, c1, c2, c3, nonce @ ..] = sample;
         // The bare core, because the wrapper around it refuses the last counter, 0xffffffff.
         let mut core = chacha20::ChaChaCore::<chacha20::R20, chacha20::variants::Ietf>::new(
             (&*self.0).into(),

@@ -25,7 +25,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadHalf, WriteHalf};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::codec::{FramedRead, FramedWrite};
-use tracing::{Instrument, debug, info};
+use tracing::{Instrument, debug, info, warn};
 
 use super::codec::{Codec, ReceiveError};
 use super::rib::{AdjRibIn, Family, Route};
@@ -156,6 +156,20 @@ fn unexpected(error: FiniteStateMachineError) -> Closed {
     notify(BgpNotificationMessage::FiniteStateMachineError(error))
 }
 
+fn shutdown() -> Closed {
+    notify(BgpNotificationMessage::CeaseError(CeaseError::AdministrativeShutdown { value: Box::default() }))
+}
+
+/// Waits for the order to end a session that is not up yet, and keeps the others for when it is.
+async fn told_to_shut_down(orders: &mut mpsc::Receiver<Command>, early: &mut Vec<Command>) {
+    loop {
+        match orders.recv().await {
+            Some(Command::Shutdown) | None => return,
+            Some(order) => early.push(order),
+        }
+    }
+}
+
 /// Waits for a message, as long as the hold time allows; zero is no limit (RFC 4271 section 4.2).
 async fn receive<S: AsyncRead>(reader: &mut Reader<S>, hold_time: Duration) -> Result<BgpMessage, Closed> {
     let message = if hold_time.is_zero() {
@@ -185,7 +199,12 @@ impl Machine {
         let mut writer = FramedWrite::new(write, Codec::default());
         writer.set_backpressure_boundary(WRITE_BATCH);
         let closed = self.exchange(&mut reader, &mut writer, orders).await;
-        info!(reason = %closed, "session over");
+        match (self.status.borrow().state, &closed) {
+            (State::Established, _) => info!(reason = %closed, "session over"),
+            // Told to stop before it was up: nothing has failed.
+            (_, Closed::NotificationSent(BgpNotificationMessage::CeaseError(_))) => {}
+            _ => warn!(reason = %closed, "no session"),
+        }
         let farewell = async {
             if let Closed::NotificationSent(notification) = &closed {
                 writer.send(BgpMessage::Notification(notification.clone())).await?;
@@ -206,19 +225,24 @@ impl Machine {
         &self,
         reader: &mut Reader<S>,
         writer: &mut Writer<S>,
-        orders: mpsc::Receiver<Command>,
+        mut orders: mpsc::Receiver<Command>,
     ) -> Closed
     where
         S: AsyncRead + AsyncWrite,
     {
-        let hold_time = match self.open(reader, writer).await {
+        let mut early = Vec::new();
+        let opened = tokio::select! {
+            opened = self.open(reader, writer) => opened,
+            () = told_to_shut_down(&mut orders, &mut early) => Err(shutdown()),
+        };
+        let hold_time = match opened {
             Ok(hold_time) => hold_time,
             Err(closed) => return closed,
         };
         // Both directions run at once: two speakers that only wrote would fill each other's windows and stand still.
         tokio::select! {
             closed = self.receive_routes(reader, hold_time) => closed,
-            closed = self.send_routes(writer, hold_time, orders) => closed,
+            closed = self.send_routes(writer, hold_time, early, orders) => closed,
         }
     }
 
@@ -341,8 +365,10 @@ impl Machine {
         &self,
         writer: &mut Writer<S>,
         hold_time: Duration,
+        early: Vec<Command>,
         mut orders: mpsc::Receiver<Command>,
     ) -> Closed {
+        let mut early = early.into_iter();
         let mut keepalive = (!hold_time.is_zero()).then(|| {
             let mut ticks = interval(hold_time / 3);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -355,14 +381,17 @@ impl Machine {
                     None => pending().await,
                 }
             };
+            let order = async {
+                match early.next() {
+                    Some(order) => Some(order),
+                    None => orders.recv().await,
+                }
+            };
             let sent = tokio::select! {
-                order = orders.recv() => match order {
+                order = order => match order {
                     Some(Command::Announce(routes)) => self.announce(writer, &routes).await,
                     Some(Command::Withdraw(prefixes)) => send_all(writer, update::withdrawals(&prefixes)).await,
-                    Some(Command::Shutdown) | None => {
-                        let cease = CeaseError::AdministrativeShutdown { value: Box::default() };
-                        return notify(BgpNotificationMessage::CeaseError(cease));
-                    }
+                    Some(Command::Shutdown) | None => return shutdown(),
                 },
                 () = tick => writer.send(BgpMessage::KeepAlive).await,
             };

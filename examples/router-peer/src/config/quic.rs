@@ -80,12 +80,15 @@ pub(super) fn peer_certificate(config: &Path, peer: &Peer) -> Result<Fingerprint
     }
 }
 
-/// Reads the first certificate of a PEM file.
+/// Reads the one certificate of a PEM file: of several it would not be plain which one is meant.
 fn read_certificate(file: &Path) -> Result<CertificateDer<'static>, Problem> {
     let read = || {
         let pem = fs::read(file).map_err(Problem::Read)?;
         let certificate =
             CertificateDer::from_pem_slice(&pem).map_err(|error| not_pem(&error, "certificate"))?;
+        if CertificateDer::pem_slice_iter(&pem).count() > 1 {
+            return Err(Problem::Invalid("there is more than one certificate, and one alone is pinned".to_owned()));
+        }
         ParsedCertificate::try_from(&certificate)
             .map_err(|_| Problem::Invalid(TlsError::Certificate.to_string()))?;
         Ok(certificate)

@@ -11,6 +11,7 @@ use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, PeerIncompatible, SignatureScheme,
 };
 use sha2::{Digest, Sha256};
+use tracing::warn;
 
 /// Octets of a SHA-256 hash.
 const OCTETS: usize = 32;
@@ -91,9 +92,11 @@ pub(super) struct Pinned {
 
 impl Pinned {
     fn check(&self, shown: &CertificateDer<'_>) -> Result<(), Error> {
-        if Fingerprint::of(shown) == self.peer {
+        let shown = Fingerprint::of(shown);
+        if shown == self.peer {
             Ok(())
         } else {
+            warn!(expected = %self.peer, %shown, "the peer's certificate is not the configured one");
             Err(CertificateError::ApplicationVerificationFailure.into())
         }
     }

@@ -7,7 +7,9 @@ use std::task::{Context, Poll};
 
 use quinn::{Connection, ConnectionError, RecvStream, SendStream, StoppedError, VarInt};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tracing::info;
+use tracing::{info, warn};
+
+use super::refused_certificate;
 
 type Delivered = Pin<Box<dyn Future<Output = Result<Option<VarInt>, StoppedError>> + Send>>;
 
@@ -74,7 +76,10 @@ impl Drop for QuicStream {
     fn drop(&mut self) {
         match self.connection.close_reason() {
             None | Some(ConnectionError::LocallyClosed | ConnectionError::ApplicationClosed(_)) => {}
-            Some(reason) => info!(%reason, "QUIC connection lost"),
+            Some(reason) => match refused_certificate(&reason) {
+                Some(which) => warn!("{which}"),
+                None => info!(%reason, "QUIC connection lost"),
+            },
         }
         self.connection.close(VarInt::default(), b"");
     }

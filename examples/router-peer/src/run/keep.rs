@@ -1,6 +1,9 @@
 //! Keeps a session with one neighbour, for as long as the router runs.
 
 use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
@@ -23,7 +26,8 @@ pub(super) enum Source {
     Connect(Stack<Protected>),
     Accept(mpsc::Receiver<TcpStream>),
     ConnectQuic(Connector),
-    AcceptQuic(mpsc::Receiver<QuicStream>),
+    /// And whether there is a session, for which a call has to wait.
+    AcceptQuic(mpsc::Receiver<QuicStream>, Arc<AtomicBool>),
 }
 
 /// Waits until the router is to stop.
@@ -38,21 +42,29 @@ pub(super) async fn keep_session(
     neighbour: Neighbour,
     mut stopped: watch::Receiver<bool>,
 ) {
+    let connects = matches!(source, Source::Connect(_) | Source::ConnectQuic(_));
+    let remote = SocketAddr::from((neighbour.address, neighbour.port));
+    let mut trying = false;
     loop {
+        if connects && !trying {
+            trying = true;
+            info!("connecting to {remote}");
+        }
         let session = tokio::select! {
             session = open_session(&mut source, &neighbour) => session,
             () = told_to_stop(&mut stopped) => return,
         };
         match session {
             Ok(Some(session)) => {
+                trying = false;
                 if follow(session, &neighbour, &mut stopped).await {
                     return;
                 }
             }
             Ok(None) => return,
-            Err(error) => warn!(%error, "cannot connect"),
+            Err(error) => warn!(%remote, %error, "cannot connect"),
         }
-        if matches!(source, Source::Connect(_) | Source::ConnectQuic(_)) {
+        if connects {
             tokio::select! {
                 () = sleep(CONNECT_RETRY) => {}
                 () = told_to_stop(&mut stopped) => return,
@@ -73,8 +85,17 @@ async fn open_session(source: &mut Source, neighbour: &Neighbour) -> io::Result<
             Some(Session::start(stream, config))
         }
         Source::Accept(calls) => calls.recv().await.map(|stream| Session::start(stream, config)),
-        Source::ConnectQuic(connector) => Some(Session::start(connector.connect().await?, config)),
-        Source::AcceptQuic(calls) => calls.recv().await.map(|stream| Session::start(stream, config)),
+        Source::ConnectQuic(connector) => {
+            let stream = connector.connect().await?;
+            info!(remote = %stream.connection().remote_address(), "connected, waiting for the peer's OPEN");
+            Some(Session::start(stream, config))
+        }
+        Source::AcceptQuic(calls, busy) => {
+            busy.store(false, Ordering::Relaxed);
+            let stream = calls.recv().await;
+            busy.store(true, Ordering::Relaxed);
+            stream.map(|stream| Session::start(stream, config))
+        }
     })
 }
 
