@@ -11,6 +11,7 @@
 //! bidirectional stream by sending OPEN on it, and format and framing of messages are those of RFC 4271.
 
 mod fingerprint;
+mod negotiated;
 mod stream;
 mod tls;
 
@@ -21,13 +22,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quinn::{
-    ClientConfig, ConnectionError, Endpoint, EndpointConfig, Incoming, ServerConfig,
-    TokioRuntime, TransportConfig, TransportErrorCode,
+    ClientConfig, ConnectionError, Endpoint, EndpointConfig, Incoming, ServerConfig, TokioRuntime,
+    TransportConfig, TransportErrorCode,
 };
 use tokio::time::timeout;
 use tracing::warn;
 
 pub use self::fingerprint::{BadFingerprint, Fingerprint};
+pub use self::negotiated::Negotiated;
 pub use self::stream::QuicStream;
 pub use self::tls::{Tls, TlsError, provider, suite_name, suite_named};
 
@@ -206,7 +208,7 @@ impl Handshake {
 async fn in_time(
     opening: impl Future<Output = Result<QuicStream, ConnectionError>>,
 ) -> io::Result<QuicStream> {
-        let opened = timeout(HANDSHAKE, opening).await.map_err(|_| io::ErrorKind::TimedOut)?;
+    let opened = timeout(HANDSHAKE, opening).await.map_err(|_| io::ErrorKind::TimedOut)?;
     opened.map_err(|error| match refused_certificate(&error) {
         Some(which) => io::Error::new(io::ErrorKind::PermissionDenied, which),
         None => error.into(),

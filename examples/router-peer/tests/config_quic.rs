@@ -204,7 +204,10 @@ fn an_address_of_another_machine_is_refused_at_the_start() {
         .output()
         .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("router-peer: peer.toml: transport.addresses: cannot open UDP socket 192.0.2.1:0: "), "{said}");
+    assert!(
+        said.contains("router-peer: peer.toml: transport.addresses: cannot open UDP socket 192.0.2.1:0: "),
+        "{said}"
+    );
     assert_eq!(output.status.code(), Some(2));
 }
 

@@ -39,7 +39,13 @@ fn two_processes_speak_and_part_in_order() {
     west.wait_for(|line| line.contains("peers know this router by"));
     let mut east = Router::start(directory.path(), "quic-east.toml", &[]);
     west.wait_for(|line| line.contains("ipv4=2 ipv6=1"));
-    east.wait_for(|line| line.contains("session established"));
+    // What both offer, and east prefers.
+    let protected = "suite=TLS_AES_128_GCM_SHA256 wireseal=true";
+    east.wait_for(|line| line.contains("connected, waiting for the peer's OPEN"));
+    east.wait_for(|line| line.contains("session established") && line.contains(protected));
+    assert!(east.said.contains("connecting to 127.0.0.2:"), "{}", east.said);
+    let established = |line: &str| line.contains("session established") && line.contains(protected);
+    assert!(west.said.lines().any(established), "{}", west.said);
     east.stop();
     west.wait_for(|line| line.contains("session over"));
     let log = west.stop();
@@ -65,10 +71,19 @@ fn a_peer_with_another_certificate_gets_no_session() {
         let mut west = Router::start(directory.path(), "quic-west.toml", &[]);
         west.wait_for(|line| line.contains("peers know this router by"));
         let mut east = Router::start(directory.path(), "quic-east.toml", &[]);
-        west.wait_for(|line| line.contains("no connection") && line.contains("handshake failed"));
-        east.wait_for(|line| line.contains("handshake failed"));
+        let verifies = "the peer's certificate is not the configured one";
+        let is_shown = "the peer refused our certificate";
+        let (in_east, in_west) = if stranger == "east" { (is_shown, verifies) } else { (verifies, is_shown) };
+        west.wait_for(|line| line.contains("no connection") && line.contains(in_west));
+        east.wait_for(|line| line.contains("WARN") && line.contains(in_east));
+        let (seen, missing) = if stranger == "east" { (&west, &east) } else { (&east, &west) };
+        let line = seen.said.lines().find(|line| line.contains("expected=")).unwrap();
+        assert!(line.contains(verifies) && line.contains("shown=") && line.contains("peer{name="), "{line}");
+        assert!(!missing.said.contains("expected="), "{}", missing.said);
         for log in [east.stop(), west.stop()] {
             assert!(!log.contains("session established"), "{log}");
+            assert!(!log.contains("session over"), "{log}");
+            assert!(!log.contains("took leave"), "{log}");
         }
     }
 }
@@ -87,12 +102,23 @@ fn a_peer_that_dies_is_missed_after_the_hold_time_and_welcome_again() {
     west.wait_for(|line| line.contains("ipv4=2 ipv6=1"));
     // It is killed, and says nothing.
     drop(east);
+    let east = Router::start(directory.path(), "quic-east.toml", &[]);
+    west.wait_for(|line| line.contains("waiting behind the session that is up"));
     west.wait_for(|line| line.contains("session over"));
     assert!(west.said.contains("sent HoldTimerExpiredError"), "{}", west.said);
-    let east = Router::start(directory.path(), "quic-east.toml", &[]);
     west.wait_for(|line| line.contains("ipv4=2 ipv6=1"));
     east.stop();
     west.stop();
+}
+
+#[test]
+fn a_router_whose_peer_is_not_there_stops_without_a_word_of_it() {
+    let directory = shipped();
+    on_free_port(directory.path());
+    let mut east = Router::start(directory.path(), "quic-east.toml", &[]);
+    east.wait_for(|line| line.contains("connecting to 127.0.0.2:"));
+    let log = east.stop();
+    assert!(!log.contains("took leave"), "{log}");
 }
 
 struct Side {
@@ -186,9 +212,12 @@ async fn another_protocol_is_refused() {
     let connecting = endpoint
         .connect_with(quinn::ClientConfig::new(std::sync::Arc::new(config)), remote, "127.0.0.1")
         .unwrap();
+    let called = async { listener.incoming().await.unwrap().finish().await };
     let refused = tokio::select! {
-        refused = connecting => refused.unwrap_err().to_string(),
-        _ = listener.incoming() => panic!("it was let in"),
+        (refused, called) = async { tokio::join!(connecting, called) } => {
+            assert!(called.is_err(), "it was let in");
+            refused.unwrap_err().to_string()
+        }
         () = tokio::time::sleep(PATIENCE) => panic!("no answer"),
     };
     // no_application_protocol (RFC 7301 section 3.2).

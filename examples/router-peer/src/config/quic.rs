@@ -87,7 +87,9 @@ fn read_certificate(file: &Path) -> Result<CertificateDer<'static>, Problem> {
         let certificate =
             CertificateDer::from_pem_slice(&pem).map_err(|error| not_pem(&error, "certificate"))?;
         if CertificateDer::pem_slice_iter(&pem).count() > 1 {
-            return Err(Problem::Invalid("there is more than one certificate, and one alone is pinned".to_owned()));
+            return Err(Problem::Invalid(
+                "there is more than one certificate, and one alone is pinned".to_owned(),
+            ));
         }
         ParsedCertificate::try_from(&certificate)
             .map_err(|_| Problem::Invalid(TlsError::Certificate.to_string()))?;

@@ -132,13 +132,9 @@ pub(super) async fn key_update(conditions: Conditions) -> Outcome {
         );
     }
     Ok(format!(
-        "{keys} keys in each direction: the first, one for each router's request{}; {} routes each way in {} packets, all opened; same QUIC \
-         connection, same BGP session",
-        match keys {
-            3 => "",
-            4 => ", one of quinn's own",
-            _ => ", others of quinn's own",
-        },
+        "{keys} keys in each direction: the first, two for the updates asked for, one by each router, and {} for quinn's own \
+         updates; {} routes each way in {} packets, all opened; same QUIC connection, same BGP session",
+        keys - 3,
         grouped(table.len()),
         grouped(packets)
     ))

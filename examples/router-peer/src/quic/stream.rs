@@ -9,7 +9,7 @@ use quinn::{Connection, ConnectionError, RecvStream, SendStream, StoppedError, V
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tracing::{info, warn};
 
-use super::refused_certificate;
+use super::{Negotiated, refused_certificate};
 
 type Delivered = Pin<Box<dyn Future<Output = Result<Option<VarInt>, StoppedError>> + Send>>;
 
@@ -37,6 +37,12 @@ impl QuicStream {
     #[must_use]
     pub fn connection(&self) -> &Connection {
         &self.connection
+    }
+
+    /// What protects its packets.
+    #[must_use]
+    pub fn negotiated(&self) -> Option<Negotiated> {
+        self.connection.handshake_data()?.downcast().ok().map(|negotiated| *negotiated)
     }
 }
 

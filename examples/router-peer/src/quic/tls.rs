@@ -15,6 +15,7 @@ use rustls::{CipherSuite, ClientConfig, ServerConfig, SupportedCipherSuite};
 
 use super::ALPN;
 use super::fingerprint::{Fingerprint, Pinned};
+use super::negotiated::{Telling, noted};
 
 /// All that TLS and QUIC need of cryptography: ring for the handshake, Wireseal for every QUIC packet. All suites are of TLS 1.3,
 /// and TLS_AES_128_CCM_SHA256 is the last one.
@@ -104,6 +105,7 @@ impl Tls {
             usual.retain(|suite| suite.suite() != CipherSuite::TLS13_AES_128_CCM_SHA256);
             usual
         });
+        let cipher_suites = cipher_suites.into_iter().map(noted).collect();
         let provider = Arc::new(CryptoProvider { cipher_suites, ..provider });
         // What either end of a connection will ask for, so that later nothing can fail.
         ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -134,7 +136,7 @@ impl Tls {
 
     /// The side that calls. Nothing is resumed and nothing sent before the peer has proved itself: the messages of 0-RTT
     /// can be replayed (RFC 9001 section 9.2), and a session that lasts for months saves nothing by it.
-    pub(super) fn client(&self, peer: Fingerprint) -> Arc<QuicClientConfig> {
+    pub(super) fn client(&self, peer: Fingerprint) -> Arc<Telling<QuicClientConfig>> {
         let mut config = ClientConfig::builder_with_provider(Arc::clone(&self.provider))
             .with_protocol_versions(&[&TLS13])
             .expect("the constructor has tried it")
@@ -145,11 +147,12 @@ impl Tls {
         config.resumption = Resumption::disabled();
         config.enable_early_data = false;
         let config = QuicClientConfig::with_initial(Arc::new(config), self.initial);
-        Arc::new(config.expect("the constructor has chosen the suite of Initial packets"))
+        let config = config.expect("the constructor has chosen the suite of Initial packets");
+        Arc::new(Telling(Arc::new(config)))
     }
 
     /// The side that is called, with the same restraint.
-    pub(super) fn server(&self, peer: Fingerprint) -> Arc<QuicServerConfig> {
+    pub(super) fn server(&self, peer: Fingerprint) -> Arc<Telling<QuicServerConfig>> {
         let mut config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
             .with_protocol_versions(&[&TLS13])
             .expect("the constructor has tried it")
@@ -160,6 +163,7 @@ impl Tls {
         config.send_tls13_tickets = 0;
         config.max_early_data_size = 0;
         let config = QuicServerConfig::with_initial(Arc::new(config), self.initial);
-        Arc::new(config.expect("the constructor has chosen the suite of Initial packets"))
+        let config = config.expect("the constructor has chosen the suite of Initial packets");
+        Arc::new(Telling(Arc::new(config)))
     }
 }

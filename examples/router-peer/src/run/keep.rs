@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
-use tracing::{info, warn};
+use tracing::{info, info_span, warn};
 
-use crate::bgp::session::{Session, State, Status};
+use crate::bgp::session::{Session, SessionConfig, State, Status};
 use crate::config::Neighbour;
 use crate::protection::Protected;
 use crate::quic::{Connector, QuicStream};
@@ -88,15 +88,27 @@ async fn open_session(source: &mut Source, neighbour: &Neighbour) -> io::Result<
         Source::ConnectQuic(connector) => {
             let stream = connector.connect().await?;
             info!(remote = %stream.connection().remote_address(), "connected, waiting for the peer's OPEN");
-            Some(Session::start(stream, config))
+            Some(over_quic(stream, config))
         }
         Source::AcceptQuic(calls, busy) => {
             busy.store(false, Ordering::Relaxed);
             let stream = calls.recv().await;
             busy.store(true, Ordering::Relaxed);
-            stream.map(|stream| Session::start(stream, config))
+            stream.map(|stream| over_quic(stream, config))
         }
     })
+}
+
+/// A session whose every line in the log says what protects it.
+fn over_quic(stream: QuicStream, config: SessionConfig) -> Session {
+    let remote = stream.connection().remote_address();
+    let span = match stream.negotiated() {
+        Some(negotiated) => {
+            info_span!("quic", %remote, suite = %negotiated, wireseal = negotiated.wireseal)
+        }
+        None => info_span!("quic", %remote),
+    };
+    span.in_scope(|| Session::start(stream, config))
 }
 
 /// Follows a session to its end; whether it ended because the router is to stop.

@@ -94,7 +94,9 @@ async fn accept(listener: Listener, calls: Vec<Call>, mut stopped: watch::Receiv
         };
         let Some(handshake) = incoming else { return };
         let call = &calls[handshake.peer()];
-        handshakes.spawn(finish(handshake, call.sender.clone(), Arc::clone(&call.busy)).instrument(call.span.clone()));
+        handshakes.spawn(
+            finish(handshake, call.sender.clone(), Arc::clone(&call.busy)).instrument(call.span.clone()),
+        );
     }
 }
 
