@@ -86,7 +86,8 @@ impl Keys {
     ///
     /// # Errors
     ///
-    /// [`OpenError`]. A packet too short for a sample is left as it was, as is any once the integrity limit is behind. After a
+    /// [`OpenError`]. A packet too short for a sample, or of another type or version than the keys are for, is left as it was, as
+    /// is any once the integrity limit is behind. After a
     /// failed authentication header and tag are as they were and the payload is zeros; where the packet was authentic, the
     /// payload and the tag are zeros. Of `space` and `failures` only the count of failures has changed.
     #[inline]
