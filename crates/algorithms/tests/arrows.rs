@@ -9,7 +9,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("wireseal-mac", &["wireseal-algorithms", "wireseal-kernels"]),
     ("wireseal-tcp-ao", &["wireseal-algorithms", "wireseal-mac"]),
     ("wireseal-quic", &["wireseal-algorithms", "wireseal-kernels"]),
-    ("wireseal-linux", &["wireseal-algorithms", "wireseal-tcp-ao"]),
+    ("wireseal-linux", &["wireseal-algorithms", "wireseal-mac", "wireseal-tcp-ao"]),
     ("wireseal-smoltcp", &["wireseal-algorithms", "wireseal-tcp-ao"]),
     ("wireseal-rustls", &["wireseal-algorithms", "wireseal-quic"]),
     ("wireseal-cli", PROTOCOLS),

@@ -1,0 +1,124 @@
+//! One socket of a manager.
+
+use std::fs::File;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+
+use cidr::IpCidr;
+use socket2::SockRef;
+use wireseal_tcp_ao::key_chain::{Key, KeyChain, Timestamp};
+use wireseal_tcp_ao::{MasterKey, Mkt};
+use zeroize::Zeroizing;
+
+use crate::manager::carry_out::Outcome;
+use crate::manager::situation::{Action, Memory, Situation, SocketKind};
+use crate::{Error, KeyName, SocketKey, Successor, TcpAoSocket};
+
+/// Octets of a placeholder's secret.
+const PLACEHOLDER_SECRET_LENGTH: usize = 32;
+
+/// What tells one socket from another, by whichever descriptor (`st_dev` and `st_ino`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Identity(u64, u64);
+
+/// A socket as the manager has it.
+#[derive(Debug)]
+pub(super) struct Attached {
+    pub(super) number: u64,
+    pub(super) identity: Identity,
+    descriptor: OwnedFd,
+    memory: Memory,
+    /// A connection that is none any more has ended, and is no socket about to connect.
+    was_connected: bool,
+}
+
+impl Attached {
+    /// Duplicates the descriptor of a socket.
+    pub(super) fn new<S: AsFd + ?Sized>(socket: &S, number: u64) -> io::Result<Self> {
+        let descriptor = socket.as_fd().try_clone_to_owned()?;
+        let file = File::from(descriptor);
+        let metadata = file.metadata()?;
+        let identity = Identity(metadata.dev(), metadata.ino());
+        let descriptor = OwnedFd::from(file);
+        Ok(Self { number, identity, descriptor, memory: Memory::default(), was_connected: false })
+    }
+
+    pub(super) fn socket(&self) -> TcpAoSocket<'_> {
+        TcpAoSocket::new(&self.descriptor)
+    }
+
+    pub(super) const fn is_peer_behind(&self) -> bool {
+        self.memory.is_peer_behind()
+    }
+
+    /// The peer's address, when there is a connection; never an IPv4-mapped one.
+    pub(super) fn peer(&self) -> Option<IpAddr> {
+        let peer = SockRef::from(&self.descriptor).peer_addr().ok()?.as_socket()?;
+        Some(peer.ip().to_canonical())
+    }
+
+    /// What the socket is; `None` when it was a connection and is none any more.
+    pub(super) fn kind(&mut self) -> io::Result<Option<SocketKind>> {
+        if SockRef::from(&self.descriptor).is_listener()? {
+            return Ok(Some(SocketKind::Listener));
+        }
+        if self.peer().is_some() {
+            self.was_connected = true;
+            return Ok(Some(SocketKind::Connection));
+        }
+        Ok((!self.was_connected).then_some(SocketKind::Closed))
+    }
+
+    /// Brings the keys of the socket in line with the chain at `now`.
+    pub(super) fn carry_out(
+        &mut self,
+        chain: &KeyChain,
+        (remote, vrf): (IpCidr, Option<u32>),
+        now: Timestamp,
+        kind: SocketKind,
+    ) -> Outcome {
+        let situation = Situation { chain, remote, vrf, now, kind };
+        let socket = TcpAoSocket::new(&self.descriptor);
+        let read = |memory: &Memory| {
+            let keys = socket.keys()?;
+            Ok(keys.iter().map(|key| situation.recognise(memory, key)).collect())
+        };
+        situation.carry_out(&mut self.memory, read, |action| apply(&socket, &situation, action))
+    }
+}
+
+/// Applies one action to a socket.
+fn apply(socket: &TcpAoSocket<'_>, situation: &Situation<'_>, action: &Action) -> Result<(), Error> {
+    let placed = |name: KeyName, mkt, (set_current, set_rnext)| {
+        let KeyName { remote, vrf, .. } = name;
+        socket.add_key(&SocketKey { remote, vrf, mkt, set_current, set_rnext })
+    };
+    match *action {
+        Action::Add { key_id, key, set_current, set_rnext } => match situation.key(key_id).map(Key::mkt) {
+            Some(mkt) => placed(key, mkt, (set_current, set_rnext)),
+            None => Ok(()),
+        },
+        Action::AddPlaceholder { key } => {
+            let mkt = placeholder(situation.chain, key).map_err(io::Error::from)?;
+            placed(key, &mkt, (false, false))
+        }
+        Action::SetCurrent(key) => socket.set_current_key(key.send_id),
+        Action::SetRnext(key) => socket.set_rnext_key(key.recv_id),
+        Action::Delete { key, heir, is_current, is_rnext, .. } => {
+            let current = heir.filter(|_| is_current).map(|heir| heir.send_id);
+            let rnext = heir.filter(|_| is_rnext).map(|heir| heir.recv_id);
+            socket.delete_key(&key, Successor { current, rnext })
+        }
+    }
+}
+
+/// A key with these ids that nobody else has, with an algorithm of the chain, since the kernel may lack others.
+fn placeholder(chain: &KeyChain, KeyName { send_id, recv_id, .. }: KeyName) -> Result<Mkt, getrandom::Error> {
+    let mut secret = Zeroizing::new([0; PLACEHOLDER_SECRET_LENGTH]);
+    getrandom::fill(secret.as_mut_slice())?;
+    let master_key = MasterKey::new(secret.as_slice()).expect("32 octets are between 1 and 80");
+    let algorithm = chain.keys()[0].mkt().parameters().algorithm;
+    Ok(Mkt::with_short_master_key(send_id, recv_id, algorithm, master_key))
+}

@@ -1,0 +1,86 @@
+//! When to step.
+
+use wireseal_tcp_ao::key_chain::Timestamp;
+
+use crate::Error;
+use crate::manager::carry_out::Outcome;
+
+/// Seconds between steps in which nothing is expected to happen: the clock may have been set.
+const IDLE: u32 = 30;
+
+/// Seconds between steps while a peer has not switched.
+const WAITING: u32 = 1;
+
+/// When the last step was and when the next one should be.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pace {
+    last: Option<Timestamp>,
+    next: Option<Timestamp>,
+}
+
+impl Pace {
+    /// When a socket needs its next step, apart from changes of the chain.
+    pub(super) fn after_socket(outcome: &Outcome, is_peer_behind: bool, now: Timestamp) -> Option<Timestamp> {
+        let is_busy = outcome.failed.iter().any(|(_, error)| matches!(error, Error::KeyInUse(_)));
+        let soon = (is_peer_behind || is_busy).then(|| now.later_by(WAITING));
+        let retry = (!outcome.failed.is_empty()).then(|| now.later_by(IDLE));
+        [soon, retry, outcome.again].into_iter().flatten().min()
+    }
+
+    pub(super) fn stepped(&mut self, now: Timestamp, next: Option<Timestamp>) {
+        *self = Self { last: Some(now), next };
+    }
+
+    /// Makes the next step no later than that.
+    pub(super) fn no_later_than(&mut self, moment: Option<Timestamp>) {
+        self.next = [self.next, moment].into_iter().flatten().min();
+    }
+
+    /// Whether it is time for a step: something is due, none was for long, or the clock went back.
+    #[cfg_attr(not(feature = "tokio"), expect(dead_code, reason = "only the task asks"))]
+    pub(super) fn is_due(&self, now: Timestamp) -> bool {
+        let is_next = self.next.is_some_and(|next| next <= now);
+        let is_last_far = self.last.is_none_or(|last| now < last || last.later_by(IDLE) <= now);
+        is_next || is_last_far
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::KeyName;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_unix_seconds(seconds)
+    }
+
+    #[test]
+    fn a_step_is_due_at_the_next_moment_after_a_while_and_when_the_clock_goes_back() {
+        let mut pace = Pace::default();
+        assert!(pace.is_due(at(0)), "there was none yet");
+        pace.stepped(at(100), Some(at(110)));
+        let due: Vec<i64> = (95..=111).filter(|now| pace.is_due(at(*now))).collect();
+        assert_eq!(due, [95, 96, 97, 98, 99, 110, 111]);
+        pace.stepped(at(100), None);
+        assert!(!pace.is_due(at(129)) && pace.is_due(at(130)));
+        pace.no_later_than(Some(at(105)));
+        pace.no_later_than(Some(at(107)));
+        pace.no_later_than(None);
+        assert!(!pace.is_due(at(104)) && pace.is_due(at(105)));
+    }
+
+    #[test]
+    fn a_socket_that_is_not_done_is_stepped_soon() {
+        let after = |failed, behind| {
+            let outcome = Outcome { failed, again: Some(at(60)), ..Outcome::default() };
+            Pace::after_socket(&outcome, behind, at(0))
+        };
+        let remote = "192.0.2.7".parse().expect("an address");
+        let id = wireseal_tcp_ao::KeyId(1);
+        let in_use = Error::KeyInUse(KeyName { remote, vrf: None, send_id: id, recv_id: id });
+        assert_eq!(after(Vec::new(), false), Some(at(60)));
+        assert_eq!(after(Vec::new(), true), Some(at(1)));
+        assert_eq!(after(vec![(None, in_use)], false), Some(at(1)));
+        assert_eq!(after(vec![(None, Error::NoMemory)], false), Some(at(30)));
+    }
+}

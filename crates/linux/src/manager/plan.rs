@@ -1,0 +1,262 @@
+//! What a [`KeyManager`](crate::KeyManager) decides about the keys of a socket, as a pure function:
+//! [`Situation::plan`] of the chain, the time and the keys that are there.
+//!
+//! A program that only wants to know what would be done calls that. [`Situation::carry_out`] is how the decision is
+//! applied to a socket whose keys the peer changes at the same time.
+
+use wireseal_tcp_ao::KeyId;
+use wireseal_tcp_ao::key_chain::{Key, Timestamp};
+
+use crate::KeyName;
+
+pub use crate::manager::carry_out::Outcome;
+pub use crate::manager::situation::{Action, Found, Memory, Origin, Situation, SocketKind};
+
+/// What is to be done, and what it will leave open.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Plan {
+    /// What to do, in this order. At no point in between is the socket without a key for the peers.
+    pub actions: Vec<Action>,
+    /// No key of the chain may be sent with: a listener and a closed socket get a placeholder in place of keys, and a
+    /// connection is left with what it has, for its owner to shut down.
+    pub expired: bool,
+    /// Keys that no segment should be accepted with any more, but that cannot be deleted: a connection has no other.
+    pub overdue: Vec<KeyName>,
+    /// When to decide again although the chain does not change then.
+    pub again: Option<Timestamp>,
+}
+
+impl Situation<'_> {
+    /// Decides what to do with the keys `found` on the socket.
+    ///
+    /// Keys in `set_aside` are neither added nor deleted: the kernel has just refused one or the other.
+    #[must_use]
+    pub fn plan(&self, found: &[Found], memory: &Memory, set_aside: &[KeyName]) -> Plan {
+        let active = self.chain.at(self.now);
+        let is_found = |key: &Key| found.iter().any(|held| held.origin == Origin::Chain(key.key_id()));
+        let is_available = |key: &&Key| is_found(key) || !set_aside.contains(&self.name(key));
+        let preferred = active.sendable().find(is_available);
+        let wanted: Vec<&Key> = match preferred {
+            None => Vec::new(),
+            Some(_) => active.iter().filter(is_available).collect(),
+        };
+        let mut draft =
+            Draft { situation: self, wanted, set_aside, keys: found.to_vec(), plan: Plan::default() };
+        draft.plan.expired = preferred.is_none();
+        draft.add_and_delete();
+        if let Some(preferred) = preferred {
+            draft.choose(preferred, found, memory);
+        }
+        draft.plan
+    }
+}
+
+/// A plan in the making, with the keys as they will be after its actions so far.
+struct Draft<'a> {
+    situation: &'a Situation<'a>,
+    /// The keys that the socket is to have, the preferred one first; none when no key may be sent with.
+    wanted: Vec<&'a Key>,
+    set_aside: &'a [KeyName],
+    keys: Vec<Found>,
+    plan: Plan,
+}
+
+impl Draft<'_> {
+    /// Adds what is missing and deletes what is stale, over a placeholder where there is no other way.
+    fn add_and_delete(&mut self) {
+        loop {
+            self.add_missing();
+            let Some(stale) = self.next_stale() else { break };
+            let heir = self.heir(stale);
+            if self.can_go_without_heir(stale) {
+                self.delete(stale, None);
+            } else if heir.is_some() {
+                self.delete(stale, heir);
+            } else if !self.may_have_placeholder() || !self.add_placeholder() {
+                self.plan.overdue.push(stale.name);
+            }
+        }
+        if self.situation.kind != SocketKind::Connection && !self.keys.iter().any(is_own) {
+            self.add_placeholder();
+        }
+    }
+
+    /// Adds every wanted key whose ids are free.
+    fn add_missing(&mut self) {
+        for index in 0..self.wanted.len() {
+            let key = self.wanted[index];
+            let name = self.situation.name(key);
+            let is_taken = |held: &Found| {
+                held.origin == Origin::Chain(key.key_id()) || is_own(held) && clash(held.name, name)
+            };
+            if self.keys.iter().any(is_taken) {
+                continue;
+            }
+            let is_preferred = index == 0;
+            let set_current = is_preferred && self.situation.kind == SocketKind::Closed;
+            let set_rnext = is_preferred && self.situation.kind != SocketKind::Listener;
+            self.plan.actions.push(Action::Add { key_id: key.key_id(), key: name, set_current, set_rnext });
+            self.hold(name, Origin::Chain(key.key_id()), set_current, set_rnext);
+        }
+    }
+
+    /// The next key to delete: the placeholder last, those in use before it.
+    fn next_stale(&self) -> Option<Found> {
+        let is_left = |key: &&Found| {
+            self.is_stale(key)
+                && !self.set_aside.contains(&key.name)
+                && !self.plan.overdue.contains(&key.name)
+        };
+        let rank = |key: &&Found| (key.origin == Origin::Placeholder, self.is_in_use(key));
+        self.keys.iter().filter(is_left).min_by_key(rank).copied()
+    }
+
+    /// Whether a key is not to be on the socket.
+    fn is_stale(&self, held: &Found) -> bool {
+        let is_connection = self.situation.kind == SocketKind::Connection;
+        match held.origin {
+            Origin::Foreign => false,
+            Origin::Leftover => true,
+            Origin::Placeholder => is_connection || !self.wanted.is_empty(),
+            Origin::Chain(key_id) if self.wanted.iter().any(|key| key.key_id() == key_id) => false,
+            Origin::Chain(_) if !is_connection => true,
+            // The clock was set back: the peer may well use a key whose time has not come yet by this end's clock.
+            Origin::Chain(key_id) => {
+                let is_over = |key| self.situation.acceptance(key).is_over(self.situation.now);
+                let is_in_the_way =
+                    || self.wanted.iter().any(|key| clash(self.situation.name(key), held.name));
+                self.situation.key(key_id).is_none_or(is_over) || is_in_the_way()
+            }
+        }
+    }
+
+    fn is_in_use(&self, key: &Found) -> bool {
+        // What a listener has as its current key dates from before it listened, and counts for nothing.
+        self.situation.kind != SocketKind::Listener && (key.is_current || key.is_rnext)
+    }
+
+    /// A connection is protected as long as it has any key, another socket as long as it has one for these peers.
+    fn can_go_without_heir(&self, stale: Found) -> bool {
+        match self.situation.kind {
+            SocketKind::Connection => !self.is_in_use(&stale),
+            SocketKind::Listener | SocketKind::Closed => false,
+        }
+    }
+
+    /// What takes the place of a stale key: the most preferred key there is already, or else the placeholder.
+    fn heir(&self, stale: Found) -> Option<KeyName> {
+        let by_origin = |origin| self.keys.iter().find(|held| held.origin == origin);
+        let mut wanted = self.wanted.iter().filter_map(|key| by_origin(Origin::Chain(key.key_id())));
+        let placeholder = || by_origin(Origin::Placeholder).filter(|held| held.name != stale.name);
+        let heir = wanted.next().or_else(|| self.kept()).or_else(placeholder);
+        heir.map(|held| held.name)
+    }
+
+    /// The key to stay with when no key may be sent with: one that the peer may still send with, if there is any.
+    fn kept(&self) -> Option<&Found> {
+        let acceptable = |held: &&Found| match held.origin {
+            Origin::Chain(key_id) if self.wanted.is_empty() && !self.is_stale(held) => {
+                let key = self.situation.key(key_id)?;
+                Some(self.situation.acceptance(key).contains(self.situation.now))
+            }
+            _ => None,
+        };
+        let kept = self.keys.iter().filter_map(|held| Some((acceptable(&held)?, held)));
+        kept.max_by_key(|(is_acceptable, _)| *is_acceptable).map(|(_, held)| held)
+    }
+
+    /// Whether a placeholder is of use: on a connection only on the way to another key.
+    fn may_have_placeholder(&self) -> bool {
+        let has_one = self.keys.iter().any(|held| held.origin == Origin::Placeholder);
+        !has_one && (self.situation.kind != SocketKind::Connection || !self.wanted.is_empty())
+    }
+
+    /// Adds a placeholder; false when no ids are free.
+    fn add_placeholder(&mut self) -> bool {
+        let wanted = self.wanted.iter().map(|key| self.situation.name(key));
+        let taken: Vec<KeyName> = self.keys.iter().map(|held| held.name).chain(wanted).collect();
+        let free =
+            |is_taken: &dyn Fn(KeyId) -> bool| (0..=u8::MAX).rev().map(KeyId).find(|id| !is_taken(*id));
+        let send_id = free(&|id| taken.iter().any(|name| name.send_id == id));
+        let recv_id = free(&|id| taken.iter().any(|name| name.recv_id == id));
+        let Some((send_id, recv_id)) = send_id.zip(recv_id) else { return false };
+        let (remote, vrf) = (self.situation.remote, self.situation.vrf);
+        let key = KeyName { remote, vrf, send_id, recv_id };
+        self.plan.actions.push(Action::AddPlaceholder { key });
+        self.hold(key, Origin::Placeholder, false, false);
+        true
+    }
+
+    fn delete(&mut self, stale: Found, heir: Option<KeyName>) {
+        let in_use = self.is_in_use(&stale);
+        let (is_current, is_rnext) = (in_use && stale.is_current, in_use && stale.is_rnext);
+        let Found { name: key, origin, .. } = stale;
+        self.plan.actions.push(Action::Delete { key, origin, heir, is_current, is_rnext });
+        self.keys.retain(|held| held.name != stale.name);
+        for held in self.keys.iter_mut().filter(|held| Some(held.name) == heir) {
+            held.is_current |= is_current;
+            held.is_rnext |= is_rnext;
+        }
+    }
+
+    /// Has another key from now on.
+    fn hold(&mut self, name: KeyName, origin: Origin, is_current: bool, is_rnext: bool) {
+        for held in &mut self.keys {
+            held.is_current &= !is_current;
+            held.is_rnext &= !is_rnext;
+        }
+        self.keys.push(Found { name, origin, is_current, is_rnext, good: 0 });
+    }
+
+    /// Chooses the current and the rnext key, when the preferred key is there.
+    fn choose(&mut self, preferred: &Key, found: &[Found], memory: &Memory) {
+        let origin = Origin::Chain(preferred.key_id());
+        let Some(held) = self.keys.iter().find(|held| held.origin == origin).copied() else { return };
+        if self.situation.kind == SocketKind::Listener {
+            return;
+        }
+        if !held.is_rnext {
+            self.plan.actions.push(Action::SetRnext(held.name));
+        }
+        let was_rnext = found.iter().any(|before| before.is_rnext && before.origin == origin);
+        let has_shown = was_rnext && held.is_rnext && !memory.is_peer_behind();
+        if !held.is_current && self.is_time_to_sign_with_another(has_shown) {
+            self.plan.actions.push(Action::SetCurrent(held.name));
+        }
+    }
+
+    /// Whether this end is to leave its current key for the preferred one unasked.
+    ///
+    /// The end of the send lifetime asks for it. A peer that has not shown yet that it has the preferred key gets half of
+    /// the time until the current key is accepted no more; the other half is for clocks that differ.
+    fn is_time_to_sign_with_another(&mut self, has_shown: bool) -> bool {
+        if self.situation.kind == SocketKind::Closed {
+            return true;
+        }
+        let current = self.keys.iter().find(|held| held.is_current);
+        let Some(Found { origin: Origin::Chain(key_id), .. }) = current else { return false };
+        let Some(key) = self.situation.key(*key_id) else { return false };
+        if !key.send_lifetime().is_over(self.situation.now) {
+            return false;
+        }
+        let ends = key.send_lifetime().until().zip(self.situation.acceptance(key).until());
+        let latest = ends.map(|(send, accept)| {
+            Timestamp::from_unix_seconds(send.unix_seconds().midpoint(accept.unix_seconds()))
+        });
+        if has_shown || latest.is_some_and(|latest| latest <= self.situation.now) {
+            return true;
+        }
+        self.plan.again = latest;
+        false
+    }
+}
+
+/// Whether a key is for the manager's peers.
+fn is_own(held: &Found) -> bool {
+    held.origin != Origin::Foreign
+}
+
+/// Whether two keys for the same peers cannot be on one socket (RFC 5925 §3.1).
+fn clash(one: KeyName, other: KeyName) -> bool {
+    one.send_id == other.send_id || one.recv_id == other.recv_id
+}

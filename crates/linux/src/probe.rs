@@ -1,0 +1,127 @@
+//! What the running kernel can do, found out by trying.
+
+use std::fmt;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::AsFd;
+
+use cidr::{IpCidr, Ipv4Cidr};
+use socket2::{Domain, Protocol, Socket, Type};
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
+
+use crate::error::{Error, NO_TCP_AO};
+use crate::key::SocketKey;
+use crate::socket::TcpAoSocket;
+use crate::sys;
+
+/// What the running kernel can do, and this process with it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Support {
+    /// Whether sockets have TCP-AO at all.
+    pub tcp_ao: bool,
+    /// Whether a key could be added with each of [`TcpAoAlgorithm::ALL`].
+    pub algorithms: [bool; TcpAoAlgorithm::ALL.len()],
+    /// Whether sockets have TCP-MD5.
+    pub md5: bool,
+    /// Whether this process may move live connections: it has CAP_NET_ADMIN over the network namespace.
+    pub repair: bool,
+    /// The kernel's release, as `uname -r` shows it.
+    pub kernel: String,
+}
+
+impl Support {
+    /// Whether a key could be added with an algorithm.
+    #[must_use]
+    pub fn supports(&self, algorithm: TcpAoAlgorithm) -> bool {
+        TcpAoAlgorithm::ALL
+            .iter()
+            .zip(self.algorithms)
+            .any(|(each, supported)| *each == algorithm && supported)
+    }
+}
+
+impl fmt::Display for Support {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let yes_or_no = |yes| if yes { "yes" } else { "no" };
+        writeln!(f, "kernel: {}", self.kernel)?;
+        if self.tcp_ao {
+            let supported = TcpAoAlgorithm::ALL.into_iter().filter(|algorithm| self.supports(*algorithm));
+            let names: Vec<&str> = supported.map(TcpAoAlgorithm::name).collect();
+            writeln!(
+                f,
+                "TCP-AO: yes, with {}",
+                if names.is_empty() { "no algorithm".into() } else { names.join(", ") }
+            )?;
+        } else {
+            writeln!(f, "TCP-AO: {NO_TCP_AO}")?;
+        }
+        writeln!(f, "TCP-MD5: {}", yes_or_no(self.md5))?;
+        write!(f, "moving connections: {}", yes_or_no(self.repair))?;
+        f.write_str(if self.repair { "" } else { " (needs CAP_NET_ADMIN)" })
+    }
+}
+
+/// Tries what the kernel can do, on sockets of its own that never connect.
+///
+/// # Errors
+/// When no socket can be made, or a kernel that has TCP-AO does not take a key for another reason than its algorithm.
+pub fn probe() -> io::Result<Support> {
+    let tcp_ao = match TcpAoSocket::new(&tcp_socket()?).info() {
+        Ok(_) => true,
+        Err(Error::NotSupported) => false,
+        Err(error) => return Err(into_io(error)),
+    };
+    let mut algorithms = [false; TcpAoAlgorithm::ALL.len()];
+    for (algorithm, supported) in TcpAoAlgorithm::ALL.into_iter().zip(&mut algorithms) {
+        *supported = tcp_ao && has_algorithm(algorithm)?;
+    }
+    let md5 = TcpAoSocket::new(&tcp_socket()?).set_md5_key(REMOTE, None, &secret()?);
+    let repair = sys::set(tcp_socket()?.as_fd(), libc::TCP_REPAIR, &sys::TCP_REPAIR_ON);
+    Ok(Support {
+        tcp_ao,
+        algorithms,
+        md5: succeeds(md5, &[libc::ENOPROTOOPT])?,
+        repair: succeeds(repair.map_err(Error::Io), &[libc::ENOPROTOOPT, libc::EPERM])?,
+        kernel: sys::kernel_release()?,
+    })
+}
+
+/// An address of documentation (RFC 5737): the sockets never connect.
+const REMOTE: IpCidr = IpCidr::V4(Ipv4Cidr::new_host(Ipv4Addr::new(192, 0, 2, 1)));
+
+/// IPv4 where there is IPv4; an IPv6 socket takes the address as an IPv4-mapped one.
+fn tcp_socket() -> io::Result<Socket> {
+    let socket = |domain| Socket::new(domain, Type::STREAM, Some(Protocol::TCP));
+    socket(Domain::IPV4).or_else(|_| socket(Domain::IPV6))
+}
+
+fn secret() -> io::Result<MasterKey> {
+    MasterKey::new(&[0; 32]).map_err(io::Error::other)
+}
+
+fn has_algorithm(algorithm: TcpAoAlgorithm) -> io::Result<bool> {
+    let mkt = Mkt::new(KeyId(0), KeyId(0), algorithm, secret()?).map_err(io::Error::other)?;
+    match TcpAoSocket::new(&tcp_socket()?).add_key(&SocketKey::new(REMOTE, &mkt)) {
+        Ok(()) => Ok(true),
+        Err(Error::AlgorithmNotInLinux(_) | Error::AlgorithmMissing(_)) => Ok(false),
+        Err(error) => Err(into_io(error)),
+    }
+}
+
+fn succeeds(result: Result<(), Error>, failures: &[i32]) -> io::Result<bool> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(Error::Io(error)) if error.raw_os_error().is_some_and(|errno| failures.contains(&errno)) => {
+            Ok(false)
+        }
+        Err(error) => Err(into_io(error)),
+    }
+}
+
+fn into_io(error: Error) -> io::Error {
+    match error {
+        Error::Io(error) => error,
+        error => io::Error::other(error),
+    }
+}

@@ -1,0 +1,129 @@
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::{Counters, Endpoint, Isn, KeyId, MasterKey, Mkt, Sne, SocketPair};
+
+use super::restore::{address, ao_repair, check, options};
+use super::*;
+use crate::address::Family;
+use crate::key::SocketKey;
+use crate::layout::{AoRepair, RepairOption};
+
+fn exported() -> Exported {
+    Exported {
+        tcp: TcpState {
+            send_next: SeqNum(0x10),
+            send_queue: vec![b'q'; 0x20],
+            unsent: 4,
+            receive_next: SeqNum(1000),
+            receive_queue: vec![b'q'; 5],
+            mss: 1460,
+            window_scale: Some(WindowScale { send: 7, receive: 9 }),
+            sack: true,
+            timestamp: Some(12345),
+            window: Window {
+                send: 100,
+                send_max: 200,
+                send_update: SeqNum(900),
+                receive: 300,
+                receive_update: SeqNum(1000),
+            },
+        },
+        authentication: ConnectionState {
+            pair: SocketPair {
+                local: Endpoint::new([192, 0, 2, 1], 179),
+                remote: Endpoint::new([192, 0, 2, 2], 50_000),
+            },
+            local_isn: Isn(0x0102_0304),
+            remote_isn: Isn(0x0506_0708),
+            send_sne: Sne(3),
+            send_sequence: SeqNum(0xffff_fff0),
+            receive_sne: Sne(8),
+            receive_sequence: SeqNum(1000),
+            current_key: KeyId(1),
+            rnext_key: KeyId(2),
+            counters: Counters::default(),
+        },
+        required: true,
+        accept_icmps: false,
+    }
+}
+
+fn mkt(send_id: u8, recv_id: u8) -> Mkt {
+    let master_key = MasterKey::new(b"secret").unwrap();
+    Mkt::new(KeyId(send_id), KeyId(recv_id), TcpAoAlgorithm::HmacSha1, master_key).unwrap()
+}
+
+#[test]
+fn ao_38_snes_go_with_the_kernels_sequence_numbers() {
+    // What is not acknowledged starts before the wrap, and what is expected lies after the number that the state names.
+    let mut exported = exported();
+    let expected = AoRepair { snt_isn: [1, 2, 3, 4], rcv_isn: [5, 6, 7, 8], snd_sne: 3, rcv_sne: 8 };
+    assert_eq!(ao_repair(&exported), expected);
+    // A state of another origin has the highest number sent, which is behind the wrap already.
+    exported.authentication.send_sne = Sne(4);
+    exported.authentication.send_sequence = SeqNum(0x10);
+    exported.authentication.receive_sne = Sne(7);
+    exported.authentication.receive_sequence = SeqNum(0xffff_ffff);
+    assert_eq!(ao_repair(&exported), expected);
+}
+
+#[test]
+fn ao_38_options_are_those_of_the_handshake() {
+    let mut state = exported().tcp;
+    let option = |code, value| RepairOption { code, value };
+    assert_eq!(options(&state), [option(2, 1460), option(3, 7 | 9 << 16), option(4, 0), option(8, 0)]);
+    state.window_scale = None;
+    state.sack = false;
+    state.timestamp = None;
+    assert_eq!(options(&state), [option(2, 1460)]);
+}
+
+#[test]
+fn ao_38_the_keys_in_use_must_be_there() {
+    let exported = exported();
+    let remote = "192.0.2.0/24".parse().unwrap();
+    let (both, current, rnext) = (mkt(1, 2), mkt(1, 9), mkt(9, 2));
+    let key = |mkt| SocketKey::new(remote, mkt);
+    assert!(check(&exported, &[key(&both)]).is_ok());
+    assert!(check(&exported, &[key(&rnext), key(&current)]).is_ok());
+    let missing = check(&exported, &[key(&current)]);
+    assert!(matches!(missing, Err(Error::NoSuchKey { send_id: None, recv_id: Some(KeyId(2)) })));
+    let missing = check(&exported, &[key(&rnext)]);
+    assert!(matches!(missing, Err(Error::NoSuchKey { send_id: Some(KeyId(1)), recv_id: None })));
+    let elsewhere = SocketKey::new("198.51.100.0/24".parse().unwrap(), &both);
+    assert!(matches!(check(&exported, &[elsewhere]), Err(Error::NoSuchKey { .. })));
+}
+
+#[test]
+fn ao_38_a_state_that_contradicts_itself_is_refused() {
+    let mut exported = exported();
+    exported.tcp.unsent = 0x21;
+    let mkt = mkt(1, 2);
+    let refused = check(&exported, &[SocketKey::new("192.0.2.2".parse().unwrap(), &mkt)]);
+    assert!(matches!(refused, Err(Error::NotRestorable(reason)) if reason.contains("unsent")));
+}
+
+#[test]
+fn ao_12_ipv4_connections_go_on_sockets_of_either_family() {
+    let ipv4 = Endpoint::new([192, 0, 2, 1], 179);
+    let socket_address = |family| address(ipv4, family).unwrap().as_socket().unwrap().to_string();
+    assert_eq!(socket_address(Family::Ipv4), "192.0.2.1:179");
+    assert_eq!(socket_address(Family::Ipv6), "[::ffff:192.0.2.1]:179");
+    let ipv6 = Endpoint::new(std::net::Ipv6Addr::LOCALHOST, 179);
+    assert!(matches!(address(ipv6, Family::Ipv4), Err(Error::NotRestorable(_))));
+}
+
+#[test]
+fn ao_36_debug_shows_no_octet_of_the_queues() {
+    let shown = format!("{:?}", exported());
+    assert!(shown.contains("send_queue: 32 octets") && shown.contains("receive_queue: 5 octets"), "{shown}");
+    assert!(!shown.contains("113"), "{shown}");
+}
+
+#[test]
+fn ao_40_moving_without_the_capability_says_so() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    // The kernel refuses this on a listening socket whoever asks.
+    let error = TcpAoSocket::new(&listener).freeze().unwrap_err();
+    assert!(matches!(error, Error::NoPermission { .. }), "{error}");
+    assert!(error.to_string().contains("CAP_NET_ADMIN"), "{error}");
+}

@@ -1,0 +1,141 @@
+//! The key manager on this machine's sockets, whose kernel may have TCP-AO or not.
+#![cfg(target_os = "linux")]
+
+mod kernel_model;
+
+use std::error::Error as _;
+use std::net::{TcpListener, TcpStream, UdpSocket};
+
+use kernel_model::{at, chain, key, lifetime, mkt};
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_linux::{Error, KeyManager, Managed, ManagerError, TcpAoSocket, probe};
+use wireseal_tcp_ao::key_chain::KeyChain;
+use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
+
+fn rolling() -> KeyChain {
+    let lifetimes = [(1, lifetime(0, 120)), (2, lifetime(100, 220))];
+    chain(20, lifetimes.map(|(id, lifetime)| key(id, mkt(id as u8, id as u8, id as u32), lifetime)))
+}
+
+fn manager(remote: &str) -> KeyManager {
+    KeyManager::new(rolling(), remote.parse().unwrap(), None).unwrap()
+}
+
+fn has_tcp_ao() -> bool {
+    probe().unwrap().tcp_ao
+}
+
+#[test]
+fn a_chain_that_no_linux_can_carry_out_is_refused_with_the_keys_name() {
+    let secret = MasterKey::new(&[7; 32]).unwrap();
+    let kmac = Mkt::new(KeyId(3), KeyId(3), TcpAoAlgorithm::Kmac256_128, secret).unwrap();
+    let with_kmac =
+        || chain(0, [key(1, mkt(1, 1, 1), lifetime(None, 100)), key(42, kmac.clone(), lifetime(100, None))]);
+    let error = KeyManager::new(with_kmac(), "192.0.2.7".parse().unwrap(), None).unwrap_err();
+    assert!(matches!(error, ManagerError::AlgorithmNotInLinux { key_id: 42, .. }));
+    let message = error.to_string();
+    assert!(message.starts_with("key 42: Linux has no ") && !message.contains('\n'), "{message}");
+
+    let manager = manager("192.0.2.7");
+    assert!(manager.set_chain(with_kmac(), at(50)).is_err());
+    assert_eq!(manager.step(at(50)).next_step, Some(at(80)), "the chain is the one before");
+}
+
+#[test]
+fn a_network_of_mapped_addresses_is_the_ipv4_network() {
+    assert_eq!(manager("::ffff:192.0.2.0/120").remote(), "192.0.2.0/24".parse().unwrap());
+    assert_eq!(manager("2001:db8::/32").remote(), "2001:db8::/32".parse().unwrap());
+}
+
+#[test]
+fn a_step_without_sockets_says_when_the_chain_changes() {
+    let manager = manager("192.0.2.7");
+    for (now, next, expired) in
+        [(-50, Some(-20), true), (50, Some(80), false), (230, Some(240), true), (240, None, true)]
+    {
+        let report = manager.step(at(now));
+        assert_eq!((report.next_step, report.expired), (next.map(at), expired), "at {now}");
+        assert!(report.sockets.is_empty() && !report.is_peer_behind());
+    }
+}
+
+#[test]
+fn sockets_that_cannot_be_attached_are_refused() {
+    let manager = manager("127.0.0.1");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let unsigned = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let error = self::manager("192.0.2.7").attach(&unsigned, at(50)).unwrap_err();
+    assert!(matches!(error, ManagerError::AnotherPeer { .. }), "{error}");
+
+    let error = manager.attach(&unsigned, at(50)).unwrap_err();
+    match error {
+        ManagerError::Unsigned => assert!(has_tcp_ao()),
+        ManagerError::Socket { error: Error::NotSupported, .. } => assert!(!has_tcp_ao()),
+        error => panic!("{error}"),
+    }
+    let error = manager.attach(&UdpSocket::bind("127.0.0.1:0").unwrap(), at(50)).unwrap_err();
+    assert!(matches!(error, ManagerError::Socket { .. }), "{error}");
+
+    let closed = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    let error = manager.attach(&closed, at(-50)).unwrap_err();
+    assert!(matches!(error, ManagerError::NoKeyToSendWith { next_change: Some(_), .. }));
+    assert_eq!(
+        error.to_string(),
+        "key chain tested: no key may be sent with now; give it another key, or try again at 2001-09-09T01:46:20Z"
+    );
+}
+
+#[test]
+fn a_listener_follows_its_chain_where_the_kernel_has_tcp_ao() {
+    let manager = manager("127.0.0.1");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let again = listener.try_clone().unwrap();
+    let listener = match Managed::new(listener, &manager, at(50)) {
+        Ok(listener) => listener,
+        Err(error) => {
+            assert!(!has_tcp_ao(), "{error}");
+            assert!(matches!(error, ManagerError::Socket { error: Error::NotSupported, .. }), "{error}");
+            assert!(error.source().is_some());
+            return;
+        }
+    };
+    assert!(has_tcp_ao());
+    assert!(matches!(manager.attach(&again, at(50)), Err(ManagerError::AlreadyAttached)));
+    assert!(TcpAoSocket::new(&*listener).info().unwrap().unwrap().required);
+    for (now, on_it) in [(50, vec![1]), (100, vec![1, 2]), (150, vec![2]), (300, vec![255]), (150, vec![2])] {
+        let report = manager.step(at(now));
+        assert!(report.sockets[0].failed.is_empty());
+        assert_eq!(report.sockets[0].attachment, listener.attachment().number());
+        let mut ids: Vec<u8> =
+            TcpAoSocket::new(&*listener).keys().unwrap().iter().map(|key| key.name.send_id.0).collect();
+        ids.sort_unstable();
+        assert_eq!(ids, on_it, "at {now}");
+    }
+    let listener = listener.into_inner();
+    assert!(manager.step(at(150)).sockets.is_empty());
+    assert_eq!(TcpAoSocket::new(&listener).keys().unwrap().len(), 1, "detaching leaves the keys");
+}
+
+#[test]
+fn no_secret_is_in_what_is_printed() {
+    let manager = manager("127.0.0.1");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let attached = manager.attach(&listener, at(50));
+    let printed = format!("{manager:?} {attached:?} {:?}", manager.step(at(100)));
+    assert!(!printed.contains("secret of many octets"), "{printed}");
+}
+
+#[tokio::test]
+async fn the_task_ends_with_the_last_handle() {
+    let mut other_handle = Some(manager("127.0.0.1"));
+    let manager = other_handle.clone().unwrap();
+    let steps = std::cell::Cell::new(0);
+    manager
+        .run_reporting(|report| {
+            assert!(report.expired, "that chain was for long ago");
+            steps.set(steps.get() + 1);
+            other_handle = None;
+        })
+        .await;
+    assert_eq!(steps.get(), 1);
+}
