@@ -25,12 +25,12 @@ pub(crate) const fn algorithm_name(algorithm: TcpAoAlgorithm) -> Result<&'static
     }
 }
 
-/// For `TCP_AO_ADD_KEY`.
-pub(crate) fn add(key: &SocketKey<'_>, algorithm: &str, family: Family) -> Result<Add, Error> {
+/// For `TCP_AO_ADD_KEY`. On the heap, so that no move leaves a copy of the secret behind.
+pub(crate) fn add(key: &SocketKey<'_>, algorithm: &str, family: Family) -> Result<Box<Add>, Error> {
     let parameters = key.mkt.parameters();
     let secret = key.mkt.master_key().expose_secret();
     let network = Network::for_ao_key(key.remote, family)?;
-    let mut add = Add::ZERO;
+    let mut add = Box::new(Add::ZERO);
     add.addr = network.addr;
     add.prefix = network.prefix;
     add.alg_name[..algorithm.len()].copy_from_slice(algorithm.as_bytes());

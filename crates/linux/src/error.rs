@@ -51,7 +51,7 @@ pub enum Error {
     /// The socket has no TCP-MD5 key for these peers (ENOENT).
     NoSuchMd5Key(IpCidr),
     /// The key is current or rnext key, and no successor was named (EBUSY). The peer may have asked for it in the
-    /// meantime.
+    /// meantime. What successor was named [has taken over](crate::TcpAoSocket::delete_key) none the less.
     KeyInUse(KeyName),
     /// The connection was opened without TCP-AO, and it is too late now (EISCONN).
     Connected,

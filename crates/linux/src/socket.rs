@@ -16,7 +16,8 @@ use crate::{compose, sys};
 
 /// View of one TCP socket, borrowed: of std, of socket2, of tokio, or anything else that has a descriptor.
 ///
-/// Every call is made on the socket at once; nothing is remembered here. A failed call leaves the socket as it was.
+/// Every call is made on the socket at once; nothing is remembered here. A failed call leaves the socket as it was, but
+/// for what [`TcpAoSocket::delete_key`] says of [`Error::KeyInUse`].
 #[derive(Clone, Copy, Debug)]
 pub struct TcpAoSocket<'fd> {
     fd: BorrowedFd<'fd>,
@@ -42,16 +43,20 @@ impl<'fd> TcpAoSocket<'fd> {
     pub fn add_key(&self, key: &SocketKey<'_>) -> Result<(), Error> {
         // The algorithm first: what no kernel has needs no socket to be refused.
         let algorithm = compose::algorithm_name(key.mkt.parameters().algorithm)?;
-        let add: Add = compose::add(key, algorithm, self.family()?)?;
-        sys::set(self.fd, sys::TCP_AO_ADD_KEY, &add).map_err(|error| self.error(&Asked::Add(key), error))
+        let add: Box<Add> = compose::add(key, algorithm, self.family()?)?;
+        sys::set(self.fd, sys::TCP_AO_ADD_KEY, &*add).map_err(|error| self.error(&Asked::Add(key), error))
     }
 
     /// Deletes a key (`TCP_AO_DEL_KEY`), in the same step making others current and rnext key if a successor names them.
     ///
+    /// But on a listening socket the kernel waits until nothing uses the key any more, some milliseconds: keep it off the
+    /// threads of asynchronous tasks.
+    ///
     /// # Errors
     /// [`Error::NoSuchKey`] with the ids of the key, or of the successor, that is not there; [`Error::KeyInUse`], also
-    /// for the last key of a connection; and those for the network of [`TcpAoSocket::add_key`]. [`Error::Refused`] when
-    /// a successor is named on a listening socket.
+    /// for the last key of a connection: a successor that was named is current or rnext key then all the same, unless it
+    /// has an id of the key itself. Those for the network of [`TcpAoSocket::add_key`]. [`Error::Refused`] when a successor
+    /// is named on a listening socket.
     pub fn delete_key(&self, key: &KeyName, successor: Successor) -> Result<(), Error> {
         let mut delete: Del = compose::delete(key, successor, self.family()?)?;
         if SockRef::from(&self.fd).is_listener().unwrap_or(false) {
@@ -87,7 +92,7 @@ impl<'fd> TcpAoSocket<'fd> {
     /// # Errors
     /// [`Error::NotSupported`] and [`Error::NotATcpSocket`].
     pub fn info(&self) -> Result<Option<Info>, Error> {
-        match sys::get(self.fd, sys::TCP_AO_INFO, InfoOpt::ZERO) {
+        match sys::get(self.fd, sys::AO_INFO, InfoOpt::ZERO) {
             Ok(info) => Ok(Some(Info::from_kernel(&info))),
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
             Err(error) => Err(self.error(&Asked::Info, error)),
@@ -152,6 +157,8 @@ impl<'fd> TcpAoSocket<'fd> {
                 let error = io::Error::from_raw_os_error(libc::ENOENT);
                 return Err(self.error(&Asked::Change(change), error));
             }
+            // Writing nothing would give the socket TCP-AO without a key, and it could not connect then.
+            None if Info::NONE.changed(change) == InfoOpt::ZERO => return Ok(()),
             None => Info::NONE,
         };
         sys::set(self.fd, sys::TCP_AO_INFO, &info.changed(change))

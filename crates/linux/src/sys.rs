@@ -3,6 +3,7 @@
 
 use std::ffi::{CStr, c_int, c_ulong};
 use std::io;
+use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use libc::socklen_t;
@@ -59,6 +60,18 @@ unsafe impl Plain for RepairOption {}
 // SAFETY: as above.
 unsafe impl Plain for TcpInfo {}
 
+/// An option at level `IPPROTO_TCP` that is read as one `T`, and as nothing that the kernel would take for a length or an
+/// address.
+pub(crate) struct Readable<T>(c_int, PhantomData<T>);
+
+pub(crate) const AO_INFO: Readable<InfoOpt> = Readable(TCP_AO_INFO, PhantomData);
+pub(crate) const AO_REPAIR: Readable<AoRepair> = Readable(TCP_AO_REPAIR, PhantomData);
+pub(crate) const INFO: Readable<TcpInfo> = Readable(libc::TCP_INFO, PhantomData);
+pub(crate) const MAXSEG: Readable<u32> = Readable(libc::TCP_MAXSEG, PhantomData);
+pub(crate) const QUEUE_SEQ: Readable<u32> = Readable(libc::TCP_QUEUE_SEQ, PhantomData);
+pub(crate) const REPAIR_WINDOW: Readable<RepairWindow> = Readable(libc::TCP_REPAIR_WINDOW, PhantomData);
+pub(crate) const TIMESTAMP: Readable<u32> = Readable(libc::TCP_TIMESTAMP, PhantomData);
+
 /// `setsockopt` at level `IPPROTO_TCP`.
 pub(crate) fn set<T: Plain>(fd: BorrowedFd<'_>, name: c_int, value: &T) -> io::Result<()> {
     set_all(fd, libc::IPPROTO_TCP, name, std::slice::from_ref(value))
@@ -76,26 +89,38 @@ pub(crate) fn set_all<T: Plain>(
     check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, values.as_ptr().cast(), length) })
 }
 
-/// `getsockopt` at level `IPPROTO_TCP`, which for some names also reads what is asked from `value`.
-pub(crate) fn get<T: Plain>(fd: BorrowedFd<'_>, name: c_int, mut value: T) -> io::Result<T> {
-    get_all(fd, libc::IPPROTO_TCP, name, std::slice::from_mut(&mut value))?;
+/// `getsockopt` at level `IPPROTO_TCP`, which for some options also reads what is asked from `value`.
+pub(crate) fn get<T: Plain>(
+    fd: BorrowedFd<'_>,
+    Readable(name, _): Readable<T>,
+    mut value: T,
+) -> io::Result<T> {
+    // SAFETY: what is `Readable` as a `T` is written to one `T`.
+    unsafe { get_all(fd, libc::IPPROTO_TCP, name, std::slice::from_mut(&mut value)) }?;
     Ok(value)
 }
 
-/// `getsockopt` at level `SOL_SOCKET`, for options that are one int.
-pub(crate) fn get_socket(fd: BorrowedFd<'_>, name: c_int) -> io::Result<c_int> {
+/// The size of one of a socket's buffers: `SO_SNDBUF` or `SO_RCVBUF`.
+pub(crate) fn get_buffer_size(fd: BorrowedFd<'_>, name: c_int) -> io::Result<c_int> {
     let mut value = 0;
-    get_all(fd, libc::SOL_SOCKET, name, std::slice::from_mut(&mut value))?;
+    // SAFETY: at level `SOL_SOCKET` the kernel writes no more than the length it is told.
+    unsafe { get_all(fd, libc::SOL_SOCKET, name, std::slice::from_mut(&mut value)) }?;
     Ok(value)
 }
 
 /// `getsockopt` of an array: the kernel is told the size of one element, as `TCP_AO_GET_KEYS` has it.
 ///
-/// For `TCP_AO_GET_KEYS` the first element's `nkeys` must not exceed the length of the array.
-fn get_all<T: Plain>(fd: BorrowedFd<'_>, level: c_int, name: c_int, values: &mut [T]) -> io::Result<()> {
+/// # Safety
+/// The option must be one of which the kernel writes that much to each of no more elements than there are. For
+/// `TCP_AO_GET_KEYS` the first one's `nkeys` must not exceed the length of the array.
+unsafe fn get_all<T: Plain>(
+    fd: BorrowedFd<'_>,
+    level: c_int,
+    name: c_int,
+    values: &mut [T],
+) -> io::Result<()> {
     let mut length = size_of::<T>() as socklen_t;
-    // SAFETY: the kernel writes at most `length` octets to each of as many elements as `values` has, which is one except
-    // in `get_keys`, and every bit pattern is a value.
+    // SAFETY: the caller vouches for what the kernel writes, and every bit pattern is a value.
     check(unsafe {
         libc::getsockopt(fd.as_raw_fd(), level, name, values.as_mut_ptr().cast(), &raw mut length)
     })
@@ -107,7 +132,8 @@ pub(crate) fn get_keys(fd: BorrowedFd<'_>, keys: &mut [GetKeys]) -> io::Result<u
     let room = u32::try_from(keys.len()).unwrap_or(u32::MAX);
     let Some(first) = keys.first_mut() else { return Err(io::ErrorKind::InvalidInput.into()) };
     first.nkeys = room;
-    get_all(fd, libc::IPPROTO_TCP, TCP_AO_GET_KEYS, keys)?;
+    // SAFETY: `nkeys` is no more than there is room for.
+    unsafe { get_all(fd, libc::IPPROTO_TCP, TCP_AO_GET_KEYS, keys) }?;
     Ok(keys.first().map_or(0, |first| first.nkeys as usize))
 }
 

@@ -305,6 +305,21 @@ fn keys_for_other_peers_stay_as_they_are() {
 }
 
 #[test]
+fn other_peers_with_all_ids_between_them_do_not_open_a_listener() {
+    let chain = three_keys();
+    let mut kernel = Kernel::new(Listener).with(name(1, 1), mkt(1, 1, 1));
+    for id in 0..=u8::MAX {
+        let remote = std::net::Ipv4Addr::new(198, 51, 100, id);
+        kernel = kernel
+            .with(KeyName { remote: std::net::IpAddr::from(remote).into(), ..name(id, id) }, mkt(id, id, 50));
+    }
+    kernel.settle(&situation(&chain, 1000, Listener), &mut Memory::default());
+    let own: Vec<KeyName> =
+        kernel.keys.iter().map(|key| key.name).filter(|key| key.remote == name(0, 0).remote).collect();
+    assert_eq!(own, [name(255, 255)], "the placeholder");
+}
+
+#[test]
 fn a_key_that_has_left_the_chain_goes_at_once() {
     let without = chain(20, [key(2, mkt(2, 2, 2), lifetime(0, None))]);
     let mut kernel = Kernel::connected(mkt(1, 1, 1)).with(name(2, 2), mkt(2, 2, 2));
@@ -382,6 +397,30 @@ fn a_key_that_the_peer_asks_for_again_is_deleted_in_the_next_step() {
     let outcome = kernel.settle(&now, &mut memory);
     assert!(matches!(outcome.done[..], [Action::Delete { is_current: true, .. }]));
     assert_eq!((ids(&kernel), kernel.current), (vec![2], Some(name(2, 2))));
+}
+
+#[test]
+fn a_key_that_takes_over_from_one_that_could_not_be_deleted_is_awaited() {
+    let chain = chain(0, [key(1, mkt(1, 1, 1), lifetime(0, 100)), key(2, mkt(2, 2, 2), lifetime(50, None))]);
+    let before = Kernel::connected(mkt(1, 1, 1)).with(name(2, 2), mkt(2, 2, 2));
+    let kernel = std::cell::RefCell::new(Kernel { current: Some(name(2, 2)), ..before });
+    let now = situation(&chain, 100, Connection);
+    let mut memory = Memory::default();
+    let outcome = now.carry_out(
+        &mut memory,
+        |memory| Ok(kernel.borrow().found(&now, memory)),
+        |action| {
+            // The peer asks for the key just before it would go.
+            kernel.borrow_mut().current = Some(name(1, 1));
+            kernel.borrow_mut().apply(action, &now)
+        },
+    );
+    assert!(matches!(
+        outcome.failed[..],
+        [(Some(Action::Delete { is_rnext: true, .. }), Error::KeyInUse(_))]
+    ));
+    assert_eq!(kernel.borrow().rnext, Some(name(2, 2)), "the kernel changes it all the same");
+    assert!(memory.is_peer_behind());
 }
 
 #[test]

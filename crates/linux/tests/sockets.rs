@@ -57,6 +57,18 @@ async fn ao_40_sockets_of_tokio_are_taken() {
 }
 
 #[test]
+fn setting_what_is_so_already_leaves_a_socket_without_tcp_ao() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
+    let view = TcpAoSocket::new(&socket);
+    match view.set_required(false).and_then(|()| view.set_accept_icmps(false)) {
+        Ok(()) => assert_eq!(view.info().unwrap(), None),
+        Err(error) => assert!(matches!(error, Error::NotSupported) && !probe().unwrap().tcp_ao, "{error}"),
+    }
+    socket.connect(&listener.local_addr().unwrap().into()).expect("an ordinary connection");
+}
+
+#[test]
 fn ao_40_a_connection_without_tcp_ao_cannot_be_given_it() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

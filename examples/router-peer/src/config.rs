@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use serde::Deserialize;
-use wireseal_tcp_ao::MKTS_PER_PEER;
-use wireseal_tcp_ao::key_chain::KeyChain;
+use wireseal_tcp_ao::key_chain::{Key, KeyChain};
+use wireseal_tcp_ao::{MKTS_PER_PEER, MasterKey};
 
 pub use self::error::{ConfigError, Problem};
 use crate::bgp;
@@ -32,7 +32,7 @@ const MIN_MTU: usize = 1280;
 /// Largest IP packet of a jumbo frame that smoltcp carries, in octets.
 const MAX_MTU: usize = 9000;
 
-/// What carries the sessions: frames, under this process's own TCP, or QUIC.
+/// What carries the sessions: frames, under this process's own TCP, or sockets of the system.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum TransportKind {
@@ -46,6 +46,8 @@ pub enum TransportKind {
     Unix,
     /// QUIC over UDP sockets of the system.
     Quic,
+    /// TCP sockets of the system, Linux.
+    Kernel,
 }
 
 #[derive(Debug, Deserialize)]
@@ -108,6 +110,7 @@ struct Peer {
     next_hop_ipv4: Option<Ipv4Addr>,
     next_hop_ipv6: Option<Ipv6Addr>,
     key_chain: Option<String>,
+    md5_secret_file: Option<PathBuf>,
     certificate: Option<PathBuf>,
     certificate_sha256: Option<String>,
     routes: Option<PathBuf>,
@@ -143,6 +146,8 @@ pub struct Neighbour {
     pub session: SessionConfig,
     /// The key chain that protects the connection; without one it is not protected.
     pub key_chain: Option<Arc<KeyChain>>,
+    /// The secret of TCP-MD5, on kernel sockets only, and never beside a key chain.
+    pub md5_secret: Option<Arc<MasterKey>>,
     /// The certificate that it must show; there is always one with QUIC, and none otherwise.
     pub certificate: Option<Fingerprint>,
     /// Routes to announce to it.
@@ -203,8 +208,15 @@ impl Config {
                 Some(name) => {
                     let chain = chains.iter().find(|chain| chain.name() == name);
                     let chain = chain.ok_or_else(|| wrong("key-chain", Problem::Unknown(name.clone())))?;
-                    check_chain(chain).map_err(|problem| wrong("key-chain", problem))?;
+                    check_chain(chain, transport.kind).map_err(|problem| wrong("key-chain", problem))?;
                     Some(Arc::clone(chain))
+                }
+            };
+            let md5_secret = match &peer.md5_secret_file {
+                None => None,
+                Some(file) => {
+                    let secret = md5_secret(&beside(path, file), transport.kind, peer.key_chain.is_some());
+                    Some(secret.map_err(|problem| wrong("md5-secret-file", problem))?)
                 }
             };
             let certificate = match &tls {
@@ -230,6 +242,7 @@ impl Config {
                 passive: peer.passive,
                 session,
                 key_chain,
+                md5_secret,
                 certificate,
                 routes,
             });
@@ -260,12 +273,36 @@ fn beside(config: &Path, path: &Path) -> PathBuf {
     config.parent().unwrap_or(Path::new("")).join(path)
 }
 
-fn check_chain(chain: &KeyChain) -> Result<(), Problem> {
+fn check_chain(chain: &KeyChain, kind: TransportKind) -> Result<(), Problem> {
     let now = protection::now();
     if chain.is_expired(now) {
         return Err(Problem::Expired(chain.name().to_owned()));
     }
+    if kind == TransportKind::Kernel {
+        let algorithm = |key: &Key| key.mkt().parameters().algorithm;
+        let foreign = chain.keys().iter().find(|key| algorithm(key).linux_name().is_none());
+        if let Some(key) = foreign {
+            let (name, id, algorithm) = (chain.name(), key.key_id(), algorithm(key));
+            let problem = format!("key chain \"{name}\", key {id}, algorithm: Linux has no {algorithm}");
+            return Err(Problem::Invalid(problem));
+        }
+    }
     chain.check_room(MKTS_PER_PEER).map_err(|error| Problem::KeyChain(Box::new(error)))
+}
+
+fn md5_secret(file: &Path, kind: TransportKind, has_chain: bool) -> Result<Arc<MasterKey>, Problem> {
+    let invalid = |problem: &str| Err(Problem::Invalid(problem.to_owned()));
+    if kind != TransportKind::Kernel {
+        return invalid("TCP-MD5 is the kernel's, so it takes the kernel transport");
+    }
+    if has_chain {
+        return invalid("there is `key-chain` already, and a connection has one of the two");
+    }
+    let of_file = |problem| Problem::of_file(file, problem);
+    let secret = keys::read(file).map_err(of_file)?;
+    let secret = secret.strip_suffix('\n').unwrap_or(&secret);
+    let secret = MasterKey::new(secret.as_bytes());
+    Ok(Arc::new(secret.map_err(|error| of_file(Problem::Invalid(error.to_string())))?))
 }
 
 fn check_router(router: &Router) -> Result<(), (&'static str, Problem)> {
@@ -296,7 +333,7 @@ fn check_transport(transport: &mut Transport, config: &Path) -> Result<(), (&'st
         return Err(("mtu", Problem::Invalid(problem)));
     }
     match transport.kind {
-        TransportKind::Memory | TransportKind::Quic => {}
+        TransportKind::Memory | TransportKind::Quic | TransportKind::Kernel => {}
         TransportKind::Tun | TransportKind::Tap => {
             let device = transport.device.as_ref().ok_or(("device", Problem::Missing))?;
             // IFNAMSIZ of Linux is 16 octets with the final zero.

@@ -6,6 +6,7 @@
 //! | join two stacks in memory | [`transport::memory::wire`] |
 //! | put TCP-AO between stack and link | [`protection::protect`] |
 //! | open a QUIC connection to a peer | [`quic::Connector::connect`] |
+//! | open a TCP connection that the kernel protects | [`kernel::connect`] |
 //! | make a certificate for it | [`certificate::create`] |
 //! | run a BGP session over a stream | [`bgp::session::Session::start`] |
 //! | read routes | [`routes::text`], [`routes::mrt`], [`routes::generate`] |
@@ -14,6 +15,8 @@ pub mod bgp;
 pub mod certificate;
 pub mod config;
 pub mod demo;
+#[cfg(target_os = "linux")]
+pub mod kernel;
 pub mod link;
 pub mod protection;
 pub mod quic;

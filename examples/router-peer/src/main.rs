@@ -10,7 +10,7 @@ use clap::{Parser, Subcommand};
 use router_peer::certificate;
 use router_peer::config::{Config, TransportKind};
 use router_peer::demo::{self, CHECKS, Selection};
-use router_peer::run::{self, RunError};
+use router_peer::run;
 use tracing::level_filters::LevelFilter;
 
 /// Exit code of a failed check.
@@ -116,7 +116,7 @@ async fn main() -> ExitCode {
     }
     match run::run(config, seed, told_to_stop()).await {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error @ RunError::Socket { .. }) => refuse(&format_args!("{}: {error}", path.display())),
+        Err(error) if error.names_field() => refuse(&format_args!("{}: {error}", path.display())),
         Err(error) => refuse(&error),
     }
 }

@@ -81,23 +81,42 @@ pub fn apply(stack: &Stack<Protected>, index: usize, chain: &KeyChain, at: Times
 
 /// Rolls the keys of the peer at `index` over as the lifetimes of its chain begin and end, for ever.
 pub async fn follow_lifetimes(stack: Stack<Protected>, index: usize, chain: KeyChain) {
-    let mut applied = None;
+    let mut log = KeyLog::default();
     loop {
         let at = now();
-        let active = chain.at(at);
-        let preferred = active.preferred().map(Key::key_id);
-        let keys: Vec<u64> = active.iter().map(Key::key_id).collect();
-        let wanted = Some((preferred, active.sendable().count(), keys));
-        if applied != wanted {
+        if log.changed(&chain, at) {
             apply(&stack, index, &chain, at);
-            log_keys(&chain, at);
-            applied = wanted;
         }
-        let wait = chain.next_change(at).map_or(CLOCK_CHECK, |change| {
-            let seconds = change.unix_seconds().saturating_sub(now().unix_seconds());
-            Duration::from_secs(u64::try_from(seconds).unwrap_or_default()).min(CLOCK_CHECK)
-        });
-        sleep(wait).await;
+        sleep(until(chain.next_change(at))).await;
+    }
+}
+
+/// How long to wait for a change of keys: the clock is looked at again before long, as it may be set.
+#[must_use]
+pub fn until(change: Option<Timestamp>) -> Duration {
+    change.map_or(CLOCK_CHECK, |change| {
+        let seconds = change.unix_seconds().saturating_sub(now().unix_seconds());
+        Duration::from_secs(u64::try_from(seconds).unwrap_or_default()).min(CLOCK_CHECK)
+    })
+}
+
+/// Logs which keys of a chain are in use, whenever they are others than before.
+#[derive(Debug, Default)]
+pub struct KeyLog {
+    last: Option<(usize, Vec<u64>)>,
+}
+
+impl KeyLog {
+    /// Whether they are. The first time they always are.
+    pub fn changed(&mut self, chain: &KeyChain, at: Timestamp) -> bool {
+        let active = chain.at(at);
+        let keys = Some((active.sendable().count(), active.iter().map(Key::key_id).collect()));
+        let changed = self.last != keys;
+        if changed {
+            self.last = keys;
+            log_keys(chain, at);
+        }
+        changed
     }
 }
 

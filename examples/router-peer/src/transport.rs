@@ -1,7 +1,8 @@
 //! Where frames go: the seam between the stack and the outside.
 //!
 //! The transports here carry frames, so the TCP stack above them is this process's own. A transport that carries streams
-//! instead does not pass through this module, as a BGP session runs over any tokio stream: [`crate::quic`] is one.
+//! instead does not pass through this module, as a BGP session runs over any tokio stream: [`crate::quic`] is one, and the
+//! kernel's own TCP another.
 
 pub mod memory;
 #[cfg(target_os = "linux")]

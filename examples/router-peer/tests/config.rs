@@ -52,7 +52,7 @@ fn a_good_configuration_is_good() {
     let output = check(directory.path(), GOOD);
     assert!(output.status.success(), "{output:?}");
     let shipped = shipped();
-    for config in ["memory.toml", "unix-east.toml", "unix-west.toml"] {
+    for config in ["kernel.toml", "memory.toml", "unix-east.toml", "unix-west.toml"] {
         let output = check_file(shipped.path(), config);
         assert!(output.status.success(), "{output:?}");
     }
@@ -79,7 +79,7 @@ fn each_mistake_is_named() {
         (
             "\"memory\"",
             "\"carrier-pigeon\"",
-            "peer.toml: transport.kind: unknown variant `carrier-pigeon`, expected one of `memory`, `tun`, `tap`, `unix`, `quic` (line 7)",
+            "peer.toml: transport.kind: unknown variant `carrier-pigeon`, expected one of `memory`, `tun`, `tap`, `unix`, `quic`, `kernel` (line 7)",
         ),
         ("\"memory\"", "\"tun\"", "peer.toml: transport.device: missing"),
         ("\"memory\"", "\"tap\"\ndevice = \"a/b\"", "peer.toml: transport.device: `a/b` is no device name"),

@@ -26,7 +26,6 @@ pub(super) struct Identity(u64, u64);
 /// A socket as the manager has it.
 #[derive(Debug)]
 pub(super) struct Attached {
-    pub(super) number: u64,
     pub(super) identity: Identity,
     descriptor: OwnedFd,
     memory: Memory,
@@ -36,13 +35,13 @@ pub(super) struct Attached {
 
 impl Attached {
     /// Duplicates the descriptor of a socket.
-    pub(super) fn new<S: AsFd + ?Sized>(socket: &S, number: u64) -> io::Result<Self> {
+    pub(super) fn new<S: AsFd + ?Sized>(socket: &S) -> io::Result<Self> {
         let descriptor = socket.as_fd().try_clone_to_owned()?;
         let file = File::from(descriptor);
         let metadata = file.metadata()?;
         let identity = Identity(metadata.dev(), metadata.ino());
         let descriptor = OwnedFd::from(file);
-        Ok(Self { number, identity, descriptor, memory: Memory::default(), was_connected: false })
+        Ok(Self { identity, descriptor, memory: Memory::default(), was_connected: false })
     }
 
     pub(super) fn socket(&self) -> TcpAoSocket<'_> {

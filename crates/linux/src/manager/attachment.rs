@@ -37,11 +37,6 @@ impl fmt::Debug for Attachment {
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        let mut state = self.shared.state();
-        let index = state.sockets.iter().position(|attached| attached.number == self.number);
-        let attached = index.map(|index| state.sockets.remove(index));
-        // Closing a socket can take its time, for which nobody should wait at the lock.
-        drop(state);
-        drop(attached);
+        self.shared.detach(self.number);
     }
 }

@@ -50,7 +50,12 @@ impl Situation<'_> {
                     outcome.done.push(*action);
                     None
                 }
-                Err(error) => Some((*action, error)),
+                Err(error) => {
+                    if matches!(error, Error::KeyInUse(_)) {
+                        memory.note_in_use(action, self.kind, &found);
+                    }
+                    Some((*action, error))
+                }
             });
             outcome.expired = plan.expired;
             outcome.overdue = plan.overdue;

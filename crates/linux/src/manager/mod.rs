@@ -25,7 +25,7 @@ pub use attachment::Attachment;
 pub use managed::Managed;
 pub use report::{ManagerError, SocketReport, StepReport};
 
-use attached::Attached;
+use attached::{Attached, Identity};
 use carry_out::Outcome;
 use pace::Pace;
 use situation::SocketKind;
@@ -33,8 +33,10 @@ use situation::SocketKind;
 /// Carries a key chain's lifetimes out on sockets. A clone is another handle on the same manager.
 ///
 /// One manager is for one peer, or for one network of peers with a chain in common. It touches only keys for exactly
-/// its `remote` and `vrf`, so managers for different peers may have the same listener attached. A connection belongs to
-/// one manager.
+/// its `remote` and `vrf`, so managers for different peers may have the same listener attached. Their networks should not
+/// overlap: a connection starts with the keys of both, and keeps those of the one that it is not attached to. There must
+/// not be two for the same `remote` and `vrf` on a socket: each would take the other's keys for old ones. A connection
+/// belongs to one manager.
 ///
 /// | a socket that | attach it | and it gets |
 /// |---|---|---|
@@ -102,20 +104,51 @@ struct Shared {
     remote: IpCidr,
     vrf: Option<u32>,
     state: Mutex<State>,
+    /// Held for a whole step, so that none overtakes another and puts back what was right at an earlier time. It is locked
+    /// before any socket.
+    turn: Mutex<()>,
 }
 
+/// Locked for moments only, never while the kernel is asked for anything that may wait.
 struct State {
-    chain: KeyChain,
-    sockets: Vec<Attached>,
+    chain: Arc<KeyChain>,
+    /// In the order of their numbers.
+    sockets: Vec<Entry>,
     next_number: u64,
     pace: Pace,
 }
 
+/// A socket in the manager's list. Whoever locks the socket may lock the state after that, but not the other way round.
+struct Entry {
+    number: u64,
+    identity: Identity,
+    socket: Arc<Mutex<Attached>>,
+}
+
+impl State {
+    fn position(&self, number: u64) -> Option<usize> {
+        self.sockets.binary_search_by_key(&number, |entry| entry.number).ok()
+    }
+}
+
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        // The keys are on the sockets; what is here is right at every moment at which the lock may be let go.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
+
+    /// Takes a socket off the list and closes the manager's descriptor of it.
+    fn detach(&self, number: u64) {
+        let mut state = self.state();
+        let entry = state.position(number).map(|index| state.sockets.remove(index));
+        // Closing a socket can take its time, for which nobody should wait at the lock.
+        drop(state);
+        drop(entry);
+    }
+}
+
+/// Locks, also after a panic: the keys are on the sockets, and what is here is right whenever a lock may be let go.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl KeyManager {
@@ -125,8 +158,10 @@ impl KeyManager {
     /// [`ManagerError::AlgorithmNotInLinux`], naming the key.
     pub fn new(chain: KeyChain, remote: IpCidr, vrf: Option<u32>) -> Result<Self, ManagerError> {
         check_algorithms(&chain)?;
+        let chain = Arc::new(chain);
         let state = State { chain, sockets: Vec::new(), next_number: 0, pace: Pace::default() };
-        let shared = Shared { remote: canonical(remote), vrf, state: Mutex::new(state) };
+        let (state, turn) = (Mutex::new(state), Mutex::new(()));
+        let shared = Shared { remote: canonical(remote), vrf, state, turn };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -139,16 +174,39 @@ impl KeyManager {
     /// listener, [`ManagerError::NoKeyToSendWith`]; the socket is untouched. [`ManagerError::Socket`] when a call on
     /// the socket failed, in particular one that adds a key: what was done before stays.
     ///
-    /// Like [`step`](Self::step) it may wait in the kernel for some milliseconds.
+    /// It may wait in the kernel for some milliseconds where a key is to be deleted, but not for a [`step`](Self::step) with
+    /// other sockets.
     pub fn attach<S: AsFd + ?Sized>(&self, socket: &S, now: Timestamp) -> Result<Attachment, ManagerError> {
-        let mut guard = self.shared.state();
-        let state = &mut *guard;
-        let mut attached = Attached::new(socket, state.next_number).map_err(Error::from)?;
-        if state.sockets.iter().any(|other| other.identity == attached.identity) {
+        let attached = Attached::new(socket).map_err(Error::from)?;
+        let identity = attached.identity;
+        let attached = Arc::new(Mutex::new(attached));
+        let mut socket = lock(&attached);
+        let mut state = self.shared.state();
+        if state.sockets.iter().any(|other| other.identity == identity) {
             return Err(ManagerError::AlreadyAttached);
         }
+        let number = state.next_number;
+        state.next_number += 1;
+        state.sockets.push(Entry { number, identity, socket: Arc::clone(&attached) });
+        // It is in the list before it has its keys, so that another chain that comes meanwhile gets to it as well.
+        let chain = Arc::clone(&state.chain);
+        drop(state);
+        let attachment = Attachment::new(Arc::clone(&self.shared), number);
+        let again = self.prepare(&mut socket, &chain, now)?;
+        let next = [again, chain.next_change(now)].into_iter().flatten().min();
+        self.shared.state().pace.no_later_than(next);
+        Ok(attachment)
+    }
+
+    /// Puts the keys of `now` on a socket for the first time, and gives the time of its next step.
+    fn prepare(
+        &self,
+        attached: &mut Attached,
+        chain: &KeyChain,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, ManagerError> {
         let kind = attached.kind().map_err(Error::from)?.unwrap_or(SocketKind::Closed);
-        self.check(&attached, kind, &state.chain, now)?;
+        self.check(attached, kind, chain, now)?;
         match kind {
             SocketKind::Connection => {}
             SocketKind::Closed => attached.socket().set_required(true)?,
@@ -157,19 +215,16 @@ impl KeyManager {
                 required => required?,
             },
         }
-        let outcome = attached.carry_out(&state.chain, self.peers(), now, kind);
+        let outcome = attached.carry_out(chain, self.peers(), now, kind);
         let again = Pace::after_socket(&outcome, attached.is_peer_behind(), now);
         // A key that the peer is asking for just now is deleted in the next step.
         let serious = outcome.failed.into_iter().find(|(_, error)| !matches!(error, Error::KeyInUse(_)));
-        if let Some((action, error)) = serious {
-            return Err(ManagerError::Socket { key: action.map(|action| action.key()), error });
+        match serious {
+            Some((action, error)) => {
+                Err(ManagerError::Socket { key: action.map(|action| action.key()), error })
+            }
+            None => Ok(again),
         }
-        let change = state.chain.next_change(now);
-        state.pace.no_later_than([again, change].into_iter().flatten().min());
-        let number = attached.number;
-        state.next_number += 1;
-        state.sockets.push(attached);
-        Ok(Attachment::new(Arc::clone(&self.shared), number))
     }
 
     /// What an attached socket must be.
@@ -197,24 +252,65 @@ impl KeyManager {
     }
 
     /// Takes another chain in place of the one it has, and carries it out at once. Keys of the two with the same ids and
-    /// another secret are replaced.
+    /// another secret are replaced. It waits as [`step`](Self::step) does, and for a step that is under way.
     ///
     /// # Errors
     /// [`ManagerError::AlgorithmNotInLinux`]; the chain is then as before.
     pub fn set_chain(&self, chain: KeyChain, now: Timestamp) -> Result<StepReport, ManagerError> {
         check_algorithms(&chain)?;
-        let mut state = self.shared.state();
-        state.chain = chain;
-        Ok(state.step(self.peers(), now))
+        self.shared.state().chain = Arc::new(chain);
+        Ok(self.step(now))
     }
 
     /// Brings the keys of all attached sockets in line with the chain at this moment. `now` may also be earlier than in
     /// the step before.
     ///
-    /// Deleting a key from a connection waits in the kernel, for some milliseconds each.
+    /// Deleting a key from a connection waits in the kernel, for some milliseconds each; other sockets may be attached and
+    /// detached meanwhile.
     #[must_use = "it says which connections to shut down and when to step next"]
     pub fn step(&self, now: Timestamp) -> StepReport {
-        self.shared.state().step(self.peers(), now)
+        let _turn = lock(&self.shared.turn);
+        let mut state = self.shared.state();
+        state.pace.stepped(now, None);
+        let listed: Vec<_> =
+            state.sockets.iter().map(|entry| (entry.number, Arc::downgrade(&entry.socket))).collect();
+        drop(state);
+        let mut again = None;
+        let sockets = listed.into_iter().filter_map(|(number, socket)| {
+            // One that is detached meanwhile is closed by its owner without waiting for this step's end.
+            let (report, next) = self.step_socket(number, &mut lock(&*socket.upgrade()?), now)?;
+            again = [again, next].into_iter().flatten().min();
+            Some(report)
+        });
+        let sockets = sockets.collect();
+        let mut state = self.shared.state();
+        let next_step = [again, state.chain.next_change(now)].into_iter().flatten().min();
+        state.pace.no_later_than(next_step);
+        StepReport { sockets, expired: state.chain.at(now).preferred().is_none(), next_step }
+    }
+
+    /// What a step does with one socket, and the time of its next step; nothing once it is off the list.
+    fn step_socket(
+        &self,
+        attachment: u64,
+        attached: &mut Attached,
+        now: Timestamp,
+    ) -> Option<(SocketReport, Option<Timestamp>)> {
+        // The chain as it is once the socket is at hand: one that came during the step is not to be undone.
+        let state = self.shared.state();
+        state.position(attachment)?;
+        let chain = Arc::clone(&state.chain);
+        drop(state);
+        let (kind, outcome) = match attached.kind() {
+            Ok(Some(kind)) => (Some(kind), attached.carry_out(&chain, self.peers(), now, kind)),
+            Ok(None) => (None, Outcome::default()),
+            Err(error) => (None, Outcome { failed: vec![(None, error.into())], ..Outcome::default() }),
+        };
+        let is_peer_behind =
+            kind == Some(SocketKind::Connection) && !outcome.expired && attached.is_peer_behind();
+        let again = Pace::after_socket(&outcome, is_peer_behind, now);
+        let Outcome { done, failed, overdue, .. } = outcome;
+        Some((SocketReport { attachment, kind, done, failed, is_peer_behind, overdue }, again))
     }
 
     /// The peers that it is for. Not of IPv4-mapped addresses: those are IPv4.
@@ -241,29 +337,6 @@ impl fmt::Debug for KeyManager {
     }
 }
 
-impl State {
-    fn step(&mut self, peers: (IpCidr, Option<u32>), now: Timestamp) -> StepReport {
-        let mut next_step = self.chain.next_change(now);
-        let mut sockets = Vec::with_capacity(self.sockets.len());
-        for attached in &mut self.sockets {
-            let attachment = attached.number;
-            let (kind, outcome) = match attached.kind() {
-                Ok(Some(kind)) => (Some(kind), attached.carry_out(&self.chain, peers, now, kind)),
-                Ok(None) => (None, Outcome::default()),
-                Err(error) => (None, Outcome { failed: vec![(None, error.into())], ..Outcome::default() }),
-            };
-            let is_peer_behind =
-                kind == Some(SocketKind::Connection) && !outcome.expired && attached.is_peer_behind();
-            let again = Pace::after_socket(&outcome, is_peer_behind, now);
-            next_step = [next_step, again].into_iter().flatten().min();
-            let Outcome { done, failed, overdue, .. } = outcome;
-            sockets.push(SocketReport { attachment, kind, done, failed, is_peer_behind, overdue });
-        }
-        self.pace.stepped(now, next_step);
-        StepReport { sockets, expired: self.chain.at(now).preferred().is_none(), next_step }
-    }
-}
-
 /// Refuses a chain that no Linux can carry out.
 fn check_algorithms(chain: &KeyChain) -> Result<(), ManagerError> {
     let parameters = chain.keys().iter().map(|key| (key.key_id(), key.mkt().parameters().algorithm));
@@ -272,3 +345,6 @@ fn check_algorithms(chain: &KeyChain) -> Result<(), ManagerError> {
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

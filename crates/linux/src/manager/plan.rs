@@ -4,6 +4,7 @@
 //! A program that only wants to know what would be done calls that. [`Situation::carry_out`] is how the decision is
 //! applied to a socket whose keys the peer changes at the same time.
 
+use cidr::IpCidr;
 use wireseal_tcp_ao::KeyId;
 use wireseal_tcp_ao::key_chain::{Key, Timestamp};
 
@@ -174,7 +175,10 @@ impl Draft<'_> {
     /// Adds a placeholder; false when no ids are free.
     fn add_placeholder(&mut self) -> bool {
         let wanted = self.wanted.iter().map(|key| self.situation.name(key));
-        let taken: Vec<KeyName> = self.keys.iter().map(|held| held.name).chain(wanted).collect();
+        // Other peers' keys take no ids away: a listener may have more of those than there are ids.
+        let near =
+            self.keys.iter().map(|held| held.name).filter(|name| overlap(name.remote, self.situation.remote));
+        let taken: Vec<KeyName> = near.chain(wanted).collect();
         let free =
             |is_taken: &dyn Fn(KeyId) -> bool| (0..=u8::MAX).rev().map(KeyId).find(|id| !is_taken(*id));
         let send_id = free(&|id| taken.iter().any(|name| name.send_id == id));
@@ -254,6 +258,11 @@ impl Draft<'_> {
 /// Whether a key is for the manager's peers.
 fn is_own(held: &Found) -> bool {
     held.origin != Origin::Foreign
+}
+
+/// Whether some peer is in both networks.
+fn overlap(one: IpCidr, other: IpCidr) -> bool {
+    one.contains(&other.first_address()) || other.contains(&one.first_address())
 }
 
 /// Whether two keys for the same peers cannot be on one socket (RFC 5925 §3.1).

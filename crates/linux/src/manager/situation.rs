@@ -71,6 +71,16 @@ impl Memory {
         }
     }
 
+    /// Takes note of a key that could not be deleted where `found` was before: the kernel has made its heir the rnext key
+    /// all the same.
+    pub(super) fn note_in_use(&mut self, action: &Action, kind: SocketKind, found: &[Found]) {
+        if let Action::Delete { heir: Some(heir), is_rnext: true, .. } = *action
+            && kind == SocketKind::Connection
+        {
+            self.awaited = Some((heir, good_of(found, heir)));
+        }
+    }
+
     /// Takes note of an action that has been carried out where `found` was before.
     pub(super) fn note(&mut self, action: &Action, kind: SocketKind, found: &[Found]) {
         let asked_for = match *action {

@@ -12,6 +12,10 @@ use crate::error::Error;
 use crate::layout::{AoRepair, RepairWindow, TcpInfo};
 use crate::sys;
 
+/// Octets of the largest segment. One that the peer has acknowledged in part stays in the send queue as a whole, and
+/// peeking at that queue with less room than it has fails.
+const LARGEST_SEGMENT: usize = 64 * 1024;
+
 /// One direction's octets in the kernel, and where they end.
 #[derive(PartialEq, Eq)]
 struct Queue {
@@ -22,6 +26,9 @@ struct Queue {
 
 impl Frozen<'_> {
     /// Reads the whole connection. The socket stays as it is, frozen.
+    ///
+    /// Of the receive queue only what comes before an urgent octet (RFC 9293 §3.8.5) not read yet can be told from it: do not
+    /// move a connection whose protocol has urgent data.
     ///
     /// # Errors
     /// [`Error::NotEstablished`]; [`Error::Connected`] when it is a connection without TCP-AO; [`Error::NoPermission`].
@@ -40,7 +47,7 @@ impl Frozen<'_> {
 
     fn read(&self, (send, receive): &(Queue, Queue)) -> Result<Exported, Error> {
         let socket = self.socket;
-        let tcp = self.get(libc::TCP_INFO, TcpInfo::default())?;
+        let tcp = self.get(sys::INFO, TcpInfo::default())?;
         if tcp.state != TcpInfo::ESTABLISHED {
             return Err(Error::NotEstablished);
         }
@@ -48,8 +55,8 @@ impl Frozen<'_> {
         let (Some(current_key), Some(rnext_key)) = (info.current_key, info.rnext_key) else {
             return Err(Error::Connected);
         };
-        let ao = self.get(sys::TCP_AO_REPAIR, AoRepair::ZERO)?;
-        let window = self.get(libc::TCP_REPAIR_WINDOW, RepairWindow::default())?;
+        let ao = self.get(sys::AO_REPAIR, AoRepair::ZERO)?;
+        let window = self.get(sys::REPAIR_WINDOW, RepairWindow::default())?;
         let option = |flag| tcp.options & flag != 0;
         let (send_scale, receive_scale) = tcp.window_scales();
         let scales = WindowScale { send: send_scale, receive: receive_scale };
@@ -75,11 +82,11 @@ impl Frozen<'_> {
                 unsent: self.queued(sys::SIOCOUTQNSD)?,
                 receive_next: SeqNum(receive.next),
                 receive_queue: receive.octets.clone(),
-                mss: self.get(libc::TCP_MAXSEG, 0)?,
+                mss: self.get(sys::MAXSEG, 0)?,
                 window_scale: option(TcpInfo::WINDOW_SCALE).then_some(scales),
                 sack: option(TcpInfo::SACK),
                 timestamp: match option(TcpInfo::TIMESTAMPS) {
-                    true => Some(self.get(libc::TCP_TIMESTAMP, 0)?),
+                    true => Some(self.get(sys::TIMESTAMP, 0)?),
                     false => None,
                 },
                 window: Window {
@@ -113,11 +120,18 @@ impl Frozen<'_> {
     fn read_queue(&self, which: c_int, request: c_ulong) -> Result<Queue, Error> {
         self.socket.repair(libc::TCP_REPAIR_QUEUE, &which)?;
         loop {
-            let next = self.get(libc::TCP_QUEUE_SEQ, 0)?;
-            let mut octets = vec![0; self.queued(request)?];
+            let next = self.get(sys::QUEUE_SEQ, 0)?;
+            let expected = self.queued(request)?;
+            let acknowledged = if which == sys::TCP_SEND_QUEUE { LARGEST_SEGMENT } else { 0 };
+            let mut octets = vec![0; expected + acknowledged];
             // Peeking at nothing would be an error where there is nothing.
-            let read = if octets.is_empty() { 0 } else { sys::peek(self.socket.fd(), &mut octets)? };
-            if read == octets.len() && next == self.get(libc::TCP_QUEUE_SEQ, 0)? {
+            let read = if expected == 0 { 0 } else { sys::peek(self.socket.fd(), &mut octets)? };
+            octets.truncate(read);
+            let surplus = read.checked_sub(expected).filter(|surplus| *surplus <= acknowledged);
+            if let Some(surplus) = surplus
+                && next == self.get(sys::QUEUE_SEQ, 0)?
+            {
+                octets.drain(..surplus);
                 return Ok(Queue { next, octets });
             }
         }
@@ -127,7 +141,7 @@ impl Frozen<'_> {
         Ok(sys::queued(self.socket.fd(), request)?)
     }
 
-    fn get<T: sys::Plain>(&self, name: c_int, value: T) -> Result<T, Error> {
-        sys::get(self.socket.fd(), name, value).map_err(|error| self.socket.error(&Asked::Repair, error))
+    fn get<T: sys::Plain>(&self, option: sys::Readable<T>, value: T) -> Result<T, Error> {
+        sys::get(self.socket.fd(), option, value).map_err(|error| self.socket.error(&Asked::Repair, error))
     }
 }

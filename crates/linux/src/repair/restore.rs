@@ -196,10 +196,10 @@ impl Frozen<'_> {
             match view.send_with_flags(chunk, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) {
                 Ok(written) => octets = &octets[written..],
                 Err(error) if is_full(&error) => {
-                    let before: c_int = sys::get_socket(fd, size)?;
+                    let before: c_int = sys::get_buffer_size(fd, size)?;
                     // The kernel doubles what it is told.
                     sys::set_all(fd, libc::SOL_SOCKET, force, &[before])?;
-                    if sys::get_socket(fd, size)? <= before {
+                    if sys::get_buffer_size(fd, size)? <= before {
                         return Err(Error::NoMemory);
                     }
                 }

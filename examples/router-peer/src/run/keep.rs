@@ -2,38 +2,33 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
-use tracing::{info, info_span, warn};
+use tracing::{info, warn};
 
-use crate::bgp::session::{Session, SessionConfig, State, Status};
+use super::calls::{Calls, Connection};
+use super::tasks::told_to_stop;
+use crate::bgp::session::{Session, State, Status};
 use crate::config::Neighbour;
-use crate::protection::Protected;
-use crate::quic::{Connector, QuicStream};
-use crate::stack::{Stack, TcpStream};
 
 /// Wait between two attempts to connect (RFC 4271 section 10 suggests 120 s, which is long to watch).
 const CONNECT_RETRY: Duration = Duration::from_secs(5);
 /// How long one attempt may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where the connection to a neighbour comes from.
-pub(super) enum Source {
-    Connect(Stack<Protected>),
-    Accept(mpsc::Receiver<TcpStream>),
-    ConnectQuic(Connector),
-    /// And whether there is a session, for which a call has to wait.
-    AcceptQuic(mpsc::Receiver<QuicStream>, Arc<AtomicBool>),
+/// Opens connections to one neighbour.
+pub(super) trait Connect: Send + Sync {
+    /// May be cancelled at any time.
+    fn connect(&self) -> BoxFuture<'_, io::Result<Connection>>;
 }
 
-/// Waits until the router is to stop.
-pub(super) async fn told_to_stop(stopped: &mut watch::Receiver<bool>) {
-    // An error means that nobody is left to say it.
-    let _ = stopped.wait_for(|stopped| *stopped).await;
+/// Where the connection to a neighbour comes from.
+pub(super) enum Source {
+    Connect(Box<dyn Connect>),
+    Accept(Calls),
 }
 
 /// Opens a session with a neighbour whenever there is none.
@@ -42,7 +37,7 @@ pub(super) async fn keep_session(
     neighbour: Neighbour,
     mut stopped: watch::Receiver<bool>,
 ) {
-    let connects = matches!(source, Source::Connect(_) | Source::ConnectQuic(_));
+    let connects = matches!(source, Source::Connect(_));
     let remote = SocketAddr::from((neighbour.address, neighbour.port));
     let mut trying = false;
     loop {
@@ -50,14 +45,15 @@ pub(super) async fn keep_session(
             trying = true;
             info!("connecting to {remote}");
         }
-        let session = tokio::select! {
-            session = open_session(&mut source, &neighbour) => session,
+        let connection = tokio::select! {
+            connection = open(&mut source) => connection,
             () = told_to_stop(&mut stopped) => return,
         };
-        match session {
-            Ok(Some(session)) => {
+        match connection {
+            Ok(Some(connection)) => {
                 trying = false;
-                if follow(session, &neighbour, &mut stopped).await {
+                info!(remote = %connection.remote, "connected, waiting for the peer's OPEN");
+                if follow(connection.start(neighbour.session), &neighbour, &mut stopped).await {
                     return;
                 }
             }
@@ -73,42 +69,15 @@ pub(super) async fn keep_session(
     }
 }
 
-/// A session over a new connection to a neighbour, or nothing when none will come any more.
-async fn open_session(source: &mut Source, neighbour: &Neighbour) -> io::Result<Option<Session>> {
-    let config = neighbour.session;
-    Ok(match source {
-        Source::Connect(stack) => {
-            let remote = (neighbour.address, neighbour.port).into();
-            let connecting = stack.connect(remote, Some(neighbour.local_address));
-            let stream =
-                timeout(CONNECT_TIMEOUT, connecting).await.map_err(|_| io::ErrorKind::TimedOut)??;
-            Some(Session::start(stream, config))
-        }
-        Source::Accept(calls) => calls.recv().await.map(|stream| Session::start(stream, config)),
-        Source::ConnectQuic(connector) => {
-            let stream = connector.connect().await?;
-            info!(remote = %stream.connection().remote_address(), "connected, waiting for the peer's OPEN");
-            Some(over_quic(stream, config))
-        }
-        Source::AcceptQuic(calls, busy) => {
-            busy.store(false, Ordering::Relaxed);
-            let stream = calls.recv().await;
-            busy.store(true, Ordering::Relaxed);
-            stream.map(|stream| over_quic(stream, config))
-        }
-    })
-}
-
-/// A session whose every line in the log says what protects it.
-fn over_quic(stream: QuicStream, config: SessionConfig) -> Session {
-    let remote = stream.connection().remote_address();
-    let span = match stream.negotiated() {
-        Some(negotiated) => {
-            info_span!("quic", %remote, suite = %negotiated, wireseal = negotiated.wireseal)
-        }
-        None => info_span!("quic", %remote),
-    };
-    span.in_scope(|| Session::start(stream, config))
+/// A new connection to a neighbour, or nothing when none will come any more.
+async fn open(source: &mut Source) -> io::Result<Option<Connection>> {
+    match source {
+        Source::Connect(connector) => timeout(CONNECT_TIMEOUT, connector.connect())
+            .await
+            .map_err(|_| io::ErrorKind::TimedOut)?
+            .map(Some),
+        Source::Accept(calls) => Ok(calls.next().await),
+    }
 }
 
 /// Follows a session to its end; whether it ended because the router is to stop.
