@@ -1,0 +1,332 @@
+//! A small TCP (RFC 9293) that goes on with a connection which a kernel has let go of, and hands it back.
+//!
+//! It knows established connections only: no handshake, no close. It takes what comes in order and acknowledges all of it,
+//! sends a few segments at a time, and sends again from the first that is not acknowledged when nothing comes back. Each
+//! segment is signed and verified by a [`Connection`] that was made of the kernel's state.
+
+mod place;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use agent::{Exported, Pattern};
+use etherparse::TcpHeader;
+use tokio::time::{Instant, sleep_until, timeout};
+use wireseal_tcp_ao::option::{MAX_OPTIONS_LENGTH, TCP_HEADER_LENGTH};
+use wireseal_tcp_ao::{
+    Connection, Counters, MKTS_PER_PEER, MktSet, Segment, SeqNum, SneTracker, append_ao, checksum,
+};
+
+pub use self::place::Place;
+use crate::failure::{Failure, ensure};
+use crate::lab::TIME_LIMIT;
+use crate::recording;
+use crate::userspace::Amount;
+
+/// How long nothing is acknowledged until it is sent again.
+const RETRANSMISSION: Duration = Duration::from_millis(300);
+/// Octets on their way at most.
+const CONGESTION_WINDOW: usize = 16 * 1024;
+/// Octets that are written and not acknowledged at most.
+const SEND_QUEUE: usize = 64 * 1024;
+/// Octets that are received and not read, as far as the peer is told.
+const RECEIVE_QUEUE: usize = 64 * 1024;
+/// A timestamps option behind two NOPs, up to its values (RFC 7323 §3.2).
+const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
+/// Octets of it with its values.
+const TIMESTAMPS_LENGTH: usize = 12;
+
+/// One connection.
+#[derive(Debug)]
+pub struct Carrier {
+    place: Place,
+    connection: Connection<MKTS_PER_PEER>,
+    /// As the connection was taken over; what has changed since is below.
+    taken: Exported,
+    taken_at: Instant,
+    /// What is written and not acknowledged, from `unacknowledged` on; `sent` octets of it are on their way.
+    send_queue: VecDeque<u8>,
+    unacknowledged: SeqNum,
+    sent: usize,
+    retransmit_at: Option<Instant>,
+    /// What is received and not read, up to `receive_next`.
+    receive_queue: VecDeque<u8>,
+    receive_next: SeqNum,
+    /// The peer's window in octets, and the number of the segment that said so.
+    window: (usize, SeqNum),
+    /// The newest timestamp of the peer.
+    timestamp: u32,
+}
+
+impl Carrier {
+    /// Goes on with a connection at a place where its peer's packets come.
+    ///
+    /// # Errors
+    /// When the MKTs are not those the connection uses, or the first segment cannot be built.
+    pub fn take_up(place: Place, exported: Exported, mkts: &MktSet<MKTS_PER_PEER>) -> Result<Self, Failure> {
+        let connection = Connection::import(&exported.authentication(), mkts)?;
+        let tcp = &exported.tcp;
+        let mut carrier = Self {
+            place,
+            connection,
+            taken_at: Instant::now(),
+            send_queue: tcp.send_queue.iter().copied().collect(),
+            unacknowledged: SeqNum(tcp.send_next.wrapping_sub(u32::try_from(tcp.send_queue.len())?)),
+            sent: 0,
+            retransmit_at: None,
+            receive_queue: tcp.receive_queue.iter().copied().collect(),
+            receive_next: SeqNum(tcp.receive_next),
+            window: (usize::try_from(tcp.window[0])?, SeqNum(tcp.window[2])),
+            timestamp: 0,
+            taken: exported,
+        };
+        carrier.acknowledge()?;
+        Ok(carrier)
+    }
+
+    /// What has come in, together with what the kernel had counted.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        self.connection.counters()
+    }
+
+    /// Octets that were acknowledged, and octets that were received, since the connection was taken up.
+    #[must_use]
+    pub fn moved(&self) -> (u32, u32) {
+        let tcp = &self.taken.tcp;
+        let first = tcp.send_next.wrapping_sub(tcp.send_queue.len() as u32);
+        (self.unacknowledged.0.wrapping_sub(first), self.receive_next.0.wrapping_sub(tcp.receive_next))
+    }
+
+    /// Writes and reads at once, and checks each octet read. What was written may still be on its way afterwards.
+    ///
+    /// # Errors
+    /// When the peer ends the connection, nothing goes on for the time limit, or other octets come.
+    pub async fn transfer(&mut self, send: Amount, receive: Amount) -> Result<(), Failure> {
+        let (mut written, mut read) =
+            (Pattern::new(send.seed, send.from), Pattern::new(receive.seed, receive.from));
+        let (written_end, read_end) = (send.from + send.octets, receive.from + receive.octets);
+        let mut latest = (self.moved(), Instant::now());
+        loop {
+            self.write(&mut written, written_end);
+            self.read(&mut read, read_end)?;
+            self.send_what_may_go()?;
+            if (written.position(), read.position()) == (written_end, read_end) {
+                return Ok(());
+            }
+            self.step().await?;
+            if self.moved() != latest.0 {
+                latest = (self.moved(), Instant::now());
+            }
+            ensure(latest.1.elapsed() < TIME_LIMIT, || {
+                let left = (written_end - written.position(), read_end - read.position());
+                format!("the carrier stands still with {} octets to write and {} to read", left.0, left.1)
+            })?;
+        }
+    }
+
+    /// Writes octets, which go out while the connection is served.
+    pub fn write_all(&mut self, octets: &[u8]) {
+        self.send_queue.extend(octets);
+    }
+
+    /// Goes on sending what was written and acknowledging what comes, until `is_done`.
+    ///
+    /// # Errors
+    /// When the peer ends the connection, or it is not done within the time limit.
+    pub async fn serve_until(&mut self, is_done: impl Fn(&Self) -> bool) -> Result<(), Failure> {
+        let serve = async {
+            while !is_done(self) {
+                self.send_what_may_go()?;
+                self.step().await?;
+            }
+            Ok(())
+        };
+        timeout(TIME_LIMIT, serve).await.map_err(|_| Failure("the carrier waits in vain".to_owned()))?
+    }
+
+    /// Hands the connection back.
+    ///
+    /// # Errors
+    /// When there are more octets in a queue than sequence numbers.
+    pub fn export(self) -> Result<Exported, Failure> {
+        let state = self.connection.export()?;
+        let send = SneTracker::resume(state.send_sne, state.send_sequence);
+        let receive = SneTracker::resume(state.receive_sne, state.receive_sequence);
+        let counted = state.counters;
+        let mut exported = self.taken;
+        exported.send_sne = send.sne_of(self.unacknowledged).0;
+        exported.send_sequence = self.unacknowledged.0;
+        exported.receive_sne = receive.sne_of(self.receive_next).0;
+        exported.receive_sequence = self.receive_next.0;
+        exported.current_key = state.current_key.0;
+        exported.rnext_key = state.rnext_key.0;
+        exported.counters =
+            [counted.good, counted.bad, counted.key_not_found, counted.required, counted.dropped_icmp];
+        let tcp = &mut exported.tcp;
+        tcp.send_next = self.unacknowledged.0.wrapping_add(u32::try_from(self.send_queue.len())?);
+        tcp.unsent = self.send_queue.len() - self.sent;
+        tcp.send_queue = self.send_queue.into();
+        tcp.receive_next = self.receive_next.0;
+        tcp.timestamp = tcp.timestamp.map(|value| value.wrapping_add(milliseconds_since(self.taken_at)));
+        let (window, window_update) = self.window;
+        let room = RECEIVE_QUEUE.saturating_sub(self.receive_queue.len());
+        tcp.receive_queue = self.receive_queue.into();
+        let window = u32::try_from(window)?;
+        tcp.window =
+            [window, tcp.window[1].max(window), window_update.0, u32::try_from(room)?, self.receive_next.0];
+        Ok(exported)
+    }
+
+    /// Takes one segment, or sends again.
+    async fn step(&mut self) -> Result<(), Failure> {
+        let timer = async {
+            match self.retransmit_at {
+                Some(at) => sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            frame = self.place.receive() => self.take(&frame?),
+            () = timer => self.send_again(),
+        }
+    }
+
+    fn take(&mut self, frame: &[u8]) -> Result<(), Failure> {
+        let Some(segment) = recording::segment(frame) else { return Ok(()) };
+        // Counted by the connection, and as if it had never come.
+        if self.connection.verify(&segment).is_err() {
+            return Ok(());
+        }
+        let flags = segment.flags();
+        ensure(!flags.rst() && !flags.fin(), || {
+            format!("the carrier's peer ends the connection: {flags:?}")
+        })?;
+        self.take_acknowledgment(&segment);
+        let missing = self.receive_next.offset_from(segment.sequence());
+        let (payload, expected) = (segment.payload(), usize::try_from(missing));
+        if let Some(new) = expected.ok().and_then(|known| payload.get(known..)) {
+            self.receive_queue.extend(new);
+            self.receive_next = SeqNum(self.receive_next.0.wrapping_add(u32::try_from(new.len())?));
+            self.timestamp = peer_timestamp(&segment).unwrap_or(self.timestamp);
+        }
+        // A keepalive or a window probe is before the next number and has to be answered, too.
+        if payload.is_empty() && missing == 0 { Ok(()) } else { self.acknowledge() }
+    }
+
+    fn take_acknowledgment(&mut self, segment: &Segment<'_>) {
+        let acknowledged = segment.acknowledgment().offset_from(self.unacknowledged);
+        let Some(acknowledged) =
+            usize::try_from(acknowledged).ok().filter(|octets| *octets <= self.send_queue.len())
+        else {
+            return;
+        };
+        self.send_queue.drain(..acknowledged);
+        self.unacknowledged = segment.acknowledgment();
+        self.sent = self.sent.saturating_sub(acknowledged);
+        let shift = self.taken.tcp.window_scale.map_or(0, |(peer, _)| peer);
+        let header = segment.header();
+        let window = usize::from(u16::from_be_bytes([header[14], header[15]])) << shift;
+        self.window = (window, segment.sequence());
+        if acknowledged > 0 {
+            self.retransmit_at = (self.sent > 0).then(|| Instant::now() + RETRANSMISSION);
+        }
+    }
+
+    fn write(&mut self, pattern: &mut Pattern, end: u64) {
+        let room = SEND_QUEUE.saturating_sub(self.send_queue.len()) as u64;
+        let octets = usize::try_from(room.min(end - pattern.position())).unwrap_or(SEND_QUEUE);
+        let mut written = vec![0; octets];
+        pattern.peek(&mut written);
+        pattern.advance(octets);
+        self.send_queue.extend(written);
+    }
+
+    fn read(&mut self, pattern: &mut Pattern, end: u64) -> Result<(), Failure> {
+        let wanted = usize::try_from(end - pattern.position()).unwrap_or(usize::MAX);
+        let octets = wanted.min(self.receive_queue.len());
+        let read: Vec<u8> = self.receive_queue.drain(..octets).collect();
+        pattern.check(&read).map_err(|at| Failure(format!("octet {at} came altered to the carrier")))
+    }
+
+    fn send_what_may_go(&mut self) -> Result<(), Failure> {
+        while self.sent < self.send_queue.len().min(CONGESTION_WINDOW).min(self.window.0) {
+            self.send_data()?;
+        }
+        // A closed window is asked again in the same way as a segment is sent again.
+        if !self.send_queue.is_empty() && self.retransmit_at.is_none() {
+            self.retransmit_at = Some(Instant::now() + RETRANSMISSION);
+        }
+        Ok(())
+    }
+
+    fn send_again(&mut self) -> Result<(), Failure> {
+        self.sent = 0;
+        self.retransmit_at = Some(Instant::now() + RETRANSMISSION);
+        self.send_data()
+    }
+
+    /// Sends the next segment of data, whatever the windows are.
+    fn send_data(&mut self) -> Result<(), Failure> {
+        let options =
+            self.connection.option_length() + self.taken.tcp.timestamp.map_or(0, |_| TIMESTAMPS_LENGTH);
+        let most = usize::try_from(self.taken.tcp.mss)?.saturating_sub(options);
+        let data: Vec<u8> = self.send_queue.iter().copied().skip(self.sent).take(most).collect();
+        let sequence = SeqNum(self.unacknowledged.0.wrapping_add(u32::try_from(self.sent)?));
+        self.sent += data.len();
+        self.send(sequence, &data)
+    }
+
+    fn acknowledge(&mut self) -> Result<(), Failure> {
+        let next = self.unacknowledged.0.wrapping_add(u32::try_from(self.sent)?);
+        self.send(SeqNum(next), &[])
+    }
+
+    fn send(&mut self, sequence: SeqNum, data: &[u8]) -> Result<(), Failure> {
+        let pair = self.connection.pair();
+        let (from, to): (IpAddr, IpAddr) = (pair.local.address(), pair.remote.address());
+        let room = RECEIVE_QUEUE.saturating_sub(self.receive_queue.len());
+        let window = room >> self.taken.tcp.window_scale.map_or(0, |(_, own)| own);
+        let window = u16::try_from(window).unwrap_or(u16::MAX);
+        let mut header = TcpHeader::new(pair.local.port(), pair.remote.port(), sequence.0, window);
+        header.acknowledgment_number = self.receive_next.0;
+        header.ack = true;
+        header.psh = !data.is_empty();
+        let mut options = [0; MAX_OPTIONS_LENGTH];
+        let mut length = 0;
+        if let Some(value) = self.taken.tcp.timestamp {
+            let value = value.wrapping_add(milliseconds_since(self.taken_at));
+            let octets = [TIMESTAMPS, value.to_be_bytes(), self.timestamp.to_be_bytes()].concat();
+            options[..TIMESTAMPS_LENGTH].copy_from_slice(&octets);
+            length = TIMESTAMPS_LENGTH;
+        }
+        let length = append_ao(&mut options, length, self.connection.current_key().mac_length)?;
+        header.set_options_raw(&options[..length])?;
+        let mut tcp = header.to_bytes().to_vec();
+        tcp.extend(data);
+        self.connection.sign(&mut tcp)?;
+        let checksum = checksum::tcp(from, to, &tcp);
+        tcp[CHECKSUM].copy_from_slice(&checksum.to_be_bytes());
+        self.place.send(from, to, &tcp)
+    }
+}
+
+/// Where the checksum is in a TCP header (RFC 9293 §3.1).
+const CHECKSUM: std::ops::Range<usize> = 16..18;
+
+const _: () = assert!(CHECKSUM.end < TCP_HEADER_LENGTH);
+
+/// A kernel's timestamps count milliseconds.
+fn milliseconds_since(start: Instant) -> u32 {
+    // It wraps as they do.
+    start.elapsed().as_millis() as u32
+}
+
+fn peer_timestamp(segment: &Segment<'_>) -> Option<u32> {
+    const KIND: u8 = TIMESTAMPS[2];
+    let option = segment.options().flatten().find(|option| option.kind == KIND)?;
+    Some(u32::from_be_bytes(*option.data.first_chunk()?))
+}

@@ -1,0 +1,105 @@
+//! Two carriers, each with one end of a connection.
+
+use std::net::SocketAddr;
+
+use agent::Tcp;
+use tokio::sync::Barrier;
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
+
+use super::*;
+use crate::lab::Addresses;
+use crate::wire::{Port, Wire};
+
+/// Octets of each direction's wait for the wrap: less than what goes over the wire before it ends.
+const BEFORE_WRAP: u32 = 100_000;
+const OCTETS: u64 = 300_000;
+
+fn mkts() -> MktSet<MKTS_PER_PEER> {
+    let master_key = MasterKey::new(b"moved").unwrap();
+    let mkt = Mkt::new(KeyId(1), KeyId(1), TcpAoAlgorithm::Aes128Cmac, master_key).unwrap();
+    MktSet::from_mkts([mkt]).unwrap()
+}
+
+fn exported(local: SocketAddr, remote: SocketAddr, isns: (u32, u32)) -> Exported {
+    let (send, receive) = (isns.0.wrapping_add(1), isns.1.wrapping_add(1));
+    Exported {
+        local,
+        remote,
+        local_isn: isns.0,
+        remote_isn: isns.1,
+        send_sne: 0,
+        send_sequence: send,
+        receive_sne: 0,
+        receive_sequence: receive,
+        current_key: 1,
+        rnext_key: 1,
+        counters: [0; 5],
+        required: false,
+        accept_icmps: false,
+        tcp: Tcp {
+            send_next: send,
+            send_queue: Vec::new(),
+            unsent: 0,
+            receive_next: receive,
+            receive_queue: Vec::new(),
+            mss: 1460,
+            window_scale: Some((7, 7)),
+            sack: true,
+            timestamp: Some(1),
+            window: [65_535, 65_535, receive, 65_535, receive],
+        },
+    }
+}
+
+fn ends() -> [Exported; 2] {
+    let at = |port, number| SocketAddr::new(Addresses::of(port).ipv6.into(), number);
+    let (north, south) = (at(Port::North, 179), at(Port::South, 40_000));
+    let isns = (u32::MAX - BEFORE_WRAP, u32::MAX - BEFORE_WRAP / 2);
+    [exported(north, south, isns), exported(south, north, (isns.1, isns.0))]
+}
+
+fn carriers(wire: &Wire, [north, south]: [Exported; 2]) -> [Carrier; 2] {
+    let north =
+        Carrier::take_up(Place::take_over(wire, Port::North, Port::Host, Port::South), north, &mkts());
+    let south =
+        Carrier::take_up(Place::take_over(wire, Port::South, Port::Userspace, Port::North), south, &mkts());
+    [north.unwrap(), south.unwrap()]
+}
+
+fn amount(seed: u64, from: u64) -> Amount {
+    Amount { octets: OCTETS, seed, from }
+}
+
+/// Each transfers its own part, and answers until the other has done the same.
+async fn transfer_both([north, south]: &mut [Carrier; 2], from: u64) {
+    let both = Barrier::new(2);
+    let (to_south, to_north) = (amount(1, from), amount(2, from));
+    tokio::join!(
+        transfer_one(north, to_south, to_north, &both),
+        transfer_one(south, to_north, to_south, &both)
+    );
+}
+
+async fn transfer_one(carrier: &mut Carrier, send: Amount, receive: Amount, both: &Barrier) {
+    carrier.transfer(send, receive).await.unwrap();
+    tokio::select! {
+        ended = carrier.serve_until(|_| false) => panic!("{ended:?}"),
+        _ = both.wait() => {}
+    }
+}
+
+#[tokio::test]
+async fn what_one_hands_back_another_takes_up() {
+    let wire = Wire::default();
+    let mut both = carriers(&wire, ends());
+    transfer_both(&mut both, 0).await;
+    let [north, south] = both;
+    let ends = [north.export().unwrap(), south.export().unwrap()];
+    assert_eq!((ends[0].send_sne, ends[1].send_sne), (1, 1));
+    let mut both = carriers(&wire, ends);
+    transfer_both(&mut both, OCTETS).await;
+    for carrier in &both {
+        assert_eq!(carrier.counters().bad, 0);
+    }
+}

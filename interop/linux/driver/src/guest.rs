@@ -1,0 +1,223 @@
+//! A virtual machine, and the line to the agent in it.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use agent::{Call, GetCounters, Kernel, Message, NetworkCounters, Ran, Reply, Run};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixListener;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::process::{Child, Command};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use crate::failure::{Failure, ensure};
+use crate::lab::{Addresses, Setting};
+use crate::wire::{Plug, Port, Wire};
+
+/// How long an emulated machine may take from power on until its agent answers; four seconds are usual.
+const BOOT: Duration = Duration::from_secs(90);
+/// How long a request may take that sets no limit of its own.
+const REQUEST: Duration = Duration::from_secs(150);
+/// What of each packet QEMU's own recording keeps: the headers.
+const DUMPED: u32 = 128;
+
+type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Result<Value, String>>>>>;
+
+/// A running guest. Dropping it ends the machine.
+#[derive(Debug)]
+pub struct Guest {
+    port: Port,
+    kernel: Kernel,
+    control: tokio::sync::Mutex<OwnedWriteHalf>,
+    next_id: AtomicU64,
+    waiting: Waiting,
+    serial: String,
+    _process: Child,
+    _plug: Plug,
+}
+
+impl Guest {
+    /// Starts a machine at a port of the wire, and gives it the port's addresses.
+    ///
+    /// # Errors
+    /// When QEMU or the agent does not start.
+    pub async fn start(port: Port, wire: &Wire, setting: &Setting) -> Result<Self, Failure> {
+        Self::boot(port, wire, setting).await.map_err(|failure| failure.during(format_args!("guest {port}")))
+    }
+
+    async fn boot(port: Port, wire: &Wire, setting: &Setting) -> Result<Self, Failure> {
+        let directory = setting.state.join(port.name());
+        std::fs::create_dir_all(&directory)?;
+        let file = |name: &str| directory.join(name);
+        for stale in ["control", "card", "wire"] {
+            let _ = std::fs::remove_file(file(stale));
+        }
+        let control = UnixListener::bind(file("control"))?;
+        let plug = wire.plug_unix(port, &file("wire"), &file("card"))?;
+        let mut process = qemu(port, &directory, setting).spawn()?;
+        let serial = file("serial.log").display().to_string();
+
+        let (stream, _) = tokio::select! {
+            connection = timeout(BOOT, control.accept()) => connection??,
+            status = process.wait() => return Err(Failure(format!("QEMU ended with {}", status?))),
+        };
+        let (read, write) = stream.into_split();
+        let mut lines = BufReader::new(read);
+        let mut first = String::new();
+        tokio::select! {
+            read = timeout(BOOT, lines.read_line(&mut first)) => read.map_err(|_| Failure(format!("no answer; see {serial}")))??,
+            status = process.wait() => return Err(Failure(format!("QEMU ended with {}; see {serial}", status?))),
+        };
+        let first: Reply = serde_json::from_str(&first)?;
+        let kernel = serde_json::from_value(first.result.map_err(Failure)?)?;
+        let waiting = Waiting::default();
+        tokio::spawn(read_replies(lines, Arc::clone(&waiting)));
+        let guest = Self {
+            port,
+            kernel,
+            control: write.into(),
+            next_id: AtomicU64::new(1),
+            waiting,
+            serial,
+            _process: process,
+            _plug: plug,
+        };
+        guest.configure(Addresses::of(port)).await?;
+        Ok(guest)
+    }
+
+    /// Which guest it is.
+    #[must_use]
+    pub const fn port(&self) -> Port {
+        self.port
+    }
+
+    /// What its kernel is and can do.
+    #[must_use]
+    pub const fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// Its address of the same family as another.
+    #[must_use]
+    pub fn address_like(&self, other: IpAddr) -> IpAddr {
+        Addresses::of(self.port).like(other)
+    }
+
+    /// Sends a request and waits for the answer.
+    ///
+    /// # Errors
+    /// What the agent says, or that it is gone.
+    pub async fn call<C: Call>(&self, call: C) -> Result<C::Answer, Failure> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let gone = || Failure(format!("guest {} is gone; see {}", self.port, self.serial));
+        let (sender, answer) = oneshot::channel();
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(id, sender);
+        let mut line = serde_json::to_vec(&Message { id, request: call.into_request() })?;
+        line.push(b'\n');
+        self.control.lock().await.write_all(&line).await.map_err(|_| gone())?;
+        let answer = timeout(REQUEST, answer).await.map_err(|_| gone())?.map_err(|_| gone())?;
+        let answer = answer.map_err(|error| Failure(format!("guest {}: {error}", self.port)))?;
+        Ok(serde_json::from_value(answer)?)
+    }
+
+    /// Runs a command line with the guest's shell.
+    ///
+    /// # Errors
+    /// What it printed, when it fails.
+    pub async fn shell(&self, line: &str) -> Result<String, Failure> {
+        let command = ["sh", "-c", line].map(str::to_owned).to_vec();
+        let Ran { status, output, errors } = self.call(Run { command }).await?;
+        ensure(status == Some(0), || format!("guest {}: {line}: {output}{errors}", self.port))?;
+        Ok(output)
+    }
+
+    /// TCP-AO's and TCP-MD5's counters of the whole machine.
+    ///
+    /// # Errors
+    /// When the guest is gone.
+    pub async fn counters(&self) -> Result<NetworkCounters, Failure> {
+        self.call(GetCounters).await
+    }
+
+    async fn configure(&self, addresses: Addresses) -> Result<(), Failure> {
+        let Addresses { ipv4, ipv6, .. } = addresses;
+        // Addresses are there at once, and nothing talks on the wire unasked.
+        self.shell(&format!(
+            "sysctl -q -w net.ipv6.conf.eth0.accept_dad=0 net.ipv6.conf.eth0.accept_ra=0 \
+             net.ipv6.conf.eth0.router_solicitations=0 && \
+             ip address add {ipv4}/24 dev eth0 && ip -6 address add {ipv6}/64 dev eth0 && ip link set eth0 up"
+        ))
+        .await?;
+        Ok(())
+    }
+}
+
+fn qemu(port: Port, directory: &Path, setting: &Setting) -> Command {
+    let hardware_address = Addresses::of(port).hardware_address.map(|octet| format!("{octet:02x}")).join(":");
+    let at = |name: &str| directory.join(name).display().to_string();
+    let mut command = Command::new("qemu-system-x86_64");
+    command
+        .args(["-nodefaults", "-display", "none", "-accel", "tcg", "-cpu", "max", "-m", "256", "-smp", "1"])
+        .args(["-no-reboot", "-append", "console=ttyS0 quiet panic=-1 nokaslr mitigations=off"])
+        .arg("-kernel")
+        .arg(&setting.image)
+        .arg("-initrd")
+        .arg(&setting.initramfs)
+        .args(["-serial", &format!("file:{}", at("serial.log"))])
+        .args(["-device", "virtio-serial-pci"])
+        .args(["-chardev", &format!("socket,id=control,path={}", at("control"))])
+        .args(["-device", &format!("virtserialport,chardev=control,name={}", agent::PORT_NAME)])
+        .args([
+            "-netdev",
+            &format!(
+                "dgram,id=wire,local.type=unix,local.path={},remote.type=unix,remote.path={}",
+                at("card"),
+                at("wire")
+            ),
+        ])
+        .args(["-device", &format!("virtio-net-pci,netdev=wire,mac={hardware_address},romfile=")])
+        .args([
+            "-object",
+            &format!("filter-dump,id=dump,netdev=wire,maxlen={DUMPED},file={}", at("wire.pcap")),
+        ])
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    command
+}
+
+async fn read_replies(mut lines: BufReader<OwnedReadHalf>, waiting: Waiting) {
+    let mut line = String::new();
+    while matches!(lines.read_line(&mut line).await, Ok(octets) if octets > 0) {
+        if let Ok(Reply { id, result }) = serde_json::from_str(&line)
+            && let Some(sender) = waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&id)
+        {
+            // Whoever asked may have stopped waiting.
+            let _ = sender.send(result);
+        }
+        line.clear();
+    }
+    waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
+}
+
+/// An address and port.
+#[must_use]
+pub fn at(address: impl Into<IpAddr>, port: u16) -> SocketAddr {
+    SocketAddr::new(address.into(), port)
+}
+
+/// The address of no interface in particular, of the same family as another.
+#[must_use]
+pub const fn unspecified_like(other: IpAddr) -> IpAddr {
+    match other {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    }
+}

@@ -1,0 +1,79 @@
+//! wireseal-interop-linux: runs the rows that it is given, or all.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use wireseal_interop_linux::failure::Failure;
+use wireseal_interop_linux::lab::{Lab, Setting};
+use wireseal_interop_linux::results::{self, Versions};
+use wireseal_interop_linux::rows::{self, Row};
+
+/// Exit code of a row that does not exist, and of a lab that does not start.
+const UNUSABLE: u8 = 2;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let names: Vec<String> = env::args().skip(1).collect();
+    let rows = rows::all();
+    if names == ["--list"] {
+        rows.iter().for_each(|row| println!("{}", row.name));
+        return ExitCode::SUCCESS;
+    }
+    let is_full = names.is_empty();
+    // In the order given, and as often.
+    let mut chosen: Vec<&Row> = if is_full { rows.iter().collect() } else { Vec::new() };
+    for name in &names {
+        let Some(row) = rows.iter().find(|row| row.name == *name) else {
+            eprintln!("there is no row {name}; --list shows all");
+            return ExitCode::from(UNUSABLE);
+        };
+        chosen.push(row);
+    }
+    match run(&chosen, is_full).await {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::from(UNUSABLE)
+        }
+    }
+}
+
+/// Whether all rows have passed.
+async fn run(rows: &[&Row], is_full: bool) -> Result<bool, Failure> {
+    let setting = Setting {
+        state: variable("WIRESEAL_LAB_STATE")?,
+        image: variable("WIRESEAL_LAB_IMAGE")?,
+        initramfs: variable("WIRESEAL_LAB_INITRAMFS")?,
+    };
+    let versions = Versions::read(&variable("WIRESEAL_LAB_VERSIONS")?)?;
+    let started = Instant::now();
+    let lab = Lab::start(setting).await?;
+    let kernel = lab.north.kernel();
+    if !kernel.tcp_ao {
+        return Err(Failure(format!("Linux {} on the guest has no TCP-AO", kernel.release)));
+    }
+    println!("Linux {} is up after {:.1} s", kernel.release, started.elapsed().as_secs_f64());
+
+    let started = Instant::now();
+    let mut outcomes = Vec::new();
+    for row in rows {
+        let outcome = row.carry_out(&lab).await;
+        println!("{}", results::line(&outcome));
+        outcomes.push(outcome);
+    }
+    let failed = outcomes.iter().filter(|outcome| !outcome.has_passed()).count();
+    println!("\n{} rows, {failed} failed, in {:.0} s", outcomes.len(), started.elapsed().as_secs_f64());
+    if is_full {
+        results::write(&variable("WIRESEAL_LAB_RESULTS")?, &versions, &outcomes)?;
+    }
+    Ok(failed == 0)
+}
+
+fn variable(name: &str) -> Result<PathBuf, Failure> {
+    env::var_os(name)
+        .map(PathBuf::from)
+        .ok_or_else(|| Failure(format!("{name} is not set: start interop/linux/run")))
+}

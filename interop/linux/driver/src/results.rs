@@ -1,0 +1,93 @@
+//! RESULTS.md, and the lines on the terminal.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use crate::failure::Failure;
+use crate::rows::Outcome;
+
+/// What the machines and programs are, as lines of `name=version`.
+#[derive(Clone, Debug)]
+pub struct Versions(String);
+
+impl Versions {
+    /// Reads the file that `run` has written.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn read(path: &Path) -> Result<Self, Failure> {
+        Ok(Self(fs::read_to_string(path)?))
+    }
+
+    fn get(&self, name: &str) -> &str {
+        let found = self.0.lines().find_map(|line| line.split_once('=').filter(|(of, _)| *of == name));
+        found.map_or("unknown", |(_, version)| version)
+    }
+}
+
+/// A row's line on the terminal.
+#[must_use]
+pub fn line(outcome: &Outcome) -> String {
+    let Outcome { name, seconds, .. } = outcome;
+    match (&outcome.evidence, &outcome.refusal) {
+        (Err(failure), _) => format!("FAILED {name}: {failure}"),
+        (Ok(_), Err(failure)) => format!("FAILED {name}: its twin: {failure}"),
+        (Ok(evidence), Ok(refusal)) => {
+            format!(
+                "passed {name} ({seconds:.1} s): {}; {}; twin: {refusal}",
+                evidence.figures, evidence.wire
+            )
+        }
+    }
+}
+
+/// Writes the table.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write(path: &Path, versions: &Versions, outcomes: &[Outcome]) -> Result<(), Failure> {
+    let passed = outcomes.iter().filter(|outcome| outcome.has_passed()).count();
+    let mut text = format!(
+        "# Wireseal and Linux's TCP-AO\n\n\
+         Written by `interop/linux/run`; [README.md](README.md) says what decides a row. Linux {} (Debian {}), BIRD {}, \
+         QEMU {}, rustc {}. {passed} rows passed, {} failed.\n\n\
+         | row | what was done | counted | on the wire | figures | negative twin | it gave | outcome | s |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
+        versions.get("kernel"),
+        versions.get("kernel_package"),
+        versions.get("bird"),
+        versions.get("qemu"),
+        versions.get("rustc"),
+        outcomes.len() - passed,
+    );
+    for outcome in outcomes {
+        let (counted, wire, figures, mut result) = match &outcome.evidence {
+            Ok(evidence) => {
+                let counted = evidence.counters.iter().map(|(end, counted)| format!("{end}: {counted}"));
+                let counted: Vec<String> = counted.collect();
+                (
+                    counted.join("<br>"),
+                    evidence.wire.to_string(),
+                    evidence.figures.clone(),
+                    "passed".to_owned(),
+                )
+            }
+            Err(failure) => (String::new(), String::new(), String::new(), format!("FAILED: {failure}")),
+        };
+        let refusal = match &outcome.refusal {
+            Ok(refusal) => refusal.to_string(),
+            Err(failure) => {
+                result = if outcome.evidence.is_ok() { "FAILED by its twin".to_owned() } else { result };
+                format!("FAILED: {failure}")
+            }
+        };
+        let Outcome { name, what, twin_what, seconds, .. } = outcome;
+        writeln!(
+            text,
+            "| {name} | {what} | {counted} | {wire} | {figures} | {twin_what} | {refusal} | {result} | {seconds:.1} |"
+        )?;
+    }
+    fs::write(path, text)?;
+    Ok(())
+}

@@ -1,0 +1,236 @@
+//! BIRD on the first guest, with one session over IPv4 and one over IPv6.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use agent::{Start, Stop, WriteFile};
+use tokio::time::{Instant, sleep};
+use wireseal_tcp_ao::Mkt;
+
+use crate::failure::{Failure, ensure};
+use crate::guest::Guest;
+use crate::lab::{Addresses, Family, TIME_LIMIT};
+use crate::wire::Port;
+
+/// BIRD's AS number, and Wireseal's.
+pub const AS: u32 = 64513;
+pub const PEER_AS: u32 = 64512;
+/// Seconds of the hold time, a third of which is between two KEEPALIVEs.
+pub const HOLD_TIME: u16 = 9;
+/// Routes that it announces in each session.
+pub const IPV4_ROUTES: usize = 8_000;
+pub const IPV6_ROUTES: usize = 2_000;
+
+const NAME: &str = "bird";
+const CONFIGURATION: &str = "/tmp/bird.conf";
+const CONTROL: &str = "/tmp/bird.ctl";
+/// How often it is asked for what is waited for.
+const CHECK: Duration = Duration::from_millis(100);
+
+/// BIRD, running.
+pub struct Bird<'a> {
+    guest: &'a Guest,
+    remote: Port,
+    /// What protects its sessions, and whether it opens the one over IPv6.
+    configured: RefCell<(String, bool)>,
+}
+
+/// What BIRD says of a session.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct State {
+    /// Since when it is in its state, as BIRD writes it.
+    pub since: String,
+    /// Its BGP state.
+    pub state: String,
+    /// Routes from the peer, of both families.
+    pub imported: usize,
+    /// Routes to the peer, of both families.
+    pub exported: usize,
+}
+
+/// What a session has in BIRD's configuration to be protected by these keys, which are as the other end has them.
+pub fn tcp_ao(keys: &[&Mkt], preferred: &Mkt) -> Result<String, Failure> {
+    let mut text = "authentication ao; keys {\n".to_owned();
+    for mkt in keys {
+        let algorithm = mkt.parameters().algorithm;
+        let algorithm = algorithm.bird_name().ok_or_else(|| Failure(format!("BIRD has no {algorithm}")))?;
+        let secret = str::from_utf8(mkt.master_key().expose_secret())?;
+        let rank = if mkt.send_id() == preferred.send_id() { "preferred; " } else { "" };
+        text += &format!(
+            "key {{ send id {}; recv id {}; secret \"{secret}\"; algorithm {algorithm}; {rank}}};\n",
+            mkt.recv_id(),
+            mkt.send_id()
+        );
+    }
+    Ok(text + "};")
+}
+
+/// The same for TCP-MD5.
+pub fn tcp_md5(secret: &str) -> String {
+    format!("authentication md5; password \"{secret}\";")
+}
+
+const fn protocol(family: Family) -> &'static str {
+    match family {
+        Family::Ipv4 => "wireseal4",
+        Family::Ipv6 => "wireseal6",
+    }
+}
+
+/// The session over IPv4 is opened by the peer, that over IPv6 by BIRD.
+fn configuration(remote: Port, (protection, is_open): &(String, bool)) -> String {
+    let (own, peer) = (Addresses::of(Port::North), Addresses::of(remote));
+    let mut text = format!(
+        "log stderr all;\nrouter id {};\nprotocol device {{ }}\n\
+         protocol static {{ ipv4;\ninclude \"/tmp/routes4.conf\";\n}}\n\
+         protocol static {{ ipv6;\ninclude \"/tmp/routes6.conf\";\n}}\n",
+        own.ipv4
+    );
+    for family in Family::ALL {
+        let opening = match (family, is_open) {
+            (Family::Ipv4, _) => "passive yes",
+            (Family::Ipv6, true) => "passive no",
+            (Family::Ipv6, false) => "disabled yes",
+        };
+        text += &format!(
+            "protocol bgp {} {{\nlocal {} as {AS};\nneighbor {} as {PEER_AS};\n{opening};\n\
+             connect delay time 1;\nconnect retry time 5;\nerror wait time 1, 5;\nhold time {HOLD_TIME};\n{protection}\n\
+             ipv4 {{ import all; export where source = RTS_STATIC; next hop address {}; }};\n\
+             ipv6 {{ import all; export where source = RTS_STATIC; next hop address {}; }};\n}}\n",
+            protocol(family),
+            own.in_family(family),
+            peer.in_family(family),
+            own.ipv4,
+            own.ipv6
+        );
+    }
+    text
+}
+
+impl<'a> Bird<'a> {
+    /// Starts it.
+    pub async fn start(guest: &'a Guest, remote: Port, protection: &str) -> Result<Self, Failure> {
+        let route = |routes: usize, prefix: &str, path: &str| {
+            format!(
+                "awk 'BEGIN {{ for (i = 0; i < {routes}; i++) printf \"route {prefix} blackhole;\\n\", i / 250, i % 250 }}' >{path}"
+            )
+        };
+        guest.shell(&route(IPV4_ROUTES, "60.%d.%d.0/24", "/tmp/routes4.conf")).await?;
+        guest.shell(&route(IPV6_ROUTES, "2a01:%d:%d::/48", "/tmp/routes6.conf")).await?;
+        let bird = Self { guest, remote, configured: RefCell::new((protection.to_owned(), false)) };
+        bird.write().await?;
+        // A row that has failed may have left one.
+        let _ = guest.call(Stop { name: NAME.to_owned() }).await;
+        let command = ["bird", "-f", "-c", CONFIGURATION, "-s", CONTROL].map(str::to_owned).to_vec();
+        guest.call(Start { name: NAME.to_owned(), command }).await?;
+        // Only then the listening socket has its keys.
+        let listens = async || Ok(bird.state(Family::Ipv4).await.is_ok_and(|state| state.state == "Passive"));
+        bird.wait("BIRD's listening socket", listens).await?;
+        Ok(bird)
+    }
+
+    async fn write(&self) -> Result<(), Failure> {
+        let contents = configuration(self.remote, &self.configured.borrow());
+        self.guest.call(WriteFile { path: CONFIGURATION.to_owned(), contents }).await
+    }
+
+    /// Has it protect its sessions otherwise.
+    pub async fn configure(&self, protection: &str) -> Result<(), Failure> {
+        self.configured.borrow_mut().0 = protection.to_owned();
+        self.write().await?;
+        let said = self.ask("configure").await?;
+        ensure(said.contains("Reconfigur"), || format!("BIRD does not take its configuration: {said}"))
+    }
+
+    /// Has it open the session over IPv6. Before, somebody should listen: an answer of a port that nobody listens on is unsigned.
+    pub async fn open(&self) -> Result<(), Failure> {
+        self.configured.borrow_mut().1 = true;
+        self.ask(&format!("enable {}", protocol(Family::Ipv6))).await.map(drop)
+    }
+
+    /// Has it close that session and open no other.
+    pub async fn close(&self) -> Result<(), Failure> {
+        self.configured.borrow_mut().1 = false;
+        self.ask(&format!("disable {}", protocol(Family::Ipv6))).await?;
+        self.wait("the end of the session over IPv6", async || {
+            Ok(self.state(Family::Ipv6).await?.state.is_empty())
+        })
+        .await
+    }
+
+    async fn ask(&self, command: &str) -> Result<String, Failure> {
+        let said = self.guest.shell(&format!("birdc -s {CONTROL} {command}")).await;
+        said.map_err(|failure| failure.during(format_args!("birdc {command}")))
+    }
+
+    /// What it says of a session.
+    pub async fn state(&self, family: Family) -> Result<State, Failure> {
+        let said = self.ask(&format!("show protocols all {}", protocol(family))).await?;
+        let mut state = State::default();
+        for line in said.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words.as_slice() {
+                [name, "BGP", _, _, since, rest @ ..] if *name == protocol(family) => {
+                    state.since = (*since).to_owned();
+                    state.state = rest.join(" ");
+                }
+                ["Routes:", counts @ ..] => {
+                    for count in counts.chunks_exact(2) {
+                        match count[1].trim_end_matches(',') {
+                            "imported" => state.imported += count[0].parse::<usize>()?,
+                            "exported" => state.exported += count[0].parse::<usize>()?,
+                            _ => {}
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(state)
+    }
+
+    /// Waits until a session is established with so many routes each way.
+    pub async fn await_routes(&self, family: Family, imported: usize) -> Result<State, Failure> {
+        let exported = IPV4_ROUTES + IPV6_ROUTES;
+        let wanted = |state: &State| {
+            state.state == "Established" && (state.imported, state.exported) == (imported, exported)
+        };
+        let what = format!("{imported} and {exported} routes in BIRD's session over {}", family.name());
+        self.wait(&what, async || Ok(wanted(&self.state(family).await?))).await?;
+        self.state(family).await
+    }
+
+    async fn wait(
+        &self,
+        what: &str,
+        arrived: impl AsyncFn() -> Result<bool, Failure>,
+    ) -> Result<(), Failure> {
+        let started = Instant::now();
+        while !arrived().await? {
+            if started.elapsed() > TIME_LIMIT {
+                let log = self.guest.call(agent::Log { name: NAME.to_owned() }).await?;
+                let states = [self.state(Family::Ipv4).await, self.state(Family::Ipv6).await];
+                let tail: Vec<&str> = log.lines().rev().take(5).collect();
+                return Err(Failure(format!(
+                    "{what} did not come: {states:?}; BIRD's log, last line first: {tail:?}"
+                )));
+            }
+            sleep(CHECK).await;
+        }
+        Ok(())
+    }
+
+    /// Ends it, and waits until its guest's kernel has nothing more to send for it.
+    pub async fn stop(self) -> Result<(), Failure> {
+        self.ask("down").await?;
+        self.wait("BIRD's end", async || {
+            // It removes its control socket last; a connection in TIME-WAIT (6) sends nothing by itself.
+            let left = format!(
+                "test ! -e {CONTROL} && awk '($2 ~ /:00B3$/ || $3 ~ /:00B3$/) && $4 != \"06\"' /proc/net/tcp /proc/net/tcp6"
+            );
+            Ok(self.guest.shell(&left).await.is_ok_and(|left| left.is_empty()))
+        })
+        .await?;
+        self.guest.call(Stop { name: NAME.to_owned() }).await
+    }
+}

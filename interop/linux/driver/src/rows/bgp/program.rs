@@ -1,0 +1,135 @@
+//! The program router-peer on the second guest, over the sockets of its kernel.
+
+use std::time::Duration;
+
+use agent::{Log, Start, Stop, WriteFile};
+use tokio::time::{Instant, sleep};
+
+use super::bird::{AS, HOLD_TIME, IPV4_ROUTES, IPV6_ROUTES, PEER_AS};
+use crate::failure::Failure;
+use crate::guest::Guest;
+use crate::lab::{Addresses, Family, TIME_LIMIT};
+use crate::wire::Port;
+
+const NAME: &str = "router-peer";
+const CONFIGURATION: &str = "/tmp/peer/peer.toml";
+/// The secret of TCP-MD5, where that is in use.
+pub const MD5_SECRET: &str = "what both ends have long known";
+/// How often its log is read.
+const CHECK: Duration = Duration::from_millis(100);
+
+/// The program, running.
+pub struct Program<'a> {
+    guest: &'a Guest,
+}
+
+/// A configuration of the program at a port, against BIRD. `protection` is a line of each peer's table.
+pub fn configuration(at: Port, transport: &str, protection: &str) -> String {
+    let (own, bird) = (Addresses::of(at), Addresses::of(Port::North));
+    let mut text = format!(
+        "key-chains = \"keys.toml\"\n[router]\nas = {PEER_AS}\nid = \"{}\"\n[transport]\n{transport}",
+        own.ipv4
+    );
+    for family in Family::ALL {
+        text += &format!(
+            "[[peer]]\nname = \"{}\"\naddress = \"{}\"\nas = {AS}\npassive = {}\nhold-time = {HOLD_TIME}\n\
+             next-hop-ipv4 = \"{}\"\nnext-hop-ipv6 = \"{}\"\nroutes = \"routes.txt\"\n{protection}\n",
+            family.name(),
+            bird.in_family(family),
+            family == Family::Ipv6,
+            own.ipv4,
+            own.ipv6
+        );
+    }
+    text
+}
+
+/// One for a transport of frames, run on the kernel's sockets.
+fn kernel_configuration(protection: &str) -> String {
+    let own = Addresses::of(Port::South);
+    let transport = format!(
+        "kind = \"tun\"\ndevice = \"seal0\"\nmtu = 1500\naddresses = [\"{}/24\", \"{}/64\"]\n",
+        own.ipv4, own.ipv6
+    );
+    let mut text = configuration(Port::South, &transport, protection);
+    // Nobody has these addresses. They share a listening socket with BIRD over IPv6, each with another protection.
+    for (name, address, protection) in
+        [("unprotected", "2001:db8::8", ""), ("older", "2001:db8::9", "md5-secret-file = \"bird.md5\"")]
+    {
+        text += &format!(
+            "[[peer]]\nname = \"{name}\"\naddress = \"{address}\"\nas = {AS}\npassive = true\n{protection}\n"
+        );
+    }
+    text
+}
+
+impl<'a> Program<'a> {
+    /// Starts it with as many routes as BIRD has.
+    pub async fn start(guest: &'a Guest, protection: &str, keys: &str) -> Result<Self, Failure> {
+        let files = [
+            ("peer.toml", kernel_configuration(protection)),
+            ("keys.toml", keys.into()),
+            ("bird.md5", MD5_SECRET.into()),
+        ];
+        for (name, contents) in files {
+            guest.call(WriteFile { path: format!("/tmp/peer/{name}"), contents }).await?;
+        }
+        let routes = |routes: usize, prefix: &str| {
+            format!(
+                "awk 'BEGIN {{ for (i = 0; i < {routes}; i++) printf \"{prefix}\\n\", i / 250, i % 250 }}'"
+            )
+        };
+        guest
+            .shell(&format!(
+                "cd /tmp/peer && chmod 600 keys.toml bird.md5 && ({}; {}) >routes.txt",
+                routes(IPV4_ROUTES, "70.%d.%d.0/24"),
+                routes(IPV6_ROUTES, "2a02:%d:%d::/48")
+            ))
+            .await?;
+        // A row that has failed may have left one.
+        let _ = guest.call(Stop { name: NAME.to_owned() }).await;
+        let command = ["/bin/router-peer", "--config", CONFIGURATION, "--transport", "kernel"];
+        guest.call(Start { name: NAME.to_owned(), command: command.map(str::to_owned).to_vec() }).await?;
+        Ok(Self { guest })
+    }
+
+    /// What it has logged so far.
+    pub async fn log(&self) -> Result<String, Failure> {
+        self.guest.call(Log { name: NAME.to_owned() }).await
+    }
+
+    /// Waits until so many lines of its log have these words.
+    pub async fn await_log(&self, words: &str, lines: usize) -> Result<(), Failure> {
+        let started = Instant::now();
+        loop {
+            let log = self.log().await?;
+            if log.lines().filter(|line| line.contains(words)).count() >= lines {
+                return Ok(());
+            }
+            if started.elapsed() > TIME_LIMIT {
+                let tail: Vec<&str> = log.lines().rev().take(5).collect();
+                return Err(Failure(format!(
+                    "router-peer does not say `{words}`; its log, last line first: {tail:?}"
+                )));
+            }
+            sleep(CHECK).await;
+        }
+    }
+
+    /// Ends it in order, and returns its log.
+    pub async fn stop(self) -> Result<String, Failure> {
+        self.guest.shell("kill -TERM $(pidof router-peer)").await?;
+        // A program that has ended has no command line, and nothing but its parent's interest.
+        let ended = "test -z \"$(cat /proc/$(pidof router-peer)/cmdline)\"";
+        let started = Instant::now();
+        while self.guest.shell(ended).await.is_err() {
+            if started.elapsed() > TIME_LIMIT {
+                return Err(Failure("router-peer does not end".to_owned()));
+            }
+            sleep(CHECK).await;
+        }
+        let log = self.log().await?;
+        self.guest.call(Stop { name: NAME.to_owned() }).await?;
+        Ok(log)
+    }
+}

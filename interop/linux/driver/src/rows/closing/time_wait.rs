@@ -1,0 +1,158 @@
+//! TIME-WAIT: the acknowledgment of the last FIN is lost, the FIN comes again, and whoever waits has to answer to it.
+
+use agent::{Finish, NetworkCounters};
+use futures_util::FutureExt;
+use smoltcp::socket::tcp::State;
+use tokio::io::AsyncWriteExt;
+use tokio::time::{sleep, timeout};
+
+use super::orderly::{Ending, LAST_ACK, TIME_WAIT, has_sent, kernel_state, spoil, the_key};
+use crate::failure::{Failure, ensure};
+use crate::lab::{Family, Lab, TIME_LIMIT, TIME_LIMIT_MILLISECONDS};
+use crate::recording::{Recording, segment};
+use crate::rows::session::{Beside, End, Session, Setup, add};
+use crate::rows::{Evidence, Refusal, Row};
+use crate::userspace::finish;
+use crate::wire::{Port, Verdict};
+
+/// Octets each way of a transfer.
+const SOME: u64 = 64 << 10;
+/// How often an end's state is looked at.
+const CHECK: std::time::Duration = std::time::Duration::from_millis(2);
+
+pub fn rows() -> Vec<Row> {
+    let row = |waiter: End| {
+        Row::new(
+            format!("closing-time-wait-{}", waiter.name()),
+            format!(
+                "the {} end is in TIME-WAIT, over both versions of IP; its last acknowledgment is lost, the other's FIN comes \
+                 again and is answered, signed",
+                waiter.name()
+            ),
+            move |lab| wait_all(lab, waiter).boxed_local(),
+            "userspace has another secret by then",
+            move |lab| wait_with_wrong_secret(lab, waiter).boxed_local(),
+        )
+    };
+    End::BOTH.into_iter().map(row).collect()
+}
+
+/// Loses what the end at `waiter` sends after the other's FIN, until that FIN comes again.
+fn lose_last_acknowledgment(lab: &Lab, waiter: Port) {
+    let mut fins = 0;
+    lab.wire.set_tap(move |from, frame| {
+        let Some(segment) = segment(frame) else { return Verdict::Pass };
+        if from == waiter {
+            return if fins == 1 { Verdict::Lose } else { Verdict::Pass };
+        }
+        fins += u32::from(segment.flags().fin());
+        Verdict::Pass
+    });
+}
+
+/// FINs of an end that were not lost.
+fn fins(recording: &Recording, port: Port) -> usize {
+    let frames = recording.frames.iter().filter(|frame| frame.from == Some(port) && !frame.is_lost);
+    frames.filter(|frame| frame.segment().is_some_and(|segment| segment.flags().fin())).count()
+}
+
+/// Closes the waiter's end first. Comes back when the other has closed too, and its FIN has not been acknowledged.
+async fn close(session: &mut Session<'_>, waiter: End) -> Result<(), Failure> {
+    let Session { ends, stream, .. } = session;
+    let lab = ends.lab;
+    let by_kernel = lab.north.call(Finish { socket: ends.socket, time_limit: TIME_LIMIT_MILLISECONDS });
+    lose_last_acknowledgment(lab, waiter.port());
+    match waiter {
+        End::Kernel => {
+            let by_userspace = async {
+                has_sent(lab, Port::North, Ending::Close).await?;
+                ends.quiet().await?;
+                finish(stream).await
+            };
+            tokio::try_join!(by_userspace, by_kernel)?;
+        }
+        End::Userspace => {
+            stream.shutdown().await?;
+            has_sent(lab, Port::Userspace, Ending::Close).await?;
+            ends.quiet().await?;
+            tokio::try_join!(finish(stream), by_kernel)?;
+        }
+    }
+    Ok(())
+}
+
+async fn wait_all(lab: &Lab, waiter: End) -> Result<Evidence, Failure> {
+    let other = if waiter == End::Kernel { End::Userspace } else { End::Kernel };
+    let mut evidence = Evidence::default();
+    let mut again = 0;
+    for family in Family::ALL {
+        let mut session = Session::open(lab, Setup::with_keys(family, End::Userspace, &[the_key()?])).await?;
+        session.exchange(SOME, SOME).await?;
+        session.ends.quiet().await?;
+        close(&mut session, waiter).await?;
+        lab.wire
+            .await_recorded("the FIN again", |recording| (fins(recording, other.port()) > 1).then_some(()))
+            .await?;
+        await_end(&session, waiter).await?;
+        lab.wire.reset();
+        let fins = lab.wire.look(|recording| fins(recording, other.port())) as u64 - 1;
+        again += fins;
+        // Linux verifies nothing in TIME-WAIT, and so counts nothing.
+        let kernel = if waiter == End::Kernel {
+            Beside { not_good: fins, ..Beside::default() }
+        } else {
+            Beside::default()
+        };
+        add(&mut evidence, session.settle(Beside::default(), kernel).await?);
+    }
+    evidence.figures = format!("{again} FINs again, each answered");
+    Ok(evidence)
+}
+
+/// Waits until the waiter is in TIME-WAIT, and the other has heard the acknowledgment of its FIN.
+async fn await_end(session: &Session<'_>, waiter: End) -> Result<(), Failure> {
+    let ends = &session.ends;
+    let wait = async {
+        loop {
+            let kernel = kernel_state(ends.lab, ends.pair).await?;
+            let has_ended = match waiter {
+                End::Kernel => kernel == Some(TIME_WAIT) && session.stream.state() == State::Closed,
+                End::Userspace => kernel.is_none() && session.stream.state() == State::TimeWait,
+            };
+            if has_ended {
+                return Ok(());
+            }
+            sleep(CHECK).await;
+        }
+    };
+    timeout(TIME_LIMIT, wait).await.map_err(|_| {
+        Failure(format!("the end waits in vain; userspace is in state {}", session.stream.state()))
+    })?
+}
+
+/// Whoever verifies counts the other's segments bad then: the FIN that comes again, or the answer to it.
+async fn wait_with_wrong_secret(lab: &Lab, waiter: End) -> Result<Refusal, Failure> {
+    let mut session =
+        Session::open(lab, Setup::with_keys(Family::Ipv4, End::Userspace, &[the_key()?])).await?;
+    session.exchange(SOME, SOME).await?;
+    session.ends.quiet().await?;
+    close(&mut session, waiter).await?;
+    spoil(&session.ends)?;
+    let counters = session.ends.userspace.await_counters(|counters| counters.bad > 0).await?;
+    match waiter {
+        // Linux has answered to a FIN that does not verify, but the answer does not help.
+        End::Kernel => {
+            let state = session.stream.state();
+            ensure(state == State::LastAck, || format!("userspace is in state {state}"))?;
+        }
+        End::Userspace => {
+            let state = kernel_state(lab, session.ends.pair).await?;
+            ensure(state == Some(LAST_ACK), || format!("the kernel's connection is in state {state:?}"))?;
+        }
+    }
+    let counted = session.ends.kernel_counted().await?;
+    ensure(counted == NetworkCounters { good: counted.good, ..NetworkCounters::default() }, || {
+        format!("the kernel has counted {counted}")
+    })?;
+    Ok(Refusal::by_userspace("bad", counters.bad))
+}

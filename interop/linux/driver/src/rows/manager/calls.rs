@@ -1,0 +1,240 @@
+//! Single calls on a real kernel: what must stay as it is, how many keys there can be, and every error.
+
+use agent::{
+    AddKeys, Close, InstalledKey, Key, ListKeys, Listen, Open, ProvokeErrors, Provoked, SetFlags, SetKeys,
+    SocketInfo,
+};
+use futures_util::FutureExt;
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
+
+use super::PIECE;
+use crate::failure::{Failure, ensure};
+use crate::guest::{at, unspecified_like};
+use crate::lab::{Family, Lab};
+use crate::rows::kernels::{Kernels, address, north_keys, open_socket, south_keys};
+use crate::rows::session::key;
+use crate::rows::{Evidence, Refusal, Row};
+use crate::wire::Port;
+
+const FAMILY: Family = Family::Ipv4;
+/// Keys on one listener.
+const MANY: u8 = 200;
+/// Octets of option memory that these need, and with which they do not fit (`net.core.optmem_max`).
+const MEMORY: u32 = 1 << 18;
+const LITTLE_MEMORY: u32 = 20_480;
+/// A SendID that no key has.
+const NO_KEY: u8 = 250;
+
+/// Each call that is refused, and the kind of `wireseal_linux::Error` that it must give.
+const ERRORS: [(&str, &str); 12] = [
+    ("EINVAL: add a key for an interface that is none", "Refused"),
+    ("EEXIST: add a key with ids that are taken", "IdInUse"),
+    ("ENOENT: delete a key that is not there", "NoSuchKey"),
+    ("ENOENT: make a key current that is not there", "NoSuchKey"),
+    ("EKEYREJECTED: add a TCP-MD5 key beside a TCP-AO key", "AoKeyInTheWay"),
+    ("EKEYREJECTED: add a TCP-AO key beside a TCP-MD5 key", "Md5KeyInTheWay"),
+    ("EKEYREJECTED: require TCP-AO beside a TCP-MD5 key", "Md5KeyInTheWay"),
+    ("EBUSY: delete the current key", "KeyInUse"),
+    ("EISCONN: add a first key to a connection", "Connected"),
+    ("EINVAL: add a key for another peer to a connection", "Refused"),
+    ("EPERM: freeze a listener", "NoPermission"),
+    ("ENOPROTOOPT: add a key to a UDP socket", "NotATcpSocket"),
+];
+
+pub fn rows() -> Vec<Row> {
+    vec![
+        ao_40_every_errno_from_a_real_kernel(),
+        ao_41_choosing_a_key_keeps_the_flags(),
+        ao_42_more_keys_than_the_first_buffer_holds(),
+    ]
+}
+
+fn mkts() -> Result<Vec<Mkt>, Failure> {
+    Ok(vec![key(1, TcpAoAlgorithm::Aes128Cmac)?, key(2, TcpAoAlgorithm::HmacSha1)?])
+}
+
+/// EMSGSIZE is not among them: it takes a MAC of more than 16 octets, which cannot be asked for.
+fn ao_40_every_errno_from_a_real_kernel() -> Row {
+    Row::new(
+        "errors-of-a-real-kernel",
+        format!("{} calls that the kernel refuses, each with the error that says so (AO-40)", ERRORS.len()),
+        |lab| provoke(lab).boxed_local(),
+        "the connection has no key, so that nothing can be provoked on it",
+        |lab| provoke_without_key(lab).boxed_local(),
+    )
+}
+
+async fn provoke(lab: &Lab) -> Result<Evidence, Failure> {
+    let mkts = [key(1, TcpAoAlgorithm::Aes128Cmac)?];
+    let mut kernels = Kernels::open(lab, FAMILY, &mkts).await?;
+    let provoked = lab.north.call(ProvokeErrors { connection: kernels.north }).await?;
+    let found: Vec<(&str, &str)> =
+        provoked.iter().map(|Provoked { what, error, .. }| (what.as_str(), error.as_str())).collect();
+    ensure(found == ERRORS, || format!("{provoked:?}"))?;
+    ensure(provoked.iter().all(|provoked| !provoked.message.is_empty()), || {
+        "an error says nothing".to_owned()
+    })?;
+    // The connection has not suffered.
+    kernels.exchange(PIECE, PIECE).await?;
+    let mut evidence = kernels.close(true).await?;
+    evidence.figures = format!("{} errors", provoked.len());
+    Ok(evidence)
+}
+
+async fn provoke_without_key(lab: &Lab) -> Result<Refusal, Failure> {
+    let kernels = Kernels::open(lab, FAMILY, &[]).await?;
+    let refused = lab.north.call(ProvokeErrors { connection: kernels.north }).await;
+    kernels.reset().await?;
+    ensure(refused.is_err(), || "errors of a connection without keys".to_owned())?;
+    Ok(Refusal { counted: vec![("north: keys missing".to_owned(), 1)] })
+}
+
+fn ao_41_choosing_a_key_keeps_the_flags() -> Row {
+    Row::new(
+        "choosing-a-key-keeps-the-flags",
+        "current and rnext key of a live connection are changed to and fro while ao_required and accept_icmps are each on and \
+         off; all four combinations stay as they were (AO-41)",
+        |lab| choose(lab).boxed_local(),
+        "a key is chosen that the connection does not have: it is refused, and nothing has changed",
+        |lab| choose_none(lab).boxed_local(),
+    )
+}
+
+async fn choose(lab: &Lab) -> Result<Evidence, Failure> {
+    let mkts = mkts()?;
+    let mut kernels = Kernels::open(lab, FAMILY, &mkts).await?;
+    let socket = kernels.north;
+    let mut changes = 0;
+    for (required, accept_icmps) in [(false, false), (true, false), (false, true), (true, true)] {
+        lab.north
+            .call(SetFlags { socket, required: Some(required), accept_icmps: Some(accept_icmps) })
+            .await?;
+        for mkt in mkts.iter().rev() {
+            let (current, rnext) = (mkt.recv_id().0, mkt.send_id().0);
+            for (current, rnext) in [(Some(current), None), (None, Some(rnext)), (Some(current), Some(rnext))]
+            {
+                lab.north.call(SetKeys { socket, current, rnext }).await?;
+                changes += 1;
+                let [info, _] = kernels.info().await?;
+                let is_as_asked = current.is_none_or(|id| info.current_key == Some(id))
+                    && rnext.is_none_or(|id| info.rnext_key == Some(id));
+                ensure(
+                    is_as_asked && (info.required, info.accept_icmps) == (required, accept_icmps),
+                    || {
+                        format!(
+                            "asked for {current:?} and {rnext:?} with {required} and {accept_icmps}, it is {info:?}"
+                        )
+                    },
+                )?;
+            }
+            kernels.exchange(PIECE, PIECE).await?;
+        }
+    }
+    let mut evidence = kernels.close(true).await?;
+    evidence.figures = format!("{changes} changes of keys");
+    Ok(evidence)
+}
+
+async fn choose_none(lab: &Lab) -> Result<Refusal, Failure> {
+    let mkts = mkts()?;
+    let mut kernels = Kernels::open(lab, FAMILY, &mkts).await?;
+    let socket = kernels.north;
+    lab.north.call(SetFlags { socket, required: Some(true), accept_icmps: Some(true) }).await?;
+    kernels.exchange(PIECE, PIECE).await?;
+    kernels.quiet().await?;
+    let [before, _] = kernels.info().await?;
+    let mut refused = 0;
+    for (current, rnext) in [(Some(NO_KEY), None), (None, Some(NO_KEY)), (Some(NO_KEY), Some(NO_KEY))] {
+        refused += u64::from(lab.north.call(SetKeys { socket, current, rnext }).await.is_err());
+    }
+    let [after, _] = kernels.info().await?;
+    let is_same = |SocketInfo { current_key, rnext_key, required, accept_icmps, .. }: &SocketInfo| {
+        (*current_key, *rnext_key, *required, *accept_icmps)
+            == (before.current_key, before.rnext_key, before.required, before.accept_icmps)
+    };
+    ensure(refused == 3 && is_same(&after), || {
+        format!("{refused} of 3 are refused, {before:?} has become {after:?}")
+    })?;
+    kernels.reset().await?;
+    Ok(Refusal { counted: vec![("north: no such key".to_owned(), refused)] })
+}
+
+fn ao_42_more_keys_than_the_first_buffer_holds() -> Row {
+    Row::new(
+        "many-keys",
+        format!(
+            "{MANY} keys on a listener are all listed, more than the first buffer of TCP_AO_GET_KEYS holds (AO-42), and a \
+             session under the last of them is accepted with all of them"
+        ),
+        |lab| list_many(lab).boxed_local(),
+        format!("net.core.optmem_max is {LITTLE_MEMORY}: the kernel has no room for them"),
+        |lab| list_too_many(lab).boxed_local(),
+    )
+}
+
+fn numbered(id: u8) -> Result<Mkt, Failure> {
+    Ok(Mkt::new(KeyId(id), KeyId(id), TcpAoAlgorithm::Aes128Cmac, MasterKey::new(&[id; 16])?)?)
+}
+
+async fn set_memory(lab: &Lab, octets: u32) -> Result<u32, Failure> {
+    let line = format!("sysctl -n net.core.optmem_max && sysctl -q -w net.core.optmem_max={octets}");
+    Ok(lab.north.shell(&line).await?.trim().parse()?)
+}
+
+async fn list_many(lab: &Lab) -> Result<Evidence, Failure> {
+    let before = set_memory(lab, MEMORY).await?;
+    let evidence = list(lab).await;
+    set_memory(lab, before).await?;
+    evidence
+}
+
+async fn list(lab: &Lab) -> Result<Evidence, Failure> {
+    let mkts = (1..=MANY).map(numbered).collect::<Result<Vec<_>, _>>()?;
+    let last = mkts.last().cloned().ok_or_else(|| Failure("there are no keys".to_owned()))?;
+    let listener = open_socket(&lab.north, FAMILY, 0, north_keys(FAMILY, &mkts)?).await?;
+    lab.north.call(Listen { socket: listener }).await?;
+    let on_listener = ids(&lab.north.call(ListKeys { socket: listener }).await?);
+    let south =
+        open_socket(lab.south().await?, FAMILY, 0, south_keys(FAMILY, std::slice::from_ref(&last))).await?;
+    let mut kernels = Kernels::connect(lab, FAMILY, &[last], listener, south, None).await?;
+    let on_connection = ids(&lab.north.call(ListKeys { socket: kernels.north }).await?);
+    let all: Vec<u8> = (1..=MANY).collect();
+    ensure(on_listener == all && on_connection == all, || {
+        format!("the listener has {on_listener:?}, the connection {on_connection:?}")
+    })?;
+    kernels.exchange(PIECE, PIECE).await?;
+    let mut evidence = kernels.close(true).await?;
+    evidence.figures =
+        format!("{} keys on the listener, {} on the connection", on_listener.len(), on_connection.len());
+    Ok(evidence)
+}
+
+async fn list_too_many(lab: &Lab) -> Result<Refusal, Failure> {
+    let before = set_memory(lab, LITTLE_MEMORY).await?;
+    let local = at(unspecified_like(address(Port::North, FAMILY)), 0);
+    let socket = lab.north.call(Open { local, keys: Vec::new(), required: false }).await?;
+    let mut refused = 0;
+    let mut last = String::new();
+    for id in 1..=MANY {
+        let keys: Vec<Key> = north_keys(FAMILY, &[numbered(id)?])?;
+        if let Err(failure) = lab.north.call(AddKeys { socket, keys }).await {
+            refused += 1;
+            last = failure.to_string();
+        }
+    }
+    let listed = lab.north.call(ListKeys { socket }).await?.len() as u64;
+    lab.north.call(Close { socket }).await?;
+    set_memory(lab, before).await?;
+    ensure(listed + refused == u64::from(MANY) && last.contains("optmem_max"), || {
+        format!("{listed} keys are listed, {refused} were refused: {last}")
+    })?;
+    Ok(Refusal { counted: vec![("north: no memory for a key".to_owned(), refused)] })
+}
+
+/// The SendIDs, in order.
+fn ids(keys: &[InstalledKey]) -> Vec<u8> {
+    let mut ids: Vec<u8> = keys.iter().map(|key| key.name.send_id).collect();
+    ids.sort_unstable();
+    ids
+}

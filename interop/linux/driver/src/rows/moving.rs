@@ -1,0 +1,212 @@
+//! A live session moved out of a kernel and into another place, while its peer sees one connection.
+
+use agent::{Export, Exported, NetworkCounters, Restore};
+use futures_util::FutureExt;
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::{MKTS_PER_PEER, Mkt, MktSet};
+
+use super::kernels::{Kernels, south_keys};
+use super::session::{key, key_with};
+use super::{Evidence, Refusal, Row};
+use crate::carrier::{Carrier, Place};
+use crate::failure::{Failure, ensure};
+use crate::lab::{Family, Lab};
+use crate::userspace::Amount;
+use crate::wire::Port;
+
+/// Octets that south sends in each place. North's go slower at first, so that much is under way when south is moved.
+const PART: u64 = 1 << 20;
+/// Octets that south has received when it has been in so many places.
+const RECEIVED: [u64; 4] = [0, PART / 4, PART, 3 * PART];
+/// Segments that the peer refuses of a connection that was taken up wrongly, before it is given up.
+const REFUSED: u64 = 3;
+
+/// Where a session is moved to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum By {
+    /// Into the driver and back.
+    Userspace,
+    /// Into another socket.
+    Kernel,
+}
+
+pub fn rows() -> Vec<Row> {
+    let all = Family::ALL.into_iter().flat_map(|family| [(family, By::Userspace), (family, By::Kernel)]);
+    all.map(|(family, by)| row(family, by)).collect()
+}
+
+fn row(family: Family, by: By) -> Row {
+    let (name, what) = match by {
+        By::Userspace => (
+            "userspace",
+            "to userspace (TCP_REPAIR, TCP_AO_REPAIR, Connection::import), which takes over south's addresses, and back \
+             (wireseal_linux::restore)",
+        ),
+        By::Kernel => ("kernel", "to a new socket, twice (TCP_REPAIR, TCP_AO_REPAIR)"),
+    };
+    Row::new(
+        format!("moving-{name}-{}", family.name().to_lowercase()),
+        format!(
+            "a session of two kernels over {} is moved in mid-transfer from south {what}; {} MiB each way in \
+             all, and north makes one transfer of it",
+            family.name(),
+            (3 * PART) >> 20
+        ),
+        move |lab| move_on(lab, family, by).boxed_local(),
+        "south's end is taken up with another ISN, with another SNE, with another secret: each is refused, and the right one \
+         goes on after them",
+        move |lab| move_wrongly(lab, family).boxed_local(),
+    )
+}
+
+fn mkts() -> Result<Vec<Mkt>, Failure> {
+    Ok(vec![key(1, TcpAoAlgorithm::Aes128Cmac)?, key(2, TcpAoAlgorithm::LinuxHmacSha256)?])
+}
+
+fn set(mkts: &[Mkt]) -> Result<MktSet<MKTS_PER_PEER>, Failure> {
+    Ok(MktSet::from_mkts(mkts.iter().cloned())?)
+}
+
+async fn move_on(lab: &Lab, family: Family, by: By) -> Result<Evidence, Failure> {
+    let mkts = mkts()?;
+    let mut kernels = Kernels::open(lab, family, &mkts).await?;
+    let all = lab.north.call(kernels.north_transfer(3 * PART, 3 * PART));
+    let moves = async {
+        let mut south = kernels.south_transfer(PART, RECEIVED[1]);
+        kernels.south_guest.call(south).await?;
+        let first = export(&kernels, south.socket).await?;
+        let mut figures = vec![described("first", &first)];
+        let second = match by {
+            By::Userspace => {
+                lab.wire.set_plugged(Port::South, false);
+                let place = Place::take_over(&lab.wire, Port::South, Port::Userspace, Port::North);
+                let before = first.counters;
+                let mut carrier = Carrier::take_up(place, first, &set(&mkts)?)?;
+                let send = Amount { octets: PART, seed: south.send_seed, from: PART };
+                let receive =
+                    Amount { octets: RECEIVED[2] - RECEIVED[1], seed: south.receive_seed, from: RECEIVED[1] };
+                carrier.transfer(send, receive).await?;
+                let counters = *carrier.counters();
+                let good = counters.good - before[0];
+                ensure(
+                    good > 0 && [counters.bad, counters.key_not_found, counters.required] == before[1..4],
+                    || format!("the carrier has counted {counters:?} after {before:?}"),
+                )?;
+                figures.push(format!("userspace {good} good, 0 bad"));
+                carrier.export()?
+            }
+            By::Kernel => {
+                south.socket = restore(&kernels, first, family, &mkts).await?;
+                (south.send_from, south.receive_from) = (PART, RECEIVED[1]);
+                south.receive = RECEIVED[2] - RECEIVED[1];
+                kernels.south_guest.call(south).await?;
+                export(&kernels, south.socket).await?
+            }
+        };
+        figures.push(described("second", &second));
+        south.socket = restore(&kernels, second, family, &mkts).await?;
+        lab.wire.set_plugged(Port::South, true);
+        (south.send_from, south.receive_from) = (2 * PART, RECEIVED[2]);
+        south.receive = RECEIVED[3] - RECEIVED[2];
+        kernels.south_guest.call(south).await?;
+        Ok::<_, Failure>((south.socket, figures))
+    };
+    let ((), (south, figures)) = tokio::try_join!(all, moves)?;
+    kernels.south = south;
+    kernels.passed(3 * PART, 3 * PART);
+    let [north, _] = kernels.info().await?;
+    ensure(north.good > 0 && (north.bad, north.key_not_found, north.ao_required) == (0, 0, 0), || {
+        format!("north's socket says {north:?}")
+    })?;
+    let mut evidence = kernels.close(false).await?;
+    evidence.figures =
+        format!("north's one socket {} good, 0 bad, no resets; {}", north.good, figures.join(", "));
+    Ok(evidence)
+}
+
+/// Taken up wrongly three times, and rightly in the end.
+async fn move_wrongly(lab: &Lab, family: Family) -> Result<Refusal, Failure> {
+    let mkts = mkts()?;
+    let mut kernels = Kernels::open(lab, family, &mkts).await?;
+    let all = lab.north.call(kernels.north_transfer(3 * PART, 3 * PART));
+    let moves = async {
+        let mut south = kernels.south_transfer(PART, RECEIVED[1]);
+        kernels.south_guest.call(south).await?;
+        let exported = export(&kernels, south.socket).await?;
+        lab.wire.set_plugged(Port::South, false);
+        let other_isn = Exported { local_isn: exported.local_isn ^ 1, ..exported.clone() };
+        let other_sne = Exported {
+            send_sne: exported.send_sne + 1,
+            receive_sne: exported.receive_sne + 1,
+            ..exported.clone()
+        };
+        let other_secret = mkts
+            .iter()
+            .enumerate()
+            .map(|(number, mkt)| key_with(number as u8 + 1, mkt.parameters().algorithm, "another secret"))
+            .collect::<Result<Vec<_>, _>>()?;
+        let wrong = [
+            ("ISN", other_isn, &mkts),
+            ("SNE", other_sne, &mkts),
+            ("secret", exported.clone(), &other_secret),
+        ];
+        let mut counted = Vec::new();
+        for (what, exported, mkts) in wrong {
+            let (by_north, by_userspace) = take_up_wrongly(lab, &kernels, exported, mkts).await?;
+            counted.push((format!("north: bad (another {what})"), by_north));
+            counted.push((format!("userspace: bad (another {what})"), by_userspace));
+        }
+        south.socket = restore(&kernels, exported, family, &mkts).await?;
+        lab.wire.set_plugged(Port::South, true);
+        (south.send, south.send_from) = (2 * PART, PART);
+        (south.receive, south.receive_from) = (RECEIVED[3] - RECEIVED[1], RECEIVED[1]);
+        kernels.south_guest.call(south).await?;
+        Ok::<_, Failure>((south.socket, counted))
+    };
+    let ((), (south, counted)) = tokio::try_join!(all, moves)?;
+    kernels.south = south;
+    kernels.reset().await?;
+    Ok(Refusal { counted })
+}
+
+/// Nothing may go through; says how many segments the two ends have refused.
+async fn take_up_wrongly(
+    lab: &Lab,
+    kernels: &Kernels<'_>,
+    exported: Exported,
+    mkts: &[Mkt],
+) -> Result<(u64, u64), Failure> {
+    let [before, _] = kernels.counted().await?;
+    let counted = exported.counters;
+    let place = Place::take_over(&lab.wire, Port::South, Port::Userspace, Port::North);
+    let mut carrier = Carrier::take_up(place, exported, &set(mkts)?)?;
+    carrier.write_all(&[0; 4096]);
+    let bad = before.plus(&NetworkCounters { bad: REFUSED, ..NetworkCounters::default() });
+    let after = tokio::select! {
+        after = kernels.await_north_counted(bad) => after?,
+        ended = carrier.serve_until(|_| false) => return Err(ended.err().unwrap_or_else(|| Failure("it has ended".into()))),
+    };
+    carrier.serve_until(|carrier| carrier.counters().bad > counted[1]).await?;
+    let moved = carrier.moved();
+    ensure(moved == (0, 0), || format!("octets went through: {moved:?}"))?;
+    Ok((after.since(&before).bad, carrier.counters().bad - counted[1]))
+}
+
+async fn export(kernels: &Kernels<'_>, socket: u64) -> Result<Exported, Failure> {
+    kernels.south_guest.call(Export { socket }).await
+}
+
+async fn restore(
+    kernels: &Kernels<'_>,
+    exported: Exported,
+    family: Family,
+    mkts: &[Mkt],
+) -> Result<u64, Failure> {
+    kernels.south_guest.call(Restore { exported, keys: south_keys(family, mkts) }).await
+}
+
+/// What was under way when the session was moved.
+fn described(which: &str, exported: &Exported) -> String {
+    let (send, receive) = (exported.tcp.send_queue.len(), exported.tcp.receive_queue.len());
+    format!("{which} move with {send} octets not acknowledged and {receive} not read")
+}

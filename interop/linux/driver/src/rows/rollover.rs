@@ -1,0 +1,414 @@
+//! From one key to another and back, under traffic; keys that are removed in use; keys that only one end has.
+
+use agent::{AddKeys, DeleteKey, NetworkCounters, SetKeys};
+use futures_util::FutureExt;
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::{Mkt, OptionCoverage};
+
+use super::session::{Beside, End, Ends, Session, Setup, add, kernel_key, key, key_with};
+use super::{Evidence, Refusal, Row};
+use crate::failure::{Failure, ensure};
+use crate::lab::{Family, Lab};
+use crate::recording::Recording;
+use crate::wire::Port;
+
+/// The keys between which sessions roll over: algorithm, octets of MAC, coverage of options.
+type Kind = (TcpAoAlgorithm, usize, OptionCoverage);
+const CHANGES: [[Kind; 2]; 4] = [
+    [
+        (TcpAoAlgorithm::HmacSha1, 12, OptionCoverage::Covered),
+        (TcpAoAlgorithm::HmacSha1, 12, OptionCoverage::Covered),
+    ],
+    [
+        (TcpAoAlgorithm::HmacSha1, 12, OptionCoverage::Covered),
+        (TcpAoAlgorithm::Aes128Cmac, 16, OptionCoverage::Covered),
+    ],
+    [
+        (TcpAoAlgorithm::Aes128Cmac, 12, OptionCoverage::Excluded),
+        (TcpAoAlgorithm::LinuxHmacSha256, 4, OptionCoverage::Covered),
+    ],
+    [
+        (TcpAoAlgorithm::LinuxHmacSha256, 16, OptionCoverage::Covered),
+        (TcpAoAlgorithm::HmacSha1, 4, OptionCoverage::Excluded),
+    ],
+];
+/// Which of the two keys a session changes to, in turn: to the second and back, twice.
+const TURNS: [usize; 4] = [1, 0, 1, 0];
+/// Octets each way of a transfer.
+const SOME: u64 = 64 << 10;
+
+pub fn rows() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for family in Family::ALL {
+        for starter in End::BOTH {
+            rows.push(there_and_back(family, starter));
+        }
+    }
+    rows.push(removed_by_the_kernel());
+    rows.push(removed_by_userspace());
+    rows.push(known_to_one_end());
+    rows
+}
+
+fn there_and_back(family: Family, starter: End) -> Row {
+    Row::new(
+        format!("rollover-{}-{}-starts", family.name().to_lowercase(), starter.name()),
+        format!(
+            "from one key to another and back, twice, under traffic both ways over {}; the {} end asks first. Same \
+             algorithm; HMAC-SHA-1-96 and CMAC of 16 octets; CMAC-96 without options and HMAC-SHA-256 of 4 octets; \
+             HMAC-SHA-256 of 16 octets and HMAC-SHA-1 of 4 without options",
+            family.name(),
+            starter.name()
+        ),
+        move |lab| roll_all(lab, family, starter).boxed_local(),
+        "the second key's secret differs at one end",
+        move |lab| roll_to_a_wrong_secret(lab, family, starter).boxed_local(),
+    )
+}
+
+fn of_kind(number: u8, (algorithm, mac_length, options): Kind) -> Result<Mkt, Failure> {
+    Ok(key(number, algorithm)?.with_mac_length(mac_length)?.with_options(options))
+}
+
+async fn roll_all(lab: &Lab, family: Family, starter: End) -> Result<Evidence, Failure> {
+    let mut evidence = Evidence::default();
+    let (mut rollovers, mut ignored) = (0, 0);
+    for (place, change) in CHANGES.into_iter().enumerate() {
+        let named = |failure: Failure| failure.during(format_args!("change {place}"));
+        let mkts = [of_kind(1, change[0])?, of_kind(2, change[1])?];
+        let opener = End::BOTH[place % 2];
+        let failed_before = fragmentations_failed(lab).await?;
+        let mut session = Session::open(lab, Setup::with_keys(family, opener, &mkts)).await.map_err(named)?;
+        let rolling = session.under_traffic(async |ends| {
+            ends.await_traffic().await?;
+            for turn in TURNS {
+                roll(ends, starter, &mkts[turn]).await?;
+            }
+            Ok(())
+        });
+        rolling.await.map_err(named)?;
+        rollovers += TURNS.len();
+        // What Linux has cut to size for one key is too long with the MAC of another. It tells itself so by ICMP, ignores that,
+        // and sends the data again after a while.
+        let kernel = session.ends.kernel_counted().await?;
+        let too_long = fragmentations_failed(lab).await? - failed_before;
+        ensure(kernel.dropped_icmps <= too_long, || {
+            format!("{} ICMP errors ignored, {too_long} packets too long", kernel.dropped_icmps)
+        })?;
+        ignored += kernel.dropped_icmps;
+        let kernel = Beside { dropped_icmps: kernel.dropped_icmps, ..Beside::default() };
+        let session = session.close(Beside::default(), kernel).await.map_err(named)?;
+        for id in mkts.iter().flat_map(|mkt| [mkt.send_id(), mkt.recv_id()]) {
+            ensure(session.wire.by_key.contains_key(&id.0), || format!("nothing was sent with KeyID {id}"))?;
+        }
+        add(&mut evidence, session);
+    }
+    evidence.figures = format!("{rollovers} rollovers each way");
+    if ignored > 0 {
+        evidence.figures += &format!(", {ignored} packets too long for the new MAC");
+    }
+    Ok(evidence)
+}
+
+/// Packets that the guest's kernel did not send because they were too long for the link.
+async fn fragmentations_failed(lab: &Lab) -> Result<u64, Failure> {
+    let count = "awk '$1 == \"Ip:\" { if (seen) print $i; else for (i = 2; $i != \"FragFails\"; i++); seen = 1 }' /proc/net/snmp";
+    let count = lab.north.shell(count).await?;
+    count.trim().parse().map_err(|_| Failure(format!("/proc/net/snmp says {count}")))
+}
+
+/// One end after the other asks to be sent to with this key; each is, and traffic goes on.
+async fn roll(ends: &Ends<'_>, starter: End, mkt: &Mkt) -> Result<(), Failure> {
+    let follower = if starter == End::Userspace { End::Kernel } else { End::Userspace };
+    for (asks, follows) in [(starter, follower), (follower, starter)] {
+        ask_for(ends, asks, mkt).await?;
+        ends.await_current_key(follows, mkt).await?;
+        ends.await_traffic().await?;
+    }
+    Ok(())
+}
+
+/// Makes the key an end's rnext key.
+async fn ask_for(ends: &Ends<'_>, end: End, mkt: &Mkt) -> Result<(), Failure> {
+    match end {
+        End::Userspace => Ok(ends.connection(|connection| connection.set_rnext_key(mkt.recv_id()))??),
+        End::Kernel => {
+            let rnext = Some(mkt.send_id().0);
+            ends.lab.north.call(SetKeys { socket: ends.socket, current: None, rnext }).await
+        }
+    }
+}
+
+/// Whoever asks for the key is then sent segments that do not verify.
+async fn roll_to_a_wrong_secret(lab: &Lab, family: Family, starter: End) -> Result<Refusal, Failure> {
+    let first = key(1, TcpAoAlgorithm::HmacSha1)?;
+    let second = key(2, TcpAoAlgorithm::Aes128Cmac)?;
+    let other = key_with(2, TcpAoAlgorithm::Aes128Cmac, "another secret of key 2, 32 octets")?;
+    let setup = Setup {
+        family,
+        opener: starter,
+        userspace: vec![first.clone(), second.clone()],
+        kernel: vec![first, other],
+    };
+    let mut session = Session::open(lab, setup).await?;
+    session.exchange(SOME, SOME).await?;
+    ask_for(&session.ends, starter, &second).await?;
+    match starter {
+        End::Userspace => {
+            let counted =
+                async |ends: &Ends<'_>| ends.userspace.await_counters(|counters| counters.bad > 1).await;
+            Ok(Refusal::by_userspace("bad", session.until_refused(counted).await?.bad))
+        }
+        End::Kernel => {
+            let bad = NetworkCounters { bad: 2, ..NetworkCounters::default() };
+            let counted = async |ends: &Ends<'_>| ends.await_kernel_counted(bad).await;
+            Ok(Refusal::by_kernel("kernel", &session.until_refused(counted).await?))
+        }
+    }
+}
+
+fn removed_by_the_kernel() -> Row {
+    Row::new(
+        "rollover-key-removed-by-kernel",
+        "the kernel's key is deleted in use: EBUSY without successor, done with one; userspace follows",
+        |lab| delete_at_the_kernel(lab).boxed_local(),
+        "userspace does not have the successor",
+        |lab| delete_for_an_unknown_key(lab).boxed_local(),
+    )
+}
+
+fn two_keys() -> Result<[Mkt; 2], Failure> {
+    Ok([key(1, TcpAoAlgorithm::HmacSha1)?, key(2, TcpAoAlgorithm::LinuxHmacSha256)?])
+}
+
+async fn delete_at_the_kernel(lab: &Lab) -> Result<Evidence, Failure> {
+    let mkts = two_keys()?;
+    let mut evidence = Evidence::default();
+    for family in Family::ALL {
+        let mut session = Session::open(lab, Setup::with_keys(family, End::Userspace, &mkts)).await?;
+        session.exchange(SOME, SOME).await?;
+        session.ends.quiet().await?;
+        let refused = delete(&session.ends, &mkts[0], None).await;
+        let Err(Failure(sentence)) = refused else {
+            return Err(Failure("a key in use was deleted".to_owned()));
+        };
+        ensure(sentence.contains("current or rnext key"), || {
+            format!("a key in use is not deleted: {sentence}")
+        })?;
+        session.exchange(SOME, SOME).await?;
+        session.ends.quiet().await?;
+        delete(&session.ends, &mkts[0], Some(&mkts[1])).await?;
+        // Userspace is silent until it has heard which key it is asked for, so that nothing of its is lost.
+        session.exchange(0, SOME).await?;
+        session.exchange(SOME, SOME).await?;
+        session.ends.await_current_key(End::Userspace, &mkts[1]).await?;
+        let ids = session.ends.info().await?;
+        ensure(
+            (ids.current_key, ids.rnext_key) == (Some(mkts[1].recv_id().0), Some(mkts[1].send_id().0)),
+            || format!("the kernel's keys are {ids:?}"),
+        )?;
+        add(&mut evidence, session.close(Beside::default(), Beside::default()).await?);
+    }
+    evidence.figures = "EBUSY without successor, nothing refused".to_owned();
+    Ok(evidence)
+}
+
+/// Deletes a key from the kernel's socket, perhaps for another.
+async fn delete(ends: &Ends<'_>, mkt: &Mkt, successor: Option<&Mkt>) -> Result<(), Failure> {
+    let name = kernel_key(ends.setup.family, mkt)?.name();
+    let current = successor.map(|mkt| mkt.recv_id().0);
+    let rnext = successor.map(|mkt| mkt.send_id().0);
+    ends.lab.north.call(DeleteKey { socket: ends.socket, name, current, rnext }).await
+}
+
+async fn delete_for_an_unknown_key(lab: &Lab) -> Result<Refusal, Failure> {
+    let mkts = two_keys()?;
+    let setup =
+        Setup { userspace: vec![mkts[0].clone()], ..Setup::with_keys(Family::Ipv4, End::Kernel, &mkts) };
+    let mut session = Session::open(lab, setup).await?;
+    session.exchange(SOME, SOME).await?;
+    delete(&session.ends, &mkts[0], Some(&mkts[1])).await?;
+    let counted = async |ends: &Ends<'_>| {
+        let unknown = NetworkCounters { key_not_found: 1, ..NetworkCounters::default() };
+        let by_kernel = ends.await_kernel_counted(unknown);
+        let by_userspace = ends.userspace.await_counters(|counters| counters.key_not_found > 0);
+        tokio::try_join!(by_kernel, by_userspace)
+    };
+    let (kernel, userspace) = session.until_refused(counted).await?;
+    let mut refusal = Refusal::by_kernel("kernel", &kernel);
+    refusal.counted.push(("userspace: key not found".to_owned(), userspace.key_not_found));
+    Ok(refusal)
+}
+
+fn removed_by_userspace() -> Row {
+    Row::new(
+        "rollover-key-removed-by-userspace",
+        "userspace removes the key that the kernel signs with: what comes is refused until the kernel has switched, or until \
+         the key is back, and is received then",
+        |lab| remove_at_userspace(lab).boxed_local(),
+        "the kernel has no other key",
+        |lab| remove_the_only_key(lab).boxed_local(),
+    )
+}
+
+async fn remove_at_userspace(lab: &Lab) -> Result<Evidence, Failure> {
+    let mkts = two_keys()?;
+    let mut evidence = Evidence::default();
+    let mut refused = 0;
+    for family in Family::ALL {
+        for is_put_back in [false, true] {
+            let mut session = Session::open(lab, Setup::with_keys(family, End::Kernel, &mkts)).await?;
+            session.exchange(SOME, SOME).await?;
+            session.ends.quiet().await?;
+            remove(&session.ends, &mkts)?;
+            let not_found = remedy(&mut session, &mkts, is_put_back).await?;
+            session.exchange(SOME, SOME).await?;
+            refused += not_found;
+            let userspace = Beside { not_good: not_found, key_not_found: not_found, ..Beside::default() };
+            add(&mut evidence, session.close(userspace, Beside::default()).await?);
+        }
+    }
+    evidence.figures = format!("{refused} segments refused, all their octets received later");
+    Ok(evidence)
+}
+
+/// Removes the first key for the second.
+fn remove(ends: &Ends<'_>, mkts: &[Mkt; 2]) -> Result<(), Failure> {
+    Ok(ends.connection(|connection| connection.remove_key(mkts[0].send_id(), Some(mkts[1].send_id())))??)
+}
+
+/// Lets the kernel send until userspace has refused something; then the key is put back, or userspace says something, and
+/// with it which key it wants. Gives the segments that were refused.
+async fn remedy(session: &mut Session<'_>, mkts: &[Mkt; 2], is_put_back: bool) -> Result<u64, Failure> {
+    let sent_before = session.ends.lab.wire.segments_from(Port::North);
+    let to_kernel = u64::from(!is_put_back);
+    let remedy = async |ends: &Ends<'_>| {
+        ends.userspace.await_counters(|counters| counters.key_not_found > 1).await?;
+        if is_put_back {
+            ends.connection(|connection| connection.add_key(&mkts[0]))??;
+        }
+        Ok(())
+    };
+    session.exchange_after(remedy, to_kernel, SOME).await?;
+    session.ends.quiet().await?;
+    let counted = session.ends.userspace.counters().key_not_found;
+    let sent =
+        session.ends.lab.wire.look(|recording| signed_with(recording, mkts[0].recv_id().0, sent_before));
+    ensure(is_put_back || counted == sent, || {
+        format!("{sent} segments under the removed key, {counted} counted as key not found")
+    })?;
+    Ok(counted)
+}
+
+/// Segments of the kernel's with this KeyID, after the first `skip`.
+fn signed_with(recording: &Recording, key_id: u8, skip: u64) -> u64 {
+    let segments = recording.segments_from(Port::North).skip(skip as usize);
+    segments.filter(|segment| matches!(segment.ao_option(), Ok(Some(ao)) if ao.key_id.0 == key_id)).count()
+        as u64
+}
+
+async fn remove_the_only_key(lab: &Lab) -> Result<Refusal, Failure> {
+    let mkts = two_keys()?;
+    let setup = Setup { kernel: vec![mkts[0].clone()], ..Setup::with_keys(Family::Ipv4, End::Kernel, &mkts) };
+    let mut session = Session::open(lab, setup).await?;
+    session.exchange(SOME, SOME).await?;
+    session.ends.quiet().await?;
+    remove(&session.ends, &mkts)?;
+    let counted = async |ends: &Ends<'_>| {
+        let unknown = NetworkCounters { key_not_found: 1, ..NetworkCounters::default() };
+        let by_kernel = ends.await_kernel_counted(unknown);
+        let by_userspace = ends.userspace.await_counters(|counters| counters.key_not_found > 0);
+        tokio::try_join!(by_kernel, by_userspace)
+    };
+    let (kernel, userspace) = session.until_refused(counted).await?;
+    let mut refusal = Refusal::by_kernel("kernel", &kernel);
+    refusal.counted.push(("userspace: key not found".to_owned(), userspace.key_not_found));
+    Ok(refusal)
+}
+
+fn known_to_one_end() -> Row {
+    Row::new(
+        "rollover-key-of-one-end",
+        "one end asks for a key that the other does not have: the other stays with its own, and the session goes on",
+        |lab| ask_for_an_unknown_key(lab).boxed_local(),
+        "an end signs with it",
+        |lab| sign_with_an_unknown_key(lab).boxed_local(),
+    )
+}
+
+async fn add_at(ends: &Ends<'_>, end: End, mkt: &Mkt) -> Result<(), Failure> {
+    match end {
+        End::Userspace => Ok(ends.connection(|connection| connection.add_key(mkt))??),
+        End::Kernel => {
+            let keys = vec![kernel_key(ends.setup.family, mkt)?];
+            ends.lab.north.call(AddKeys { socket: ends.socket, keys }).await
+        }
+    }
+}
+
+async fn ask_for_an_unknown_key(lab: &Lab) -> Result<Evidence, Failure> {
+    let [common, unknown] = two_keys()?;
+    let mut evidence = Evidence::default();
+    let mut asked = 0;
+    for family in Family::ALL {
+        for end in End::BOTH {
+            let setup = Setup::with_keys(family, end, std::slice::from_ref(&common));
+            let mut session = Session::open(lab, setup).await?;
+            let asking = session.under_traffic(async |ends| {
+                ends.await_traffic().await?;
+                add_at(ends, end, &unknown).await?;
+                ask_for(ends, end, &unknown).await?;
+                ends.await_traffic().await
+            });
+            asking.await?;
+            for end in End::BOTH {
+                session.ends.await_current_key(end, &common).await?;
+            }
+            let session = session.close(Beside::default(), Beside::default()).await?;
+            let rnext = if end == End::Userspace { unknown.recv_id() } else { unknown.send_id() };
+            let segments = session.recording.segments_from(end.port());
+            let asking = segments
+                .filter(|segment| matches!(segment.ao_option(), Ok(Some(ao)) if ao.rnext_key_id == rnext));
+            let asking = asking.count();
+            ensure(asking > 0, || format!("the {} end has not asked for its key", end.name()))?;
+            asked += asking;
+            add(&mut evidence, session);
+        }
+    }
+    evidence.figures = format!("asked {asked} times, in vain");
+    Ok(evidence)
+}
+
+async fn sign_with_an_unknown_key(lab: &Lab) -> Result<Refusal, Failure> {
+    let [common, unknown] = two_keys()?;
+    let mut refusal = Refusal { counted: Vec::new() };
+    for end in End::BOTH {
+        let setup = Setup::with_keys(Family::Ipv4, end, std::slice::from_ref(&common));
+        let mut session = Session::open(lab, setup).await?;
+        session.exchange(SOME, SOME).await?;
+        session.ends.quiet().await?;
+        add_at(&session.ends, end, &unknown).await?;
+        match end {
+            End::Userspace => {
+                session.ends.connection(|connection| connection.set_current_key(unknown.send_id()))??;
+                let not_found = NetworkCounters { key_not_found: 1, ..NetworkCounters::default() };
+                let counted = async |ends: &Ends<'_>| ends.await_kernel_counted(not_found).await;
+                let kernel = session.sends_in_vain(end, counted).await?;
+                refusal.counted.extend(Refusal::by_kernel("kernel", &kernel).counted);
+            }
+            End::Kernel => {
+                let current = Some(unknown.recv_id().0);
+                let set = SetKeys { socket: session.ends.socket, current, rnext: None };
+                lab.north.call(set).await?;
+                let counted = async |ends: &Ends<'_>| {
+                    ends.userspace.await_counters(|counters| counters.key_not_found > 0).await
+                };
+                let userspace = session.sends_in_vain(end, counted).await?;
+                refusal
+                    .counted
+                    .extend(Refusal::by_userspace("key not found", userspace.key_not_found).counted);
+            }
+        }
+    }
+    Ok(refusal)
+}

@@ -1,0 +1,163 @@
+//! The second turn: a connection is aged by twice 4 GiB while it is moved, so that the wrap takes SNE 1 to 2.
+
+use agent::{Export, Exported, NetworkCounters, Restore};
+use futures_util::FutureExt;
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::{Connection, ConnectionState, MKTS_PER_PEER, Mkt, MktSet};
+
+use super::{OCTETS, near_the_top, sent};
+use crate::failure::{Failure, ensure};
+use crate::lab::{Family, Lab};
+use crate::recording::Recording;
+use crate::rows::kernels::{Kernels, north_keys, south_keys};
+use crate::rows::session::{key, mirrored};
+use crate::rows::{Evidence, Refusal, Row};
+
+/// The SNE before the wrap.
+const FIRST_TURN: u32 = 1;
+/// Octets each way before the connection is moved.
+const YOUNG: u64 = 64 << 10;
+
+pub fn rows() -> Vec<Row> {
+    Family::ALL.into_iter().map(row).collect()
+}
+
+fn row(family: Family) -> Row {
+    Row::new(
+        format!("wrap-second-turn-{}", family.name().to_lowercase()),
+        format!(
+            "one kernel to another over {}; both ends exported, all numbers brought to just before the end of the second \
+             turn, both restored (TCP_AO_REPAIR with SNE 1), {} MiB each way",
+            family.name(),
+            OCTETS >> 20
+        ),
+        move |lab| turn_again(lab, family).boxed_local(),
+        "north is restored with the receive SNE of the first turn",
+        move |lab| stay_behind(lab, family).boxed_local(),
+    )
+}
+
+fn mkts() -> Result<Vec<Mkt>, Failure> {
+    Ok(vec![key(1, TcpAoAlgorithm::Aes128Cmac)?])
+}
+
+async fn turn_again(lab: &Lab, family: Family) -> Result<Evidence, Failure> {
+    let mkts = mkts()?;
+    let mut kernels = Kernels::open(lab, family, &mkts).await?;
+    let [north, south] = age(lab, &mut kernels).await?;
+    let states = [north.authentication(), south.authentication()];
+    restore(lab, family, &mut kernels, north, south).await?;
+    lab.wire.take_recording();
+    kernels.exchange(OCTETS, OCTETS).await?;
+    let [north, south] = export(lab, &kernels).await?;
+    let snes = [north.send_sne, north.receive_sne, south.send_sne, south.receive_sne];
+    ensure(snes == [FIRST_TURN + 1; 4], || format!("the SNEs are {snes:?}"))?;
+    let recording = lab.wire.take_recording();
+    let verified = verify(&recording, &kernels, states, &mkts)?;
+    restore(lab, family, &mut kernels, north, south).await?;
+    let [north, south] = kernels.info().await?;
+    ensure((north.bad, south.bad) == (0, 0), || format!("north says {north:?}, south {south:?}"))?;
+    let counters = kernels.counted().await?;
+    kernels.reset().await?;
+    let mut evidence = Evidence {
+        counters: vec![("north".into(), counters[0].to_string()), ("south".into(), counters[1].to_string())],
+        figures: "SNE 1 to 2 both ways at both ends".to_owned(),
+        recording,
+        ..Evidence::default()
+    };
+    evidence.wire.verified = verified;
+    evidence.wire.highest_sne = FIRST_TURN + 1;
+    Ok(evidence)
+}
+
+async fn stay_behind(lab: &Lab, family: Family) -> Result<Refusal, Failure> {
+    let mut kernels = Kernels::open(lab, family, &mkts()?).await?;
+    let [north, south] = age(lab, &mut kernels).await?;
+    let behind = Exported { receive_sne: FIRST_TURN - 1, ..north };
+    restore(lab, family, &mut kernels, behind, south).await?;
+    let bad = NetworkCounters { bad: 3, ..NetworkCounters::default() };
+    let counted = tokio::select! {
+        counted = kernels.await_north_counted(bad) => counted?,
+        passed = kernels.transfer_to_north(1) => {
+            passed?;
+            return Err(Failure("an octet went through".to_owned()));
+        }
+    };
+    kernels.reset().await?;
+    Ok(Refusal::by_kernel("north", &counted))
+}
+
+/// Takes the connection out of both kernels, with all numbers brought to the end of the second turn.
+async fn age(lab: &Lab, kernels: &mut Kernels<'_>) -> Result<[Exported; 2], Failure> {
+    kernels.exchange(YOUNG, YOUNG).await?;
+    kernels.quiet().await?;
+    let [mut north, mut south] = export(lab, kernels).await?;
+    let is_idle =
+        (north.send_sequence, south.send_sequence) == (south.receive_sequence, north.receive_sequence);
+    ensure(is_idle, || "something is under way".to_owned())?;
+    let (by_north, by_south) = (
+        near_the_top().0.wrapping_sub(north.send_sequence),
+        near_the_top().0.wrapping_sub(south.send_sequence),
+    );
+    shift(&mut north, by_north, by_south);
+    shift(&mut south, by_south, by_north);
+    Ok([north, south])
+}
+
+async fn export(lab: &Lab, kernels: &Kernels<'_>) -> Result<[Exported; 2], Failure> {
+    kernels.quiet().await?;
+    let north = lab.north.call(Export { socket: kernels.north });
+    tokio::try_join!(north, kernels.south_guest.call(Export { socket: kernels.south })).map(Into::into)
+}
+
+/// Puts both ends back.
+async fn restore(
+    lab: &Lab,
+    family: Family,
+    kernels: &mut Kernels<'_>,
+    north: Exported,
+    south: Exported,
+) -> Result<(), Failure> {
+    let mkts = mkts()?;
+    kernels.north = lab.north.call(Restore { exported: north, keys: north_keys(family, &mkts)? }).await?;
+    kernels.south =
+        kernels.south_guest.call(Restore { exported: south, keys: south_keys(family, &mkts) }).await?;
+    Ok(())
+}
+
+/// Adds to the numbers of what is sent, and of what is received, and says which turn they belong to.
+fn shift(exported: &mut Exported, send: u32, receive: u32) {
+    let add = |number: &mut u32, octets: u32| *number = number.wrapping_add(octets);
+    (exported.send_sne, exported.receive_sne) = (FIRST_TURN, FIRST_TURN);
+    add(&mut exported.send_sequence, send);
+    add(&mut exported.receive_sequence, receive);
+    let tcp = &mut exported.tcp;
+    add(&mut tcp.send_next, send);
+    add(&mut tcp.receive_next, receive);
+    let [_, _, send_update, _, receive_update] = &mut tcp.window;
+    add(send_update, receive);
+    add(receive_update, receive);
+}
+
+/// Verifies the recording with a connection of Wireseal's for each end, made of what was restored.
+fn verify(
+    recording: &Recording,
+    kernels: &Kernels<'_>,
+    [north, south]: [ConnectionState; 2],
+    mkts: &[Mkt],
+) -> Result<u64, Failure> {
+    let for_south = MktSet::<MKTS_PER_PEER>::from_mkts(mkts.iter().cloned())?;
+    let for_north = MktSet::from_mkts(mkts.iter().map(mirrored).collect::<Result<Vec<_>, _>>()?)?;
+    let mut verified = 0;
+    for (state, mkts, pair) in [(north, for_north, kernels.pair), (south, for_south, kernels.pair.reversed())]
+    {
+        let mut receiver = Connection::import(&state, &mkts)?;
+        for segment in sent(recording, pair) {
+            receiver.verify(&segment).map_err(|error| Failure(format!("{segment:?}: {error}")))?;
+            verified += 1;
+        }
+        let sne = receiver.export()?.receive_sne.0;
+        ensure(sne == FIRST_TURN + 1, || format!("{pair}: the recording has come to SNE {sne}"))?;
+    }
+    Ok(verified)
+}

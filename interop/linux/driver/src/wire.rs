@@ -1,0 +1,368 @@
+//! The wire: an Ethernet switch that learns, records every frame, and loses, forges or cuts off what a row wants.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use router_peer::link::LinkPort;
+use router_peer::transport::{DEFAULT_IP_MTU, ETHERNET_HEADER};
+use tokio::net::UnixDatagram;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::failure::Failure;
+use crate::recording::{Frame, Recording, segment};
+
+/// Octets of the longest frame; QEMU's virtual cards send none that are longer.
+const FRAME: usize = DEFAULT_IP_MTU + ETHERNET_HEADER;
+
+/// Where something is plugged in.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Port {
+    /// The driver's own TCP stack.
+    Userspace,
+    /// The first guest.
+    North,
+    /// The second guest.
+    South,
+    /// Another process on this machine.
+    Host,
+}
+
+impl Port {
+    const ALL: [Self; 4] = [Self::Userspace, Self::North, Self::South, Self::Host];
+
+    /// What it is called in files and tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Userspace => "userspace",
+            Self::North => "north",
+            Self::South => "south",
+            Self::Host => "host",
+        }
+    }
+}
+
+impl fmt::Display for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What becomes of a frame that a tap has seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It goes on.
+    Pass,
+    /// It is recorded as lost.
+    Lose,
+}
+
+type Tap = Box<dyn FnMut(Port, &[u8]) -> Verdict + Send>;
+
+/// A handle on the wire; cloning it gives another.
+#[derive(Clone)]
+pub struct Wire(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    began: Instant,
+    /// Told of each frame.
+    traffic: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    outlets: HashMap<Port, Outlet>,
+    addresses: HashMap<[u8; 6], Port>,
+    recording: Recording,
+    losses: Vec<Loss>,
+    tap: Option<Tap>,
+    undelivered: u64,
+}
+
+struct Outlet {
+    frames: Arc<Queue>,
+    is_plugged: bool,
+}
+
+/// Frames on their way out of a port. TCP's windows bound it.
+#[derive(Default)]
+struct Queue {
+    frames: Mutex<VecDeque<Vec<u8>>>,
+    ready: Notify,
+}
+
+struct Loss {
+    from: Port,
+    /// Of a thousand segments.
+    per_thousand: u32,
+    random: fastrand::Rng,
+}
+
+/// Something that is plugged in; dropping it pulls it out.
+#[derive(Debug)]
+#[must_use]
+pub struct Plug {
+    wire: Wire,
+    port: Port,
+    tasks: [JoinHandle<()>; 2],
+    socket: Option<PathBuf>,
+}
+
+impl Drop for Plug {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+        self.wire.state().outlets.remove(&self.port);
+        if let Some(socket) = &self.socket {
+            // Already gone is as good.
+            let _ = std::fs::remove_file(socket);
+        }
+    }
+}
+
+impl fmt::Debug for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wire").finish_non_exhaustive()
+    }
+}
+
+impl Default for Wire {
+    fn default() -> Self {
+        Self(Arc::new(Shared { state: Mutex::default(), began: Instant::now(), traffic: Notify::new() }))
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What it guards is whole between statements, whoever has panicked.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Wire {
+    fn state(&self) -> MutexGuard<'_, State> {
+        locked(&self.0.state)
+    }
+
+    /// Plugs in a stack of this process.
+    pub fn plug_link(&self, port: Port, link: LinkPort) -> Plug {
+        let queue = self.add_outlet(port);
+        let (wire, to_stack) = (self.clone(), Arc::clone(&link.to_stack));
+        let inward = tokio::spawn(async move {
+            loop {
+                wire.forward(port, link.from_stack.pop().await);
+            }
+        });
+        let outward = tokio::spawn(async move {
+            loop {
+                to_stack.push(queue.pop().await);
+            }
+        });
+        Plug { wire: self.clone(), port, tasks: [inward, outward], socket: None }
+    }
+
+    /// Plugs in whoever sends frames to the socket `local` and takes them at the socket `peer`, which may come later.
+    ///
+    /// # Errors
+    /// When `local` cannot be bound.
+    pub fn plug_unix(&self, port: Port, local: &Path, peer: &Path) -> Result<Plug, Failure> {
+        // Left over from a run that was killed.
+        let _ = std::fs::remove_file(local);
+        let socket = Arc::new(UnixDatagram::bind(local)?);
+        let queue = self.add_outlet(port);
+        let inward = tokio::spawn(receive(self.clone(), port, Arc::clone(&socket)));
+        let outward = tokio::spawn(send(self.clone(), queue, socket, peer.to_owned()));
+        Ok(Plug { wire: self.clone(), port, tasks: [inward, outward], socket: Some(local.to_owned()) })
+    }
+
+    fn add_outlet(&self, port: Port) -> Arc<Queue> {
+        let frames = Arc::<Queue>::default();
+        let outlet = Outlet { frames: Arc::clone(&frames), is_plugged: true };
+        self.state().outlets.insert(port, outlet);
+        frames
+    }
+
+    /// Cuts the cable of a port, or joins it again. Frames on a cut cable are recorded as lost.
+    pub fn set_plugged(&self, port: Port, is_plugged: bool) {
+        if let Some(outlet) = self.state().outlets.get_mut(&port) {
+            outlet.is_plugged = is_plugged;
+        }
+    }
+
+    /// Loses so many of a thousand TCP segments that come from a port; the seed says which. 0 ends it.
+    pub fn set_loss(&self, from: Port, per_thousand: u32, seed: u64) {
+        let mut state = self.state();
+        state.losses.retain(|loss| loss.from != from);
+        if per_thousand > 0 {
+            state.losses.push(Loss { from, per_thousand, random: fastrand::Rng::with_seed(seed) });
+        }
+    }
+
+    /// Shows `tap` each frame, with the port it comes from, in place of any tap before.
+    pub fn set_tap(&self, tap: impl FnMut(Port, &[u8]) -> Verdict + Send + 'static) {
+        self.state().tap = Some(Box::new(tap));
+    }
+
+    /// An honest wire again: no tap, no loss, no cable cut.
+    pub fn reset(&self) {
+        let mut state = self.state();
+        state.tap = None;
+        state.losses.clear();
+        state.outlets.values_mut().for_each(|outlet| outlet.is_plugged = true);
+    }
+
+    /// Sends a forged frame to a port.
+    pub fn inject(&self, to: Port, frame: Vec<u8>) {
+        let mut state = self.state();
+        let at = self.0.began.elapsed();
+        let delivered = state.deliver(to, &frame);
+        state.recording.frames.push(Frame { at, from: None, is_lost: !delivered, octets: frame });
+        drop(state);
+        self.0.traffic.notify_waiters();
+    }
+
+    /// Takes what has been recorded since the last time.
+    pub fn take_recording(&self) -> Recording {
+        std::mem::take(&mut self.state().recording)
+    }
+
+    /// What `f` makes of the recording as it stands.
+    pub fn look<T>(&self, f: impl FnOnce(&Recording) -> T) -> T {
+        f(&self.state().recording)
+    }
+
+    /// TCP segments from a port in the recording as it stands; those that were lost do not count.
+    pub fn segments_from(&self, port: Port) -> u64 {
+        let state = self.state();
+        let frames = state.recording.frames.iter();
+        frames.filter(|frame| frame.from == Some(port) && !frame.is_lost && frame.segment().is_some()).count()
+            as u64
+    }
+
+    /// Waits until `wanted` gives something of the recording as it stands; asks again after each frame.
+    ///
+    /// # Errors
+    /// Says `what` did not come within the time limit.
+    pub async fn await_recorded<T>(
+        &self,
+        what: &str,
+        mut wanted: impl FnMut(&Recording) -> Option<T>,
+    ) -> Result<T, Failure> {
+        let search = async {
+            loop {
+                let traffic = self.0.traffic.notified();
+                tokio::pin!(traffic);
+                traffic.as_mut().enable();
+                if let Some(found) = wanted(&self.state().recording) {
+                    return found;
+                }
+                traffic.await;
+            }
+        };
+        let limit = crate::lab::TIME_LIMIT;
+        tokio::time::timeout(limit, search)
+            .await
+            .map_err(|_| Failure(format!("{what} did not come within {} s", limit.as_secs())))
+    }
+
+    /// Frames that could not be handed to whoever is plugged in. A row that has any has failed.
+    pub fn undelivered(&self) -> u64 {
+        self.state().undelivered
+    }
+
+    fn forward(&self, from: Port, octets: Vec<u8>) {
+        let mut state = self.state();
+        let at = self.0.began.elapsed();
+        let is_lost = state.switch(from, &octets);
+        state.recording.frames.push(Frame { at, from: Some(from), is_lost, octets });
+        drop(state);
+        self.0.traffic.notify_waiters();
+    }
+}
+
+impl State {
+    /// Sends a frame on; says whether it is lost.
+    fn switch(&mut self, from: Port, frame: &[u8]) -> bool {
+        let (Some(destination), Some(source)) = (frame.first_chunk::<6>(), frame[6..].first_chunk::<6>())
+        else {
+            return true;
+        };
+        if !self.outlets.get(&from).is_some_and(|outlet| outlet.is_plugged) || self.loses(from, frame) {
+            return true;
+        }
+        if let Some(tap) = &mut self.tap
+            && tap(from, frame) == Verdict::Lose
+        {
+            return true;
+        }
+        self.addresses.insert(*source, from);
+        let is_group = destination[0] & 1 != 0;
+        match self.addresses.get(destination).copied().filter(|_| !is_group) {
+            Some(to) => to != from && !self.deliver(to, frame),
+            None => {
+                for to in Port::ALL.into_iter().filter(|to| *to != from) {
+                    self.deliver(to, frame);
+                }
+                false
+            }
+        }
+    }
+
+    fn loses(&mut self, from: Port, frame: &[u8]) -> bool {
+        let Some(loss) = self.losses.iter_mut().find(|loss| loss.from == from) else { return false };
+        segment(frame).is_some() && loss.random.u32(..1000) < loss.per_thousand
+    }
+
+    /// Whether somebody is plugged in there.
+    fn deliver(&self, to: Port, frame: &[u8]) -> bool {
+        let Some(outlet) = self.outlets.get(&to).filter(|outlet| outlet.is_plugged) else { return false };
+        locked(&outlet.frames.frames).push_back(frame.to_vec());
+        outlet.frames.ready.notify_one();
+        true
+    }
+}
+
+impl Queue {
+    async fn pop(&self) -> Vec<u8> {
+        loop {
+            if let Some(frame) = locked(&self.frames).pop_front() {
+                return frame;
+            }
+            self.ready.notified().await;
+        }
+    }
+}
+
+async fn receive(wire: Wire, port: Port, socket: Arc<UnixDatagram>) {
+    let mut buffer = vec![0; FRAME + 1];
+    while let Ok(octets) = socket.recv(&mut buffer).await {
+        if (ETHERNET_HEADER..=FRAME).contains(&octets) {
+            wire.forward(port, buffer[..octets].to_vec());
+        } else {
+            wire.state().undelivered += 1;
+        }
+    }
+}
+
+/// Sends to a socket that this one is connected to: only then does a full queue there make it wait.
+async fn send(wire: Wire, queue: Arc<Queue>, socket: Arc<UnixDatagram>, peer: PathBuf) {
+    loop {
+        let frame = queue.pop().await;
+        let mut sent = socket.send(&frame).await;
+        let is_lost = |sent: &io::Result<usize>| {
+            use io::ErrorKind::{ConnectionRefused, ConnectionReset, NotConnected};
+            matches!(sent, Err(error) if matches!(error.kind(), NotConnected | ConnectionRefused | ConnectionReset))
+        };
+        if is_lost(&sent) && socket.connect(&peer).is_ok() {
+            sent = socket.send(&frame).await;
+        }
+        if sent.is_err() {
+            wire.state().undelivered += 1;
+        }
+    }
+}

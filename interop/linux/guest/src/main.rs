@@ -1,0 +1,190 @@
+//! The agent in a guest: does what the driver asks for, each request in a thread of its own.
+
+mod managers;
+mod processes;
+mod provoke;
+mod sockets;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde_json::Value;
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_interop_linux_guest::{
+    AwaitCounters, Kernel, Message, NetworkCounters, PORT_NAME, Reply, Request,
+};
+use wireseal_tcp_ao::Isn;
+
+use crate::managers::Managers;
+use crate::processes::Processes;
+use crate::sockets::Sockets;
+
+/// How often the kernel's counters are read while something waits for them.
+const COUNTERS_CHECK: Duration = Duration::from_millis(2);
+
+fn main() -> ExitCode {
+    match serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("guest: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve() -> io::Result<()> {
+    let port = OpenOptions::new().read(true).write(true).open(control_port()?)?;
+    let output = Arc::new(Mutex::new(port.try_clone()?));
+    let agent = Arc::new(Agent::default());
+    reply(&output, 0, kernel())?;
+    for line in BufReader::new(port).lines() {
+        let Message { id, request } = serde_json::from_str(&line?)?;
+        let (agent, output) = (Arc::clone(&agent), Arc::clone(&output));
+        thread::spawn(move || {
+            let result = agent.answer(request);
+            if let Err(error) = reply(&output, id, result) {
+                eprintln!("guest: cannot answer: {error}");
+            }
+        });
+    }
+    Ok(())
+}
+
+/// The virtio serial port of the driver's, among any others.
+fn control_port() -> io::Result<PathBuf> {
+    for entry in fs::read_dir("/sys/class/virtio-ports")? {
+        let entry = entry?;
+        if fs::read_to_string(entry.path().join("name"))?.trim() == PORT_NAME {
+            return Ok(Path::new("/dev").join(entry.file_name()));
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::NotFound, format!("no virtio serial port is named {PORT_NAME}")))
+}
+
+fn reply(output: &Mutex<File>, id: u64, result: Result<Value, String>) -> io::Result<()> {
+    let mut line = serde_json::to_vec(&Reply { id, result })?;
+    line.push(b'\n');
+    locked(output).write_all(&line)
+}
+
+/// Nothing that is guarded here is left half done by a thread that panics.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[derive(Default)]
+struct Agent {
+    sockets: Sockets,
+    managers: Managers,
+    processes: Processes,
+}
+
+impl Agent {
+    fn answer(&self, request: Request) -> Result<Value, String> {
+        let Self { sockets, managers, processes } = self;
+        match request {
+            Request::Probe(_) => kernel(),
+            Request::Run(run) => value(processes::run(&run.command)),
+            Request::Start(start) => value(processes.start(start.name, &start.command)),
+            Request::Stop(stop) => value(processes.stop(&stop.name)),
+            Request::Log(log) => value(processes.log(&log.name)),
+            Request::WriteFile(file) => value(write_file(Path::new(&file.path), &file.contents)),
+            Request::ReadFile(file) => {
+                value(fs::read_to_string(&file.path).map_err(|error| format!("{}: {error}", file.path)))
+            }
+            Request::Open(open) => value(sockets.open(&open)),
+            Request::Listen(listen) => value(sockets.listen(listen.socket)),
+            Request::Accept(accept) => value(sockets.accept(&accept)),
+            Request::Connect(connect) => value(sockets.connect(&connect)),
+            Request::Transfer(transfer) => value(sockets.transfer(&transfer)),
+            Request::Finish(finish) => value(sockets.finish(&finish)),
+            Request::Close(close) => value(sockets.close(close.socket)),
+            Request::Reset(reset) => value(sockets.reset(reset.socket)),
+            Request::ResetAll(_) => value(sockets.reset_all()),
+            Request::AddKeys(add) => value(sockets.add_keys(&add)),
+            Request::DeleteKey(delete) => value(sockets.delete_key(&delete)),
+            Request::SetKeys(set) => value(sockets.set_keys(&set)),
+            Request::SetFlags(set) => value(sockets.set_flags(&set)),
+            Request::ReportErrors(report) => value(sockets.report_errors(report.socket)),
+            Request::SetMd5Key(set) => value(sockets.set_md5_key(&set)),
+            Request::ListKeys(list) => value(sockets.list_keys(list.socket)),
+            Request::GetInfo(get) => value(sockets.info(get.socket)),
+            Request::Export(export) => value(sockets.export(export.socket)),
+            Request::Restore(restore) => value(sockets.restore(restore)),
+            Request::GetCounters(_) => value(counters()),
+            Request::AwaitCounters(wait) => value(await_counters(&wait)),
+            Request::ChooseIsn(choose) => value(sockets.choose_isn(choose.socket, Isn(choose.isn))),
+            Request::BindDevice(bind) => value(sockets.bind_device(&bind)),
+            Request::NewManager(new) => value(managers.add(&new)),
+            Request::Attach(attach) => value(managers.attach(sockets, &attach)),
+            Request::Detach(detach) => value(managers.detach(detach.socket)),
+            Request::Step(step) => value(managers.step(&step)),
+            Request::SetChain(set) => value(managers.set_chain(&set)),
+            Request::ProvokeErrors(provoke) => {
+                value(sockets.get(provoke.connection).and_then(|connection| provoke::provoke(&connection)))
+            }
+        }
+    }
+}
+
+fn value<T: Serialize, E: ToString>(result: Result<T, E>) -> Result<Value, String> {
+    let answer = result.map_err(|error| error.to_string())?;
+    serde_json::to_value(answer).map_err(|error| error.to_string())
+}
+
+fn kernel() -> Result<Value, String> {
+    value(wireseal_linux::probe().map(|support| {
+        Kernel {
+            algorithms: TcpAoAlgorithm::ALL
+                .into_iter()
+                .filter(|algorithm| support.supports(*algorithm))
+                .map(|algorithm| algorithm.name().to_owned())
+                .collect(),
+            release: support.kernel,
+            tcp_ao: support.tcp_ao,
+            md5: support.md5,
+            repair: support.repair,
+        }
+    }))
+}
+
+fn write_file(path: &Path, contents: &str) -> io::Result<()> {
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    fs::write(path, contents)
+}
+
+fn counters() -> io::Result<NetworkCounters> {
+    let counters = wireseal_linux::NetworkCounters::read()?;
+    Ok(NetworkCounters {
+        good: counters.tcp_ao.good,
+        bad: counters.tcp_ao.bad,
+        key_not_found: counters.tcp_ao.key_not_found,
+        ao_required: counters.tcp_ao.required,
+        dropped_icmps: counters.tcp_ao.dropped_icmp,
+        md5_not_found: counters.md5_not_found,
+        md5_unexpected: counters.md5_unexpected,
+        md5_failure: counters.md5_failure,
+    })
+}
+
+fn await_counters(wait: &AwaitCounters) -> Result<NetworkCounters, String> {
+    let until = Instant::now() + Duration::from_millis(wait.time_limit);
+    loop {
+        let counters = counters().map_err(|error| error.to_string())?;
+        if counters.has_reached(&wait.at_least) {
+            return Ok(counters);
+        }
+        if Instant::now() >= until {
+            return Err(format!("the kernel has counted {counters} instead of {}", wait.at_least));
+        }
+        thread::sleep(COUNTERS_CHECK);
+    }
+}

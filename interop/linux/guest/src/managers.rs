@@ -1,0 +1,80 @@
+//! Key managers, by number.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use wireseal_interop_linux_guest::{Attach, NewManager, SetChain, Step, Stepped};
+use wireseal_linux::{Attachment, KeyManager, StepReport};
+use wireseal_tcp_ao::key_chain::Timestamp;
+
+use crate::locked;
+use crate::sockets::Sockets;
+
+/// The managers, and what is attached to them.
+#[derive(Default)]
+pub struct Managers {
+    managers: Mutex<Vec<KeyManager>>,
+    attachments: Mutex<HashMap<u64, Attachment>>,
+}
+
+type Answer<T> = Result<T, String>;
+
+impl Managers {
+    pub fn add(&self, new: &NewManager) -> Answer<u64> {
+        let manager = KeyManager::new(new.chain.key_chain()?, new.remote, new.vrf).map_err(text)?;
+        let mut managers = locked(&self.managers);
+        managers.push(manager);
+        Ok(managers.len() as u64 - 1)
+    }
+
+    pub fn attach(&self, sockets: &Sockets, attach: &Attach) -> Answer<()> {
+        let socket = sockets.get(attach.socket)?;
+        let now = Timestamp::from_unix_seconds(attach.now);
+        let attachment = self.get(attach.manager)?.attach(&*socket, now).map_err(text)?;
+        locked(&self.attachments).insert(attach.socket, attachment);
+        Ok(())
+    }
+
+    pub fn detach(&self, socket: u64) -> Answer<()> {
+        let attachment = locked(&self.attachments).remove(&socket);
+        attachment.map(drop).ok_or_else(|| format!("socket {socket} is not attached"))
+    }
+
+    pub fn step(&self, step: &Step) -> Answer<Stepped> {
+        Ok(stepped(&self.get(step.manager)?.step(Timestamp::from_unix_seconds(step.now))))
+    }
+
+    pub fn set_chain(&self, set: &SetChain) -> Answer<Stepped> {
+        let now = Timestamp::from_unix_seconds(set.now);
+        self.get(set.manager)?
+            .set_chain(set.chain.key_chain()?, now)
+            .map(|report| stepped(&report))
+            .map_err(text)
+    }
+
+    fn get(&self, number: u64) -> Answer<KeyManager> {
+        let managers = locked(&self.managers);
+        let manager = usize::try_from(number).ok().and_then(|number| managers.get(number)).cloned();
+        manager.ok_or_else(|| format!("there is no key manager {number}"))
+    }
+}
+
+fn text(error: impl ToString) -> String {
+    error.to_string()
+}
+
+fn stepped(report: &StepReport) -> Stepped {
+    let sockets = || report.sockets.iter();
+    let failed = sockets().flat_map(|socket| &socket.failed).map(|(action, error)| match action {
+        Some(action) => format!("{action}: {error}"),
+        None => error.to_string(),
+    });
+    Stepped {
+        expired: report.expired,
+        next_step: report.next_step.map(Timestamp::unix_seconds),
+        is_peer_behind: report.is_peer_behind(),
+        done: sockets().flat_map(|socket| &socket.done).map(ToString::to_string).collect(),
+        failed: failed.collect(),
+        overdue: sockets().map(|socket| socket.overdue.len()).sum(),
+    }
+}

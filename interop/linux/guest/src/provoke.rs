@@ -1,0 +1,108 @@
+//! What a kernel must refuse, each call on a socket that it is wrong for.
+
+use std::fmt::Debug;
+use std::net::{Ipv4Addr, UdpSocket};
+
+use cidr::IpCidr;
+use socket2::{Domain, Protocol, Socket, Type};
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_interop_linux_guest::Provoked;
+use wireseal_linux::{Error, KeyName, SocketKey, Successor, TcpAoSocket};
+use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
+
+type Answer<T> = Result<T, String>;
+
+/// An interface index that no machine has.
+const NO_INTERFACE: u32 = 4000;
+
+/// `connection` is established and has one key, which is its current and its rnext key.
+pub fn provoke(connection: &Socket) -> Answer<Vec<Provoked>> {
+    let connection = TcpAoSocket::new(connection);
+    let keys = connection.keys().map_err(text)?;
+    let [own] = &*keys else { return Err(format!("the connection has {} keys", keys.len())) };
+    let remote = IpCidr::from(own.name.remote.first_address());
+    let (mkt, other) = (mkt(1)?, mkt(2)?);
+    let key = SocketKey::new(remote, &mkt);
+
+    let closed = tcp_socket()?;
+    let closed = TcpAoSocket::new(&closed);
+    let mut provoked = Vec::new();
+    let mut note = |what: &str, result: Result<(), Error>| provoked.push(described(what, result));
+    note(
+        "EINVAL: add a key for an interface that is none",
+        closed.add_key(&SocketKey { vrf: Some(NO_INTERFACE), ..key }),
+    );
+    closed.add_key(&key).map_err(text)?;
+    note(
+        "EEXIST: add a key with ids that are taken",
+        closed.add_key(&SocketKey { mkt: &with_ids_of(&mkt, &other)?, ..key }),
+    );
+    let absent = KeyName { remote, vrf: None, send_id: KeyId(200), recv_id: KeyId(201) };
+    note("ENOENT: delete a key that is not there", closed.delete_key(&absent, Successor::default()));
+    note("ENOENT: make a key current that is not there", closed.set_current_key(absent.send_id));
+    note(
+        "EKEYREJECTED: add a TCP-MD5 key beside a TCP-AO key",
+        closed.set_md5_key(remote, None, mkt.master_key()),
+    );
+
+    let with_md5 = tcp_socket()?;
+    let with_md5 = TcpAoSocket::new(&with_md5);
+    with_md5.set_md5_key(remote, None, mkt.master_key()).map_err(text)?;
+    note("EKEYREJECTED: add a TCP-AO key beside a TCP-MD5 key", with_md5.add_key(&key));
+    note("EKEYREJECTED: require TCP-AO beside a TCP-MD5 key", with_md5.set_required(true));
+
+    note("EBUSY: delete the current key", connection.delete_key(&own.name, Successor::default()));
+    let listener = tcp_socket()?;
+    listener.listen(1).map_err(text)?;
+    let address = listener.local_addr().map_err(text)?;
+    let unsigned = tcp_socket()?;
+    let loopback = address.as_socket().map(|address| (Ipv4Addr::LOCALHOST, address.port()).into());
+    unsigned
+        .connect(&loopback.map(|address: std::net::SocketAddr| address.into()).ok_or("no address")?)
+        .map_err(text)?;
+    note("EISCONN: add a first key to a connection", TcpAoSocket::new(&unsigned).add_key(&key));
+    note(
+        "EINVAL: add a key for another peer to a connection",
+        connection.add_key(&SocketKey::new(other_peer(), &other)),
+    );
+    note("EPERM: freeze a listener", TcpAoSocket::new(&listener).freeze().map(drop));
+    let datagrams = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(text)?;
+    note("ENOPROTOOPT: add a key to a UDP socket", TcpAoSocket::new(&datagrams).add_key(&key));
+    Ok(provoked)
+}
+
+fn described(what: &str, result: Result<(), Error>) -> Provoked {
+    let (error, message) = match &result {
+        Ok(()) => ("none".to_owned(), String::new()),
+        Err(error) => (kind(error), error.to_string()),
+    };
+    Provoked { what: what.to_owned(), error, message }
+}
+
+/// The name of the variant.
+fn kind(error: &impl Debug) -> String {
+    format!("{error:?}").chars().take_while(char::is_ascii_alphanumeric).collect()
+}
+
+fn text(error: impl ToString) -> String {
+    error.to_string()
+}
+
+fn tcp_socket() -> Answer<Socket> {
+    Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).map_err(text)
+}
+
+fn other_peer() -> IpCidr {
+    IpCidr::from(std::net::IpAddr::from([198, 51, 100, 1]))
+}
+
+fn mkt(id: u8) -> Answer<Mkt> {
+    let master_key = MasterKey::new(&[id; 16]).map_err(text)?;
+    Mkt::new(KeyId(100 + id), KeyId(100 + id), TcpAoAlgorithm::Aes128Cmac, master_key).map_err(text)
+}
+
+/// The ids of one key with the secret of another.
+fn with_ids_of(ids: &Mkt, secret: &Mkt) -> Answer<Mkt> {
+    Mkt::new(ids.send_id(), ids.recv_id(), TcpAoAlgorithm::Aes128Cmac, secret.master_key().clone())
+        .map_err(text)
+}

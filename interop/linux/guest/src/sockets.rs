@@ -1,0 +1,324 @@
+//! Kernel sockets, by number.
+
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::{Ipv4RecvErr, Ipv6RecvErr};
+use socket2::{Domain, Protocol, Socket, Type};
+use wireseal_interop_linux_guest::{
+    Accept, Accepted, AddKeys, BindDevice, Connect, DeleteKey, Exported, Finish, InstalledKey, Key, KeyName,
+    Open, Pattern, Restore, SetFlags, SetKeys, SetMd5Key, SocketInfo, Transfer,
+};
+use wireseal_linux::{SocketKey, Successor, TcpAoSocket};
+use wireseal_tcp_ao::{Isn, KeyId, OptionCoverage};
+
+use crate::locked;
+
+/// Octets that are handed to or taken from the kernel at once.
+const PIECE: usize = 64 * 1024;
+
+/// How often a socket is looked at that somebody still uses.
+const IN_USE_CHECK: Duration = Duration::from_millis(1);
+
+/// The open sockets.
+#[derive(Default)]
+pub struct Sockets(Mutex<Table>);
+
+#[derive(Default)]
+struct Table {
+    last: u64,
+    sockets: HashMap<u64, Arc<Socket>>,
+}
+
+type Answer<T> = Result<T, String>;
+
+fn text(error: impl ToString) -> String {
+    error.to_string()
+}
+
+impl Sockets {
+    fn add(&self, socket: Socket) -> u64 {
+        let mut table = locked(&self.0);
+        table.last += 1;
+        let number = table.last;
+        table.sockets.insert(number, Arc::new(socket));
+        number
+    }
+
+    /// The socket of this number.
+    pub fn get(&self, number: u64) -> Answer<Arc<Socket>> {
+        locked(&self.0).sockets.get(&number).cloned().ok_or_else(|| format!("there is no socket {number}"))
+    }
+
+    fn take(&self, number: u64) -> Answer<Arc<Socket>> {
+        locked(&self.0).sockets.remove(&number).ok_or_else(|| format!("there is no socket {number}"))
+    }
+
+    pub fn open(&self, open: &Open) -> Answer<u64> {
+        let socket = tcp_socket(open.local).map_err(text)?;
+        socket.set_reuse_address(true).map_err(text)?;
+        socket.bind(&open.local.into()).map_err(|error| format!("{}: {error}", open.local))?;
+        add_keys(&socket, &open.keys)?;
+        if open.required {
+            TcpAoSocket::new(&socket).set_required(true).map_err(text)?;
+        }
+        Ok(self.add(socket))
+    }
+
+    pub fn choose_isn(&self, number: u64, isn: Isn) -> Answer<()> {
+        wireseal_linux::choose_isn(&*self.get(number)?, isn).map_err(text)
+    }
+
+    pub fn bind_device(&self, bind: &BindDevice) -> Answer<()> {
+        self.get(bind.socket)?.bind_device(Some(bind.device.as_bytes())).map_err(text)
+    }
+
+    pub fn listen(&self, number: u64) -> Answer<SocketAddr> {
+        let socket = self.get(number)?;
+        socket.listen(16).map_err(text)?;
+        address(socket.local_addr())
+    }
+
+    pub fn accept(&self, accept: &Accept) -> Answer<Accepted> {
+        let socket = self.get(accept.socket)?;
+        socket.set_read_timeout(Some(Duration::from_millis(accept.time_limit))).map_err(text)?;
+        let (accepted, peer) = socket.accept().map_err(|error| format!("accept: {error}"))?;
+        Ok(Accepted { peer: address(Ok(peer))?, socket: self.add(accepted) })
+    }
+
+    pub fn connect(&self, connect: &Connect) -> Answer<SocketAddr> {
+        let socket = self.get(connect.socket)?;
+        socket
+            .connect_timeout(&connect.remote.into(), Duration::from_millis(connect.time_limit))
+            .map_err(|error| format!("{}: {error}", connect.remote))?;
+        address(socket.local_addr())
+    }
+
+    pub fn transfer(&self, transfer: &Transfer) -> Answer<()> {
+        let socket = self.get(transfer.socket)?;
+        let limit = Some(Duration::from_millis(transfer.time_limit));
+        socket.set_read_timeout(limit).map_err(text)?;
+        socket.set_write_timeout(limit).map_err(text)?;
+        thread::scope(|scope| {
+            let sender = scope.spawn(|| send(&socket, transfer));
+            receive(&socket, transfer)?;
+            sender.join().map_err(|_| "the sending thread has panicked".to_owned())?
+        })
+    }
+
+    pub fn finish(&self, finish: &Finish) -> Answer<()> {
+        let socket = self.get(finish.socket)?;
+        socket.set_read_timeout(Some(Duration::from_millis(finish.time_limit))).map_err(text)?;
+        socket.shutdown(Shutdown::Write).map_err(|error| format!("shutdown: {error}"))?;
+        match (&*socket).read(&mut [0]).map_err(|error| format!("at the end: {error}"))? {
+            0 => Ok(()),
+            _ => Err("the peer sends more than it should".to_owned()),
+        }
+    }
+
+    pub fn close(&self, number: u64) -> Answer<()> {
+        let socket = self.take(number)?;
+        // Wakes whatever waits on it. A socket that is not connected has nothing to shut down.
+        let _ = socket.shutdown(Shutdown::Both);
+        Ok(())
+    }
+
+    pub fn reset(&self, number: u64) -> Answer<()> {
+        let socket = self.take(number)?;
+        socket.set_linger(Some(Duration::ZERO)).map_err(text)?;
+        if Arc::strong_count(&socket) > 1 {
+            // Wakes whatever waits on it, so that it is closed now.
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+        Ok(())
+    }
+
+    pub fn reset_all(&self) -> Answer<()> {
+        let sockets = std::mem::take(&mut locked(&self.0).sockets);
+        for socket in sockets.into_values() {
+            socket.set_linger(Some(Duration::ZERO)).map_err(text)?;
+            let in_use = Arc::downgrade(&socket);
+            if Arc::strong_count(&socket) > 1 {
+                // Wakes whatever waits on it, which lets go of it then.
+                let _ = socket.shutdown(Shutdown::Both);
+            }
+            drop(socket);
+            while in_use.strong_count() > 0 {
+                thread::sleep(IN_USE_CHECK);
+            }
+        }
+        Ok(())
+    }
+
+    pub fn add_keys(&self, add: &AddKeys) -> Answer<()> {
+        add_keys(&*self.get(add.socket)?, &add.keys)
+    }
+
+    pub fn delete_key(&self, delete: &DeleteKey) -> Answer<()> {
+        let name = wireseal_linux::KeyName {
+            remote: delete.name.remote,
+            vrf: delete.name.vrf,
+            send_id: KeyId(delete.name.send_id),
+            recv_id: KeyId(delete.name.recv_id),
+        };
+        let successor = Successor { current: delete.current.map(KeyId), rnext: delete.rnext.map(KeyId) };
+        TcpAoSocket::new(&*self.get(delete.socket)?).delete_key(&name, successor).map_err(text)
+    }
+
+    pub fn set_keys(&self, set: &SetKeys) -> Answer<()> {
+        let socket = self.get(set.socket)?;
+        let socket = TcpAoSocket::new(&*socket);
+        match (set.current.map(KeyId), set.rnext.map(KeyId)) {
+            (Some(current), Some(rnext)) => socket.set_current_and_rnext(current, rnext),
+            (Some(current), None) => socket.set_current_key(current),
+            (None, Some(rnext)) => socket.set_rnext_key(rnext),
+            (None, None) => Ok(()),
+        }
+        .map_err(text)
+    }
+
+    pub fn set_flags(&self, set: &SetFlags) -> Answer<()> {
+        let socket = self.get(set.socket)?;
+        let socket = TcpAoSocket::new(&*socket);
+        set.required.map_or(Ok(()), |required| socket.set_required(required)).map_err(text)?;
+        set.accept_icmps.map_or(Ok(()), |accept| socket.set_accept_icmps(accept)).map_err(text)
+    }
+
+    pub fn report_errors(&self, number: u64) -> Answer<()> {
+        let socket = self.get(number)?;
+        match address(socket.local_addr())? {
+            SocketAddr::V4(_) => setsockopt(&*socket, Ipv4RecvErr, &true),
+            SocketAddr::V6(_) => setsockopt(&*socket, Ipv6RecvErr, &true),
+        }
+        .map_err(text)
+    }
+
+    pub fn set_md5_key(&self, set: &SetMd5Key) -> Answer<()> {
+        let socket = self.get(set.socket)?;
+        let socket = TcpAoSocket::new(&*socket);
+        match &set.secret {
+            Some(secret) => socket.set_md5_key(set.remote, set.vrf, &secret.master_key()?),
+            None => socket.delete_md5_key(set.remote, set.vrf),
+        }
+        .map_err(text)
+    }
+
+    pub fn list_keys(&self, number: u64) -> Answer<Vec<InstalledKey>> {
+        let keys = TcpAoSocket::new(&*self.get(number)?).keys().map_err(text)?;
+        let listed = keys.iter().map(|key| InstalledKey {
+            name: KeyName {
+                remote: key.name.remote,
+                vrf: key.name.vrf,
+                send_id: key.name.send_id.0,
+                recv_id: key.name.recv_id.0,
+            },
+            algorithm: key.algorithm.name().to_owned(),
+            mac_length: key.mac_length,
+            covers_options: key.options == OptionCoverage::Covered,
+            is_current: key.is_current,
+            is_rnext: key.is_rnext,
+            good: key.good,
+            bad: key.bad,
+        });
+        Ok(listed.collect())
+    }
+
+    pub fn info(&self, number: u64) -> Answer<Option<SocketInfo>> {
+        let info = TcpAoSocket::new(&*self.get(number)?).info().map_err(text)?;
+        Ok(info.map(|info| SocketInfo {
+            current_key: info.current_key.map(|id| id.0),
+            rnext_key: info.rnext_key.map(|id| id.0),
+            required: info.required,
+            accept_icmps: info.accept_icmps,
+            good: info.counters.good,
+            bad: info.counters.bad,
+            key_not_found: info.counters.key_not_found,
+            ao_required: info.counters.required,
+            dropped_icmps: info.counters.dropped_icmp,
+        }))
+    }
+
+    pub fn export(&self, number: u64) -> Answer<Exported> {
+        let socket = self.take(number)?;
+        let view = TcpAoSocket::new(&*socket);
+        let frozen = view.freeze().map_err(text)?;
+        let exported = frozen.export().map_err(text)?;
+        frozen.abandon();
+        Ok(exported.into())
+    }
+
+    pub fn restore(&self, restore: Restore) -> Answer<u64> {
+        let socket = tcp_socket(restore.exported.local).map_err(text)?;
+        with_socket_keys(&restore.keys, |keys| {
+            wireseal_linux::restore(&socket, &restore.exported.into(), keys).map_err(text)
+        })?;
+        Ok(self.add(socket))
+    }
+}
+
+fn tcp_socket(local: SocketAddr) -> io::Result<Socket> {
+    Socket::new(Domain::for_address(local), Type::STREAM, Some(Protocol::TCP))
+}
+
+fn address(address: io::Result<socket2::SockAddr>) -> Answer<SocketAddr> {
+    address.map_err(text)?.as_socket().ok_or_else(|| "not an IP socket".to_owned())
+}
+
+fn add_keys(socket: &Socket, keys: &[Key]) -> Answer<()> {
+    let socket = TcpAoSocket::new(socket);
+    with_socket_keys(keys, |keys| keys.iter().try_for_each(|key| socket.add_key(key)).map_err(text))
+}
+
+fn with_socket_keys<T>(keys: &[Key], use_keys: impl FnOnce(&[SocketKey<'_>]) -> Answer<T>) -> Answer<T> {
+    let mkts = keys.iter().map(Key::mkt).collect::<Answer<Vec<_>>>()?;
+    let keys: Vec<SocketKey<'_>> = keys
+        .iter()
+        .zip(&mkts)
+        .map(|(key, mkt)| SocketKey {
+            vrf: key.vrf,
+            set_current: key.set_current,
+            set_rnext: key.set_rnext,
+            ..SocketKey::new(key.remote, mkt)
+        })
+        .collect();
+    use_keys(&keys)
+}
+
+fn send(mut socket: &Socket, transfer: &Transfer) -> Answer<()> {
+    let mut pattern = Pattern::new(transfer.send_seed, transfer.send_from);
+    let mut buffer = vec![0; PIECE];
+    let mut left = transfer.send;
+    while left > 0 {
+        let piece = left.min(PIECE as u64) as usize;
+        pattern.peek(&mut buffer[..piece]);
+        let sent = socket
+            .write(&buffer[..piece])
+            .map_err(|error| format!("cannot send, {left} octets are left: {error}"))?;
+        pattern.advance(sent);
+        left -= sent as u64;
+    }
+    Ok(())
+}
+
+fn receive(mut socket: &Socket, transfer: &Transfer) -> Answer<()> {
+    let mut pattern = Pattern::new(transfer.receive_seed, transfer.receive_from);
+    let mut buffer = vec![0; PIECE];
+    let mut left = transfer.receive;
+    while left > 0 {
+        let piece = left.min(PIECE as u64) as usize;
+        let received = socket
+            .read(&mut buffer[..piece])
+            .map_err(|error| format!("{left} octets are missing: {error}"))?;
+        if received == 0 {
+            return Err(format!("the stream ends, {left} octets are missing"));
+        }
+        pattern.check(&buffer[..received]).map_err(|at| format!("octet {at} came altered"))?;
+        left -= received as u64;
+    }
+    Ok(())
+}
