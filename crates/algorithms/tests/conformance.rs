@@ -122,7 +122,9 @@ fn functions(text: &str) -> impl Iterator<Item = &str> {
         line.strip_prefix("async ").unwrap_or(line)
     });
     lines
-        .filter_map(|line| line.strip_prefix("fn ").or_else(|| line.strip_prefix("def "))?.split_once(['(', '<']))
+        .filter_map(|line| {
+            line.strip_prefix("fn ").or_else(|| line.strip_prefix("def "))?.split_once(['(', '<'])
+        })
         .map(|(name, _)| name)
 }
 
