@@ -166,13 +166,13 @@ pub fn verify_segment(
 
 /// Signs the TCP segment `tcp` in place: fills the ids and the MAC into the AO option that its header holds.
 ///
-/// The checksum is the caller's to compute afterwards, over the signed segment ([`checksum::tcp`]).
+/// The checksum is the caller's to compute afterwards, over the signed segment ([`checksum::tcp_to_send`]).
 ///
 /// # Errors
 /// [`SignError::NoOption`] and [`SignError::MacLength`] when the header has no AO option of the right size, and the
 /// errors of parsing; `tcp` is then unchanged.
 ///
-/// [`checksum::tcp`]: crate::checksum::tcp
+/// [`checksum::tcp_to_send`]: crate::checksum::tcp_to_send
 #[inline]
 pub fn sign_segment(
     key: &TrafficKey,

@@ -9,7 +9,7 @@ use shim_support::{CLIENT_ISN, Link, Packet, SERVER_ISN, inbound, outbound, read
 use support::{ACK, SYN, TIMESTAMPS, ipv4_pair, ipv6_pair, mkt, mkts};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::shim::{OPTION_ROOM, Refusal, Shim, ShimConfig, ShimSlot};
-use wireseal_tcp_ao::{MktSet, NoRoom, ParseError, Segment, SocketPair, VerifyError};
+use wireseal_tcp_ao::{MktSet, NoRoom, OptionCoverage, ParseError, Segment, SocketPair, VerifyError};
 
 /// The options of a Linux SYN: MSS, SACK permitted, timestamps, window scale.
 fn syn_options(mss: u16) -> Vec<u8> {
@@ -327,5 +327,26 @@ fn ao_21_a_header_behind_the_fragment_header_does_not_hide_tcp() {
         let mut forged = link.client_data(b"forged");
         forged.extensions = (44, [fragment, destination_options].concat());
         assert_eq!(inbound(&mut link.server, link.now, &forged.build()).map(|_| ()), refusal);
+    }
+}
+
+#[test]
+fn a_checksum_of_zero_goes_out_in_its_other_form() {
+    for pair in [ipv4_pair(), ipv6_pair()] {
+        // Timestamps that the MAC does not cover can make the sum anything.
+        let mkts = |send, recv| {
+            let mkt = mkt(send, recv, TcpAoAlgorithm::HmacSha1).with_options(OptionCoverage::Excluded);
+            MktSet::from_mkts([mkt]).unwrap()
+        };
+        let mut link = Link::with_mkts(pair, mkts(1, 2), mkts(2, 1));
+        link.connect(pair);
+        let packet = |value: u32| {
+            let options = [&[1, 1, 8, 10][..], &value.to_be_bytes(), &[0; 4]].concat();
+            Packet::new(pair, ACK, CLIENT_ISN + 1, SERVER_ISN + 1).options(&options)
+        };
+        let first = read(&link.client_sends(&packet(0)).unwrap()).header.checksum;
+        let signed = link.client_sends(&packet(first.into())).unwrap();
+        assert_eq!(read(&signed).header.checksum, 0xffff);
+        assert!(inbound(&mut link.server, link.now, &signed).is_ok());
     }
 }

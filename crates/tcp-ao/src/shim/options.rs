@@ -170,7 +170,7 @@ pub(super) fn replace(
 pub(super) fn write_checksums(packet: &mut [u8], ip: &crate::ip::IpHeader) {
     let (headers, tcp) = packet.split_at_mut(ip.payload_offset);
     tcp[crate::segment::field::CHECKSUM].fill(0);
-    let sum = crate::checksum::tcp(ip.source, ip.destination, tcp);
+    let sum = crate::checksum::tcp_to_send(ip.source, ip.destination, tcp);
     tcp[crate::segment::field::CHECKSUM].copy_from_slice(&sum.to_be_bytes());
     if headers[0] >> 4 == 4 {
         headers[10..12].fill(0);

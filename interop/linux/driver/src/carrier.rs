@@ -308,7 +308,7 @@ impl Carrier {
         let mut tcp = header.to_bytes().to_vec();
         tcp.extend(data);
         self.connection.sign(&mut tcp)?;
-        let checksum = checksum::tcp(from, to, &tcp);
+        let checksum = checksum::tcp_to_send(from, to, &tcp);
         tcp[CHECKSUM].copy_from_slice(&checksum.to_be_bytes());
         self.place.send(from, to, &tcp)
     }
