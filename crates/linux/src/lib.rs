@@ -6,7 +6,7 @@
 //! | I want to | call |
 //! |---|---|
 //! | know whether this kernel has TCP-AO, and with which algorithms | [`probe`] |
-//! | protect a listening socket | [`TcpAoSocket::add_key`] for each peer, and [`TcpAoSocket::set_required`] to refuse all others |
+//! | protect a listening socket | before it listens, [`TcpAoSocket::add_key`] for each peer, and [`TcpAoSocket::set_required`] to refuse all others |
 //! | protect a connection | [`TcpAoSocket::add_key`] on the socket before it connects |
 //! | have a key chain's lifetimes carried out | [`KeyManager`] |
 //! | do that by hand | [`TcpAoSocket::add_key`], [`TcpAoSocket::set_rnext_key`], and when the peer has switched [`TcpAoSocket::delete_key`] |
@@ -17,26 +17,30 @@
 //! # Example
 //!
 //! ```no_run
-//! use std::net::{TcpListener, TcpStream};
+//! use std::net::{SocketAddr, TcpListener, TcpStream};
 //!
+//! use socket2::{Domain, Socket, Type};
 //! use wireseal_algorithms::TcpAoAlgorithm;
 //! use wireseal_linux::{SocketKey, TcpAoSocket};
 //! use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
 //!
 //! let mkt = Mkt::new(KeyId(100), KeyId(100), TcpAoAlgorithm::Aes128Cmac, MasterKey::new(b"first-secret")?)?;
 //!
-//! // The listening side: this peer must sign, and nobody else gets in.
-//! let listener = TcpListener::bind("0.0.0.0:179")?;
-//! let ao = TcpAoSocket::new(&listener);
+//! // The listening side: this peer must sign, and nobody else gets in. Keys go on the socket before it listens, since whoever
+//! // connects in between is let in unsigned; std's `TcpListener::bind` leaves no time for that.
+//! let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+//! socket.bind(&"0.0.0.0:179".parse::<SocketAddr>()?.into())?;
+//! let ao = TcpAoSocket::new(&socket);
 //! ao.add_key(&SocketKey::new("192.0.2.2/32".parse()?, &mkt))?;
 //! ao.set_required(true)?;
-//! let (connection, peer) = listener.accept()?;
+//! socket.listen(16)?;
+//! let (connection, peer) = TcpListener::from(socket).accept()?;
 //! println!("{peer}: {:?}", TcpAoSocket::new(&connection).info()?);
 //!
 //! // The connecting side: keys go on the socket before it connects.
-//! let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
+//! let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
 //! TcpAoSocket::new(&socket).add_key(&SocketKey::new("192.0.2.1/32".parse()?, &mkt))?;
-//! socket.connect(&"192.0.2.1:179".parse::<std::net::SocketAddr>()?.into())?;
+//! socket.connect(&"192.0.2.1:179".parse::<SocketAddr>()?.into())?;
 //! let connection = TcpStream::from(socket);
 //! for key in TcpAoSocket::new(&connection).keys()? {
 //!     println!("{}: {} segments, in use: {}", key.name, key.good, key.is_current);

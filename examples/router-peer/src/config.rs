@@ -220,7 +220,14 @@ impl Config {
                 }
             };
             let certificate = match &tls {
-                None => None,
+                None => {
+                    let pins = peer.certificate.is_some() || peer.certificate_sha256.is_some();
+                    if pins && key_chain.is_none() && md5_secret.is_none() {
+                        let problem = "protects nothing but the quic transport, and there is no key-chain";
+                        return Err(wrong("certificate", Problem::Invalid(problem.to_owned())));
+                    }
+                    None
+                }
                 Some(_) => {
                     let pinned = quic::peer_certificate(path, &peer);
                     Some(pinned.map_err(|(field, problem)| wrong(field, problem))?)

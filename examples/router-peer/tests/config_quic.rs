@@ -194,6 +194,13 @@ fn a_key_chain_is_not_left_out_without_a_word() {
 }
 
 #[test]
+fn a_certificate_does_not_pass_for_protection_of_another_transport() {
+    let directory = directory();
+    let line = refused(&check(directory.path(), &GOOD.replace("kind = \"quic\"", "kind = \"memory\"")));
+    assert!(line.contains("peer[0].certificate"), "{line}");
+}
+
+#[test]
 fn an_address_of_another_machine_is_refused_at_the_start() {
     let directory = directory();
     let elsewhere = GOOD.replace("127.0.0.1/8", "192.0.2.1/24").replace("127.0.0.2", "192.0.2.2");

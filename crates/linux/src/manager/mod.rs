@@ -67,10 +67,14 @@ use situation::SocketKind;
 /// [`set_required(false)`](crate::TcpAoSocket::set_required): `remote` stays protected by the keys for it. Where
 /// TCP-MD5 keys for other peers are on a listener it cannot require TCP-AO, and does not.
 ///
+/// Whoever connected to a listener before it was attached is refused by `attach` with [`ManagerError::Unsigned`]: close that
+/// connection and accept the next.
+///
 /// ```no_run
-/// use std::net::{TcpListener, TcpStream};
+/// use std::net::{SocketAddr, TcpStream};
 /// use std::time::{SystemTime, UNIX_EPOCH};
 ///
+/// use socket2::{Domain, Socket, Type};
 /// use wireseal_linux::{KeyManager, Managed};
 /// use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
 ///
@@ -81,8 +85,12 @@ use situation::SocketKind;
 ///
 /// fn serve(chain: KeyChain) -> Result<(), Box<dyn std::error::Error>> {
 ///     let manager = KeyManager::new(chain, "192.0.2.7".parse()?, None)?;
-///     let listener = Managed::new(TcpListener::bind("0.0.0.0:179")?, &manager, now())?;
-///     let (stream, _) = listener.accept()?;
+///     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+///     socket.bind(&"0.0.0.0:179".parse::<SocketAddr>()?.into())?;
+///     let socket = Managed::new(socket, &manager, now())?;
+///     socket.listen(16)?;
+///     let (stream, _) = socket.accept()?;
+///     let stream = TcpStream::from(stream);
 ///     let stream: Managed<TcpStream> = Managed::new(stream, &manager, now())?;
 ///     loop {
 ///         let report = manager.step(now());

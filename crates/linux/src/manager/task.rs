@@ -22,6 +22,22 @@ impl KeyManager {
     /// not switched. Ends when nobody else has the manager any more, neither another handle nor an attachment.
     ///
     /// The steps run where tokio lets calls block. What they report goes nowhere; see [`Self::run_reporting`].
+    ///
+    /// ```no_run
+    /// use tokio::io::AsyncWriteExt;
+    /// use tokio::net::TcpSocket;
+    /// use wireseal_linux::{KeyManager, Managed};
+    /// use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
+    ///
+    /// async fn call(chain: KeyChain, now: Timestamp) -> Result<(), Box<dyn std::error::Error>> {
+    ///     let manager = KeyManager::new(chain, "192.0.2.7/32".parse()?, None)?;
+    ///     tokio::spawn(manager.clone().run());
+    ///     let socket = Managed::new(TcpSocket::new_v4()?, &manager, now)?;
+    ///     let mut stream = socket.connect("192.0.2.7:179".parse()?).await?;
+    ///     stream.write_all(b"signed, with whatever key holds").await?;
+    ///     Ok(())
+    /// }
+    /// ```
     pub async fn run(self) {
         self.run_reporting(|_| {}).await;
     }
