@@ -196,8 +196,9 @@ fn a_key_chain_is_not_left_out_without_a_word() {
 #[test]
 fn a_certificate_does_not_pass_for_protection_of_another_transport() {
     let directory = directory();
-    let line = refused(&check(directory.path(), &GOOD.replace("kind = \"quic\"", "kind = \"memory\"")));
-    assert!(line.contains("peer[0].certificate"), "{line}");
+    let line =
+        "peer.toml: peer[0].certificate: protects nothing but the quic transport, and there is no key-chain";
+    refused(directory.path(), &GOOD.replace("kind = \"quic\"", "kind = \"memory\""), line);
 }
 
 #[test]
