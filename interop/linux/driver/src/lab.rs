@@ -127,6 +127,9 @@ impl Lab {
         self.wire.reset();
         for guest in [Some(&self.north), self.south.get()].into_iter().flatten() {
             guest.call(ResetAll).await?;
+            // What was sent to a stack that is gone waits in the kernel for an answer to ARP or to a neighbor solicitation, and
+            // would go to the next stack there, which has no part in it.
+            guest.shell("ip neigh flush dev eth0").await?;
             self.wire.take_recording();
             self.take_in(guest.port()).await?;
         }

@@ -54,8 +54,22 @@ pub struct Evidence {
     pub wire: Verdicts,
     /// Amounts, times and the like.
     pub figures: String,
+    /// How many unsigned segments the wire has to have seen; a row that wants any says so.
+    pub unsigned: u64,
     /// All that went over the wire.
     pub recording: Recording,
+}
+
+impl Evidence {
+    /// Fails when the recording has something in it that does not verify, or other unsigned segments than the row says.
+    fn check(&self) -> Result<(), Failure> {
+        let Self { wire, unsigned, .. } = self;
+        ensure(wire.failed.is_empty() && wire.unsigned == *unsigned, || {
+            let first =
+                wire.failed.first().map_or(String::new(), |first| format!(", the first failed: {first}"));
+            format!("recording: {wire}, of {unsigned} that should be unsigned{first}")
+        })
+    }
 }
 
 /// What a twin has shown: what was refused, by the counters that say so.
@@ -137,9 +151,11 @@ impl Row {
         let carried_out = self.limited(lab, (self.run)(lab)).await;
         let evidence = match carried_out {
             Ok(evidence) => {
-                let written = evidence.recording.write(&recordings.join(format!("{}.pcap", self.name)));
+                let checked = evidence.check();
+                let kind = if checked.is_ok() { "pcap" } else { "failed.pcap" };
+                let written = evidence.recording.write(&recordings.join(format!("{}.{kind}", self.name)));
                 // Small enough to keep, and for all to see.
-                written.map(|()| Evidence { recording: Recording::default(), ..evidence })
+                checked.and(written).map(|()| Evidence { recording: Recording::default(), ..evidence })
             }
             Err(failure) => {
                 let seen = lab.wire.take_recording();

@@ -46,7 +46,7 @@ const OVER: i64 = FIRST + 4000;
 
 pub fn rows() -> Vec<Row> {
     let what = "sessions over IPv4 (opened by router-peer) and IPv6 (opened by BIRD), 10,000 routes each way in each; key \
-                chain and BIRD's configuration roll over from AES-128-CMAC-96 to HMAC-SHA-256, sessions stay up";
+                chain and BIRD's configuration roll over from AES-128-CMAC-96 to hmac(sha256), sessions stay up";
     vec![
         Row::new(
             "bird-userspace",
@@ -218,6 +218,7 @@ async fn kernel(lab: &Lab) -> Result<Evidence, Failure> {
         ],
         figures: figures(seconds, &wire),
         wire,
+        unsigned: 0,
         recording,
     })
 }
@@ -361,6 +362,7 @@ async fn userspace(lab: &Lab) -> Result<Evidence, Failure> {
         ],
         figures: figures(seconds, &wire),
         wire,
+        unsigned: 0,
         recording,
     })
 }
@@ -456,6 +458,7 @@ async fn migration(lab: &Lab) -> Result<Evidence, Failure> {
             signed.len()
         ),
         wire,
+        unsigned: 0,
         recording,
     })
 }

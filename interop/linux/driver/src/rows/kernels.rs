@@ -20,6 +20,8 @@ use crate::wire::Port;
 /// The seeds of what the ends send.
 const TO_NORTH: u64 = 31;
 const TO_SOUTH: u64 = 32;
+/// Segments that an end refuses before it is believed to refuse all.
+pub const REFUSED: u64 = 3;
 
 /// The connection.
 #[derive(Debug)]
@@ -209,13 +211,78 @@ impl<'a> Kernels<'a> {
         Ok(after.since(&self.before[0]))
     }
 
-    /// Waits until both ends have acknowledged all that the recording has of the other.
+    /// Sends an octet to north again and again, and fails if it is taken; gives what north has counted by then.
+    pub async fn refuses_octet(&self) -> Result<NetworkCounters, Failure> {
+        let bad = NetworkCounters { bad: REFUSED, ..NetworkCounters::default() };
+        tokio::select! {
+            counted = self.await_north_counted(bad) => counted,
+            passed = self.transfer_to_north(1) => {
+                passed?;
+                Err(Failure("an octet went through".to_owned()))
+            }
+        }
+    }
+
+    /// Waits until both ends have acknowledged all that the recording has of the other, and neither has more to say.
     pub async fn quiet(&self) -> Result<(), Failure> {
         let pairs = [self.pair, self.pair.reversed()];
-        let is_quiet = |recording: &Recording| {
-            pairs.iter().all(|pair| super::session::acknowledged(recording, *pair)).then_some(())
-        };
-        self.lab.wire.await_recorded("the last acknowledgment", is_quiet).await
+        let wire = &self.lab.wire;
+        let segments = || wire.segments_from(Port::North) + wire.segments_from(Port::South);
+        loop {
+            let is_quiet = |recording: &Recording| {
+                pairs.iter().all(|pair| super::session::acknowledged(recording, *pair)).then_some(())
+            };
+            wire.await_recorded("the last acknowledgment", is_quiet).await?;
+            let before = segments();
+            for port in [Port::North, Port::South, Port::North, Port::South] {
+                self.lab.take_in(port).await?;
+            }
+            if segments() == before {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Cuts both cables once all is quiet, so that nothing comes to an end that is taken out of its kernel. Gives what was
+    /// recorded by then.
+    pub async fn cut_off(&self) -> Result<Recording, Failure> {
+        self.quiet().await?;
+        self.set_plugged(false);
+        Ok(self.lab.wire.take_recording())
+    }
+
+    /// Cuts both cables, or joins them again.
+    pub fn set_plugged(&self, is_plugged: bool) {
+        for port in [Port::North, Port::South] {
+            self.lab.wire.set_plugged(port, is_plugged);
+        }
+    }
+
+    /// Waits until the ends have counted every segment of the connection that has reached them, and fails unless each is
+    /// counted good, and nothing beside. South is held to it only if its socket was in its kernel all the time.
+    pub async fn account(
+        &self,
+        recording: &Recording,
+        is_south_whole: bool,
+    ) -> Result<[NetworkCounters; 2], Failure> {
+        let to_north = delivered(recording, address_of(self.pair.remote));
+        let to_south = delivered(recording, address_of(self.pair.local));
+        let good = |good| NetworkCounters { good, ..NetworkCounters::default() };
+        let north = self.await_north_counted(good(to_north)).await?;
+        ensure(north == good(to_north), || {
+            format!("north has counted {north}, {to_north} segments have reached it")
+        })?;
+        let [_, mut south] = self.counted().await?;
+        if is_south_whole {
+            let at_least = self.before[1].plus(&good(to_south));
+            let time_limit = TIME_LIMIT_MILLISECONDS;
+            south =
+                self.south_guest.call(AwaitCounters { at_least, time_limit }).await?.since(&self.before[1]);
+            ensure(south == good(to_south), || {
+                format!("south has counted {south}, {to_south} segments have reached it")
+            })?;
+        }
+        Ok([north, south])
     }
 
     /// Ends it by resets from both sides.
@@ -247,22 +314,7 @@ impl<'a> Kernels<'a> {
         )?;
         self.quiet().await?;
         let recording = self.lab.wire.take_recording();
-        let to_north = delivered(&recording, address_of(self.pair.remote));
-        let to_south = delivered(&recording, address_of(self.pair.local));
-        let good = |good| NetworkCounters { good, ..NetworkCounters::default() };
-        let north = self.await_north_counted(good(to_north)).await?;
-        ensure(north == good(to_north), || {
-            format!("north has counted {north}, {to_north} segments have reached it")
-        })?;
-        let [_, mut south] = self.counted().await?;
-        if is_south_whole {
-            let at_least = self.before[1].plus(&good(to_south));
-            south =
-                self.south_guest.call(AwaitCounters { at_least, time_limit }).await?.since(&self.before[1]);
-            ensure(south == good(to_south), || {
-                format!("south has counted {south}, {to_south} segments have reached it")
-            })?;
-        }
+        let [north, south] = self.account(&recording, is_south_whole).await?;
         for socket in [self.north, self.listener] {
             self.lab.north.call(Close { socket }).await?;
         }
@@ -280,6 +332,7 @@ impl<'a> Kernels<'a> {
             counters: vec![("north".into(), north.to_string()), ("south".into(), south.to_string())],
             wire,
             figures: String::new(),
+            unsigned: 0,
             recording,
         })
     }
@@ -290,7 +343,7 @@ const fn address_of(end: Endpoint) -> IpAddr {
 }
 
 /// Segments that have reached an address.
-fn delivered(recording: &Recording, address: IpAddr) -> u64 {
+pub fn delivered(recording: &Recording, address: IpAddr) -> u64 {
     let delivered =
         recording.frames.iter().filter(|frame| !frame.is_lost).filter_map(|frame| frame.segment());
     delivered.filter(|segment| segment.destination().address() == address).count() as u64

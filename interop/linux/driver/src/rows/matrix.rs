@@ -12,12 +12,13 @@ use futures_util::future::try_join_all;
 use router_peer::stack::TcpStream;
 use tokio::time::timeout;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{Counters, KeyId, MasterKey, Mkt, MktSet, OptionCoverage};
+use wireseal_tcp_ao::{Counters, KeyId, MasterKey, Mkt, MktSet, OptionCoverage, Segment};
 
 use super::{Evidence, Refusal, Row};
 use crate::failure::{Failure, ensure};
 use crate::guest::{at, unspecified_like};
 use crate::lab::{Addresses, Family, Lab, TIME_LIMIT, TIME_LIMIT_MILLISECONDS};
+use crate::recording::{Frame, Recording};
 use crate::userspace::{Amount, Userspace, finish, transfer};
 use crate::verify::{Keys, verify};
 use crate::wire::Port;
@@ -38,10 +39,12 @@ const PORT: u16 = 179;
 const SMALL: u64 = 64 << 10;
 const LARGE: u64 = 16 << 20;
 /// With loss the time goes into waiting for retransmissions, so eight connections wait at once.
-const LOSSY: u64 = 512 << 10;
+const LOSSY: u64 = 256 << 10;
 const LOSSY_CONNECTIONS: u16 = 8;
 /// Of a thousand segments, each way.
 const LOSS: u32 = 50;
+/// The kind of the SACK option (RFC 2018 §3).
+const SACK: u8 = 5;
 
 /// Who opens the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,11 +102,12 @@ pub fn rows() -> Vec<Row> {
     for (place, algorithm) in ALGORITHMS.into_iter().enumerate() {
         for (other_place, family) in Family::ALL.into_iter().enumerate() {
             let opener = Opener::ALL[(place + other_place) % 2];
-            rows.push(bulk(family, algorithm, opener, "bulk", LARGE_LOAD));
+            rows.push(bulk(family, algorithm, opener, OptionCoverage::Covered, LARGE_LOAD));
         }
         let family = Family::ALL[place % 2];
         let opener = Opener::ALL[(place / 2 + 1) % 2];
-        rows.push(bulk(family, algorithm, opener, "loss", LOSSY_LOAD));
+        // With loss there are SACK options on segments that are no SYNs: to be covered, or not.
+        rows.push(bulk(family, algorithm, opener, COVERAGES[place % 2], LOSSY_LOAD));
     }
     rows
 }
@@ -150,20 +154,32 @@ fn product(family: Family, algorithm: TcpAoAlgorithm, opener: Opener) -> Row {
 }
 
 /// Much with one key, perhaps over a bad wire.
-fn bulk(family: Family, algorithm: TcpAoAlgorithm, opener: Opener, kind: &str, load: Load) -> Row {
+fn bulk(
+    family: Family,
+    algorithm: TcpAoAlgorithm,
+    opener: Opener,
+    options: OptionCoverage,
+    load: Load,
+) -> Row {
     let combination = Combination {
         family,
         algorithm,
         opener,
         mac_length: algorithm.default_mac_length(),
-        options: OptionCoverage::Covered,
+        options,
         master_key_length: 16,
     };
+    let kind = if load.loss == 0 { "bulk" } else { "loss" };
     let name = format!("{kind}-{}-{}-{}", slug(algorithm), family.name().to_lowercase(), opener.name());
     let how = match load.loss {
         0 => "over one connection".to_owned(),
         loss => {
-            format!("over {} connections at once, {} % of all segments lost", load.connections, loss / 10)
+            let covered = if options == OptionCoverage::Covered { "covered" } else { "not covered" };
+            format!(
+                "over {} connections at once, {} % of all segments lost, options {covered}",
+                load.connections,
+                loss / 10
+            )
         }
     };
     let what = format!(
@@ -239,6 +255,10 @@ struct Tally {
     sockets_good: u64,
     kernel: NetworkCounters,
     userspace: Counters,
+    /// Lost on the way to the kernel, and to userspace.
+    lost: [u64; 2],
+    /// That carried SACK blocks beside the MAC, and were delivered.
+    with_sack: u64,
 }
 
 async fn carry_all(lab: &Lab, combinations: Vec<Combination>, load: Load) -> Result<Evidence, Failure> {
@@ -260,6 +280,11 @@ async fn carry_all(lab: &Lab, combinations: Vec<Combination>, load: Load) -> Res
         ("userspace".into(), format!("{} good", tally.userspace.good)),
     ];
     evidence.figures = format!("{mebibytes:.0} MiB in {seconds:.1} s");
+    if load.loss > 0 {
+        let Tally { lost: [to_kernel, to_userspace], with_sack, .. } = tally;
+        evidence.figures +=
+            &format!("; {to_kernel} and {to_userspace} segments lost, {with_sack} with SACK delivered");
+    }
     Ok(evidence)
 }
 
@@ -294,6 +319,7 @@ async fn carry(
     userspace.check_nothing_dropped()?;
 
     let recording = lab.wire.take_recording();
+    check_loss(&recording, load, [to_kernel, to_userspace], tally)?;
     let keys = [Keys { local: combination.userspace_address(), mkts: vec![combination.mkt()?] }];
     let verdicts = verify(&recording, &keys);
     verdicts.check_all_verified()?;
@@ -303,6 +329,30 @@ async fn carry(
     tally.userspace.good += counters.good;
     tally.sockets_good += infos.iter().map(|info| info.good).sum::<u64>();
     Ok(())
+}
+
+/// Fails unless as much was lost each way as should have been, and, if any was, SACK options stood beside the MAC.
+fn check_loss(
+    recording: &Recording,
+    load: Load,
+    delivered: [u64; 2],
+    tally: &mut Tally,
+) -> Result<(), Failure> {
+    for (way, (port, delivered)) in [Port::Userspace, Port::North].into_iter().zip(delivered).enumerate() {
+        let is_lost = |frame: &&Frame| frame.is_lost && frame.from == Some(port);
+        let lost = recording.frames.iter().filter(is_lost).count() as u64;
+        let per_thousand = 1000 * lost / (lost + delivered).max(1);
+        let wanted = u64::from(load.loss);
+        ensure((wanted / 2..=wanted * 2).contains(&per_thousand), || {
+            format!("{lost} segments of {} from {port:?} were lost", lost + delivered)
+        })?;
+        tally.lost[way] += lost;
+    }
+    let delivered = recording.frames.iter().filter(|frame| !frame.is_lost).filter_map(Frame::segment);
+    let has_sack = |segment: &Segment<'_>| segment.options().flatten().any(|option| option.kind == SACK);
+    let with_sack = delivered.filter(has_sack).count() as u64;
+    tally.with_sack += with_sack;
+    ensure(load.loss == 0 || with_sack > 0, || "no segment carried SACK blocks".to_owned())
 }
 
 /// What both ends have counted once nothing is on its way any more.

@@ -3,14 +3,15 @@
 use agent::{Export, Exported, NetworkCounters, Restore};
 use futures_util::FutureExt;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{MKTS_PER_PEER, Mkt, MktSet};
+use wireseal_tcp_ao::{MKTS_PER_PEER, Mkt, MktSet, Segment, SocketPair};
 
-use super::kernels::{Kernels, south_keys};
+use super::kernels::{Kernels, REFUSED, south_keys};
 use super::session::{key, key_with};
 use super::{Evidence, Refusal, Row};
 use crate::carrier::{Carrier, Place};
 use crate::failure::{Failure, ensure};
 use crate::lab::{Family, Lab};
+use crate::recording::Recording;
 use crate::userspace::Amount;
 use crate::wire::Port;
 
@@ -18,8 +19,9 @@ use crate::wire::Port;
 const PART: u64 = 1 << 20;
 /// Octets that south has received when it has been in so many places.
 const RECEIVED: [u64; 4] = [0, PART / 4, PART, 3 * PART];
-/// Segments that the peer refuses of a connection that was taken up wrongly, before it is given up.
-const REFUSED: u64 = 3;
+/// Octets that south, or who stands in for it, sends while north's cable is cut: they are moved with the connection, and
+/// whoever loses them cannot go on.
+const UNHEARD: u64 = 8 << 10;
 
 /// Where a session is moved to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,20 +74,37 @@ async fn move_on(lab: &Lab, family: Family, by: By) -> Result<Evidence, Failure>
     let mut kernels = Kernels::open(lab, family, &mkts).await?;
     let all = lab.north.call(kernels.north_transfer(3 * PART, 3 * PART));
     let moves = async {
-        let mut south = kernels.south_transfer(PART, RECEIVED[1]);
+        let mut south = kernels.south_transfer(PART - UNHEARD, RECEIVED[1]);
+        kernels.south_guest.call(south).await?;
+        // South has to have something not read, and room for something that is not acknowledged.
+        await_acknowledged(lab, kernels.pair, PART - UNHEARD).await?;
+        await_acknowledged(lab, kernels.pair.reversed(), RECEIVED[1] + 1).await?;
+        lab.wire.set_plugged(Port::North, false);
+        (south.send, south.send_from) = (UNHEARD, PART - UNHEARD);
+        (south.receive, south.receive_from) = (0, RECEIVED[1]);
         kernels.south_guest.call(south).await?;
         let first = export(&kernels, south.socket).await?;
+        check_queues(&first)?;
+        ensure(!first.tcp.receive_queue.is_empty(), || "there is nothing that is not read".to_owned())?;
         let mut figures = vec![described("first", &first)];
+        (south.send, south.send_from) = (PART, PART);
+        south.receive = RECEIVED[2] - RECEIVED[1];
         let second = match by {
             By::Userspace => {
                 lab.wire.set_plugged(Port::South, false);
                 let place = Place::take_over(&lab.wire, Port::South, Port::Userspace, Port::North);
                 let before = first.counters;
+                let taken = first.tcp.send_queue.len() as u64;
                 let mut carrier = Carrier::take_up(place, first, &set(&mkts)?)?;
-                let send = Amount { octets: PART, seed: south.send_seed, from: PART };
+                lab.wire.set_plugged(Port::North, true);
+                let send = Amount { octets: PART - UNHEARD, seed: south.send_seed, from: PART };
                 let receive =
                     Amount { octets: RECEIVED[2] - RECEIVED[1], seed: south.receive_seed, from: RECEIVED[1] };
                 carrier.transfer(send, receive).await?;
+                carrier.serve_until(|carrier| u64::from(carrier.moved().0) == taken + send.octets).await?;
+                lab.wire.set_plugged(Port::North, false);
+                let unheard = Amount { octets: UNHEARD, from: send.from + send.octets, ..send };
+                carrier.transfer(unheard, Amount { octets: 0, from: RECEIVED[2], ..receive }).await?;
                 let counters = *carrier.counters();
                 let good = counters.good - before[0];
                 ensure(
@@ -93,19 +112,22 @@ async fn move_on(lab: &Lab, family: Family, by: By) -> Result<Evidence, Failure>
                     || format!("the carrier has counted {counters:?} after {before:?}"),
                 )?;
                 figures.push(format!("userspace {good} good, 0 bad"));
-                carrier.export()?
+                let exported = carrier.export()?;
+                check_queues(&exported)?;
+                exported
             }
             By::Kernel => {
                 south.socket = restore(&kernels, first, family, &mkts).await?;
-                (south.send_from, south.receive_from) = (PART, RECEIVED[1]);
-                south.receive = RECEIVED[2] - RECEIVED[1];
+                lab.wire.set_plugged(Port::North, true);
                 kernels.south_guest.call(south).await?;
                 export(&kernels, south.socket).await?
             }
         };
         figures.push(described("second", &second));
         south.socket = restore(&kernels, second, family, &mkts).await?;
-        lab.wire.set_plugged(Port::South, true);
+        for port in [Port::North, Port::South] {
+            lab.wire.set_plugged(port, true);
+        }
         (south.send_from, south.receive_from) = (2 * PART, RECEIVED[2]);
         south.receive = RECEIVED[3] - RECEIVED[2];
         kernels.south_guest.call(south).await?;
@@ -203,6 +225,30 @@ async fn restore(
     mkts: &[Mkt],
 ) -> Result<u64, Failure> {
     kernels.south_guest.call(Restore { exported, keys: south_keys(family, mkts) }).await
+}
+
+/// Waits until so many octets that `pair.local` has sent are acknowledged.
+async fn await_acknowledged(lab: &Lab, pair: SocketPair, octets: u64) -> Result<(), Failure> {
+    let goes = |segment: &Segment<'_>, pair: SocketPair| {
+        (segment.source(), segment.destination()) == (pair.local, pair.remote)
+    };
+    let is_acknowledged = |recording: &Recording| {
+        let mut segments = recording.frames.iter().filter_map(|frame| frame.segment());
+        let syn = segments.find(|segment| segment.flags().syn() && goes(segment, pair))?;
+        let mut latest = recording.frames.iter().rev().filter_map(|frame| frame.segment());
+        let heard = latest.find(|segment| goes(segment, pair.reversed()))?.acknowledgment();
+        // The SYN has a number, too.
+        (i64::from(heard.offset_from(syn.sequence())) > octets as i64).then_some(())
+    };
+    lab.wire.await_recorded("the acknowledgment before the move", is_acknowledged).await
+}
+
+/// Fails unless there is something that was sent and not acknowledged.
+fn check_queues(exported: &Exported) -> Result<(), Failure> {
+    let queue = exported.tcp.send_queue.len();
+    ensure(queue as u64 >= UNHEARD && exported.tcp.unsent < queue, || {
+        format!("{queue} octets are not acknowledged, {} of them not sent", exported.tcp.unsent)
+    })
 }
 
 /// What was under way when the session was moved.

@@ -340,6 +340,27 @@ impl Ends<'_> {
         Ok(segments() == before)
     }
 
+    /// Checks that the kernel's socket says of itself what the kernel has counted, with the listener it comes from, which
+    /// has verified the first segments.
+    pub async fn check_info(&self) -> Result<(), Failure> {
+        loop {
+            self.quiet().await?;
+            let delivered = self.delivered();
+            let counted = self.kernel_counted().await?;
+            let info = self.info().await?;
+            let mut says = counted_by(&info);
+            if let Some(socket) = self.listener {
+                let listener = self.lab.north.call(GetInfo { socket }).await?;
+                says = listener.map_or(says, |listener| says.plus(&counted_by(&listener)));
+            }
+            if self.is_still().await? && self.delivered() == delivered {
+                return ensure(says == counted, || {
+                    format!("the kernel has counted {counted}, its sockets {says}: {info:?}")
+                });
+            }
+        }
+    }
+
     /// What the kernel of the guest has counted since the session's beginning.
     pub async fn kernel_counted(&self) -> Result<NetworkCounters, Failure> {
         Ok(self.lab.north.counters().await?.since(&self.before))
@@ -353,33 +374,63 @@ impl Ends<'_> {
         Ok(after.since(&self.before))
     }
 
+    /// Segments that have reached the kernel and the userspace end so far.
+    fn delivered(&self) -> [u64; 2] {
+        [Port::Userspace, Port::North].map(|port| self.lab.wire.segments_from(port))
+    }
+
+    /// What both ends have counted when they have counted all that the recording has by then. An end may say something again
+    /// at any time: the counters and the recording are of one moment if there is no other segment before and after.
+    async fn counted(
+        &self,
+        userspace: Beside,
+        kernel: Beside,
+    ) -> Result<(NetworkCounters, Counters), Failure> {
+        loop {
+            while !self.is_still().await? {}
+            let delivered = self.delivered();
+            let [to_kernel, to_userspace] = delivered;
+            let by_kernel = NetworkCounters {
+                good: to_kernel + kernel.good - kernel.not_good,
+                bad: kernel.bad,
+                key_not_found: kernel.key_not_found,
+                ao_required: kernel.required,
+                dropped_icmps: kernel.dropped_icmps,
+                ..NetworkCounters::default()
+            };
+            let by_userspace = Counters {
+                good: to_userspace + userspace.good - userspace.not_good,
+                bad: userspace.bad,
+                key_not_found: userspace.key_not_found,
+                required: userspace.required,
+                dropped_icmp: userspace.dropped_icmps,
+            };
+            let counted = self.await_kernel_counted(by_kernel).await?;
+            let counters =
+                self.userspace.await_counters(|counters| counters.good >= by_userspace.good).await?;
+            if !self.is_still().await? || self.delivered() != delivered {
+                continue;
+            }
+            ensure(counted == by_kernel, || {
+                format!("the kernel has counted {counted} instead of {by_kernel}")
+            })?;
+            ensure(counters == by_userspace, || {
+                format!(
+                    "userspace has counted {} instead of {}",
+                    described(&counters),
+                    described(&by_userspace)
+                )
+            })?;
+            return Ok((counted, counters));
+        }
+    }
+
     /// Checks that each end has counted every segment that has reached it, as expected, and that all that was sent by an end
     /// verifies. Frees the kernel's sockets.
     pub async fn account(self, userspace: Beside, kernel: Beside) -> Result<Evidence, Failure> {
-        while !self.is_still().await? {}
-        let to_kernel = self.lab.wire.segments_from(Port::Userspace);
-        let to_userspace = self.lab.wire.segments_from(Port::North);
-        let expected = NetworkCounters {
-            good: to_kernel + kernel.good - kernel.not_good,
-            bad: kernel.bad,
-            key_not_found: kernel.key_not_found,
-            ao_required: kernel.required,
-            dropped_icmps: kernel.dropped_icmps,
-            ..NetworkCounters::default()
-        };
-        let counted = self.await_kernel_counted(expected).await?;
-        ensure(counted == expected, || format!("the kernel has counted {counted} instead of {expected}"))?;
-        let expected = Counters {
-            good: to_userspace + userspace.good - userspace.not_good,
-            bad: userspace.bad,
-            key_not_found: userspace.key_not_found,
-            required: userspace.required,
-            dropped_icmp: userspace.dropped_icmps,
-        };
-        let counters = self.userspace.await_counters(|counters| counters.good >= expected.good).await?;
-        ensure(counters == expected, || {
-            format!("userspace has counted {counters:?} instead of {expected:?}")
-        })?;
+        let (counted, counters) = timeout(TIME_LIMIT * 2, self.counted(userspace, kernel))
+            .await
+            .map_err(|_| Failure("the ends do not fall silent".to_owned()))??;
         self.userspace.check_nothing_dropped()?;
         for socket in [Some(self.socket), self.listener].into_iter().flatten() {
             // A row may have closed it already.
@@ -400,6 +451,7 @@ impl Ends<'_> {
             ],
             wire,
             figures: String::new(),
+            unsigned: 0,
             recording,
         })
     }
@@ -408,6 +460,12 @@ impl Ends<'_> {
 /// Whether there is a key of the same ids.
 fn has(mkts: &[Mkt], wanted: &Mkt) -> bool {
     mkts.iter().any(|mkt| mkt.send_id() == wanted.send_id())
+}
+
+/// What a socket of the kernel's has counted.
+pub fn counted_by(info: &SocketInfo) -> NetworkCounters {
+    let SocketInfo { good, bad, key_not_found, ao_required, dropped_icmps, .. } = *info;
+    NetworkCounters { good, bad, key_not_found, ao_required, dropped_icmps, ..NetworkCounters::default() }
 }
 
 /// The counters that are not zero.

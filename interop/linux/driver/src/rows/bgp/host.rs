@@ -177,6 +177,7 @@ async fn carry(lab: &Lab) -> Result<Evidence, Failure> {
         ],
         figures: figures(seconds, &wire),
         wire,
+        unsigned: 0,
         recording,
     })
 }

@@ -132,10 +132,12 @@ async fn unheard_by_kernel(lab: &Lab) -> Result<Evidence, Failure> {
         ensure(answers == [FORGED_PORT], || format!("the kernel has answered to ports {answers:?}"))?;
         evidence.counters.push(("kernel".to_owned(), kernel.to_string()));
         evidence.counters.push(("userspace".to_owned(), described(&counters)));
-        evidence.wire.add(verify(
-            &recording,
-            &[Keys { local: End::Userspace.address(family), mkts: setup.userspace }],
-        ));
+        let verdicts =
+            verify(&recording, &[Keys { local: End::Userspace.address(family), mkts: setup.userspace }]);
+        ensure(verdicts.verified > 0, || format!("recording: {verdicts}"))?;
+        evidence.wire.add(verdicts);
+        // The answer that was provoked.
+        evidence.unsigned += 1;
         evidence.recording.append(recording);
     }
     evidence.figures = "no answer to the signed SYN".to_owned();

@@ -2,6 +2,7 @@
 
 use agent::{Finish, NetworkCounters, Reset};
 use futures_util::FutureExt;
+use smoltcp::socket::tcp::State;
 use tokio::io::AsyncWriteExt;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Flags, Mkt, MktSet, SocketPair};
@@ -28,8 +29,8 @@ pub fn rows() -> Vec<Row> {
                 closer.name()
             ),
             move |lab| close_all(lab, closer).boxed_local(),
-            "userspace closes under a secret that the kernel does not have",
-            |lab| end_under_wrong_secret(lab, Ending::Close).boxed_local(),
+            format!("the {} end closes under a secret that the other does not have", closer.name()),
+            move |lab| end_under_wrong_secret(lab, closer, Ending::Close).boxed_local(),
         ));
     }
     for resetter in End::BOTH {
@@ -37,8 +38,8 @@ pub fn rows() -> Vec<Row> {
             format!("closing-reset-{}", resetter.name()),
             format!("the {} end resets, over both versions of IP and whoever has opened", resetter.name()),
             move |lab| reset_all(lab, resetter).boxed_local(),
-            "userspace resets under a secret that the kernel does not have",
-            |lab| end_under_wrong_secret(lab, Ending::Reset).boxed_local(),
+            format!("the {} end resets under a secret that the other does not have", resetter.name()),
+            move |lab| end_under_wrong_secret(lab, resetter, Ending::Reset).boxed_local(),
         ));
     }
     rows
@@ -156,18 +157,43 @@ pub fn spoil(ends: &Ends<'_>) -> Result<(), Failure> {
     Ok(ends.connection(|connection| connection.replace_keys(&mkts))??)
 }
 
-/// The kernel counts it bad, and does not take it for the end: it still sends.
-async fn end_under_wrong_secret(lab: &Lab, ending: Ending) -> Result<Refusal, Failure> {
+/// The other end counts it bad, and does not take it for the end.
+async fn end_under_wrong_secret(lab: &Lab, ender: End, ending: Ending) -> Result<Refusal, Failure> {
     let mut session = open(lab, Family::Ipv4, End::Userspace).await?;
     spoil(&session.ends)?;
-    match ending {
-        Ending::Close => session.stream.shutdown().await?,
-        Ending::Reset => session.stream.abort(),
+    let Session { ends, stream, .. } = &mut session;
+    match ender {
+        End::Userspace => {
+            match ending {
+                Ending::Close => stream.shutdown().await?,
+                Ending::Reset => stream.abort(),
+            }
+            let bad = NetworkCounters { bad: 1, ..NetworkCounters::default() };
+            let counted = ends.await_kernel_counted(bad).await?;
+            ensure(is_established(lab, ends.pair).await?, || "the kernel's connection has ended".to_owned())?;
+            Ok(Refusal::by_kernel("kernel", &counted))
+        }
+        End::Kernel => {
+            let bad = ends.userspace.await_counters(|counters| counters.bad > 0);
+            let (socket, time_limit) = (ends.socket, TIME_LIMIT_MILLISECONDS);
+            let counters = match ending {
+                Ending::Close => tokio::select! {
+                    counters = bad => counters?,
+                    finished = lab.north.call(Finish { socket, time_limit }) => {
+                        return Err(Failure(format!("the kernel's attempt to close ended with {finished:?}")));
+                    }
+                },
+                Ending::Reset => {
+                    lab.north.call(Reset { socket }).await?;
+                    bad.await?
+                }
+            };
+            has_sent(lab, Port::North, ending).await?;
+            let state = stream.state();
+            ensure(state == State::Established, || format!("userspace's connection is {state}"))?;
+            Ok(Refusal::by_userspace("bad", counters.bad))
+        }
     }
-    let bad = NetworkCounters { bad: 1, ..NetworkCounters::default() };
-    let counted = session.ends.await_kernel_counted(bad).await?;
-    ensure(is_established(lab, session.ends.pair).await?, || "the kernel's connection has ended".to_owned())?;
-    Ok(Refusal::by_kernel("kernel", &counted))
 }
 
 /// Whether the kernel's end of a connection, which userspace sees as `pair`, is established.

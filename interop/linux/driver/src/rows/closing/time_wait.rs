@@ -18,7 +18,7 @@ use crate::wire::{Port, Verdict};
 /// Octets each way of a transfer.
 const SOME: u64 = 64 << 10;
 /// How often an end's state is looked at.
-const CHECK: std::time::Duration = std::time::Duration::from_millis(2);
+const CHECK: std::time::Duration = std::time::Duration::from_millis(10);
 
 pub fn rows() -> Vec<Row> {
     let row = |waiter: End| {
@@ -81,20 +81,54 @@ async fn close(session: &mut Session<'_>, waiter: End) -> Result<(), Failure> {
     Ok(())
 }
 
+/// A connection of which the kernel sends again after a second at the latest: how slow the guest has been must not make it
+/// wait longer with its FIN than userspace is in TIME-WAIT, which is 10 s.
+async fn open(lab: &Lab, family: Family) -> Result<Session<'_>, Failure> {
+    let limit = "/proc/sys/net/ipv4/tcp_rto_max_ms";
+    let usual = lab.north.shell(&format!("cat {limit} && echo 1000 >{limit}")).await?;
+    let session = Session::open(lab, Setup::with_keys(family, End::Userspace, &[the_key()?])).await;
+    lab.north.shell(&format!("echo {} >{limit}", usual.trim())).await?;
+    let mut session = session?;
+    session.exchange(SOME, SOME).await?;
+    session.ends.quiet().await?;
+    Ok(session)
+}
+
+/// Whether the waiter has answered to a FIN that has come again: by an acknowledgment of it, and by no reset.
+fn has_answered(recording: &Recording, waiter: Port, other: Port) -> bool {
+    let mut fins = 0;
+    let mut has_acknowledged = false;
+    let mut end = None;
+    for frame in recording.frames.iter().filter(|frame| !frame.is_lost) {
+        let Some(segment) = frame.segment() else { continue };
+        if frame.from == Some(other) && segment.flags().fin() {
+            fins += 1;
+            end = Some(segment.end());
+        } else if frame.from == Some(waiter) && fins > 1 {
+            if segment.flags().rst() {
+                return false;
+            }
+            has_acknowledged |= segment.flags().ack() && Some(segment.acknowledgment()) == end;
+        }
+    }
+    has_acknowledged
+}
+
 async fn wait_all(lab: &Lab, waiter: End) -> Result<Evidence, Failure> {
     let other = if waiter == End::Kernel { End::Userspace } else { End::Kernel };
     let mut evidence = Evidence::default();
     let mut again = 0;
     for family in Family::ALL {
-        let mut session = Session::open(lab, Setup::with_keys(family, End::Userspace, &[the_key()?])).await?;
-        session.exchange(SOME, SOME).await?;
-        session.ends.quiet().await?;
+        let mut session = open(lab, family).await?;
         close(&mut session, waiter).await?;
         lab.wire
             .await_recorded("the FIN again", |recording| (fins(recording, other.port()) > 1).then_some(()))
             .await?;
         await_end(&session, waiter).await?;
         lab.wire.reset();
+        ensure(lab.wire.look(|recording| has_answered(recording, waiter.port(), other.port())), || {
+            "the FIN again is not answered".to_owned()
+        })?;
         let fins = lab.wire.look(|recording| fins(recording, other.port())) as u64 - 1;
         again += fins;
         // Linux verifies nothing in TIME-WAIT, and so counts nothing.
@@ -109,7 +143,8 @@ async fn wait_all(lab: &Lab, waiter: End) -> Result<Evidence, Failure> {
     Ok(evidence)
 }
 
-/// Waits until the waiter is in TIME-WAIT, and the other has heard the acknowledgment of its FIN.
+/// Waits until the waiter is in TIME-WAIT, and the other has heard the acknowledgment of its FIN. Userspace's TIME-WAIT may be
+/// over when the driver hears of that.
 async fn await_end(session: &Session<'_>, waiter: End) -> Result<(), Failure> {
     let ends = &session.ends;
     let wait = async {
@@ -117,7 +152,9 @@ async fn await_end(session: &Session<'_>, waiter: End) -> Result<(), Failure> {
             let kernel = kernel_state(ends.lab, ends.pair).await?;
             let has_ended = match waiter {
                 End::Kernel => kernel == Some(TIME_WAIT) && session.stream.state() == State::Closed,
-                End::Userspace => kernel.is_none() && session.stream.state() == State::TimeWait,
+                End::Userspace => {
+                    kernel.is_none() && matches!(session.stream.state(), State::TimeWait | State::Closed)
+                }
             };
             if has_ended {
                 return Ok(());
@@ -132,10 +169,7 @@ async fn await_end(session: &Session<'_>, waiter: End) -> Result<(), Failure> {
 
 /// Whoever verifies counts the other's segments bad then: the FIN that comes again, or the answer to it.
 async fn wait_with_wrong_secret(lab: &Lab, waiter: End) -> Result<Refusal, Failure> {
-    let mut session =
-        Session::open(lab, Setup::with_keys(Family::Ipv4, End::Userspace, &[the_key()?])).await?;
-    session.exchange(SOME, SOME).await?;
-    session.ends.quiet().await?;
+    let mut session = open(lab, Family::Ipv4).await?;
     close(&mut session, waiter).await?;
     spoil(&session.ends)?;
     let counters = session.ends.userspace.await_counters(|counters| counters.bad > 0).await?;

@@ -162,6 +162,7 @@ async fn attack(lab: &Lab, family: Family, opener: End) -> Result<Evidence, Fail
         }
     }
     session.exchange(SOME, SOME).await?;
+    session.ends.check_info().await?;
     let mut evidence = session.close(by_userspace, by_kernel).await?;
     evidence.figures = format!("{} attacks on each end", Attack::ALL.len());
     Ok(evidence)

@@ -1,17 +1,19 @@
 //! SYNs: no session comes of one that is not signed as the listener's key says, and each is counted where it should be.
 
 use agent::{
-    Accept, AwaitCounters, Close, Connect, Key, Listen, NetworkCounters, Open, Reset, Secret, SetMd5Key,
+    Accept, AwaitCounters, Close, Connect, GetInfo, Key, Listen, NetworkCounters, Open, Reset, Secret,
+    SetMd5Key,
 };
 use futures_util::FutureExt;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{Counters, KeyId, MasterKey, Mkt, OptionCoverage};
+use wireseal_tcp_ao::option::kind;
+use wireseal_tcp_ao::{Counters, KeyId, MasterKey, Mkt, OptionCoverage, Segment};
 
 use crate::failure::{Failure, ensure};
 use crate::guest::{at, unspecified_like};
 use crate::lab::{Addresses, Family, Lab, TIME_LIMIT_MILLISECONDS};
 use crate::recording::Recording;
-use crate::rows::session::{End, Setup, USERSPACE_PORT, described, key, key_with};
+use crate::rows::session::{End, Setup, USERSPACE_PORT, counted_by, described, key, key_with};
 use crate::rows::{Evidence, Refusal, Row};
 use crate::userspace::Userspace;
 use crate::verify::{Keys, Verdicts, verify};
@@ -143,8 +145,13 @@ async fn all_wrong(lab: &Lab, family: Family, listener: End) -> Result<Evidence,
         let keys =
             Keys { local: End::Userspace.address(family), mkts: wrong.opener_key()?.into_iter().collect() };
         let verdicts = verify(&recording, &[keys]);
-        ensure(verdicts.failed.is_empty(), || named(Failure(format!("recording: {verdicts}"))).0)?;
+        let syns = recording.segments_from(opposite(listener).port()).count() as u64;
+        let unsigned = if wrong == Wrong::Unsigned { syns } else { 0 };
+        ensure((verdicts.verified, verdicts.unsigned) == (syns - unsigned, unsigned), || {
+            named(Failure(format!("recording: {verdicts} of {syns} SYNs"))).0
+        })?;
         evidence.wire.add(verdicts);
+        evidence.unsigned += unsigned;
         evidence.recording.append(recording);
     }
     evidence.counters = vec![(listener.name().to_owned(), sum.to_string())];
@@ -162,7 +169,7 @@ async fn attempt(
     lab.clear().await?;
     let before = lab.north.counters().await?;
     let (listeners_key, openers_key) = (wrong.listener_key()?, wrong.opener_key()?);
-    let opener = if listener == End::Userspace { End::Kernel } else { End::Userspace };
+    let opener = opposite(listener);
     let counted = match listener {
         End::Kernel => {
             let setup = Setup {
@@ -184,10 +191,9 @@ async fn attempt(
         }
     };
     let Some(counted) = counted else { return Ok(None) };
-    let answers = lab.wire.segments_from(listener.port());
-    ensure(answers == 0, || format!("the listener has answered {answers} times"))?;
-    let recording = lab.wire.take_recording();
-    let syns = recording.segments_from(opener.port()).count() as u64;
+    let mut recording = lab.wire.take_recording();
+    recording.frames.retain(|frame| !frame.is_lost);
+    let syns = check_unanswered(&recording, opener.port(), listener.port())?;
     ensure(counted == wrong.counted(syns), || {
         format!("{} has counted {counted} for {syns} SYNs", listener.name())
     })?;
@@ -195,6 +201,29 @@ async fn attempt(
     let expected = if listener == End::Kernel { counted } else { NetworkCounters::default() };
     ensure(kernel == expected, || format!("the kernel has counted {kernel}"))?;
     Ok(Some((counted, recording)))
+}
+
+const fn opposite(end: End) -> End {
+    match end {
+        End::Userspace => End::Kernel,
+        End::Kernel => End::Userspace,
+    }
+}
+
+/// Checks that the opener has sent SYNs and nothing else, and that nothing answers to them. What the listener's port says to
+/// others, such as the last words of an earlier row's connection, is not an answer. Gives the number of SYNs.
+fn check_unanswered(recording: &Recording, opener: Port, listener: Port) -> Result<u64, Failure> {
+    let ends = |segment: &Segment<'_>| (segment.source(), segment.destination());
+    let sent: Vec<_> = recording.segments_from(opener).collect();
+    let is_syn = |segment: &Segment<'_>| segment.flags().syn() && !segment.flags().ack();
+    ensure(!sent.is_empty() && sent.iter().all(is_syn), || {
+        format!("the opener has sent something else: {sent:?}")
+    })?;
+    let is_answer =
+        |segment: &Segment<'_>| sent.iter().any(|syn| ends(syn) == (segment.destination(), segment.source()));
+    let answers = recording.segments_from(listener).filter(is_answer).count();
+    ensure(answers == 0, || format!("the listener has answered {answers} times"))?;
+    Ok(sent.len() as u64)
 }
 
 async fn refused_by_kernel(
@@ -221,7 +250,11 @@ async fn refused_by_kernel(
         time_limit: TIME_LIMIT_MILLISECONDS,
     };
     tokio::select! {
-        after = lab.north.call(wait(1)) => drop(after?),
+        after = lab.north.call(wait(1)) => {
+            after?;
+            // The stack gives its attempt up now, with a reset that nobody is to hear.
+            lab.wire.set_plugged(Port::Userspace, false);
+        }
         stream = userspace.connect(at(End::Kernel.address(setup.family), address.port())) => {
             drop(stream?);
             lab.north.call(Close { socket }).await?;
@@ -236,8 +269,23 @@ async fn refused_by_kernel(
     let after = lab.north.call(wait(syns)).await?;
     let accepted = lab.north.call(Accept { socket, time_limit: 1 }).await;
     ensure(accepted.is_err(), || "the kernel has accepted a connection".to_owned())?;
+    check_listener(lab, socket, !setup.kernel.is_empty(), after.since(before)).await?;
     lab.north.call(Close { socket }).await?;
     Ok(Some(after.since(before)))
+}
+
+/// Checks that the kernel's listener says of itself what the kernel has counted altogether, if it has keys.
+async fn check_listener(
+    lab: &Lab,
+    socket: u64,
+    has_keys: bool,
+    counted: NetworkCounters,
+) -> Result<(), Failure> {
+    let info = lab.north.call(GetInfo { socket }).await?;
+    let says = info.as_ref().map(counted_by);
+    ensure(says == has_keys.then_some(counted), || {
+        format!("the kernel has counted {counted}, its listener says {info:?}")
+    })
 }
 
 async fn refused_by_userspace(
@@ -315,6 +363,11 @@ async fn md5_socket(
     Ok(socket)
 }
 
+/// Whether a segment has a TCP-MD5 option.
+fn has_md5_option(segment: &Segment<'_>) -> bool {
+    segment.options().any(|option| option.is_ok_and(|option| option.kind == kind::MD5_SIGNATURE))
+}
+
 async fn md5_refused(lab: &Lab, listener: End) -> Result<Evidence, Failure> {
     let mut evidence = Evidence::default();
     let mut counted = Vec::new();
@@ -326,15 +379,17 @@ async fn md5_refused(lab: &Lab, listener: End) -> Result<Evidence, Failure> {
             End::Userspace => (md5_refused_by_userspace(lab, family).await?, Port::North),
         };
         let recording = lab.wire.take_recording();
-        let sent = recording.segments_from(opener).count() as u64;
+        let sent = check_unanswered(&recording, opener, listener.port())?;
+        ensure(recording.segments_from(opener).all(|syn| has_md5_option(&syn)), || {
+            "a SYN has no TCP-MD5 option".to_owned()
+        })?;
         let expected = match listener {
             End::Kernel => NetworkCounters { md5_unexpected: sent, ..NetworkCounters::default() },
             End::Userspace => NetworkCounters { ao_required: sent, ..NetworkCounters::default() },
         };
         ensure(by_listener == expected, || format!("counted {by_listener} for {sent} SYNs"))?;
-        let answers = recording.segments_from(listener.port()).count();
-        ensure(answers == 0, || format!("the listener has answered {answers} times"))?;
         syns += sent;
+        evidence.unsigned += sent;
         counted.push(by_listener.to_string());
         evidence.wire.add(Verdicts { unsigned: sent, ..Verdicts::default() });
         evidence.recording.append(recording);
@@ -372,6 +427,8 @@ async fn md5_refused_by_kernel(lab: &Lab, family: Family) -> Result<NetworkCount
     }
     south.call(Close { socket }).await?;
     let after = lab.north.call(wait(lab.wire.segments_from(Port::South))).await?;
+    // TCP-MD5's counters are not a socket's.
+    check_listener(lab, listener, true, NetworkCounters::default()).await?;
     lab.north.call(Close { socket: listener }).await?;
     Ok(after.since(&before))
 }

@@ -1,12 +1,12 @@
 //! Between two kernels.
 
-use agent::{Accept, ChooseIsn, Close, Connect, Finish, Listen, Transfer};
+use agent::{Accept, ChooseIsn, Close, Connect, Export, Exported, Finish, Listen, Restore, Transfer};
 use futures_util::FutureExt;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{Mkt, SeqNum};
+use wireseal_tcp_ao::{Mkt, SeqNum, SocketPair};
 
 use super::userspace::{SYN_AND_FIN, TIME_WAIT_STEP};
-use super::{BEFORE, OCTETS, check_wrapped, fresh_port, near_the_top, refused_at_sne_0};
+use super::{BEFORE, OCTETS, check_wrapped, fresh_port, near_the_top, refused_at_sne_0, sent};
 use crate::failure::{Failure, ensure};
 use crate::guest::at;
 use crate::lab::{Family, Lab, TIME_LIMIT_MILLISECONDS};
@@ -30,7 +30,7 @@ fn row(family: Family) -> Row {
             OCTETS >> 20
         ),
         move |lab| pass_the_top(lab, family).boxed_local(),
-        "the recording is verified with an SNE that stays 0",
+        "north is restored with the SNEs of before the wrap (TCP_AO_REPAIR); and the recording is verified with an SNE that stays 0",
         move |lab| stay_behind(lab, family).boxed_local(),
     )
 }
@@ -51,21 +51,28 @@ async fn pass_the_top(lab: &Lab, family: Family) -> Result<Evidence, Failure> {
     Ok(evidence)
 }
 
-/// The kernels do it right, and whoever does not count the turns cannot verify what they send.
+/// The kernels do it right, and whoever does not count the turns, be it a kernel, cannot verify what they send.
 async fn stay_behind(lab: &Lab, family: Family) -> Result<Refusal, Failure> {
     let mut kernels = open(lab, family).await?;
     let pair = kernels.pair;
     kernels.exchange(OCTETS, OCTETS).await?;
-    let evidence = kernels.close(true).await?;
-    let [mkt] = &*mkts()? else { return Err(Failure("there is more than one key".to_owned())) };
-    let to_north = refused_at_sne_0(&evidence.recording, pair, mkt)?;
-    let to_south = refused_at_sne_0(&evidence.recording, pair.reversed(), mkt)?;
-    Ok(Refusal {
-        counted: vec![
-            ("recording: bad to north".into(), to_north),
-            ("recording: bad to south".into(), to_south),
-        ],
-    })
+    let recording = kernels.cut_off().await?;
+    kernels.account(&recording, true).await?;
+    let mkts = mkts()?;
+    let [mkt] = &*mkts else { return Err(Failure("there is more than one key".to_owned())) };
+    let to_north = refused_at_sne_0(&recording, pair, mkt)?;
+    let to_south = refused_at_sne_0(&recording, pair.reversed(), mkt)?;
+    let exported = lab.north.call(Export { socket: kernels.north }).await?;
+    let snes = (exported.send_sne, exported.receive_sne);
+    ensure(snes == (1, 1), || format!("north's SNEs are {snes:?}"))?;
+    let behind = Exported { send_sne: 0, receive_sne: 0, ..exported };
+    kernels.north = lab.north.call(Restore { exported: behind, keys: north_keys(family, &mkts)? }).await?;
+    kernels.set_plugged(true);
+    let mut refusal = Refusal::by_kernel("north", &kernels.refuses_octet().await?);
+    kernels.reset().await?;
+    refusal.counted.push(("recording: bad to north".into(), to_north));
+    refusal.counted.push(("recording: bad to south".into(), to_south));
+    Ok(refusal)
 }
 
 /// A connection whose ISNs are both near the top.
@@ -110,14 +117,20 @@ async fn leave_in_time_wait(
         south.call(Finish { socket: accepted.socket, time_limit }).await
     };
     tokio::try_join!(lab.north.call(Finish { socket, time_limit }), answer)?;
+    let ends = [(Port::South, ports.1), (Port::North, ports.0)];
+    let [local, remote] = ends.map(|(guest, port)| at(address(guest, family), port).into());
+    let pair = SocketPair { local, remote };
+    // Of this connection, since one before may have sent its FIN again; and south is to know that it is through.
+    let last = |recording: &Recording| {
+        let last = sent(recording, pair).find(|segment| segment.flags().fin())?.end();
+        sent(recording, pair.reversed()).any(|segment| segment.acknowledgment() == last).then_some(last)
+    };
+    let last = lab.wire.await_recorded("the acknowledgment of south's FIN", last).await?;
+    lab.take_in(Port::South).await?;
     lab.north.call(Close { socket }).await?;
     south.call(Close { socket: accepted.socket }).await?;
     south.call(Close { socket: listener }).await?;
-    let last = |recording: &Recording| {
-        let mut sent = recording.segments_from(Port::South);
-        sent.find(|segment| segment.flags().fin()).map(|segment| segment.end())
-    };
-    lab.wire.await_recorded("south's FIN", last).await
+    Ok(last)
 }
 
 /// Waits for an octet, and fails when the stream ends instead.
