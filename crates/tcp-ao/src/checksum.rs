@@ -51,7 +51,7 @@ pub fn tcp(source: IpAddr, destination: IpAddr, segment: &[u8]) -> u16 {
 /// The checksum to send a TCP segment with whose checksum field is zero: that of [`tcp`], but 0xffff in place of zero, which is
 /// the same number in ones' complement (RFC 1071 §2).
 ///
-/// A receiver cannot tell the two apart when it adds up. Linux, from 6.7 to 7.3 at least, takes a received segment whose field
+/// A receiver cannot tell the two apart when it adds up. Linux, seen in 7.2 and 7.3, takes a received segment whose field
 /// is zero for one of its own that is yet to get a checksum, swaps the addresses of the pseudo-header, and refuses the MAC:
 /// one segment of 65,536, and the same again at each retransmission that does not change.
 #[must_use]

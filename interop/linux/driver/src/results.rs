@@ -52,7 +52,7 @@ pub fn write(path: &Path, versions: &Versions, outcomes: &[Outcome]) -> Result<(
         "# Wireseal and Linux's TCP-AO\n\n\
          Written by `interop/linux/run`; [README.md](README.md) says what decides a row. Linux {} (Debian {}), BIRD {}, \
          QEMU {}, rustc {}. {passed} rows passed, {} failed.\n\n\
-         | row | what was done | counted | on the wire | figures | negative twin | it gave | outcome | s |\n\
+         | row | what was done | counted | on the wire | figures | negative twin | what refused it | outcome | seconds |\n\
          |---|---|---|---|---|---|---|---|---|\n",
         versions.get("kernel"),
         versions.get("kernel_package"),

@@ -275,7 +275,7 @@ async fn carry_all(lab: &Lab, combinations: Vec<Combination>, load: Load) -> Res
     evidence.counters = vec![
         (
             "kernel".into(),
-            format!("{}, {} of them when the sockets were asked", tally.kernel, tally.sockets_good),
+            format!("{}, {} of them by TCP_AO_INFO before the end", tally.kernel, tally.sockets_good),
         ),
         ("userspace".into(), format!("{} good", tally.userspace.good)),
     ];

@@ -1,5 +1,7 @@
 //! SYNs: no session comes of one that is not signed as the listener's key says, and each is counted where it should be.
 
+use std::pin::pin;
+
 use agent::{
     Accept, AwaitCounters, Close, Connect, GetInfo, Key, Listen, NetworkCounters, Open, Reset, Secret,
     SetMd5Key,
@@ -249,16 +251,19 @@ async fn refused_by_kernel(
         at_least: before.plus(&wrong.counted(syns)),
         time_limit: TIME_LIMIT_MILLISECONDS,
     };
-    tokio::select! {
-        after = lab.north.call(wait(1)) => {
-            after?;
-            // The stack gives its attempt up now, with a reset that nobody is to hear.
-            lab.wire.set_plugged(Port::Userspace, false);
-        }
-        stream = userspace.connect(at(End::Kernel.address(setup.family), address.port())) => {
-            drop(stream?);
-            lab.north.call(Close { socket }).await?;
-            return Ok(None);
+    {
+        let mut connect = pin!(userspace.connect(at(End::Kernel.address(setup.family), address.port())));
+        tokio::select! {
+            after = lab.north.call(wait(1)) => {
+                after?;
+                // At the end of this block the stack gives its attempt up, with a reset that nobody is to hear.
+                lab.wire.set_plugged(Port::Userspace, false);
+            }
+            stream = &mut connect => {
+                drop(stream?);
+                lab.north.call(Close { socket }).await?;
+                return Ok(None);
+            }
         }
     }
     let counters = userspace.counters();
