@@ -59,9 +59,10 @@ use situation::SocketKind;
 ///
 /// # Nothing unsigned gets through
 /// A listener or unconnected socket is made to [require](crate::TcpAoSocket::set_required) TCP-AO when it is attached, and is
-/// at no moment without a key for the peers. When no key may be sent with, a listener and an unconnected socket get a placeholder: a key with ids that are
-/// free and a random secret that nobody knows. On the way from one secret to another under the same ids a socket has
-/// one for a moment. A connection keeps what it has, and the report says that it should be shut down.
+/// at no moment without a key for the peers. When no key may be sent with, a listener and an unconnected socket get a
+/// placeholder: a key with ids that are free and a random secret that nobody knows. On the way from one secret to another
+/// under the same ids a socket has one for a moment. A connection keeps what it has, and the report says that it should be
+/// shut down.
 ///
 /// A listener that also serves peers without TCP-AO may be told so after attaching, with
 /// [`set_required(false)`](crate::TcpAoSocket::set_required): `remote` stays protected by the keys for it. Where
