@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use agent::Pattern;
+use agent::{Pattern, Transfer};
 use ipnet::IpNet;
 use router_peer::link::{FrameQueue, LinkDevice};
 use router_peer::protection::{self, Protected};
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use wireseal_tcp_ao::{Counters, MKTS_PER_PEER, MktSet, Peer};
 
 use crate::failure::{Failure, ensure};
-use crate::lab::{Addresses, TIME_LIMIT};
+use crate::lab::{Addresses, TIME_LIMIT, TIME_LIMIT_MILLISECONDS};
 use crate::wire::{Plug, Port, Wire};
 
 /// Octets that are handed to or taken from a stream at once.
@@ -141,6 +141,26 @@ pub struct Amount {
     pub seed: u64,
     /// The number of the first.
     pub from: u64,
+}
+
+impl Amount {
+    /// Nothing at all.
+    pub const NONE: Self = Self { octets: 0, seed: 0, from: 0 };
+}
+
+/// The same at a guest's end, for its agent to do.
+#[must_use]
+pub const fn guest_transfer(socket: u64, send: Amount, receive: Amount) -> Transfer {
+    Transfer {
+        socket,
+        send: send.octets,
+        send_seed: send.seed,
+        send_from: send.from,
+        receive: receive.octets,
+        receive_seed: receive.seed,
+        receive_from: receive.from,
+        time_limit: TIME_LIMIT_MILLISECONDS,
+    }
 }
 
 /// Sends and receives at once, and checks each octet received.

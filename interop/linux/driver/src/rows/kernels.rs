@@ -14,6 +14,7 @@ use crate::failure::{Failure, ensure};
 use crate::guest::{Guest, at, unspecified_like};
 use crate::lab::{Addresses, Family, Lab, TIME_LIMIT_MILLISECONDS};
 use crate::recording::Recording;
+use crate::userspace::{Amount, guest_transfer};
 use crate::verify::{Keys, verify};
 use crate::wire::Port;
 
@@ -148,32 +149,22 @@ impl<'a> Kernels<'a> {
         Ok(())
     }
 
+    const fn amount_to_north(&self, octets: u64) -> Amount {
+        Amount { octets, seed: TO_NORTH, from: self.exchanged.0 }
+    }
+
+    const fn amount_to_south(&self, octets: u64) -> Amount {
+        Amount { octets, seed: TO_SOUTH, from: self.exchanged.1 }
+    }
+
     /// What north does in an exchange.
     pub const fn north_transfer(&self, to_north: u64, to_south: u64) -> Transfer {
-        Transfer {
-            socket: self.north,
-            send: to_south,
-            send_seed: TO_SOUTH,
-            send_from: self.exchanged.1,
-            receive: to_north,
-            receive_seed: TO_NORTH,
-            receive_from: self.exchanged.0,
-            time_limit: TIME_LIMIT_MILLISECONDS,
-        }
+        guest_transfer(self.north, self.amount_to_south(to_south), self.amount_to_north(to_north))
     }
 
     /// What south does in an exchange.
     pub const fn south_transfer(&self, to_north: u64, to_south: u64) -> Transfer {
-        Transfer {
-            socket: self.south,
-            send: to_north,
-            send_seed: TO_NORTH,
-            send_from: self.exchanged.0,
-            receive: to_south,
-            receive_seed: TO_SOUTH,
-            receive_from: self.exchanged.1,
-            time_limit: TIME_LIMIT_MILLISECONDS,
-        }
+        guest_transfer(self.south, self.amount_to_north(to_north), self.amount_to_south(to_south))
     }
 
     /// Notes what was exchanged otherwise.

@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use agent::{
     Accept, AwaitCounters, Close, Connect, Finish, GetInfo, Key, Listen, NetworkCounters, Open, SocketInfo,
-    Transfer,
 };
 use futures_util::FutureExt;
 use futures_util::future::try_join_all;
@@ -19,7 +18,7 @@ use crate::failure::{Failure, ensure};
 use crate::guest::{at, unspecified_like};
 use crate::lab::{Addresses, Family, Lab, TIME_LIMIT, TIME_LIMIT_MILLISECONDS};
 use crate::recording::{Frame, Recording};
-use crate::userspace::{Amount, Userspace, finish, transfer};
+use crate::userspace::{Amount, Userspace, finish, guest_transfer, transfer};
 use crate::verify::{Keys, verify};
 use crate::wire::Port;
 
@@ -403,16 +402,7 @@ async fn use_connection(
         Amount { octets: load.octets, seed, from: 0 },
         Amount { octets: load.octets, seed: seed + 1, from: 0 },
     );
-    let by_kernel = lab.north.call(Transfer {
-        socket,
-        send: back.octets,
-        send_seed: back.seed,
-        send_from: back.from,
-        receive: there.octets,
-        receive_seed: there.seed,
-        receive_from: there.from,
-        time_limit: TIME_LIMIT_MILLISECONDS,
-    });
+    let by_kernel = lab.north.call(guest_transfer(socket, back, there));
     tokio::try_join!(transfer(&mut stream, there, back), by_kernel)?;
 
     let info = lab.north.call(GetInfo { socket }).await?;

@@ -228,6 +228,11 @@ async fn delete_for_an_unknown_key(lab: &Lab) -> Result<Refusal, Failure> {
     let mut session = Session::open(lab, setup).await?;
     session.exchange(SOME, SOME).await?;
     delete(&session.ends, &mkts[0], Some(&mkts[1])).await?;
+    unknown_to_both(&mut session).await
+}
+
+/// Traffic until either end has counted a KeyID that it does not know.
+async fn unknown_to_both(session: &mut Session<'_>) -> Result<Refusal, Failure> {
     let counted = async |ends: &Ends<'_>| {
         let unknown = NetworkCounters { key_not_found: 1, ..NetworkCounters::default() };
         let by_kernel = ends.await_kernel_counted(unknown);
@@ -314,16 +319,7 @@ async fn remove_the_only_key(lab: &Lab) -> Result<Refusal, Failure> {
     session.exchange(SOME, SOME).await?;
     session.ends.quiet().await?;
     remove(&session.ends, &mkts)?;
-    let counted = async |ends: &Ends<'_>| {
-        let unknown = NetworkCounters { key_not_found: 1, ..NetworkCounters::default() };
-        let by_kernel = ends.await_kernel_counted(unknown);
-        let by_userspace = ends.userspace.await_counters(|counters| counters.key_not_found > 0);
-        tokio::try_join!(by_kernel, by_userspace)
-    };
-    let (kernel, userspace) = session.until_refused(counted).await?;
-    let mut refusal = Refusal::by_kernel("kernel", &kernel);
-    refusal.counted.push(("userspace: key not found".to_owned(), userspace.key_not_found));
-    Ok(refusal)
+    unknown_to_both(&mut session).await
 }
 
 fn known_to_one_end() -> Row {

@@ -6,9 +6,7 @@ use std::future::{Future, ready};
 use std::pin::pin;
 use std::time::Duration;
 
-use agent::{
-    Accept, AwaitCounters, Close, Connect, Finish, GetInfo, Listen, NetworkCounters, SocketInfo, Transfer,
-};
+use agent::{Accept, AwaitCounters, Close, Connect, Finish, GetInfo, Listen, NetworkCounters, SocketInfo};
 use router_peer::stack::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -20,7 +18,7 @@ use crate::failure::{Failure, ensure};
 use crate::guest::at;
 use crate::lab::{Lab, TIME_LIMIT, TIME_LIMIT_MILLISECONDS};
 use crate::recording::Recording;
-use crate::userspace::{Amount, Userspace, finish, transfer};
+use crate::userspace::{Amount, Userspace, finish, guest_transfer, transfer};
 use crate::verify::{Keys, verify};
 use crate::wire::Port;
 
@@ -256,16 +254,7 @@ async fn exchange(
 ) -> Result<(), Failure> {
     let there = Amount { octets: octets.0, seed: TO_KERNEL, from: from.0 };
     let back = Amount { octets: octets.1, seed: TO_USERSPACE, from: from.1 };
-    let by_kernel = ends.lab.north.call(Transfer {
-        socket: ends.socket,
-        send: back.octets,
-        send_seed: back.seed,
-        send_from: back.from,
-        receive: there.octets,
-        receive_seed: there.seed,
-        receive_from: there.from,
-        time_limit: TIME_LIMIT_MILLISECONDS,
-    });
+    let by_kernel = ends.lab.north.call(guest_transfer(ends.socket, back, there));
     let by_userspace = async {
         remedy.await?;
         transfer(stream, there, back).await

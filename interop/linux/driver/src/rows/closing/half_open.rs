@@ -1,6 +1,6 @@
 //! One end has lost its memory of the connection: the other keeps it, whatever unsigned resets come (RFC 5925 §7.7).
 
-use agent::{Accept, AwaitCounters, Close, NetworkCounters, Reset, Transfer};
+use agent::{Accept, AwaitCounters, Close, NetworkCounters, Reset};
 use futures_util::FutureExt;
 use router_peer::stack::TcpStream;
 use smoltcp::socket::tcp::State;
@@ -17,7 +17,7 @@ use crate::recording::Recording;
 use crate::rows::refusals::{has_reset_kernel, has_reset_userspace};
 use crate::rows::session::{End, Session, Setup, described};
 use crate::rows::{Evidence, Refusal, Row};
-use crate::userspace::Userspace;
+use crate::userspace::{Amount, Userspace, guest_transfer};
 use crate::verify::{Keys, verify};
 use crate::wire::Port;
 
@@ -63,20 +63,8 @@ fn start_anew<'a>(lab: &'a Lab, session: Session<'a>) -> Result<(Userspace, TcpS
 
 /// Has the kernel send something on an old connection.
 async fn kernel_sends(lab: &Lab, socket: u64) -> Result<(), Failure> {
-    let time_limit = TIME_LIMIT_MILLISECONDS;
-    let (send_seed, send_from, receive_seed, receive_from) = (0, 0, 0, 0);
-    lab.north
-        .call(Transfer {
-            socket,
-            send: 1000,
-            send_seed,
-            send_from,
-            receive: 0,
-            receive_seed,
-            receive_from,
-            time_limit,
-        })
-        .await
+    let send = Amount { octets: 1000, ..Amount::NONE };
+    lab.north.call(guest_transfer(socket, send, Amount::NONE)).await
 }
 
 /// An unsigned reset in the name of the end `pair.local`, where the other would take it.

@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use agent::{NetworkCounters, Transfer};
+use agent::NetworkCounters;
 use futures_util::FutureExt;
 use router_peer::stack::TcpStream;
 use tokio::io::AsyncReadExt;
@@ -12,10 +12,11 @@ use wireseal_tcp_ao::{KeyId, Mkt, Segment, SocketPair};
 
 use crate::failure::{Failure, ensure};
 use crate::forge::Forgery;
-use crate::lab::{Family, Lab, TIME_LIMIT, TIME_LIMIT_MILLISECONDS};
+use crate::lab::{Family, Lab, TIME_LIMIT};
 use crate::recording::Recording;
 use crate::rows::session::{Beside, End, Ends, Session, Setup, key};
 use crate::rows::{Evidence, Refusal, Row};
+use crate::userspace::{Amount, guest_transfer};
 
 /// Octets each way of a transfer.
 const SOME: u64 = 64 << 10;
@@ -206,18 +207,7 @@ pub async fn has_reset_userspace(stream: &mut TcpStream) -> Result<(), Failure> 
 
 /// Waits until the kernel's socket finds its connection reset.
 pub async fn has_reset_kernel(lab: &Lab, socket: u64) -> Result<(), Failure> {
-    let time_limit = TIME_LIMIT_MILLISECONDS;
-    let (send_seed, send_from, receive_seed, receive_from) = (0, 0, 0, 0);
-    let read = Transfer {
-        socket,
-        send: 0,
-        send_seed,
-        send_from,
-        receive: 1,
-        receive_seed,
-        receive_from,
-        time_limit,
-    };
+    let read = guest_transfer(socket, Amount::NONE, Amount { octets: 1, ..Amount::NONE });
     let read = lab.north.call(read).await;
     let is_reset = matches!(&read, Err(Failure(sentence)) if sentence.contains("Connection reset by peer"));
     ensure(is_reset, || format!("the kernel has read {read:?}"))

@@ -1,14 +1,15 @@
 //! ICMP errors about an established session, which anybody can send (RFC 5925 §7.8).
 
-use agent::{NetworkCounters, ReportErrors, SetFlags, Transfer};
+use agent::{NetworkCounters, ReportErrors, SetFlags};
 use futures_util::FutureExt;
 use wireseal_algorithms::TcpAoAlgorithm;
 
 use crate::failure::{Failure, ensure};
 use crate::forge::icmp_error;
-use crate::lab::{Family, Lab, TIME_LIMIT_MILLISECONDS};
+use crate::lab::{Family, Lab};
 use crate::rows::session::{Beside, End, Session, Setup, key};
 use crate::rows::{Evidence, Refusal, Row};
+use crate::userspace::{Amount, guest_transfer};
 use crate::wire::Port;
 
 /// Octets each way of a transfer.
@@ -123,16 +124,11 @@ async fn accepted(lab: &Lab, family: Family) -> Result<Refusal, Failure> {
 /// The error that a read ends with which waits while the ICMP error comes.
 async fn read_error(session: &Session<'_>, error: (u8, u8)) -> Result<String, Failure> {
     inject(session, End::Kernel, error).await?;
-    let read = session.ends.lab.north.call(Transfer {
-        socket: session.ends.socket,
-        send: 0,
-        send_seed: 0,
-        send_from: 0,
-        receive: 1,
-        receive_seed: 0,
-        receive_from: 0,
-        time_limit: TIME_LIMIT_MILLISECONDS,
-    });
+    let read = session.ends.lab.north.call(guest_transfer(
+        session.ends.socket,
+        Amount::NONE,
+        Amount { octets: 1, ..Amount::NONE },
+    ));
     let Err(Failure(told)) = read.await else {
         return Err(Failure("the kernel has read an octet".to_owned()));
     };

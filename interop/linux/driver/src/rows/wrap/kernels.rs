@@ -14,6 +14,7 @@ use crate::recording::Recording;
 use crate::rows::kernels::{Kernels, address, north_keys, open_socket, south_keys};
 use crate::rows::session::key;
 use crate::rows::{Evidence, Refusal, Row};
+use crate::userspace::{Amount, guest_transfer};
 use crate::wire::Port;
 
 pub fn rows() -> Vec<Row> {
@@ -135,14 +136,5 @@ async fn leave_in_time_wait(
 
 /// Waits for an octet, and fails when the stream ends instead.
 const fn receive_one(socket: u64) -> Transfer {
-    Transfer {
-        socket,
-        send: 0,
-        send_seed: 0,
-        send_from: 0,
-        receive: 1,
-        receive_seed: 0,
-        receive_from: 0,
-        time_limit: TIME_LIMIT_MILLISECONDS,
-    }
+    guest_transfer(socket, Amount::NONE, Amount { octets: 1, ..Amount::NONE })
 }
