@@ -1,7 +1,7 @@
 //! router-peer: a BGP speaker whose sessions Wireseal authenticates. Without arguments it demonstrates what it can do.
 
 use std::fmt::Display;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -114,27 +114,38 @@ async fn main() -> ExitCode {
         println!("{}: good, peers: {}", path.display(), config.neighbours.len());
         return ExitCode::SUCCESS;
     }
-    match run::run(config, seed, told_to_stop()).await {
+    let stop = match told_to_stop() {
+        Ok(stop) => stop,
+        Err(error) => return refuse(&format_args!("signals cannot be heard: {error}")),
+    };
+    match run::run(config, seed, stop).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.names_field() => refuse(&format_args!("{}: {error}", path.display())),
         Err(error) => refuse(&error),
     }
 }
 
-/// Waits for an interrupt, or for what a service manager sends.
-async fn told_to_stop() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-            }
-            return;
+/// An interrupt, or what a service manager sends. Heard from this call on, and not only once the future is
+/// polled: whoever reads the first line of the log may already send it.
+#[cfg(unix)]
+fn told_to_stop() -> io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
         }
-    }
-    let _ = tokio::signal::ctrl_c().await;
+    })
+}
+
+/// An interrupt.
+#[cfg(not(unix))]
+fn told_to_stop() -> io::Result<impl Future<Output = ()>> {
+    Ok(async {
+        let _ = tokio::signal::ctrl_c().await;
+    })
 }
 
 fn refuse(error: &dyn Display) -> ExitCode {
