@@ -24,6 +24,15 @@ struct Queue {
     octets: Vec<u8>,
 }
 
+/// What may change between two readings.
+#[derive(PartialEq, Eq)]
+struct Queues {
+    send: Queue,
+    /// Octets at the end of `send` that were never sent.
+    unsent: usize,
+    receive: Queue,
+}
+
 impl Frozen<'_> {
     /// Reads the whole connection. The socket stays as it is, frozen.
     ///
@@ -37,7 +46,8 @@ impl Frozen<'_> {
         loop {
             let exported = self.read(&queues)?;
             let again = self.read_queues()?;
-            // A segment that was past the filter's place as the connection froze may have come in between.
+            // A segment that was past the filter's place as the connection froze may have come in between, and one that the
+            // window has room for may have gone out.
             if again == queues {
                 return Ok(exported);
             }
@@ -45,7 +55,7 @@ impl Frozen<'_> {
         }
     }
 
-    fn read(&self, (send, receive): &(Queue, Queue)) -> Result<Exported, Error> {
+    fn read(&self, Queues { send, unsent, receive }: &Queues) -> Result<Exported, Error> {
         let socket = self.socket;
         let tcp = self.get(sys::INFO, TcpInfo::default())?;
         if tcp.state != TcpInfo::ESTABLISHED {
@@ -79,7 +89,7 @@ impl Frozen<'_> {
             tcp: TcpState {
                 send_next: SeqNum(send.next),
                 send_queue: send.octets.clone(),
-                unsent: self.queued(sys::SIOCOUTQNSD)?,
+                unsent: *unsent,
                 receive_next: SeqNum(receive.next),
                 receive_queue: receive.octets.clone(),
                 mss: self.get(sys::MAXSEG, 0)?,
@@ -109,12 +119,12 @@ impl Frozen<'_> {
         Ok(SocketPair { local: endpoint(socket.local_addr())?, remote: endpoint(socket.peer_addr())? })
     }
 
-    fn read_queues(&self) -> Result<(Queue, Queue), Error> {
-        let send = self.read_queue(sys::TCP_SEND_QUEUE, sys::SIOCOUTQ)?;
+    /// The send queue last, and it stays chosen: the kernel then only takes for sent what it would send. A frozen socket
+    /// sends on as far as the peer's window reaches, and whoever restores it as unsent would not take its acknowledgment.
+    fn read_queues(&self) -> Result<Queues, Error> {
         let receive = self.read_queue(sys::TCP_RECV_QUEUE, sys::SIOCINQ)?;
-        // With the send queue chosen the kernel would take for sent what a timer lets it send.
-        self.socket.repair(libc::TCP_REPAIR_QUEUE, &sys::TCP_NO_QUEUE)?;
-        Ok((send, receive))
+        let send = self.read_queue(sys::TCP_SEND_QUEUE, sys::SIOCOUTQ)?;
+        Ok(Queues { send, unsent: self.queued(sys::SIOCOUTQNSD)?, receive })
     }
 
     fn read_queue(&self, which: c_int, request: c_ulong) -> Result<Queue, Error> {

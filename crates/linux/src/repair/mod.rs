@@ -107,7 +107,8 @@ pub struct Window {
 /// A connection that takes in no segment while its state is read. It thaws on drop, unless it is abandoned.
 ///
 /// Segments that arrive meanwhile are dropped, as if lost, and no more than counted: the peer sends them again. A socket
-/// filter does that, and takes the place of one that the socket had, for good. What was sent before may be sent again.
+/// filter does that, and takes the place of one that the socket had, for good. What the peer has room for may still go out
+/// until it is exported, and later counts as sent and lost: the restored connection sends it again.
 ///
 /// When the process ends meanwhile, the connection is gone and the peer is not told, as after [`Frozen::abandon`].
 #[derive(Debug)]
