@@ -1,0 +1,283 @@
+//! What this processor can do, found once and proven by tokens.
+//!
+//! A token is a value of no size that can only be had where its instructions are: a routine that takes one needs no other
+//! check. The operating system has its say too, since it must save the wider registers.
+
+use core::fmt;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// A group of instructions that routines of this crate are written for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[repr(u8)]
+pub enum Path {
+    /// AES-NI and PCLMULQDQ, one block at a time (x86-64).
+    AesNi,
+    /// AES and carry-less multiplication on two blocks at a time: VAES and VPCLMULQDQ with AVX2 (x86-64).
+    Vaes256,
+    /// AES and carry-less multiplication on four blocks at a time: VAES and VPCLMULQDQ with AVX-512 F, BW, DQ and VL
+    /// (x86-64).
+    Vaes512,
+    /// SHA-1 and SHA-256 (x86-64).
+    ShaNi,
+    /// Integer vectors of 32 octets (x86-64).
+    Avx2,
+    /// Integer vectors of 64 octets: AVX-512 F, BW, DQ and VL (x86-64).
+    Avx512,
+    /// Multiplication of 52-bit limbs in vectors of 64 octets: AVX-512 with IFMA (x86-64).
+    Avx512Ifma,
+    /// AES and PMULL (AArch64).
+    Aarch64Aes,
+}
+
+impl Path {
+    /// Every path, available or not.
+    pub const ALL: [Self; 8] = [
+        Self::AesNi,
+        Self::Vaes256,
+        Self::Vaes512,
+        Self::ShaNi,
+        Self::Avx2,
+        Self::Avx512,
+        Self::Avx512Ifma,
+        Self::Aarch64Aes,
+    ];
+
+    /// Its name as users of processors know it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AesNi => "AES-NI",
+            Self::Vaes256 => "VAES-256",
+            Self::Vaes512 => "VAES-512",
+            Self::ShaNi => "SHA-NI",
+            Self::Avx2 => "AVX2",
+            Self::Avx512 => "AVX-512",
+            Self::Avx512Ifma => "AVX-512 IFMA",
+            Self::Aarch64Aes => "ARMv8 AES",
+        }
+    }
+
+    /// Whether this processor and its operating system have it, and nobody turned it off.
+    #[inline]
+    #[must_use]
+    pub fn is_available(self) -> bool {
+        available() & self.bit() != 0
+    }
+
+    const fn bit(self) -> u32 {
+        1 << self as u8
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The bit that says that the others have been found.
+const FOUND: u32 = 1 << 31;
+
+/// What was found. Two threads that look at once find the same.
+static AVAILABLE: AtomicU32 = AtomicU32::new(0);
+
+#[inline]
+fn available() -> u32 {
+    let known = AVAILABLE.load(Ordering::Relaxed);
+    if known != 0 { known } else { look() }
+}
+
+#[cold]
+fn look() -> u32 {
+    let found = Path::ALL.into_iter().filter(|path| detect::has(*path)).fold(FOUND, |all, path| all | path.bit());
+    AVAILABLE.store(found, Ordering::Relaxed);
+    found
+}
+
+/// Turns paths off for the whole process; keys made from then on do without them, and those made before keep theirs.
+///
+/// For tests and benchmarks: what is left is what a lesser processor runs.
+#[cfg(feature = "switch")]
+pub mod switch {
+    use super::{AVAILABLE, FOUND, Ordering, Path, look};
+
+    /// Leaves on only those of `paths` that the processor has.
+    pub fn only(paths: &[Path]) {
+        let wanted = paths.iter().fold(FOUND, |all, path| all | path.bit());
+        AVAILABLE.store(look() & wanted, Ordering::Relaxed);
+    }
+
+    /// Turns all on again that the processor has.
+    pub fn all() {
+        look();
+    }
+}
+
+/// Tokens, each the proof of one path.
+macro_rules! tokens {
+    ($($(#[$attribute:meta])* $name:ident;)*) => {$(
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name(());
+
+        impl $name {
+            /// The token, where [`Path::is_available`] says so.
+            #[inline]
+            #[must_use]
+            pub fn detect() -> Option<Self> {
+                Path::$name.is_available().then_some(Self(()))
+            }
+        }
+    )*};
+}
+
+#[cfg(target_arch = "x86_64")]
+tokens! {
+    /// Proof of [`Path::AesNi`]: the target features `aes`, `pclmulqdq`, `sse4.1` and `ssse3`.
+    AesNi;
+    /// Proof of [`Path::Vaes256`]: those of [`AesNi`], `avx2`, `vaes` and `vpclmulqdq`.
+    Vaes256;
+    /// Proof of [`Path::Vaes512`]: those of [`Vaes256`], `avx512f`, `avx512bw`, `avx512dq` and `avx512vl`.
+    Vaes512;
+    /// Proof of [`Path::ShaNi`]: the target features `sha`, `sse4.1` and `ssse3`.
+    ShaNi;
+    /// Proof of [`Path::Avx2`]: the target feature `avx2`.
+    Avx2;
+    /// Proof of [`Path::Avx512`]: the target features `avx2`, `avx512f`, `avx512bw`, `avx512dq` and `avx512vl`.
+    Avx512;
+    /// Proof of [`Path::Avx512Ifma`]: those of [`Avx512`] and `avx512ifma`.
+    Avx512Ifma;
+}
+
+#[cfg(target_arch = "aarch64")]
+tokens! {
+    /// Proof of [`Path::Aarch64Aes`]: the target features `neon` and `aes`.
+    Aarch64Aes;
+}
+
+#[cfg(target_arch = "x86_64")]
+mod detect {
+    use core::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
+
+    use super::Path;
+
+    /// Bits of CPUID leaf 1, register ECX (Intel's manual, volume 2, "CPUID").
+    mod basic {
+        pub(super) const PCLMULQDQ: u32 = 1 << 1;
+        pub(super) const SSSE3: u32 = 1 << 9;
+        pub(super) const SSE41: u32 = 1 << 19;
+        pub(super) const AES: u32 = 1 << 25;
+        pub(super) const OSXSAVE: u32 = 1 << 27;
+        pub(super) const AVX: u32 = 1 << 28;
+    }
+
+    /// Bits of CPUID leaf 7, subleaf 0: register EBX below, register ECX above bit 32.
+    mod extended {
+        pub(super) const AVX2: u64 = 1 << 5;
+        pub(super) const AVX512F: u64 = 1 << 16;
+        pub(super) const AVX512DQ: u64 = 1 << 17;
+        pub(super) const AVX512IFMA: u64 = 1 << 21;
+        pub(super) const SHA: u64 = 1 << 29;
+        pub(super) const AVX512BW: u64 = 1 << 30;
+        pub(super) const AVX512VL: u64 = 1 << 31;
+        pub(super) const VAES: u64 = 1 << (32 + 9);
+        pub(super) const VPCLMULQDQ: u64 = 1 << (32 + 10);
+    }
+
+    /// Bits of XCR0: what the operating system saves (Intel's manual, volume 1, section 13.3).
+    mod saved {
+        pub(super) const YMM: u64 = 0b110;
+        pub(super) const ZMM: u64 = 0b1110_0110;
+    }
+
+    pub(super) fn has(path: Path) -> bool {
+        let highest = __cpuid(0).eax;
+        let ecx = __cpuid(1).ecx;
+        let wide = if highest >= 7 {
+            let leaf = __cpuid_count(7, 0);
+            u64::from(leaf.ebx) | u64::from(leaf.ecx) << 32
+        } else {
+            0
+        };
+        // SAFETY: the operating system has turned XGETBV on, which OSXSAVE says.
+        let saved = if ecx & basic::OSXSAVE != 0 { unsafe { _xgetbv(0) } } else { 0 };
+        let needs = |basic: u32, extended: u64, registers: u64| {
+            ecx & basic == basic && wide & extended == extended && saved & registers == registers
+        };
+        let sse = basic::SSSE3 | basic::SSE41;
+        let aes = basic::AES | basic::PCLMULQDQ | sse;
+        let avx512 = extended::AVX2 | extended::AVX512F | extended::AVX512BW | extended::AVX512DQ | extended::AVX512VL;
+        let vaes = extended::AVX2 | extended::VAES | extended::VPCLMULQDQ;
+        match path {
+            Path::AesNi => needs(aes, 0, 0),
+            Path::Vaes256 => needs(aes | basic::AVX, vaes, saved::YMM),
+            Path::Vaes512 => needs(aes | basic::AVX, vaes | avx512, saved::ZMM),
+            Path::ShaNi => needs(sse, extended::SHA, 0),
+            Path::Avx2 => needs(basic::AVX, extended::AVX2, saved::YMM),
+            Path::Avx512 => needs(basic::AVX, avx512, saved::ZMM),
+            Path::Avx512Ifma => needs(basic::AVX, avx512 | extended::AVX512IFMA, saved::ZMM),
+            Path::Aarch64Aes => false,
+        }
+    }
+}
+
+/// AES and PMULL are one bit of ID_AA64ISAR0_EL1, which only the operating system may read: without one to ask, what the target
+/// is known to have.
+#[cfg(target_arch = "aarch64")]
+mod detect {
+    use super::Path;
+
+    cpufeatures::new!(aes, "aes");
+
+    pub(super) fn has(path: Path) -> bool {
+        path == Path::Aarch64Aes && aes::get()
+    }
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod detect {
+    pub(super) const fn has(_: super::Path) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the standard library finds, by its own code.
+    #[cfg(target_arch = "x86_64")]
+    fn by_std(path: Path) -> bool {
+        macro_rules! all {
+            ($($feature:tt),*) => { $(std::is_x86_feature_detected!($feature))&&* };
+        }
+        match path {
+            Path::AesNi => all!("aes", "pclmulqdq", "sse4.1", "ssse3"),
+            Path::Vaes256 => all!("aes", "pclmulqdq", "avx2", "vaes", "vpclmulqdq"),
+            Path::Vaes512 => all!("aes", "avx512f", "avx512bw", "avx512dq", "avx512vl", "vaes", "vpclmulqdq"),
+            Path::ShaNi => all!("sha", "sse4.1", "ssse3"),
+            Path::Avx2 => all!("avx2"),
+            Path::Avx512 => all!("avx512f", "avx512bw", "avx512dq", "avx512vl"),
+            Path::Avx512Ifma => all!("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512ifma"),
+            Path::Aarch64Aes => false,
+        }
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn every_path_is_found_that_the_standard_library_finds() {
+        for path in Path::ALL {
+            assert_eq!(detect::has(path), by_std(path), "{path}");
+        }
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn what_is_turned_off_cannot_be_had() {
+        switch::only(&[Path::Avx2]);
+        assert!(AesNi::detect().is_none() && Vaes512::detect().is_none());
+        assert_eq!(Avx2::detect().is_some(), by_std(Path::Avx2));
+        switch::all();
+        assert_eq!(AesNi::detect().is_some(), by_std(Path::AesNi));
+    }
+}
