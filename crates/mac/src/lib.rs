@@ -32,6 +32,7 @@
 //! behind, which are beyond the reach of safe code. So build a key where it will stay.
 #![no_std]
 
+mod batch;
 mod blocks;
 mod cmac;
 mod hmac;
@@ -41,6 +42,7 @@ mod output;
 mod poly1305;
 mod wiped;
 
+pub use batch::mac_batch;
 pub use key::{MacKey, OutputLength};
 pub use output::{Mac, MacMismatch};
 pub use poly1305::OneTimePoly1305Key;

@@ -20,6 +20,9 @@ pub struct Mac {
 }
 
 impl Mac {
+    /// No octets, to fill an array with that [`mac_batch`](crate::mac_batch) writes to.
+    pub const EMPTY: Self = Self { octets: Wiped([0; CAPACITY]), length: 0 };
+
     /// The MAC of `N` octets, at most 32, that `compute` writes.
     #[inline]
     pub(crate) fn compute<const N: usize>(compute: impl FnOnce(&mut [u8; N])) -> Self {
@@ -43,6 +46,16 @@ impl Mac {
     #[must_use]
     pub fn truncated(&self, length: usize) -> &[u8] {
         &self.octets.0[..usize::from(self.length).min(length)]
+    }
+
+    /// Verifies in constant time that a received MAC is this one, or its leading octets.
+    ///
+    /// # Errors
+    ///
+    /// [`MacMismatch`] when an octet differs, and when `received` is empty or longer than this.
+    #[inline]
+    pub fn verify(&self, received: &[u8]) -> Result<(), MacMismatch> {
+        compare(self.as_bytes(), received)
     }
 }
 

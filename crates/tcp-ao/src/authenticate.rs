@@ -4,6 +4,7 @@
 
 use core::fmt;
 use core::net::IpAddr;
+use core::ops::Range;
 
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_mac::Mac;
@@ -120,7 +121,7 @@ impl From<OptionError> for SignError {
 
 /// Octets that are copied for the start of a MAC input: two blocks of SHA-1 or SHA-256, which the longest header of all,
 /// 4 of SNE, 40 of IPv6 pseudo-header and 60 of TCP, fits into.
-const START_LENGTH: usize = 128;
+pub(crate) const START_LENGTH: usize = 128;
 /// Octets of them that are left for the segment behind an SNE and an IPv4 pseudo-header.
 const IPV4_SHARE: usize = START_LENGTH - 16;
 
@@ -207,7 +208,26 @@ impl SignaturePlace {
         Ok(Self { header_length, ao_offset: ao.offset, mac_length })
     }
 
-    /// Writes ids and MAC into the segment that the place was found in.
+    /// The option that the segment's place was found in, as it will be.
+    #[inline(always)]
+    pub(crate) fn option<'a>(
+        &self,
+        tcp: &'a [u8],
+        parameters: &MktParameters,
+        rnext_key_id: KeyId,
+    ) -> AoOption<'a> {
+        let mac = &tcp[self.mac()];
+        AoOption { offset: self.ao_offset, key_id: parameters.send_id, rnext_key_id, mac }
+    }
+
+    /// Where the MAC is.
+    #[inline(always)]
+    fn mac(&self) -> Range<usize> {
+        let start = TCP_HEADER_LENGTH + self.ao_offset + AO_HEADER_LENGTH;
+        start..start + self.mac_length
+    }
+
+    /// Computes the MAC of the segment that the place was found in, and writes ids and MAC into it.
     #[inline(always)]
     pub(crate) fn fill(
         &self,
@@ -218,14 +238,18 @@ impl SignaturePlace {
         parameters: &MktParameters,
         rnext_key_id: KeyId,
     ) {
-        let mac_at = TCP_HEADER_LENGTH + self.ao_offset + AO_HEADER_LENGTH;
-        let mac_end = mac_at + self.mac_length;
         let segment = Segment::again(addresses.0, addresses.1, tcp, self.header_length);
-        let mac = &segment.header()[mac_at..mac_end];
-        let ao = AoOption { offset: self.ao_offset, key_id: parameters.send_id, rnext_key_id, mac };
+        let ao = self.option(tcp, parameters, rnext_key_id);
         let mac = segment_mac(key, sne, &segment, &ao, parameters.options);
-        (tcp[mac_at - 2], tcp[mac_at - 1]) = (parameters.send_id.0, rnext_key_id.0);
-        copy_mac(&mut tcp[mac_at..mac_end], mac.truncated(self.mac_length));
+        self.write(tcp, parameters, rnext_key_id, &mac);
+    }
+
+    /// Writes ids and MAC into the segment that the place was found in.
+    #[inline(always)]
+    pub(crate) fn write(&self, tcp: &mut [u8], parameters: &MktParameters, rnext_key_id: KeyId, mac: &Mac) {
+        let place = self.mac();
+        (tcp[place.start - 2], tcp[place.start - 1]) = (parameters.send_id.0, rnext_key_id.0);
+        copy_mac(&mut tcp[place], mac.truncated(self.mac_length));
     }
 }
 
@@ -259,7 +283,7 @@ fn is_mac_length(length: usize, parameters: &MktParameters) -> bool {
 /// In line wherever it is called, so that addresses stay in registers: handed over in memory, they would be read
 /// before the processor has done storing them, which costs as much as a tenth of the MAC.
 #[inline(always)]
-fn mac_input<'a>(
+pub(crate) fn mac_input<'a>(
     start: &'a mut [u8; START_LENGTH],
     sne: Sne,
     segment: &Segment<'a>,

@@ -97,7 +97,9 @@ mod sne;
 mod types;
 
 pub use authenticate::{SignError, VerifyError, segment_mac, sign_segment, verify_segment};
-pub use connection::{Connection, ConnectionState, KeyError, StateError, Verified, VerifiedSyn};
+pub use connection::{
+    Connection, ConnectionState, KeyError, StateError, Verified, VerifiedSyn, sign_batch, verify_batch,
+};
 pub use counters::Counters;
 pub use icmp::IcmpError;
 pub use kdf::{KdfContext, MAX_TRAFFIC_KEY_LENGTH, TrafficKey, TrafficKeyOctets};

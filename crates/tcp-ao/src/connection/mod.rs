@@ -1,5 +1,6 @@
 //! A connection's authentication: which key, which SNE, which ISNs, from the first SYN to TIME-WAIT.
 
+pub(crate) mod batch;
 mod keys;
 mod receive;
 mod send;
@@ -13,6 +14,7 @@ use crate::mkt::{Mkt, MktSet};
 use crate::sne::SneTracker;
 use crate::types::{Isn, KeyId, SeqNum, SocketPair};
 
+pub use batch::{sign_batch, verify_batch};
 pub use keys::KeyError;
 use keys::Slot;
 pub use receive::Verified;

@@ -1,6 +1,7 @@
 //! Verifying what the peer sends, and learning from it: ISNs, SNE, the key it asks for (RFC 5925 §7.5).
 
 use crate::authenticate::{VerifyError, check_mac_length, verify_segment};
+use crate::connection::batch::Ahead;
 use crate::connection::keys::Keys;
 use crate::connection::{Connection, Phase};
 use crate::kdf::{KdfContext, TrafficKey};
@@ -46,7 +47,17 @@ impl<const N: usize> Connection<N> {
     /// [`VerifyError`]: the segment must be dropped. Nothing has changed but [`counters`](Self::counters).
     #[inline]
     pub fn verify<'a>(&mut self, segment: &Segment<'a>) -> Result<Verified<'a>, VerifyError> {
-        let verdict = self.check(segment);
+        self.verify_with(segment, None)
+    }
+
+    /// [`verify`](Self::verify), with a MAC that may have been computed ahead.
+    #[inline]
+    pub(crate) fn verify_with<'a>(
+        &mut self,
+        segment: &Segment<'a>,
+        ahead: Option<&Ahead>,
+    ) -> Result<Verified<'a>, VerifyError> {
+        let verdict = self.check(segment, ahead);
         self.counters.count(&verdict);
         let ao = verdict?;
         Ok(self.learn(segment, &ao))
@@ -54,13 +65,13 @@ impl<const N: usize> Connection<N> {
 
     /// The verdict alone: reads everything, changes nothing.
     #[inline]
-    fn check<'a>(&self, segment: &Segment<'a>) -> Result<AoOption<'a>, VerifyError> {
+    fn check<'a>(&self, segment: &Segment<'a>, ahead: Option<&Ahead>) -> Result<AoOption<'a>, VerifyError> {
         if segment.source() != self.pair.remote || segment.destination() != self.pair.local {
             return Err(VerifyError::OtherConnection);
         }
         let ao = segment.ao_option()?.ok_or(VerifyError::Unsigned)?;
-        let slot = self.slots.iter().flatten().find(|slot| slot.parameters.recv_id == ao.key_id);
-        let slot = slot.ok_or(VerifyError::UnknownKeyId(ao.key_id))?;
+        let index = self.index(|key| key.recv_id == ao.key_id).ok_or(VerifyError::UnknownKeyId(ao.key_id))?;
+        let slot = self.slot(index);
         match &slot.keys {
             Keys::Traffic { receive, .. } => {
                 let flags = segment.flags();
@@ -69,7 +80,13 @@ impl<const N: usize> Connection<N> {
                     return Err(VerifyError::State);
                 }
                 let sne = self.receive.sne_of(segment.sequence());
-                verify_segment(receive, sne, segment, &ao, &slot.parameters)?;
+                match ahead.filter(|ahead| ahead.is_for(index, sne, ao.rnext_key_id)) {
+                    Some(ahead) => {
+                        let bad = |_| VerifyError::BadMac { key_id: ao.key_id };
+                        ahead.mac.verify(ao.mac).map_err(bad)?;
+                    }
+                    None => verify_segment(receive, sne, segment, &ao, &slot.parameters)?,
+                }
             }
             Keys::Master(master_key) => {
                 let (context, sne) = self.receive_context(segment)?;

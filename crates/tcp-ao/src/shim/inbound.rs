@@ -3,9 +3,10 @@
 use core::ops::Range;
 use core::time::Duration;
 
-use crate::authenticate::VerifyError;
+use crate::authenticate::{START_LENGTH, VerifyError};
 use crate::checksum;
 use crate::connection::Connection;
+use crate::connection::batch::{Ahead, BATCH, Pending, Starts, compute};
 use crate::icmp::{self, IcmpError};
 use crate::ip::{IPV4_HEADER_LENGTH, IPV6_HEADER_LENGTH, IpHeader, PROTOCOL_TCP};
 use crate::option::TCP_HEADER_LENGTH;
@@ -29,6 +30,52 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
     /// [`Refusal`]: the packet must be dropped; it is unchanged, and so is the shim but for its counters. In
     /// particular a SYN that does not verify leaves nothing behind.
     pub fn inbound(&mut self, now: Duration, packet: &mut [u8]) -> Result<Range<usize>, Refusal> {
+        self.inbound_with(now, packet, None)
+    }
+
+    /// Takes packets from the link as [`inbound`](Self::inbound) would one after another, and gives `each` in order what it
+    /// would have returned; their MACs are computed 16 at a time.
+    ///
+    /// # Errors
+    /// Those of [`inbound`](Self::inbound), handed to `each` with the packet's index.
+    pub fn inbound_batch(
+        &mut self,
+        now: Duration,
+        packets: &mut [&mut [u8]],
+        mut each: impl FnMut(usize, Result<Range<usize>, Refusal>),
+    ) {
+        for (batch, packets) in packets.chunks_mut(BATCH).enumerate() {
+            let mut starts: Starts = [[0; START_LENGTH]; BATCH];
+            let mut pending = [const { None }; BATCH];
+            for ((place, start), packet) in pending.iter_mut().zip(&mut starts).zip(&*packets) {
+                *place = self.pending_verification(packet, start);
+            }
+            // A connection that takes another's place meanwhile has no traffic keys before this end has signed, which it
+            // does not here: a MAC computed ahead is never asked for under other keys than its own.
+            let ahead = compute(&pending);
+            for (index, (packet, ahead)) in packets.iter_mut().zip(&ahead).enumerate() {
+                each(batch * BATCH + index, self.inbound_with(now, packet, ahead.as_ref()));
+            }
+        }
+    }
+
+    fn pending_verification<'s>(
+        &'s self,
+        packet: &'s [u8],
+        start: &'s mut [u8; START_LENGTH],
+    ) -> Option<Pending<'s>> {
+        let ip = IpHeader::parse(packet).ok()?;
+        let segment = Segment::parse(&packet[..ip.total_length]).ok()?;
+        let pair = SocketPair { local: segment.destination(), remote: segment.source() };
+        self.table.get(&pair)?.connection.pending_verification(&segment, start)
+    }
+
+    fn inbound_with(
+        &mut self,
+        now: Duration,
+        packet: &mut [u8],
+        ahead: Option<&Ahead>,
+    ) -> Result<Range<usize>, Refusal> {
         let ip = IpHeader::parse(packet).map_err(ParseError::Ip)?;
         let whole = 0..ip.total_length;
         let packet = &mut packet[..ip.total_length];
@@ -53,7 +100,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         }
         let segment = Segment::parse(packet)?;
         let pair = SocketPair { local: segment.destination(), remote: segment.source() };
-        if !self.admit(now, &pair, &segment, packet, &ip)? {
+        if !self.admit(now, &pair, &segment, ahead, packet, &ip)? {
             return Ok(whole);
         }
         let is_syn = segment.flags().syn();
@@ -74,6 +121,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         now: Duration,
         pair: &SocketPair,
         segment: &Segment<'_>,
+        ahead: Option<&Ahead>,
         packet: &[u8],
         ip: &IpHeader,
     ) -> Result<bool, Refusal> {
@@ -86,7 +134,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
             && (may_be_replaced || known.as_ref().is_some_and(|entry| entry.connection.is_established()));
         if let Some(entry) = known.filter(|_| !reopens) {
             check_checksums(&self.config, packet, ip)?;
-            let verdict = entry.connection.verify(segment);
+            let verdict = entry.connection.verify_with(segment, ahead);
             self.counters.count(&verdict);
             verdict.map_err(Refusal::Verify)?;
             entry.received(segment, now);

@@ -1,0 +1,175 @@
+//! Many segments, of as many connections as there are, authenticated together.
+//!
+//! The MACs are computed ahead of their turn, with the keys and SNEs that the connections have as the batch begins; then each
+//! segment is judged as if it came alone. One whose key or SNE has changed by then has its MAC computed again, so that nothing
+//! but the time tells a batch from its segments one by one.
+
+use core::borrow::BorrowMut;
+
+use wireseal_mac::{Mac, mac_batch};
+
+use crate::authenticate::{
+    START_LENGTH, SignError, SignaturePlace, VerifyError, check_mac_length, mac_input,
+};
+use crate::connection::keys::Keys;
+use crate::connection::{Connection, Verified};
+use crate::kdf::TrafficKey;
+use crate::segment::Segment;
+use crate::types::{KeyId, Sne};
+
+/// How many MACs are computed together.
+pub(crate) const BATCH: usize = 16;
+
+/// Room for the starts of a batch's MAC inputs.
+pub(crate) type Starts = [[u8; START_LENGTH]; BATCH];
+
+/// A MAC to be computed, with what it depends on.
+pub(crate) struct Pending<'a> {
+    slot: u8,
+    sne: Sne,
+    rnext_key_id: KeyId,
+    key: &'a TrafficKey,
+    input: [&'a [u8]; 2],
+}
+
+/// A MAC that was computed ahead of its turn.
+pub(crate) struct Ahead {
+    slot: u8,
+    sne: Sne,
+    rnext_key_id: KeyId,
+    pub(super) mac: Mac,
+}
+
+impl Ahead {
+    /// Whether it is still the MAC that would be computed now.
+    pub(super) fn is_for(&self, slot: u8, sne: Sne, rnext_key_id: KeyId) -> bool {
+        (self.slot, self.sne, self.rnext_key_id) == (slot, sne, rnext_key_id)
+    }
+}
+
+/// Computes the MACs that are pending. A lone one is left to its turn.
+pub(crate) fn compute(pending: &[Option<Pending<'_>>; BATCH]) -> [Option<Ahead>; BATCH] {
+    let mut ahead = [const { None }; BATCH];
+    let Some(first) = pending.iter().flatten().next() else { return ahead };
+    let mut jobs = [(first.key.mac_key(), &first.input[..]); BATCH];
+    let mut count = 0;
+    for (job, pending) in jobs.iter_mut().zip(pending.iter().flatten()) {
+        *job = (pending.key.mac_key(), &pending.input);
+        count += 1;
+    }
+    if count == 1 {
+        return ahead;
+    }
+    let mut macs = [const { Mac::EMPTY }; BATCH];
+    mac_batch(&jobs[..count], &mut macs[..count]);
+    let filled =
+        ahead.iter_mut().zip(pending).filter_map(|(ahead, pending)| Some((ahead, pending.as_ref()?)));
+    for ((ahead, pending), mac) in filled.zip(macs) {
+        let Pending { slot, sne, rnext_key_id, .. } = *pending;
+        *ahead = Some(Ahead { slot, sne, rnext_key_id, mac });
+    }
+    ahead
+}
+
+/// Verifies received segments of many connections, 16 at a time, and says of each in order what
+/// [`Connection::verify`] would have said.
+///
+/// A segment names its connection by the index in `connections`, which may be connections, boxes or exclusive references of
+/// them; several may be of the same. `each` is given the segment's index in `segments`.
+///
+/// # Errors
+/// Those of [`Connection::verify`], handed to `each`; [`VerifyError::OtherConnection`] too for an index without connection,
+/// which nobody counts.
+pub fn verify_batch<'a, C: BorrowMut<Connection<N>>, const N: usize>(
+    connections: &mut [C],
+    segments: &[(usize, Segment<'a>)],
+    mut each: impl FnMut(usize, Result<Verified<'a>, VerifyError>),
+) {
+    for (batch, segments) in segments.chunks(BATCH).enumerate() {
+        let mut starts: Starts = [[0; START_LENGTH]; BATCH];
+        let mut pending = [const { None }; BATCH];
+        for ((place, start), (connection, segment)) in pending.iter_mut().zip(&mut starts).zip(segments) {
+            *place = connections
+                .get(*connection)
+                .and_then(|connection| connection.borrow().pending_verification(segment, start));
+        }
+        let ahead = compute(&pending);
+        for (index, ((connection, segment), ahead)) in segments.iter().zip(&ahead).enumerate() {
+            let verdict = match connections.get_mut(*connection) {
+                Some(connection) => connection.borrow_mut().verify_with(segment, ahead.as_ref()),
+                None => Err(VerifyError::OtherConnection),
+            };
+            each(batch * BATCH + index, verdict);
+        }
+    }
+}
+
+/// Signs TCP segments of many connections in place, 16 at a time, and says of each in order what [`Connection::sign`] would
+/// have said.
+///
+/// A segment names its connection by the index in `connections`, as in [`verify_batch`].
+///
+/// # Errors
+/// Those of [`Connection::sign`], handed to `each`; [`SignError::OtherConnection`] too for an index without connection. The
+/// segment is then unchanged.
+pub fn sign_batch<C: BorrowMut<Connection<N>>, const N: usize>(
+    connections: &mut [C],
+    segments: &mut [(usize, &mut [u8])],
+    mut each: impl FnMut(usize, Result<(), SignError>),
+) {
+    for (batch, segments) in segments.chunks_mut(BATCH).enumerate() {
+        let mut starts: Starts = [[0; START_LENGTH]; BATCH];
+        let mut pending = [const { None }; BATCH];
+        for ((place, start), (connection, tcp)) in pending.iter_mut().zip(&mut starts).zip(&*segments) {
+            *place = connections
+                .get(*connection)
+                .and_then(|connection| connection.borrow().pending_signature(tcp, start));
+        }
+        let ahead = compute(&pending);
+        for (index, ((connection, tcp), ahead)) in segments.iter_mut().zip(&ahead).enumerate() {
+            let outcome = match connections.get_mut(*connection) {
+                Some(connection) => connection.borrow_mut().sign_with(tcp, ahead.as_ref()),
+                None => Err(SignError::OtherConnection),
+            };
+            each(batch * BATCH + index, outcome);
+        }
+    }
+}
+
+impl<const N: usize> Connection<N> {
+    /// The MAC that verifying this segment will ask for, if it is sure to ask for one.
+    #[inline]
+    pub(crate) fn pending_verification<'s>(
+        &'s self,
+        segment: &Segment<'s>,
+        start: &'s mut [u8; START_LENGTH],
+    ) -> Option<Pending<'s>> {
+        let ao = segment.ao_option().ok()??;
+        let slot = self.index(|key| key.recv_id == ao.key_id)?;
+        let held = self.slot(slot);
+        let Keys::Traffic { receive: key, .. } = &held.keys else { return None };
+        check_mac_length(&ao, &held.parameters).ok()?;
+        let sne = self.receive.sne_of(segment.sequence());
+        let input = mac_input(start, sne, segment, &ao, held.parameters.options);
+        Some(Pending { slot, sne, rnext_key_id: ao.rnext_key_id, key, input })
+    }
+
+    /// The MAC that signing this segment will ask for, if it is sure to ask for one.
+    #[inline]
+    pub(crate) fn pending_signature<'s>(
+        &'s self,
+        tcp: &'s [u8],
+        start: &'s mut [u8; START_LENGTH],
+    ) -> Option<Pending<'s>> {
+        let (local, remote) = (self.pair.local.address(), self.pair.remote.address());
+        let segment = Segment::from_tcp(local, remote, tcp).ok()?;
+        let held = self.slot(self.current);
+        let Keys::Traffic { send: key, .. } = &held.keys else { return None };
+        let place = SignaturePlace::find(&segment, &held.parameters).ok()?;
+        let rnext_key_id = self.rnext_key().recv_id;
+        let ao = place.option(tcp, &held.parameters, rnext_key_id);
+        let sne = self.send.sne_of(segment.sequence());
+        let input = mac_input(start, sne, &segment, &ao, held.parameters.options);
+        Some(Pending { slot: self.current, sne, rnext_key_id, key, input })
+    }
+}
