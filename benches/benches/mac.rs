@@ -4,17 +4,16 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use wireseal_algorithms::MacAlgorithm;
-use wireseal_benches::contenders;
-use wireseal_mac::OneTimePoly1305Key;
+use wireseal_benches::{mac, one_time};
 
 fn macs(c: &mut Criterion) {
     for algorithm in MacAlgorithm::ALL {
-        let contenders = contenders(algorithm);
+        let mut contenders = mac::contenders(algorithm);
         let mut group = c.benchmark_group(algorithm.name());
         for length in [64, 164, 256, 1024, 1500] {
             let message = vec![0x5a; length];
             group.throughput(Throughput::Bytes(length as u64));
-            for (name, contender) in &contenders {
+            for (name, contender) in &mut contenders {
                 group.bench_with_input(BenchmarkId::new(*name, length), &message, |b, message| {
                     b.iter(|| contender(&[black_box(message)]));
                 });
@@ -23,16 +22,19 @@ fn macs(c: &mut Criterion) {
     }
 }
 
-fn one_time(c: &mut Criterion) {
+fn one_shot(c: &mut Criterion) {
+    let mut contenders = one_time::contenders();
     let mut group = c.benchmark_group("Poly1305");
     for length in [64, 164, 256, 1024, 1500] {
         let message = vec![0x5a; length];
         group.throughput(Throughput::Bytes(length as u64));
-        group.bench_with_input(BenchmarkId::new("wireseal", length), &message, |b, message| {
-            b.iter(|| OneTimePoly1305Key::new(black_box([7; 32])).mac(&[black_box(message)]));
-        });
+        for (name, contender) in &mut contenders {
+            group.bench_with_input(BenchmarkId::new(*name, length), &message, |b, message| {
+                b.iter(|| contender(black_box(&[7; 32]), black_box(message)));
+            });
+        }
     }
 }
 
-criterion_group!(benches, macs, one_time);
+criterion_group!(benches, macs, one_shot);
 criterion_main!(benches);

@@ -4,50 +4,34 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_benches::{established, mkts, pair, segment};
+use wireseal_benches::segment::{self, Established, established};
 use wireseal_tcp_ao::shim::ShimSlot;
-use wireseal_tcp_ao::{
-    Connection, Isn, KdfContext, MasterKey, Segment, Sne, TrafficKey, TrafficKeyOctets, segment_mac,
-};
+use wireseal_tcp_ao::{Connection, MasterKey, Segment, TrafficKey, TrafficKeyOctets};
 
 /// Octets of the segments, headers included.
 const LENGTH: usize = 128;
 
 fn segments(c: &mut Criterion) {
-    let pair = pair();
-    let (source, destination) = (pair.local.address(), pair.remote.address());
     for algorithm in TcpAoAlgorithm::ALL {
         let mut group = c.benchmark_group(format!("segment of {LENGTH} octets, {algorithm}"));
-        let mut ends = established(algorithm, LENGTH);
-        let parameters = *ends.sender.current_key();
-        let master_key = MasterKey::new(&[1; 32]).expect("32 octets");
-        let context = KdfContext::send_other(pair, Isn(1000), Isn(5000));
-        let key = TrafficKey::derive(algorithm, &master_key, &context);
-
-        // The MAC input, in the two slices that the segment layer gives to the MAC, written out once.
-        let signed = ends.tcp.clone();
-        let parsed = Segment::from_tcp(source, destination, &signed).expect("well-formed");
-        let ao = parsed.ao_option().expect("well-formed").expect("signed");
-        let mut prefix = vec![0, 0, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, 0, 6, 0, LENGTH as u8];
-        prefix.extend_from_slice(parsed.header());
-        let header = &mut prefix[16..];
-        header[16..18].fill(0);
-        header[20 + ao.offset + 4..][..ao.mac.len()].fill(0);
-        let expected = segment_mac(&key, Sne(0), &parsed, &ao, parameters.options);
-        assert_eq!(key.mac_key().mac(&[&prefix, parsed.payload()]).as_bytes(), expected.as_bytes());
-        assert_eq!(ao.mac, expected.truncated(ao.mac.len()));
+        let ends = established(algorithm, LENGTH);
+        let (input, signed) = (ends.mac_input(), ends.tcp.clone());
+        let key = TrafficKey::new(&segment::traffic_key(algorithm, ends.sender.pair()));
+        assert!(key.mac_key().mac(&[&input]).as_bytes().starts_with(&ends.mac()));
+        let Established { mut sender, mut receiver, mut tcp } = ends;
+        let (source, destination) = (sender.pair().local.address(), sender.pair().remote.address());
 
         group.bench_function("bare MAC", |b| {
-            b.iter(|| key.mac_key().mac(&[black_box(&prefix), black_box(parsed.payload())]));
+            b.iter(|| key.mac_key().mac(&[black_box(&input)]));
         });
         group.bench_function("sign", |b| {
-            b.iter(|| ends.sender.sign(black_box(&mut ends.tcp)).expect("established"));
+            b.iter(|| sender.sign(black_box(&mut tcp)).expect("established"));
         });
         group.bench_function("verify", |b| {
             b.iter(|| {
                 let segment =
                     Segment::from_tcp(source, destination, black_box(&signed)).expect("well-formed");
-                ends.receiver.verify(&segment).map(drop).expect("signed");
+                receiver.verify(&segment).map(drop).expect("signed");
             });
         });
         group.finish();
@@ -55,12 +39,12 @@ fn segments(c: &mut Criterion) {
 }
 
 fn connections(c: &mut Criterion) {
-    let pair = pair();
+    let pair = segment::pair(0);
     let (source, destination) = (pair.local.address(), pair.remote.address());
     for algorithm in TcpAoAlgorithm::ALL {
         let mut group = c.benchmark_group(format!("connection, {algorithm}"));
         let master_key = MasterKey::new(&[1; 32]).expect("32 octets");
-        let context = KdfContext::send_other(pair, Isn(1000), Isn(5000));
+        let context = segment::kdf_context(pair);
         group.bench_function("derive one traffic key", |b| {
             b.iter(|| TrafficKeyOctets::derive(algorithm, black_box(&master_key), black_box(&context)));
         });
@@ -68,13 +52,11 @@ fn connections(c: &mut Criterion) {
             b.iter(|| TrafficKey::derive(algorithm, black_box(&master_key), black_box(&context)));
         });
         let state = established(algorithm, LENGTH).sender.export().expect("established");
-        let mkts = mkts(algorithm);
+        let mkts = segment::mkts(algorithm);
         group.bench_function("derive all keys of a connection with two MKTs", |b| {
             b.iter_batched(|| state, |state| Connection::import(&state, &mkts), BatchSize::SmallInput);
         });
-        let mut syn = segment(&pair, 1000, 0x02, algorithm.default_mac_length(), 0);
-        let mut connection = Connection::active(pair, Isn(1000), &mkts).expect("there is a key");
-        connection.sign(&mut syn).expect("a SYN");
+        let syn = segment::syn(algorithm, &mkts);
         let good = Segment::from_tcp(source, destination, &syn).expect("well-formed");
         assert!(mkts.verify_syn(good).is_ok());
         let mut forged = syn.clone();

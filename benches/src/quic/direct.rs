@@ -50,28 +50,26 @@ impl<L: Library> Direct<L> {
         self.library.mask(packet[number_offset + 4..].first_chunk().expect("long enough"))
     }
 
-    /// Seals a packet with `first` for its first octet, and a number of two octets at the offset `AT`.
+    /// Seals a packet with `first` for its first octet, and a number of four octets at the offset `AT`.
     #[inline]
     pub(super) fn seal<const AT: usize>(&mut self, first: u8, number: u64, packet: &mut [u8]) {
         packet[0] = first;
-        packet[AT..AT + 2].copy_from_slice(&(number as u16).to_be_bytes());
+        packet[AT..AT + 4].copy_from_slice(&(number as u32).to_be_bytes());
         let nonce = self.nonce(number);
-        let (header, body) = packet.split_at_mut(AT + 2);
+        let (header, body) = packet.split_at_mut(AT + 4);
         let (payload, tag) = body.split_last_chunk_mut().expect("long enough");
         *tag = self.library.seal(nonce, header, payload);
         let mask = self.mask(packet, AT);
         packet[0] ^= mask[0] & if first & 0x80 == 0 { 0x1f } else { 0x0f };
-        packet[AT] ^= mask[1];
-        packet[AT + 1] ^= mask[2];
+        toggle::<AT>(packet, mask);
     }
 
-    /// For numbers under 65,536 only, which need no decoding.
+    /// For numbers of four octets at most, which need no decoding.
     fn open(&mut self, packet: &mut [u8]) -> bool {
         let mask = self.mask(packet, NUMBER);
         packet[0] ^= mask[0] & 0x1f;
-        packet[NUMBER] ^= mask[1];
-        packet[NUMBER + 1] ^= mask[2];
-        let nonce = self.nonce(u64::from(u16::from_be_bytes([packet[NUMBER], packet[NUMBER + 1]])));
+        let number = toggle::<NUMBER>(packet, mask);
+        let nonce = self.nonce(u64::from(number));
         let (header, body) = packet.split_at_mut(PAYLOAD);
         self.library.open(nonce, header, body)
     }
@@ -87,6 +85,15 @@ impl<L: Library> Direct<L> {
             open: Box::new(move |packet| receiver.open(packet)),
         }
     }
+}
+
+/// Masks the number at the offset `AT`, or removes the mask, and returns what is there then.
+#[inline]
+fn toggle<const AT: usize>(packet: &mut [u8], [_, mask @ ..]: [u8; 5]) -> u32 {
+    let place: &mut [u8; 4] = packet[AT..].first_chunk_mut().expect("long enough");
+    let number = u32::from_be_bytes(*place) ^ u32::from_be_bytes(mask);
+    *place = number.to_be_bytes();
+    number
 }
 
 /// The octets of a direction's keys.

@@ -4,15 +4,15 @@ use wireseal_quic::{ConnectionId, LongHeader, LongType, NumberLength, Version};
 
 use super::{CONNECTION_ID, direct, rustls_keys, wireseal};
 
-/// The first octet of an Initial packet: long header, fixed bit, and a packet number of two octets.
-pub(super) const INITIAL_FIRST: u8 = 0xc1;
+/// The first octet of an Initial packet: long header, fixed bit, and a packet number of four octets.
+pub(super) const INITIAL_FIRST: u8 = 0xc3;
 /// Where the packet number of [`packet`] is.
 pub(super) const INITIAL_NUMBER: usize = 18;
 
 /// An Initial packet, to be sealed, with room for its tag.
 fn packet() -> Vec<u8> {
     let payload = 100;
-    let mut packet = vec![0; INITIAL_NUMBER + 2 + payload + 16];
+    let mut packet = vec![0; INITIAL_NUMBER + 4 + payload + 16];
     let header = LongHeader {
         version: Version::V1,
         packet_type: LongType::Initial,
@@ -20,7 +20,7 @@ fn packet() -> Vec<u8> {
         source: ConnectionId::new(&[]).expect("no octets"),
         token: &[],
     };
-    assert_eq!(header.encode(&mut packet, NumberLength::Two, payload), Ok(INITIAL_NUMBER));
+    assert_eq!(header.encode(&mut packet, NumberLength::Four, payload), Ok(INITIAL_NUMBER));
     packet
 }
 

@@ -1,6 +1,6 @@
 //! QUIC packet protection by several libraries, each with the same keys, and outputs compared before they are handed out.
 //!
-//! Every packet has a short header: first octet, a connection ID of eight octets, a packet number of two. Whoever seals counts
+//! Every packet has a short header: first octet, a connection ID of eight octets, a packet number of four. Whoever seals counts
 //! the numbers, writes the header's bits and masks them, so that all contenders make the same packets, octet for octet.
 
 #[cfg(feature = "peers")]
@@ -9,24 +9,26 @@ mod direct;
 mod initial;
 mod masks;
 mod rustls_keys;
+mod train;
 mod wireseal;
 
 use wireseal_quic::AeadAlgorithm;
 
 pub use initial::{InitialContender, initial_contenders};
 pub use masks::{MaskContender, mask_contenders};
+pub use train::{TRAIN, Train, TrainContender, train_contenders};
 
 /// The payloads that the benches seal and open, in octets: small packets, the least Initial, and what Ethernet carries.
 pub const PAYLOADS: [usize; 5] = [64, 256, 1200, 1350, 1440];
 
 /// The destination connection ID that all keys come from: that of RFC 9001, appendix A.
 const CONNECTION_ID: [u8; 8] = [0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51, 0x57, 0x08];
-/// A short header's first octet: fixed bit, and a packet number of two octets.
-const FIRST: u8 = 0x41;
+/// A short header's first octet: fixed bit, and a packet number of four octets.
+const FIRST: u8 = 0x43;
 /// Where the packet number is.
 const NUMBER: usize = 9;
 /// Where the payload is.
-const PAYLOAD: usize = 11;
+const PAYLOAD: usize = 13;
 
 /// Seals a packet where it lies.
 pub type Seal = Box<dyn FnMut(&mut [u8])>;
@@ -55,7 +57,7 @@ impl std::fmt::Debug for PacketContender {
 pub fn packet(payload: usize) -> Vec<u8> {
     let mut packet = vec![FIRST];
     packet.extend_from_slice(&CONNECTION_ID);
-    packet.extend_from_slice(&[0, 0]);
+    packet.extend_from_slice(&[0; 4]);
     packet.extend((0..payload).map(|i| (i * 31) as u8));
     packet.extend_from_slice(&[0; AeadAlgorithm::TAG_LENGTH]);
     packet
@@ -68,7 +70,7 @@ pub fn packet(payload: usize) -> Vec<u8> {
 #[must_use]
 pub fn packet_contenders(algorithm: AeadAlgorithm) -> Vec<PacketContender> {
     let mut compared = all(algorithm);
-    for payload in (2..100).chain(PAYLOADS) {
+    for payload in (0..100).chain(PAYLOADS) {
         let plain = packet(payload);
         let mut expected = plain.clone();
         for (place, contender) in compared.iter_mut().enumerate() {
@@ -84,7 +86,7 @@ pub fn packet_contenders(algorithm: AeadAlgorithm) -> Vec<PacketContender> {
             let end = PAYLOAD + payload;
             assert_eq!(opened[PAYLOAD..end], plain[PAYLOAD..end], "{name}");
             assert_eq!((opened[0], &opened[1..NUMBER]), (FIRST, &plain[1..NUMBER]), "{name}");
-            for at in [0, 1, NUMBER, PAYLOAD, end - 1, end, end + 15] {
+            for at in [0, 1, NUMBER, PAYLOAD - 1, PAYLOAD, end, end + 15] {
                 let mut forged = sealed.clone();
                 forged[at] ^= 1;
                 assert!(!(contender.open)(&mut forged), "{name} opens a packet altered at {at}");

@@ -27,12 +27,12 @@ pub(super) fn client(suite: &'static Tls13CipherSuite) -> DirectionalKeys {
     keys(suite, &CONNECTION_ID).local
 }
 
-/// Seals a packet with `first` for its first octet, and a number of two octets at the offset `AT`, as a QUIC stack does it.
+/// Seals a packet with `first` for its first octet, and a number of four octets at the offset `AT`, as a QUIC stack does it.
 #[inline]
 fn seal<const AT: usize>(keys: &DirectionalKeys, first: u8, number: u64, packet: &mut [u8]) {
     packet[0] = first;
-    packet[AT..AT + 2].copy_from_slice(&(number as u16).to_be_bytes());
-    let (header, body) = packet.split_at_mut(AT + 2);
+    packet[AT..AT + 4].copy_from_slice(&(number as u32).to_be_bytes());
+    let (header, body) = packet.split_at_mut(AT + 4);
     let (payload, to) = body.split_at_mut(body.len() - keys.packet.tag_len());
     let tag = keys.packet.encrypt_in_place(number, header, payload).expect("a short payload");
     to.copy_from_slice(tag.as_ref());
@@ -42,14 +42,14 @@ fn seal<const AT: usize>(keys: &DirectionalKeys, first: u8, number: u64, packet:
     keys.header.encrypt_in_place(sample, &mut first[0], &mut rest[AT - 1..]).expect("a sample");
 }
 
-/// For numbers under 65,536 only, which need no decoding.
+/// For numbers of four octets at most, which need no decoding.
 fn open(keys: &DirectionalKeys, packet: &mut [u8]) -> bool {
     let (header, sample) = packet.split_at_mut(NUMBER + 4);
     let (first, rest) = header.split_at_mut(1);
     let sample = &sample[..keys.header.sample_len()];
     keys.header.decrypt_in_place(sample, &mut first[0], &mut rest[NUMBER - 1..]).expect("a sample");
-    let number = u64::from(u16::from_be_bytes([packet[NUMBER], packet[NUMBER + 1]]));
     let (header, body) = packet.split_at_mut(PAYLOAD);
+    let number = u64::from(u32::from_be_bytes(*header.last_chunk().expect("four octets of number")));
     keys.packet.decrypt_in_place(number, header, body).is_ok()
 }
 

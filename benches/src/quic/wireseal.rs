@@ -12,38 +12,63 @@ use wireseal_quic::{
 use super::direct::Octets;
 use super::initial::{INITIAL_NUMBER, InitialContender, contender};
 use super::masks::MaskContender;
-use super::{CONNECTION_ID, NUMBER, PacketContender, Seal};
+use super::{CONNECTION_ID, NUMBER, PacketContender, Seal, Train, TrainContender};
 
 fn secret(algorithm: AeadAlgorithm, is_client: bool) -> TrafficSecret {
     TrafficSecret::new(algorithm, &Octets::of(algorithm, is_client).secret).expect("the hash's length")
 }
 
 fn outgoing(packet: &mut [u8], number_offset: usize) -> Outgoing<'_> {
-    Outgoing { packet, number_offset, number_length: NumberLength::Two }
+    Outgoing { packet, number_offset, number_length: NumberLength::Four }
 }
 
 /// Seals by what `new` makes, and again by a new one when it has reached the confidentiality limit of its AEAD.
+fn renewed<S, P: ?Sized, T>(
+    new: impl Fn() -> S + 'static,
+    seal: impl Fn(&mut S, &mut P) -> Result<T, SealError> + 'static,
+) -> impl FnMut(&mut P) {
+    let mut sealer = new();
+    move |packets| {
+        while let Err(error) = seal(&mut sealer, packets) {
+            assert_eq!(error, SealError::ConfidentialityLimit);
+            sealer = new();
+        }
+    }
+}
+
 fn sealing<S: 'static>(
     new: impl Fn() -> S + 'static,
     seal: impl Fn(&mut S, Outgoing<'_>) -> Result<u64, SealError> + 'static,
 ) -> Seal {
-    let mut sealer = new();
-    Box::new(move |packet| {
-        while let Err(error) = seal(&mut sealer, outgoing(packet, NUMBER)) {
-            assert_eq!(error, SealError::ConfidentialityLimit);
-            sealer = new();
-        }
-    })
+    Box::new(renewed(new, move |sealer, packet: &mut [u8]| seal(sealer, outgoing(packet, NUMBER))))
+}
+
+/// What Wireseal is called on a backend: by its name alone on the one that is active.
+fn on(backend: Backend) -> &'static str {
+    if backend == Backend::active() { "wireseal" } else { format!("wireseal on {}", backend.name()).leak() }
+}
+
+/// The backends that have an AEAD of their own. AES-128-CCM is RustCrypto's by any.
+fn backends(algorithm: AeadAlgorithm) -> impl Iterator<Item = Backend> {
+    let all = if algorithm == AeadAlgorithm::Aes128Ccm { 1 } else { Backend::ALL.len() };
+    Backend::ALL.iter().copied().take(all)
+}
+
+fn keys(backend: Backend, algorithm: AeadAlgorithm) -> Keys {
+    Keys::with_backend(backend, Version::V1, PacketType::OneRtt, secret(algorithm, true))
+}
+
+fn sealer(backend: Backend, algorithm: AeadAlgorithm) -> Sealer {
+    Sealer::new(keys(backend, algorithm), PacketNumberCounter::new())
 }
 
 /// [`Sealer`] and [`Keys::open`]. The window is left out, because the benches open one packet over and over.
-fn level(name: &'static str, backend: Backend, algorithm: AeadAlgorithm) -> PacketContender {
-    let keys = move || Keys::with_backend(backend, Version::V1, PacketType::OneRtt, secret(algorithm, true));
-    let receiver = keys();
+fn level(backend: Backend, algorithm: AeadAlgorithm) -> PacketContender {
+    let receiver = keys(backend, algorithm);
     let (mut space, mut failures) = (ReceiveSpace::without_window(), AuthenticationFailures::new());
     PacketContender {
-        name,
-        seal: sealing(move || Sealer::new(keys(), PacketNumberCounter::new()), Sealer::seal),
+        name: on(backend),
+        seal: sealing(move || sealer(backend, algorithm), Sealer::seal),
         open: Box::new(move |packet| {
             let (packet, _) = Protected::split_first(packet, CONNECTION_ID.len()).expect("a short header");
             receiver.open(packet, &mut space, &mut failures).is_ok()
@@ -71,19 +96,27 @@ fn one_rtt(algorithm: AeadAlgorithm) -> PacketContender {
 }
 
 pub(super) fn packets(algorithm: AeadAlgorithm) -> Vec<PacketContender> {
-    let mut contenders = vec![level("wireseal", Backend::Ring, algorithm), one_rtt(algorithm)];
-    // AES-128-CCM is RustCrypto's by either backend.
-    if algorithm != AeadAlgorithm::Aes128Ccm {
-        contenders.push(level("wireseal on rustcrypto", Backend::RustCrypto, algorithm));
-    }
+    let mut contenders: Vec<_> = backends(algorithm).map(|backend| level(backend, algorithm)).collect();
+    contenders.insert(1, one_rtt(algorithm));
     contenders
 }
 
-fn mask_contender(name: &'static str, backend: Backend, algorithm: AeadAlgorithm) -> MaskContender {
+/// [`Sealer::seal_batch`].
+pub(super) fn train(algorithm: AeadAlgorithm) -> TrainContender {
+    let seal = |sealer: &mut Sealer, train: &mut Train| {
+        sealer.seal_batch(&mut train.each_mut().map(|packet| outgoing(packet, NUMBER)))
+    };
+    TrainContender {
+        name: on(Backend::active()),
+        seal: Box::new(renewed(move || sealer(Backend::active(), algorithm), seal)),
+    }
+}
+
+fn mask_contender(backend: Backend, algorithm: AeadAlgorithm) -> MaskContender {
     let key = Octets::of(algorithm, true).header_key;
     let key = HeaderKey::with_backend(backend, algorithm, &key).expect("the algorithm's length");
     MaskContender {
-        name,
+        name: on(backend),
         masks: Box::new(move |samples, masks| match (samples, masks) {
             ([sample], [mask]) => *mask = key.mask(sample),
             (samples, masks) => key.masks(samples, masks),
@@ -92,15 +125,12 @@ fn mask_contender(name: &'static str, backend: Backend, algorithm: AeadAlgorithm
 }
 
 pub(super) fn mask_contenders(algorithm: AeadAlgorithm) -> Vec<MaskContender> {
-    vec![
-        mask_contender("wireseal", Backend::Ring, algorithm),
-        mask_contender("wireseal on rustcrypto", Backend::RustCrypto, algorithm),
-    ]
+    backends(algorithm).map(|backend| mask_contender(backend, algorithm)).collect()
 }
 
-fn initial_contender(name: &'static str, backend: Backend) -> InitialContender {
+fn initial_contender(backend: Backend) -> InitialContender {
     contender(
-        name,
+        on(backend),
         move |connection_id| {
             let connection_id = ConnectionId::new(connection_id).expect("at most 20 octets");
             let InitialKeys { client, server } =
@@ -116,8 +146,5 @@ fn initial_contender(name: &'static str, backend: Backend) -> InitialContender {
 }
 
 pub(super) fn initial_contenders() -> Vec<InitialContender> {
-    vec![
-        initial_contender("wireseal", Backend::Ring),
-        initial_contender("wireseal on rustcrypto", Backend::RustCrypto),
-    ]
+    Backend::ALL.iter().copied().map(initial_contender).collect()
 }

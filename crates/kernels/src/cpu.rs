@@ -89,7 +89,8 @@ fn available() -> u32 {
 
 #[cold]
 fn look() -> u32 {
-    let found = Path::ALL.into_iter().filter(|path| detect::has(*path)).fold(FOUND, |all, path| all | path.bit());
+    let found =
+        Path::ALL.into_iter().filter(|path| detect::has(*path)).fold(FOUND, |all, path| all | path.bit());
     AVAILABLE.store(found, Ordering::Relaxed);
     found
 }
@@ -105,6 +106,17 @@ pub mod switch {
     pub fn only(paths: &[Path]) {
         let wanted = paths.iter().fold(FOUND, |all, path| all | path.bit());
         AVAILABLE.store(look() & wanted, Ordering::Relaxed);
+    }
+
+    /// Leaves on only `path`, if the processor has it, and the paths whose instructions are among its own.
+    pub fn up_to(path: Path) {
+        only(match path {
+            Path::AesNi | Path::ShaNi | Path::Avx2 | Path::Aarch64Aes => core::slice::from_ref(&path),
+            Path::Vaes256 => &[Path::AesNi, Path::Avx2, Path::Vaes256],
+            Path::Avx512 => &[Path::Avx2, Path::Avx512],
+            Path::Avx512Ifma => &[Path::Avx2, Path::Avx512, Path::Avx512Ifma],
+            Path::Vaes512 => &[Path::AesNi, Path::Avx2, Path::Vaes256, Path::Avx512, Path::Vaes512],
+        });
     }
 
     /// Turns all on again that the processor has.
@@ -190,33 +202,97 @@ mod detect {
         pub(super) const ZMM: u64 = 0b1110_0110;
     }
 
+    /// What a processor and its operating system say of themselves.
+    struct Processor {
+        basic: u32,
+        extended: u64,
+        saved: u64,
+    }
+
     pub(super) fn has(path: Path) -> bool {
-        let highest = __cpuid(0).eax;
-        let ecx = __cpuid(1).ecx;
-        let wide = if highest >= 7 {
-            let leaf = __cpuid_count(7, 0);
-            u64::from(leaf.ebx) | u64::from(leaf.ecx) << 32
-        } else {
-            0
-        };
-        // SAFETY: the operating system has turned XGETBV on, which OSXSAVE says.
-        let saved = if ecx & basic::OSXSAVE != 0 { unsafe { _xgetbv(0) } } else { 0 };
-        let needs = |basic: u32, extended: u64, registers: u64| {
-            ecx & basic == basic && wide & extended == extended && saved & registers == registers
-        };
-        let sse = basic::SSSE3 | basic::SSE41;
-        let aes = basic::AES | basic::PCLMULQDQ | sse;
-        let avx512 = extended::AVX2 | extended::AVX512F | extended::AVX512BW | extended::AVX512DQ | extended::AVX512VL;
-        let vaes = extended::AVX2 | extended::VAES | extended::VPCLMULQDQ;
-        match path {
-            Path::AesNi => needs(aes, 0, 0),
-            Path::Vaes256 => needs(aes | basic::AVX, vaes, saved::YMM),
-            Path::Vaes512 => needs(aes | basic::AVX, vaes | avx512, saved::ZMM),
-            Path::ShaNi => needs(sse, extended::SHA, 0),
-            Path::Avx2 => needs(basic::AVX, extended::AVX2, saved::YMM),
-            Path::Avx512 => needs(basic::AVX, avx512, saved::ZMM),
-            Path::Avx512Ifma => needs(basic::AVX, avx512 | extended::AVX512IFMA, saved::ZMM),
-            Path::Aarch64Aes => false,
+        Processor::this().has(path)
+    }
+
+    impl Processor {
+        fn this() -> Self {
+            let basic = __cpuid(1).ecx;
+            let extended = if __cpuid(0).eax >= 7 {
+                let leaf = __cpuid_count(7, 0);
+                u64::from(leaf.ebx) | u64::from(leaf.ecx) << 32
+            } else {
+                0
+            };
+            // SAFETY: the operating system has turned XGETBV on, which OSXSAVE says.
+            let saved = if basic & basic::OSXSAVE != 0 { unsafe { _xgetbv(0) } } else { 0 };
+            Self { basic, extended, saved }
+        }
+
+        fn has(&self, path: Path) -> bool {
+            let needs = |basic: u32, extended: u64, saved: u64| {
+                self.basic & basic == basic
+                    && self.extended & extended == extended
+                    && self.saved & saved == saved
+            };
+            let sse = basic::SSSE3 | basic::SSE41;
+            let aes = basic::AES | basic::PCLMULQDQ | sse;
+            let avx512 = extended::AVX2
+                | extended::AVX512F
+                | extended::AVX512BW
+                | extended::AVX512DQ
+                | extended::AVX512VL;
+            let vaes = extended::AVX2 | extended::VAES | extended::VPCLMULQDQ;
+            match path {
+                Path::AesNi => needs(aes, 0, 0),
+                Path::Vaes256 => needs(aes | basic::AVX, vaes, saved::YMM),
+                Path::Vaes512 => needs(aes | basic::AVX, vaes | avx512, saved::ZMM),
+                Path::ShaNi => needs(sse, extended::SHA, 0),
+                Path::Avx2 => needs(basic::AVX, extended::AVX2, saved::YMM),
+                Path::Avx512 => needs(basic::AVX, avx512, saved::ZMM),
+                Path::Avx512Ifma => needs(basic::AVX, avx512 | extended::AVX512IFMA, saved::ZMM),
+                Path::Aarch64Aes => false,
+            }
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use std::vec::Vec;
+
+        use super::*;
+
+        #[test]
+        fn a_processor_gets_the_paths_that_it_and_its_operating_system_have() {
+            let nehalem = basic::SSSE3 | basic::SSE41;
+            let westmere = nehalem | basic::AES | basic::PCLMULQDQ;
+            let haswell = westmere | basic::OSXSAVE | basic::AVX;
+            let zen = extended::AVX2 | extended::SHA;
+            let zen_3 = zen | extended::VAES | extended::VPCLMULQDQ;
+            let skylake = extended::AVX2
+                | extended::AVX512F
+                | extended::AVX512BW
+                | extended::AVX512DQ
+                | extended::AVX512VL;
+            let ice_lake = zen_3 | skylake | extended::AVX512IFMA;
+            let (aes_ni, sha_ni, avx2, avx512) = (Path::AesNi, Path::ShaNi, Path::Avx2, Path::Avx512);
+            let without_avx512: &[Path] = &[aes_ni, Path::Vaes256, sha_ni, avx2];
+            let rows: [(&str, u32, u64, u64, &[Path]); 11] = [
+                ("Core 2", basic::SSSE3, 0, 0, &[]),
+                ("Nehalem", nehalem, 0, 0, &[]),
+                ("Westmere", westmere, 0, 0, &[aes_ni]),
+                ("Haswell", haswell, extended::AVX2, saved::YMM, &[aes_ni, avx2]),
+                ("Zen", haswell, zen, saved::YMM, &[aes_ni, sha_ni, avx2]),
+                ("Zen 3 and Alder Lake", haswell, zen_3, saved::YMM, without_avx512),
+                ("Knights Landing", haswell, extended::AVX2 | extended::AVX512F, saved::ZMM, &[aes_ni, avx2]),
+                ("Skylake-X", haswell, skylake, saved::ZMM, &[aes_ni, avx2, avx512]),
+                ("Ice Lake", haswell, ice_lake, saved::ZMM, &Path::ALL[..7]),
+                ("Ice Lake without ZMM saved", haswell, ice_lake, saved::YMM, without_avx512),
+                ("Ice Lake without YMM saved", haswell, ice_lake, 0, &[aes_ni, sha_ni]),
+            ];
+            for (name, basic, extended, saved, expected) in rows {
+                let processor = Processor { basic, extended, saved };
+                let found: Vec<_> = Path::ALL.into_iter().filter(|path| processor.has(*path)).collect();
+                assert_eq!(found, expected, "{name}");
+            }
         }
     }
 }
@@ -241,7 +317,7 @@ mod detect {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod tests {
     use super::*;
 
@@ -263,8 +339,12 @@ mod tests {
         }
     }
 
+    #[cfg(target_arch = "aarch64")]
+    fn by_std(path: Path) -> bool {
+        path == Path::Aarch64Aes && std::arch::is_aarch64_feature_detected!("aes")
+    }
+
     #[test]
-    #[cfg(target_arch = "x86_64")]
     fn every_path_is_found_that_the_standard_library_finds() {
         for path in Path::ALL {
             assert_eq!(detect::has(path), by_std(path), "{path}");

@@ -1,4 +1,4 @@
-//! AES-128-CMAC (RFC 4493), the whole message in one call of the cipher.
+//! AES-128-CMAC (RFC 4493) where `wireseal-kernels` has no path for it: the whole message in one call of RustCrypto's cipher.
 
 use aes::cipher::{
     BlockCipherEncBackend, BlockCipherEncClosure, BlockCipherEncrypt, BlockSizeUser, KeyInit, consts::U16,
@@ -9,12 +9,12 @@ use zeroize::ZeroizeOnDrop;
 use crate::wiped::Wiped;
 
 /// The round keys, and the subkey K1 from which K2 follows by one doubling.
-pub(crate) struct Aes128CmacKey {
+pub(crate) struct PortableCmacKey {
     cipher: Aes128Enc,
     k1: Wiped<16>,
 }
 
-impl Aes128CmacKey {
+impl PortableCmacKey {
     pub(crate) fn new(key: &[u8; 16]) -> Self {
         let cipher = Aes128Enc::new(key.into());
         let mut l = Wiped([0; 16]);
@@ -30,7 +30,7 @@ impl Aes128CmacKey {
     }
 }
 
-impl ZeroizeOnDrop for Aes128CmacKey {}
+impl ZeroizeOnDrop for PortableCmacKey {}
 
 /// The whole of one message, run inside the cipher so that the processor's AES instructions are chosen once for it.
 struct Chain<'a> {

@@ -1,5 +1,7 @@
 //! HMAC (RFC 2104) from its two chaining values.
 
+use wireseal_kernels::hmac::ShaInstructions;
+use wireseal_kernels::{sha1, sha256};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::blocks::whole_blocks;
@@ -13,6 +15,9 @@ const BLOCK: usize = 64;
 pub(crate) struct HmacKey<C: ChainingValue> {
     inner: Zeroizing<C>,
     outer: Zeroizing<C>,
+    /// Decided when the key is made, so that a packet does not ask again.
+    #[zeroize(skip)]
+    sha: Option<ShaInstructions>,
 }
 
 impl<C: ChainingValue> HmacKey<C> {
@@ -34,12 +39,20 @@ impl<C: ChainingValue> HmacKey<C> {
         let inner = start_with(0x36);
         // The inner pad is still on the key, and leaves it by the same XOR that brings the outer.
         let outer = start_with(0x36 ^ 0x5c);
-        Self { inner, outer }
+        Self { inner, outer, sha: ShaInstructions::detect() }
     }
 
-    /// Writes the MAC of the slices of `message` to the first octets of `output`.
+    /// The MAC of the slices of `message`.
     #[inline]
-    pub(crate) fn mac(&self, message: &[&[u8]], output: &mut [u8]) {
+    pub(crate) fn mac(&self, message: &[&[u8]]) -> C::Output {
+        match self.sha {
+            Some(sha) => C::hmac(sha, self.chaining_values(), message),
+            None => self.portable_mac(message),
+        }
+    }
+
+    /// The same on RustCrypto's compression function.
+    fn portable_mac(&self, message: &[&[u8]]) -> C::Output {
         let mut chaining_value = self.inner.clone();
         chaining_value.finish(BLOCK, message);
         let mut block = Wiped([0; BLOCK]);
@@ -48,7 +61,14 @@ impl<C: ChainingValue> HmacKey<C> {
         write_length(&mut block.0, BLOCK + C::OUTPUT_LENGTH);
         *chaining_value = *self.outer;
         chaining_value.compress(core::slice::from_ref(&block.0));
-        chaining_value.write(output);
+        let mut output = C::Output::default();
+        chaining_value.write(output.as_mut());
+        output
+    }
+
+    /// Those behind the inner and the outer pad.
+    pub(crate) fn chaining_values(&self) -> [&C; 2] {
+        [&self.inner, &self.outer]
     }
 }
 
@@ -57,8 +77,14 @@ pub(crate) trait ChainingValue: Copy + Zeroize + AsRef<[u32]> {
     /// The value before the first block.
     const INITIAL: Self;
 
+    /// As many octets as a hash has.
+    type Output: Default + AsMut<[u8]>;
+
     /// The octets of a hash.
     const OUTPUT_LENGTH: usize = size_of::<Self>();
+
+    /// HMAC by the processor's own instructions, from the chaining values behind the inner and the outer pad.
+    fn hmac(sha: ShaInstructions, keys: [&Self; 2], message: &[&[u8]]) -> Self::Output;
 
     /// Takes in whole blocks.
     fn compress(&mut self, blocks: &[[u8; BLOCK]]);
@@ -95,9 +121,16 @@ fn write_length(block: &mut [u8; BLOCK], octets: usize) {
 impl ChainingValue for [u32; 5] {
     const INITIAL: Self = [0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0];
 
+    type Output = [u8; 20];
+
+    #[inline]
+    fn hmac(sha: ShaInstructions, keys: [&Self; 2], message: &[&[u8]]) -> [u8; 20] {
+        sha1::hmac(sha, keys, message)
+    }
+
     #[inline]
     fn compress(&mut self, blocks: &[[u8; BLOCK]]) {
-        sha1::block_api::compress(self, blocks);
+        ::sha1::block_api::compress(self, blocks);
     }
 }
 
@@ -105,6 +138,13 @@ impl ChainingValue for [u32; 5] {
 impl ChainingValue for [u32; 8] {
     const INITIAL: Self =
         [0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19];
+
+    type Output = [u8; 32];
+
+    #[inline]
+    fn hmac(sha: ShaInstructions, keys: [&Self; 2], message: &[&[u8]]) -> [u8; 32] {
+        sha256::hmac(sha, keys, message)
+    }
 
     #[inline]
     fn compress(&mut self, blocks: &[[u8; BLOCK]]) {

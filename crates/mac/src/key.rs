@@ -3,9 +3,10 @@
 use core::fmt;
 
 use wireseal_algorithms::MacAlgorithm;
+use wireseal_kernels::cmac;
 use zeroize::ZeroizeOnDrop;
 
-use crate::cmac::Aes128CmacKey;
+use crate::cmac::PortableCmacKey;
 use crate::hmac::HmacKey;
 use crate::kmac::Kmac256Key;
 use crate::output::{Mac, MacMismatch, compare};
@@ -26,12 +27,13 @@ pub enum OutputLength {
 /// What depends on the key alone is computed here, not per message: HMAC's two chaining values, the AES round keys and
 /// the CMAC subkey, the Keccak state behind the key. It is wiped on drop, is not `Clone`, and shows its algorithm only
 /// in `Debug`.
-pub struct MacKey(State);
+pub struct MacKey(pub(crate) State);
 
-enum State {
+pub(crate) enum State {
     HmacSha1(HmacKey<[u32; 5]>),
     HmacSha256(HmacKey<[u32; 8]>),
-    Aes128Cmac(Aes128CmacKey),
+    Aes128Cmac(cmac::Key),
+    PortableAes128Cmac(PortableCmacKey),
     Kmac256(Kmac256Key, OutputLength),
 }
 
@@ -43,7 +45,8 @@ const _: () = {
     const fn wiped_on_drop<T: ZeroizeOnDrop>() {}
     wiped_on_drop::<HmacKey<[u32; 5]>>();
     wiped_on_drop::<HmacKey<[u32; 8]>>();
-    wiped_on_drop::<Aes128CmacKey>();
+    wiped_on_drop::<cmac::Key>();
+    wiped_on_drop::<PortableCmacKey>();
     wiped_on_drop::<aes::Aes128Enc>();
     wiped_on_drop::<Wiped<16>>();
     wiped_on_drop::<Kmac256Key>();
@@ -67,7 +70,10 @@ impl MacKey {
     /// A key for AES-128-CMAC (RFC 4493), for MACs of 16 octets.
     #[must_use]
     pub fn aes_128_cmac(key: &[u8; 16]) -> Self {
-        Self(State::Aes128Cmac(Aes128CmacKey::new(key)))
+        Self(match cmac::Key::new(key) {
+            Some(key) => State::Aes128Cmac(key),
+            None => State::PortableAes128Cmac(PortableCmacKey::new(key)),
+        })
     }
 
     /// A key for KMAC256 (SP 800-185, section 4), of any length, with its customization string and output length.
@@ -82,7 +88,7 @@ impl MacKey {
         match &self.0 {
             State::HmacSha1(_) => MacAlgorithm::HmacSha1,
             State::HmacSha256(_) => MacAlgorithm::HmacSha256,
-            State::Aes128Cmac(_) => MacAlgorithm::Aes128Cmac,
+            State::Aes128Cmac(_) | State::PortableAes128Cmac(_) => MacAlgorithm::Aes128Cmac,
             State::Kmac256(..) => MacAlgorithm::Kmac256,
         }
     }
@@ -92,9 +98,10 @@ impl MacKey {
     #[must_use]
     pub fn mac(&self, message: &[&[u8]]) -> Mac {
         match &self.0 {
-            State::HmacSha1(key) => Mac::compute::<20>(|output| key.mac(message, output)),
-            State::HmacSha256(key) => Mac::compute::<32>(|output| key.mac(message, output)),
-            State::Aes128Cmac(key) => Mac::compute::<16>(|output| key.mac(message, output)),
+            State::HmacSha1(key) => Mac::compute::<20>(|output| *output = key.mac(message)),
+            State::HmacSha256(key) => Mac::compute::<32>(|output| *output = key.mac(message)),
+            State::Aes128Cmac(key) => Mac::compute::<16>(|output| *output = key.mac(message)),
+            State::PortableAes128Cmac(key) => Mac::compute::<16>(|output| key.mac(message, output)),
             State::Kmac256(key, OutputLength::Octets16) => {
                 Mac::compute::<16>(|output| key.mac(message, output))
             }

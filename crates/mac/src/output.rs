@@ -34,6 +34,17 @@ impl Mac {
         mac
     }
 
+    /// Becomes the MAC of `N` octets, at most 32. What it was before is overwritten, if only as far as this goes.
+    #[inline(always)]
+    pub(crate) fn set<const N: usize>(&mut self, octets: &[u8; N]) {
+        const { assert!(N <= CAPACITY) };
+        // Nothing but stores: a whole that is put together in parts is slow to be read again.
+        if let Some(place) = self.octets.0.first_chunk_mut() {
+            *place = *octets;
+        }
+        self.length = N as u8;
+    }
+
     /// All the octets of the MAC.
     #[inline]
     #[must_use]

@@ -2,17 +2,16 @@
 
 use core::fmt;
 
-use poly1305::universal_hash::{KeyInit, UniversalHash};
-use poly1305::{Block, Poly1305};
+use wireseal_kernels::poly1305;
 use zeroize::ZeroizeOnDrop;
 
-use crate::blocks::whole_blocks;
 use crate::output::{Mac, MacMismatch, compare};
+use crate::wiped::Wiped;
 
 /// A Poly1305 key (RFC 8439, section 2.5), consumed by the one message that it may authenticate.
 ///
 /// Two messages under one key give the key away, so this is neither `Clone` nor a [`MacKey`](crate::MacKey), and both
-/// calls take it by value. It is wiped on drop, as is the state of the `poly1305` crate, and `Debug` shows no octets.
+/// calls take it by value. It is wiped on drop, and `Debug` shows no octets.
 ///
 /// ```
 /// use wireseal_mac::OneTimePoly1305Key;
@@ -27,24 +26,19 @@ use crate::output::{Mac, MacMismatch, compare};
 /// let first = key.mac(&[b"one message"]);
 /// let second = key.mac(&[b"another"]);
 /// ```
-#[derive(ZeroizeOnDrop)]
-pub struct OneTimePoly1305Key([u8; 32]);
+pub struct OneTimePoly1305Key(Wiped<32>);
 
 impl OneTimePoly1305Key {
     /// A key of 32 octets: r, which is clamped here, in the first half, and s in the second.
     #[must_use]
     pub fn new(key: [u8; 32]) -> Self {
-        Self(key)
+        Self(Wiped(key))
     }
 
     /// The MAC of 16 octets over the slices of `message` in order.
     #[must_use]
     pub fn mac(self, message: &[&[u8]]) -> Mac {
-        let mut poly1305 = Poly1305::new((&self.0).into());
-        let last = whole_blocks(message, |blocks: &[[u8; 16]]| {
-            poly1305.update(Block::cast_slice_from_core(blocks));
-        });
-        Mac::compute::<16>(|output| *output = poly1305.compute_unpadded(&last.block.0[..last.length]).0)
+        Mac::compute(|output| *output = poly1305::mac(&self.0.0, message))
     }
 
     /// Verifies in constant time that `mac` is the MAC of the slices of `message` in order.
@@ -66,3 +60,5 @@ impl fmt::Debug for OneTimePoly1305Key {
         f.debug_struct("OneTimePoly1305Key").finish_non_exhaustive()
     }
 }
+
+impl ZeroizeOnDrop for OneTimePoly1305Key {}

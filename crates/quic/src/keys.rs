@@ -11,6 +11,7 @@ use crate::open::{AuthenticationFailures, OpenError, Opened, ReceiveSpace, Unmas
 use crate::packet_key::{BATCH, HeaderKey, PacketKey};
 use crate::protected::{PacketType, Protected};
 use crate::secret::{Expander, TrafficSecret};
+use crate::train::Train;
 use crate::version::Version;
 
 /// The packet protection keys of one direction of one level: AEAD key, IV and header protection key (RFC 9001, section 5.1).
@@ -100,6 +101,26 @@ impl Keys {
         Unmasked::new(packet, (self.packet_type, self.version), &self.header_key, space)?
             .open(&self.packet_key, 0, failures)?
             .judge(space)
+    }
+
+    /// Opens packets one after another, as [`open`](Self::open) does, with their header masks made 16 at a time. The iterator
+    /// gives what became of each, in order; a packet is opened when its turn comes, and those behind are as they were until
+    /// then.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Self::open), for each packet.
+    pub fn open_batch<'s, 'a: 's>(
+        &'s self,
+        packets: impl IntoIterator<Item = Protected<'a>, IntoIter: 's>,
+        space: &'s mut ReceiveSpace,
+        failures: &'s mut AuthenticationFailures,
+    ) -> impl Iterator<Item = Result<Opened<'a>, OpenError>> + 's {
+        let mut train = Train::new(packets.into_iter());
+        core::iter::from_fn(move || {
+            let packet = train.next(|packets| self.unmask_batch(packets.iter_mut().flatten()))?;
+            Some(self.open(packet, space, failures))
+        })
     }
 
     /// Makes the header masks of many packets under these keys together, 16 at a time, for [`open`](Self::open) to use; ring

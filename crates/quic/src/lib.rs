@@ -76,6 +76,7 @@ mod retry;
 mod seal;
 mod secret;
 mod token;
+mod train;
 mod upcoming;
 mod varint;
 mod version;

@@ -5,7 +5,7 @@ use core::fmt;
 use wireseal_algorithms::AeadAlgorithm;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-use crate::backend::{AeadKey, Backend, MaskKey};
+use crate::backend::{AeadKey, Backend, Job, MaskKey};
 use crate::header;
 use crate::seal::SealError;
 use crate::secret::Expander;
@@ -90,6 +90,36 @@ impl PacketKey {
             return Err(too_long);
         }
         self.aead.seal(self.nonce(path, number), header, payload).ok_or(too_long)
+    }
+
+    /// Seals the payload that `body` is but for its last 16 octets, which become the tag, and returns the mask of the header;
+    /// number and length have been checked.
+    #[inline]
+    pub(crate) fn seal_packet(
+        &self,
+        header_key: &HeaderKey,
+        number: u64,
+        header: &[u8],
+        body: &mut [u8],
+        sample: usize,
+    ) -> Result<[u8; header::MASK_LENGTH], SealError> {
+        let got = body.len() - AeadAlgorithm::TAG_LENGTH;
+        self.aead
+            .seal_packet(&header_key.mask, self.nonce(PathId(0), number), header, body, sample)
+            .ok_or(SealError::TooLong { expected: MAX_PAYLOAD_LENGTH, got })
+    }
+
+    /// One packet of a train: the arguments are those of [`seal_packet`](Self::seal_packet).
+    #[inline]
+    pub(crate) fn job<'a>(&self, number: u64, header: &'a [u8], body: &'a mut [u8], sample: usize) -> Job<'a> {
+        Job { nonce: self.nonce(PathId(0), number), aad: header, body, sample, mask: [0; 16] }
+    }
+
+    /// Seals a train of at most [`BATCH`] packets, and makes their masks.
+    #[inline]
+    pub(crate) fn seal_train(&self, header_key: &HeaderKey, jobs: &mut [Job<'_>]) -> Result<(), SealError> {
+        let too_long = SealError::TooLong { expected: MAX_PAYLOAD_LENGTH, got: usize::MAX };
+        self.aead.seal_train(&header_key.mask, jobs).ok_or(too_long)
     }
 
     /// Decrypts the payload where it lies, with `header` as associated data, and returns it without the 16 octets of the tag

@@ -5,9 +5,9 @@ use core::ops::Range;
 
 use wireseal_algorithms::AeadAlgorithm;
 
-use crate::header::{self, LONG_FORM, SAMPLE_LENGTH, SAMPLE_OFFSET};
+use crate::header::{self, LONG_FORM, SAMPLE_OFFSET};
 use crate::keys::Keys;
-use crate::packet_key::{BATCH, MAX_PAYLOAD_LENGTH, PathId};
+use crate::packet_key::{BATCH, MAX_PAYLOAD_LENGTH};
 use crate::packet_number::{NumberLength, PacketNumberCounter};
 use crate::protected::{LongHead, PacketType};
 
@@ -56,6 +56,14 @@ impl Outgoing<'_> {
             return Err(SealError::TooLong { expected: MAX_PAYLOAD_LENGTH, got: payload.len() });
         }
         Ok(payload)
+    }
+
+    /// Writes the number with its length, and the key phase.
+    #[inline]
+    fn write_number(&mut self, number: u64, key_phase: bool) {
+        let (before, rest) = self.packet.split_at_mut(self.number_offset);
+        let octets = &mut rest[..self.number_length.octets()];
+        header::write(&mut before[0], octets, number, self.number_length, key_phase);
     }
 }
 
@@ -119,12 +127,12 @@ impl Sealing {
     pub(crate) fn seal(&mut self, mut outgoing: Outgoing<'_>, key_phase: bool) -> Result<u64, SealError> {
         let payload = self.payload(&outgoing)?;
         self.check(1)?;
-        let number = self.seal_payload(&mut outgoing, payload, key_phase)?;
-        let number_offset = outgoing.number_offset;
-        if let Some(sample) = header::sample(outgoing.packet, number_offset) {
-            let mask = self.keys.header_key.mask(sample);
-            protect(outgoing.packet, number_offset, mask);
-        }
+        let number = self.number(&mut outgoing, key_phase)?;
+        let (header, body) = outgoing.packet.split_at_mut(payload.start);
+        let sample = outgoing.number_offset + SAMPLE_OFFSET - payload.start;
+        let Keys { packet_key, header_key, .. } = &self.keys;
+        let mask = packet_key.seal_packet(header_key, number, header, body, sample)?;
+        protect(outgoing.packet, outgoing.number_offset, mask);
         Ok(number)
     }
 
@@ -159,37 +167,33 @@ impl Sealing {
         self.check(batch.len() as u64)?;
         let first = self.counter.peek().unwrap_or(crate::MAX_PACKET_NUMBER + 1);
         for train in batch.chunks_mut(BATCH) {
-            let mut masks = [[0; SAMPLE_LENGTH]; BATCH];
-            for (outgoing, mask) in train.iter_mut().zip(&mut masks) {
+            let mut masks = [[0; header::MASK_LENGTH]; BATCH];
+            let mut jobs = core::array::from_fn::<_, BATCH, _>(|_| self.keys.packet_key.job(0, &[], &mut [], 0));
+            for (job, outgoing) in jobs.iter_mut().zip(&mut *train) {
                 let payload = outgoing.payload()?;
-                self.seal_payload(outgoing, payload, key_phase)?;
-                if let Some(sample) = header::sample(outgoing.packet, outgoing.number_offset) {
-                    *mask = *sample;
-                }
+                let number = self.number(outgoing, key_phase)?;
+                let sample = outgoing.number_offset + SAMPLE_OFFSET - payload.start;
+                let (header, body) = outgoing.packet.split_at_mut(payload.start);
+                *job = self.keys.packet_key.job(number, header, body, sample);
             }
-            self.keys.header_key.mask_batch(&mut masks[..train.len()]);
-            for (outgoing, [a, b, c, d, e, ..]) in train.iter_mut().zip(masks) {
-                protect(outgoing.packet, outgoing.number_offset, [a, b, c, d, e]);
+            let jobs = &mut jobs[..train.len()];
+            self.keys.packet_key.seal_train(&self.keys.header_key, jobs)?;
+            for (mask, job) in masks.iter_mut().zip(jobs) {
+                mask.copy_from_slice(&job.mask[..header::MASK_LENGTH]);
+            }
+            for (outgoing, mask) in train.iter_mut().zip(masks) {
+                protect(outgoing.packet, outgoing.number_offset, mask);
             }
         }
         Ok(first..first + batch.len() as u64)
     }
 
-    /// All but the header mask, after all checks.
+    /// The packet's number, written into its header, after all checks.
     #[inline]
-    fn seal_payload(
-        &mut self,
-        outgoing: &mut Outgoing<'_>,
-        payload: Range<usize>,
-        key_phase: bool,
-    ) -> Result<u64, SealError> {
+    fn number(&mut self, outgoing: &mut Outgoing<'_>, key_phase: bool) -> Result<u64, SealError> {
         let number = self.counter.take().ok_or(SealError::NumbersExhausted)?;
         self.sealed += 1;
-        let (header, body) = outgoing.packet.split_at_mut(payload.start);
-        let (before, number_octets) = header.split_at_mut(outgoing.number_offset);
-        header::write(&mut before[0], number_octets, number, outgoing.number_length, key_phase);
-        let (payload, tag) = body.split_at_mut(payload.len());
-        tag.copy_from_slice(&self.keys.packet_key.seal(PathId(0), number, header, payload)?);
+        outgoing.write_number(number, key_phase);
         Ok(number)
     }
 }

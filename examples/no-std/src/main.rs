@@ -30,6 +30,7 @@ fn panic(_: &PanicInfo<'_>) -> ! {
 }
 
 // C's start code wants a symbol of this name, and that is all there is to it: nothing unsafe is done here.
+#[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 extern "C" fn main() -> i32 {
     match (answer(), quic::exchange()) {

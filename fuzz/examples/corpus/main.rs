@@ -1,7 +1,8 @@
 //! Writes the seed corpus: `cargo run --example corpus`, in this folder.
 //!
-//! It comes from what the tests of the crates read, captures, key chains and vectors, and from scripts made here.
+//! It comes from what the tests of the crates read, captures, key chains and vectors, and from scripts and octets made here.
 
+mod kernels;
 mod quic;
 
 use std::fs;
@@ -76,6 +77,7 @@ fn handshake(is_ipv6: bool) -> Vec<u8> {
 }
 
 fn main() {
+    kernels::write_all();
     quic::write_all();
     for (name, capture) in CAPTURES {
         for (index, packet) in packets(capture).iter().enumerate() {

@@ -1,17 +1,28 @@
 //! The primitives, from whichever library was chosen when this crate was built.
 
+#[cfg(feature = "kernels")]
+mod kernels;
 #[cfg(feature = "ring")]
 mod ring;
 mod rustcrypto;
 
 use wireseal_algorithms::AeadAlgorithm;
 
+use crate::packet_key::BATCH;
+#[cfg(feature = "kernels")]
+pub(crate) use wireseal_kernels::gcm::SealJob as Job;
+
 #[cfg(not(any(feature = "ring", feature = "rustcrypto")))]
 compile_error!("wireseal-quic needs one of its features `ring` and `rustcrypto`");
 
-/// A library that AES-GCM and ChaCha20-Poly1305 come from. AES-128-CCM is RustCrypto's in any case.
+/// Where AES-GCM and ChaCha20-Poly1305 come from. AES-128-CCM is RustCrypto's in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Backend {
+    /// Wireseal's own routines: AES-GCM together with its header mask where the processor has the instructions, and all header
+    /// masks; feature `kernels`. The rest comes from the next of [`Backend::ALL`]. Which of them serves is decided as a key is
+    /// made.
+    #[cfg(feature = "kernels")]
+    Kernels,
     /// ring: the faster, with assembly for x86-64 and AArch64; feature `ring`.
     #[cfg(feature = "ring")]
     Ring,
@@ -23,13 +34,19 @@ pub enum Backend {
 impl Backend {
     /// The backends of this build, the active one first.
     pub const ALL: &[Self] = &[
+        #[cfg(feature = "kernels")]
+        Self::Kernels,
         #[cfg(feature = "ring")]
         Self::Ring,
         #[cfg(feature = "rustcrypto")]
         Self::RustCrypto,
     ];
 
-    /// The one that keys are for unless another is asked for: ring where it was built in.
+    /// The one that serves where the kernels do not.
+    #[cfg(feature = "kernels")]
+    const BEHIND_KERNELS: Self = Self::ALL[1];
+
+    /// The one that keys are for unless another is asked for: the first that was built in.
     #[must_use]
     pub const fn active() -> Self {
         Self::ALL[0]
@@ -39,6 +56,8 @@ impl Backend {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            #[cfg(feature = "kernels")]
+            Self::Kernels => "Wireseal",
             #[cfg(feature = "ring")]
             Self::Ring => "ring",
             #[cfg(feature = "rustcrypto")]
@@ -52,6 +71,8 @@ impl Backend {
 /// The larger variants are not boxed, because there is no heap.
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum AeadKey {
+    #[cfg(feature = "kernels")]
+    Kernels(kernels::AeadKey),
     #[cfg(feature = "ring")]
     Ring(ring::AeadKey),
     #[cfg(feature = "rustcrypto")]
@@ -67,6 +88,8 @@ pub(crate) enum AeadKey {
 macro_rules! each {
     ($enum:ident, $self:expr, $key:ident => $body:expr) => {
         match $self {
+            #[cfg(feature = "kernels")]
+            $enum::Kernels($key) => $body,
             #[cfg(feature = "ring")]
             $enum::Ring($key) => $body,
             #[cfg(feature = "rustcrypto")]
@@ -84,6 +107,11 @@ impl AeadKey {
     /// `None` for a key that is not of the algorithm's length.
     pub(crate) fn new(backend: Backend, algorithm: AeadAlgorithm, key: &[u8]) -> Option<Self> {
         Some(match (backend, algorithm) {
+            #[cfg(feature = "kernels")]
+            (Backend::Kernels, _) => match kernels::AeadKey::new(algorithm, key) {
+                Some(key) => Self::Kernels(key),
+                None => return Self::new(Backend::BEHIND_KERNELS, algorithm, key),
+            },
             (_, AeadAlgorithm::Aes128Ccm) => Self::Aes128Ccm(rustcrypto::Aes128Ccm::new(key)?),
             #[cfg(feature = "ring")]
             (Backend::Ring, _) => Self::Ring(ring::AeadKey::new(algorithm, key)?),
@@ -108,6 +136,50 @@ impl AeadKey {
         each!(Self, self, key => key.seal(nonce, aad, payload))
     }
 
+    /// Encrypts the payload that `body` is but for its last 16 octets, writes the tag there, and returns the mask that the sample
+    /// at `sample` in `body` gives; `None` as with [`seal`](Self::seal).
+    #[inline]
+    pub(crate) fn seal_packet(
+        &self,
+        mask_key: &MaskKey,
+        nonce: [u8; 12],
+        aad: &[u8],
+        body: &mut [u8],
+        sample: usize,
+    ) -> Option<[u8; 5]> {
+        #[cfg(feature = "kernels")]
+        if let (Self::Kernels(key), MaskKey::Kernels(mask_key)) = (self, mask_key)
+            && let Some(mask) = key.seal_packet(mask_key, nonce, aad, body, sample)
+        {
+            return Some(mask);
+        }
+        let (payload, tag) = body.split_last_chunk_mut()?;
+        *tag = self.seal(nonce, aad, payload)?;
+        Some(mask_key.mask(body.get(sample..)?.first_chunk()?))
+    }
+
+    /// Seals at most [`BATCH`] packets, each as [`seal_packet`](Self::seal_packet) does; the first five octets of each mask count.
+    #[inline]
+    pub(crate) fn seal_train(&self, mask_key: &MaskKey, jobs: &mut [Job<'_>]) -> Option<()> {
+        #[cfg(feature = "kernels")]
+        if let (Self::Kernels(key), MaskKey::Kernels(mask_key)) = (self, mask_key)
+            && key.seal_train(mask_key, jobs)
+        {
+            return Some(());
+        }
+        let mut masks = [[0; 16]; BATCH];
+        for (Job { nonce, aad, body, sample, .. }, mask) in jobs.iter_mut().zip(&mut masks) {
+            let (payload, tag) = body.split_last_chunk_mut()?;
+            *tag = self.seal(*nonce, aad, payload)?;
+            *mask = *body.get(*sample..)?.first_chunk()?;
+        }
+        mask_key.mask_batch(masks.get_mut(..jobs.len())?);
+        for (job, mask) in jobs.iter_mut().zip(masks) {
+            job.mask = mask;
+        }
+        Some(())
+    }
+
     /// Decrypts `payload` where it lies; `false` if the tag is wrong, with anything in `payload`.
     #[inline]
     #[must_use]
@@ -116,9 +188,24 @@ impl AeadKey {
     }
 }
 
+/// A packet of a train.
+#[cfg(not(feature = "kernels"))]
+pub(crate) struct Job<'a> {
+    pub(crate) nonce: [u8; 12],
+    pub(crate) aad: &'a [u8],
+    /// The payload with room for the tag.
+    pub(crate) body: &'a mut [u8],
+    /// Where in the body the sample is.
+    pub(crate) sample: usize,
+    /// What the sample becomes.
+    pub(crate) mask: [u8; 16],
+}
+
 /// A header protection key of any algorithm and backend.
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum MaskKey {
+    #[cfg(feature = "kernels")]
+    Kernels(kernels::MaskKey),
     #[cfg(feature = "ring")]
     Ring(ring::MaskKey),
     Aes128(rustcrypto::Aes128Mask),
@@ -132,6 +219,11 @@ impl MaskKey {
     /// `None` for a key that is not of the algorithm's length.
     pub(crate) fn new(backend: Backend, algorithm: AeadAlgorithm, key: &[u8]) -> Option<Self> {
         Some(match (backend, algorithm) {
+            #[cfg(feature = "kernels")]
+            (Backend::Kernels, _) => match kernels::MaskKey::new(algorithm, key) {
+                Some(key) => Self::Kernels(key),
+                None => return Self::new(Backend::BEHIND_KERNELS, algorithm, key),
+            },
             (_, AeadAlgorithm::Aes128Ccm) => Self::Aes128(rustcrypto::Aes128Mask::new(key)?),
             #[cfg(feature = "ring")]
             (Backend::Ring, _) => Self::Ring(ring::MaskKey::new(algorithm, key)?),
@@ -155,6 +247,8 @@ impl MaskKey {
         match self {
             #[cfg(feature = "ring")]
             Self::Ring(key) => key.mask(sample),
+            #[cfg(feature = "kernels")]
+            Self::Kernels(key) => key.mask(sample),
             Self::Aes128(key) => key.mask(sample),
             #[cfg(feature = "rustcrypto")]
             Self::Aes256(key) => key.mask(sample),
@@ -167,6 +261,8 @@ impl MaskKey {
     #[inline]
     pub(crate) fn mask_batch(&self, samples: &mut [[u8; 16]]) {
         match self {
+            #[cfg(feature = "kernels")]
+            Self::Kernels(key) => key.mask_batch(samples),
             Self::Aes128(key) => key.mask_batch(samples),
             #[cfg(feature = "rustcrypto")]
             Self::Aes256(key) => key.mask_batch(samples),

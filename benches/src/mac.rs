@@ -1,0 +1,249 @@
+//! The same MAC by several libraries, outputs compared before they are handed out.
+
+use cmac::Cmac;
+use hmac::{Hmac, KeyInit};
+use sha1::Sha1;
+use sha2::Sha256;
+use wireseal_algorithms::MacAlgorithm;
+use wireseal_mac::{MacKey, OutputLength};
+
+/// Computes a MAC under a key that was set up before, and gives its first 12 octets.
+pub type Contender = Box<dyn FnMut(&[&[u8]]) -> [u8; 12]>;
+
+/// Sets up a key.
+type WithKey = Box<dyn Fn(&[u8]) -> Contender>;
+
+/// A library that has the algorithm.
+pub struct Library {
+    /// Its name.
+    pub name: &'static str,
+    /// The octets of a key that is set up, where all of it lies in one place whose size is known.
+    pub octets: Option<usize>,
+    with_key: WithKey,
+}
+
+impl std::fmt::Debug for Library {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Library").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Library {
+    fn new(
+        name: &'static str,
+        octets: impl Into<Option<usize>>,
+        with_key: impl Fn(&[u8]) -> Contender + 'static,
+    ) -> Self {
+        Self { name, octets: octets.into(), with_key: Box::new(with_key) }
+    }
+
+    /// A key of the algorithm's length, set up.
+    #[must_use]
+    pub fn with_key(&self, key: &[u8]) -> Contender {
+        (self.with_key)(key)
+    }
+}
+
+/// A key of the algorithm's output length, as TCP-AO has them.
+fn key(algorithm: MacAlgorithm) -> Vec<u8> {
+    (0..algorithm.output_length() as u8).collect()
+}
+
+/// Wireseal first, then the other libraries that have the algorithm.
+///
+/// # Panics
+/// When two of them differ on any length from 0 to 300 octets, whole or in two slices.
+#[must_use]
+pub fn libraries(algorithm: MacAlgorithm) -> Vec<Library> {
+    #[cfg_attr(not(feature = "peers"), allow(unused_mut))]
+    let mut libraries = match algorithm {
+        MacAlgorithm::HmacSha1 => hmac_sha1(),
+        MacAlgorithm::HmacSha256 => hmac_sha256(),
+        MacAlgorithm::Aes128Cmac => aes_128_cmac(),
+        MacAlgorithm::Kmac256 => kmac256(),
+    };
+    #[cfg(feature = "peers")]
+    libraries.extend(installed::libraries(algorithm, &key(algorithm)));
+    let message: Vec<u8> = (0..300_usize).map(|i| (i * 31) as u8).collect();
+    let mut contenders = set_up(&libraries, algorithm);
+    for length in 0..=message.len() {
+        let (head, tail) = message[..length].split_at(length / 3);
+        let expected = contenders[0].1(&[head, tail]);
+        for (name, contender) in &mut contenders {
+            assert_eq!(contender(&[head, tail]), expected, "{name} differs at {length} octets");
+            assert_eq!(contender(&[&message[..length]]), expected, "{name} differs at {length} octets");
+        }
+    }
+    libraries
+}
+
+/// [`libraries`], each with the same key.
+///
+/// # Panics
+/// As [`libraries`].
+#[must_use]
+pub fn contenders(algorithm: MacAlgorithm) -> Vec<(&'static str, Contender)> {
+    set_up(&libraries(algorithm), algorithm)
+}
+
+fn set_up(libraries: &[Library], algorithm: MacAlgorithm) -> Vec<(&'static str, Contender)> {
+    libraries.iter().map(|library| (library.name, library.with_key(&key(algorithm)))).collect()
+}
+
+fn start(mac: &[u8]) -> [u8; 12] {
+    *mac.first_chunk().expect("12 octets at least")
+}
+
+fn wireseal(key: impl Fn(&[u8]) -> MacKey + 'static) -> Library {
+    Library::new("wireseal", size_of::<MacKey>(), move |octets| {
+        let key = key(octets);
+        Box::new(move |message| start(key.mac(message).as_bytes()))
+    })
+}
+
+/// A prepared RustCrypto MAC, cloned for each message: what its users do.
+fn rust_crypto<M: hmac::Mac + KeyInit + Clone + 'static>() -> Library {
+    Library::new("rustcrypto", size_of::<M>(), |key| {
+        let prepared = <M as KeyInit>::new_from_slice(key).expect("a length of the algorithm");
+        Box::new(move |message| {
+            let mut mac = prepared.clone();
+            message.iter().for_each(|part| mac.update(part));
+            start(&mac.finalize().into_bytes())
+        })
+    })
+}
+
+fn ring(algorithm: ring::hmac::Algorithm) -> Library {
+    Library::new("ring", size_of::<ring::hmac::Key>(), move |key| {
+        let key = ring::hmac::Key::new(algorithm, key);
+        Box::new(move |message| {
+            let mut context = ring::hmac::Context::with_key(&key);
+            message.iter().for_each(|part| context.update(part));
+            start(context.sign().as_ref())
+        })
+    })
+}
+
+fn aws_lc(algorithm: aws_lc_rs::hmac::Algorithm) -> Library {
+    Library::new("aws-lc-rs", size_of::<aws_lc_rs::hmac::Key>(), move |key| {
+        let key = aws_lc_rs::hmac::Key::new(algorithm, key);
+        Box::new(move |message| {
+            let mut context = aws_lc_rs::hmac::Context::with_key(&key);
+            message.iter().for_each(|part| context.update(part));
+            start(context.sign().as_ref())
+        })
+    })
+}
+
+fn hmac_sha1() -> Vec<Library> {
+    vec![
+        wireseal(MacKey::hmac_sha1),
+        rust_crypto::<Hmac<Sha1>>(),
+        ring(ring::hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY),
+        aws_lc(aws_lc_rs::hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY),
+    ]
+}
+
+fn hmac_sha256() -> Vec<Library> {
+    vec![
+        wireseal(MacKey::hmac_sha256),
+        rust_crypto::<Hmac<Sha256>>(),
+        ring(ring::hmac::HMAC_SHA256),
+        aws_lc(aws_lc_rs::hmac::HMAC_SHA256),
+    ]
+}
+
+fn aes_128_cmac() -> Vec<Library> {
+    // Its context is behind a pointer, and its size nobody's business.
+    let aws_lc = Library::new("aws-lc-rs", None, |key| {
+        let key = aws_lc_rs::cmac::Key::new(aws_lc_rs::cmac::AES_128, key).expect("16 octets");
+        Box::new(move |message| {
+            let mut context = aws_lc_rs::cmac::Context::with_key(&key);
+            message.iter().for_each(|part| context.update(part).expect("cannot fail"));
+            start(context.sign().expect("cannot fail").as_ref())
+        })
+    });
+    let key = |octets: &[u8]| MacKey::aes_128_cmac(octets.try_into().expect("16 octets"));
+    vec![wireseal(key), rust_crypto::<Cmac<aes::Aes128>>(), aws_lc]
+}
+
+/// No other library that is kept has KMAC; RustCrypto's cSHAKE256 is what there is to build it from.
+fn kmac256() -> Vec<Library> {
+    use cshake::digest::{ExtendableOutput, Update, XofReader};
+    let rust_crypto = Library::new("rustcrypto cshake", size_of::<cshake::CShake256>(), |key| {
+        let mut block = vec![1, 136, 2, 1, 0];
+        block.splice(2.., if key.len() < 32 { vec![1, (key.len() * 8) as u8] } else { vec![2, 1, 0] });
+        block.extend_from_slice(key);
+        block.resize(136, 0);
+        let mut prepared = cshake::CShake256::new_with_function_name(b"KMAC", b"");
+        prepared.update(&block);
+        Box::new(move |message| {
+            let mut xof = prepared.clone();
+            message.iter().for_each(|part| xof.update(part));
+            xof.update(&[1, 0, 2]);
+            let mut output = [0; 32];
+            xof.finalize_xof().read(&mut output);
+            start(&output)
+        })
+    });
+    vec![wireseal(|key| MacKey::kmac256(key, b"", OutputLength::Octets32)), rust_crypto]
+}
+
+/// UMAC with tags of 96 bits (RFC 4418), which is nettle's alone; `None` without the feature `peers`. The key has 16 octets, and
+/// eight more are the nonce of the first message.
+///
+/// # Panics
+/// When it does not make the tag that the RFC has for three octets "a".
+#[must_use]
+pub fn umac96() -> Option<Library> {
+    #[cfg(feature = "peers")]
+    {
+        let umac96 = installed::umac96();
+        let mut contender = umac96.with_key(b"abcdefghijklmnopbcdefghi");
+        let expected = [0x18, 0x5e, 0x4f, 0xe9, 0x05, 0xcb, 0xa7, 0xbd, 0x85, 0xe4, 0xc2, 0xdc];
+        assert_eq!(contender(&[b"a", b"aa"]), expected, "nettle's UMAC96 is not that of RFC 4418");
+        assert_ne!(contender(&[b"aaa"]), expected, "nettle's nonce counts on");
+        Some(umac96)
+    }
+    #[cfg(not(feature = "peers"))]
+    None
+}
+
+#[cfg(feature = "peers")]
+mod installed {
+    use wireseal_algorithms::MacAlgorithm;
+    use wireseal_bench_peers::{Algorithm, Nettle, OpenSsl};
+
+    use super::Library;
+
+    pub(super) fn umac96() -> Library {
+        nettle(Algorithm::Umac96, &[0; 24]).expect("nettle has UMAC96")
+    }
+
+    fn nettle(algorithm: Algorithm, key: &[u8]) -> Option<Library> {
+        let octets = Nettle::new(algorithm, key)?.octets();
+        Some(Library::new("nettle", octets, move |key| {
+            let mut context = Nettle::new(algorithm, key).expect("a length of the algorithm");
+            Box::new(move |message| context.mac(message))
+        }))
+    }
+
+    fn openssl(algorithm: Algorithm, key: &[u8]) -> Option<Library> {
+        OpenSsl::new(algorithm, key)?;
+        Some(Library::new("openssl", None, move |key| {
+            let mut context = OpenSsl::new(algorithm, key).expect("a length of the algorithm");
+            Box::new(move |message| context.mac(message))
+        }))
+    }
+
+    pub(super) fn libraries(algorithm: MacAlgorithm, key: &[u8]) -> impl Iterator<Item = Library> {
+        let algorithm = match algorithm {
+            MacAlgorithm::HmacSha1 => Some(Algorithm::HmacSha1),
+            MacAlgorithm::HmacSha256 => Some(Algorithm::HmacSha256),
+            MacAlgorithm::Aes128Cmac => Some(Algorithm::Aes128Cmac),
+            MacAlgorithm::Kmac256 => None,
+        };
+        let both = algorithm.map(|algorithm| [openssl(algorithm, key), nettle(algorithm, key)]);
+        both.into_iter().flatten().flatten()
+    }
+}

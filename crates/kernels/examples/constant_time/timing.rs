@@ -1,0 +1,128 @@
+//! The time with secrets that are always the same against the time with random ones, by Welch's t-test.
+//!
+//! No outcome proves that there is no difference; a great t proves that there is one.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use wireseal_kernels::cpu::switch;
+
+use crate::routines::{ROUTINES, Routine, Secrets};
+
+/// Measurements of a routine, about half of them with either kind of secrets.
+const MEASUREMENTS: usize = 40_000;
+/// Runs in a measurement, so that the clock is fine enough.
+const RUNS: usize = 4;
+/// Above this t there is a difference: chance alone gets there once in far more measurements than anybody makes.
+const GREATEST_T: f64 = 10.0;
+/// What else runs on the machine can last long enough to hit one kind of secrets more: a real difference is there every time.
+const ATTEMPTS: usize = 3;
+/// The lengths of text: one block of several kinds, and a packet.
+const LENGTHS: [usize; 2] = [69, 1200];
+
+pub fn run() -> bool {
+    let mut passed = true;
+    for routine in ROUTINES {
+        if routine.is_twin && !routine.shows_in_time {
+            continue;
+        }
+        switch::all();
+        if routine.path.is_some_and(|path| !path.is_available()) {
+            println!("timing    {routine:<40} skipped: this processor does not have its instructions");
+            continue;
+        }
+        routine.path.map_or_else(|| switch::only(&[]), switch::up_to);
+        for length in LENGTHS {
+            // The first attempt without a difference is the last.
+            let t = (0..ATTEMPTS).map(|_| greatest_t(routine, length)).try_fold(f64::INFINITY, |least, t| {
+                let least = f64::min(least, t);
+                if t > GREATEST_T { Ok(least) } else { Err(least) }
+            });
+            let differs = t.is_ok();
+            let is_right = differs == routine.is_twin;
+            let verdict = match (is_right, differs) {
+                (true, true) => "differs, as it must",
+                (true, false) => "no difference",
+                (false, true) => "DIFFERS",
+                (false, false) => "NO DIFFERENCE: this check sees nothing",
+            };
+            let (Ok(t) | Err(t)) = t;
+            println!("timing    {routine:<40} {verdict} ({length} octets, t = {t:.1})");
+            passed &= is_right;
+        }
+    }
+    switch::all();
+    passed
+}
+
+/// The greatest t of all measurements and of those below some quantiles, above which is what interrupts do.
+fn greatest_t(routine: &Routine, length: usize) -> f64 {
+    let times = measure(routine, length);
+    let mut all: Vec<f64> = times.iter().flatten().copied().collect();
+    all.sort_by(f64::total_cmp);
+    let limits = [50, 75, 90, 95, 99, 100].map(|percent| all[(all.len() - 1) * percent / 100]);
+    limits.into_iter().map(|limit| welch(&times, limit).abs()).fold(0.0, f64::max)
+}
+
+/// Times with constant secrets and with random ones, in random order.
+fn measure(routine: &Routine, length: usize) -> [Vec<f64>; 2] {
+    let mut random = Random::new();
+    let mut times = [Vec::new(), Vec::new()];
+    let (mut secrets, mut candidate) = (Secrets::new(), Secrets::new());
+    for measurement in 0..MEASUREMENTS + MEASUREMENTS / 10 {
+        candidate.fill(|octets| random.fill(octets));
+        let is_random = random.next() >> 63;
+        // Both kinds are made by the same work and lie in the same place.
+        let mask = (is_random as u8).wrapping_neg();
+        candidate.fill(|octets| octets.iter_mut().for_each(|octet| *octet &= mask));
+        secrets.clone_from(&candidate);
+
+        let start = Instant::now();
+        for _ in 0..RUNS {
+            (routine.run)(black_box(&mut secrets), black_box(length));
+        }
+        let time = start.elapsed().as_nanos() as f64;
+        // The first ones warm up.
+        if measurement >= MEASUREMENTS / 10 {
+            times[is_random as usize].push(time);
+        }
+    }
+    assert_ne!(secrets.outcome, [0; 16], "{routine} has computed nothing");
+    times
+}
+
+/// Welch's t of the times up to `limit`.
+fn welch(times: &[Vec<f64>; 2], limit: f64) -> f64 {
+    let [constant, random] = times.each_ref().map(|times| {
+        let times = times.iter().filter(|time| **time <= limit);
+        let count = times.clone().count() as f64;
+        let mean = times.clone().sum::<f64>() / count;
+        let variance = times.map(|time| (time - mean).powi(2)).sum::<f64>() / (count - 1.0);
+        (mean, variance / count)
+    });
+    let deviation = (constant.1 + random.1).sqrt();
+    // Equal times without any variance are no difference.
+    if deviation > 0.0 { (constant.0 - random.0) / deviation } else { 0.0 }
+}
+
+/// An xorshift generator: it need not be unpredictable here.
+struct Random(u64);
+
+impl Random {
+    fn new() -> Self {
+        Self(0x9e37_79b9_7f4a_7c15)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn fill(&mut self, octets: &mut [u8]) {
+        for chunk in octets.chunks_mut(8) {
+            chunk.copy_from_slice(&self.next().to_le_bytes()[..chunk.len()]);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! AES on AArch64, by AES and PMULL.
+
+use core::arch::aarch64::*;
+
+use super::expand::expand;
+use super::vector::{Vector, batch, instructions, slide};
+use super::{RoundKeys, Rounds};
+use crate::cpu::{Aarch64Aes, Path};
+
+/// The path that a key uses, with its proof.
+#[derive(Clone, Copy)]
+pub(crate) enum Engine {
+    Aarch64Aes(Aarch64Aes),
+}
+
+impl Engine {
+    pub(crate) fn detect() -> Option<Self> {
+        Aarch64Aes::detect().map(Self::Aarch64Aes)
+    }
+
+    pub(crate) const fn path(self) -> Path {
+        Path::Aarch64Aes
+    }
+
+    pub(crate) fn expand(self, key: &[u8], keys: &mut RoundKeys) -> Option<Rounds> {
+        // SAFETY: there is the path's proof.
+        unsafe { expand_aes(key, keys) }
+    }
+
+    #[inline]
+    pub(crate) fn encrypt(self, keys: &RoundKeys, rounds: Rounds, block: [u8; 16]) -> [u8; 16] {
+        let mut block = [block];
+        self.encrypt_batch(keys, rounds, &mut block);
+        block[0]
+    }
+
+    #[inline]
+    pub(crate) fn encrypt_batch(self, keys: &RoundKeys, rounds: Rounds, blocks: &mut [[u8; 16]]) {
+        // SAFETY: there is the path's proof, and a key has as many round keys as rounds need.
+        unsafe { batch_aes(keys.as_ptr().cast(), rounds, blocks) }
+    }
+}
+
+#[target_feature(enable = "neon,aes")]
+fn expand_aes(key: &[u8], keys: &mut RoundKeys) -> Option<Rounds> {
+    expand(key, keys, |word| {
+        // Four equal words, so that nothing changes when rows are shifted.
+        let words = vaeseq_u8(vreinterpretq_u8_u32(vdupq_n_u32(word)), vdupq_n_u8(0));
+        vgetq_lane_u32::<0>(vreinterpretq_u32_u8(words))
+    })
+}
+
+#[target_feature(enable = "neon,aes")]
+unsafe fn batch_aes(keys: *const u8, rounds: Rounds, blocks: &mut [[u8; 16]]) {
+    // SAFETY: the caller's keys, and the function's features.
+    unsafe { batch::<V128>(keys, rounds, blocks) }
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct V128(uint8x16_t);
+
+/// The octets `from..to` of a block.
+#[derive(Clone, Copy)]
+pub(crate) struct Edge {
+    /// Whether there are any.
+    any: bool,
+    octets: uint8x16_t,
+}
+
+/// Unsafe to call as the functions of [`Vector`] are.
+impl V128 {
+    instructions! {
+        "neon,aes":
+        /// The block of these halves, the second of which has the last octets.
+        pub(crate) fn of(low: u64, high: u64) -> Self = {
+            Self(vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(low), vcreate_u64(high))))
+        };
+        /// The octets at `places`, or zero where the place is not below 16.
+        pub(crate) fn shuffled(v: Self, places: Self) -> Self = Self(vqtbl1q_u8(v.0, places.0));
+        /// Whether all bits are zeros, without a branch.
+        pub(crate) fn is_zero(v: Self) -> bool = vmaxvq_u8(v.0) == 0;
+        fn lower(v: Self) -> u64 = vgetq_lane_u64::<0>(vreinterpretq_u64_u8(v.0));
+        fn upper(v: Self) -> u64 = vgetq_lane_u64::<1>(vreinterpretq_u64_u8(v.0));
+        fn multiply(a: u64, b: u64) -> Self = Self(vreinterpretq_u8_p128(vmull_p64(a, b)));
+    }
+}
+
+impl Vector for V128 {
+    const BLOCKS: usize = 1;
+
+    type Edge = Edge;
+
+    instructions! {
+        "neon,aes":
+        fn zero() -> Self = Self(vdupq_n_u8(0));
+        fn load(from: *const u8) -> Self = Self(vld1q_u8(from));
+        fn store(to: *mut u8, v: Self) = vst1q_u8(to, v.0);
+        fn load_every(from: *const u8) -> Self = Self::load(from);
+        fn every(block: V128) -> Self = block;
+        fn first(block: V128) -> Self = block;
+        fn to_first(v: Self) -> V128 = v;
+        fn second_and_third(registers: [Self; 3]) -> [V128; 2] = [registers[1], registers[2]];
+        fn sum(v: Self) -> V128 = v;
+        fn count(number: u32) -> Self = Self::of(0, u64::from(number.swap_bytes()) << 32);
+        fn with_last(_v: Self, next: Self) -> Self = next;
+
+        fn xor(a: Self, b: Self) -> Self = Self(veorq_u8(a.0, b.0));
+        fn xor3(a: Self, b: Self, c: Self) -> Self = Self::xor(Self::xor(a, b), c);
+        // There are registers enough.
+        fn settled(v: Self) -> Self = v;
+        fn swap_octets(v: Self) -> Self = Self(vrev64q_u8(vextq_u8::<8>(v.0, v.0)));
+        fn swap_halves(v: Self) -> Self = Self(vextq_u8::<8>(v.0, v.0));
+
+        // The instruction adds its key first; that of zeros is there for the compiler to put the round's own in its place.
+        fn aes(state: Self, key: Self) -> Self = {
+            Self::xor(Self(vaesmcq_u8(vaeseq_u8(state.0, vdupq_n_u8(0)))), key)
+        };
+        fn aes_last(state: Self, key: Self) -> Self = Self::xor(Self(vaeseq_u8(state.0, vdupq_n_u8(0))), key);
+
+        fn low(a: Self, b: Self) -> Self = Self::multiply(Self::lower(a), Self::lower(b));
+        fn high(a: Self, b: Self) -> Self = Self::multiply(Self::upper(a), Self::upper(b));
+        fn low_high(a: Self, b: Self) -> Self = Self::multiply(Self::lower(a), Self::upper(b));
+        fn high_low(a: Self, b: Self) -> Self = Self::multiply(Self::upper(a), Self::lower(b));
+
+        fn edge(from: usize, to: usize) -> Edge = Edge { any: from < to, octets: vld1q_u8(slide(to - from)) };
+        fn load_edge(from: *const u8, edge: Edge) -> Self = {
+            if edge.any { Self::keep(Self::load(from), edge) } else { Self::zero() }
+        };
+        fn store_edge(to: *mut u8, v: Self, edge: Edge) = {
+            if edge.any {
+                Self::store(to, Self(vbslq_u8(edge.octets, v.0, Self::load(to).0)));
+            }
+        };
+        fn keep(v: Self, edge: Edge) -> Self = Self(vandq_u8(v.0, edge.octets));
+    }
+}

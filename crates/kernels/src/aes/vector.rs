@@ -1,0 +1,211 @@
+//! AES and carry-less multiplication on one or more blocks at a time, by one set of names for all processors.
+
+use super::{Block, Rounds};
+
+/// Defines functions of one or few instructions, compiled with target features.
+macro_rules! instructions {
+    ($features:literal: $(
+        $(#[$attribute:meta])*
+        $visibility:vis fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $body:expr;
+    )*) => {$(
+        $(#[$attribute])*
+        // Some take no pointer, and nothing else is unsafe where the features are.
+        #[allow(unused_unsafe)]
+        #[inline]
+        #[target_feature(enable = $features)]
+        $visibility unsafe fn $name($($argument: $type),*) $(-> $result)? {
+            // SAFETY: the caller vouches for the octets behind pointers.
+            unsafe { $body }
+        }
+    )*};
+}
+pub(crate) use instructions;
+
+/// A register of one, two or four blocks.
+///
+/// Every function of it is unsafe to call: only from code that is compiled for the path whose register it is, and with
+/// pointers to as many octets as it says.
+pub(crate) trait Vector: Copy {
+    /// How many blocks there are in one.
+    const BLOCKS: usize;
+
+    /// Which octets of a vector at the start or end of a text are the text's.
+    type Edge: Copy;
+
+    unsafe fn zero() -> Self;
+    /// [`Self::BLOCKS`] blocks from anywhere.
+    unsafe fn load(from: *const u8) -> Self;
+    unsafe fn store(to: *mut u8, v: Self);
+    /// The 16 octets in all blocks.
+    unsafe fn load_every(from: *const u8) -> Self;
+    unsafe fn every(block: Block) -> Self;
+    /// The block first, and zeros.
+    unsafe fn first(block: Block) -> Self;
+    unsafe fn to_first(v: Self) -> Block;
+    /// The second and the third block of three registers, as far as there are so many.
+    unsafe fn second_and_third(registers: [Self; 3]) -> [Block; 2];
+    /// The sum of all blocks.
+    unsafe fn sum(v: Self) -> Block;
+    /// The number as a big-endian one at the end of each block, which is zero otherwise.
+    unsafe fn count(number: u32) -> Self;
+    /// All blocks but the last from `v`, and this from `next`.
+    unsafe fn with_last(v: Self, next: Self) -> Self;
+
+    unsafe fn xor(a: Self, b: Self) -> Self;
+    unsafe fn xor3(a: Self, b: Self, c: Self) -> Self;
+    /// The same, which the compiler takes for another: where registers are few, it otherwise adds up what it has kept in memory.
+    unsafe fn settled(v: Self) -> Self;
+    /// The octets of each block from last to first.
+    unsafe fn swap_octets(v: Self) -> Self;
+    /// The upper eight octets of each block before the lower eight.
+    unsafe fn swap_halves(v: Self) -> Self;
+
+    /// A round of AES, and the last one.
+    unsafe fn aes(state: Self, key: Self) -> Self;
+    unsafe fn aes_last(state: Self, key: Self) -> Self;
+
+    /// Carry-less products of the lower halves, of the upper halves, and of one's lower with the other's upper half.
+    unsafe fn low(a: Self, b: Self) -> Self;
+    unsafe fn high(a: Self, b: Self) -> Self;
+    unsafe fn low_high(a: Self, b: Self) -> Self;
+    unsafe fn high_low(a: Self, b: Self) -> Self;
+
+    /// The octets `from..to` of a vector, where `from` is 0 or 16 and not above `to`.
+    unsafe fn edge(from: usize, to: usize) -> Self::Edge;
+    /// Loads the octets of the edge, and zeros elsewhere. Of the last block that has one, all octets must be there.
+    unsafe fn load_edge(from: *const u8, edge: Self::Edge) -> Self;
+    /// Stores the octets of the edge alone. Of the last block that has one, all octets must be there.
+    unsafe fn store_edge(to: *mut u8, v: Self, edge: Self::Edge);
+    /// Zeros where the edge is not.
+    unsafe fn keep(v: Self, edge: Self::Edge) -> Self;
+}
+
+/// Octets that are in an edge before octets that are not.
+#[repr(C, align(64))]
+struct Slide([u8; 96]);
+
+static SLIDE: Slide = {
+    let mut octets = [0; 96];
+    let mut at = 32;
+    while at < 64 {
+        octets[at] = 0xff;
+        at += 1;
+    }
+    Slide(octets)
+};
+
+/// The 32 octets of [`SLIDE`] of which the first `count` are ones.
+#[inline(always)]
+pub(super) fn slide(count: usize) -> *const u8 {
+    debug_assert!(count <= 32);
+    SLIDE.0.as_ptr().wrapping_add(64 - count)
+}
+
+/// The places of a block's octets, with places that it has not before and behind.
+static PLACES: [u8; 48] = {
+    let mut places = [0x80; 48];
+    let mut at = 0;
+    while at < 16 {
+        places[16 + at] = at as u8;
+        at += 1;
+    }
+    places
+};
+
+/// The sixteen octets from `offset` on, which is at most 16, of two blocks.
+///
+/// # Safety
+///
+/// As for the functions of [`Vector`].
+#[inline(always)]
+pub(crate) unsafe fn octets_of([first, second]: [Block; 2], offset: usize) -> Block {
+    debug_assert!(offset <= 16);
+    // SAFETY: as the caller's; there are 16 places from either on.
+    unsafe {
+        let places = PLACES.as_ptr();
+        let first = Block::shuffled(first, Block::load(places.add(16 + offset)));
+        Block::xor(first, Block::shuffled(second, Block::load(places.add(offset))))
+    }
+}
+
+/// Encrypts `states` in `ROUNDS` rounds.
+///
+/// # Safety
+///
+/// As for the functions of [`Vector`]; `keys` are `ROUNDS + 1` blocks.
+#[inline(always)]
+pub(crate) unsafe fn encrypt<V: Vector, const N: usize, const ROUNDS: usize>(
+    keys: *const u8,
+    mut states: [V; N],
+) -> [V; N] {
+    // SAFETY: as the caller's.
+    unsafe {
+        let key = V::load_every(keys);
+        for state in &mut states {
+            *state = V::xor(*state, key);
+        }
+        for round in 1..ROUNDS {
+            let key = V::load_every(keys.add(16 * round));
+            for state in &mut states {
+                *state = V::aes(*state, key);
+            }
+        }
+        let key = V::load_every(keys.add(16 * ROUNDS));
+        for state in &mut states {
+            *state = V::aes_last(*state, key);
+        }
+        states
+    }
+}
+
+/// [`encrypt`] with as many rounds as are known when it is compiled.
+///
+/// # Safety
+///
+/// As for [`encrypt`].
+#[inline(always)]
+pub(crate) unsafe fn encrypt_rounds<V: Vector, const N: usize>(
+    keys: *const u8,
+    rounds: Rounds,
+    states: [V; N],
+) -> [V; N] {
+    // SAFETY: the caller's word.
+    unsafe {
+        match rounds {
+            Rounds::Ten => encrypt::<V, N, 10>(keys, states),
+            Rounds::Fourteen => encrypt::<V, N, 14>(keys, states),
+        }
+    }
+}
+
+/// Encrypts `blocks` where they lie: four registers at a time, then one, then block by block.
+///
+/// # Safety
+///
+/// As for [`encrypt`].
+#[inline(always)]
+pub(super) unsafe fn batch<V: Vector>(keys: *const u8, rounds: Rounds, blocks: &mut [[u8; 16]]) {
+    let (registers, rest) = blocks.split_at_mut(blocks.len() / V::BLOCKS * V::BLOCKS);
+    // SAFETY: the caller's word.
+    unsafe {
+        let mut groups = registers.chunks_exact_mut(4 * V::BLOCKS);
+        for group in &mut groups {
+            let at = group.as_mut_ptr().cast::<u8>();
+            let register = 16 * V::BLOCKS;
+            let states = [0, 1, 2, 3].map(|i| V::load(at.add(register * i)));
+            let states = encrypt_rounds(keys, rounds, states);
+            for (i, state) in states.into_iter().enumerate() {
+                V::store(at.add(register * i), state);
+            }
+        }
+        for register in groups.into_remainder().chunks_exact_mut(V::BLOCKS) {
+            let at = register.as_mut_ptr().cast();
+            let [state] = encrypt_rounds(keys, rounds, [V::load(at)]);
+            V::store(at, state);
+        }
+        for block in rest {
+            let [state] = encrypt_rounds(keys, rounds, [Block::load(block.as_ptr())]);
+            Block::store(block.as_mut_ptr(), state);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The choice of a path, and AES under each.
+
+use core::arch::x86_64::{_mm_aeskeygenassist_si128, _mm_cvtsi128_si32, _mm_set1_epi32};
+
+use super::{V128, V256, V512};
+use crate::aes::expand::expand;
+use crate::aes::vector::{Vector, batch, encrypt_rounds};
+use crate::aes::{RoundKeys, Rounds};
+use crate::cpu::{AesNi, Path, Vaes256, Vaes512};
+
+/// The path that a key uses, with its proof.
+#[derive(Clone, Copy)]
+pub(crate) enum Engine {
+    AesNi(AesNi),
+    Vaes256(Vaes256),
+    Vaes512(Vaes512),
+}
+
+impl Engine {
+    /// The best that is available.
+    pub(crate) fn detect() -> Option<Self> {
+        let wide = Vaes512::detect().map(Self::Vaes512);
+        wide.or_else(|| Vaes256::detect().map(Self::Vaes256)).or_else(|| AesNi::detect().map(Self::AesNi))
+    }
+
+    pub(crate) fn path(self) -> Path {
+        match self {
+            Self::AesNi(_) => Path::AesNi,
+            Self::Vaes256(_) => Path::Vaes256,
+            Self::Vaes512(_) => Path::Vaes512,
+        }
+    }
+
+    pub(crate) fn expand(self, key: &[u8], keys: &mut RoundKeys) -> Option<Rounds> {
+        // SAFETY: every path has AES-NI, and there is the proof of one.
+        unsafe { expand_aes_ni(key, keys) }
+    }
+
+    #[inline]
+    pub(crate) fn encrypt(self, keys: &RoundKeys, rounds: Rounds, block: [u8; 16]) -> [u8; 16] {
+        let mut block = block;
+        // SAFETY: every path has AES-NI, and there is the proof of one.
+        unsafe { encrypt_aes_ni(keys.as_ptr().cast(), rounds, &mut block) };
+        block
+    }
+
+    #[inline]
+    pub(crate) fn encrypt_batch(self, keys: &RoundKeys, rounds: Rounds, blocks: &mut [[u8; 16]]) {
+        let keys = keys.as_ptr().cast();
+        // SAFETY: there is the path's proof.
+        unsafe {
+            match self {
+                Self::AesNi(_) => batch_aes_ni(keys, rounds, blocks),
+                Self::Vaes256(_) => batch_vaes256(keys, rounds, blocks),
+                Self::Vaes512(_) => batch_vaes512(keys, rounds, blocks),
+            }
+        }
+    }
+}
+
+#[target_feature(enable = "aes,pclmulqdq,ssse3,sse4.1")]
+fn expand_aes_ni(key: &[u8], keys: &mut RoundKeys) -> Option<Rounds> {
+    expand(key, keys, |word| {
+        _mm_cvtsi128_si32(_mm_aeskeygenassist_si128::<0>(_mm_set1_epi32(word as i32))) as u32
+    })
+}
+
+#[target_feature(enable = "aes,pclmulqdq,ssse3,sse4.1")]
+unsafe fn encrypt_aes_ni(keys: *const u8, rounds: Rounds, block: &mut [u8; 16]) {
+    // SAFETY: the caller's keys, and the function's features.
+    unsafe {
+        let [encrypted] = encrypt_rounds(keys, rounds, [V128::load(block.as_ptr())]);
+        V128::store(block.as_mut_ptr(), encrypted);
+    }
+}
+
+/// [`batch`] compiled for a path.
+macro_rules! batches {
+    ($($name:ident $vector:ident $features:literal)*) => {$(
+        #[target_feature(enable = $features)]
+        unsafe fn $name(keys: *const u8, rounds: Rounds, blocks: &mut [[u8; 16]]) {
+            // SAFETY: the caller's keys, and the function's features.
+            unsafe { batch::<$vector>(keys, rounds, blocks) }
+        }
+    )*};
+}
+
+batches! {
+    batch_aes_ni V128 "aes,pclmulqdq,ssse3,sse4.1"
+    batch_vaes256 V256 "aes,pclmulqdq,avx2,vaes,vpclmulqdq"
+    batch_vaes512 V512 "aes,pclmulqdq,avx2,vaes,vpclmulqdq,avx512f,avx512bw,avx512dq,avx512vl"
+}

@@ -1,0 +1,85 @@
+//! One block: AES-NI and PCLMULQDQ with SSSE3 and SSE4.1.
+
+use core::arch::asm;
+use core::arch::x86_64::*;
+
+use crate::aes::vector::{Vector, instructions, slide};
+
+#[derive(Clone, Copy)]
+pub(crate) struct V128(pub(super) __m128i);
+
+/// Unsafe to call as the functions of [`Vector`] are.
+impl V128 {
+    instructions! {
+        "aes,pclmulqdq,ssse3,sse4.1":
+        /// The block of these halves, the second of which has the last octets.
+        pub(crate) fn of(low: u64, high: u64) -> Self = Self(_mm_set_epi64x(high as i64, low as i64));
+        /// The octets at `places`, or zero where the place is not below 16.
+        pub(crate) fn shuffled(v: Self, places: Self) -> Self = Self(_mm_shuffle_epi8(v.0, places.0));
+        /// Whether all bits are zeros, without a branch.
+        pub(crate) fn is_zero(v: Self) -> bool = _mm_testz_si128(v.0, v.0) == 1;
+    }
+}
+
+/// The octets `from..to` of a block.
+#[derive(Clone, Copy)]
+pub(crate) struct Edge {
+    /// Whether there are any.
+    any: bool,
+    octets: __m128i,
+}
+
+impl Vector for V128 {
+    const BLOCKS: usize = 1;
+
+    type Edge = Edge;
+
+    instructions! {
+        "aes,pclmulqdq,ssse3,sse4.1":
+        fn zero() -> Self = Self(_mm_setzero_si128());
+        fn load(from: *const u8) -> Self = Self(_mm_loadu_si128(from.cast()));
+        fn store(to: *mut u8, v: Self) = _mm_storeu_si128(to.cast(), v.0);
+        fn load_every(from: *const u8) -> Self = Self::load(from);
+        fn every(block: V128) -> Self = block;
+        fn first(block: V128) -> Self = block;
+        fn to_first(v: Self) -> V128 = v;
+        fn second_and_third(registers: [Self; 3]) -> [V128; 2] = [registers[1], registers[2]];
+        fn sum(v: Self) -> V128 = v;
+        fn count(number: u32) -> Self = Self(_mm_insert_epi32::<3>(_mm_setzero_si128(), number.swap_bytes() as i32));
+        fn with_last(_v: Self, next: Self) -> Self = next;
+
+        fn xor(a: Self, b: Self) -> Self = Self(_mm_xor_si128(a.0, b.0));
+        fn xor3(a: Self, b: Self, c: Self) -> Self = Self::xor(Self::xor(a, b), c);
+        fn settled(v: Self) -> Self = {
+            let mut v = v.0;
+            asm!("/* {} */", inout(xmm_reg) v, options(pure, nomem, nostack, preserves_flags));
+            Self(v)
+        };
+        fn swap_octets(v: Self) -> Self = {
+            Self(_mm_shuffle_epi8(v.0, _mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f)))
+        };
+        fn swap_halves(v: Self) -> Self = Self(_mm_shuffle_epi32::<0x4e>(v.0));
+
+        fn aes(state: Self, key: Self) -> Self = Self(_mm_aesenc_si128(state.0, key.0));
+        fn aes_last(state: Self, key: Self) -> Self = Self(_mm_aesenclast_si128(state.0, key.0));
+
+        fn low(a: Self, b: Self) -> Self = Self(_mm_clmulepi64_si128::<0x00>(a.0, b.0));
+        fn high(a: Self, b: Self) -> Self = Self(_mm_clmulepi64_si128::<0x11>(a.0, b.0));
+        fn low_high(a: Self, b: Self) -> Self = Self(_mm_clmulepi64_si128::<0x10>(a.0, b.0));
+        fn high_low(a: Self, b: Self) -> Self = Self(_mm_clmulepi64_si128::<0x01>(a.0, b.0));
+
+        fn edge(from: usize, to: usize) -> Edge = {
+            Edge { any: from < to, octets: _mm_loadu_si128(slide(to - from).cast()) }
+        };
+        fn load_edge(from: *const u8, edge: Edge) -> Self = {
+            if edge.any { Self::keep(Self::load(from), edge) } else { Self::zero() }
+        };
+        fn store_edge(to: *mut u8, v: Self, edge: Edge) = {
+            if edge.any {
+                let beyond = _mm_andnot_si128(edge.octets, Self::load(to).0);
+                Self::store(to, Self(_mm_or_si128(beyond, Self::keep(v, edge).0)));
+            }
+        };
+        fn keep(v: Self, edge: Edge) -> Self = Self(_mm_and_si128(v.0, edge.octets));
+    }
+}

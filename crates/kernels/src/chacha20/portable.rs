@@ -1,0 +1,66 @@
+//! One mask in the registers of any processor.
+
+use super::CONSTANTS;
+
+/// The first eight octets of key stream, in little-endian order.
+pub(super) fn stream(key: &[u32; 8], sample: &[u8; 16]) -> u64 {
+    let sample = sample.as_chunks().0;
+    let mut x = [
+        CONSTANTS[0],
+        CONSTANTS[1],
+        CONSTANTS[2],
+        CONSTANTS[3],
+        key[0],
+        key[1],
+        key[2],
+        key[3],
+        key[4],
+        key[5],
+        key[6],
+        key[7],
+        u32::from_le_bytes(sample[0]),
+        u32::from_le_bytes(sample[1]),
+        u32::from_le_bytes(sample[2]),
+        u32::from_le_bytes(sample[3]),
+    ];
+    for _ in 0..9 {
+        columns(&mut x);
+        quarter_round(&mut x, 0, 5, 10, 15);
+        quarter_round(&mut x, 1, 6, 11, 12);
+        quarter_round(&mut x, 2, 7, 8, 13);
+        quarter_round(&mut x, 3, 4, 9, 14);
+    }
+    columns(&mut x);
+    let words = [last(&x, 0, 5, 10, 15), last(&x, 1, 6, 11, 12)];
+    let [low, high] = [0, 1].map(|word| u64::from(words[word].wrapping_add(CONSTANTS[word])));
+    low | high << 32
+}
+
+#[inline(always)]
+fn columns(x: &mut [u32; 16]) {
+    quarter_round(x, 0, 4, 8, 12);
+    quarter_round(x, 1, 5, 9, 13);
+    quarter_round(x, 2, 6, 10, 14);
+    quarter_round(x, 3, 7, 11, 15);
+}
+
+/// RFC 8439, section 2.1.
+#[inline(always)]
+fn quarter_round(x: &mut [u32; 16], a: usize, b: usize, c: usize, d: usize) {
+    x[a] = x[a].wrapping_add(x[b]);
+    x[d] = (x[d] ^ x[a]).rotate_left(16);
+    x[c] = x[c].wrapping_add(x[d]);
+    x[b] = (x[b] ^ x[c]).rotate_left(12);
+    x[a] = x[a].wrapping_add(x[b]);
+    x[d] = (x[d] ^ x[a]).rotate_left(8);
+    x[c] = x[c].wrapping_add(x[d]);
+    x[b] = (x[b] ^ x[c]).rotate_left(7);
+}
+
+/// A quarter round as far as its first word goes.
+#[inline(always)]
+fn last(x: &[u32; 16], a: usize, b: usize, c: usize, d: usize) -> u32 {
+    let first = x[a].wrapping_add(x[b]);
+    let third = x[c].wrapping_add((x[d] ^ first).rotate_left(16));
+    first.wrapping_add((x[b] ^ third).rotate_left(12))
+}

@@ -1,0 +1,79 @@
+//! ChaCha20-Poly1305 (RFC 8439, section 2.8) in vectors of 64 octets.
+//!
+//! All the key stream of a packet of 1200 octets is computed at once, with the block that the one-time key comes from.
+
+use core::fmt;
+
+use zeroize::ZeroizeOnDrop;
+
+use crate::cpu::Path;
+
+#[cfg(feature = "model")]
+pub mod model;
+#[cfg(not(target_arch = "x86_64"))]
+mod nowhere;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+#[cfg(not(target_arch = "x86_64"))]
+use nowhere::Engine;
+#[cfg(target_arch = "x86_64")]
+use x86::Engine;
+
+/// The most octets of a text: block 0 of the key stream is not for the text, and its number has 32 bits.
+const MAX_LENGTH: u64 = ((1 << 32) - 1) * 64;
+
+/// A ChaCha20-Poly1305 key. It is wiped on drop, and `Debug` shows no octets. A nonce given twice breaks it.
+#[derive(ZeroizeOnDrop)]
+pub struct ChaCha20Poly1305Key {
+    words: [u32; 8],
+    #[zeroize(skip)]
+    engine: Engine,
+}
+
+impl ChaCha20Poly1305Key {
+    /// A key of 32 octets, or `None` if this processor has no path for it.
+    #[must_use]
+    pub fn new(key: &[u8; 32]) -> Option<Self> {
+        let engine = Engine::detect()?;
+        let mut words = [0; 8];
+        for (word, octets) in words.iter_mut().zip(key.as_chunks().0) {
+            *word = u32::from_le_bytes(*octets);
+        }
+        Some(Self { words, engine })
+    }
+
+    /// The instructions it uses.
+    #[must_use]
+    pub fn path(&self) -> Path {
+        self.engine.path()
+    }
+
+    /// Encrypts `text` where it lies, and returns its tag.
+    ///
+    /// # Panics
+    ///
+    /// If `text` is longer than 2^32 - 1 blocks of 64 octets.
+    #[must_use]
+    pub fn seal_detached(&self, nonce: &[u8; 12], aad: &[u8], text: &mut [u8]) -> [u8; 16] {
+        assert!(text.len() as u64 <= MAX_LENGTH, "the text is too long for ChaCha20");
+        self.engine.seal(&self.words, nonce, aad, text)
+    }
+
+    /// Decrypts `text` where it lies, and says whether it is authentic. If it is not, the text is zeros.
+    #[must_use]
+    pub fn open_detached(&self, nonce: &[u8; 12], aad: &[u8], text: &mut [u8], tag: &[u8; 16]) -> bool {
+        let authentic =
+            text.len() as u64 <= MAX_LENGTH && self.engine.open(&self.words, nonce, aad, text, tag);
+        if !authentic {
+            text.fill(0);
+        }
+        authentic
+    }
+}
+
+impl fmt::Debug for ChaCha20Poly1305Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChaCha20Poly1305Key").field("path", &self.path()).finish_non_exhaustive()
+    }
+}

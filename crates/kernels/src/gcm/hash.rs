@@ -1,0 +1,97 @@
+//! GHASH over many blocks with one reduction.
+//!
+//! Blocks are numbers of 128 bits with the octets reversed, so that the first bit of a block, the coefficient of x^0, is the
+//! highest. The product of two such numbers comes out one bit too low; the powers of H make up for it, being divided by x
+//! once, when the key is made.
+
+use crate::aes::Block;
+use crate::aes::vector::Vector;
+
+/// The field's polynomial without x^128 and 1: x^7 + x^2 + x, where they are in the upper half of a block divided by x.
+const POLYNOMIAL: u64 = 0xc2 << 56;
+
+/// A sum of products that has not been reduced, in each block of a register.
+#[derive(Clone, Copy)]
+pub(super) struct Products<V> {
+    low: V,
+    middle: V,
+    high: V,
+}
+
+impl<V: Vector> Products<V> {
+    /// None.
+    ///
+    /// # Safety
+    ///
+    /// As for the functions of [`Vector`].
+    #[inline(always)]
+    pub(super) unsafe fn zero() -> Self {
+        // SAFETY: as the caller's.
+        unsafe { Self { low: V::zero(), middle: V::zero(), high: V::zero() } }
+    }
+
+    /// The products of two registers' blocks.
+    ///
+    /// # Safety
+    ///
+    /// As for the functions of [`Vector`].
+    #[inline(always)]
+    pub(super) unsafe fn of(a: V, b: V) -> Self {
+        // SAFETY: as the caller's.
+        unsafe {
+            Self {
+                low: V::low(a, b),
+                middle: V::xor(V::low_high(a, b), V::high_low(a, b)),
+                high: V::high(a, b),
+            }
+        }
+    }
+
+    /// Adds the products of two registers' blocks.
+    ///
+    /// # Safety
+    ///
+    /// As for the functions of [`Vector`].
+    #[inline(always)]
+    pub(super) unsafe fn add(&mut self, a: V, b: V) {
+        // SAFETY: as the caller's.
+        unsafe {
+            self.low = V::settled(V::xor(self.low, V::low(a, b)));
+            self.middle = V::settled(V::xor3(self.middle, V::low_high(a, b), V::high_low(a, b)));
+            self.high = V::settled(V::xor(self.high, V::high(a, b)));
+        }
+    }
+
+    /// The sum of all blocks, reduced.
+    ///
+    /// # Safety
+    ///
+    /// As for the functions of [`Vector`].
+    #[inline(always)]
+    pub(super) unsafe fn reduce(self) -> Block {
+        // SAFETY: as the caller's.
+        unsafe {
+            let polynomial = V::every(Block::of(POLYNOMIAL, 0));
+            let middle = V::xor3(self.middle, V::swap_halves(self.low), V::low(self.low, polynomial));
+            let high = V::xor3(self.high, V::swap_halves(middle), V::low(middle, polynomial));
+            V::sum(high)
+        }
+    }
+}
+
+/// The product of two blocks.
+///
+/// # Safety
+///
+/// As for the functions of [`Vector`].
+#[inline(always)]
+pub(super) unsafe fn multiply(a: Block, b: Block) -> Block {
+    // SAFETY: as the caller's.
+    unsafe { Products::of(a, b).reduce() }
+}
+
+/// H with its octets reversed, divided by x.
+#[inline]
+pub(super) const fn divided_by_x(h: u128) -> u128 {
+    h << 1 ^ 0u128.wrapping_sub(h >> 127) & ((POLYNOMIAL as u128) << 64 | 1)
+}

@@ -1,0 +1,214 @@
+//! AES-GCM for packets (SP 800-38D, RFC 5116), where they lie, with QUIC's header mask.
+
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
+mod crypt;
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
+mod hash;
+mod jobs;
+#[cfg(feature = "model")]
+pub mod model;
+#[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
+mod nowhere;
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
+mod paths;
+
+use core::fmt;
+use core::marker::PhantomData;
+
+pub use jobs::{OpenJob, SealJob};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+use crate::aes::{AesMaskKey, Engine, ROUND_KEYS, Rounds};
+use crate::cpu::Path;
+
+/// The octets of a tag.
+pub const TAG_LENGTH: usize = 16;
+
+/// The most octets of a text: 2^32 - 2 blocks.
+const MAX_LENGTH: u64 = ((1 << 32) - 2) * 16;
+
+/// How many powers of H a key has: enough for a group of 16 blocks with the lengths behind them.
+const POWERS: usize = 17;
+
+/// The powers of H, from the highest down, then the round keys.
+type Blocks = [u128; POWERS + ROUND_KEYS];
+
+/// How many header masks are made together.
+const MASKS: usize = 16;
+
+/// An AES-GCM key of 16 or 32 octets, for nonces of 12 octets and tags of 16.
+///
+/// It lies where it is put, in 528 octets, and is wiped on drop. A nonce given twice breaks it.
+pub struct GcmKey {
+    blocks: Blocks,
+    rounds: Rounds,
+    engine: Engine,
+}
+
+/// A text with room for 16 octets behind it, to be worked on where it lies.
+#[derive(Clone, Copy)]
+struct Packet<'a> {
+    nonce: &'a [u8; 12],
+    aad: &'a [u8],
+    text: *mut u8,
+    /// The octets of the text, without the 16 behind.
+    length: usize,
+    body: PhantomData<&'a mut [u8]>,
+}
+
+impl<'a> Packet<'a> {
+    /// `None` if `body` has no room for a tag, or more text than GCM takes.
+    #[inline]
+    fn new(nonce: &'a [u8; 12], aad: &'a [u8], body: &'a mut [u8]) -> Option<Self> {
+        let length = body.len().checked_sub(TAG_LENGTH).filter(|length| *length as u64 <= MAX_LENGTH)?;
+        Some(Self { nonce, aad, text: body.as_mut_ptr(), length, body: PhantomData })
+    }
+}
+
+/// What a caller is told who gave another body.
+const BODY_LENGTH: &str = "a body is a text, not above GCM's limit, and room for 16 octets of tag";
+
+/// A mask to be made of 16 octets of a sealed text and its tag.
+#[derive(Clone, Copy)]
+struct Mask<'a> {
+    key: &'a AesMaskKey,
+    /// Where the sample is in the body, which has 16 octets from there on.
+    sample: usize,
+}
+
+impl GcmKey {
+    /// A key, or `None` if `key` has neither 16 nor 32 octets or this processor has no instructions for AES-GCM.
+    #[must_use]
+    pub fn new(key: &[u8]) -> Option<Self> {
+        let engine = Engine::detect()?;
+        let mut new = Self { blocks: [0; POWERS + ROUND_KEYS], rounds: Rounds::Ten, engine };
+        let (powers, round_keys) = new.blocks.split_last_chunk_mut()?;
+        new.rounds = engine.expand(key, round_keys)?;
+        let h = Zeroizing::new(u128::from_be_bytes(engine.encrypt(round_keys, new.rounds, [0; 16])));
+        engine.powers(*h, powers);
+        Some(new)
+    }
+
+    /// The instructions it uses: the best that the processor had for AES-GCM when the key was made.
+    #[must_use]
+    pub fn path(&self) -> Path {
+        self.engine.path()
+    }
+
+    /// Encrypts a text where it lies, and puts its tag behind it.
+    ///
+    /// `body` is the text with room for the 16 octets of the tag. With `mask`, the 16 octets of the finished `body` from the
+    /// offset on are encrypted under the other key and returned, which is QUIC's header mask (RFC 9001, section 5.4.3); without
+    /// it, zeros are.
+    ///
+    /// # Panics
+    ///
+    /// If `body` has no room for the tag, or not 16 octets from the sample's offset on.
+    #[inline]
+    pub fn seal(
+        &self,
+        nonce: &[u8; 12],
+        aad: &[u8],
+        body: &mut [u8],
+        mask: Option<(&AesMaskKey, usize)>,
+    ) -> [u8; 16] {
+        let packet = Packet::new(nonce, aad, body).expect(BODY_LENGTH);
+        let mask = mask.map(|(key, sample)| {
+            assert!(sample <= packet.length, "the sample is not in the body");
+            Mask { key, sample }
+        });
+        self.engine.seal(&self.blocks, self.rounds, packet, mask)
+    }
+
+    /// Decrypts a text where it lies, and says whether it is authentic.
+    ///
+    /// `body` is the text and the 16 octets of its tag, which stay as they are. If it is not authentic, or too short for a tag, the
+    /// text is zeros.
+    #[inline]
+    #[must_use]
+    pub fn open(&self, nonce: &[u8; 12], aad: &[u8], body: &mut [u8]) -> bool {
+        let authentic = match Packet::new(nonce, aad, body) {
+            Some(packet) => self.engine.open(&self.blocks, self.rounds, packet),
+            None => false,
+        };
+        if !authentic {
+            refuse(body);
+        }
+        authentic
+    }
+
+    /// Seals a train of packets, one after the other, and makes their header masks together: each job as
+    /// [`seal`](Self::seal) would, so that the nonces have to differ.
+    ///
+    /// # Panics
+    ///
+    /// If a body has no room for the tag, or not 16 octets from its sample's offset on; packets before it have then been
+    /// sealed.
+    pub fn seal_batch(&self, mask: &AesMaskKey, jobs: &mut [SealJob<'_>]) {
+        for train in jobs.chunks_mut(MASKS) {
+            self.engine.seal_batch(&self.blocks, self.rounds, train);
+            let mut samples = [[0; 16]; MASKS];
+            for (job, sample) in train.iter().zip(&mut samples) {
+                sample.copy_from_slice(&job.body[job.sample..][..16]);
+            }
+            mask.mask_batch(&mut samples[..train.len()]);
+            for (job, sample) in train.iter_mut().zip(samples) {
+                job.mask = sample;
+            }
+        }
+    }
+
+    /// Opens a train of packets, one after the other: each job as [`open`](Self::open) would.
+    pub fn open_batch(&self, jobs: &mut [OpenJob<'_>]) {
+        self.engine.open_batch(&self.blocks, self.rounds, jobs);
+        for job in jobs {
+            if !job.authentic {
+                refuse(job.body);
+            }
+        }
+    }
+
+    /// As [`seal`](Self::seal), with the text gathered from `slices` into its place.
+    ///
+    /// # Panics
+    ///
+    /// As [`seal`](Self::seal), and if the slices have not together as many octets as the text's place.
+    pub fn seal_scattered(
+        &self,
+        nonce: &[u8; 12],
+        aad: &[u8],
+        slices: &[&[u8]],
+        body: &mut [u8],
+        mask: Option<(&AesMaskKey, usize)>,
+    ) -> [u8; 16] {
+        let mut at = 0;
+        for slice in slices {
+            body[at..][..slice.len()].copy_from_slice(slice);
+            at += slice.len();
+        }
+        assert!(at + TAG_LENGTH == body.len(), "the slices do not fill their place");
+        self.seal(nonce, aad, body, mask)
+    }
+}
+
+/// Leaves no text before the tag.
+#[cold]
+fn refuse(body: &mut [u8]) {
+    let length = body.len().checked_sub(TAG_LENGTH).unwrap_or(body.len());
+    body[..length].fill(0);
+}
+
+impl Drop for GcmKey {
+    fn drop(&mut self) {
+        self.blocks.zeroize();
+    }
+}
+
+impl ZeroizeOnDrop for GcmKey {}
+
+/// Without the key.
+impl fmt::Debug for GcmKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GcmKey").field("path", &self.path()).finish_non_exhaustive()
+    }
+}

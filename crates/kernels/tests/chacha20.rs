@@ -1,0 +1,130 @@
+//! Header masks by ChaCha20 on every path: published vectors, the slow model, and two other libraries.
+
+#[path = "support/guarded.rs"]
+mod guarded;
+#[path = "support/paths.rs"]
+mod paths;
+
+use chacha20::cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
+use guarded::Guarded;
+use hex_literal::hex;
+use proptest::prelude::*;
+use ring::aead::quic;
+use wireseal_kernels::chacha20::{ChaCha20MaskKey, model};
+use wireseal_kernels::cpu::Path;
+
+const PATHS: [Path; 2] = [Path::Avx512, Path::Avx2];
+
+fn by_ring(key: &[u8; 32], sample: &[u8; 16]) -> [u8; 5] {
+    let key = quic::HeaderProtectionKey::new(&quic::CHACHA20, key).expect("32 octets");
+    key.new_mask(sample).expect("16 octets")
+}
+
+fn by_rustcrypto(key: &[u8; 32], sample: &[u8; 16]) -> [u8; 5] {
+    let (counter, nonce) = sample.split_first_chunk().expect("16 octets");
+    let nonce: [u8; 12] = nonce.try_into().expect("the other 12");
+    let mut cipher = chacha20::ChaCha20::new(&(*key).into(), &nonce.into());
+    cipher.seek(u64::from(u32::from_le_bytes(*counter)) * 64);
+    let mut mask = [0; 5];
+    cipher.apply_keystream(&mut mask);
+    mask
+}
+
+/// What a batch has to leave: eight octets of key stream, and zeros.
+fn stream(key: &[u8; 32], sample: &[u8; 16]) -> [u8; 16] {
+    let (counter, nonce) = sample.split_first_chunk().expect("16 octets");
+    let block = model::block(key, u32::from_le_bytes(*counter), nonce.try_into().expect("the other 12"));
+    let mut stream = [0; 16];
+    stream[..8].copy_from_slice(&block[..8]);
+    stream
+}
+
+/// RFC 8439, section 2.3.2, and RFC 9001, appendix A.5.
+#[test]
+fn published_vectors() {
+    let key: [u8; 32] = std::array::from_fn(|octet| octet as u8);
+    let block = model::block(&key, 1, &hex!("000000090000004a00000000"));
+    let expected = hex!(
+        "10f1e7e4d13b5915500fdd1fa32071c4c7d1f4c733c068030422aa9ac3d46c4e"
+        "d2826446079faa0914c2d705d98b02a2b5129cd1de164eb9cbd083e8a2503c4e"
+    );
+    assert_eq!(block, expected);
+
+    let rfc8439 = (key, hex!("01000000000000090000004a00000000"), hex!("10f1e7e4d1"));
+    let rfc9001 = (
+        hex!("25a282b9e82f06f21f488917a4fc8f1b73573685608597d0efcb076b0ab7a7a4"),
+        hex!("5e5cd55c41f69080575d7999c25a5bfb"),
+        hex!("aefefe7d03"),
+    );
+    for (key, sample, mask) in [rfc8439, rfc9001] {
+        assert_eq!(model::header_mask(&key, &sample), mask);
+        paths::each_alone(&PATHS, |path| {
+            let key = ChaCha20MaskKey::new(&key);
+            assert_eq!(key.path(), path);
+            assert_eq!(key.mask(&sample), mask);
+            for count in 0..=33 {
+                let mut samples = vec![sample; count];
+                key.mask_batch(&mut samples);
+                assert!(samples.iter().all(|sample| sample.starts_with(&mask)), "{count} masks");
+            }
+        });
+    }
+}
+
+#[test]
+fn touches_nothing_outside_of_the_samples() {
+    paths::each_alone(&PATHS, |_| {
+        let mask_key = ChaCha20MaskKey::new(&[0xc3; 32]);
+        for count in 0..=40 {
+            for alignment in 0..16 {
+                let octets: Vec<u8> = (0..count * 16).map(|octet| (octet * 7 + count) as u8).collect();
+                for mut memory in
+                    [Guarded::ending(octets.len() + alignment), Guarded::beginning(octets.len() + alignment)]
+                {
+                    let is_ending = memory.as_ptr_range().end.addr().is_multiple_of(4096);
+                    let start = if is_ending { alignment } else { 0 };
+                    memory[start..start + octets.len()].copy_from_slice(&octets);
+                    mask_key.mask_batch(memory[start..start + octets.len()].as_chunks_mut().0);
+                    for (masked, sample) in memory[start..].as_chunks().0.iter().zip(octets.as_chunks().0) {
+                        assert_eq!(*masked, stream(&[0xc3; 32], sample), "{count} samples at {alignment}");
+                    }
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn shows_no_octets() {
+    let shown = format!("{:?}", ChaCha20MaskKey::new(&[0x5a; 32]));
+    assert!(
+        shown.starts_with("ChaCha20MaskKey { path: ") && !shown.contains("5a") && !shown.contains("90"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn promises_to_be_wiped() {
+    fn wiped_on_drop<T: zeroize::ZeroizeOnDrop>() -> bool {
+        core::mem::needs_drop::<T>()
+    }
+    assert!(wiped_on_drop::<ChaCha20MaskKey>());
+}
+
+proptest! {
+    #[test]
+    fn agrees_with_its_model_and_two_libraries(key: [u8; 32], samples in prop::collection::vec(any::<[u8; 16]>(), 0..70)) {
+        paths::each_alone(&PATHS, |_| {
+            let mask_key = ChaCha20MaskKey::new(&key);
+            let mut masked = samples.clone();
+            mask_key.mask_batch(&mut masked);
+            for (masked, sample) in masked.iter().zip(&samples) {
+                let mask = mask_key.mask(sample);
+                assert_eq!(mask, model::header_mask(&key, sample));
+                assert_eq!(mask, by_ring(&key, sample));
+                assert_eq!(mask, by_rustcrypto(&key, sample));
+                assert_eq!(*masked, stream(&key, sample));
+            }
+        });
+    }
+}

