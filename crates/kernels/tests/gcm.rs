@@ -162,6 +162,28 @@ fn nothing_outside_of_a_packet_is_touched() {
 }
 
 #[test]
+fn a_tag_may_lie_elsewhere_and_nothing_behind_the_text_is_touched() {
+    each_key(|key, key_octets| {
+        for length in 0..600 {
+            let (text, aad) = (octets(9, length), octets(3, length % 30));
+            let expected = modelled(key_octets, &aad, &text);
+            let (ciphertext, expected_tag) = expected.split_last_chunk::<TAG_LENGTH>().unwrap();
+            for mut place in [Guarded::ending(length), Guarded::beginning(length)] {
+                place.copy_from_slice(&text);
+                let tag = key.seal_detached(&NONCE, &aad, &mut place);
+                assert_eq!((&place[..], &tag), (ciphertext, expected_tag), "{length}");
+                let mut other = tag;
+                other[length % TAG_LENGTH] ^= 1;
+                assert!(key.open_detached(&NONCE, &aad, &mut place, &tag));
+                assert_eq!(&place[..], text);
+                assert!(!key.open_detached(&NONCE, &aad, &mut place, &other));
+                assert!(place.iter().all(|octet| *octet == 0));
+            }
+        }
+    });
+}
+
+#[test]
 fn what_is_not_authentic_leaves_zeros_and_its_tag() {
     each_key(|key, _| {
         for length in [0, 1, 16, 33, 64, 100, 255, 256, 300, 1200] {

@@ -3,7 +3,7 @@
 use core::arch::aarch64::*;
 
 use super::expand::expand;
-use super::vector::{Vector, batch, instructions, slide};
+use super::vector::{Vector, batch, instructions, load_part, slide, store_part};
 use super::{RoundKeys, Rounds};
 use crate::cpu::{Aarch64Aes, Path};
 
@@ -62,8 +62,8 @@ pub(crate) struct V128(uint8x16_t);
 /// The octets `from..to` of a block.
 #[derive(Clone, Copy)]
 pub(crate) struct Edge {
-    /// Whether there are any.
-    any: bool,
+    /// How many there are.
+    count: usize,
     octets: uint8x16_t,
 }
 
@@ -122,15 +122,11 @@ impl Vector for V128 {
         fn low_high(a: Self, b: Self) -> Self = Self::multiply(Self::lower(a), Self::upper(b));
         fn high_low(a: Self, b: Self) -> Self = Self::multiply(Self::upper(a), Self::lower(b));
 
-        fn edge(from: usize, to: usize) -> Edge = Edge { any: from < to, octets: vld1q_u8(slide(to - from)) };
-        fn load_edge(from: *const u8, edge: Edge) -> Self = {
-            if edge.any { Self::keep(Self::load(from), edge) } else { Self::zero() }
+        fn edge(from: usize, to: usize) -> Edge = {
+            Edge { count: to - from, octets: vld1q_u8(slide(to - from)) }
         };
-        fn store_edge(to: *mut u8, v: Self, edge: Edge) = {
-            if edge.any {
-                Self::store(to, Self(vbslq_u8(edge.octets, v.0, Self::load(to).0)));
-            }
-        };
+        fn load_edge(from: *const u8, edge: Edge) -> Self = load_part(from, edge.count);
+        fn store_edge(to: *mut u8, v: Self, edge: Edge) = store_part(to, v, edge.count);
         fn keep(v: Self, edge: Edge) -> Self = Self(vandq_u8(v.0, edge.octets));
     }
 }

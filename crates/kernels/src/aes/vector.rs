@@ -72,9 +72,9 @@ pub(crate) trait Vector: Copy {
 
     /// The octets `from..to` of a vector, where `from` is 0 or 16 and not above `to`.
     unsafe fn edge(from: usize, to: usize) -> Self::Edge;
-    /// Loads the octets of the edge, and zeros elsewhere. Of the last block that has one, all octets must be there.
+    /// Loads the octets of the edge, and zeros elsewhere.
     unsafe fn load_edge(from: *const u8, edge: Self::Edge) -> Self;
-    /// Stores the octets of the edge alone. Of the last block that has one, all octets must be there.
+    /// Stores the octets of the edge alone.
     unsafe fn store_edge(to: *mut u8, v: Self, edge: Self::Edge);
     /// Zeros where the edge is not.
     unsafe fn keep(v: Self, edge: Self::Edge) -> Self;
@@ -125,6 +125,65 @@ pub(crate) unsafe fn octets_of([first, second]: [Block; 2], offset: usize) -> Bl
         let places = PLACES.as_ptr();
         let first = Block::shuffled(first, Block::load(places.add(16 + offset)));
         Block::xor(first, Block::shuffled(second, Block::load(places.add(offset))))
+    }
+}
+
+/// At most 16 octets with zeros behind.
+///
+/// # Safety
+///
+/// As for the functions of [`Vector`].
+#[inline(always)]
+pub(crate) unsafe fn load_short(octets: &[u8]) -> Block {
+    let (low, high) = if let (Some(first), Some(last)) = (octets.first_chunk(), octets.last_chunk()) {
+        // The first eight octets, and the last eight less those that the first are too.
+        let shift = 8 * (16 - octets.len()) as u32;
+        (u64::from_le_bytes(*first), u64::from_le_bytes(*last).checked_shr(shift).unwrap_or(0))
+    } else if let (Some(first), Some(last)) = (octets.first_chunk(), octets.last_chunk()) {
+        let last = u64::from(u32::from_le_bytes(*last)) << (8 * (octets.len() - 4));
+        (u64::from(u32::from_le_bytes(*first)) | last, 0)
+    } else {
+        (octets.iter().rev().fold(0, |low, octet| low << 8 | u64::from(*octet)), 0)
+    };
+    // SAFETY: the caller's word.
+    unsafe { Block::of(low, high) }
+}
+
+/// The first `count` octets of a block, of one at `from`, with zeros behind: no octet beyond is touched.
+///
+/// # Safety
+///
+/// As for the functions of [`Vector`], with a pointer to `count` octets, at most 16.
+#[inline(always)]
+pub(super) unsafe fn load_part(from: *const u8, count: usize) -> Block {
+    // SAFETY: the caller's word.
+    unsafe {
+        match count {
+            0 => Block::zero(),
+            16 => Block::load(from),
+            _ => load_short(core::slice::from_raw_parts(from, count)),
+        }
+    }
+}
+
+/// Stores the first `count` octets of a block: no octet beyond is touched.
+///
+/// # Safety
+///
+/// As of [`load_part`].
+#[inline(always)]
+pub(super) unsafe fn store_part(to: *mut u8, block: Block, count: usize) {
+    // SAFETY: the caller's word.
+    unsafe {
+        match count {
+            0 => {}
+            16 => Block::store(to, block),
+            _ => {
+                let mut octets = [0; 16];
+                Block::store(octets.as_mut_ptr(), block);
+                core::slice::from_raw_parts_mut(to, count).copy_from_slice(&octets[..count]);
+            }
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 use super::hash::Products;
 use super::{Mask, POWERS, Packet};
 use crate::aes::Block;
-use crate::aes::vector::{Vector, encrypt_rounds, octets_of};
+use crate::aes::vector::{Vector, encrypt_rounds, load_short, octets_of};
 
 /// A group's block counters less those of the groups before. The sixteenth is zero, because it goes with those of the next group.
 #[repr(C, align(64))]
@@ -343,21 +343,4 @@ unsafe fn load_nonce(nonce: &[u8; 12]) -> Block {
     let first = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
     // SAFETY: the caller's word.
     unsafe { Block::of(first, u64::from(u32::from_le_bytes(low))) }
-}
-
-/// At most 16 octets with zeros behind.
-#[inline(always)]
-unsafe fn load_short(octets: &[u8]) -> Block {
-    let (low, high) = if let (Some(first), Some(last)) = (octets.first_chunk(), octets.last_chunk()) {
-        // The first eight octets, and the last eight less those that the first are too.
-        let shift = 8 * (16 - octets.len()) as u32;
-        (u64::from_le_bytes(*first), u64::from_le_bytes(*last).checked_shr(shift).unwrap_or(0))
-    } else if let (Some(first), Some(last)) = (octets.first_chunk(), octets.last_chunk()) {
-        let last = u64::from(u32::from_le_bytes(*last)) << (8 * (octets.len() - 4));
-        (u64::from(u32::from_le_bytes(*first)) | last, 0)
-    } else {
-        (octets.iter().rev().fold(0, |low, octet| low << 8 | u64::from(*octet)), 0)
-    };
-    // SAFETY: the caller's word.
-    unsafe { Block::of(low, high) }
 }

@@ -45,14 +45,16 @@ pub struct GcmKey {
     engine: Engine,
 }
 
-/// A text with room for 16 octets behind it, to be worked on where it lies.
+/// A text, to be worked on where it lies, and its tag.
 #[derive(Clone, Copy)]
 struct Packet<'a> {
     nonce: &'a [u8; 12],
     aad: &'a [u8],
     text: *mut u8,
-    /// The octets of the text, without the 16 behind.
+    /// The octets of the text.
     length: usize,
+    /// The 16 octets of the tag.
+    tag: *mut u8,
     body: PhantomData<&'a mut [u8]>,
 }
 
@@ -60,8 +62,24 @@ impl<'a> Packet<'a> {
     /// `None` if `body` has no room for a tag, or more text than GCM takes.
     #[inline]
     fn new(nonce: &'a [u8; 12], aad: &'a [u8], body: &'a mut [u8]) -> Option<Self> {
-        let length = body.len().checked_sub(TAG_LENGTH).filter(|length| *length as u64 <= MAX_LENGTH)?;
-        Some(Self { nonce, aad, text: body.as_mut_ptr(), length, body: PhantomData })
+        let length = body.len().checked_sub(TAG_LENGTH)?;
+        // One pointer for both, since a sample may lie in both.
+        let text = body.as_mut_ptr();
+        let packet = Self { nonce, aad, text, length, tag: text.wrapping_add(length), body: PhantomData };
+        (length as u64 <= MAX_LENGTH).then_some(packet)
+    }
+
+    /// `None` if there is more text than GCM takes.
+    #[inline]
+    fn detached(
+        nonce: &'a [u8; 12],
+        aad: &'a [u8],
+        text: &'a mut [u8],
+        tag: &'a mut [u8; TAG_LENGTH],
+    ) -> Option<Self> {
+        let length = text.len();
+        let (text, tag) = (text.as_mut_ptr(), tag.as_mut_ptr());
+        (length as u64 <= MAX_LENGTH).then_some(Self { nonce, aad, text, length, tag, body: PhantomData })
     }
 }
 
@@ -133,6 +151,41 @@ impl GcmKey {
         };
         if !authentic {
             refuse(body);
+        }
+        authentic
+    }
+
+    /// Encrypts a text where it lies, and returns its tag.
+    ///
+    /// # Panics
+    ///
+    /// If the text is longer than GCM's limit of 2^32 - 2 blocks.
+    #[inline]
+    #[must_use]
+    pub fn seal_detached(&self, nonce: &[u8; 12], aad: &[u8], text: &mut [u8]) -> [u8; TAG_LENGTH] {
+        let mut tag = [0; TAG_LENGTH];
+        let packet = Packet::detached(nonce, aad, text, &mut tag).expect(BODY_LENGTH);
+        self.engine.seal(&self.blocks, self.rounds, packet, None);
+        tag
+    }
+
+    /// Decrypts a text where it lies, and says whether it is authentic. If it is not, the text is zeros.
+    #[inline]
+    #[must_use]
+    pub fn open_detached(
+        &self,
+        nonce: &[u8; 12],
+        aad: &[u8],
+        text: &mut [u8],
+        tag: &[u8; TAG_LENGTH],
+    ) -> bool {
+        let mut tag = *tag;
+        let authentic = match Packet::detached(nonce, aad, text, &mut tag) {
+            Some(packet) => self.engine.open(&self.blocks, self.rounds, packet),
+            None => false,
+        };
+        if !authentic {
+            text.fill(0);
         }
         authentic
     }

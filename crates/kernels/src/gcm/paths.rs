@@ -34,7 +34,7 @@ unsafe fn seal<V: Vector, const ROUNDS: usize, const GROUP: usize>(
     // SAFETY: the caller's word.
     unsafe {
         let (tag, masked) = crypt::<V, ROUNDS, false, GROUP>(key, packet, mask);
-        Block::store(packet.text.add(packet.length), tag);
+        Block::store(packet.tag, tag);
         let mut result = [0; 16];
         if let Some(mask) = mask {
             let masked = masked.unwrap_or_else(|| {
@@ -57,7 +57,7 @@ unsafe fn open<V: Vector, const ROUNDS: usize, const GROUP: usize>(
     // SAFETY: the caller's word.
     unsafe {
         let (tag, _) = crypt::<V, ROUNDS, true, GROUP>(key, packet, None);
-        Block::is_zero(Block::xor(tag, Block::load(packet.text.add(packet.length))))
+        Block::is_zero(Block::xor(tag, Block::load(packet.tag)))
     }
 }
 

@@ -3,7 +3,7 @@
 use core::arch::asm;
 use core::arch::x86_64::*;
 
-use crate::aes::vector::{Vector, instructions, slide};
+use crate::aes::vector::{Vector, instructions, load_part, slide, store_part};
 
 #[derive(Clone, Copy)]
 pub(crate) struct V128(pub(super) __m128i);
@@ -24,8 +24,8 @@ impl V128 {
 /// The octets `from..to` of a block.
 #[derive(Clone, Copy)]
 pub(crate) struct Edge {
-    /// Whether there are any.
-    any: bool,
+    /// How many there are.
+    count: usize,
     octets: __m128i,
 }
 
@@ -69,17 +69,10 @@ impl Vector for V128 {
         fn high_low(a: Self, b: Self) -> Self = Self(_mm_clmulepi64_si128::<0x01>(a.0, b.0));
 
         fn edge(from: usize, to: usize) -> Edge = {
-            Edge { any: from < to, octets: _mm_loadu_si128(slide(to - from).cast()) }
+            Edge { count: to - from, octets: _mm_loadu_si128(slide(to - from).cast()) }
         };
-        fn load_edge(from: *const u8, edge: Edge) -> Self = {
-            if edge.any { Self::keep(Self::load(from), edge) } else { Self::zero() }
-        };
-        fn store_edge(to: *mut u8, v: Self, edge: Edge) = {
-            if edge.any {
-                let beyond = _mm_andnot_si128(edge.octets, Self::load(to).0);
-                Self::store(to, Self(_mm_or_si128(beyond, Self::keep(v, edge).0)));
-            }
-        };
+        fn load_edge(from: *const u8, edge: Edge) -> Self = load_part(from, edge.count);
+        fn store_edge(to: *mut u8, v: Self, edge: Edge) = store_part(to, v, edge.count);
         fn keep(v: Self, edge: Edge) -> Self = Self(_mm_and_si128(v.0, edge.octets));
     }
 }

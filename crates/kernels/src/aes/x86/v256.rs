@@ -4,7 +4,7 @@ use core::arch::asm;
 use core::arch::x86_64::*;
 
 use super::V128;
-use crate::aes::vector::{Vector, instructions, slide};
+use crate::aes::vector::{Vector, instructions, load_part, slide, store_part};
 
 #[derive(Clone, Copy)]
 pub(crate) struct V256(__m256i);
@@ -12,23 +12,9 @@ pub(crate) struct V256(__m256i);
 /// The octets `from..to` of two blocks.
 #[derive(Clone, Copy)]
 pub(crate) struct Edge {
-    /// Whether there are any in the first and in the second.
-    blocks: [bool; 2],
+    /// How many there are in the first and in the second.
+    counts: [usize; 2],
     octets: __m256i,
-}
-
-instructions! {
-    "aes,pclmulqdq,avx2,vaes,vpclmulqdq":
-    /// The blocks that an edge has octets in.
-    fn load_blocks(from: *const u8, blocks: [bool; 2]) -> __m256i = match blocks {
-        [true, true] => _mm256_loadu_si256(from.cast()),
-        [true, false] => _mm256_zextsi128_si256(_mm_loadu_si128(from.cast())),
-        [false, true] => {
-            let second = _mm_loadu_si128(from.wrapping_add(16).cast());
-            _mm256_inserti128_si256::<1>(_mm256_setzero_si256(), second)
-        }
-        [false, false] => _mm256_setzero_si256(),
-    };
 }
 
 impl Vector for V256 {
@@ -78,21 +64,22 @@ impl Vector for V256 {
         fn edge(from: usize, to: usize) -> Edge = {
             let end = _mm256_loadu_si256(slide(to).cast());
             let start = _mm256_loadu_si256(slide(from).cast());
-            Edge { blocks: [from == 0 && to > 0, to > 16], octets: _mm256_andnot_si256(start, end) }
+            let counts = [to.min(16).saturating_sub(from), to.saturating_sub(16)];
+            Edge { counts, octets: _mm256_andnot_si256(start, end) }
         };
-        fn load_edge(from: *const u8, edge: Edge) -> Self = {
-            Self::keep(Self(load_blocks(from, edge.blocks)), edge)
+        fn load_edge(from: *const u8, edge: Edge) -> Self = match edge.counts {
+            [16, 16] => Self::load(from),
+            [first, second] => {
+                let first = _mm256_zextsi128_si256(load_part(from, first).0);
+                let second = load_part(from.wrapping_add(16), second).0;
+                Self(_mm256_inserti128_si256::<1>(first, second))
+            }
         };
-        fn store_edge(to: *mut u8, v: Self, edge: Edge) = {
-            let beyond = _mm256_andnot_si256(edge.octets, load_blocks(to, edge.blocks));
-            let blocks = _mm256_or_si256(beyond, Self::keep(v, edge).0);
-            match edge.blocks {
-                [true, true] => Self::store(to, Self(blocks)),
-                [true, false] => _mm_storeu_si128(to.cast(), _mm256_castsi256_si128(blocks)),
-                [false, true] => {
-                    _mm_storeu_si128(to.wrapping_add(16).cast(), _mm256_extracti128_si256::<1>(blocks));
-                }
-                [false, false] => {}
+        fn store_edge(to: *mut u8, v: Self, edge: Edge) = match edge.counts {
+            [16, 16] => Self::store(to, v),
+            [first, second] => {
+                store_part(to, V128(_mm256_castsi256_si128(v.0)), first);
+                store_part(to.wrapping_add(16), V128(_mm256_extracti128_si256::<1>(v.0)), second);
             }
         };
         fn keep(v: Self, edge: Edge) -> Self = Self(_mm256_and_si256(v.0, edge.octets));
