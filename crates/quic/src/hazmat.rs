@@ -23,6 +23,7 @@ use crate::header::{self, MASK_LENGTH, SAMPLE_LENGTH};
 use crate::keys::Keys;
 use crate::packet_key::BATCH;
 pub use crate::packet_key::{HeaderKey, MAX_PAYLOAD_LENGTH, PacketKey, PathId, WrongKeyLength};
+use crate::seal::SealError;
 
 impl Keys {
     /// The two keys, for stacks that have their own numbers but not their own key schedule.
@@ -40,6 +41,30 @@ impl PacketKey {
     /// [`WrongKeyLength`] if `key` has not [`AeadAlgorithm::key_length`] octets.
     pub fn new(algorithm: AeadAlgorithm, key: &[u8], iv: &[u8; 12]) -> Result<Self, WrongKeyLength> {
         Self::with_backend(Backend::active(), algorithm, key, iv)
+    }
+
+    /// Encrypts `payload` where it lies, with `header` as associated data, and returns the tag (RFC 9001, section 5.3).
+    ///
+    /// # Errors
+    ///
+    /// [`SealError::TooLong`] above [`MAX_PAYLOAD_LENGTH`] and [`SealError::NumbersExhausted`] for a number above 2^62-1;
+    /// nothing is written then.
+    #[inline]
+    pub fn seal(
+        &self,
+        path: PathId,
+        number: u64,
+        header: &[u8],
+        payload: &mut [u8],
+    ) -> Result<[u8; 16], SealError> {
+        if number > crate::MAX_PACKET_NUMBER {
+            return Err(SealError::NumbersExhausted);
+        }
+        let too_long = SealError::TooLong { expected: MAX_PAYLOAD_LENGTH, got: payload.len() };
+        if payload.len() > MAX_PAYLOAD_LENGTH {
+            return Err(too_long);
+        }
+        self.aead.seal(self.nonce(path, number), header, payload).ok_or(too_long)
     }
 }
 

@@ -79,6 +79,12 @@ impl Keys {
         self.packet_key.algorithm()
     }
 
+    /// What serves the AEAD: the processor's instructions, by [`Backend::Kernels`], or a library. For logs and measurements.
+    #[must_use]
+    pub fn served_by(&self) -> &'static str {
+        self.packet_key.served_by()
+    }
+
     /// Opens a packet: removes the header mask, decodes the packet number, decrypts, and judges reserved bits, duplicates
     /// and limits, in this order and in one step (RFC 9001, section 5.5 and 9.5).
     ///

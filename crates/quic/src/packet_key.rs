@@ -27,7 +27,7 @@ pub struct PathId(
 /// It takes whatever number it is given, and a number given twice breaks the AEAD: a [`Sealer`](crate::Sealer) or an
 /// [`OneRtt`](crate::OneRtt) gives each once.
 pub struct PacketKey {
-    aead: AeadKey,
+    pub(crate) aead: AeadKey,
     iv: [u8; AeadAlgorithm::NONCE_LENGTH],
     algorithm: AeadAlgorithm,
 }
@@ -68,28 +68,10 @@ impl PacketKey {
         self.algorithm
     }
 
-    /// Encrypts `payload` where it lies, with `header` as associated data, and returns the tag (RFC 9001, section 5.3).
-    ///
-    /// # Errors
-    ///
-    /// [`SealError::TooLong`] above [`MAX_PAYLOAD_LENGTH`] and [`SealError::NumbersExhausted`] for a number above 2^62-1;
-    /// nothing is written then.
-    #[inline]
-    pub fn seal(
-        &self,
-        path: PathId,
-        number: u64,
-        header: &[u8],
-        payload: &mut [u8],
-    ) -> Result<[u8; 16], SealError> {
-        if number > crate::MAX_PACKET_NUMBER {
-            return Err(SealError::NumbersExhausted);
-        }
-        let too_long = SealError::TooLong { expected: MAX_PAYLOAD_LENGTH, got: payload.len() };
-        if payload.len() > MAX_PAYLOAD_LENGTH {
-            return Err(too_long);
-        }
-        self.aead.seal(self.nonce(path, number), header, payload).ok_or(too_long)
+    /// What serves it: the processor's instructions, by [`Backend::Kernels`], or a library.
+    #[must_use]
+    pub fn served_by(&self) -> &'static str {
+        self.aead.served_by()
     }
 
     /// Seals the payload that `body` is but for its last 16 octets, which become the tag, and returns the mask of the header;
@@ -111,7 +93,13 @@ impl PacketKey {
 
     /// One packet of a train: the arguments are those of [`seal_packet`](Self::seal_packet).
     #[inline]
-    pub(crate) fn job<'a>(&self, number: u64, header: &'a [u8], body: &'a mut [u8], sample: usize) -> Job<'a> {
+    pub(crate) fn job<'a>(
+        &self,
+        number: u64,
+        header: &'a [u8],
+        body: &'a mut [u8],
+        sample: usize,
+    ) -> Job<'a> {
         Job { nonce: self.nonce(PathId(0), number), aad: header, body, sample, mask: [0; 16] }
     }
 
@@ -150,7 +138,7 @@ impl PacketKey {
     /// IV xor number (RFC 9001, section 5.3), with the path's identifier in the 32 bits before (draft-ietf-quic-multipath,
     /// section "Nonce Calculation").
     #[inline]
-    fn nonce(&self, path: PathId, number: u64) -> [u8; 12] {
+    pub(crate) fn nonce(&self, path: PathId, number: u64) -> [u8; 12] {
         let [a, b, c, d, e, f, g, h, low @ ..] = self.iv;
         let high = u64::from_be_bytes([a, b, c, d, e, f, g, h]) ^ (u64::from(path.0) << 32 | number >> 32);
         let low = u32::from_be_bytes(low) ^ number as u32;

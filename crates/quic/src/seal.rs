@@ -167,8 +167,10 @@ impl Sealing {
         self.check(batch.len() as u64)?;
         let first = self.counter.peek().unwrap_or(crate::MAX_PACKET_NUMBER + 1);
         for train in batch.chunks_mut(BATCH) {
+            let count = train.len();
             let mut masks = [[0; header::MASK_LENGTH]; BATCH];
-            let mut jobs = core::array::from_fn::<_, BATCH, _>(|_| self.keys.packet_key.job(0, &[], &mut [], 0));
+            let mut jobs =
+                core::array::from_fn::<_, BATCH, _>(|_| self.keys.packet_key.job(0, &[], &mut [], 0));
             for (job, outgoing) in jobs.iter_mut().zip(&mut *train) {
                 let payload = outgoing.payload()?;
                 let number = self.number(outgoing, key_phase)?;
@@ -176,7 +178,7 @@ impl Sealing {
                 let (header, body) = outgoing.packet.split_at_mut(payload.start);
                 *job = self.keys.packet_key.job(number, header, body, sample);
             }
-            let jobs = &mut jobs[..train.len()];
+            let jobs = &mut jobs[..count];
             self.keys.packet_key.seal_train(&self.keys.header_key, jobs)?;
             for (mask, job) in masks.iter_mut().zip(jobs) {
                 mask.copy_from_slice(&job.mask[..header::MASK_LENGTH]);

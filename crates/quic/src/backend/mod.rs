@@ -130,6 +130,17 @@ impl AeadKey {
         })
     }
 
+    /// The processor's instructions, or the library.
+    pub(crate) fn served_by(&self) -> &'static str {
+        match self {
+            #[cfg(feature = "kernels")]
+            Self::Kernels(key) => key.path().name(),
+            #[cfg(feature = "ring")]
+            Self::Ring(_) => Backend::Ring.name(),
+            _ => "RustCrypto",
+        }
+    }
+
     /// Encrypts `payload` where it lies and returns the tag, or `None` with nothing changed if it is too long for the AEAD.
     #[inline]
     pub(crate) fn seal(&self, nonce: [u8; 12], aad: &[u8], payload: &mut [u8]) -> Option<[u8; 16]> {

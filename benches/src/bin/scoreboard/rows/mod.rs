@@ -55,7 +55,7 @@ pub(crate) fn table(rows: &[Row], effort: Effort) -> Table {
         }));
         cells.extend([
             Cell::text(best),
-            Cell::ratio(ratio),
+            Cell::Number(ratio, 3, ""),
             Cell::ratio(row.goal),
             effort.mark(ratio <= row.goal),
         ]);
