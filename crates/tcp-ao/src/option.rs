@@ -160,6 +160,13 @@ impl<'a> AoOption<'a> {
     /// any option with an impossible length, since what follows it cannot be told apart from its data.
     #[inline]
     pub fn find(options: &'a [u8]) -> Result<Option<Self>, OptionError> {
+        // Most segments have no other option, and then there is nothing to walk.
+        if let [kind::AUTHENTICATION, length, key_id, rnext_key_id, mac @ ..] = options
+            && usize::from(*length) == options.len()
+        {
+            let (key_id, rnext_key_id) = (KeyId(*key_id), KeyId(*rnext_key_id));
+            return Ok(Some(Self { offset: 0, key_id, rnext_key_id, mac }));
+        }
         let mut found = None;
         let mut md5 = false;
         for option in Options::new(options) {
