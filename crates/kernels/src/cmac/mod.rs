@@ -7,6 +7,8 @@
 mod chain;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
+#[cfg(target_arch = "x86_64")]
+mod same;
 #[cfg(feature = "model")]
 pub mod model;
 #[cfg(not(target_arch = "x86_64"))]

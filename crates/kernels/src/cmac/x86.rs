@@ -5,7 +5,7 @@ use core::fmt;
 
 use zeroize::ZeroizeOnDrop;
 
-use super::{chain, lanes};
+use super::{chain, lanes, same};
 use crate::cpu::{AesNi, Vaes512};
 use crate::cut::load;
 use crate::worth::{Cost, octets};
@@ -65,6 +65,14 @@ pub fn mac_many<'a>(
     jobs: impl Iterator<Item = (usize, &'a Key, &'a [&'a [u8]])> + Clone,
     mut done: impl FnMut(usize, &[u8; 16]),
 ) {
+    let mut jobs = jobs;
+    if AesNi::detect().is_some() {
+        while let Some(group) = same::group(jobs.clone()) {
+            // SAFETY: the token proves the path.
+            unsafe { same::macs(&group, &mut done) };
+            jobs.nth(same::LANES - 1);
+        }
+    }
     let blocks = jobs.clone().map(|(.., message)| octets(message) / 16 + 1);
     if Vaes512::detect().is_some() && BY_VAES512.is_worth(blocks.clone()) {
         // SAFETY: the token proves the path.
