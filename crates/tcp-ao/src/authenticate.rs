@@ -201,23 +201,23 @@ impl SignaturePlace {
     #[inline]
     pub(crate) fn find(segment: &Segment<'_>, parameters: &MktParameters) -> Result<Self, SignError> {
         let ao = segment.ao_option()?.ok_or(SignError::NoOption)?;
-        let (header_length, mac_length) = (segment.header().len(), ao.mac.len());
-        if !is_mac_length(mac_length, parameters) {
-            return Err(SignError::MacLength { expected: parameters.mac_length, present: mac_length });
+        let present = ao.mac.len();
+        if !is_mac_length(present, parameters) {
+            return Err(SignError::MacLength { expected: parameters.mac_length, present });
         }
-        Ok(Self { header_length, ao_offset: ao.offset, mac_length })
+        Ok(Self::of(segment, &ao))
     }
 
-    /// The option that the segment's place was found in, as it will be.
+    /// That of a segment's own AO option.
     #[inline(always)]
-    pub(crate) fn option<'a>(
-        &self,
-        tcp: &'a [u8],
-        parameters: &MktParameters,
-        rnext_key_id: KeyId,
-    ) -> AoOption<'a> {
-        let mac = &tcp[self.mac()];
-        AoOption { offset: self.ao_offset, key_id: parameters.send_id, rnext_key_id, mac }
+    pub(crate) fn of(segment: &Segment<'_>, ao: &AoOption<'_>) -> Self {
+        Self { header_length: segment.header().len(), ao_offset: ao.offset, mac_length: ao.mac.len() }
+    }
+
+    /// The option that the segment's place was found in, with these ids.
+    #[inline(always)]
+    pub(crate) fn option<'a>(&self, tcp: &'a [u8], key_id: KeyId, rnext_key_id: KeyId) -> AoOption<'a> {
+        AoOption { offset: self.ao_offset, key_id, rnext_key_id, mac: &tcp[self.mac()] }
     }
 
     /// Where the MAC is.
@@ -239,7 +239,7 @@ impl SignaturePlace {
         rnext_key_id: KeyId,
     ) {
         let segment = Segment::again(addresses.0, addresses.1, tcp, self.header_length);
-        let ao = self.option(tcp, parameters, rnext_key_id);
+        let ao = self.option(tcp, parameters.send_id, rnext_key_id);
         let mac = segment_mac(key, sne, &segment, &ao, parameters.options);
         self.write(tcp, parameters, rnext_key_id, &mac);
     }

@@ -15,7 +15,7 @@ use crate::connection::keys::Keys;
 use crate::connection::{Connection, Verified};
 use crate::kdf::TrafficKey;
 use crate::segment::Segment;
-use crate::types::{KeyId, Sne};
+use crate::types::{KeyId, SeqNum, Sne};
 
 /// How many MACs are computed together.
 pub(crate) const BATCH: usize = 16;
@@ -23,28 +23,28 @@ pub(crate) const BATCH: usize = 16;
 /// Room for the starts of a batch's MAC inputs.
 pub(crate) type Starts = [[u8; START_LENGTH]; BATCH];
 
-/// A MAC to be computed, with what it depends on.
-pub(crate) struct Pending<'a> {
+/// Where in a segment the signature is, and what the MAC depends on beside the octets: numbers, so that the segment can be
+/// written to.
+#[derive(Clone, Copy)]
+struct Signature {
     slot: u8,
+    sequence: SeqNum,
     sne: Sne,
     rnext_key_id: KeyId,
+    place: SignaturePlace,
+}
+
+/// A MAC to be computed.
+pub(crate) struct Pending<'a> {
+    signature: Signature,
     key: &'a TrafficKey,
     input: [&'a [u8]; 2],
 }
 
 /// A MAC that was computed ahead of its turn.
 pub(crate) struct Ahead {
-    slot: u8,
-    sne: Sne,
-    rnext_key_id: KeyId,
-    pub(super) mac: Mac,
-}
-
-impl Ahead {
-    /// Whether it is still the MAC that would be computed now.
-    pub(super) fn is_for(&self, slot: u8, sne: Sne, rnext_key_id: KeyId) -> bool {
-        (self.slot, self.sne, self.rnext_key_id) == (slot, sne, rnext_key_id)
-    }
+    signature: Signature,
+    mac: Mac,
 }
 
 /// Computes the MACs that are pending. A lone one is left to its turn.
@@ -65,8 +65,7 @@ pub(crate) fn compute(pending: &[Option<Pending<'_>>; BATCH]) -> [Option<Ahead>;
     let filled =
         ahead.iter_mut().zip(pending).filter_map(|(ahead, pending)| Some((ahead, pending.as_ref()?)));
     for ((ahead, pending), mac) in filled.zip(macs) {
-        let Pending { slot, sne, rnext_key_id, .. } = *pending;
-        *ahead = Some(Ahead { slot, sne, rnext_key_id, mac });
+        *ahead = Some(Ahead { signature: pending.signature, mac });
     }
     ahead
 }
@@ -148,10 +147,36 @@ impl<const N: usize> Connection<N> {
         let slot = self.index(|key| key.recv_id == ao.key_id)?;
         let held = self.slot(slot);
         let Keys::Traffic { receive: key, .. } = &held.keys else { return None };
-        check_mac_length(&ao, &held.parameters).ok()?;
-        let sne = self.receive.sne_of(segment.sequence());
+        let is_ours = segment.source() == self.pair.remote && segment.destination() == self.pair.local;
+        if !is_ours || opens(segment) || check_mac_length(&ao, &held.parameters).is_err() {
+            return None;
+        }
+        let sequence = segment.sequence();
+        let sne = self.receive.sne_of(sequence);
         let input = mac_input(start, sne, segment, &ao, held.parameters.options);
-        Some(Pending { slot, sne, rnext_key_id: ao.rnext_key_id, key, input })
+        let place = SignaturePlace::of(segment, &ao);
+        let signature = Signature { slot, sequence, sne, rnext_key_id: ao.rnext_key_id, place };
+        Some(Pending { signature, key, input })
+    }
+
+    /// [`verify`](Self::verify), with a MAC that may have been computed ahead, of this very segment.
+    #[inline]
+    pub(crate) fn verify_with<'a>(
+        &mut self,
+        segment: &Segment<'a>,
+        ahead: Option<&Ahead>,
+    ) -> Result<Verified<'a>, VerifyError> {
+        let Some(Ahead { signature, mac }) = ahead else { return self.verify(segment) };
+        let held = self.slot(signature.slot);
+        let is_right = matches!(held.keys, Keys::Traffic { .. })
+            && self.receive.sne_of(signature.sequence) == signature.sne;
+        if !is_right {
+            return self.verify(segment);
+        }
+        let key_id = held.parameters.recv_id;
+        let ao = signature.place.option(segment.tcp(), key_id, signature.rnext_key_id);
+        let verdict = mac.verify(ao.mac).map(|()| ao).map_err(|_| VerifyError::BadMac { key_id });
+        self.conclude(segment, verdict)
     }
 
     /// The MAC that signing this segment will ask for, if it is sure to ask for one.
@@ -161,15 +186,46 @@ impl<const N: usize> Connection<N> {
         tcp: &'s [u8],
         start: &'s mut [u8; START_LENGTH],
     ) -> Option<Pending<'s>> {
-        let (local, remote) = (self.pair.local.address(), self.pair.remote.address());
-        let segment = Segment::from_tcp(local, remote, tcp).ok()?;
         let held = self.slot(self.current);
         let Keys::Traffic { send: key, .. } = &held.keys else { return None };
+        let (local, remote) = (self.pair.local, self.pair.remote);
+        let segment = Segment::from_tcp(local.address(), remote.address(), tcp).ok()?;
+        let is_ours =
+            (segment.source().port(), segment.destination().port()) == (local.port(), remote.port());
+        if !is_ours || opens(&segment) {
+            return None;
+        }
         let place = SignaturePlace::find(&segment, &held.parameters).ok()?;
         let rnext_key_id = self.rnext_key().recv_id;
-        let ao = place.option(tcp, &held.parameters, rnext_key_id);
-        let sne = self.send.sne_of(segment.sequence());
+        let ao = place.option(tcp, held.parameters.send_id, rnext_key_id);
+        let sequence = segment.sequence();
+        let sne = self.send.sne_of(sequence);
         let input = mac_input(start, sne, &segment, &ao, held.parameters.options);
-        Some(Pending { slot: self.current, sne, rnext_key_id, key, input })
+        let signature = Signature { slot: self.current, sequence, sne, rnext_key_id, place };
+        Some(Pending { signature, key, input })
     }
+
+    /// [`sign`](Self::sign), with a MAC that may have been computed ahead, of this very segment.
+    #[inline]
+    pub(crate) fn sign_with(&mut self, tcp: &mut [u8], ahead: Option<&Ahead>) -> Result<(), SignError> {
+        let Some(Ahead { signature, mac }) = ahead else { return self.sign(tcp) };
+        let Signature { slot, sequence, sne, rnext_key_id, place } = *signature;
+        let held = self.slot(slot);
+        let is_right = slot == self.current
+            && rnext_key_id == self.rnext_key().recv_id
+            && matches!(held.keys, Keys::Traffic { .. })
+            && self.send.sne_of(sequence) == sne;
+        if !is_right {
+            return self.sign(tcp);
+        }
+        place.write(tcp, &held.parameters, rnext_key_id, mac);
+        self.send.advance(sequence);
+        Ok(())
+    }
+}
+
+/// Whether it is a SYN that opens a connection, which has a key of its own.
+#[inline]
+fn opens(segment: &Segment<'_>) -> bool {
+    segment.flags().syn() && !segment.flags().ack()
 }

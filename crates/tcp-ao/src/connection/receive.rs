@@ -1,7 +1,6 @@
 //! Verifying what the peer sends, and learning from it: ISNs, SNE, the key it asks for (RFC 5925 §7.5).
 
 use crate::authenticate::{VerifyError, check_mac_length, verify_segment};
-use crate::connection::batch::Ahead;
 use crate::connection::keys::Keys;
 use crate::connection::{Connection, Phase};
 use crate::kdf::{KdfContext, TrafficKey};
@@ -47,17 +46,17 @@ impl<const N: usize> Connection<N> {
     /// [`VerifyError`]: the segment must be dropped. Nothing has changed but [`counters`](Self::counters).
     #[inline]
     pub fn verify<'a>(&mut self, segment: &Segment<'a>) -> Result<Verified<'a>, VerifyError> {
-        self.verify_with(segment, None)
+        let verdict = self.check(segment);
+        self.conclude(segment, verdict)
     }
 
-    /// [`verify`](Self::verify), with a MAC that may have been computed ahead.
+    /// Counts the verdict, and learns from a segment that is authentic.
     #[inline]
-    pub(crate) fn verify_with<'a>(
+    pub(super) fn conclude<'a>(
         &mut self,
         segment: &Segment<'a>,
-        ahead: Option<&Ahead>,
+        verdict: Result<AoOption<'a>, VerifyError>,
     ) -> Result<Verified<'a>, VerifyError> {
-        let verdict = self.check(segment, ahead);
         self.counters.count(&verdict);
         let ao = verdict?;
         Ok(self.learn(segment, &ao))
@@ -65,7 +64,7 @@ impl<const N: usize> Connection<N> {
 
     /// The verdict alone: reads everything, changes nothing.
     #[inline]
-    fn check<'a>(&self, segment: &Segment<'a>, ahead: Option<&Ahead>) -> Result<AoOption<'a>, VerifyError> {
+    fn check<'a>(&self, segment: &Segment<'a>) -> Result<AoOption<'a>, VerifyError> {
         if segment.source() != self.pair.remote || segment.destination() != self.pair.local {
             return Err(VerifyError::OtherConnection);
         }
@@ -80,13 +79,7 @@ impl<const N: usize> Connection<N> {
                     return Err(VerifyError::State);
                 }
                 let sne = self.receive.sne_of(segment.sequence());
-                match ahead.filter(|ahead| ahead.is_for(index, sne, ao.rnext_key_id)) {
-                    Some(ahead) => {
-                        let bad = |_| VerifyError::BadMac { key_id: ao.key_id };
-                        ahead.mac.verify(ao.mac).map_err(bad)?;
-                    }
-                    None => verify_segment(receive, sne, segment, &ao, &slot.parameters)?,
-                }
+                verify_segment(receive, sne, segment, &ao, &slot.parameters)?;
             }
             Keys::Master(master_key) => {
                 let (context, sne) = self.receive_context(segment)?;

@@ -1,7 +1,6 @@
 //! Signing what this end sends (RFC 5925 §7.4).
 
 use crate::authenticate::{SignError, SignaturePlace};
-use crate::connection::batch::Ahead;
 use crate::connection::keys::Keys;
 use crate::connection::{Connection, Phase};
 use crate::kdf::{KdfContext, TrafficKey};
@@ -20,12 +19,6 @@ impl<const N: usize> Connection<N> {
     /// [`SignError`]; segment and connection are unchanged.
     #[inline]
     pub fn sign(&mut self, tcp: &mut [u8]) -> Result<(), SignError> {
-        self.sign_with(tcp, None)
-    }
-
-    /// [`sign`](Self::sign), with a MAC that may have been computed ahead.
-    #[inline]
-    pub(crate) fn sign_with(&mut self, tcp: &mut [u8], ahead: Option<&Ahead>) -> Result<(), SignError> {
         let addresses = (self.pair.local.address(), self.pair.remote.address());
         let segment = Segment::from_tcp(addresses.0, addresses.1, tcp)?;
         // The addresses are the connection's own by construction.
@@ -44,10 +37,7 @@ impl<const N: usize> Connection<N> {
                 }
                 let sne = self.send.sne_of(sequence);
                 let place = SignaturePlace::find(&segment, &slot.parameters)?;
-                match ahead.filter(|ahead| ahead.is_for(self.current, sne, rnext_key_id)) {
-                    Some(ahead) => place.write(tcp, &slot.parameters, rnext_key_id, &ahead.mac),
-                    None => place.fill(send, sne, addresses, tcp, &slot.parameters, rnext_key_id),
-                }
+                place.fill(send, sne, addresses, tcp, &slot.parameters, rnext_key_id);
             }
             Keys::Master(master_key) => {
                 let (context, sne) = self.send_context(&segment)?;
