@@ -365,7 +365,9 @@ async fn send(wire: Wire, queue: Arc<Queue>, socket: Arc<UnixDatagram>, peer: Pa
         }
         match sent {
             Ok(_) => has_come = true,
-            Err(error) if has_come => wire.state().undelivered.push(format!("to {}: {error}", peer.display())),
+            Err(error) if has_come => {
+                wire.state().undelivered.push(format!("to {}: {error}", peer.display()));
+            }
             Err(_) => {}
         }
     }
