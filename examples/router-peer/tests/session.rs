@@ -126,6 +126,25 @@ async fn shutdown_ceases() {
     assert!(b.announce(routes::generate(1)).await.is_err());
 }
 
+/// The peer goes while this end is in the middle of writing: which of the two is noticed first is chance.
+#[tokio::test]
+async fn what_the_peer_said_last_is_heard_though_nothing_can_be_written() {
+    let cease = CeaseError::AdministrativeShutdown { value: Box::default() };
+    let farewell = BgpNotificationMessage::CeaseError(cease);
+    for _ in 0..20 {
+        let (session, mut peer) = against_test().await;
+        peer.write_all(&open(|_| ())).await.unwrap();
+        peer.write_all(&encode(BgpMessage::KeepAlive)).await.unwrap();
+        until(session.status(), |status| status.state == State::Established).await;
+        // More than the stream takes.
+        session.announce(routes::generate(20_000)).await.unwrap();
+        tokio::task::yield_now().await;
+        peer.write_all(&encode(BgpMessage::Notification(farewell.clone()))).await.unwrap();
+        drop(peer);
+        assert_eq!(closed(&session).await, Closed::NotificationReceived(farewell.clone()));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn keepalives_hold_a_session_and_silence_ends_it() {
     let (a, b) = sessions(9, 90);

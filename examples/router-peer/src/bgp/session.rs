@@ -189,6 +189,21 @@ async fn receive<S: AsyncRead>(reader: &mut Reader<S>, hold_time: Duration) -> R
     }
 }
 
+/// What the peer said last, which may be waiting to be read where nothing can be written any more; `lost` if it said nothing.
+async fn last_words<S: AsyncRead>(reader: &mut Reader<S>, lost: Closed) -> Closed {
+    let end = async {
+        loop {
+            if let Err(closed) = receive(reader, FAREWELL).await {
+                return closed;
+            }
+        }
+    };
+    match timeout(FAREWELL, end).await {
+        Ok(closed @ Closed::NotificationReceived(_)) => closed,
+        _ => lost,
+    }
+}
+
 impl Machine {
     async fn run<S>(self, stream: S, orders: mpsc::Receiver<Command>)
     where
@@ -198,7 +213,10 @@ impl Machine {
         let mut reader = FramedRead::new(read, Codec::default());
         let mut writer = FramedWrite::new(write, Codec::default());
         writer.set_backpressure_boundary(WRITE_BATCH);
-        let closed = self.exchange(&mut reader, &mut writer, orders).await;
+        let mut closed = self.exchange(&mut reader, &mut writer, orders).await;
+        if matches!(closed, Closed::StreamLost(_)) {
+            closed = last_words(&mut reader, closed).await;
+        }
         match (self.status.borrow().state, &closed) {
             (State::Established, _) => info!(reason = %closed, "session over"),
             // Told to stop before it was up: nothing has failed.

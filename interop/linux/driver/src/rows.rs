@@ -188,11 +188,11 @@ impl Row {
         run: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         lab.clear().await?;
-        let before = lab.wire.undelivered();
+        lab.wire.take_undelivered();
         let result = timeout(ROW, run).await;
         let result = result.map_err(|_| Failure(format!("not done within {} s", ROW.as_secs())))??;
-        let undelivered = lab.wire.undelivered() - before;
-        ensure(undelivered == 0, || format!("the wire could not deliver {undelivered} frames"))?;
+        let undelivered = lab.wire.take_undelivered();
+        ensure(undelivered.is_empty(), || format!("the wire could not deliver: {}", undelivered.join("; ")))?;
         Ok(result)
     }
 }

@@ -82,7 +82,7 @@ struct State {
     recording: Recording,
     losses: Vec<Loss>,
     tap: Option<Tap>,
-    undelivered: u64,
+    undelivered: Vec<String>,
 }
 
 struct Outlet {
@@ -270,9 +270,9 @@ impl Wire {
             .map_err(|_| Failure(format!("{what} did not come within {} s", limit.as_secs())))
     }
 
-    /// Frames that could not be handed to whoever is plugged in. A row that has any has failed.
-    pub fn undelivered(&self) -> u64 {
-        self.state().undelivered
+    /// Takes the reasons why frames could not be handed to whoever is plugged in. A row that has any has failed.
+    pub fn take_undelivered(&self) -> Vec<String> {
+        std::mem::take(&mut self.state().undelivered)
     }
 
     fn forward(&self, from: Port, octets: Vec<u8>) {
@@ -344,13 +344,15 @@ async fn receive(wire: Wire, port: Port, socket: Arc<UnixDatagram>) {
         if (ETHERNET_HEADER..=FRAME).contains(&octets) {
             wire.forward(port, buffer[..octets].to_vec());
         } else {
-            wire.state().undelivered += 1;
+            wire.state().undelivered.push(format!("{port:?} sent {octets} octets"));
         }
     }
 }
 
-/// Sends to a socket that this one is connected to: only then does a full queue there make it wait.
+/// Sends to a socket that this one is connected to: only then does a full queue there make it wait. As long as nobody has come
+/// there, frames go nowhere, as to a machine that is off.
 async fn send(wire: Wire, queue: Arc<Queue>, socket: Arc<UnixDatagram>, peer: PathBuf) {
+    let mut has_come = false;
     loop {
         let frame = queue.pop().await;
         let mut sent = socket.send(&frame).await;
@@ -361,8 +363,12 @@ async fn send(wire: Wire, queue: Arc<Queue>, socket: Arc<UnixDatagram>, peer: Pa
         if is_lost(&sent) && socket.connect(&peer).is_ok() {
             sent = socket.send(&frame).await;
         }
-        if sent.is_err() {
-            wire.state().undelivered += 1;
+        match sent {
+            Ok(_) => has_come = true,
+            Err(error) if has_come => {
+                wire.state().undelivered.push(format!("to {}: {error}", peer.display()));
+            }
+            Err(_) => {}
         }
     }
 }

@@ -122,6 +122,10 @@ impl<'a> Kernels<'a> {
         let remote =
             at(address(Port::North, family), lab.north.call(Listen { socket: listener }).await?.port());
         let local = south_guest.call(Connect { socket: south, remote, time_limit }).await?;
+        // South is connected as soon as it has sent the last segment of the handshake, and north once it has taken it in.
+        for port in [Port::South, Port::North] {
+            lab.take_in(port).await?;
+        }
         meanwhile.await?;
         let accepted = lab.north.call(Accept { socket: listener, time_limit }).await?;
         let pair = SocketPair { local: Endpoint::from(local), remote: Endpoint::from(remote) };

@@ -32,12 +32,25 @@ enum By {
     Kernel,
 }
 
-pub fn rows() -> Vec<Row> {
-    let all = Family::ALL.into_iter().flat_map(|family| [(family, By::Userspace), (family, By::Kernel)]);
-    all.map(|(family, by)| row(family, by)).collect()
+/// What a SYN beside the AO option has room for: the kernel that accepts agrees to one of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Agreed {
+    Sack,
+    Timestamps,
 }
 
-fn row(family: Family, by: By) -> Row {
+pub fn rows() -> Vec<Row> {
+    let all = Family::ALL.into_iter().flat_map(|family| [(family, By::Userspace), (family, By::Kernel)]);
+    let with_sack = all.map(|(family, by)| row(family, by, Agreed::Sack));
+    let with_timestamps = [By::Userspace, By::Kernel].map(|by| row(Family::Ipv4, by, Agreed::Timestamps));
+    with_sack.chain(with_timestamps).collect()
+}
+
+fn row(family: Family, by: By, agreed: Agreed) -> Row {
+    let (suffix, beside) = match agreed {
+        Agreed::Sack => ("", "SACK"),
+        Agreed::Timestamps => ("-timestamps", "timestamps"),
+    };
     let (name, what) = match by {
         By::Userspace => (
             "userspace",
@@ -47,18 +60,40 @@ fn row(family: Family, by: By) -> Row {
         By::Kernel => ("kernel", "to a new socket, twice (TCP_REPAIR, TCP_AO_REPAIR)"),
     };
     Row::new(
-        format!("moving-{name}-{}", family.name().to_lowercase()),
+        format!("moving-{name}-{}{suffix}", family.name().to_lowercase()),
         format!(
-            "a session of two kernels over {} is moved in mid-transfer from south {what}; {} MiB each way in \
+            "a session of two kernels over {} with {beside} is moved in mid-transfer from south {what}; {} MiB each way in \
              all, and north makes one transfer of it",
             family.name(),
             (3 * PART) >> 20
         ),
-        move |lab| move_on(lab, family, by).boxed_local(),
+        move |lab| agreed_on(lab, agreed, move_on(lab, family, by, agreed)).boxed_local(),
         "south's end is taken up with another ISN, with another SNE, with another secret: each is refused, and the right one \
          goes on after them",
-        move |lab| move_wrongly(lab, family).boxed_local(),
+        move |lab| agreed_on(lab, agreed, move_wrongly(lab, family)).boxed_local(),
     )
+}
+
+/// Runs `row` while the guests' connections agree on this.
+async fn agreed_on<T>(
+    lab: &Lab,
+    agreed: Agreed,
+    row: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let offer_sack = async |offered: u8| {
+        let order = format!("sysctl -q -w net.ipv4.tcp_sack={offered}");
+        for guest in [&lab.north, lab.south().await?] {
+            guest.shell(&order).await?;
+        }
+        Ok::<_, Failure>(())
+    };
+    if agreed == Agreed::Sack {
+        return row.await;
+    }
+    offer_sack(0).await?;
+    let result = row.await;
+    offer_sack(1).await?;
+    result
 }
 
 fn mkts() -> Result<Vec<Mkt>, Failure> {
@@ -69,7 +104,7 @@ fn set(mkts: &[Mkt]) -> Result<MktSet<MKTS_PER_PEER>, Failure> {
     Ok(MktSet::from_mkts(mkts.iter().cloned())?)
 }
 
-async fn move_on(lab: &Lab, family: Family, by: By) -> Result<Evidence, Failure> {
+async fn move_on(lab: &Lab, family: Family, by: By, agreed: Agreed) -> Result<Evidence, Failure> {
     let mkts = mkts()?;
     let mut kernels = Kernels::open(lab, family, &mkts).await?;
     let all = lab.north.call(kernels.north_transfer(3 * PART, 3 * PART));
@@ -85,6 +120,10 @@ async fn move_on(lab: &Lab, family: Family, by: By) -> Result<Evidence, Failure>
         kernels.south_guest.call(south).await?;
         let first = export(&kernels, south.socket).await?;
         check_queues(&first)?;
+        let has = (first.tcp.sack, first.tcp.timestamp.is_some());
+        ensure(has == (agreed == Agreed::Sack, agreed == Agreed::Timestamps), || {
+            format!("SACK and timestamps are agreed on as {has:?}")
+        })?;
         ensure(!first.tcp.receive_queue.is_empty(), || "there is nothing that is not read".to_owned())?;
         let mut figures = vec![described("first", &first)];
         (south.send, south.send_from) = (PART, PART);

@@ -71,7 +71,7 @@ impl Program {
             .stderr(File::create(&log)?)
             .kill_on_drop(true)
             .spawn()?;
-        // Frames for a socket that is not there would count as undelivered.
+        // Frames for a socket that is not there yet would be lost.
         wait("router-peer's socket", &log, || is_socket_of(&child, &file("card"))).await?;
         let plug = lab.wire.plug_unix(Port::Host, &file("wire"), &file("card"))?;
         Ok(Self { child, log, _plug: plug })
