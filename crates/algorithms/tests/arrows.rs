@@ -14,6 +14,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("wireseal-rustls", &["wireseal-algorithms", "wireseal-quic"]),
     ("wireseal-cli", PROTOCOLS),
     ("router-peer", PROTOCOLS),
+    ("wireseal-bench-peers", &[]),
     ("wireseal-benches", EVERYTHING),
 ];
 
@@ -35,6 +36,7 @@ const EVERYTHING: &[&str] = &[
     "wireseal-linux",
     "wireseal-smoltcp",
     "wireseal-rustls",
+    "wireseal-bench-peers",
 ];
 
 /// The arrows between members that no row of `rooms` allows.

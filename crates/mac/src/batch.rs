@@ -7,48 +7,53 @@ use crate::output::Mac;
 
 /// Computes the MACs of many messages, each under its own key, in less time than one after the other.
 ///
-/// The first MAC becomes that of the first job, and so on; the shorter slice decides how many. Keys may be of any algorithms
+/// The first MAC becomes that of the first job, and so on; the shorter of the two decides how many. Keys may be of any algorithms
 /// and messages of any lengths, but those of one algorithm and of about the same length gain most: they are computed side by
-/// side.
-pub fn mac_batch(jobs: &[(&MacKey, &[&[u8]])], macs: &mut [Mac]) {
-    let count = jobs.len().min(macs.len());
-    let (jobs, macs) = (&jobs[..count], &mut macs[..count]);
+/// side. The jobs are gone through several times.
+pub fn mac_batch<'a>(
+    jobs: impl IntoIterator<Item = (&'a MacKey, &'a [&'a [u8]]), IntoIter: Clone>,
+    macs: &mut [Mac],
+) {
+    let jobs = jobs.into_iter().take(macs.len()).enumerate();
     let (mut cmacs, mut sha1s, mut sha256s) = (false, false, false);
-    for ((key, message), mac) in jobs.iter().zip(&mut *macs) {
+    for (number, (key, _)) in jobs.clone() {
+        macs[number].clear();
         match &key.0 {
             State::Aes128Cmac(_) => cmacs = true,
             State::HmacSha1(_) => sha1s = true,
             State::HmacSha256(_) => sha256s = true,
-            State::PortableAes128Cmac(_) | State::Kmac256(..) => *mac = key.mac(message),
+            State::PortableAes128Cmac(_) | State::Kmac256(..) => {}
         }
     }
-    let all = jobs;
-    let jobs = all.iter().enumerate();
     if cmacs {
         let jobs = jobs.clone().filter_map(|(number, (key, message))| match &key.0 {
-            State::Aes128Cmac(key) => Some((number, key, *message)),
+            State::Aes128Cmac(key) => Some((number, key, message)),
             _ => None,
         });
         cmac::mac_many(jobs, |number, octets| macs[number].set(octets));
     }
     if sha1s {
         let jobs = jobs.clone().filter_map(|(number, (key, message))| match &key.0 {
-            State::HmacSha1(key) => Some((number, key.chaining_values(), *message)),
+            State::HmacSha1(key) => Some((number, key.chaining_values(), message)),
             _ => None,
         });
-        sha1::hmac_many(jobs, |number, octets| match octets {
-            Some(octets) => macs[number].set(octets),
-            None => macs[number] = all[number].0.mac(all[number].1),
+        sha1::hmac_many(jobs, |number, octets| {
+            octets.into_iter().for_each(|octets| macs[number].set(octets))
         });
     }
     if sha256s {
         let jobs = jobs.clone().filter_map(|(number, (key, message))| match &key.0 {
-            State::HmacSha256(key) => Some((number, key.chaining_values(), *message)),
+            State::HmacSha256(key) => Some((number, key.chaining_values(), message)),
             _ => None,
         });
-        sha256::hmac_many(jobs, |number, octets| match octets {
-            Some(octets) => macs[number].set(octets),
-            None => macs[number] = all[number].0.mac(all[number].1),
+        sha256::hmac_many(jobs, |number, octets| {
+            octets.into_iter().for_each(|octets| macs[number].set(octets))
         });
+    }
+    // What is as soon computed alone.
+    for (number, (key, message)) in jobs {
+        if macs[number].is_empty() {
+            macs[number] = key.mac(message);
+        }
     }
 }

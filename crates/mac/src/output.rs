@@ -34,6 +34,17 @@ impl Mac {
         mac
     }
 
+    /// Becomes [`EMPTY`](Self::EMPTY) as far as anyone can tell; what it was before is still to be overwritten.
+    #[inline(always)]
+    pub(crate) fn clear(&mut self) {
+        self.length = 0;
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
     /// Becomes the MAC of `N` octets, at most 32. What it was before is overwritten, if only as far as this goes.
     #[inline(always)]
     pub(crate) fn set<const N: usize>(&mut self, octets: &[u8; N]) {
@@ -57,6 +68,21 @@ impl Mac {
     #[must_use]
     pub fn truncated(&self, length: usize) -> &[u8] {
         &self.octets.0[..usize::from(self.length).min(length)]
+    }
+
+    /// Writes the leading octets of the MAC to `place`, as many as it has room for.
+    ///
+    /// # Panics
+    ///
+    /// If `place` is longer than the MAC.
+    #[inline(always)]
+    pub fn write_truncated(&self, place: &mut [u8]) {
+        // The lengths of RFC 5926 and of its relatives apart, since what is known to the compiler is an instruction or two.
+        match place.len() {
+            12 => place.copy_from_slice(&self.as_bytes()[..12]),
+            16 => place.copy_from_slice(&self.as_bytes()[..16]),
+            length => place.copy_from_slice(&self.as_bytes()[..length]),
+        }
     }
 
     /// Verifies in constant time that a received MAC is this one, or its leading octets.

@@ -137,7 +137,7 @@ proptest! {
             let batch: Vec<(&MacKey, &[&[u8]])> =
                 keys.iter().zip(&slices).map(|(key, slices)| (key, &slices[..])).collect();
             let mut macs: Vec<Mac> = keys.iter().map(|_| Mac::EMPTY).collect();
-            mac_batch(&batch, &mut macs);
+            mac_batch(batch.iter().copied(), &mut macs);
             for (at, mac) in macs.iter().enumerate() {
                 let (other, key, ..) = &jobs[at];
                 prop_assert_eq!(mac, &keys[at].mac(&slices[at]));
@@ -153,12 +153,12 @@ fn the_shorter_slice_decides() {
     let key = MacKey::aes_128_cmac(&[7; 16]);
     let job: (&MacKey, &[&[u8]]) = (&key, &[b"message"]);
     let mut macs = [const { Mac::EMPTY }; 3];
-    mac_batch(&[job; 2], &mut macs);
+    mac_batch([job; 2], &mut macs);
     assert_eq!((macs[1].as_bytes().len(), macs[2].as_bytes().len()), (16, 0));
-    mac_batch(&[job; 5], &mut macs);
+    mac_batch([job; 5], &mut macs);
     assert_eq!(macs[2], key.mac(job.1));
-    mac_batch(&[], &mut macs);
-    mac_batch(&[job], &mut []);
+    mac_batch([], &mut macs);
+    mac_batch([job], &mut []);
 }
 
 #[test]
@@ -166,8 +166,9 @@ fn what_was_in_a_place_before_does_not_show() {
     let _guard = only(&Path::ALL);
     let (long, short) = (MacKey::hmac_sha256(&[7; 16]), MacKey::aes_128_cmac(&[7; 16]));
     let mut macs = [long.mac(&[b"message"])];
-    mac_batch(&[(&short, &[b"message"])], &mut macs);
-    assert_eq!(macs[0], short.mac(&[b"message"]));
+    let message: &[&[u8]] = &[b"message"];
+    mac_batch([(&short, message)], &mut macs);
+    assert_eq!(macs[0], short.mac(message));
     assert_eq!(macs[0].truncated(32).len(), 16);
 }
 
@@ -178,7 +179,7 @@ fn a_batch_verifies_mac_by_mac() {
     let message: &[&[u8]] = &[b"message"];
     let batch: Vec<(&MacKey, &[&[u8]])> = keys.iter().map(|key| (key, message)).collect();
     let mut macs = [const { Mac::EMPTY }; 16];
-    mac_batch(&batch, &mut macs);
+    mac_batch(batch.iter().copied(), &mut macs);
     for (at, mac) in macs.iter().enumerate() {
         assert_eq!(mac.verify(keys[at].mac(&[b"message"]).truncated(12)), Ok(()));
         assert_eq!(mac.verify(macs[(at + 1) % 16].truncated(12)), Err(MacMismatch));

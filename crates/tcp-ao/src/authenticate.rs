@@ -1,6 +1,4 @@
 //! Where the MAC of a segment is computed: the pure functions, for stacks that keep their own state.
-//!
-//! The input is that of RFC 5925 §5.1: SNE, IP pseudo-header, TCP header with checksum and MAC zeroed, payload.
 
 use core::fmt;
 use core::net::IpAddr;
@@ -9,11 +7,12 @@ use core::ops::Range;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_mac::Mac;
 
-use crate::ip::{PROTOCOL_TCP, ipv6_octets};
 use crate::kdf::TrafficKey;
+use crate::mac_input::{EMPTY_START, Start, mac_input};
 use crate::mkt::{MktParameters, OptionCoverage};
 use crate::option::{AO_HEADER_LENGTH, AoOption, OptionError, TCP_HEADER_LENGTH};
-use crate::segment::{ParseError, Segment, field};
+use crate::segment::{ParseError, Segment};
+use crate::tcp::Tcp;
 use crate::types::{KeyId, Sne};
 
 /// Why a received segment is not what its peer sent; it must be dropped, and nothing has changed but a counter.
@@ -119,12 +118,6 @@ impl From<OptionError> for SignError {
     }
 }
 
-/// Octets that are copied for the start of a MAC input: two blocks of SHA-1 or SHA-256, which the longest header of all,
-/// 4 of SNE, 40 of IPv6 pseudo-header and 60 of TCP, fits into.
-pub(crate) const START_LENGTH: usize = 128;
-/// Octets of them that are left for the segment behind an SNE and an IPv4 pseudo-header.
-const IPV4_SHARE: usize = START_LENGTH - 16;
-
 /// Computes the MAC of a segment (RFC 5925 §5.1); the option carries its first octets.
 ///
 /// `ao` is the segment's own AO option, whose ids may be others than those that stand in the header yet; what stands
@@ -141,7 +134,7 @@ pub fn segment_mac(
     ao: &AoOption<'_>,
     options: OptionCoverage,
 ) -> Mac {
-    key.mac_key().mac(&mac_input(&mut [0; START_LENGTH], sne, segment, ao, options))
+    key.mac_key().mac(&input_of(&mut { EMPTY_START }, sne, segment, ao, options))
 }
 
 /// Checks a segment's MAC against the key its KeyID named, in constant time.
@@ -160,8 +153,8 @@ pub fn verify_segment(
     parameters: &MktParameters,
 ) -> Result<(), VerifyError> {
     check_mac_length(ao, parameters)?;
-    let mut start = [0; START_LENGTH];
-    let input = mac_input(&mut start, sne, segment, ao, parameters.options);
+    let mut start = EMPTY_START;
+    let input = input_of(&mut start, sne, segment, ao, parameters.options);
     key.mac_key().verify(&input, ao.mac).map_err(|_| VerifyError::BadMac { key_id: ao.key_id })
 }
 
@@ -184,81 +177,91 @@ pub fn sign_segment(
     rnext_key_id: KeyId,
 ) -> Result<(), SignError> {
     let segment = Segment::from_tcp(addresses.0, addresses.1, tcp)?;
-    let place = SignaturePlace::find(&segment, parameters)?;
-    place.fill(key, sne, addresses, tcp, parameters, rnext_key_id);
+    let place = SignaturePlace::find(segment.without_addresses(), parameters)?;
+    let key_ids = [parameters.send_id, rnext_key_id];
+    let ao = place.option(tcp, key_ids);
+    let mac = segment_mac(key, sne, &segment, &ao, parameters.options);
+    place.write(tcp, key_ids, &mac);
     Ok(())
+}
+
+/// The MAC input of a segment with this option.
+#[inline(always)]
+fn input_of<'a>(
+    start: &'a mut Start,
+    sne: Sne,
+    segment: &Segment<'a>,
+    ao: &AoOption<'_>,
+    options: OptionCoverage,
+) -> [&'a [u8]; 2] {
+    let (source, destination) = (segment.source().address(), segment.destination().address());
+    let (place, key_ids) = (SignaturePlace::of(ao), [ao.key_id, ao.rnext_key_id]);
+    mac_input(start, sne, (&source, &destination), segment.tcp(), place, Some(key_ids), options)
 }
 
 /// Where in a segment the signature goes: numbers, so that the segment can be written to.
 #[derive(Clone, Copy)]
 pub(crate) struct SignaturePlace {
-    header_length: usize,
-    ao_offset: usize,
-    mac_length: usize,
+    /// Where the AO option starts, in octets from the start of the options.
+    ao_offset: u8,
+    mac_length: u8,
 }
 
 impl SignaturePlace {
-    #[inline]
-    pub(crate) fn find(segment: &Segment<'_>, parameters: &MktParameters) -> Result<Self, SignError> {
-        let ao = segment.ao_option()?.ok_or(SignError::NoOption)?;
+    /// Where this end's signature goes, if the segment has room for it as these parameters want it.
+    #[inline(always)]
+    pub(crate) fn find(tcp: Tcp<'_>, parameters: &MktParameters) -> Result<Self, SignError> {
+        let ao = tcp.ao_option()?.ok_or(SignError::NoOption)?;
         let present = ao.mac.len();
         if !is_mac_length(present, parameters) {
             return Err(SignError::MacLength { expected: parameters.mac_length, present });
         }
-        Ok(Self::of(segment, &ao))
+        Ok(Self::of(&ao))
     }
 
-    /// That of a segment's own AO option.
+    /// That of a segment's own AO option; of one that is no segment's, a place that no header has.
     #[inline(always)]
-    pub(crate) fn of(segment: &Segment<'_>, ao: &AoOption<'_>) -> Self {
-        Self { header_length: segment.header().len(), ao_offset: ao.offset, mac_length: ao.mac.len() }
+    pub(crate) fn of(ao: &AoOption<'_>) -> Self {
+        let [ao_offset, mac_length] = [ao.offset, ao.mac.len()].map(|octets| octets.min(0xff) as u8);
+        Self { ao_offset, mac_length }
+    }
+
+    /// Where in the header the option starts.
+    #[inline(always)]
+    pub(crate) const fn ao_at(self) -> usize {
+        TCP_HEADER_LENGTH + self.ao_offset as usize
+    }
+
+    #[inline(always)]
+    pub(crate) const fn mac_length(self) -> usize {
+        self.mac_length as usize
     }
 
     /// The option that the segment's place was found in, with these ids.
     #[inline(always)]
-    pub(crate) fn option<'a>(&self, tcp: &'a [u8], key_id: KeyId, rnext_key_id: KeyId) -> AoOption<'a> {
-        AoOption { offset: self.ao_offset, key_id, rnext_key_id, mac: &tcp[self.mac()] }
+    pub(crate) fn option(self, tcp: &[u8], [key_id, rnext_key_id]: [KeyId; 2]) -> AoOption<'_> {
+        AoOption { offset: usize::from(self.ao_offset), key_id, rnext_key_id, mac: self.mac_in(tcp) }
+    }
+
+    /// The MAC that stands in the place.
+    #[inline(always)]
+    pub(crate) fn mac_in(self, tcp: &[u8]) -> &[u8] {
+        &tcp[self.mac()]
     }
 
     /// Where the MAC is.
     #[inline(always)]
-    fn mac(&self) -> Range<usize> {
-        let start = TCP_HEADER_LENGTH + self.ao_offset + AO_HEADER_LENGTH;
-        start..start + self.mac_length
-    }
-
-    /// Computes the MAC of the segment that the place was found in, and writes ids and MAC into it.
-    #[inline(always)]
-    pub(crate) fn fill(
-        &self,
-        key: &TrafficKey,
-        sne: Sne,
-        addresses: (IpAddr, IpAddr),
-        tcp: &mut [u8],
-        parameters: &MktParameters,
-        rnext_key_id: KeyId,
-    ) {
-        let segment = Segment::again(addresses.0, addresses.1, tcp, self.header_length);
-        let ao = self.option(tcp, parameters.send_id, rnext_key_id);
-        let mac = segment_mac(key, sne, &segment, &ao, parameters.options);
-        self.write(tcp, parameters, rnext_key_id, &mac);
+    fn mac(self) -> Range<usize> {
+        let start = self.ao_at() + AO_HEADER_LENGTH;
+        start..start + self.mac_length()
     }
 
     /// Writes ids and MAC into the segment that the place was found in.
     #[inline(always)]
-    pub(crate) fn write(&self, tcp: &mut [u8], parameters: &MktParameters, rnext_key_id: KeyId, mac: &Mac) {
+    pub(crate) fn write(self, tcp: &mut [u8], key_ids: [KeyId; 2], mac: &Mac) {
         let place = self.mac();
-        (tcp[place.start - 2], tcp[place.start - 1]) = (parameters.send_id.0, rnext_key_id.0);
-        copy_mac(&mut tcp[place], mac.truncated(self.mac_length));
-    }
-}
-
-/// Copies a MAC; the usual length apart, since what is known to the compiler is a few instructions.
-#[inline]
-fn copy_mac(to: &mut [u8], from: &[u8]) {
-    match (<&mut [u8; 12]>::try_from(&mut *to), <&[u8; 12]>::try_from(from)) {
-        (Ok(to), Ok(from)) => *to = *from,
-        _ => to.copy_from_slice(from),
+        tcp[place.start - 2..place.start].copy_from_slice(&key_ids.map(|id| id.0));
+        mac.write_truncated(&mut tcp[place]);
     }
 }
 
@@ -276,77 +279,4 @@ pub(crate) fn check_mac_length(ao: &AoOption<'_>, parameters: &MktParameters) ->
 fn is_mac_length(length: usize, parameters: &MktParameters) -> bool {
     length == parameters.mac_length
         && (TcpAoAlgorithm::MIN_MAC_LENGTH..=TcpAoAlgorithm::MAX_MAC_LENGTH).contains(&length)
-}
-
-/// Gives the MAC input of a segment in two slices: what had to be written anew, in `start`, and the rest of the segment.
-///
-/// In line wherever it is called, so that addresses stay in registers: handed over in memory, they would be read
-/// before the processor has done storing them, which costs as much as a tenth of the MAC.
-#[inline(always)]
-pub(crate) fn mac_input<'a>(
-    start: &'a mut [u8; START_LENGTH],
-    sne: Sne,
-    segment: &Segment<'a>,
-    ao: &AoOption<'_>,
-    options: OptionCoverage,
-) -> [&'a [u8]; 2] {
-    // The true length of the segment, also when options are left out of the input (RFC 5925 §5.1).
-    let tcp_length = segment.tcp().len() as u32;
-    let header_at = match (segment.source().address(), segment.destination().address()) {
-        (IpAddr::V4(source), IpAddr::V4(destination)) => {
-            // One store of what is read as one block: the processor would have to wait for several small ones.
-            let block = u128::from(sne.0) << 96
-                | u128::from(source.to_bits()) << 64
-                | u128::from(destination.to_bits()) << 32
-                | u128::from(PROTOCOL_TCP) << 16
-                | u128::from(tcp_length as u16);
-            start[..16].copy_from_slice(&block.to_be_bytes());
-            16
-        }
-        (source, destination) => {
-            start[..4].copy_from_slice(&sne.0.to_be_bytes());
-            start[4..20].copy_from_slice(&ipv6_octets(source));
-            start[20..36].copy_from_slice(&ipv6_octets(destination));
-            start[36..40].copy_from_slice(&tcp_length.to_be_bytes());
-            start[40..44].copy_from_slice(&[0, 0, 0, PROTOCOL_TCP]);
-            44
-        }
-    };
-    let (header, tcp) = (segment.header(), segment.tcp());
-    let ao_at = TCP_HEADER_LENGTH + ao.offset;
-    let copy = &mut start[header_at..];
-    let (length, taken, mac_at) = match options {
-        OptionCoverage::Covered => {
-            // As much of the payload goes along as fills the start, so that the rest begins with a whole block; a copy
-            // of a length that the compiler knows is a few instructions.
-            let taken = match (copy.first_chunk_mut::<IPV4_SHARE>(), tcp.first_chunk()) {
-                (Some(copy), Some(tcp)) => {
-                    *copy = *tcp;
-                    IPV4_SHARE
-                }
-                _ => {
-                    let taken = tcp.len().min(copy.len());
-                    copy[..taken].copy_from_slice(&tcp[..taken]);
-                    taken
-                }
-            };
-            (taken, taken, ao_at + AO_HEADER_LENGTH)
-        }
-        OptionCoverage::Excluded => {
-            copy[..TCP_HEADER_LENGTH].copy_from_slice(&header[..TCP_HEADER_LENGTH]);
-            copy[TCP_HEADER_LENGTH..][..AO_HEADER_LENGTH]
-                .copy_from_slice(&header[ao_at..][..AO_HEADER_LENGTH]);
-            let mac_at = TCP_HEADER_LENGTH + AO_HEADER_LENGTH;
-            (mac_at + ao.mac.len(), header.len(), mac_at)
-        }
-    };
-    copy[field::CHECKSUM].fill(0);
-    copy[mac_at - 2..mac_at].copy_from_slice(&[ao.key_id.0, ao.rnext_key_id.0]);
-    let mac = &mut copy[mac_at..][..ao.mac.len()];
-    // The usual length apart, since what is known to the compiler is one store.
-    match <&mut [u8; 12]>::try_from(&mut *mac) {
-        Ok(mac) => *mac = [0; 12],
-        Err(_) => mac.fill(0),
-    }
-    [&start[..header_at + length], &tcp[taken..]]
 }

@@ -90,10 +90,12 @@ mod connection;
 mod counters;
 mod icmp;
 mod kdf;
+mod mac_input;
 mod mkt;
 mod peer;
 mod segment;
 mod sne;
+mod tcp;
 mod types;
 
 pub use authenticate::{SignError, VerifyError, segment_mac, sign_segment, verify_segment};

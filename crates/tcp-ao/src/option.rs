@@ -167,6 +167,12 @@ impl<'a> AoOption<'a> {
             let (key_id, rnext_key_id) = (KeyId(*key_id), KeyId(*rnext_key_id));
             return Ok(Some(Self { offset: 0, key_id, rnext_key_id, mac }));
         }
+        Self::find_among_others(options)
+    }
+
+    /// The same by a walk.
+    #[inline(never)]
+    fn find_among_others(options: &'a [u8]) -> Result<Option<Self>, OptionError> {
         let mut found = None;
         let mut md5 = false;
         for option in Options::new(options) {

@@ -4,21 +4,9 @@ use core::fmt;
 use core::net::IpAddr;
 
 use crate::ip::{IpHeader, IpParseError};
-use crate::option::{AoOption, OptionError, Options, TCP_HEADER_LENGTH};
+use crate::option::{AoOption, OptionError, Options};
+use crate::tcp::Tcp;
 use crate::types::{Endpoint, SeqNum};
-
-/// Where the fields of a TCP header stand (RFC 9293 §3.1).
-pub(crate) mod field {
-    use core::ops::Range;
-
-    pub(crate) const SOURCE_PORT: usize = 0;
-    pub(crate) const DESTINATION_PORT: usize = 2;
-    pub(crate) const SEQUENCE: usize = 4;
-    pub(crate) const ACKNOWLEDGMENT: usize = 8;
-    pub(crate) const DATA_OFFSET: usize = 12;
-    pub(crate) const FLAGS: usize = 13;
-    pub(crate) const CHECKSUM: Range<usize> = 16..18;
-}
 
 /// Why octets are not a TCP segment in an IP packet; the sender of the packet is to blame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,7 +51,7 @@ impl From<IpParseError> for ParseError {
 
 /// The control bits of a TCP header that matter to authentication (RFC 9293 §3.1).
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Flags(u8);
+pub struct Flags(pub(crate) u8);
 
 impl Flags {
     /// No more data from the sender.
@@ -107,8 +95,7 @@ impl fmt::Debug for Flags {
 pub struct Segment<'a> {
     source: IpAddr,
     destination: IpAddr,
-    tcp: &'a [u8],
-    header_length: usize,
+    tcp: Tcp<'a>,
 }
 
 impl<'a> Segment<'a> {
@@ -138,34 +125,21 @@ impl<'a> Segment<'a> {
     /// segments together, and [`ParseError::DataOffset`].
     #[inline]
     pub fn from_tcp(source: IpAddr, destination: IpAddr, tcp: &'a [u8]) -> Result<Self, ParseError> {
-        if tcp.len() < TCP_HEADER_LENGTH {
-            return Err(ParseError::TcpTooShort);
-        }
-        if tcp.len() > usize::from(u16::MAX) && source.to_canonical().is_ipv4() {
-            return Err(ParseError::TcpTooLong);
-        }
-        let header_length = usize::from(tcp[field::DATA_OFFSET] >> 4) * 4;
-        if header_length < TCP_HEADER_LENGTH {
-            return Err(ParseError::DataOffset);
-        }
-        if tcp.len() < header_length {
-            return Err(ParseError::TcpTooShort);
-        }
-        Ok(Self { source, destination, tcp, header_length })
+        Ok(Self { source, destination, tcp: Tcp::parse(&source, tcp)? })
     }
 
     /// The end that sent the segment.
     #[inline]
     #[must_use]
     pub fn source(&self) -> Endpoint {
-        Endpoint::new(self.source, self.u16_at(field::SOURCE_PORT))
+        Endpoint::new(self.source, self.tcp.source_port())
     }
 
     /// The end that the segment is for.
     #[inline]
     #[must_use]
     pub fn destination(&self) -> Endpoint {
-        Endpoint::new(self.destination, self.u16_at(field::DESTINATION_PORT))
+        Endpoint::new(self.destination, self.tcp.destination_port())
     }
 
     /// The address in the packet's header; unlike in [`Segment::source`] an IPv4-mapped one stays IPv6.
@@ -186,35 +160,35 @@ impl<'a> Segment<'a> {
     #[inline]
     #[must_use]
     pub fn sequence(&self) -> SeqNum {
-        SeqNum(self.u32_at(field::SEQUENCE))
+        self.tcp.sequence()
     }
 
     /// The acknowledgment number, which means something only with the ACK flag.
     #[inline]
     #[must_use]
     pub fn acknowledgment(&self) -> SeqNum {
-        SeqNum(self.u32_at(field::ACKNOWLEDGMENT))
+        self.tcp.acknowledgment()
     }
 
     /// The control bits.
     #[inline]
     #[must_use]
     pub fn flags(&self) -> Flags {
-        Flags(self.tcp[field::FLAGS])
+        self.tcp.flags()
     }
 
     /// The TCP header with its options: 20 to 60 octets.
     #[inline]
     #[must_use]
     pub fn header(&self) -> &'a [u8] {
-        &self.tcp[..self.header_length]
+        self.tcp.header()
     }
 
     /// The header's options and padding: 0 to 40 octets.
     #[inline]
     #[must_use]
     pub fn option_octets(&self) -> &'a [u8] {
-        &self.tcp[TCP_HEADER_LENGTH..self.header_length]
+        self.tcp.option_octets()
     }
 
     /// Walks the header's options.
@@ -229,14 +203,14 @@ impl<'a> Segment<'a> {
     /// Those of [`AoOption::find`].
     #[inline]
     pub fn ao_option(&self) -> Result<Option<AoOption<'a>>, OptionError> {
-        AoOption::find(self.option_octets())
+        self.tcp.ao_option()
     }
 
     /// The octets after the header.
     #[inline]
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
-        &self.tcp[self.header_length..]
+        self.tcp.payload()
     }
 
     /// The sequence number behind the segment: SYN and FIN take one each, like an octet (RFC 9293 §3.4).
@@ -251,28 +225,21 @@ impl<'a> Segment<'a> {
     #[inline]
     #[must_use]
     pub const fn tcp(&self) -> &'a [u8] {
+        self.tcp.octets()
+    }
+
+    /// The segment without its addresses.
+    #[inline(always)]
+    pub(crate) const fn without_addresses(&self) -> Tcp<'a> {
         self.tcp
     }
 
-    /// The view that [`Segment::from_tcp`] gave of the same octets, where they had to be let go of in between.
-    #[inline]
-    pub(crate) const fn again(
-        source: IpAddr,
-        destination: IpAddr,
-        tcp: &'a [u8],
-        header_length: usize,
-    ) -> Self {
-        Self { source, destination, tcp, header_length }
-    }
-
-    #[inline]
-    fn u16_at(&self, at: usize) -> u16 {
-        u16::from_be_bytes([self.tcp[at], self.tcp[at + 1]])
-    }
-
-    #[inline]
-    fn u32_at(&self, at: usize) -> u32 {
-        u32::from_be_bytes([self.tcp[at], self.tcp[at + 1], self.tcp[at + 2], self.tcp[at + 3]])
+    /// Whether the segment travels from the one end to the other.
+    #[inline(always)]
+    pub(crate) fn is_between(&self, source: &Endpoint, destination: &Endpoint) -> bool {
+        source.has_address(&self.source)
+            && destination.has_address(&self.destination)
+            && self.tcp.is_between(source, destination)
     }
 }
 

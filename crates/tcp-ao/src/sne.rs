@@ -55,9 +55,14 @@ impl SneTracker {
     /// Call it on receipt only once the MAC has verified: a forged number must not turn the circle.
     #[inline]
     pub const fn advance(&mut self, sequence: SeqNum) {
+        self.advance_to(self.sne_of(sequence), sequence);
+    }
+
+    /// [`advance`](Self::advance) to a number whose SNE is known.
+    #[inline(always)]
+    pub(crate) const fn advance_to(&mut self, sne: Sne, sequence: SeqNum) {
         if SeqNum(self.sequence).before(sequence) {
-            self.sne = self.sne_of(sequence).0;
-            self.sequence = sequence.0;
+            (self.sne, self.sequence) = (sne.0, sequence.0);
         }
     }
 

@@ -74,6 +74,22 @@ impl Endpoint {
         self.address
     }
 
+    /// The address where it lies, to be looked at without a copy.
+    #[inline(always)]
+    pub(crate) const fn address_in_place(&self) -> &IpAddr {
+        &self.address
+    }
+
+    /// Whether this is the address, or the IPv4 address that it stands for.
+    #[inline(always)]
+    pub(crate) fn has_address(&self, address: &IpAddr) -> bool {
+        match (&self.address, address) {
+            (IpAddr::V4(own), IpAddr::V4(address)) => own.to_bits() == address.to_bits(),
+            (IpAddr::V6(own), IpAddr::V6(address)) if own == address => true,
+            _ => self.address == address.to_canonical(),
+        }
+    }
+
     /// The port.
     #[inline]
     #[must_use]

@@ -7,10 +7,10 @@
 mod chain;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
-#[cfg(target_arch = "x86_64")]
-mod same;
 #[cfg(feature = "model")]
 pub mod model;
+#[cfg(target_arch = "x86_64")]
+mod same;
 #[cfg(not(target_arch = "x86_64"))]
 mod without;
 #[cfg(target_arch = "x86_64")]

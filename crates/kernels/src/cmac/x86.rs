@@ -66,11 +66,18 @@ pub fn mac_many<'a>(
     mut done: impl FnMut(usize, &[u8; 16]),
 ) {
     let mut jobs = jobs;
+    if Vaes512::detect().is_some() {
+        while let Some(group) = same::group(jobs.clone()) {
+            // SAFETY: the token proves the path.
+            unsafe { same::by_vaes512(&group, &mut done) };
+            jobs.nth(same::VAES512_LANES - 1);
+        }
+    }
     if AesNi::detect().is_some() {
         while let Some(group) = same::group(jobs.clone()) {
             // SAFETY: the token proves the path.
-            unsafe { same::macs(&group, &mut done) };
-            jobs.nth(same::LANES - 1);
+            unsafe { same::by_aes_ni(&group, &mut done) };
+            jobs.nth(same::AES_NI_LANES - 1);
         }
     }
     let blocks = jobs.clone().map(|(.., message)| octets(message) / 16 + 1);

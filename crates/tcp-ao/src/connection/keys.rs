@@ -68,12 +68,14 @@ impl Slot {
 
 impl<const N: usize> Connection<N> {
     /// The key that this end signs with.
+    #[inline]
     #[must_use]
     pub fn current_key(&self) -> &MktParameters {
         &self.slot(self.current).parameters
     }
 
     /// The key that this end asks the peer to sign with.
+    #[inline]
     #[must_use]
     pub fn rnext_key(&self) -> &MktParameters {
         &self.slot(self.rnext).parameters
@@ -177,7 +179,7 @@ impl<const N: usize> Connection<N> {
             .map(|i| i as u8)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn slot(&self, index: u8) -> &Slot {
         // `current` and `rnext` are only ever set to indices that `index` found, and `remove_key` moves them first.
         self.slots[usize::from(index)].as_ref().expect("current and rnext keys are always there")

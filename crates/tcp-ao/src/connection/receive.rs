@@ -1,11 +1,15 @@
 //! Verifying what the peer sends, and learning from it: ISNs, SNE, the key it asks for (RFC 5925 §7.5).
 
-use crate::authenticate::{VerifyError, check_mac_length, verify_segment};
+use wireseal_mac::Mac;
+
+use crate::authenticate::{SignaturePlace, VerifyError, check_mac_length, verify_segment};
+use crate::connection::batch::{Input, Signature};
 use crate::connection::keys::Keys;
 use crate::connection::{Connection, Phase};
 use crate::kdf::{KdfContext, TrafficKey};
-use crate::option::AoOption;
+use crate::mac_input::{EMPTY_START, Start, mac_input};
 use crate::segment::Segment;
+use crate::tcp::Tcp;
 use crate::types::{Isn, KeyId, SeqNum, Sne};
 
 /// A segment whose MAC has verified. Only [`Connection::verify`] makes one.
@@ -51,44 +55,79 @@ impl<const N: usize> Connection<N> {
     }
 
     /// Counts the verdict, and learns from a segment that is authentic.
-    #[inline]
+    #[inline(always)]
     pub(super) fn conclude<'a>(
         &mut self,
         segment: &Segment<'a>,
-        verdict: Result<AoOption<'a>, VerifyError>,
+        verdict: Result<[KeyId; 2], VerifyError>,
     ) -> Result<Verified<'a>, VerifyError> {
         self.counters.count(&verdict);
-        let ao = verdict?;
-        Ok(self.learn(segment, &ao))
+        Ok(self.learn(segment, verdict?))
     }
 
-    /// The verdict alone: reads everything, changes nothing.
-    #[inline]
-    fn check<'a>(&self, segment: &Segment<'a>) -> Result<AoOption<'a>, VerifyError> {
-        if segment.source() != self.pair.remote || segment.destination() != self.pair.local {
+    /// The KeyID and the RNextKeyID of a segment that is authentic: reads everything, changes nothing.
+    #[inline(always)]
+    fn check(&self, segment: &Segment<'_>) -> Result<[KeyId; 2], VerifyError> {
+        let Some(signature) = self.signature_received(segment)? else {
+            return self.check_in_handshake(segment);
+        };
+        let mut start = EMPTY_START;
+        let Some((key, input)) = self.input_received(segment, &signature, &mut start) else {
+            return Err(VerifyError::State);
+        };
+        signature.verdict(segment, &key.mac_key().mac(&input))
+    }
+
+    /// The signature that a segment of this connection carries, if it is one to be compared with a MAC; `None` while there are
+    /// no traffic keys to compute it with.
+    #[inline(always)]
+    pub(crate) fn signature_received(&self, segment: &Segment<'_>) -> Result<Option<Signature>, VerifyError> {
+        if !segment.is_between(&self.pair.remote, &self.pair.local) {
             return Err(VerifyError::OtherConnection);
         }
+        let tcp = segment.without_addresses();
+        let ao = tcp.ao_option()?.ok_or(VerifyError::Unsigned)?;
+        let index = self.index(|key| key.recv_id == ao.key_id).ok_or(VerifyError::UnknownKeyId(ao.key_id))?;
+        let slot = self.slot(index);
+        let Keys::Traffic { .. } = &slot.keys else { return Ok(None) };
+        // A late copy of the SYN has a key of its own, gone with the master key; TCP has no use for it.
+        if tcp.opens() {
+            return Err(VerifyError::State);
+        }
+        check_mac_length(&ao, &slot.parameters)?;
+        let (sequence, place, key_ids) =
+            (tcp.sequence(), SignaturePlace::of(&ao), [ao.key_id, ao.rnext_key_id]);
+        let sne = self.receive.sne_of(sequence);
+        Ok(Some(Signature { slot: index, sequence, sne, key_ids, place }))
+    }
+
+    /// The key and the MAC input of a segment that carries this signature; always there where the signature is.
+    #[inline(always)]
+    pub(crate) fn input_received<'s>(
+        &'s self,
+        segment: &Segment<'s>,
+        signature: &Signature,
+        start: &'s mut Start,
+    ) -> Option<Input<'s>> {
+        let slot = self.slot(signature.slot);
+        let Keys::Traffic { receive: key, .. } = &slot.keys else { return None };
+        let addresses = (self.pair.remote.address_in_place(), self.pair.local.address_in_place());
+        let Signature { sne, place, .. } = *signature;
+        Some((key, mac_input(start, sne, addresses, segment.tcp(), place, None, slot.parameters.options)))
+    }
+
+    /// Checks while the ISNs are open, with a key derived for this segment.
+    #[cold]
+    fn check_in_handshake(&self, segment: &Segment<'_>) -> Result<[KeyId; 2], VerifyError> {
         let ao = segment.ao_option()?.ok_or(VerifyError::Unsigned)?;
         let index = self.index(|key| key.recv_id == ao.key_id).ok_or(VerifyError::UnknownKeyId(ao.key_id))?;
         let slot = self.slot(index);
-        match &slot.keys {
-            Keys::Traffic { receive, .. } => {
-                let flags = segment.flags();
-                // A late copy of the SYN has a key of its own, gone with the master key; TCP has no use for it.
-                if flags.syn() && !flags.ack() {
-                    return Err(VerifyError::State);
-                }
-                let sne = self.receive.sne_of(segment.sequence());
-                verify_segment(receive, sne, segment, &ao, &slot.parameters)?;
-            }
-            Keys::Master(master_key) => {
-                let (context, sne) = self.receive_context(segment)?;
-                check_mac_length(&ao, &slot.parameters)?;
-                let key = TrafficKey::derive(slot.parameters.algorithm, master_key, &context);
-                verify_segment(&key, sne, segment, &ao, &slot.parameters)?;
-            }
-        }
-        Ok(ao)
+        let Keys::Master(master_key) = &slot.keys else { return Err(VerifyError::State) };
+        let (context, sne) = self.receive_context(segment)?;
+        check_mac_length(&ao, &slot.parameters)?;
+        let key = TrafficKey::derive(slot.parameters.algorithm, master_key, &context);
+        verify_segment(&key, sne, segment, &ao, &slot.parameters)?;
+        Ok([ao.key_id, ao.rnext_key_id])
     }
 
     /// The KDF context and the SNE of a segment that arrives during the handshake.
@@ -119,15 +158,15 @@ impl<const N: usize> Connection<N> {
         Ok((KdfContext::syn(self.pair.remote, self.pair.local, Isn(sequence.0)), Sne(0)))
     }
 
-    #[inline]
-    fn learn<'a>(&mut self, segment: &Segment<'a>, ao: &AoOption<'_>) -> Verified<'a> {
+    #[inline(always)]
+    fn learn<'a>(&mut self, segment: &Segment<'a>, [key_id, rnext_key_id]: [KeyId; 2]) -> Verified<'a> {
         if self.phase != Phase::Established {
             self.learn_in_handshake(segment);
         }
         let mut current_key_changed = false;
-        if self.is_newest(segment)
-            && self.current_key().send_id != ao.rnext_key_id
-            && let Some(index) = self.index(|key| key.send_id == ao.rnext_key_id)
+        if self.is_newest(segment.without_addresses())
+            && self.current_key().send_id != rnext_key_id
+            && let Some(index) = self.index(|key| key.send_id == rnext_key_id)
         {
             self.current = index;
             current_key_changed = true;
@@ -135,19 +174,19 @@ impl<const N: usize> Connection<N> {
         if self.phase == Phase::Established {
             self.receive.advance(segment.sequence());
         }
-        Verified { segment: *segment, key_id: ao.key_id, current_key_changed }
+        Verified { segment: *segment, key_id, current_key_changed }
     }
 
     /// Whether nothing that has verified so far was sent after this segment, as far as its numbers tell.
     ///
     /// RFC 5925 §7.5 hears the RNextKeyID of any segment. An older one, late or replayed, would bring back a key that the
     /// peer has moved on from and may have removed; among segments without data the acknowledgment tells which is older.
-    #[inline]
-    fn is_newest(&mut self, segment: &Segment<'_>) -> bool {
-        let (sequence, acknowledgment) = (segment.sequence(), segment.acknowledgment());
+    #[inline(always)]
+    fn is_newest(&mut self, tcp: Tcp<'_>) -> bool {
+        let (sequence, acknowledgment) = (tcp.sequence(), tcp.acknowledgment());
         // A keepalive has the number before the next (RFC 9293 §3.8.4), and is not older for that.
         let behind = sequence.offset_from(self.receive.highest().1);
-        let has_ack = segment.flags().ack();
+        let has_ack = tcp.flags().ack();
         let is_older = |newest: SeqNum| has_ack && acknowledgment.before(newest);
         if behind < -1 || behind <= 0 && self.newest_acknowledgment.is_some_and(is_older) {
             return false;
@@ -158,6 +197,7 @@ impl<const N: usize> Connection<N> {
         true
     }
 
+    #[cold]
     fn learn_in_handshake(&mut self, segment: &Segment<'_>) {
         let flags = segment.flags();
         if flags.syn() && (self.phase == Phase::SynSent || flags.ack()) {
@@ -172,5 +212,16 @@ impl<const N: usize> Connection<N> {
         {
             self.establish(local_isn);
         }
+    }
+}
+
+impl Signature {
+    /// The KeyID and the RNextKeyID of the segment that carries this signature, if the MAC is this one.
+    #[inline(always)]
+    pub(super) fn verdict(&self, segment: &Segment<'_>, mac: &Mac) -> Result<[KeyId; 2], VerifyError> {
+        let received = self.place.mac_in(segment.tcp());
+        mac.verify(received)
+            .map(|()| self.key_ids)
+            .map_err(|_| VerifyError::BadMac { key_id: self.key_ids[0] })
     }
 }

@@ -3,12 +3,15 @@
 use core::ops::Range;
 use core::time::Duration;
 
-use crate::authenticate::{START_LENGTH, VerifyError};
+use wireseal_mac::Mac;
+
+use crate::authenticate::VerifyError;
 use crate::checksum;
 use crate::connection::Connection;
-use crate::connection::batch::{Ahead, BATCH, Pending, Starts, compute};
+use crate::connection::batch::{BATCH, Batch, EMPTY_STARTS, Input, Signature};
 use crate::icmp::{self, IcmpError};
 use crate::ip::{IPV4_HEADER_LENGTH, IPV6_HEADER_LENGTH, IpHeader, PROTOCOL_TCP};
+use crate::mac_input::Start;
 use crate::option::TCP_HEADER_LENGTH;
 use crate::peer::Peer;
 use crate::segment::{ParseError, Segment};
@@ -45,36 +48,37 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         mut each: impl FnMut(usize, Result<Range<usize>, Refusal>),
     ) {
         for (batch, packets) in packets.chunks_mut(BATCH).enumerate() {
-            let mut starts: Starts = [[0; START_LENGTH]; BATCH];
-            let mut pending = [const { None }; BATCH];
-            for ((place, start), packet) in pending.iter_mut().zip(&mut starts).zip(&*packets) {
-                *place = self.pending_verification(packet, start);
+            let mut starts = EMPTY_STARTS;
+            let mut pending = Batch::EMPTY;
+            for (number, (start, packet)) in starts.iter_mut().zip(&*packets).enumerate() {
+                if let Some((signature, mac)) = self.pending(packet, start) {
+                    pending.add(number, signature, mac);
+                }
             }
             // A connection that takes another's place meanwhile has no traffic keys before this end has signed, which it
             // does not here: a MAC computed ahead is never asked for under other keys than its own.
-            let ahead = compute(&pending);
-            for (index, (packet, ahead)) in packets.iter_mut().zip(&ahead).enumerate() {
-                each(batch * BATCH + index, self.inbound_with(now, packet, ahead.as_ref()));
+            let ahead = pending.compute();
+            for (index, (packet, ahead)) in packets.iter_mut().zip(ahead.each()).enumerate() {
+                each(batch * BATCH + index, self.inbound_with(now, packet, ahead));
             }
         }
     }
 
-    fn pending_verification<'s>(
-        &'s self,
-        packet: &'s [u8],
-        start: &'s mut [u8; START_LENGTH],
-    ) -> Option<Pending<'s>> {
+    /// The signature that a packet carries, and what its MAC is to be computed with.
+    fn pending<'s>(&'s self, packet: &'s [u8], start: &'s mut Start) -> Option<(Signature, Input<'s>)> {
         let ip = IpHeader::parse(packet).ok()?;
         let segment = Segment::parse(&packet[..ip.total_length]).ok()?;
         let pair = SocketPair { local: segment.destination(), remote: segment.source() };
-        self.table.get(&pair)?.connection.pending_verification(&segment, start)
+        let connection = &self.table.get(&pair)?.connection;
+        let signature = connection.signature_received(&segment).ok()??;
+        Some((signature, connection.input_received(&segment, &signature, start)?))
     }
 
     fn inbound_with(
         &mut self,
         now: Duration,
         packet: &mut [u8],
-        ahead: Option<&Ahead>,
+        ahead: Option<(&Signature, &Mac)>,
     ) -> Result<Range<usize>, Refusal> {
         let ip = IpHeader::parse(packet).map_err(ParseError::Ip)?;
         let whole = 0..ip.total_length;
@@ -121,7 +125,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         now: Duration,
         pair: &SocketPair,
         segment: &Segment<'_>,
-        ahead: Option<&Ahead>,
+        ahead: Option<(&Signature, &Mac)>,
         packet: &[u8],
         ip: &IpHeader,
     ) -> Result<bool, Refusal> {

@@ -157,7 +157,7 @@ pub(super) fn replace(
     buffer.copy_within(start..start + headers, new_start);
     let packet = &mut buffer[new_start..];
     packet[headers..headers + options.len()].copy_from_slice(options);
-    let data_offset = &mut packet[ip_length + crate::segment::field::DATA_OFFSET];
+    let data_offset = &mut packet[ip_length + crate::tcp::field::DATA_OFFSET];
     *data_offset = ((TCP_HEADER_LENGTH + options.len()) as u8 / 4) << 4 | *data_offset & 0x0f;
     let length_at = if packet[0] >> 4 == 4 { 2 } else { 4 };
     let old_length = u16::from_be_bytes([packet[length_at], packet[length_at + 1]]);
@@ -169,9 +169,9 @@ pub(super) fn replace(
 /// Writes the checksums of TCP and, on IPv4, of the IP header.
 pub(super) fn write_checksums(packet: &mut [u8], ip: &crate::ip::IpHeader) {
     let (headers, tcp) = packet.split_at_mut(ip.payload_offset);
-    tcp[crate::segment::field::CHECKSUM].fill(0);
+    tcp[crate::tcp::field::CHECKSUM].fill(0);
     let sum = crate::checksum::tcp_to_send(ip.source, ip.destination, tcp);
-    tcp[crate::segment::field::CHECKSUM].copy_from_slice(&sum.to_be_bytes());
+    tcp[crate::tcp::field::CHECKSUM].copy_from_slice(&sum.to_be_bytes());
     if headers[0] >> 4 == 4 {
         headers[10..12].fill(0);
         let sum = crate::checksum::ipv4_header(headers);

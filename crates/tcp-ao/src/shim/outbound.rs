@@ -3,9 +3,10 @@
 use core::ops::Range;
 use core::time::Duration;
 
-use crate::authenticate::START_LENGTH;
+use wireseal_mac::Mac;
+
 use crate::connection::Connection;
-use crate::connection::batch::{Ahead, BATCH, Starts, compute};
+use crate::connection::batch::{BATCH, Batch, EMPTY_STARTS, Signature};
 use crate::ip::{IpHeader, PROTOCOL_TCP};
 use crate::option::TCP_HEADER_LENGTH;
 use crate::peer::Peer;
@@ -101,23 +102,28 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
                     break;
                 }
             }
-            let mut starts: Starts = [[0; START_LENGTH]; BATCH];
-            let mut pending = [const { None }; BATCH];
-            for (((place, start), (buffer, _)), departure) in
-                pending.iter_mut().zip(&mut starts).zip(&packets[first..]).zip(&departures)
+            let mut starts = EMPTY_STARTS;
+            let mut pending = Batch::EMPTY;
+            for (number, ((start, (buffer, _)), departure)) in
+                starts.iter_mut().zip(&packets[first..]).zip(&departures).enumerate()
             {
                 let Some(Ok((departure, range))) = departure else { continue };
                 let tcp = &buffer[range.clone()][departure.ip.payload_offset..];
-                let entry = self.table.get(&departure.pair);
-                *place = entry.and_then(|entry| entry.connection.pending_signature(tcp, start));
+                let Some(entry) = self.table.get(&departure.pair) else { continue };
+                // What is refused is refused again in its turn.
+                if let Ok(Some(signature)) = entry.connection.signature_to_send(tcp)
+                    && let Some(mac) = entry.connection.input_to_send(tcp, &signature, start)
+                {
+                    pending.add(number, signature, mac);
+                }
             }
-            let ahead = compute(&pending);
+            let ahead = pending.compute();
             let mut count = 0;
             let departures = departures.into_iter().map_while(|departure| departure);
-            for ((departure, ahead), (buffer, _)) in departures.zip(&ahead).zip(&mut packets[first..]) {
+            for ((departure, ahead), (buffer, _)) in departures.zip(ahead.each()).zip(&mut packets[first..]) {
                 let signed = departure.and_then(|(departure, range)| {
                     let entry = self.table.get_mut(&departure.pair).ok_or(Refusal::NoConnection)?;
-                    departure.sign(entry, &mut buffer[range.clone()], now, ahead.as_ref())?;
+                    departure.sign(entry, &mut buffer[range.clone()], now, ahead)?;
                     Ok(range)
                 });
                 each(first + count, signed);
@@ -197,7 +203,7 @@ impl Departure {
         entry: &mut Entry,
         packet: &mut [u8],
         now: Duration,
-        ahead: Option<&Ahead>,
+        ahead: Option<(&Signature, &Mac)>,
     ) -> Result<(), Refusal> {
         let tcp = &mut packet[self.ip.payload_offset..];
         entry.connection.sign_with(tcp, ahead).map_err(Refusal::Sign)?;
