@@ -6,7 +6,7 @@ use zeroize::optimization_barrier;
 
 use super::Job;
 use super::last::{BLOCK, Buffer, last_block};
-use crate::cut::store;
+use crate::cut;
 use crate::worth::octets;
 
 /// How many lanes there are: the words of a vector of 64 octets.
@@ -146,7 +146,7 @@ impl<'a, const WORDS: usize> Lane<'a, WORDS> {
     fn last(&mut self, octets: &[u8], own: &mut [[u8; BLOCK]; 2]) {
         let (parts, _) = own[0].as_chunks_mut();
         for (part, octets) in parts.iter_mut().zip(last_block(octets, octets.len())) {
-            *part = store(octets);
+            *part = cut::store(octets);
         }
         let last = if octets.len() < BLOCK - 8 { 0 } else { 1 };
         if last == 1 {
@@ -251,6 +251,24 @@ pub(crate) unsafe fn run<'a, const WORDS: usize>(
     }
 }
 
+/// The chaining values as vectors.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(crate) fn load<const WORDS: usize>(states: &States<WORDS>) -> [__m512i; WORDS] {
+    // SAFETY: a word of each lane is 64 octets, and they may lie anywhere.
+    core::array::from_fn(|word| unsafe { _mm512_loadu_si512(states[word].as_ptr().cast()) })
+}
+
+/// Sets the chaining values to the first of these vectors.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(crate) fn store<const WORDS: usize>(states: &mut States<WORDS>, words: &[__m512i]) {
+    for (state, word) in states.iter_mut().zip(words) {
+        // SAFETY: a word of each lane is 64 octets, and they may lie anywhere.
+        unsafe { _mm512_storeu_si512(state.as_mut_ptr().cast(), *word) };
+    }
+}
+
 /// Words in order of the octets of a message, from one block of each lane: the first words of all, then the second words.
 ///
 /// # Safety
@@ -270,7 +288,7 @@ pub(crate) unsafe fn words_of_lanes(starts: &[*const [u8; BLOCK]; LANES], block:
 /// Sixteen vectors of the first elements, the second elements, and so on.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn transpose(rows: [__m512i; 16]) -> [__m512i; 16] {
+pub(crate) fn transpose(rows: [__m512i; 16]) -> [__m512i; 16] {
     // Of two rows each, of four, then all: which element of a quarter of a vector it is, then which quarter.
     let pairs: [__m512i; 16] = core::array::from_fn(|at| match at % 2 {
         0 => _mm512_unpacklo_epi32(rows[at], rows[at + 1]),

@@ -11,6 +11,8 @@ pub(crate) mod last;
 pub mod model;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod one;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod same;
 
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::ShaNi;

@@ -57,23 +57,43 @@ macro_rules! hmac_by_sha_ni {
             octets(compress(state(outer), outer_block(value)))
         }
 
+        fn in_network_order(words: [u32; $words]) -> [u8; 4 * $words] {
+            let mut octets = [0; 4 * $words];
+            for (octets, word) in octets.as_chunks_mut().0.iter_mut().zip(words) {
+                *octets = word.to_be_bytes();
+            }
+            octets
+        }
+
         /// Computes the HMACs of many messages, as the module's function of this name says.
         pub(super) fn hmac_many<'a>(
             jobs: impl Iterator<Item = $crate::hmac::Job<'a, $words>> + Clone,
             mut each: impl FnMut(usize, Option<&[u8; 4 * $words]>),
         ) {
+            let mut jobs = jobs;
+            if $crate::cpu::Avx512::detect().is_some() {
+                while let Some(group) = $crate::hmac::same::group(jobs.clone()) {
+                    let advance = super::lanes::advance;
+                    // SAFETY: the token proves the path.
+                    unsafe {
+                        $crate::hmac::same::run(
+                            &group,
+                            advance,
+                            super::lanes::compress,
+                            &mut |number, words| {
+                                each(number, Some(&in_network_order(words)));
+                            },
+                        );
+                    }
+                    jobs.nth($crate::hmac::lanes::LANES - 1);
+                }
+            }
             let cost = if $crate::cpu::ShaNi::detect().is_some() { COST } else { COST_WITHOUT_SHA_NI };
             let blocks = jobs.clone().map(|(.., message)| $crate::worth::octets(message) / 64 + 2);
             if $crate::cpu::Avx512::detect().is_none() || !cost.is_worth(blocks) {
                 return jobs.for_each(|(number, ..)| each(number, None));
             }
-            let each = |number, words: [u32; $words]| {
-                let mut octets = [0; 4 * $words];
-                for (octets, word) in octets.as_chunks_mut().0.iter_mut().zip(words) {
-                    *octets = word.to_be_bytes();
-                }
-                each(number, Some(&octets));
-            };
+            let each = |number, words| each(number, Some(&in_network_order(words)));
             // SAFETY: the token proves the path.
             unsafe { $crate::hmac::lanes::run(jobs, super::lanes::advance, each) };
         }

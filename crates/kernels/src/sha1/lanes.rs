@@ -2,7 +2,7 @@
 
 use core::arch::x86_64::*;
 
-use crate::hmac::lanes::{LANES, States, words_of_lanes};
+use crate::hmac::lanes::{LANES, States, load, store, words_of_lanes};
 
 /// Takes blocks into the chaining values of sixteen lanes (FIPS 180-4, section 6.1.2).
 ///
@@ -10,38 +10,43 @@ use crate::hmac::lanes::{LANES, States, words_of_lanes};
 /// There are `count` blocks at each start.
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl")]
 pub(super) unsafe fn advance(states: &mut States<5>, starts: &[*const [u8; 64]; LANES], count: usize) {
-    // SAFETY: a word of each lane is 64 octets, and they may lie anywhere.
-    let mut h: [__m512i; 5] =
-        core::array::from_fn(|word| unsafe { _mm512_loadu_si512(states[word].as_ptr().cast()) });
+    let mut h = load(states);
     for block in 0..count {
         // SAFETY: there are `count` blocks at each start.
-        let mut w = unsafe { words_of_lanes(starts, block) };
-        let [mut a, mut b, mut c, mut d, mut e] = h;
-        macro_rules! rounds {
-            ($f:literal, $k:literal, $($at:literal)*) => {$(
-                if $at >= 16 {
-                    let sum = _mm512_ternarylogic_epi32::<0x96>(w[($at + 13) % 16], w[($at + 8) % 16], w[($at + 2) % 16]);
-                    w[$at % 16] = _mm512_rol_epi32::<1>(_mm512_xor_si512(w[$at % 16], sum));
-                }
-                let f = _mm512_ternarylogic_epi32::<$f>(b, c, d);
-                let sum = add(add(e, add(w[$at % 16], _mm512_set1_epi32($k as u32 as i32))), f);
-                let sum = add(sum, _mm512_rol_epi32::<5>(a));
-                (e, d, c, b, a) = (d, c, _mm512_rol_epi32::<30>(b), a, sum);
-            )*};
-        }
-        // Ch, Parity, Maj, Parity.
-        rounds!(0xca, 0x5a827999, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19);
-        rounds!(0x96, 0x6ed9eba1, 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39);
-        rounds!(0xe8, 0x8f1bbcdc_u32, 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59);
-        rounds!(0x96, 0xca62c1d6_u32, 60 61 62 63 64 65 66 67 68 69 70 71 72 73 74 75 76 77 78 79);
-        for (h, word) in h.iter_mut().zip([a, b, c, d, e]) {
-            *h = add(*h, word);
-        }
+        h = compress_words(h, unsafe { words_of_lanes(starts, block) });
     }
-    for (state, h) in states.iter_mut().zip(h) {
-        // SAFETY: as they were read.
-        unsafe { _mm512_storeu_si512(state.as_mut_ptr().cast(), h) };
+    store(states, &h);
+}
+
+/// Takes a block of each lane, given by its words, into the chaining values.
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) fn compress(states: &mut States<5>, words: &[__m512i; 16]) {
+    store(states, &compress_words(load(states), *words));
+}
+
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl")]
+fn compress_words(h: [__m512i; 5], mut w: [__m512i; 16]) -> [__m512i; 5] {
+    let [mut a, mut b, mut c, mut d, mut e] = h;
+    macro_rules! rounds {
+        ($f:literal, $k:literal, $($at:literal)*) => {$(
+            if $at >= 16 {
+                let sum = _mm512_ternarylogic_epi32::<0x96>(w[($at + 13) % 16], w[($at + 8) % 16], w[($at + 2) % 16]);
+                w[$at % 16] = _mm512_rol_epi32::<1>(_mm512_xor_si512(w[$at % 16], sum));
+            }
+            let f = _mm512_ternarylogic_epi32::<$f>(b, c, d);
+            let sum = add(add(e, add(w[$at % 16], _mm512_set1_epi32($k as u32 as i32))), f);
+            let sum = add(sum, _mm512_rol_epi32::<5>(a));
+            (e, d, c, b, a) = (d, c, _mm512_rol_epi32::<30>(b), a, sum);
+        )*};
     }
+    // Ch, Parity, Maj, Parity.
+    rounds!(0xca, 0x5a827999, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19);
+    rounds!(0x96, 0x6ed9eba1, 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39);
+    rounds!(0xe8, 0x8f1bbcdc_u32, 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59);
+    rounds!(0x96, 0xca62c1d6_u32, 60 61 62 63 64 65 66 67 68 69 70 71 72 73 74 75 76 77 78 79);
+    let after = [a, b, c, d, e];
+    core::array::from_fn(|word| add(h[word], after[word]))
 }
 
 #[inline]

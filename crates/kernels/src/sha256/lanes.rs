@@ -3,7 +3,7 @@
 use core::arch::x86_64::*;
 
 use super::K;
-use crate::hmac::lanes::{LANES, States, words_of_lanes};
+use crate::hmac::lanes::{LANES, States, load, store, words_of_lanes};
 
 /// Takes blocks into the chaining values of sixteen lanes (FIPS 180-4, section 6.2.2).
 ///
@@ -11,47 +11,52 @@ use crate::hmac::lanes::{LANES, States, words_of_lanes};
 /// There are `count` blocks at each start.
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl")]
 pub(super) unsafe fn advance(states: &mut States<8>, starts: &[*const [u8; 64]; LANES], count: usize) {
-    // SAFETY: a word of each lane is 64 octets, and they may lie anywhere.
-    let mut h: [__m512i; 8] =
-        core::array::from_fn(|word| unsafe { _mm512_loadu_si512(states[word].as_ptr().cast()) });
+    let mut h = load(states);
     for block in 0..count {
         // SAFETY: there are `count` blocks at each start.
-        let mut w = unsafe { words_of_lanes(starts, block) };
-        let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut last] = h;
-        macro_rules! round {
-            ($k:expr, $($at:literal)*) => {$(
-                let k = _mm512_set1_epi32($k[$at] as i32);
-                let sum1 = xor3(ror!(e, 6), ror!(e, 11), ror!(e, 25));
-                let ch = _mm512_ternarylogic_epi32::<0xca>(e, f, g);
-                let sum = add(add(add(last, add(w[$at], k)), ch), sum1);
-                let sum0 = xor3(ror!(a, 2), ror!(a, 13), ror!(a, 22));
-                let maj = _mm512_ternarylogic_epi32::<0xe8>(a, b, c);
-                (last, g, f, e, d, c, b, a) = (g, f, e, add(d, sum), c, b, a, add(add(sum, maj), sum0));
-            )*};
-        }
-        macro_rules! schedule {
-            ($($at:literal)*) => {$(
-                let (early, late) = (w[($at + 1) % 16], w[($at + 14) % 16]);
-                let sigma0 = xor3(ror!(early, 7), ror!(early, 18), _mm512_srli_epi32::<3>(early));
-                let sigma1 = xor3(ror!(late, 17), ror!(late, 19), _mm512_srli_epi32::<10>(late));
-                w[$at] = add(add(w[$at], w[($at + 9) % 16]), add(sigma0, sigma1));
-            )*};
-        }
-        let (constants, _) = K.as_chunks::<16>();
-        for (part, k) in constants.iter().enumerate() {
-            if part > 0 {
-                schedule!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
-            }
-            round!(k, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
-        }
-        for (h, word) in h.iter_mut().zip([a, b, c, d, e, f, g, last]) {
-            *h = add(*h, word);
-        }
+        h = compress_words(h, unsafe { words_of_lanes(starts, block) });
     }
-    for (state, h) in states.iter_mut().zip(h) {
-        // SAFETY: as they were read.
-        unsafe { _mm512_storeu_si512(state.as_mut_ptr().cast(), h) };
+    store(states, &h);
+}
+
+/// Takes a block of each lane, given by its words, into the chaining values.
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) fn compress(states: &mut States<8>, words: &[__m512i; 16]) {
+    store(states, &compress_words(load(states), *words));
+}
+
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl")]
+fn compress_words(h: [__m512i; 8], mut w: [__m512i; 16]) -> [__m512i; 8] {
+    let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut last] = h;
+    macro_rules! round {
+        ($k:expr, $($at:literal)*) => {$(
+            let k = _mm512_set1_epi32($k[$at] as i32);
+            let sum1 = xor3(ror!(e, 6), ror!(e, 11), ror!(e, 25));
+            let ch = _mm512_ternarylogic_epi32::<0xca>(e, f, g);
+            let sum = add(add(add(last, add(w[$at], k)), ch), sum1);
+            let sum0 = xor3(ror!(a, 2), ror!(a, 13), ror!(a, 22));
+            let maj = _mm512_ternarylogic_epi32::<0xe8>(a, b, c);
+            (last, g, f, e, d, c, b, a) = (g, f, e, add(d, sum), c, b, a, add(add(sum, maj), sum0));
+        )*};
     }
+    macro_rules! schedule {
+        ($($at:literal)*) => {$(
+            let (early, late) = (w[($at + 1) % 16], w[($at + 14) % 16]);
+            let sigma0 = xor3(ror!(early, 7), ror!(early, 18), _mm512_srli_epi32::<3>(early));
+            let sigma1 = xor3(ror!(late, 17), ror!(late, 19), _mm512_srli_epi32::<10>(late));
+            w[$at] = add(add(w[$at], w[($at + 9) % 16]), add(sigma0, sigma1));
+        )*};
+    }
+    let (constants, _) = K.as_chunks::<16>();
+    for (part, k) in constants.iter().enumerate() {
+        if part > 0 {
+            schedule!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+        }
+        round!(k, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+    }
+    let after = [a, b, c, d, e, f, g, last];
+    core::array::from_fn(|word| add(h[word], after[word]))
 }
 
 macro_rules! ror {

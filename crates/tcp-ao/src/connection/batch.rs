@@ -40,52 +40,49 @@ pub(crate) struct Signature {
 /// What a MAC is computed with: the key, and the message in its slices.
 pub(crate) type Input<'a> = (&'a TrafficKey, [&'a [u8]; 2]);
 
-/// The MACs of a batch that are to be computed.
-pub(crate) struct Batch<'a> {
-    signatures: [Option<Signature>; BATCH],
-    /// One for each signature that there is.
-    inputs: [Option<Input<'a>>; BATCH],
-}
+/// What the MACs of a batch are computed with.
+pub(crate) type Inputs<'a> = [Option<Input<'a>>; BATCH];
 
-impl<'a> Batch<'a> {
-    pub(crate) const EMPTY: Self = Self { signatures: [None; BATCH], inputs: [None; BATCH] };
-
-    /// Adds the MAC that the segment with this number, below [`BATCH`], is sure to need.
-    #[inline(always)]
-    pub(crate) fn add(&mut self, number: usize, signature: Signature, input: Input<'a>) {
-        self.signatures[number] = Some(signature);
-        self.inputs[number] = Some(input);
-    }
-
-    /// Computes the MACs. A lone one is left to its turn.
-    #[inline]
-    pub(crate) fn compute(self) -> Ahead {
-        let mut ahead = Ahead { signatures: self.signatures, macs: [const { Mac::EMPTY }; BATCH] };
-        let jobs = self.inputs.iter().flatten().map(|(key, message)| (key.mac_key(), &message[..]));
-        if jobs.clone().nth(1).is_some() {
-            mac_batch(jobs, &mut ahead.macs);
-        } else {
-            ahead.signatures = [None; BATCH];
-        }
-        ahead
-    }
-}
-
-/// MACs that were computed ahead of their turn.
+/// The signatures of a batch, with the MACs that were computed ahead of their turn.
 pub(crate) struct Ahead {
     signatures: [Option<Signature>; BATCH],
-    /// One for each signature that there is.
+    /// One for each signature that there is, and empty ones behind them.
     macs: [Mac; BATCH],
 }
 
 impl Ahead {
+    pub(crate) const EMPTY: Self = Self { signatures: [None; BATCH], macs: [const { Mac::EMPTY }; BATCH] };
+
+    /// Adds the MAC that the segment with this number, below [`BATCH`], is sure to need.
+    #[inline(always)]
+    pub(crate) fn add<'a>(
+        &mut self,
+        number: usize,
+        signature: Signature,
+        inputs: &mut Inputs<'a>,
+        input: Input<'a>,
+    ) {
+        self.signatures[number] = Some(signature);
+        inputs[number] = Some(input);
+    }
+
+    /// Computes the MACs of all that were added. A lone one is left to its turn.
+    #[inline]
+    pub(crate) fn compute(&mut self, inputs: &Inputs<'_>) {
+        let jobs = inputs.iter().flatten().map(|(key, message)| (key.mac_key(), &message[..]));
+        if jobs.clone().nth(1).is_some() {
+            mac_batch(jobs, &mut self.macs);
+        }
+    }
+
     /// What there is of each segment in order.
     #[inline(always)]
     pub(crate) fn each(&self) -> impl Iterator<Item = Option<(&Signature, &Mac)>> {
         let mut macs = self.macs.iter();
-        self.signatures
-            .iter()
-            .map(move |signature| signature.as_ref().and_then(|signature| Some((signature, macs.next()?))))
+        self.signatures.iter().map(move |signature| {
+            let signature = signature.as_ref()?;
+            macs.next().filter(|mac| !mac.as_bytes().is_empty()).map(|mac| (signature, mac))
+        })
     }
 }
 
@@ -105,18 +102,18 @@ pub fn verify_batch<'a, C: BorrowMut<Connection<N>>, const N: usize>(
 ) {
     for (batch, segments) in segments.chunks(BATCH).enumerate() {
         let mut starts = EMPTY_STARTS;
-        let mut pending = Batch::EMPTY;
+        let (mut ahead, mut inputs) = (Ahead::EMPTY, [None; BATCH]);
         for (number, (start, (connection, segment))) in starts.iter_mut().zip(segments).enumerate() {
             let Some(connection) = connections.get(*connection) else { continue };
             let connection = connection.borrow();
             // What is refused is refused again in its turn.
             if let Ok(Some(signature)) = connection.signature_received(segment)
-                && let Some(mac) = connection.input_received(segment, &signature, start)
+                && let Some(input) = connection.input_received(segment, &signature, start)
             {
-                pending.add(number, signature, mac);
+                ahead.add(number, signature, &mut inputs, input);
             }
         }
-        let ahead = pending.compute();
+        ahead.compute(&inputs);
         for (index, ((connection, segment), ahead)) in segments.iter().zip(ahead.each()).enumerate() {
             let verdict = match connections.get_mut(*connection) {
                 Some(connection) => connection.borrow_mut().verify_with(segment, ahead),
@@ -142,18 +139,18 @@ pub fn sign_batch<C: BorrowMut<Connection<N>>, const N: usize>(
 ) {
     for (batch, segments) in segments.chunks_mut(BATCH).enumerate() {
         let mut starts = EMPTY_STARTS;
-        let mut pending = Batch::EMPTY;
+        let (mut ahead, mut inputs) = (Ahead::EMPTY, [None; BATCH]);
         for (number, (start, (connection, tcp))) in starts.iter_mut().zip(&*segments).enumerate() {
             let Some(connection) = connections.get(*connection) else { continue };
             let connection = connection.borrow();
             // What is refused is refused again in its turn.
             if let Ok(Some(signature)) = connection.signature_to_send(tcp)
-                && let Some(mac) = connection.input_to_send(tcp, &signature, start)
+                && let Some(input) = connection.input_to_send(tcp, &signature, start)
             {
-                pending.add(number, signature, mac);
+                ahead.add(number, signature, &mut inputs, input);
             }
         }
-        let ahead = pending.compute();
+        ahead.compute(&inputs);
         for (index, ((connection, tcp), ahead)) in segments.iter_mut().zip(ahead.each()).enumerate() {
             let outcome = match connections.get_mut(*connection) {
                 Some(connection) => connection.borrow_mut().sign_with(tcp, ahead),

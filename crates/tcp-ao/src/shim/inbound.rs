@@ -8,7 +8,7 @@ use wireseal_mac::Mac;
 use crate::authenticate::VerifyError;
 use crate::checksum;
 use crate::connection::Connection;
-use crate::connection::batch::{BATCH, Batch, EMPTY_STARTS, Input, Signature};
+use crate::connection::batch::{Ahead, BATCH, EMPTY_STARTS, Input, Signature};
 use crate::icmp::{self, IcmpError};
 use crate::ip::{IPV4_HEADER_LENGTH, IPV6_HEADER_LENGTH, IpHeader, PROTOCOL_TCP};
 use crate::mac_input::Start;
@@ -49,15 +49,15 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
     ) {
         for (batch, packets) in packets.chunks_mut(BATCH).enumerate() {
             let mut starts = EMPTY_STARTS;
-            let mut pending = Batch::EMPTY;
+            let (mut ahead, mut inputs) = (Ahead::EMPTY, [None; BATCH]);
             for (number, (start, packet)) in starts.iter_mut().zip(&*packets).enumerate() {
-                if let Some((signature, mac)) = self.pending(packet, start) {
-                    pending.add(number, signature, mac);
+                if let Some((signature, input)) = self.pending(packet, start) {
+                    ahead.add(number, signature, &mut inputs, input);
                 }
             }
             // A connection that takes another's place meanwhile has no traffic keys before this end has signed, which it
             // does not here: a MAC computed ahead is never asked for under other keys than its own.
-            let ahead = pending.compute();
+            ahead.compute(&inputs);
             for (index, (packet, ahead)) in packets.iter_mut().zip(ahead.each()).enumerate() {
                 each(batch * BATCH + index, self.inbound_with(now, packet, ahead));
             }

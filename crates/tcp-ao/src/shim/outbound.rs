@@ -6,7 +6,7 @@ use core::time::Duration;
 use wireseal_mac::Mac;
 
 use crate::connection::Connection;
-use crate::connection::batch::{BATCH, Batch, EMPTY_STARTS, Signature};
+use crate::connection::batch::{Ahead, BATCH, EMPTY_STARTS, Signature};
 use crate::ip::{IpHeader, PROTOCOL_TCP};
 use crate::option::TCP_HEADER_LENGTH;
 use crate::peer::Peer;
@@ -103,7 +103,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
                 }
             }
             let mut starts = EMPTY_STARTS;
-            let mut pending = Batch::EMPTY;
+            let (mut ahead, mut inputs) = (Ahead::EMPTY, [None; BATCH]);
             for (number, ((start, (buffer, _)), departure)) in
                 starts.iter_mut().zip(&packets[first..]).zip(&departures).enumerate()
             {
@@ -112,12 +112,12 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
                 let Some(entry) = self.table.get(&departure.pair) else { continue };
                 // What is refused is refused again in its turn.
                 if let Ok(Some(signature)) = entry.connection.signature_to_send(tcp)
-                    && let Some(mac) = entry.connection.input_to_send(tcp, &signature, start)
+                    && let Some(input) = entry.connection.input_to_send(tcp, &signature, start)
                 {
-                    pending.add(number, signature, mac);
+                    ahead.add(number, signature, &mut inputs, input);
                 }
             }
-            let ahead = pending.compute();
+            ahead.compute(&inputs);
             let mut count = 0;
             let departures = departures.into_iter().map_while(|departure| departure);
             for ((departure, ahead), (buffer, _)) in departures.zip(ahead.each()).zip(&mut packets[first..]) {
