@@ -126,6 +126,7 @@ pub mod switch {
 }
 
 /// Tokens, each the proof of one path.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! tokens {
     ($($(#[$attribute:meta])* $name:ident;)*) => {$(
         $(#[$attribute])*

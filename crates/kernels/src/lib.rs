@@ -118,6 +118,8 @@ pub mod poly1305;
 pub mod sha1;
 pub mod sha256;
 #[cfg(target_arch = "x86_64")]
+mod shape;
+#[cfg(target_arch = "x86_64")]
 mod worth;
 
 pub use block::write_block;

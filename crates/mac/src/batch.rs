@@ -15,14 +15,14 @@ pub fn mac_batch<'a>(
     macs: &mut [Mac],
 ) {
     let jobs = jobs.into_iter().take(macs.len()).enumerate();
-    let (mut cmacs, mut sha1s, mut sha256s) = (false, false, false);
+    let (mut cmacs, mut sha1s, mut sha256s, mut others) = (false, false, false, false);
     for (number, (key, _)) in jobs.clone() {
         macs[number].clear();
         match &key.0 {
             State::Aes128Cmac(_) => cmacs = true,
             State::HmacSha1(_) => sha1s = true,
             State::HmacSha256(_) => sha256s = true,
-            State::PortableAes128Cmac(_) | State::Kmac256(..) => {}
+            State::PortableAes128Cmac(_) | State::Kmac256(..) => others = true,
         }
     }
     if cmacs {
@@ -37,8 +37,9 @@ pub fn mac_batch<'a>(
             State::HmacSha1(key) => Some((number, key.chaining_values(), message)),
             _ => None,
         });
-        sha1::hmac_many(jobs, |number, octets| {
-            octets.into_iter().for_each(|octets| macs[number].set(octets))
+        sha1::hmac_many(jobs, |number, octets| match octets {
+            Some(octets) => macs[number].set(octets),
+            None => others = true,
         });
     }
     if sha256s {
@@ -46,14 +47,17 @@ pub fn mac_batch<'a>(
             State::HmacSha256(key) => Some((number, key.chaining_values(), message)),
             _ => None,
         });
-        sha256::hmac_many(jobs, |number, octets| {
-            octets.into_iter().for_each(|octets| macs[number].set(octets))
+        sha256::hmac_many(jobs, |number, octets| match octets {
+            Some(octets) => macs[number].set(octets),
+            None => others = true,
         });
     }
     // What is as soon computed alone.
-    for (number, (key, message)) in jobs {
-        if macs[number].is_empty() {
-            macs[number] = key.mac(message);
+    if others {
+        for (number, (key, message)) in jobs {
+            if macs[number].is_empty() {
+                macs[number] = key.mac(message);
+            }
         }
     }
 }

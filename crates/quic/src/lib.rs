@@ -6,7 +6,7 @@
 //! | the keys of Initial packets | [`InitialKeys::new`], again with the Retry's connection ID after a [`Retry`] |
 //! | the keys of 0-RTT and Handshake packets | [`TrafficSecret::new`] with what TLS gave, then [`Keys::new`] |
 //! | the packets of a datagram | [`Protected::split`] |
-//! | open one | [`Keys::open`]; masks of many together: [`Keys::unmask_batch`] |
+//! | open one, or many | [`Keys::open`], [`Keys::open_batch`]; only their masks together: [`Keys::unmask_batch`] |
 //! | write a header, and seal the packet | [`LongHeader::encode`] or [`ShortHeader::encode`], then [`Sealer::seal`], or [`seal_batch`](Sealer::seal_batch) for a train of them |
 //! | 1-RTT packets, both ways, with key update | [`OneRtt`] |
 //! | Retry packets and the tokens in them | [`Retry`], [`TokenKey`] |
@@ -51,11 +51,14 @@
 //!
 //! # Algorithms and backends
 //!
-//! [`AeadAlgorithm`] is a closed enum. AES-GCM and ChaCha20-Poly1305 come from ring (feature `ring`, on by default) or from
-//! RustCrypto (feature `rustcrypto`, for targets without ring), AES-128-CCM and HKDF from RustCrypto always;
-//! [`Backend::active`] says which is in use. Keys lie where the caller puts them. They are wiped on drop: RustCrypto's wipe
-//! themselves; ring's, which do not, are overwritten with the key of all zeros. What is not wiped are copies that moving a key or
-//! a secret leaves on the stack, and intermediate values of HKDF.
+//! [`AeadAlgorithm`] is a closed enum. AES-GCM, ChaCha20-Poly1305 and header masks come from Wireseal's own routines where the
+//! processor has the instructions (feature `kernels`, on by default), and otherwise from ring (feature `ring`, on by default) or
+//! from RustCrypto (feature `rustcrypto`, for targets without ring), one of which has to be there; AES-128-CCM and HKDF come from
+//! RustCrypto always. [`Backend::active`] says which is in use, and [`Keys::served_by`] what a key has ended up with.
+//!
+//! Keys lie where the caller puts them. They are wiped on drop: Wireseal's and RustCrypto's wipe themselves; ring's, which do not,
+//! are overwritten with the key of all zeros. What is not wiped are copies that moving a key or a secret leaves on the stack, and
+//! intermediate values of HKDF.
 #![no_std]
 #![warn(clippy::unwrap_used)]
 

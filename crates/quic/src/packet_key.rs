@@ -193,7 +193,7 @@ impl HeaderKey {
 
     /// The mask that a sample gives (RFC 9001, section 5.4.3 and 5.4.4): its first octet for the first octet of the header,
     /// the others for up to four octets of packet number.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn mask(&self, sample: &[u8; header::SAMPLE_LENGTH]) -> [u8; header::MASK_LENGTH] {
         self.mask.mask(sample)

@@ -175,7 +175,8 @@ fn write_unusual(
         }
         OptionCoverage::Excluded => {
             copy[..TCP_HEADER_LENGTH].copy_from_slice(&tcp[..TCP_HEADER_LENGTH]);
-            copy[TCP_HEADER_LENGTH..][..AO_HEADER_LENGTH].copy_from_slice(&tcp[ao_at..][..AO_HEADER_LENGTH]);
+            copy[TCP_HEADER_LENGTH..][..AO_HEADER_LENGTH]
+                .copy_from_slice(&tcp[..header_length(tcp)][ao_at..][..AO_HEADER_LENGTH]);
             let mac_at = TCP_HEADER_LENGTH + AO_HEADER_LENGTH;
             (mac_at + place.mac_length(), header_length(tcp), mac_at)
         }

@@ -16,29 +16,6 @@ pub(super) const AES_NI_LANES: usize = 8;
 /// How many chains there are where a vector has four of them.
 pub(super) const VAES512_LANES: usize = 16;
 
-/// The next messages, if there are so many and they can go in step: with as many slices of the same lengths, all but the last
-/// of whole blocks, and the last not empty.
-#[inline]
-pub(super) fn group<'a, const LANES: usize>(
-    mut jobs: impl Iterator<Item = Job<'a>>,
-) -> Option<[Job<'a>; LANES]> {
-    let first = jobs.next()?;
-    let (last, whole) = first.2.split_last()?;
-    if last.is_empty() || whole.iter().any(|slice| slice.len() % 16 != 0) {
-        return None;
-    }
-    let mut group = [first; LANES];
-    for place in &mut group[1..] {
-        let job = jobs.next()?;
-        let is_like = |(a, b): (&&[u8], &&[u8])| a.len() == b.len();
-        if job.2.len() != first.2.len() || !job.2.iter().zip(first.2).all(is_like) {
-            return None;
-        }
-        *place = job;
-    }
-    Some(group)
-}
-
 /// The blocks of a group, all but the last of each message: where they are, lane by lane, and how many one after the other.
 fn whole_blocks<'a, const LANES: usize>(
     jobs: &[Job<'a>; LANES],

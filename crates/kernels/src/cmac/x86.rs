@@ -8,6 +8,7 @@ use zeroize::ZeroizeOnDrop;
 use super::{chain, lanes, same};
 use crate::cpu::{AesNi, Vaes512};
 use crate::cut::load;
+use crate::shape;
 use crate::worth::{Cost, octets};
 
 /// A key for AES-128-CMAC, expanded: 192 octets, wiped on drop.
@@ -67,18 +68,19 @@ pub fn mac_many<'a>(
 ) {
     let mut jobs = jobs;
     if Vaes512::detect().is_some() {
-        while let Some(group) = same::group(jobs.clone()) {
+        while let Some(group) = shape::group(&mut jobs, 16) {
             // SAFETY: the token proves the path.
             unsafe { same::by_vaes512(&group, &mut done) };
-            jobs.nth(same::VAES512_LANES - 1);
         }
     }
     if AesNi::detect().is_some() {
-        while let Some(group) = same::group(jobs.clone()) {
+        while let Some(group) = shape::group(&mut jobs, 16) {
             // SAFETY: the token proves the path.
             unsafe { same::by_aes_ni(&group, &mut done) };
-            jobs.nth(same::AES_NI_LANES - 1);
         }
+    }
+    if jobs.clone().next().is_none() {
+        return;
     }
     let blocks = jobs.clone().map(|(.., message)| octets(message) / 16 + 1);
     if Vaes512::detect().is_some() && BY_VAES512.is_worth(blocks.clone()) {

@@ -3,7 +3,7 @@
 //! The blocks that AES turns into key stream are counted from 1, whose key stream masks the tag, so that the text begins in the
 //! second place. The first is free in GHASH, where the associated data's last block takes it. Groups are thus groups of both.
 
-use super::hash::Products;
+use super::hash::{Products, multiply};
 use super::{Mask, POWERS, Packet};
 use crate::aes::Block;
 use crate::aes::vector::{Vector, encrypt_rounds, load_short, octets_of};
@@ -241,7 +241,10 @@ impl<V: Vector, const ROUNDS: usize> State<'_, V, ROUNDS> {
 
             let blocks = octets.div_ceil(16);
             let lengths = Block::of(8 * self.packet.length as u64, 8 * self.packet.aad.len() as u64);
-            let mut products = Products::of(V::first(lengths), self.powers(1));
+            // Behind a whole group there is no power of H left for the lengths: they are multiplied on their own.
+            let with_lengths = N < GROUP || blocks < POWERS;
+            let mut products =
+                if with_lengths { Products::of(V::first(lengths), self.powers(1)) } else { Products::zero() };
             for (j, state) in states.iter_mut().enumerate() {
                 let to = at.wrapping_add(Self::WIDTH * j);
                 let (is_first, is_last) = (FIRST && j == 0, j == N - 1);
@@ -270,12 +273,18 @@ impl<V: Vector, const ROUNDS: usize> State<'_, V, ROUNDS> {
                 if j == 0 {
                     block = V::xor(block, V::first(hash));
                 }
-                products.add(block, self.powers(blocks + 1 - V::BLOCKS * j));
+                products.add(block, self.powers(blocks + usize::from(with_lengths) - V::BLOCKS * j));
             }
             if FIRST {
                 self.mask_from(&states);
             }
-            products.reduce()
+            let hash = products.reduce();
+            if with_lengths {
+                hash
+            } else {
+                let h = Block::load(self.key.add(16 * (POWERS - 1)));
+                multiply(Block::xor(hash, lengths), h)
+            }
         }
     }
 }

@@ -27,8 +27,8 @@ pub const TAG_LENGTH: usize = 16;
 /// The most octets of a text: 2^32 - 2 blocks.
 const MAX_LENGTH: u64 = ((1 << 32) - 2) * 16;
 
-/// How many powers of H a key has: enough for a group of 16 blocks with the lengths behind them.
-const POWERS: usize = 17;
+/// How many powers of H a key has: enough for a group of 16 blocks, or fewer with the lengths behind them.
+const POWERS: usize = 16;
 
 /// The powers of H, from the highest down, then the round keys.
 type Blocks = [u128; POWERS + ROUND_KEYS];
@@ -38,7 +38,7 @@ const MASKS: usize = 16;
 
 /// An AES-GCM key of 16 or 32 octets, for nonces of 12 octets and tags of 16.
 ///
-/// It lies where it is put, in 528 octets, and is wiped on drop. A nonce given twice breaks it.
+/// It lies where it is put, in 512 octets, and is wiped on drop. A nonce given twice breaks it.
 pub struct GcmKey {
     blocks: Blocks,
     rounds: Rounds,

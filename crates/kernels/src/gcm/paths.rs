@@ -61,45 +61,58 @@ unsafe fn open<V: Vector, const ROUNDS: usize, const GROUP: usize>(
     }
 }
 
-/// Everything by one path and for one number of rounds.
+/// Everything by one path and for one number of rounds. Functions without parameters of type are compiled here, once, and not by
+/// everybody who calls them.
+macro_rules! functions {
+    ($vector:ident, $rounds:literal, $group:literal, $features:literal) => {
+        use crate::gcm::paths::{self, $vector};
+        use crate::gcm::{Mask, OpenJob, Packet, SealJob};
+
+        #[target_feature(enable = $features)]
+        pub(in crate::gcm) unsafe fn seal(
+            key: *const u8,
+            packet: Packet<'_>,
+            mask: Option<Mask<'_>>,
+        ) -> [u8; 16] {
+            // SAFETY: the caller's key and packet, and the function's features.
+            unsafe { paths::seal::<$vector, $rounds, $group>(key, packet, mask) }
+        }
+
+        /// Without the masks.
+        #[target_feature(enable = $features)]
+        pub(in crate::gcm) unsafe fn seal_batch(key: *const u8, jobs: &mut [SealJob<'_>]) {
+            for job in jobs {
+                // SAFETY: the caller's key, the function's features, and a packet that is what it says.
+                unsafe { paths::seal::<$vector, $rounds, $group>(key, job.packet(), None) };
+            }
+        }
+
+        #[target_feature(enable = $features)]
+        pub(in crate::gcm) unsafe fn open_batch(key: *const u8, jobs: &mut [OpenJob<'_>]) {
+            for job in jobs {
+                job.authentic = job.packet().is_some_and(|packet| {
+                    // SAFETY: the caller's key, the function's features, and a packet that is what it says.
+                    unsafe { paths::open::<$vector, $rounds, $group>(key, packet) }
+                });
+            }
+        }
+
+        #[target_feature(enable = $features)]
+        pub(in crate::gcm) unsafe fn open(key: *const u8, packet: Packet<'_>) -> bool {
+            // SAFETY: the caller's key and packet, and the function's features.
+            unsafe { paths::open::<$vector, $rounds, $group>(key, packet) }
+        }
+    };
+}
+
 macro_rules! paths {
     ($($path:ident: $vector:ident by $group:literal with $features:literal;)*) => {$(
         mod $path {
-            use super::*;
-
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn seal<const ROUNDS: usize>(
-                key: *const u8,
-                packet: Packet<'_>,
-                mask: Option<Mask<'_>>,
-            ) -> [u8; 16] {
-                // SAFETY: the caller's key and packet, and the function's features.
-                unsafe { super::seal::<$vector, ROUNDS, $group>(key, packet, mask) }
+            pub(super) mod ten {
+                functions!($vector, 10, $group, $features);
             }
-
-            /// Without the masks.
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn seal_batch<const ROUNDS: usize>(key: *const u8, jobs: &mut [SealJob<'_>]) {
-                for job in jobs {
-                    // SAFETY: the caller's key, the function's features, and a packet that is what it says.
-                    unsafe { super::seal::<$vector, ROUNDS, $group>(key, job.packet(), None) };
-                }
-            }
-
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn open_batch<const ROUNDS: usize>(key: *const u8, jobs: &mut [OpenJob<'_>]) {
-                for job in jobs {
-                    job.authentic = job.packet().is_some_and(|packet| {
-                        // SAFETY: the caller's key, the function's features, and a packet that is what it says.
-                        unsafe { super::open::<$vector, ROUNDS, $group>(key, packet) }
-                    });
-                }
-            }
-
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn open<const ROUNDS: usize>(key: *const u8, packet: Packet<'_>) -> bool {
-                // SAFETY: the caller's key and packet, and the function's features.
-                unsafe { super::open::<$vector, ROUNDS, $group>(key, packet) }
+            pub(super) mod fourteen {
+                functions!($vector, 14, $group, $features);
             }
         }
     )*};
@@ -122,21 +135,21 @@ macro_rules! dispatch {
     ($engine:expr, $rounds:expr, $function:ident($($argument:expr),*)) => {
         match ($engine, $rounds) {
             #[cfg(target_arch = "aarch64")]
-            (Engine::Aarch64Aes(_), Rounds::Ten) => aarch64::$function::<10>($($argument),*),
+            (Engine::Aarch64Aes(_), Rounds::Ten) => aarch64::ten::$function($($argument),*),
             #[cfg(target_arch = "aarch64")]
-            (Engine::Aarch64Aes(_), Rounds::Fourteen) => aarch64::$function::<14>($($argument),*),
+            (Engine::Aarch64Aes(_), Rounds::Fourteen) => aarch64::fourteen::$function($($argument),*),
             #[cfg(target_arch = "x86_64")]
-            (Engine::AesNi(_), Rounds::Ten) => aes_ni::$function::<10>($($argument),*),
+            (Engine::AesNi(_), Rounds::Ten) => aes_ni::ten::$function($($argument),*),
             #[cfg(target_arch = "x86_64")]
-            (Engine::AesNi(_), Rounds::Fourteen) => aes_ni::$function::<14>($($argument),*),
+            (Engine::AesNi(_), Rounds::Fourteen) => aes_ni::fourteen::$function($($argument),*),
             #[cfg(target_arch = "x86_64")]
-            (Engine::Vaes256(_), Rounds::Ten) => vaes256::$function::<10>($($argument),*),
+            (Engine::Vaes256(_), Rounds::Ten) => vaes256::ten::$function($($argument),*),
             #[cfg(target_arch = "x86_64")]
-            (Engine::Vaes256(_), Rounds::Fourteen) => vaes256::$function::<14>($($argument),*),
+            (Engine::Vaes256(_), Rounds::Fourteen) => vaes256::fourteen::$function($($argument),*),
             #[cfg(target_arch = "x86_64")]
-            (Engine::Vaes512(_), Rounds::Ten) => vaes512::$function::<10>($($argument),*),
+            (Engine::Vaes512(_), Rounds::Ten) => vaes512::ten::$function($($argument),*),
             #[cfg(target_arch = "x86_64")]
-            (Engine::Vaes512(_), Rounds::Fourteen) => vaes512::$function::<14>($($argument),*),
+            (Engine::Vaes512(_), Rounds::Fourteen) => vaes512::fourteen::$function($($argument),*),
         }
     };
 }

@@ -72,7 +72,7 @@ macro_rules! hmac_by_sha_ni {
         ) {
             let mut jobs = jobs;
             if $crate::cpu::Avx512::detect().is_some() {
-                while let Some(group) = $crate::hmac::same::group(jobs.clone()) {
+                while let Some(group) = $crate::shape::group(&mut jobs, 64) {
                     let advance = super::lanes::advance;
                     // SAFETY: the token proves the path.
                     unsafe {
@@ -85,8 +85,10 @@ macro_rules! hmac_by_sha_ni {
                             },
                         );
                     }
-                    jobs.nth($crate::hmac::lanes::LANES - 1);
                 }
+            }
+            if jobs.clone().next().is_none() {
+                return;
             }
             let cost = if $crate::cpu::ShaNi::detect().is_some() { COST } else { COST_WITHOUT_SHA_NI };
             let blocks = jobs.clone().map(|(.., message)| $crate::worth::octets(message) / 64 + 2);

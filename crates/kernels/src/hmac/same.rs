@@ -22,7 +22,7 @@ struct Registers<const WORDS: usize> {
     /// The chaining values behind the inner and the outer keys, then the words of the outer block.
     words: [__m512i; 16],
     /// The ends of the messages with their padding.
-    last: [[[u8; BLOCK]; 2]; LANES],
+    last: [[u8; BLOCK]; LANES],
 }
 
 impl<const WORDS: usize> Drop for Registers<WORDS> {
@@ -32,29 +32,6 @@ impl<const WORDS: usize> Drop for Registers<WORDS> {
         unsafe { core::ptr::from_mut(self).write_bytes(0, 1) };
         optimization_barrier(self);
     }
-}
-
-/// The next messages, if there are so many and they can go in step: with as many slices of the same lengths, all but the last
-/// of whole blocks.
-#[inline]
-pub(crate) fn group<'a, const WORDS: usize>(
-    mut jobs: impl Iterator<Item = Job<'a, WORDS>>,
-) -> Option<[Job<'a, WORDS>; LANES]> {
-    let first = jobs.next()?;
-    let (_, whole) = first.2.split_last()?;
-    if whole.iter().any(|slice| slice.len() % BLOCK != 0) {
-        return None;
-    }
-    let mut group = [first; LANES];
-    for place in &mut group[1..] {
-        let job = jobs.next()?;
-        let is_like = |(a, b): (&&[u8], &&[u8])| a.len() == b.len();
-        if job.2.len() != first.2.len() || !job.2.iter().zip(first.2).all(is_like) {
-            return None;
-        }
-        *place = job;
-    }
-    Some(group)
 }
 
 /// Computes the HMACs of a group, and tells `each` the numbers of its jobs with them.
@@ -70,7 +47,7 @@ pub(crate) unsafe fn run<const WORDS: usize>(
 ) {
     let zero = _mm512_setzero_si512();
     let mut registers =
-        Registers { states: [[0; LANES]; WORDS], words: [zero; 16], last: [[[0; BLOCK]; 2]; LANES] };
+        Registers { states: [[0; LANES]; WORDS], words: [zero; 16], last: [[0; BLOCK]; LANES] };
     let Registers { states, words, last } = &mut registers;
     for (row, (_, [inner, outer], _)) in words.iter_mut().zip(jobs) {
         let mask = (1 << WORDS) - 1;
@@ -93,19 +70,26 @@ pub(crate) unsafe fn run<const WORDS: usize>(
     }
     let left = shape.last().map_or(0, |slice| slice.len() % BLOCK);
     let length = 8 * (BLOCK + octets(shape)) as u64;
-    let count = if left < BLOCK - 8 { 1 } else { 2 };
     let mut starts = [core::ptr::null(); LANES];
-    for ((start, own), (_, _, message)) in starts.iter_mut().zip(last).zip(jobs) {
-        let (parts, _) = own[0].as_chunks_mut();
+    for ((start, own), (_, _, message)) in starts.iter_mut().zip(&mut *last).zip(jobs) {
+        let (parts, _) = own.as_chunks_mut();
         let whole = message.last().copied().unwrap_or_default();
         for (part, octets) in parts.iter_mut().zip(last_block(whole, left)) {
             *part = cut::store(octets);
         }
-        own[count - 1][BLOCK - 8..].copy_from_slice(&length.to_be_bytes());
-        *start = own.as_ptr();
+        *start = &raw const *own;
     }
-    // SAFETY: there are two blocks at each start; the caller vouches for the path.
-    unsafe { advance(states, &starts, count) };
+    if left >= BLOCK - 8 {
+        // SAFETY: there is a block at each start; the caller vouches for the path.
+        unsafe { advance(states, &starts, 1) };
+        *last = [[0; BLOCK]; LANES];
+    }
+    for own in &mut *last {
+        own[BLOCK - 8..].copy_from_slice(&length.to_be_bytes());
+    }
+    let starts = core::array::from_fn(|lane| &raw const last[lane]);
+    // SAFETY: there is a block at each start; the caller vouches for the path.
+    unsafe { advance(states, &starts, 1) };
     // The inner hashes are the first words of the outer blocks as they are, lane by lane.
     let mut block = [zero; 16];
     block[..WORDS].copy_from_slice(&load(states));

@@ -99,7 +99,7 @@ impl MaskKey {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn mask(&self, sample: &[u8; 16]) -> [u8; 5] {
         match self {
             Self::Aes(key) => {

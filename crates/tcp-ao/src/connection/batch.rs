@@ -179,7 +179,7 @@ impl<const N: usize> Connection<N> {
     }
 
     /// [`sign`](Self::sign), with a MAC that may have been computed ahead, of this very segment.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn sign_with(
         &mut self,
         tcp: &mut [u8],
