@@ -14,7 +14,6 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("wireseal-rustls", &["wireseal-algorithms", "wireseal-quic"]),
     ("wireseal-cli", PROTOCOLS),
     ("router-peer", PROTOCOLS),
-    ("wireseal-bench-peers", &[]),
     ("wireseal-benches", EVERYTHING),
 ];
 
@@ -36,7 +35,6 @@ const EVERYTHING: &[&str] = &[
     "wireseal-linux",
     "wireseal-smoltcp",
     "wireseal-rustls",
-    "wireseal-bench-peers",
 ];
 
 /// The arrows between members that no row of `rooms` allows.

@@ -10,7 +10,6 @@
 //! | the MAC to send | [`MacKey::mac`], then [`Mac::truncated`] |
 //! | whether a received MAC is right | [`MacKey::verify`], never a comparison of your own |
 //! | many MACs under many keys, in less time | [`mac_batch`], then [`Mac::truncated`] or [`Mac::verify`] of each |
-//! | a message that is put together just before | [`write_block`] |
 //! | Poly1305, whose key authenticates one message only | [`OneTimePoly1305Key`] |
 //!
 //! ```
@@ -56,4 +55,5 @@ pub use key::{MacKey, OutputLength};
 pub use output::{Mac, MacMismatch};
 pub use poly1305::OneTimePoly1305Key;
 pub use wireseal_algorithms::MacAlgorithm;
+#[doc(hidden)]
 pub use wireseal_kernels::write_block;

@@ -111,7 +111,8 @@ impl Keys {
 
     /// Opens packets one after another, as [`open`](Self::open) does, with their header masks made 16 at a time. The iterator
     /// gives what became of each, in order; a packet is opened when its turn comes, and those behind are as they were until
-    /// then.
+    /// then. Up to 16 are taken from `packets` ahead: what was taken and not asked for is not opened. Whoever has to use these keys
+    /// between one packet and the next makes the masks with [`unmask_batch`](Self::unmask_batch) and opens each.
     ///
     /// # Errors
     ///

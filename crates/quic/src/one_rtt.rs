@@ -196,8 +196,9 @@ impl OneRtt {
         Ok(number)
     }
 
-    /// Seals a train of packets with consecutive numbers, which are returned; header masks are made together, 16 at a
-    /// time; ring makes them one by one.
+    /// Seals a train of packets with consecutive numbers, which are returned. AES-GCM by the kernels
+    /// seals the whole train in one call, masks included; elsewhere header masks are made together, 16 at a time, but one by one
+    /// by ring.
     ///
     /// # Errors
     ///
@@ -271,7 +272,8 @@ impl OneRtt {
 
     /// Opens packets one after another, as [`open`](Self::open) does, with their header masks made 16 at a time. The iterator
     /// gives what became of each, in order; a packet is opened when its turn comes, and those behind are as they were until
-    /// then.
+    /// then. Up to 16 are taken from `packets` ahead: what was taken and not asked for is not opened. Whoever has to use these keys
+    /// between one packet and the next makes the masks with [`unmask_batch`](Self::unmask_batch) and opens each.
     ///
     /// # Errors
     ///

@@ -1,7 +1,6 @@
 //! Opening: mask, number, AEAD, and only then everything that has to be judged.
 
 use core::fmt;
-use core::hint::black_box;
 
 use crate::header::{self, MASK_LENGTH, SAMPLE_OFFSET};
 use crate::packet_key::{HeaderKey, PacketKey, PathId};
@@ -171,20 +170,7 @@ pub(crate) struct Unmasked<'a> {
     packet: Protected<'a>,
     masked: header::Octets,
     unmasked: header::Octets,
-    length: NumberLength,
     pub(crate) number: u64,
-}
-
-/// The same length by way of a branch: the processor foresees it and goes on to the payload, whose place would otherwise wait
-/// for the mask.
-#[inline(always)]
-fn foreseen(length: NumberLength) -> NumberLength {
-    match length {
-        NumberLength::One => black_box(NumberLength::One),
-        NumberLength::Two => black_box(NumberLength::Two),
-        NumberLength::Three => black_box(NumberLength::Three),
-        NumberLength::Four => black_box(NumberLength::Four),
-    }
 }
 
 impl<'a> Unmasked<'a> {
@@ -204,9 +190,9 @@ impl<'a> Unmasked<'a> {
         let masked =
             header::Octets::of(packet.octets, packet.number_offset).ok_or(OpenError::Undecryptable)?;
         let unmasked = masked.unmasked(mask);
-        let length = foreseen(unmasked.number_length());
-        let number = decode_packet_number(space.largest, unmasked.truncated_number(), length);
-        Ok(Self { packet, masked, unmasked, length, number })
+        let number =
+            decode_packet_number(space.largest, unmasked.truncated_number(), unmasked.number_length());
+        Ok(Self { packet, masked, unmasked, number })
     }
 
     #[inline]
@@ -222,13 +208,13 @@ impl<'a> Unmasked<'a> {
         generation: u64,
         failures: &mut AuthenticationFailures,
     ) -> Result<Authentic<'a>, OpenError> {
-        let Self { packet, masked, unmasked, length, number } = self;
+        let Self { packet, masked, unmasked, number } = self;
         if failures.exceeded(key) {
             return Err(OpenError::IntegrityLimit);
         }
         let Protected { octets, number_offset, packet_type, .. } = packet;
         unmasked.put(octets, number_offset);
-        let payload_offset = number_offset + length.octets();
+        let payload_offset = number_offset + unmasked.number_length().octets();
         let (header, body) = octets.split_at_mut(payload_offset);
         if key.open(PathId(0), number, header, body).is_some() {
             return Ok(Authentic { octets, payload_offset, unmasked, number, packet_type, generation });

@@ -268,8 +268,9 @@ impl Sealer {
         self.sealing.seal_scattered(outgoing, slices, false)
     }
 
-    /// Seals a train of packets with consecutive numbers, which are returned; header masks are made together, 16 at a
-    /// time; ring makes them one by one.
+    /// Seals a train of packets with consecutive numbers, which are returned. AES-GCM by the kernels
+    /// seals the whole train in one call, masks included; elsewhere header masks are made together, 16 at a time, but one by one
+    /// by ring.
     ///
     /// # Errors
     ///

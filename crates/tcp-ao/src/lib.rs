@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | a TCP stack without TCP-AO that speaks IP packets | TCP-AO under it | [`shim::Shim::outbound`], [`shim::Shim::inbound`] |
 //! | a TCP stack of my own | someone to keep keys, SNEs and counters of a connection | [`Connection::active`], [`MktSet::verify_syn`] and [`Connection::passive`], then [`Connection::verify`] and [`Connection::sign`] |
+//! | segments of many connections at hand | less time for each | [`sign_batch`], [`verify_batch`], or [`shim::Shim::outbound_batch`], [`shim::Shim::inbound_batch`] |
 //! | all that already | the pure functions | [`TrafficKey::derive`], [`sign_segment`], [`verify_segment`], [`SneTracker`] |
 //! | a header to build | room for the option in it | [`append_ao`], [`Connection::option_length`] |
 //! | a key to replace | no lost segment | [`Connection::add_key`], [`Connection::set_rnext_key`], [`Connection::remove_key`], or [`shim::Shim::set_mkts`] |

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use shim_support::{CLIENT_ISN, Link, Packet, SERVER_ISN, TestShim, with_ports};
 use support::{ACK, Ends, FIN, Parts, RST, SYN, ipv4_pair, ipv6_pair, mkt, receive, view};
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::shim::OPTION_ROOM;
+use wireseal_tcp_ao::shim::{OPTION_ROOM, Refusal};
 use wireseal_tcp_ao::{Connection, Isn, KeyId, MktSet, SignError, VerifyError, sign_batch, verify_batch};
 
 /// Connections in the world, the last of which is in its handshake.
@@ -286,6 +286,41 @@ fn shim_seen(shim: &TestShim) -> String {
         .collect();
     connections.sort();
     format!("{:?} {}", shim.counters(), connections.join("\n"))
+}
+
+#[test]
+fn a_connection_that_is_replaced_in_mid_batch_is_replaced_for_the_batch() {
+    let world = || {
+        let mut link = Link::connected(ipv4_pair());
+        let server = ipv4_pair().reversed();
+        // A key that the peer's other connections do not have.
+        let more = mkt(9, 9, TcpAoAlgorithm::HmacSha1);
+        link.server.connection_mut(&server).unwrap().add_key(&more).unwrap();
+        let data = link.client_sends(&link.client_data(&[7; 200])).unwrap();
+        let reset = Packet::new(ipv4_pair(), RST | ACK, CLIENT_ISN + 1, SERVER_ISN.wrapping_add(1));
+        link.deliver_to_server(&reset).unwrap();
+        let syn = link.client_sends(&Packet::new(ipv4_pair(), SYN, CLIENT_ISN + 0x1000, 0)).unwrap();
+        // Names the other key, with a MAC that is nobody's.
+        let mut forged = data.clone();
+        let ao = 20 + forged[20..].windows(2).position(|window| window == [29, 16]).unwrap();
+        forged[ao + 2] = 9;
+        forged[36..38].fill(0);
+        let (source, destination) = (ipv4_pair().local.address(), ipv4_pair().remote.address());
+        let checksum = wireseal_tcp_ao::checksum::tcp_to_send(source, destination, &forged[20..]);
+        forged[36..38].copy_from_slice(&checksum.to_be_bytes());
+        (link, [syn, forged.clone(), forged, data])
+    };
+    let ((mut batch, mut packets), (mut single, mut alone)) = (world(), world());
+    let now = batch.now;
+    let mut outcomes = Vec::new();
+    let mut given: Vec<_> = packets.iter_mut().map(Vec::as_mut_slice).collect();
+    batch.server.inbound_batch(now, &mut given, |_, outcome| outcomes.push(outcome));
+    for (outcome, packet) in outcomes.iter().zip(&mut alone) {
+        assert_eq!(outcome, &single.server.inbound(now, packet));
+    }
+    assert!(outcomes[0].is_ok(), "the SYN takes the place");
+    assert_eq!(outcomes[1], Err(Refusal::Verify(VerifyError::UnknownKeyId(KeyId(9)))));
+    assert_eq!(shim_seen(&batch.server), shim_seen(&single.server));
 }
 
 #[test]

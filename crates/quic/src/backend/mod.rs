@@ -18,8 +18,8 @@ compile_error!("wireseal-quic needs one of its features `ring` and `rustcrypto`"
 /// Where AES-GCM and ChaCha20-Poly1305 come from. AES-128-CCM is RustCrypto's in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Backend {
-    /// Wireseal's own routines: AES-GCM together with its header mask where the processor has the instructions, and all header
-    /// masks; feature `kernels`. The rest comes from the next of [`Backend::ALL`]. Which of them serves is decided as a key is
+    /// Wireseal's own routines where the processor has the instructions: AES-GCM together with its header mask,
+    /// ChaCha20-Poly1305, and header masks; feature `kernels`. The rest comes from the next of [`Backend::ALL`]. Which of them serves is decided as a key is
     /// made.
     #[cfg(feature = "kernels")]
     Kernels,

@@ -37,7 +37,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
     }
 
     /// Takes packets from the link as [`inbound`](Self::inbound) would one after another, and gives `each` in order what it
-    /// would have returned; their MACs are computed 16 at a time.
+    /// would have returned; their MACs are computed 16 at a time, and before the checksums are looked at.
     ///
     /// # Errors
     /// Those of [`inbound`](Self::inbound), handed to `each` with the packet's index.
@@ -56,7 +56,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
                 }
             }
             // A connection that takes another's place meanwhile has no traffic keys before this end has signed, which it
-            // does not here: a MAC computed ahead is never asked for under other keys than its own.
+            // does not here: no MAC computed ahead is compared under other keys than its own.
             ahead.compute(&inputs);
             for (index, (packet, ahead)) in packets.iter_mut().zip(ahead.each()).enumerate() {
                 each(batch * BATCH + index, self.inbound_with(now, packet, ahead));

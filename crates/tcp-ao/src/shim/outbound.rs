@@ -82,7 +82,8 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
     }
 
     /// Takes packets that the stack wants to send as [`outbound`](Self::outbound) would one after another, each with its
-    /// `room`, and gives `each` in order what it would have returned; their MACs are computed 16 at a time.
+    /// `room`, and gives `each` in order what it would have returned; the MACs of segments of open connections that follow one
+    /// another are computed 16 at a time.
     ///
     /// # Errors
     /// Those of [`outbound`](Self::outbound), handed to `each` with the packet's index.
@@ -97,7 +98,8 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
             let mut departures = [const { None }; BATCH];
             for (place, (buffer, room)) in departures.iter_mut().zip(&mut packets[first..]) {
                 *place = self.lay_out(buffer, *room);
-                // What opens or ends a connection waits until those before it have gone.
+                // What is no segment of an open connection waits until those before it have gone: it may open one, and so
+                // put another out of the table.
                 if place.is_none() {
                     break;
                 }
