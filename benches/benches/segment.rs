@@ -4,12 +4,9 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_benches::segment::{self, Established, established};
+use wireseal_benches::segment::{self, Established, LENGTH, established};
 use wireseal_tcp_ao::shim::ShimSlot;
 use wireseal_tcp_ao::{Connection, MasterKey, Segment, TrafficKey, TrafficKeyOctets};
-
-/// Octets of the segments, headers included.
-const LENGTH: usize = 128;
 
 fn segments(c: &mut Criterion) {
     for algorithm in TcpAoAlgorithm::ALL {

@@ -8,6 +8,11 @@ use wireseal_tcp_ao::{
     TrafficKeyOctets, append_ao,
 };
 
+/// Octets of the segments that are timed: a header of 20, an AO option of 16, and 112 of data.
+pub const LENGTH: usize = 20 + 16 + 112;
+/// Octets that the MAC of such a segment is computed over: SNE and IPv4's pseudo-header are in front of it.
+pub const HASHED: usize = 16 + LENGTH;
+
 /// The ISNs of the two ends.
 const ISNS: [Isn; 2] = [Isn(1000), Isn(5000)];
 

@@ -1,10 +1,16 @@
-//! The MACs of nettle and OpenSSL for Wireseal's benches, and a processor that says it can do less.
+//! The MACs of nettle and OpenSSL for Wireseal's benches, AES of BoringSSL, and a processor that says it can do less.
 //!
 //! nettle is linked; OpenSSL is loaded at run time, since its names are BoringSSL's too. The C files beside this one are
 //! compiled against the libraries' own headers.
 
+#[cfg(feature = "boringssl")]
+mod boringssl;
+
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::NonNull;
+
+#[cfg(feature = "boringssl")]
+pub use boringssl::Aes;
 
 /// What a context computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

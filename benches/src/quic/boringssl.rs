@@ -1,22 +1,21 @@
-//! BoringSSL: its EVP_AEAD, and its AES for masks, with keys that are set up before. No safe interface has ChaCha20 as such,
+//! BoringSSL: its EVP_AEAD, and its AES block by block for masks, with keys that are set up before. No safe interface has ChaCha20 as such,
 //! so that its masks come from the header keys of boring-rustls-provider, which calls CRYPTO_chacha_20.
 
 use boring::aead::{AeadCtx, Algorithm};
 use boring::symm::{Cipher, Crypter, Mode};
+use wireseal_bench_peers::Aes;
 use wireseal_quic::AeadAlgorithm;
 
 use super::direct::{Direct, Library, Octets};
 use super::masks::{MaskContender, one_by_one};
 use super::{PacketContender, rustls_keys};
 
-type Mask = Box<dyn FnMut(&[u8; 16]) -> [u8; 5]>;
-
-struct Keys {
+struct Keys<M> {
     aead: AeadCtx,
-    mask: Mask,
+    mask: M,
 }
 
-impl Library for Keys {
+impl<M: FnMut(&[u8; 16]) -> [u8; 5] + 'static> Library for Keys<M> {
     fn seal(&mut self, nonce: [u8; 12], header: &[u8], payload: &mut [u8]) -> [u8; 16] {
         let mut tag = [0; 16];
         self.aead.seal_in_place_mut(&nonce, payload, &mut tag, header).expect("a short payload");
@@ -33,64 +32,64 @@ impl Library for Keys {
     }
 }
 
-fn aes(cipher: Cipher, key: &[u8]) -> Crypter {
-    let mut crypter = Crypter::new(cipher, Mode::Encrypt, key, None).expect("the algorithm's length");
-    crypter.pad(false);
-    crypter
+fn aes_mask(key: &[u8]) -> impl FnMut(&[u8; 16]) -> [u8; 5] + use<> {
+    let aes = Aes::new(key).expect("the algorithm's length");
+    move |sample| *aes.encrypt(sample).first_chunk().expect("16 octets")
 }
 
-fn cipher(algorithm: AeadAlgorithm) -> Option<Cipher> {
-    match algorithm {
-        AeadAlgorithm::Aes128Gcm | AeadAlgorithm::Aes128Ccm => Some(Cipher::aes_128_ecb()),
-        AeadAlgorithm::Aes256Gcm => Some(Cipher::aes_256_ecb()),
-        AeadAlgorithm::ChaCha20Poly1305 => None,
-    }
+fn chacha20_mask() -> impl FnMut(&[u8; 16]) -> [u8; 5] + use<> {
+    let keys = rustls_keys::client(&boring_rustls_provider::tls13::CHACHA20_POLY1305_SHA256);
+    move |sample| rustls_keys::mask(&keys, sample)
 }
 
-fn mask(octets: &Octets) -> Mask {
-    let Some(cipher) = cipher(octets.algorithm) else {
-        let keys = rustls_keys::client(&boring_rustls_provider::tls13::CHACHA20_POLY1305_SHA256);
-        return Box::new(move |sample| rustls_keys::mask(&keys, sample));
+fn contender<M>(octets: &Octets, aead: Algorithm, mask: impl Fn() -> M) -> PacketContender
+where
+    M: FnMut(&[u8; 16]) -> [u8; 5] + 'static,
+{
+    let keys = || {
+        let aead = AeadCtx::new_default_tag(&aead, &octets.key).expect("the algorithm's length");
+        Direct::new(Keys { aead, mask: mask() }, octets.iv)
     };
-    let mut aes = aes(cipher, &octets.header_key);
-    Box::new(move |sample| {
-        // EVP_EncryptUpdate wants room for another block.
-        let mut blocks = [0; 32];
-        aes.update(sample, &mut blocks).expect("a whole block");
-        *blocks.first_chunk().expect("32 octets")
-    })
+    Direct::packets("boringssl", keys(), keys())
 }
 
 pub(super) fn packets(algorithm: AeadAlgorithm) -> Option<PacketContender> {
-    let aead = match algorithm {
-        AeadAlgorithm::Aes128Gcm => Algorithm::aes_128_gcm(),
-        AeadAlgorithm::Aes256Gcm => Algorithm::aes_256_gcm(),
-        AeadAlgorithm::ChaCha20Poly1305 => Algorithm::chacha20_poly1305(),
-        // BoringSSL has it for Bluetooth and Matter only, and the crate not at all.
-        AeadAlgorithm::Aes128Ccm => return None,
-    };
     let octets = Octets::of(algorithm, true);
-    let keys = || {
-        let aead = AeadCtx::new_default_tag(&aead, &octets.key).expect("the algorithm's length");
-        Direct::new(Keys { aead, mask: mask(&octets) }, octets.iv)
-    };
-    Some(Direct::packets("boringssl", keys(), keys()))
+    let aes = || aes_mask(&octets.header_key);
+    match algorithm {
+        AeadAlgorithm::Aes128Gcm => Some(contender(&octets, Algorithm::aes_128_gcm(), aes)),
+        AeadAlgorithm::Aes256Gcm => Some(contender(&octets, Algorithm::aes_256_gcm(), aes)),
+        AeadAlgorithm::ChaCha20Poly1305 => {
+            Some(contender(&octets, Algorithm::chacha20_poly1305(), chacha20_mask))
+        }
+        // BoringSSL has it for Bluetooth and Matter only, and the crate not at all.
+        AeadAlgorithm::Aes128Ccm => None,
+    }
 }
 
-pub(super) fn mask_contenders(algorithm: AeadAlgorithm) -> Option<MaskContender> {
-    let octets = Octets::of(algorithm, true);
-    let Some(cipher) = cipher(algorithm) else {
-        return Some(one_by_one("boringssl", mask(&octets)));
+pub(super) fn mask_contender(algorithm: AeadAlgorithm) -> MaskContender {
+    let cipher = match algorithm {
+        AeadAlgorithm::Aes128Gcm | AeadAlgorithm::Aes128Ccm => Cipher::aes_128_ecb(),
+        AeadAlgorithm::Aes256Gcm => Cipher::aes_256_ecb(),
+        AeadAlgorithm::ChaCha20Poly1305 => return one_by_one("boringssl", chacha20_mask()),
     };
-    let mut aes = aes(cipher, &octets.header_key);
-    // All samples in one call, as ECB does it.
+    let octets = Octets::of(algorithm, true);
+    let mut mask = aes_mask(&octets.header_key);
+    let mut many =
+        Crypter::new(cipher, Mode::Encrypt, &octets.header_key, None).expect("the algorithm's length");
+    many.pad(false);
+    // Many samples in one call, as ECB does it; EVP_EncryptUpdate wants room for another block.
     let mut blocks = vec![[0; 16]; 101];
     let masks = move |samples: &[[u8; 16]], masks: &mut [[u8; 5]]| {
-        aes.update(samples.as_flattened(), blocks[..=samples.len()].as_flattened_mut())
+        if let ([sample], [to]) = (samples, &mut *masks) {
+            *to = mask(sample);
+            return;
+        }
+        many.update(samples.as_flattened(), blocks[..=samples.len()].as_flattened_mut())
             .expect("whole blocks");
-        for (block, mask) in blocks.iter().zip(masks) {
-            *mask = *block.first_chunk().expect("16 octets");
+        for (block, to) in blocks.iter().zip(masks) {
+            *to = *block.first_chunk().expect("16 octets");
         }
     };
-    Some(MaskContender { name: "boringssl", masks: Box::new(masks) })
+    MaskContender { name: "boringssl", masks: Box::new(masks) }
 }

@@ -40,8 +40,13 @@ impl<L: Library> Direct<L> {
     }
 
     fn nonce(&self, number: u64) -> [u8; 12] {
-        let mut nonce = self.iv;
-        nonce[4..].iter_mut().zip(number.to_be_bytes()).for_each(|(octet, number)| *octet ^= number);
+        let [a, b, c, d, e, f, g, h, low @ ..] = self.iv;
+        let high = u64::from_be_bytes([a, b, c, d, e, f, g, h]) ^ number >> 32;
+        let low = u32::from_be_bytes(low) ^ number as u32;
+        // In two words, as libraries load them: octets that were stored one by one would have to be waited for.
+        let mut nonce = [0; 12];
+        nonce[..8].copy_from_slice(&high.to_be_bytes());
+        nonce[8..].copy_from_slice(&low.to_be_bytes());
         nonce
     }
 

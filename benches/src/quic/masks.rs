@@ -63,7 +63,7 @@ pub fn mask_contenders(algorithm: AeadAlgorithm) -> Vec<MaskContender> {
     contenders.extend(direct(algorithm));
     contenders.extend(rustls_keys::mask_contenders(algorithm));
     #[cfg(feature = "peers")]
-    contenders.extend(boringssl::mask_contenders(algorithm));
+    contenders.push(boringssl::mask_contender(algorithm));
     let samples: Vec<[u8; 16]> =
         (0..100_u8).map(|i| std::array::from_fn(|j| i.wrapping_mul(37) ^ j as u8)).collect();
     for count in [1, 2, 15, 16, 17, 100] {

@@ -216,12 +216,16 @@ mod detect {
 
     impl Processor {
         fn this() -> Self {
-            let basic = __cpuid(1).ecx;
-            let extended = if __cpuid(0).eax >= 7 {
-                let leaf = __cpuid_count(7, 0);
-                u64::from(leaf.ebx) | u64::from(leaf.ecx) << 32
-            } else {
-                0
+            #[allow(unused_unsafe, reason = "before Rust 1.94 they are unsafe to call")]
+            // SAFETY: every x86-64 has CPUID, and the seventh leaf is asked for where there is one.
+            let (basic, extended) = unsafe {
+                let extended = if __cpuid(0).eax >= 7 {
+                    let leaf = __cpuid_count(7, 0);
+                    u64::from(leaf.ebx) | u64::from(leaf.ecx) << 32
+                } else {
+                    0
+                };
+                (__cpuid(1).ecx, extended)
             };
             // SAFETY: the operating system has turned XGETBV on, which OSXSAVE says.
             let saved = if basic & basic::OSXSAVE != 0 { unsafe { _xgetbv(0) } } else { 0 };
@@ -298,8 +302,9 @@ mod detect {
     }
 }
 
-/// AES and PMULL are one bit of ID_AA64ISAR0_EL1, which only the operating system may read: without one to ask, what the target
-/// is known to have.
+/// The path needs AES and PMULL, and on Linux `cpufeatures` is content with either of HWCAP_AES and HWCAP_PMULL: no processor is
+/// known that has one without the other. Only an operating system may look; without one to ask, it is what the target is known
+/// to have.
 #[cfg(target_arch = "aarch64")]
 mod detect {
     use super::Path;

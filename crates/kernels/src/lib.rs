@@ -78,8 +78,12 @@
 //! # Secrets
 //!
 //! Keys lie where the caller puts them, with no heap behind them, and are wiped on drop; `Debug` shows none of their octets. An HMAC
-//! is computed from chaining values, which are the caller's and the caller's to wipe. What is not wiped are registers, and copies
-//! that moving a key leaves on the stack. A text that is not authentic becomes zeros before the call returns.
+//! is computed from chaining values, which are the caller's and the caller's to wipe. A text that is not authentic becomes zeros
+//! before the call returns.
+//!
+//! Not wiped is what is derived from keys and lives in registers, and what the compiler puts of that on the stack where it has too
+//! few of them: chaining values in vectors, Poly1305's r and its powers, key stream, and MACs before they are handed out. Nor are
+//! the copies that moving a key leaves behind.
 //!
 //! No branch and no address depends on a key or a text; only the verdict of opening is public. `examples/constant_time` shows
 //! it: memcheck follows every bit of the secrets through the paths whose instructions valgrind knows (AES-NI, AVX2 and all

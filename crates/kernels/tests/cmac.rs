@@ -30,6 +30,13 @@ fn rust_crypto(key: &[u8; 16], message: &[u8]) -> [u8; 16] {
     cmac.finalize().into_bytes().into()
 }
 
+/// A key, which there is exactly where AES-NI is.
+fn key(octets: &[u8; 16]) -> Option<Key> {
+    let key = Key::new(octets);
+    assert_eq!(key.is_some(), Path::AesNi.is_available());
+    key
+}
+
 /// The MACs of the messages, each under its own key, computed at once.
 fn together(jobs: &[(&Key, &[&[u8]])]) -> Vec<[u8; 16]> {
     let mut macs = vec![None; jobs.len()];
@@ -56,7 +63,7 @@ fn rfc_4493() {
     }
     for paths in PATHS {
         let _guard = only(paths);
-        let Some(key) = Key::new(&key) else { continue };
+        let Some(key) = self::key(&key) else { continue };
         for (length, mac) in macs {
             assert_eq!(key.mac(&[&message[..length]]), mac);
         }
@@ -72,7 +79,8 @@ fn rfc_4493() {
 #[test]
 fn every_length_at_every_alignment() {
     let octets = [7; 16];
-    let Some(key) = Key::new(&octets) else { return };
+    let _guard = only(&Path::ALL);
+    let key = key(&octets);
     let message: Vec<u8> = (0..1500).map(|at| (at * 31 % 251) as u8).collect();
     let mut moved = vec![0; message.len() + 64];
     let start = moved.as_ptr().align_offset(64);
@@ -81,6 +89,7 @@ fn every_length_at_every_alignment() {
         if length < 300 {
             assert_eq!(model::mac(&octets, &message[..length]), expected);
         }
+        let Some(key) = &key else { continue };
         for alignment in 0..64 {
             let at = (start + alignment) % 64;
             moved[at..at + length].copy_from_slice(&message[..length]);
@@ -96,7 +105,7 @@ fn many_of_every_length_at_every_alignment() {
     for paths in PATHS {
         let _guard = only(paths);
         let octets: Vec<[u8; 16]> = (0..64).map(|number| [number; 16]).collect();
-        let keys: Vec<Key> = octets.iter().filter_map(Key::new).collect();
+        let keys: Vec<Key> = octets.iter().filter_map(key).collect();
         for length in 0..=1500 {
             let slices: Vec<[&[u8]; 1]> =
                 (0..keys.len()).map(|at| [&message[(start + at) % 64..][..length]]).collect();
@@ -109,11 +118,82 @@ fn many_of_every_length_at_every_alignment() {
     }
 }
 
+/// The slices before the last one as TCP-AO has them: whole blocks in front of a segment's octets. Messages of one shape go in
+/// step, in groups of eight or sixteen, and what is left over goes on otherwise.
+#[test]
+fn messages_of_one_shape() {
+    const COUNTS: [usize; 9] = [7, 8, 9, 15, 16, 17, 31, 32, 33];
+    let octets: [[u8; 16]; 33] = std::array::from_fn(|lane| [lane as u8 + 1; 16]);
+    for shape in [&[64][..], &[128], &[16], &[0, 64]] {
+        let whole: usize = shape.iter().sum();
+        for length in 1..=130 {
+            let messages = octets.map(|[lane, ..]| -> Vec<u8> {
+                (0..whole + length).map(|at| (at * 31 + usize::from(lane) * 89) as u8).collect()
+            });
+            let expected: Vec<[u8; 16]> =
+                octets.iter().zip(&messages).map(|(key, message)| rust_crypto(key, message)).collect();
+            let slices = messages.each_ref().map(|message| cut(message, shape));
+            for paths in PATHS {
+                let _guard = only(paths);
+                let keys: Vec<Key> = octets.iter().filter_map(key).collect();
+                let jobs: Vec<(&Key, &[&[u8]])> =
+                    keys.iter().zip(&slices).map(|(key, slices)| (key, &slices[..])).collect();
+                for count in COUNTS.map(|count| count.min(jobs.len())) {
+                    let macs = together(&jobs[..count]);
+                    assert_eq!(macs, expected[..count], "{count} of {shape:?} and {length}, {paths:?}");
+                }
+            }
+        }
+    }
+}
+
+/// A message that is like the others but for one length, at every place among them.
+#[test]
+fn one_of_another_shape_among_them() {
+    for (shape, other) in [([64, 20], [64, 21]), ([64, 20], [48, 20]), ([64, 20], [48, 36])] {
+        for place in 0..33 {
+            let messages: Vec<Vec<u8>> = (0..33)
+                .map(|lane| {
+                    let lengths = if lane == place { other } else { shape };
+                    (0..lengths[0] + lengths[1]).map(|at| (at * 31 + lane * 89) as u8).collect()
+                })
+                .collect();
+            let slices: Vec<Vec<&[u8]>> = messages
+                .iter()
+                .enumerate()
+                .map(|(lane, message)| cut(message, &[if lane == place { other } else { shape }[0]]))
+                .collect();
+            for paths in PATHS {
+                let _guard = only(paths);
+                let keys: Vec<Key> = (1..=33).filter_map(|lane| key(&[lane; 16])).collect();
+                let jobs: Vec<(&Key, &[&[u8]])> =
+                    keys.iter().zip(&slices).map(|(key, slices)| (key, &slices[..])).collect();
+                for (lane, mac) in together(&jobs).into_iter().enumerate() {
+                    assert_eq!(
+                        mac,
+                        rust_crypto(&[lane as u8 + 1; 16], &messages[lane]),
+                        "{other:?} at {place}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// The message in slices of these lengths, and the rest.
+fn cut<'a>(message: &'a [u8], lengths: &[usize]) -> Vec<&'a [u8]> {
+    let mut rest = message;
+    let whole = lengths.iter().map(|length| rest.split_off(..*length).expect("as many octets"));
+    let mut slices: Vec<&[u8]> = whole.collect();
+    slices.push(rest);
+    slices
+}
+
 #[test]
 fn nothing_is_read_outside_of_the_slices() {
     for paths in PATHS {
         let _guard = only(paths);
-        let Some(key) = Key::new(&[7; 16]) else { continue };
+        let Some(key) = key(&[7; 16]) else { continue };
         for length in 0..=260 {
             let message: Vec<u8> = (0..length).map(|at| at as u8).collect();
             let expected = rust_crypto(&[7; 16], &message);
@@ -141,7 +221,7 @@ proptest! {
     ) {
         for paths in PATHS {
             let _guard = only(paths);
-            let keys: Vec<Key> = jobs.iter().filter_map(|(key, ..)| Key::new(key)).collect();
+            let keys: Vec<Key> = jobs.iter().filter_map(|(octets, ..)| key(octets)).collect();
             let cut: Vec<[&[u8]; 4]> = jobs
                 .iter()
                 .map(|(_, message, cuts)| {
@@ -161,10 +241,11 @@ proptest! {
 
 #[test]
 fn without_aes_there_is_no_key_and_those_made_before_go_on() {
-    let key = Key::new(&[7; 16]);
-    let _guard = only(&[]);
-    assert!(Key::new(&[7; 16]).is_none());
-    if let Some(key) = key {
+    let _guard = only(&Path::ALL);
+    let made_before = key(&[7; 16]);
+    switch::only(&[]);
+    assert!(key(&[7; 16]).is_none());
+    if let Some(key) = made_before {
         let message: &[&[u8]] = &[&[1; 100]];
         assert!(
             together(&vec![(&key, message); 200]).iter().all(|mac| *mac == rust_crypto(&[7; 16], &[1; 100]))
@@ -175,7 +256,7 @@ fn without_aes_there_is_no_key_and_those_made_before_go_on() {
 #[test]
 fn a_key_shows_nothing() {
     let _guard = only(&Path::ALL);
-    if let Some(key) = Key::new(&[7; 16]) {
+    if let Some(key) = key(&[7; 16]) {
         assert_eq!(format!("{key:?}"), "Key { .. }");
         assert_eq!(size_of_val(&key), 192);
     }

@@ -361,6 +361,30 @@ fn bodies_without_room_and_samples_outside_are_refused() {
     }));
 }
 
+#[test]
+fn a_train_with_a_packet_that_cannot_be_sealed_stays_as_it_was() {
+    each_key(|key, _| {
+        let mask_key = AesMaskKey::new(&KEY[16..]).unwrap();
+        // A third sample outside of its body, then a third body without room for a tag.
+        for (third, sample) in [(100, 85), (15, 0)] {
+            let mut bodies = [64, 80, third, 1200].map(|length| octets(length, length));
+            let before = bodies.clone();
+            let sealed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                let mut bodies = bodies.iter_mut();
+                let mut jobs: [SealJob<'_>; 4] = std::array::from_fn(|at| SealJob {
+                    nonce: [at as u8; 12],
+                    aad: b"",
+                    body: bodies.next().unwrap(),
+                    sample: if at == 2 { sample } else { 4 },
+                    mask: [0; 16],
+                });
+                key.seal_batch(&mask_key, &mut jobs);
+            }));
+            assert!(sealed.is_err() && bodies == before, "{third} octets, sample at {sample}");
+        }
+    });
+}
+
 proptest! {
     #[test]
     fn trains_and_slices_give_what_single_packets_give(

@@ -148,6 +148,81 @@ fn many_of_every_length_at_every_alignment() {
     }
 }
 
+/// The slices before the last one as TCP-AO has them: whole blocks in front of a segment's octets. Sixteen messages of one shape
+/// go in step, and what is left over goes on otherwise.
+#[test]
+fn messages_of_one_shape() {
+    const COUNTS: [usize; 9] = [7, 8, 9, 15, 16, 17, 31, 32, 33];
+    let keys: Vec<Keys> = (1..=33).map(|lane| Keys::new(&[lane; 20])).collect();
+    for shape in [&[64][..], &[128], &[0, 64]] {
+        let whole: usize = shape.iter().sum();
+        for length in 1..=130 {
+            let messages: Vec<Vec<u8>> = (0..33)
+                .map(|lane| (0..whole + length).map(|at| (at * 31 + lane * 89) as u8).collect())
+                .collect();
+            let expected: Vec<_> =
+                keys.iter().zip(&messages).map(|(key, message)| key.expected(message)).collect();
+            let slices: Vec<Vec<&[u8]>> = messages.iter().map(|message| cut(message, shape)).collect();
+            let jobs: Vec<(&Keys, &[&[u8]])> =
+                keys.iter().zip(&slices).map(|(key, slices)| (key, &slices[..])).collect();
+            for paths in PATHS {
+                let _guard = only(paths);
+                for count in COUNTS {
+                    for (at, (sha1, sha256)) in together(&jobs[..count]).into_iter().enumerate() {
+                        let context = format!("{at} of {count} of {shape:?} and {length}, {paths:?}");
+                        assert_eq!(sha1.unwrap_or(expected[at].0), expected[at].0, "{context}");
+                        assert_eq!(sha256.unwrap_or(expected[at].1), expected[at].1, "{context}");
+                        // Whole groups are not left to the caller.
+                        if at < count / 16 * 16 && Path::Avx512.is_available() {
+                            assert!(sha1.is_some() && sha256.is_some(), "{context}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A message that is like the others but for one length, at every place among them.
+#[test]
+fn one_of_another_shape_among_them() {
+    let keys: Vec<Keys> = (1..=33).map(|lane| Keys::new(&[lane; 20])).collect();
+    for (shape, other) in [([128, 20], [128, 21]), ([128, 20], [64, 20]), ([128, 20], [64, 84])] {
+        for place in 0..33 {
+            let messages: Vec<Vec<u8>> = (0..33)
+                .map(|lane| {
+                    let lengths = if lane == place { other } else { shape };
+                    (0..lengths[0] + lengths[1]).map(|at| (at * 31 + lane * 89) as u8).collect()
+                })
+                .collect();
+            let slices: Vec<Vec<&[u8]>> = messages
+                .iter()
+                .enumerate()
+                .map(|(lane, message)| cut(message, &[if lane == place { other } else { shape }[0]]))
+                .collect();
+            let jobs: Vec<(&Keys, &[&[u8]])> =
+                keys.iter().zip(&slices).map(|(key, slices)| (key, &slices[..])).collect();
+            for paths in PATHS {
+                let _guard = only(paths);
+                for (lane, (sha1, sha256)) in together(&jobs).into_iter().enumerate() {
+                    let expected = keys[lane].expected(&messages[lane]);
+                    assert_eq!(sha1.unwrap_or(expected.0), expected.0, "{lane}, {other:?} at {place}");
+                    assert_eq!(sha256.unwrap_or(expected.1), expected.1, "{lane}, {other:?} at {place}");
+                }
+            }
+        }
+    }
+}
+
+/// The message in slices of these lengths, and the rest.
+fn cut<'a>(message: &'a [u8], lengths: &[usize]) -> Vec<&'a [u8]> {
+    let mut rest = message;
+    let whole = lengths.iter().map(|length| rest.split_off(..*length).expect("as many octets"));
+    let mut slices: Vec<&[u8]> = whole.collect();
+    slices.push(rest);
+    slices
+}
+
 #[test]
 fn nothing_is_read_outside_of_the_slices() {
     let keys = Keys::new(&[7; 20]);

@@ -15,7 +15,7 @@ pub(crate) mod x86;
 
 use core::fmt;
 
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 pub(crate) use aarch64::{Engine, V128 as Block};
@@ -56,9 +56,10 @@ impl AesMaskKey {
     #[must_use]
     pub fn new(key: &[u8]) -> Option<Self> {
         let engine = Engine::detect()?;
-        let mut new = Self { keys: [0; ROUND_KEYS], rounds: Rounds::Ten, engine };
-        new.rounds = engine.expand(key, &mut new.keys)?;
-        Some(new)
+        // What is copied to its place below is wiped here.
+        let mut keys = Zeroizing::new([0; ROUND_KEYS]);
+        let rounds = engine.expand(key, &mut keys)?;
+        Some(Self { keys: *keys, rounds, engine })
     }
 
     /// The instructions it uses: the best that the processor had for AES when the key was made.

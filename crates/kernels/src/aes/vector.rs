@@ -1,5 +1,7 @@
 //! AES and carry-less multiplication on one or more blocks at a time, by one set of names for all processors.
 
+use zeroize::optimization_barrier;
+
 use super::{Block, Rounds};
 
 /// Defines functions of one or few instructions, compiled with target features.
@@ -182,6 +184,9 @@ pub(super) unsafe fn store_part(to: *mut u8, block: Block, count: usize) {
                 let mut octets = [0; 16];
                 Block::store(octets.as_mut_ptr(), block);
                 core::slice::from_raw_parts_mut(to, count).copy_from_slice(&octets[..count]);
+                // They may be of a text that turns out not to be authentic.
+                octets = [0; 16];
+                optimization_barrier(&octets);
             }
         }
     }

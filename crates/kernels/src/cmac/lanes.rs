@@ -16,8 +16,8 @@ pub(super) type Job<'a> = (usize, &'a Key, &'a [&'a [u8]]);
 
 static ZEROS: [[u8; 16]; 1] = [[0; 16]];
 
-/// The registers of all lanes, wiped on drop.
-#[repr(align(64))]
+/// The registers of all lanes, wiped on drop: blocks one behind the other in this order, from a boundary of 64 octets on.
+#[repr(C, align(64))]
 struct Registers {
     /// Each lane's round key of the first round, then of the second, and so on, so that one load brings those of several.
     keys: [[__m128i; LANES]; 11],
@@ -62,6 +62,9 @@ impl Next {
     }
 }
 
+/// Nothing but blocks, without gaps.
+const _: () = assert!(size_of::<Registers>() == 12 * LANES * 16);
+
 impl Registers {
     #[target_feature(enable = "sse2")]
     fn new() -> Self {
@@ -83,7 +86,8 @@ impl Registers {
 impl Drop for Registers {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: every x86-64 has SSE2.
+        // SAFETY: the registers are as many blocks of 16 octets and nothing else, which is asserted above; octets need no boundary,
+        // may be anything there, and are borrowed nowhere else.
         *unsafe { &mut *core::ptr::from_mut(self).cast::<[[u8; 16]; 12 * LANES]>() } = [[0; 16]; 12 * LANES];
         optimization_barrier(self);
     }
@@ -270,9 +274,10 @@ fn advance_by_vaes512(registers: &mut Registers, next: &mut Next) -> Option<u32>
     let count = next.together()?;
     let starts = &next.starts;
     let keys = registers.keys.as_ptr().cast::<[__m512i; VECTORS]>();
-    // SAFETY: sixteen octets of each lane lie side by side, on a boundary of 64, and so do the vectors; eleven rounds of them.
+    // SAFETY: there are eleven rounds, each of sixteen blocks one behind the other, which are as many octets as four vectors; they
+    // come first in what lies on a boundary of 64, and a round is a multiple of that.
     let keys = unsafe { core::slice::from_raw_parts(keys, 11) };
-    // SAFETY: the same, once.
+    // SAFETY: these are sixteen blocks too, as many octets as four vectors, and lie eleven rounds behind the boundary of 64.
     let mut states = unsafe { registers.states.as_ptr().cast::<[__m512i; VECTORS]>().read() };
     for block in 0..count {
         for (vector, state) in states.iter_mut().enumerate() {
@@ -292,7 +297,7 @@ fn advance_by_vaes512(registers: &mut Registers, next: &mut Next) -> Option<u32>
             *state = _mm512_aesenclast_epi128(*state, *key);
         }
     }
-    // SAFETY: as they were read.
+    // SAFETY: to where they were read from, on the same boundary and of the same size.
     unsafe { registers.states.as_mut_ptr().cast::<[__m512i; VECTORS]>().write(states) };
     Some(next.leave(count))
 }

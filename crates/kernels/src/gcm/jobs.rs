@@ -5,7 +5,7 @@
 
 use core::fmt;
 
-use super::{BODY_LENGTH, Packet};
+use super::{BODY_LENGTH, Packet, SAMPLE, text_length};
 
 /// A packet to be sealed in a train: what [`GcmKey::seal`](super::GcmKey::seal) takes, and the mask it returns.
 pub struct SealJob<'a> {
@@ -22,6 +22,12 @@ pub struct SealJob<'a> {
 }
 
 impl SealJob<'_> {
+    /// Panics if the packet cannot be sealed or has no sample where it says.
+    pub(super) fn check(&self) {
+        let length = text_length(self.body).expect(BODY_LENGTH);
+        assert!(self.sample <= length, "{SAMPLE}");
+    }
+
     #[inline]
     pub(super) fn packet(&mut self) -> Packet<'_> {
         Packet::new(&self.nonce, self.aad, self.body).expect(BODY_LENGTH)

@@ -62,11 +62,10 @@ impl<'a> Packet<'a> {
     /// `None` if `body` has no room for a tag, or more text than GCM takes.
     #[inline]
     fn new(nonce: &'a [u8; 12], aad: &'a [u8], body: &'a mut [u8]) -> Option<Self> {
-        let length = body.len().checked_sub(TAG_LENGTH)?;
+        let length = text_length(body)?;
         // One pointer for both, since a sample may lie in both.
         let text = body.as_mut_ptr();
-        let packet = Self { nonce, aad, text, length, tag: text.wrapping_add(length), body: PhantomData };
-        (length as u64 <= MAX_LENGTH).then_some(packet)
+        Some(Self { nonce, aad, text, length, tag: text.wrapping_add(length), body: PhantomData })
     }
 
     /// `None` if there is more text than GCM takes.
@@ -83,8 +82,17 @@ impl<'a> Packet<'a> {
     }
 }
 
+/// The octets of the text in a body, `None` if it has no room for a tag, or more text than GCM takes.
+#[inline]
+fn text_length(body: &[u8]) -> Option<usize> {
+    body.len().checked_sub(TAG_LENGTH).filter(|length| *length as u64 <= MAX_LENGTH)
+}
+
 /// What a caller is told who gave another body.
 const BODY_LENGTH: &str = "a body is a text, not above GCM's limit, and room for 16 octets of tag";
+
+/// What a caller is told who gave an offset without 16 octets behind it.
+const SAMPLE: &str = "the sample is not in the body";
 
 /// A mask to be made of 16 octets of a sealed text and its tag.
 #[derive(Clone, Copy)]
@@ -99,12 +107,14 @@ impl GcmKey {
     #[must_use]
     pub fn new(key: &[u8]) -> Option<Self> {
         let engine = Engine::detect()?;
-        let mut new = Self { blocks: [0; POWERS + ROUND_KEYS], rounds: Rounds::Ten, engine };
-        let (powers, round_keys) = new.blocks.split_last_chunk_mut()?;
-        new.rounds = engine.expand(key, round_keys)?;
-        let h = Zeroizing::new(u128::from_be_bytes(engine.encrypt(round_keys, new.rounds, [0; 16])));
+        // What is copied to its place below is wiped here.
+        let mut blocks = Zeroizing::new([0; POWERS + ROUND_KEYS]);
+        let (powers, round_keys) = blocks.split_last_chunk_mut()?;
+        let rounds = engine.expand(key, round_keys)?;
+        let h = Zeroizing::new(engine.encrypt(round_keys, rounds, [0; 16]));
+        let h = Zeroizing::new(u128::from_be_bytes(*h));
         engine.powers(*h, powers);
-        Some(new)
+        Some(Self { blocks: *blocks, rounds, engine })
     }
 
     /// The instructions it uses: the best that the processor had for AES-GCM when the key was made.
@@ -121,7 +131,8 @@ impl GcmKey {
     ///
     /// # Panics
     ///
-    /// If `body` has no room for the tag, or not 16 octets from the sample's offset on.
+    /// If `body` has no room for the tag, more text than GCM's limit of 2^32 - 2 blocks, or not 16 octets from the sample's offset
+    /// on. Nothing has then been sealed.
     #[inline]
     pub fn seal(
         &self,
@@ -132,7 +143,7 @@ impl GcmKey {
     ) -> [u8; 16] {
         let packet = Packet::new(nonce, aad, body).expect(BODY_LENGTH);
         let mask = mask.map(|(key, sample)| {
-            assert!(sample <= packet.length, "the sample is not in the body");
+            assert!(sample <= packet.length, "{SAMPLE}");
             Mask { key, sample }
         });
         self.engine.seal(&self.blocks, self.rounds, packet, mask)
@@ -195,9 +206,10 @@ impl GcmKey {
     ///
     /// # Panics
     ///
-    /// If a body has no room for the tag, or not 16 octets from its sample's offset on; packets before it have then been
-    /// sealed.
+    /// If a body has no room for the tag, more text than GCM's limit of 2^32 - 2 blocks, or not 16 octets from its sample's offset
+    /// on. No packet has then been sealed, and all bodies are as they were.
     pub fn seal_batch(&self, mask: &AesMaskKey, jobs: &mut [SealJob<'_>]) {
+        jobs.iter().for_each(SealJob::check);
         for train in jobs.chunks_mut(MASKS) {
             self.engine.seal_batch(&self.blocks, self.rounds, train);
             let mut samples = [[0; 16]; MASKS];

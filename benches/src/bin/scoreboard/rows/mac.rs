@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::rc::Rc;
 
 use wireseal_algorithms::{MacAlgorithm, TcpAoAlgorithm};
-use wireseal_benches::segment::{self, Established};
+use wireseal_benches::segment::{self, Established, HASHED, LENGTH};
 use wireseal_benches::{mac, one_time};
 use wireseal_mac::MacKey;
 use wireseal_tcp_ao::{Connection, sign_batch};
@@ -13,54 +13,63 @@ use wireseal_tcp_ao::{Connection, sign_batch};
 use super::Row;
 use crate::timing::Timed;
 
-/// Octets of the segments, headers included.
-pub(crate) const LENGTH: usize = 128;
 /// How many segments are signed at once.
 pub(crate) const BATCH: usize = 16;
-/// How many contexts are cycled through, and how long their messages are.
+/// How many contexts are cycled through.
 const CONTEXTS: usize = 10_000;
-const CONTEXT_MESSAGE: usize = 164;
+
+/// Whose MACs the goals for AES-128-CMAC are against, and those for HMACs.
+const CMACS: &[&str] = &["aws-lc-rs", "rustcrypto", "openssl", "nettle"];
+const HMACS: &[&str] = &["ring", "aws-lc-rs", "rustcrypto", "openssl", "nettle"];
+/// Whose Poly1305.
+const POLY1305S: &[&str] = &["rustcrypto", "openssl"];
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
         Row {
             name: "sign-cmac",
-            title: "TCP-AO sign, 128-octet segment, AES-128-CMAC",
+            title: "TCP-AO sign, 128 octets behind the header (164 to hash), AES-128-CMAC",
+            peers: CMACS,
             goal: 0.40,
             of: 1,
             contenders: || sign(TcpAoAlgorithm::Aes128Cmac),
         },
         Row {
             name: "sign-16-cmac",
-            title: "TCP-AO sign, 16 segments of 16 connections (peers one by one), AES-128-CMAC, each",
+            title: "TCP-AO sign, 16 such segments of 16 connections (peers one by one), AES-128-CMAC, each",
+            peers: CMACS,
             goal: 0.20,
             of: BATCH,
             contenders: || sign_many(TcpAoAlgorithm::Aes128Cmac),
         },
         Row {
             name: "sign-sha1",
-            title: "TCP-AO sign, 128-octet segment, HMAC-SHA-1",
+            title: "TCP-AO sign, 128 octets behind the header (164 to hash), HMAC-SHA-1",
+            peers: HMACS,
             goal: 0.90,
             of: 1,
             contenders: || sign(TcpAoAlgorithm::HmacSha1),
         },
         Row {
             name: "sign-sha256",
-            title: "TCP-AO sign, 128-octet segment, HMAC-SHA-256",
+            title: "TCP-AO sign, 128 octets behind the header (164 to hash), HMAC-SHA-256",
+            peers: HMACS,
             goal: 0.90,
             of: 1,
             contenders: || sign(TcpAoAlgorithm::LinuxHmacSha256),
         },
         Row {
             name: "sign-16-sha1",
-            title: "TCP-AO sign, 16 segments of 16 connections (peers one by one), HMAC-SHA-1, each",
+            title: "TCP-AO sign, 16 such segments of 16 connections (peers one by one), HMAC-SHA-1, each",
+            peers: HMACS,
             goal: 0.65,
             of: BATCH,
             contenders: || sign_many(TcpAoAlgorithm::HmacSha1),
         },
         Row {
             name: "sign-16-sha256",
-            title: "TCP-AO sign, 16 segments of 16 connections (peers one by one), HMAC-SHA-256, each",
+            title: "TCP-AO sign, 16 such segments of 16 connections (peers one by one), HMAC-SHA-256, each",
+            peers: HMACS,
             goal: 0.65,
             of: BATCH,
             contenders: || sign_many(TcpAoAlgorithm::LinuxHmacSha256),
@@ -68,6 +77,7 @@ pub(super) fn rows() -> Vec<Row> {
         Row {
             name: "poly1305-64",
             title: "Poly1305 one-shot, 64 octets",
+            peers: POLY1305S,
             goal: 0.6,
             of: 1,
             contenders: || poly1305(64),
@@ -75,6 +85,7 @@ pub(super) fn rows() -> Vec<Row> {
         Row {
             name: "poly1305-1024",
             title: "Poly1305 one-shot, 1024 octets",
+            peers: POLY1305S,
             goal: 0.9,
             of: 1,
             contenders: || poly1305(1024),
@@ -82,6 +93,7 @@ pub(super) fn rows() -> Vec<Row> {
         Row {
             name: "contexts-cmac",
             title: "AES-128-CMAC, 164 octets, 10,000 contexts in turn against one",
+            peers: &[],
             goal: 2.0,
             of: 1,
             contenders: contexts,
@@ -92,6 +104,7 @@ pub(super) fn rows() -> Vec<Row> {
 /// The peers' keys of a connection, each found to make the MAC that its segment carries.
 fn peers(algorithm: TcpAoAlgorithm, ends: &Established) -> Vec<(&'static str, mac::Contender)> {
     let (input, expected) = (ends.mac_input(), ends.mac());
+    assert_eq!(input.len(), HASHED, "the titles say how much is hashed");
     let key = segment::traffic_key(algorithm, ends.sender.pair());
     let libraries = mac::libraries(algorithm.mac());
     libraries[1..]
@@ -204,7 +217,7 @@ fn contexts() -> Vec<Timed<'static>> {
     let keys: Rc<Vec<MacKey>> = Rc::new((0..CONTEXTS).map(key).collect());
     let mut order: Vec<usize> = (0..CONTEXTS).collect();
     fastrand::Rng::with_seed(1).shuffle(&mut order);
-    let message = Rc::new(RefCell::new(vec![0x5a_u8; CONTEXT_MESSAGE]));
+    let message = Rc::new(RefCell::new(vec![0x5a_u8; HASHED]));
     let timed = |name, keys: Rc<Vec<MacKey>>, order: Vec<usize>| {
         let message = message.clone();
         let mut turn = 0;
