@@ -12,7 +12,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("wireseal-linux", &["wireseal-algorithms", "wireseal-mac", "wireseal-tcp-ao"]),
     ("wireseal-smoltcp", &["wireseal-algorithms", "wireseal-tcp-ao"]),
     ("wireseal-rustls", &["wireseal-algorithms", "wireseal-quic"]),
-    ("wireseal-cli", PROTOCOLS),
+    ("wireseal", PROTOCOLS_AND_PRIMITIVES),
     ("router-peer", PROTOCOLS),
     ("wireseal-benches", EVERYTHING),
 ];
@@ -25,6 +25,9 @@ const PROTOCOLS: &[&str] = &[
     "wireseal-smoltcp",
     "wireseal-rustls",
 ];
+
+/// The program runs the primitives' vectors on the machine, and says which of the processor's paths they take.
+const PROTOCOLS_AND_PRIMITIVES: &[&str] = EVERYTHING;
 
 const EVERYTHING: &[&str] = &[
     "wireseal-algorithms",

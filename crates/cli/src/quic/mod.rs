@@ -1,0 +1,1 @@
+//! Every QUIC packet of a capture, opened.

@@ -1,0 +1,3 @@
+//! Every segment's verdict, and the diagnosis of what failed.
+
+pub mod report;
