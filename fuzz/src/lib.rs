@@ -1,7 +1,10 @@
 //! What the fuzz targets share: slow readers that are written from the RFCs, two hosts with a shim each, two ends of a QUIC
-//! connection, and the kernels on every path.
+//! connection, the kernels on every path, what keys are held to in every format, and what captures
+//! are held to.
 
+pub mod capture;
 pub mod hosts;
 pub mod kernels;
+pub mod keys;
 pub mod quic;
 pub mod slow;

@@ -1,4 +1,4 @@
-//! Keys that take any packet number, for stacks that count for themselves, and for several paths.
+//! Keys that take any packet number, for stacks that count for themselves, for several paths, and for observers.
 //!
 //! Two packets sealed with the same number and path under the same [`PacketKey`] give away both their contents and the key that
 //! authenticates. [`Sealer`](crate::Sealer) and [`OneRtt`](crate::OneRtt) rule that out; here it is up to the caller, who also
@@ -24,12 +24,23 @@ use crate::keys::Keys;
 use crate::packet_key::BATCH;
 pub use crate::packet_key::{HeaderKey, MAX_PAYLOAD_LENGTH, PacketKey, PathId, WrongKeyLength};
 use crate::seal::SealError;
+use crate::secret::TrafficSecret;
+use crate::version::Version;
 
 impl Keys {
     /// The two keys, for stacks that have their own numbers but not their own key schedule.
     #[must_use]
     pub fn into_parts(self) -> (PacketKey, HeaderKey) {
         (self.packet_key, self.header_key)
+    }
+}
+
+impl TrafficSecret {
+    /// The secret of the next key phase, as of [`next`](Self::next), beside this one: for observers, who see the packets of
+    /// both directions and of several phases in any order.
+    #[must_use]
+    pub fn peek_next(&self, version: Version) -> Self {
+        self.following(version)
     }
 }
 

@@ -55,6 +55,23 @@ fn q_03_keys_have_the_labels_of_their_version() {
     }
 }
 
+/// An observer keeps a secret when it takes the one that follows.
+#[test]
+fn q_03_the_next_secret_is_there_beside_the_present_one() {
+    for suite in suites() {
+        let Suite { backend, version, algorithm } = suite;
+        let octets = suite.secret_octets(Side::Client);
+        let secret = TrafficSecret::new(algorithm, &octets).unwrap();
+        let following = expand_label(&octets, &label(version, "ku"), algorithm.secret_length());
+        for (secret, packet) in [
+            (secret.peek_next(version), sealed(suite, short(), &following)),
+            (secret, sealed(suite, short(), &octets)),
+        ] {
+            assert!(opens(&Keys::with_backend(backend, version, PacketType::OneRtt, secret), &packet));
+        }
+    }
+}
+
 #[test]
 fn q_03_every_generation_has_the_labels_of_its_version() {
     for_both_roles(|suite, role, mut ours, mut theirs| {

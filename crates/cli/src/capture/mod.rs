@@ -1,7 +1,18 @@
 //! Capture files as packets, and packets as segments and datagrams.
 
+mod buffer;
+mod clock;
+mod content;
+mod error;
+mod pcap;
+mod pcapng;
+mod reader;
+mod source;
 mod time;
 
+pub use content::{Content, Datagram, Segment, Unreadable};
+pub use error::{CaptureError, Damage};
+pub use reader::{Progress, Reader};
 pub use time::Time;
 
 /// A packet of a capture file, as it was recorded.

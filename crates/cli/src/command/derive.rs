@@ -1,11 +1,334 @@
 //! `wireseal derive`: traffic keys and MACs with every step.
 
+use std::error::Error;
+use std::fmt;
+use std::io::{self, BufWriter, IsTerminal, Read, Write};
+use std::path::Path;
+use std::str::FromStr;
+
+use wireseal_tcp_ao::{
+    AoOption, Endpoint, Isn, KdfContext, KeyId, MktParameters, OptionCoverage, Segment, Sne, SocketPair,
+    TrafficKey, TrafficKeyOctets,
+};
+
+use super::key_arguments::KeyArguments;
 use super::{Outcome, Result};
+use crate::derive::{self, Field, Octets, Step};
+use crate::hex::{self, Hex};
+use crate::keys::{ConfiguredKey, Keys};
 
-/// Print the traffic keys of a connection and the MAC of a packet, step by step.
+/// Print the traffic keys of a connection and the MAC of a packet, step by step
+///
+/// For people who debug an implementation of TCP-AO. It prints TRAFFIC KEYS, with which segments of that one connection can be
+/// forged, so do not use it on what protects a session that matters; it never prints a master key, nor what stands in for one.
+/// Exit code 0: the packet carries the MAC that was computed; 1: it carries another.
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {}
+#[command(after_help = EXAMPLE)]
+pub(super) struct Arguments {
+    /// An IP packet or an Ethernet frame: hexadecimal digits with or without blanks, a file of such, or - for standard input
+    #[arg(value_name = "PACKET", required_unless_present = "connection")]
+    packet: Option<String>,
+    #[command(flatten)]
+    keys: KeyArguments,
+    /// The ISNs of the packet's source and destination, decimal or as 0x...; a packet with SYN says them itself
+    #[arg(long, value_name = "SRC,DST")]
+    isns: Option<Isns>,
+    /// The sequence number extension, which counts how often the sequence number has wrapped
+    #[arg(long, value_name = "SNE", default_value_t = 0)]
+    sne: u32,
+    /// Without a packet: the connection whose traffic keys to print, such as 192.0.2.1:50000-192.0.2.2:179, opened by the first
+    #[arg(long, value_name = "SRC-DST", conflicts_with = "packet", requires = "isns")]
+    connection: Option<Ends>,
+    /// Print every intermediate value, with the fields of each input marked
+    #[arg(long)]
+    explain: bool,
+}
 
-pub(super) fn run(Arguments {}: Arguments) -> Result {
-    Ok(Outcome::Good)
+const EXAMPLE: &str = "Example:\n  wireseal derive --explain --key send=61,recv=84,alg=hmac-sha-1-96,secret-file=secret \\\n    \
+                       \"45e0004c dd0f4000 ff06bf6b ...\"";
+
+/// `SRC,DST` of `--isns`.
+#[derive(Clone, Copy, Debug)]
+struct Isns([Isn; 2]);
+
+impl FromStr for Isns {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
+        let isn = |text: &str| {
+            let text = text.trim();
+            let number = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+                Some(digits) => u32::from_str_radix(digits, 16),
+                None => text.parse(),
+            };
+            number.map(Isn).map_err(|_| "an ISN is a number of 32 bits, decimal or as 0x...")
+        };
+        let (source, destination) = text.split_once(',').ok_or("two ISNs are needed, as SRC,DST")?;
+        Ok(Self([isn(source)?, isn(destination)?]))
+    }
+}
+
+/// `SRC-DST` of `--connection`.
+#[derive(Clone, Copy, Debug)]
+struct Ends(SocketPair);
+
+impl FromStr for Ends {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
+        let end = |text: &str| {
+            let end: std::result::Result<std::net::SocketAddr, _> = text.trim().parse();
+            end.map(Endpoint::from).map_err(|_| "an end is ADDRESS:PORT, or [ADDRESS]:PORT for IPv6")
+        };
+        let (local, remote) = text.split_once('-').ok_or("two ends are needed, as SRC-DST")?;
+        let pair = SocketPair { local: end(local)?, remote: end(remote)? };
+        if pair.local.address().is_ipv4() != pair.remote.address().is_ipv4() {
+            return Err("one end is IPv4 and the other IPv6");
+        }
+        Ok(Self(pair))
+    }
+}
+
+pub(super) fn run(arguments: Arguments) -> Result {
+    let keys = arguments.keys.keys()?;
+    let mut output = BufWriter::new(io::stdout().lock());
+    let outcome = match (&arguments.packet, arguments.connection, arguments.isns) {
+        (Some(packet), _, _) => {
+            let octets = read(packet)?;
+            let segment = derive::segment(&octets)?;
+            of_packet(&mut output, &segment, &keys, &arguments)?
+        }
+        (None, Some(Ends(pair)), Some(Isns(isns))) => {
+            of_connection(&mut output, pair, isns, &keys, arguments.explain)?;
+            Outcome::Good
+        }
+        (None, ..) => return Err("a packet is needed, or --connection and --isns".into()),
+    };
+    output.flush()?;
+    Ok(outcome)
+}
+
+/// The octets that the argument spells, or the file that it names, or standard input.
+fn read(argument: &str) -> std::result::Result<Vec<u8>, Box<dyn Error>> {
+    if let Some(octets) = hex::decode_dump(argument) {
+        return Ok(octets);
+    }
+    let text = if argument == "-" {
+        if io::stdin().is_terminal() {
+            eprintln!("wireseal: reading a packet in hexadecimal digits; end with Ctrl-D");
+        }
+        let mut text = String::new();
+        io::stdin().read_to_string(&mut text).map_err(|error| format!("standard input: {error}"))?;
+        text
+    } else if Path::new(argument).exists() {
+        std::fs::read_to_string(argument).map_err(|error| format!("{argument}: {error}"))?
+    } else {
+        return Err("packet: it is neither hexadecimal digits, in pairs, nor a file that is there".into());
+    };
+    hex::decode_dump(&text).ok_or_else(|| format!("{argument}: not hexadecimal digits in pairs").into())
+}
+
+/// The keys that the packet's KeyID names; if there is only one key, that one in any case, since it is what was asked for.
+fn chosen(keys: &Keys, key_id: KeyId) -> std::result::Result<Vec<&ConfiguredKey>, String> {
+    if let [only] = keys.keys.as_slice() {
+        return Ok(vec![only]);
+    }
+    let names = |key: &&ConfiguredKey| {
+        let mkt = key.key.mkt();
+        mkt.send_id() == key_id || mkt.recv_id() == key_id
+    };
+    let chosen: Vec<_> = keys.keys.iter().filter(names).collect();
+    if chosen.is_empty() {
+        return Err(format!(
+            "the packet names KeyID {key_id}, and none of the {} keys has it",
+            keys.keys.len()
+        ));
+    }
+    Ok(chosen)
+}
+
+fn of_packet(
+    output: &mut impl Write,
+    segment: &Segment<'_>,
+    keys: &Keys,
+    arguments: &Arguments,
+) -> std::result::Result<Outcome, Box<dyn Error>> {
+    let ao = derive::ao_of(segment)?;
+    let context = derive::context_of(segment, arguments.isns.map(|Isns(isns)| isns))?;
+    let sne = Sne(arguments.sne);
+    let chosen = chosen(keys, ao.key_id)?;
+    write_packet(output, segment, &ao, &context)?;
+    let mut some_equal = false;
+    for configured in chosen {
+        writeln!(output)?;
+        some_equal |= of_key(output, segment, &ao, &context, sne, configured, arguments.explain)?;
+    }
+    Ok(if some_equal { Outcome::Good } else { Outcome::Failed })
+}
+
+fn write_packet(
+    output: &mut impl Write,
+    segment: &Segment<'_>,
+    ao: &AoOption<'_>,
+    context: &KdfContext,
+) -> io::Result<()> {
+    let flags = crate::report::flags(segment.flags());
+    line(output, "packet", format_args!("{} -> {}", segment.source(), segment.destination()))?;
+    line(
+        output,
+        "segment",
+        format_args!(
+            "{flags}, sequence {:#010x}, acknowledgment {:#010x}, {} octets of payload",
+            segment.sequence().0,
+            segment.acknowledgment().0,
+            segment.payload().len()
+        ),
+    )?;
+    let (key_id, rnext_key_id, length) = (ao.key_id, ao.rnext_key_id, ao.mac.len());
+    line(
+        output,
+        "option",
+        format_args!("KeyID {key_id}, RNextKeyID {rnext_key_id}, MAC of {length} octets"),
+    )?;
+    line(
+        output,
+        "ISNs",
+        format_args!(
+            "source {:#010x}, destination {:#010x}",
+            context.source_isn.0, context.destination_isn.0
+        ),
+    )
+}
+
+/// The packet under one key; gives whether it carries the MAC that comes of it.
+fn of_key(
+    output: &mut impl Write,
+    segment: &Segment<'_>,
+    ao: &AoOption<'_>,
+    context: &KdfContext,
+    sne: Sne,
+    configured: &ConfiguredKey,
+    explain: bool,
+) -> io::Result<bool> {
+    let mkt = configured.key.mkt();
+    let MktParameters { algorithm, options, .. } = *mkt.parameters();
+    write_key(output, configured)?;
+    if ![mkt.send_id(), mkt.recv_id()].contains(&ao.key_id) {
+        line(output, "note", format_args!("the packet names KeyID {}, which is not this key's", ao.key_id))?;
+    }
+    if ao.mac.len() != mkt.parameters().mac_length {
+        line(output, "note", "the packet's MAC has another length than the key says; the packet's is taken")?;
+    }
+    let octets = TrafficKeyOctets::derive(algorithm, mkt.master_key(), context);
+    if explain {
+        explain_kdf(output, &derive::kdf(algorithm, mkt.master_key(), context))?;
+    }
+    let [sent, received] = derive::names_of(segment);
+    line(output, "traffic key", format_args!("{}", Hex(octets.expose_secret())))?;
+    line(output, "", format_args!("{sent} at the sender, {received} at the receiver"))?;
+    if explain {
+        writeln!(output, "\nMAC: {} under the traffic key, of", algorithm.mac())?;
+        write_fields(output, &derive::mac_input(sne, segment, ao, options))?;
+    }
+    let key = TrafficKey::new(&octets);
+    let mac = derive::mac(&key, sne, segment, ao, options);
+    let length = ao.mac.len();
+    line(output, "SNE", sne.0)?;
+    if explain {
+        line(output, "whole MAC", format_args!("{}", Hex(mac.as_bytes())))?;
+    }
+    line(output, "MAC", format_args!("{}", Hex(mac.truncated(length))))?;
+    let equal = mac.verify(ao.mac).is_ok();
+    line(output, "in packet", format_args!("{} {}", Hex(ao.mac), if equal { "equal" } else { "DIFFERENT" }))?;
+    Ok(equal)
+}
+
+/// The traffic keys of a connection, as the end has them that opens it.
+fn of_connection(
+    output: &mut impl Write,
+    pair: SocketPair,
+    [local, remote]: [Isn; 2],
+    keys: &Keys,
+    explain: bool,
+) -> io::Result<()> {
+    line(output, "connection", format_args!("{} -> {}", pair.local, pair.remote))?;
+    line(output, "ISNs", format_args!("source {:#010x}, destination {:#010x}", local.0, remote.0))?;
+    let contexts = [
+        ("Send_SYN", KdfContext::syn(pair.local, pair.remote, local)),
+        ("Send_other", KdfContext::send_other(pair, local, remote)),
+        ("Receive_other", KdfContext::receive_other(pair, local, remote)),
+    ];
+    for configured in &keys.keys {
+        writeln!(output)?;
+        write_key(output, configured)?;
+        let mkt = configured.key.mkt();
+        let algorithm = mkt.parameters().algorithm;
+        for (name, context) in &contexts {
+            if explain {
+                explain_kdf(output, &derive::kdf(algorithm, mkt.master_key(), context))?;
+            }
+            let octets = TrafficKeyOctets::derive(algorithm, mkt.master_key(), context);
+            line(output, name, format_args!("{}", Hex(octets.expose_secret())))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_key(output: &mut impl Write, configured: &ConfiguredKey) -> io::Result<()> {
+    let MktParameters { send_id, recv_id, algorithm, mac_length, options, .. } =
+        *configured.key.mkt().parameters();
+    let options = match options {
+        OptionCoverage::Covered => "covered",
+        OptionCoverage::Excluded => "excluded",
+    };
+    let name = &configured.name;
+    line(
+        output,
+        "key",
+        format_args!(
+            "{name}: SendID {send_id}, RecvID {recv_id}, {algorithm}, MAC of {mac_length} octets, options {options}"
+        ),
+    )
+}
+
+fn explain_kdf(output: &mut impl Write, steps: &[Step]) -> io::Result<()> {
+    for Step { function, input, check_value } in steps {
+        writeln!(output, "\nKDF: {function}, of")?;
+        write_fields(output, input)?;
+        if let Some(check_value) = check_value {
+            line(
+                output,
+                "gives",
+                format_args!("a key that is not shown, with check value {}", Hex(check_value)),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// The fields with their octets on the left, 16 on a line, and their names on the right.
+fn write_fields(output: &mut impl Write, fields: &[Field]) -> io::Result<()> {
+    let mut offset = 0;
+    for Field { name, octets } in fields {
+        match octets {
+            Octets::MasterKey { length } => {
+                writeln!(output, "  {offset:04x}  {:<32}  {name}", format!("({length} octets, not shown)"))?;
+                offset += length;
+            }
+            Octets::Shown(octets) => {
+                for (place, octets) in octets.chunks(16).enumerate() {
+                    match place {
+                        0 => writeln!(output, "  {offset:04x}  {:<32}  {name}", Hex(octets))?,
+                        _ => writeln!(output, "  {offset:04x}  {}", Hex(octets))?,
+                    }
+                    offset += octets.len();
+                }
+            }
+        }
+    }
+    writeln!(output, "  {offset:04x}")
+}
+
+fn line(output: &mut impl Write, name: &str, value: impl fmt::Display) -> io::Result<()> {
+    writeln!(output, "{name:<13} {value}")
 }

@@ -1,11 +1,288 @@
-//! `wireseal keys`: explains and converts key files.
+//! `wireseal keys`: explains and converts files of keys.
 
+use std::error::Error;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use clap::Subcommand;
+use comfy_table::{ContentArrangement, LineStyle, Table, presets};
+use serde_json::{Value, json};
+use wireseal_tcp_ao::OptionCoverage;
+use wireseal_tcp_ao::key_chain::{Lifetime, Timestamp};
+
+use super::key_arguments::warn;
 use super::{Outcome, Result};
+use crate::keys::check::{Finding, Usable, Weight, check};
+use crate::keys::{Chain, ChainKey, Format, Implementation, KeyFile, convert, load};
 
 /// Explain a file of keys, or convert it.
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {}
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    order: Order,
+}
 
-pub(super) fn run(Arguments {}: Arguments) -> Result {
+#[derive(Debug, Subcommand)]
+enum Order {
+    Check(CheckArguments),
+    Convert(ConvertArguments),
+}
+
+/// Explain what files of keys say, and warn of what will not work or is not safe.
+///
+/// Exit codes: 0 nothing to warn of, 1 warnings, 2 a file cannot be read.
+#[derive(Debug, clap::Args)]
+struct CheckArguments {
+    /// Files of keys: TOML, RFC 8177 JSON, or the configuration of BIRD, Junos or IOS XR; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The format of the files; otherwise their names and contents say it
+    #[arg(long)]
+    format: Option<Format>,
+    /// Who has to take the keys, so that what they refuse is a warning; otherwise whose format it is [may be repeated]
+    #[arg(long = "for", value_name = "IMPLEMENTATION")]
+    implementations: Vec<Implementation>,
+    /// Judge lifetimes at this moment instead of now, such as 2026-01-31T00:00:00Z
+    #[arg(long, value_name = "TIME")]
+    now: Option<Timestamp>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Write keys in another format, and say what it could not carry over.
+#[derive(Debug, clap::Args)]
+struct ConvertArguments {
+    /// The file of keys; - is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The format to write
+    #[arg(long)]
+    to: Format,
+    /// The format of the file; otherwise its name and content say it
+    #[arg(long)]
+    format: Option<Format>,
+    /// The file to write, which only its owner will be able to read; otherwise standard output
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Write to standard output even if that is a terminal
+    #[arg(long)]
+    show_secrets: bool,
+}
+
+pub(super) fn run(Arguments { order }: Arguments) -> Result {
+    match order {
+        Order::Check(arguments) => run_check(&arguments),
+        Order::Convert(arguments) => run_convert(&arguments),
+    }
+}
+
+fn run_check(arguments: &CheckArguments) -> Result {
+    let now = match arguments.now {
+        Some(now) => now,
+        None => {
+            let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+            Timestamp::from_unix_seconds(i64::try_from(since.as_secs())?)
+        }
+    };
+    let mut reports = Vec::new();
+    for path in &arguments.files {
+        let file = load(path, arguments.format)?;
+        warn(&file);
+        let own = [Implementation::reading(file.format)];
+        let implementations: &[_] =
+            if arguments.implementations.is_empty() { &own } else { &arguments.implementations };
+        let findings = check(&file, now, implementations);
+        reports.push((path, file, findings));
+    }
+    let mut output = io::BufWriter::new(io::stdout().lock());
+    if arguments.json {
+        let files = reports.iter().map(|(path, file, findings)| json_report(path, file, findings, now));
+        let report = json!({ "schema": 1, "now": now.to_string(), "files": files.collect::<Vec<_>>() });
+        writeln!(output, "{report:#}")?;
+    } else {
+        for (path, file, findings) in &reports {
+            write_report(&mut output, path, file, findings, now)?;
+        }
+    }
+    output.flush()?;
+    let warns = |(_, file, findings): &(_, KeyFile, Vec<Finding>)| {
+        !file.warnings.is_empty() || findings.iter().any(|finding| finding.weight == Weight::Warning)
+    };
+    Ok(if reports.iter().any(warns) { Outcome::Failed } else { Outcome::Good })
+}
+
+fn write_report(
+    output: &mut impl Write,
+    path: &Path,
+    file: &KeyFile,
+    findings: &[Finding],
+    now: Timestamp,
+) -> io::Result<()> {
+    let format = file.format.map(|format| format.to_string()).unwrap_or_default();
+    writeln!(output, "{} ({format})", path.display())?;
+    let mut table = Table::new();
+    let style = presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none());
+    table.load_style(style).set_content_arrangement(ContentArrangement::Dynamic).set_header([
+        "key",
+        "SendID",
+        "RecvID",
+        "algorithm",
+        "MAC",
+        "options",
+        "secret",
+        "send",
+        "accept",
+        "peers",
+        "usable",
+    ]);
+    for chain in &file.chains {
+        for key in &chain.keys {
+            table.add_row([
+                chain.name_of(key),
+                key.send_id.to_string(),
+                key.recv_id.to_string(),
+                key.algorithm.to_string(),
+                key.mac_length.to_string(),
+                coverage(key).to_owned(),
+                format!("{} octets", key.secret.expose().len()),
+                span(&key.send),
+                span(&chain.acceptance(key)),
+                peers(chain),
+                Usable::of(chain, key, now).name().to_owned(),
+            ]);
+        }
+    }
+    writeln!(output, "{table}")?;
+    for finding in findings.iter().filter(|finding| finding.weight == Weight::Warning) {
+        writeln!(output, "warning: {}: {}", subject(finding), finding.sentence)?;
+    }
+    let mut notes: Vec<(&str, Vec<String>)> = Vec::new();
+    for note in findings.iter().filter(|finding| finding.weight == Weight::Note) {
+        match notes.iter_mut().find(|(sentence, _)| *sentence == note.sentence) {
+            Some((_, subjects)) => subjects.push(subject(note)),
+            None => notes.push((&note.sentence, vec![subject(note)])),
+        }
+    }
+    for (sentence, subjects) in notes {
+        writeln!(output, "note: {sentence}: {}", subjects.join(", "))?;
+    }
+    writeln!(output)
+}
+
+/// The key or the chain that a finding is about, and its line.
+fn subject(finding: &Finding) -> String {
+    let name = if finding.subject.is_empty() { "the keys" } else { finding.subject.as_str() };
+    match finding.position {
+        Some(at) => format!("{name} (line {})", at.line),
+        None => name.to_owned(),
+    }
+}
+
+const fn coverage(key: &ChainKey) -> &'static str {
+    match key.options {
+        OptionCoverage::Covered => "covered",
+        OptionCoverage::Excluded => "excluded",
+    }
+}
+
+fn span(lifetime: &Lifetime) -> String {
+    match (lifetime.from(), lifetime.until()) {
+        (None, None) => "always".to_owned(),
+        (Some(from), None) => format!("from {from}"),
+        (None, Some(until)) => format!("until {until}"),
+        (Some(from), Some(until)) => format!("{from} to {until}"),
+    }
+}
+
+fn peers(chain: &Chain) -> String {
+    match chain.peers.as_slice() {
+        [] => "any".to_owned(),
+        peers => peers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+    }
+}
+
+fn json_report(path: &Path, file: &KeyFile, findings: &[Finding], now: Timestamp) -> Value {
+    let lifetime = |lifetime: &Lifetime| {
+        json!({
+            "from": lifetime.from().map(|from| from.to_string()),
+            "until": lifetime.until().map(|until| until.to_string()),
+        })
+    };
+    let key = |chain: &Chain, key: &ChainKey| {
+        json!({
+            "name": chain.name_of(key),
+            "chain": chain.name,
+            "key-id": key.key_id,
+            "line": key.position.map(|at| at.line),
+            "send-id": key.send_id.0,
+            "recv-id": key.recv_id.0,
+            "algorithm": key.algorithm.name(),
+            "mac-length": key.mac_length,
+            "options": coverage(key),
+            "secret-length": key.secret.expose().len(),
+            "send": lifetime(&key.send),
+            "accept": lifetime(&chain.acceptance(key)),
+            "peers": chain.peers.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "usable": Usable::of(chain, key, now).name(),
+        })
+    };
+    let finding = |finding: &Finding| {
+        json!({
+            "weight": match finding.weight {
+                Weight::Warning => "warning",
+                Weight::Note => "note",
+            },
+            "kind": finding.kind,
+            "subject": finding.subject,
+            "line": finding.position.map(|at| at.line),
+            "sentence": finding.sentence,
+        })
+    };
+    let keys = file.chains.iter().flat_map(|chain| chain.keys.iter().map(move |it| (chain, it)));
+    json!({
+        "file": path.display().to_string(),
+        "format": file.format.map(|format| format.to_string()),
+        "keys": keys.map(|(chain, it)| key(chain, it)).collect::<Vec<_>>(),
+        "findings": findings.iter().map(finding).collect::<Vec<_>>(),
+        "readable-by-others": !file.warnings.is_empty(),
+    })
+}
+
+fn run_convert(arguments: &ConvertArguments) -> Result {
+    let file = load(&arguments.file, arguments.format)?;
+    warn(&file);
+    if arguments.output.is_none() && !arguments.show_secrets && io::stdout().is_terminal() {
+        return Err("the secrets would stand on the terminal: give --output FILE, or --show-secrets".into());
+    }
+    let conversion =
+        convert(&file, arguments.to).map_err(|error| format!("{}: {error}", arguments.file.display()))?;
+    match &arguments.output {
+        Some(path) => write_private(path, &conversion.text)?,
+        None => write_text(&mut io::stdout().lock(), &conversion.text)?,
+    }
+    for loss in &conversion.losses {
+        eprintln!("wireseal: not carried over: {loss}");
+    }
     Ok(Outcome::Good)
+}
+
+/// Writes the text past all buffers, which would keep the secrets.
+fn write_text(output: &mut impl Write, text: &str) -> io::Result<()> {
+    output.write_all(text.as_bytes())?;
+    if !text.ends_with('\n') {
+        output.write_all(b"\n")?;
+    }
+    output.flush()
+}
+
+/// Puts a file of mode 0600 in the place of what is at `path`, whole or not at all.
+fn write_private(path: &Path, text: &str) -> std::result::Result<(), Box<dyn Error>> {
+    let failed = |error: io::Error| format!("{}: {error}", path.display());
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
+    write_text(&mut file, text).map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    Ok(())
 }

@@ -3,6 +3,7 @@
 mod bench;
 mod completions;
 mod derive;
+mod key_arguments;
 mod keys;
 mod man;
 mod quic;
@@ -48,7 +49,7 @@ const EXIT_CODES: &str = "Exit codes: 0 all good, 1 something failed to verify o
 
 #[derive(Debug, Subcommand)]
 enum Order {
-    Verify(verify::Arguments),
+    Verify(Box<verify::Arguments>),
     Keys(keys::Arguments),
     Derive(derive::Arguments),
     Quic(quic::Arguments),
@@ -62,7 +63,7 @@ enum Order {
 #[must_use]
 pub fn run(arguments: Arguments) -> Outcome {
     let result = match arguments.order {
-        Order::Verify(arguments) => verify::run(arguments),
+        Order::Verify(arguments) => verify::run(*arguments),
         Order::Keys(arguments) => keys::run(arguments),
         Order::Derive(arguments) => derive::run(arguments),
         Order::Quic(arguments) => quic::run(arguments),

@@ -1,11 +1,76 @@
 //! `wireseal quic`: opens every QUIC packet of a capture.
 
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter};
+use std::path::{Path, PathBuf};
+
 use super::{Outcome, Result};
+use crate::capture::{CaptureError, Reader};
+use crate::keys::permissions;
+use crate::quic::{Format, KeyLog, Observer, Printer, Standing};
 
-/// Open every QUIC packet of a capture.
+/// Open every QUIC packet of a capture, and say why those do not open that stay shut.
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {}
+pub(super) struct Arguments {
+    /// The capture: pcap or pcapng, plain or compressed by gzip or zstd; - is standard input
+    capture: PathBuf,
+    /// The secrets of the connections, as their programs write them where SSLKEYLOGFILE says; without it, only Initial
+    /// packets open
+    #[arg(long, value_name = "FILE")]
+    keylog: Option<PathBuf>,
+    /// Report as one JSON object
+    #[arg(long)]
+    json: bool,
+}
 
-pub(super) fn run(Arguments {}: Arguments) -> Result {
-    Ok(Outcome::Good)
+pub(super) fn run(arguments: Arguments) -> Result {
+    let Arguments { capture, keylog, json } = arguments;
+    let log = keylog.as_deref().map(read_key_log).transpose()?.unwrap_or_default();
+    let mut reader = Reader::open(&capture)?;
+    let output = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let format = if json { Format::Json } else { Format::Text };
+    let mut printer = Printer::new(output, format, &capture.display().to_string())?;
+    let mut observer = Observer::new(&log);
+    let mut damage = None;
+    while let Some(packet) = reader.next_packet() {
+        match packet {
+            Ok(packet) => observer.packet(&packet),
+            Err(error @ CaptureError::Damaged { .. }) => damage = Some(error.to_string()),
+            Err(error) => return Err(error.into()),
+        }
+        for connection in observer.take_finished() {
+            printer.connection(&connection)?;
+        }
+    }
+    let (connections, mut totals) = observer.finish();
+    for connection in &connections {
+        printer.connection(connection)?;
+    }
+    totals.damage = damage;
+    printer.finish(&totals)?;
+    Ok(match totals.standing() {
+        Standing::Good => Outcome::Good,
+        Standing::Failed => Outcome::Failed,
+        Standing::NotJudged => Outcome::NotJudged,
+    })
+}
+
+fn read_key_log(path: &Path) -> std::result::Result<KeyLog, String> {
+    let refuse = |error: io::Error| format!("{}: {error}", path.display());
+    let file = File::open(path).map_err(refuse)?;
+    if let Some(warning) = permissions::warning(path, &file.metadata().map_err(refuse)?) {
+        eprintln!("wireseal: warning: {warning}");
+    }
+    let log = KeyLog::read(BufReader::new(file)).map_err(refuse)?;
+    if let [first, rest @ ..] = log.unreadable_lines() {
+        let others = match rest.len() {
+            0 => String::new(),
+            others => format!(" and {others} more"),
+        };
+        eprintln!("wireseal: warning: {}: line {first}{others} cannot be read", path.display());
+    }
+    if log.connections() == 0 {
+        eprintln!("wireseal: warning: {}: it has no secret of a QUIC connection", path.display());
+    }
+    Ok(log)
 }

@@ -74,6 +74,17 @@ pub enum Sender {
     Listener = 1,
 }
 
+impl Sender {
+    /// The other end.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Opener => Self::Listener,
+            Self::Listener => Self::Opener,
+        }
+    }
+}
+
 /// Segments by verdict; each at [`Verdict::index`].
 pub type Counts = [u64; Verdict::KINDS];
 
@@ -194,7 +205,7 @@ pub struct Totals {
     pub counts: Counts,
     /// Connections.
     pub connections: u64,
-    /// Packets that are fragments of IP packets; their segments are not judged.
+    /// Packets that are fragments of IP packets with TCP; their segments are not judged.
     pub fragments: u64,
     /// Packets that are no TCP.
     pub other: u64,

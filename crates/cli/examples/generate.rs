@@ -1,0 +1,37 @@
+//! Writes a capture of many connections, every segment properly signed with one key, to standard output:
+//!
+//! ```text
+//! cargo run --release -p wireseal --example generate -- SEGMENTS CONNECTIONS PAYLOAD [LIFETIME] > FILE
+//! ```
+//!
+//! `LIFETIME` is after how many segments a connection is reset and another one opened in its place.
+
+#[path = "../tests/verify_support/generate.rs"]
+mod generate;
+#[path = "../tests/verify_support/packet.rs"]
+mod packet;
+
+use std::error::Error;
+use std::io::{self, BufWriter, Write};
+
+use generate::{Generate, KEY};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let numbers: Vec<u64> = std::env::args().skip(1).map(|text| text.parse()).collect::<Result<_, _>>()?;
+    let (segments, connections, payload, lifetime) = match numbers[..] {
+        [segments, connections, payload] => (segments, connections, payload, None),
+        [segments, connections, payload, lifetime] => (segments, connections, payload, Some(lifetime)),
+        _ => return Err("SEGMENTS CONNECTIONS PAYLOAD [LIFETIME]".into()),
+    };
+    let what = Generate {
+        segments,
+        connections: u32::try_from(connections)?,
+        payload: usize::try_from(payload)?,
+        lifetime,
+    };
+    let mut output = BufWriter::with_capacity(1 << 20, io::stdout().lock());
+    generate::write(&mut output, what)?;
+    output.flush()?;
+    eprintln!("signed with --key {KEY}");
+    Ok(())
+}

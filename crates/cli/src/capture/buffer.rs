@@ -1,0 +1,127 @@
+//! A window over the octets of a capture.
+
+use std::io::{self, Read};
+
+use super::source::Source;
+use super::{Damage, Time};
+
+/// What is kept ready of a capture: room for the longest packet, and for many short ones.
+pub(super) struct Buffer {
+    source: Source,
+    octets: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Octets of the capture before `octets`.
+    offset: u64,
+}
+
+/// A packet of a capture, whose octets are in the buffer.
+pub(super) struct Found {
+    pub(super) time: Option<Time>,
+    pub(super) link_type: u16,
+    /// How many octets before what is ready it begins.
+    pub(super) back: usize,
+    pub(super) length: usize,
+    pub(super) original_length: usize,
+}
+
+/// Octets of the longest packet: no program records longer ones of a network.
+pub(super) const LONGEST_PACKET: usize = 262_144;
+/// Octets of the longest packet or block that is kept.
+pub(super) const LONGEST: usize = 1 << 20;
+/// Enough that reading costs little, and little enough to stay in a processor's cache.
+const CAPACITY: usize = 1 << 18;
+
+impl Buffer {
+    pub(super) fn new(source: Source) -> Self {
+        Self { source, octets: vec![0; CAPACITY], start: 0, end: 0, offset: 0 }
+    }
+
+    pub(super) fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// Octets of the capture that are behind.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset + self.start as u64
+    }
+
+    /// What is ready, without reading more.
+    #[inline]
+    pub(super) fn ready(&self) -> &[u8] {
+        &self.octets[self.start..self.end]
+    }
+
+    /// Reads until at least `count` octets are ready, `LONGEST` at most, and says whether there are any.
+    ///
+    /// # Errors
+    /// The file has some octets, and not as many, or it cannot be read.
+    #[inline]
+    pub(super) fn fill(&mut self, count: usize) -> Result<bool, Damage> {
+        if self.end - self.start < count { self.fill_slowly(count) } else { Ok(true) }
+    }
+
+    #[cold]
+    fn fill_slowly(&mut self, count: usize) -> Result<bool, Damage> {
+        debug_assert!(count <= LONGEST);
+        self.octets.copy_within(self.start..self.end, 0);
+        self.offset += self.start as u64;
+        self.end -= self.start;
+        self.start = 0;
+        if self.octets.len() < count {
+            self.octets.resize(LONGEST, 0);
+        }
+        while self.end < count {
+            match self.source.read(&mut self.octets[self.end..]) {
+                Ok(0) if self.end == 0 => return Ok(false),
+                Ok(0) => return Err(Damage::Truncated { got: self.end, expected: count }),
+                Ok(read) => self.end += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    return Err(Damage::Compression(error.to_string()));
+                }
+                Err(error) => return Err(Damage::Read(error)),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Leaves behind `count` octets that are ready.
+    #[inline]
+    pub(super) fn take(&mut self, count: usize) {
+        self.start += count;
+    }
+
+    /// The octets of a packet that was just left behind.
+    #[inline]
+    pub(super) fn octets(&self, found: &Found) -> &[u8] {
+        &self.octets[self.start - found.back..][..found.length]
+    }
+
+    /// Leaves out as many octets, which need not be ready.
+    ///
+    /// # Errors
+    /// Those of [`fill`](Self::fill); the offset is then that of the first of them.
+    pub(super) fn skip(&mut self, count: u64) -> Result<(), Damage> {
+        let first = self.offset();
+        let mut left = count;
+        while left != 0 {
+            let damage = match self.fill(1) {
+                Ok(true) => {
+                    let step = left.min(self.ready().len() as u64);
+                    self.take(step as usize);
+                    left -= step;
+                    continue;
+                }
+                Ok(false) => {
+                    let [got, expected] = [count - left, count].map(|octets| octets as usize);
+                    Damage::Truncated { got, expected }
+                }
+                Err(damage) => damage,
+            };
+            (self.start, self.end, self.offset) = (0, 0, first);
+            return Err(damage);
+        }
+        Ok(())
+    }
+}

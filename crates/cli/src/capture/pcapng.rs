@@ -1,0 +1,192 @@
+//! The blocks of a pcapng file (draft-ietf-opsawg-pcapng).
+
+use pcap_parser::nom::IResult;
+use pcap_parser::pcapng::parse_sectionheaderblock;
+use pcap_parser::{
+    BOM_MAGIC, EPB_MAGIC, EnhancedPacketBlock, IDB_MAGIC, InterfaceDescriptionBlock, OptionCode, PcapError,
+    SHB_MAGIC, SPB_MAGIC, SimplePacketBlock, parse_enhancedpacketblock_be, parse_enhancedpacketblock_le,
+    parse_interfacedescriptionblock_be, parse_interfacedescriptionblock_le, parse_simplepacketblock_be,
+    parse_simplepacketblock_le,
+};
+
+use super::buffer::{Buffer, Found, LONGEST, LONGEST_PACKET};
+use super::clock::Clock;
+use super::{Damage, Time};
+
+/// What is known of the section that is being read.
+#[derive(Default)]
+pub(super) struct Pcapng {
+    is_big_endian: bool,
+    interfaces: Vec<Interface>,
+}
+
+struct Interface {
+    link_type: u16,
+    /// The most octets that are recorded of a packet, or 0.
+    snap_length: u32,
+    clock: Clock,
+}
+
+/// Packet Block, which the Enhanced Packet Block has replaced (appendix A).
+const OLD_PACKET_BLOCK: u32 = 2;
+/// Octets of type and length before a block's body, and of type, length and once more length.
+const BLOCK_HEAD: usize = 8;
+const BLOCK_FRAME: usize = 12;
+/// Octets before the packet in its block.
+const ENHANCED_HEAD: usize = 28;
+const SIMPLE_HEAD: usize = 12;
+
+type Parsed<'a, Block> = IResult<&'a [u8], Block, PcapError<&'a [u8]>>;
+
+impl Pcapng {
+    pub(super) fn begins_with(start: [u8; 4]) -> bool {
+        // The same in both byte orders.
+        u32::from_le_bytes(start) == SHB_MAGIC
+    }
+
+    #[inline]
+    pub(super) fn next(&mut self, buffer: &mut Buffer) -> Result<Option<Found>, Damage> {
+        loop {
+            if !buffer.fill(BLOCK_FRAME)? {
+                return Ok(None);
+            }
+            let [kind, length, third] =
+                [0, 4, 8].map(|place| buffer.ready()[place..].first_chunk().copied().unwrap_or_default());
+            if u32::from_le_bytes(kind) == SHB_MAGIC {
+                self.is_big_endian = u32::from_be_bytes(third) == BOM_MAGIC;
+            }
+            let (kind, length) = (self.number(kind), self.number(length));
+            let octets = length as usize;
+            if octets < BLOCK_FRAME || !octets.is_multiple_of(4) {
+                return Err(Damage::Length(length.into()));
+            }
+            if !matches!(kind, SHB_MAGIC | IDB_MAGIC | EPB_MAGIC | SPB_MAGIC | OLD_PACKET_BLOCK) {
+                buffer.skip(length.into())?;
+                continue;
+            }
+            if octets > LONGEST {
+                return Err(Damage::Length(length.into()));
+            }
+            buffer.fill(octets)?;
+            let block = &buffer.ready()[..octets];
+            let found = match kind {
+                SHB_MAGIC => self.section(block).map(|()| None),
+                IDB_MAGIC => self.interface(block).map(|()| None),
+                EPB_MAGIC => self.enhanced_packet(block).map(Some),
+                SPB_MAGIC => self.simple_packet(block).map(Some),
+                _ => self.old_packet(block).map(Some),
+            }?;
+            if let Some(Found { length, .. }) = found
+                && length > LONGEST_PACKET
+            {
+                return Err(Damage::Length(length as u64));
+            }
+            buffer.take(octets);
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+    }
+
+    fn number(&self, octets: [u8; 4]) -> u32 {
+        if self.is_big_endian { u32::from_be_bytes(octets) } else { u32::from_le_bytes(octets) }
+    }
+
+    fn section(&mut self, block: &[u8]) -> Result<(), Damage> {
+        let header = whole(parse_sectionheaderblock(block), SHB_MAGIC)?;
+        if header.major_version != 1 {
+            return Err(Damage::Version(header.major_version));
+        }
+        self.interfaces.clear();
+        Ok(())
+    }
+
+    fn interface(&mut self, block: &[u8]) -> Result<(), Damage> {
+        let parsed = if self.is_big_endian {
+            parse_interfacedescriptionblock_be(block)
+        } else {
+            parse_interfacedescriptionblock_le(block)
+        };
+        let InterfaceDescriptionBlock { linktype, snaplen, options, if_tsresol, .. } =
+            whole(parsed, IDB_MAGIC)?;
+        let offset = options.iter().find(|option| option.code == OptionCode::IfTsoffset);
+        let seconds = offset.and_then(|option| option.value().first_chunk()).map_or(0, |octets| {
+            if self.is_big_endian { i64::from_be_bytes(*octets) } else { i64::from_le_bytes(*octets) }
+        });
+        let clock = Clock::new(if_tsresol, seconds);
+        self.interfaces.push(Interface { link_type: linktype.0 as u16, snap_length: snaplen, clock });
+        Ok(())
+    }
+
+    fn enhanced_packet(&self, block: &[u8]) -> Result<Found, Damage> {
+        let parsed = if self.is_big_endian {
+            parse_enhancedpacketblock_be(block)
+        } else {
+            parse_enhancedpacketblock_le(block)
+        };
+        let EnhancedPacketBlock { if_id, ts_high, ts_low, caplen, origlen, .. } = whole(parsed, EPB_MAGIC)?;
+        self.found(block, if_id, [ts_high, ts_low], [caplen, origlen])
+    }
+
+    /// As in an Enhanced Packet Block, but for the interface's number of 16 bits before a count of drops.
+    fn old_packet(&self, block: &[u8]) -> Result<Found, Damage> {
+        let body = block.get(BLOCK_HEAD..block.len() - 4).unwrap_or_default();
+        let (Some(head), packet) = (body.first_chunk::<20>(), body.get(20..).unwrap_or_default()) else {
+            return Err(Damage::Block(OLD_PACKET_BLOCK));
+        };
+        let [high, low, recorded, original] =
+            [4, 8, 12, 16].map(|place| self.number([0, 1, 2, 3].map(|octet| head[place + octet])));
+        let id = [head[0], head[1]];
+        let id = if self.is_big_endian { u16::from_be_bytes(id) } else { u16::from_le_bytes(id) };
+        if recorded as usize > packet.len() {
+            return Err(Damage::Block(OLD_PACKET_BLOCK));
+        }
+        self.found(block, id.into(), [high, low], [recorded, original])
+    }
+
+    fn found(
+        &self,
+        block: &[u8],
+        interface: u32,
+        time: [u32; 2],
+        lengths: [u32; 2],
+    ) -> Result<Found, Damage> {
+        let known = self.interfaces.get(interface as usize).ok_or(Damage::Interface(interface))?;
+        let [high, low] = time.map(u64::from);
+        let [length, original_length] = lengths.map(|length| length as usize);
+        Ok(Found {
+            time: known.clock.at(high << 32 | low).map(Time::from_unix_nanoseconds),
+            link_type: known.link_type,
+            back: block.len() - ENHANCED_HEAD,
+            length,
+            original_length: length.max(original_length),
+        })
+    }
+
+    /// Of the first interface, without a time, and as long as the interface's snap length lets it be.
+    fn simple_packet(&self, block: &[u8]) -> Result<Found, Damage> {
+        let parsed = if self.is_big_endian {
+            parse_simplepacketblock_be(block)
+        } else {
+            parse_simplepacketblock_le(block)
+        };
+        let SimplePacketBlock { origlen, data, .. } = whole(parsed, SPB_MAGIC)?;
+        let known = self.interfaces.first().ok_or(Damage::Interface(0))?;
+        let recorded = if known.snap_length == 0 { origlen } else { origlen.min(known.snap_length) };
+        if recorded as usize > data.len() {
+            return Err(Damage::Block(SPB_MAGIC));
+        }
+        Ok(Found {
+            time: None,
+            link_type: known.link_type,
+            back: block.len() - SIMPLE_HEAD,
+            length: recorded as usize,
+            original_length: origlen as usize,
+        })
+    }
+}
+
+/// The block that was parsed from octets that are a whole one.
+fn whole<Block>(parsed: Parsed<'_, Block>, kind: u32) -> Result<Block, Damage> {
+    parsed.map(|(_, block)| block).map_err(|_| Damage::Block(kind))
+}

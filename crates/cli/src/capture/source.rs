@@ -1,0 +1,228 @@
+//! The octets of a capture file, decompressed.
+
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Read};
+
+use flate2::{Decompress, FlushDecompress, Status};
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+
+use super::Progress;
+
+/// How much of the file is read at a time.
+const CHUNK: usize = 1 << 17;
+
+/// A file, and how far it is read.
+struct File {
+    input: Box<dyn Read>,
+    read: u64,
+}
+
+impl Read for File {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        self.read += read as u64;
+        Ok(read)
+    }
+}
+
+/// A file that is compressed or not.
+pub(super) struct Source {
+    packing: Packing,
+    total: Option<u64>,
+}
+
+enum Packing {
+    None(Start),
+    Gzip(Box<Gzip>),
+    Zstd(Box<Zstd>),
+}
+
+/// A file of which a few octets were looked at, which are read again.
+type Start = io::Chain<io::Cursor<Vec<u8>>, File>;
+
+/// As many octets as tell what a file is.
+pub(super) const MAGIC_LENGTH: usize = 4;
+const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
+const ZSTD_MAGIC: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
+
+impl Source {
+    /// Looks at the first octets to see how the file is compressed.
+    pub(super) fn new(input: Box<dyn Read>, total: Option<u64>) -> io::Result<Self> {
+        let mut file = File { input, read: 0 };
+        let mut magic = Vec::with_capacity(MAGIC_LENGTH);
+        (&mut file).take(MAGIC_LENGTH as u64).read_to_end(&mut magic)?;
+        let is_gzip = magic.starts_with(GZIP_MAGIC);
+        // A skippable frame may come first, as pzstd writes them.
+        let is_zstd =
+            magic.first_chunk().is_some_and(|magic| *magic == ZSTD_MAGIC || is_skippable_frame(*magic));
+        let start = io::Cursor::new(magic).chain(file);
+        let packing = if is_gzip {
+            Packing::Gzip(Box::new(Gzip::new(start)))
+        } else if is_zstd {
+            Packing::Zstd(Box::new(Zstd::new(start)))
+        } else {
+            Packing::None(start)
+        };
+        Ok(Self { packing, total })
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        let start = match &self.packing {
+            Packing::None(start) => start,
+            Packing::Gzip(gzip) => gzip.input.get_ref(),
+            Packing::Zstd(zstd) => zstd.input.get_ref(),
+        };
+        Progress { read: start.get_ref().1.read, total: self.total }
+    }
+}
+
+impl Read for Source {
+    /// Gives all that can be decompressed before it gives an error. An error of its own, about the compressed data, is an
+    /// [`io::ErrorKind::InvalidData`].
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match &mut self.packing {
+            Packing::None(start) => start.read(buffer),
+            Packing::Gzip(gzip) => gzip.read(buffer),
+            Packing::Zstd(zstd) => zstd.read(buffer),
+        }
+    }
+}
+
+fn invalid(reason: impl fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason.to_string())
+}
+
+/// Gzip, in any number of members (RFC 1952, section 2.2).
+struct Gzip {
+    input: BufReader<Start>,
+    /// `None` between two members.
+    member: Option<Decompress>,
+}
+
+impl Gzip {
+    fn new(start: Start) -> Self {
+        Self { input: BufReader::with_capacity(CHUNK, start), member: None }
+    }
+
+    /// One step; `None` if it gave no octets, but there may be more. `Decompress` itself is used, because the readers around it
+    /// drop what they got before an error.
+    fn step(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        let input = self.input.fill_buf()?;
+        let is_end = input.is_empty();
+        if is_end && self.member.is_none() {
+            return Ok(Some(0));
+        }
+        let member = self.member.get_or_insert_with(|| Decompress::new_gzip(15));
+        let before = (member.total_in(), member.total_out());
+        let result = member.decompress(input, buffer, FlushDecompress::None);
+        let (read, given) = (member.total_in() - before.0, member.total_out() - before.1);
+        self.input.consume(read as usize);
+        match result {
+            _ if given != 0 => {}
+            Ok(Status::StreamEnd) => {}
+            Ok(_) if is_end => return Err(invalid("the gzip file ends before its data do")),
+            Ok(_) => {}
+            Err(error) => return Err(invalid(error)),
+        }
+        if matches!(result, Ok(Status::StreamEnd)) {
+            self.member = None;
+        }
+        Ok((given != 0).then_some(given as usize))
+    }
+}
+
+impl Read for Gzip {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if let Some(read) = self.step(buffer)? {
+                return Ok(read);
+            }
+        }
+    }
+}
+
+/// Zstandard, in any number of frames (RFC 8878, section 3.1).
+struct Zstd {
+    input: BufReader<Start>,
+    frame: FrameDecoder,
+    /// Whether `frame` is in the midst of one.
+    is_open: bool,
+    /// What is to be said once all has been given that was decompressed before.
+    broken: Option<io::Error>,
+}
+
+const fn is_skippable_frame(magic: [u8; 4]) -> bool {
+    u32::from_le_bytes(magic) & 0xffff_fff0 == 0x184d_2a50
+}
+
+/// A last block, raw and empty, and a checksum that nobody looks at.
+const END_OF_FRAME: &[u8] = &[1, 0, 0, 0, 0, 0, 0];
+
+impl Zstd {
+    fn new(start: Start) -> Self {
+        let input = BufReader::with_capacity(CHUNK, start);
+        Self { input, frame: FrameDecoder::new(), is_open: false, broken: None }
+    }
+
+    /// Goes on to the next frame that has data; `false` at the end of the file.
+    fn open_frame(&mut self) -> io::Result<bool> {
+        while !self.input.fill_buf()?.is_empty() {
+            match self.frame.reset(&mut self.input) {
+                Ok(()) => {
+                    self.is_open = true;
+                    return Ok(true);
+                }
+                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
+                    length,
+                    ..
+                })) => {
+                    let length = u64::from(length);
+                    if io::copy(&mut (&mut self.input).take(length), &mut io::sink())? != length {
+                        return Err(invalid("the zstd file ends within a frame"));
+                    }
+                }
+                Err(error) => return Err(invalid(error)),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether what the frame held is what was compressed.
+    fn check(&self) -> io::Result<()> {
+        match (self.frame.get_checksum_from_data(), self.frame.get_calculated_checksum()) {
+            (Some(said), Some(calculated)) if said != calculated => {
+                Err(invalid("the checksum of a zstd frame does not match its data"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Read for Zstd {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if self.is_open && self.frame.can_collect() != 0 {
+                return self.frame.read(buffer);
+            }
+            if let Some(error) = self.broken.take() {
+                self.is_open = false;
+                return Err(error);
+            }
+            if !self.is_open {
+                if !self.open_frame()? {
+                    return Ok(0);
+                }
+            } else if self.frame.is_finished() {
+                self.check()?;
+                self.is_open = false;
+            } else if let Err(error) =
+                self.frame.decode_blocks(&mut self.input, BlockDecodingStrategy::UptoBlocks(1))
+            {
+                self.broken = Some(invalid(error));
+                // The decoder keeps a window's worth back until a frame ends.
+                let _ = self.frame.decode_blocks(END_OF_FRAME, BlockDecodingStrategy::UptoBlocks(1));
+            }
+        }
+    }
+}

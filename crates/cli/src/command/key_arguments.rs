@@ -1,0 +1,50 @@
+//! The keys that several subcommands take.
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use crate::keys::{self, Format, KeyFile, Keys};
+
+/// Where keys come from.
+#[derive(Debug, clap::Args)]
+pub(super) struct KeyArguments {
+    /// A file of keys: TOML, RFC 8177 JSON, or the configuration of BIRD, Junos or IOS XR; - is standard input
+    #[arg(long = "keys", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// A key, such as send=100,recv=100,alg=aes-128-cmac-96,secret-file=PATH[,mac=12][,options=excluded][,peer=PREFIX];
+    /// instead of secret-file= also secret-env=NAME, secret-keyring=DESCRIPTION, and secret= or secret-hex=, which every
+    /// user of the machine can see in the process list
+    #[arg(long = "key", value_name = "KEY")]
+    keys: Vec<String>,
+    /// The format of the files of keys; otherwise their names and contents say it
+    #[arg(long = "keys-format", value_name = "FORMAT", requires = "files")]
+    format: Option<Format>,
+}
+
+impl KeyArguments {
+    /// All keys, those of the files first; warnings go to standard error.
+    ///
+    /// # Errors
+    /// The first file or key that cannot be used, or that there is none.
+    pub(super) fn keys(&self) -> Result<Keys, Box<dyn Error>> {
+        let files = self.files.iter().map(|path| keys::load(path, self.format));
+        let arguments = self.keys.iter().map(|text| keys::from_argument(text));
+        let mut all = Keys::default();
+        for read in files.chain(arguments) {
+            let read = read?;
+            warn(&read);
+            all.keys.extend(read.keys()?.keys);
+        }
+        if all.keys.is_empty() {
+            return Err("no keys: give a file with --keys, or a key with --key".into());
+        }
+        Ok(all)
+    }
+}
+
+/// Says on standard error who else can read the secrets.
+pub(super) fn warn(read: &KeyFile) {
+    for warning in &read.warnings {
+        eprintln!("wireseal: warning: {warning}");
+    }
+}

@@ -1,0 +1,43 @@
+//! The pieces of what a KDF or a MAC is computed over.
+
+use std::fmt;
+
+/// A piece of an input, and what it is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Field {
+    /// What it is.
+    pub name: String,
+    /// Its octets.
+    pub octets: Octets,
+}
+
+/// The octets of a field.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Octets {
+    /// These.
+    Shown(Vec<u8>),
+    /// The master key, which is not shown.
+    MasterKey {
+        /// How many octets it has.
+        length: usize,
+    },
+}
+
+impl fmt::Debug for Octets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shown(octets) => octets.fmt(f),
+            Self::MasterKey { length } => write!(f, "MasterKey({length} octets)"),
+        }
+    }
+}
+
+impl Field {
+    pub(super) fn new(octets: &[u8], name: impl Into<String>) -> Self {
+        Self { name: name.into(), octets: Octets::Shown(octets.to_vec()) }
+    }
+
+    pub(super) fn master_key(length: usize) -> Self {
+        Self { name: "master key".to_owned(), octets: Octets::MasterKey { length } }
+    }
+}

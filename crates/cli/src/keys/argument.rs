@@ -1,0 +1,156 @@
+//! The argument of `--key`.
+
+use cidr::IpCidr;
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::key_chain::Lifetime;
+use wireseal_tcp_ao::{KeyId, OptionCoverage};
+use zeroize::Zeroizing;
+
+use super::obscured::hexadecimal;
+use super::{
+    ArgumentError, Chain, ChainKey, KeyFile, KeysError, Notation, Preference, Secret, TextProblem, source,
+};
+
+const NAMES: [&str; 11] = [
+    "send",
+    "recv",
+    "alg",
+    "secret",
+    "secret-hex",
+    "secret-file",
+    "secret-env",
+    "secret-keyring",
+    "mac",
+    "options",
+    "peer",
+];
+
+/// Reads a key such as `send=100,recv=100,alg=aes-128-cmac-96,secret-file=PATH`.
+///
+/// `recv` is as `send` unless it is given, `mac` (octets) is the algorithm's default, and `options` is `covered`. A secret has
+/// no comma: one that has stands in `secret-hex`, or elsewhere.
+///
+/// # Errors
+/// [`KeysError::Argument`] names the part.
+pub fn from_argument(text: &str) -> Result<KeyFile, KeysError> {
+    let parts = Parts::read(text)?;
+    let send_id = parts.id("send")?.ok_or(ArgumentError::Missing("send"))?;
+    let algorithm = parts.algorithm()?;
+    let (secret, warnings) = parts.secret()?;
+    let key = ChainKey {
+        position: None,
+        key_id: send_id.0.into(),
+        send_id,
+        recv_id: parts.id("recv")?.unwrap_or(send_id),
+        algorithm,
+        mac_length: parts.mac_length()?.unwrap_or(algorithm.default_mac_length()),
+        options: parts.options()?,
+        secret,
+        send: Lifetime::ALWAYS,
+        accept: Lifetime::ALWAYS,
+        preference: Preference::Ordinary,
+    };
+    let peers = parts.peer()?.into_iter().collect();
+    let chain = Chain { peers, keys: vec![key], ..Chain::default() };
+    Ok(KeyFile { format: None, chains: vec![chain], warnings })
+}
+
+/// The parts by the places of their names in [`NAMES`].
+struct Parts<'a>([Option<&'a str>; NAMES.len()]);
+
+impl<'a> Parts<'a> {
+    fn read(text: &'a str) -> Result<Self, ArgumentError> {
+        let mut parts = [None; NAMES.len()];
+        for (index, part) in text.split(',').enumerate() {
+            let unknown = || ArgumentError::Part(index + 1);
+            let (name, value) = part.split_once('=').ok_or_else(unknown)?;
+            let place = NAMES.iter().position(|known| *known == name).ok_or_else(unknown)?;
+            if parts[place].replace(value).is_some() {
+                return Err(ArgumentError::Twice(NAMES[place]));
+            }
+        }
+        Ok(Self(parts))
+    }
+
+    fn get(&self, name: &str) -> Option<&'a str> {
+        NAMES.iter().position(|known| *known == name).and_then(|place| self.0[place])
+    }
+
+    fn id(&self, field: &'static str) -> Result<Option<KeyId>, ArgumentError> {
+        let problem = TextProblem::OutOfRange { max: u8::MAX.into() };
+        let id = self.get(field).map(|text| text.parse().ok().filter(|_| !text.starts_with('+')));
+        match id {
+            None => Ok(None),
+            Some(Some(id)) => Ok(Some(KeyId(id))),
+            Some(None) => Err(ArgumentError::Value { field, problem }),
+        }
+    }
+
+    fn algorithm(&self) -> Result<TcpAoAlgorithm, ArgumentError> {
+        let text = self.get("alg").ok_or(ArgumentError::Missing("alg"))?;
+        let refused = |error| ArgumentError::Value { field: "alg", problem: TextProblem::Algorithm(error) };
+        text.parse().map_err(refused)
+    }
+
+    fn mac_length(&self) -> Result<Option<usize>, ArgumentError> {
+        let range = TcpAoAlgorithm::MIN_MAC_LENGTH..=TcpAoAlgorithm::MAX_MAC_LENGTH;
+        let problem = TextProblem::Expected("4 to 16 octets");
+        match self.get("mac").map(|text| text.parse().ok().filter(|length| range.contains(length))) {
+            None => Ok(None),
+            Some(Some(length)) => Ok(Some(length)),
+            Some(None) => Err(ArgumentError::Value { field: "mac", problem }),
+        }
+    }
+
+    fn options(&self) -> Result<OptionCoverage, ArgumentError> {
+        match self.get("options") {
+            None | Some("covered") => Ok(OptionCoverage::Covered),
+            Some("excluded") => Ok(OptionCoverage::Excluded),
+            Some(_) => {
+                let problem = TextProblem::Expected("covered or excluded");
+                Err(ArgumentError::Value { field: "options", problem })
+            }
+        }
+    }
+
+    fn peer(&self) -> Result<Option<IpCidr>, ArgumentError> {
+        let problem = TextProblem::Expected("an address, or a prefix whose other bits are 0");
+        let refused = |_| ArgumentError::Value { field: "peer", problem };
+        self.get("peer").map(str::parse).transpose().map_err(refused)
+    }
+
+    /// The one secret, and what to warn of.
+    fn secret(&self) -> Result<(Secret, Vec<String>), ArgumentError> {
+        let given = NAMES.into_iter().filter(|name| name.starts_with("secret"));
+        let mut given = given.filter_map(|name| Some((name, self.get(name)?)));
+        let (field, value) = given.next().ok_or(ArgumentError::Missing("secret"))?;
+        if given.next().is_some() {
+            return Err(ArgumentError::Twice("secret"));
+        }
+        let failed = |reason| ArgumentError::Source { field, reason };
+        let elsewhere = |octets| Secret::new(octets, Notation::Elsewhere);
+        let seen = || {
+            format!(
+                "--key with {field}=: every user of this machine can see the secret in the list of processes; \
+                 secret-file=, secret-env= and secret-keyring= keep it from them"
+            )
+        };
+        Ok(match field {
+            "secret-hex" => {
+                let problem = TextProblem::Expected("pairs of hexadecimal digits");
+                let octets = hexadecimal(value).ok_or(ArgumentError::Value { field, problem })?;
+                (Secret::new(octets, Notation::Hexadecimal), vec![seen()])
+            }
+            "secret-file" => {
+                let (octets, warning) = source::file(value).map_err(failed)?;
+                (elsewhere(octets), warning.into_iter().collect())
+            }
+            "secret-env" => (elsewhere(source::environment(value).map_err(failed)?), Vec::new()),
+            "secret-keyring" => (elsewhere(source::keyring(value).map_err(failed)?), Vec::new()),
+            _ => {
+                let octets = Zeroizing::new(value.as_bytes().to_vec());
+                (Secret::new(octets, Notation::Text), vec![seen()])
+            }
+        })
+    }
+}

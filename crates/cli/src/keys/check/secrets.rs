@@ -1,0 +1,122 @@
+//! Secrets that can be guessed, and secrets that are probably not what was meant. No sentence has anything of a secret.
+
+use wireseal_tcp_ao::MAX_MASTER_KEY_LENGTH;
+
+use super::Findings;
+use crate::keys::{Chain, ChainKey, Notation};
+
+/// Fewer octets of a typed secret than this can be searched through.
+const FEWEST_OCTETS: usize = 12;
+/// As many different octets a random secret of sixteen has in all but a few of a billion cases.
+const FEWEST_DIFFERENT: usize = 6;
+/// So many digits that are all hexadecimal are hardly a word.
+const HEXADECIMAL_DIGITS: usize = 16;
+
+pub(super) fn check(findings: &mut Findings, chain: &Chain, key: &ChainKey, before: &[ChainKey]) {
+    let secret = key.secret.expose();
+    let mut warn = |kind, sentence: String| findings.warn(kind, chain, Some(key), sentence);
+
+    let length = secret.len();
+    if length == 0 {
+        return warn("weak-secret", "the secret is empty".to_owned());
+    }
+    let mut seen = [false; 256];
+    secret.iter().for_each(|octet| seen[usize::from(*octet)] = true);
+    let different = seen.iter().filter(|seen| **seen).count();
+    if length < FEWEST_OCTETS {
+        let sentence = format!(
+            "the secret has {length} octet{}: who records a session can try them all; 16 random octets have the 128 bits \
+             that the algorithms are made for",
+            if length == 1 { "" } else { "s" }
+        );
+        warn("weak-secret", sentence);
+    } else if different < FEWEST_DIFFERENT {
+        let sentence =
+            format!("the secret has {length} octets and only {different} different ones: take random ones");
+        warn("weak-secret", sentence);
+    }
+    if length < key.algorithm.min_master_key_length() {
+        let least = key.algorithm.min_master_key_length();
+        let sentence =
+            format!("the secret has {length} octets, and {} asks for {least} or more", key.algorithm);
+        warn("weak-secret", sentence);
+    }
+    if length > MAX_MASTER_KEY_LENGTH {
+        let sentence = format!(
+            "the secret has {length} octets, and no key here can have more than {MAX_MASTER_KEY_LENGTH}"
+        );
+        warn("long-secret", sentence);
+    }
+    if let Some(other) = before.iter().find(|other| other.secret.expose() == secret) {
+        let sentence = format!(
+            "the secret is also that of {}: whoever has learnt the one has the other, so rolling over gains nothing",
+            chain.name_of(other)
+        );
+        warn("same-secret", sentence);
+    }
+
+    for (kind, is_odd, sentence) in [
+        ("line-end", ends_line(secret), "the secret ends with the end of a line, which is part of it"),
+        (
+            "white-space",
+            !ends_line(secret) && is_padded(secret),
+            "the secret begins or ends with a blank, which is part of it",
+        ),
+        ("quotes", is_quoted(secret), "the secret has quotes around it, which are part of it"),
+        (
+            "not-ascii",
+            key.secret.notation() != Notation::Hexadecimal && !secret.is_ascii(),
+            "the secret has characters outside ASCII, whose octets depend on the encoding: the peer may have others",
+        ),
+        (
+            "control-characters",
+            key.secret.notation() != Notation::Hexadecimal && has_control_inside(secret),
+            "the secret has control characters",
+        ),
+        (
+            "hex-as-text",
+            key.secret.notation() != Notation::Hexadecimal && is_hexadecimal(secret),
+            "the secret is hexadecimal digits that are taken as text: if the peer has the octets that they stand for, write \
+             them as hexadecimal",
+        ),
+        (
+            "scrambled",
+            [b"$9$", b"$8$"].iter().any(|start| secret.starts_with(*start)),
+            "the secret looks like one that Junos has scrambled, and is taken as it stands",
+        ),
+    ] {
+        if is_odd {
+            warn(kind, sentence.to_owned());
+        }
+    }
+}
+
+fn ends_line(secret: &[u8]) -> bool {
+    matches!(secret.last(), Some(b'\n' | b'\r'))
+}
+
+fn is_padded(secret: &[u8]) -> bool {
+    let is_blank = |octet: Option<&u8>| octet.is_some_and(u8::is_ascii_whitespace);
+    is_blank(secret.first()) || is_blank(secret.last())
+}
+
+fn is_quoted(secret: &[u8]) -> bool {
+    match secret {
+        [first @ (b'"' | b'\'' | b'`'), .., last] => first == last,
+        _ => false,
+    }
+}
+
+fn has_control_inside(secret: &[u8]) -> bool {
+    secret.trim_ascii().iter().any(u8::is_ascii_control)
+}
+
+fn is_hexadecimal(secret: &[u8]) -> bool {
+    let (digits, is_marked) = match secret {
+        [b'0', b'x' | b'X', digits @ ..] => (digits, true),
+        _ => (secret, false),
+    };
+    let count = digits.iter().filter(|octet| octet.is_ascii_hexdigit()).count();
+    let is_hexadecimal = digits.iter().all(|octet| octet.is_ascii_hexdigit() || *octet == b':');
+    is_hexadecimal && count.is_multiple_of(2) && count >= if is_marked { 2 } else { HEXADECIMAL_DIGITS }
+}

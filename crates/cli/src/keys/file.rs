@@ -1,0 +1,156 @@
+//! What a file of keys says, whether or not it makes sense.
+
+use cidr::IpCidr;
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::key_chain::{Key, Lifetime, Position, Problem};
+use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, OptionCoverage};
+
+use super::{ConfiguredKey, Format, Keys, KeysError, Secret};
+
+/// All that was read from one file, or from one `--key`.
+///
+/// Keys may contradict each other here; `wireseal keys check` says where they do.
+#[derive(Clone, Debug)]
+pub struct KeyFile {
+    /// The format that it was read in; `None` for a `--key`.
+    pub format: Option<Format>,
+    /// Its chains, in their order.
+    pub chains: Vec<Chain>,
+    /// What the operator has to be told on standard error: who else can read the secrets.
+    pub warnings: Vec<String>,
+}
+
+/// A list of keys for some peers.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Chain {
+    /// Its name; for BIRD that of the protocol. Empty where the text has none.
+    pub name: String,
+    /// The words for its reader.
+    pub description: Option<String>,
+    /// By how many seconds each end of every accept lifetime is moved out.
+    pub accept_tolerance: u32,
+    /// The peers that use it, as far as the text says; none when it says nothing.
+    pub peers: Vec<IpCidr>,
+    /// Its keys, in their order.
+    pub keys: Vec<ChainKey>,
+}
+
+/// A key of a chain.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ChainKey {
+    /// Where it begins in the text, if the reader of its format says.
+    pub position: Option<Position>,
+    /// The number that names it within the chain.
+    pub key_id: u64,
+    /// The KeyID of what the configured end sends under it.
+    pub send_id: KeyId,
+    /// The KeyID of what the configured end accepts under it.
+    pub recv_id: KeyId,
+    /// KDF and MAC.
+    pub algorithm: TcpAoAlgorithm,
+    /// Octets of MAC, which may be impossible.
+    pub mac_length: usize,
+    /// Whether the MAC covers the other TCP options.
+    pub options: OptionCoverage,
+    /// The secret, of any length.
+    pub secret: Secret,
+    /// When the configured end may choose it for sending.
+    pub send: Lifetime,
+    /// When the peer may send with it, before the chain's tolerance.
+    pub accept: Lifetime,
+    /// Its rank among keys that may be sent with, where the format has one.
+    pub preference: Preference,
+}
+
+/// BIRD's rank of a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Preference {
+    /// The one to send with, and to ask the peer for.
+    Preferred,
+    /// Neither.
+    #[default]
+    Ordinary,
+    /// Accepted, and not to be sent with.
+    Deprecated,
+}
+
+impl KeyFile {
+    /// The keys to check a capture against: each once for every peer of its chain. Keys may have ids in common.
+    ///
+    /// Where an accept lifetime does not cover the send lifetime, the send lifetime is cut to it.
+    ///
+    /// # Errors
+    /// [`KeysError::Unusable`] for a key that cannot be an MKT: its secret is empty or longer than 80 octets, or its MAC
+    /// is not of 4 to 16 octets.
+    pub fn keys(&self) -> Result<Keys, KeysError> {
+        let mut keys = Vec::new();
+        for chain in &self.chains {
+            for chain_key in &chain.keys {
+                let name = chain.name_of(chain_key);
+                let key = chain_key.key().map_err(|(field, problem)| KeysError::Unusable {
+                    name: name.clone(),
+                    position: chain_key.position,
+                    field,
+                    problem,
+                })?;
+                let peers = chain.peers.iter().copied().map(Some);
+                let anyone = chain.peers.is_empty().then_some(None);
+                keys.extend(peers.chain(anyone).map(|peer| ConfiguredKey {
+                    name: name.clone(),
+                    key: key.clone(),
+                    accept_tolerance: chain.accept_tolerance,
+                    peer,
+                }));
+            }
+        }
+        Ok(Keys { keys })
+    }
+}
+
+impl Chain {
+    /// What reports call one of its keys.
+    #[must_use]
+    pub fn name_of(&self, key: &ChainKey) -> String {
+        if self.name.is_empty() { key.key_id.to_string() } else { format!("{}/{}", self.name, key.key_id) }
+    }
+
+    /// When segments under one of its keys are accepted: the accept lifetime with the tolerance.
+    #[must_use]
+    pub fn acceptance(&self, key: &ChainKey) -> Lifetime {
+        key.accept.widened_by(self.accept_tolerance)
+    }
+}
+
+impl ChainKey {
+    /// Whether it is the same key, wherever and however it was written.
+    #[must_use]
+    pub fn is_same_key(&self, other: &Self) -> bool {
+        let rest = |key: &Self| {
+            let ids = (key.key_id, key.send_id, key.recv_id);
+            (ids, key.algorithm, key.mac_length, key.options, key.send, key.accept, key.preference)
+        };
+        rest(self) == rest(other) && self.secret.expose() == other.secret.expose()
+    }
+
+    /// The same key for the engine, or the field that keeps it from being one.
+    pub(super) fn key(&self) -> Result<Key, (&'static str, Problem)> {
+        let master_key =
+            MasterKey::new(self.secret.expose()).map_err(|error| ("secret", Problem::Mkt(error)))?;
+        let mkt = Mkt::with_short_master_key(self.send_id, self.recv_id, self.algorithm, master_key)
+            .with_mac_length(self.mac_length)
+            .map_err(|error| ("MAC length", Problem::Mkt(error)))?
+            .with_options(self.options);
+        Key::new(self.key_id, mkt)
+            .with_lifetimes(common(self.send, self.accept).unwrap_or(self.accept), self.accept)
+            .map_err(|problem| ("accept lifetime", problem))
+    }
+}
+
+/// What two lifetimes have in common.
+fn common(one: Lifetime, other: Lifetime) -> Option<Lifetime> {
+    let until = match (one.until(), other.until()) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    };
+    Lifetime::new(one.from().max(other.from()), until).ok()
+}

@@ -1,0 +1,394 @@
+//! IOS XR's configuration, indented or formal: `key chain`, `tcp ao` and BGP's `ao` (Cisco's BGP Session Authentication and
+//! Integrity using TCP Authentication Option, and Keychain Management Commands).
+
+use std::collections::HashMap;
+
+use cidr::IpCidr;
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::key_chain::{Lifetime, Timestamp};
+use wireseal_tcp_ao::{KeyId, OptionCoverage};
+use zeroize::Zeroizing;
+
+use super::bird::once;
+use super::obscured::cisco_seven;
+use super::words::{Dialect, Kind, Word, Words};
+use super::{Chain, ChainKey, Notation, Preference, Secret, TextError, TextProblem};
+
+/// Octets of MAC of both of its algorithms.
+const MAC_LENGTH: usize = 12;
+/// The largest id of a key in a chain: it has six octets.
+pub(super) const MAX_KEY_ID: u64 = (1 << 48) - 1;
+/// The first moment that it knows; a key that starts then has no start.
+pub(super) const FIRST_MOMENT: Timestamp = Timestamp::from_unix_seconds(725_846_400);
+/// The last year that it knows.
+pub(super) const LAST_YEAR: u16 = 2035;
+/// The months as it writes them.
+pub(super) const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+/// Modes within each other that a text may have.
+const DEPTH: usize = 64;
+/// Groups that may refer to each other.
+const GROUPS: usize = 16;
+
+/// The key chains that `tcp ao` gives ids to, with the BGP neighbors that use them.
+///
+/// A chain that some neighbors use with TCP options and others without becomes two.
+pub(super) fn read(text: &str) -> Result<Vec<Chain>, TextError> {
+    let mut drafts = Drafts::default();
+    commands_of(text, |command| drafts.take(command))?;
+    drafts.finish()
+}
+
+/// Gives every command with the words of the modes that it is in.
+fn commands_of<'a>(
+    text: &'a str,
+    mut give: impl FnMut(&[Word<'a>]) -> Result<(), TextError>,
+) -> Result<(), TextError> {
+    let mut words = Words::new(text, Dialect::IosXr);
+    let mut path: Vec<Word<'a>> = Vec::new();
+    // Of each mode, its indentation and where its words end in the path.
+    let mut modes: Vec<(usize, usize)> = Vec::new();
+    let mut line: Vec<Word<'a>> = Vec::new();
+    loop {
+        let word = words.next()?;
+        match word {
+            Some(word) if word.kind != Kind::Line => line.push(word),
+            _ => {
+                if let Some(first) = line.first() {
+                    let indentation = first.indentation();
+                    while modes.last().is_some_and(|(outer, _)| *outer >= indentation) {
+                        modes.pop();
+                    }
+                    if modes.len() == DEPTH {
+                        return Err(first.error("mode", TextProblem::Refused("modes are nested too deeply")));
+                    }
+                    path.truncate(modes.last().map_or(0, |(_, end)| *end));
+                    path.append(&mut line);
+                    modes.push((indentation, path.len()));
+                    give(&path)?;
+                }
+                if word.is_none() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Drafts<'a> {
+    chains: Vec<ChainDraft<'a>>,
+    /// The ids that `tcp ao` gives to keys, by chain and key id, in order.
+    ids: Vec<(&'a str, u64, Word<'a>, [KeyId; 2])>,
+    /// What neighbors and groups say, by their kind and name.
+    subjects: HashMap<(&'a str, &'a str), Subject<'a>>,
+    /// The neighbors, in order.
+    neighbors: Vec<(&'a str, IpCidr)>,
+}
+
+#[derive(Default)]
+struct Subject<'a> {
+    ao: Option<(&'a str, OptionCoverage)>,
+    groups: Vec<(&'a str, &'a str)>,
+}
+
+struct ChainDraft<'a> {
+    name: &'a str,
+    tolerance: Option<u32>,
+    keys: Vec<KeyDraft<'a>>,
+}
+
+/// The commands of a key, each with its words; they are read if the key turns out to be one for TCP-AO.
+struct KeyDraft<'a> {
+    at: Word<'a>,
+    /// As it stands: in a chain for MACsec it is no number.
+    key_id: &'a str,
+    commands: Vec<Vec<Word<'a>>>,
+}
+
+impl<'a> Drafts<'a> {
+    fn take(&mut self, command: &[Word<'a>]) -> Result<(), TextError> {
+        match command {
+            [key, chain, name, rest @ ..] if key.is("key") && chain.is("chain") => {
+                self.take_chain(name, rest)
+            }
+            [tcp, ao, keychain, name, key, id, rest @ ..]
+                if tcp.is("tcp") && ao.is("ao") && keychain.is("keychain") && key.is("key") =>
+            {
+                self.take_ids(name, key, id, rest)
+            }
+            [router, bgp, _, rest @ ..] if router.is("router") && bgp.is("bgp") => self.take_bgp(rest),
+            _ => Ok(()),
+        }
+    }
+
+    fn take_chain(&mut self, name: &Word<'a>, rest: &[Word<'a>]) -> Result<(), TextError> {
+        let text = name.text();
+        // Commands of one chain stand together in all but odd texts.
+        let known = self.chains.iter().rposition(|chain| chain.name == text);
+        let index = known.unwrap_or(self.chains.len());
+        if known.is_none() {
+            self.chains.push(ChainDraft { name: text, tolerance: None, keys: Vec::new() });
+        }
+        let chain = &mut self.chains[index];
+        match rest {
+            [first, ..] if first.is("tcp") => {
+                let reason = "\"key chain NAME tcp\" is of IOS XE: only key chains of IOS XR are read";
+                Err(first.error("key chain", TextProblem::Refused(reason)))
+            }
+            [first, value] if first.is("accept-tolerance") => {
+                let seconds = match value.is("infinite") {
+                    true => u32::MAX,
+                    false => value.number("accept-tolerance", u32::MAX.into())? as u32,
+                };
+                once(&mut chain.tolerance, seconds, first, "accept-tolerance")
+            }
+            [first, id, property @ ..] if first.is("key") => {
+                let key_id = id.text();
+                let index = match chain.keys.iter().rposition(|key| key.key_id == key_id) {
+                    Some(index) => index,
+                    None => {
+                        chain.keys.push(KeyDraft { at: *first, key_id, commands: Vec::new() });
+                        chain.keys.len() - 1
+                    }
+                };
+                chain.keys[index].commands.push(property.to_vec());
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn take_ids(
+        &mut self,
+        name: &Word<'a>,
+        key: &Word<'a>,
+        id: &Word<'a>,
+        rest: &[Word<'a>],
+    ) -> Result<(), TextError> {
+        let key_id = id.number("key", MAX_KEY_ID)?;
+        let octet = |value: &Word<'_>, field| value.number(field, u8::MAX.into()).map(|id| KeyId(id as u8));
+        let ids = match rest {
+            [send, send_id, receive, receive_id] if send.is("SendID") && receive.is("ReceiveID") => {
+                [octet(send_id, "SendID")?, octet(receive_id, "ReceiveID")?]
+            }
+            _ => return Err(key.error("tcp ao", TextProblem::Expected("key ID SendID ID ReceiveID ID"))),
+        };
+        if self.ids.iter().any(|(chain, other, ..)| *chain == name.text() && *other == key_id) {
+            return Err(key.error("tcp ao", TextProblem::Twice));
+        }
+        self.ids.push((name.text(), key_id, *key, ids));
+        Ok(())
+    }
+
+    fn take_bgp(&mut self, rest: &[Word<'a>]) -> Result<(), TextError> {
+        const SUBJECTS: [&str; 3] = ["neighbor", "neighbor-group", "session-group"];
+        let Some(at) = rest.iter().position(|word| SUBJECTS.iter().any(|subject| word.is(subject))) else {
+            return Ok(());
+        };
+        let [kind, name, command @ ..] = &rest[at..] else { return Ok(()) };
+        let kind = SUBJECTS.into_iter().find(|subject| kind.is(subject)).unwrap_or_default();
+        if kind == "neighbor"
+            && let Ok(address) = name.text().parse()
+            && !self.subjects.contains_key(&(kind, name.text()))
+        {
+            self.neighbors.push((name.text(), address));
+        }
+        let subject = self.subjects.entry((kind, name.text())).or_default();
+        match command {
+            [ao, chain, include, coverage, ..] if ao.is("ao") && include.is("include-tcp-options") => {
+                let coverage = match () {
+                    () if coverage.is("enable") => OptionCoverage::Covered,
+                    () if coverage.is("disable") => OptionCoverage::Excluded,
+                    () => {
+                        let expected = TextProblem::Expected("enable or disable");
+                        return Err(coverage.error("include-tcp-options", expected));
+                    }
+                };
+                subject.ao = Some((chain.text(), coverage));
+            }
+            [ao, chain] if ao.is("ao") && !chain.is("inheritance-disable") => {
+                subject.ao = Some((chain.text(), OptionCoverage::Covered));
+            }
+            [uses, kind, name] if uses.is("use") => {
+                let kind = SUBJECTS.into_iter().find(|subject| kind.is(subject));
+                subject.groups.extend(kind.map(|kind| (kind, name.text())));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The chain that a neighbor uses, its own or that of the first group that has one.
+    fn chain_of(&self, neighbor: &'a str) -> Option<(&'a str, OptionCoverage)> {
+        let mut open = vec![("neighbor", neighbor)];
+        for _ in 0..GROUPS {
+            let subject = self.subjects.get(&open.pop()?);
+            if let Some(ao) = subject.and_then(|subject| subject.ao) {
+                return Some(ao);
+            }
+            open.extend(subject.iter().flat_map(|subject| subject.groups.iter().rev()));
+        }
+        None
+    }
+
+    fn finish(self) -> Result<Vec<Chain>, TextError> {
+        let uses: Vec<_> = self
+            .neighbors
+            .iter()
+            .filter_map(|(name, address)| Some((*address, self.chain_of(name)?)))
+            .collect();
+        let mut chains = Vec::new();
+        for draft in &self.chains {
+            let ids = self.ids.iter().filter(|(chain, ..)| *chain == draft.name);
+            let ids: HashMap<u64, [KeyId; 2]> = ids.map(|(_, key_id, _, ids)| (*key_id, *ids)).collect();
+            let keys = draft.keys.iter().filter_map(|key| {
+                let key_id = key.key_id.parse().ok()?;
+                ids.get(&key_id).map(|ids| key.finish(key_id, *ids))
+            });
+            let keys = keys.collect::<Result<Vec<_>, _>>()?;
+            if keys.is_empty() {
+                continue;
+            }
+            let chain = |coverage: OptionCoverage, peers: Vec<IpCidr>| Chain {
+                name: draft.name.to_owned(),
+                description: None,
+                accept_tolerance: draft.tolerance.unwrap_or(0),
+                peers,
+                keys: keys.iter().map(|key| ChainKey { options: coverage, ..key.clone() }).collect(),
+            };
+            let before = chains.len();
+            for coverage in [OptionCoverage::Covered, OptionCoverage::Excluded] {
+                let peers = uses.iter().filter(|(_, ao)| *ao == (draft.name, coverage));
+                let peers: Vec<_> = peers.map(|(address, _)| *address).collect();
+                if !peers.is_empty() {
+                    chains.push(chain(coverage, peers));
+                }
+            }
+            if chains.len() == before {
+                chains.push(chain(OptionCoverage::Covered, Vec::new()));
+            }
+        }
+        let has = |name: &str, key_id: u64| {
+            let chain = self.chains.iter().find(|chain| chain.name == name);
+            chain.is_some_and(|chain| chain.keys.iter().any(|key| key.key_id.parse() == Ok(key_id)))
+        };
+        match self.ids.iter().find(|(name, key_id, ..)| !has(name, *key_id)) {
+            Some((_, _, at, _)) => Err(at.error("key chain ... key", TextProblem::Missing)),
+            None => Ok(chains),
+        }
+    }
+}
+
+impl KeyDraft<'_> {
+    fn finish(&self, key_id: u64, [send_id, recv_id]: [KeyId; 2]) -> Result<ChainKey, TextError> {
+        let (mut secret, mut algorithm, mut send, mut accept) = (None, None, None, None);
+        for command in &self.commands {
+            let Some((name, values)) = command.split_first() else { continue };
+            if name.is("key-string") {
+                once(&mut secret, key_string(name, values)?, name, "key-string")?;
+            } else if name.is("cryptographic-algorithm") {
+                once(&mut algorithm, algorithm_of(name, values)?, name, "cryptographic-algorithm")?;
+            } else if name.is("send-lifetime") {
+                once(&mut send, lifetime(name, values, "send-lifetime")?, name, "send-lifetime")?;
+            } else if name.is("accept-lifetime") {
+                once(&mut accept, lifetime(name, values, "accept-lifetime")?, name, "accept-lifetime")?;
+            }
+        }
+        let missing = |field| self.at.error(field, TextProblem::Missing);
+        Ok(ChainKey {
+            position: Some(self.at.position()),
+            key_id,
+            send_id,
+            recv_id,
+            algorithm: algorithm.ok_or_else(|| missing("cryptographic-algorithm"))?,
+            mac_length: MAC_LENGTH,
+            options: OptionCoverage::Covered,
+            secret: secret.ok_or_else(|| missing("key-string"))?,
+            send: send.unwrap_or_default(),
+            accept: accept.unwrap_or_default(),
+            preference: Preference::Ordinary,
+        })
+    }
+}
+
+fn algorithm_of(at: &Word<'_>, values: &[Word<'_>]) -> Result<TcpAoAlgorithm, TextError> {
+    let field = "cryptographic-algorithm";
+    match values {
+        [name] => name.text().parse().map_err(|error| name.error(field, TextProblem::Algorithm(error))),
+        _ => Err(at.error(field, TextProblem::Expected("an algorithm"))),
+    }
+}
+
+/// `[clear] TEXT`, `password TYPE-7` or, refused, `password6 TYPE-6`.
+fn key_string(at: &Word<'_>, values: &[Word<'_>]) -> Result<Secret, TextError> {
+    let field = "key-string";
+    let clear = |text: &str| Secret::new(Zeroizing::new(text.as_bytes().to_vec()), Notation::Text);
+    match values {
+        [text] => Ok(clear(text.text())),
+        [kind, text] if kind.is("clear") || kind.is("0") => Ok(clear(text.text())),
+        [kind, text] if kind.is("password") || kind.is("7") => match cisco_seven(text.text()) {
+            Some(octets) => Ok(Secret::new(octets, Notation::CiscoSeven)),
+            None => Err(text.error(field, TextProblem::Expected("a type 7 password"))),
+        },
+        [kind, _] if kind.is("password6") || kind.is("6") => {
+            let reason = "type 6 is encrypted with the router's own key, which only the router has: write \"key-string \
+                          clear\" and the secret";
+            Err(kind.error(field, TextProblem::Refused(reason)))
+        }
+        _ => Err(at.error(field, TextProblem::Expected("clear, password or password6, and one word"))),
+    }
+}
+
+/// `TIME DATE` and after it nothing, `infinite`, `duration SECONDS` or `TIME DATE`, all in UTC.
+fn lifetime(at: &Word<'_>, values: &[Word<'_>], field: &'static str) -> Result<Lifetime, TextError> {
+    let expected = "HH:MM:SS DAY MONTH YEAR and then infinite, duration SECONDS or HH:MM:SS DAY MONTH YEAR";
+    let expected = || at.error(field, TextProblem::Expected(expected));
+    let (start, end) = values.split_at_checked(4).ok_or_else(expected)?;
+    let start = moment(start).ok_or_else(expected)?;
+    let until = match end {
+        [] => None,
+        [end] if end.is("infinite") => None,
+        [duration, seconds] if duration.is("duration") => {
+            Some(start.later_by(seconds.number(field, u32::MAX.into())? as u32))
+        }
+        end => Some(moment(end).ok_or_else(expected)?),
+    };
+    Lifetime::new(Some(start).filter(|start| *start != FIRST_MOMENT), until)
+        .map_err(|_| at.error(field, TextProblem::LifetimeEmpty))
+}
+
+/// A time and a date of three words, of which one is the month's name and one has the year's four digits.
+fn moment(words: &[Word<'_>]) -> Option<Timestamp> {
+    let [time, date @ ..] = words else { return None };
+    let number = |text: &str| text.bytes().all(|c| c.is_ascii_digit()).then(|| text.parse::<u16>().ok())?;
+    let (mut year, mut month, mut day) = (None, None, None);
+    for word in date {
+        let text = word.text().to_ascii_lowercase();
+        let known = MONTHS.iter().position(|month| text.len() >= 3 && month.starts_with(&text));
+        match known {
+            Some(index) => month = Some(index + 1),
+            None if text.len() == 4 => year = number(&text),
+            None => day = number(&text),
+        }
+    }
+    let (year, month, day) = (year?, month?, day?);
+    let mut time = time.text().split(':').map(number);
+    let (hour, minute, second) = (time.next()??, time.next()??, time.next().unwrap_or(Some(0))?);
+    if date.len() != 3 || time.next().is_some() {
+        return None;
+    }
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z").parse().ok()
+}

@@ -1,0 +1,408 @@
+//! Junos's configuration, with braces or as `set` commands: `authentication-key-chains` with `algorithm ao`, and who uses
+//! them (Juniper's TCP-AO for BGP and LDP Sessions, Junos 20.3R1 and later).
+
+use std::collections::HashMap;
+
+use cidr::IpCidr;
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::key_chain::{Lifetime, Timestamp};
+use wireseal_tcp_ao::{KeyId, OptionCoverage};
+use zeroize::Zeroizing;
+
+use super::bird::once;
+use super::obscured::{JUNOS_NINE, junos_nine};
+use super::words::{Dialect, Kind, Word, Words};
+use super::{Chain, ChainKey, Notation, Preference, Secret, TextError, TextProblem};
+
+/// Octets of MAC of both of its algorithms.
+const MAC_LENGTH: usize = 12;
+/// Seconds of clock skew that it allows unless a chain says otherwise.
+const TOLERANCE: u32 = 3600;
+/// A key that starts before this, in 1970, has no start: Junos wants one for every key, and no two alike.
+pub(super) const NO_START_BEFORE: Timestamp = Timestamp::from_unix_seconds(31_536_000);
+/// The most seconds of clock skew that it can be told.
+pub(super) const MAX_TOLERANCE: u32 = 999_999_999;
+/// Blocks within each other that a text may have.
+const DEPTH: usize = 64;
+
+/// The key chains that have keys for TCP-AO, with the peers that the BGP and LDP of the text have for them.
+pub(super) fn read(text: &str) -> Result<Vec<Chain>, TextError> {
+    let mut statements = Vec::new();
+    let mut deactivated: Vec<Vec<&str>> = Vec::new();
+    statements_of(text, |statement| match statement {
+        Statement::Set(path) => statements.extend(relevant(path).map(<[Word<'_>]>::to_vec)),
+        Statement::Deactivate(path) => deactivated.push(path.iter().map(Word::text).collect()),
+    })?;
+    statements.retain(|statement| {
+        let begins = |words: &[&str]| {
+            words.len() <= statement.len()
+                && words.iter().zip(statement).all(|(word, has)| *word == has.text())
+        };
+        !deactivated.iter().any(|words| begins(words))
+    });
+    let mut chains = Drafts::default();
+    let mut users = Users::default();
+    for statement in &statements {
+        chains.take(statement)?;
+        users.take(statement);
+    }
+    chains.finish(&users)
+}
+
+enum Statement<'s, 'a> {
+    Set(&'s [Word<'a>]),
+    Deactivate(&'s [Word<'a>]),
+}
+
+/// Gives every statement with all the words that lead to it.
+fn statements_of<'a>(text: &'a str, mut give: impl FnMut(Statement<'_, 'a>)) -> Result<(), TextError> {
+    let mut words = Words::new(text, Dialect::Junos);
+    let mut path: Vec<Word<'a>> = Vec::new();
+    let mut blocks: Vec<usize> = Vec::new();
+    while let Some(word) = words.next()? {
+        let start = blocks.last().copied().unwrap_or(0);
+        match word.kind {
+            Kind::Open if blocks.len() == DEPTH => {
+                return Err(word.error("block", TextProblem::Refused("blocks are nested too deeply")));
+            }
+            Kind::Open => blocks.push(path.len()),
+            Kind::Close => {
+                if blocks.pop().is_none() {
+                    return Err(word.error("block", TextProblem::Expected("a statement")));
+                }
+                path.truncate(blocks.last().copied().unwrap_or(0));
+            }
+            Kind::End => {
+                give(Statement::Set(&path));
+                path.truncate(start);
+            }
+            Kind::Line => {
+                let command = path.first().filter(|_| blocks.is_empty());
+                if command.is_some_and(|first| first.is("set")) {
+                    give(Statement::Set(&path[1..]));
+                    path.clear();
+                } else if command.is_some_and(|first| first.is("deactivate")) {
+                    give(Statement::Deactivate(&path[1..]));
+                    path.clear();
+                }
+            }
+            Kind::Plain(_) | Kind::Quoted(_) => path.push(word),
+        }
+    }
+    match path.first().filter(|_| blocks.is_empty()) {
+        Some(first) if first.is("set") => give(Statement::Set(&path[1..])),
+        Some(first) if first.is("deactivate") => give(Statement::Deactivate(&path[1..])),
+        _ => {}
+    }
+    match blocks.is_empty() {
+        true => Ok(()),
+        false => words.expect("block").map(|_| ()),
+    }
+}
+
+/// As much of a statement as says something of key chains or of who uses them.
+fn relevant<'s, 'a>(path: &'s [Word<'a>]) -> Option<&'s [Word<'a>]> {
+    if path.iter().any(|word| word.is("inactive:")) {
+        return None;
+    }
+    if chain_statement(path).is_some() || place(path, "authentication-key-chain").is_some() {
+        return Some(path);
+    }
+    let protocol = place(path, "bgp").or_else(|| place(path, "ldp"))?;
+    let peer = path[protocol..].iter().position(|word| word.is("neighbor") || word.is("allow"))?;
+    if path[protocol + peer].is("allow") {
+        return Some(path);
+    }
+    path.get(..protocol + peer + 2)
+}
+
+fn place(path: &[Word<'_>], word: &str) -> Option<usize> {
+    path.iter().position(|has| has.is(word))
+}
+
+/// Of `... key-chain NAME ...` the name and what follows; of `key N ...` alone what is there.
+fn chain_statement<'s, 'a>(path: &'s [Word<'a>]) -> Option<(&'a str, &'s [Word<'a>])> {
+    match place(path, "key-chain") {
+        Some(at) => Some((path.get(at + 1)?.text(), &path[at + 2..])),
+        None => path.first().filter(|word| word.is("key")).map(|_| ("", path)),
+    }
+}
+
+/// The chains as far as they are read.
+#[derive(Default)]
+struct Drafts<'a> {
+    chains: Vec<ChainDraft<'a>>,
+    by_name: HashMap<&'a str, usize>,
+}
+
+struct ChainDraft<'a> {
+    name: &'a str,
+    description: Option<String>,
+    tolerance: Option<u32>,
+    keys: Vec<KeyDraft<'a>>,
+    by_id: HashMap<u64, usize>,
+}
+
+struct KeyDraft<'a> {
+    at: Word<'a>,
+    key_id: u64,
+    is_for_ao: bool,
+    send_id: Option<KeyId>,
+    recv_id: Option<KeyId>,
+    algorithm: Option<TcpAoAlgorithm>,
+    secret: Option<Word<'a>>,
+    options: Option<OptionCoverage>,
+    start: Option<Vec<Word<'a>>>,
+}
+
+impl<'a> Drafts<'a> {
+    fn take(&mut self, statement: &[Word<'a>]) -> Result<(), TextError> {
+        let Some((name, rest)) = chain_statement(statement) else { return Ok(()) };
+        let index = *self.by_name.entry(name).or_insert_with(|| {
+            let (description, tolerance) = (None, None);
+            self.chains.push(ChainDraft {
+                name,
+                description,
+                tolerance,
+                keys: Vec::new(),
+                by_id: HashMap::new(),
+            });
+            self.chains.len() - 1
+        });
+        let chain = &mut self.chains[index];
+        match rest {
+            [first, value] if first.is("tolerance") => {
+                let seconds = value.number("tolerance", MAX_TOLERANCE.into())?;
+                once(&mut chain.tolerance, seconds as u32, first, "tolerance")
+            }
+            [first, value] if first.is("description") => {
+                chain.description = Some(unescaped(value).as_str().to_owned());
+                Ok(())
+            }
+            [first, id, property @ ..] if first.is("key") => {
+                let key_id = id.number("key", u64::MAX)?;
+                chain.key(key_id, first).take(property)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(self, users: &Users<'_>) -> Result<Vec<Chain>, TextError> {
+        let mut chains = Vec::new();
+        for draft in self.chains {
+            let keys: Vec<_> = draft.keys.iter().filter(|key| key.is_for_ao).collect();
+            let mut starts = Vec::with_capacity(keys.len());
+            for key in &keys {
+                starts.extend(key.start()?);
+            }
+            starts.sort_unstable();
+            let keys = keys.iter().map(|key| key.finish(&starts)).collect::<Result<Vec<_>, _>>()?;
+            if !keys.is_empty() {
+                chains.push(Chain {
+                    name: draft.name.to_owned(),
+                    description: draft.description,
+                    accept_tolerance: draft.tolerance.unwrap_or(TOLERANCE),
+                    peers: users.of(draft.name),
+                    keys,
+                });
+            }
+        }
+        Ok(chains)
+    }
+}
+
+impl<'a> ChainDraft<'a> {
+    fn key(&mut self, key_id: u64, at: &Word<'a>) -> &mut KeyDraft<'a> {
+        let index = *self.by_id.entry(key_id).or_insert(self.keys.len());
+        if index == self.keys.len() {
+            self.keys.push(KeyDraft {
+                at: *at,
+                key_id,
+                is_for_ao: false,
+                send_id: None,
+                recv_id: None,
+                algorithm: None,
+                secret: None,
+                options: None,
+                start: None,
+            });
+        }
+        &mut self.keys[index]
+    }
+}
+
+impl<'a> KeyDraft<'a> {
+    fn take(&mut self, property: &[Word<'a>]) -> Result<(), TextError> {
+        match property {
+            [name, attribute @ ..] if name.is("ao-attribute") => self.take_attribute(attribute),
+            [name, value] if name.is("secret") => once(&mut self.secret, *value, name, "secret"),
+            [name, value] if name.is("algorithm") => {
+                self.is_for_ao = value.is("ao");
+                Ok(())
+            }
+            [name, value @ ..] if name.is("start-time") => {
+                once(&mut self.start, value.to_vec(), name, "start-time")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn take_attribute(&mut self, attribute: &[Word<'a>]) -> Result<(), TextError> {
+        let [name, value] = attribute else { return Ok(()) };
+        let id = |field| value.number(field, u8::MAX.into()).map(|id| KeyId(id as u8));
+        if name.is("send-id") {
+            once(&mut self.send_id, id("send-id")?, name, "send-id")
+        } else if name.is("recv-id") {
+            once(&mut self.recv_id, id("recv-id")?, name, "recv-id")
+        } else if name.is("tcp-ao-option") {
+            let coverage = match () {
+                () if value.is("enabled") => OptionCoverage::Covered,
+                () if value.is("disabled") => OptionCoverage::Excluded,
+                () => {
+                    return Err(value.error("tcp-ao-option", TextProblem::Expected("enabled or disabled")));
+                }
+            };
+            once(&mut self.options, coverage, name, "tcp-ao-option")
+        } else if name.is("cryptographic-algorithm") {
+            let field = "cryptographic-algorithm";
+            let algorithm =
+                value.text().parse().map_err(|error| value.error(field, TextProblem::Algorithm(error)))?;
+            once(&mut self.algorithm, algorithm, name, field)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// When it starts, unless it always was.
+    fn start(&self) -> Result<Option<Timestamp>, TextError> {
+        let Some(words) = &self.start else { return Ok(None) };
+        let expected = TextProblem::Expected("a start time such as \"2026-01-31.00:00:00 +0000\"");
+        let at = words.first().unwrap_or(&self.at);
+        let start = start_time(words).ok_or_else(|| at.error("start-time", expected))?;
+        Ok(Some(start).filter(|start| *start >= NO_START_BEFORE))
+    }
+
+    /// The key; `starts` are the starts of all keys of its chain, in order.
+    fn finish(&self, starts: &[Timestamp]) -> Result<ChainKey, TextError> {
+        let missing = |field| self.at.error(field, TextProblem::Missing);
+        let start = self.start()?;
+        let next = start.and_then(|start| starts.iter().find(|other| **other > start)).copied();
+        Ok(ChainKey {
+            position: Some(self.at.position()),
+            key_id: self.key_id,
+            send_id: self.send_id.ok_or_else(|| missing("send-id"))?,
+            recv_id: self.recv_id.ok_or_else(|| missing("recv-id"))?,
+            algorithm: self.algorithm.unwrap_or(TcpAoAlgorithm::HmacSha1),
+            mac_length: MAC_LENGTH,
+            options: self.options.unwrap_or(OptionCoverage::Excluded),
+            secret: secret(self.secret.as_ref().ok_or_else(|| missing("secret"))?)?,
+            send: Lifetime::new(start, next).unwrap_or_default(),
+            accept: start.map_or(Lifetime::ALWAYS, Lifetime::starting),
+            preference: Preference::Ordinary,
+        })
+    }
+}
+
+fn secret(word: &Word<'_>) -> Result<Secret, TextError> {
+    let text = unescaped(word);
+    let refused = |reason| Err(word.error("secret", TextProblem::Refused(reason)));
+    if text.starts_with(JUNOS_NINE) {
+        return match junos_nine(&text) {
+            Some(octets) => Ok(Secret::new(octets, Notation::JunosNine)),
+            None => refused("begins like $9$ and is damaged"),
+        };
+    }
+    if text.starts_with("$8$") {
+        return refused(
+            "is encrypted with the router's master password ($8$), which only the router can undo: write it in plain text",
+        );
+    }
+    Ok(Secret::new(Zeroizing::new(text.as_bytes().to_vec()), Notation::Text))
+}
+
+/// A word, or a string with each backslash taken from before the character that it keeps.
+fn unescaped(word: &Word<'_>) -> Zeroizing<String> {
+    let mut text = Zeroizing::new(String::with_capacity(word.text().len()));
+    let mut characters = word.text().chars();
+    while let Some(c) = characters.next() {
+        match c {
+            '\\' if matches!(word.kind, Kind::Quoted(_)) => text.extend(characters.next()),
+            _ => text.push(c),
+        }
+    }
+    text
+}
+
+/// `2016-12-31.16:00:00 -0800`, in one string or as words; without seconds or without an offset, which is then that of UTC.
+fn start_time(words: &[Word<'_>]) -> Option<Timestamp> {
+    let mut parts = words.iter().flat_map(|word| word.text().split(' ')).filter(|part| !part.is_empty());
+    let (date, time) = parts.next()?.split_once('.')?;
+    let offset = parts.next().unwrap_or("+0000");
+    if parts.next().is_some() || !offset.is_ascii() || offset.len() != 5 {
+        return None;
+    }
+    let number = |text: &str| text.bytes().all(|c| c.is_ascii_digit()).then(|| text.parse::<u16>().ok())?;
+    let mut date = date.split('-').map(number);
+    let mut time = time.split(':').map(number);
+    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+    let (hour, minute, second) = (time.next()??, time.next()??, time.next().unwrap_or(Some(0))?);
+    if date.next().is_some() || time.next().is_some() {
+        return None;
+    }
+    let (hours, minutes) = offset.split_at(3);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{hours}:{minutes}").parse().ok()
+}
+
+/// Who uses key chains.
+#[derive(Default)]
+struct Users<'a> {
+    /// Peers, each with the words that lead to it.
+    peers: Vec<(Vec<&'a str>, IpCidr)>,
+    /// Chains by the words that lead to their use.
+    chains: HashMap<Vec<&'a str>, &'a str>,
+}
+
+impl<'a> Users<'a> {
+    fn take(&mut self, statement: &[Word<'a>]) {
+        let level = |words: &[Word<'a>]| words.iter().map(Word::text).collect::<Vec<_>>();
+        if place(statement, "key-chain").is_some() {
+            return;
+        }
+        let peer = statement.iter().position(|word| word.is("neighbor") || word.is("session"));
+        if let Some((at, address)) =
+            peer.and_then(|at| Some((at, statement.get(at + 1)?.text().parse().ok()?)))
+        {
+            self.add_peer(level(&statement[..at + 2]), address);
+        }
+        if let Some(at) = place(statement, "allow") {
+            let prefixes = statement[at + 1..].iter().map(|word| word.text().trim_matches(['[', ']']));
+            for prefix in prefixes.filter_map(|text| text.parse().ok()) {
+                self.add_peer(level(&statement[..at]), prefix);
+            }
+        }
+        if let Some(at) = place(statement, "authentication-key-chain")
+            && let Some(chain) = statement.get(at + 1)
+        {
+            self.chains.insert(level(&statement[..at]), chain.text());
+        }
+    }
+
+    fn add_peer(&mut self, level: Vec<&'a str>, peer: IpCidr) {
+        let is_known = self.peers.last().is_some_and(|(last, address)| *last == level && *address == peer);
+        if !is_known {
+            self.peers.push((level, peer));
+        }
+    }
+
+    /// The peers whose own, group's or protocol's chain is this one.
+    fn of(&self, chain: &str) -> Vec<IpCidr> {
+        let mut peers: Vec<IpCidr> = Vec::new();
+        for (level, peer) in &self.peers {
+            let nearest = (0..=level.len()).rev().find_map(|length| self.chains.get(&level[..length]));
+            if nearest == Some(&chain) && !peers.contains(peer) {
+                peers.push(*peer);
+            }
+        }
+        peers
+    }
+}

@@ -1,0 +1,27 @@
+//! Who else can read a file of secrets.
+
+use std::fs::Metadata;
+use std::path::Path;
+
+/// What to warn of on standard error when every user of the machine can read this file of keys or key log.
+#[must_use]
+pub fn warning(path: &Path, metadata: &Metadata) -> Option<String> {
+    let mode = mode(metadata)?;
+    (metadata.is_file() && mode & 0o004 != 0).then(|| {
+        format!(
+            "{}: every user of this machine can read it (mode {:04o}); \"chmod o-r\" keeps its secrets from them",
+            path.display(),
+            mode & 0o7777
+        )
+    })
+}
+
+#[cfg(unix)]
+fn mode(metadata: &Metadata) -> Option<u32> {
+    Some(std::os::unix::fs::MetadataExt::mode(metadata))
+}
+
+#[cfg(not(unix))]
+fn mode(_: &Metadata) -> Option<u32> {
+    None
+}

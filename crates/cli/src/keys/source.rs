@@ -1,0 +1,60 @@
+//! Secrets that are elsewhere: in a file, in the environment, in the kernel's keyring.
+
+use std::fs::File;
+use std::path::Path;
+
+use zeroize::Zeroizing;
+
+use super::load::read_to_end;
+use super::permissions;
+
+/// The secret in a file, without the end of its last line, and what to warn of.
+pub(super) fn file(path: &str) -> Result<(Zeroizing<Vec<u8>>, Option<String>), String> {
+    let path = Path::new(path);
+    let reason = |error| format!("{}: {error}", path.display());
+    let mut file = File::open(path).map_err(reason)?;
+    let metadata = file.metadata().map_err(reason)?;
+    let mut octets = read_to_end(&mut file, metadata.len().try_into().unwrap_or(0)).map_err(reason)?;
+    for end in [b'\n', b'\r'] {
+        if octets.last() == Some(&end) {
+            octets.pop();
+        } else {
+            break;
+        }
+    }
+    Ok((octets, permissions::warning(path, &metadata)))
+}
+
+/// The secret in a variable of the environment.
+pub(super) fn environment(name: &str) -> Result<Zeroizing<Vec<u8>>, String> {
+    // Such names make the standard library panic.
+    let is_name = !name.is_empty() && !name.contains(['=', '\0']);
+    let value = if is_name { std::env::var_os(name) } else { None };
+    match value {
+        Some(value) => Ok(Zeroizing::new(value.into_encoded_bytes())),
+        None => Err(format!("the environment has no {name:?}")),
+    }
+}
+
+/// The payload of a key of type `user`, by its description: in the session's keyring, or else in the user's.
+#[cfg(target_os = "linux")]
+pub(super) fn keyring(description: &str) -> Result<Zeroizing<Vec<u8>>, String> {
+    use linux_keyutils::{KeyError, KeyRing, KeyRingIdentifier};
+
+    let reason = |error: KeyError| format!("the kernel's keyring has no {description:?} to read: {error}");
+    let rings = [KeyRingIdentifier::Session, KeyRingIdentifier::User];
+    let mut result = Err(KeyError::KeyDoesNotExist);
+    for ring in rings {
+        result = KeyRing::from_special_id(ring, false).and_then(|ring| ring.search(description));
+        if result.is_ok() {
+            break;
+        }
+    }
+    result.and_then(|key| key.read_to_vec()).map(Zeroizing::new).map_err(reason)
+}
+
+/// There is none.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn keyring(_: &str) -> Result<Zeroizing<Vec<u8>>, String> {
+    Err("only Linux has such a keyring".to_owned())
+}

@@ -1,0 +1,171 @@
+//! A connection on the page: what is wrong, its timeline, what each end sent, and the segments that are not good.
+
+use maud::{Markup, html};
+use wireseal_tcp_ao::Endpoint;
+
+use super::summary::badge;
+use super::timeline::{symbol, timeline};
+use crate::capture::Time;
+use crate::keys::Keys;
+use crate::report::summary::{Standing, counts};
+use crate::report::words::{self, CountsInWords, KEY_USES_SHOWN, VerdictInWords, counted};
+use crate::verify::report::{ConnectionReport, DirectionReport, KeyUse, SegmentReport, Sender, Verdict};
+
+/// How many of the segments that are not good have a line in the table.
+const LINES: usize = 200;
+/// From how many lines on the table is folded.
+const FOLDED_FROM: usize = 13;
+
+/// The connection with these of its segments drawn.
+pub(super) fn article(connection: &ConnectionReport, segments: &[SegmentReport], keys: &Keys) -> Markup {
+    let [opener, listener] = &connection.ends;
+    let standing = Standing::of(&counts(connection));
+    let (badge_class, badge_name) = badge(standing, !connection.diagnoses.is_empty());
+    let all: u64 = counts(connection).iter().sum();
+    let not_drawn = all.saturating_sub(segments.len() as u64);
+    html! {
+        article class=(standing.name()) id=(format!("connection-{}", connection.number)) {
+            h3 {
+                span.number { "#" (connection.number) }
+                code { (opener) }
+                span.arrow aria-label="to" { "→" }
+                code { (listener) }
+                span class=(format!("badge {badge_class}")) { (badge_name) }
+            }
+            p.when {
+                (words::packets(connection.first, connection.last))
+                @if let (Some(from), Some(to)) = (connection.first.time, connection.last.time) {
+                    " · " time { (from) }
+                    @if let Some(duration) = words::duration(from, to) { " · " (duration) }
+                }
+            }
+            @for diagnosis in &connection.diagnoses {
+                div.diagnosis {
+                    p { (diagnosis.sentence) }
+                    small { (words::explained(diagnosis, &connection.ends)) }
+                }
+            }
+            @if !segments.is_empty() {
+                div.lanes {
+                    div.ends {
+                        span { code { (opener) } small { "opened the connection" } }
+                        span { code { (listener) } small { "was opened to" } }
+                    }
+                    div.scroll tabindex="0" { (timeline(connection, segments, keys)) }
+                }
+            }
+            @if not_drawn > 0 {
+                p.note {
+                    (counted(not_drawn, "segment"))
+                    @if segments.is_empty() { " not drawn, since the page is full." }
+                    @else { " not drawn: after the first ones, a segment is drawn only where the verdict changes." }
+                }
+            }
+            div.directions {
+                @for (end, direction) in connection.ends.iter().zip(&connection.directions) {
+                    (sent(end, direction, connection.first.time, keys))
+                }
+            }
+            (not_good(connection, segments))
+        }
+    }
+}
+
+/// What one end sent.
+fn sent(end: &Endpoint, direction: &DirectionReport, start: Option<Time>, keys: &Keys) -> Markup {
+    let segments: u64 = direction.counts.iter().sum();
+    html! {
+        section {
+            h4 { code { (end) } " sent " (counted(segments, "segment")) }
+            @if segments > 0 {
+                dl {
+                    dt { "verdicts" } dd { (CountsInWords(&direction.counts)) }
+                    dt { "payload" } dd { (counted(direction.payload, "octet")) }
+                    @if direction.retransmissions > 0 {
+                        dt { "sent again" } dd { (counted(direction.retransmissions, "segment")) }
+                    }
+                    dt { "ISN" } dd { @if let Some(isn) = direction.isn { (isn.0) } @else { "not seen" } }
+                    @if let Some(sne) = direction.sne { dt { "SNE" } dd { (sne.0) } }
+                    @if direction.signed_resets + direction.other_resets > 0 {
+                        dt { "resets" }
+                        dd { (direction.signed_resets) " verified, " (direction.other_resets) " not" }
+                    }
+                    @for (number, key_use) in direction.key_uses.iter().take(KEY_USES_SHOWN).enumerate() {
+                        dt { @if number > 0 { "rolled over to" } @else { "key" } }
+                        dd { (one_key_use(key_use, start, keys)) }
+                    }
+                    @if direction.key_uses.len() > KEY_USES_SHOWN {
+                        dt {} dd { "and " (direction.key_uses.len() - KEY_USES_SHOWN) " more changes of KeyID" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn one_key_use(key_use: &KeyUse, start: Option<Time>, keys: &Keys) -> Markup {
+    html! {
+        b { (words::key(key_use, keys)) }
+        " " (counted(key_use.segments, "segment")) ", " (words::packets(key_use.first, key_use.last))
+        @if let Some(time) = key_use.first.time { ", from " time { (words::time_after(start, time)) } }
+        @if key_use.outside_lifetime > 0 {
+            ", " em { (key_use.outside_lifetime) " outside the accept lifetime" }
+        }
+    }
+}
+
+/// A line for each segment that is not good.
+fn not_good(connection: &ConnectionReport, segments: &[SegmentReport]) -> Markup {
+    let lines = || segments.iter().filter(|segment| segment.verdict != Verdict::Good);
+    let (count, all) = (lines().count(), counts(connection)[1..].iter().sum::<u64>());
+    html! {
+        @if count > 0 {
+            details open[count < FOLDED_FROM] {
+                summary {
+                    "Segments that are not good: "
+                    @if count.min(LINES) as u64 == all { (words::grouped(all)) }
+                    @else { (count.min(LINES)) " of " (words::grouped(all)) }
+                }
+                div.scroll {
+                    table {
+                        thead {
+                            tr {
+                                @for name in [
+                                    "packet", "time", "sender", "flags", "sequence", "acknowledgment", "payload",
+                                    "KeyID", "RNextKeyID", "SNE", "verdict",
+                                ] {
+                                    th scope="col" { (name) }
+                                }
+                            }
+                        }
+                        tbody { @for segment in lines().take(LINES) { (line(segment, connection)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn line(segment: &SegmentReport, connection: &ConnectionReport) -> Markup {
+    let place = segment.verdict.index();
+    html! {
+        tr {
+            td.n { (segment.place.packet) }
+            td { @if let Some(time) = segment.place.time { time { (words::time_after(connection.first.time, time)) } } }
+            td {
+                span.side { @match segment.sender { Sender::Opener => "▲ ", Sender::Listener => "▼ " } }
+                code { (connection.ends[segment.sender as usize]) }
+            }
+            td { (words::flags(segment.flags)) @if segment.is_retransmission { " (again)" } }
+            td.n { (segment.sequence.0) }
+            td.n { @if segment.flags.ack() { (segment.acknowledgment.0) } }
+            td.n { (segment.payload_length) }
+            @for id in 0..2 { td.n { @if let Some(ids) = segment.key_ids { (ids[id]) } } }
+            td.n { @if let Some(sne) = segment.sne { (sne.0) } }
+            td class=(format!("verdict v{place}")) {
+                svg width="14" height="14" viewBox="-8 -8 16 16" aria-hidden="true" { (symbol(place, 0)) }
+                (VerdictInWords(segment.verdict).to_string())
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Reports of what was verified: text for people, JSON for programs, and a page to attach to a ticket.
+//!
+//! A connection is written when it is handed over and then forgotten: no report grows in memory with their number.
+
+mod html;
+mod json;
+mod json_types;
+mod summary;
+mod text;
+mod words;
+
+use std::env;
+use std::ffi::OsStr;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use wireseal_tcp_ao::Endpoint;
+
+use crate::keys::Keys;
+use crate::verify::report::{ConnectionReport, SegmentReport, Totals};
+
+pub use summary::{Standing, Summary};
+pub(crate) use words::flags;
+
+/// What a report is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// The capture, as the command line names it.
+    pub capture: &'a str,
+    /// The keys that it was checked against; none of their secrets gets into a report.
+    pub keys: &'a Keys,
+}
+
+/// How the report on standard output is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// For people.
+    Text {
+        /// Whether to colour it, see [`colours_wanted`].
+        colours: bool,
+    },
+    /// For programs: one object, documented in `docs/verify-json.md`.
+    Json {
+        /// Whether it has an array `segments` of all segments.
+        segments: bool,
+    },
+}
+
+/// Whether standard output is a terminal that can show colours, and its user has not said `NO_COLOR` (<https://no-color.org>).
+#[must_use]
+pub fn colours_wanted() -> bool {
+    let [no_color, term] = ["NO_COLOR", "TERM"].map(env::var_os);
+    colours(no_color.as_deref(), term.as_deref(), io::stdout().is_terminal())
+}
+
+fn colours(no_color: Option<&OsStr>, term: Option<&OsStr>, is_terminal: bool) -> bool {
+    is_terminal && no_color.is_none_or(OsStr::is_empty) && term.is_none_or(|term| term != "dumb")
+}
+
+/// The reports of one run: one on an output, and a page if there is to be one.
+#[derive(Debug)]
+pub struct Report<'a, W> {
+    output: Output<'a, W>,
+    page: Option<html::Page<'a>>,
+    summary: Summary,
+}
+
+#[derive(Debug)]
+enum Output<'a, W> {
+    Text(text::Text<'a, W>),
+    Json(json::Json<'a, W>),
+}
+
+impl<'a, W: Write> Report<'a, W> {
+    /// Begins a report on `output`, which should be buffered.
+    ///
+    /// # Errors
+    /// Those of writing to `output`, and of making a temporary file.
+    pub fn new(output: W, format: Format, subject: Subject<'a>) -> io::Result<Self> {
+        let output = match format {
+            Format::Text { colours } => Output::Text(text::Text::new(output, colours, subject)),
+            Format::Json { segments } => Output::Json(json::Json::begin(output, segments, subject)?),
+        };
+        Ok(Self { output, page: None, summary: Summary::default() })
+    }
+
+    /// The same report, and a page in the file `path`, which is made at once and whole when the report is finished.
+    ///
+    /// # Errors
+    /// Those of making the file and a temporary one.
+    pub fn with_page(self, path: &Path, subject: Subject<'a>) -> io::Result<Self> {
+        Ok(Self { page: Some(html::Page::create(path, subject)?), ..self })
+    }
+
+    /// Reports a segment of the connection of this number, between `ends` (opener and listener), as it is found.
+    ///
+    /// To be called only where every single segment is wanted. Text has a line for each; JSON leaves out all of them
+    /// unless it was begun with `segments`.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn segment(
+        &mut self,
+        connection: u64,
+        ends: &[Endpoint; 2],
+        segment: &SegmentReport,
+    ) -> io::Result<()> {
+        match &mut self.output {
+            Output::Text(text) => text.segment(connection, ends, segment),
+            Output::Json(json) => json.segment(connection, segment),
+        }
+    }
+
+    /// Reports a connection that is over, or will not be looked at any more.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn connection(&mut self, connection: &ConnectionReport) -> io::Result<()> {
+        self.summary.add(connection);
+        match &mut self.output {
+            Output::Text(text) => text.connection(connection)?,
+            Output::Json(json) => json.connection(connection)?,
+        }
+        self.page.as_mut().map_or(Ok(()), |page| page.connection(connection))
+    }
+
+    /// Ends the report, writes the page, and flushes both.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn finish(self, totals: &Totals) -> io::Result<()> {
+        match self.output {
+            Output::Text(text) => text.finish(totals, &self.summary)?,
+            Output::Json(json) => json.finish(totals, &self.summary)?,
+        }
+        self.page.map_or(Ok(()), |page| page.finish(totals, &self.summary))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_for_terminals_whose_users_want_them() {
+        let (no_color, xterm, dumb) = (OsStr::new("1"), OsStr::new("xterm"), OsStr::new("dumb"));
+        assert!(colours(None, Some(xterm), true) && colours(Some(OsStr::new("")), None, true));
+        assert!(!colours(None, Some(xterm), false));
+        assert!(!colours(Some(no_color), Some(xterm), true));
+        assert!(!colours(None, Some(dumb), true));
+    }
+}

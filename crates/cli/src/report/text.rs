@@ -1,0 +1,227 @@
+//! The report for people: a block for each connection, a table, and the answer in the last line.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+use clap::builder::styling::{AnsiColor, Style};
+use comfy_table::{CellAlignment, LineStyle, Table, presets};
+use wireseal_tcp_ao::Endpoint;
+
+use super::Subject;
+use super::summary::{Standing, Summary, counts};
+use super::words::{self, CountsInWords, KEY_USES_SHOWN, VERDICTS, VerdictInWords, counted, grouped};
+use crate::capture::Time;
+use crate::verify::report::{
+    ConnectionReport, DirectionReport, Place, SegmentReport, Sender, Totals, Verdict,
+};
+
+const GOOD: Style = AnsiColor::Green.on_default();
+const FAILED: Style = AnsiColor::Red.on_default().bold();
+const NOT_JUDGED: Style = AnsiColor::Yellow.on_default();
+const HEADING: Style = Style::new().bold();
+
+#[derive(Debug)]
+pub(super) struct Text<'a, W> {
+    output: W,
+    colours: bool,
+    subject: Subject<'a>,
+}
+
+/// A text in a style.
+struct Styled<T>(Style, T);
+
+impl<T: Display> Display for Styled<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}{:#}", self.0, self.1, self.0)
+    }
+}
+
+impl<'a, W: Write> Text<'a, W> {
+    pub(super) const fn new(output: W, colours: bool, subject: Subject<'a>) -> Self {
+        Self { output, colours, subject }
+    }
+
+    fn styled<T>(&self, style: Style, text: T) -> Styled<T> {
+        Styled(if self.colours { style } else { Style::new() }, text)
+    }
+
+    /// A line for the segment: `#7  2026-01-01T00:00:00.000000Z  connection 1: 192.0.2.1:50000 > 192.0.2.2:179 …`.
+    pub(super) fn segment(
+        &mut self,
+        connection: u64,
+        ends: &[Endpoint; 2],
+        segment: &SegmentReport,
+    ) -> io::Result<()> {
+        let SegmentReport { place, sender, flags, sequence, acknowledgment, .. } = segment;
+        let [from, to] = match sender {
+            Sender::Opener => [ends[0], ends[1]],
+            Sender::Listener => [ends[1], ends[0]],
+        };
+        write!(self.output, "#{}", place.packet)?;
+        if let Some(time) = place.time {
+            write!(self.output, " {time}")?;
+        }
+        write!(self.output, " connection {connection} {from} > {to} [{}]", words::flags(*flags))?;
+        write!(self.output, " seq {}", sequence.0)?;
+        if flags.ack() {
+            write!(self.output, " ack {}", acknowledgment.0)?;
+        }
+        write!(self.output, " length {}", segment.payload_length)?;
+        if let Some([key_id, rnext_key_id]) = segment.key_ids {
+            write!(self.output, " KeyID {key_id} RNextKeyID {rnext_key_id}")?;
+        }
+        if let Some(sne) = segment.sne {
+            write!(self.output, " SNE {}", sne.0)?;
+        }
+        if segment.is_retransmission {
+            write!(self.output, " retransmission")?;
+        }
+        let style = match segment.verdict {
+            Verdict::Good => GOOD,
+            verdict if verdict.is_failure() => FAILED,
+            _ => NOT_JUDGED,
+        };
+        let verdict = self.styled(style, VerdictInWords(segment.verdict));
+        writeln!(self.output, " {verdict}")
+    }
+
+    pub(super) fn connection(&mut self, connection: &ConnectionReport) -> io::Result<()> {
+        let ConnectionReport { number, ends: [opener, listener], first, last, .. } = connection;
+        let name = format!("connection {number}: {opener} -> {listener}");
+        let standing = Standing::of(&counts(connection));
+        let (style, words) = in_words(standing, !connection.diagnoses.is_empty());
+        let standing = self.styled(style, words);
+        writeln!(self.output, "{}  {standing}", self.styled(HEADING, name))?;
+        write!(self.output, "  {}", words::packets(*first, *last))?;
+        if let (Some(from), Some(to)) = (first.time, last.time) {
+            write!(self.output, ", {from}")?;
+            if let Some(duration) = words::duration(from, to) {
+                write!(self.output, ", {duration}")?;
+            }
+        }
+        writeln!(self.output)?;
+        for (end, direction) in connection.ends.iter().zip(&connection.directions) {
+            self.direction(end, direction, first.time)?;
+        }
+        for diagnosis in &connection.diagnoses {
+            let why = self.styled(FAILED, "why:");
+            let explained = words::explained(diagnosis, &connection.ends);
+            writeln!(self.output, "  {why} {}\n       ({explained})", diagnosis.sentence)?;
+        }
+        writeln!(self.output)
+    }
+
+    fn direction(
+        &mut self,
+        end: &Endpoint,
+        direction: &DirectionReport,
+        start: Option<Time>,
+    ) -> io::Result<()> {
+        let output = &mut self.output;
+        let segments: u64 = direction.counts.iter().sum();
+        write!(output, "  {end} sent {}", counted(segments, "segment"))?;
+        if segments == 0 {
+            return writeln!(output);
+        }
+        writeln!(output, ": {}", CountsInWords(&direction.counts))?;
+        write!(output, "      {}", counted(direction.payload, "octet"))?;
+        if direction.retransmissions > 0 {
+            write!(output, ", {}", counted(direction.retransmissions, "retransmission"))?;
+        }
+        match direction.isn {
+            Some(isn) => write!(output, ", ISN {}", isn.0)?,
+            None => write!(output, ", ISN not seen")?,
+        }
+        if let Some(sne) = direction.sne {
+            write!(output, ", SNE {}", sne.0)?;
+        }
+        let (signed, other) = (direction.signed_resets, direction.other_resets);
+        if signed > 0 {
+            write!(output, ", {} that verified", counted(signed, "reset"))?;
+        }
+        if other > 0 {
+            write!(output, ", {} without a MAC that verifies", counted(other, "reset"))?;
+        }
+        writeln!(output)?;
+        for (place, key_use) in direction.key_uses.iter().take(KEY_USES_SHOWN).enumerate() {
+            let key = words::key(key_use, self.subject.keys);
+            let rolled = if place > 0 { "rolled over to " } else { "" };
+            write!(
+                output,
+                "      {rolled}{key}: {}, first {}",
+                counted(key_use.segments, "segment"),
+                Moment(key_use.first, start)
+            )?;
+            if key_use.last != key_use.first {
+                write!(output, ", last {}", Moment(key_use.last, start))?;
+            }
+            if key_use.outside_lifetime > 0 {
+                write!(output, ", {} outside the accept lifetime", grouped(key_use.outside_lifetime))?;
+            }
+            writeln!(output)?;
+        }
+        match direction.key_uses.len().saturating_sub(KEY_USES_SHOWN) {
+            0 => Ok(()),
+            more => writeln!(output, "      and {more} more changes of KeyID"),
+        }
+    }
+
+    pub(super) fn finish(mut self, totals: &Totals, summary: &Summary) -> io::Result<()> {
+        let mut table = Table::new();
+        table
+            .load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()))
+            .set_header(["verdict", "segments"]);
+        for (name, count) in VERDICTS.iter().zip(totals.counts).filter(|(_, count)| *count > 0) {
+            table.add_row([(*name).to_owned(), grouped(count)]);
+        }
+        if let Some(column) = table.column_mut(1) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        if table.row_count() > 0 {
+            writeln!(self.output, "{table}")?;
+        }
+        write!(
+            self.output,
+            "{}: {}, {}",
+            self.subject.capture,
+            counted(totals.packets, "packet"),
+            counted(totals.connections, "connection")
+        )?;
+        let standings =
+            [(summary.good, "good"), (summary.failed, "failed"), (summary.not_judged, "not judged")];
+        for (count, name) in standings.iter().filter(|(count, _)| *count > 0) {
+            write!(self.output, ", {} {name}", grouped(*count))?;
+        }
+        writeln!(self.output)?;
+        for what in words::passed_over(totals) {
+            writeln!(self.output, "passed over: {what}")?;
+        }
+        if let Some(damage) = &totals.damage {
+            writeln!(self.output, "{}", self.styled(FAILED, damage))?;
+        }
+        let (style, _) = in_words(Standing::of(&totals.counts), !summary.causes.is_empty());
+        writeln!(self.output, "{}", self.styled(style, summary.answer(totals)))?;
+        self.output.flush()
+    }
+}
+
+/// A place as `packet 3 at 12:00:00.000000`, with the day if it is another than that of the connection's start.
+struct Moment(Place, Option<Time>);
+
+impl Display for Moment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "packet {}", self.0.packet)?;
+        self.0.time.map_or(Ok(()), |time| write!(f, " at {}", words::time_after(self.1, time)))
+    }
+}
+
+/// A standing in words, and their style. Segments may all be good and the session down, if nobody answers them.
+const fn in_words(standing: Standing, is_explained: bool) -> (Style, &'static str) {
+    match standing {
+        Standing::Good if is_explained => (NOT_JUDGED, "good, but"),
+        Standing::Good => (GOOD, "good"),
+        Standing::Failed => (FAILED, "FAILED"),
+        Standing::NotJudged => (NOT_JUDGED, "not judged"),
+        Standing::Empty => (NOT_JUDGED, "empty"),
+    }
+}

@@ -1,0 +1,184 @@
+//! What a segment tells of its connection once it is judged.
+
+use wireseal_tcp_ao::option::kind;
+use wireseal_tcp_ao::{Isn, Segment};
+
+use super::connection::{Connection, Observed, Phase};
+use super::judge::Judgement;
+use super::key_table::KeyTable;
+use super::report::{Sender, Verdict};
+
+impl Connection {
+    /// Counts a segment and learns from it. Gives whether it was sent before, and whether the sender has changed its key.
+    #[inline]
+    pub(super) fn learn(
+        &mut self,
+        table: &KeyTable<'_>,
+        observed: &Observed<'_>,
+        judgement: &Judgement,
+    ) -> (bool, bool) {
+        let Observed { place, sender, ref segment, .. } = *observed;
+        let verdict = judgement.verdict;
+        let is_good = verdict == Verdict::Good;
+        // Where an end is known to sign, nothing is believed that is not signed.
+        let is_believed =
+            (is_good || self.directions[sender as usize].good() == 0) && !observed.has_part_of_header;
+        self.last = place;
+        let flags = segment.flags();
+        if flags.syn() && !flags.rst() && is_believed {
+            self.learn_isns(sender, segment, is_good);
+        }
+        // A SYN with another ISN is none of this connection's numbers.
+        let has_own_numbers = !flags.syn() || self.isn(sender) == Some(Isn(segment.sequence().0));
+        let direction = &mut self.directions[sender as usize];
+        let report = &mut direction.report;
+        report.counts[verdict.index()] += 1;
+        report.payload += (segment.payload().len() + observed.missing) as u64;
+        let mut uses_other_key = false;
+        match &observed.ao {
+            Ok(Some(ao)) => {
+                direction.seen.signed += 1;
+                direction.seen.key_id = Some(ao.key_id);
+                let key = judgement.candidate.map(|candidate| candidate.key as usize);
+                let is_outside = key.is_some_and(|key| table.is_outside_lifetime(key, &place));
+                uses_other_key = direction.use_key(ao.key_id, key, place, is_outside);
+            }
+            Ok(None) if !observed.has_part_of_header => direction.note_unsigned(observed),
+            _ => {}
+        }
+        let report = &mut direction.report;
+        if flags.rst() {
+            *(if is_good { &mut report.signed_resets } else { &mut report.other_resets }) += 1;
+        }
+        let start = segment.sequence();
+        let mut end = segment.end();
+        end.0 = end.0.wrapping_add(observed.missing as u32);
+        let is_retransmission =
+            has_own_numbers && !observed.has_part_of_header && direction.sent.has(start, end);
+        direction.report.retransmissions += u64::from(is_retransmission);
+        if is_good && let Some(candidate) = judgement.candidate {
+            if has_own_numbers && let Some(mut tracker) = direction.tracker() {
+                tracker.advance(start);
+                direction.report.sne = Some(tracker.highest().0);
+                direction.sne = Some(tracker);
+                direction.sne_searches = 0;
+            }
+            self.learn_configured_end(table, sender, candidate, observed);
+        }
+        if is_believed && has_own_numbers {
+            self.learn_progress(sender, segment, end);
+        }
+        (is_retransmission, uses_other_key)
+    }
+
+    /// SYN and SYN-ACK bring the ISNs.
+    #[cold]
+    fn learn_isns(&mut self, sender: Sender, segment: &Segment<'_>, is_good: bool) {
+        let flags = segment.flags();
+        let own = Isn(segment.sequence().0);
+        let seen = &mut self.directions[sender as usize].seen;
+        seen.syns += u64::from(!flags.ack());
+        seen.syn_acks += u64::from(flags.ack());
+        if seen.mss.is_none() {
+            seen.mss = segment.options().flatten().find_map(|option| match (option.kind, option.data) {
+                (kind::MAXIMUM_SEGMENT_SIZE, [high, low]) => Some(u16::from_be_bytes([*high, *low])),
+                _ => None,
+            });
+        }
+        if self.phase != Phase::Opening {
+            if !flags.ack() && self.isn(sender) != Some(own) {
+                self.other_syn = Some((sender, own));
+            }
+            return;
+        }
+        let known = self.isn(sender);
+        if flags.ack() {
+            // Of several answers a good one counts, and before there is one the last.
+            if known != Some(own) && (is_good || self.directions[sender as usize].good() == 0) {
+                self.directions[sender as usize].set_isn(own);
+                self.forget_traffic_keys();
+            }
+            if self.isn(sender.other()).is_none() {
+                self.directions[sender.other() as usize]
+                    .set_isn(Isn(segment.acknowledgment().0.wrapping_sub(1)));
+            }
+        } else if known.is_none() {
+            self.directions[sender as usize].set_isn(own);
+        }
+    }
+
+    fn forget_traffic_keys(&mut self) {
+        for direction in &mut self.directions {
+            direction.traffic_keys.clear();
+        }
+    }
+
+    /// The first good segment whose key has two ids shows which end the keys were configured at.
+    #[inline]
+    fn learn_configured_end(
+        &mut self,
+        table: &KeyTable<'_>,
+        sender: Sender,
+        candidate: super::key_table::Candidate,
+        observed: &Observed<'_>,
+    ) {
+        if self.configured_end.is_some() {
+            return;
+        }
+        let parameters = table.parameters(candidate);
+        if parameters.send_id == parameters.recv_id || candidate.configured_at(None).is_some() {
+            return;
+        }
+        let Ok(Some(ao)) = &observed.ao else { return };
+        self.configured_end = Some(if ao.key_id == parameters.send_id { sender } else { sender.other() });
+    }
+
+    /// How far the connection is, by the segments that are believed.
+    #[inline]
+    fn learn_progress(&mut self, sender: Sender, segment: &Segment<'_>, end: wireseal_tcp_ao::SeqNum) {
+        let flags = segment.flags();
+        self.directions[sender as usize].sent.note(segment.sequence(), end);
+        if flags.rst() {
+            self.phase = Phase::Closed;
+        }
+        if !flags.syn() && self.phase == Phase::Opening {
+            self.phase = Phase::Open;
+        }
+        if flags.fin() {
+            self.directions[sender as usize].fin = Some(end);
+        }
+        let other = &mut self.directions[sender.other() as usize];
+        let acknowledgment = segment.acknowledgment();
+        if flags.ack()
+            && !flags.rst()
+            && other.seen.acknowledged.is_none_or(|before| before.before(acknowledgment))
+        {
+            other.seen.acknowledged = Some(acknowledgment);
+        }
+        if flags.ack()
+            && let Some(fin) = other.fin
+            && !acknowledgment.before(fin)
+        {
+            other.fin_is_acknowledged = true;
+            if self.directions[sender as usize].fin_is_acknowledged {
+                self.phase = Phase::Closed;
+            }
+        }
+    }
+}
+
+impl super::direction::Direction {
+    #[cold]
+    fn note_unsigned(&mut self, observed: &Observed<'_>) {
+        let seen = &mut self.seen;
+        let _ = seen.first_unsigned.get_or_insert(observed.place);
+        if observed.segment.flags().rst() {
+            seen.unsigned_resets += 1;
+            let _ = seen.first_unsigned_reset.get_or_insert(observed.place);
+        }
+        let mut options = observed.segment.options().flatten();
+        if options.any(|option| option.kind == kind::MD5_SIGNATURE) {
+            seen.md5 += 1;
+        }
+    }
+}

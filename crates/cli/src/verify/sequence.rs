@@ -1,0 +1,117 @@
+//! Which octets of a direction have been sent before.
+
+use wireseal_tcp_ao::SeqNum;
+
+/// Gaps that are remembered; of more, the oldest is forgotten.
+const GAPS: usize = 4;
+
+/// What one direction has sent so far, as far as the capture shows.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Sent {
+    /// The number behind everything sent.
+    next: Option<SeqNum>,
+    /// Where the capture skipped numbers: what fills them comes late, but for the first time.
+    gaps: [Option<(SeqNum, SeqNum)>; GAPS],
+}
+
+impl Sent {
+    /// Whether a segment that takes the numbers from `start` up to `end` was sent before.
+    pub(super) fn has(&self, start: SeqNum, end: SeqNum) -> bool {
+        start != end
+            && self.next.is_some_and(|next| start.before(next))
+            && !self.gaps.iter().flatten().any(|(from, until)| !start.before(*from) && start.before(*until))
+    }
+
+    /// Notes that it was sent.
+    pub(super) fn note(&mut self, start: SeqNum, end: SeqNum) {
+        if start == end {
+            return;
+        }
+        let Some(next) = self.next else {
+            self.next = Some(end);
+            return;
+        };
+        if start.before(next) {
+            self.fill(start, end);
+        } else if start != next {
+            self.remember((next, start));
+        }
+        if next.before(end) {
+            self.next = Some(end);
+        }
+    }
+
+    #[cold]
+    fn fill(&mut self, start: SeqNum, end: SeqNum) {
+        for place in 0..GAPS {
+            let Some((from, until)) = self.gaps[place] else { continue };
+            if !start.before(until) || !from.before(end) {
+                continue;
+            }
+            self.gaps[place] = None;
+            if from.before(start) {
+                self.remember((from, start));
+            }
+            if end.before(until) {
+                self.remember((end, until));
+            }
+        }
+    }
+
+    #[cold]
+    fn remember(&mut self, gap: (SeqNum, SeqNum)) {
+        match self.gaps.iter_mut().find(|place| place.is_none()) {
+            Some(place) => *place = Some(gap),
+            None => {
+                self.gaps.rotate_left(1);
+                self.gaps[GAPS - 1] = Some(gap);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether each of these was sent before, one after another.
+    fn retransmissions<const N: usize>(sent: [(u32, u32); N]) -> [bool; N] {
+        let mut tracker = Sent::default();
+        sent.map(|(start, end)| {
+            let (start, end) = (SeqNum(start), SeqNum(end));
+            let has = tracker.has(start, end);
+            tracker.note(start, end);
+            has
+        })
+    }
+
+    #[test]
+    fn what_was_sent_before_is_a_retransmission() {
+        assert_eq!(
+            retransmissions([(1, 11), (11, 21), (1, 11), (21, 21), (11, 31)]),
+            [false, false, true, false, true]
+        );
+    }
+
+    #[test]
+    fn what_fills_a_gap_comes_for_the_first_time() {
+        let sent = [(1, 11), (31, 41), (11, 21), (11, 21), (21, 31), (21, 31), (31, 41)];
+        assert_eq!(retransmissions(sent), [false, false, false, true, false, true, true]);
+    }
+
+    #[test]
+    fn numbers_wrap() {
+        let near = u32::MAX - 4;
+        assert_eq!(retransmissions([(near, 5), (5, 10), (near, 5)]), [false, false, true]);
+    }
+
+    #[test]
+    fn of_many_gaps_the_oldest_are_forgotten() {
+        let mut tracker = Sent::default();
+        for number in 0..10 {
+            tracker.note(SeqNum(number * 10), SeqNum(number * 10 + 5));
+        }
+        assert!(tracker.has(SeqNum(5), SeqNum(10)));
+        assert!(!tracker.has(SeqNum(85), SeqNum(90)));
+    }
+}

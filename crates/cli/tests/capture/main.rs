@@ -1,0 +1,8 @@
+//! Captures of every format, packed and damaged in every way, and what their packets carry.
+
+mod content;
+mod damage;
+mod files;
+mod formats;
+mod oracle;
+mod packing;

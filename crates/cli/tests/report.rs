@@ -1,0 +1,324 @@
+//! The reports of connections made by hand: what they say, that they escape it, and that they leave secrets out.
+
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
+
+#[path = "support/reports.rs"]
+mod reports;
+
+use std::fs;
+use std::io::{self, ErrorKind, Write};
+
+use reports::{SECRET, every_verdict, keys, options_excluded, rollover, totals};
+use serde_json::Value;
+use wireseal::report::{Format, Report, Subject};
+use wireseal::verify::report::{ConnectionReport, Totals, Verdict};
+
+/// The report of these connections in a format, every segment on its own with `segments`, and the page of them.
+fn report(connections: &[ConnectionReport], format: Format, segments: bool) -> (String, String) {
+    let keys = keys();
+    let subject = Subject { capture: "<i>session</i>.pcap", keys: &keys };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("page.html");
+    let mut output = Vec::new();
+    let mut report = Report::new(&mut output, format, subject).unwrap().with_page(&path, subject).unwrap();
+    for connection in connections {
+        for segment in connection.segments.iter().filter(|_| segments) {
+            report.segment(connection.number, &connection.ends, segment).unwrap();
+        }
+        report.connection(connection).unwrap();
+    }
+    report.finish(&totals(connections)).unwrap();
+    (String::from_utf8(output).unwrap(), fs::read_to_string(path).unwrap())
+}
+
+const TEXT: Format = Format::Text { colours: false };
+const JSON: Format = Format::Json { segments: false };
+const JSON_WITH_SEGMENTS: Format = Format::Json { segments: true };
+
+fn all() -> [ConnectionReport; 3] {
+    [rollover(), options_excluded(), every_verdict()]
+}
+
+#[test]
+fn the_last_line_says_that_all_are_good() {
+    let (text, page) = report(&[rollover()], TEXT, false);
+    assert_eq!(text.lines().last(), Some("all 32 segments are good"));
+    assert!(page.contains("<p>all 32 segments are good</p>"));
+}
+
+#[test]
+fn the_last_line_says_why_the_session_is_down() {
+    let (text, page) = report(&[options_excluded()], TEXT, false);
+    let sentence = &options_excluded().diagnoses[0].sentence;
+    assert_eq!(text.lines().last(), Some(format!("4 of 6 segments failed: {sentence}").as_str()));
+    assert!(page.contains(&format!("<p>4 of 6 segments failed: {sentence}</p>")));
+}
+
+#[test]
+fn the_last_line_says_what_could_not_be_judged_or_explained() {
+    let mut connection = every_verdict();
+    connection.diagnoses.clear();
+    let (text, _) = report(&[connection.clone()], TEXT, false);
+    let last = "5 of 8 segments failed, and nothing that was tried explains it";
+    assert_eq!(text.lines().last(), Some(last));
+    for direction in &mut connection.directions {
+        direction.counts[Verdict::BadMac.index()..Verdict::IsnNotSeen.index()].fill(0);
+    }
+    let (text, _) = report(&[connection], TEXT, false);
+    assert_eq!(text.lines().last(), Some("no segment fails, and 2 of 3 could not be judged"));
+    let (text, _) = report(&[], TEXT, false);
+    assert_eq!(text.lines().last(), Some("there is no TCP segment to judge"));
+}
+
+#[test]
+fn good_segments_that_nobody_answers_are_no_good_news() {
+    let mut connection = rollover();
+    connection.diagnoses = options_excluded().diagnoses;
+    let sentence = "192.0.2.2:179 does not answer";
+    connection.diagnoses[0].sentence = sentence.to_owned();
+    let (text, page) = report(&[connection], TEXT, false);
+    let answer = format!("all 32 segments are good, and yet: {sentence}");
+    assert_eq!(text.lines().last(), Some(answer.as_str()));
+    assert!(text.contains("192.0.2.2:179  good, but\n"));
+    assert!(page.contains(&answer));
+    assert_eq!(page.matches("<span class=\"badge not-judged\">good, but</span>").count(), 2);
+}
+
+#[test]
+fn what_explains_a_part_is_said_to_be_of_a_part() {
+    let mut connection = options_excluded();
+    connection.diagnoses[0].segments = 3;
+    let (text, _) = report(&[connection], TEXT, false);
+    assert!(
+        text.lines()
+            .last()
+            .unwrap()
+            .starts_with("4 of 6 segments failed, 3 of them for this reason: 192.0.2.2:179")
+    );
+}
+
+#[test]
+fn the_text_has_what_an_engineer_looks_for() {
+    let (text, _) = report(&all(), TEXT, false);
+    for line in [
+        "connection 1: 192.0.2.1:50000 -> 192.0.2.2:179  good",
+        "  packets 1001 to 1032, 2026-03-01T12:00:01.000000Z, 3 min 16 s",
+        "  192.0.2.1:50000 sent 16 segments: 16 good",
+        "      158 octets, 1 retransmission, ISN 268435456, SNE 0",
+        "      KeyID 100 (core/100): 10 segments, first packet 1001 at 12:00:01.000000, last packet 1020 at 12:01:31.202530",
+        "      rolled over to KeyID 101 (core/101): 6 segments, first packet 1023 at 12:02:01.201010, last packet 1032 at 12:03:17.198080",
+        "connection 2: 192.0.2.9:41022 -> 192.0.2.2:179  FAILED",
+        "  192.0.2.2:179 sent 4 segments: 4 bad MAC",
+        "      0 octets, ISN 5, SNE 0, 1 reset that verified",
+        "       (4 segments of 192.0.2.2:179, from packet 2002 on)",
+        "      319 octets, ISN 77, 1 reset without a MAC that verifies",
+        "  [2001:db8::2]:179 sent 4 segments: 1 bad MAC, 1 no TCP-AO option, 1 two TCP-AO options, 1 cut off",
+        " bad MAC                     5 ",
+        "<i>session</i>.pcap: 49 packets, 3 connections, 1 good, 2 failed",
+        "passed over: 2 fragments of an IP packet, whose segment cannot be seen as a whole",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\nis not in\n{text}");
+    }
+    assert!(!text.contains('\x1b'));
+    let (coloured, _) = report(&all(), Format::Text { colours: true }, false);
+    let stripped = coloured.split('\x1b').enumerate().map(|(place, part)| match place {
+        0 => part,
+        _ => part.split_once('m').unwrap().1,
+    });
+    assert_eq!(stripped.collect::<String>(), text);
+}
+
+#[test]
+fn every_segment_has_a_line_if_it_is_wanted() {
+    let (text, _) = report(&[every_verdict()], TEXT, true);
+    let expected = [
+        "#3001 2026-03-01T12:00:03.000000Z connection 3 [2001:db8::1]:50001 > [2001:db8::2]:179 [SYN] seq 4294967195 \
+         length 0 KeyID 101 RNextKeyID 101 SNE 0 good",
+        "#3004 2026-03-01T12:00:03.001400Z connection 3 [2001:db8::2]:179 > [2001:db8::1]:50001 [ACK] seq 78 ack \
+         4294967196 length 300 no TCP-AO option",
+    ];
+    for line in expected {
+        assert!(text.lines().any(|found| found == line), "{line}\nis not in\n{text}");
+    }
+    assert_eq!(text.lines().filter(|line| line.starts_with('#')).count(), 8);
+}
+
+#[test]
+fn json_is_one_object_of_a_stable_schema() {
+    let (plain, _) = report(&all(), JSON, true);
+    let plain: Value = serde_json::from_str(&plain).unwrap();
+    assert!(plain.get("segments").is_none());
+    let (with_segments, _) = report(&all(), JSON_WITH_SEGMENTS, true);
+    let mut with_segments: Value = serde_json::from_str(&with_segments).unwrap();
+    let segments = with_segments.as_object_mut().unwrap().remove("segments").unwrap();
+    assert_eq!(plain, with_segments);
+
+    assert_eq!(plain["schema"], 1);
+    let verdicts: Vec<_> =
+        segments.as_array().unwrap()[38..].iter().map(|segment| &segment["verdict"]).collect();
+    assert_eq!(verdicts, Verdict::NAMES);
+    assert_eq!(segments[0]["acknowledgment"], Value::Null);
+    assert_eq!(plain["connections"][1]["verdict"], "failed");
+    assert_eq!(plain["connections"][0]["directions"][1]["key_uses"][1]["key_name"], "core/101");
+    assert_eq!(plain["totals"]["segments"]["bad-mac"], 5);
+    assert_eq!(plain["totals"]["connections"]["failed"], 2);
+    assert_eq!(plain["totals"]["causes"][0]["kind"], "options-coverage");
+}
+
+/// The documentation's example is what the program writes for the connection of the same capture.
+#[test]
+fn the_documented_example_of_json_is_real() {
+    let document = include_str!("../docs/verify-json.md");
+    let (_, rest) = document.split_once("```json\n").unwrap();
+    let (example, _) = rest.split_once("```").unwrap();
+    let (written, _) = report(&[options_excluded()], JSON_WITH_SEGMENTS, true);
+    let written = written.replace("<i>session</i>", "session");
+    let [example, written] = [example, &written].map(|text| serde_json::from_str::<Value>(text).unwrap());
+    assert_eq!(written, example);
+    // Every field that is written is described.
+    let mut undescribed = Vec::new();
+    fields(&written, &mut |name| {
+        if !document.contains(&format!("`{name}`")) {
+            undescribed.push(name.to_owned());
+        }
+    });
+    assert!(undescribed.is_empty(), "{undescribed:?}");
+}
+
+fn fields(value: &Value, each: &mut impl FnMut(&str)) {
+    match value {
+        Value::Object(object) => object.iter().for_each(|(name, value)| {
+            each(name);
+            fields(value, each);
+        }),
+        Value::Array(array) => array.iter().for_each(|value| fields(value, each)),
+        _ => {}
+    }
+}
+
+#[test]
+fn no_report_has_a_secret() {
+    let digits: String = SECRET.bytes().map(|octet| format!("{octet:02x}")).collect();
+    for format in [TEXT, JSON, JSON_WITH_SEGMENTS] {
+        let (output, page) = report(&all(), format, true);
+        for text in [output, page] {
+            assert!(text.contains("core/100"));
+            assert!(!text.contains(SECRET) && !text.to_lowercase().contains(&digits));
+        }
+    }
+}
+
+#[test]
+fn the_page_escapes_what_it_shows_and_loads_nothing() {
+    let (_, page) = report(&all(), TEXT, false);
+    assert!(!page.contains("<script>alert") && !page.contains("<i>session") && !page.contains("<b>so on"));
+    assert!(page.contains(
+        "&lt;script&gt;alert('core/&quot;101&quot;')&lt;/script&gt; &amp; &lt;b&gt;so on&lt;/b&gt;"
+    ));
+    assert_eq!(page.matches("<script>").count(), 1);
+    for reference in ["http:", "https:", "src=", "url(", "@import", "<link", "<img"] {
+        assert!(!page.contains(reference), "{reference}");
+    }
+    let references = page.split("href=\"").skip(1);
+    assert!(references.into_iter().all(|reference| reference.starts_with("#mark-")));
+}
+
+#[test]
+fn the_page_is_bounded_and_says_what_it_leaves_out() {
+    let connections: Vec<_> = (1..=1200)
+        .map(|number| ConnectionReport {
+            number,
+            ..if number % 2 == 0 { options_excluded() } else { rollover() }
+        })
+        .collect();
+    let (text, page) = report(&connections, TEXT, false);
+    assert_eq!(text.matches("connection ").count(), 1200);
+    assert_eq!(page.matches("<article").count(), 600);
+    assert!(page.contains("100 more connections with failed segments and 500 more without"));
+
+    // A long connection: as many of its segments as a browser bears.
+    let mut connection = rollover();
+    let segment = connection.segments[5];
+    connection.segments = vec![segment; 5000];
+    connection.directions[0].counts[Verdict::Good.index()] = 7_000;
+    connection.directions[1].counts[Verdict::Good.index()] = 0;
+    let (_, page) = report(&[connection], TEXT, false);
+    assert_eq!(page.matches("<g class=\"mark\"").count(), 2000);
+    assert!(page.contains("5,000 segments not drawn"));
+}
+
+#[test]
+fn many_changes_of_key_id_are_bounded_too() {
+    let mut connection = rollover();
+    let uses = connection.directions[0].key_uses.clone();
+    connection.directions[0].key_uses = uses.iter().cycle().take(1000).cloned().collect();
+    let (text, page) = report(&[connection], TEXT, false);
+    assert!(text.contains("\n      and 968 more changes of KeyID\n"));
+    assert_eq!(text.matches("rolled over to").count(), 31 + 1);
+    assert!(page.contains("and 968 more changes of KeyID"));
+}
+
+#[test]
+fn captures_without_times_have_a_page_too() {
+    let mut connection = every_verdict();
+    for segment in &mut connection.segments {
+        segment.place.time = None;
+    }
+    connection.first.time = None;
+    connection.last.time = None;
+    let (text, page) = report(&[connection], TEXT, true);
+    assert!(text.contains("\n  packets 3001 to 3008\n"));
+    assert_eq!(page.matches("<g class=\"mark\"").count(), 8);
+}
+
+#[test]
+fn damage_is_told() {
+    let keys = keys();
+    let subject = Subject { capture: "broken.pcap", keys: &keys };
+    let totals = Totals { damage: Some("packet 7 of <8> is cut off".to_owned()), ..totals(&[rollover()]) };
+    for format in [TEXT, JSON] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("page.html");
+        let mut output = Vec::new();
+        let report = Report::new(&mut output, format, subject).unwrap().with_page(&path, subject).unwrap();
+        report.finish(&totals).unwrap();
+        assert!(String::from_utf8(output).unwrap().contains("packet 7 of <8> is cut off"));
+        assert!(fs::read_to_string(path).unwrap().contains("packet 7 of &lt;8&gt; is cut off"));
+    }
+}
+
+/// An output that takes so many octets and then breaks.
+struct Breaking(usize);
+
+impl Write for Breaking {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.checked_sub(octets.len()).ok_or(ErrorKind::BrokenPipe)?;
+        Ok(octets.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn an_output_that_breaks_is_an_error_and_no_panic() {
+    let keys = keys();
+    let subject = Subject { capture: "session.pcap", keys: &keys };
+    for format in [TEXT, JSON, JSON_WITH_SEGMENTS] {
+        let (whole, _) = report(&all(), format, true);
+        for octets in (0..whole.len() - 100).step_by(97) {
+            let run = || -> io::Result<()> {
+                let mut report = Report::new(Breaking(octets), format, subject)?;
+                for connection in all() {
+                    for segment in &connection.segments {
+                        report.segment(connection.number, &connection.ends, segment)?;
+                    }
+                    report.connection(&connection)?;
+                }
+                report.finish(&totals(&all()))
+            };
+            assert_eq!(run().map_err(|error| error.kind()), Err(ErrorKind::BrokenPipe), "{octets}");
+        }
+    }
+}

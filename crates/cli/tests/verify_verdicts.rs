@@ -1,0 +1,596 @@
+//! Every verdict, and everything that a connection can go through.
+
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
+
+mod verify_support;
+
+use verify_support::session::{ACK, FIN, MSS, PSH, RST, SYN, Session};
+use verify_support::sign::{Signing, packet, set_checksum};
+use verify_support::{IPV4_KEY, RAW, Recorded, keys, recorded, verify, verify_with};
+use wireseal::capture::{Packet, Time};
+use wireseal::verify::report::{Sender, Verdict};
+use wireseal::verify::{Options, Verifier};
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::{Endpoint, Isn, KeyId, OptionError, Sne};
+
+/// A connection with a handshake and a word each way.
+fn session() -> Session {
+    let mut session = Session::usual([1000, 5000]);
+    session.shake_hands();
+    session.talk();
+    session
+}
+
+fn verdict_of_last(session: &Session) -> Verdict {
+    *verify(&session.packets, &[IPV4_KEY]).verdicts().last().unwrap()
+}
+
+#[test]
+fn a_session_from_handshake_to_close_is_good() {
+    let mut session = session();
+    session.close();
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    assert!(found.all_good() && found.diagnoses().is_empty());
+    let [connection] = &found.connections[..] else { panic!("one connection") };
+    assert_eq!(connection.ends, session.ends);
+    assert_eq!([0, 1].map(|end| connection.directions[end].isn), [Some(Isn(1000)), Some(Isn(5000))]);
+    assert_eq!([0, 1].map(|end| connection.directions[end].payload), [18, 20]);
+    assert_eq!([0, 1].map(|end| connection.directions[end].sne), [Some(Sne(0)); 2]);
+    assert_eq!((connection.first.packet, connection.last.packet), (1, 9));
+}
+
+#[test]
+fn every_verdict_has_its_segment() {
+    let mut bad = session();
+    let mut tcp = bad.signed(0, ACK, &[], b"altered");
+    tcp[20 + 4] ^= 1;
+    bad.record(0, &tcp);
+    assert_eq!(verdict_of_last(&bad), Verdict::BadMac);
+
+    let mut unknown = session();
+    unknown.signing[0].key_id = 9;
+    unknown.send(0, ACK, b"of an id that no key has");
+    assert_eq!(verdict_of_last(&unknown), Verdict::UnknownKeyId);
+
+    let mut unsigned = session();
+    unsigned.send_unsigned(1, ACK, &[], b"without an option");
+    assert_eq!(verdict_of_last(&unsigned), Verdict::NoOption);
+
+    let mut malformed = session();
+    malformed.send_unsigned(1, ACK, &[29, 40, 100, 100], &[]);
+    let error = OptionError::BadLength { kind: 29, offset: 0 };
+    assert_eq!(verdict_of_last(&malformed), Verdict::MalformedOption(error));
+
+    let mut both_kinds = session();
+    let ao = [&[29, 8, 100, 100, 0, 0, 0, 0, 1, 1, 19, 18][..], &[0; 16]].concat();
+    both_kinds.send_unsigned(1, ACK, &ao, &[]);
+    assert_eq!(verdict_of_last(&both_kinds), Verdict::MalformedOption(OptionError::AoWithMd5));
+
+    let mut two = session();
+    two.send_unsigned(1, ACK, &[[29, 8, 100, 100, 1, 2, 3, 4]; 2].concat(), &[]);
+    assert_eq!(verdict_of_last(&two), Verdict::TwoOptions);
+
+    let mut late = session();
+    late.packets.drain(..4);
+    let found = verify(&late.packets, &[IPV4_KEY]);
+    assert_eq!(found.count(Verdict::IsnNotSeen), 2, "{:?}", found.verdicts());
+}
+
+#[test]
+fn an_option_of_another_length_is_a_bad_mac() {
+    let mut session = session();
+    session.signing[0].mac_length = 16;
+    session.send(0, ACK, b"words");
+    assert_eq!(verdict_of_last(&session), Verdict::BadMac);
+}
+
+/// The verdicts and counts of packets of which the last is recorded in part only.
+fn cut(session: &Session, recorded: usize) -> (Vec<Verdict>, wireseal::verify::report::Totals) {
+    let keys = keys(&[IPV4_KEY]);
+    let mut verifier = Verifier::new(&keys, Options::default());
+    let mut verdicts = Vec::new();
+    for (number, (time, octets)) in (1..).zip(&session.packets) {
+        let is_last = number == session.packets.len() as u64;
+        let time = Some(Time::from_unix_nanoseconds(*time));
+        let part = if is_last { &octets[..recorded.min(octets.len())] } else { octets };
+        let packet = Packet { number, time, link_type: RAW, octets: part, original_length: octets.len() };
+        verdicts.extend(verifier.packet(&packet).map(|judged| judged.segment.verdict));
+    }
+    let (_, totals) = verifier.finish(None);
+    (verdicts, totals)
+}
+
+#[test]
+fn what_is_cut_off_is_named_and_not_guessed_at() {
+    let mut session = session();
+    session.send(0, ACK | PSH, &[7; 100]);
+    let whole = session.packets.last().unwrap().1.len();
+    assert_eq!(cut(&session, whole).0.last(), Some(&Verdict::Good));
+    // IP header 20, TCP header 20 and 16 of options.
+    for recorded in 24..whole {
+        let (verdicts, totals) = cut(&session, recorded);
+        assert_eq!((verdicts.len(), verdicts.last()), (7, Some(&Verdict::CutOff)), "{recorded} octets");
+        assert_eq!(totals.unreadable, 0);
+    }
+    for recorded in 0..24 {
+        let (verdicts, totals) = cut(&session, recorded);
+        assert_eq!((verdicts.len(), totals.unreadable), (6, 1), "{recorded} octets");
+    }
+    // Without a MAC to compute, the rest is not needed.
+    let mut unsigned = Session::usual([1000, 5000]);
+    unsigned.send_unsigned(0, ACK, &[], &[7; 100]);
+    assert_eq!(cut(&unsigned, 60).0, [Verdict::NoOption]);
+    let mut unknown = Session::usual([1000, 5000]);
+    unknown.signing[0].key_id = 9;
+    unknown.send(0, ACK, &[7; 100]);
+    assert_eq!(cut(&unknown, 60).0, [Verdict::UnknownKeyId]);
+}
+
+#[test]
+fn a_cut_off_segment_takes_the_numbers_of_a_whole_one() {
+    let mut session = session();
+    session.send(0, ACK | PSH, &[7; 100]);
+    let keys = keys(&[IPV4_KEY]);
+    let mut verifier = Verifier::new(&keys, Options::default());
+    let mut reports = Vec::new();
+    let last = session.packets.last().unwrap().clone();
+    session.packets.push(last);
+    for (number, (_, octets)) in (1..).zip(&session.packets) {
+        let part = if number >= 7 { &octets[..60] } else { &octets[..] };
+        let packet =
+            Packet { number, time: None, link_type: RAW, octets: part, original_length: octets.len() };
+        reports.extend(verifier.packet(&packet).map(|judged| judged.segment));
+    }
+    assert_eq!([reports[6], reports[7]].map(|segment| segment.payload_length), [100, 100]);
+}
+
+#[test]
+fn fragments_and_other_packets_are_counted() {
+    let mut packets = session().packets;
+    let mut fragment = packets[3].clone();
+    fragment.1[6] = 0x20;
+    packets.push(fragment.clone());
+    fragment.1[9] = 17;
+    packets.push(fragment);
+    let mut icmp = packets[3].clone();
+    icmp.1[9] = 1;
+    packets.push(icmp);
+    packets.push((0, vec![0x55; 40]));
+    let found = verify(&packets, &[IPV4_KEY]);
+    let totals = &found.totals;
+    assert_eq!((totals.packets, totals.fragments, totals.other, totals.unreadable), (10, 1, 2, 1));
+    assert_eq!(found.count(Verdict::Good), 6);
+}
+
+#[test]
+fn the_selection_leaves_others_out() {
+    let mut packets = session().packets;
+    let mut other = Session::usual([1, 2]);
+    other.ends = [Endpoint::new([198, 51, 100, 1], 4000), Endpoint::new([198, 51, 100, 2], 80)];
+    other.shake_hands();
+    packets.extend(other.packets);
+    let found = verify(&packets, &[IPV4_KEY]);
+    assert_eq!((found.totals.connections, found.totals.left_out), (2, 0));
+    for options in [
+        Options { ports: vec![179], ..Options::default() },
+        Options { ports: vec![1, 50_000], ..Options::default() },
+        Options { peers: vec!["192.0.2.2".parse().unwrap()], ..Options::default() },
+        Options {
+            peers: vec!["10.0.0.0/8".parse().unwrap(), "192.0.2.0/24".parse().unwrap()],
+            ..Options::default()
+        },
+    ] {
+        let found = verify_with(&packets, &[IPV4_KEY], options);
+        assert_eq!((found.totals.connections, found.totals.left_out), (1, 3));
+        assert!(found.all_good());
+    }
+}
+
+#[test]
+fn isns_are_inferred_where_part_of_the_handshake_is_missing() {
+    let whole = session().packets;
+    // Without the SYN, without SYN and SYN-ACK, and the third segment alone.
+    assert!(verify(&whole[1..], &[IPV4_KEY]).all_good());
+    assert!(verify(&whole[2..], &[IPV4_KEY]).all_good());
+    // One direction alone.
+    let of = |sender: u8| -> Vec<Recorded> {
+        whole.iter().filter(|(_, octets)| octets[15] == sender).cloned().collect()
+    };
+    let opener = verify(&of(1), &[IPV4_KEY]);
+    assert!(opener.all_good());
+    assert_eq!(opener.connections[0].directions[1].isn, Some(Isn(5000)));
+    let listener = verify(&of(2), &[IPV4_KEY]);
+    assert!(listener.all_good());
+    assert_eq!(listener.connections[0].ends, session().ends);
+    // Of a connection that has gone on, nothing can be inferred, and nothing failed.
+    let found = verify(&whole[4..], &[IPV4_KEY]);
+    assert_eq!(found.count(Verdict::IsnNotSeen), found.segments.len() as u64);
+    assert!(found.diagnoses().is_empty());
+}
+
+#[test]
+fn isns_can_be_given() {
+    let whole = session().packets;
+    let with = |hint: &str| {
+        let options = Options { isns: vec![hint.parse().unwrap()], ..Options::default() };
+        verify_with(&whole[4..], &[IPV4_KEY], options)
+    };
+    assert!(with("192.0.2.1:50000-192.0.2.2:179=1000,5000").all_good());
+    assert!(with("192.0.2.2:179-192.0.2.1:50000=0x1388,0x3e8").all_good());
+    let wrong = with("192.0.2.1:50000-192.0.2.2:179=1000,5001");
+    assert_eq!(wrong.count(Verdict::BadMac), 2);
+    let other = with("192.0.2.1:50001-192.0.2.2:179=1000,5000");
+    assert_eq!(other.count(Verdict::IsnNotSeen), 2);
+}
+
+#[test]
+fn with_isns_given_the_sne_is_searched() {
+    let mut session = session();
+    session.next = [session.next[0] + (41_000 << 32), session.next[1] + (3 << 32)];
+    session.packets.clear();
+    session.talk();
+    session.talk();
+    let hint = "192.0.2.1:50000-192.0.2.2:179=1000,5000".parse().unwrap();
+    let options = Options { isns: vec![hint], ..Options::default() };
+    let found = verify_with(&session.packets, &[IPV4_KEY], options);
+    assert!(found.all_good(), "{:?}", found.verdicts());
+    let directions = &found.connections[0].directions;
+    assert_eq!([directions[0].sne, directions[1].sne], [Some(Sne(41_000)), Some(Sne(3))]);
+    assert_eq!(found.segments[0].sne, Some(Sne(41_000)));
+}
+
+#[test]
+fn snes_follow_the_sequence_numbers() {
+    let mut session = Session::usual([u32::MAX - 2000, u32::MAX]);
+    session.shake_hands();
+    for _ in 0..4 {
+        session.send(0, ACK | PSH, &[1; 900]);
+        session.send(1, ACK | PSH, &[2; 10]);
+    }
+    // A segment from before the wrap, once more.
+    let early = session.packets[3].clone();
+    session.packets.push(early);
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    assert!(found.all_good(), "{:?}", found.verdicts());
+    let snes: Vec<_> = found.segments.iter().map(|segment| segment.sne.unwrap().0).collect();
+    assert_eq!(snes, [0, 0, 0, 0, 1, 0, 1, 0, 1, 1, 1, 0]);
+    assert!(found.segments[11].is_retransmission);
+}
+
+#[test]
+fn a_forged_number_does_not_turn_the_sne() {
+    let mut session = Session::usual([0xf000_0000, 5000]);
+    session.shake_hands();
+    let mut forged = session.signed(0, ACK, &[], b"forged");
+    forged[4..8].copy_from_slice(&0x0000_1000u32.to_be_bytes());
+    set_checksum(session.addresses(0), &mut forged);
+    session.record(0, &forged);
+    session.send(0, ACK, b"words");
+    let verdicts = verify(&session.packets, &[IPV4_KEY]).verdicts();
+    assert_eq!(verdicts[3..], [Verdict::BadMac, Verdict::Good]);
+}
+
+#[test]
+fn both_ends_open_at_once() {
+    let mut session = Session::usual([1000, 5000]);
+    let syns = [0, 1].map(|sender| session.signed(sender, SYN, &MSS, &[]));
+    session.record(0, &syns[0]);
+    session.record(1, &syns[1]);
+    session.next = [1001, 5001];
+    for sender in [0, 1] {
+        // The SYN once more, with the acknowledgment of the other.
+        session.next[sender] -= 1;
+        session.send(sender, SYN | ACK, &[]);
+    }
+    session.talk();
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    assert!(found.all_good(), "{:?}", found.verdicts());
+    assert_eq!(found.connections.len(), 1);
+    assert_eq!(found.connections[0].ends, session.ends);
+}
+
+#[test]
+fn a_syn_sent_again_is_no_other_connection() {
+    let mut session = Session::usual([1000, 5000]);
+    let syn = session.signed(0, SYN, &MSS, &[]);
+    session.record(0, &syn);
+    session.record(0, &syn);
+    session.advance(0, SYN, 0);
+    let syn_ack = session.signed(1, SYN | ACK, &MSS, &[]);
+    session.record(1, &syn_ack);
+    session.record(1, &syn_ack);
+    session.advance(1, SYN, 0);
+    session.send(0, ACK, &[]);
+    session.talk();
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    assert!(found.all_good());
+    let [connection] = &found.connections[..] else { panic!("one connection") };
+    assert_eq!([0, 1].map(|end| connection.directions[end].retransmissions), [1, 1]);
+}
+
+/// The same ends once more, with other ISNs.
+fn again(session: &mut Session, isns: [u32; 2]) {
+    session.isns = isns.map(Isn);
+    session.next = isns.map(u64::from);
+}
+
+#[test]
+fn addresses_are_used_again() {
+    let mut session = session();
+    session.close();
+    again(&mut session, [7000, 9000]);
+    session.shake_hands();
+    session.talk();
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    assert!(found.all_good(), "{:?}", found.verdicts());
+    assert_eq!(found.connections.len(), 2);
+    assert_eq!(found.connections[1].directions[0].isn, Some(Isn(7000)));
+}
+
+#[test]
+fn a_restarted_end_opens_another_connection_over_a_live_one() {
+    let mut session = session();
+    again(&mut session, [7000, 9000]);
+    session.shake_hands();
+    session.talk();
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    assert!(found.all_good(), "{:?}", found.verdicts());
+    assert_eq!(found.connections.len(), 2);
+}
+
+#[test]
+fn an_old_syn_does_not_end_a_connection() {
+    let mut session = session();
+    // Signed for a connection of the past, and sent again by anyone.
+    let live = (session.isns, session.next);
+    again(&mut session, [77, 99]);
+    session.send(0, SYN, &[]);
+    (session.isns, session.next) = live;
+    session.talk();
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    assert!(found.all_good(), "{:?}", found.verdicts());
+    assert_eq!(found.connections.len(), 1);
+    assert_eq!(found.connections[0].directions[0].retransmissions, 0);
+}
+
+#[test]
+fn a_syn_with_another_isn_is_another_attempt() {
+    let mut session = Session::usual([1000, 5000]);
+    session.send(0, SYN, &[]);
+    again(&mut session, [2000, 5000]);
+    session.shake_hands();
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    assert!(found.all_good());
+    assert_eq!(found.connections.len(), 2);
+}
+
+#[test]
+fn connections_that_are_over_are_handed_out_and_forgotten() {
+    let keys = keys(&[IPV4_KEY]);
+    let mut verifier = Verifier::new(&keys, Options::default());
+    let mut finished = Vec::new();
+    let mut number = 0;
+    for turn in 0..50u16 {
+        let mut session = Session::usual([1000, 5000]);
+        session.ends[0] = Endpoint::new([192, 0, 2, 1], 1000 + turn);
+        session.wait(u64::from(turn) * 10);
+        session.shake_hands();
+        session.close();
+        for (time, octets) in &session.packets {
+            number += 1;
+            let time = Some(Time::from_unix_nanoseconds(*time));
+            let packet = Packet { number, time, link_type: RAW, octets, original_length: octets.len() };
+            assert_eq!(verifier.packet(&packet).unwrap().segment.verdict, Verdict::Good);
+            finished.extend(std::iter::from_fn(|| verifier.next_finished()));
+        }
+        assert!(verifier.live() <= 8, "{} live connections after {turn}", verifier.live());
+    }
+    assert_eq!(finished.len(), 44);
+    assert_eq!(verifier.finish(None).0.count(), 6);
+}
+
+#[test]
+fn attempts_that_come_to_nothing_are_forgotten() {
+    let mut packets = Vec::new();
+    for turn in 0..50u16 {
+        let mut session = Session::usual([1000, 5000]);
+        session.ends[0] = Endpoint::new([192, 0, 2, 1], 1000 + turn);
+        session.wait(u64::from(turn) * 60);
+        session.send(0, SYN, &[]);
+        packets.extend(session.packets);
+    }
+    let keys = keys(&[IPV4_KEY]);
+    let mut verifier = Verifier::new(&keys, Options::default());
+    for (number, (time, octets)) in (1..).zip(&packets) {
+        let time = Some(Time::from_unix_nanoseconds(*time));
+        verifier.packet(&Packet { number, time, link_type: RAW, octets, original_length: octets.len() });
+        assert!(verifier.live() <= 4, "{}", verifier.live());
+    }
+}
+
+#[test]
+fn late_segments_belong_to_the_connection_that_was_closed() {
+    let mut session = session();
+    session.close();
+    session.wait(30);
+    let last = session.packets.last().unwrap().1.clone();
+    session.packets.push((session.time, last));
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    assert!(found.all_good());
+    assert_eq!(found.connections.len(), 1);
+}
+
+#[test]
+fn resets_are_counted_with_and_without_authentication() {
+    let mut session = session();
+    session.send_unsigned(1, RST, &[], &[]);
+    session.send_unsigned(0, RST | ACK, &[], &[]);
+    session.send(1, RST | ACK, &[]);
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    let directions = &found.connections[0].directions;
+    assert_eq!([0, 1].map(|end| directions[end].signed_resets), [0, 1]);
+    assert_eq!([0, 1].map(|end| directions[end].other_resets), [1, 1]);
+}
+
+#[test]
+fn a_listeners_signed_reset_stands_on_no_isn() {
+    let mut session = Session::usual([1000, 0]);
+    session.send(0, SYN, &[]);
+    session.send(1, RST | ACK, &[]);
+    assert!(verify(&session.packets, &[IPV4_KEY]).all_good());
+}
+
+const SECOND_KEY: &str = "send=101,recv=101,alg=hmac-sha-1-96,secret=second-secret";
+
+#[test]
+fn keys_are_rolled_over() {
+    let mut session = session();
+    let second = Signing::new(TcpAoAlgorithm::HmacSha1, b"second-secret", 101);
+    session.signing[1] = second.clone();
+    session.wait(5);
+    session.talk();
+    session.signing[0] = second;
+    session.talk();
+    let found = verify(&session.packets, &[IPV4_KEY, SECOND_KEY]);
+    assert!(found.all_good());
+    let uses = |end: usize| {
+        let uses = &found.connections[0].directions[end].key_uses;
+        uses.iter()
+            .map(|key_use| (key_use.key_id, key_use.key, key_use.first.packet, key_use.segments))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(uses(0), [(KeyId(100), Some(0), 1, 6), (KeyId(101), Some(1), 10, 2)]);
+    assert_eq!(uses(1), [(KeyId(100), Some(0), 2, 2), (KeyId(101), Some(1), 8, 2)]);
+}
+
+#[test]
+fn of_keys_with_one_id_the_one_that_verifies_is_named() {
+    let mut session = session();
+    let other = "send=100,recv=100,alg=hmac-sha-1-96,secret=second-secret";
+    session.signing[1] = Signing::new(TcpAoAlgorithm::HmacSha1, b"second-secret", 100);
+    session.talk();
+    let found = verify(&session.packets, &[IPV4_KEY, other]);
+    assert!(found.all_good());
+    let uses = &found.connections[0].directions[1].key_uses;
+    assert_eq!(uses.iter().map(|key_use| key_use.key).collect::<Vec<_>>(), [Some(0), Some(1)]);
+}
+
+#[test]
+fn the_first_good_segment_shows_which_end_a_key_is_of() {
+    let key = "send=100,recv=101,alg=aes-128-cmac-96,secret=first-secret";
+    let of = |opener, listener| {
+        let mut session = Session::usual([1000, 5000]);
+        session.signing[0].key_id = opener;
+        session.signing[1].key_id = listener;
+        session.shake_hands();
+        session.talk();
+        session
+    };
+    for (opener, listener) in [(100, 101), (101, 100)] {
+        assert!(verify(&of(opener, listener).packets, &[key]).all_good());
+    }
+    // The opener has SendID 100, so its peer is not to send that.
+    let mut session = of(100, 101);
+    session.signing[1].key_id = 100;
+    session.talk();
+    let found = verify(&session.packets, &[key]);
+    assert_eq!(found.count(Verdict::UnknownKeyId), 1);
+    assert_eq!(found.segments[7].sender, Sender::Listener);
+    // A peer that is known says it at once.
+    let found = verify(&of(101, 100).packets, &[&format!("{key},peer=192.0.2.2")]);
+    assert_eq!(found.count(Verdict::UnknownKeyId), 6);
+    assert!(verify(&of(101, 100).packets, &[&format!("{key},peer=192.0.2.1")]).all_good());
+    // Both ends in the prefix: not known.
+    assert!(verify(&of(101, 100).packets, &[&format!("{key},peer=192.0.2.0/24")]).all_good());
+}
+
+#[test]
+fn good_segments_outside_the_accept_lifetime_are_counted() {
+    let toml = r#"
+        [[key-chain]]
+        name = "core"
+        accept-tolerance = 10
+
+        [[key-chain.key]]
+        send-id = 100
+        algorithm = "AES-128-CMAC-96"
+        secret = "first-secret"
+        send = { until = 2026-06-01T00:00:00Z }
+        accept = { until = 2026-06-01T00:00:00Z }
+    "#;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("keys.toml");
+    std::fs::write(&path, toml).unwrap();
+    let keys = wireseal::keys::load(&path, None).unwrap().keys().unwrap();
+    let end = "2026-06-01T00:00:00Z".parse::<wireseal_tcp_ao::key_chain::Timestamp>().unwrap();
+    let mut session = Session::usual([1000, 5000]);
+    session.time = end.unix_seconds() as u64 * 1_000_000_000;
+    session.shake_hands();
+    session.wait(10);
+    session.talk();
+    let mut verifier = Verifier::new(&keys, Options::default());
+    for (number, (time, octets)) in (1..).zip(&session.packets) {
+        let time = Some(Time::from_unix_nanoseconds(*time));
+        let packet = Packet { number, time, link_type: RAW, octets, original_length: octets.len() };
+        assert_eq!(verifier.packet(&packet).unwrap().segment.verdict, Verdict::Good);
+    }
+    let (mut connections, _) = verifier.finish(None);
+    let connection = connections.next().unwrap();
+    let outside = [0, 1].map(|end| connection.directions[end].key_uses[0].outside_lifetime);
+    assert_eq!(outside, [2, 1]);
+}
+
+#[test]
+fn segments_are_kept_up_to_a_bound_with_the_changes_among_the_rest() {
+    let mut session = session();
+    for turn in 0..2000 {
+        if turn % 500 == 499 {
+            session.send_unsigned(0, ACK, &[], b"unsigned");
+        } else {
+            session.send(0, ACK, b"signed");
+        }
+    }
+    let options = Options { keep_segments: true, ..Options::default() };
+    let found = verify_with(&session.packets, &[IPV4_KEY], options);
+    let connection = &found.connections[0];
+    assert_eq!(connection.segments.len() as u64 + connection.segments_left_out, 2006);
+    assert!(connection.segments.len() <= 800);
+    let unsigned = connection.segments.iter().filter(|segment| segment.verdict == Verdict::NoOption);
+    assert_eq!(unsigned.count(), 4);
+}
+
+#[test]
+fn a_segment_says_what_it_is() {
+    let mut session = session();
+    session.send(1, FIN | ACK, b"last words");
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    let segment = found.segments.last().unwrap();
+    assert_eq!((segment.place.packet, segment.sender, segment.payload_length), (7, Sender::Listener, 10));
+    assert_eq!((segment.sequence.0, segment.acknowledgment.0), (5021, 1019));
+    assert!(segment.flags.fin() && segment.flags.ack() && !segment.is_retransmission);
+    assert_eq!(segment.key_ids, Some([KeyId(100), KeyId(100)]));
+}
+
+#[test]
+fn headers_that_contradict_themselves_are_unreadable() {
+    let mut session = Session::usual([1000, 5000]);
+    let mut short = session.header(0, ACK, &[], &[]);
+    short[12] = 0x40;
+    session.record(0, &short);
+    let mut long = session.header(0, ACK, &[], &[]);
+    long[12] = 0xf0;
+    session.record(0, &long);
+    session.packets.push((session.time, packet(session.addresses(0), &[0; 3])));
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    assert_eq!((found.segments.len(), found.totals.unreadable), (0, 3));
+}
+
+#[test]
+fn real_sessions_that_begin_in_the_midst_are_not_judged() {
+    let session = recorded("bird-ipv4-cmac.pcap");
+    let found = verify(&session[12..], &[IPV4_KEY]);
+    assert_eq!(found.count(Verdict::IsnNotSeen), 22);
+    let hint = "10.9.0.2:56969-10.9.0.1:179=2114306659,915357935".parse().unwrap();
+    let options = Options { isns: vec![hint], ..Options::default() };
+    assert!(verify_with(&session[12..], &[IPV4_KEY], options).all_good());
+}

@@ -1,0 +1,65 @@
+//! What the targets for files of keys hold the code to.
+
+use std::path::Path;
+
+use wireseal::keys::check::check;
+use wireseal::keys::{Chain, ConvertError, Format, Implementation, KeyFile, convert, read};
+use wireseal_tcp_ao::key_chain::Timestamp;
+
+/// A text is read or refused in one line; what was read can be explained, and written in every format and read again.
+pub fn check_text(text: &str, format: Format) {
+    match read(Path::new("keys"), text, Some(format)) {
+        Ok(file) => check_file(&file),
+        Err(error) => {
+            let shown = error.to_string();
+            assert!(!shown.is_empty() && !shown.contains('\n'), "{shown}");
+        }
+    }
+}
+
+/// What was read can be explained, and written in every format and read again.
+pub fn check_file(file: &KeyFile) {
+    let now = Timestamp::from_unix_seconds(1_800_000_000);
+    for finding in check(file, now, &Implementation::ALL) {
+        assert!(!finding.sentence.is_empty());
+    }
+    if let Err(error) = file.keys() {
+        assert!(!error.to_string().is_empty());
+    }
+    for to in Format::ALL {
+        let conversion = match convert(file, to) {
+            Ok(conversion) => conversion,
+            Err(ConvertError::NothingLeft { losses, .. }) => {
+                assert!(!losses.is_empty());
+                continue;
+            }
+            Err(ConvertError::KeyChain(_)) => {
+                assert!(matches!(to, Format::Toml | Format::Json));
+                continue;
+            }
+        };
+        let again = read_again(&conversion.text, to);
+        if conversion.losses.is_empty() {
+            assert!(is_same(&again.chains, &file.chains), "{to}: {file:?} {again:?}");
+        }
+        let once_more = convert(&again, to).expect("what was written can be written");
+        assert!(is_same(&read_again(&once_more.text, to).chains, &again.chains), "{to}: {again:?}");
+    }
+}
+
+fn read_again(text: &str, format: Format) -> KeyFile {
+    read(Path::new("written"), text, Some(format)).unwrap_or_else(|error| panic!("{format}: {error}\n{text}"))
+}
+
+/// Whether two files say the same, but for the names of chains that had none.
+fn is_same(one: &[Chain], other: &[Chain]) -> bool {
+    one.len() == other.len()
+        && one.iter().zip(other).all(|(one, other)| {
+            (one.name == other.name || other.name.is_empty())
+                && one.description == other.description
+                && one.accept_tolerance == other.accept_tolerance
+                && one.peers == other.peers
+                && one.keys.len() == other.keys.len()
+                && one.keys.iter().zip(&other.keys).all(|(one, other)| one.is_same_key(other))
+        })
+}
