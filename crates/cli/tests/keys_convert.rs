@@ -120,7 +120,7 @@ fn format() -> impl Strategy<Value = Format> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3000))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn what_is_written_is_read_again(chains in prop::collection::vec(chain(), 1..3), to in format()) {

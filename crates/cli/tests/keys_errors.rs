@@ -48,17 +48,16 @@ fn bird() {
                 "keys { key { recv id hunter2hunter2; }; }",
                 "line 1, column 22, recv id: must be a number between 0 and 255",
             ),
-            ("keys { key { id 1; send id 1; }; }", "line 1, column 20, send id: is given twice"),
             (
-                "keys { key { id 1; secret \"a\"; secret \"hunter2hunter2\"; }; }",
-                "line 1, column 32, secret: is given twice",
+                "keys { key { id 1; preferred; deprecated; }; }",
+                "line 1, column 31, key: a key cannot be both preferred and deprecated",
             ),
             ("keys { key { id 1; secret \"hunter2hunter2\" id 2; }; }", "line 1, column 44, key: expected ;"),
             ("keys { key { id 1; secret ; }; }", "line 1, column 27, secret: is missing"),
             (
                 "keys { key { id 1; secret hunter2hunter2; }; }",
                 "line 1, column 27, secret: expected a text in quotes, hex: with pairs of digits, 16 or more pairs of digits, or \
-             a name that a define above gives to one of these",
+             the name that a define above gives to a text",
             ),
             ("keys {\n\n key { id 1; }; }", "line 3, column 2, secret: is missing"),
             ("keys { key { secret \"hunter2hunter2\"; }; }", "line 1, column 8, send id: is missing"),

@@ -65,7 +65,7 @@ fn bird_has_its_keys_by_protocol() {
 
 #[test]
 fn bird_has_a_bare_block_of_keys_and_short_octets() {
-    let text = "keys { key { id 0x10; secret hex:00:ff; } key { send id 1; recv id 2; secret \"\\\"; algorithm HMAC SHA1; }; }";
+    let text = "keys { key { id 0x10; secret hex:00:ff; } key { id 2; send id 1; secret \"x\"; secret \"\\\"; algorithm hmac sha1; }; }";
     let chains = read_text(text, Format::Bird);
     assert_eq!(keys(&chains[0])[1], "1: 1/2 HMAC-SHA-1-96 \\");
     assert_eq!((chains[0].keys[0].send_id.0, chains[0].keys[0].secret.expose()), (16, &[0, 255][..]));

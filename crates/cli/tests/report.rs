@@ -10,6 +10,7 @@ use std::io::{self, ErrorKind, Write};
 
 use reports::{SECRET, every_verdict, keys, options_excluded, rollover, totals};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use wireseal::report::{Format, Report, Subject};
 use wireseal::verify::report::{ConnectionReport, Totals, Verdict};
 
@@ -223,6 +224,25 @@ fn the_page_escapes_what_it_shows_and_loads_nothing() {
     assert!(references.into_iter().all(|reference| reference.starts_with("#mark-")));
 }
 
+/// The page's policy names the hash of its script, so that a browser runs no other.
+#[test]
+fn the_page_admits_its_own_script_alone() {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let (_, page) = report(&all(), TEXT, false);
+    let (_, rest) = page.split_once("<script>").unwrap();
+    let (script, _) = rest.split_once("</script>").unwrap();
+    let mut hash = String::new();
+    for octets in Sha256::digest(script).chunks(3) {
+        let bits =
+            octets.iter().fold(0, |bits, octet| bits << 8 | usize::from(*octet)) << (8 * (3 - octets.len()));
+        for digit in 0..4 {
+            let digit = if digit <= octets.len() { DIGITS[bits >> (18 - 6 * digit) & 63] } else { b'=' };
+            hash.push(char::from(digit));
+        }
+    }
+    assert!(page.contains(&format!("script-src 'sha256-{hash}'\"")), "{hash}");
+}
+
 #[test]
 fn the_page_is_bounded_and_says_what_it_leaves_out() {
     let connections: Vec<_> = (1..=1200)
@@ -285,6 +305,22 @@ fn damage_is_told() {
         assert!(String::from_utf8(output).unwrap().contains("packet 7 of <8> is cut off"));
         assert!(fs::read_to_string(path).unwrap().contains("packet 7 of &lt;8&gt; is cut off"));
     }
+}
+
+#[test]
+fn a_terminal_is_not_told_what_to_do_by_a_name() {
+    let mut keys = keys();
+    keys.keys[0].name = "core\x1b[2J/100".to_owned();
+    let subject = Subject { capture: "a\x07b\n.pcap", keys: &keys };
+    let mut connection = options_excluded();
+    connection.diagnoses[0].sentence = "correct key core\x1b[2J/100".to_owned();
+    let mut output = Vec::new();
+    let mut report = Report::new(&mut output, TEXT, subject).unwrap();
+    report.connection(&connection).unwrap();
+    report.finish(&Totals { damage: Some("\x1bc".to_owned()), ..totals(&[connection]) }).unwrap();
+    let text = String::from_utf8(output).unwrap();
+    assert!(text.contains("core\u{fffd}[2J/100") && text.contains("a\u{fffd}b\u{fffd}.pcap"));
+    assert!(!text.contains(|letter: char| letter.is_control() && letter != '\n'));
 }
 
 /// An output that takes so many octets and then breaks.

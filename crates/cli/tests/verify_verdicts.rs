@@ -4,7 +4,7 @@
 
 mod verify_support;
 
-use verify_support::session::{ACK, FIN, MSS, PSH, RST, SYN, Session};
+use verify_support::session::{ACK, FIN, PSH, Session, session};
 use verify_support::sign::{Signing, packet, set_checksum};
 use verify_support::{IPV4_KEY, RAW, Recorded, keys, recorded, verify, verify_with};
 use wireseal::capture::{Packet, Time};
@@ -12,14 +12,6 @@ use wireseal::verify::report::{Sender, Verdict};
 use wireseal::verify::{Options, Verifier};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Endpoint, Isn, KeyId, OptionError, Sne};
-
-/// A connection with a handshake and a word each way.
-fn session() -> Session {
-    let mut session = Session::usual([1000, 5000]);
-    session.shake_hands();
-    session.talk();
-    session
-}
 
 fn verdict_of_last(session: &Session) -> Verdict {
     *verify(&session.packets, &[IPV4_KEY]).verdicts().last().unwrap()
@@ -205,7 +197,7 @@ fn isns_are_inferred_where_part_of_the_handshake_is_missing() {
     // Of a connection that has gone on, nothing can be inferred, and nothing failed.
     let found = verify(&whole[4..], &[IPV4_KEY]);
     assert_eq!(found.count(Verdict::IsnNotSeen), found.segments.len() as u64);
-    assert!(found.diagnoses().is_empty());
+    found.assert_diagnosed("isn-not-seen", &["lacks the start of the connection", "--isn 192.0.2."]);
 }
 
 #[test]
@@ -271,173 +263,11 @@ fn a_forged_number_does_not_turn_the_sne() {
 }
 
 #[test]
-fn both_ends_open_at_once() {
-    let mut session = Session::usual([1000, 5000]);
-    let syns = [0, 1].map(|sender| session.signed(sender, SYN, &MSS, &[]));
-    session.record(0, &syns[0]);
-    session.record(1, &syns[1]);
-    session.next = [1001, 5001];
-    for sender in [0, 1] {
-        // The SYN once more, with the acknowledgment of the other.
-        session.next[sender] -= 1;
-        session.send(sender, SYN | ACK, &[]);
-    }
-    session.talk();
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    assert!(found.all_good(), "{:?}", found.verdicts());
-    assert_eq!(found.connections.len(), 1);
-    assert_eq!(found.connections[0].ends, session.ends);
-}
-
-#[test]
-fn a_syn_sent_again_is_no_other_connection() {
-    let mut session = Session::usual([1000, 5000]);
-    let syn = session.signed(0, SYN, &MSS, &[]);
-    session.record(0, &syn);
-    session.record(0, &syn);
-    session.advance(0, SYN, 0);
-    let syn_ack = session.signed(1, SYN | ACK, &MSS, &[]);
-    session.record(1, &syn_ack);
-    session.record(1, &syn_ack);
-    session.advance(1, SYN, 0);
-    session.send(0, ACK, &[]);
-    session.talk();
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    assert!(found.all_good());
-    let [connection] = &found.connections[..] else { panic!("one connection") };
-    assert_eq!([0, 1].map(|end| connection.directions[end].retransmissions), [1, 1]);
-}
-
-/// The same ends once more, with other ISNs.
-fn again(session: &mut Session, isns: [u32; 2]) {
-    session.isns = isns.map(Isn);
-    session.next = isns.map(u64::from);
-}
-
-#[test]
-fn addresses_are_used_again() {
+fn options_that_are_forbidden_are_diagnosed() {
     let mut session = session();
-    session.close();
-    again(&mut session, [7000, 9000]);
-    session.shake_hands();
-    session.talk();
+    session.send_unsigned(1, ACK, &[[29, 8, 100, 100, 1, 2, 3, 4]; 2].concat(), &[]);
     let found = verify(&session.packets, &[IPV4_KEY]);
-    assert!(found.all_good(), "{:?}", found.verdicts());
-    assert_eq!(found.connections.len(), 2);
-    assert_eq!(found.connections[1].directions[0].isn, Some(Isn(7000)));
-}
-
-#[test]
-fn a_restarted_end_opens_another_connection_over_a_live_one() {
-    let mut session = session();
-    again(&mut session, [7000, 9000]);
-    session.shake_hands();
-    session.talk();
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    assert!(found.all_good(), "{:?}", found.verdicts());
-    assert_eq!(found.connections.len(), 2);
-}
-
-#[test]
-fn an_old_syn_does_not_end_a_connection() {
-    let mut session = session();
-    // Signed for a connection of the past, and sent again by anyone.
-    let live = (session.isns, session.next);
-    again(&mut session, [77, 99]);
-    session.send(0, SYN, &[]);
-    (session.isns, session.next) = live;
-    session.talk();
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    assert!(found.all_good(), "{:?}", found.verdicts());
-    assert_eq!(found.connections.len(), 1);
-    assert_eq!(found.connections[0].directions[0].retransmissions, 0);
-}
-
-#[test]
-fn a_syn_with_another_isn_is_another_attempt() {
-    let mut session = Session::usual([1000, 5000]);
-    session.send(0, SYN, &[]);
-    again(&mut session, [2000, 5000]);
-    session.shake_hands();
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    assert!(found.all_good());
-    assert_eq!(found.connections.len(), 2);
-}
-
-#[test]
-fn connections_that_are_over_are_handed_out_and_forgotten() {
-    let keys = keys(&[IPV4_KEY]);
-    let mut verifier = Verifier::new(&keys, Options::default());
-    let mut finished = Vec::new();
-    let mut number = 0;
-    for turn in 0..50u16 {
-        let mut session = Session::usual([1000, 5000]);
-        session.ends[0] = Endpoint::new([192, 0, 2, 1], 1000 + turn);
-        session.wait(u64::from(turn) * 10);
-        session.shake_hands();
-        session.close();
-        for (time, octets) in &session.packets {
-            number += 1;
-            let time = Some(Time::from_unix_nanoseconds(*time));
-            let packet = Packet { number, time, link_type: RAW, octets, original_length: octets.len() };
-            assert_eq!(verifier.packet(&packet).unwrap().segment.verdict, Verdict::Good);
-            finished.extend(std::iter::from_fn(|| verifier.next_finished()));
-        }
-        assert!(verifier.live() <= 8, "{} live connections after {turn}", verifier.live());
-    }
-    assert_eq!(finished.len(), 44);
-    assert_eq!(verifier.finish(None).0.count(), 6);
-}
-
-#[test]
-fn attempts_that_come_to_nothing_are_forgotten() {
-    let mut packets = Vec::new();
-    for turn in 0..50u16 {
-        let mut session = Session::usual([1000, 5000]);
-        session.ends[0] = Endpoint::new([192, 0, 2, 1], 1000 + turn);
-        session.wait(u64::from(turn) * 60);
-        session.send(0, SYN, &[]);
-        packets.extend(session.packets);
-    }
-    let keys = keys(&[IPV4_KEY]);
-    let mut verifier = Verifier::new(&keys, Options::default());
-    for (number, (time, octets)) in (1..).zip(&packets) {
-        let time = Some(Time::from_unix_nanoseconds(*time));
-        verifier.packet(&Packet { number, time, link_type: RAW, octets, original_length: octets.len() });
-        assert!(verifier.live() <= 4, "{}", verifier.live());
-    }
-}
-
-#[test]
-fn late_segments_belong_to_the_connection_that_was_closed() {
-    let mut session = session();
-    session.close();
-    session.wait(30);
-    let last = session.packets.last().unwrap().1.clone();
-    session.packets.push((session.time, last));
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    assert!(found.all_good());
-    assert_eq!(found.connections.len(), 1);
-}
-
-#[test]
-fn resets_are_counted_with_and_without_authentication() {
-    let mut session = session();
-    session.send_unsigned(1, RST, &[], &[]);
-    session.send_unsigned(0, RST | ACK, &[], &[]);
-    session.send(1, RST | ACK, &[]);
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    let directions = &found.connections[0].directions;
-    assert_eq!([0, 1].map(|end| directions[end].signed_resets), [0, 1]);
-    assert_eq!([0, 1].map(|end| directions[end].other_resets), [1, 1]);
-}
-
-#[test]
-fn a_listeners_signed_reset_stands_on_no_isn() {
-    let mut session = Session::usual([1000, 0]);
-    session.send(0, SYN, &[]);
-    session.send(1, RST | ACK, &[]);
-    assert!(verify(&session.packets, &[IPV4_KEY]).all_good());
+    found.assert_diagnosed("malformed-options", &["a segment of 192.0.2.2:179", "section 2.2"]);
 }
 
 const SECOND_KEY: &str = "send=101,recv=101,alg=hmac-sha-1-96,secret=second-secret";
@@ -473,6 +303,29 @@ fn of_keys_with_one_id_the_one_that_verifies_is_named() {
     assert!(found.all_good());
     let uses = &found.connections[0].directions[1].key_uses;
     assert_eq!(uses.iter().map(|key_use| key_use.key).collect::<Vec<_>>(), [Some(0), Some(1)]);
+}
+
+#[test]
+fn among_many_keys_with_one_id_the_right_one_is_found() {
+    let key = |number: usize| format!("send=100,recv=100,alg=hmac-sha-1-96,secret=secret-{number}");
+    let all: Vec<_> = (0..30).map(key).collect();
+    let all: Vec<_> = all.iter().map(String::as_str).collect();
+    let mut session = session();
+    session.packets.clear();
+    session.next = [1000, 5000];
+    let signing =
+        |number: usize| Signing::new(TcpAoAlgorithm::HmacSha1, format!("secret-{number}").as_bytes(), 100);
+    session.signing = [signing(29), signing(29)];
+    session.shake_hands();
+    for number in [3, 17, 29, 5, 6, 7, 8, 9, 3, 17] {
+        session.signing = [signing(number), signing(number)];
+        session.talk();
+    }
+    let found = verify(&session.packets, &all);
+    assert!(found.all_good());
+    let uses = &found.connections[0].directions[1].key_uses;
+    let keys: Vec<_> = uses.iter().map(|key_use| key_use.key.unwrap()).collect();
+    assert_eq!(keys, [29, 3, 17, 29, 5, 6, 7, 8, 9, 3, 17]);
 }
 
 #[test]

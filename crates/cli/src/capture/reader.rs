@@ -51,7 +51,11 @@ impl Reader {
         let file = File::open(path).map_err(error)?;
         let metadata = file.metadata().map_err(error)?;
         // A pipe has a length of 0.
-        Self::new(file, metadata.is_file().then_some(metadata.len()))
+        Self::new(file, metadata.is_file().then_some(metadata.len())).map_err(|refusal| match refusal {
+            // A directory can be opened, and then it cannot be read.
+            CaptureError::Damaged { damage: Damage::Read(source), .. } => error(source),
+            refusal => refusal,
+        })
     }
 
     /// Reads a capture from anywhere; `total` is how many octets `input` has, if that is known.

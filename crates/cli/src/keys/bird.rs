@@ -237,7 +237,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A key, to the `}` behind it.
+    /// A key, to the `}` behind it; of what is said twice, the later holds, as with BIRD.
     fn key(&mut self, at: &Word<'a>) -> Result<ChainKey, TextError> {
         let (mut send_id, mut recv_id, mut secret, mut algorithm) = (None, None, None, None);
         let mut preference = Preference::Ordinary;
@@ -248,30 +248,31 @@ impl<'a> Reader<'a> {
                 Kind::End => continue,
                 _ if word.is("id") => {
                     let id = self.id("id")?;
-                    once(&mut send_id, id, &word, "id")?;
-                    once(&mut recv_id, id, &word, "id")?;
+                    (send_id, recv_id) = (Some(id), Some(id));
                 }
                 _ if word.is("send") => {
                     self.id_word("send id")?;
-                    let id = self.id("send id")?;
-                    once(&mut send_id, id, &word, "send id")?;
+                    send_id = Some(self.id("send id")?);
                 }
                 _ if word.is("recv") => {
                     self.id_word("recv id")?;
-                    let id = self.id("recv id")?;
-                    once(&mut recv_id, id, &word, "recv id")?;
+                    recv_id = Some(self.id("recv id")?);
                 }
-                _ if word.is("secret") => {
-                    let value = self.secret()?;
-                    once(&mut secret, value, &word, "secret")?;
-                }
+                _ if word.is("secret") => secret = Some(self.secret()?),
                 _ if word.is("algorithm") => {
-                    let value = self.algorithm()?;
-                    once(&mut algorithm, value, &word, "algorithm")?;
+                    algorithm = Some(self.algorithm()?);
                     continue;
                 }
-                _ if word.is("preferred") => preference = Preference::Preferred,
-                _ if word.is("deprecated") => preference = Preference::Deprecated,
+                _ if word.is("preferred") && preference != Preference::Deprecated => {
+                    preference = Preference::Preferred;
+                }
+                _ if word.is("deprecated") && preference != Preference::Preferred => {
+                    preference = Preference::Deprecated;
+                }
+                _ if word.is("preferred") || word.is("deprecated") => {
+                    let reason = "a key cannot be both preferred and deprecated";
+                    return Err(word.error("key", TextProblem::Refused(reason)));
+                }
                 _ => {
                     let known = "id, send id, recv id, secret, algorithm, preferred or deprecated";
                     return Err(word.error("key", TextProblem::Expected(known)));
@@ -307,7 +308,7 @@ impl<'a> Reader<'a> {
         value.number(field, u8::MAX.into()).map(|id| KeyId(id as u8))
     }
 
-    /// A text, octets in hexadecimal digits, or the name of a text or octets.
+    /// A text, octets in hexadecimal digits, or the name of a text.
     fn secret(&mut self) -> Result<Secret, TextError> {
         let word = self.words.expect("secret")?;
         let value = match word.kind {
@@ -321,8 +322,8 @@ impl<'a> Reader<'a> {
             Kind::Plain(text) => bytestring(text)
                 .map(|octets| Secret::new(octets, Notation::Hexadecimal))
                 .ok_or_else(|| {
-                    let expected = "a text in quotes, hex: with pairs of digits, 16 or more pairs of digits, or a \
-                                    name that a define above gives to one of these";
+                    let expected = "a text in quotes, hex: with pairs of digits, 16 or more pairs of digits, or the \
+                                    name that a define above gives to a text";
                     word.error("secret", TextProblem::Expected(expected))
                 }),
             _ => Err(word.error("secret", TextProblem::Missing)),
@@ -361,17 +362,4 @@ fn bytestring(text: &str) -> Option<Zeroizing<Vec<u8>>> {
 /// A symbol without the apostrophes that it may have around it.
 fn unquoted(symbol: &str) -> &str {
     symbol.strip_prefix('\'').and_then(|inside| inside.strip_suffix('\'')).unwrap_or(symbol)
-}
-
-/// Takes a property that may stand once.
-pub(super) fn once<T>(
-    slot: &mut Option<T>,
-    value: T,
-    at: &Word<'_>,
-    field: &'static str,
-) -> Result<(), TextError> {
-    match slot.replace(value) {
-        None => Ok(()),
-        Some(_) => Err(at.error(field, TextProblem::Twice)),
-    }
 }

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 /// A format of keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Format {
-    /// Key chains in TOML, see `KeyChains::from_toml`.
+    /// Key chains in TOML.
     Toml,
     /// Key chains in JSON (RFC 8177 with RFC 9648).
     Json,

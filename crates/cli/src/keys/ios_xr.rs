@@ -9,9 +9,8 @@ use wireseal_tcp_ao::key_chain::{Lifetime, Timestamp};
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 use zeroize::Zeroizing;
 
-use super::bird::once;
 use super::obscured::cisco_seven;
-use super::words::{Dialect, Kind, Word, Words};
+use super::words::{Dialect, Kind, Word, Words, once};
 use super::{Chain, ChainKey, Notation, Preference, Secret, TextError, TextProblem};
 
 /// Octets of MAC of both of its algorithms.

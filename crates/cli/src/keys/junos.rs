@@ -1,7 +1,7 @@
 //! Junos's configuration, with braces or as `set` commands: `authentication-key-chains` with `algorithm ao`, and who uses
 //! them (Juniper's TCP-AO for BGP and LDP Sessions, Junos 20.3R1 and later).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use cidr::IpCidr;
 use wireseal_algorithms::TcpAoAlgorithm;
@@ -9,9 +9,8 @@ use wireseal_tcp_ao::key_chain::{Lifetime, Timestamp};
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 use zeroize::Zeroizing;
 
-use super::bird::once;
 use super::obscured::{JUNOS_NINE, junos_nine};
-use super::words::{Dialect, Kind, Word, Words};
+use super::words::{Dialect, Kind, Word, Words, once};
 use super::{Chain, ChainKey, Notation, Preference, Secret, TextError, TextProblem};
 
 /// Octets of MAC of both of its algorithms.
@@ -396,13 +395,11 @@ impl<'a> Users<'a> {
 
     /// The peers whose own, group's or protocol's chain is this one.
     fn of(&self, chain: &str) -> Vec<IpCidr> {
-        let mut peers: Vec<IpCidr> = Vec::new();
-        for (level, peer) in &self.peers {
+        let mut known = HashSet::new();
+        let users = self.peers.iter().filter(|(level, peer)| {
             let nearest = (0..=level.len()).rev().find_map(|length| self.chains.get(&level[..length]));
-            if nearest == Some(&chain) && !peers.contains(peer) {
-                peers.push(*peer);
-            }
-        }
-        peers
+            nearest == Some(&chain) && known.insert(*peer)
+        });
+        users.map(|(_, peer)| *peer).collect()
     }
 }

@@ -222,3 +222,16 @@ impl<'a> Words<'a> {
         }
     }
 }
+
+/// Takes a property that may stand once.
+pub(super) fn once<T>(
+    slot: &mut Option<T>,
+    value: T,
+    at: &Word<'_>,
+    field: &'static str,
+) -> Result<(), TextError> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(at.error(field, TextProblem::Twice)),
+    }
+}

@@ -14,8 +14,8 @@ use super::report::{Reason, Side};
 
 /// Keys and packet numbers of one sender.
 pub(super) struct End {
-    /// Until its first message is known.
-    pub(super) crypto: Option<CryptoStream>,
+    /// Of Initial and of Handshake packets, each until its first message is known.
+    pub(super) crypto: [Option<CryptoStream>; 2],
     pub(super) initial: ReceiveSpace,
     pub(super) handshake: ReceiveSpace,
     /// Of 0-RTT packets, which 1-RTT packets go on with.
@@ -30,7 +30,7 @@ pub(super) struct End {
 impl End {
     pub(super) fn new() -> Self {
         Self {
-            crypto: Some(CryptoStream::default()),
+            crypto: [Some(CryptoStream::default()), Some(CryptoStream::default())],
             // Duplicates are opened too, for the capture may have recorded a packet on two interfaces.
             initial: ReceiveSpace::without_window(),
             handshake: ReceiveSpace::without_window(),

@@ -6,7 +6,7 @@ use tls_parser::{TlsMessage, TlsMessageHandshake, parse_tls_message_handshake};
 
 use super::key_log::ClientRandom;
 
-/// The CRYPTO frames of one direction's Initial packets, put together (RFC 9000, section 19.6).
+/// The CRYPTO frames of one direction and level, put together (RFC 9000, section 19.6).
 #[derive(Default)]
 pub(super) struct CryptoStream {
     /// Parts by their offsets, which may overlap.
@@ -49,7 +49,7 @@ impl CryptoStream {
     }
 
     /// The octets from the start up to the first that is missing.
-    fn start(&self) -> Vec<u8> {
+    pub(super) fn start(&self) -> Vec<u8> {
         let mut start = Vec::new();
         for (offset, data) in &self.parts {
             let Some(seen) = (start.len() as u64).checked_sub(*offset) else { break };

@@ -6,8 +6,6 @@ use std::io::{self, BufRead};
 
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::hex;
-
 /// The random of a ClientHello, by which a key log names connections.
 pub(super) type ClientRandom = [u8; 32];
 
@@ -40,6 +38,9 @@ pub struct KeyLog {
 
 type Secret = Zeroizing<Vec<u8>>;
 
+/// More than any line with a secret takes.
+const LINE_CAPACITY: usize = 512;
+
 impl KeyLog {
     /// Reads a key log. Comments, and secrets that packet protection does not need, are passed over; so are lines that cannot be
     /// read, whose numbers are remembered.
@@ -48,8 +49,9 @@ impl KeyLog {
     /// Those of reading `input`.
     pub fn read(mut input: impl BufRead) -> io::Result<Self> {
         let mut log = Self::default();
-        let mut line = Zeroizing::new(Vec::new());
+        let mut line = Zeroizing::new(Vec::with_capacity(LINE_CAPACITY));
         for number in 1.. {
+            // Wiped and empty, with its capacity as it was.
             line.zeroize();
             if input.read_until(b'\n', &mut line)? == 0 {
                 break;
@@ -67,13 +69,16 @@ impl KeyLog {
         let Some(label) = words.next().filter(|word| !word.starts_with('#')) else { return Some(()) };
         let (random, secret) = (words.next()?, words.next()?);
         let Some((label, _)) = Label::ALL.iter().find(|(_, name)| *name == label) else { return Some(()) };
-        let random = hex::decode(random)?.try_into().ok()?;
-        let secret = Zeroizing::new(hex::decode(secret)?);
+        let mut client_random = ClientRandom::default();
+        decode(random, &mut client_random)?;
         // Of SHA-256, or of SHA-384.
-        if !matches!(secret.len(), 32 | 48) || words.next().is_some() {
+        let length = [32, 48].into_iter().find(|length| 2 * length == secret.len())?;
+        let mut octets = Zeroizing::new(vec![0; length]);
+        decode(secret, &mut octets)?;
+        if words.next().is_some() {
             return None;
         }
-        self.connections.entry(random).or_default()[*label as usize] = Some(secret);
+        self.connections.entry(client_random).or_default()[*label as usize] = Some(octets);
         Some(())
     }
 
@@ -92,6 +97,18 @@ impl KeyLog {
     pub(super) fn secret(&self, random: &ClientRandom, label: Label) -> Option<&[u8]> {
         self.connections.get(random)?[label as usize].as_ref().map(|secret| secret.as_slice())
     }
+}
+
+/// Fills `octets` where they lie, since whatever grows leaves copies of secrets behind. `None` unless there are exactly as many
+/// pairs of digits.
+fn decode(digits: &str, octets: &mut [u8]) -> Option<()> {
+    let (pairs, []) = digits.as_bytes().as_chunks::<2>() else { return None };
+    (pairs.len() == octets.len()).then_some(())?;
+    for (octet, pair) in octets.iter_mut().zip(pairs) {
+        let [high, low] = pair.map(|digit| char::from(digit).to_digit(16));
+        *octet = (high? << 4 | low?) as u8;
+    }
+    Some(())
 }
 
 impl fmt::Debug for KeyLog {

@@ -10,7 +10,7 @@
 //! | `end` | the keys and packet numbers of one sender |
 //! | `one_rtt` | key phases |
 //! | `routes` | connection IDs and addresses |
-//! | `frames`, `handshake` | the little of the contents that decides how what follows is opened |
+//! | `frames`, `handshake`, `transport_parameters` | the little of the contents that decides how what follows is opened |
 //! | [`Printer`] | text for people, JSON for programs |
 
 mod connection;
@@ -25,6 +25,7 @@ mod print;
 pub mod report;
 mod routes;
 mod text;
+mod transport_parameters;
 
 pub use key_log::KeyLog;
 pub use observer::Observer;

@@ -63,13 +63,22 @@ pub(super) fn connection(output: &mut impl Write, report: &ConnectionReport) -> 
         writeln!(output, "{not_opened:>12}")?;
     }
     for side in Side::BOTH {
-        about_direction(output, side.name(), &report.directions[side as usize])?;
+        let direction = &report.directions[side as usize];
+        about_direction(output, side.name(), direction)?;
+        // Every client goes from its own choice to the server's, by way of a Retry's if there is one.
+        let usual = match side {
+            Side::Client => 2 + report.directions[Side::Server as usize].opened[Kind::Retry as usize].min(1),
+            Side::Server => 1,
+        };
+        if direction.connection_ids > usual {
+            writeln!(output, "  {}: {} destination connection IDs", side.name(), direction.connection_ids)?;
+        }
     }
     writeln!(output)
 }
 
 fn about_direction(output: &mut impl Write, sender: &str, report: &DirectionReport) -> io::Result<()> {
-    let DirectionReport { phases, not_opened, connection_ids, greased, resets, .. } = report;
+    let DirectionReport { phases, not_opened, greased, resets, .. } = report;
     if !phases.is_empty() {
         write!(output, "  {sender}'s key phases")?;
         for (place, phase) in phases.iter().take(MOST_PHASES).enumerate() {
@@ -82,9 +91,6 @@ fn about_direction(output: &mut impl Write, sender: &str, report: &DirectionRepo
             more => writeln!(output, ", and {more} more")?,
         }
     }
-    if *connection_ids > 1 {
-        writeln!(output, "  {sender} used {connection_ids} destination connection IDs")?;
-    }
     if *greased != 0 {
         writeln!(output, "  {sender} cleared the fixed bit of {}", Count(*greased, "packet"))?;
     }
@@ -93,12 +99,10 @@ fn about_direction(output: &mut impl Write, sender: &str, report: &DirectionRepo
     }
     for NotOpened { kind, reason, first, packets } in not_opened {
         let kind = kind.map_or(String::new(), |kind| format!("{} ", kind.name()));
-        let count = Count(*packets, "packet");
-        let sentence = reason.sentence();
+        let (packet, sentence) = (first.packet, reason.sentence());
         writeln!(
             output,
-            "  {sender}: {kind}{count} not opened, from packet {} on: {sentence}",
-            first.packet
+            "  {sender}: {kind}packets not opened: {packets}, from packet {packet} on: {sentence}"
         )?;
     }
     Ok(())

@@ -9,7 +9,9 @@ use wireseal_tcp_ao::Endpoint;
 
 use super::Subject;
 use super::summary::{Standing, Summary, counts};
-use super::words::{self, CountsInWords, KEY_USES_SHOWN, VERDICTS, VerdictInWords, counted, grouped};
+use super::words::{
+    self, CountsInWords, KEY_USES_SHOWN, Printable, VERDICTS, VerdictInWords, counted, grouped,
+};
 use crate::capture::Time;
 use crate::verify::report::{
     ConnectionReport, DirectionReport, Place, SegmentReport, Sender, Totals, Verdict,
@@ -106,7 +108,7 @@ impl<'a, W: Write> Text<'a, W> {
         for diagnosis in &connection.diagnoses {
             let why = self.styled(FAILED, "why:");
             let explained = words::explained(diagnosis, &connection.ends);
-            writeln!(self.output, "  {why} {}\n       ({explained})", diagnosis.sentence)?;
+            writeln!(self.output, "  {why} {}\n       ({explained})", Printable(&diagnosis.sentence))?;
         }
         writeln!(self.output)
     }
@@ -145,6 +147,7 @@ impl<'a, W: Write> Text<'a, W> {
         writeln!(output)?;
         for (place, key_use) in direction.key_uses.iter().take(KEY_USES_SHOWN).enumerate() {
             let key = words::key(key_use, self.subject.keys);
+            let key = Printable(&key);
             let rolled = if place > 0 { "rolled over to " } else { "" };
             write!(
                 output,
@@ -183,7 +186,7 @@ impl<'a, W: Write> Text<'a, W> {
         write!(
             self.output,
             "{}: {}, {}",
-            self.subject.capture,
+            Printable(self.subject.capture),
             counted(totals.packets, "packet"),
             counted(totals.connections, "connection")
         )?;
@@ -197,10 +200,10 @@ impl<'a, W: Write> Text<'a, W> {
             writeln!(self.output, "passed over: {what}")?;
         }
         if let Some(damage) = &totals.damage {
-            writeln!(self.output, "{}", self.styled(FAILED, damage))?;
+            writeln!(self.output, "{}", self.styled(FAILED, Printable(damage)))?;
         }
         let (style, _) = in_words(Standing::of(&totals.counts), !summary.causes.is_empty());
-        writeln!(self.output, "{}", self.styled(style, summary.answer(totals)))?;
+        writeln!(self.output, "{}", self.styled(style, Printable(&summary.answer(totals))))?;
         self.output.flush()
     }
 }

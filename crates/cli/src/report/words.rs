@@ -1,6 +1,6 @@
 //! The words that reports have in common.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use wireseal_tcp_ao::{Endpoint, Flags};
 
@@ -47,6 +47,17 @@ impl fmt::Display for CountsInWords<'_> {
             write!(f, "{comma}{} {name}", grouped(*count))?;
         }
         Ok(())
+    }
+}
+
+/// A text of a file of keys, or a file's name, for a terminal, which would obey control characters.
+pub(super) struct Printable<'a>(pub(super) &'a str);
+
+impl fmt::Display for Printable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|letter| {
+            f.write_char(if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter })
+        })
     }
 }
 

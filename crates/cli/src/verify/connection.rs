@@ -54,6 +54,8 @@ pub(super) struct Connection {
     pub(super) configured_end: Option<Sender>,
     pub(super) directions: [Direction; 2],
     pub(super) phase: Phase,
+    /// Whether what closed it has verified.
+    pub(super) is_surely_closed: bool,
     /// On how many more segments ISNs are guessed.
     pub(super) guesses: u8,
     /// A SYN that came while the connection was open: if it is answered, another one begins.
@@ -94,6 +96,7 @@ impl Connection {
             configured_end: None,
             directions,
             phase: if flags.syn() || flags.rst() { Phase::Opening } else { Phase::Open },
+            is_surely_closed: false,
             guesses: GUESSES,
             other_syn: None,
             diagnosis: None,
@@ -191,10 +194,8 @@ impl Connection {
         observed: &Observed<'_>,
         verdict: Verdict,
     ) {
-        let sne = self.directions[observed.sender as usize].tracker();
-        let context = self.context(observed.sender, &observed.segment);
         let mut diagnosis = self.diagnosis.take().unwrap_or_default();
-        diagnosis.explain(self, table, options, search, observed, verdict, context, sne);
+        diagnosis.explain(self, table, options, search, observed, verdict);
         self.diagnosis = Some(diagnosis);
     }
 

@@ -9,6 +9,9 @@ use super::sequence::Sent;
 /// Uses of keys that are kept of a direction; with more, the last one takes the rest.
 const KEY_USES: usize = 1000;
 
+/// Traffic keys that are kept of a direction: with many keys of one id, most are derived to no purpose.
+const TRAFFIC_KEYS: usize = 4;
+
 /// One direction of a live connection.
 #[derive(Default, Debug)]
 pub(super) struct Direction {
@@ -47,12 +50,10 @@ pub(super) struct Seen {
     pub(super) key_id: Option<KeyId>,
     /// Segments with TCP-MD5 and without TCP-AO.
     pub(super) md5: u64,
-    /// The first segment without an AO option.
-    pub(super) first_unsigned: Option<Place>,
     /// Resets without an AO option.
     pub(super) unsigned_resets: u64,
-    /// The first of them.
-    pub(super) first_unsigned_reset: Option<Place>,
+    /// The first segment of each verdict, by [`Verdict::index`].
+    pub(super) first: [Option<Place>; Verdict::KINDS],
     /// The MSS option of the SYN.
     pub(super) mss: Option<u16>,
 }
@@ -68,6 +69,17 @@ impl Direction {
         if self.report.isn != Some(isn) {
             self.report.isn = Some(isn);
             self.sne = None;
+        }
+    }
+
+    /// Keeps a traffic key for the next segments: before all others if it has verified one, else if there is room.
+    pub(super) fn keep_traffic_key(&mut self, candidate: Candidate, key: TrafficKey, is_good: bool) {
+        let keys = &mut self.traffic_keys;
+        if is_good {
+            keys.truncate(TRAFFIC_KEYS - 1);
+            keys.insert(0, (candidate, key));
+        } else if keys.len() < TRAFFIC_KEYS {
+            keys.push((candidate, key));
         }
     }
 

@@ -103,32 +103,30 @@ impl Connection {
         };
         let configured_end = self.configured_end;
         let direction = &mut self.directions[sender as usize];
-        let keys = &mut direction.traffic_keys;
-        for &candidate in &self.candidates {
-            if !candidate.serves(table, configured_end, sender, ao.key_id)
-                || keys.iter().any(|(known, _)| known.key == candidate.key)
-            {
+        let serving = || {
+            let candidates = self.candidates.iter().copied();
+            candidates.filter(|candidate| candidate.serves(table, configured_end, sender, ao.key_id))
+        };
+        for candidate in serving() {
+            if direction.traffic_keys.iter().any(|(known, _)| known.key == candidate.key) {
                 continue;
             }
             let key = table.derive(candidate, &context);
             let is_good = verify_segment(&key, sne, segment, ao, table.parameters(candidate)).is_ok();
-            keys.push((candidate, key));
+            direction.keep_traffic_key(candidate, key, is_good);
             if is_good {
-                let last = keys.len() - 1;
-                keys.swap(0, last);
                 return Judgement::of_mac(Some(candidate), sne);
             }
         }
         if direction.sne_searches > 0 {
             direction.sne_searches -= 1;
-            for (candidate, key) in keys.iter() {
-                let parameters = table.parameters(*candidate);
-                let is_good = |sne: &u32| verify_segment(key, Sne(*sne), segment, ao, parameters).is_ok();
-                if candidate.serves(table, configured_end, sender, ao.key_id)
-                    && let Some(sne) = (0..SNES).find(is_good)
-                {
+            for candidate in serving() {
+                let key = table.derive(candidate, &context);
+                let parameters = table.parameters(candidate);
+                let is_good = |sne: &u32| verify_segment(&key, Sne(*sne), segment, ao, parameters).is_ok();
+                if let Some(sne) = (0..SNES).find(is_good) {
                     direction.sne = Some(SneTracker::resume(Sne(sne), segment.sequence()));
-                    return Judgement::of_mac(Some(*candidate), Sne(sne));
+                    return Judgement::of_mac(Some(candidate), Sne(sne));
                 }
             }
         }

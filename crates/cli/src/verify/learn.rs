@@ -1,12 +1,14 @@
 //! What a segment tells of its connection once it is judged.
 
 use wireseal_tcp_ao::option::kind;
-use wireseal_tcp_ao::{Isn, Segment};
+use wireseal_tcp_ao::{Isn, Segment, SeqNum};
 
 use super::connection::{Connection, Observed, Phase};
+use super::direction::Direction;
 use super::judge::Judgement;
-use super::key_table::KeyTable;
+use super::key_table::{Candidate, KeyTable};
 use super::report::{Sender, Verdict};
+use super::sequence::Sent;
 
 impl Connection {
     /// Counts a segment and learns from it. Gives whether it was sent before, and whether the sender has changed its key.
@@ -28,28 +30,14 @@ impl Connection {
         if flags.syn() && !flags.rst() && is_believed {
             self.learn_isns(sender, segment, is_good);
         }
+        if is_good && self.directions[sender as usize].good() == 0 {
+            // What was believed for want of better may have been forged.
+            self.directions[sender as usize].sent = Sent::default();
+        }
         // A SYN with another ISN is none of this connection's numbers.
         let has_own_numbers = !flags.syn() || self.isn(sender) == Some(Isn(segment.sequence().0));
         let direction = &mut self.directions[sender as usize];
-        let report = &mut direction.report;
-        report.counts[verdict.index()] += 1;
-        report.payload += (segment.payload().len() + observed.missing) as u64;
-        let mut uses_other_key = false;
-        match &observed.ao {
-            Ok(Some(ao)) => {
-                direction.seen.signed += 1;
-                direction.seen.key_id = Some(ao.key_id);
-                let key = judgement.candidate.map(|candidate| candidate.key as usize);
-                let is_outside = key.is_some_and(|key| table.is_outside_lifetime(key, &place));
-                uses_other_key = direction.use_key(ao.key_id, key, place, is_outside);
-            }
-            Ok(None) if !observed.has_part_of_header => direction.note_unsigned(observed),
-            _ => {}
-        }
-        let report = &mut direction.report;
-        if flags.rst() {
-            *(if is_good { &mut report.signed_resets } else { &mut report.other_resets }) += 1;
-        }
+        let uses_other_key = direction.count(table, observed, judgement);
         let start = segment.sequence();
         let mut end = segment.end();
         end.0 = end.0.wrapping_add(observed.missing as u32);
@@ -66,7 +54,7 @@ impl Connection {
             self.learn_configured_end(table, sender, candidate, observed);
         }
         if is_believed && has_own_numbers {
-            self.learn_progress(sender, segment, end);
+            self.learn_progress(sender, segment, end, is_good);
         }
         (is_retransmission, uses_other_key)
     }
@@ -85,22 +73,22 @@ impl Connection {
                 _ => None,
             });
         }
-        if self.phase != Phase::Opening {
-            if !flags.ack() && self.isn(sender) != Some(own) {
-                self.other_syn = Some((sender, own));
-            }
-            return;
-        }
         let known = self.isn(sender);
         if flags.ack() {
-            // Of several answers a good one counts, and before there is one the last.
-            if known != Some(own) && (is_good || self.directions[sender as usize].good() == 0) {
+            let other = Isn(segment.acknowledgment().0.wrapping_sub(1));
+            let known_other = self.isn(sender.other());
+            // Of several answers a good one counts, and before there is one the last. What answers it may be recorded before it.
+            let is_answer = self.phase == Phase::Opening || known.is_none() && known_other == Some(other);
+            if is_answer && known != Some(own) && (is_good || self.directions[sender as usize].good() == 0) {
                 self.directions[sender as usize].set_isn(own);
                 self.forget_traffic_keys();
             }
-            if self.isn(sender.other()).is_none() {
-                self.directions[sender.other() as usize]
-                    .set_isn(Isn(segment.acknowledgment().0.wrapping_sub(1)));
+            if is_answer && known_other.is_none() {
+                self.directions[sender.other() as usize].set_isn(other);
+            }
+        } else if self.phase != Phase::Opening {
+            if known != Some(own) {
+                self.other_syn = Some((sender, own));
             }
         } else if known.is_none() {
             self.directions[sender as usize].set_isn(own);
@@ -119,7 +107,7 @@ impl Connection {
         &mut self,
         table: &KeyTable<'_>,
         sender: Sender,
-        candidate: super::key_table::Candidate,
+        candidate: Candidate,
         observed: &Observed<'_>,
     ) {
         if self.configured_end.is_some() {
@@ -135,11 +123,14 @@ impl Connection {
 
     /// How far the connection is, by the segments that are believed.
     #[inline]
-    fn learn_progress(&mut self, sender: Sender, segment: &Segment<'_>, end: wireseal_tcp_ao::SeqNum) {
+    fn learn_progress(&mut self, sender: Sender, segment: &Segment<'_>, end: SeqNum, is_good: bool) {
         let flags = segment.flags();
+        if is_good && self.phase == Phase::Closed && !self.is_surely_closed {
+            self.reopen();
+        }
         self.directions[sender as usize].sent.note(segment.sequence(), end);
         if flags.rst() {
-            self.phase = Phase::Closed;
+            self.close(is_good);
         }
         if !flags.syn() && self.phase == Phase::Opening {
             self.phase = Phase::Open;
@@ -161,24 +152,63 @@ impl Connection {
         {
             other.fin_is_acknowledged = true;
             if self.directions[sender as usize].fin_is_acknowledged {
-                self.phase = Phase::Closed;
+                self.close(is_good);
             }
         }
     }
 }
 
-impl super::direction::Direction {
+impl Connection {
     #[cold]
-    fn note_unsigned(&mut self, observed: &Observed<'_>) {
-        let seen = &mut self.seen;
-        let _ = seen.first_unsigned.get_or_insert(observed.place);
-        if observed.segment.flags().rst() {
-            seen.unsigned_resets += 1;
-            let _ = seen.first_unsigned_reset.get_or_insert(observed.place);
+    fn close(&mut self, surely: bool) {
+        self.phase = Phase::Closed;
+        self.is_surely_closed |= surely;
+    }
+
+    /// A good segment shows that what closed the connection, before there was a good one to tell by, was forged.
+    #[cold]
+    fn reopen(&mut self) {
+        self.phase = Phase::Open;
+        for direction in &mut self.directions {
+            (direction.fin, direction.fin_is_acknowledged) = (None, false);
         }
-        let mut options = observed.segment.options().flatten();
-        if options.any(|option| option.kind == kind::MD5_SIGNATURE) {
-            seen.md5 += 1;
+    }
+}
+
+impl Direction {
+    /// Counts a segment and what it shows. Gives whether it has another key than those before.
+    #[inline]
+    fn count(&mut self, table: &KeyTable<'_>, observed: &Observed<'_>, judgement: &Judgement) -> bool {
+        let Observed { place, ref segment, .. } = *observed;
+        let kind = judgement.verdict.index();
+        let report = &mut self.report;
+        if report.counts[kind] == 0 {
+            self.seen.first[kind] = Some(place);
         }
+        report.counts[kind] += 1;
+        report.payload += (segment.payload().len() + observed.missing) as u64;
+        if segment.flags().rst() {
+            let is_good = judgement.verdict == Verdict::Good;
+            *(if is_good { &mut report.signed_resets } else { &mut report.other_resets }) += 1;
+        }
+        match &observed.ao {
+            Ok(Some(ao)) => {
+                self.seen.signed += 1;
+                self.seen.key_id = Some(ao.key_id);
+                let key = judgement.candidate.map(|candidate| candidate.key as usize);
+                let is_outside = key.is_some_and(|key| table.is_outside_lifetime(key, &place));
+                return self.use_key(ao.key_id, key, place, is_outside);
+            }
+            Ok(None) if !observed.has_part_of_header => self.note_unsigned(segment),
+            _ => {}
+        }
+        false
+    }
+
+    #[cold]
+    fn note_unsigned(&mut self, segment: &Segment<'_>) {
+        self.seen.unsigned_resets += u64::from(segment.flags().rst());
+        let has_md5 = segment.options().flatten().any(|option| option.kind == kind::MD5_SIGNATURE);
+        self.seen.md5 += u64::from(has_md5);
     }
 }

@@ -234,6 +234,7 @@ impl<'k> Verifier<'k> {
         while let Some(due) = LINGER.take_due(&mut self.closed, now) {
             if let Entry::Occupied(entry) = self.connections.entry(due.ends)
                 && entry.get().number == due.number
+                && entry.get().phase == Phase::Closed
             {
                 self.finished.push_back(entry.remove());
             }

@@ -132,8 +132,11 @@ fn what_is_no_capture_is_named() {
         let Some(CaptureError::UnknownFormat { start }) = error else { panic!("{error:?}") };
         assert!(file.starts_with(&start[..file.len().min(4)]));
     }
-    let error = Reader::open(Path::new("/no/such/file")).unwrap_err().to_string();
-    assert!(error.starts_with("/no/such/file: "), "{error}");
+    for path in ["/no/such/file", env!("CARGO_MANIFEST_DIR")] {
+        let error = Reader::open(Path::new(path)).unwrap_err();
+        assert!(matches!(error, CaptureError::Open { .. }), "{error:?}");
+        assert!(error.to_string().starts_with(&format!("{path}: ")), "{error}");
+    }
 }
 
 /// A disk that fails in the midst of a file.

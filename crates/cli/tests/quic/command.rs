@@ -137,7 +137,7 @@ fn a_flipped_octet_is_forged() {
     assert_eq!(first["packet"], 30);
     assert_eq!((&report["totals"]["opened"], &report["totals"]["failed"]), (&52.into(), &1.into()));
     let text = Run::new(&file, Some(&log), &[]).text();
-    let line = "1-RTT 1 packet not opened, from packet 30 on: forged or damaged";
+    let line = "1-RTT packets not opened: 1, from packet 30 on: forged or damaged";
     assert!(text.contains(line), "{text}");
     assert!(
         text.ends_with("52 packets of 1 connection: opened; 1 failed, 0 could not be judged\n"),

@@ -207,6 +207,49 @@ fn stateless_resets_are_told_from_forgeries() {
     assert_eq!(totals.standing(), Standing::Failed);
 }
 
+/// The server's transport parameters name a connection ID for its preferred address, and tokens.
+#[test]
+fn transport_parameters_are_read() {
+    let made = Made::new(AeadAlgorithm::Aes128Gcm);
+    let log = made.log();
+    let mut watch = Watch::new(&log);
+    let [first, ..] = made.handshake();
+    watch.send(first.0, &first.1);
+    let preferred = [&[0; 24][..], &[4], &[0x9a; 4], &[0x55; 16]].concat();
+    let parameters =
+        [&[0x01, 1, 30, 0x02, 16][..], &[0x44; 16], &[0x0d, preferred.len() as u8], &preferred].concat();
+    let length = parameters.len() as u8;
+    let extensions = [&[0, 16, 0, 1, 0, 0, 57, 0, length][..], &parameters].concat();
+    let message =
+        [&[8, 0, 0, extensions.len() as u8 + 2, 0, extensions.len() as u8][..], &extensions].concat();
+    let crypto = |range: std::ops::Range<usize>| {
+        [&[0x06, range.start as u8, 0x40, range.len() as u8][..], &message[range]].concat()
+    };
+    // In two packets, of which the second comes first.
+    let [start, end] = [crypto(0..20), crypto(20..message.len())];
+    let client = made.ids[0];
+    let answer = [
+        made.long(Side::Server, LongType::Initial, client, &made.hello(Side::Server)),
+        made.long(Side::Server, LongType::Handshake, client, &end),
+        made.long(Side::Server, LongType::Handshake, client, &start),
+    ];
+    watch.send(Side::Server, &answer.concat());
+    watch.send(Side::Client, &made.short(Side::Client, made.ids[1], short(1), PING));
+    watch.ends[1] = ([203, 0, 113, 1], 4434).into();
+    watch.send(Side::Client, &made.short(Side::Client, id(&[0x9a; 4]), short(2), PING));
+    watch.send(Side::Server, &made.short(Side::Server, client, short(1), PING));
+    for token in [[0x44; 16], [0x55; 16]] {
+        let mut reset = [0xe7; 40];
+        StatelessResetToken::new(token).write_reset(&mut reset).unwrap();
+        watch.send(Side::Server, &reset);
+    }
+    let (connections, totals) = watch.finish();
+    let report = only(connections);
+    assert_eq!(totals.standing(), Standing::Good, "{report:?}");
+    assert_eq!((report.paths.len(), totals.resets), (2, 2));
+    assert_eq!(report.directions[0].opened, [1, 0, 0, 2, 0]);
+}
+
 #[test]
 fn what_is_wrong_with_a_packet_is_named() {
     let made = Made::new(AeadAlgorithm::Aes128Gcm);

@@ -120,3 +120,11 @@ impl Session {
         self.send(0, ACK, &[]);
     }
 }
+
+/// A connection with a handshake and a word each way.
+pub fn session() -> Session {
+    let mut session = Session::usual([1000, 5000]);
+    session.shake_hands();
+    session.talk();
+    session
+}

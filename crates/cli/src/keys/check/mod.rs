@@ -141,13 +141,13 @@ impl Findings {
                 before.iter().filter(|other| other.peers.iter().any(|peer| chain.peers.contains(peer)));
             let of_peer = of_peer.flat_map(|chain| chain.keys.iter().map(move |key| (chain, key)));
             for (other_chain, other) in in_chain.chain(of_peer) {
-                if std::ptr::eq(other_chain, chain) && other.key_id == key.key_id && !collides(other, key) {
-                    let sentence = format!("another key of the chain has the id {}", key.key_id);
-                    self.warn("key-id-twice", chain, Some(key), sentence);
-                }
-                if collides(other, key) && other_chain.acceptance(other).overlaps(&chain.acceptance(key)) {
+                let meets = other_chain.acceptance(other).overlaps(&chain.acceptance(key));
+                if collides(other, key) && meets {
                     let sentence = collision(key, other, &other_chain.name_of(other));
                     self.warn("ids-collide", chain, Some(key), sentence);
+                } else if std::ptr::eq(other_chain, chain) && other.key_id == key.key_id {
+                    let sentence = format!("another key of the chain has the id {}", key.key_id);
+                    self.warn("key-id-twice", chain, Some(key), sentence);
                 }
             }
         }

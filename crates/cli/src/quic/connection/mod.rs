@@ -14,6 +14,7 @@ use super::frames::{Frame, Frames};
 use super::handshake::Hello;
 use super::key_log::KeyLog;
 use super::report::{ConnectionReport, DirectionReport, Kind, NotOpened, Path, Place, Reason, Side};
+use super::transport_parameters::ServerParameters;
 
 /// A connection that is still watched.
 pub(super) struct Connection {
@@ -164,14 +165,14 @@ impl Connection {
             if first_destination.is_some() && rest.iter().all(|octet| *octet == 0) {
                 break;
             }
-            if first_destination.is_none() && self.retry(place, sender, rest) {
+            if first_destination.is_none() && !is_cut_off && self.retry(place, sender, rest) {
                 return true;
             }
             let (packet, behind) = match Protected::split_first(rest, id_length) {
                 Ok(split) => split,
                 Err(error) => {
                     let reason = match error {
-                        HeaderError::Truncated { .. } if is_cut_off => Reason::CutOff,
+                        HeaderError::Truncated { .. } | HeaderError::Retry if is_cut_off => Reason::CutOff,
                         _ => Reason::Malformed,
                     };
                     self.not_opened(sender, None, reason, place);
@@ -248,9 +249,12 @@ impl Connection {
 
     /// Opens a packet, or lets it wait, or says why not. Returns as [`datagram`](Self::datagram) does.
     fn packet(&mut self, log: &KeyLog, found: &Found<'_>, scratch: &mut Vec<u8>) -> bool {
+        let known_before = self.known();
         match self.open(log, found, scratch) {
             Ok(()) => {
-                self.open_waiting(log, scratch);
+                if self.known() != known_before {
+                    self.open_waiting(log, scratch);
+                }
                 true
             }
             Err(Stop::Wait) => {
@@ -275,6 +279,11 @@ impl Connection {
         }
     }
 
+    /// Whether it is known what packets wait for: the client's random, and the suite.
+    fn known(&self) -> (bool, bool) {
+        (self.report.client_random.is_some(), self.report.suite.is_some())
+    }
+
     fn wait(&mut self, found: &Found<'_>) {
         let Found { place, sender, packet_type, version, destination, octets, .. } = *found;
         if self.waiting_octets + octets.len() > MOST_OCTETS_WAITING {
@@ -288,9 +297,6 @@ impl Connection {
 
     /// Once more is known of the handshake.
     fn open_waiting(&mut self, log: &KeyLog, scratch: &mut Vec<u8>) {
-        if self.waiting.is_empty() || self.report.client_random.is_none() {
-            return;
-        }
         self.waiting_octets = 0;
         for waiting in std::mem::take(&mut self.waiting) {
             let Waiting { place, sender, packet_type, version, destination, octets } = &waiting;
@@ -335,7 +341,10 @@ impl Connection {
 
     fn frame(&mut self, sender: Side, packet_type: PacketType, frame: Frame<'_>) {
         match (frame, packet_type) {
-            (Frame::Crypto { offset, data }, PacketType::Initial) => self.crypto(sender, offset, data),
+            (Frame::Crypto { offset, data }, PacketType::Initial) => self.hello(sender, offset, data),
+            (Frame::Crypto { offset, data }, PacketType::Handshake) if sender == Side::Server => {
+                self.server_parameters(offset, data);
+            }
             (Frame::Ack { largest }, PacketType::OneRtt) => {
                 if let Some(keys) = &mut self.ends[sender.other() as usize].one_rtt_keys {
                     keys.note_sent(largest);
@@ -343,22 +352,26 @@ impl Connection {
             }
             (Frame::NewConnectionId { id, reset_token }, _) => {
                 self.new_ids.push((id, sender));
-                let tokens = &mut self.ends[sender as usize].reset_tokens;
-                let token = StatelessResetToken::new(reset_token);
-                if !tokens.contains(&token) {
-                    if tokens.len() == MOST_TOKENS {
-                        tokens.remove(0);
-                    }
-                    tokens.push(token);
-                }
+                self.note_reset_token(sender, reset_token);
             }
             (Frame::Close, _) => self.report.is_closed = true,
             (Frame::Crypto { .. } | Frame::Ack { .. }, _) => {}
         }
     }
 
-    fn crypto(&mut self, sender: Side, offset: u64, data: &[u8]) {
-        let crypto = &mut self.ends[sender as usize].crypto;
+    fn note_reset_token(&mut self, sender: Side, token: [u8; 16]) {
+        let tokens = &mut self.ends[sender as usize].reset_tokens;
+        let token = StatelessResetToken::new(token);
+        if !tokens.contains(&token) {
+            if tokens.len() == MOST_TOKENS {
+                tokens.remove(0);
+            }
+            tokens.push(token);
+        }
+    }
+
+    fn hello(&mut self, sender: Side, offset: u64, data: &[u8]) {
+        let [crypto, _] = &mut self.ends[sender as usize].crypto;
         let Some(stream) = crypto else { return };
         stream.insert(offset, data);
         match (stream.hello(), sender) {
@@ -371,6 +384,19 @@ impl Connection {
             (Some(_), _) => {}
         }
         *crypto = None;
+    }
+
+    fn server_parameters(&mut self, offset: u64, data: &[u8]) {
+        let [_, crypto] = &mut self.ends[Side::Server as usize].crypto;
+        let Some(stream) = crypto else { return };
+        stream.insert(offset, data);
+        let Some(parameters) = ServerParameters::read(&stream.start()) else { return };
+        *crypto = None;
+        let (id, preferred_token) = parameters.preferred.unzip();
+        self.new_ids.extend(id.map(|id| (id, Side::Server)));
+        for token in [parameters.reset_token, preferred_token].into_iter().flatten() {
+            self.note_reset_token(Side::Server, token);
+        }
     }
 }
 

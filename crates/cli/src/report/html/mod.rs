@@ -19,6 +19,9 @@ use crate::verify::report::{ConnectionReport, Totals};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
+/// What the browser holds the page to: it loads nothing, and runs no script but the one with this SHA-256.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
+                      script-src 'sha256-9mOedgiN+oNM4MYGWV0NTaURJjh5tmPTX+pKMo6DJuI='";
 
 /// Octets of connections that wait in memory for the summary, which stands above them, before they do in a file.
 const WAITING_IN_MEMORY: usize = 1 << 20;
@@ -94,9 +97,7 @@ impl<'a> Page<'a> {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                // The browser holds the page to its word that it loads nothing.
-                meta http-equiv="Content-Security-Policy"
-                    content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
                 title { (self.subject.capture) " – wireseal verify" }
                 style { (PreEscaped(STYLE)) }
             }

@@ -294,3 +294,37 @@ fn details(segment: &SegmentReport, connection: &ConnectionReport) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_axis_to_scale_has_round_times() {
+        let labels = |all| round_times(all).map(|(_, text)| text).collect::<Vec<_>>();
+        assert_eq!(labels(0), ["0 s"]);
+        assert_eq!(labels(7), ["0 s", "1 ns", "2 ns", "3 ns", "4 ns", "5 ns", "6 ns", "7 ns"]);
+        assert_eq!(labels(13_400_000_000), ["0 s", "2 s", "4 s", "6 s", "8 s", "10 s", "12 s"]);
+        let hour = 3_600_000_000_000;
+        assert_eq!(
+            labels(hour / 20),
+            [
+                "0 s",
+                "20 s",
+                "40 s",
+                "1 min 0 s",
+                "1 min 20 s",
+                "1 min 40 s",
+                "2 min 0 s",
+                "2 min 20 s",
+                "2 min 40 s",
+                "3 min 0 s"
+            ]
+        );
+        assert_eq!(labels(50 * hour).len(), 9);
+        assert!((1..=10).contains(&labels(u64::MAX).len()));
+        for (share, _) in round_times(u64::MAX).chain(round_times(999)) {
+            assert!((0.0..=1.0).contains(&share));
+        }
+    }
+}

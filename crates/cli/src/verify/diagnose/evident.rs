@@ -1,12 +1,64 @@
 //! What can be seen without computing a MAC: ends that do not sign, that sign in another way, or that do not answer.
 
+use wireseal_tcp_ao::OptionError;
+
 use super::words::{Ends, segments};
 use crate::verify::connection::Connection;
-use crate::verify::report::{Diagnosis, Sender, Verdict};
+use crate::verify::report::{Diagnosis, Place, Sender, Verdict};
 
 /// What is evident of what one end has sent.
-pub(super) fn of_direction(sender: Sender, connection: &Connection) -> Option<Diagnosis> {
-    unsigned(sender, connection).or_else(|| unanswered(sender, connection))
+pub(super) fn of_direction(sender: Sender, connection: &Connection) -> impl Iterator<Item = Diagnosis> {
+    let all = [
+        unsigned(sender, connection),
+        unanswered(sender, connection),
+        odd_options(sender, connection),
+        isn_not_seen(sender, connection),
+        cut_off(sender, connection),
+    ];
+    all.into_iter().flatten()
+}
+
+/// How many segments of a sender have one of these verdicts, and the first of them.
+fn of_verdicts(sender: Sender, connection: &Connection, verdicts: &[usize]) -> Option<(u64, Place)> {
+    let direction = &connection.directions[sender as usize];
+    let count = verdicts.iter().map(|kind| direction.report.counts[*kind]).sum();
+    let first = verdicts.iter().filter_map(|kind| direction.seen.first[*kind]);
+    Some((count, first.min_by_key(|place| place.packet)?))
+}
+
+/// Segments whose options cannot be read, or that have two AO options.
+fn odd_options(sender: Sender, connection: &Connection) -> Option<Diagnosis> {
+    let malformed = Verdict::MalformedOption(OptionError::AoTooShort).index();
+    let (count, first) = of_verdicts(sender, connection, &[malformed, Verdict::TwoOptions.index()])?;
+    let Ends { own, .. } = Ends::of(connection, sender);
+    let sentence = format!(
+        "{} of {own} with options that RFC 5925 (section 2.2) forbids, or that cannot be read: every receiver drops them. The \
+         fault is in {own}'s implementation or in a device on the way, or they are forged",
+        segments(count)
+    );
+    Some(Diagnosis { sender, first, segments: count, kind: "malformed-options", sentence })
+}
+
+/// Segments of a connection that began before the capture.
+fn isn_not_seen(sender: Sender, connection: &Connection) -> Option<Diagnosis> {
+    let (count, first) = of_verdicts(sender, connection, &[Verdict::IsnNotSeen.index()])?;
+    let Ends { own, other } = Ends::of(connection, sender);
+    let sentence = format!(
+        "the capture lacks the start of the connection, and with it ISNs that the keys are made of: record from before the \
+         connection is opened, or give them with --isn {own}-{other}=ISN,ISN"
+    );
+    Some(Diagnosis { sender, first, segments: count, kind: "isn-not-seen", sentence })
+}
+
+/// Segments of which a part was recorded.
+fn cut_off(sender: Sender, connection: &Connection) -> Option<Diagnosis> {
+    let (count, first) = of_verdicts(sender, connection, &[Verdict::CutOff.index()])?;
+    let Ends { own, .. } = Ends::of(connection, sender);
+    let sentence = format!(
+        "the capture has only the beginning of {} of {own}: record whole packets (tcpdump -s 0)",
+        segments(count)
+    );
+    Some(Diagnosis { sender, first, segments: count, kind: "cut-off", sentence })
 }
 
 /// The segments without AO option.
@@ -15,8 +67,7 @@ fn unsigned(sender: Sender, connection: &Connection) -> Option<Diagnosis> {
     let direction = &connection.directions[sender as usize];
     let peer = &connection.directions[sender.other() as usize];
     let seen = &direction.seen;
-    let count = direction.report.counts[Verdict::NoOption.index()];
-    let first = seen.first_unsigned.filter(|_| count > 0)?;
+    let (count, first) = of_verdicts(sender, connection, &[Verdict::NoOption.index()])?;
     let peer_is_unsigned = peer.seen.signed == 0;
     let only_resets = seen.unsigned_resets == count;
     let (kind, sentence) = if seen.md5 > 0 {

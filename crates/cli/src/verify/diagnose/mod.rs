@@ -9,12 +9,13 @@ mod evident;
 mod hypothesis;
 mod offload;
 mod secret;
+mod unexplained;
 mod words;
 
 use std::cell::Cell;
 
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{AoOption, KdfContext, KeyId, SeqNum, Sne, SneTracker};
+use wireseal_tcp_ao::{AoOption, KeyId, SeqNum, Sne, SneTracker};
 
 use self::case::Case;
 use self::checksum::ChecksumForm;
@@ -98,6 +99,18 @@ struct Direction {
     tracker: Option<SneTracker>,
 }
 
+impl Direction {
+    /// Of this direction's tracker and that of its good segments, the one that is further.
+    fn tracker_beside(&self, good: Option<SneTracker>) -> Option<SneTracker> {
+        let (Some(own), Some(good)) = (self.tracker, good) else { return self.tracker.or(good) };
+        let extended = |tracker: &SneTracker| {
+            let (sne, sequence) = tracker.highest();
+            (sne.0, sequence.0)
+        };
+        Some(if extended(&own) < extended(&good) { good } else { own })
+    }
+}
+
 /// Segments without explanation.
 #[derive(Clone, Copy, Default, Debug)]
 struct Unexplained {
@@ -141,7 +154,6 @@ struct Finding {
 
 impl Diagnosis {
     /// Looks for the reason why a segment failed.
-    #[expect(clippy::too_many_arguments, reason = "everything that is known of one segment")]
     pub(super) fn explain(
         &mut self,
         connection: &Connection,
@@ -150,36 +162,25 @@ impl Diagnosis {
         search: &mut Search,
         observed: &Observed<'_>,
         verdict: Verdict,
-        context: Option<KdfContext>,
-        tracker: Option<SneTracker>,
     ) {
         let Ok(Some(ao)) = observed.ao else { return };
-        let sender = observed.sender;
-        let segment = &observed.segment;
-        let direction = &mut self.directions[sender as usize];
-        if let Some(context) = context {
-            let sequence = segment.sequence();
-            let tracker = direction.tracker.or(tracker);
+        let Observed { place, sender, ref segment, .. } = *observed;
+        let direction = &self.directions[sender as usize];
+        if let Some(context) = connection.context(sender, segment) {
+            let tracker = direction.tracker_beside(connection.directions[sender as usize].tracker());
             let sne = match tracker {
-                Some(tracker) if !segment.flags().syn() => tracker.sne_of(sequence),
+                Some(tracker) if !segment.flags().syn() => tracker.sne_of(segment.sequence()),
                 _ => Sne(0),
             };
-            let case = Case {
-                table,
-                nat: &options.nat,
-                place: observed.place,
-                sender,
-                segment,
-                ao,
-                context,
-                sne,
-                mss: connection.directions[sender.other() as usize].seen.mss,
-                tries: Cell::new(direction.tries),
-            };
+            let mss = connection.directions[sender.other() as usize].seen.mss;
+            let tries = Cell::new(direction.tries);
+            let case =
+                Case { table, nat: &options.nat, place, sender, segment, ao, context, sne, mss, tries };
             if self.explain_case(connection, search, &case) {
-                let tracker = tracker.unwrap_or(SneTracker::new(context.source_isn));
-                let tracker = self.directions[sender as usize].tracker.insert(tracker);
-                tracker.advance(sequence);
+                if !segment.flags().syn() {
+                    let tracker = tracker.unwrap_or(SneTracker::new(context.source_isn));
+                    self.directions[sender as usize].tracker.insert(tracker).advance(segment.sequence());
+                }
                 return;
             }
         }
@@ -289,8 +290,8 @@ impl Diagnosis {
             self.findings.iter().map(|finding| words::of_finding(finding, self, connection, table)).collect();
         for sender in [Sender::Opener, Sender::Listener] {
             let direction = &self.directions[sender as usize];
-            let bad_mac = words::of_bad_mac(sender, direction, connection, table);
-            let unknown = words::of_unknown_key_id(sender, direction, connection, table);
+            let bad_mac = unexplained::with_bad_mac(sender, direction, connection, table);
+            let unknown = unexplained::with_unknown_key_id(sender, direction, connection, table);
             diagnoses.extend(bad_mac.into_iter().chain(unknown));
             diagnoses.extend(evident::of_direction(sender, connection));
         }
