@@ -98,16 +98,21 @@ struct Gzip {
     input: BufReader<Start>,
     /// `None` between two members.
     member: Option<Decompress>,
+    /// What is to be said once all has been given that was decompressed before.
+    broken: Option<io::Error>,
 }
 
 impl Gzip {
     fn new(start: Start) -> Self {
-        Self { input: BufReader::with_capacity(CHUNK, start), member: None }
+        Self { input: BufReader::with_capacity(CHUNK, start), member: None, broken: None }
     }
 
     /// One step; `None` if it gave no octets, but there may be more. `Decompress` itself is used, because the readers around it
     /// drop what they got before an error.
     fn step(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        if let Some(error) = self.broken.take() {
+            return Err(error);
+        }
         let input = self.input.fill_buf()?;
         let is_end = input.is_empty();
         if is_end && self.member.is_none() {
@@ -119,14 +124,12 @@ impl Gzip {
         let (read, given) = (member.total_in() - before.0, member.total_out() - before.1);
         self.input.consume(read as usize);
         match result {
-            _ if given != 0 => {}
-            Ok(Status::StreamEnd) => {}
-            Ok(_) if is_end => return Err(invalid("the gzip file ends before its data do")),
+            Ok(Status::StreamEnd) => self.member = None,
+            Ok(_) if is_end && given == 0 => {
+                self.broken = Some(invalid("the gzip file ends before its data do"));
+            }
             Ok(_) => {}
-            Err(error) => return Err(invalid(error)),
-        }
-        if matches!(result, Ok(Status::StreamEnd)) {
-            self.member = None;
+            Err(error) => self.broken = Some(invalid(error)),
         }
         Ok((given != 0).then_some(given as usize))
     }

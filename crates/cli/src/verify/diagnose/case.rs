@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::net::IpAddr;
+use std::ops::Range;
 
 use wireseal_tcp_ao::option::{TCP_HEADER_LENGTH, kind};
 use wireseal_tcp_ao::{
@@ -59,9 +60,7 @@ impl Case<'_, '_> {
                 self.is_long_enough()
                     && checksum::verifies(form, &key, self.sne, self.segment, &self.ao, options)
             }
-            Some(Change::Mss(mss)) => {
-                self.with_mss(mss).is_some_and(|tcp| self.matches(&key, self.sne, &tcp, options))
-            }
+            Some(Change::Mss(mss)) => self.find_mss_among(&key, options, std::iter::once(mss)).is_some(),
             Some(Change::Merged(_)) => offload::find_part(self, &key, hypothesis, options, false).is_some(),
             // Known only from the segments that follow.
             Some(Change::Split(_)) => false,
@@ -139,28 +138,40 @@ impl Case<'_, '_> {
             .map(|end| hints.iter().find_map(|hint| hint.other_side(&end)).unwrap_or(end))
     }
 
-    /// The segment with another MSS in its SYN.
-    fn with_mss(&self, mss: u16) -> Option<Vec<u8>> {
+    /// Where in the segment the MSS is that its SYN announces.
+    fn mss_place(&self) -> Option<Range<usize>> {
         let option = self.segment.options().flatten().find(|option| {
             option.kind == kind::MAXIMUM_SEGMENT_SIZE && option.data.len() == size_of::<u16>()
         })?;
-        let place = TCP_HEADER_LENGTH + option.offset + 2;
+        let start = TCP_HEADER_LENGTH + option.offset + 2;
+        Some(start..start + size_of::<u16>())
+    }
+
+    /// The MSS, among these, with which a SYN verifies.
+    fn find_mss_among(
+        &self,
+        key: &TrafficKey,
+        options: OptionCoverage,
+        mut sizes: impl Iterator<Item = u16>,
+    ) -> Option<u16> {
+        let place = self.mss_place()?;
         let mut tcp = self.segment.tcp().to_vec();
-        tcp[place..place + 2].copy_from_slice(&mss.to_be_bytes());
-        Some(tcp)
+        sizes.find(|mss| {
+            tcp[place.clone()].copy_from_slice(&mss.to_be_bytes());
+            self.matches(key, self.sne, &tcp, options)
+        })
     }
 
     /// The MSS with which a SYN verifies, if a router on the way has put another one into it.
     pub(super) fn find_mss(&self, hypothesis: &Hypothesis) -> Option<u16> {
-        if !self.segment.flags().syn() || self.options(hypothesis) == OptionCoverage::Excluded {
+        let options = self.options(hypothesis);
+        if !self.segment.flags().syn() || options == OptionCoverage::Excluded {
             return None;
         }
         let key = self.key(hypothesis)?;
-        self.with_mss(0)?;
-        // A router makes it smaller, so the sender's own was larger: 9,216 octets are the largest frames in use.
-        let is_sent = |mss: &u16| {
-            self.with_mss(*mss).is_some_and(|tcp| self.matches(&key, self.sne, &tcp, OptionCoverage::Covered))
-        };
-        (500..=9216).chain([u16::MAX, u16::MAX - 40, u16::MAX - 60]).find(is_sent)
+        // A router makes it smaller, so the sender's own was larger: 9,216 octets are the largest frames in use, and
+        // 65,535 is what loopback has, with or without room for the headers.
+        let sizes = (500..=9216).chain([u16::MAX, u16::MAX - 40, u16::MAX - 60]);
+        self.find_mss_among(&key, options, sizes)
     }
 }
