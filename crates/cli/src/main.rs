@@ -2,9 +2,8 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use wireseal::command::{self, Arguments};
+use wireseal::command;
 
 fn main() -> ExitCode {
-    command::run(Arguments::parse()).into()
+    command::parse().map_or_else(|outcome| outcome, command::run).into()
 }

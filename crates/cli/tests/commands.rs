@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use clap::{CommandFactory, ValueEnum};
+use clap::{CommandFactory, Parser, ValueEnum};
 use serde_json::Value;
 use wireseal::command::Arguments;
 use wireseal::selftest::{self, Group};
@@ -34,6 +34,13 @@ fn the_command_line_is_well_formed() {
     for name in ["verify", "keys", "derive", "quic", "selftest", "bench", "completions", "man"] {
         assert!(subcommands().contains(name), "{name}");
     }
+}
+
+#[test]
+fn the_arguments_do_not_show_the_secret_of_a_key() {
+    let key = "send=1,alg=hmac(sha1),secret=hunter2";
+    let shown = format!("{:?}", Arguments::parse_from(["wireseal", "verify", "session.pcap", "--key", key]));
+    assert!(shown.contains("session.pcap") && !shown.contains("hunter2"), "{shown}");
 }
 
 #[test]

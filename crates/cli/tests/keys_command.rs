@@ -207,3 +207,92 @@ fn what_cannot_be_converted_says_why_in_one_line() {
         )
     );
 }
+
+#[test]
+fn a_device_or_a_link_is_not_replaced_by_secrets() {
+    let (directory, path) = file("keys.toml", GOOD, 0o600);
+    let [link, socket] = ["link", "socket"].map(|name| directory.path().join(name));
+    std::os::unix::fs::symlink(directory.path().join("elsewhere"), &link).expect("a link");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+    for output in [&link, &socket] {
+        let before = fs::symlink_metadata(output).expect("it is there").file_type();
+        let run = wireseal(&["keys", "convert", as_text(&path), "--to", "bird", "--output", as_text(output)]);
+        let error = text(&run.stderr);
+        assert_eq!(run.status.code(), Some(2), "{error}");
+        assert!(error.contains("is no regular file"), "{error}");
+        assert_eq!(fs::symlink_metadata(output).expect("it is still there").file_type(), before);
+    }
+    let run = Command::new(env!("CARGO_BIN_EXE_wireseal"))
+        .args(["keys", "convert", as_text(&path), "--to", "toml", "--output", "-"])
+        .current_dir(directory.path())
+        .output()
+        .expect("the program runs");
+    assert_eq!((run.status.code(), text(&run.stdout)), (Some(0), GOOD.to_owned()));
+    assert!(!directory.path().join("-").exists());
+}
+
+#[test]
+fn a_secret_in_a_wrong_place_of_the_command_line_is_not_repeated() {
+    let (_directory, path) = file("keys.toml", GOOD, 0o600);
+    for secret in ["secret=hunter2", "secret-hex=68756e74657232"] {
+        let key = format!("send=1,alg=hmac(sha1),{secret},mac=12");
+        for arguments in [
+            &["verify", "session.pcap", "--keys", &key][..],
+            &["verify", "session.pcap", &key],
+            &["verify", &key, "--keys", as_text(&path)],
+            &["verify", "session.pcap", "--port", &key],
+            &["keys", "check", &key],
+            &["keys", "check", &format!("--key={key}")],
+            &["derive", &key, "--keys", as_text(&path)],
+        ] {
+            let run = wireseal(arguments);
+            let error = text(&run.stderr);
+            assert_eq!(run.status.code(), Some(2), "{arguments:?}: {error}");
+            assert!(!error.contains("hunter2") && !error.contains("68756e"), "{arguments:?}: {error}");
+            assert!(!error.is_empty());
+        }
+        let error = text(&wireseal(&["verify", "session.pcap", "--keys", &key]).stderr);
+        assert!(error.ends_with("where no key is expected: a key goes behind --key\n"), "{error}");
+    }
+}
+
+#[test]
+fn an_error_that_nobody_reads_is_no_panic() {
+    let (_directory, path) = file("keys.toml", GOOD, 0o644);
+    for (arguments, code) in [
+        (&["keys", "check", "/no/such/file"][..], 2),
+        (&["keys", "convert", as_text(&path), "--to", "bird"], 0),
+        (&["keys", "no-such-order"], 2),
+    ] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wireseal"));
+        let status = command.args(arguments).stdout(Stdio::null()).stderr(writer).status();
+        assert_eq!(status.expect("the program runs").code(), Some(code), "{arguments:?}");
+    }
+}
+
+#[test]
+fn an_error_is_one_line_and_names_the_file() {
+    let long = format!("keys {{ key {{ id 1; secret \"{}\"; }}; }}", "x".repeat(81));
+    let (directory, path) = file("long\n\x1b[2J.conf", &long, 0o600);
+    let run = wireseal(&["verify", "session.pcap", "--keys", as_text(&path)]);
+    let error = text(&run.stderr);
+    assert_eq!((run.status.code(), error.lines().count()), (Some(2), 1), "{error}");
+    assert!(error.contains(as_text(directory.path())) && error.contains("key 1 (line 1, "), "{error}");
+    assert!(!error.contains('\x1b'), "{error}");
+}
+
+#[test]
+fn octets_outside_ascii_are_warned_of_in_every_format() {
+    for content in [
+        GOOD.replace("Vd8zqkT1p0wYhU3m", "schlüssel-für-alle"),
+        "keys { key { id 1; secret \"schlüssel-für-alle\"; algorithm cmac aes128; }; }".to_owned(),
+    ] {
+        let (_directory, path) = file("keys", &content, 0o600);
+        let run = wireseal(&["keys", "check", as_text(&path)]);
+        let shown = text(&run.stdout);
+        assert_eq!(run.status.code(), Some(1), "{shown}");
+        assert!(shown.contains("the secret has characters outside ASCII"), "{shown}");
+    }
+}

@@ -73,6 +73,13 @@ fn bird_has_a_bare_block_of_keys_and_short_octets() {
 }
 
 #[test]
+fn birds_neighbor_may_have_a_name() {
+    let text = "define PEER = 2001:db8::7;\nprotocol bgp a { neighbor PEER as 65001; authentication ao; keys { key { id 1; \
+                secret \"x\"; }; }; }";
+    assert_eq!(peers(&read_text(text, Format::Bird)[0]), ["2001:db8::7"]);
+}
+
+#[test]
 fn junos_has_its_keys_by_chain_in_braces_and_as_commands() {
     let file = load_data("junos.conf", Format::Junos);
     let [interop, new] = &file.chains[..] else { panic!("two chains with algorithm ao") };

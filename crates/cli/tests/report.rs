@@ -13,6 +13,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use wireseal::report::{Format, Report, Subject};
 use wireseal::verify::report::{ConnectionReport, Totals, Verdict};
+use wireseal_tcp_ao::KeyId;
 
 /// The report of these connections in a format, every segment on its own with `segments`, and the page of them.
 fn report(connections: &[ConnectionReport], format: Format, segments: bool) -> (String, String) {
@@ -42,9 +43,59 @@ fn all() -> [ConnectionReport; 3] {
 
 #[test]
 fn the_last_line_says_that_all_are_good() {
-    let (text, page) = report(&[rollover()], TEXT, false);
+    let keys = keys();
+    let subject = Subject { capture: "session.pcap", keys: &keys };
+    let mut output = Vec::new();
+    let mut report = Report::new(&mut output, TEXT, subject).unwrap();
+    report.connection(&rollover()).unwrap();
+    report.finish(&Totals { fragments: 0, ..totals(&[rollover()]) }).unwrap();
+    let text = String::from_utf8(output).unwrap();
     assert_eq!(text.lines().last(), Some("all 32 segments are good"));
-    assert!(page.contains("<p>all 32 segments are good</p>"));
+}
+
+#[test]
+fn the_last_line_says_that_not_everything_could_be_read() {
+    let (text, page) = report(&[rollover()], TEXT, false);
+    let answer = "all 32 segments are good, as far as the capture could be read";
+    assert_eq!(text.lines().last(), Some(answer));
+    assert!(page.contains(&format!("<span class=\"badge not-judged\">good, but</span><p>{answer}</p>")));
+}
+
+#[test]
+fn a_segment_that_does_not_verify_is_no_rollover() {
+    let mut connection = rollover();
+    let uses = &mut connection.directions[0].key_uses;
+    let mut forged = uses[0].clone();
+    (forged.key_id, forged.key) = (KeyId(7), None);
+    let after = uses[0].clone();
+    uses.splice(1..1, [forged, after]);
+    let (text, page) = report(&[connection], TEXT, false);
+    let starts: Vec<_> = text.lines().filter(|line| line.contains("KeyID")).take(4).collect();
+    for (line, start) in starts.iter().zip([
+        "      KeyID 100 (core/100): ",
+        "      then KeyID 7: ",
+        "      then KeyID 100 (core/100): ",
+        "      rolled over to KeyID 101 (core/101): ",
+    ]) {
+        assert!(line.starts_with(start), "{line}");
+    }
+    assert_eq!(page.matches("<dt>then</dt>").count(), 2);
+}
+
+#[test]
+fn the_page_is_whole_even_if_nobody_reads_the_output() {
+    let keys = keys();
+    let subject = Subject { capture: "session.pcap", keys: &keys };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("page.html");
+    let report = Report::new(Breaking(0), TEXT, subject).unwrap().with_page(&path, subject).unwrap();
+    let result = report.finish(&totals(&[]));
+    assert_eq!(result.map_err(|error| error.kind()), Err(ErrorKind::BrokenPipe));
+    assert!(fs::read_to_string(&path).unwrap().ends_with("</html>\n"));
+
+    let nowhere = folder.path().join("missing/page.html");
+    let error = Report::new(Vec::new(), TEXT, subject).unwrap().with_page(&nowhere, subject).unwrap_err();
+    assert!(error.to_string().starts_with(nowhere.to_str().unwrap()), "{error}");
 }
 
 #[test]

@@ -129,7 +129,8 @@ impl Gzip {
                 self.broken = Some(invalid("the gzip file ends before its data do"));
             }
             Ok(_) => {}
-            Err(error) => self.broken = Some(invalid(error)),
+            // The library's reason depends on how much it was given at once.
+            Err(_) => self.broken = Some(invalid("what gzip has packed is corrupt")),
         }
         Ok((given != 0).then_some(given as usize))
     }

@@ -26,7 +26,7 @@ pub(super) fn run(Arguments { json, seconds }: Arguments) -> Result {
     let figures = bench::run(Duration::from_secs(seconds.into()));
     let mut output = BufWriter::new(io::stdout().lock());
     if json {
-        serde_json::to_writer_pretty(&mut output, &figures)?;
+        serde_json::to_writer_pretty(&mut output, &figures).map_err(io::Error::from)?;
         writeln!(output)?;
     } else {
         write_tables(&mut output, &figures)?;

@@ -115,7 +115,7 @@ fn read(argument: &str) -> std::result::Result<Vec<u8>, Box<dyn Error>> {
     }
     let text = if argument == "-" {
         if io::stdin().is_terminal() {
-            eprintln!("wireseal: reading a packet in hexadecimal digits; end with Ctrl-D");
+            super::say("reading a packet in hexadecimal digits; end with Ctrl-D");
         }
         let mut text = String::new();
         io::stdin().read_to_string(&mut text).map_err(|error| format!("standard input: {error}"))?;

@@ -1,9 +1,28 @@
 //! The keys that several subcommands take.
 
 use std::error::Error;
+use std::fmt;
 use std::path::PathBuf;
 
+use zeroize::Zeroizing;
+
 use crate::keys::{self, Format, KeyFile, Keys};
+
+/// What stands behind `--key`: it may have a secret, so it is wiped and never shown.
+#[derive(Clone)]
+struct KeyText(Zeroizing<String>);
+
+impl From<&str> for KeyText {
+    fn from(text: &str) -> Self {
+        Self(Zeroizing::new(text.to_owned()))
+    }
+}
+
+impl fmt::Debug for KeyText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyText(..)")
+    }
+}
 
 /// Where keys come from.
 #[derive(Debug, clap::Args)]
@@ -15,7 +34,7 @@ pub(super) struct KeyArguments {
     /// instead of secret-file= also secret-env=NAME, secret-keyring=DESCRIPTION, and secret= or secret-hex=, which every
     /// user of the machine can see in the process list
     #[arg(long = "key", value_name = "KEY")]
-    keys: Vec<String>,
+    keys: Vec<KeyText>,
     /// The format of the files of keys; otherwise their names and contents say it
     #[arg(long = "keys-format", value_name = "FORMAT", requires = "files")]
     format: Option<Format>,
@@ -27,13 +46,15 @@ impl KeyArguments {
     /// # Errors
     /// The first file or key that cannot be used, or that there is none.
     pub(super) fn keys(&self) -> Result<Keys, Box<dyn Error>> {
-        let files = self.files.iter().map(|path| keys::load(path, self.format));
-        let arguments = self.keys.iter().map(|text| keys::from_argument(text));
+        let files =
+            self.files.iter().map(|path| (path.display().to_string(), keys::load(path, self.format)));
+        let arguments =
+            self.keys.iter().map(|KeyText(text)| ("--key".to_owned(), keys::from_argument(text)));
         let mut all = Keys::default();
-        for read in files.chain(arguments) {
+        for (from, read) in files.chain(arguments) {
             let read = read?;
             warn(&read);
-            all.keys.extend(read.keys()?.keys);
+            all.keys.extend(read.keys().map_err(|error| format!("{from}: {error}"))?.keys);
         }
         if all.keys.is_empty() {
             return Err("no keys: give a file with --keys, or a key with --key".into());
@@ -45,6 +66,6 @@ impl KeyArguments {
 /// Says on standard error who else can read the secrets.
 pub(super) fn warn(read: &KeyFile) {
     for warning in &read.warnings {
-        eprintln!("wireseal: warning: {warning}");
+        super::say(format_args!("warning: {warning}"));
     }
 }

@@ -1,6 +1,7 @@
 //! `wireseal keys`: explains and converts files of keys.
 
 use std::error::Error;
+use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -63,7 +64,7 @@ struct ConvertArguments {
     /// The format of the file; otherwise its name and content say it
     #[arg(long)]
     format: Option<Format>,
-    /// The file to write, which only its owner will be able to read; otherwise standard output
+    /// The file to write, which only its owner will be able to read; otherwise, or for -, standard output
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Write to standard output even if that is a terminal
@@ -253,17 +254,18 @@ fn json_report(path: &Path, file: &KeyFile, findings: &[Finding], now: Timestamp
 fn run_convert(arguments: &ConvertArguments) -> Result {
     let file = load(&arguments.file, arguments.format)?;
     warn(&file);
-    if arguments.output.is_none() && !arguments.show_secrets && io::stdout().is_terminal() {
+    let output = arguments.output.as_deref().filter(|path| *path != Path::new("-"));
+    if output.is_none() && !arguments.show_secrets && io::stdout().is_terminal() {
         return Err("the secrets would stand on the terminal: give --output FILE, or --show-secrets".into());
     }
     let conversion =
         convert(&file, arguments.to).map_err(|error| format!("{}: {error}", arguments.file.display()))?;
-    match &arguments.output {
+    match output {
         Some(path) => write_private(path, &conversion.text)?,
         None => write_text(&mut io::stdout().lock(), &conversion.text)?,
     }
     for loss in &conversion.losses {
-        eprintln!("wireseal: not carried over: {loss}");
+        super::say(format_args!("not carried over: {loss}"));
     }
     Ok(Outcome::Good)
 }
@@ -280,6 +282,10 @@ fn write_text(output: &mut impl Write, text: &str) -> io::Result<()> {
 /// Puts a file of mode 0600 in the place of what is at `path`, whole or not at all.
 fn write_private(path: &Path, text: &str) -> std::result::Result<(), Box<dyn Error>> {
     let failed = |error: io::Error| format!("{}: {error}", path.display());
+    // A device or a pipe would be gone, and a link would no longer lead anywhere.
+    if fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(format!("{}: is no regular file, which alone can be replaced", path.display()).into());
+    }
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
     write_text(&mut file, text).map_err(failed)?;

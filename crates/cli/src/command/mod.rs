@@ -11,10 +11,14 @@ mod selftest;
 mod verify;
 
 use std::error::Error;
-use std::io::{self, ErrorKind};
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+use crate::report::Printable;
 
 /// How a run ended; the numbers are the same for every subcommand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,6 +63,23 @@ enum Order {
     Man(man::Arguments),
 }
 
+/// Reads the command line of the process.
+///
+/// # Errors
+/// How the run ends when there is nothing to be done: help or the version was asked for, or the command line cannot be used.
+/// Either has been printed.
+pub fn parse() -> std::result::Result<Arguments, Outcome> {
+    Arguments::try_parse().map_err(|error| {
+        if repeats_secret(&error.to_string(), std::env::args_os()) {
+            say(SECRET_ASTRAY);
+        } else {
+            // Nobody is left to be told that it cannot be printed.
+            let _ = error.print();
+        }
+        if error.use_stderr() { Outcome::Unusable } else { Outcome::Good }
+    })
+}
+
 /// Does what the command line says, and says in one line on standard error why it could not.
 #[must_use]
 pub fn run(arguments: Arguments) -> Outcome {
@@ -77,10 +98,30 @@ pub fn run(arguments: Arguments) -> Outcome {
         let reader_left =
             error.downcast_ref().is_some_and(|error: &io::Error| error.kind() == ErrorKind::BrokenPipe);
         if !reader_left {
-            eprintln!("wireseal: {error}");
+            let message = error.to_string();
+            let is_secret = repeats_secret(&message, std::env::args_os());
+            say(if is_secret { SECRET_ASTRAY } else { &message });
         }
         Outcome::Unusable
     })
+}
+
+const SECRET_ASTRAY: &str = "a secret stands on the command line where no key is expected: a key goes behind --key";
+
+/// Whether a message repeats the secret of an argument, such as a key behind `--keys` in place of `--key`.
+fn repeats_secret(message: &str, arguments: impl Iterator<Item = OsString>) -> bool {
+    arguments.filter_map(|argument| argument.into_string().ok()).any(|argument| {
+        let mut parts = argument.split(',').filter_map(|part| {
+            let place = ["secret=", "secret-hex="].iter().find_map(|name| part.find(name))?;
+            Some(&part[place..])
+        });
+        parts.any(|part| !part.ends_with('=') && message.contains(part))
+    })
+}
+
+/// Says something in one line on standard error; that nobody reads it is no reason to stop.
+fn say(message: impl Display) {
+    let _ = writeln!(io::stderr(), "wireseal: {}", Printable(&message.to_string()));
 }
 
 /// What a subcommand ends with: an outcome, or why it could not do anything.

@@ -59,7 +59,7 @@ fn read_key_log(path: &Path) -> std::result::Result<KeyLog, String> {
     let refuse = |error: io::Error| format!("{}: {error}", path.display());
     let file = File::open(path).map_err(refuse)?;
     if let Some(warning) = permissions::warning(path, &file.metadata().map_err(refuse)?) {
-        eprintln!("wireseal: warning: {warning}");
+        super::say(format_args!("warning: {warning}"));
     }
     let log = KeyLog::read(BufReader::new(file)).map_err(refuse)?;
     if let [first, rest @ ..] = log.unreadable_lines() {
@@ -67,10 +67,10 @@ fn read_key_log(path: &Path) -> std::result::Result<KeyLog, String> {
             0 => String::new(),
             others => format!(" and {others} more"),
         };
-        eprintln!("wireseal: warning: {}: line {first}{others} cannot be read", path.display());
+        super::say(format_args!("warning: {}: line {first}{others} cannot be read", path.display()));
     }
     if log.connections() == 0 {
-        eprintln!("wireseal: warning: {}: it has no secret of a QUIC connection", path.display());
+        super::say(format_args!("warning: {}: it has no secret of a QUIC connection", path.display()));
     }
     Ok(log)
 }

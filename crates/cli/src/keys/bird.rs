@@ -86,7 +86,7 @@ impl Protocol {
 
 struct Reader<'a> {
     words: Words<'a>,
-    /// Texts by the names that `define` gave them.
+    /// Words, such as texts and addresses, by the names that `define` gave them.
     texts: HashMap<&'a str, Word<'a>>,
 }
 
@@ -210,6 +210,7 @@ impl<'a> Reader<'a> {
             match word.kind {
                 Kind::End => return Ok(neighbor),
                 Kind::Plain(text) if neighbor.is_none() => {
+                    let text = self.texts.get(unquoted(text)).map_or(text, Word::text);
                     let (address, _interface) = text.split_once('%').unwrap_or((text, ""));
                     let is_address = address.contains(['.', ':']);
                     neighbor = address.parse().ok().filter(|_| is_address);

@@ -128,7 +128,7 @@ impl fmt::Display for KeysError {
             Self::NotText { path } => write!(f, "{}: not a text in UTF-8", path.display()),
             Self::UnknownFormat { path } => write!(
                 f,
-                "{}: neither the name nor the content says which format it has; say it with --format",
+                "{}: neither the name nor the content says which format it has; say it with --format (or --keys-format behind --keys)",
                 path.display()
             ),
             Self::NoKeys { path } => write!(f, "{}: has no key for TCP-AO", path.display()),

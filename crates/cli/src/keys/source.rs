@@ -41,7 +41,17 @@ pub(super) fn environment(name: &str) -> Result<Zeroizing<Vec<u8>>, String> {
 pub(super) fn keyring(description: &str) -> Result<Zeroizing<Vec<u8>>, String> {
     use linux_keyutils::{KeyError, KeyRing, KeyRingIdentifier};
 
-    let reason = |error: KeyError| format!("the kernel's keyring has no {description:?} to read: {error}");
+    let reason = |error| match error {
+        KeyError::KeyDoesNotExist => format!("the kernel's keyring has no key {description:?} of type user"),
+        // Also where nothing says so but a filter of system calls, as in most containers.
+        KeyError::PermissionDenied | KeyError::AccessDenied => {
+            format!("the kernel does not let this process read {description:?} from its keyring")
+        }
+        KeyError::Unknown(code) => {
+            format!("the kernel's keyring cannot be used: {}", std::io::Error::from_raw_os_error(code))
+        }
+        error => format!("the kernel's keyring has no {description:?} to read: {error}"),
+    };
     let rings = [KeyRingIdentifier::Session, KeyRingIdentifier::User];
     let mut result = Err(KeyError::KeyDoesNotExist);
     for ring in rings {

@@ -20,7 +20,7 @@ use crate::keys::Keys;
 use crate::verify::report::{ConnectionReport, SegmentReport, Totals};
 
 pub use summary::{Standing, Summary};
-pub(crate) use words::flags;
+pub(crate) use words::{Printable, flags};
 
 /// What a report is about.
 #[derive(Clone, Copy, Debug)]
@@ -129,11 +129,12 @@ impl<'a, W: Write> Report<'a, W> {
     /// # Errors
     /// Those of writing.
     pub fn finish(self, totals: &Totals) -> io::Result<()> {
+        // The page first: it is whole even if nobody reads the output any more.
+        self.page.map_or(Ok(()), |page| page.finish(totals, &self.summary))?;
         match self.output {
-            Output::Text(text) => text.finish(totals, &self.summary)?,
-            Output::Json(json) => json.finish(totals, &self.summary)?,
+            Output::Text(text) => text.finish(totals, &self.summary),
+            Output::Json(json) => json.finish(totals, &self.summary),
         }
-        self.page.map_or(Ok(()), |page| page.finish(totals, &self.summary))
     }
 }
 

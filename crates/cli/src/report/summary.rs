@@ -109,6 +109,7 @@ impl Summary {
                     format!("all {grouped_all} segments are good")
                 };
                 match most {
+                    None if is_incomplete(totals) => format!("{begin}, as far as the capture could be read"),
                     None => begin,
                     Some(cause) => format!("{begin}, and yet: {}", cause.sentence),
                 }
@@ -150,6 +151,11 @@ impl Summary {
 pub(super) fn counts(connection: &ConnectionReport) -> Counts {
     let [forth, back] = &connection.directions;
     std::array::from_fn(|place| forth.counts[place] + back.counts[place])
+}
+
+/// Whether there may be segments in the capture that were not seen: then all that were seen may be good, and no more is known.
+pub(super) const fn is_incomplete(totals: &Totals) -> bool {
+    totals.fragments + totals.unreadable > 0 || totals.damage.is_some()
 }
 
 /// Segments that failed.

@@ -8,7 +8,7 @@ use comfy_table::{CellAlignment, LineStyle, Table, presets};
 use wireseal_tcp_ao::Endpoint;
 
 use super::Subject;
-use super::summary::{Standing, Summary, counts};
+use super::summary::{Standing, Summary, counts, is_incomplete};
 use super::words::{
     self, CountsInWords, KEY_USES_SHOWN, Printable, VERDICTS, VerdictInWords, counted, grouped,
 };
@@ -148,10 +148,13 @@ impl<'a, W: Write> Text<'a, W> {
         for (place, key_use) in direction.key_uses.iter().take(KEY_USES_SHOWN).enumerate() {
             let key = words::key(key_use, self.subject.keys);
             let key = Printable(&key);
-            let rolled = if place > 0 { "rolled over to " } else { "" };
+            write!(output, "      ")?;
+            if let Some(transition) = words::transition(&direction.key_uses, place) {
+                write!(output, "{transition} ")?;
+            }
             write!(
                 output,
-                "      {rolled}{key}: {}, first {}",
+                "{key}: {}, first {}",
                 counted(key_use.segments, "segment"),
                 Moment(key_use.first, start)
             )?;
@@ -202,7 +205,7 @@ impl<'a, W: Write> Text<'a, W> {
         if let Some(damage) = &totals.damage {
             writeln!(self.output, "{}", self.styled(FAILED, Printable(damage)))?;
         }
-        let (style, _) = in_words(Standing::of(&totals.counts), !summary.causes.is_empty());
+        let (style, _) = in_words(Standing::of(&totals.counts), !summary.causes.is_empty() || is_incomplete(totals));
         writeln!(self.output, "{}", self.styled(style, Printable(&summary.answer(totals))))?;
         self.output.flush()
     }

@@ -51,7 +51,7 @@ impl fmt::Display for CountsInWords<'_> {
 }
 
 /// A text of a file of keys, or a file's name, for a terminal, which would obey control characters.
-pub(super) struct Printable<'a>(pub(super) &'a str);
+pub(crate) struct Printable<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Printable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -98,6 +98,18 @@ pub(super) fn key(key_use: &KeyUse, keys: &Keys) -> String {
         Some(name) if name == key_use.key_id.to_string() => format!("KeyID {name}"),
         Some(name) => format!("KeyID {} ({name})", key_use.key_id),
         None => format!("KeyID {}", key_use.key_id),
+    }
+}
+
+/// What comes before a use of a key: whether it follows on a rollover, which a segment that does not verify is no sign of.
+pub(super) fn transition(uses: &[KeyUse], place: usize) -> Option<&'static str> {
+    let before = uses[..place].iter().rev().find(|key_use| key_use.key.is_some());
+    let of = |key_use: &KeyUse| key_use.key.map(|key| (key, key_use.key_id));
+    let is_rollover = of(&uses[place]).is_some() && before.is_some_and(|before| of(before) != of(&uses[place]));
+    match (place, is_rollover) {
+        (0, _) => None,
+        (_, true) => Some("rolled over to"),
+        (_, false) => Some("then"),
     }
 }
 

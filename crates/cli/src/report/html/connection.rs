@@ -91,7 +91,7 @@ fn sent(end: &Endpoint, direction: &DirectionReport, start: Option<Time>, keys: 
                         dd { (direction.signed_resets) " verified, " (direction.other_resets) " not" }
                     }
                     @for (number, key_use) in direction.key_uses.iter().take(KEY_USES_SHOWN).enumerate() {
-                        dt { @if number > 0 { "rolled over to" } @else { "key" } }
+                        dt { (words::transition(&direction.key_uses, number).unwrap_or("key")) }
                         dd { (one_key_use(key_use, start, keys)) }
                     }
                     @if direction.key_uses.len() > KEY_USES_SHOWN {

@@ -64,8 +64,9 @@ impl Shown {
 
 impl<'a> Page<'a> {
     pub(super) fn create(path: &Path, subject: Subject<'a>) -> io::Result<Self> {
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         Ok(Self {
-            file: BufWriter::new(File::create(path)?),
+            file: BufWriter::new(File::create(path).map_err(named)?),
             waiting: SpooledTempFile::new(WAITING_IN_MEMORY),
             subject,
             failed: Shown::default(),

@@ -6,7 +6,7 @@ use wireseal_tcp_ao::OptionCoverage;
 use super::timeline::symbol;
 use crate::keys::Keys;
 use crate::report::Subject;
-use crate::report::summary::{Standing, Summary, failed, not_judged};
+use crate::report::summary::{Standing, Summary, failed, is_incomplete, not_judged};
 use crate::report::words::{VERDICTS, counted, grouped, passed_over};
 use crate::verify::report::{Counts, Totals, Verdict};
 
@@ -20,7 +20,7 @@ pub(super) const fn badge(standing: Standing, is_explained: bool) -> (&'static s
 }
 
 pub(super) fn header(subject: Subject<'_>, standing: Standing, totals: &Totals, summary: &Summary) -> Markup {
-    let (class, name) = badge(standing, !summary.causes.is_empty());
+    let (class, name) = badge(standing, !summary.causes.is_empty() || is_incomplete(totals));
     html! {
         header {
             div.line {
