@@ -106,6 +106,7 @@ fn bench_has_a_figure_for_every_algorithm() {
         assert!(figure["signed"].as_f64().unwrap() > 1000.0 && figure["verified"].as_f64().unwrap() > 1000.0);
     }
     assert!(expected.is_empty(), "{expected:?}");
+    assert_eq!(figures["schema"], 1);
     let suites: Vec<_> = figures["quic"].as_array().unwrap().iter().map(|figure| &figure["suite"]).collect();
     assert_eq!(suites, AeadAlgorithm::ALL.map(AeadAlgorithm::name));
     for figure in figures["quic"].as_array().unwrap() {

@@ -216,6 +216,16 @@ fn what_is_lost_is_said_in_a_line_each() {
 }
 
 #[test]
+fn ios_xr_is_not_asked_for_help() {
+    let text = "keys { key { id 1; secret \"what?why?where?\"; }; }";
+    let file = read(Path::new("bird.conf"), text, Some(Format::Bird)).expect("BIRD's configuration");
+    let written = convert(&file, Format::IosXr).expect("a conversion").text;
+    assert!(written.contains("key-string password ") && !written.contains('?'));
+    let again = read_again(&written, Format::IosXr);
+    assert_eq!(again.chains[0].keys[0].secret.expose(), b"what?why?where?");
+}
+
+#[test]
 fn keys_that_collide_are_not_written_as_key_chains() {
     let text = "keys { key { id 1; secret \"a\"; }; key { send id 1; recv id 2; secret \"b\"; }; }";
     let file = read(Path::new("bird.conf"), text, Some(Format::Bird)).expect("BIRD's configuration");

@@ -123,6 +123,15 @@ fn the_last_line_says_what_could_not_be_judged_or_explained() {
 }
 
 #[test]
+fn the_last_line_says_that_more_than_one_session_is_down() {
+    let (text, _) = report(&[options_excluded(), options_excluded()], TEXT, false);
+    let sentence = &options_excluded().diagnoses[0].sentence;
+    let last =
+        format!("8 of 12 segments failed in 2 connections for reasons of one kind, the first: {sentence}");
+    assert_eq!(text.lines().last(), Some(last.as_str()));
+}
+
+#[test]
 fn good_segments_that_nobody_answers_are_no_good_news() {
     let mut connection = rollover();
     connection.diagnoses = options_excluded().diagnoses;

@@ -4,7 +4,7 @@
 
 mod verify_support;
 
-use verify_support::session::{ACK, MSS, PSH, SYN, Session};
+use verify_support::session::{ACK, MSS, PSH, SYN, Session, session};
 use verify_support::sign::{Signing, packet, put_mac, set_checksum, signed_anew, with_ao};
 use verify_support::{Found, IPV4_KEY, IPV6_KEY, Recorded, recorded, verify, verify_with};
 use wireseal::verify::Options;
@@ -32,8 +32,11 @@ fn assert_both_and_listener(signing: &Signing, kind: &str, words: &[&str]) {
     found.assert_diagnosed(kind, words);
     found.assert_diagnosed(
         kind,
-        &["has acknowledged these segments, so the ends agree", "in the key given here"],
+        &["each end ", "Each has acknowledged the other's segments, so they agree", "in the key given here"],
     );
+    // One sentence for both.
+    let sentences: Vec<_> = found.diagnoses().iter().map(|diagnosis| &diagnosis.sentence).collect();
+    assert!(sentences.len() == 2 && sentences[0] == sentences[1]);
     let found = verify(&listener(signing)[..2], &[IPV4_KEY]);
     assert_eq!(found.verdicts(), [Verdict::Good, Verdict::BadMac]);
     found.assert_diagnosed(kind, words);
@@ -289,6 +292,10 @@ fn addresses_and_ports_are_rewritten() {
     found.assert_diagnosed("addresses-rewritten", &["10.9.0.2=192.168.1.5"]);
     let without = verify(&packets[..2], &[IPV4_KEY]);
     without.assert_diagnosed("unexplained", &["no hypothesis"]);
+    // A key whose peer is the address inside.
+    let key = format!("{IPV4_KEY},peer=192.168.1.5");
+    let found = verify_with(&packets[..2], &[&key], options(&["192.168.1.5=10.9.0.2"]));
+    found.assert_diagnosed("addresses-rewritten", &["192.168.1.5=10.9.0.2"]);
     // With the port, and both ends translated.
     let inside = Endpoint::new([192, 168, 1, 5], 4000);
     let far = Endpoint::new([172, 16, 0, 9], 1790);
@@ -487,4 +494,46 @@ fn a_key_id_and_a_secret_that_nobody_has() {
     );
     let found = verify(&both(&signing)[..1], &[IPV4_KEY]);
     found.assert_diagnosed("unknown-key-id", &["10.9.0.1:179 needs a key with RecvID 7"]);
+}
+
+#[test]
+fn a_key_that_one_end_has_rolled_over_to_is_not_known_of_the_other() {
+    let second = "send=101,recv=101,alg=hmac-sha-1-96,secret=second-secret";
+    let mut session = session();
+    session.signing[0] = Signing::new(TcpAoAlgorithm::HmacSha1, b"second-secret\n", 101);
+    session.send(0, ACK | PSH, b"words");
+    let words = ["newline", "What 192.0.2.2:179 has, the capture does not show"];
+    verify(&session.packets, &[IPV4_KEY, second]).assert_diagnosed("secret-form", &words);
+    // Sent again with the right key it is acknowledged, which says nothing of the wrong one.
+    session.next[0] -= 5;
+    session.signing[0] = Signing::new(TcpAoAlgorithm::HmacSha1, b"second-secret", 101);
+    session.send(0, ACK | PSH, b"words");
+    session.send(1, ACK, &[]);
+    verify(&session.packets, &[IPV4_KEY, second]).assert_diagnosed("secret-form", &words);
+    session.packets.remove(7);
+    verify(&session.packets, &[IPV4_KEY, second])
+        .assert_diagnosed("secret-form", &["192.0.2.2:179 has acknowledged these segments"]);
+}
+
+#[test]
+fn both_ends_change_to_a_key_that_is_not_given() {
+    let changed = |key_id| {
+        let mut session = session();
+        session.signing = [0, 1].map(|_| Signing::new(TcpAoAlgorithm::HmacSha1, b"not given", key_id));
+        session.talk();
+        session.talk();
+        session
+    };
+    let words = ["KeyID 101", "Both ends have changed to keys that are not given here"];
+    verify(&changed(101).packets, &[IPV4_KEY]).assert_diagnosed("unknown-key-id", &words);
+    let words = ["from packet ", "another secret under the same KeyID from then on at both ends"];
+    verify(&changed(100).packets, &[IPV4_KEY]).assert_diagnosed("unexplained", &words);
+    // One forged segment among good ones is another matter.
+    let mut session = session();
+    let signing = session.signing[0].clone();
+    session.signing[0].secret = b"forged".to_vec();
+    session.send(0, ACK, b"forged");
+    session.signing[0] = signing;
+    session.talk();
+    verify(&session.packets, &[IPV4_KEY]).assert_diagnosed("altered", &["altered on the way, or forged"]);
 }

@@ -134,3 +134,29 @@ fn who_does_not_sign_accepts_whatever_is_signed() {
     let sentence = &found.diagnoses()[0].sentence;
     assert!(sentence.contains("What 192.0.2.2:179 has, the capture does not show"), "{sentence}");
 }
+
+#[test]
+fn unsigned_syns_are_not_answered() {
+    let mut session = Session::usual([1000, 5000]);
+    for _ in 0..3 {
+        session.next[0] = 1000;
+        session.send_unsigned(0, SYN, &MSS, &[]);
+    }
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    let words = ["192.0.2.1:50000 does not sign", "configure it at 192.0.2.1:50000 as well"];
+    found.assert_diagnosed("unsigned-unanswered", &words);
+}
+
+#[test]
+fn an_end_that_was_restarted_answers_with_unsigned_resets() {
+    let mut session = Session::usual([1000, 5000]);
+    session.next = [9000, 9000];
+    for _ in 0..2 {
+        session.send(0, ACK, b"keepalive");
+        session.send_unsigned(1, RST, &[], &[]);
+    }
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    assert_eq!(found.kinds(), ["isn-not-seen", "unsigned-resets"]);
+    let sentence = &found.diagnoses()[1].sentence;
+    assert!(sentence.contains("192.0.2.2:179 has lost the connection"), "{sentence}");
+}

@@ -29,6 +29,8 @@ struct Interface {
 
 /// Packet Block, which the Enhanced Packet Block has replaced (appendix A).
 const OLD_PACKET_BLOCK: u32 = 2;
+/// Interfaces of a section that are remembered: more than any machine has.
+const MOST_INTERFACES: usize = 1 << 16;
 /// Octets of type and length before a block's body, and of type, length and once more length.
 const BLOCK_HEAD: usize = 8;
 const BLOCK_FRAME: usize = 12;
@@ -114,7 +116,9 @@ impl Pcapng {
             if self.is_big_endian { i64::from_be_bytes(*octets) } else { i64::from_le_bytes(*octets) }
         });
         let clock = Clock::new(if_tsresol, seconds);
-        self.interfaces.push(Interface { link_type: linktype.0 as u16, snap_length: snaplen, clock });
+        if self.interfaces.len() < MOST_INTERFACES {
+            self.interfaces.push(Interface { link_type: linktype.0 as u16, snap_length: snaplen, clock });
+        }
         Ok(())
     }
 

@@ -46,10 +46,8 @@ impl KeyArguments {
     /// # Errors
     /// The first file or key that cannot be used, or that there is none.
     pub(super) fn keys(&self) -> Result<Keys, Box<dyn Error>> {
-        let files =
-            self.files.iter().map(|path| (path.display().to_string(), keys::load(path, self.format)));
-        let arguments =
-            self.keys.iter().map(|KeyText(text)| ("--key".to_owned(), keys::from_argument(text)));
+        let files = self.files.iter().map(|path| (path.display().to_string(), keys::load(path, self.format)));
+        let arguments = self.keys.iter().map(|KeyText(text)| ("--key".to_owned(), keys::from_argument(text)));
         let mut all = Keys::default();
         for (from, read) in files.chain(arguments) {
             let read = read?;

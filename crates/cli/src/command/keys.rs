@@ -16,6 +16,7 @@ use super::key_arguments::warn;
 use super::{Outcome, Result};
 use crate::keys::check::{Finding, Usable, Weight, check};
 use crate::keys::{Chain, ChainKey, Format, Implementation, KeyFile, convert, load};
+use crate::report::Printable;
 
 /// Explain a file of keys, or convert it.
 #[derive(Debug, clap::Args)]
@@ -53,6 +54,8 @@ struct CheckArguments {
 }
 
 /// Write keys in another format, and say what it could not carry over.
+///
+/// What is written is for the same end of the sessions: the other end's keys have SendID and RecvID the other way round.
 #[derive(Debug, clap::Args)]
 struct ConvertArguments {
     /// The file of keys; - is standard input
@@ -122,7 +125,7 @@ fn write_report(
     now: Timestamp,
 ) -> io::Result<()> {
     let format = file.format.map(|format| format.to_string()).unwrap_or_default();
-    writeln!(output, "{} ({format})", path.display())?;
+    writeln!(output, "{} ({format})", Printable(&path.display().to_string()))?;
     let mut table = Table::new();
     let style = presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none());
     table.load_style(style).set_content_arrangement(ContentArrangement::Dynamic).set_header([
@@ -141,7 +144,7 @@ fn write_report(
     for chain in &file.chains {
         for key in &chain.keys {
             table.add_row([
-                chain.name_of(key),
+                Printable(&chain.name_of(key)).to_string(),
                 key.send_id.to_string(),
                 key.recv_id.to_string(),
                 key.algorithm.to_string(),
@@ -157,7 +160,7 @@ fn write_report(
     }
     writeln!(output, "{table}")?;
     for finding in findings.iter().filter(|finding| finding.weight == Weight::Warning) {
-        writeln!(output, "warning: {}: {}", subject(finding), finding.sentence)?;
+        writeln!(output, "warning: {}: {}", subject(finding), Printable(&finding.sentence))?;
     }
     let mut notes: Vec<(&str, Vec<String>)> = Vec::new();
     for note in findings.iter().filter(|finding| finding.weight == Weight::Note) {
@@ -176,8 +179,8 @@ fn write_report(
 fn subject(finding: &Finding) -> String {
     let name = if finding.subject.is_empty() { "the keys" } else { finding.subject.as_str() };
     match finding.position {
-        Some(at) => format!("{name} (line {})", at.line),
-        None => name.to_owned(),
+        Some(at) => format!("{} (line {})", Printable(name), at.line),
+        None => Printable(name).to_string(),
     }
 }
 
@@ -215,14 +218,14 @@ fn json_report(path: &Path, file: &KeyFile, findings: &[Finding], now: Timestamp
         json!({
             "name": chain.name_of(key),
             "chain": chain.name,
-            "key-id": key.key_id,
+            "key_id": key.key_id,
             "line": key.position.map(|at| at.line),
-            "send-id": key.send_id.0,
-            "recv-id": key.recv_id.0,
+            "send_id": key.send_id.0,
+            "recv_id": key.recv_id.0,
             "algorithm": key.algorithm.name(),
-            "mac-length": key.mac_length,
+            "mac_length": key.mac_length,
             "options": coverage(key),
-            "secret-length": key.secret.expose().len(),
+            "secret_length": key.secret.expose().len(),
             "send": lifetime(&key.send),
             "accept": lifetime(&chain.acceptance(key)),
             "peers": chain.peers.iter().map(ToString::to_string).collect::<Vec<_>>(),
@@ -247,7 +250,7 @@ fn json_report(path: &Path, file: &KeyFile, findings: &[Finding], now: Timestamp
         "format": file.format.map(|format| format.to_string()),
         "keys": keys.map(|(chain, it)| key(chain, it)).collect::<Vec<_>>(),
         "findings": findings.iter().map(finding).collect::<Vec<_>>(),
-        "readable-by-others": !file.warnings.is_empty(),
+        "readable_by_others": !file.warnings.is_empty(),
     })
 }
 

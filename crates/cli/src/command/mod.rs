@@ -6,6 +6,7 @@ mod derive;
 mod key_arguments;
 mod keys;
 mod man;
+mod progress;
 mod quic;
 mod selftest;
 mod verify;
@@ -106,11 +107,13 @@ pub fn run(arguments: Arguments) -> Outcome {
     })
 }
 
-const SECRET_ASTRAY: &str = "a secret stands on the command line where no key is expected: a key goes behind --key";
+const SECRET_ASTRAY: &str =
+    "a secret stands on the command line where no key is expected: a key goes behind --key";
 
 /// Whether a message repeats the secret of an argument, such as a key behind `--keys` in place of `--key`.
-fn repeats_secret(message: &str, arguments: impl Iterator<Item = OsString>) -> bool {
-    arguments.filter_map(|argument| argument.into_string().ok()).any(|argument| {
+fn repeats_secret(message: &str, mut arguments: impl Iterator<Item = OsString>) -> bool {
+    arguments.any(|argument| {
+        let argument = argument.to_string_lossy();
         let mut parts = argument.split(',').filter_map(|part| {
             let place = ["secret=", "secret-hex="].iter().find_map(|name| part.find(name))?;
             Some(&part[place..])

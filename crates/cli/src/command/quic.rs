@@ -1,9 +1,12 @@
 //! `wireseal quic`: opens every QUIC packet of a capture.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter};
+use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 
+use zeroize::Zeroizing;
+
+use super::progress::{Bar, PROGRESS_INTERVAL};
 use super::{Outcome, Result};
 use crate::capture::{CaptureError, Reader};
 use crate::keys::permissions;
@@ -27,12 +30,13 @@ pub(super) fn run(arguments: Arguments) -> Result {
     let Arguments { capture, keylog, json } = arguments;
     let log = keylog.as_deref().map(read_key_log).transpose()?.unwrap_or_default();
     let mut reader = Reader::open(&capture)?;
-    let output = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let bar = Bar::new();
     let format = if json { Format::Json } else { Format::Text };
-    let mut printer = Printer::new(output, format, &capture.display().to_string())?;
+    let mut printer = Printer::new(bar.output(), format, &capture.display().to_string())?;
     let mut observer = Observer::new(&log);
     let mut damage = None;
-    while let Some(packet) = reader.next_packet() {
+    for count in 1_u64.. {
+        let Some(packet) = reader.next_packet() else { break };
         match packet {
             Ok(packet) => observer.packet(&packet),
             Err(error @ CaptureError::Damaged { .. }) => damage = Some(error.to_string()),
@@ -41,7 +45,11 @@ pub(super) fn run(arguments: Arguments) -> Result {
         for connection in observer.take_finished() {
             printer.connection(&connection)?;
         }
+        if count.is_multiple_of(PROGRESS_INTERVAL) {
+            bar.show(reader.progress());
+        }
     }
+    bar.clear();
     let (connections, mut totals) = observer.finish();
     for connection in &connections {
         printer.connection(connection)?;
@@ -61,7 +69,7 @@ fn read_key_log(path: &Path) -> std::result::Result<KeyLog, String> {
     if let Some(warning) = permissions::warning(path, &file.metadata().map_err(refuse)?) {
         super::say(format_args!("warning: {warning}"));
     }
-    let log = KeyLog::read(BufReader::new(file)).map_err(refuse)?;
+    let log = KeyLog::read(WipedReader::new(file)).map_err(refuse)?;
     if let [first, rest @ ..] = log.unreadable_lines() {
         let others = match rest.len() {
             0 => String::new(),
@@ -73,4 +81,39 @@ fn read_key_log(path: &Path) -> std::result::Result<KeyLog, String> {
         super::say(format_args!("warning: {}: it has no secret of a QUIC connection", path.display()));
     }
     Ok(log)
+}
+
+/// A buffered reader that leaves no secrets in memory.
+struct WipedReader {
+    file: File,
+    octets: Zeroizing<Vec<u8>>,
+    start: usize,
+    end: usize,
+}
+
+impl WipedReader {
+    fn new(file: File) -> Self {
+        Self { file, octets: Zeroizing::new(vec![0; 1 << 16]), start: 0, end: 0 }
+    }
+}
+
+impl Read for WipedReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.fill_buf()?.read(buffer)?;
+        self.consume(read);
+        Ok(read)
+    }
+}
+
+impl BufRead for WipedReader {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.start == self.end {
+            (self.start, self.end) = (0, self.file.read(&mut self.octets)?);
+        }
+        Ok(&self.octets[self.start..self.end])
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.start += count;
+    }
 }

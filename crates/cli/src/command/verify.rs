@@ -1,14 +1,14 @@
 //! `wireseal verify`: checks every TCP segment of a capture.
 
-use std::io::{self, BufWriter, IsTerminal, LineWriter, StdoutLock, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use cidr::IpCidr;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::key_arguments::KeyArguments;
+use super::progress::{Bar, PROGRESS_INTERVAL};
 use super::{Outcome, Result};
-use crate::capture::{CaptureError, Progress, Reader};
+use crate::capture::{CaptureError, Reader};
 use crate::report::{self, Format, Report, Standing, Subject};
 use crate::verify::report::Totals;
 use crate::verify::{IsnHint, NatHint, Options, Verifier};
@@ -44,9 +44,6 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
-
-/// After how many packets the progress is shown anew.
-const PROGRESS_INTERVAL: u64 = 16_384;
 
 pub(super) fn run(arguments: Arguments) -> Result {
     let Arguments { capture, keys, peers, ports, isns, nat, segments, json, html } = arguments;
@@ -103,61 +100,6 @@ fn verify<W: Write>(
             packets += 1;
         }
         bar.show(reader.progress());
-    }
-}
-
-/// Progress on standard error, if that is a terminal.
-struct Bar(Option<ProgressBar>);
-
-impl Bar {
-    fn new() -> Self {
-        if !io::stderr().is_terminal() {
-            return Self(None);
-        }
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        let style = "{bar:40} {percent:>3} %  {bytes} of {total_bytes}, {eta} left";
-        Self(ProgressStyle::with_template(style).ok().map(|style| bar.with_style(style)))
-    }
-
-    fn show(&self, progress: Progress) {
-        let Some(bar) = &self.0 else { return };
-        if let Some(total) = progress.total {
-            bar.set_length(total);
-        }
-        bar.set_position(progress.read);
-    }
-
-    fn clear(&self) {
-        if let Some(bar) = &self.0 {
-            bar.finish_and_clear();
-        }
-    }
-
-    /// Standard output; if it is a terminal as well, the bar makes way for each line of the report.
-    fn output(&self) -> Box<dyn Write> {
-        let output = io::stdout().lock();
-        match &self.0 {
-            Some(bar) if output.is_terminal() => {
-                Box::new(LineWriter::new(BesideBar { output, bar: bar.clone() }))
-            }
-            _ => Box::new(BufWriter::with_capacity(1 << 16, output)),
-        }
-    }
-}
-
-struct BesideBar {
-    output: StdoutLock<'static>,
-    bar: ProgressBar,
-}
-
-impl Write for BesideBar {
-    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        let Self { output, bar } = self;
-        bar.suspend(|| output.write(octets))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.output.flush()
     }
 }
 

@@ -110,9 +110,11 @@ impl From<&Key> for ChainKey {
     fn from(key: &Key) -> Self {
         let parameters = key.mkt().parameters();
         let secret = Zeroizing::new(key.mkt().master_key().expose_secret().to_vec());
-        // Which of the two ways it was written in is not known any more, and random octets are hardly ever a text.
-        let is_text = str::from_utf8(&secret).is_ok_and(|text| !text.contains(char::is_control));
-        let notation = if is_text { Notation::Text } else { Notation::Hexadecimal };
+        // Which of the two ways it was written in is not known any more, and a text can be told by its octets.
+        let notation = match secret.iter().all(|octet| matches!(octet, b' '..=b'~')) {
+            true => Notation::Text,
+            false => Notation::Hexadecimal,
+        };
         Self {
             position: None,
             key_id: key.key_id(),

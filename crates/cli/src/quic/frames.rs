@@ -52,8 +52,8 @@ impl<'a> Frames<'a> {
     /// Goes over one frame, and gives it if it is of use; `None` at the end, or what cannot be read.
     fn step(&mut self) -> Option<Option<Frame<'a>>> {
         match self.varint()? {
-            // PADDING, PING, HANDSHAKE_DONE
-            0x00 | 0x01 | 0x1e => {}
+            // PADDING, PING, HANDSHAKE_DONE, IMMEDIATE_ACK (draft-ietf-quic-ack-frequency)
+            0x00 | 0x01 | 0x1e | 0x1f => {}
             kind @ (0x02 | 0x03) => {
                 let [largest, _delay, ranges, _first] =
                     [self.varint()?, self.varint()?, self.varint()?, self.varint()?];
@@ -63,6 +63,8 @@ impl<'a> Frames<'a> {
             }
             // RESET_STREAM
             0x04 => self.skip_varints(3)?,
+            // RESET_STREAM_AT (draft-ietf-quic-reliable-stream-reset), ACK_FREQUENCY (draft-ietf-quic-ack-frequency)
+            0x24 | 0xaf => self.skip_varints(4)?,
             // STOP_SENDING, MAX_STREAM_DATA, STREAM_DATA_BLOCKED
             0x05 | 0x11 | 0x15 => self.skip_varints(2)?,
             0x06 => {
@@ -87,7 +89,7 @@ impl<'a> Frames<'a> {
             0x10 | 0x12 | 0x13 | 0x14 | 0x16 | 0x17 | 0x19 => self.skip_varints(1)?,
             0x18 => {
                 self.skip_varints(2)?;
-                let length = self.octets(1)?[0];
+                let length = self.octets(1).filter(|length| length[0] != 0)?[0];
                 let id = ConnectionId::new(self.octets(length.into())?).ok()?;
                 let reset_token = *self.octets(16)?.first_chunk()?;
                 return Some(Some(Frame::NewConnectionId { id, reset_token }));

@@ -24,15 +24,22 @@ pub(super) enum Hello {
 
 /// More than any first message has, and no room for a stream that never begins.
 const MOST_HELD: usize = 1 << 16;
+/// More than any client splits its first message into, and few enough to be put together again with each that comes.
+const MOST_PARTS: usize = 1 << 10;
 
 impl CryptoStream {
-    /// Takes a CRYPTO frame in; what there is no room for is forgotten.
-    pub(super) fn insert(&mut self, offset: u64, data: &[u8]) {
-        let has_more = self.parts.get(&offset).is_none_or(|part| part.len() < data.len());
-        if self.held + data.len() <= MOST_HELD && has_more {
+    /// Takes a CRYPTO frame in, and returns whether it did; what there is no room for is forgotten.
+    pub(super) fn insert(&mut self, offset: u64, data: &[u8]) -> bool {
+        let has_more = match self.parts.get(&offset) {
+            Some(part) => part.len() < data.len(),
+            None => !data.is_empty() && self.parts.len() < MOST_PARTS,
+        };
+        let takes = has_more && self.held + data.len() <= MOST_HELD;
+        if takes {
             self.held += data.len();
             self.parts.insert(offset, data.to_vec());
         }
+        takes
     }
 
     /// The first message, once it is whole.

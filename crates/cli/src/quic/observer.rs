@@ -1,9 +1,9 @@
 //! All connections of a capture.
 
-use std::collections::HashMap;
-use std::fmt;
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
+use std::{fmt, iter};
 
 use wireseal_quic::{ConnectionId, PacketType, Protected, UnknownVersion, Version};
 
@@ -30,7 +30,8 @@ pub struct Observer<'l> {
 
 struct Watched {
     connection: Connection,
-    ids: Vec<(ConnectionId, Side)>,
+    /// Those that routes lead to it by, the latest last.
+    ids: VecDeque<(ConnectionId, Side)>,
     /// Octets of the ids that each end gives out; 0 until one is known.
     id_lengths: [usize; 2],
 }
@@ -47,7 +48,15 @@ const CLOSED_FOR: Duration = Duration::from_secs(60);
 const SILENT_FOR: Duration = Duration::from_secs(600);
 const BETWEEN_SWEEPS: Duration = Duration::from_secs(10);
 
+/// Connections that are watched at a time: of more, those that were silent for longest are handed out, half of them at once.
+const MOST_CONNECTIONS: usize = 1 << 15;
+/// Pairs of addresses of a connection that are known, and connection IDs: of more, the oldest is forgotten.
+const MOST_PATHS: usize = 1 << 8;
+const MOST_IDS: usize = 1 << 10;
+
 const PROTOCOL_UDP: u8 = 17;
+/// Octets of the destination connection ID that a client begins with, at least (RFC 9000, section 7.2).
+const SHORTEST_FIRST_ID: usize = 8;
 /// Of HTTP/3 and whatever hides behind it.
 const HTTPS_PORT: u16 = 443;
 
@@ -113,7 +122,12 @@ impl<'l> Observer<'l> {
         let is_ours = watched.connection.datagram(self.log, &mut self.datagram, &arrival, &mut self.scratch);
         for (id, side) in watched.connection.new_ids.drain(..) {
             if !watched.ids.contains(&(id, side)) {
-                watched.ids.push((id, side));
+                if watched.ids.len() == MOST_IDS
+                    && let Some((oldest, _)) = watched.ids.pop_front()
+                {
+                    self.routes.remove(connection, [oldest], iter::empty());
+                }
+                watched.ids.push_back((id, side));
                 self.routes.add_id(id, Owner { connection, side });
             }
             watched.id_lengths[side as usize] = id.len();
@@ -123,7 +137,7 @@ impl<'l> Observer<'l> {
             Side::Server => [destination, source],
         };
         let paths = &mut watched.connection.report.paths;
-        if is_ours && paths.iter().all(|path| path.ends != ends) {
+        if is_ours && paths.len() < MOST_PATHS && paths.iter().all(|path| path.ends != ends) {
             paths.push(Path { ends, first: place });
             self.routes.add_addresses(ends, connection);
         }
@@ -136,14 +150,9 @@ impl<'l> Observer<'l> {
         header: &LongHeader<'_>,
     ) -> Option<Route> {
         let &Datagram { source, destination, payload, .. } = datagram;
-        let near = |id, is_receiver| {
-            let mut owners = self.routes.owners(id).iter();
-            owners
-                .find(|owner| self.is_near(**owner, datagram, is_receiver))
-                .map(|owner| (owner.connection, if is_receiver { owner.side.other() } else { owner.side }))
-        };
         // A client may use an id of the server's before the capture has shown where it has it from.
-        let by_id = near(header.destination, true).or_else(|| near(header.source, false));
+        let by_destination = self.by_long_id(header.destination, datagram, true);
+        let by_id = by_destination.or_else(|| self.by_long_id(header.source, datagram, false));
         let found = by_id.or_else(|| self.routes.by_addresses(source, destination));
         let version = match Version::from_wire(header.version) {
             Ok(version) => version,
@@ -178,10 +187,27 @@ impl<'l> Observer<'l> {
         let packet_type =
             Protected::split_first(&mut self.datagram, 0).map(|(packet, _)| packet.packet_type());
         let may_begin = matches!(packet_type, Ok(PacketType::Initial | PacketType::ZeroRtt));
+        let begins = match found {
+            Some((connection, Side::Client)) => {
+                if may_begin && self.connections.get(&connection)?.connection.is_refused(version) {
+                    self.forget(connection);
+                    true
+                } else {
+                    by_destination.is_none() && self.is_another(connection, datagram, header)
+                }
+            }
+            Some((connection, Side::Server)) => {
+                // The client has said what its peer is to call it: both ends may be clients of each other.
+                by_id.is_none()
+                    && header.destination.len() >= SHORTEST_FIRST_ID
+                    && self.connections.get(&connection)?.id_lengths[Side::Client as usize] != 0
+            }
+            None => true,
+        };
         match (by_id, found) {
-            (Some(found), _) => Some(route(found)),
+            (Some(found), _) if !(may_begin && begins) => Some(route(found)),
             // To an address that is not the client's of this connection, or an id of its own choice: it is another one.
-            (None, Some(found)) if !may_begin || found.1 == Side::Server => Some(route(found)),
+            (None, Some(found)) if !may_begin || found.1 == Side::Server && !begins => Some(route(found)),
             _ if may_begin => {
                 let id = ConnectionId::new(header.destination).ok()?;
                 Some(route((self.begin(place, [source, destination], version, id), Side::Client)))
@@ -194,10 +220,13 @@ impl<'l> Observer<'l> {
     }
 
     fn begin(&mut self, place: Place, ends: [SocketAddr; 2], version: Version, id: ConnectionId) -> u64 {
+        if self.connections.len() == MOST_CONNECTIONS {
+            self.forget_half();
+        }
         self.totals.connections += 1;
         let number = self.totals.connections;
         let connection = Connection::new(number, place, ends, version, id);
-        self.connections.insert(number, Watched { connection, ids: Vec::new(), id_lengths: [0, 0] });
+        self.connections.insert(number, Watched { connection, ids: VecDeque::new(), id_lengths: [0, 0] });
         self.routes.add_addresses(ends, number);
         number
     }
@@ -205,10 +234,21 @@ impl<'l> Observer<'l> {
     fn by_short_header(&mut self, datagram: &Datagram<'_>) -> Option<Route> {
         let &Datagram { source, destination, payload, .. } = datagram;
         let behind_first = payload.get(1..).unwrap_or_default();
-        let by_id = self
-            .routes
-            .owners_by_prefix(behind_first)
-            .find(|(_, owner)| self.is_near(*owner, datagram, true));
+        let by_id = |fits: &dyn Fn(Owner) -> bool| {
+            self.routes.owners_by_prefix(behind_first).find(|(_, owner)| fits(*owner))
+        };
+        let by_id = by_id(&|owner| self.is_at(owner, datagram, true)).or_else(|| {
+            // An end that was seen here without connection IDs has none elsewhere either.
+            let by_addresses = self.routes.by_addresses(source, destination);
+            let is_nameless = |(connection, sender): (u64, Side)| {
+                let watched = self.connections.get(&connection)?;
+                (watched.id_lengths[sender.other() as usize] == 0).then_some(())
+            };
+            match by_addresses.and_then(is_nameless) {
+                Some(()) => None,
+                None => by_id(&|owner| self.is_near(owner, datagram, true)),
+            }
+        });
         if let Some((id_length, Owner { connection, side })) = by_id {
             return Some(Route { connection, sender: side.other(), id_length, is_id_known: true });
         }
@@ -222,6 +262,37 @@ impl<'l> Observer<'l> {
         };
         let id_length = self.connections.get(&connection)?.id_lengths[sender.other() as usize];
         Some(Route { connection, sender, id_length, is_id_known: id_length == 0 })
+    }
+
+    /// The connection that an id of a long header was given out in, and which end sends: one that both ends belong to, if there
+    /// is one, since short ids are often the same.
+    fn by_long_id(&self, id: &[u8], datagram: &Datagram<'_>, is_receiver: bool) -> Option<(u64, Side)> {
+        let owners = self.routes.owners(id);
+        let is_at = |owner: &&Owner| self.is_at(**owner, datagram, is_receiver);
+        let is_near = |owner: &&Owner| self.is_near(**owner, datagram, is_receiver);
+        let owner = owners.iter().find(is_at).or_else(|| owners.iter().find(is_near))?;
+        Some((owner.connection, if is_receiver { owner.side.other() } else { owner.side }))
+    }
+
+    /// Whether a client's first packet is not of the connection that has its source connection ID, which may be short: it comes
+    /// from elsewhere, or its destination is of its own choice although the server has named one.
+    fn is_another(&self, connection: u64, datagram: &Datagram<'_>, header: &LongHeader<'_>) -> bool {
+        let is_known = |watched: &Watched| {
+            let mut paths = watched.connection.report.paths.iter();
+            paths.any(|path| path.ends == [datagram.source, datagram.destination])
+                && !watched.connection.is_answered()
+        };
+        header.destination.len() >= SHORTEST_FIRST_ID
+            && !self.connections.get(&connection).is_some_and(is_known)
+    }
+
+    /// Whether both ends of the datagram are where the connection was seen.
+    fn is_at(&self, owner: Owner, datagram: &Datagram<'_>, is_receiver: bool) -> bool {
+        let receiver = if is_receiver { owner.side } else { owner.side.other() } as usize;
+        let paths = self.connections.get(&owner.connection).map(|watched| &watched.connection.report.paths);
+        paths.into_iter().flatten().any(|path| {
+            path.ends[receiver] == datagram.destination && path.ends[1 - receiver] == datagram.source
+        })
     }
 
     /// Whether an end of the datagram is where the connection was seen: short ids of one are found in packets of others, and
@@ -266,10 +337,23 @@ impl<'l> Observer<'l> {
         }
     }
 
+    /// Hands out those that were silent for longest.
+    fn forget_half(&mut self) {
+        let watched = self.connections.iter();
+        let mut by_silence: Vec<_> =
+            watched.map(|(number, watched)| (watched.connection.report.last.packet, *number)).collect();
+        by_silence.sort_unstable();
+        by_silence.truncate(MOST_CONNECTIONS / 2);
+        for (_, number) in by_silence {
+            self.forget(number);
+        }
+    }
+
     fn forget(&mut self, number: u64) {
         let Some(Watched { connection, ids, .. }) = self.connections.remove(&number) else { return };
         let report = connection.finish();
-        self.routes.remove(number, &ids, report.paths.iter().map(|path| path.ends));
+        let ids = ids.into_iter().map(|(id, _)| id);
+        self.routes.remove(number, ids, report.paths.iter().map(|path| path.ends));
         self.totals.add(&report);
         self.finished.push(report);
     }

@@ -244,7 +244,8 @@ impl DirectionReport {
     }
 
     pub(super) fn note_phase(&mut self, generation: u64, number: u64, place: Place) {
-        match self.phases.iter_mut().rev().find(|known| known.generation == generation) {
+        // No other phases than the last and the one before it have keys.
+        match self.phases.iter_mut().rev().take(4).find(|known| known.generation == generation) {
             Some(known) => {
                 known.packets += 1;
                 if number < known.first_number {

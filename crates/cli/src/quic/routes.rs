@@ -1,6 +1,6 @@
 //! Which connection a datagram belongs to: by connection ID, or by addresses where there is none.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::SocketAddr;
 
 use wireseal_quic::ConnectionId;
@@ -12,7 +12,7 @@ use super::report::Side;
 pub(super) struct Routes {
     by_id: HashMap<ConnectionId, Vec<Owner>>,
     /// Client and server; the latest connection last.
-    by_addresses: HashMap<[SocketAddr; 2], Vec<u64>>,
+    by_addresses: HashMap<[SocketAddr; 2], BTreeSet<u64>>,
     /// How many ids there are of each length, so that a short header is asked for those alone.
     lengths: [usize; ConnectionId::MAX_LENGTH + 1],
     /// Where connections were opened to. Those that are over leave their servers here, so that what comes late is not taken for
@@ -27,6 +27,11 @@ pub(super) struct Owner {
     pub(super) side: Side,
 }
 
+/// Ends that one id is remembered of: where more have it, it says nothing.
+const MOST_OWNERS: usize = 64;
+/// Servers that are remembered, whether or not their connections are over.
+const MOST_SERVERS: usize = 1 << 16;
+
 impl Routes {
     /// An id that packets to `owner` may have. One of no octets says nothing, and is left out.
     pub(super) fn add_id(&mut self, id: ConnectionId, owner: Owner) {
@@ -35,39 +40,42 @@ impl Routes {
         }
         let owners = self.by_id.entry(id).or_default();
         if !owners.contains(&owner) {
+            if owners.len() == MOST_OWNERS {
+                owners.remove(0);
+            } else {
+                self.lengths[id.len()] += 1;
+            }
             owners.push(owner);
-            self.lengths[id.len()] += 1;
         }
     }
 
     pub(super) fn add_addresses(&mut self, ends: [SocketAddr; 2], connection: u64) {
-        self.servers.insert(ends[1]);
-        let known = self.by_addresses.entry(ends).or_default();
-        if !known.contains(&connection) {
-            known.push(connection);
+        if self.servers.len() < MOST_SERVERS {
+            self.servers.insert(ends[1]);
         }
+        self.by_addresses.entry(ends).or_default().insert(connection);
     }
 
     /// Forgets a connection with these ids and pairs of addresses.
     pub(super) fn remove(
         &mut self,
         connection: u64,
-        ids: &[(ConnectionId, Side)],
+        ids: impl IntoIterator<Item = ConnectionId>,
         addresses: impl Iterator<Item = [SocketAddr; 2]>,
     ) {
-        for (id, _) in ids {
-            if let Some(owners) = self.by_id.get_mut(id) {
+        for id in ids {
+            if let Some(owners) = self.by_id.get_mut(&id) {
                 let before = owners.len();
                 owners.retain(|owner| owner.connection != connection);
                 self.lengths[id.len()] -= before - owners.len();
                 if owners.is_empty() {
-                    self.by_id.remove(id);
+                    self.by_id.remove(&id);
                 }
             }
         }
         for ends in addresses {
             if let Some(known) = self.by_addresses.get_mut(&ends) {
-                known.retain(|known| *known != connection);
+                known.remove(&connection);
                 if known.is_empty() {
                     self.by_addresses.remove(&ends);
                 }

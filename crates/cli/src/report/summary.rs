@@ -128,6 +128,11 @@ impl Summary {
                 let begin = format!("{} of {grouped_all} {segments} failed", grouped(failed));
                 match (most, self.causes.len()) {
                     (None, _) => format!("{begin}, and nothing that was tried explains it"),
+                    (Some(cause), 1) if cause.segments >= failed && cause.connections > 1 => format!(
+                        "{begin} in {} for reasons of one kind, the first: {}",
+                        counted(cause.connections, "connection"),
+                        cause.sentence
+                    ),
                     (Some(cause), 1) if cause.segments >= failed => format!("{begin}: {}", cause.sentence),
                     (Some(cause), 1) => {
                         format!(

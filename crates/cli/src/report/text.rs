@@ -105,10 +105,9 @@ impl<'a, W: Write> Text<'a, W> {
         for (end, direction) in connection.ends.iter().zip(&connection.directions) {
             self.direction(end, direction, first.time)?;
         }
-        for diagnosis in &connection.diagnoses {
+        for (sentence, explained) in words::reasons(connection) {
             let why = self.styled(FAILED, "why:");
-            let explained = words::explained(diagnosis, &connection.ends);
-            writeln!(self.output, "  {why} {}\n       ({explained})", Printable(&diagnosis.sentence))?;
+            writeln!(self.output, "  {why} {}\n       ({explained})", Printable(sentence))?;
         }
         writeln!(self.output)
     }
@@ -205,7 +204,8 @@ impl<'a, W: Write> Text<'a, W> {
         if let Some(damage) = &totals.damage {
             writeln!(self.output, "{}", self.styled(FAILED, Printable(damage)))?;
         }
-        let (style, _) = in_words(Standing::of(&totals.counts), !summary.causes.is_empty() || is_incomplete(totals));
+        let (style, _) =
+            in_words(Standing::of(&totals.counts), !summary.causes.is_empty() || is_incomplete(totals));
         writeln!(self.output, "{}", self.styled(style, Printable(&summary.answer(totals))))?;
         self.output.flush()
     }

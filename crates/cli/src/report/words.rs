@@ -6,7 +6,7 @@ use wireseal_tcp_ao::{Endpoint, Flags};
 
 use crate::capture::Time;
 use crate::keys::Keys;
-use crate::verify::report::{Counts, Diagnosis, KeyUse, Place, Totals, Verdict};
+use crate::verify::report::{ConnectionReport, Counts, Diagnosis, KeyUse, Place, Totals, Verdict};
 
 /// How many uses of keys of a direction are shown: routers roll over now and then, and a forger may write any KeyID.
 pub(super) const KEY_USES_SHOWN: usize = 32;
@@ -105,7 +105,8 @@ pub(super) fn key(key_use: &KeyUse, keys: &Keys) -> String {
 pub(super) fn transition(uses: &[KeyUse], place: usize) -> Option<&'static str> {
     let before = uses[..place].iter().rev().find(|key_use| key_use.key.is_some());
     let of = |key_use: &KeyUse| key_use.key.map(|key| (key, key_use.key_id));
-    let is_rollover = of(&uses[place]).is_some() && before.is_some_and(|before| of(before) != of(&uses[place]));
+    let is_rollover =
+        of(&uses[place]).is_some() && before.is_some_and(|before| of(before) != of(&uses[place]));
     match (place, is_rollover) {
         (0, _) => None,
         (_, true) => Some("rolled over to"),
@@ -113,8 +114,21 @@ pub(super) fn transition(uses: &[KeyUse], place: usize) -> Option<&'static str> 
     }
 }
 
+/// The sentences of a connection's diagnoses, each with what it explains: one that is said of both ends stands once.
+pub(super) fn reasons(connection: &ConnectionReport) -> Vec<(&str, String)> {
+    let mut reasons: Vec<(&str, String)> = Vec::new();
+    for diagnosis in &connection.diagnoses {
+        let explained = explained(diagnosis, &connection.ends);
+        match reasons.iter_mut().find(|(sentence, _)| *sentence == diagnosis.sentence) {
+            Some((_, all)) => *all += &format!("; {explained}"),
+            None => reasons.push((&diagnosis.sentence, explained)),
+        }
+    }
+    reasons
+}
+
 /// Whose segments a diagnosis is of: `4 segments of 192.0.2.2:179, from packet 9 on`.
-pub(super) fn explained(diagnosis: &Diagnosis, ends: &[Endpoint; 2]) -> String {
+fn explained(diagnosis: &Diagnosis, ends: &[Endpoint; 2]) -> String {
     let (from, packet) = (ends[diagnosis.sender as usize], diagnosis.first.packet);
     match diagnosis.segments {
         0 => format!("{from}, packet {packet}"),

@@ -5,7 +5,7 @@ use wireseal_tcp_ao::{AoOption, Endpoint, Isn, OptionError, Segment};
 use super::diagnose::{Diagnosis, Search};
 use super::direction::Direction;
 use super::key_table::{Candidate, KeyTable};
-use super::report::{ConnectionReport, Place, SegmentReport, Sender, Verdict};
+use super::report::{ConnectionReport, Counts, Place, SegmentReport, Sender, Verdict};
 use super::verifier::Options;
 
 /// Segments kept of a connection from its start on, and in all.
@@ -50,6 +50,8 @@ pub(super) struct Connection {
     pub(super) last: Place,
     /// The keys that may be for it.
     pub(super) candidates: Box<[Candidate]>,
+    /// Whether the command line has given its ISNs.
+    pub(super) has_given_isns: bool,
     /// The end that those keys are configured at that do not say so themselves, once a segment has shown it.
     pub(super) configured_end: Option<Sender>,
     pub(super) directions: [Direction; 2],
@@ -82,7 +84,11 @@ impl Connection {
         };
         let ends = if source_opens { [source, destination] } else { [destination, source] };
         let mut directions: [Direction; 2] = Default::default();
-        let given = options.isns.iter().find_map(|hint| hint.isns(&ends));
+        // A connection that begins here has its own.
+        let given = match flags.syn() {
+            true => None,
+            false => options.isns.iter().find_map(|hint| hint.isns(&ends)),
+        };
         for (direction, isn) in directions.iter_mut().zip(given.into_iter().flatten()) {
             direction.set_isn(isn);
             direction.sne_searches = SNE_SEARCHES;
@@ -92,7 +98,8 @@ impl Connection {
             ends,
             first: place,
             last: place,
-            candidates: table.candidates(&ends),
+            candidates: table.candidates(&ends, &options.nat),
+            has_given_isns: given.is_some(),
             configured_end: None,
             directions,
             phase: if flags.syn() || flags.rst() { Phase::Opening } else { Phase::Open },
@@ -119,9 +126,17 @@ impl Connection {
         }
         let sender = self.sender(&segment.source());
         let isn = Isn(segment.sequence().0);
+        let is_other = self.isn(sender).is_some_and(|own| own != isn);
+        // Of one direction alone, neither an answer is seen nor that the connection was closed.
+        let is_alone = self.directions[sender.other() as usize].report.counts == Counts::default();
         if flags.ack() {
             let answered = Isn(segment.acknowledgment().0.wrapping_sub(1));
-            return self.other_syn == Some((sender.other(), answered));
+            let is_of_another = is_other && self.isn(sender.other()) != Some(answered);
+            return self.other_syn == Some((sender.other(), answered))
+                || is_of_another && (is_alone || self.phase == Phase::Closed);
+        }
+        if is_other && is_alone {
+            return true;
         }
         match (self.isn(sender), self.phase) {
             (Some(own), _) if own == isn => false,
@@ -131,6 +146,11 @@ impl Connection {
             // Anyone can send a SYN, and an old one again: the connection is over when it is answered.
             (_, Phase::Open) => false,
         }
+    }
+
+    /// Whether a segment of either end has verified.
+    pub(super) fn has_good(&self) -> bool {
+        self.directions.iter().any(|direction| direction.good() > 0)
     }
 
     pub(super) fn isn(&self, sender: Sender) -> Option<Isn> {
@@ -149,6 +169,11 @@ impl Connection {
         let judgement = self.judge(table, observed);
         if matches!(judgement.verdict, Verdict::BadMac | Verdict::UnknownKeyId) && observed.missing == 0 {
             self.diagnose(table, options, search, observed, judgement.verdict);
+        }
+        if judgement.verdict == Verdict::Good
+            && let Some(diagnosis) = &mut self.diagnosis
+        {
+            diagnosis.note_good(sender, segment);
         }
         let (is_retransmission, uses_other_key) = self.learn(table, observed, &judgement);
         let key_ids = match observed.ao {

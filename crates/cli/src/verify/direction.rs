@@ -100,16 +100,19 @@ impl Direction {
     ) -> bool {
         let uses = &mut self.report.key_uses;
         let is_full = uses.len() >= KEY_USES;
-        if let Some(last) = uses.last_mut() {
-            // A segment that does not verify shows the KeyID alone, not the key.
-            let same = last.key_id == key_id && (key.is_none() || last.key.is_none() || last.key == key);
-            if same || is_full {
-                last.key = last.key.or(key);
-                last.last = place;
-                last.segments += 1;
-                last.outside_lifetime += u64::from(outside_lifetime);
-                return false;
-            }
+        // A segment that does not verify shows the KeyID alone, not the key; and anyone can send it, so that it does not end
+        // the use of a key that does.
+        let is_same =
+            |last: &KeyUse| last.key_id == key_id && (key.is_none() || last.key.is_none() || last.key == key);
+        let verified = uses.iter().rposition(|key_use| key_use.key.is_some()).unwrap_or(0);
+        let same = uses.get(verified..).unwrap_or_default().iter().position(is_same);
+        let last = same.map(|place| verified + place).or(is_full.then(|| uses.len() - 1));
+        if let Some(last) = last.and_then(|place| uses.get_mut(place)) {
+            last.key = last.key.or(key);
+            last.last = place;
+            last.segments += 1;
+            last.outside_lifetime += u64::from(outside_lifetime);
+            return false;
         }
         let outside_lifetime = u64::from(outside_lifetime);
         uses.push(KeyUse { key_id, key, first: place, last: place, segments: 1, outside_lifetime });

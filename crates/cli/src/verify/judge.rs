@@ -143,7 +143,7 @@ impl Connection {
         ao: &AoOption<'_>,
     ) -> Judgement {
         if let Some(context) = self.context(sender, segment) {
-            return Judgement::of_mac(self.first_good(table, sender, &context, segment, ao), Sne(0));
+            return Judgement::of_mac(self.first_good(table, sender, &context, Sne(0), segment, ao), Sne(0));
         }
         // Right behind the handshake, an end's numbers follow the ISNs. Whether that is so only a good MAC can tell.
         if self.guesses > 0 && segment.flags().ack() {
@@ -152,11 +152,15 @@ impl Connection {
             let own = self.isn(sender).unwrap_or(before(segment.sequence()));
             let other = self.isn(sender.other()).unwrap_or(before(segment.acknowledgment()));
             let context = self.context_of(sender, own, other);
-            let good = self.first_good(table, sender, &context, segment, ao);
+            let sne = match segment.flags().syn() {
+                true => Sne(0),
+                false => SneTracker::new(own).sne_of(segment.sequence()),
+            };
+            let good = self.first_good(table, sender, &context, sne, segment, ao);
             if good.is_some() {
                 self.directions[sender as usize].set_isn(own);
                 self.directions[sender.other() as usize].set_isn(other);
-                return Judgement::of_mac(good, Sne(0));
+                return Judgement::of_mac(good, sne);
             }
         }
         Judgement::without_mac(Verdict::IsnNotSeen)
@@ -168,12 +172,13 @@ impl Connection {
         table: &KeyTable<'_>,
         sender: Sender,
         context: &KdfContext,
+        sne: Sne,
         segment: &Segment<'_>,
         ao: &AoOption<'_>,
     ) -> Option<Candidate> {
         let is_good = |candidate: &Candidate| {
             let key: TrafficKey = table.derive(*candidate, context);
-            verify_segment(&key, Sne(0), segment, ao, table.parameters(*candidate)).is_ok()
+            verify_segment(&key, sne, segment, ao, table.parameters(*candidate)).is_ok()
         };
         let mut candidates = self.candidates.iter().copied();
         candidates.find(|candidate| {

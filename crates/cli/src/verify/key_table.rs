@@ -1,8 +1,10 @@
 //! The keys as segments are judged with them.
 
+use cidr::IpCidr;
 use wireseal_tcp_ao::key_chain::Lifetime;
 use wireseal_tcp_ao::{Endpoint, KdfContext, KeyId, MktParameters, TrafficKey};
 
+use super::hints::NatHint;
 use super::report::{Place, Sender};
 use crate::keys::Keys;
 
@@ -41,12 +43,17 @@ impl<'k> KeyTable<'k> {
         Self { keys, rows: keys.keys.iter().map(row).collect() }
     }
 
-    /// The keys that may be for a connection between these ends, in the order in which they were given.
-    pub(super) fn candidates(&self, ends: &[Endpoint; 2]) -> Box<[Candidate]> {
+    /// The keys that may be for a connection between these ends, in the order in which they were given. A key's peer may be
+    /// what an end is called on the other side of a translation.
+    pub(super) fn candidates(&self, ends: &[Endpoint; 2], nat: &[NatHint]) -> Box<[Candidate]> {
+        let is_of = |peer: IpCidr, end: &Endpoint| {
+            let other_side = nat.iter().filter_map(|hint| hint.other_side(end));
+            peer.contains(&end.address()) || other_side.into_iter().any(|end| peer.contains(&end.address()))
+        };
         let candidate = |(place, key): (usize, &crate::keys::ConfiguredKey)| {
             let configured_at = match key.peer {
                 None => None,
-                Some(peer) => match ends.each_ref().map(|end| peer.contains(&end.address())) {
+                Some(peer) => match ends.each_ref().map(|end| is_of(peer, end)) {
                     [false, false] => return None,
                     // Its peer is the listener, so the opener has it.
                     [false, true] => Some(Sender::Opener),

@@ -83,8 +83,10 @@ impl Connection {
                 self.directions[sender as usize].set_isn(own);
                 self.forget_traffic_keys();
             }
-            if is_answer && known_other.is_none() {
+            // A good answer proves which of several SYNs it answers.
+            if is_answer && known_other != Some(other) && (is_good || known_other.is_none()) {
                 self.directions[sender.other() as usize].set_isn(other);
+                self.forget_traffic_keys();
             }
         } else if self.phase != Phase::Opening {
             if known != Some(own) {

@@ -66,7 +66,7 @@ pub struct Verifier<'k> {
     table: KeyTable<'k>,
     options: Options,
     connections: HashMap<Ends, Box<Connection>, RandomState>,
-    /// Connections to look at again later: those that were just opened, and those that were closed.
+    /// Connections to look at again later: those that nothing good was seen of yet, and those that were closed.
     opening: VecDeque<Due>,
     closed: VecDeque<Due>,
     finished: VecDeque<Box<Connection>>,
@@ -242,14 +242,21 @@ impl<'k> Verifier<'k> {
         while let Some(due) = OPENING.take_due(&mut self.opening, now) {
             let Entry::Occupied(entry) = self.connections.entry(due.ends) else { continue };
             let connection = entry.get();
-            if connection.number != due.number || connection.phase != Phase::Opening {
+            let is_unproven = match connection.phase {
+                Phase::Opening => true,
+                Phase::Open => !connection.has_good(),
+                Phase::Closed => false,
+            };
+            if connection.number != due.number || !is_unproven {
                 continue;
             }
             let last = connection.last;
-            if OPENING.is_over(last, now) || self.opening.len() >= OPENING.most {
+            let is_given_up = connection.phase == Phase::Opening && OPENING.is_over(last, now);
+            if is_given_up || self.opening.len() >= OPENING.most {
                 self.finished.push_back(entry.remove());
             } else {
-                self.opening.push_back(Due { since: last, ..due });
+                let since = if connection.phase == Phase::Opening { last } else { now };
+                self.opening.push_back(Due { since, ..due });
             }
         }
     }

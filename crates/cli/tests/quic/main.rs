@@ -2,6 +2,7 @@
 //! lack.
 
 mod command;
+mod hostile;
 mod made;
 mod real;
 mod synthetic;

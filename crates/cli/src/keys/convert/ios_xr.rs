@@ -118,7 +118,8 @@ fn write_chain(text: &mut String, name: &str, chain: &Chain, ids: &[u64], losses
         write_lifetime(text, "accept-lifetime", &key.accept);
         text.push_str("  key-string ");
         let octets = key.secret.expose();
-        if octets.iter().all(u8::is_ascii_graphic) {
+        // Typed or pasted, a question mark is a call for help.
+        if octets.iter().all(|octet| octet.is_ascii_graphic() && *octet != b'?') {
             text.push_str("clear ");
             text.extend(octets.iter().map(|octet| char::from(*octet)));
         } else {

@@ -1,5 +1,6 @@
 //! One connection: which keys its packets take, as far as it has shown, and what became of them.
 
+mod merged;
 mod open;
 
 use std::net::SocketAddr;
@@ -9,6 +10,7 @@ use wireseal_quic::{
     StatelessResetToken, Version,
 };
 
+use self::merged::Merged;
 use super::end::{End, Opened};
 use super::frames::{Frame, Frames};
 use super::handshake::Hello;
@@ -32,6 +34,7 @@ pub(super) struct Connection {
     server_ids: Vec<ConnectionId>,
     /// Those that packets were sent to.
     used_ids: [Vec<ConnectionId>; 2],
+    merged: Merged,
 }
 
 /// A packet as it was found in a datagram.
@@ -117,7 +120,18 @@ impl Connection {
             new_ids: vec![(destination, Side::Server)],
             server_ids: Vec::new(),
             used_ids: [Vec::new(), Vec::new()],
+            merged: Merged::default(),
         }
+    }
+
+    /// Whether the server has refused the version that the connection began with, and the client may begin with this one.
+    pub(super) fn is_refused(&self, version: Version) -> bool {
+        self.report.version_negotiations != 0 && self.report.first_version != version && !self.is_answered()
+    }
+
+    /// Whether the server has named the connection ID that the client is to use.
+    pub(super) fn is_answered(&self) -> bool {
+        !self.server_ids.is_empty()
     }
 
     /// What was not opened at all, when nothing more comes.
@@ -165,8 +179,11 @@ impl Connection {
             if first_destination.is_some() && rest.iter().all(|octet| *octet == 0) {
                 break;
             }
-            if first_destination.is_none() && !is_cut_off && self.retry(place, sender, rest) {
-                return true;
+            if first_destination.is_none()
+                && !is_cut_off
+                && let Some(is_authentic) = self.retry(place, sender, rest)
+            {
+                return is_authentic;
             }
             let (packet, behind) = match Protected::split_first(rest, id_length) {
                 Ok(split) => split,
@@ -215,20 +232,22 @@ impl Connection {
     fn note_ids(&mut self, sender: Side, destination: Option<ConnectionId>, source: Option<ConnectionId>) {
         if let Some(id) = source {
             self.new_ids.push((id, sender));
-            if sender == Side::Server && !self.server_ids.contains(&id) {
+            let has_room = self.server_ids.len() < MOST_IDS;
+            if sender == Side::Server && has_room && !self.server_ids.contains(&id) {
                 self.server_ids.push(id);
             }
         }
         let used = &mut self.used_ids[sender as usize];
-        if let Some(id) = destination.filter(|id| !id.is_empty() && !used.contains(id)) {
+        let has_room = used.len() < MOST_IDS;
+        if let Some(id) = destination.filter(|id| has_room && !id.is_empty() && !used.contains(id)) {
             used.push(id);
             self.direction(sender).connection_ids += 1;
             self.new_ids.push((id, sender.other()));
         }
     }
 
-    /// Whether the datagram is a Retry of this connection, and what of it.
-    fn retry(&mut self, place: Place, sender: Side, datagram: &[u8]) -> bool {
+    /// Whether the datagram is an authentic Retry of this connection; `None` if it is no Retry.
+    fn retry(&mut self, place: Place, sender: Side, datagram: &[u8]) -> Option<bool> {
         let opened = Retry::open(self.report.first_version, &self.report.original_destination, datagram);
         match opened {
             Ok(retry) => {
@@ -237,12 +256,12 @@ impl Connection {
                     self.initial_ids.insert(0, retry.source);
                     self.new_ids.push((retry.source, Side::Server));
                 }
-                true
+                Some(true)
             }
-            Err(RetryError::NotRetry | RetryError::Header(_)) => false,
+            Err(RetryError::NotRetry | RetryError::Header(_)) => None,
             Err(_) => {
                 self.not_opened(sender, Some(Kind::Retry), Reason::Forged, place);
-                true
+                Some(false)
             }
         }
     }
@@ -320,6 +339,15 @@ impl Connection {
     }
 
     fn open(&mut self, log: &KeyLog, found: &Found<'_>, scratch: &mut Vec<u8>) -> Result<(), Stop> {
+        match self.open_one(log, found, scratch) {
+            Err(Stop::Never(Reason::Forged)) if found.packet_type == PacketType::OneRtt => {
+                self.open_merged(log, found, scratch)
+            }
+            result => result,
+        }
+    }
+
+    fn open_one(&mut self, log: &KeyLog, found: &Found<'_>, scratch: &mut Vec<u8>) -> Result<(), Stop> {
         let Found { place, sender, packet_type, octets, .. } = *found;
         let Opened { number, generation, payload } = match packet_type {
             PacketType::Initial => self.open_initial(found, scratch),
@@ -350,12 +378,13 @@ impl Connection {
                     keys.note_sent(largest);
                 }
             }
-            (Frame::NewConnectionId { id, reset_token }, _) => {
+            // Anybody can make an Initial packet, and no Handshake packet may have one.
+            (Frame::NewConnectionId { id, reset_token }, PacketType::ZeroRtt | PacketType::OneRtt) => {
                 self.new_ids.push((id, sender));
                 self.note_reset_token(sender, reset_token);
             }
             (Frame::Close, _) => self.report.is_closed = true,
-            (Frame::Crypto { .. } | Frame::Ack { .. }, _) => {}
+            (Frame::Crypto { .. } | Frame::Ack { .. } | Frame::NewConnectionId { .. }, _) => {}
         }
     }
 
@@ -373,7 +402,9 @@ impl Connection {
     fn hello(&mut self, sender: Side, offset: u64, data: &[u8]) {
         let [crypto, _] = &mut self.ends[sender as usize].crypto;
         let Some(stream) = crypto else { return };
-        stream.insert(offset, data);
+        if !stream.insert(offset, data) {
+            return;
+        }
         match (stream.hello(), sender) {
             (Some(Hello::Client(random)), Side::Client) => self.report.client_random = Some(random),
             (Some(Hello::Server(suite)), Side::Server) => {
@@ -389,7 +420,9 @@ impl Connection {
     fn server_parameters(&mut self, offset: u64, data: &[u8]) {
         let [_, crypto] = &mut self.ends[Side::Server as usize].crypto;
         let Some(stream) = crypto else { return };
-        stream.insert(offset, data);
+        if !stream.insert(offset, data) {
+            return;
+        }
         let Some(parameters) = ServerParameters::read(&stream.start()) else { return };
         *crypto = None;
         let (id, preferred_token) = parameters.preferred.unzip();
@@ -402,5 +435,7 @@ impl Connection {
 
 const FIXED_BIT: u8 = 0x40;
 
+/// Connection IDs of a direction that are counted.
+const MOST_IDS: usize = 1 << 10;
 /// More than an end lets its peer hold (active_connection_id_limit).
 const MOST_TOKENS: usize = 64;

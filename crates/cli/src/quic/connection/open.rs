@@ -8,6 +8,9 @@ use crate::quic::key_log::KeyLog;
 use crate::quic::one_rtt::OneRttKeys;
 use crate::quic::report::{Reason, Side};
 
+/// More than a client begins with, and than Retry packets name: anybody can make Initial packets for any.
+const MOST_INITIAL_IDS: usize = 8;
+
 const ALGORITHMS: [AeadAlgorithm; 4] = [
     AeadAlgorithm::Aes128Gcm,
     AeadAlgorithm::Aes256Gcm,
@@ -40,7 +43,11 @@ impl Connection {
             match open_long(keys, space, found.octets, scratch) {
                 Ok(opened) => {
                     if unheard_of == Some(id) {
-                        self.initial_ids.insert(0, id);
+                        if self.initial_ids.len() < MOST_INITIAL_IDS {
+                            self.initial_ids.insert(0, id);
+                        } else {
+                            self.initial_keys.truncate(place);
+                        }
                     }
                     self.note_version(found.sender, version);
                     return Ok(opened);

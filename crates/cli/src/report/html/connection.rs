@@ -39,10 +39,10 @@ pub(super) fn article(connection: &ConnectionReport, segments: &[SegmentReport],
                     @if let Some(duration) = words::duration(from, to) { " · " (duration) }
                 }
             }
-            @for diagnosis in &connection.diagnoses {
+            @for (sentence, explained) in words::reasons(connection) {
                 div.diagnosis {
-                    p { (diagnosis.sentence) }
-                    small { (words::explained(diagnosis, &connection.ends)) }
+                    p { (sentence) }
+                    small { (explained) }
                 }
             }
             @if !segments.is_empty() {

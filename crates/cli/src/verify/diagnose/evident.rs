@@ -42,10 +42,10 @@ fn odd_options(sender: Sender, connection: &Connection) -> Option<Diagnosis> {
 /// Segments of a connection that began before the capture.
 fn isn_not_seen(sender: Sender, connection: &Connection) -> Option<Diagnosis> {
     let (count, first) = of_verdicts(sender, connection, &[Verdict::IsnNotSeen.index()])?;
-    let Ends { own, other } = Ends::of(connection, sender);
+    let [opener, listener] = connection.ends;
     let sentence = format!(
         "the capture lacks the start of the connection, and with it ISNs that the keys are made of: record from before the \
-         connection is opened, or give them with --isn {own}-{other}=ISN,ISN"
+         connection is opened, or give them with --isn {opener}-{listener}=ISN,ISN"
     );
     Some(Diagnosis { sender, first, segments: count, kind: "isn-not-seen", sentence })
 }
@@ -64,11 +64,13 @@ fn cut_off(sender: Sender, connection: &Connection) -> Option<Diagnosis> {
 /// The segments without AO option.
 fn unsigned(sender: Sender, connection: &Connection) -> Option<Diagnosis> {
     let Ends { own, other } = Ends::of(connection, sender);
+    let [opener, listener] = connection.ends;
     let direction = &connection.directions[sender as usize];
     let peer = &connection.directions[sender.other() as usize];
     let seen = &direction.seen;
     let (count, first) = of_verdicts(sender, connection, &[Verdict::NoOption.index()])?;
     let peer_is_unsigned = peer.seen.signed == 0;
+    let peer_is_silent = peer.report.counts.iter().all(|count| *count == 0);
     let only_resets = seen.unsigned_resets == count;
     let (kind, sentence) = if seen.md5 > 0 {
         let kind = "tcp-md5";
@@ -96,14 +98,22 @@ fn unsigned(sender: Sender, connection: &Connection) -> Option<Diagnosis> {
     } else if peer_is_unsigned && connection.candidates.is_empty() {
         let kind = "unsigned";
         let sentence = format!(
-            "neither {own} nor {other} uses TCP-AO, and no key given here is for them: select other connections with --peer \
+            "neither {opener} nor {listener} uses TCP-AO, and no key given here is for them: select other connections with --peer \
              or --port, or configure TCP-AO at both ends"
+        );
+        (kind, sentence)
+    } else if peer_is_silent {
+        let kind = "unsigned-unanswered";
+        let sentence = format!(
+            "{own} does not sign, and nothing of {other} is in the capture: an end with TCP-AO drops without a word what is not \
+             signed; if {other} has a key for {}, configure it at {own} as well",
+            own.address()
         );
         (kind, sentence)
     } else if peer_is_unsigned {
         let kind = "unsigned";
         let sentence = format!(
-            "{own} does not sign, and neither does {other} in this capture: TCP-AO is configured at neither end, or a device \
+            "neither {opener} nor {listener} signs in this capture: TCP-AO is configured at neither end, or a device \
              on the way removes the option"
         );
         (kind, sentence)
@@ -112,6 +122,14 @@ fn unsigned(sender: Sender, connection: &Connection) -> Option<Diagnosis> {
         let sentence = format!(
             "{own} answers the signed SYN with a reset that is not signed, which {other} ignores: nothing listens on that \
              port there, or a firewall refuses the connection; keys do not come into it yet"
+        );
+        (kind, sentence)
+    } else if only_resets {
+        let kind = "unsigned-resets";
+        let sentence = format!(
+            "{own} answers what {other} signs with {} that {other} ignores, not being signed: {own} has lost the connection (it \
+             was restarted, or its keys were removed), or someone forges them",
+            if count == 1 { "a reset".to_owned() } else { format!("{count} resets") }
         );
         (kind, sentence)
     } else {

@@ -15,7 +15,7 @@ mod words;
 use std::cell::Cell;
 
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{AoOption, KeyId, SeqNum, Sne, SneTracker};
+use wireseal_tcp_ao::{AoOption, KeyId, Segment, SeqNum, Sne, SneTracker};
 
 use self::case::Case;
 use self::checksum::ChecksumForm;
@@ -281,6 +281,19 @@ impl Diagnosis {
                 sne: case.sne,
                 end,
             });
+        }
+    }
+
+    /// Notes a good segment: if it has the octets of one that failed, an acknowledgment says nothing of the latter.
+    pub(super) fn note_good(&mut self, sender: Sender, segment: &Segment<'_>) {
+        let (start, behind) = (segment.sequence(), segment.end());
+        let unexplained = &mut self.directions[sender as usize];
+        let findings = self.findings.iter_mut().filter(|finding| finding.sender == sender);
+        let ends = findings.map(|finding| &mut finding.end);
+        for end in ends.chain([&mut unexplained.bad_mac.end, &mut unexplained.unknown_key_id.end]) {
+            if end.is_some_and(|end| start.before(end) && !behind.before(end)) {
+                *end = None;
+            }
         }
     }
 

@@ -12,8 +12,10 @@ const LONGEST_PART: usize = 1500;
 /// FIN and PSH: those of the last segment that a recorded one is made of stand in its header.
 const FIN_AND_PSH: u8 = 0x01 | 0x08;
 const FLAGS_AT: usize = 13;
-/// The most octets that one send of a stack hands to a network card.
+/// The most octets that one send of a stack hands to a network card, and the most segments that are made of it: of the
+/// smallest MSS in use, 536 octets.
 const LONGEST_TRAIN: usize = 65_535;
+const MOST_IN_TRAIN: u64 = 128;
 
 /// The octets of payload, fewer than recorded, over which the MAC is that of the segment: the segments that were merged
 /// into one kept the header of the first. The sizes that are likely, and then, if `every_size`, all up to a bound.
@@ -86,6 +88,7 @@ impl Train {
         let segment = case.segment;
         let goes_on = segment.sequence() == self.next
             && case.ao.mac == self.mac
+            && self.segments < MOST_IN_TRAIN
             && self.tcp.len() + segment.payload().len() <= LONGEST_TRAIN;
         if goes_on {
             self.tcp.extend(segment.payload());

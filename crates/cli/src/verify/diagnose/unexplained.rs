@@ -5,7 +5,12 @@ use super::case::LEAST_MAC;
 use super::words::{Ends, is_acknowledged, segments};
 use crate::verify::connection::Connection;
 use crate::verify::key_table::{Candidate, KeyTable};
-use crate::verify::report::{self, Sender};
+use crate::verify::report::{self, Sender, Verdict};
+
+/// Whether the last segments of both ends have this verdict: what both do, and go on doing, is not forged.
+fn is_last_of_both(connection: &Connection, verdict: Verdict) -> bool {
+    connection.directions.iter().all(|direction| direction.last_verdict == Some(verdict))
+}
 
 /// What there is to say of segments whose MAC nothing explains.
 pub(super) fn with_bad_mac(
@@ -23,6 +28,7 @@ pub(super) fn with_bad_mac(
     let names: Vec<_> =
         connection.candidates.iter().filter(named).map(|candidate| table.name(*candidate)).collect();
     let key = names.join(" or ");
+    let fail = if unexplained.segments == 1 { "fails" } else { "fail" };
     let good_under_key = connection.directions[sender as usize]
         .report
         .key_uses
@@ -34,6 +40,13 @@ pub(super) fn with_bad_mac(
              else can be said of {count}. Set the length of the MAC at {own}; most implementations have 12 octets."
         );
         ("mac-too-short", sentence)
+    } else if good_under_key && is_last_of_both(connection, Verdict::BadMac) {
+        let sentence = format!(
+            "{count} of {own} under key {key} (KeyID {key_id}) {fail}, from packet {} on, while others before them verify; {other}'s \
+             last fail as well: another secret under the same KeyID from then on at both ends is the most likely. Give it here.",
+            first.packet
+        );
+        ("unexplained", sentence)
     } else if good_under_key {
         let checksum = if unexplained.damaged == 0 {
             "The TCP checksum is right, so it was not line noise."
@@ -41,25 +54,31 @@ pub(super) fn with_bad_mac(
             "The TCP checksum is wrong as well: damaged, or recorded before the network card filled it in."
         };
         let sentence = format!(
-            "{count} of {own} under key {key} (KeyID {key_id}) fail while others verify: altered on the way, or forged. \
+            "{count} of {own} under key {key} (KeyID {key_id}) {fail} while others verify: altered on the way, or forged. \
              {checksum}"
         );
         ("altered", sentence)
     } else if !direction.was_searched {
         let sentence = format!(
-            "{count} of {own} under key {key} (KeyID {key_id}) fail, and what explains others does not explain them; nothing \
+            "{count} of {own} under key {key} (KeyID {key_id}) {fail}, and what explains others does not explain them; nothing \
              else was tried, since many others had been searched before. Select the connection with --peer or --port."
         );
         ("not-searched", sentence)
+    } else if connection.has_given_isns && !connection.has_good() {
+        let sentence = format!(
+            "no hypothesis explains why {count} of {own} under key {key} (KeyID {key_id}) {fail}: the ISNs given with --isn are \
+             those of another connection or stand in the other order, or the secret is another one. Check them first."
+        );
+        ("unexplained", sentence)
     } else if is_acknowledged(connection, sender, unexplained.end) {
         let sentence = format!(
-            "no hypothesis explains why {count} of {own} under key {key} (KeyID {key_id}) fail: another secret is the most \
+            "no hypothesis explains why {count} of {own} under key {key} (KeyID {key_id}) {fail}: another secret is the most \
              likely. {other} has acknowledged these segments, so the ends agree: correct the secret given here."
         );
         ("unexplained", sentence)
     } else {
         let sentence = format!(
-            "no hypothesis explains why {count} of {own} under key {key} (KeyID {key_id}) fail: another secret is the most \
+            "no hypothesis explains why {count} of {own} under key {key} (KeyID {key_id}) {fail}: another secret is the most \
              likely. Compare the secret at {own}, at {other} and here."
         );
         ("unexplained", sentence)
@@ -100,7 +119,10 @@ pub(super) fn with_unknown_key_id(
         if connection.candidates.len() > keys.len() {
             keys.push(format!("{} more", connection.candidates.len() - keys.len()));
         }
-        let tail = if is_acknowledged(connection, sender, unexplained.end) {
+        let have_changed = connection.has_good() && is_last_of_both(connection, Verdict::UnknownKeyId);
+        let tail = if have_changed {
+            "Both ends have changed to keys that are not given here: give them as well.".to_owned()
+        } else if is_acknowledged(connection, sender, unexplained.end) {
             format!(
                 "{other} has acknowledged these segments, so both ends have that key: give it here as well."
             )

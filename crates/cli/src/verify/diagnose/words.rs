@@ -102,15 +102,16 @@ impl Explained<'_, '_> {
         let Some(change) = finding.hypothesis.change else {
             return self.explanation_without_change();
         };
+        let who = self.who();
         match change {
             Change::Algorithm(algorithm) => (
                 "algorithm",
-                format!("{own} signs with {algorithm} where key {key} says {}, with the same secret", parameters.algorithm),
+                format!("{who} signs with {algorithm} where key {key} says {}, with the same secret", parameters.algorithm),
                 self.agreement("the algorithm"),
             ),
             Change::Secret(form) => {
                 let kind = if form.is_of_kdf() { "cmac-key-derivation" } else { "secret-form" };
-                (kind, format!("under key {key}, {own} {}", form.words()), self.agreement("the secret"))
+                (kind, format!("under key {key}, {who} {}", form.words()), self.agreement("the secret"))
             }
             Change::Sne(form) => {
                 let shown = finding.sne.0;
@@ -125,7 +126,14 @@ impl Explained<'_, '_> {
                         "under key {key}, {own} computes the MAC with SNE {used} where the sequence numbers of the capture \
                          make it {shown}: {reason}"
                     ),
-                    format!("The fault is in {own}'s implementation (RFC 9187), or the capture lacks the wrap."),
+                    if self.is_accepted() {
+                        format!(
+                            "{other} has acknowledged these segments, so it is the capture that lacks or repeats a wrap, or both \
+                             ends have the same fault (RFC 9187)."
+                        )
+                    } else {
+                        format!("The fault is in {own}'s implementation (RFC 9187), or the capture lacks the wrap.")
+                    },
                 )
             }
             Change::Nat(_) => self.translation(change),
@@ -183,17 +191,18 @@ impl Explained<'_, '_> {
         let key = self.table.name(candidate);
         let parameters = self.table.parameters(candidate);
         let (send_id, recv_id, key_id) = (parameters.send_id, parameters.recv_id, finding.key_id);
+        let who = self.who();
         match (finding.hypothesis.relation, finding.hypothesis.flips_options) {
             (Relation::Named, true) => {
                 let what = match parameters.options {
                     OptionCoverage::Covered => {
                         format!(
-                            "{own} leaves the other TCP options out of the MAC, and key {key} covers them"
+                            "{who} leaves the other TCP options out of the MAC, and key {key} covers them"
                         )
                     }
                     OptionCoverage::Excluded => {
                         format!(
-                            "{own} covers the other TCP options with the MAC, and key {key} leaves them out"
+                            "{who} covers the other TCP options with the MAC, and key {key} leaves them out"
                         )
                     }
                 };
@@ -210,7 +219,7 @@ impl Explained<'_, '_> {
             (Relation::Named, false) => (
                 "mac-length",
                 format!(
-                    "{own} sends MACs of {} octets, and key {key} says {}; all else is right",
+                    "{who} sends MACs of {} octets, and key {key} says {}; all else is right",
                     finding.mac_length, parameters.mac_length
                 ),
                 self.agreement("the length of the MAC"),
@@ -257,7 +266,7 @@ impl Explained<'_, '_> {
                     (
                         "other-key-id",
                         format!(
-                            "{own} sends KeyID {key_id}, which no key given here has, and signs with the secret of key {key}, \
+                            "{who} sends KeyID {key_id}, which no key given here has, and signs with the secret of key {key}, \
                              whose ids are SendID {send_id} and RecvID {recv_id}"
                         ),
                         self.agreement("the ids"),
@@ -266,7 +275,7 @@ impl Explained<'_, '_> {
                     (
                         "other-key",
                         format!(
-                            "{own} sends KeyID {key_id}, which is key {}, and signs with key {key}",
+                            "{who} sends KeyID {key_id}, which is key {}, and signs with key {key}",
                             named.join(" or ")
                         ),
                         self.agreement("the secrets of these keys"),
@@ -306,26 +315,50 @@ impl Explained<'_, '_> {
         named.map(|candidate| self.table.name(*candidate)).collect()
     }
 
+    /// What the other end does, if it does the same in the same words.
+    fn same_of_other(&self) -> Option<&Finding> {
+        let own = self.finding;
+        self.diagnosis.findings.iter().find(|found| {
+            found.sender != own.sender
+                && found.hypothesis.is_like(&own.hypothesis)
+                && found.mac_length == own.mac_length
+                && (found.key_id == own.key_id || own.hypothesis.relation == Relation::Named)
+        })
+    }
+
+    /// Who does it: one sentence for both ends, if both do.
+    fn who(&self) -> String {
+        match self.same_of_other() {
+            Some(_) => "each end".to_owned(),
+            None => self.connection.ends[self.finding.sender as usize].to_string(),
+        }
+    }
+
     fn is_accepted(&self) -> bool {
         is_acknowledged(self.connection, self.finding.sender, self.finding.end)
+    }
+
+    /// Whether a segment of the other end has verified with the finding's key.
+    fn other_end_has_key(&self) -> bool {
+        let key = self.finding.hypothesis.candidate.key as usize;
+        let uses = &self.connection.directions[self.finding.sender.other() as usize].report.key_uses;
+        uses.iter().any(|key_use| key_use.key == Some(key))
     }
 
     /// Which of three is to be changed: the sender, its peer, or the key given here.
     fn agreement(&self, what: &str) -> String {
         let finding = self.finding;
         let Ends { own, other } = Ends::of(self.connection, finding.sender);
-        let both = self
-            .diagnosis
-            .findings
-            .iter()
-            .any(|found| found.sender != finding.sender && found.hypothesis.is_like(&finding.hypothesis));
+        if let Some(same) = self.same_of_other() {
+            let is_accepted = self.is_accepted() && is_acknowledged(self.connection, same.sender, same.end);
+            let why = if is_accepted { "Each has acknowledged the other's segments" } else { "Both do" };
+            return format!("{why}, so they agree: correct {what} in the key given here.");
+        }
         if self.is_accepted() {
             format!(
                 "{other} has acknowledged these segments, so the ends agree: correct {what} in the key given here."
             )
-        } else if both {
-            format!("Both ends do so: correct {what} in the key given here.")
-        } else if self.connection.directions[finding.sender.other() as usize].good() > 0 {
+        } else if self.other_end_has_key() {
             format!(
                 "{other}'s segments verify with the key as it is given, so the ends differ: correct {what} at {own}, or at \
                  {other} and here."
