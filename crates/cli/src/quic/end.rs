@@ -20,9 +20,10 @@ pub(super) struct End {
     pub(super) handshake: ReceiveSpace,
     /// Of 0-RTT packets, which 1-RTT packets go on with.
     pub(super) early: ReceiveSpace,
-    pub(super) early_keys: Option<Keys>,
-    pub(super) handshake_keys: Option<Keys>,
-    pub(super) one_rtt_keys: Option<OneRttKeys>,
+    /// Keys have tables of kilobytes: in boxes, so that connections without them take little.
+    pub(super) early_keys: Option<Box<Keys>>,
+    pub(super) handshake_keys: Option<Box<Keys>>,
+    pub(super) one_rtt_keys: Option<Box<OneRttKeys>>,
     /// By which its stateless resets are known.
     pub(super) reset_tokens: Vec<StatelessResetToken>,
 }

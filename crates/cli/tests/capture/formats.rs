@@ -1,8 +1,8 @@
 //! Every format as it is when nothing is wrong.
 
 use super::files::{
-    MICROSECONDS, NANOSECONDS, Order, Read, block, enhanced_packet, interface, pcap, read_whole, record,
-    section, workspace_file,
+    MICROSECONDS, NANOSECONDS, Order, Read, block, enhanced_packet, interface, pcap, read, read_whole,
+    record, section, workspace_file,
 };
 
 #[test]
@@ -175,4 +175,20 @@ fn captures_as_another_reader_has_them() {
         }
         assert!(theirs.next_packet().is_none());
     }
+}
+
+/// A file that describes interfaces without end takes no memory without end.
+#[test]
+fn interfaces_beyond_any_machine_are_not_remembered() {
+    let order = Order::BOTH[0];
+    let file = |interfaces: usize| {
+        let mut file = section(order);
+        file.extend(interface(order, 1, 0, None, 0).repeat(interfaces));
+        file.extend(enhanced_packet(order, interfaces as u32 - 1, 0, b"x", 1));
+        file
+    };
+    assert_eq!(read_whole(&file(65_536)).len(), 1);
+    let (packets, error) = read(&file(65_537));
+    assert_eq!(packets.len(), 0);
+    assert!(error.unwrap().to_string().contains("interface 65536"));
 }

@@ -307,3 +307,16 @@ fn the_documented_example_is_right() {
         assert!(page.contains(&format!("`{member}`")), "{member} is not explained");
     }
 }
+
+/// Longer than what is read of it at a time, whatever line the border falls into.
+#[test]
+fn long_key_logs() {
+    let files = Files::new();
+    let secrets = key_log(FIRST);
+    for comment in [65_400, 65_536, 131_000] {
+        let log = format!("{}\n{secrets}", "#".repeat(comment));
+        let log = files.key_log(&log);
+        let run = Run::new(&path(FIRST, "pcap"), Some(&log), &[]);
+        assert_eq!((run.code(), run.errors().as_str()), (0, ""), "{}", run.text());
+    }
+}

@@ -178,3 +178,23 @@ fn no_more_connections_are_watched_than_there_is_room_for() {
         (not_opened.kind, not_opened.reason) == (kind, reason)
     }));
 }
+
+/// Of a ClientHello in ever so many pieces, only as many are kept as any client sends.
+#[test]
+fn a_stream_in_too_many_pieces_is_forgotten() {
+    let made = made();
+    let log = made.log();
+    for pieces in [1000_u16, 1100] {
+        let mut watch = Watch::new(&log);
+        let piece = |offset: u16| [&[0x06, 0x80, 0][..], &(offset + 9000).to_be_bytes(), &[1, 7]].concat();
+        let frames: Vec<_> = (0..pieces).map(piece).collect();
+        for frames in frames.chunks(150) {
+            let frames = frames.concat();
+            watch.send(Side::Client, &made.long(Side::Client, LongType::Initial, made.original, &frames));
+        }
+        watch.handshake(&made);
+        let (connections, _) = watch.finish();
+        let is_kept = connections[0].client_random.is_some();
+        assert_eq!(is_kept, pieces < 1024 - 1, "{connections:?}");
+    }
+}

@@ -54,8 +54,10 @@ impl Connection {
                 }
                 Err(failure) => reason = failure,
             }
-            if unheard_of == Some(id) {
+            // They take kilobytes, which a flood of first packets that do not open is not worth.
+            if known.is_none() {
                 self.initial_keys.truncate(place);
+                self.initial_keys.shrink_to_fit();
             }
         }
         // Not even that: both the Retry and what followed it are missing.
@@ -89,7 +91,7 @@ impl Connection {
             let Some(keys) = keys(version, PacketType::ZeroRtt, algorithm, secret) else { continue };
             match open_long(&keys, early, found.octets, scratch) {
                 Ok(opened) => {
-                    *early_keys = Some(keys);
+                    *early_keys = Some(Box::new(keys));
                     self.report.early_suite = Some(algorithm);
                     return Ok(opened);
                 }
@@ -115,7 +117,7 @@ impl Connection {
             let keys = keys(version, PacketType::Handshake, algorithm, secret).ok_or(Reason::Forged)?;
             let End { handshake, handshake_keys, .. } = &mut self.ends[found.sender as usize];
             let opened = open_long(&keys, handshake, found.octets, scratch)?;
-            *handshake_keys = Some(keys);
+            *handshake_keys = Some(Box::new(keys));
             opened
         };
         self.note_version(found.sender, version);
@@ -138,7 +140,9 @@ impl Connection {
             if let Some(largest) = end.early.largest() {
                 keys.note_sent(largest);
             }
-            end.one_rtt_keys = Some(keys);
+            end.one_rtt_keys = Some(Box::new(keys));
+            // Hardly needed any more, and soon made again.
+            self.initial_keys = Vec::new();
         }
         let Some(keys) = &mut self.ends[found.sender as usize].one_rtt_keys else { return Err(Stop::Wait) };
         Ok(keys.open(found.octets, 1 + found.destination.map_or(0, |id| id.len()), scratch)?)
