@@ -15,10 +15,16 @@ fn the_session_in_the_readme_is_real() {
         "session.html" => page.to_str().unwrap(),
         other => other,
     });
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_wireseal")).current_dir(&workspace).args(arguments).output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_wireseal"))
+        .current_dir(&workspace)
+        .args(arguments)
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(1));
     let printed = String::from_utf8(output.stdout).unwrap();
-    assert!(readme.contains(&format!("```text\n{printed}```\n")), "the README has another output than:\n{printed}");
+    assert!(
+        readme.contains(&format!("```text\n{printed}```\n")),
+        "the README has another output than:\n{printed}"
+    );
     assert!(fs::read_to_string(page).unwrap().contains("core/100"));
 }
