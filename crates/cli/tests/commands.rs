@@ -147,11 +147,27 @@ fn every_subcommand_has_a_manual_page() {
         assert!(main.contains(&format!("wireseal\\-{name}(1)")), "{name}");
     }
     assert!(path.join("wireseal-keys-check.1").exists());
+    assert!(!main.contains("wireseal\\-help"), "{main}");
 
     // A folder that cannot be made.
     let output = wireseal(&["man", "--output", path.join("wireseal.1/man").to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(text(&output.stderr).lines().count(), 1);
+}
+
+#[test]
+fn errors_of_files_name_them() {
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let key = "send=1,recv=1,alg=aes-128-cmac-96,secret=0123456789abcdef";
+    for arguments in [&["verify", manifest, "--key", key][..], &["quic", manifest]] {
+        let output = wireseal(arguments);
+        let complaint = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{complaint}");
+        assert!(complaint.contains(&format!("{manifest}: not a capture")), "{complaint}");
+    }
+    let output = wireseal(&["verify", "-", "--keys", "-"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("cannot both come from standard input"));
 }
 
 #[test]

@@ -325,6 +325,25 @@ fn a_connection_has_three_traffic_keys() {
 }
 
 #[test]
+fn keys_of_other_peers_are_left_out() {
+    let vector = data();
+    let packet = hex::decode(&vector.packet).unwrap();
+    let peer = Segment::parse(&packet).unwrap().destination_address();
+    let of = |peer: &str| format!("{},peer={peer}", vector.key());
+    let (its, other) = (of(&peer.to_string()), of("203.0.113.7"));
+    let arguments = |key| ["--key", key, &vector.packet, "--isns", "1,2"].map(str::to_owned);
+    let output = derive(&arguments(&other).each_ref().map(String::as_str));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("all keys are for other peers"), "{}", text(&output.stderr));
+
+    let mut arguments = arguments(&its).to_vec();
+    arguments.extend(["--key".to_owned(), other]);
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    let printed = text(&derive(&arguments).stdout);
+    assert_eq!(printed.lines().filter(|line| line.starts_with("traffic key")).count(), 1, "{printed}");
+}
+
+#[test]
 fn the_documented_example_is_real() {
     let document = include_str!("../docs/derive.md");
     let (_, example) = document.split_once("\n$ wireseal derive ").unwrap();

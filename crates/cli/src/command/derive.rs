@@ -96,9 +96,11 @@ pub(super) fn run(arguments: Arguments) -> Result {
         (Some(packet), _, _) => {
             let octets = read(packet)?;
             let segment = derive::segment(&octets)?;
+            let keys = keys_between(keys, [segment.source(), segment.destination()])?;
             of_packet(&mut output, &segment, &keys, &arguments)?
         }
         (None, Some(Ends(pair)), Some(Isns(isns))) => {
+            let keys = keys_between(keys, [pair.local, pair.remote])?;
             of_connection(&mut output, pair, isns, &keys, arguments.explain)?;
             Outcome::Good
         }
@@ -126,6 +128,19 @@ fn read(argument: &str) -> std::result::Result<Vec<u8>, Box<dyn Error>> {
         return Err("packet: it is neither hexadecimal digits, in pairs, nor a file that is there".into());
     };
     hex::decode_dump(&text).ok_or_else(|| format!("{argument}: not hexadecimal digits in pairs").into())
+}
+
+/// The keys that are for a connection between these ends.
+fn keys_between(mut keys: Keys, ends: [Endpoint; 2]) -> std::result::Result<Keys, String> {
+    let is_for = |key: &ConfiguredKey| {
+        key.peer.is_none_or(|peer| ends.iter().any(|end| peer.contains(&end.address())))
+    };
+    keys.keys.retain(is_for);
+    if keys.keys.is_empty() {
+        let [source, destination] = ends;
+        return Err(format!("all keys are for other peers than {source} and {destination}"));
+    }
+    Ok(keys)
 }
 
 /// The keys that the packet's KeyID names; if there is only one key, that one in any case, since it is what was asked for.

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
@@ -41,6 +41,18 @@ pub(super) struct KeyArguments {
 }
 
 impl KeyArguments {
+    /// Checks that the capture and the keys do not both come from standard input.
+    ///
+    /// # Errors
+    /// That they do, in a sentence.
+    pub(super) fn check_capture(&self, capture: &Path) -> Result<(), &'static str> {
+        let is_standard_input = |path: &Path| path == Path::new("-");
+        if is_standard_input(capture) && self.files.iter().any(|path| is_standard_input(path)) {
+            return Err("the capture and the keys cannot both come from standard input");
+        }
+        Ok(())
+    }
+
     /// All keys, those of the files first; warnings go to standard error.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(Arguments { output }: Arguments) -> Result {
-    let mut command = super::Arguments::command();
+    let mut command = super::Arguments::command().disable_help_subcommand(true);
     // With it each subcommand knows that it is one of wireseal's.
     command.build();
     match output {

@@ -15,10 +15,12 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::capture::{CaptureError, Reader};
 use crate::report::Printable;
 
 /// How a run ended; the numbers are the same for every subcommand.
@@ -125,6 +127,14 @@ fn repeats_secret(message: &str, mut arguments: impl Iterator<Item = OsString>) 
 /// Says something in one line on standard error; that nobody reads it is no reason to stop.
 fn say(message: impl Display) {
     let _ = writeln!(io::stderr(), "wireseal: {}", Printable(&message.to_string()));
+}
+
+/// Opens a capture; an error names the file.
+fn open(capture: &Path) -> std::result::Result<Reader, Box<dyn Error>> {
+    Reader::open(capture).map_err(|error| match error {
+        CaptureError::Open { .. } => error.into(),
+        error => format!("{}: {error}", capture.display()).into(),
+    })
 }
 
 /// What a subcommand ends with: an outcome, or why it could not do anything.

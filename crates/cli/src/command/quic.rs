@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use super::progress::{Bar, PROGRESS_INTERVAL};
 use super::{Outcome, Result};
-use crate::capture::{CaptureError, Reader};
+use crate::capture::CaptureError;
 use crate::keys::permissions;
 use crate::quic::{Format, KeyLog, Observer, Printer, Standing};
 
@@ -29,7 +29,7 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: Arguments) -> Result {
     let Arguments { capture, keylog, json } = arguments;
     let log = keylog.as_deref().map(read_key_log).transpose()?.unwrap_or_default();
-    let mut reader = Reader::open(&capture)?;
+    let mut reader = super::open(&capture)?;
     let bar = Bar::new();
     let format = if json { Format::Json } else { Format::Text };
     let mut printer = Printer::new(bar.output(), format, &capture.display().to_string())?;
@@ -56,6 +56,9 @@ pub(super) fn run(arguments: Arguments) -> Result {
     }
     totals.damage = damage;
     printer.finish(&totals)?;
+    if keylog.is_none() && totals.standing() != Standing::Good {
+        super::say("without --keylog nothing but Initial and Retry packets can be opened");
+    }
     Ok(match totals.standing() {
         Standing::Good => Outcome::Good,
         Standing::Failed => Outcome::Failed,

@@ -47,8 +47,9 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: Arguments) -> Result {
     let Arguments { capture, keys, peers, ports, isns, nat, segments, json, html } = arguments;
+    keys.check_capture(&capture)?;
     let keys = keys.keys()?;
-    let mut reader = Reader::open(&capture)?;
+    let mut reader = super::open(&capture)?;
     let name = capture.display().to_string();
     let subject = Subject { capture: &name, keys: &keys };
     let format = match json {

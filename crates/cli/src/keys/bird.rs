@@ -64,8 +64,8 @@ struct Header<'a> {
 /// What counts of a protocol or a template.
 #[derive(Clone, Default)]
 struct Protocol {
-    /// It has `authentication` other than `ao`.
-    is_otherwise_authenticated: bool,
+    /// Whether its `authentication` is `ao`, if it has one.
+    is_ao: Option<bool>,
     description: Option<String>,
     neighbor: Option<IpCidr>,
     keys: Vec<ChainKey>,
@@ -73,8 +73,9 @@ struct Protocol {
 
 impl Protocol {
     fn chain(self, name: String) -> Option<Chain> {
-        let has_keys = !self.keys.is_empty() && !self.is_otherwise_authenticated;
+        let has_keys = !self.keys.is_empty() && self.is_ao != Some(false);
         has_keys.then(|| Chain {
+            lacks_authentication: self.is_ao.is_none(),
             name,
             description: self.description,
             accept_tolerance: 0,
@@ -156,7 +157,7 @@ impl<'a> Reader<'a> {
                 }
                 _ if word.is("authentication") => {
                     let method = self.words.expect("authentication")?;
-                    protocol.is_otherwise_authenticated = !method.is("ao");
+                    protocol.is_ao = Some(method.is("ao"));
                 }
                 _ if word.is("description") => {
                     let text = self.words.expect("description")?;

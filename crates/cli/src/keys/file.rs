@@ -23,6 +23,8 @@ pub struct KeyFile {
 /// A list of keys for some peers.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Chain {
+    /// Its protocol of BIRD's does not say `authentication ao`, without which BIRD refuses keys.
+    pub lacks_authentication: bool,
     /// Its name; for BIRD that of the protocol. Empty where the text has none.
     pub name: String,
     /// The words for its reader.

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{MAX_MASTER_KEY_LENGTH, OptionCoverage};
 
-use super::{ChainKey, Format};
+use super::{ChainKey, Format, Notation};
 
 /// An implementation of TCP-AO.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -98,8 +98,12 @@ impl Implementation {
             objections.push(format!("numbers the keys of a chain from 0 to {}", self.max_key_id()));
         }
         let is_one_word = key.secret.expose().iter().all(u8::is_ascii_graphic);
-        if matches!(self, Self::Junos | Self::IosXr) && !is_one_word {
-            objections.push("takes secrets of printable ASCII characters without blanks".to_owned());
+        let is_typed = key.secret.notation() == Notation::Text;
+        if let (Self::Junos | Self::IosXr, true, false) = (self, is_typed, is_one_word) {
+            let obscured = if self == Self::Junos { "$9$" } else { "type 7" };
+            objections.push(format!(
+                "takes this secret in {obscured} alone: plain ones are printable ASCII characters without blanks"
+            ));
         }
         if self == Self::IosXr && key.send != key.accept {
             objections.push("wants send-lifetime and accept-lifetime alike for TCP-AO".to_owned());

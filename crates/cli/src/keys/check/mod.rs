@@ -77,21 +77,25 @@ impl Usable {
 #[must_use]
 pub fn check(file: &KeyFile, now: Timestamp, implementations: &[Implementation]) -> Vec<Finding> {
     let mut findings = Findings(Vec::new());
+    let weight = |implementation| match implementations.contains(&implementation) {
+        true => Weight::Warning,
+        false => Weight::Note,
+    };
     for (index, chain) in file.chains.iter().enumerate() {
         findings.collisions(&file.chains[..index], chain);
         lifetimes::check(&mut findings, chain, now);
+        if chain.lacks_authentication {
+            let sentence = "BIRD refuses keys without \"authentication ao;\" in their protocol".to_owned();
+            findings.add(weight(Implementation::Bird), "refused", chain, None, sentence);
+        }
         for (place, key) in chain.keys.iter().enumerate() {
             secrets::check(&mut findings, chain, key, &chain.keys[..place]);
             for implementation in Implementation::ALL {
-                let weight = match implementations.contains(&implementation) {
-                    true => Weight::Warning,
-                    false => Weight::Note,
-                };
                 let sentences =
                     implementation.refusals(key).into_iter().chain(implementation.objections(key));
                 for sentence in sentences {
                     let sentence = format!("{implementation} {sentence}");
-                    findings.add(weight, "refused", chain, Some(key), sentence);
+                    findings.add(weight(implementation), "refused", chain, Some(key), sentence);
                 }
             }
         }

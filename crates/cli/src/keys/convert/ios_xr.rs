@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
+use cidr::IpCidr;
 use wireseal_tcp_ao::OptionCoverage;
 use wireseal_tcp_ao::key_chain::{Lifetime, Timestamp};
 
@@ -45,17 +46,12 @@ pub(super) fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String
     text.push_str("!\n");
     if chains.iter().any(|chain| !chain.peers.is_empty()) {
         text.push_str("! Put the number of the AS in the place of AS.\nrouter bgp AS\n");
-        let mut peers = HashSet::new();
         for (name, chain, _) in &written {
             let include = match coverage(chain) {
                 OptionCoverage::Covered => "enable",
                 OptionCoverage::Excluded => "disable",
             };
             for peer in &chain.peers {
-                if !peers.insert(*peer) {
-                    losses.push(format!("chain {:?}: {peer}, which uses another chain", chain.name));
-                    continue;
-                }
                 let _ = writeln!(text, " neighbor {peer}\n  ao {name} include-tcp-options {include}\n !");
             }
         }
@@ -67,31 +63,42 @@ fn coverage(chain: &Chain) -> OptionCoverage {
     chain.keys.first().map_or(OptionCoverage::Covered, |key| key.options)
 }
 
-/// The chain less the keys that cover the TCP options otherwise than its first one, or that are over before time begins.
-pub(super) fn that_can_be(chain: &Chain, losses: &mut Vec<String>) -> Option<Chain> {
+/// The chain less the peers that are `taken` by chains before it, the keys that cover the TCP options otherwise than its
+/// first one (or at all, if there is no peer to say that at), and those that are over before time begins.
+pub(super) fn that_can_be(
+    chain: &Chain,
+    taken: &mut HashSet<IpCidr>,
+    losses: &mut Vec<String>,
+) -> Option<Chain> {
     let is_over =
         |key: &ChainKey| [key.send, key.accept].iter().any(|lifetime| lifetime.is_over(FIRST_MOMENT));
     let mut kept = chain.clone();
-    kept.keys.retain(|key| !is_over(key) && key.options == coverage(chain));
+    kept.peers.retain(|peer| !taken.contains(peer));
+    for peer in chain.peers.iter().filter(|peer| taken.contains(*peer)) {
+        losses.push(format!("chain {:?}: {peer}, which uses another chain", chain.name));
+    }
+    // What no neighbor says is covered.
+    let is_said = !kept.peers.is_empty();
+    let options = if is_said { coverage(chain) } else { OptionCoverage::Covered };
+    kept.keys.retain(|key| !is_over(key) && key.options == options);
     for key in &chain.keys {
         let name = chain.name_of(key);
         if is_over(key) {
             losses.push(format!(
                 "key {name} is left out: it is over before 1993, when lifetimes of IOS XR begin"
             ));
-        } else if key.options != coverage(chain) {
-            losses.push(format!(
-                "key {name} is left out: IOS XR covers TCP options for all keys of a neighbor or for none"
-            ));
+        } else if key.options != options {
+            losses.push(format!("key {name} is left out: {}", match is_said {
+                true => "IOS XR covers TCP options for all keys of a neighbor or for none",
+                false => "IOS XR excludes TCP options at the neighbor, and its chain has none",
+            }));
         }
     }
-    if chain.peers.is_empty() && coverage(chain) == OptionCoverage::Excluded {
-        losses.push(format!(
-            "chain {:?}: that TCP options are excluded; say \"include-tcp-options disable\" at its neighbors",
-            chain.name
-        ));
+    if kept.keys.is_empty() {
+        return None;
     }
-    (!kept.keys.is_empty()).then_some(kept)
+    taken.extend(&kept.peers);
+    Some(kept)
 }
 
 fn is_same_chain(one: &Chain, other: &Chain) -> bool {
@@ -100,6 +107,8 @@ fn is_same_chain(one: &Chain, other: &Chain) -> bool {
         && one.name == other.name
         && one.accept_tolerance == other.accept_tolerance
         && coverage(one) != coverage(other)
+        && !one.peers.is_empty()
+        && !other.peers.is_empty()
         && one.keys.len() == other.keys.len()
         && keys().all(|(one, other)| ChainKey { options: other.options, ..one.clone() }.is_same_key(other))
 }

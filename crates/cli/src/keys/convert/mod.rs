@@ -68,7 +68,9 @@ pub fn convert(file: &KeyFile, to: Format) -> Result<Conversion, ConvertError> {
     };
     let mut chains = chains_without_refused(file, implementation, &mut losses);
     if to == Format::IosXr {
-        chains = chains.iter().filter_map(|chain| ios_xr::that_can_be(chain, &mut losses)).collect();
+        let mut taken = HashSet::new();
+        let kept = |chain| ios_xr::that_can_be(chain, &mut taken, &mut losses);
+        chains = chains.iter().filter_map(kept).collect();
     }
     if chains.is_empty() {
         return Err(ConvertError::NothingLeft { to, losses });
