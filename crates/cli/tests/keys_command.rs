@@ -160,7 +160,13 @@ fn converted_keys_are_for_their_owner_alone() {
     let lost = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{lost}");
     assert_eq!(output.stdout, b"");
-    assert_eq!(lost, "wireseal: not carried over: chain \"core\": its tolerance, which BIRD does not have\n");
+    assert_eq!(
+        lost,
+        "wireseal: not carried over: chain \"core\": its tolerance, which BIRD does not have\nwireseal: not carried over: \
+         chain \"core\": its neighbor, which is not given and which BIRD wants\n"
+    );
+    let comment = "\t# Its neighbor is lacking too: \"neighbor ... as ...;\".\n";
+    assert!(fs::read_to_string(&written).expect("the file").contains(comment));
     let mode = fs::metadata(&written).expect("the file").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let back = wireseal(&["keys", "convert", as_text(&written), "--to", "toml"]);

@@ -111,7 +111,8 @@ prop_compose! {
             true => ChainKey { key_id: key.send_id.0.into(), ..key },
             false => key,
         });
-        Chain { name, description, accept_tolerance, peers, keys: keys.collect() }
+        let keys = keys.collect();
+        Chain { name, description, accept_tolerance, peers, keys, lacks_authentication: false }
     }
 }
 
@@ -131,9 +132,10 @@ proptest! {
                 if conversion.losses.is_empty() {
                     prop_assert!(is_same(&again.chains, &file.chains), "{to}:\n{}\n{again:?}", &*conversion.text);
                 }
-                // No key comes out with other ids, another algorithm or another secret than one that went in.
+                // No key comes out with other ids, another algorithm, coverage or secret than one that went in.
                 let essence = |key: &ChainKey| {
-                    (key.send_id, key.recv_id, key.algorithm, key.mac_length, key.secret.expose().to_vec())
+                    let secret = key.secret.expose().to_vec();
+                    (key.send_id, key.recv_id, key.algorithm, key.mac_length, key.options == OptionCoverage::Covered, secret)
                 };
                 let before: Vec<_> = file.chains.iter().flat_map(|chain| &chain.keys).map(essence).collect();
                 prop_assert!(again.chains.iter().flat_map(|chain| &chain.keys).all(|key| before.contains(&essence(key))));
@@ -213,6 +215,75 @@ fn what_is_lost_is_said_in_a_line_each() {
             "chain \"new_auth_key\": its peers, which TOML and JSON do not have",
         ]
     );
+}
+
+#[test]
+fn ios_xr_covers_no_options_that_were_excluded() {
+    let key = |name: &str, id: u8| {
+        format!(
+            "[[key-chain]]\nname = \"{name}\"\n[[key-chain.key]]\nsend-id = {id}\nalgorithm = \"hmac(sha1)\"\noptions = \
+             \"excluded\"\nsecret = \"Vd8zqkT1p0wYhU3m\"\n"
+        )
+    };
+    let mut file = read(Path::new("keys.toml"), &(key("a", 1) + &key("b", 2)), None).expect("TOML");
+    let alone = "is left out: IOS XR excludes TCP options at the neighbor, and its chain has none";
+    let error = convert(&file, Format::IosXr).expect_err("no neighbor");
+    let losses = ["a/1", "b/2"].map(|name| format!("key {name} {alone}")).to_vec();
+    assert_eq!(error, ConvertError::NothingLeft { to: Format::IosXr, losses });
+    // A neighbor has one chain, so the second is without one.
+    for chain in &mut file.chains {
+        chain.peers = vec!["192.0.2.1".parse().expect("an address"); 2];
+    }
+    let conversion = convert(&file, Format::IosXr).expect("a conversion");
+    assert_eq!(
+        conversion.losses,
+        ["chain \"b\": 192.0.2.1, which uses another chain".to_owned(), format!("key b/2 {alone}")]
+    );
+    file.chains[0].peers.truncate(1);
+    assert!(is_same(&read_again(&conversion.text, Format::IosXr).chains, &file.chains[..1]));
+    // The same chain with options and without a neighbor is another one there.
+    file.chains[1] = Chain { peers: Vec::new(), ..file.chains[0].clone() };
+    file.chains[1].keys[0].options = OptionCoverage::Covered;
+    let conversion = convert(&file, Format::IosXr).expect("a conversion");
+    assert_eq!(conversion.losses, ["chain \"a\" is called a_2"]);
+    let again = read_again(&conversion.text, Format::IosXr).chains;
+    let options: Vec<_> = again.iter().map(|chain| (chain.name.as_str(), chain.keys[0].options)).collect();
+    assert_eq!(options, [("a", OptionCoverage::Excluded), ("a_2", OptionCoverage::Covered)]);
+}
+
+#[test]
+fn bird_wants_authentication_with_keys() {
+    let refused = |before: &str, header: &str, statement: &str| {
+        let text = format!(
+            "{before}{header} {{ {statement} keys {{ key {{ id 1; secret \"Vd8zqkT1p0wYhU3m\"; }}; }}; }}"
+        );
+        let file = read(Path::new("bird.conf"), &text, Some(Format::Bird)).expect("BIRD's configuration");
+        let findings = check(&file, Timestamp::from_unix_seconds(0), &[Implementation::Bird]).into_iter();
+        let warnings = findings.filter(|it| it.weight == Weight::Warning);
+        warnings.map(|it| (it.kind, it.subject, it.sentence)).collect::<Vec<_>>()
+    };
+    let sentence = "BIRD refuses keys without \"authentication ao;\" in their protocol".to_owned();
+    assert_eq!(refused("", "protocol bgp a", ""), [("refused", "a".to_owned(), sentence)]);
+    assert_eq!(refused("", "protocol bgp a", "authentication ao;"), []);
+    assert_eq!(refused("template bgp t { authentication ao; }\n", "protocol bgp a from t", ""), []);
+    let bare = "keys { key { id 1; secret \"Vd8zqkT1p0wYhU3m\"; }; }";
+    let file = read(Path::new("bird.conf"), bare, Some(Format::Bird)).expect("a block of keys");
+    assert!(!file.chains[0].lacks_authentication);
+}
+
+#[test]
+fn an_obscured_secret_is_no_trouble_for_routers() {
+    let text = "[[key-chain]]\nname = \"c\"\n[[key-chain.key]]\nsend-id = 1\nalgorithm = \"hmac(sha1)\"\nsecret-hex = \
+                \"20c1a2b3e4f506172839aabbccddeeff\"\n";
+    let file = read(Path::new("keys.toml"), text, None).expect("TOML");
+    for (to, implementation) in
+        [(Format::Junos, Implementation::Junos), (Format::IosXr, Implementation::IosXr)]
+    {
+        for file in [&file, &read_again(&convert(&file, to).expect("a conversion").text, to)] {
+            let findings = check(file, Timestamp::from_unix_seconds(1_800_000_000), &[implementation]);
+            assert!(findings.iter().all(|it| it.kind != "refused"), "{to}: {findings:?}");
+        }
+    }
 }
 
 #[test]
@@ -302,15 +373,17 @@ fn what_implementations_refuse_is_found() {
         refused(Implementation::Bird),
         ["BIRD has MACs of 12 octets, and this one is of 16", "BIRD always covers the TCP options"]
     );
-    let of_routers = |name: &str| {
+    let of_routers = |name: &str, obscured: &str| {
         vec![
             format!("{name} has no hmac(sha256)"),
             format!("{name} has MACs of 12 octets, and this one is of 16"),
-            format!("{name} takes secrets of printable ASCII characters without blanks"),
+            format!(
+                "{name} takes this secret in {obscured} alone: plain ones are printable ASCII characters without blanks"
+            ),
         ]
     };
-    assert_eq!(refused(Implementation::IosXr), of_routers("IOS XR"));
-    let mut of_junos = of_routers("Junos");
+    assert_eq!(refused(Implementation::IosXr), of_routers("IOS XR", "type 7"));
+    let mut of_junos = of_routers("Junos", "$9$");
     of_junos.insert(2, "Junos numbers the keys of a chain from 0 to 63".to_owned());
     assert_eq!(refused(Implementation::Junos), of_junos);
 }

@@ -132,6 +132,29 @@ fn the_last_line_says_that_more_than_one_session_is_down() {
 }
 
 #[test]
+fn the_connections_that_failed_are_named_at_the_end() {
+    let failed = |number| ConnectionReport { number, ..options_excluded() };
+    let (text, _) = report(&[rollover(), failed(2)], TEXT, false);
+    assert!(text.contains("\nfailed: connection 2\n"));
+    let connections: Vec<_> = std::iter::once(rollover()).chain((2..=13).rev().map(failed)).collect();
+    let (text, _) = report(&connections, TEXT, false);
+    assert!(text.contains("\nfailed: connections 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 2 more\n"));
+    let (text, _) = report(&[failed(1)], TEXT, false);
+    assert!(!text.contains("\nfailed: "));
+}
+
+#[test]
+fn what_is_not_judged_is_not_in_the_colour_of_failure() {
+    let mut connection = options_excluded();
+    let counts = &mut connection.directions[1].counts;
+    counts.swap(Verdict::BadMac.index(), Verdict::IsnNotSeen.index());
+    let (_, page) = report(&[connection], TEXT, false);
+    assert!(page.contains("<div class=\"diagnosis not-judged\">"));
+    let (_, page) = report(&[options_excluded()], TEXT, false);
+    assert!(page.contains("<div class=\"diagnosis failed\">"));
+}
+
+#[test]
 fn good_segments_that_nobody_answers_are_no_good_news() {
     let mut connection = rollover();
     connection.diagnoses = options_excluded().diagnoses;

@@ -291,7 +291,7 @@ fn addresses_and_ports_are_rewritten() {
         verify_with(&packets[..2], &[IPV4_KEY], options(&["10.1.1.1=10.2.2.2", "10.9.0.2=192.168.1.5"]));
     found.assert_diagnosed("addresses-rewritten", &["10.9.0.2=192.168.1.5"]);
     let without = verify(&packets[..2], &[IPV4_KEY]);
-    without.assert_diagnosed("unexplained", &["no hypothesis"]);
+    without.assert_diagnosed("unexplained", &["nothing that was tried explains"]);
     // A key whose peer is the address inside.
     let key = format!("{IPV4_KEY},peer=192.168.1.5");
     let found = verify_with(&packets[..2], &[&key], options(&["192.168.1.5=10.9.0.2"]));
@@ -431,6 +431,25 @@ fn segments_that_were_altered_are_told_from_a_wrong_secret() {
     session.record(1, &damaged);
     let found = verify(&session.packets, &[IPV4_KEY]);
     found.assert_diagnosed("altered", &["The TCP checksum is wrong as well"]);
+}
+
+/// Every diagnosis has this sentence, and there is one for each end.
+fn assert_one_sentence(found: &Found, kind: &str, sentence: &str) {
+    let diagnoses = found.diagnoses();
+    assert_eq!((diagnoses.len(), found.kinds()), (2, vec![kind]));
+    assert!(diagnoses.iter().all(|diagnosis| diagnosis.sentence == sentence), "{diagnoses:?}");
+}
+
+#[test]
+fn what_is_the_same_with_both_ends_is_said_once() {
+    let wrong = IPV4_KEY.replace("first-secret", "second-secret");
+    let sentence = "another secret is the most likely: under key 100 (KeyID 100) nothing that was tried explains the segments \
+                    of either end. Each has acknowledged the other's, so they agree: correct the secret given here.";
+    assert_one_sentence(&verify(&session().packets, &[&wrong]), "unexplained", sentence);
+    let sentence = "no key given here is for 192.0.2.1 and 192.0.2.2: all keys are for other peers, and each end sends KeyID \
+                    100.";
+    let elsewhere = format!("{IPV4_KEY},peer=198.51.100.0/24");
+    assert_one_sentence(&verify(&session().packets, &[&elsewhere]), "no-key", sentence);
 }
 
 #[test]

@@ -201,6 +201,27 @@ fn isns_are_inferred_where_part_of_the_handshake_is_missing() {
 }
 
 #[test]
+fn both_ends_are_told_once_to_be_cut_off() {
+    let keys = keys(&[IPV4_KEY]);
+    let mut verifier = Verifier::new(&keys, Options::default());
+    let mut session = session();
+    session.send(0, ACK | PSH, &[7; 100]);
+    session.send(1, ACK | PSH, &[7; 100]);
+    for (number, (_, octets)) in (1..).zip(&session.packets) {
+        let part = &octets[..octets.len().min(100)];
+        let packet =
+            Packet { number, time: None, link_type: RAW, octets: part, original_length: octets.len() };
+        verifier.packet(&packet);
+    }
+    let (connections, _) = verifier.finish(None);
+    let sentence =
+        "the capture has only the beginning of segments of either end: record whole packets (tcpdump -s 0)";
+    let diagnoses: Vec<_> = connections.flat_map(|connection| connection.diagnoses).collect();
+    assert_eq!(diagnoses.len(), 2);
+    assert!(diagnoses.iter().all(|diagnosis| diagnosis.sentence == sentence), "{diagnoses:?}");
+}
+
+#[test]
 fn isns_can_be_given() {
     let whole = session().packets;
     let with = |hint: &str| {

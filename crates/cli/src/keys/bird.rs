@@ -75,12 +75,12 @@ impl Protocol {
     fn chain(self, name: String) -> Option<Chain> {
         let has_keys = !self.keys.is_empty() && self.is_ao != Some(false);
         has_keys.then(|| Chain {
-            lacks_authentication: self.is_ao.is_none(),
             name,
             description: self.description,
             accept_tolerance: 0,
             peers: self.neighbor.into_iter().collect(),
             keys: self.keys,
+            lacks_authentication: self.is_ao.is_none(),
         })
     }
 }

@@ -23,8 +23,6 @@ pub struct KeyFile {
 /// A list of keys for some peers.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Chain {
-    /// Its protocol of BIRD's does not say `authentication ao`, without which BIRD refuses keys.
-    pub lacks_authentication: bool,
     /// Its name; for BIRD that of the protocol. Empty where the text has none.
     pub name: String,
     /// The words for its reader.
@@ -35,6 +33,8 @@ pub struct Chain {
     pub peers: Vec<IpCidr>,
     /// Its keys, in their order.
     pub keys: Vec<ChainKey>,
+    /// Whether it is of a protocol of BIRD's without `authentication ao`, where BIRD refuses keys.
+    pub lacks_authentication: bool,
 }
 
 /// A key of a chain.

@@ -267,6 +267,7 @@ impl<'a> Drafts<'a> {
                 accept_tolerance: draft.tolerance.unwrap_or(0),
                 peers,
                 keys: keys.iter().map(|key| ChainKey { options: coverage, ..key.clone() }).collect(),
+                lacks_authentication: false,
             };
             let before = chains.len();
             for coverage in [OptionCoverage::Covered, OptionCoverage::Excluded] {

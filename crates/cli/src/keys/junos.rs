@@ -203,6 +203,7 @@ impl<'a> Drafts<'a> {
                     accept_tolerance: draft.tolerance.unwrap_or(TOLERANCE),
                     peers: users.of(draft.name),
                     keys,
+                    lacks_authentication: false,
                 });
             }
         }

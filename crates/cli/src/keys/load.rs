@@ -102,6 +102,7 @@ impl From<&KeyChain> for Chain {
             accept_tolerance: chain.accept_tolerance(),
             peers: Vec::new(),
             keys: chain.keys().iter().map(ChainKey::from).collect(),
+            lacks_authentication: false,
         }
     }
 }

@@ -293,7 +293,7 @@ struct Cause<'a> {
 
 impl<'a> Totals<'a> {
     pub(super) fn new(totals: &'a report::Totals, summary: &'a Summary) -> Self {
-        let Summary { good, failed, not_judged, ref causes } = *summary;
+        let Summary { good, failed, not_judged, ref causes, first_failed: _ } = *summary;
         let cause = |cause: &'a super::summary::Cause| Cause {
             kind: cause.kind,
             segments: cause.segments,

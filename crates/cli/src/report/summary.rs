@@ -3,6 +3,9 @@
 use super::words::{counted, grouped};
 use crate::verify::report::{ConnectionReport, Counts, Diagnosis, Totals, Verdict};
 
+/// How many of the connections that failed are named at the end.
+const FAILED_NAMED: usize = 10;
+
 /// How segments stand, taken together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
@@ -63,6 +66,8 @@ pub struct Summary {
     pub good: u64,
     /// Connections with a segment that failed.
     pub failed: u64,
+    /// The ten lowest numbers of these, in order.
+    pub first_failed: Vec<u64>,
     /// Connections without such a segment, and with one that could not be judged.
     pub not_judged: u64,
     /// The explanations by their kinds, in the order of first mention.
@@ -73,7 +78,13 @@ impl Summary {
     pub(super) fn add(&mut self, connection: &ConnectionReport) {
         match Standing::of(&counts(connection)) {
             Standing::Good => self.good += 1,
-            Standing::Failed => self.failed += 1,
+            Standing::Failed => {
+                self.failed += 1;
+                // They come in the order in which they end.
+                let place = self.first_failed.partition_point(|number| *number < connection.number);
+                self.first_failed.insert(place, connection.number);
+                self.first_failed.truncate(FAILED_NAMED);
+            }
             Standing::NotJudged => self.not_judged += 1,
             Standing::Empty => {}
         }

@@ -198,6 +198,15 @@ impl<'a, W: Write> Text<'a, W> {
             write!(self.output, ", {} {name}", grouped(*count))?;
         }
         writeln!(self.output)?;
+        if totals.connections > 1 && summary.failed > 0 {
+            let numbers: Vec<_> = summary.first_failed.iter().map(ToString::to_string).collect();
+            let noun = if summary.failed == 1 { "connection" } else { "connections" };
+            write!(self.output, "failed: {noun} {}", numbers.join(", "))?;
+            match summary.failed - numbers.len() as u64 {
+                0 => writeln!(self.output)?,
+                more => writeln!(self.output, " and {} more", grouped(more))?,
+            }
+        }
         for what in words::passed_over(totals) {
             writeln!(self.output, "passed over: {what}")?;
         }

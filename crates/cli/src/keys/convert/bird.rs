@@ -57,7 +57,10 @@ fn write_protocol(
     }
     match peer {
         None => {
-            losses.push(format!("chain {:?}: its neighbor, which is not given and which BIRD wants", chain.name));
+            losses.push(format!(
+                "chain {:?}: its neighbor, which is not given and which BIRD wants",
+                chain.name
+            ));
             text.push_str("\t# Its neighbor is lacking too: \"neighbor ... as ...;\".\n");
         }
         Some(peer) if peer.is_host_address() => {

@@ -64,7 +64,7 @@ fn coverage(chain: &Chain) -> OptionCoverage {
 }
 
 /// The chain less the peers that are `taken` by chains before it, the keys that cover the TCP options otherwise than its
-/// first one (or at all, if there is no peer to say that at), and those that are over before time begins.
+/// first one (or exclude them, if there is no peer to say that at), and those that are over before time begins.
 pub(super) fn that_can_be(
     chain: &Chain,
     taken: &mut HashSet<IpCidr>,
@@ -73,7 +73,8 @@ pub(super) fn that_can_be(
     let is_over =
         |key: &ChainKey| [key.send, key.accept].iter().any(|lifetime| lifetime.is_over(FIRST_MOMENT));
     let mut kept = chain.clone();
-    kept.peers.retain(|peer| !taken.contains(peer));
+    let mut own = HashSet::new();
+    kept.peers.retain(|peer| !taken.contains(peer) && own.insert(*peer));
     for peer in chain.peers.iter().filter(|peer| taken.contains(*peer)) {
         losses.push(format!("chain {:?}: {peer}, which uses another chain", chain.name));
     }
@@ -88,16 +89,19 @@ pub(super) fn that_can_be(
                 "key {name} is left out: it is over before 1993, when lifetimes of IOS XR begin"
             ));
         } else if key.options != options {
-            losses.push(format!("key {name} is left out: {}", match is_said {
-                true => "IOS XR covers TCP options for all keys of a neighbor or for none",
-                false => "IOS XR excludes TCP options at the neighbor, and its chain has none",
-            }));
+            losses.push(format!(
+                "key {name} is left out: {}",
+                match is_said {
+                    true => "IOS XR covers TCP options for all keys of a neighbor or for none",
+                    false => "IOS XR excludes TCP options at the neighbor, and its chain has none",
+                }
+            ));
         }
     }
     if kept.keys.is_empty() {
         return None;
     }
-    taken.extend(&kept.peers);
+    taken.extend(own);
     Some(kept)
 }
 

@@ -40,7 +40,7 @@ pub(super) fn article(connection: &ConnectionReport, segments: &[SegmentReport],
                 }
             }
             @for (sentence, explained) in words::reasons(connection) {
-                div.diagnosis {
+                div class=(format!("diagnosis {badge_class}")) {
                     p { (sentence) }
                     small { (explained) }
                 }

@@ -54,10 +54,13 @@ fn isn_not_seen(sender: Sender, connection: &Connection) -> Option<Diagnosis> {
 fn cut_off(sender: Sender, connection: &Connection) -> Option<Diagnosis> {
     let (count, first) = of_verdicts(sender, connection, &[Verdict::CutOff.index()])?;
     let Ends { own, .. } = Ends::of(connection, sender);
-    let sentence = format!(
-        "the capture has only the beginning of {} of {own}: record whole packets (tcpdump -s 0)",
-        segments(count)
-    );
+    // One sentence for both ends, if it is the same with both.
+    let whose = match of_verdicts(sender.other(), connection, &[Verdict::CutOff.index()]) {
+        Some(_) => "segments of either end".to_owned(),
+        None => format!("{} of {own}", segments(count)),
+    };
+    let sentence =
+        format!("the capture has only the beginning of {whose}: record whole packets (tcpdump -s 0)");
     Some(Diagnosis { sender, first, segments: count, kind: "cut-off", sentence })
 }
 

@@ -302,9 +302,8 @@ impl Diagnosis {
         let mut diagnoses: Vec<_> =
             self.findings.iter().map(|finding| words::of_finding(finding, self, connection, table)).collect();
         for sender in [Sender::Opener, Sender::Listener] {
-            let direction = &self.directions[sender as usize];
-            let bad_mac = unexplained::with_bad_mac(sender, direction, connection, table);
-            let unknown = unexplained::with_unknown_key_id(sender, direction, connection, table);
+            let bad_mac = unexplained::with_bad_mac(sender, &self.directions, connection, table);
+            let unknown = unexplained::with_unknown_key_id(sender, &self.directions, connection, table);
             diagnoses.extend(bad_mac.into_iter().chain(unknown));
             diagnoses.extend(evident::of_direction(sender, connection));
         }
