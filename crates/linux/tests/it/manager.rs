@@ -1,20 +1,28 @@
-//! The key manager on this machine's sockets, whose kernel may have TCP-AO or not.
-#![cfg(target_os = "linux")]
-
-mod kernel_model;
+//! The key manager on sockets.
 
 use std::error::Error as _;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 
-use kernel_model::{at, chain, key, lifetime, mkt};
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_linux::{Error, KeyManager, Managed, ManagerError, TcpAoSocket, probe};
-use wireseal_tcp_ao::key_chain::KeyChain;
+use wireseal_linux::{Error, KeyManager, ManagerError, TcpAoSocket, probe};
+use wireseal_tcp_ao::key_chain::{Key, KeyChain, Lifetime, Timestamp};
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
 
+/// A moment, in seconds of the tests' own time.
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_unix_seconds(1_000_000_000 + seconds)
+}
+
+fn key(id: u8, algorithm: TcpAoAlgorithm, from: i64, until: i64) -> Key {
+    let secret = MasterKey::new(b"a secret of many octets, 32 octets").unwrap();
+    let mkt = Mkt::new(KeyId(id), KeyId(id), algorithm, secret).unwrap();
+    let lifetime = Lifetime::new(Some(at(from)), Some(at(until))).unwrap();
+    Key::new(id.into(), mkt).with_lifetimes(lifetime, lifetime).unwrap()
+}
+
 fn rolling() -> KeyChain {
-    let lifetimes = [(1, lifetime(0, 120)), (2, lifetime(100, 220))];
-    chain(20, lifetimes.map(|(id, lifetime)| key(id, mkt(id as u8, id as u8, id as u32), lifetime)))
+    let keys = vec![key(1, TcpAoAlgorithm::HmacSha1, 0, 120), key(2, TcpAoAlgorithm::HmacSha1, 100, 220)];
+    KeyChain::new("tested", keys).unwrap().with_accept_tolerance(20).unwrap()
 }
 
 fn manager(remote: &str) -> KeyManager {
@@ -26,11 +34,9 @@ fn has_tcp_ao() -> bool {
 }
 
 #[test]
-fn a_chain_that_no_linux_can_carry_out_is_refused_with_the_keys_name() {
-    let secret = MasterKey::new(&[7; 32]).unwrap();
-    let kmac = Mkt::new(KeyId(3), KeyId(3), TcpAoAlgorithm::Kmac256_128, secret).unwrap();
-    let with_kmac =
-        || chain(0, [key(1, mkt(1, 1, 1), lifetime(None, 100)), key(42, kmac.clone(), lifetime(100, None))]);
+fn a_chain_with_an_algorithm_that_linux_lacks_is_refused() {
+    let keys = || vec![key(1, TcpAoAlgorithm::HmacSha1, 0, 9), key(42, TcpAoAlgorithm::Kmac256_128, 0, 9)];
+    let with_kmac = || KeyChain::new("tested", keys()).unwrap();
     let error = KeyManager::new(with_kmac(), "192.0.2.7".parse().unwrap(), None).unwrap_err();
     assert!(matches!(error, ManagerError::AlgorithmNotInLinux { key_id: 42, .. }));
     let message = error.to_string();
@@ -43,8 +49,10 @@ fn a_chain_that_no_linux_can_carry_out_is_refused_with_the_keys_name() {
 
 #[test]
 fn a_network_of_mapped_addresses_is_the_ipv4_network() {
-    assert_eq!(manager("::ffff:192.0.2.0/120").remote(), "192.0.2.0/24".parse().unwrap());
-    assert_eq!(manager("2001:db8::/32").remote(), "2001:db8::/32".parse().unwrap());
+    for (remote, expected) in [("::ffff:192.0.2.0/120", "192.0.2.0/24"), ("2001:db8::/32", "2001:db8::/32")] {
+        let shown = format!("{:?}", manager(remote));
+        assert!(shown.contains(expected), "{shown}");
+    }
 }
 
 #[test]
@@ -81,7 +89,8 @@ fn sockets_that_cannot_be_attached_are_refused() {
     assert!(matches!(error, ManagerError::NoKeyToSendWith { next_change: Some(_), .. }));
     assert_eq!(
         error.to_string(),
-        "key chain tested: no key may be sent with now; give it another key, or try again at 2001-09-09T01:46:20Z"
+        "key chain tested: no key is valid for sending now, so the socket was not attached; give it another key, or try \
+         again at 2001-09-09T01:46:20Z"
     );
 }
 
@@ -90,8 +99,8 @@ fn a_listener_follows_its_chain_where_the_kernel_has_tcp_ao() {
     let manager = manager("127.0.0.1");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let again = listener.try_clone().unwrap();
-    let listener = match Managed::new(listener, &manager, at(50)) {
-        Ok(listener) => listener,
+    let attachment = match manager.attach(&listener, at(50)) {
+        Ok(attachment) => attachment,
         Err(error) => {
             assert!(!has_tcp_ao(), "{error}");
             assert!(matches!(error, ManagerError::Socket { error: Error::NotSupported, .. }), "{error}");
@@ -101,17 +110,17 @@ fn a_listener_follows_its_chain_where_the_kernel_has_tcp_ao() {
     };
     assert!(has_tcp_ao());
     assert!(matches!(manager.attach(&again, at(50)), Err(ManagerError::AlreadyAttached)));
-    assert!(TcpAoSocket::new(&*listener).info().unwrap().unwrap().required);
+    assert!(TcpAoSocket::new(&listener).info().unwrap().unwrap().required);
     for (now, on_it) in [(50, vec![1]), (100, vec![1, 2]), (150, vec![2]), (300, vec![255]), (150, vec![2])] {
         let report = manager.step(at(now));
         assert!(report.sockets[0].failed.is_empty());
-        assert_eq!(report.sockets[0].attachment, listener.attachment().number());
+        assert_eq!(report.sockets[0].attachment, attachment.number());
         let mut ids: Vec<u8> =
-            TcpAoSocket::new(&*listener).keys().unwrap().iter().map(|key| key.name.send_id.0).collect();
+            TcpAoSocket::new(&listener).keys().unwrap().iter().map(|key| key.name.send_id.0).collect();
         ids.sort_unstable();
         assert_eq!(ids, on_it, "at {now}");
     }
-    let listener = listener.into_inner();
+    drop(attachment);
     assert!(manager.step(at(150)).sockets.is_empty());
     assert_eq!(TcpAoSocket::new(&listener).keys().unwrap().len(), 1, "detaching leaves the keys");
 }
@@ -126,13 +135,13 @@ fn no_secret_is_in_what_is_printed() {
 }
 
 #[tokio::test]
-async fn the_task_ends_with_the_last_handle() {
+async fn the_background_task_ends_with_the_last_handle() {
     let mut other_handle = Some(manager("127.0.0.1"));
     let manager = other_handle.clone().unwrap();
     let steps = std::cell::Cell::new(0);
     manager
         .run_reporting(|report| {
-            assert!(report.expired, "that chain was for long ago");
+            assert!(report.expired, "the chain ended long ago");
             steps.set(steps.get() + 1);
             other_handle = None;
         })

@@ -1,16 +1,22 @@
+//! The manager without a kernel that has TCP-AO.
+
+mod kernel_model;
+mod pair;
+mod plan;
+
 use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
-use wireseal_algorithms::TcpAoAlgorithm::HmacSha1;
-use wireseal_tcp_ao::key_chain::Key;
-use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
+use kernel_model::{at, chain, key, lifetime, mkt};
 
-use super::*;
+use crate::KeyManager;
+use crate::manager::attached::Attached;
+use crate::manager::attachment::{Attachment, Entry, lock};
 
 #[test]
 fn a_socket_is_detached_while_a_step_waits_in_the_kernel_for_another() {
-    let mkt = Mkt::new(KeyId(1), KeyId(1), HmacSha1, MasterKey::new(&[7; 32]).unwrap()).unwrap();
-    let chain = KeyChain::new("tested", vec![Key::new(1, mkt)]).unwrap();
+    let chain = chain(0, [key(1, mkt(1, 1, 1), lifetime(None, None))]);
     let manager = KeyManager::new(chain, "127.0.0.1".parse().unwrap(), None).unwrap();
     // Listed by hand: attaching needs a kernel with TCP-AO.
     let list = |number| {
@@ -18,12 +24,12 @@ fn a_socket_is_detached_while_a_step_waits_in_the_kernel_for_another() {
         let identity = attached.identity;
         let socket = Arc::new(Mutex::new(attached));
         manager.shared.state().sockets.push(Entry { number, identity, socket: Arc::clone(&socket) });
-        (socket, Attachment::new(Arc::clone(&manager.shared), number))
+        (socket, Attachment { shared: Arc::clone(&manager.shared), number })
     };
     let (waiting, waiting_attachment) = list(0);
     let (_, detached) = list(1);
 
-    let now = Timestamp::from_unix_seconds(0);
+    let now = at(0);
     let in_the_kernel = lock(&waiting);
     thread::scope(|scope| {
         let step = scope.spawn(|| manager.step(now));

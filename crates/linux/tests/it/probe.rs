@@ -1,5 +1,4 @@
-//! What is said of the running kernel, whichever it is.
-#![cfg(target_os = "linux")]
+//! What the probe and the counters say of this kernel and of others.
 
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_linux::{Error, NetworkCounters, Support, probe};
@@ -41,13 +40,8 @@ fn ao_40_either_kernel_is_described_in_full() {
          TCP-MD5: yes\n\
          moving connections: no (needs CAP_NET_ADMIN)"
     );
-    let new = Support {
-        tcp_ao: true,
-        algorithms: [true, false, true, false, false],
-        md5: false,
-        repair: true,
-        kernel: "7.3.4".to_owned(),
-    };
+    let algorithms = [true, false, true, false, false];
+    let new = Support { tcp_ao: true, algorithms, md5: false, repair: true, kernel: "7.3.4".to_owned() };
     assert_eq!(
         new.to_string(),
         "kernel: 7.3.4\nTCP-AO: yes, with HMAC-SHA-1-96, hmac(sha256)\nTCP-MD5: no\nmoving connections: yes"
@@ -55,8 +49,8 @@ fn ao_40_either_kernel_is_described_in_full() {
     assert!(new.supports(TcpAoAlgorithm::HmacSha1) && !new.supports(TcpAoAlgorithm::Aes128Cmac));
 }
 
-/// The text of a machine where TCP-AO and TCP-MD5 had run, each counter with a number of its own.
-const NETSTAT: &str = include_str!("data/netstat.txt");
+/// From a machine with TCP-AO and TCP-MD5; each counter has a number of its own.
+const NETSTAT: &str = include_str!("../data/netstat.txt");
 
 #[test]
 fn ao_27_the_namespaces_counters_are_read_by_name() {
@@ -69,14 +63,18 @@ fn ao_27_the_namespaces_counters_are_read_by_name() {
 
 #[test]
 fn other_texts_are_errors_that_say_why() {
-    let error = |text: &str| NetworkCounters::parse(text).unwrap_err().to_string();
-    assert!(error("").contains("names"));
-    assert!(error("TcpExt: TCPAOGood\nIpExt: InNoRoutes\n").contains("values"));
-    assert!(error("TcpExt: TCPAOGood TCPAOBad\nTcpExt: 1\n").contains("not as many values"));
     let older = "TcpExt: SyncookiesSent TCPMD5NotFound\nTcpExt: 0 0\n";
-    assert!(error(older).contains("no TCPAOGood: this kernel has no TCP-AO"), "{}", error(older));
-    assert_eq!(NetworkCounters::parse(older).unwrap_err().kind(), std::io::ErrorKind::Unsupported);
-    assert!(error(&NETSTAT.replace("3747", "many")).contains("TCPAOGood is no number"));
+    for (text, expected) in [
+        ("", "names"),
+        ("TcpExt: TCPAOGood\nIpExt: InNoRoutes\n", "values"),
+        ("TcpExt: TCPAOGood TCPAOBad\nTcpExt: 1\n", "more or fewer values"),
+        (older, "no TCPAOGood: this kernel has no TCP-AO"),
+        (&NETSTAT.replace("3747", "many"), "TCPAOGood is not a number"),
+    ] {
+        let error = NetworkCounters::parse(text).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+        assert_eq!(error.kind() == std::io::ErrorKind::Unsupported, text == older);
+    }
 }
 
 #[test]

@@ -1,32 +1,34 @@
-//! Carrying a plan out on a socket whose keys the peer changes at the same time.
+//! Applying a plan to a socket while the peer changes which keys are in use.
 
 use wireseal_tcp_ao::key_chain::Timestamp;
 
-use crate::manager::situation::{Action, Found, Memory, Situation};
+use crate::manager::action::Action;
+use crate::manager::state::{Found, Memory};
+use crate::manager::target::Target;
 use crate::{Error, KeyName};
 
-/// What carrying out came to.
+/// The result of applying plans to a socket.
 #[derive(Debug, Default)]
-pub struct Outcome {
-    /// What was done, in this order.
-    pub done: Vec<Action>,
-    /// What could not be done, and why; without an action, the socket's keys could not be read.
-    pub failed: Vec<(Option<Action>, Error)>,
-    /// As in [`Plan::expired`](crate::plan::Plan::expired).
-    pub expired: bool,
-    /// As in [`Plan::overdue`](crate::plan::Plan::overdue).
-    pub overdue: Vec<KeyName>,
-    /// As in [`Plan::again`](crate::plan::Plan::again).
-    pub again: Option<Timestamp>,
+pub(super) struct Outcome {
+    /// The actions that succeeded, in order.
+    pub(super) done: Vec<Action>,
+    /// The actions that failed; `None` is for reading the socket's keys.
+    pub(super) failed: Vec<(Option<Action>, Error)>,
+    /// As in [`Plan`](super::plan::Plan).
+    pub(super) expired: bool,
+    /// As in [`Plan`](super::plan::Plan).
+    pub(super) overdue: Vec<KeyName>,
+    /// As in [`Plan`](super::plan::Plan).
+    pub(super) again: Option<Timestamp>,
 }
 
-impl Situation<'_> {
+impl Target<'_> {
     /// Reads the keys of a socket, plans, and applies the plan's actions one by one.
     ///
-    /// After an action that fails the keys are read again and the plan is made anew without the key in question, so that one
-    /// impossible key holds up no other. What failed is for the next step to try again: so does a key that could not be
-    /// deleted because the peer asked for it between reading and deleting.
-    pub fn carry_out(
+    /// If an action fails, the keys are read again and a new plan is made without the key in question, so that one impossible
+    /// key does not hold up the others. The next step tries it again, for instance to delete a key that the peer asked for
+    /// between reading and deleting.
+    pub(super) fn apply(
         &self,
         memory: &mut Memory,
         mut read: impl FnMut(&Memory) -> Result<Vec<Found>, Error>,

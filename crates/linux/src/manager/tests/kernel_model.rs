@@ -1,13 +1,17 @@
 //! A model of the keys on a Linux TCP socket, with the rules of the kernel's `net/ipv4/tcp_ao.c`.
-#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::cell::RefCell;
 
 use cidr::IpCidr;
-use wireseal_linux::plan::{Action, Found, Memory, Outcome, Situation, SocketKind};
-use wireseal_linux::{Call, Error, KeyName, Refusal};
+use wireseal_algorithms::TcpAoAlgorithm::HmacSha1;
 use wireseal_tcp_ao::key_chain::{Key, KeyChain, Lifetime, Timestamp};
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
 
-use wireseal_algorithms::TcpAoAlgorithm::HmacSha1;
+use crate::manager::action::{Action, SocketKind};
+use crate::manager::apply::Outcome;
+use crate::manager::state::{Found, Memory};
+use crate::manager::target::Target;
+use crate::{Error, KeyName, Refusal};
 
 /// The peer of most tests.
 pub const PEER: &str = "192.0.2.7/32";
@@ -22,19 +26,19 @@ pub fn lifetime(from: impl Into<Option<i64>>, until: impl Into<Option<i64>>) -> 
     Lifetime::new(from.into().map(at), until.into().map(at)).expect("ends after it starts")
 }
 
-/// An MKT whose secret is made of a number.
+/// An MKT with a secret made from a number.
 pub fn mkt(send_id: u8, recv_id: u8, secret: u32) -> Mkt {
     let master_key = MasterKey::new(format!("a secret of many octets, number {secret}").as_bytes());
     Mkt::new(KeyId(send_id), KeyId(recv_id), HmacSha1, master_key.expect("not too long"))
         .expect("not too short")
 }
 
-/// A key of a chain with the same lifetime for sending and accepting, to which the chain's tolerance comes.
+/// A key of a chain with the same lifetime for sending and accepting.
 pub fn key(key_id: u64, mkt: Mkt, lifetime: Lifetime) -> Key {
     Key::new(key_id, mkt).with_lifetimes(lifetime, lifetime).expect("covers itself")
 }
 
-/// A chain with a tolerance of so many seconds.
+/// A chain with this tolerance in seconds.
 pub fn chain(tolerance: u32, keys: impl Into<Vec<Key>>) -> KeyChain {
     let chain = KeyChain::new("tested", keys.into()).expect("a chain");
     chain.with_accept_tolerance(tolerance).expect("no ids in each other's way")
@@ -46,9 +50,9 @@ pub fn name(send_id: u8, recv_id: u8) -> KeyName {
     KeyName { remote, vrf: None, send_id: KeyId(send_id), recv_id: KeyId(recv_id) }
 }
 
-/// The situation of a socket whose peer is [`PEER`].
-pub fn situation(chain: &KeyChain, now: i64, kind: SocketKind) -> Situation<'_> {
-    Situation { chain, remote: PEER.parse().expect("a network"), vrf: None, now: at(now), kind }
+/// What a socket whose peer is [`PEER`] should have.
+pub fn target(chain: &KeyChain, now: i64, kind: SocketKind) -> Target<'_> {
+    Target { chain, remote: PEER.parse().expect("a network"), vrf: None, now: at(now), kind }
 }
 
 /// A key as the kernel holds it.
@@ -66,7 +70,7 @@ impl KernelKey {
     }
 }
 
-/// What a segment says of its key.
+/// What a segment shows of its key.
 #[derive(Clone, Debug)]
 pub struct Segment {
     mkt: Mkt,
@@ -101,17 +105,17 @@ impl Kernel {
         Self { kind: SocketKind::Connection, keys, current: Some(name), rnext: Some(name) }
     }
 
-    /// The same socket with one more key, as another program would add it.
+    /// Adds a key as another program would.
     pub fn with(mut self, name: KeyName, mkt: Mkt) -> Self {
         self.add(name, mkt, false, false).expect("no ids in the way");
         self
     }
 
-    /// What `TCP_AO_GET_KEYS` says.
-    pub fn found(&self, situation: &Situation<'_>, memory: &Memory) -> Vec<Found> {
+    /// What `TCP_AO_GET_KEYS` returns.
+    pub fn found(&self, target: &Target<'_>, memory: &Memory) -> Vec<Found> {
         let found = |key: &KernelKey| Found {
             name: key.name,
-            origin: situation.origin(memory, key.name, |mkt| key.is(mkt)),
+            origin: target.origin(memory, key.name, |mkt| key.is(mkt)),
             is_current: self.current == Some(key.name),
             is_rnext: self.rnext == Some(key.name),
             good: key.good,
@@ -119,40 +123,50 @@ impl Kernel {
         self.keys.iter().map(found).collect()
     }
 
-    /// Carries out what the situation asks for, without anything happening in between.
-    pub fn settle(&mut self, situation: &Situation<'_>, memory: &mut Memory) -> Outcome {
-        let kernel = std::cell::RefCell::new(self);
-        situation.carry_out(
+    /// Reaches the target undisturbed.
+    pub fn settle(&mut self, target: &Target<'_>, memory: &mut Memory) -> Outcome {
+        self.settle_with(target, memory, |kernel, action| kernel.apply(action, target))
+    }
+
+    /// Reaches the target while `apply` stands between the manager and the kernel.
+    pub fn settle_with(
+        &mut self,
+        target: &Target<'_>,
+        memory: &mut Memory,
+        mut apply: impl FnMut(&mut Self, &Action) -> Result<(), Error>,
+    ) -> Outcome {
+        let kernel = RefCell::new(self);
+        target.apply(
             memory,
-            |memory| Ok(kernel.borrow().found(situation, memory)),
-            |action| kernel.borrow_mut().apply(action, situation),
+            |memory| Ok(kernel.borrow().found(target, memory)),
+            |action| apply(&mut kernel.borrow_mut(), action),
         )
     }
 
     /// The call that an action comes to.
-    pub fn apply(&mut self, action: &Action, situation: &Situation<'_>) -> Result<(), Error> {
+    pub fn apply(&mut self, action: &Action, target: &Target<'_>) -> Result<(), Error> {
         match *action {
             Action::Add { key_id, key, set_current, set_rnext } => {
-                let chains = situation.chain.keys().iter().find(|chains| chains.key_id() == key_id);
-                self.add(key, chains.expect("of the chain").mkt().clone(), set_current, set_rnext)
+                let mkt = target.key(key_id).expect("of the chain").mkt().clone();
+                self.add(key, mkt, set_current, set_rnext)
             }
             Action::AddPlaceholder { key } => {
                 let mkt = mkt(key.send_id.0, key.recv_id.0, u32::MAX);
                 self.add(key, mkt, false, false)
             }
             Action::SetCurrent(key) => {
-                self.check_not_listening(Call::SetInfo)?;
+                self.check_not_listening()?;
                 self.current = Some(self.by_send_id(key.send_id)?);
                 Ok(())
             }
             Action::SetRnext(key) => {
-                self.check_not_listening(Call::SetInfo)?;
+                self.check_not_listening()?;
                 self.rnext = Some(self.by_recv_id(key.recv_id)?);
                 Ok(())
             }
-            Action::Delete { key, heir, is_current, is_rnext, .. } => {
-                let current = heir.filter(|_| is_current).map(|heir| heir.send_id);
-                let rnext = heir.filter(|_| is_rnext).map(|heir| heir.recv_id);
+            Action::Delete { key, successor, is_current, is_rnext, .. } => {
+                let current = successor.filter(|_| is_current).map(|name| name.send_id);
+                let rnext = successor.filter(|_| is_rnext).map(|name| name.recv_id);
                 self.delete(key, current, rnext)
             }
         }
@@ -160,7 +174,7 @@ impl Kernel {
 
     fn add(&mut self, name: KeyName, mkt: Mkt, set_current: bool, set_rnext: bool) -> Result<(), Error> {
         if set_current || set_rnext {
-            self.check_not_listening(Call::AddKey)?;
+            self.check_not_listening()?;
         }
         if self.kind == SocketKind::Connection && self.keys.is_empty() {
             return Err(Error::Connected);
@@ -183,14 +197,14 @@ impl Kernel {
 
     fn delete(&mut self, name: KeyName, current: Option<KeyId>, rnext: Option<KeyId>) -> Result<(), Error> {
         if current.is_some() || rnext.is_some() {
-            self.check_not_listening(Call::DeleteKey)?;
+            self.check_not_listening()?;
         }
         let current = current.map(|id| self.by_send_id(id)).transpose()?;
         let rnext = rnext.map(|id| self.by_recv_id(id)).transpose()?;
         let missing = Error::NoSuchKey { send_id: Some(name.send_id), recv_id: Some(name.recv_id) };
         let is_it = |key: &KernelKey| key.name == name && current != Some(name) && rnext != Some(name);
         let index = self.keys.iter().position(is_it).ok_or(missing)?;
-        // The successors take over even where the key then turns out to be in use.
+        // The successors take over even if the key then turns out to be in use.
         self.current = current.or(self.current);
         self.rnext = rnext.or(self.rnext);
         if self.kind == SocketKind::Listener {
@@ -203,9 +217,9 @@ impl Kernel {
         Ok(())
     }
 
-    fn check_not_listening(&self, call: Call) -> Result<(), Error> {
+    fn check_not_listening(&self) -> Result<(), Error> {
         match self.kind {
-            SocketKind::Listener => Err(Error::Refused { call, because: Refusal::Listening }),
+            SocketKind::Listener => Err(Error::Refused { call: "the call", because: Refusal::Listening }),
             SocketKind::Closed | SocketKind::Connection => Ok(()),
         }
     }
@@ -220,9 +234,9 @@ impl Kernel {
         found.map(|key| key.name).ok_or(Error::NoSuchKey { send_id: None, recv_id: Some(id) })
     }
 
-    /// The key of this name.
-    pub fn key(&self, name: KeyName) -> &KernelKey {
-        self.keys.iter().find(|key| key.name == name).expect("a key of this name")
+    /// The key with this name.
+    fn key(&self, name: KeyName) -> &KernelKey {
+        self.keys.iter().find(|key| key.name == name).expect("a key with this name")
     }
 
     /// The next segment of a connection.
@@ -232,7 +246,7 @@ impl Kernel {
         Segment { mkt: current.mkt.clone(), rnext_key_id: rnext.recv_id }
     }
 
-    /// Verifies a segment of the peer's, and goes over to the key that it asks for.
+    /// Verifies a segment from the peer and switches to the key that it asks for.
     pub fn receive(&mut self, segment: &Segment) -> Result<(), Drop> {
         let key_id = segment.mkt.send_id();
         let index = self.keys.iter().position(|key| key.name.recv_id == key_id).ok_or(Drop::KeyNotFound)?;
@@ -245,10 +259,5 @@ impl Kernel {
             self.current = Some(asked_for);
         }
         Ok(())
-    }
-
-    /// Whether a segment would be accepted.
-    pub fn accepts(&self, segment: &Segment) -> Result<(), Drop> {
-        self.clone().receive(segment)
     }
 }

@@ -1,6 +1,4 @@
-//! Any TCP socket will do, and a kernel without TCP-AO says so. What a kernel with TCP-AO does is shown by the lab in
-//! `interop/linux`; these tests pass on either.
-#![cfg(target_os = "linux")]
+//! Calls on sockets of all kinds.
 
 use std::fs::File;
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -10,13 +8,13 @@ use std::os::unix::net::UnixStream;
 use socket2::{Domain, Protocol, Socket, Type};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_linux::{Error, KeyName, SocketKey, Successor, TcpAoSocket, probe};
-use wireseal_tcp_ao::{Counters, KeyId, MasterKey, Mkt};
+use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
 
 fn mkt(algorithm: TcpAoAlgorithm) -> Mkt {
     Mkt::new(KeyId(1), KeyId(2), algorithm, MasterKey::new(&[7; 32]).unwrap()).unwrap()
 }
 
-/// On a closed or listening socket over IPv4, every call either works or says that the kernel has no TCP-AO.
+/// Checks that every call on a closed or listening socket either works or says that the kernel has no TCP-AO.
 fn answers<S: AsFd + ?Sized>(socket: &S) {
     let has_tcp_ao = probe().unwrap().tcp_ao;
     let expect = |what: &str, result: Result<(), Error>| match result {
@@ -32,10 +30,9 @@ fn answers<S: AsFd + ?Sized>(socket: &S) {
     expect("reading", view.info().map(|info| assert!(info.is_some())));
     expect("requiring", view.set_required(true));
     expect("ICMP", view.set_accept_icmps(true));
-    expect("counters", view.set_counters(&Counters { good: 3, ..Counters::default() }));
     let state = view.info().map(|info| {
         let info = info.expect("there is a key");
-        assert!(info.required && info.accept_icmps && info.counters.good == 3, "{info:?}");
+        assert!(info.required && info.accept_icmps, "{info:?}");
     });
     expect("what was set", state);
     expect("deleting the key", view.delete_key(&key.name(), Successor::default()));
@@ -57,7 +54,7 @@ async fn ao_40_sockets_of_tokio_are_taken() {
 }
 
 #[test]
-fn setting_what_is_so_already_leaves_a_socket_without_tcp_ao() {
+fn setting_the_defaults_leaves_a_socket_without_tcp_ao() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
     let view = TcpAoSocket::new(&socket);
@@ -87,7 +84,7 @@ fn ao_40_a_connection_without_tcp_ao_cannot_be_given_it() {
 
 #[test]
 fn ao_40_draft_algorithms_are_refused_before_any_call() {
-    // Nothing but the algorithm is looked at: there is no socket behind this descriptor.
+    // This descriptor is not a socket: only the algorithm can be refused.
     let file = File::open("/dev/null").unwrap();
     for algorithm in TcpAoAlgorithm::ALL {
         let mkt = mkt(algorithm);
@@ -95,17 +92,15 @@ fn ao_40_draft_algorithms_are_refused_before_any_call() {
         match algorithm.linux_name() {
             Some(_) => assert!(matches!(added, Err(Error::NotATcpSocket)), "{algorithm}: {added:?}"),
             None => {
-                assert!(
-                    matches!(added, Err(Error::AlgorithmNotInLinux(named)) if named == algorithm),
-                    "{added:?}"
-                );
+                let is_named = matches!(added, Err(Error::AlgorithmNotInLinux(named)) if named == algorithm);
+                assert!(is_named, "{added:?}");
             }
         }
     }
 }
 
 #[test]
-fn ao_40_what_is_no_tcp_socket_is_named_so() {
+fn ao_40_a_socket_that_is_not_tcp_is_named_so() {
     let unix = UnixStream::pair().unwrap().0;
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
     let file = File::open("/dev/null").unwrap();
@@ -134,10 +129,11 @@ fn networks_that_no_kernel_takes_are_refused_before_the_call() {
     let add = |socket: &Socket, remote: &str| {
         TcpAoSocket::new(socket).add_key(&SocketKey::new(remote.parse().unwrap(), &mkt)).unwrap_err()
     };
-    assert!(matches!(add(&ipv4, "2001:db8::/32"), Error::AnotherFamily(_)));
-    assert!(matches!(add(&ipv6, "0.0.0.0/0"), Error::AnyIpv4OnIpv6Socket));
-    assert!(matches!(add(&ipv4, "0.0.0.0/1"), Error::NetworkAtZero(_)));
+    for (socket, remote) in [(&ipv4, "2001:db8::/32"), (&ipv6, "0.0.0.0/0"), (&ipv4, "0.0.0.0/1")] {
+        let error = add(socket, remote);
+        assert!(matches!(error, Error::UnusableNetwork { .. }), "{error}");
+    }
     let name = KeyName { remote: "::1".parse().unwrap(), vrf: None, send_id: KeyId(1), recv_id: KeyId(2) };
     let deleted = TcpAoSocket::new(&ipv4).delete_key(&name, Successor::default());
-    assert!(matches!(deleted, Err(Error::AnotherFamily(_))), "{deleted:?}");
+    assert!(matches!(deleted, Err(Error::UnusableNetwork { .. })), "{deleted:?}");
 }
