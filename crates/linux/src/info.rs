@@ -55,7 +55,7 @@ impl Change {
     ///
     /// Keys and counters are written only if they are to change: between reading and writing the peer may switch keys, and
     /// segments may arrive.
-    pub(crate) fn to_kernel(&self, before: Option<&Info>) -> tcp_ao_info_opt {
+    pub(crate) fn written(&self, before: Option<&Info>) -> tcp_ao_info_opt {
         let mut written: tcp_ao_info_opt = zeroed();
         let flag = |change: Option<bool>, before: Option<bool>| change.or(before).unwrap_or(false).into();
         written.set_ao_required(flag(self.required, before.map(|info| info.required)));
@@ -127,9 +127,9 @@ mod tests {
             written.set_ao_required(1);
             written.set_accept_icmps(1);
             expected(&mut written);
-            assert_eq!(octets(&change.to_kernel(Some(&before))), octets(&written), "{change:?}");
+            assert_eq!(octets(&change.written(Some(&before))), octets(&written), "{change:?}");
         }
-        assert_eq!(octets(&Change::default().to_kernel(None)), [0; 48]);
+        assert_eq!(octets(&Change::default().written(None)), [0; 48]);
     }
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
         kernel.set_set_current(1);
         kernel.set_ao_required(1);
         (kernel.current_key, kernel.rnext) = (5, 6);
-        let counters = Change { counters: Some(COUNTERS), ..Change::default() }.to_kernel(None);
+        let counters = Change { counters: Some(COUNTERS), ..Change::default() }.written(None);
         kernel.pkt_dropped_icmp = counters.pkt_dropped_icmp;
         let info = Info::from_kernel(&kernel);
         assert_eq!((info.current_key, info.rnext_key), (Some(KeyId(5)), None));

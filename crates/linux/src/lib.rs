@@ -87,7 +87,7 @@
 //! * Linux counts segments that it cannot verify on the socket they were for, and in the network namespace.
 //!
 //! # Features
-//! * `tokio`: [`KeyManager::run`], a background task that installs and removes keys on schedule.
+//! * `tokio`: [`KeyManager::run_reporting`], a background task that installs and removes keys on schedule.
 #![cfg(target_os = "linux")]
 
 mod convert;

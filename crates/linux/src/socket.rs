@@ -140,7 +140,7 @@ impl<'fd> TcpAoSocket<'fd> {
     pub(crate) fn change(&self, change: &Change) -> Result<(), Error> {
         let failed = |error| self.error(&Request::SetInfo(change), error);
         let info = self.info()?;
-        let written = change.to_kernel(info.as_ref());
+        let written = change.written(info.as_ref());
         if info.is_none() {
             if change.current_key.is_some() || change.rnext_key.is_some() {
                 return Err(failed(io::Error::from_raw_os_error(libc::ENOENT)));

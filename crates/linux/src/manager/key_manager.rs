@@ -31,7 +31,7 @@ use crate::network::canonical;
 /// | was accepted | at once | what the configuration says now, in place of the keys from its handshake |
 ///
 /// Then call [`step`](Self::step) at the time that the last report gave, and every now and then in case a clock was set; with
-/// feature `tokio`, [`run`](Self::run) does this.
+/// feature `tokio`, [`run_reporting`](Self::run_reporting) does this.
 ///
 /// # What happens to a key
 /// - It is put on the socket at the start of its accept lifetime, widened by the chain's tolerance.

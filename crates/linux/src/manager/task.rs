@@ -16,7 +16,8 @@ impl KeyManager {
     /// Takes steps by the system clock: whenever the chain changes, at least every 30 seconds, and every second while a peer has
     /// not switched. Ends when no other handle or attachment of the manager is left.
     ///
-    /// The steps run on tokio's threads for blocking calls. Their reports are discarded; see [`Self::run_reporting`].
+    /// The steps run on tokio's threads for blocking calls. Each passes its report to `report`: shut down there what has
+    /// [expired](StepReport::expired).
     ///
     /// ```no_run
     /// use tokio::net::TcpSocket;
@@ -25,7 +26,7 @@ impl KeyManager {
     ///
     /// async fn call(chain: KeyChain, now: Timestamp) -> Result<(), Box<dyn std::error::Error>> {
     ///     let manager = KeyManager::new(chain, "192.0.2.7/32".parse()?, None)?;
-    ///     tokio::spawn(manager.clone().run());
+    ///     tokio::spawn(manager.clone().run_reporting(|report| println!("{report:?}")));
     ///     let socket = TcpSocket::new_v4()?;
     ///     let attachment = manager.attach(&socket, now)?;
     ///     let stream = socket.connect("192.0.2.7:179".parse()?).await?;
@@ -35,11 +36,6 @@ impl KeyManager {
     ///     Ok(())
     /// }
     /// ```
-    pub async fn run(self) {
-        self.run_reporting(|_| {}).await;
-    }
-
-    /// Does the same and passes every report to `report`. Shut down there what has [expired](StepReport::expired).
     pub async fn run_reporting(self, mut report: impl FnMut(StepReport)) {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
