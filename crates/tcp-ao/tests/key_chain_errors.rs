@@ -1,25 +1,22 @@
-//! What each mistake in a file is called.
+//! The error for each mistake in a file.
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
 
 use wireseal_tcp_ao::key_chain::{KeyChains, Position};
 
-/// A chain of one key in TOML, with this in place of the line of the field.
+/// A chain of one key in TOML, with `line` in place of the field's line.
 fn toml_with(field: &str, line: &str) -> String {
-    let mut lines = vec![
-        "[[key-chain]]",
-        "name = \"core\"",
-        "[[key-chain.key]]",
-        "send-id = 100",
-        "algorithm = \"aes-128-cmac-96\"",
-        "secret = \"first-secret\"",
-    ];
-    lines.retain(|line| !line.starts_with(&format!("{field} ")));
-    lines.push(line);
-    lines.join("\n")
+    let text = r#"[[key-chain]]
+name = "core"
+[[key-chain.key]]
+send-id = 100
+algorithm = "aes-128-cmac-96"
+secret = "first-secret""#;
+    let kept = text.lines().filter(|line| !line.starts_with(&format!("{field} ")));
+    kept.chain([line]).collect::<Vec<_>>().join("\n")
 }
 
-/// A chain of one key in JSON, with a member in place of another.
+/// A chain of one key in JSON, with one part replaced.
 fn json_with(replaced: &str, replacement: &str) -> String {
     let text = r#"{"ietf-key-chain:key-chains": {"key-chain": [{"name": "core", "key": [{
         "key-id": "7",
@@ -40,6 +37,14 @@ fn json_error(text: &str) -> String {
     KeyChains::from_json(text).unwrap_err().to_string()
 }
 
+/// The rows of a table: lines of cells between bars.
+fn rows(table: &str) -> impl Iterator<Item = [&str; 3]> {
+    table.lines().filter(|line| !line.is_empty()).map(|line| {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        cells.try_into().unwrap()
+    })
+}
+
 const SUPPORTED: &str =
     "(supported: HMAC-SHA-1-96, AES-128-CMAC-96, hmac(sha256), HMAC-SHA256-128, KMAC256-128)";
 
@@ -51,7 +56,7 @@ fn the_texts_that_are_varied_here_are_good() {
 
 #[test]
 fn ao_26_null_is_no_lifetime_that_was_left_out() {
-    // A template without a value must not make a key that lives for ever (RFC 7951 §6 has no such null).
+    // A template without a value must not make a key that is valid for ever (RFC 7951 §6 has no such null).
     let start = "\"start-date-time\": \"2026-01-01T00:00:00Z\"";
     for lifetimes in [
         "\"send-accept-lifetime\": null".to_owned(),
@@ -73,85 +78,76 @@ fn ao_14_short_secrets_are_refused_unless_asked_for() {
     assert_eq!(
         toml_error(&toml_with("algorithm", short)),
         "key chain \"core\", key 100, secret: master key has 12 octets, HMAC-SHA256-128 asks for 32 or more; \
-         allow-short-secret takes it all the same"
+         allow-short-secret accepts it"
     );
     KeyChains::from_toml(&toml_with("algorithm", &format!("{short}\nallow-short-secret = true"))).unwrap();
     let short = json_with("ietf-tcp:aes-128", "wireseal:kmac256-128");
     assert!(json_error(&short).starts_with("key chain \"core\", key 7, keystring: master key has 12 octets"));
 }
 
+/// The field of the line that is replaced, the line, and the error.
+const TOML: &str = r#"
+send-id     | send-id = 256             | key 256, send-id: 256 is not between 0 and 255
+recv-id     | recv-id = -1              | key 100, recv-id: -1 is not between 0 and 255
+algorithm   | algorithm = "rot13"       | key 100, algorithm: unknown TCP-AO algorithm SUPPORTED
+secret      | secret = ""               | key 100, secret: master key is empty
+secret      | secret = "LONG"           | key 100, secret: master key has 81 octets, at most 80 are possible
+secret      |                           | key 100, secret: give one secret, either as text or as hexadecimal digits
+secret-hex  | secret-hex = "00"         | key 100, secret: give one secret, either as text or as hexadecimal digits
+secret      | secret = "pässword"       | key 100, secret: the secret has characters outside ASCII; give its octets as hexadecimal digits
+secret      | secret-hex = "0"          | key 100, secret-hex: not an even number of hexadecimal digits
+secret      | secret-hex = "0:00"       | key 100, secret-hex: not an even number of hexadecimal digits
+secret      | secret-hex = "hunter"     | key 100, secret-hex: not an even number of hexadecimal digits
+options     | options = "some"          | key 100, options: neither "covered" nor "excluded"
+send        | send = { from = 2026-01-01T00:00:00Z, until = 2026-01-01T00:00:00Z } | key 100, send: ends at 2026-01-01T00:00:00Z, which is not after 2026-01-01T00:00:00Z
+send        | send = { from = 2026-01-01 } | key 100, send: not a date and time with offset, such as the Z of UTC
+accept      | accept = { from = 2026-01-01T00:00:00Z } | key 100, accept: must cover the send lifetime, because one MKT both signs and verifies (RFC 5925)
+"#;
+
+#[test]
+fn each_field_of_toml_is_named() {
+    for [field, line, expected] in rows(&TOML.replace("LONG", &"x".repeat(81))) {
+        let expected = expected.replace("SUPPORTED", SUPPORTED);
+        assert_eq!(toml_error(&toml_with(field, line)), format!("key chain \"core\", {expected}"));
+    }
+}
+
 #[test]
 fn ao_16_impossible_mac_lengths_are_refused() {
+    let read = |length: i64| {
+        KeyChains::from_toml(&toml_with("mac-length", &format!("mac-length = {length}"))).map(drop)
+    };
     for (length, problem) in [
         (3, "MAC length is 3 octets, it must be between 4 and 16"),
         (17, "MAC length is 17 octets, it must be between 4 and 16"),
         (-1, "-1 is not between 0 and 255"),
     ] {
-        let line = format!("mac-length = {length}");
-        let expected = format!("key chain \"core\", key 100, mac-length: {problem}");
-        assert_eq!(toml_error(&toml_with("mac-length", &line)), expected);
+        let error = read(length).unwrap_err().to_string();
+        assert_eq!(error, format!("key chain \"core\", key 100, mac-length: {problem}"));
     }
-    for length in [4, 16] {
-        KeyChains::from_toml(&toml_with("mac-length", &format!("mac-length = {length}"))).unwrap();
-    }
+    assert_eq!((read(4), read(16)), (Ok(()), Ok(())));
 }
 
-#[test]
-fn each_field_of_toml_is_named() {
-    for (field, line, expected) in [
-        ("send-id", "send-id = 256", "key 256, send-id: 256 is not between 0 and 255"),
-        ("recv-id", "recv-id = -1", "key 100, recv-id: -1 is not between 0 and 255"),
-        ("secret", "secret = \"\"", "key 100, secret: master key is empty"),
-        ("secret", "", "key 100, secret: give one secret, either as text or as hexadecimal digits"),
-        (
-            "secret-hex",
-            "secret-hex = \"00\"",
-            "key 100, secret: give one secret, either as text or as hexadecimal digits",
-        ),
-        (
-            "secret",
-            "secret = \"pässword\"",
-            "key 100, secret: the secret has characters outside ASCII; give its octets as hexadecimal digits",
-        ),
-        ("secret", "secret-hex = \"0\"", "key 100, secret-hex: not an even number of hexadecimal digits"),
-        ("secret", "secret-hex = \"0:00\"", "key 100, secret-hex: not an even number of hexadecimal digits"),
-        (
-            "secret",
-            "secret-hex = \"hunter\"",
-            "key 100, secret-hex: not an even number of hexadecimal digits",
-        ),
-        ("options", "options = \"some\"", "key 100, options: neither \"covered\" nor \"excluded\""),
-        (
-            "send",
-            "send = { from = 2026-01-01T00:00:00Z, until = 2026-01-01T00:00:00Z }",
-            "key 100, send: ends at 2026-01-01T00:00:00Z, which is not after 2026-01-01T00:00:00Z",
-        ),
-        (
-            "send",
-            "send = { from = 2026-01-01 }",
-            "key 100, send: not a date and time with offset, such as the Z of UTC",
-        ),
-        (
-            "accept",
-            "accept = { from = 2026-01-01T00:00:00Z }",
-            "key 100, accept: must cover the send lifetime, since one MKT both signs and verifies (RFC 5925)",
-        ),
-    ] {
-        assert_eq!(toml_error(&toml_with(field, line)), format!("key chain \"core\", {expected}"));
-    }
-    let long = format!("secret = \"{}\"", "x".repeat(81));
-    assert_eq!(
-        toml_error(&toml_with("secret", &long)),
-        "key chain \"core\", key 100, secret: master key has 81 octets, at most 80 are possible"
-    );
-}
+/// What is replaced, by what, and the error.
+const JSON: &str = r#"
+"7"           | "seven"     | key-id: not a number between 0 and 18446744073709551615
+100           | 300         | key 7, send-id: 300 is not between 0 and 255
+101           | -5          | key 7, recv-id: -5 is not between 0 and 255
+{"ao"         | {"keychain": "edge", "ao" | key 7, keychain: a key cannot refer to another key chain
+101           | 101, "accept-key-mismatch": true | key 7, accept-key-mismatch: a protected peer's segments are never accepted without a matching key
+"keystring"   | "hexadecimal-string" | key 7, hexadecimal-string: not an even number of hexadecimal digits
+lifetime": {} | lifetime": {"send-accept-lifetime": {}, "send-lifetime": {}} | key 7, lifetime: say once when it starts and once when it ends
+lifetime": {} | lifetime": {"send-lifetime": {"duration": 60}} | key 7, send-lifetime: say once when it starts and once when it ends
+lifetime": {} | lifetime": {"accept-lifetime": {"start-date-time": "tomorrow"}} | key 7, accept-lifetime: not a date and time with offset (RFC 3339), such as 2026-11-20T10:00:00Z
+"key-id"      | "wireseal:mac-length": 20, "key-id" | key 7, wireseal:mac-length: MAC length is 20 octets, it must be between 4 and 16
+"#;
 
 #[test]
-fn an_algorithm_is_refused_with_the_reason() {
-    assert_eq!(
-        toml_error(&toml_with("algorithm", "algorithm = \"rot13\"")),
-        format!("key chain \"core\", key 100, algorithm: unknown TCP-AO algorithm {SUPPORTED}")
-    );
+fn each_member_of_json_is_named() {
+    for [replaced, replacement, expected] in rows(JSON) {
+        let error = json_error(&json_with(replaced, replacement));
+        assert_eq!(error, format!("key chain \"core\", {expected}"));
+    }
     assert_eq!(
         json_error(&json_with("ietf-tcp:aes-128", "ietf-key-chain:hmac-sha-256")),
         format!(
@@ -160,53 +156,6 @@ fn an_algorithm_is_refused_with_the_reason() {
              keys {SUPPORTED}"
         )
     );
-}
-
-#[test]
-fn each_member_of_json_is_named() {
-    for (replaced, replacement, expected) in [
-        ("\"7\"", "\"seven\"", "key-id: not a number between 0 and 18446744073709551615"),
-        ("100", "300", "key 7, send-id: 300 is not between 0 and 255"),
-        ("101", "-5", "key 7, recv-id: -5 is not between 0 and 255"),
-        (
-            "{\"ao\"",
-            "{\"keychain\": \"edge\", \"ao\"",
-            "key 7, keychain: a key cannot refer to another key chain",
-        ),
-        (
-            "101",
-            "101, \"accept-key-mismatch\": true",
-            "key 7, accept-key-mismatch: a protected peer's segments are never accepted without a matching key",
-        ),
-        (
-            "\"keystring\": \"first-secret\"",
-            "\"hexadecimal-string\": \"first-secret\"",
-            "key 7, hexadecimal-string: not an even number of hexadecimal digits",
-        ),
-        (
-            "\"lifetime\": {}",
-            r#""lifetime": {"send-accept-lifetime": {}, "send-lifetime": {}}"#,
-            "key 7, lifetime: say once when it starts and once when it ends",
-        ),
-        (
-            "\"lifetime\": {}",
-            r#""lifetime": {"send-lifetime": {"duration": 60}}"#,
-            "key 7, send-lifetime: say once when it starts and once when it ends",
-        ),
-        (
-            "\"lifetime\": {}",
-            r#""lifetime": {"accept-lifetime": {"start-date-time": "tomorrow"}}"#,
-            "key 7, accept-lifetime: not a date and time with offset (RFC 3339), such as 2026-11-20T10:00:00Z",
-        ),
-        (
-            "\"key-id\": \"7\",",
-            "\"key-id\": \"7\", \"wireseal:mac-length\": 20,",
-            "key 7, wireseal:mac-length: MAC length is 20 octets, it must be between 4 and 16",
-        ),
-    ] {
-        let error = json_error(&json_with(replaced, replacement));
-        assert_eq!(error, format!("key chain \"core\", {expected}"));
-    }
     assert_eq!(
         json_error(&json_with("{\"key-chain\"", "{\"aes-key-wrap\": {\"enable\": true}, \"key-chain\"")),
         "aes-key-wrap: key strings wrapped with AES Key Wrap cannot be read"
@@ -224,7 +173,7 @@ fn ao_24_overlapping_ids_are_named() {
 }
 
 #[test]
-fn doubles_and_empty_chains_are_named() {
+fn repeated_names_and_empty_chains_are_named() {
     let key = "[[key-chain.key]]\nsend-id = 100\nalgorithm = \"SHA1\"\nsecret = \"x\"\n";
     let chain = format!("[[key-chain]]\nname = \"core\"\n{key}");
     assert_eq!(
@@ -250,24 +199,32 @@ fn a_syntax_error_has_its_line_and_column() {
 }
 
 #[test]
-fn what_is_unknown_or_missing_or_of_another_type_is_named_with_its_place() {
-    let error = toml_error(&toml_with("colour", "colour = 3"));
-    assert!(
-        error.starts_with("line 7, column 1, key-chain[0].key[0].colour: unknown field `colour`"),
-        "{error}"
-    );
-    let error = json_error(&json_with("\"ao\": {", "\"md5\": {}, \"ao\": {"));
-    assert!(error.contains("ietf-tcp:authentication.md5: unknown field `md5`"), "{error}");
-    assert_eq!(
-        toml_error(&toml_with("algorithm", "")),
-        "line 3, column 1, key-chain[0].key[0]: missing field `algorithm`"
-    );
-    assert_eq!(
-        toml_error(&toml_with("send-id", "send-id = \"100\"")),
-        "line 6, column 11, key-chain[0].key[0].send-id: expected a whole number, found string"
-    );
-    let error = json_error(&json_with("\"recv-id\": 101", "\"recv-id\": 101, \"recv-id\": 102"));
-    assert!(error.ends_with("duplicate field `recv-id`"), "{error}");
+fn unknown_and_missing_fields_and_other_types_are_named_with_their_place() {
+    for (error, expected) in [
+        (
+            toml_error(&toml_with("colour", "colour = 3")),
+            "line 7, column 1, key-chain[0].key[0].colour: unknown field `colour`",
+        ),
+        (
+            toml_error(&toml_with("algorithm", "")),
+            "line 3, column 1, key-chain[0].key[0]: missing field `algorithm`",
+        ),
+        (
+            toml_error(&toml_with("send-id", "send-id = \"100\"")),
+            "line 6, column 11, key-chain[0].key[0].send-id: expected a whole number, found string",
+        ),
+        (
+            toml_error(&toml_with("secret", "secret = 31337")),
+            "line 6, column 10, key-chain[0].key[0].secret: expected a string, found integer",
+        ),
+        (
+            json_error(&json_with("\"ao\": {", "\"md5\": {}, \"ao\": {")),
+            "ietf-tcp:authentication.md5: unknown field `md5`",
+        ),
+        (json_error(&json_with("101", "101, \"recv-id\": 102")), "duplicate field `recv-id`"),
+    ] {
+        assert!(error.contains(expected), "{error}");
+    }
 }
 
 #[test]
@@ -289,8 +246,6 @@ fn ao_36_a_secret_in_the_wrong_place_is_not_repeated() {
         assert!(!error.contains("hunter2"), "{error}");
         assert!(!error.contains('\n'), "{error}");
     }
-    let number = toml_error(&toml_with("secret", "secret = 31337"));
-    assert_eq!(number, "line 6, column 10, key-chain[0].key[0].secret: expected a string, found integer");
 }
 
 #[test]

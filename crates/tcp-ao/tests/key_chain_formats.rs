@@ -1,4 +1,4 @@
-//! Key chains written and read again: the example files, and chains at random.
+//! Key chains written and read again: the example files, and random chains.
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
 
@@ -28,7 +28,7 @@ fn key<'a>(chains: &'a KeyChains, chain: &str, key_id: u64) -> &'a Key {
     chains.get(chain).unwrap().keys().iter().find(|key| key.key_id() == key_id).unwrap()
 }
 
-/// All that a key says, secret and all.
+/// Everything about a key, the secret included.
 fn facts(key: &Key) -> impl PartialEq + std::fmt::Debug + use<> {
     let mkt = key.mkt();
     let secret = mkt.master_key().expose_secret().to_vec();
@@ -74,7 +74,7 @@ fn rfc_8177_examples_are_read() {
 
     let (first, second) = (key(&chains, "keychain2", 35), key(&chains, "keychain2", 36));
     assert_eq!(*first.accept_lifetime(), between("2017-01-01T00:00:00Z", "2017-02-01T00:00:00Z"));
-    // The second has its end as a duration of 28 days.
+    // The second one ends after a duration of 28 days.
     assert_eq!(*second.send_lifetime(), between("2017-02-01T00:00:00Z", "2017-03-01T00:00:00Z"));
     assert_eq!(second.mkt().master_key().expose_secret(), [0xfe, 0xed, 0xbe, 0xaf, 0x36]);
 
@@ -93,7 +93,7 @@ fn rfc_9648_example_is_read() {
 }
 
 #[test]
-fn what_a_device_adds_is_passed_over_and_the_rest_kept() {
+fn state_that_a_device_adds_is_ignored() {
     let chains = KeyChains::from_json(JSON_FILES[2]).unwrap();
     let key = key(&chains, "core", u64::MAX);
     assert_eq!(*key.send_lifetime(), Lifetime::starting(timestamp("2026-01-01T00:00:00Z")));
@@ -124,7 +124,7 @@ fn toml_fields_mean_what_they_say() {
 }
 
 #[test]
-fn what_is_written_is_what_a_person_would_write() {
+fn defaults_are_left_out() {
     let chains = KeyChains::from_toml(TOML_FILES[1]).unwrap();
     let expected = "\
 [[key-chain]]
@@ -141,7 +141,7 @@ send = { until = 2026-07-01T00:00:00Z }
 }
 
 #[test]
-fn the_time_of_rfc_3339_is_read_and_written() {
+fn rfc_3339_times_are_read_and_written() {
     for (text, written) in [
         ("1970-01-01T00:00:00Z", "1970-01-01T00:00:00Z"),
         ("2026-11-20T10:00:00+05:30", "2026-11-20T04:30:00Z"),
