@@ -10,7 +10,7 @@ use wireseal_tcp_ao::KeyId;
 
 use crate::key_name::KeyName;
 
-/// How [`Error::NotSupported`] and [`Support`](crate::Support) describe a kernel without TCP-AO.
+/// How [`Error::NotSupported`] and [`NetworkCounters`](crate::NetworkCounters) describe a kernel without TCP-AO.
 pub(crate) const NO_TCP_AO: &str = "this kernel has no TCP-AO (it needs Linux 6.7 or later with CONFIG_TCP_AO); \
      use a userspace transport (wireseal-smoltcp or wireseal_tcp_ao::shim)";
 

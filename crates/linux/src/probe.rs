@@ -1,6 +1,5 @@
 //! What the running kernel can do, by trying it.
 
-use std::fmt;
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
@@ -11,7 +10,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
 
-use crate::error::{Error, NO_TCP_AO};
+use crate::error::Error;
 use crate::key::SocketKey;
 use crate::socket::TcpAoSocket;
 use crate::sys;
@@ -39,27 +38,6 @@ impl Support {
             .iter()
             .zip(self.algorithms)
             .any(|(each, supported)| *each == algorithm && supported)
-    }
-}
-
-impl fmt::Display for Support {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let yes_or_no = |yes| if yes { "yes" } else { "no" };
-        writeln!(f, "kernel: {}", self.kernel)?;
-        if self.tcp_ao {
-            let supported = TcpAoAlgorithm::ALL.into_iter().filter(|algorithm| self.supports(*algorithm));
-            let names: Vec<&str> = supported.map(TcpAoAlgorithm::name).collect();
-            writeln!(
-                f,
-                "TCP-AO: yes, with {}",
-                if names.is_empty() { "no algorithm".into() } else { names.join(", ") }
-            )?;
-        } else {
-            writeln!(f, "TCP-AO: {NO_TCP_AO}")?;
-        }
-        writeln!(f, "TCP-MD5: {}", yes_or_no(self.md5))?;
-        write!(f, "moving connections: {}", yes_or_no(self.repair))?;
-        f.write_str(if self.repair { "" } else { " (needs CAP_NET_ADMIN)" })
     }
 }
 
@@ -91,7 +69,7 @@ pub fn probe() -> io::Result<Support> {
 /// An address for documentation (RFC 5737).
 const REMOTE: IpCidr = IpCidr::V4(Ipv4Cidr::new_host(Ipv4Addr::new(192, 0, 2, 1)));
 
-/// An IPv4 socket, or an IPv6 socket where there is no IPv4.
+/// An IPv4 socket, or an IPv6 socket on a host without IPv4.
 fn tcp_socket() -> io::Result<Socket> {
     let socket = |domain| Socket::new(domain, Type::STREAM, Some(Protocol::TCP));
     socket(Domain::IPV4).or_else(|_| socket(Domain::IPV6))

@@ -56,7 +56,7 @@ fn the_texts_that_are_varied_here_are_good() {
 
 #[test]
 fn ao_26_null_is_no_lifetime_that_was_left_out() {
-    // A template without a value must not make a key that is valid for ever (RFC 7951 §6 has no such null).
+    // A template without a value must not make a key that never ends (RFC 7951 §6 has no such null).
     let start = "\"start-date-time\": \"2026-01-01T00:00:00Z\"";
     for lifetimes in [
         "\"send-accept-lifetime\": null".to_owned(),

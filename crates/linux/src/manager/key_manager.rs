@@ -125,7 +125,7 @@ impl KeyManager {
         let number = state.next_number;
         state.next_number += 1;
         state.sockets.push(Entry { number, identity, socket: Arc::clone(&attached) });
-        // It is listed before it has its keys, so that a chain set meanwhile reaches it too.
+        // It is listed before it has its keys, so that a chain set in between reaches it too.
         let chain = Arc::clone(&state.chain);
         drop(state);
         let attachment = Attachment { shared: Arc::clone(&self.shared), number };
@@ -213,7 +213,7 @@ impl KeyManager {
         drop(state);
         let mut again = None;
         let sockets = listed.into_iter().filter_map(|(number, socket)| {
-            // The owner of a socket that is detached meanwhile can close it before this step ends.
+            // A socket that is detached during the step can be closed before the step ends.
             let (report, next) = self.step_socket(number, &mut lock(&*socket.upgrade()?), now)?;
             again = [again, next].into_iter().flatten().min();
             Some(report)

@@ -15,8 +15,8 @@ use crate::sys;
 /// A connection that takes in no segments while its state is read. Dropping it lets the connection continue;
 /// [`Frozen::abandon`] does not.
 ///
-/// Segments that arrive meanwhile are dropped uncounted, as if lost, and the peer sends them again. A socket filter does this;
-/// it permanently replaces any filter the socket had. What the peer's window has room for may still go out until the
+/// Segments that arrive while it is frozen are counted and dropped, as if lost, and the peer sends them again. A socket filter
+/// does this; it permanently replaces any filter the socket had. What the peer's window has room for may still go out until the
 /// connection is exported. It counts as sent and lost, and the restored connection sends it again.
 ///
 /// If the process ends while the connection is frozen, the connection is gone and the peer is not told, as after

@@ -1,52 +1,27 @@
 //! What the probe and the counters say of this kernel and of others.
 
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_linux::{Error, NetworkCounters, Support, probe};
+use wireseal_linux::{NetworkCounters, Support, probe};
 
 #[test]
 fn ao_40_the_probe_says_what_this_kernel_has() {
     let support = probe().unwrap();
-    let shown = support.to_string();
-    let sentence = Error::NotSupported.to_string();
-    assert!(!support.kernel.is_empty() && shown.contains(&support.kernel), "{shown}");
-    assert_eq!(shown.contains(&sentence), !support.tcp_ao, "{shown}");
+    assert!(support.kernel.contains('.'), "{support:?}");
     for algorithm in TcpAoAlgorithm::ALL {
-        let named =
-            shown.lines().any(|line| line.starts_with("TCP-AO: yes") && line.contains(algorithm.name()));
-        assert_eq!(named, support.supports(algorithm), "{algorithm}: {shown}");
-        assert!(support.tcp_ao || !support.supports(algorithm));
-        assert!(algorithm.linux_name().is_some() || !support.supports(algorithm), "{algorithm}: {shown}");
+        let may_be_supported = support.tcp_ao && algorithm.linux_name().is_some();
+        assert!(may_be_supported || !support.supports(algorithm), "{algorithm}: {support:?}");
     }
-    if support.tcp_ao {
-        assert!(TcpAoAlgorithm::ALL.into_iter().any(|algorithm| support.supports(algorithm)), "{shown}");
-    }
+    assert_eq!(support.tcp_ao, support.algorithms.contains(&true), "{support:?}");
     assert_eq!(probe().unwrap(), support, "probing leaves nothing behind");
 }
 
 #[test]
-fn ao_40_either_kernel_is_described_in_full() {
-    let old = Support {
-        tcp_ao: false,
-        algorithms: [false; 5],
-        md5: true,
-        repair: false,
-        kernel: "6.1.0".to_owned(),
-    };
-    assert_eq!(
-        old.to_string(),
-        "kernel: 6.1.0\n\
-         TCP-AO: this kernel has no TCP-AO (it needs Linux 6.7 or later with CONFIG_TCP_AO); use a userspace transport \
-         (wireseal-smoltcp or wireseal_tcp_ao::shim)\n\
-         TCP-MD5: yes\n\
-         moving connections: no (needs CAP_NET_ADMIN)"
-    );
+fn support_for_an_algorithm_is_found_at_its_place() {
     let algorithms = [true, false, true, false, false];
-    let new = Support { tcp_ao: true, algorithms, md5: false, repair: true, kernel: "7.3.4".to_owned() };
-    assert_eq!(
-        new.to_string(),
-        "kernel: 7.3.4\nTCP-AO: yes, with HMAC-SHA-1-96, hmac(sha256)\nTCP-MD5: no\nmoving connections: yes"
-    );
-    assert!(new.supports(TcpAoAlgorithm::HmacSha1) && !new.supports(TcpAoAlgorithm::Aes128Cmac));
+    let support = Support { tcp_ao: true, algorithms, md5: false, repair: true, kernel: "7.3.4".to_owned() };
+    let supported: Vec<_> =
+        TcpAoAlgorithm::ALL.into_iter().filter(|algorithm| support.supports(*algorithm)).collect();
+    assert_eq!(supported, [TcpAoAlgorithm::HmacSha1, TcpAoAlgorithm::LinuxHmacSha256]);
 }
 
 /// From a machine with TCP-AO and TCP-MD5; each counter has a number of its own.

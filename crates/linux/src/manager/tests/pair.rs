@@ -23,7 +23,7 @@ const UNDER_WAY: i64 = 8;
 
 const _: () = assert!(2 * CLOCK_OFF + STEP_LATE + UNDER_WAY < TOLERANCE / 2);
 
-/// The same chain as each end has it, and when its last key may be sent with. Later keys use the ids of earlier ones.
+/// The same chain as each end has it, and when its last send lifetime starts. Later keys use the ids of earlier ones.
 fn chains(random: &mut Rng) -> ([KeyChain; 2], i64) {
     let (count, different) = (3 + random.i64(0..4), 2 + random.i64(0..3));
     let mut ends = [Vec::new(), Vec::new()];

@@ -15,7 +15,7 @@ fn three_keys() -> KeyChain {
     chain(20, keys.map(|(id, from, until)| key(id.into(), mkt(id, id, id.into()), lifetime(from, until))))
 }
 
-/// One key with this secret, valid for ever.
+/// One key with this secret, always valid.
 fn one_key(secret: u32) -> KeyChain {
     chain(0, [key(1, mkt(1, 1, secret), lifetime(None, None))])
 }
