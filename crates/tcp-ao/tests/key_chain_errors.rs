@@ -198,33 +198,25 @@ fn a_syntax_error_has_its_line_and_column() {
     assert_eq!(json_error("{\"ietf-key-chain:key-chains\": {}} x"), "line 1, column 35: trailing characters");
 }
 
+/// The field of the line that is replaced, the line, and the error.
+const PLACES: &str = r#"
+algorithm |                 | line 3, column 1, key-chain[0].key[0]: missing field `algorithm`
+send-id   | send-id = "100" | line 6, column 11, key-chain[0].key[0].send-id: expected a whole number, found string
+secret    | secret = 31337  | line 6, column 10, key-chain[0].key[0].secret: expected a string, found integer
+"#;
+
 #[test]
 fn unknown_and_missing_fields_and_other_types_are_named_with_their_place() {
-    for (error, expected) in [
-        (
-            toml_error(&toml_with("colour", "colour = 3")),
-            "line 7, column 1, key-chain[0].key[0].colour: unknown field `colour`",
-        ),
-        (
-            toml_error(&toml_with("algorithm", "")),
-            "line 3, column 1, key-chain[0].key[0]: missing field `algorithm`",
-        ),
-        (
-            toml_error(&toml_with("send-id", "send-id = \"100\"")),
-            "line 6, column 11, key-chain[0].key[0].send-id: expected a whole number, found string",
-        ),
-        (
-            toml_error(&toml_with("secret", "secret = 31337")),
-            "line 6, column 10, key-chain[0].key[0].secret: expected a string, found integer",
-        ),
-        (
-            json_error(&json_with("\"ao\": {", "\"md5\": {}, \"ao\": {")),
-            "ietf-tcp:authentication.md5: unknown field `md5`",
-        ),
-        (json_error(&json_with("101", "101, \"recv-id\": 102")), "duplicate field `recv-id`"),
-    ] {
-        assert!(error.contains(expected), "{error}");
+    for [field, line, expected] in rows(PLACES) {
+        assert_eq!(toml_error(&toml_with(field, line)), expected);
     }
+    let error = toml_error(&toml_with("colour", "colour = 3"));
+    let expected = "line 7, column 1, key-chain[0].key[0].colour: unknown field `colour`";
+    assert!(error.starts_with(expected), "{error}");
+    let error = json_error(&json_with("\"ao\": {", "\"md5\": {}, \"ao\": {"));
+    assert!(error.contains("ietf-tcp:authentication.md5: unknown field `md5`"), "{error}");
+    let error = json_error(&json_with("101", "101, \"recv-id\": 102"));
+    assert!(error.ends_with("duplicate field `recv-id`"), "{error}");
 }
 
 #[test]
