@@ -84,7 +84,7 @@ impl InstalledKey {
         let Self { name, algorithm, mac_length, options, master_key, .. } = self;
         (name.send_id, name.recv_id) == (parameters.send_id, parameters.recv_id)
             && (*algorithm, *mac_length, *options)
-                == (parameters.algorithm, parameters.mac_length, parameters.options)
+                == (parameters.algorithm, parameters.mac_length(), parameters.options)
             && master_key.as_ref().is_some_and(|ours| {
                 ours.expose_secret().ct_eq(&as_kept_by_kernel(*algorithm, mkt.master_key())).into()
             })

@@ -1,6 +1,6 @@
 //! What was received, counted as Linux counts it (`struct tcp_ao_info_opt`, `/proc/net/netstat`).
 
-use crate::authenticate::VerifyError;
+use crate::error::VerifyError;
 
 /// Segments received, by verdict. They saturate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

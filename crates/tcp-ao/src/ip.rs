@@ -67,24 +67,41 @@ pub struct IpHeader {
 }
 
 impl IpHeader {
-    /// Reads the headers of a packet.
+    /// Reads the headers of a whole packet.
     ///
     /// # Errors
     /// [`IpParseError`] names the field that is wrong.
     pub fn parse(packet: &[u8]) -> Result<Self, IpParseError> {
-        match packet.first().ok_or(IpParseError::TooShort)? >> 4 {
-            4 => Self::parse_ipv4(packet),
-            6 => Self::parse_ipv6(packet),
+        let header = Self::read(packet)?;
+        header.payload(packet)?;
+        Ok(header)
+    }
+
+    /// Reads the headers of a packet that may be cut off behind them, as the quote in an ICMP error or a recorded packet is.
+    ///
+    /// # Errors
+    /// [`IpParseError`] names the field that is wrong.
+    pub fn read(octets: &[u8]) -> Result<Self, IpParseError> {
+        match octets.first().ok_or(IpParseError::TooShort)? >> 4 {
+            4 => Self::read_ipv4(octets),
+            6 => Self::read_ipv6(octets),
             version => Err(IpParseError::Version(version)),
         }
     }
 
-    fn parse_ipv4(packet: &[u8]) -> Result<Self, IpParseError> {
+    /// The payload of the packet that this header was read from, without link-layer padding.
+    ///
+    /// # Errors
+    /// [`IpParseError::BadLength`] when the packet is shorter than the header says, or the payload ends before it begins.
+    pub fn payload<'a>(&self, packet: &'a [u8]) -> Result<&'a [u8], IpParseError> {
+        packet.get(self.payload_offset..self.total_length).ok_or(IpParseError::BadLength)
+    }
+
+    fn read_ipv4(packet: &[u8]) -> Result<Self, IpParseError> {
         let (header, _) = packet.split_first_chunk::<IPV4_HEADER_LENGTH>().ok_or(IpParseError::TooShort)?;
         let payload_offset = usize::from(header[0] & 0x0f) * 4;
         let total_length = usize::from(u16::from_be_bytes([header[2], header[3]]));
-        if payload_offset < IPV4_HEADER_LENGTH || total_length < payload_offset || total_length > packet.len()
-        {
+        if payload_offset < IPV4_HEADER_LENGTH {
             return Err(IpParseError::BadLength);
         }
         let fragment = u16::from_be_bytes([header[6], header[7]]);
@@ -102,11 +119,10 @@ impl IpHeader {
         })
     }
 
-    fn parse_ipv6(packet: &[u8]) -> Result<Self, IpParseError> {
-        let (header, rest) =
+    fn read_ipv6(packet: &[u8]) -> Result<Self, IpParseError> {
+        let (header, mut extensions) =
             packet.split_first_chunk::<IPV6_HEADER_LENGTH>().ok_or(IpParseError::TooShort)?;
         let payload_length = usize::from(u16::from_be_bytes([header[4], header[5]]));
-        let payload = rest.get(..payload_length).ok_or(IpParseError::BadLength)?;
         let destination = ipv6_address(&header[24..40]).ok_or(IpParseError::TooShort)?.into();
         let mut parsed = Self {
             source: ipv6_address(&header[8..24]).ok_or(IpParseError::TooShort)?.into(),
@@ -118,7 +134,6 @@ impl IpHeader {
             is_fragment: false,
             fragment_offset: 0,
         };
-        let mut extensions = payload;
         loop {
             let length = match parsed.protocol {
                 HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS | MOBILITY => {

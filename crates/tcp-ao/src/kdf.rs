@@ -145,6 +145,7 @@ pub struct TrafficKey(MacKey);
 
 impl TrafficKey {
     /// Derives the traffic key of an algorithm from a master key (RFC 5926 §3.1.1) and sets up the MAC with it.
+    #[cold]
     #[must_use]
     pub fn derive(algorithm: TcpAoAlgorithm, master_key: &MasterKey, context: &KdfContext) -> Self {
         Self::new(&TrafficKeyOctets::derive(algorithm, master_key, context))

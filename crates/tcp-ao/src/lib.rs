@@ -89,6 +89,7 @@ pub mod shim;
 mod authenticate;
 mod connection;
 mod counters;
+mod error;
 mod icmp;
 mod kdf;
 mod mac_input;
@@ -99,16 +100,19 @@ mod sne;
 mod tcp;
 mod types;
 
-pub use authenticate::{SignError, VerifyError, segment_mac, sign_segment, verify_segment};
+pub use authenticate::{segment_mac, sign_segment, verify_segment};
 pub use connection::{
-    Connection, ConnectionState, KeyError, StateError, Verified, VerifiedSyn, sign_batch, verify_batch,
+    Connection, ConnectionState, StateError, Verified, VerifiedSyn, mac_batch, sign_batch, verify_batch,
 };
 pub use counters::Counters;
+pub use error::{KeyError, ParseError, SignError, VerifyError};
 pub use icmp::IcmpError;
 pub use kdf::{KdfContext, MAX_TRAFFIC_KEY_LENGTH, TrafficKey, TrafficKeyOctets};
+pub use mac_input::{FieldName, MacField, MacInput};
 pub use mkt::{MAX_MASTER_KEY_LENGTH, MasterKey, Mkt, MktError, MktParameters, MktSet, OptionCoverage};
 pub use option::{AoOption, NoRoom, OptionError, append_ao};
 pub use peer::{ConnectionIdentifier, MKTS_PER_PEER, Peer, PeerError, check_peers};
-pub use segment::{Flags, ParseError, Segment};
+pub use segment::Segment;
 pub use sne::SneTracker;
+pub use tcp::Flags;
 pub use types::{Endpoint, Isn, KeyId, SeqNum, Sne, SocketPair};

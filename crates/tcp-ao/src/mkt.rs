@@ -138,8 +138,7 @@ pub struct MktParameters {
     pub recv_id: KeyId,
     /// KDF and MAC.
     pub algorithm: TcpAoAlgorithm,
-    /// Octets of the MAC in the option: 4 to 16.
-    pub mac_length: usize,
+    mac_length: u8,
     /// Whether the MAC covers the other options.
     pub options: OptionCoverage,
     /// Whether this end only accepts segments under the key, and signs with it only if the peer asks for it: the case
@@ -159,11 +158,18 @@ impl MktParameters {
         Ok(())
     }
 
+    /// Octets of the MAC in the option: 4 to 16.
+    #[inline]
+    #[must_use]
+    pub const fn mac_length(&self) -> usize {
+        self.mac_length as usize
+    }
+
     /// Octets that the AO option takes in a header under this key: 8 to 20, before padding.
     #[inline]
     #[must_use]
     pub const fn option_length(&self) -> usize {
-        AoOption::length_with(self.mac_length)
+        AoOption::length_with(self.mac_length())
     }
 }
 
@@ -211,7 +217,7 @@ impl Mkt {
         algorithm: TcpAoAlgorithm,
         master_key: MasterKey,
     ) -> Self {
-        let mac_length = algorithm.default_mac_length();
+        let mac_length = algorithm.default_mac_length() as u8;
         let options = OptionCoverage::Covered;
         let parameters =
             MktParameters { send_id, recv_id, algorithm, mac_length, options, accept_only: false };
@@ -226,7 +232,7 @@ impl Mkt {
         if !(TcpAoAlgorithm::MIN_MAC_LENGTH..=TcpAoAlgorithm::MAX_MAC_LENGTH).contains(&length) {
             return Err(MktError::MacLength { length });
         }
-        self.parameters.mac_length = length;
+        self.parameters.mac_length = length as u8;
         Ok(self)
     }
 

@@ -1,6 +1,9 @@
 //! The one walker over TCP options, and the codec of the option TCP-AO (RFC 5925 §2.2).
 
 use core::fmt;
+use core::ops::Range;
+
+use wireseal_mac::Mac;
 
 use crate::types::KeyId;
 
@@ -206,6 +209,42 @@ impl<'a> AoOption<'a> {
     #[must_use]
     pub const fn length(&self) -> usize {
         Self::length_with(self.mac.len())
+    }
+
+    /// Where it stands in the header it was found in.
+    #[inline]
+    pub(crate) const fn place(&self) -> AoPlace {
+        AoPlace { start: TCP_HEADER_LENGTH + self.offset, mac_length: self.mac.len() }
+    }
+}
+
+/// Where in a TCP header an AO option stands: numbers, so that the header can be written to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct AoPlace {
+    /// Octets before it, from the start of the header.
+    pub(crate) start: usize,
+    mac_length: usize,
+}
+
+impl AoPlace {
+    /// Where the MAC stands.
+    #[inline]
+    pub(crate) const fn mac(self) -> Range<usize> {
+        let start = self.start + AO_HEADER_LENGTH;
+        start..start + self.mac_length
+    }
+
+    /// Writes the ids into the header that the option was found in.
+    #[inline]
+    pub(crate) fn write_ids(self, tcp: &mut [u8], key_id: KeyId, rnext_key_id: KeyId) {
+        let ids = self.start + 2;
+        tcp[ids..ids + 2].copy_from_slice(&[key_id.0, rnext_key_id.0]);
+    }
+
+    /// Writes the first octets of a MAC into the header that the option was found in.
+    #[inline]
+    pub(crate) fn write_mac(self, tcp: &mut [u8], mac: &Mac) {
+        mac.write_truncated(&mut tcp[self.mac()]);
     }
 }
 

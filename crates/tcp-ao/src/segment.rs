@@ -3,92 +3,13 @@
 use core::fmt;
 use core::net::IpAddr;
 
-use crate::ip::{IpHeader, IpParseError};
+use crate::error::{ParseError, VerifyError};
+use crate::ip::{IpHeader, PROTOCOL_TCP};
+use crate::mac_input::MacInput;
+use crate::mkt::OptionCoverage;
 use crate::option::{AoOption, OptionError, Options};
-use crate::tcp::Tcp;
-use crate::types::{Endpoint, SeqNum};
-
-/// Why octets are not a TCP segment in an IP packet; the sender of the packet is to blame.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ParseError {
-    /// The IP header or its extension headers.
-    Ip(IpParseError),
-    /// The packet carries another protocol than TCP.
-    NotTcp {
-        /// The IP protocol number it carries.
-        protocol: u8,
-    },
-    /// The packet is a fragment: no single packet holds the whole segment.
-    Fragment,
-    /// The segment is shorter than a TCP header, or than its data offset says.
-    TcpTooShort,
-    /// The segment has more octets than an IPv4 packet can: the length in the pseudo-header would wrap.
-    TcpTooLong,
-    /// The data offset field is below 5.
-    DataOffset,
-}
-
-impl fmt::Display for ParseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ip(error) => error.fmt(f),
-            Self::NotTcp { protocol } => write!(f, "IP packet carries protocol {protocol}, not TCP"),
-            Self::Fragment => f.write_str("IP packet is a fragment"),
-            Self::TcpTooShort => f.write_str("TCP segment is cut off inside its header"),
-            Self::TcpTooLong => f.write_str("TCP segment is longer than an IPv4 packet can be"),
-            Self::DataOffset => f.write_str("TCP data offset is below 5"),
-        }
-    }
-}
-
-impl core::error::Error for ParseError {}
-
-impl From<IpParseError> for ParseError {
-    fn from(error: IpParseError) -> Self {
-        Self::Ip(error)
-    }
-}
-
-/// The control bits of a TCP header that matter to authentication (RFC 9293 §3.1).
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Flags(pub(crate) u8);
-
-impl Flags {
-    /// No more data from the sender.
-    #[inline]
-    #[must_use]
-    pub const fn fin(self) -> bool {
-        self.0 & 0x01 != 0
-    }
-
-    /// Synchronise sequence numbers.
-    #[inline]
-    #[must_use]
-    pub const fn syn(self) -> bool {
-        self.0 & 0x02 != 0
-    }
-
-    /// Reset the connection.
-    #[inline]
-    #[must_use]
-    pub const fn rst(self) -> bool {
-        self.0 & 0x04 != 0
-    }
-
-    /// The acknowledgment field is significant.
-    #[inline]
-    #[must_use]
-    pub const fn ack(self) -> bool {
-        self.0 & 0x10 != 0
-    }
-}
-
-impl fmt::Debug for Flags {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let set = [(self.syn(), "SYN"), (self.ack(), "ACK"), (self.fin(), "FIN"), (self.rst(), "RST")];
-        f.debug_list().entries(set.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name)).finish()
-    }
-}
+use crate::tcp::{Flags, Tcp};
+use crate::types::{Endpoint, SeqNum, Sne};
 
 /// A TCP segment and the addresses it travels between, viewed in place.
 #[derive(Clone, Copy)]
@@ -107,15 +28,22 @@ impl<'a> Segment<'a> {
     /// # Errors
     /// [`ParseError`] when the packet is malformed, a fragment, or not TCP.
     pub fn parse(packet: &'a [u8]) -> Result<Self, ParseError> {
-        let ip = IpHeader::parse(packet)?;
+        Self::from_packet(&IpHeader::parse(packet)?, packet)
+    }
+
+    /// The same of a packet whose IP headers have been read.
+    ///
+    /// # Errors
+    /// [`ParseError::Ip`] with [`IpParseError::BadLength`](crate::ip::IpParseError::BadLength) when the packet is shorter than its header says, and those of
+    /// [`parse`](Self::parse).
+    pub fn from_packet(ip: &IpHeader, packet: &'a [u8]) -> Result<Self, ParseError> {
         if ip.is_fragment {
             return Err(ParseError::Fragment);
         }
-        if ip.protocol != crate::ip::PROTOCOL_TCP {
+        if ip.protocol != PROTOCOL_TCP {
             return Err(ParseError::NotTcp { protocol: ip.protocol });
         }
-        let tcp = packet.get(ip.payload_offset..ip.total_length).ok_or(ParseError::TcpTooShort)?;
-        Self::from_tcp(ip.source, ip.destination, tcp)
+        Self::from_tcp(ip.source, ip.destination, ip.payload(packet)?)
     }
 
     /// Views a TCP segment, header and payload, that travels between these addresses.
@@ -228,8 +156,30 @@ impl<'a> Segment<'a> {
         self.tcp.octets()
     }
 
+    /// What the MAC of the segment is computed over, with this SNE (RFC 5925 §5.1).
+    ///
+    /// # Errors
+    /// [`VerifyError::Unsigned`] and [`VerifyError::Options`] when the segment has no AO option.
+    #[inline]
+    pub fn mac_input(&self, sne: Sne, options: OptionCoverage) -> Result<MacInput<'a>, VerifyError> {
+        let ao = self.ao_option()?.ok_or(VerifyError::Unsigned)?;
+        Ok(self.mac_input_with(sne, &ao, options))
+    }
+
+    /// The same with the segment's own option at hand.
+    #[inline]
+    pub(crate) fn mac_input_with(
+        &self,
+        sne: Sne,
+        ao: &AoOption<'_>,
+        options: OptionCoverage,
+    ) -> MacInput<'a> {
+        let addresses = (&self.source.to_canonical(), &self.destination.to_canonical());
+        MacInput::new(sne, addresses, self.tcp(), ao.place(), options)
+    }
+
     /// The segment without its addresses.
-    #[inline(always)]
+    #[inline]
     pub(crate) const fn without_addresses(&self) -> Tcp<'a> {
         self.tcp
     }

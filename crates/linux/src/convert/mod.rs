@@ -51,7 +51,7 @@ pub(crate) fn add_key(
     add.set_set_rnext(key.set_rnext.into());
     add.sndid = parameters.send_id.0;
     add.rcvid = parameters.recv_id.0;
-    add.maclen = parameters.mac_length as u8;
+    add.maclen = parameters.mac_length() as u8;
     add.keylen = secret.len() as u8;
     add.key[..secret.len()].copy_from_slice(secret);
     Ok(add)

@@ -84,7 +84,7 @@ impl Request<'_> {
             (libc::EKEYREJECTED, Self::AddKey(_) | Self::SetInfo(_)) => Error::Md5KeyInTheWay,
             (libc::EKEYREJECTED, Self::SetMd5Key { .. }) => Error::AoKeyInTheWay,
             (libc::EMSGSIZE, Self::AddKey(key)) => {
-                Error::MacTooLong { octets: key.mkt.parameters().mac_length }
+                Error::MacTooLong { octets: key.mkt.parameters().mac_length() }
             }
             (libc::ENOENT, Self::AddKey(key)) => Error::AlgorithmMissing(key.mkt.parameters().algorithm),
             (libc::ENOENT, Self::DeleteKey(key, _)) => {

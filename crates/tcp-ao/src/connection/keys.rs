@@ -1,70 +1,10 @@
 //! The keys of one connection: adding, choosing, removing (RFC 5925 §3.1, §6.1).
 
-use core::fmt;
-
+use crate::connection::slot::Slot;
 use crate::connection::{Connection, Phase};
-use crate::kdf::{KdfContext, TrafficKey};
-use crate::mkt::{MasterKey, Mkt, MktError, MktParameters, MktSet};
-use crate::types::{Isn, KeyId, SocketPair};
-
-/// Why a connection's keys could not be changed as asked; they are as before.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum KeyError {
-    /// A connection cannot be without any key.
-    NoKey,
-    /// The connection has no MKT with this SendID.
-    UnknownSendId(KeyId),
-    /// The connection has no MKT with this RecvID.
-    UnknownRecvId(KeyId),
-    /// The MKT is the current or the rnext key and no replacement was named.
-    InUse(KeyId),
-    /// The MKT is the connection's last.
-    Last(KeyId),
-}
-
-impl fmt::Display for KeyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoKey => f.write_str("there is no key for the connection"),
-            Self::UnknownSendId(id) => write!(f, "the connection has no key with SendID {id}"),
-            Self::UnknownRecvId(id) => write!(f, "the connection has no key with RecvID {id}"),
-            Self::InUse(id) => write!(f, "the key with SendID {id} is in use and no replacement was named"),
-            Self::Last(id) => write!(f, "the key with SendID {id} is the connection's last"),
-        }
-    }
-}
-
-impl core::error::Error for KeyError {}
-
-/// One MKT as a connection holds it.
-pub(super) struct Slot {
-    pub(super) parameters: MktParameters,
-    pub(super) keys: Keys,
-}
-
-/// The master key while the ISNs are open, the two traffic keys afterwards; never both.
-#[expect(clippy::large_enum_variant, reason = "a heap is what this crate does without")]
-pub(super) enum Keys {
-    Master(MasterKey),
-    Traffic { send: TrafficKey, receive: TrafficKey },
-}
-
-impl Slot {
-    pub(super) fn with_master_key(mkt: &Mkt) -> Self {
-        Self { parameters: *mkt.parameters(), keys: Keys::Master(mkt.master_key().clone()) }
-    }
-
-    /// Replaces the master key by the traffic keys; derived ones stay.
-    pub(super) fn derive(&mut self, pair: SocketPair, local_isn: Isn, remote_isn: Isn) {
-        if let Keys::Master(master_key) = &self.keys {
-            let derive = |context| TrafficKey::derive(self.parameters.algorithm, master_key, &context);
-            self.keys = Keys::Traffic {
-                send: derive(KdfContext::send_other(pair, local_isn, remote_isn)),
-                receive: derive(KdfContext::receive_other(pair, local_isn, remote_isn)),
-            };
-        }
-    }
-}
+use crate::error::KeyError;
+use crate::mkt::{Mkt, MktError, MktParameters, MktSet};
+use crate::types::KeyId;
 
 impl<const N: usize> Connection<N> {
     /// The key that this end signs with.

@@ -1,23 +1,24 @@
 //! A connection's authentication: which key, which SNE, which ISNs, from the first SYN to TIME-WAIT.
 
-pub(crate) mod batch;
+mod batch;
 mod keys;
 mod receive;
 mod send;
+mod slot;
 mod state;
 mod syn;
 
 use core::fmt;
 
 use crate::counters::Counters;
+use crate::error::KeyError;
 use crate::mkt::{Mkt, MktSet};
 use crate::sne::SneTracker;
 use crate::types::{Isn, KeyId, SeqNum, SocketPair};
 
-pub use batch::{sign_batch, verify_batch};
-pub use keys::KeyError;
-use keys::Slot;
+pub use batch::{mac_batch, sign_batch, verify_batch};
 pub use receive::Verified;
+use slot::Slot;
 pub use state::{ConnectionState, StateError};
 pub use syn::VerifiedSyn;
 

@@ -1,6 +1,7 @@
 //! The SYN that a listener receives: checked without any state, so that a flood of bad ones costs none.
 
-use crate::authenticate::{VerifyError, check_mac_length, verify_segment};
+use crate::authenticate::{check_mac_length, compare};
+use crate::error::VerifyError;
 use crate::kdf::{KdfContext, TrafficKey};
 use crate::mkt::{Mkt, MktSet};
 use crate::segment::Segment;
@@ -59,7 +60,7 @@ impl<const N: usize> MktSet<N> {
         // The length is looked at before the key is derived: that is the costly half.
         check_mac_length(&ao, mkt.parameters())?;
         let key = TrafficKey::derive(mkt.parameters().algorithm, mkt.master_key(), &context);
-        verify_segment(&key, Sne(0), &segment, &ao, mkt.parameters())?;
+        compare(&ao, &segment.mac_input_with(Sne(0), &ao, mkt.parameters().options).mac(&key))?;
         Ok(VerifiedSyn { segment, mkts: self, mkt, rnext_key_id: ao.rnext_key_id })
     }
 }

@@ -154,7 +154,7 @@ pub(super) fn has_short_secret(mkt: &Mkt) -> bool {
 /// The MAC length, unless it is the algorithm's default.
 pub(super) fn own_mac_length(mkt: &Mkt) -> Option<usize> {
     let parameters = mkt.parameters();
-    (parameters.mac_length != parameters.algorithm.default_mac_length()).then_some(parameters.mac_length)
+    (parameters.mac_length() != parameters.algorithm.default_mac_length()).then_some(parameters.mac_length())
 }
 
 /// An algorithm in any spelling of [`TcpAoAlgorithm`].

@@ -17,14 +17,13 @@ mod table;
 use core::fmt;
 use core::time::Duration;
 
-use crate::authenticate::{SignError, VerifyError};
 use crate::connection::Connection;
 use crate::counters::Counters;
+use crate::error::{ParseError, SignError, VerifyError};
 use crate::ip::IPV6_HEADER_LENGTH;
 use crate::mkt::MktSet;
 use crate::option::{MAX_AO_LENGTH, NoRoom};
 use crate::peer::{MKTS_PER_PEER, Peer, PeerError, check_mkts, check_peers};
-use crate::segment::ParseError;
 use crate::types::SocketPair;
 
 pub use table::ShimSlot;

@@ -6,7 +6,8 @@ use core::time::Duration;
 
 use crate::connection::Connection;
 use crate::peer::MKTS_PER_PEER;
-use crate::segment::{Flags, Segment};
+use crate::segment::Segment;
+use crate::tcp::Flags;
 use crate::types::{Endpoint, Isn, SeqNum, SocketPair};
 
 /// How long a handshake may stand still: what stacks give one before they give it up.
