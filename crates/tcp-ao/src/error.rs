@@ -11,16 +11,16 @@ use crate::types::KeyId;
 pub enum ParseError {
     /// The IP header or its extension headers.
     Ip(IpParseError),
-    /// The packet carries another protocol than TCP.
+    /// The packet carries a protocol other than TCP.
     NotTcp {
-        /// The IP protocol number it carries.
+        /// The IP protocol number.
         protocol: u8,
     },
-    /// The packet is a fragment: no single packet holds the whole segment.
+    /// The packet is a fragment.
     Fragment,
     /// The segment is shorter than a TCP header, or than its data offset says.
     TcpTooShort,
-    /// The segment has more octets than an IPv4 packet can: the length in the pseudo-header would wrap.
+    /// The segment is longer than an IPv4 packet can be, so that the length in the pseudo-header would wrap.
     TcpTooLong,
     /// The data offset field is below 5.
     DataOffset,
@@ -151,7 +151,7 @@ impl From<OptionError> for SignError {
 /// Why a connection's keys could not be changed. Caller error; they are unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KeyError {
-    /// A connection cannot be without any key.
+    /// A connection needs at least one key.
     NoKey,
     /// The connection has no MKT with this SendID.
     UnknownSendId(KeyId),

@@ -7,12 +7,12 @@ use crate::types::{Endpoint, SocketPair};
 
 const PROTOCOL_ICMP: u8 = 1;
 const PROTOCOL_ICMPV6: u8 = 58;
-/// The MTU that every IPv6 link has (RFC 8200 §5).
+/// The least MTU of an IPv6 link (RFC 8200 §5).
 const IPV6_LEAST_MTU: u16 = 1280;
-/// Octets of an ICMP error before the packet it quotes.
+/// Octets of an ICMP error before the quoted packet.
 const ICMP_HEADER_LENGTH: usize = 8;
 
-/// An ICMP error that quotes a TCP segment this end sent.
+/// An ICMP error that quotes a TCP segment sent by this end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IcmpError {
     /// The connection that the quoted segment belongs to.
@@ -25,13 +25,13 @@ pub struct IcmpError {
 }
 
 impl IcmpError {
-    /// Reads a whole IP packet; `None` if it is anything but an ICMP error that quotes a TCP segment.
+    /// Reads a whole IP packet. `None` unless it is an ICMP error that quotes a TCP segment.
     #[must_use]
     pub fn parse(packet: &[u8]) -> Option<Self> {
         Self::from_packet(&IpHeader::parse(packet).ok()?, packet)
     }
 
-    /// The same of a packet whose IP headers have been read.
+    /// The same for a packet whose IP headers have been read.
     pub(crate) fn from_packet(ip: &IpHeader, packet: &[u8]) -> Option<Self> {
         let is_ipv6 = carries_icmpv6(ip)?;
         if ip.is_fragment {
@@ -84,7 +84,7 @@ fn carries_icmpv6(ip: &IpHeader) -> Option<bool> {
     (ip.protocol == if is_ipv6 { PROTOCOL_ICMPV6 } else { PROTOCOL_ICMP }).then_some(is_ipv6)
 }
 
-/// Whether a packet is the first fragment of a hard error, whatever it quotes further on.
+/// Whether a packet is the first fragment of a hard error, whatever the rest quotes.
 pub(crate) fn is_fragment_of_hard_error(ip: &IpHeader, packet: &[u8]) -> bool {
     let kind_and_code = packet.get(ip.payload_offset..).and_then(|icmp| icmp.first_chunk());
     ip.is_fragment
@@ -97,7 +97,7 @@ pub(crate) fn is_fragment_of_hard_error(ip: &IpHeader, packet: &[u8]) -> bool {
 /// The socket pair of a quoted segment, which may be cut off behind its ports (RFC 792).
 fn quoted_pair(quoted: &[u8]) -> Option<SocketPair> {
     let ip = IpHeader::read(quoted).ok()?;
-    // A later fragment has payload where the first one has ports.
+    // A later fragment has payload in the place of the ports.
     if ip.protocol != PROTOCOL_TCP || ip.fragment_offset != 0 {
         return None;
     }

@@ -1,4 +1,4 @@
-//! As much of IPv4 and IPv6 as it takes to find the TCP segment in a packet (RFC 791, RFC 8200).
+//! Just enough IPv4 and IPv6 to find the TCP segment in a packet (RFC 791, RFC 8200).
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -17,16 +17,16 @@ const AUTHENTICATION_HEADER: u8 = 51;
 const DESTINATION_OPTIONS: u8 = 60;
 const MOBILITY: u8 = 135;
 
-/// Why octets are not an IP packet; the sender of the packet is to blame.
+/// Why octets are not an IP packet. The sender's fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IpParseError {
     /// The version field is neither 4 nor 6.
     Version(u8),
-    /// The packet ends before its header or its extension headers do.
+    /// The packet ends inside its header or its extension headers.
     TooShort,
-    /// A length field contradicts the header it is in or the octets at hand.
+    /// A length field contradicts its header or the length of the packet.
     BadLength,
-    /// A routing header with segments left that is of no type Wireseal can read the final destination from.
+    /// A routing header with segments left, of a type whose final destination Wireseal cannot read.
     RoutingHeader(u8),
 }
 
@@ -45,24 +45,24 @@ impl fmt::Display for IpParseError {
 
 impl core::error::Error for IpParseError {}
 
-/// What the IP headers of a packet say about its payload.
+/// The IP headers of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IpHeader {
-    /// Where the packet comes from.
+    /// The source address.
     pub source: IpAddr,
-    /// Where it finally goes, past any routing header.
+    /// The final destination, past any routing header.
     pub destination: IpAddr,
-    /// What the header's own destination field says; another than `destination` where a routing header leads on.
+    /// The destination field of the header itself; differs from `destination` where a routing header leads on.
     pub header_destination: IpAddr,
-    /// The protocol after all headers; in a fragment other than the first, what its fragment header names.
+    /// The protocol after all headers; in a later fragment, the one its fragment header names.
     pub protocol: u8,
     /// Octets before the payload.
     pub payload_offset: usize,
     /// Octets of the packet, headers included, without link-layer padding.
     pub total_length: usize,
-    /// Whether the packet holds only a part of its payload.
+    /// Whether the packet holds only part of its payload.
     pub is_fragment: bool,
-    /// Where in the payload that part begins, in octets.
+    /// Where that part begins in the payload, in octets.
     pub fragment_offset: usize,
 }
 
@@ -77,7 +77,7 @@ impl IpHeader {
         Ok(header)
     }
 
-    /// Reads the headers of a packet that may be cut off behind them, as the quote in an ICMP error or a recorded packet is.
+    /// Reads the headers of a packet that may be truncated after them: a quote in an ICMP error, or a captured packet.
     ///
     /// # Errors
     /// [`IpParseError`] names the field that is wrong.
@@ -113,7 +113,7 @@ impl IpHeader {
             protocol: header[9],
             payload_offset,
             total_length,
-            // More fragments, or an offset: the don't-fragment bit does not matter.
+            // "More fragments" or an offset; not the don't-fragment bit.
             is_fragment: fragment & 0x3fff != 0,
             fragment_offset: usize::from(fragment & 0x1fff) * 8,
         })
@@ -163,8 +163,8 @@ impl IpHeader {
             parsed.protocol = extension[0];
             parsed.payload_offset += length;
             extensions = &extensions[length..];
-            // A later fragment goes on in the midst of the payload. The first one holds all headers (RFC 7112 §5), and
-            // what they lead to must not hide behind one that follows the fragment header.
+            // A later fragment continues inside the payload. The first one holds all headers (RFC 7112 §5), so that nothing
+            // can hide behind a header that follows the fragment header.
             if parsed.fragment_offset != 0 {
                 return Ok(parsed);
             }
@@ -172,8 +172,8 @@ impl IpHeader {
     }
 }
 
-/// The final destination that a routing header with segments left holds: the last address of types 0 and 2
-/// (RFC 8200 §8.1, RFC 6275 §6.4), the first of the segment list of type 4 (RFC 8754 §2).
+/// The final destination in a routing header with segments left: the last address of types 0 and 2 (RFC 8200 §8.1,
+/// RFC 6275 §6.4), the first of the segment list of type 4 (RFC 8754 §2).
 fn final_destination(extension: &[u8]) -> Result<Option<Ipv6Addr>, IpParseError> {
     let [_, _, kind, segments_left, ..] = *extension else { return Err(IpParseError::TooShort) };
     if segments_left == 0 {
@@ -195,7 +195,7 @@ fn ipv6_address(octets: &[u8]) -> Option<Ipv6Addr> {
     Some(Ipv6Addr::from(<[u8; 16]>::try_from(octets).ok()?))
 }
 
-/// An address in the 16 octets of IPv6, an IPv4 one mapped.
+/// The 16 octets of an IPv6 address; an IPv4 address is mapped.
 pub(crate) const fn ipv6_octets(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),

@@ -1,4 +1,4 @@
-//! What the MAC of a segment is computed over (RFC 5925 §5.1): SNE, IP pseudo-header, TCP header, payload.
+//! The input of a segment's MAC (RFC 5925 §5.1): SNE, IP pseudo-header, TCP header, payload.
 
 use core::fmt;
 use core::net::IpAddr;
@@ -12,21 +12,21 @@ use crate::option::{AoPlace, TCP_HEADER_LENGTH};
 use crate::tcp::{field, header_length, ports};
 use crate::types::Sne;
 
-/// The octets of the longest AO option, since its length field is one octet.
+/// Stands for a checksum or MAC; as long as any option can be.
 const ZEROS: [u8; 255] = [0; 255];
 
-/// The MAC input of one segment (RFC 5925 §5.1). [`Segment::mac_input`](crate::Segment::mac_input) makes one.
+/// The MAC input of a segment (RFC 5925 §5.1), made by [`Segment::mac_input`](crate::Segment::mac_input).
 #[derive(Clone, Copy)]
 pub struct MacInput<'a> {
     sne: Sne,
     pseudo_header: PseudoHeader,
-    /// A whole segment, as [`Tcp`](crate::tcp::Tcp) checks it.
+    /// A segment that [`Tcp`](crate::tcp::Tcp) has checked.
     tcp: &'a [u8],
     ao: AoPlace,
     coverage: OptionCoverage,
 }
 
-/// Source and destination, in canonical form.
+/// Source and destination.
 #[derive(Clone, Copy)]
 enum PseudoHeader {
     /// RFC 9293 §3.1.
@@ -40,7 +40,7 @@ fn ipv6_number(address: &IpAddr) -> u128 {
 }
 
 impl<'a> MacInput<'a> {
-    /// `tcp` is a checked segment and `ao` the place of the option in its header.
+    /// `tcp` is a checked segment, `ao` the place of the option in its header; addresses are canonical.
     #[inline(always)]
     pub(crate) fn new(
         sne: Sne,
@@ -58,7 +58,7 @@ impl<'a> MacInput<'a> {
         Self { sne, pseudo_header, tcp, ao, coverage }
     }
 
-    /// The fields in their order. Concatenated, they are the input.
+    /// The fields in order. Concatenated, they are the input.
     pub fn fields(&self) -> impl Iterator<Item = MacField<'a>> + use<'a> {
         let length = self.tcp.len();
         let (header, payload) = self.tcp.split_at(header_length(self.tcp));
@@ -97,8 +97,8 @@ impl<'a> MacInput<'a> {
         core::iter::once(sne).chain(pseudo_header).chain(fields).filter(|field| !field.as_ref().is_empty())
     }
 
-    /// The input in two slices, for [`MacKey::mac`](wireseal_mac::MacKey::mac): what had to be written anew, in `head`, and the rest
-    /// of the segment, where it lies.
+    /// The input in two slices for [`MacKey::mac`](wireseal_mac::MacKey::mac): everything up to the header, and some payload,
+    /// copied to `head`, and the rest of the segment in place.
     #[inline(always)]
     pub fn message<'m>(&self, head: &'m mut MessageHead) -> [&'m [u8]; 2]
     where
@@ -109,7 +109,7 @@ impl<'a> MacInput<'a> {
         }
         let tcp = self.tcp;
         let (checksum, mac, length) = (field::CHECKSUM, self.ao.mac(), tcp.len());
-        // Behind an IPv6 pseudo-header the segment's first four octets, its ports, complete a block.
+        // After an IPv6 pseudo-header, the segment's ports complete the block.
         let (head, taken) = match self.pseudo_header {
             PseudoHeader::Ipv4(source, destination) => {
                 let block = u128::from(self.sne.0) << 96
@@ -136,7 +136,7 @@ impl<'a> MacInput<'a> {
         [head, &tcp[taken..]]
     }
 
-    /// The same for what leaves options out, which are not in one piece.
+    /// The same without other options, when the header is not in one piece.
     #[inline(never)]
     fn message_by_fields<'m>(self, head: &'m mut MessageHead) -> [&'m [u8]; 2]
     where
@@ -146,7 +146,7 @@ impl<'a> MacInput<'a> {
         [head.concatenate(all_but_payload), &self.tcp[header_length(self.tcp)..]]
     }
 
-    /// The whole MAC, of which the option carries the first octets.
+    /// The whole MAC; the option carries its leading octets.
     #[inline(always)]
     #[must_use]
     pub fn mac(&self, key: &TrafficKey) -> Mac {
@@ -168,7 +168,7 @@ pub struct MacField<'a> {
     octets: FieldOctets<'a>,
 }
 
-/// The octets as the MAC reads them: those of checksum and MAC are zeros.
+/// The octets as the MAC reads them: checksum and MAC are zeros.
 impl AsRef<[u8]> for MacField<'_> {
     fn as_ref(&self) -> &[u8] {
         match &self.octets {
@@ -178,7 +178,7 @@ impl AsRef<[u8]> for MacField<'_> {
     }
 }
 
-/// The fields of a [`MacInput`], in the order in which they stand; only `TcpLength` and `Protocol` change places from IPv4 to IPv6.
+/// The fields of a [`MacInput`], in order. In IPv6, `TcpLength` comes before `Protocol`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FieldName {
     /// The sequence number extension: 4 octets.
@@ -189,7 +189,7 @@ pub enum FieldName {
     Destination,
     /// Pseudo-header: zero and the protocol number, 2 or 4 octets.
     Protocol,
-    /// Pseudo-header: the length of the segment, with all options even where they are left out of the input; 2 or 4 octets.
+    /// Pseudo-header: the true length of the segment, even if options are left out of the input; 2 or 4 octets.
     TcpLength,
     /// The TCP header up to the window: 16 octets.
     Header,
@@ -209,7 +209,7 @@ pub enum FieldName {
     Payload,
 }
 
-/// In the segment, or made for the input.
+/// Made for the input, or part of the segment.
 #[derive(Clone, Copy, Debug)]
 enum FieldOctets<'a> {
     Short([u8; 16], usize),

@@ -1,4 +1,4 @@
-//! Views of TCP segments inside IP packets: nothing is copied, nothing is believed.
+//! Views of TCP segments inside IP packets. Nothing is copied.
 
 use core::fmt;
 use core::net::IpAddr;
@@ -11,7 +11,7 @@ use crate::option::{AoOption, OptionError, Options};
 use crate::tcp::{Flags, Tcp};
 use crate::types::{Endpoint, SeqNum, Sne};
 
-/// A TCP segment and the addresses it travels between, viewed in place.
+/// A view of a TCP segment and its addresses.
 #[derive(Clone, Copy)]
 pub struct Segment<'a> {
     source: IpAddr,
@@ -22,20 +22,19 @@ pub struct Segment<'a> {
 impl<'a> Segment<'a> {
     /// Views the TCP segment in a whole IPv4 or IPv6 packet, past IPv4 options and IPv6 extension headers.
     ///
-    /// With an IPv6 routing header the destination is the final one, as the pseudo-header wants it (RFC 8200
-    /// §8.1). Octets after the end that the IP header gives are link-layer padding and left out.
+    /// With an IPv6 routing header the destination is the final one, as in the pseudo-header (RFC 8200 §8.1). Link-layer
+    /// padding after the end of the IP packet is left out.
     ///
     /// # Errors
-    /// [`ParseError`] when the packet is malformed, a fragment, or not TCP.
+    /// [`ParseError`] if the packet is malformed, a fragment, or not TCP.
     pub fn parse(packet: &'a [u8]) -> Result<Self, ParseError> {
         Self::from_packet(&IpHeader::parse(packet)?, packet)
     }
 
-    /// The same of a packet whose IP headers have been read.
+    /// The same for a packet whose IP headers have been read.
     ///
     /// # Errors
-    /// [`ParseError::Ip`] with [`IpParseError::BadLength`](crate::ip::IpParseError::BadLength) when the packet is shorter than its header says, and those of
-    /// [`parse`](Self::parse).
+    /// Those of [`parse`](Self::parse); [`ParseError::Ip`] if the packet is shorter than its header says.
     pub fn from_packet(ip: &IpHeader, packet: &'a [u8]) -> Result<Self, ParseError> {
         if ip.is_fragment {
             return Err(ParseError::Fragment);
@@ -46,38 +45,38 @@ impl<'a> Segment<'a> {
         Self::from_tcp(ip.source, ip.destination, ip.payload(packet)?)
     }
 
-    /// Views a TCP segment, header and payload, that travels between these addresses.
+    /// Views a TCP segment, header and payload, between these addresses.
     ///
     /// # Errors
-    /// [`ParseError::TcpTooShort`], [`ParseError::TcpTooLong`] over 65,535 octets between IPv4 addresses, as offloads put
-    /// segments together, and [`ParseError::DataOffset`].
+    /// [`ParseError::TcpTooShort`], [`ParseError::DataOffset`], and [`ParseError::TcpTooLong`] for more than 65,535 octets
+    /// between IPv4 addresses, as receive offload merges segments.
     #[inline]
     pub fn from_tcp(source: IpAddr, destination: IpAddr, tcp: &'a [u8]) -> Result<Self, ParseError> {
         Ok(Self { source, destination, tcp: Tcp::parse(&source, tcp)? })
     }
 
-    /// The end that sent the segment.
+    /// The sender.
     #[inline]
     #[must_use]
     pub fn source(&self) -> Endpoint {
         Endpoint::new(self.source, self.tcp.source_port())
     }
 
-    /// The end that the segment is for.
+    /// The receiver.
     #[inline]
     #[must_use]
     pub fn destination(&self) -> Endpoint {
         Endpoint::new(self.destination, self.tcp.destination_port())
     }
 
-    /// The address in the packet's header; unlike in [`Segment::source`] an IPv4-mapped one stays IPv6.
+    /// The source address in the packet; unlike in [`Segment::source`], an IPv4-mapped one stays IPv6.
     #[inline]
     #[must_use]
     pub const fn source_address(&self) -> IpAddr {
         self.source
     }
 
-    /// The final destination in the packet's headers; an IPv4-mapped one stays IPv6.
+    /// The final destination in the packet; an IPv4-mapped one stays IPv6.
     #[inline]
     #[must_use]
     pub const fn destination_address(&self) -> IpAddr {
@@ -91,7 +90,7 @@ impl<'a> Segment<'a> {
         self.tcp.sequence()
     }
 
-    /// The acknowledgment number, which means something only with the ACK flag.
+    /// The acknowledgment number; meaningful only with the ACK flag.
     #[inline]
     #[must_use]
     pub fn acknowledgment(&self) -> SeqNum {
@@ -125,7 +124,7 @@ impl<'a> Segment<'a> {
         Options::new(self.option_octets())
     }
 
-    /// The AO option, or `None` when the segment is unsigned.
+    /// The AO option; `None` if the segment is unsigned.
     ///
     /// # Errors
     /// Those of [`AoOption::find`].
@@ -134,14 +133,14 @@ impl<'a> Segment<'a> {
         self.tcp.ao_option()
     }
 
-    /// The octets after the header.
+    /// The payload.
     #[inline]
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
         self.tcp.payload()
     }
 
-    /// The sequence number behind the segment: SYN and FIN take one each, like an octet (RFC 9293 §3.4).
+    /// The sequence number after the segment: SYN and FIN count as one octet each (RFC 9293 §3.4).
     #[must_use]
     pub fn end(&self) -> SeqNum {
         let flags = self.flags();
@@ -156,17 +155,17 @@ impl<'a> Segment<'a> {
         self.tcp.octets()
     }
 
-    /// What the MAC of the segment is computed over, with this SNE (RFC 5925 §5.1).
+    /// The input of the segment's MAC (RFC 5925 §5.1).
     ///
     /// # Errors
-    /// [`VerifyError::Unsigned`] and [`VerifyError::Options`] when the segment has no AO option.
+    /// [`VerifyError::Unsigned`] if the segment has no AO option, and [`VerifyError::Options`].
     #[inline]
     pub fn mac_input(&self, sne: Sne, options: OptionCoverage) -> Result<MacInput<'a>, VerifyError> {
         let ao = self.ao_option()?.ok_or(VerifyError::Unsigned)?;
         Ok(self.mac_input_with(sne, &ao, options))
     }
 
-    /// The same with the segment's own option at hand.
+    /// The same for a caller that has found the segment's AO option.
     #[inline]
     pub(crate) fn mac_input_with(
         &self,
@@ -184,7 +183,7 @@ impl<'a> Segment<'a> {
         self.tcp
     }
 
-    /// Whether the segment travels from the one end to the other.
+    /// Whether the segment goes from `source` to `destination`.
     #[inline(always)]
     pub(crate) fn is_between(&self, source: &Endpoint, destination: &Endpoint) -> bool {
         source.has_address(&self.source)

@@ -1,4 +1,4 @@
-//! A TCP segment by itself, header and payload, without the addresses that it travels between.
+//! A TCP segment, header and payload, without its addresses.
 
 use core::fmt;
 use core::net::IpAddr;
@@ -7,7 +7,7 @@ use crate::error::ParseError;
 use crate::option::{AoOption, OptionError, TCP_HEADER_LENGTH};
 use crate::types::{Endpoint, SeqNum};
 
-/// Where the fields of a TCP header stand (RFC 9293 §3.1).
+/// Places of the fields in a TCP header (RFC 9293 §3.1).
 pub(crate) mod field {
     use core::ops::Range;
 
@@ -20,33 +20,33 @@ pub(crate) mod field {
     pub(crate) const CHECKSUM: Range<usize> = 16..18;
 }
 
-/// The control bits of a TCP header that matter to authentication (RFC 9293 §3.1).
+/// The control bits of a TCP header that matter for authentication (RFC 9293 §3.1).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Flags(pub(crate) u8);
 
 impl Flags {
-    /// No more data from the sender.
+    /// FIN: no more data from the sender.
     #[inline]
     #[must_use]
     pub const fn fin(self) -> bool {
         self.0 & 0x01 != 0
     }
 
-    /// Synchronise sequence numbers.
+    /// SYN: synchronise sequence numbers.
     #[inline]
     #[must_use]
     pub const fn syn(self) -> bool {
         self.0 & 0x02 != 0
     }
 
-    /// Reset the connection.
+    /// RST: reset the connection.
     #[inline]
     #[must_use]
     pub const fn rst(self) -> bool {
         self.0 & 0x04 != 0
     }
 
-    /// The acknowledgment field is significant.
+    /// ACK: the acknowledgment field is significant.
     #[inline]
     #[must_use]
     pub const fn ack(self) -> bool {
@@ -61,13 +61,13 @@ impl fmt::Debug for Flags {
     }
 }
 
-/// Octets of the header as it says itself; those of a header are there.
+/// Octets of the header by its data offset. `octets` has at least 20.
 #[inline]
 pub(crate) fn header_length(octets: &[u8]) -> usize {
     usize::from(octets[field::DATA_OFFSET] >> 4) * 4
 }
 
-/// Both ports of a header as one number, the source's first.
+/// Both ports of a header as one number, the source port in the upper half.
 #[inline]
 pub(crate) fn ports(header: &[u8]) -> u32 {
     u32_at(header, field::SOURCE_PORT)
@@ -90,10 +90,10 @@ fn u32_at(header: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
 }
 
-/// The octets, of which there are as many as the header says that it has, and where the header ends.
+/// A segment that has all the octets its data offset promises.
 ///
-/// Addresses are no part of it, because whoever has a connection has them there already, and what is copied for each
-/// segment costs as much as a block of the MAC.
+/// It has no addresses, because a connection has them already, and copying them for each segment costs as much as a block of
+/// the MAC.
 #[derive(Clone, Copy)]
 pub(crate) struct Tcp<'a> {
     octets: &'a [u8],
@@ -101,7 +101,7 @@ pub(crate) struct Tcp<'a> {
 }
 
 impl<'a> Tcp<'a> {
-    /// Views a segment that comes from this address, as [`Segment::from_tcp`](crate::Segment::from_tcp) says.
+    /// As [`Segment::from_tcp`](crate::Segment::from_tcp).
     #[inline]
     pub(crate) fn parse(source: &IpAddr, octets: &'a [u8]) -> Result<Self, ParseError> {
         if octets.len() < TCP_HEADER_LENGTH {
@@ -156,7 +156,7 @@ impl<'a> Tcp<'a> {
         self.u16_at(field::DESTINATION_PORT)
     }
 
-    /// Whether the ports are those of a segment from the one end to the other.
+    /// Whether the ports are those of a segment from `source` to `destination`.
     #[inline]
     pub(crate) fn is_between(self, source: &Endpoint, destination: &Endpoint) -> bool {
         self.source_port() == source.port() && self.destination_port() == destination.port()
@@ -177,7 +177,7 @@ impl<'a> Tcp<'a> {
         flags(self.octets)
     }
 
-    /// Whether it is a SYN that opens a connection, which has a key of its own.
+    /// Whether it is a SYN without ACK, which has a traffic key of its own.
     #[inline]
     pub(crate) fn opens(self) -> bool {
         self.flags().syn() && !self.flags().ack()

@@ -1,7 +1,7 @@
-//! Many segments at once: their MACs are computed side by side, then each segment is judged or finished in its turn.
+//! Many segments at once: MACs are computed side by side, 16 at a time, then each segment is verified or signed in order.
 //!
-//! The MACs of a batch of 16 are computed with the keys and SNEs that hold as it begins. Verifying and signing change no key of an
-//! established connection, but may change its SNE; a segment whose SNE has changed when its turn comes goes the single way.
+//! The MACs use the keys and SNEs from the start of the batch. Verifying and signing never change the keys of an established
+//! connection, but can change its SNE; a segment whose SNE has changed by its turn is verified or signed singly.
 
 use core::borrow::BorrowMut;
 
@@ -16,12 +16,12 @@ use crate::mac_input::MacInput;
 use crate::segment::Segment;
 use crate::tcp;
 
-/// How many MACs are computed together.
+/// How many MACs are computed side by side.
 const BATCH: usize = 16;
 
-/// Computes the MACs of many segments, each under its own traffic key, in less time than one after the other.
+/// Computes the MACs of many segments side by side, each under its own traffic key, faster than one by one.
 ///
-/// The first MAC becomes that of the first input, and so on; the shorter of the two decides how many.
+/// `macs[0]` becomes the MAC of the first input, and so on, until either runs out.
 pub fn mac_batch<'a>(inputs: impl IntoIterator<Item = (&'a TrafficKey, MacInput<'a>)>, macs: &mut [Mac]) {
     let mut inputs = inputs.into_iter();
     for macs in macs.chunks_mut(BATCH) {
@@ -36,14 +36,13 @@ pub fn mac_batch<'a>(inputs: impl IntoIterator<Item = (&'a TrafficKey, MacInput<
     }
 }
 
-/// Verifies received segments of many connections, and hands `each` for every segment in order its index in `segments` and what
-/// [`Connection::verify`] would return.
+/// Verifies received segments of many connections. For every segment in order, `each` gets its index and the result of
+/// [`Connection::verify`].
 ///
-/// A segment names its connection by the index in `connections`, which holds connections, boxes or exclusive references.
+/// Each segment comes with the index of its connection in `connections`: connections, boxes or exclusive references.
 ///
 /// # Errors
-/// `each` gets those of [`Connection::verify`]; also [`VerifyError::OtherConnection`], counted nowhere, if there is no connection
-/// with the index.
+/// Those of [`Connection::verify`], through `each`; [`VerifyError::OtherConnection`] if no connection has the index.
 pub fn verify_batch<'a, C: BorrowMut<Connection<N>>, const N: usize>(
     connections: &mut [C],
     segments: &[(usize, Segment<'a>)],
@@ -54,7 +53,7 @@ pub fn verify_batch<'a, C: BorrowMut<Connection<N>>, const N: usize>(
         let mut macs = [const { Mac::EMPTY }; BATCH];
         let jobs = ahead.iter_mut().zip(segments).filter_map(|(ahead, (connection, segment))| {
             let connection = connections.get(*connection)?.borrow();
-            // What is refused here is refused and counted in its turn.
+            // An error is reported and counted when the segment's turn comes.
             let found = connection.find(segment).ok()?;
             let Keys::Traffic { receive, .. } = &found.slot.keys else { return None };
             *ahead = Some((found.ao, found.sne));
@@ -78,14 +77,14 @@ pub fn verify_batch<'a, C: BorrowMut<Connection<N>>, const N: usize>(
     }
 }
 
-/// Signs TCP segments of many connections in place, and hands `each` for every segment in order its index in `segments` and what
-/// [`Connection::sign`] would return.
+/// Signs TCP segments of many connections in place. For every segment in order, `each` gets its index and the result of
+/// [`Connection::sign`].
 ///
-/// A segment names its connection by the index in `connections`, as in [`verify_batch`].
+/// Each segment comes with the index of its connection in `connections`, as in [`verify_batch`].
 ///
 /// # Errors
-/// `each` gets those of [`Connection::sign`]; also [`SignError::OtherConnection`], with the segment unchanged, if there is no
-/// connection with the index.
+/// Those of [`Connection::sign`], through `each`; [`SignError::OtherConnection`] if no connection has the index. The segment is
+/// then unchanged.
 pub fn sign_batch<C: BorrowMut<Connection<N>>, const N: usize>(
     connections: &mut [C],
     segments: &mut [(usize, &mut [u8])],

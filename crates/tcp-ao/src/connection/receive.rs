@@ -1,4 +1,4 @@
-//! Verifying what the peer sends, and learning from it: ISNs, SNE, the key it asks for (RFC 5925 §7.5).
+//! Verifying received segments, and learning from them: ISNs, SNE, the key the peer asks for (RFC 5925 §7.5).
 
 use crate::authenticate::{check_mac_length, compare};
 use crate::connection::slot::{Keys, Slot};
@@ -21,7 +21,7 @@ pub struct Verified<'a> {
 }
 
 impl<'a> Verified<'a> {
-    /// The segment itself.
+    /// The segment.
     #[must_use]
     pub const fn segment(&self) -> Segment<'a> {
         self.segment
@@ -40,7 +40,7 @@ impl<'a> Verified<'a> {
     }
 }
 
-/// What a received segment is checked with: the MKT that its KeyID names, its AO option, its SNE.
+/// What verifies a received segment: the MKT of its KeyID, its AO option, its SNE.
 #[derive(Clone, Copy)]
 pub(super) struct Found<'c, 'a> {
     pub(super) slot: &'c Slot,
@@ -61,7 +61,7 @@ impl<const N: usize> Connection<N> {
         self.conclude(segment, verdict)
     }
 
-    /// Counts the verdict and learns from an authentic segment, whose AO option the verdict holds.
+    /// Counts the verdict. Learns from an authentic segment, whose AO option is in the verdict.
     #[inline(always)]
     pub(super) fn conclude<'a>(
         &mut self,
@@ -72,7 +72,7 @@ impl<const N: usize> Connection<N> {
         Ok(self.learn(segment, &verdict?))
     }
 
-    /// Finds what a segment is checked with, and refuses what no MAC could make right.
+    /// Finds MKT, AO option and SNE of a segment, and refuses segments that need no MAC to be refused.
     #[inline(always)]
     pub(super) fn find<'a>(&self, segment: &Segment<'a>) -> Result<Found<'_, 'a>, VerifyError> {
         if !segment.is_between(&self.pair.remote, &self.pair.local) {
@@ -83,18 +83,18 @@ impl<const N: usize> Connection<N> {
         let index = self.index(|key| key.recv_id == ao.key_id).ok_or(VerifyError::UnknownKeyId(ao.key_id))?;
         let slot = self.slot(index);
         let is_established = self.phase == Phase::Established;
-        // A late copy of the SYN has a key of its own, which went with the master key; TCP has no use for it.
+        // The key of a late copy of the SYN went with the master key, and TCP has no use for the copy.
         if is_established && tcp.opens() {
             return Err(VerifyError::State);
         }
         check_mac_length(&ao, &slot.parameters)?;
-        // A SYN brings its own ISN.
+        // A SYN's sequence number is an ISN, whatever came before.
         let is_first = !is_established && tcp.flags().syn();
         let sne = if is_first { Sne(0) } else { self.receive.sne_of(tcp.sequence()) };
         Ok(Found { slot, ao, sne })
     }
 
-    /// Compares the MAC in a segment with the right one.
+    /// Computes the MAC of a segment and compares.
     #[inline]
     fn check<'a>(&self, segment: &Segment<'a>, found: &Found<'_, 'a>) -> Result<AoOption<'a>, VerifyError> {
         let algorithm = found.slot.parameters.algorithm;
@@ -116,7 +116,7 @@ impl<const N: usize> Connection<N> {
         MacInput::new(found.sne, addresses, segment.tcp(), found.ao.place(), found.slot.parameters.options)
     }
 
-    /// What the traffic key of a segment that arrives during the handshake is derived for.
+    /// The KDF context of a segment received during the handshake.
     #[cold]
     fn receive_context(&self, segment: &Segment<'_>) -> Result<KdfContext, VerifyError> {
         let (isn, flags) = (Isn(segment.sequence().0), segment.flags());
@@ -125,8 +125,9 @@ impl<const N: usize> Connection<N> {
             // The peer's SYN, crossing ours or repeated.
             (Phase::SynSent, _) if syn && !ack => {}
             (Phase::SynReceived, _) if syn && !ack && isn == self.remote_isn => {}
-            // The SYN-ACK, or a listener's reset, which stands on no ISN and carries its own (RFC 9293 §3.10.7.2). A SYN-ACK
-            // is also heard after a SYN with another ISN: its key has our ISN in it, so it is fresh, and that SYN was not.
+            // The SYN-ACK, or a listener's reset, whose own sequence number stands for the ISN that the listener never had
+            // (RFC 9293 §3.10.7.2). A SYN-ACK also counts after a SYN with another ISN: its key includes our ISN, so it is
+            // fresh and that SYN was not.
             (Phase::SynSent, Some(local_isn)) if syn || flags.rst() => {
                 return Ok(KdfContext::receive_other(self.pair, local_isn, isn));
             }
@@ -160,14 +161,14 @@ impl<const N: usize> Connection<N> {
         Verified { segment: *segment, key_id: ao.key_id, current_key_changed }
     }
 
-    /// Whether, going by its numbers, nothing that has verified so far was sent after this segment.
+    /// Whether this segment was sent after all segments verified so far, going by its numbers.
     ///
-    /// RFC 5925 §7.5 obeys the RNextKeyID of any segment. That of an older one, late or replayed, could bring back a key that the
-    /// peer has moved on from and may have removed. Between segments without data the acknowledgment tells which is older.
+    /// RFC 5925 §7.5 obeys the RNextKeyID of any segment. An old one, late or replayed, could bring back a key that the peer has
+    /// left and may have removed. Segments without data are ordered by their acknowledgments.
     #[inline(always)]
     fn is_newest(&mut self, tcp: Tcp<'_>) -> bool {
         let (sequence, acknowledgment) = (tcp.sequence(), tcp.acknowledgment());
-        // A keepalive has the number before the next (RFC 9293 §3.8.4), and is not older for that.
+        // A keepalive is one below the next sequence number (RFC 9293 §3.8.4), and not old.
         let behind = sequence.offset_from(self.receive.highest().1);
         let has_ack = tcp.flags().ack();
         let is_older = |newest: SeqNum| has_ack && acknowledgment.before(newest);
@@ -188,7 +189,7 @@ impl<const N: usize> Connection<N> {
             self.receive = SneTracker::new(self.remote_isn);
             self.phase = Phase::SynReceived;
         }
-        // An acknowledgment under the "other" keys shows that the peer knows both ISNs.
+        // An acknowledgment under the "other" keys proves that the peer knows both ISNs.
         if self.phase == Phase::SynReceived
             && flags.ack()
             && let Some(local_isn) = self.local_isn

@@ -16,9 +16,8 @@ use crate::types::{Isn, Sne};
 impl<const N: usize> Connection<N> {
     /// Signs a TCP segment, header and payload, in place with the current key.
     ///
-    /// The header must hold an AO option of the current key's size, as [`append_ao`](crate::append_ao) puts it
-    /// there; ids and MAC are filled in. Compute the checksum afterwards. A retransmission is signed with the SNE of its
-    /// own sequence number.
+    /// The header must have an AO option of the current key's size, which [`append_ao`](crate::append_ao) puts there; `sign`
+    /// fills in ids and MAC. Compute the checksum afterwards. A retransmission gets the SNE of its own sequence number.
     ///
     /// # Errors
     /// [`SignError`]; segment and connection are unchanged.
@@ -39,7 +38,7 @@ impl<const N: usize> Connection<N> {
         Ok(())
     }
 
-    /// Finds the SNE of a segment to send and the place of its AO option, and writes the ids there.
+    /// Finds the SNE of an outgoing segment and the place of its AO option, and writes the ids there.
     #[inline(always)]
     pub(super) fn prepare(&self, tcp: &mut [u8]) -> Result<(Sne, AoPlace), SignError> {
         let view = Tcp::parse(self.pair.local.address_in_place(), tcp)?;
@@ -55,14 +54,14 @@ impl<const N: usize> Connection<N> {
         }
         let current = self.current_key();
         let ao = place_to_sign(view, current)?;
-        // A SYN has an ISN of its own.
+        // A SYN's sequence number is an ISN, whatever came before.
         let is_first = !is_established && view.flags().syn();
         let sne = if is_first { Sne(0) } else { self.send.sne_of(view.sequence()) };
         ao.write_ids(tcp, current.send_id, self.rnext_key().recv_id);
         Ok((sne, ao))
     }
 
-    /// The traffic key that this end signs with, once the handshake is complete.
+    /// The traffic key to sign with, once the handshake is complete.
     #[inline]
     pub(super) fn kept_send_key(&self) -> Option<&TrafficKey> {
         match &self.slot(self.current).keys {
@@ -71,14 +70,14 @@ impl<const N: usize> Connection<N> {
         }
     }
 
-    /// The MAC input of a segment that [`prepare`](Self::prepare) has written the ids into.
+    /// The MAC input of a segment after [`prepare`](Self::prepare).
     #[inline(always)]
     pub(super) fn input_to_send<'a>(&self, tcp: &'a [u8], sne: Sne, ao: AoPlace) -> MacInput<'a> {
         let addresses = (self.pair.local.address_in_place(), self.pair.remote.address_in_place());
         MacInput::new(sne, addresses, tcp, ao, self.current_key().options)
     }
 
-    /// Writes the MAC into the segment, and notes that it was sent.
+    /// Writes the MAC into the segment, and records that it was sent.
     #[inline(always)]
     pub(super) fn finish(&mut self, tcp: &mut [u8], sne: Sne, ao: AoPlace, mac: &Mac) {
         ao.write_mac(tcp, mac);
@@ -101,7 +100,7 @@ impl<const N: usize> Connection<N> {
         }
     }
 
-    /// What the traffic key of a segment that goes out during the handshake is derived for.
+    /// The KDF context of a segment sent during the handshake.
     #[cold]
     fn send_context(&self, tcp: &[u8]) -> Result<KdfContext, SignError> {
         let (isn, flags) = (Isn(tcp::sequence(tcp).0), tcp::flags(tcp));
@@ -114,8 +113,7 @@ impl<const N: usize> Connection<N> {
             (Phase::SynReceived, _) if syn && ack && is_local_isn => {
                 Ok(KdfContext::send_other(self.pair, isn, self.remote_isn))
             }
-            // A listener that refuses the SYN resets without an ISN of its own; the peer takes the reset's sequence
-            // number for it.
+            // A listener that refuses a SYN resets without an ISN of its own; the reset's sequence number stands for it.
             (Phase::SynReceived, None) if flags.rst() => {
                 Ok(KdfContext::send_other(self.pair, isn, self.remote_isn))
             }

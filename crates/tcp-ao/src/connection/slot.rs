@@ -4,13 +4,13 @@ use crate::kdf::{KdfContext, TrafficKey};
 use crate::mkt::{MasterKey, Mkt, MktParameters};
 use crate::types::{Isn, SocketPair};
 
-/// One MKT as a connection holds it.
+/// An MKT in a connection.
 pub(super) struct Slot {
     pub(super) parameters: MktParameters,
     pub(super) keys: Keys,
 }
 
-/// The master key while the ISNs are open, the two traffic keys afterwards; never both.
+/// The master key until the ISNs are confirmed, the two traffic keys afterwards; never both.
 #[expect(clippy::large_enum_variant, reason = "a heap is what this crate does without")]
 pub(super) enum Keys {
     Master(MasterKey),
@@ -22,7 +22,7 @@ impl Slot {
         Self { parameters: *mkt.parameters(), keys: Keys::Master(mkt.master_key().clone()) }
     }
 
-    /// Replaces the master key by the traffic keys; derived ones stay.
+    /// Replaces the master key by the traffic keys, if that has not been done.
     pub(super) fn derive(&mut self, pair: SocketPair, local_isn: Isn, remote_isn: Isn) {
         if let Keys::Master(master_key) = &self.keys {
             let derive = |context| TrafficKey::derive(self.parameters.algorithm, master_key, &context);

@@ -1,4 +1,4 @@
-//! What the link brings: checked, counted, stripped of the option, or refused.
+//! Packets from the link: verified, counted, stripped of the option, or refused.
 
 use core::ops::Range;
 use core::time::Duration;
@@ -15,19 +15,19 @@ use crate::shim::table::Entry;
 use crate::shim::{OPTION_ROOM, Refusal, Shim, ShimConfig, ShimSlot, Unmatched, options};
 use crate::types::{Endpoint, SocketPair};
 
-/// The MSS of a peer that advertises none (RFC 9293 §3.7.1): what every host must accept, less the headers.
+/// The MSS of a peer that advertises none (RFC 9293 §3.7.1): the packet every host must accept, less the headers.
 const DEFAULT_MSS_IPV4: usize = 576 - IPV4_HEADER_LENGTH - TCP_HEADER_LENGTH;
 const DEFAULT_MSS_IPV6: usize = 1280 - IPV6_HEADER_LENGTH - TCP_HEADER_LENGTH;
 
 impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Shim<P, T> {
-    /// Takes a packet from the link, and returns where within the same octets the one for the stack then is.
+    /// Takes a packet from the link and returns the place, in the same octets, of the packet for the stack.
     ///
-    /// `now` is the time since any fixed moment, the same for all calls. Packets of other protocols and unsigned
-    /// segments of connections without peer come back unchanged.
+    /// `now` is the time since any fixed moment, the same for all calls. Packets of other protocols, and unsigned segments of
+    /// connections without a peer, come back unchanged.
     ///
     /// # Errors
-    /// [`Refusal`]: drop the packet. It is unchanged, and so is the shim but for its counters. In particular, a SYN that
-    /// does not verify leaves nothing behind.
+    /// [`Refusal`]: drop the packet. It is unchanged, and in the shim only counters changed. In particular, a SYN that does not
+    /// verify leaves nothing behind.
     pub fn inbound(&mut self, now: Duration, packet: &mut [u8]) -> Result<Range<usize>, Refusal> {
         let ip = IpHeader::parse(packet).map_err(ParseError::Ip)?;
         let whole = 0..ip.total_length;
@@ -38,7 +38,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         }
         let between =
             |local| SocketPair { local: Endpoint::new(local, 0), remote: Endpoint::new(ip.source, 0) };
-        // What has further to go by its routing header is nobody's here, but a stack might take it.
+        // A packet whose routing header leads on is not for this host, but some stacks would take it.
         if ip.header_destination != ip.destination
             && [ip.header_destination, ip.destination].into_iter().any(|local| self.protects(&between(local)))
         {
@@ -61,13 +61,13 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         let new = options::without_ao(old, is_syn, OPTION_ROOM, default_mss)
             .map_err(|error| Refusal::Verify(error.into()))?;
         let old_options = old.len();
-        // Without AO the options are shorter, so that there is always room.
+        // Without AO the options are shorter, so that they always fit.
         let start = options::replace(packet, 0, ip.payload_offset, old_options, &new).unwrap_or(0);
         options::write_checksums(&mut packet[start..], &ip);
         Ok(start..ip.total_length)
     }
 
-    /// Whether the segment has been verified (`true`) or passes as it is (`false`).
+    /// Whether the segment has verified (`true`) or passes unchanged (`false`).
     fn admit(
         &mut self,
         now: Duration,
@@ -98,7 +98,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
             return Err(Refusal::NoKey);
         }
         if !opens {
-            // Its ISNs are not known, so there is no key to check it with; what is wrong with it at sight is counted.
+            // Without its ISNs there is no key to verify it; what is wrong without a MAC is counted.
             let verdict = match segment.ao_option() {
                 Err(error) => Err(error.into()),
                 Ok(None) => Err(VerifyError::Unsigned),
@@ -120,7 +120,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         Ok(true)
     }
 
-    /// A segment of a connection that no peer is configured for.
+    /// A segment of a connection without a configured peer.
     fn admit_unprotected(&mut self, segment: &Segment<'_>) -> Result<bool, Refusal> {
         if let Ok(Some(ao)) = segment.ao_option()
             && self.config.unmatched == Unmatched::Drop
@@ -131,8 +131,8 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         Ok(false)
     }
 
-    /// Drops hard ICMP errors about synchronised connections, and takes the room for the option off a path MTU that a router
-    /// reports, as it is off the link's.
+    /// Drops hard ICMP errors about established connections, and takes the room for the option off a path MTU that a router
+    /// reports, as it is taken off the link's.
     fn admit_icmp(&mut self, ip: &IpHeader, packet: &mut [u8]) -> Result<(), Refusal> {
         let error = IcmpError::from_packet(ip, packet);
         let entry = error.as_ref().and_then(|error| self.table.get_mut(&error.pair));
@@ -153,8 +153,8 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
     }
 }
 
-/// The checksums that go to the stack are made anew, so those that came must be right: an IP header, or an option that
-/// the MAC does not cover, would otherwise be laundered.
+/// The packet gets new checksums on its way to the stack, so the old ones must be right. Otherwise an error in the IP header, or
+/// in an option that the MAC does not cover, would get a correct checksum.
 fn check_checksums(config: &ShimConfig, packet: &[u8], ip: &IpHeader) -> Result<(), Refusal> {
     if !config.check_checksum {
         return Ok(());

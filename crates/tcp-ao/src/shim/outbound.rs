@@ -1,4 +1,4 @@
-//! What the stack sends: the option put in, signed, checksums made right.
+//! Packets from the stack: the option inserted, signed, checksums corrected.
 
 use core::ops::Range;
 use core::time::Duration;
@@ -15,14 +15,14 @@ use crate::shim::{MAX_IPV4_LENGTH, MAX_IPV6_LENGTH, Refusal, Shim, ShimConfig, S
 use crate::types::{Endpoint, Isn, SocketPair};
 
 impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Shim<P, T> {
-    /// Takes a packet that the stack wants to send, and returns where in `buffer` the one for the link then is.
+    /// Takes a packet from the stack and returns the place in `buffer` of the packet for the link.
     ///
-    /// The packet starts at `buffer[room]`; the octets before it are used to make it longer, and
-    /// [`OPTION_ROOM`](crate::shim::OPTION_ROOM) of them are always enough. `now` is the time since any fixed
-    /// moment, the same for all calls. Packets of other protocols and of connections without peer come back unchanged.
+    /// The packet starts at `buffer[room]`. It grows into the octets before it;
+    /// [`OPTION_ROOM`](crate::shim::OPTION_ROOM) of them are always enough. `now` is the time since any fixed moment, the same for
+    /// all calls. Packets of other protocols and of connections without a peer come back unchanged.
     ///
     /// # Errors
-    /// [`Refusal`]: send nothing. What `buffer` then holds is of no use.
+    /// [`Refusal`]: send nothing. The content of `buffer` is then meaningless.
     pub fn outbound(
         &mut self,
         now: Duration,
@@ -71,7 +71,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         entry.connection.sign(&mut packet[ip.payload_offset..]).map_err(Refusal::Sign)?;
         options::write_checksums(packet, &ip);
         entry.sent(flags, segment_end, now);
-        // A listener's answer to a SYN it refuses is all there ever is of the connection.
+        // A listener's answer to a SYN that it refuses also ends the connection.
         if flags.rst() && entry.connection.local_isn().is_none() {
             self.table.remove(&pair);
         } else if let Some(opened) = opened {
@@ -81,7 +81,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
     }
 }
 
-/// The options of an outbound segment of this connection, with room for the MAC.
+/// The options of an outbound segment, with room for the MAC.
 fn signed_options<const N: usize>(
     config: &ShimConfig,
     connection: &Connection<N>,

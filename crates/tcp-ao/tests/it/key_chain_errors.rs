@@ -75,7 +75,7 @@ fn ao_14_short_secrets_are_refused_unless_asked_for() {
     let short = "algorithm = \"HMAC-SHA256-128\"";
     assert_eq!(
         toml_error(&toml_with("algorithm", short)),
-        "key chain \"core\", key 100, secret: master key has 12 octets, HMAC-SHA256-128 asks for 32 or more; \
+        "key chain \"core\", key 100, secret: master key has 12 octets, HMAC-SHA256-128 requires 32 or more; \
          allow-short-secret accepts it"
     );
     KeyChains::from_toml(&toml_with("algorithm", &format!("{short}\nallow-short-secret = true"))).unwrap();
