@@ -1,0 +1,21 @@
+//! QUIC packet protection by several libraries with the same keys.
+//!
+//! Every packet has a short header: first octet, a connection ID of eight octets, a packet number of four. Each contender counts
+//! the numbers, writes the header's bits and masks them, so that all make the same packets, octet for octet.
+
+#[cfg(feature = "peers")]
+mod boringssl;
+mod compare;
+mod contender;
+mod direct;
+mod packet;
+mod ring;
+mod rust_crypto;
+mod rustls_keys;
+mod train;
+mod wireseal;
+
+pub(crate) use compare::{initial_contenders, mask_contenders, packet_contenders};
+pub(crate) use contender::{MaskContender, PacketContender};
+pub(crate) use packet::{PAYLOADS, packet};
+pub(crate) use train::{TRAIN, TrainContender, train_contenders};

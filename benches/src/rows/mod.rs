@@ -1,0 +1,108 @@
+//! The rows that have a goal: how much of the best peer's time we may take.
+
+pub(crate) mod mac;
+mod quic;
+mod row;
+
+use row::{PEERS, Row};
+
+use crate::table::{Cell, Table};
+use crate::timing::{Effort, alternate};
+
+/// Every row, in the order in which they are printed.
+pub(crate) fn all() -> Vec<Row> {
+    quic::rows().into_iter().chain(mac::rows()).collect()
+}
+
+/// Times the rows.
+pub(crate) fn table(rows: &[Row], effort: Effort) -> Table {
+    let columns = ["row", "name", "wireseal"].into_iter().chain(PEERS);
+    let columns = columns.chain(["best peer", "ratio", "goal", "mark"]);
+    let mut table =
+        Table::new("rows", "Held to: nanoseconds each, and ours to the best of the peers", columns);
+    let (mut held, mut missed, mut open) = (0, Vec::new(), 0);
+    let mut all_absent: Vec<&str> = Vec::new();
+    for row in rows {
+        let mut timed = (row.contenders)();
+        let times = alternate(effort, &mut timed);
+        let mut times = times.iter().map(|time| time / row.of as f64);
+        let ours = times.next().unwrap_or(f64::NAN);
+        let peers: Vec<(&str, f64)> = timed[1..].iter().map(|timed| timed.name).zip(times).collect();
+        let time_of = |peer: &str| peers.iter().find(|(name, _)| *name == peer);
+        let best = peers.iter().copied().min_by(|(_, a), (_, b)| a.total_cmp(b));
+        let (best, time) = best.unwrap_or(("-", f64::NAN));
+        let ratio = ours / time;
+        let mut absent = row.peers.iter().copied().filter(|peer| time_of(peer).is_none()).peekable();
+        let is_held = absent.peek().is_none().then_some(ratio <= row.goal);
+        match is_held {
+            Some(true) => held += 1,
+            Some(false) => missed.push(row.name),
+            None => open += 1,
+        }
+        for peer in absent {
+            if !all_absent.contains(&peer) {
+                all_absent.push(peer);
+            }
+        }
+        let mut cells = vec![Cell::text(row.title), Cell::text(row.name), Cell::ns(ours)];
+        cells.extend(PEERS.iter().map(|peer| Cell::or_none(time_of(peer), |(_, time)| Cell::ns(*time))));
+        cells.extend([
+            Cell::text(best),
+            Cell::Number(ratio, 3, ""),
+            Cell::ratio(row.goal),
+            Cell::or_none(is_held, |is_held| effort.mark(is_held)),
+        ]);
+        table.rows.push(cells);
+    }
+    let missed = if missed.is_empty() { "none".to_owned() } else { missed.join(", ") };
+    table.reading = format!(
+        "Lower is better: {held} of {} rows are held, and missed {missed}. The best peer is the fastest that this build has.",
+        rows.len()
+    );
+    if open > 0 {
+        table.reading += &format!(
+            " {open} rows could not be judged: of the peers that their goals are against, {} are not here (the feature `peers` \
+             builds in BoringSSL, OpenSSL and nettle; of OpenSSL the machine needs the library too).",
+            all_absent.join(", ")
+        );
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::timing::Timed;
+
+    fn mark(peers: &'static [&'static str], goal: f64) -> (Cell, String) {
+        let contenders = || {
+            let slow = || std::thread::sleep(Duration::from_millis(1));
+            vec![Timed::new("wireseal", || std::thread::sleep(Duration::ZERO)), Timed::new("ring", slow)]
+        };
+        let row = Row { name: "row", title: "A row", peers, goal, of: 1, contenders };
+        let mut table = table(&[row], Effort::For(Duration::from_millis(1)));
+        (table.rows[0].pop().expect("a mark"), table.reading)
+    }
+
+    #[test]
+    fn a_goal_is_judged_where_every_peer_of_it_is_there() {
+        let (held, reading) = mark(&["ring"], 0.9);
+        assert!(matches!(held, Cell::Held(true)) && reading.contains("1 of 1 rows are held"));
+        let (missed, reading) = mark(&["ring"], 0.0);
+        assert!(matches!(missed, Cell::Held(false)) && reading.contains("missed row"));
+    }
+
+    #[test]
+    fn a_goal_against_somebody_absent_is_neither_held_nor_missed() {
+        for goal in [0.0, 0.9] {
+            let (mark, reading) = mark(&["ring", "nettle"], goal);
+            assert!(matches!(mark, Cell::None));
+            assert!(reading.contains("0 of 1 rows are held, and missed none"));
+            assert!(
+                reading.contains("1 rows could not be judged") && reading.contains("nettle are not here")
+            );
+        }
+    }
+}
