@@ -132,6 +132,18 @@ def ignored(repository):
             yield f"{name} has an ignored test"
 
 
+def readmes(repository):
+    """The Rust in a crate's README is in the example on its front page, which is compiled."""
+    for name in repository.files:
+        if re.fullmatch(r"crates/\w[\w-]*/README\.md", name):
+            page = repository.text(name.replace("README.md", "src/lib.rs")).splitlines()
+            page = {line[3:].strip().removeprefix("# ") for line in page if line.startswith("//!")}
+            for block in re.findall(r"```rust\n(.*?)```", repository.text(name), re.DOTALL):
+                for line in block.splitlines():
+                    if line.strip() and line.strip() not in page:
+                        yield f"{name}: not on the front page: {line.strip()}"
+
+
 def stages(repository):
     """The forge's workflow runs every stage of .ci/stages."""
     there = {name.removeprefix(".ci/stages/") for name in repository.files if name.startswith(".ci/stages/")}
@@ -153,5 +165,6 @@ RULES = {
     "circles": circles.check,
     "citations": citations,
     "ignored": ignored,
+    "readmes": readmes,
     "stages": stages,
 }

@@ -135,6 +135,12 @@ class Rules(unittest.TestCase):
             self.assertEqual(self.found(rules.ignored, {"a.rs": text}), ["a.rs has an ignored test"])
         self.assertEqual(self.found(rules.ignored, {"a.rs": "// #[ignore]\nfn ignore() {}"}), [])
 
+    def test_readmes(self):
+        files = {"crates/a/README.md": "```rust\na();\n  b();\n```\n", "crates/a/src/lib.rs": "//! a();\n//! # b();\n"}
+        self.assertEqual(self.found(rules.readmes, files), [])
+        files["crates/a/src/lib.rs"] = "//! a();\nfn b() { b(); }\n"
+        self.assertEqual(self.found(rules.readmes, files), ["crates/a/README.md: not on the front page: b();"])
+
     def test_stages(self):
         files = {
             ".ci/stages/test": "",
