@@ -2,7 +2,7 @@
 
 use wireseal_algorithms::{AeadAlgorithm, MacAlgorithm, TcpAoAlgorithm, TcpAoKdf};
 
-/// Name, MAC, KDF, octets of traffic key, of default MAC and of shortest master key.
+/// Name, MAC, KDF, and the lengths of traffic key, default MAC and shortest master key.
 const TCP_AO: [(&str, MacAlgorithm, TcpAoKdf, usize, usize, usize); 5] = [
     ("HMAC-SHA-1-96", MacAlgorithm::HmacSha1, TcpAoKdf::HmacSha1, 20, 12, 1),
     ("AES-128-CMAC-96", MacAlgorithm::Aes128Cmac, TcpAoKdf::Aes128Cmac, 16, 12, 1),
@@ -67,7 +67,7 @@ fn aead_sizes_and_limits() {
 }
 
 #[test]
-fn tls_code_points_lead_back_to_their_aead_and_no_other_does() {
+fn only_the_four_tls_code_points_give_an_aead() {
     let known: Vec<u16> =
         (0..=u16::MAX).filter(|&c| AeadAlgorithm::from_tls_cipher_suite(c).is_some()).collect();
     assert_eq!(known, [0x1301, 0x1302, 0x1303, 0x1304]);

@@ -1,4 +1,4 @@
-//! Every spelling reads back, and every refusal says its reason.
+//! Every spelling is read, and every refusal gives its reason.
 
 use wireseal_algorithms::ParseAlgorithmError::{self, *};
 use wireseal_algorithms::TcpAoAlgorithm::{self, *};
@@ -78,7 +78,7 @@ const REFUSED: [(&str, ParseAlgorithmError); 40] = [
 ];
 
 #[test]
-fn every_spelling_reads_in_either_case() {
+fn every_spelling_is_read_in_either_case() {
     for (text, algorithm) in ACCEPTED {
         for text in [text.to_owned(), text.to_uppercase(), text.to_lowercase()] {
             assert_eq!(text.parse(), Ok(algorithm), "{text}");
@@ -87,7 +87,7 @@ fn every_spelling_reads_in_either_case() {
 }
 
 #[test]
-fn every_name_an_algorithm_gives_reads_back_as_it() {
+fn every_name_of_an_algorithm_is_read_as_that_algorithm() {
     for algorithm in TcpAoAlgorithm::ALL {
         assert_eq!(algorithm.to_string(), algorithm.name());
         let names = [
@@ -105,7 +105,7 @@ fn every_name_an_algorithm_gives_reads_back_as_it() {
 }
 
 #[test]
-fn the_draft_algorithms_have_no_vendor_name_yet() {
+fn the_draft_algorithms_have_no_vendor_names() {
     for algorithm in [HmacSha256_128, Kmac256_128] {
         assert_eq!(algorithm.linux_name(), None);
         assert_eq!(algorithm.bird_name(), None);
@@ -115,7 +115,7 @@ fn the_draft_algorithms_have_no_vendor_name_yet() {
 }
 
 #[test]
-fn what_is_refused_is_refused_with_its_reason() {
+fn refused_names_give_their_reason() {
     for (text, error) in REFUSED {
         assert_eq!(text.parse::<TcpAoAlgorithm>(), Err(error), "{text}");
         assert_eq!(text.to_uppercase().parse::<TcpAoAlgorithm>(), Err(error), "{text}");
@@ -123,7 +123,7 @@ fn what_is_refused_is_refused_with_its_reason() {
 }
 
 #[test]
-fn every_refusal_names_what_is_supported() {
+fn every_refusal_lists_the_supported_algorithms() {
     let mut messages: Vec<String> = REFUSED.iter().map(|(_, error)| error.to_string()).collect();
     messages.sort();
     messages.dedup();
