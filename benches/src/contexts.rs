@@ -1,4 +1,4 @@
-//! T2: authenticating 1 KiB by MACs of different kinds, hot and with many contexts.
+//! T2: authenticating 1 KiB with different MACs, with one hot context and with many.
 
 use std::hint::black_box;
 
@@ -12,7 +12,7 @@ use crate::timing::{Effort, Timed, alternate};
 const MESSAGE: usize = 1024;
 const CONTEXTS: usize = 10_000;
 
-/// A MAC of one library: its name, and what it takes.
+/// The times of one library's MAC.
 struct Measured {
     name: String,
     hot: f64,
@@ -25,7 +25,7 @@ fn order() -> Vec<usize> {
     order
 }
 
-/// One context over and over, and many in no order.
+/// Times with one context over and over, and with many in random order.
 fn hot_and_cycling(effort: Effort, contexts: &mut [Contender]) -> [f64; 2] {
     let message = vec![0x5a_u8; MESSAGE];
     let (order, mut turn) = (order(), 0);
@@ -46,7 +46,7 @@ fn hot_and_cycling(effort: Effort, contexts: &mut [Contender]) -> [f64; 2] {
     [times[0], times[1]]
 }
 
-/// The same for Poly1305, whose context is the key of one message.
+/// The same for Poly1305, whose key is for one message.
 fn one_time_keys(effort: Effort, contender: &mut one_time::Contender) -> [f64; 2] {
     let message = vec![0x5a_u8; MESSAGE];
     let keys: Vec<[u8; 32]> =
@@ -106,9 +106,9 @@ pub(crate) fn table(effort: Effort) -> Table {
     let most = measured.iter().max_by(|a, b| (a.cycling / a.hot).total_cmp(&(b.cycling / b.hot)));
     if let (Some(hot), Some(cycling), Some(most)) = (least(|m| m.hot), least(|m| m.cycling), most) {
         table.reading = format!(
-            "With one context {} is the fastest, with {CONTEXTS} in turn {}; {} loses most by going from one to many, {:.2} times \
-             its time: what a router with many peers pays is the second column, and octets per context say why. A context of \
-             Poly1305 is a key for one message, set up anew each time; a dash stands for a context behind a pointer.",
+            "With one context {} is the fastest, with {CONTEXTS} in turn {}. {} slows down most from one context to many, to {:.2} times \
+             its time. A router with many peers pays the second column; the octets per context say why. Poly1305 sets up a key for \
+             each message. A dash means that the context is behind a pointer.",
             hot.name,
             cycling.name,
             most.name,

@@ -1,4 +1,4 @@
-//! T1: cycles to hash a segment, beside those of Linux.
+//! T1: cycles to authenticate a segment, next to Linux's.
 
 use std::hint::black_box;
 
@@ -9,21 +9,21 @@ use crate::rows::mac::{BATCH, sign, sign_many};
 use crate::table::{Cell, Table, range};
 use crate::timing::{Effort, Timed, alternate};
 
-/// What the author of Linux's change to its crypto library measured on x86 for a segment of 128 octets: cycles before it
-/// and after, in Linux 7.2.
+/// Cycles that the author of Linux 7.2's change to its crypto library measured on x86 for a segment of 128 octets, before and
+/// after the change.
 const LINUX: [(TcpAoAlgorithm, u64, u64); 3] = [
     (TcpAoAlgorithm::HmacSha1, 3319, 1256),
     (TcpAoAlgorithm::LinuxHmacSha256, 3311, 1344),
     (TcpAoAlgorithm::Aes128Cmac, 2720, 1107),
 ];
 
-/// Steps of the chain that the clock is read from.
+/// Steps of the chain that stands in for a clock.
 const CHAIN: usize = 1000;
-/// The cycles of one: a multiplication of 64 bits takes three on every x86-64 processor of the last fifteen years, and an
-/// exclusive or takes one. Of other processors nothing is known.
+/// Cycles of a step: on every x86-64 processor of the last fifteen years a 64-bit multiplication takes three and an exclusive or
+/// one. Unknown for other processors.
 const STEP: Option<f64> = if cfg!(target_arch = "x86_64") { Some(4.0) } else { None };
 
-/// A chain of operations that each wait for the one before, so that its time is a number of core cycles.
+/// A chain of operations that each wait for the one before, so that it takes a known number of core cycles.
 fn chain() -> Timed<'static> {
     let mut value = 1_u64;
     Timed::new("clock", move || {
@@ -69,10 +69,10 @@ pub(crate) fn table(effort: Effort) -> Table {
         ]);
     }
     table.reading = format!(
-        "Linux's figures are its author's, on his x86 machine, for its whole hash of a segment; Wireseal's are all of signing one here: \
-         parsing, SNE, input and MAC. Cycles compare across machines where nanoseconds do not: Linux 7.2 takes {} times as many as \
-         Wireseal for one segment, and {} times as many as for each of {BATCH} of as many connections at once. Core cycles are \
-         counted by a chain of multiplications of known latency that takes turns with the rest, on x86-64; no cycle counter is read.",
+        "Linux's figures are its author's, from his x86 machine, for hashing a segment. Wireseal's are for all of signing one: parsing, \
+         SNE, input and MAC. Linux 7.2 takes {} times as many cycles as Wireseal for one segment, and {} times as many as for each \
+         of {BATCH} segments of different connections at once. Cycles compare across machines, unlike nanoseconds. They are counted \
+         on x86-64 with a chain of multiplications of known latency that takes turns with the rest, not with a cycle counter.",
         range(&alone),
         range(&batched),
     );

@@ -1,4 +1,4 @@
-//! More than the goals ask for: contenders side by side, Wireseal's layers among them.
+//! Tables without goals: all contenders side by side, including Wireseal's layers.
 
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -15,12 +15,12 @@ use wireseal_tcp_ao::{Connection, MasterKey, Segment, TrafficKey};
 use crate::table::{Cell, Table};
 use crate::timing::{Effort, Timed, alternate};
 
-/// Octets of the first of two slices: whole blocks of every MAC but KMAC's.
+/// The length of the first of two slices: whole blocks for every MAC but KMAC.
 const FIRST_SLICE: usize = 128;
 
 type Rows = Vec<(String, Vec<(String, f64)>)>;
 
-/// Nanoseconds of the first of each row; of the others, how many times as long they take.
+/// Nanoseconds of the first contender in each row; for the others, the ratio to it.
 fn table(name: &'static str, title: &str, rows: Rows) -> Table {
     let mut names: Vec<String> = Vec::new();
     for (contender, _) in rows.iter().flat_map(|(_, times)| times) {
@@ -41,7 +41,7 @@ fn table(name: &'static str, title: &str, rows: Rows) -> Table {
         table.rows.push([Cell::text(of)].into_iter().chain(cells).collect());
     }
     table.reading =
-        "Nanoseconds in the first column; in the others, how many times as long they take.".to_owned();
+        "The first column has nanoseconds, the others how many times as long they take.".to_owned();
     table
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn macs(effort: Effort) -> Table {
             rows.push(row(effort.share(3), format!("{}, {length} octets", algorithm.name()), &mut timed));
         }
     }
-    table("mac", "MAC over one slice, key set up before", rows)
+    table("mac", "MAC over one slice, with a prepared key", rows)
 }
 
 pub(crate) fn segments(effort: Effort) -> Table {
@@ -79,7 +79,7 @@ pub(crate) fn segments(effort: Effort) -> Table {
         assert!(bare.as_bytes().starts_with(&ends.mac()), "the octets are those that were signed");
         let Established { mut sender, mut receiver, tcp } = ends;
         let (source, destination) = (sender.pair().local.address(), sender.pair().remote.address());
-        // Many copies, so that signing one does not wait for its own result of the round before.
+        // Many copies, so that signing one does not wait for the result of the round before.
         let (mut copies, mut turn) = (vec![tcp; 64], 0);
         let mut timed = [
             Timed::new("bare MAC", || drop(black_box(key.mac_key().mac(&[black_box(&input)])))),
@@ -99,7 +99,7 @@ pub(crate) fn segments(effort: Effort) -> Table {
         ];
         row(effort, algorithm.to_string(), &mut timed)
     });
-    let title = "A TCP segment of 128 octets behind its header (164 to hash), over IPv4: the bare MAC on the same octets, whole and cut, and the segment layer";
+    let title = "A TCP segment of 128 octets after its header (164 to hash), over IPv4: the bare MAC on the same octets, in one slice and in two, and the segment layer";
     table("segment", title, rows.collect())
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn connections(effort: Effort) -> Table {
         ];
         row(effort, algorithm.to_string(), &mut timed)
     });
-    let title = "Per connection and per SYN: one traffic key and its MAC set up";
+    let title = "Per connection and per SYN: deriving a traffic key and preparing its MAC";
     table("connection", title, rows.collect())
 }
 
@@ -148,7 +148,7 @@ fn packets(effort: Effort, is_sealing: bool) -> Rows {
         for payload in PAYLOADS {
             let mut sealed = quic::packet(payload);
             (contenders[0].seal)(&mut sealed);
-            // One place for all, since where a packet lies decides over some hundredths of its time.
+            // One buffer for all: its address changes the time by some percent.
             let packet = RefCell::new(sealed.clone());
             let (packet, sealed) = (&packet, &sealed);
             let mut timed: Vec<Timed<'_>> = contenders
@@ -195,7 +195,7 @@ pub(crate) fn initial(effort: Effort) -> Table {
         .iter()
         .map(|contender| Timed::new(contender.name, || (contender.set_up)(black_box(&[0x5a; 8]))))
         .collect();
-    let title = "QUIC Initial keys of both directions from a connection ID, set up and dropped";
+    let title = "QUIC Initial keys of both directions from a connection ID, derived and dropped";
     table("initial", title, vec![row(effort, "Initial keys".to_owned(), &mut timed)])
 }
 
@@ -205,10 +205,10 @@ pub(crate) fn sizes(_: Effort) -> Table {
         ("connection with room for two MKTs", size_of::<Connection<2>>()),
         ("connection with room for four MKTs", size_of::<Connection<4>>()),
         ("place in a shim's table", size_of::<ShimSlot>()),
-        ("QUIC keys of one direction of a level", size_of::<Keys>()),
-        ("QUIC 1-RTT keys of both directions, present and next", size_of::<OneRtt>()),
+        ("QUIC keys of one level and direction", size_of::<Keys>()),
+        ("QUIC 1-RTT keys of both directions, current and next", size_of::<OneRtt>()),
     ];
-    let mut table = Table::new("sizes", "Octets, with no heap behind them", ["what", "octets"]);
+    let mut table = Table::new("sizes", "Sizes in octets, with nothing on the heap", ["what", "octets"]);
     table.rows =
         sizes.iter().map(|(what, size)| vec![Cell::text(*what), Cell::Count(*size as u64)]).collect();
     table

@@ -1,4 +1,4 @@
-//! What ran, on what, when.
+//! The machine and the libraries that were measured.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use wireseal_kernels::cpu::Path;
 use wireseal_kernels::gcm::GcmKey;
 use wireseal_quic::Backend;
 
-/// The crates that we compare with, as the lock file has them.
+/// The crates that Wireseal is compared with; their versions come from the lock file.
 const PEERS: [&str; 12] = [
     "ring",
     "aes",
@@ -54,7 +54,7 @@ fn version(name: &str) -> Option<String> {
     Some(format!("{name} {version}"))
 }
 
-/// The day of a Unix time, in the proleptic Gregorian calendar, whose years are counted from March here.
+/// The date of a Unix time (Gregorian). Inside, years begin in March.
 fn date(seconds: u64) -> String {
     let days = seconds / 86_400 + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
@@ -96,13 +96,13 @@ impl Machine {
         self.paths.iter().map(|path| path.name()).collect::<Vec<_>>().join(", ")
     }
 
-    /// The path that a key of AES-GCM picks on this processor, and one of ChaCha20's header masks.
+    /// The paths that AES-GCM and ChaCha20's header masks take on this processor.
     fn picked() -> [String; 2] {
         let name = |path: Option<Path>| path.map_or("none", Path::name).to_owned();
         [name(GcmKey::new(&[0; 16]).map(|key| key.path())), name(ChaCha20MaskKey::new(&[0; 32]).path())]
     }
 
-    /// What stands above all tables.
+    /// The heading above all tables.
     pub(crate) fn heading(&self) -> String {
         let [gcm, masks] = Self::picked();
         format!(
@@ -133,7 +133,7 @@ impl Machine {
         })
     }
 
-    /// Where the results of this processor and day are kept: its maker and family, and the paths that decide most.
+    /// The file for the results of this processor (maker, family, the paths that matter most) and day.
     pub(crate) fn results(&self) -> PathBuf {
         let family = self.cpu.split(['@', ',']).next().unwrap_or_default();
         let noise = ["(R)", "(TM)", "(r)", "(tm)", "Processor", "CPU"];

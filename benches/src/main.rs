@@ -1,6 +1,6 @@
-//! The scoreboard: what Wireseal is held to, beside other libraries on the same machine in the same run.
+//! The scoreboard: Wireseal's goals, measured against other libraries on the same machine in the same run.
 //!
-//! Outputs are compared before anything is timed; contenders take turns in short rounds, and each one's best round counts.
+//! Outputs are compared before anything is timed. Contenders take turns in short rounds, and the best round of each counts.
 
 mod contenders;
 mod contexts;
@@ -31,7 +31,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 /// Makes a table.
 type Make = fn(Effort) -> Result<Table>;
 
-/// Every table, in the order in which they are printed, and whether it is printed unless others are asked for.
+/// Every table in the order of printing, and whether it is printed by default.
 const TABLES: [(&str, bool, Make); 14] = [
     ("rows", true, |effort| Ok(rows::table(&rows::all(), effort))),
     ("sweep", true, |effort| Ok(sweep::table(effort)?)),
@@ -57,28 +57,28 @@ fn table_names() -> PossibleValuesParser {
     TABLES.iter().map(|(name, ..)| *name).collect::<Vec<_>>().into()
 }
 
-/// Times Wireseal and other libraries in turn, outputs compared first, and prints tables.
+/// Time Wireseal against other libraries, after checking that their outputs match
 #[derive(Parser)]
 struct Arguments {
-    /// Only these of the rows that have a goal.
+    /// Only these rows of the table of goals
     #[arg(long, num_args = 1.., value_name = "NAME", value_parser = row_names())]
     row: Vec<String>,
-    /// Only these tables.
+    /// Only these tables
     #[arg(long, num_args = 1.., value_name = "NAME", value_parser = table_names())]
     table: Vec<String>,
-    /// One JSON document instead of text.
+    /// Print one JSON document
     #[arg(long)]
     json: bool,
-    /// Keeps the tables under benches/results/, by processor and date.
+    /// Save the tables under benches/results/, by processor and date
     #[arg(long, conflicts_with = "quick")]
     save: bool,
-    /// Compares outputs and runs everything once, without regard to time.
+    /// Compare outputs and run everything once, without timing
     #[arg(long)]
     quick: bool,
-    /// Milliseconds for each contender of each row; tables of many rows take shares of it.
+    /// Milliseconds for each contender of each row; tables with many rows use a fraction
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     milliseconds: u64,
-    /// What `sweep` runs in a process of its own.
+    /// What `sweep` runs in a process of its own
     #[arg(long, hide = true)]
     sweep_as: Option<sweep::As>,
 }
@@ -102,7 +102,7 @@ fn run(arguments: &Arguments) -> Result<()> {
     let mut tables = Vec::new();
     let mut add = |mut table: Table| {
         if arguments.quick {
-            table.reading = "Outputs agree. All of it ran once, which says nothing of speed.".to_owned();
+            table.reading = "Outputs match. Everything ran once, which says nothing about speed.".to_owned();
         }
         if !arguments.json {
             println!("{table}");
@@ -134,7 +134,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         }
         fs::create_dir_all(path.parent().ok_or("the results have no folder")?)?;
         fs::write(&path, text)?;
-        eprintln!("kept in {}", path.display());
+        eprintln!("saved in {}", path.display());
     }
     Ok(())
 }
@@ -142,7 +142,7 @@ fn run(arguments: &Arguments) -> Result<()> {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     if cfg!(debug_assertions) && !arguments.quick {
-        eprintln!("scoreboard: built without --release: only --quick makes sense");
+        eprintln!("scoreboard: built without --release, so only --quick makes sense");
         return ExitCode::from(2);
     }
     if let Some(as_if) = arguments.sweep_as {

@@ -16,25 +16,25 @@ use crate::timing::Effort;
 const ALGORITHMS: [TcpAoAlgorithm; 3] =
     [TcpAoAlgorithm::Aes128Cmac, TcpAoAlgorithm::HmacSha1, TcpAoAlgorithm::LinuxHmacSha256];
 const COUNTS: [usize; 6] = [1, 10, 100, 1_000, 10_000, 100_000];
-/// Octets of a segment without data, and of one that fills an IPv4 packet of 1500 octets.
+/// The length of a segment without data, and of one that fills an IPv4 packet of 1500 octets.
 const ACK: usize = 20 + 16;
 const FULL: usize = 1500 - 20;
-/// How many connections have segments of different lengths.
+/// How many connections the runs with mixed lengths have.
 const MIXED: usize = 1_000;
-/// The least segments that arrive in a row, and that make a round.
+/// The fewest segments that arrive in a row, and that make a round.
 const ARRIVING: usize = 1_000;
 const ROUND: usize = 10_000;
 
-/// Connections of one thread, and segments of them, as many of each, in the order in which they arrive.
+/// The connections of one thread, and their segments in the order of arrival, equally many of each connection.
 struct Router {
     connections: Vec<Connection<2>>,
     arriving: Vec<(usize, Vec<u8>)>,
 }
 
-/// The octets of the segments of a connection, by its place.
+/// The length of a connection's segments, by its index.
 type Length = fn(usize) -> usize;
 
-/// Verifies what arrives, all of it once.
+/// Verifies every segment that arrives once.
 type Verify = fn(&mut [Connection<2>], &[(usize, Segment<'_>)]);
 
 fn one_by_one(connections: &mut [Connection<2>], segments: &[(usize, Segment<'_>)]) {
@@ -78,7 +78,7 @@ impl Router {
     }
 }
 
-/// Nanoseconds per segment, at best, with a thread for each router, all starting together.
+/// Nanoseconds per segment in the best round, with a thread for each router, all starting together.
 fn measure(effort: Effort, routers: &mut [Router], verify: Verify) -> f64 {
     let segments: usize = routers.iter().map(|router| router.arriving.len()).sum();
     let (passes, time) = match effort {
@@ -113,7 +113,7 @@ fn measure(effort: Effort, routers: &mut [Router], verify: Verify) -> f64 {
     best
 }
 
-/// Of one thread, one by one and in batches; and of two, where there are connections for both.
+/// The times of one thread, one by one and in batches; and those of two, if there are connections for both.
 fn times(
     effort: Effort,
     algorithm: TcpAoAlgorithm,
@@ -140,7 +140,7 @@ pub(crate) fn table(effort: Effort) -> Table {
         "two threads, 16 at once",
         "octets per connection",
     ];
-    let title = "T4: nanoseconds to verify a segment, arriving interleaved; octets with the TCP header";
+    let title = "T4: nanoseconds to verify a segment of many connections that arrive interleaved; lengths with the TCP header";
     let mut table = Table::new("T4", title, columns);
     let mut add = |algorithm: TcpAoAlgorithm, lengths: String, count: usize, length: Length| {
         let (one, two) = times(effort, algorithm, count, length);
@@ -170,17 +170,16 @@ pub(crate) fn table(effort: Effort) -> Table {
             gain.push(one[0] / one[1]);
             threads.extend(two.map(|two| one[0] / two[0]));
         }
-        // Every second connection sends acknowledgements alone, so that both lengths meet in every batch.
+        // Every second connection sends only acknowledgements, so that every batch has both lengths.
         let length = |index| if index % 2 == 0 { ACK } else { FULL };
         let (one, _) = add(algorithm, format!("{ACK} or {FULL}"), MIXED, length);
         mixed.push(one[0] / one[1]);
     }
     table.reading = format!(
-        "A connection's octets are all there is, no heap behind them, and they are the same however many there are; a segment costs at \
-         most {growth:.2} times what it costs with one connection, for as the connections outgrow the caches their keys have to be \
-         fetched. Batches of {BATCH} are {} times as fast as one by one, {} times where acknowledgements of {ACK} octets and full \
-         segments of {FULL} come mixed, half of each; and two threads, which share nothing, {} times as fast as one on {} cores. A \
-         time is the wall clock's, by all segments of all threads.",
+        "A segment costs at most {growth:.2} times what it costs with one connection: as the connections outgrow the caches, their keys \
+         have to be fetched. Batches of {BATCH} are {} times as fast as one by one, and {} times with acknowledgements of {ACK} octets \
+         and full segments of {FULL}, half of each. Two threads, which share nothing, are {} times as fast as one, on {} cores. Times \
+         are wall clock divided by the segments of all threads. A connection has nothing on the heap.",
         range(&gain),
         range(&mixed),
         range(&threads),

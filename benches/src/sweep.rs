@@ -1,7 +1,6 @@
-//! Ours against ring at every length from 0 to 1500 octets, on this processor and as lesser ones would run.
+//! Wireseal against ring at every length from 0 to 1500 octets, on this processor and as less capable ones would run.
 //!
-//! What a lesser processor runs is seen in a child process, in which CPUID says that the rest is not there: ring looks at it
-//! once, and so do we.
+//! A child process sees a less capable processor: CPUID, which ring and Wireseal read once, leaves the rest out.
 
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -19,25 +18,25 @@ use crate::timing::{Effort, Timed, alternate};
 
 const ALGORITHMS: [AeadAlgorithm; 3] = [Aes128Gcm, Aes256Gcm, ChaCha20Poly1305];
 const LENGTHS: std::ops::RangeInclusive<usize> = 0..=1500;
-/// What is taken for noise beside "never slower".
+/// How much slower still counts as "never slower", for noise.
 const NOISE: f64 = 0.005;
 
-/// What the processor is to be.
+/// The processor to run as.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum As {
-    /// As it is.
+    /// The real one.
     Itself,
-    /// VAES with 256-bit vectors, and no AVX-512.
+    /// VAES with 256-bit vectors, without AVX-512.
     Vaes256,
-    /// AES-NI, and neither VAES nor AVX-512.
+    /// AES-NI, without VAES and AVX-512.
     AesNi,
 }
 
-/// How it came to be that.
+/// How the rest was left out.
 enum By {
     Itself,
     Cpuid,
-    /// Only our own paths are off: ring goes on with all that the processor has.
+    /// Only Wireseal's paths are off; ring uses all that the processor has.
     Switch,
 }
 
@@ -54,7 +53,7 @@ impl As {
         }
     }
 
-    /// The processor has more than that.
+    /// Whether the processor has more than that.
     fn is_less(self) -> bool {
         match self {
             Self::Itself => true,
@@ -63,7 +62,7 @@ impl As {
         }
     }
 
-    /// Before anything has looked at the processor.
+    /// Must be called before anything has looked at the processor.
     fn become_it(self) -> By {
         let (is_masked, paths): (bool, &[Path]) = match self {
             Self::Itself => return By::Itself,
@@ -72,7 +71,7 @@ impl As {
         };
         if is_masked {
             let found = Path::ALL.into_iter().filter(|path| path.is_available());
-            assert!(found.into_iter().all(|path| paths.contains(&path)), "CPUID leaves out what it should");
+            assert!(found.into_iter().all(|path| paths.contains(&path)), "CPUID leaves the other paths out");
             return By::Cpuid;
         }
         switch::only(paths);
@@ -90,13 +89,13 @@ fn mask(_: bool) -> bool {
     false
 }
 
-/// Our time to ring's for one packet.
+/// Wireseal's time divided by ring's, for one packet.
 fn ratio(effort: Effort, contenders: &mut [PacketContender], payload: usize, is_sealing: bool) -> f64 {
-    // As many as the first-level cache holds.
+    // As many as fit the first-level cache.
     const COPIES: usize = 20;
     let mut sealed = quic::packet(payload);
     (contenders[0].seal)(&mut sealed);
-    // One place for both, since where a packet lies decides over some hundredths of its time.
+    // One buffer for both: its address changes the time by some percent.
     let copies = RefCell::new(vec![sealed.clone(); COPIES]);
     let (copies, sealed) = (&copies, &sealed);
     let mut timed: Vec<Timed<'_>> = contenders
@@ -118,7 +117,7 @@ fn ratio(effort: Effort, contenders: &mut [PacketContender], payload: usize, is_
     times[0] / times[1]
 }
 
-/// Worst and median of one algorithm, by sealing or opening.
+/// The worst and the median ratio of sealing or opening with one algorithm.
 fn row(effort: Effort, algorithm: AeadAlgorithm, is_sealing: bool) -> Value {
     let mut contenders = quic::packet_contenders(algorithm);
     contenders.retain(|contender| ["wireseal", "ring"].contains(&contender.name));
@@ -127,8 +126,7 @@ fn row(effort: Effort, algorithm: AeadAlgorithm, is_sealing: bool) -> Value {
         LENGTHS.map(|payload| (payload, ratio(at_each, &mut contenders, payload, is_sealing))).collect();
     ratios.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     let median = ratios[ratios.len() / 2].1;
-    // Those that look worst are looked at again for longer, since the worst of 1501 is where noise gathers; the longer look
-    // counts, whichever way it goes.
+    // The worst of 1501 is mostly noise, so the 40 that look worst are measured again for longer, and that counts.
     for (payload, worst) in ratios.iter_mut().take(40) {
         *worst = ratio(effort.share(10), &mut contenders, *payload, is_sealing);
     }
@@ -145,7 +143,7 @@ fn row(effort: Effort, algorithm: AeadAlgorithm, is_sealing: bool) -> Value {
     })
 }
 
-/// What the child process does: prints its rows for its parent.
+/// The child process: prints its rows for the parent.
 pub(crate) fn child(as_if: As, effort: Effort) {
     let by = match as_if.become_it() {
         By::Itself => "itself",
@@ -159,16 +157,15 @@ pub(crate) fn child(as_if: As, effort: Effort) {
     println!("{}", json!({ "by": by, "rows": rows }));
 }
 
-/// Runs this program again, as if on a processor like that.
+/// Runs this program again as on that processor.
 fn run(as_if: As, effort: Effort) -> Result<Value, String> {
-    let program =
-        std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
+    let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
     let mut command = Command::new(program);
     command.args(["--sweep-as", &as_if.word()]);
     if effort.is_once() {
         command.arg("--quick");
     }
-    let output = command.output().map_err(|error| format!("this program cannot be run again: {error}"))?;
+    let output = command.output().map_err(|error| format!("cannot run this program again: {error}"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(format!("as {}: {}: {said}", as_if.title(), output.status));
@@ -179,7 +176,8 @@ fn run(as_if: As, effort: Effort) -> Result<Value, String> {
 pub(crate) fn table(effort: Effort) -> Result<Table, String> {
     let columns =
         ["paths", "packets", "worst ratio", "at octets", "median ratio", "lengths slower", "goal", "mark"];
-    let title = "Ours to ring's time, header mask and all, at every length from 0 to 1500 octets";
+    let title =
+        "Wireseal's time divided by ring's, header mask included, at every length from 0 to 1500 octets";
     let mut table = Table::new("sweep", title, columns);
     let mut by_switch = false;
     for as_if in As::value_variants().iter().filter(|as_if| as_if.is_less()) {
@@ -202,10 +200,10 @@ pub(crate) fn table(effort: Effort) -> Result<Table, String> {
     }
     let missed = table.rows.iter().filter(|row| matches!(row.last(), Some(Cell::Held(false)))).count();
     let ring = if by_switch {
-        "CPUID could not be masked here (it needs the feature `peers` and a processor that lets it fault): only our own paths are off, \
-         and ring runs with all that the processor has."
+        "CPUID could not be masked here (that takes the feature `peers` and a processor that lets CPUID fault): only Wireseal's paths \
+         are off, and ring uses all that the processor has."
     } else {
-        "Where paths are left out, CPUID leaves them out for ring as well."
+        "Where paths are left out, ring does not see them either."
     };
     table.reading = format!(
         "Never slower than ring: {missed} of {} rows miss it at some length. {ring}",

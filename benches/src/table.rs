@@ -1,19 +1,19 @@
-//! A table: printed for people, or as JSON.
+//! A table, printed as Markdown or JSON.
 
 use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-/// A place in a table.
+/// A cell of a table.
 #[derive(Clone)]
 pub(crate) enum Cell {
     /// Nothing to say.
     None,
     Text(String),
     Count(u64),
-    /// A number with its decimals, and what follows it when printed.
+    /// A number, its decimals, and the unit to print after it.
     Number(f64, usize, &'static str),
-    /// Whether a goal is held.
+    /// Whether a goal is met.
     Held(bool),
 }
 
@@ -55,20 +55,20 @@ impl fmt::Display for Cell {
             Self::Text(text) => f.write_str(text),
             Self::Count(count) => write!(f, "{count}"),
             Self::Number(number, decimals, unit) => write!(f, "{number:.decimals$}{unit}"),
-            Self::Held(true) => f.write_str("held"),
+            Self::Held(true) => f.write_str("met"),
             Self::Held(false) => f.write_str("MISSED"),
         }
     }
 }
 
-/// The least and the most of what was measured, in words.
+/// The smallest and the largest value, in words.
 pub(crate) fn range(of: &[f64]) -> String {
     let least = of.iter().copied().fold(f64::INFINITY, f64::min);
     let most = of.iter().copied().fold(0.0, f64::max);
     format!("{least:.2} to {most:.2}")
 }
 
-/// A table and what to read from it.
+/// A table with an explanation.
 pub(crate) struct Table {
     /// The word that picks it on the command line.
     pub(crate) name: &'static str,
@@ -102,7 +102,7 @@ impl Table {
     }
 }
 
-/// Markdown, with columns that are as wide as they have to be.
+/// Markdown, with aligned columns.
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "## {}\n", self.title)?;

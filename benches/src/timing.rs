@@ -1,17 +1,17 @@
-//! Timing in turns: contenders run short rounds one after another, and each one's best round counts, so that what else the
-//! machine does falls on all alike.
+//! Timing in turns: contenders run short rounds one after another, and the best round of each counts. Whatever else the machine
+//! does hits all alike.
 
 use std::time::{Duration, Instant};
 
 use crate::table::Cell;
 
-/// What is timed, over and over.
+/// A piece of code to time.
 pub(crate) struct Timed<'a> {
     pub(crate) name: &'a str,
     run: Box<dyn FnMut() + 'a>,
-    /// Before each round, without being timed.
+    /// Runs before each round, untimed.
     prepare: Box<dyn FnMut() + 'a>,
-    /// The repetitions of a round, where they are not for the clock to say.
+    /// The repetitions of a round; if `None`, as many as fill it.
     repetitions: Option<usize>,
 }
 
@@ -20,13 +20,13 @@ impl<'a> Timed<'a> {
         Self { name, run: Box::new(run), prepare: Box::new(|| ()), repetitions: None }
     }
 
-    /// With rounds of so many repetitions, each round after a preparation.
+    /// Sets the repetitions of a round, and what prepares it.
     pub(crate) fn prepared(mut self, repetitions: usize, prepare: impl FnMut() + 'a) -> Self {
         (self.repetitions, self.prepare) = (Some(repetitions), Box::new(prepare));
         self
     }
 
-    /// With rounds of so many repetitions.
+    /// Sets the repetitions of a round.
     pub(crate) fn rounds_of(self, repetitions: usize) -> Self {
         self.prepared(repetitions, || ())
     }
@@ -42,9 +42,9 @@ impl<'a> Timed<'a> {
 /// How long to measure.
 #[derive(Clone, Copy)]
 pub(crate) enum Effort {
-    /// Everything once, to see that it runs.
+    /// Runs everything once, without timing.
     Once,
-    /// So long for each contender, in rounds of about a tenth of a millisecond.
+    /// The time for each contender, spent in rounds of about a tenth of a millisecond.
     For(Duration),
 }
 
@@ -53,12 +53,12 @@ impl Effort {
         matches!(self, Self::Once)
     }
 
-    /// Whether a goal is held, where there was time to tell.
+    /// Whether a goal is met; empty if everything ran only once.
     pub(crate) fn mark(self, is_held: bool) -> Cell {
         if self.is_once() { Cell::None } else { Cell::Held(is_held) }
     }
 
-    /// A part of the whole, for tables of many rows.
+    /// A fraction of the time, for tables with many rows.
     pub(crate) fn share(self, part: u32) -> Self {
         match self {
             Self::Once => Self::Once,
@@ -69,7 +69,7 @@ impl Effort {
 
 const ROUND: Duration = Duration::from_micros(100);
 
-/// Nanoseconds that each takes once, at best.
+/// Nanoseconds of one run of each, in its best round.
 pub(crate) fn alternate(effort: Effort, timed: &mut [Timed<'_>]) -> Vec<f64> {
     let Effort::For(time) = effort else {
         return timed.iter_mut().map(|timed| timed.round(1).as_nanos() as f64).collect();
@@ -78,7 +78,7 @@ pub(crate) fn alternate(effort: Effort, timed: &mut [Timed<'_>]) -> Vec<f64> {
         timed.iter_mut().map(|timed| timed.repetitions.unwrap_or_else(|| calibrated(timed))).collect();
     let mut best = vec![f64::INFINITY; timed.len()];
     let start = Instant::now();
-    // Three rounds at least, for what takes long: the first finds cold caches.
+    // At least three rounds, since the first one finds cold caches.
     for round in 0.. {
         if round >= 3 && start.elapsed() > time * timed.len() as u32 {
             break;
@@ -91,7 +91,7 @@ pub(crate) fn alternate(effort: Effort, timed: &mut [Timed<'_>]) -> Vec<f64> {
     best
 }
 
-/// Repetitions that fill a round.
+/// How many repetitions fill a round.
 fn calibrated(timed: &mut Timed<'_>) -> usize {
     let mut repetitions = 1;
     while timed.round(repetitions) < ROUND / 2 {

@@ -1,16 +1,16 @@
-//! One-time Poly1305 by several libraries, outputs compared before they are handed out.
+//! One-time Poly1305 by several libraries, outputs compared.
 
 use poly1305::Poly1305;
 use poly1305::universal_hash::KeyInit;
 use wireseal_mac::OneTimePoly1305Key;
 
-/// Sets a key up for one message, and gives the first 12 octets of its MAC.
+/// Prepares a key for one message, and returns the first 12 octets of its MAC.
 pub(crate) type Contender = Box<dyn FnMut(&[u8; 32], &[u8]) -> [u8; 12]>;
 
-/// Wireseal first, then the other libraries that have Poly1305 apart from an AEAD.
+/// Wireseal first, then the other libraries that have Poly1305 outside an AEAD.
 ///
 /// # Panics
-/// When two of them differ on any length from 0 to 300 octets, or on 1024.
+/// If two of them differ on any length from 0 to 300 octets, or on 1024.
 pub(crate) fn contenders() -> Vec<(&'static str, Contender)> {
     let mut contenders = all();
     let message: Vec<u8> = (0..1024_usize).map(|i| (i * 31) as u8).collect();

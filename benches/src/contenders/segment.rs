@@ -8,25 +8,22 @@ use wireseal_tcp_ao::{
     TrafficKeyOctets, append_ao,
 };
 
-/// Octets of the segments that are timed: a header of 20, an AO option of 16, and 112 of data.
+/// The length of the timed segments: 20 octets of header, 16 of AO option, 112 of data.
 pub(crate) const LENGTH: usize = 20 + 16 + 112;
-/// Octets that the MAC of such a segment is computed over: SNE and IPv4's pseudo-header are in front of it.
+/// How many octets the MAC of such a segment covers: SNE, IPv4 pseudo-header, segment.
 pub(crate) const HASHED: usize = 16 + LENGTH;
 
 /// The ISNs of the two ends.
 const ISNS: [Isn; 2] = [Isn(1000), Isn(5000)];
 
 /// The MKTs that the benches use for an algorithm.
-///
-/// # Panics
-/// Never: the keys are of a length that every algorithm takes.
 pub(crate) fn mkts(algorithm: TcpAoAlgorithm) -> MktSet<2> {
     let mkt = |id| Mkt::new(KeyId(id), KeyId(id), algorithm, MasterKey::new(&[id; 32])?);
     let mkts = [mkt(1), mkt(2)].map(|mkt| mkt.expect("32 octets are enough for all"));
     MktSet::from_mkts(mkts).expect("two ids")
 }
 
-/// The socket pair of the connection number `index`; each has an address of its own, and so traffic keys of its own.
+/// The socket pair of connection number `index`; each has its own address, and so its own traffic keys.
 pub(crate) fn pair(index: u32) -> SocketPair {
     SocketPair {
         local: Endpoint::new(Ipv4Addr::from_bits(0x0a00_0000 + index), 50_000),
@@ -34,24 +31,18 @@ pub(crate) fn pair(index: u32) -> SocketPair {
     }
 }
 
-/// What the traffic keys of an established connection come from.
+/// The KDF context of an established connection's traffic keys.
 pub(crate) fn kdf_context(pair: SocketPair) -> KdfContext {
     KdfContext::send_other(pair, ISNS[0], ISNS[1])
 }
 
-/// The octets of the traffic key under which the end that opened an established connection signs.
-///
-/// # Panics
-/// Never: the key is of a length that every algorithm takes.
+/// The send traffic key of the end that opened an established connection.
 pub(crate) fn traffic_key(algorithm: TcpAoAlgorithm, pair: SocketPair) -> TrafficKeyOctets {
     let master_key = MasterKey::new(&[1; 32]).expect("32 octets are enough for all");
     TrafficKeyOctets::derive(algorithm, &master_key, &kdf_context(pair))
 }
 
-/// A TCP segment from one end of `pair` to the other, with an AO option for `mac_length` octets, unsigned.
-///
-/// # Panics
-/// Never: the option always fits.
+/// An unsigned TCP segment from `pair.local` to `pair.remote`, with an AO option for `mac_length` octets of MAC.
 pub(crate) fn segment(
     pair: &SocketPair,
     sequence: u32,
@@ -72,7 +63,7 @@ pub(crate) fn segment(
     tcp
 }
 
-/// The two ends of an established connection, and a segment that the one has signed and the other verified.
+/// The two ends of an established connection, and a segment that one has signed and the other verified.
 #[derive(Debug)]
 pub(crate) struct Established {
     /// The end that signs.
@@ -84,10 +75,10 @@ pub(crate) struct Established {
 }
 
 impl Established {
-    /// Runs the handshake of the connection number `index`, and makes a segment of `length` octets, header included.
+    /// Runs the handshake of connection number `index`, and makes a segment of `length` octets, header included.
     ///
     /// # Panics
-    /// When a segment that was signed does not verify.
+    /// If a signed segment does not verify.
     pub(crate) fn new(algorithm: TcpAoAlgorithm, mkts: &MktSet<2>, index: u32, length: usize) -> Self {
         let (pair, mac_length) = (pair(index), algorithm.default_mac_length());
         let mut sender = Connection::active(pair, ISNS[0], mkts).expect("there is a key");
@@ -109,27 +100,18 @@ impl Established {
         ends
     }
 
-    /// The segment as its receiver has it.
-    ///
-    /// # Panics
-    /// Never: it is well-formed.
+    /// The segment at its receiver.
     pub(crate) fn received(&self) -> Segment<'_> {
         let pair = self.sender.pair();
         Segment::from_tcp(pair.local.address(), pair.remote.address(), &self.tcp).expect("well-formed")
     }
 
     /// The MAC that the segment carries.
-    ///
-    /// # Panics
-    /// Never: it carries one.
     pub(crate) fn mac(&self) -> Vec<u8> {
         self.received().ao_option().expect("well-formed").expect("signed").mac.to_vec()
     }
 
-    /// The octets that the segment's MAC is computed over (RFC 5925, section 5.1), written out by hand.
-    ///
-    /// # Panics
-    /// Never: the segment is well-formed.
+    /// The octets that the segment's MAC covers (RFC 5925 §5.1), put together by hand.
     pub(crate) fn mac_input(&self) -> Vec<u8> {
         let mut input = vec![0; 4];
         let pair = self.sender.pair();
@@ -147,18 +129,15 @@ impl Established {
     }
 }
 
-/// The connection number 0, and its segment of `length` octets, header included.
+/// Connection number 0, with a segment of `length` octets, header included.
 ///
 /// # Panics
-/// When a segment that was signed does not verify.
+/// If a signed segment does not verify.
 pub(crate) fn established(algorithm: TcpAoAlgorithm, length: usize) -> Established {
     Established::new(algorithm, &mkts(algorithm), 0, length)
 }
 
 /// A signed SYN of connection number 0.
-///
-/// # Panics
-/// Never: there is a key to sign with.
 pub(crate) fn syn(algorithm: TcpAoAlgorithm, mkts: &MktSet<2>) -> Vec<u8> {
     let mut syn = segment(&pair(0), ISNS[0].0, 0x02, algorithm.default_mac_length(), 0);
     let mut connection = Connection::active(pair(0), ISNS[0], mkts).expect("there is a key");

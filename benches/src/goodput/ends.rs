@@ -11,22 +11,22 @@ pub(super) type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>
 /// The suite of TLS and of QUIC.
 pub(super) const SUITE: CipherSuite = CipherSuite::TLS13_AES_128_GCM_SHA256;
 
-/// What the octets of a stream are, so that the receiver can tell those that were sent from others.
+/// What streams carry, so that the receiver can check it.
 pub(super) static SENT: [u8; 1 << 16] = [0x5a; 1 << 16];
 
-/// Whether these octets can be of what was sent.
+/// Whether these octets are part of [`SENT`], repeated.
 pub(super) fn is_sent(octets: &[u8]) -> bool {
     octets.chunks(SENT.len()).all(|part| part == &SENT[..part.len()])
 }
 
-/// Both ends' TLS, with a certificate made for the occasion.
+/// Both ends' TLS, with a new certificate.
 pub(super) struct Ends {
     pub(super) server: rustls::ServerConfig,
     pub(super) client: rustls::ClientConfig,
 }
 
 impl Ends {
-    /// TLS 1.3 with [`SUITE`] alone.
+    /// TLS 1.3 with [`SUITE`] only.
     pub(super) fn new(provider: &CryptoProvider) -> Result<Self> {
         let suites = provider.cipher_suites.iter().filter(|suite| suite.suite() == SUITE);
         let provider = CryptoProvider { cipher_suites: suites.copied().collect(), ..provider.clone() };

@@ -13,10 +13,10 @@ use crate::table::{Cell, Table};
 use crate::timing::Effort;
 
 const WRITES: [usize; 4] = [1 << 10, 4 << 10, 16 << 10, 64 << 10];
-/// What one transfer moves.
+/// How many octets one transfer moves.
 const OCTETS: usize = 48 << 20;
 
-/// Sends octets in writes of one size, and gives the time until the peer has read them all.
+/// Sends octets in writes of one size; returns the time until the peer has read them all.
 type Transfer = Box<dyn Fn(usize, usize) -> Result<Duration>>;
 
 fn contenders() -> Result<Vec<(&'static str, Transfer)>> {
@@ -66,10 +66,9 @@ pub(crate) fn table(effort: Effort) -> Result<Table> {
     }
     let [tcp, tls, wireseal, ring, bare] = [0, 1, 2, 3, 4].map(|place| goodput[place][WRITES.len() - 1]);
     table.reading = format!(
-        "In writes of 64 KiB quinn on Wireseal moves {:.2} times what it moves on ring, and {:.0} % of what it would with no encryption at \
-         all: that is all that faster ciphers could still win here, the rest being quinn, its system calls and two cores. TLS over \
-         TCP moves {:.0} % of bare TCP and {:.1} times what QUIC on Wireseal does. All with {SUITE:?}, {} MiB a transfer, the best of \
-         several in turn.",
+        "In writes of 64 KiB quinn on Wireseal moves {:.2} times as much as on ring, and {:.0} % of what it moves without encryption: faster \
+         ciphers can win no more than that; the rest is quinn, its system calls and two cores. TLS over TCP moves {:.0} % of bare TCP \
+         and {:.1} times as much as QUIC on Wireseal. All with {SUITE:?}, {} MiB a transfer, the best of several in turn.",
         wireseal / ring,
         100.0 * wireseal / bare,
         100.0 * tls / tcp,

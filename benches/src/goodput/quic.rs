@@ -1,4 +1,4 @@
-//! QUIC by quinn, on the keys of any rustls provider, and on keys that do nothing.
+//! QUIC with quinn, on the keys of any rustls provider, and on keys that do nothing.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 
 use super::ends::{Ends, Result, SENT, SUITE, is_sent};
 
-/// Two endpoints' configurations, and a runtime for both.
+/// The configurations of two endpoints, and a runtime for both.
 pub(super) struct Quic {
     runtime: Runtime,
     server: ServerConfig,
@@ -22,7 +22,7 @@ pub(super) struct Quic {
 
 fn transport() -> Arc<TransportConfig> {
     let mut transport = TransportConfig::default();
-    // Windows that loopback does not fill, so that packets wait for nothing but their protection.
+    // Windows that loopback does not fill, so that packets wait only for their protection.
     let window = 16 << 20;
     transport.stream_receive_window(VarInt::from_u32(window)).send_window(u64::from(window));
     Arc::new(transport)
@@ -58,7 +58,7 @@ impl Quic {
         let address = listener.local_addr()?;
         let receiver = tokio::spawn(receive(listener));
         let connection = dialer.connect(address, "localhost")?.await?;
-        // In a task of its own, so that either end has a worker.
+        // In a task of its own, so that each end has a worker.
         let sender = tokio::spawn(async move {
             let mut stream = connection.open_uni().await?;
             let start = Instant::now();
@@ -87,19 +87,18 @@ async fn receive(listener: Endpoint) -> Result<usize> {
         }
         received += chunk.bytes.len();
     }
-    // The sender closes once it has seen that everything has arrived.
+    // The sender closes when everything has arrived.
     connection.closed().await;
     Ok(received)
 }
 
-/// The provider with QUIC keys that leave packets as they are; the handshake goes on as ever, and each packet has the room of a
-/// tag.
+/// The provider with QUIC keys that leave packets as they are. The handshake is unchanged, and each packet has room for a tag.
 pub(super) fn without_encryption(base: CryptoProvider) -> CryptoProvider {
     let bare = |suite: SupportedCipherSuite| match suite.tls13() {
         Some(suite) => {
             let common = rustls::CipherSuiteCommon { ..suite.common };
             let bare = Tls13CipherSuite { common, quic: Some(&Bare), ..*suite };
-            // rustls wants suites that live for ever; this is called once.
+            // rustls requires static suites; this is called once.
             SupportedCipherSuite::Tls13(Box::leak(Box::new(bare)))
         }
         None => suite,

@@ -1,4 +1,4 @@
-//! TCP, bare and under TLS, by blocking sockets and a thread for either end.
+//! TCP, bare and under TLS, with blocking sockets and a thread for each end.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use rustls::{ClientConnection, ServerConnection, StreamOwned};
 
 use super::ends::{Ends, Result, SENT, is_sent};
 
-/// Connects, and has `receive` and `send` run at the ends.
+/// Connects, and runs `receive` and `send` at the two ends.
 fn between<R, S>(receive: R, send: S) -> Result<Duration>
 where
     R: FnOnce(TcpStream) -> Result<()> + Send + 'static,
@@ -25,7 +25,7 @@ where
     Ok(elapsed)
 }
 
-/// Reads as many octets, and says so with one of its own.
+/// Reads that many octets, then answers with one octet.
 fn receive(stream: &mut (impl Read + Write), octets: usize) -> Result<()> {
     let mut buffer = vec![0; 1 << 16];
     let mut received = 0;
@@ -40,7 +40,7 @@ fn receive(stream: &mut (impl Read + Write), octets: usize) -> Result<()> {
     Ok(stream.flush()?)
 }
 
-/// Writes until the peer has them all.
+/// Writes the octets, and waits until the peer has read them.
 fn send(stream: &mut (impl Read + Write), write: usize, octets: usize) -> Result<Duration> {
     let start = Instant::now();
     for _ in 0..octets / write {

@@ -1,4 +1,4 @@
-//! Rows of TCP-AO and of bare MACs.
+//! Goals for TCP-AO and for bare MACs.
 
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -15,20 +15,20 @@ use crate::timing::Timed;
 
 /// How many segments are signed at once.
 pub(crate) const BATCH: usize = 16;
-/// How many contexts are cycled through.
+/// How many contexts take turns.
 const CONTEXTS: usize = 10_000;
 
-/// Whose MACs the goals for AES-128-CMAC are against, and those for HMACs.
+/// The libraries that the goals for AES-128-CMAC and for HMAC compare with.
 const CMACS: &[&str] = &["aws-lc-rs", "rustcrypto", "openssl", "nettle"];
 const HMACS: &[&str] = &["ring", "aws-lc-rs", "rustcrypto", "openssl", "nettle"];
-/// Whose Poly1305.
+/// The same for Poly1305.
 const POLY1305S: &[&str] = &["rustcrypto", "openssl"];
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
         Row {
             name: "sign-cmac",
-            title: "TCP-AO sign, 128 octets behind the header (164 to hash), AES-128-CMAC",
+            title: "TCP-AO sign, 128 octets after the header (164 to hash), AES-128-CMAC",
             peers: CMACS,
             goal: 0.40,
             of: 1,
@@ -44,7 +44,7 @@ pub(super) fn rows() -> Vec<Row> {
         },
         Row {
             name: "sign-sha1",
-            title: "TCP-AO sign, 128 octets behind the header (164 to hash), HMAC-SHA-1",
+            title: "TCP-AO sign, 128 octets after the header (164 to hash), HMAC-SHA-1",
             peers: HMACS,
             goal: 0.90,
             of: 1,
@@ -52,7 +52,7 @@ pub(super) fn rows() -> Vec<Row> {
         },
         Row {
             name: "sign-sha256",
-            title: "TCP-AO sign, 128 octets behind the header (164 to hash), HMAC-SHA-256",
+            title: "TCP-AO sign, 128 octets after the header (164 to hash), HMAC-SHA-256",
             peers: HMACS,
             goal: 0.90,
             of: 1,
@@ -101,7 +101,7 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-/// The peers' keys of a connection, each found to make the MAC that its segment carries.
+/// The peers with a connection's key, after checking that each makes the MAC of its segment.
 fn peers(algorithm: TcpAoAlgorithm, ends: &Established) -> Vec<(&'static str, mac::Contender)> {
     let (input, expected) = (ends.mac_input(), ends.mac());
     assert_eq!(input.len(), HASHED, "the titles say how much is hashed");
@@ -117,7 +117,7 @@ fn peers(algorithm: TcpAoAlgorithm, ends: &Established) -> Vec<(&'static str, ma
         .collect()
 }
 
-/// Signs a segment; the peers compute the MAC over the octets that it covers, in one slice.
+/// Signs a segment; the peers compute the MAC over the same octets, in one slice.
 pub(crate) fn sign(algorithm: TcpAoAlgorithm) -> Vec<Timed<'static>> {
     let ends = segment::established(algorithm, LENGTH);
     let input = ends.mac_input();
@@ -131,7 +131,7 @@ pub(crate) fn sign(algorithm: TcpAoAlgorithm) -> Vec<Timed<'static>> {
         })
         .collect();
     let mut sender = ends.sender;
-    // Many copies, so that signing one does not wait for its own result of the round before.
+    // Many copies, so that signing one does not wait for the result of the round before.
     let mut copies = vec![ends.tcp; 64];
     let mut turn = 0;
     let ours = move || {
@@ -142,7 +142,7 @@ pub(crate) fn sign(algorithm: TcpAoAlgorithm) -> Vec<Timed<'static>> {
     timed
 }
 
-/// Signs a segment of each of 16 connections; the peers compute one MAC after the other.
+/// Signs a segment of each of 16 connections; the peers compute one MAC after another.
 pub(crate) fn sign_many(algorithm: TcpAoAlgorithm) -> Vec<Timed<'static>> {
     let mkts = segment::mkts(algorithm);
     let ends: Vec<Established> =
@@ -185,10 +185,10 @@ fn ours_signing_many(ends: Vec<Established>) -> impl FnMut() + 'static {
         sign_batch(&mut connections, black_box(&mut batch), |_, outcome| outcome.expect("established"));
     };
     let mut blank = signed.clone();
-    // The option's MAC is the last of the header, in front of the payload.
+    // The MAC is at the end of the header, before the payload.
     blank.iter_mut().for_each(|tcp| tcp[24..36].fill(0));
     sign(&mut blank);
-    assert_eq!(blank, signed, "a batch is signed as its segments are one by one");
+    assert_eq!(blank, signed, "a batch and single segments are signed alike");
     let mut copies = vec![signed; 4];
     let mut turn = 0;
     move || {
@@ -210,7 +210,7 @@ fn poly1305(length: usize) -> Vec<Timed<'static>> {
         .collect()
 }
 
-/// The same MAC under 10,000 keys in no order, and under one of them.
+/// The same MAC under 10,000 keys in random order, and under one of them.
 fn contexts() -> Vec<Timed<'static>> {
     assert!(mac::libraries(MacAlgorithm::Aes128Cmac).len() > 1, "the outputs were compared");
     let key = |index: usize| MacKey::aes_128_cmac(&(index as u128).to_be_bytes());

@@ -9,7 +9,7 @@ use row::{PEERS, Row};
 use crate::table::{Cell, Table};
 use crate::timing::{Effort, alternate};
 
-/// Every row, in the order in which they are printed.
+/// Every row, in the order of printing.
 pub(crate) fn all() -> Vec<Row> {
     quic::rows().into_iter().chain(mac::rows()).collect()
 }
@@ -18,8 +18,11 @@ pub(crate) fn all() -> Vec<Row> {
 pub(crate) fn table(rows: &[Row], effort: Effort) -> Table {
     let columns = ["row", "name", "wireseal"].into_iter().chain(PEERS);
     let columns = columns.chain(["best peer", "ratio", "goal", "mark"]);
-    let mut table =
-        Table::new("rows", "Held to: nanoseconds each, and ours to the best of the peers", columns);
+    let mut table = Table::new(
+        "rows",
+        "Goals: nanoseconds each, and Wireseal's time divided by the best peer's",
+        columns,
+    );
     let (mut held, mut missed, mut open) = (0, Vec::new(), 0);
     let mut all_absent: Vec<&str> = Vec::new();
     for row in rows {
@@ -56,13 +59,13 @@ pub(crate) fn table(rows: &[Row], effort: Effort) -> Table {
     }
     let missed = if missed.is_empty() { "none".to_owned() } else { missed.join(", ") };
     table.reading = format!(
-        "Lower is better: {held} of {} rows are held, and missed {missed}. The best peer is the fastest that this build has.",
+        "Lower is better. {held} of {} goals are met; missed: {missed}. The best peer is the fastest in this build.",
         rows.len()
     );
     if open > 0 {
         table.reading += &format!(
-            " {open} rows could not be judged: of the peers that their goals are against, {} are not here (the feature `peers` \
-             builds in BoringSSL, OpenSSL and nettle; of OpenSSL the machine needs the library too).",
+            " {open} could not be judged: {} are not here (the feature `peers` adds AWS-LC, BoringSSL, OpenSSL and nettle; OpenSSL's \
+             library must be on the machine too).",
             all_absent.join(", ")
         );
     }
@@ -87,22 +90,20 @@ mod tests {
     }
 
     #[test]
-    fn a_goal_is_judged_where_every_peer_of_it_is_there() {
+    fn a_goal_is_judged_if_all_its_peers_are_there() {
         let (held, reading) = mark(&["ring"], 0.9);
-        assert!(matches!(held, Cell::Held(true)) && reading.contains("1 of 1 rows are held"));
+        assert!(matches!(held, Cell::Held(true)) && reading.contains("1 of 1 goals are met"));
         let (missed, reading) = mark(&["ring"], 0.0);
-        assert!(matches!(missed, Cell::Held(false)) && reading.contains("missed row"));
+        assert!(matches!(missed, Cell::Held(false)) && reading.contains("missed: row"));
     }
 
     #[test]
-    fn a_goal_against_somebody_absent_is_neither_held_nor_missed() {
+    fn a_goal_with_an_absent_peer_is_neither_met_nor_missed() {
         for goal in [0.0, 0.9] {
             let (mark, reading) = mark(&["ring", "nettle"], goal);
             assert!(matches!(mark, Cell::None));
-            assert!(reading.contains("0 of 1 rows are held, and missed none"));
-            assert!(
-                reading.contains("1 rows could not be judged") && reading.contains("nettle are not here")
-            );
+            assert!(reading.contains("0 of 1 goals are met; missed: none"));
+            assert!(reading.contains("1 could not be judged") && reading.contains("nettle are not here"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Rows of QUIC: the AEAD with the header mask.
+//! Goals for QUIC: the AEAD with the header mask.
 
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -10,7 +10,7 @@ use wireseal_quic::AeadAlgorithm::{self, Aes128Gcm, Aes256Gcm, ChaCha20Poly1305}
 use super::row::{PEERS, Row};
 use crate::timing::Timed;
 
-/// Whose packets the goals are against, and whose masks.
+/// The libraries that the goals for packets and for masks compare with.
 const AEADS: &[&str] = &["boringssl", "ring", "aws-lc-rs"];
 const MASKERS: &[&str] = &["ring", "aws-lc-rs"];
 
@@ -78,7 +78,7 @@ pub(super) fn rows() -> Vec<Row> {
 /// How many masks are made at once.
 const MASKS: usize = 16;
 
-/// Ours, and those that have a column.
+/// Whether a contender is Wireseal or has a column.
 fn takes_part(name: &str) -> bool {
     name == "wireseal" || PEERS.contains(&name)
 }
@@ -88,7 +88,7 @@ fn packets(algorithm: AeadAlgorithm) -> impl Iterator<Item = PacketContender> {
 }
 
 fn seal(algorithm: AeadAlgorithm, payload: usize) -> Vec<Timed<'static>> {
-    // One place for all, since where a packet lies decides over some hundredths of its time.
+    // One buffer for all: its address changes the time by some percent.
     let packet = Rc::new(RefCell::new(quic::packet(payload)));
     packets(algorithm)
         .map(|PacketContender { name, mut seal, .. }| {
@@ -98,9 +98,9 @@ fn seal(algorithm: AeadAlgorithm, payload: usize) -> Vec<Timed<'static>> {
         .collect()
 }
 
-/// Opens copies of one packet, which are made before each round.
+/// Opens copies of one packet, made before each round.
 fn open(algorithm: AeadAlgorithm, payload: usize) -> Vec<Timed<'static>> {
-    // As many as the first-level cache holds.
+    // As many as fit the first-level cache.
     const COPIES: usize = 24;
     let mut contenders: Vec<_> = packets(algorithm).collect();
     let mut sealed = quic::packet(payload);

@@ -5,17 +5,17 @@ use crate::timing::Timed;
 /// The libraries that have a column.
 pub(super) const PEERS: [&str; 6] = ["ring", "aws-lc-rs", "rustcrypto", "boringssl", "openssl", "nettle"];
 
-/// One thing that several libraries do.
+/// An operation with a goal.
 pub(crate) struct Row {
-    /// The word that picks it on the command line.
+    /// Its name on the command line.
     pub(crate) name: &'static str,
     pub(super) title: &'static str,
-    /// The libraries that the goal is against: where one is absent, the row is not judged.
+    /// The libraries that the goal compares with. If one is absent, the goal is not judged.
     pub(super) peers: &'static [&'static str],
-    /// The most of the best peer's time that we may take.
+    /// The largest fraction of the best peer's time that Wireseal may take.
     pub(super) goal: f64,
-    /// Packets, segments or masks of one run.
+    /// How many packets, segments or masks one run processes.
     pub(super) of: usize,
-    /// Ours first, outputs compared.
+    /// Wireseal first, then the others, outputs compared.
     pub(super) contenders: fn() -> Vec<Timed<'static>>,
 }

@@ -1,4 +1,4 @@
-//! The same MAC by several libraries, outputs compared before they are handed out.
+//! MACs by several libraries, outputs compared.
 
 mod library;
 #[cfg(feature = "peers")]
@@ -48,9 +48,6 @@ pub(crate) fn libraries(algorithm: MacAlgorithm) -> Vec<Library> {
 }
 
 /// [`libraries`], each with the same key.
-///
-/// # Panics
-/// As [`libraries`].
 pub(crate) fn contenders(algorithm: MacAlgorithm) -> Vec<(&'static str, Contender)> {
     set_up(&libraries(algorithm), algorithm)
 }

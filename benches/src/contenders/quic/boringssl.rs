@@ -1,5 +1,5 @@
-//! BoringSSL: its EVP_AEAD, and its AES block by block for masks, with keys that are set up before. No safe interface has ChaCha20 as such,
-//! so that its masks come from the header keys of boring-rustls-provider, which calls CRYPTO_chacha_20.
+//! BoringSSL: EVP_AEAD, and AES block by block for masks, with prepared keys. No safe interface has ChaCha20 alone, so its masks come
+//! from the header keys of boring-rustls-provider, which calls CRYPTO_chacha_20.
 
 use boring::aead::{AeadCtx, Algorithm};
 use boring::symm::{Cipher, Crypter, Mode};
@@ -63,7 +63,7 @@ pub(super) fn packets(algorithm: AeadAlgorithm) -> Option<PacketContender> {
         AeadAlgorithm::ChaCha20Poly1305 => {
             Some(contender(&octets, Algorithm::chacha20_poly1305(), chacha20_mask))
         }
-        // BoringSSL has it for Bluetooth and Matter only, and the crate not at all.
+        // BoringSSL has it only for Bluetooth and Matter, and the crate not at all.
         AeadAlgorithm::Aes128Ccm => None,
     }
 }
@@ -79,7 +79,7 @@ pub(super) fn mask_contender(algorithm: AeadAlgorithm) -> MaskContender {
     let mut many =
         Crypter::new(cipher, Mode::Encrypt, &octets.header_key, None).expect("the algorithm's length");
     many.pad(false);
-    // Many samples in one call, as ECB does it; EVP_EncryptUpdate wants room for another block.
+    // Many samples in one call of ECB; EVP_EncryptUpdate needs room for another block.
     let mut blocks = vec![[0; 16]; 101];
     let masks = move |samples: &[[u8; 16]], masks: &mut [[u8; 5]]| {
         if let ([sample], [to]) = (samples, &mut *masks) {

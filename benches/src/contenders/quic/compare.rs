@@ -1,4 +1,4 @@
-//! The libraries side by side, handed out once their outputs are found equal.
+//! The libraries side by side, returned once their outputs are found equal.
 
 use wireseal_quic::AeadAlgorithm;
 
@@ -47,7 +47,7 @@ pub(crate) fn packet_contenders(algorithm: AeadAlgorithm) -> Vec<PacketContender
             }
         }
     }
-    // New ones, so that no number or failure of the comparison is left when they are timed.
+    // New ones, so that the comparison's numbers and failures do not count when they are timed.
     all(algorithm)
 }
 

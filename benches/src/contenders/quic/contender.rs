@@ -1,4 +1,4 @@
-//! One thing done by one library: what the scoreboard times.
+//! An operation of one library: what the scoreboard times.
 
 use super::packet::initial_packet;
 
@@ -16,7 +16,7 @@ pub(crate) struct PacketContender {
 pub(crate) struct MaskContender {
     /// The library, and how it is used.
     pub(crate) name: &'static str,
-    /// Makes a mask of each sample. Of its first octet only the bits count that a short header masks.
+    /// Makes a mask of each sample. In the first octet only the bits count that a short header masks.
     pub(crate) masks: Box<dyn FnMut(&[[u8; 16]], &mut [[u8; 5]])>,
 }
 

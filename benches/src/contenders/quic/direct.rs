@@ -1,4 +1,4 @@
-//! Libraries used directly: their AEAD and header mask, and the least code by hand that makes a packet of them.
+//! Libraries used directly: their AEAD and header mask, and as little code as possible to make a packet of them.
 
 use super::contender::PacketContender;
 use super::packet::{FIRST, NUMBER, PAYLOAD};
@@ -21,7 +21,7 @@ impl<L: Library> Direct<L> {
         Self { library, iv }
     }
 
-    /// The header protection key's side of it.
+    /// Keeps only the header protection key.
     pub(super) fn into_mask(mut self) -> impl FnMut(&[u8; 16]) -> [u8; 5] {
         move |sample| self.library.mask(sample)
     }
@@ -30,14 +30,14 @@ impl<L: Library> Direct<L> {
         let [a, b, c, d, e, f, g, h, low @ ..] = self.iv;
         let high = u64::from_be_bytes([a, b, c, d, e, f, g, h]) ^ number >> 32;
         let low = u32::from_be_bytes(low) ^ number as u32;
-        // In two words, as libraries load them: octets that were stored one by one would have to be waited for.
+        // In two words, as libraries load them: loading octets that were stored one by one would stall.
         let mut nonce = [0; 12];
         nonce[..8].copy_from_slice(&high.to_be_bytes());
         nonce[8..].copy_from_slice(&low.to_be_bytes());
         nonce
     }
 
-    /// The mask for a packet whose number is at `number_offset`: its sample is four octets behind.
+    /// The mask for a packet whose number is at `number_offset`; the sample starts four octets after that.
     fn mask(&mut self, packet: &[u8], number_offset: usize) -> [u8; 5] {
         self.library.mask(packet[number_offset + 4..].first_chunk().expect("long enough"))
     }
@@ -56,7 +56,7 @@ impl<L: Library> Direct<L> {
         toggle::<AT>(packet, mask);
     }
 
-    /// For numbers of four octets at most, which need no decoding.
+    /// Only for numbers that fit four octets, which need no decoding.
     fn open(&mut self, packet: &mut [u8]) -> bool {
         let mask = self.mask(packet, NUMBER);
         packet[0] ^= mask[0] & 0x1f;
@@ -79,7 +79,7 @@ impl<L: Library> Direct<L> {
     }
 }
 
-/// Masks the number at the offset `AT`, or removes the mask, and returns what is there then.
+/// Masks or unmasks the number at the offset `AT`, and returns the result.
 #[inline]
 fn toggle<const AT: usize>(packet: &mut [u8], [_, mask @ ..]: [u8; 5]) -> u32 {
     let place: &mut [u8; 4] = packet[AT..].first_chunk_mut().expect("long enough");

@@ -1,7 +1,7 @@
 //! QUIC packet protection by several libraries with the same keys.
 //!
 //! Every packet has a short header: first octet, a connection ID of eight octets, a packet number of four. Each contender counts
-//! the numbers, writes the header's bits and masks them, so that all make the same packets, octet for octet.
+//! the numbers and writes and masks the header, so all make the same packets, octet for octet.
 
 #[cfg(feature = "peers")]
 mod boringssl;

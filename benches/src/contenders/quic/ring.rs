@@ -1,4 +1,4 @@
-//! ring and AWS-LC, whose interfaces are the same, used directly; and the octets of keys, derived with ring.
+//! ring and AWS-LC used directly, whose interfaces are the same; and the octets of keys, derived with ring.
 
 use wireseal_quic::AeadAlgorithm;
 
@@ -21,7 +21,7 @@ pub(super) struct Octets {
 }
 
 impl Octets {
-    /// Those of the client, or of the server, with the hash of the suite.
+    /// The client's or the server's, with the hash of the suite.
     pub(super) fn of(algorithm: AeadAlgorithm, is_client: bool) -> Self {
         let initial = ring_keys::extract(algorithm, &CONNECTION_ID);
         let mut secret = vec![0; algorithm.secret_length()];
@@ -36,7 +36,7 @@ impl Octets {
     }
 }
 
-/// The HkdfLabel of RFC 8446 §7.1, in its parts, for an output of `length` octets.
+/// Passes the parts of the HkdfLabel (RFC 8446 §7.1) for an output of `length` octets.
 fn with_label<R>(label: &[u8], length: usize, expand: impl FnOnce(&[&[u8]]) -> R) -> R {
     expand(&[&(length as u16).to_be_bytes(), &[6 + label.len() as u8], b"tls13 ", label, &[0]])
 }

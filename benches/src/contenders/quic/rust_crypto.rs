@@ -42,7 +42,7 @@ where
     }
 }
 
-/// Masks by a block cipher (RFC 9001 §5.4.3).
+/// Masks with a block cipher (RFC 9001 §5.4.3).
 fn aes_mask<C>(key: &[u8]) -> impl Fn(&[u8; 16]) -> [u8; 5] + use<C>
 where
     C: KeyInit + BlockCipherEncrypt<BlockSize = U16>,
@@ -55,7 +55,7 @@ where
     }
 }
 
-/// Masks by ChaCha20 (RFC 9001 §5.4.4).
+/// Masks with ChaCha20 (RFC 9001 §5.4.4).
 fn chacha20_mask(key: &[u8]) -> impl Fn(&[u8; 16]) -> [u8; 5] + use<> {
     let key: [u8; 32] = key.try_into().expect("32 octets");
     move |sample| {

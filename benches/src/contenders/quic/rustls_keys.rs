@@ -1,4 +1,4 @@
-//! The QUIC keys of rustls through its trait objects, from whatever provider they come.
+//! The QUIC keys of rustls providers, through rustls' trait objects.
 
 use rustls::crypto::CryptoProvider;
 use rustls::quic::{DirectionalKeys, Keys, Version};
@@ -26,7 +26,7 @@ pub(super) fn client(suite: &'static Tls13CipherSuite) -> DirectionalKeys {
     keys(suite, &CONNECTION_ID).local
 }
 
-/// Seals a packet with `first` for its first octet, and a number of four octets at the offset `AT`, as a QUIC stack does it.
+/// Seals a packet as a QUIC stack does, with `first` for its first octet and a number of four octets at the offset `AT`.
 #[inline]
 fn seal<const AT: usize>(keys: &DirectionalKeys, first: u8, number: u64, packet: &mut [u8]) {
     packet[0] = first;
@@ -41,7 +41,7 @@ fn seal<const AT: usize>(keys: &DirectionalKeys, first: u8, number: u64, packet:
     keys.header.encrypt_in_place(sample, &mut first[0], &mut rest[AT - 1..]).expect("a sample");
 }
 
-/// For numbers of four octets at most, which need no decoding.
+/// Only for numbers that fit four octets, which need no decoding.
 fn open(keys: &DirectionalKeys, packet: &mut [u8]) -> bool {
     let (header, sample) = packet.split_at_mut(NUMBER + 4);
     let (first, rest) = header.split_at_mut(1);
@@ -64,7 +64,7 @@ fn packet_contender(name: &'static str, suite: &'static Tls13CipherSuite) -> Pac
     }
 }
 
-/// What the header key does to an empty header: the mask, but for the bits of the first octet that it leaves.
+/// The mask, without the bits of the first octet that a header key does not touch: what it makes of an empty header.
 pub(super) fn mask(keys: &DirectionalKeys, sample: &[u8; 16]) -> [u8; 5] {
     let (mut first, mut number) = (0x43, [0; 4]);
     keys.header.encrypt_in_place(sample, &mut first, &mut number).expect("a sample");
@@ -72,8 +72,7 @@ pub(super) fn mask(keys: &DirectionalKeys, sample: &[u8; 16]) -> [u8; 5] {
     [first ^ 0x43, a, b, c, d]
 }
 
-/// The providers and what they are called. That of BoringSSL is not one of them: the header keys for AES of
-/// boring-rustls-provider 5.0.1 panic with the first sample.
+/// The providers by name. BoringSSL's is left out: the AES header keys of boring-rustls-provider 5.0.1 panic at the first sample.
 fn providers() -> [(&'static str, CryptoProvider); 2] {
     let ring = rustls::crypto::ring::default_provider;
     [("rustls on ring", ring()), ("rustls on wireseal", wireseal_rustls::provider(ring()))]

@@ -1,4 +1,4 @@
-//! Trains of packets: by Wireseal in one call, by the other libraries one by one.
+//! Trains of packets: Wireseal seals them in one call, the other libraries one by one.
 
 use wireseal_quic::AeadAlgorithm;
 
@@ -6,7 +6,7 @@ use super::compare::packet_contenders;
 use super::packet::{PAYLOADS, packet};
 use super::wireseal;
 
-/// The packets of a train.
+/// How many packets a train has.
 pub(crate) const TRAIN: usize = 16;
 
 /// A library that seals trains.

@@ -21,7 +21,7 @@ fn outgoing(packet: &mut [u8], number_offset: usize) -> Outgoing<'_> {
     Outgoing { packet, number_offset, number_length: NumberLength::Four }
 }
 
-/// Seals by what `new` makes, and again by a new one when it has reached the confidentiality limit of its AEAD.
+/// Seals with what `new` returns, and with a new one when the confidentiality limit of the AEAD is reached.
 fn renewed<S, P: ?Sized, T>(
     new: impl Fn() -> S + 'static,
     seal: impl Fn(&mut S, &mut P) -> Result<T, SealError> + 'static,
@@ -42,12 +42,12 @@ fn sealing<S: 'static>(
     Box::new(renewed(new, move |sealer, packet: &mut [u8]| seal(sealer, outgoing(packet, NUMBER))))
 }
 
-/// What Wireseal is called on a backend: by its name alone on the one that is active.
+/// The name of Wireseal on a backend: just "wireseal" on the active one.
 fn on(backend: Backend) -> &'static str {
     if backend == Backend::active() { "wireseal" } else { format!("wireseal on {}", backend.name()).leak() }
 }
 
-/// The backends that have an AEAD of their own. AES-128-CCM is RustCrypto's by any.
+/// The backends that have an AEAD. AES-128-CCM is RustCrypto's on all.
 fn backends(algorithm: AeadAlgorithm) -> impl Iterator<Item = Backend> {
     let all = if algorithm == AeadAlgorithm::Aes128Ccm { 1 } else { Backend::ALL.len() };
     Backend::ALL.iter().copied().take(all)
@@ -61,7 +61,7 @@ fn sealer(backend: Backend, algorithm: AeadAlgorithm) -> Sealer {
     Sealer::new(keys(backend, algorithm), PacketNumberCounter::new())
 }
 
-/// [`Sealer`] and [`Keys::open`]. The window is left out, because the benches open one packet over and over.
+/// [`Sealer`] and [`Keys::open`], without the window, because the benches open one packet over and over.
 fn level(backend: Backend, algorithm: AeadAlgorithm) -> PacketContender {
     let receiver = keys(backend, algorithm);
     let (mut space, mut failures) = (ReceiveSpace::without_window(), AuthenticationFailures::new());
@@ -75,7 +75,7 @@ fn level(backend: Backend, algorithm: AeadAlgorithm) -> PacketContender {
     }
 }
 
-/// [`OneRtt`], with all that key update needs.
+/// [`OneRtt`], with everything that key update needs.
 fn one_rtt(algorithm: AeadAlgorithm) -> PacketContender {
     let end = move |is_client| {
         let (local, remote) = (secret(algorithm, is_client), secret(algorithm, !is_client));
