@@ -2,22 +2,34 @@
 
 use super::packet::initial_packet;
 
+/// Seals a packet in place, new or sealed before, with the next number.
+pub(super) type Seal = Box<dyn FnMut(&mut [u8])>;
+
+/// Opens a packet in place that was sealed under the same secret; `false` if it is not authentic.
+type Open = Box<dyn FnMut(&mut [u8]) -> bool>;
+
+/// Makes a mask of each sample. In the first octet only the bits count that a short header masks.
+type Masks = Box<dyn FnMut(&[[u8; 16]], &mut [[u8; 5]])>;
+
+/// Sets up the keys of both directions for a connection ID, and drops them.
+type SetUp = Box<dyn Fn(&[u8])>;
+
+/// Seals the first packet of client and server under the keys of a connection ID.
+type Sealed = Box<dyn Fn(&[u8]) -> [Vec<u8>; 2]>;
+
 /// A library that seals and opens packets.
 pub(crate) struct PacketContender {
     /// The library, and how it is used.
     pub(crate) name: &'static str,
-    /// Seals a packet in place, new or sealed before, with the next number.
-    pub(crate) seal: Box<dyn FnMut(&mut [u8])>,
-    /// Opens a packet in place that was sealed under the same secret; `false` if it is not authentic.
-    pub(crate) open: Box<dyn FnMut(&mut [u8]) -> bool>,
+    pub(crate) seal: Seal,
+    pub(crate) open: Open,
 }
 
 /// A library that makes header protection masks.
 pub(crate) struct MaskContender {
     /// The library, and how it is used.
     pub(crate) name: &'static str,
-    /// Makes a mask of each sample. In the first octet only the bits count that a short header masks.
-    pub(crate) masks: Box<dyn FnMut(&[[u8; 16]], &mut [[u8; 5]])>,
+    pub(crate) masks: Masks,
 }
 
 impl MaskContender {
@@ -39,10 +51,8 @@ impl MaskContender {
 pub(crate) struct InitialContender {
     /// The library, and how it is used.
     pub(crate) name: &'static str,
-    /// Sets up the keys of both directions for a connection ID, and drops them.
-    pub(crate) set_up: Box<dyn Fn(&[u8])>,
-    /// The first packet of client and server under the keys of a connection ID.
-    pub(super) sealed: Box<dyn Fn(&[u8]) -> [Vec<u8>; 2]>,
+    pub(crate) set_up: SetUp,
+    pub(super) sealed: Sealed,
 }
 
 impl InitialContender {

@@ -9,12 +9,14 @@ use super::wireseal;
 /// How many packets a train has.
 pub(crate) const TRAIN: usize = 16;
 
+/// Seals packets in place, new or sealed before, with the next numbers.
+type Seal = Box<dyn FnMut(&mut [Vec<u8>; TRAIN])>;
+
 /// A library that seals trains.
 pub(crate) struct TrainContender {
     /// The library, and how it is used.
     pub(crate) name: &'static str,
-    /// Seals packets in place, new or sealed before, with the next numbers.
-    pub(crate) seal: Box<dyn FnMut(&mut [Vec<u8>; TRAIN])>,
+    pub(crate) seal: Seal,
 }
 
 /// Wireseal first, then the libraries of [`packet_contenders`] that are not on Wireseal.

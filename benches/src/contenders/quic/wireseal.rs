@@ -9,7 +9,7 @@ use wireseal_quic::{
     TrafficSecret, Version,
 };
 
-use super::contender::{InitialContender, MaskContender, PacketContender};
+use super::contender::{InitialContender, MaskContender, PacketContender, Seal};
 use super::packet::{CONNECTION_ID, INITIAL_NUMBER, NUMBER};
 use super::ring::Octets;
 
@@ -38,7 +38,7 @@ fn renewed<S, P: ?Sized, T>(
 fn sealing<S: 'static>(
     new: impl Fn() -> S + 'static,
     seal: impl Fn(&mut S, Outgoing<'_>) -> Result<u64, SealError> + 'static,
-) -> Box<dyn FnMut(&mut [u8])> {
+) -> Seal {
     Box::new(renewed(new, move |sealer, packet: &mut [u8]| seal(sealer, outgoing(packet, NUMBER))))
 }
 
