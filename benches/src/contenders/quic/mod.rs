@@ -12,10 +12,8 @@ mod packet;
 mod ring;
 mod rust_crypto;
 mod rustls_keys;
-mod train;
 mod wireseal;
 
 pub(crate) use compare::{initial_contenders, mask_contenders, packet_contenders};
 pub(crate) use contender::{MaskContender, PacketContender};
 pub(crate) use packet::{PAYLOADS, packet};
-pub(crate) use train::{TRAIN, TrainContender, train_contenders};
