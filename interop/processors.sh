@@ -9,7 +9,6 @@ downloads=$root/target/interop-packages
 # minutes for the same routines.
 runs=(
     "-p wireseal-kernels -p wireseal-mac --lib --tests"
-    "-p wireseal-tcp-ao --lib --test batch --test vectors"
     "-p wireseal-quic --lib --test batches --test rfc9001 --test rfc9369 --test wycheproof"
 )
 
