@@ -110,20 +110,18 @@ pub mod chacha20;
 pub mod chacha20_poly1305;
 pub mod cmac;
 pub mod cpu;
-#[cfg(target_arch = "x86_64")]
-mod cut;
 #[cfg_attr(
     not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))),
     expect(dead_code, reason = "without a path there is nothing to hand packets to")
 )]
 pub mod gcm;
+#[cfg(target_arch = "x86_64")]
+mod groups;
 pub mod hmac;
+#[cfg(target_arch = "x86_64")]
+mod partial_block;
 pub mod poly1305;
 pub mod sha1;
 pub mod sha256;
-#[cfg(target_arch = "x86_64")]
-mod shape;
-#[cfg(target_arch = "x86_64")]
-mod worth;
 
 pub use block::write_block;

@@ -6,58 +6,49 @@ use crate::key::{MacKey, State};
 use crate::output::Mac;
 
 /// Computes the MACs of many messages, each under its own key, in less time than one after the other.
-///
-/// The first MAC becomes that of the first job, and so on; the shorter of the two decides how many. Keys may be of any algorithms
-/// and messages of any lengths, but those of one algorithm and of about the same length gain most: they are computed side by
-/// side. The jobs are gone through several times.
 pub fn mac_batch<'a>(
     jobs: impl IntoIterator<Item = (&'a MacKey, &'a [&'a [u8]]), IntoIter: Clone>,
     macs: &mut [Mac],
 ) {
-    let jobs = jobs.into_iter().take(macs.len()).enumerate();
-    let (mut cmacs, mut sha1s, mut sha256s, mut others) = (false, false, false, false);
-    for (number, (key, _)) in jobs.clone() {
-        macs[number].clear();
+    let jobs = jobs.into_iter().take(macs.len());
+    let mut left = 0;
+    let (mut has_cmac, mut has_sha1, mut has_sha256) = (false, false, false);
+    for ((key, _), mac) in jobs.clone().zip(&mut *macs) {
+        mac.clear();
+        left += 1;
         match &key.0 {
-            State::Aes128Cmac(_) => cmacs = true,
-            State::HmacSha1(_) => sha1s = true,
-            State::HmacSha256(_) => sha256s = true,
-            State::PortableAes128Cmac(_) | State::Kmac256(..) => others = true,
+            State::Aes128Cmac(_) => has_cmac = true,
+            State::HmacSha1(_) => has_sha1 = true,
+            State::HmacSha256(_) => has_sha256 = true,
+            State::PortableAes128Cmac(_) | State::Kmac256(..) => {}
         }
     }
-    if cmacs {
-        let jobs = jobs.clone().filter_map(|(number, (key, message))| match &key.0 {
-            State::Aes128Cmac(key) => Some((number, key, message)),
-            _ => None,
-        });
-        cmac::mac_many(jobs, |number, octets| macs[number].set(octets));
+    macro_rules! side_by_side {
+        ($mac_many:path, $kind:ident, $key:ident => $of_kernels:expr) => {
+            $mac_many(
+                jobs.clone().enumerate().filter_map(|(number, (key, message))| match &key.0 {
+                    State::$kind($key) => Some((number, $of_kernels, message)),
+                    _ => None,
+                }),
+                |number, octets| {
+                    macs[number].set(octets);
+                    left -= 1;
+                },
+            );
+        };
     }
-    if sha1s {
-        let jobs = jobs.clone().filter_map(|(number, (key, message))| match &key.0 {
-            State::HmacSha1(key) => Some((number, key.chaining_values(), message)),
-            _ => None,
-        });
-        sha1::hmac_many(jobs, |number, octets| match octets {
-            Some(octets) => macs[number].set(octets),
-            None => others = true,
-        });
+    if has_cmac {
+        side_by_side!(cmac::mac_many, Aes128Cmac, key => key);
     }
-    if sha256s {
-        let jobs = jobs.clone().filter_map(|(number, (key, message))| match &key.0 {
-            State::HmacSha256(key) => Some((number, key.chaining_values(), message)),
-            _ => None,
-        });
-        sha256::hmac_many(jobs, |number, octets| match octets {
-            Some(octets) => macs[number].set(octets),
-            None => others = true,
-        });
+    if has_sha1 {
+        side_by_side!(sha1::hmac_many, HmacSha1, key => key.chaining_values());
     }
-    // What is as soon computed alone.
-    if others {
-        for (number, (key, message)) in jobs {
-            if macs[number].is_empty() {
-                macs[number] = key.mac(message);
-            }
+    if has_sha256 {
+        side_by_side!(sha256::hmac_many, HmacSha256, key => key.chaining_values());
+    }
+    if left > 0 {
+        for ((key, message), mac) in jobs.zip(macs).filter(|(_, mac)| mac.is_empty()) {
+            *mac = key.mac(message);
         }
     }
 }

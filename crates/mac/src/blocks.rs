@@ -9,7 +9,7 @@ pub(crate) struct Remainder<const N: usize> {
 }
 
 /// Gives `process` the whole blocks of `message` in order, in runs as long as the slices allow.
-#[inline(always)]
+#[inline]
 pub(crate) fn whole_blocks<const N: usize>(
     message: &[&[u8]],
     mut process: impl FnMut(&[[u8; N]]),

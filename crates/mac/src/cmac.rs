@@ -44,7 +44,7 @@ impl BlockSizeUser for Chain<'_> {
 }
 
 impl BlockCipherEncClosure for Chain<'_> {
-    #[inline(always)]
+    #[inline]
     fn call<B: BlockCipherEncBackend<BlockSize = U16>>(self, backend: &B) {
         let Self { k1, message, output } = self;
         // The state is one integer, because octet by octet it would leave its register with every XOR.
@@ -74,7 +74,7 @@ impl BlockCipherEncClosure for Chain<'_> {
     }
 }
 
-#[inline(always)]
+#[inline]
 fn encrypt<B: BlockCipherEncBackend<BlockSize = U16>>(backend: &B, state: u128) -> u128 {
     let mut block = Block::from(state.to_le_bytes());
     backend.encrypt_block((&mut block).into());
@@ -82,7 +82,7 @@ fn encrypt<B: BlockCipherEncBackend<BlockSize = U16>>(backend: &B, state: u128) 
 }
 
 /// At most 16 octets as an integer, the first of them lowest.
-#[inline(always)]
+#[inline]
 fn little_endian(octets: &[u8]) -> u128 {
     let mut block = Wiped([0; 16]);
     block.0[..octets.len()].copy_from_slice(octets);
@@ -90,7 +90,7 @@ fn little_endian(octets: &[u8]) -> u128 {
 }
 
 /// Doubling in GF(2^128) (RFC 4493, section 2.3), without a branch on the secret top bit.
-#[inline(always)]
+#[inline]
 fn double(value: &[u8; 16]) -> [u8; 16] {
     let value = u128::from_be_bytes(*value);
     ((value << 1) ^ (0x87 & (value >> 127).wrapping_neg())).to_be_bytes()

@@ -35,18 +35,18 @@ impl Mac {
     }
 
     /// Becomes [`EMPTY`](Self::EMPTY) as far as anyone can tell; what it was before is still to be overwritten.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn clear(&mut self) {
         self.length = 0;
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.length == 0
     }
 
     /// Becomes the MAC of `N` octets, at most 32. What it was before is overwritten, if only as far as this goes.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn set<const N: usize>(&mut self, octets: &[u8; N]) {
         const { assert!(N <= CAPACITY) };
         // Nothing but stores: a whole that is put together in parts is slow to be read again.
@@ -75,7 +75,7 @@ impl Mac {
     /// # Panics
     ///
     /// If `place` is longer than the MAC.
-    #[inline(always)]
+    #[inline]
     pub fn write_truncated(&self, place: &mut [u8]) {
         // The lengths of RFC 5926 and of its relatives apart, since what is known to the compiler is an instruction or two.
         match place.len() {

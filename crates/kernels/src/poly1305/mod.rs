@@ -103,13 +103,13 @@ impl H {
         self.one_by_one(blocks, r)
     }
 
-    #[inline(always)]
+    #[inline]
     fn one_by_one(self, blocks: &[[u8; 16]], r: R) -> Self {
         blocks.iter().fold(self, |h, block| h.block(block, 1, r))
     }
 
     /// Adds a block, with `end` behind its last octet, and multiplies by r.
-    #[inline(always)]
+    #[inline]
     fn block(self, block: &[u8; 16], end: u64, r: R) -> Self {
         let Self([h0, h1, h2]) = self;
         let block = block.as_chunks().0;
@@ -128,7 +128,7 @@ impl H {
     }
 
     /// What is at and above 2^130, five times at the other end.
-    #[inline(always)]
+    #[inline]
     fn folded(self) -> Self {
         let Self([h0, h1, h2]) = self;
         let sum = wide(h0) + wide((h2 >> 2) + (h2 & !3));

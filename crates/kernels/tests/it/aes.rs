@@ -1,15 +1,12 @@
-//! Header masks by AES: every path against the model, a library and the published vectors.
-
-#[path = "support/guarded.rs"]
-mod guarded;
-#[path = "support/paths.rs"]
-mod paths;
+//! Header masks by AES.
 
 use ::aes::cipher::{BlockCipherEncrypt, KeyInit};
-use guarded::Guarded;
 use hex_literal::hex;
 use wireseal_kernels::aes::{self, AesMaskKey};
 use wireseal_kernels::cpu::Path;
+
+use crate::guarded::Guarded;
+use crate::paths;
 
 const PATHS: [Path; 4] = [Path::AesNi, Path::Vaes256, Path::Vaes512, Path::Aarch64Aes];
 
