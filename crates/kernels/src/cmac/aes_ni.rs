@@ -4,6 +4,8 @@ use core::arch::x86_64::*;
 use core::ops::Range;
 use core::sync::atomic::{Ordering, compiler_fence};
 
+use zeroize::Zeroizing;
+
 use super::key::Key;
 use crate::groups::Job;
 use crate::partial_block::store;
@@ -15,21 +17,19 @@ pub(super) const LANES: usize = 8;
 static ZEROS: [u8; 16] = [0; 16];
 
 /// Computes the MACs of a group of at most [`LANES`] jobs, the longest first.
-///
-/// # Panics
-/// If the group is empty.
 #[target_feature(enable = "aes,sse4.1,ssse3")]
 pub(super) fn macs(group: &[Job<'_, &Key>], done: &mut impl FnMut(usize, &[u8; 16])) {
+    let Some(last) = group.last() else { return };
     // Lanes without a job repeat the last one's.
-    let jobs: [&Job<'_, &Key>; LANES] = core::array::from_fn(|lane| &group[lane.min(group.len() - 1)]);
+    let jobs: [_; LANES] = core::array::from_fn(|lane| group.get(lane).unwrap_or(last));
     let keys = core::array::from_fn(|lane| jobs[lane].key);
-    let mut states = [_mm_setzero_si128(); LANES];
+    let mut states = Zeroizing::new([_mm_setzero_si128(); LANES]);
     let heads = core::array::from_fn(|lane| jobs[lane].head.as_ptr());
     // SAFETY: all heads have the same length.
     unsafe { advance(&mut states, &keys, &heads, 0..jobs[0].head.len() / 16) };
 
     let mut tails = core::array::from_fn(|lane| jobs[lane].tail.as_ptr());
-    let mut ended = states;
+    let mut ended = states.clone();
     let mut taken = 0;
     // From the shortest on. A lane whose message has ended reads the first one's octets, and its state no longer matters.
     for lane in (0..LANES).rev() {
@@ -49,7 +49,7 @@ pub(super) fn macs(group: &[Job<'_, &Key>], done: &mut impl FnMut(usize, &[u8; 1
     }
     // SAFETY: it is one block.
     unsafe { advance(&mut ended, &keys, &[ZEROS.as_ptr(); LANES], 0..1) };
-    for (job, state) in group.iter().zip(ended) {
+    for (job, state) in group.iter().zip(*ended) {
         done(job.number, &store(state));
     }
 }

@@ -35,9 +35,10 @@ impl core::fmt::Debug for Key {
     }
 }
 
-/// Does nothing: without a key there are no jobs.
+/// Computes nothing: without a key there are no jobs.
 pub fn mac_many<'a>(
     _: impl Iterator<Item = (usize, &'a Key, &'a [&'a [u8]])>,
     _: impl FnMut(usize, &[u8; 16]),
-) {
+) -> usize {
+    0
 }

@@ -5,7 +5,7 @@ use core::hint::black_box;
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
-use zeroize::optimization_barrier;
+use zeroize::{Zeroizing, optimization_barrier};
 
 use super::key::Key;
 use crate::groups::Job;
@@ -57,7 +57,7 @@ pub(super) fn macs(group: &[Job<'_, &Key>; LANES], done: &mut impl FnMut(usize, 
     unsafe { advance(&mut states, keys, &heads, 0..group[0].head.len() / 16) };
 
     let mut tails = group.each_ref().map(|job| job.tail.as_ptr());
-    let mut ended = split(states);
+    let mut ended = Zeroizing::new(split(states));
     let mut taken = 0;
     // From the shortest on. A lane whose message has ended reads the first one's octets, and its state no longer matters.
     for lane in (0..LANES).rev() {

@@ -46,34 +46,35 @@ impl<const WORDS: usize> Drop for Memory<WORDS> {
     }
 }
 
-/// Computes the HMACs of the messages that gain by going side by side.
+/// Computes the HMACs of the messages that gain by going side by side, and returns how many.
 pub(crate) fn hmac_many<'a, H: Avx512Hash<WORDS>, const WORDS: usize>(
     jobs: impl Iterator<Item = Job<'a, WORDS>>,
     mut done: impl FnMut(usize, [u32; WORDS]),
-) {
+) -> usize {
     if Avx512::detect().is_none() {
-        return;
+        return 0;
     }
+    let mut count = 0;
     let cost = if ShaNi::detect().is_some() { H::COST } else { H::COST_WITHOUT_SHA_NI };
     each_group::<_, BLOCK>(jobs, |group| {
         if cost.is_worth(group, BLOCK) {
             // SAFETY: the token proves the path.
             unsafe { hmacs::<H, WORDS>(group, &mut done) };
+            count += group.len();
         }
     });
+    count
 }
 
 /// Computes the HMACs of a group of at most [`LANES`] jobs, the longest first.
-///
-/// # Panics
-/// If the group is empty.
 #[target_feature(enable = "sse4.1,ssse3,avx2,avx512f,avx512bw,avx512dq,avx512vl")]
 fn hmacs<H: Avx512Hash<WORDS>, const WORDS: usize>(
     group: &[groups::Job<'_, [&[u32; WORDS]; 2]>],
     done: &mut impl FnMut(usize, [u32; WORDS]),
 ) {
+    let Some(last) = group.last() else { return };
     // Lanes without a job repeat the last one's.
-    let jobs: [_; LANES] = core::array::from_fn(|lane| &group[lane.min(group.len() - 1)]);
+    let jobs: [_; LANES] = core::array::from_fn(|lane| group.get(lane).unwrap_or(last));
     let zero = _mm512_setzero_si512();
     let mut memory = Memory {
         states: [[0; LANES]; WORDS],

@@ -15,5 +15,6 @@ impl ShaInstructions {
 pub(crate) fn hmac_many<'a, H: Hash<WORDS>, const WORDS: usize>(
     _: impl Iterator<Item = Job<'a, WORDS>>,
     _: impl FnMut(usize, [u32; WORDS]),
-) {
+) -> usize {
+    0
 }

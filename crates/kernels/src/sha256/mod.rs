@@ -25,13 +25,16 @@ pub fn hmac(sha: ShaInstructions, keys: [&[u32; 8]; 2], message: &[&[u8]]) -> [u
 }
 
 /// Computes HMAC-SHA-256s of messages side by side, each under its own key, if the processor has
-/// [`Path::Avx512`](crate::cpu::Path::Avx512).
+/// [`Path::Avx512`](crate::cpu::Path::Avx512). Returns how many.
 ///
 /// `done` gets the number of each job with its MAC, in any order. It is not called for messages that would gain nothing: compute
 /// those one by one. They are small groups, messages of more than two slices, and those whose first of two slices is not whole
 /// blocks of 64 octets.
-pub fn hmac_many<'a>(jobs: impl Iterator<Item = Job<'a, 8>>, mut done: impl FnMut(usize, &[u8; 32])) {
-    hmac::hmac_many::<Sha256, 8>(jobs, |number, words| done(number, &in_network_order(words)));
+pub fn hmac_many<'a>(
+    jobs: impl Iterator<Item = Job<'a, 8>>,
+    mut done: impl FnMut(usize, &[u8; 32]),
+) -> usize {
+    hmac::hmac_many::<Sha256, 8>(jobs, |number, words| done(number, &in_network_order(words)))
 }
 
 /// The round constants (FIPS 180-4 §4.2.2).
