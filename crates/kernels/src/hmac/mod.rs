@@ -46,12 +46,6 @@ impl ShaInstructions {
 /// A message of a batch: its number, the chaining values after the inner and the outer key block, and its slices.
 pub type Job<'a, const WORDS: usize> = (usize, [&'a [u32; WORDS]; 2], &'a [&'a [u8]]);
 
-/// A hash whose chaining value has so many words.
-pub(crate) trait Hash<const WORDS: usize> {
-    /// An array of `4 * WORDS` octets.
-    type Mac;
-}
-
 /// The octets of a hash value.
 pub(crate) fn in_network_order<const WORDS: usize, const OCTETS: usize>(words: [u32; WORDS]) -> [u8; OCTETS] {
     const { assert!(OCTETS == 4 * WORDS) };

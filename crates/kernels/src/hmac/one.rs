@@ -2,9 +2,9 @@
 
 use core::arch::x86_64::*;
 
+use super::ShaInstructions;
 use super::padding::{BLOCK, Buffer, last_block};
-use super::{Hash, ShaInstructions};
-use crate::partial_block::load;
+use crate::partial_block::{load, padding_bit, store};
 
 /// The words of a block, in the order that the instructions of the hash want.
 pub(crate) type Block = [__m128i; 4];
@@ -13,54 +13,52 @@ pub(crate) type Block = [__m128i; 4];
 ///
 /// # Safety
 /// Every function needs a processor with SHA-NI, SSE4.1 and SSSE3.
-pub(crate) trait ShaNiHash<const WORDS: usize>: Hash<WORDS> {
+pub(crate) trait ShaNiHash<const WORDS: usize> {
+    /// Which octet of a message goes where in a vector of words.
+    const ORDER: [u8; 16];
+
     /// A chaining value, as the instructions want it.
     type State: Copy;
 
     unsafe fn state(words: &[u32; WORDS]) -> Self::State;
 
-    /// Turns octets into four words, or words into octets.
-    unsafe fn big_endian(octets: __m128i) -> __m128i;
-
-    /// Writes the length of a message of so many octets, in bits, to the last part of a block (FIPS 180-4 §5.1.1).
-    unsafe fn with_length(part: __m128i, octets: u64) -> __m128i;
-
     /// Takes a block into a chaining value.
     unsafe fn compress(state: Self::State, block: Block) -> Self::State;
 
-    /// The block of the outer hash behind the key block: the inner hash, padded.
-    unsafe fn outer_block(inner: Self::State) -> Block;
-
-    unsafe fn mac(outer: Self::State) -> Self::Mac;
+    /// The words of a chaining value as those of a block, zeros behind them.
+    unsafe fn words(state: Self::State) -> [__m128i; 2];
 }
 
 impl ShaInstructions {
     /// The HMAC of the slices of `message`; `keys` are the chaining values after the inner and the outer key block.
     #[inline]
-    pub(crate) fn hmac<H: ShaNiHash<WORDS>, const WORDS: usize>(
+    pub(crate) fn hmac<H: ShaNiHash<WORDS>, const WORDS: usize, const OCTETS: usize>(
         self,
         keys: [&[u32; WORDS]; 2],
         message: &[&[u8]],
-    ) -> H::Mac {
+    ) -> [u8; OCTETS] {
         // SAFETY: the token proves the path.
-        unsafe { hmac::<H, WORDS>(keys, message) }
+        unsafe { hmac::<H, WORDS, OCTETS>(keys, message) }
     }
 }
 
 #[target_feature(enable = "sha,sse4.1,ssse3")]
-fn hmac<H: ShaNiHash<WORDS>, const WORDS: usize>(
+fn hmac<H: ShaNiHash<WORDS>, const WORDS: usize, const OCTETS: usize>(
     [inner, outer]: [&[u32; WORDS]; 2],
     message: &[&[u8]],
-) -> H::Mac {
+) -> [u8; OCTETS] {
+    const { assert!(OCTETS == 4 * WORDS) };
+    let reorder = |octets| _mm_shuffle_epi8(octets, load(&H::ORDER));
     // SAFETY: this function is compiled for all that the functions of the hash need.
-    let take = |state, octets: &[u8; BLOCK]| unsafe {
+    let compress = |state, octets: Block| unsafe { H::compress(state, octets.map(reorder)) };
+    let block = |octets: &[u8; BLOCK]| {
         let (parts, _) = octets.as_chunks();
-        H::compress(state, core::array::from_fn(|at| H::big_endian(load(&parts[at]))))
+        core::array::from_fn(|at| load(&parts[at]))
     };
     // SAFETY: as above.
     let mut state = unsafe { H::state(inner) };
     let mut buffer = Buffer::new();
-    let mut length = BLOCK as u64;
+    let mut length = BLOCK;
     // The octets behind the last whole block are the end of this slice: the message's last, or the buffer if they are of several.
     let (mut whole, mut left): (&[u8], usize) = (&[], 0);
     for slice in message {
@@ -68,7 +66,7 @@ fn hmac<H: ShaNiHash<WORDS>, const WORDS: usize>(
         if slice.is_empty() {
             continue;
         }
-        length += slice.len() as u64;
+        length += slice.len();
         if left > 0 {
             buffer.take(&whole[whole.len() - left..]);
             left = 0;
@@ -78,27 +76,45 @@ fn hmac<H: ShaNiHash<WORDS>, const WORDS: usize>(
             if buffer.length < BLOCK {
                 continue;
             }
-            state = take(state, &buffer.octets);
+            state = compress(state, block(&buffer.octets));
             buffer.length = 0;
         }
         let (blocks, rest) = slice.as_chunks();
         for octets in blocks {
-            state = take(state, octets);
+            state = compress(state, block(octets));
         }
         (whole, left) = (slice, rest.len());
     }
     if buffer.length > 0 {
         (whole, left) = (&buffer.octets[..buffer.length], buffer.length);
     }
-    // SAFETY: as above.
-    unsafe {
-        let mut last = last_block(whole, left).map(|part| H::big_endian(part));
-        if left >= BLOCK - 8 {
-            state = H::compress(state, last);
-            last = [_mm_setzero_si128(); 4];
-        }
-        last[3] = H::with_length(last[3], length);
-        state = H::compress(state, last);
-        H::mac(H::compress(H::state(outer), H::outer_block(state)))
+    let mut last = last_block(whole, left);
+    if left >= BLOCK - 8 {
+        state = compress(state, last);
+        last = [_mm_setzero_si128(); 4];
     }
+    last[3] = _mm_or_si128(last[3], bits(length));
+    state = compress(state, last);
+
+    let zero = _mm_setzero_si128();
+    // SAFETY: as above.
+    let [low, high] = unsafe { H::words(state) };
+    let mut outer_block = [low, high, zero, zero];
+    let end = &mut outer_block[OCTETS / 16];
+    *end = _mm_or_si128(*end, reorder(padding_bit(OCTETS % 16)));
+    outer_block[3] = reorder(bits(BLOCK + OCTETS));
+    // SAFETY: as above.
+    let [low, high] = unsafe { H::words(H::compress(H::state(outer), outer_block)) };
+    let mut mac = [0; OCTETS];
+    let (start, rest) = mac.split_at_mut(16);
+    start.copy_from_slice(&store(reorder(low)));
+    rest.copy_from_slice(&store(reorder(high))[..OCTETS - 16]);
+    mac
+}
+
+/// The last part of a block that says how many bits the message has (FIPS 180-4 §5.1.1).
+#[inline]
+#[target_feature(enable = "sse2")]
+fn bits(octets: usize) -> __m128i {
+    _mm_set_epi64x((8 * octets as u64).swap_bytes().cast_signed(), 0)
 }

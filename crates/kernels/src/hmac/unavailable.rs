@@ -1,18 +1,18 @@
 //! Processors without a path for HMAC: a token that cannot exist, and batches that are left to the caller.
 
-use super::{Hash, Job, ShaInstructions};
+use super::{Job, ShaInstructions};
 
 impl ShaInstructions {
-    pub(crate) fn hmac<H: Hash<WORDS>, const WORDS: usize>(
+    pub(crate) fn hmac<H, const WORDS: usize, const OCTETS: usize>(
         self,
         _: [&[u32; WORDS]; 2],
         _: &[&[u8]],
-    ) -> H::Mac {
+    ) -> [u8; OCTETS] {
         match self.0 {}
     }
 }
 
-pub(crate) fn hmac_many<'a, H: Hash<WORDS>, const WORDS: usize>(
+pub(crate) fn hmac_many<'a, H, const WORDS: usize>(
     _: impl Iterator<Item = Job<'a, WORDS>>,
     _: impl FnMut(usize, [u32; WORDS]),
 ) -> usize {

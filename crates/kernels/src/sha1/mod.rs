@@ -12,16 +12,12 @@ use crate::hmac::{self, Job, ShaInstructions, in_network_order};
 /// SHA-1.
 pub(crate) struct Sha1;
 
-impl hmac::Hash<5> for Sha1 {
-    type Mac = [u8; 20];
-}
-
 /// The HMAC-SHA-1 of the slices of `message`, taken as one message.
 ///
 /// `keys` are the chaining values after the inner and the outer key block (RFC 2104 §4). They are not wiped here.
 #[must_use]
 pub fn hmac(sha: ShaInstructions, keys: [&[u32; 5]; 2], message: &[&[u8]]) -> [u8; 20] {
-    sha.hmac::<Sha1, 5>(keys, message)
+    sha.hmac::<Sha1, 5, 20>(keys, message)
 }
 
 /// Computes HMAC-SHA-1s of messages side by side, each under its own key, if the processor has

@@ -12,8 +12,9 @@ pub(crate) struct State {
     e: __m128i,
 }
 
-/// The first word of a block is in the highest place.
 impl ShaNiHash<5> for Sha1 {
+    const ORDER: [u8; 16] = [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0];
+
     type State = State;
 
     #[inline]
@@ -22,18 +23,6 @@ impl ShaNiHash<5> for Sha1 {
         // SAFETY: there are 16 octets, and they need no alignment.
         let abcd = unsafe { _mm_loadu_si128(words.as_ptr().cast()) };
         State { abcd: _mm_shuffle_epi32::<0b00_01_10_11>(abcd), e: _mm_set_epi32(words[4] as i32, 0, 0, 0) }
-    }
-
-    #[inline]
-    #[target_feature(enable = "ssse3")]
-    unsafe fn big_endian(octets: __m128i) -> __m128i {
-        big_endian(octets)
-    }
-
-    #[inline]
-    #[target_feature(enable = "sse4.1")]
-    unsafe fn with_length(part: __m128i, octets: u64) -> __m128i {
-        with_length(part, octets)
     }
 
     // FIPS 180-4 §6.1.2.
@@ -65,33 +54,7 @@ impl ShaNiHash<5> for Sha1 {
 
     #[inline]
     #[target_feature(enable = "sha,sse4.1,ssse3")]
-    unsafe fn outer_block(inner: State) -> Block {
-        let zero = _mm_setzero_si128();
-        let e = _mm_insert_epi32::<2>(inner.e, i32::MIN);
-        [inner.abcd, e, zero, with_length(zero, 64 + 20)]
+    unsafe fn words(state: State) -> [__m128i; 2] {
+        [state.abcd, state.e]
     }
-
-    #[inline]
-    #[target_feature(enable = "sha,sse4.1,ssse3")]
-    unsafe fn mac(outer: State) -> [u8; 20] {
-        let mut octets = [0; 20];
-        let e = _mm_extract_epi32::<3>(outer.e) as u32;
-        octets[16..].copy_from_slice(&e.to_be_bytes());
-        // SAFETY: there are 16 octets, and they need no alignment.
-        unsafe { _mm_storeu_si128(octets.as_mut_ptr().cast(), big_endian(outer.abcd)) };
-        octets
-    }
-}
-
-#[inline]
-#[target_feature(enable = "ssse3")]
-fn big_endian(octets: __m128i) -> __m128i {
-    _mm_shuffle_epi8(octets, _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
-}
-
-#[inline]
-#[target_feature(enable = "sse4.1")]
-fn with_length(part: __m128i, octets: u64) -> __m128i {
-    let part = _mm_insert_epi32::<1>(part, (octets >> 29) as i32);
-    _mm_insert_epi32::<0>(part, (octets << 3) as i32)
 }

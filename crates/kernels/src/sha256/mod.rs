@@ -12,16 +12,12 @@ use crate::hmac::{self, Job, ShaInstructions, in_network_order};
 /// SHA-256.
 pub(crate) struct Sha256;
 
-impl hmac::Hash<8> for Sha256 {
-    type Mac = [u8; 32];
-}
-
 /// The HMAC-SHA-256 of the slices of `message`, taken as one message.
 ///
 /// `keys` are the chaining values after the inner and the outer key block (RFC 2104 §4). They are not wiped here.
 #[must_use]
 pub fn hmac(sha: ShaInstructions, keys: [&[u32; 8]; 2], message: &[&[u8]]) -> [u8; 32] {
-    sha.hmac::<Sha256, 8>(keys, message)
+    sha.hmac::<Sha256, 8, 32>(keys, message)
 }
 
 /// Computes HMAC-SHA-256s of messages side by side, each under its own key, if the processor has

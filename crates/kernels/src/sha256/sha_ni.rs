@@ -12,8 +12,9 @@ pub(crate) struct State {
     cdgh: __m128i,
 }
 
-/// The first word of a block is in the lowest place.
 impl ShaNiHash<8> for Sha256 {
+    const ORDER: [u8; 16] = [3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12];
+
     type State = State;
 
     #[inline]
@@ -27,18 +28,6 @@ impl ShaNiHash<8> for Sha256 {
         let low = _mm_shuffle_epi32::<0b10_11_00_01>(low);
         let high = _mm_shuffle_epi32::<0b00_01_10_11>(high);
         State { abef: _mm_alignr_epi8::<8>(low, high), cdgh: _mm_blend_epi16::<0xf0>(high, low) }
-    }
-
-    #[inline]
-    #[target_feature(enable = "ssse3")]
-    unsafe fn big_endian(octets: __m128i) -> __m128i {
-        big_endian(octets)
-    }
-
-    #[inline]
-    #[target_feature(enable = "sse4.1")]
-    unsafe fn with_length(part: __m128i, octets: u64) -> __m128i {
-        with_length(part, octets)
     }
 
     // FIPS 180-4 §6.2.2.
@@ -69,38 +58,9 @@ impl ShaNiHash<8> for Sha256 {
 
     #[inline]
     #[target_feature(enable = "sha,sse4.1,ssse3")]
-    unsafe fn outer_block(inner: State) -> Block {
-        let [low, high] = in_order(inner);
-        [low, high, _mm_set_epi32(0, 0, 0, i32::MIN), with_length(_mm_setzero_si128(), 64 + 32)]
+    unsafe fn words(state: State) -> [__m128i; 2] {
+        let abef = _mm_shuffle_epi32::<0b00_01_10_11>(state.abef);
+        let cdgh = _mm_shuffle_epi32::<0b10_11_00_01>(state.cdgh);
+        [_mm_blend_epi16::<0xf0>(abef, cdgh), _mm_alignr_epi8::<8>(cdgh, abef)]
     }
-
-    #[inline]
-    #[target_feature(enable = "sha,sse4.1,ssse3")]
-    unsafe fn mac(outer: State) -> [u8; 32] {
-        let words = in_order(outer).map(|part| big_endian(part));
-        // SAFETY: both are 32 octets, and all values are allowed.
-        unsafe { core::mem::transmute::<[__m128i; 2], [u8; 32]>(words) }
-    }
-}
-
-/// The words of a chaining value in order, the first in the lowest place.
-#[inline]
-#[target_feature(enable = "sha,sse4.1,ssse3")]
-fn in_order(state: State) -> [__m128i; 2] {
-    let abef = _mm_shuffle_epi32::<0b00_01_10_11>(state.abef);
-    let cdgh = _mm_shuffle_epi32::<0b10_11_00_01>(state.cdgh);
-    [_mm_blend_epi16::<0xf0>(abef, cdgh), _mm_alignr_epi8::<8>(cdgh, abef)]
-}
-
-#[inline]
-#[target_feature(enable = "ssse3")]
-fn big_endian(octets: __m128i) -> __m128i {
-    _mm_shuffle_epi8(octets, _mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3))
-}
-
-#[inline]
-#[target_feature(enable = "sse4.1")]
-fn with_length(part: __m128i, octets: u64) -> __m128i {
-    let part = _mm_insert_epi32::<2>(part, (octets >> 29) as i32);
-    _mm_insert_epi32::<3>(part, (octets << 3) as i32)
 }
