@@ -1,6 +1,6 @@
 //! ChaCha20 header masks, one-time Poly1305 and ChaCha20-Poly1305 on every path against slow models.
 //!
-//! The input is four octets that cut, a key of 32 octets, and octets that are samples, a message, and a packet.
+//! Input: four octets that say where to cut, a key of 32 octets, and octets that are samples, a message, and a packet.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

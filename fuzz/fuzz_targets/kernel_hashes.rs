@@ -1,6 +1,6 @@
-//! HMAC with SHA-1 and SHA-256, one message and many side by side, on every path against slow models.
+//! HMAC with SHA-1 and SHA-256, of one message and of many side by side, on every path against slow models.
 //!
-//! The input is eight octets that cut, a key of 32 octets, and octets that are the messages, each cut in slices once more.
+//! Input: eight octets that say where to cut, a key of 32 octets, and the octets of the messages.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,43 +8,40 @@ use wireseal_fuzz::kernels;
 use wireseal_kernels::hmac::{ShaInstructions, model};
 use wireseal_kernels::{sha1, sha256};
 
-/// A hash of so many words and octets.
+/// Checks HMAC by one hash, whose chaining value has so many words.
 macro_rules! check {
     ($name:ident, $hash:ident, $model:expr, $words:literal) => {
         fn $name(cuts: &[u8; 8], key: &[u8; 32], octets: &[u8]) {
-            let octets_of = |words: [u32; $words]| words.map(u32::to_be_bytes);
-            // A few of them more than once, so that more messages wait than there are lanes.
-            let messages: Vec<Vec<&[u8]>> = kernels::pieces(octets, cuts)
-                .into_iter()
-                .cycle()
-                .take(37)
-                .map(|message| kernels::pieces(message, &cuts[..2]))
-                .collect();
+            // Some of them more than once, so that there are more messages than lanes.
+            let messages: Vec<&[u8]> = kernels::pieces(octets, cuts).into_iter().cycle().take(37).collect();
+            let sliced: Vec<Vec<&[u8]>> =
+                messages.iter().map(|message| kernels::pieces(message, &cuts[..2])).collect();
+            // Whole blocks first, as messages have to be to go side by side.
+            let in_two: Vec<Vec<&[u8]>> =
+                messages.iter().map(|message| kernels::pieces(message, &[cuts[0] & !63])).collect();
             let keys: Vec<[u8; 32]> =
                 (0..messages.len()).map(|number| key.map(|octet| octet ^ number as u8)).collect();
             let chaining_values: Vec<[[u32; $words]; 2]> = keys.iter().map(|key| $model.key(key)).collect();
             let expected: Vec<[[u8; 4]; $words]> = keys
                 .iter()
                 .zip(&messages)
-                .map(|(key, message)| octets_of($model.hmac(key, &message.concat())))
+                .map(|(key, message)| $model.hmac(key, message).map(u32::to_be_bytes))
                 .collect();
 
             kernels::each_alone(|path| {
-                let values = || chaining_values.iter().map(|[inner, outer]| [inner, outer]);
-                let jobs = values()
-                    .zip(&messages)
-                    .enumerate()
-                    .map(|(number, (values, message))| (number, values, &message[..]));
-                let mut seen = vec![false; expected.len()];
-                $hash::hmac_many(jobs, |number, mac| {
-                    assert!(mac.is_none_or(|mac| mac == expected[number].as_flattened()), "{path:?}");
-                    assert!(!std::mem::replace(&mut seen[number], true), "once each");
-                });
-                assert!(seen.into_iter().all(|seen| seen));
-
+                for messages in [&sliced, &in_two] {
+                    let jobs = chaining_values.iter().zip(messages).enumerate();
+                    let jobs = jobs.map(|(number, (key, message))| (number, key.each_ref(), &message[..]));
+                    let mut seen = vec![false; expected.len()];
+                    $hash::hmac_many(jobs, |number, mac| {
+                        assert_eq!(mac, expected[number].as_flattened(), "{path:?}");
+                        assert!(!std::mem::replace(&mut seen[number], true), "{number} is reported twice");
+                    });
+                }
                 let Some(sha) = ShaInstructions::detect() else { return };
-                for ((values, message), expected) in values().zip(&messages).zip(&expected) {
-                    assert_eq!($hash::hmac(sha, values, message), expected.as_flattened(), "{path:?}");
+                for ((key, message), expected) in chaining_values.iter().zip(&sliced).zip(&expected) {
+                    let mac = $hash::hmac(sha, key.each_ref(), message);
+                    assert_eq!(mac, expected.as_flattened(), "{path:?}");
                 }
             });
         }

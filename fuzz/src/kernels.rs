@@ -1,8 +1,8 @@
-//! The kernels on every path of the machine.
+//! Runs kernels on every path that the machine has.
 
 use wireseal_kernels::cpu::{Path, switch};
 
-/// Runs `check` with no path at all, and with each that this processor has, without those that are more than it.
+/// Runs `check` with each path that this processor has, those that build on it turned off, and with no path at all.
 pub fn each_alone(mut check: impl FnMut(Option<Path>)) {
     switch::all();
     let available = Path::ALL.into_iter().filter(|path| path.is_available());
@@ -13,7 +13,7 @@ pub fn each_alone(mut check: impl FnMut(Option<Path>)) {
     switch::all();
 }
 
-/// `octets` cut in pieces, each as long as the next octet of `lengths` says; the last piece is what is left.
+/// Cuts `octets` into pieces of the given lengths, and a last one of what is left.
 pub fn pieces<'a>(mut octets: &'a [u8], lengths: &[u8]) -> Vec<&'a [u8]> {
     let mut pieces = Vec::new();
     for length in lengths {

@@ -1,12 +1,12 @@
-//! What this processor can do, found once and proven by tokens.
+//! What the processor can do: detected once, proven by tokens.
 //!
-//! A token is a value of no size that can only be had where its instructions are: a routine that takes one needs no other
-//! check. The operating system has its say too, since it must save the wider registers.
+//! A token takes no space and exists only where its instructions do, so a routine that takes one needs no other check. Detection
+//! includes the operating system, which has to save the wider registers.
 
 use core::fmt;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// A group of instructions that routines of this crate are written for.
+/// A group of instructions that routines are written for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[repr(u8)]
 pub enum Path {
@@ -42,7 +42,7 @@ impl Path {
         Self::Aarch64Aes,
     ];
 
-    /// Its name as users of processors know it.
+    /// The name that vendors and users know it by.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ impl Path {
         }
     }
 
-    /// Whether this processor and its operating system have it, and nobody turned it off.
+    /// Whether the processor and the operating system support it, and it is not turned off.
     #[inline]
     #[must_use]
     pub fn is_available(self) -> bool {
@@ -75,40 +75,39 @@ impl fmt::Display for Path {
     }
 }
 
-/// The bit that says that the others have been found.
-const FOUND: u32 = 1 << 31;
+/// Set once the other bits are.
+const DETECTED: u32 = 1 << 31;
 
-/// What was found. Two threads that look at once find the same.
+/// A bit for each path. Threads that detect at the same time store the same.
 static AVAILABLE: AtomicU32 = AtomicU32::new(0);
 
 #[inline]
 fn available() -> u32 {
     let known = AVAILABLE.load(Ordering::Relaxed);
-    if known != 0 { known } else { look() }
+    if known != 0 { known } else { detect_all() }
 }
 
 #[cold]
-fn look() -> u32 {
+fn detect_all() -> u32 {
     let found =
-        Path::ALL.into_iter().filter(|path| detect::has(*path)).fold(FOUND, |all, path| all | path.bit());
+        Path::ALL.into_iter().filter(|path| detect::has(*path)).fold(DETECTED, |all, path| all | path.bit());
     AVAILABLE.store(found, Ordering::Relaxed);
     found
 }
 
-/// Turns paths off for the whole process; keys made from then on do without them, and those made before keep theirs.
-///
-/// For tests and benchmarks: what is left is what a lesser processor runs.
+/// Turns paths off for the whole process, for tests and benchmarks. Keys that exist keep their path; new ones get what a processor
+/// without those paths would give them.
 #[cfg(feature = "switch")]
 pub mod switch {
-    use super::{AVAILABLE, FOUND, Ordering, Path, look};
+    use super::{AVAILABLE, DETECTED, Ordering, Path, detect_all};
 
-    /// Leaves on only those of `paths` that the processor has.
+    /// Leaves on those of `paths` that the processor has, and no others.
     pub fn only(paths: &[Path]) {
-        let wanted = paths.iter().fold(FOUND, |all, path| all | path.bit());
-        AVAILABLE.store(look() & wanted, Ordering::Relaxed);
+        let wanted = paths.iter().fold(DETECTED, |all, path| all | path.bit());
+        AVAILABLE.store(detect_all() & wanted, Ordering::Relaxed);
     }
 
-    /// Leaves on only `path`, if the processor has it, and the paths whose instructions are among its own.
+    /// Leaves on `path` and those whose instructions it includes, as far as the processor has them.
     pub fn up_to(path: Path) {
         only(match path {
             Path::AesNi | Path::ShaNi | Path::Avx2 | Path::Aarch64Aes => core::slice::from_ref(&path),
@@ -119,13 +118,13 @@ pub mod switch {
         });
     }
 
-    /// Turns all on again that the processor has.
+    /// Turns everything on again.
     pub fn all() {
-        look();
+        detect_all();
     }
 }
 
-/// Tokens, each the proof of one path.
+/// Defines tokens.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! tokens {
     ($($(#[$attribute:meta])* $name:ident;)*) => {$(
@@ -134,7 +133,7 @@ macro_rules! tokens {
         pub struct $name(());
 
         impl $name {
-            /// The token, where [`Path::is_available`] says so.
+            /// The token, if the path [is available](Path::is_available).
             #[inline]
             #[must_use]
             pub fn detect() -> Option<Self> {
@@ -148,9 +147,9 @@ macro_rules! tokens {
 tokens! {
     /// Proof of [`Path::AesNi`]: the target features `aes`, `pclmulqdq`, `sse4.1` and `ssse3`.
     AesNi;
-    /// Proof of [`Path::Vaes256`]: those of [`AesNi`], `avx2`, `vaes` and `vpclmulqdq`.
+    /// Proof of [`Path::Vaes256`]: the target features of [`AesNi`], `avx2`, `vaes` and `vpclmulqdq`.
     Vaes256;
-    /// Proof of [`Path::Vaes512`]: those of [`Vaes256`], `avx512f`, `avx512bw`, `avx512dq` and `avx512vl`.
+    /// Proof of [`Path::Vaes512`]: the target features of [`Vaes256`], `avx512f`, `avx512bw`, `avx512dq` and `avx512vl`.
     Vaes512;
     /// Proof of [`Path::ShaNi`]: the target features `sha`, `sse4.1` and `ssse3`.
     ShaNi;
@@ -158,7 +157,7 @@ tokens! {
     Avx2;
     /// Proof of [`Path::Avx512`]: the target features `avx2`, `avx512f`, `avx512bw`, `avx512dq` and `avx512vl`.
     Avx512;
-    /// Proof of [`Path::Avx512Ifma`]: those of [`Avx512`] and `avx512ifma`.
+    /// Proof of [`Path::Avx512Ifma`]: the target features of [`Avx512`] and `avx512ifma`.
     Avx512Ifma;
 }
 
@@ -184,7 +183,7 @@ mod detect {
         pub(super) const AVX: u32 = 1 << 28;
     }
 
-    /// Bits of CPUID leaf 7, subleaf 0: register EBX below, register ECX above bit 32.
+    /// Bits of CPUID leaf 7, subleaf 0: EBX in the lower half, ECX in the upper one.
     mod extended {
         pub(super) const AVX2: u64 = 1 << 5;
         pub(super) const AVX512F: u64 = 1 << 16;
@@ -197,13 +196,13 @@ mod detect {
         pub(super) const VPCLMULQDQ: u64 = 1 << (32 + 10);
     }
 
-    /// Bits of XCR0: what the operating system saves (Intel's manual, volume 1, section 13.3).
+    /// Bits of XCR0: the registers that the operating system saves (Intel's manual, volume 1, 13.3).
     mod saved {
         pub(super) const YMM: u64 = 0b110;
         pub(super) const ZMM: u64 = 0b1110_0110;
     }
 
-    /// What a processor and its operating system say of themselves.
+    /// What CPUID and XCR0 say.
     struct Processor {
         basic: u32,
         extended: u64,
@@ -217,7 +216,7 @@ mod detect {
     impl Processor {
         fn this() -> Self {
             #[allow(unused_unsafe, reason = "before Rust 1.94 they are unsafe to call")]
-            // SAFETY: every x86-64 has CPUID, and the seventh leaf is asked for where there is one.
+            // SAFETY: every x86-64 processor has CPUID, and leaf 7 is read only if there is one.
             let (basic, extended) = unsafe {
                 let extended = if __cpuid(0).eax >= 7 {
                     let leaf = __cpuid_count(7, 0);
@@ -227,7 +226,7 @@ mod detect {
                 };
                 (__cpuid(1).ecx, extended)
             };
-            // SAFETY: the operating system has turned XGETBV on, which OSXSAVE says.
+            // SAFETY: OSXSAVE says that the operating system has turned XGETBV on.
             let saved = if basic & basic::OSXSAVE != 0 { unsafe { _xgetbv(0) } } else { 0 };
             Self { basic, extended, saved }
         }
@@ -302,9 +301,8 @@ mod detect {
     }
 }
 
-/// The path needs AES and PMULL, and on Linux `cpufeatures` is content with either of HWCAP_AES and HWCAP_PMULL: no processor is
-/// known that has one without the other. Only an operating system may look; without one to ask, it is what the target is known
-/// to have.
+/// The path needs AES and PMULL. On Linux `cpufeatures` takes either of HWCAP_AES and HWCAP_PMULL, but no known processor has one
+/// without the other. Only an operating system may read the registers; without one, the compiler's target decides.
 #[cfg(target_arch = "aarch64")]
 mod detect {
     use super::Path;
@@ -327,7 +325,7 @@ mod detect {
 mod tests {
     use super::*;
 
-    /// What the standard library finds, by its own code.
+    /// What the standard library detects.
     #[cfg(target_arch = "x86_64")]
     fn by_std(path: Path) -> bool {
         macro_rules! all {
@@ -351,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn every_path_is_found_that_the_standard_library_finds() {
+    fn detection_agrees_with_the_standard_library() {
         for path in Path::ALL {
             assert_eq!(detect::has(path), by_std(path), "{path}");
         }
@@ -359,7 +357,7 @@ mod tests {
 
     #[test]
     #[cfg(target_arch = "x86_64")]
-    fn what_is_turned_off_cannot_be_had() {
+    fn a_path_that_is_turned_off_gives_no_token() {
         switch::only(&[Path::Avx2]);
         assert!(AesNi::detect().is_none() && Vaes512::detect().is_none());
         assert_eq!(Avx2::detect().is_some(), by_std(Path::Avx2));

@@ -1,15 +1,15 @@
-//! Messages in slices, cut into whole blocks through one block on the stack.
+//! Reads the slices of a message in whole blocks.
 
 use crate::wiped::Wiped;
 
-/// What is left of a message after its whole blocks: fewer octets than a block, with zeros behind them.
+/// The end of a message behind its whole blocks: fewer octets than a block, then zeros.
 pub(crate) struct Remainder<const N: usize> {
     pub(crate) block: Wiped<N>,
     pub(crate) length: usize,
 }
 
-/// Gives `process` the whole blocks of `message` in order, in runs as long as the slices allow.
-#[inline(always)]
+/// Hands `process` the whole blocks of `message` in order, in runs as long as the slices allow, and returns the rest.
+#[inline]
 pub(crate) fn whole_blocks<const N: usize>(
     message: &[&[u8]],
     mut process: impl FnMut(&[[u8; N]]),

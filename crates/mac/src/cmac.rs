@@ -1,4 +1,4 @@
-//! AES-128-CMAC (RFC 4493) where `wireseal-kernels` has no path for it: the whole message in one call of RustCrypto's cipher.
+//! AES-128-CMAC (RFC 4493) on RustCrypto's AES, for processors without a path in `wireseal-kernels`.
 
 use aes::cipher::{
     BlockCipherEncBackend, BlockCipherEncClosure, BlockCipherEncrypt, BlockSizeUser, KeyInit, consts::U16,
@@ -8,7 +8,7 @@ use zeroize::ZeroizeOnDrop;
 
 use crate::wiped::Wiped;
 
-/// The round keys, and the subkey K1 from which K2 follows by one doubling.
+/// The round keys, and the subkey K1, which doubled is K2 (RFC 4493 §2.3).
 pub(crate) struct PortableCmacKey {
     cipher: Aes128Enc,
     k1: Wiped<16>,
@@ -32,7 +32,7 @@ impl PortableCmacKey {
 
 impl ZeroizeOnDrop for PortableCmacKey {}
 
-/// The whole of one message, run inside the cipher so that the processor's AES instructions are chosen once for it.
+/// A whole message, run inside the cipher so that it selects the AES implementation once.
 struct Chain<'a> {
     k1: &'a [u8; 16],
     message: &'a [&'a [u8]],
@@ -44,18 +44,18 @@ impl BlockSizeUser for Chain<'_> {
 }
 
 impl BlockCipherEncClosure for Chain<'_> {
-    #[inline(always)]
+    #[inline]
     fn call<B: BlockCipherEncBackend<BlockSize = U16>>(self, backend: &B) {
         let Self { k1, message, output } = self;
-        // The state is one integer, because octet by octet it would leave its register with every XOR.
+        // One integer, so that the state stays in registers.
         let mut state = 0;
         let mut position = 0;
         for slice in message {
             let (head, rest) = slice.split_at(slice.len().min(16 - position));
-            // Where the shift wraps, at 16, `head` is empty.
+            // At 16 the shift wraps, but then `head` is empty.
             state ^= little_endian(head) << (8 * position % 128);
             position += head.len();
-            // A full block waits for the octets behind it, because the last one is treated apart.
+            // A full block waits, because the last one is treated differently.
             let (blocks, tail) = rest.as_chunks();
             for block in blocks {
                 state = encrypt(backend, state) ^ u128::from_le_bytes(*block);
@@ -74,23 +74,23 @@ impl BlockCipherEncClosure for Chain<'_> {
     }
 }
 
-#[inline(always)]
+#[inline]
 fn encrypt<B: BlockCipherEncBackend<BlockSize = U16>>(backend: &B, state: u128) -> u128 {
     let mut block = Block::from(state.to_le_bytes());
     backend.encrypt_block((&mut block).into());
     u128::from_le_bytes(block.0)
 }
 
-/// At most 16 octets as an integer, the first of them lowest.
-#[inline(always)]
+/// At most 16 octets as an integer, the first octet lowest.
+#[inline]
 fn little_endian(octets: &[u8]) -> u128 {
     let mut block = Wiped([0; 16]);
     block.0[..octets.len()].copy_from_slice(octets);
     u128::from_le_bytes(block.0)
 }
 
-/// Doubling in GF(2^128) (RFC 4493, section 2.3), without a branch on the secret top bit.
-#[inline(always)]
+/// Doubles in GF(2^128) (RFC 4493 §2.3), without a branch on the secret top bit.
+#[inline]
 fn double(value: &[u8; 16]) -> [u8; 16] {
     let value = u128::from_be_bytes(*value);
     ((value << 1) ^ (0x87 & (value >> 127).wrapping_neg())).to_be_bytes()

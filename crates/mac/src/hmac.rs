@@ -1,4 +1,4 @@
-//! HMAC (RFC 2104) from its two chaining values.
+//! HMAC (RFC 2104) from two chaining values.
 
 use wireseal_kernels::hmac::ShaInstructions;
 use wireseal_kernels::{sha1, sha256};
@@ -7,15 +7,15 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 use crate::blocks::whole_blocks;
 use crate::wiped::Wiped;
 
-/// The octets of a block of SHA-1 and of SHA-256 (FIPS 180-4, section 1).
+/// Octets of a block of SHA-1 and SHA-256 (FIPS 180-4 §1).
 const BLOCK: usize = 64;
 
-/// The chaining values after the inner and the outer pad, so that a message costs no compression for its key.
+/// The chaining values after the inner and the outer key block, so that the key costs no compression per message.
 #[derive(ZeroizeOnDrop)]
 pub(crate) struct HmacKey<C: ChainingValue> {
     inner: Zeroizing<C>,
     outer: Zeroizing<C>,
-    /// Decided when the key is made, so that a packet does not ask again.
+    /// Detected when the key is made.
     #[zeroize(skip)]
     sha: Option<ShaInstructions>,
 }
@@ -37,7 +37,7 @@ impl<C: ChainingValue> HmacKey<C> {
             chaining_value
         };
         let inner = start_with(0x36);
-        // The inner pad is still on the key, and leaves it by the same XOR that brings the outer.
+        // The inner pad is still on the key: one XOR removes it and adds the outer pad.
         let outer = start_with(0x36 ^ 0x5c);
         Self { inner, outer, sha: ShaInstructions::detect() }
     }
@@ -51,7 +51,7 @@ impl<C: ChainingValue> HmacKey<C> {
         }
     }
 
-    /// The same on RustCrypto's compression function.
+    /// The MAC by RustCrypto's compression function.
     fn portable_mac(&self, message: &[&[u8]]) -> C::Output {
         let mut chaining_value = self.inner.clone();
         chaining_value.finish(BLOCK, message);
@@ -66,30 +66,30 @@ impl<C: ChainingValue> HmacKey<C> {
         output
     }
 
-    /// Those behind the inner and the outer pad.
+    /// The inner and the outer one.
     pub(crate) fn chaining_values(&self) -> [&C; 2] {
         [&self.inner, &self.outer]
     }
 }
 
-/// The state that a hash of the SHA-1 and SHA-2 kind carries from block to block.
+/// The state that SHA-1 or SHA-256 carries from block to block.
 pub(crate) trait ChainingValue: Copy + Zeroize + AsRef<[u32]> {
     /// The value before the first block.
     const INITIAL: Self;
 
-    /// As many octets as a hash has.
+    /// A hash value.
     type Output: Default + AsMut<[u8]>;
 
-    /// The octets of a hash.
+    /// Octets of a hash value.
     const OUTPUT_LENGTH: usize = size_of::<Self>();
 
-    /// HMAC by the processor's own instructions, from the chaining values behind the inner and the outer pad.
+    /// HMAC by the processor's SHA instructions, from the inner and the outer chaining value.
     fn hmac(sha: ShaInstructions, keys: [&Self; 2], message: &[&[u8]]) -> Self::Output;
 
     /// Takes in whole blocks.
     fn compress(&mut self, blocks: &[[u8; BLOCK]]);
 
-    /// Takes in the rest of a message, of which `before` octets are in already, with its padding (FIPS 180-4, 5.1.1).
+    /// Takes in the rest of a message and its padding (FIPS 180-4 §5.1.1); `before` octets are in already.
     #[inline]
     fn finish(&mut self, before: usize, message: &[&[u8]]) {
         let mut last = whole_blocks(message, |blocks| self.compress(blocks));
@@ -102,7 +102,7 @@ pub(crate) trait ChainingValue: Copy + Zeroize + AsRef<[u32]> {
         self.compress(core::slice::from_ref(&last.block.0));
     }
 
-    /// Writes the hash to the first octets of `output`.
+    /// Writes the hash value to the start of `output`.
     #[inline]
     fn write(&self, output: &mut [u8]) {
         for (octets, word) in output.chunks_exact_mut(4).zip(self.as_ref()) {
@@ -111,13 +111,13 @@ pub(crate) trait ChainingValue: Copy + Zeroize + AsRef<[u32]> {
     }
 }
 
-/// Ends the last block with the length of the whole message, in bits.
+/// Writes the length of the message, in bits, to the end of the last block.
 #[inline]
 fn write_length(block: &mut [u8; BLOCK], octets: usize) {
     block[BLOCK - 8..].copy_from_slice(&(octets as u64 * 8).to_be_bytes());
 }
 
-/// SHA-1, its initial value from FIPS 180-4, section 5.3.1.
+/// SHA-1, with the initial value of FIPS 180-4 §5.3.1.
 impl ChainingValue for [u32; 5] {
     const INITIAL: Self = [0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0];
 
@@ -134,7 +134,7 @@ impl ChainingValue for [u32; 5] {
     }
 }
 
-/// SHA-256, its initial value from FIPS 180-4, section 5.3.3.
+/// SHA-256, with the initial value of FIPS 180-4 §5.3.3.
 impl ChainingValue for [u32; 8] {
     const INITIAL: Self =
         [0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19];

@@ -1,4 +1,4 @@
-//! The key type that every MAC algorithm shares.
+//! The key type of all MAC algorithms.
 
 use core::fmt;
 
@@ -12,8 +12,9 @@ use crate::kmac::Kmac256Key;
 use crate::output::{Mac, MacMismatch, compare};
 use crate::wiped::Wiped;
 
-/// How many octets a KMAC256 key gives; the length is part of what KMAC authenticates (SP 800-185, section 4.3), so a
-/// MAC of 16 octets is not the first half of one of 32.
+/// The length of a KMAC256 output.
+///
+/// KMAC authenticates the length as well (SP 800-185 §4.3), so a MAC of 16 octets is not the first half of one of 32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OutputLength {
     /// 16 octets, 128 bits.
@@ -22,11 +23,10 @@ pub enum OutputLength {
     Octets32,
 }
 
-/// A key, prepared once, that computes and verifies the MACs of any number of messages.
+/// A key that computes and verifies the MACs of any number of messages.
 ///
-/// What depends on the key alone is computed here, not per message: HMAC's two chaining values, the AES round keys and
-/// the CMAC subkey, the Keccak state behind the key. It is wiped on drop, is not `Clone`, and shows its algorithm only
-/// in `Debug`.
+/// What depends on the key alone is computed once: HMAC's two chaining values, the AES round keys and the CMAC subkey, or the
+/// Keccak state after the key. A key takes at most 208 octets, is wiped on drop, and is not `Clone`; `Debug` shows its algorithm.
 pub struct MacKey(pub(crate) State);
 
 pub(crate) enum State {
@@ -37,10 +37,10 @@ pub(crate) enum State {
     Kmac256(Kmac256Key, OutputLength),
 }
 
-// Four of these, with all else a TCP-AO connection keeps, have to fit in 1 KiB.
+// Four of these and the rest of a TCP-AO connection have to fit in 1 KiB.
 const _: () = assert!(size_of::<MacKey>() <= 208);
 
-// The wipe of a `MacKey` is that of its parts; were the cipher built without its own, this would not compile.
+// Its parts wipe a `MacKey`. If the cipher were built without that, this would not compile.
 const _: () = {
     const fn wiped_on_drop<T: ZeroizeOnDrop>() {}
     wiped_on_drop::<HmacKey<[u32; 5]>>();
@@ -55,19 +55,19 @@ const _: () = {
 impl ZeroizeOnDrop for MacKey {}
 
 impl MacKey {
-    /// A key for HMAC-SHA-1 (RFC 2104), of any length, for MACs of 20 octets; a key over 64 octets is hashed first.
+    /// A key of any length for HMAC-SHA-1 (RFC 2104). Its MACs have 20 octets; a key longer than 64 octets is hashed first.
     #[must_use]
     pub fn hmac_sha1(key: &[u8]) -> Self {
         Self(State::HmacSha1(HmacKey::new(key)))
     }
 
-    /// A key for HMAC-SHA-256 (RFC 2104), of any length, for MACs of 32 octets; a key over 64 octets is hashed first.
+    /// A key of any length for HMAC-SHA-256 (RFC 2104). Its MACs have 32 octets; a key longer than 64 octets is hashed first.
     #[must_use]
     pub fn hmac_sha256(key: &[u8]) -> Self {
         Self(State::HmacSha256(HmacKey::new(key)))
     }
 
-    /// A key for AES-128-CMAC (RFC 4493), for MACs of 16 octets.
+    /// A key for AES-128-CMAC (RFC 4493). Its MACs have 16 octets.
     #[must_use]
     pub fn aes_128_cmac(key: &[u8; 16]) -> Self {
         Self(match cmac::Key::new(key) {
@@ -76,7 +76,7 @@ impl MacKey {
         })
     }
 
-    /// A key for KMAC256 (SP 800-185, section 4), of any length, with its customization string and output length.
+    /// A key of any length for KMAC256 (SP 800-185 §4), with its customization string and output length.
     #[must_use]
     pub fn kmac256(key: &[u8], customization: &[u8], output_length: OutputLength) -> Self {
         Self(State::Kmac256(Kmac256Key::new(key, customization), output_length))
@@ -93,7 +93,7 @@ impl MacKey {
         }
     }
 
-    /// The MAC over the slices of `message` in order, as over their concatenation.
+    /// The MAC of the slices of `message`, taken as one message.
     #[inline]
     #[must_use]
     pub fn mac(&self, message: &[&[u8]]) -> Mac {
@@ -111,13 +111,13 @@ impl MacKey {
         }
     }
 
-    /// Verifies in constant time that `mac` is the MAC of the slices of `message` in order, or its leading octets.
+    /// Verifies in constant time that `mac` is the MAC of the slices of `message`, or its leading octets.
     ///
-    /// How short a truncated MAC may be is for the caller to say before; a single octet verifies here.
+    /// Check the length of a truncated MAC first: a single octet can verify here.
     ///
     /// # Errors
     ///
-    /// [`MacMismatch`] when an octet differs, and when `mac` is empty or longer than the algorithm's output.
+    /// [`MacMismatch`] if an octet differs, or `mac` is empty or longer than the algorithm's output.
     #[inline]
     pub fn verify(&self, message: &[&[u8]], mac: &[u8]) -> Result<(), MacMismatch> {
         compare(self.mac(message).as_bytes(), mac)

@@ -1,14 +1,14 @@
-//! KMAC256 (NIST SP 800-185, section 4) on the Keccak permutation.
+//! KMAC256 (SP 800-185 §4) on the Keccak permutation.
 
 use keccak::{Keccak, State1600};
 use sponge_cursor::SpongeCursor;
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
-/// The octets that KMAC256 absorbs between two permutations (SP 800-185, section 4.3: 1088 bits).
+/// Octets that KMAC256 absorbs between two permutations (SP 800-185 §4.3: 1088 bits).
 const RATE: usize = 136;
 
-/// The Keccak state after the function name, the customization string and the key, each padded to whole blocks; so
-/// the sponge stands at the start of a block, and no position need be kept.
+/// The Keccak state after the function name, the customization string and the key. They are padded to whole blocks, so there is no
+/// position to keep.
 #[derive(ZeroizeOnDrop)]
 pub(crate) struct Kmac256Key(Zeroizing<State1600>);
 
@@ -22,7 +22,7 @@ impl Kmac256Key {
         state
     }
 
-    /// Absorbs `bytepad(encode_string(s1) || encode_string(s2) ..., 136)` (SP 800-185, sections 2.3.2 and 2.3.3).
+    /// Absorbs `bytepad(encode_string(s1) || encode_string(s2) ..., 136)` (SP 800-185 §2.3.2 and §2.3.3).
     fn absorb_padded(&mut self, f1600: fn(&mut State1600), strings: &[&[u8]]) {
         let mut cursor = SpongeCursor::<RATE>::default();
         cursor.absorb_u64_le(&mut self.0, f1600, Encoded::left(RATE as u64).as_bytes());
@@ -35,7 +35,7 @@ impl Kmac256Key {
         }
     }
 
-    /// Fills `output`, of at most 136 octets, with the MAC of the slices of `message`; its length goes into the MAC.
+    /// Fills `output`, at most 136 octets, with the MAC of the slices of `message`. The MAC depends on its length.
     #[inline]
     pub(crate) fn mac(&self, message: &[&[u8]], output: &mut [u8]) {
         let mut state = self.0.clone();
@@ -60,7 +60,7 @@ const fn bits(octets: usize) -> u64 {
     octets as u64 * 8
 }
 
-/// A number in the fewest octets, with the count of them before or behind it (SP 800-185, section 2.3.1).
+/// A number in as few octets as possible, and how many they are in front or behind (SP 800-185 §2.3.1).
 struct Encoded {
     octets: [u8; 10],
     start: usize,
@@ -100,8 +100,7 @@ mod tests {
 
     use super::Kmac256Key;
 
-    /// Key, data and customization string of NIST's KMAC256 samples 4, 5 and 6 (KMAC_samples.pdf, for SP 800-185),
-    /// whose outputs of 64 octets are longer than a `MacKey` gives.
+    /// NIST's KMAC256 samples 4, 5 and 6 (KMAC_samples.pdf). Their 64 octets are longer than what a `MacKey` returns.
     #[test]
     fn nist_samples() {
         let key = core::array::from_fn::<u8, 32, _>(|i| 0x40 + i as u8);

@@ -1,16 +1,15 @@
-//! Keyed MACs for packets: HMAC-SHA-1, HMAC-SHA-256, AES-128-CMAC, KMAC256, and one-time Poly1305.
+//! Keyed MACs for packets: HMAC-SHA-1, HMAC-SHA-256, AES-128-CMAC, KMAC256 and one-time Poly1305.
 //!
-//! A [`MacKey`] is prepared once, where the key is known; from then on computing a MAC cannot fail, allocates nothing,
-//! and takes the message as the slices it already lies in. A key is 208 octets at most, so that a connection keeps
-//! several at hand.
+//! Once a [`MacKey`] is built nothing can fail: computing a MAC allocates nothing and reads the message in the slices where it
+//! already lies. No std, no heap.
 //!
-//! | which call do I need? | |
+//! | to | call |
 //! |---|---|
-//! | a key from its octets | [`MacKey::hmac_sha1`], [`MacKey::hmac_sha256`], [`MacKey::aes_128_cmac`], [`MacKey::kmac256`] |
-//! | the MAC to send | [`MacKey::mac`], then [`Mac::truncated`] |
-//! | whether a received MAC is right | [`MacKey::verify`], never a comparison of your own |
-//! | many MACs under many keys, in less time | [`mac_batch`], then [`Mac::truncated`] or [`Mac::verify`] of each |
-//! | Poly1305, whose key authenticates one message only | [`OneTimePoly1305Key`] |
+//! | make a key from its octets | [`MacKey::hmac_sha1`], [`MacKey::hmac_sha256`], [`MacKey::aes_128_cmac`], [`MacKey::kmac256`] |
+//! | compute the MAC to send | [`MacKey::mac`], then [`Mac::truncated`] |
+//! | check a received MAC | [`MacKey::verify`], never a comparison of your own |
+//! | compute many MACs in less time | [`mac_batch`], then [`Mac::truncated`] or [`Mac::verify`] of each |
+//! | authenticate one message with Poly1305 | [`OneTimePoly1305Key`] |
 //!
 //! ```
 //! use wireseal_mac::{MacKey, MacMismatch};
@@ -25,19 +24,19 @@
 //! assert_eq!(key.verify(&[header, b"another"], sent), Err(MacMismatch));
 //! ```
 //!
-//! # What runs
+//! # What runs where
 //!
-//! A key finds out what the processor has when it is made. On x86-64, CMAC and HMAC run on `wireseal-kernels`: AES-NI and SHA-NI
-//! for one message, VAES and AVX-512 for many side by side. Elsewhere the block functions of RustCrypto serve, and a batch is its
-//! messages one after the other.
+//! A key detects the processor's instructions when it is made. On x86-64, CMAC and HMAC run on `wireseal-kernels`: AES-NI and SHA-NI
+//! for one message, AES-NI, VAES and AVX-512 for many side by side. Elsewhere RustCrypto's block functions run, one message after
+//! the other.
 //!
 //! # What is wiped
 //!
-//! Keys, computed MACs, the chaining state of KMAC, and the octets copied from a message are overwritten when they are dropped,
-//! because where a key is derived the message is a secret too; so is what a batch keeps in memory of its keys and chaining
-//! states. The chaining state of one CMAC or HMAC, meant for registers, is not; nor is what the compiler or a cipher spills to
-//! the stack, or the octets that a Rust move leaves behind, which are beyond the reach of safe code. So build a key where it will
-//! stay.
+//! Keys, MACs, KMAC's state, and octets copied from a message are wiped on drop; where a key is derived, the message is a secret
+//! too. So is the memory that a batch uses for keys and chaining values.
+//!
+//! Not wiped: the chaining value of a single CMAC or HMAC, which is meant for registers, what the compiler or a cipher spills to the
+//! stack, and the copies that moving a value leaves behind. Build a key where it will stay.
 #![no_std]
 
 mod batch;

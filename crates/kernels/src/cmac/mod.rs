@@ -1,22 +1,26 @@
-//! AES-128-CMAC (RFC 4493): one message without waste, or many under as many keys side by side.
+//! AES-128-CMAC (RFC 4493), of one message or of many side by side.
 //!
-//! A CMAC is one chain of cipher blocks, so that a single message takes as long as AES takes from start to end, block after
-//! block. The processor can work on many at once, if they are of different messages.
+//! A CMAC is a chain: no block can start before the one in front of it is through AES. The processor can work on several blocks at
+//! once only if they belong to different messages.
 
 #[cfg(target_arch = "x86_64")]
-mod chain;
+mod aes_ni;
 #[cfg(target_arch = "x86_64")]
-mod lanes;
+mod key;
+#[cfg(target_arch = "x86_64")]
+mod many;
 #[cfg(feature = "model")]
 pub mod model;
 #[cfg(target_arch = "x86_64")]
-mod same;
+mod one;
 #[cfg(not(target_arch = "x86_64"))]
-mod without;
+mod unavailable;
 #[cfg(target_arch = "x86_64")]
-mod x86;
+mod vaes512;
 
-#[cfg(not(target_arch = "x86_64"))]
-pub use without::{Key, mac_many};
 #[cfg(target_arch = "x86_64")]
-pub use x86::{Key, mac_many};
+pub use key::Key;
+#[cfg(target_arch = "x86_64")]
+pub use many::mac_many;
+#[cfg(not(target_arch = "x86_64"))]
+pub use unavailable::{Key, mac_many};

@@ -2,7 +2,7 @@
 
 use crate::aes::model::encrypt;
 
-/// AES-CMAC (RFC 4493, section 2.4) of a message in one piece.
+/// AES-CMAC (RFC 4493 §2.4) of a message.
 #[must_use]
 pub fn mac(key: &[u8; 16], message: &[u8]) -> [u8; 16] {
     let (k1, k2) = subkeys(key);
@@ -16,7 +16,7 @@ pub fn mac(key: &[u8; 16], message: &[u8]) -> [u8; 16] {
     encrypt(key, xor(x, last))
 }
 
-/// Generate_Subkey (RFC 4493, section 2.3).
+/// Generate_Subkey (RFC 4493 §2.3).
 fn subkeys(key: &[u8; 16]) -> ([u8; 16], [u8; 16]) {
     let double = |block: [u8; 16]| {
         let number = u128::from_be_bytes(block);
@@ -27,7 +27,7 @@ fn subkeys(key: &[u8; 16]) -> ([u8; 16], [u8; 16]) {
     (k1, double(k1))
 }
 
-/// padding(x): a single one bit and zeros behind a last block that is not complete.
+/// padding(x): a last block that is not whole, with a one bit and zeros behind it.
 fn pad(last: &[u8]) -> [u8; 16] {
     let mut padded = [0; 16];
     padded[..last.len()].copy_from_slice(last);

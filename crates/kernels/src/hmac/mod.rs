@@ -1,23 +1,30 @@
-//! HMAC (RFC 2104) with SHA-1 and SHA-256: one message without leaving the registers, or many side by side.
+//! HMAC (RFC 2104) with SHA-1 and SHA-256, of one message or of many side by side.
 
 #[cfg(not(target_arch = "x86_64"))]
 use core::convert::Infallible;
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) mod lanes;
-#[cfg(target_arch = "x86_64")]
-pub(crate) mod last;
+pub(crate) mod many;
 #[cfg(feature = "model")]
 pub mod model;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod one;
 #[cfg(target_arch = "x86_64")]
-pub(crate) mod same;
+mod padding;
+#[cfg(not(target_arch = "x86_64"))]
+mod unavailable;
+#[cfg(target_arch = "x86_64")]
+mod vectors;
 
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::ShaNi;
 
-/// Proof that this processor has instructions for SHA-1 and SHA-256, of whatever kind it is.
+#[cfg(target_arch = "x86_64")]
+pub(crate) use many::hmac_many;
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) use unavailable::hmac_many;
+
+/// Proof that this processor has instructions for SHA-1 and SHA-256.
 #[derive(Clone, Copy, Debug)]
 pub struct ShaInstructions(
     #[cfg(target_arch = "x86_64")] ShaNi,
@@ -25,7 +32,7 @@ pub struct ShaInstructions(
 );
 
 impl ShaInstructions {
-    /// The proof, where there is [`Path::ShaNi`](crate::cpu::Path::ShaNi).
+    /// The proof, or `None` if the processor lacks [`Path::ShaNi`](crate::cpu::Path::ShaNi).
     #[inline]
     #[must_use]
     pub fn detect() -> Option<Self> {
@@ -36,62 +43,15 @@ impl ShaInstructions {
     }
 }
 
-/// A message to be authenticated together with others: its number, the chaining values behind the inner and the outer key,
-/// and its slices.
+/// A message of a batch: its number, the chaining values after the inner and the outer key block, and its slices.
 pub type Job<'a, const WORDS: usize> = (usize, [&'a [u32; WORDS]; 2], &'a [&'a [u8]]);
 
-/// Defines the public functions of a hash of so many words.
-macro_rules! public {
-    ($words:literal) => {
-        /// The HMAC of the slices of `message` in order, as of their concatenation, from the chaining values behind the inner
-        /// and the outer key.
-        #[inline]
-        #[must_use]
-        pub fn hmac(
-            sha: ShaInstructions,
-            [inner, outer]: [&[u32; $words]; 2],
-            message: &[&[u8]],
-        ) -> [u8; 4 * $words] {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: the token proves the path.
-            unsafe {
-                let _ = sha;
-                x86::hmac(inner, outer, message)
-            }
-            #[cfg(not(target_arch = "x86_64"))]
-            {
-                let _ = (inner, outer, message);
-                sha.absurd()
-            }
-        }
-
-        /// Computes the HMACs of many messages, each under its own key, as many side by side as the processor can.
-        ///
-        /// `each` is told every job's number, in any order, with its HMAC; or without, where that is as soon computed alone.
-        #[cfg(target_arch = "x86_64")]
-        pub fn hmac_many<'a>(
-            jobs: impl Iterator<Item = Job<'a, $words>> + Clone,
-            each: impl FnMut(usize, Option<&[u8; 4 * $words]>),
-        ) {
-            x86::hmac_many(jobs, each);
-        }
-
-        /// Tells `each` every job's number, and that its HMAC is as soon computed alone.
-        #[cfg(not(target_arch = "x86_64"))]
-        pub fn hmac_many<'a>(
-            jobs: impl Iterator<Item = Job<'a, $words>> + Clone,
-            mut each: impl FnMut(usize, Option<&[u8; 4 * $words]>),
-        ) {
-            jobs.for_each(|(number, ..)| each(number, None));
-        }
-    };
-}
-pub(crate) use public;
-
-#[cfg(not(target_arch = "x86_64"))]
-impl ShaInstructions {
-    /// Whatever is asked for, since there is no such value to ask it of.
-    pub(crate) fn absurd<T>(self) -> T {
-        match self.0 {}
+/// The octets of a hash value.
+pub(crate) fn in_network_order<const WORDS: usize, const OCTETS: usize>(words: [u32; WORDS]) -> [u8; OCTETS] {
+    const { assert!(OCTETS == 4 * WORDS) };
+    let mut octets = [0; OCTETS];
+    for (octets, word) in octets.as_chunks_mut().0.iter_mut().zip(words) {
+        *octets = word.to_be_bytes();
     }
+    octets
 }

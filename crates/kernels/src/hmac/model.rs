@@ -1,6 +1,6 @@
-//! HMAC as RFC 2104 writes it, and the padding of FIPS 180-4, on slow models of the hashes.
+//! HMAC as RFC 2104 writes it, with the padding of FIPS 180-4, on slow models of the hashes.
 
-/// A hash of the SHA-1 and SHA-2 kind: the chaining value before the first block, and how a block is taken in.
+/// SHA-1 or SHA-256: the chaining value before the first block, and the function that takes a block in.
 #[derive(Clone, Copy, Debug)]
 pub struct Hash<const WORDS: usize> {
     initial: [u32; WORDS],
@@ -16,14 +16,14 @@ pub const SHA256: Hash<8> =
     Hash { initial: crate::sha256::model::INITIAL, compress: crate::sha256::model::compress };
 
 impl<const WORDS: usize> Hash<WORDS> {
-    /// The hash of a message in two pieces, as of their concatenation; the first of whole blocks.
+    /// The hash of `first` and `message`, taken as one message.
     #[must_use]
     pub fn hash(&self, first: &[[u8; 64]], message: &[u8]) -> [u32; WORDS] {
         let mut chaining_value = self.initial;
         first.iter().for_each(|block| (self.compress)(&mut chaining_value, block));
         let (blocks, rest) = message.as_chunks();
         blocks.iter().for_each(|block| (self.compress)(&mut chaining_value, block));
-        // Padding (FIPS 180-4, section 5.1.1).
+        // Padding (FIPS 180-4 §5.1.1).
         let mut padded = [0; 128];
         padded[..rest.len()].copy_from_slice(rest);
         padded[rest.len()] = 0x80;
@@ -34,7 +34,7 @@ impl<const WORDS: usize> Hash<WORDS> {
         chaining_value
     }
 
-    /// The chaining values behind the inner and the outer pad of a key of at most 64 octets.
+    /// The chaining values after the inner and the outer key block, of a key of at most 64 octets.
     #[must_use]
     pub fn key(&self, key: &[u8]) -> [[u32; WORDS]; 2] {
         Self::pads(key).map(|pad| {
@@ -44,7 +44,7 @@ impl<const WORDS: usize> Hash<WORDS> {
         })
     }
 
-    /// HMAC (RFC 2104, section 2) of a message in one piece under a key of at most 64 octets: as many words as the hash has.
+    /// HMAC (RFC 2104 §2) of a message under a key of at most 64 octets.
     #[must_use]
     pub fn hmac(&self, key: &[u8], message: &[u8]) -> [u32; WORDS] {
         let [inner, outer] = Self::pads(key);

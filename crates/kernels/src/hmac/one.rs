@@ -1,104 +1,120 @@
-//! HMAC of one message by SHA-NI, from its first octet to its last without leaving the registers.
+//! One message by SHA-NI. The chaining value stays in registers from the first block to the last.
 
-/// Defines the functions for a hash of so many words. Where it is called there are its `State` and `Block` and the functions
-/// that know how these lie in registers.
-macro_rules! hmac_by_sha_ni {
-    ($words:literal) => {
-        #[inline]
-        #[target_feature(enable = "sha,sse4.1,ssse3")]
-        fn block(octets: &[u8; 64]) -> Block {
-            let (parts, _) = octets.as_chunks();
-            core::array::from_fn(|at| big_endian($crate::cut::load(&parts[at])))
-        }
+use core::arch::x86_64::*;
 
-        /// The HMAC (RFC 2104) of the slices of `message`, from the chaining values behind the inner and the outer key.
-        #[target_feature(enable = "sha,sse4.1,ssse3")]
-        pub(super) fn hmac(
-            inner: &[u32; $words],
-            outer: &[u32; $words],
-            message: &[&[u8]],
-        ) -> [u8; 4 * $words] {
-            let mut value = state(inner);
-            let mut buffer = $crate::hmac::last::Buffer::new();
-            let mut length = 64;
-            // What is left is at the end of this slice, which is the buffer's when it is of more than one.
-            let (mut whole, mut left): (&[u8], usize) = (&[], 0);
-            for slice in message {
-                length += slice.len() as u64;
-                let mut slice = *slice;
-                if left > 0 {
-                    buffer.take(&whole[whole.len() - left..]);
-                    left = 0;
-                }
-                if buffer.length > 0 {
-                    slice = buffer.take(slice);
-                    if buffer.length < 64 {
-                        continue;
-                    }
-                    value = compress(value, block(&buffer.octets));
-                    buffer.length = 0;
-                }
-                let (blocks, rest) = slice.as_chunks();
-                for octets in blocks {
-                    value = compress(value, block(octets));
-                }
-                (whole, left) = (slice, rest.len());
-            }
-            if buffer.length > 0 {
-                (whole, left) = (&buffer.octets[..buffer.length], buffer.length);
-            }
-            let mut last = $crate::hmac::last::last_block(whole, left).map(|part| big_endian(part));
-            if left >= 56 {
-                value = compress(value, last);
-                last = [core::arch::x86_64::_mm_setzero_si128(); 4];
-            }
-            last[3] = with_length(last[3], length);
-            value = compress(value, last);
-            octets(compress(state(outer), outer_block(value)))
-        }
+use super::ShaInstructions;
+use super::padding::{BLOCK, Buffer, last_block};
+use crate::partial_block::{load, padding_bit, store};
 
-        fn in_network_order(words: [u32; $words]) -> [u8; 4 * $words] {
-            let mut octets = [0; 4 * $words];
-            for (octets, word) in octets.as_chunks_mut().0.iter_mut().zip(words) {
-                *octets = word.to_be_bytes();
-            }
-            octets
-        }
+/// The words of a block, in the order that the instructions of the hash want.
+pub(crate) type Block = [__m128i; 4];
 
-        /// Computes the HMACs of many messages, as the module's function of this name says.
-        pub(super) fn hmac_many<'a>(
-            jobs: impl Iterator<Item = $crate::hmac::Job<'a, $words>> + Clone,
-            mut each: impl FnMut(usize, Option<&[u8; 4 * $words]>),
-        ) {
-            let mut jobs = jobs;
-            if $crate::cpu::Avx512::detect().is_some() {
-                while let Some(group) = $crate::shape::group(&mut jobs, 64) {
-                    let advance = super::lanes::advance;
-                    // SAFETY: the token proves the path.
-                    unsafe {
-                        $crate::hmac::same::run(
-                            &group,
-                            advance,
-                            super::lanes::compress,
-                            &mut |number, words| {
-                                each(number, Some(&in_network_order(words)));
-                            },
-                        );
-                    }
-                }
-            }
-            if jobs.clone().next().is_none() {
-                return;
-            }
-            let cost = if $crate::cpu::ShaNi::detect().is_some() { COST } else { COST_WITHOUT_SHA_NI };
-            let blocks = jobs.clone().map(|(.., message)| $crate::worth::octets(message) / 64 + 2);
-            if $crate::cpu::Avx512::detect().is_none() || !cost.is_worth(blocks) {
-                return jobs.for_each(|(number, ..)| each(number, None));
-            }
-            let each = |number, words| each(number, Some(&in_network_order(words)));
-            // SAFETY: the token proves the path.
-            unsafe { $crate::hmac::lanes::run(jobs, super::lanes::advance, each) };
-        }
-    };
+/// A hash by SHA-NI.
+///
+/// # Safety
+/// Every function needs a processor with SHA-NI, SSE4.1 and SSSE3.
+pub(crate) trait ShaNiHash<const WORDS: usize> {
+    /// Which octet of a message goes where in a vector of words.
+    const ORDER: [u8; 16];
+
+    /// A chaining value, as the instructions want it.
+    type State: Copy;
+
+    unsafe fn state(words: &[u32; WORDS]) -> Self::State;
+
+    /// Takes a block into a chaining value.
+    unsafe fn compress(state: Self::State, block: Block) -> Self::State;
+
+    /// The words of a chaining value as those of a block, zeros behind them.
+    unsafe fn words(state: Self::State) -> [__m128i; 2];
 }
-pub(crate) use hmac_by_sha_ni;
+
+impl ShaInstructions {
+    /// The HMAC of the slices of `message`; `keys` are the chaining values after the inner and the outer key block.
+    #[inline]
+    pub(crate) fn hmac<H: ShaNiHash<WORDS>, const WORDS: usize, const OCTETS: usize>(
+        self,
+        keys: [&[u32; WORDS]; 2],
+        message: &[&[u8]],
+    ) -> [u8; OCTETS] {
+        // SAFETY: the token proves the path.
+        unsafe { hmac::<H, WORDS, OCTETS>(keys, message) }
+    }
+}
+
+#[target_feature(enable = "sha,sse4.1,ssse3")]
+fn hmac<H: ShaNiHash<WORDS>, const WORDS: usize, const OCTETS: usize>(
+    [inner, outer]: [&[u32; WORDS]; 2],
+    message: &[&[u8]],
+) -> [u8; OCTETS] {
+    const { assert!(OCTETS == 4 * WORDS) };
+    let reorder = |octets| _mm_shuffle_epi8(octets, load(&H::ORDER));
+    // SAFETY: this function is compiled for all that the functions of the hash need.
+    let compress = |state, octets: Block| unsafe { H::compress(state, octets.map(reorder)) };
+    let block = |octets: &[u8; BLOCK]| {
+        let (parts, _) = octets.as_chunks();
+        core::array::from_fn(|at| load(&parts[at]))
+    };
+    // SAFETY: as above.
+    let mut state = unsafe { H::state(inner) };
+    let mut buffer = Buffer::new();
+    let mut length = BLOCK;
+    // The octets behind the last whole block are the end of this slice: the message's last, or the buffer if they are of several.
+    let (mut whole, mut left): (&[u8], usize) = (&[], 0);
+    for slice in message {
+        let mut slice = *slice;
+        if slice.is_empty() {
+            continue;
+        }
+        length += slice.len();
+        if left > 0 {
+            buffer.take(&whole[whole.len() - left..]);
+            left = 0;
+        }
+        if buffer.length > 0 {
+            slice = buffer.take(slice);
+            if buffer.length < BLOCK {
+                continue;
+            }
+            state = compress(state, block(&buffer.octets));
+            buffer.length = 0;
+        }
+        let (blocks, rest) = slice.as_chunks();
+        for octets in blocks {
+            state = compress(state, block(octets));
+        }
+        (whole, left) = (slice, rest.len());
+    }
+    if buffer.length > 0 {
+        (whole, left) = (&buffer.octets[..buffer.length], buffer.length);
+    }
+    let mut last = last_block(whole, left);
+    if left >= BLOCK - 8 {
+        state = compress(state, last);
+        last = [_mm_setzero_si128(); 4];
+    }
+    last[3] = _mm_or_si128(last[3], bits(length));
+    state = compress(state, last);
+
+    let zero = _mm_setzero_si128();
+    // SAFETY: as above.
+    let [low, high] = unsafe { H::words(state) };
+    let mut outer_block = [low, high, zero, zero];
+    let end = &mut outer_block[OCTETS / 16];
+    *end = _mm_or_si128(*end, reorder(padding_bit(OCTETS % 16)));
+    outer_block[3] = reorder(bits(BLOCK + OCTETS));
+    // SAFETY: as above.
+    let [low, high] = unsafe { H::words(H::compress(H::state(outer), outer_block)) };
+    let mut mac = [0; OCTETS];
+    let (start, rest) = mac.split_at_mut(16);
+    start.copy_from_slice(&store(reorder(low)));
+    rest.copy_from_slice(&store(reorder(high))[..OCTETS - 16]);
+    mac
+}
+
+/// The last part of a block that says how many bits the message has (FIPS 180-4 §5.1.1).
+#[inline]
+#[target_feature(enable = "sse2")]
+fn bits(octets: usize) -> __m128i {
+    _mm_set_epi64x((8 * octets as u64).swap_bytes().cast_signed(), 0)
+}

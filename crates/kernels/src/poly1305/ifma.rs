@@ -1,7 +1,7 @@
-//! Eight blocks at once in vectors of 52-bit multiplication (AVX-512 IFMA).
+//! Eight blocks at once by 52-bit multiplication in vectors (AVX-512 IFMA).
 //!
-//! A number has three limbs of 44, 44 and 42 bits, of which each may be a little more, in one lane of three vectors. Lane by
-//! lane h is multiplied by r^8, but for the last time: then by the power that its block has left to go.
+//! A number has three limbs of 44, 44 and 42 bits or a little more, in one lane of three vectors. Each lane is multiplied by r^8,
+//! but the last time by the power of r that its block needs to the end of the message.
 
 use core::arch::x86_64::*;
 
@@ -11,16 +11,17 @@ use super::{H, R, wide};
 #[derive(Clone, Copy)]
 struct Lanes([__m512i; 3]);
 
-/// Where the limbs begin: 2^0, 2^44, 2^88.
+/// The bits of the first and the second limb, which start at 2^0 and 2^44.
 const LIMB: u64 = (1 << 44) - 1;
+/// The bits of the last limb, which starts at 2^88.
 const LAST_LIMB: u64 = (1 << 42) - 1;
 
-/// Multiplies out `eights`, of which there is at least one, and returns the accumulator after them.
+/// Takes `eights` into the accumulator.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn blocks(h: H, eights: &[[[u8; 16]; 8]], r: R) -> H {
     let Some((last, others)) = eights.split_last() else { return h };
     let (powers, eighth) = powers(split([r.low, r.high, 0]));
-    // The accumulator is added to the first block alone.
+    // The accumulator is added to the first block only.
     let mut lanes = Lanes::all([0; 3]).or(1, Lanes::all(split(h.0)));
     for eight in others {
         lanes = lanes.plus(load(eight)).times(&eighth);
@@ -28,17 +29,17 @@ pub(super) fn blocks(h: H, eights: &[[[u8; 16]; 8]], r: R) -> H {
     lanes.plus(load(last)).times(&powers).sum()
 }
 
-/// The words of a number as its limbs.
+/// A number of three words as three limbs.
 fn split([low, middle, high]: [u64; 3]) -> [u64; 3] {
     [low & LIMB, (low >> 44 | middle << 20) & LIMB, middle >> 24 | high << 40]
 }
 
-/// The power of r that each lane has left to go, in the order of [`load`], and r^8 in all lanes.
+/// The power of r that each lane needs in the end, in the order of [`load`], and r^8 in all lanes.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn powers(r: [u64; 3]) -> (Factor, Factor) {
     let first = Lanes::all(r);
     let second = first.times(&Factor::new(first));
-    // 2, 2, 1, 1, 0, 0, and of what two more make of them, but for the last two lanes: 4, 4, 3, 3, 2, 2, 1, 1.
+    // Exponents 2, 2, 1, 1, 0, 0 plus two, and 1 in the last two lanes: 4, 4, 3, 3, 2, 2, 1, 1.
     let one = Lanes::all([1, 0, 0]);
     let start = first.or(0b0000_0011, second).or(0b0011_0000, one);
     let to_fourth = start.times(&Factor::new(second)).or(0b1100_0000, first);
@@ -53,7 +54,7 @@ fn powers(r: [u64; 3]) -> (Factor, Factor) {
 #[target_feature(enable = "avx512f")]
 fn load(blocks: &[[u8; 16]; 8]) -> Lanes {
     let at = blocks.as_ptr();
-    // SAFETY: four blocks and the four behind them, which is all of them; no alignment is asked for.
+    // SAFETY: there are four blocks and four more, and they need no alignment.
     let [front, back] = unsafe { [_mm512_loadu_si512(at.cast()), _mm512_loadu_si512(at.add(4).cast())] };
     let low = _mm512_unpacklo_epi64(front, back);
     let high = _mm512_unpackhi_epi64(front, back);
@@ -69,7 +70,7 @@ fn splat(word: u64) -> __m512i {
     _mm512_set1_epi64(word.cast_signed())
 }
 
-/// The limbs of a factor, and what those that carry beyond 2^130 are worth there: 2^132 is 20.
+/// The limbs of a factor, and the upper two times 20, which is what 2^132 counts as.
 struct Factor {
     limbs: [__m512i; 3],
     folded: [__m512i; 2],
@@ -84,7 +85,7 @@ impl Factor {
     }
 }
 
-/// Products of limbs: their lower 52 bits and the others are summed up apart.
+/// The sums of products of limbs: of their lower 52 bits, and of their upper ones.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn products(a: [__m512i; 3], b: [__m512i; 3]) -> (__m512i, __m512i) {
@@ -133,7 +134,7 @@ impl Lanes {
         ])
     }
 
-    /// Lane by lane modulo 2^130 - 5. Limbs of up to 46 bits become ones of 44, 45 and 43 bits at most.
+    /// Multiplies lane by lane modulo 2^130 - 5. Limbs of up to 46 bits become limbs of at most 44, 45 and 43 bits.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn times(self, factor: &Factor) -> Self {
@@ -142,7 +143,7 @@ impl Lanes {
         let (low_1, high_1) = products([h0, h1, h2], [r1, r0, s2]);
         let (low_0, high_0) = products([h0, h1, h2], [r0, s2, s1]);
 
-        // Upper parts begin at 2^52, which is 2^8 of the next limb; beyond the last one, 2^140 is 5 * 2^10.
+        // Upper parts start at 2^52, which is 2^8 of the next limb; above the last limb, 2^140 counts as 5 * 2^10.
         let d2 = _mm512_add_epi64(low_2, _mm512_slli_epi64::<8>(high_1));
         let d1 = _mm512_add_epi64(low_1, _mm512_slli_epi64::<8>(high_0));
         let beyond = _mm512_add_epi64(_mm512_slli_epi64::<10>(high_2), _mm512_srli_epi64::<42>(d2));

@@ -1,7 +1,7 @@
-//! One-time Poly1305 (RFC 8439, section 2.5), without tables: the first octet costs no more than the others.
+//! One-time Poly1305 (RFC 8439 §2.5), without tables: the first octet costs no more than the others.
 //!
-//! Whole blocks are taken one by one with 64-bit multiplication; of a long run of them eight at once, where the processor
-//! multiplies 52-bit limbs in vectors.
+//! Blocks go one by one through 64-bit multiplication. Long runs go eight at once where the processor multiplies vectors of 52-bit
+//! limbs.
 
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::Avx512Ifma;
@@ -11,15 +11,15 @@ mod ifma;
 #[cfg(feature = "model")]
 pub mod model;
 
-/// The tag of 16 octets over the slices of `message` in order, under a key of r, which is clamped here, and s.
+/// The tag, 16 octets, of the slices of `message`, taken as one message. The key is r, which is clamped here, and s.
 ///
-/// A second message under the same key gives it away.
+/// Never use a key for two messages: that reveals it.
 #[must_use]
 pub fn mac(key: &[u8; 32], message: &[&[u8]]) -> [u8; 16] {
     let key = key.as_chunks().0;
     let r = R::clamped(word(key[0]), word(key[1]));
     let mut h = H([0; 3]);
-    // What the slices so far have left of a block.
+    // The octets of a block that lies in more than one slice.
     let mut left = [0; 16];
     let mut length = 0;
     for mut slice in message.iter().copied() {
@@ -46,8 +46,7 @@ pub fn mac(key: &[u8; 32], message: &[&[u8]]) -> [u8; 16] {
     h.plus(word(key[2]), word(key[3])).to_le_bytes()
 }
 
-/// The tag over `texts`, each filled up to whole blocks with zeros, and a block at the end: what AEADs authenticate (RFC 8439,
-/// section 2.8).
+/// The tag of `texts`, each padded with zeros to whole blocks, and a last block: what the AEAD authenticates (RFC 8439 §2.8).
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn mac_of_padded(key: &[u8; 32], texts: [&[u8]; 2], end: &[u8; 16]) -> [u8; 16] {
     let key = key.as_chunks().0;
@@ -69,7 +68,7 @@ const fn word(octets: [u8; 8]) -> u64 {
     u64::from_le_bytes(octets)
 }
 
-/// The factor, and 5/4 of its upper half, which is what that half is worth beyond 2^130 when it is a multiple of four.
+/// The factor r, and 5/4 of its upper half: beyond 2^130 that half, a multiple of four, counts as so much.
 #[derive(Clone, Copy)]
 struct R {
     low: u64,
@@ -103,13 +102,13 @@ impl H {
         self.one_by_one(blocks, r)
     }
 
-    #[inline(always)]
+    #[inline]
     fn one_by_one(self, blocks: &[[u8; 16]], r: R) -> Self {
         blocks.iter().fold(self, |h, block| h.block(block, 1, r))
     }
 
-    /// Adds a block, with `end` behind its last octet, and multiplies by r.
-    #[inline(always)]
+    /// Adds a block with the octet `end` behind it, and multiplies by r.
+    #[inline]
     fn block(self, block: &[u8; 16], end: u64, r: R) -> Self {
         let Self([h0, h1, h2]) = self;
         let block = block.as_chunks().0;
@@ -119,7 +118,7 @@ impl H {
         let h1 = low(sum);
         let h2 = h2 + end + high(sum);
 
-        // r is below 2^124, so that no sum of products is more than there is room for.
+        // r is below 2^124, so no sum of products overflows.
         let d0 = wide(h0) * wide(r.low) + wide(h1) * wide(r.folded);
         let d1 = wide(h0) * wide(r.high) + wide(h1) * wide(r.low) + wide(h2 * r.folded);
         let d1 = d1 + (d0 >> 64);
@@ -127,8 +126,8 @@ impl H {
         Self([low(d0), low(d1), d2]).folded()
     }
 
-    /// What is at and above 2^130, five times at the other end.
-    #[inline(always)]
+    /// Moves what is at and above 2^130 to the other end, five times.
+    #[inline]
     fn folded(self) -> Self {
         let Self([h0, h1, h2]) = self;
         let sum = wide(h0) + wide((h2 >> 2) + (h2 & !3));
@@ -136,12 +135,12 @@ impl H {
         Self([low(sum), low(next), (h2 & 3) + high(next)])
     }
 
-    /// The smallest number that this stands for, and s, modulo 2^128.
+    /// The number fully reduced, plus s, modulo 2^128.
     #[inline]
     fn plus(self, s0: u64, s1: u64) -> u128 {
         let Self([h0, h1, h2]) = self.folded();
         let whole = wide(h0) | wide(h1) << 64;
-        // When five more reach 2^130, this is not below 2^130 - 5, and what they make of it is the smallest.
+        // If adding five reaches 2^130, the number was not below 2^130 - 5, and the sum without 2^130 is the reduced one.
         let (five_more, is_carried) = whole.overflowing_add(5);
         let is_reduced = (h2 + u64::from(is_carried)) >> 2;
         let mask = wide(is_reduced).wrapping_neg();
@@ -150,7 +149,7 @@ impl H {
     }
 }
 
-/// From so many blocks on, vectors are worth the powers of r.
+/// From this many blocks on, vectors make up for computing the powers of r.
 #[cfg(target_arch = "x86_64")]
 const MANY: usize = 16;
 

@@ -1,4 +1,4 @@
-//! Poly1305 as RFC 8439, section 2.5, writes it.
+//! Poly1305 as RFC 8439 §2.5 writes it.
 
 /// A number below 2^192, the least significant word first.
 type Number = [u64; 3];
@@ -13,7 +13,7 @@ pub fn mac(key: &[u8; 32], message: &[u8]) -> [u8; 16] {
     finish(accumulator, key)
 }
 
-/// The tag of `texts`, each filled up to whole blocks with zeros, one behind the other.
+/// The tag of `texts`, each padded with zeros to whole blocks.
 #[must_use]
 pub fn mac_of_padded(key: &[u8; 32], texts: &[&[u8]]) -> [u8; 16] {
     let mut accumulator = [0; 3];
@@ -66,7 +66,7 @@ fn multiply(a: Number, b: Number) -> Number {
     product
 }
 
-/// a + b modulo 2^130 - 5, where both are below twice that.
+/// a + b modulo 2^130 - 5, of numbers below twice that.
 fn add(a: Number, b: Number) -> Number {
     let (mut sum, _) = sum(a, b);
     while let (less, false) = difference(sum, P) {
@@ -75,7 +75,7 @@ fn add(a: Number, b: Number) -> Number {
     sum
 }
 
-/// a + b, and whether that is more than there is room for.
+/// a + b, and whether it overflows.
 fn sum(a: Number, b: Number) -> (Number, bool) {
     let mut carry = false;
     let mut sum = [0; 3];
@@ -88,7 +88,7 @@ fn sum(a: Number, b: Number) -> (Number, bool) {
     (sum, carry)
 }
 
-/// a - b, and whether that is less than nothing.
+/// a - b, and whether it is negative.
 fn difference(a: Number, b: Number) -> (Number, bool) {
     let mut borrow = false;
     let mut difference = [0; 3];

@@ -1,12 +1,34 @@
-//! SHA-1 (FIPS 180-4, section 6.1), and HMAC with it.
+//! HMAC with SHA-1 (FIPS 180-4 §6.1).
 
 #[cfg(target_arch = "x86_64")]
-mod lanes;
+mod avx512;
 #[cfg(feature = "model")]
 pub mod model;
 #[cfg(target_arch = "x86_64")]
-mod x86;
+mod sha_ni;
 
-use crate::hmac::{Job, ShaInstructions, public};
+use crate::hmac::{self, Job, ShaInstructions, in_network_order};
 
-public!(5);
+/// SHA-1.
+pub(crate) struct Sha1;
+
+/// The HMAC-SHA-1 of the slices of `message`, taken as one message.
+///
+/// `keys` are the chaining values after the inner and the outer key block (RFC 2104 §4). They are not wiped here.
+#[must_use]
+pub fn hmac(sha: ShaInstructions, keys: [&[u32; 5]; 2], message: &[&[u8]]) -> [u8; 20] {
+    sha.hmac::<Sha1, 5, 20>(keys, message)
+}
+
+/// Computes HMAC-SHA-1s of messages side by side, each under its own key, if the processor has
+/// [`Path::Avx512`](crate::cpu::Path::Avx512). Returns how many.
+///
+/// `done` gets the number of each job with its MAC, in any order. It is not called for messages that would gain nothing: compute
+/// those one by one. They are small groups, messages of more than two slices, and those whose first of two slices is not whole
+/// blocks of 64 octets.
+pub fn hmac_many<'a>(
+    jobs: impl Iterator<Item = Job<'a, 5>>,
+    mut done: impl FnMut(usize, &[u8; 20]),
+) -> usize {
+    hmac::hmac_many::<Sha1, 5>(jobs, |number, words| done(number, &in_network_order(words)))
+}

@@ -1,9 +1,9 @@
 //! SHA-1 as FIPS 180-4 writes it.
 
-/// The chaining value before the first block (FIPS 180-4, section 5.3.1).
+/// The chaining value before the first block (FIPS 180-4 §5.3.1).
 pub const INITIAL: [u32; 5] = [0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0];
 
-/// Takes a block into a chaining value (FIPS 180-4, section 6.1.2).
+/// Takes a block into a chaining value (FIPS 180-4 §6.1.2).
 pub fn compress(h: &mut [u32; 5], block: &[u8; 64]) {
     let mut w = [0_u32; 80];
     for (t, octets) in block.as_chunks().0.iter().enumerate() {

@@ -1,17 +1,39 @@
-//! SHA-256 (FIPS 180-4, section 6.2), and HMAC with it.
+//! HMAC with SHA-256 (FIPS 180-4 §6.2).
 
 #[cfg(target_arch = "x86_64")]
-mod lanes;
+mod avx512;
 #[cfg(feature = "model")]
 pub mod model;
 #[cfg(target_arch = "x86_64")]
-mod x86;
+mod sha_ni;
 
-use crate::hmac::{Job, ShaInstructions, public};
+use crate::hmac::{self, Job, ShaInstructions, in_network_order};
 
-public!(8);
+/// SHA-256.
+pub(crate) struct Sha256;
 
-/// The constants of its rounds (FIPS 180-4, section 4.2.2).
+/// The HMAC-SHA-256 of the slices of `message`, taken as one message.
+///
+/// `keys` are the chaining values after the inner and the outer key block (RFC 2104 §4). They are not wiped here.
+#[must_use]
+pub fn hmac(sha: ShaInstructions, keys: [&[u32; 8]; 2], message: &[&[u8]]) -> [u8; 32] {
+    sha.hmac::<Sha256, 8, 32>(keys, message)
+}
+
+/// Computes HMAC-SHA-256s of messages side by side, each under its own key, if the processor has
+/// [`Path::Avx512`](crate::cpu::Path::Avx512). Returns how many.
+///
+/// `done` gets the number of each job with its MAC, in any order. It is not called for messages that would gain nothing: compute
+/// those one by one. They are small groups, messages of more than two slices, and those whose first of two slices is not whole
+/// blocks of 64 octets.
+pub fn hmac_many<'a>(
+    jobs: impl Iterator<Item = Job<'a, 8>>,
+    mut done: impl FnMut(usize, &[u8; 32]),
+) -> usize {
+    hmac::hmac_many::<Sha256, 8>(jobs, |number, words| done(number, &in_network_order(words)))
+}
+
+/// The round constants (FIPS 180-4 §4.2.2).
 #[cfg(any(target_arch = "x86_64", feature = "model"))]
 static K: [u32; 64] = [
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,

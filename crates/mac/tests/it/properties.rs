@@ -1,4 +1,4 @@
-//! What holds for every key and message, and agreement with independent code.
+//! Properties that hold for every key and message, and agreement with other code.
 
 use cmac::Cmac;
 use cshake::CShake256;
@@ -7,7 +7,7 @@ use hmac::{Hmac, KeyInit, Mac as _};
 use proptest::prelude::*;
 use wireseal_mac::{MacAlgorithm, MacKey, MacMismatch, OneTimePoly1305Key, OutputLength};
 
-/// One key of every kind and output length.
+/// A key of every kind and output length.
 fn every_key(key: &[u8; 32], customization: &[u8]) -> [MacKey; 5] {
     [
         MacKey::hmac_sha1(key),
@@ -26,7 +26,7 @@ fn split<'a>(message: &'a [u8], cuts: &[prop::sample::Index]) -> Vec<&'a [u8]> {
     points.windows(2).map(|pair| &message[pair[0]..pair[1]]).collect()
 }
 
-/// KMAC256 written out as SP 800-185, section 4.3, on another crate's cSHAKE256.
+/// KMAC256 as SP 800-185 §4.3 writes it, on another crate's cSHAKE256.
 fn kmac256_model(key: &[u8], message: &[u8], customization: &[u8], octets: usize) -> Vec<u8> {
     let minimal = |number: usize| {
         let octets = number.to_be_bytes();
@@ -170,7 +170,7 @@ fn debug_shows_the_algorithm_and_no_octets() {
     assert_eq!(format!("{:?}", OneTimePoly1305Key::new([7; 32])), "OneTimePoly1305Key { .. }");
 }
 
-/// The drop itself cannot be watched without `unsafe`; that every secret type promises the wipe can.
+/// Safe code cannot watch a drop, but it can check that every secret type promises the wipe.
 #[test]
 fn secrets_promise_to_be_wiped() {
     fn wiped_on_drop<T: zeroize::ZeroizeOnDrop>() -> bool {

@@ -1,17 +1,14 @@
-//! Header masks by ChaCha20 on every path: published vectors, the slow model, and two other libraries.
-
-#[path = "support/guarded.rs"]
-mod guarded;
-#[path = "support/paths.rs"]
-mod paths;
+//! Header masks by ChaCha20.
 
 use chacha20::cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
-use guarded::Guarded;
 use hex_literal::hex;
 use proptest::prelude::*;
 use ring::aead::quic;
 use wireseal_kernels::chacha20::{ChaCha20MaskKey, model};
 use wireseal_kernels::cpu::Path;
+
+use crate::guarded::Guarded;
+use crate::paths;
 
 const PATHS: [Path; 2] = [Path::Avx512, Path::Avx2];
 
@@ -39,7 +36,7 @@ fn stream(key: &[u8; 32], sample: &[u8; 16]) -> [u8; 16] {
     stream
 }
 
-/// RFC 8439, section 2.3.2, and RFC 9001, appendix A.5.
+/// RFC 8439 §2.3.2 and RFC 9001 §A.5.
 #[test]
 fn published_vectors() {
     let key: [u8; 32] = std::array::from_fn(|octet| octet as u8);

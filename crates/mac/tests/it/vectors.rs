@@ -1,9 +1,9 @@
-//! The vectors of the standards, in both directions.
+//! Vectors of the standards, in both directions.
 
 use hex_literal::hex;
 use wireseal_mac::{MacKey, MacMismatch, OneTimePoly1305Key};
 
-/// The key gives `mac`, verifies it, and does not verify it with its last bit flipped.
+/// Checks that the key computes `mac`, verifies it, and refuses it with the last bit flipped.
 fn check(key: &MacKey, message: &[u8], mac: &[u8]) {
     assert_eq!(key.mac(&[message]).truncated(mac.len()), mac);
     assert_eq!(key.verify(&[message], mac), Ok(()));
@@ -14,7 +14,7 @@ fn check(key: &MacKey, message: &[u8], mac: &[u8]) {
 
 const COUNTING_KEY: [u8; 25] = hex!("0102030405060708090a0b0c0d0e0f10111213141516171819");
 
-/// RFC 2202, section 3.
+/// RFC 2202 §3.
 #[test]
 fn rfc_2202() {
     let cases: [(&[u8], &[u8], [u8; 20]); 7] = [
@@ -40,7 +40,7 @@ fn rfc_2202() {
     check(&MacKey::hmac_sha1(&[0x0c; 20]), b"Test With Truncation", &hex!("4c1a03424b55e07fe7f27be1"));
 }
 
-/// RFC 4231, section 4, of which case 5 is truncated to 128 bits.
+/// RFC 4231 §4. Case 5 is truncated to 128 bits.
 #[test]
 fn rfc_4231() {
     let cases: [(&[u8], &[u8], &[u8]); 7] = [
@@ -74,7 +74,7 @@ fn rfc_4231() {
     }
 }
 
-/// RFC 4493, section 4.
+/// RFC 4493 §4.
 #[test]
 fn rfc_4493() {
     let key = MacKey::aes_128_cmac(&hex!("2b7e151628aed2a6abf7158809cf4f3c"));
@@ -101,7 +101,7 @@ the borogoves,\nAnd the mome raths outgrabe.";
 /// r, s, message and MAC.
 type Poly1305Case<'a> = ([u8; 16], [u8; 16], &'a [u8], [u8; 16]);
 
-/// RFC 8439, section 2.5.2 and appendix A.3.
+/// RFC 8439 §2.5.2 and §A.3.
 #[test]
 fn rfc_8439() {
     let zero = [0; 16];

@@ -1,0 +1,77 @@
+//! Sorts the messages of a batch into groups that are computed side by side.
+
+use core::cmp::Reverse;
+
+/// How many messages are sorted at a time: as many as the widest routine has lanes.
+const WINDOW: usize = 16;
+
+/// A message of a batch.
+#[derive(Clone, Copy)]
+pub(crate) struct Job<'a, K> {
+    /// The number that its MAC is reported under.
+    pub(crate) number: usize,
+    pub(crate) key: K,
+    /// Whole blocks at the start of the message, or nothing.
+    pub(crate) head: &'a [u8],
+    /// The rest of the message.
+    pub(crate) tail: &'a [u8],
+}
+
+impl<'a, K> Job<'a, K> {
+    /// `None` if the message has more than two slices, or a block that lies in both.
+    #[inline]
+    fn new<const BLOCK: usize>(number: usize, key: K, message: &'a [&'a [u8]]) -> Option<Self> {
+        let (head, tail): (&[u8], &[u8]) = match *message {
+            [] => (&[], &[]),
+            [tail] | [tail, []] => (&[], tail),
+            [head, tail] if head.len().is_multiple_of(BLOCK) => (head, tail),
+            _ => return None,
+        };
+        Some(Self { number, key, head, tail })
+    }
+
+    /// How many blocks the MAC takes to compute, those that come with every message included.
+    #[inline]
+    fn blocks(&self, block: usize) -> usize {
+        (self.head.len() + self.tail.len()) / block + 2
+    }
+}
+
+/// What a group costs, in the time that one block takes alone. Both numbers are measured.
+pub(crate) struct Cost {
+    /// To begin and to end.
+    pub(crate) once: usize,
+    /// For one block of every lane.
+    pub(crate) block: usize,
+}
+
+impl Cost {
+    /// Whether a group, the longest message first, takes less time side by side than one by one.
+    #[inline]
+    pub(crate) fn is_worth<K>(&self, group: &[Job<'_, K>], block: usize) -> bool {
+        let longest = group.first().map_or(0, |job| job.blocks(block));
+        group.iter().map(|job| job.blocks(block)).sum::<usize>() >= self.once + self.block * longest
+    }
+}
+
+/// Sorts jobs, sixteen at a time, and hands `compute` those whose heads have the same length together, the longest message first.
+///
+/// Leaves out messages that have more than two slices, or a block of `BLOCK` octets that lies in both.
+#[inline]
+pub(crate) fn each_group<'a, K: Copy, const BLOCK: usize>(
+    jobs: impl Iterator<Item = (usize, K, &'a [&'a [u8]])>,
+    mut compute: impl FnMut(&[Job<'a, K>]),
+) {
+    let mut jobs = jobs.filter_map(|(number, key, message)| Job::new::<BLOCK>(number, key, message));
+    while let Some(first) = jobs.next() {
+        let mut window = [first; WINDOW];
+        let mut count = 1;
+        for job in jobs.by_ref().take(WINDOW - 1) {
+            window[count] = job;
+            count += 1;
+        }
+        let window = &mut window[..count];
+        window.sort_unstable_by_key(|job| Reverse((job.head.len(), job.tail.len())));
+        window.chunk_by(|a, b| a.head.len() == b.head.len()).for_each(&mut compute);
+    }
+}

@@ -1,0 +1,55 @@
+//! The end of a message, behind its whole blocks.
+
+use core::arch::x86_64::*;
+
+use zeroize::optimization_barrier;
+
+use crate::partial_block::{last_octets, load, padding_bit};
+
+/// Octets of a block of SHA-1 and SHA-256 (FIPS 180-4 §1).
+pub(super) const BLOCK: usize = 64;
+
+/// A block that lies in more than one slice, as far as it has been read; wiped on drop.
+pub(super) struct Buffer {
+    pub(super) octets: [u8; BLOCK],
+    pub(super) length: usize,
+}
+
+impl Buffer {
+    #[inline]
+    pub(super) fn new() -> Self {
+        Self { octets: [0; BLOCK], length: 0 }
+    }
+
+    /// Takes as many octets of a slice as there is room for, and returns the rest.
+    pub(super) fn take<'a>(&mut self, slice: &'a [u8]) -> &'a [u8] {
+        let (taken, rest) = slice.split_at(slice.len().min(BLOCK - self.length));
+        self.octets[self.length..][..taken.len()].copy_from_slice(taken);
+        self.length += taken.len();
+        rest
+    }
+}
+
+impl Drop for Buffer {
+    #[inline]
+    fn drop(&mut self) {
+        self.octets = [0; BLOCK];
+        optimization_barrier(&self.octets);
+    }
+}
+
+/// The last `length` octets of `octets`, fewer than a block, with the bit that ends a message and zeros behind them.
+///
+/// # Panics
+/// If there are fewer.
+#[inline]
+#[target_feature(enable = "sse4.1,ssse3")]
+pub(super) fn last_block(octets: &[u8], length: usize) -> [__m128i; 4] {
+    let mut block = [_mm_setzero_si128(); 4];
+    let (parts, rest) = octets[octets.len() - length..].as_chunks();
+    for (place, part) in block.iter_mut().zip(parts) {
+        *place = load(part);
+    }
+    block[length / 16] = _mm_or_si128(last_octets(octets, rest.len()), padding_bit(rest.len()));
+    block
+}

@@ -1,0 +1,112 @@
+//! Blocks of fewer than 16 octets, read into a register without a copy in memory.
+
+use core::arch::x86_64::*;
+
+/// For a shuffle: zeros, then the octets of a vector in order, then zeros again.
+static SHIFT: [u8; 48] = {
+    let mut shift = [0x80; 48];
+    let mut at = 0;
+    while at < 16 {
+        shift[16 + at] = at as u8;
+        at += 1;
+    }
+    shift
+};
+
+/// The bit that ends a message (RFC 4493 §2.4, FIPS 180-4 §5.1.1), with zeros around it.
+static PADDING: [u8; 32] = {
+    let mut padding = [0; 32];
+    padding[16] = 0x80;
+    padding
+};
+
+/// The 16 octets of a table from `at` on.
+#[inline]
+fn window<const N: usize>(table: &[u8; N], at: usize) -> &[u8; 16] {
+    debug_assert!(at <= N - 16);
+    // SAFETY: all callers are in this file and keep within the table.
+    unsafe { &*table.as_ptr().add(at).cast() }
+}
+
+#[inline]
+#[target_feature(enable = "sse2")]
+pub(crate) fn load(block: &[u8; 16]) -> __m128i {
+    // SAFETY: there are 16 octets, and they need no alignment.
+    unsafe { _mm_loadu_si128(block.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "sse2")]
+pub(crate) fn store(v: __m128i) -> [u8; 16] {
+    let mut block = [0; 16];
+    // SAFETY: there are 16 octets, and they need no alignment.
+    unsafe { _mm_storeu_si128(block.as_mut_ptr().cast(), v) };
+    block
+}
+
+/// Shifts the octets up by `by` of at most 16; zeros come in front.
+#[inline]
+#[target_feature(enable = "sse2,ssse3")]
+pub(crate) fn shifted_up(v: __m128i, by: usize) -> __m128i {
+    _mm_shuffle_epi8(v, load(window(&SHIFT, 16 - by.min(16))))
+}
+
+/// Shifts the octets down by `by` of at most 16; zeros come in behind.
+#[inline]
+#[target_feature(enable = "sse2,ssse3")]
+fn shifted_down(v: __m128i, by: usize) -> __m128i {
+    _mm_shuffle_epi8(v, load(window(&SHIFT, 16 + by.min(16))))
+}
+
+/// The bit that ends a message, behind `length` octets, of at most 15.
+#[inline]
+#[target_feature(enable = "sse2")]
+pub(crate) fn padding_bit(length: usize) -> __m128i {
+    load(window(&PADDING, 16 - length.min(16)))
+}
+
+/// The last `length` octets of `octets`, at most 16, with zeros behind them.
+///
+/// # Panics
+/// If there are fewer.
+#[inline]
+#[target_feature(enable = "sse2,ssse3")]
+pub(crate) fn last_octets(octets: &[u8], length: usize) -> __m128i {
+    match octets.last_chunk() {
+        Some(last) => shifted_down(load(last), 16 - length),
+        None => fewer_than_16(&octets[octets.len() - length..]),
+    }
+}
+
+/// The first `length` octets of `octets`, at most 16, with zeros behind them.
+///
+/// # Panics
+/// If there are fewer.
+#[inline]
+#[target_feature(enable = "sse2,ssse3")]
+pub(crate) fn first_octets(octets: &[u8], length: usize) -> __m128i {
+    match octets.first_chunk() {
+        Some(first) if length == 16 => load(first),
+        Some(first) => shifted_down(shifted_up(load(first), 16 - length), 16 - length),
+        None => fewer_than_16(&octets[..length]),
+    }
+}
+
+/// Fewer than 16 octets with zeros behind them, read as two words that overlap.
+#[target_feature(enable = "sse2,ssse3")]
+fn fewer_than_16(octets: &[u8]) -> __m128i {
+    let length = octets.len();
+    let (low, high, half) = if let (Some(low), Some(high)) = (octets.first_chunk(), octets.last_chunk()) {
+        (u64::from_le_bytes(*low), u64::from_le_bytes(*high), 8)
+    } else if let (Some(low), Some(high)) = (octets.first_chunk(), octets.last_chunk()) {
+        (u64::from(u32::from_le_bytes(*low)), u64::from(u32::from_le_bytes(*high)), 4)
+    } else if let (Some(low), Some(high)) = (octets.first_chunk(), octets.last_chunk()) {
+        (u64::from(u16::from_le_bytes(*low)), u64::from(u16::from_le_bytes(*high)), 2)
+    } else {
+        return _mm_cvtsi32_si128(octets.first().map_or(0, |octet| i32::from(*octet)));
+    };
+    let low = _mm_cvtsi64_si128(low as i64);
+    let high = shifted_up(_mm_cvtsi64_si128(high as i64), length - half);
+    // Where the two overlap, their octets are the same.
+    _mm_or_si128(low, high)
+}

@@ -1,0 +1,60 @@
+//! SHA-1 by SHA-NI.
+
+use core::arch::x86_64::*;
+
+use super::Sha1;
+use crate::hmac::one::{Block, ShaNiHash};
+
+/// A chaining value: the words a, b, c and d with a in the highest place, and e in the highest place.
+#[derive(Clone, Copy)]
+pub(crate) struct State {
+    abcd: __m128i,
+    e: __m128i,
+}
+
+impl ShaNiHash<5> for Sha1 {
+    const ORDER: [u8; 16] = [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0];
+
+    type State = State;
+
+    #[inline]
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    unsafe fn state(words: &[u32; 5]) -> State {
+        // SAFETY: there are 16 octets, and they need no alignment.
+        let abcd = unsafe { _mm_loadu_si128(words.as_ptr().cast()) };
+        State { abcd: _mm_shuffle_epi32::<0b00_01_10_11>(abcd), e: _mm_set_epi32(words[4] as i32, 0, 0, 0) }
+    }
+
+    // FIPS 180-4 §6.1.2.
+    #[inline]
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    unsafe fn compress(mut state: State, mut w: Block) -> State {
+        let before = state;
+        macro_rules! rounds {
+            ($($at:literal)*) => {$(
+                {
+                    if $at >= 4 {
+                        let sum = _mm_xor_si128(_mm_sha1msg1_epu32(w[$at % 4], w[($at + 1) % 4]), w[($at + 2) % 4]);
+                        w[$at % 4] = _mm_sha1msg2_epu32(sum, w[($at + 3) % 4]);
+                    }
+                    // From the second time on, e is the word a of four rounds before, which the instruction rotates.
+                    let e = if $at == 0 {
+                        _mm_add_epi32(state.e, w[0])
+                    } else {
+                        _mm_sha1nexte_epu32(state.e, w[$at % 4])
+                    };
+                    state.e = state.abcd;
+                    state.abcd = _mm_sha1rnds4_epu32::<{ $at / 5 }>(state.abcd, e);
+                }
+            )*};
+        }
+        rounds!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19);
+        State { abcd: _mm_add_epi32(state.abcd, before.abcd), e: _mm_sha1nexte_epu32(state.e, before.e) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    unsafe fn words(state: State) -> [__m128i; 2] {
+        [state.abcd, state.e]
+    }
+}

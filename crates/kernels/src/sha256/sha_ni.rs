@@ -1,0 +1,66 @@
+//! SHA-256 by SHA-NI.
+
+use core::arch::x86_64::*;
+
+use super::{K, Sha256};
+use crate::hmac::one::{Block, ShaNiHash};
+
+/// A chaining value: the words a, b, e and f with a in the highest place, and c, d, g and h with c in the highest place.
+#[derive(Clone, Copy)]
+pub(crate) struct State {
+    abef: __m128i,
+    cdgh: __m128i,
+}
+
+impl ShaNiHash<8> for Sha256 {
+    const ORDER: [u8; 16] = [3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12];
+
+    type State = State;
+
+    #[inline]
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    unsafe fn state(words: &[u32; 8]) -> State {
+        // SAFETY: there are 32 octets, and they need no alignment.
+        let (low, high) = unsafe {
+            let words: *const __m128i = words.as_ptr().cast();
+            (_mm_loadu_si128(words), _mm_loadu_si128(words.add(1)))
+        };
+        let low = _mm_shuffle_epi32::<0b10_11_00_01>(low);
+        let high = _mm_shuffle_epi32::<0b00_01_10_11>(high);
+        State { abef: _mm_alignr_epi8::<8>(low, high), cdgh: _mm_blend_epi16::<0xf0>(high, low) }
+    }
+
+    // FIPS 180-4 §6.2.2.
+    #[inline]
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    unsafe fn compress(mut state: State, mut w: Block) -> State {
+        let before = state;
+        // SAFETY: there are 16 times four words, and they need no alignment.
+        let constant = |at: usize| unsafe { _mm_loadu_si128(K.as_ptr().cast::<__m128i>().add(at)) };
+        macro_rules! rounds {
+            ($($at:literal)*) => {$(
+                {
+                    if $at >= 4 {
+                        let (last, middle) = (w[($at + 3) % 4], w[($at + 2) % 4]);
+                        let sum = _mm_sha256msg1_epu32(w[$at % 4], w[($at + 1) % 4]);
+                        let sum = _mm_add_epi32(sum, _mm_alignr_epi8::<4>(last, middle));
+                        w[$at % 4] = _mm_sha256msg2_epu32(sum, last);
+                    }
+                    let sum = _mm_add_epi32(w[$at % 4], constant($at));
+                    state.cdgh = _mm_sha256rnds2_epu32(state.cdgh, state.abef, sum);
+                    state.abef = _mm_sha256rnds2_epu32(state.abef, state.cdgh, _mm_unpackhi_epi64(sum, sum));
+                }
+            )*};
+        }
+        rounds!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+        State { abef: _mm_add_epi32(state.abef, before.abef), cdgh: _mm_add_epi32(state.cdgh, before.cdgh) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    unsafe fn words(state: State) -> [__m128i; 2] {
+        let abef = _mm_shuffle_epi32::<0b00_01_10_11>(state.abef);
+        let cdgh = _mm_shuffle_epi32::<0b10_11_00_01>(state.cdgh);
+        [_mm_blend_epi16::<0xf0>(abef, cdgh), _mm_alignr_epi8::<8>(cdgh, abef)]
+    }
+}

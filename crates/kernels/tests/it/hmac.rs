@@ -1,0 +1,111 @@
+//! HMAC-SHA-1 and HMAC-SHA-256.
+
+use hex_literal::hex;
+use wireseal_kernels::hmac::model::{SHA1, SHA256};
+
+fn octets<const WORDS: usize>(words: [u32; WORDS]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_be_bytes()).collect()
+}
+
+/// Tests HMAC by one hash, whose chaining value has so many words.
+macro_rules! tests_of {
+    ($hash:ident, $words:literal, $model:ident, $algorithm:ident) => {
+        mod $hash {
+            use wireseal_kernels::cpu::Path;
+            use wireseal_kernels::hmac::ShaInstructions;
+            use wireseal_kernels::hmac::model::$model;
+            use wireseal_kernels::$hash::{hmac, hmac_many};
+
+            use super::octets;
+            use crate::macs::{Alone, Many, tests_many};
+
+            struct Routine;
+
+            impl Alone for Routine {
+                /// With instructions for the hash and without.
+                const PATHS: &'static [&'static [Path]] =
+                    &[&[Path::ShaNi, Path::Avx512], &[Path::Avx512], &[Path::ShaNi]];
+                type Key = [[u32; $words]; 2];
+
+                fn key(octets: &[u8; 32]) -> Option<Self::Key> {
+                    Some($model.key(octets))
+                }
+
+                fn mac(key: &Self::Key, message: &[&[u8]]) -> Option<Vec<u8>> {
+                    let sha = ShaInstructions::detect();
+                    assert_eq!(sha.is_some(), Path::ShaNi.is_available());
+                    Some(hmac(sha?, key.each_ref(), message).to_vec())
+                }
+
+                fn by_model(key: &[u8; 32], message: &[u8]) -> Vec<u8> {
+                    octets($model.hmac(key, message))
+                }
+
+                fn by_library(key: &[u8; 32], message: &[u8]) -> Vec<u8> {
+                    let key = ring::hmac::Key::new(ring::hmac::$algorithm, key);
+                    ring::hmac::sign(&key, message).as_ref().to_vec()
+                }
+            }
+
+            impl Many for Routine {
+                const BLOCK: usize = 64;
+
+                fn group(_: usize) -> Option<usize> {
+                    Path::Avx512.is_available().then_some(16)
+                }
+
+                fn macs<'a>(
+                    jobs: impl Iterator<Item = (usize, &'a Self::Key, &'a [&'a [u8]])>,
+                    mut done: impl FnMut(usize, &[u8]),
+                ) {
+                    let jobs = jobs.map(|(number, key, message)| (number, key.each_ref(), message));
+                    hmac_many(jobs, |number, mac| done(number, mac));
+                }
+            }
+
+            tests_many!(Routine);
+
+            #[test]
+            fn without_a_path_all_are_left_to_the_caller() {
+                crate::paths::only(&[], || {
+                    assert!(ShaInstructions::detect().is_none());
+                    let key = $model.key(&[7; 32]);
+                    let message: &[&[u8]] = &[&[1; 100]];
+                    hmac_many((0..100).map(|number| (number, key.each_ref(), message)), |number, _| {
+                        panic!("{number} was computed");
+                    });
+                });
+            }
+        }
+    };
+}
+
+tests_of!(sha1, 5, SHA1, HMAC_SHA1_FOR_LEGACY_USE_ONLY);
+tests_of!(sha256, 8, SHA256, HMAC_SHA256);
+
+/// FIPS 180-4's own examples, as NIST publishes them.
+#[test]
+fn models_of_the_hashes() {
+    let long = b"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
+    assert_eq!(octets(SHA1.hash(&[], b"abc")), hex!("a9993e364706816aba3e25717850c26c9cd0d89d"));
+    assert_eq!(octets(SHA1.hash(&[], long)), hex!("84983e441c3bd26ebaae4aa1f95129e5e54670f1"));
+    assert_eq!(
+        octets(SHA256.hash(&[], b"abc")),
+        hex!("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+    );
+    assert_eq!(
+        octets(SHA256.hash(&[], long)),
+        hex!("248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1")
+    );
+}
+
+/// RFC 2202 §3 and RFC 4231 §4: their second cases.
+#[test]
+fn models_of_hmac() {
+    let (key, message) = (b"Jefe", b"what do ya want for nothing?");
+    assert_eq!(octets(SHA1.hmac(key, message)), hex!("effcdf6ae5eb2fa2d27416d5f184df9c259a7c79"));
+    assert_eq!(
+        octets(SHA256.hmac(key, message)),
+        hex!("5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843")
+    );
+}
