@@ -9,14 +9,12 @@ mod direct;
 mod initial;
 mod masks;
 mod rustls_keys;
-mod train;
 mod wireseal;
 
 use wireseal_quic::AeadAlgorithm;
 
 pub use initial::{InitialContender, initial_contenders};
 pub use masks::{MaskContender, mask_contenders};
-pub use train::{TRAIN, Train, TrainContender, train_contenders};
 
 /// The payloads that the benches seal and open, in octets: small packets, the least Initial, and what Ethernet carries.
 pub const PAYLOADS: [usize; 5] = [64, 256, 1200, 1350, 1440];

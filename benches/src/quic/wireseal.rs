@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use wireseal_kernels::chacha20::ChaCha20MaskKey;
 use wireseal_quic::hazmat::HeaderKey;
 use wireseal_quic::{
     AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, InitialKeys, Keys, Now, NumberLength,
@@ -11,8 +12,8 @@ use wireseal_quic::{
 
 use super::direct::Octets;
 use super::initial::{INITIAL_NUMBER, InitialContender, contender};
-use super::masks::MaskContender;
-use super::{CONNECTION_ID, NUMBER, PacketContender, Seal, Train, TrainContender};
+use super::masks::{MaskContender, one_by_one};
+use super::{CONNECTION_ID, NUMBER, PacketContender, Seal};
 
 fn secret(algorithm: AeadAlgorithm, is_client: bool) -> TrafficSecret {
     TrafficSecret::new(algorithm, &Octets::of(algorithm, is_client).secret).expect("the hash's length")
@@ -23,24 +24,17 @@ fn outgoing(packet: &mut [u8], number_offset: usize) -> Outgoing<'_> {
 }
 
 /// Seals by what `new` makes, and again by a new one when it has reached the confidentiality limit of its AEAD.
-fn renewed<S, P: ?Sized, T>(
-    new: impl Fn() -> S + 'static,
-    seal: impl Fn(&mut S, &mut P) -> Result<T, SealError> + 'static,
-) -> impl FnMut(&mut P) {
-    let mut sealer = new();
-    move |packets| {
-        while let Err(error) = seal(&mut sealer, packets) {
-            assert_eq!(error, SealError::ConfidentialityLimit);
-            sealer = new();
-        }
-    }
-}
-
 fn sealing<S: 'static>(
     new: impl Fn() -> S + 'static,
     seal: impl Fn(&mut S, Outgoing<'_>) -> Result<u64, SealError> + 'static,
 ) -> Seal {
-    Box::new(renewed(new, move |sealer, packet: &mut [u8]| seal(sealer, outgoing(packet, NUMBER))))
+    let mut sealer = new();
+    Box::new(move |packet| {
+        while let Err(error) = seal(&mut sealer, outgoing(packet, NUMBER)) {
+            assert_eq!(error, SealError::ConfidentialityLimit);
+            sealer = new();
+        }
+    })
 }
 
 /// What Wireseal is called on a backend: by its name alone on the one that is active.
@@ -101,25 +95,29 @@ pub(super) fn packets(algorithm: AeadAlgorithm) -> Vec<PacketContender> {
     contenders
 }
 
-/// [`Sealer::seal_batch`].
-pub(super) fn train(algorithm: AeadAlgorithm) -> TrainContender {
-    let seal = |sealer: &mut Sealer, train: &mut Train| {
-        sealer.seal_batch(&mut train.each_mut().map(|packet| outgoing(packet, NUMBER)))
-    };
-    TrainContender {
-        name: on(Backend::active()),
-        seal: Box::new(renewed(move || sealer(Backend::active(), algorithm), seal)),
-    }
-}
-
+/// One mask at a time, but for ChaCha20's by the kernels: their lanes make many at once.
 fn mask_contender(backend: Backend, algorithm: AeadAlgorithm) -> MaskContender {
-    let key = Octets::of(algorithm, true).header_key;
-    let key = HeaderKey::with_backend(backend, algorithm, &key).expect("the algorithm's length");
+    let octets = Octets::of(algorithm, true).header_key;
+    let key = HeaderKey::with_backend(backend, algorithm, &octets).expect("the algorithm's length");
+    if backend != Backend::Kernels || algorithm != AeadAlgorithm::ChaCha20Poly1305 {
+        return one_by_one(on(backend), move |sample| key.mask(sample));
+    }
+    let lanes = ChaCha20MaskKey::new(octets[..].try_into().expect("32 octets"));
     MaskContender {
         name: on(backend),
         masks: Box::new(move |samples, masks| match (samples, masks) {
             ([sample], [mask]) => *mask = key.mask(sample),
-            (samples, masks) => key.masks(samples, masks),
+            (samples, masks) => {
+                for (samples, masks) in samples.chunks(16).zip(masks.chunks_mut(16)) {
+                    let mut streams = [[0; 16]; 16];
+                    let streams = &mut streams[..samples.len()];
+                    streams.copy_from_slice(samples);
+                    lanes.mask_batch(streams);
+                    for (mask, stream) in masks.iter_mut().zip(streams) {
+                        mask.copy_from_slice(&stream[..5]);
+                    }
+                }
+            }
         }),
     }
 }

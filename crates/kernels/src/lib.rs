@@ -6,10 +6,8 @@
 //!
 //! | which call do I need? | |
 //! |---|---|
-//! | seal a packet of AES-GCM, and make its header mask | [`GcmKey::seal`](gcm::GcmKey::seal); of many pieces: [`seal_scattered`](gcm::GcmKey::seal_scattered) |
-//! | seal a train of them | [`GcmKey::seal_batch`](gcm::GcmKey::seal_batch) |
+//! | seal a packet of AES-GCM, and make its header mask | [`GcmKey::seal`](gcm::GcmKey::seal) |
 //! | open one that was received | [`AesMaskKey::mask`](aes::AesMaskKey::mask), then [`GcmKey::open`](gcm::GcmKey::open) |
-//! | open many | [`AesMaskKey::mask_batch`](aes::AesMaskKey::mask_batch), then [`GcmKey::open_batch`](gcm::GcmKey::open_batch) |
 //! | AES-GCM whose tag is elsewhere | [`GcmKey::seal_detached`](gcm::GcmKey::seal_detached), [`open_detached`](gcm::GcmKey::open_detached) |
 //! | ChaCha20-Poly1305 | [`ChaCha20Poly1305Key`](chacha20_poly1305::ChaCha20Poly1305Key), and [`ChaCha20MaskKey`](chacha20::ChaCha20MaskKey) for masks |
 //! | a one-time MAC | [`poly1305::mac`] |

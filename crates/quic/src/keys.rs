@@ -6,12 +6,10 @@ use wireseal_algorithms::AeadAlgorithm;
 
 use crate::backend::Backend;
 use crate::connection_id::ConnectionId;
-use crate::header::{self, SAMPLE_LENGTH};
 use crate::open::{AuthenticationFailures, OpenError, Opened, ReceiveSpace, Unmasked};
-use crate::packet_key::{BATCH, HeaderKey, PacketKey};
+use crate::packet_key::{HeaderKey, PacketKey};
 use crate::protected::{PacketType, Protected};
 use crate::secret::{Expander, TrafficSecret};
-use crate::train::Train;
 use crate::version::Version;
 
 /// The packet protection keys of one direction of one level: AEAD key, IV and header protection key (RFC 9001, section 5.1).
@@ -107,64 +105,6 @@ impl Keys {
         Unmasked::new(packet, (self.packet_type, self.version), &self.header_key, space)?
             .open(&self.packet_key, 0, failures)?
             .judge(space)
-    }
-
-    /// Opens packets one after another, as [`open`](Self::open) does, with their header masks made 16 at a time. The iterator
-    /// gives what became of each, in order; a packet is opened when its turn comes, and those behind are as they were until
-    /// then. Up to 16 are taken from `packets` ahead: what was taken and not asked for is not opened. Whoever has to use these keys
-    /// between one packet and the next makes the masks with [`unmask_batch`](Self::unmask_batch) and opens each.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`open`](Self::open), for each packet.
-    pub fn open_batch<'s, 'a: 's>(
-        &'s self,
-        packets: impl IntoIterator<Item = Protected<'a>, IntoIter: 's>,
-        space: &'s mut ReceiveSpace,
-        failures: &'s mut AuthenticationFailures,
-    ) -> impl Iterator<Item = Result<Opened<'a>, OpenError>> + 's {
-        let mut train = Train::new(packets.into_iter());
-        core::iter::from_fn(move || {
-            let packet = train.next(|packets| self.unmask_batch(packets.iter_mut().flatten()))?;
-            Some(self.open(packet, space, failures))
-        })
-    }
-
-    /// Makes the header masks of many packets under these keys together, 16 at a time, for [`open`](Self::open) to use; ring
-    /// makes them one by one. Packets too short for a sample, and those of another type or version, are passed over. The masks
-    /// are these keys' alone: a packet that is then opened with others of the same type, as before and after a Retry, fails.
-    pub fn unmask_batch<'p, 'a: 'p>(&self, packets: impl IntoIterator<Item = &'p mut Protected<'a>>) {
-        unmask_batch(&self.header_key, (self.packet_type, self.version), packets);
-    }
-}
-
-/// [`Keys::unmask_batch`] with the header key alone.
-pub(crate) fn unmask_batch<'p, 'a: 'p>(
-    key: &HeaderKey,
-    (packet_type, version): (PacketType, Version),
-    packets: impl IntoIterator<Item = &'p mut Protected<'a>>,
-) {
-    let mut packets = packets.into_iter().filter_map(|packet| {
-        let sample = *header::sample(packet.octets, packet.number_offset)?;
-        packet.is_for(packet_type, version).then_some((sample, &mut packet.mask))
-    });
-    loop {
-        let mut samples = [[0; SAMPLE_LENGTH]; BATCH];
-        let mut places = [const { None }; BATCH];
-        let mut count = 0;
-        // The packets come last, because a pair that lacks one half has taken the other.
-        for ((sample, place), (octets, mask)) in samples.iter_mut().zip(&mut places).zip(&mut packets) {
-            *sample = octets;
-            *place = Some(mask);
-            count += 1;
-        }
-        key.mask_batch(&mut samples[..count]);
-        for (place, [a, b, c, d, e, ..]) in places.into_iter().flatten().zip(samples) {
-            *place = Some([a, b, c, d, e]);
-        }
-        if count < BATCH {
-            return;
-        }
     }
 }
 

@@ -6,8 +6,8 @@
 //! | the keys of Initial packets | [`InitialKeys::new`], again with the Retry's connection ID after a [`Retry`] |
 //! | the keys of 0-RTT and Handshake packets | [`TrafficSecret::new`] with what TLS gave, then [`Keys::new`] |
 //! | the packets of a datagram | [`Protected::split`] |
-//! | open one, or many | [`Keys::open`], [`Keys::open_batch`]; only their masks together: [`Keys::unmask_batch`] |
-//! | write a header, and seal the packet | [`LongHeader::encode`] or [`ShortHeader::encode`], then [`Sealer::seal`], or [`seal_batch`](Sealer::seal_batch) for a train of them |
+//! | open one | [`Keys::open`] |
+//! | write a header, and seal the packet | [`LongHeader::encode`] or [`ShortHeader::encode`], then [`Sealer::seal`] |
 //! | 1-RTT packets, both ways, with key update | [`OneRtt`] |
 //! | Retry packets and the tokens in them | [`Retry`], [`TokenKey`] |
 //! | stateless resets | [`StatelessResetKey`], [`StatelessResetToken::matches`] |
@@ -79,7 +79,6 @@ mod retry;
 mod seal;
 mod secret;
 mod token;
-mod train;
 mod upcoming;
 mod varint;
 mod version;

@@ -1,20 +1,18 @@
 //! The 1-RTT keys of both directions, and how they are updated (RFC 9001, section 6).
 
 use core::fmt;
-use core::ops::Range;
 use core::time::Duration;
 
 use wireseal_algorithms::AeadAlgorithm;
 
 use crate::backend::Backend;
-use crate::keys::{Keys, unmask_batch};
+use crate::keys::Keys;
 use crate::open::{AuthenticationFailures, OpenError, Opened, ReceiveSpace, Unmasked};
 use crate::packet_key::{HeaderKey, PacketKey};
 use crate::packet_number::PacketNumberCounter;
 use crate::protected::{PacketType, Protected};
 use crate::seal::{Outgoing, SealError, Sealing};
 use crate::secret::TrafficSecret;
-use crate::train::Train;
 use crate::upcoming::{Upcoming, UpdateError};
 use crate::version::Version;
 
@@ -184,33 +182,6 @@ impl OneRtt {
         Ok(number)
     }
 
-    /// As [`seal`](Self::seal), with the payload gathered from `slices`, whose octets together fill the place between packet
-    /// number and tag.
-    ///
-    /// # Errors
-    ///
-    /// As of [`seal`](Self::seal).
-    pub fn seal_scattered(&mut self, outgoing: Outgoing<'_>, slices: &[&[u8]]) -> Result<u64, SealError> {
-        let number = self.send.sealing.seal_scattered(outgoing, slices, self.key_phase())?;
-        self.note_sealed(number);
-        Ok(number)
-    }
-
-    /// Seals a train of packets with consecutive numbers, which are returned. AES-GCM by the kernels
-    /// seals the whole train in one call, masks included; elsewhere header masks are made together, 16 at a time, but one by one
-    /// by ring.
-    ///
-    /// # Errors
-    ///
-    /// As of [`seal`](Self::seal), if any of them cannot be sealed.
-    pub fn seal_batch(&mut self, batch: &mut [Outgoing<'_>]) -> Result<Range<u64>, SealError> {
-        let numbers = self.send.sealing.seal_batch(batch, self.key_phase())?;
-        if !numbers.is_empty() {
-            self.note_sealed(numbers.start);
-        }
-        Ok(numbers)
-    }
-
     fn note_sealed(&mut self, number: u64) {
         self.send.first.get_or_insert(number);
         self.prepare();
@@ -268,28 +239,6 @@ impl OneRtt {
             }
         }
         Ok(opened)
-    }
-
-    /// Opens packets one after another, as [`open`](Self::open) does, with their header masks made 16 at a time. The iterator
-    /// gives what became of each, in order; a packet is opened when its turn comes, and those behind are as they were until
-    /// then. Up to 16 are taken from `packets` ahead: what was taken and not asked for is not opened. Whoever has to use these keys
-    /// between one packet and the next makes the masks with [`unmask_batch`](Self::unmask_batch) and opens each.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`open`](Self::open), for each packet.
-    pub fn open_batch<'s, 'a: 's>(
-        &'s mut self,
-        packets: impl IntoIterator<Item = Protected<'a>, IntoIter: 's>,
-        now: Now,
-        space: &'s mut ReceiveSpace,
-        failures: &'s mut AuthenticationFailures,
-    ) -> impl Iterator<Item = Result<Opened<'a>, OpenError>> + 's {
-        let mut train = Train::new(packets.into_iter());
-        core::iter::from_fn(move || {
-            let packet = train.next(|packets| self.unmask_batch(packets.iter_mut().flatten()))?;
-            Some(self.open(packet, now, space, failures))
-        })
     }
 
     /// The one key to try. It depends on nothing that takes time to find out.
@@ -458,11 +407,6 @@ impl OneRtt {
     #[must_use]
     pub const fn algorithm(&self) -> AeadAlgorithm {
         self.send.sealing.keys.algorithm()
-    }
-
-    /// Makes the header masks of many packets together, as [`Keys::unmask_batch`] does, for [`open`](Self::open) to use.
-    pub fn unmask_batch<'p, 'a: 'p>(&self, packets: impl IntoIterator<Item = &'p mut Protected<'a>>) {
-        unmask_batch(&self.receive.header_key, (PacketType::OneRtt, self.version), packets);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::header::{self, MASK_LENGTH, SAMPLE_OFFSET};
+use crate::header::{self, SAMPLE_OFFSET};
 use crate::packet_key::{HeaderKey, PacketKey, PathId};
 use crate::packet_number::{NumberLength, decode_packet_number};
 use crate::protected::{LongHead, PacketType, Protected, Reader};
@@ -186,10 +186,9 @@ impl<'a> Unmasked<'a> {
             return Err(OpenError::Undecryptable);
         }
         let sample = header::sample(packet.octets, packet.number_offset).ok_or(OpenError::Undecryptable)?;
-        let mask: [u8; MASK_LENGTH] = packet.mask.unwrap_or_else(|| key.mask(sample));
         let masked =
             header::Octets::of(packet.octets, packet.number_offset).ok_or(OpenError::Undecryptable)?;
-        let unmasked = masked.unmasked(mask);
+        let unmasked = masked.unmasked(key.mask(sample));
         let number =
             decode_packet_number(space.largest, unmasked.truncated_number(), unmasked.number_length());
         Ok(Self { packet, masked, unmasked, number })

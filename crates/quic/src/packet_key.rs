@@ -5,7 +5,7 @@ use core::fmt;
 use wireseal_algorithms::AeadAlgorithm;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-use crate::backend::{AeadKey, Backend, Job, MaskKey};
+use crate::backend::{AeadKey, Backend, MaskKey};
 use crate::header;
 use crate::seal::SealError;
 use crate::secret::Expander;
@@ -89,25 +89,6 @@ impl PacketKey {
         self.aead
             .seal_packet(&header_key.mask, self.nonce(PathId(0), number), header, body, sample)
             .ok_or(SealError::TooLong { expected: MAX_PAYLOAD_LENGTH, got })
-    }
-
-    /// One packet of a train: the arguments are those of [`seal_packet`](Self::seal_packet).
-    #[inline]
-    pub(crate) fn job<'a>(
-        &self,
-        number: u64,
-        header: &'a [u8],
-        body: &'a mut [u8],
-        sample: usize,
-    ) -> Job<'a> {
-        Job { nonce: self.nonce(PathId(0), number), aad: header, body, sample, mask: [0; 16] }
-    }
-
-    /// Seals a train of at most [`BATCH`] packets, and makes their masks.
-    #[inline]
-    pub(crate) fn seal_train(&self, header_key: &HeaderKey, jobs: &mut [Job<'_>]) -> Result<(), SealError> {
-        let too_long = SealError::TooLong { expected: MAX_PAYLOAD_LENGTH, got: usize::MAX };
-        self.aead.seal_train(&header_key.mask, jobs).ok_or(too_long)
     }
 
     /// Decrypts the payload where it lies, with `header` as associated data, and returns it without the 16 octets of the tag
@@ -198,16 +179,7 @@ impl HeaderKey {
     pub fn mask(&self, sample: &[u8; header::SAMPLE_LENGTH]) -> [u8; header::MASK_LENGTH] {
         self.mask.mask(sample)
     }
-
-    /// The masks of at most [`BATCH`] samples, made together: the first five octets of each.
-    #[inline]
-    pub(crate) fn mask_batch(&self, samples: &mut [[u8; header::SAMPLE_LENGTH]]) {
-        self.mask.mask_batch(samples);
-    }
 }
-
-/// How many header masks are made together.
-pub(crate) const BATCH: usize = 16;
 
 /// Key octets of the algorithm's length, then zeros.
 fn expand_key(secret: &Expander, label: &[u8]) -> Zeroizing<[u8; 32]> {

@@ -133,11 +133,6 @@ impl PacketNumberCounter {
         self.next = self.next.saturating_add(count).min(MAX_PACKET_NUMBER + 1);
     }
 
-    /// The next `count` numbers are left, so that [`take`](Self::take) may follow as often.
-    pub(crate) const fn has(&self, count: u64) -> bool {
-        count <= (MAX_PACKET_NUMBER + 1).saturating_sub(self.next)
-    }
-
     /// Hands out the next number.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<u64> {

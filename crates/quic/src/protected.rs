@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use crate::codec::{HeaderError, LongType, TypeBits};
 use crate::connection_id::{ConnectionId, ConnectionIdTooLong};
-use crate::header::{LONG_FORM, MASK_LENGTH};
+use crate::header::LONG_FORM;
 use crate::varint::decode_varint;
 use crate::version::Version;
 
@@ -39,8 +39,6 @@ impl From<LongType> for PacketType {
 pub struct Protected<'a> {
     pub(crate) octets: &'a mut [u8],
     pub(crate) number_offset: usize,
-    /// From [`Keys::unmask_batch`](crate::Keys::unmask_batch).
-    pub(crate) mask: Option<[u8; MASK_LENGTH]>,
     pub(crate) packet_type: PacketType,
     pub(crate) version: Option<Version>,
     destination: Range<usize>,
@@ -71,7 +69,6 @@ impl<'a> Protected<'a> {
             let packet = Self {
                 octets: datagram,
                 number_offset,
-                mask: None,
                 packet_type: PacketType::OneRtt,
                 version: None,
                 destination: 1..number_offset,
@@ -90,7 +87,6 @@ impl<'a> Protected<'a> {
         let packet = Self {
             octets,
             number_offset: body.start,
-            mask: None,
             packet_type: head.packet_type.into(),
             version: Some(head.version),
             destination: head.destination,

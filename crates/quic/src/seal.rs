@@ -7,7 +7,7 @@ use wireseal_algorithms::AeadAlgorithm;
 
 use crate::header::{self, LONG_FORM, SAMPLE_OFFSET};
 use crate::keys::Keys;
-use crate::packet_key::{BATCH, MAX_PAYLOAD_LENGTH};
+use crate::packet_key::MAX_PAYLOAD_LENGTH;
 use crate::packet_number::{NumberLength, PacketNumberCounter};
 use crate::protected::{LongHead, PacketType};
 
@@ -111,91 +111,20 @@ impl Sealing {
         if is_ours { Ok(payload) } else { Err(SealError::OtherHeader) }
     }
 
-    /// `count` more packets can be sealed.
-    #[inline]
-    fn check(&self, count: u64) -> Result<(), SealError> {
-        if self.remaining().is_some_and(|remaining| remaining < count) {
-            return Err(SealError::ConfidentialityLimit);
-        }
-        if !self.counter.has(count) {
-            return Err(SealError::NumbersExhausted);
-        }
-        Ok(())
-    }
-
     #[inline]
     pub(crate) fn seal(&mut self, mut outgoing: Outgoing<'_>, key_phase: bool) -> Result<u64, SealError> {
         let payload = self.payload(&outgoing)?;
-        self.check(1)?;
-        let number = self.number(&mut outgoing, key_phase)?;
+        if self.remaining() == Some(0) {
+            return Err(SealError::ConfidentialityLimit);
+        }
+        let number = self.counter.take().ok_or(SealError::NumbersExhausted)?;
+        self.sealed += 1;
+        outgoing.write_number(number, key_phase);
         let (header, body) = outgoing.packet.split_at_mut(payload.start);
         let sample = outgoing.number_offset + SAMPLE_OFFSET - payload.start;
         let Keys { packet_key, header_key, .. } = &self.keys;
         let mask = packet_key.seal_packet(header_key, number, header, body, sample)?;
         protect(outgoing.packet, outgoing.number_offset, mask);
-        Ok(number)
-    }
-
-    pub(crate) fn seal_scattered(
-        &mut self,
-        outgoing: Outgoing<'_>,
-        slices: &[&[u8]],
-        key_phase: bool,
-    ) -> Result<u64, SealError> {
-        let range = self.payload(&outgoing)?;
-        self.check(1)?;
-        let got = slices.iter().fold(0_usize, |sum, slice| sum.saturating_add(slice.len()));
-        if got != range.len() {
-            return Err(SealError::PayloadLength { expected: range.len(), got });
-        }
-        let mut at = range.start;
-        for slice in slices {
-            outgoing.packet[at..at + slice.len()].copy_from_slice(slice);
-            at += slice.len();
-        }
-        self.seal(outgoing, key_phase)
-    }
-
-    pub(crate) fn seal_batch(
-        &mut self,
-        batch: &mut [Outgoing<'_>],
-        key_phase: bool,
-    ) -> Result<Range<u64>, SealError> {
-        for outgoing in &*batch {
-            self.payload(outgoing)?;
-        }
-        self.check(batch.len() as u64)?;
-        let first = self.counter.peek().unwrap_or(crate::MAX_PACKET_NUMBER + 1);
-        for train in batch.chunks_mut(BATCH) {
-            let count = train.len();
-            let mut masks = [[0; header::MASK_LENGTH]; BATCH];
-            let mut jobs =
-                core::array::from_fn::<_, BATCH, _>(|_| self.keys.packet_key.job(0, &[], &mut [], 0));
-            for (job, outgoing) in jobs.iter_mut().zip(&mut *train) {
-                let payload = outgoing.payload()?;
-                let number = self.number(outgoing, key_phase)?;
-                let sample = outgoing.number_offset + SAMPLE_OFFSET - payload.start;
-                let (header, body) = outgoing.packet.split_at_mut(payload.start);
-                *job = self.keys.packet_key.job(number, header, body, sample);
-            }
-            let jobs = &mut jobs[..count];
-            self.keys.packet_key.seal_train(&self.keys.header_key, jobs)?;
-            for (mask, job) in masks.iter_mut().zip(jobs) {
-                mask.copy_from_slice(&job.mask[..header::MASK_LENGTH]);
-            }
-            for (outgoing, mask) in train.iter_mut().zip(masks) {
-                protect(outgoing.packet, outgoing.number_offset, mask);
-            }
-        }
-        Ok(first..first + batch.len() as u64)
-    }
-
-    /// The packet's number, written into its header, after all checks.
-    #[inline]
-    fn number(&mut self, outgoing: &mut Outgoing<'_>, key_phase: bool) -> Result<u64, SealError> {
-        let number = self.counter.take().ok_or(SealError::NumbersExhausted)?;
-        self.sealed += 1;
-        outgoing.write_number(number, key_phase);
         Ok(number)
     }
 }
@@ -257,27 +186,6 @@ impl Sealer {
     pub fn seal(&mut self, outgoing: Outgoing<'_>) -> Result<u64, SealError> {
         self.sealing.seal(outgoing, false)
     }
-
-    /// As [`seal`](Self::seal), with the payload gathered from `slices`, whose octets together fill the place between packet
-    /// number and tag.
-    ///
-    /// # Errors
-    ///
-    /// [`SealError`], with nothing written and no number used.
-    pub fn seal_scattered(&mut self, outgoing: Outgoing<'_>, slices: &[&[u8]]) -> Result<u64, SealError> {
-        self.sealing.seal_scattered(outgoing, slices, false)
-    }
-
-    /// Seals a train of packets with consecutive numbers, which are returned. AES-GCM by the kernels
-    /// seals the whole train in one call, masks included; elsewhere header masks are made together, 16 at a time, but one by one
-    /// by ring.
-    ///
-    /// # Errors
-    ///
-    /// [`SealError`] if any of them cannot be sealed, with nothing written and no number used.
-    pub fn seal_batch(&mut self, batch: &mut [Outgoing<'_>]) -> Result<Range<u64>, SealError> {
-        self.sealing.seal_batch(batch, false)
-    }
 }
 
 impl fmt::Debug for Sealer {
@@ -316,13 +224,6 @@ pub enum SealError {
         /// The octets it has.
         got: usize,
     },
-    /// The slices of a scattered payload do not fill their place.
-    PayloadLength {
-        /// The octets between packet number and tag.
-        expected: usize,
-        /// The octets that the slices have together.
-        got: usize,
-    },
     /// The header is of another type or version of packets than the keys are for, or its Length field and `number_offset` do not
     /// say where the packet number and the end of the packet are.
     OtherHeader,
@@ -347,9 +248,6 @@ impl fmt::Display for SealError {
             ),
             Self::TooLong { expected, got } => {
                 write!(f, "the payload has {got} octets, and {expected} is the most")
-            }
-            Self::PayloadLength { expected, got } => {
-                write!(f, "the payload's slices have {got} octets, and its place {expected}")
             }
             Self::OtherHeader => {
                 f.write_str("the header is not that of a packet of this length for these keys")

@@ -44,11 +44,6 @@ fn q_49_sealing_and_opening_allocate_nothing() {
                 keys.open(packet.unwrap(), &mut space, failures).unwrap();
             }
         });
-        let slices: [&[u8]; 3] = [&[1; 400], &[2; 400], &[3; 400]];
-        assert_allocates_nothing("seal_scattered", || {
-            client.one_rtt.seal_scattered(one.outgoing(), &slices).unwrap();
-            sealer.seal_scattered(other.outgoing(), &slices).unwrap();
-        });
         let mut forged = draft.octets.clone();
         assert_allocates_nothing("failures", || {
             let (now, failures) = (server.now(), &mut server.failures);
@@ -64,26 +59,6 @@ fn q_49_sealing_and_opening_allocate_nothing() {
                     .seal(Outgoing { packet: &mut short, number_offset: 9, number_length: NumberLength::One })
                     .is_err()
             );
-        });
-    }
-}
-
-#[test]
-fn q_49_trains_of_packets_allocate_nothing() {
-    for suite in suites() {
-        let [mut client, mut server] = suite.ends();
-        let mut drafts: [Draft; 40] = std::array::from_fn(|_| Draft::short(NumberLength::Four, &[7; 1200]));
-        assert_allocates_nothing("seal_batch and unmask_batch", || {
-            let mut train = drafts.each_mut().map(Draft::outgoing);
-            client.one_rtt.seal_batch(&mut train).unwrap();
-            let mut packets = drafts
-                .each_mut()
-                .map(|draft| Protected::split_first(&mut draft.octets, DESTINATION.len()).unwrap().0);
-            server.one_rtt.unmask_batch(&mut packets);
-            let now = server.now();
-            for packet in packets {
-                server.one_rtt.open(packet, now, &mut server.space, &mut server.failures).unwrap();
-            }
         });
     }
 }

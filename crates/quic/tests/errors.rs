@@ -153,49 +153,27 @@ fn a_packet_that_cannot_be_sealed_is_left_as_it_is() {
         let mut sealer = suite.sealer(Side::Client);
         let mut one_rtt = suite.one_rtt(Side::Client, PacketNumberCounter::new());
         let number_length = NumberLength::Two;
-        let mut fails = |length: usize, number_offset: usize, slices: &[&[u8]]| {
+        let mut fails = |length: usize, number_offset: usize| {
             // A short header, since OneRtt takes no other.
             let mut buffer = vec![0x25; length];
-            let mut by_sealer = |scattered: bool| {
-                let outgoing = Outgoing { packet: &mut buffer, number_offset, number_length };
-                if scattered { sealer.seal_scattered(outgoing, slices) } else { sealer.seal(outgoing) }
-            };
-            let errors = [by_sealer(true), by_sealer(false)];
-            let mut by_one_rtt = |scattered: bool| {
-                let outgoing = Outgoing { packet: &mut buffer, number_offset, number_length };
-                if scattered { one_rtt.seal_scattered(outgoing, slices) } else { one_rtt.seal(outgoing) }
-            };
-            assert_eq!([by_one_rtt(true), by_one_rtt(false)], errors);
+            let by_sealer = sealer.seal(Outgoing { packet: &mut buffer, number_offset, number_length });
+            let by_one_rtt = one_rtt.seal(Outgoing { packet: &mut buffer, number_offset, number_length });
+            assert_eq!(by_sealer, by_one_rtt);
             assert!(buffer.iter().all(|&octet| octet == 0x25));
             assert_eq!((sealer.next_number(), one_rtt.next_number()), (Some(0), Some(0)));
-            errors[1].unwrap_err()
+            by_sealer.unwrap_err()
         };
         for got in 0..27 {
-            let error = fails(got, 9, &[]);
+            let error = fails(got, 9);
             assert_eq!(error, SealError::BufferTooSmall { expected: 9 + 2 + 16, got });
         }
         for number_offset in [100, usize::MAX - 17, usize::MAX] {
-            assert!(matches!(fails(100, number_offset, &[]), SealError::BufferTooSmall { got: 100, .. }));
+            assert!(matches!(fails(100, number_offset), SealError::BufferTooSmall { got: 100, .. }));
         }
-        assert_eq!(fails(27, 9, &[]), SealError::TooShortForSample { expected: 4, got: 2 });
-        // The slices have to fill their place.
-        let mut buffer = [0x25; 9 + 2 + 30 + 16];
-        for slices in [&[&[1; 29][..]][..], &[&[1; 31]], &[&[1; 20], &[1; 11]], &[]] {
-            let got = slices.iter().map(|slice| slice.len()).sum();
-            let outgoing = Outgoing { packet: &mut buffer, number_offset: 9, number_length };
-            let error = sealer.seal_scattered(outgoing, slices).unwrap_err();
-            assert_eq!(error, SealError::PayloadLength { expected: 30, got });
-            let outgoing = Outgoing { packet: &mut buffer, number_offset: 9, number_length };
-            assert_eq!(one_rtt.seal_scattered(outgoing, slices), Err(error));
-            assert_says(&error, &["30", &got.to_string()]);
-        }
-        assert_eq!((buffer, sealer.next_number()), ([0x25; 57], Some(0)));
+        assert_eq!(fails(27, 9), SealError::TooShortForSample { expected: 4, got: 2 });
         let mut long = Draft::long(suite.version, LongType::Handshake, number_length, b"some frames");
         let untouched = long.octets.clone();
         assert_eq!(one_rtt.seal(long.outgoing()), Err(SealError::OtherHeader));
-        assert_eq!(one_rtt.seal_scattered(long.outgoing(), &[b"some frames"]), Err(SealError::OtherHeader));
-        let mut short = Draft::short(number_length, b"some frames");
-        assert_eq!(one_rtt.seal_batch(&mut [short.outgoing(), long.outgoing()]), Err(SealError::OtherHeader));
         assert_eq!((&long.octets, one_rtt.next_number()), (&untouched, Some(0)));
     }
 }
@@ -211,8 +189,6 @@ fn a_header_that_is_not_for_the_keys_is_not_sealed() {
             let mut refuse = |mut draft: Draft| {
                 let untouched = draft.octets.clone();
                 let error = sealer.seal(draft.outgoing()).unwrap_err();
-                assert_eq!(sealer.seal_scattered(draft.outgoing(), &[b"some frames"]), Err(error));
-                assert_eq!(sealer.seal_batch(&mut [draft.outgoing()]), Err(error));
                 assert_eq!((draft.octets, sealer.next_number()), (untouched, Some(0)));
                 error
             };
@@ -262,12 +238,11 @@ fn a_packet_number_without_a_header_before_it() {
 #[test]
 fn every_error_has_a_text_of_its_own() {
     let from = std::time::Duration::from_millis(1500);
-    let errors: [&dyn Error; 25] = [
+    let errors: [&dyn Error; 24] = [
         &SealError::NoHeader,
         &SealError::BufferTooSmall { expected: 27, got: 3 },
         &SealError::TooShortForSample { expected: 4, got: 3 },
         &SealError::TooLong { expected: 65_535, got: 65_536 },
-        &SealError::PayloadLength { expected: 30, got: 29 },
         &SealError::OtherHeader,
         &SealError::NumbersExhausted,
         &SealError::ConfidentialityLimit,
@@ -294,7 +269,7 @@ fn every_error_has_a_text_of_its_own() {
     for error in errors {
         assert_says(error, &[" "]);
     }
-    assert_says(errors[16], &["1.5s"]);
+    assert_says(errors[15], &["1.5s"]);
     assert_says(&PacketNumbersExhausted, &["2^62-1"]);
 }
 

@@ -11,8 +11,8 @@ use ends::{DESTINATION, Draft, NUMBER_LENGTHS, Side, protected, suites_of_one_ve
 use proptest::prelude::*;
 use wireseal_quic::hazmat::PathId;
 use wireseal_quic::{
-    AuthenticationFailures, Keys, MAX_PACKET_NUMBER, NumberLength, OneRtt, OpenError, Outgoing,
-    PacketNumberCounter, PacketNumbersExhausted, ReceiveSpace, SealError, Sealer, decode_packet_number,
+    AuthenticationFailures, Keys, MAX_PACKET_NUMBER, NumberLength, OneRtt, OpenError, PacketNumberCounter,
+    PacketNumbersExhausted, ReceiveSpace, SealError, Sealer, decode_packet_number,
 };
 
 /// Numbers near the edges of windows and of the range, more often than not.
@@ -173,33 +173,15 @@ fn q_19_no_number_above_the_last_is_sealed() {
         let mut one_rtt = suite.one_rtt(Side::Client, counter());
         let mut draft = Draft::short(NumberLength::Four, b"some frames");
         let untouched = draft.octets.clone();
-        // A train that does not fit is not begun.
-        let [mut a, mut b, mut c] = [(); 3].map(|()| draft.clone());
-        let train = &mut [a.outgoing(), b.outgoing(), c.outgoing()];
-        assert_eq!(sealer.seal_batch(train), Err(SealError::NumbersExhausted));
-        assert_eq!(one_rtt.seal_batch(train), Err(SealError::NumbersExhausted));
-        assert!([a, b, c].iter().all(|draft| draft.octets == untouched));
-        let [mut a, mut b] = [(); 2].map(|()| draft.clone());
-        let last = MAX_PACKET_NUMBER - 1..MAX_PACKET_NUMBER + 1;
-        assert_eq!(one_rtt.seal_batch(&mut [a.outgoing(), b.outgoing()]), Ok(last));
         for last in [MAX_PACKET_NUMBER - 1, MAX_PACKET_NUMBER] {
             assert_eq!(sealer.next_number(), Some(last));
             assert_eq!(sealer.seal(draft.clone().outgoing()), Ok(last));
+            assert_eq!(one_rtt.seal(draft.clone().outgoing()), Ok(last));
         }
         for _ in 0..3 {
             assert_eq!((sealer.next_number(), one_rtt.next_number()), (None, None));
             assert_eq!(sealer.seal(draft.outgoing()), Err(SealError::NumbersExhausted));
-            assert_eq!(
-                sealer.seal_scattered(draft.outgoing(), &[b"some frames"]),
-                Err(SealError::NumbersExhausted)
-            );
-            assert_eq!(sealer.seal_batch(&mut [draft.outgoing()]), Err(SealError::NumbersExhausted));
             assert_eq!(one_rtt.seal(draft.outgoing()), Err(SealError::NumbersExhausted));
-            assert_eq!(
-                one_rtt.seal_scattered(draft.outgoing(), &[b"some frames"]),
-                Err(SealError::NumbersExhausted)
-            );
-            assert_eq!(one_rtt.seal_batch(&mut [draft.outgoing()]), Err(SealError::NumbersExhausted));
             sealer.skip_numbers(u64::MAX);
             one_rtt.skip_numbers(u64::MAX);
         }
@@ -216,8 +198,6 @@ fn q_19_no_number_above_the_last_is_sealed() {
 #[derive(Clone, Debug)]
 enum Sealing {
     One,
-    Scattered,
-    Train(usize),
     Skip(u16),
     Refused,
     /// The counter goes on to other keys, as after a Retry.
@@ -227,8 +207,6 @@ enum Sealing {
 fn sealings() -> impl Strategy<Value = Vec<Sealing>> {
     let sealing = prop_oneof![
         Just(Sealing::One),
-        Just(Sealing::Scattered),
-        (0..40_usize).prop_map(Sealing::Train),
         any::<u16>().prop_map(Sealing::Skip),
         Just(Sealing::Refused),
         Just(Sealing::Rekey),
@@ -253,17 +231,6 @@ proptest! {
                     prop_assert_eq!(sealer.seal(draft.clone().outgoing()), Ok(next));
                     next += 1;
                 }
-                Sealing::Scattered => {
-                    let slices: &[&[u8]] = &[b"some ", b"", b"frames"];
-                    prop_assert_eq!(sealer.seal_scattered(draft.clone().outgoing(), slices), Ok(next));
-                    next += 1;
-                }
-                Sealing::Train(length) => {
-                    let mut drafts = vec![draft.clone(); length];
-                    let mut train: Vec<Outgoing<'_>> = drafts.iter_mut().map(Draft::outgoing).collect();
-                    prop_assert_eq!(sealer.seal_batch(&mut train), Ok(next..next + length as u64));
-                    next += length as u64;
-                }
                 Sealing::Skip(count) => {
                     sealer.skip_numbers(count.into());
                     next += u64::from(count);
@@ -271,8 +238,6 @@ proptest! {
                 Sealing::Refused => {
                     let mut short = Draft::short(NumberLength::Two, b"1");
                     prop_assert!(sealer.seal(short.outgoing()).is_err());
-                    prop_assert!(sealer.seal_scattered(draft.clone().outgoing(), &[b"too few"]).is_err());
-                    prop_assert!(sealer.seal_batch(&mut [draft.clone().outgoing(), short.outgoing()]).is_err());
                 }
                 Sealing::Rekey => sealer = Sealer::new(suite.keys(Side::Server), sealer.into_counter()),
             }

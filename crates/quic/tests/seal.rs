@@ -1,4 +1,4 @@
-//! Sealing (RFC 9001, section 5.3): nonces, associated data, sizes, and the three ways to hand over a payload.
+//! Sealing (RFC 9001, section 5.3): nonces, associated data and sizes.
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
 
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use wireseal_quic::hazmat::{MAX_PAYLOAD_LENGTH, PacketKey, PathId};
 use wireseal_quic::{
     AeadAlgorithm, AuthenticationFailures, Backend, LongType, MAX_PACKET_NUMBER, NumberLength, Outgoing,
-    PacketNumberCounter, PacketType, Protected, ReceiveSpace, SealError,
+    PacketNumberCounter, Protected, ReceiveSpace, SealError,
 };
 
 const PAYLOAD: &[u8] = b"some frames";
@@ -118,17 +118,11 @@ fn q_23_payloads_of_every_size() {
                 Draft::long(suite.version, LongType::Handshake, NumberLength::Four, &payload),
             ];
             for draft in drafts {
-                let slices: Vec<&[u8]> = payload.chunks(1 + size / 3).collect();
-                let [mut whole, mut scattered, mut batched] = [(); 3].map(|()| draft.clone());
-                scattered.octets[draft.payload_offset()..].fill(0xa5);
-                let sealer = || suite.sealer_for(Side::Client, draft.packet_type);
-                sealer().seal(whole.outgoing()).unwrap();
-                sealer().seal_scattered(scattered.outgoing(), &slices).unwrap();
-                sealer().seal_batch(&mut [batched.outgoing()]).unwrap();
-                assert_eq!((&scattered.octets, &batched.octets), (&whole.octets, &whole.octets));
+                let mut sealed = draft.clone();
+                suite.sealer_for(Side::Client, draft.packet_type).seal(sealed.outgoing()).unwrap();
                 let (mut space, mut failures) = (ReceiveSpace::new(), AuthenticationFailures::new());
                 let keys = suite.keys_for(Side::Client, draft.packet_type);
-                let opened = keys.open(protected(&mut whole.octets), &mut space, &mut failures).unwrap();
+                let opened = keys.open(protected(&mut sealed.octets), &mut space, &mut failures).unwrap();
                 assert_eq!(opened.payload, payload, "{suite:?} {size}");
             }
         }
@@ -144,45 +138,10 @@ fn q_23_above_the_largest_payload_nothing_is_sealed() {
         let error = SealError::TooLong { expected: 65_535, got };
         let mut sealer = suite.sealer(Side::Client);
         assert_eq!(sealer.seal(draft.outgoing()), Err(error));
-        assert_eq!(sealer.seal_batch(&mut [draft.outgoing()]), Err(error));
         assert_eq!((&draft.octets, sealer.next_number()), (&untouched, Some(0)));
         let key = Schedule::new(suite, Side::Client).packet_key(0);
         let mut payload = vec![7; got];
         assert_eq!(key.seal(PathId(0), 0, b"", &mut payload), Err(error));
         assert!(payload.iter().all(|&octet| octet == 7));
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
-
-    /// A train of packets, of any lengths and number lengths, is what sealing them one by one would have made.
-    #[test]
-    fn q_43_a_train_is_what_single_packets_are(
-        train in prop::collection::vec((4..120_usize, 0..4_usize), 0..40),
-        is_long: bool,
-    ) {
-        for suite in suites_of_one_version() {
-            let mut drafts: Vec<Draft> = train.iter().map(|&(size, length)| {
-                let (payload, length) = (vec![size as u8; size], NUMBER_LENGTHS[length]);
-                if is_long {
-                    Draft::long(suite.version, LongType::Handshake, length, &payload)
-                } else {
-                    Draft::short(length, &payload)
-                }
-            }).collect();
-            let mut singly = drafts.clone();
-            let packet_type = if is_long { PacketType::Handshake } else { PacketType::OneRtt };
-            let mut sealer = suite.sealer_for(Side::Client, packet_type);
-            for (number, draft) in (0..).zip(&mut singly) {
-                prop_assert_eq!(sealer.seal(draft.outgoing()), Ok(number));
-            }
-            let mut outgoing: Vec<_> = drafts.iter_mut().map(Draft::outgoing).collect();
-            let numbers = suite.sealer_for(Side::Client, packet_type).seal_batch(&mut outgoing);
-            prop_assert_eq!(numbers, Ok(0..train.len() as u64));
-            for (together, singly) in drafts.iter().zip(&singly) {
-                prop_assert_eq!(&together.octets, &singly.octets, "{:?}", suite);
-            }
-        }
     }
 }

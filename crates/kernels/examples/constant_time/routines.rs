@@ -7,7 +7,7 @@ use wireseal_kernels::aes::AesMaskKey;
 use wireseal_kernels::chacha20::ChaCha20MaskKey;
 use wireseal_kernels::chacha20_poly1305::ChaCha20Poly1305Key;
 use wireseal_kernels::cpu::Path;
-use wireseal_kernels::gcm::{GcmKey, OpenJob, SealJob, TAG_LENGTH};
+use wireseal_kernels::gcm::{GcmKey, TAG_LENGTH};
 use wireseal_kernels::hmac::ShaInstructions;
 use wireseal_kernels::{cmac, poly1305, sha1, sha256};
 
@@ -84,9 +84,9 @@ pub const ROUTINES: &[Routine] = &[
     Routine::new("Poly1305", Some(Path::Avx512Ifma), poly1305),
     Routine::new("ChaCha20-Poly1305 seal", Some(Path::Avx512Ifma), chacha20_poly1305_seal),
     Routine::new("ChaCha20-Poly1305 open", Some(Path::Avx512Ifma), chacha20_poly1305_open).with_verdicts(1),
-    Routine::new("AES masks", Some(Path::AesNi), aes_masks),
-    Routine::new("AES masks", Some(Path::Vaes256), aes_masks),
-    Routine::new("AES masks", Some(Path::Vaes512), aes_masks),
+    Routine::new("AES mask", Some(Path::AesNi), aes_mask),
+    Routine::new("AES mask", Some(Path::Vaes256), aes_mask),
+    Routine::new("AES mask", Some(Path::Vaes512), aes_mask),
     Routine::new("AES-128-GCM seal", Some(Path::AesNi), gcm_seal::<16>),
     Routine::new("AES-128-GCM seal", Some(Path::Vaes256), gcm_seal::<16>),
     Routine::new("AES-128-GCM seal", Some(Path::Vaes512), gcm_seal::<16>),
@@ -99,12 +99,6 @@ pub const ROUTINES: &[Routine] = &[
     Routine::new("AES-256-GCM open", Some(Path::AesNi), gcm_open::<32>).with_verdicts(1),
     Routine::new("AES-256-GCM open", Some(Path::Vaes256), gcm_open::<32>).with_verdicts(1),
     Routine::new("AES-256-GCM open", Some(Path::Vaes512), gcm_open::<32>).with_verdicts(1),
-    Routine::new("AES-128-GCM seal a train", Some(Path::AesNi), gcm_seal_train),
-    Routine::new("AES-128-GCM seal a train", Some(Path::Vaes256), gcm_seal_train),
-    Routine::new("AES-128-GCM seal a train", Some(Path::Vaes512), gcm_seal_train),
-    Routine::new("AES-128-GCM open a train", Some(Path::AesNi), gcm_open_train).with_verdicts(2),
-    Routine::new("AES-128-GCM open a train", Some(Path::Vaes256), gcm_open_train).with_verdicts(2),
-    Routine::new("AES-128-GCM open a train", Some(Path::Vaes512), gcm_open_train).with_verdicts(2),
     Routine::new("AES-128-CMAC", Some(Path::AesNi), cmac),
     Routine::new("AES-128-CMAC of 16", Some(Path::AesNi), cmacs),
     Routine::new("AES-128-CMAC of 16", Some(Path::Vaes512), cmacs),
@@ -168,12 +162,9 @@ fn chacha20_poly1305_open(secrets: &mut Secrets, length: usize) {
     secrets.outcome = *secrets.body.first_chunk().expect("there is room for a tag at least");
 }
 
-fn aes_masks(secrets: &mut Secrets, length: usize) {
-    let count = length % (secrets.samples.len() + 1);
+fn aes_mask(secrets: &mut Secrets, _: usize) {
     let Some(key) = AesMaskKey::new(&secrets.key[..16]) else { return };
-    secrets.samples[0] = key.mask(&secrets.samples[0]);
-    key.mask_batch(&mut secrets.samples[..count]);
-    secrets.outcome = secrets.samples[0];
+    secrets.outcome = key.mask(&secrets.samples[0]);
 }
 
 fn gcm_seal<const KEY: usize>(secrets: &mut Secrets, length: usize) {
@@ -193,39 +184,6 @@ fn gcm_open<const KEY: usize>(secrets: &mut Secrets, length: usize) {
     let body = &mut secrets.body[..length + TAG_LENGTH];
     key.seal(&[1; 12], &[2; 21], body, None);
     black_box(key.open(&[1; 12], &[2; 21], body));
-    secrets.outcome = *secrets.body.first_chunk().expect("there is room for a tag at least");
-}
-
-/// The bodies of two packets whose texts have about a third and half of so many octets.
-fn train(body: &mut [u8], length: usize) -> [&mut [u8]; 2] {
-    let (first, rest) = body.split_at_mut(length / 3 + TAG_LENGTH);
-    [first, &mut rest[..length / 2 + TAG_LENGTH]]
-}
-
-fn gcm_seal_train(secrets: &mut Secrets, length: usize) {
-    let (Some(key), Some(mask_key)) = (GcmKey::new(&secrets.key[..16]), AesMaskKey::new(&secrets.key[..16]))
-    else {
-        return;
-    };
-    let mut nonce = 0;
-    let mut jobs = train(&mut secrets.body, length).map(|body| {
-        nonce += 1;
-        let sample = body.len() - TAG_LENGTH;
-        SealJob { nonce: [nonce; 12], aad: &[2; 21], body, sample, mask: [0; 16] }
-    });
-    key.seal_batch(&mask_key, &mut jobs);
-    secrets.outcome = jobs[1].mask;
-}
-
-/// Opens what it has sealed itself.
-fn gcm_open_train(secrets: &mut Secrets, length: usize) {
-    let Some(key) = GcmKey::new(&secrets.key[..16]) else { return };
-    let mut jobs = train(&mut secrets.body, length).map(|body| {
-        key.seal(&[1; 12], &[2; 21], body, None);
-        OpenJob { nonce: [1; 12], aad: &[2; 21], body, authentic: false }
-    });
-    key.open_batch(&mut jobs);
-    black_box(jobs[1].authentic);
     secrets.outcome = *secrets.body.first_chunk().expect("there is room for a tag at least");
 }
 

@@ -3,7 +3,7 @@
 use core::arch::aarch64::*;
 
 use super::expand::expand;
-use super::vector::{Vector, batch, instructions, load_part, slide, store_part};
+use super::vector::{Vector, encrypt_rounds, instructions, load_part, slide, store_part};
 use super::{RoundKeys, Rounds};
 use crate::cpu::{Aarch64Aes, Path};
 
@@ -29,15 +29,10 @@ impl Engine {
 
     #[inline]
     pub(crate) fn encrypt(self, keys: &RoundKeys, rounds: Rounds, block: [u8; 16]) -> [u8; 16] {
-        let mut block = [block];
-        self.encrypt_batch(keys, rounds, &mut block);
-        block[0]
-    }
-
-    #[inline]
-    pub(crate) fn encrypt_batch(self, keys: &RoundKeys, rounds: Rounds, blocks: &mut [[u8; 16]]) {
+        let mut block = block;
         // SAFETY: there is the path's proof, and a key has as many round keys as rounds need.
-        unsafe { batch_aes(keys.as_ptr().cast(), rounds, blocks) }
+        unsafe { encrypt_aes(keys.as_ptr().cast(), rounds, &mut block) };
+        block
     }
 }
 
@@ -51,9 +46,12 @@ fn expand_aes(key: &[u8], keys: &mut RoundKeys) -> Option<Rounds> {
 }
 
 #[target_feature(enable = "neon,aes")]
-unsafe fn batch_aes(keys: *const u8, rounds: Rounds, blocks: &mut [[u8; 16]]) {
+unsafe fn encrypt_aes(keys: *const u8, rounds: Rounds, block: &mut [u8; 16]) {
     // SAFETY: the caller's keys, and the function's features.
-    unsafe { batch::<V128>(keys, rounds, blocks) }
+    unsafe {
+        let [encrypted] = encrypt_rounds(keys, rounds, [V128::load(block.as_ptr())]);
+        V128::store(block.as_mut_ptr(), encrypted);
+    }
 }
 
 #[derive(Clone, Copy)]

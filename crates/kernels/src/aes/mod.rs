@@ -74,12 +74,6 @@ impl AesMaskKey {
     pub fn mask(&self, sample: &[u8; 16]) -> [u8; 16] {
         self.engine.encrypt(&self.keys, self.rounds, *sample)
     }
-
-    /// Encrypts every sample where it lies, many at a time.
-    #[inline]
-    pub fn mask_batch(&self, samples: &mut [[u8; 16]]) {
-        self.engine.encrypt_batch(&self.keys, self.rounds, samples);
-    }
 }
 
 impl Drop for AesMaskKey {

@@ -23,8 +23,4 @@ impl Engine {
     pub(crate) fn encrypt(self, _: &RoundKeys, _: Rounds, _: [u8; 16]) -> [u8; 16] {
         match self {}
     }
-
-    pub(crate) fn encrypt_batch(self, _: &RoundKeys, _: Rounds, _: &mut [[u8; 16]]) {
-        match self {}
-    }
 }

@@ -241,35 +241,3 @@ pub(crate) unsafe fn encrypt_rounds<V: Vector, const N: usize>(
         }
     }
 }
-
-/// Encrypts `blocks` where they lie: four registers at a time, then one, then block by block.
-///
-/// # Safety
-///
-/// As for [`encrypt`].
-#[inline(always)]
-pub(super) unsafe fn batch<V: Vector>(keys: *const u8, rounds: Rounds, blocks: &mut [[u8; 16]]) {
-    let (registers, rest) = blocks.split_at_mut(blocks.len() / V::BLOCKS * V::BLOCKS);
-    // SAFETY: the caller's word.
-    unsafe {
-        let mut groups = registers.chunks_exact_mut(4 * V::BLOCKS);
-        for group in &mut groups {
-            let at = group.as_mut_ptr().cast::<u8>();
-            let register = 16 * V::BLOCKS;
-            let states = [0, 1, 2, 3].map(|i| V::load(at.add(register * i)));
-            let states = encrypt_rounds(keys, rounds, states);
-            for (i, state) in states.into_iter().enumerate() {
-                V::store(at.add(register * i), state);
-            }
-        }
-        for register in groups.into_remainder().chunks_exact_mut(V::BLOCKS) {
-            let at = register.as_mut_ptr().cast();
-            let [state] = encrypt_rounds(keys, rounds, [V::load(at)]);
-            V::store(at, state);
-        }
-        for block in rest {
-            let [state] = encrypt_rounds(keys, rounds, [Block::load(block.as_ptr())]);
-            Block::store(block.as_mut_ptr(), state);
-        }
-    }
-}

@@ -4,7 +4,6 @@
 mod crypt;
 #[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 mod hash;
-mod jobs;
 #[cfg(feature = "model")]
 pub mod model;
 #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
@@ -15,7 +14,6 @@ mod paths;
 use core::fmt;
 use core::marker::PhantomData;
 
-pub use jobs::{OpenJob, SealJob};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::aes::{AesMaskKey, Engine, ROUND_KEYS, Rounds};
@@ -32,9 +30,6 @@ const POWERS: usize = 16;
 
 /// The powers of H, from the highest down, then the round keys.
 type Blocks = [u128; POWERS + ROUND_KEYS];
-
-/// How many header masks are made together.
-const MASKS: usize = 16;
 
 /// An AES-GCM key of 16 or 32 octets, for nonces of 12 octets and tags of 16.
 ///
@@ -199,60 +194,6 @@ impl GcmKey {
             text.fill(0);
         }
         authentic
-    }
-
-    /// Seals a train of packets, one after the other, and makes their header masks together: each job as
-    /// [`seal`](Self::seal) would, so that the nonces have to differ.
-    ///
-    /// # Panics
-    ///
-    /// If a body has no room for the tag, more text than GCM's limit of 2^32 - 2 blocks, or not 16 octets from its sample's offset
-    /// on. No packet has then been sealed, and all bodies are as they were.
-    pub fn seal_batch(&self, mask: &AesMaskKey, jobs: &mut [SealJob<'_>]) {
-        jobs.iter().for_each(SealJob::check);
-        for train in jobs.chunks_mut(MASKS) {
-            self.engine.seal_batch(&self.blocks, self.rounds, train);
-            let mut samples = [[0; 16]; MASKS];
-            for (job, sample) in train.iter().zip(&mut samples) {
-                sample.copy_from_slice(&job.body[job.sample..][..16]);
-            }
-            mask.mask_batch(&mut samples[..train.len()]);
-            for (job, sample) in train.iter_mut().zip(samples) {
-                job.mask = sample;
-            }
-        }
-    }
-
-    /// Opens a train of packets, one after the other: each job as [`open`](Self::open) would.
-    pub fn open_batch(&self, jobs: &mut [OpenJob<'_>]) {
-        self.engine.open_batch(&self.blocks, self.rounds, jobs);
-        for job in jobs {
-            if !job.authentic {
-                refuse(job.body);
-            }
-        }
-    }
-
-    /// As [`seal`](Self::seal), with the text gathered from `slices` into its place.
-    ///
-    /// # Panics
-    ///
-    /// As [`seal`](Self::seal), and if the slices have not together as many octets as the text's place.
-    pub fn seal_scattered(
-        &self,
-        nonce: &[u8; 12],
-        aad: &[u8],
-        slices: &[&[u8]],
-        body: &mut [u8],
-        mask: Option<(&AesMaskKey, usize)>,
-    ) -> [u8; 16] {
-        let mut at = 0;
-        for slice in slices {
-            body[at..][..slice.len()].copy_from_slice(slice);
-            at += slice.len();
-        }
-        assert!(at + TAG_LENGTH == body.len(), "the slices do not fill their place");
-        self.seal(nonce, aad, body, mask)
     }
 }
 

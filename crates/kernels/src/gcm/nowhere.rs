@@ -1,6 +1,6 @@
 //! Processors without instructions for AES.
 
-use super::{Blocks, Mask, OpenJob, Packet, SealJob};
+use super::{Blocks, Mask, Packet};
 use crate::aes::{Engine, Rounds};
 
 impl Engine {
@@ -12,15 +12,7 @@ impl Engine {
         match self {}
     }
 
-    pub(super) fn seal_batch(self, _: &Blocks, _: Rounds, _: &mut [SealJob<'_>]) {
-        match self {}
-    }
-
     pub(super) fn open(self, _: &Blocks, _: Rounds, _: Packet<'_>) -> bool {
-        match self {}
-    }
-
-    pub(super) fn open_batch(self, _: &Blocks, _: Rounds, _: &mut [OpenJob<'_>]) {
         match self {}
     }
 }

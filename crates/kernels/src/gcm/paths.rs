@@ -2,7 +2,7 @@
 
 use super::crypt::crypt;
 use super::hash::{divided_by_x, multiply};
-use super::{Blocks, Mask, OpenJob, POWERS, Packet, SealJob};
+use super::{Blocks, Mask, POWERS, Packet};
 use crate::aes::vector::{Vector, encrypt_rounds};
 #[cfg(target_arch = "x86_64")]
 use crate::aes::x86::{V128, V256, V512};
@@ -66,7 +66,7 @@ unsafe fn open<V: Vector, const ROUNDS: usize, const GROUP: usize>(
 macro_rules! functions {
     ($vector:ident, $rounds:literal, $group:literal, $features:literal) => {
         use crate::gcm::paths::{self, $vector};
-        use crate::gcm::{Mask, OpenJob, Packet, SealJob};
+        use crate::gcm::{Mask, Packet};
 
         #[target_feature(enable = $features)]
         pub(in crate::gcm) unsafe fn seal(
@@ -76,25 +76,6 @@ macro_rules! functions {
         ) -> [u8; 16] {
             // SAFETY: the caller's key and packet, and the function's features.
             unsafe { paths::seal::<$vector, $rounds, $group>(key, packet, mask) }
-        }
-
-        /// Without the masks.
-        #[target_feature(enable = $features)]
-        pub(in crate::gcm) unsafe fn seal_batch(key: *const u8, jobs: &mut [SealJob<'_>]) {
-            for job in jobs {
-                // SAFETY: the caller's key, the function's features, and a packet that is what it says.
-                unsafe { paths::seal::<$vector, $rounds, $group>(key, job.packet(), None) };
-            }
-        }
-
-        #[target_feature(enable = $features)]
-        pub(in crate::gcm) unsafe fn open_batch(key: *const u8, jobs: &mut [OpenJob<'_>]) {
-            for job in jobs {
-                job.authentic = job.packet().is_some_and(|packet| {
-                    // SAFETY: the caller's key, the function's features, and a packet that is what it says.
-                    unsafe { paths::open::<$vector, $rounds, $group>(key, packet) }
-                });
-            }
         }
 
         #[target_feature(enable = $features)]
@@ -173,23 +154,9 @@ impl Engine {
         unsafe { dispatch!(self, rounds, seal(key.as_ptr().cast(), packet, mask)) }
     }
 
-    /// Without the masks.
-    #[inline]
-    pub(super) fn seal_batch(self, key: &Blocks, rounds: Rounds, jobs: &mut [SealJob<'_>]) {
-        // SAFETY: there is the path's proof, and the key is what it says.
-        unsafe { dispatch!(self, rounds, seal_batch(key.as_ptr().cast(), jobs)) }
-    }
-
     #[inline]
     pub(super) fn open(self, key: &Blocks, rounds: Rounds, packet: Packet<'_>) -> bool {
         // SAFETY: there is the path's proof, and key and packet are what they say.
         unsafe { dispatch!(self, rounds, open(key.as_ptr().cast(), packet)) }
-    }
-
-    /// Without the zeros where it was not authentic.
-    #[inline]
-    pub(super) fn open_batch(self, key: &Blocks, rounds: Rounds, jobs: &mut [OpenJob<'_>]) {
-        // SAFETY: there is the path's proof, and the key is what it says.
-        unsafe { dispatch!(self, rounds, open_batch(key.as_ptr().cast(), jobs)) }
     }
 }

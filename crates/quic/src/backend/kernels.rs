@@ -5,7 +5,7 @@ use wireseal_kernels::aes::AesMaskKey;
 use wireseal_kernels::chacha20::ChaCha20MaskKey;
 use wireseal_kernels::chacha20_poly1305::ChaCha20Poly1305Key;
 use wireseal_kernels::cpu::Path;
-use wireseal_kernels::gcm::{GcmKey, SealJob};
+use wireseal_kernels::gcm::GcmKey;
 
 /// AES-GCM, or ChaCha20-Poly1305.
 ///
@@ -61,14 +61,6 @@ impl AeadKey {
         Some([a, b, c, d, e])
     }
 
-    /// The same for a train of packets; `false`, with nothing done, if there is no such pass for this pair of keys.
-    #[inline]
-    pub(crate) fn seal_train(&self, mask_key: &MaskKey, jobs: &mut [SealJob<'_>]) -> bool {
-        let (Self::Gcm(key), MaskKey::Aes(mask_key)) = (self, mask_key) else { return false };
-        key.seal_batch(mask_key, jobs);
-        true
-    }
-
     #[inline]
     pub(crate) fn open(&self, nonce: [u8; 12], aad: &[u8], payload: &mut [u8], tag: &[u8; 16]) -> bool {
         match self {
@@ -107,14 +99,6 @@ impl MaskKey {
                 [a, b, c, d, e]
             }
             Self::ChaCha20(key) => key.mask(sample),
-        }
-    }
-
-    #[inline]
-    pub(crate) fn mask_batch(&self, samples: &mut [[u8; 16]]) {
-        match self {
-            Self::Aes(key) => key.mask_batch(samples),
-            Self::ChaCha20(key) => key.mask_batch(samples),
         }
     }
 }

@@ -8,10 +8,6 @@ mod rustcrypto;
 
 use wireseal_algorithms::AeadAlgorithm;
 
-use crate::packet_key::BATCH;
-#[cfg(feature = "kernels")]
-pub(crate) use wireseal_kernels::gcm::SealJob as Job;
-
 #[cfg(not(any(feature = "ring", feature = "rustcrypto")))]
 compile_error!("wireseal-quic needs one of its features `ring` and `rustcrypto`");
 
@@ -169,47 +165,12 @@ impl AeadKey {
         Some(mask_key.mask(body.get(sample..)?.first_chunk()?))
     }
 
-    /// Seals at most [`BATCH`] packets, each as [`seal_packet`](Self::seal_packet) does; the first five octets of each mask count.
-    #[inline]
-    pub(crate) fn seal_train(&self, mask_key: &MaskKey, jobs: &mut [Job<'_>]) -> Option<()> {
-        #[cfg(feature = "kernels")]
-        if let (Self::Kernels(key), MaskKey::Kernels(mask_key)) = (self, mask_key)
-            && key.seal_train(mask_key, jobs)
-        {
-            return Some(());
-        }
-        let mut masks = [[0; 16]; BATCH];
-        for (Job { nonce, aad, body, sample, .. }, mask) in jobs.iter_mut().zip(&mut masks) {
-            let (payload, tag) = body.split_last_chunk_mut()?;
-            *tag = self.seal(*nonce, aad, payload)?;
-            *mask = *body.get(*sample..)?.first_chunk()?;
-        }
-        mask_key.mask_batch(masks.get_mut(..jobs.len())?);
-        for (job, mask) in jobs.iter_mut().zip(masks) {
-            job.mask = mask;
-        }
-        Some(())
-    }
-
     /// Decrypts `payload` where it lies; `false` if the tag is wrong, with anything in `payload`.
     #[inline]
     #[must_use]
     pub(crate) fn open(&self, nonce: [u8; 12], aad: &[u8], payload: &mut [u8], tag: &[u8; 16]) -> bool {
         each!(Self, self, key => key.open(nonce, aad, payload, tag))
     }
-}
-
-/// A packet of a train.
-#[cfg(not(feature = "kernels"))]
-pub(crate) struct Job<'a> {
-    pub(crate) nonce: [u8; 12],
-    pub(crate) aad: &'a [u8],
-    /// The payload with room for the tag.
-    pub(crate) body: &'a mut [u8],
-    /// Where in the body the sample is.
-    pub(crate) sample: usize,
-    /// What the sample becomes.
-    pub(crate) mask: [u8; 16],
 }
 
 /// A header protection key of any algorithm and backend.
@@ -265,25 +226,6 @@ impl MaskKey {
             Self::Aes256(key) => key.mask(sample),
             #[cfg(feature = "rustcrypto")]
             Self::ChaCha20(key) => key.mask(sample),
-        }
-    }
-
-    /// The masks of at most 16 samples at once; each sample's first five octets become its mask.
-    #[inline]
-    pub(crate) fn mask_batch(&self, samples: &mut [[u8; 16]]) {
-        match self {
-            #[cfg(feature = "kernels")]
-            Self::Kernels(key) => key.mask_batch(samples),
-            Self::Aes128(key) => key.mask_batch(samples),
-            #[cfg(feature = "rustcrypto")]
-            Self::Aes256(key) => key.mask_batch(samples),
-            #[allow(unreachable_patterns)]
-            _ => {
-                for sample in samples {
-                    let mask = self.mask(sample);
-                    sample[..5].copy_from_slice(&mask);
-                }
-            }
         }
     }
 }

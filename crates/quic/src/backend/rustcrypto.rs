@@ -53,11 +53,6 @@ impl<C: KeyInit + BlockCipherEncrypt<BlockSize = U16>> BlockMask<C> {
         self.0.encrypt_block(&mut block);
         [block[0], block[1], block[2], block[3], block[4]]
     }
-
-    #[inline]
-    pub(crate) fn mask_batch(&self, samples: &mut [[u8; 16]]) {
-        self.0.encrypt_blocks(Block::cast_slice_from_core_mut(samples));
-    }
 }
 
 /// ChaCha20 as it turns samples into masks (RFC 9001, section 5.4.4).

@@ -91,14 +91,12 @@ impl Model {
         self.ready = true;
     }
 
-    /// Gives the numbers of packets that are sent together.
-    pub(crate) fn send(&mut self, count: u64) -> u64 {
+    /// The number of the next packet, which is sent.
+    pub(crate) fn send(&mut self) -> u64 {
         let number = self.next_number;
-        self.next_number += count;
-        if count > 0 {
-            self.first.get_or_insert(number);
-            self.prepare();
-        }
+        self.next_number += 1;
+        self.first.get_or_insert(number);
+        self.prepare();
         number
     }
 

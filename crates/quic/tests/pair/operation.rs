@@ -8,21 +8,8 @@ use crate::ends::Side;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
-    /// A packet with so many octets of payload.
+    /// Packets with so many octets of payload, each with a latency of its own.
     Send {
-        from: Side,
-        length: usize,
-        latency: u64,
-    },
-    /// The same, gathered from two slices.
-    SendScattered {
-        from: Side,
-        length: usize,
-        cut: Index,
-        latency: u64,
-    },
-    /// Packets sealed together, each with a latency of its own.
-    SendTrain {
         from: Side,
         packets: Vec<(usize, u64)>,
     },
@@ -54,10 +41,9 @@ pub(crate) enum Operation {
     Expire {
         at: Side,
     },
-    /// Time goes by, and what is due arrives; with masks made together or one by one.
+    /// Time goes by, and what is due arrives.
     Advance {
         by: u64,
-        together: bool,
     },
 }
 
@@ -73,10 +59,9 @@ fn latency() -> impl Strategy<Value = u64> {
 pub(crate) fn operations() -> impl Strategy<Value = Vec<Operation>> {
     use Operation::*;
     let operation = prop_oneof![
-        14 => (side(), 0..100_usize, latency()).prop_map(|(from, length, latency)| Send { from, length, latency }),
-        4 => (side(), 0..100_usize, any::<Index>(), latency())
-            .prop_map(|(from, length, cut, latency)| SendScattered { from, length, cut, latency }),
-        4 => (side(), vec((0..100_usize, latency()), 0..24)).prop_map(|(from, packets)| SendTrain { from, packets }),
+        18 => (side(), 0..100_usize, latency())
+            .prop_map(|(from, length, latency)| Send { from, packets: vec![(length, latency)] }),
+        4 => (side(), vec((0..100_usize, latency()), 0..24)).prop_map(|(from, packets)| Send { from, packets }),
         1 => (side(), prop_oneof![1..10_u64, 1..3000_u64]).prop_map(|(from, count)| Skip { from, count }),
         1 => any::<Index>().prop_map(|which| Drop { which }),
         3 => (any::<Index>(), latency()).prop_map(|(which, latency)| Duplicate { which, latency }),
@@ -86,7 +71,7 @@ pub(crate) fn operations() -> impl Strategy<Value = Vec<Operation>> {
         2 => Just(UpdateBoth),
         1 => side().prop_map(|at| ConfirmHandshake { at }),
         1 => side().prop_map(|at| Expire { at }),
-        12 => (1..60_u64, any::<bool>()).prop_map(|(by, together)| Advance { by, together }),
+        12 => (1..60_u64).prop_map(|by| Advance { by }),
     ];
     vec(operation, 1..150)
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::hint::black_box;
 use std::rc::Rc;
 
-use wireseal_benches::quic::{self, MaskContender, PacketContender, TRAIN, TrainContender};
+use wireseal_benches::quic::{self, MaskContender, PacketContender};
 use wireseal_quic::AeadAlgorithm::{self, Aes128Gcm, Aes256Gcm, ChaCha20Poly1305};
 
 use super::{PEERS, Row};
@@ -41,14 +41,6 @@ pub(super) fn rows() -> Vec<Row> {
             contenders: || seal(Aes128Gcm, 1350),
         },
         Row {
-            name: "train-128",
-            title: "AES-128-GCM seal + mask, a train of 16 x 1200 (peers one by one), each",
-            peers: AEADS,
-            goal: 0.58,
-            of: TRAIN,
-            contenders: || train(Aes128Gcm),
-        },
-        Row {
             name: "open-128-1200",
             title: "AES-128-GCM open + unmask, 1200 octets",
             peers: AEADS,
@@ -63,14 +55,6 @@ pub(super) fn rows() -> Vec<Row> {
             goal: 0.70,
             of: 1,
             contenders: || seal(Aes256Gcm, 1200),
-        },
-        Row {
-            name: "train-chacha20",
-            title: "ChaCha20-Poly1305 seal + mask, a train of 16 x 1200 (peers one by one), each",
-            peers: AEADS,
-            goal: 0.92,
-            of: TRAIN,
-            contenders: || train(ChaCha20Poly1305),
         },
         Row {
             name: "masks-chacha20",
@@ -126,18 +110,6 @@ fn open(algorithm: AeadAlgorithm, payload: usize) -> Vec<Timed<'static>> {
         Timed::new(name, run).prepared(COPIES, prepare)
     });
     timed.collect()
-}
-
-fn train(algorithm: AeadAlgorithm) -> Vec<Timed<'static>> {
-    let train = Rc::new(RefCell::new(std::array::from_fn(|_| quic::packet(1200))));
-    quic::train_contenders(algorithm)
-        .into_iter()
-        .filter(|contender| takes_part(contender.name))
-        .map(|TrainContender { name, mut seal }| {
-            let train = train.clone();
-            Timed::new(name, move || seal(black_box(&mut train.borrow_mut())))
-        })
-        .collect()
 }
 
 fn masks(algorithm: AeadAlgorithm) -> Vec<Timed<'static>> {

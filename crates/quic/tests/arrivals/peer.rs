@@ -1,7 +1,6 @@
-//! Packets that arrive together: good ones, and what networks, attackers and peers that break rules make of them.
+//! A peer that sends good packets, and what networks, attackers and peers that break the rules make of them.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use proptest::prelude::*;
 use wireseal_quic::hazmat::{HeaderKey, PacketKey};
@@ -77,11 +76,12 @@ pub(crate) fn payload(length: usize, seed: u64) -> Vec<u8> {
     (0..length).map(|at| (at as u64 * 7 + seed * 13) as u8 | 1).collect()
 }
 
-/// A packet, and where its number is.
+/// A packet, where its number is, and the payload that was sealed in it.
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
     pub(crate) octets: Vec<u8>,
     pub(crate) number_offset: usize,
+    pub(crate) payload: Vec<u8>,
 }
 
 /// A peer that makes packets of any kind.
@@ -138,7 +138,8 @@ impl Peer {
             _ => generation,
         };
         let is_long = self.is_long != matches!(kind, Kind::OtherLevel);
-        let draft = self.draft(is_long, *number_length, &payload(*length, number));
+        let payload = payload(*length, number);
+        let draft = self.draft(is_long, *number_length, &payload);
         let number_offset = draft.number_offset;
         let phase = if generation % 2 == 1 && !is_long { PHASE } else { 0 };
         let reserved = match kind {
@@ -167,7 +168,7 @@ impl Peer {
             Kind::Again(before) if *before < self.sent.len() => {
                 self.sent[self.sent.len() - 1 - before].clone()
             }
-            _ => Packet { octets, number_offset },
+            _ => Packet { octets, number_offset, payload },
         };
         self.sent.push(packet.clone());
         packet
@@ -179,44 +180,8 @@ impl Peer {
     }
 
     /// Where the header ends of a packet that these keys are for, by the mask of its own sample.
-    pub(crate) fn header_end(&self, Packet { octets, number_offset }: &Packet) -> usize {
+    pub(crate) fn header_end(&self, Packet { octets, number_offset, .. }: &Packet) -> usize {
         let sample = octets[number_offset + 4..].first_chunk().unwrap();
         number_offset + usize::from((octets[0] ^ self.header_key.mask(sample)[0]) & 0x03) + 1
-    }
-}
-
-/// What stands between packets, and may not change.
-const BETWEEN: [u8; 3] = [0x5a; 3];
-
-/// Packets in one buffer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Buffer {
-    pub(crate) octets: Vec<u8>,
-    pub(crate) places: Vec<Range<usize>>,
-}
-
-impl Buffer {
-    pub(crate) fn of(packets: &[Packet]) -> Self {
-        let mut octets = Vec::new();
-        let mut places = Vec::new();
-        for packet in packets {
-            octets.extend(BETWEEN);
-            let start = octets.len();
-            octets.extend_from_slice(&packet.octets);
-            places.push(start..octets.len());
-        }
-        octets.extend(BETWEEN);
-        Self { octets, places }
-    }
-
-    pub(crate) fn packets(&mut self) -> Vec<&mut [u8]> {
-        let mut rest = self.octets.as_mut_slice();
-        let take = |place: &Range<usize>| {
-            let (_, from) = std::mem::take(&mut rest).split_at_mut(BETWEEN.len());
-            let (packet, behind) = from.split_at_mut(place.len());
-            rest = behind;
-            packet
-        };
-        self.places.iter().map(take).collect()
     }
 }
