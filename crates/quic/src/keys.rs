@@ -5,19 +5,19 @@ use core::fmt;
 use wireseal_algorithms::AeadAlgorithm;
 
 use crate::backend::Backend;
+use crate::codec::PacketType;
 use crate::connection_id::ConnectionId;
-use crate::open::{AuthenticationFailures, OpenError, Opened, ReceiveSpace, Unmasked};
+use crate::open::{OpenError, Opened, Unmasked};
 use crate::packet_key::{HeaderKey, PacketKey};
-use crate::protected::{PacketType, Protected};
+use crate::protected::Protected;
+use crate::receive_space::{AuthenticationFailures, ReceiveSpace};
 use crate::secret::{Expander, TrafficSecret};
 use crate::version::Version;
 
-/// The packet protection keys of one direction of one level: AEAD key, IV and header protection key (RFC 9001, section 5.1).
+/// The packet protection keys of one direction of one level: AEAD key, IV and header protection key (RFC 9001 §5.1).
 ///
-/// They open packets as they are, and seal them in a [`Sealer`](crate::Sealer). For 1-RTT packets, whose keys change, there is
-/// [`OneRtt`](crate::OneRtt). They lie where the caller puts them, have no heap behind them, and are wiped on drop.
-///
-/// They know which packets they are for, and leave all others alone.
+/// They open packets as they are, and seal packets inside a [`Sealer`](crate::Sealer). For 1-RTT packets, whose keys change, use
+/// [`OneRtt`](crate::OneRtt). Keys need no heap and are wiped on drop. They open only packets of their own type and version.
 pub struct Keys {
     pub(crate) packet_key: PacketKey,
     pub(crate) header_key: HeaderKey,
@@ -26,14 +26,14 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// The keys that a traffic secret gives for packets of one type and version, for the active backend.
+    /// The keys for packets of one type and version, derived from a traffic secret, for the active backend.
     #[must_use]
     pub fn new(version: Version, packet_type: PacketType, secret: TrafficSecret) -> Self {
         Self::with_backend(Backend::active(), version, packet_type, secret)
     }
 
-    /// As [`new`](Self::new), for a backend of the caller's choice.
-    // The secret is handed over, so that there is no second sealer with the same keys and numbers of its own.
+    /// [`new`](Self::new) for a given backend.
+    // By value, so that no second sealer can be made with the same keys and numbers of its own.
     #[allow(clippy::needless_pass_by_value)]
     #[must_use]
     pub fn with_backend(
@@ -77,24 +77,23 @@ impl Keys {
         self.packet_key.algorithm()
     }
 
-    /// What serves the AEAD: the processor's instructions, by [`Backend::Kernels`], or a library. For logs and measurements.
+    /// Where the AEAD comes from, for logs and measurements: the processor's instructions (by [`Backend::Kernels`]) or a library.
     #[must_use]
     pub fn served_by(&self) -> &'static str {
         self.packet_key.served_by()
     }
 
-    /// Opens a packet: removes the header mask, decodes the packet number, decrypts, and judges reserved bits, duplicates
-    /// and limits, in this order and in one step (RFC 9001, section 5.5 and 9.5).
+    /// Opens a packet: removes the header mask, decodes the packet number, decrypts, and then checks reserved bits and
+    /// duplicates, all in one step (RFC 9001 §5.5 and §9.5).
     ///
-    /// `space` is the packet number space of the packet's level, which Initial keys of two versions share, and 0-RTT with
-    /// 1-RTT keys. `failures` is one for the whole connection.
+    /// `space` is the packet number space of the packet's level. Initial keys of two versions share one, and so do 0-RTT and 1-RTT
+    /// keys. `failures` is one for the whole connection.
     ///
     /// # Errors
     ///
-    /// [`OpenError`]. A packet too short for a sample, or of another type or version than the keys are for, is left as it was, as
-    /// is any once the integrity limit is behind. After a
-    /// failed authentication header and tag are as they were and the payload is zeros; where the packet was authentic, the
-    /// payload and the tag are zeros. Of `space` and `failures` only the count of failures has changed.
+    /// [`OpenError`]. The packet is unchanged if it is too short for a sample or of another type or version, or if the integrity
+    /// limit had been exceeded before. After a failed authentication the payload is zeros; header and tag are unchanged. If an
+    /// authentic packet is refused, payload and tag are zeros. `space` is unchanged.
     #[inline]
     pub fn open<'a>(
         &self,
@@ -118,11 +117,11 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// The keys of Initial packets: always AES-128-GCM, from the destination connection ID of the client's first Initial packet,
-/// or, after a Retry, from the Retry's source connection ID (RFC 9001, section 5.2).
+/// The keys of Initial packets: AES-128-GCM, derived from the destination connection ID of the client's first Initial packet or,
+/// after a Retry, from the Retry's source connection ID (RFC 9001 §5.2).
 ///
-/// They keep nobody out who sees the packets. While a version is being negotiated compatibly, those of both versions live
-/// side by side, and the packet's version picks (RFC 9369, section 4.1).
+/// Anyone who sees the packets can derive them. During compatible version negotiation keep those of both versions, and choose by
+/// the version of the packet (RFC 9369 §4.1).
 #[derive(Debug)]
 pub struct InitialKeys {
     /// For packets that the client sends.
@@ -138,7 +137,7 @@ impl InitialKeys {
         Self::with_backend(Backend::active(), version, destination)
     }
 
-    /// The keys of both directions, for a backend of the caller's choice.
+    /// The keys of both directions, for a given backend.
     #[must_use]
     pub fn with_backend(backend: Backend, version: Version, destination: &ConnectionId) -> Self {
         let [client, server] = TrafficSecret::initial(version, destination)

@@ -24,7 +24,7 @@ static AES_128_CCM: QuicAlgorithm = QuicAlgorithm(AeadAlgorithm::Aes128Ccm);
 ///
 /// # Errors of its keys
 /// * `encrypt_in_place` fails, with [`Error::EncryptError`] and nothing modified, for packet numbers above 2^62-1
-///   (RFC 9000, section 12.3) and for payloads above 65,535 octets.
+///   (RFC 9000 §12.3) and for payloads above 65,535 octets.
 /// * `decrypt_in_place` fails, with [`Error::DecryptError`], for all that does not authenticate, and leaves no
 ///   plaintext behind.
 /// * Header protection fails, with [`Error::General`] and nothing modified, for a sample of other than 16 octets and
@@ -33,7 +33,7 @@ static AES_128_CCM: QuicAlgorithm = QuicAlgorithm(AeadAlgorithm::Aes128Ccm);
 ///   never makes.
 ///
 /// Of the packet number, header protection is put on and taken off as many octets as the two lowest bits of the
-/// unprotected first octet say (RFC 9001, section 5.4.1); further octets stay as they are.
+/// unprotected first octet say (RFC 9001 §5.4.1); further octets stay as they are.
 ///
 /// [`Tls13CipherSuite`]: rustls::Tls13CipherSuite
 #[must_use]
@@ -140,7 +140,7 @@ impl quic::PacketKey for PacketKey {
 #[derive(Debug)]
 struct HeaderProtectionKey(Option<hazmat::HeaderKey>);
 
-/// The octets of a header protection sample, the same for all AEADs (RFC 9001, sections 5.4.3 and 5.4.4).
+/// The octets of a header protection sample, the same for all AEADs (RFC 9001 §5.4.3 and §5.4.4).
 const SAMPLE_LENGTH: usize = 16;
 
 impl HeaderProtectionKey {

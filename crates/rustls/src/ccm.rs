@@ -18,7 +18,7 @@ use crate::algorithm::packet_key;
 use crate::quic_algorithm;
 use crate::suites::leaked_once;
 
-/// TLS_AES_128_CCM_SHA256 (RFC 8446, appendix B.4) on the SHA-256 and HKDF of `base`, for QUIC and for TLS over TCP;
+/// TLS_AES_128_CCM_SHA256 (RFC 8446 §B.4) on the SHA-256 and HKDF of `base`, for QUIC and for TLS over TCP;
 /// `None` when no TLS 1.3 suite of `base` is on SHA-256.
 ///
 /// It is not part of what [`provider`](crate::provider) gives, because nothing chooses CCM where AES-GCM is to be
@@ -52,14 +52,14 @@ pub fn tls13_aes_128_ccm_sha256(base: &CryptoProvider) -> Option<SupportedCipher
     Some(SupportedCipherSuite::Tls13(leaked_once(base, suite)))
 }
 
-/// The limit for QUIC packets of 2^16 octets (RFC 9001, appendix B.2): TLS records are at most a quarter as long, so
+/// The limit for QUIC packets of 2^16 octets (RFC 9001 §B.2): TLS records are at most a quarter as long, so
 /// it is low enough for them too.
 const RECORDS: u64 = match AeadAlgorithm::Aes128Ccm.confidentiality_limit() {
     Some(limit) => limit,
     None => u64::MAX,
 };
 
-/// Protection of TLS 1.3 records (RFC 8446, section 5.2), whose nonce is made as that of a QUIC packet is (section
+/// Protection of TLS 1.3 records (RFC 8446 §5.2), whose nonce is made as that of a QUIC packet is (section
 /// 5.3): the IV, and the 64-bit sequence number on the right of it.
 struct RecordProtection;
 

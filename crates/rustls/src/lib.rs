@@ -1,6 +1,6 @@
 //! A rustls [`CryptoProvider`] whose QUIC keys are Wireseal's.
 //!
-//! rustls leaves QUIC packet protection (RFC 9001, section 5) to its crypto provider. [`provider`] takes any provider
+//! rustls leaves QUIC packet protection (RFC 9001 §5) to its crypto provider. [`provider`] takes any provider
 //! and gives it back with Wireseal in that place; the handshake, the record layer of TLS over TCP and the
 //! certificates stay the provider's own. quinn, and every other QUIC stack that takes its keys from rustls, runs on
 //! the result unchanged. A provider that has no QUIC at all gets it here.
@@ -45,7 +45,7 @@
 //! # What is not Wireseal's
 //! The key schedule: rustls derives each packet key, IV and header protection key by the HKDF of the provider, and
 //! hands them over. The integrity tag of Retry packets, stateless reset and address validation tokens: quinn computes
-//! them on its own, by the library that its features name. The limits on packets (RFC 9001, section 6.6) are stated
+//! them on its own, by the library that its features name. The limits on packets (RFC 9001 §6.6) are stated
 //! here and kept by the stack.
 //!
 //! # Features

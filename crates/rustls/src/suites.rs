@@ -11,7 +11,7 @@ use crate::quic_algorithm;
 
 /// The provider `base`, with Wireseal for its QUIC keys.
 ///
-/// In each TLS 1.3 suite that QUIC has packet protection for (RFC 9001, section 5.3) the field `quic` is replaced, or
+/// In each TLS 1.3 suite that QUIC has packet protection for (RFC 9001 §5.3) the field `quic` is replaced, or
 /// filled where it was `None`. All else is as it was: order, hash, HKDF, record protection, TLS 1.2 suites, key
 /// exchange groups, signatures, random numbers.
 ///

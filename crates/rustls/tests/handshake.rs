@@ -164,7 +164,7 @@ fn all_keys_come_from_the_field_quic() {
     assert_eq!((counting.packet_keys(), counting.header_keys()), (2 + 2 + 20, 2 + 2));
 }
 
-/// HKDF-Expand-Label with SHA-256 and an empty context (RFC 8446, section 7.1).
+/// HKDF-Expand-Label with SHA-256 and an empty context (RFC 8446 §7.1).
 fn expand_label(secret: &[u8], label: &str, length: u8) -> Vec<u8> {
     let label = format!("tls13 {label}");
     let label_length = u8::try_from(label.len()).expect("a short label");
@@ -175,7 +175,7 @@ fn expand_label(secret: &[u8], label: &str, length: u8) -> Vec<u8> {
     out
 }
 
-/// The labels of RFC 9001, section 5.1 and 6.1, and of RFC 9369, section 3.3.2, from the secret of the key log: an
+/// The labels of RFC 9001 §5.1 and §6.1, and of RFC 9369 §3.3.2, from the secret of the key log: an
 /// rustls that updates the keys of version 2 by the label of version 1 fails here.
 #[test]
 fn key_updates_of_each_version_go_by_its_own_labels() {

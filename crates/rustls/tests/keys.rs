@@ -187,7 +187,7 @@ fn lengths_and_limits() {
     }
 }
 
-/// The connection ID of RFC 9001, appendix A.
+/// The connection ID of RFC 9001 §A.
 const CONNECTION_ID: [u8; 8] = hex!("8394c8f03e515708");
 
 fn initial(side: Side, version: Version) -> Keys {
@@ -195,7 +195,7 @@ fn initial(side: Side, version: Version) -> Keys {
     suite.quic_suite().expect("QUIC is what the crate is for").keys(&CONNECTION_ID, side, version)
 }
 
-/// RFC 9001, appendix A.1, in both directions, and RFC 9369, appendix A.1: what rustls derived is what the RFCs
+/// RFC 9001 §A.1, in both directions, and RFC 9369 §A.1: what rustls derived is what the RFCs
 /// print.
 #[test]
 fn initial_keys_are_those_of_the_rfcs() {
@@ -250,7 +250,7 @@ fn initial_keys_are_those_of_the_rfcs() {
     }
 }
 
-/// RFC 9001, appendix A.3: the server's Initial packet, from its parts to the octets on the wire and back.
+/// RFC 9001 §A.3: the server's Initial packet, from its parts to the octets on the wire and back.
 #[test]
 fn the_initial_packet_of_rfc_9001_a_3() {
     let header = hex!("c1000000010008f067a5502a4262b50040750001");

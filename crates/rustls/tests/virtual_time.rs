@@ -25,7 +25,7 @@ fn transfer(mut client: End, mut server: End, seed: u64) -> (Faults, [usize; 2])
     let network =
         Network::new(identity.quinn_client(&client), identity.quinn_server(&server), MEGABYTE, seed);
     let faults = network.run();
-    // Header protection keys outlive key updates (RFC 9001, section 6.1): two levels in two directions.
+    // Header protection keys outlive key updates (RFC 9001 §6.1): two levels in two directions.
     assert!(counted.iter().all(|counting| counting.header_keys() == 4));
     (faults, counted.map(updates))
 }

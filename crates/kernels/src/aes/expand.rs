@@ -2,7 +2,7 @@
 
 use super::{RoundKeys, Rounds};
 
-/// KEYEXPANSION (FIPS 197, section 5.2) into `keys`, or `None` if `key` has neither 16 nor 32 octets. `substitute` is SUBWORD.
+/// KEYEXPANSION (FIPS 197 §5.2) into `keys`, or `None` if `key` has neither 16 nor 32 octets. `substitute` is SUBWORD.
 ///
 /// The octets of words and blocks lie first to last, so that ROTWORD rotates to the right.
 #[inline(always)]

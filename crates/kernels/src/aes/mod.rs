@@ -1,4 +1,4 @@
-//! AES as QUIC's header protection uses it: the block of a sample becomes a mask (RFC 9001, section 5.4.3).
+//! AES as QUIC's header protection uses it: the block of a sample becomes a mask (RFC 9001 §5.4.3).
 
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod aarch64;

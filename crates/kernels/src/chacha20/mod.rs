@@ -1,4 +1,4 @@
-//! Header masks by ChaCha20 (RFC 9001, section 5.4.4): one, or as many at once as the processor's vectors have lanes.
+//! Header masks by ChaCha20 (RFC 9001 §5.4.4): one, or as many at once as the processor's vectors have lanes.
 //!
 //! Each lane has the counter and the nonce of a sample of its own. Of a block of key stream two words are enough for a mask, so
 //! that the last round leaves out what they do not depend on. Whole blocks, for [`chacha20_poly1305`](crate::chacha20_poly1305),
@@ -20,7 +20,7 @@ pub(crate) mod stream;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-/// "expand 32-byte k", the first row of the state (RFC 8439, section 2.3).
+/// "expand 32-byte k", the first row of the state (RFC 8439 §2.3).
 const CONSTANTS: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
 
 /// What masks are computed with.

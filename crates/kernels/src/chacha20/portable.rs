@@ -44,7 +44,7 @@ fn columns(x: &mut [u32; 16]) {
     quarter_round(x, 3, 7, 11, 15);
 }
 
-/// RFC 8439, section 2.1.
+/// RFC 8439 §2.1.
 #[inline(always)]
 fn quarter_round(x: &mut [u32; 16], a: usize, b: usize, c: usize, d: usize) {
     x[a] = x[a].wrapping_add(x[b]);

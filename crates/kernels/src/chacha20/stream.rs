@@ -1,4 +1,4 @@
-//! Blocks of key stream one behind the other (RFC 8439, section 2.4): 4, 8, 16 or 20 at once.
+//! Blocks of key stream one behind the other (RFC 8439 §2.4): 4, 8, 16 or 20 at once.
 //!
 //! Sixteen lie in the lanes of vectors of one word each; four lie in vectors of one row of the state each. The four are computed
 //! among the sixteen, for which the processor alone has more to do than it has to wait for.

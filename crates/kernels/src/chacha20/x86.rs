@@ -5,7 +5,7 @@
 
 use core::arch::x86_64::*;
 
-/// Four quarter rounds that do not depend on each other (RFC 8439, section 2.1), step by step. A function would not be inlined.
+/// Four quarter rounds that do not depend on each other (RFC 8439 §2.1), step by step. A function would not be inlined.
 macro_rules! quarter_rounds {
     ($x:ident, $add:ident, $xor:ident, $([$a:literal, $b:literal, $c:literal, $d:literal])*) => {
         $($x[$a] = $add($x[$a], $x[$b]);)*

@@ -1,4 +1,4 @@
-//! ChaCha20-Poly1305 (RFC 8439, section 2.8) in vectors of 64 octets.
+//! ChaCha20-Poly1305 (RFC 8439 §2.8) in vectors of 64 octets.
 //!
 //! All the key stream of a packet of 1200 octets is computed at once, with the block that the one-time key comes from.
 

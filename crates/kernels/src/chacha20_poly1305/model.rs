@@ -2,7 +2,7 @@
 
 use crate::{chacha20, poly1305};
 
-/// Encrypts `text` and returns the tag (RFC 8439, section 2.8).
+/// Encrypts `text` and returns the tag (RFC 8439 §2.8).
 #[must_use]
 pub fn seal(key: &[u8; 32], nonce: &[u8; 12], aad: &[u8], text: &mut [u8]) -> [u8; 16] {
     encrypt(key, nonce, text);
@@ -19,7 +19,7 @@ pub fn open(key: &[u8; 32], nonce: &[u8; 12], aad: &[u8], text: &mut [u8], expec
     authentic
 }
 
-/// RFC 8439, section 2.4.
+/// RFC 8439 §2.4.
 fn encrypt(key: &[u8; 32], nonce: &[u8; 12], text: &mut [u8]) {
     for (block, counter) in text.chunks_mut(64).zip(1..) {
         let stream = chacha20::model::block(key, counter, nonce);
@@ -27,7 +27,7 @@ fn encrypt(key: &[u8; 32], nonce: &[u8; 12], text: &mut [u8]) {
     }
 }
 
-/// The one-time key (RFC 8439, section 2.6) for what it is to authenticate: both texts padded, and their lengths.
+/// The one-time key (RFC 8439 §2.6) for what it is to authenticate: both texts padded, and their lengths.
 fn tag(key: &[u8; 32], nonce: &[u8; 12], aad: &[u8], text: &[u8]) -> [u8; 16] {
     let mut one_time = [0; 32];
     one_time.copy_from_slice(&chacha20::model::block(key, 0, nonce)[..32]);

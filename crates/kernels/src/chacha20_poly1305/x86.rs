@@ -119,7 +119,7 @@ impl<const BLOCKS: usize> Stream<BLOCKS> {
         Self(unsafe { stream::blocks(key, nonce, counter) })
     }
 
-    /// The tag by the one-time key (RFC 8439, section 2.6) that block 0 begins with.
+    /// The tag by the one-time key (RFC 8439 §2.6) that block 0 begins with.
     #[inline]
     fn tag(&self, aad: &[u8], text: &[u8]) -> [u8; 16] {
         let mut lengths = [0; 16];

@@ -121,7 +121,7 @@ impl GcmKey {
     /// Encrypts a text where it lies, and puts its tag behind it.
     ///
     /// `body` is the text with room for the 16 octets of the tag. With `mask`, the 16 octets of the finished `body` from the
-    /// offset on are encrypted under the other key and returned, which is QUIC's header mask (RFC 9001, section 5.4.3); without
+    /// offset on are encrypted under the other key and returned, which is QUIC's header mask (RFC 9001 §5.4.3); without
     /// it, zeros are.
     ///
     /// # Panics

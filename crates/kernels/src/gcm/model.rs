@@ -2,7 +2,7 @@
 
 use crate::aes::model::encrypt;
 
-/// The product of two blocks (SP 800-38D, section 6.3): the first bit of a block is its highest.
+/// The product of two blocks (SP 800-38D §6.3): the first bit of a block is its highest.
 #[must_use]
 pub fn multiply(x: u128, y: u128) -> u128 {
     let mut z = 0;
@@ -23,7 +23,7 @@ fn block(octets: &[u8]) -> u128 {
     u128::from_be_bytes(block)
 }
 
-/// GHASH (SP 800-38D, section 6.4) of the associated data and the ciphertext, each padded to whole blocks, and their lengths.
+/// GHASH (SP 800-38D §6.4) of the associated data and the ciphertext, each padded to whole blocks, and their lengths.
 #[must_use]
 pub fn ghash(h: u128, aad: &[u8], ciphertext: &[u8]) -> u128 {
     let lengths = ((aad.len() as u128 * 8) << 64) | (ciphertext.len() as u128 * 8);
@@ -31,7 +31,7 @@ pub fn ghash(h: u128, aad: &[u8], ciphertext: &[u8]) -> u128 {
     blocks.chain([lengths]).fold(0, |y, x| multiply(y ^ x, h))
 }
 
-/// GCTR (SP 800-38D, section 6.5) from the second counter on, where the payload's begin.
+/// GCTR (SP 800-38D §6.5) from the second counter on, where the payload's begin.
 fn count(key: &[u8], nonce: &[u8; 12], text: &mut [u8]) {
     for (at, chunk) in text.chunks_mut(16).enumerate() {
         let keystream = encrypt(key, counter(nonce, at as u32 + 2));
@@ -52,14 +52,14 @@ fn tag(key: &[u8], nonce: &[u8; 12], aad: &[u8], ciphertext: &[u8]) -> [u8; 16] 
     (ghash(h, aad, ciphertext) ^ mask).to_be_bytes()
 }
 
-/// GCM-AE (SP 800-38D, section 7.1) under a key of 16 or 32 octets: encrypts `text` and returns the tag.
+/// GCM-AE (SP 800-38D §7.1) under a key of 16 or 32 octets: encrypts `text` and returns the tag.
 #[must_use]
 pub fn seal(key: &[u8], nonce: &[u8; 12], aad: &[u8], text: &mut [u8]) -> [u8; 16] {
     count(key, nonce, text);
     tag(key, nonce, aad, text)
 }
 
-/// GCM-AD (SP 800-38D, section 7.2): decrypts `text` if the tag is its own, and leaves it alone otherwise.
+/// GCM-AD (SP 800-38D §7.2): decrypts `text` if the tag is its own, and leaves it alone otherwise.
 #[must_use]
 pub fn open(key: &[u8], nonce: &[u8; 12], aad: &[u8], text: &mut [u8], expected: &[u8; 16]) -> bool {
     let authentic = tag(key, nonce, aad, text) == *expected;

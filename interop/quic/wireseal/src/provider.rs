@@ -8,7 +8,7 @@ use rustls::{CipherSuiteCommon, SupportedCipherSuite, Tls13CipherSuite, quic};
 use crate::Failure;
 use crate::counted::Counted;
 
-/// The suite of Initial packets (RFC 9001, section 5.2).
+/// The suite of Initial packets (RFC 9001 §5.2).
 const INITIAL_SUITE: &str = "TLS_AES_128_GCM_SHA256";
 
 /// What rustls and quinn are to use, with counters at every key.

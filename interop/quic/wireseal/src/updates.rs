@@ -40,7 +40,7 @@ impl Updates {
         self.started
     }
 
-    /// No update may start before (RFC 9001, section 6.1): a client waits for HANDSHAKE_DONE, a server has sent it.
+    /// No update may start before (RFC 9001 §6.1): a client waits for HANDSHAKE_DONE, a server has sent it.
     fn handshake_confirmed(&self) -> bool {
         self.connection.side() == Side::Server || self.connection.stats().frame_rx.handshake_done > 0
     }
