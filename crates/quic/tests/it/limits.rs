@@ -20,7 +20,7 @@ const LIMITS: [(AeadAlgorithm, Option<u64>, u64); 4] = [
     (AeadAlgorithm::Aes128Ccm, Some(2_965_820), 2_965_820),
 ];
 
-/// Seals as many packets, as small as they can be and over and over in one place.
+/// Seals so many of the smallest packets.
 fn seal_many(mut seal: impl FnMut(Outgoing<'_>) -> Result<u64, SealError>, count: u64) {
     let mut draft = Draft::short(NumberLength::Four, b"");
     for _ in 0..count {
@@ -28,11 +28,21 @@ fn seal_many(mut seal: impl FnMut(Outgoing<'_>) -> Result<u64, SealError>, count
     }
 }
 
+/// Seals nothing, however often it is asked.
+fn assert_at_limit(mut seal: impl FnMut(Outgoing<'_>) -> Result<u64, SealError>) {
+    let mut draft = Draft::short(NumberLength::Four, FRAMES);
+    let untouched = draft.octets.clone();
+    for _ in 0..3 {
+        assert_eq!(seal(draft.outgoing()), Err(SealError::ConfidentialityLimit));
+    }
+    assert_eq!(draft.octets, untouched);
+}
+
 #[test]
 fn q_37_the_confidentiality_limit_is_where_it_should_be() {
     for (algorithm, limit, _) in LIMITS {
         assert_eq!(algorithm.confidentiality_limit(), limit);
-        // One backend is enough: counting is not its business.
+        // One backend is enough: they do not count.
         let suite = Suite { backend: Backend::active(), version: Version::V1, algorithm };
         let mut one_rtt = suite.end(Side::Client).one_rtt;
         assert_eq!(one_rtt.remaining(), limit);
@@ -41,25 +51,20 @@ fn q_37_the_confidentiality_limit_is_where_it_should_be() {
             assert_eq!((one_rtt.remaining(), one_rtt.update_due()), (None, false));
             continue;
         };
-        // The caller learns in time: at half of it.
+        // The caller learns of it at half the limit.
         seal_many(|packet| one_rtt.seal(packet), limit / 2 - 1);
         assert_eq!((one_rtt.update_due(), one_rtt.remaining()), (false, Some(limit / 2 + 1)));
         seal_many(|packet| one_rtt.seal(packet), 1);
         assert_eq!((one_rtt.update_due(), one_rtt.remaining()), (true, Some(limit / 2)));
-        seal_many(|packet| one_rtt.seal(packet), limit / 2 - 3);
-        seal_many(|packet| one_rtt.seal(packet), 3);
-        let mut last = Draft::short(NumberLength::Four, FRAMES);
-        let untouched = last.octets.clone();
-        for _ in 0..3 {
-            assert_eq!(one_rtt.remaining(), Some(0));
-            assert_eq!(one_rtt.seal(last.outgoing()), Err(SealError::ConfidentialityLimit));
-        }
-        assert_eq!((&last.octets, one_rtt.next_number()), (&untouched, Some(limit)));
-        // A key update is what helps, and numbers go on.
+        seal_many(|packet| one_rtt.seal(packet), limit / 2);
+        assert_eq!(one_rtt.remaining(), Some(0));
+        assert_at_limit(|packet| one_rtt.seal(packet));
+        assert_eq!(one_rtt.next_number(), Some(limit));
+        // A key update helps, and numbers continue.
         one_rtt.confirm_handshake();
         one_rtt.initiate_update(Duration::ZERO).unwrap();
         assert_eq!((one_rtt.update_due(), one_rtt.remaining()), (false, Some(limit)));
-        assert_eq!(one_rtt.seal(last.outgoing()), Ok(limit));
+        assert_eq!(one_rtt.seal(Draft::short(NumberLength::Four, FRAMES).outgoing()), Ok(limit));
         assert_eq!(one_rtt.remaining(), Some(limit - 1));
     }
 }
@@ -68,19 +73,15 @@ fn q_37_the_confidentiality_limit_is_where_it_should_be() {
 fn q_37_every_packet_counts_once_and_failures_do_not() {
     for suite in suites_of_one_version() {
         let (mut sealer, mut one_rtt) = (suite.sealer(), suite.end(Side::Client).one_rtt);
-        let limit = suite.algorithm.confidentiality_limit();
-        let draft = || Draft::short(NumberLength::One, FRAMES);
-        let mut short = Draft::short(NumberLength::One, b"");
-        sealer.seal(draft().outgoing()).unwrap();
-        one_rtt.seal(draft().outgoing()).unwrap();
-        assert!(sealer.seal(short.outgoing()).is_err());
-        assert!(one_rtt.seal(short.outgoing()).is_err());
-        let expected = limit.map(|limit| limit - 1);
+        let [mut good, mut short] = [FRAMES, b""].map(|payload| Draft::short(NumberLength::One, payload));
+        assert!(sealer.seal(good.outgoing()).is_ok() && one_rtt.seal(good.outgoing()).is_ok());
+        assert!(sealer.seal(short.outgoing()).is_err() && one_rtt.seal(short.outgoing()).is_err());
+        let expected = suite.algorithm.confidentiality_limit().map(|limit| limit - 1);
         assert_eq!((sealer.remaining(), one_rtt.remaining()), (expected, expected));
     }
 }
 
-/// Either end's update gives both a new allowance, because it renews what both send with.
+/// An update by either end gives both a new allowance, because it renews both send keys.
 #[test]
 fn q_37_an_update_by_the_peer_renews_the_allowance() {
     for suite in suites_of_one_version() {
@@ -96,22 +97,14 @@ fn q_37_an_update_by_the_peer_renews_the_allowance() {
     }
 }
 
-/// Initial, 0-RTT and Handshake keys cannot be updated: at the limit they seal nothing any more.
+/// Initial, 0-RTT and Handshake keys cannot be updated.
 #[test]
 fn q_40_levels_without_update_stop_for_good() {
-    let suite =
-        Suite { backend: Backend::active(), version: Version::V1, algorithm: AeadAlgorithm::Aes128Ccm };
-    let mut sealer = suite.sealer();
-    let limit = 2_965_820;
+    let (algorithm, limit) = (AeadAlgorithm::Aes128Ccm, 2_965_820);
+    let mut sealer = Suite { backend: Backend::active(), version: Version::V1, algorithm }.sealer();
     seal_many(|packet| sealer.seal(packet), limit);
-    let mut draft = Draft::short(NumberLength::Four, FRAMES);
-    let untouched = draft.octets.clone();
-    for _ in 0..3 {
-        assert_eq!((sealer.remaining(), sealer.next_number()), (Some(0), Some(limit)));
-        assert_eq!(sealer.seal(draft.outgoing()), Err(SealError::ConfidentialityLimit));
-        sealer.skip_numbers(0);
-    }
-    assert_eq!(draft.octets, untouched);
+    assert_at_limit(|packet| sealer.seal(packet));
+    assert_eq!((sealer.remaining(), sealer.next_number()), (Some(0), Some(limit)));
 }
 
 /// A packet, and the same with a flipped bit.
@@ -144,7 +137,7 @@ fn q_38_past_the_integrity_limit_nothing_is_opened() {
             let (error, left) = open(&forged, limit + 1);
             assert_eq!(error, Err(OpenError::IntegrityLimit));
             assert!(left[1 + 8 + 4..left.len() - TAG].iter().all(|&octet| octet == 0));
-            // From now on not even a good packet, which is left as it is.
+            // From now on not even a good packet is opened, and all are left as they are.
             for packet in [&good, &forged, &good] {
                 assert_eq!(open(packet, limit + 1), (Err(OpenError::IntegrityLimit), packet.clone()));
             }
@@ -153,7 +146,7 @@ fn q_38_past_the_integrity_limit_nothing_is_opened() {
     }
 }
 
-/// Over all levels, directions of update and keys of a connection: a key update does not start again.
+/// Over all keys of a connection: a key update does not start again.
 #[test]
 fn q_38_failures_are_counted_over_the_connection() {
     for suite in suites_of_one_version() {
@@ -164,7 +157,6 @@ fn q_38_failures_are_counted_over_the_connection() {
             assert_eq!(server.one_rtt.generation(), generation);
             for _ in 0..3 {
                 assert_eq!(server.open(&forged), Err(OpenError::AuthenticationFailed));
-                // By other keys of the connection.
                 let mut level = suite.level(PacketType::OneRtt);
                 std::mem::swap(&mut level.failures, &mut server.failures);
                 level.open(&forged).unwrap_err();
@@ -201,14 +193,13 @@ fn q_39_counters_saturate() {
     }
 }
 
-/// Probe timeouts and times that no clock shows do not overflow either.
 #[test]
 fn q_39_times_saturate() {
     for suite in suites_of_one_version() {
         let [mut client, mut server] = suite.ends();
+        let now = Now { time: Duration::MAX, probe_timeout: Duration::MAX };
         client.one_rtt.initiate_update(Duration::MAX).unwrap();
         let mut packet = client.seal(FRAMES);
-        let now = Now { time: Duration::MAX, probe_timeout: Duration::MAX };
         server.one_rtt.open(protected(&mut packet), now, &mut server.space, &mut server.failures).unwrap();
         assert_eq!(server.one_rtt.expires(), Some(Duration::MAX));
         let mut packet = server.seal(b"ACK frame");

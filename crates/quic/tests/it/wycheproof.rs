@@ -82,48 +82,35 @@ fn q_26_aes_128_ccm() {
     check(TestName::AesCcm, AeadAlgorithm::Aes128Ccm, &Counts { valid: 51, invalid: 27 });
 }
 
-/// Runs HKDF-Extract and HKDF-Expand as this crate runs them, with the info in pieces. The crate itself derives nothing but
-/// what RFC 9001 names, so the library it does that with is tested here.
-fn run_hkdf(
-    name: hkdf_tests::TestName,
-    derive: impl Fn(&[u8], &[u8], [&[u8]; 2], &mut [u8]) -> Result<(), hkdf::InvalidLength>,
-) -> Counts {
-    let mut counts = Counts::default();
-    let groups = hkdf_tests::TestSet::load(name).expect("the crate's own data").test_groups;
-    for test in groups.iter().flat_map(|group| &group.tests) {
-        let mut output = vec![0; test.size];
-        let (front, back) = test.info.split_at(test.info.len() / 2);
-        let derived = derive(&test.salt, &test.ikm, [front, back], &mut output);
-        match test.result {
-            TestResult::Valid => {
-                assert!(derived.is_ok(), "test {}", test.tc_id);
-                assert_eq!(output, test.okm[..], "test {}", test.tc_id);
-                counts.valid += 1;
+/// The HKDF of the library that all keys are derived with, with the info in pieces.
+macro_rules! hkdf {
+    ($test:ident, $name:ident, $hash:ty, $valid:literal) => {
+        #[test]
+        fn $test() {
+            let mut counts = Counts::default();
+            let groups = hkdf_tests::TestSet::load(hkdf_tests::TestName::$name).unwrap().test_groups;
+            for test in groups.iter().flat_map(|group| &group.tests) {
+                let mut output = vec![0; test.size];
+                let (front, back) = test.info.split_at(test.info.len() / 2);
+                let (secret, _) = Hkdf::<$hash>::extract(Some(&test.salt), &test.ikm);
+                let derived =
+                    Hkdf::<$hash>::from_prk(&secret).unwrap().expand_multi_info(&[front, back], &mut output);
+                match test.result {
+                    TestResult::Valid => {
+                        assert!(derived.is_ok() && output == test.okm[..], "test {}", test.tc_id);
+                        counts.valid += 1;
+                    }
+                    TestResult::Invalid => {
+                        assert!(derived.is_err(), "test {}", test.tc_id);
+                        counts.invalid += 1;
+                    }
+                    TestResult::Acceptable => panic!("test {} leaves its result open", test.tc_id),
+                }
             }
-            TestResult::Invalid => {
-                assert!(derived.is_err(), "test {}", test.tc_id);
-                counts.invalid += 1;
-            }
-            TestResult::Acceptable => panic!("test {} leaves its result open", test.tc_id),
+            assert_eq!(counts, Counts { valid: $valid, invalid: 3 });
         }
-    }
-    counts
+    };
 }
 
-#[test]
-fn hkdf_sha_256() {
-    let counts = run_hkdf(hkdf_tests::TestName::HkdfSha256, |salt, input, info, output| {
-        let (secret, _) = Hkdf::<Sha256>::extract(Some(salt), input);
-        Hkdf::<Sha256>::from_prk(&secret).expect("as long as the hash").expand_multi_info(&info, output)
-    });
-    assert_eq!(counts, Counts { valid: 83, invalid: 3 });
-}
-
-#[test]
-fn hkdf_sha_384() {
-    let counts = run_hkdf(hkdf_tests::TestName::HkdfSha384, |salt, input, info, output| {
-        let (secret, _) = Hkdf::<Sha384>::extract(Some(salt), input);
-        Hkdf::<Sha384>::from_prk(&secret).expect("as long as the hash").expand_multi_info(&info, output)
-    });
-    assert_eq!(counts, Counts { valid: 80, invalid: 3 });
-}
+hkdf!(hkdf_sha_256, HkdfSha256, Sha256, 83);
+hkdf!(hkdf_sha_384, HkdfSha384, Sha384, 80);

@@ -1,9 +1,6 @@
 //! A peer that sends good packets, and what networks, attackers and peers that break the rules make of them.
 
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
-use wireseal_quic::hazmat::{HeaderKey, PacketKey};
 use wireseal_quic::{LongType, NumberLength};
 
 use crate::support::schedule::{PHASE, Schedule, seal_as_given};
@@ -89,9 +86,7 @@ pub(crate) struct Packet {
 pub(crate) struct Peer {
     suite: Suite,
     schedule: Schedule,
-    header_key: HeaderKey,
-    keys: BTreeMap<u64, PacketKey>,
-    foreign: PacketKey,
+    foreign: Schedule,
     /// Whether its packets are of the Handshake level, which has no phases.
     is_long: bool,
     next: u64,
@@ -100,19 +95,8 @@ pub(crate) struct Peer {
 
 impl Peer {
     pub(crate) fn new(suite: Suite, is_long: bool) -> Self {
-        let schedule = Schedule::new(suite, Side::Client);
-        let foreign = Schedule::new(suite, Side::Server).packet_key(0);
-        let header_key = schedule.header_key();
-        Self {
-            suite,
-            schedule,
-            header_key,
-            keys: BTreeMap::new(),
-            foreign,
-            is_long,
-            next: 0,
-            sent: Vec::new(),
-        }
+        let [schedule, foreign] = Side::BOTH.map(|side| Schedule::new(suite, side));
+        Self { suite, schedule, foreign, is_long, next: 0, sent: Vec::new() }
     }
 
     fn draft(&self, is_long: bool, length: NumberLength, payload: &[u8]) -> Draft {
@@ -147,10 +131,9 @@ impl Peer {
             Kind::Reserved => 0x10,
             _ => 0,
         };
-        let schedule = &mut self.schedule;
-        let key = self.keys.entry(generation).or_insert_with(|| schedule.packet_key(generation));
-        let key = if matches!(kind, Kind::Foreign) { &self.foreign } else { key };
-        let mut octets = seal_as_given(key, &self.header_key, draft, phase | reserved, number);
+        let keys = if matches!(kind, Kind::Foreign) { &mut self.foreign } else { &mut self.schedule };
+        let (key, header_key) = (keys.packet_key(generation), self.schedule.header_key());
+        let mut octets = seal_as_given(&key, &header_key, draft, phase | reserved, number);
         match kind {
             // Any other bit may turn it into another kind of packet.
             Kind::Flipped(bit) => match bit % (4 + 8 * (octets.len() - number_offset)) {
@@ -181,6 +164,6 @@ impl Peer {
     /// Where the header of a packet for these keys ends, by the mask of its own sample.
     pub(crate) fn header_end(&self, Packet { octets, number_offset, .. }: &Packet) -> usize {
         let sample = octets[number_offset + 4..].first_chunk().unwrap();
-        number_offset + usize::from((octets[0] ^ self.header_key.mask(sample)[0]) & 0x03) + 1
+        number_offset + usize::from((octets[0] ^ self.schedule.header_key().mask(sample)[0]) & 0x03) + 1
     }
 }

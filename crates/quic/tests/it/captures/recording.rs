@@ -1,15 +1,13 @@
 //! Captures of QUIC connections, and the key logs beside them.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use pcap_file::pcap::PcapReader;
-use wireseal_quic::{AeadAlgorithm, TrafficSecret};
 
-use crate::support::Side;
-use crate::support::hex::Hex;
+use crate::support::hex;
 
 /// One UDP datagram.
 pub(crate) struct Datagram {
@@ -46,44 +44,19 @@ pub(crate) fn datagrams(capture: &[u8]) -> Vec<Datagram> {
     datagrams
 }
 
-/// Secrets by label and client random, from a file in SSLKEYLOGFILE format (RFC 9850).
-pub(crate) struct KeyLogFile(HashMap<(String, Hex), Hex>);
+/// The secrets of one connection, by label.
+pub(crate) type Secrets = BTreeMap<String, Vec<u8>>;
 
-/// The secrets of a connection's levels.
-#[derive(Clone, Copy)]
-pub(crate) enum Level {
-    ZeroRtt,
-    Handshake,
-    OneRtt,
-}
-
-impl KeyLogFile {
-    pub(crate) fn parse(text: &str) -> Self {
-        let hex = |text: &str| Hex::try_from(text.to_owned()).unwrap();
-        let lines = text.lines().map(|line| {
-            let [label, random, secret]: [&str; 3] = line.split(' ').collect::<Vec<_>>().try_into().unwrap();
-            ((label.to_owned(), hex(random)), hex(secret))
-        });
-        Self(lines.collect())
+/// The connections of a file in SSLKEYLOGFILE format (RFC 9850), in order: each has a client random of its own.
+pub(crate) fn key_log(text: &str) -> Vec<Secrets> {
+    let mut connections: Vec<(&str, Secrets)> = Vec::new();
+    for line in text.lines() {
+        let [label, random, secret]: [&str; 3] = line.split(' ').collect::<Vec<_>>().try_into().unwrap();
+        if connections.last().is_none_or(|(last, _)| *last != random) {
+            connections.push((random, Secrets::new()));
+        }
+        let (_, secrets) = connections.last_mut().unwrap();
+        secrets.insert(label.to_owned(), hex(secret));
     }
-
-    /// What `sender` protects its packets with.
-    pub(crate) fn secret(
-        &self,
-        level: Level,
-        sender: Side,
-        client_random: &[u8],
-        algorithm: AeadAlgorithm,
-    ) -> TrafficSecret {
-        let label = match (level, sender) {
-            (Level::ZeroRtt, Side::Client) => "CLIENT_EARLY_TRAFFIC_SECRET",
-            (Level::ZeroRtt, Side::Server) => panic!("a server sends no 0-RTT"),
-            (Level::Handshake, Side::Client) => "CLIENT_HANDSHAKE_TRAFFIC_SECRET",
-            (Level::Handshake, Side::Server) => "SERVER_HANDSHAKE_TRAFFIC_SECRET",
-            (Level::OneRtt, Side::Client) => "CLIENT_TRAFFIC_SECRET_0",
-            (Level::OneRtt, Side::Server) => "SERVER_TRAFFIC_SECRET_0",
-        };
-        let secret = &self.0[&(label.to_owned(), Hex(client_random.to_vec()))];
-        TrafficSecret::new(algorithm, secret).unwrap()
-    }
+    connections.into_iter().map(|(_, secrets)| secrets).collect()
 }

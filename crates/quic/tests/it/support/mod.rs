@@ -1,11 +1,11 @@
 //! The two ends of a connection with every backend, version and AEAD, and packets between them.
 
-pub(crate) mod hex;
 pub(crate) mod number;
 pub(crate) mod schedule;
 
 use std::time::Duration;
 
+use data_encoding::HEXLOWER_PERMISSIVE;
 use wireseal_quic::{
     AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, Keys, LongHeader, LongType, Now,
     NumberLength, OneRtt, OpenError, Opened, Outgoing, PacketNumberCounter, PacketType, Protected,
@@ -27,6 +27,11 @@ pub(crate) const FRAMES: &[u8] = b"some frames";
 
 pub(crate) fn destination() -> ConnectionId {
     ConnectionId::new(&DESTINATION).unwrap()
+}
+
+/// Octets written in hexadecimal.
+pub(crate) fn hex(text: &str) -> Vec<u8> {
+    HEXLOWER_PERMISSIVE.decode(text.as_bytes()).unwrap()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,17 +1,14 @@
 //! TLS_AES_128_CCM_SHA256 over TCP: records from one rustls connection to another, in memory.
 
-mod common;
-
 use std::io::{Read, Write};
 use std::sync::Arc;
 
-use common::{End, Identity, pattern, wireseal};
 use rustls::crypto::cipher::UnsupportedOperationError;
 use rustls::{CipherSuite, ClientConnection, Connection, Error, ServerConnection};
 
-const CCM: CipherSuite = CipherSuite::TLS13_AES_128_CCM_SHA256;
+use crate::support::{CCM, COMMON, End, Identity, pattern, wireseal};
 
-/// All that `from` has to send, to `to`; changed by `change` on the way.
+/// Delivers everything from one end to the other, altered by `change`.
 fn carry(from: &mut Connection, to: &mut Connection, change: impl Fn(&mut [u8])) -> Result<(), Error> {
     let mut wire = Vec::new();
     while from.wants_write() {
@@ -77,6 +74,6 @@ fn secrets_are_not_extracted() {
     let [client, _] = connected(CCM);
     let refused = client.dangerous_extract_secrets().err().expect("rustls has no form for secrets of CCM");
     assert_eq!(refused, Error::from(UnsupportedOperationError));
-    let [client, _] = connected(CipherSuite::TLS13_AES_128_GCM_SHA256);
+    let [client, _] = connected(COMMON[0]);
     assert!(client.dangerous_extract_secrets().is_ok());
 }

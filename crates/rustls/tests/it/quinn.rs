@@ -1,18 +1,15 @@
-//! quinn on sockets of the loopback interface.
-
-mod common;
+//! quinn over sockets on loopback.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use common::{COMMON, End, Identity, pattern, ring, wireseal, without_quic};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{ClientConfig, Connection, Endpoint, ServerConfig};
-use rustls::CipherSuite;
 use wireseal_rustls::{is_wireseal, provider};
 
-const MEGABYTE: usize = 1 << 20;
-/// How much is written between two requests for a key update; quinn passes over those that come too early.
+use crate::support::{CCM, COMMON, End, Identity, MEGABYTE, pattern, ring, wireseal, without_quic};
+
+/// How much is written between two requests for a key update; quinn ignores those that come too early.
 const BETWEEN_UPDATES: usize = 64 << 10;
 
 /// Sends a megabyte, with key updates in between, and expects the peer's.
@@ -70,12 +67,12 @@ async fn each_suite_against_the_ring_provider_both_ways() {
 
 #[tokio::test]
 async fn aes_128_ccm() {
-    let end = || End::only(wireseal(), CipherSuite::TLS13_AES_128_CCM_SHA256);
+    let end = || End::only(wireseal(), CCM);
     let identity = Identity::new();
     transfer(identity.quinn_client(&end()), identity.quinn_server(&end())).await;
 }
 
-/// With a provider that has no QUIC, packets can only be Wireseal's: quinn refuses the provider as it was.
+/// quinn refuses a provider without QUIC, so these packets can only be Wireseal's.
 #[tokio::test]
 async fn a_provider_without_quic_serves_quinn_once_wireseal_is_in_it() {
     let identity = Identity::new();

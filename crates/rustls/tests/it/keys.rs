@@ -1,13 +1,12 @@
-//! Wireseal's key objects beside those that the ring provider of rustls makes of the same octets.
+//! Wireseal's keys against those that rustls' ring provider makes from the same octets.
 
-mod common;
-
-use common::{COMMON, aead, keys, pattern, ring, tls13, wireseal};
 use hex_literal::hex;
 use rustls::quic::{DirectionalKeys, Keys, Version};
 use rustls::{CipherSuite, Side};
 use wireseal_quic::hazmat;
 use wireseal_rustls::{AeadAlgorithm, quic_algorithm};
+
+use crate::support::{ALL, CCM, COMMON, aead, keys, pattern, ring, tls13, wireseal};
 
 const TAG: usize = AeadAlgorithm::TAG_LENGTH;
 
@@ -18,7 +17,7 @@ fn both(suite: CipherSuite, connection_id: &[u8]) -> [Keys; 2] {
         .map(|algorithm| keys(theirs, algorithm, connection_id))
 }
 
-/// `payload` encrypted for a path, with the tag behind it; for no path by the call without one.
+/// Encrypts `payload` with the tag behind it, by the call for a path or the one without.
 fn seal(keys: &DirectionalKeys, path: Option<u32>, number: u64, header: &[u8], payload: &[u8]) -> Vec<u8> {
     let mut sealed = payload.to_vec();
     let tag = match path {
@@ -53,33 +52,24 @@ fn every_flipped_bit_fails_and_leaves_no_plaintext() {
         let [ours, _] = both(suite, b"flips");
         let (number, header, payload) = (77, pattern(2, 21), pattern(3, 100));
         let sealed = seal(&ours.local, None, number, &header, &payload);
-        for bit in 0..sealed.len() * 8 {
-            let mut buffer = sealed.clone();
-            buffer[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(
-                ours.local.packet.decrypt_in_place(number, &header, &mut buffer),
-                Err(rustls::Error::DecryptError)
-            );
-            assert!(
-                buffer.windows(8).all(|part| payload.windows(8).all(|plain| plain != part)),
-                "{suite:?} {bit}"
-            );
-        }
-        for bit in 0..header.len() * 8 {
-            let mut header = header.clone();
-            header[bit / 8] ^= 1 << (bit % 8);
-            assert!(ours.local.packet.decrypt_in_place(number, &header, &mut sealed.clone()).is_err());
-        }
-        for other in (0..62).map(|bit| number ^ (1 << bit)) {
-            assert!(ours.local.packet.decrypt_in_place(other, &header, &mut sealed.clone()).is_err());
-        }
-        for length in 0..sealed.len() {
-            let mut cut = sealed[..length].to_vec();
-            assert!(
-                ours.local.packet.decrypt_in_place(number, &header, &mut cut).is_err(),
-                "{suite:?} {length}"
-            );
-        }
+        let refused = |number, header: &[u8], sealed: &[u8]| {
+            let mut buffer = sealed.to_vec();
+            let opened = ours.local.packet.decrypt_in_place(number, header, &mut buffer);
+            assert_eq!(opened, Err(rustls::Error::DecryptError), "{suite:?}");
+            assert!(buffer.windows(8).all(|part| payload.windows(8).all(|plain| plain != part)), "{suite:?}");
+        };
+        let flips = |octets: &[u8]| {
+            let octets = octets.to_vec();
+            (0..octets.len() * 8).map(move |bit| {
+                let mut flipped = octets.clone();
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                flipped
+            })
+        };
+        flips(&sealed).for_each(|sealed| refused(number, &header, &sealed));
+        flips(&header).for_each(|header| refused(number, &header, &sealed));
+        (0..62).for_each(|bit| refused(number ^ (1 << bit), &header, &sealed));
+        (0..sealed.len()).for_each(|length| refused(number, &header, &sealed[..length]));
     }
 }
 
@@ -110,7 +100,7 @@ fn paths_have_the_nonces_of_rustls_and_path_0_that_of_no_path() {
 
 #[test]
 fn a_number_or_a_payload_out_of_range_is_refused_unmodified() {
-    for suite in COMMON.into_iter().chain([CipherSuite::TLS13_AES_128_CCM_SHA256]) {
+    for suite in ALL {
         let keys = keys(tls13(&wireseal(), suite), quic_algorithm(aead(suite)), b"range");
         let mut payload = vec![7; 65_536];
         let refused = [(1 << 62, 32), (u64::MAX, 32), (0, 65_536)];
@@ -130,7 +120,7 @@ fn header_protection_is_that_of_rustls() {
         assert_eq!(ours.sample_len(), theirs.sample_len());
         for first in 0..=u8::MAX {
             let sample = pattern(first.into(), 16);
-            // quinn gives four octets however long the number is; with fewer there is less to mask.
+            // quinn always passes four octets; with fewer there is less to mask.
             for length in 0..=4 {
                 let number = pattern(6, length);
                 let mut results = Vec::new();
@@ -152,7 +142,7 @@ fn header_protection_is_that_of_rustls() {
 
 #[test]
 fn header_protection_refuses_what_rustls_refuses_and_modifies_nothing() {
-    for suite in COMMON.into_iter().chain([CipherSuite::TLS13_AES_128_CCM_SHA256]) {
+    for suite in ALL {
         let keys = keys(tls13(&wireseal(), suite), quic_algorithm(aead(suite)), b"refused");
         let sizes = (0..=32).filter(|length| *length != 16).map(|sample| (sample, 4));
         for (sample, number) in sizes.chain([(16, 5), (16, 20), (15, 5)]) {
@@ -169,10 +159,10 @@ fn header_protection_refuses_what_rustls_refuses_and_modifies_nothing() {
 fn lengths_and_limits() {
     let ccm = 2_965_820; // 2^21.5
     for (suite, key, confidentiality, integrity) in [
-        (CipherSuite::TLS13_AES_128_GCM_SHA256, 16, 1 << 23, 1 << 52),
-        (CipherSuite::TLS13_AES_256_GCM_SHA384, 32, 1 << 23, 1 << 52),
-        (CipherSuite::TLS13_CHACHA20_POLY1305_SHA256, 32, u64::MAX, 1 << 36),
-        (CipherSuite::TLS13_AES_128_CCM_SHA256, 16, ccm, ccm),
+        (COMMON[0], 16, 1 << 23, 1 << 52),
+        (COMMON[1], 32, 1 << 23, 1 << 52),
+        (COMMON[2], 32, u64::MAX, 1 << 36),
+        (CCM, 16, ccm, ccm),
     ] {
         let algorithm = quic_algorithm(aead(suite));
         assert_eq!(algorithm.aead_key_len(), key);
@@ -191,50 +181,48 @@ fn lengths_and_limits() {
 const CONNECTION_ID: [u8; 8] = hex!("8394c8f03e515708");
 
 fn initial(side: Side, version: Version) -> Keys {
-    let suite = tls13(&wireseal(), CipherSuite::TLS13_AES_128_GCM_SHA256);
+    let suite = tls13(&wireseal(), COMMON[0]);
     suite.quic_suite().expect("QUIC is what the crate is for").keys(&CONNECTION_ID, side, version)
 }
 
-/// RFC 9001 §A.1, in both directions, and RFC 9369 §A.1: what rustls derived is what the RFCs
-/// print.
+/// RFC 9001 §A.1 and RFC 9369 §A.1: key, IV and header protection key, of client and server.
+const PRINTED: [(Version, [[u8; 44]; 2]); 2] = [
+    (
+        Version::V1,
+        [
+            hex!(
+                "1f369613dd76d5467730efcbe3b1a22d fa044b2f42a3fd3b46fb255c 9f50449e04a0e810283a1e9933adedd2"
+            ),
+            hex!(
+                "cf3a5331653c364c88f0f379b6067e37 0ac1493ca1905853b0bba03e c206b8d9b9f0f37644430b490eeaa314"
+            ),
+        ],
+    ),
+    (
+        Version::V2,
+        [
+            hex!(
+                "8b1a0bc121284290a29e0971b5cd045d 91f73e2351d8fa91660e909f 45b95e15235d6f45a6b19cbcb0294ba9"
+            ),
+            hex!(
+                "82db637861d55e1d011f19ea71d5d2a7 dd13c276499c0249d3310652 edf6d05c83121201b436e16877593c3a"
+            ),
+        ],
+    ),
+];
+
 #[test]
 fn initial_keys_are_those_of_the_rfcs() {
-    let printed = [
-        (
-            Version::V1,
-            Side::Client,
-            hex!("1f369613dd76d5467730efcbe3b1a22d"),
-            hex!("fa044b2f42a3fd3b46fb255c"),
-            hex!("9f50449e04a0e810283a1e9933adedd2"),
-        ),
-        (
-            Version::V1,
-            Side::Server,
-            hex!("cf3a5331653c364c88f0f379b6067e37"),
-            hex!("0ac1493ca1905853b0bba03e"),
-            hex!("c206b8d9b9f0f37644430b490eeaa314"),
-        ),
-        (
-            Version::V2,
-            Side::Client,
-            hex!("8b1a0bc121284290a29e0971b5cd045d"),
-            hex!("91f73e2351d8fa91660e909f"),
-            hex!("45b95e15235d6f45a6b19cbcb0294ba9"),
-        ),
-        (
-            Version::V2,
-            Side::Server,
-            hex!("82db637861d55e1d011f19ea71d5d2a7"),
-            hex!("dd13c276499c0249d3310652"),
-            hex!("edf6d05c83121201b436e16877593c3a"),
-        ),
-    ];
-    for (version, side, key, iv, header_key) in printed {
+    let sides = [Side::Client, Side::Server];
+    let cases =
+        PRINTED.iter().flat_map(|(version, keys)| sides.iter().zip(keys).map(move |of| (*version, of)));
+    for (version, (&side, keys)) in cases {
+        let (key, iv, header_key) = (&keys[..16], keys[16..28].try_into().expect("12 octets"), &keys[28..]);
         let sender = initial(side, version);
         let receiver = initial(if side == Side::Client { Side::Server } else { Side::Client }, version);
         let (header, payload, sample) = (pattern(9, 18), pattern(10, 1162), [0x5a; 16]);
 
-        let packet = hazmat::PacketKey::new(AeadAlgorithm::Aes128Gcm, &key, &iv).expect("16 octets");
+        let packet = hazmat::PacketKey::new(AeadAlgorithm::Aes128Gcm, key, iv).expect("16 octets");
         let sealed = seal(&sender.local, None, 2, &header, &payload);
         let mut expected = payload.clone();
         let tag = packet.seal(hazmat::PathId(0), 2, &header, &mut expected).expect("in range");
@@ -243,7 +231,7 @@ fn initial_keys_are_those_of_the_rfcs() {
         assert_eq!(receiver.remote.packet.decrypt_in_place(2, &header, &mut sealed.clone()), Ok(&*payload));
 
         let mask =
-            hazmat::HeaderKey::new(AeadAlgorithm::Aes128Gcm, &header_key).expect("16 octets").mask(&sample);
+            hazmat::HeaderKey::new(AeadAlgorithm::Aes128Gcm, header_key).expect("16 octets").mask(&sample);
         let (mut first, mut number) = (0xc3, [0; 4]);
         assert_eq!(sender.local.header.encrypt_in_place(&sample, &mut first, &mut number), Ok(()));
         assert_eq!((first, number.as_slice()), (0xc3 ^ mask[0] & 0x0f, &mask[1..]), "{version:?} {side:?}");

@@ -1,26 +1,29 @@
-//! What the tests share: providers, certificates and configurations.
-#![allow(dead_code)] // Each test is a program of its own, and none uses all of this.
+//! Providers, certificates and configurations for tests.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rustls::crypto::CryptoProvider;
-use rustls::crypto::cipher::{AeadKey, Iv};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::quic::{self, Algorithm, HeaderProtectionKey, PacketKey, Suite};
+use rustls::quic::{self, Algorithm, Suite};
 use rustls::{
     CipherSuite, CipherSuiteCommon, ClientConfig, RootCertStore, ServerConfig, SupportedCipherSuite,
     Tls13CipherSuite,
 };
-use wireseal_quic::AeadAlgorithm;
+use wireseal_rustls::{AeadAlgorithm, CountedAlgorithm};
 
-/// The suites that the ring provider has too.
+/// The suites that the ring provider has.
 pub const COMMON: [CipherSuite; 3] = [
     CipherSuite::TLS13_AES_128_GCM_SHA256,
     CipherSuite::TLS13_AES_256_GCM_SHA384,
     CipherSuite::TLS13_CHACHA20_POLY1305_SHA256,
 ];
+
+pub const CCM: CipherSuite = CipherSuite::TLS13_AES_128_CCM_SHA256;
+pub const MEGABYTE: usize = 1 << 20;
+
+/// Those, and the one that Wireseal adds.
+pub const ALL: [CipherSuite; 4] = [COMMON[0], COMMON[1], COMMON[2], CCM];
 
 pub fn ring() -> CryptoProvider {
     rustls::crypto::ring::default_provider()
@@ -37,7 +40,7 @@ pub fn wireseal() -> CryptoProvider {
     provider
 }
 
-/// `provider` with its TLS 1.3 suites as `change` makes them.
+/// `provider` with its TLS 1.3 suites changed.
 pub fn map_suites(
     mut provider: CryptoProvider,
     change: impl Fn(Tls13CipherSuite) -> Tls13CipherSuite,
@@ -65,47 +68,6 @@ pub fn aead(suite: CipherSuite) -> AeadAlgorithm {
     AeadAlgorithm::from_tls_cipher_suite(u16::from(suite)).expect("QUIC has the suite")
 }
 
-/// Keeps count of the keys that an algorithm makes.
-pub struct Counting {
-    inner: &'static dyn Algorithm,
-    packet_keys: AtomicUsize,
-    header_keys: AtomicUsize,
-}
-
-impl Counting {
-    pub fn new(inner: &'static dyn Algorithm) -> &'static Self {
-        Box::leak(Box::new(Self {
-            inner,
-            packet_keys: AtomicUsize::new(0),
-            header_keys: AtomicUsize::new(0),
-        }))
-    }
-
-    pub fn packet_keys(&self) -> usize {
-        self.packet_keys.load(Ordering::Relaxed)
-    }
-
-    pub fn header_keys(&self) -> usize {
-        self.header_keys.load(Ordering::Relaxed)
-    }
-}
-
-impl Algorithm for Counting {
-    fn packet_key(&self, key: AeadKey, iv: Iv) -> Box<dyn PacketKey> {
-        self.packet_keys.fetch_add(1, Ordering::Relaxed);
-        self.inner.packet_key(key, iv)
-    }
-
-    fn header_protection_key(&self, key: AeadKey) -> Box<dyn HeaderProtectionKey> {
-        self.header_keys.fetch_add(1, Ordering::Relaxed);
-        self.inner.header_protection_key(key)
-    }
-
-    fn aead_key_len(&self) -> usize {
-        self.inner.aead_key_len()
-    }
-}
-
 /// A self-signed certificate for "localhost" and its key.
 pub struct Identity {
     certificate: CertificateDer<'static>,
@@ -130,7 +92,7 @@ impl Identity {
             .with_no_client_auth()
     }
 
-    /// A server that shows this certificate.
+    /// A server with this certificate.
     pub fn server(&self, provider: CryptoProvider) -> ServerConfig {
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.key.clone()));
         ServerConfig::builder_with_provider(Arc::new(provider))
@@ -156,14 +118,14 @@ impl Identity {
     }
 }
 
-/// One end of a connection: a provider with one suite, and what its Initial packets take.
+/// One end of a connection: a provider with one suite, and the suite of Initial packets.
 pub struct End {
     pub provider: CryptoProvider,
     pub initial: Suite,
 }
 
 impl End {
-    /// An end of `provider` that offers `suite` and no other.
+    /// An end that offers only `suite`.
     pub fn only(mut provider: CryptoProvider, suite: CipherSuite) -> Self {
         let initial = tls13(&provider, CipherSuite::TLS13_AES_128_GCM_SHA256);
         let initial = initial.quic_suite().expect("a provider with QUIC");
@@ -171,18 +133,16 @@ impl End {
         Self { provider, initial }
     }
 
-    /// Counts from here on the keys of the one suite.
-    pub fn counted(&mut self) -> &'static Counting {
-        let quic = self.provider.cipher_suites[0].tls13().and_then(|suite| suite.quic);
-        let counting = Counting::new(quic.expect("a suite with QUIC"));
-        self.provider =
-            map_suites(self.provider.clone(), |suite| Tls13CipherSuite { quic: Some(counting), ..suite });
-        counting
+    /// Counts the keys of the one suite from here on.
+    pub fn counted(&mut self) -> &'static CountedAlgorithm {
+        let (provider, algorithms) = wireseal_rustls::counted(self.provider.clone());
+        self.provider = provider;
+        algorithms[0]
     }
 }
 
-/// The keys of one side of Initial packets, made by `algorithm` with the hash of `suite`: a way to have both implementations
-/// make keys of the same octets.
+/// The keys of one side of Initial packets from `algorithm`, with the hash of `suite`: different implementations make keys from the
+/// same octets.
 pub fn keys(
     suite: &'static Tls13CipherSuite,
     algorithm: &'static dyn Algorithm,
@@ -191,7 +151,7 @@ pub fn keys(
     quic::Keys::initial(quic::Version::V1, suite, algorithm, connection_id, rustls::Side::Client)
 }
 
-/// Octets that look like none of their neighbours, the same for the same seed.
+/// Random octets, the same for the same seed.
 pub fn pattern(seed: u64, length: usize) -> Vec<u8> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut octets = vec![0; length];

@@ -1,21 +1,18 @@
-//! TLS handshakes for QUIC in memory: which suite was negotiated, and what keys came of it.
-
-mod common;
+//! TLS handshakes for QUIC in memory: which suite is negotiated, and which keys follow.
 
 use std::sync::{Arc, Mutex};
 
-use common::{COMMON, End, Identity, aead, pattern, ring, wireseal};
-use hkdf::Hkdf;
 use rustls::crypto::CryptoProvider;
 use rustls::quic::{
-    ClientConnection, Connection, DirectionalKeys, KeyChange, Keys, Secrets, ServerConnection, Version,
+    self, ClientConnection, Connection, DirectionalKeys, KeyChange, Secrets, ServerConnection, Version,
 };
 use rustls::{CipherSuite, KeyLog, Tls13CipherSuite};
-use sha2::Sha256;
-use wireseal_quic::hazmat::{self, PathId};
+use wireseal_quic::hazmat::PathId;
+use wireseal_quic::{Keys, PacketType, TrafficSecret};
 use wireseal_rustls::is_wireseal;
 
-const SUITES: [CipherSuite; 4] = [COMMON[0], COMMON[1], COMMON[2], CipherSuite::TLS13_AES_128_CCM_SHA256];
+use crate::support::{ALL, CCM, COMMON, End, Identity, aead, pattern, ring, wireseal};
+
 const VERSIONS: [Version; 2] = [Version::V1, Version::V2];
 
 /// Secrets by their names in the key log.
@@ -38,8 +35,8 @@ impl Log {
 /// One side after the handshake.
 struct Done {
     connection: Connection,
-    handshake: Keys,
-    one_rtt: Keys,
+    handshake: quic::Keys,
+    one_rtt: quic::Keys,
     next: Secrets,
 }
 
@@ -58,7 +55,7 @@ fn handshake(client: CryptoProvider, server: CryptoProvider, version: Version) -
     let mut changes = [const { Vec::new() }; 2];
     while changes.iter().any(|changes| changes.len() < 2) {
         for sender in [0, 1] {
-            // What was written before a change of keys travels apart from what comes after.
+            // Messages before and after a change of keys go in different flights.
             let mut changed = true;
             while changed {
                 let mut flight = Vec::new();
@@ -82,15 +79,13 @@ fn handshake(client: CryptoProvider, server: CryptoProvider, version: Version) -
     (done, log)
 }
 
-/// A short-header packet from one side to the other: protected by `sender`, and unprotected by `receiver`.
+/// Protects a packet with a short header as `sender`, and unprotects it as `receiver`.
 fn travels(sender: &DirectionalKeys, receiver: &DirectionalKeys) {
     let payload = pattern(1, 333);
     let mut packet = vec![0x43, 0, 0, 1, 2];
-    let tag = {
-        let header = packet.clone();
-        packet.extend_from_slice(&payload);
-        sender.packet.encrypt_in_place(0x102, &header, &mut packet[5..]).expect("in range")
-    };
+    let header = packet.clone();
+    packet.extend_from_slice(&payload);
+    let tag = sender.packet.encrypt_in_place(0x102, &header, &mut packet[5..]).expect("in range");
     packet.extend_from_slice(tag.as_ref());
     let sample = packet[5..21].to_vec();
     let (first, rest) = packet.split_first_mut().expect("a header");
@@ -107,7 +102,7 @@ fn negotiated(done: &Done) -> &'static Tls13CipherSuite {
     suite.expect("a TLS 1.3 suite was negotiated")
 }
 
-/// Both directions, at every level and over key updates, where `client` and `server` may be of different providers.
+/// Both directions at every level and over key updates, between two providers.
 fn all_levels(
     client: &CryptoProvider,
     server: &CryptoProvider,
@@ -138,7 +133,7 @@ fn all_levels(
 
 #[test]
 fn each_suite_is_negotiated_on_wireseal_and_its_keys_work_both_ways() {
-    for (suite, version) in SUITES.into_iter().flat_map(|suite| VERSIONS.map(|version| (suite, version))) {
+    for (suite, version) in ALL.into_iter().flat_map(|suite| VERSIONS.map(|version| (suite, version))) {
         let ends = all_levels(&wireseal(), &wireseal(), suite, version);
         assert!(ends.iter().all(|end| is_wireseal(negotiated(end))));
     }
@@ -154,55 +149,40 @@ fn wireseal_agrees_with_the_ring_provider_from_either_side() {
     }
 }
 
-/// Every key of a connection comes from the field `quic` of its suite: rustls goes nowhere else for them.
+/// rustls takes every key of a connection from the field `quic` of its suite.
 #[test]
 fn all_keys_come_from_the_field_quic() {
     let mut end = End::only(wireseal(), COMMON[0]);
     let counting = end.counted();
     all_levels(&end.provider, &ring(), COMMON[0], Version::V1);
-    // Handshake and 1-RTT in two directions, and ten updates of them, which leave the header protection keys.
-    assert_eq!((counting.packet_keys(), counting.header_keys()), (2 + 2 + 20, 2 + 2));
+    // Handshake and 1-RTT in two directions, and ten updates, which keep the header protection keys.
+    assert_eq!((counting.packet_keys().len(), counting.header_keys()), (2 + 2 + 20, 2 + 2));
 }
 
-/// HKDF-Expand-Label with SHA-256 and an empty context (RFC 8446 §7.1).
-fn expand_label(secret: &[u8], label: &str, length: u8) -> Vec<u8> {
-    let label = format!("tls13 {label}");
-    let label_length = u8::try_from(label.len()).expect("a short label");
-    let mut out = vec![0; length.into()];
-    let hkdf = Hkdf::<Sha256>::from_prk(secret).expect("a secret is as long as the hash");
-    let info: [&[u8]; 3] = [&[0, length, label_length], label.as_bytes(), &[0]];
-    hkdf.expand_multi_info(&info, &mut out).expect("a short output");
-    out
-}
-
-/// The labels of RFC 9001 §5.1 and §6.1, and of RFC 9369 §3.3.2, from the secret of the key log: an
-/// rustls that updates the keys of version 2 by the label of version 1 fails here.
+/// Compared with `wireseal-quic`'s key schedule, from the secret in the key log: a rustls that updates the keys of version 2 with
+/// the label of version 1 fails here.
 #[test]
 fn key_updates_of_each_version_go_by_its_own_labels() {
-    for (version, prefix) in VERSIONS.into_iter().zip(["quic", "quicv2"]) {
-        for suite in [COMMON[0], COMMON[2], CipherSuite::TLS13_AES_128_CCM_SHA256] {
+    for (version, ours) in VERSIONS.into_iter().zip([wireseal_quic::Version::V1, wireseal_quic::Version::V2])
+    {
+        for suite in [COMMON[0], COMMON[2], CCM] {
             let provider = || End::only(wireseal(), suite).provider;
             let ([mut client, _], log) = handshake(provider(), provider(), version);
-            let mut secret = log.secret("CLIENT_TRAFFIC_SECRET_0");
+            let secret = log.secret("CLIENT_TRAFFIC_SECRET_0");
+            let mut secret = TrafficSecret::new(aead(suite), &secret).expect("as long as the hash");
             let mut key = client.one_rtt.local.packet;
             for generation in 0..100 {
-                let length = u8::try_from(aead(suite).key_length()).expect("at most 32 octets");
-                let octets = expand_label(&secret, &format!("{prefix} key"), length);
-                let iv = expand_label(&secret, &format!("{prefix} iv"), 12);
-                let iv = iv.as_slice().try_into().expect("12 octets");
-                let expected =
-                    hazmat::PacketKey::new(aead(suite), &octets, iv).expect("as long as its keys are");
-
+                let next = secret.peek_next(ours);
+                let (expected, _) = Keys::new(ours, PacketType::OneRtt, secret).into_parts();
                 let (mut ours, mut theirs) = (pattern(3, 40), pattern(3, 40));
                 let tag = key.encrypt_in_place(5, b"header", &mut theirs).expect("in range");
                 let expected = expected.seal(PathId(0), 5, b"header", &mut ours).expect("in range");
                 assert_eq!(
                     (tag.as_ref(), theirs),
-                    (expected.as_slice(), ours),
+                    (&expected[..], ours),
                     "{version:?} {suite:?} {generation}"
                 );
-
-                secret = expand_label(&secret, &format!("{prefix} ku"), 32);
+                secret = next;
                 key = client.next.next_packet_keys().local;
             }
         }

@@ -1,4 +1,4 @@
-//! Two quinn state machines and the network between them, in virtual time: the same seed gives the same losses.
+//! Two quinn state machines in virtual time, and the network between them. The same seed gives the same losses.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event,
-    FinishError, ReadError, ServerConfig, StreamId, WriteError,
+    ReadError, ServerConfig, StreamId, WriteError,
 };
 
-use crate::common::pattern;
+use crate::support::pattern;
 
-/// The shortest way through the network.
+/// The minimum latency.
 const LATENCY: Duration = Duration::from_millis(5);
-/// What the network adds to it at random, which puts datagrams out of order.
+/// The random latency on top, which reorders datagrams.
 const JITTER: Duration = Duration::from_millis(3);
 
 /// One end: the endpoint, its one connection, and the octets it sends and has received.
@@ -53,7 +53,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// A client that is about to connect, and a server; each will send `length` octets to the other.
+    /// A client that connects to a server; each sends `length` octets to the other.
     pub fn new(client: ClientConfig, server: ServerConfig, length: usize, seed: u64) -> Self {
         let endpoint = |server, octet: u8| {
             Endpoint::new(Arc::new(EndpointConfig::default()), server, true, Some([octet; 32]))
@@ -79,12 +79,12 @@ impl Network {
         Self { ends, now, rng, in_flight: Vec::new(), faults: Faults::default() }
     }
 
-    /// Runs until both ends have all octets and says what the network did meanwhile. At either end, keys are updated as
-    /// often as quinn allows.
+    /// Runs until both ends have received everything, and returns what the network did. Both ends update keys as often as quinn
+    /// allows.
     ///
     /// # Panics
     ///
-    /// If the connection is lost, an octet is wrong, or nothing more happens.
+    /// If the connection is lost, an octet is wrong, or nothing happens any more.
     pub fn run(mut self) -> Faults {
         let start = self.now;
         while self.ends.iter().any(|end| !end.complete) {
@@ -175,7 +175,7 @@ impl Network {
         }
     }
 
-    /// Takes a datagram on its way, or loses it, or takes it twice.
+    /// Carries a datagram, loses it, or duplicates it.
     fn carry(&mut self, to: usize, datagram: Vec<u8>) {
         let copies = match self.rng.u8(..) {
             0..5 => {
@@ -199,7 +199,7 @@ impl Network {
 }
 
 impl End {
-    /// Writes and reads as much as can be now.
+    /// Writes and reads as much as is possible now.
     fn exchange(&mut self) {
         let Some((_, connection)) = &mut self.connection else { return };
         while let Some(event) = connection.poll() {
@@ -224,19 +224,15 @@ impl End {
             }
         }
         if self.sent == self.to_send.len() && !self.finished {
-            self.finished = match sender.finish() {
-                Ok(()) => true,
-                Err(FinishError::Stopped(_) | FinishError::ClosedStream) => {
-                    panic!("nobody closed the stream")
-                }
-            };
+            sender.finish().expect("nobody closed the stream");
+            self.finished = true;
         }
         self.read();
     }
 
     fn read(&mut self) {
         let Some((_, connection)) = &mut self.connection else { return };
-        // The peer opens one stream, whose number follows from the peer's side alone.
+        // The peer opens one stream; its side determines the number.
         connection.streams().accept(Dir::Uni);
         let stream = StreamId::new(!connection.side(), Dir::Uni, 0);
         let mut receiver = connection.recv_stream(stream);
@@ -252,7 +248,7 @@ impl End {
                 Err(error) => panic!("cannot read: {error}"),
             }
         }
-        // The next transmission of this end carries the window update, should there be one.
+        // Window updates go out with the next transmission.
         let _ = chunks.finalize();
     }
 

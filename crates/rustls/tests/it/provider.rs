@@ -1,15 +1,14 @@
-//! What `provider` changes, and what it leaves.
-
-mod common;
+//! What `provider` changes, and what it keeps.
 
 use std::ptr;
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use common::{COMMON, map_suites, ring, tls13, wireseal, without_quic};
 use rustls::crypto::CryptoProvider;
 use rustls::{CipherSuite, SupportedCipherSuite, Tls13CipherSuite};
 use wireseal_rustls::{AeadAlgorithm, is_wireseal, provider, quic_algorithm, tls13_aes_128_ccm_sha256};
+
+use crate::support::{COMMON, map_suites, ring, tls13, wireseal, without_quic};
 
 fn names(provider: &CryptoProvider) -> Vec<CipherSuite> {
     provider.cipher_suites.iter().map(SupportedCipherSuite::suite).collect()
