@@ -8,7 +8,7 @@
 //! |---|---|
 //! | seal a packet of AES-GCM, and make its header mask | [`GcmKey::seal`](gcm::GcmKey::seal) |
 //! | open one that was received | [`AesMaskKey::mask`](aes::AesMaskKey::mask), then [`GcmKey::open`](gcm::GcmKey::open) |
-//! | AES-GCM whose tag is elsewhere | [`GcmKey::seal_detached`](gcm::GcmKey::seal_detached), [`open_detached`](gcm::GcmKey::open_detached) |
+//! | seal with AES-GCM, the tag apart | [`GcmKey::seal_detached`](gcm::GcmKey::seal_detached) |
 //! | ChaCha20-Poly1305 | [`ChaCha20Poly1305Key`](chacha20_poly1305::ChaCha20Poly1305Key), and [`ChaCha20MaskKey`](chacha20::ChaCha20MaskKey) for masks |
 //! | a one-time MAC | [`poly1305::mac`] |
 //! | an AES-128-CMAC, or many under as many keys | [`cmac::Key::mac`], [`cmac::mac_many`] |

@@ -162,7 +162,7 @@ fn nothing_outside_of_a_packet_is_touched() {
 }
 
 #[test]
-fn a_tag_may_lie_elsewhere_and_nothing_behind_the_text_is_touched() {
+fn a_detached_tag_is_the_same_and_nothing_beyond_the_text_is_touched() {
     each_key(|key, key_octets| {
         for length in 0..600 {
             let (text, aad) = (octets(9, length), octets(3, length % 30));
@@ -172,12 +172,6 @@ fn a_tag_may_lie_elsewhere_and_nothing_behind_the_text_is_touched() {
                 place.copy_from_slice(&text);
                 let tag = key.seal_detached(&NONCE, &aad, &mut place);
                 assert_eq!((&place[..], &tag), (ciphertext, expected_tag), "{length}");
-                let mut other = tag;
-                other[length % TAG_LENGTH] ^= 1;
-                assert!(key.open_detached(&NONCE, &aad, &mut place, &tag));
-                assert_eq!(&place[..], text);
-                assert!(!key.open_detached(&NONCE, &aad, &mut place, &other));
-                assert!(place.iter().all(|octet| *octet == 0));
             }
         }
     });

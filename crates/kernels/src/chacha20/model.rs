@@ -1,4 +1,4 @@
-//! ChaCha20's block function as RFC 8439 writes it.
+//! ChaCha20's block function, written as in RFC 8439.
 
 /// The key stream block of `key`, `counter` and `nonce` (RFC 8439 §2.3).
 #[must_use]
@@ -45,8 +45,7 @@ fn quarter_round(state: &mut [u32; 16], a: usize, b: usize, c: usize, d: usize) 
     state[b] = (state[b] ^ state[c]).rotate_left(7);
 }
 
-/// The header mask of RFC 9001 §5.4.4: the first four octets of the sample are the counter, the others the nonce, and
-/// the mask is what five zeros become.
+/// The header mask (RFC 9001 §5.4.4): the sample's first four octets are the counter and the others the nonce.
 #[must_use]
 pub fn header_mask(key: &[u8; 32], sample: &[u8; 16]) -> [u8; 5] {
     let mut counter = [0; 4];

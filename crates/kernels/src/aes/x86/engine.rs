@@ -2,10 +2,9 @@
 
 use core::arch::x86_64::{_mm_aeskeygenassist_si128, _mm_cvtsi128_si32, _mm_set1_epi32};
 
-use super::V128;
-use crate::aes::expand::expand;
+use super::block::V128;
+use crate::aes::expand::{RoundKeys, Rounds, expand};
 use crate::aes::vector::{Vector, encrypt_rounds};
-use crate::aes::{RoundKeys, Rounds};
 use crate::cpu::{AesNi, Path, Vaes256, Vaes512};
 
 /// The path that a key uses, with its proof.

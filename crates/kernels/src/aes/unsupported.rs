@@ -1,9 +1,9 @@
 //! Processors without instructions for AES.
 
-use super::{RoundKeys, Rounds};
+use super::expand::{RoundKeys, Rounds};
 use crate::cpu::Path;
 
-/// There is none.
+/// None exists.
 #[derive(Clone, Copy)]
 pub(crate) enum Engine {}
 

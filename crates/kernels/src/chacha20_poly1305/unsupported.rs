@@ -1,10 +1,10 @@
-//! Processors without a path.
+//! Processors without the instructions.
 
 use core::convert::Infallible;
 
 use crate::cpu::Path;
 
-/// There is none.
+/// None exists.
 #[derive(Clone, Copy)]
 pub(super) struct Engine(Infallible);
 
