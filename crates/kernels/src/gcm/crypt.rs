@@ -37,7 +37,7 @@ pub(super) unsafe fn crypt<V: Vector, const ROUNDS: usize>(
     const {
         assert!(
             V::BLOCKS * V::GROUP == 16 && V::GROUP <= MAX_GROUP || V::BLOCKS == 1 && V::GROUP == MAX_GROUP
-        )
+        );
     };
     let group = 16 * V::BLOCKS * V::GROUP;
     // SAFETY: the caller's word.
