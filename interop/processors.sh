@@ -9,7 +9,7 @@ downloads=$root/target/interop-packages
 # minutes for the same routines.
 runs=(
     "-p wireseal-kernels -p wireseal-mac --lib --tests"
-    "-p wireseal-quic --lib --test batches --test rfc9001 --test rfc9369 --test wycheproof"
+    "-p wireseal-quic --lib --test it -- appendix_a:: arrivals:: wycheproof::"
 )
 
 # prepare FOLDER TRIPLE [ARGUMENT...]: sets up a build for the triple under target/FOLDER; the arguments replace the runs above.

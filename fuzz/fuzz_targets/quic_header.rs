@@ -45,8 +45,8 @@ fn split(datagram: &[u8], id_length: usize) {
             let fault = match error {
                 HeaderError::Retry => Fault::Retry,
                 HeaderError::VersionNegotiation => Fault::VersionNegotiation,
-                HeaderError::UnknownVersion(version) => Fault::UnknownVersion(version.0),
-                HeaderError::ConnectionIdTooLong(_) => Fault::ConnectionIdTooLong,
+                HeaderError::UnknownVersion(version) => Fault::UnknownVersion(version),
+                HeaderError::ConnectionIdTooLong { .. } => Fault::ConnectionIdTooLong,
                 HeaderError::Truncated { expected, got } => {
                     assert!(expected > got && got == datagram.len());
                     Fault::Truncated

@@ -1,25 +1,25 @@
-//! Headers as far as protection needs them: written, and taken apart (RFC 9000, section 17; RFC 9369, section 3.2).
+//! Headers, as far as protection needs them: reading and writing (RFC 9000 §17, RFC 9369 §3.2).
 
-use core::fmt;
+use core::ops::Range;
 
 use wireseal_algorithms::AeadAlgorithm;
 
-use crate::connection_id::{ConnectionId, ConnectionIdTooLong};
+use crate::connection_id::ConnectionId;
+use crate::error::{EncodeError, HeaderError};
 use crate::header::LONG_FORM;
 use crate::packet_number::NumberLength;
-use crate::varint::{encode_varint, encode_varint_as};
-use crate::version::{UnknownVersion, Version};
+use crate::varint::{decode_varint, encode_varint, encode_varint_as};
+use crate::version::Version;
 
-/// The fixed bit, set in every packet that does not grease it (RFC 9000, section 17.2; RFC 9287).
+/// The fixed bit, set in every packet whose sender does not grease it (RFC 9000 §17.2, RFC 9287).
 const FIXED: u8 = 0x40;
-/// The spin bit of a short header (RFC 9000, section 17.4).
+/// The spin bit of a short header (RFC 9000 §17.4).
 const SPIN: u8 = 0x20;
 
-/// A packet with a long header that is protected by keys (RFC 9000, section 17.2). Retry and Version Negotiation packets
-/// are not.
+/// A packet with a long header that is protected by keys (RFC 9000 §17.2). Retry and Version Negotiation packets are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LongType {
-    /// The first packets of a connection, which have a token.
+    /// The first packets of a connection. They carry a token.
     Initial,
     /// Early data.
     ZeroRtt,
@@ -27,7 +27,30 @@ pub enum LongType {
     Handshake,
 }
 
-/// What a long header says in its two type bits.
+/// The type of a packet, which says which keys protect it (RFC 9001 §4 and §5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PacketType {
+    /// Long header; keys from the connection ID.
+    Initial,
+    /// Long header; keys of early data.
+    ZeroRtt,
+    /// Long header; keys of the handshake.
+    Handshake,
+    /// Short header; keys that can be updated.
+    OneRtt,
+}
+
+impl From<LongType> for PacketType {
+    fn from(long: LongType) -> Self {
+        match long {
+            LongType::Initial => Self::Initial,
+            LongType::ZeroRtt => Self::ZeroRtt,
+            LongType::Handshake => Self::Handshake,
+        }
+    }
+}
+
+/// The two type bits of a long header.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TypeBits {
     Protected(LongType),
@@ -35,7 +58,21 @@ pub(crate) enum TypeBits {
 }
 
 impl Version {
-    /// The type bits of a long header: version 2 has them one further on (RFC 9369, section 3.2).
+    /// The version with this number in the version field of a long header (RFC 9000 §17.2).
+    ///
+    /// # Errors
+    ///
+    /// [`HeaderError::UnknownVersion`] for versions that this build does not support, and
+    /// [`HeaderError::VersionNegotiation`] for 0, which marks such a packet (RFC 9000 §17.2.1).
+    pub fn from_wire(version: u32) -> Result<Self, HeaderError> {
+        let known = Self::ALL.iter().copied().find(|known| known.to_wire() == version);
+        known.ok_or(match version {
+            0 => HeaderError::VersionNegotiation,
+            _ => HeaderError::UnknownVersion(version),
+        })
+    }
+
+    /// The type bits in their place in the first octet. Version 2 numbers the types one higher (RFC 9369 §3.2).
     pub(crate) const fn type_bits(self, packet: TypeBits) -> u8 {
         let v1 = match packet {
             TypeBits::Protected(LongType::Initial) => 0,
@@ -46,7 +83,7 @@ impl Version {
         ((v1 + self.type_shift()) % 4) << 4
     }
 
-    pub(crate) const fn long_type(self, first: u8) -> TypeBits {
+    const fn long_type(self, first: u8) -> TypeBits {
         match ((first >> 4) % 4 + 4 - self.type_shift()) % 4 {
             0 => TypeBits::Protected(LongType::Initial),
             1 => TypeBits::Protected(LongType::ZeroRtt),
@@ -65,7 +102,127 @@ impl Version {
     }
 }
 
-/// A long header to be written (RFC 9000, section 17.2).
+/// The start of every long header (RFC 9000 §17.2).
+pub(crate) struct LongStart {
+    pub(crate) version: Version,
+    pub(crate) type_bits: TypeBits,
+    pub(crate) destination: Range<usize>,
+    pub(crate) source: Range<usize>,
+}
+
+impl LongStart {
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, HeaderError> {
+        let first = reader.octet()?;
+        let version = reader.take(4)?.start;
+        let version = reader.octets[version..].first_chunk().map_or(0, |octets| u32::from_be_bytes(*octets));
+        let version = Version::from_wire(version)?;
+        let destination = reader.connection_id()?;
+        let source = reader.connection_id()?;
+        Ok(Self { version, type_bits: version.long_type(first), destination, source })
+    }
+}
+
+/// A packet with a long header that is protected by keys.
+pub(crate) struct LongPacket {
+    pub(crate) version: Version,
+    pub(crate) packet_type: LongType,
+    /// From the packet number to the end of the packet.
+    pub(crate) body: Range<usize>,
+}
+
+impl LongPacket {
+    pub(crate) fn read(octets: &[u8]) -> Result<Self, HeaderError> {
+        let mut reader = Reader { octets, at: 0 };
+        let LongStart { version, type_bits, .. } = LongStart::read(&mut reader)?;
+        let TypeBits::Protected(packet_type) = type_bits else { return Err(HeaderError::Retry) };
+        if packet_type == LongType::Initial {
+            let length = reader.varint()?;
+            reader.take(length)?;
+        }
+        let length = reader.varint()?;
+        let body = reader.take(length)?;
+        Ok(Self { version, packet_type, body })
+    }
+}
+
+/// The fields of a header that are not protected. The header has been read before, so they are where they should be.
+pub(crate) struct Fields<'p> {
+    pub(crate) packet: &'p [u8],
+    pub(crate) packet_type: PacketType,
+    pub(crate) number_offset: usize,
+}
+
+impl<'p> Fields<'p> {
+    pub(crate) fn destination(&self) -> &'p [u8] {
+        match self.packet_type {
+            PacketType::OneRtt => &self.packet[1..self.number_offset],
+            // Behind the first octet and the version.
+            _ => self.id_at(5),
+        }
+    }
+
+    pub(crate) fn source(&self) -> &'p [u8] {
+        match self.packet_type {
+            PacketType::OneRtt => &[],
+            _ => self.id_at(6 + self.destination().len()),
+        }
+    }
+
+    pub(crate) fn token(&self) -> &'p [u8] {
+        if self.packet_type != PacketType::Initial {
+            return &[];
+        }
+        let behind_ids = &self.packet[7 + self.destination().len() + self.source().len()..];
+        decode_varint(behind_ids).map_or(&[], |(length, start)| &behind_ids[start..][..length as usize])
+    }
+
+    /// A connection ID behind its length.
+    fn id_at(&self, length: usize) -> &'p [u8] {
+        &self.packet[length + 1..][..usize::from(self.packet[length])]
+    }
+}
+
+/// Reads fields from the front of a packet.
+pub(crate) struct Reader<'a> {
+    pub(crate) octets: &'a [u8],
+    pub(crate) at: usize,
+}
+
+impl Reader<'_> {
+    /// Moves past the next `length` octets and returns where they are.
+    fn take(&mut self, length: u64) -> Result<Range<usize>, HeaderError> {
+        let expected = usize::try_from(length).ok().and_then(|length| self.at.checked_add(length));
+        let expected = expected.unwrap_or(usize::MAX);
+        if expected > self.octets.len() {
+            return Err(HeaderError::Truncated { expected, got: self.octets.len() });
+        }
+        let range = self.at..expected;
+        self.at = expected;
+        Ok(range)
+    }
+
+    fn octet(&mut self) -> Result<u8, HeaderError> {
+        Ok(self.octets[self.take(1)?.start])
+    }
+
+    fn varint(&mut self) -> Result<u64, HeaderError> {
+        let got = self.octets.len();
+        let (value, length) = decode_varint(&self.octets[self.at..])
+            .ok_or(HeaderError::Truncated { expected: got + 1, got })?;
+        self.at += length;
+        Ok(value)
+    }
+
+    fn connection_id(&mut self) -> Result<Range<usize>, HeaderError> {
+        let (expected, got) = (ConnectionId::MAX_LENGTH, usize::from(self.octet()?));
+        if got > expected {
+            return Err(HeaderError::ConnectionIdTooLong { expected, got });
+        }
+        self.take(got as u64)
+    }
+}
+
+/// A long header to write (RFC 9000 §17.2).
 #[derive(Clone, Copy, Debug)]
 pub struct LongHeader<'a> {
     /// The version of the connection.
@@ -76,15 +233,14 @@ pub struct LongHeader<'a> {
     pub destination: ConnectionId,
     /// Our connection ID.
     pub source: ConnectionId,
-    /// The token of an Initial packet: empty, or from a Retry or a NEW_TOKEN frame. Other packets have none, and it is not
-    /// written for them.
+    /// The token of an Initial packet: empty, or from a Retry packet or a NEW_TOKEN frame. Other types have no token, and this
+    /// is ignored.
     pub token: &'a [u8],
 }
 
 impl LongHeader<'_> {
-    /// How many octets a packet has beside its payload: this header, the packet number and the tag. A datagram of 1200 octets
-    /// (RFC 9000, section 14.1) has room for a payload of as many less. From a payload of about 16,300 octets on it is two
-    /// octets more.
+    /// The octets of a packet apart from its payload: this header, the packet number and the tag. A datagram of 1200 octets
+    /// (RFC 9000 §14.1) has room for a payload of as many fewer. From payloads of about 16,300 octets on it is two more.
     #[must_use]
     pub fn overhead(&self, number_length: NumberLength) -> usize {
         let token = match (self.packet_type, self.token.len()) {
@@ -96,13 +252,13 @@ impl LongHeader<'_> {
         5 + ids + token + 2 + number_length.octets() + AeadAlgorithm::TAG_LENGTH
     }
 
-    /// Writes the header to the start of `out` up to the packet number, whose offset it returns: what
-    /// [`Outgoing::number_offset`](crate::Outgoing) asks for. `payload_length` counts the octets of the payload without the
-    /// packet number and without the tag. The Length field takes two octets, or four from 16,384 on.
+    /// Writes the header to the start of `out`, up to the packet number, and returns where the packet number starts: the value
+    /// for [`Outgoing::number_offset`](crate::Outgoing). `payload_length` counts neither packet number nor tag. The Length
+    /// field has two octets, or four if it is 16,384 or more.
     ///
     /// # Errors
     ///
-    /// [`EncodeError`], with nothing written, where `out` or a field has no room.
+    /// [`EncodeError`], with nothing written, if `out` is too short or a value too large for its field.
     pub fn encode(
         &self,
         out: &mut [u8],
@@ -117,8 +273,7 @@ impl LongHeader<'_> {
             _ => return Err(EncodeError::PayloadTooLong),
         };
         let mut token_length = [0; 8];
-        let initial = self.packet_type == LongType::Initial;
-        let (token_length, token): (&[u8], &[u8]) = if initial {
+        let (token_length, token): (&[u8], &[u8]) = if self.packet_type == LongType::Initial {
             let octets = encode_varint(self.token.len() as u64, &mut token_length);
             (&token_length[..octets.ok_or(EncodeError::PayloadTooLong)?], self.token)
         } else {
@@ -149,17 +304,17 @@ pub(crate) fn long_start(type_bits: u8, version: Version) -> [u8; 5] {
     [LONG_FORM | FIXED | type_bits, a, b, c, d]
 }
 
-/// A short header to be written (RFC 9000, section 17.3.1). Key phase and number are written when it is sealed.
+/// A short header to write (RFC 9000 §17.3.1). Sealing adds the key phase and the packet number.
 #[derive(Clone, Copy, Debug)]
 pub struct ShortHeader {
     /// The peer's connection ID.
     pub destination: ConnectionId,
-    /// The spin bit (RFC 9000, section 17.4).
+    /// The spin bit (RFC 9000 §17.4).
     pub spin: bool,
 }
 
 impl ShortHeader {
-    /// Writes the header to the start of `out` up to the packet number, whose offset it returns.
+    /// Writes the header to the start of `out`, up to the packet number, and returns where the packet number starts.
     ///
     /// # Errors
     ///
@@ -169,7 +324,7 @@ impl ShortHeader {
     }
 }
 
-/// Writes all parts one after another, or nothing.
+/// Writes all parts one after another, or nothing, and returns their length.
 pub(crate) fn write_parts(out: &mut [u8], parts: &[&[u8]]) -> Result<usize, EncodeError> {
     let expected = parts.iter().map(|part| part.len()).sum();
     let got = out.len();
@@ -181,81 +336,3 @@ pub(crate) fn write_parts(out: &mut [u8], parts: &[&[u8]]) -> Result<usize, Enco
     }
     Ok(expected)
 }
-
-/// A header or a Retry packet could not be written; the caller is to blame, and nothing was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum EncodeError {
-    /// The buffer has no room.
-    BufferTooSmall {
-        /// The octets that are needed.
-        expected: usize,
-        /// The octets that there are.
-        got: usize,
-    },
-    /// The payload is longer than a Length field of four octets can say, or a token longer than its own.
-    PayloadTooLong,
-    /// A Retry packet has a token of at least one octet (RFC 9000, section 17.2.5).
-    NoToken,
-    /// A Retry packet has another source connection ID than the destination of the packet it answers (RFC 9000, section
-    /// 17.2.5.1).
-    SameConnectionId,
-}
-
-impl fmt::Display for EncodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BufferTooSmall { expected, got } => {
-                write!(f, "the buffer has room for {got} octets, and {expected} are needed")
-            }
-            Self::PayloadTooLong => {
-                f.write_str("the payload or the token is longer than its length field can say")
-            }
-            Self::NoToken => f.write_str("a Retry packet needs a token"),
-            Self::SameConnectionId => f.write_str("a Retry packet has to change the connection ID"),
-        }
-    }
-}
-
-impl core::error::Error for EncodeError {}
-
-/// Why octets are no packet that keys could open. The peer sent it; nothing was changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum HeaderError {
-    /// A Retry packet, which has an integrity tag instead of protection: see [`Retry`](crate::Retry).
-    Retry,
-    /// A Version Negotiation packet, which has no protection (RFC 9000, section 17.2.1).
-    VersionNegotiation,
-    /// A version that this build protects no packets of. What a server may answer, a Version Negotiation packet, is not
-    /// protected and not made here (RFC 8999, section 6).
-    UnknownVersion(UnknownVersion),
-    /// A connection ID of more than 20 octets in a known version (RFC 9000, section 17.2): the packet must be dropped.
-    ConnectionIdTooLong(ConnectionIdTooLong),
-    /// The packet ends within its header, or before the end that its Length field gives.
-    Truncated {
-        /// The least number of octets it should have had.
-        expected: usize,
-        /// The octets that there are.
-        got: usize,
-    },
-    /// A coalesced packet for another connection ID than the first of its datagram (RFC 9000, section 12.2).
-    OtherDestination,
-}
-
-impl fmt::Display for HeaderError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Retry => f.write_str("a Retry packet is not protected by keys"),
-            Self::VersionNegotiation => f.write_str("a Version Negotiation packet is not protected"),
-            Self::UnknownVersion(error) => error.fmt(f),
-            Self::ConnectionIdTooLong(error) => error.fmt(f),
-            Self::Truncated { expected, got } => {
-                write!(f, "the packet should have at least {expected} octets and has {got}")
-            }
-            Self::OtherDestination => {
-                f.write_str("a coalesced packet has another destination connection ID than the first")
-            }
-        }
-    }
-}
-
-impl core::error::Error for HeaderError {}

@@ -1,8 +1,8 @@
-//! Keys that take any packet number, for stacks that count for themselves, for several paths, and for observers.
+//! Keys that accept any packet number, for stacks that count themselves, for several paths, and for observers.
 //!
-//! Two packets sealed with the same number and path under the same [`PacketKey`] give away both their contents and the key that
-//! authenticates. [`Sealer`](crate::Sealer) and [`OneRtt`](crate::OneRtt) rule that out; here it is up to the caller, who also
-//! counts packets against the [limits](AeadAlgorithm::confidentiality_limit).
+//! Two packets sealed with the same number and path under the same [`PacketKey`] reveal both plaintexts and the authentication
+//! key. [`Sealer`](crate::Sealer) and [`OneRtt`](crate::OneRtt) prevent that; here it is up to you, and so is counting packets
+//! against the [limits](AeadAlgorithm::confidentiality_limit).
 //!
 //! ```
 //! use wireseal_quic::AeadAlgorithm;
@@ -19,16 +19,17 @@
 use wireseal_algorithms::AeadAlgorithm;
 
 use crate::backend::Backend;
-use crate::header::{self, MASK_LENGTH, SAMPLE_LENGTH};
+use crate::error::SealError;
+pub use crate::error::WrongKeyLength;
+use crate::header::{self, SAMPLE_LENGTH};
 use crate::keys::Keys;
-use crate::packet_key::BATCH;
-pub use crate::packet_key::{HeaderKey, MAX_PAYLOAD_LENGTH, PacketKey, PathId, WrongKeyLength};
-use crate::seal::SealError;
+pub use crate::packet_key::{HeaderKey, MAX_PAYLOAD_LENGTH, PacketKey, PathId};
+use crate::packet_number::MAX_PACKET_NUMBER;
 use crate::secret::TrafficSecret;
 use crate::version::Version;
 
 impl Keys {
-    /// The two keys, for stacks that have their own numbers but not their own key schedule.
+    /// The two keys, for stacks that count packet numbers themselves but use this key schedule.
     #[must_use]
     pub fn into_parts(self) -> (PacketKey, HeaderKey) {
         (self.packet_key, self.header_key)
@@ -36,8 +37,8 @@ impl Keys {
 }
 
 impl TrafficSecret {
-    /// The secret of the next key phase, as of [`next`](Self::next), beside this one: for observers, who see the packets of
-    /// both directions and of several phases in any order.
+    /// The secret of the next key phase, without consuming this one: for observers, who see packets of several phases in any
+    /// order.
     #[must_use]
     pub fn peek_next(&self, version: Version) -> Self {
         self.following(version)
@@ -45,21 +46,21 @@ impl TrafficSecret {
 }
 
 impl PacketKey {
-    /// A key for the active backend from its octets and the IV.
+    /// A key from its octets and its IV, for the active backend.
     ///
     /// # Errors
     ///
-    /// [`WrongKeyLength`] if `key` has not [`AeadAlgorithm::key_length`] octets.
+    /// [`WrongKeyLength`] if `key` does not have [`AeadAlgorithm::key_length`] octets.
     pub fn new(algorithm: AeadAlgorithm, key: &[u8], iv: &[u8; 12]) -> Result<Self, WrongKeyLength> {
         Self::with_backend(Backend::active(), algorithm, key, iv)
     }
 
-    /// Encrypts `payload` where it lies, with `header` as associated data, and returns the tag (RFC 9001, section 5.3).
+    /// Encrypts `payload` in place, with `header` as associated data, and returns the tag (RFC 9001 §5.3).
     ///
     /// # Errors
     ///
-    /// [`SealError::TooLong`] above [`MAX_PAYLOAD_LENGTH`] and [`SealError::NumbersExhausted`] for a number above 2^62-1;
-    /// nothing is written then.
+    /// [`SealError::TooLong`] above [`MAX_PAYLOAD_LENGTH`] and [`SealError::NumbersExhausted`] for a number above 2^62-1, with
+    /// nothing written.
     #[inline]
     pub fn seal(
         &self,
@@ -68,58 +69,42 @@ impl PacketKey {
         header: &[u8],
         payload: &mut [u8],
     ) -> Result<[u8; 16], SealError> {
-        if number > crate::MAX_PACKET_NUMBER {
+        if number > MAX_PACKET_NUMBER {
             return Err(SealError::NumbersExhausted);
         }
-        let too_long = SealError::TooLong { expected: MAX_PAYLOAD_LENGTH, got: payload.len() };
         if payload.len() > MAX_PAYLOAD_LENGTH {
-            return Err(too_long);
+            return Err(SealError::TooLong { expected: MAX_PAYLOAD_LENGTH, got: payload.len() });
         }
-        self.aead.seal(self.nonce(path, number), header, payload).ok_or(too_long)
+        Ok(self.seal_checked(path, number, header, payload))
     }
 }
 
 impl HeaderKey {
-    /// A key for the active backend from its octets.
+    /// A key from its octets, for the active backend.
     ///
     /// # Errors
     ///
-    /// [`WrongKeyLength`] if `key` has not [`AeadAlgorithm::header_protection_key_length`] octets.
+    /// [`WrongKeyLength`] if `key` does not have [`AeadAlgorithm::header_protection_key_length`] octets.
     pub fn new(algorithm: AeadAlgorithm, key: &[u8]) -> Result<Self, WrongKeyLength> {
         Self::with_backend(Backend::active(), algorithm, key)
     }
 
-    /// The AEAD of the suite, which says how masks are made.
+    /// The AEAD of the cipher suite, which determines how masks are made.
     #[must_use]
     pub const fn algorithm(&self) -> AeadAlgorithm {
         self.algorithm
     }
 
-    /// Masks the first octet of a header and its packet number (RFC 9001, section 5.4.1). The first octet says how long the
-    /// number is; `number` starts with it, and what it has beyond stays as it is.
+    /// Masks the first octet of a header and its packet number (RFC 9001 §5.4.1). The length of the number is in the first octet.
+    /// `number` starts with it; further octets stay as they are.
     #[inline]
     pub fn protect(&self, sample: &[u8; SAMPLE_LENGTH], first: &mut u8, number: &mut [u8]) {
         header::protect(self.mask(sample), first, number);
     }
 
-    /// Removes what [`protect`](Self::protect) did.
-    ///
-    /// Nothing of what appears may be acted upon before the packet was opened (RFC 9001, section 9.5).
+    /// Undoes [`protect`](Self::protect). Do not act on what it reveals before the packet is opened (RFC 9001 §9.5).
     #[inline]
     pub fn unprotect(&self, sample: &[u8; SAMPLE_LENGTH], first: &mut u8, number: &mut [u8]) {
         header::unprotect(self.mask(sample), first, number);
-    }
-
-    /// The masks of as many samples as there are masks to write, computed 16 at a time; the shorter slice decides.
-    pub fn masks(&self, samples: &[[u8; SAMPLE_LENGTH]], masks: &mut [[u8; MASK_LENGTH]]) {
-        for (samples, masks) in samples.chunks(BATCH).zip(masks.chunks_mut(BATCH)) {
-            let mut blocks = [[0; SAMPLE_LENGTH]; BATCH];
-            let count = samples.len().min(masks.len());
-            blocks[..count].copy_from_slice(&samples[..count]);
-            self.mask_batch(&mut blocks[..count]);
-            for (mask, block) in masks.iter_mut().zip(&blocks[..count]) {
-                mask.copy_from_slice(&block[..MASK_LENGTH]);
-            }
-        }
     }
 }

@@ -1,40 +1,40 @@
-//! The bits of the header that protection writes, and the mask over them: nothing else changes a bit of a header.
+//! The bits of the header that protection writes, and the mask over them. No other file changes a bit of a header.
 
 use crate::packet_number::NumberLength;
 
-/// The octets of a sample (RFC 9001, section 5.4.2).
+/// The octets of a sample (RFC 9001 §5.4.2).
 pub const SAMPLE_LENGTH: usize = 16;
 
-/// The octets of a mask (RFC 9001, section 5.4.1).
+/// The octets of a mask (RFC 9001 §5.4.1).
 pub const MASK_LENGTH: usize = 5;
 
-/// Where the sample starts after the start of the packet number, however long that is (RFC 9001, section 5.4.2).
+/// How far behind the start of the packet number the sample starts, whatever the length of the number (RFC 9001 §5.4.2).
 pub(crate) const SAMPLE_OFFSET: usize = 4;
 
-/// The header form bit, which tells long headers from short ones (RFC 9000, section 17.2 and 17.3).
+/// The header form bit, set in long headers (RFC 9000 §17.2 and §17.3).
 pub(crate) const LONG_FORM: u8 = 0x80;
-/// The reserved bits of a long header (RFC 9000, section 17.2).
+/// The reserved bits of a long header (RFC 9000 §17.2).
 const LONG_RESERVED: u8 = 0x0c;
-/// The reserved bits of a short header (RFC 9000, section 17.3.1).
+/// The reserved bits of a short header (RFC 9000 §17.3.1).
 const SHORT_RESERVED: u8 = 0x18;
-/// The key phase bit of a short header (RFC 9000, section 17.3.1).
+/// The key phase bit of a short header (RFC 9000 §17.3.1).
 const KEY_PHASE: u8 = 0x04;
 const NUMBER_LENGTH: u8 = 0x03;
 
-/// The octets that the mask's key samples, or `None` if the packet is too short for them.
+/// The sample for the mask, or `None` if the packet is too short for one.
 #[inline]
 pub(crate) fn sample(packet: &[u8], number_offset: usize) -> Option<&[u8; SAMPLE_LENGTH]> {
     packet.get(number_offset.checked_add(SAMPLE_OFFSET)?..)?.first_chunk()
 }
 
-/// The bits of the first octet that the mask covers (RFC 9001, section 5.4.1).
+/// The bits of the first octet that the mask covers (RFC 9001 §5.4.1).
 #[inline]
 const fn masked_bits(first: u8) -> u8 {
     if first & LONG_FORM != 0 { 0x0f } else { 0x1f }
 }
 
-/// Masks the first octet and the packet number, whose length the first octet says (RFC 9001, section 5.4.1). What `number`
-/// has beyond that length stays as it is.
+/// Masks the first octet and the packet number, whose length is in the first octet (RFC 9001 §5.4.1). Octets of `number`
+/// beyond that length stay as they are.
 #[inline]
 pub(crate) fn protect(mask: [u8; MASK_LENGTH], first: &mut u8, number: &mut [u8]) {
     let length = NumberLength::from_bits(*first);
@@ -42,7 +42,7 @@ pub(crate) fn protect(mask: [u8; MASK_LENGTH], first: &mut u8, number: &mut [u8]
     mask_number(mask, number, length);
 }
 
-/// Removes what [`protect`] did.
+/// Undoes [`protect`].
 #[cfg(feature = "hazmat")]
 #[inline]
 pub(crate) fn unprotect(mask: [u8; MASK_LENGTH], first: &mut u8, number: &mut [u8]) {
@@ -54,7 +54,7 @@ pub(crate) fn unprotect(mask: [u8; MASK_LENGTH], first: &mut u8, number: &mut [u
 fn mask_number(mask: [u8; MASK_LENGTH], number: &mut [u8], length: NumberLength) {
     let mask = number_mask(mask, length);
     match number.first_chunk_mut() {
-        // In one step: a packet has four octets before its sample.
+        // One load and one store: a packet has four octets before its sample.
         Some(octets) => *octets = (u32::from_be_bytes(*octets) ^ mask).to_be_bytes(),
         None => {
             for (octet, mask) in number.iter_mut().take(length.octets()).zip(mask.to_be_bytes()) {
@@ -64,14 +64,14 @@ fn mask_number(mask: [u8; MASK_LENGTH], number: &mut [u8], length: NumberLength)
     }
 }
 
-/// The mask of the packet number's octets, the first of them in the highest bits, and zeros for those beyond its length.
+/// The mask of the packet number, the first octet in the highest bits, with zeros beyond its length.
 #[inline]
 const fn number_mask(mask: [u8; MASK_LENGTH], length: NumberLength) -> u32 {
     let [_, a, b, c, d] = mask;
     u32::from_be_bytes([a, b, c, d]) & u32::MAX << (32 - 8 * length.octets())
 }
 
-/// Writes the packet number, its length, zero reserved bits and, to a short header, the key phase. `number` has exactly
+/// Writes the packet number, its length, zero reserved bits and, in a short header, the key phase. `number` has exactly
 /// `length` octets.
 #[inline]
 pub(crate) fn write(first: &mut u8, number: &mut [u8], value: u64, length: NumberLength, key_phase: bool) {
@@ -82,7 +82,7 @@ pub(crate) fn write(first: &mut u8, number: &mut [u8], value: u64, length: Numbe
     };
     *first = *first & !cleared | key_phase | length.bits();
     let [.., a, b, c, d] = value.to_be_bytes();
-    // Copies of lengths that are known here, since calling for one copy of any length costs more than all of these.
+    // Copies of constant length: one copy of variable length would be a call, which costs more than all of this.
     match length {
         NumberLength::One => number.copy_from_slice(&[d]),
         NumberLength::Two => number.copy_from_slice(&[c, d]),
@@ -91,23 +91,23 @@ pub(crate) fn write(first: &mut u8, number: &mut [u8], value: u64, length: Numbe
     }
 }
 
-/// The at most five octets of a header that protection covers, on a copy.
+/// A copy of the octets that protection can cover: the first one, and four from the packet number on.
 #[derive(Clone, Copy)]
-pub(crate) struct Octets {
+pub(crate) struct Covered {
     first: u8,
-    /// The octets from the packet number on, the first of them in the highest bits.
+    /// The first octet is in the highest bits.
     number: u32,
 }
 
-impl Octets {
-    /// Those of a packet that has four octets from `number_offset` on, or `None`.
+impl Covered {
+    /// `None` if the packet has fewer than four octets from `number_offset` on.
     #[inline]
-    pub(crate) fn of(packet: &[u8], number_offset: usize) -> Option<Self> {
+    pub(crate) fn read(packet: &[u8], number_offset: usize) -> Option<Self> {
         let number = u32::from_be_bytes(*packet.get(number_offset..)?.first_chunk()?);
         Some(Self { first: *packet.first()?, number })
     }
 
-    /// The same without their mask.
+    /// Removes the mask.
     #[inline]
     pub(crate) fn unmasked(mut self, mask: [u8; MASK_LENGTH]) -> Self {
         self.first ^= mask[0] & masked_bits(self.first);
@@ -115,9 +115,9 @@ impl Octets {
         self
     }
 
-    /// Puts them where they were read from.
+    /// Writes the octets back to where they were read.
     #[inline]
-    pub(crate) fn put(&self, packet: &mut [u8], number_offset: usize) {
+    pub(crate) fn write(&self, packet: &mut [u8], number_offset: usize) {
         packet[0] = self.first;
         packet[number_offset..][..4].copy_from_slice(&self.number.to_be_bytes());
     }
@@ -127,19 +127,19 @@ impl Octets {
         NumberLength::from_bits(self.first)
     }
 
-    /// The packet number as far as it travelled.
+    /// The truncated packet number, as it was sent.
     #[inline]
     pub(crate) fn truncated_number(&self) -> u32 {
         self.number >> (32 - 8 * self.number_length().octets())
     }
 
-    /// The key phase bit, which a long header has not.
+    /// The key phase bit; `false` in a long header, which has none.
     #[inline]
     pub(crate) fn key_phase(&self) -> bool {
         self.first & (LONG_FORM | KEY_PHASE) == KEY_PHASE
     }
 
-    /// Whether a reserved bit is set, as none may be (RFC 9000, section 17.2 and 17.3.1).
+    /// Whether a reserved bit is set; none may be (RFC 9000 §17.2 and §17.3.1).
     #[inline]
     pub(crate) fn reserved_bits(&self) -> bool {
         self.first & if self.first & LONG_FORM != 0 { LONG_RESERVED } else { SHORT_RESERVED } != 0

@@ -5,21 +5,19 @@ use core::fmt;
 use wireseal_algorithms::AeadAlgorithm;
 
 use crate::backend::Backend;
+use crate::codec::PacketType;
 use crate::connection_id::ConnectionId;
-use crate::header::{self, SAMPLE_LENGTH};
-use crate::open::{AuthenticationFailures, OpenError, Opened, ReceiveSpace, Unmasked};
-use crate::packet_key::{BATCH, HeaderKey, PacketKey};
-use crate::protected::{PacketType, Protected};
+use crate::open::{OpenError, Opened, Unmasked};
+use crate::packet_key::{HeaderKey, PacketKey};
+use crate::protected::Protected;
+use crate::receive_space::{AuthenticationFailures, ReceiveSpace};
 use crate::secret::{Expander, TrafficSecret};
-use crate::train::Train;
 use crate::version::Version;
 
-/// The packet protection keys of one direction of one level: AEAD key, IV and header protection key (RFC 9001, section 5.1).
+/// The packet protection keys of one direction of one level: AEAD key, IV and header protection key (RFC 9001 §5.1).
 ///
-/// They open packets as they are, and seal them in a [`Sealer`](crate::Sealer). For 1-RTT packets, whose keys change, there is
-/// [`OneRtt`](crate::OneRtt). They lie where the caller puts them, have no heap behind them, and are wiped on drop.
-///
-/// They know which packets they are for, and leave all others alone.
+/// They open packets as they are, and seal packets inside a [`Sealer`](crate::Sealer). For 1-RTT packets, whose keys change, use
+/// [`OneRtt`](crate::OneRtt). Keys need no heap and are wiped on drop. They open only packets of their own type and version.
 pub struct Keys {
     pub(crate) packet_key: PacketKey,
     pub(crate) header_key: HeaderKey,
@@ -28,14 +26,14 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// The keys that a traffic secret gives for packets of one type and version, for the active backend.
+    /// The keys for packets of one type and version, derived from a traffic secret, for the active backend.
     #[must_use]
     pub fn new(version: Version, packet_type: PacketType, secret: TrafficSecret) -> Self {
         Self::with_backend(Backend::active(), version, packet_type, secret)
     }
 
-    /// As [`new`](Self::new), for a backend of the caller's choice.
-    // The secret is handed over, so that there is no second sealer with the same keys and numbers of its own.
+    /// [`new`](Self::new) for a given backend.
+    // By value, so that no second sealer can be made with the same keys and numbers of its own.
     #[allow(clippy::needless_pass_by_value)]
     #[must_use]
     pub fn with_backend(
@@ -79,24 +77,23 @@ impl Keys {
         self.packet_key.algorithm()
     }
 
-    /// What serves the AEAD: the processor's instructions, by [`Backend::Kernels`], or a library. For logs and measurements.
+    /// Where the AEAD comes from, for logs and measurements: the processor's instructions (by [`Backend::Kernels`]) or a library.
     #[must_use]
     pub fn served_by(&self) -> &'static str {
         self.packet_key.served_by()
     }
 
-    /// Opens a packet: removes the header mask, decodes the packet number, decrypts, and judges reserved bits, duplicates
-    /// and limits, in this order and in one step (RFC 9001, section 5.5 and 9.5).
+    /// Opens a packet: removes the header mask, decodes the packet number, decrypts, and then checks reserved bits and
+    /// duplicates, all in one step (RFC 9001 §5.5 and §9.5).
     ///
-    /// `space` is the packet number space of the packet's level, which Initial keys of two versions share, and 0-RTT with
-    /// 1-RTT keys. `failures` is one for the whole connection.
+    /// `space` is the packet number space of the packet's level. Initial keys of two versions share one, and so do 0-RTT and 1-RTT
+    /// keys. `failures` is one for the whole connection.
     ///
     /// # Errors
     ///
-    /// [`OpenError`]. A packet too short for a sample, or of another type or version than the keys are for, is left as it was, as
-    /// is any once the integrity limit is behind. After a
-    /// failed authentication header and tag are as they were and the payload is zeros; where the packet was authentic, the
-    /// payload and the tag are zeros. Of `space` and `failures` only the count of failures has changed.
+    /// [`OpenError`]. The packet is unchanged if it is too short for a sample or of another type or version, or if the integrity
+    /// limit had been exceeded before. After a failed authentication the payload is zeros; header and tag are unchanged. If an
+    /// authentic packet is refused, payload and tag are zeros. `space` is unchanged.
     #[inline]
     pub fn open<'a>(
         &self,
@@ -107,64 +104,6 @@ impl Keys {
         Unmasked::new(packet, (self.packet_type, self.version), &self.header_key, space)?
             .open(&self.packet_key, 0, failures)?
             .judge(space)
-    }
-
-    /// Opens packets one after another, as [`open`](Self::open) does, with their header masks made 16 at a time. The iterator
-    /// gives what became of each, in order; a packet is opened when its turn comes, and those behind are as they were until
-    /// then. Up to 16 are taken from `packets` ahead: what was taken and not asked for is not opened. Whoever has to use these keys
-    /// between one packet and the next makes the masks with [`unmask_batch`](Self::unmask_batch) and opens each.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`open`](Self::open), for each packet.
-    pub fn open_batch<'s, 'a: 's>(
-        &'s self,
-        packets: impl IntoIterator<Item = Protected<'a>, IntoIter: 's>,
-        space: &'s mut ReceiveSpace,
-        failures: &'s mut AuthenticationFailures,
-    ) -> impl Iterator<Item = Result<Opened<'a>, OpenError>> + 's {
-        let mut train = Train::new(packets.into_iter());
-        core::iter::from_fn(move || {
-            let packet = train.next(|packets| self.unmask_batch(packets.iter_mut().flatten()))?;
-            Some(self.open(packet, space, failures))
-        })
-    }
-
-    /// Makes the header masks of many packets under these keys together, 16 at a time, for [`open`](Self::open) to use; ring
-    /// makes them one by one. Packets too short for a sample, and those of another type or version, are passed over. The masks
-    /// are these keys' alone: a packet that is then opened with others of the same type, as before and after a Retry, fails.
-    pub fn unmask_batch<'p, 'a: 'p>(&self, packets: impl IntoIterator<Item = &'p mut Protected<'a>>) {
-        unmask_batch(&self.header_key, (self.packet_type, self.version), packets);
-    }
-}
-
-/// [`Keys::unmask_batch`] with the header key alone.
-pub(crate) fn unmask_batch<'p, 'a: 'p>(
-    key: &HeaderKey,
-    (packet_type, version): (PacketType, Version),
-    packets: impl IntoIterator<Item = &'p mut Protected<'a>>,
-) {
-    let mut packets = packets.into_iter().filter_map(|packet| {
-        let sample = *header::sample(packet.octets, packet.number_offset)?;
-        packet.is_for(packet_type, version).then_some((sample, &mut packet.mask))
-    });
-    loop {
-        let mut samples = [[0; SAMPLE_LENGTH]; BATCH];
-        let mut places = [const { None }; BATCH];
-        let mut count = 0;
-        // The packets come last, because a pair that lacks one half has taken the other.
-        for ((sample, place), (octets, mask)) in samples.iter_mut().zip(&mut places).zip(&mut packets) {
-            *sample = octets;
-            *place = Some(mask);
-            count += 1;
-        }
-        key.mask_batch(&mut samples[..count]);
-        for (place, [a, b, c, d, e, ..]) in places.into_iter().flatten().zip(samples) {
-            *place = Some([a, b, c, d, e]);
-        }
-        if count < BATCH {
-            return;
-        }
     }
 }
 
@@ -178,11 +117,11 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// The keys of Initial packets: always AES-128-GCM, from the destination connection ID of the client's first Initial packet,
-/// or, after a Retry, from the Retry's source connection ID (RFC 9001, section 5.2).
+/// The keys of Initial packets: AES-128-GCM, derived from the destination connection ID of the client's first Initial packet or,
+/// after a Retry, from the Retry's source connection ID (RFC 9001 §5.2).
 ///
-/// They keep nobody out who sees the packets. While a version is being negotiated compatibly, those of both versions live
-/// side by side, and the packet's version picks (RFC 9369, section 4.1).
+/// Anyone who sees the packets can derive them. During compatible version negotiation keep those of both versions, and choose by
+/// the version of the packet (RFC 9369 §4.1).
 #[derive(Debug)]
 pub struct InitialKeys {
     /// For packets that the client sends.
@@ -198,7 +137,7 @@ impl InitialKeys {
         Self::with_backend(Backend::active(), version, destination)
     }
 
-    /// The keys of both directions, for a backend of the caller's choice.
+    /// The keys of both directions, for a given backend.
     #[must_use]
     pub fn with_backend(backend: Backend, version: Version, destination: &ConnectionId) -> Self {
         let [client, server] = TrafficSecret::initial(version, destination)

@@ -1,32 +1,33 @@
-//! The 1-RTT keys of both directions, and how they are updated (RFC 9001, section 6).
+//! The 1-RTT keys of both directions, and key update (RFC 9001 §6).
 
 use core::fmt;
-use core::ops::Range;
 use core::time::Duration;
 
 use wireseal_algorithms::AeadAlgorithm;
 
 use crate::backend::Backend;
-use crate::keys::{Keys, unmask_batch};
-use crate::open::{AuthenticationFailures, OpenError, Opened, ReceiveSpace, Unmasked};
+use crate::codec::PacketType;
+use crate::error::SealError;
+use crate::keys::Keys;
+use crate::next_phase::{NextPhase, UpdateError};
+use crate::open::{OpenError, Opened, Unmasked};
 use crate::packet_key::{HeaderKey, PacketKey};
 use crate::packet_number::PacketNumberCounter;
-use crate::protected::{PacketType, Protected};
-use crate::seal::{Outgoing, SealError, Sealing};
+use crate::protected::Protected;
+use crate::receive_space::{AuthenticationFailures, ReceiveSpace};
+use crate::seal::{Outgoing, Sealer};
 use crate::secret::TrafficSecret;
-use crate::train::Train;
-use crate::upcoming::{Upcoming, UpdateError};
 use crate::version::Version;
 
-/// How many probe timeouts old keys are kept, and an update waits after the last (RFC 9001, section 6.5).
+/// For how many probe timeouts old keys are kept, and the next update has to wait (RFC 9001 §6.5).
 const PROBE_TIMEOUTS: u32 = 3;
 
-/// What the machine has to know of time.
+/// The present time and probe timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
-    /// The time since any instant that stays the same for the connection.
+    /// The time since an instant that stays the same for the connection.
     pub time: Duration,
-    /// The probe timeout as it is at present (RFC 9002, section 6.2.1).
+    /// The present probe timeout (RFC 9002 §6.2.1).
     pub probe_timeout: Duration,
 }
 
@@ -36,49 +37,45 @@ impl Now {
     }
 }
 
-/// The 1-RTT packet protection of a connection, both directions, with all of key update (RFC 9001, section 6).
+/// The 1-RTT packet protection of a connection in both directions, with key update (RFC 9001 §6). Both directions are in one
+/// value because an update by either end updates both.
 ///
-/// The keys of the next phase are there before they are needed: a packet with another key phase bit is tried with exactly one
-/// key, like any other, and opening never derives one. A packet with a forged key phase bit thus costs what any forgery costs,
-/// and one that begins a phase little more than any other packet: the keys move up. Which key is tried follows from the packet
-/// number:
+/// The keys of the next phase are derived before they are needed. A packet with either key phase bit is tried with exactly one
+/// key, and opening never derives one, so a forged key phase bit costs no more than any other forgery. The packet number chooses
+/// the key:
 ///
 /// | key phase bit | packet number | key |
 /// |---|---|---|
-/// | as it is now | any | the present one |
+/// | as now | any | the present one |
 /// | the other | up to the highest that the present key has opened | the previous one |
-/// | the other | beyond that, but this end has sealed nothing since, so that the peer cannot have gone on | the previous one |
+/// | the other | beyond that, but this end has sealed nothing in this phase, so the peer cannot have gone on | the previous one |
 /// | the other | beyond that | the next one: the peer has updated its keys |
 /// | the other | any, and the previous key is wiped | the next one |
 ///
-/// So a packet of the old phase that comes late is opened, and does not turn the phase back. One that comes later than three
-/// probe timeouts counts as a failed authentication, since nobody can tell it from a forgery any more.
+/// So a late packet of the old phase is opened and does not turn the phase back. If it is more than three probe timeouts late, it
+/// counts as a failed authentication, because it cannot be told from a forgery.
 ///
-/// Both directions are in one value, because an update by either end updates both.
-///
-/// It has at most 4,096 octets, on the stack or wherever the caller puts it.
-///
-/// Not for multipath: there packet numbers of different paths say nothing about each other.
+/// It takes at most 4,096 octets, and no heap. Not for multipath, where the packet numbers of different paths are not comparable.
 pub struct OneRtt {
     version: Version,
     backend: Backend,
-    /// How many key updates there were; the key phase bit is its lowest bit.
+    /// How many key updates there were. The lowest bit is the key phase bit.
     generation: u64,
     send: Sending,
     receive: Receiving,
     confirmed: bool,
-    /// A packet was sealed after the first one of this phase was opened, so that the peer may have had an acknowledgment.
+    /// A packet was sealed after the first one of this phase was opened, so the peer may have an acknowledgment.
     answered: bool,
-    /// No update before this time (RFC 9001, section 6.5).
+    /// No update before this time (RFC 9001 §6.5).
     update_from: Duration,
 }
 
-// A server with thousands of connections has one of these for each.
+// A server with thousands of connections has one for each.
 const _: () = assert!(size_of::<OneRtt>() <= 4096);
 
 struct Sending {
-    sealing: Sealing,
-    upcoming: Upcoming,
+    sealer: Sealer,
+    next: NextPhase,
     /// The number of the first packet of this phase.
     first: Option<u64>,
     acknowledged: bool,
@@ -88,14 +85,14 @@ struct Receiving {
     header_key: HeaderKey,
     previous: Option<Previous>,
     current: PacketKey,
-    upcoming: Upcoming,
+    next: NextPhase,
     /// The lowest and the highest number that `current` has opened.
     opened: Option<(u64, u64)>,
 }
 
 struct Previous {
     key: PacketKey,
-    /// Once the present key has opened a packet.
+    /// Known once the present key has opened a packet.
     expires: Option<Duration>,
 }
 
@@ -108,12 +105,11 @@ enum Phase {
 }
 
 impl OneRtt {
-    /// The packet protection that the two application traffic secrets of one cipher suite give, `local` for what this end sends;
-    /// for the active backend. Derives the keys of this phase and of the next.
+    /// The packet protection from the two application traffic secrets of a cipher suite, `local` for what this end sends, for the
+    /// active backend. Derives the keys of this phase and the next.
     ///
-    /// `counter` is a new one, or that of 0-RTT, which shares its packet number space (RFC 9000, section 12.3).
-    /// A server may seal as soon as it has the secrets, and must open nothing before the handshake is complete (RFC 9001,
-    /// section 5.7).
+    /// `counter` is a new one, or that of 0-RTT, which shares the packet number space (RFC 9000 §12.3). A server may seal as soon as
+    /// it has the secrets, but must open nothing before the handshake is complete (RFC 9001 §5.7).
     #[must_use]
     pub fn new(
         version: Version,
@@ -124,7 +120,7 @@ impl OneRtt {
         Self::with_backend(Backend::active(), version, local, remote, counter)
     }
 
-    /// As [`new`](Self::new), for a backend of the caller's choice.
+    /// [`new`](Self::new) for a given backend.
     #[must_use]
     pub fn with_backend(
         backend: Backend,
@@ -141,8 +137,8 @@ impl OneRtt {
             backend,
             generation: 0,
             send: Sending {
-                sealing: Sealing::new(send, counter),
-                upcoming: Upcoming::after(local),
+                sealer: Sealer::new(send, counter),
+                next: NextPhase::after(local),
                 first: None,
                 acknowledged: false,
             },
@@ -150,7 +146,7 @@ impl OneRtt {
                 header_key: receive.header_key,
                 previous: None,
                 current: receive.packet_key,
-                upcoming: Upcoming::after(remote),
+                next: NextPhase::after(remote),
                 opened: None,
             },
             confirmed: false,
@@ -163,71 +159,38 @@ impl OneRtt {
 
     /// Derives the keys of the next phase in both directions, unless they are there.
     ///
-    /// After an update they are not, since deriving them while a packet is opened would show in the time that this takes (RFC
-    /// 9001, section 9.5). The next call that seals a packet derives them, before the peer can have reason to use them; whoever
-    /// calls this when nothing waits keeps that packet from waiting as well.
+    /// An update leaves them to be derived, because deriving them while opening a packet would show in its timing (RFC 9001
+    /// §9.5). Sealing the next packet derives them, which is early enough. Call this when idle to spare that packet the delay.
     pub fn prepare(&mut self) {
-        self.send.upcoming.prepare(self.backend, self.version);
-        self.receive.upcoming.prepare(self.backend, self.version);
+        self.send.next.prepare(self.backend, self.version);
+        self.receive.next.prepare(self.backend, self.version);
     }
 
-    /// Seals a packet with a short header where it lies, with the present key phase, and returns its number.
+    /// Seals a packet with a short header in place, in the present key phase, and returns its number.
     ///
     /// # Errors
     ///
-    /// [`SealError`], with nothing written and no number used. After [`SealError::ConfidentialityLimit`] only a key update
-    /// helps; where that is not allowed either, the connection has to be closed (RFC 9001, section 6.6).
+    /// [`SealError`], with nothing written and no number used. After [`SealError::ConfidentialityLimit`] update the keys. If that
+    /// is not allowed, close the connection (RFC 9001 §6.6).
     #[inline]
     pub fn seal(&mut self, outgoing: Outgoing<'_>) -> Result<u64, SealError> {
-        let number = self.send.sealing.seal(outgoing, self.key_phase())?;
-        self.note_sealed(number);
-        Ok(number)
-    }
-
-    /// As [`seal`](Self::seal), with the payload gathered from `slices`, whose octets together fill the place between packet
-    /// number and tag.
-    ///
-    /// # Errors
-    ///
-    /// As of [`seal`](Self::seal).
-    pub fn seal_scattered(&mut self, outgoing: Outgoing<'_>, slices: &[&[u8]]) -> Result<u64, SealError> {
-        let number = self.send.sealing.seal_scattered(outgoing, slices, self.key_phase())?;
-        self.note_sealed(number);
-        Ok(number)
-    }
-
-    /// Seals a train of packets with consecutive numbers, which are returned. AES-GCM by the kernels
-    /// seals the whole train in one call, masks included; elsewhere header masks are made together, 16 at a time, but one by one
-    /// by ring.
-    ///
-    /// # Errors
-    ///
-    /// As of [`seal`](Self::seal), if any of them cannot be sealed.
-    pub fn seal_batch(&mut self, batch: &mut [Outgoing<'_>]) -> Result<Range<u64>, SealError> {
-        let numbers = self.send.sealing.seal_batch(batch, self.key_phase())?;
-        if !numbers.is_empty() {
-            self.note_sealed(numbers.start);
-        }
-        Ok(numbers)
-    }
-
-    fn note_sealed(&mut self, number: u64) {
+        let number = self.send.sealer.seal_in_phase(outgoing, self.key_phase())?;
         self.send.first.get_or_insert(number);
         self.prepare();
         self.answered |= self.receive.opened.is_some();
+        Ok(number)
     }
 
-    /// Opens a packet with a short header: removes the mask, decodes the number, picks the key by phase and number, decrypts,
-    /// and judges reserved bits, duplicates and limits, in one step (RFC 9001, section 5.5, 6.3 and 9.5).
+    /// Opens a packet with a short header: removes the mask, decodes the number, chooses the key by phase and number, decrypts,
+    /// and then checks reserved bits and duplicates, all in one step (RFC 9001 §5.5, §6.3 and §9.5).
     ///
-    /// If the peer has updated its keys, so does this end: from the return on, packets are sealed with the new keys, before
-    /// the acknowledgment of this packet can go out (RFC 9001, section 6.2).
+    /// If the peer has updated its keys, so does this end: everything sealed after this call returns uses the new keys, including
+    /// the acknowledgment of this packet (RFC 9001 §6.2).
     ///
     /// # Errors
     ///
-    /// [`OpenError`], as of [`Keys::open`](crate::Keys::open); nothing of the key phase has changed then, but that a previous key
-    /// whose time is over is wiped.
-    /// [`OpenError::Undecryptable`] for a long header.
+    /// [`OpenError`], as for [`Keys::open`](crate::Keys::open), and [`OpenError::Undecryptable`] for a long header. The key phase
+    /// does not change, except that a previous key is wiped if its time is over.
     #[inline]
     pub fn open<'a>(
         &mut self,
@@ -251,7 +214,7 @@ impl OneRtt {
         let out_of_order = match (phase, self.receive.opened) {
             (Phase::Previous, Some((lowest, _))) => number >= lowest,
             (Phase::Next, Some((_, highest))) => number <= highest,
-            // A peer that put the other phase's bit on a packet of this one.
+            // A peer that set the bit of the other phase on a packet of this one.
             (Phase::Current, _) => key_phase != self.key_phase(),
             _ => false,
         };
@@ -270,46 +233,24 @@ impl OneRtt {
         Ok(opened)
     }
 
-    /// Opens packets one after another, as [`open`](Self::open) does, with their header masks made 16 at a time. The iterator
-    /// gives what became of each, in order; a packet is opened when its turn comes, and those behind are as they were until
-    /// then. Up to 16 are taken from `packets` ahead: what was taken and not asked for is not opened. Whoever has to use these keys
-    /// between one packet and the next makes the masks with [`unmask_batch`](Self::unmask_batch) and opens each.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`open`](Self::open), for each packet.
-    pub fn open_batch<'s, 'a: 's>(
-        &'s mut self,
-        packets: impl IntoIterator<Item = Protected<'a>, IntoIter: 's>,
-        now: Now,
-        space: &'s mut ReceiveSpace,
-        failures: &'s mut AuthenticationFailures,
-    ) -> impl Iterator<Item = Result<Opened<'a>, OpenError>> + 's {
-        let mut train = Train::new(packets.into_iter());
-        core::iter::from_fn(move || {
-            let packet = train.next(|packets| self.unmask_batch(packets.iter_mut().flatten()))?;
-            Some(self.open(packet, now, space, failures))
-        })
-    }
-
-    /// The one key to try. It depends on nothing that takes time to find out.
+    /// The one key to try. The choice takes the same time whatever it is.
     fn choose(&self, number: u64, key_phase: bool) -> (Phase, &PacketKey) {
-        let Receiving { previous, current, upcoming, opened, .. } = &self.receive;
+        let Receiving { previous, current, next, opened, .. } = &self.receive;
         if key_phase == self.key_phase() {
             return (Phase::Current, current);
         }
         let beyond = opened.is_some_and(|(_, highest)| number > highest);
-        match (previous, &upcoming.key) {
-            // The peer has updated its keys, if it may have had an acknowledgment of this phase.
+        match (previous, &next.key) {
+            // The peer has updated its keys, which it may do once it has an acknowledgment of this phase.
             (_, Some(next)) if beyond && self.answered => (Phase::Next, next),
             (Some(previous), _) => (Phase::Previous, &previous.key),
             (None, Some(next)) => (Phase::Next, next),
-            // Nothing was sealed in this phase, so that the peer cannot have gone on to the next.
+            // Nothing was sealed in this phase, so the peer cannot have gone on to the next.
             (None, None) => (Phase::Current, current),
         }
     }
 
-    /// The present key has opened a packet.
+    /// Records what the present key has opened.
     fn note_opened(&mut self, number: u64, now: Now) {
         let receive = &mut self.receive;
         match &mut receive.opened {
@@ -326,13 +267,13 @@ impl OneRtt {
         }
     }
 
-    /// Goes on to the next phase in both directions. Its keys are there: a peer is followed with them, and an update of our own
+    /// Goes on to the next phase in both directions. Its keys exist: the peer's update was opened with them, and an own update
     /// comes after a packet was sealed in the present phase.
     fn update(&mut self) {
-        let keys = (self.send.upcoming.key.take(), self.receive.upcoming.key.take());
+        let keys = (self.send.next.key.take(), self.receive.next.key.take());
         let (Some(send), Some(receive)) = keys else { return };
-        self.send.sealing.keys.packet_key = send;
-        self.send.sealing.sealed = 0;
+        self.send.sealer.keys.packet_key = send;
+        self.send.sealer.sealed = 0;
         self.send.first = None;
         self.send.acknowledged = false;
         let key = core::mem::replace(&mut self.receive.current, receive);
@@ -342,12 +283,12 @@ impl OneRtt {
         self.generation += 1;
     }
 
-    /// The handshake is confirmed (RFC 9001, section 4.1.2): keys may be updated from now on.
+    /// Call this when the handshake is confirmed (RFC 9001 §4.1.2). From then on keys may be updated.
     pub fn confirm_handshake(&mut self) {
         self.confirmed = true;
     }
 
-    /// Updates the keys of both directions: the next packet is sealed in the new phase (RFC 9001, section 6.1).
+    /// Updates the keys of both directions: the next packet is sealed in the new phase (RFC 9001 §6.1).
     ///
     /// # Errors
     ///
@@ -366,18 +307,18 @@ impl OneRtt {
         Ok(())
     }
 
-    /// An acknowledgment of `largest` was read from a packet that was opened with the keys of `generation`
-    /// ([`Opened::generation`]). If it acknowledges a packet of the present phase, another update becomes possible, three probe
-    /// timeouts later (RFC 9001, section 6.1 and 6.5).
+    /// Call this when a packet opened with the keys of `generation` ([`Opened::generation`]) acknowledges packets up to `largest`.
+    /// If one of them is of the present phase, another update becomes possible three probe timeouts later (RFC 9001 §6.1 and
+    /// §6.5).
     ///
     /// # Errors
     ///
-    /// [`OpenError::KeyUpdate`] if a packet under old keys acknowledges one under new keys: the peer did not answer the update,
-    /// and the connection has to be closed (RFC 9001, section 6.2).
+    /// [`OpenError::KeyUpdate`] if a packet under old keys acknowledges one under new keys: the peer did not answer the update.
+    /// Close the connection (RFC 9001 §6.2).
     pub fn acknowledged(&mut self, largest: u64, generation: u64, now: Now) -> Result<(), OpenError> {
         let of_this_phase = self.send.first.is_some_and(|first| {
-            // What was never sent, the stack itself answers with PROTOCOL_VIOLATION (RFC 9000, section 13.1).
-            largest >= first && self.send.sealing.counter.peek().is_none_or(|next| largest < next)
+            // A number that was never sent is for the stack to answer, with PROTOCOL_VIOLATION (RFC 9000 §13.1).
+            largest >= first && self.send.sealer.next_number().is_none_or(|next| largest < next)
         });
         if !of_this_phase {
             return Ok(());
@@ -387,7 +328,7 @@ impl OneRtt {
         }
         if !self.send.acknowledged {
             self.send.acknowledged = true;
-            // Before the first update there is none that the peer could still be busy with.
+            // Before the first update there is no update that the peer could still be busy with.
             if self.generation > 0 {
                 self.update_from = now.after_probe_timeouts();
             }
@@ -395,44 +336,42 @@ impl OneRtt {
         Ok(())
     }
 
-    /// Wipes the keys of the phase before this one, if their time is over (RFC 9001, section 6.5). [`open`](Self::open) does so
-    /// by itself.
+    /// Wipes the keys of the previous phase if their time is over (RFC 9001 §6.5). [`open`](Self::open) does this too.
     pub fn expire(&mut self, time: Duration) {
         if self.expires().is_some_and(|expires| expires <= time) {
             self.receive.previous = None;
         }
     }
 
-    /// When the keys of the phase before this one are to be wiped; `None` if there are none, or if no packet of this phase
-    /// was received yet.
+    /// When the keys of the previous phase are to be wiped; `None` if there are none, or no packet of this phase was received yet.
     #[must_use]
     pub fn expires(&self) -> Option<Duration> {
         self.receive.previous.as_ref()?.expires
     }
 
-    /// Whether half of the packets that the confidentiality limit allows are sealed: time for
-    /// [`initiate_update`](Self::initiate_update) (RFC 9001, section 6.6).
+    /// Whether half of the packets that the confidentiality limit allows are sealed: time to
+    /// [update](Self::initiate_update) (RFC 9001 §6.6).
     #[must_use]
     pub fn update_due(&self) -> bool {
         let limit = self.algorithm().confidentiality_limit();
-        limit.is_some_and(|limit| self.send.sealing.sealed >= limit / 2)
+        limit.is_some_and(|limit| self.send.sealer.sealed >= limit / 2)
     }
 
-    /// How many packets may still be sealed in this phase (RFC 9001, section 6.6); `None` without limit.
+    /// How many packets may still be sealed in this phase (RFC 9001 §6.6); `None` if there is no limit.
     #[must_use]
     pub fn remaining(&self) -> Option<u64> {
-        self.send.sealing.remaining()
+        self.send.sealer.remaining()
     }
 
     /// The number of the next packet, or `None` when all are used.
     #[must_use]
     pub const fn next_number(&self) -> Option<u64> {
-        self.send.sealing.counter.peek()
+        self.send.sealer.next_number()
     }
 
-    /// Leaves out the next `count` numbers (RFC 9000, section 21.4).
+    /// Leaves out the next `count` numbers (RFC 9000 §21.4).
     pub fn skip_numbers(&mut self, count: u64) {
-        self.send.sealing.counter.skip(count);
+        self.send.sealer.skip_numbers(count);
     }
 
     /// How many key updates there were, by either end.
@@ -441,28 +380,23 @@ impl OneRtt {
         self.generation
     }
 
-    /// The key phase bit of packets that are sealed now.
+    /// The key phase bit of packets sealed now.
     #[must_use]
     pub const fn key_phase(&self) -> bool {
         self.generation % 2 == 1
     }
 
-    /// How many phases keys were derived for, in the direction that is ahead: two at the start, the present one and the next. An
-    /// update adds one as soon as the next keys are [prepared](Self::prepare), and opening a packet never does.
+    /// For how many phases keys were derived, in the direction that is ahead: two at the start, the present one and the next. An
+    /// update adds one when the next keys are [prepared](Self::prepare). Opening a packet never adds one.
     #[must_use]
     pub fn derivations(&self) -> u64 {
-        1 + self.send.upcoming.derivations.max(self.receive.upcoming.derivations)
+        1 + self.send.next.derivations.max(self.receive.next.derivations)
     }
 
     /// The AEAD.
     #[must_use]
     pub const fn algorithm(&self) -> AeadAlgorithm {
-        self.send.sealing.keys.algorithm()
-    }
-
-    /// Makes the header masks of many packets together, as [`Keys::unmask_batch`] does, for [`open`](Self::open) to use.
-    pub fn unmask_batch<'p, 'a: 'p>(&self, packets: impl IntoIterator<Item = &'p mut Protected<'a>>) {
-        unmask_batch(&self.receive.header_key, (PacketType::OneRtt, self.version), packets);
+        self.send.sealer.keys.algorithm()
     }
 }
 

@@ -1,84 +1,18 @@
-//! Opening: mask, number, AEAD, and only then everything that has to be judged.
+//! Opening a packet: remove the mask, decode the number, decrypt, and only then judge what the packet says.
 
 use core::fmt;
 
-use crate::header::{self, MASK_LENGTH, SAMPLE_OFFSET};
+use wireseal_algorithms::AeadAlgorithm;
+
+use crate::codec::{Fields, PacketType};
+use crate::header::{self, Covered, SAMPLE_OFFSET};
 use crate::packet_key::{HeaderKey, PacketKey, PathId};
 use crate::packet_number::{NumberLength, decode_packet_number};
-use crate::protected::{LongHead, PacketType, Protected, Reader};
-use crate::seal::TAG;
+use crate::protected::Protected;
+use crate::receive_space::{AuthenticationFailures, ReceiveSpace};
 use crate::version::Version;
-use crate::window::DuplicateWindow;
 
-#[cfg(test)]
-mod tests;
-
-/// What the receiving end remembers of a packet number space: the largest number that was authentic, and which of the latest
-/// have been seen.
-#[derive(Debug)]
-pub struct ReceiveSpace {
-    largest: Option<u64>,
-    window: Option<DuplicateWindow>,
-}
-
-impl ReceiveSpace {
-    /// A space that nothing was received in, which finds duplicates among the latest [`DuplicateWindow::SPAN`] numbers.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self { largest: None, window: Some(DuplicateWindow::new()) }
-    }
-
-    /// A space for stacks that find duplicates themselves, as with the ranges they acknowledge.
-    #[must_use]
-    pub const fn without_window() -> Self {
-        Self { largest: None, window: None }
-    }
-
-    /// The largest number of an authentic packet so far.
-    #[must_use]
-    pub const fn largest(&self) -> Option<u64> {
-        self.largest
-    }
-}
-
-impl Default for ReceiveSpace {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-/// How many packets of a connection failed authentication, under all keys it ever had (RFC 9001, section 6.6).
-#[derive(Debug, Default)]
-pub struct AuthenticationFailures {
-    count: u64,
-}
-
-impl AuthenticationFailures {
-    /// None so far.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self { count: 0 }
-    }
-
-    /// A count that goes on from `count`, as when a connection has moved from elsewhere.
-    #[must_use]
-    pub const fn from_count(count: u64) -> Self {
-        Self { count }
-    }
-
-    /// The packets; the count stays at the largest number once it is there.
-    #[must_use]
-    pub const fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// The limit is behind: nothing is opened any more.
-    fn exceeded(&self, key: &PacketKey) -> bool {
-        self.count > key.algorithm().integrity_limit()
-    }
-}
-
-/// A packet that was authentic. Only opening makes one:
+/// An authentic packet. Only opening makes one:
 ///
 /// ```compile_fail,E0639
 /// use wireseal_quic::{Opened, PacketType};
@@ -96,56 +30,49 @@ impl AuthenticationFailures {
 pub struct Opened<'a> {
     /// The packet number, decoded.
     pub number: u64,
-    /// What protected the packet: the level of the keys that opened it.
+    /// The type of the packet, and of the keys that opened it.
     pub packet_type: PacketType,
-    /// The key phase bit of a short header; `false` for a long one.
+    /// The key phase bit of a short header; `false` in a long one.
     pub key_phase: bool,
-    /// How many key updates lie before the key that opened it, for [`OneRtt::acknowledged`](crate::OneRtt::acknowledged).
+    /// How many key updates came before the key that opened it, for [`OneRtt::acknowledged`](crate::OneRtt::acknowledged).
     pub generation: u64,
     /// The header without its mask, packet number included.
     pub header: &'a [u8],
-    /// The payload, decrypted where it lay: frames (RFC 9000, section 12.4).
+    /// The payload, decrypted in place: frames (RFC 9000 §12.4).
     pub payload: &'a mut [u8],
+    version: Option<Version>,
 }
 
-/// What the header said, which is authentic now: the ids that an endpoint takes over from its peer, for one (RFC 9000, section
-/// 7.2).
+/// What the header says. All of it is authentic, so an endpoint may adopt the peer's connection IDs from here (RFC 9000 §7.2).
 impl Opened<'_> {
-    /// The version that a long header names; `None` for a short header.
+    fn fields(&self) -> Fields<'_> {
+        let number_length = self.header.first().map_or(0, |first| NumberLength::from_bits(*first).octets());
+        let number_offset = self.header.len() - number_length;
+        Fields { packet: self.header, packet_type: self.packet_type, number_offset }
+    }
+
+    /// The version of a long header; `None` for a short header.
     #[must_use]
     pub fn version(&self) -> Option<Version> {
-        Some(self.long()?.version)
+        self.version
     }
 
     /// The destination connection ID.
     #[must_use]
     pub fn destination(&self) -> &[u8] {
-        let range = match (self.long(), self.header.first()) {
-            (Some(parts), _) => parts.destination,
-            (None, Some(first)) => {
-                1..self.header.len().saturating_sub(NumberLength::from_bits(*first).octets())
-            }
-            (None, None) => 0..0,
-        };
-        self.header.get(range).unwrap_or_default()
+        self.fields().destination()
     }
 
-    /// The source connection ID of a long header; empty for a short one.
+    /// The source connection ID of a long header; empty for a short header.
     #[must_use]
     pub fn source(&self) -> &[u8] {
-        self.long().and_then(|parts| self.header.get(parts.source)).unwrap_or_default()
+        self.fields().source()
     }
 
-    /// The token of an Initial packet; empty for others.
+    /// The token of an Initial packet; empty for other packets.
     #[must_use]
     pub fn token(&self) -> &[u8] {
-        self.long().and_then(|parts| self.header.get(parts.token)).unwrap_or_default()
-    }
-
-    /// The parts of a long header; its end is not in `header`.
-    fn long(&self) -> Option<LongHead> {
-        let mut reader = Reader { octets: self.header, at: 0 };
-        if self.packet_type == PacketType::OneRtt { None } else { LongHead::read(&mut reader).ok() }
+        self.fields().token()
     }
 }
 
@@ -162,33 +89,29 @@ impl fmt::Debug for Opened<'_> {
     }
 }
 
-/// A packet whose number and phase are known, but not whether they are the sender's: it goes no further than to the AEAD.
-///
-/// Its steps and those of [`Authentic`] are always inlined: handed from one to the next in memory, they would cost a tenth of
-/// a packet of 1200 octets.
+/// A packet whose number and key phase are decoded but not authentic. They may choose the key and the nonce, nothing else.
 pub(crate) struct Unmasked<'a> {
     packet: Protected<'a>,
-    masked: header::Octets,
-    unmasked: header::Octets,
+    masked: Covered,
+    unmasked: Covered,
     pub(crate) number: u64,
 }
 
+// `inline(always)` here and on `Authentic`: if these structs pass through memory, a packet of 1200 octets takes a tenth longer.
 impl<'a> Unmasked<'a> {
     #[inline(always)]
     pub(crate) fn new(
         packet: Protected<'a>,
-        expected: (PacketType, Version),
+        (packet_type, version): (PacketType, Version),
         key: &HeaderKey,
         space: &ReceiveSpace,
     ) -> Result<Self, OpenError> {
-        let (packet_type, version) = expected;
         if !packet.is_for(packet_type, version) {
             return Err(OpenError::Undecryptable);
         }
         let sample = header::sample(packet.octets, packet.number_offset).ok_or(OpenError::Undecryptable)?;
-        let mask: [u8; MASK_LENGTH] = packet.mask.unwrap_or_else(|| key.mask(sample));
-        let masked =
-            header::Octets::of(packet.octets, packet.number_offset).ok_or(OpenError::Undecryptable)?;
+        let mask = key.mask(sample);
+        let masked = Covered::read(packet.octets, packet.number_offset).ok_or(OpenError::Undecryptable)?;
         let unmasked = masked.unmasked(mask);
         let number =
             decode_packet_number(space.largest, unmasked.truncated_number(), unmasked.number_length());
@@ -200,7 +123,7 @@ impl<'a> Unmasked<'a> {
         self.unmasked.key_phase()
     }
 
-    /// One attempt with one key. On failure the header is as it was, and the payload zeros.
+    /// Tries one key. On failure the header is restored and the payload zeros.
     #[inline(always)]
     pub(crate) fn open(
         self,
@@ -209,21 +132,31 @@ impl<'a> Unmasked<'a> {
         failures: &mut AuthenticationFailures,
     ) -> Result<Authentic<'a>, OpenError> {
         let Self { packet, masked, unmasked, number } = self;
-        if failures.exceeded(key) {
+        let limit = key.algorithm().integrity_limit();
+        if failures.count() > limit {
             return Err(OpenError::IntegrityLimit);
         }
-        let Protected { octets, number_offset, packet_type, .. } = packet;
-        unmasked.put(octets, number_offset);
+        let Protected { octets, number_offset, packet_type, version } = packet;
+        unmasked.write(octets, number_offset);
         let payload_offset = number_offset + unmasked.number_length().octets();
         let (header, body) = octets.split_at_mut(payload_offset);
         if key.open(PathId(0), number, header, body).is_some() {
-            return Ok(Authentic { octets, payload_offset, unmasked, number, packet_type, generation });
+            return Ok(Authentic {
+                octets,
+                payload_offset,
+                unmasked,
+                number,
+                packet_type,
+                generation,
+                version,
+            });
         }
-        masked.put(octets, number_offset);
-        // Where the number is short, these lay within the header's octets that were put back.
+        masked.write(octets, number_offset);
+        // Behind a short number these are payload, and were just restored with the header.
         octets[payload_offset..number_offset + SAMPLE_OFFSET].fill(0);
-        failures.count = failures.count.saturating_add(1);
-        Err(if failures.exceeded(key) { OpenError::IntegrityLimit } else { OpenError::AuthenticationFailed })
+        failures.add();
+        let is_beyond = failures.count() > limit;
+        Err(if is_beyond { OpenError::IntegrityLimit } else { OpenError::AuthenticationFailed })
     }
 }
 
@@ -231,25 +164,25 @@ impl<'a> Unmasked<'a> {
 pub(crate) struct Authentic<'a> {
     octets: &'a mut [u8],
     payload_offset: usize,
-    unmasked: header::Octets,
+    unmasked: Covered,
     pub(crate) number: u64,
     packet_type: PacketType,
     generation: u64,
+    version: Option<Version>,
 }
 
 impl<'a> Authentic<'a> {
-    /// Reserved bits, then duplicates (RFC 9001, section 9.5: no earlier).
+    /// Checks the reserved bits, then for a duplicate; earlier checks would leak through timing (RFC 9001 §9.5).
     #[inline(always)]
     pub(crate) fn judge(self, space: &mut ReceiveSpace) -> Result<Opened<'a>, OpenError> {
         if self.unmasked.reserved_bits() {
             return Err(self.refuse(OpenError::ReservedBits));
         }
-        if space.window.as_mut().is_some_and(|window| !window.insert(self.number)) {
+        if !space.insert(self.number) {
             return Err(self.refuse(OpenError::Duplicate));
         }
-        space.largest = space.largest.max(Some(self.number));
         let (header, body) = self.octets.split_at_mut(self.payload_offset);
-        let payload_length = body.len() - TAG;
+        let payload_length = body.len() - AeadAlgorithm::TAG_LENGTH;
         Ok(Opened {
             number: self.number,
             packet_type: self.packet_type,
@@ -257,10 +190,11 @@ impl<'a> Authentic<'a> {
             generation: self.generation,
             header,
             payload: &mut body[..payload_length],
+            version: self.version,
         })
     }
 
-    /// Leaves no plaintext of a packet that is not handed on.
+    /// Leaves no plaintext of a packet that is refused.
     pub(crate) fn refuse(self, error: OpenError) -> OpenError {
         self.octets[self.payload_offset..].fill(0);
         error
@@ -270,25 +204,23 @@ impl<'a> Authentic<'a> {
 /// Why a packet was not opened. No plaintext is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OpenError {
-    /// Too short for a header protection sample, or not for these keys: dropped as it is, and no forgery (RFC 9001, section
-    /// 5.4.2 and 5.5). Nothing was changed.
+    /// Too short for a header protection sample, or not for these keys: drop it (RFC 9001 §5.4.2 and §5.5). Nothing was changed,
+    /// and it does not count as a forgery.
     Undecryptable,
-    /// Not authentic: forged, damaged, or protected by other keys. Which of them it was, and what the header would have said,
-    /// nobody can tell.
+    /// Not authentic: forged, damaged, or protected by other keys. Nothing tells which, and nothing in the header can be relied on.
     AuthenticationFailed,
-    /// The peer set a reserved bit: PROTOCOL_VIOLATION (RFC 9000, section 17.2 and 17.3.1).
+    /// The peer set a reserved bit: PROTOCOL_VIOLATION (RFC 9000 §17.2 and §17.3.1).
     ReservedBits,
-    /// A packet that was opened before, or too old to say; drop it (RFC 9000, section 12.3).
+    /// A packet that was opened before, or is too old to tell: drop it (RFC 9000 §12.3).
     Duplicate,
-    /// The peer used old keys after new ones: KEY_UPDATE_ERROR (RFC 9001, section 6.4).
+    /// The peer used old keys after new ones: KEY_UPDATE_ERROR (RFC 9001 §6.4).
     KeyUpdate,
-    /// Too many packets failed authentication: AEAD_LIMIT_REACHED (RFC 9001, section 6.6). Nothing is opened any more.
+    /// Too many packets failed authentication: AEAD_LIMIT_REACHED (RFC 9001 §6.6). Nothing is opened from now on.
     IntegrityLimit,
 }
 
 impl OpenError {
-    /// The transport error code to close the connection with (RFC 9000, section 20.1), or `None` where the packet is
-    /// dropped and the connection goes on.
+    /// The transport error code to close the connection with (RFC 9000 §20.1). `None` means: drop the packet and go on.
     #[must_use]
     pub const fn transport_error(self) -> Option<u64> {
         match self {
@@ -303,10 +235,10 @@ impl OpenError {
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Undecryptable => "the packet is too short for its protection, or there are no keys for it",
+            Self::Undecryptable => "the packet is too short, or not for these keys",
             Self::AuthenticationFailed => "the packet is not authentic",
             Self::ReservedBits => "the peer set a reserved bit (PROTOCOL_VIOLATION)",
-            Self::Duplicate => "the packet was received before",
+            Self::Duplicate => "the packet is a duplicate",
             Self::KeyUpdate => "the peer used old keys after new ones (KEY_UPDATE_ERROR)",
             Self::IntegrityLimit => "too many packets were not authentic (AEAD_LIMIT_REACHED)",
         })
@@ -314,3 +246,57 @@ impl fmt::Display for OpenError {
 }
 
 impl core::error::Error for OpenError {}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
+
+    use super::*;
+    use crate::{
+        Backend, ConnectionId, Keys, MAX_PACKET_NUMBER, NumberLength, Outgoing, PacketNumberCounter, Sealer,
+        ShortHeader, TrafficSecret,
+    };
+
+    fn keys(backend: Backend, algorithm: AeadAlgorithm) -> Keys {
+        let secret = TrafficSecret::new(algorithm, &[7; 48][..algorithm.secret_length()]).unwrap();
+        Keys::with_backend(backend, Version::V1, PacketType::OneRtt, secret)
+    }
+
+    /// No connection lives to use these numbers up, so the receive space starts there.
+    #[test]
+    fn q_17_the_last_packet_number_is_opened_and_none_after_it() {
+        for (&backend, algorithm) in
+            Backend::ALL.iter().flat_map(|backend| AeadAlgorithm::ALL.map(|algorithm| (backend, algorithm)))
+        {
+            let mut space = ReceiveSpace::new();
+            space.largest = Some(MAX_PACKET_NUMBER - 2);
+            let mut failures = AuthenticationFailures::new();
+            for number_length in
+                [NumberLength::One, NumberLength::Two, NumberLength::Three, NumberLength::Four]
+            {
+                let mut open = |number| {
+                    let mut packet = [0x11; 32];
+                    let header = ShortHeader { destination: ConnectionId::new(&[]).unwrap(), spin: false };
+                    let number_offset = header.encode(&mut packet).unwrap();
+                    let counter = PacketNumberCounter::starting_at(number).unwrap();
+                    let outgoing = Outgoing { packet: &mut packet, number_offset, number_length };
+                    Sealer::new(keys(backend, algorithm), counter).seal(outgoing).unwrap();
+                    let (protected, _) = Protected::split_first(&mut packet, 0).unwrap();
+                    let opened = keys(backend, algorithm).open(protected, &mut space, &mut failures);
+                    (opened.map(|opened| opened.number), space.largest(), packet)
+                };
+                let octets = number_length.octets();
+                let earlier = MAX_PACKET_NUMBER - 10 - octets as u64;
+                assert_eq!(open(earlier).0, Ok(earlier));
+                let last = open(MAX_PACKET_NUMBER);
+                let expected = if octets == 1 { Ok(MAX_PACKET_NUMBER) } else { Err(OpenError::Duplicate) };
+                assert_eq!((last.0, last.1), (expected, Some(MAX_PACKET_NUMBER)));
+                // The octets of 0 would now mean 2^62. The payload is wiped like that of any forgery.
+                let (error, largest, left) = open(0);
+                assert_eq!((error, largest), (Err(OpenError::AuthenticationFailed), Some(MAX_PACKET_NUMBER)));
+                assert!(left[1 + octets..16].iter().all(|&octet| octet == 0));
+            }
+            assert_eq!(failures.count(), 4);
+        }
+    }
+}

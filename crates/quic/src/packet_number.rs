@@ -1,13 +1,12 @@
-//! Packet numbers: which is next, how many octets of it travel, and which one those octets mean.
+//! Packet numbers: counting them, encoding them in few octets, and decoding them.
 
-use core::fmt;
-
+use crate::error::SealError;
 use crate::varint::MAX_VARINT;
 
-/// The largest packet number: 2^62-1 (RFC 9000, section 12.3).
+/// The largest packet number: 2^62-1 (RFC 9000 §12.3).
 pub const MAX_PACKET_NUMBER: u64 = MAX_VARINT;
 
-/// How many octets of a packet number travel in a packet (RFC 9000, section 17.1).
+/// How many octets of a packet number are sent (RFC 9000 §17.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NumberLength {
     /// One octet.
@@ -21,17 +20,17 @@ pub enum NumberLength {
 }
 
 impl NumberLength {
-    /// The fewest octets by which the peer will recognise `number`, when `largest_acknowledged` is the largest number
-    /// it has acknowledged in this packet number space (RFC 9000, section 17.1 and A.2).
+    /// The fewest octets from which the peer can decode `number`, where `largest_acknowledged` is the largest number it has
+    /// acknowledged in this packet number space (RFC 9000 §17.1 and §A.2).
     ///
-    /// More than 2^31 numbers in flight cannot be told apart; the longest is then returned.
+    /// With more than 2^31 numbers in flight even four octets are too few; four is then returned.
     #[must_use]
     pub const fn needed(number: u64, largest_acknowledged: Option<u64>) -> Self {
         let unacknowledged = match largest_acknowledged {
             Some(largest) => number.saturating_sub(largest),
             None => number.saturating_add(1),
         };
-        // Twice as many numbers as are in flight must be told apart.
+        // The octets must tell apart twice as many numbers as are in flight.
         match unacknowledged {
             0..=0x80 => Self::One,
             0x81..=0x8000 => Self::Two,
@@ -43,15 +42,10 @@ impl NumberLength {
     /// The number of octets, 1 to 4.
     #[must_use]
     pub const fn octets(self) -> usize {
-        match self {
-            Self::One => 1,
-            Self::Two => 2,
-            Self::Three => 3,
-            Self::Four => 4,
-        }
+        self.bits() as usize + 1
     }
 
-    /// The length that the two low bits of a first octet say (RFC 9000, section 17.2 and 17.3.1).
+    /// The length in the two low bits of the first octet (RFC 9000 §17.2 and §17.3.1).
     pub(crate) const fn from_bits(first: u8) -> Self {
         match first & 0x03 {
             0 => Self::One,
@@ -72,8 +66,8 @@ impl NumberLength {
     }
 }
 
-/// The packet number that `truncated`, the last `length` octets of one, stands for, when `largest` is the largest that
-/// has been authenticated in this packet number space (RFC 9000, section 17.1 and A.3).
+/// Decodes a packet number: `truncated` is its last `length` octets, and `largest` the largest number authenticated so far in
+/// this packet number space (RFC 9000 §17.1 and §A.3).
 #[must_use]
 pub const fn decode_packet_number(largest: Option<u64>, truncated: u32, length: NumberLength) -> u64 {
     let expected = match largest {
@@ -92,53 +86,46 @@ pub const fn decode_packet_number(largest: Option<u64>, truncated: u32, length: 
     }
 }
 
-/// Hands out the packet numbers of one packet number space, each of them once.
+/// Gives out the packet numbers of one packet number space, each once.
 ///
-/// It is no copy and has no way back, and a [`Sealer`](crate::Sealer) takes the number it seals with from the counter it
-/// owns: two packets under one key cannot have one number, so that no nonce is used twice (RFC 9001, section 5.3).
-/// When the keys of a packet number space change, as from 0-RTT to 1-RTT or after a Retry, the counter moves on to the new
-/// ones by [`Sealer::into_counter`](crate::Sealer::into_counter).
+/// It cannot be copied or set back, and a [`Sealer`](crate::Sealer) takes its numbers from the counter it owns. So no two packets
+/// under one key have the same number, and no nonce is used twice (RFC 9001 §5.3). When a packet number space gets new keys,
+/// after a Retry or from 0-RTT to 1-RTT, move the counter to them with
+/// [`Sealer::into_counter`](crate::Sealer::into_counter).
 #[derive(Debug, PartialEq, Eq)]
 pub struct PacketNumberCounter {
     next: u64,
 }
 
 impl PacketNumberCounter {
-    /// A counter that begins with 0, as every packet number space does (RFC 9000, section 12.3).
+    /// A counter that starts at 0, as every packet number space does (RFC 9000 §12.3).
     #[must_use]
     pub const fn new() -> Self {
         Self { next: 0 }
     }
 
-    /// A counter that begins with `first`: for a connection that was begun elsewhere, or for a first number that says nothing of
-    /// how many packets there were, which must then be under 2^31, since the peer knows of none before it (RFC 9000, section
-    /// 17.1).
+    /// A counter that starts at `first`: for a connection that was started elsewhere, or to hide how many packets were sent. In the
+    /// second case `first` must be below 2^31, because the peer decodes it without an earlier number (RFC 9000 §17.1).
     ///
     /// # Errors
     ///
-    /// [`PacketNumbersExhausted`] if `first` is above 2^62-1.
-    pub const fn starting_at(first: u64) -> Result<Self, PacketNumbersExhausted> {
-        if first <= MAX_PACKET_NUMBER { Ok(Self { next: first }) } else { Err(PacketNumbersExhausted) }
+    /// [`SealError::NumbersExhausted`] if `first` is above 2^62-1.
+    pub const fn starting_at(first: u64) -> Result<Self, SealError> {
+        if first <= MAX_PACKET_NUMBER { Ok(Self { next: first }) } else { Err(SealError::NumbersExhausted) }
     }
 
-    /// The number that will be handed out next, or `None` when all are used.
+    /// The next number, or `None` when all are used.
     #[must_use]
     pub const fn peek(&self) -> Option<u64> {
         if self.next <= MAX_PACKET_NUMBER { Some(self.next) } else { None }
     }
 
-    /// Leaves out the next `count` numbers, by which acknowledgments of packets that were never sent give themselves away
-    /// (RFC 9000, section 21.4).
+    /// Leaves out the next `count` numbers, which exposes peers that acknowledge packets they never received (RFC 9000 §21.4).
     pub fn skip(&mut self, count: u64) {
         self.next = self.next.saturating_add(count).min(MAX_PACKET_NUMBER + 1);
     }
 
-    /// The next `count` numbers are left, so that [`take`](Self::take) may follow as often.
-    pub(crate) const fn has(&self, count: u64) -> bool {
-        count <= (MAX_PACKET_NUMBER + 1).saturating_sub(self.next)
-    }
-
-    /// Hands out the next number.
+    /// Gives out the next number.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<u64> {
         let number = self.peek()?;
@@ -152,16 +139,3 @@ impl Default for PacketNumberCounter {
         Self::new()
     }
 }
-
-/// All packet numbers up to 2^62-1 are used: the connection has to be closed without another packet (RFC 9000, section
-/// 12.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PacketNumbersExhausted;
-
-impl fmt::Display for PacketNumbersExhausted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no packet number is left: they end with 2^62-1")
-    }
-}
-
-impl core::error::Error for PacketNumbersExhausted {}

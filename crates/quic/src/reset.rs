@@ -1,4 +1,4 @@
-//! Stateless resets (RFC 9000, section 10.3).
+//! Stateless resets (RFC 9000 §10.3).
 
 use core::fmt;
 
@@ -7,29 +7,29 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use crate::codec::EncodeError;
 use crate::connection_id::ConnectionId;
+use crate::error::EncodeError;
 use crate::secret::HASH_LONG;
 
-/// The octets of a stateless reset token (RFC 9000, section 10.3).
+/// The octets of a stateless reset token (RFC 9000 §10.3).
 const TOKEN_LENGTH: usize = 16;
 
-/// The fewest octets of a datagram that is a stateless reset (RFC 9000, section 10.3): 38 bits and the token, in octets.
+/// The octets of the shortest stateless reset: 38 bits and the token (RFC 9000 §10.3).
 const MIN_LENGTH: usize = 21;
 
-/// The key of an endpoint, or of all that serve the same connection IDs, from which the token of each connection ID is
-/// derived, so that it can be told after all state is lost (RFC 9000, section 10.3.2). Wiped on drop.
+/// The key that the stateless reset token of each connection ID is derived from, so that an endpoint can send it after losing all
+/// state (RFC 9000 §10.3.2). Endpoints that serve the same connection IDs share it. Wiped on drop.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct StatelessResetKey([u8; 32]);
 
 impl StatelessResetKey {
-    /// A key of 32 random octets, which must outlive a restart.
+    /// A key of 32 random octets. Keep them across restarts.
     #[must_use]
     pub const fn new(key: &[u8; 32]) -> Self {
         Self(*key)
     }
 
-    /// The token of a connection ID: HKDF-Expand with SHA-256 (RFC 5869), as RFC 9000, section 10.3.2, suggests.
+    /// The token of a connection ID: HKDF-Expand with SHA-256 (RFC 5869), as RFC 9000 §10.3.2 suggests.
     #[must_use]
     pub fn token(&self, connection_id: &ConnectionId) -> StatelessResetToken {
         let mut token = StatelessResetToken([0; TOKEN_LENGTH]);
@@ -45,30 +45,30 @@ impl fmt::Debug for StatelessResetKey {
     }
 }
 
-/// The token by which a stateless reset is known: whoever has it can end the connection (RFC 9000, section 10.3).
+/// The token that identifies a stateless reset. Anyone who knows it can end the connection (RFC 9000 §10.3).
 ///
 /// Compared in constant time, wiped on drop, and not printed.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct StatelessResetToken([u8; TOKEN_LENGTH]);
 
 impl StatelessResetToken {
-    /// The token that a peer gave in a NEW_CONNECTION_ID frame or in its transport parameters.
+    /// The token from the peer's NEW_CONNECTION_ID frame or transport parameters.
     #[must_use]
     pub const fn new(token: [u8; TOKEN_LENGTH]) -> Self {
         Self(token)
     }
 
-    /// The octets, for a NEW_CONNECTION_ID frame or the transport parameters.
+    /// The octets for a NEW_CONNECTION_ID frame or the transport parameters.
     #[must_use]
     pub const fn octets(&self) -> &[u8; TOKEN_LENGTH] {
         &self.0
     }
 
-    /// Whether `datagram` is a stateless reset with this token: at least 21 octets, of which the last 16 are the token
-    /// (RFC 9000, section 10.3.1).
+    /// Whether `datagram` is a stateless reset with this token: at least 21 octets, the last 16 of them the token (RFC 9000
+    /// §10.3.1).
     ///
-    /// Ask with the datagram as it was received, or after [`open`](crate::Keys::open) has failed on its last packet: the last 16
-    /// octets are then as they were. The time depends on neither the token nor the datagram's octets.
+    /// Call it with the datagram as received, or after [`open`](crate::Keys::open) failed on its last packet, which leaves the last
+    /// 16 octets unchanged. The time depends on neither the token nor the datagram's octets.
     #[must_use]
     pub fn matches(&self, datagram: &[u8]) -> bool {
         match datagram.split_last_chunk::<TOKEN_LENGTH>() {
@@ -77,11 +77,11 @@ impl StatelessResetToken {
         }
     }
 
-    /// Makes a stateless reset of `datagram`, which the caller has filled with random octets: writes the token to its end and
-    /// gives it the look of a short header (RFC 9000, section 10.3).
+    /// Turns `datagram`, which you have filled with random octets, into a stateless reset: writes the token to its end and makes
+    /// it look like a packet with a short header (RFC 9000 §10.3).
     ///
-    /// It should be at least one octet shorter than the packet it answers, lest two endpoints answer each other for ever
-    /// (section 10.3.3).
+    /// Make it at least one octet shorter than the packet it answers, or two endpoints may reset each other in a loop (RFC 9000
+    /// §10.3.3).
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Retry packets and their integrity tag (RFC 9000, section 17.2.5; RFC 9001, section 5.8).
+//! Retry packets and their integrity tag (RFC 9000 §17.2.5, RFC 9001 §5.8).
 
 use core::fmt;
 
@@ -7,40 +7,42 @@ use aes::{Aes128Enc, Block};
 use ghash::GHash;
 use ghash::universal_hash::UniversalHash;
 use subtle::ConstantTimeEq;
+use wireseal_algorithms::AeadAlgorithm;
 
-use crate::codec::{EncodeError, HeaderError, TypeBits, long_start, write_parts};
+use crate::codec::{LongStart, Reader, TypeBits, long_start, write_parts};
 use crate::connection_id::ConnectionId;
-use crate::protected::{LongStart, Reader};
-use crate::seal::TAG;
+use crate::error::{EncodeError, HeaderError};
+use crate::header::LONG_FORM;
 use crate::version::Version;
 
-/// The bits of the first octet that mean nothing. They are set, as in the vectors of RFC 9001 and RFC 9369.
+/// The unused bits of the first octet. They are set, as in the vectors of RFC 9001 and RFC 9369.
 const UNUSED: u8 = 0x0f;
+const TAG: usize = AeadAlgorithm::TAG_LENGTH;
 
-/// A Retry packet (RFC 9000, section 17.2.5): to be written by a server, or read by a client and found genuine.
+/// A Retry packet (RFC 9000 §17.2.5): written by a server, or read and verified by a client.
 ///
-/// The packets that follow it are protected by [`InitialKeys`](crate::InitialKeys) from `source`, and their numbers go on where
-/// the first Initial packet left off (RFC 9001, section 5.2; RFC 9000, section 17.2.5.3).
+/// The packets that follow it are protected by [`InitialKeys`](crate::InitialKeys) from `source`, and their numbers continue after
+/// those of the first Initial packets (RFC 9001 §5.2, RFC 9000 §17.2.5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry<'a> {
     /// The version of the connection.
     pub version: Version,
     /// The client's connection ID.
     pub destination: ConnectionId,
-    /// The connection ID that the server has chosen.
+    /// The connection ID that the server chose.
     pub source: ConnectionId,
-    /// The token that the client has to bring back: at least one octet.
+    /// The token that the client must return: at least one octet.
     pub token: &'a [u8],
 }
 
 impl<'a> Retry<'a> {
-    /// Writes the packet with its integrity tag to the start of `out`, and returns its length in octets: 23 and those of the
-    /// token and the two connection IDs. `original_destination` is the destination connection ID of the Initial packet that is
-    /// answered.
+    /// Writes the packet with its integrity tag to the start of `out` and returns its length in octets: 23 plus those of the
+    /// token and the two connection IDs. `original_destination` is the destination connection ID of the Initial packet that it
+    /// answers.
     ///
     /// # Errors
     ///
-    /// [`EncodeError`], with nothing written, where there is no room, no token, or no new connection ID.
+    /// [`EncodeError`], with nothing written, if `out` is too short, the token is empty, or the connection ID is not new.
     pub fn encode(&self, original_destination: &ConnectionId, out: &mut [u8]) -> Result<usize, EncodeError> {
         if self.token.is_empty() {
             return Err(EncodeError::NoToken);
@@ -58,7 +60,6 @@ impl<'a> Retry<'a> {
                 &[self.source.length_octet()],
                 &self.source,
                 self.token,
-                // Room for the tag, so that nothing is written where there is none.
                 &[0; TAG],
             ],
         )?;
@@ -67,23 +68,23 @@ impl<'a> Retry<'a> {
         Ok(length)
     }
 
-    /// Reads a Retry packet, which is a whole datagram, and checks its integrity tag in constant time. `version` and
-    /// `original_destination` are those of the Initial packet that the client sent first.
+    /// Reads a Retry packet, which fills a datagram, and checks its integrity tag in constant time. `version` and
+    /// `original_destination` are those of the client's first Initial packet.
     ///
     /// # Errors
     ///
-    /// [`RetryError`]; the client must drop the packet and go on as if it had not come (RFC 9000, section 17.2.5.2).
+    /// [`RetryError`]: the client must drop the packet (RFC 9000 §17.2.5.2).
     pub fn open(
         version: Version,
         original_destination: &ConnectionId,
         datagram: &'a [u8],
     ) -> Result<Self, RetryError> {
-        let mut reader = Reader { octets: datagram, at: 0 };
-        if reader.octets.first().is_some_and(|first| first & crate::header::LONG_FORM == 0) {
+        if datagram.first().is_some_and(|first| first & LONG_FORM == 0) {
             return Err(RetryError::NotRetry);
         }
+        let mut reader = Reader { octets: datagram, at: 0 };
         let start = LongStart::read(&mut reader).map_err(RetryError::Header)?;
-        if start.packet_type != TypeBits::Retry {
+        if start.type_bits != TypeBits::Retry {
             return Err(RetryError::NotRetry);
         }
         if start.version != version {
@@ -92,44 +93,37 @@ impl<'a> Retry<'a> {
         let expected = reader.at + 1 + TAG;
         let truncated = RetryError::Header(HeaderError::Truncated { expected, got: datagram.len() });
         let (packet, tag) = datagram.split_last_chunk::<TAG>().ok_or(truncated)?;
-        let token = packet.get(reader.at..).ok_or(truncated)?;
-        if token.is_empty() {
-            return Err(truncated);
-        }
+        let token = packet.get(reader.at..).filter(|token| !token.is_empty()).ok_or(truncated)?;
         let computed = retry_integrity_tag(version, original_destination, packet);
         if !bool::from(computed.ct_eq(tag)) {
             return Err(RetryError::AuthenticationFailed);
         }
-        let id = |range| {
-            ConnectionId::new(&datagram[range])
-                .map_err(|error| RetryError::Header(HeaderError::ConnectionIdTooLong(error)))
-        };
-        let source = id(start.source)?;
+        let id = |range| ConnectionId::new(&datagram[range]).map_err(RetryError::Header);
+        let (destination, source) = (id(start.destination)?, id(start.source)?);
         if source == *original_destination {
             return Err(RetryError::SameConnectionId);
         }
-        Ok(Self { version, destination: id(start.destination)?, source, token })
+        Ok(Self { version, destination, source, token })
     }
 }
 
-/// The integrity tag of a Retry packet whose octets up to the tag are given: AES-128-GCM with a key that everyone knows, over
-/// the Retry pseudo-packet (RFC 9001, section 5.8; RFC 9369, section 3.3.3).
+/// The integrity tag of a Retry packet, given its octets up to the tag: AES-128-GCM with a public key over the Retry pseudo-packet
+/// (RFC 9001 §5.8, RFC 9369 §3.3.3).
 ///
-/// It keeps out what was damaged and who has not seen the Initial packet, and nobody else. The pseudo-packet is authenticated
-/// in its parts, so that a token of any length needs no buffer.
+/// It detects damage, and forgeries by attackers who have not seen the Initial packet. Tokens of any length need no buffer.
 #[must_use]
 pub fn retry_integrity_tag(
     version: Version,
     original_destination: &ConnectionId,
     retry_without_tag: &[u8],
 ) -> [u8; TAG] {
-    let secrets = version.retry_secrets();
+    let secrets = version.retry_key();
     let cipher = Aes128Enc::new(&secrets.key.into());
     let mut hash_key = Block::default();
     cipher.encrypt_block(&mut hash_key);
     let mut ghash = GHash::new(&hash_key);
 
-    // GCM with associated data alone (SP 800-38D, section 7.1): the data, zeros up to a whole block, and its length in bits.
+    // GCM with associated data alone (SP 800-38D §7.1): the data, zeros to a whole block, and its length in bits.
     let mut block = [0; 16];
     let mut length = 0_usize;
     let pseudo_packet = [&[original_destination.length_octet()], &**original_destination, retry_without_tag];
@@ -155,14 +149,14 @@ pub fn retry_integrity_tag(
     tag.to_be_bytes()
 }
 
-/// Why a Retry packet is to be dropped; whoever sent it is to blame.
+/// Why a Retry packet must be dropped. The sender's fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RetryError {
-    /// Another packet than a Retry.
+    /// Not a Retry packet.
     NotRetry,
-    /// The header cannot be read, or the packet has no room for a token of one octet.
+    /// The header cannot be read, or the token is empty.
     Header(HeaderError),
-    /// Another version than that of the Initial packet.
+    /// Not the version of the Initial packet.
     OtherVersion {
         /// The version of the Initial packet.
         expected: Version,
@@ -171,19 +165,19 @@ pub enum RetryError {
     },
     /// The integrity tag is wrong.
     AuthenticationFailed,
-    /// The server chose the connection ID that it was to replace (RFC 9000, section 17.2.5.1).
+    /// The server chose the connection ID that it should replace (RFC 9000 §17.2.5.1).
     SameConnectionId,
 }
 
 impl fmt::Display for RetryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotRetry => f.write_str("this is no Retry packet"),
+            Self::NotRetry => f.write_str("not a Retry packet"),
             Self::Header(error) => error.fmt(f),
             Self::OtherVersion { expected, got } => {
-                write!(f, "the Retry packet is of {got}, and the Initial packet was of {expected}")
+                write!(f, "the Retry packet is of {got}, the Initial packet was of {expected}")
             }
-            Self::AuthenticationFailed => f.write_str("the Retry packet's integrity tag is wrong"),
+            Self::AuthenticationFailed => f.write_str("the integrity tag of the Retry packet is wrong"),
             Self::SameConnectionId => f.write_str("the Retry packet does not change the connection ID"),
         }
     }

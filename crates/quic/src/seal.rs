@@ -1,73 +1,59 @@
-//! Sealing: number, nonce, AEAD and header mask in one call.
+//! Sealing a packet: number, nonce, AEAD and header mask in one call.
 
 use core::fmt;
-use core::ops::Range;
 
 use wireseal_algorithms::AeadAlgorithm;
 
+use crate::codec::{LongPacket, PacketType};
+use crate::error::SealError;
 use crate::header::{self, LONG_FORM, SAMPLE_OFFSET};
 use crate::keys::Keys;
-use crate::packet_key::{BATCH, MAX_PAYLOAD_LENGTH};
+use crate::packet_key::MAX_PAYLOAD_LENGTH;
 use crate::packet_number::{NumberLength, PacketNumberCounter};
-use crate::protected::{LongHead, PacketType};
 
-/// The octets of a tag at the end of every sealed packet.
-pub(crate) const TAG: usize = AeadAlgorithm::TAG_LENGTH;
-
-/// A packet to be sealed where it lies.
+/// A packet to seal in place.
 ///
-/// `packet` holds the header up to the packet number, room for the number, the payload, and 16 octets of room for the tag;
-/// [`LongHeader::encode`](crate::LongHeader::encode) and [`ShortHeader::encode`](crate::ShortHeader::encode) write the first
-/// of these. Sealing writes the number and its length, zero reserved bits, the key phase, and the tag.
+/// `packet` holds the header up to the packet number, room for the number, the payload, and 16 octets of room for the tag.
+/// [`LongHeader::encode`](crate::LongHeader::encode) and [`ShortHeader::encode`](crate::ShortHeader::encode) write the header.
+/// Sealing writes the number and its length, zero reserved bits, the key phase, and the tag.
 ///
-/// `number_length` has to be the one that the payload was put behind. A long header that says another end of the packet is
-/// refused; a short header says nothing that could be compared, so that `packet` has to end where the packet does.
+/// `number_length` must be the length that was left free before the payload. A long header that disagrees with the end of
+/// `packet` is refused. A short header does not say where the packet ends, so `packet` must end there.
 pub struct Outgoing<'a> {
     /// The whole packet, with room for its tag.
     pub packet: &'a mut [u8],
     /// Where the packet number starts, in octets from the start of the packet: at least 1.
     pub number_offset: usize,
-    /// How many octets of the packet number travel: [`NumberLength::needed`] says.
+    /// How many octets of the packet number to send: see [`NumberLength::needed`].
     pub number_length: NumberLength,
 }
 
 impl Outgoing<'_> {
-    /// Where the payload is, if there is room for everything.
+    /// Where the payload starts.
     #[inline]
-    fn payload(&self) -> Result<Range<usize>, SealError> {
-        let number_length = self.number_length.octets();
-        let got = self.packet.len();
-        let start = self.number_offset.saturating_add(number_length);
-        let expected = start.saturating_add(TAG);
+    fn payload_offset(&self) -> Result<usize, SealError> {
+        const TAG: usize = AeadAlgorithm::TAG_LENGTH;
         if self.number_offset == 0 {
             return Err(SealError::NoHeader);
         }
+        let start = self.number_offset.saturating_add(self.number_length.octets());
+        let (expected, got) = (start.saturating_add(TAG), self.packet.len());
         if got < expected {
             return Err(SealError::BufferTooSmall { expected, got });
         }
-        let payload = start..got - TAG;
-        if payload.len() + number_length < SAMPLE_OFFSET {
-            return Err(SealError::TooShortForSample {
-                expected: SAMPLE_OFFSET,
-                got: payload.len() + number_length,
-            });
+        let payload = got - expected;
+        let got = self.number_length.octets() + payload;
+        if got < SAMPLE_OFFSET {
+            return Err(SealError::TooShortForSample { expected: SAMPLE_OFFSET, got });
         }
-        if payload.len() > MAX_PAYLOAD_LENGTH {
-            return Err(SealError::TooLong { expected: MAX_PAYLOAD_LENGTH, got: payload.len() });
+        if payload > MAX_PAYLOAD_LENGTH {
+            return Err(SealError::TooLong { expected: MAX_PAYLOAD_LENGTH, got: payload });
         }
-        Ok(payload)
-    }
-
-    /// Writes the number with its length, and the key phase.
-    #[inline]
-    fn write_number(&mut self, number: u64, key_phase: bool) {
-        let (before, rest) = self.packet.split_at_mut(self.number_offset);
-        let octets = &mut rest[..self.number_length.octets()];
-        header::write(&mut before[0], octets, number, self.number_length, key_phase);
+        Ok(start)
     }
 }
 
-/// Without the octets, among which the payload is in the clear.
+/// Without the octets, because the payload is still plaintext.
 impl fmt::Debug for Outgoing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Outgoing")
@@ -78,288 +64,110 @@ impl fmt::Debug for Outgoing<'_> {
     }
 }
 
-/// The keys, the numbers, and how often the payload key was used: what every sealing goes through.
-pub(crate) struct Sealing {
+/// Seals the packets of a level without key updates: Initial, 0-RTT or Handshake (RFC 9001 §5). Also 1-RTT, if the keys are never
+/// updated.
+///
+/// It owns the keys and the counter, so no packet number is used twice under one key, as long as each secret makes one sealer:
+/// keys and secrets are moved, never copied. At the AEAD's confidentiality limit it stops for good, and the connection must be
+/// closed (RFC 9001 §6.6).
+pub struct Sealer {
     pub(crate) keys: Keys,
     pub(crate) counter: PacketNumberCounter,
-    /// Packets sealed under the payload key.
+    /// Packets sealed with the present payload key.
     pub(crate) sealed: u64,
 }
 
-impl Sealing {
-    pub(crate) fn new(keys: Keys, counter: PacketNumberCounter) -> Self {
+impl Sealer {
+    /// Seals with `keys`, starting at the next number of `counter`.
+    #[must_use]
+    pub fn new(keys: Keys, counter: PacketNumberCounter) -> Self {
         Self { keys, counter, sealed: 0 }
     }
 
-    /// How many packets the payload key may still seal.
-    pub(crate) fn remaining(&self) -> Option<u64> {
+    /// The number of the next packet, or `None` when all are used. Pass it to [`NumberLength::needed`].
+    #[must_use]
+    pub const fn next_number(&self) -> Option<u64> {
+        self.counter.peek()
+    }
+
+    /// Leaves out the next `count` numbers (RFC 9000 §21.4).
+    pub fn skip_numbers(&mut self, count: u64) {
+        self.counter.skip(count);
+    }
+
+    /// How many packets may still be sealed before the confidentiality limit (RFC 9001 §6.6); `None` if there is no limit.
+    #[must_use]
+    pub fn remaining(&self) -> Option<u64> {
         let limit = self.keys.algorithm().confidentiality_limit()?;
         Some(limit.saturating_sub(self.sealed))
     }
 
-    /// Where the payload is, once everything that could be wrong with the packet has been looked at.
-    #[inline]
-    fn payload(&self, outgoing: &Outgoing<'_>) -> Result<Range<usize>, SealError> {
-        let payload = outgoing.payload()?;
-        let is_ours = match self.keys.packet_type {
-            PacketType::OneRtt => outgoing.packet[0] & LONG_FORM == 0,
-            packet_type => LongHead::read_packet(outgoing.packet).is_ok_and(|(head, body)| {
-                (PacketType::from(head.packet_type), head.version) == (packet_type, self.keys.version)
-                    && body == (outgoing.number_offset..outgoing.packet.len())
-            }),
-        };
-        if is_ours { Ok(payload) } else { Err(SealError::OtherHeader) }
-    }
-
-    /// `count` more packets can be sealed.
-    #[inline]
-    fn check(&self, count: u64) -> Result<(), SealError> {
-        if self.remaining().is_some_and(|remaining| remaining < count) {
-            return Err(SealError::ConfidentialityLimit);
-        }
-        if !self.counter.has(count) {
-            return Err(SealError::NumbersExhausted);
-        }
-        Ok(())
-    }
-
-    #[inline]
-    pub(crate) fn seal(&mut self, mut outgoing: Outgoing<'_>, key_phase: bool) -> Result<u64, SealError> {
-        let payload = self.payload(&outgoing)?;
-        self.check(1)?;
-        let number = self.number(&mut outgoing, key_phase)?;
-        let (header, body) = outgoing.packet.split_at_mut(payload.start);
-        let sample = outgoing.number_offset + SAMPLE_OFFSET - payload.start;
-        let Keys { packet_key, header_key, .. } = &self.keys;
-        let mask = packet_key.seal_packet(header_key, number, header, body, sample)?;
-        protect(outgoing.packet, outgoing.number_offset, mask);
-        Ok(number)
-    }
-
-    pub(crate) fn seal_scattered(
-        &mut self,
-        outgoing: Outgoing<'_>,
-        slices: &[&[u8]],
-        key_phase: bool,
-    ) -> Result<u64, SealError> {
-        let range = self.payload(&outgoing)?;
-        self.check(1)?;
-        let got = slices.iter().fold(0_usize, |sum, slice| sum.saturating_add(slice.len()));
-        if got != range.len() {
-            return Err(SealError::PayloadLength { expected: range.len(), got });
-        }
-        let mut at = range.start;
-        for slice in slices {
-            outgoing.packet[at..at + slice.len()].copy_from_slice(slice);
-            at += slice.len();
-        }
-        self.seal(outgoing, key_phase)
-    }
-
-    pub(crate) fn seal_batch(
-        &mut self,
-        batch: &mut [Outgoing<'_>],
-        key_phase: bool,
-    ) -> Result<Range<u64>, SealError> {
-        for outgoing in &*batch {
-            self.payload(outgoing)?;
-        }
-        self.check(batch.len() as u64)?;
-        let first = self.counter.peek().unwrap_or(crate::MAX_PACKET_NUMBER + 1);
-        for train in batch.chunks_mut(BATCH) {
-            let count = train.len();
-            let mut masks = [[0; header::MASK_LENGTH]; BATCH];
-            let mut jobs =
-                core::array::from_fn::<_, BATCH, _>(|_| self.keys.packet_key.job(0, &[], &mut [], 0));
-            for (job, outgoing) in jobs.iter_mut().zip(&mut *train) {
-                let payload = outgoing.payload()?;
-                let number = self.number(outgoing, key_phase)?;
-                let sample = outgoing.number_offset + SAMPLE_OFFSET - payload.start;
-                let (header, body) = outgoing.packet.split_at_mut(payload.start);
-                *job = self.keys.packet_key.job(number, header, body, sample);
-            }
-            let jobs = &mut jobs[..count];
-            self.keys.packet_key.seal_train(&self.keys.header_key, jobs)?;
-            for (mask, job) in masks.iter_mut().zip(jobs) {
-                mask.copy_from_slice(&job.mask[..header::MASK_LENGTH]);
-            }
-            for (outgoing, mask) in train.iter_mut().zip(masks) {
-                protect(outgoing.packet, outgoing.number_offset, mask);
-            }
-        }
-        Ok(first..first + batch.len() as u64)
-    }
-
-    /// The packet's number, written into its header, after all checks.
-    #[inline]
-    fn number(&mut self, outgoing: &mut Outgoing<'_>, key_phase: bool) -> Result<u64, SealError> {
-        let number = self.counter.take().ok_or(SealError::NumbersExhausted)?;
-        self.sealed += 1;
-        outgoing.write_number(number, key_phase);
-        Ok(number)
-    }
-}
-
-/// Masks the header of a sealed packet, which is long enough.
-#[inline]
-fn protect(packet: &mut [u8], number_offset: usize, mask: [u8; header::MASK_LENGTH]) {
-    let (before, number) = packet.split_at_mut(number_offset);
-    header::protect(mask, &mut before[0], number);
-}
-
-/// Seals the packets of one level without key updates: Initial, 0-RTT or Handshake (RFC 9001, section 5); also 1-RTT, if the
-/// keys are never to be updated.
-///
-/// It owns both the keys and the counter, so that a packet number used before under the same key cannot be expressed, as long as
-/// one sealer is made of each secret: the keys, like the secret they come from, are handed over and never copied. At the
-/// AEAD's confidentiality limit it stops for good, and the connection has to be closed (RFC 9001, section 6.6).
-pub struct Sealer {
-    sealing: Sealing,
-}
-
-impl Sealer {
-    /// Seals with `keys`, beginning with the next number of `counter`.
-    #[must_use]
-    pub fn new(keys: Keys, counter: PacketNumberCounter) -> Self {
-        Self { sealing: Sealing::new(keys, counter) }
-    }
-
-    /// The number of the next packet, or `None` when all are used: what [`NumberLength::needed`] asks for.
-    #[must_use]
-    pub const fn next_number(&self) -> Option<u64> {
-        self.sealing.counter.peek()
-    }
-
-    /// Leaves out the next `count` numbers (RFC 9000, section 21.4).
-    pub fn skip_numbers(&mut self, count: u64) {
-        self.sealing.counter.skip(count);
-    }
-
-    /// How many packets may still be sealed before the confidentiality limit (RFC 9001, section 6.6); `None` without limit.
-    #[must_use]
-    pub fn remaining(&self) -> Option<u64> {
-        self.sealing.remaining()
-    }
-
-    /// Wipes the keys and gives the counter back, for the next keys of the same packet number space: after a Retry, a change
-    /// of version, or from 0-RTT to 1-RTT (RFC 9000, section 12.3 and 17.2.5.3).
+    /// Wipes the keys and returns the counter, for the next keys of the same packet number space: after a Retry, a change of
+    /// version, or from 0-RTT to 1-RTT (RFC 9000 §12.3 and §17.2.5.3).
     #[must_use]
     pub fn into_counter(self) -> PacketNumberCounter {
-        self.sealing.counter
+        self.counter
     }
 
-    /// Seals a packet where it lies and returns its number: nonce, AEAD, tag and header mask (RFC 9001, section 5.3 and 5.4).
+    /// Seals a packet in place and returns its number (RFC 9001 §5.3 and §5.4).
     ///
     /// # Errors
     ///
     /// [`SealError`], with nothing written and no number used.
     #[inline]
     pub fn seal(&mut self, outgoing: Outgoing<'_>) -> Result<u64, SealError> {
-        self.sealing.seal(outgoing, false)
+        self.seal_in_phase(outgoing, false)
     }
 
-    /// As [`seal`](Self::seal), with the payload gathered from `slices`, whose octets together fill the place between packet
-    /// number and tag.
-    ///
-    /// # Errors
-    ///
-    /// [`SealError`], with nothing written and no number used.
-    pub fn seal_scattered(&mut self, outgoing: Outgoing<'_>, slices: &[&[u8]]) -> Result<u64, SealError> {
-        self.sealing.seal_scattered(outgoing, slices, false)
+    #[inline]
+    pub(crate) fn seal_in_phase(
+        &mut self,
+        outgoing: Outgoing<'_>,
+        key_phase: bool,
+    ) -> Result<u64, SealError> {
+        let payload_offset = outgoing.payload_offset()?;
+        let Outgoing { packet, number_offset, number_length } = outgoing;
+        if !self.is_for(packet, number_offset) {
+            return Err(SealError::OtherHeader);
+        }
+        if self.remaining() == Some(0) {
+            return Err(SealError::ConfidentialityLimit);
+        }
+        let number = self.counter.take().ok_or(SealError::NumbersExhausted)?;
+        self.sealed += 1;
+
+        let (before, octets) = packet[..payload_offset].split_at_mut(number_offset);
+        header::write(&mut before[0], octets, number, number_length, key_phase);
+
+        let (header, body) = packet.split_at_mut(payload_offset);
+        let sample = number_offset + SAMPLE_OFFSET - payload_offset;
+        let Keys { packet_key, header_key, .. } = &self.keys;
+        let mask = packet_key.seal_with_mask(header_key, number, header, body, sample);
+
+        let (before, octets) = packet.split_at_mut(number_offset);
+        header::protect(mask, &mut before[0], octets);
+        Ok(number)
     }
 
-    /// Seals a train of packets with consecutive numbers, which are returned. AES-GCM by the kernels
-    /// seals the whole train in one call, masks included; elsewhere header masks are made together, 16 at a time, but one by one
-    /// by ring.
-    ///
-    /// # Errors
-    ///
-    /// [`SealError`] if any of them cannot be sealed, with nothing written and no number used.
-    pub fn seal_batch(&mut self, batch: &mut [Outgoing<'_>]) -> Result<Range<u64>, SealError> {
-        self.sealing.seal_batch(batch, false)
+    /// Whether the header is one for these keys, and a long one right about where the packet number and the packet's end are.
+    #[inline]
+    fn is_for(&self, packet: &[u8], number_offset: usize) -> bool {
+        match self.keys.packet_type {
+            PacketType::OneRtt => packet[0] & LONG_FORM == 0,
+            packet_type => LongPacket::read(packet).is_ok_and(|long| {
+                PacketType::from(long.packet_type) == packet_type
+                    && long.version == self.keys.version
+                    && long.body == (number_offset..packet.len())
+            }),
+        }
     }
 }
 
 impl fmt::Debug for Sealer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sealer")
-            .field("algorithm", &self.sealing.keys.algorithm())
-            .field("counter", &self.sealing.counter)
+            .field("algorithm", &self.keys.algorithm())
+            .field("counter", &self.counter)
             .finish_non_exhaustive()
     }
 }
-
-/// Why a packet was not sealed. The caller is to blame, except that limits are reached by time; nothing was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SealError {
-    /// The buffer does not hold header, packet number and tag.
-    BufferTooSmall {
-        /// The least octets it needs, with an empty payload.
-        expected: usize,
-        /// The octets it has.
-        got: usize,
-    },
-    /// The packet number was said to start at offset 0, where the first octet of the header is.
-    NoHeader,
-    /// Packet number and payload are too short for a header protection sample (RFC 9001, section 5.4.2): pad with PADDING
-    /// frames, or send a longer packet number.
-    TooShortForSample {
-        /// The least octets of packet number and payload together: 4.
-        expected: usize,
-        /// The octets they have.
-        got: usize,
-    },
-    /// The payload is longer than any datagram's: 65,535 octets.
-    TooLong {
-        /// The most octets of a payload.
-        expected: usize,
-        /// The octets it has.
-        got: usize,
-    },
-    /// The slices of a scattered payload do not fill their place.
-    PayloadLength {
-        /// The octets between packet number and tag.
-        expected: usize,
-        /// The octets that the slices have together.
-        got: usize,
-    },
-    /// The header is of another type or version of packets than the keys are for, or its Length field and `number_offset` do not
-    /// say where the packet number and the end of the packet are.
-    OtherHeader,
-    /// All packet numbers are used; the connection has to be closed (RFC 9000, section 12.3).
-    NumbersExhausted,
-    /// The keys have sealed as many packets as their AEAD allows (RFC 9001, section 6.6): update them, or close.
-    ConfidentialityLimit,
-}
-
-impl fmt::Display for SealError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BufferTooSmall { expected, got } => {
-                write!(f, "the buffer has {got} octets, and header, packet number and tag need {expected}")
-            }
-            Self::NoHeader => {
-                f.write_str("the packet number starts at offset 0, where the first octet of the header is")
-            }
-            Self::TooShortForSample { expected, got } => write!(
-                f,
-                "packet number and payload have {got} octets together, and header protection needs {expected}"
-            ),
-            Self::TooLong { expected, got } => {
-                write!(f, "the payload has {got} octets, and {expected} is the most")
-            }
-            Self::PayloadLength { expected, got } => {
-                write!(f, "the payload's slices have {got} octets, and its place {expected}")
-            }
-            Self::OtherHeader => {
-                f.write_str("the header is not that of a packet of this length for these keys")
-            }
-            Self::NumbersExhausted => f.write_str("no packet number is left: they end with 2^62-1"),
-            Self::ConfidentialityLimit => {
-                f.write_str("the keys have sealed as many packets as their AEAD allows")
-            }
-        }
-    }
-}
-
-impl core::error::Error for SealError {}

@@ -8,39 +8,40 @@ use wireseal_algorithms::AeadAlgorithm;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::connection_id::ConnectionId;
+use crate::error::WrongKeyLength;
 use crate::version::Version;
 
-/// The octets of the longest traffic secret, those of SHA-384.
+/// The octets of the longest traffic secret, that of SHA-384.
 const MAX_SECRET_LENGTH: usize = 48;
 
-/// The secret of one direction that packet protection keys are derived from (RFC 8446, section 7.1; RFC 9001, section 5.1).
+/// The secret that the packet protection keys of one direction are derived from (RFC 8446 §7.1, RFC 9001 §5.1).
 ///
 /// It is wiped on drop and never printed. It cannot be copied: [`Keys::new`](crate::Keys::new) and
-/// [`OneRtt::new`](crate::OneRtt::new) take it over.
+/// [`OneRtt::new`](crate::OneRtt::new) consume it.
 pub struct TrafficSecret {
     algorithm: AeadAlgorithm,
-    /// As many octets as the suite's hash has, then zeros.
+    /// Zeros follow the octets of a shorter hash.
     octets: [u8; MAX_SECRET_LENGTH],
 }
 
 impl TrafficSecret {
-    /// The secret that the TLS handshake gave for a cipher suite: 48 octets for AES-256-GCM, whose hash is SHA-384, 32 for
-    /// the others.
+    /// The secret that the TLS handshake derived for a cipher suite: 48 octets for AES-256-GCM, whose hash is SHA-384, and 32
+    /// for the others.
     ///
     /// # Errors
     ///
-    /// [`WrongSecretLength`] for any other number of octets.
-    pub fn new(algorithm: AeadAlgorithm, secret: &[u8]) -> Result<Self, WrongSecretLength> {
+    /// [`WrongKeyLength`] for any other length.
+    pub fn new(algorithm: AeadAlgorithm, secret: &[u8]) -> Result<Self, WrongKeyLength> {
         let expected = algorithm.secret_length();
         if secret.len() != expected {
-            return Err(WrongSecretLength { algorithm, expected, got: secret.len() });
+            return Err(WrongKeyLength { algorithm, expected, got: secret.len() });
         }
         let mut octets = [0; MAX_SECRET_LENGTH];
         octets[..expected].copy_from_slice(secret);
         Ok(Self { algorithm, octets })
     }
 
-    /// The Initial secrets of client and server (RFC 9001, section 5.2; RFC 9369, section 3.3.1).
+    /// The Initial secrets of client and server (RFC 9001 §5.2, RFC 9369 §3.3.1).
     pub(crate) fn initial(version: Version, destination: &ConnectionId) -> [Self; 2] {
         let (mut initial, prk) = Hkdf::<Sha256>::extract(Some(&version.initial_salt()), destination);
         initial.zeroize();
@@ -53,20 +54,19 @@ impl TrafficSecret {
         })
     }
 
-    /// The AEAD of the cipher suite that the secret was negotiated with.
+    /// The AEAD of the cipher suite.
     #[must_use]
     pub const fn algorithm(&self) -> AeadAlgorithm {
         self.algorithm
     }
 
-    /// The secret of the next key phase (RFC 9001, section 6.1; RFC 9369, section 3.3.2): with the version's own label,
-    /// "quic ku" or "quicv2 ku".
+    /// The secret of the next key phase (RFC 9001 §6.1, RFC 9369 §3.3.2), with the version's label: "quic ku" or "quicv2 ku".
     #[must_use]
     pub fn next(self, version: Version) -> Self {
         self.following(version)
     }
 
-    /// As [`next`](Self::next), for a secret that is about to be replaced.
+    /// [`next`](Self::next) for a secret that the caller replaces.
     pub(crate) fn following(&self, version: Version) -> Self {
         let mut next = Self { algorithm: self.algorithm, octets: [0; MAX_SECRET_LENGTH] };
         let length = self.algorithm.secret_length();
@@ -87,7 +87,7 @@ impl TrafficSecret {
     }
 }
 
-/// A traffic secret made ready for everything that is derived from it.
+/// HKDF keyed with a traffic secret, for all that is derived from it.
 pub(crate) struct Expander {
     pub(crate) algorithm: AeadAlgorithm,
     prk: Prk,
@@ -99,7 +99,7 @@ enum Prk {
 }
 
 impl Expander {
-    /// HKDF-Expand-Label with an empty context (RFC 8446, section 7.1) to fill `out`, which is no longer than the hash.
+    /// HKDF-Expand-Label with an empty context (RFC 8446 §7.1). `out` is at most as long as the hash.
     pub(crate) fn expand(&self, label: &[u8], out: &mut [u8]) {
         with_label(label, out.len(), |info| {
             match &self.prk {
@@ -113,10 +113,10 @@ impl Expander {
 
 pub(crate) const HASH_LONG: &str = "secrets are as long as the hash, and no key is longer";
 
-/// Gives the HkdfLabel (RFC 8446, section 7.1) of an output of `length` octets in its parts.
+/// Passes on the HkdfLabel (RFC 8446 §7.1) for an output of `length` octets, in parts.
 fn with_label(label: &[u8], length: usize, expand: impl FnOnce(&[&[u8]])) {
     const PREFIX: &[u8] = b"tls13 ";
-    // Labels and outputs are a few octets long, so that neither number is cut.
+    // Labels and outputs are short, so neither cast truncates.
     let length = (length as u16).to_be_bytes();
     expand(&[&length, &[(PREFIX.len() + label.len()) as u8], PREFIX, label, &[0]]);
 }
@@ -134,23 +134,3 @@ impl fmt::Debug for TrafficSecret {
         f.debug_struct("TrafficSecret").field("algorithm", &self.algorithm).finish_non_exhaustive()
     }
 }
-
-/// A traffic secret of a length that its cipher suite does not have; the caller is to blame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct WrongSecretLength {
-    /// The AEAD whose suite it should have been for.
-    pub algorithm: AeadAlgorithm,
-    /// The octets that the suite's secrets have.
-    pub expected: usize,
-    /// The octets that were given.
-    pub got: usize,
-}
-
-impl fmt::Display for WrongSecretLength {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { algorithm, expected, got } = self;
-        write!(f, "a traffic secret of {algorithm} has {expected} octets, not {got}")
-    }
-}
-
-impl core::error::Error for WrongSecretLength {}

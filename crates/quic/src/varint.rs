@@ -1,22 +1,22 @@
-//! Variable-length integers (RFC 9000, section 16).
+//! Variable-length integers (RFC 9000 §16).
 
-/// The largest variable-length integer, and the largest packet number: 2^62-1.
+/// The largest variable-length integer, which is also the largest packet number: 2^62-1.
 pub const MAX_VARINT: u64 = (1 << 62) - 1;
 
-/// Reads the variable-length integer at the start of `octets`, and says how many octets, 1 to 8, it took (RFC 9000,
-/// section 16 and A.1). `None` where it is cut off.
+/// Reads the variable-length integer at the start of `octets`. Returns its value and its length in octets, 1 to 8 (RFC 9000
+/// §16 and §A.1), or `None` if it is truncated.
 #[must_use]
 pub fn decode_varint(octets: &[u8]) -> Option<(u64, usize)> {
     let length = 1 << (octets.first()? >> 6);
     let mut wide = [0; 8];
     wide[8 - length..].copy_from_slice(octets.get(..length)?);
-    // The two bits of the length are the top ones of however many octets there are.
+    // The top two bits are the length.
     Some((u64::from_be_bytes(wide) & (u64::MAX >> (66 - 8 * length)), length))
 }
 
-/// Writes `value` to the start of `out` in the fewest octets, and says how many, 1 to 8 (RFC 9000, section 16).
+/// Writes `value` to the start of `out` in as few octets as possible, and returns how many: 1 to 8 (RFC 9000 §16).
 ///
-/// `None`, with nothing written, for a value above 2^62-1 and where `out` has no room.
+/// `None`, with nothing written, if `value` is above 2^62-1 or `out` is too short.
 #[must_use]
 pub fn encode_varint(value: u64, out: &mut [u8]) -> Option<usize> {
     let exponent = match value {
@@ -29,7 +29,7 @@ pub fn encode_varint(value: u64, out: &mut [u8]) -> Option<usize> {
     encode_varint_as(value, exponent, out)
 }
 
-/// Writes `value`, which has to fit, in 2^`exponent` octets.
+/// Writes `value`, which must fit, in 2^`exponent` octets.
 pub(crate) fn encode_varint_as(value: u64, exponent: usize, out: &mut [u8]) -> Option<usize> {
     let length = 1 << exponent;
     let tagged = value | (exponent as u64) << (8 * length - 2);

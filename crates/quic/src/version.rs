@@ -1,8 +1,8 @@
-//! The versions of QUIC, and all that packet protection has to know of each.
+//! The versions of QUIC, and how their packet protection differs.
 
 use core::fmt;
 
-/// A version of QUIC whose packets can be protected.
+/// A version of QUIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Version {
     /// Version 1, 0x00000001 (RFC 9000, RFC 9001).
@@ -14,7 +14,7 @@ pub enum Version {
     Draft29,
 }
 
-/// The labels by which keys are derived (RFC 9001, section 5.1 and 6.1; RFC 9369, section 3.3.2), without "tls13 ".
+/// The labels that keys are derived with (RFC 9001 §5.1 and §6.1, RFC 9369 §3.3.2), without "tls13 ".
 pub(crate) struct Labels {
     pub(crate) key: &'static [u8],
     pub(crate) iv: &'static [u8],
@@ -22,14 +22,14 @@ pub(crate) struct Labels {
     pub(crate) key_update: &'static [u8],
 }
 
-/// The AES-128-GCM key and nonce of the Retry integrity tag, which everyone knows.
-pub(crate) struct RetrySecrets {
+/// The AES-128-GCM key and nonce of the Retry integrity tag. Both are public.
+pub(crate) struct RetryKey {
     pub(crate) key: [u8; 16],
     pub(crate) nonce: [u8; 12],
 }
 
 impl Version {
-    /// Every version that this build protects packets of.
+    /// Every version that this build supports.
     pub const ALL: &[Self] = &[
         Self::V1,
         Self::V2,
@@ -37,7 +37,7 @@ impl Version {
         Self::Draft29,
     ];
 
-    /// The version field of a long header (RFC 9000, section 17.2).
+    /// The version field of a long header (RFC 9000 §17.2).
     #[must_use]
     pub const fn to_wire(self) -> u32 {
         match self {
@@ -48,17 +48,7 @@ impl Version {
         }
     }
 
-    /// The version that a long header names.
-    ///
-    /// # Errors
-    ///
-    /// [`UnknownVersion`] for a version that this build protects no packets of, and for 0, which marks a Version
-    /// Negotiation packet (RFC 9000, section 17.2.1).
-    pub fn from_wire(version: u32) -> Result<Self, UnknownVersion> {
-        Self::ALL.iter().copied().find(|known| known.to_wire() == version).ok_or(UnknownVersion(version))
-    }
-
-    /// The salt of the Initial secrets (RFC 9001, section 5.2; RFC 9369, section 3.3.1).
+    /// The salt of the Initial secrets (RFC 9001 §5.2, RFC 9369 §3.3.1).
     pub(crate) const fn initial_salt(self) -> [u8; 20] {
         match self {
             Self::V1 => octets(0x38762cf7_f55934b3_4d179ae6_a4c80cad, 0xccbb7f0a),
@@ -68,19 +58,19 @@ impl Version {
         }
     }
 
-    /// RFC 9001, section 5.8; RFC 9369, section 3.3.3.
-    pub(crate) const fn retry_secrets(self) -> RetrySecrets {
+    /// RFC 9001 §5.8, RFC 9369 §3.3.3.
+    pub(crate) const fn retry_key(self) -> RetryKey {
         match self {
-            Self::V1 => RetrySecrets {
+            Self::V1 => RetryKey {
                 key: 0xbe0c690b_9f66575a_1d766b54_e368c84e_u128.to_be_bytes(),
                 nonce: octets(0x461599d3_5d632bf2_239825bb_00000000, 0),
             },
-            Self::V2 => RetrySecrets {
+            Self::V2 => RetryKey {
                 key: 0x8fb4b01b_56ac48e2_60fbcbce_ad7ccc92_u128.to_be_bytes(),
                 nonce: octets(0xd86969bc_2d7c6d99_90efb04a_00000000, 0),
             },
             #[cfg(feature = "draft-29")]
-            Self::Draft29 => RetrySecrets {
+            Self::Draft29 => RetryKey {
                 key: 0xccce187e_d09a09d0_5728155a_6cb96be1_u128.to_be_bytes(),
                 nonce: octets(0xe54930f9_7f2136f0_530a8c1c_00000000, 0),
             },
@@ -107,7 +97,7 @@ impl Version {
     }
 }
 
-/// The first `N` octets of a number of 160 bits, written as its upper 128 and its lower 32.
+/// The first `N` octets of a 160-bit number, given as its upper 128 bits and its lower 32.
 const fn octets<const N: usize>(upper: u128, lower: u32) -> [u8; N] {
     let (upper, lower) = (upper.to_be_bytes(), lower.to_be_bytes());
     let mut octets = [0; N];
@@ -118,25 +108,6 @@ const fn octets<const N: usize>(upper: u128, lower: u32) -> [u8; N] {
     }
     octets
 }
-
-/// A version of QUIC that this build protects no packets of; the peer chose it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct UnknownVersion(
-    /// The version field as it was received.
-    pub u32,
-);
-
-impl fmt::Display for UnknownVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown QUIC version 0x{:08x} (known:", self.0)?;
-        for version in Version::ALL {
-            write!(f, " 0x{:08x}", version.to_wire())?;
-        }
-        f.write_str(")")
-    }
-}
-
-impl core::error::Error for UnknownVersion {}
 
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,7 +1,7 @@
 //! A client of the echo server: it sends a line over quinn and Wireseal and prints what comes back.
 //!
 //! `quinn-client [SERVER [CERTIFICATE [LINE]]]`: the server's address (default 127.0.0.1:4433), the file with its
-//! certificate (default quinn-server.der among the temporary files) and what to send (default "Hello").
+//! certificate (default quinn-server.der in the temporary directory) and what to send (default "Hello").
 
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -14,7 +14,7 @@ use quinn::{ClientConfig, Endpoint};
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 
-/// The longest answer that is read, in octets.
+/// The longest answer read, in octets.
 const LONGEST_LINE: usize = 64 * 1024;
 
 #[tokio::main(flavor = "current_thread")]
@@ -39,7 +39,7 @@ async fn send() -> Result<(), Box<dyn Error>> {
     let certificate = std::fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
     roots.add(CertificateDer::from(certificate)).map_err(|error| format!("{}: {error}", file.display()))?;
 
-    // The one line that puts quinn on Wireseal.
+    // rustls gets the provider, and quinn the configuration, by `QuicClientConfig::try_from` below.
     let provider = wireseal_rustls::provider(rustls::crypto::ring::default_provider());
     let mut tls = rustls::ClientConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&[&rustls::version::TLS13])?

@@ -1,8 +1,8 @@
-//! An echo server on quinn and Wireseal. It writes its self-signed certificate to a file, prints where it listens,
-//! and sends each line back that a client sends.
+//! An echo server on quinn and Wireseal. It writes its self-signed certificate to a file, prints where it listens, and echoes
+//! each line that a client sends.
 //!
 //! `quinn-server [LISTEN [CERTIFICATE]]`: the address (default 127.0.0.1:4433; port 0 takes a free one) and the file
-//! for the certificate (default quinn-server.der among the temporary files).
+//! for the certificate (default quinn-server.der in the temporary directory).
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{Endpoint, Incoming, ServerConfig};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 
-/// The longest line that is echoed, in octets.
+/// The longest line echoed, in octets.
 const LONGEST_LINE: usize = 64 * 1024;
 
 #[tokio::main(flavor = "current_thread")]
@@ -37,7 +37,7 @@ async fn serve() -> Result<(), Box<dyn Error>> {
     let identity = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
     let key = PrivatePkcs8KeyDer::from(identity.signing_key.serialize_der());
 
-    // The one line that puts quinn on Wireseal.
+    // rustls gets the provider, and quinn the configuration, by `QuicServerConfig::try_from` below.
     let provider = wireseal_rustls::provider(rustls::crypto::ring::default_provider());
     let mut tls = rustls::ServerConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&[&rustls::version::TLS13])?
@@ -47,7 +47,7 @@ async fn serve() -> Result<(), Box<dyn Error>> {
     let config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
 
     let endpoint = Endpoint::server(config, listen).map_err(|error| format!("{listen}: {error}"))?;
-    // Only now, lest a server that cannot start takes the certificate of one that runs.
+    // Only now, so that a server that fails to start does not overwrite the certificate of a running one.
     std::fs::write(&file, identity.cert.der()).map_err(|error| format!("{}: {error}", file.display()))?;
     println!("listening on {}, certificate in {}", endpoint.local_addr()?, file.display());
     while let Some(incoming) = endpoint.accept().await {

@@ -6,9 +6,7 @@ use rustls::quic;
 use wireseal_quic::AeadAlgorithm;
 use wireseal_quic::hazmat::{self, PathId};
 
-/// One AEAD, as the field `quic` of a cipher suite holds it.
-///
-/// It has a size, so that each static below has an address of its own.
+/// One AEAD, for the field `quic` of a cipher suite. It is not zero-sized, so each static below has its own address.
 #[derive(Debug)]
 pub(crate) struct QuicAlgorithm(AeadAlgorithm);
 
@@ -17,23 +15,22 @@ static AES_256_GCM: QuicAlgorithm = QuicAlgorithm(AeadAlgorithm::Aes256Gcm);
 static CHACHA20_POLY1305: QuicAlgorithm = QuicAlgorithm(AeadAlgorithm::ChaCha20Poly1305);
 static AES_128_CCM: QuicAlgorithm = QuicAlgorithm(AeadAlgorithm::Aes128Ccm);
 
-/// Wireseal's QUIC implementation for one AEAD: what belongs into the field `quic` of a [`Tls13CipherSuite`].
+/// Wireseal's QUIC implementation of one AEAD, for the field `quic` of a [`Tls13CipherSuite`].
 ///
-/// It is the same reference at every call. `fips()` of it, and so of every suite that carries it, is `false`: no
-/// validation covers Wireseal.
+/// Every call returns the same reference. Its `fips()` is `false`, and so is that of every suite with it: Wireseal is not
+/// validated.
 ///
 /// # Errors of its keys
-/// * `encrypt_in_place` fails, with [`Error::EncryptError`] and nothing modified, for packet numbers above 2^62-1
-///   (RFC 9000, section 12.3) and for payloads above 65,535 octets.
-/// * `decrypt_in_place` fails, with [`Error::DecryptError`], for all that does not authenticate, and leaves no
-///   plaintext behind.
-/// * Header protection fails, with [`Error::General`] and nothing modified, for a sample of other than 16 octets and
-///   for a packet number of more than 4.
-/// * All of them fail for keys of other than [`aead_key_len`](quic::Algorithm::aead_key_len) octets, which rustls
-///   never makes.
 ///
-/// Of the packet number, header protection is put on and taken off as many octets as the two lowest bits of the
-/// unprotected first octet say (RFC 9001, section 5.4.1); further octets stay as they are.
+/// * `encrypt_in_place`: [`Error::EncryptError`], with nothing modified, for packet numbers above 2^62-1 (RFC 9000 §12.3) and
+///   payloads above 65,535 octets.
+/// * `decrypt_in_place`: [`Error::DecryptError`] for packets that are not authentic. No plaintext is left.
+/// * Header protection: [`Error::General`], with nothing modified, for a sample that does not have 16 octets and a packet number
+///   of more than 4.
+/// * All of them fail for keys that do not have [`aead_key_len`](quic::Algorithm::aead_key_len) octets, which rustls never makes.
+///
+/// Header protection covers as many octets of the packet number as the two low bits of the unprotected first octet say (RFC
+/// 9001 §5.4.1); further octets stay as they are.
 ///
 /// [`Tls13CipherSuite`]: rustls::Tls13CipherSuite
 #[must_use]
@@ -46,7 +43,7 @@ pub fn quic_algorithm(aead: AeadAlgorithm) -> &'static dyn quic::Algorithm {
     }
 }
 
-/// The packet key that rustls' key and IV make, or `None` when the key is of another length than the AEAD's.
+/// A packet key from rustls' key and IV; `None` if the key does not have the AEAD's length.
 pub(crate) fn packet_key(aead: AeadAlgorithm, key: &AeadKey, iv: &Iv) -> Option<hazmat::PacketKey> {
     let iv = iv.as_ref().try_into().ok()?;
     hazmat::PacketKey::new(aead, key.as_ref(), iv).ok()
@@ -65,14 +62,13 @@ impl quic::Algorithm for QuicAlgorithm {
         self.0.key_length()
     }
 
-    // Approval is of a validated module, and none holds this code.
+    // Only validated modules are approved.
     fn fips(&self) -> bool {
         false
     }
 }
 
-/// rustls' traits give no way to refuse a key when it is made: `None` stands for one of a wrong length, and refuses
-/// all use.
+/// `None` for a key of the wrong length, which then fails at every use: rustls' traits cannot refuse it when it is made.
 #[derive(Debug)]
 struct PacketKey {
     aead: AeadAlgorithm,
@@ -140,11 +136,11 @@ impl quic::PacketKey for PacketKey {
 #[derive(Debug)]
 struct HeaderProtectionKey(Option<hazmat::HeaderKey>);
 
-/// The octets of a header protection sample, the same for all AEADs (RFC 9001, sections 5.4.3 and 5.4.4).
+/// The octets of a header protection sample, the same for all AEADs (RFC 9001 §5.4.3 and §5.4.4).
 const SAMPLE_LENGTH: usize = 16;
 
 impl HeaderProtectionKey {
-    /// The key, and the sample in its type, where both and the packet number are of lengths that can be.
+    /// The key and the sample, if they and the packet number have the right lengths.
     fn checked<'a>(
         &self,
         sample: &'a [u8],
@@ -203,7 +199,7 @@ mod tests {
 
     #[test]
     fn keys_of_a_wrong_length_refuse_all_use() {
-        // rustls lets nobody but itself make a key of other than 32 octets, and this AEAD takes 16.
+        // Outside rustls only keys of 32 octets can be made, and this AEAD takes 16.
         let packet = AES_128_GCM.packet_key(AeadKey::from([1; 32]), Iv::from([2; 12]));
         let mut payload = [3; 40];
         assert_eq!(packet.encrypt_in_place(0, b"header", &mut payload).err(), Some(Error::EncryptError));

@@ -1,4 +1,4 @@
-//! TLS_AES_128_CCM_SHA256, which rustls has a name for and no provider.
+//! TLS_AES_128_CCM_SHA256, which rustls names but no provider has.
 
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::cipher::{
@@ -18,13 +18,12 @@ use crate::algorithm::packet_key;
 use crate::quic_algorithm;
 use crate::suites::leaked_once;
 
-/// TLS_AES_128_CCM_SHA256 (RFC 8446, appendix B.4) on the SHA-256 and HKDF of `base`, for QUIC and for TLS over TCP;
+/// TLS_AES_128_CCM_SHA256 (RFC 8446 §B.4) on the SHA-256 and HKDF of `base`, for QUIC and for TLS over TCP;
 /// `None` when no TLS 1.3 suite of `base` is on SHA-256.
 ///
-/// It is not part of what [`provider`](crate::provider) gives, because nothing chooses CCM where AES-GCM is to be
-/// had; append it to the `cipher_suites` of a provider to reach a peer that has nothing else. The first call for a
-/// `base` leaks about 100 octets, and later calls for the same nothing. Secrets of its connections cannot be
-/// extracted: rustls has no form for them.
+/// [`provider`](crate::provider) leaves it out, because nobody prefers CCM to AES-GCM; append it to a provider's `cipher_suites`
+/// to reach a peer that has nothing else. The first call for a `base` leaks about 100 octets, later calls nothing. The secrets of
+/// its connections cannot be extracted, because rustls has no type for them.
 ///
 /// ```
 /// let mut provider = wireseal_rustls::provider(rustls::crypto::ring::default_provider());
@@ -52,14 +51,14 @@ pub fn tls13_aes_128_ccm_sha256(base: &CryptoProvider) -> Option<SupportedCipher
     Some(SupportedCipherSuite::Tls13(leaked_once(base, suite)))
 }
 
-/// The limit for QUIC packets of 2^16 octets (RFC 9001, appendix B.2): TLS records are at most a quarter as long, so
-/// it is low enough for them too.
+/// The limit for QUIC packets of 2^16 octets (RFC 9001 §B.2). TLS records are at most a quarter as long, so it holds for them
+/// too.
 const RECORDS: u64 = match AeadAlgorithm::Aes128Ccm.confidentiality_limit() {
     Some(limit) => limit,
     None => u64::MAX,
 };
 
-/// Protection of TLS 1.3 records (RFC 8446, section 5.2), whose nonce is made as that of a QUIC packet is (section
+/// Protection of TLS 1.3 records (RFC 8446 §5.2), whose nonce is made as that of a QUIC packet is (section
 /// 5.3): the IV, and the 64-bit sequence number on the right of it.
 struct RecordProtection;
 
@@ -81,7 +80,7 @@ impl Tls13AeadAlgorithm for RecordProtection {
     }
 }
 
-/// `None` for a key of a wrong length, which rustls never makes and which refuses all use.
+/// `None` for a key of the wrong length, which rustls never makes.
 struct RecordKey(Option<hazmat::PacketKey>);
 
 impl MessageEncrypter for RecordKey {
@@ -99,7 +98,7 @@ impl MessageEncrypter for RecordKey {
             .seal(PathId(0), sequence, &make_tls13_aad(length), record.as_mut())
             .map_err(|_| Error::EncryptError)?;
         record.extend_from_slice(&tag);
-        // Every protected record of TLS 1.3 calls itself application data of TLS 1.2.
+        // What every protected TLS 1.3 record claims to be (RFC 8446 §5.2).
         Ok(OutboundOpaqueMessage::new(ContentType::ApplicationData, ProtocolVersion::TLSv1_2, record))
     }
 

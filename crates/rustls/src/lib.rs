@@ -1,25 +1,23 @@
-//! A rustls [`CryptoProvider`] whose QUIC keys are Wireseal's.
+//! A rustls [`CryptoProvider`] with Wireseal's QUIC keys.
 //!
-//! rustls leaves QUIC packet protection (RFC 9001, section 5) to its crypto provider. [`provider`] takes any provider
-//! and gives it back with Wireseal in that place; the handshake, the record layer of TLS over TCP and the
-//! certificates stay the provider's own. quinn, and every other QUIC stack that takes its keys from rustls, runs on
-//! the result unchanged. A provider that has no QUIC at all gets it here.
+//! rustls leaves QUIC packet protection (RFC 9001 §5) to its crypto provider. [`provider`] takes any provider and replaces that
+//! part; the handshake, TLS over TCP and certificates stay the provider's own. quinn, or any other QUIC stack that takes its keys
+//! from rustls 0.23, runs on the result unchanged. A provider without QUIC gets it.
 //!
-//! # Which call do I need?
-//!
-//! | I have | and want | call |
-//! |---|---|---|
-//! | a QUIC stack on rustls 0.23, such as quinn 0.11 | its packets protected by Wireseal | [`provider`] |
-//! | a provider whose TLS 1.3 suites have `quic: None` | QUIC | [`provider`] |
-//! | a suite, perhaps the negotiated one | to know whose QUIC keys it makes | [`is_wireseal`] |
-//! | a [`Tls13CipherSuite`] of my own making | what belongs into its field `quic` | [`quic_algorithm`] |
-//! | a peer to be tried with TLS_AES_128_CCM_SHA256 | that suite, which no provider of rustls has | [`tls13_aes_128_ccm_sha256`] |
-//! | a measurement or a bug report | to say which library the ciphers came from | [`Backend::active`] |
-//! | QUIC, but no rustls | packet protection alone | the crate `wireseal-quic` |
+//! | task | call |
+//! |---|---|
+//! | a QUIC stack on rustls, such as quinn 0.11, with Wireseal's packet protection | [`provider`] |
+//! | QUIC with a provider whose TLS 1.3 suites have `quic: None` | [`provider`] |
+//! | find out whether a suite, perhaps the negotiated one, uses Wireseal | [`is_wireseal`] |
+//! | fill the field `quic` of your own [`Tls13CipherSuite`] | [`quic_algorithm`] |
+//! | test a peer with TLS_AES_128_CCM_SHA256, which no rustls provider has | [`tls13_aes_128_ccm_sha256`] |
+//! | name the library behind the ciphers, for a measurement or a bug report | [`Backend::active`] |
+//! | count packets by key, and see key updates | `counted`, feature `counted` |
+//! | QUIC without rustls | the crate `wireseal-quic` |
 //!
 //! # Example
 //!
-//! A configuration for quinn, on the ring provider of rustls:
+//! A client for quinn, on rustls' ring provider:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -40,25 +38,36 @@
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 //!
-//! `examples/quinn-server.rs` and `examples/quinn-client.rs` are a whole pair; the README shows how to run them.
+//! A server does the same with `rustls::ServerConfig::builder_with_provider`, `QuicServerConfig::try_from` and
+//! `quinn::ServerConfig::with_crypto`. Installing the provider as the process default is not enough: quinn's own shortcuts, such
+//! as `quinn::ServerConfig::with_single_cert`, ignore it. `examples/quinn-server.rs` and `examples/quinn-client.rs` are a whole
+//! pair; the README shows how to run them.
 //!
 //! # What is not Wireseal's
-//! The key schedule: rustls derives each packet key, IV and header protection key by the HKDF of the provider, and
-//! hands them over. The integrity tag of Retry packets, stateless reset and address validation tokens: quinn computes
-//! them on its own, by the library that its features name. The limits on packets (RFC 9001, section 6.6) are stated
-//! here and kept by the stack.
+//!
+//! rustls derives each packet key, IV and header protection key with the HKDF of the provider. quinn computes the integrity tag of
+//! Retry packets, stateless reset tokens and address validation tokens with the library its features name. The limits on packets
+//! (RFC 9001 §6.6) are stated here; the stack must keep them.
 //!
 //! # Features
-//! * `ring` (default), `rustcrypto`: the library behind the ciphers, as in `wireseal-quic`; with both it is ring.
-//!   Neither is tied to the provider: Wireseal on RustCrypto goes with the ring provider, and the other way round.
+//!
+//! * `kernels` (default): AES-GCM, ChaCha20-Poly1305 and header masks by Wireseal's own routines, where the processor has the
+//!   instructions.
+//! * `ring` (default), `rustcrypto`: the library for everything else, as in `wireseal-quic`; with both it is ring. It is
+//!   independent of the provider: Wireseal on RustCrypto works with the ring provider, and the other way round.
+//! * `counted`: counters around the keys, for tests and measurements.
 #![warn(clippy::unwrap_used)]
 
 mod algorithm;
 mod ccm;
+#[cfg(feature = "counted")]
+mod counted;
 mod suites;
 
 pub use algorithm::quic_algorithm;
 pub use ccm::tls13_aes_128_ccm_sha256;
+#[cfg(feature = "counted")]
+pub use counted::{CountedAlgorithm, KeyUse, counted};
 pub use suites::{is_wireseal, provider};
 pub use wireseal_quic::{AeadAlgorithm, Backend};
 

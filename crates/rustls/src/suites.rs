@@ -9,15 +9,13 @@ use wireseal_quic::AeadAlgorithm;
 
 use crate::quic_algorithm;
 
-/// The provider `base`, with Wireseal for its QUIC keys.
+/// Gives a provider Wireseal's QUIC keys.
 ///
-/// In each TLS 1.3 suite that QUIC has packet protection for (RFC 9001, section 5.3) the field `quic` is replaced, or
-/// filled where it was `None`. All else is as it was: order, hash, HKDF, record protection, TLS 1.2 suites, key
-/// exchange groups, signatures, random numbers.
+/// It sets the field `quic` of each TLS 1.3 suite that QUIC can use (RFC 9001 §5.3), and changes nothing else: order, hash, HKDF,
+/// record protection, TLS 1.2 suites, key exchange groups, signatures and random numbers stay.
 ///
-/// rustls wants suites that live for ever, so the first call for a suite leaks a copy of it, of about 100 octets;
-/// later calls for the same suite use that copy again. What [`provider`] gave can be given to it again and comes out
-/// the same.
+/// rustls requires suites with a static lifetime, so the first call for a suite leaks a copy of about 100 octets; later calls
+/// reuse it. A provider that already has Wireseal's keys is returned unchanged.
 #[must_use]
 pub fn provider(mut base: CryptoProvider) -> CryptoProvider {
     for suite in &mut base.cipher_suites {
@@ -30,8 +28,8 @@ pub fn provider(mut base: CryptoProvider) -> CryptoProvider {
 
 /// Whether the QUIC keys of `suite` are Wireseal's.
 ///
-/// It holds exactly where the field `quic` is the [`quic_algorithm`] of the suite's own AEAD. On a connection of
-/// rustls, the suite is `connection.negotiated_cipher_suite()`.
+/// That is, whether its field `quic` is the [`quic_algorithm`] of its own AEAD. For a rustls connection pass
+/// `connection.negotiated_cipher_suite()`.
 #[must_use]
 pub fn is_wireseal(suite: &Tls13CipherSuite) -> bool {
     match (aead_of(suite.common.suite), suite.quic) {
@@ -54,16 +52,16 @@ fn on_wireseal(base: &'static Tls13CipherSuite) -> &'static Tls13CipherSuite {
     }
 }
 
-/// `made`, which follows from `base` and its own code point alone, at the address it was given when first made.
+/// `made` with a static lifetime. The same `base` and code point always give the same address.
 pub(crate) fn leaked_once(
     base: &'static Tls13CipherSuite,
     made: Tls13CipherSuite,
 ) -> &'static Tls13CipherSuite {
     static LEAKED: Mutex<Vec<(&Tls13CipherSuite, &Tls13CipherSuite)>> = Mutex::new(Vec::new());
 
-    // The list is whole between any two statements, so a panic elsewhere cannot have spoilt it.
+    // The list is consistent at all times, so a poisoned lock is harmless.
     let mut leaked = LEAKED.lock().unwrap_or_else(PoisonError::into_inner);
-    // Suites compare by code point, which providers share: only the address tells them apart.
+    // Suites compare by code point, which providers share, so compare the address.
     if let Some((_, known)) = leaked.iter().find(|(from, known)| ptr::eq(*from, base) && **known == made) {
         return known;
     }

@@ -1,4 +1,4 @@
-"""A Go that quic-go can be built with, where there is none yet."""
+"""Finds or downloads a version of Go that can build quic-go."""
 
 import json
 import os
@@ -11,26 +11,26 @@ from pathlib import Path
 
 from lab.setup import ENVIRONMENT, TARGET, step
 
-# What quic-go 0.65 asks for. From 1.21 on Go fetches a newer self by itself.
+# quic-go 0.65 requires this. Since 1.21, Go downloads a newer toolchain by itself.
 WANTED = "1.26.8"
-FETCHES_ITSELF = (1, 21)
+DOWNLOADS_TOOLCHAINS = (1, 21)
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
-# Debian's Go is older than that, and can fetch the new one as the module it is published as.
+# Debian's Go is older, but it can download the new one as a module.
 DEBIAN_PACKAGES = () if shutil.which("go", path=ENVIRONMENT["PATH"]) else ("golang-go",)
 
 
 def command():
-    """The command `go`, of a version that will do."""
+    """The `go` command, in a version that is new enough."""
     answer = subprocess.run(["go", "version"], env=ENVIRONMENT, capture_output=True, text=True, check=True).stdout
     version = tuple(map(int, re.search(r"go(\d+)\.(\d+)", answer).groups()))
-    return "go" if version >= FETCHES_ITSELF else fetched()
+    return "go" if version >= DOWNLOADS_TOOLCHAINS else downloaded()
 
 
-def fetched():
-    """The toolchain from Go's module proxy, made executable, as modules are not."""
+def downloaded():
+    """The toolchain from Go's module proxy, made executable because modules are not."""
     module = f"golang.org/toolchain@v0.0.1-go{WANTED}.linux-{ARCHITECTURES[platform.machine()]}"
-    # Outside of any module, so that the old Go reads no go.mod of the new.
+    # Outside any module, so that the old Go does not read a newer go.mod.
     step("go", "mod", "download", module, cwd=TARGET)
     query = ["go", "mod", "download", "-json", module]
     answer = subprocess.run(query, cwd=TARGET, env=ENVIRONMENT, capture_output=True, text=True, check=True).stdout

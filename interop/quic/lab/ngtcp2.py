@@ -1,4 +1,4 @@
-"""Debian's ngtcp2: programs that speak HTTP/3 and say what they see in their logs."""
+"""Debian's ngtcp2: programs that use HTTP/3 and report in their logs."""
 
 import hashlib
 import re
@@ -14,7 +14,7 @@ SUITES = {
     "CHACHA20-POLY1305": "TLS_CHACHA20_POLY1305_SHA256",
     "AES-128-CCM": "TLS_AES_128_CCM_SHA256",
 }
-# Soon after the handshake, while the octets flow.
+# Soon after the handshake, during the transfer.
 KEY_UPDATE_AFTER = "2ms"
 
 
@@ -25,17 +25,17 @@ class Ngtcp2:
     suites = list(SUITES.values())
     debian_packages = ("ngtcp2-client", "ngtcp2-server")
     crate = None
-    # Of version 2 it has the draft's form alone.
+    # It has only the draft of version 2.
     speaks_version_2 = False
     no_key_update = {"server": "the server has no switch for it"}
-    # It serves until it is killed.
+    # It runs until it is killed.
     server_ends = False
 
     def build(self):
         HTDOCS.mkdir(parents=True, exist_ok=True)
 
     def server(self, row, folder):
-        # What it sends back is a file, and what it receives goes into the log: the payload in both cases.
+        # It sends a file and writes what it receives to its log. Both are the payload.
         shutil.copyfile(PAYLOAD, HTDOCS / "payload")
         port = free_port()
         command = ["gtlsserver", "--htdocs", HTDOCS, "--no-quic-dump"]
@@ -75,16 +75,16 @@ class Ngtcp2:
 
 
 def key_phase_changes(log, direction):
-    """How often the key phase bit changed, in the order of the packet numbers."""
+    """How often the key phase bit changed, in packet number order."""
     pattern = rf"pkt {direction} pkn=(\d+) .*type=1RTT k=([01])"
     packets = sorted({(int(number), phase) for number, phase in re.findall(pattern, log)})
-    # Key phase 0 is what a connection starts with.
+    # A connection starts with key phase 0.
     phases = ["0", *(phase for _, phase in packets)]
     return sum(before != after for before, after in zip(phases, phases[1:]))
 
 
 def bodies(log):
-    """The octets of the HTTP bodies that the log has as hexadecimal dumps."""
+    """The HTTP bodies, from the hexadecimal dumps in the log."""
     received = bytearray()
     dumped = False
     for line in log.splitlines():

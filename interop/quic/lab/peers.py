@@ -1,4 +1,4 @@
-"""The other stacks: how each is built and started, and what it can be asked for."""
+"""The other stacks: how each is built and started, and what it can do."""
 
 import importlib.util
 import sys
@@ -11,22 +11,22 @@ GCM_AND_CHACHA = ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACH
 
 
 class Programmed:
-    """A library with a small program of ours around it, which speaks the echo protocol and reports as JSON."""
+    """A library, driven by a small program of ours that speaks the echo protocol and reports as JSON."""
 
     application = "echo"
     reads = False
     suites = GCM_AND_CHACHA
     debian_packages = ()
     crate = None
-    # Version 2 as RFC 9369 has it, that is.
+    # The version 2 of RFC 9369, not of its drafts.
     speaks_version_2 = False
-    # Why the stack cannot start a key update, for the roles in which it cannot.
+    # Why the stack cannot start a key update, by role.
     no_key_update = {}
     # Whether its server ends with the connection.
     server_ends = True
 
     def build(self):
-        """What is to be done besides cargo."""
+        """Builds what cargo does not."""
 
     def server(self, row, folder):
         return self.command("server", "127.0.0.1:0", row), None
@@ -43,7 +43,7 @@ class Programmed:
         return command
 
     def report(self, row, folder):
-        """What the program says of the connection, from its standard output."""
+        """The program's report, from its standard output."""
         role = "server" if row.role == "client" else "client"
         return last_json((folder / f"{role}.out").read_text())
 
@@ -52,7 +52,7 @@ class Aioquic(Programmed):
     name = "aioquic"
     venv = TARGET / "aioquic"
     program = (venv / "bin" / "python", HERE / "peers" / "aioquic" / "peer.py")
-    # Debian keeps the half of venv that brings pip in a package of its own.
+    # Debian has the part of venv that installs pip in a package of its own.
     debian_packages = () if importlib.util.find_spec("ensurepip") else ("python3-venv",)
     speaks_version_2 = True
 
@@ -72,7 +72,7 @@ class QuicGo(Programmed):
 
 
 class RustCrate(Programmed):
-    """A library in Rust, a crate of the name of the peer."""
+    """A Rust library, in a crate named after the peer."""
 
     def __init__(self):
         self.crate = f"peer-{self.name}"
@@ -84,7 +84,7 @@ class RustCrate(Programmed):
 
 class Quiche(RustCrate):
     name = "quiche"
-    # For BoringSSL and the bindings to it.
+    # To build BoringSSL and its bindings.
     debian_packages = ("cmake", "g++", "git", "libclang-dev")
     no_key_update = dict.fromkeys(["client", "server"], "quiche follows key updates and never starts one")
 

@@ -1,4 +1,4 @@
-"""A server and a client as processes: started, watched, and ended whatever happens."""
+"""Runs a server and a client as processes, and always ends them."""
 
 import json
 import subprocess
@@ -12,14 +12,14 @@ SECONDS_TO_CLOSE = 5
 
 
 class Failed(Exception):
-    """The processes did not come to their end as they should have."""
+    """The exchange failed."""
 
 
 class Pair:
     """The two ends of one row; `client.out`, `client.err`, `server.out` and `server.err` go into `folder`.
 
-    `server()` is its command and its port, or None for a server that says the port itself; `client(port)` is its command.
-    A server that serves for ever, so that `server_ends` is false, is killed once the client has ended.
+    `server()` returns a command and a port, or None if the server prints its port. `client(port)` returns a command.
+    If `server_ends` is false, the server is killed once the client has ended.
     """
 
     def __init__(self, folder, server, client, server_ends):
@@ -30,7 +30,7 @@ class Pair:
         self.running = []
 
     def run(self):
-        """Runs both ends; why they failed, or None."""
+        """Runs both ends. Returns why they failed, or None."""
         try:
             command, port = self.server()
             server = self.start("server", command)
@@ -73,7 +73,7 @@ class Pair:
 
 
 def wait_for_socket(server, port):
-    """The port, once some UDP socket is bound to it."""
+    """The port, once a UDP socket is bound to it."""
     for _ in patience(SECONDS_TO_LISTEN, server):
         with open("/proc/net/udp", encoding="ascii") as sockets:
             if any(line.split()[1].endswith(f":{port:04X}") for line in sockets):
@@ -82,7 +82,7 @@ def wait_for_socket(server, port):
 
 
 def patience(seconds, process):
-    """Yields every 10 ms, until time is up or the process has ended."""
+    """Yields every 10 ms, until the time is up or the process has ended."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and process.poll() is None:
         yield

@@ -1,4 +1,4 @@
-"""Rows in which quinn on Wireseal is at both ends, and tshark reads the recording with the key log."""
+"""Rows with quinn on Wireseal at both ends, and tshark reading the recording with the key log."""
 
 import itertools
 from collections import Counter
@@ -8,12 +8,12 @@ from lab.setup import PAYLOAD_OCTETS, payload_digest
 
 UPDATES = 2
 CCM = "TLS_AES_128_CCM_SHA256"
-# Of the first generation of 1-RTT keys; key updates go on from it.
+# Of the first generation of 1-RTT keys. Later ones are derived from it.
 SECRETS = {"client": "CLIENT_TRAFFIC_SECRET_0", "server": "SERVER_TRAFFIC_SECRET_0"}
 
 
 def read(row, folder):
-    """Runs both ends, lets tshark read what they have sent, and says what came of it."""
+    """Runs both ends, lets tshark read what they sent, and returns the outcome."""
     port, reports = exchange(row, folder)
     row.peer_version, row.backend = row.peer.version(), reports["client"]["backend"]
     recording = folder / "recording.pcapng"
@@ -23,7 +23,7 @@ def read(row, folder):
     seen = by_sender(tshark.packets(recording, key_log), port)
     faults = faults_of_ends(row, reports, folder)
     if row.suite == CCM and (reason := closed_to_tshark(seen, reports)) and not faults:
-        return f"not possible: tshark opens Initial packets alone, and says of the others: {reason}"
+        return f"not possible: tshark opens only Initial packets, and says of the others: {reason}"
     for role in SECRETS:
         faults += faults_of_reading(role, seen[role], reports[role])
         wrong = wrong_digit(key_log, SECRETS[role])
@@ -34,7 +34,7 @@ def read(row, folder):
 
 
 def exchange(row, folder):
-    """The server's port, and what both ends report."""
+    """Runs both ends. Returns the server's port and both reports."""
 
     def command(role, address):
         key_log = folder / f"{role}.keys"
@@ -57,7 +57,7 @@ def exchange(row, folder):
 
 
 def by_sender(packets, server_port):
-    """The packets of each end, in the order in which it sent them."""
+    """The packets of each end, in the order sent."""
     sent = {"client": [], "server": []}
     for packet in packets:
         sent["server" if packet.source_port == server_port else "client"].append(packet)
@@ -65,7 +65,7 @@ def by_sender(packets, server_port):
 
 
 def faults_of_ends(row, reports, folder):
-    """What the ends themselves have not done of what the row is to show."""
+    """What the ends should have done but did not."""
     logs = [sorted((folder / f"{role}.keys").read_text().splitlines()) for role in SECRETS]
     expectations = [(logs[0] == logs[1], "the key logs of the two ends differ")]
     started = reports["client"]["updates_started"]
@@ -78,7 +78,7 @@ def faults_of_ends(row, reports, folder):
 
 
 def faults_of_reading(role, seen, report):
-    """Where what tshark has opened is not what Wireseal has sealed, level by level and generation by generation."""
+    """Where tshark opened something else than Wireseal sealed, by level and generation."""
     opened = Counter(packet.level for packet in seen if packet.opened)
     sealed = generations_sealed(report)
     read = [packets for _, packets in key_phases(seen)]
@@ -89,7 +89,7 @@ def faults_of_reading(role, seen, report):
         (closed == 0, f"tshark did not open {closed} of {len(seen)} packets of the {role}"),
         (read == sealed, f"the {role} sealed {sealed} packets by key generation, tshark opened {read}"),
         (phases == alternating, f"the key phases of the {role} were {phases}"),
-        (len(sealed) > UPDATES, f"the {role} sealed packets in {len(sealed)} key generations alone"),
+        (len(sealed) > UPDATES, f"the {role} sealed packets in only {len(sealed)} key generations"),
     ]
     for level in ("Initial", "Handshake"):
         count = report[level.lower()]["sealed"]
@@ -99,10 +99,10 @@ def faults_of_reading(role, seen, report):
 
 
 def faults_of_wrong_reading(role, seen, seen_before):
-    """What tshark opens though the 1-RTT secret of `role` is wrong, and what it does not though other secrets are right.
+    """What tshark opened although the 1-RTT secret of `role` is wrong, or did not open although its secret is right.
 
-    The other direction is left out: tshark takes the key phase bit from under a wrong mask, follows it, and so comes to wrong keys
-    for both.
+    1-RTT packets of the other end do not count: tshark reads a wrong key phase bit under a wrong mask, and then updates the keys
+    of both ends.
     """
     ours = [packet for packet in seen[role] if packet.level == tshark.ONE_RTT]
     opened = sum(packet.opened for packet in ours)
@@ -117,7 +117,7 @@ def faults_of_wrong_reading(role, seen, seen_before):
 
 
 def closed_to_tshark(seen, reports):
-    """Why tshark cannot open the suite, if of all that was sealed it opens the Initial packets, of another suite, and no more."""
+    """Why tshark cannot open the suite, if it opens nothing but Initial packets, which have another suite."""
     for role, report in reports.items():
         sealed = report["initial"]["sealed"] + report["handshake"]["sealed"] + sum(generations_sealed(report))
         initial = [packet.opened for packet in seen[role] if packet.level == "Initial"]
@@ -129,7 +129,7 @@ def closed_to_tshark(seen, reports):
 
 
 def generations_sealed(report):
-    """Packets sealed in each generation of 1-RTT keys, up to the last that was used."""
+    """Packets sealed in each generation of 1-RTT keys, up to the last one used."""
     sealed = [generation["sealed"] for generation in report["generations"]]
     while sealed and sealed[-1] == 0:
         sealed.pop()
@@ -137,17 +137,17 @@ def generations_sealed(report):
 
 
 def key_phases(packets):
-    """The key phase bits in the order of sending, each with the number of opened packets until it changed."""
+    """The key phase bits in the order sent, each with the number of opened packets until it changed."""
     opened = [packet.key_phase for packet in packets if packet.level == tshark.ONE_RTT and packet.opened]
     return [(phase, len(list(group))) for phase, group in itertools.groupby(opened)]
 
 
 def wrong_digit(key_log, label):
-    """A copy of the key log in which the last hexadecimal digit of one secret is another."""
+    """A copy of the key log with another last digit in one secret."""
     copy = key_log.with_name(f"wrong-{label.lower().replace('_', '-')}.keys")
     lines = key_log.read_text().splitlines()
     changed = [f"{line[:-1]}{int(line[-1], 16) ^ 1:x}" if line.startswith(f"{label} ") else line for line in lines]
     if sum(before != after for before, after in zip(lines, changed)) != 1:
-        raise processes.Failed(f"the key log does not have {label} once")
+        raise processes.Failed(f"the key log has no {label}, or several")
     copy.write_text("".join(f"{line}\n" for line in changed))
     return copy

@@ -6,21 +6,19 @@ HEAD = """\
 # quinn on Wireseal against other QUIC stacks
 
 Written by `interop/quic/run`; [README.md](README.md) says what decides a row. Wireseal's end: quinn {quinn} (quinn-proto {proto}) \
-and rustls {rustls}, their QUIC keys by `wireseal-rustls` on {backend}. {passed} rows passed, {failed} failed, {impossible} are not possible.
+and rustls {rustls}, with QUIC keys from `wireseal-rustls` on {backend}. {passed} rows passed, {failed} failed, {impossible} are not possible.
 
 | peer | version | Wireseal is | suite | what was done | outcome |
 |---|---|---|---|---|---|
 """
 
 NOTES = """
-* 1 MB is {octets:,} octets, sent as they are and back again, compared by SHA-256 at both ends.
-* QUIC version 2: quinn-proto refuses it as client and has no other answer than Version Negotiation as server, and the QUIC keys \
-that rustls asks a provider for know no version. Wireseal's own version 2 (RFC 9369) is therefore out of reach here; ngtcp2 0.12 has \
-the draft's form of it alone.
-* AES-128-CCM: of these peers ngtcp2 alone has the suite.
-* quinn starts a key update of its own after 10 to 1000 packets, and so nearly every row has one.
-* The integrity tag of Retry packets and the token in them are computed by quinn itself, not by Wireseal; the keys of what follows are \
-Wireseal's.
+* 1 MB is {octets:,} octets, sent to the server and back, compared by SHA-256 at both ends.
+* QUIC version 2 (RFC 9369): quinn-proto refuses it as a client and answers it with Version Negotiation as a server, and rustls does not \
+tell a provider the version. Wireseal's own version 2 cannot be tested here. ngtcp2 0.12 has only its draft.
+* AES-128-CCM: only ngtcp2 has this suite.
+* quinn starts a key update of its own after 10 to 1000 packets, so nearly every row has one.
+* quinn computes the token and the integrity tag of Retry packets itself. The keys of all other packets are Wireseal's.
 """
 
 
@@ -38,7 +36,7 @@ def write(rows):
     )
     for row in rows:
         version = versions.get(row.peer.name, "unknown")
-        role = "both ends, tshark the reader" if row.peer.reads else row.role
+        role = "both ends" if row.peer.reads else row.role
         cells = [row.peer.name, version, role, row.suite, row.what(), row.outcome]
         text += f"| {' | '.join(cells)} |\n"
     (HERE / "RESULTS.md").write_text(text + NOTES.format(octets=PAYLOAD_OCTETS))

@@ -1,4 +1,4 @@
-"""The matrix: what each row does, and what decides it."""
+"""The matrix: what each row does, and whether it passes."""
 
 import re
 import subprocess
@@ -10,25 +10,25 @@ from lab.setup import CERTIFICATES, PAYLOAD, PAYLOAD_OCTETS, PROGRAM, TARGET, pa
 LOGS = TARGET / "logs"
 VERSION_1 = "00000001"
 VERSION_2 = "6b3343cf"
-# By quinn as client, and by aioquic when quinn's server answers with Version Negotiation.
+# From quinn as client, and from aioquic when quinn's server answers with Version Negotiation.
 VERSION_REFUSED = "unsupported QUIC version|Could not find a common protocol version"
-# After a quarter and after three quarters of the octets.
+# After a quarter and after three quarters of the payload.
 UPDATES_BY_US = 2
 
 
 @dataclass
 class Row:
     peer: object
-    # Which end Wireseal is; "reader" where it is both, and the peer none.
+    # Wireseal's end, or "reader" if Wireseal is both and the peer reads along.
     role: str
     suite: str
-    # Who is to start key updates: "us", "peer" or nobody.
+    # Who starts key updates: "us", "peer" or "".
     updates: str = ""
     retry: bool = False
     version: str = VERSION_1
-    # Why the row cannot be run, if it cannot.
+    # Why the row cannot be run, or "".
     impossible: str = ""
-    # What the run has shown: the peer's version, and the library behind Wireseal's ciphers.
+    # Found out by the run: the peer's version, and the library behind Wireseal's ciphers.
     peer_version: str = ""
     backend: str = ""
     outcome: str = ""
@@ -47,7 +47,7 @@ class Row:
         return f"{self.peer.name:9} {self.role:7} {self.suite:29} {self.what():49} {self.outcome}"
 
     def our_command(self, role, address, update_keys):
-        """Wireseal's end of it."""
+        """The command of Wireseal's end."""
         command = [PROGRAM, role, "--application", self.peer.application, "--suite", self.suite]
         command += ["--certificates", CERTIFICATES, "--payload", PAYLOAD, "--version", self.version]
         command += ["--update-keys"] if update_keys else []
@@ -75,7 +75,7 @@ def matrix(peers):
 
 
 def run(row):
-    """Runs one row, and puts into it what came of it."""
+    """Runs a row, and sets its outcome."""
     if row.impossible:
         row.outcome = f"not possible: {row.impossible}"
         return
@@ -88,7 +88,7 @@ def run(row):
 
 
 def exchange(row, folder):
-    """Runs Wireseal's end and the peer's, and says what came of it."""
+    """Runs Wireseal's end and the peer's, and returns the outcome."""
 
     def ours(address):
         return row.our_command(row.role, address, update_keys=row.updates == "us")
@@ -124,25 +124,25 @@ def exchange(row, folder):
 
 
 def judge(row, ours, peer):
-    """What the two reports do not show of what the row is to show."""
+    """What the two reports should show but do not."""
     payload = (PAYLOAD_OCTETS, payload_digest())
     generations = [(packets["sealed"], packets["opened"]) for packets in ours["generations"]]
     both_ways = [number for number, packets in enumerate(generations) if all(packets)]
     last = max(both_ways, default=0)
-    # The last packet of all may have brought one more, which nothing has answered.
+    # The connection's last packet may have started one more, which was not answered.
     seen = max((number for number, packets in enumerate(generations) if any(packets)), default=0)
     by_us, by_peer = peer["updates_remote"], peer["updates_local"]
-    # A client derives Initial keys anew for the connection ID that a Retry gives it.
+    # A client derives new Initial keys for the connection ID in a Retry.
     our_retry = ours["initial_pairs"] == 2 if row.role == "client" else ours["retries_sent"] > 0
 
     expectations = [
-        ((ours["received"], ours["sha256"]) == payload, "Wireseal's end has not received the payload"),
-        ((peer["received"], peer["sha256"]) == payload, "the peer has not received the payload"),
+        ((ours["received"], ours["sha256"]) == payload, "Wireseal's end did not receive the payload"),
+        ((peer["received"], peer["sha256"]) == payload, "the peer did not receive the payload"),
         (ours["suite"] == row.suite, f"Wireseal's keys were of {ours['suite']}"),
-        (peer["suite"] == row.suite, f"the peer came to {peer['suite']}"),
+        (peer["suite"] == row.suite, f"the peer negotiated {peer['suite']}"),
         (all(ours["initial"].values()), "no packets both ways under Wireseal's Initial keys"),
         (all(ours["handshake"].values()), "no packets both ways under Wireseal's Handshake keys"),
-        (both_ways == [*range(last + 1)], f"packets both ways in the generations {both_ways} alone"),
+        (both_ways == [*range(last + 1)], f"packets both ways only in the generations {both_ways}"),
         (last <= by_us + by_peer <= seen, f"the peer counts {by_us + by_peer} updates, Wireseal {last}"),
         (our_retry == row.retry, f"Retry at Wireseal's end: {our_retry}"),
         (peer["retry"] == row.retry, f"Retry at the peer's: {peer['retry']}"),
@@ -152,8 +152,8 @@ def judge(row, ours, peer):
     expectations += [
         (started == wanted, f"quinn started {started} updates on demand, not {wanted}"),
         (by_us >= wanted, f"the peer saw {by_us} updates by quinn, not {wanted}"),
-        (last >= wanted, f"the keys came to generation {last}"),
-        (by_peer > 0 or row.updates != "peer", "the peer has started no update"),
-        (by_peer == 0 or row.updates == "peer", "the peer has started an update"),
+        (last >= wanted, f"the last key generation was {last}"),
+        (by_peer > 0 or row.updates != "peer", "the peer started no update"),
+        (by_peer == 0 or row.updates == "peer", "the peer started an update"),
     ]
     return [fault for as_expected, fault in expectations if not as_expected]

@@ -1,4 +1,4 @@
-"""Installs and builds what the rows need, by apt-get, pip, go and cargo, into target/interop-quic."""
+"""Installs and builds everything into target/interop-quic, with apt-get, pip, go and cargo."""
 
 import functools
 import hashlib
@@ -23,16 +23,16 @@ ENVIRONMENT = os.environ | {
     "CARGO_TERM_COLOR": "never",
     "DEBIAN_FRONTEND": "noninteractive",
     "GOCACHE": str(TARGET / "go" / "build"),
-    # Without it the cache is read-only, and the folder cannot be removed.
+    # Otherwise the cache would be read-only and could not be removed.
     "GOFLAGS": "-modcacherw",
     "GOMODCACHE": str(TARGET / "go" / "modules"),
-    # The places where the distributions of Go and Debian's servers are, which not every shell looks in.
+    # Where Go's own distribution and Debian's servers are installed, which is not in every shell's path.
     "PATH": os.environ["PATH"] + ":/usr/local/go/bin:/usr/sbin",
 }
 
 
 def step(*command, cwd=HERE):
-    """Runs a command, and ends the whole run when it fails."""
+    """Runs a command, and ends the whole run if it fails."""
     started = time.monotonic()
     print("==>", *(str(part).removeprefix(f"{HERE.parent.parent}/") for part in command), flush=True)
     try:
@@ -58,7 +58,7 @@ def install_and_build(peers):
 
 
 def payload_digest():
-    """SHA-256 of what is carried, in hexadecimal."""
+    """SHA-256 of the payload, in hexadecimal."""
     return hashlib.sha256(PAYLOAD.read_bytes()).hexdigest()
 
 
@@ -70,7 +70,7 @@ def install_packages(packages):
 
 
 def installed(package):
-    # A tool that came by another way serves as well.
+    # A tool that was installed in another way will do.
     return shutil.which(package, path=ENVIRONMENT["PATH"]) or debian_version(package)
 
 
@@ -84,7 +84,7 @@ def debian_version(package):
 
 @functools.cache
 def crate_version(crate):
-    """The version of a crate that the programs were built with."""
+    """The version of a crate in the programs."""
     query = ["cargo", "pkgid", "--locked", "--package", crate]
     answer = subprocess.run(query, cwd=HERE, env=ENVIRONMENT, capture_output=True, text=True, check=True).stdout
     return re.split("[#@]", answer.strip())[-1]

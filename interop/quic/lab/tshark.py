@@ -1,4 +1,4 @@
-"""tshark: what it sees in a recording with a key log at hand."""
+"""tshark: what it sees in a recording, given a key log."""
 
 import io
 import re
@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from lab.setup import ENVIRONMENT
 
 SECONDS_TO_READ = 60
-# The values of quic.long.packet_type that a connection without Retry and 0-RTT has.
+# The values of quic.long.packet_type in a connection without Retry and 0-RTT.
 LONG_HEADERS = {"0": "Initial", "2": "Handshake"}
 ONE_RTT = "1-RTT"
 
@@ -23,14 +23,14 @@ class Tshark:
         "TLS_AES_128_CCM_SHA256",
     ]
     application = "echo"
-    # It reads along and is no end of a connection.
+    # It reads along, and is not an end of the connection.
     reads = True
-    # mergecap is in a package that this one brings.
+    # This one depends on the package with mergecap.
     debian_packages = ("tshark",)
     crate = None
 
     def build(self):
-        """Debian has done it."""
+        """Debian has built it."""
 
     def version(self):
         return re.search(r"\d+\.\d+\.\d+", run("tshark", "--version").decode())[0]
@@ -38,25 +38,25 @@ class Tshark:
 
 @dataclass(frozen=True)
 class Packet:
-    """One QUIC packet; a datagram may hold several."""
+    """A QUIC packet. A datagram may hold several."""
 
     source_port: int
     level: str
-    # The key phase bit of a 1-RTT packet from which header protection could be removed.
+    # The key phase bit of a 1-RTT packet whose header protection could be removed.
     key_phase: str | None
-    # Whether tshark shows the frames in it, which it does once the tag was right.
+    # Whether tshark shows its frames, which it does if the tag is right.
     opened: bool
-    # Why it could not open it, if it says so.
+    # Why tshark could not open it, if it says why.
     failure: str
 
 
 def merge(recordings, into):
-    """Puts the datagrams of several recordings into one, in the order of time."""
+    """Merges several recordings into one, by time."""
     run("mergecap", "-w", into, *recordings)
 
 
 def packets(recording, key_log):
-    """The QUIC packets of a recording as tshark sees them, in the order of the recording."""
+    """The QUIC packets of a recording, in its order, as tshark sees them."""
     pdml = run("tshark", "-r", recording, "-o", f"tls.keylog_file:{key_log}", "-T", "pdml", "-J", "udp quic")
     for _, element in ElementTree.iterparse(io.BytesIO(pdml)):
         if element.tag != "packet":
@@ -83,6 +83,6 @@ def packet(source_port, fields):
 
 
 def run(*command):
-    """What a command prints; an exception if it fails or does not end."""
+    """What a command prints. Raises an exception if it fails or does not end."""
     done = subprocess.run(command, capture_output=True, check=True, env=ENVIRONMENT, timeout=SECONDS_TO_READ)
     return done.stdout

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use std::{fmt, iter};
 
-use wireseal_quic::{ConnectionId, PacketType, Protected, UnknownVersion, Version};
+use wireseal_quic::{ConnectionId, HeaderError, PacketType, Protected, Version};
 
 use super::connection::{Arrival, Connection};
 use super::key_log::KeyLog;
@@ -156,7 +156,7 @@ impl<'l> Observer<'l> {
         let found = by_id.or_else(|| self.routes.by_addresses(source, destination));
         let version = match Version::from_wire(header.version) {
             Ok(version) => version,
-            Err(UnknownVersion(0)) => {
+            Err(HeaderError::VersionNegotiation) => {
                 let known = found.and_then(|(connection, _)| self.connections.get_mut(&connection));
                 if let Some(watched) = known {
                     watched.connection.report.version_negotiations += 1;
@@ -167,8 +167,8 @@ impl<'l> Observer<'l> {
                 }
                 return None;
             }
-            Err(UnknownVersion(version)) => {
-                if self.may_be_quic(datagram) || is_version(version) {
+            Err(_) => {
+                if self.may_be_quic(datagram) || is_version(header.version) {
                     self.totals.unknown_version += 1;
                 } else {
                     self.totals.other_datagrams += 1;

@@ -2,7 +2,7 @@
 
 use wireseal_quic::hazmat::{HeaderKey, PacketKey, PathId};
 use wireseal_quic::{
-    AeadAlgorithm, Keys, NumberLength, PacketType, TrafficSecret, Version, WrongSecretLength,
+    AeadAlgorithm, Keys, NumberLength, PacketType, TrafficSecret, Version, WrongKeyLength,
     decode_packet_number,
 };
 
@@ -43,7 +43,7 @@ impl OneRttKeys {
         version: Version,
         algorithm: AeadAlgorithm,
         secret: &[u8],
-    ) -> Result<Self, WrongSecretLength> {
+    ) -> Result<Self, WrongKeyLength> {
         let [first, secret] =
             [TrafficSecret::new(algorithm, secret)?, TrafficSecret::new(algorithm, secret)?];
         let (current, header_key) = Keys::new(version, PacketType::OneRtt, first).into_parts();

@@ -2,9 +2,9 @@
 
 use core::arch::aarch64::*;
 
-use super::expand::expand;
-use super::vector::{Vector, batch, instructions, load_part, slide, store_part};
-use super::{RoundKeys, Rounds};
+use super::expand::{RoundKeys, Rounds, expand};
+use super::instructions::instructions;
+use super::vector::{Vector, encrypt_rounds, load_part, ones, store_part};
 use crate::cpu::{Aarch64Aes, Path};
 
 /// The path that a key uses, with its proof.
@@ -29,15 +29,10 @@ impl Engine {
 
     #[inline]
     pub(crate) fn encrypt(self, keys: &RoundKeys, rounds: Rounds, block: [u8; 16]) -> [u8; 16] {
-        let mut block = [block];
-        self.encrypt_batch(keys, rounds, &mut block);
-        block[0]
-    }
-
-    #[inline]
-    pub(crate) fn encrypt_batch(self, keys: &RoundKeys, rounds: Rounds, blocks: &mut [[u8; 16]]) {
+        let mut block = block;
         // SAFETY: there is the path's proof, and a key has as many round keys as rounds need.
-        unsafe { batch_aes(keys.as_ptr().cast(), rounds, blocks) }
+        unsafe { encrypt_aes(keys.as_ptr().cast(), rounds, &mut block) };
+        block
     }
 }
 
@@ -51,9 +46,12 @@ fn expand_aes(key: &[u8], keys: &mut RoundKeys) -> Option<Rounds> {
 }
 
 #[target_feature(enable = "neon,aes")]
-unsafe fn batch_aes(keys: *const u8, rounds: Rounds, blocks: &mut [[u8; 16]]) {
+unsafe fn encrypt_aes(keys: *const u8, rounds: Rounds, block: &mut [u8; 16]) {
     // SAFETY: the caller's keys, and the function's features.
-    unsafe { batch::<V128>(keys, rounds, blocks) }
+    unsafe {
+        let [encrypted] = encrypt_rounds(keys, rounds, [V128::load(block.as_ptr())]);
+        V128::store(block.as_mut_ptr(), encrypted);
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -62,7 +60,6 @@ pub(crate) struct V128(uint8x16_t);
 /// The octets `from..to` of a block.
 #[derive(Clone, Copy)]
 pub(crate) struct Edge {
-    /// How many there are.
     count: usize,
     octets: uint8x16_t,
 }
@@ -71,11 +68,11 @@ pub(crate) struct Edge {
 impl V128 {
     instructions! {
         "neon,aes":
-        /// The block of these halves, the second of which has the last octets.
+        /// The block with these halves, the first octets in `low`.
         pub(crate) fn of(low: u64, high: u64) -> Self = {
             Self(vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(low), vcreate_u64(high))))
         };
-        /// The octets at `places`, or zero where the place is not below 16.
+        /// The octets at `places`; zero where the place is not below 16.
         pub(crate) fn shuffled(v: Self, places: Self) -> Self = Self(vqtbl1q_u8(v.0, places.0));
         /// Whether all bits are zeros, without a branch.
         pub(crate) fn is_zero(v: Self) -> bool = vmaxvq_u8(v.0) == 0;
@@ -87,6 +84,7 @@ impl V128 {
 
 impl Vector for V128 {
     const BLOCKS: usize = 1;
+    const GROUP: usize = 8;
 
     type Edge = Edge;
 
@@ -107,7 +105,7 @@ impl Vector for V128 {
         fn xor(a: Self, b: Self) -> Self = Self(veorq_u8(a.0, b.0));
         fn xor3(a: Self, b: Self, c: Self) -> Self = Self::xor(Self::xor(a, b), c);
         // There are registers enough.
-        fn settled(v: Self) -> Self = v;
+        fn opaque(v: Self) -> Self = v;
         fn swap_octets(v: Self) -> Self = Self(vrev64q_u8(vextq_u8::<8>(v.0, v.0)));
         fn swap_halves(v: Self) -> Self = Self(vextq_u8::<8>(v.0, v.0));
 
@@ -123,7 +121,7 @@ impl Vector for V128 {
         fn high_low(a: Self, b: Self) -> Self = Self::multiply(Self::upper(a), Self::lower(b));
 
         fn edge(from: usize, to: usize) -> Edge = {
-            Edge { count: to - from, octets: vld1q_u8(slide(to - from)) }
+            Edge { count: to - from, octets: vld1q_u8(ones(to - from)) }
         };
         fn load_edge(from: *const u8, edge: Edge) -> Self = load_part(from, edge.count);
         fn store_edge(to: *mut u8, v: Self, edge: Edge) = store_part(to, v, edge.count);

@@ -1,17 +1,32 @@
-//! The key expansion, but for its substitution, which each path has instructions for.
+//! Round keys, and how they are made but for the substitution, which each path has instructions for.
 
-use super::{RoundKeys, Rounds};
+/// The round keys of AES-256. AES-128 has four fewer.
+pub(crate) const ROUND_KEYS: usize = 15;
 
-/// KEYEXPANSION (FIPS 197, section 5.2) into `keys`, or `None` if `key` has neither 16 nor 32 octets. `substitute` is SUBWORD.
+/// Round keys, whose octets lie first to last. They are numbers only because those are wiped faster than octets.
+pub(crate) type RoundKeys = [u128; ROUND_KEYS];
+
+/// How many rounds AES has with a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Rounds {
+    /// 10, with a key of 16 octets.
+    Ten = 10,
+    /// 14, with a key of 32 octets.
+    Fourteen = 14,
+}
+
+/// KEYEXPANSION (FIPS 197 §5.2) into `keys`, or `None` if `key` has neither 16 nor 32 octets. `substitute` is SUBWORD.
 ///
-/// The octets of words and blocks lie first to last, so that ROTWORD rotates to the right.
-#[inline(always)]
+/// Words and blocks have their octets first to last, so ROTWORD rotates to the right.
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
+#[inline]
 pub(super) fn expand(key: &[u8], keys: &mut RoundKeys, substitute: impl Fn(u32) -> u32) -> Option<Rounds> {
     let words = |key: &[u8]| {
         let (words, _) = key.as_chunks();
         [0, 1, 2, 3].map(|at| u32::from_le_bytes(words[at]))
     };
-    // Each word is added to the one behind it.
+    // Each word is added to the next.
     let next = |[a, b, c, d]: [u32; 4], added: u32| {
         let a = a ^ added;
         [a, a ^ b, a ^ b ^ c, a ^ b ^ c ^ d]
@@ -46,6 +61,7 @@ pub(super) fn expand(key: &[u8], keys: &mut RoundKeys, substitute: impl Fn(u32) 
     }
 }
 
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 fn block(words: [u32; 4]) -> u128 {
     words.into_iter().rev().fold(0, |block, word| block << 32 | u128::from(word))
 }

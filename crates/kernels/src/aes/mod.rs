@@ -1,13 +1,14 @@
-//! AES as QUIC's header protection uses it: the block of a sample becomes a mask (RFC 9001, section 5.4.3).
+//! AES for QUIC header protection: a sample is encrypted to a mask (RFC 9001 §5.4.3).
 
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod aarch64;
-#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 mod expand;
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
+mod instructions;
 #[cfg(feature = "model")]
 pub mod model;
 #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
-mod nowhere;
+mod unsupported;
 #[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 pub(crate) mod vector;
 #[cfg(target_arch = "x86_64")]
@@ -20,35 +21,21 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 pub(crate) use aarch64::{Engine, V128 as Block};
 #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
-pub(crate) use nowhere::Engine;
+pub(crate) use unsupported::Engine;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86::{Engine, V128 as Block};
 
+pub(crate) use expand::{ROUND_KEYS, RoundKeys, Rounds};
+
 use crate::cpu::Path;
 
-/// The round keys of AES-256; those of AES-128 are four less.
-pub(crate) const ROUND_KEYS: usize = 15;
-
-/// Round keys whose octets lie first to last: numbers only because those are wiped faster than octets.
-pub(crate) type RoundKeys = [u128; ROUND_KEYS];
-
-/// An AES key of header protection, of 16 or 32 octets.
+/// An AES key of 16 or 32 octets for header protection.
 ///
-/// It lies where it is put, in 256 octets, and is wiped on drop.
+/// It takes 256 octets, needs no heap, and is wiped on drop.
 pub struct AesMaskKey {
     pub(crate) keys: RoundKeys,
     pub(crate) rounds: Rounds,
     engine: Engine,
-}
-
-/// How many rounds AES has with a key.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Rounds {
-    /// 10, with a key of 16 octets.
-    Ten = 10,
-    /// 14, with a key of 32 octets.
-    Fourteen = 14,
 }
 
 impl AesMaskKey {
@@ -56,13 +43,13 @@ impl AesMaskKey {
     #[must_use]
     pub fn new(key: &[u8]) -> Option<Self> {
         let engine = Engine::detect()?;
-        // What is copied to its place below is wiped here.
+        // Wiped here after it is copied below.
         let mut keys = Zeroizing::new([0; ROUND_KEYS]);
         let rounds = engine.expand(key, &mut keys)?;
         Some(Self { keys: *keys, rounds, engine })
     }
 
-    /// The instructions it uses: the best that the processor had for AES when the key was made.
+    /// The instructions it uses: the best for AES that the processor had when the key was made.
     #[must_use]
     pub fn path(&self) -> Path {
         self.engine.path()
@@ -73,12 +60,6 @@ impl AesMaskKey {
     #[must_use]
     pub fn mask(&self, sample: &[u8; 16]) -> [u8; 16] {
         self.engine.encrypt(&self.keys, self.rounds, *sample)
-    }
-
-    /// Encrypts every sample where it lies, many at a time.
-    #[inline]
-    pub fn mask_batch(&self, samples: &mut [[u8; 16]]) {
-        self.engine.encrypt_batch(&self.keys, self.rounds, samples);
     }
 }
 

@@ -1,11 +1,11 @@
-//! AES as FIPS 197 writes it: slow, and with indices that depend on secrets. What the fast routines are compared with.
+//! AES, written as in FIPS 197, to compare the fast routines with: slow, and with indices that depend on secrets.
 
-/// Multiplication by x modulo x^8 + x^4 + x^3 + x + 1 (FIPS 197, section 4.2).
+/// Multiplication by x modulo x^8 + x^4 + x^3 + x + 1 (FIPS 197 §4.2).
 const fn xtime(b: u8) -> u8 {
     b << 1 ^ if b & 0x80 != 0 { 0x1b } else { 0 }
 }
 
-/// The product of two octets as polynomials (FIPS 197, section 4.2).
+/// The product of two octets as polynomials (FIPS 197 §4.2).
 const fn multiply(mut a: u8, mut b: u8) -> u8 {
     let mut product = 0;
     while b != 0 {
@@ -18,11 +18,11 @@ const fn multiply(mut a: u8, mut b: u8) -> u8 {
     product
 }
 
-/// SBOX (FIPS 197, section 5.1.1): the inverse, then the affine transformation.
+/// SBOX (FIPS 197 §5.1.1): the inverse, then the affine transformation.
 const fn substitute(b: u8) -> u8 {
     let mut inverse = 1;
     let mut power = 0;
-    // b^254, which is the inverse, and zero for zero.
+    // b^254 is the inverse, and 0 for 0.
     while power < 254 {
         inverse = multiply(inverse, b);
         power += 1;
@@ -45,7 +45,7 @@ static SBOX: [u8; 256] = {
     table
 };
 
-/// KEYEXPANSION (FIPS 197, section 5.2) of a key of 16 or 32 octets: the round keys, and how many rounds use them.
+/// KEYEXPANSION (FIPS 197 §5.2) of a key of 16 or 32 octets: the round keys, and the number of rounds.
 #[must_use]
 pub fn expand(key: &[u8]) -> ([[u8; 16]; 15], usize) {
     let words_of_key = key.len() / 4;
@@ -74,14 +74,14 @@ pub fn expand(key: &[u8]) -> ([[u8; 16]; 15], usize) {
     (keys, rounds)
 }
 
-/// CIPHER (FIPS 197, section 5.1) under a key of 16 or 32 octets.
+/// CIPHER (FIPS 197 §5.1) under a key of 16 or 32 octets.
 #[must_use]
 pub fn encrypt(key: &[u8], block: [u8; 16]) -> [u8; 16] {
     let (keys, rounds) = expand(key);
     let add = |state: [u8; 16], key: &[u8; 16]| core::array::from_fn(|i| state[i] ^ key[i]);
     let mut state = add(block, &keys[0]);
     for (round, key) in keys.iter().enumerate().take(rounds + 1).skip(1) {
-        // SUBBYTES and SHIFTROWS: row i % 4 of column i / 4 comes from as many columns further on.
+        // SUBBYTES and SHIFTROWS: row i % 4 comes from i % 4 columns further on.
         state = core::array::from_fn(|i| SBOX[usize::from(state[(i + 4 * (i % 4)) % 16])]);
         if round < rounds {
             // MIXCOLUMNS.

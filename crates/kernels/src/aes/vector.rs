@@ -1,37 +1,22 @@
-//! AES and carry-less multiplication on one or more blocks at a time, by one set of names for all processors.
+//! AES and carry-less multiplication on one or more blocks at a time, under one set of names for all processors.
 
 use zeroize::optimization_barrier;
 
-use super::{Block, Rounds};
-
-/// Defines functions of one or few instructions, compiled with target features.
-macro_rules! instructions {
-    ($features:literal: $(
-        $(#[$attribute:meta])*
-        $visibility:vis fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $body:expr;
-    )*) => {$(
-        $(#[$attribute])*
-        // Some take no pointer, and nothing else is unsafe where the features are.
-        #[allow(unused_unsafe)]
-        #[inline]
-        #[target_feature(enable = $features)]
-        $visibility unsafe fn $name($($argument: $type),*) $(-> $result)? {
-            // SAFETY: the caller vouches for the octets behind pointers.
-            unsafe { $body }
-        }
-    )*};
-}
-pub(crate) use instructions;
+use super::Block;
+use super::expand::Rounds;
 
 /// A register of one, two or four blocks.
 ///
-/// Every function of it is unsafe to call: only from code that is compiled for the path whose register it is, and with
-/// pointers to as many octets as it says.
+/// Every function is unsafe to call: only from code compiled for the register's path, and with pointers to as many octets as it
+/// says.
 pub(crate) trait Vector: Copy {
-    /// How many blocks there are in one.
+    /// How many blocks it holds.
     const BLOCKS: usize;
 
-    /// Which octets of a vector at the start or end of a text are the text's.
+    /// How many registers GCM works on at a time: 16 blocks, or 8 of one block, because no processor has more registers.
+    const GROUP: usize;
+
+    /// Which octets belong to the text, in a register at its start or end.
     type Edge: Copy;
 
     unsafe fn zero() -> Self;
@@ -44,66 +29,66 @@ pub(crate) trait Vector: Copy {
     /// The block first, and zeros.
     unsafe fn first(block: Block) -> Self;
     unsafe fn to_first(v: Self) -> Block;
-    /// The second and the third block of three registers, as far as there are so many.
+    /// The second and the third block of three registers.
     unsafe fn second_and_third(registers: [Self; 3]) -> [Block; 2];
     /// The sum of all blocks.
     unsafe fn sum(v: Self) -> Block;
-    /// The number as a big-endian one at the end of each block, which is zero otherwise.
+    /// Blocks of zeros that end in the big-endian number.
     unsafe fn count(number: u32) -> Self;
-    /// All blocks but the last from `v`, and this from `next`.
+    /// The last block from `next`, the others from `v`.
     unsafe fn with_last(v: Self, next: Self) -> Self;
 
     unsafe fn xor(a: Self, b: Self) -> Self;
     unsafe fn xor3(a: Self, b: Self, c: Self) -> Self;
-    /// The same, which the compiler takes for another: where registers are few, it otherwise adds up what it has kept in memory.
-    unsafe fn settled(v: Self) -> Self;
-    /// The octets of each block from last to first.
+    /// The same value, opaque to the compiler. Where registers are few, it would otherwise spill the summands.
+    unsafe fn opaque(v: Self) -> Self;
+    /// Reverses the octets of each block.
     unsafe fn swap_octets(v: Self) -> Self;
-    /// The upper eight octets of each block before the lower eight.
+    /// Swaps the halves of each block.
     unsafe fn swap_halves(v: Self) -> Self;
 
-    /// A round of AES, and the last one.
+    /// A round of AES, and its last round.
     unsafe fn aes(state: Self, key: Self) -> Self;
     unsafe fn aes_last(state: Self, key: Self) -> Self;
 
-    /// Carry-less products of the lower halves, of the upper halves, and of one's lower with the other's upper half.
+    /// Carry-less products: of the lower halves, of the upper halves, and of a lower with an upper half.
     unsafe fn low(a: Self, b: Self) -> Self;
     unsafe fn high(a: Self, b: Self) -> Self;
     unsafe fn low_high(a: Self, b: Self) -> Self;
     unsafe fn high_low(a: Self, b: Self) -> Self;
 
-    /// The octets `from..to` of a vector, where `from` is 0 or 16 and not above `to`.
+    /// The octets `from..to` of a register, where `from` is 0 or 16 and not above `to`.
     unsafe fn edge(from: usize, to: usize) -> Self::Edge;
     /// Loads the octets of the edge, and zeros elsewhere.
     unsafe fn load_edge(from: *const u8, edge: Self::Edge) -> Self;
-    /// Stores the octets of the edge alone.
+    /// Stores only the octets of the edge.
     unsafe fn store_edge(to: *mut u8, v: Self, edge: Self::Edge);
-    /// Zeros where the edge is not.
+    /// Zeros all octets outside of the edge.
     unsafe fn keep(v: Self, edge: Self::Edge) -> Self;
 }
 
-/// Octets that are in an edge before octets that are not.
+/// Zeros, then as many ones, then zeros.
 #[repr(C, align(64))]
-struct Slide([u8; 96]);
+struct Ones([u8; 96]);
 
-static SLIDE: Slide = {
+static ONES: Ones = {
     let mut octets = [0; 96];
     let mut at = 32;
     while at < 64 {
         octets[at] = 0xff;
         at += 1;
     }
-    Slide(octets)
+    Ones(octets)
 };
 
-/// The 32 octets of [`SLIDE`] of which the first `count` are ones.
+/// 32 octets, of which the first `count` are ones and the others zeros.
 #[inline(always)]
-pub(super) fn slide(count: usize) -> *const u8 {
+pub(super) fn ones(count: usize) -> *const u8 {
     debug_assert!(count <= 32);
-    SLIDE.0.as_ptr().wrapping_add(64 - count)
+    ONES.0.as_ptr().wrapping_add(64 - count)
 }
 
-/// The places of a block's octets, with places that it has not before and behind.
+/// The indices of a block's octets, between indices that a shuffle turns into zeros.
 static PLACES: [u8; 48] = {
     let mut places = [0x80; 48];
     let mut at = 0;
@@ -114,7 +99,7 @@ static PLACES: [u8; 48] = {
     places
 };
 
-/// The sixteen octets from `offset` on, which is at most 16, of two blocks.
+/// The 16 octets of two blocks from `offset` on, which is at most 16.
 ///
 /// # Safety
 ///
@@ -122,7 +107,7 @@ static PLACES: [u8; 48] = {
 #[inline(always)]
 pub(crate) unsafe fn octets_of([first, second]: [Block; 2], offset: usize) -> Block {
     debug_assert!(offset <= 16);
-    // SAFETY: as the caller's; there are 16 places from either on.
+    // SAFETY: as the caller's; 16 indices follow either.
     unsafe {
         let places = PLACES.as_ptr();
         let first = Block::shuffled(first, Block::load(places.add(16 + offset)));
@@ -130,7 +115,7 @@ pub(crate) unsafe fn octets_of([first, second]: [Block; 2], offset: usize) -> Bl
     }
 }
 
-/// At most 16 octets with zeros behind.
+/// At most 16 octets, followed by zeros.
 ///
 /// # Safety
 ///
@@ -138,7 +123,7 @@ pub(crate) unsafe fn octets_of([first, second]: [Block; 2], offset: usize) -> Bl
 #[inline(always)]
 pub(crate) unsafe fn load_short(octets: &[u8]) -> Block {
     let (low, high) = if let (Some(first), Some(last)) = (octets.first_chunk(), octets.last_chunk()) {
-        // The first eight octets, and the last eight less those that the first are too.
+        // The first eight octets, and the last eight without those that are among the first.
         let shift = 8 * (16 - octets.len()) as u32;
         (u64::from_le_bytes(*first), u64::from_le_bytes(*last).checked_shr(shift).unwrap_or(0))
     } else if let (Some(first), Some(last)) = (octets.first_chunk(), octets.last_chunk()) {
@@ -151,7 +136,7 @@ pub(crate) unsafe fn load_short(octets: &[u8]) -> Block {
     unsafe { Block::of(low, high) }
 }
 
-/// The first `count` octets of a block, of one at `from`, with zeros behind: no octet beyond is touched.
+/// Loads the first `count` octets of a block, followed by zeros. Octets beyond are not touched.
 ///
 /// # Safety
 ///
@@ -168,7 +153,7 @@ pub(super) unsafe fn load_part(from: *const u8, count: usize) -> Block {
     }
 }
 
-/// Stores the first `count` octets of a block: no octet beyond is touched.
+/// Stores the first `count` octets of a block. Octets beyond are not touched.
 ///
 /// # Safety
 ///
@@ -184,7 +169,7 @@ pub(super) unsafe fn store_part(to: *mut u8, block: Block, count: usize) {
                 let mut octets = [0; 16];
                 Block::store(octets.as_mut_ptr(), block);
                 core::slice::from_raw_parts_mut(to, count).copy_from_slice(&octets[..count]);
-                // They may be of a text that turns out not to be authentic.
+                // They may be plaintext that turns out not to be authentic.
                 octets = [0; 16];
                 optimization_barrier(&octets);
             }
@@ -222,7 +207,7 @@ pub(crate) unsafe fn encrypt<V: Vector, const N: usize, const ROUNDS: usize>(
     }
 }
 
-/// [`encrypt`] with as many rounds as are known when it is compiled.
+/// [`encrypt`] with as many rounds as the key needs.
 ///
 /// # Safety
 ///
@@ -238,38 +223,6 @@ pub(crate) unsafe fn encrypt_rounds<V: Vector, const N: usize>(
         match rounds {
             Rounds::Ten => encrypt::<V, N, 10>(keys, states),
             Rounds::Fourteen => encrypt::<V, N, 14>(keys, states),
-        }
-    }
-}
-
-/// Encrypts `blocks` where they lie: four registers at a time, then one, then block by block.
-///
-/// # Safety
-///
-/// As for [`encrypt`].
-#[inline(always)]
-pub(super) unsafe fn batch<V: Vector>(keys: *const u8, rounds: Rounds, blocks: &mut [[u8; 16]]) {
-    let (registers, rest) = blocks.split_at_mut(blocks.len() / V::BLOCKS * V::BLOCKS);
-    // SAFETY: the caller's word.
-    unsafe {
-        let mut groups = registers.chunks_exact_mut(4 * V::BLOCKS);
-        for group in &mut groups {
-            let at = group.as_mut_ptr().cast::<u8>();
-            let register = 16 * V::BLOCKS;
-            let states = [0, 1, 2, 3].map(|i| V::load(at.add(register * i)));
-            let states = encrypt_rounds(keys, rounds, states);
-            for (i, state) in states.into_iter().enumerate() {
-                V::store(at.add(register * i), state);
-            }
-        }
-        for register in groups.into_remainder().chunks_exact_mut(V::BLOCKS) {
-            let at = register.as_mut_ptr().cast();
-            let [state] = encrypt_rounds(keys, rounds, [V::load(at)]);
-            V::store(at, state);
-        }
-        for block in rest {
-            let [state] = encrypt_rounds(keys, rounds, [Block::load(block.as_ptr())]);
-            Block::store(block.as_mut_ptr(), state);
         }
     }
 }

@@ -1,8 +1,7 @@
-//! Header masks by ChaCha20 (RFC 9001, section 5.4.4): one, or as many at once as the processor's vectors have lanes.
+//! ChaCha20 header masks (RFC 9001 §5.4.4): one at a time, or one in each lane of the processor's vectors.
 //!
-//! Each lane has the counter and the nonce of a sample of its own. Of a block of key stream two words are enough for a mask, so
-//! that the last round leaves out what they do not depend on. Whole blocks, for [`chacha20_poly1305`](crate::chacha20_poly1305),
-//! are another file's.
+//! A mask needs only two words of a block of key stream, so the last round computes only what those depend on. Whole blocks, for
+//! [`chacha20_poly1305`](crate::chacha20_poly1305), are in a file of their own.
 
 use core::fmt;
 
@@ -20,58 +19,61 @@ pub(crate) mod stream;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-/// "expand 32-byte k", the first row of the state (RFC 8439, section 2.3).
+/// "expand 32-byte k", the first row of the state (RFC 8439 §2.3).
 const CONSTANTS: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
 
-/// What masks are computed with.
+/// The instructions that compute many masks, with their proof.
 #[derive(Clone, Copy)]
-enum Lanes {
+enum Engine {
+    /// 16 at once.
     #[cfg(target_arch = "x86_64")]
-    Sixteen(Avx512),
+    Avx512(Avx512),
+    /// 8 at once.
     #[cfg(target_arch = "x86_64")]
-    Eight(Avx2),
-    /// By SSE2, which every x86-64 has.
+    Avx2(Avx2),
+    /// 4 at once. Every x86-64 has SSE2.
     #[cfg(target_arch = "x86_64")]
-    Four,
+    Sse2,
+    /// One at a time.
     #[cfg(not(target_arch = "x86_64"))]
-    One,
+    Portable,
 }
 
-/// A ChaCha20 key for header masks. It is wiped on drop, and `Debug` shows no octets.
+/// A ChaCha20 key for header masks. It is wiped on drop, and `Debug` does not show it.
 #[derive(Clone, ZeroizeOnDrop)]
 pub struct ChaCha20MaskKey {
     words: [u32; 8],
     #[zeroize(skip)]
-    lanes: Lanes,
+    engine: Engine,
 }
 
 impl ChaCha20MaskKey {
-    /// Takes a key of 32 octets, and for good the widest path that there is now.
+    /// A key of 32 octets. It keeps the widest path available now.
     #[must_use]
     pub fn new(key: &[u8; 32]) -> Self {
         let mut words = [0; 8];
         for (word, octets) in words.iter_mut().zip(key.as_chunks().0) {
             *word = u32::from_le_bytes(*octets);
         }
-        Self { words, lanes: Lanes::widest() }
+        Self { words, engine: Engine::detect() }
     }
 
-    /// The path that computes many masks at once; `None` is what every processor of this architecture has.
+    /// The path that computes many masks at once, or `None` if it needs nothing that some processors of this architecture lack.
     #[must_use]
     pub fn path(&self) -> Option<Path> {
-        match self.lanes {
+        match self.engine {
             #[cfg(target_arch = "x86_64")]
-            Lanes::Sixteen(_) => Some(Path::Avx512),
+            Engine::Avx512(_) => Some(Path::Avx512),
             #[cfg(target_arch = "x86_64")]
-            Lanes::Eight(_) => Some(Path::Avx2),
+            Engine::Avx2(_) => Some(Path::Avx2),
             #[cfg(target_arch = "x86_64")]
-            Lanes::Four => None,
+            Engine::Sse2 => None,
             #[cfg(not(target_arch = "x86_64"))]
-            Lanes::One => None,
+            Engine::Portable => None,
         }
     }
 
-    /// The mask of one `sample`.
+    /// The mask of a sample.
     #[inline]
     #[must_use]
     pub fn mask(&self, sample: &[u8; 16]) -> [u8; 5] {
@@ -79,47 +81,47 @@ impl ChaCha20MaskKey {
         [a, b, c, d, e]
     }
 
-    /// Puts in the place of each sample its key stream: eight octets, of which the first five are the mask, and eight zeros.
+    /// Replaces each sample by eight octets of its key stream, the first five of which are the mask, and eight zeros.
     pub fn mask_batch(&self, samples: &mut [[u8; 16]]) {
-        match self.lanes {
+        match self.engine {
             #[cfg(target_arch = "x86_64")]
-            Lanes::Sixteen(_) => self.in_lanes(samples, |key, samples| {
+            Engine::Avx512(_) => self.many(samples, |key, samples| {
                 // SAFETY: the token proves the target features.
-                unsafe { x86::sixteen::masks(key, samples) }
+                unsafe { x86::avx512::masks(key, samples) }
             }),
             #[cfg(target_arch = "x86_64")]
-            Lanes::Eight(_) => self.in_lanes(samples, |key, samples| {
+            Engine::Avx2(_) => self.many(samples, |key, samples| {
                 // SAFETY: the token proves the target features.
-                unsafe { x86::eight::masks(key, samples) }
+                unsafe { x86::avx2::masks(key, samples) }
             }),
             #[cfg(target_arch = "x86_64")]
-            Lanes::Four => self.in_lanes(samples, |key, samples| {
+            Engine::Sse2 => self.many(samples, |key, samples| {
                 // SAFETY: this architecture has SSE2.
-                unsafe { x86::four::masks(key, samples) }
+                unsafe { x86::sse2::masks(key, samples) }
             }),
             #[cfg(not(target_arch = "x86_64"))]
-            Lanes::One => self.one_by_one(samples),
+            Engine::Portable => self.one_by_one(samples),
         }
     }
 
-    /// Fills the lanes of `masks` as often as it takes. Few samples that are left are quicker one by one.
+    /// Computes masks in `LANES` lanes at a time, and the last few one by one, which is faster.
     #[cfg(target_arch = "x86_64")]
     #[inline]
-    fn in_lanes<const LANES: usize>(
+    fn many<const LANES: usize>(
         &self,
         samples: &mut [[u8; 16]],
-        masks: impl Fn(&[u32; 8], &mut [[u8; 16]; LANES]),
+        in_lanes: impl Fn(&[u32; 8], &mut [[u8; 16]; LANES]),
     ) {
         let (whole, rest) = samples.as_chunks_mut();
         for samples in whole {
-            masks(&self.words, samples);
+            in_lanes(&self.words, samples);
         }
         if rest.len() <= FEW {
             self.one_by_one(rest);
         } else {
             let mut filled = [[0; 16]; LANES];
             filled[..rest.len()].copy_from_slice(rest);
-            masks(&self.words, &mut filled);
+            in_lanes(&self.words, &mut filled);
             rest.copy_from_slice(&filled[..rest.len()]);
         }
     }
@@ -143,23 +145,23 @@ impl fmt::Debug for ChaCha20MaskKey {
     }
 }
 
-/// So many masks take less time one by one than in lanes of which most are idle.
+/// Up to this many masks are faster one by one than in lanes that are mostly idle.
 #[cfg(target_arch = "x86_64")]
 const FEW: usize = 2;
 
-impl Lanes {
-    fn widest() -> Self {
+impl Engine {
+    fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
             if let Some(token) = Avx512::detect() {
-                Self::Sixteen(token)
+                Self::Avx512(token)
             } else if let Some(token) = Avx2::detect() {
-                Self::Eight(token)
+                Self::Avx2(token)
             } else {
-                Self::Four
+                Self::Sse2
             }
         }
         #[cfg(not(target_arch = "x86_64"))]
-        Self::One
+        Self::Portable
     }
 }

@@ -1,6 +1,6 @@
-//! ChaCha20's block function as RFC 8439 writes it.
+//! ChaCha20's block function, written as in RFC 8439.
 
-/// The key stream block of `key`, `counter` and `nonce` (RFC 8439, section 2.3).
+/// The key stream block of `key`, `counter` and `nonce` (RFC 8439 §2.3).
 #[must_use]
 pub fn block(key: &[u8; 32], counter: u32, nonce: &[u8; 12]) -> [u8; 64] {
     let mut state = [0; 16];
@@ -33,7 +33,7 @@ pub fn block(key: &[u8; 32], counter: u32, nonce: &[u8; 12]) -> [u8; 64] {
     stream
 }
 
-/// RFC 8439, section 2.1.
+/// RFC 8439 §2.1.
 fn quarter_round(state: &mut [u32; 16], a: usize, b: usize, c: usize, d: usize) {
     state[a] = state[a].wrapping_add(state[b]);
     state[d] = (state[d] ^ state[a]).rotate_left(16);
@@ -45,8 +45,7 @@ fn quarter_round(state: &mut [u32; 16], a: usize, b: usize, c: usize, d: usize) 
     state[b] = (state[b] ^ state[c]).rotate_left(7);
 }
 
-/// The header mask of RFC 9001, section 5.4.4: the first four octets of the sample are the counter, the others the nonce, and
-/// the mask is what five zeros become.
+/// The header mask (RFC 9001 §5.4.4): the sample's first four octets are the counter and the others the nonce.
 #[must_use]
 pub fn header_mask(key: &[u8; 32], sample: &[u8; 16]) -> [u8; 5] {
     let mut counter = [0; 4];

@@ -1,4 +1,4 @@
-//! One mask in the registers of any processor.
+//! One mask at a time, on any processor.
 
 use super::CONSTANTS;
 
@@ -31,12 +31,12 @@ pub(super) fn stream(key: &[u32; 8], sample: &[u8; 16]) -> u64 {
         quarter_round(&mut x, 3, 4, 9, 14);
     }
     columns(&mut x);
-    let words = [last(&x, 0, 5, 10, 15), last(&x, 1, 6, 11, 12)];
+    let words = [first_word(&x, 0, 5, 10, 15), first_word(&x, 1, 6, 11, 12)];
     let [low, high] = [0, 1].map(|word| u64::from(words[word].wrapping_add(CONSTANTS[word])));
     low | high << 32
 }
 
-#[inline(always)]
+#[inline]
 fn columns(x: &mut [u32; 16]) {
     quarter_round(x, 0, 4, 8, 12);
     quarter_round(x, 1, 5, 9, 13);
@@ -44,8 +44,8 @@ fn columns(x: &mut [u32; 16]) {
     quarter_round(x, 3, 7, 11, 15);
 }
 
-/// RFC 8439, section 2.1.
-#[inline(always)]
+/// RFC 8439 §2.1.
+#[inline]
 fn quarter_round(x: &mut [u32; 16], a: usize, b: usize, c: usize, d: usize) {
     x[a] = x[a].wrapping_add(x[b]);
     x[d] = (x[d] ^ x[a]).rotate_left(16);
@@ -57,9 +57,9 @@ fn quarter_round(x: &mut [u32; 16], a: usize, b: usize, c: usize, d: usize) {
     x[b] = (x[b] ^ x[c]).rotate_left(7);
 }
 
-/// A quarter round as far as its first word goes.
-#[inline(always)]
-fn last(x: &[u32; 16], a: usize, b: usize, c: usize, d: usize) -> u32 {
+/// The first word of a quarter round.
+#[inline]
+fn first_word(x: &[u32; 16], a: usize, b: usize, c: usize, d: usize) -> u32 {
     let first = x[a].wrapping_add(x[b]);
     let third = x[c].wrapping_add((x[d] ^ first).rotate_left(16));
     first.wrapping_add((x[b] ^ third).rotate_left(12))

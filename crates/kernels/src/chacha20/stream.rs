@@ -1,14 +1,14 @@
-//! Blocks of key stream one behind the other (RFC 8439, section 2.4): 4, 8, 16 or 20 at once.
+//! Consecutive blocks of key stream (RFC 8439 §2.4): 4, 8, 16 or 20 at once.
 //!
-//! Sixteen lie in the lanes of vectors of one word each; four lie in vectors of one row of the state each. The four are computed
-//! among the sixteen, for which the processor alone has more to do than it has to wait for.
+//! 16 blocks lie in the lanes of vectors that hold one word each; 4 blocks lie in vectors that hold one row of the state each. The
+//! 20 are both at once: the 4 keep the processor busy while it would wait for the 16.
 
 use core::arch::x86_64::*;
 
 use super::CONSTANTS;
 use super::x86::quarter_rounds;
 
-/// So many blocks from the number `counter` on: 4, 8, 16 or 20 of them.
+/// 4, 8, 16 or 20 blocks, the first with this counter.
 #[target_feature(enable = "avx512f,avx512bw")]
 pub(crate) fn blocks<const BLOCKS: usize>(
     key: &[u32; 8],
@@ -90,7 +90,7 @@ pub(crate) fn blocks<const BLOCKS: usize>(
             [add(8, key[4]), add(9, key[5]), add(10, key[6]), add(11, key[7])],
             [last, add(13, nonce[0]), add(14, nonce[1]), add(15, nonce[2])],
         ];
-        // Four blocks in four vectors, of which each part is a row: blocks 0, 4, 8 and 12, then those behind them.
+        // Each vector of a part holds one row of four blocks: blocks 0, 4, 8 and 12 in the first part, 1, 5, 9 and 13 in the second.
         let mut parts = [words[0]; 4];
         for (group, [a, b, c, d]) in words.into_iter().enumerate() {
             let (low_ab, low_cd) = (_mm512_unpacklo_epi32(a, b), _mm512_unpacklo_epi32(c, d));
@@ -153,7 +153,7 @@ fn columns_again([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
     ]
 }
 
-/// Row by row four blocks in, block by block out.
+/// Turns the rows of four blocks into the four blocks.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn transposed([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {

@@ -1,11 +1,11 @@
 //! Masks in the lanes of vectors: one source for SSE2, AVX2 and AVX-512.
 //!
-//! A vector holds the same word of the states of all lanes. A vector of samples holds one in each of its parts of 16 octets, so
-//! that four of them, transposed part by part, are the last row of the states.
+//! A vector holds the same word of the states of all lanes. A vector of samples has a sample in each 16 octets, so four of them,
+//! transposed in parts of 16 octets, are the last row of the states.
 
 use core::arch::x86_64::*;
 
-/// Four quarter rounds that do not depend on each other (RFC 8439, section 2.1), step by step. A function would not be inlined.
+/// Four quarter rounds that do not depend on each other (RFC 8439 §2.1), step by step. A function would not be inlined.
 macro_rules! quarter_rounds {
     ($x:ident, $add:ident, $xor:ident, $([$a:literal, $b:literal, $c:literal, $d:literal])*) => {
         $($x[$a] = $add($x[$a], $x[$b]);)*
@@ -21,16 +21,14 @@ macro_rules! quarter_rounds {
 
 pub(super) use quarter_rounds;
 
-/// A module with `masks` for so many lanes: the vector's type and the names of what computes with it.
-macro_rules! lanes {
+/// A module with `masks` for one type of vector, of `$lanes` words, and its instructions.
+macro_rules! masks_in_lanes {
     (
-        $(#[$attribute:meta])*
         $module:ident, $lanes:literal, $features:literal, $vector:ident,
         load: $load:ident, store: $store:ident, splat: $splat:ident, zero: $zero:ident, add: $add:ident, xor: $xor:ident,
         unpack: $low32:ident, $high32:ident, $low64:ident, $high64:ident,
         rotate: |$word:ident| $by16:expr, $by12:expr, $by8:expr, $by7:expr,
     ) => {
-        $(#[$attribute])*
         pub(super) mod $module {
             use super::*;
             use crate::chacha20::CONSTANTS;
@@ -38,7 +36,7 @@ macro_rules! lanes {
             /// Samples in a vector.
             const SAMPLES: usize = $lanes / 4;
 
-            /// Puts in the place of each sample the first eight octets of its key stream, and zeros.
+            /// Replaces each sample by the first eight octets of its key stream, and zeros.
             #[target_feature(enable = $features)]
             pub(in crate::chacha20) fn masks(key: &[u32; 8], samples: &mut [[u8; 16]; $lanes]) {
                 let [s0, s1, s2, s3] = load(samples);
@@ -67,8 +65,8 @@ macro_rules! lanes {
                     quarter_rounds!(x, $add, $xor, [0, 5, 10, 15] [1, 6, 11, 12] [2, 7, 8, 13] [3, 4, 9, 14]);
                 }
                 quarter_rounds!(x, $add, $xor, [0, 4, 8, 12] [1, 5, 9, 13] [2, 6, 10, 14] [3, 7, 11, 15]);
-                let word_0 = $add(last(&x, [0, 5, 10, 15]), splat(CONSTANTS[0]));
-                let word_1 = $add(last(&x, [1, 6, 11, 12]), splat(CONSTANTS[1]));
+                let word_0 = $add(first_word(&x, [0, 5, 10, 15]), splat(CONSTANTS[0]));
+                let word_1 = $add(first_word(&x, [1, 6, 11, 12]), splat(CONSTANTS[1]));
 
                 let (streams_01, streams_23) = ($low32(word_0, word_1), $high32(word_0, word_1));
                 let zero = $zero();
@@ -83,10 +81,10 @@ macro_rules! lanes {
                 );
             }
 
-            /// A quarter round as far as its first word goes.
+            /// The first word of a quarter round.
             #[inline]
             #[target_feature(enable = $features)]
-            fn last(x: &[$vector; 16], [a, b, c, d]: [usize; 4]) -> $vector {
+            fn first_word(x: &[$vector; 16], [a, b, c, d]: [usize; 4]) -> $vector {
                 let first = $add(x[a], x[b]);
                 let third = $add(x[c], rotate_16($xor(x[d], first)));
                 $add(first, rotate_12($xor(x[b], third)))
@@ -126,7 +124,7 @@ macro_rules! lanes {
             #[target_feature(enable = $features)]
             fn load(samples: &[[u8; 16]; $lanes]) -> [$vector; 4] {
                 let at = samples.as_ptr();
-                // SAFETY: these are the samples from 0 to 4 * SAMPLES, which is how many there are; no alignment is asked for.
+                // SAFETY: there are 4 * SAMPLES samples, and any alignment will do.
                 unsafe {
                     [
                         $load(at.cast()),
@@ -141,7 +139,7 @@ macro_rules! lanes {
             #[target_feature(enable = $features)]
             fn store(samples: &mut [[u8; 16]; $lanes], vectors: [$vector; 4]) {
                 let at = samples.as_mut_ptr();
-                // SAFETY: as in `load`, and the samples are borrowed mutably.
+                // SAFETY: as in `load`.
                 unsafe {
                     $store(at.cast(), vectors[0]);
                     $store(at.add(SAMPLES).cast(), vectors[1]);
@@ -153,9 +151,8 @@ macro_rules! lanes {
     };
 }
 
-lanes! {
-    /// SSE2.
-    four, 4, "sse2", __m128i,
+masks_in_lanes! {
+    sse2, 4, "sse2", __m128i,
     load: _mm_loadu_si128, store: _mm_storeu_si128, splat: _mm_set1_epi32, zero: _mm_setzero_si128,
     add: _mm_add_epi32, xor: _mm_xor_si128,
     unpack: _mm_unpacklo_epi32, _mm_unpackhi_epi32, _mm_unpacklo_epi64, _mm_unpackhi_epi64,
@@ -166,9 +163,8 @@ lanes! {
         _mm_or_si128(_mm_slli_epi32::<7>(word), _mm_srli_epi32::<25>(word)),
 }
 
-lanes! {
-    /// AVX2.
-    eight, 8, "avx2", __m256i,
+masks_in_lanes! {
+    avx2, 8, "avx2", __m256i,
     load: _mm256_loadu_si256, store: _mm256_storeu_si256, splat: _mm256_set1_epi32, zero: _mm256_setzero_si256,
     add: _mm256_add_epi32, xor: _mm256_xor_si256,
     unpack: _mm256_unpacklo_epi32, _mm256_unpackhi_epi32, _mm256_unpacklo_epi64, _mm256_unpackhi_epi64,
@@ -181,9 +177,8 @@ lanes! {
         _mm256_or_si256(_mm256_slli_epi32::<7>(word), _mm256_srli_epi32::<25>(word)),
 }
 
-lanes! {
-    /// AVX-512.
-    sixteen, 16, "avx512f", __m512i,
+masks_in_lanes! {
+    avx512, 16, "avx512f", __m512i,
     load: _mm512_loadu_si512, store: _mm512_storeu_si512, splat: _mm512_set1_epi32, zero: _mm512_setzero_si512,
     add: _mm512_add_epi32, xor: _mm512_xor_si512,
     unpack: _mm512_unpacklo_epi32, _mm512_unpackhi_epi32, _mm512_unpacklo_epi64, _mm512_unpackhi_epi64,

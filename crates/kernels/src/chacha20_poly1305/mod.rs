@@ -1,6 +1,6 @@
-//! ChaCha20-Poly1305 (RFC 8439, section 2.8) in vectors of 64 octets.
+//! ChaCha20-Poly1305 (RFC 8439 §2.8) in vectors of 64 octets.
 //!
-//! All the key stream of a packet of 1200 octets is computed at once, with the block that the one-time key comes from.
+//! A packet of up to 1216 octets gets all of its key stream, and the one-time key's block, in one go.
 
 use core::fmt;
 
@@ -11,19 +11,19 @@ use crate::cpu::Path;
 #[cfg(feature = "model")]
 pub mod model;
 #[cfg(not(target_arch = "x86_64"))]
-mod nowhere;
+mod unsupported;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
 #[cfg(not(target_arch = "x86_64"))]
-use nowhere::Engine;
+use unsupported::Engine;
 #[cfg(target_arch = "x86_64")]
 use x86::Engine;
 
-/// The most octets of a text: block 0 of the key stream is not for the text, and its number has 32 bits.
+/// The most octets of a text: block numbers have 32 bits, and block 0 of the key stream makes the one-time key.
 const MAX_LENGTH: u64 = ((1 << 32) - 1) * 64;
 
-/// A ChaCha20-Poly1305 key. It is wiped on drop, and `Debug` shows no octets. A nonce given twice breaks it.
+/// A ChaCha20-Poly1305 key. It is wiped on drop, and `Debug` does not show it. Using a nonce twice breaks it.
 #[derive(ZeroizeOnDrop)]
 pub struct ChaCha20Poly1305Key {
     words: [u32; 8],
@@ -49,7 +49,7 @@ impl ChaCha20Poly1305Key {
         self.engine.path()
     }
 
-    /// Encrypts `text` where it lies, and returns its tag.
+    /// Encrypts a text in place, and returns its tag.
     ///
     /// # Panics
     ///
@@ -60,15 +60,15 @@ impl ChaCha20Poly1305Key {
         self.engine.seal(&self.words, nonce, aad, text)
     }
 
-    /// Decrypts `text` where it lies, and says whether it is authentic. If it is not, the text is zeros.
+    /// Decrypts a text in place, and returns whether it is authentic. If it is not, the text becomes zeros.
     #[must_use]
     pub fn open_detached(&self, nonce: &[u8; 12], aad: &[u8], text: &mut [u8], tag: &[u8; 16]) -> bool {
-        let authentic =
+        let is_authentic =
             text.len() as u64 <= MAX_LENGTH && self.engine.open(&self.words, nonce, aad, text, tag);
-        if !authentic {
+        if !is_authentic {
             text.fill(0);
         }
-        authentic
+        is_authentic
     }
 }
 

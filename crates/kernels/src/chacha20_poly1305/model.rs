@@ -1,25 +1,25 @@
-//! ChaCha20-Poly1305 as RFC 8439 writes it, on slow models of its parts.
+//! ChaCha20-Poly1305, written as in RFC 8439, over the models of its parts.
 
 use crate::{chacha20, poly1305};
 
-/// Encrypts `text` and returns the tag (RFC 8439, section 2.8).
+/// Encrypts `text` and returns the tag (RFC 8439 §2.8).
 #[must_use]
 pub fn seal(key: &[u8; 32], nonce: &[u8; 12], aad: &[u8], text: &mut [u8]) -> [u8; 16] {
     encrypt(key, nonce, text);
     tag(key, nonce, aad, text)
 }
 
-/// Decrypts `text` if the tag is its own, and leaves it alone otherwise.
+/// Decrypts `text` if the tag is right, and leaves it alone otherwise.
 #[must_use]
 pub fn open(key: &[u8; 32], nonce: &[u8; 12], aad: &[u8], text: &mut [u8], expected: &[u8; 16]) -> bool {
-    let authentic = tag(key, nonce, aad, text) == *expected;
-    if authentic {
+    let is_authentic = tag(key, nonce, aad, text) == *expected;
+    if is_authentic {
         encrypt(key, nonce, text);
     }
-    authentic
+    is_authentic
 }
 
-/// RFC 8439, section 2.4.
+/// RFC 8439 §2.4.
 fn encrypt(key: &[u8; 32], nonce: &[u8; 12], text: &mut [u8]) {
     for (block, counter) in text.chunks_mut(64).zip(1..) {
         let stream = chacha20::model::block(key, counter, nonce);
@@ -27,7 +27,7 @@ fn encrypt(key: &[u8; 32], nonce: &[u8; 12], text: &mut [u8]) {
     }
 }
 
-/// The one-time key (RFC 8439, section 2.6) for what it is to authenticate: both texts padded, and their lengths.
+/// Poly1305 of both texts, padded, and their lengths, under the one-time key (RFC 8439 §2.6).
 fn tag(key: &[u8; 32], nonce: &[u8; 12], aad: &[u8], text: &[u8]) -> [u8; 16] {
     let mut one_time = [0; 32];
     one_time.copy_from_slice(&chacha20::model::block(key, 0, nonce)[..32]);

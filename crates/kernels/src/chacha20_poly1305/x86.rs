@@ -1,4 +1,4 @@
-//! By AVX-512: as much key stream as a packet needs in one go, then its Poly1305.
+//! AVX-512: as much key stream as a packet needs in one go, then its Poly1305.
 
 use core::arch::x86_64::*;
 
@@ -8,7 +8,7 @@ use crate::chacha20::stream;
 use crate::cpu::{Avx512, Avx512Ifma, Path};
 use crate::poly1305;
 
-/// Proof of the vectors for both parts.
+/// Proof of the instructions for ChaCha20 and Poly1305.
 #[derive(Clone, Copy)]
 pub(super) struct Engine(Avx512);
 
@@ -46,7 +46,7 @@ impl Engine {
         }
     }
 
-    /// With so many blocks of key stream at first.
+    /// Starts with `BLOCKS` blocks of key stream.
     fn seal_with<const BLOCKS: usize>(
         self,
         key: &[u32; 8],
@@ -68,16 +68,16 @@ impl Engine {
         tag: &[u8; 16],
     ) -> bool {
         let start = Stream::<BLOCKS>::new(self, key, nonce, 0);
-        // All octets count, whichever differ.
+        // Compared without a branch for each octet.
         let difference = u128::from_ne_bytes(start.tag(aad, text)) ^ u128::from_ne_bytes(*tag);
-        let authentic = difference == 0;
-        if authentic {
+        let is_authentic = difference == 0;
+        if is_authentic {
             self.encrypt(&start, key, nonce, text);
         }
-        authentic
+        is_authentic
     }
 
-    /// Encrypts or decrypts, with what `start` has behind its block 0, and more where that is not enough.
+    /// Encrypts or decrypts with the blocks of `start` after block 0, and with more when they are used up.
     #[inline]
     fn encrypt<const BLOCKS: usize>(
         self,
@@ -119,7 +119,7 @@ impl<const BLOCKS: usize> Stream<BLOCKS> {
         Self(unsafe { stream::blocks(key, nonce, counter) })
     }
 
-    /// The tag by the one-time key (RFC 8439, section 2.6) that block 0 begins with.
+    /// The tag, under the one-time key (RFC 8439 §2.6) at the start of block 0.
     #[inline]
     fn tag(&self, aad: &[u8], text: &[u8]) -> [u8; 16] {
         let mut lengths = [0; 16];
@@ -142,10 +142,10 @@ impl<const BLOCKS: usize> Drop for Stream<BLOCKS> {
     }
 }
 
-/// Adds as much of the key stream as the text is long; there is no less of it.
+/// Adds the key stream, which is at least as long, to the text.
 #[target_feature(enable = "avx512f,avx512bw")]
 fn xor(text: &mut [u8], stream: &[[u8; 64]]) {
-    assert!(text.len() <= stream.len() * 64, "there is key stream for all of the text");
+    assert!(text.len() <= stream.len() * 64, "the key stream is shorter than the text");
     let (blocks, rest) = text.as_chunks_mut();
     for (block, stream) in blocks.iter_mut().zip(stream) {
         let block: &mut [u8; 64] = block;
@@ -161,12 +161,12 @@ fn xor(text: &mut [u8], stream: &[[u8; 64]]) {
     if let Some(stream) = stream.get(blocks.len())
         && !rest.is_empty()
     {
-        let there = u64::MAX >> (64 - rest.len());
-        // SAFETY: of the rest, which has fewer than 64 octets, only those are touched that are there.
+        let octets = u64::MAX >> (64 - rest.len());
+        // SAFETY: the rest has fewer than 64 octets, and the mask keeps to them.
         unsafe {
-            let octets = _mm512_maskz_loadu_epi8(there, rest.as_ptr().cast());
-            let sum = _mm512_xor_si512(octets, _mm512_loadu_si512(stream.as_ptr().cast()));
-            _mm512_mask_storeu_epi8(rest.as_mut_ptr().cast(), there, sum);
+            let part = _mm512_maskz_loadu_epi8(octets, rest.as_ptr().cast());
+            let sum = _mm512_xor_si512(part, _mm512_loadu_si512(stream.as_ptr().cast()));
+            _mm512_mask_storeu_epi8(rest.as_mut_ptr().cast(), octets, sum);
         }
     }
 }

@@ -1,51 +1,103 @@
-//! GCM over a packet: AES of one group of blocks while the group before is hashed.
+//! GCM over one packet: AES of one group of blocks while another group is hashed.
 //!
-//! The blocks that AES turns into key stream are counted from 1, whose key stream masks the tag, so that the text begins in the
-//! second place. The first is free in GHASH, where the associated data's last block takes it. Groups are thus groups of both.
+//! ```text
+//! group   counter blocks       GHASH takes
+//! first   tag mask, text       associated data and text, in the same places
+//! whole   text                 text
+//! last    text, if any left    text, then the lengths
+//! ```
+//!
+//! The first counter block masks the tag, so the text starts in the second place. GHASH has the first place free, and the last
+//! block of the associated data takes it. Opening hashes each group while it is decrypted. Sealing hashes each group while the next
+//! is encrypted, because the ciphertext is not there earlier.
+//!
+//! All of it is `inline(always)`, like `hash.rs` and `aes/vector.rs`, because only the functions of `kernel.rs` are compiled for a
+//! path. With plain `inline` each instruction became a call, and sealing 1200 octets took 45 times as long (VAES-256).
 
 use super::hash::{Products, multiply};
-use super::{Mask, POWERS, Packet};
+use super::packet::{Direction, Mask, POWERS, Packet};
 use crate::aes::Block;
 use crate::aes::vector::{Vector, encrypt_rounds, load_short, octets_of};
 
-/// A group's block counters less those of the groups before. The sixteenth is zero, because it goes with those of the next group.
-#[repr(C, align(64))]
-struct Counts([[u8; 16]; 16]);
+/// The most registers in a group.
+const MAX_GROUP: usize = 8;
 
-static COUNTS: Counts = {
-    let mut counts = [[0; 16]; 16];
-    let mut at = 0;
-    while at < 15 {
-        counts[at][15] = at as u8 + 1;
-        at += 1;
+/// Encrypts or decrypts a packet's text in place. Returns its tag, and the header mask if its sample is at the start of the text.
+///
+/// # Safety
+///
+/// As for the functions of [`Vector`]; `key` points to the blocks of a key of `ROUNDS` rounds, and the packet to valid octets.
+#[inline(always)]
+pub(super) unsafe fn crypt<V: Vector, const ROUNDS: usize>(
+    direction: Direction,
+    key: *const u8,
+    packet: Packet<'_>,
+    mask: Option<Mask<'_>>,
+) -> (Block, Option<Block>) {
+    const {
+        assert!(
+            V::BLOCKS * V::GROUP == 16 && V::GROUP <= MAX_GROUP || V::BLOCKS == 1 && V::GROUP == MAX_GROUP
+        );
+    };
+    let group = 16 * V::BLOCKS * V::GROUP;
+    // SAFETY: the caller's word.
+    unsafe {
+        let mut state = State::<V, ROUNDS>::new(direction, key, packet, mask);
+        let mut hash = state.hash_aad();
+        // From here on the text seems to start a block early, with the place of the tag's counter.
+        let mut at = packet.text.wrapping_sub(16);
+        let mut left = packet.length + 16;
+        let mut block = V::BLOCKS * V::GROUP;
+        let mut counters = (state.base, state.base_at(block));
+        let hash = if left <= group {
+            state.last_group(true, at, left, counters, None, hash)
+        } else {
+            let mut ciphertext = state.whole_group(true, at, counters, None, &mut hash);
+            loop {
+                at = at.wrapping_add(group);
+                left -= group;
+                block += V::BLOCKS * V::GROUP;
+                counters = (counters.1, state.base_at(block));
+                if left <= group {
+                    break;
+                }
+                ciphertext = state.whole_group(false, at, counters, Some(ciphertext), &mut hash);
+            }
+            match direction {
+                Direction::Open => state.last_group(false, at, left, counters, None, hash),
+                Direction::Seal => state.last_group(false, at, left, counters, Some(ciphertext), hash),
+            }
+        };
+        (Block::xor(Block::swap_octets(hash), state.tag_mask), state.masked)
     }
-    Counts(counts)
-};
+}
 
 /// A key at work on a packet.
 ///
-/// Unsafe to use as the functions of [`Vector`] are; `key` and `packet` are what [`crypt`] was given.
+/// Unsafe to use as the functions of [`Vector`] are; its parts are what [`crypt`] was given.
 struct State<'a, V: Vector, const ROUNDS: usize> {
+    direction: Direction,
     key: *const u8,
     packet: Packet<'a>,
     /// The nonce and the first round key.
     base: V,
     /// The key stream that masks the tag.
     tag_mask: Block,
-    /// The header mask, as far as it has been made.
     mask: Option<Mask<'a>>,
+    /// The header mask, once it is made.
     masked: Option<Block>,
 }
 
-/// A group to be hashed.
+/// A group of ciphertext to be hashed.
 #[derive(Clone, Copy)]
-struct Hashed<V> {
+struct Ciphertext<V> {
     at: *const u8,
+    /// The first register: in the packet's first group not all of its octets are text.
     first: V,
 }
 
-impl<V: Vector> Hashed<V> {
-    /// A register of it, to the first of which the hash so far is added. Unsafe to call as the functions of [`Vector`] are.
+impl<V: Vector> Ciphertext<V> {
+    /// A register of the group; the hash so far is added to the first. Unsafe to call as the functions of [`Vector`] are.
     #[inline(always)]
     unsafe fn register(&self, index: usize, hash: Block) -> V {
         // SAFETY: the text is longer than the group.
@@ -59,22 +111,208 @@ impl<V: Vector> Hashed<V> {
     }
 }
 
-/// `$body` for every round between the first and the last, with its number as `R`.
-macro_rules! rounds {
-    ($body:block) => {
-        rounds!($body: 1 2 3 4 5 6 7 8 9);
-        if ROUNDS == 14 {
-            rounds!($body: 10 11 12 13);
-        }
-    };
-    ($body:block: $($round:literal)*) => {$({
-        const R: usize = $round;
-        $body
-    })*};
-}
-
-impl<V: Vector, const ROUNDS: usize> State<'_, V, ROUNDS> {
+impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
     const WIDTH: usize = 16 * V::BLOCKS;
+
+    #[inline(always)]
+    unsafe fn new(direction: Direction, key: *const u8, packet: Packet<'a>, mask: Option<Mask<'a>>) -> Self {
+        // SAFETY: the caller's word.
+        unsafe {
+            let nonce = V::every(load_nonce(packet.nonce));
+            let base = V::xor(nonce, V::load_every(key.add(16 * POWERS)));
+            Self { direction, key, packet, base, tag_mask: Block::zero(), mask, masked: None }
+        }
+    }
+
+    /// A whole group, while a group of ciphertext is hashed: this one when opening, `before` when sealing. Returns its own
+    /// ciphertext for the next group.
+    #[inline(always)]
+    unsafe fn whole_group(
+        &mut self,
+        is_first: bool,
+        at: *mut u8,
+        counters: (V, V),
+        before: Option<Ciphertext<V>>,
+        hash: &mut Block,
+    ) -> Ciphertext<V> {
+        // SAFETY: the text is longer than the group.
+        unsafe {
+            let edge = V::edge(16, Self::WIDTH);
+            let first_input = if is_first { V::load_edge(at, edge) } else { V::load(at) };
+            let hashed = match self.direction {
+                Direction::Open => Some(Ciphertext { at, first: first_input }),
+                Direction::Seal => before,
+            };
+            let mut states = Self::counter_blocks(V::GROUP, counters);
+            self.rounds(&mut states[..V::GROUP], hashed, hash);
+            let last_key = self.round_key(ROUNDS);
+            for (j, state) in states[..V::GROUP].iter_mut().enumerate() {
+                let to = at.wrapping_add(Self::WIDTH * j);
+                let input = if j == 0 { first_input } else { V::load(to) };
+                *state = V::aes_last(*state, V::xor(last_key, input));
+                if is_first && j == 0 {
+                    V::store_edge(to, *state, edge);
+                } else {
+                    V::store(to, *state);
+                }
+            }
+            if is_first {
+                self.tag_mask = V::to_first(states[0]);
+                self.make_mask(V::GROUP, &states);
+                return Ciphertext { at, first: V::keep(states[0], edge) };
+            }
+            Ciphertext { at, first: states[0] }
+        }
+    }
+
+    /// What is left, `left` octets in up to a group of registers, then the rest of the hash.
+    #[inline(always)]
+    unsafe fn last_group(
+        &mut self,
+        is_first: bool,
+        at: *mut u8,
+        left: usize,
+        counters: (V, V),
+        before: Option<Ciphertext<V>>,
+        hash: Block,
+    ) -> Block {
+        // One copy for each number of registers.
+        // SAFETY: as the caller's.
+        unsafe {
+            match left.div_ceil(Self::WIDTH) {
+                1 if 1 < V::GROUP => self.last_registers(1, is_first, at, left, counters, before, hash),
+                2 if 2 < V::GROUP => self.last_registers(2, is_first, at, left, counters, before, hash),
+                3 if 3 < V::GROUP => self.last_registers(3, is_first, at, left, counters, before, hash),
+                4 if 4 < V::GROUP => self.last_registers(4, is_first, at, left, counters, before, hash),
+                5 if 5 < V::GROUP => self.last_registers(5, is_first, at, left, counters, before, hash),
+                6 if 6 < V::GROUP => self.last_registers(6, is_first, at, left, counters, before, hash),
+                7 if 7 < V::GROUP => self.last_registers(7, is_first, at, left, counters, before, hash),
+                _ => self.last_registers(V::GROUP, is_first, at, left, counters, before, hash),
+            }
+        }
+    }
+
+    #[inline(always)]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "as constants they make a copy for each number of registers"
+    )]
+    unsafe fn last_registers(
+        &mut self,
+        registers: usize,
+        is_first: bool,
+        at: *mut u8,
+        left: usize,
+        counters: (V, V),
+        before: Option<Ciphertext<V>>,
+        mut hash: Block,
+    ) -> Block {
+        // SAFETY: as the caller's.
+        unsafe {
+            let mut states = Self::counter_blocks(registers, counters);
+            self.rounds(&mut states[..registers], before, &mut hash);
+
+            let blocks = left.div_ceil(16);
+            let lengths = Block::of(8 * self.packet.length as u64, 8 * self.packet.aad.len() as u64);
+            // Behind a whole group no power of H is left for the lengths, which are then multiplied alone.
+            let with_lengths = registers < V::GROUP || blocks < POWERS;
+            let mut products =
+                if with_lengths { Products::of(V::first(lengths), self.powers(1)) } else { Products::zero() };
+            for (j, state) in states[..registers].iter_mut().enumerate() {
+                let to = at.wrapping_add(Self::WIDTH * j);
+                let (starts, ends) = (is_first && j == 0, j == registers - 1);
+                let whole = !starts && !ends;
+                let edge = V::edge(
+                    if starts { 16 } else { 0 },
+                    if ends { left - Self::WIDTH * j } else { Self::WIDTH },
+                );
+                let input = if whole { V::load(to) } else { V::load_edge(to, edge) };
+                let output = V::aes_last(*state, V::xor(self.round_key(ROUNDS), input));
+                if whole {
+                    V::store(to, output);
+                } else {
+                    V::store_edge(to, output, edge);
+                }
+                if starts {
+                    self.tag_mask = V::to_first(output);
+                }
+                *state = output;
+                let ciphertext = match self.direction {
+                    Direction::Open => input,
+                    Direction::Seal if whole => output,
+                    Direction::Seal => V::keep(output, edge),
+                };
+                let mut block = V::swap_octets(ciphertext);
+                if j == 0 {
+                    block = V::xor(block, V::first(hash));
+                }
+                products.add(block, self.powers(blocks + usize::from(with_lengths) - V::BLOCKS * j));
+            }
+            if is_first {
+                self.make_mask(registers, &states);
+            }
+            let hash = products.reduce();
+            if with_lengths {
+                hash
+            } else {
+                let h = Block::load(self.key.add(16 * (POWERS - 1)));
+                multiply(Block::xor(hash, lengths), h)
+            }
+        }
+    }
+
+    /// All rounds between the first and the last, with the hash of a group beside them.
+    #[inline(always)]
+    unsafe fn rounds(&self, states: &mut [V], hashed: Option<Ciphertext<V>>, hash: &mut Block) {
+        // SAFETY: as the caller's.
+        unsafe {
+            let mut products = Products::zero();
+            // Not a loop, because the compiler would leave it one.
+            self.round(1, states, &hashed, &mut products, hash);
+            self.round(2, states, &hashed, &mut products, hash);
+            self.round(3, states, &hashed, &mut products, hash);
+            self.round(4, states, &hashed, &mut products, hash);
+            self.round(5, states, &hashed, &mut products, hash);
+            self.round(6, states, &hashed, &mut products, hash);
+            self.round(7, states, &hashed, &mut products, hash);
+            self.round(8, states, &hashed, &mut products, hash);
+            self.round(9, states, &hashed, &mut products, hash);
+            if ROUNDS == 14 {
+                self.round(10, states, &hashed, &mut products, hash);
+                self.round(11, states, &hashed, &mut products, hash);
+                self.round(12, states, &hashed, &mut products, hash);
+                self.round(13, states, &hashed, &mut products, hash);
+            }
+        }
+    }
+
+    /// One round of every register, and the products of one register of ciphertext. The ninth round has the reduction beside it.
+    #[inline(always)]
+    unsafe fn round(
+        &self,
+        round: usize,
+        states: &mut [V],
+        hashed: &Option<Ciphertext<V>>,
+        products: &mut Products<V>,
+        hash: &mut Block,
+    ) {
+        // SAFETY: as the caller's.
+        unsafe {
+            let key = self.round_key(round);
+            for state in states {
+                *state = V::aes(*state, key);
+            }
+            if let Some(hashed) = hashed {
+                if round <= V::GROUP {
+                    let block = hashed.register(round - 1, *hash);
+                    products.add(block, self.powers((V::GROUP + 1 - round) * V::BLOCKS));
+                }
+                if round == 9 {
+                    *hash = products.reduce();
+                }
+            }
+        }
+    }
 
     #[inline(always)]
     unsafe fn round_key(&self, round: usize) -> V {
@@ -82,29 +320,30 @@ impl<V: Vector, const ROUNDS: usize> State<'_, V, ROUNDS> {
         unsafe { V::load_every(self.key.add(16 * (POWERS + round))) }
     }
 
-    /// As many powers of H as a register holds, the first of them H^`power`.
+    /// A register of powers of H, from H^`power` down.
     #[inline(always)]
     unsafe fn powers(&self, power: usize) -> V {
         // SAFETY: behind H^1 come round keys, more than a register holds.
         unsafe { V::load(self.key.add(16 * (POWERS - power))) }
     }
 
-    /// The base with the counter `block`, a multiple of the group's blocks, to which [`COUNTS`] are then added.
+    /// The base with the counter `block`, a multiple of a group's blocks, to which [`COUNTS`] are then added.
     #[inline(always)]
     unsafe fn base_at(&self, block: usize) -> V {
         // SAFETY: as the caller's.
         unsafe { V::xor(self.base, V::count(block as u32)) }
     }
 
-    /// The first `N` registers of a group of `GROUP`, before their first round.
+    /// The first counter blocks of a group after the first round key, in so many registers. The group's last block belongs to the
+    /// counters of the next group.
     #[inline(always)]
-    unsafe fn counters<const N: usize, const GROUP: usize>(here: V, next: V) -> [V; N] {
-        let mut counters = [here; N];
-        for (at, counter) in counters.iter_mut().enumerate() {
+    unsafe fn counter_blocks(registers: usize, (here, next): (V, V)) -> [V; MAX_GROUP] {
+        let mut counters = [here; MAX_GROUP];
+        for (at, counter) in counters[..registers].iter_mut().enumerate() {
             // SAFETY: there are 16 counts.
             unsafe {
-                let here = if at == GROUP - 1 { V::with_last(here, next) } else { here };
-                if V::BLOCKS > 1 || at != GROUP - 1 {
+                let here = if at == V::GROUP - 1 { V::with_last(here, next) } else { here };
+                if V::BLOCKS > 1 || at != V::GROUP - 1 {
                     *counter = V::xor(here, V::load(COUNTS.0.as_ptr().cast::<u8>().add(Self::WIDTH * at)));
                 } else {
                     *counter = here;
@@ -114,13 +353,13 @@ impl<V: Vector, const ROUNDS: usize> State<'_, V, ROUNDS> {
         counters
     }
 
-    /// The hash of the associated data but for its last block, with this added: what the first place takes.
+    /// The hash of the associated data without its last block, plus that block: the first place in GHASH's first group.
     #[inline(always)]
     unsafe fn hash_aad(&self) -> Block {
         let aad = self.packet.aad;
         let split = aad.len().saturating_sub(1) & !15;
         let (mut blocks, last) = aad.split_at(split);
-        // SAFETY: the power is among those that there are, and the blocks are whole.
+        // SAFETY: the powers exist, and the blocks are whole.
         unsafe {
             let last = Block::swap_octets(load_short(last));
             let mut sum = Block::zero();
@@ -140,212 +379,38 @@ impl<V: Vector, const ROUNDS: usize> State<'_, V, ROUNDS> {
         }
     }
 
-    /// Makes the header mask, if its sample is at the start of the text, whose registers these are.
+    /// Makes the header mask if its sample lies in the first 32 octets of the text, which are in these registers.
     #[inline(always)]
-    unsafe fn mask_from<const N: usize>(&mut self, outputs: &[V; N]) {
+    unsafe fn make_mask(&mut self, registers: usize, outputs: &[V; MAX_GROUP]) {
         let length = self.packet.length;
         if let Some(mask) = self.mask.filter(|mask| mask.sample <= 16 && mask.sample + 16 <= length) {
             // SAFETY: the mask's key has as many round keys as its rounds need.
             unsafe {
-                let start = V::second_and_third([outputs[0], outputs[1.min(N - 1)], outputs[2.min(N - 1)]]);
+                let last = registers - 1;
+                let start = V::second_and_third([outputs[0], outputs[1.min(last)], outputs[2.min(last)]]);
                 let sample = octets_of(start, mask.sample);
                 let [masked] = encrypt_rounds(mask.key.keys.as_ptr().cast(), mask.key.rounds, [sample]);
                 self.masked = Some(masked);
             }
         }
     }
-
-    /// A whole group, while another is hashed: that before which was sealed, or the same which is to be opened.
-    ///
-    /// `sealed` is where the group before is, and its first register, whose octets are not all in the text if it was the
-    /// packet's first. What it is for the next group is returned.
-    #[inline(always)]
-    unsafe fn whole_group<const OPEN: bool, const GROUP: usize, const FIRST: bool>(
-        &mut self,
-        at: *mut u8,
-        (here, next): (V, V),
-        sealed: Option<Hashed<V>>,
-        hash: &mut Block,
-    ) -> Hashed<V> {
-        // SAFETY: the text is longer than the group.
-        unsafe {
-            let edge = V::edge(16, Self::WIDTH);
-            let first_input = if FIRST { V::load_edge(at, edge) } else { V::load(at) };
-            let hashed = if OPEN { Some(Hashed { at, first: first_input }) } else { sealed };
-            let mut states = Self::counters::<GROUP, GROUP>(here, next);
-            let mut products = Products::zero();
-            rounds!({
-                let key = self.round_key(R);
-                for state in &mut states {
-                    *state = V::aes(*state, key);
-                }
-                if let Some(hashed) = &hashed {
-                    if R <= GROUP {
-                        let block = hashed.register(R - 1, *hash);
-                        products.add(block, self.powers((GROUP + 1 - R) * V::BLOCKS));
-                    }
-                    if R == 9 {
-                        *hash = products.reduce();
-                    }
-                }
-            });
-            let last_key = self.round_key(ROUNDS);
-            for (j, state) in states.iter_mut().enumerate() {
-                let to = at.wrapping_add(Self::WIDTH * j);
-                let input = if j == 0 { first_input } else { V::load(to) };
-                *state = V::aes_last(*state, V::xor(last_key, input));
-                if FIRST && j == 0 {
-                    V::store_edge(to, *state, edge);
-                } else {
-                    V::store(to, *state);
-                }
-            }
-            if FIRST {
-                self.tag_mask = V::to_first(states[0]);
-                self.mask_from(&states);
-                return Hashed { at, first: V::keep(states[0], edge) };
-            }
-            Hashed { at, first: states[0] }
-        }
-    }
-
-    /// The rest, `N` registers and `octets` octets long, then all that is left to hash.
-    #[inline(always)]
-    unsafe fn last_group<const OPEN: bool, const GROUP: usize, const FIRST: bool, const N: usize>(
-        &mut self,
-        at: *mut u8,
-        octets: usize,
-        (here, next): (V, V),
-        sealed: Option<Hashed<V>>,
-        mut hash: Block,
-    ) -> Block {
-        // SAFETY: as the caller's.
-        unsafe {
-            let mut states = Self::counters::<N, GROUP>(here, next);
-            let mut products = Products::zero();
-            rounds!({
-                let key = self.round_key(R);
-                for state in &mut states {
-                    *state = V::aes(*state, key);
-                }
-                if let Some(hashed) = &sealed {
-                    if R <= GROUP {
-                        let block = hashed.register(R - 1, hash);
-                        products.add(block, self.powers((GROUP + 1 - R) * V::BLOCKS));
-                    }
-                    if R == 9 {
-                        hash = products.reduce();
-                    }
-                }
-            });
-
-            let blocks = octets.div_ceil(16);
-            let lengths = Block::of(8 * self.packet.length as u64, 8 * self.packet.aad.len() as u64);
-            // Behind a whole group there is no power of H left for the lengths: they are multiplied on their own.
-            let with_lengths = N < GROUP || blocks < POWERS;
-            let mut products =
-                if with_lengths { Products::of(V::first(lengths), self.powers(1)) } else { Products::zero() };
-            for (j, state) in states.iter_mut().enumerate() {
-                let to = at.wrapping_add(Self::WIDTH * j);
-                let (is_first, is_last) = (FIRST && j == 0, j == N - 1);
-                let whole = !is_first && !is_last;
-                let edge = V::edge(
-                    if is_first { 16 } else { 0 },
-                    if is_last { octets - Self::WIDTH * j } else { Self::WIDTH },
-                );
-                let input = if whole { V::load(to) } else { V::load_edge(to, edge) };
-                let output = V::aes_last(*state, V::xor(self.round_key(ROUNDS), input));
-                if whole {
-                    V::store(to, output);
-                } else {
-                    V::store_edge(to, output, edge);
-                }
-                if is_first {
-                    self.tag_mask = V::to_first(output);
-                }
-                *state = output;
-                let hashed = match OPEN {
-                    true => input,
-                    false if whole => output,
-                    false => V::keep(output, edge),
-                };
-                let mut block = V::swap_octets(hashed);
-                if j == 0 {
-                    block = V::xor(block, V::first(hash));
-                }
-                products.add(block, self.powers(blocks + usize::from(with_lengths) - V::BLOCKS * j));
-            }
-            if FIRST {
-                self.mask_from(&states);
-            }
-            let hash = products.reduce();
-            if with_lengths {
-                hash
-            } else {
-                let h = Block::load(self.key.add(16 * (POWERS - 1)));
-                multiply(Block::xor(hash, lengths), h)
-            }
-        }
-    }
 }
 
-/// Encrypts or decrypts a packet's text where it lies and returns its tag, and the header mask unless its sample is elsewhere
-/// than at the start of the text.
-///
-/// # Safety
-///
-/// As for the functions of [`Vector`]; `key` is the blocks of a key of `ROUNDS` rounds, and the packet is what its fields say.
-/// Registers are grouped to 16 blocks, or 8 of one block.
-#[inline(always)]
-pub(super) unsafe fn crypt<V: Vector, const ROUNDS: usize, const OPEN: bool, const GROUP: usize>(
-    key: *const u8,
-    packet: Packet<'_>,
-    mask: Option<Mask<'_>>,
-) -> (Block, Option<Block>) {
-    const { assert!(V::BLOCKS * GROUP == 16 || V::BLOCKS == 1 && GROUP == 8) };
-    let whole = 16 * V::BLOCKS * GROUP;
-    // SAFETY: the caller's word.
-    unsafe {
-        let nonce = V::every(load_nonce(packet.nonce));
-        let base = V::xor(nonce, V::load_every(key.add(16 * POWERS)));
-        let mut state: State<'_, V, ROUNDS> =
-            State { key, packet, base, tag_mask: Block::zero(), mask, masked: None };
-        let mut hash = state.hash_aad();
-        let mut at = packet.text.wrapping_sub(16);
-        let mut left = packet.length + 16;
-        let mut block = V::BLOCKS * GROUP;
-        let mut counters = (base, state.base_at(block));
-        macro_rules! last {
-            ($first:literal, $sealed:expr; $($n:literal)*) => {
-                match left.div_ceil(16 * V::BLOCKS) {
-                    $($n if $n < GROUP => {
-                        state.last_group::<OPEN, GROUP, $first, $n>(at, left, counters, $sealed, hash)
-                    })*
-                    _ => state.last_group::<OPEN, GROUP, $first, GROUP>(at, left, counters, $sealed, hash),
-                }
-            };
-        }
-        let hash = if left <= whole {
-            last!(true, None; 1 2 3 4 5 6 7)
-        } else {
-            let mut sealed = state.whole_group::<OPEN, GROUP, true>(at, counters, None, &mut hash);
-            loop {
-                at = at.wrapping_add(whole);
-                left -= whole;
-                block += V::BLOCKS * GROUP;
-                counters = (counters.1, state.base_at(block));
-                if left <= whole {
-                    break;
-                }
-                sealed = state.whole_group::<OPEN, GROUP, false>(at, counters, Some(sealed), &mut hash);
-            }
-            if OPEN { last!(false, None; 1 2 3 4 5 6 7) } else { last!(false, Some(sealed); 1 2 3 4 5 6 7) }
-        };
-        (Block::xor(Block::swap_octets(hash), state.tag_mask), state.masked)
-    }
-}
+/// The block counters of a group, relative to its start. The sixteenth is zero: it belongs to the next group.
+#[repr(C, align(64))]
+struct Counts([[u8; 16]; 16]);
 
-/// The nonce with four zeros behind.
+static COUNTS: Counts = {
+    let mut counts = [[0; 16]; 16];
+    let mut at = 0;
+    while at < 15 {
+        counts[at][15] = at as u8 + 1;
+        at += 1;
+    }
+    Counts(counts)
+};
+
+/// The nonce, followed by four zeros.
 #[inline(always)]
 unsafe fn load_nonce(nonce: &[u8; 12]) -> Block {
     let [a, b, c, d, e, f, g, h, low @ ..] = *nonce;

@@ -1,16 +1,15 @@
 //! GHASH over many blocks with one reduction.
 //!
-//! Blocks are numbers of 128 bits with the octets reversed, so that the first bit of a block, the coefficient of x^0, is the
-//! highest. The product of two such numbers comes out one bit too low; the powers of H make up for it, being divided by x
-//! once, when the key is made.
+//! Blocks are 128-bit numbers with their octets reversed, so the first bit of a block, the coefficient of x^0, is the highest. The
+//! product of two such numbers is one bit too low. The powers of H make up for it: they are divided by x when the key is made.
 
 use crate::aes::Block;
 use crate::aes::vector::Vector;
 
-/// The field's polynomial without x^128 and 1: x^7 + x^2 + x, where they are in the upper half of a block divided by x.
+/// The field's polynomial without x^128 and 1, that is x^7 + x^2 + x, as the upper half of a block divided by x.
 const POLYNOMIAL: u64 = 0xc2 << 56;
 
-/// A sum of products that has not been reduced, in each block of a register.
+/// A sum of products before reduction, in each block of a register.
 #[derive(Clone, Copy)]
 pub(super) struct Products<V> {
     low: V,
@@ -19,7 +18,7 @@ pub(super) struct Products<V> {
 }
 
 impl<V: Vector> Products<V> {
-    /// None.
+    /// The empty sum.
     ///
     /// # Safety
     ///
@@ -30,7 +29,7 @@ impl<V: Vector> Products<V> {
         unsafe { Self { low: V::zero(), middle: V::zero(), high: V::zero() } }
     }
 
-    /// The products of two registers' blocks.
+    /// The products of the blocks of two registers.
     ///
     /// # Safety
     ///
@@ -47,7 +46,7 @@ impl<V: Vector> Products<V> {
         }
     }
 
-    /// Adds the products of two registers' blocks.
+    /// Adds the products of the blocks of two registers.
     ///
     /// # Safety
     ///
@@ -56,13 +55,13 @@ impl<V: Vector> Products<V> {
     pub(super) unsafe fn add(&mut self, a: V, b: V) {
         // SAFETY: as the caller's.
         unsafe {
-            self.low = V::settled(V::xor(self.low, V::low(a, b)));
-            self.middle = V::settled(V::xor3(self.middle, V::low_high(a, b), V::high_low(a, b)));
-            self.high = V::settled(V::xor(self.high, V::high(a, b)));
+            self.low = V::opaque(V::xor(self.low, V::low(a, b)));
+            self.middle = V::opaque(V::xor3(self.middle, V::low_high(a, b), V::high_low(a, b)));
+            self.high = V::opaque(V::xor(self.high, V::high(a, b)));
         }
     }
 
-    /// The sum of all blocks, reduced.
+    /// Reduces the sum of all blocks.
     ///
     /// # Safety
     ///
@@ -90,7 +89,7 @@ pub(super) unsafe fn multiply(a: Block, b: Block) -> Block {
     unsafe { Products::of(a, b).reduce() }
 }
 
-/// H with its octets reversed, divided by x.
+/// Divides H, with its octets reversed, by x.
 #[inline]
 pub(super) const fn divided_by_x(h: u128) -> u128 {
     h << 1 ^ 0u128.wrapping_sub(h >> 127) & ((POLYNOMIAL as u128) << 64 | 1)

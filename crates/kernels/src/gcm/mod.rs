@@ -1,105 +1,41 @@
-//! AES-GCM for packets (SP 800-38D, RFC 5116), where they lie, with QUIC's header mask.
+//! AES-GCM for packets (SP 800-38D, RFC 5116), in place, with QUIC's header mask.
 
 #[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 mod crypt;
 #[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 mod hash;
-mod jobs;
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
+mod kernel;
 #[cfg(feature = "model")]
 pub mod model;
+mod packet;
 #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
-mod nowhere;
-#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
-mod paths;
+mod unsupported;
 
 use core::fmt;
-use core::marker::PhantomData;
 
-pub use jobs::{OpenJob, SealJob};
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
+use kernel::Kernel;
+pub use packet::TAG_LENGTH;
+use packet::{Mask, POWERS, Packet};
+#[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
+use unsupported::Kernel;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-use crate::aes::{AesMaskKey, Engine, ROUND_KEYS, Rounds};
+use crate::aes::{AesMaskKey, Engine, ROUND_KEYS};
 use crate::cpu::Path;
 
-/// The octets of a tag.
-pub const TAG_LENGTH: usize = 16;
-
-/// The most octets of a text: 2^32 - 2 blocks.
-const MAX_LENGTH: u64 = ((1 << 32) - 2) * 16;
-
-/// How many powers of H a key has: enough for a group of 16 blocks, or fewer with the lengths behind them.
-const POWERS: usize = 16;
-
-/// The powers of H, from the highest down, then the round keys.
-type Blocks = [u128; POWERS + ROUND_KEYS];
-
-/// How many header masks are made together.
-const MASKS: usize = 16;
+const BODY_LENGTH: &str = "a body is a text, not above GCM's limit, and room for 16 octets of tag";
+const SAMPLE: &str = "the sample is not in the body";
 
 /// An AES-GCM key of 16 or 32 octets, for nonces of 12 octets and tags of 16.
 ///
-/// It lies where it is put, in 512 octets, and is wiped on drop. A nonce given twice breaks it.
+/// It takes 512 octets, needs no heap, and is wiped on drop. Using a nonce twice breaks it.
 pub struct GcmKey {
-    blocks: Blocks,
-    rounds: Rounds,
+    /// The powers of H, from the highest down, then the round keys.
+    blocks: [u128; POWERS + ROUND_KEYS],
+    kernel: &'static Kernel,
     engine: Engine,
-}
-
-/// A text, to be worked on where it lies, and its tag.
-#[derive(Clone, Copy)]
-struct Packet<'a> {
-    nonce: &'a [u8; 12],
-    aad: &'a [u8],
-    text: *mut u8,
-    /// The octets of the text.
-    length: usize,
-    /// The 16 octets of the tag.
-    tag: *mut u8,
-    body: PhantomData<&'a mut [u8]>,
-}
-
-impl<'a> Packet<'a> {
-    /// `None` if `body` has no room for a tag, or more text than GCM takes.
-    #[inline]
-    fn new(nonce: &'a [u8; 12], aad: &'a [u8], body: &'a mut [u8]) -> Option<Self> {
-        let length = text_length(body)?;
-        // One pointer for both, since a sample may lie in both.
-        let text = body.as_mut_ptr();
-        Some(Self { nonce, aad, text, length, tag: text.wrapping_add(length), body: PhantomData })
-    }
-
-    /// `None` if there is more text than GCM takes.
-    #[inline]
-    fn detached(
-        nonce: &'a [u8; 12],
-        aad: &'a [u8],
-        text: &'a mut [u8],
-        tag: &'a mut [u8; TAG_LENGTH],
-    ) -> Option<Self> {
-        let length = text.len();
-        let (text, tag) = (text.as_mut_ptr(), tag.as_mut_ptr());
-        (length as u64 <= MAX_LENGTH).then_some(Self { nonce, aad, text, length, tag, body: PhantomData })
-    }
-}
-
-/// The octets of the text in a body, `None` if it has no room for a tag, or more text than GCM takes.
-#[inline]
-fn text_length(body: &[u8]) -> Option<usize> {
-    body.len().checked_sub(TAG_LENGTH).filter(|length| *length as u64 <= MAX_LENGTH)
-}
-
-/// What a caller is told who gave another body.
-const BODY_LENGTH: &str = "a body is a text, not above GCM's limit, and room for 16 octets of tag";
-
-/// What a caller is told who gave an offset without 16 octets behind it.
-const SAMPLE: &str = "the sample is not in the body";
-
-/// A mask to be made of 16 octets of a sealed text and its tag.
-#[derive(Clone, Copy)]
-struct Mask<'a> {
-    key: &'a AesMaskKey,
-    /// Where the sample is in the body, which has 16 octets from there on.
-    sample: usize,
 }
 
 impl GcmKey {
@@ -107,32 +43,31 @@ impl GcmKey {
     #[must_use]
     pub fn new(key: &[u8]) -> Option<Self> {
         let engine = Engine::detect()?;
-        // What is copied to its place below is wiped here.
+        // Wiped here after it is copied below.
         let mut blocks = Zeroizing::new([0; POWERS + ROUND_KEYS]);
         let (powers, round_keys) = blocks.split_last_chunk_mut()?;
         let rounds = engine.expand(key, round_keys)?;
         let h = Zeroizing::new(engine.encrypt(round_keys, rounds, [0; 16]));
         let h = Zeroizing::new(u128::from_be_bytes(*h));
         engine.powers(*h, powers);
-        Some(Self { blocks: *blocks, rounds, engine })
+        Some(Self { blocks: *blocks, kernel: engine.gcm(rounds), engine })
     }
 
-    /// The instructions it uses: the best that the processor had for AES-GCM when the key was made.
+    /// The instructions it uses: the best for AES-GCM that the processor had when the key was made.
     #[must_use]
     pub fn path(&self) -> Path {
         self.engine.path()
     }
 
-    /// Encrypts a text where it lies, and puts its tag behind it.
+    /// Encrypts a text in place, and writes its tag behind it.
     ///
-    /// `body` is the text with room for the 16 octets of the tag. With `mask`, the 16 octets of the finished `body` from the
-    /// offset on are encrypted under the other key and returned, which is QUIC's header mask (RFC 9001, section 5.4.3); without
-    /// it, zeros are.
+    /// `body` is the text with room for the 16 octets of the tag. With `mask`, returns QUIC's header mask (RFC 9001 §5.4.3): the 16
+    /// octets of the finished `body` from that offset on, encrypted with the other key. Without it, returns zeros.
     ///
     /// # Panics
     ///
-    /// If `body` has no room for the tag, more text than GCM's limit of 2^32 - 2 blocks, or not 16 octets from the sample's offset
-    /// on. Nothing has then been sealed.
+    /// If `body` has no room for the tag or more text than GCM's limit of 2^32 - 2 blocks, or if fewer than 16 octets follow the
+    /// sample's offset. Nothing is sealed then.
     #[inline]
     pub fn seal(
         &self,
@@ -146,27 +81,11 @@ impl GcmKey {
             assert!(sample <= packet.length, "{SAMPLE}");
             Mask { key, sample }
         });
-        self.engine.seal(&self.blocks, self.rounds, packet, mask)
+        // SAFETY: the engine proves the kernel's path; key and packet are valid.
+        unsafe { (self.kernel.seal)(self.blocks.as_ptr().cast(), packet, mask) }
     }
 
-    /// Decrypts a text where it lies, and says whether it is authentic.
-    ///
-    /// `body` is the text and the 16 octets of its tag, which stay as they are. If it is not authentic, or too short for a tag, the
-    /// text is zeros.
-    #[inline]
-    #[must_use]
-    pub fn open(&self, nonce: &[u8; 12], aad: &[u8], body: &mut [u8]) -> bool {
-        let authentic = match Packet::new(nonce, aad, body) {
-            Some(packet) => self.engine.open(&self.blocks, self.rounds, packet),
-            None => false,
-        };
-        if !authentic {
-            refuse(body);
-        }
-        authentic
-    }
-
-    /// Encrypts a text where it lies, and returns its tag.
+    /// Encrypts a text in place, and returns its tag.
     ///
     /// # Panics
     ///
@@ -176,89 +95,31 @@ impl GcmKey {
     pub fn seal_detached(&self, nonce: &[u8; 12], aad: &[u8], text: &mut [u8]) -> [u8; TAG_LENGTH] {
         let mut tag = [0; TAG_LENGTH];
         let packet = Packet::detached(nonce, aad, text, &mut tag).expect(BODY_LENGTH);
-        self.engine.seal(&self.blocks, self.rounds, packet, None);
+        // SAFETY: the engine proves the kernel's path; key and packet are valid.
+        unsafe { (self.kernel.seal)(self.blocks.as_ptr().cast(), packet, None) };
         tag
     }
 
-    /// Decrypts a text where it lies, and says whether it is authentic. If it is not, the text is zeros.
+    /// Decrypts a text in place, and returns whether it is authentic.
+    ///
+    /// `body` is the text and its tag of 16 octets, which stays as it is. If it is not authentic, or too short for a tag, the text
+    /// becomes zeros.
     #[inline]
     #[must_use]
-    pub fn open_detached(
-        &self,
-        nonce: &[u8; 12],
-        aad: &[u8],
-        text: &mut [u8],
-        tag: &[u8; TAG_LENGTH],
-    ) -> bool {
-        let mut tag = *tag;
-        let authentic = match Packet::detached(nonce, aad, text, &mut tag) {
-            Some(packet) => self.engine.open(&self.blocks, self.rounds, packet),
-            None => false,
-        };
-        if !authentic {
-            text.fill(0);
+    pub fn open(&self, nonce: &[u8; 12], aad: &[u8], body: &mut [u8]) -> bool {
+        let is_authentic = Packet::new(nonce, aad, body).is_some_and(|packet| {
+            // SAFETY: the engine proves the kernel's path; key and packet are valid.
+            unsafe { (self.kernel.open)(self.blocks.as_ptr().cast(), packet) }
+        });
+        if !is_authentic {
+            wipe_text(body);
         }
-        authentic
-    }
-
-    /// Seals a train of packets, one after the other, and makes their header masks together: each job as
-    /// [`seal`](Self::seal) would, so that the nonces have to differ.
-    ///
-    /// # Panics
-    ///
-    /// If a body has no room for the tag, more text than GCM's limit of 2^32 - 2 blocks, or not 16 octets from its sample's offset
-    /// on. No packet has then been sealed, and all bodies are as they were.
-    pub fn seal_batch(&self, mask: &AesMaskKey, jobs: &mut [SealJob<'_>]) {
-        jobs.iter().for_each(SealJob::check);
-        for train in jobs.chunks_mut(MASKS) {
-            self.engine.seal_batch(&self.blocks, self.rounds, train);
-            let mut samples = [[0; 16]; MASKS];
-            for (job, sample) in train.iter().zip(&mut samples) {
-                sample.copy_from_slice(&job.body[job.sample..][..16]);
-            }
-            mask.mask_batch(&mut samples[..train.len()]);
-            for (job, sample) in train.iter_mut().zip(samples) {
-                job.mask = sample;
-            }
-        }
-    }
-
-    /// Opens a train of packets, one after the other: each job as [`open`](Self::open) would.
-    pub fn open_batch(&self, jobs: &mut [OpenJob<'_>]) {
-        self.engine.open_batch(&self.blocks, self.rounds, jobs);
-        for job in jobs {
-            if !job.authentic {
-                refuse(job.body);
-            }
-        }
-    }
-
-    /// As [`seal`](Self::seal), with the text gathered from `slices` into its place.
-    ///
-    /// # Panics
-    ///
-    /// As [`seal`](Self::seal), and if the slices have not together as many octets as the text's place.
-    pub fn seal_scattered(
-        &self,
-        nonce: &[u8; 12],
-        aad: &[u8],
-        slices: &[&[u8]],
-        body: &mut [u8],
-        mask: Option<(&AesMaskKey, usize)>,
-    ) -> [u8; 16] {
-        let mut at = 0;
-        for slice in slices {
-            body[at..][..slice.len()].copy_from_slice(slice);
-            at += slice.len();
-        }
-        assert!(at + TAG_LENGTH == body.len(), "the slices do not fill their place");
-        self.seal(nonce, aad, body, mask)
+        is_authentic
     }
 }
 
-/// Leaves no text before the tag.
 #[cold]
-fn refuse(body: &mut [u8]) {
+fn wipe_text(body: &mut [u8]) {
     let length = body.len().checked_sub(TAG_LENGTH).unwrap_or(body.len());
     body[..length].fill(0);
 }

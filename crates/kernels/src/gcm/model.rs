@@ -1,8 +1,8 @@
-//! GCM as SP 800-38D writes it, over the model of AES: slow, and with branches that depend on secrets.
+//! GCM, written as in SP 800-38D, over the model of AES: slow, and with branches that depend on secrets.
 
 use crate::aes::model::encrypt;
 
-/// The product of two blocks (SP 800-38D, section 6.3): the first bit of a block is its highest.
+/// The product of two blocks (SP 800-38D §6.3): the first bit of a block is its highest.
 #[must_use]
 pub fn multiply(x: u128, y: u128) -> u128 {
     let mut z = 0;
@@ -16,14 +16,14 @@ pub fn multiply(x: u128, y: u128) -> u128 {
     z
 }
 
-/// A block of at most 16 octets, with zeros behind.
+/// At most 16 octets, followed by zeros.
 fn block(octets: &[u8]) -> u128 {
     let mut block = [0; 16];
     block[..octets.len()].copy_from_slice(octets);
     u128::from_be_bytes(block)
 }
 
-/// GHASH (SP 800-38D, section 6.4) of the associated data and the ciphertext, each padded to whole blocks, and their lengths.
+/// GHASH (SP 800-38D §6.4) of the associated data and the ciphertext, each padded to whole blocks, and their lengths.
 #[must_use]
 pub fn ghash(h: u128, aad: &[u8], ciphertext: &[u8]) -> u128 {
     let lengths = ((aad.len() as u128 * 8) << 64) | (ciphertext.len() as u128 * 8);
@@ -31,8 +31,8 @@ pub fn ghash(h: u128, aad: &[u8], ciphertext: &[u8]) -> u128 {
     blocks.chain([lengths]).fold(0, |y, x| multiply(y ^ x, h))
 }
 
-/// GCTR (SP 800-38D, section 6.5) from the second counter on, where the payload's begin.
-fn count(key: &[u8], nonce: &[u8; 12], text: &mut [u8]) {
+/// GCTR (SP 800-38D §6.5) from the text's first counter, which is 2.
+fn encrypt_text(key: &[u8], nonce: &[u8; 12], text: &mut [u8]) {
     for (at, chunk) in text.chunks_mut(16).enumerate() {
         let keystream = encrypt(key, counter(nonce, at as u32 + 2));
         chunk.iter_mut().zip(keystream).for_each(|(octet, key)| *octet ^= key);
@@ -52,21 +52,21 @@ fn tag(key: &[u8], nonce: &[u8; 12], aad: &[u8], ciphertext: &[u8]) -> [u8; 16] 
     (ghash(h, aad, ciphertext) ^ mask).to_be_bytes()
 }
 
-/// GCM-AE (SP 800-38D, section 7.1) under a key of 16 or 32 octets: encrypts `text` and returns the tag.
+/// GCM-AE (SP 800-38D §7.1) under a key of 16 or 32 octets: encrypts `text` and returns the tag.
 #[must_use]
 pub fn seal(key: &[u8], nonce: &[u8; 12], aad: &[u8], text: &mut [u8]) -> [u8; 16] {
-    count(key, nonce, text);
+    encrypt_text(key, nonce, text);
     tag(key, nonce, aad, text)
 }
 
-/// GCM-AD (SP 800-38D, section 7.2): decrypts `text` if the tag is its own, and leaves it alone otherwise.
+/// GCM-AD (SP 800-38D §7.2): decrypts `text` if the tag is right, and leaves it alone otherwise.
 #[must_use]
 pub fn open(key: &[u8], nonce: &[u8; 12], aad: &[u8], text: &mut [u8], expected: &[u8; 16]) -> bool {
-    let authentic = tag(key, nonce, aad, text) == *expected;
-    if authentic {
-        count(key, nonce, text);
+    let is_authentic = tag(key, nonce, aad, text) == *expected;
+    if is_authentic {
+        encrypt_text(key, nonce, text);
     }
-    authentic
+    is_authentic
 }
 
 #[cfg(test)]

@@ -1,32 +1,30 @@
-//! The primitives, from whichever library was chosen when this crate was built.
+//! The ciphers, from the library chosen when a key is created.
 
-#[cfg(feature = "kernels")]
-mod kernels;
 #[cfg(feature = "ring")]
 mod ring;
 mod rustcrypto;
 
 use wireseal_algorithms::AeadAlgorithm;
-
-use crate::packet_key::BATCH;
 #[cfg(feature = "kernels")]
-pub(crate) use wireseal_kernels::gcm::SealJob as Job;
+use wireseal_kernels::{
+    aes::AesMaskKey, chacha20::ChaCha20MaskKey, chacha20_poly1305::ChaCha20Poly1305Key, gcm::GcmKey,
+};
 
 #[cfg(not(any(feature = "ring", feature = "rustcrypto")))]
-compile_error!("wireseal-quic needs one of its features `ring` and `rustcrypto`");
+compile_error!("wireseal-quic needs its feature `ring` or `rustcrypto`");
 
-/// Where AES-GCM and ChaCha20-Poly1305 come from. AES-128-CCM is RustCrypto's in any case.
+/// The library that AES-GCM and ChaCha20-Poly1305 come from. AES-128-CCM is always RustCrypto's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Backend {
-    /// Wireseal's own routines where the processor has the instructions: AES-GCM together with its header mask,
-    /// ChaCha20-Poly1305, and header masks; feature `kernels`. The rest comes from the next of [`Backend::ALL`]. Which of them serves is decided as a key is
-    /// made.
+    /// Wireseal's own routines, for processors that have the instructions: AES-GCM together with its header mask,
+    /// ChaCha20-Poly1305, and header masks; feature `kernels`. Where the processor has none, a key comes from the next of
+    /// [`Backend::ALL`].
     #[cfg(feature = "kernels")]
     Kernels,
-    /// ring: the faster, with assembly for x86-64 and AArch64; feature `ring`.
+    /// ring, the faster of the two others, with assembly for x86-64 and AArch64; feature `ring`.
     #[cfg(feature = "ring")]
     Ring,
-    /// RustCrypto: Rust alone, for any target; feature `rustcrypto`.
+    /// RustCrypto, in Rust alone, for any target; feature `rustcrypto`.
     #[cfg(feature = "rustcrypto")]
     RustCrypto,
 }
@@ -42,11 +40,11 @@ impl Backend {
         Self::RustCrypto,
     ];
 
-    /// The one that serves where the kernels do not.
+    /// The backend for keys that the kernels have no routine for.
     #[cfg(feature = "kernels")]
     const BEHIND_KERNELS: Self = Self::ALL[1];
 
-    /// The one that keys are for unless another is asked for: the first that was built in.
+    /// The default for new keys: the first of [`Backend::ALL`].
     #[must_use]
     pub const fn active() -> Self {
         Self::ALL[0]
@@ -66,13 +64,13 @@ impl Backend {
     }
 }
 
-/// An AEAD key of any algorithm and backend. The lengths have been checked by whoever calls.
-///
-/// The larger variants are not boxed, because there is no heap.
+/// An AEAD key of any algorithm and backend. The largest variants are not boxed, because there is no heap.
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum AeadKey {
     #[cfg(feature = "kernels")]
-    Kernels(kernels::AeadKey),
+    KernelGcm(GcmKey),
+    #[cfg(feature = "kernels")]
+    KernelChaCha20Poly1305(ChaCha20Poly1305Key),
     #[cfg(feature = "ring")]
     Ring(ring::AeadKey),
     #[cfg(feature = "rustcrypto")]
@@ -84,35 +82,19 @@ pub(crate) enum AeadKey {
     Aes128Ccm(rustcrypto::Aes128Ccm),
 }
 
-/// Runs `$body` with the key of whichever variant as `$key`.
-macro_rules! each {
-    ($enum:ident, $self:expr, $key:ident => $body:expr) => {
-        match $self {
-            #[cfg(feature = "kernels")]
-            $enum::Kernels($key) => $body,
-            #[cfg(feature = "ring")]
-            $enum::Ring($key) => $body,
-            #[cfg(feature = "rustcrypto")]
-            $enum::Aes128Gcm($key) => $body,
-            #[cfg(feature = "rustcrypto")]
-            $enum::Aes256Gcm($key) => $body,
-            #[cfg(feature = "rustcrypto")]
-            $enum::ChaCha20Poly1305($key) => $body,
-            $enum::Aes128Ccm($key) => $body,
-        }
-    };
-}
-
 impl AeadKey {
-    /// `None` for a key that is not of the algorithm's length.
+    /// `None` if the key is not of the algorithm's length.
     pub(crate) fn new(backend: Backend, algorithm: AeadAlgorithm, key: &[u8]) -> Option<Self> {
+        if key.len() != algorithm.key_length() {
+            return None;
+        }
         Some(match (backend, algorithm) {
+            (_, AeadAlgorithm::Aes128Ccm) => Self::Aes128Ccm(rustcrypto::Aes128Ccm::new(key)?),
             #[cfg(feature = "kernels")]
-            (Backend::Kernels, _) => match kernels::AeadKey::new(algorithm, key) {
-                Some(key) => Self::Kernels(key),
+            (Backend::Kernels, _) => match Self::of_kernels(algorithm, key) {
+                Some(key) => key,
                 None => return Self::new(Backend::BEHIND_KERNELS, algorithm, key),
             },
-            (_, AeadAlgorithm::Aes128Ccm) => Self::Aes128Ccm(rustcrypto::Aes128Ccm::new(key)?),
             #[cfg(feature = "ring")]
             (Backend::Ring, _) => Self::Ring(ring::AeadKey::new(algorithm, key)?),
             #[cfg(feature = "rustcrypto")]
@@ -130,93 +112,104 @@ impl AeadKey {
         })
     }
 
+    /// `None` if the processor lacks the instructions.
+    #[cfg(feature = "kernels")]
+    fn of_kernels(algorithm: AeadAlgorithm, key: &[u8]) -> Option<Self> {
+        if algorithm == AeadAlgorithm::ChaCha20Poly1305 {
+            ChaCha20Poly1305Key::new(key.try_into().ok()?).map(Self::KernelChaCha20Poly1305)
+        } else {
+            GcmKey::new(key).map(Self::KernelGcm)
+        }
+    }
+
     /// The processor's instructions, or the library.
     pub(crate) fn served_by(&self) -> &'static str {
         match self {
             #[cfg(feature = "kernels")]
-            Self::Kernels(key) => key.path().name(),
+            Self::KernelGcm(key) => key.path().name(),
+            #[cfg(feature = "kernels")]
+            Self::KernelChaCha20Poly1305(key) => key.path().name(),
             #[cfg(feature = "ring")]
             Self::Ring(_) => Backend::Ring.name(),
             _ => "RustCrypto",
         }
     }
 
-    /// Encrypts `payload` where it lies and returns the tag, or `None` with nothing changed if it is too long for the AEAD.
+    /// Encrypts `payload` in place and returns the tag.
     #[inline]
-    pub(crate) fn seal(&self, nonce: [u8; 12], aad: &[u8], payload: &mut [u8]) -> Option<[u8; 16]> {
-        each!(Self, self, key => key.seal(nonce, aad, payload))
+    pub(crate) fn seal(&self, nonce: &[u8; 12], aad: &[u8], payload: &mut [u8]) -> [u8; 16] {
+        match self {
+            #[cfg(feature = "kernels")]
+            Self::KernelGcm(key) => key.seal_detached(nonce, aad, payload),
+            #[cfg(feature = "kernels")]
+            Self::KernelChaCha20Poly1305(key) => key.seal_detached(nonce, aad, payload),
+            #[cfg(feature = "ring")]
+            Self::Ring(key) => key.seal(nonce, aad, payload),
+            #[cfg(feature = "rustcrypto")]
+            Self::Aes128Gcm(key) => key.seal(nonce, aad, payload),
+            #[cfg(feature = "rustcrypto")]
+            Self::Aes256Gcm(key) => key.seal(nonce, aad, payload),
+            #[cfg(feature = "rustcrypto")]
+            Self::ChaCha20Poly1305(key) => key.seal(nonce, aad, payload),
+            Self::Aes128Ccm(key) => key.seal(nonce, aad, payload),
+        }
     }
 
-    /// Encrypts the payload that `body` is but for its last 16 octets, writes the tag there, and returns the mask that the sample
-    /// at `sample` in `body` gives; `None` as with [`seal`](Self::seal).
+    /// Encrypts all of `body` but its last 16 octets in place, writes the tag to those, and returns the header mask for the
+    /// sample at `sample` in `body`.
     #[inline]
-    pub(crate) fn seal_packet(
+    pub(crate) fn seal_with_mask(
         &self,
         mask_key: &MaskKey,
-        nonce: [u8; 12],
+        nonce: &[u8; 12],
         aad: &[u8],
         body: &mut [u8],
         sample: usize,
-    ) -> Option<[u8; 5]> {
+    ) -> [u8; 5] {
         #[cfg(feature = "kernels")]
-        if let (Self::Kernels(key), MaskKey::Kernels(mask_key)) = (self, mask_key)
-            && let Some(mask) = key.seal_packet(mask_key, nonce, aad, body, sample)
-        {
-            return Some(mask);
+        if let (Self::KernelGcm(key), MaskKey::KernelAes(mask_key)) = (self, mask_key) {
+            // Payload, tag and mask in one pass.
+            let [a, b, c, d, e, ..] = key.seal(nonce, aad, body, Some((mask_key, sample)));
+            return [a, b, c, d, e];
         }
-        let (payload, tag) = body.split_last_chunk_mut()?;
-        *tag = self.seal(nonce, aad, payload)?;
-        Some(mask_key.mask(body.get(sample..)?.first_chunk()?))
+        let (payload, tag) = body.split_last_chunk_mut().expect("there is room for the tag");
+        *tag = self.seal(nonce, aad, payload);
+        mask_key.mask(body[sample..].first_chunk().expect("the packet is long enough for a sample"))
     }
 
-    /// Seals at most [`BATCH`] packets, each as [`seal_packet`](Self::seal_packet) does; the first five octets of each mask count.
-    #[inline]
-    pub(crate) fn seal_train(&self, mask_key: &MaskKey, jobs: &mut [Job<'_>]) -> Option<()> {
-        #[cfg(feature = "kernels")]
-        if let (Self::Kernels(key), MaskKey::Kernels(mask_key)) = (self, mask_key)
-            && key.seal_train(mask_key, jobs)
-        {
-            return Some(());
-        }
-        let mut masks = [[0; 16]; BATCH];
-        for (Job { nonce, aad, body, sample, .. }, mask) in jobs.iter_mut().zip(&mut masks) {
-            let (payload, tag) = body.split_last_chunk_mut()?;
-            *tag = self.seal(*nonce, aad, payload)?;
-            *mask = *body.get(*sample..)?.first_chunk()?;
-        }
-        mask_key.mask_batch(masks.get_mut(..jobs.len())?);
-        for (job, mask) in jobs.iter_mut().zip(masks) {
-            job.mask = mask;
-        }
-        Some(())
-    }
-
-    /// Decrypts `payload` where it lies; `false` if the tag is wrong, with anything in `payload`.
+    /// Decrypts all of `body` but its last 16 octets, the tag, in place. `false` if the tag is wrong or missing; the payload is
+    /// then anything.
     #[inline]
     #[must_use]
-    pub(crate) fn open(&self, nonce: [u8; 12], aad: &[u8], payload: &mut [u8], tag: &[u8; 16]) -> bool {
-        each!(Self, self, key => key.open(nonce, aad, payload, tag))
+    pub(crate) fn open(&self, nonce: &[u8; 12], aad: &[u8], body: &mut [u8]) -> bool {
+        match self {
+            #[cfg(feature = "kernels")]
+            Self::KernelGcm(key) => key.open(nonce, aad, body),
+            #[cfg(feature = "kernels")]
+            Self::KernelChaCha20Poly1305(key) => match body.split_last_chunk_mut() {
+                Some((payload, tag)) => key.open_detached(nonce, aad, payload, tag),
+                None => false,
+            },
+            #[cfg(feature = "ring")]
+            Self::Ring(key) => key.open(nonce, aad, body),
+            #[cfg(feature = "rustcrypto")]
+            Self::Aes128Gcm(key) => key.open(nonce, aad, body),
+            #[cfg(feature = "rustcrypto")]
+            Self::Aes256Gcm(key) => key.open(nonce, aad, body),
+            #[cfg(feature = "rustcrypto")]
+            Self::ChaCha20Poly1305(key) => key.open(nonce, aad, body),
+            Self::Aes128Ccm(key) => key.open(nonce, aad, body),
+        }
     }
-}
-
-/// A packet of a train.
-#[cfg(not(feature = "kernels"))]
-pub(crate) struct Job<'a> {
-    pub(crate) nonce: [u8; 12],
-    pub(crate) aad: &'a [u8],
-    /// The payload with room for the tag.
-    pub(crate) body: &'a mut [u8],
-    /// Where in the body the sample is.
-    pub(crate) sample: usize,
-    /// What the sample becomes.
-    pub(crate) mask: [u8; 16],
 }
 
 /// A header protection key of any algorithm and backend.
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum MaskKey {
     #[cfg(feature = "kernels")]
-    Kernels(kernels::MaskKey),
+    KernelAes(AesMaskKey),
+    #[cfg(feature = "kernels")]
+    KernelChaCha20(ChaCha20MaskKey),
     #[cfg(feature = "ring")]
     Ring(ring::MaskKey),
     Aes128(rustcrypto::Aes128Mask),
@@ -227,12 +220,15 @@ pub(crate) enum MaskKey {
 }
 
 impl MaskKey {
-    /// `None` for a key that is not of the algorithm's length.
+    /// `None` if the key is not of the algorithm's length.
     pub(crate) fn new(backend: Backend, algorithm: AeadAlgorithm, key: &[u8]) -> Option<Self> {
+        if key.len() != algorithm.header_protection_key_length() {
+            return None;
+        }
         Some(match (backend, algorithm) {
             #[cfg(feature = "kernels")]
-            (Backend::Kernels, _) => match kernels::MaskKey::new(algorithm, key) {
-                Some(key) => Self::Kernels(key),
+            (Backend::Kernels, _) => match Self::of_kernels(algorithm, key) {
+                Some(key) => key,
                 None => return Self::new(Backend::BEHIND_KERNELS, algorithm, key),
             },
             (_, AeadAlgorithm::Aes128Ccm) => Self::Aes128(rustcrypto::Aes128Mask::new(key)?),
@@ -253,37 +249,34 @@ impl MaskKey {
         })
     }
 
+    /// `None` if the processor lacks the instructions.
+    #[cfg(feature = "kernels")]
+    fn of_kernels(algorithm: AeadAlgorithm, key: &[u8]) -> Option<Self> {
+        if algorithm == AeadAlgorithm::ChaCha20Poly1305 {
+            Some(Self::KernelChaCha20(ChaCha20MaskKey::new(key.try_into().ok()?)))
+        } else {
+            AesMaskKey::new(key).map(Self::KernelAes)
+        }
+    }
+
+    // See `HeaderKey::mask`.
     #[inline(always)]
     pub(crate) fn mask(&self, sample: &[u8; 16]) -> [u8; 5] {
         match self {
+            #[cfg(feature = "kernels")]
+            Self::KernelAes(key) => {
+                let [a, b, c, d, e, ..] = key.mask(sample);
+                [a, b, c, d, e]
+            }
+            #[cfg(feature = "kernels")]
+            Self::KernelChaCha20(key) => key.mask(sample),
             #[cfg(feature = "ring")]
             Self::Ring(key) => key.mask(sample),
-            #[cfg(feature = "kernels")]
-            Self::Kernels(key) => key.mask(sample),
             Self::Aes128(key) => key.mask(sample),
             #[cfg(feature = "rustcrypto")]
             Self::Aes256(key) => key.mask(sample),
             #[cfg(feature = "rustcrypto")]
             Self::ChaCha20(key) => key.mask(sample),
-        }
-    }
-
-    /// The masks of at most 16 samples at once; each sample's first five octets become its mask.
-    #[inline]
-    pub(crate) fn mask_batch(&self, samples: &mut [[u8; 16]]) {
-        match self {
-            #[cfg(feature = "kernels")]
-            Self::Kernels(key) => key.mask_batch(samples),
-            Self::Aes128(key) => key.mask_batch(samples),
-            #[cfg(feature = "rustcrypto")]
-            Self::Aes256(key) => key.mask_batch(samples),
-            #[allow(unreachable_patterns)]
-            _ => {
-                for sample in samples {
-                    let mask = self.mask(sample);
-                    sample[..5].copy_from_slice(&mask);
-                }
-            }
         }
     }
 }

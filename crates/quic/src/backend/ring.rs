@@ -1,10 +1,10 @@
 //! ring's keys, and how they are wiped.
 
-use ring::aead::{self, Aad, LessSafeKey, Nonce, Tag, UnboundKey, quic};
+use ring::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey, quic};
 use wireseal_algorithms::AeadAlgorithm;
 use zeroize::optimization_barrier;
 
-/// Octets enough for the longest key.
+/// As long as the longest key.
 const ZERO_KEY: [u8; 32] = [0; 32];
 
 pub(crate) struct AeadKey(LessSafeKey);
@@ -21,20 +21,21 @@ impl AeadKey {
     }
 
     #[inline]
-    pub(crate) fn seal(&self, nonce: [u8; 12], aad: &[u8], payload: &mut [u8]) -> Option<[u8; 16]> {
-        let nonce = Nonce::assume_unique_for_key(nonce);
-        let tag = self.0.seal_in_place_separate_tag(nonce, Aad::from(aad), payload).ok()?;
-        tag.as_ref().try_into().ok()
+    pub(crate) fn seal(&self, nonce: &[u8; 12], aad: &[u8], payload: &mut [u8]) -> [u8; 16] {
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let tag = self.0.seal_in_place_separate_tag(nonce, Aad::from(aad), payload);
+        let tag = tag.expect("a payload has at most 65,535 octets");
+        *tag.as_ref().first_chunk().expect("a tag has 16 octets")
     }
 
     #[inline]
-    pub(crate) fn open(&self, nonce: [u8; 12], aad: &[u8], payload: &mut [u8], tag: &[u8; 16]) -> bool {
-        let nonce = Nonce::assume_unique_for_key(nonce);
-        self.0.open_in_place_separate_tag(nonce, Aad::from(aad), Tag::from(*tag), payload, 0..).is_ok()
+    pub(crate) fn open(&self, nonce: &[u8; 12], aad: &[u8], body: &mut [u8]) -> bool {
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        self.0.open_in_place(nonce, Aad::from(aad), body).is_ok()
     }
 }
 
-/// ring has no wiping of its own, so the key of all zeros is written over the one that was.
+/// ring does not wipe keys, so a key of zeros is written over the old one.
 impl Drop for AeadKey {
     fn drop(&mut self) {
         let algorithm = self.0.algorithm();
@@ -60,7 +61,7 @@ impl MaskKey {
 
     #[inline]
     pub(crate) fn mask(&self, sample: &[u8; 16]) -> [u8; 5] {
-        self.0.new_mask(sample).expect("ring refuses samples of another length than 16 octets only")
+        self.0.new_mask(sample).expect("a sample has 16 octets")
     }
 }
 

@@ -1,4 +1,4 @@
-//! RustCrypto's keys. They wipe themselves.
+//! RustCrypto's keys, which wipe themselves.
 
 use aes::cipher::{
     BlockCipherEncrypt, KeyInit,
@@ -23,18 +23,21 @@ impl<A: KeyInit + AeadInOut<NonceSize = U12, TagSize = U16>> Aead<A> {
         A::new_from_slice(key).ok().map(Self)
     }
 
-    #[inline]
-    pub(crate) fn seal(&self, nonce: [u8; 12], aad: &[u8], payload: &mut [u8]) -> Option<[u8; 16]> {
-        self.0.encrypt_inout_detached(&nonce.into(), aad, payload.into()).ok().map(Into::into)
+    // Neither is inlined, to keep the `match` over the libraries small enough to be.
+    #[inline(never)]
+    pub(crate) fn seal(&self, nonce: &[u8; 12], aad: &[u8], payload: &mut [u8]) -> [u8; 16] {
+        let tag = self.0.encrypt_inout_detached(nonce.into(), aad, payload.into());
+        tag.expect("a payload has at most 65,535 octets").into()
     }
 
-    #[inline]
-    pub(crate) fn open(&self, nonce: [u8; 12], aad: &[u8], payload: &mut [u8], tag: &[u8; 16]) -> bool {
-        self.0.decrypt_inout_detached(&nonce.into(), aad, payload.into(), tag.into()).is_ok()
+    #[inline(never)]
+    pub(crate) fn open(&self, nonce: &[u8; 12], aad: &[u8], body: &mut [u8]) -> bool {
+        let Some((payload, tag)) = body.split_last_chunk_mut::<16>() else { return false };
+        self.0.decrypt_inout_detached(nonce.into(), aad, payload.into(), (&*tag).into()).is_ok()
     }
 }
 
-/// A block cipher that turns samples into masks (RFC 9001, section 5.4.3).
+/// A block cipher that makes header masks (RFC 9001 §5.4.3).
 pub(crate) struct BlockMask<C>(C);
 
 pub(crate) type Aes128Mask = BlockMask<Aes128Enc>;
@@ -46,21 +49,15 @@ impl<C: KeyInit + BlockCipherEncrypt<BlockSize = U16>> BlockMask<C> {
         C::new_from_slice(key).ok().map(Self)
     }
 
-    /// Never inlined, so that the choice between libraries is small enough to be.
     #[inline(never)]
     pub(crate) fn mask(&self, sample: &[u8; 16]) -> [u8; 5] {
         let mut block = Block::from(*sample);
         self.0.encrypt_block(&mut block);
         [block[0], block[1], block[2], block[3], block[4]]
     }
-
-    #[inline]
-    pub(crate) fn mask_batch(&self, samples: &mut [[u8; 16]]) {
-        self.0.encrypt_blocks(Block::cast_slice_from_core_mut(samples));
-    }
 }
 
-/// ChaCha20 as it turns samples into masks (RFC 9001, section 5.4.4).
+/// ChaCha20 for header masks (RFC 9001 §5.4.4).
 #[cfg(feature = "rustcrypto")]
 pub(crate) struct ChaCha20Mask(zeroize::Zeroizing<[u8; 32]>);
 
@@ -76,7 +73,7 @@ impl ChaCha20Mask {
         use chacha20::cipher::{KeyIvInit, StreamCipherCore};
 
         let [c0, c1, c2, c3, nonce @ ..] = sample;
-        // The bare core, because the wrapper around it refuses the last counter, 0xffffffff.
+        // The bare core, because its wrapper refuses the last counter, 0xffffffff.
         let mut core = chacha20::ChaChaCore::<chacha20::R20, chacha20::variants::Ietf>::new(
             (&*self.0).into(),
             nonce.into(),

@@ -1,4 +1,4 @@
-"""aioquic as the other end: `peer.py client|server`, one connection, one line of JSON about it."""
+"""aioquic as the other end: `peer.py client|server` runs one connection and prints one line of JSON."""
 
 import argparse
 import asyncio
@@ -13,12 +13,12 @@ from aioquic.quic.logger import QuicLogger
 
 ALPN = "wireseal-interop"
 PIECE = 16_384
-# RFC 9001, section 6.5: old keys are kept for about three probe timeouts, and another update waits for that long.
+# Old keys are kept for about three probe timeouts, and the next update waits that long (RFC 9001 §6.5).
 SECONDS_BETWEEN_UPDATES = 0.5
 
 
 class Updates:
-    """Key updates after a quarter and after three quarters of the octets, if this end is to start any."""
+    """Starts key updates after a quarter and after three quarters of the payload, if `wanted`."""
 
     def __init__(self, protocol, wanted, total):
         self.protocol = protocol
@@ -35,7 +35,7 @@ class Updates:
 
 
 class Server(QuicConnectionProtocol):
-    """Echoes what comes on its stream; `finished` comes true once the client has closed the connection."""
+    """Echoes its stream. `finished` has a result once the client has closed the connection."""
 
     def __init__(self, *arguments, finished, task, **keywords):
         super().__init__(*arguments, stream_handler=self.on_stream, **keywords)
@@ -58,7 +58,7 @@ class Server(QuicConnectionProtocol):
 
 def report(logger, protocol, received, updates):
     events = [event for trace in logger.to_dict()["traces"] for event in trace["events"]]
-    # Two entries stand for each update, one for each direction.
+    # Each update has two events, one for each direction.
     update_triggers = [
         event["data"]["trigger"]
         for event in events

@@ -1,4 +1,4 @@
-// quic-go as the other end: "peer client" or "peer server", one connection, one line of JSON about it.
+// quic-go as the other end: "peer client" or "peer server" runs one connection and prints one line of JSON.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 
 const alpn = "wireseal-interop"
 
-// quic-go starts its first key update after this many packets in either direction, and offers no call for it.
+// quic-go starts its first key update after this many packets in either direction, and has no call to start one.
 //
 //go:linkname firstKeyUpdateInterval github.com/quic-go/quic-go/internal/handshake.FirstKeyUpdateInterval
 var firstKeyUpdateInterval uint64
@@ -55,15 +55,15 @@ func main() {
 	}
 	t.role = os.Args[1]
 	flags := flag.NewFlagSet("peer", flag.ExitOnError)
-	flags.StringVar(&t.address, "address", "", "where the server listens")
+	flags.StringVar(&t.address, "address", "", "the address a client connects to or a server listens on")
 	flags.StringVar(&t.certificates, "certificates", "", "folder with ca.pem, server.pem and server.key")
-	flags.StringVar(&t.payload, "payload", "", "file whose octets a client sends")
+	flags.StringVar(&t.payload, "payload", "", "file with the octets that a client sends")
 	flags.BoolVar(&t.retry, "retry", false, "validate the client's address first")
 	flags.BoolVar(&t.updateKeys, "update-keys", false, "start a key update")
 	flags.Parse(os.Args[2:])
 	firstKeyUpdateInterval = math.MaxUint64
 	if t.updateKeys {
-		// Sooner than quinn, which starts one of its own after 10 to 1000 packets.
+		// Sooner than quinn, which starts its own after 10 to 1000 packets.
 		firstKeyUpdateInterval = 5
 	}
 
@@ -162,7 +162,7 @@ func server(t task, seen *recorder) (*quic.Conn, []byte, error) {
 	return connection, received, nil
 }
 
-// Sends back what comes, as it comes.
+// Echoes the stream.
 func echo(stream *quic.Stream) ([]byte, error) {
 	var received []byte
 	piece := make([]byte, 16384)

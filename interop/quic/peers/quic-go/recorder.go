@@ -9,7 +9,7 @@ import (
 	"github.com/quic-go/quic-go/qlogwriter"
 )
 
-// recorder counts the events that the report is about, as quic-go gives them to its qlog.
+// recorder counts the events for the report, which quic-go passes to its qlog.
 type recorder struct {
 	mutex         sync.Mutex
 	localUpdates  int

@@ -1,21 +1,21 @@
-//! The plainest application: octets go up one stream, and the server sends them back as they come.
+//! The simplest application: the server echoes one stream.
 
 use futures_util::future::try_join;
+use peer_program::Failure;
 use quinn::{Connection, RecvStream, SendStream};
 
-use crate::Failure;
 use crate::updates::Updates;
 
 const PIECE: usize = 16_384;
 
-/// Sends `payload` and gives back what the server has sent in return.
+/// Sends `payload`, and returns the echo.
 pub(crate) async fn client(
     connection: &Connection,
     payload: &[u8],
     updates: &mut Updates,
 ) -> Result<Vec<u8>, Failure> {
     let (send, mut receive) = connection.open_bi().await?;
-    // One octet more than was sent would be as wrong as one less.
+    // One octet too many is an error as well.
     let receiving = async { Ok(receive.read_to_end(payload.len() + 1).await?) };
     let ((), received) = try_join(send_all(send, payload, updates), receiving).await?;
     Ok(received)
@@ -30,7 +30,7 @@ async fn send_all(mut send: SendStream, payload: &[u8], updates: &mut Updates) -
     Ok(())
 }
 
-/// Sends back what comes on the first stream, and gives it back once the client has closed the connection.
+/// Echoes the first stream, and returns what it received.
 pub(crate) async fn server(connection: &Connection, updates: &mut Updates) -> Result<Vec<u8>, Failure> {
     let (mut send, mut receive): (SendStream, RecvStream) = connection.accept_bi().await?;
     let mut received = Vec::new();

@@ -1,4 +1,4 @@
-//! quinn's endpoints, configured for one run.
+//! quinn's endpoints for one run.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use peer_program::Failure;
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{AsyncUdpSocket, ClientConfig, Connection, Endpoint, EndpointConfig, ServerConfig, TokioRuntime};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
@@ -16,18 +17,19 @@ use tokio::time::timeout;
 
 use crate::provider::Provider;
 use crate::recording::Wire;
+use crate::task::{Application, Task};
 use crate::updates::Updates;
-use crate::{Application, Failure, Task, echo, http3, report};
+use crate::{echo, http3, report};
 
 const NAME: &str = "localhost";
 const CLOSED: u32 = 0;
 const CLOSING: Duration = Duration::from_millis(100);
 
-/// Writes `ca.pem`, and `server.pem` with `server.key` of a certificate for localhost that it has issued.
+/// Writes `ca.pem`, and `server.pem` with `server.key` for localhost, issued by that CA.
 pub(crate) fn write_certificates(folder: &Path) -> Result<(), Failure> {
     let mut ca = CertificateParams::new(Vec::new())?;
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    // Of its own name: a certificate whose issuer and subject are alike passes for a self-signed one.
+    // A name of its own, because a certificate whose issuer is its subject would count as self-signed.
     ca.distinguished_name.push(DnType::CommonName, "interop CA");
     let ca = CertifiedIssuer::self_signed(ca, KeyPair::generate()?)?;
     let key = KeyPair::generate()?;
@@ -39,7 +41,7 @@ pub(crate) fn write_certificates(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Connects, carries the payload to the server and back, and reports.
+/// Connects, carries the payload to the server and back, and prints a report.
 pub(crate) async fn client(task: &Task) -> Result<(), Failure> {
     let provider = Provider::with_suite(&task.suite)?;
     let wire = Wire::bind((Ipv4Addr::LOCALHOST, 0).into(), task.record.as_deref())?;
@@ -66,13 +68,13 @@ pub(crate) async fn client(task: &Task) -> Result<(), Failure> {
         Application::Http3 => http3::client(&connection, &payload, &mut updates).await?,
     };
     connection.close(CLOSED.into(), b"");
-    // For CONNECTION_CLOSE to go out; the draining period after it is of no use here.
+    // Long enough to send CONNECTION_CLOSE, without the draining period.
     let _ = timeout(CLOSING, endpoint.wait_idle()).await;
     report::print(&task.suite, &provider, &received, updates.started(), 0)?;
     Ok(())
 }
 
-/// Serves one connection and reports on it.
+/// Serves one connection, and prints a report.
 pub(crate) async fn server(task: &Task) -> Result<(), Failure> {
     let provider = Provider::with_suite(&task.suite)?;
     let wire = Wire::bind(task.address, task.record.as_deref())?;
@@ -112,7 +114,7 @@ fn endpoint(
     Ok(Endpoint::new_with_abstract_socket(config, server, socket, Arc::new(TokioRuntime))?)
 }
 
-/// The first connection, and how many Retry packets went out before it.
+/// The first connection, and how many Retry packets were sent before it.
 async fn accept(endpoint: &Endpoint, retry: bool) -> Result<(Connection, usize), Failure> {
     let mut retries = 0;
     while let Some(incoming) = endpoint.accept().await {

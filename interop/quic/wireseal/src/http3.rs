@@ -1,16 +1,16 @@
-//! HTTP/3, for peers that speak nothing else: one POST, with a body each way.
+//! HTTP/3, for peers without the echo protocol: one POST, with a body each way.
 
 use bytes::{Buf, Bytes};
 use futures_util::future::{poll_fn, try_join};
 use http::{Request, Response};
+use peer_program::Failure;
 use quinn::Connection;
 
-use crate::Failure;
 use crate::updates::Updates;
 
 const PIECE: usize = 16_384;
 
-/// Posts `payload` to `/payload`, and gives back the body of the response.
+/// Posts `payload` to `/payload`, and returns the body of the response.
 pub(crate) async fn client(
     connection: &Connection,
     payload: &[u8],
@@ -45,7 +45,7 @@ pub(crate) async fn client(
     Ok(received)
 }
 
-/// Answers one request with the body it came with, and gives that body back once the client has closed the connection.
+/// Answers one request with its own body, and returns that body once the client has closed the connection.
 pub(crate) async fn server(connection: &Connection, updates: &mut Updates) -> Result<Vec<u8>, Failure> {
     let mut requests = h3::server::Connection::new(h3_quinn::Connection::new(connection.clone())).await?;
     let resolver = requests.accept().await?.ok_or("the client sent no request")?;
@@ -60,7 +60,7 @@ pub(crate) async fn server(connection: &Connection, updates: &mut Updates) -> Re
         updates.sent(index * PIECE + piece.len()).await;
     }
     stream.finish().await?;
-    // Dropping `requests` would close the connection before all of that has arrived.
+    // Dropping `requests` earlier would close the connection before everything has arrived.
     while let Ok(Some(_)) = requests.accept().await {}
     Ok(received)
 }

@@ -1,4 +1,4 @@
-//! The socket of one end, and what a reader that is neither end needs: the datagrams recorded, and a key log.
+//! The socket of one end, and what tshark needs to read along: a recording of the datagrams, and a key log.
 
 use std::fs::File;
 use std::io::{self, IoSliceMut};
@@ -12,22 +12,21 @@ use std::time::{Duration, SystemTime};
 use etherparse::PacketBuilder;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::{DataLink, TsResolution};
+use peer_program::Failure;
 use quinn::udp::{RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, Runtime, TokioRuntime, UdpPoller};
 use rustls::{KeyLog, KeyLogFile, NoKeyLog};
 
-use crate::Failure;
-
 const HOPS: u8 = 64;
 
-/// What one end hands its datagrams to, and what it tells its secrets.
+/// The socket and the key log of one end.
 pub(crate) struct Wire {
     pub(crate) socket: Arc<dyn AsyncUdpSocket>,
     pub(crate) key_log: Arc<dyn KeyLog>,
 }
 
 impl Wire {
-    /// A UDP socket at `address`; with `record` it is recorded in that file, and there is a key log.
+    /// Binds a UDP socket. With `record`, its datagrams go to that file too, and there is a key log.
     pub(crate) fn bind(address: SocketAddr, record: Option<&Path>) -> Result<Self, Failure> {
         let socket = TokioRuntime.wrap_udp_socket(UdpSocket::bind(address)?)?;
         match record {
@@ -37,11 +36,11 @@ impl Wire {
     }
 }
 
-/// `socket`, recording each datagram that leaves it in the pcap file `path`, and a log of the secrets that open them.
+/// Records every datagram sent on `socket` in the pcap file `path`, and the secrets in the file that `SSLKEYLOGFILE` names.
 ///
-/// The log goes to the file that `SSLKEYLOGFILE` names; fails if it names none, and if the pcap file cannot be written.
+/// Fails if `SSLKEYLOGFILE` is not set or the pcap file cannot be written.
 fn record_with_key_log(socket: Arc<dyn AsyncUdpSocket>, path: &Path) -> Result<Wire, Failure> {
-    std::env::var_os("SSLKEYLOGFILE").ok_or("SSLKEYLOGFILE names no file for the key log")?;
+    std::env::var_os("SSLKEYLOGFILE").ok_or("SSLKEYLOGFILE is not set")?;
     let header = PcapHeader {
         datalink: DataLink::IPV4,
         ts_resolution: TsResolution::NanoSecond,
@@ -53,7 +52,7 @@ fn record_with_key_log(socket: Arc<dyn AsyncUdpSocket>, path: &Path) -> Result<W
 
 /// A socket that records what it sends.
 ///
-/// At the sender nothing is lost yet, and each datagram comes alone: this socket offers no segmentation offload.
+/// Nothing is lost yet at the sender, and each datagram is recorded alone, because this socket offers no segmentation offload.
 #[derive(Debug)]
 struct Recorded {
     socket: Arc<dyn AsyncUdpSocket>,
@@ -61,12 +60,12 @@ struct Recorded {
 }
 
 impl Recorded {
-    /// Writes a datagram that was sent at `time` since the epoch.
+    /// Records a datagram, sent at `time` since the epoch.
     fn record(&self, time: Duration, transmit: &Transmit<'_>) -> Result<(), Failure> {
         let (SocketAddr::V4(source), SocketAddr::V4(destination)) =
             (self.local_addr()?, transmit.destination)
         else {
-            return Err("only IPv4 is recorded".into());
+            return Err("only IPv4 can be recorded".into());
         };
         let builder = PacketBuilder::ipv4(source.ip().octets(), destination.ip().octets(), HOPS)
             .udp(source.port(), destination.port());
@@ -85,7 +84,7 @@ impl AsyncUdpSocket for Recorded {
     }
 
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        // Taken before, the time is earlier than that of any answer.
+        // Before it is sent, so that the time is earlier than that of any answer.
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_err(io::Error::other)?;
         self.socket.try_send(transmit)?;
         self.record(time, transmit).map_err(io::Error::other)

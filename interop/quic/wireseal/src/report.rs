@@ -1,13 +1,19 @@
-//! What one run has seen, as one line of JSON on standard output.
+//! The report of a run, as one line of JSON on standard output.
 
-use std::fmt::Write as _;
-
-use ring::digest::{SHA256, digest};
+use peer_program::sha256;
 use serde::Serialize;
-use wireseal_rustls::Backend;
+use wireseal_rustls::{Backend, KeyUse};
 
-use crate::counted::Packets;
 use crate::provider::Provider;
+
+/// Packets under one pair of keys.
+#[derive(Default, Serialize)]
+struct Packets {
+    /// Sealed with the local key.
+    sealed: u64,
+    /// Opened with the remote key.
+    opened: u64,
+}
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -17,21 +23,21 @@ struct Report<'a> {
     backend: &'static str,
     /// Octets received.
     received: usize,
-    /// SHA-256 of them, in hexadecimal.
+    /// Their SHA-256, in hexadecimal.
     sha256: String,
-    /// Pairs of Initial keys: a client derives a second one when a Retry has given it another connection ID.
+    /// Pairs of Initial keys: a client derives a second pair when a Retry gives it another connection ID.
     initial_pairs: usize,
     initial: Packets,
     handshake: Packets,
-    /// One entry for each generation of 1-RTT keys that was derived, used or not.
+    /// One for each generation of 1-RTT keys derived, used or not.
     generations: Vec<Packets>,
-    /// Key updates that quinn has started because this program asked for them.
+    /// Key updates that quinn started on demand.
     updates_started: usize,
-    /// Retry packets that this server has sent.
+    /// Retry packets that this server sent.
     retries_sent: usize,
 }
 
-/// Prints the report on a connection that has come to its end.
+/// Prints the report on a connection that has ended.
 pub(crate) fn print(
     suite: &str,
     provider: &Provider,
@@ -39,15 +45,16 @@ pub(crate) fn print(
     updates_started: usize,
     retries_sent: usize,
 ) -> Result<(), serde_json::Error> {
-    let initial = provider.initial_keys.pairs();
-    let mut pairs = provider.keys.pairs().into_iter();
+    let initial = provider.initial_keys.packet_keys();
+    let keys = provider.keys.packet_keys();
+    let mut pairs = keys.chunks(2).map(packets);
     let report = Report {
         suite,
         backend: Backend::active().name(),
         received: received.len(),
-        sha256: hexadecimal(digest(&SHA256, received).as_ref()),
-        initial_pairs: initial.len(),
-        initial: initial.into_iter().fold(Packets::default(), |sum, pair| sum + pair),
+        sha256: sha256(received),
+        initial_pairs: initial.len() / 2,
+        initial: packets(&initial),
         handshake: pairs.next().unwrap_or_default(),
         generations: pairs.collect(),
         updates_started,
@@ -57,9 +64,9 @@ pub(crate) fn print(
     Ok(())
 }
 
-fn hexadecimal(octets: &[u8]) -> String {
-    octets.iter().fold(String::new(), |mut text, octet| {
-        let _ = write!(text, "{octet:02x}");
-        text
-    })
+fn packets(keys: &[KeyUse]) -> Packets {
+    Packets {
+        sealed: keys.iter().map(|key| key.sealed).sum(),
+        opened: keys.iter().map(|key| key.opened).sum(),
+    }
 }

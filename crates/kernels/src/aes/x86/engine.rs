@@ -2,10 +2,9 @@
 
 use core::arch::x86_64::{_mm_aeskeygenassist_si128, _mm_cvtsi128_si32, _mm_set1_epi32};
 
-use super::{V128, V256, V512};
-use crate::aes::expand::expand;
-use crate::aes::vector::{Vector, batch, encrypt_rounds};
-use crate::aes::{RoundKeys, Rounds};
+use super::block::V128;
+use crate::aes::expand::{RoundKeys, Rounds, expand};
+use crate::aes::vector::{Vector, encrypt_rounds};
 use crate::cpu::{AesNi, Path, Vaes256, Vaes512};
 
 /// The path that a key uses, with its proof.
@@ -43,19 +42,6 @@ impl Engine {
         unsafe { encrypt_aes_ni(keys.as_ptr().cast(), rounds, &mut block) };
         block
     }
-
-    #[inline]
-    pub(crate) fn encrypt_batch(self, keys: &RoundKeys, rounds: Rounds, blocks: &mut [[u8; 16]]) {
-        let keys = keys.as_ptr().cast();
-        // SAFETY: there is the path's proof.
-        unsafe {
-            match self {
-                Self::AesNi(_) => batch_aes_ni(keys, rounds, blocks),
-                Self::Vaes256(_) => batch_vaes256(keys, rounds, blocks),
-                Self::Vaes512(_) => batch_vaes512(keys, rounds, blocks),
-            }
-        }
-    }
 }
 
 #[target_feature(enable = "aes,pclmulqdq,ssse3,sse4.1")]
@@ -72,21 +58,4 @@ unsafe fn encrypt_aes_ni(keys: *const u8, rounds: Rounds, block: &mut [u8; 16]) 
         let [encrypted] = encrypt_rounds(keys, rounds, [V128::load(block.as_ptr())]);
         V128::store(block.as_mut_ptr(), encrypted);
     }
-}
-
-/// [`batch`] compiled for a path.
-macro_rules! batches {
-    ($($name:ident $vector:ident $features:literal)*) => {$(
-        #[target_feature(enable = $features)]
-        unsafe fn $name(keys: *const u8, rounds: Rounds, blocks: &mut [[u8; 16]]) {
-            // SAFETY: the caller's keys, and the function's features.
-            unsafe { batch::<$vector>(keys, rounds, blocks) }
-        }
-    )*};
-}
-
-batches! {
-    batch_aes_ni V128 "aes,pclmulqdq,ssse3,sse4.1"
-    batch_vaes256 V256 "aes,pclmulqdq,avx2,vaes,vpclmulqdq"
-    batch_vaes512 V512 "aes,pclmulqdq,avx2,vaes,vpclmulqdq,avx512f,avx512bw,avx512dq,avx512vl"
 }

@@ -3,34 +3,20 @@
 use core::arch::asm;
 use core::arch::x86_64::*;
 
-use crate::aes::vector::{Vector, instructions, load_part, slide, store_part};
-
-#[derive(Clone, Copy)]
-pub(crate) struct V128(pub(super) __m128i);
-
-/// Unsafe to call as the functions of [`Vector`] are.
-impl V128 {
-    instructions! {
-        "aes,pclmulqdq,ssse3,sse4.1":
-        /// The block of these halves, the second of which has the last octets.
-        pub(crate) fn of(low: u64, high: u64) -> Self = Self(_mm_set_epi64x(high as i64, low as i64));
-        /// The octets at `places`, or zero where the place is not below 16.
-        pub(crate) fn shuffled(v: Self, places: Self) -> Self = Self(_mm_shuffle_epi8(v.0, places.0));
-        /// Whether all bits are zeros, without a branch.
-        pub(crate) fn is_zero(v: Self) -> bool = _mm_testz_si128(v.0, v.0) == 1;
-    }
-}
+use super::block::V128;
+use crate::aes::instructions::instructions;
+use crate::aes::vector::{Vector, load_part, ones, store_part};
 
 /// The octets `from..to` of a block.
 #[derive(Clone, Copy)]
 pub(crate) struct Edge {
-    /// How many there are.
     count: usize,
     octets: __m128i,
 }
 
 impl Vector for V128 {
     const BLOCKS: usize = 1;
+    const GROUP: usize = 8;
 
     type Edge = Edge;
 
@@ -50,7 +36,7 @@ impl Vector for V128 {
 
         fn xor(a: Self, b: Self) -> Self = Self(_mm_xor_si128(a.0, b.0));
         fn xor3(a: Self, b: Self, c: Self) -> Self = Self::xor(Self::xor(a, b), c);
-        fn settled(v: Self) -> Self = {
+        fn opaque(v: Self) -> Self = {
             let mut v = v.0;
             asm!("/* {} */", inout(xmm_reg) v, options(pure, nomem, nostack, preserves_flags));
             Self(v)
@@ -69,7 +55,7 @@ impl Vector for V128 {
         fn high_low(a: Self, b: Self) -> Self = Self(_mm_clmulepi64_si128::<0x01>(a.0, b.0));
 
         fn edge(from: usize, to: usize) -> Edge = {
-            Edge { count: to - from, octets: _mm_loadu_si128(slide(to - from).cast()) }
+            Edge { count: to - from, octets: _mm_loadu_si128(ones(to - from).cast()) }
         };
         fn load_edge(from: *const u8, edge: Edge) -> Self = load_part(from, edge.count);
         fn store_edge(to: *mut u8, v: Self, edge: Edge) = store_part(to, v, edge.count);

@@ -3,8 +3,9 @@
 use core::arch::asm;
 use core::arch::x86_64::*;
 
-use super::V128;
-use crate::aes::vector::{Vector, instructions, load_part, slide, store_part};
+use super::block::V128;
+use crate::aes::instructions::instructions;
+use crate::aes::vector::{Vector, load_part, ones, store_part};
 
 #[derive(Clone, Copy)]
 pub(crate) struct V256(__m256i);
@@ -19,6 +20,7 @@ pub(crate) struct Edge {
 
 impl Vector for V256 {
     const BLOCKS: usize = 2;
+    const GROUP: usize = 8;
 
     type Edge = Edge;
 
@@ -42,7 +44,7 @@ impl Vector for V256 {
 
         fn xor(a: Self, b: Self) -> Self = Self(_mm256_xor_si256(a.0, b.0));
         fn xor3(a: Self, b: Self, c: Self) -> Self = Self::xor(Self::xor(a, b), c);
-        fn settled(v: Self) -> Self = {
+        fn opaque(v: Self) -> Self = {
             let mut v = v.0;
             asm!("/* {} */", inout(ymm_reg) v, options(pure, nomem, nostack, preserves_flags));
             Self(v)
@@ -62,8 +64,8 @@ impl Vector for V256 {
         fn high_low(a: Self, b: Self) -> Self = Self(_mm256_clmulepi64_epi128::<0x01>(a.0, b.0));
 
         fn edge(from: usize, to: usize) -> Edge = {
-            let end = _mm256_loadu_si256(slide(to).cast());
-            let start = _mm256_loadu_si256(slide(from).cast());
+            let end = _mm256_loadu_si256(ones(to).cast());
+            let start = _mm256_loadu_si256(ones(from).cast());
             let counts = [to.min(16).saturating_sub(from), to.saturating_sub(16)];
             Edge { counts, octets: _mm256_andnot_si256(start, end) }
         };

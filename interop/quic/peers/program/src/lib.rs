@@ -1,6 +1,5 @@
-//! What the peers written in Rust have in common: arguments and report.
+//! What the programs written in Rust share: arguments and report.
 
-use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -8,29 +7,29 @@ use pico_args::Arguments;
 use ring::digest::{SHA256, digest};
 use serde::Serialize;
 
-/// Why a run came to nothing, in words.
+/// Why a run failed.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// The application protocol: the server sends back what it receives.
 pub const ALPN: &[u8] = b"wireseal-interop";
 
-/// What one run is to do.
+/// What a run does.
 #[derive(Debug)]
 pub struct Task {
     /// Whether this end is the server.
     pub is_server: bool,
-    /// A client's peer, or where a server listens.
+    /// The address a client connects to or a server listens on.
     pub address: SocketAddr,
     /// Folder with `ca.pem`, `server.pem` and `server.key`.
     pub certificates: PathBuf,
-    /// File whose octets a client sends.
+    /// File with the octets that a client sends.
     pub payload: PathBuf,
-    /// Whether a server asks for the address to be validated first.
+    /// Whether a server validates the client's address with a Retry.
     pub retry: bool,
 }
 
 impl Task {
-    /// The task that the arguments of this program state.
+    /// The task in this program's arguments.
     pub fn from_arguments() -> Result<Self, Failure> {
         let mut arguments = Arguments::from_env();
         let is_server = match arguments.subcommand()?.as_deref() {
@@ -47,19 +46,19 @@ impl Task {
         };
         match arguments.finish().first() {
             None => Ok(task),
-            Some(unknown) => Err(format!("{} is no argument of this program", unknown.display()).into()),
+            Some(unknown) => Err(format!("unknown argument {}", unknown.display()).into()),
         }
     }
 }
 
-/// What a stack has said of one connection.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+/// What a stack reports about a connection.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct Seen {
     /// The negotiated suite, by its name in the TLS registry.
     pub suite: String,
-    /// Key updates that the peer has started.
+    /// Key updates that the peer started.
     pub updates_remote: usize,
-    /// Key updates that this end has started.
+    /// Key updates that this end started.
     pub updates_local: usize,
     /// Whether a Retry packet was sent or received.
     pub retry: bool,
@@ -67,23 +66,20 @@ pub struct Seen {
 
 #[derive(Serialize)]
 struct Report<'a> {
-    suite: &'a str,
+    #[serde(flatten)]
+    seen: &'a Seen,
     received: usize,
     sha256: String,
-    updates_remote: usize,
-    updates_local: usize,
-    retry: bool,
 }
 
-/// Prints the report on a connection that has come to its end, as one line of JSON.
+/// Prints the report on a connection that has ended, as one line of JSON.
 pub fn print_report(seen: &Seen, received: &[u8]) -> Result<(), Failure> {
-    let mut sha256 = String::new();
-    for octet in digest(&SHA256, received).as_ref() {
-        write!(sha256, "{octet:02x}")?;
-    }
-    let Seen { suite, updates_remote, updates_local, retry } = seen.clone();
-    let report =
-        Report { suite: &suite, received: received.len(), sha256, updates_remote, updates_local, retry };
+    let report = Report { seen, received: received.len(), sha256: sha256(received) };
     println!("{}", serde_json::to_string(&report)?);
     Ok(())
+}
+
+/// SHA-256 in hexadecimal.
+pub fn sha256(octets: &[u8]) -> String {
+    digest(&SHA256, octets).as_ref().iter().map(|octet| format!("{octet:02x}")).collect()
 }

@@ -1,4 +1,4 @@
-//! The application: octets go up the first stream, and the server sends them back as they come.
+//! The application: the server echoes the first stream.
 
 use peer_program::Failure;
 use quiche::{Connection, Error};
@@ -10,7 +10,7 @@ pub(crate) struct Echo {
     is_server: bool,
     payload: Vec<u8>,
     received: Vec<u8>,
-    /// Whether all has been received.
+    /// Whether everything was received.
     complete: bool,
     sent: usize,
     finished: bool,
@@ -29,7 +29,7 @@ impl Echo {
         &self.received
     }
 
-    /// Receives and sends what can be received and sent now; a client that has all closes the connection.
+    /// Receives and sends as much as possible now. A client that has received everything closes the connection.
     pub(crate) fn progress(&mut self, connection: &mut Connection) -> Result<(), Failure> {
         if !connection.is_established() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! quiche's qlog, kept in memory: it is where quiche says which suite it came to and when keys changed.
+//! quiche's qlog, in memory: the only place where quiche reports its suite and its key updates.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +23,7 @@ impl Write for Log {
 }
 
 impl Log {
-    /// What the log says of the connection; it does not mention Retry.
+    /// What the log reports about the connection, except `retry`, which it does not have.
     pub(crate) fn seen(&self, retry: bool) -> Result<Seen, Failure> {
         let mut seen = Seen { retry, ..Seen::default() };
         let log = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! quiche as the other end: `peer-quiche client|server`, one connection, one line of JSON about it.
+//! quiche as the other end: `peer-quiche client|server` runs one connection and prints one line of JSON.
 
 mod echo;
 mod log;
@@ -28,7 +28,7 @@ fn main() -> Result<(), Failure> {
     config.set_initial_max_stream_data_bidi_local(1_000_000);
     config.set_initial_max_stream_data_bidi_remote(1_000_000);
     config.set_initial_max_streams_bidi(1);
-    // Clients open streams of one direction for themselves in HTTP/3 alone.
+    // Only HTTP/3 clients open unidirectional streams.
     config.set_initial_max_streams_uni(0);
 
     let log = Log::default();
@@ -42,13 +42,13 @@ fn main() -> Result<(), Failure> {
     print_report(&log.seen(link.retry)?, echo.received())
 }
 
-/// The socket, and what there is to know about the datagrams on it.
+/// The socket, and the state of its datagrams.
 struct Link {
     socket: UdpSocket,
     local: SocketAddr,
-    /// Whether a Retry packet went over it.
+    /// Whether a Retry packet was sent or received.
     retry: bool,
-    /// The datagram that began the connection, and whence it came, until it is processed.
+    /// The connection's first datagram and its source, until it is processed.
     first: Option<(Vec<u8>, SocketAddr)>,
 }
 
@@ -59,12 +59,12 @@ impl Link {
         Ok(Self { socket, local, retry: false, first: None })
     }
 
-    /// The next datagram, or `None` once the time is up.
+    /// The next datagram, or `None` after `patience`.
     fn receive(&mut self, patience: Option<Duration>) -> Result<Option<(Vec<u8>, SocketAddr)>, Failure> {
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
         }
-        // A timeout of zero would mean none at all.
+        // A timeout of zero would mean no timeout.
         self.socket.set_read_timeout(patience.map(|time| time.max(Duration::from_millis(1))))?;
         let mut buffer = vec![0; 65_535];
         match self.socket.recv_from(&mut buffer) {
@@ -88,7 +88,7 @@ fn client(task: &Task, config: &mut Config) -> Result<(Link, Connection, Echo), 
     Ok((link, connection, Echo::client(fs::read(&task.payload)?)))
 }
 
-/// Waits for the Initial packet of a client, whose address a Retry has validated if that is asked for.
+/// Waits for a client's Initial packet, from an address that was validated with a Retry if the task says so.
 fn server(task: &Task, config: &mut Config) -> Result<(Link, Connection, Echo), Failure> {
     config.load_cert_chain_from_pem_file(&path(task, "server.pem")?)?;
     config.load_priv_key_from_pem_file(&path(task, "server.key")?)?;
@@ -116,7 +116,7 @@ fn server(task: &Task, config: &mut Config) -> Result<(Link, Connection, Echo), 
             continue;
         }
         let id = random()?;
-        // After a Retry the connection keeps the ID that was given in it.
+        // After a Retry, the connection keeps the ID that was in it.
         let source =
             if validated { header.dcid.clone().into_owned() } else { ConnectionId::from_vec(id.to_vec()) };
         let connection = quiche::accept(&source, original.as_ref(), link.local, from, config)?;
@@ -155,7 +155,7 @@ fn exchange(link: &mut Link, connection: &mut Connection, echo: &mut Echo) -> Re
 }
 
 fn path(task: &Task, name: &str) -> Result<String, Failure> {
-    task.certificates.join(name).into_os_string().into_string().map_err(|_| "a path that is no UTF-8".into())
+    task.certificates.join(name).into_os_string().into_string().map_err(|_| "a path is not UTF-8".into())
 }
 
 fn random() -> Result<[u8; CONNECTION_ID], Failure> {

@@ -1,4 +1,4 @@
-//! What s2n-quic tells its subscriber of suites, key updates and Retry.
+//! s2n-quic's events about suites, key updates and Retry.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +8,7 @@ use s2n_quic::provider::event::events::{
 };
 use s2n_quic::provider::event::{ConnectionInfo, ConnectionMeta, Subscriber, events::EndpointMeta};
 
-/// It starts no key update itself below 2^23 packets, so those it reports were the peer's.
+/// s2n-quic starts no key update of its own below 2^23 packets, so those it reports are the peer's.
 #[derive(Clone, Default)]
 pub(crate) struct Events(Arc<Mutex<Seen>>);
 

@@ -1,4 +1,4 @@
-//! s2n-quic as the other end: `peer-s2n-quic client|server`, one connection, one line of JSON about it.
+//! s2n-quic as the other end: `peer-s2n-quic client|server` runs one connection and prints one line of JSON.
 
 mod events;
 
@@ -85,12 +85,12 @@ async fn server(task: &Task, events: Events) -> Result<Vec<u8>, Failure> {
     Ok(received)
 }
 
-/// Waits for the client to close the connection, which ends the wait for another stream.
+/// Waits until the client closes the connection.
 async fn closed(connection: &mut Connection) {
     while let Ok(Some(_)) = connection.accept_bidirectional_stream().await {}
 }
 
-/// Whether each client's address is validated by a Retry before a connection begins.
+/// Validates each client's address with a Retry, if `wanted`.
 struct AddressValidation {
     wanted: bool,
 }

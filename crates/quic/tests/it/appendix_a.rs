@@ -1,0 +1,297 @@
+//! The examples of RFC 9001 §A and RFC 9369 §A, octet for octet, from `tests/data/vectors`.
+
+use std::time::Duration;
+
+use hkdf::Hkdf;
+use serde_json::Value;
+use sha2::Sha256;
+use wireseal_quic::hazmat::{HeaderKey, PacketKey, PathId};
+use wireseal_quic::{
+    AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, InitialKeys, Keys, LongHeader, LongType,
+    Now, NumberLength, OneRtt, Outgoing, PacketNumberCounter, PacketType, Protected, ReceiveSpace, Retry,
+    Sealer, ShortHeader, TrafficSecret, Version, retry_integrity_tag,
+};
+
+use crate::support::{NUMBER_LENGTHS, Side, for_each_backend, hex};
+
+#[test]
+fn q_01_rfc_9001_appendix_a_octet_for_octet() {
+    check(include_str!("../data/vectors/rfc9001.json"));
+}
+
+#[test]
+fn q_02_rfc_9369_appendix_a_octet_for_octet() {
+    check(include_str!("../data/vectors/rfc9369.json"));
+}
+
+fn check(text: &str) {
+    let appendix = Appendix::read(text);
+    appendix.check_labels();
+    appendix.check_retry();
+    for_each_backend(|backend| {
+        for side in Side::BOTH {
+            appendix.check_initial_keys(backend, side);
+            appendix.check_initial_packet(backend, side);
+        }
+        appendix.check_short_header_packet(backend);
+        appendix.check_short_header_steps(backend);
+        appendix.check_key_update(backend);
+    });
+}
+
+/// No time passes in the examples.
+const NOW: Now = Now { time: Duration::ZERO, probe_timeout: Duration::from_secs(1) };
+const CHACHA20: &str = "/chacha20_poly1305";
+
+fn id(octets: &[u8]) -> ConnectionId {
+    ConnectionId::new(octets).unwrap()
+}
+
+struct Appendix {
+    vectors: Value,
+    version: Version,
+    destination: ConnectionId,
+}
+
+/// A packet as it is printed, with its keys.
+struct Printed<'a> {
+    appendix: &'a Appendix,
+    packet: &'a str,
+    keys: &'a str,
+    algorithm: AeadAlgorithm,
+    number: u64,
+    number_length: NumberLength,
+}
+
+impl Appendix {
+    fn read(text: &str) -> Self {
+        let vectors: Value = serde_json::from_str(text).unwrap();
+        let version = u32::try_from(vectors["version"].as_u64().unwrap()).unwrap();
+        let destination = id(&hex(vectors["destination_connection_id"].as_str().unwrap()));
+        Self { vectors, version: Version::from_wire(version).unwrap(), destination }
+    }
+
+    fn octets(&self, path: &str) -> Vec<u8> {
+        hex(self.vectors.pointer(path).and_then(Value::as_str).unwrap_or_else(|| panic!("no {path}")))
+    }
+
+    fn printed<'a>(&'a self, packet: &'a str, keys: &'a str, algorithm: AeadAlgorithm) -> Printed<'a> {
+        let value = self.vectors.pointer(packet).unwrap();
+        let number_length = NUMBER_LENGTHS[value["number_length"].as_u64().unwrap() as usize - 1];
+        let number = value["number"].as_u64().unwrap();
+        Printed { appendix: self, packet, keys, algorithm, number, number_length }
+    }
+
+    fn initial(&self, side: Side) -> Printed<'_> {
+        let (packet, keys) = side.of(("/client_initial", "/client"), ("/server_initial", "/server"));
+        self.printed(packet, keys, AeadAlgorithm::Aes128Gcm)
+    }
+
+    fn short(&self) -> Printed<'_> {
+        self.printed(CHACHA20, CHACHA20, AeadAlgorithm::ChaCha20Poly1305)
+    }
+
+    /// The keys of the Initial packets of `side`, from the connection ID.
+    fn initial_keys(&self, backend: Backend, side: Side) -> Keys {
+        let keys = InitialKeys::with_backend(backend, self.version, &self.destination);
+        side.of(keys.client, keys.server)
+    }
+
+    /// §A.1: the printed labels give the printed secrets and keys, by the HKDF that the crate uses.
+    fn check_labels(&self) {
+        let expands_to = |secret: &Hkdf<Sha256>, label: &str, printed: &str| {
+            let printed = self.octets(printed);
+            let mut octets = vec![0; printed.len()];
+            secret.expand(&self.octets(&format!("/labels/{label}")), &mut octets).unwrap();
+            assert_eq!(octets, printed);
+        };
+        let (initial_secret, initial) =
+            Hkdf::<Sha256>::extract(Some(&self.octets("/initial_salt")), &self.destination);
+        assert_eq!(initial_secret[..], self.octets("/initial_secret"));
+        for side in ["client", "server"] {
+            expands_to(&initial, &format!("{side}_in"), &format!("/{side}/secret"));
+            let secret = Hkdf::<Sha256>::from_prk(&self.octets(&format!("/{side}/secret"))).unwrap();
+            for key in ["key", "iv", "hp"] {
+                expands_to(&secret, key, &format!("/{side}/{key}"));
+            }
+        }
+    }
+
+    /// §A.1: the connection ID, the printed secret and the printed keys all give the same packets.
+    fn check_initial_keys(&self, backend: Backend, side: Side) {
+        let printed = self.initial(side);
+        let secret = TrafficSecret::new(AeadAlgorithm::Aes128Gcm, &printed.key("secret")).unwrap();
+        printed.check_opens(self.initial_keys(backend, side));
+        printed.check_opens(Keys::with_backend(backend, self.version, PacketType::Initial, secret));
+        printed.check_steps(backend);
+    }
+
+    /// §A.2 and §A.3.
+    fn check_initial_packet(&self, backend: Backend, side: Side) {
+        let printed = self.initial(side);
+        let server = id(&self.octets("/retry/source_connection_id"));
+        let (destination, source) = side.of((self.destination, id(&[])), (id(&[]), server));
+        let version = self.version;
+        let header = LongHeader { version, packet_type: LongType::Initial, destination, source, token: &[] };
+        let mut packet = printed.unwritten();
+        let payload_length = printed.octets("payload").len();
+        let number_offset = header.encode(&mut packet, printed.number_length, payload_length).unwrap();
+        let counter = PacketNumberCounter::starting_at(printed.number).unwrap();
+        let mut sealer = Sealer::new(self.initial_keys(backend, side), counter);
+        assert_eq!(sealer.seal(printed.outgoing(&mut packet, number_offset)), Ok(printed.number));
+        assert_eq!(packet, printed.octets("packet"));
+        printed.check_opens(self.initial_keys(backend, side));
+    }
+
+    /// §A.4.
+    fn check_retry(&self) {
+        let (packet, token) = (self.octets("/retry/packet"), self.octets("/retry/token"));
+        let source = id(&self.octets("/retry/source_connection_id"));
+        let retry = Retry { version: self.version, destination: id(&[]), source, token: &token };
+        let mut out = [0xa5; 64];
+        let length = retry.encode(&self.destination, &mut out).unwrap();
+        assert_eq!(out[..length], packet);
+        assert!(out[length..].iter().all(|&octet| octet == 0xa5));
+
+        let open =
+            |packet: &[u8]| Retry::open(self.version, &self.destination, packet).map(|retry| retry.source);
+        assert_eq!(Retry::open(self.version, &self.destination, &packet), Ok(retry));
+        let (without_tag, tag) = packet.split_last_chunk().unwrap();
+        assert_eq!(retry_integrity_tag(self.version, &self.destination, without_tag), *tag);
+        for at in 0..packet.len() * 8 {
+            let mut flipped = packet.clone();
+            flipped[at / 8] ^= 1 << (at % 8);
+            assert!(open(&flipped).is_err(), "bit {at}");
+        }
+    }
+
+    fn chacha20_secret(&self) -> TrafficSecret {
+        TrafficSecret::new(AeadAlgorithm::ChaCha20Poly1305, &self.short().key("secret")).unwrap()
+    }
+
+    /// Client, server and the client's receive space, where the number before the example's has arrived from the server.
+    fn ends(&self, backend: Backend) -> (OneRtt, OneRtt, ReceiveSpace) {
+        let end = |number| {
+            let counter = PacketNumberCounter::starting_at(number).unwrap();
+            let [local, remote] = [(); 2].map(|()| self.chacha20_secret());
+            OneRtt::with_backend(backend, self.version, local, remote, counter)
+        };
+        let before = self.short().number - 1;
+        let (mut client, mut server, mut space) = (end(0), end(before), ReceiveSpace::new());
+        let mut packet = [0x40; 1 + 4 + 16];
+        let outgoing = Outgoing { packet: &mut packet, number_offset: 1, number_length: NumberLength::Four };
+        assert_eq!(server.seal(outgoing), Ok(before));
+        let (protected, _) = Protected::split_first(&mut packet, 0).unwrap();
+        client.open(protected, NOW, &mut space, &mut AuthenticationFailures::new()).unwrap();
+        assert_eq!(space.largest(), Some(before));
+        (client, server, space)
+    }
+
+    /// §A.5: the packet.
+    fn check_short_header_packet(&self, backend: Backend) {
+        let printed = self.short();
+        let (mut client, mut server, mut space) = self.ends(backend);
+        let mut packet = printed.unwritten();
+        let number_offset = ShortHeader { destination: id(&[]), spin: false }.encode(&mut packet).unwrap();
+        assert_eq!(server.seal(printed.outgoing(&mut packet, number_offset)), Ok(printed.number));
+        assert_eq!(packet, printed.octets("packet"));
+
+        let (protected, rest) = Protected::split_first(&mut packet, 0).unwrap();
+        assert!(rest.is_empty());
+        assert_eq!((protected.packet_type(), protected.version()), (PacketType::OneRtt, None));
+        let opened = client.open(protected, NOW, &mut space, &mut AuthenticationFailures::new()).unwrap();
+        assert_eq!((opened.number, opened.key_phase), (printed.number, false));
+        assert_eq!(
+            (opened.header, &*opened.payload),
+            (&*printed.octets("header"), &*printed.octets("payload"))
+        );
+    }
+
+    /// §A.5: key, IV, nonce, header protection key, sample, mask and ciphertext.
+    fn check_short_header_steps(&self, backend: Backend) {
+        let printed = self.short();
+        printed.check_steps(backend);
+        let (header, ciphertext) = (printed.octets("header"), printed.octets("ciphertext"));
+        assert_eq!(printed.octets("packet")[header.len()..], ciphertext);
+        // With the nonce as IV and number 0.
+        let nonce = printed.octets("nonce").try_into().unwrap();
+        let key = PacketKey::with_backend(backend, printed.algorithm, &printed.key("key"), &nonce).unwrap();
+        let mut payload = printed.octets("payload");
+        let tag = key.seal(PathId(0), 0, &header, &mut payload).unwrap();
+        assert_eq!([&payload[..], &tag].concat(), ciphertext);
+    }
+
+    /// §A.5: the secret of the next key phase.
+    fn check_key_update(&self, backend: Backend) {
+        let printed = TrafficSecret::new(AeadAlgorithm::ChaCha20Poly1305, &self.short().key("ku")).unwrap();
+        let next = self.chacha20_secret().next(self.version);
+        let [from_printed, from_next, from_first] = [printed, next, self.chacha20_secret()].map(|secret| {
+            let keys = Keys::with_backend(backend, self.version, PacketType::OneRtt, secret);
+            let mut packet = [0x40; 1 + 4 + 16];
+            let outgoing =
+                Outgoing { packet: &mut packet, number_offset: 1, number_length: NumberLength::Four };
+            Sealer::new(keys, PacketNumberCounter::new()).seal(outgoing).unwrap();
+            packet
+        });
+        assert_eq!(from_next, from_printed);
+        assert_ne!(from_next, from_first);
+    }
+}
+
+impl Printed<'_> {
+    fn octets(&self, name: &str) -> Vec<u8> {
+        self.appendix.octets(&format!("{}/{name}", self.packet))
+    }
+
+    fn key(&self, name: &str) -> Vec<u8> {
+        self.appendix.octets(&format!("{}/{name}", self.keys))
+    }
+
+    /// The payload in a packet where every octet that is not written shows.
+    fn unwritten(&self) -> Vec<u8> {
+        let (header, payload) = (self.octets("header"), self.octets("payload"));
+        [&vec![0xa5; header.len()], &payload, &vec![0xa5; 16]].map(Vec::as_slice).concat()
+    }
+
+    fn outgoing<'a>(&self, packet: &'a mut [u8], number_offset: usize) -> Outgoing<'a> {
+        Outgoing { packet, number_offset, number_length: self.number_length }
+    }
+
+    /// The Initial packet opens.
+    fn check_opens(&self, keys: Keys) {
+        let mut packet = self.octets("packet");
+        let (protected, rest) = Protected::split_first(&mut packet, 0).unwrap();
+        assert!(rest.is_empty());
+        assert_eq!(protected.packet_type(), PacketType::Initial);
+        let mut failures = AuthenticationFailures::new();
+        let opened = keys.open(protected, &mut ReceiveSpace::new(), &mut failures).unwrap();
+        assert_eq!((opened.number, failures.count()), (self.number, 0));
+        assert_eq!((opened.header, &*opened.payload), (&*self.octets("header"), &*self.octets("payload")));
+    }
+
+    /// Every value on the way from payload to packet and back, with the printed keys.
+    fn check_steps(&self, backend: Backend) {
+        let (header, packet) = (self.octets("header"), self.octets("packet"));
+        let number_offset = header.len() - self.number_length.octets();
+        let iv = self.key("iv").try_into().unwrap();
+        let key = PacketKey::with_backend(backend, self.algorithm, &self.key("key"), &iv).unwrap();
+        let mut payload = self.octets("payload");
+        let tag = key.seal(PathId(0), self.number, &header, &mut payload).unwrap();
+        payload.extend(tag);
+        assert_eq!(payload, packet[header.len()..]);
+        let sample = self.octets("sample").try_into().unwrap();
+        assert_eq!(packet[number_offset + 4..][..16], sample);
+        let header_key = HeaderKey::with_backend(backend, self.algorithm, &self.key("hp")).unwrap();
+        assert_eq!(header_key.mask(&sample)[..], self.octets("mask"));
+        let mut masked = header.clone();
+        let (first, number) = masked.split_at_mut(number_offset);
+        header_key.protect(&sample, &mut first[0], number);
+        assert_eq!(masked, self.octets("protected_header"));
+        assert_eq!(masked, packet[..header.len()]);
+        let (first, number) = masked.split_at_mut(number_offset);
+        header_key.unprotect(&sample, &mut first[0], number);
+        assert_eq!(masked, header);
+        let opened = key.open(PathId(0), self.number, &header, &mut payload).unwrap();
+        assert_eq!(*opened, *self.octets("payload"));
+    }
+}

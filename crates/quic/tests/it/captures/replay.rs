@@ -1,0 +1,256 @@
+//! A captured connection seen from both ends: the receiver opens every packet, and the sender seals its payload again, to the
+//! same octets.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use wireseal_quic::{
+    AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, HeaderError, InitialKeys, Keys, Now,
+    OneRtt, Opened, Outgoing, PacketNumberCounter, PacketType, Protected, ReceiveSpace, Retry, RetryError,
+    Sealer, TrafficSecret, Version, decode_varint,
+};
+
+use super::recording::{Datagram, Secrets, datagrams};
+use crate::support::{NUMBER_LENGTHS, Side};
+
+/// What a capture contained.
+#[derive(Default)]
+pub(crate) struct Contents {
+    pub(crate) packets: Vec<Seen>,
+    /// Genuine Retry packets.
+    pub(crate) retries: usize,
+    /// Datagrams with zeros behind their last packet.
+    pub(crate) padded: usize,
+    /// Packets with a cleared fixed bit.
+    pub(crate) greased: usize,
+    /// The key updates of the last connection, at both ends.
+    pub(crate) updates: [u64; 2],
+}
+
+/// A packet that was opened, and sealed again.
+pub(crate) struct Seen {
+    /// The connection of the capture, from 0.
+    pub(crate) connection: usize,
+    pub(crate) sender: Side,
+    pub(crate) packet_type: PacketType,
+    pub(crate) number: u64,
+    pub(crate) version: Version,
+}
+
+/// Replays a capture that starts with a client's first packet.
+///
+/// Datagrams are captured when they are sent. The client's arrive `latency` later, the server's at once: what a server sends
+/// before it has read of a key update is under its old keys.
+pub(crate) fn replay(
+    backend: Backend,
+    algorithm: AeadAlgorithm,
+    capture: &[u8],
+    secrets: &[Secrets],
+    latency: Duration,
+) -> Contents {
+    let mut contents = Contents::default();
+    let mut connections: Vec<Connection<'_>> = Vec::new();
+    let mut datagrams = datagrams(capture);
+    let server = datagrams[0].destination;
+    for datagram in datagrams.iter_mut().filter(|datagram| datagram.destination == server) {
+        datagram.time += latency;
+    }
+    datagrams.sort_by_key(|datagram| datagram.time);
+    for datagram in datagrams {
+        let (sender, client) = if datagram.destination == server {
+            (Side::Client, datagram.source)
+        } else {
+            (Side::Server, datagram.destination)
+        };
+        let known = connections.iter().position(|connection| connection.client_address == client);
+        let index = known.unwrap_or_else(|| {
+            let keys = Schedule::new(backend, algorithm, &secrets[connections.len()], &datagram);
+            let ends = [End::default(), End::default()];
+            connections.push(Connection { client_address: client, keys, ends });
+            connections.len() - 1
+        });
+        connections[index].read(index, sender, datagram, &mut contents);
+    }
+    if let Some(last) = connections.last() {
+        contents.updates = last.ends.each_ref().map(|end| end.one_rtt.as_ref().map_or(0, OneRtt::generation));
+    }
+    contents
+}
+
+/// Makes the keys of a connection.
+struct Schedule<'a> {
+    backend: Backend,
+    algorithm: AeadAlgorithm,
+    secrets: &'a Secrets,
+    version: Version,
+    /// The destination of the client's first packet, or the source of the server's Retry.
+    initial_id: ConnectionId,
+}
+
+impl<'a> Schedule<'a> {
+    fn new(backend: Backend, algorithm: AeadAlgorithm, secrets: &'a Secrets, first: &Datagram) -> Self {
+        let mut octets = first.octets.clone();
+        let (packet, _) = Protected::split_first(&mut octets, 0).unwrap();
+        let initial_id = ConnectionId::new(packet.destination()).unwrap();
+        Self { backend, algorithm, secrets, version: packet.version().unwrap(), initial_id }
+    }
+
+    fn secret(&self, packet_type: PacketType, sender: Side) -> TrafficSecret {
+        let level = match packet_type {
+            PacketType::ZeroRtt => "EARLY_TRAFFIC_SECRET",
+            PacketType::Handshake => "HANDSHAKE_TRAFFIC_SECRET",
+            _ => "TRAFFIC_SECRET_0",
+        };
+        let label = format!("{}_{level}", sender.of("CLIENT", "SERVER"));
+        TrafficSecret::new(self.algorithm, &self.secrets[&label]).unwrap()
+    }
+
+    /// For packets with a long header.
+    fn keys(&self, packet_type: PacketType, sender: Side) -> Keys {
+        if packet_type == PacketType::Initial {
+            let keys = InitialKeys::with_backend(self.backend, self.version, &self.initial_id);
+            return sender.of(keys.client, keys.server);
+        }
+        Keys::with_backend(self.backend, self.version, packet_type, self.secret(packet_type, sender))
+    }
+}
+
+/// One end of a connection.
+#[derive(Default)]
+struct End {
+    /// The length of the connection IDs it chose.
+    connection_id_length: usize,
+    /// By packet type: Initial, 0-RTT, Handshake.
+    sealers: [Option<Sealer>; 3],
+    one_rtt: Option<OneRtt>,
+    /// By packet type; 1-RTT shares that of 0-RTT.
+    spaces: [ReceiveSpace; 3],
+    failures: AuthenticationFailures,
+}
+
+/// Where [`End`] keeps what belongs to a packet type.
+fn place(packet_type: PacketType) -> usize {
+    match packet_type {
+        PacketType::Initial => 0,
+        PacketType::ZeroRtt | PacketType::OneRtt => 1,
+        PacketType::Handshake => 2,
+    }
+}
+
+impl End {
+    /// Its 1-RTT keys, whose packet numbers continue those of 0-RTT. Nothing here depends on when the handshake was confirmed.
+    fn one_rtt(&mut self, keys: &Schedule<'_>, side: Side) -> &mut OneRtt {
+        self.one_rtt.get_or_insert_with(|| {
+            let early = self.sealers[place(PacketType::ZeroRtt)].take();
+            let counter = early.map_or(PacketNumberCounter::new(), Sealer::into_counter);
+            let [local, remote] = [side, side.other()].map(|side| keys.secret(PacketType::OneRtt, side));
+            let mut end = OneRtt::with_backend(keys.backend, keys.version, local, remote, counter);
+            end.confirm_handshake();
+            end
+        })
+    }
+
+    /// Opens what the other end, `sender`, has sent.
+    fn open<'a>(&mut self, keys: &Schedule<'_>, sender: Side, packet: Protected<'a>, now: Now) -> Opened<'a> {
+        let packet_type = packet.packet_type();
+        if packet_type != PacketType::OneRtt {
+            let space = &mut self.spaces[place(packet_type)];
+            return keys.keys(packet_type, sender).open(packet, space, &mut self.failures).unwrap();
+        }
+        self.one_rtt(keys, sender.other());
+        let Self { one_rtt, spaces, failures, .. } = self;
+        let one_rtt = one_rtt.as_mut().unwrap();
+        let opened = one_rtt.open(packet, now, &mut spaces[place(packet_type)], failures).unwrap();
+        if let Some(largest) = largest_acknowledged(opened.payload) {
+            one_rtt.acknowledged(largest, opened.generation, now).unwrap();
+        }
+        opened
+    }
+
+    /// Seals what this end has sent, as the other end opened it.
+    fn seal(&mut self, keys: &Schedule<'_>, side: Side, opened: &Opened<'_>, now: Duration) -> Vec<u8> {
+        let number_length = NUMBER_LENGTHS[usize::from(opened.header[0] & 0x03)];
+        let number_offset = opened.header.len() - number_length.octets();
+        let mut packet = [opened.header, &*opened.payload, &[0xa5; 16]].concat();
+        // Sealing must write the number, and the protected bits of the first octet.
+        packet[number_offset..opened.header.len()].fill(0xa5);
+        packet[0] |= if packet[0] & 0x80 == 0 { 0x1f } else { 0x0f };
+        let outgoing = Outgoing { packet: &mut packet, number_offset, number_length };
+        let number = if opened.packet_type == PacketType::OneRtt {
+            let one_rtt = self.one_rtt(keys, side);
+            if opened.key_phase != one_rtt.key_phase() {
+                one_rtt.initiate_update(now).unwrap();
+            }
+            one_rtt.skip_numbers(opened.number - one_rtt.next_number().unwrap());
+            one_rtt.seal(outgoing)
+        } else {
+            let sealer = self.sealers[place(opened.packet_type)].get_or_insert_with(|| {
+                Sealer::new(keys.keys(opened.packet_type, side), PacketNumberCounter::new())
+            });
+            sealer.skip_numbers(opened.number - sealer.next_number().unwrap());
+            sealer.seal(outgoing)
+        };
+        assert_eq!(number, Ok(opened.number));
+        packet
+    }
+}
+
+/// The largest number in the ACK frame at the start of a payload (RFC 9000 §19.3), where these stacks put it.
+fn largest_acknowledged(payload: &[u8]) -> Option<u64> {
+    let (frame_type, length) = decode_varint(payload)?;
+    matches!(frame_type, 0x02 | 0x03).then(|| decode_varint(&payload[length..]).unwrap().0)
+}
+
+struct Connection<'a> {
+    client_address: SocketAddr,
+    keys: Schedule<'a>,
+    /// Client and server.
+    ends: [End; 2],
+}
+
+impl Connection<'_> {
+    fn read(&mut self, index: usize, sender: Side, mut datagram: Datagram, contents: &mut Contents) {
+        match Retry::open(self.keys.version, &self.keys.initial_id, &datagram.octets) {
+            Ok(retry) => {
+                // The client's Initial keys change, and its packet numbers continue (RFC 9000 §17.2.5.3).
+                self.keys.initial_id = retry.source;
+                let initial = &mut self.ends[0].sealers[place(PacketType::Initial)];
+                let counter = initial.take().unwrap().into_counter();
+                *initial = Some(Sealer::new(self.keys.keys(PacketType::Initial, Side::Client), counter));
+                contents.retries += 1;
+                return;
+            }
+            Err(error) => assert_eq!(error, RetryError::NotRetry),
+        }
+        let connection_id_length = self.ends[sender.other() as usize].connection_id_length;
+        for packet in Protected::split(&mut datagram.octets, connection_id_length) {
+            if packet.as_ref().is_err_and(|error| *error == HeaderError::OtherDestination) {
+                contents.padded += 1;
+                break;
+            }
+            let packet = packet.unwrap();
+            contents.greased += usize::from(packet.octets()[0] & 0x40 == 0);
+            let (packet_type, number) = self.packet(sender, packet, datagram.time);
+            let version = self.keys.version;
+            contents.packets.push(Seen { connection: index, sender, packet_type, number, version });
+        }
+    }
+
+    fn packet(&mut self, side: Side, packet: Protected<'_>, time: Duration) -> (PacketType, u64) {
+        let Self { keys, ends: [client, server], .. } = self;
+        let (sender, receiver) = match side {
+            Side::Client => (client, server),
+            Side::Server => (server, client),
+        };
+        if let Some(version) = packet.version() {
+            keys.version = version;
+            sender.connection_id_length = packet.source().len();
+        }
+        let protected = packet.octets().to_vec();
+        // These stacks update sooner than RFC 9001 §6.5 would have them, so the probe timeout is shorter than any real one.
+        let now = Now { time, probe_timeout: Duration::from_micros(1) };
+        let opened = receiver.open(keys, side, packet, now);
+        assert_eq!(sender.seal(keys, side, &opened, time), protected);
+        (opened.packet_type, opened.number)
+    }
+}

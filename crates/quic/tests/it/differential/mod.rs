@@ -1,0 +1,111 @@
+//! Every payload length with every length of associated data, against two other implementations of each AEAD: ring and
+//! RustCrypto, or for CCM, which ring does not have, RustCrypto and a model of SP 800-38C.
+
+mod ccm_model;
+
+use aes_gcm::aead::consts::{U12, U16};
+use aes_gcm::aead::{AeadInOut, KeyInit};
+use ring::aead::{Aad, LessSafeKey, Nonce, UnboundKey};
+use wireseal_quic::hazmat::{PacketKey, PathId};
+use wireseal_quic::{AeadAlgorithm, Backend};
+
+const MAX_PAYLOAD: usize = 1500;
+const MAX_AAD: usize = 64;
+
+const IV: [u8; 12] = *b"twelve octet";
+
+/// Octets whose pattern does not repeat with a block.
+fn octets<const N: usize>(step: usize) -> [u8; N] {
+    std::array::from_fn(|at| (at * step + at / 251) as u8)
+}
+
+/// Encrypts in place under a nonce, with associated data, and returns the tag.
+type Seal = Box<dyn Fn([u8; 12], &[u8], &mut [u8]) -> [u8; 16]>;
+
+fn ring(algorithm: &'static ring::aead::Algorithm, key: &[u8]) -> Seal {
+    let key = LessSafeKey::new(UnboundKey::new(algorithm, key).unwrap());
+    Box::new(move |nonce, aad, payload| {
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let tag = key.seal_in_place_separate_tag(nonce, Aad::from(aad), payload).unwrap();
+        tag.as_ref().try_into().unwrap()
+    })
+}
+
+fn rust_crypto<A: KeyInit + AeadInOut<NonceSize = U12, TagSize = U16> + 'static>(key: &[u8]) -> Seal {
+    let key = A::new_from_slice(key).unwrap();
+    Box::new(move |nonce, aad, payload| {
+        key.encrypt_inout_detached(&nonce.into(), aad, payload.into()).unwrap().into()
+    })
+}
+
+/// The n-th pair of lengths is sealed as packet number n. The other two and every backend must produce the same octets, and every
+/// backend must open them.
+fn compare(algorithm: AeadAlgorithm, key: &[u8], others: [Seal; 2]) {
+    let plaintext = octets::<MAX_PAYLOAD>(7);
+    let aad = octets::<MAX_AAD>(13);
+    let backends: Vec<PacketKey> = Backend::ALL
+        .iter()
+        .map(|&backend| PacketKey::with_backend(backend, algorithm, key, &IV).unwrap())
+        .collect();
+    let mut number: u64 = 0;
+    let [mut expected, mut packet] = [[0; MAX_PAYLOAD + 16]; 2];
+    for payload_length in 0..=MAX_PAYLOAD {
+        let plaintext = &plaintext[..payload_length];
+        let [expected, packet] =
+            [&mut expected, &mut packet].map(|octets| &mut octets[..payload_length + 16]);
+        for aad_length in 0..=MAX_AAD {
+            let aad = &aad[..aad_length];
+            let mut nonce = IV;
+            nonce[4..].iter_mut().zip(number.to_be_bytes()).for_each(|(octet, number)| *octet ^= number);
+            let seal = |packet: &mut [u8], seal: &dyn Fn(&mut [u8]) -> [u8; 16]| {
+                let (payload, tag) = packet.split_at_mut(payload_length);
+                payload.copy_from_slice(plaintext);
+                tag.copy_from_slice(&seal(payload));
+            };
+            seal(expected, &|payload| others[0](nonce, aad, payload));
+            seal(packet, &|payload| others[1](nonce, aad, payload));
+            assert_eq!(packet, expected, "the others, {payload_length} and {aad_length} octets");
+            for (key, backend) in backends.iter().zip(Backend::ALL) {
+                seal(packet, &|payload| key.seal(PathId(0), number, aad, payload).unwrap());
+                assert_eq!(packet, expected, "{backend:?}, {payload_length} and {aad_length} octets");
+                let opened = key.open(PathId(0), number, aad, packet);
+                assert_eq!(
+                    opened.as_deref(),
+                    Some(plaintext),
+                    "{backend:?}, {payload_length} and {aad_length}"
+                );
+            }
+            number += 1;
+        }
+    }
+    assert_eq!(number, 1501 * 65);
+}
+
+#[test]
+fn q_24_aes_128_gcm() {
+    let key = octets::<16>(3);
+    let others = [ring(&ring::aead::AES_128_GCM, &key), rust_crypto::<aes_gcm::Aes128Gcm>(&key)];
+    compare(AeadAlgorithm::Aes128Gcm, &key, others);
+}
+
+#[test]
+fn q_24_aes_256_gcm() {
+    let key = octets::<32>(3);
+    let others = [ring(&ring::aead::AES_256_GCM, &key), rust_crypto::<aes_gcm::Aes256Gcm>(&key)];
+    compare(AeadAlgorithm::Aes256Gcm, &key, others);
+}
+
+#[test]
+fn q_24_chacha20_poly1305() {
+    let key = octets::<32>(3);
+    let others =
+        [ring(&ring::aead::CHACHA20_POLY1305, &key), rust_crypto::<chacha20poly1305::ChaCha20Poly1305>(&key)];
+    compare(AeadAlgorithm::ChaCha20Poly1305, &key, others);
+}
+
+#[test]
+fn q_24_aes_128_ccm() {
+    let key = octets::<16>(3);
+    let model: Seal = Box::new(move |nonce, aad, payload| ccm_model::seal(key, nonce, aad, payload));
+    compare(AeadAlgorithm::Aes128Ccm, &key, [rust_crypto::<ccm::Ccm<aes::Aes128, U16, U12>>(&key), model]);
+}

@@ -1,0 +1,27 @@
+//! The tests of this crate, but for those that count allocations.
+
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
+
+mod appendix_a;
+mod arrivals;
+mod captures;
+mod differential;
+mod errors;
+mod header;
+mod key_phase_forged;
+mod key_update;
+mod keys;
+mod limits;
+mod no_panic;
+mod open;
+mod packet_number;
+mod pair;
+mod reset;
+mod retry;
+mod rfc9000;
+mod seal;
+mod secrets;
+mod support;
+mod token;
+mod window;
+mod wycheproof;

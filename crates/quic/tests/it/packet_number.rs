@@ -1,0 +1,265 @@
+//! Packet numbers: how many octets are sent, which number they mean, and that none is used twice (RFC 9000 §12.3, §17.1 and §A).
+
+use proptest::prelude::*;
+use wireseal_quic::hazmat::PathId;
+use wireseal_quic::{
+    Keys, MAX_PACKET_NUMBER, NumberLength, OneRtt, OpenError, PacketNumberCounter, PacketType, SealError,
+    Sealer, TrafficSecret, decode_packet_number,
+};
+
+use crate::support::number::nearest;
+use crate::support::schedule::{Schedule, seal_as_given};
+use crate::support::{
+    DESTINATION, Draft, FRAMES, NUMBER_LENGTHS, Receiver, Side, forged, suites_of_one_version,
+};
+
+/// Numbers near the edges of windows and of the range, more often than not.
+fn number() -> impl Strategy<Value = u64> {
+    let near = |center: u64| (0..600_u64).prop_map(move |by| center.saturating_add(by).saturating_sub(300));
+    prop_oneof![
+        0..=MAX_PACKET_NUMBER,
+        near(0),
+        near(1 << 8),
+        near(1 << 16),
+        near(1 << 24),
+        near(1 << 31),
+        near(1 << 32),
+        near(MAX_PACKET_NUMBER - (1 << 32)),
+        near(MAX_PACKET_NUMBER - (1 << 16)),
+        near(MAX_PACKET_NUMBER),
+    ]
+    .prop_map(|number| number.min(MAX_PACKET_NUMBER))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn q_17_the_nearest_number_is_meant(largest in prop::option::of(number()), truncated: u32) {
+        for length in NUMBER_LENGTHS {
+            let decoded = decode_packet_number(largest, truncated, length);
+            prop_assert_eq!(decoded, nearest(largest, truncated, length), "{:?} {:x} {:?}", largest, truncated, length);
+        }
+    }
+
+    /// The receiver may know any number from the largest acknowledged to the one before.
+    #[test]
+    fn q_17_as_many_octets_as_needed_are_recognised(number in number(), in_flight in number(), received in number()) {
+        let in_flight = in_flight % 0x8000_0000;
+        let acknowledged = number.checked_sub(in_flight + 1);
+        let unknown = acknowledged.map_or(0, |acknowledged| acknowledged + 1);
+        let largest = match acknowledged {
+            Some(acknowledged) => Some(acknowledged + received % (number - acknowledged)),
+            None => (unknown + received % (number + 1)).checked_sub(1),
+        };
+        let length = NumberLength::needed(number, acknowledged);
+        if acknowledged.is_some() || number < 0x8000_0000 {
+            prop_assert_eq!(decode_packet_number(largest, number as u32, length), number, "{:?} {:?}", largest, length);
+        }
+    }
+
+    #[test]
+    fn q_17_no_octet_more_than_needed(in_flight in 1..0x8000_0000_u64, number in number()) {
+        let acknowledged = number.checked_sub(in_flight);
+        let unacknowledged = acknowledged.map_or(number + 1, |_| in_flight);
+        // RFC 9000 §17.1: twice as many numbers as are unacknowledged.
+        let fewest = (1..4).find(|octets| 2 * unacknowledged <= 1 << (8 * octets)).unwrap_or(4);
+        prop_assert_eq!(NumberLength::needed(number, acknowledged).octets(), fewest);
+    }
+}
+
+#[test]
+fn q_17_the_edges_of_each_window() {
+    for length in NUMBER_LENGTHS {
+        let half = 1_u64 << (8 * length.octets() - 1);
+        let largest = 0x1234_5678_9abc;
+        let expected = largest + 1;
+        for number in [expected - half + 1, expected - 1, expected, expected + half - 1, expected + half] {
+            assert_eq!(decode_packet_number(Some(largest), number as u32, length), number, "{length:?}");
+        }
+        let (too_old, too_new) = (expected - half, expected + half + 1);
+        assert_eq!(decode_packet_number(Some(largest), too_old as u32, length), too_old + 2 * half);
+        assert_eq!(decode_packet_number(Some(largest), too_new as u32, length), too_new - 2 * half);
+        // Below 0 and above 2^62-1 there are none.
+        assert_eq!(decode_packet_number(None, (2 * half - 1) as u32, length), 2 * half - 1);
+        assert_eq!(decode_packet_number(Some(MAX_PACKET_NUMBER - 1), 5, length), (1 << 62) - 2 * half + 5);
+        assert_eq!(decode_packet_number(Some(MAX_PACKET_NUMBER - 1), u32::MAX, length), MAX_PACKET_NUMBER);
+    }
+    // RFC 9000 §A.2: 0x80 numbers are told apart by one octet, and so on.
+    for (unacknowledged, octets) in
+        [(1, 1), (0x80, 1), (0x81, 2), (0x8000, 2), (0x8001, 3), (0x80_0000, 3), (0x80_0001, 4), (1 << 40, 4)]
+    {
+        assert_eq!(NumberLength::needed(1 << 50, Some((1 << 50) - unacknowledged)).octets(), octets);
+        assert_eq!(NumberLength::needed(unacknowledged - 1, None).octets(), octets);
+    }
+    assert_eq!(NumberLength::needed(5, Some(5)), NumberLength::One);
+    assert_eq!(NumberLength::needed(5, Some(u64::MAX)), NumberLength::One);
+}
+
+#[test]
+fn q_17_the_last_numbers_are_sealed_with_their_own_nonces() {
+    for suite in suites_of_one_version() {
+        let mut schedule = Schedule::new(suite, Side::Client);
+        let (header_key, packet_key) = (schedule.header_key(), schedule.packet_key(0));
+        let counter = PacketNumberCounter::starting_at(MAX_PACKET_NUMBER - 1).unwrap();
+        let mut sealer = suite.sealer_for(PacketType::OneRtt, counter);
+        for expected in [MAX_PACKET_NUMBER - 1, MAX_PACKET_NUMBER] {
+            let mut draft = Draft::short(NumberLength::Four, FRAMES);
+            assert_eq!(sealer.seal(draft.outgoing()), Ok(expected));
+            let payload_offset = draft.payload_offset();
+            let sample = *draft.octets[draft.number_offset + 4..].first_chunk().unwrap();
+            let (before, behind) = draft.octets.split_at_mut(draft.number_offset);
+            header_key.unprotect(&sample, &mut before[0], behind);
+            let (header, body) = draft.octets.split_at_mut(payload_offset);
+            assert_eq!(header[1 + DESTINATION.len()..], (expected as u32).to_be_bytes());
+            assert_eq!(packet_key.open(PathId(0), expected, header, body).unwrap(), FRAMES);
+        }
+    }
+}
+
+#[test]
+fn q_17_no_number_above_the_last_is_opened() {
+    for suite in suites_of_one_version() {
+        let key = Schedule::new(suite, Side::Client).packet_key(0);
+        for number in [MAX_PACKET_NUMBER + 1, u64::MAX] {
+            let mut body = *b"some frames, and a tag of 16 octets";
+            assert_eq!(key.open(PathId(0), number, b"", &mut body), None);
+            assert!(body[..body.len() - 16].iter().all(|&octet| octet == 0));
+        }
+    }
+}
+
+#[test]
+fn q_18_decoding_is_relative_to_the_largest_that_was_authentic() {
+    for suite in suites_of_one_version() {
+        let mut level = suite.level(PacketType::OneRtt);
+        let mut schedule = Schedule::new(suite, Side::Client);
+        let (header_key, packet_key) = (schedule.header_key(), schedule.packet_key(0));
+        let seal = |number, length, bits| {
+            seal_as_given(&packet_key, &header_key, Draft::short(length, FRAMES), bits, number)
+        };
+        let mut open = |packet: Vec<u8>| {
+            let opened = level.open(&packet).map(|received| received.number);
+            (opened, level.space.largest())
+        };
+        assert_eq!(open(seal(1000, NumberLength::Four, 0)), (Ok(1000), Some(1000)));
+        // Neither a forgery nor a packet that is refused moves the window on.
+        let forged = forged(&seal(100_000, NumberLength::Four, 0));
+        assert_eq!(open(forged), (Err(OpenError::AuthenticationFailed), Some(1000)));
+        let reserved = seal(100_000, NumberLength::Four, 0x10);
+        assert_eq!(open(reserved), (Err(OpenError::ReservedBits), Some(1000)));
+        assert_eq!(open(seal(1000, NumberLength::One, 0)), (Err(OpenError::Duplicate), Some(1000)));
+        assert_eq!(open(seal(1129, NumberLength::One, 0)), (Ok(1129), Some(1129)));
+        // A late packet does not move it back: 1002 is too old for one octet, and 1003 is not.
+        assert_eq!(open(seal(1003, NumberLength::One, 0)), (Ok(1003), Some(1129)));
+        assert_eq!(open(seal(1002, NumberLength::One, 0)).0, Err(OpenError::AuthenticationFailed));
+        assert_eq!(open(seal(1258, NumberLength::One, 0)), (Ok(1258), Some(1258)));
+    }
+}
+
+#[test]
+fn q_19_no_number_above_the_last_is_sealed() {
+    assert_eq!(PacketNumberCounter::starting_at(1 << 62), Err(SealError::NumbersExhausted));
+    assert_eq!(PacketNumberCounter::starting_at(u64::MAX), Err(SealError::NumbersExhausted));
+    for suite in suites_of_one_version() {
+        let counter = || PacketNumberCounter::starting_at(MAX_PACKET_NUMBER - 1).unwrap();
+        let mut sealer = suite.sealer_for(PacketType::OneRtt, counter());
+        let mut one_rtt = suite.one_rtt(Side::Client, counter());
+        let mut draft = Draft::short(NumberLength::Four, FRAMES);
+        let untouched = draft.octets.clone();
+        for last in [MAX_PACKET_NUMBER - 1, MAX_PACKET_NUMBER] {
+            assert_eq!(sealer.next_number(), Some(last));
+            assert_eq!(sealer.seal(draft.clone().outgoing()), Ok(last));
+            assert_eq!(one_rtt.seal(draft.clone().outgoing()), Ok(last));
+        }
+        for _ in 0..3 {
+            assert_eq!((sealer.next_number(), one_rtt.next_number()), (None, None));
+            assert_eq!(sealer.seal(draft.outgoing()), Err(SealError::NumbersExhausted));
+            assert_eq!(one_rtt.seal(draft.outgoing()), Err(SealError::NumbersExhausted));
+            sealer.skip_numbers(u64::MAX);
+            one_rtt.skip_numbers(u64::MAX);
+        }
+        assert_eq!(draft.octets, untouched);
+        let key = Schedule::new(suite, Side::Client).packet_key(0);
+        let mut payload = FRAMES.to_vec();
+        for number in [1 << 62, u64::MAX] {
+            assert_eq!(key.seal(PathId(0), number, b"", &mut payload), Err(SealError::NumbersExhausted));
+        }
+        assert_eq!(payload, FRAMES);
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Sealing {
+    One,
+    Skip(u16),
+    Refused,
+    /// The counter goes on to other keys, as after a Retry.
+    Rekey,
+}
+
+fn sealings() -> impl Strategy<Value = Vec<Sealing>> {
+    let sealing = prop_oneof![
+        Just(Sealing::One),
+        any::<u16>().prop_map(Sealing::Skip),
+        Just(Sealing::Refused),
+        Just(Sealing::Rekey),
+    ];
+    prop::collection::vec(sealing, 1..30)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn q_19_every_number_is_given_once(first in number(), sealings in sealings()) {
+        let suite = suites_of_one_version().next().unwrap();
+        let first = first.min(MAX_PACKET_NUMBER - (1 << 22));
+        let counter = PacketNumberCounter::starting_at(first).unwrap();
+        let mut sealer = suite.sealer_for(PacketType::OneRtt, counter);
+        let draft = Draft::short(NumberLength::Four, FRAMES);
+        let mut next = first;
+        for sealing in sealings {
+            match sealing {
+                Sealing::One => {
+                    prop_assert_eq!(sealer.seal(draft.clone().outgoing()), Ok(next));
+                    next += 1;
+                }
+                Sealing::Skip(count) => {
+                    sealer.skip_numbers(count.into());
+                    next += u64::from(count);
+                }
+                Sealing::Refused => {
+                    let mut short = Draft::short(NumberLength::Two, b"1");
+                    prop_assert!(sealer.seal(short.outgoing()).is_err());
+                }
+                Sealing::Rekey => {
+                    sealer = Sealer::new(suite.keys_for(Side::Server, PacketType::OneRtt), sealer.into_counter());
+                }
+            }
+            prop_assert_eq!(sealer.next_number(), Some(next));
+        }
+    }
+}
+
+/// What could be cloned could seal with one number twice. If any of these could, this would not compile.
+#[test]
+fn q_19_neither_keys_nor_counters_can_be_cloned() {
+    trait AmbiguousIfClone<Marker> {
+        const IS_NO_CLONE: bool = true;
+    }
+    struct Clonable;
+    impl<T> AmbiguousIfClone<()> for T {}
+    impl<T: Clone> AmbiguousIfClone<Clonable> for T {}
+    assert!(
+        [
+            <PacketNumberCounter as AmbiguousIfClone<_>>::IS_NO_CLONE,
+            <Keys as AmbiguousIfClone<_>>::IS_NO_CLONE,
+            <Sealer as AmbiguousIfClone<_>>::IS_NO_CLONE,
+            <OneRtt as AmbiguousIfClone<_>>::IS_NO_CLONE,
+            <TrafficSecret as AmbiguousIfClone<_>>::IS_NO_CLONE,
+        ]
+        .iter()
+        .all(|is_no_clone| *is_no_clone)
+    );
+}

@@ -1,0 +1,178 @@
+//! Retry packets: written, read, and refused.
+
+use aes_gcm::Aes128Gcm;
+use aes_gcm::aead::{AeadInOut, KeyInit};
+use hex_literal::hex;
+use proptest::prelude::*;
+use wireseal_quic::{
+    ConnectionId, EncodeError, HeaderError, Retry, RetryError, Version, retry_integrity_tag,
+};
+
+/// The keys and nonces as RFC 9001 §5.8, RFC 9369 §3.3.3 and draft-ietf-quic-tls-29 §5.8 print them.
+const SECRETS: [(Version, [u8; 16], [u8; 12]); 3] = [
+    (Version::V1, hex!("be0c690b9f66575a1d766b54e368c84e"), hex!("461599d35d632bf2239825bb")),
+    (Version::V2, hex!("8fb4b01b56ac48e260fbcbcead7ccc92"), hex!("d86969bc2d7c6d9990efb04a")),
+    (Version::Draft29, hex!("ccce187ed09a09d05728155a6cb96be1"), hex!("e54930f97f2136f0530a8c1c")),
+];
+
+fn id(octets: &[u8]) -> ConnectionId {
+    ConnectionId::new(octets).unwrap()
+}
+
+/// The tag by RustCrypto's AES-GCM over the pseudo-packet in one piece.
+fn tag_by_aes_gcm(version: Version, original: &[u8], packet: &[u8]) -> [u8; 16] {
+    let (_, key, nonce) = SECRETS.iter().find(|(known, ..)| *known == version).unwrap();
+    let pseudo_packet = [&[original.len() as u8], original, packet].concat();
+    let cipher = Aes128Gcm::new(key.into());
+    cipher.encrypt_inout_detached(nonce.into(), &pseudo_packet, (&mut [][..]).into()).unwrap().into()
+}
+
+fn encoded(retry: &Retry<'_>, original: &ConnectionId) -> Vec<u8> {
+    let mut out = [0xa5; 400];
+    let length = retry.encode(original, &mut out).unwrap();
+    assert!(out[length..].iter().all(|octet| *octet == 0xa5));
+    out[..length].to_vec()
+}
+
+#[test]
+fn q_09_tags_agree_with_aes_gcm_for_every_length_of_connection_id() {
+    let octets: [u8; 20] = core::array::from_fn(|i| i as u8 * 7 + 1);
+    for version in Version::ALL {
+        for length in 0..=20 {
+            for token_length in (1..=64).chain([300]) {
+                let token = vec![0x5c; token_length];
+                let original = id(&octets[..length]);
+                let retry = Retry {
+                    version: *version,
+                    destination: id(&octets[20 - length..]),
+                    source: id(&[9; 20][..20 - length]),
+                    token: &token,
+                };
+                let packet = encoded(&retry, &original);
+                let (head, tag) = packet.split_last_chunk().unwrap();
+                assert_eq!(*tag, tag_by_aes_gcm(*version, &original, head));
+                assert_eq!(retry_integrity_tag(*version, &original, head), *tag);
+                assert_eq!(Retry::open(*version, &original, &packet), Ok(retry));
+            }
+        }
+    }
+}
+
+#[test]
+fn q_07_draft_29_retry_is_that_of_its_appendix() {
+    // draft-ietf-quic-tls-29 §A.4.
+    let packet = hex!("ffff00001d0008f067a5502a4262b5746f6b656ed16926d81f6f9ca2953a8aa4575e1e49");
+    let original = id(&hex!("8394c8f03e515708"));
+    let retry = Retry::open(Version::Draft29, &original, &packet).unwrap();
+    assert_eq!(retry.token, b"token");
+    assert_eq!(*retry.source, hex!("f067a5502a4262b5"));
+    assert_eq!(encoded(&retry, &original), packet);
+}
+
+#[test]
+fn q_09_another_version_or_connection_id_fails() {
+    let original = id(&[1; 8]);
+    for version in Version::ALL {
+        let retry = Retry { version: *version, destination: id(&[2; 4]), source: id(&[3; 5]), token: b"t" };
+        let packet = encoded(&retry, &original);
+        for other in Version::ALL.iter().filter(|other| *other != version) {
+            assert_eq!(
+                Retry::open(*other, &original, &packet),
+                Err(RetryError::OtherVersion { expected: *other, got: *version })
+            );
+            // The same packet with the other version in its header: its tag is of another key.
+            let mut changed = packet.clone();
+            changed[1..5].copy_from_slice(&other.to_wire().to_be_bytes());
+            let type_bits = if *other == Version::V2 { 0x00 } else { 0x30 };
+            changed[0] = changed[0] & 0xcf | type_bits;
+            assert_eq!(Retry::open(*other, &original, &changed), Err(RetryError::AuthenticationFailed));
+        }
+        for wrong in [&[1; 7][..], &[1; 9], &[0; 8], &[]] {
+            assert_eq!(Retry::open(*version, &id(wrong), &packet), Err(RetryError::AuthenticationFailed));
+        }
+    }
+}
+
+#[test]
+fn q_09_any_flipped_bit_is_refused() {
+    let original = id(&[1; 8]);
+    let retry =
+        Retry { version: Version::V1, destination: id(&[2; 4]), source: id(&[3; 5]), token: b"token" };
+    let packet = encoded(&retry, &original);
+    for bit in 0..8 * packet.len() {
+        let mut damaged = packet.clone();
+        damaged[bit / 8] ^= 0x80 >> (bit % 8);
+        assert!(Retry::open(Version::V1, &original, &damaged).is_err(), "bit {bit}");
+    }
+    for length in 0..packet.len() {
+        assert!(Retry::open(Version::V1, &original, &packet[..length]).is_err(), "cut to {length}");
+    }
+}
+
+#[test]
+fn what_is_no_usable_retry_is_named() {
+    let original = id(&[1; 8]);
+    let retry = Retry { version: Version::V1, destination: id(&[]), source: id(&[3; 5]), token: b"t" };
+    let open = |packet: &[u8]| Retry::open(Version::V1, &original, packet).map(|retry| retry.source);
+
+    // Made by hand, because ours are refused when they are to be written.
+    let by_hand = |source: &[u8], token: &[u8]| {
+        let head = [&[0xff, 0, 0, 0, 1, 0, source.len() as u8], source, token].concat();
+        let tag = retry_integrity_tag(Version::V1, &original, &head);
+        [&head[..], &tag].concat()
+    };
+    assert!(open(&by_hand(&[3; 5], b"t")).is_ok());
+    assert_eq!(open(&by_hand(&original, b"t")), Err(RetryError::SameConnectionId));
+    let without_token = by_hand(&[3; 5], b"");
+    let (expected, got) = (without_token.len() + 1, without_token.len());
+    assert_eq!(open(&without_token), Err(RetryError::Header(HeaderError::Truncated { expected, got })));
+
+    let mut packet = encoded(&retry, &original);
+    packet[0] &= 0xcf;
+    assert_eq!(open(&packet), Err(RetryError::NotRetry), "an Initial packet");
+    packet[0] &= 0x7f;
+    assert_eq!(open(&packet), Err(RetryError::NotRetry), "a short header");
+    packet[0] |= 0xf0;
+    packet[1..5].copy_from_slice(&[0xba; 4]);
+    let unknown = HeaderError::UnknownVersion(0xbaba_baba);
+    assert_eq!(open(&packet), Err(RetryError::Header(unknown)));
+    packet[1..5].fill(0);
+    assert_eq!(open(&packet), Err(RetryError::Header(HeaderError::VersionNegotiation)));
+}
+
+#[test]
+fn a_retry_that_no_client_would_take_is_not_written() {
+    let original = id(&[1; 8]);
+    let retry = Retry { version: Version::V1, destination: id(&[2; 4]), source: id(&[3; 5]), token: b"t" };
+    for (retry, error) in [
+        (Retry { token: b"", ..retry }, EncodeError::NoToken),
+        (Retry { source: original, ..retry }, EncodeError::SameConnectionId),
+    ] {
+        let mut out = [0xa5; 100];
+        assert_eq!(retry.encode(&original, &mut out), Err(error));
+        assert_eq!(out, [0xa5; 100]);
+    }
+}
+
+#[test]
+fn nothing_is_written_where_there_is_no_room() {
+    let retry =
+        Retry { version: Version::V2, destination: id(&[2; 4]), source: id(&[3; 5]), token: b"token" };
+    let expected = encoded(&retry, &id(&[])).len();
+    for got in 0..expected {
+        let mut out = vec![0xa5; got];
+        assert_eq!(retry.encode(&id(&[]), &mut out), Err(EncodeError::BufferTooSmall { expected, got }));
+        assert!(out.iter().all(|octet| *octet == 0xa5));
+    }
+}
+
+proptest! {
+    #[test]
+    fn q_49_no_octets_make_reading_a_retry_panic(octets in proptest::collection::vec(any::<u8>(), 0..120), long: bool) {
+        let mut octets = octets;
+        if let (true, Some(start)) = (long, octets.first_chunk_mut::<5>()) {
+            *start = [0xf0, 0, 0, 0, 1];
+        }
+        prop_assert!(Retry::open(Version::V1, &id(&[1; 8]), &octets).is_err());
+    }
+}

@@ -1,0 +1,135 @@
+//! Sealing (RFC 9001 §5.3): nonces, associated data and sizes.
+
+use aes_gcm::aead::{AeadInOut, KeyInit};
+use proptest::prelude::*;
+use wireseal_quic::hazmat::{MAX_PAYLOAD_LENGTH, PacketKey, PathId};
+use wireseal_quic::{
+    AeadAlgorithm, Backend, LongType, MAX_PACKET_NUMBER, NumberLength, Outgoing, PacketNumberCounter,
+    Protected, SealError,
+};
+
+use crate::support::schedule::Schedule;
+use crate::support::{
+    DESTINATION, Draft, FRAMES as PAYLOAD, NUMBER_LENGTHS, Receiver, Side, TAG, suites, suites_of_one_version,
+};
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The nonce is the IV with the path's 32 bits and the number's 64 over it, whichever they are.
+    #[test]
+    fn q_20_the_nonce_is_iv_xor_path_and_number(
+        key: [u8; 32],
+        iv: [u8; 12],
+        path in prop_oneof![Just(0), any::<u32>()],
+        number in prop_oneof![0..300_u64, 0..=MAX_PACKET_NUMBER],
+    ) {
+        let mut nonce = iv;
+        for (octet, by) in nonce.iter_mut().zip(path.to_be_bytes().into_iter().chain(number.to_be_bytes())) {
+            *octet ^= by;
+        }
+        let mut expected = PAYLOAD.to_vec();
+        let cipher = aes_gcm::Aes128Gcm::new_from_slice(&key[..16]).unwrap();
+        let tag = cipher.encrypt_inout_detached(&nonce.into(), b"header", expected.as_mut_slice().into()).unwrap();
+        for &backend in Backend::ALL {
+            for algorithm in AeadAlgorithm::ALL {
+                let key = &key[..algorithm.key_length()];
+                let with_iv = |iv: &[u8; 12]| PacketKey::with_backend(backend, algorithm, key, iv).unwrap();
+                let mut sealed = PAYLOAD.to_vec();
+                let sealed_tag = with_iv(&iv).seal(PathId(path), number, b"header", &mut sealed).unwrap();
+                let mut at_zero = PAYLOAD.to_vec();
+                let tag_at_zero = with_iv(&nonce).seal(PathId(0), 0, b"header", &mut at_zero).unwrap();
+                prop_assert_eq!((&sealed, sealed_tag), (&at_zero, tag_at_zero));
+                if algorithm == AeadAlgorithm::Aes128Gcm {
+                    prop_assert_eq!((&sealed, &sealed_tag[..]), (&expected, &tag[..]));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn q_20_path_0_is_the_single_path() {
+    for suite in suites() {
+        let mut one_rtt = suite.one_rtt(Side::Client, PacketNumberCounter::starting_at(0x0102_0304).unwrap());
+        let mut schedule = Schedule::new(suite, Side::Client);
+        let mut draft = Draft::short(NumberLength::Four, PAYLOAD);
+        let number = one_rtt.seal(draft.outgoing()).unwrap();
+        assert_eq!(schedule.open(0, &draft.octets), Some((number, PAYLOAD.to_vec())));
+        let key = schedule.packet_key(0);
+        for path in [PathId(1), PathId(0x0100_0000), PathId(u32::MAX)] {
+            let mut body = [PAYLOAD, &[0; TAG]].concat();
+            let (payload, tag) = body.split_at_mut(PAYLOAD.len());
+            tag.copy_from_slice(&key.seal(path, number, b"header", payload).unwrap());
+            assert_eq!(key.open(PathId(0), number, b"header", &mut body.clone()), None);
+            assert_eq!(key.open(path, number, b"header", &mut body).as_deref(), Some(PAYLOAD));
+        }
+    }
+}
+
+/// A packet opens behind others as it does alone, with its own header as associated data and nothing before it.
+#[test]
+fn q_21_the_associated_data_starts_at_this_packet() {
+    for suite in suites() {
+        let kinds = [LongType::Initial, LongType::Handshake];
+        let mut lengths = Vec::new();
+        let mut datagram = Vec::new();
+        for kind in kinds {
+            let mut sealer = suite.sealer_for(kind.into(), PacketNumberCounter::new());
+            for length in NUMBER_LENGTHS {
+                let draft = Draft::long(suite.version, kind, length, PAYLOAD);
+                lengths.push(draft.octets.len());
+                datagram.extend_from_slice(&draft.octets);
+                let at = datagram.len() - draft.octets.len();
+                let Draft { number_offset, number_length, .. } = draft;
+                sealer.seal(Outgoing { packet: &mut datagram[at..], number_offset, number_length }).unwrap();
+            }
+        }
+        // Each alone, then all of them coalesced.
+        let mut levels = kinds.map(|kind| suite.level(kind.into()));
+        let mut rest = &datagram[..];
+        for (i, length) in lengths.into_iter().enumerate() {
+            let (alone, behind) = rest.split_at(length);
+            assert_eq!(levels[i / 4].open(alone).unwrap().payload, PAYLOAD);
+            rest = behind;
+        }
+        let mut levels = kinds.map(|kind| suite.level(kind.into()));
+        let opened = Protected::split(&mut datagram, DESTINATION.len())
+            .enumerate()
+            .map(|(i, packet)| levels[i / 4].open_parsed(packet.unwrap()).unwrap().number);
+        assert!(opened.eq((0..4).chain(0..4)), "{suite:?}");
+    }
+}
+
+#[test]
+fn q_23_payloads_of_every_size() {
+    let sizes =
+        (0..40).chain([255, 256, 1200, 1452, 1500, 16_383, 16_384, 65_526, 65_527, MAX_PAYLOAD_LENGTH]);
+    for size in sizes {
+        let payload: Vec<u8> = (0..size).map(|i| i as u8).collect();
+        for suite in suites_of_one_version() {
+            for draft in Draft::both(suite.version, NumberLength::Four, &payload) {
+                let mut level = suite.level(draft.packet_type);
+                let sealed = suite.sealed(draft);
+                assert_eq!(level.open(&sealed).unwrap().payload, payload, "{suite:?} {size}");
+            }
+        }
+    }
+}
+
+#[test]
+fn q_23_above_the_largest_payload_nothing_is_sealed() {
+    for suite in suites_of_one_version() {
+        let got = MAX_PAYLOAD_LENGTH + 1;
+        let mut draft = Draft::short(NumberLength::One, &vec![7; got]);
+        let untouched = draft.octets.clone();
+        let error = SealError::TooLong { expected: 65_535, got };
+        let mut sealer = suite.sealer();
+        assert_eq!(sealer.seal(draft.outgoing()), Err(error));
+        assert_eq!((&draft.octets, sealer.next_number()), (&untouched, Some(0)));
+        let key = Schedule::new(suite, Side::Client).packet_key(0);
+        let mut payload = vec![7; got];
+        assert_eq!(key.seal(PathId(0), 0, b"", &mut payload), Err(error));
+        assert!(payload.iter().all(|&octet| octet == 7));
+    }
+}

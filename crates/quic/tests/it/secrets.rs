@@ -1,0 +1,150 @@
+//! No secret leaves through Debug or an error, and none stays behind.
+
+use std::fmt::Debug;
+
+use wireseal_quic::hazmat::{HeaderKey, PacketKey};
+use wireseal_quic::{
+    AeadAlgorithm, AuthenticationFailures, Backend, InitialKeys, Keys, NumberLength, OneRtt,
+    PacketNumberCounter, PacketType, ReceiveSpace, Sealer, TrafficSecret, Version,
+};
+use zeroize::ZeroizeOnDrop;
+
+use crate::support::schedule::{expand_label, initial_secret, label};
+use crate::support::{Draft, Side, Suite, destination, protected, suites, update_fully};
+
+/// Fails when a run of four octets of a secret shows in `text`, in any of the spellings that Debug gives octets.
+fn assert_hides(text: &str, secret: &[u8]) {
+    for octets in secret.windows(4) {
+        let spelled = |each: fn(&u8) -> String, between: &str| {
+            octets.iter().map(each).collect::<Vec<_>>().join(between)
+        };
+        for spelling in [
+            spelled(|octet| format!("{octet:02x}"), ""),
+            spelled(|octet| format!("{octet:02X}"), ""),
+            spelled(|octet| format!("{octet:02x}"), " "),
+            spelled(|octet| format!("{octet:x}"), ", "),
+            spelled(|octet| format!("{octet:X}"), ", "),
+            spelled(|octet| format!("{octet:02x}"), ", "),
+            spelled(|octet| format!("{octet:#04x}"), ", "),
+            spelled(|octet| octet.to_string(), ", "),
+            spelled(|octet| octet.to_string(), ",\n"),
+        ] {
+            assert!(!text.contains(&spelling), "{spelling:?} in {text}");
+        }
+    }
+}
+
+fn assert_debug_hides(value: &dyn Debug, secrets: &[Vec<u8>]) {
+    for text in [format!("{value:?}"), format!("{value:#?}"), format!("{value:x?}"), format!("{value:X?}")] {
+        assert!(!text.is_empty());
+        // A list over several lines has indentation between its numbers.
+        let unindented = text.lines().map(str::trim_start).collect::<Vec<_>>().join("\n");
+        for secret in secrets {
+            assert_hides(&text, secret);
+            assert_hides(&unindented, secret);
+        }
+    }
+}
+
+#[test]
+fn q_47_the_search_would_find_a_secret_that_shows() {
+    let secret =
+        Suite { backend: Backend::active(), version: Version::V1, algorithm: AeadAlgorithm::Aes128Gcm }
+            .secret_octets(Side::Client);
+    for shown in
+        [format!("{secret:?}"), format!("{secret:#?}"), format!("{secret:x?}"), format!("{secret:X?}")]
+    {
+        let unindented = shown.lines().map(str::trim_start).collect::<Vec<_>>().join("\n");
+        assert!(std::panic::catch_unwind(|| assert_hides(&unindented, &secret)).is_err(), "{shown}");
+    }
+}
+
+/// A secret with everything that is derived from it, for two generations.
+fn derived(suite: Suite, secret: Vec<u8>) -> Vec<Vec<u8>> {
+    let Suite { version, algorithm, .. } = suite;
+    let next = expand_label(&secret, &label(version, "ku"), secret.len());
+    let mut all = Vec::new();
+    for secret in [secret, next] {
+        for (purpose, length) in [("key", algorithm.key_length()), ("iv", 12), ("hp", algorithm.key_length())]
+        {
+            all.push(expand_label(&secret, &label(version, purpose), length));
+        }
+        all.push(secret);
+    }
+    all
+}
+
+#[test]
+fn q_47_no_debug_shows_a_secret() {
+    for suite in suites() {
+        let Suite { backend, version, algorithm } = suite;
+        let secrets: Vec<_> = Side::BOTH
+            .into_iter()
+            .flat_map(|side| {
+                let initial = Suite { algorithm: AeadAlgorithm::Aes128Gcm, ..suite };
+                let initial = derived(initial, initial_secret(version, &destination(), side));
+                [derived(suite, suite.secret_octets(side)), initial].concat()
+            })
+            .collect();
+        let of_first = derived(suite, suite.secret_octets(Side::Client));
+        let [key, iv, hp] = [0, 1, 2].map(|i| of_first[i].clone());
+        let secret = suite.secret(Side::Client);
+        let packet_key = PacketKey::with_backend(backend, algorithm, &key, &iv.try_into().unwrap()).unwrap();
+        let header_key = HeaderKey::with_backend(backend, algorithm, &hp).unwrap();
+        let initial = InitialKeys::with_backend(backend, version, &destination());
+        let [mut client, mut server] = suite.ends();
+        update_fully(&mut client, &mut server);
+        let keys = suite.keys_for(Side::Client, PacketType::OneRtt);
+        let sealer = suite.sealer();
+        let values: [&dyn Debug; 9] = [
+            &secret,
+            &suite.secret(Side::Client).next(version),
+            &packet_key,
+            &header_key,
+            &initial,
+            &keys,
+            &sealer,
+            &client.one_rtt,
+            &suite.end(Side::Server).one_rtt,
+        ];
+        for value in values {
+            assert_debug_hides(value, &secrets);
+        }
+        let wrong = [&suite.secret_octets(Side::Client)[..], b"!"].concat();
+        let error = TrafficSecret::new(algorithm, &wrong).unwrap_err();
+        assert_debug_hides(&error, &secrets);
+        assert_hides(&error.to_string(), &wrong);
+    }
+}
+
+/// What is opened, and what is to be sealed, belongs to the application: a log line about packets must not carry it off.
+#[test]
+fn q_47_no_debug_shows_a_payload() {
+    for suite in suites() {
+        let payload: Vec<u8> = (0x61..0x81).collect();
+        let mut draft = Draft::short(NumberLength::Four, &payload);
+        assert_debug_hides(&draft.outgoing(), std::slice::from_ref(&payload));
+        suite.sealer().seal(draft.outgoing()).unwrap();
+        let (mut space, mut failures) = (ReceiveSpace::new(), AuthenticationFailures::new());
+        let keys = suite.keys_for(Side::Client, PacketType::OneRtt);
+        let opened = keys.open(protected(&mut draft.octets), &mut space, &mut failures).unwrap();
+        assert_eq!(opened.payload, payload);
+        assert_debug_hides(&opened, &[payload]);
+    }
+}
+
+#[test]
+fn q_47_secrets_are_wiped() {
+    fn is_wiped<T: ZeroizeOnDrop>() {}
+    is_wiped::<TrafficSecret>();
+    is_wiped::<PacketKey>();
+    is_wiped::<HeaderKey>();
+    // What has no such impl of its own holds fields that wipe themselves, so that dropping it runs code.
+    assert!(std::mem::needs_drop::<Keys>());
+    assert!(std::mem::needs_drop::<InitialKeys>());
+    assert!(std::mem::needs_drop::<Sealer>());
+    assert!(std::mem::needs_drop::<OneRtt>());
+    assert!(std::mem::needs_drop::<HeaderKey>());
+    // And the counter has none.
+    assert!(!std::mem::needs_drop::<PacketNumberCounter>());
+}

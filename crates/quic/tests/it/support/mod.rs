@@ -1,0 +1,379 @@
+//! The two ends of a connection with every backend, version and AEAD, and packets between them.
+
+pub(crate) mod number;
+pub(crate) mod schedule;
+
+use std::time::Duration;
+
+use data_encoding::HEXLOWER_PERMISSIVE;
+use wireseal_quic::{
+    AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, Keys, LongHeader, LongType, Now,
+    NumberLength, OneRtt, OpenError, Opened, Outgoing, PacketNumberCounter, PacketType, Protected,
+    ReceiveSpace, Sealer, ShortHeader, TrafficSecret, Version,
+};
+
+pub(crate) const TAG: usize = 16;
+
+/// The connection ID that all packets go to.
+pub(crate) const DESTINATION: [u8; 8] = [0xd0, 0xd1, 0xd2, 0xd3, 0xd4, 0xd5, 0xd6, 0xd7];
+
+pub(crate) const NUMBER_LENGTHS: [NumberLength; 4] =
+    [NumberLength::One, NumberLength::Two, NumberLength::Three, NumberLength::Four];
+
+pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// A payload for tests that do not look at it closely.
+pub(crate) const FRAMES: &[u8] = b"some frames";
+
+pub(crate) fn destination() -> ConnectionId {
+    ConnectionId::new(&DESTINATION).unwrap()
+}
+
+/// Octets written in hexadecimal.
+pub(crate) fn hex(text: &str) -> Vec<u8> {
+    HEXLOWER_PERMISSIVE.decode(text.as_bytes()).unwrap()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Client,
+    Server,
+}
+
+impl Side {
+    pub(crate) const BOTH: [Self; 2] = [Self::Client, Self::Server];
+
+    pub(crate) fn other(self) -> Self {
+        self.of(Self::Server, Self::Client)
+    }
+
+    /// What this side has of two things.
+    pub(crate) fn of<T>(self, client: T, server: T) -> T {
+        match self {
+            Self::Client => client,
+            Self::Server => server,
+        }
+    }
+}
+
+/// Runs a check with every backend, and prints which.
+pub(crate) fn for_each_backend(check: impl Fn(Backend)) {
+    for &backend in Backend::ALL {
+        println!("backend: {}", backend.name());
+        check(backend);
+    }
+}
+
+/// What protects a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Suite {
+    pub(crate) backend: Backend,
+    pub(crate) version: Version,
+    pub(crate) algorithm: AeadAlgorithm,
+}
+
+/// Every combination of backend, version and AEAD.
+pub(crate) fn suites() -> impl Iterator<Item = Suite> {
+    Version::ALL
+        .iter()
+        .flat_map(|&version| suites_of_one_version().map(move |suite| Suite { version, ..suite }))
+}
+
+/// Every combination of backend and AEAD, with version 1, for what does not depend on the version.
+pub(crate) fn suites_of_one_version() -> impl Iterator<Item = Suite> {
+    let of =
+        |&backend| AeadAlgorithm::ALL.map(|algorithm| Suite { backend, version: Version::V1, algorithm });
+    Backend::ALL.iter().flat_map(of)
+}
+
+impl Suite {
+    /// The octets of the traffic secret for what `sender` sends.
+    pub(crate) fn secret_octets(self, sender: Side) -> Vec<u8> {
+        let seed = sender.of(0x31, 0xc7);
+        (0..self.algorithm.secret_length() as u8).map(|i| i.wrapping_mul(29) ^ seed).collect()
+    }
+
+    pub(crate) fn secret(self, sender: Side) -> TrafficSecret {
+        TrafficSecret::new(self.algorithm, &self.secret_octets(sender)).unwrap()
+    }
+
+    pub(crate) fn keys_for(self, sender: Side, packet_type: PacketType) -> Keys {
+        Keys::with_backend(self.backend, self.version, packet_type, self.secret(sender))
+    }
+
+    pub(crate) fn sealer_for(self, packet_type: PacketType, counter: PacketNumberCounter) -> Sealer {
+        Sealer::new(self.keys_for(Side::Client, packet_type), counter)
+    }
+
+    /// Seals the client's 1-RTT packets, without key updates.
+    pub(crate) fn sealer(self) -> Sealer {
+        self.sealer_for(PacketType::OneRtt, PacketNumberCounter::new())
+    }
+
+    /// The draft as the client's first packet of its type.
+    pub(crate) fn sealed(self, mut draft: Draft) -> Vec<u8> {
+        self.sealer_for(draft.packet_type, PacketNumberCounter::new()).seal(draft.outgoing()).unwrap();
+        draft.octets
+    }
+
+    /// Opens the client's packets of one type, without key updates.
+    pub(crate) fn level(self, packet_type: PacketType) -> Level {
+        Level::new(self.keys_for(Side::Client, packet_type))
+    }
+
+    pub(crate) fn one_rtt(self, of: Side, counter: PacketNumberCounter) -> OneRtt {
+        let (local, remote) = (self.secret(of), self.secret(of.other()));
+        OneRtt::with_backend(self.backend, self.version, local, remote, counter)
+    }
+
+    /// One end, before the handshake is confirmed.
+    pub(crate) fn end(self, side: Side) -> End {
+        let one_rtt = self.one_rtt(side, PacketNumberCounter::new());
+        let (space, failures) = (ReceiveSpace::new(), AuthenticationFailures::new());
+        End { one_rtt, space, failures, time: Duration::ZERO }
+    }
+
+    /// The client and the server, after the handshake is confirmed.
+    pub(crate) fn ends(self) -> [End; 2] {
+        Side::BOTH.map(|side| {
+            let mut end = self.end(side);
+            end.one_rtt.confirm_handshake();
+            end
+        })
+    }
+
+    /// Both ends, the one with this role first.
+    pub(crate) fn ends_as(self, role: Side) -> [End; 2] {
+        let mut ends = self.ends();
+        if role == Side::Server {
+            ends.reverse();
+        }
+        ends
+    }
+}
+
+/// A packet to be sealed.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft {
+    pub(crate) packet_type: PacketType,
+    pub(crate) octets: Vec<u8>,
+    pub(crate) number_offset: usize,
+    pub(crate) number_length: NumberLength,
+}
+
+impl Draft {
+    pub(crate) fn short(number_length: NumberLength, payload: &[u8]) -> Self {
+        let mut octets = vec![0; 1 + DESTINATION.len()];
+        let number_offset =
+            ShortHeader { destination: destination(), spin: false }.encode(&mut octets).unwrap();
+        Self { packet_type: PacketType::OneRtt, octets, number_offset, number_length }.with_payload(payload)
+    }
+
+    pub(crate) fn long(
+        version: Version,
+        packet_type: LongType,
+        number_length: NumberLength,
+        payload: &[u8],
+    ) -> Self {
+        let source = ConnectionId::new(b"source").unwrap();
+        let header =
+            LongHeader { version, packet_type, destination: destination(), source, token: b"a token" };
+        let mut octets = vec![0; 100];
+        let number_offset = header.encode(&mut octets, number_length, payload.len()).unwrap();
+        octets.truncate(number_offset);
+        Self { packet_type: packet_type.into(), octets, number_offset, number_length }.with_payload(payload)
+    }
+
+    /// A short header, and a long one of the Handshake level.
+    pub(crate) fn both(version: Version, number_length: NumberLength, payload: &[u8]) -> [Self; 2] {
+        [
+            Self::short(number_length, payload),
+            Self::long(version, LongType::Handshake, number_length, payload),
+        ]
+    }
+
+    /// Room for number and tag is 0xa5, so whatever is not written shows.
+    fn with_payload(mut self, payload: &[u8]) -> Self {
+        self.octets.resize(self.octets.len() + self.number_length.octets(), 0xa5);
+        self.octets.extend_from_slice(payload);
+        self.octets.resize(self.octets.len() + TAG, 0xa5);
+        self
+    }
+
+    pub(crate) fn outgoing(&mut self) -> Outgoing<'_> {
+        let Self { octets, number_offset, number_length, .. } = self;
+        Outgoing { packet: octets, number_offset: *number_offset, number_length: *number_length }
+    }
+
+    pub(crate) fn payload_offset(&self) -> usize {
+        self.number_offset + self.number_length.octets()
+    }
+}
+
+/// The first packet of a datagram for [`DESTINATION`].
+pub(crate) fn protected(datagram: &mut [u8]) -> Protected<'_> {
+    Protected::split_first(datagram, DESTINATION.len()).unwrap().0
+}
+
+/// A copy of a packet with one bit flipped in its last octet.
+pub(crate) fn forged(packet: &[u8]) -> Vec<u8> {
+    let mut forged = packet.to_vec();
+    *forged.last_mut().unwrap() ^= 1;
+    forged
+}
+
+/// What was opened, without the buffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Received {
+    pub(crate) number: u64,
+    pub(crate) key_phase: bool,
+    pub(crate) generation: u64,
+    pub(crate) header: Vec<u8>,
+    pub(crate) payload: Vec<u8>,
+}
+
+impl From<Opened<'_>> for Received {
+    fn from(opened: Opened<'_>) -> Self {
+        Self {
+            number: opened.number,
+            key_phase: opened.key_phase,
+            generation: opened.generation,
+            header: opened.header.to_vec(),
+            payload: opened.payload.to_vec(),
+        }
+    }
+}
+
+/// Keys that open packets, with all that a stack keeps beside them.
+pub(crate) trait Receiver {
+    /// Opens in place.
+    fn open_in(&mut self, packet: &mut [u8]) -> Result<Received, OpenError>;
+
+    /// Opens a copy.
+    fn open(&mut self, packet: &[u8]) -> Result<Received, OpenError> {
+        self.open_in(&mut packet.to_vec())
+    }
+
+    fn failures(&self) -> u64;
+}
+
+/// The receiving end of a level without updates.
+pub(crate) struct Level {
+    pub(crate) keys: Keys,
+    pub(crate) space: ReceiveSpace,
+    pub(crate) failures: AuthenticationFailures,
+}
+
+impl Level {
+    pub(crate) fn new(keys: Keys) -> Self {
+        Self { keys, space: ReceiveSpace::new(), failures: AuthenticationFailures::new() }
+    }
+
+    pub(crate) fn open_parsed(&mut self, packet: Protected<'_>) -> Result<Received, OpenError> {
+        self.keys.open(packet, &mut self.space, &mut self.failures).map(Received::from)
+    }
+}
+
+impl Receiver for Level {
+    fn open_in(&mut self, packet: &mut [u8]) -> Result<Received, OpenError> {
+        self.open_parsed(protected(packet))
+    }
+
+    fn failures(&self) -> u64 {
+        self.failures.count()
+    }
+}
+
+/// One end of a connection.
+#[derive(Debug)]
+pub(crate) struct End {
+    pub(crate) one_rtt: OneRtt,
+    pub(crate) space: ReceiveSpace,
+    pub(crate) failures: AuthenticationFailures,
+    pub(crate) time: Duration,
+}
+
+/// What no packet that is not authentic may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Phases {
+    generation: u64,
+    key_phase: bool,
+    derivations: u64,
+    expires: Option<Duration>,
+    largest: Option<u64>,
+}
+
+impl End {
+    pub(crate) fn now(&self) -> Now {
+        Now { time: self.time, probe_timeout: PROBE_TIMEOUT }
+    }
+
+    pub(crate) fn phases(&self) -> Phases {
+        Phases {
+            generation: self.one_rtt.generation(),
+            key_phase: self.one_rtt.key_phase(),
+            derivations: self.one_rtt.derivations(),
+            expires: self.one_rtt.expires(),
+            largest: self.space.largest(),
+        }
+    }
+
+    /// Seals a payload with a packet number of four octets.
+    pub(crate) fn seal(&mut self, payload: &[u8]) -> Vec<u8> {
+        let mut draft = Draft::short(NumberLength::Four, payload);
+        self.one_rtt.seal(draft.outgoing()).unwrap();
+        draft.octets
+    }
+
+    /// Acknowledges everything up to the largest number received to `peer`, which must accept it.
+    pub(crate) fn acknowledge_to(&mut self, peer: &mut Self) {
+        let largest = self.space.largest().unwrap();
+        let packet = self.seal(b"ACK frame");
+        let received = peer.open(&packet).unwrap();
+        peer.one_rtt.acknowledged(largest, received.generation, peer.now()).unwrap();
+    }
+
+    pub(crate) fn open_parsed(&mut self, packet: Protected<'_>) -> Result<Received, OpenError> {
+        let now = self.now();
+        self.one_rtt.open(packet, now, &mut self.space, &mut self.failures).map(Received::from)
+    }
+}
+
+impl Receiver for End {
+    fn open_in(&mut self, packet: &mut [u8]) -> Result<Received, OpenError> {
+        self.open_parsed(protected(packet))
+    }
+
+    fn failures(&self) -> u64 {
+        self.failures.count()
+    }
+}
+
+/// Both ends in both roles, with every backend, version and AEAD.
+pub(crate) fn for_both_roles(check: impl Fn(Suite, Side, End, End)) {
+    for suite in suites() {
+        for role in Side::BOTH {
+            let [ours, theirs] = suite.ends_as(role);
+            check(suite, role, ours, theirs);
+        }
+    }
+}
+
+/// `peer` gets a packet of `end`.
+pub(crate) fn deliver(end: &mut End, peer: &mut End) -> Received {
+    let packet = end.seal(FRAMES);
+    peer.open(&packet).unwrap()
+}
+
+/// Lets `end` update its keys, the peer answer, and both drop the old ones.
+pub(crate) fn update_fully(end: &mut End, peer: &mut End) {
+    end.one_rtt.initiate_update(end.time).unwrap();
+    deliver(end, peer);
+    peer.acknowledge_to(end);
+    end.acknowledge_to(peer);
+    for end in [end, peer] {
+        end.time += 3 * PROBE_TIMEOUT;
+        end.one_rtt.expire(end.time);
+        assert_eq!(end.one_rtt.expires(), None);
+    }
+}

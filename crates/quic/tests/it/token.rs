@@ -1,0 +1,155 @@
+//! Address-validation tokens.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use proptest::prelude::*;
+use wireseal_quic::{ConnectionId, EncodeError, TokenError, TokenKey, TokenPurpose, Version};
+
+const NOW: Duration = Duration::from_secs(1_800_000_000);
+const EXPIRES: Duration = Duration::from_secs(1_800_000_010);
+const UNIQUE: [u8; 16] = [7; 16];
+
+fn key() -> TokenKey {
+    TokenKey::new(&[0x4b; 32])
+}
+
+fn client() -> SocketAddr {
+    "192.0.2.1:4433".parse().unwrap()
+}
+
+fn retry(original: usize, source: usize) -> TokenPurpose {
+    TokenPurpose::Retry {
+        original_destination: ConnectionId::new(&[0xd1; 20][..original]).unwrap(),
+        retry_source: ConnectionId::new(&[0x5c; 20][..source]).unwrap(),
+    }
+}
+
+fn sealed(unique: &[u8; 16], version: Version, address: SocketAddr, purpose: &TokenPurpose) -> Vec<u8> {
+    let mut out = [0xa5; TokenKey::MAX_TOKEN_LENGTH + 8];
+    let length = key().seal(unique, version, address, purpose, EXPIRES, &mut out).unwrap();
+    assert!(length <= TokenKey::MAX_TOKEN_LENGTH);
+    assert!(out[length..].iter().all(|octet| *octet == 0xa5));
+    out[..length].to_vec()
+}
+
+#[test]
+fn q_46_a_token_comes_back_with_what_it_was_given() {
+    for version in Version::ALL {
+        for purpose in [TokenPurpose::NewToken, retry(0, 0), retry(8, 20), retry(20, 20), retry(20, 0)] {
+            for address in [client(), "[2001:db8::1]:443".parse().unwrap()] {
+                let token = sealed(&UNIQUE, *version, address, &purpose);
+                let opened = key().open(*version, address, &token, NOW);
+                assert_eq!(opened.map(|token| (token.purpose, token.unique)), Ok((purpose, UNIQUE)));
+            }
+        }
+    }
+    assert_eq!(sealed(&UNIQUE, Version::V1, client(), &retry(20, 20)).len(), TokenKey::MAX_TOKEN_LENGTH);
+}
+
+#[test]
+fn q_46_version_address_and_key_are_bound() {
+    let elsewhere: SocketAddr = "192.0.2.2:4433".parse().unwrap();
+    for purpose in [TokenPurpose::NewToken, retry(8, 8)] {
+        let token = sealed(&UNIQUE, Version::V1, client(), &purpose);
+        assert_eq!(key().open(Version::V2, client(), &token, NOW), Err(TokenError::Invalid));
+        assert_eq!(key().open(Version::V1, elsewhere, &token, NOW), Err(TokenError::Invalid));
+        let other = TokenKey::new(&[0x4c; 32]);
+        assert_eq!(other.open(Version::V1, client(), &token, NOW), Err(TokenError::Invalid));
+    }
+}
+
+#[test]
+fn q_46_only_retry_tokens_are_for_one_port() {
+    let mut other_port = client();
+    other_port.set_port(4434);
+    let open = |purpose| {
+        let token = sealed(&UNIQUE, Version::V1, client(), &purpose);
+        key().open(Version::V1, other_port, &token, NOW).map(|token| token.purpose)
+    };
+    assert_eq!(open(retry(8, 8)), Err(TokenError::Invalid));
+    assert_eq!(open(TokenPurpose::NewToken), Ok(TokenPurpose::NewToken));
+}
+
+/// A server has to know, for what it answers to a token that it does not take (RFC 9000 §8.1.2 and §8.1.3).
+#[test]
+fn q_46_a_refused_token_still_says_what_it_claims_to_be() {
+    for (purpose, claims) in [(TokenPurpose::NewToken, false), (retry(8, 8), true)] {
+        let token = sealed(&UNIQUE, Version::V1, client(), &purpose);
+        assert_eq!(key().open(Version::V2, client(), &token, NOW), Err(TokenError::Invalid));
+        assert_eq!(TokenKey::claims_retry(&token), claims);
+    }
+    assert!(!TokenKey::claims_retry(&[]));
+}
+
+#[test]
+fn q_46_one_purpose_cannot_pass_for_the_other() {
+    for purpose in [TokenPurpose::NewToken, retry(0, 0)] {
+        let mut token = sealed(&UNIQUE, Version::V1, client(), &purpose);
+        for octet in 0..=u8::MAX {
+            let original = token[0];
+            token[0] = octet;
+            assert_eq!(key().open(Version::V1, client(), &token, NOW).is_ok(), octet == original);
+            token[0] = original;
+        }
+    }
+}
+
+#[test]
+fn q_46_expiry_is_checked() {
+    for purpose in [TokenPurpose::NewToken, retry(8, 8)] {
+        let token = sealed(&UNIQUE, Version::V1, client(), &purpose);
+        let open = |now| key().open(Version::V1, client(), &token, now);
+        assert!(open(EXPIRES - Duration::from_millis(1)).is_ok());
+        for late in [EXPIRES, EXPIRES + Duration::from_millis(1), Duration::MAX] {
+            assert_eq!(open(late), Err(TokenError::Expired { purpose }));
+        }
+    }
+}
+
+#[test]
+fn q_46_the_unique_octets_make_every_token_another() {
+    let tokens: Vec<_> = (0..64_u8).map(|i| sealed(&[i; 16], Version::V1, client(), &retry(8, 8))).collect();
+    for (i, one) in tokens.iter().enumerate() {
+        for other in &tokens[..i] {
+            // Behind the unique octets, too: another key and another nonce.
+            assert_ne!(one[17..], other[17..]);
+        }
+    }
+    // One token's unique octets under another's contents are no token.
+    let mixed = [&tokens[0][..17], &tokens[1][17..]].concat();
+    assert_eq!(key().open(Version::V1, client(), &mixed, NOW), Err(TokenError::Invalid));
+}
+
+#[test]
+fn q_46_any_flipped_bit_and_any_other_length_is_no_token() {
+    let token = sealed(&UNIQUE, Version::V1, client(), &retry(8, 8));
+    let open = |token: &[u8]| key().open(Version::V1, client(), token, NOW);
+    for bit in 0..8 * token.len() {
+        let mut damaged = token.clone();
+        damaged[bit / 8] ^= 0x80 >> (bit % 8);
+        assert_eq!(open(&damaged), Err(TokenError::Invalid), "bit {bit}");
+    }
+    for length in 0..token.len() {
+        assert_eq!(open(&token[..length]), Err(TokenError::Invalid), "cut to {length}");
+    }
+    assert_eq!(open(&[&token[..], &[0; 200]].concat()), Err(TokenError::Invalid));
+}
+
+#[test]
+fn nothing_is_written_where_there_is_no_room() {
+    let expected = sealed(&UNIQUE, Version::V1, client(), &retry(8, 8)).len();
+    for got in 0..expected {
+        let mut out = vec![0xa5; got];
+        let result = key().seal(&UNIQUE, Version::V1, client(), &retry(8, 8), EXPIRES, &mut out);
+        assert_eq!(result, Err(EncodeError::BufferTooSmall { expected, got }));
+        assert!(out.iter().all(|octet| *octet == 0xa5));
+    }
+}
+
+proptest! {
+    #[test]
+    fn q_49_no_octets_make_reading_a_token_panic(token in proptest::collection::vec(any::<u8>(), 0..120)) {
+        prop_assert_eq!(key().open(Version::V1, client(), &token, NOW), Err(TokenError::Invalid));
+    }
+}

@@ -1,0 +1,138 @@
+//! What `provider` changes, and what it keeps.
+
+use std::ptr;
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use rustls::crypto::CryptoProvider;
+use rustls::{CipherSuite, SupportedCipherSuite, Tls13CipherSuite};
+use wireseal_rustls::{AeadAlgorithm, is_wireseal, provider, quic_algorithm, tls13_aes_128_ccm_sha256};
+
+use crate::support::{COMMON, map_suites, ring, tls13, wireseal, without_quic};
+
+fn names(provider: &CryptoProvider) -> Vec<CipherSuite> {
+    provider.cipher_suites.iter().map(SupportedCipherSuite::suite).collect()
+}
+
+fn addresses(provider: &CryptoProvider) -> Vec<*const Tls13CipherSuite> {
+    provider.cipher_suites.iter().filter_map(|suite| suite.tls13()).map(ptr::from_ref).collect()
+}
+
+#[test]
+fn only_the_field_quic_changes() {
+    let (before, after) = (ring(), provider(ring()));
+    assert_eq!(names(&after), names(&before));
+    assert_eq!(after.kx_groups.len(), before.kx_groups.len());
+    for (before, after) in before.cipher_suites.iter().zip(&after.cipher_suites) {
+        match (before, after) {
+            (SupportedCipherSuite::Tls12(before), SupportedCipherSuite::Tls12(after)) => {
+                assert!(ptr::eq(*before, *after));
+            }
+            (SupportedCipherSuite::Tls13(before), SupportedCipherSuite::Tls13(after)) => {
+                assert!(is_wireseal(after) && !is_wireseal(before));
+                assert!(ptr::addr_eq(before.common.hash_provider, after.common.hash_provider));
+                assert!(ptr::addr_eq(before.hkdf_provider, after.hkdf_provider));
+                assert!(ptr::addr_eq(before.aead_alg, after.aead_alg));
+                assert_eq!(before.common.confidentiality_limit, after.common.confidentiality_limit);
+            }
+            _ => panic!("a suite changed its TLS version"),
+        }
+    }
+    let tls12 = after.cipher_suites.iter().filter(|suite| suite.tls13().is_none()).count();
+    assert!(tls12 > 0, "TLS 1.2 suites have to be there to be left alone");
+}
+
+#[test]
+fn a_provider_without_quic_gets_it() {
+    let stripped = without_quic(ring());
+    assert!(COMMON.iter().all(|suite| tls13(&stripped, *suite).quic.is_none()));
+    let given = provider(stripped);
+    assert!(COMMON.iter().all(|suite| is_wireseal(tls13(&given, *suite))));
+}
+
+#[test]
+fn suites_that_quic_has_no_header_protection_for_stay_as_they_are() {
+    let ccm_8 = map_suites(ring(), |mut suite| {
+        suite.common.suite = CipherSuite::TLS13_AES_128_CCM_8_SHA256;
+        Tls13CipherSuite { quic: None, ..suite }
+    });
+    let before = addresses(&ccm_8);
+    assert_eq!(addresses(&provider(ccm_8)), before);
+}
+
+#[test]
+fn a_suite_with_the_algorithm_of_another_is_not_on_wireseal() {
+    let mixed = map_suites(ring(), |suite| Tls13CipherSuite {
+        quic: Some(quic_algorithm(AeadAlgorithm::Aes128Ccm)),
+        ..suite
+    });
+    assert!(COMMON.iter().all(|suite| !is_wireseal(tls13(&mixed, *suite))));
+    let given = provider(mixed);
+    assert!(COMMON.iter().all(|suite| is_wireseal(tls13(&given, *suite))));
+}
+
+#[test]
+fn a_thousand_calls_leak_no_more_than_one() {
+    let stripped = without_quic(ring());
+    let once = || {
+        let given = provider(stripped.clone());
+        let ccm = tls13_aes_128_ccm_sha256(&given).and_then(|suite| suite.tls13()).expect("ring has SHA-256");
+        let mut addresses = addresses(&given);
+        addresses.push(ccm);
+        addresses
+    };
+    let first = once();
+    let measured = allocation_counter::measure(|| {
+        for _ in 0..1000 {
+            assert_eq!(once(), first);
+        }
+    });
+    assert_eq!((measured.bytes_current, measured.count_current), (0, 0));
+}
+
+#[test]
+fn threads_that_come_first_together_get_the_same_suites() {
+    let (stripped, together) = (without_quic(ring()), Arc::new(Barrier::new(8)));
+    let threads: Vec<_> = (0..8)
+        .map(|_| {
+            let (stripped, together) = (stripped.clone(), Arc::clone(&together));
+            thread::spawn(move || {
+                together.wait();
+                addresses(&provider(stripped)).into_iter().map(<*const _>::addr).collect::<Vec<_>>()
+            })
+        })
+        .collect();
+    let mut seen: Vec<_> =
+        threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect();
+    seen.dedup();
+    assert_eq!(seen.len(), 1);
+}
+
+#[test]
+fn a_provider_on_wireseal_comes_out_the_same() {
+    let given = provider(ring());
+    assert_eq!(addresses(&provider(given.clone())), addresses(&given));
+}
+
+#[test]
+fn providers_that_differ_keep_their_own_suites() {
+    let (one, other) = (provider(without_quic(ring())), provider(without_quic(ring())));
+    assert_eq!(names(&one), names(&other));
+    assert!(addresses(&one).iter().all(|suite| !addresses(&other).contains(suite)));
+}
+
+#[test]
+fn nothing_claims_fips() {
+    let given = wireseal();
+    assert!(!given.fips());
+    for suite in given.cipher_suites.iter().filter_map(|suite| suite.tls13()) {
+        assert!(!suite.fips() && suite.quic.is_some_and(|quic| !quic.fips()), "{suite:?}");
+    }
+}
+
+#[test]
+fn ccm_needs_sha_256() {
+    let mut sha384 = ring();
+    sha384.cipher_suites.retain(|suite| suite.suite() == CipherSuite::TLS13_AES_256_GCM_SHA384);
+    assert!(tls13_aes_128_ccm_sha256(&sha384).is_none());
+}

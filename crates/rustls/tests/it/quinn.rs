@@ -1,0 +1,87 @@
+//! quinn over sockets on loopback.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use quinn::{ClientConfig, Connection, Endpoint, ServerConfig};
+use wireseal_rustls::{is_wireseal, provider};
+
+use crate::support::{CCM, COMMON, End, Identity, MEGABYTE, pattern, ring, wireseal, without_quic};
+
+/// How much is written between two requests for a key update; quinn ignores those that come too early.
+const BETWEEN_UPDATES: usize = 64 << 10;
+
+/// Sends a megabyte, with key updates in between, and expects the peer's.
+async fn exchange(connection: Connection, sent: Vec<u8>, expected: Vec<u8>) {
+    let send = async {
+        let mut stream = connection.open_uni().await.expect("the peer allows streams");
+        for part in sent.chunks(BETWEEN_UPDATES) {
+            connection.force_key_update();
+            stream.write_all(part).await.expect("the peer reads");
+        }
+        stream.finish().expect("the stream is open");
+        stream.stopped().await.expect("the peer reads to the end");
+    };
+    let receive = async {
+        let mut stream = connection.accept_uni().await.expect("the peer opens a stream");
+        stream.read_to_end(MEGABYTE).await.expect("the peer sends")
+    };
+    let ((), received) = tokio::join!(send, receive);
+    assert!(received == expected, "octets changed on the way");
+}
+
+/// A megabyte each way.
+async fn transfer(client: ClientConfig, server: ServerConfig) {
+    let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let listener = Endpoint::server(server, loopback).expect("a free port");
+    let address = listener.local_addr().expect("a bound socket");
+    let (there, back) = (pattern(1, MEGABYTE), pattern(2, MEGABYTE));
+
+    let serving = tokio::spawn({
+        let (there, back) = (there.clone(), back.clone());
+        async move {
+            let connection = listener.accept().await.expect("a client comes").await.expect("a handshake");
+            exchange(connection, back, there).await;
+            listener.wait_idle().await;
+        }
+    });
+    let endpoint = Endpoint::client(loopback).expect("a free port");
+    let connecting = endpoint.connect_with(client, address, "localhost").expect("a usable configuration");
+    exchange(connecting.await.expect("a handshake"), there, back).await;
+    endpoint.close(0u8.into(), b"done");
+    endpoint.wait_idle().await;
+    serving.await.expect("the server did not panic");
+}
+
+#[tokio::test]
+async fn each_suite_against_the_ring_provider_both_ways() {
+    for suite in COMMON {
+        for [client, server] in [[wireseal, ring], [ring, wireseal]] {
+            let (identity, client, server) =
+                (Identity::new(), End::only(client(), suite), End::only(server(), suite));
+            transfer(identity.quinn_client(&client), identity.quinn_server(&server)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn aes_128_ccm() {
+    let end = || End::only(wireseal(), CCM);
+    let identity = Identity::new();
+    transfer(identity.quinn_client(&end()), identity.quinn_server(&end())).await;
+}
+
+/// quinn refuses a provider without QUIC, so these packets can only be Wireseal's.
+#[tokio::test]
+async fn a_provider_without_quic_serves_quinn_once_wireseal_is_in_it() {
+    let identity = Identity::new();
+    assert!(QuicClientConfig::try_from(identity.client(without_quic(ring()))).is_err());
+    assert!(QuicServerConfig::try_from(identity.server(without_quic(ring()))).is_err());
+
+    let given = provider(without_quic(ring()));
+    assert!(given.cipher_suites.iter().filter_map(|suite| suite.tls13()).all(is_wireseal));
+    let client = QuicClientConfig::try_from(identity.client(given.clone())).expect("a provider with QUIC");
+    let server = QuicServerConfig::try_from(identity.server(given)).expect("a provider with QUIC");
+    transfer(ClientConfig::new(Arc::new(client)), ServerConfig::with_crypto(Arc::new(server))).await;
+}
