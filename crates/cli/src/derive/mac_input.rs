@@ -8,7 +8,7 @@ use super::kdf::address;
 
 const PROTOCOL_TCP: u8 = 6;
 
-/// The fields of a segment's MAC input in their order; all together are the input.
+/// The fields of a segment's MAC input, in order.
 #[must_use]
 pub fn mac_input(sne: Sne, segment: &Segment<'_>, ao: &AoOption<'_>, options: OptionCoverage) -> Vec<Field> {
     let mut fields = vec![Field::new(&sne.0.to_be_bytes(), format!("SNE {}", sne.0))];
@@ -17,7 +17,7 @@ pub fn mac_input(sne: Sne, segment: &Segment<'_>, ao: &AoOption<'_>, options: Op
     match options {
         OptionCoverage::Covered => all_options(&mut fields, segment.option_octets(), ao),
         OptionCoverage::Excluded => {
-            ao_option(&mut fields, segment.option_octets(), ao, ", alone of all options");
+            ao_option(&mut fields, segment.option_octets(), ao, ", the only option");
         }
     }
     if !segment.payload().is_empty() {
@@ -33,7 +33,7 @@ fn pseudo_header(fields: &mut Vec<Field>, segment: &Segment<'_>) {
     fields.push(address(&source, "pseudo-header: source"));
     fields.push(address(&destination, "pseudo-header: destination"));
     let length = segment.tcp().len();
-    let length_name = format!("pseudo-header: TCP length {length}, of all options too");
+    let length_name = format!("pseudo-header: TCP length {length}, with all options");
     if source.address().is_ipv4() {
         fields.push(Field::new(&[0, PROTOCOL_TCP], "pseudo-header: zero, protocol 6"));
         fields.push(Field::new(&(length as u16).to_be_bytes(), length_name));
@@ -59,7 +59,7 @@ fn header(fields: &mut Vec<Field>, header: &[u8]) {
     fields.push(Field::new(&header[18..20], "urgent pointer"));
 }
 
-/// Every option, and the octets between and behind them, as they stand in the header.
+/// Every option, and the octets between and after them.
 fn all_options(fields: &mut Vec<Field>, octets: &[u8], ao: &AoOption<'_>) {
     let mut at = 0;
     while at < octets.len() {
@@ -71,7 +71,7 @@ fn all_options(fields: &mut Vec<Field>, octets: &[u8], ao: &AoOption<'_>) {
         let length = match octets[at] {
             kind::END_OF_LIST => octets.len() - at,
             kind::NO_OPERATION => 1,
-            // The walk that has found the AO option has been past all that come before it; what may come behind is bounded.
+            // Lengths of options before TCP-AO are valid, or it would not have been found; others may not be.
             _ => octets.get(at + 1).map_or(1, |length| usize::from(*length).clamp(2, octets.len() - at)),
         };
         let option = &octets[at..at + length];
@@ -80,7 +80,7 @@ fn all_options(fields: &mut Vec<Field>, octets: &[u8], ao: &AoOption<'_>) {
     }
 }
 
-/// The AO option with its MAC zeroed.
+/// The TCP-AO option with its MAC zeroed.
 fn ao_option(fields: &mut Vec<Field>, octets: &[u8], ao: &AoOption<'_>, remark: &str) {
     fields
         .push(Field::new(&octets[ao.offset..ao.offset + 2], format!("TCP-AO option: kind, length{remark}")));
@@ -103,4 +103,4 @@ fn name_of(kind: u8) -> String {
     format!("option: {name}")
 }
 
-const _: () = assert!(TCP_HEADER_LENGTH == 20, "the fields of the header are those before its options");
+const _: () = assert!(TCP_HEADER_LENGTH == 20, "the fields of the header end where the options begin");

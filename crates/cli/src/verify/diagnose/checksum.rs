@@ -1,16 +1,16 @@
-//! MACs over a header whose checksum field is not zero, which RFC 5925 (section 5.1) wants it to be.
+//! MACs over a header whose checksum field is not zero as RFC 5925 §5.1 requires.
 
 use std::net::IpAddr;
 
 use wireseal_tcp_ao::option::{AO_HEADER_LENGTH, TCP_HEADER_LENGTH};
 use wireseal_tcp_ao::{AoOption, OptionCoverage, Segment, Sne, TrafficKey, checksum, ip};
 
-/// What may have stood in the checksum field.
+/// What the sender may have had in the checksum field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ChecksumForm {
     /// What was recorded.
     AsRecorded,
-    /// The sum over the pseudo-header, as a stack leaves it for the network card to complete.
+    /// The sum over the pseudo-header, which a stack leaves for the network card to complete.
     PseudoHeader,
     /// The checksum of the segment before its MAC was filled in.
     WithoutMac,
@@ -20,7 +20,7 @@ impl ChecksumForm {
     pub(super) const ALL: [Self; 3] = [Self::AsRecorded, Self::PseudoHeader, Self::WithoutMac];
 }
 
-/// Whether a received MAC is one over the segment with its checksum field in this form.
+/// Whether the received MAC is one over the segment with the checksum field in this form.
 pub(super) fn verifies(
     form: ChecksumForm,
     key: &TrafficKey,

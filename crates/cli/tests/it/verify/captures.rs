@@ -1,0 +1,98 @@
+//! The program on real sessions, with right and wrong keys.
+
+use std::fs;
+
+use crate::support::files::Files;
+use crate::support::found::{IPV4_KEY, IPV4_SESSION, IPV6_KEY, IPV6_SESSION, capture_path};
+use crate::support::program::{Run, wireseal};
+
+fn verify(capture: &str, arguments: &[&str]) -> Run {
+    let path = capture_path(capture);
+    wireseal([&["verify", path.to_str().unwrap()], arguments].concat())
+}
+
+#[track_caller]
+fn assert_answer(capture: &str, key: &str, code: i32, words: &[&str]) {
+    let run = verify(capture, &["--key", key]);
+    assert_eq!(run.code, code, "{}", run.out);
+    for word in words {
+        assert!(run.out.contains(word), "{word:?} is not in:\n{}", run.out);
+    }
+    assert!(!run.out.contains("first-secret") && !run.out.contains("passphrase"), "a secret is printed");
+}
+
+#[test]
+fn every_segment_of_both_sessions_is_good() {
+    assert_answer(IPV4_SESSION, IPV4_KEY, 0, &["all 34 segments are good"]);
+    assert_answer(IPV6_SESSION, IPV6_KEY, 0, &["all 33 segments are good"]);
+}
+
+#[test]
+fn an_inverted_coverage_of_options_is_diagnosed() {
+    for (capture, key) in [(IPV4_SESSION, IPV4_KEY), (IPV6_SESSION, IPV6_KEY)] {
+        let key = format!("{key},options=excluded");
+        let words = [
+            "covers the other TCP options with the MAC",
+            "correct the TCP option coverage of the key given here",
+        ];
+        assert_answer(capture, &key, 1, &words);
+    }
+}
+
+#[test]
+fn a_wrong_secret_is_diagnosed() {
+    for (capture, key, failed) in [
+        (IPV4_SESSION, "send=100,recv=100,alg=aes-128-cmac-96,secret=second-secret", "34 of 34"),
+        (IPV6_SESSION, "send=7,recv=7,alg=hmac-sha-1-96,secret=another", "33 of 33"),
+    ] {
+        let words = [
+            &format!("{failed} segments failed: most likely another secret"),
+            "the segments of both ends",
+            "correct the secret",
+        ];
+        assert_answer(capture, key, 1, &words);
+    }
+}
+
+#[test]
+fn ids_that_do_not_mirror_each_other_are_diagnosed() {
+    let words = ["both ends send KeyID", "whose ids differ", "correct the ids of the key given here"];
+    assert_answer(IPV4_SESSION, &IPV4_KEY.replace("recv=100", "recv=101"), 1, &words);
+    assert_answer(IPV6_SESSION, &IPV6_KEY.replace("send=7", "send=8"), 1, &words);
+}
+
+#[test]
+fn keys_come_from_a_file_too() {
+    let files = Files::new();
+    let text = "[[key-chain]]\nname = \"core\"\n[[key-chain.key]]\nsend-id = 100\nalgorithm = \"AES-128-CMAC-96\"\n\
+                secret = \"first-secret\"\n";
+    let path = files.file("keys.toml", text);
+    let run = verify(IPV4_SESSION, &["--keys", path.to_str().unwrap()]);
+    assert_eq!(run.code, 0, "{}", run.out);
+    assert!(run.out.contains("core/100"));
+}
+
+#[test]
+fn wrong_arguments_print_nothing_but_an_error() {
+    for arguments in [
+        &["--key", IPV4_KEY, "--isn", "nonsense"][..],
+        &["--key", IPV4_KEY, "--nat", "10.0.0.1"],
+        &["--key", IPV4_KEY, "--peer", "somebody"],
+        &[],
+    ] {
+        let run = verify(IPV4_SESSION, arguments);
+        assert_eq!((run.out.as_str(), run.code), ("", 2), "{arguments:?}");
+    }
+}
+
+#[test]
+fn packets_before_the_damage_are_judged() {
+    let files = Files::new();
+    let whole = fs::read(capture_path(IPV4_SESSION)).unwrap();
+    let path = files.file("damaged.pcap", &whole[..whole.len() - 10]);
+    let run = verify(path.to_str().unwrap(), &["--key", IPV4_KEY]);
+    assert_eq!(run.code, 3, "{}", run.out);
+    assert!(run.out.contains("packet 52"), "{}", run.out);
+    let run = verify(path.to_str().unwrap(), &["--key", IPV4_KEY, "--json"]);
+    assert!(run.json()["totals"]["damage"].is_string(), "{}", run.out);
+}
