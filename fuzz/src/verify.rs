@@ -1,8 +1,10 @@
 //! Checks for the verification of captures.
 
+use std::convert::Infallible;
+
 use wireseal::capture::{Packet, Time};
 use wireseal::keys::{Keys, from_argument};
-use wireseal::verify::{Verifier, VerifyOptions};
+use wireseal::verify::{Verifier, VerifyEvent, VerifyOptions};
 
 /// A key that verifies the recorded session, one for some peers, and one for short MACs.
 const KEYS: [&str; 3] = [
@@ -35,6 +37,13 @@ pub fn check(input: &[u8]) {
     let mut verifier = Verifier::new(&keys, options);
     let (mut number, mut seconds, mut judged) = (0, 1_780_000_000, 0);
     let mut connections = Vec::new();
+    let mut each = |event: VerifyEvent<'_>| {
+        match event {
+            VerifyEvent::Segment { .. } => judged += 1,
+            VerifyEvent::Connection(connection) => connections.push(connection),
+        }
+        Ok::<_, Infallible>(())
+    };
     while let Some(([high, low, wait, missing], octets)) = rest.split_first_chunk() {
         let length = usize::from(u16::from_be_bytes([*high, *low])).min(octets.len());
         let (octets, behind) = octets.split_at(length);
@@ -44,11 +53,9 @@ pub fn check(input: &[u8]) {
         let time = Some(Time::from_unix_nanoseconds(seconds * 1_000_000_000));
         let original_length = octets.len() + usize::from(*missing);
         let packet = Packet { number, time, link_type: RAW, octets, original_length };
-        judged += u64::from(verifier.packet(&packet).is_some());
-        connections.extend(std::iter::from_fn(|| verifier.next_finished()));
+        let Ok(()) = verifier.packet(&packet, &mut each);
     }
-    let (others, totals) = verifier.finish(None);
-    connections.extend(others);
+    let Ok(totals) = verifier.finish(None, each);
     let segments: u64 = totals.counts.iter().sum();
     assert_eq!(segments, judged);
     assert_eq!(segments + totals.fragments + totals.other + totals.unreadable, number);

@@ -119,6 +119,12 @@ impl Reader {
         }
     }
 
+    /// Whether octets after the last packet are in memory.
+    #[must_use]
+    pub fn is_ahead(&self) -> bool {
+        !self.buffer.ready().is_empty()
+    }
+
     /// How far the file was read.
     #[must_use]
     pub fn progress(&self) -> Progress {

@@ -25,20 +25,24 @@ impl CaptureRun {
         Ok(Self { reader, bar: Bar::new() })
     }
 
-    /// Calls `each` for every packet. Returns where and how the file is damaged, if it is.
+    /// Calls `each` for every packet, and with `None` when the next one may take a while to arrive. Returns where and how the file
+    /// is damaged, if it is.
     ///
     /// # Errors
     /// Those of reading and of `each`.
     pub(super) fn packets<E: Into<Box<dyn Error>>>(
         mut self,
-        mut each: impl FnMut(&Packet<'_>) -> Result<(), E>,
+        mut each: impl FnMut(Option<&Packet<'_>>) -> Result<(), E>,
     ) -> Result<Option<String>, Box<dyn Error>> {
         let damage = loop {
             match self.reader.next_packet() {
                 None => break None,
                 Some(Ok(packet)) => {
                     let number = packet.number;
-                    each(&packet).map_err(Into::into)?;
+                    each(Some(&packet)).map_err(Into::into)?;
+                    if !self.reader.is_ahead() {
+                        each(None).map_err(Into::into)?;
+                    }
                     if number.is_multiple_of(PROGRESS_INTERVAL) {
                         self.bar.show(self.reader.progress());
                     }

@@ -34,6 +34,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
     let mut printer = Printer::new(run.bar.output(), format, &capture.display().to_string())?;
     let mut observer = Observer::new(&log);
     let damage = run.packets(|packet| {
+        let Some(packet) = packet else { return Ok(()) };
         observer.packet(packet);
         observer.take_finished().try_for_each(|connection| printer.connection(&connection))
     })?;

@@ -10,7 +10,7 @@ use super::outcome::{Outcome, Result};
 use crate::report::{self, Format, Report, Subject};
 use crate::standing::Standing;
 use crate::verify::report::standing;
-use crate::verify::{IsnHint, NatHint, Verifier, VerifyOptions};
+use crate::verify::{IsnHint, NatHint, Verifier, VerifyEvent, VerifyOptions};
 
 /// Check every TCP segment of a capture against keys, and say why segments fail.
 #[derive(Debug, clap::Args)]
@@ -61,21 +61,18 @@ pub(super) fn run(arguments: Arguments) -> Result {
         report = report.with_page(path, subject)?;
     }
     let mut verifier = Verifier::new(&keys, VerifyOptions { peers, ports, isns, nat, keep_segments });
-    let damage = run.packets(|packet| {
-        if let Some(judged) = verifier.packet(packet)
-            && segments
-        {
-            report.segment(judged.connection, judged.ends, &judged.segment)?;
+    let mut each = |found: VerifyEvent<'_>| match found {
+        VerifyEvent::Segment { connection, ends, segment } if segments => {
+            report.segment(connection, ends, &segment)
         }
-        while let Some(connection) = verifier.next_finished() {
-            report.connection(&connection)?;
-        }
-        std::io::Result::Ok(())
+        VerifyEvent::Segment { .. } => Ok(()),
+        VerifyEvent::Connection(connection) => report.connection(&connection),
+    };
+    let damage = run.packets(|packet| match packet {
+        Some(packet) => verifier.packet(packet, &mut each),
+        None => verifier.judge_queued(&mut each),
     })?;
-    let (rest, totals) = verifier.finish(damage);
-    for connection in rest {
-        report.connection(&connection)?;
-    }
+    let totals = verifier.finish(damage, &mut each)?;
     report.finish(&totals)?;
     Ok(match standing(&totals.counts) {
         Standing::Good if totals.is_incomplete() => Outcome::NotJudged,

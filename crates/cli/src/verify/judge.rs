@@ -4,6 +4,7 @@ use wireseal_tcp_ao::{
     AoOption, Isn, KdfContext, OptionError, Segment, SeqNum, Sne, SneTracker, TrafficKey, verify_segment,
 };
 
+use super::ahead::{AheadMac, Basis};
 use super::connection::TcpConnection;
 use super::key_table::{Candidate, KeyTable};
 use super::observed::ObservedSegment;
@@ -40,6 +41,7 @@ pub(super) fn judge(
     table: &KeyTable<'_>,
     sender: Sender,
     observed: &ObservedSegment<'_>,
+    ahead: Option<AheadMac<'_>>,
 ) -> Judgement {
     if observed.has_part_of_header {
         return Judgement::without_mac(Verdict::CutOff);
@@ -50,7 +52,7 @@ pub(super) fn judge(
         Err(OptionError::TwoAoOptions) => return Judgement::without_mac(Verdict::TwoOptions),
         Err(error) => return Judgement::without_mac(Verdict::MalformedOption(*error)),
     };
-    let mut judge = Judge { connection, table, sender, segment: &observed.segment, ao };
+    let mut judge = Judge { connection, table, sender, segment: observed.segment, ao, ahead };
     if !judge.connection.candidates.iter().any(|candidate| judge.serves(*candidate)) {
         return Judgement::without_mac(Verdict::UnknownKeyId);
     }
@@ -67,6 +69,7 @@ struct Judge<'j, 'k> {
     sender: Sender,
     segment: &'j Segment<'j>,
     ao: &'j AoOption<'j>,
+    ahead: Option<AheadMac<'j>>,
 }
 
 impl Judge<'_, '_> {
@@ -86,20 +89,30 @@ impl Judge<'_, '_> {
         verify_segment(key, sne, self.segment, self.ao, self.table.parameters(candidate)).is_ok()
     }
 
+    /// The same with a MAC computed ahead, if it is the one needed.
+    #[inline]
+    fn verifies_ahead(&self, key: &TrafficKey, candidate: Candidate, isns: [Isn; 2], sne: Sne) -> bool {
+        match self.ahead.and_then(|ahead| ahead.of(&Basis { key: candidate.key, isns, sne })) {
+            Some(mac) => mac.verify(self.ao.mac).is_ok(),
+            None => self.verifies(candidate, key, sne),
+        }
+    }
+
     /// The usual case: both ISNs are known, and so is the traffic key.
     #[inline]
     fn with_known_key(&mut self) -> Judgement {
         let [own, other] = [self.sender, self.sender.other()].map(|end| self.connection.isn(end));
         let tracker = self.connection.direction(self.sender).tracker();
-        let (false, Some(tracker), Some(_), Some(_)) = (self.segment.flags().syn(), tracker, own, other)
+        let (false, Some(tracker), Some(own), Some(other)) =
+            (self.segment.flags().syn(), tracker, own, other)
         else {
             return self.in_handshake();
         };
         let sne = tracker.sne_of(self.segment.sequence());
         let keys = &self.connection.direction(self.sender).traffic_keys;
-        let good = keys
-            .iter()
-            .position(|(candidate, key)| self.serves(*candidate) && self.verifies(*candidate, key, sne));
+        let good = keys.iter().position(|(candidate, key)| {
+            self.serves(*candidate) && self.verifies_ahead(key, *candidate, [own, other], sne)
+        });
         let Some(index) = good else { return self.with_other_keys(sne) };
         let keys = &mut self.connection.direction_mut(self.sender).traffic_keys;
         if index > 0 {

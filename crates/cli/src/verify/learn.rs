@@ -29,7 +29,7 @@ impl TcpConnection {
         observed: &ObservedSegment<'_>,
         judgement: &Judgement,
     ) -> Learned {
-        let ObservedSegment { place, ref segment, .. } = *observed;
+        let ObservedSegment { place, segment, .. } = *observed;
         let is_good = judgement.verdict == Verdict::Good;
         // Once an end is known to sign, only what is signed is believed.
         let is_first_good = is_good && self.direction(sender).good() == 0;
@@ -188,7 +188,7 @@ impl Direction {
     /// Counts a segment and what it shows. Returns whether it starts another run of a KeyID.
     #[inline]
     fn count(&mut self, table: &KeyTable<'_>, observed: &ObservedSegment<'_>, judgement: &Judgement) -> bool {
-        let ObservedSegment { place, ref segment, .. } = *observed;
+        let ObservedSegment { place, segment, .. } = *observed;
         let kind = judgement.verdict.index();
         let report = &mut self.report;
         if report.counts[kind] == 0 {

@@ -2,6 +2,7 @@
 
 use wireseal_tcp_ao::Segment;
 
+use super::ahead::AheadMac;
 use super::connection::TcpConnection;
 use super::diagnose::{Diagnoser, Search};
 use super::judge::judge;
@@ -45,10 +46,11 @@ impl LiveConnection {
         options: &VerifyOptions,
         search: &mut Search,
         observed: &ObservedSegment<'_>,
+        ahead: Option<AheadMac<'_>>,
     ) -> SegmentReport {
-        let segment = &observed.segment;
+        let segment = observed.segment;
         let sender = self.connection.sender(&segment.source());
-        let judgement = judge(&mut self.connection, table, sender, observed);
+        let judgement = judge(&mut self.connection, table, sender, observed, ahead);
         let verdict = judgement.verdict;
         if matches!(verdict, Verdict::BadMac | Verdict::UnknownKeyId) && observed.missing == 0 {
             self.diagnose(table, options, search, sender, observed, verdict);

@@ -1,15 +1,16 @@
 //! Every segment's verdict, and the diagnosis of what failed.
 //!
 //! ```text
-//! packet -> Verifier -> LiveConnection -> judge      the verdict: which key, which SNE, does the MAC verify
-//!           finds the                  -> Diagnosis  for a failure: which change makes the MAC verify
-//!           connection                 -> learn      ISNs, SNE, octets sent, whether it is closed
+//! packet -> Verifier -> Queue, 16 segments -> Ahead -> LiveConnection -> judge      the verdict: which key, which SNE, does the MAC verify
+//!                                             their                   -> Diagnoser  for a failure: which change makes the MAC verify
+//!                                             MACs                    -> learn      ISNs, SNE, octets sent, whether it is closed
 //! ```
 //!
-//! A good segment costs one table lookup and one MAC, and no allocation.
+//! A good segment costs two table lookups and one MAC, and no allocation.
 
 pub mod report;
 
+mod ahead;
 mod connection;
 mod diagnose;
 mod direction;
@@ -19,12 +20,14 @@ mod judge;
 mod key_table;
 mod learn;
 mod live;
+mod mac_input;
 mod observed;
 mod options;
+mod queue;
 mod sequence;
 mod verifier;
 mod waiting;
 
 pub use hints::{HintError, IsnHint, NatHint};
 pub use options::VerifyOptions;
-pub use verifier::{Judged, Verifier};
+pub use verifier::{Verifier, VerifyEvent};

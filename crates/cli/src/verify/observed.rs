@@ -8,7 +8,7 @@ use crate::capture::{CapturedSegment, Place};
 /// A segment of the capture with its header read.
 pub(super) struct ObservedSegment<'a> {
     pub(super) place: Place,
-    pub(super) segment: Segment<'a>,
+    pub(super) segment: &'a Segment<'a>,
     /// The TCP-AO option.
     pub(super) ao: Result<Option<AoOption<'a>>, OptionError>,
     /// Octets of payload that the capture lacks.
@@ -17,30 +17,35 @@ pub(super) struct ObservedSegment<'a> {
     pub(super) has_part_of_header: bool,
 }
 
-impl<'a> ObservedSegment<'a> {
-    /// Reads the header; `start` has room for one that is cut off. `None` for an impossible header.
+impl ObservedSegment<'_> {
+    /// Reads a segment and gives it to `each`. Returns `None` for an impossible header.
     #[inline]
-    pub(super) fn read(
+    pub(super) fn read<R>(
         place: Place,
-        captured: &CapturedSegment<'a>,
-        start: &'a mut [u8; TCP_HEADER_LENGTH],
-    ) -> Option<Self> {
+        captured: &CapturedSegment<'_>,
+        each: impl FnOnce(&ObservedSegment<'_>) -> R,
+    ) -> Option<R> {
         let CapturedSegment { source, destination, octets, missing } = *captured;
-        let (segment, missing, has_part_of_header) = match Segment::from_tcp(source, destination, octets) {
-            Ok(segment) => (segment, missing, false),
+        // Matched as a reference, because moving a segment takes longer than reading it.
+        match &Segment::from_tcp(source, destination, octets) {
+            Ok(segment) => {
+                let ao = segment.ao_option();
+                Some(each(&ObservedSegment { place, segment, ao, missing, has_part_of_header: false }))
+            }
             Err(_) if missing > 0 && is_cut_in_header(octets) => {
                 // As much of the header as there is, without options.
+                let mut start = [0; TCP_HEADER_LENGTH];
                 let recorded = octets.len().min(TCP_HEADER_LENGTH);
                 start[..recorded].copy_from_slice(&octets[..recorded]);
                 start[12] = (TCP_HEADER_LENGTH as u8 / 4) << 4;
-                let segment = Segment::from_tcp(source, destination, start).ok()?;
+                let segment = &Segment::from_tcp(source, destination, &start).ok()?;
                 let header = header_length(octets).unwrap_or(TCP_HEADER_LENGTH);
-                (segment, (octets.len() + missing).saturating_sub(header), true)
+                let missing = (octets.len() + missing).saturating_sub(header);
+                let ao = Ok(None);
+                Some(each(&ObservedSegment { place, segment, ao, missing, has_part_of_header: true }))
             }
-            Err(_) => return None,
-        };
-        let ao = segment.ao_option();
-        Some(Self { place, segment, ao, missing, has_part_of_header })
+            Err(_) => None,
+        }
     }
 
     /// Octets of payload, recorded or not.

@@ -2,12 +2,13 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
+use std::mem;
 
 use foldhash::fast::RandomState;
 use wireseal_tcp_ao::Endpoint;
 use wireseal_tcp_ao::ip::PROTOCOL_TCP;
-use wireseal_tcp_ao::option::TCP_HEADER_LENGTH;
 
+use super::ahead::{Ahead, AheadMac, BATCH};
 use super::connection::Phase;
 use super::diagnose::Search;
 use super::ends::Ends;
@@ -15,6 +16,7 @@ use super::key_table::KeyTable;
 use super::live::LiveConnection;
 use super::observed::ObservedSegment;
 use super::options::VerifyOptions;
+use super::queue::Queue;
 use super::report::{ConnectionReport, SegmentReport, Totals};
 use super::waiting::{Due, Wait};
 use crate::capture::{CapturedSegment, Content, Packet, Place};
@@ -25,20 +27,25 @@ const LINGER: Wait = Wait { nanoseconds: 60_000_000_000, packets: 100_000, most:
 /// After how long without a segment a connection with nothing but SYNs is given up; stacks resend a SYN for about two minutes.
 const OPENING: Wait = Wait { nanoseconds: 180_000_000_000, packets: 1_000_000, most: 16_384 };
 
-/// A segment that was judged.
-#[derive(Clone, Copy, Debug)]
-pub struct Judged<'v> {
-    /// The number of its connection.
-    pub connection: u64,
-    /// Opener and listener.
-    pub ends: &'v [Endpoint; 2],
-    /// What was found.
-    pub segment: SegmentReport,
+/// Something found in a capture.
+#[derive(Debug)]
+pub enum VerifyEvent<'v> {
+    /// A segment was judged.
+    Segment {
+        /// The number of its connection.
+        connection: u64,
+        /// Opener and listener.
+        ends: &'v [Endpoint; 2],
+        /// What was found.
+        segment: SegmentReport,
+    },
+    /// A connection is over.
+    Connection(ConnectionReport),
 }
 
 /// Checks the segments of a capture in order.
 ///
-/// Call [`next_finished`](Self::next_finished) after every packet: then memory grows only with the connections that are live.
+/// Segments are judged in order, but several at a time. Memory grows only with the connections that are live.
 #[derive(Debug)]
 pub struct Verifier<'k> {
     table: KeyTable<'k>,
@@ -48,6 +55,7 @@ pub struct Verifier<'k> {
     opening: VecDeque<Due>,
     closed: VecDeque<Due>,
     finished: VecDeque<Box<LiveConnection>>,
+    queue: Queue,
     search: Search,
     totals: Totals,
 }
@@ -63,67 +71,113 @@ impl<'k> Verifier<'k> {
             opening: VecDeque::new(),
             closed: VecDeque::new(),
             finished: VecDeque::new(),
+            queue: Queue::default(),
             search: Search::default(),
             totals: Totals::default(),
         }
     }
 
-    /// Counts a packet and judges its segment, if it has one that is selected.
+    /// Counts a packet. Its segment, if it has one that is selected, waits to be judged together with others; when there are enough,
+    /// `each` is called for everything found, in order.
+    ///
+    /// # Errors
+    /// Those of `each`, after which the verifier is of no more use.
     #[inline]
-    pub fn packet(&mut self, packet: &Packet<'_>) -> Option<Judged<'_>> {
+    pub fn packet<E>(
+        &mut self,
+        packet: &Packet<'_>,
+        each: impl FnMut(VerifyEvent<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.totals.packets += 1;
         match Content::of(packet) {
-            Content::Tcp(segment) => return self.segment(packet.place(), &segment),
+            Content::Tcp(segment) => self.enqueue(packet.place(), &segment),
             Content::Fragment { protocol: PROTOCOL_TCP, .. } => self.totals.fragments += 1,
             Content::Fragment { .. } | Content::Udp(_) | Content::Other => self.totals.other += 1,
             Content::Unreadable(_) => self.totals.unreadable += 1,
         }
-        None
+        if self.queue.is_full() { self.judge_queued(each) } else { Ok(()) }
     }
 
     #[inline]
-    fn segment(&mut self, place: Place, captured: &CapturedSegment<'_>) -> Option<Judged<'_>> {
+    fn enqueue(&mut self, place: Place, captured: &CapturedSegment<'_>) {
         let CapturedSegment { source, destination, octets, .. } = *captured;
         let Some((&[a, b, c, d], _)) = octets.split_first_chunk() else {
             self.totals.unreadable += 1;
-            return None;
+            return;
         };
         let ports = [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])];
-        if !self.options.select(source, destination, ports) {
+        if self.options.select(source, destination, ports) {
+            self.queue.push(place, Ends::of(source, destination, ports), captured);
+        } else {
             self.totals.left_out += 1;
-            return None;
         }
-        let mut start = [0; TCP_HEADER_LENGTH];
-        let Some(observed) = ObservedSegment::read(place, captured, &mut start) else {
-            self.totals.unreadable += 1;
-            return None;
-        };
-        let segment = &observed.segment;
+    }
+
+    /// Judges the segments that wait. Call it before a pause, so that `each` gets everything found so far.
+    ///
+    /// # Errors
+    /// Those of `each`, after which the verifier is of no more use.
+    pub fn judge_queued<E>(
+        &mut self,
+        mut each: impl FnMut(VerifyEvent<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut queue = mem::take(&mut self.queue);
+        let mut connections = [None; BATCH];
+        for (connection, ends) in connections.iter_mut().zip(queue.ends()) {
+            *connection = self.connections.get(ends).map(|live| &live.connection);
+        }
+        let mut ahead = Ahead::EMPTY;
+        ahead.compute(&self.table, queue.segments().map(|(_, segment)| segment), &connections);
+        for ((ends, (place, captured)), ahead) in queue.ends().zip(queue.segments()).zip(ahead.each()) {
+            let judged = ObservedSegment::read(place, &captured, |observed| {
+                self.judge(ends, observed, ahead, &mut each)
+            });
+            match judged {
+                Some(outcome) => outcome?,
+                None => self.totals.unreadable += 1,
+            }
+            while let Some(live) = self.finished.pop_front() {
+                each(VerifyEvent::Connection(live.into_report(&self.table)))?;
+            }
+        }
+        queue.clear();
+        self.queue = queue;
+        Ok(())
+    }
+
+    #[inline]
+    fn judge<E>(
+        &mut self,
+        ends: &Ends,
+        observed: &ObservedSegment<'_>,
+        ahead: Option<AheadMac<'_>>,
+        each: impl FnOnce(VerifyEvent<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let ObservedSegment { place, segment, .. } = *observed;
         self.finish_what_is_over(place);
-        let ends = Ends::of(source, destination, ports);
         let begins_another = segment.flags().syn()
-            && self.connections.get(&ends).is_some_and(|live| live.connection.is_followed_by(segment));
-        if begins_another && let Some(before) = self.connections.remove(&ends) {
+            && self.connections.get(ends).is_some_and(|live| live.connection.is_followed_by(segment));
+        if begins_another && let Some(before) = self.connections.remove(ends) {
             self.finished.push_back(before);
         }
-        let live = match self.connections.entry(ends) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => {
+        let live = match self.connections.get_mut(ends) {
+            Some(live) => live,
+            None => {
                 self.totals.connections += 1;
                 let number = self.totals.connections;
-                self.opening.push_back(Due { ends, number, since: place });
+                self.opening.push_back(Due { ends: *ends, number, since: place });
                 let live = LiveConnection::new(number, place, segment, &self.table, &self.options);
-                entry.insert(Box::new(live))
+                self.connections.entry(*ends).or_insert(Box::new(live))
             }
         };
         let was_closed = live.connection.phase == Phase::Closed;
-        let report = live.segment(&self.table, &self.options, &mut self.search, &observed);
+        let report = live.segment(&self.table, &self.options, &mut self.search, observed, ahead);
         let connection = &live.connection;
         if connection.phase == Phase::Closed && !was_closed {
-            self.closed.push_back(Due { ends, number: connection.number, since: place });
+            self.closed.push_back(Due { ends: *ends, number: connection.number, since: place });
         }
         self.totals.counts[report.verdict.index()] += 1;
-        Some(Judged { connection: connection.number, ends: &connection.ends, segment: report })
+        each(VerifyEvent::Segment { connection: connection.number, ends: &connection.ends, segment: report })
     }
 
     /// Takes out the connections that were closed long enough ago or never opened.
@@ -159,23 +213,23 @@ impl<'k> Verifier<'k> {
         }
     }
 
-    /// The next connection that is over.
-    #[inline]
-    pub fn next_finished(&mut self) -> Option<ConnectionReport> {
-        self.finished.pop_front().map(|live| live.into_report(&self.table))
-    }
-
-    /// Ends the capture: returns the remaining connections in the order of their first segments, and the totals. `damage` says
-    /// where and how the file is damaged, if it is.
-    pub fn finish(
-        self,
+    /// Ends the capture: judges the segments that wait, calls `each` for the remaining connections in the order of their first
+    /// segments, and returns the totals. `damage` says where and how the file is damaged, if it is.
+    ///
+    /// # Errors
+    /// Those of `each`.
+    pub fn finish<E>(
+        mut self,
         damage: Option<String>,
-    ) -> (impl Iterator<Item = ConnectionReport> + use<'k>, Totals) {
-        let mut rest: Vec<_> = self.finished.into_iter().chain(self.connections.into_values()).collect();
+        mut each: impl FnMut(VerifyEvent<'_>) -> Result<(), E>,
+    ) -> Result<Totals, E> {
+        self.judge_queued(&mut each)?;
+        let mut rest: Vec<_> = self.connections.into_values().collect();
         rest.sort_unstable_by_key(|live| live.connection.number);
-        let table = self.table;
-        let reports = rest.into_iter().map(move |live| live.into_report(&table));
-        (reports, Totals { damage, ..self.totals })
+        for live in rest {
+            each(VerifyEvent::Connection(live.into_report(&self.table)))?;
+        }
+        Ok(Totals { damage, ..self.totals })
     }
 
     /// How many connections are live.

@@ -67,7 +67,7 @@ impl Diagnoser {
         verdict: Verdict,
     ) {
         let Ok(Some(ao)) = observed.ao else { return };
-        let ObservedSegment { place, ref segment, .. } = *observed;
+        let ObservedSegment { place, segment, .. } = *observed;
         let progress = &self.progress[sender as usize];
         if let Some(context) = connection.context(sender, segment) {
             let tracker = progress.tracker_beside(connection.direction(sender).tracker());

@@ -1,12 +1,13 @@
 //! What `verify` finds in packets.
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 
 use pcap_file::pcap::PcapReader;
 use wireseal::capture::{Packet, Time};
 use wireseal::keys::{self, Keys};
 use wireseal::verify::report::{ConnectionReport, Diagnosis, SegmentReport, Totals, Verdict};
-use wireseal::verify::{Verifier, VerifyOptions};
+use wireseal::verify::{Verifier, VerifyEvent, VerifyOptions};
 use wireseal_tcp_ao::Segment;
 
 use super::files::crates;
@@ -66,14 +67,19 @@ impl Found {
     ) -> Self {
         let mut verifier = Verifier::new(keys, options);
         let (mut segments, mut connections) = (Vec::new(), Vec::new());
+        let mut each = |event: VerifyEvent<'_>| {
+            match event {
+                VerifyEvent::Segment { segment, .. } => segments.push(segment),
+                VerifyEvent::Connection(connection) => connections.push(connection),
+            }
+            Ok::<_, Infallible>(())
+        };
         for (index, recorded_packet) in packets.iter().enumerate() {
             let packet = packet(index as u64 + 1, recorded_packet);
             let octets = &packet.octets[..recorded(index, packet.octets.len())];
-            segments.extend(verifier.packet(&Packet { octets, ..packet }).map(|judged| judged.segment));
-            connections.extend(std::iter::from_fn(|| verifier.next_finished()));
+            verifier.packet(&Packet { octets, ..packet }, &mut each).unwrap();
         }
-        let (rest, totals) = verifier.finish(None);
-        connections.extend(rest);
+        let totals = verifier.finish(None, each).unwrap();
         Self { segments, connections, totals }
     }
 
@@ -114,6 +120,11 @@ impl Found {
             }
         }
     }
+}
+
+/// Takes what a verifier finds, and drops it.
+pub fn ignore(_: VerifyEvent<'_>) -> Result<(), Infallible> {
+    Ok(())
 }
 
 pub fn keys(arguments: &[&str]) -> Keys {

@@ -1,6 +1,11 @@
 //! The program on real sessions, with right and wrong keys.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use crate::support::files::Files;
 use crate::support::found::{IPV4_KEY, IPV4_SESSION, IPV6_KEY, IPV6_SESSION, capture_path};
@@ -83,6 +88,41 @@ fn wrong_arguments_print_nothing_but_an_error() {
         let run = verify(IPV4_SESSION, arguments);
         assert_eq!((run.out.as_str(), run.code), ("", 2), "{arguments:?}");
     }
+}
+
+/// On a terminal, with a capture that is still being recorded.
+#[test]
+fn segments_are_shown_as_soon_as_they_are_recorded() {
+    let files = Files::new();
+    let pipe = files.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let command = format!(
+        "'{}' verify '{}' --segments --key '{IPV4_KEY}'",
+        env!("CARGO_BIN_EXE_wireseal"),
+        pipe.display()
+    );
+    // script(1) gives the command a terminal.
+    let mut script = Command::new("script");
+    let script = script.args(["-qec", &command, "/dev/null"]).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = script.spawn().unwrap();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || output.split(b'\n').try_for_each(|line| sender.send(line.unwrap())));
+    let mut input = fs::OpenOptions::new().write(true).open(&pipe).unwrap();
+    // The file's header and five packets, of which the last is the SYN.
+    let capture = fs::read(capture_path(IPV4_SESSION)).unwrap();
+    let end = (0..5).fold(24, |at, _| {
+        at + 16 + u32::from_le_bytes(capture[at + 8..at + 12].try_into().unwrap()) as usize
+    });
+    input.write_all(&capture[..end]).unwrap();
+    let is_syn = |line: Vec<u8>| {
+        String::from_utf8_lossy(&line).contains("#5 2026-11-20T12:37:13.976622Z connection 1 ")
+    };
+    let limit = Duration::from_secs(60);
+    while !is_syn(lines.recv_timeout(limit).expect("a line for the SYN")) {}
+    input.write_all(&capture[end..]).unwrap();
+    drop(input);
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]

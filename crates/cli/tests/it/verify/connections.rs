@@ -1,10 +1,12 @@
 //! Where connections begin and end, and what happens in between.
 
+use std::convert::Infallible;
+
 use wireseal::verify::report::Verdict;
-use wireseal::verify::{Verifier, VerifyOptions};
+use wireseal::verify::{Verifier, VerifyEvent, VerifyOptions};
 use wireseal_tcp_ao::{Endpoint, Isn};
 
-use crate::support::found::{IPV4_KEY, keys, packet, verify};
+use crate::support::found::{IPV4_KEY, ignore, keys, packet, verify};
 use crate::support::session::{ACK, MSS, RST, SYN, Session, session};
 use crate::support::sign::Signing;
 
@@ -110,8 +112,14 @@ fn a_syn_with_another_isn_is_another_attempt() {
 fn connections_that_are_over_are_handed_out_and_forgotten() {
     let keys = keys(&[IPV4_KEY]);
     let mut verifier = Verifier::new(&keys, VerifyOptions::default());
-    let mut finished = Vec::new();
-    let mut number = 0;
+    let (mut number, mut finished) = (0, 0);
+    let mut each = |event: VerifyEvent<'_>| {
+        match event {
+            VerifyEvent::Segment { segment, .. } => assert_eq!(segment.verdict, Verdict::Good),
+            VerifyEvent::Connection(_) => finished += 1,
+        }
+        Ok::<_, Infallible>(())
+    };
     for turn in 0..50u16 {
         let mut session = Session::usual([1000, 5000]);
         session.ends[0] = Endpoint::new([192, 0, 2, 1], 1000 + turn);
@@ -120,14 +128,12 @@ fn connections_that_are_over_are_handed_out_and_forgotten() {
         session.close();
         for recorded in &session.packets {
             number += 1;
-            let judged = verifier.packet(&packet(number, recorded)).unwrap();
-            assert_eq!(judged.segment.verdict, Verdict::Good);
-            finished.extend(std::iter::from_fn(|| verifier.next_finished()));
+            verifier.packet(&packet(number, recorded), &mut each).unwrap();
         }
         assert!(verifier.live() <= 8, "{} live connections after {turn}", verifier.live());
     }
-    assert_eq!(finished.len(), 44);
-    assert_eq!(verifier.finish(None).0.count(), 6);
+    verifier.finish(None, each).unwrap();
+    assert_eq!(finished, 50);
 }
 
 #[test]
@@ -143,7 +149,7 @@ fn attempts_that_come_to_nothing_are_forgotten() {
     let keys = keys(&[IPV4_KEY]);
     let mut verifier = Verifier::new(&keys, VerifyOptions::default());
     for (number, recorded) in (1..).zip(&packets) {
-        verifier.packet(&packet(number, recorded));
+        verifier.packet(&packet(number, recorded), ignore).unwrap();
         assert!(verifier.live() <= 4, "{}", verifier.live());
     }
 }

@@ -1,10 +1,12 @@
 //! Damaged captures: every packet is counted once, nothing panics, and it ends in time.
 
+use std::convert::Infallible;
+
 use proptest::prelude::*;
-use wireseal::verify::{Verifier, VerifyOptions};
+use wireseal::verify::{Verifier, VerifyEvent, VerifyOptions};
 
 use crate::support::found::{
-    IPV4_KEY, IPV4_SESSION, IPV6_SESSION, Recorded, keys, packet, recorded, verify_with,
+    Found, IPV4_KEY, IPV4_SESSION, IPV6_KEY, IPV6_SESSION, Recorded, keys, packet, recorded, verify_with,
 };
 use crate::support::session::{ACK, PSH, Session};
 use crate::support::sign::set_checksum;
@@ -83,6 +85,40 @@ fn apply(packets: &mut Vec<Recorded>, operation: &Operation) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
+    /// Segments are judged several at a time, which must not show.
+    #[test]
+    fn verdicts_do_not_depend_on_the_segments_judged_together(
+        ipv6 in any::<bool>(),
+        operations in prop::collection::vec(operation(), 0..12),
+        before in 1..16_usize,
+    ) {
+        let mut packets = recorded(if ipv6 { IPV6_SESSION } else { IPV4_SESSION });
+        for operation in &operations {
+            apply(&mut packets, operation);
+        }
+        let keys = keys(&[if ipv6 { IPV6_KEY } else { IPV4_KEY }]);
+        let mut verifier = Verifier::new(&keys, options());
+        let mut one_by_one = Vec::new();
+        let mut each = |event: VerifyEvent<'_>| {
+            if let VerifyEvent::Segment { mut segment, .. } = event {
+                segment.place.packet += before as u64;
+                one_by_one.push(segment);
+            }
+            Ok::<_, Infallible>(())
+        };
+        for (number, recorded) in (1..).zip(&packets) {
+            verifier.packet(&packet(number, recorded), &mut each).unwrap();
+            verifier.judge_queued(&mut each).unwrap();
+        }
+        // So many segments of another connection come first, so that others are judged together each time.
+        let mut stranger = Session::usual([1000, 5000]);
+        stranger.send_unsigned(0, ACK, &[], b"unsigned");
+        let time = packets.first().map_or(0, |(time, _)| *time);
+        packets.splice(0..0, vec![(time, stranger.packets.remove(0).1); before]);
+        let together = Found::cut(&packets, &keys, options(), |_, length| length);
+        prop_assert_eq!(&together.segments[before..], one_by_one);
+    }
+
     #[test]
     fn every_packet_is_counted_once(
         ipv6 in any::<bool>(),
@@ -133,6 +169,12 @@ fn many_connections_that_fail_are_done_in_seconds() {
     let mut verifier = Verifier::new(&keys, VerifyOptions::default());
     let begin = std::time::Instant::now();
     let (mut number, mut failed) = (0, 0);
+    let mut each = |event: VerifyEvent<'_>| {
+        if let VerifyEvent::Segment { segment, .. } = event {
+            failed += u64::from(segment.verdict.is_failure());
+        }
+        Ok::<_, Infallible>(())
+    };
     for turn in 0..6000u16 {
         for (time, octets) in &template.packets {
             number += 1;
@@ -143,12 +185,10 @@ fn many_connections_that_fail_are_done_in_seconds() {
             octets[place..place + 2].copy_from_slice(&(turn + 1000).to_be_bytes());
             let addresses = if is_opener { template.addresses(0) } else { template.addresses(1) };
             set_checksum(addresses, &mut octets[20..]);
-            let judged = verifier.packet(&packet(number, &(*time, octets))).unwrap();
-            failed += u64::from(judged.segment.verdict.is_failure());
-            while verifier.next_finished().is_some() {}
+            verifier.packet(&packet(number, &(*time, octets)), &mut each).unwrap();
         }
     }
-    let (_, totals) = verifier.finish(None);
+    let totals = verifier.finish(None, each).unwrap();
     assert_eq!((totals.connections, failed), (6000, number));
     assert!(begin.elapsed().as_secs() < 60, "{:?}", begin.elapsed());
 }
