@@ -61,7 +61,7 @@ pub fn mirrored(chain: &KeyChain) -> KeyChain {
             mkt.master_key().clone(),
         );
         mirrored
-            .with_mac_length(parameters.mac_length)
+            .with_mac_length(parameters.mac_length())
             .map(|mkt| Key::new(key.key_id(), mkt.with_options(parameters.options)))
             .ok()
             .and_then(|mirrored| mirrored.with_lifetimes(*key.send_lifetime(), *key.accept_lifetime()).ok())

@@ -177,7 +177,7 @@ fn each_mistake_in_a_key_chain_is_named() {
         (
             "HMAC-SHA-1-96",
             "KMAC256-128",
-            "key chain \"spring\", key 1, secret: master key has 9 octets, KMAC256-128 asks for 32 or more",
+            "key chain \"spring\", key 1, secret: master key has 9 octets, KMAC256-128 requires 32 or more",
         ),
     ];
     for (good, bad, start) in cases {
@@ -218,7 +218,7 @@ fn a_chain_that_cannot_last_is_refused() {
     }
     keys_refused(
         &format!("{keys}send = {{ from = 3000-01-01T00:00:00Z }}\n"),
-        "peer.toml: peer[0].key-chain: key chain \"spring\", key: there is room for 4 keys and no more",
+        "peer.toml: peer[0].key-chain: key chain \"spring\", key: there is room for only 4 keys",
     );
 }
 

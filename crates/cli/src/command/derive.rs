@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use wireseal_tcp_ao::{
     AoOption, Endpoint, Isn, KdfContext, KeyId, MktParameters, Segment, Sne, SocketPair, TrafficKey,
-    TrafficKeyOctets, segment_mac,
+    TrafficKeyOctets,
 };
 
 use super::key_arguments::KeyArguments;
@@ -233,9 +233,10 @@ fn of_key(
     if ![mkt.send_id(), mkt.recv_id()].contains(&ao.key_id) {
         line(output, "note", format_args!("the packet has KeyID {}, which is not this key's", ao.key_id))?;
     }
-    if ao.mac.len() != mkt.parameters().mac_length {
+    if ao.mac.len() != mkt.parameters().mac_length() {
         line(output, "note", "the packet's MAC does not have the key's length; using the packet's")?;
     }
+    let input = segment.mac_input(sne, options).map_err(io::Error::other)?;
     let octets = TrafficKeyOctets::derive(algorithm, mkt.master_key(), context);
     if explain {
         explain_kdf(output, &derive::kdf(algorithm, mkt.master_key(), context))?;
@@ -245,10 +246,9 @@ fn of_key(
     line(output, "", format_args!("{sent} at the sender, {received} at the receiver"))?;
     if explain {
         writeln!(output, "\nMAC: {} under the traffic key, of", algorithm.mac())?;
-        write_fields(output, &derive::mac_input(sne, segment, ao, options))?;
+        write_fields(output, &derive::mac_input(&input, options))?;
     }
-    let key = TrafficKey::new(&octets);
-    let mac = segment_mac(&key, sne, segment, ao, options);
+    let mac = input.mac(&TrafficKey::new(&octets));
     let length = ao.mac.len();
     line(output, "SNE", sne.0)?;
     if explain {
@@ -292,9 +292,9 @@ fn of_connection(
 }
 
 fn write_key(output: &mut impl Write, configured: &ConfiguredKey) -> io::Result<()> {
-    let MktParameters { send_id, recv_id, algorithm, mac_length, options, .. } =
-        *configured.key.mkt().parameters();
-    let (name, options) = (&configured.name, coverage(options));
+    let parameters = configured.key.mkt().parameters();
+    let MktParameters { send_id, recv_id, algorithm, options, .. } = *parameters;
+    let (name, mac_length, options) = (&configured.name, parameters.mac_length(), coverage(options));
     line(
         output,
         "key",

@@ -99,7 +99,7 @@ fn context_fields(context: &KdfContext) -> Vec<Field> {
 }
 
 /// The address of an end.
-pub(super) fn address(end: &Endpoint, name: &str) -> Field {
+fn address(end: &Endpoint, name: &str) -> Field {
     let octets = match end.address() {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(address) => address.octets().to_vec(),

@@ -104,7 +104,7 @@ impl<'a> From<&'a ConfiguredKey> for KeyObject<'a> {
             send_id: parameters.send_id.0,
             recv_id: parameters.recv_id.0,
             algorithm: parameters.algorithm.name(),
-            mac_length: parameters.mac_length,
+            mac_length: parameters.mac_length(),
             options: text::coverage(parameters.options),
             peer: configured.peer.map(|peer| peer.to_string()),
             send_lifetime: key.send_lifetime().into(),

@@ -3,12 +3,11 @@
 //! A MAC depends on key, ISNs, SNE and segment. It is computed with those of the connection as it is now, and used only if they are
 //! still the same when it is the segment's turn. Otherwise it is computed again, so only the time differs.
 
-use wireseal_mac::{Mac, mac_batch};
-use wireseal_tcp_ao::{AoOption, Isn, Segment, Sne, TrafficKey};
+use wireseal_mac::Mac;
+use wireseal_tcp_ao::{AoOption, Isn, Segment, Sne, TrafficKey, mac_batch};
 
 use super::connection::TcpConnection;
 use super::key_table::{Candidate, KeyTable};
-use super::mac_input::{START_LENGTH, mac_input};
 use crate::capture::CapturedSegment;
 
 /// How many segments are judged together at most.
@@ -42,26 +41,19 @@ impl Ahead {
         segments: impl Iterator<Item = CapturedSegment<'a>>,
         connections: &[Option<&TcpConnection>; BATCH],
     ) {
-        let mut starts = [[0; START_LENGTH]; BATCH];
-        let mut inputs: [Option<(&TrafficKey, [&[u8]; 2])>; BATCH] = [None; BATCH];
-        let rooms = starts.iter_mut().zip(&mut inputs).zip(&mut self.bases);
-        for ((segment, connection), ((start, input), basis)) in segments.zip(connections).zip(rooms) {
-            let (Some(connection), CapturedSegment { source, destination, octets, missing: 0 }) =
-                (connection, segment)
-            else {
-                continue;
-            };
-            // Matched as references, because moving a segment costs more than reading it.
-            if let Ok(segment) = &Segment::from_tcp(source, destination, octets)
-                && let Ok(Some(ao)) = &segment.ao_option()
-                && let Some(((candidate, key), expected)) = expected(connection, table, segment, ao)
-            {
-                let options = table.parameters(*candidate).options;
-                *input = Some((key, mac_input(start, expected.sne, segment, ao, options, 0)));
+        let jobs =
+            segments.zip(connections).zip(&mut self.bases).filter_map(|((captured, connection), basis)| {
+                let CapturedSegment { source, destination, octets, missing: 0 } = captured else {
+                    return None;
+                };
+                // Matched as a reference, because moving a segment takes longer than reading it.
+                let Ok(segment) = &Segment::from_tcp(source, destination, octets) else { return None };
+                let ao = segment.ao_option().ok()??;
+                let ((candidate, key), expected) = expected((*connection)?, table, segment, &ao)?;
+                let input = segment.mac_input(expected.sne, table.parameters(*candidate).options).ok()?;
                 *basis = Some(expected);
-            }
-        }
-        let jobs = inputs.iter().flatten().map(|(key, input)| (key.mac_key(), &input[..]));
+                Some((key, input))
+            });
         mac_batch(jobs, &mut self.macs);
     }
 
@@ -102,7 +94,7 @@ fn expected<'c>(
     let direction = connection.direction(sender);
     let known @ (candidate, _) = direction.traffic_keys.first()?;
     let is_needed = candidate.serves(table, connection.configured_end, sender, ao.key_id)
-        && table.parameters(*candidate).mac_length == ao.mac.len();
+        && table.parameters(*candidate).mac_length() == ao.mac.len();
     let basis = Basis {
         key: candidate.key,
         isns: [connection.isn(sender)?, connection.isn(sender.other())?],

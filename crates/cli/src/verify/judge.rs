@@ -86,7 +86,7 @@ impl Judge<'_, '_> {
 
     #[inline]
     fn verifies(&self, candidate: Candidate, key: &TrafficKey, sne: Sne) -> bool {
-        verify_segment(key, sne, self.segment, self.ao, self.table.parameters(candidate)).is_ok()
+        verify_segment(key, sne, self.segment, self.table.parameters(candidate)).is_ok()
     }
 
     /// The same with a MAC computed ahead, if it is the one needed.

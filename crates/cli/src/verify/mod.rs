@@ -20,7 +20,6 @@ mod judge;
 mod key_table;
 mod learn;
 mod live;
-mod mac_input;
 mod observed;
 mod options;
 mod queue;

@@ -144,7 +144,7 @@ fn keys(keys: &Keys) -> Markup {
                                 td { (parameters.send_id.0) }
                                 td { (parameters.recv_id.0) }
                                 td { (parameters.algorithm.name()) }
-                                td { (parameters.mac_length) " octets" }
+                                td { (parameters.mac_length()) " octets" }
                                 td { (coverage(parameters.options)) }
                                 td { @if let Some(peer) = &configured.peer { (peer.to_string()) } @else { "any" } }
                                 td {

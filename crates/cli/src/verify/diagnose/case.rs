@@ -4,9 +4,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::net::IpAddr;
 
-use wireseal_tcp_ao::{
-    AoOption, Endpoint, KdfContext, OptionCoverage, Segment, Sne, TrafficKey, segment_mac,
-};
+use wireseal_tcp_ao::{AoOption, Endpoint, KdfContext, OptionCoverage, Segment, Sne, TrafficKey};
 
 use super::hypothesis::{Change, Hypothesis, Relation};
 use crate::capture::Place;
@@ -102,8 +100,8 @@ impl<'c> Case<'c, '_> {
         options: OptionCoverage,
     ) -> bool {
         let Ok(segment) = Segment::from_tcp(source, destination, tcp) else { return false };
-        let Ok(Some(ao)) = segment.ao_option() else { return false };
-        self.count_try() && segment_mac(key, sne, &segment, &ao, options).verify(self.ao.mac).is_ok()
+        let Ok(input) = segment.mac_input(sne, options) else { return false };
+        self.count_try() && input.mac(key).verify(self.ao.mac).is_ok()
     }
 
     /// Counts a MAC that is computed; `false` where the received one is too short to prove anything.

@@ -1,9 +1,7 @@
 //! MACs over a header whose checksum field is not zero as RFC 5925 §5.1 requires.
 
 use wireseal_tcp_ao::option::{AO_HEADER_LENGTH, TCP_HEADER_LENGTH};
-use wireseal_tcp_ao::{AoOption, OptionCoverage, Segment, Sne, TrafficKey, checksum};
-
-use crate::verify::mac_input::{START_LENGTH, mac_input};
+use wireseal_tcp_ao::{AoOption, FieldName, OptionCoverage, Segment, Sne, TrafficKey, checksum};
 
 /// What the sender may have had in the checksum field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,7 +44,12 @@ pub(super) fn verifies(
     ao: &AoOption<'_>,
     options: OptionCoverage,
 ) -> bool {
-    let mut start = [0; START_LENGTH];
-    let input = mac_input(&mut start, sne, segment, ao, options, form.of(segment, ao));
-    key.mac_key().verify(&input, ao.mac).is_ok()
+    let Ok(input) = segment.mac_input(sne, options) else { return false };
+    let checksum = form.of(segment, ao).to_be_bytes();
+    let mut octets = Vec::new();
+    for field in input.fields() {
+        let is_checksum = field.name == FieldName::Checksum;
+        octets.extend_from_slice(if is_checksum { &checksum } else { field.as_ref() });
+    }
+    key.mac_key().verify(&[&octets], ao.mac).is_ok()
 }

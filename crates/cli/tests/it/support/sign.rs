@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::option::{Options, TCP_HEADER_LENGTH, kind};
 use wireseal_tcp_ao::{
-    AoOption, Endpoint, Isn, KdfContext, MasterKey, OptionCoverage, Segment, Sne, TrafficKey, checksum,
-    segment_mac,
+    AoOption, Endpoint, FieldName, Isn, KdfContext, MasterKey, OptionCoverage, Segment, Sne, TrafficKey,
+    checksum,
 };
 
 use super::found::Recorded;
@@ -76,31 +76,16 @@ impl Signing {
         let master_key = MasterKey::new(&self.secret).unwrap();
         let key = TrafficKey::derive(self.algorithm, &master_key, &context);
         let sne = Sne(sne.0.wrapping_add(self.sne));
-        let ao = segment.ao_option().unwrap().unwrap();
+        let input = segment.mac_input(sne, self.options).unwrap();
         let mac = match self.checksum {
-            None => segment_mac(&key, sne, &segment, &ao, self.options),
+            None => input.mac(&key),
             Some(checksum) => {
-                let field = checksum(&segment);
-                let mut input = sne.0.to_be_bytes().to_vec();
-                match addresses {
-                    (IpAddr::V4(source), IpAddr::V4(destination)) => {
-                        input.extend(source.octets());
-                        input.extend(destination.octets());
-                        input.extend([0, 6]);
-                        input.extend((tcp.len() as u16).to_be_bytes());
-                    }
-                    (IpAddr::V6(source), IpAddr::V6(destination)) => {
-                        input.extend(source.octets());
-                        input.extend(destination.octets());
-                        input.extend((tcp.len() as u32).to_be_bytes());
-                        input.extend([0, 0, 0, 6]);
-                    }
-                    _ => panic!("a segment of two families"),
-                }
-                let header_at = input.len();
-                input.extend(segment.tcp());
-                input[header_at + 16..header_at + 18].copy_from_slice(&field.to_be_bytes());
-                key.mac_key().mac(&[&input])
+                let checksum = checksum(&segment).to_be_bytes();
+                let octets = input.fields().flat_map(|field| match field.name {
+                    FieldName::Checksum => checksum.to_vec(),
+                    _ => field.as_ref().to_vec(),
+                });
+                key.mac_key().mac(&[&octets.collect::<Vec<_>>()])
             }
         };
         mac.truncated(self.mac_length).to_vec()

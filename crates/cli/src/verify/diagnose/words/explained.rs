@@ -34,7 +34,8 @@ struct Explained<'f, 'k> {
 impl Explained<'_, '_> {
     fn diagnosis(&self) -> Diagnosis {
         let Finding { sender, hypothesis, first, segments, key_id, mac_length, tries, .. } = *self.finding;
-        let MktParameters { send_id, recv_id, mac_length: configured, .. } = *self.parameters();
+        let MktParameters { send_id, recv_id, .. } = *self.parameters();
+        let configured = self.parameters().mac_length();
         let Explanation(kind, mut cause, mut advice) = match hypothesis.change {
             Some(change) => self.with_change(change),
             None => self.without_change(),
@@ -192,7 +193,8 @@ impl Explained<'_, '_> {
 
     fn without_change(&self) -> Explanation {
         let Finding { hypothesis, key_id, mac_length, sne, .. } = *self.finding;
-        let MktParameters { send_id, recv_id, mac_length: configured, .. } = *self.parameters();
+        let MktParameters { send_id, recv_id, .. } = *self.parameters();
+        let configured = self.parameters().mac_length();
         let (Ends { own, other }, key, who) = (self.ends(), self.key(), self.who());
         match hypothesis.relation {
             Relation::Named if hypothesis.flips_options => {
