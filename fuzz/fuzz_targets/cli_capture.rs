@@ -1,5 +1,5 @@
-//! Captures of any octets: packets are numbered in order, no longer than what there was, and the same however the file is read;
-//! damage ends them.
+//! Captures: packets are numbered in order, no longer than they were on the wire, and the same at any reading speed; damage ends
+//! them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

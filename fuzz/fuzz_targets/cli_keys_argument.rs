@@ -1,4 +1,4 @@
-//! Keys as `--key` takes them: whatever is read is written in every format and read again to the same.
+//! Arguments of `--key`: the keys can be written in every format and read again unchanged.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,7 +6,7 @@ use wireseal::keys::from_argument;
 use wireseal_fuzz::keys::check_file;
 
 fuzz_target!(|text: &str| {
-    // Arguments that a run makes up are not to open the machine's files, nor its keyring.
+    // A made-up argument must not open files or keyrings of this machine.
     if text.contains("secret-file=") || text.contains("secret-keyring=") {
         return;
     }

@@ -1,4 +1,4 @@
-//! IOS XR's configuration: whatever is read is written in every format and read again to the same.
+//! IOS XR configurations: the keys can be written in every format and read again unchanged.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

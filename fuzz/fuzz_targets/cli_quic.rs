@@ -1,5 +1,4 @@
-//! A key log and a capture of any octets: every packet is opened or has a reason, and nothing but Initial packets opens without
-//! the log.
+//! A key log and a capture: every packet opens or has a reason, and without the log only Initial packets open.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

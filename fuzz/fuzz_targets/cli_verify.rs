@@ -1,4 +1,4 @@
-//! Packets of any octets, checked against keys: every one is counted once, and what failed is diagnosed without a panic.
+//! Packets checked against keys: each is counted once, and failures are diagnosed without a panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

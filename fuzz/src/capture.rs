@@ -1,17 +1,17 @@
-//! What captures are held to, and the QUIC packets in them.
+//! Checks for captures and for the QUIC packets in them.
 
 use std::io::{self, Cursor, Read};
 
 use wireseal::capture::{Content, Reader};
-use wireseal::quic::report::Kind;
-use wireseal::quic::{Format, KeyLog, Observer, Printer, Totals};
+use wireseal::quic::report::PacketKind;
+use wireseal::quic::{Format, KeyLogFile, Observer, Printer, Totals};
 
-/// More packets than this come of no input but a compressed one, which may be as long as it likes.
+/// Only compressed input has more packets than this.
 const MOST_PACKETS: usize = 5000;
-/// Octets of the longest packet that is read.
+/// Octets of the longest packet.
 const LONGEST_PACKET: usize = 262_144;
 
-/// Gives few octets at a time, as a pipe may.
+/// Returns few octets at a time, as a pipe may.
 struct Slow(Cursor<Vec<u8>>);
 
 impl Read for Slow {
@@ -33,7 +33,7 @@ pub fn check(file: &[u8]) {
             return;
         }
     };
-    let slow = slow.as_mut().expect("what begins a file begins it at any speed");
+    let slow = slow.as_mut().expect("a file begins the same at any speed");
     let is_plain = !file.starts_with(&[0x1f, 0x8b]) && !is_zstd(file);
     let mut octets = 0;
     for number in 1..=MOST_PACKETS {
@@ -64,7 +64,7 @@ pub fn check(file: &[u8]) {
                 break;
             }
             (None, None) => break,
-            (first, second) => panic!("{first:?} at once, and slowly {second:?}"),
+            (first, second) => panic!("{first:?} at once, but {second:?} slowly"),
         }
     }
     assert!(reader.progress().read <= length);
@@ -75,24 +75,24 @@ fn is_zstd(file: &[u8]) -> bool {
     magic == 0xfd2f_b528 || magic & 0xffff_fff0 == 0x184d_2a50
 }
 
-/// Opens the QUIC packets of a capture that stands behind a key log and its length in two octets.
+/// Opens the QUIC packets of a capture. The input has two octets of the key log's length, the key log, and the capture.
 pub fn check_quic(input: &[u8]) {
     let Some((length, rest)) = input.split_first_chunk() else { return };
     let Some((text, file)) = rest.split_at_checked(u16::from_be_bytes(*length).into()) else { return };
-    let log = KeyLog::read(text).expect("memory can be read");
+    let log = KeyLogFile::read(text).expect("memory can be read");
     observe(file, &log);
-    let totals = observe(file, &KeyLog::default());
+    let totals = observe(file, &KeyLogFile::default());
     assert!(
         totals.is_none_or(|(_, later)| later == 0),
-        "nothing but Initial and Retry packets opens without secrets"
+        "without secrets, only Initial and Retry packets open"
     );
 }
 
-/// What was found, and how many packets of the later kinds were opened.
-fn observe(file: &[u8], log: &KeyLog) -> Option<(Totals, u64)> {
+/// The totals, and how many packets of the kinds after Initial opened.
+fn observe(file: &[u8], log: &KeyLogFile) -> Option<(Totals, u64)> {
     let mut reader = Reader::new(Cursor::new(file.to_vec()), None).ok()?;
     let mut printers = [Format::Text, Format::Json]
-        .map(|format| Printer::new(io::sink(), format, "fuzzed").expect("everything can be thrown away"));
+        .map(|format| Printer::new(io::sink(), format, "fuzzed").expect("a sink takes everything"));
     let mut observer = Observer::new(log);
     let mut reports = Vec::new();
     for _ in 0..MOST_PACKETS {
@@ -106,17 +106,17 @@ fn observe(file: &[u8], log: &KeyLog) -> Option<(Totals, u64)> {
     let mut later = 0;
     for report in &reports {
         for printer in &mut printers {
-            printer.connection(report).expect("everything can be thrown away");
+            printer.connection(report).expect("a sink takes everything");
         }
         for direction in &report.directions {
-            let opened = |kind: Kind| direction.opened[kind as usize];
-            later += opened(Kind::ZeroRtt) + opened(Kind::Handshake) + opened(Kind::OneRtt);
+            let opened = |kind: PacketKind| direction.opened[kind as usize];
+            later += opened(PacketKind::ZeroRtt) + opened(PacketKind::Handshake) + opened(PacketKind::OneRtt);
             let in_phases: u64 = direction.phases.iter().map(|phase| phase.packets).sum();
-            assert_eq!(in_phases, opened(Kind::OneRtt));
+            assert_eq!(in_phases, opened(PacketKind::OneRtt));
         }
     }
     for printer in printers {
-        printer.finish(&totals).expect("everything can be thrown away");
+        printer.finish(&totals).expect("a sink takes everything");
     }
     Some((totals, later))
 }

@@ -1,4 +1,4 @@
-//! What the targets for files of keys hold the code to.
+//! Checks for files of keys.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use wireseal::keys::check::check;
 use wireseal::keys::{Chain, ConvertError, Format, Implementation, KeyFile, convert, read};
 use wireseal_tcp_ao::key_chain::Timestamp;
 
-/// A text is read or refused in one line; what was read can be explained, and written in every format and read again.
+/// Reads a text. An error has one line; keys that were read pass [`check_file`].
 pub fn check_text(text: &str, format: Format) {
     match read(Path::new("keys"), text, Some(format)) {
         Ok(file) => check_file(&file),
@@ -17,7 +17,7 @@ pub fn check_text(text: &str, format: Format) {
     }
 }
 
-/// What was read can be explained, and written in every format and read again.
+/// Explains keys, and writes them in every format and reads them again.
 pub fn check_file(file: &KeyFile) {
     let now = Timestamp::from_unix_seconds(1_800_000_000);
     for finding in check(file, now, &Implementation::ALL) {
@@ -42,7 +42,7 @@ pub fn check_file(file: &KeyFile) {
         if conversion.losses.is_empty() {
             assert!(is_same(&again.chains, &file.chains), "{to}: {file:?} {again:?}");
         }
-        let once_more = convert(&again, to).expect("what was written can be written");
+        let once_more = convert(&again, to).expect("keys that were written can be written again");
         assert!(is_same(&read_again(&once_more.text, to).chains, &again.chains), "{to}: {again:?}");
     }
 }
@@ -51,7 +51,7 @@ fn read_again(text: &str, format: Format) -> KeyFile {
     read(Path::new("written"), text, Some(format)).unwrap_or_else(|error| panic!("{format}: {error}\n{text}"))
 }
 
-/// Whether two files say the same, but for the names of chains that had none.
+/// Whether two files have the same keys; chains without a name may have one in `one`.
 fn is_same(one: &[Chain], other: &[Chain]) -> bool {
     one.len() == other.len()
         && one.iter().zip(other).all(|(one, other)| {

@@ -1,10 +1,12 @@
-//! What the verification of captures is held to, whatever packets they hold.
+//! Checks for the verification of captures.
+
+use std::convert::Infallible;
 
 use wireseal::capture::{Packet, Time};
 use wireseal::keys::{Keys, from_argument};
-use wireseal::verify::{Options, Verifier};
+use wireseal::verify::{Verifier, VerifyEvent, VerifyOptions};
 
-/// Keys of every kind: one that verifies the recorded session, one for some peers, one for short MACs.
+/// A key that verifies the recorded session, one for some peers, and one for short MACs.
 const KEYS: [&str; 3] = [
     "send=100,recv=100,alg=aes-128-cmac-96,secret=first-secret",
     "send=7,recv=9,alg=hmac-sha-1-96,secret=another,peer=10.0.0.0/8",
@@ -14,26 +16,34 @@ const KEYS: [&str; 3] = [
 /// LINKTYPE_RAW.
 const RAW: u16 = 101;
 
-/// A line with a hint, then packets: two octets of length, one of seconds since the last, one of how many octets are missing.
+/// Verifies packets. The input has a line with a hint, then packets, each after two octets of its length, one of the seconds since
+/// the last, and one of how many octets are missing.
 ///
-/// Every packet is counted once, by one verdict or as no segment, and every segment is in its connection's report.
+/// Every packet is counted once, by a verdict or as something else, and every segment is in its connection's report.
 pub fn check(input: &[u8]) {
     let (line, mut rest) = match input.iter().position(|octet| *octet == b'\n') {
         Some(place) => (&input[..place], &input[place + 1..]),
         None => (&[][..], input),
     };
     let line = String::from_utf8_lossy(line);
-    let options = Options {
+    let options = VerifyOptions {
         isns: line.parse().into_iter().collect(),
         nat: line.parse().into_iter().collect(),
         keep_segments: true,
-        ..Options::default()
+        ..VerifyOptions::default()
     };
     let keys = KEYS.iter().flat_map(|text| from_argument(text).and_then(|file| file.keys()));
     let keys = Keys { keys: keys.flat_map(|keys| keys.keys).collect() };
     let mut verifier = Verifier::new(&keys, options);
     let (mut number, mut seconds, mut judged) = (0, 1_780_000_000, 0);
     let mut connections = Vec::new();
+    let mut each = |event: VerifyEvent<'_>| {
+        match event {
+            VerifyEvent::Segment { .. } => judged += 1,
+            VerifyEvent::Connection(connection) => connections.push(connection),
+        }
+        Ok::<_, Infallible>(())
+    };
     while let Some(([high, low, wait, missing], octets)) = rest.split_first_chunk() {
         let length = usize::from(u16::from_be_bytes([*high, *low])).min(octets.len());
         let (octets, behind) = octets.split_at(length);
@@ -43,11 +53,9 @@ pub fn check(input: &[u8]) {
         let time = Some(Time::from_unix_nanoseconds(seconds * 1_000_000_000));
         let original_length = octets.len() + usize::from(*missing);
         let packet = Packet { number, time, link_type: RAW, octets, original_length };
-        judged += u64::from(verifier.packet(&packet).is_some());
-        connections.extend(std::iter::from_fn(|| verifier.next_finished()));
+        let Ok(()) = verifier.packet(&packet, &mut each);
     }
-    let (others, totals) = verifier.finish(None);
-    connections.extend(others);
+    let Ok(totals) = verifier.finish(None, each);
     let segments: u64 = totals.counts.iter().sum();
     assert_eq!(segments, judged);
     assert_eq!(segments + totals.fragments + totals.other + totals.unreadable, number);
@@ -57,6 +65,6 @@ pub fn check(input: &[u8]) {
     for connection in &connections {
         let counted: u64 = connection.directions.iter().flat_map(|direction| direction.counts).sum();
         assert_eq!(connection.segments.len() as u64 + connection.segments_left_out, counted);
-        assert!(connection.diagnoses.iter().all(|diagnosis| !diagnosis.sentence.contains("first-secret")));
+        assert!(connection.diagnoses.iter().all(|diagnosis| !diagnosis.sentence().contains("first-secret")));
     }
 }

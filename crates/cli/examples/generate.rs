@@ -1,14 +1,15 @@
-//! Writes a capture of many connections, every segment properly signed with one key, to standard output:
+//! Writes a capture of many connections, signed with one key, to standard output, for measuring `wireseal verify`:
 //!
 //! ```text
 //! cargo run --release -p wireseal --example generate -- SEGMENTS CONNECTIONS PAYLOAD [LIFETIME] > FILE
+//! time target/release/wireseal verify FILE --key KEY
 //! ```
 //!
-//! `LIFETIME` is after how many segments a connection is reset and another one opened in its place.
+//! `KEY` is printed when the capture is written. After `LIFETIME` segments a connection is reset and replaced by another one.
 
-#[path = "../tests/verify_support/generate.rs"]
+#[path = "../tests/it/support/generate.rs"]
 mod generate;
-#[path = "../tests/verify_support/packet.rs"]
+#[path = "../tests/it/support/packet.rs"]
 mod packet;
 
 use std::error::Error;

@@ -1,31 +1,53 @@
-//! Octets as hexadecimal digits.
+//! Octets as hexadecimal digits. What these functions allocate is never moved, so that a secret leaves no copies behind.
 
-use std::fmt::{self, Write};
+use std::fmt;
 
-/// Octets in lower case, without blanks.
+/// Octets in lower case, without separators.
 #[derive(Clone, Copy, Debug)]
 pub struct Hex<'a>(pub &'a [u8]);
 
 impl fmt::Display for Hex<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = String::with_capacity(2 * self.0.len());
-        for octet in self.0 {
-            write!(text, "{octet:02x}")?;
-        }
-        f.pad(&text)
+        f.pad(&encode(self.0))
     }
 }
 
-/// The octets that pairs of digits stand for; `None` for anything else, an odd number of digits too.
-#[must_use]
-pub fn decode(digits: &str) -> Option<Vec<u8>> {
-    let value = |digit: u8| Some(char::from(digit).to_digit(16)? as u8);
-    let (pairs, []) = digits.as_bytes().as_chunks() else { return None };
-    pairs.iter().map(|[high, low]| Some(value(*high)? << 4 | value(*low)?)).collect()
+/// The digits of these octets, in lower case.
+pub(crate) fn encode(octets: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * octets.len());
+    octets.iter().for_each(|octet| push(&mut text, *octet));
+    text
 }
 
-/// The octets of a dump: digits with blanks between them or without, lines that may begin with an offset and a colon as
-/// `tcpdump -x` writes them, and `0x` in front.
+/// Appends an octet as two digits, in lower case.
+pub(crate) fn push(text: &mut String, octet: u8) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    text.extend([octet >> 4, octet & 15].map(|digit| char::from(DIGITS[usize::from(digit)])));
+}
+
+/// The octets of pairs of digits; `None` for anything else, an odd number of digits too.
+#[must_use]
+pub fn decode(digits: &str) -> Option<Vec<u8>> {
+    let mut octets = vec![0; digits.len() / 2];
+    decode_into(digits.as_bytes(), &mut octets)?;
+    Some(octets)
+}
+
+/// Fills `octets` from exactly as many pairs of digits; `None`, with `octets` undefined, for anything else.
+pub(crate) fn decode_into(digits: &[u8], octets: &mut [u8]) -> Option<()> {
+    let (pairs, []) = digits.as_chunks() else { return None };
+    if pairs.len() != octets.len() {
+        return None;
+    }
+    for (octet, pair) in octets.iter_mut().zip(pairs) {
+        let [high, low]: [Option<u32>; 2] = pair.map(|digit| char::from(digit).to_digit(16));
+        *octet = (high? << 4 | low?) as u8;
+    }
+    Some(())
+}
+
+/// The octets of a dump: digits with or without blanks, an optional `0x` in front, and lines that may begin with an offset and
+/// a colon, as `tcpdump -x` writes them.
 #[must_use]
 pub fn decode_dump(text: &str) -> Option<Vec<u8>> {
     let mut digits = String::with_capacity(text.len());
@@ -40,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_become_octets_and_the_other_way_round() {
+    fn digits_become_octets_and_back() {
         assert_eq!(Hex(&[0, 0x9a, 0xff]).to_string(), "009aff");
         assert_eq!(decode("009AfF"), Some(vec![0, 0x9a, 0xff]));
         assert_eq!([decode("0"), decode("0g"), decode("+1"), decode("ä")], [None, None, None, None]);

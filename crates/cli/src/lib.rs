@@ -1,14 +1,14 @@
-//! What the program `wireseal` is made of; see the README for what it does.
+//! The parts of the program `wireseal`; the README shows what it does.
 //!
 //! | part | what is in it |
 //! |---|---|
 //! | [`capture`] | capture files as packets, and packets as segments and datagrams |
-//! | [`keys`] | keys from key-chain files, routers' configurations and the command line |
-//! | [`verify`] | every segment's verdict, and the diagnosis of what failed |
+//! | [`keys`] | keys from key-chain files, router configurations and the command line |
+//! | [`verify`] | a verdict on every segment, and a diagnosis of what failed |
 //! | [`quic`] | every QUIC packet of a capture, opened |
-//! | [`report`] | what was verified, as text, JSON and a page |
+//! | [`report`] | the result of `verify` as text, JSON and an HTML page |
 //! | [`mod@derive`] | traffic keys and MACs, step by step |
-//! | [`selftest`], [`mod@bench`] | the published vectors on this machine, and how fast it is |
+//! | [`selftest`], [`mod@bench`] | published test vectors on this machine, and its speed |
 //! | [`command`] | the subcommands, which print |
 pub mod bench;
 pub mod capture;
@@ -19,4 +19,6 @@ pub mod keys;
 pub mod quic;
 pub mod report;
 pub mod selftest;
+pub mod standing;
+mod text;
 pub mod verify;

@@ -9,27 +9,27 @@ use wireseal_quic::{
     Protected, ReceiveSpace, SealError, Sealer, TrafficSecret, Version,
 };
 
-use super::per_second;
+use super::rate::per_second;
 
 pub(super) const MEASURED: u32 = 2 * AeadAlgorithm::ALL.len() as u32;
 /// Octets of a packet, and of its connection ID.
 const PACKET: usize = 1200;
 const CONNECTION_ID: usize = 8;
-/// Packets between two looks at the clock.
+/// How many packets between two looks at the clock.
 const AT_ONCE: u32 = 32;
 
-/// What one core does of QUIC.
+/// The speed of one core with QUIC.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct QuicFigure {
     /// The suite's name.
     pub suite: &'static str,
-    /// What serves it: the processor's instructions, or a library.
+    /// What implements it: processor instructions or a library.
     pub served_by: &'static str,
     /// Octets of a packet.
     pub packet: usize,
-    /// Gbit of packets sealed in a second.
+    /// Gbit of packets sealed per second.
     pub sealed: f64,
-    /// Gbit of packets opened in a second, each copied to where it is opened.
+    /// Gbit of packets opened per second, including a copy of each.
     pub opened: f64,
 }
 
@@ -50,7 +50,7 @@ fn measure(algorithm: AeadAlgorithm, window: Duration) -> QuicFigure {
             let number_length = NumberLength::Four;
             let outgoing = Outgoing { packet, number_offset: 1 + CONNECTION_ID, number_length };
             match sealer.seal(outgoing) {
-                // As many as one key may protect (RFC 9001 §6.6).
+                // The most packets that one key may protect (RFC 9001 §6.6).
                 Err(SealError::ConfidentialityLimit) => {
                     sealer = Sealer::new(keys(), PacketNumberCounter::new());
                 }

@@ -9,28 +9,28 @@ use wireseal_tcp_ao::{
     Connection, Endpoint, Isn, KeyId, MasterKey, Mkt, MktSet, Segment, SocketPair, append_ao,
 };
 
-use super::per_second;
+use super::rate::per_second;
 
 /// Octets of payload.
 const LENGTHS: [usize; 2] = [128, 1460];
 pub(super) const MEASURED: u32 = 2 * (TcpAoAlgorithm::ALL.len() * LENGTHS.len()) as u32;
-/// Segments between two looks at the clock.
+/// How many segments between two looks at the clock.
 const AT_ONCE: u32 = 64;
 /// Long enough for every algorithm.
 const MASTER_KEY: [u8; 32] = [0x5a; 32];
 const SYN: u8 = 0x02;
 const ACK: u8 = 0x10;
 
-/// What one core does of TCP-AO.
+/// The speed of one core with TCP-AO.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TcpAoFigure {
     /// The algorithm's name.
     pub algorithm: &'static str,
-    /// Octets of payload in a segment.
+    /// Octets of payload per segment.
     pub payload: usize,
-    /// Segments signed in a second.
+    /// Segments signed per second.
     pub signed: f64,
-    /// Segments verified in a second.
+    /// Segments verified per second.
     pub verified: f64,
 }
 
@@ -83,7 +83,7 @@ fn connect(algorithm: TcpAoAlgorithm, pair: SocketPair) -> (Connection<1>, Conne
     (active, passive)
 }
 
-/// A TCP header with an AO option to be filled in.
+/// A TCP header with an empty TCP-AO option.
 fn header(pair: &SocketPair, sequence: u32, acknowledgment: u32, flags: u8, mac_length: usize) -> Vec<u8> {
     let mut tcp = Vec::new();
     tcp.extend(pair.local.port().to_be_bytes());

@@ -1,35 +1,35 @@
-//! A window over the octets of a capture.
+//! A window over the octets of a capture file.
 
 use std::io::{self, Read};
 
 use super::source::Source;
 use super::{Damage, Time};
 
-/// What is kept ready of a capture: room for the longest packet, and for many short ones.
+/// The part of a capture file that is in memory: room for the longest packet, or many short ones.
 pub(super) struct Buffer {
     source: Source,
     octets: Vec<u8>,
     start: usize,
     end: usize,
-    /// Octets of the capture before `octets`.
+    /// How many octets of the file precede `octets`.
     offset: u64,
 }
 
-/// A packet of a capture, whose octets are in the buffer.
+/// A packet whose octets are in the buffer.
 pub(super) struct Found {
     pub(super) time: Option<Time>,
     pub(super) link_type: u16,
-    /// How many octets before what is ready it begins.
+    /// How many octets before the unread part it begins.
     pub(super) back: usize,
     pub(super) length: usize,
     pub(super) original_length: usize,
 }
 
-/// Octets of the longest packet: no program records longer ones of a network.
+/// Octets of the longest packet; no program records longer ones from a network.
 pub(super) const LONGEST_PACKET: usize = 262_144;
-/// Octets of the longest packet or block that is kept.
+/// Octets of the longest packet or block kept in memory.
 pub(super) const LONGEST: usize = 1 << 20;
-/// Enough that reading costs little, and little enough to stay in a processor's cache.
+/// Large enough for few reads, small enough for a processor's cache.
 const CAPACITY: usize = 1 << 18;
 
 impl Buffer {
@@ -41,21 +41,21 @@ impl Buffer {
         &self.source
     }
 
-    /// Octets of the capture that are behind.
+    /// How many octets of the file were taken.
     pub(super) fn offset(&self) -> u64 {
         self.offset + self.start as u64
     }
 
-    /// What is ready, without reading more.
+    /// The octets that were read and not taken.
     #[inline]
     pub(super) fn ready(&self) -> &[u8] {
         &self.octets[self.start..self.end]
     }
 
-    /// Reads until at least `count` octets are ready, `LONGEST` at most, and says whether there are any.
+    /// Reads until at least `count` octets are ready, at most `LONGEST`. Returns `false` at the end of the file.
     ///
     /// # Errors
-    /// The file has some octets, and not as many, or it cannot be read.
+    /// The file ends before `count` octets but not at once, or cannot be read.
     #[inline]
     pub(super) fn fill(&mut self, count: usize) -> Result<bool, Damage> {
         if self.end - self.start < count { self.fill_slowly(count) } else { Ok(true) }
@@ -86,22 +86,22 @@ impl Buffer {
         Ok(true)
     }
 
-    /// Leaves behind `count` octets that are ready.
+    /// Takes `count` octets that are ready.
     #[inline]
     pub(super) fn take(&mut self, count: usize) {
         self.start += count;
     }
 
-    /// The octets of a packet that was just left behind.
+    /// The octets of a packet that was just taken.
     #[inline]
     pub(super) fn octets(&self, found: &Found) -> &[u8] {
         &self.octets[self.start - found.back..][..found.length]
     }
 
-    /// Leaves out as many octets, which need not be ready.
+    /// Skips `count` octets, ready or not.
     ///
     /// # Errors
-    /// Those of [`fill`](Self::fill); the offset is then that of the first of them.
+    /// Those of [`fill`](Self::fill); the offset is then that of the first skipped octet.
     pub(super) fn skip(&mut self, count: u64) -> Result<(), Damage> {
         let first = self.offset();
         let mut left = count;

@@ -1,6 +1,6 @@
-//! The units that an interface of a pcapng file counts time in.
+//! The unit in which an interface of a pcapng file counts time.
 
-/// Resolution and offset of an interface's times (draft-ietf-opsawg-pcapng, section 4.2: if_tsresol and if_tsoffset).
+/// Resolution and offset of an interface's times (draft-ietf-opsawg-pcapng §4.2: if_tsresol and if_tsoffset).
 #[derive(Clone, Copy)]
 pub(super) struct Clock {
     tick: Tick,
@@ -9,21 +9,21 @@ pub(super) struct Clock {
 
 #[derive(Clone, Copy)]
 enum Tick {
-    /// So many nanoseconds.
+    /// This many nanoseconds.
     Nanoseconds(u64),
-    /// A nanosecond is so many.
+    /// A nanosecond is this many.
     PerNanosecond(u64),
-    /// A second is 2 to the power of so many.
+    /// A second is 2 to this power.
     Binary(u8),
 }
 
 impl Clock {
-    /// `resolution` is a power of 10, or of 2 if its highest bit is set; `offset` is in seconds.
+    /// `resolution` is a negative power of 10, or of 2 if its highest bit is set; `offset` is in seconds.
     pub(super) fn new(resolution: u8, offset: i64) -> Self {
         let tick = match resolution {
             0x80.. => Tick::Binary(resolution & 0x7f),
             0..=9 => Tick::Nanoseconds(10_u64.pow((9 - resolution).into())),
-            // Of units that are too small for a nanosecond's worth to fit 64 bits, no count that fits comes to one.
+            // Units so small that a nanosecond of them does not fit 64 bits: no count reaches a nanosecond.
             10.. => {
                 10_u64.checked_pow((resolution - 9).into()).map_or(Tick::Nanoseconds(0), Tick::PerNanosecond)
             }
@@ -31,7 +31,7 @@ impl Clock {
         Self { tick, offset: i128::from(offset) * NANOSECONDS }
     }
 
-    /// Nanoseconds since 1970, if they are no more and no less than 64 bits can say.
+    /// Nanoseconds since 1970, if they fit 64 bits.
     #[inline]
     pub(super) fn at(&self, ticks: u64) -> Option<u64> {
         let nanoseconds = match self.tick {

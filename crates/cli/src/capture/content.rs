@@ -1,4 +1,4 @@
-//! What a captured packet carries: link-layer headers, then IP, then TCP or UDP.
+//! What a packet carries: link layer, then IP, then TCP or UDP.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -11,70 +11,70 @@ use super::Packet;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Content<'a> {
     /// A TCP segment.
-    Tcp(Segment<'a>),
+    Tcp(CapturedSegment<'a>),
     /// A UDP datagram.
-    Udp(Datagram<'a>),
-    /// A part of an IP packet.
+    Udp(CapturedDatagram<'a>),
+    /// An IP fragment.
     Fragment {
-        /// The IP protocol number of the whole.
+        /// The IP protocol number of the whole packet.
         protocol: u8,
-        /// Whether it is the first part, which has the header of that protocol.
+        /// Whether it is the first fragment, which has that protocol's header.
         is_first: bool,
     },
-    /// Something else, such as ARP, ICMP or a tunnel.
+    /// Anything else, such as ARP, ICMP or a tunnel.
     Other,
     /// Headers that cannot be read.
     Unreadable(Unreadable),
 }
 
-/// A TCP segment of a capture.
+/// A TCP segment as recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Segment<'a> {
-    /// Where it comes from.
+pub struct CapturedSegment<'a> {
+    /// The source address.
     pub source: IpAddr,
-    /// Where it finally goes, past any routing header.
+    /// The final destination, after any routing header.
     pub destination: IpAddr,
-    /// The octets from the TCP header on, as far as they were recorded: perhaps less than a header.
+    /// The recorded octets from the TCP header on; possibly less than a header.
     pub octets: &'a [u8],
-    /// How many more octets it had on the wire; not 0 if the capture has cut it off.
+    /// How many more octets it had on the wire; 0 unless the capture cut it off.
     pub missing: usize,
 }
 
-/// A UDP datagram of a capture.
+/// A UDP datagram as recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Datagram<'a> {
-    /// Where it comes from.
+pub struct CapturedDatagram<'a> {
+    /// The source.
     pub source: SocketAddr,
-    /// Where it finally goes, past any routing header.
+    /// The final destination, after any routing header.
     pub destination: SocketAddr,
-    /// What it carries, as far as it was recorded.
+    /// The recorded payload.
     pub payload: &'a [u8],
-    /// How many more octets it had on the wire; not 0 if the capture has cut it off.
+    /// How many more octets it had on the wire; 0 unless the capture cut it off.
     pub missing: usize,
 }
 
 /// Why a packet's headers cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unreadable {
-    /// A link layer that is not known here (the LINKTYPE number).
+    /// The link layer is unknown (its LINKTYPE number).
     LinkType(u16),
-    /// The capture has cut the packet off inside its headers.
+    /// The capture cut the packet off within its headers.
     CutOff {
         /// How many more octets it had on the wire.
         missing: usize,
     },
-    /// The packet ends within its link-layer or UDP header, although it was recorded whole.
+    /// The packet was recorded whole but ends within its link-layer or UDP header.
     TooShort,
-    /// The IP headers contradict themselves or the packet.
+    /// The IP headers are inconsistent.
     Ip(IpParseError),
 }
 
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::LinkType(number) => write!(f, "link type {number} is not known"),
+            Self::LinkType(number) => write!(f, "unknown link type {number}"),
             Self::CutOff { missing } => {
-                write!(f, "cut off inside its headers, {missing} octets are missing")
+                write!(f, "cut off within its headers, {missing} octets missing")
             }
             Self::TooShort => f.write_str("the packet ends within a header"),
             Self::Ip(error) => error.fmt(f),
@@ -85,12 +85,11 @@ impl fmt::Display for Unreadable {
 impl<'a> Content<'a> {
     /// Reads a packet's headers.
     ///
-    /// The length fields of IP and UDP say where the payload ends, so that link-layer padding is left out. Where they are 0, as
-    /// captured before the network card has cut a large send to size, it ends with the packet.
+    /// The payload ends where the length fields of IP and UDP say, so link-layer padding is left out. If they are 0, because the
+    /// network card was to split a large send after it was recorded, it ends with the packet.
     #[must_use]
     #[inline]
     pub fn of(packet: &Packet<'a>) -> Self {
-        // By what a cut-off packet lacks at its end, if nothing within says where that is.
         let unrecorded = packet.original_length.saturating_sub(packet.octets.len());
         match network_layer(packet.link_type, packet.octets) {
             Network::Ip(octets) => internet(octets, unrecorded),
@@ -111,7 +110,7 @@ enum Network<'a> {
 
 const LINKTYPE_NULL: u16 = 0;
 const LINKTYPE_ETHERNET: u16 = 1;
-/// LINKTYPE_RAW, what BSD and OpenBSD have written in its stead, LINKTYPE_IPV4 and LINKTYPE_IPV6.
+/// LINKTYPE_RAW, the values that BSD and OpenBSD use for it, LINKTYPE_IPV4 and LINKTYPE_IPV6.
 const LINKTYPES_RAW: [u16; 5] = [101, 12, 14, 228, 229];
 const LINKTYPE_LOOP: u16 = 108;
 const LINKTYPE_LINUX_SLL: u16 = 113;
@@ -124,7 +123,7 @@ fn network_layer(link_type: u16, octets: &[u8]) -> Network<'_> {
         LINKTYPE_LINUX_SLL => by_ether_type(octets, 14, 16),
         LINKTYPE_LINUX_SLL2 => by_ether_type(octets, 0, 20),
         LINKTYPE_NULL | LINKTYPE_LOOP => match octets.split_first_chunk() {
-            // In the byte order of the machine that recorded it, whichever that was (LINKTYPE_LOOP: network byte order).
+            // In the byte order of the recording machine (LINKTYPE_LOOP: network byte order).
             Some((family, rest))
                 if is_ip_family(u32::from_be_bytes(*family)) || is_ip_family(u32::from_le_bytes(*family)) =>
             {
@@ -138,22 +137,22 @@ fn network_layer(link_type: u16, octets: &[u8]) -> Network<'_> {
     }
 }
 
-/// AF_INET, and AF_INET6 of Linux, Windows, NetBSD and OpenBSD, FreeBSD, and Darwin.
+/// AF_INET, and AF_INET6 of Linux, Windows, NetBSD and OpenBSD, FreeBSD, Darwin.
 const fn is_ip_family(family: u32) -> bool {
     matches!(family, 2 | 10 | 23 | 24 | 28 | 30)
 }
 
-/// A link layer with an EtherType at `place` and a payload from `start` on, past as many VLAN tags as there are.
+/// A link layer with an EtherType at `place` and a payload from `start` on, after any number of VLAN tags.
 #[inline]
 fn by_ether_type(octets: &[u8], place: usize, mut start: usize) -> Network<'_> {
     const IPV4: u16 = 0x0800;
     const IPV6: u16 = 0x86dd;
-    // IEEE 802.1Q, 802.1ad (QinQ), and what was used for QinQ before it.
+    // IEEE 802.1Q, 802.1ad (QinQ), and the older value for QinQ.
     const VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
     let at = |place: usize| Some(u16::from_be_bytes(*octets.get(place..)?.first_chunk()?));
     let mut ether_type = at(place);
     while ether_type.is_some_and(|ether_type| VLAN.contains(&ether_type)) {
-        // The tag's own two octets, then what it tags.
+        // The tag's own two octets, then the next EtherType.
         ether_type = at(start + 2);
         start += 4;
     }
@@ -175,7 +174,7 @@ fn internet(octets: &[u8], unrecorded: usize) -> Content<'_> {
     }
 }
 
-/// Whether the length field is 0, as before a large send is cut to size.
+/// Whether the length field is 0, as before a network card splits a large send.
 #[inline]
 fn says_no_length(octets: &[u8]) -> bool {
     length_field(octets).is_some_and(|field| field.length == 0)
@@ -200,7 +199,7 @@ fn length_field(octets: &[u8]) -> Option<LengthField> {
     Some(LengthField { place, length, uncounted })
 }
 
-/// An IP packet that was cut off, or whose header does not say where it ends.
+/// An IP packet that was cut off or whose length field is 0.
 #[cold]
 fn internet_without_end(octets: &[u8], unrecorded: usize) -> Content<'_> {
     let Some(LengthField { place, length, uncounted }) = length_field(octets) else {
@@ -211,13 +210,13 @@ fn internet_without_end(octets: &[u8], unrecorded: usize) -> Content<'_> {
     };
     let total = if length == 0 { octets.len() + unrecorded } else { uncounted + length };
     let missing = total.saturating_sub(octets.len());
-    // The header of a packet that ends where the record does.
+    // The header as of a packet that ends where the record does.
     let recorded = octets.len().min(total).max(place + 2);
     let mut copy = octets[..recorded].to_vec();
     let said = u16::try_from(recorded.saturating_sub(uncounted)).unwrap_or(u16::MAX);
     copy[place..place + 2].copy_from_slice(&said.to_be_bytes());
     match IpHeader::parse(&copy) {
-        // Longer than its length field could say; the rest of it was read from what the field can say.
+        // It may be longer than its length field can say.
         Ok(header) if missing <= unrecorded => {
             transport(&IpHeader { total_length: recorded, ..header }, octets, missing)
         }
@@ -229,7 +228,7 @@ fn internet_without_end(octets: &[u8], unrecorded: usize) -> Content<'_> {
     }
 }
 
-/// What an IP packet carries of which the last `missing` octets were not recorded.
+/// What an IP packet carries, with its last `missing` octets not recorded.
 #[inline]
 fn transport<'a>(header: &IpHeader, octets: &'a [u8], missing: usize) -> Content<'a> {
     let IpHeader { source, destination, protocol, is_fragment, fragment_offset, .. } = *header;
@@ -240,7 +239,7 @@ fn transport<'a>(header: &IpHeader, octets: &'a [u8], missing: usize) -> Content
         return Content::Unreadable(Unreadable::Ip(IpParseError::BadLength));
     };
     match protocol {
-        PROTOCOL_TCP => Content::Tcp(Segment { source, destination, octets, missing }),
+        PROTOCOL_TCP => Content::Tcp(CapturedSegment { source, destination, octets, missing }),
         PROTOCOL_UDP => udp(source, destination, octets, missing),
         _ => Content::Other,
     }
@@ -252,14 +251,14 @@ fn udp(source: IpAddr, destination: IpAddr, octets: &[u8], missing: usize) -> Co
     };
     let [source_port, destination_port, length] =
         [0, 2, 4].map(|place| u16::from_be_bytes([header[place], header[place + 1]]));
-    // 0 is a datagram of more than 65,535 octets (RFC 2675, section 4), or one that is yet to be cut to size.
+    // 0: more than 65,535 octets (RFC 2675 §4), or still to be split by the network card.
     let whole = payload.len() + missing;
     let length = match usize::from(length).checked_sub(UDP_HEADER_LENGTH) {
         Some(length) if length <= whole => length,
         None if length == 0 => whole,
         Some(_) | None => return Content::Unreadable(Unreadable::TooShort),
     };
-    Content::Udp(Datagram {
+    Content::Udp(CapturedDatagram {
         source: SocketAddr::new(source, source_port),
         destination: SocketAddr::new(destination, destination_port),
         payload: &payload[..length.min(payload.len())],

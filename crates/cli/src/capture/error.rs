@@ -1,9 +1,9 @@
-//! Why a capture cannot be read, or not any further.
+//! Why a capture cannot be read, or not further.
 
 use std::path::PathBuf;
 use std::{error, fmt, io};
 
-/// A capture that cannot be read, or not any further; its file is to blame. What was delivered before it stays good.
+/// The capture cannot be read, or not further. Packets delivered before stay valid.
 #[derive(Debug)]
 pub enum CaptureError {
     /// The file cannot be opened.
@@ -13,18 +13,18 @@ pub enum CaptureError {
         /// What the system says.
         source: io::Error,
     },
-    /// The file has no octets.
+    /// The file is empty.
     Empty,
-    /// The file begins like no capture.
+    /// The file does not begin like a capture.
     UnknownFormat {
-        /// Its first four octets; those that it lacks are zero.
+        /// Its first four octets, zero where it has fewer.
         start: [u8; 4],
     },
-    /// The file ends or is broken before this packet could be read.
+    /// The file is truncated or broken at this packet.
     Damaged {
-        /// The number, from 1, that the packet would have had.
+        /// The number the packet would have had, from 1.
         packet: u64,
-        /// Octets of the capture, decompressed, before what is broken.
+        /// Octets of the file, decompressed, before the damage.
         offset: u64,
         /// What is broken.
         damage: Damage,
@@ -34,24 +34,24 @@ pub enum CaptureError {
 /// What is broken in a capture.
 #[derive(Debug)]
 pub enum Damage {
-    /// The file ends within a packet or block.
+    /// The file ends within a packet, block or header.
     Truncated {
         /// How many octets of it there are.
         got: usize,
-        /// The least that there should have been.
+        /// At least how many there should be.
         expected: usize,
     },
-    /// A packet or block has a length that none can have.
+    /// A packet or block has an impossible length.
     Length(u64),
-    /// A block contradicts itself; the type of the block.
+    /// A block of this type is inconsistent.
     Block(u32),
-    /// A section of another major version than 1.
+    /// A section has a major version other than 1.
     Version(u16),
-    /// A packet of an interface that the section has not described.
+    /// A packet is of an interface that the section does not describe.
     Interface(u32),
-    /// What is compressed cannot be decompressed, or is not what was compressed.
+    /// The file cannot be decompressed, or a checksum is wrong.
     Compression(String),
-    /// The file cannot be read any further.
+    /// The file cannot be read further.
     Read(io::Error),
 }
 
@@ -59,10 +59,10 @@ impl fmt::Display for CaptureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Open { path, source } => write!(f, "{}: {source}", path.display()),
-            Self::Empty => f.write_str("the capture is empty: it has no octets at all"),
+            Self::Empty => f.write_str("the capture is empty"),
             Self::UnknownFormat { start: [a, b, c, d] } => write!(
                 f,
-                "not a capture: it begins with {a:02x} {b:02x} {c:02x} {d:02x}, and neither pcap nor pcapng does, nor gzip nor zstd"
+                "not a capture: it begins with {a:02x} {b:02x} {c:02x} {d:02x}, which is not pcap, pcapng, gzip or zstd"
             ),
             Self::Damaged { packet, offset, damage } => {
                 write!(f, "the capture is damaged at packet {packet} (octet {offset}): {damage}")
@@ -75,13 +75,15 @@ impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Truncated { got, expected } => {
-                write!(f, "the file ends {got} octets into what should have at least {expected}")
+                write!(f, "the file ends after {got} of at least {expected} octets")
             }
-            Self::Length(length) => write!(f, "a length of {length} octets is impossible"),
-            Self::Block(kind) => write!(f, "a block of type 0x{kind:08x} contradicts itself"),
-            Self::Version(major) => write!(f, "a pcapng section of version {major} is unknown"),
-            Self::Interface(id) => write!(f, "the packet names interface {id}, which is not described"),
-            Self::Compression(reason) => write!(f, "the compressed data are broken: {reason}"),
+            Self::Length(length) => write!(f, "impossible length of {length} octets"),
+            Self::Block(kind) => write!(f, "inconsistent block of type 0x{kind:08x}"),
+            Self::Version(major) => write!(f, "unknown version {major} of a pcapng section"),
+            Self::Interface(id) => {
+                write!(f, "the packet is of interface {id}, which the file does not describe")
+            }
+            Self::Compression(reason) => write!(f, "damaged compression: {reason}"),
             Self::Read(error) => error.fmt(f),
         }
     }

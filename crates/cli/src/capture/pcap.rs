@@ -6,11 +6,11 @@ use pcap_parser::{LegacyPcapBlock, parse_pcap_frame, parse_pcap_frame_be, parse_
 use super::buffer::{Buffer, Found, LONGEST_PACKET};
 use super::{Damage, Time};
 
-/// What the file's header says of all records.
+/// What the file's header says about all records.
 pub(super) struct Pcap {
     is_big_endian: bool,
     link_type: u16,
-    /// Nanoseconds in a unit of the records' fractions of a second.
+    /// Nanoseconds per unit of the records' fractions of a second.
     fraction: u64,
 }
 
@@ -18,20 +18,20 @@ const FILE_HEADER_LENGTH: usize = 24;
 const RECORD_HEADER_LENGTH: usize = 16;
 
 impl Pcap {
-    /// Micro- and nanoseconds, each in both byte orders.
+    /// Microseconds and nanoseconds, each in both byte orders.
     pub(super) fn begins_with(start: [u8; 4]) -> bool {
         [u32::from_le_bytes(start), u32::from_be_bytes(start)]
             .iter()
             .any(|magic| matches!(magic, 0xa1b2_c3d4 | 0xa1b2_3c4d))
     }
 
-    /// Takes the file's header.
+    /// Reads the file's header.
     pub(super) fn new(buffer: &mut Buffer) -> Result<Self, Damage> {
         buffer.fill(FILE_HEADER_LENGTH)?;
         let Ok((_, header)) = parse_pcap_header(buffer.ready()) else { return Err(Damage::Block(0)) };
         let fraction = if header.is_nanosecond_precision() { 1 } else { 1000 };
         buffer.take(FILE_HEADER_LENGTH);
-        // The bits above say how long a frame check sequence is, which is behind the IP packet anyway.
+        // The bits above give the length of a frame check sequence, which follows the IP packet anyway.
         Ok(Self { is_big_endian: header.is_bigendian(), link_type: header.network.0 as u16, fraction })
     }
 

@@ -13,7 +13,7 @@ use super::buffer::{Buffer, Found, LONGEST, LONGEST_PACKET};
 use super::clock::Clock;
 use super::{Damage, Time};
 
-/// What is known of the section that is being read.
+/// What is known of the current section.
 #[derive(Default)]
 pub(super) struct Pcapng {
     is_big_endian: bool,
@@ -22,16 +22,16 @@ pub(super) struct Pcapng {
 
 struct Interface {
     link_type: u16,
-    /// The most octets that are recorded of a packet, or 0.
+    /// The most octets recorded of a packet; 0 for no limit.
     snap_length: u32,
     clock: Clock,
 }
 
-/// Packet Block, which the Enhanced Packet Block has replaced (appendix A).
+/// Packet Block, which the Enhanced Packet Block replaced (appendix A).
 const OLD_PACKET_BLOCK: u32 = 2;
-/// Interfaces of a section that are remembered: more than any machine has.
+/// How many interfaces of a section are remembered: more than any machine has.
 const MOST_INTERFACES: usize = 1 << 16;
-/// Octets of type and length before a block's body, and of type, length and once more length.
+/// Octets of type and length before a block's body, and of type, length and the length repeated.
 const BLOCK_HEAD: usize = 8;
 const BLOCK_FRAME: usize = 12;
 /// Octets before the packet in its block.
@@ -132,7 +132,7 @@ impl Pcapng {
         self.found(block, if_id, [ts_high, ts_low], [caplen, origlen])
     }
 
-    /// As in an Enhanced Packet Block, but for the interface's number of 16 bits before a count of drops.
+    /// Like an Enhanced Packet Block, but with a 16-bit interface number before a drop count.
     fn old_packet(&self, block: &[u8]) -> Result<Found, Damage> {
         let body = block.get(BLOCK_HEAD..block.len() - 4).unwrap_or_default();
         let (Some(head), packet) = (body.first_chunk::<20>(), body.get(20..).unwrap_or_default()) else {
@@ -167,7 +167,7 @@ impl Pcapng {
         })
     }
 
-    /// Of the first interface, without a time, and as long as the interface's snap length lets it be.
+    /// Of the first interface, without a time, cut to that interface's snap length.
     fn simple_packet(&self, block: &[u8]) -> Result<Found, Damage> {
         let parsed = if self.is_big_endian {
             parse_simplepacketblock_be(block)
@@ -190,7 +190,7 @@ impl Pcapng {
     }
 }
 
-/// The block that was parsed from octets that are a whole one.
+/// The block that was parsed.
 fn whole<Block>(parsed: Parsed<'_, Block>, kind: u32) -> Result<Block, Damage> {
     parsed.map(|(_, block)| block).map_err(|_| Damage::Block(kind))
 }

@@ -1,4 +1,4 @@
-//! The packets of a capture file, one after another.
+//! The packets of a capture file, in order.
 
 use std::fmt;
 use std::fs::File;
@@ -11,16 +11,15 @@ use super::pcapng::Pcapng;
 use super::source::{MAGIC_LENGTH, Source};
 use super::{CaptureError, Damage, Packet};
 
-/// A capture: pcap of either byte order with micro- or nanoseconds, or pcapng, plain or compressed by gzip or zstd.
+/// A capture: pcap in either byte order with microseconds or nanoseconds, or pcapng, plain or compressed with gzip or zstd.
 ///
-/// It is read from start to end, and never more of it is in memory than a buffer of at most 1 MiB holds, and what the
-/// decompression needs.
+/// It is read from start to end. In memory are at most 1 MiB of it and what decompression needs.
 pub struct Reader {
     buffer: Buffer,
     format: Format,
-    /// Packets that were delivered.
+    /// How many packets were delivered.
     packets: u64,
-    /// There is nothing behind.
+    /// The end or damage was reached.
     is_over: bool,
 }
 
@@ -29,20 +28,20 @@ enum Format {
     Pcapng(Pcapng),
 }
 
-/// How far a capture is read.
+/// How far a capture was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
-    /// Octets of the file, compressed as it may be, that were read.
+    /// Octets read of the file, before decompression.
     pub read: u64,
-    /// Octets of the whole file, if that is known.
+    /// Octets of the whole file, if known.
     pub total: Option<u64>,
 }
 
 impl Reader {
-    /// Opens a file, or standard input if `path` is `-`.
+    /// Opens a file, or standard input for `-`.
     ///
     /// # Errors
-    /// [`CaptureError`]: the file cannot be opened, or does not begin like a capture.
+    /// [`CaptureError`] if the file cannot be opened or does not begin like a capture.
     pub fn open(path: &Path) -> Result<Self, CaptureError> {
         if path == Path::new("-") {
             return Self::new(io::stdin(), None);
@@ -52,16 +51,16 @@ impl Reader {
         let metadata = file.metadata().map_err(error)?;
         // A pipe has a length of 0.
         Self::new(file, metadata.is_file().then_some(metadata.len())).map_err(|refusal| match refusal {
-            // A directory can be opened, and then it cannot be read.
+            // A directory can be opened but not read.
             CaptureError::Damaged { damage: Damage::Read(source), .. } => error(source),
             refusal => refusal,
         })
     }
 
-    /// Reads a capture from anywhere; `total` is how many octets `input` has, if that is known.
+    /// Reads a capture from `input`; `total` is its length in octets, if known.
     ///
     /// # Errors
-    /// [`CaptureError`]: it does not begin like a capture.
+    /// [`CaptureError`] if it does not begin like a capture.
     pub fn new(input: impl Read + 'static, total: Option<u64>) -> Result<Self, CaptureError> {
         let damaged = |damage| CaptureError::Damaged { packet: 1, offset: 0, damage };
         let source = Source::new(Box::new(input), total).map_err(|error| damaged(Damage::Read(error)))?;
@@ -88,10 +87,10 @@ impl Reader {
         Ok(Self { buffer, format, packets: 0, is_over: false })
     }
 
-    /// The next packet, until there is none.
+    /// The next packet; `None` at the end.
     ///
     /// # Errors
-    /// [`CaptureError::Damaged`], once, and then `None`.
+    /// [`CaptureError::Damaged`] once, then `None`.
     #[inline]
     pub fn next_packet(&mut self) -> Option<Result<Packet<'_>, CaptureError>> {
         if self.is_over {
@@ -120,7 +119,13 @@ impl Reader {
         }
     }
 
-    /// How far the file is read.
+    /// Whether octets after the last packet are in memory.
+    #[must_use]
+    pub fn is_ahead(&self) -> bool {
+        !self.buffer.ready().is_empty()
+    }
+
+    /// How far the file was read.
     #[must_use]
     pub fn progress(&self) -> Progress {
         self.buffer.source().progress()

@@ -9,10 +9,10 @@ use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 use super::Progress;
 
-/// How much of the file is read at a time.
+/// How many octets of the file are read at a time.
 const CHUNK: usize = 1 << 17;
 
-/// A file, and how far it is read.
+/// A file, and how far it was read.
 struct File {
     input: Box<dyn Read>,
     read: u64,
@@ -26,7 +26,7 @@ impl Read for File {
     }
 }
 
-/// A file that is compressed or not.
+/// A file, compressed or not.
 pub(super) struct Source {
     packing: Packing,
     total: Option<u64>,
@@ -38,10 +38,10 @@ enum Packing {
     Zstd(Box<Zstd>),
 }
 
-/// A file of which a few octets were looked at, which are read again.
+/// A file whose first octets were looked at and are read again.
 type Start = io::Chain<io::Cursor<Vec<u8>>, File>;
 
-/// As many octets as tell what a file is.
+/// How many octets identify a format.
 pub(super) const MAGIC_LENGTH: usize = 4;
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 const ZSTD_MAGIC: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
@@ -53,7 +53,7 @@ impl Source {
         let mut magic = Vec::with_capacity(MAGIC_LENGTH);
         (&mut file).take(MAGIC_LENGTH as u64).read_to_end(&mut magic)?;
         let is_gzip = magic.starts_with(GZIP_MAGIC);
-        // A skippable frame may come first, as pzstd writes them.
+        // pzstd writes a skippable frame first.
         let is_zstd =
             magic.first_chunk().is_some_and(|magic| *magic == ZSTD_MAGIC || is_skippable_frame(*magic));
         let start = io::Cursor::new(magic).chain(file);
@@ -78,7 +78,7 @@ impl Source {
 }
 
 impl Read for Source {
-    /// Gives all that can be decompressed before it gives an error. An error of its own, about the compressed data, is an
+    /// Returns everything that can be decompressed before an error. Errors in the compressed data are
     /// [`io::ErrorKind::InvalidData`].
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.packing {
@@ -93,12 +93,12 @@ fn invalid(reason: impl fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason.to_string())
 }
 
-/// Gzip, in any number of members (RFC 1952, section 2.2).
+/// Gzip, in any number of members (RFC 1952 §2.2).
 struct Gzip {
     input: BufReader<Start>,
-    /// `None` between two members.
+    /// `None` between members.
     member: Option<Decompress>,
-    /// What is to be said once all has been given that was decompressed before.
+    /// The error to return after everything decompressed before it.
     broken: Option<io::Error>,
 }
 
@@ -107,8 +107,8 @@ impl Gzip {
         Self { input: BufReader::with_capacity(CHUNK, start), member: None, broken: None }
     }
 
-    /// One step; `None` if it gave no octets, but there may be more. `Decompress` itself is used, because the readers around it
-    /// drop what they got before an error.
+    /// One step; `None` if it yielded nothing and there may be more. Uses `Decompress` itself, because the readers around it drop
+    /// what came before an error.
     fn step(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         if let Some(error) = self.broken.take() {
             return Err(error);
@@ -126,11 +126,11 @@ impl Gzip {
         match result {
             Ok(Status::StreamEnd) => self.member = None,
             Ok(_) if is_end && given == 0 => {
-                self.broken = Some(invalid("the gzip file ends before its data do"));
+                self.broken = Some(invalid("truncated gzip file"));
             }
             Ok(_) => {}
-            // The library's reason depends on how much it was given at once.
-            Err(_) => self.broken = Some(invalid("what gzip has packed is corrupt")),
+            // The library's own reason depends on how much it was given at once.
+            Err(_) => self.broken = Some(invalid("corrupt gzip data")),
         }
         Ok((given != 0).then_some(given as usize))
     }
@@ -146,13 +146,13 @@ impl Read for Gzip {
     }
 }
 
-/// Zstandard, in any number of frames (RFC 8878, section 3.1).
+/// Zstandard, in any number of frames (RFC 8878 §3.1).
 struct Zstd {
     input: BufReader<Start>,
     frame: FrameDecoder,
-    /// Whether `frame` is in the midst of one.
+    /// Whether a frame has begun.
     is_open: bool,
-    /// What is to be said once all has been given that was decompressed before.
+    /// The error to return after everything decompressed before it.
     broken: Option<io::Error>,
 }
 
@@ -160,7 +160,7 @@ const fn is_skippable_frame(magic: [u8; 4]) -> bool {
     u32::from_le_bytes(magic) & 0xffff_fff0 == 0x184d_2a50
 }
 
-/// A last block, raw and empty, and a checksum that nobody looks at.
+/// A last block, raw and empty, and a checksum that is not checked.
 const END_OF_FRAME: &[u8] = &[1, 0, 0, 0, 0, 0, 0];
 
 impl Zstd {
@@ -169,7 +169,7 @@ impl Zstd {
         Self { input, frame: FrameDecoder::new(), is_open: false, broken: None }
     }
 
-    /// Goes on to the next frame that has data; `false` at the end of the file.
+    /// Moves to the next frame with data; `false` at the end of the file.
     fn open_frame(&mut self) -> io::Result<bool> {
         while !self.input.fill_buf()?.is_empty() {
             match self.frame.reset(&mut self.input) {
@@ -183,7 +183,7 @@ impl Zstd {
                 })) => {
                     let length = u64::from(length);
                     if io::copy(&mut (&mut self.input).take(length), &mut io::sink())? != length {
-                        return Err(invalid("the zstd file ends within a frame"));
+                        return Err(invalid("truncated zstd file"));
                     }
                 }
                 Err(error) => return Err(invalid(error)),
@@ -192,7 +192,7 @@ impl Zstd {
         Ok(false)
     }
 
-    /// Whether what the frame held is what was compressed.
+    /// Compares the frame's checksum.
     fn check(&self) -> io::Result<()> {
         match (self.frame.get_checksum_from_data(), self.frame.get_calculated_checksum()) {
             (Some(said), Some(calculated)) if said != calculated => {
@@ -224,7 +224,7 @@ impl Read for Zstd {
                 self.frame.decode_blocks(&mut self.input, BlockDecodingStrategy::UptoBlocks(1))
             {
                 self.broken = Some(invalid(error));
-                // The decoder keeps a window's worth back until a frame ends.
+                // The decoder holds back a window's worth until a frame ends.
                 let _ = self.frame.decode_blocks(END_OF_FRAME, BlockDecodingStrategy::UptoBlocks(1));
             }
         }

@@ -1,11 +1,11 @@
 //! `wireseal completions`: completions for shells.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 
-use clap::CommandFactory;
+use clap::Command;
 use clap_complete::Shell;
 
-use super::{Outcome, Result};
+use super::outcome::{Outcome, Result};
 
 /// Print completions for a shell
 ///
@@ -16,11 +16,11 @@ pub(super) struct Arguments {
     shell: Shell,
 }
 
-pub(super) fn run(Arguments { shell }: Arguments) -> Result {
-    // Into memory first, because the generator would panic on a closed pipe.
+pub(super) fn run(Arguments { shell }: Arguments, mut program: Command) -> Result {
+    // Into memory first, because the generator panics on a closed pipe.
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut super::Arguments::command(), "wireseal", &mut script);
-    let mut output = BufWriter::new(io::stdout().lock());
+    clap_complete::generate(shell, &mut program, "wireseal", &mut script);
+    let mut output = io::stdout().lock();
     output.write_all(&script)?;
     output.flush()?;
     Ok(Outcome::Good)

@@ -7,39 +7,41 @@ use std::path::Path;
 use std::str::FromStr;
 
 use wireseal_tcp_ao::{
-    AoOption, Endpoint, Isn, KdfContext, KeyId, MktParameters, OptionCoverage, Segment, Sne, SocketPair,
-    TrafficKey, TrafficKeyOctets,
+    AoOption, Endpoint, Isn, KdfContext, KeyId, MktParameters, Segment, Sne, SocketPair, TrafficKey,
+    TrafficKeyOctets,
 };
 
 use super::key_arguments::KeyArguments;
-use super::{Outcome, Result};
+use super::outcome::{Outcome, Result};
+use super::say::say;
 use crate::derive::{self, Field, Octets, Step};
 use crate::hex::{self, Hex};
 use crate::keys::{ConfiguredKey, Keys};
+use crate::text::{coverage, flags};
 
 /// Print the traffic keys of a connection and the MAC of a packet, step by step
 ///
-/// For people who debug an implementation of TCP-AO. It prints TRAFFIC KEYS, with which segments of that one connection can be
-/// forged, so do not use it on what protects a session that matters; it never prints a master key, nor what stands in for one.
-/// Exit code 0: the packet carries the MAC that was computed; 1: it carries another.
+/// For debugging an implementation of TCP-AO. It prints TRAFFIC KEYS, with which anyone can forge segments of that one
+/// connection, so do not use it with the keys of a session that matters. It never prints a master key or what replaces one.
+/// Exit code 0: the packet has the computed MAC; 1: it has another.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct Arguments {
-    /// An IP packet or an Ethernet frame: hexadecimal digits with or without blanks, a file of such, or - for standard input
+    /// An IP packet or Ethernet frame: hexadecimal digits with or without blanks, a file of them, or - for standard input
     #[arg(value_name = "PACKET", required_unless_present = "connection")]
     packet: Option<String>,
     #[command(flatten)]
     keys: KeyArguments,
-    /// The ISNs of the packet's source and destination, decimal or as 0x...; a packet with SYN says them itself
+    /// The ISNs of the packet's source and destination, decimal or 0x...; not needed for a packet with SYN
     #[arg(long, value_name = "SRC,DST")]
     isns: Option<Isns>,
-    /// The sequence number extension, which counts how often the sequence number has wrapped
+    /// The sequence number extension: how often the sequence number has wrapped
     #[arg(long, value_name = "SNE", default_value_t = 0)]
     sne: u32,
-    /// Without a packet: the connection whose traffic keys to print, such as 192.0.2.1:50000-192.0.2.2:179, opened by the first
+    /// Without a packet: the connection whose traffic keys to print, such as 192.0.2.1:50000-192.0.2.2:179, its opener first
     #[arg(long, value_name = "SRC-DST", conflicts_with = "packet", requires = "isns")]
     connection: Option<Ends>,
-    /// Print every intermediate value, with the fields of each input marked
+    /// Print every intermediate value, and the fields of each input
     #[arg(long)]
     explain: bool,
 }
@@ -61,7 +63,7 @@ impl FromStr for Isns {
                 Some(digits) => u32::from_str_radix(digits, 16),
                 None => text.parse(),
             };
-            number.map(Isn).map_err(|_| "an ISN is a number of 32 bits, decimal or as 0x...")
+            number.map(Isn).map_err(|_| "an ISN is a 32-bit number, decimal or 0x...")
         };
         let (source, destination) = text.split_once(',').ok_or("two ISNs are needed, as SRC,DST")?;
         Ok(Self([isn(source)?, isn(destination)?]))
@@ -104,20 +106,20 @@ pub(super) fn run(arguments: Arguments) -> Result {
             of_connection(&mut output, pair, isns, &keys, arguments.explain)?;
             Outcome::Good
         }
-        (None, ..) => return Err("a packet is needed, or --connection and --isns".into()),
+        (None, ..) => return Err("give a packet, or --connection and --isns".into()),
     };
     output.flush()?;
     Ok(outcome)
 }
 
-/// The octets that the argument spells, or the file that it names, or standard input.
+/// The octets in the argument itself, in the file it names, or in standard input.
 fn read(argument: &str) -> std::result::Result<Vec<u8>, Box<dyn Error>> {
     if let Some(octets) = hex::decode_dump(argument) {
         return Ok(octets);
     }
     let text = if argument == "-" {
         if io::stdin().is_terminal() {
-            super::say("reading a packet in hexadecimal digits; end with Ctrl-D");
+            say("reading a packet in hexadecimal digits; end with Ctrl-D");
         }
         let mut text = String::new();
         io::stdin().read_to_string(&mut text).map_err(|error| format!("standard input: {error}"))?;
@@ -125,12 +127,12 @@ fn read(argument: &str) -> std::result::Result<Vec<u8>, Box<dyn Error>> {
     } else if Path::new(argument).exists() {
         std::fs::read_to_string(argument).map_err(|error| format!("{argument}: {error}"))?
     } else {
-        return Err("packet: it is neither hexadecimal digits, in pairs, nor a file that is there".into());
+        return Err("packet: neither pairs of hexadecimal digits nor an existing file".into());
     };
-    hex::decode_dump(&text).ok_or_else(|| format!("{argument}: not hexadecimal digits in pairs").into())
+    hex::decode_dump(&text).ok_or_else(|| format!("{argument}: not pairs of hexadecimal digits").into())
 }
 
-/// The keys that are for a connection between these ends.
+/// The keys for a connection between these ends.
 fn keys_between(mut keys: Keys, ends: [Endpoint; 2]) -> std::result::Result<Keys, String> {
     let is_for = |key: &ConfiguredKey| {
         key.peer.is_none_or(|peer| ends.iter().any(|end| peer.contains(&end.address())))
@@ -138,12 +140,12 @@ fn keys_between(mut keys: Keys, ends: [Endpoint; 2]) -> std::result::Result<Keys
     keys.keys.retain(is_for);
     if keys.keys.is_empty() {
         let [source, destination] = ends;
-        return Err(format!("all keys are for other peers than {source} and {destination}"));
+        return Err(format!("all keys are for peers other than {source} and {destination}"));
     }
     Ok(keys)
 }
 
-/// The keys that the packet's KeyID names; if there is only one key, that one in any case, since it is what was asked for.
+/// The keys that the packet's KeyID names; a single key is used in any case.
 fn chosen(keys: &Keys, key_id: KeyId) -> std::result::Result<Vec<&ConfiguredKey>, String> {
     if let [only] = keys.keys.as_slice() {
         return Ok(vec![only]);
@@ -155,7 +157,7 @@ fn chosen(keys: &Keys, key_id: KeyId) -> std::result::Result<Vec<&ConfiguredKey>
     let chosen: Vec<_> = keys.keys.iter().filter(names).collect();
     if chosen.is_empty() {
         return Err(format!(
-            "the packet names KeyID {key_id}, and none of the {} keys has it",
+            "the packet has KeyID {key_id}, and none of the {} keys has that id",
             keys.keys.len()
         ));
     }
@@ -187,7 +189,7 @@ fn write_packet(
     ao: &AoOption<'_>,
     context: &KdfContext,
 ) -> io::Result<()> {
-    let flags = crate::report::flags(segment.flags());
+    let flags = flags(segment.flags()).join(" ");
     line(output, "packet", format_args!("{} -> {}", segment.source(), segment.destination()))?;
     line(
         output,
@@ -215,7 +217,7 @@ fn write_packet(
     )
 }
 
-/// The packet under one key; gives whether it carries the MAC that comes of it.
+/// Writes the packet's MAC under one key. Returns whether the packet has it.
 fn of_key(
     output: &mut impl Write,
     segment: &Segment<'_>,
@@ -229,11 +231,12 @@ fn of_key(
     let MktParameters { algorithm, options, .. } = *mkt.parameters();
     write_key(output, configured)?;
     if ![mkt.send_id(), mkt.recv_id()].contains(&ao.key_id) {
-        line(output, "note", format_args!("the packet names KeyID {}, which is not this key's", ao.key_id))?;
+        line(output, "note", format_args!("the packet has KeyID {}, which is not this key's", ao.key_id))?;
     }
     if ao.mac.len() != mkt.parameters().mac_length() {
-        line(output, "note", "the packet's MAC has another length than the key says; the packet's is taken")?;
+        line(output, "note", "the packet's MAC does not have the key's length; using the packet's")?;
     }
+    let input = segment.mac_input(sne, options).map_err(io::Error::other)?;
     let octets = TrafficKeyOctets::derive(algorithm, mkt.master_key(), context);
     if explain {
         explain_kdf(output, &derive::kdf(algorithm, mkt.master_key(), context))?;
@@ -243,10 +246,9 @@ fn of_key(
     line(output, "", format_args!("{sent} at the sender, {received} at the receiver"))?;
     if explain {
         writeln!(output, "\nMAC: {} under the traffic key, of", algorithm.mac())?;
-        write_fields(output, &derive::mac_input(sne, segment, ao, options))?;
+        write_fields(output, &derive::mac_input(&input, options))?;
     }
-    let key = TrafficKey::new(&octets);
-    let mac = derive::mac(&key, sne, segment, options).map_err(io::Error::other)?;
+    let mac = input.mac(&TrafficKey::new(&octets));
     let length = ao.mac.len();
     line(output, "SNE", sne.0)?;
     if explain {
@@ -258,7 +260,7 @@ fn of_key(
     Ok(equal)
 }
 
-/// The traffic keys of a connection, as the end has them that opens it.
+/// Writes the traffic keys of a connection, as its opener has them.
 fn of_connection(
     output: &mut impl Write,
     pair: SocketPair,
@@ -292,12 +294,7 @@ fn of_connection(
 fn write_key(output: &mut impl Write, configured: &ConfiguredKey) -> io::Result<()> {
     let parameters = configured.key.mkt().parameters();
     let MktParameters { send_id, recv_id, algorithm, options, .. } = *parameters;
-    let mac_length = parameters.mac_length();
-    let options = match options {
-        OptionCoverage::Covered => "covered",
-        OptionCoverage::Excluded => "excluded",
-    };
-    let name = &configured.name;
+    let (name, mac_length, options) = (&configured.name, parameters.mac_length(), coverage(options));
     line(
         output,
         "key",
@@ -312,17 +309,13 @@ fn explain_kdf(output: &mut impl Write, steps: &[Step]) -> io::Result<()> {
         writeln!(output, "\nKDF: {function}, of")?;
         write_fields(output, input)?;
         if let Some(check_value) = check_value {
-            line(
-                output,
-                "gives",
-                format_args!("a key that is not shown, with check value {}", Hex(check_value)),
-            )?;
+            line(output, "gives", format_args!("a key that is not shown, check value {}", Hex(check_value)))?;
         }
     }
     Ok(())
 }
 
-/// The fields with their octets on the left, 16 on a line, and their names on the right.
+/// Writes the fields, their octets on the left, 16 per line, and their names on the right.
 fn write_fields(output: &mut impl Write, fields: &[Field]) -> io::Result<()> {
     let mut offset = 0;
     for Field { name, octets } in fields {

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
+use super::say::warn;
 use crate::keys::{self, Format, KeyFile, Keys};
 
-/// What stands behind `--key`: it may have a secret, so it is wiped and never shown.
+/// The argument of `--key`: it may contain a secret, so it is wiped and never shown.
 #[derive(Clone)]
 struct KeyText(Zeroizing<String>);
 
@@ -27,24 +28,21 @@ impl fmt::Debug for KeyText {
 /// Where keys come from.
 #[derive(Debug, clap::Args)]
 pub(super) struct KeyArguments {
-    /// A file of keys: TOML, RFC 8177 JSON, or the configuration of BIRD, Junos or IOS XR; - is standard input
+    /// A file of keys: TOML, RFC 8177 JSON, or a configuration of BIRD, Junos or IOS XR; - for standard input [repeatable]
     #[arg(long = "keys", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// A key, such as send=100,recv=100,alg=aes-128-cmac-96,secret-file=PATH[,mac=12][,options=excluded][,peer=PREFIX];
-    /// instead of secret-file= also secret-env=NAME, secret-keyring=DESCRIPTION, and secret= or secret-hex=, which every
-    /// user of the machine can see in the process list
+    /// instead of secret-file= also secret-env=NAME, secret-keyring=DESCRIPTION, or secret= or secret-hex=, which every
+    /// user of the machine can see in the process list [repeatable]
     #[arg(long = "key", value_name = "KEY")]
     keys: Vec<KeyText>,
-    /// The format of the files of keys; otherwise their names and contents say it
+    /// The format of the files of keys, if their names and contents do not show it
     #[arg(long = "keys-format", value_name = "FORMAT", requires = "files")]
     format: Option<Format>,
 }
 
 impl KeyArguments {
-    /// Checks that the capture and the keys do not both come from standard input.
-    ///
-    /// # Errors
-    /// That they do, in a sentence.
+    /// Checks that not both the capture and the keys come from standard input.
     pub(super) fn check_capture(&self, capture: &Path) -> Result<(), &'static str> {
         let is_standard_input = |path: &Path| path == Path::new("-");
         if is_standard_input(capture) && self.files.iter().any(|path| is_standard_input(path)) {
@@ -53,17 +51,17 @@ impl KeyArguments {
         Ok(())
     }
 
-    /// All keys, those of the files first; warnings go to standard error.
+    /// All keys, those of the files first. Warnings go to standard error.
     ///
     /// # Errors
-    /// The first file or key that cannot be used, or that there is none.
+    /// The first file or key that cannot be used, or that there is no key.
     pub(super) fn keys(&self) -> Result<Keys, Box<dyn Error>> {
         let files = self.files.iter().map(|path| (path.display().to_string(), keys::load(path, self.format)));
         let arguments = self.keys.iter().map(|KeyText(text)| ("--key".to_owned(), keys::from_argument(text)));
         let mut all = Keys::default();
         for (from, read) in files.chain(arguments) {
             let read = read?;
-            warn(&read);
+            warn_of(&read);
             all.keys.extend(read.keys().map_err(|error| format!("{from}: {error}"))?.keys);
         }
         if all.keys.is_empty() {
@@ -73,9 +71,7 @@ impl KeyArguments {
     }
 }
 
-/// Says on standard error who else can read the secrets.
-pub(super) fn warn(read: &KeyFile) {
-    for warning in &read.warnings {
-        super::say(format_args!("warning: {warning}"));
-    }
+/// Warns on standard error that others can read the secrets.
+pub(super) fn warn_of(read: &KeyFile) {
+    read.warnings.iter().for_each(warn);
 }

@@ -7,16 +7,18 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use clap::Subcommand;
-use comfy_table::{ContentArrangement, LineStyle, Table, presets};
+use comfy_table::ContentArrangement;
 use serde_json::{Value, json};
-use wireseal_tcp_ao::OptionCoverage;
 use wireseal_tcp_ao::key_chain::{Lifetime, Timestamp};
 
-use super::key_arguments::warn;
-use super::{Outcome, Result};
+use super::key_arguments::warn_of;
+use super::outcome::{Outcome, Result};
+use super::say::say;
 use crate::keys::check::{Finding, Usable, Weight, check};
 use crate::keys::{Chain, ChainKey, Format, Implementation, KeyFile, convert, load};
-use crate::report::Printable;
+use crate::report::json::LifetimeObject;
+use crate::report::table::table;
+use crate::text::{Printable, coverage};
 
 /// Explain a file of keys, or convert it.
 #[derive(Debug, clap::Args)]
@@ -31,21 +33,21 @@ enum Order {
     Convert(ConvertArguments),
 }
 
-/// Explain what files of keys say, and warn of what will not work or is not safe.
+/// Show the keys in files, and warn about what will not work or is not safe.
 ///
-/// Exit codes: 0 nothing to warn of, 1 warnings, 2 a file cannot be read.
+/// Exit codes: 0 no warnings, 1 warnings, 2 a file cannot be read.
 #[derive(Debug, clap::Args)]
 struct CheckArguments {
-    /// Files of keys: TOML, RFC 8177 JSON, or the configuration of BIRD, Junos or IOS XR; - is standard input
+    /// Files of keys: TOML, RFC 8177 JSON, or a configuration of BIRD, Junos or IOS XR; - for standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The format of the files; otherwise their names and contents say it
+    /// The format of the files, if their names and contents do not show it
     #[arg(long)]
     format: Option<Format>,
-    /// Who has to take the keys, so that what they refuse is a warning; otherwise whose format it is [may be repeated]
+    /// The implementation that has to accept the keys; by default the one whose format it is [repeatable]
     #[arg(long = "for", value_name = "IMPLEMENTATION")]
     implementations: Vec<Implementation>,
-    /// Judge lifetimes at this moment instead of now, such as 2026-01-31T00:00:00Z
+    /// Check lifetimes at this time instead of now, such as 2026-01-31T00:00:00Z
     #[arg(long, value_name = "TIME")]
     now: Option<Timestamp>,
     /// Print one JSON object
@@ -53,21 +55,21 @@ struct CheckArguments {
     json: bool,
 }
 
-/// Write keys in another format, and say what it could not carry over.
+/// Write keys in another format, and report what it cannot express.
 ///
-/// What is written is for the same end of the sessions: the other end's keys have SendID and RecvID the other way round.
+/// The keys are for the same end of the sessions; the other end's have SendID and RecvID exchanged.
 #[derive(Debug, clap::Args)]
 struct ConvertArguments {
-    /// The file of keys; - is standard input
+    /// The file of keys; - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The format to write
     #[arg(long)]
     to: Format,
-    /// The format of the file; otherwise its name and content say it
+    /// The format of the file, if its name and content do not show it
     #[arg(long)]
     format: Option<Format>,
-    /// The file to write, which only its owner will be able to read; otherwise, or for -, standard output
+    /// The file to write, readable only by its owner; standard output by default or for -
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Write to standard output even if that is a terminal
@@ -93,7 +95,7 @@ fn run_check(arguments: &CheckArguments) -> Result {
     let mut reports = Vec::new();
     for path in &arguments.files {
         let file = load(path, arguments.format)?;
-        warn(&file);
+        warn_of(&file);
         let own = [Implementation::reading(file.format)];
         let implementations: &[_] =
             if arguments.implementations.is_empty() { &own } else { &arguments.implementations };
@@ -126,39 +128,24 @@ fn write_report(
 ) -> io::Result<()> {
     let format = file.format.map(|format| format.to_string()).unwrap_or_default();
     writeln!(output, "{} ({format})", Printable(&path.display().to_string()))?;
-    let mut table = Table::new();
-    let style = presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none());
-    table.load_style(style).set_content_arrangement(ContentArrangement::Dynamic).set_header([
-        "key",
-        "SendID",
-        "RecvID",
-        "algorithm",
-        "MAC",
-        "options",
-        "secret",
-        "send",
-        "accept",
-        "peers",
-        "usable",
-    ]);
-    for chain in &file.chains {
-        for key in &chain.keys {
-            table.add_row([
-                Printable(&chain.name_of(key)).to_string(),
-                key.send_id.to_string(),
-                key.recv_id.to_string(),
-                key.algorithm.to_string(),
-                key.mac_length.to_string(),
-                coverage(key).to_owned(),
-                format!("{} octets", key.secret.expose().len()),
-                span(&key.send),
-                span(&chain.acceptance(key)),
-                peers(chain),
-                Usable::of(chain, key, now).name().to_owned(),
-            ]);
-        }
-    }
-    writeln!(output, "{table}")?;
+    let rows = keys(file).map(|(chain, key)| {
+        [
+            Printable(&chain.name_of(key)).to_string(),
+            key.send_id.to_string(),
+            key.recv_id.to_string(),
+            key.algorithm.to_string(),
+            key.mac_length.to_string(),
+            coverage(key.options).to_owned(),
+            format!("{} octets", key.secret.expose().len()),
+            span(&key.send),
+            span(&chain.acceptance(key)),
+            if chain.peers.is_empty() { "any".to_owned() } else { peers(chain).join(" ") },
+            Usable::of(chain, key, now).name().to_owned(),
+        ]
+    });
+    let header = "key SendID RecvID algorithm MAC options secret send accept peers usable";
+    let mut table = table(header.split(' ').collect::<Vec<_>>(), rows, usize::MAX);
+    writeln!(output, "{}", table.set_content_arrangement(ContentArrangement::Dynamic))?;
     for finding in findings.iter().filter(|finding| finding.weight == Weight::Warning) {
         writeln!(output, "warning: {}: {}", subject(finding), Printable(&finding.sentence))?;
     }
@@ -184,11 +171,9 @@ fn subject(finding: &Finding) -> String {
     }
 }
 
-const fn coverage(key: &ChainKey) -> &'static str {
-    match key.options {
-        OptionCoverage::Covered => "covered",
-        OptionCoverage::Excluded => "excluded",
-    }
+/// All keys of a file with their chains.
+fn keys(file: &KeyFile) -> impl Iterator<Item = (&Chain, &ChainKey)> {
+    file.chains.iter().flat_map(|chain| chain.keys.iter().map(move |key| (chain, key)))
 }
 
 fn span(lifetime: &Lifetime) -> String {
@@ -200,21 +185,12 @@ fn span(lifetime: &Lifetime) -> String {
     }
 }
 
-fn peers(chain: &Chain) -> String {
-    match chain.peers.as_slice() {
-        [] => "any".to_owned(),
-        peers => peers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
-    }
+fn peers(chain: &Chain) -> Vec<String> {
+    chain.peers.iter().map(ToString::to_string).collect()
 }
 
 fn json_report(path: &Path, file: &KeyFile, findings: &[Finding], now: Timestamp) -> Value {
-    let lifetime = |lifetime: &Lifetime| {
-        json!({
-            "from": lifetime.from().map(|from| from.to_string()),
-            "until": lifetime.until().map(|until| until.to_string()),
-        })
-    };
-    let key = |chain: &Chain, key: &ChainKey| {
+    let key = |(chain, key): (&Chain, &ChainKey)| {
         json!({
             "name": chain.name_of(key),
             "chain": chain.name,
@@ -224,11 +200,11 @@ fn json_report(path: &Path, file: &KeyFile, findings: &[Finding], now: Timestamp
             "recv_id": key.recv_id.0,
             "algorithm": key.algorithm.name(),
             "mac_length": key.mac_length,
-            "options": coverage(key),
+            "options": coverage(key.options),
             "secret_length": key.secret.expose().len(),
-            "send": lifetime(&key.send),
-            "accept": lifetime(&chain.acceptance(key)),
-            "peers": chain.peers.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "send": LifetimeObject::from(&key.send),
+            "accept": LifetimeObject::from(&chain.acceptance(key)),
+            "peers": peers(chain),
             "usable": Usable::of(chain, key, now).name(),
         })
     };
@@ -244,11 +220,10 @@ fn json_report(path: &Path, file: &KeyFile, findings: &[Finding], now: Timestamp
             "sentence": finding.sentence,
         })
     };
-    let keys = file.chains.iter().flat_map(|chain| chain.keys.iter().map(move |it| (chain, it)));
     json!({
         "file": path.display().to_string(),
         "format": file.format.map(|format| format.to_string()),
-        "keys": keys.map(|(chain, it)| key(chain, it)).collect::<Vec<_>>(),
+        "keys": keys(file).map(key).collect::<Vec<_>>(),
         "findings": findings.iter().map(finding).collect::<Vec<_>>(),
         "readable_by_others": !file.warnings.is_empty(),
     })
@@ -256,10 +231,12 @@ fn json_report(path: &Path, file: &KeyFile, findings: &[Finding], now: Timestamp
 
 fn run_convert(arguments: &ConvertArguments) -> Result {
     let file = load(&arguments.file, arguments.format)?;
-    warn(&file);
+    warn_of(&file);
     let output = arguments.output.as_deref().filter(|path| *path != Path::new("-"));
     if output.is_none() && !arguments.show_secrets && io::stdout().is_terminal() {
-        return Err("the secrets would stand on the terminal: give --output FILE, or --show-secrets".into());
+        return Err(
+            "this would show the secrets on the terminal: give --output FILE, or --show-secrets".into()
+        );
     }
     let conversion =
         convert(&file, arguments.to).map_err(|error| format!("{}: {error}", arguments.file.display()))?;
@@ -268,12 +245,12 @@ fn run_convert(arguments: &ConvertArguments) -> Result {
         None => write_text(&mut io::stdout().lock(), &conversion.text)?,
     }
     for loss in &conversion.losses {
-        super::say(format_args!("not carried over: {loss}"));
+        say(format_args!("not carried over: {loss}"));
     }
     Ok(Outcome::Good)
 }
 
-/// Writes the text past all buffers, which would keep the secrets.
+/// Writes the text without buffers, which would keep the secrets.
 fn write_text(output: &mut impl Write, text: &str) -> io::Result<()> {
     output.write_all(text.as_bytes())?;
     if !text.ends_with('\n') {
@@ -282,12 +259,12 @@ fn write_text(output: &mut impl Write, text: &str) -> io::Result<()> {
     output.flush()
 }
 
-/// Puts a file of mode 0600 in the place of what is at `path`, whole or not at all.
+/// Replaces the file at `path` with one of mode 0600, completely or not at all.
 fn write_private(path: &Path, text: &str) -> std::result::Result<(), Box<dyn Error>> {
     let failed = |error: io::Error| format!("{}: {error}", path.display());
-    // A device or a pipe would be gone, and a link would no longer lead anywhere.
+    // A device, a pipe or a link would be gone.
     if fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-        return Err(format!("{}: is no regular file, which alone can be replaced", path.display()).into());
+        return Err(format!("{}: not a regular file, so it is not replaced", path.display()).into());
     }
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;

@@ -1,49 +1,29 @@
 //! The subcommands: each prints what the other modules find.
 
 mod bench;
+mod capture;
 mod completions;
 mod derive;
 mod key_arguments;
 mod keys;
 mod man;
+mod outcome;
 mod progress;
 mod quic;
+mod say;
 mod selftest;
 mod verify;
 
-use std::error::Error;
 use std::ffi::OsString;
-use std::fmt::Display;
-use std::io::{self, ErrorKind, Write};
-use std::path::Path;
-use std::process::ExitCode;
+use std::io::{self, ErrorKind};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::capture::{CaptureError, Reader};
-use crate::report::Printable;
+use self::say::say;
 
-/// How a run ended; the numbers are the same for every subcommand.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum Outcome {
-    /// Everything is good.
-    Good = 0,
-    /// Something failed to verify or to open.
-    Failed = 1,
-    /// The command line, the keys or the file cannot be used.
-    Unusable = 2,
-    /// Nothing failed, and something could not be judged.
-    NotJudged = 3,
-}
+pub use outcome::Outcome;
 
-impl From<Outcome> for ExitCode {
-    fn from(outcome: Outcome) -> Self {
-        Self::from(outcome as u8)
-    }
-}
-
-/// Why is this session down? TCP-AO and QUIC captures checked against their keys.
+/// Why is this session down? Checks TCP-AO and QUIC captures against their keys.
 #[derive(Debug, Parser)]
 #[command(name = "wireseal", version, after_help = EXIT_CODES)]
 pub struct Arguments {
@@ -51,8 +31,8 @@ pub struct Arguments {
     order: Order,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 all good, 1 something failed to verify or to open, 2 the command line, the keys or \
-                          the file cannot be used, 3 something could not be judged.";
+const EXIT_CODES: &str = "Exit codes: 0 all good, 1 something failed to verify or open, 2 the command line, the keys or the \
+                          file cannot be used, 3 something could not be judged.";
 
 #[derive(Debug, Subcommand)]
 enum Order {
@@ -69,21 +49,21 @@ enum Order {
 /// Reads the command line of the process.
 ///
 /// # Errors
-/// How the run ends when there is nothing to be done: help or the version was asked for, or the command line cannot be used.
-/// Either has been printed.
-pub fn parse() -> std::result::Result<Arguments, Outcome> {
+/// How the run ends if there is nothing to do: help or the version was asked for, or the command line is wrong. Either was
+/// printed.
+pub fn parse() -> Result<Arguments, Outcome> {
     Arguments::try_parse().map_err(|error| {
         if repeats_secret(&error.to_string(), std::env::args_os()) {
-            say(SECRET_ASTRAY);
+            say(MISPLACED_SECRET);
         } else {
-            // Nobody is left to be told that it cannot be printed.
+            // If this cannot be printed, there is nobody to tell.
             let _ = error.print();
         }
         if error.use_stderr() { Outcome::Unusable } else { Outcome::Good }
     })
 }
 
-/// Does what the command line says, and says in one line on standard error why it could not.
+/// Runs a subcommand. If it fails, says why in one line on standard error.
 #[must_use]
 pub fn run(arguments: Arguments) -> Outcome {
     let result = match arguments.order {
@@ -93,26 +73,25 @@ pub fn run(arguments: Arguments) -> Outcome {
         Order::Quic(arguments) => quic::run(arguments),
         Order::Selftest(arguments) => selftest::run(arguments),
         Order::Bench(arguments) => bench::run(arguments),
-        Order::Completions(arguments) => completions::run(arguments),
-        Order::Man(arguments) => man::run(arguments),
+        Order::Completions(arguments) => completions::run(arguments, Arguments::command()),
+        Order::Man(arguments) => man::run(arguments, Arguments::command()),
     };
     result.unwrap_or_else(|error| {
-        // Whoever reads the output has seen enough.
+        // A reader who closes the output has seen enough.
         let reader_left =
             error.downcast_ref().is_some_and(|error: &io::Error| error.kind() == ErrorKind::BrokenPipe);
         if !reader_left {
             let message = error.to_string();
             let is_secret = repeats_secret(&message, std::env::args_os());
-            say(if is_secret { SECRET_ASTRAY } else { &message });
+            say(if is_secret { MISPLACED_SECRET } else { &message });
         }
         Outcome::Unusable
     })
 }
 
-const SECRET_ASTRAY: &str =
-    "a secret stands on the command line where no key is expected: a key goes behind --key";
+const MISPLACED_SECRET: &str = "the command line has a secret where no key is expected: give keys with --key";
 
-/// Whether a message repeats the secret of an argument, such as a key behind `--keys` in place of `--key`.
+/// Whether a message repeats the secret of an argument, for instance of a key given with `--keys` instead of `--key`.
 fn repeats_secret(message: &str, mut arguments: impl Iterator<Item = OsString>) -> bool {
     arguments.any(|argument| {
         let argument = argument.to_string_lossy();
@@ -123,19 +102,3 @@ fn repeats_secret(message: &str, mut arguments: impl Iterator<Item = OsString>) 
         parts.any(|part| !part.ends_with('=') && message.contains(part))
     })
 }
-
-/// Says something in one line on standard error; that nobody reads it is no reason to stop.
-fn say(message: impl Display) {
-    let _ = writeln!(io::stderr(), "wireseal: {}", Printable(&message.to_string()));
-}
-
-/// Opens a capture; an error names the file.
-fn open(capture: &Path) -> std::result::Result<Reader, Box<dyn Error>> {
-    Reader::open(capture).map_err(|error| match error {
-        CaptureError::Open { .. } => error.into(),
-        error => format!("{}: {error}", capture.display()).into(),
-    })
-}
-
-/// What a subcommand ends with: an outcome, or why it could not do anything.
-type Result = std::result::Result<Outcome, Box<dyn Error>>;

@@ -1,4 +1,4 @@
-//! How far a capture is read, shown on a terminal.
+//! A progress bar on a terminal.
 
 use std::io::{self, BufWriter, IsTerminal, LineWriter, StdoutLock, Write};
 
@@ -6,10 +6,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::capture::Progress;
 
-/// After how many packets the progress is shown anew.
+/// After how many packets the bar is redrawn.
 pub(super) const PROGRESS_INTERVAL: u64 = 16_384;
 
-/// Progress on standard error, if that is a terminal.
+/// A progress bar on standard error, if that is a terminal.
 pub(super) struct Bar(Option<ProgressBar>);
 
 impl Bar {
@@ -22,7 +22,7 @@ impl Bar {
         Self(ProgressStyle::with_template(style).ok().map(|style| bar.with_style(style)))
     }
 
-    /// How far the capture is read now.
+    /// Shows how far the capture was read.
     pub(super) fn show(&self, progress: Progress) {
         let Some(bar) = &self.0 else { return };
         if let Some(total) = progress.total {
@@ -31,14 +31,14 @@ impl Bar {
         bar.set_position(progress.read);
     }
 
-    /// Takes the bar off the terminal.
+    /// Removes the bar from the terminal.
     pub(super) fn clear(&self) {
         if let Some(bar) = &self.0 {
             bar.finish_and_clear();
         }
     }
 
-    /// Standard output; if it is a terminal as well, the bar makes way for each line of the report.
+    /// Standard output. If it is a terminal too, the bar makes way for each line of the report.
     pub(super) fn output(&self) -> Box<dyn Write> {
         let output = io::stdout().lock();
         match &self.0 {

@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-use super::progress::{Bar, PROGRESS_INTERVAL};
-use super::{Outcome, Result};
-use crate::capture::CaptureError;
+use super::capture::CaptureRun;
+use super::outcome::Result;
+use super::say::{say, warn};
 use crate::keys::permissions;
-use crate::quic::{Format, KeyLog, Observer, Printer, Standing};
+use crate::quic::{Format, KeyLogFile, Observer, Printer};
+use crate::standing::Standing;
 
-/// Open every QUIC packet of a capture, and say why those do not open that stay shut.
+/// Open every QUIC packet of a capture, and say why packets do not open.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// The capture: pcap or pcapng, plain or compressed by gzip or zstd; - is standard input
+    /// The capture: pcap or pcapng, plain or compressed with gzip or zstd; - for standard input
     capture: PathBuf,
-    /// The secrets of the connections, as their programs write them where SSLKEYLOGFILE says; without it, only Initial
-    /// packets open
+    /// The secrets of the connections, as programs write them with SSLKEYLOGFILE; without it only Initial packets open
     #[arg(long, value_name = "FILE")]
     keylog: Option<PathBuf>,
     /// Report as one JSON object
@@ -29,27 +29,15 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: Arguments) -> Result {
     let Arguments { capture, keylog, json } = arguments;
     let log = keylog.as_deref().map(read_key_log).transpose()?.unwrap_or_default();
-    let mut reader = super::open(&capture)?;
-    let bar = Bar::new();
+    let run = CaptureRun::open(&capture)?;
     let format = if json { Format::Json } else { Format::Text };
-    let mut printer = Printer::new(bar.output(), format, &capture.display().to_string())?;
+    let mut printer = Printer::new(run.bar.output(), format, &capture.display().to_string())?;
     let mut observer = Observer::new(&log);
-    let mut damage = None;
-    for count in 1_u64.. {
-        let Some(packet) = reader.next_packet() else { break };
-        match packet {
-            Ok(packet) => observer.packet(&packet),
-            Err(error @ CaptureError::Damaged { .. }) => damage = Some(error.to_string()),
-            Err(error) => return Err(error.into()),
-        }
-        for connection in observer.take_finished() {
-            printer.connection(&connection)?;
-        }
-        if count.is_multiple_of(PROGRESS_INTERVAL) {
-            bar.show(reader.progress());
-        }
-    }
-    bar.clear();
+    let damage = run.packets(|packet| {
+        let Some(packet) = packet else { return Ok(()) };
+        observer.packet(packet);
+        observer.take_finished().try_for_each(|connection| printer.connection(&connection))
+    })?;
     let (connections, mut totals) = observer.finish();
     for connection in &connections {
         printer.connection(connection)?;
@@ -57,31 +45,27 @@ pub(super) fn run(arguments: Arguments) -> Result {
     totals.damage = damage;
     printer.finish(&totals)?;
     if keylog.is_none() && totals.standing() != Standing::Good {
-        super::say("without --keylog nothing but Initial and Retry packets can be opened");
+        say("without --keylog only Initial and Retry packets can be opened");
     }
-    Ok(match totals.standing() {
-        Standing::Good => Outcome::Good,
-        Standing::Failed => Outcome::Failed,
-        Standing::NotJudged => Outcome::NotJudged,
-    })
+    Ok(totals.standing().into())
 }
 
-fn read_key_log(path: &Path) -> std::result::Result<KeyLog, String> {
-    let refuse = |error: io::Error| format!("{}: {error}", path.display());
-    let file = File::open(path).map_err(refuse)?;
-    if let Some(warning) = permissions::warning(path, &file.metadata().map_err(refuse)?) {
-        super::say(format_args!("warning: {warning}"));
+fn read_key_log(path: &Path) -> std::result::Result<KeyLogFile, String> {
+    let named = |error: io::Error| format!("{}: {error}", path.display());
+    let file = File::open(path).map_err(named)?;
+    if let Some(warning) = permissions::warning(path, &file.metadata().map_err(named)?) {
+        warn(warning);
     }
-    let log = KeyLog::read(WipedReader::new(file)).map_err(refuse)?;
+    let log = KeyLogFile::read(WipedReader::new(file)).map_err(named)?;
     if let [first, rest @ ..] = log.unreadable_lines() {
         let others = match rest.len() {
             0 => String::new(),
             others => format!(" and {others} more"),
         };
-        super::say(format_args!("warning: {}: line {first}{others} cannot be read", path.display()));
+        warn(format_args!("{}: line {first}{others} cannot be read", path.display()));
     }
     if log.connections() == 0 {
-        super::say(format_args!("warning: {}: it has no secret of a QUIC connection", path.display()));
+        warn(format_args!("{}: it has no secrets of QUIC connections", path.display()));
     }
     Ok(log)
 }

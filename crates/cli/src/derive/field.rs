@@ -1,8 +1,8 @@
-//! The pieces of what a KDF or a MAC is computed over.
+//! The fields of the input of a KDF or a MAC.
 
 use std::fmt;
 
-/// A piece of an input, and what it is.
+/// A field of an input.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Field {
     /// What it is.
@@ -14,7 +14,7 @@ pub struct Field {
 /// The octets of a field.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Octets {
-    /// These.
+    /// Octets to show.
     Shown(Vec<u8>),
     /// The master key, which is not shown.
     MasterKey {

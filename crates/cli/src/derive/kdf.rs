@@ -12,17 +12,16 @@ use super::{Field, Octets};
 /// One computation of a KDF.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// What is computed, under which key.
+    /// The function and its key.
     pub function: String,
-    /// Of what.
+    /// Its input.
     pub input: Vec<Field>,
-    /// What comes of it: a key that stands in for the master key in all connections is as secret as that, so that of its octets
-    /// only a check value is given, the first four octets of the function's MAC of 16 zero octets under it. `None` for the last
-    /// step, which gives the traffic key.
+    /// A check value of the result: the first four octets of the function's MAC of 16 zero octets under it. The result itself
+    /// replaces the master key in all connections, so it is as secret. `None` for the last step, whose result is the traffic key.
     pub check_value: Option<[u8; 4]>,
 }
 
-/// The steps from a master key to a traffic key; the last one gives the traffic key.
+/// The steps from a master key to a traffic key.
 #[must_use]
 pub fn kdf(algorithm: TcpAoAlgorithm, master_key: &MasterKey, context: &KdfContext) -> Vec<Step> {
     let length = master_key.len();
@@ -45,7 +44,8 @@ pub fn kdf(algorithm: TcpAoAlgorithm, master_key: &MasterKey, context: &KdfConte
             let mut key = Zeroizing::new([0; 16]);
             key.copy_from_slice(compressed.as_bytes());
             let compress = Step {
-                function: "AES-128-CMAC under 16 zero octets, since the master key has not 16".to_owned(),
+                function: "AES-128-CMAC under 16 zero octets, because the master key does not have 16 octets"
+                    .to_owned(),
                 input: vec![Field::master_key(length)],
                 check_value: Some(check_value(&MacKey::aes_128_cmac(&key))),
             };
@@ -99,7 +99,7 @@ fn context_fields(context: &KdfContext) -> Vec<Field> {
 }
 
 /// The address of an end.
-pub(super) fn address(end: &Endpoint, name: &str) -> Field {
+fn address(end: &Endpoint, name: &str) -> Field {
     let octets = match end.address() {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(address) => address.octets().to_vec(),

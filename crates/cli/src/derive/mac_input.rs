@@ -1,92 +1,101 @@
 //! What the MAC of a segment is computed over, field by field (RFC 5925 §5.1).
 
-use wireseal_tcp_ao::option::{TCP_HEADER_LENGTH, kind};
-use wireseal_tcp_ao::{AoOption, OptionCoverage, Segment, Sne};
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use wireseal_tcp_ao::option::kind;
+use wireseal_tcp_ao::{FieldName, MacInput, OptionCoverage};
 
 use super::Field;
-use super::kdf::address;
 
-const PROTOCOL_TCP: u8 = 6;
+/// The parts of [`FieldName::Header`] by their lengths.
+const HEADER: [(usize, &str); 6] = [
+    (2, "source port"),
+    (2, "destination port"),
+    (4, "sequence number"),
+    (4, "acknowledgment number"),
+    (2, "data offset and flags"),
+    (2, "window"),
+];
 
-/// The fields of a segment's MAC input in their order; all together are the input.
+/// The fields of a segment's MAC input with this coverage of options, in order.
 #[must_use]
-pub fn mac_input(sne: Sne, segment: &Segment<'_>, ao: &AoOption<'_>, options: OptionCoverage) -> Vec<Field> {
-    let mut fields = vec![Field::new(&sne.0.to_be_bytes(), format!("SNE {}", sne.0))];
-    pseudo_header(&mut fields, segment);
-    header(&mut fields, segment.header());
-    match options {
-        OptionCoverage::Covered => all_options(&mut fields, segment.option_octets(), ao),
-        OptionCoverage::Excluded => {
-            ao_option(&mut fields, segment.option_octets(), ao, ", alone of all options");
-        }
-    }
-    if !segment.payload().is_empty() {
-        let length = segment.payload().len();
-        fields.push(Field::new(segment.payload(), format!("payload, {length} octets")));
-    }
-    fields
-}
-
-/// RFC 9293 §3.1 for IPv4, RFC 8200 §8.1 for IPv6.
-fn pseudo_header(fields: &mut Vec<Field>, segment: &Segment<'_>) {
-    let (source, destination) = (segment.source(), segment.destination());
-    fields.push(address(&source, "pseudo-header: source"));
-    fields.push(address(&destination, "pseudo-header: destination"));
-    let length = segment.tcp().len();
-    let length_name = format!("pseudo-header: TCP length {length}, of all options too");
-    if source.address().is_ipv4() {
-        fields.push(Field::new(&[0, PROTOCOL_TCP], "pseudo-header: zero, protocol 6"));
-        fields.push(Field::new(&(length as u16).to_be_bytes(), length_name));
-    } else {
-        fields.push(Field::new(&(length as u32).to_be_bytes(), length_name));
-        fields.push(Field::new(&[0, 0, 0, PROTOCOL_TCP], "pseudo-header: zeros, next header 6"));
-    }
-}
-
-fn header(fields: &mut Vec<Field>, header: &[u8]) {
-    let names = [
-        (0..2, "source port"),
-        (2..4, "destination port"),
-        (4..8, "sequence number"),
-        (8..12, "acknowledgment number"),
-        (12..14, "data offset and flags"),
-        (14..16, "window"),
-    ];
-    for (range, name) in names {
-        fields.push(Field::new(&header[range], name));
-    }
-    fields.push(Field::new(&[0; 2], "checksum, zeroed"));
-    fields.push(Field::new(&header[18..20], "urgent pointer"));
-}
-
-/// Every option, and the octets between and behind them, as they stand in the header.
-fn all_options(fields: &mut Vec<Field>, octets: &[u8], ao: &AoOption<'_>) {
-    let mut at = 0;
-    while at < octets.len() {
-        if at == ao.offset {
-            ao_option(fields, octets, ao, "");
-            at += ao.length();
-            continue;
-        }
-        let length = match octets[at] {
-            kind::END_OF_LIST => octets.len() - at,
-            kind::NO_OPERATION => 1,
-            // The walk that has found the AO option has been past all that come before it; what may come behind is bounded.
-            _ => octets.get(at + 1).map_or(1, |length| usize::from(*length).clamp(2, octets.len() - at)),
+pub fn mac_input(input: &MacInput<'_>, options: OptionCoverage) -> Vec<Field> {
+    let mut fields = Vec::new();
+    for field in input.fields() {
+        let octets = field.as_ref();
+        let name = match field.name {
+            FieldName::Sne => format!("SNE {}", number(octets)),
+            FieldName::Source => format!("pseudo-header: source address {}", address(octets)),
+            FieldName::Destination => format!("pseudo-header: destination address {}", address(octets)),
+            FieldName::Protocol if octets.len() == 2 => "pseudo-header: zero, protocol 6".to_owned(),
+            FieldName::Protocol => "pseudo-header: zeros, next header 6".to_owned(),
+            FieldName::TcpLength => format!("pseudo-header: TCP length {}, with all options", number(octets)),
+            FieldName::Header => {
+                split(&mut fields, octets, HEADER);
+                continue;
+            }
+            FieldName::Checksum => "checksum, zeroed".to_owned(),
+            FieldName::UrgentPointer => "urgent pointer".to_owned(),
+            FieldName::OptionsBeforeAo | FieldName::OptionsAfterAo => {
+                other_options(&mut fields, octets);
+                continue;
+            }
+            FieldName::AoHeader => {
+                let remark = if options == OptionCoverage::Covered { "" } else { ", the only option" };
+                let names = [
+                    (2, format!("TCP-AO option: kind, length{remark}")),
+                    (1, format!("TCP-AO option: KeyID {}", octets[2])),
+                    (1, format!("TCP-AO option: RNextKeyID {}", octets[3])),
+                ];
+                split(&mut fields, octets, names);
+                continue;
+            }
+            FieldName::AoMac => "TCP-AO option: MAC, zeroed".to_owned(),
+            FieldName::Payload => format!("payload, {} octets", octets.len()),
         };
-        let option = &octets[at..at + length];
-        fields.push(Field::new(option, name_of(option[0])));
-        at += length;
+        fields.push(Field::new(octets, name));
+    }
+    fields
+}
+
+fn number(octets: &[u8]) -> u32 {
+    octets.iter().fold(0, |number, octet| number << 8 | u32::from(*octet))
+}
+
+fn address(octets: &[u8]) -> String {
+    match (<[u8; 4]>::try_from(octets), <[u8; 16]>::try_from(octets)) {
+        (Ok(octets), _) => Ipv4Addr::from(octets).to_string(),
+        (_, Ok(octets)) => Ipv6Addr::from(octets).to_string(),
+        _ => String::new(),
     }
 }
 
-/// The AO option with its MAC zeroed.
-fn ao_option(fields: &mut Vec<Field>, octets: &[u8], ao: &AoOption<'_>, remark: &str) {
-    fields
-        .push(Field::new(&octets[ao.offset..ao.offset + 2], format!("TCP-AO option: kind, length{remark}")));
-    fields.push(Field::new(&[ao.key_id.0], format!("TCP-AO option: KeyID {}", ao.key_id)));
-    fields.push(Field::new(&[ao.rnext_key_id.0], format!("TCP-AO option: RNextKeyID {}", ao.rnext_key_id)));
-    fields.push(Field::new(&vec![0; ao.mac.len()], "TCP-AO option: MAC, zeroed"));
+/// Adds parts of these lengths.
+fn split(
+    fields: &mut Vec<Field>,
+    mut octets: &[u8],
+    parts: impl IntoIterator<Item = (usize, impl Into<String>)>,
+) {
+    for (length, name) in parts {
+        let (part, rest) = octets.split_at(length);
+        fields.push(Field::new(part, name));
+        octets = rest;
+    }
+}
+
+/// Adds every option, and the octets between and after them.
+fn other_options(fields: &mut Vec<Field>, mut octets: &[u8]) {
+    while let [kind, rest @ ..] = octets {
+        let length = match *kind {
+            kind::END_OF_LIST => octets.len(),
+            kind::NO_OPERATION => 1,
+            // Options before TCP-AO have valid lengths, or it would not have been found; those after it may not.
+            _ => rest.first().map_or(1, |length| usize::from(*length).clamp(2, octets.len())),
+        };
+        let (option, rest) = octets.split_at(length);
+        fields.push(Field::new(option, name_of(*kind)));
+        octets = rest;
+    }
 }
 
 fn name_of(kind: u8) -> String {
@@ -102,5 +111,3 @@ fn name_of(kind: u8) -> String {
     };
     format!("option: {name}")
 }
-
-const _: () = assert!(TCP_HEADER_LENGTH == 20, "the fields of the header are those before its options");

@@ -27,11 +27,11 @@ const NAMES: [&str; 11] = [
 
 /// Reads a key such as `send=100,recv=100,alg=aes-128-cmac-96,secret-file=PATH`.
 ///
-/// `recv` is as `send` unless it is given, `mac` (octets) is the algorithm's default, and `options` is `covered`. A secret has
-/// no comma: one that has stands in `secret-hex`, or elsewhere.
+/// Defaults: `recv` is `send`, `mac` (octets) the algorithm's default, `options` `covered`. A secret with a comma has to be given
+/// as `secret-hex`, or kept elsewhere.
 ///
 /// # Errors
-/// [`KeysError::Argument`] names the part.
+/// [`KeysError::Argument`], with the part.
 pub fn from_argument(text: &str) -> Result<KeyFile, KeysError> {
     let parts = Parts::read(text)?;
     let send_id = parts.id("send")?.ok_or(ArgumentError::Missing("send"))?;
@@ -55,7 +55,7 @@ pub fn from_argument(text: &str) -> Result<KeyFile, KeysError> {
     Ok(KeyFile { format: None, chains: vec![chain], warnings })
 }
 
-/// The parts by the places of their names in [`NAMES`].
+/// The parts, each at the index of its name in [`NAMES`].
 struct Parts<'a>([Option<&'a str>; NAMES.len()]);
 
 impl<'a> Parts<'a> {
@@ -114,12 +114,12 @@ impl<'a> Parts<'a> {
     }
 
     fn peer(&self) -> Result<Option<IpCidr>, ArgumentError> {
-        let problem = TextProblem::Expected("an address, or a prefix whose other bits are 0");
+        let problem = TextProblem::Expected("an address, or a prefix with its other bits 0");
         let refused = |_| ArgumentError::Value { field: "peer", problem };
         self.get("peer").map(str::parse).transpose().map_err(refused)
     }
 
-    /// The one secret, and what to warn of.
+    /// The secret, and warnings.
     fn secret(&self) -> Result<(Secret, Vec<String>), ArgumentError> {
         let given = NAMES.into_iter().filter(|name| name.starts_with("secret"));
         let mut given = given.filter_map(|name| Some((name, self.get(name)?)));
@@ -131,8 +131,8 @@ impl<'a> Parts<'a> {
         let elsewhere = |octets| Secret::new(octets, Notation::Elsewhere);
         let seen = || {
             format!(
-                "--key with {field}=: every user of this machine can see the secret in the list of processes; \
-                 secret-file=, secret-env= and secret-keyring= keep it from them"
+                "--key with {field}=: every user of this machine can see the secret in the list of processes; use \
+                 secret-file=, secret-env= or secret-keyring= to hide it"
             )
         };
         Ok(match field {

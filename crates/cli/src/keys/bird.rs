@@ -1,23 +1,22 @@
-//! BIRD's configuration: the `keys` of `protocol bgp` (BIRD 2.17 and 3.1, "BGP", options `authentication` and `keys`).
+//! BIRD configuration: the `keys` of `protocol bgp` (BIRD 2.17 and 3.1, "BGP", options `authentication` and `keys`).
 
 use std::collections::HashMap;
 
 use cidr::IpCidr;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::KeyId;
-use wireseal_tcp_ao::OptionCoverage;
 use wireseal_tcp_ao::key_chain::Lifetime;
+use wireseal_tcp_ao::{KeyId, OptionCoverage};
 use zeroize::Zeroizing;
 
 use super::obscured::hexadecimal;
 use super::words::{Dialect, Kind, Word, Words};
 use super::{Chain, ChainKey, Notation, Preference, Secret, TextError, TextProblem};
 
-/// What `setsockopt` makes of the MAC length of 0 that BIRD asks for.
+/// What Linux makes of the MAC length of 0 that BIRD asks for.
 const MAC_LENGTH: usize = 12;
 
-/// The protocols of a configuration that have keys for TCP-AO, each with its neighbor, or a bare `keys` block. A protocol
-/// without a name is called as BIRD calls it: `bgp1`, `bgp2` and so on.
+/// The protocols with keys for TCP-AO, each with its neighbor, or a bare `keys` block. Protocols without a name get BIRD's:
+/// `bgp1`, `bgp2` and so on.
 pub(super) fn read(text: &str) -> Result<Vec<Chain>, TextError> {
     let mut reader = Reader { words: Words::new(text, Dialect::Bird), texts: HashMap::new() };
     let mut templates: HashMap<&str, Protocol> = HashMap::new();
@@ -55,13 +54,13 @@ pub(super) fn read(text: &str) -> Result<Vec<Chain>, TextError> {
     Ok(chains)
 }
 
-/// `protocol bgp NAME from TEMPLATE {`, of which only `bgp` must be there.
+/// `protocol bgp NAME from TEMPLATE {`; name and template are optional.
 struct Header<'a> {
     name: &'a str,
     from: Option<&'a str>,
 }
 
-/// What counts of a protocol or a template.
+/// What matters of a protocol or template.
 #[derive(Clone, Default)]
 struct Protocol {
     /// Whether its `authentication` is `ao`, if it has one.
@@ -87,12 +86,12 @@ impl Protocol {
 
 struct Reader<'a> {
     words: Words<'a>,
-    /// Words, such as texts and addresses, by the names that `define` gave them.
+    /// The values of `define`, by name.
     texts: HashMap<&'a str, Word<'a>>,
 }
 
 impl<'a> Reader<'a> {
-    /// `NAME = VALUE;` behind `define`, if the value is one word.
+    /// `NAME = VALUE;` after `define`, if the value is one word.
     fn definition(&mut self) -> Result<(), TextError> {
         let name = self.words.expect("define")?;
         let mut value = None;
@@ -112,7 +111,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The header of a BGP protocol or template; passes over one of another kind.
+    /// The header of a BGP protocol or template; skips one of another kind.
     fn header(&mut self) -> Result<Option<Header<'a>>, TextError> {
         let kind = self.words.expect("protocol")?;
         let mut names = Vec::new();
@@ -138,7 +137,7 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// The inside of a protocol, to its `}`.
+    /// The inside of a protocol, up to its `}`.
     fn protocol(&mut self, protocol: &mut Protocol) -> Result<(), TextError> {
         loop {
             let word = self.words.expect("protocol")?;
@@ -173,7 +172,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over the rest of a statement; says whether the block around it ended with it.
+    /// Skips the rest of a statement. Returns whether the block around it ended too.
     fn skip_statement(&mut self) -> Result<bool, TextError> {
         loop {
             match self.words.expect("statement")?.kind {
@@ -203,7 +202,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `ADDRESS as ...;` or `range PREFIX ...;` behind `neighbor`.
+    /// `ADDRESS as ...;` or `range PREFIX ...;` after `neighbor`.
     fn neighbor(&mut self) -> Result<Option<IpCidr>, TextError> {
         let mut neighbor = None;
         loop {
@@ -222,7 +221,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The keys, to the `}` behind them.
+    /// The keys, up to the `}` after them.
     fn keys(&mut self) -> Result<Vec<ChainKey>, TextError> {
         let mut keys = Vec::new();
         loop {
@@ -239,7 +238,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A key, to the `}` behind it; of what is said twice, the later holds, as with BIRD.
+    /// A key, up to the `}` after it. As in BIRD, the last of several values counts.
     fn key(&mut self, at: &Word<'a>) -> Result<ChainKey, TextError> {
         let (mut send_id, mut recv_id, mut secret, mut algorithm) = (None, None, None, None);
         let mut preference = Preference::Ordinary;
@@ -307,10 +306,10 @@ impl<'a> Reader<'a> {
     fn id(&mut self, field: &'static str) -> Result<KeyId, TextError> {
         let word = self.words.expect(field)?;
         let value = self.texts.get(word.text()).unwrap_or(&word);
-        value.number(field, u8::MAX.into()).map(|id| KeyId(id as u8))
+        value.key_id(field)
     }
 
-    /// A text, octets in hexadecimal digits, or the name of a text.
+    /// A text, octets in hexadecimal, or the name of a text.
     fn secret(&mut self) -> Result<Secret, TextError> {
         let word = self.words.expect("secret")?;
         let value = match word.kind {
@@ -324,15 +323,15 @@ impl<'a> Reader<'a> {
             Kind::Plain(text) => bytestring(text)
                 .map(|octets| Secret::new(octets, Notation::Hexadecimal))
                 .ok_or_else(|| {
-                    let expected = "a text in quotes, hex: with pairs of digits, 16 or more pairs of digits, or the \
-                                    name that a define above gives to a text";
+                    let expected = "a text in quotes, hex: with pairs of digits, 16 or more pairs of digits, or a name \
+                                    from a define above";
                     word.error("secret", TextProblem::Expected(expected))
                 }),
             _ => Err(word.error("secret", TextProblem::Missing)),
         }
     }
 
-    /// The words of an algorithm, with the `;` behind them.
+    /// The words of an algorithm, and the `;` after them.
     fn algorithm(&mut self) -> Result<TcpAoAlgorithm, TextError> {
         let first = self.words.expect("algorithm")?;
         let mut name = first.text().to_owned();
@@ -340,7 +339,7 @@ impl<'a> Reader<'a> {
             let word = self.words.expect("algorithm")?;
             match word.kind {
                 Kind::End => break,
-                // Longer than any name: what stands here may be a secret whose ";" is missing.
+                // Anything longer than a name may be a secret after a missing ";".
                 Kind::Plain(text) if name.len() < 32 => {
                     name.push(' ');
                     name.push_str(text);
@@ -353,7 +352,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Octets as BIRD writes them: behind `hex:`, or from 16 pairs of digits on without it.
+/// Octets as BIRD writes them: after `hex:`, or 16 or more pairs of digits without it.
 fn bytestring(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     match text.strip_prefix("hex:") {
         Some(digits) => hexadecimal(digits),
@@ -361,7 +360,7 @@ fn bytestring(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     }
 }
 
-/// A symbol without the apostrophes that it may have around it.
+/// A symbol without apostrophes around it.
 fn unquoted(symbol: &str) -> &str {
     symbol.strip_prefix('\'').and_then(|inside| inside.strip_suffix('\'')).unwrap_or(symbol)
 }

@@ -1,4 +1,4 @@
-//! Key chains whose keys are in each other's way: [`KeyChains`] refuses them as a whole, so each key is read alone.
+//! Key chains whose keys collide: [`KeyChains`] refuses them as a whole, so each key is read by itself.
 
 use serde_json::Value;
 use toml::Table;
@@ -7,7 +7,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use super::Chain;
 
-/// Every key of a text in TOML as a chain of its own; `None` when there is more wrong than ids in common.
+/// Every key of a TOML text as a chain of its own; `None` if more is wrong than shared ids.
 pub(super) fn toml_keys(text: &str) -> Option<Vec<KeyChains>> {
     let mut document: Table = text.parse().ok()?;
     let mut chains = Vec::new();
@@ -26,7 +26,7 @@ pub(super) fn toml_keys(text: &str) -> Option<Vec<KeyChains>> {
     chains.into_iter().collect::<Result<_, _>>().ok()
 }
 
-/// The same of a text in JSON.
+/// The same for a JSON text.
 pub(super) fn json_keys(text: &str) -> Option<Vec<KeyChains>> {
     const CONTAINER: &str = "ietf-key-chain:key-chains";
     let mut document: Value = serde_json::from_str(text).ok()?;
@@ -45,7 +45,7 @@ pub(super) fn json_keys(text: &str) -> Option<Vec<KeyChains>> {
     chains.into_iter().collect::<Result<_, _>>().ok()
 }
 
-/// Chains of one key each, put together again by their names.
+/// Joins chains of one key each by their names.
 pub(super) fn join<'a>(keys: impl Iterator<Item = &'a KeyChain>) -> Vec<Chain> {
     let mut chains: Vec<Chain> = Vec::new();
     for key in keys {

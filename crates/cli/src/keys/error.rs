@@ -1,4 +1,4 @@
-//! What is wrong with a file of keys, or with a `--key`, and where. No error has a secret, nor what stands in its place.
+//! What is wrong with a file of keys or a `--key`, and where. Errors contain neither secrets nor what stands in their place.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,66 +7,54 @@ use std::{error, fmt};
 use wireseal_algorithms::ParseAlgorithmError;
 use wireseal_tcp_ao::key_chain::{KeyChainError, Position, Problem};
 
-/// Why keys cannot be used; nothing was taken from where they were.
+/// Why keys cannot be used. Nothing was read from where they are.
 #[derive(Debug)]
 pub enum KeysError {
-    /// The file cannot be read.
+    /// A file of keys cannot be used.
     File {
         /// The file.
         path: PathBuf,
         /// Why.
-        error: io::Error,
-    },
-    /// The file is no text in UTF-8.
-    NotText {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Neither its name nor its content says which format a file has.
-    UnknownFormat {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file has no key for TCP-AO.
-    NoKeys {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A key chain in TOML or JSON is wrong.
-    KeyChain {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong, and where.
-        error: Box<KeyChainError>,
-    },
-    /// A router's configuration is wrong.
-    Configuration {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong, and where.
-        error: TextError,
+        problem: FileProblem,
     },
     /// A `--key` is wrong.
     Argument(ArgumentError),
-    /// A key was read and cannot be an MKT.
+    /// A key cannot be an MKT.
     Unusable {
-        /// The key, as reports call it.
+        /// The name of the key in reports.
         name: String,
         /// Where it is in its text.
         position: Option<Position>,
-        /// What of it.
+        /// Which part of it is wrong.
         field: &'static str,
         /// Why.
         problem: Problem,
     },
 }
 
-/// What is wrong in a router's configuration, and where.
+/// Why a file of keys cannot be used.
+#[derive(Debug)]
+pub enum FileProblem {
+    /// It cannot be read.
+    Read(io::Error),
+    /// It is not UTF-8 text.
+    NotText,
+    /// Neither its name nor its content shows its format.
+    UnknownFormat,
+    /// It has no key for TCP-AO.
+    NoKeys,
+    /// A key chain in TOML or JSON is wrong.
+    KeyChain(Box<KeyChainError>),
+    /// A router configuration is wrong.
+    Configuration(TextError),
+}
+
+/// What is wrong in a router configuration, and where.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TextError {
     /// Where.
     pub position: Position,
-    /// The statement or the key's property, in the format's own word.
+    /// The statement or the key's property, as the format calls it.
     pub field: &'static str,
     /// What is wrong.
     pub problem: TextProblem,
@@ -77,20 +65,20 @@ pub struct TextError {
 pub enum TextProblem {
     /// Something else was expected here.
     Expected(&'static str),
-    /// It is not there, and has no default.
+    /// It is missing and has no default.
     Missing,
     /// It is given twice.
     Twice,
-    /// It is outside its range.
+    /// It is out of range.
     OutOfRange {
-        /// The largest number possible; the smallest is 0.
+        /// The largest allowed number; the smallest is 0.
         max: u64,
     },
     /// The algorithm is unknown or refused.
     Algorithm(ParseAlgorithmError),
-    /// A lifetime that ends as it begins, or before.
+    /// A lifetime does not end after it begins.
     LifetimeEmpty,
-    /// It is refused, for this reason.
+    /// It is refused for this reason.
     Refused(&'static str),
     /// A quoted string, a comment or a block has no end.
     Unclosed,
@@ -99,9 +87,9 @@ pub enum TextProblem {
 /// What is wrong with a `--key`.
 #[derive(Debug)]
 pub enum ArgumentError {
-    /// A part has no `=`, or its name is unknown; parts are counted from 1.
+    /// The part with this number, from 1, has no `=` or an unknown name.
     Part(usize),
-    /// A part's name stands twice.
+    /// A part is given twice.
     Twice(&'static str),
     /// A part is missing.
     Missing(&'static str),
@@ -112,7 +100,7 @@ pub enum ArgumentError {
         /// Why.
         problem: TextProblem,
     },
-    /// A secret that is elsewhere cannot be had.
+    /// A secret that is kept elsewhere cannot be read.
     Source {
         /// The part's name, such as `secret-file`.
         field: &'static str,
@@ -124,16 +112,7 @@ pub enum ArgumentError {
 impl fmt::Display for KeysError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File { path, error } => write!(f, "{}: {error}", path.display()),
-            Self::NotText { path } => write!(f, "{}: not a text in UTF-8", path.display()),
-            Self::UnknownFormat { path } => write!(
-                f,
-                "{}: neither the name nor the content says which format it has; say it with --format (or --keys-format behind --keys)",
-                path.display()
-            ),
-            Self::NoKeys { path } => write!(f, "{}: has no key for TCP-AO", path.display()),
-            Self::KeyChain { path, error } => write!(f, "{}: {error}", path.display()),
-            Self::Configuration { path, error } => write!(f, "{}: {error}", path.display()),
+            Self::File { path, problem } => write!(f, "{}: {problem}", path.display()),
             Self::Argument(error) => write!(f, "--key: {error}"),
             Self::Unusable { name, position, field, problem } => {
                 write!(f, "key {name}")?;
@@ -154,6 +133,21 @@ impl From<ArgumentError> for KeysError {
     }
 }
 
+impl fmt::Display for FileProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(error) => error.fmt(f),
+            Self::NotText => f.write_str("not UTF-8 text"),
+            Self::UnknownFormat => f.write_str(
+                "unknown format of keys: name it with --format (--keys-format for files given with --keys)",
+            ),
+            Self::NoKeys => f.write_str("has no key for TCP-AO"),
+            Self::KeyChain(error) => error.fmt(f),
+            Self::Configuration(error) => error.fmt(f),
+        }
+    }
+}
+
 impl fmt::Display for TextError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { position: Position { line, column }, field, problem } = self;
@@ -161,24 +155,20 @@ impl fmt::Display for TextError {
     }
 }
 
-impl error::Error for TextError {}
-
 impl fmt::Display for TextProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Expected(what) => write!(f, "expected {what}"),
             Self::Missing => f.write_str("is missing"),
             Self::Twice => f.write_str("is given twice"),
-            Self::OutOfRange { max } => write!(f, "must be a number between 0 and {max}"),
+            Self::OutOfRange { max } => write!(f, "must be a number from 0 to {max}"),
             Self::Algorithm(error) => error.fmt(f),
-            Self::LifetimeEmpty => f.write_str("ends before it begins, or as it begins"),
+            Self::LifetimeEmpty => f.write_str("must end after it begins"),
             Self::Refused(reason) => f.write_str(reason),
             Self::Unclosed => f.write_str("has no end"),
         }
     }
 }
-
-impl error::Error for TextProblem {}
 
 impl fmt::Display for ArgumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -186,7 +176,7 @@ impl fmt::Display for ArgumentError {
             Self::Part(number) => write!(
                 f,
                 "part {number} is none of send=, recv=, alg=, secret=, secret-hex=, secret-file=, secret-env=, \
-                 secret-keyring=, mac=, options=, peer= (a secret with a comma goes into secret-hex= or a file)"
+                 secret-keyring=, mac=, options=, peer= (put a secret with a comma into secret-hex= or a file)"
             ),
             Self::Twice(field) => write!(f, "{field}= is given twice"),
             Self::Missing(field) => write!(f, "{field}= is missing"),
@@ -195,5 +185,3 @@ impl fmt::Display for ArgumentError {
         }
     }
 }
-
-impl error::Error for ArgumentError {}

@@ -1,4 +1,4 @@
-//! What a file of keys says, whether or not it makes sense.
+//! The content of a file of keys, whether or not it makes sense.
 
 use cidr::IpCidr;
 use wireseal_algorithms::TcpAoAlgorithm;
@@ -7,83 +7,83 @@ use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, OptionCoverage};
 
 use super::{ConfiguredKey, Format, Keys, KeysError, Secret};
 
-/// All that was read from one file, or from one `--key`.
+/// Everything read from one file or one `--key`.
 ///
-/// Keys may contradict each other here; `wireseal keys check` says where they do.
+/// The keys may contradict each other; `wireseal keys check` reports that.
 #[derive(Clone, Debug)]
 pub struct KeyFile {
-    /// The format that it was read in; `None` for a `--key`.
+    /// The format of the file; `None` for a `--key`.
     pub format: Option<Format>,
-    /// Its chains, in their order.
+    /// Its chains, in order.
     pub chains: Vec<Chain>,
-    /// What the operator has to be told on standard error: who else can read the secrets.
+    /// Warnings for standard error: who else can read the secrets.
     pub warnings: Vec<String>,
 }
 
 /// A list of keys for some peers.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Chain {
-    /// Its name; for BIRD that of the protocol. Empty where the text has none.
+    /// Its name, for BIRD that of the protocol; empty if the text has none.
     pub name: String,
-    /// The words for its reader.
+    /// Its description.
     pub description: Option<String>,
-    /// By how many seconds each end of every accept lifetime is moved out.
+    /// By how many seconds every accept lifetime is extended at each end.
     pub accept_tolerance: u32,
-    /// The peers that use it, as far as the text says; none when it says nothing.
+    /// The peers that use it; empty if the text does not say.
     pub peers: Vec<IpCidr>,
-    /// Its keys, in their order.
+    /// Its keys, in order.
     pub keys: Vec<ChainKey>,
-    /// Whether it is of a protocol of BIRD's without `authentication ao`, where BIRD refuses keys.
+    /// Whether it belongs to a BIRD protocol without `authentication ao`, where BIRD refuses keys.
     pub lacks_authentication: bool,
 }
 
 /// A key of a chain.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ChainKey {
-    /// Where it begins in the text, if the reader of its format says.
+    /// Where it begins in the text, if known.
     pub position: Option<Position>,
-    /// The number that names it within the chain.
+    /// Its number in the chain.
     pub key_id: u64,
-    /// The KeyID of what the configured end sends under it.
+    /// The KeyID in segments that the configured end sends.
     pub send_id: KeyId,
-    /// The KeyID of what the configured end accepts under it.
+    /// The KeyID in segments that the configured end accepts.
     pub recv_id: KeyId,
     /// KDF and MAC.
     pub algorithm: TcpAoAlgorithm,
-    /// Octets of MAC, which may be impossible.
+    /// Octets of MAC, possibly an impossible number.
     pub mac_length: usize,
     /// Whether the MAC covers the other TCP options.
     pub options: OptionCoverage,
     /// The secret, of any length.
     pub secret: Secret,
-    /// When the configured end may choose it for sending.
+    /// When the configured end may send with it.
     pub send: Lifetime,
     /// When the peer may send with it, before the chain's tolerance.
     pub accept: Lifetime,
-    /// Its rank among keys that may be sent with, where the format has one.
+    /// Its rank for sending, if the format has one.
     pub preference: Preference,
 }
 
 /// BIRD's rank of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Preference {
-    /// The one to send with, and to ask the peer for.
+    /// To send with, and to request from the peer.
     Preferred,
     /// Neither.
     #[default]
     Ordinary,
-    /// Accepted, and not to be sent with.
+    /// Accepted, but not to send with.
     Deprecated,
 }
 
 impl KeyFile {
-    /// The keys to check a capture against: each once for every peer of its chain. Keys may have ids in common.
+    /// The keys to check a capture against, each once for every peer of its chain. They may share ids.
     ///
-    /// Where an accept lifetime does not cover the send lifetime, the send lifetime is cut to it.
+    /// A send lifetime is cut to the accept lifetime if that does not cover it.
     ///
     /// # Errors
-    /// [`KeysError::Unusable`] for a key that cannot be an MKT: its secret is empty or longer than 80 octets, or its MAC
-    /// is not of 4 to 16 octets.
+    /// [`KeysError::Unusable`] for a key that cannot be an MKT: its secret is empty or longer than 80 octets, or its MAC does not
+    /// have 4 to 16 octets.
     pub fn keys(&self) -> Result<Keys, KeysError> {
         let mut keys = Vec::new();
         for chain in &self.chains {
@@ -110,13 +110,13 @@ impl KeyFile {
 }
 
 impl Chain {
-    /// What reports call one of its keys.
+    /// The name of one of its keys in reports.
     #[must_use]
     pub fn name_of(&self, key: &ChainKey) -> String {
         if self.name.is_empty() { key.key_id.to_string() } else { format!("{}/{}", self.name, key.key_id) }
     }
 
-    /// When segments under one of its keys are accepted: the accept lifetime with the tolerance.
+    /// When segments under one of its keys are accepted: the accept lifetime with tolerance.
     #[must_use]
     pub fn acceptance(&self, key: &ChainKey) -> Lifetime {
         key.accept.widened_by(self.accept_tolerance)
@@ -124,7 +124,7 @@ impl Chain {
 }
 
 impl ChainKey {
-    /// Whether it is the same key, wherever and however it was written.
+    /// Whether it is the same key, however written.
     #[must_use]
     pub fn is_same_key(&self, other: &Self) -> bool {
         let rest = |key: &Self| {
@@ -134,7 +134,7 @@ impl ChainKey {
         rest(self) == rest(other) && self.secret.expose() == other.secret.expose()
     }
 
-    /// The same key for the engine, or the field that keeps it from being one.
+    /// The key as an MKT with lifetimes, or the field that makes that impossible.
     pub(super) fn key(&self) -> Result<Key, (&'static str, Problem)> {
         let master_key =
             MasterKey::new(self.secret.expose()).map_err(|error| ("secret", Problem::Mkt(error)))?;
@@ -148,7 +148,7 @@ impl ChainKey {
     }
 }
 
-/// What two lifetimes have in common.
+/// The overlap of two lifetimes.
 fn common(one: Lifetime, other: Lifetime) -> Option<Lifetime> {
     let until = match (one.until(), other.until()) {
         (Some(one), Some(other)) => Some(one.min(other)),

@@ -1,4 +1,4 @@
-//! The formats, and how to tell which one a text has.
+//! The formats of keys, and how to recognize them.
 
 use std::fmt;
 use std::path::Path;
@@ -12,11 +12,11 @@ pub enum Format {
     Toml,
     /// Key chains in JSON (RFC 8177 with RFC 9648).
     Json,
-    /// BIRD's configuration.
+    /// BIRD configuration.
     Bird,
-    /// Junos's configuration, with braces or as `set` commands.
+    /// Junos configuration, with braces or as `set` commands.
     Junos,
-    /// Cisco IOS XR's configuration.
+    /// Cisco IOS XR configuration.
     #[value(name = "ios-xr")]
     IosXr,
 }
@@ -25,7 +25,7 @@ impl Format {
     /// Every format.
     pub const ALL: [Self; 5] = [Self::Toml, Self::Json, Self::Bird, Self::Junos, Self::IosXr];
 
-    /// The format that a file's name or its text shows, or `None`.
+    /// The format that a file's name or text shows.
     #[must_use]
     pub fn of(path: &Path, text: &str) -> Option<Self> {
         match path.extension().and_then(|extension| extension.to_str()) {
@@ -35,7 +35,7 @@ impl Format {
         }
     }
 
-    /// By the first line that only one of the formats has.
+    /// The format by the first line that only one format has.
     fn of_text(text: &str) -> Option<Self> {
         if text.trim_start().strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with('"')) {
             return Some(Self::Json);

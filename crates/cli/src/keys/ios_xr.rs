@@ -1,27 +1,26 @@
-//! IOS XR's configuration, indented or formal: `key chain`, `tcp ao` and BGP's `ao` (Cisco's BGP Session Authentication and
+//! IOS XR configuration, indented or formal: `key chain`, `tcp ao` and BGP's `ao` (Cisco, BGP Session Authentication and
 //! Integrity using TCP Authentication Option, and Keychain Management Commands).
 
 use std::collections::HashMap;
 
 use cidr::IpCidr;
-use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::key_chain::{Lifetime, Timestamp};
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 use zeroize::Zeroizing;
 
 use super::obscured::cisco_seven;
-use super::words::{Dialect, Kind, Word, Words, once};
+use super::words::{self, Dialect, Kind, Word, Words, digits, once};
 use super::{Chain, ChainKey, Notation, Preference, Secret, TextError, TextProblem};
 
-/// Octets of MAC of both of its algorithms.
+/// Octets of MAC of both algorithms.
 const MAC_LENGTH: usize = 12;
-/// The largest id of a key in a chain: it has six octets.
+/// The largest number of a key in a chain: six octets.
 pub(super) const MAX_KEY_ID: u64 = (1 << 48) - 1;
-/// The first moment that it knows; a key that starts then has no start.
+/// The earliest moment; a key that starts then has no start.
 pub(super) const FIRST_MOMENT: Timestamp = Timestamp::from_unix_seconds(725_846_400);
-/// The last year that it knows.
+/// The last year.
 pub(super) const LAST_YEAR: u16 = 2035;
-/// The months as it writes them.
+/// The names of the months.
 pub(super) const MONTHS: [&str; 12] = [
     "january",
     "february",
@@ -36,28 +35,28 @@ pub(super) const MONTHS: [&str; 12] = [
     "november",
     "december",
 ];
-/// Modes within each other that a text may have.
+/// How deep modes may be nested.
 const DEPTH: usize = 64;
-/// Groups that may refer to each other.
+/// How many groups may refer to each other.
 const GROUPS: usize = 16;
 
-/// The key chains that `tcp ao` gives ids to, with the BGP neighbors that use them.
+/// The key chains with ids in `tcp ao`, with the BGP neighbors that use them.
 ///
-/// A chain that some neighbors use with TCP options and others without becomes two.
+/// A chain that neighbors use both with and without TCP options becomes two.
 pub(super) fn read(text: &str) -> Result<Vec<Chain>, TextError> {
     let mut drafts = Drafts::default();
     commands_of(text, |command| drafts.take(command))?;
     drafts.finish()
 }
 
-/// Gives every command with the words of the modes that it is in.
+/// Calls `give` for every command, with the words of the modes around it.
 fn commands_of<'a>(
     text: &'a str,
     mut give: impl FnMut(&[Word<'a>]) -> Result<(), TextError>,
 ) -> Result<(), TextError> {
     let mut words = Words::new(text, Dialect::IosXr);
     let mut path: Vec<Word<'a>> = Vec::new();
-    // Of each mode, its indentation and where its words end in the path.
+    // For each mode, its indentation and where its words end in the path.
     let mut modes: Vec<(usize, usize)> = Vec::new();
     let mut line: Vec<Word<'a>> = Vec::new();
     loop {
@@ -89,9 +88,9 @@ fn commands_of<'a>(
 #[derive(Default)]
 struct Drafts<'a> {
     chains: Vec<ChainDraft<'a>>,
-    /// The ids that `tcp ao` gives to keys, by chain and key id, in order.
+    /// The ids in `tcp ao`, by chain and key number, in order.
     ids: Vec<(&'a str, u64, Word<'a>, [KeyId; 2])>,
-    /// What neighbors and groups say, by their kind and name.
+    /// Neighbors and groups, by kind and name.
     subjects: HashMap<(&'a str, &'a str), Subject<'a>>,
     /// The neighbors, in order.
     neighbors: Vec<(&'a str, IpCidr)>,
@@ -109,10 +108,10 @@ struct ChainDraft<'a> {
     keys: Vec<KeyDraft<'a>>,
 }
 
-/// The commands of a key, each with its words; they are read if the key turns out to be one for TCP-AO.
+/// The commands of a key; they are read only if the key turns out to be for TCP-AO.
 struct KeyDraft<'a> {
     at: Word<'a>,
-    /// As it stands: in a chain for MACsec it is no number.
+    /// As written: in a chain for MACsec it is no number.
     key_id: &'a str,
     commands: Vec<Vec<Word<'a>>>,
 }
@@ -135,7 +134,7 @@ impl<'a> Drafts<'a> {
 
     fn take_chain(&mut self, name: &Word<'a>, rest: &[Word<'a>]) -> Result<(), TextError> {
         let text = name.text();
-        // Commands of one chain stand together in all but odd texts.
+        // Commands of one chain are usually together.
         let known = self.chains.iter().rposition(|chain| chain.name == text);
         let index = known.unwrap_or(self.chains.len());
         if known.is_none() {
@@ -144,7 +143,7 @@ impl<'a> Drafts<'a> {
         let chain = &mut self.chains[index];
         match rest {
             [first, ..] if first.is("tcp") => {
-                let reason = "\"key chain NAME tcp\" is of IOS XE: only key chains of IOS XR are read";
+                let reason = "\"key chain NAME tcp\" is IOS XE, and only IOS XR is supported";
                 Err(first.error("key chain", TextProblem::Refused(reason)))
             }
             [first, value] if first.is("accept-tolerance") => {
@@ -178,10 +177,9 @@ impl<'a> Drafts<'a> {
         rest: &[Word<'a>],
     ) -> Result<(), TextError> {
         let key_id = id.number("key", MAX_KEY_ID)?;
-        let octet = |value: &Word<'_>, field| value.number(field, u8::MAX.into()).map(|id| KeyId(id as u8));
         let ids = match rest {
             [send, send_id, receive, receive_id] if send.is("SendID") && receive.is("ReceiveID") => {
-                [octet(send_id, "SendID")?, octet(receive_id, "ReceiveID")?]
+                [send_id.key_id("SendID")?, receive_id.key_id("ReceiveID")?]
             }
             _ => return Err(key.error("tcp ao", TextProblem::Expected("key ID SendID ID ReceiveID ID"))),
         };
@@ -230,7 +228,7 @@ impl<'a> Drafts<'a> {
         Ok(())
     }
 
-    /// The chain that a neighbor uses, its own or that of the first group that has one.
+    /// The chain that a neighbor uses: its own, or that of the first group that has one.
     fn chain_of(&self, neighbor: &'a str) -> Option<(&'a str, OptionCoverage)> {
         let mut open = vec![("neighbor", neighbor)];
         for _ in 0..GROUPS {
@@ -300,7 +298,11 @@ impl KeyDraft<'_> {
             if name.is("key-string") {
                 once(&mut secret, key_string(name, values)?, name, "key-string")?;
             } else if name.is("cryptographic-algorithm") {
-                once(&mut algorithm, algorithm_of(name, values)?, name, "cryptographic-algorithm")?;
+                let field = "cryptographic-algorithm";
+                let [value] = values else {
+                    return Err(name.error(field, TextProblem::Expected("an algorithm")));
+                };
+                once(&mut algorithm, value.algorithm(field)?, name, field)?;
             } else if name.is("send-lifetime") {
                 once(&mut send, lifetime(name, values, "send-lifetime")?, name, "send-lifetime")?;
             } else if name.is("accept-lifetime") {
@@ -324,15 +326,7 @@ impl KeyDraft<'_> {
     }
 }
 
-fn algorithm_of(at: &Word<'_>, values: &[Word<'_>]) -> Result<TcpAoAlgorithm, TextError> {
-    let field = "cryptographic-algorithm";
-    match values {
-        [name] => name.text().parse().map_err(|error| name.error(field, TextProblem::Algorithm(error))),
-        _ => Err(at.error(field, TextProblem::Expected("an algorithm"))),
-    }
-}
-
-/// `[clear] TEXT`, `password TYPE-7` or, refused, `password6 TYPE-6`.
+/// `[clear] TEXT`, `password TYPE-7`, or `password6 TYPE-6`, which is refused.
 fn key_string(at: &Word<'_>, values: &[Word<'_>]) -> Result<Secret, TextError> {
     let field = "key-string";
     let clear = |text: &str| Secret::new(Zeroizing::new(text.as_bytes().to_vec()), Notation::Text);
@@ -344,15 +338,15 @@ fn key_string(at: &Word<'_>, values: &[Word<'_>]) -> Result<Secret, TextError> {
             None => Err(text.error(field, TextProblem::Expected("a type 7 password"))),
         },
         [kind, _] if kind.is("password6") || kind.is("6") => {
-            let reason = "type 6 is encrypted with the router's own key, which only the router has: write \"key-string \
-                          clear\" and the secret";
+            let reason = "type 6 is encrypted with a key that only the router has: write \"key-string clear\" and the \
+                          secret";
             Err(kind.error(field, TextProblem::Refused(reason)))
         }
         _ => Err(at.error(field, TextProblem::Expected("clear, password or password6, and one word"))),
     }
 }
 
-/// `TIME DATE` and after it nothing, `infinite`, `duration SECONDS` or `TIME DATE`, all in UTC.
+/// `TIME DATE`, followed by nothing, `infinite`, `duration SECONDS` or `TIME DATE`, in UTC.
 fn lifetime(at: &Word<'_>, values: &[Word<'_>], field: &'static str) -> Result<Lifetime, TextError> {
     let expected = "HH:MM:SS DAY MONTH YEAR and then infinite, duration SECONDS or HH:MM:SS DAY MONTH YEAR";
     let expected = || at.error(field, TextProblem::Expected(expected));
@@ -370,25 +364,18 @@ fn lifetime(at: &Word<'_>, values: &[Word<'_>], field: &'static str) -> Result<L
         .map_err(|_| at.error(field, TextProblem::LifetimeEmpty))
 }
 
-/// A time and a date of three words, of which one is the month's name and one has the year's four digits.
+/// A time, and a date of three words: the name of the month, a year of four digits and the day in any order.
 fn moment(words: &[Word<'_>]) -> Option<Timestamp> {
     let [time, date @ ..] = words else { return None };
-    let number = |text: &str| text.bytes().all(|c| c.is_ascii_digit()).then(|| text.parse::<u16>().ok())?;
     let (mut year, mut month, mut day) = (None, None, None);
     for word in date {
         let text = word.text().to_ascii_lowercase();
         let known = MONTHS.iter().position(|month| text.len() >= 3 && month.starts_with(&text));
         match known {
-            Some(index) => month = Some(index + 1),
-            None if text.len() == 4 => year = number(&text),
-            None => day = number(&text),
+            Some(index) => month = Some(index as u16 + 1),
+            None if text.len() == 4 => year = digits(&text),
+            None => day = digits(&text),
         }
     }
-    let (year, month, day) = (year?, month?, day?);
-    let mut time = time.text().split(':').map(number);
-    let (hour, minute, second) = (time.next()??, time.next()??, time.next().unwrap_or(Some(0))?);
-    if date.len() != 3 || time.next().is_some() {
-        return None;
-    }
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z").parse().ok()
+    words::moment([year?, month?, day?], time.text(), "Z").filter(|_| date.len() == 3)
 }

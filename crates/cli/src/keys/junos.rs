@@ -1,5 +1,5 @@
-//! Junos's configuration, with braces or as `set` commands: `authentication-key-chains` with `algorithm ao`, and who uses
-//! them (Juniper's TCP-AO for BGP and LDP Sessions, Junos 20.3R1 and later).
+//! Junos configuration, with braces or as `set` commands: `authentication-key-chains` with `algorithm ao`, and who uses them
+//! (Juniper, TCP-AO for BGP and LDP Sessions, Junos 20.3R1 and later).
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,21 +10,21 @@ use wireseal_tcp_ao::{KeyId, OptionCoverage};
 use zeroize::Zeroizing;
 
 use super::obscured::{JUNOS_NINE, junos_nine};
-use super::words::{Dialect, Kind, Word, Words, once};
+use super::words::{Dialect, Kind, Word, Words, digits, moment, once};
 use super::{Chain, ChainKey, Notation, Preference, Secret, TextError, TextProblem};
 
-/// Octets of MAC of both of its algorithms.
+/// Octets of MAC of both algorithms.
 const MAC_LENGTH: usize = 12;
-/// Seconds of clock skew that it allows unless a chain says otherwise.
+/// The default tolerance for clock skew, in seconds.
 const TOLERANCE: u32 = 3600;
-/// A key that starts before this, in 1970, has no start: Junos wants one for every key, and no two alike.
+/// A key that starts before this, in 1970, has no start: Junos requires a different one for every key.
 pub(super) const NO_START_BEFORE: Timestamp = Timestamp::from_unix_seconds(31_536_000);
-/// The most seconds of clock skew that it can be told.
+/// The largest tolerance in seconds.
 pub(super) const MAX_TOLERANCE: u32 = 999_999_999;
-/// Blocks within each other that a text may have.
+/// How deep blocks may be nested.
 const DEPTH: usize = 64;
 
-/// The key chains that have keys for TCP-AO, with the peers that the BGP and LDP of the text have for them.
+/// The key chains with keys for TCP-AO, with the BGP and LDP peers that use them.
 pub(super) fn read(text: &str) -> Result<Vec<Chain>, TextError> {
     let mut statements = Vec::new();
     let mut deactivated: Vec<Vec<&str>> = Vec::new();
@@ -53,7 +53,7 @@ enum Statement<'s, 'a> {
     Deactivate(&'s [Word<'a>]),
 }
 
-/// Gives every statement with all the words that lead to it.
+/// Calls `give` for every statement, with all the words that lead to it.
 fn statements_of<'a>(text: &'a str, mut give: impl FnMut(Statement<'_, 'a>)) -> Result<(), TextError> {
     let mut words = Words::new(text, Dialect::Junos);
     let mut path: Vec<Word<'a>> = Vec::new();
@@ -99,7 +99,7 @@ fn statements_of<'a>(text: &'a str, mut give: impl FnMut(Statement<'_, 'a>)) -> 
     }
 }
 
-/// As much of a statement as says something of key chains or of who uses them.
+/// The part of a statement about key chains or who uses them.
 fn relevant<'s, 'a>(path: &'s [Word<'a>]) -> Option<&'s [Word<'a>]> {
     if path.iter().any(|word| word.is("inactive:")) {
         return None;
@@ -119,7 +119,7 @@ fn place(path: &[Word<'_>], word: &str) -> Option<usize> {
     path.iter().position(|has| has.is(word))
 }
 
-/// Of `... key-chain NAME ...` the name and what follows; of `key N ...` alone what is there.
+/// Name and rest of `... key-chain NAME ...`; of `key N ...` all of it, without a name.
 fn chain_statement<'s, 'a>(path: &'s [Word<'a>]) -> Option<(&'a str, &'s [Word<'a>])> {
     match place(path, "key-chain") {
         Some(at) => Some((path.get(at + 1)?.text(), &path[at + 2..])),
@@ -127,7 +127,7 @@ fn chain_statement<'s, 'a>(path: &'s [Word<'a>]) -> Option<(&'a str, &'s [Word<'
     }
 }
 
-/// The chains as far as they are read.
+/// The chains read so far.
 #[derive(Default)]
 struct Drafts<'a> {
     chains: Vec<ChainDraft<'a>>,
@@ -249,11 +249,10 @@ impl<'a> KeyDraft<'a> {
 
     fn take_attribute(&mut self, attribute: &[Word<'a>]) -> Result<(), TextError> {
         let [name, value] = attribute else { return Ok(()) };
-        let id = |field| value.number(field, u8::MAX.into()).map(|id| KeyId(id as u8));
         if name.is("send-id") {
-            once(&mut self.send_id, id("send-id")?, name, "send-id")
+            once(&mut self.send_id, value.key_id("send-id")?, name, "send-id")
         } else if name.is("recv-id") {
-            once(&mut self.recv_id, id("recv-id")?, name, "recv-id")
+            once(&mut self.recv_id, value.key_id("recv-id")?, name, "recv-id")
         } else if name.is("tcp-ao-option") {
             let coverage = match () {
                 () if value.is("enabled") => OptionCoverage::Covered,
@@ -265,15 +264,13 @@ impl<'a> KeyDraft<'a> {
             once(&mut self.options, coverage, name, "tcp-ao-option")
         } else if name.is("cryptographic-algorithm") {
             let field = "cryptographic-algorithm";
-            let algorithm =
-                value.text().parse().map_err(|error| value.error(field, TextProblem::Algorithm(error)))?;
-            once(&mut self.algorithm, algorithm, name, field)
+            once(&mut self.algorithm, value.algorithm(field)?, name, field)
         } else {
             Ok(())
         }
     }
 
-    /// When it starts, unless it always was.
+    /// Its start, if it has one.
     fn start(&self) -> Result<Option<Timestamp>, TextError> {
         let Some(words) = &self.start else { return Ok(None) };
         let expected = TextProblem::Expected("a start time such as \"2026-01-31.00:00:00 +0000\"");
@@ -282,7 +279,7 @@ impl<'a> KeyDraft<'a> {
         Ok(Some(start).filter(|start| *start >= NO_START_BEFORE))
     }
 
-    /// The key; `starts` are the starts of all keys of its chain, in order.
+    /// The key; `starts` are those of all keys of its chain, in order.
     fn finish(&self, starts: &[Timestamp]) -> Result<ChainKey, TextError> {
         let missing = |field| self.at.error(field, TextProblem::Missing);
         let start = self.start()?;
@@ -309,18 +306,18 @@ fn secret(word: &Word<'_>) -> Result<Secret, TextError> {
     if text.starts_with(JUNOS_NINE) {
         return match junos_nine(&text) {
             Some(octets) => Ok(Secret::new(octets, Notation::JunosNine)),
-            None => refused("begins like $9$ and is damaged"),
+            None => refused("is a damaged $9$ secret"),
         };
     }
     if text.starts_with("$8$") {
         return refused(
-            "is encrypted with the router's master password ($8$), which only the router can undo: write it in plain text",
+            "is encrypted with the router's master password ($8$), and only the router can decrypt it: write it in plain text",
         );
     }
     Ok(Secret::new(Zeroizing::new(text.as_bytes().to_vec()), Notation::Text))
 }
 
-/// A word, or a string with each backslash taken from before the character that it keeps.
+/// A word, or a string without the backslashes of its escapes.
 fn unescaped(word: &Word<'_>) -> Zeroizing<String> {
     let mut text = Zeroizing::new(String::with_capacity(word.text().len()));
     let mut characters = word.text().chars();
@@ -333,7 +330,7 @@ fn unescaped(word: &Word<'_>) -> Zeroizing<String> {
     text
 }
 
-/// `2016-12-31.16:00:00 -0800`, in one string or as words; without seconds or without an offset, which is then that of UTC.
+/// `2016-12-31.16:00:00 -0800`, in one string or as words; seconds and offset (UTC by default) are optional.
 fn start_time(words: &[Word<'_>]) -> Option<Timestamp> {
     let mut parts = words.iter().flat_map(|word| word.text().split(' ')).filter(|part| !part.is_empty());
     let (date, time) = parts.next()?.split_once('.')?;
@@ -341,16 +338,9 @@ fn start_time(words: &[Word<'_>]) -> Option<Timestamp> {
     if parts.next().is_some() || !offset.is_ascii() || offset.len() != 5 {
         return None;
     }
-    let number = |text: &str| text.bytes().all(|c| c.is_ascii_digit()).then(|| text.parse::<u16>().ok())?;
-    let mut date = date.split('-').map(number);
-    let mut time = time.split(':').map(number);
-    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
-    let (hour, minute, second) = (time.next()??, time.next()??, time.next().unwrap_or(Some(0))?);
-    if date.next().is_some() || time.next().is_some() {
-        return None;
-    }
+    let date: Vec<_> = date.split('-').map(digits).collect::<Option<_>>()?;
     let (hours, minutes) = offset.split_at(3);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{hours}:{minutes}").parse().ok()
+    moment(date.try_into().ok()?, time, &format!("{hours}:{minutes}"))
 }
 
 /// Who uses key chains.
@@ -358,7 +348,7 @@ fn start_time(words: &[Word<'_>]) -> Option<Timestamp> {
 struct Users<'a> {
     /// Peers, each with the words that lead to it.
     peers: Vec<(Vec<&'a str>, IpCidr)>,
-    /// Chains by the words that lead to their use.
+    /// Chains, by the words that lead to their use.
     chains: HashMap<Vec<&'a str>, &'a str>,
 }
 
@@ -394,7 +384,7 @@ impl<'a> Users<'a> {
         }
     }
 
-    /// The peers whose own, group's or protocol's chain is this one.
+    /// The peers that have this chain of their own, from their group or from the protocol.
     fn of(&self, chain: &str) -> Vec<IpCidr> {
         let mut known = HashSet::new();
         let users = self.peers.iter().filter(|(level, peer)| {

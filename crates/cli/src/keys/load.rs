@@ -8,19 +8,19 @@ use wireseal_tcp_ao::key_chain::{Key, KeyChain, KeyChainError, KeyChains, Proble
 use zeroize::Zeroizing;
 
 use super::{
-    Chain, ChainKey, Format, KeyFile, KeysError, Notation, Preference, Secret, bird, collisions, ios_xr,
-    junos, permissions,
+    Chain, ChainKey, FileProblem, Format, KeyFile, KeysError, Notation, Preference, Secret, bird, collisions,
+    ios_xr, junos, permissions,
 };
 
-/// The most octets that a file of keys may have: more than any router's configuration.
+/// The most octets of a file of keys: more than any router configuration has.
 const MAX_LENGTH: usize = 64 << 20;
 
-/// Reads a file of keys, or standard input for `-`; without a `format`, by its name and content.
+/// Reads a file of keys, or standard input for `-`. Without `format`, name and content decide.
 ///
 /// # Errors
-/// [`KeysError`] names the file and the place in it.
+/// [`KeysError`], with the file and the place in it.
 pub fn load(path: &Path, format: Option<Format>) -> Result<KeyFile, KeysError> {
-    let in_file = |error| KeysError::File { path: path.to_owned(), error };
+    let in_file = |error| KeysError::File { path: path.to_owned(), problem: FileProblem::Read(error) };
     let (octets, warning) = if path == Path::new("-") {
         (read_to_end(&mut io::stdin().lock(), 0).map_err(in_file)?, None)
     } else {
@@ -29,15 +29,16 @@ pub fn load(path: &Path, format: Option<Format>) -> Result<KeyFile, KeysError> {
         let length = usize::try_from(metadata.len()).unwrap_or(MAX_LENGTH);
         (read_to_end(&mut file, length).map_err(in_file)?, permissions::warning(path, &metadata))
     };
-    let text = str::from_utf8(&octets).map_err(|_| KeysError::NotText { path: path.to_owned() })?;
+    let not_text = |_| KeysError::File { path: path.to_owned(), problem: FileProblem::NotText };
+    let text = str::from_utf8(&octets).map_err(not_text)?;
     let mut file = read(path, text, format)?;
     file.warnings.extend(warning);
     Ok(file)
 }
 
-/// Everything that there is to read, without leaving a copy behind when the buffer grows.
+/// Reads to the end, without leaving copies behind when the buffer grows.
 pub(super) fn read_to_end(from: &mut impl Read, expected: usize) -> io::Result<Zeroizing<Vec<u8>>> {
-    // One octet more, so that the end of a file of the expected length shows without growing.
+    // One octet more, so that the buffer need not grow to find the end.
     let mut octets = Zeroizing::new(vec![0; expected.min(MAX_LENGTH) + 1]);
     let mut length = 0;
     loop {
@@ -60,17 +61,17 @@ pub(super) fn read_to_end(from: &mut impl Read, expected: usize) -> io::Result<Z
     Ok(octets)
 }
 
-/// Reads a text of keys; `path` is what errors call it.
+/// Reads keys from a text, which errors call `path`.
 ///
 /// # Errors
-/// [`KeysError`] names the place in the text.
+/// [`KeysError`], with the place in the text.
 pub fn read(path: &Path, text: &str, format: Option<Format>) -> Result<KeyFile, KeysError> {
-    let unknown = || KeysError::UnknownFormat { path: path.to_owned() };
+    let in_file = |problem| KeysError::File { path: path.to_owned(), problem };
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let format = format.or_else(|| Format::of(path, text)).ok_or_else(unknown)?;
-    let of_router = |result: Result<Vec<Chain>, _>| {
-        result.map_err(|error| KeysError::Configuration { path: path.to_owned(), error })
-    };
+    let format =
+        format.or_else(|| Format::of(path, text)).ok_or_else(|| in_file(FileProblem::UnknownFormat))?;
+    let of_router =
+        |result: Result<Vec<Chain>, _>| result.map_err(|error| in_file(FileProblem::Configuration(error)));
     let of_chains =
         |result: Result<KeyChains, KeyChainError>, apart: fn(&str) -> Option<Vec<KeyChains>>| match result {
             Ok(chains) => Ok(chains.chains().iter().map(Chain::from).collect()),
@@ -78,7 +79,7 @@ pub fn read(path: &Path, text: &str, format: Option<Format>) -> Result<KeyFile, 
                 let collides = matches!(error.problem(), Problem::IdInUse { .. } | Problem::KeyIdTwice);
                 let apart = collides.then(|| apart(text)).flatten();
                 let together = apart.map(|keys| collisions::join(keys.iter().flat_map(KeyChains::chains)));
-                together.ok_or_else(|| KeysError::KeyChain { path: path.to_owned(), error: Box::new(error) })
+                together.ok_or_else(|| in_file(FileProblem::KeyChain(Box::new(error))))
             }
         };
     let chains = match format {
@@ -89,7 +90,7 @@ pub fn read(path: &Path, text: &str, format: Option<Format>) -> Result<KeyFile, 
         Format::IosXr => of_router(ios_xr::read(text))?,
     };
     if chains.iter().all(|chain| chain.keys.is_empty()) {
-        return Err(KeysError::NoKeys { path: path.to_owned() });
+        return Err(in_file(FileProblem::NoKeys));
     }
     Ok(KeyFile { format: Some(format), chains, warnings: Vec::new() })
 }
@@ -111,7 +112,7 @@ impl From<&Key> for ChainKey {
     fn from(key: &Key) -> Self {
         let parameters = key.mkt().parameters();
         let secret = Zeroizing::new(key.mkt().master_key().expose_secret().to_vec());
-        // Which of the two ways it was written in is not known any more, and a text can be told by its octets.
+        // How it was written is no longer known; printable octets are taken for text.
         let notation = match secret.iter().all(|octet| matches!(octet, b' '..=b'~')) {
             true => Notation::Text,
             false => Notation::Hexadecimal,

@@ -1,15 +1,19 @@
 //! Secrets that routers scramble with a fixed key, which anyone can undo: Junos's `$9$` and Cisco's type 7.
 
+use std::slice;
+
 use zeroize::Zeroizing;
 
-/// What a `$9$` secret begins with.
+use crate::hex;
+
+/// The start of a `$9$` secret.
 pub(super) const JUNOS_NINE: &str = "$9$";
 
-/// The characters of `$9$`, in the order that gives them their values.
+/// The characters of `$9$`, in the order of their values.
 const ALPHABET: &[u8; 65] = b"QzF3n6/9CAtpu0OB1IREhcSyrleKvMW8LXx7N-dVbwsY2g4oaJZGUDjiHkq.mPf5T";
-/// Where the four families of the alphabet end; one of an earlier family has more filler after it.
+/// Where the four families of the alphabet end; a first character of an earlier family is followed by more filler.
 const FAMILIES: [usize; 4] = [15, 35, 55, 65];
-/// What a character is worth, by its place within an octet, for one octet after the other.
+/// The weights of the characters of an octet, for each octet in turn.
 const WEIGHTS: [&[usize]; 7] =
     [&[1, 4, 32], &[1, 16, 32], &[1, 8, 32], &[1, 64], &[1, 32], &[1, 4, 16, 128], &[1, 32, 64]];
 
@@ -17,12 +21,12 @@ fn value(character: u8) -> Option<usize> {
     ALPHABET.iter().position(|known| *known == character)
 }
 
-/// Characters of filler after a first character of this value.
+/// How many characters of filler follow a first character of this value.
 fn filler(first: usize) -> usize {
     3 - FAMILIES.iter().position(|end| first < *end).unwrap_or(3)
 }
 
-/// The octets of a `$9$` secret; `None` for what is none.
+/// The octets of a `$9$` secret; `None` for anything else.
 pub(super) fn junos_nine(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     let characters = text.strip_prefix(JUNOS_NINE)?.as_bytes();
     let mut previous = value(*characters.first()?)?;
@@ -34,7 +38,7 @@ pub(super) fn junos_nine(text: &str) -> Option<Zeroizing<Vec<u8>>> {
         let mut sum = 0;
         for (character, weight) in group.iter().zip(weights) {
             let this = value(*character)?;
-            // Each character says how far it is behind the one before it, less one.
+            // The value is the distance from the previous character, less one.
             let gap = (this + ALPHABET.len() - previous - 1) % ALPHABET.len();
             sum += gap * weight;
             previous = this;
@@ -66,10 +70,10 @@ pub(super) fn to_junos_nine(octets: &[u8]) -> Zeroizing<String> {
     text
 }
 
-/// What type 7 adds to a secret, from the place that its first two digits name.
+/// What type 7 adds to a secret, from the index that its first two digits give.
 const CISCO_KEY: &[u8; 53] = b"dsfd;kfoA,.iyewrkldJKDHSUBsgvca69834ncxv9873254k;fg87";
 
-/// The octets of a type 7 secret; `None` for what is none.
+/// The octets of a type 7 secret; `None` for anything else.
 pub(super) fn cisco_seven(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     let (start, digits) = text.split_at_checked(2)?;
     let decimal = start.bytes().all(|digit| digit.is_ascii_digit());
@@ -81,39 +85,29 @@ pub(super) fn cisco_seven(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     Some(octets)
 }
 
-/// A type 7 secret of these octets, always from the same place.
+/// A type 7 secret of these octets, always from the same index.
 pub(super) fn to_cisco_seven(octets: &[u8]) -> Zeroizing<String> {
     let mut text = Zeroizing::new(String::with_capacity(2 + 2 * octets.len()));
     text.push_str("00");
     for (index, octet) in octets.iter().enumerate() {
-        push_octet(&mut text, octet ^ CISCO_KEY[index % CISCO_KEY.len()]);
+        hex::push(&mut text, octet ^ CISCO_KEY[index % CISCO_KEY.len()]);
     }
+    text.make_ascii_uppercase();
     text
 }
 
-/// Writes an octet as two digits.
-pub(super) fn push_octet(text: &mut String, octet: u8) {
-    let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or('0').to_ascii_uppercase();
-    text.push(digit(octet >> 4));
-    text.push(digit(octet & 15));
-}
-
-/// The octets of pairs of hexadecimal digits, with a colon between every two pairs or without any.
+/// The octets of pairs of hexadecimal digits, with a colon between all pairs or none.
 pub(super) fn hexadecimal(text: &str) -> Option<Zeroizing<Vec<u8>>> {
-    let width = if text.contains(':') { 3 } else { 2 };
-    let mut octets = Zeroizing::new(Vec::with_capacity(text.len() / 2));
-    let mut pairs = text.as_bytes().chunks(width).peekable();
-    while let Some(pair) = pairs.next() {
-        let digit = |digit: u8| char::from(digit).to_digit(16);
-        let (high, low) = (digit(*pair.first()?)?, digit(*pair.get(1)?)?);
-        octets.push((high * 16 + low) as u8);
-        let is_last = pairs.peek().is_none();
-        match pair.get(2) {
-            Some(b':') if !is_last => {}
-            None if is_last || width == 2 => {}
-            _ => return None,
+    let mut octets =
+        Zeroizing::new(vec![0; if text.contains(':') { text.len() / 3 + 1 } else { text.len() / 2 }]);
+    if text.contains(':') {
+        let mut pairs = text.split(':');
+        for (octet, pair) in octets.iter_mut().zip(&mut pairs) {
+            hex::decode_into(pair.as_bytes(), slice::from_mut(octet))?;
         }
+        return pairs.next().is_none().then_some(octets);
     }
+    hex::decode_into(text.as_bytes(), &mut octets)?;
     Some(octets)
 }
 
@@ -123,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    /// The two ends of one session between IOS XR and Junos, and what is published with juniper9-crypt.
+    /// The two ends of a session between IOS XR and Junos, and the examples of juniper9-crypt.
     #[test]
     fn published_secrets_are_read() {
         assert_eq!(&**cisco_seven("011A08105E19091F").expect("type 7"), b"interop");
@@ -134,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_scrambled_secret_is_refused() {
+    fn other_texts_are_refused() {
         for text in ["", "$9$", "$9$Q", "$9$o1a", "$9$FNkC3/t1IcevLuOW", "$9$FNkC3/t1!cevLuOWx", "hello"] {
             assert_eq!(junos_nine(text), None, "{text}");
         }

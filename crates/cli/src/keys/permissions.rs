@@ -3,13 +3,13 @@
 use std::fs::Metadata;
 use std::path::Path;
 
-/// What to warn of on standard error when every user of the machine can read this file of keys or key log.
+/// A warning if every user of the machine can read this file of secrets.
 #[must_use]
 pub fn warning(path: &Path, metadata: &Metadata) -> Option<String> {
     let mode = mode(metadata)?;
     (metadata.is_file() && mode & 0o004 != 0).then(|| {
         format!(
-            "{}: every user of this machine can read it (mode {:04o}); \"chmod o-r\" keeps its secrets from them",
+            "{}: every user of this machine can read it (mode {:04o}); \"chmod o-r\" prevents that",
             path.display(),
             mode & 0o7777
         )

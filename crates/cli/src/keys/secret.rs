@@ -1,21 +1,21 @@
-//! A secret, and how it stood in its text.
+//! A secret, and how it was written.
 
 use std::fmt;
 
 use zeroize::Zeroizing;
 
-/// How a secret stands in its text.
+/// How a secret is written in its text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Notation {
     /// As it is.
     Text,
     /// In hexadecimal digits.
     Hexadecimal,
-    /// In Junos's `$9$`, which scrambles and does not encrypt.
+    /// In Junos's `$9$`, which scrambles but does not encrypt.
     JunosNine,
-    /// In Cisco's type 7, which scrambles and does not encrypt.
+    /// In Cisco's type 7, which scrambles but does not encrypt.
     CiscoSeven,
-    /// Elsewhere: in a file, in the environment or in the kernel's keyring.
+    /// Not in a text: in a file, the environment or the kernel's keyring.
     Elsewhere,
 }
 
@@ -27,19 +27,19 @@ pub struct Secret {
 }
 
 impl Secret {
-    /// The secret of these octets.
+    /// A secret of these octets.
     #[must_use]
     pub const fn new(octets: Zeroizing<Vec<u8>>, notation: Notation) -> Self {
         Self { octets, notation }
     }
 
-    /// The octets themselves, for the MKT and for writing a key file.
+    /// The octets, for the MKT and for writing a key file.
     #[must_use]
     pub fn expose(&self) -> &[u8] {
         &self.octets
     }
 
-    /// How it stood in its text.
+    /// How it was written.
     #[must_use]
     pub const fn notation(&self) -> Notation {
         self.notation

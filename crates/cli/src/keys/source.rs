@@ -1,4 +1,4 @@
-//! Secrets that are elsewhere: in a file, in the environment, in the kernel's keyring.
+//! Secrets kept in a file, in the environment or in the kernel's keyring.
 
 use std::fs::File;
 use std::path::Path;
@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 use super::load::read_to_end;
 use super::permissions;
 
-/// The secret in a file, without the end of its last line, and what to warn of.
+/// The secret in a file, without the end of its last line, and a warning.
 pub(super) fn file(path: &str) -> Result<(Zeroizing<Vec<u8>>, Option<String>), String> {
     let path = Path::new(path);
     let reason = |error| format!("{}: {error}", path.display());
@@ -25,9 +25,9 @@ pub(super) fn file(path: &str) -> Result<(Zeroizing<Vec<u8>>, Option<String>), S
     Ok((octets, permissions::warning(path, &metadata)))
 }
 
-/// The secret in a variable of the environment.
+/// The secret in an environment variable.
 pub(super) fn environment(name: &str) -> Result<Zeroizing<Vec<u8>>, String> {
-    // Such names make the standard library panic.
+    // The standard library panics on other names.
     let is_name = !name.is_empty() && !name.contains(['=', '\0']);
     let value = if is_name { std::env::var_os(name) } else { None };
     match value {
@@ -36,14 +36,14 @@ pub(super) fn environment(name: &str) -> Result<Zeroizing<Vec<u8>>, String> {
     }
 }
 
-/// The payload of a key of type `user`, by its description: in the session's keyring, or else in the user's.
+/// The payload of the key of type `user` with this description, in the session's keyring or else the user's.
 #[cfg(target_os = "linux")]
 pub(super) fn keyring(description: &str) -> Result<Zeroizing<Vec<u8>>, String> {
     use linux_keyutils::{KeyError, KeyRing, KeyRingIdentifier};
 
     let reason = |error| match error {
         KeyError::KeyDoesNotExist => format!("the kernel's keyring has no key {description:?} of type user"),
-        // Also where nothing says so but a filter of system calls, as in most containers.
+        // In most containers a filter of system calls causes this.
         KeyError::PermissionDenied | KeyError::AccessDenied => {
             format!("the kernel does not let this process read {description:?} from its keyring")
         }
@@ -63,8 +63,8 @@ pub(super) fn keyring(description: &str) -> Result<Zeroizing<Vec<u8>>, String> {
     result.and_then(|key| key.read_to_vec()).map(Zeroizing::new).map_err(reason)
 }
 
-/// There is none.
+/// Only Linux has such a keyring.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn keyring(_: &str) -> Result<Zeroizing<Vec<u8>>, String> {
-    Err("only Linux has such a keyring".to_owned())
+    Err("only Linux has a kernel keyring".to_owned())
 }

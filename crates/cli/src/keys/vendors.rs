@@ -1,4 +1,4 @@
-//! What implementations refuse of a key.
+//! Which keys implementations refuse.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ use super::{ChainKey, Format, Notation};
 /// An implementation of TCP-AO.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Implementation {
-    /// Sockets of a Linux kernel.
+    /// Linux sockets.
     Linux,
-    /// BIRD, which has its TCP-AO from Linux.
+    /// BIRD, which uses Linux's TCP-AO.
     Bird,
     /// Junos.
     Junos,
@@ -26,7 +26,7 @@ impl Implementation {
     /// Every implementation.
     pub const ALL: [Self; 4] = [Self::Linux, Self::Bird, Self::Junos, Self::IosXr];
 
-    /// Who reads a format; the workspace's own formats are for Linux's sockets.
+    /// The implementation that reads a format; TOML and JSON are for Linux sockets.
     #[must_use]
     pub const fn reading(format: Option<Format>) -> Self {
         match format {
@@ -46,7 +46,7 @@ impl Implementation {
         }
     }
 
-    /// The octets of MAC that it can be told to send.
+    /// The shortest and longest MAC it can be configured with.
     const fn mac_lengths(self) -> [usize; 2] {
         match self {
             Self::Linux => [TcpAoAlgorithm::MIN_MAC_LENGTH, TcpAoAlgorithm::MAX_MAC_LENGTH],
@@ -54,7 +54,7 @@ impl Implementation {
         }
     }
 
-    /// The largest id that names a key in a chain.
+    /// The largest number of a key in a chain.
     const fn max_key_id(self) -> u64 {
         match self {
             Self::Linux | Self::Bird => u64::MAX,
@@ -63,26 +63,24 @@ impl Implementation {
         }
     }
 
-    /// Why it has no such key, whatever its configuration says: of `key` it can carry all else.
+    /// Why it cannot have such a key, however it is configured.
     #[must_use]
     pub fn refusals(self, key: &ChainKey) -> Vec<String> {
         let mut refusals = Vec::new();
         if self.algorithm_name(key.algorithm).is_none() {
-            refusals.push(format!("has no {}", key.algorithm));
+            refusals.push(format!("does not support {}", key.algorithm));
         }
         let [least, most] = self.mac_lengths();
         if !(least..=most).contains(&key.mac_length) {
             let lengths = if least == most { least.to_string() } else { format!("{least} to {most}") };
-            refusals.push(format!("has MACs of {lengths} octets, and this one is of {}", key.mac_length));
+            refusals.push(format!("supports MACs of {lengths} octets, not {}", key.mac_length));
         }
         let length = key.secret.expose().len();
         if length == 0 {
-            refusals.push("takes no empty secret".to_owned());
+            refusals.push("does not accept an empty secret".to_owned());
         }
         if matches!(self, Self::Linux | Self::Bird) && length > MAX_MASTER_KEY_LENGTH {
-            refusals.push(format!(
-                "takes secrets of {MAX_MASTER_KEY_LENGTH} octets at most, and this one has {length}"
-            ));
+            refusals.push(format!("accepts secrets of at most {MAX_MASTER_KEY_LENGTH} octets, not {length}"));
         }
         if self == Self::Bird && key.options == OptionCoverage::Excluded {
             refusals.push("always covers the TCP options".to_owned());
@@ -90,7 +88,7 @@ impl Implementation {
         refusals
     }
 
-    /// What its configuration refuses that another number or another spelling of the same key would mend.
+    /// What its configuration refuses but would accept with another number or spelling of the same key.
     #[must_use]
     pub fn objections(self, key: &ChainKey) -> Vec<String> {
         let mut objections = Vec::new();
@@ -102,11 +100,11 @@ impl Implementation {
         if let (Self::Junos | Self::IosXr, true, false) = (self, is_typed, is_one_word) {
             let obscured = if self == Self::Junos { "$9$" } else { "type 7" };
             objections.push(format!(
-                "takes this secret in {obscured} alone: plain ones are printable ASCII characters without blanks"
+                "accepts this secret only as {obscured}: plain ones are printable ASCII characters without blanks"
             ));
         }
         if self == Self::IosXr && key.send != key.accept {
-            objections.push("wants send-lifetime and accept-lifetime alike for TCP-AO".to_owned());
+            objections.push("requires equal send-lifetime and accept-lifetime for TCP-AO".to_owned());
         }
         objections
     }

@@ -1,21 +1,23 @@
-//! The words of a router's configuration, one after the other, without a copy of any.
+//! The words of a router configuration, in order and without copies.
 
-use wireseal_tcp_ao::key_chain::Position;
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::KeyId;
+use wireseal_tcp_ao::key_chain::{Position, Timestamp};
 
 use super::{TextError, TextProblem};
 
-/// Whose configuration it is, as far as its words depend on it.
+/// Whose configuration it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Dialect {
-    /// Comments from `#` and in `/* */`; strings end on their line and know no escapes.
+    /// Comments from `#` and in `/* */`; strings end on their line and have no escapes.
     Bird,
-    /// The same comments; a backslash in a string takes the next character as it is.
+    /// The same comments; a backslash in a string escapes the next character.
     Junos,
-    /// Lines whose first word begins with `!` are comments; there are no strings and no blocks.
+    /// Lines that begin with `!` are comments; there are no strings and no blocks.
     IosXr,
 }
 
-/// A word, string or mark, with its place.
+/// A word, string or mark, with its position.
 #[derive(Clone, Copy)]
 pub(super) struct Word<'a> {
     pub(super) kind: Kind<'a>,
@@ -27,9 +29,9 @@ pub(super) struct Word<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind<'a> {
-    /// A word as it stands.
+    /// A word.
     Plain(&'a str),
-    /// What is between quotes, escapes and all.
+    /// The inside of quotes, with escapes.
     Quoted(&'a str),
     /// `{`
     Open,
@@ -47,12 +49,12 @@ impl<'a> Word<'a> {
         Position { line: self.line, column: self.text[self.line_start..self.offset].chars().count() + 1 }
     }
 
-    /// Characters before it on its line.
+    /// How many characters precede it on its line.
     pub(super) fn indentation(&self) -> usize {
         self.position().column - 1
     }
 
-    /// The word, or what is between its quotes; empty for a mark.
+    /// The word, or the inside of its quotes; empty for a mark.
     pub(super) const fn text(&self) -> &'a str {
         match self.kind {
             Kind::Plain(text) | Kind::Quoted(text) => text,
@@ -60,7 +62,7 @@ impl<'a> Word<'a> {
         }
     }
 
-    /// Whether it is this plain word, in either case.
+    /// Whether it is this plain word, in upper or lower case.
     pub(super) fn is(&self, word: &str) -> bool {
         matches!(self.kind, Kind::Plain(text) if text.eq_ignore_ascii_case(word))
     }
@@ -84,6 +86,30 @@ impl<'a> Word<'a> {
             .filter(|number| *number <= max)
             .ok_or_else(|| self.error(field, TextProblem::OutOfRange { max }))
     }
+
+    /// Its value as a KeyID.
+    pub(super) fn key_id(&self, field: &'static str) -> Result<KeyId, TextError> {
+        self.number(field, u8::MAX.into()).map(|id| KeyId(id as u8))
+    }
+
+    /// Its value as an algorithm.
+    pub(super) fn algorithm(&self, field: &'static str) -> Result<TcpAoAlgorithm, TextError> {
+        self.text().parse().map_err(|error| self.error(field, TextProblem::Algorithm(error)))
+    }
+}
+
+/// A number without a sign.
+pub(super) fn digits(text: &str) -> Option<u16> {
+    text.bytes().all(|c| c.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+/// A moment of year, month and day, a time `HH:MM` or `HH:MM:SS`, and an offset such as `+00:00`.
+pub(super) fn moment(date: [u16; 3], time: &str, offset: &str) -> Option<Timestamp> {
+    let mut time = time.split(':').map(digits);
+    let (hour, minute, second) = (time.next()??, time.next()??, time.next().unwrap_or(Some(0))?);
+    let [year, month, day] = date;
+    let text = format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{offset}");
+    text.parse().ok().filter(|_| time.next().is_none())
 }
 
 /// The words of a text, in order.
@@ -111,7 +137,7 @@ impl<'a> Words<'a> {
         Word { kind, line, line_start, offset, text }
     }
 
-    /// Goes on by so many octets, counting lines.
+    /// Moves on by `length` octets, counting lines.
     fn pass(&mut self, length: usize) {
         for (index, _) in self.text[self.offset..self.offset + length].match_indices('\n') {
             self.line += 1;
@@ -126,7 +152,7 @@ impl<'a> Words<'a> {
         error
     }
 
-    /// The next word that is no line's end, or `None` at the end of the text.
+    /// The next word that is not the end of a line; `None` at the end of the text.
     pub(super) fn next_word(&mut self) -> Result<Option<Word<'a>>, TextError> {
         loop {
             match self.next()? {
@@ -136,7 +162,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// The next word, or `None` at the end of the text.
+    /// The next word; `None` at the end of the text.
     pub(super) fn next(&mut self) -> Result<Option<Word<'a>>, TextError> {
         loop {
             let rest = self.rest();
@@ -167,7 +193,7 @@ impl<'a> Words<'a> {
         self.text[self.line_start..self.offset].chars().all(char::is_whitespace)
     }
 
-    /// Octets of the plain word here: at least one.
+    /// The length of the plain word here, at least one octet.
     fn plain_length(&self) -> usize {
         let rest = self.rest();
         let ends = |c: char| {
@@ -200,7 +226,7 @@ impl<'a> Words<'a> {
         Err(self.unclosed("string"))
     }
 
-    /// Passes over the block whose `{` has just been read.
+    /// Skips the block whose `{` has just been read.
     pub(super) fn skip_block(&mut self) -> Result<(), TextError> {
         let mut depth = 1;
         while depth > 0 {
@@ -214,7 +240,7 @@ impl<'a> Words<'a> {
         Ok(())
     }
 
-    /// The next word, which must be there.
+    /// The next word; there must be one.
     pub(super) fn expect(&mut self, field: &'static str) -> Result<Word<'a>, TextError> {
         match self.next_word()? {
             Some(word) => Ok(word),
@@ -223,7 +249,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Takes a property that may stand once.
+/// Takes a property that may be given once.
 pub(super) fn once<T>(
     slot: &mut Option<T>,
     value: T,

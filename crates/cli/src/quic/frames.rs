@@ -1,21 +1,21 @@
-//! The frames of a packet, as far as an observer has to know them (RFC 9000, section 19).
+//! The frames of a packet, as far as an observer needs them (RFC 9000 §19).
 
 use wireseal_quic::{ConnectionId, decode_varint};
 
 /// A frame that decides how other packets are opened.
 #[derive(Debug)]
 pub(super) enum Frame<'a> {
-    /// The peer has received the packet of this number, and none of a higher one.
+    /// The highest packet number that the peer has received.
     Ack { largest: u64 },
-    /// A part of the TLS handshake.
+    /// Part of the TLS handshake.
     Crypto { offset: u64, data: &'a [u8] },
-    /// Another connection ID of the sender's, with the token that ends a stateless reset of it.
+    /// Another connection ID of the sender, with its stateless reset token.
     NewConnectionId { id: ConnectionId, reset_token: [u8; 16] },
     /// The sender has closed the connection.
     Close,
 }
 
-/// The frames of a payload up to the first one that is not known: nobody can tell how long that is.
+/// The frames of a payload, up to the first unknown one, whose length cannot be known.
 pub(super) struct Frames<'a> {
     rest: &'a [u8],
 }
@@ -49,7 +49,7 @@ impl<'a> Frames<'a> {
         self.octets(length).map(|_| ())
     }
 
-    /// Goes over one frame, and gives it if it is of use; `None` at the end, or what cannot be read.
+    /// Reads one frame and returns it if it matters; `None` at the end or if it cannot be read.
     fn step(&mut self) -> Option<Option<Frame<'a>>> {
         match self.varint()? {
             // PADDING, PING, HANDSHAKE_DONE, IMMEDIATE_ACK (draft-ietf-quic-ack-frequency)
@@ -103,7 +103,7 @@ impl<'a> Frames<'a> {
                 self.skip_counted()?;
                 return Some(Some(Frame::Close));
             }
-            // DATAGRAM up to the end
+            // DATAGRAM without a length
             0x30 => self.rest = &[],
             _ => return None,
         }

@@ -1,4 +1,4 @@
-//! The TLS handshake as far as it names connection and cipher suite.
+//! The TLS handshake, as far as it names the connection and the cipher suite.
 
 use std::collections::BTreeMap;
 
@@ -6,29 +6,29 @@ use tls_parser::{TlsMessage, TlsMessageHandshake, parse_tls_message_handshake};
 
 use super::key_log::ClientRandom;
 
-/// The CRYPTO frames of one direction and level, put together (RFC 9000, section 19.6).
+/// The CRYPTO frames of one direction and level, put together (RFC 9000 §19.6).
 #[derive(Default)]
 pub(super) struct CryptoStream {
-    /// Parts by their offsets, which may overlap.
+    /// Parts by offset; they may overlap.
     parts: BTreeMap<u64, Vec<u8>>,
     held: usize,
 }
 
 /// The first message of a handshake.
 pub(super) enum Hello {
-    /// Of the client.
+    /// The client's random.
     Client(ClientRandom),
-    /// Of the server, with the code point of the cipher suite; a HelloRetryRequest names the same one.
+    /// The code point of the server's cipher suite; a HelloRetryRequest names the same one.
     Server(u16),
 }
 
-/// More than any first message has, and no room for a stream that never begins.
+/// How many octets are kept: more than any first message has.
 const MOST_HELD: usize = 1 << 16;
-/// More than any client splits its first message into, and few enough to be put together again with each that comes.
+/// How many parts are kept: more than any client sends, but few enough to be put together again with each new one.
 const MOST_PARTS: usize = 1 << 10;
 
 impl CryptoStream {
-    /// Takes a CRYPTO frame in, and returns whether it did; what there is no room for is forgotten.
+    /// Takes in a CRYPTO frame if it is new and there is room. Returns whether it did.
     pub(super) fn insert(&mut self, offset: u64, data: &[u8]) -> bool {
         let has_more = match self.parts.get(&offset) {
             Some(part) => part.len() < data.len(),
@@ -42,7 +42,7 @@ impl CryptoStream {
         takes
     }
 
-    /// The first message, once it is whole.
+    /// The first message, once it is complete.
     pub(super) fn hello(&self) -> Option<Hello> {
         match parse_tls_message_handshake(&self.start()).ok()?.1 {
             TlsMessage::Handshake(TlsMessageHandshake::ClientHello(hello)) => {
@@ -55,7 +55,7 @@ impl CryptoStream {
         }
     }
 
-    /// The octets from the start up to the first that is missing.
+    /// The octets from the start up to the first missing one.
     pub(super) fn start(&self) -> Vec<u8> {
         let mut start = Vec::new();
         for (offset, data) in &self.parts {

@@ -6,10 +6,12 @@ use std::io::{self, BufRead};
 
 use zeroize::{Zeroize, Zeroizing};
 
+use crate::hex;
+
 /// The random of a ClientHello, by which a key log names connections.
 pub(super) type ClientRandom = [u8; 32];
 
-/// A secret of a connection that packets are protected with.
+/// Which of a connection's secrets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Label {
     ClientEarly,
@@ -29,21 +31,20 @@ impl Label {
     ];
 }
 
-/// The secrets of a key log that QUIC packets are protected with. They are wiped on drop, and in no [`fmt::Debug`].
+/// The secrets of a key log that protect QUIC packets. They are wiped on drop, and `Debug` does not show them.
 #[derive(Default)]
-pub struct KeyLog {
+pub struct KeyLogFile {
     connections: HashMap<ClientRandom, [Option<Secret>; Label::ALL.len()]>,
     unreadable_lines: Vec<u64>,
 }
 
 type Secret = Zeroizing<Vec<u8>>;
 
-/// More than any line with a secret takes.
+/// Longer than any line with a secret.
 const LINE_CAPACITY: usize = 512;
 
-impl KeyLog {
-    /// Reads a key log. Comments, and secrets that packet protection does not need, are passed over; so are lines that cannot be
-    /// read, whose numbers are remembered.
+impl KeyLogFile {
+    /// Reads a key log. Comments, secrets that packet protection does not need, and lines that cannot be read are skipped.
     ///
     /// # Errors
     /// Those of reading `input`.
@@ -51,7 +52,7 @@ impl KeyLog {
         let mut log = Self::default();
         let mut line = Zeroizing::new(Vec::with_capacity(LINE_CAPACITY));
         for number in 1.. {
-            // Wiped and empty, with its capacity as it was.
+            // Wipes and empties it, but keeps its capacity.
             line.zeroize();
             if input.read_until(b'\n', &mut line)? == 0 {
                 break;
@@ -70,11 +71,11 @@ impl KeyLog {
         let (random, secret) = (words.next()?, words.next()?);
         let Some((label, _)) = Label::ALL.iter().find(|(_, name)| *name == label) else { return Some(()) };
         let mut client_random = ClientRandom::default();
-        decode(random, &mut client_random)?;
-        // Of SHA-256, or of SHA-384.
+        hex::decode_into(random.as_bytes(), &mut client_random)?;
+        // SHA-256 or SHA-384.
         let length = [32, 48].into_iter().find(|length| 2 * length == secret.len())?;
         let mut octets = Zeroizing::new(vec![0; length]);
-        decode(secret, &mut octets)?;
+        hex::decode_into(secret.as_bytes(), &mut octets)?;
         if words.next().is_some() {
             return None;
         }
@@ -82,7 +83,7 @@ impl KeyLog {
         Some(())
     }
 
-    /// How many connections it has secrets of.
+    /// How many connections it has secrets for.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.connections.len()
@@ -99,20 +100,8 @@ impl KeyLog {
     }
 }
 
-/// Fills `octets` where they lie, since whatever grows leaves copies of secrets behind. `None` unless there are exactly as many
-/// pairs of digits.
-fn decode(digits: &str, octets: &mut [u8]) -> Option<()> {
-    let (pairs, []) = digits.as_bytes().as_chunks::<2>() else { return None };
-    (pairs.len() == octets.len()).then_some(())?;
-    for (octet, pair) in octets.iter_mut().zip(pairs) {
-        let [high, low] = pair.map(|digit| char::from(digit).to_digit(16));
-        *octet = (high? << 4 | low?) as u8;
-    }
-    Some(())
-}
-
-impl fmt::Debug for KeyLog {
+impl fmt::Debug for KeyLogFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeyLog").field("connections", &self.connections.len()).finish_non_exhaustive()
+        f.debug_struct("KeyLogFile").field("connections", &self.connections.len()).finish_non_exhaustive()
     }
 }

@@ -1,33 +1,32 @@
 //! Every QUIC packet of a capture, opened.
 //!
-//! [`Observer`] is given the UDP datagrams of a capture and a [`KeyLog`]. It finds the connections, opens their packets, and
-//! hands out a [`ConnectionReport`] of each connection that is over.
+//! [`Observer`] takes the packets of a capture and a [`KeyLogFile`]. It finds the connections, opens their packets, and hands
+//! out a [`ConnectionReport`] for each connection that is over.
 //!
 //! | part | what it knows |
 //! |---|---|
-//! | `observer` | which datagram belongs to which connection |
-//! | `connection` | what one connection has shown of itself, and the packets that have to wait for its handshake |
+//! | `observer`, `routes` | which datagram belongs to which connection: by connection ID, or by addresses |
+//! | `connection` | what one connection has shown, and the packets that wait for its handshake |
 //! | `end` | the keys and packet numbers of one sender |
-//! | `one_rtt` | key phases |
-//! | `routes` | connection IDs and addresses |
-//! | `frames`, `handshake`, `transport_parameters` | the little of the contents that decides how what follows is opened |
+//! | `packet`, `one_rtt` | how packets are opened, and through key updates |
+//! | `frames`, `handshake`, `transport_parameters` | the few contents that decide how later packets are opened |
 //! | [`Printer`] | text for people, JSON for programs |
 
 mod connection;
 mod end;
 mod frames;
 mod handshake;
-mod json;
 mod key_log;
 mod observer;
 mod one_rtt;
-mod print;
+mod packet;
+mod printer;
 pub mod report;
 mod routes;
 mod text;
 mod transport_parameters;
 
-pub use key_log::KeyLog;
+pub use key_log::KeyLogFile;
 pub use observer::Observer;
-pub use print::{Format, Printer};
-pub use report::{ConnectionReport, Standing, Totals};
+pub use printer::{Format, Printer};
+pub use report::{ConnectionReport, Totals};

@@ -7,20 +7,19 @@ use std::{fmt, iter};
 
 use wireseal_quic::{ConnectionId, HeaderError, PacketType, Protected, Version};
 
-use super::connection::{Arrival, Connection};
-use super::key_log::KeyLog;
-use super::report::{ConnectionReport, Path, Place, Side, Totals};
+use super::connection::{Arrival, QuicConnection};
+use super::key_log::KeyLogFile;
+use super::report::{AddressPair, ConnectionReport, Side, Totals};
 use super::routes::{Owner, Routes};
-use crate::capture::{Content, Datagram, Packet, Time};
+use crate::capture::{CapturedDatagram, Content, Packet, Place, Time};
 
-/// Watches the connections of a capture, and opens their packets with the secrets of a key log.
+/// Follows the connections of a capture and opens their packets with the secrets of a key log.
 ///
-/// It remembers the connections that are live: one that was closed is handed out a minute later, and one that was silent for
-/// ten.
+/// It remembers live connections. One that was closed is handed out after a minute, one that is silent after ten.
 pub struct Observer<'l> {
-    log: &'l KeyLog,
+    log: &'l KeyLogFile,
     routes: Routes,
-    connections: HashMap<u64, Watched>,
+    connections: HashMap<u64, Followed>,
     finished: Vec<ConnectionReport>,
     totals: Totals,
     last_sweep: Option<Time>,
@@ -28,11 +27,11 @@ pub struct Observer<'l> {
     scratch: Vec<u8>,
 }
 
-struct Watched {
-    connection: Connection,
-    /// Those that routes lead to it by, the latest last.
+struct Followed {
+    connection: QuicConnection,
+    /// The IDs in the routes, the latest last.
     ids: VecDeque<(ConnectionId, Side)>,
-    /// Octets of the ids that each end gives out; 0 until one is known.
+    /// The length of the IDs that each end gives out; 0 until one is known.
     id_lengths: [usize; 2],
 }
 
@@ -48,22 +47,22 @@ const CLOSED_FOR: Duration = Duration::from_secs(60);
 const SILENT_FOR: Duration = Duration::from_secs(600);
 const BETWEEN_SWEEPS: Duration = Duration::from_secs(10);
 
-/// Connections that are watched at a time: of more, those that were silent for longest are handed out, half of them at once.
+/// How many connections are followed at once. Beyond that, the half that was silent for longest is handed out.
 const MOST_CONNECTIONS: usize = 1 << 15;
-/// Pairs of addresses of a connection that are known, and connection IDs: of more, the oldest is forgotten.
+/// How many address pairs and connection IDs of a connection are known; the oldest IDs are forgotten first.
 const MOST_PATHS: usize = 1 << 8;
 const MOST_IDS: usize = 1 << 10;
 
 const PROTOCOL_UDP: u8 = 17;
-/// Octets of the destination connection ID that a client begins with, at least (RFC 9000, section 7.2).
+/// The shortest destination connection ID that a client may begin with (RFC 9000 §7.2).
 const SHORTEST_FIRST_ID: usize = 8;
-/// Of HTTP/3 and whatever hides behind it.
+/// HTTP/3 and what is made to look like it.
 const HTTPS_PORT: u16 = 443;
 
 impl<'l> Observer<'l> {
     /// An observer that has seen nothing.
     #[must_use]
-    pub fn new(log: &'l KeyLog) -> Self {
+    pub fn new(log: &'l KeyLogFile) -> Self {
         Self {
             log,
             routes: Routes::default(),
@@ -79,24 +78,23 @@ impl<'l> Observer<'l> {
     /// Takes the next packet of the capture.
     pub fn packet(&mut self, packet: &Packet<'_>) {
         self.totals.packets += 1;
-        let place = Place { packet: packet.number, time: packet.time };
         if let Some(time) = packet.time {
             self.sweep(time);
         }
         match Content::of(packet) {
-            Content::Udp(datagram) => self.datagram(place, &datagram),
+            Content::Udp(datagram) => self.datagram(packet.place(), &datagram),
             Content::Fragment { protocol: PROTOCOL_UDP, .. } => self.totals.fragments += 1,
             Content::Tcp(_) | Content::Fragment { .. } | Content::Other => self.totals.other += 1,
             Content::Unreadable(_) => self.totals.unreadable += 1,
         }
     }
 
-    /// The connections that are over since this was last asked.
+    /// The connections that ended since the last call.
     pub fn take_finished(&mut self) -> impl Iterator<Item = ConnectionReport> + '_ {
         self.finished.drain(..)
     }
 
-    /// The connections that are left when the capture has ended, and what there was in all.
+    /// Ends the capture: returns the remaining connections and the totals.
     #[must_use]
     pub fn finish(mut self) -> (Vec<ConnectionReport>, Totals) {
         let mut numbers: Vec<_> = self.connections.keys().copied().collect();
@@ -107,38 +105,38 @@ impl<'l> Observer<'l> {
         (self.finished, self.totals)
     }
 
-    fn datagram(&mut self, place: Place, datagram: &Datagram<'_>) {
-        let &Datagram { source, destination, payload, missing } = datagram;
+    fn datagram(&mut self, place: Place, datagram: &CapturedDatagram<'_>) {
+        let &CapturedDatagram { source, destination, payload, missing } = datagram;
         let found = match LongHeader::read(payload) {
             Some(header) => self.by_long_header(place, datagram, &header),
             None => self.by_short_header(datagram),
         };
         let Some(Route { connection, sender, id_length, is_id_known }) = found else { return };
-        let Some(watched) = self.connections.get_mut(&connection) else { return };
-        watched.connection.report.last = place;
+        let Some(followed) = self.connections.get_mut(&connection) else { return };
+        followed.connection.report.last = place;
         self.datagram.clear();
         self.datagram.extend_from_slice(payload);
         let arrival = Arrival { place, sender, id_length, is_id_known, is_cut_off: missing != 0 };
-        let is_ours = watched.connection.datagram(self.log, &mut self.datagram, &arrival, &mut self.scratch);
-        for (id, side) in watched.connection.new_ids.drain(..) {
-            if !watched.ids.contains(&(id, side)) {
-                if watched.ids.len() == MOST_IDS
-                    && let Some((oldest, _)) = watched.ids.pop_front()
+        let is_ours = followed.connection.datagram(self.log, &mut self.datagram, &arrival, &mut self.scratch);
+        for (id, side) in followed.connection.new_ids.drain(..) {
+            if !followed.ids.contains(&(id, side)) {
+                if followed.ids.len() == MOST_IDS
+                    && let Some((oldest, _)) = followed.ids.pop_front()
                 {
                     self.routes.remove(connection, [oldest], iter::empty());
                 }
-                watched.ids.push_back((id, side));
+                followed.ids.push_back((id, side));
                 self.routes.add_id(id, Owner { connection, side });
             }
-            watched.id_lengths[side as usize] = id.len();
+            followed.id_lengths[side as usize] = id.len();
         }
         let ends = match sender {
             Side::Client => [source, destination],
             Side::Server => [destination, source],
         };
-        let paths = &mut watched.connection.report.paths;
+        let paths = &mut followed.connection.report.paths;
         if is_ours && paths.len() < MOST_PATHS && paths.iter().all(|path| path.ends != ends) {
-            paths.push(Path { ends, first: place });
+            paths.push(AddressPair { ends, first: place });
             self.routes.add_addresses(ends, connection);
         }
     }
@@ -146,11 +144,11 @@ impl<'l> Observer<'l> {
     fn by_long_header(
         &mut self,
         place: Place,
-        datagram: &Datagram<'_>,
+        datagram: &CapturedDatagram<'_>,
         header: &LongHeader<'_>,
     ) -> Option<Route> {
-        let &Datagram { source, destination, payload, .. } = datagram;
-        // A client may use an id of the server's before the capture has shown where it has it from.
+        let &CapturedDatagram { source, destination, payload, .. } = datagram;
+        // A client may use an ID of the server before the capture shows where it got it.
         let by_destination = self.by_long_id(header.destination, datagram, true);
         let by_id = by_destination.or_else(|| self.by_long_id(header.source, datagram, false));
         let found = by_id.or_else(|| self.routes.by_addresses(source, destination));
@@ -158,8 +156,8 @@ impl<'l> Observer<'l> {
             Ok(version) => version,
             Err(HeaderError::VersionNegotiation) => {
                 let known = found.and_then(|(connection, _)| self.connections.get_mut(&connection));
-                if let Some(watched) = known {
-                    watched.connection.report.version_negotiations += 1;
+                if let Some(followed) = known {
+                    followed.connection.report.version_negotiations += 1;
                 } else if self.may_be_quic(datagram) {
                     self.totals.version_negotiations += 1;
                 } else {
@@ -197,7 +195,7 @@ impl<'l> Observer<'l> {
                 }
             }
             Some((connection, Side::Server)) => {
-                // The client has said what its peer is to call it: both ends may be clients of each other.
+                // The client has already named itself: both ends may be clients of each other.
                 by_id.is_none()
                     && header.destination.len() >= SHORTEST_FIRST_ID
                     && self.connections.get(&connection)?.id_lengths[Side::Client as usize] != 0
@@ -206,7 +204,7 @@ impl<'l> Observer<'l> {
         };
         match (by_id, found) {
             (Some(found), _) if !(may_begin && begins) => Some(route(found)),
-            // To an address that is not the client's of this connection, or an id of its own choice: it is another one.
+            // Not to the client's address in this connection, or to an ID of the sender's own choice: another connection.
             (None, Some(found)) if !may_begin || found.1 == Side::Server && !begins => Some(route(found)),
             _ if may_begin => {
                 let id = ConnectionId::new(header.destination).ok()?;
@@ -225,28 +223,29 @@ impl<'l> Observer<'l> {
         }
         self.totals.connections += 1;
         let number = self.totals.connections;
-        let connection = Connection::new(number, place, ends, version, id);
-        self.connections.insert(number, Watched { connection, ids: VecDeque::new(), id_lengths: [0, 0] });
+        let connection = QuicConnection::new(number, place, ends, version, id);
+        self.connections.insert(number, Followed { connection, ids: VecDeque::new(), id_lengths: [0, 0] });
         self.routes.add_addresses(ends, number);
         number
     }
 
-    fn by_short_header(&mut self, datagram: &Datagram<'_>) -> Option<Route> {
-        let &Datagram { source, destination, payload, .. } = datagram;
+    fn by_short_header(&mut self, datagram: &CapturedDatagram<'_>) -> Option<Route> {
+        let &CapturedDatagram { source, destination, payload, .. } = datagram;
         let behind_first = payload.get(1..).unwrap_or_default();
-        let by_id = |fits: &dyn Fn(Owner) -> bool| {
-            self.routes.owners_by_prefix(behind_first).find(|(_, owner)| fits(*owner))
+        let with = |ends| {
+            let mut owners = self.routes.owners_by_prefix(behind_first);
+            owners.find(|(_, owner)| self.ends_seen(*owner, datagram, true) >= ends)
         };
-        let by_id = by_id(&|owner| self.is_at(owner, datagram, true)).or_else(|| {
-            // An end that was seen here without connection IDs has none elsewhere either.
+        let by_id = with(2).or_else(|| {
+            // An end without connection IDs at these addresses has none elsewhere either.
             let by_addresses = self.routes.by_addresses(source, destination);
             let is_nameless = |(connection, sender): (u64, Side)| {
-                let watched = self.connections.get(&connection)?;
-                (watched.id_lengths[sender.other() as usize] == 0).then_some(())
+                let followed = self.connections.get(&connection)?;
+                (followed.id_lengths[sender.other() as usize] == 0).then_some(())
             };
             match by_addresses.and_then(is_nameless) {
                 Some(()) => None,
-                None => by_id(&|owner| self.is_near(owner, datagram, true)),
+                None => with(1),
             }
         });
         if let Some((id_length, Owner { connection, side })) = by_id {
@@ -264,49 +263,46 @@ impl<'l> Observer<'l> {
         Some(Route { connection, sender, id_length, is_id_known: id_length == 0 })
     }
 
-    /// The connection that an id of a long header was given out in, and which end sends: one that both ends belong to, if there
-    /// is one, since short ids are often the same.
-    fn by_long_id(&self, id: &[u8], datagram: &Datagram<'_>, is_receiver: bool) -> Option<(u64, Side)> {
+    /// The connection in which an ID of a long header was given out, and which end sends. Prefers one seen between the same
+    /// addresses, because short IDs are often the same.
+    fn by_long_id(
+        &self,
+        id: &[u8],
+        datagram: &CapturedDatagram<'_>,
+        is_receiver: bool,
+    ) -> Option<(u64, Side)> {
         let owners = self.routes.owners(id);
-        let is_at = |owner: &&Owner| self.is_at(**owner, datagram, is_receiver);
-        let is_near = |owner: &&Owner| self.is_near(**owner, datagram, is_receiver);
-        let owner = owners.iter().find(is_at).or_else(|| owners.iter().find(is_near))?;
+        let with = |ends| move |owner: &&Owner| self.ends_seen(**owner, datagram, is_receiver) >= ends;
+        let owner = owners.iter().find(with(2)).or_else(|| owners.iter().find(with(1)))?;
         Some((owner.connection, if is_receiver { owner.side.other() } else { owner.side }))
     }
 
-    /// Whether a client's first packet is not of the connection that has its source connection ID, which may be short: it comes
-    /// from elsewhere, or its destination is of its own choice although the server has named one.
-    fn is_another(&self, connection: u64, datagram: &Datagram<'_>, header: &LongHeader<'_>) -> bool {
-        let is_known = |watched: &Watched| {
-            let mut paths = watched.connection.report.paths.iter();
+    /// Whether a client's first packet belongs to another connection than the one with its source connection ID, which may be
+    /// short: it comes from elsewhere, or its destination is its own choice although the server has named one.
+    fn is_another(&self, connection: u64, datagram: &CapturedDatagram<'_>, header: &LongHeader<'_>) -> bool {
+        let is_known = |followed: &Followed| {
+            let mut paths = followed.connection.report.paths.iter();
             paths.any(|path| path.ends == [datagram.source, datagram.destination])
-                && !watched.connection.is_answered()
+                && !followed.connection.is_answered()
         };
         header.destination.len() >= SHORTEST_FIRST_ID
             && !self.connections.get(&connection).is_some_and(is_known)
     }
 
-    /// Whether both ends of the datagram are where the connection was seen.
-    fn is_at(&self, owner: Owner, datagram: &Datagram<'_>, is_receiver: bool) -> bool {
+    /// How many ends of the datagram are where the connection was seen. Both do not move at once; short IDs of one connection turn
+    /// up in packets of others.
+    fn ends_seen(&self, owner: Owner, datagram: &CapturedDatagram<'_>, is_receiver: bool) -> usize {
         let receiver = if is_receiver { owner.side } else { owner.side.other() } as usize;
-        let paths = self.connections.get(&owner.connection).map(|watched| &watched.connection.report.paths);
-        paths.into_iter().flatten().any(|path| {
-            path.ends[receiver] == datagram.destination && path.ends[1 - receiver] == datagram.source
-        })
+        let paths = self.connections.get(&owner.connection).map(|followed| &followed.connection.report.paths);
+        let seen = paths.into_iter().flatten().map(|path| {
+            usize::from(path.ends[receiver] == datagram.destination)
+                + usize::from(path.ends[1 - receiver] == datagram.source)
+        });
+        seen.max().unwrap_or(0)
     }
 
-    /// Whether an end of the datagram is where the connection was seen: short ids of one are found in packets of others, and
-    /// both ends at once do not move.
-    fn is_near(&self, owner: Owner, datagram: &Datagram<'_>, is_receiver: bool) -> bool {
-        let receiver = if is_receiver { owner.side } else { owner.side.other() } as usize;
-        let paths = self.connections.get(&owner.connection).map(|watched| &watched.connection.report.paths);
-        paths.into_iter().flatten().any(|path| {
-            path.ends[receiver] == datagram.destination || path.ends[1 - receiver] == datagram.source
-        })
-    }
-
-    /// Whether a datagram of no known connection goes where QUIC is spoken.
-    fn may_be_quic(&self, datagram: &Datagram<'_>) -> bool {
+    /// Whether a datagram of no known connection is to or from a QUIC port or server.
+    fn may_be_quic(&self, datagram: &CapturedDatagram<'_>) -> bool {
         let ends = [datagram.source, datagram.destination];
         ends.iter().any(|end| end.port() == HTTPS_PORT || self.routes.is_server(*end))
     }
@@ -321,14 +317,14 @@ impl<'l> Observer<'l> {
             return;
         }
         self.last_sweep = Some(now);
-        let is_over = |watched: &Watched| {
-            let report = &watched.connection.report;
+        let is_over = |followed: &Followed| {
+            let report = &followed.connection.report;
             since(report.last.time) >= if report.is_closed { CLOSED_FOR } else { SILENT_FOR }
         };
         let mut over: Vec<_> = self
             .connections
             .iter()
-            .filter(|(_, watched)| is_over(watched))
+            .filter(|(_, followed)| is_over(followed))
             .map(|(number, _)| *number)
             .collect();
         over.sort_unstable();
@@ -337,11 +333,11 @@ impl<'l> Observer<'l> {
         }
     }
 
-    /// Hands out those that were silent for longest.
+    /// Hands out the half that was silent for longest.
     fn forget_half(&mut self) {
-        let watched = self.connections.iter();
+        let followed = self.connections.iter();
         let mut by_silence: Vec<_> =
-            watched.map(|(number, watched)| (watched.connection.report.last.packet, *number)).collect();
+            followed.map(|(number, followed)| (followed.connection.report.last.packet, *number)).collect();
         by_silence.sort_unstable();
         by_silence.truncate(MOST_CONNECTIONS / 2);
         for (_, number) in by_silence {
@@ -350,7 +346,7 @@ impl<'l> Observer<'l> {
     }
 
     fn forget(&mut self, number: u64) {
-        let Some(Watched { connection, ids, .. }) = self.connections.remove(&number) else { return };
+        let Some(Followed { connection, ids, .. }) = self.connections.remove(&number) else { return };
         let report = connection.finish();
         let ids = ids.into_iter().map(|(id, _)| id);
         self.routes.remove(number, ids, report.paths.iter().map(|path| path.ends));
@@ -359,7 +355,7 @@ impl<'l> Observer<'l> {
     }
 }
 
-/// What the long headers of all versions begin with (RFC 8999, section 5.1).
+/// What the long headers of all versions begin with (RFC 8999 §5.1).
 struct LongHeader<'a> {
     version: u32,
     destination: &'a [u8],
@@ -378,8 +374,7 @@ impl<'a> LongHeader<'a> {
     }
 }
 
-/// Whether a number that is no known version is one of QUIC all the same: reserved to be negotiated (RFC 9000, section 15), or
-/// a draft's.
+/// Whether an unknown version number is one of QUIC: reserved for negotiation (RFC 9000 §15), or of a draft.
 const fn is_version(number: u32) -> bool {
     number & 0x0f0f_0f0f == 0x0a0a_0a0a || number >> 8 == 0xff_0000
 }

@@ -1,4 +1,4 @@
-//! The 1-RTT keys of one sender, through all of its key updates (RFC 9001, section 6).
+//! The 1-RTT keys of one sender, through all of its key updates (RFC 9001 §6).
 
 use wireseal_quic::hazmat::{HeaderKey, PacketKey, PathId};
 use wireseal_quic::{
@@ -6,28 +6,28 @@ use wireseal_quic::{
     decode_packet_number,
 };
 
-use super::end::Opened;
+use super::packet::OpenedPacket;
 use super::report::Reason;
 
-/// The keys of the present phase, and of those before and after it.
+/// The keys of the current phase, the one before and the one after.
 pub(super) struct OneRttKeys {
     version: Version,
-    /// The same in all phases (RFC 9001, section 6.1).
+    /// The same in all phases (RFC 9001 §6.1).
     header_key: HeaderKey,
     previous: Option<PacketKey>,
     current: PacketKey,
     next: PacketKey,
-    /// How many key updates lie before `current`.
+    /// How many key updates precede `current`.
     generation: u64,
-    /// That of `current`.
+    /// The secret of `current`.
     secret: TrafficSecret,
-    /// The highest number that was opened, or acknowledged by the peer, which may have seen more than the capture has.
+    /// The highest number opened, or acknowledged by the peer, which may have seen more than the capture.
     largest: Option<u64>,
-    /// The highest number that `current` has opened.
+    /// The highest number opened with `current`.
     largest_of_current: Option<u64>,
 }
 
-/// How many updates in a row may lie in a gap of the capture.
+/// How many updates in a row a gap of the capture may hide.
 const MOST_UPDATES_MISSED: u64 = 4;
 
 const SAMPLE_OFFSET: usize = 4;
@@ -35,10 +35,10 @@ const KEY_PHASE: u8 = 0x04;
 const RESERVED: u8 = 0x18;
 
 impl OneRttKeys {
-    /// The secret is that of the first phase.
+    /// Keys from the secret of the first phase.
     ///
     /// # Errors
-    /// It has not the length that the algorithm's secrets have.
+    /// [`WrongSecretLength`].
     pub(super) fn new(
         version: Version,
         algorithm: AeadAlgorithm,
@@ -61,19 +61,19 @@ impl OneRttKeys {
         })
     }
 
-    /// Takes it that numbers up to this one were sent.
+    /// Notes that numbers up to this one were sent.
     pub(super) fn note_sent(&mut self, number: u64) {
         self.largest = self.largest.max(Some(number));
     }
 
-    /// Opens a packet in `scratch`, whatever phase it is of. The numbers that the capture lacks may be so many that its own
-    /// is not the nearest one: then those a window further off are tried as well.
+    /// Opens a packet of any phase in `scratch`. If the capture lacks so many packets that its number is not the nearest one, those
+    /// a window further off are tried as well.
     pub(super) fn open(
         &mut self,
         packet: &[u8],
         number_offset: usize,
         scratch: &mut Vec<u8>,
-    ) -> Result<Opened, Reason> {
+    ) -> Result<OpenedPacket, Reason> {
         let sample = packet.get(number_offset + SAMPLE_OFFSET..).and_then(|rest| rest.first_chunk());
         let Some(sample) = sample else { return Err(Reason::TooShort) };
         scratch.clear();
@@ -113,10 +113,10 @@ impl OneRttKeys {
             return Err(Reason::ReservedBits);
         }
         let end = scratch.len() - AeadAlgorithm::TAG_LENGTH;
-        Ok(Opened { number, generation, payload: header_length..end })
+        Ok(OpenedPacket { number, generation, payload: header_length..end })
     }
 
-    /// Tries the keys that have this phase bit, the likeliest first, and returns the generation of the one that opens.
+    /// Tries the keys with this phase bit, the likeliest first. Returns the generation of the one that opens the packet.
     fn of_phase(&mut self, key_phase: bool, number: u64, attempt: &mut Attempt<'_, '_>) -> Option<u64> {
         if key_phase == (self.generation & 1 == 1) {
             return attempt.opens(&self.current, number).then_some(self.generation);
@@ -135,7 +135,7 @@ impl OneRttKeys {
         None
     }
 
-    /// Tries the keys of phases that no packet of the capture has led to.
+    /// Tries the keys of later phases, in case the capture lacks updates.
     fn after_gap(&mut self, key_phase: bool, number: u64, attempt: &mut Attempt<'_, '_>) -> Option<u64> {
         let mut secret = self.secret.peek_next(self.version);
         for generation in self.generation + 2..=self.generation + MOST_UPDATES_MISSED {
@@ -165,7 +165,7 @@ fn packet_key(version: Version, secret: TrafficSecret) -> PacketKey {
     Keys::new(version, PacketType::OneRtt, secret).into_parts().0
 }
 
-/// A packet whose header is unprotected in `scratch`, to be tried with one key after another.
+/// A packet with its header unprotected in `scratch`, to be tried with several keys.
 struct Attempt<'p, 's> {
     packet: &'p [u8],
     header_length: usize,

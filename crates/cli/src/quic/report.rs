@@ -1,22 +1,25 @@
-//! What is known of a connection: what the reports print.
+//! What is known of a connection: what the reports print, and what `--json` writes.
 
 use std::net::SocketAddr;
 
+use serde::{Serialize, Serializer};
 use wireseal_quic::{AeadAlgorithm, ConnectionId, PacketType, Version};
 
-use crate::capture::Time;
+use crate::capture::Place;
+use crate::hex::Hex;
+use crate::standing::Standing;
 
-/// Which of a connection's ends sent a packet: a place in its arrays of two.
+/// Which end sent a packet: an index into a connection's arrays of two.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Side {
     /// The end that opened the connection.
     Client = 0,
-    /// The end that was opened to.
+    /// The other end.
     Server = 1,
 }
 
 impl Side {
-    /// Both.
+    /// Client and server.
     pub const BOTH: [Self; 2] = [Self::Client, Self::Server];
 
     /// The peer.
@@ -28,7 +31,7 @@ impl Side {
         }
     }
 
-    /// As reports call it.
+    /// Its name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -38,30 +41,33 @@ impl Side {
     }
 }
 
-/// The kinds of packets that a connection consists of.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Kind {
-    /// Protected by keys that the connection ID gives.
+/// The kinds of packets in a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PacketKind {
+    /// Protected with keys derived from the connection ID.
     Initial = 0,
     /// Early data.
+    #[serde(rename = "0-rtt")]
     ZeroRtt = 1,
     /// The rest of the TLS handshake.
     Handshake = 2,
     /// Everything after it: packets with a short header.
+    #[serde(rename = "1-rtt")]
     OneRtt = 3,
-    /// A server's demand for proof of the client's address; it is authenticated, and not encrypted.
+    /// A server's demand for proof of the client's address; authenticated but not encrypted.
     Retry = 4,
 }
 
-impl Kind {
+impl PacketKind {
     /// How many kinds there are.
     pub const COUNT: usize = 5;
 
-    /// All of them, each at its place in [`DirectionReport::opened`].
+    /// All kinds, each at its index in [`DirectionReport::opened`].
     pub const ALL: [Self; Self::COUNT] =
         [Self::Initial, Self::ZeroRtt, Self::Handshake, Self::OneRtt, Self::Retry];
 
-    /// As people call it.
+    /// Its name for people.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -72,21 +78,9 @@ impl Kind {
             Self::Retry => "Retry",
         }
     }
-
-    /// As `--json` spells it.
-    #[must_use]
-    pub const fn json_name(self) -> &'static str {
-        match self {
-            Self::Initial => "initial",
-            Self::ZeroRtt => "0-rtt",
-            Self::Handshake => "handshake",
-            Self::OneRtt => "1-rtt",
-            Self::Retry => "retry",
-        }
-    }
 }
 
-impl From<PacketType> for Kind {
+impl From<PacketType> for PacketKind {
     fn from(packet_type: PacketType) -> Self {
         match packet_type {
             PacketType::Initial => Self::Initial,
@@ -98,145 +92,116 @@ impl From<PacketType> for Kind {
 }
 
 /// Why a packet was not opened.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// The key log has no secret of this connection for packets of this kind and sender.
     NoKey,
-    /// The ClientHello, the ServerHello or a Retry, which say which secret and which cipher suite it takes, are not in the
-    /// capture.
+    /// The ClientHello, ServerHello or Retry that names its secret and cipher suite is not in the capture.
     HandshakeNotSeen,
     /// No packet of the connection opens: it seems to have begun before the capture.
     StartNotSeen,
-    /// The capture has only a part of it.
+    /// The capture has only part of it.
     CutOff,
-    /// It is for a connection ID that the peer has not been seen to give out, and does not open: a stateless reset looks so.
+    /// It does not open, and its connection ID was not seen to be given out: stateless resets look like this.
+    #[serde(rename = "possible-stateless-reset")]
     PossibleReset,
-    /// Its key phase bit is not that of the keys that open it.
+    /// Its key phase bit does not match the keys that open it.
     WrongPhase,
-    /// Shorter than the sample that header protection takes.
+    /// It is too short for a header protection sample.
     TooShort,
-    /// It is not authentic under the keys that it should have been protected with: forged, damaged, or the secret in the log is
-    /// wrong.
+    /// It is not authentic under its keys: forged, damaged, or the secret in the log is wrong.
     Forged,
-    /// Its reserved bits are not 0, as they have to be.
+    /// Its reserved bits are not 0.
     ReservedBits,
-    /// Its header cannot be read, or octets that are no packet follow one.
+    /// Its header cannot be read, or what follows a packet is not one.
     Malformed,
 }
 
 impl Reason {
-    /// Whether the packet failed, and it is not only that nobody can judge it.
+    /// Whether the packet failed, rather than being impossible to judge.
     #[must_use]
     pub const fn is_failure(self) -> bool {
-        match self {
-            Self::WrongPhase | Self::TooShort | Self::Forged | Self::ReservedBits | Self::Malformed => true,
-            Self::NoKey
-            | Self::HandshakeNotSeen
-            | Self::StartNotSeen
-            | Self::CutOff
-            | Self::PossibleReset => false,
-        }
+        matches!(
+            self,
+            Self::WrongPhase | Self::TooShort | Self::Forged | Self::ReservedBits | Self::Malformed
+        )
     }
 
-    /// As `--json` spells it.
-    #[must_use]
-    pub const fn json_name(self) -> &'static str {
-        match self {
-            Self::NoKey => "no-key",
-            Self::HandshakeNotSeen => "handshake-not-seen",
-            Self::StartNotSeen => "start-not-seen",
-            Self::CutOff => "cut-off",
-            Self::PossibleReset => "possible-stateless-reset",
-            Self::WrongPhase => "wrong-phase",
-            Self::TooShort => "too-short",
-            Self::Forged => "forged",
-            Self::ReservedBits => "reserved-bits",
-            Self::Malformed => "malformed",
-        }
-    }
-
-    /// As a part of a sentence.
+    /// The reason as part of a sentence.
     #[must_use]
     pub const fn sentence(self) -> &'static str {
         match self {
             Self::NoKey => "no key in the log",
-            Self::HandshakeNotSeen => {
-                "the capture lacks a part of the handshake that says which key they take"
-            }
+            Self::HandshakeNotSeen => "the capture lacks the part of the handshake that names their key",
             Self::StartNotSeen => {
-                "no packet of this connection opens, it seems to have begun before the capture"
+                "no packet of this connection opens; it seems to have begun before the capture"
             }
             Self::CutOff => "cut off by the capture",
-            Self::PossibleReset => "not opened, possibly a stateless reset",
-            Self::WrongPhase => "wrong phase: the key phase bit is not that of the keys",
+            Self::PossibleReset => "possibly a stateless reset",
+            Self::WrongPhase => "wrong phase: the key phase bit does not match the keys",
             Self::TooShort => "too short for a header protection sample",
             Self::Forged => "forged or damaged: not authentic under the keys of this connection",
             Self::ReservedBits => "reserved bits are set",
-            Self::Malformed => "malformed: no packet can be read where one should be",
+            Self::Malformed => "malformed: no packet can be read here",
         }
     }
 }
 
-/// A point of the capture.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
-    /// The captured packet's number in the file, from 1.
-    pub packet: u64,
-    /// Its time, if the file has times.
-    pub time: Option<Time>,
-}
-
-/// The use that one direction made of the keys of one phase.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// One key phase of one direction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct PhaseReport {
-    /// How many key updates lie before it.
+    /// How many key updates precede it.
+    #[serde(rename = "phase")]
     pub generation: u64,
     /// The lowest packet number in it.
     pub first_number: u64,
-    /// The packet of this number.
+    /// The packet with this number.
     pub first: Place,
     /// How many packets were opened.
     pub packets: u64,
 }
 
-/// Packets of one direction that were not opened for one reason.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// Packets of one direction that were not opened, all for the same reason.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct NotOpened {
-    /// Their kind, if they have come so far as to have one.
-    pub kind: Option<Kind>,
+    /// Their kind, if it could be read.
+    pub kind: Option<PacketKind>,
     /// The reason.
+    #[serde(flatten, serialize_with = "reason")]
     pub reason: Reason,
-    /// The first one.
+    /// The first of them.
     pub first: Place,
     /// How many there are.
     pub packets: u64,
 }
 
 /// One direction of a connection.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct DirectionReport {
-    /// Packets that were opened, by [`Kind`]; of Retry packets, that their integrity tag is right.
-    pub opened: [u64; Kind::COUNT],
-    /// Of these, packets with the fixed bit cleared (RFC 9287).
+    /// Packets that were opened, at the index of their [`PacketKind`]; for Retry, those whose integrity tag is right.
+    #[serde(serialize_with = "by_kind")]
+    pub opened: [u64; PacketKind::COUNT],
+    /// How many of these have the fixed bit cleared (RFC 9287).
     pub greased: u64,
-    /// Key phases of 1-RTT packets, in the order of first packets.
-    pub phases: Vec<PhaseReport>,
     /// Connection IDs that its packets were sent to.
     pub connection_ids: u64,
     /// Stateless resets with a token of the connection.
     pub resets: u64,
+    /// Key phases of 1-RTT packets, in the order of their first packets.
+    pub phases: Vec<PhaseReport>,
     /// What was not opened.
     pub not_opened: Vec<NotOpened>,
 }
 
 impl DirectionReport {
-    /// All packets that were opened.
+    /// How many packets were opened.
     #[must_use]
     pub fn opened_packets(&self) -> u64 {
         self.opened.iter().sum()
     }
 
-    pub(super) fn note_not_opened(&mut self, kind: Option<Kind>, reason: Reason, place: Place) {
+    pub(super) fn note_not_opened(&mut self, kind: Option<PacketKind>, reason: Reason, place: Place) {
         match self.not_opened.iter_mut().find(|known| (known.kind, known.reason) == (kind, reason)) {
             Some(known) => known.packets += 1,
             None => self.not_opened.push(NotOpened { kind, reason, first: place, packets: 1 }),
@@ -244,7 +209,7 @@ impl DirectionReport {
     }
 
     pub(super) fn note_phase(&mut self, generation: u64, number: u64, place: Place) {
-        // No other phases than the last and the one before it have keys.
+        // Only the last phase and the one before it have keys.
         match self.phases.iter_mut().rev().take(4).find(|known| known.generation == generation) {
             Some(known) => {
                 known.packets += 1;
@@ -259,54 +224,64 @@ impl DirectionReport {
     }
 }
 
-/// A pair of addresses that a connection was seen at.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Path {
-    /// The client's and the server's address.
+/// Two addresses that a connection was seen between.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct AddressPair {
+    /// Client and server.
+    #[serde(flatten, serialize_with = "by_side")]
     pub ends: [SocketAddr; 2],
     /// The first datagram.
+    #[serde(flatten)]
     pub first: Place,
 }
 
 /// One connection of the capture.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct ConnectionReport {
     /// Its number, from 1 in the order of first packets.
     pub number: u64,
-    /// The addresses it began with, then those it moved to.
-    pub paths: Vec<Path>,
+    /// The addresses it began between, then those it moved to.
+    pub paths: Vec<AddressPair>,
     /// Its first datagram.
     pub first: Place,
-    /// Its last one.
+    /// Its last datagram.
     pub last: Place,
     /// The destination connection ID of the client's first packet.
+    #[serde(serialize_with = "id")]
     pub original_destination: ConnectionId,
     /// The version of the client's first packet.
+    #[serde(serialize_with = "version")]
     pub first_version: Version,
-    /// The version that the server went on with.
+    /// The version the server continued with.
+    #[serde(serialize_with = "version")]
     pub version: Version,
-    /// The cipher suite that the server chose.
+    /// The cipher suite the server chose.
+    #[serde(serialize_with = "suite")]
     pub suite: Option<AeadAlgorithm>,
-    /// The suite of 0-RTT packets, which is that of the session that was resumed.
+    /// The suite of 0-RTT packets: that of the resumed session.
+    #[serde(serialize_with = "suite")]
     pub early_suite: Option<AeadAlgorithm>,
     /// The random of the ClientHello, by which key logs name the connection.
+    #[serde(serialize_with = "random")]
     pub client_random: Option<[u8; 32]>,
     /// Version Negotiation packets.
     pub version_negotiations: u64,
-    /// Whether an end was seen to close it.
+    /// Whether an end closed it.
+    #[serde(rename = "closed")]
     pub is_closed: bool,
     /// What each end sent.
+    #[serde(flatten, serialize_with = "by_side")]
     pub directions: [DirectionReport; 2],
 }
 
 /// The whole capture.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Totals {
     /// Packets in the file.
     pub packets: u64,
     /// Connections.
     pub connections: u64,
-    /// QUIC packets that were opened, Retry packets not among them.
+    /// QUIC packets that were opened, without Retry packets.
     pub opened: u64,
     /// Retry packets with the right integrity tag.
     pub retries: u64,
@@ -314,23 +289,23 @@ pub struct Totals {
     pub version_negotiations: u64,
     /// Stateless resets.
     pub resets: u64,
-    /// QUIC packets that had their keys, and failed.
+    /// QUIC packets that failed although their keys are known.
     pub failed: u64,
     /// QUIC packets that could not be judged.
     pub not_judged: u64,
-    /// Datagrams that may be QUIC, of no connection that began in the capture.
+    /// Datagrams that may be QUIC but are of no connection that began in the capture.
     pub of_no_connection: u64,
-    /// Datagrams of QUIC versions that are not known here.
+    /// Datagrams of unknown QUIC versions.
     pub unknown_version: u64,
-    /// Fragments of IP packets with UDP in them.
+    /// IP fragments of UDP datagrams.
     pub fragments: u64,
     /// Other UDP datagrams.
     pub other_datagrams: u64,
-    /// Packets that are no UDP.
+    /// Packets that are not UDP.
     pub other: u64,
     /// Packets whose link type or headers could not be read.
     pub unreadable: u64,
-    /// Where and how the file broke off, if it did.
+    /// Where and how the file is damaged, if it is.
     pub damage: Option<String>,
 }
 
@@ -339,21 +314,18 @@ impl Totals {
     pub(super) fn add(&mut self, connection: &ConnectionReport) {
         self.version_negotiations += connection.version_negotiations;
         for direction in &connection.directions {
-            let retries = direction.opened[Kind::Retry as usize];
+            let retries = direction.opened[PacketKind::Retry as usize];
             self.retries += retries;
             self.opened += direction.opened_packets() - retries;
             self.resets += direction.resets;
             for not_opened in &direction.not_opened {
-                if not_opened.reason.is_failure() {
-                    self.failed += not_opened.packets;
-                } else {
-                    self.not_judged += not_opened.packets;
-                }
+                let is_failure = not_opened.reason.is_failure();
+                *(if is_failure { &mut self.failed } else { &mut self.not_judged }) += not_opened.packets;
             }
         }
     }
 
-    /// What there is to say of the whole capture.
+    /// What the whole capture comes to; without a connection it is not judged.
     #[must_use]
     pub const fn standing(&self) -> Standing {
         let doubtful =
@@ -368,13 +340,39 @@ impl Totals {
     }
 }
 
-/// What there is to say of a whole capture.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Standing {
-    /// Every QUIC packet was opened.
-    Good,
-    /// A packet that had its keys was not opened.
-    Failed,
-    /// None failed, and something could not be judged, or there was nothing to judge.
-    NotJudged,
+/// The members `reason` and `failed`.
+fn reason<S: Serializer>(reason: &Reason, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Members<'a> {
+        reason: &'a Reason,
+        failed: bool,
+    }
+    Members { reason, failed: reason.is_failure() }.serialize(serializer)
+}
+
+/// An object with a member for every kind of packet.
+fn by_kind<S: Serializer>(counts: &[u64; PacketKind::COUNT], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(PacketKind::ALL.iter().zip(counts))
+}
+
+/// The members `client` and `server`.
+fn by_side<T: Serialize, S: Serializer>(of_each: &[T; 2], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(Side::BOTH.map(Side::name).iter().zip(of_each))
+}
+
+fn id<S: Serializer>(id: &ConnectionId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&Hex(id))
+}
+
+/// The version's number in its name; on the wire version 2 has another (RFC 9369 §3.1).
+fn version<S: Serializer>(version: &Version, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u32(if *version == Version::V2 { 2 } else { version.to_wire() })
+}
+
+fn suite<S: Serializer>(suite: &Option<AeadAlgorithm>, serializer: S) -> Result<S::Ok, S::Error> {
+    suite.map(|suite| suite.name()).serialize(serializer)
+}
+
+fn random<S: Serializer>(random: &Option<[u8; 32]>, serializer: S) -> Result<S::Ok, S::Error> {
+    random.map(|random| Hex(&random).to_string()).serialize(serializer)
 }

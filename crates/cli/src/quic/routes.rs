@@ -1,4 +1,4 @@
-//! Which connection a datagram belongs to: by connection ID, or by addresses where there is none.
+//! Which connection a datagram belongs to: by connection ID, or by addresses if it has none.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::SocketAddr;
@@ -7,33 +7,32 @@ use wireseal_quic::ConnectionId;
 
 use super::report::Side;
 
-/// Connection IDs and pairs of addresses of the connections that are watched.
+/// Connection IDs and addresses of the connections that are followed.
 #[derive(Default)]
 pub(super) struct Routes {
     by_id: HashMap<ConnectionId, Vec<Owner>>,
-    /// Client and server; the latest connection last.
+    /// By client and server; the latest connection last.
     by_addresses: HashMap<[SocketAddr; 2], BTreeSet<u64>>,
-    /// How many ids there are of each length, so that a short header is asked for those alone.
+    /// How many IDs there are of each length, so that only these are tried on a short header.
     lengths: [usize; ConnectionId::MAX_LENGTH + 1],
-    /// Where connections were opened to. Those that are over leave their servers here, so that what comes late is not taken for
-    /// something else.
+    /// The servers of all connections, even of those that are over, so that their late packets are recognized.
     servers: HashSet<SocketAddr>,
 }
 
-/// An end of a connection that has given out a connection ID: who gets the packets for it.
+/// The end that has given out a connection ID and receives packets for it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Owner {
     pub(super) connection: u64,
     pub(super) side: Side,
 }
 
-/// Ends that one id is remembered of: where more have it, it says nothing.
+/// How many ends are remembered for one ID.
 const MOST_OWNERS: usize = 64;
-/// Servers that are remembered, whether or not their connections are over.
+/// How many servers are remembered.
 const MOST_SERVERS: usize = 1 << 16;
 
 impl Routes {
-    /// An id that packets to `owner` may have. One of no octets says nothing, and is left out.
+    /// Adds an ID that packets to `owner` may have. An empty one identifies nothing and is ignored.
     pub(super) fn add_id(&mut self, id: ConnectionId, owner: Owner) {
         if id.is_empty() {
             return;
@@ -56,7 +55,7 @@ impl Routes {
         self.by_addresses.entry(ends).or_default().insert(connection);
     }
 
-    /// Forgets a connection with these ids and pairs of addresses.
+    /// Forgets a connection with these IDs and addresses.
     pub(super) fn remove(
         &mut self,
         connection: u64,
@@ -87,13 +86,13 @@ impl Routes {
         self.servers.contains(&address)
     }
 
-    /// Who may have given out this id.
+    /// The ends that may have given out this ID.
     pub(super) fn owners(&self, id: &[u8]) -> &[Owner] {
         let owners = ConnectionId::new(id).ok().and_then(|id| self.by_id.get(&id));
         owners.map_or(&[], Vec::as_slice)
     }
 
-    /// Who may have given out the id that these octets begin with, and its length; the longest first.
+    /// The ends that may have given out the ID at the start of these octets, with its length, the longest first.
     pub(super) fn owners_by_prefix<'a>(
         &'a self,
         octets: &'a [u8],
@@ -105,7 +104,7 @@ impl Routes {
         })
     }
 
-    /// The latest connection between these addresses, and which end sends from `source`.
+    /// The latest connection between these addresses, and the end that sends from `source`.
     pub(super) fn by_addresses(&self, source: SocketAddr, destination: SocketAddr) -> Option<(u64, Side)> {
         let latest = |ends| self.by_addresses.get(&ends)?.last().copied();
         let sent_by = |side| move |connection| (connection, side);

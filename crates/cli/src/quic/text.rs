@@ -1,14 +1,13 @@
 //! The report for people.
 
-use std::fmt;
 use std::io::{self, Write};
 
-use super::report::{
-    ConnectionReport, DirectionReport, Kind, NotOpened, PhaseReport, Side, Standing, Totals,
-};
+use super::report::{ConnectionReport, DirectionReport, NotOpened, PacketKind, PhaseReport, Side, Totals};
 use crate::hex::Hex;
+use crate::standing::Standing;
+use crate::text::counted;
 
-/// Phases that are written of a direction; of many updates, more would hide the rest.
+/// How many key phases of a direction are written.
 const MOST_PHASES: usize = 8;
 
 pub(super) fn connection(output: &mut impl Write, report: &ConnectionReport) -> io::Result<()> {
@@ -31,7 +30,7 @@ pub(super) fn connection(output: &mut impl Write, report: &ConnectionReport) -> 
 
     write!(output, "  {}", report.version)?;
     if report.first_version != report.version {
-        write!(output, " (begun with {})", report.first_version)?;
+        write!(output, " (began with {})", report.first_version)?;
     }
     match report.suite {
         Some(suite) => write!(output, ", {}", suite.name())?,
@@ -41,7 +40,7 @@ pub(super) fn connection(output: &mut impl Write, report: &ConnectionReport) -> 
         write!(output, ", 0-RTT {}", suite.name())?;
     }
     if report.version_negotiations != 0 {
-        write!(output, ", {}", Count(report.version_negotiations, "Version Negotiation packet"))?;
+        write!(output, ", {}", counted(report.version_negotiations, "Version Negotiation packet"))?;
     }
     writeln!(output)?;
     if let Some(random) = &report.client_random {
@@ -49,15 +48,15 @@ pub(super) fn connection(output: &mut impl Write, report: &ConnectionReport) -> 
     }
 
     write!(output, "  opened")?;
-    for kind in Kind::ALL {
+    for kind in PacketKind::ALL {
         write!(output, "{:>10}", kind.name())?;
     }
     writeln!(output, "{:>12}", "not opened")?;
     for side in Side::BOTH {
         let direction = &report.directions[side as usize];
         write!(output, "  {}", side.name())?;
-        for kind in Kind::ALL {
-            write!(output, "{:>10}", direction.opened[kind as usize])?;
+        for count in direction.opened {
+            write!(output, "{count:>10}")?;
         }
         let not_opened: u64 = direction.not_opened.iter().map(|not_opened| not_opened.packets).sum();
         writeln!(output, "{not_opened:>12}")?;
@@ -65,11 +64,9 @@ pub(super) fn connection(output: &mut impl Write, report: &ConnectionReport) -> 
     for side in Side::BOTH {
         let direction = &report.directions[side as usize];
         about_direction(output, side.name(), direction)?;
-        // Every client goes from its own choice to the server's, by way of a Retry's if there is one.
-        let usual = match side {
-            Side::Client => 2 + report.directions[Side::Server as usize].opened[Kind::Retry as usize].min(1),
-            Side::Server => 1,
-        };
+        // A client uses its own choice and then the server's, and a Retry's in between if there is one.
+        let retries = report.directions[Side::Server as usize].opened[PacketKind::Retry as usize];
+        let usual = if side == Side::Client { 2 + retries.min(1) } else { 1 };
         if direction.connection_ids > usual {
             writeln!(output, "  {}: {} destination connection IDs", side.name(), direction.connection_ids)?;
         }
@@ -92,10 +89,10 @@ fn about_direction(output: &mut impl Write, sender: &str, report: &DirectionRepo
         }
     }
     if *greased != 0 {
-        writeln!(output, "  {sender} cleared the fixed bit of {}", Count(*greased, "packet"))?;
+        writeln!(output, "  {sender} cleared the fixed bit of {}", counted(*greased, "packet"))?;
     }
     if *resets != 0 {
-        writeln!(output, "  {sender} sent {}", Count(*resets, "stateless reset"))?;
+        writeln!(output, "  {sender} sent {}", counted(*resets, "stateless reset"))?;
     }
     for NotOpened { kind, reason, first, packets } in not_opened {
         let kind = kind.map_or(String::new(), |kind| format!("{} ", kind.name()));
@@ -110,33 +107,31 @@ fn about_direction(output: &mut impl Write, sender: &str, report: &DirectionRepo
 
 pub(super) fn totals(output: &mut impl Write, totals: &Totals) -> io::Result<()> {
     let Totals { opened, connections, failed, not_judged, .. } = *totals;
-    for (count, what) in [
-        (totals.retries, "Retry packet"),
-        (totals.version_negotiations, "Version Negotiation packet"),
-        (totals.resets, "stateless reset"),
-        (totals.other_datagrams, "other UDP datagram"),
-        (totals.other, "other packet"),
+    for (count, what, before, after) in [
+        (totals.retries, "Retry packet", "", ""),
+        (totals.version_negotiations, "Version Negotiation packet", "", ""),
+        (totals.resets, "stateless reset", "", ""),
+        (totals.other_datagrams, "other UDP datagram", "", ""),
+        (totals.other, "other packet", "", ""),
+        (
+            totals.of_no_connection,
+            "datagram",
+            "not judged: ",
+            " of no connection that begins in this capture",
+        ),
+        (totals.unknown_version, "datagram", "not judged: ", " of an unknown QUIC version"),
+        (totals.fragments, "IP fragment", "not judged: ", " of UDP datagrams"),
+        (totals.unreadable, "packet", "not judged: ", " with unreadable headers"),
     ] {
         if count != 0 {
-            writeln!(output, "{}", Count(count, what))?;
-        }
-    }
-    for (count, what, why) in [
-        (totals.of_no_connection, "datagram", "of no connection that begins in this capture"),
-        (totals.unknown_version, "datagram", "of a QUIC version that is not known here"),
-        (totals.fragments, "fragment", "of UDP datagrams, not put together"),
-        (totals.unreadable, "packet", "whose headers cannot be read"),
-    ] {
-        if count != 0 {
-            writeln!(output, "not judged: {} {why}", Count(count, what))?;
+            writeln!(output, "{before}{}{after}", counted(count, what))?;
         }
     }
     if let Some(damage) = &totals.damage {
         writeln!(output, "{damage}")?;
     }
-    write!(output, "{} of {}: ", Count(opened, "packet"), Count(connections, "connection"))?;
+    write!(output, "{} of {}: ", counted(opened, "packet"), counted(connections, "connection"))?;
     match totals.standing() {
-        Standing::Good => writeln!(output, "everything opened"),
         Standing::Failed => writeln!(output, "opened; {failed} failed, {not_judged} could not be judged"),
         Standing::NotJudged if connections == 0 => {
             writeln!(output, "no QUIC connection begins in this capture")
@@ -145,15 +140,6 @@ pub(super) fn totals(output: &mut impl Write, totals: &Totals) -> io::Result<()>
             writeln!(output, "opened; not all of the capture could be judged")
         }
         Standing::NotJudged => writeln!(output, "opened; {not_judged} could not be judged"),
-    }
-}
-
-/// So many of something.
-struct Count(u64, &'static str);
-
-impl fmt::Display for Count {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(count, what) = self;
-        write!(f, "{count} {what}{}", if *count == 1 { "" } else { "s" })
+        Standing::Good | Standing::Empty => writeln!(output, "everything opened"),
     }
 }

@@ -1,27 +1,27 @@
-//! The server's transport parameters, as far as they name connection IDs and stateless reset tokens (RFC 9000, section 18.2).
+//! The server's transport parameters, as far as they name connection IDs and stateless reset tokens (RFC 9000 §18.2).
 
 use wireseal_quic::{ConnectionId, decode_varint};
 
-/// What an EncryptedExtensions message gives out.
+/// What an EncryptedExtensions message names.
 #[derive(Default)]
 pub(super) struct ServerParameters {
-    /// The token of the connection ID of the handshake.
+    /// The token of the handshake's connection ID.
     pub(super) reset_token: Option<[u8; 16]>,
-    /// The connection ID to use at the server's preferred address, with its token.
+    /// The connection ID for the server's preferred address, with its token.
     pub(super) preferred: Option<(ConnectionId, [u8; 16])>,
 }
 
-/// RFC 8446, section 4.
+/// RFC 8446 §4.
 const ENCRYPTED_EXTENSIONS: u8 = 8;
-/// RFC 9001, section 8.2.
+/// RFC 9001 §8.2.
 const QUIC_TRANSPORT_PARAMETERS: u16 = 57;
 const STATELESS_RESET_TOKEN: u64 = 0x02;
 const PREFERRED_ADDRESS: u64 = 0x0d;
-/// An IPv4 and an IPv6 address, a port after each.
+/// An IPv4 and an IPv6 address, each with a port.
 const ADDRESSES_LENGTH: usize = 4 + 2 + 16 + 2;
 
 impl ServerParameters {
-    /// Those in the first message of the server's Handshake packets; `None` if that has not come whole.
+    /// Reads the first message of the server's Handshake packets; `None` until it is complete.
     pub(super) fn read(handshake: &[u8]) -> Option<Self> {
         let (&[kind, high, middle, low], rest) = handshake.split_first_chunk()?;
         let length = u32::from_be_bytes([0, high, middle, low]) as usize;
@@ -54,7 +54,7 @@ fn extension(message: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The first parameter, and what is behind it.
+/// Id and value of the first parameter, and the rest.
 fn parameter(parameters: &[u8]) -> Option<(u64, &[u8], &[u8])> {
     let (id, octets) = decode_varint(parameters)?;
     let rest = &parameters[octets..];

@@ -1,52 +1,58 @@
-//! The report for programs: one object, written as it comes. `docs/verify-json.md` describes it.
+//! The report for programs: one object, written as the capture is read. `docs/verify-json.md` describes it.
 
 use std::io::{self, Seek, SeekFrom, Write};
 
 use serde::Serialize;
 use tempfile::SpooledTempFile;
+use wireseal_tcp_ao::Endpoint;
+use wireseal_tcp_ao::key_chain::{Lifetime, Timestamp};
 
-use super::Subject;
-use super::json_types::{Connection, Key, Segment, Totals};
-use super::summary::Summary;
-use crate::verify::report::{self, ConnectionReport, SegmentReport};
+use super::subject::Subject;
+use super::summary::{Cause, Summary};
+use crate::capture::Place;
+use crate::keys::ConfiguredKey;
+use crate::standing::Standing;
+use crate::text;
+use crate::verify::report::{
+    ConnectionReport, Counts, Diagnosis, DirectionReport, SegmentReport, Sender, Totals, by_verdict, standing,
+};
 
-/// The version of the schema; fields may be added under the same number, and nothing else changes.
+/// The version of the schema; under the same number members may only be added.
 const SCHEMA: u32 = 1;
-/// Octets of connections that wait in memory for the last segment, before they do in a file.
+/// How many octets of connections wait in memory for the last segment before they go to a temporary file.
 const WAITING_IN_MEMORY: usize = 1 << 20;
 
 #[derive(Debug)]
-pub(super) struct Json<'a, W> {
+pub(super) struct Json<W> {
     output: W,
-    subject: Subject<'a>,
-    /// With segments: how many were written, and the connections, which come behind them in the object.
+    /// With segments: how many were written, and the connections, which follow them in the object.
     segments: Option<(u64, SpooledTempFile)>,
     connections: u64,
 }
 
-impl<'a, W: Write> Json<'a, W> {
-    pub(super) fn begin(mut output: W, with_segments: bool, subject: Subject<'a>) -> io::Result<Self> {
+impl<W: Write> Json<W> {
+    pub(super) fn begin(mut output: W, with_segments: bool, subject: Subject<'_>) -> io::Result<Self> {
         write!(output, "{{\n\"schema\": {SCHEMA},\n\"capture\": ")?;
         serde_json::to_writer(&mut output, subject.capture)?;
         write!(output, ",\n\"keys\": [")?;
-        for (place, key) in subject.keys.keys.iter().enumerate() {
-            element(&mut output, place as u64, &Key::from(key))?;
+        for (before, key) in (0..).zip(&subject.keys.keys) {
+            element(&mut output, before, &KeyObject::from(key))?;
         }
         let begin = if with_segments { "segments" } else { "connections" };
         write!(output, "\n],\n\"{begin}\": [")?;
         let segments = with_segments.then(|| (0, SpooledTempFile::new(WAITING_IN_MEMORY)));
-        Ok(Self { output, subject, segments, connections: 0 })
+        Ok(Self { output, segments, connections: 0 })
     }
 
     pub(super) fn segment(&mut self, connection: u64, segment: &SegmentReport) -> io::Result<()> {
         let Some((before, _)) = &mut self.segments else { return Ok(()) };
-        element(&mut self.output, *before, &Segment::new(connection, segment))?;
+        element(&mut self.output, *before, &SegmentObject { connection, segment })?;
         *before += 1;
         Ok(())
     }
 
     pub(super) fn connection(&mut self, connection: &ConnectionReport) -> io::Result<()> {
-        let connection = Connection::new(connection, self.subject.keys);
+        let connection = ConnectionObject::from(connection);
         match &mut self.segments {
             Some((_, waiting)) => element(waiting, self.connections, &connection)?,
             None => element(&mut self.output, self.connections, &connection)?,
@@ -55,21 +61,185 @@ impl<'a, W: Write> Json<'a, W> {
         Ok(())
     }
 
-    pub(super) fn finish(mut self, totals: &report::Totals, summary: &Summary) -> io::Result<()> {
+    pub(super) fn finish(mut self, totals: &Totals, summary: &Summary) -> io::Result<()> {
         if let Some((_, mut waiting)) = self.segments {
             write!(self.output, "\n],\n\"connections\": [")?;
             waiting.seek(SeekFrom::Start(0))?;
             io::copy(&mut waiting, &mut self.output)?;
         }
         write!(self.output, "\n],\n\"totals\": ")?;
-        serde_json::to_writer(&mut self.output, &Totals::new(totals, summary))?;
+        serde_json::to_writer(&mut self.output, &TotalsObject::new(totals, summary))?;
         write!(self.output, "\n}}\n")?;
         self.output.flush()
     }
 }
 
-/// Writes an element of an array, of which so many stand before it, on a line of its own.
-fn element(output: &mut impl Write, before: u64, value: &impl Serialize) -> io::Result<()> {
+/// Writes an element of an array on a line of its own, after `before` others.
+pub(crate) fn element(output: &mut impl Write, before: u64, value: &impl Serialize) -> io::Result<()> {
     output.write_all(if before > 0 { b",\n" } else { b"\n" })?;
     serde_json::to_writer(output, value).map_err(io::Error::from)
+}
+
+/// A key without its secret.
+#[derive(Serialize)]
+struct KeyObject<'a> {
+    name: &'a str,
+    send_id: u8,
+    recv_id: u8,
+    algorithm: &'static str,
+    mac_length: usize,
+    options: &'static str,
+    peer: Option<String>,
+    send_lifetime: LifetimeObject,
+    accept_lifetime: LifetimeObject,
+    accept_tolerance: u32,
+}
+
+impl<'a> From<&'a ConfiguredKey> for KeyObject<'a> {
+    fn from(configured: &'a ConfiguredKey) -> Self {
+        let key = &configured.key;
+        let parameters = key.mkt().parameters();
+        Self {
+            name: &configured.name,
+            send_id: parameters.send_id.0,
+            recv_id: parameters.recv_id.0,
+            algorithm: parameters.algorithm.name(),
+            mac_length: parameters.mac_length(),
+            options: text::coverage(parameters.options),
+            peer: configured.peer.map(|peer| peer.to_string()),
+            send_lifetime: key.send_lifetime().into(),
+            accept_lifetime: key.accept_lifetime().into(),
+            accept_tolerance: configured.accept_tolerance,
+        }
+    }
+}
+
+/// A lifetime; `null` where it is open.
+#[derive(Serialize)]
+pub(crate) struct LifetimeObject {
+    from: Option<String>,
+    until: Option<String>,
+}
+
+impl From<&Lifetime> for LifetimeObject {
+    fn from(lifetime: &Lifetime) -> Self {
+        let text = |moment: Option<Timestamp>| moment.map(|moment| moment.to_string());
+        Self { from: text(lifetime.from()), until: text(lifetime.until()) }
+    }
+}
+
+#[derive(Serialize)]
+struct SegmentObject<'a> {
+    connection: u64,
+    #[serde(flatten)]
+    segment: &'a SegmentReport,
+}
+
+#[derive(Serialize)]
+struct ConnectionObject<'a> {
+    number: u64,
+    opener: EndObject,
+    listener: EndObject,
+    verdict: Standing,
+    first: Place,
+    last: Place,
+    directions: [DirectionObject<'a>; 2],
+    diagnoses: Vec<DiagnosisObject>,
+}
+
+impl<'a> From<&'a ConnectionReport> for ConnectionObject<'a> {
+    fn from(connection: &'a ConnectionReport) -> Self {
+        let [opener, listener] = connection.ends.map(EndObject::from);
+        let directions = Sender::BOTH
+            .map(|sender| DirectionObject { sender, direction: &connection.directions[sender as usize] });
+        Self {
+            number: connection.number,
+            opener,
+            listener,
+            verdict: standing(&connection.counts()),
+            first: connection.first,
+            last: connection.last,
+            directions,
+            diagnoses: connection.diagnoses.iter().map(DiagnosisObject::from).collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct EndObject {
+    address: String,
+    port: u16,
+}
+
+impl From<Endpoint> for EndObject {
+    fn from(endpoint: Endpoint) -> Self {
+        Self { address: endpoint.address().to_string(), port: endpoint.port() }
+    }
+}
+
+#[derive(Serialize)]
+struct DirectionObject<'a> {
+    sender: Sender,
+    #[serde(flatten)]
+    direction: &'a DirectionReport,
+}
+
+#[derive(Serialize)]
+struct DiagnosisObject {
+    kind: &'static str,
+    sender: Sender,
+    segments: u64,
+    first: Place,
+    sentence: String,
+}
+
+impl From<&Diagnosis> for DiagnosisObject {
+    fn from(diagnosis: &Diagnosis) -> Self {
+        let Diagnosis { kind, sender, segments, first, .. } = *diagnosis;
+        Self { kind, sender, segments, first, sentence: diagnosis.sentence() }
+    }
+}
+
+#[derive(Serialize)]
+struct TotalsObject<'a> {
+    verdict: Standing,
+    packets: u64,
+    #[serde(serialize_with = "by_verdict")]
+    segments: Counts,
+    connections: ConnectionsObject,
+    fragments: u64,
+    other: u64,
+    left_out: u64,
+    unreadable: u64,
+    damage: Option<&'a str>,
+    causes: &'a [Cause],
+    answer: String,
+}
+
+/// Connections by verdict.
+#[derive(Serialize)]
+struct ConnectionsObject {
+    all: u64,
+    good: u64,
+    failed: u64,
+    not_judged: u64,
+}
+
+impl<'a> TotalsObject<'a> {
+    fn new(totals: &'a Totals, summary: &'a Summary) -> Self {
+        let Summary { good, failed, not_judged, ref causes, .. } = *summary;
+        Self {
+            verdict: standing(&totals.counts),
+            packets: totals.packets,
+            segments: totals.counts,
+            connections: ConnectionsObject { all: totals.connections, good, failed, not_judged },
+            fragments: totals.fragments,
+            other: totals.other,
+            left_out: totals.left_out,
+            unreadable: totals.unreadable,
+            damage: totals.damage.as_deref(),
+            causes,
+            answer: summary.answer(totals),
+        }
+    }
 }

@@ -1,11 +1,12 @@
-//! Reports of what was verified: text for people, JSON for programs, and a page to attach to a ticket.
+//! Reports of what was verified: text for people, JSON for programs, and an HTML page to attach to a ticket.
 //!
-//! A connection is written when it is handed over and then forgotten: no report grows in memory with their number.
+//! Each connection is written as soon as it is over and then forgotten, so memory does not grow with their number.
 
 mod html;
-mod json;
-mod json_types;
+pub(crate) mod json;
+mod subject;
 mod summary;
+pub(crate) mod table;
 mod text;
 mod words;
 
@@ -16,27 +17,17 @@ use std::path::Path;
 
 use wireseal_tcp_ao::Endpoint;
 
-use crate::keys::Keys;
+use self::summary::Summary;
 use crate::verify::report::{ConnectionReport, SegmentReport, Totals};
 
-pub use summary::{Standing, Summary};
-pub(crate) use words::{Printable, flags};
-
-/// What a report is about.
-#[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
-    /// The capture, as the command line names it.
-    pub capture: &'a str,
-    /// The keys that it was checked against; none of their secrets gets into a report.
-    pub keys: &'a Keys,
-}
+pub use subject::Subject;
 
 /// How the report on standard output is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
     /// For people.
     Text {
-        /// Whether to colour it, see [`colours_wanted`].
+        /// Whether to use colours, see [`colours_wanted`].
         colours: bool,
     },
     /// For programs: one object, documented in `docs/verify-json.md`.
@@ -46,7 +37,7 @@ pub enum Format {
     },
 }
 
-/// Whether standard output is a terminal that can show colours, and its user has not said `NO_COLOR` (<https://no-color.org>).
+/// Whether standard output is a terminal with colours whose user has not set `NO_COLOR` (<https://no-color.org>).
 #[must_use]
 pub fn colours_wanted() -> bool {
     let [no_color, term] = ["NO_COLOR", "TERM"].map(env::var_os);
@@ -57,7 +48,7 @@ fn colours(no_color: Option<&OsStr>, term: Option<&OsStr>, is_terminal: bool) ->
     is_terminal && no_color.is_none_or(OsStr::is_empty) && term.is_none_or(|term| term != "dumb")
 }
 
-/// The reports of one run: one on an output, and a page if there is to be one.
+/// The reports of one run: one on an output, and a page if wanted.
 #[derive(Debug)]
 pub struct Report<'a, W> {
     output: Output<'a, W>,
@@ -68,14 +59,14 @@ pub struct Report<'a, W> {
 #[derive(Debug)]
 enum Output<'a, W> {
     Text(text::Text<'a, W>),
-    Json(json::Json<'a, W>),
+    Json(json::Json<W>),
 }
 
 impl<'a, W: Write> Report<'a, W> {
     /// Begins a report on `output`, which should be buffered.
     ///
     /// # Errors
-    /// Those of writing to `output`, and of making a temporary file.
+    /// Those of writing to `output` and of creating a temporary file.
     pub fn new(output: W, format: Format, subject: Subject<'a>) -> io::Result<Self> {
         let output = match format {
             Format::Text { colours } => Output::Text(text::Text::new(output, colours, subject)),
@@ -84,18 +75,17 @@ impl<'a, W: Write> Report<'a, W> {
         Ok(Self { output, page: None, summary: Summary::default() })
     }
 
-    /// The same report, and a page in the file `path`, which is made at once and whole when the report is finished.
+    /// Adds a page in the file `path`, which is created at once and complete when the report is finished.
     ///
     /// # Errors
-    /// Those of making the file and a temporary one.
+    /// Those of creating the file and a temporary one.
     pub fn with_page(self, path: &Path, subject: Subject<'a>) -> io::Result<Self> {
         Ok(Self { page: Some(html::Page::create(path, subject)?), ..self })
     }
 
-    /// Reports a segment of the connection of this number, between `ends` (opener and listener), as it is found.
+    /// Reports a segment of the connection with this number, between `ends` (opener and listener).
     ///
-    /// To be called only where every single segment is wanted. Text has a line for each; JSON leaves out all of them
-    /// unless it was begun with `segments`.
+    /// Call it only if every segment is wanted: text has a line for each, and JSON ignores them unless begun with `segments`.
     ///
     /// # Errors
     /// Those of writing.
@@ -111,7 +101,7 @@ impl<'a, W: Write> Report<'a, W> {
         }
     }
 
-    /// Reports a connection that is over, or will not be looked at any more.
+    /// Reports a connection that is over.
     ///
     /// # Errors
     /// Those of writing.
@@ -124,12 +114,12 @@ impl<'a, W: Write> Report<'a, W> {
         self.page.as_mut().map_or(Ok(()), |page| page.connection(connection))
     }
 
-    /// Ends the report, writes the page, and flushes both.
+    /// Ends the report, writes the page and flushes both.
     ///
     /// # Errors
     /// Those of writing.
     pub fn finish(self, totals: &Totals) -> io::Result<()> {
-        // The page first: it is whole even if nobody reads the output any more.
+        // The page first, so that it is complete even if nobody reads the output any more.
         self.page.map_or(Ok(()), |page| page.finish(totals, &self.summary))?;
         match self.output {
             Output::Text(text) => text.finish(totals, &self.summary),

@@ -1,20 +1,20 @@
 //! The report for people: a block for each connection, a table, and the answer in the last line.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::io::{self, Write};
 
 use clap::builder::styling::{AnsiColor, Style};
-use comfy_table::{CellAlignment, LineStyle, Table, presets};
 use wireseal_tcp_ao::Endpoint;
 
-use super::Subject;
-use super::summary::{Standing, Summary, counts, is_incomplete};
-use super::words::{
-    self, CountsInWords, KEY_USES_SHOWN, Printable, VERDICTS, VerdictInWords, counted, grouped,
-};
-use crate::capture::Time;
+use super::subject::Subject;
+use super::summary::Summary;
+use super::table::table;
+use super::words::{self, KEY_USES_SHOWN, VERDICTS, VerdictInWords};
+use crate::capture::{Place, Time};
+use crate::standing::Standing;
+use crate::text::{Printable, counted, flags, grouped};
 use crate::verify::report::{
-    ConnectionReport, DirectionReport, Place, SegmentReport, Sender, Totals, Verdict,
+    ConnectionReport, DirectionReport, SegmentReport, Sender, Totals, Verdict, standing,
 };
 
 const GOOD: Style = AnsiColor::Green.on_default();
@@ -33,7 +33,7 @@ pub(super) struct Text<'a, W> {
 struct Styled<T>(Style, T);
 
 impl<T: Display> Display for Styled<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}{:#}", self.0, self.1, self.0)
     }
 }
@@ -47,14 +47,14 @@ impl<'a, W: Write> Text<'a, W> {
         Styled(if self.colours { style } else { Style::new() }, text)
     }
 
-    /// A line for the segment: `#7  2026-01-01T00:00:00.000000Z  connection 1: 192.0.2.1:50000 > 192.0.2.2:179 …`.
+    /// A line for the segment: `#7 2026-01-01T00:00:00.000000Z connection 1 192.0.2.1:50000 > 192.0.2.2:179 [SYN] …`.
     pub(super) fn segment(
         &mut self,
         connection: u64,
         ends: &[Endpoint; 2],
         segment: &SegmentReport,
     ) -> io::Result<()> {
-        let SegmentReport { place, sender, flags, sequence, acknowledgment, .. } = segment;
+        let SegmentReport { place, sender, sequence, acknowledgment, .. } = segment;
         let [from, to] = match sender {
             Sender::Opener => [ends[0], ends[1]],
             Sender::Listener => [ends[1], ends[0]],
@@ -63,9 +63,9 @@ impl<'a, W: Write> Text<'a, W> {
         if let Some(time) = place.time {
             write!(self.output, " {time}")?;
         }
-        write!(self.output, " connection {connection} {from} > {to} [{}]", words::flags(*flags))?;
-        write!(self.output, " seq {}", sequence.0)?;
-        if flags.ack() {
+        let flags = flags(segment.flags).join(" ");
+        write!(self.output, " connection {connection} {from} > {to} [{flags}] seq {}", sequence.0)?;
+        if let Some(acknowledgment) = acknowledgment {
             write!(self.output, " ack {}", acknowledgment.0)?;
         }
         write!(self.output, " length {}", segment.payload_length)?;
@@ -90,8 +90,7 @@ impl<'a, W: Write> Text<'a, W> {
     pub(super) fn connection(&mut self, connection: &ConnectionReport) -> io::Result<()> {
         let ConnectionReport { number, ends: [opener, listener], first, last, .. } = connection;
         let name = format!("connection {number}: {opener} -> {listener}");
-        let standing = Standing::of(&counts(connection));
-        let (style, words) = in_words(standing, !connection.diagnoses.is_empty());
+        let (style, words) = in_words(standing(&connection.counts()), !connection.diagnoses.is_empty());
         let standing = self.styled(style, words);
         writeln!(self.output, "{}  {standing}", self.styled(HEADING, name))?;
         write!(self.output, "  {}", words::packets(*first, *last))?;
@@ -107,7 +106,7 @@ impl<'a, W: Write> Text<'a, W> {
         }
         for (sentence, explained) in words::reasons(connection) {
             let why = self.styled(FAILED, "why:");
-            writeln!(self.output, "  {why} {}\n       ({explained})", Printable(sentence))?;
+            writeln!(self.output, "  {why} {}\n       ({explained})", Printable(&sentence))?;
         }
         writeln!(self.output)
     }
@@ -124,7 +123,7 @@ impl<'a, W: Write> Text<'a, W> {
         if segments == 0 {
             return writeln!(output);
         }
-        writeln!(output, ": {}", CountsInWords(&direction.counts))?;
+        writeln!(output, ": {}", words::counts(&direction.counts))?;
         write!(output, "      {}", counted(direction.payload, "octet"))?;
         if direction.retransmissions > 0 {
             write!(output, ", {}", counted(direction.retransmissions, "retransmission"))?;
@@ -136,24 +135,23 @@ impl<'a, W: Write> Text<'a, W> {
         if let Some(sne) = direction.sne {
             write!(output, ", SNE {}", sne.0)?;
         }
-        let (signed, other) = (direction.signed_resets, direction.other_resets);
-        if signed > 0 {
-            write!(output, ", {} that verified", counted(signed, "reset"))?;
-        }
-        if other > 0 {
-            write!(output, ", {} without a MAC that verifies", counted(other, "reset"))?;
+        for (count, noun) in
+            [(direction.signed_resets, "verified reset"), (direction.other_resets, "unverified reset")]
+        {
+            if count > 0 {
+                write!(output, ", {}", counted(count, noun))?;
+            }
         }
         writeln!(output)?;
         for (place, key_use) in direction.key_uses.iter().take(KEY_USES_SHOWN).enumerate() {
-            let key = words::key(key_use, self.subject.keys);
-            let key = Printable(&key);
             write!(output, "      ")?;
             if let Some(transition) = words::transition(&direction.key_uses, place) {
                 write!(output, "{transition} ")?;
             }
             write!(
                 output,
-                "{key}: {}, first {}",
+                "{}: {}, first {}",
+                Printable(&words::key(key_use)),
                 counted(key_use.segments, "segment"),
                 Moment(key_use.first, start)
             )?;
@@ -172,16 +170,9 @@ impl<'a, W: Write> Text<'a, W> {
     }
 
     pub(super) fn finish(mut self, totals: &Totals, summary: &Summary) -> io::Result<()> {
-        let mut table = Table::new();
-        table
-            .load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()))
-            .set_header(["verdict", "segments"]);
-        for (name, count) in VERDICTS.iter().zip(totals.counts).filter(|(_, count)| *count > 0) {
-            table.add_row([(*name).to_owned(), grouped(count)]);
-        }
-        if let Some(column) = table.column_mut(1) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+        let above_zero = VERDICTS.iter().zip(totals.counts).filter(|(_, count)| *count > 0);
+        let rows = above_zero.map(|(name, count)| [(*name).to_owned(), grouped(count)]);
+        let table = table(["verdict", "segments"], rows, 1);
         if table.row_count() > 0 {
             writeln!(self.output, "{table}")?;
         }
@@ -207,30 +198,30 @@ impl<'a, W: Write> Text<'a, W> {
                 more => writeln!(self.output, " and {} more", grouped(more))?,
             }
         }
-        for what in words::passed_over(totals) {
-            writeln!(self.output, "passed over: {what}")?;
+        for what in words::skipped(totals) {
+            writeln!(self.output, "skipped: {what}")?;
         }
         if let Some(damage) = &totals.damage {
             writeln!(self.output, "{}", self.styled(FAILED, Printable(damage)))?;
         }
-        let (style, _) =
-            in_words(Standing::of(&totals.counts), !summary.causes.is_empty() || is_incomplete(totals));
+        let is_explained = !summary.causes.is_empty() || totals.is_incomplete();
+        let (style, _) = in_words(standing(&totals.counts), is_explained);
         writeln!(self.output, "{}", self.styled(style, Printable(&summary.answer(totals))))?;
         self.output.flush()
     }
 }
 
-/// A place as `packet 3 at 12:00:00.000000`, with the day if it is another than that of the connection's start.
+/// A place as `packet 3 at 12:00:00.000000`, with the day if it is not that of the connection's start.
 struct Moment(Place, Option<Time>);
 
 impl Display for Moment {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "packet {}", self.0.packet)?;
         self.0.time.map_or(Ok(()), |time| write!(f, " at {}", words::time_after(self.1, time)))
     }
 }
 
-/// A standing in words, and their style. Segments may all be good and the session down, if nobody answers them.
+/// A standing in words, and their style. All segments may be good and the session down, if nobody answers them.
 const fn in_words(standing: Standing, is_explained: bool) -> (Style, &'static str) {
     match standing {
         Standing::Good if is_explained => (NOT_JUDGED, "good, but"),

@@ -1,17 +1,17 @@
-//! The words that reports have in common.
+//! The words that text and page share.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
-use wireseal_tcp_ao::{Endpoint, Flags};
+use wireseal_tcp_ao::Endpoint;
 
-use crate::capture::Time;
-use crate::keys::Keys;
-use crate::verify::report::{ConnectionReport, Counts, Diagnosis, KeyUse, Place, Totals, Verdict};
+use crate::capture::{Place, Time};
+use crate::text::{counted, grouped};
+use crate::verify::report::{ConnectionReport, Counts, Diagnosis, KeyUse, Totals, Verdict};
 
-/// How many uses of keys of a direction are shown: routers roll over now and then, and a forger may write any KeyID.
+/// How many runs of a KeyID are shown per direction: routers roll over rarely, and a forger may write any KeyID.
 pub(super) const KEY_USES_SHOWN: usize = 32;
 
-/// What each kind of verdict is called in a count, by [`Verdict::index`].
+/// The kinds of verdict in words, at [`Verdict::index`].
 pub(super) const VERDICTS: [&str; Verdict::KINDS] = [
     "good",
     "bad MAC",
@@ -23,7 +23,7 @@ pub(super) const VERDICTS: [&str; Verdict::KINDS] = [
     "cut off",
 ];
 
-/// A verdict in words, with what is wrong with the options.
+/// A verdict in words, with what is wrong with malformed options.
 pub(super) struct VerdictInWords(pub(super) Verdict);
 
 impl fmt::Display for VerdictInWords {
@@ -36,72 +36,23 @@ impl fmt::Display for VerdictInWords {
     }
 }
 
-/// The counts that are not zero, such as `19 good, 1 bad MAC`.
-pub(super) struct CountsInWords<'a>(pub(super) &'a Counts);
+/// The counts above zero: `19 good, 1 bad MAC`.
+pub(super) fn counts(counts: &Counts) -> String {
+    let above_zero = counts.iter().zip(VERDICTS).filter(|(count, _)| **count > 0);
+    let counted: Vec<_> = above_zero.map(|(count, name)| format!("{} {name}", grouped(*count))).collect();
+    counted.join(", ")
+}
 
-impl fmt::Display for CountsInWords<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counted = self.0.iter().zip(VERDICTS).filter(|(count, _)| **count > 0);
-        for (place, (count, name)) in counted.enumerate() {
-            let comma = if place > 0 { ", " } else { "" };
-            write!(f, "{comma}{} {name}", grouped(*count))?;
-        }
-        Ok(())
+/// A run of a KeyID: `KeyID 100 (core/100)`.
+pub(super) fn key(KeyUse { key_id, key_name, .. }: &KeyUse) -> String {
+    match key_name {
+        // A key without a chain may have no name but its id.
+        Some(name) if *name != key_id.to_string() => format!("KeyID {key_id} ({name})"),
+        _ => format!("KeyID {key_id}"),
     }
 }
 
-/// A text of a file of keys, or a file's name, for a terminal, which would obey control characters.
-pub(crate) struct Printable<'a>(pub(crate) &'a str);
-
-impl fmt::Display for Printable<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.chars().try_for_each(|letter| {
-            f.write_char(if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter })
-        })
-    }
-}
-
-/// A number with commas between its thousands.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// A number and what is counted, such as `1 segment` and `1,200 segments`.
-pub(super) fn counted(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
-}
-
-/// The flags that are set, such as `SYN ACK`; nothing of a segment without.
-pub(crate) fn flags(flags: Flags) -> String {
-    let all = [(flags.syn(), "SYN"), (flags.fin(), "FIN"), (flags.rst(), "RST"), (flags.ack(), "ACK")];
-    let set: Vec<_> = all.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| *name).collect();
-    set.join(" ")
-}
-
-/// The name of the key of a use.
-pub(super) fn key_name<'k>(key_use: &KeyUse, keys: &'k Keys) -> Option<&'k str> {
-    Some(keys.keys.get(key_use.key?)?.name.as_str())
-}
-
-/// A use of a key: `KeyID 100 (core/100)`.
-pub(super) fn key(key_use: &KeyUse, keys: &Keys) -> String {
-    match key_name(key_use, keys) {
-        // A key without a chain may have no other name than its id.
-        Some(name) if name == key_use.key_id.to_string() => format!("KeyID {name}"),
-        Some(name) => format!("KeyID {} ({name})", key_use.key_id),
-        None => format!("KeyID {}", key_use.key_id),
-    }
-}
-
-/// What comes before a use of a key: whether it follows on a rollover, which a segment that does not verify is no sign of.
+/// What precedes a run of a KeyID: whether the key was rolled over. A segment that does not verify is no sign of that.
 pub(super) fn transition(uses: &[KeyUse], place: usize) -> Option<&'static str> {
     let before = uses[..place].iter().rev().find(|key_use| key_use.key.is_some());
     let of = |key_use: &KeyUse| key_use.key.map(|key| (key, key_use.key_id));
@@ -114,30 +65,29 @@ pub(super) fn transition(uses: &[KeyUse], place: usize) -> Option<&'static str> 
     }
 }
 
-/// The sentences of a connection's diagnoses, each with what it explains: one that is said of both ends stands once.
-pub(super) fn reasons(connection: &ConnectionReport) -> Vec<(&str, String)> {
-    let mut reasons: Vec<(&str, String)> = Vec::new();
+/// The sentences of a connection's diagnoses, each with the segments it explains: once if it is the same for both ends.
+pub(super) fn reasons(connection: &ConnectionReport) -> Vec<(String, String)> {
+    let mut reasons: Vec<(String, String)> = Vec::new();
     for diagnosis in &connection.diagnoses {
-        let explained = explained(diagnosis, &connection.ends);
-        match reasons.iter_mut().find(|(sentence, _)| *sentence == diagnosis.sentence) {
+        let (sentence, explained) = (diagnosis.sentence(), explained(diagnosis, &connection.ends));
+        match reasons.iter_mut().find(|(known, _)| *known == sentence) {
             Some((_, all)) => *all += &format!("; {explained}"),
-            None => reasons.push((&diagnosis.sentence, explained)),
+            None => reasons.push((sentence, explained)),
         }
     }
     reasons
 }
 
-/// Whose segments a diagnosis is of: `4 segments of 192.0.2.2:179, from packet 9 on`.
+/// Whose segments a diagnosis is about: `4 segments of 192.0.2.2:179, from packet 9 on`.
 fn explained(diagnosis: &Diagnosis, ends: &[Endpoint; 2]) -> String {
     let (from, packet) = (ends[diagnosis.sender as usize], diagnosis.first.packet);
     match diagnosis.segments {
-        0 => format!("{from}, packet {packet}"),
         1 => format!("1 segment of {from}, packet {packet}"),
         segments => format!("{} of {from}, from packet {packet} on", counted(segments, "segment")),
     }
 }
 
-/// Packets from the one to the other: `packet 3`, `packets 3 to 9`.
+/// `packet 3` or `packets 3 to 9`.
 pub(super) fn packets(first: Place, last: Place) -> String {
     if first.packet == last.packet {
         format!("packet {}", first.packet)
@@ -146,7 +96,7 @@ pub(super) fn packets(first: Place, last: Place) -> String {
     }
 }
 
-/// A moment as RFC 3339 writes it, without the day and the zone where the day is that of `start`.
+/// A time in RFC 3339, without day and zone if the day is that of `start`.
 pub(super) fn time_after(start: Option<Time>, time: Time) -> String {
     let (text, start) = (time.to_string(), start.map(|start| start.to_string()));
     match (text.split_once('T'), start.as_deref().and_then(|start| start.split_once('T'))) {
@@ -157,24 +107,36 @@ pub(super) fn time_after(start: Option<Time>, time: Time) -> String {
     }
 }
 
-/// What was counted and not judged, with its count if that is not zero.
-pub(super) fn passed_over(totals: &Totals) -> impl Iterator<Item = String> {
+/// What was not judged, with its count if there is any.
+pub(super) fn skipped(totals: &Totals) -> impl Iterator<Item = String> {
     let counts = [
-        (totals.fragments, "fragment", " of an IP packet, whose segment cannot be seen as a whole"),
-        (totals.unreadable, "packet", " of a link type or with headers that cannot be read"),
-        (totals.left_out, "packet", " of TCP that the selection leaves out"),
-        (totals.other, "packet", " without TCP"),
+        (
+            totals.fragments,
+            "IP fragment, which is not reassembled",
+            "IP fragments, which are not reassembled",
+        ),
+        (
+            totals.unreadable,
+            "packet with an unknown link type or unreadable headers",
+            "packets with an unknown link type or unreadable headers",
+        ),
+        (
+            totals.left_out,
+            "TCP packet that --peer or --port leaves out",
+            "TCP packets that --peer or --port leaves out",
+        ),
+        (totals.other, "packet that is not TCP", "packets that are not TCP"),
     ];
     let above_zero = counts.into_iter().filter(|(count, ..)| *count > 0);
-    above_zero.map(|(count, noun, rest)| counted(count, noun) + rest)
+    above_zero.map(|(count, one, many)| format!("{} {}", grouped(count), if count == 1 { one } else { many }))
 }
 
-/// From one moment to another, in the unit that suits; nothing where the clock went back.
+/// The time between, in a unit that suits; `None` if the clock went back.
 pub(super) fn duration(from: Time, to: Time) -> Option<String> {
     Some(nanoseconds(to.unix_nanoseconds().checked_sub(from.unix_nanoseconds())?))
 }
 
-/// A duration in the unit that suits: three significant digits up to a minute, whole seconds beyond.
+/// A duration in a unit that suits: three significant digits up to a minute, then whole seconds.
 pub(super) fn nanoseconds(nanoseconds: u64) -> String {
     let seconds = nanoseconds / 1_000_000_000;
     match nanoseconds {
@@ -201,9 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_durations_read_well() {
-        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!([counted(1, "segment"), counted(0, "segment")], ["1 segment", "0 segments"]);
+    fn durations_read_well() {
         let rows = [
             (0, "0 s"),
             (999, "999 ns"),

@@ -1,11 +1,11 @@
-//! Vectors of MACs.
+//! Test vectors of MACs.
 
 use serde::Deserialize;
 use wireseal_mac::{MacAlgorithm, MacKey, OneTimePoly1305Key, OutputLength, mac_batch};
 
-use super::{Group, Octets, read};
+use super::vectors::{Group, Octets, read};
 
-/// How many messages a batch has: more than any of the vector paths computes side by side.
+/// How many messages are computed in one batch: more than any CPU path handles side by side.
 const BATCH: usize = 40;
 
 #[derive(Deserialize)]
@@ -20,7 +20,7 @@ struct Vector {
     mac: Octets,
 }
 
-/// Each MAC by itself, received, received with a bit flipped, and in a batch.
+/// Each MAC is computed, verified, verified with a bit flipped, and computed in a batch.
 pub(super) fn run(source: &'static str, algorithm: MacAlgorithm, text: &str) -> Group {
     let mut group = Group::new(source, algorithm.name().to_owned());
     for (place, vector) in read::<File>(text).vectors.iter().enumerate() {
@@ -51,7 +51,7 @@ fn check(key: &MacKey, Vector { message, mac, .. }: &Vector) -> bool {
         && batch.iter().all(|computed| computed.truncated(mac.len()) == mac)
 }
 
-/// Poly1305, each key of which is for one message.
+/// Poly1305, with one message per key.
 pub(super) fn run_poly1305(source: &'static str, text: &str) -> Group {
     let mut group = Group::new(source, "Poly1305".to_owned());
     for (place, Vector { key, message, mac }) in read::<File>(text).vectors.iter().enumerate() {

@@ -6,7 +6,7 @@ use wireseal_quic::{
     PacketNumberCounter, PacketType, Protected, ReceiveSpace, Retry, Sealer, TrafficSecret, Version,
 };
 
-use super::{Group, Octets, read};
+use super::vectors::{Group, Octets, read};
 
 #[derive(Deserialize)]
 struct AppendixA {
@@ -90,7 +90,7 @@ impl AppendixA {
             let secret = TrafficSecret::new(AeadAlgorithm::ChaCha20Poly1305, &secret.0).ok()?;
             self.short_keys(backend, secret)
         };
-        // The number's last octets are told from that of the packet before, which has to have arrived.
+        // The packet number is truncated, so the packet before has to arrive first.
         let mut before = [0x40; 1 + 4 + 16];
         let mut space = ReceiveSpace::new();
         let counter = PacketNumberCounter::starting_at(packet.number - 1).ok()?;
@@ -101,7 +101,7 @@ impl AppendixA {
         Some(packet.seals(keys()?)? && packet.opens(&keys()?, space)?)
     }
 
-    /// The secret that follows the printed one protects packets as the printed next one does.
+    /// The next secret protects packets like the one the RFC prints.
     fn key_update(&self, backend: Backend) -> Option<bool> {
         let ShortPacket { secret, ku, packet } = &self.chacha20_poly1305;
         let of = |octets: &Octets| TrafficSecret::new(AeadAlgorithm::ChaCha20Poly1305, &octets.0).ok();
@@ -112,7 +112,7 @@ impl AppendixA {
 }
 
 impl Packet {
-    /// The packet as these keys seal it.
+    /// The packet, sealed with these keys.
     fn sealed(&self, keys: Keys) -> Option<Vec<u8>> {
         let lengths = [NumberLength::One, NumberLength::Two, NumberLength::Three, NumberLength::Four];
         let number_length = *lengths.get(self.number_length.checked_sub(1)?)?;
@@ -129,7 +129,7 @@ impl Packet {
         Some(self.sealed(keys)? == self.packet.0)
     }
 
-    /// Whether these keys open the packet, and do not with its last bit flipped.
+    /// Whether these keys open the packet, but not with its last bit flipped.
     fn opens(&self, keys: &Keys, mut space: ReceiveSpace) -> Option<bool> {
         let mut failures = AuthenticationFailures::new();
         let mut forged = self.packet.0.clone();
@@ -148,7 +148,7 @@ impl Packet {
     }
 }
 
-/// What serves each suite on the active backend: the processor's instructions, or a library.
+/// What implements each suite on the active backend: processor instructions or a library.
 pub(super) fn served_by() -> impl Iterator<Item = (&'static str, &'static str)> {
     AeadAlgorithm::ALL.into_iter().filter_map(|algorithm| {
         let secret = TrafficSecret::new(algorithm, &vec![0; algorithm.secret_length()]).ok()?;

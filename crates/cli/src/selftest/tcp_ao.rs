@@ -1,4 +1,4 @@
-//! The packets of RFC 9235, and the same under the algorithms of the draft.
+//! The packets of RFC 9235, and the same with the algorithms of the draft.
 
 use serde::Deserialize;
 use wireseal_algorithms::TcpAoAlgorithm;
@@ -7,7 +7,7 @@ use wireseal_tcp_ao::{
     sign_segment, verify_segment,
 };
 
-use super::{Group, Octets, read};
+use super::vectors::{Group, Octets, read};
 
 #[derive(Deserialize)]
 struct File {
@@ -37,7 +37,7 @@ pub(super) fn run(source: &'static str, text: &str) -> Group {
     group
 }
 
-/// The traffic key; the segment received, received with a bit flipped, and signed anew.
+/// Derives the traffic key; verifies the segment, verifies it with a bit flipped, and signs it again.
 fn check(vector: &Vector) -> Option<bool> {
     let algorithm: TcpAoAlgorithm = vector.algorithm.parse().ok()?;
     let master_key = MasterKey::new(&vector.master_key.0).ok()?;

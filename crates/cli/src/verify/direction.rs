@@ -3,13 +3,14 @@
 use wireseal_tcp_ao::{Isn, KeyId, SeqNum, SneTracker, TrafficKey};
 
 use super::key_table::Candidate;
-use super::report::{DirectionReport, KeyUse, Place, Verdict};
+use super::report::{DirectionReport, KeyUse, Verdict};
 use super::sequence::Sent;
+use crate::capture::Place;
 
-/// Uses of keys that are kept of a direction; with more, the last one takes the rest.
+/// The most runs of one KeyID kept per direction; the last one absorbs the rest.
 const KEY_USES: usize = 1000;
 
-/// Traffic keys that are kept of a direction: with many keys of one id, most are derived to no purpose.
+/// The most traffic keys kept per direction: with many keys of one KeyID, most are derived in vain.
 const TRAFFIC_KEYS: usize = 4;
 
 /// One direction of a live connection.
@@ -17,19 +18,19 @@ const TRAFFIC_KEYS: usize = 4;
 pub(super) struct Direction {
     /// What is reported in the end.
     pub(super) report: DirectionReport,
-    /// Which turn of the sequence numbers good segments have reached.
+    /// How far good segments have come.
     pub(super) sne: Option<SneTracker>,
-    /// How many more segments a search over the SNE is worth: where the ISN was given, the turns since are not known.
+    /// How many more segments to search for the SNE, after `--isn` gave the ISN but not the wraps since.
     pub(super) sne_searches: u8,
-    /// The traffic keys of all but the SYN; the one that verified last comes first.
+    /// Traffic keys for segments without SYN, most recently used first.
     pub(super) traffic_keys: Vec<(Candidate, TrafficKey)>,
     /// Which octets were sent.
     pub(super) sent: Sent,
-    /// The number behind the FIN.
+    /// The sequence number after the FIN.
     pub(super) fin: Option<SeqNum>,
-    /// Whether the other end has acknowledged it.
+    /// Whether the other end has acknowledged the FIN.
     pub(super) fin_is_acknowledged: bool,
-    /// What was found of the last segment.
+    /// The verdict on the last segment.
     pub(super) last_verdict: Option<Verdict>,
     /// What the diagnosis looks at when the connection is over.
     pub(super) seen: Seen,
@@ -42,17 +43,17 @@ pub(super) struct Seen {
     pub(super) syns: u64,
     /// SYNs with ACK.
     pub(super) syn_acks: u64,
-    /// The number behind everything that the other end has acknowledged.
+    /// The highest acknowledgment number the other end has sent.
     pub(super) acknowledged: Option<SeqNum>,
-    /// Segments with an AO option.
+    /// Segments with a TCP-AO option.
     pub(super) signed: u64,
     /// The KeyID of the last segment that had one.
     pub(super) key_id: Option<KeyId>,
     /// Segments with TCP-MD5 and without TCP-AO.
     pub(super) md5: u64,
-    /// Resets without an AO option.
+    /// Resets without a TCP-AO option.
     pub(super) unsigned_resets: u64,
-    /// The first segment of each verdict, by [`Verdict::index`].
+    /// The first segment of each verdict, at [`Verdict::index`].
     pub(super) first: [Option<Place>; Verdict::KINDS],
     /// The MSS option of the SYN.
     pub(super) mss: Option<u16>,
@@ -64,7 +65,12 @@ impl Direction {
         self.report.counts[Verdict::Good.index()]
     }
 
-    /// Takes an ISN for true; what was made of another one is void.
+    /// How many segments there were.
+    pub(super) fn segments(&self) -> u64 {
+        self.report.counts.iter().sum()
+    }
+
+    /// Accepts an ISN and drops what was based on another one.
     pub(super) fn set_isn(&mut self, isn: Isn) {
         if self.report.isn != Some(isn) {
             self.report.isn = Some(isn);
@@ -72,7 +78,7 @@ impl Direction {
         }
     }
 
-    /// Keeps a traffic key for the next segments: before all others if it has verified one, else if there is room.
+    /// Keeps a traffic key for later segments: first if it has just verified one, otherwise only if there is room.
     pub(super) fn keep_traffic_key(&mut self, candidate: Candidate, key: TrafficKey, is_good: bool) {
         let keys = &mut self.traffic_keys;
         if is_good {
@@ -83,14 +89,13 @@ impl Direction {
         }
     }
 
-    /// The tracker of good segments, at the ISN before there are any.
+    /// The tracker of good segments; at the ISN before there are any.
     #[inline]
     pub(super) fn tracker(&self) -> Option<SneTracker> {
         self.sne.or_else(|| self.report.isn.map(SneTracker::new))
     }
 
-    /// Notes a segment that names a KeyID; `key` is the key that verified it. Gives whether the KeyID or the key is another
-    /// than before.
+    /// Records a segment with this KeyID; `key` is the key that verified it. Returns whether it starts a new run.
     pub(super) fn use_key(
         &mut self,
         key_id: KeyId,
@@ -100,22 +105,29 @@ impl Direction {
     ) -> bool {
         let uses = &mut self.report.key_uses;
         let is_full = uses.len() >= KEY_USES;
-        // A segment that does not verify shows the KeyID alone, not the key; and anyone can send it, so that it does not end
-        // the use of a key that does.
+        // A segment that does not verify shows only a KeyID. Anyone can send one, so it does not end the run of a key that
+        // verifies.
         let is_same =
             |last: &KeyUse| last.key_id == key_id && (key.is_none() || last.key.is_none() || last.key == key);
         let verified = uses.iter().rposition(|key_use| key_use.key.is_some()).unwrap_or(0);
         let same = uses.get(verified..).unwrap_or_default().iter().position(is_same);
-        let last = same.map(|place| verified + place).or(is_full.then(|| uses.len() - 1));
-        if let Some(last) = last.and_then(|place| uses.get_mut(place)) {
+        let last = same.map(|index| verified + index).or(is_full.then(|| uses.len() - 1));
+        if let Some(last) = last.and_then(|index| uses.get_mut(index)) {
             last.key = last.key.or(key);
             last.last = place;
             last.segments += 1;
             last.outside_lifetime += u64::from(outside_lifetime);
             return false;
         }
-        let outside_lifetime = u64::from(outside_lifetime);
-        uses.push(KeyUse { key_id, key, first: place, last: place, segments: 1, outside_lifetime });
+        uses.push(KeyUse {
+            key_id,
+            key,
+            key_name: None,
+            first: place,
+            last: place,
+            segments: 1,
+            outside_lifetime: outside_lifetime.into(),
+        });
         uses.len() > 1
     }
 }

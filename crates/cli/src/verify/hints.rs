@@ -1,4 +1,4 @@
-//! What the capture does not show and the command line says: ISNs, and addresses that were rewritten.
+//! What the command line says because the capture does not show it: ISNs, and addresses that were rewritten.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -6,12 +6,12 @@ use std::str::FromStr;
 
 use wireseal_tcp_ao::{Endpoint, Isn};
 
-/// A text on the command line is no hint.
+/// A hint on the command line that cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HintError {
-    /// `--isn` wants two ends and two numbers.
+    /// `--isn` needs two ends and two numbers.
     Isn,
-    /// `--nat` wants two addresses, with two ports or none, of one family.
+    /// `--nat` needs two addresses of one family, with two ports or none.
     Nat,
 }
 
@@ -19,11 +19,11 @@ impl fmt::Display for HintError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Isn => {
-                "not of the form FLOW=ISN,ISN, such as 192.0.2.1:50000-192.0.2.2:179=1000,0x9000 (the ISN of the first \
+                "expected FLOW=ISN,ISN, such as 192.0.2.1:50000-192.0.2.2:179=1000,0x9000 (the ISN of the first \
                  end, then that of the second)"
             }
             Self::Nat => {
-                "not of the form INSIDE=OUTSIDE, such as 10.0.0.1=198.51.100.1 or 10.0.0.1:50000=198.51.100.1:6000"
+                "expected INSIDE=OUTSIDE, such as 10.0.0.1=198.51.100.1 or 10.0.0.1:50000=198.51.100.1:6000"
             }
         })
     }
@@ -39,7 +39,7 @@ pub struct IsnHint {
 }
 
 impl IsnHint {
-    /// The ISNs of the connection between these ends, in their order, if the hint is for it.
+    /// The ISNs of the connection between these ends, in the order of the ends, if the hint is for it.
     pub(super) fn isns(&self, ends: &[Endpoint; 2]) -> Option<[Isn; 2]> {
         let [first, second] = self.isns;
         if self.ends == *ends {
@@ -82,16 +82,16 @@ fn isn(text: &str) -> Option<Isn> {
     number.ok().map(Isn)
 }
 
-/// An address, or an address with its port, that is another on the other side of a translation: `10.0.0.1=198.51.100.1`.
+/// An address, or address and port, and what it is on the other side of a translation: `10.0.0.1=198.51.100.1`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NatHint {
-    /// As the end itself has it.
+    /// As the end itself sees it.
     inside: Address,
     /// As its peer sees it.
     outside: Address,
 }
 
-/// An address and perhaps a port.
+/// An address, with or without a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Address {
     address: IpAddr,
@@ -122,7 +122,7 @@ impl fmt::Display for Address {
 }
 
 impl NatHint {
-    /// What an end of the capture is called on the other side of the translation, if the hint is about it.
+    /// What an end is on the other side of the translation, if the hint is about it.
     pub(super) fn other_side(&self, end: &Endpoint) -> Option<Endpoint> {
         let other = [(self.outside, self.inside), (self.inside, self.outside)];
         let (_, other) = other.into_iter().find(|(seen, _)| seen.is_of(end))?;
@@ -145,7 +145,7 @@ impl FromStr for NatHint {
     }
 }
 
-/// As it is written on the command line.
+/// As written on the command line.
 impl fmt::Display for NatHint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={}", self.inside, self.outside)
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn isns_are_given_in_the_order_of_the_ends() {
+    fn isns_follow_the_order_of_the_ends() {
         let hint: IsnHint = "192.0.2.1:50000-192.0.2.2:179=1000,0xffff0000".parse().unwrap();
         let (first, second) = (Endpoint::new([192, 0, 2, 1], 50_000), Endpoint::new([192, 0, 2, 2], 179));
         assert_eq!(hint.isns(&[first, second]), Some([Isn(1000), Isn(0xffff_0000)]));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hint_is_refused() {
+    fn malformed_hints_are_refused() {
         for text in [
             "",
             "192.0.2.1:1-192.0.2.2:2",
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn translations_lead_both_ways() {
+    fn translations_work_both_ways() {
         let hint: NatHint = "10.0.0.1=198.51.100.1".parse().unwrap();
         let inside = Endpoint::new([10, 0, 0, 1], 5);
         let outside = Endpoint::new([198, 51, 100, 1], 5);

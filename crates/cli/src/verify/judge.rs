@@ -1,21 +1,23 @@
-//! What is found of one segment.
+//! The verdict on one segment.
 
 use wireseal_tcp_ao::{
     AoOption, Isn, KdfContext, OptionError, Segment, SeqNum, Sne, SneTracker, TrafficKey, verify_segment,
 };
 
-use super::connection::{Connection, Observed};
+use super::ahead::{AheadMac, Basis};
+use super::connection::TcpConnection;
 use super::key_table::{Candidate, KeyTable};
+use super::observed::ObservedSegment;
 use super::report::{Sender, Verdict};
 
-/// The SNEs that are tried where the ISNs are given but not how often the numbers have wrapped since.
+/// How many SNEs are tried when `--isn` gives the ISNs but not the wraps since.
 const SNES: u32 = 65_536;
 
-/// A verdict, and what it rests on.
+/// A verdict and what it is based on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Judgement {
     pub(super) verdict: Verdict,
-    /// The SNE under which the MAC was checked.
+    /// The SNE the MAC was checked with.
     pub(super) sne: Option<Sne>,
     /// The key that verified.
     pub(super) candidate: Option<Candidate>,
@@ -32,181 +34,155 @@ impl Judgement {
     }
 }
 
-impl Connection {
-    /// Judges a segment. Of the connection nothing changes but traffic keys and what was guessed and has proved right.
+/// Judges a segment. In the connection only traffic keys change, and ISNs or an SNE that were guessed and proved right.
+#[inline]
+pub(super) fn judge(
+    connection: &mut TcpConnection,
+    table: &KeyTable<'_>,
+    sender: Sender,
+    observed: &ObservedSegment<'_>,
+    ahead: Option<AheadMac<'_>>,
+) -> Judgement {
+    if observed.has_part_of_header {
+        return Judgement::without_mac(Verdict::CutOff);
+    }
+    let ao = match &observed.ao {
+        Ok(Some(ao)) => ao,
+        Ok(None) => return Judgement::without_mac(Verdict::NoOption),
+        Err(OptionError::TwoAoOptions) => return Judgement::without_mac(Verdict::TwoOptions),
+        Err(error) => return Judgement::without_mac(Verdict::MalformedOption(*error)),
+    };
+    let mut judge = Judge { connection, table, sender, segment: observed.segment, ao, ahead };
+    if !judge.connection.candidates.iter().any(|candidate| judge.serves(*candidate)) {
+        return Judgement::without_mac(Verdict::UnknownKeyId);
+    }
+    if observed.missing > 0 {
+        return Judgement::without_mac(Verdict::CutOff);
+    }
+    judge.with_known_key()
+}
+
+/// A segment with a TCP-AO option, and the keys that may have signed it.
+struct Judge<'j, 'k> {
+    connection: &'j mut TcpConnection,
+    table: &'j KeyTable<'k>,
+    sender: Sender,
+    segment: &'j Segment<'j>,
+    ao: &'j AoOption<'j>,
+    ahead: Option<AheadMac<'j>>,
+}
+
+impl Judge<'_, '_> {
+    /// Whether the segment names this key.
     #[inline]
-    pub(super) fn judge(&mut self, table: &KeyTable<'_>, observed: &Observed<'_>) -> Judgement {
-        if observed.has_part_of_header {
-            return Judgement::without_mac(Verdict::CutOff);
+    fn serves(&self, candidate: Candidate) -> bool {
+        candidate.serves(self.table, self.connection.configured_end, self.sender, self.ao.key_id)
+    }
+
+    /// The keys that the segment names.
+    fn serving(&self) -> impl Iterator<Item = Candidate> {
+        self.connection.candidates.iter().copied().filter(|candidate| self.serves(*candidate))
+    }
+
+    #[inline]
+    fn verifies(&self, candidate: Candidate, key: &TrafficKey, sne: Sne) -> bool {
+        verify_segment(key, sne, self.segment, self.table.parameters(candidate)).is_ok()
+    }
+
+    /// The same with a MAC computed ahead, if it is the one needed.
+    #[inline]
+    fn verifies_ahead(&self, key: &TrafficKey, candidate: Candidate, isns: [Isn; 2], sne: Sne) -> bool {
+        match self.ahead.and_then(|ahead| ahead.of(&Basis { key: candidate.key, isns, sne })) {
+            Some(mac) => mac.verify(self.ao.mac).is_ok(),
+            None => self.verifies(candidate, key, sne),
         }
-        let ao = match &observed.ao {
-            Ok(Some(ao)) => ao,
-            Ok(None) => return Judgement::without_mac(Verdict::NoOption),
-            Err(OptionError::TwoAoOptions) => return Judgement::without_mac(Verdict::TwoOptions),
-            Err(error) => return Judgement::without_mac(Verdict::MalformedOption(*error)),
+    }
+
+    /// The usual case: both ISNs are known, and so is the traffic key.
+    #[inline]
+    fn with_known_key(&mut self) -> Judgement {
+        let [own, other] = [self.sender, self.sender.other()].map(|end| self.connection.isn(end));
+        let tracker = self.connection.direction(self.sender).tracker();
+        let (false, Some(tracker), Some(own), Some(other)) =
+            (self.segment.flags().syn(), tracker, own, other)
+        else {
+            return self.in_handshake();
         };
-        let sender = observed.sender;
-        let configured_end = self.configured_end;
-        let serves = |candidate: &Candidate| candidate.serves(table, configured_end, sender, ao.key_id);
-        if !self.candidates.iter().any(serves) {
-            return Judgement::without_mac(Verdict::UnknownKeyId);
-        }
-        if observed.missing > 0 {
-            return Judgement::without_mac(Verdict::CutOff);
-        }
-        let segment = &observed.segment;
-        if !segment.flags().syn() && self.isn(sender).is_some() && self.isn(sender.other()).is_some() {
-            return self.judge_established(table, sender, segment, ao);
-        }
-        self.judge_handshake(table, sender, segment, ao)
-    }
-
-    /// Both ISNs are known: the usual case.
-    #[inline]
-    fn judge_established(
-        &mut self,
-        table: &KeyTable<'_>,
-        sender: Sender,
-        segment: &Segment<'_>,
-        ao: &AoOption<'_>,
-    ) -> Judgement {
-        let configured_end = self.configured_end;
-        let direction = &mut self.directions[sender as usize];
-        let Some(tracker) = direction.tracker() else { return Judgement::without_mac(Verdict::IsnNotSeen) };
-        let sne = tracker.sne_of(segment.sequence());
-        let keys = &mut direction.traffic_keys;
+        let sne = tracker.sne_of(self.segment.sequence());
+        let keys = &self.connection.direction(self.sender).traffic_keys;
         let good = keys.iter().position(|(candidate, key)| {
-            candidate.serves(table, configured_end, sender, ao.key_id)
-                && verify_segment(key, sne, segment, table.parameters(*candidate)).is_ok()
+            self.serves(*candidate) && self.verifies_ahead(key, *candidate, [own, other], sne)
         });
-        if let Some(place) = good {
-            if place > 0 {
-                keys.swap(0, place);
-            }
-            return Judgement::of_mac(Some(keys[0].0), sne);
+        let Some(index) = good else { return self.with_other_keys(sne) };
+        let keys = &mut self.connection.direction_mut(self.sender).traffic_keys;
+        if index > 0 {
+            keys.swap(0, index);
         }
-        self.judge_with_other_keys(table, sender, segment, ao, sne)
+        Judgement::of_mac(Some(keys[0].0), sne)
     }
 
-    /// No traffic key verifies that was in use before.
+    /// No traffic key in use so far verifies the segment.
     #[inline(never)]
-    fn judge_with_other_keys(
-        &mut self,
-        table: &KeyTable<'_>,
-        sender: Sender,
-        segment: &Segment<'_>,
-        ao: &AoOption<'_>,
-        sne: Sne,
-    ) -> Judgement {
-        let Some(context) = self.context(sender, segment) else {
+    fn with_other_keys(&mut self, sne: Sne) -> Judgement {
+        let Some(context) = self.connection.context(self.sender, self.segment) else {
             return Judgement::without_mac(Verdict::IsnNotSeen);
         };
-        let configured_end = self.configured_end;
-        let direction = &mut self.directions[sender as usize];
-        let serving = || {
-            let candidates = self.candidates.iter().copied();
-            candidates.filter(|candidate| candidate.serves(table, configured_end, sender, ao.key_id))
-        };
-        for candidate in serving() {
-            if direction.traffic_keys.iter().any(|(known, _)| known.key == candidate.key) {
+        let serving: Vec<_> = self.serving().collect();
+        for &candidate in &serving {
+            let known = &self.connection.direction(self.sender).traffic_keys;
+            if known.iter().any(|(known, _)| known.key == candidate.key) {
                 continue;
             }
-            let key = table.derive(candidate, &context);
-            let is_good = verify_segment(&key, sne, segment, table.parameters(candidate)).is_ok();
-            direction.keep_traffic_key(candidate, key, is_good);
+            let key = self.table.derive(candidate, &context);
+            let is_good = self.verifies(candidate, &key, sne);
+            self.connection.direction_mut(self.sender).keep_traffic_key(candidate, key, is_good);
             if is_good {
                 return Judgement::of_mac(Some(candidate), sne);
             }
         }
-        if direction.sne_searches > 0 {
-            direction.sne_searches -= 1;
-            for candidate in serving() {
-                let key = table.derive(candidate, &context);
-                let parameters = table.parameters(candidate);
-                let is_good = |sne: &u32| verify_segment(&key, Sne(*sne), segment, parameters).is_ok();
-                if let Some(sne) = (0..SNES).find(is_good) {
-                    direction.sne = Some(SneTracker::resume(Sne(sne), segment.sequence()));
-                    return Judgement::of_mac(Some(candidate), Sne(sne));
+        if self.connection.direction(self.sender).sne_searches > 0 {
+            self.connection.direction_mut(self.sender).sne_searches -= 1;
+            for candidate in serving {
+                let key = self.table.derive(candidate, &context);
+                if let Some(sne) = (0..SNES).map(Sne).find(|sne| self.verifies(candidate, &key, *sne)) {
+                    let tracker = SneTracker::resume(sne, self.segment.sequence());
+                    self.connection.direction_mut(self.sender).sne = Some(tracker);
+                    return Judgement::of_mac(Some(candidate), sne);
                 }
             }
         }
         Judgement::of_mac(None, sne)
     }
 
-    /// An ISN is not known, or the segment has its own.
+    /// An ISN is unknown, or the segment carries its own.
     #[inline(never)]
-    fn judge_handshake(
-        &mut self,
-        table: &KeyTable<'_>,
-        sender: Sender,
-        segment: &Segment<'_>,
-        ao: &AoOption<'_>,
-    ) -> Judgement {
-        if let Some(context) = self.context(sender, segment) {
-            return Judgement::of_mac(self.first_good(table, sender, &context, Sne(0), segment, ao), Sne(0));
+    fn in_handshake(&mut self) -> Judgement {
+        let flags = self.segment.flags();
+        if let Some(context) = self.connection.context(self.sender, self.segment) {
+            return Judgement::of_mac(self.first_good(&context, Sne(0)), Sne(0));
         }
-        // Right behind the handshake, an end's numbers follow the ISNs. Whether that is so only a good MAC can tell.
-        if self.guesses > 0 && segment.flags().ack() {
-            self.guesses -= 1;
+        // Right after the handshake the numbers follow the ISNs. Only a good MAC proves that guess.
+        if self.connection.guesses > 0 && flags.ack() {
+            self.connection.guesses -= 1;
             let before = |number: SeqNum| Isn(number.0.wrapping_sub(1));
-            let own = self.isn(sender).unwrap_or(before(segment.sequence()));
-            let other = self.isn(sender.other()).unwrap_or(before(segment.acknowledgment()));
-            let context = self.context_of(sender, own, other);
-            let sne = match segment.flags().syn() {
-                true => Sne(0),
-                false => SneTracker::new(own).sne_of(segment.sequence()),
-            };
-            let good = self.first_good(table, sender, &context, sne, segment, ao);
+            let (sender, receiver) = (self.sender, self.sender.other());
+            let own = self.connection.isn(sender).unwrap_or(before(self.segment.sequence()));
+            let other = self.connection.isn(receiver).unwrap_or(before(self.segment.acknowledgment()));
+            let context = self.connection.context_of(sender, own, other);
+            let sne = SneTracker::new(own).sne_of(self.segment.sequence());
+            let good = self.first_good(&context, sne);
             if good.is_some() {
-                self.directions[sender as usize].set_isn(own);
-                self.directions[sender.other() as usize].set_isn(other);
+                self.connection.direction_mut(sender).set_isn(own);
+                self.connection.direction_mut(receiver).set_isn(other);
                 return Judgement::of_mac(good, sne);
             }
         }
         Judgement::without_mac(Verdict::IsnNotSeen)
     }
 
-    /// The first key that serves the segment and verifies it.
-    fn first_good(
-        &self,
-        table: &KeyTable<'_>,
-        sender: Sender,
-        context: &KdfContext,
-        sne: Sne,
-        segment: &Segment<'_>,
-        ao: &AoOption<'_>,
-    ) -> Option<Candidate> {
-        let is_good = |candidate: &Candidate| {
-            let key: TrafficKey = table.derive(*candidate, context);
-            verify_segment(&key, sne, segment, table.parameters(*candidate)).is_ok()
-        };
-        let mut candidates = self.candidates.iter().copied();
-        candidates.find(|candidate| {
-            candidate.serves(table, self.configured_end, sender, ao.key_id) && is_good(candidate)
-        })
-    }
-
-    /// What a segment's traffic key is derived for, if that is known.
-    pub(super) fn context(&self, sender: Sender, segment: &Segment<'_>) -> Option<KdfContext> {
-        let flags = segment.flags();
-        let own = Isn(segment.sequence().0);
-        match (flags.syn(), flags.ack()) {
-            (true, false) => Some(self.context_of(sender, own, Isn::UNKNOWN)),
-            (true, true) => {
-                let other = Isn(segment.acknowledgment().0.wrapping_sub(1));
-                Some(self.context_of(sender, own, other))
-            }
-            _ => {
-                let other = self.isn(sender.other())?;
-                // A listener's reset in answer to a SYN stands on no ISN and carries its own (RFC 9293 §3.10.7.2).
-                let own = self.isn(sender).or(flags.rst().then_some(own))?;
-                Some(self.context_of(sender, own, other))
-            }
-        }
-    }
-
-    fn context_of(&self, sender: Sender, source_isn: Isn, destination_isn: Isn) -> KdfContext {
-        let (source, destination) = (self.ends[sender as usize], self.ends[sender.other() as usize]);
-        KdfContext { source, destination, source_isn, destination_isn }
+    /// The first key that the segment names and that verifies it.
+    fn first_good(&self, context: &KdfContext, sne: Sne) -> Option<Candidate> {
+        self.serving()
+            .find(|candidate| self.verifies(*candidate, &self.table.derive(*candidate, context), sne))
     }
 }

@@ -1,43 +1,52 @@
-//! What a segment tells of its connection once it is judged.
+//! What a segment teaches about its connection once it is judged.
 
 use wireseal_tcp_ao::option::kind;
 use wireseal_tcp_ao::{Isn, Segment, SeqNum};
 
-use super::connection::{Connection, Observed, Phase};
+use super::connection::{Phase, TcpConnection};
 use super::direction::Direction;
 use super::judge::Judgement;
 use super::key_table::{Candidate, KeyTable};
+use super::observed::ObservedSegment;
 use super::report::{Sender, Verdict};
 use super::sequence::Sent;
 
-impl Connection {
-    /// Counts a segment and learns from it. Gives whether it was sent before, and whether the sender has changed its key.
+/// What a segment turned out to be.
+pub(super) struct Learned {
+    /// Its octets had been sent before.
+    pub(super) is_retransmission: bool,
+    /// It has another KeyID or key than the segments before it.
+    pub(super) starts_key_use: bool,
+}
+
+impl TcpConnection {
+    /// Counts a segment and learns from it.
     #[inline]
     pub(super) fn learn(
         &mut self,
         table: &KeyTable<'_>,
-        observed: &Observed<'_>,
+        sender: Sender,
+        observed: &ObservedSegment<'_>,
         judgement: &Judgement,
-    ) -> (bool, bool) {
-        let Observed { place, sender, ref segment, .. } = *observed;
-        let verdict = judgement.verdict;
-        let is_good = verdict == Verdict::Good;
-        // Where an end is known to sign, nothing is believed that is not signed.
-        let is_believed =
-            (is_good || self.directions[sender as usize].good() == 0) && !observed.has_part_of_header;
+    ) -> Learned {
+        let ObservedSegment { place, segment, .. } = *observed;
+        let is_good = judgement.verdict == Verdict::Good;
+        // Once an end is known to sign, only what is signed is believed.
+        let is_first_good = is_good && self.direction(sender).good() == 0;
+        let is_believed = (is_good || self.direction(sender).good() == 0) && !observed.has_part_of_header;
         self.last = place;
         let flags = segment.flags();
         if flags.syn() && !flags.rst() && is_believed {
             self.learn_isns(sender, segment, is_good);
         }
-        if is_good && self.directions[sender as usize].good() == 0 {
-            // What was believed for want of better may have been forged.
-            self.directions[sender as usize].sent = Sent::default();
-        }
-        // A SYN with another ISN is none of this connection's numbers.
+        // A SYN with another ISN has none of this connection's numbers.
         let has_own_numbers = !flags.syn() || self.isn(sender) == Some(Isn(segment.sequence().0));
-        let direction = &mut self.directions[sender as usize];
-        let uses_other_key = direction.count(table, observed, judgement);
+        let direction = self.direction_mut(sender);
+        if is_first_good {
+            // What was believed before may have been forged.
+            direction.sent = Sent::default();
+        }
+        let starts_key_use = direction.count(table, observed, judgement);
         let start = segment.sequence();
         let mut end = segment.end();
         end.0 = end.0.wrapping_add(observed.missing as u32);
@@ -56,7 +65,7 @@ impl Connection {
         if is_believed && has_own_numbers {
             self.learn_progress(sender, segment, end, is_good);
         }
-        (is_retransmission, uses_other_key)
+        Learned { is_retransmission, starts_key_use }
     }
 
     /// SYN and SYN-ACK bring the ISNs.
@@ -64,7 +73,7 @@ impl Connection {
     fn learn_isns(&mut self, sender: Sender, segment: &Segment<'_>, is_good: bool) {
         let flags = segment.flags();
         let own = Isn(segment.sequence().0);
-        let seen = &mut self.directions[sender as usize].seen;
+        let seen = &mut self.direction_mut(sender).seen;
         seen.syns += u64::from(!flags.ack());
         seen.syn_acks += u64::from(flags.ack());
         if seen.mss.is_none() {
@@ -77,15 +86,15 @@ impl Connection {
         if flags.ack() {
             let other = Isn(segment.acknowledgment().0.wrapping_sub(1));
             let known_other = self.isn(sender.other());
-            // Of several answers a good one counts, and before there is one the last. What answers it may be recorded before it.
+            // Of several answers a good one counts; before there is one, the last. The third segment may be recorded before it.
             let is_answer = self.phase == Phase::Opening || known.is_none() && known_other == Some(other);
-            if is_answer && known != Some(own) && (is_good || self.directions[sender as usize].good() == 0) {
-                self.directions[sender as usize].set_isn(own);
+            if is_answer && known != Some(own) && (is_good || self.direction(sender).good() == 0) {
+                self.direction_mut(sender).set_isn(own);
                 self.forget_traffic_keys();
             }
             // A good answer proves which of several SYNs it answers.
             if is_answer && known_other != Some(other) && (is_good || known_other.is_none()) {
-                self.directions[sender.other() as usize].set_isn(other);
+                self.direction_mut(sender.other()).set_isn(other);
                 self.forget_traffic_keys();
             }
         } else if self.phase != Phase::Opening {
@@ -93,7 +102,7 @@ impl Connection {
                 self.other_syn = Some((sender, own));
             }
         } else if known.is_none() {
-            self.directions[sender as usize].set_isn(own);
+            self.direction_mut(sender).set_isn(own);
         }
     }
 
@@ -103,14 +112,14 @@ impl Connection {
         }
     }
 
-    /// The first good segment whose key has two ids shows which end the keys were configured at.
+    /// The first good segment under a key with two ids shows at which end the keys are configured.
     #[inline]
     fn learn_configured_end(
         &mut self,
         table: &KeyTable<'_>,
         sender: Sender,
         candidate: Candidate,
-        observed: &Observed<'_>,
+        observed: &ObservedSegment<'_>,
     ) {
         if self.configured_end.is_some() {
             return;
@@ -123,14 +132,14 @@ impl Connection {
         self.configured_end = Some(if ao.key_id == parameters.send_id { sender } else { sender.other() });
     }
 
-    /// How far the connection is, by the segments that are believed.
+    /// How far the connection has come, by segments that are believed.
     #[inline]
     fn learn_progress(&mut self, sender: Sender, segment: &Segment<'_>, end: SeqNum, is_good: bool) {
         let flags = segment.flags();
         if is_good && self.phase == Phase::Closed && !self.is_surely_closed {
             self.reopen();
         }
-        self.directions[sender as usize].sent.note(segment.sequence(), end);
+        self.direction_mut(sender).sent.note(segment.sequence(), end);
         if flags.rst() {
             self.close(is_good);
         }
@@ -138,9 +147,9 @@ impl Connection {
             self.phase = Phase::Open;
         }
         if flags.fin() {
-            self.directions[sender as usize].fin = Some(end);
+            self.direction_mut(sender).fin = Some(end);
         }
-        let other = &mut self.directions[sender.other() as usize];
+        let other = self.direction_mut(sender.other());
         let acknowledgment = segment.acknowledgment();
         if flags.ack()
             && !flags.rst()
@@ -153,21 +162,19 @@ impl Connection {
             && !acknowledgment.before(fin)
         {
             other.fin_is_acknowledged = true;
-            if self.directions[sender as usize].fin_is_acknowledged {
+            if self.direction(sender).fin_is_acknowledged {
                 self.close(is_good);
             }
         }
     }
-}
 
-impl Connection {
     #[cold]
     fn close(&mut self, surely: bool) {
         self.phase = Phase::Closed;
         self.is_surely_closed |= surely;
     }
 
-    /// A good segment shows that what closed the connection, before there was a good one to tell by, was forged.
+    /// A good segment proves that what closed the connection before any was good had been forged.
     #[cold]
     fn reopen(&mut self) {
         self.phase = Phase::Open;
@@ -178,17 +185,17 @@ impl Connection {
 }
 
 impl Direction {
-    /// Counts a segment and what it shows. Gives whether it has another key than those before.
+    /// Counts a segment and what it shows. Returns whether it starts another run of a KeyID.
     #[inline]
-    fn count(&mut self, table: &KeyTable<'_>, observed: &Observed<'_>, judgement: &Judgement) -> bool {
-        let Observed { place, ref segment, .. } = *observed;
+    fn count(&mut self, table: &KeyTable<'_>, observed: &ObservedSegment<'_>, judgement: &Judgement) -> bool {
+        let ObservedSegment { place, segment, .. } = *observed;
         let kind = judgement.verdict.index();
         let report = &mut self.report;
         if report.counts[kind] == 0 {
             self.seen.first[kind] = Some(place);
         }
         report.counts[kind] += 1;
-        report.payload += (segment.payload().len() + observed.missing) as u64;
+        report.payload += observed.payload_length() as u64;
         if segment.flags().rst() {
             let is_good = judgement.verdict == Verdict::Good;
             *(if is_good { &mut report.signed_resets } else { &mut report.other_resets }) += 1;

@@ -1,26 +1,32 @@
 //! Every segment's verdict, and the diagnosis of what failed.
 //!
 //! ```text
-//! Verifier            the live connections by their ends; hands out those that are over
-//!   Connection        ISNs, which end a key was configured at, what each direction sent
-//!     judge           a segment's verdict
-//!     learn           what a segment changes in the connection
-//!     Diagnosis       for a segment that failed: which change of the configuration makes it verify
+//! packet -> Verifier -> Queue, 16 segments -> Ahead -> LiveConnection -> judge      the verdict: which key, which SNE, does the MAC verify
+//!                                             their                   -> Diagnoser  for a failure: which change makes the MAC verify
+//!                                             MACs                    -> learn      ISNs, SNE, octets sent, whether it is closed
 //! ```
 //!
-//! A good segment costs one look into a table, one MAC, and no memory.
+//! A good segment costs two table lookups and one MAC, and no allocation.
 
 pub mod report;
 
+mod ahead;
 mod connection;
 mod diagnose;
 mod direction;
+mod ends;
 mod hints;
 mod judge;
 mod key_table;
 mod learn;
+mod live;
+mod observed;
+mod options;
+mod queue;
 mod sequence;
 mod verifier;
+mod waiting;
 
 pub use hints::{HintError, IsnHint, NatHint};
-pub use verifier::{Judged, Options, Verifier};
+pub use options::VerifyOptions;
+pub use verifier::{Verifier, VerifyEvent};

@@ -1,27 +1,31 @@
-//! What is known of a connection: what the reports print.
+//! What is known of segments and connections: what the reports print, and what `--json` writes.
 
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 use wireseal_tcp_ao::{Endpoint, Flags, Isn, KeyId, OptionError, SeqNum, Sne};
 
-use crate::capture::Time;
+use crate::capture::Place;
+use crate::standing::Standing;
+use crate::text;
 
-/// What was found of one segment.
+/// The verdict on one segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Its MAC is that of the key it names.
+    /// The MAC verifies under a key that the segment names.
     Good,
-    /// A key has its KeyID, and the MAC is not that key's.
+    /// A key has the KeyID, but the MAC does not verify under it.
     BadMac,
-    /// No key has its KeyID.
+    /// No key has the KeyID.
     UnknownKeyId,
-    /// It has no AO option.
+    /// There is no TCP-AO option.
     NoOption,
-    /// Its options cannot be read, or hold what RFC 5925 §2.2 forbids.
+    /// The options cannot be read, or RFC 5925 §2.2 forbids them.
     MalformedOption(OptionError),
-    /// It has more than one AO option.
+    /// There is more than one TCP-AO option.
     TwoOptions,
-    /// The capture lacks the connection's start, and with it an ISN that the key is made of.
+    /// The capture lacks the start of the connection, and with it an ISN that the traffic key depends on.
     IsnNotSeen,
-    /// The capture has only a part of it.
+    /// The capture has only part of the segment.
     CutOff,
 }
 
@@ -29,7 +33,7 @@ impl Verdict {
     /// How many kinds there are.
     pub const KINDS: usize = 8;
 
-    /// The place of its kind in a table of counts, from 0.
+    /// Its kind's place in [`Counts`] and [`NAMES`](Self::NAMES).
     #[must_use]
     pub const fn index(self) -> usize {
         match self {
@@ -44,7 +48,7 @@ impl Verdict {
         }
     }
 
-    /// The kinds by their places, as `--json` spells them.
+    /// The names of the kinds in `--json`.
     pub const NAMES: [&'static str; Self::KINDS] = [
         "good",
         "bad-mac",
@@ -56,25 +60,41 @@ impl Verdict {
         "cut-off",
     ];
 
-    /// Whether it is the segment that failed: neither good nor impossible to judge.
+    /// Whether the segment failed: neither good nor impossible to judge.
     #[must_use]
     pub const fn is_failure(self) -> bool {
         !matches!(self, Self::Good | Self::IsnNotSeen | Self::CutOff)
     }
 }
 
-/// Which of a connection's ends sent a segment: a place in its arrays of two.
+/// The members `verdict` and, for malformed options, `error`.
+impl Serialize for Verdict {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("verdict", Self::NAMES[self.index()])?;
+        if let Self::MalformedOption(error) = self {
+            map.serialize_entry("error", &error.to_string())?;
+        }
+        map.end()
+    }
+}
+
+/// Which end sent a segment: an index into a connection's arrays of two.
 ///
-/// The opener is who sent the first SYN, or, where none was seen, who has the higher port.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The opener sent the first SYN or, if the capture has none, has the higher port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Sender {
     /// The end that opened the connection.
     Opener = 0,
-    /// The end that was opened to.
+    /// The other end.
     Listener = 1,
 }
 
 impl Sender {
+    /// Opener and listener.
+    pub const BOTH: [Self; 2] = [Self::Opener, Self::Listener];
+
     /// The other end.
     #[must_use]
     pub const fn other(self) -> Self {
@@ -85,66 +105,94 @@ impl Sender {
     }
 }
 
-/// Segments by verdict; each at [`Verdict::index`].
+/// Segments by verdict, each count at [`Verdict::index`].
 pub type Counts = [u64; Verdict::KINDS];
 
-/// A point of the capture.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
-    /// The packet's number in the file, from 1.
-    pub packet: u64,
-    /// Its time, if the file has times.
-    pub time: Option<Time>,
+/// What segments with these verdicts come to.
+#[must_use]
+pub fn standing(counts: &Counts) -> Standing {
+    if failed(counts) > 0 {
+        Standing::Failed
+    } else if not_judged(counts) > 0 {
+        Standing::NotJudged
+    } else if counts[Verdict::Good.index()] > 0 {
+        Standing::Good
+    } else {
+        Standing::Empty
+    }
+}
+
+/// How many segments failed.
+pub(crate) fn failed(counts: &Counts) -> u64 {
+    counts.iter().sum::<u64>() - counts[Verdict::Good.index()] - not_judged(counts)
+}
+
+/// How many segments could not be judged.
+pub(crate) const fn not_judged(counts: &Counts) -> u64 {
+    counts[Verdict::IsnNotSeen.index()] + counts[Verdict::CutOff.index()]
 }
 
 /// One segment of a connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct SegmentReport {
     /// Where it is in the capture.
+    #[serde(flatten)]
     pub place: Place,
     /// Who sent it.
     pub sender: Sender,
     /// Its flags.
+    #[serde(serialize_with = "flags")]
     pub flags: Flags,
     /// Its sequence number.
+    #[serde(serialize_with = "sequence")]
     pub sequence: SeqNum,
-    /// Its acknowledgment number.
-    pub acknowledgment: SeqNum,
-    /// The SNE under which its MAC was checked.
-    pub sne: Option<Sne>,
+    /// Its acknowledgment number; `None` without ACK.
+    #[serde(serialize_with = "acknowledgment")]
+    pub acknowledgment: Option<SeqNum>,
     /// Octets of payload.
     pub payload_length: u32,
-    /// KeyID and RNextKeyID of its AO option.
+    /// KeyID and RNextKeyID of its TCP-AO option.
+    #[serde(flatten, serialize_with = "key_ids")]
     pub key_ids: Option<[KeyId; 2]>,
+    /// The SNE its MAC was checked with.
+    #[serde(serialize_with = "sne")]
+    pub sne: Option<Sne>,
     /// Whether its octets had been sent before.
+    #[serde(rename = "retransmission")]
     pub is_retransmission: bool,
-    /// What was found.
+    /// The verdict.
+    #[serde(flatten)]
     pub verdict: Verdict,
 }
 
-/// The use that one direction of a connection made of a KeyID, without another between.
-#[derive(Clone, Debug)]
+/// A run of segments in one direction with the same KeyID.
+#[derive(Clone, Debug, Serialize)]
 pub struct KeyUse {
-    /// The id on the wire.
+    /// The KeyID on the wire.
+    #[serde(serialize_with = "key_id")]
     pub key_id: KeyId,
-    /// The key that verified, as its place in [`Keys`](crate::keys::Keys).
+    /// The key that verified: its index in [`Keys`](crate::keys::Keys).
     pub key: Option<usize>,
-    /// The first segment that named it.
+    /// Its name.
+    pub key_name: Option<String>,
+    /// The first segment.
     pub first: Place,
-    /// The last one.
+    /// The last segment.
     pub last: Place,
-    /// How many there were.
+    /// How many segments there were.
     pub segments: u64,
-    /// Of these, good ones that came outside the key's accept lifetime.
+    /// How many of them were good but outside the key's accept lifetime.
     pub outside_lifetime: u64,
 }
 
 /// One direction of a connection.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct DirectionReport {
-    /// The sender's ISN, if it is known.
+    /// The sender's ISN, if known.
+    #[serde(serialize_with = "isn")]
     pub isn: Option<Isn>,
     /// Segments by verdict.
+    #[serde(rename = "segments", serialize_with = "by_verdict")]
     pub counts: Counts,
     /// Octets of payload.
     pub payload: u64,
@@ -152,27 +200,38 @@ pub struct DirectionReport {
     pub retransmissions: u64,
     /// Resets that verified.
     pub signed_resets: u64,
-    /// Resets without a MAC that verifies.
+    /// Resets that did not verify.
     pub other_resets: u64,
     /// The SNE of the newest good segment.
+    #[serde(serialize_with = "sne")]
     pub sne: Option<Sne>,
     /// The keys used, in order; from one to the next the key was rolled over.
     pub key_uses: Vec<KeyUse>,
 }
 
-/// What explains failed segments: a change of the configuration, or of the capture, under which they verify.
+/// Why segments of one end failed, and what to change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnosis {
     /// Whose segments.
     pub sender: Sender,
-    /// The first segment that it explains.
+    /// The first segment it explains.
     pub first: Place,
     /// How many it explains.
     pub segments: u64,
     /// The kind of explanation, as `--json` spells it, such as `options-coverage`.
     pub kind: &'static str,
-    /// The explanation, in a sentence for an operator.
-    pub sentence: String,
+    /// What is wrong: a clause without a full stop.
+    pub cause: String,
+    /// What to change, and where: one or more sentences.
+    pub advice: String,
+}
+
+impl Diagnosis {
+    /// Cause and advice together.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        format!("{}. {}", self.cause, self.advice)
+    }
 }
 
 /// One connection of the capture.
@@ -188,12 +247,21 @@ pub struct ConnectionReport {
     pub last: Place,
     /// What each end sent.
     pub directions: [DirectionReport; 2],
-    /// What explains the segments that failed.
+    /// Why segments failed.
     pub diagnoses: Vec<Diagnosis>,
-    /// Its segments, if they were to be kept: the first ones, then every one that begins another run of equal verdicts.
+    /// Its segments, if they were to be kept: the first ones, then each that starts a run of another verdict.
     pub segments: Vec<SegmentReport>,
     /// How many segments are not in [`segments`](Self::segments).
     pub segments_left_out: u64,
+}
+
+impl ConnectionReport {
+    /// Segments of both directions by verdict.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let [forth, back] = &self.directions;
+        std::array::from_fn(|index| forth.counts[index] + back.counts[index])
+    }
 }
 
 /// The whole capture.
@@ -205,14 +273,56 @@ pub struct Totals {
     pub counts: Counts,
     /// Connections.
     pub connections: u64,
-    /// Packets that are fragments of IP packets with TCP; their segments are not judged.
+    /// IP fragments of TCP segments, which are not judged.
     pub fragments: u64,
-    /// Packets that are no TCP.
+    /// Packets that are not TCP.
     pub other: u64,
-    /// Packets of TCP that were not looked at, because the selection leaves them out.
+    /// TCP packets that `--peer` and `--port` leave out.
     pub left_out: u64,
     /// Packets whose link type or headers could not be read.
     pub unreadable: u64,
-    /// Where and how the file broke off, if it did.
+    /// Where and how the file is damaged, if it is.
     pub damage: Option<String>,
+}
+
+impl Totals {
+    /// Whether the capture may hold segments that were not seen.
+    #[must_use]
+    pub const fn is_incomplete(&self) -> bool {
+        self.fragments + self.unreadable > 0 || self.damage.is_some()
+    }
+}
+
+fn flags<S: Serializer>(flags: &Flags, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(text::flags(*flags))
+}
+
+fn sequence<S: Serializer>(number: &SeqNum, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u32(number.0)
+}
+
+fn acknowledgment<S: Serializer>(number: &Option<SeqNum>, serializer: S) -> Result<S::Ok, S::Error> {
+    number.map(|number| number.0).serialize(serializer)
+}
+
+fn isn<S: Serializer>(isn: &Option<Isn>, serializer: S) -> Result<S::Ok, S::Error> {
+    isn.map(|isn| isn.0).serialize(serializer)
+}
+
+fn sne<S: Serializer>(sne: &Option<Sne>, serializer: S) -> Result<S::Ok, S::Error> {
+    sne.map(|sne| sne.0).serialize(serializer)
+}
+
+fn key_id<S: Serializer>(id: &KeyId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u8(id.0)
+}
+
+fn key_ids<S: Serializer>(ids: &Option<[KeyId; 2]>, serializer: S) -> Result<S::Ok, S::Error> {
+    let id = |place: usize| ids.map(|ids| ids[place].0);
+    serializer.collect_map([("key_id", id(0)), ("rnext_key_id", id(1))])
+}
+
+/// An object with a member for every kind of verdict.
+pub(crate) fn by_verdict<S: Serializer>(counts: &Counts, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(Verdict::NAMES.iter().zip(counts))
 }

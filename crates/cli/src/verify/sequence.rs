@@ -1,21 +1,21 @@
-//! Which octets of a direction have been sent before.
+//! Which octets of a direction were sent before.
 
 use wireseal_tcp_ao::SeqNum;
 
-/// Gaps that are remembered; of more, the oldest is forgotten.
+/// How many gaps are remembered; the oldest is forgotten first.
 const GAPS: usize = 4;
 
-/// What one direction has sent so far, as far as the capture shows.
+/// What one direction has sent so far in the capture.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Sent {
-    /// The number behind everything sent.
+    /// The sequence number after everything sent.
     next: Option<SeqNum>,
-    /// Where the capture skipped numbers: what fills them comes late, but for the first time.
+    /// Where the capture skipped numbers; segments that fill them are late, not sent again.
     gaps: [Option<(SeqNum, SeqNum)>; GAPS],
 }
 
 impl Sent {
-    /// Whether a segment that takes the numbers from `start` up to `end` was sent before.
+    /// Whether a segment with the numbers from `start` up to `end` was sent before.
     pub(super) fn has(&self, start: SeqNum, end: SeqNum) -> bool {
         start != end
             && self.next.is_some_and(|next| start.before(next))
@@ -74,7 +74,7 @@ impl Sent {
 mod tests {
     use super::*;
 
-    /// Whether each of these was sent before, one after another.
+    /// Whether each of these was sent before.
     fn retransmissions<const N: usize>(sent: [(u32, u32); N]) -> [bool; N] {
         let mut tracker = Sent::default();
         sent.map(|(start, end)| {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fills_a_gap_comes_for_the_first_time() {
+    fn what_fills_a_gap_is_new() {
         let sent = [(1, 11), (31, 41), (11, 21), (11, 21), (21, 31), (21, 31), (31, 41)];
         assert_eq!(retransmissions(sent), [false, false, false, true, false, true, true]);
     }

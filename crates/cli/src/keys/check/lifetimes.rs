@@ -1,8 +1,9 @@
-//! Keys that are over or to come, and times without any.
+//! Keys that have expired or are not yet valid, and times without a key.
 
 use wireseal_tcp_ao::key_chain::Timestamp;
 
-use super::{Findings, Usable};
+use super::finding::Findings;
+use super::usable::Usable;
 use crate::keys::{Chain, Preference};
 
 pub(super) fn check(findings: &mut Findings, chain: &Chain, now: Timestamp) {
@@ -10,10 +11,15 @@ pub(super) fn check(findings: &mut Findings, chain: &Chain, now: Timestamp) {
         match Usable::of(chain, key, now) {
             Usable::Whole => {}
             Usable::Accepted if key.send.is_over(now) => {
-                findings.warn("send-lifetime-over", chain, Some(key), "is accepted and no longer sent with");
+                findings.warn(
+                    "send-lifetime-over",
+                    chain,
+                    Some(key),
+                    "is still accepted, but no longer used for sending",
+                );
             }
             Usable::Accepted => {
-                findings.warn("not-yet", chain, Some(key), "is accepted and not yet sent with");
+                findings.warn("not-yet", chain, Some(key), "is accepted, but not yet used for sending");
             }
             Usable::NotYet => {
                 let from = chain.acceptance(key).from().or(key.send.from());
@@ -27,7 +33,8 @@ pub(super) fn check(findings: &mut Findings, chain: &Chain, now: Timestamp) {
             }
         }
         if !key.accept.covers(&key.send) {
-            let sentence = "the accept lifetime does not cover the send lifetime: the peer's answers under it would be refused";
+            let sentence =
+                "the accept lifetime does not cover the send lifetime, so answers under it are refused";
             findings.warn("accept-too-short", chain, Some(key), sentence);
         }
     }
@@ -36,13 +43,13 @@ pub(super) fn check(findings: &mut Findings, chain: &Chain, now: Timestamp) {
             "all-deprecated",
             chain,
             None,
-            "every key is deprecated, so none is left to ask the peer for",
+            "every key is deprecated, so there is none to request from the peer",
         );
     }
     gaps(findings, chain, now);
 }
 
-/// Times from now on in which the configured end has no key to send with.
+/// Times from now on when the configured end has no key to send with.
 fn gaps(findings: &mut Findings, chain: &Chain, now: Timestamp) {
     let sendable = |moment| chain.keys.iter().any(|key| key.send.contains(moment));
     let next_start = |moment| {
@@ -55,10 +62,10 @@ fn gaps(findings: &mut Findings, chain: &Chain, now: Timestamp) {
     moments.dedup();
     for moment in moments.into_iter().filter(|moment| !sendable(*moment)) {
         let sentence = match (next_start(moment), moment == now) {
-            (Some(next), true) => format!("no key is to be sent with now, nor until {next}"),
-            (Some(next), false) => format!("no key is to be sent with from {moment} until {next}"),
-            (None, true) => "no key is to be sent with now, nor at any later time".to_owned(),
-            (None, false) => format!("no key is to be sent with from {moment} on: add one in time"),
+            (Some(next), true) => format!("no key is valid for sending now, nor until {next}"),
+            (Some(next), false) => format!("no key is valid for sending from {moment} until {next}"),
+            (None, true) => "no key is valid for sending now, nor at any later time".to_owned(),
+            (None, false) => format!("no key is valid for sending from {moment} on: add one in time"),
         };
         findings.warn("gap", chain, None, sentence);
     }

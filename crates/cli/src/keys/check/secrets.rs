@@ -1,15 +1,16 @@
-//! Secrets that can be guessed, and secrets that are probably not what was meant. No sentence has anything of a secret.
+//! Secrets that can be guessed, and secrets that are probably not what was meant. No sentence contains any part of a secret.
 
 use wireseal_tcp_ao::MAX_MASTER_KEY_LENGTH;
 
-use super::Findings;
+use super::finding::Findings;
 use crate::keys::{Chain, ChainKey, Notation};
+use crate::text::counted;
 
-/// Fewer octets of a typed secret than this can be searched through.
+/// A secret that people type and that is shorter than this can be brute-forced.
 const FEWEST_OCTETS: usize = 12;
-/// As many different octets a random secret of sixteen has in all but a few of a billion cases.
+/// A random secret of sixteen octets has at least this many different ones in all but a few of a billion cases.
 const FEWEST_DIFFERENT: usize = 6;
-/// So many digits that are all hexadecimal are hardly a word.
+/// This many hexadecimal digits are hardly a word.
 const HEXADECIMAL_DIGITS: usize = 16;
 
 pub(super) fn check(findings: &mut Findings, chain: &Chain, key: &ChainKey, before: &[ChainKey]) {
@@ -25,38 +26,38 @@ pub(super) fn check(findings: &mut Findings, chain: &Chain, key: &ChainKey, befo
     let different = seen.iter().filter(|seen| **seen).count();
     if length < FEWEST_OCTETS {
         let sentence = format!(
-            "the secret has {length} octet{}: who records a session can try them all; 16 random octets have the 128 bits \
+            "the secret has {}: anyone who records a session can brute-force it offline; 16 random octets have the 128 bits \
              that the algorithms are made for",
-            if length == 1 { "" } else { "s" }
+            counted(length as u64, "octet")
         );
         warn("weak-secret", sentence);
     } else if different < FEWEST_DIFFERENT {
         let sentence =
-            format!("the secret has {length} octets and only {different} different ones: take random ones");
+            format!("the secret has {length} octets but only {different} different ones: use random octets");
         warn("weak-secret", sentence);
     }
     if length < key.algorithm.min_master_key_length() {
         let least = key.algorithm.min_master_key_length();
         let sentence =
-            format!("the secret has {length} octets, and {} asks for {least} or more", key.algorithm);
+            format!("the secret has {length} octets, but {} requires at least {least}", key.algorithm);
         warn("weak-secret", sentence);
     }
     if length > MAX_MASTER_KEY_LENGTH {
         let sentence = format!(
-            "the secret has {length} octets, and no key here can have more than {MAX_MASTER_KEY_LENGTH}"
+            "the secret has {length} octets, but Linux and this program accept at most {MAX_MASTER_KEY_LENGTH}"
         );
         warn("long-secret", sentence);
     }
     if let Some(other) = before.iter().find(|other| other.secret.expose() == secret) {
         let sentence = format!(
-            "the secret is also that of {}: whoever has learnt the one has the other, so rolling over gains nothing",
+            "the secret is also that of {}, so rolling over from one to the other gains nothing",
             chain.name_of(other)
         );
         warn("same-secret", sentence);
     }
 
     for (kind, is_odd, sentence) in [
-        ("line-end", ends_line(secret), "the secret ends with the end of a line, which is part of it"),
+        ("line-end", ends_line(secret), "the secret ends with a line end, which is part of it"),
         (
             "white-space",
             !ends_line(secret) && is_padded(secret),
@@ -76,13 +77,12 @@ pub(super) fn check(findings: &mut Findings, chain: &Chain, key: &ChainKey, befo
         (
             "hex-as-text",
             key.secret.notation() != Notation::Hexadecimal && is_hexadecimal(secret),
-            "the secret is hexadecimal digits that are taken as text: if the peer has the octets that they stand for, write \
-             them as hexadecimal",
+            "the secret is hexadecimal digits, taken as text: if the peer has the octets instead, write it as hexadecimal",
         ),
         (
             "scrambled",
             [b"$9$", b"$8$"].iter().any(|start| secret.starts_with(*start)),
-            "the secret looks like one that Junos has scrambled, and is taken as it stands",
+            "the secret looks like one that Junos scrambled, but is taken literally",
         ),
     ] {
         if is_odd {

@@ -1,25 +1,23 @@
-//! BIRD's configuration.
+//! BIRD configuration.
 
 use std::fmt::Write;
 
 use cidr::IpCidr;
 use wireseal_tcp_ao::key_chain::Lifetime;
 
-use super::Names;
-use crate::keys::obscured::push_octet;
+use super::names::Names;
+use crate::hex;
 use crate::keys::{Chain, ChainKey, Preference};
 
-/// One protocol for every peer of a chain, without what is not about its keys.
+/// One protocol for every peer of a chain, with only what is about its keys.
 pub(super) fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String>) {
     let mut names = Names::new(|c| c.is_ascii_alphanumeric() || "_-.:".contains(c));
-    text.push_str(
-        "# Each protocol lacks its \"local ... as\" and its channels, and its neighbor's \"as\".\n",
-    );
+    text.push_str("# Add to each protocol: \"local ... as\", the neighbor's \"as\", and the channels.\n");
     for chain in chains {
         for key in &chain.keys {
             if key.key_id != u64::from(key.send_id.0) {
                 losses.push(format!(
-                    "key {}: its number, since BIRD knows keys by their ids",
+                    "key {}: its number, because BIRD identifies keys by their ids",
                     chain.name_of(key)
                 ));
             }
@@ -57,11 +55,8 @@ fn write_protocol(
     }
     match peer {
         None => {
-            losses.push(format!(
-                "chain {:?}: its neighbor, which is not given and which BIRD wants",
-                chain.name
-            ));
-            text.push_str("\t# Its neighbor is lacking too: \"neighbor ... as ...;\".\n");
+            losses.push(format!("chain {:?}: has no neighbor, which BIRD requires", chain.name));
+            text.push_str("\t# Add its neighbor too: \"neighbor ... as ...;\".\n");
         }
         Some(peer) if peer.is_host_address() => {
             let _ = writeln!(text, "\tneighbor {};", peer.first_address());
@@ -93,7 +88,7 @@ fn write_key(text: &mut String, key: &ChainKey) {
         text.push('"');
     } else {
         text.push_str("hex:");
-        octets.iter().for_each(|octet| push_octet(text, *octet));
+        octets.iter().for_each(|octet| hex::push(text, *octet));
     }
     let _ = writeln!(text, ";\n\t\t\talgorithm {};", key.algorithm.bird_name().unwrap_or_default());
     match key.preference {

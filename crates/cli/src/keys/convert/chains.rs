@@ -1,11 +1,11 @@
-//! The workspace's own formats.
+//! TOML and JSON.
 
 use wireseal_tcp_ao::key_chain::{KeyChain, KeyChainError, KeyChains};
 
-use super::{Names, lose_preferences};
+use super::names::{Names, lose_preferences};
 use crate::keys::Chain;
 
-/// The chains as `KeyChains` writes them in TOML and JSON.
+/// The chains as [`KeyChains`] holds them.
 pub(super) fn write(chains: &[Chain], losses: &mut Vec<String>) -> Result<KeyChains, KeyChainError> {
     let mut names = Names::new(|_| true);
     let mut written = Vec::new();

@@ -1,4 +1,4 @@
-//! IOS XR's configuration.
+//! IOS XR configuration.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -7,17 +7,17 @@ use cidr::IpCidr;
 use wireseal_tcp_ao::OptionCoverage;
 use wireseal_tcp_ao::key_chain::{Lifetime, Timestamp};
 
-use super::{Names, key_ids, lose_preferences};
+use super::names::{Names, key_ids, lose_preferences};
 use crate::keys::ios_xr::{FIRST_MOMENT, LAST_YEAR, MAX_KEY_ID, MONTHS};
 use crate::keys::obscured::to_cisco_seven;
 use crate::keys::{Chain, ChainKey};
 
-/// Key chains that [`that_can_be`] has been asked for, their ids, and the neighbors that use them.
+/// Key chains from [`that_can_be`], their ids, and the neighbors that use them.
 pub(super) fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String>) {
     let mut names = Names::new(|c| c.is_ascii_graphic());
     let mut written: Vec<(String, &Chain, Vec<u64>)> = Vec::new();
     for chain in chains {
-        // A chain that some neighbors use with TCP options and others without is one chain there.
+        // A chain that neighbors use both with and without TCP options is one chain in IOS XR.
         let same = written.iter().find(|(_, other, _)| is_same_chain(other, chain));
         if let Some((name, _, ids)) = same.map(|(name, _, ids)| (name.clone(), (), ids.clone())) {
             written.push((name, chain, ids));
@@ -45,7 +45,7 @@ pub(super) fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String
     }
     text.push_str("!\n");
     if chains.iter().any(|chain| !chain.peers.is_empty()) {
-        text.push_str("! Put the number of the AS in the place of AS.\nrouter bgp AS\n");
+        text.push_str("! Replace AS with the AS number.\nrouter bgp AS\n");
         for (name, chain, _) in &written {
             let include = match coverage(chain) {
                 OptionCoverage::Covered => "enable",
@@ -63,8 +63,8 @@ fn coverage(chain: &Chain) -> OptionCoverage {
     chain.keys.first().map_or(OptionCoverage::Covered, |key| key.options)
 }
 
-/// The chain less the peers that are `taken` by chains before it, the keys that cover the TCP options otherwise than its
-/// first one (or exclude them, if there is no peer to say that at), and those that are over before time begins.
+/// The chain without the peers `taken` by chains before it, without keys whose coverage of TCP options differs from the first
+/// one's (or that exclude them, if there is no peer to configure that at), and without keys that expired before 1993.
 pub(super) fn that_can_be(
     chain: &Chain,
     taken: &mut HashSet<IpCidr>,
@@ -78,7 +78,7 @@ pub(super) fn that_can_be(
     for peer in chain.peers.iter().filter(|peer| taken.contains(*peer)) {
         losses.push(format!("chain {:?}: {peer}, which uses another chain", chain.name));
     }
-    // What no neighbor says is covered.
+    // Covered is the default of a neighbor.
     let is_said = !kept.peers.is_empty();
     let options = if is_said { coverage(chain) } else { OptionCoverage::Covered };
     kept.keys.retain(|key| !is_over(key) && key.options == options);
@@ -86,14 +86,14 @@ pub(super) fn that_can_be(
         let name = chain.name_of(key);
         if is_over(key) {
             losses.push(format!(
-                "key {name} is left out: it is over before 1993, when lifetimes of IOS XR begin"
+                "key {name} is left out: it expired before 1993, where lifetimes of IOS XR begin"
             ));
         } else if key.options != options {
             losses.push(format!(
                 "key {name} is left out: {}",
                 match is_said {
                     true => "IOS XR covers TCP options for all keys of a neighbor or for none",
-                    false => "IOS XR excludes TCP options at the neighbor, and its chain has none",
+                    false => "IOS XR excludes TCP options at the neighbor, and its chain has no neighbor",
                 }
             ));
         }
@@ -131,7 +131,7 @@ fn write_chain(text: &mut String, name: &str, chain: &Chain, ids: &[u64], losses
         write_lifetime(text, "accept-lifetime", &key.accept);
         text.push_str("  key-string ");
         let octets = key.secret.expose();
-        // Typed or pasted, a question mark is a call for help.
+        // On the command line a question mark asks for help.
         if octets.iter().all(|octet| octet.is_ascii_graphic() && *octet != b'?') {
             text.push_str("clear ");
             text.extend(octets.iter().map(|octet| char::from(*octet)));
@@ -150,7 +150,7 @@ fn write_chain(text: &mut String, name: &str, chain: &Chain, ids: &[u64], losses
         let moments = [key.send.from(), key.send.until(), key.accept.from(), key.accept.until()];
         if moments.into_iter().flatten().any(is_outside) {
             losses.push(format!(
-                "key {}: IOS XR has no moments up to the start of 1993, nor after {LAST_YEAR}",
+                "key {}: IOS XR has no times before 1993-01-01T00:00:01Z or after {LAST_YEAR}",
                 chain.name_of(key)
             ));
         }

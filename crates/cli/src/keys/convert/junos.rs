@@ -1,16 +1,16 @@
-//! Junos's configuration, with braces.
+//! Junos configuration, with braces.
 
 use std::fmt::Write;
 
 use wireseal_tcp_ao::OptionCoverage;
 use wireseal_tcp_ao::key_chain::{Lifetime, Timestamp};
 
-use super::{Names, key_ids, lose_preferences};
+use super::names::{Names, key_ids, lose_preferences};
 use crate::keys::junos::{MAX_TOLERANCE, NO_START_BEFORE};
 use crate::keys::obscured::to_junos_nine;
 use crate::keys::{Chain, ChainKey};
 
-/// Key chains, and a BGP group for each that has peers.
+/// Key chains, and a BGP group for each chain with peers.
 pub(super) fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String>) {
     let mut names = Names::new(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
     let named: Vec<_> = chains.iter().map(|chain| (names.name(chain, losses), chain)).collect();
@@ -50,7 +50,7 @@ fn write_chain(text: &mut String, name: &str, chain: &Chain, losses: &mut Vec<St
     }
     let tolerance = chain.accept_tolerance.min(MAX_TOLERANCE);
     if tolerance != chain.accept_tolerance {
-        losses.push(format!("chain {:?}: its tolerance beyond {MAX_TOLERANCE} seconds", chain.name));
+        losses.push(format!("chain {:?}: its tolerance above {MAX_TOLERANCE} seconds", chain.name));
     }
     let _ = writeln!(text, "            tolerance {tolerance};");
     let mut starts: Vec<_> = chain.keys.iter().filter_map(|key| key.send.from()).collect();
@@ -63,7 +63,7 @@ fn write_chain(text: &mut String, name: &str, chain: &Chain, losses: &mut Vec<St
         }
         if key.send.until() != next || key.accept != accept {
             losses.push(format!(
-                "key {}: its lifetimes but for the start, since a key of Junos is sent with until the next one starts and \
+                "key {}: its lifetimes except for the start; in Junos a key is used for sending until the next one starts and \
                  accepted from its start on",
                 chain.name_of(key)
             ));
@@ -73,7 +73,7 @@ fn write_chain(text: &mut String, name: &str, chain: &Chain, losses: &mut Vec<St
     text.push_str("        }\n");
 }
 
-/// A key without a start gets one in 1970, each its own, since Junos wants them to be different.
+/// Keys without a start get different ones in 1970, because Junos requires that.
 fn start_of(key: &ChainKey, index: usize) -> Timestamp {
     key.send.from().unwrap_or(Timestamp::from_unix_seconds(60 * index as i64))
 }
@@ -107,7 +107,7 @@ fn write_key(text: &mut String, id: u64, key: &ChainKey, start: Timestamp) {
     );
 }
 
-/// A string's inside, with a backslash before what would end it.
+/// The inside of a string, with a backslash before quotes and backslashes.
 fn push_escaped(text: &mut String, characters: impl Iterator<Item = char>) {
     for c in characters {
         if matches!(c, '"' | '\\') {

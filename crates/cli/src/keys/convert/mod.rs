@@ -1,9 +1,10 @@
-//! Keys written in any of the formats.
+//! Keys written in any format.
 
 mod bird;
 mod chains;
 mod ios_xr;
 mod junos;
+mod names;
 
 use std::collections::HashSet;
 use std::{error, fmt};
@@ -12,14 +13,14 @@ use wireseal_tcp_ao::key_chain::KeyChainError;
 use zeroize::Zeroizing;
 
 use super::vendors::Implementation;
-use super::{Chain, ChainKey, Format, KeyFile, Preference};
+use super::{Chain, ChainKey, Format, KeyFile};
 
-/// Keys as text, and what was lost on the way.
+/// Keys as text, and what was lost.
 #[derive(Clone)]
 pub struct Conversion {
-    /// The text, with the secrets in it.
+    /// The text, secrets included.
     pub text: Zeroizing<String>,
-    /// What the format cannot say, a sentence each.
+    /// What the format cannot express, one sentence each.
     pub losses: Vec<String>,
 }
 
@@ -32,13 +33,13 @@ impl fmt::Debug for Conversion {
 /// Why keys cannot be written in a format.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ConvertError {
-    /// TOML and JSON do not hold chains whose keys are in each other's way.
+    /// TOML and JSON cannot hold chains whose keys collide.
     KeyChain(KeyChainError),
-    /// The format can say none of the keys.
+    /// The format cannot express any of the keys.
     NothingLeft {
         /// The format.
         to: Format,
-        /// Why not, a sentence for each key.
+        /// Why not, one sentence for each key.
         losses: Vec<String>,
     },
 }
@@ -56,7 +57,7 @@ impl fmt::Display for ConvertError {
 
 impl error::Error for ConvertError {}
 
-/// Writes the keys in a format; keys that it cannot say are left out and named, as is whatever else is lost.
+/// Writes the keys in a format. Keys that it cannot express are left out; they are named in the losses, like everything else lost.
 ///
 /// # Errors
 /// [`ConvertError`].
@@ -87,7 +88,7 @@ pub fn convert(file: &KeyFile, to: Format) -> Result<Conversion, ConvertError> {
     Ok(Conversion { text, losses })
 }
 
-/// The chains less the keys that the implementation refuses, or that can be none at all.
+/// The chains without keys that the implementation refuses or that cannot be MKTs.
 fn chains_without_refused(
     file: &KeyFile,
     implementation: Option<Implementation>,
@@ -117,7 +118,7 @@ fn chains_without_refused(
     kept
 }
 
-/// Why a key can be no MKT.
+/// Why a key cannot be an MKT.
 fn impossible(key: &ChainKey) -> Vec<String> {
     match key.key() {
         Ok(_) => Vec::new(),
@@ -125,7 +126,7 @@ fn impossible(key: &ChainKey) -> Vec<String> {
     }
 }
 
-/// A text that is written into a buffer which is large enough never to move and leave secrets behind.
+/// Writes a text into a buffer that is large enough never to move and leave secrets behind.
 fn written(chains: &[Chain], write: impl FnOnce(&mut String)) -> Zeroizing<String> {
     const KEY: usize = 1024;
     const PEER: usize = 256;
@@ -141,59 +142,4 @@ fn written(chains: &[Chain], write: impl FnOnce(&mut String)) -> Zeroizing<Strin
     write(&mut text);
     debug_assert_eq!(text.capacity(), capacity, "the buffer has moved and left secrets behind");
     text
-}
-
-/// Names for chains, each only once and with nothing that `is_kept` is false for.
-struct Names {
-    used: HashSet<String>,
-    is_kept: fn(char) -> bool,
-}
-
-impl Names {
-    fn new(is_kept: fn(char) -> bool) -> Self {
-        Self { used: HashSet::new(), is_kept }
-    }
-
-    fn name(&mut self, chain: &Chain, losses: &mut Vec<String>) -> String {
-        let base = match chain.name.as_str() {
-            "" => "keys".to_owned(),
-            name => name.chars().map(|c| if (self.is_kept)(c) { c } else { '_' }).collect(),
-        };
-        let mut name = base.clone();
-        let mut number = 1;
-        while !self.used.insert(name.clone()) {
-            number += 1;
-            name = format!("{base}_{number}");
-        }
-        if name != chain.name && !chain.name.is_empty() {
-            losses.push(format!("chain {:?} is called {name}", chain.name));
-        }
-        name
-    }
-}
-
-/// Ids for the keys of a chain: their own, unless one is larger than `max`.
-fn key_ids(chain: &Chain, max: u64, losses: &mut Vec<String>) -> Vec<u64> {
-    let mut used: HashSet<u64> = HashSet::new();
-    let own: Vec<_> = chain
-        .keys
-        .iter()
-        .map(|key| (key.key_id <= max && used.insert(key.key_id)).then_some(key.key_id))
-        .collect();
-    let mut free = (0..=max).filter(|id| !used.contains(id));
-    let ids = own.iter().zip(&chain.keys).map(|(own, key)| match own {
-        Some(id) => *id,
-        None => {
-            let id = free.next().unwrap_or(max);
-            losses.push(format!("key {} is number {id} of its chain", chain.name_of(key)));
-            id
-        }
-    });
-    ids.collect()
-}
-
-fn lose_preferences(chain: &Chain, losses: &mut Vec<String>) {
-    for key in chain.keys.iter().filter(|key| key.preference != Preference::Ordinary) {
-        losses.push(format!("key {}: only BIRD has preferred and deprecated", chain.name_of(key)));
-    }
 }

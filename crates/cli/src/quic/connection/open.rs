@@ -1,35 +1,68 @@
-//! Which key a packet takes, and what it makes of it.
+//! Which key a packet takes, and what it makes of the packet.
 
-use wireseal_quic::{AeadAlgorithm, InitialKeys, PacketType, Version};
+use std::slice;
 
-use super::{Connection, Found, Stop};
-use crate::quic::end::{End, Opened, keys, label, open_long};
-use crate::quic::key_log::KeyLog;
+use wireseal_quic::{AeadAlgorithm, InitialKeys, Keys, PacketType, TrafficSecret};
+
+use super::found::{FoundPacket, Stop};
+use super::state::QuicConnection;
+use crate::quic::end::{End, label};
+use crate::quic::frames::Frames;
+use crate::quic::key_log::KeyLogFile;
 use crate::quic::one_rtt::OneRttKeys;
-use crate::quic::report::{Reason, Side};
+use crate::quic::packet::{OpenedPacket, open_long};
+use crate::quic::report::{PacketKind, Reason, Side};
 
-/// More than a client begins with, and than Retry packets name: anybody can make Initial packets for any.
+/// How many connection IDs Initial keys are remembered for: more than a client begins with and Retry packets name. Anybody can
+/// make Initial packets for any ID.
 const MOST_INITIAL_IDS: usize = 8;
 
-const ALGORITHMS: [AeadAlgorithm; 4] = [
-    AeadAlgorithm::Aes128Gcm,
-    AeadAlgorithm::Aes256Gcm,
-    AeadAlgorithm::ChaCha20Poly1305,
-    AeadAlgorithm::Aes128Ccm,
-];
+const FIXED_BIT: u8 = 0x40;
 
-impl Connection {
-    pub(super) fn open_initial(&mut self, found: &Found<'_>, scratch: &mut Vec<u8>) -> Result<Opened, Stop> {
+impl QuicConnection {
+    /// Opens a packet and takes in its frames.
+    pub(super) fn open_one(
+        &mut self,
+        log: &KeyLogFile,
+        found: &FoundPacket<&[u8]>,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), Stop> {
+        let FoundPacket { place, sender, packet_type, octets, .. } = *found;
+        let OpenedPacket { number, generation, payload } = match packet_type {
+            PacketType::Initial => self.open_initial(found, scratch),
+            PacketType::ZeroRtt | PacketType::Handshake => self.open_level(log, found, scratch),
+            PacketType::OneRtt => self.open_one_rtt(log, found, scratch),
+        }?;
+        // The server's version is the connection's (RFC 9368 §2.3).
+        if let (Side::Server, Some(version)) = (sender, found.version) {
+            self.report.version = version;
+        }
+        let direction = self.direction(sender);
+        direction.opened[PacketKind::from(packet_type) as usize] += 1;
+        direction.greased += u64::from(octets[0] & FIXED_BIT == 0);
+        if packet_type == PacketType::OneRtt {
+            direction.note_phase(generation, number, place);
+        }
+        for frame in Frames::new(&scratch[payload]) {
+            self.frame(sender, packet_type, frame);
+        }
+        Ok(())
+    }
+
+    fn open_initial(
+        &mut self,
+        found: &FoundPacket<&[u8]>,
+        scratch: &mut Vec<u8>,
+    ) -> Result<OpenedPacket, Stop> {
         let version = found.version.unwrap_or(self.report.version);
-        // After a Retry that the capture lacks, the client's destination is what the Retry would have named.
+        // After a Retry that the capture lacks, the client's destination is what the Retry named.
         let unheard_of =
             found.destination.filter(|id| found.sender == Side::Client && !self.initial_ids.contains(id));
         let mut reason = Reason::Forged;
         for id in self.initial_ids.iter().copied().chain(unheard_of) {
-            let known = self
-                .initial_keys
-                .iter()
-                .position(|(known, keys)| *known == id && keys.client.version() == version);
+            let is_known =
+                |(known, keys): &(_, InitialKeys)| *known == id && keys.client.version() == version;
+            let known = self.initial_keys.iter().position(is_known);
             let place = known.unwrap_or_else(|| {
                 self.initial_keys.push((id, InitialKeys::new(version, &id)));
                 self.initial_keys.len() - 1
@@ -39,8 +72,8 @@ impl Connection {
                 Side::Client => client,
                 Side::Server => server,
             };
-            let space = &mut self.ends[found.sender as usize].initial;
-            match open_long(keys, space, found.octets, scratch) {
+            let numbers = &mut self.ends[found.sender as usize].initial;
+            match open_long(keys, numbers, found.octets, scratch) {
                 Ok(opened) => {
                     if unheard_of == Some(id) {
                         if self.initial_ids.len() < MOST_INITIAL_IDS {
@@ -49,50 +82,54 @@ impl Connection {
                             self.initial_keys.truncate(place);
                         }
                     }
-                    self.note_version(found.sender, version);
                     return Ok(opened);
                 }
                 Err(failure) => reason = failure,
             }
-            // They take kilobytes, which a flood of first packets that do not open is not worth.
+            // Keys take kilobytes, too much for a flood of first packets that do not open.
             if known.is_none() {
                 self.initial_keys.truncate(place);
                 self.initial_keys.shrink_to_fit();
             }
         }
-        // Not even that: both the Retry and what followed it are missing.
+        // Both the Retry and what followed it may be missing.
         let is_beyond_gap =
             reason == Reason::Forged && unheard_of.is_some_and(|id| !self.server_ids.contains(&id));
         Err(if is_beyond_gap { Reason::HandshakeNotSeen } else { reason }.into())
     }
 
-    /// The server's choice is the connection's (RFC 9368, section 2.3).
-    fn note_version(&mut self, sender: Side, version: Version) {
-        if sender == Side::Server {
-            self.report.version = version;
-        }
-    }
-
-    pub(super) fn open_early(
+    /// Opens a 0-RTT or Handshake packet.
+    fn open_level(
         &mut self,
-        log: &KeyLog,
-        found: &Found<'_>,
+        log: &KeyLogFile,
+        found: &FoundPacket<&[u8]>,
         scratch: &mut Vec<u8>,
-    ) -> Result<Opened, Stop> {
+    ) -> Result<OpenedPacket, Stop> {
+        let FoundPacket { sender, packet_type, octets, .. } = *found;
         let version = found.version.unwrap_or(self.report.version);
+        let is_early = packet_type == PacketType::ZeroRtt;
         let secret = self.secret(log, found)?;
-        let End { early, early_keys, .. } = &mut self.ends[found.sender as usize];
-        if let Some(keys) = early_keys.as_ref().filter(|keys| keys.version() == version) {
-            return Ok(open_long(keys, early, found.octets, scratch)?);
+        let End { early, handshake, .. } = &mut self.ends[sender as usize];
+        let level = if is_early { early } else { handshake };
+        if let Some(keys) = level.keys.as_ref().filter(|keys| keys.version() == version) {
+            return Ok(open_long(keys, &mut level.numbers, octets, scratch)?);
         }
-        // The suite is that of a session before, which the capture need not have: as many are tried as have such secrets.
+        // The suite of 0-RTT is that of an earlier session, which the capture need not have.
+        let algorithms = match &self.report.suite {
+            _ if is_early => &AeadAlgorithm::ALL,
+            Some(suite) => slice::from_ref(suite),
+            None => return Err(Stop::Wait),
+        };
         let mut reason = Reason::Forged;
-        for algorithm in ALGORITHMS {
-            let Some(keys) = keys(version, PacketType::ZeroRtt, algorithm, secret) else { continue };
-            match open_long(&keys, early, found.octets, scratch) {
+        for &algorithm in algorithms {
+            let Ok(secret) = TrafficSecret::new(algorithm, secret) else { continue };
+            let keys = Keys::new(version, packet_type, secret);
+            match open_long(&keys, &mut level.numbers, octets, scratch) {
                 Ok(opened) => {
-                    *early_keys = Some(Box::new(keys));
-                    self.report.early_suite = Some(algorithm);
+                    level.keys = Some(Box::new(keys));
+                    if is_early {
+                        self.report.early_suite = Some(algorithm);
+                    }
                     return Ok(opened);
                 }
                 Err(failure) => reason = failure,
@@ -101,56 +138,32 @@ impl Connection {
         Err(reason.into())
     }
 
-    pub(super) fn open_handshake(
+    fn open_one_rtt(
         &mut self,
-        log: &KeyLog,
-        found: &Found<'_>,
+        log: &KeyLogFile,
+        found: &FoundPacket<&[u8]>,
         scratch: &mut Vec<u8>,
-    ) -> Result<Opened, Stop> {
-        let version = found.version.unwrap_or(self.report.version);
-        let End { handshake, handshake_keys, .. } = &mut self.ends[found.sender as usize];
-        let opened = if let Some(keys) = handshake_keys.as_ref().filter(|keys| keys.version() == version) {
-            open_long(keys, handshake, found.octets, scratch)?
-        } else {
-            let secret = self.secret(log, found)?;
-            let algorithm = self.report.suite.ok_or(Stop::Wait)?;
-            let keys = keys(version, PacketType::Handshake, algorithm, secret).ok_or(Reason::Forged)?;
-            let End { handshake, handshake_keys, .. } = &mut self.ends[found.sender as usize];
-            let opened = open_long(&keys, handshake, found.octets, scratch)?;
-            *handshake_keys = Some(Box::new(keys));
-            opened
-        };
-        self.note_version(found.sender, version);
-        Ok(opened)
-    }
-
-    pub(super) fn open_one_rtt(
-        &mut self,
-        log: &KeyLog,
-        found: &Found<'_>,
-        scratch: &mut Vec<u8>,
-    ) -> Result<Opened, Stop> {
+    ) -> Result<OpenedPacket, Stop> {
         if self.ends[found.sender as usize].one_rtt_keys.is_none() {
             let secret = self.secret(log, found)?;
             let algorithm = self.report.suite.ok_or(Stop::Wait)?;
             let mut keys =
                 OneRttKeys::new(self.report.version, algorithm, secret).map_err(|_| Reason::Forged)?;
             let end = &mut self.ends[found.sender as usize];
-            // 0-RTT and 1-RTT packets are numbered in one space.
-            if let Some(largest) = end.early.largest() {
+            // 0-RTT and 1-RTT packets share one number space.
+            if let Some(largest) = end.early.numbers.largest() {
                 keys.note_sent(largest);
             }
             end.one_rtt_keys = Some(Box::new(keys));
-            // Hardly needed any more, and soon made again.
+            // Rarely needed any more, and quickly derived again.
             self.initial_keys = Vec::new();
         }
         let Some(keys) = &mut self.ends[found.sender as usize].one_rtt_keys else { return Err(Stop::Wait) };
         Ok(keys.open(found.octets, 1 + found.destination.map_or(0, |id| id.len()), scratch)?)
     }
 
-    /// The secret that protects such packets. The client's random says which it is, and until that is known, a log that has any
-    /// secrets may have it.
-    fn secret<'l>(&self, log: &'l KeyLog, found: &Found<'_>) -> Result<&'l [u8], Stop> {
+    /// The secret for such packets. The client's random identifies it; until that is known, any log with secrets may have it.
+    fn secret<'l>(&self, log: &'l KeyLogFile, found: &FoundPacket<&[u8]>) -> Result<&'l [u8], Stop> {
         let label = label(found.packet_type, found.sender).ok_or(Reason::Malformed)?;
         if log.connections() == 0 {
             return Err(Reason::NoKey.into());

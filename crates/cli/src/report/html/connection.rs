@@ -6,22 +6,23 @@ use wireseal_tcp_ao::Endpoint;
 use super::summary::badge;
 use super::timeline::{symbol, timeline};
 use crate::capture::Time;
-use crate::keys::Keys;
-use crate::report::summary::{Standing, counts};
-use crate::report::words::{self, CountsInWords, KEY_USES_SHOWN, VerdictInWords, counted};
-use crate::verify::report::{ConnectionReport, DirectionReport, KeyUse, SegmentReport, Sender, Verdict};
+use crate::report::words::{self, KEY_USES_SHOWN, VerdictInWords};
+use crate::text::{counted, flags, grouped};
+use crate::verify::report::{
+    ConnectionReport, DirectionReport, KeyUse, SegmentReport, Sender, Verdict, standing,
+};
 
-/// How many of the segments that are not good have a line in the table.
+/// How many segments that are not good are listed.
 const LINES: usize = 200;
-/// From how many lines on the table is folded.
+/// From how many lines on the list is folded.
 const FOLDED_FROM: usize = 13;
 
-/// The connection with these of its segments drawn.
-pub(super) fn article(connection: &ConnectionReport, segments: &[SegmentReport], keys: &Keys) -> Markup {
+/// The connection, with these of its segments drawn.
+pub(super) fn article(connection: &ConnectionReport, segments: &[SegmentReport]) -> Markup {
     let [opener, listener] = &connection.ends;
-    let standing = Standing::of(&counts(connection));
+    let standing = standing(&connection.counts());
     let (badge_class, badge_name) = badge(standing, !connection.diagnoses.is_empty());
-    let all: u64 = counts(connection).iter().sum();
+    let all: u64 = connection.counts().iter().sum();
     let not_drawn = all.saturating_sub(segments.len() as u64);
     html! {
         article class=(standing.name()) id=(format!("connection-{}", connection.number)) {
@@ -49,21 +50,21 @@ pub(super) fn article(connection: &ConnectionReport, segments: &[SegmentReport],
                 div.lanes {
                     div.ends {
                         span { code { (opener) } small { "opened the connection" } }
-                        span { code { (listener) } small { "was opened to" } }
+                        span { code { (listener) } small { "accepted it" } }
                     }
-                    div.scroll tabindex="0" { (timeline(connection, segments, keys)) }
+                    div.scroll tabindex="0" { (timeline(connection, segments)) }
                 }
             }
             @if not_drawn > 0 {
                 p.note {
                     (counted(not_drawn, "segment"))
-                    @if segments.is_empty() { " not drawn, since the page is full." }
-                    @else { " not drawn: after the first ones, a segment is drawn only where the verdict changes." }
+                    @if segments.is_empty() { " not drawn: the page is full." }
+                    @else { " not drawn: after the first ones, only segments where the verdict changes are." }
                 }
             }
             div.directions {
                 @for (end, direction) in connection.ends.iter().zip(&connection.directions) {
-                    (sent(end, direction, connection.first.time, keys))
+                    (sent(end, direction, connection.first.time))
                 }
             }
             (not_good(connection, segments))
@@ -72,17 +73,17 @@ pub(super) fn article(connection: &ConnectionReport, segments: &[SegmentReport],
 }
 
 /// What one end sent.
-fn sent(end: &Endpoint, direction: &DirectionReport, start: Option<Time>, keys: &Keys) -> Markup {
+fn sent(end: &Endpoint, direction: &DirectionReport, start: Option<Time>) -> Markup {
     let segments: u64 = direction.counts.iter().sum();
     html! {
         section {
             h4 { code { (end) } " sent " (counted(segments, "segment")) }
             @if segments > 0 {
                 dl {
-                    dt { "verdicts" } dd { (CountsInWords(&direction.counts)) }
+                    dt { "verdicts" } dd { (words::counts(&direction.counts)) }
                     dt { "payload" } dd { (counted(direction.payload, "octet")) }
                     @if direction.retransmissions > 0 {
-                        dt { "sent again" } dd { (counted(direction.retransmissions, "segment")) }
+                        dt { "retransmitted" } dd { (counted(direction.retransmissions, "segment")) }
                     }
                     dt { "ISN" } dd { @if let Some(isn) = direction.isn { (isn.0) } @else { "not seen" } }
                     @if let Some(sne) = direction.sne { dt { "SNE" } dd { (sne.0) } }
@@ -92,7 +93,7 @@ fn sent(end: &Endpoint, direction: &DirectionReport, start: Option<Time>, keys: 
                     }
                     @for (number, key_use) in direction.key_uses.iter().take(KEY_USES_SHOWN).enumerate() {
                         dt { (words::transition(&direction.key_uses, number).unwrap_or("key")) }
-                        dd { (one_key_use(key_use, start, keys)) }
+                        dd { (one_key_use(key_use, start)) }
                     }
                     @if direction.key_uses.len() > KEY_USES_SHOWN {
                         dt {} dd { "and " (direction.key_uses.len() - KEY_USES_SHOWN) " more changes of KeyID" }
@@ -103,9 +104,9 @@ fn sent(end: &Endpoint, direction: &DirectionReport, start: Option<Time>, keys: 
     }
 }
 
-fn one_key_use(key_use: &KeyUse, start: Option<Time>, keys: &Keys) -> Markup {
+fn one_key_use(key_use: &KeyUse, start: Option<Time>) -> Markup {
     html! {
-        b { (words::key(key_use, keys)) }
+        b { (words::key(key_use)) }
         " " (counted(key_use.segments, "segment")) ", " (words::packets(key_use.first, key_use.last))
         @if let Some(time) = key_use.first.time { ", from " time { (words::time_after(start, time)) } }
         @if key_use.outside_lifetime > 0 {
@@ -117,14 +118,14 @@ fn one_key_use(key_use: &KeyUse, start: Option<Time>, keys: &Keys) -> Markup {
 /// A line for each segment that is not good.
 fn not_good(connection: &ConnectionReport, segments: &[SegmentReport]) -> Markup {
     let lines = || segments.iter().filter(|segment| segment.verdict != Verdict::Good);
-    let (count, all) = (lines().count(), counts(connection)[1..].iter().sum::<u64>());
+    let (count, all) = (lines().count(), connection.counts()[1..].iter().sum::<u64>());
     html! {
         @if count > 0 {
             details open[count < FOLDED_FROM] {
                 summary {
                     "Segments that are not good: "
-                    @if count.min(LINES) as u64 == all { (words::grouped(all)) }
-                    @else { (count.min(LINES)) " of " (words::grouped(all)) }
+                    @if count.min(LINES) as u64 == all { (grouped(all)) }
+                    @else { (count.min(LINES)) " of " (grouped(all)) }
                 }
                 div.scroll {
                     table {
@@ -156,9 +157,9 @@ fn line(segment: &SegmentReport, connection: &ConnectionReport) -> Markup {
                 span.side { @match segment.sender { Sender::Opener => "▲ ", Sender::Listener => "▼ " } }
                 code { (connection.ends[segment.sender as usize]) }
             }
-            td { (words::flags(segment.flags)) @if segment.is_retransmission { " (again)" } }
+            td { (flags(segment.flags).join(" ")) @if segment.is_retransmission { " (again)" } }
             td.n { (segment.sequence.0) }
-            td.n { @if segment.flags.ack() { (segment.acknowledgment.0) } }
+            td.n { @if let Some(number) = segment.acknowledgment { (number.0) } }
             td.n { (segment.payload_length) }
             @for id in 0..2 { td.n { @if let Some(ids) = segment.key_ids { (ids[id]) } } }
             td.n { @if let Some(sne) = segment.sne { (sne.0) } }

@@ -1,6 +1,6 @@
-//! The report as one page that needs nothing else: no network, no other file, and it reads without its script too.
+//! The report as one page that needs no network and no other file, and can be read without its script.
 //!
-//! Whatever comes from the capture and the keys goes through maud, which escapes it.
+//! Everything from the capture and the keys goes through maud, which escapes it.
 
 mod connection;
 mod summary;
@@ -13,22 +13,23 @@ use std::path::Path;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use tempfile::SpooledTempFile;
 
-use super::Subject;
-use super::summary::{Standing, Summary, counts};
-use crate::verify::report::{ConnectionReport, Totals};
+use super::subject::Subject;
+use super::summary::Summary;
+use crate::standing::Standing;
+use crate::verify::report::{ConnectionReport, Totals, standing};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
-/// What the browser holds the page to: it loads nothing, and runs no script but the one with this SHA-256.
+/// What the browser enforces: the page loads nothing and runs only the script with this SHA-256.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
                       script-src 'sha256-9mOedgiN+oNM4MYGWV0NTaURJjh5tmPTX+pKMo6DJuI='";
 
-/// Octets of connections that wait in memory for the summary, which stands above them, before they do in a file.
+/// How many octets of connections wait in memory for the summary above them before they go to a temporary file.
 const WAITING_IN_MEMORY: usize = 1 << 20;
-/// How many connections with a failed segment are shown, and how many others; a browser has to bear the page.
+/// How many connections with a failed segment are shown, and how many others, so that a browser can handle the page.
 const FAILED_SHOWN: u64 = 500;
 const OTHERS_SHOWN: u64 = 100;
-/// How many segments are drawn on the page, and of a connection.
+/// How many segments are drawn on the page, and how many of one connection.
 const MARKS_OF_PAGE: usize = 40_000;
 const MARKS_OF_CONNECTION: usize = 2_000;
 
@@ -42,7 +43,7 @@ pub(super) struct Page<'a> {
     marks_left: usize,
 }
 
-/// How many connections of a sort are on the page, and how many are not.
+/// How many connections of one sort are on the page, and how many are not.
 #[derive(Clone, Copy, Default, Debug)]
 struct Shown {
     on_page: u64,
@@ -50,7 +51,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Counts one, and says whether it is to be shown.
+    /// Counts one, and returns whether to show it.
     const fn count(&mut self, most: u64) -> bool {
         let shown = self.on_page < most;
         if shown {
@@ -76,7 +77,7 @@ impl<'a> Page<'a> {
     }
 
     pub(super) fn connection(&mut self, connection: &ConnectionReport) -> io::Result<()> {
-        let is_shown = match Standing::of(&counts(connection)) {
+        let is_shown = match standing(&connection.counts()) {
             Standing::Failed => self.failed.count(FAILED_SHOWN),
             _ => self.others.count(OTHERS_SHOWN),
         };
@@ -85,15 +86,14 @@ impl<'a> Page<'a> {
         }
         let marks = connection.segments.len().min(MARKS_OF_CONNECTION).min(self.marks_left);
         self.marks_left -= marks;
-        let markup = connection::article(connection, &connection.segments[..marks], self.subject.keys);
+        let markup = connection::article(connection, &connection.segments[..marks]);
         self.waiting.write_all(markup.0.as_bytes())
     }
 
     pub(super) fn finish(mut self, totals: &Totals, summary: &Summary) -> io::Result<()> {
-        let standing = Standing::of(&totals.counts);
         let head = html! {
             (DOCTYPE)
-            // The elements that are not closed here are closed below.
+            // Elements that are not closed here are closed below.
             (PreEscaped("<html lang=\"en\">"))
             head {
                 meta charset="utf-8";
@@ -104,7 +104,7 @@ impl<'a> Page<'a> {
             }
             (PreEscaped("<body>"))
             (timeline::symbols())
-            (summary::header(self.subject, standing, totals, summary))
+            (summary::header(self.subject, totals, summary))
             (PreEscaped("<main>"))
             (summary::section(self.subject, totals, summary))
             (summary::connections_heading(summary))
@@ -121,13 +121,13 @@ impl<'a> Page<'a> {
         html! {
             @if failed + others > 0 {
                 p.note {
-                    "Not on this page, but counted above: " (failed) " more connections with failed segments and "
+                    "Counted above but not on this page: " (failed) " more connections with failed segments and "
                     (others) " more without."
                 }
             }
             (PreEscaped("</main>"))
             footer {
-                "Written by wireseal " (env!("CARGO_PKG_VERSION")) ". The page holds no secret and loads nothing."
+                "Written by wireseal " (env!("CARGO_PKG_VERSION")) ". This page contains no secrets and loads nothing."
             }
             div #tip role="tooltip" hidden {}
             script { (PreEscaped(SCRIPT)) }

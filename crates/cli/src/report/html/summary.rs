@@ -1,16 +1,17 @@
 //! The top of the page: the answer, the numbers, the causes and the keys.
 
 use maud::{Markup, html};
-use wireseal_tcp_ao::OptionCoverage;
 
 use super::timeline::symbol;
 use crate::keys::Keys;
-use crate::report::Subject;
-use crate::report::summary::{Standing, Summary, failed, is_incomplete, not_judged};
-use crate::report::words::{VERDICTS, counted, grouped, passed_over};
-use crate::verify::report::{Counts, Totals, Verdict};
+use crate::report::subject::Subject;
+use crate::report::summary::Summary;
+use crate::report::words::{VERDICTS, skipped};
+use crate::standing::Standing;
+use crate::text::{counted, coverage, grouped};
+use crate::verify::report::{Counts, Totals, Verdict, failed, not_judged, standing};
 
-/// A standing's class and what it is called on a badge. Segments may all be good and the session down, if nobody answers them.
+/// A standing's class and its words on a badge. All segments may be good and the session down, if nobody answers them.
 pub(super) const fn badge(standing: Standing, is_explained: bool) -> (&'static str, &'static str) {
     match standing {
         Standing::Good if is_explained => (Standing::NotJudged.name(), "good, but"),
@@ -19,8 +20,9 @@ pub(super) const fn badge(standing: Standing, is_explained: bool) -> (&'static s
     }
 }
 
-pub(super) fn header(subject: Subject<'_>, standing: Standing, totals: &Totals, summary: &Summary) -> Markup {
-    let (class, name) = badge(standing, !summary.causes.is_empty() || is_incomplete(totals));
+pub(super) fn header(subject: Subject<'_>, totals: &Totals, summary: &Summary) -> Markup {
+    let is_explained = !summary.causes.is_empty() || totals.is_incomplete();
+    let (class, name) = badge(standing(&totals.counts), is_explained);
     html! {
         header {
             div.line {
@@ -56,10 +58,10 @@ pub(super) fn section(subject: Subject<'_>, totals: &Totals, summary: &Summary) 
             }
             (bar(counts, all))
             (legend(counts))
-            @for what in passed_over(totals) {
-                p.note { "Passed over: " (what) "." }
+            @for what in skipped(totals) {
+                p.note { "Skipped: " (what) "." }
             }
-            // One alone is in the answer already.
+            // A single cause is in the answer already.
             @if summary.causes.len() > 1 {
                 h2 { "Why" }
                 ol.causes {
@@ -89,13 +91,13 @@ fn tile(name: &str, number: u64, class: &str) -> Markup {
     }
 }
 
-/// The verdicts' shares of all segments.
+/// The share of each verdict.
 fn bar(counts: &Counts, all: u64) -> Markup {
     html! {
         @if all > 0 {
             div.bar aria-hidden="true" {
                 @for (place, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-                    // What there is at all is to be seen.
+                    // Even the smallest share is visible.
                     i class=(format!("v{place}")) style=(format!("flex:{:.4} 0 6px", *count as f64 / all as f64)) {}
                 }
             }
@@ -103,7 +105,7 @@ fn bar(counts: &Counts, all: u64) -> Markup {
     }
 }
 
-/// Every verdict with its mark: those that occur with their counts.
+/// Every verdict with its mark, and with its count if it occurs.
 fn legend(counts: &Counts) -> Markup {
     html! {
         ul.legend {
@@ -143,12 +145,7 @@ fn keys(keys: &Keys) -> Markup {
                                 td { (parameters.recv_id.0) }
                                 td { (parameters.algorithm.name()) }
                                 td { (parameters.mac_length()) " octets" }
-                                td {
-                                    @match parameters.options {
-                                        OptionCoverage::Covered => "covered",
-                                        OptionCoverage::Excluded => "excluded",
-                                    }
-                                }
+                                td { (coverage(parameters.options)) }
                                 td { @if let Some(peer) = &configured.peer { (peer.to_string()) } @else { "any" } }
                                 td {
                                     @if lifetime.from().is_none() && lifetime.until().is_none() { "always" }
@@ -164,7 +161,7 @@ fn keys(keys: &Keys) -> Markup {
     }
 }
 
-/// The heading above the connections, with buttons that show some of them; without the script there are no buttons.
+/// The heading above the connections, with buttons to choose among them; without the script there are no buttons.
 pub(super) fn connections_heading(summary: &Summary) -> Markup {
     let sorts = [("failed", summary.failed), ("not-judged", summary.not_judged), ("good", summary.good)];
     html! {

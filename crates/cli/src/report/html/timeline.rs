@@ -1,18 +1,18 @@
 //! The timeline of a connection: what the opener sent above the axis, what the listener sent below.
 //!
-//! Marks stand in the order of time and never upon each other, and pauses are shortened; the second place of each
-//! (`data-scale`) is its place on an axis of the same width that is true to scale, which the page's script moves it to.
+//! Marks are in order of time and never overlap, and pauses are shortened. `data-scale` is the position of a mark on an axis of
+//! the same width that is true to scale, to which the page's script can move it.
 
 use std::fmt::Write as _;
 
 use maud::{Markup, PreEscaped, html};
 
 use crate::capture::Time;
-use crate::keys::Keys;
 use crate::report::words::{self, VerdictInWords};
+use crate::text::{counted, flags};
 use crate::verify::report::{ConnectionReport, DirectionReport, SegmentReport, Sender, Verdict};
 
-/// The marks by verdict, centred: each has a shape of its own, so that none is told by colour alone.
+/// The marks by verdict, centred. Each has a shape of its own, so that none depends on colour alone.
 const SHAPES: [&str; Verdict::KINDS] = [
     r#"<circle r="4.6" fill="currentColor"/>"#,
     r#"<path d="M-4.6-4.6 4.6 4.6M4.6-4.6-4.6 4.6" stroke="currentColor" stroke-width="3" stroke-linecap="round"/>"#,
@@ -24,14 +24,14 @@ const SHAPES: [&str; Verdict::KINDS] = [
     r#"<circle r="4.2" class="hollow" stroke="currentColor" stroke-width="1.6"/><path d="M0-5A5 5 0 0 0 0 5Z" fill="currentColor"/>"#,
 ];
 
-/// Pixels between neighbouring marks, from the least to the most.
+/// Pixels between neighbouring marks.
 const LEAST_STEP: f64 = 13.0;
 const MOST_STEP: f64 = 72.0;
-/// Pixels left and right of the outermost marks.
+/// Pixels beside the outermost marks.
 const MARGIN: f64 = 26.0;
-/// Pixels that a short connection is drawn out to.
+/// Pixels to which a short connection is stretched.
 const FULL_WIDTH: f64 = 858.0;
-/// The lines of the picture, from its top: the opener's keys, its marks, the axis, the listener's marks and keys.
+/// The parts of the picture from its top: the opener's keys and marks, the axis, the listener's marks and keys.
 const KEYS_HEIGHT: u32 = 18;
 const AXIS: u32 = 124;
 const AXIS_HALF: u32 = 13;
@@ -56,9 +56,9 @@ pub(super) fn symbol(place: usize, y: i64) -> Markup {
     html! { use class=(format!("v{place}")) href=(format!("#mark-{place}")) y=(y) {} }
 }
 
-/// Where everything is along the axis.
+/// Positions along the axis.
 struct Axis {
-    /// Pixels from the left, of each segment.
+    /// Pixels from the left, for each segment.
     shortened: Vec<u32>,
     to_scale: Vec<u32>,
     width: u32,
@@ -96,7 +96,7 @@ impl Axis {
         Self { shortened, to_scale, width: (width + 2.0 * MARGIN) as u32, span }
     }
 
-    /// Where the first segment stands that is not before this packet, in both ways.
+    /// The first segment that is not before this packet: its position with shortened pauses, and to scale.
     fn at(&self, segments: &[SegmentReport], packet: u64) -> (u32, u32) {
         let place = segments.partition_point(|segment| segment.place.packet < packet);
         let place = place.min(segments.len() - 1);
@@ -104,21 +104,21 @@ impl Axis {
     }
 }
 
-/// Pixels from one mark to the next: by the logarithm of the time between.
+/// Pixels from one mark to the next, by the logarithm of the time between.
 fn step(times: Option<(Time, Time)>) -> f64 {
     let microseconds = times
         .map_or(0, |(before, time)| time.unix_nanoseconds().saturating_sub(before.unix_nanoseconds()) / 1000);
     (LEAST_STEP + 8.0 * (1.0 + microseconds as f64 / 1000.0).log10()).min(MOST_STEP)
 }
 
-/// How far a moment is from one to another, between 0 and 1.
+/// How far along a time is between two others, from 0 to 1.
 fn share(time: Time, from: Time, until: Time) -> f64 {
     let since = |time: Time| time.unix_nanoseconds().saturating_sub(from.unix_nanoseconds()) as f64;
     since(time) / since(until)
 }
 
-/// The picture of these segments of the connection, of which there is one or more.
-pub(super) fn timeline(connection: &ConnectionReport, segments: &[SegmentReport], keys: &Keys) -> Markup {
+/// The picture of these segments of the connection, at least one.
+pub(super) fn timeline(connection: &ConnectionReport, segments: &[SegmentReport]) -> Markup {
     let axis = Axis::new(segments);
     let label = format!(
         "Timeline of connection {}: {} marks, one for each segment",
@@ -131,10 +131,10 @@ pub(super) fn timeline(connection: &ConnectionReport, segments: &[SegmentReport]
         {
             rect.axis x="0" y=(AXIS - AXIS_HALF) width=(axis.width) height=(2 * AXIS_HALF) {}
             (ticks(&axis, segments))
-            @for sender in [Sender::Opener, Sender::Listener] {
-                (key_uses(&axis, segments, sender, &connection.directions[sender as usize], keys))
+            @for sender in Sender::BOTH {
+                (key_uses(&axis, segments, sender, &connection.directions[sender as usize]))
             }
-            // What is not good lies above what is, where marks to scale cover each other.
+            // Where marks to scale overlap, those that are not good are on top.
             @for is_good in [true, false] {
                 @for (number, segment) in segments.iter().enumerate() {
                     @if (segment.verdict == Verdict::Good) == is_good { (mark(&axis, number, segment, connection)) }
@@ -144,7 +144,7 @@ pub(super) fn timeline(connection: &ConnectionReport, segments: &[SegmentReport]
     }
 }
 
-/// The labels of the axis, since the first segment: one set for shortened pauses, one for time to scale.
+/// The labels of the axis, from the first segment: one set for shortened pauses, one for time to scale.
 fn ticks(axis: &Axis, segments: &[SegmentReport]) -> Markup {
     let Some((from, until)) = axis.span else { return Markup::default() };
     let mut shortened = Vec::new();
@@ -172,7 +172,7 @@ fn ticks(axis: &Axis, segments: &[SegmentReport]) -> Markup {
     }
 }
 
-/// Round times from 0 to this one, in nanoseconds, and how far on the way to it each is, between 0 and 1.
+/// Round times from 0 to this many nanoseconds, and how far along each is, from 0 to 1.
 fn round_times(all: u64) -> impl Iterator<Item = (f64, String)> {
     const SECOND: u64 = 1_000_000_000;
     const DAY: u64 = 86_400 * SECOND;
@@ -193,15 +193,9 @@ fn round_times(all: u64) -> impl Iterator<Item = (f64, String)> {
     })
 }
 
-/// The bands that say which KeyID a direction used from where to where, and a line where it changed.
-fn key_uses(
-    axis: &Axis,
-    segments: &[SegmentReport],
-    sender: Sender,
-    direction: &DirectionReport,
-    keys: &Keys,
-) -> Markup {
-    // Those of segments that are not drawn have no place.
+/// Bands for the KeyIDs that a direction used, and a line at each change.
+fn key_uses(axis: &Axis, segments: &[SegmentReport], sender: Sender, direction: &DirectionReport) -> Markup {
+    // Segments that are not drawn have no position.
     let last = segments.last().map_or(0, |segment| segment.place.packet);
     let drawn = direction.key_uses.partition_point(|key_use| key_use.first.packet <= last);
     let uses = &direction.key_uses[..drawn];
@@ -219,13 +213,13 @@ fn key_uses(
             @let (end_x, end_scale) = end.unwrap_or((axis.width, axis.width));
             @let [(x, width), (scale, scale_width)] =
                 [(x, end_x), (scale, end_scale)].map(|(from, to)| (from.saturating_sub(half), to.saturating_sub(from)));
-            @let name = words::key(key_use, keys);
+            @let name = words::key(key_use);
             svg class=(format!("key-use k{}", number % 2)) x=(x) y=(y) width=(width) height=(KEYS_HEIGHT)
                 data-x=(x) data-width=(width) data-scale=(scale) data-scale-width=(scale_width)
             {
                 rect width="100%" height="100%" rx="4" {}
                 text x="7" y="13" { (name) }
-                title { (name) " · " (words::counted(key_use.segments, "segment")) " · " (words::packets(key_use.first, key_use.last)) }
+                title { (name) " · " (counted(key_use.segments, "segment")) " · " (words::packets(key_use.first, key_use.last)) }
             }
             @if number > 0 {
                 g.change transform=(format!("translate({x},0)")) data-x=(x) data-scale=(scale) {
@@ -236,7 +230,7 @@ fn key_uses(
     }
 }
 
-/// A segment: a stem as long as its payload (by the logarithm), and the mark of its verdict.
+/// A segment: a stem as long as the logarithm of its payload, and the mark of its verdict.
 fn mark(axis: &Axis, number: usize, segment: &SegmentReport, connection: &ConnectionReport) -> Markup {
     let (x, scale) = (axis.shortened[number], axis.to_scale[number]);
     let stem = 18 + (4.0 * f64::from(1 + segment.payload_length).log2()) as i64;
@@ -255,14 +249,14 @@ fn mark(axis: &Axis, number: usize, segment: &SegmentReport, connection: &Connec
             @if segment.is_retransmission { circle.again cy=(to) r="8" {} }
             (symbol(segment.verdict.index(), to))
             @if !letter.is_empty() { text y=(letter_at) { (letter) } }
-            // Wider than the mark, so that a hand need not be steady.
+            // Wider than the mark, so that it is easy to point at.
             rect.touch x="-6" y=(from.min(to) - 12) width="12" height=(stem + 12 + if up { 0 } else { 12 }) {}
             title { (details(segment, connection)) }
         }
     }
 }
 
-/// Everything that is known of a segment: a line for each thing, named and then given.
+/// Everything known of a segment: a line `name: value` for each thing.
 fn details(segment: &SegmentReport, connection: &ConnectionReport) -> String {
     let mut text = format!("verdict: {}", VerdictInWords(segment.verdict));
     let mut line = |name: &str, value: &dyn std::fmt::Display| {
@@ -276,12 +270,12 @@ fn details(segment: &SegmentReport, connection: &ConnectionReport) -> String {
         }
     }
     line("sender", &connection.ends[segment.sender as usize]);
-    line("flags", &words::flags(segment.flags));
+    line("flags", &flags(segment.flags).join(" "));
     line("sequence", &segment.sequence.0);
-    if segment.flags.ack() {
-        line("acknowledgment", &segment.acknowledgment.0);
+    if let Some(acknowledgment) = segment.acknowledgment {
+        line("acknowledgment", &acknowledgment.0);
     }
-    line("payload", &words::counted(u64::from(segment.payload_length), "octet"));
+    line("payload", &counted(segment.payload_length.into(), "octet"));
     if let Some([key_id, rnext_key_id]) = segment.key_ids {
         line("KeyID", &key_id);
         line("RNextKeyID", &rnext_key_id);
@@ -290,7 +284,7 @@ fn details(segment: &SegmentReport, connection: &ConnectionReport) -> String {
         line("SNE", &sne.0);
     }
     if segment.is_retransmission {
-        line("sent before", &"yes");
+        line("retransmission", &"yes");
     }
     text
 }

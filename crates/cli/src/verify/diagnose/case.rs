@@ -1,80 +1,63 @@
-//! A segment that failed, and hypotheses tried on it.
+//! A segment that failed, and what its MAC is compared with.
 
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::net::IpAddr;
-use std::ops::Range;
 
-use wireseal_tcp_ao::option::{TCP_HEADER_LENGTH, kind};
-use wireseal_tcp_ao::{
-    AoOption, Endpoint, KdfContext, OptionCoverage, Segment, Sne, TrafficKey, segment_mac,
-};
+use wireseal_tcp_ao::{AoOption, Endpoint, KdfContext, OptionCoverage, Segment, Sne, TrafficKey};
 
-use super::checksum;
-use super::hypothesis::{Change, Hypothesis};
-use super::offload;
+use super::hypothesis::{Change, Hypothesis, Relation};
+use crate::capture::Place;
+use crate::verify::connection::TcpConnection;
 use crate::verify::hints::NatHint;
-use crate::verify::key_table::KeyTable;
-use crate::verify::report::{Place, Sender};
+use crate::verify::key_table::{Candidate, KeyTable};
+use crate::verify::report::Sender;
 
-/// Octets of a MAC that a hypothesis has to explain; fewer match by chance.
+/// The shortest MAC that proves a hypothesis; shorter ones match by chance.
 pub(super) const LEAST_MAC: usize = 4;
+/// How many keys are tried that a segment does not name.
+const OTHER_KEYS: usize = 64;
 
 /// A segment that failed.
 pub(super) struct Case<'c, 'k> {
+    pub(super) connection: &'c TcpConnection,
     pub(super) table: &'c KeyTable<'k>,
     pub(super) nat: &'c [NatHint],
     pub(super) place: Place,
     pub(super) sender: Sender,
     pub(super) segment: &'c Segment<'c>,
     pub(super) ao: AoOption<'c>,
-    /// What its traffic key is derived for.
+    /// What its traffic key is derived from.
     pub(super) context: KdfContext,
     pub(super) sne: Sne,
-    /// The MSS that the receiver of the segment has announced.
-    pub(super) mss: Option<u16>,
     /// MACs computed so far.
     pub(super) tries: Cell<u64>,
 }
 
-impl Case<'_, '_> {
-    /// Whether the segment verifies under a hypothesis.
-    pub(super) fn verifies(&self, hypothesis: &Hypothesis) -> bool {
-        let Some(key) = self.key(hypothesis) else { return false };
-        let options = self.options(hypothesis);
-        let tcp = self.segment.tcp();
-        match hypothesis.change {
-            Some(Change::Sne(form)) => {
-                form.of(self.sne.0).is_some_and(|sne| self.matches(&key, Sne(sne), tcp, options))
-            }
-            Some(Change::Nat(hint)) => {
-                let ends = self.translated(hint);
-                let mut tcp = tcp.to_vec();
-                tcp[..2].copy_from_slice(&ends[0].port().to_be_bytes());
-                tcp[2..4].copy_from_slice(&ends[1].port().to_be_bytes());
-                let addresses = (ends[0].address(), ends[1].address());
-                self.matches_between(addresses, &key, self.sne, &tcp, options)
-            }
-            Some(Change::Checksum(form)) => {
-                self.count();
-                self.is_long_enough()
-                    && checksum::verifies(form, &key, self.sne, self.segment, &self.ao, options)
-            }
-            Some(Change::Mss(mss)) => self.find_mss_among(&key, options, std::iter::once(mss)).is_some(),
-            Some(Change::Merged(_)) => offload::find_part(self, &key, hypothesis, options, false).is_some(),
-            // Known only from the segments that follow.
-            Some(Change::Split(_)) => false,
-            Some(Change::Algorithm(_) | Change::Secret(_)) | None => {
-                self.matches(&key, self.sne, tcp, options)
-            }
+impl<'c> Case<'c, '_> {
+    /// How a key is related to the segment's KeyID.
+    pub(super) fn relation(&self, candidate: Candidate) -> Relation {
+        let parameters = self.table.parameters(candidate);
+        if candidate.serves(self.table, self.connection.configured_end, self.sender, self.ao.key_id) {
+            Relation::Named
+        } else if [parameters.send_id, parameters.recv_id].contains(&self.ao.key_id) {
+            Relation::Exchanged
+        } else {
+            Relation::Other
         }
     }
 
-    /// The hypothesis's traffic key; `None` where the hypothesis makes no difference, or no key.
+    /// The connection's keys with this relation to the segment, unchanged.
+    pub(super) fn keys(&self, relation: Relation) -> impl Iterator<Item = Hypothesis> {
+        let candidates = self.connection.candidates.iter();
+        let related = candidates.filter(move |candidate| self.relation(**candidate) == relation);
+        related.take(OTHER_KEYS).map(move |candidate| Hypothesis::new(*candidate, relation))
+    }
+
+    /// The traffic key under a hypothesis; `None` where the hypothesis changes nothing or makes no key.
     pub(super) fn key(&self, hypothesis: &Hypothesis) -> Option<TrafficKey> {
         let parameters = self.table.parameters(hypothesis.candidate);
-        let master_key = self.table.master_key(hypothesis.candidate);
-        let mut master_key = Cow::Borrowed(master_key);
+        let mut master_key = Cow::Borrowed(self.table.master_key(hypothesis.candidate));
         let mut context = self.context;
         match hypothesis.change {
             Some(Change::Algorithm(algorithm)) if algorithm == parameters.algorithm => return None,
@@ -93,6 +76,7 @@ impl Case<'_, '_> {
         Some(TrafficKey::derive(hypothesis.algorithm(parameters), &master_key, &context))
     }
 
+    /// Whether the MAC covers the options under a hypothesis.
     pub(super) fn options(&self, hypothesis: &Hypothesis) -> OptionCoverage {
         match (self.table.parameters(hypothesis.candidate).options, hypothesis.flips_options) {
             (OptionCoverage::Covered, false) | (OptionCoverage::Excluded, true) => OptionCoverage::Covered,
@@ -100,13 +84,14 @@ impl Case<'_, '_> {
         }
     }
 
-    /// Whether the MAC that was received is the one of these octets between the segment's addresses.
+    /// Whether the received MAC is that of these octets between the segment's addresses.
     pub(super) fn matches(&self, key: &TrafficKey, sne: Sne, tcp: &[u8], options: OptionCoverage) -> bool {
         let addresses = (self.segment.source_address(), self.segment.destination_address());
         self.matches_between(addresses, key, sne, tcp, options)
     }
 
-    fn matches_between(
+    /// The same between other addresses.
+    pub(super) fn matches_between(
         &self,
         (source, destination): (IpAddr, IpAddr),
         key: &TrafficKey,
@@ -114,21 +99,18 @@ impl Case<'_, '_> {
         tcp: &[u8],
         options: OptionCoverage,
     ) -> bool {
-        self.count();
         let Ok(segment) = Segment::from_tcp(source, destination, tcp) else { return false };
-        let is_right = |mac: wireseal_mac::Mac| mac.verify(self.ao.mac).is_ok();
-        self.is_long_enough() && segment_mac(key, sne, &segment, options).is_ok_and(is_right)
+        let Ok(input) = segment.mac_input(sne, options) else { return false };
+        self.count_try() && input.mac(key).verify(self.ao.mac).is_ok()
     }
 
-    fn is_long_enough(&self) -> bool {
+    /// Counts a MAC that is computed; `false` where the received one is too short to prove anything.
+    pub(super) fn count_try(&self) -> bool {
+        self.tries.set(self.tries.get() + 1);
         self.ao.mac.len() >= LEAST_MAC
     }
 
-    fn count(&self) {
-        self.tries.set(self.tries.get() + 1);
-    }
-
-    /// Source and destination on the other side of a translation, or of all that there are hints of.
+    /// Source and destination on the other side of one translation, or of all of them.
     pub(super) fn translated(&self, hint: Option<usize>) -> [Endpoint; 2] {
         let hints = match hint {
             Some(hint) => self.nat.get(hint..=hint).unwrap_or_default(),
@@ -136,42 +118,5 @@ impl Case<'_, '_> {
         };
         [self.context.source, self.context.destination]
             .map(|end| hints.iter().find_map(|hint| hint.other_side(&end)).unwrap_or(end))
-    }
-
-    /// Where in the segment the MSS is that its SYN announces.
-    fn mss_place(&self) -> Option<Range<usize>> {
-        let option = self.segment.options().flatten().find(|option| {
-            option.kind == kind::MAXIMUM_SEGMENT_SIZE && option.data.len() == size_of::<u16>()
-        })?;
-        let start = TCP_HEADER_LENGTH + option.offset + 2;
-        Some(start..start + size_of::<u16>())
-    }
-
-    /// The MSS, among these, with which a SYN verifies.
-    fn find_mss_among(
-        &self,
-        key: &TrafficKey,
-        options: OptionCoverage,
-        mut sizes: impl Iterator<Item = u16>,
-    ) -> Option<u16> {
-        let place = self.mss_place()?;
-        let mut tcp = self.segment.tcp().to_vec();
-        sizes.find(|mss| {
-            tcp[place.clone()].copy_from_slice(&mss.to_be_bytes());
-            self.matches(key, self.sne, &tcp, options)
-        })
-    }
-
-    /// The MSS with which a SYN verifies, if a router on the way has put another one into it.
-    pub(super) fn find_mss(&self, hypothesis: &Hypothesis) -> Option<u16> {
-        let options = self.options(hypothesis);
-        if !self.segment.flags().syn() || options == OptionCoverage::Excluded {
-            return None;
-        }
-        let key = self.key(hypothesis)?;
-        // A router makes it smaller, so the sender's own was larger: 9,216 octets are the largest frames in use, and
-        // 65,535 is what loopback has, with or without room for the headers.
-        let sizes = (500..=9216).chain([u16::MAX, u16::MAX - 40, u16::MAX - 60]);
-        self.find_mss_among(&key, options, sizes)
     }
 }

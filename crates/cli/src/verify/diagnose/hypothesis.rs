@@ -1,4 +1,4 @@
-//! What may differ between the key as it is given and the key as a sender has it.
+//! How the sender's key may differ from the key that was given.
 
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::MktParameters;
@@ -15,18 +15,18 @@ pub(super) struct Hypothesis {
     pub(super) relation: Relation,
     /// What else differs.
     pub(super) change: Option<Change>,
-    /// Whether the MAC covers the options the other way round.
+    /// Whether the MAC covers the options where the key excludes them, or the reverse.
     pub(super) flips_options: bool,
 }
 
-/// How a key is related to a KeyID that a sender names.
+/// How a key is related to the KeyID in a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Relation {
     /// It is the sender's id of the key.
     Named,
     /// It is the other end's id of the key.
     Exchanged,
-    /// It is none of the key's ids.
+    /// It is neither of the key's ids.
     Other,
 }
 
@@ -35,19 +35,19 @@ pub(super) enum Relation {
 pub(super) enum Change {
     /// Another algorithm with the same secret.
     Algorithm(TcpAoAlgorithm),
-    /// The secret, put down in another way.
+    /// The secret, entered in another form.
     Secret(SecretForm),
     /// Another SNE.
     Sne(SneForm),
-    /// The addresses on the other side of a translation: of the hint of this number, or of all hints.
+    /// The addresses on the other side of a translation: of the hint at this index, or of all hints.
     Nat(Option<usize>),
-    /// The checksum field is not zero in the MAC's input.
+    /// The checksum field is not zero in the MAC input.
     Checksum(ChecksumForm),
     /// The SYN was sent with another MSS.
     Mss(u16),
-    /// The recorded segment is more than was signed: this many octets of its payload.
+    /// The recorded segment is more than was signed: only this many octets of its payload.
     Merged(usize),
-    /// This many recorded segments are what was signed as one.
+    /// This many recorded segments were signed as one.
     Split(usize),
 }
 
@@ -81,24 +81,25 @@ impl Hypothesis {
         Self { change: Some(change), ..self }
     }
 
-    pub(super) const fn flipped(self) -> Self {
-        Self { flips_options: !self.flips_options, ..self }
+    /// The hypothesis, and the same with the other coverage of options.
+    pub(super) const fn both(self) -> [Self; 2] {
+        [self, Self { flips_options: !self.flips_options, ..self }]
     }
 
-    /// Whether two segments have one explanation, if these are theirs: the sizes of segments do not matter.
+    /// Whether two hypotheses are one explanation; the sizes of segments do not matter.
     pub(super) fn is_like(&self, other: &Self) -> bool {
-        let change = match (self.change, other.change) {
+        let is_same_change = match (self.change, other.change) {
             (Some(Change::Merged(_)), Some(Change::Merged(_)))
             | (Some(Change::Split(_)), Some(Change::Split(_))) => true,
             (own, other) => own == other,
         };
-        change
+        is_same_change
             && self.candidate.key == other.candidate.key
             && self.relation == other.relation
             && self.flips_options == other.flips_options
     }
 
-    /// The algorithm of the hypothesis.
+    /// The algorithm under the hypothesis.
     pub(super) fn algorithm(&self, parameters: &MktParameters) -> TcpAoAlgorithm {
         match self.change {
             Some(Change::Algorithm(algorithm)) => algorithm,

@@ -1,31 +1,26 @@
-//! Segments that network cards and kernels merge on receipt, or split on sending, after they were signed.
+//! Segments that a network card or kernel merged on receipt, or split on sending, after they were signed.
 
+use wireseal_tcp_ao::SeqNum;
 use wireseal_tcp_ao::option::MAX_OPTIONS_LENGTH;
-use wireseal_tcp_ao::{OptionCoverage, SeqNum, TrafficKey};
 
 use super::case::Case;
 use super::hypothesis::{Change, Hypothesis};
-use crate::verify::report::Place;
+use crate::capture::Place;
 
-/// The longest part of a recorded segment that is searched for octet by octet.
+/// The longest part of a recorded segment that is searched octet by octet.
 const LONGEST_PART: usize = 1500;
-/// FIN and PSH: those of the last segment that a recorded one is made of stand in its header.
+/// FIN and PSH, which a merged segment takes from the last segment it is made of.
 const FIN_AND_PSH: u8 = 0x01 | 0x08;
 const FLAGS_AT: usize = 13;
-/// The most octets that one send of a stack hands to a network card, and the most segments that are made of it: of the
-/// smallest MSS in use, 536 octets.
-const LONGEST_TRAIN: usize = 65_535;
-const MOST_IN_TRAIN: u64 = 128;
+/// The most octets a stack hands to a network card in one send, and the most segments made of them: with the smallest MSS in
+/// use, 536 octets.
+const LONGEST_SEND: usize = 65_535;
+const MOST_PARTS: u64 = 128;
 
-/// The octets of payload, fewer than recorded, over which the MAC is that of the segment: the segments that were merged
-/// into one kept the header of the first. The sizes that are likely, and then, if `every_size`, all up to a bound.
-pub(super) fn find_part(
-    case: &Case<'_, '_>,
-    key: &TrafficKey,
-    hypothesis: &Hypothesis,
-    options: OptionCoverage,
-    every_size: bool,
-) -> Option<usize> {
+/// How many octets of payload, fewer than recorded, the MAC covers: merged segments keep the header of the first. Tries the
+/// likely sizes and then, if `every_size`, all up to a bound.
+pub(super) fn find_part(case: &Case<'_, '_>, hypothesis: &Hypothesis, every_size: bool) -> Option<usize> {
+    let (key, options) = (case.key(hypothesis)?, case.options(hypothesis));
     let header = case.segment.header();
     let payload = case.segment.payload();
     let longest = if every_size { payload.len().saturating_sub(1).min(LONGEST_PART) } else { 0 };
@@ -33,8 +28,9 @@ pub(super) fn find_part(
         Some(Change::Merged(part)) => Some(part),
         _ => None,
     };
-    let from_mss = case.mss.map(usize::from).into_iter().flat_map(|mss| {
-        // The MSS counts no options (RFC 6691), so they make the segments shorter.
+    let mss = case.connection.direction(case.sender.other()).seen.mss;
+    let from_mss = mss.map(usize::from).into_iter().flat_map(|mss| {
+        // The MSS does not count options, which make the segments shorter (RFC 6691).
         (0..=MAX_OPTIONS_LENGTH).step_by(4).filter_map(move |options| mss.checked_sub(options))
     });
     let lengths = known.into_iter().chain(from_mss).filter(|part| *part < payload.len());
@@ -48,26 +44,25 @@ pub(super) fn find_part(
             tcp.extend(header);
             tcp[FLAGS_AT] = flags;
             tcp.extend(&payload[..*part]);
-            case.matches(key, case.sne, &tcp, options)
+            case.matches(&key, case.sne, &tcp, options)
         })
     })
 }
 
-/// Consecutive segments with one and the same MAC, as a network card makes them of one large send.
+/// A segment that a network card may have split: consecutive segments with the same MAC.
 #[derive(Debug)]
-pub(super) struct Train {
+pub(super) struct SplitSegment {
     pub(super) first: Place,
-    /// The first one's header, and everything's payload.
+    /// The header of the first part, and the payload of all.
     tcp: Vec<u8>,
-    header_length: usize,
     mac: Vec<u8>,
     next: SeqNum,
-    /// How many segments it has.
-    pub(super) segments: u64,
+    /// How many parts there are.
+    pub(super) parts: u64,
 }
 
-impl Train {
-    /// A train that begins with this segment, if one can.
+impl SplitSegment {
+    /// Begins with this segment, if it can be the first part.
     pub(super) fn begin(case: &Case<'_, '_>) -> Option<Self> {
         let segment = case.segment;
         if segment.payload().is_empty() || segment.flags().syn() || segment.flags().fin() {
@@ -76,34 +71,31 @@ impl Train {
         Some(Self {
             first: case.place,
             tcp: segment.tcp().to_vec(),
-            header_length: segment.header().len(),
             mac: case.ao.mac.to_vec(),
             next: segment.end(),
-            segments: 1,
+            parts: 1,
         })
     }
 
-    /// Whether this segment goes on where the train ended; then the train has it.
-    pub(super) fn goes_on(&mut self, case: &Case<'_, '_>) -> bool {
+    /// Adds a segment if it is the next part.
+    pub(super) fn add(&mut self, case: &Case<'_, '_>) -> bool {
         let segment = case.segment;
-        let goes_on = segment.sequence() == self.next
+        let is_next = segment.sequence() == self.next
             && case.ao.mac == self.mac
-            && self.segments < MOST_IN_TRAIN
-            && self.tcp.len() + segment.payload().len() <= LONGEST_TRAIN;
-        if goes_on {
+            && self.parts < MOST_PARTS
+            && self.tcp.len() + segment.payload().len() <= LONGEST_SEND;
+        if is_next {
             self.tcp.extend(segment.payload());
             self.tcp[FLAGS_AT] |= segment.header()[FLAGS_AT] & FIN_AND_PSH;
             self.next = segment.end();
-            self.segments += 1;
+            self.parts += 1;
         }
-        goes_on
+        is_next
     }
 
-    /// Whether the MAC is that of the whole train, under a hypothesis without other changes.
+    /// Whether the MAC is that of all parts together, under a hypothesis without other changes.
     pub(super) fn verifies(&self, case: &Case<'_, '_>, hypothesis: &Hypothesis) -> bool {
-        let Some(key) = case.key(hypothesis) else { return false };
-        // The payload has grown; the header is the first segment's.
-        debug_assert!(self.tcp.len() >= self.header_length);
-        case.matches(&key, case.sne, &self.tcp, case.options(hypothesis))
+        let key = case.key(hypothesis);
+        key.is_some_and(|key| case.matches(&key, case.sne, &self.tcp, case.options(hypothesis)))
     }
 }

@@ -1,14 +1,16 @@
-//! The same secret, put down in another way: what an editor, a shell or a configuration adds or leaves out.
+//! The same secret in another form: what an editor, a shell or a configuration adds, drops or converts.
 
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_mac::MacKey;
 use wireseal_tcp_ao::MasterKey;
 use zeroize::Zeroizing;
 
+use crate::hex;
+
 /// Octets of an AES-128 key.
 const AES_KEY_LENGTH: usize = 16;
 
-/// How a sender may have put down a secret.
+/// The form in which a sender may have entered a secret.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SecretForm {
     WithNewline,
@@ -19,15 +21,15 @@ pub(super) enum SecretForm {
     InDoubleQuotes,
     InSingleQuotes,
     WithoutQuotes,
-    /// The octets that it spells as hexadecimal digits.
+    /// The octets that it spells in hexadecimal.
     FromHex,
-    /// Its octets, spelled as hexadecimal digits.
+    /// Its octets, spelled in hexadecimal.
     AsHex,
     AsUpperHex,
     AsPrefixedHex,
-    /// AES-128-CMAC: zeros up to 16 octets instead of RFC 5926's compression.
+    /// AES-128-CMAC: padded with zeros to 16 octets instead of compressed as RFC 5926 says.
     Padded,
-    /// AES-128-CMAC: its first 16 octets instead of RFC 5926's compression.
+    /// AES-128-CMAC: cut to 16 octets instead of compressed as RFC 5926 says.
     Cut,
     /// AES-128-CMAC: compressed although it has 16 octets.
     Compressed,
@@ -52,12 +54,12 @@ impl SecretForm {
         Self::Compressed,
     ];
 
-    /// Whether the form concerns what the KDF of AES-128-CMAC does with a secret that is no AES key.
+    /// Whether the form is about how the KDF of AES-128-CMAC handles a secret that is not an AES key.
     pub(super) const fn is_of_kdf(self) -> bool {
         matches!(self, Self::Padded | Self::Cut | Self::Compressed)
     }
 
-    /// The secret in this form, if it is another then.
+    /// The secret in this form, if that changes it.
     pub(super) fn of(self, secret: &[u8], algorithm: TcpAoAlgorithm) -> Option<MasterKey> {
         if self.is_of_kdf() && algorithm != TcpAoAlgorithm::Aes128Cmac {
             return None;
@@ -83,13 +85,15 @@ impl SecretForm {
                 _ => return None,
             },
             Self::FromHex => from_hex(secret)?,
-            Self::AsHex => as_hex(b"", b"0123456789abcdef", secret),
-            Self::AsUpperHex => as_hex(b"", b"0123456789ABCDEF", secret),
-            Self::AsPrefixedHex => as_hex(b"0x", b"0123456789abcdef", secret),
+            Self::AsHex => hex::encode(secret).into_bytes(),
+            Self::AsUpperHex => {
+                let mut digits = hex::encode(secret).into_bytes();
+                digits.make_ascii_uppercase();
+                digits
+            }
+            Self::AsPrefixedHex => [b"0x", Zeroizing::new(hex::encode(secret)).as_bytes()].concat(),
             Self::Padded if secret.len() < AES_KEY_LENGTH => {
-                let mut padded = secret.to_vec();
-                padded.resize(AES_KEY_LENGTH, 0);
-                padded
+                [secret, &[0; AES_KEY_LENGTH][secret.len()..]].concat()
             }
             Self::Cut if secret.len() > AES_KEY_LENGTH => secret[..AES_KEY_LENGTH].to_vec(),
             Self::Compressed if secret.len() == AES_KEY_LENGTH => {
@@ -99,7 +103,7 @@ impl SecretForm {
         })
     }
 
-    /// What a sender does with the secret, as the rest of a sentence that begins with him.
+    /// What a sender does with the secret, after its name in a sentence.
     pub(super) const fn words(self) -> &'static str {
         match self {
             Self::WithNewline => "takes the secret with a newline (\\n) at its end",
@@ -107,85 +111,68 @@ impl SecretForm {
             Self::WithBlank => "takes the secret with a blank at its end",
             Self::WithNul => "takes the secret with a NUL octet at its end",
             Self::Trimmed => "takes the secret without the white space or line end that it has here",
-            Self::InDoubleQuotes => "takes double quotes around the secret as a part of it",
-            Self::InSingleQuotes => "takes single quotes around the secret as a part of it",
-            Self::WithoutQuotes => "takes the secret without the quotes that are a part of it here",
-            Self::FromHex => "takes the secret as hexadecimal digits, and here it is a text",
-            Self::AsHex => "takes the secret's hexadecimal digits as a text",
-            Self::AsUpperHex => "takes the secret's hexadecimal digits, in capitals, as a text",
-            Self::AsPrefixedHex => "takes the secret's hexadecimal digits with 0x before them as a text",
+            Self::InDoubleQuotes => "takes double quotes around the secret as part of it",
+            Self::InSingleQuotes => "takes single quotes around the secret as part of it",
+            Self::WithoutQuotes => "takes the secret without the quotes that it has here",
+            Self::FromHex => "takes the secret as hexadecimal digits; here it is text",
+            Self::AsHex => "takes the secret's hexadecimal digits as text",
+            Self::AsUpperHex => "takes the secret's hexadecimal digits, in capitals, as text",
+            Self::AsPrefixedHex => "takes the secret's hexadecimal digits, with 0x in front, as text",
             Self::Padded => {
-                "pads the secret with zeros to the 16 octets of an AES key, where RFC 5926 (section 3.1.1.2) compresses it \
-                 with AES-CMAC"
+                "pads the secret with zeros to the 16 octets of an AES key instead of compressing it with AES-CMAC (RFC 5926 \
+                 §3.1.1.2)"
             }
             Self::Cut => {
-                "cuts the secret to the 16 octets of an AES key, where RFC 5926 (section 3.1.1.2) compresses it with AES-CMAC"
+                "cuts the secret to the 16 octets of an AES key instead of compressing it with AES-CMAC (RFC 5926 §3.1.1.2)"
             }
             Self::Compressed => {
-                "compresses the secret with AES-CMAC although it has the 16 octets of an AES key (RFC 5926, section 3.1.1.2)"
+                "compresses the secret with AES-CMAC although it has the 16 octets of an AES key (RFC 5926 §3.1.1.2)"
             }
         }
     }
 }
 
-/// The octets of hexadecimal digits, with or without 0x before them and colons, blanks or a line end between and behind.
+/// The octets of hexadecimal digits, with or without `0x` in front, separators between and white space around.
 fn from_hex(secret: &[u8]) -> Option<Vec<u8>> {
-    let digits = secret.trim_ascii();
-    let digits = digits.strip_prefix(b"0x").or(digits.strip_prefix(b"0X")).unwrap_or(digits);
-    let mut octets = Vec::with_capacity(digits.len() / 2);
-    let mut high = None;
-    for &digit in digits.iter().filter(|digit| !matches!(digit, b':' | b' ' | b'-')) {
-        let value = char::from(digit).to_digit(16)? as u8;
-        match high.take() {
-            None => high = Some(value),
-            Some(high) => octets.push(high << 4 | value),
-        }
-    }
-    (high.is_none() && !octets.is_empty()).then_some(octets)
-}
-
-fn as_hex(prefix: &[u8], digits: &[u8; 16], secret: &[u8]) -> Vec<u8> {
-    let digit = |value: u8| digits[usize::from(value)];
-    let octets = secret.iter().flat_map(|octet| [digit(octet >> 4), digit(octet & 0xf)]);
-    prefix.iter().copied().chain(octets).collect()
+    let text = secret.trim_ascii();
+    let text = text.strip_prefix(b"0x").or(text.strip_prefix(b"0X")).unwrap_or(text);
+    let mut digits = Zeroizing::new(Vec::with_capacity(text.len()));
+    digits.extend(text.iter().filter(|digit| !matches!(digit, b':' | b' ' | b'-')));
+    let mut octets = vec![0; digits.len() / 2];
+    hex::decode_into(&digits, &mut octets)?;
+    (!octets.is_empty()).then_some(octets)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn form(form: SecretForm, secret: &[u8]) -> Option<Vec<u8>> {
-        Some(form.of(secret, TcpAoAlgorithm::Aes128Cmac)?.expose_secret().to_vec())
-    }
-
     #[test]
     fn every_form_is_what_it_says() {
+        use SecretForm::*;
         type Row = (SecretForm, &'static [u8], Option<&'static [u8]>);
         let rows: [Row; 16] = [
-            (SecretForm::WithNewline, b"a", Some(b"a\n")),
-            (SecretForm::WithCarriageReturn, b"a", Some(b"a\r\n")),
-            (SecretForm::Trimmed, b" a\r\n", Some(b"a")),
-            (SecretForm::Trimmed, b"a", None),
-            (SecretForm::InDoubleQuotes, b"a", Some(b"\"a\"")),
-            (SecretForm::WithoutQuotes, b"'a'", Some(b"a")),
-            (SecretForm::WithoutQuotes, b"a", None),
-            (SecretForm::FromHex, b"0x61:62\n", Some(b"ab")),
-            (SecretForm::FromHex, b"616", None),
-            (SecretForm::AsHex, b"jk", Some(b"6a6b")),
-            (SecretForm::AsUpperHex, b"jk", Some(b"6A6B")),
-            (SecretForm::AsPrefixedHex, b"jk", Some(b"0x6a6b")),
-            (SecretForm::Padded, b"a", Some(b"a\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0")),
-            (SecretForm::Padded, b"0123456789abcdef", None),
-            (SecretForm::Cut, b"0123456789abcdefg", Some(b"0123456789abcdef")),
-            (SecretForm::Compressed, b"0123456789abcdefg", None),
+            (WithNewline, b"a", Some(b"a\n")),
+            (WithCarriageReturn, b"a", Some(b"a\r\n")),
+            (Trimmed, b" a\r\n", Some(b"a")),
+            (Trimmed, b"a", None),
+            (InDoubleQuotes, b"a", Some(b"\"a\"")),
+            (WithoutQuotes, b"'a'", Some(b"a")),
+            (WithoutQuotes, b"a", None),
+            (FromHex, b"0x61:62\n", Some(b"ab")),
+            (FromHex, b"616", None),
+            (AsHex, b"jk", Some(b"6a6b")),
+            (AsUpperHex, b"jk", Some(b"6A6B")),
+            (AsPrefixedHex, b"jk", Some(b"0x6a6b")),
+            (Padded, b"a", Some(b"a\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0")),
+            (Padded, b"0123456789abcdef", None),
+            (Cut, b"0123456789abcdefg", Some(b"0123456789abcdef")),
+            (Compressed, b"0123456789abcdefg", None),
         ];
-        for (kind, secret, expected) in rows {
-            assert_eq!(form(kind, secret).as_deref(), expected, "{kind:?}");
+        for (form, secret, expected) in rows {
+            let octets = form.of(secret, TcpAoAlgorithm::Aes128Cmac);
+            assert_eq!(octets.as_ref().map(MasterKey::expose_secret), expected, "{form:?}");
         }
-    }
-
-    #[test]
-    fn what_a_kdf_does_concerns_its_own_algorithm_alone() {
-        assert!(SecretForm::Padded.of(b"a", TcpAoAlgorithm::HmacSha1).is_none());
+        assert!(Padded.of(b"a", TcpAoAlgorithm::HmacSha1).is_none());
     }
 }

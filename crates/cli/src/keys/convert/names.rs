@@ -1,0 +1,61 @@
+//! Names and numbers that a format accepts.
+
+use std::collections::HashSet;
+
+use crate::keys::{Chain, Preference};
+
+/// Names for chains, each used once and only with characters for which `is_kept` is true.
+pub(super) struct Names {
+    used: HashSet<String>,
+    is_kept: fn(char) -> bool,
+}
+
+impl Names {
+    pub(super) fn new(is_kept: fn(char) -> bool) -> Self {
+        Self { used: HashSet::new(), is_kept }
+    }
+
+    pub(super) fn name(&mut self, chain: &Chain, losses: &mut Vec<String>) -> String {
+        let base = match chain.name.as_str() {
+            "" => "keys".to_owned(),
+            name => name.chars().map(|c| if (self.is_kept)(c) { c } else { '_' }).collect(),
+        };
+        let mut name = base.clone();
+        let mut number = 1;
+        while !self.used.insert(name.clone()) {
+            number += 1;
+            name = format!("{base}_{number}");
+        }
+        if name != chain.name && !chain.name.is_empty() {
+            losses.push(format!("chain {:?} is named {name}", chain.name));
+        }
+        name
+    }
+}
+
+/// Numbers for the keys of a chain: their own, unless above `max` or used before.
+pub(super) fn key_ids(chain: &Chain, max: u64, losses: &mut Vec<String>) -> Vec<u64> {
+    let mut used: HashSet<u64> = HashSet::new();
+    let own: Vec<_> = chain
+        .keys
+        .iter()
+        .map(|key| (key.key_id <= max && used.insert(key.key_id)).then_some(key.key_id))
+        .collect();
+    let mut free = (0..=max).filter(|id| !used.contains(id));
+    let ids = own.iter().zip(&chain.keys).map(|(own, key)| match own {
+        Some(id) => *id,
+        None => {
+            let id = free.next().unwrap_or(max);
+            losses.push(format!("key {} is number {id} of its chain", chain.name_of(key)));
+            id
+        }
+    });
+    ids.collect()
+}
+
+/// Notes that only BIRD has preferred and deprecated keys.
+pub(super) fn lose_preferences(chain: &Chain, losses: &mut Vec<String>) {
+    for key in chain.keys.iter().filter(|key| key.preference != Preference::Ordinary) {
+        losses.push(format!("key {}: only BIRD has preferred and deprecated", chain.name_of(key)));
+    }
+}

@@ -1,0 +1,104 @@
+//! MACs of several segments, computed side by side before the segments are judged, which is faster than one after the other.
+//!
+//! A MAC depends on key, ISNs, SNE and segment. It is computed with those of the connection as it is now, and used only if they are
+//! still the same when it is the segment's turn. Otherwise it is computed again, so only the time differs.
+
+use wireseal_mac::Mac;
+use wireseal_tcp_ao::{AoOption, Isn, Segment, Sne, TrafficKey, mac_batch};
+
+use super::connection::TcpConnection;
+use super::key_table::{Candidate, KeyTable};
+use crate::capture::CapturedSegment;
+
+/// How many segments are judged together at most.
+pub(super) const BATCH: usize = 16;
+
+/// What a MAC is computed with, apart from the segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Basis {
+    /// See [`Candidate::key`].
+    pub(super) key: u32,
+    /// The sender's and the receiver's, which the traffic key is derived from.
+    pub(super) isns: [Isn; 2],
+    pub(super) sne: Sne,
+}
+
+/// The MACs of the segments in a queue.
+#[derive(Debug)]
+pub(super) struct Ahead {
+    bases: [Option<Basis>; BATCH],
+    /// One for each basis, in order.
+    macs: [Mac; BATCH],
+}
+
+impl Ahead {
+    pub(super) const EMPTY: Self = Self { bases: [None; BATCH], macs: [const { Mac::EMPTY }; BATCH] };
+
+    /// Computes the MACs of these segments, each with its connection if it has one so far, and if its MAC can be predicted.
+    pub(super) fn compute<'a>(
+        &mut self,
+        table: &KeyTable<'_>,
+        segments: impl Iterator<Item = CapturedSegment<'a>>,
+        connections: &[Option<&TcpConnection>; BATCH],
+    ) {
+        let jobs =
+            segments.zip(connections).zip(&mut self.bases).filter_map(|((captured, connection), basis)| {
+                let CapturedSegment { source, destination, octets, missing: 0 } = captured else {
+                    return None;
+                };
+                // Matched as a reference, because moving a segment takes longer than reading it.
+                let Ok(segment) = &Segment::from_tcp(source, destination, octets) else { return None };
+                let ao = segment.ao_option().ok()??;
+                let ((candidate, key), expected) = expected((*connection)?, table, segment, &ao)?;
+                let input = segment.mac_input(expected.sne, table.parameters(*candidate).options).ok()?;
+                *basis = Some(expected);
+                Some((key, input))
+            });
+        mac_batch(jobs, &mut self.macs);
+    }
+
+    /// What was computed of each segment in order.
+    pub(super) fn each(&self) -> impl Iterator<Item = Option<AheadMac<'_>>> {
+        let mut macs = self.macs.iter();
+        self.bases.iter().map(move |basis| Some(AheadMac { basis: basis.as_ref()?, mac: macs.next()? }))
+    }
+}
+
+/// A MAC computed ahead.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AheadMac<'a> {
+    basis: &'a Basis,
+    mac: &'a Mac,
+}
+
+impl<'a> AheadMac<'a> {
+    /// The MAC, if it is the one of this basis.
+    #[inline]
+    pub(super) fn of(self, basis: &Basis) -> Option<&'a Mac> {
+        (self.basis == basis).then_some(self.mac)
+    }
+}
+
+/// What a segment's MAC will be computed with if nothing changes until its turn. `None` in a handshake, and if a MAC is not needed.
+#[inline]
+fn expected<'c>(
+    connection: &'c TcpConnection,
+    table: &KeyTable<'_>,
+    segment: &Segment<'_>,
+    ao: &AoOption<'_>,
+) -> Option<(&'c (Candidate, TrafficKey), Basis)> {
+    if segment.flags().syn() {
+        return None;
+    }
+    let sender = connection.sender(&segment.source());
+    let direction = connection.direction(sender);
+    let known @ (candidate, _) = direction.traffic_keys.first()?;
+    let is_needed = candidate.serves(table, connection.configured_end, sender, ao.key_id)
+        && table.parameters(*candidate).mac_length() == ao.mac.len();
+    let basis = Basis {
+        key: candidate.key,
+        isns: [connection.isn(sender)?, connection.isn(sender.other())?],
+        sne: direction.tracker()?.sne_of(segment.sequence()),
+    };
+    is_needed.then_some((known, basis))
+}

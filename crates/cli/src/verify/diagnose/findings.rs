@@ -1,0 +1,127 @@
+//! What was found about the segments of one connection that failed.
+
+use wireseal_tcp_ao::{AoOption, KeyId, Segment, SeqNum, Sne, checksum};
+
+use super::case::Case;
+use super::hypothesis::Hypothesis;
+use crate::capture::Place;
+use crate::verify::connection::TcpConnection;
+use crate::verify::hints::NatHint;
+use crate::verify::report::Sender;
+
+/// How many explanations of a connection are kept apart.
+const FINDINGS: usize = 16;
+
+/// What was found about the segments of one connection that failed.
+#[derive(Default, Debug)]
+pub(super) struct Findings {
+    /// The translations, for findings that refer to them.
+    pub(super) nat: Box<[NatHint]>,
+    pub(super) explained: Vec<Finding>,
+    pub(super) unexplained: [UnexplainedOfSender; 2],
+}
+
+/// Segments that one hypothesis explains.
+#[derive(Clone, Debug)]
+pub(super) struct Finding {
+    pub(super) sender: Sender,
+    pub(super) hypothesis: Hypothesis,
+    pub(super) first: Place,
+    pub(super) segments: u64,
+    pub(super) key_id: KeyId,
+    pub(super) mac_length: usize,
+    /// MACs computed until this one matched.
+    pub(super) tries: u64,
+    pub(super) sne: Sne,
+    /// The sequence number after the first segment that has octets.
+    pub(super) end: Option<SeqNum>,
+}
+
+/// Segments of one end that nothing explains.
+#[derive(Default, Debug)]
+pub(super) struct UnexplainedOfSender {
+    /// Those with a wrong MAC.
+    pub(super) bad_mac: Unexplained,
+    /// Those whose KeyID no key has.
+    pub(super) unknown_key_id: Unexplained,
+    /// Whether any of them was searched.
+    pub(super) was_searched: bool,
+}
+
+/// Segments that nothing explains.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Unexplained {
+    pub(super) first: Option<Place>,
+    pub(super) segments: u64,
+    /// How many of them have a wrong TCP checksum too.
+    pub(super) damaged: u64,
+    /// KeyID and MAC length of the first.
+    pub(super) ao: Option<(KeyId, usize)>,
+    /// The sequence number after the first segment that has octets.
+    pub(super) end: Option<SeqNum>,
+}
+
+impl Unexplained {
+    pub(super) fn note(&mut self, place: Place, segment: &Segment<'_>, ao: &AoOption<'_>) {
+        self.first = self.first.or(Some(place));
+        self.segments += 1;
+        self.ao = self.ao.or(Some((ao.key_id, ao.mac.len())));
+        self.end = self.end.or(end_of_octets(segment));
+        let (source, destination) = (segment.source_address(), segment.destination_address());
+        self.damaged += u64::from(checksum::tcp(source, destination, segment.tcp()) != 0);
+    }
+}
+
+impl Findings {
+    /// Notes that a hypothesis explains so many segments, the first at `first`.
+    pub(super) fn note(&mut self, case: &Case<'_, '_>, hypothesis: Hypothesis, first: Place, segments: u64) {
+        let end = end_of_octets(case.segment);
+        if self.nat.is_empty() {
+            self.nat = case.nat.into();
+        }
+        let mut known = self.explained.iter_mut();
+        let known = known.find(|known| known.sender == case.sender && known.hypothesis.is_like(&hypothesis));
+        if let Some(known) = known {
+            known.segments += segments;
+            known.end = known.end.or(end);
+        } else if self.explained.len() < FINDINGS {
+            self.explained.push(Finding {
+                sender: case.sender,
+                hypothesis,
+                first,
+                segments,
+                key_id: case.ao.key_id,
+                mac_length: case.ao.mac.len(),
+                tries: case.tries.get(),
+                sne: case.sne,
+                end,
+            });
+        }
+    }
+
+    /// Notes a good segment: where it has the octets of one that failed, their acknowledgment says nothing about the latter.
+    pub(super) fn note_good(&mut self, sender: Sender, segment: &Segment<'_>) {
+        let (start, after) = (segment.sequence(), segment.end());
+        let unexplained = &mut self.unexplained[sender as usize];
+        let explained = self.explained.iter_mut().filter(|finding| finding.sender == sender);
+        let ends = explained.map(|finding| &mut finding.end);
+        for end in ends.chain([&mut unexplained.bad_mac.end, &mut unexplained.unknown_key_id.end]) {
+            if end.is_some_and(|end| start.before(end) && !after.before(end)) {
+                *end = None;
+            }
+        }
+    }
+}
+
+/// The sequence number after a segment that has octets, SYN or FIN.
+fn end_of_octets(segment: &Segment<'_>) -> Option<SeqNum> {
+    (segment.end() != segment.sequence()).then_some(segment.end())
+}
+
+/// Whether the other end has acknowledged everything before `end`. It must sign itself: an end that does not sign accepts
+/// anything.
+pub(super) fn is_acknowledged(connection: &TcpConnection, sender: Sender, end: Option<SeqNum>) -> bool {
+    let acknowledged = connection.direction(sender).seen.acknowledged;
+    let signs = connection.direction(sender.other()).seen.signed > 0;
+    signs && matches!((acknowledged, end), (Some(acknowledged), Some(end)) if !acknowledged.before(end))
+}

@@ -1,0 +1,333 @@
+//! What explains segments, in sentences.
+
+use wireseal_tcp_ao::{MktParameters, OptionCoverage};
+
+use super::sentence::{Ends, Explanation};
+use crate::verify::connection::TcpConnection;
+use crate::verify::diagnose::checksum::ChecksumForm;
+use crate::verify::diagnose::findings::{Finding, Findings, is_acknowledged};
+use crate::verify::diagnose::hypothesis::{Change, Relation, SneForm};
+use crate::verify::key_table::KeyTable;
+use crate::verify::report::Diagnosis;
+
+/// From which probability on a match by chance is mentioned.
+const CHANCE: f64 = 1e-6;
+
+/// What explains the segments of each finding.
+pub(in crate::verify::diagnose) fn diagnoses(
+    findings: &Findings,
+    connection: &TcpConnection,
+    table: &KeyTable<'_>,
+) -> Vec<Diagnosis> {
+    let diagnosis = |finding| Explained { finding, findings, connection, table }.diagnosis();
+    findings.explained.iter().map(diagnosis).collect()
+}
+
+/// A finding and where it was found.
+struct Explained<'f, 'k> {
+    finding: &'f Finding,
+    findings: &'f Findings,
+    connection: &'f TcpConnection,
+    table: &'f KeyTable<'k>,
+}
+
+impl Explained<'_, '_> {
+    fn diagnosis(&self) -> Diagnosis {
+        let Finding { sender, hypothesis, first, segments, key_id, mac_length, tries, .. } = *self.finding;
+        let MktParameters { send_id, recv_id, .. } = *self.parameters();
+        let configured = self.parameters().mac_length();
+        let Explanation(kind, mut cause, mut advice) = match hypothesis.change {
+            Some(change) => self.with_change(change),
+            None => self.without_change(),
+        };
+        let is_named = hypothesis.relation == Relation::Named;
+        if hypothesis.flips_options && (hypothesis.change.is_some() || !is_named) {
+            cause += &format!("; besides, it {}", self.other_coverage().0);
+        }
+        if hypothesis.change.is_some() && !is_named {
+            cause += &format!(
+                "; besides, it sends KeyID {key_id}, but the key has SendID {send_id} and RecvID {recv_id}"
+            );
+        }
+        if configured != mac_length && kind != "mac-length" {
+            cause += &format!("; besides, its MACs have {mac_length} octets, but the key says {configured}");
+        }
+        let possible = 2f64.powi(8 * mac_length as i32);
+        if tries as f64 / possible > CHANCE {
+            advice += &format!(
+                " (By chance, a MAC of {mac_length} octets matches in one of {possible} tries; {tries} were made.)"
+            );
+        }
+        Explanation(kind, cause, advice).diagnosis(sender, first, segments)
+    }
+
+    fn ends(&self) -> Ends {
+        Ends::of(self.connection, self.finding.sender)
+    }
+
+    fn parameters(&self) -> &MktParameters {
+        self.table.parameters(self.finding.hypothesis.candidate)
+    }
+
+    /// The name of the key.
+    fn key(&self) -> &str {
+        self.table.name(self.finding.hypothesis.candidate.key as usize)
+    }
+
+    /// What an end does that does not handle options as the key says, and what the key does.
+    fn other_coverage(&self) -> (&'static str, &'static str) {
+        match self.parameters().options {
+            OptionCoverage::Covered => ("excludes the other TCP options from the MAC", "covers them"),
+            OptionCoverage::Excluded => ("covers the other TCP options with the MAC", "excludes them"),
+        }
+    }
+
+    fn with_change(&self, change: Change) -> Explanation {
+        let Finding { key_id, sne, .. } = *self.finding;
+        let (Ends { own, other }, key, who) = (self.ends(), self.key(), self.who());
+        match change {
+            Change::Algorithm(algorithm) => Explanation(
+                "algorithm",
+                format!(
+                    "{who} signs with {algorithm}, but key {key} says {}; the secret is the same",
+                    self.parameters().algorithm
+                ),
+                self.agreement("the algorithm of the key"),
+            ),
+            Change::Secret(form) => Explanation(
+                if form.is_of_kdf() { "cmac-key-derivation" } else { "secret-form" },
+                format!("under key {key}, {who} {}", form.words()),
+                self.agreement("the secret of the key"),
+            ),
+            Change::Sne(form) => {
+                let reason = match form {
+                    SneForm::Later => "it counts a wrap of the sequence numbers that has not happened yet",
+                    SneForm::Earlier | SneForm::Zero => "it does not count wraps of the sequence numbers",
+                };
+                let used = form.of(sne.0).unwrap_or_default();
+                Explanation(
+                    "sne",
+                    format!(
+                        "under key {key}, {own} computes the MAC with SNE {used}, but by the sequence numbers of the capture it \
+                         is {}: {reason}",
+                        sne.0
+                    ),
+                    if self.is_accepted() {
+                        format!(
+                            "{other} has acknowledged these segments, so the capture lacks or repeats a wrap, or both ends have \
+                             the same bug (RFC 9187)."
+                        )
+                    } else {
+                        format!("{own}'s implementation is at fault (RFC 9187), or the capture lacks the wrap.")
+                    },
+                )
+            }
+            Change::Nat(hint) => {
+                let hints = match hint {
+                    Some(hint) => self.findings.nat.get(hint..=hint).unwrap_or_default(),
+                    None => &self.findings.nat,
+                };
+                let hints: Vec<_> = hints.iter().map(ToString::to_string).collect();
+                Explanation(
+                    "addresses-rewritten",
+                    format!(
+                        "{own}'s segments to {other} verify under key {key} with the addresses on the other side of the \
+                         translation {}: addresses or ports are rewritten on the path",
+                        hints.join(" and ")
+                    ),
+                    "TCP-AO signs addresses and ports, so it cannot pass address translation: take the NAT out of the path, or \
+                     run the session through a tunnel."
+                        .to_owned(),
+                )
+            }
+            Change::Checksum(form) => {
+                let field = match form {
+                    ChecksumForm::AsRecorded => "the segment's own checksum",
+                    ChecksumForm::PseudoHeader => {
+                        "the sum over the pseudo-header, which a network card completes later,"
+                    }
+                    ChecksumForm::WithoutMac => "the checksum of the segment without its MAC",
+                };
+                Explanation(
+                    "checksum-in-place",
+                    format!(
+                        "under key {key}, {own} computes the MAC with {field} in the checksum field instead of zero (RFC 5925 \
+                         §5.1)"
+                    ),
+                    format!("{own}'s implementation is at fault; no configuration fixes it."),
+                )
+            }
+            Change::Mss(mss) => Explanation(
+                "mss-rewritten",
+                format!(
+                    "{own} sent this SYN with an MSS of {mss}, and a device on the path has changed it, which breaks the MAC"
+                ),
+                format!(
+                    "Stop the rewriting of the MSS between {own} and {other} (\"MSS clamping\"), or exclude the TCP options \
+                     from the MAC at both ends."
+                ),
+            ),
+            Change::Merged(part) => Explanation(
+                "segments-merged",
+                format!(
+                    "the capture shows several segments of {own} as one: under key {key} the MAC covers the first {part} octets \
+                     of payload"
+                ),
+                "An offload merged them before they were recorded; this does not mean that the keys are wrong. Record with the \
+                 offload off (Linux: ethtool -K INTERFACE gro off lro off)."
+                    .to_owned(),
+            ),
+            Change::Split(count) => Explanation(
+                "segments-split",
+                format!(
+                    "{own} signed as one segment what the capture shows as several with the same MAC, {count} the first time: \
+                     together they verify under key {key}"
+                ),
+                format!(
+                    "A network card split it after it was signed, and {other} cannot verify the parts: turn the offload off at \
+                     {own} (Linux: ethtool -K INTERFACE tso off gso off). KeyID {key_id} and its secret are right."
+                ),
+            ),
+        }
+    }
+
+    fn without_change(&self) -> Explanation {
+        let Finding { hypothesis, key_id, mac_length, sne, .. } = *self.finding;
+        let MktParameters { send_id, recv_id, .. } = *self.parameters();
+        let configured = self.parameters().mac_length();
+        let (Ends { own, other }, key, who) = (self.ends(), self.key(), self.who());
+        match hypothesis.relation {
+            Relation::Named if hypothesis.flips_options => {
+                let (does, says) = self.other_coverage();
+                Explanation(
+                    "options-coverage",
+                    format!("{who} {does}, but key {key} {says}"),
+                    self.agreement("the TCP option coverage of the key"),
+                )
+            }
+            Relation::Named if configured == mac_length => Explanation(
+                "sne",
+                format!(
+                    "under key {key}, {own}'s segments verify with SNE {}, which follows from its segments that failed",
+                    sne.0
+                ),
+                "They are good; see what explains the others.".to_owned(),
+            ),
+            Relation::Named => Explanation(
+                "mac-length",
+                format!(
+                    "{who} sends MACs of {mac_length} octets, but key {key} says {configured}; everything else is right"
+                ),
+                self.agreement("the MAC length of the key"),
+            ),
+            Relation::Exchanged
+                if self.connection.direction(self.finding.sender.other()).seen.key_id == Some(key_id) =>
+            {
+                Explanation(
+                    "same-key-id",
+                    format!(
+                        "both ends send KeyID {key_id} under key {key}, whose ids differ (SendID {send_id}, RecvID {recv_id}): \
+                         the SendID of one end must be the RecvID of the other"
+                    ),
+                    if self.is_accepted() {
+                        format!(
+                            "{other} has acknowledged these segments, so both ends have {key_id} as SendID and as RecvID: \
+                             correct the ids of the key given here."
+                        )
+                    } else {
+                        format!(
+                            "The ids are swapped at one end: exchange SendID and RecvID at {own} or at {other}."
+                        )
+                    },
+                )
+            }
+            Relation::Exchanged => Explanation(
+                "ids-swapped",
+                format!(
+                    "{own} sends KeyID {key_id} under key {key} with its SendID and RecvID swapped: the key given here (SendID \
+                     {send_id}, RecvID {recv_id}) is not that end's"
+                ),
+                if self.is_accepted() {
+                    format!(
+                        "{other} has acknowledged these segments, so the ends agree: exchange the ids of the key given here."
+                    )
+                } else {
+                    format!("Exchange SendID and RecvID at {own}, or at {other} and here.")
+                },
+            ),
+            Relation::Other => match &self.named_keys()[..] {
+                [] => Explanation(
+                    "other-key-id",
+                    format!(
+                        "{who} sends KeyID {key_id}, which no key given here has, and signs with the secret of key {key} (SendID \
+                         {send_id}, RecvID {recv_id})"
+                    ),
+                    self.agreement("the ids of the key"),
+                ),
+                named => Explanation(
+                    "other-key",
+                    format!(
+                        "{who} sends KeyID {key_id}, which is key {}, but signs with key {key}",
+                        named.join(" or ")
+                    ),
+                    self.agreement("the secrets of these keys"),
+                ),
+            },
+        }
+    }
+
+    fn named_keys(&self) -> Vec<&str> {
+        let Finding { sender, key_id, .. } = *self.finding;
+        let configured_end = self.connection.configured_end;
+        let named = self.connection.candidates.iter();
+        let named = named.filter(|candidate| candidate.serves(self.table, configured_end, sender, key_id));
+        named.map(|candidate| self.table.name(candidate.key as usize)).collect()
+    }
+
+    /// The finding about the other end, if that end does the same.
+    fn same_of_other(&self) -> Option<&Finding> {
+        let own = self.finding;
+        self.findings.explained.iter().find(|found| {
+            found.sender != own.sender
+                && found.hypothesis.is_like(&own.hypothesis)
+                && found.mac_length == own.mac_length
+                && (found.key_id == own.key_id || own.hypothesis.relation == Relation::Named)
+        })
+    }
+
+    /// Who does it: one sentence for both ends, if both do.
+    fn who(&self) -> String {
+        match self.same_of_other() {
+            Some(_) => "each end".to_owned(),
+            None => self.ends().own.to_string(),
+        }
+    }
+
+    fn is_accepted(&self) -> bool {
+        is_acknowledged(self.connection, self.finding.sender, self.finding.end)
+    }
+
+    /// Which of three to change: the sender, its peer or the key given here.
+    fn agreement(&self, what: &str) -> String {
+        let Ends { own, other } = self.ends();
+        let key = self.finding.hypothesis.candidate.key as usize;
+        let uses = &self.connection.direction(self.finding.sender.other()).report.key_uses;
+        let other_end_has_key = uses.iter().any(|key_use| key_use.key == Some(key));
+        if let Some(same) = self.same_of_other() {
+            let is_accepted = self.is_accepted() && is_acknowledged(self.connection, same.sender, same.end);
+            let why = if is_accepted { "Each has acknowledged the other's segments" } else { "Both do it" };
+            format!("{why}, so they agree: correct {what} given here.")
+        } else if self.is_accepted() {
+            format!("{other} has acknowledged these segments, so the ends agree: correct {what} given here.")
+        } else if other_end_has_key {
+            format!(
+                "{other}'s segments verify with the key as given, so the ends differ: correct {what} at {own}, or at {other} and \
+                 here."
+            )
+        } else {
+            format!(
+                "The capture does not show what {other} has: compare {what} at {own}, at {other} and here."
+            )
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Diagnoses in words for an operator: who does what, and what to change where.
+
+pub(super) mod evident;
+pub(super) mod explained;
+mod sentence;
+pub(super) mod unexplained;

@@ -1,0 +1,115 @@
+//! A live connection with what will be reported of it.
+
+use wireseal_tcp_ao::Segment;
+
+use super::ahead::AheadMac;
+use super::connection::TcpConnection;
+use super::diagnose::{Diagnoser, Search};
+use super::judge::judge;
+use super::key_table::KeyTable;
+use super::observed::ObservedSegment;
+use super::options::VerifyOptions;
+use super::report::{ConnectionReport, SegmentReport, Sender, Verdict};
+use crate::capture::Place;
+
+/// How many segments of a connection are kept from its start, and how many in all.
+const KEPT_FIRST: usize = 400;
+const KEPT: usize = 800;
+
+/// A live connection with what will be reported of it.
+#[derive(Debug)]
+pub(super) struct LiveConnection {
+    pub(super) connection: TcpConnection,
+    /// Why segments failed, if some did.
+    diagnoser: Option<Box<Diagnoser>>,
+    segments: Vec<SegmentReport>,
+    segments_left_out: u64,
+}
+
+impl LiveConnection {
+    /// A connection whose first segment this is.
+    pub(super) fn new(
+        number: u64,
+        place: Place,
+        segment: &Segment<'_>,
+        table: &KeyTable<'_>,
+        options: &VerifyOptions,
+    ) -> Self {
+        let connection = TcpConnection::new(number, place, segment, table, options);
+        Self { connection, diagnoser: None, segments: Vec::new(), segments_left_out: 0 }
+    }
+
+    /// Judges a segment and learns from it.
+    pub(super) fn segment(
+        &mut self,
+        table: &KeyTable<'_>,
+        options: &VerifyOptions,
+        search: &mut Search,
+        observed: &ObservedSegment<'_>,
+        ahead: Option<AheadMac<'_>>,
+    ) -> SegmentReport {
+        let segment = observed.segment;
+        let sender = self.connection.sender(&segment.source());
+        let judgement = judge(&mut self.connection, table, sender, observed, ahead);
+        let verdict = judgement.verdict;
+        if matches!(verdict, Verdict::BadMac | Verdict::UnknownKeyId) && observed.missing == 0 {
+            self.diagnose(table, options, search, sender, observed, verdict);
+        } else if verdict == Verdict::Good
+            && let Some(diagnoser) = &mut self.diagnoser
+        {
+            diagnoser.note_good(sender, segment);
+        }
+        let learned = self.connection.learn(table, sender, observed, &judgement);
+        let key_ids = match observed.ao {
+            Ok(Some(ao)) => Some([ao.key_id, ao.rnext_key_id]),
+            _ => None,
+        };
+        let report = SegmentReport {
+            place: observed.place,
+            sender,
+            flags: segment.flags(),
+            sequence: segment.sequence(),
+            acknowledgment: segment.flags().ack().then_some(segment.acknowledgment()),
+            payload_length: observed.payload_length() as u32,
+            key_ids,
+            sne: judgement.sne,
+            is_retransmission: learned.is_retransmission,
+            verdict,
+        };
+        let last_verdict = self.connection.direction_mut(sender).last_verdict.replace(verdict);
+        let starts_run = learned.starts_key_use || last_verdict != Some(verdict);
+        let kept = self.segments.len();
+        if options.keep_segments && (kept < KEPT_FIRST || starts_run && kept < KEPT) {
+            self.segments.push(report);
+        } else {
+            self.segments_left_out += 1;
+        }
+        report
+    }
+
+    #[cold]
+    fn diagnose(
+        &mut self,
+        table: &KeyTable<'_>,
+        options: &VerifyOptions,
+        search: &mut Search,
+        sender: Sender,
+        observed: &ObservedSegment<'_>,
+        verdict: Verdict,
+    ) {
+        let diagnoser = self.diagnoser.get_or_insert_default();
+        diagnoser.explain(&self.connection, table, &options.nat, search, sender, observed, verdict);
+    }
+
+    /// What is reported when the connection is over.
+    pub(super) fn into_report(self, table: &KeyTable<'_>) -> ConnectionReport {
+        let Self { connection, diagnoser, segments, segments_left_out } = self;
+        let diagnoses = diagnoser.unwrap_or_default().conclude(&connection, table);
+        let TcpConnection { number, ends, first, last, directions, .. } = connection;
+        let mut directions = directions.map(|direction| direction.report);
+        for key_use in directions.iter_mut().flat_map(|direction| &mut direction.key_uses) {
+            key_use.key_name = key_use.key.map(|key| table.name(key).to_owned());
+        }
+        ConnectionReport { number, ends, first, last, directions, diagnoses, segments, segments_left_out }
+    }
+}

@@ -1,0 +1,161 @@
+//! Files that are no captures, and captures that break off or are broken.
+
+use std::io::{self, Cursor};
+use std::path::Path;
+
+use wireseal::capture::{CaptureError, Damage, Reader};
+
+use super::files::{
+    MICROSECONDS, Order, block, enhanced_packet, interface, pcap, read, read_whole, record, section,
+};
+
+fn small_pcap() -> Vec<u8> {
+    let mut file = pcap(Order::Little, MICROSECONDS, 1);
+    for number in 0..5 {
+        file.extend(record(Order::Little, [number, 0], &vec![0x55; 3 * number as usize], 20));
+    }
+    file
+}
+
+fn small_pcapng() -> Vec<u8> {
+    let mut file = [section(Order::Big), interface(Order::Big, 1, 0, None, 0)].concat();
+    for number in 0..5 {
+        file.extend(enhanced_packet(Order::Big, 0, number, &vec![0x55; 3 * number as usize], 20));
+        file.extend(block(Order::Big, 0x0bad_cafe, b"unknown"));
+    }
+    file
+}
+
+#[test]
+fn a_file_cut_at_any_octet_keeps_what_came_before() {
+    for file in [small_pcap(), small_pcapng()] {
+        let expected = read_whole(&file);
+        assert_eq!(expected.len(), 5);
+        let mut delivered = 0;
+        for cut in 0..file.len() {
+            let (packets, error) = read(&file[..cut]);
+            assert_eq!(packets, expected[..packets.len()]);
+            assert!(packets.len() >= delivered, "more octets give no fewer packets");
+            delivered = packets.len();
+            match error {
+                None => assert!(cut > 0),
+                Some(CaptureError::Empty) => assert_eq!(cut, 0),
+                Some(CaptureError::UnknownFormat { start }) => {
+                    assert!(cut < 4, "{cut}");
+                    assert_eq!(start[..cut], file[..cut]);
+                }
+                Some(CaptureError::Damaged {
+                    packet,
+                    offset,
+                    damage: Damage::Truncated { got, expected },
+                }) => {
+                    assert_eq!(packet, delivered as u64 + 1);
+                    // From the start of what is cut off to the end of the file.
+                    assert_eq!(offset as usize + got, cut);
+                    assert!(got < expected);
+                }
+                Some(error) => panic!("{error} at {cut}"),
+            }
+        }
+        assert_eq!(delivered, 5 - usize::from(file.len() == small_pcap().len()));
+    }
+}
+
+#[test]
+fn the_error_names_packet_and_octet() {
+    let file = small_pcap();
+    let (_, error) = read(&file[..file.len() - 1]);
+    // After the file's header of 24 octets: four records with 16 octets of header, and 0, 3, 6 and 9 octets.
+    assert_eq!(
+        error.unwrap().to_string(),
+        "the capture is damaged at packet 5 (octet 106): the file ends after 27 of at least 28 octets"
+    );
+}
+
+#[test]
+fn impossible_lengths() {
+    let whole = small_pcap();
+    for length in [262_145_u32, 0x0100_0000, u32::MAX] {
+        let mut file = whole.clone();
+        // The length of the second record's octets.
+        file[24 + 16 + 8..][..4].copy_from_slice(&length.to_le_bytes());
+        let (packets, error) = read(&[file, vec![0; 300_000]].concat());
+        assert_eq!(packets.len(), 1);
+        let Some(CaptureError::Damaged { packet: 2, offset: 40, damage: Damage::Length(named) }) = error
+        else {
+            panic!("{error:?}");
+        };
+        assert_eq!(named, u64::from(length));
+    }
+    for length in [0_u32, 8, 29, 0x7fff_fffc] {
+        let mut file = small_pcapng();
+        let last = file.len() - 20 - block(Order::Big, 6, &[0; 48]).len();
+        file[last + 4..][..4].copy_from_slice(&length.to_be_bytes());
+        let (_, error) = read(&file);
+        let Some(CaptureError::Damaged { packet: 5, damage: Damage::Length(named), .. }) = error else {
+            panic!("{error:?}");
+        };
+        assert_eq!(named, u64::from(length));
+    }
+}
+
+#[test]
+fn blocks_that_contradict_themselves() {
+    let start = [section(Order::Little), interface(Order::Little, 1, 0, None, 0)].concat();
+    let damage = |end: Vec<u8>| match read(&[start.clone(), end].concat()) {
+        (packets, Some(CaptureError::Damaged { packet: 1, damage, .. })) if packets.is_empty() => damage,
+        other => panic!("{other:?}"),
+    };
+    // More octets of packet than the block has.
+    let mut block = enhanced_packet(Order::Little, 0, 0, b"12345", 5);
+    block[20] = 200;
+    assert!(matches!(damage(block), Damage::Block(6)));
+    // Lengths before and after that differ.
+    let mut block = enhanced_packet(Order::Little, 0, 0, b"12345", 5);
+    *block.last_mut().unwrap() = 1;
+    assert!(matches!(damage(block), Damage::Block(6)));
+    let block = enhanced_packet(Order::Little, 1, 0, b"12345", 5);
+    assert!(matches!(damage(block), Damage::Interface(1)));
+    let block = super::files::block(Order::Little, 3, &9_u32.to_le_bytes());
+    assert!(matches!(damage(block), Damage::Block(3)));
+    let block = super::files::block(Order::Little, 2, &[0; 4]);
+    assert!(matches!(damage(block), Damage::Block(2)));
+    let mut section = section(Order::Little);
+    section[12] = 2;
+    assert!(matches!(damage(section), Damage::Version(2)));
+}
+
+#[test]
+fn what_is_no_capture_is_named() {
+    for file in [&b"GET / HTTP/1.1"[..], b"\x7fELF", b"{}", b"\0"] {
+        let (_, error) = read(file);
+        let Some(CaptureError::UnknownFormat { start }) = error else { panic!("{error:?}") };
+        assert!(file.starts_with(&start[..file.len().min(4)]));
+    }
+    for path in ["/no/such/file", env!("CARGO_MANIFEST_DIR")] {
+        let error = Reader::open(Path::new(path)).unwrap_err();
+        assert!(matches!(error, CaptureError::Open { .. }), "{error:?}");
+        assert!(error.to_string().starts_with(&format!("{path}: ")), "{error}");
+    }
+}
+
+/// A disk that fails in the midst of a file.
+#[test]
+fn errors_of_the_system_are_passed_on() {
+    struct Failing(Cursor<Vec<u8>>);
+    impl io::Read for Failing {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            match self.0.read(buffer)? {
+                0 => Err(io::Error::other("the disk has failed")),
+                read => Ok(read),
+            }
+        }
+    }
+    let mut reader = Reader::new(Failing(Cursor::new(small_pcap())), None).unwrap();
+    for _ in 0..5 {
+        reader.next_packet().unwrap().unwrap();
+    }
+    let error = reader.next_packet().unwrap().unwrap_err();
+    assert!(matches!(&error, CaptureError::Damaged { packet: 6, damage: Damage::Read(_), .. }));
+    assert!(error.to_string().ends_with("the disk has failed"), "{error}");
+}

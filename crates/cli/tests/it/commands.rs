@@ -1,0 +1,168 @@
+//! The small subcommands: selftest, bench, completions and man.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::process::Stdio;
+
+use clap::{CommandFactory, Parser, ValueEnum};
+use wireseal::command::Arguments;
+use wireseal::selftest::{self, Group};
+use wireseal_algorithms::{AeadAlgorithm, TcpAoAlgorithm};
+use wireseal_kernels::cpu::Path as CpuPath;
+use wireseal_quic::Backend;
+
+use crate::support::files::{Files, workspace_file};
+use crate::support::program::{Run, program, wireseal};
+
+fn subcommands() -> BTreeSet<String> {
+    Arguments::command().get_subcommands().map(|command| command.get_name().to_owned()).collect()
+}
+
+#[test]
+fn the_command_line_is_well_formed() {
+    Arguments::command().debug_assert();
+    for name in ["verify", "keys", "derive", "quic", "selftest", "bench", "completions", "man"] {
+        assert!(subcommands().contains(name), "{name}");
+    }
+}
+
+#[test]
+fn the_arguments_do_not_show_the_secret_of_a_key() {
+    let key = "send=1,alg=hmac(sha1),secret=hunter2";
+    let shown = format!("{:?}", Arguments::parse_from(["wireseal", "verify", "session.pcap", "--key", key]));
+    assert!(shown.contains("session.pcap") && !shown.contains("hunter2"), "{shown}");
+}
+
+#[test]
+fn all_published_vectors_pass() {
+    let groups = selftest::run();
+    let counted: Vec<_> = groups.iter().map(|group| (group.source, group.vectors)).collect();
+    let mut expected =
+        vec![("RFC 4493", 4), ("RFC 2202", 7), ("RFC 4231", 7), ("RFC 8439", 12), ("RFC 9235", 32)];
+    expected.push(("draft-ietf-tcpm-tcp-ao-algs-07", 64));
+    expected.extend(Backend::ALL.iter().flat_map(|_| [("RFC 9001", 5), ("RFC 9369", 5)]));
+    assert_eq!(counted, expected);
+    for Group { source, subject, failures, .. } in &groups {
+        assert!(failures.is_empty(), "{source}, {subject}: {failures:?}");
+    }
+
+    let run = wireseal(["selftest"]);
+    assert_eq!(run.code, 0, "{}", run.out);
+    let vectors: usize = groups.iter().map(|group| group.vectors).sum();
+    assert_eq!(run.out.lines().last(), Some(format!("all {vectors} vectors passed").as_str()));
+    let line = |start: &str| run.out.lines().find(|line| line.starts_with(start)).unwrap();
+    for path in CpuPath::ALL {
+        let start = if path.is_available() { "CPU paths in use:" } else { "CPU paths unavailable:" };
+        assert!(line(start).contains(path.name()), "{path}");
+    }
+    for backend in Backend::ALL {
+        assert!(line("QUIC backends:").contains(backend.name()));
+    }
+    for algorithm in AeadAlgorithm::ALL {
+        assert!(run.out.contains(algorithm.name()));
+    }
+}
+
+#[test]
+fn the_programs_vectors_are_copies_of_the_crates() {
+    for (folder, names) in
+        [("tcp-ao", ["rfc9235.json", "draft-tcp-ao-algs.json"]), ("quic", ["rfc9001.json", "rfc9369.json"])]
+    {
+        for name in names {
+            let original = workspace_file(&format!("{folder}/tests/data/vectors/{name}"));
+            assert_eq!(workspace_file(&format!("cli/data/{name}")), original, "{name}");
+        }
+    }
+}
+
+#[test]
+fn bench_measures_every_algorithm() {
+    let run = wireseal(["bench", "--json", "--seconds", "1"]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let figures = run.json();
+    assert_eq!(figures["schema"], 1);
+    let list = |name: &str| figures[name].as_array().unwrap();
+    let measured: BTreeSet<_> = list("tcp_ao")
+        .iter()
+        .map(|figure| (figure["algorithm"].as_str().unwrap(), figure["payload"].as_u64().unwrap()))
+        .collect();
+    let expected = TcpAoAlgorithm::ALL
+        .into_iter()
+        .flat_map(|algorithm| [128, 1460].map(|payload| (algorithm.name(), payload)));
+    assert_eq!(measured, expected.collect());
+    assert_eq!(measured.len(), list("tcp_ao").len());
+    let suites: Vec<_> = list("quic").iter().map(|figure| &figure["suite"]).collect();
+    assert_eq!(suites, AeadAlgorithm::ALL.map(AeadAlgorithm::name));
+    for (kind, names, least) in
+        // Low enough for a busy machine, where the tests' build does some hundred long KMACs per second.
+        [("tcp_ao", ["signed", "verified"], 100.0), ("quic", ["sealed", "opened"], 0.001)]
+    {
+        for figure in list(kind) {
+            assert!(names.iter().all(|name| figure[name].as_f64().unwrap() > least), "{figure}");
+        }
+    }
+
+    let printed = wireseal(["bench", "--seconds", "1"]).out;
+    for name in ["AES-128-CMAC-96", "KMAC256-128", "QUIC, Gbit/s"] {
+        assert!(printed.contains(name), "{printed}");
+    }
+}
+
+#[test]
+fn every_shell_has_completions_of_every_subcommand() {
+    for shell in clap_complete::Shell::value_variants() {
+        let run = wireseal(["completions", &shell.to_string()]);
+        assert_eq!(run.code, 0);
+        for name in subcommands() {
+            assert!(run.out.contains(&name), "{name} for {shell}");
+        }
+    }
+}
+
+#[test]
+fn every_subcommand_has_a_manual_page() {
+    let files = Files::new();
+    let path = files.path("man1");
+    let run = wireseal(["man", "--output", path.to_str().unwrap()]);
+    assert_eq!((run.code, run.out.as_str()), (0, ""), "{}", run.err);
+    let main = fs::read_to_string(path.join("wireseal.1")).unwrap();
+    assert_eq!(wireseal(["man"]).out, main);
+    assert!(main.contains(".SH NAME") && main.contains("wireseal"));
+    for name in subcommands() {
+        let page = fs::read_to_string(path.join(format!("wireseal-{name}.1"))).unwrap();
+        assert!(page.contains(&format!("wireseal\\-{name}")), "{page}");
+        assert!(main.contains(&format!("wireseal\\-{name}(1)")), "{name}");
+    }
+    assert!(path.join("wireseal-keys-check.1").exists());
+    assert!(!main.contains("wireseal\\-help"), "{main}");
+
+    // A folder cannot be made inside a file.
+    let run = wireseal(["man", "--output", path.join("wireseal.1/man").to_str().unwrap()]);
+    assert_eq!((run.code, run.err.lines().count()), (2, 1));
+}
+
+#[test]
+fn errors_of_files_name_them() {
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let key = "send=1,recv=1,alg=aes-128-cmac-96,secret=0123456789abcdef";
+    for arguments in [&["verify", manifest, "--key", key][..], &["quic", manifest]] {
+        let run = wireseal(arguments);
+        assert_eq!(run.code, 2, "{}", run.err);
+        assert!(run.err.contains(&format!("{manifest}: not a capture")), "{}", run.err);
+    }
+    let run = wireseal(["verify", "-", "--keys", "-"]);
+    assert_eq!(run.code, 2);
+    assert!(run.err.contains("cannot both come from standard input"), "{}", run.err);
+}
+
+#[test]
+fn a_closed_pipe_is_no_panic() {
+    for arguments in [&["completions", "zsh"][..], &["man"], &["selftest"]] {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        let child = program().args(arguments).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+        let run = Run::from(child.wait_with_output().unwrap());
+        assert_eq!((run.code, run.err.as_str()), (2, ""));
+    }
+}

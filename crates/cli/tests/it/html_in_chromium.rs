@@ -1,0 +1,170 @@
+//! Pages opened in headless Chromium: the marks are there after the script ran, nothing is loaded, and the picture shows them.
+//!
+//! `crates/cli/tests/html-in-chromium` runs it: it needs Chromium, and the feature `chromium` says that there is one.
+//! `WIRESEAL_PICTURES` names a folder in which the pictures are kept, to be looked at.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::Path;
+use std::process::Command;
+
+use wireseal::report::{Format, Report, Subject};
+use wireseal::verify::report::{ConnectionReport, Verdict};
+
+use crate::support::reports::{every_verdict, keys, options_excluded, rollover, totals};
+
+fn write_page(path: &Path, connections: &[ConnectionReport]) {
+    let keys = keys();
+    let subject = Subject { capture: "session.pcapng", keys: &keys };
+    let format = Format::Text { colours: false };
+    let mut report = Report::new(Vec::new(), format, subject).unwrap().with_page(path, subject).unwrap();
+    for connection in connections {
+        report.connection(connection).unwrap();
+    }
+    report.finish(&totals(connections)).unwrap();
+}
+
+/// Runs Chromium on a page with these arguments, and gives what it prints.
+fn chromium(folder: &Path, page: &Path, arguments: &[&str]) -> String {
+    let program = std::env::var("CHROMIUM").unwrap_or_else(|_| "chromium".to_owned());
+    let output = Command::new(program)
+        // Its own sandbox cannot be had as root or in a container, and the page is the tests' own.
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage"])
+        .args(["--enable-logging=stderr", "--virtual-time-budget=2000"])
+        .arg(format!("--user-data-dir={}", folder.join("profile").display()))
+        .args(arguments)
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .expect("Chromium is installed, or CHROMIUM names it");
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{complaints}");
+    // What the page does wrong, by its script or against its policy, is logged with its address.
+    let of_page: Vec<_> = complaints.lines().filter(|line| line.contains("CONSOLE")).collect();
+    assert!(of_page.is_empty(), "{of_page:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// How many pixels the picture has of each colour.
+fn colours(path: &Path) -> HashMap<[u8; 3], usize> {
+    let mut reader = png::Decoder::new(BufReader::new(File::open(path).unwrap())).read_info().unwrap();
+    let mut octets = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut octets).unwrap();
+    assert_eq!(info.bit_depth, png::BitDepth::Eight);
+    let mut counts = HashMap::new();
+    for pixel in octets[..info.buffer_size()].chunks_exact(info.color_type.samples()) {
+        *counts.entry([pixel[0], pixel[1], pixel[2]]).or_default() += 1;
+    }
+    counts
+}
+
+fn keep(picture: &Path, name: &str) {
+    if let Some(folder) = std::env::var_os("WIRESEAL_PICTURES") {
+        fs::create_dir_all(&folder).unwrap();
+        fs::copy(picture, Path::new(&folder).join(name)).unwrap();
+    }
+}
+
+/// A colour as the style sheet writes it.
+fn colour(text: &str) -> [u8; 3] {
+    let number = u32::from_str_radix(text.trim_start_matches('#'), 16).unwrap();
+    let [_, red, green, blue] = number.to_be_bytes();
+    [red, green, blue]
+}
+
+#[test]
+fn a_page_shows_a_mark_for_every_segment() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("page.html");
+    let connections = [rollover(), options_excluded(), every_verdict()];
+    write_page(&page, &connections);
+
+    let document = chromium(folder.path(), &page, &["--dump-dom"]);
+    let segments: usize = connections.iter().map(|connection| connection.segments.len()).sum();
+    assert_eq!(document.matches(r#"<g class="mark""#).count(), segments);
+    for place in 0..Verdict::KINDS {
+        assert!(document.contains(&format!(r##"href="#mark-{place}""##)), "{place}");
+    }
+    assert_eq!(document.matches(r#"<g class="change""#).count(), 3);
+    // The script has run: it shows the buttons, and takes the titles for its own tooltip.
+    assert!(document.contains(r#"<div class="choice" role="group" aria-label="Time axis">"#));
+    assert!(!document.contains("verdict: good"));
+    // What looks like markup in a diagnosis is text.
+    assert!(document.contains("&lt;script&gt;alert("));
+
+    let picture = folder.path().join("page.png");
+    let screenshot = format!("--screenshot={}", picture.display());
+    chromium(folder.path(), &page, &[&screenshot, "--window-size=1240,2400"]);
+    let light = colours(&picture);
+    keep(&picture, "light.png");
+    let dark = "--blink-settings=preferredColorScheme=0";
+    chromium(folder.path(), &page, &[&screenshot, "--window-size=1240,2400", dark]);
+    let dark = colours(&picture);
+    keep(&picture, "dark.png");
+    // The marks of each verdict in its colour, and the ground, of each scheme.
+    for (colours, expected) in [
+        (&light, ["#0a7d6b", "#c2311d", "#b45f06", "#6d3fc4", "#b0177a", "#8c1d5b", "#64748b", "#f4f6f8"]),
+        (&dark, ["#43c8ae", "#ff7d66", "#f0a04b", "#b295f5", "#ee7cc4", "#f094bf", "#94a3b8", "#0f141a"]),
+    ] {
+        for text in expected {
+            let count = colours.get(&colour(text)).copied().unwrap_or(0);
+            assert!(count > 30, "{text}: {count} pixels");
+        }
+    }
+}
+
+/// What the page's script does, driven by another script that a copy of the page has at its end.
+fn driven(script: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("page.html");
+    write_page(&page, &[rollover(), options_excluded()]);
+    let text = fs::read_to_string(&page).unwrap();
+    // The page's policy admits its own script alone.
+    let (start, rest) = text.split_once("script-src ").unwrap();
+    let text = format!("{start}script-src 'unsafe-inline'{}", &rest[rest.find('"').unwrap()..]);
+    let (before, after) = text.rsplit_once("</body>").unwrap();
+    fs::write(&page, format!("{before}<script>{script}</script></body>{after}")).unwrap();
+    chromium(folder.path(), &page, &["--dump-dom"])
+}
+
+#[test]
+fn the_pointer_shows_a_segments_details() {
+    let document = driven(
+        "document.querySelector('.mark .touch').dispatchEvent(
+             new PointerEvent('pointermove', { bubbles: true, clientX: 300, clientY: 300 }))",
+    );
+    let (_, tip) = document.split_once(r#"<div id="tip""#).unwrap();
+    let (tip, _) = tip.split_once("</div>").unwrap();
+    assert!(!tip.contains("hidden"), "{tip}");
+    for (name, value) in [
+        ("packet", "1"),
+        ("time", "2026-03-01T12:00:01.001000Z"),
+        ("sender", "192.0.2.1:50000"),
+        ("flags", "SYN"),
+        ("sequence", "268435456"),
+        ("payload", "0 octets"),
+        ("KeyID", "100"),
+        ("RNextKeyID", "100"),
+        ("SNE", "0"),
+    ] {
+        assert!(tip.contains(&format!("<i>{name}</i><b>{value}</b>")), "{name}: {tip}");
+    }
+    assert!(tip.contains(r#"<b class="first">good</b>"#), "{tip}");
+}
+
+#[test]
+fn the_axis_can_be_to_scale_and_connections_can_be_chosen() {
+    let document = driven(
+        "document.querySelector('[data-axis=scale]').click();
+         document.querySelector('[data-show=failed]').click();",
+    );
+    assert_eq!(document.matches(r#"class="timeline to-scale""#).count(), 2);
+    // Every mark is where it says that it is to scale.
+    for mark in document.split(r#"<g class="mark""#).skip(1) {
+        let value =
+            |name: &str| mark.split_once(name).unwrap().1.split(['"', ',']).next().unwrap().to_owned();
+        assert_eq!(value("translate("), value("data-scale=\""), "{}", &mark[..80]);
+    }
+    assert!(document.contains(r#"<article class="good" id="connection-1" hidden="">"#));
+    assert!(document.contains(r#"<article class="failed" id="connection-2">"#));
+}

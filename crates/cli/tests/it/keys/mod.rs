@@ -1,0 +1,7 @@
+//! Keys of every format, and `wireseal keys`.
+
+mod argument;
+mod command;
+mod convert;
+mod errors;
+mod formats;

@@ -1,0 +1,13 @@
+//! Tests of the program and its library.
+
+mod capture;
+mod commands;
+mod derive;
+#[cfg(feature = "chromium")]
+mod html_in_chromium;
+mod keys;
+mod quic;
+mod readme;
+mod report;
+mod support;
+mod verify;

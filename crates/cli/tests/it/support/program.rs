@@ -1,0 +1,45 @@
+//! Runs of the program.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+/// How a run ended and what it printed.
+#[derive(Debug)]
+pub struct Run {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl From<Output> for Run {
+    fn from(Output { status, stdout, stderr }: Output) -> Self {
+        let [out, err] = [stdout, stderr].map(|octets| String::from_utf8(octets).unwrap());
+        Self { code: status.code().unwrap(), out, err }
+    }
+}
+
+impl Run {
+    /// What was printed, read as JSON.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.out).unwrap()
+    }
+}
+
+/// The program, to be run in another way than [`wireseal`] does.
+pub fn program() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_wireseal"))
+}
+
+pub fn wireseal<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Run {
+    program().args(arguments).output().unwrap().into()
+}
+
+/// A run with this standard input.
+pub fn wireseal_reading<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>, input: &[u8]) -> Run {
+    let mut command = program();
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    child.wait_with_output().unwrap().into()
+}

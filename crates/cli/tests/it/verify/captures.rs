@@ -1,0 +1,138 @@
+//! The program on real sessions, with right and wrong keys.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use crate::support::files::Files;
+use crate::support::found::{IPV4_KEY, IPV4_SESSION, IPV6_KEY, IPV6_SESSION, capture_path};
+use crate::support::program::{Run, wireseal};
+
+fn verify(capture: &str, arguments: &[&str]) -> Run {
+    let path = capture_path(capture);
+    wireseal([&["verify", path.to_str().unwrap()], arguments].concat())
+}
+
+#[track_caller]
+fn assert_answer(capture: &str, key: &str, code: i32, words: &[&str]) {
+    let run = verify(capture, &["--key", key]);
+    assert_eq!(run.code, code, "{}", run.out);
+    for word in words {
+        assert!(run.out.contains(word), "{word:?} is not in:\n{}", run.out);
+    }
+    assert!(!run.out.contains("first-secret") && !run.out.contains("passphrase"), "a secret is printed");
+}
+
+#[test]
+fn every_segment_of_both_sessions_is_good() {
+    assert_answer(IPV4_SESSION, IPV4_KEY, 0, &["all 34 segments are good"]);
+    assert_answer(IPV6_SESSION, IPV6_KEY, 0, &["all 33 segments are good"]);
+}
+
+#[test]
+fn an_inverted_coverage_of_options_is_diagnosed() {
+    for (capture, key) in [(IPV4_SESSION, IPV4_KEY), (IPV6_SESSION, IPV6_KEY)] {
+        let key = format!("{key},options=excluded");
+        let words = [
+            "covers the other TCP options with the MAC",
+            "correct the TCP option coverage of the key given here",
+        ];
+        assert_answer(capture, &key, 1, &words);
+    }
+}
+
+#[test]
+fn a_wrong_secret_is_diagnosed() {
+    for (capture, key, failed) in [
+        (IPV4_SESSION, "send=100,recv=100,alg=aes-128-cmac-96,secret=second-secret", "34 of 34"),
+        (IPV6_SESSION, "send=7,recv=7,alg=hmac-sha-1-96,secret=another", "33 of 33"),
+    ] {
+        let words = [
+            &format!("{failed} segments failed: most likely another secret"),
+            "the segments of both ends",
+            "correct the secret",
+        ];
+        assert_answer(capture, key, 1, &words);
+    }
+}
+
+#[test]
+fn ids_that_do_not_mirror_each_other_are_diagnosed() {
+    let words = ["both ends send KeyID", "whose ids differ", "correct the ids of the key given here"];
+    assert_answer(IPV4_SESSION, &IPV4_KEY.replace("recv=100", "recv=101"), 1, &words);
+    assert_answer(IPV6_SESSION, &IPV6_KEY.replace("send=7", "send=8"), 1, &words);
+}
+
+#[test]
+fn keys_come_from_a_file_too() {
+    let files = Files::new();
+    let text = "[[key-chain]]\nname = \"core\"\n[[key-chain.key]]\nsend-id = 100\nalgorithm = \"AES-128-CMAC-96\"\n\
+                secret = \"first-secret\"\n";
+    let path = files.file("keys.toml", text);
+    let run = verify(IPV4_SESSION, &["--keys", path.to_str().unwrap()]);
+    assert_eq!(run.code, 0, "{}", run.out);
+    assert!(run.out.contains("core/100"));
+}
+
+#[test]
+fn wrong_arguments_print_nothing_but_an_error() {
+    for arguments in [
+        &["--key", IPV4_KEY, "--isn", "nonsense"][..],
+        &["--key", IPV4_KEY, "--nat", "10.0.0.1"],
+        &["--key", IPV4_KEY, "--peer", "somebody"],
+        &[],
+    ] {
+        let run = verify(IPV4_SESSION, arguments);
+        assert_eq!((run.out.as_str(), run.code), ("", 2), "{arguments:?}");
+    }
+}
+
+/// On a terminal, with a capture that is still being recorded.
+#[test]
+fn segments_are_shown_as_soon_as_they_are_recorded() {
+    let files = Files::new();
+    let pipe = files.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let command = format!(
+        "'{}' verify '{}' --segments --key '{IPV4_KEY}'",
+        env!("CARGO_BIN_EXE_wireseal"),
+        pipe.display()
+    );
+    // script(1) gives the command a terminal.
+    let mut script = Command::new("script");
+    let script = script.args(["-qec", &command, "/dev/null"]).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = script.spawn().unwrap();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || output.split(b'\n').try_for_each(|line| sender.send(line.unwrap())));
+    let mut input = fs::OpenOptions::new().write(true).open(&pipe).unwrap();
+    // The file's header and five packets, of which the last is the SYN.
+    let capture = fs::read(capture_path(IPV4_SESSION)).unwrap();
+    let end = (0..5).fold(24, |at, _| {
+        at + 16 + u32::from_le_bytes(capture[at + 8..at + 12].try_into().unwrap()) as usize
+    });
+    input.write_all(&capture[..end]).unwrap();
+    let is_syn = |line: Vec<u8>| {
+        String::from_utf8_lossy(&line).contains("#5 2026-11-20T12:37:13.976622Z connection 1 ")
+    };
+    let limit = Duration::from_secs(60);
+    while !is_syn(lines.recv_timeout(limit).expect("a line for the SYN")) {}
+    input.write_all(&capture[end..]).unwrap();
+    drop(input);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn packets_before_the_damage_are_judged() {
+    let files = Files::new();
+    let whole = fs::read(capture_path(IPV4_SESSION)).unwrap();
+    let path = files.file("damaged.pcap", &whole[..whole.len() - 10]);
+    let run = verify(path.to_str().unwrap(), &["--key", IPV4_KEY]);
+    assert_eq!(run.code, 3, "{}", run.out);
+    assert!(run.out.contains("packet 52"), "{}", run.out);
+    let run = verify(path.to_str().unwrap(), &["--key", IPV4_KEY, "--json"]);
+    assert!(run.json()["totals"]["damage"].is_string(), "{}", run.out);
+}

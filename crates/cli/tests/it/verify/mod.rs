@@ -1,0 +1,11 @@
+//! `wireseal verify`: verdicts, diagnoses, and where connections begin and end.
+
+mod captures;
+mod connections;
+mod diagnosis;
+mod disorder;
+mod evident;
+#[cfg(target_os = "linux")]
+mod memory;
+mod no_panic;
+mod verdicts;
