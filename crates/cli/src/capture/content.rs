@@ -166,79 +166,29 @@ fn by_ether_type(octets: &[u8], place: usize, mut start: usize) -> Network<'_> {
 const PROTOCOL_UDP: u8 = 17;
 const UDP_HEADER_LENGTH: usize = 8;
 
+/// What an IP packet carries.
 #[inline]
 fn internet(octets: &[u8], unrecorded: usize) -> Content<'_> {
-    match IpHeader::parse(octets) {
-        Ok(header) if !says_no_length(octets) => transport(&header, octets, 0),
-        _ => internet_without_end(octets, unrecorded),
-    }
-}
-
-/// Whether the length field is 0, as before a network card splits a large send.
-#[inline]
-fn says_no_length(octets: &[u8]) -> bool {
-    length_field(octets).is_some_and(|field| field.length == 0)
-}
-
-/// The length field of an IP header.
-struct LengthField {
-    place: usize,
-    length: usize,
-    /// The octets of the header that it does not count.
-    uncounted: usize,
-}
-
-#[inline]
-fn length_field(octets: &[u8]) -> Option<LengthField> {
-    let (place, uncounted) = match octets.first()? >> 4 {
-        4 => (2, 0),
-        6 => (4, IPV6_HEADER_LENGTH),
-        _ => return None,
-    };
-    let length = u16::from_be_bytes(*octets.get(place..)?.first_chunk()?).into();
-    Some(LengthField { place, length, uncounted })
-}
-
-/// An IP packet that was cut off or whose length field is 0.
-#[cold]
-fn internet_without_end(octets: &[u8], unrecorded: usize) -> Content<'_> {
-    let Some(LengthField { place, length, uncounted }) = length_field(octets) else {
-        return Content::Unreadable(match octets.first().map(|first| first >> 4) {
-            None | Some(4 | 6) => too_short(unrecorded),
-            Some(version) => Unreadable::Ip(IpParseError::Version(version)),
-        });
-    };
-    let total = if length == 0 { octets.len() + unrecorded } else { uncounted + length };
-    let missing = total.saturating_sub(octets.len());
-    // The header as of a packet that ends where the record does.
-    let recorded = octets.len().min(total).max(place + 2);
-    let mut copy = octets[..recorded].to_vec();
-    let said = u16::try_from(recorded.saturating_sub(uncounted)).unwrap_or(u16::MAX);
-    copy[place..place + 2].copy_from_slice(&said.to_be_bytes());
-    match IpHeader::parse(&copy) {
-        // It may be longer than its length field can say.
-        Ok(header) if missing <= unrecorded => {
-            transport(&IpHeader { total_length: recorded, ..header }, octets, missing)
+    // Matched as a reference, because moving a header takes longer than reading it.
+    let header = &IpHeader::read(octets);
+    let header = match header {
+        Ok(header) => header,
+        Err(IpParseError::TooShort) if unrecorded > 0 || octets.is_empty() => {
+            return Content::Unreadable(too_short(unrecorded));
         }
-        Err(IpParseError::TooShort | IpParseError::BadLength) if (1..=unrecorded).contains(&missing) => {
-            Content::Unreadable(Unreadable::CutOff { missing })
-        }
-        Err(error) => Content::Unreadable(Unreadable::Ip(error)),
-        Ok(_) => Content::Unreadable(Unreadable::Ip(IpParseError::BadLength)),
-    }
-}
-
-/// What an IP packet carries, with its last `missing` octets not recorded.
-#[inline]
-fn transport<'a>(header: &IpHeader, octets: &'a [u8], missing: usize) -> Content<'a> {
-    let IpHeader { source, destination, protocol, is_fragment, fragment_offset, .. } = *header;
-    if is_fragment {
-        return Content::Fragment { protocol, is_first: fragment_offset == 0 };
-    }
-    let Some(octets) = octets.get(header.payload_offset..header.total_length) else {
+        Err(error) => return Content::Unreadable(Unreadable::Ip(*error)),
+    };
+    let IpHeader { source, destination, protocol, payload_offset, is_fragment, fragment_offset, .. } =
+        *header;
+    // A length field of 0, which in IPv6 does not count the header: a network card was to split a large send.
+    let says_no_length = header.total_length == if source.is_ipv4() { 0 } else { IPV6_HEADER_LENGTH };
+    let end = if says_no_length { octets.len() + unrecorded } else { header.total_length };
+    let missing = end.saturating_sub(octets.len());
+    let (Some(octets), true) = (octets.get(payload_offset..end - missing), missing <= unrecorded) else {
         return Content::Unreadable(Unreadable::Ip(IpParseError::BadLength));
     };
     match protocol {
+        _ if is_fragment => Content::Fragment { protocol, is_first: fragment_offset == 0 },
         PROTOCOL_TCP => Content::Tcp(CapturedSegment { source, destination, octets, missing }),
         PROTOCOL_UDP => udp(source, destination, octets, missing),
         _ => Content::Other,

@@ -3,8 +3,8 @@
 //! A MAC depends on key, ISNs, SNE and segment. It is computed with those of the connection as it is now, and used only if they are
 //! still the same when it is the segment's turn. Otherwise it is computed again, so only the time differs.
 
-use wireseal_mac::Mac;
-use wireseal_tcp_ao::{AoOption, Isn, Segment, Sne, TrafficKey, mac_batch};
+use wireseal_mac::{Mac, MessageHead, mac_batch};
+use wireseal_tcp_ao::{AoOption, Isn, Segment, Sne, TrafficKey};
 
 use super::connection::TcpConnection;
 use super::key_table::{Candidate, KeyTable};
@@ -41,19 +41,23 @@ impl Ahead {
         segments: impl Iterator<Item = CapturedSegment<'a>>,
         connections: &[Option<&TcpConnection>; BATCH],
     ) {
-        let jobs =
-            segments.zip(connections).zip(&mut self.bases).filter_map(|((captured, connection), basis)| {
-                let CapturedSegment { source, destination, octets, missing: 0 } = captured else {
-                    return None;
-                };
-                // Matched as a reference, because moving a segment takes longer than reading it.
-                let Ok(segment) = &Segment::from_tcp(source, destination, octets) else { return None };
-                let ao = segment.ao_option().ok()??;
-                let ((candidate, key), expected) = expected((*connection)?, table, segment, &ao)?;
-                let input = segment.mac_input(expected.sne, table.parameters(*candidate).options).ok()?;
+        let mut heads = [const { MessageHead::new() }; BATCH];
+        let mut inputs: [Option<(&TrafficKey, [&[u8]; 2])>; BATCH] = [None; BATCH];
+        let rooms = heads.iter_mut().zip(&mut inputs).zip(&mut self.bases);
+        for ((captured, connection), ((head, input), basis)) in segments.zip(connections).zip(rooms) {
+            // Matched as references, because moving a segment takes longer than reading it.
+            if let Some(connection) = connection
+                && let CapturedSegment { source, destination, octets, missing: 0 } = captured
+                && let Ok(segment) = &Segment::from_tcp(source, destination, octets)
+                && let Ok(Some(ao)) = &segment.ao_option()
+                && let Some(((candidate, key), expected)) = expected(connection, table, segment, ao)
+                && let Ok(mac_input) = &segment.mac_input(expected.sne, table.parameters(*candidate).options)
+            {
+                *input = Some((key, mac_input.message(head)));
                 *basis = Some(expected);
-                Some((key, input))
-            });
+            }
+        }
+        let jobs = inputs.iter().flatten().map(|(key, input)| (key.mac_key(), &input[..]));
         mac_batch(jobs, &mut self.macs);
     }
 
