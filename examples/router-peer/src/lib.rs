@@ -1,27 +1,27 @@
-//! A BGP speaker whose sessions Wireseal authenticates.
+//! A BGP speaker whose sessions Wireseal protects.
 //!
-//! | to | call |
+//! ```text
+//! main       the command line
+//!   demo     the demonstration: routers in this process, attacked
+//!   run      the neighbours of a configuration
+//!     bgp    a session over any stream
+//!     frames, kernel, quic   the streams: this process's own TCP (stack, link), Linux's, quinn
+//! ```
+//!
+//! | to see how | look at |
 //! |---|---|
-//! | run a TCP stack over a link | [`stack::Stack::start`] |
-//! | join two stacks in memory | [`transport::memory::wire`] |
-//! | put TCP-AO between stack and link | [`protection::protect`] |
-//! | open a QUIC connection to a peer | [`quic::Connector::connect`] |
-//! | open a TCP connection that the kernel protects | [`kernel::connect`] |
-//! | make a certificate for it | [`certificate::create`] |
-//! | run a BGP session over a stream | [`bgp::session::Session::start`] |
-//! | read routes | [`routes::text`], [`routes::mrt`], [`routes::generate`] |
+//! | TCP-AO goes under smoltcp | [`stack`] |
+//! | keys change on live connections | [`protection`] |
+//! | the kernel's sockets get their keys | `kernel` |
+//! | quinn gets Wireseal's packet protection | [`quic::provider`] |
 
-pub mod bgp;
 pub mod certificate;
 pub mod config;
+mod connection;
 pub mod demo;
+mod frames;
 #[cfg(target_os = "linux")]
-pub mod kernel;
-pub mod link;
-pub mod protection;
+mod kernel;
 pub mod quic;
-pub mod routes;
+mod routes;
 pub mod run;
-pub mod stack;
-pub mod sync;
-pub mod transport;

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
+use anyhow::Result;
 use comfy_table::{ContentArrangement, Table, presets};
 
-use super::routes::peak_memory;
-use super::{Check, Outcome};
+use super::sessions::peak_memory;
 
 /// Widest table, in columns.
 const WIDTH: u16 = 120;
@@ -14,17 +14,25 @@ const WIDTH: u16 = 120;
 /// The outcome of each check that ran.
 #[derive(Debug, Default)]
 pub struct Report {
-    lines: Vec<(&'static str, &'static str, Duration, Outcome)>,
+    lines: Vec<(&'static str, &'static str, Duration, Result<String>)>,
 }
 
 impl Report {
-    pub(super) fn add(&mut self, check: &Check, took: Duration, outcome: Outcome) {
-        self.lines.push((check.name, check.action, took, outcome));
+    pub(super) fn add(
+        &mut self,
+        name: &'static str,
+        action: &'static str,
+        took: Duration,
+        outcome: Result<String>,
+    ) {
+        self.lines.push((name, action, took, outcome));
     }
 
     /// The names of the checks that failed.
-    pub fn failed(&self) -> impl Iterator<Item = &'static str> {
-        self.lines.iter().filter(|(.., outcome)| outcome.is_err()).map(|(name, ..)| *name)
+    #[must_use]
+    pub fn failed(&self) -> Vec<&'static str> {
+        let failed = self.lines.iter().filter(|(.., outcome)| outcome.is_err());
+        failed.map(|(name, ..)| *name).collect()
     }
 }
 
@@ -38,24 +46,20 @@ impl fmt::Display for Report {
             .set_header(["check", "what is done", "what was seen", "verdict"]);
         for (name, action, took, outcome) in &self.lines {
             let (verdict, seen) = match outcome {
-                Ok(seen) => ("ok", seen),
-                Err(failure) => ("FAILED", &failure.0),
+                Ok(seen) => ("ok", seen.clone()),
+                Err(error) => ("FAILED", format!("{error:#}")),
             };
             let verdict = format!("{verdict}, {:.2} s", took.as_secs_f64());
-            table.add_row([name, action, seen.as_str(), verdict.as_str()]);
+            table.add_row([*name, *action, &seen, &verdict]);
         }
-        writeln!(f, "{table}")?;
         let took: Duration = self.lines.iter().map(|(_, _, took, _)| took).sum();
-        write!(f, "checks: {} in {:.1} s", self.lines.len(), took.as_secs_f64())?;
+        write!(f, "{table}\nchecks: {} in {:.1} s", self.lines.len(), took.as_secs_f64())?;
         if let Some(peak) = peak_memory() {
             write!(f, ", {peak} MiB of memory at most")?;
         }
-        writeln!(f)?;
-        let failed: Vec<_> = self.failed().collect();
-        if failed.is_empty() {
-            write!(f, "router-peer: all checks passed")
-        } else {
-            write!(f, "router-peer: failed: {}", failed.join(", "))
+        match self.failed().as_slice() {
+            [] => write!(f, "\nrouter-peer: all checks passed"),
+            failed => write!(f, "\nrouter-peer: failed: {}", failed.join(", ")),
         }
     }
 }

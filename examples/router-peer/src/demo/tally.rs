@@ -1,84 +1,54 @@
-//! What a router counts of what it receives, and by how much that has moved.
+//! What a router counts of what it receives, and by how much that has grown.
 
+use std::array::from_fn;
 use std::fmt;
 
-use wireseal_tcp_ao::Counters;
+use speaker::stack::Stack;
 
-use crate::protection::Protected;
-use crate::stack::Stack;
+const NAMES: [&str; 7] = ["dropped", "good", "bad", "key not found", "required", "dropped ICMP", "not sent"];
 
-/// Wireseal's counters of one router, or how they have moved.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct Tally {
-    /// By verdict.
-    pub(super) counters: Counters,
-    /// Packets from the wire that TCP never saw.
-    pub(super) dropped: u64,
-    /// Packets of TCP's that never reached the wire.
-    pub(super) withheld: u64,
-}
+/// A router's counters, in the order of their names: packets that TCP never saw, Wireseal's verdicts, and packets of TCP's
+/// that never reached the wire.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Tally([u64; 7]);
 
 impl Tally {
-    pub(super) fn of(stack: &Stack<Protected>) -> Self {
-        stack.with_device(|device| {
-            let refused = device.refused();
-            Self { counters: *device.shim().counters(), dropped: refused.inbound, withheld: refused.outbound }
-        })
+    pub(super) const KEY_NOT_FOUND: Self = Self([1, 0, 0, 1, 0, 0, 0]);
+    pub(super) const REQUIRED: Self = Self([1, 0, 0, 0, 1, 0, 0]);
+
+    pub(super) const fn good(good: u64) -> Self {
+        Self([0, good, 0, 0, 0, 0, 0])
     }
 
-    /// So many segments verified and nothing else.
-    pub(super) fn good(good: u64) -> Self {
-        Self { counters: Counters { good, ..Counters::default() }, ..Self::default() }
+    pub(super) const fn bad(bad: u64) -> Self {
+        Self([bad, 0, bad, 0, 0, 0, 0])
     }
 
-    /// So many segments dropped as bad and nothing else.
-    pub(super) fn bad(bad: u64) -> Self {
-        Self { counters: Counters { bad, ..Counters::default() }, dropped: bad, withheld: 0 }
+    pub(super) fn of(stack: &Stack) -> Self {
+        let (refused, by) = stack.with_device(|device| (device.refused(), *device.shim().counters()));
+        let [dropped, withheld] = [refused.inbound, refused.outbound];
+        Self([dropped, by.good, by.bad, by.key_not_found, by.required, by.dropped_icmp, withheld])
     }
 
-    /// One segment dropped for its key id and nothing else.
-    pub(super) fn key_not_found() -> Self {
-        let counters = Counters { key_not_found: 1, ..Counters::default() };
-        Self { counters, dropped: 1, withheld: 0 }
+    pub(super) const fn dropped(&self) -> u64 {
+        self.0[0]
     }
 
-    /// One segment dropped as unsigned and nothing else.
-    pub(super) fn required() -> Self {
-        Self { counters: Counters { required: 1, ..Counters::default() }, dropped: 1, withheld: 0 }
+    pub(super) const fn verified(&self) -> u64 {
+        self.0[1]
     }
 
-    /// How the counters have moved since `earlier`.
+    /// How the counters have grown since `earlier`.
     pub(super) fn since(&self, earlier: &Self) -> Self {
-        let (now, then) = (&self.counters, &earlier.counters);
-        Self {
-            counters: Counters {
-                good: now.good - then.good,
-                bad: now.bad - then.bad,
-                key_not_found: now.key_not_found - then.key_not_found,
-                required: now.required - then.required,
-                dropped_icmp: now.dropped_icmp - then.dropped_icmp,
-            },
-            dropped: self.dropped - earlier.dropped,
-            withheld: self.withheld - earlier.withheld,
-        }
+        Self(from_fn(|place| self.0[place] - earlier.0[place]))
     }
 }
 
-/// As `dropped 1, bad +1`: counters that have not moved are left out.
+/// As `dropped 1, bad +1`: counters that have not grown are left out.
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "dropped {}", self.dropped)?;
-        let counters = [
-            ("good", self.counters.good),
-            ("bad", self.counters.bad),
-            ("key not found", self.counters.key_not_found),
-            ("required", self.counters.required),
-            ("dropped ICMP", self.counters.dropped_icmp),
-            ("not sent", self.withheld),
-        ];
-        for (name, count) in counters.iter().filter(|(_, count)| *count > 0) {
-            write!(f, ", {name} +{count}")?;
-        }
-        Ok(())
+        write!(f, "dropped {}", self.dropped())?;
+        let grown = NAMES.iter().zip(self.0).skip(1).filter(|(_, count)| *count > 0);
+        grown.map(|(name, count)| write!(f, ", {name} +{count}")).collect()
     }
 }
