@@ -1,19 +1,16 @@
-//! What every transport gives: connections with neighbours.
+//! What every transport provides: connections with neighbours.
 
-use std::future::{pending, ready};
 use std::net::SocketAddr;
-use std::pin::Pin;
 
-use anyhow::Result;
+use anyhow::{Error, Result};
+use async_trait::async_trait;
 use speaker::bgp::message::Closed;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tracing::{Span, info_span};
 
 use crate::config::Neighbour;
 
-pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-/// What a session runs over.
+/// The octet stream under a session.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
@@ -22,63 +19,57 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 pub(crate) struct Connection {
     pub(crate) remote: SocketAddr,
     pub(crate) stream: Box<dyn Stream>,
-    /// What each line of the session's log says of the connection.
+    /// Log context of the session.
     pub(crate) span: Span,
     pub(crate) upkeep: Box<dyn Upkeep>,
 }
 
-/// What a transport does for a connection beside carrying octets.
+/// What a transport does for a connection besides carrying octets.
+#[async_trait]
 pub(crate) trait Upkeep: Send {
-    /// Ends when nothing may be sent any more: then the stream is dropped at once.
-    fn broken(&mut self) -> BoxFuture<'_, ()> {
-        Box::pin(pending())
+    /// Returns when the connection must not send any more; the stream is then dropped at once.
+    async fn broken(&mut self) {
+        std::future::pending::<()>().await;
     }
 
-    /// Follows the end of the session.
-    fn over(&mut self, _closed: Option<Closed>) -> BoxFuture<'_, ()> {
-        Box::pin(ready(()))
-    }
+    /// Called when the session has ended.
+    async fn over(&mut self, _closed: Option<Closed>) {}
 }
 
 impl Upkeep for () {}
 
-/// A way to connections with the neighbours of a configuration, which are named by their places in it.
+/// Connections with the neighbours of a configuration, which are given by index.
+#[async_trait]
 pub(crate) trait Transport: Send + Sync {
-    /// Opens a connection to a neighbour. It may be cancelled at any time.
-    fn connect(&self, neighbour: usize) -> BoxFuture<'_, Result<Connection>>;
+    /// Opens a connection to a neighbour. May be cancelled at any time.
+    async fn connect(&self, neighbour: usize) -> Result<Connection>;
 
     /// Listens for neighbours on one of this router's addresses.
     fn listen(&self, local: SocketAddr, neighbours: &[usize]) -> Result<Box<dyn Listener>>;
 
-    /// Waits until the last octets have left, which may never be.
-    fn settled(&self) -> BoxFuture<'_, ()> {
-        Box::pin(ready(()))
-    }
+    /// Waits until all data has been sent, possibly for ever: use a timeout.
+    async fn settled(&self) {}
 }
 
-/// Where neighbours call.
+/// Accepts connections from neighbours.
+#[async_trait]
 pub(crate) trait Listener: Send {
-    /// Waits for a neighbour to call. It may be cancelled at any time, and called again after an error.
-    fn accept(&mut self) -> BoxFuture<'_, Result<(usize, Connection)>>;
+    /// Waits for a neighbour to connect. May be cancelled at any time, and called again after an error.
+    async fn accept(&mut self) -> Result<(usize, Connection)>;
 }
 
-/// A socket of the system that cannot be opened for the neighbour at this place, with the field at fault.
-pub(crate) fn cannot_open(
-    protocol: &str,
-    address: SocketAddr,
-    neighbour: usize,
-    error: impl Into<anyhow::Error>,
-) -> anyhow::Error {
+/// The error for a socket that cannot be opened for a neighbour, with the configuration field at fault.
+pub(crate) fn cannot_open(socket: &str, at: SocketAddr, neighbour: usize, error: impl Into<Error>) -> Error {
     use std::io::ErrorKind::{AddrInUse, PermissionDenied};
     let error = error.into();
     let field = match error.downcast_ref().map(std::io::Error::kind) {
         Some(AddrInUse | PermissionDenied) => format!("peer[{neighbour}].port"),
         _ => "transport.addresses".to_owned(),
     };
-    error.context(format!("{field}: cannot open {protocol} socket {address}"))
+    error.context(format!("{field}: cannot open {socket} socket {at}"))
 }
 
-/// What each line in the log of a neighbour begins with.
+/// Log context of a neighbour.
 pub(crate) fn peer_span(neighbour: &Neighbour) -> Span {
     info_span!("peer", name = %neighbour.name)
 }

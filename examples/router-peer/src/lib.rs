@@ -2,17 +2,18 @@
 //!
 //! ```text
 //! main       the command line
-//!   demo     the demonstration: routers in this process, attacked
+//!   demo     the demonstration: routers in this process, under attack
 //!   run      the neighbours of a configuration
-//!     bgp    a session over any stream
-//!     frames, kernel, quic   the streams: this process's own TCP (stack, link), Linux's, quinn
+//!     frames, kernel, quic   their connections: this process's own TCP, Linux's, quinn
 //! ```
+//!
+//! BGP, the TCP stack and its links are in the library [`speaker`].
 //!
 //! | to see how | look at |
 //! |---|---|
-//! | TCP-AO goes under smoltcp | [`stack`] |
-//! | keys change on live connections | [`protection`] |
-//! | the kernel's sockets get their keys | `kernel` |
+//! | TCP-AO runs under smoltcp | [`speaker::stack`] |
+//! | keys change on live connections | [`speaker::protection`] |
+//! | kernel sockets get their keys | `kernel` |
 //! | quinn gets Wireseal's packet protection | [`quic::provider`] |
 
 pub mod certificate;
@@ -23,5 +24,4 @@ mod frames;
 #[cfg(target_os = "linux")]
 mod kernel;
 pub mod quic;
-mod routes;
 pub mod run;

@@ -1,4 +1,4 @@
-//! router-peer: a BGP speaker whose sessions Wireseal protects. Without arguments it demonstrates what it can do.
+//! The command line of router-peer.
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -12,9 +12,6 @@ use router_peer::demo::{self, CHECKS};
 use router_peer::{certificate, run};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::level_filters::LevelFilter;
-
-/// Exit code of a configuration that cannot be used.
-const BAD_CONFIGURATION: u8 = 2;
 
 /// A BGP speaker whose sessions Wireseal protects.
 ///
@@ -33,13 +30,13 @@ struct Arguments {
     /// Use this transport instead of the configured one.
     #[arg(long, value_name = "KIND", requires = "config")]
     transport: Option<TransportKind>,
-    /// Run only this check of the demonstration.
+    /// Run this check of the demonstration only.
     #[arg(long, value_name = "NAME", value_parser = check_names(), conflicts_with = "config")]
     only: Option<String>,
     /// Sabotage this check of the demonstration: it must fail.
     #[arg(long = "break", value_name = "NAME", value_parser = check_names(), conflicts_with = "config")]
     sabotage: Option<String>,
-    /// Seed of everything random; another one each time unless given.
+    /// Seed for everything random; by default a new one each time.
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
     /// Log more; twice for everything.
@@ -49,12 +46,12 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make a self-signed certificate and its private key, for the quic transport.
+    /// Create a self-signed certificate and its private key, for the quic transport.
     Certificate {
-        /// The directory for NAME.pem and NAME.key; nothing is overwritten.
+        /// Directory for NAME.pem and NAME.key; nothing is overwritten.
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
-        /// The name of the files, and in the certificate.
+        /// Name of the files and of the certificate's subject.
         #[arg(long, default_value = "router-peer")]
         name: String,
     },
@@ -86,23 +83,22 @@ async fn main() -> ExitCode {
     };
     done.unwrap_or_else(|error| {
         eprintln!("router-peer: {error:#}");
-        ExitCode::from(BAD_CONFIGURATION)
+        ExitCode::from(2)
     })
 }
 
 fn make_certificate(out: &Path, name: &str) -> Result<ExitCode> {
-    let written = certificate::create(out, name)?;
-    println!("certificate: {}", written.certificate.display());
-    println!("private key: {}", written.key.display());
-    println!("certificate-sha256: {}", written.fingerprint);
+    let fingerprint = certificate::create(out, name)?;
+    println!("certificate: {}", out.join(format!("{name}.pem")).display());
+    println!("private key: {}", out.join(format!("{name}.key")).display());
+    println!("certificate-sha256: {fingerprint}");
     Ok(ExitCode::SUCCESS)
 }
 
 async fn demonstrate(arguments: &Arguments, seed: u64) -> Result<ExitCode> {
     let (only, sabotage) = (arguments.only.as_deref(), arguments.sabotage.as_deref());
-    if let (Some(only), Some(sabotage)) = (only, sabotage) {
-        ensure!(only == sabotage, "--break {sabotage}: --only {only} leaves that check out");
-    }
+    let runs = only.is_none() || sabotage.is_none() || only == sabotage;
+    ensure!(runs, "--only leaves out the check that --break names");
     let report = demo::run(only, sabotage, seed).await;
     println!("{report}");
     Ok(if report.failed().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -114,7 +110,7 @@ async fn configured(arguments: &Arguments, path: &Path, seed: u64) -> Result<Exi
         println!("{}: good, peers: {}", path.display(), config.peers());
         return Ok(ExitCode::SUCCESS);
     }
-    // Caught from here on: whoever reads the first line of the log may already send them.
+    // From here on: a reader of the first log line may already send them.
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let stop = async {
         tokio::select! {

@@ -21,17 +21,17 @@ use crate::quic::Quic;
 
 /// How long sessions may take to say goodbye.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// Wait between two attempts to connect; RFC 4271 §10 suggests 120 s, which is long to watch.
+/// Delay between connection attempts. RFC 4271 §10 suggests 120 s, too long for a demonstration.
 const CONNECT_RETRY: Duration = Duration::from_secs(5);
-/// How long one attempt may take.
+/// Time limit of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Wait after a connection could not be accepted, for want of descriptors or memory.
+/// Delay after a failed accept.
 const ACCEPT_RETRY: Duration = Duration::from_secs(1);
 
-/// Runs all neighbours of a configuration until `stop` resolves, then ends their sessions in order.
+/// Runs all neighbours of a configuration until `stop` resolves, then shuts their sessions down.
 ///
 /// # Errors
-/// When a transport cannot be started; nothing is left running then.
+/// When a transport cannot be started. Nothing is left running.
 ///
 /// # Panics
 /// When called outside a tokio runtime.
@@ -52,13 +52,12 @@ pub async fn run(config: Config, seed: u64, stop: impl Future<Output = ()>) -> R
             if neighbour.is_unprotected() {
                 warn!(parent: &span, "no key chain: this session is not protected");
             }
-            let source = if neighbour.passive {
+            let calls = neighbour.passive.then(|| {
                 let (sender, calls) = mpsc::channel(1);
                 callers.entry(neighbour.local()).or_default().push((index, span.clone(), sender));
-                Source::Calls(calls)
-            } else {
-                Source::Connect(Arc::clone(transport), index)
-            };
+                calls
+            });
+            let source = Source { transport: Arc::clone(transport), index, calls };
             sessions.spawn(keep_session(source, neighbour.clone(), stopping.subscribe()).instrument(span));
         }
         for (local, callers) in callers {
@@ -68,8 +67,8 @@ pub async fn run(config: Config, seed: u64, stop: impl Future<Output = ()>) -> R
     }
     stop.await;
     info!("stopping");
-    listeners.shutdown().await;
     stopping.send_replace(true);
+    listeners.shutdown().await;
     if timeout(FAREWELL, async { while sessions.join_next().await.is_some() {} }).await.is_err() {
         warn!("not all peers took leave in time");
     }
@@ -79,17 +78,16 @@ pub async fn run(config: Config, seed: u64, stop: impl Future<Output = ()>) -> R
     Ok(())
 }
 
-/// A neighbour that calls: its place, its span, and where its calls go.
+/// A neighbour that calls us: its index, its log context, and where its connections go.
 type Caller = (usize, Span, mpsc::Sender<Connection>);
 
-/// Hands each connection to the neighbour that it comes from. While a session is up, one waits, and others are turned away.
+/// Hands each connection to its neighbour. While a session is up one connection may wait; more are closed.
 async fn answer(mut listener: Box<dyn Listener>, callers: Vec<Caller>) {
     loop {
         match listener.accept().await {
             Ok((index, connection)) => {
-                let Some((_, span, calls)) = callers.iter().find(|caller| caller.0 == index) else {
-                    continue;
-                };
+                let caller = callers.iter().find(|caller| caller.0 == index);
+                let (_, span, calls) = caller.expect("the transport was given these callers");
                 let remote = connection.remote;
                 match calls.try_send(connection) {
                     Ok(()) => info!(parent: span, %remote, "called; a session that is up has to end first"),
@@ -105,28 +103,26 @@ async fn answer(mut listener: Box<dyn Listener>, callers: Vec<Caller>) {
 }
 
 /// Where the connections with a neighbour come from.
-enum Source {
-    Connect(Arc<dyn Transport>, usize),
-    Calls(mpsc::Receiver<Connection>),
+struct Source {
+    transport: Arc<dyn Transport>,
+    index: usize,
+    /// Set if the neighbour calls.
+    calls: Option<mpsc::Receiver<Connection>>,
 }
 
 impl Source {
     async fn open(&mut self) -> Result<Connection> {
-        match self {
-            Self::Connect(transport, neighbour) => {
-                timeout(CONNECT_TIMEOUT, transport.connect(*neighbour)).await.context("timed out")?
+        match &mut self.calls {
+            Some(calls) => calls.recv().await.context("no longer listening"),
+            None => {
+                timeout(CONNECT_TIMEOUT, self.transport.connect(self.index)).await.context("timed out")?
             }
-            Self::Calls(calls) => match calls.recv().await {
-                Some(connection) => Ok(connection),
-                // The router is to stop.
-                None => std::future::pending().await,
-            },
         }
     }
 }
 
-/// Opens a session with a neighbour whenever there is none, until the router is to stop.
-async fn keep_session(mut source: Source, neighbour: Neighbour, mut stopped: watch::Receiver<bool>) {
+/// Opens a session with a neighbour whenever there is none, until told to stop.
+async fn keep_session(mut source: Source, neighbour: Neighbour, mut stop: watch::Receiver<bool>) {
     let remote = neighbour.remote();
     let mut is_trying = neighbour.passive;
     loop {
@@ -134,51 +130,48 @@ async fn keep_session(mut source: Source, neighbour: Neighbour, mut stopped: wat
             is_trying = true;
             info!("connecting to {remote}");
         }
-        let opened = tokio::select! {
-            opened = source.open() => opened,
-            () = told_to_stop(&mut stopped) => return,
-        };
-        match opened {
-            Ok(connection) => {
-                is_trying = neighbour.passive;
-                info!(remote = %connection.remote, "connected, waiting for the peer's OPEN");
-                let span = connection.span.clone();
-                follow(connection, &neighbour, &mut stopped).instrument(span).await;
-            }
-            Err(error) => warn!(%remote, "cannot connect: {error:#}"),
+        tokio::select! {
+            biased;
+            () = told_to(&mut stop) => return,
+            opened = source.open() => match opened {
+                Ok(connection) => {
+                    is_trying = neighbour.passive;
+                    info!(remote = %connection.remote, "connected, waiting for the peer's OPEN");
+                    let span = connection.span.clone();
+                    follow(connection, &neighbour, &mut stop).instrument(span).await;
+                }
+                Err(error) => warn!(%remote, "cannot connect: {error:#}"),
+            },
         }
         let wait = if neighbour.passive { Duration::ZERO } else { CONNECT_RETRY };
-        tokio::select! {
-            () = sleep(wait) => {}
-            () = told_to_stop(&mut stopped) => return,
-        }
+        let _ = timeout(wait, told_to(&mut stop)).await;
     }
 }
 
-async fn told_to_stop(stopped: &mut watch::Receiver<bool>) {
-    // An error means that there is nobody left to say it.
-    let _ = stopped.wait_for(|stopped| *stopped).await;
+async fn told_to(stop: &mut watch::Receiver<bool>) {
+    // Fails when the sender is gone, which also means to stop.
+    let _ = stop.wait_for(|stop| *stop).await;
 }
 
 /// Runs a session over a connection to its end.
-async fn follow(connection: Connection, neighbour: &Neighbour, stopped: &mut watch::Receiver<bool>) {
+async fn follow(connection: Connection, neighbour: &Neighbour, stop: &mut watch::Receiver<bool>) {
     let Connection { stream, mut upkeep, .. } = connection;
     let session = Session::start(stream, neighbour.session);
     let mut status = session.status();
-    // Orders fail only when the session is over, which is what is waited for.
+    // Orders fail only when the session is over, which is awaited below.
     let _ = session.announce(neighbour.routes.clone()).await;
     tokio::select! {
         () = log_until_closed(&mut status) => {}
         () = upkeep.broken() => session.abort(),
-        () = told_to_stop(stopped) => drop(session.shutdown().await),
+        () = told_to(stop) => drop(session.shutdown().await),
     }
-    // The sender is gone when the stream is.
+    // The session drops the sender after the stream.
     while status.changed().await.is_ok() {}
     let closed = status.borrow().closed.clone();
     upkeep.over(closed).await;
 }
 
-/// Logs that a session has the peer's table, and waits until it is over.
+/// Logs when the peer's initial table is complete, and waits until the session is over.
 async fn log_until_closed(status: &mut watch::Receiver<Status>) {
     let is_complete = |status: &Status| status.end_of_rib == [true; 2] || status.state == State::Closed;
     if let Ok(status) = status.wait_for(is_complete).await

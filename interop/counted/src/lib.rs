@@ -56,6 +56,19 @@ impl Ledger {
         self.0.lock().unwrap().keys.iter().map(packets).collect()
     }
 
+    /// What was done with all keys together.
+    ///
+    /// # Panics
+    /// As [`Self::keys`].
+    #[must_use]
+    pub fn total(&self) -> Packets {
+        self.keys().iter().fold(Packets::default(), |sum, key| Packets {
+            sealed: sum.sealed + key.sealed,
+            opened: sum.opened + key.opened,
+            refused: sum.refused + key.refused,
+        })
+    }
+
     /// The suite of the newest key.
     ///
     /// # Panics

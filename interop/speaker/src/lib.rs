@@ -6,9 +6,11 @@
 //!   link     its frames, in and out
 //!     wire   two links joined in memory, with impairments
 //! protection the keys of TCP-AO on a stack
+//! forge      segments for attacks
 //! ```
 
 pub mod bgp;
+pub mod forge;
 pub mod link;
 pub mod protection;
 pub mod routes;

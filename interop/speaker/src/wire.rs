@@ -44,17 +44,17 @@ struct State {
     impaired: u8,
     rng: Rng,
     tap: Option<Tap>,
+    recording: Option<Vec<(Direction, Vec<u8>)>>,
     counters: WireCounters,
 }
 
-/// The wire. Dropping it cuts it.
+/// The wire, which lives as long as its ends.
 pub struct Wire {
     state: Arc<Mutex<State>>,
     /// The first end.
     pub a: Link,
     /// The second end.
     pub b: Link,
-    _pumps: JoinSet<()>,
 }
 
 impl fmt::Debug for Wire {
@@ -72,14 +72,15 @@ impl Wire {
     pub fn new(mtu: usize, seed: u64) -> Self {
         let (a, b) = (Link::new(Medium::Ip, mtu), Link::new(Medium::Ip, mtu));
         let rng = Rng::with_seed(seed);
-        let state = State { impaired: 0, rng, tap: None, counters: WireCounters::default() };
-        let state = Arc::new(Mutex::new(state));
+        let counters = WireCounters::default();
+        let state = Arc::new(Mutex::new(State { impaired: 0, rng, tap: None, recording: None, counters }));
         let mut pumps = JoinSet::new();
         for (direction, from, to) in [(Direction::AToB, &a, &b), (Direction::BToA, &b, &a)] {
             let (from, to) = (Arc::clone(&from.from_stack), Arc::clone(&to.to_stack));
             pumps.spawn(carry(Arc::clone(&state), direction, from, to));
         }
-        Self { state, a, b, _pumps: pumps }
+        let pumps = Arc::new(pumps);
+        Self { state, a: a.with_mover(Arc::clone(&pumps)), b: b.with_mover(pumps) }
     }
 
     /// Has so many of a hundred packets lost from now on, as many reordered, and as many duplicated.
@@ -90,6 +91,24 @@ impl Wire {
     /// Puts a tap on the wire, in place of the one before. It runs under a lock and must not block.
     pub fn tap(&self, tap: impl FnMut(Direction, &[u8]) -> bool + Send + 'static) {
         self.state.lock().unwrap().tap = Some(Box::new(tap));
+    }
+
+    /// Records each packet sent from now on.
+    pub fn record(&self) {
+        self.state.lock().unwrap().recording = Some(Vec::new());
+    }
+
+    /// The recorded packets.
+    #[must_use]
+    pub fn recording(&self) -> Vec<(Direction, Vec<u8>)> {
+        self.state.lock().unwrap().recording.clone().unwrap_or_default()
+    }
+
+    /// The recorded packets that went this way.
+    #[must_use]
+    pub fn recorded(&self, direction: Direction) -> Vec<Vec<u8>> {
+        let one_way = self.recording().into_iter().filter(|(went, _)| *went == direction);
+        one_way.map(|(_, packet)| packet).collect()
     }
 
     /// Delivers a packet at B; neither tap nor impairments see it.
@@ -133,6 +152,9 @@ impl State {
     /// How many copies of a frame arrive, and how much later the last one.
     fn fate(&mut self, direction: Direction, frame: &[u8]) -> (u8, Option<Duration>) {
         self.counters.carried += 1;
+        if let Some(recording) = &mut self.recording {
+            recording.push((direction, frame.to_vec()));
+        }
         if self.tap.as_mut().is_some_and(|tap| !tap(direction, frame)) {
             return (0, None);
         }

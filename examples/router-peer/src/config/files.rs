@@ -4,22 +4,24 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Error, Result, anyhow, ensure};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::ParsedCertificate;
 use serde::de::DeserializeOwned;
+use speaker::bgp::rib::Route;
+use speaker::routes;
 use zeroize::Zeroizing;
 
-/// Reads TOML. What is wrong is said with field and line, and quotes no value but the one at fault.
+/// Reads TOML. An error names field and line, and quotes no value but the wrong one.
 pub(super) fn toml<T: DeserializeOwned>(file: &Path) -> Result<T> {
     let text = fs::read_to_string(file).context("cannot read")?;
-    let described = |error: &toml::de::Error| match error.span() {
-        Some(span) => {
-            anyhow!("{} (line {})", error.message(), 1 + text[..span.start].matches('\n').count())
-        }
-        None => anyhow!("{}", error.message()),
+    let described = |error: &toml::de::Error| {
+        let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
+        let line = line.map(|line| format!(" (line {line})")).unwrap_or_default();
+        anyhow!("{}{line}", error.message())
     };
     let deserializer = toml::Deserializer::parse(&text).map_err(|error| described(&error))?;
     serde_path_to_error::deserialize(deserializer).map_err(|error| {
@@ -31,7 +33,12 @@ pub(super) fn toml<T: DeserializeOwned>(file: &Path) -> Result<T> {
     })
 }
 
-/// Reads a file of secrets, which only its owner may be able to read.
+/// Reads a list of routes.
+pub(super) fn routes(file: &Path) -> Result<Arc<[Route]>> {
+    routes::parse(&fs::read_to_string(file).context("cannot read")?)
+}
+
+/// Reads a secret file, which must not be accessible to others.
 pub(super) fn secret(file: &Path) -> Result<Zeroizing<String>> {
     let mut file = File::open(file).context("cannot read")?;
     let metadata = file.metadata().context("cannot read")?;
@@ -40,20 +47,20 @@ pub(super) fn secret(file: &Path) -> Result<Zeroizing<String>> {
     }
     let mode = metadata.permissions().mode() & 0o7777;
     ensure!(mode & 0o077 == 0, "mode {mode:04o} lets others read these secrets, chmod it to 0600");
-    // Large enough from the start: a buffer that moved would leave secrets behind.
+    // Large enough from the start: growing would leave copies behind.
     let octets = usize::try_from(metadata.len()).unwrap_or_default();
     let mut text = Zeroizing::new(String::with_capacity(octets + 1));
     file.read_to_string(&mut text).context("cannot read")?;
     Ok(text)
 }
 
-/// Reads a private key, which only its owner may be able to read.
+/// Reads a private key, which must not be accessible to others.
 pub(super) fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>> {
     let pem = secret(file)?;
     PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|error| not_pem(&error, "private key"))
 }
 
-/// Reads the one certificate of a PEM file: with several it would not be clear which one is meant.
+/// Reads a PEM file with exactly one certificate.
 pub(super) fn certificate(file: &Path) -> Result<CertificateDer<'static>> {
     let pem = fs::read(file).context("cannot read")?;
     let certificate = CertificateDer::from_pem_slice(&pem).map_err(|error| not_pem(&error, "certificate"))?;
@@ -63,7 +70,7 @@ pub(super) fn certificate(file: &Path) -> Result<CertificateDer<'static>> {
     Ok(certificate)
 }
 
-/// Says what is wrong without a word of the file, which may hold a key.
+/// Describes the error without quoting the file, which may hold a key.
 fn not_pem(error: &pem::Error, wanted: &str) -> Error {
     match error {
         pem::Error::NoItemsFound => anyhow!("there is no {wanted} in PEM"),

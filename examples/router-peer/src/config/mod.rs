@@ -2,7 +2,7 @@
 
 mod files;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,6 @@ use wireseal_tcp_ao::key_chain::{KeyChain, KeyChains};
 use wireseal_tcp_ao::{MKTS_PER_PEER, MasterKey};
 
 use crate::quic::{Fingerprint, Tls, provider, suite_name};
-use crate::routes;
 use speaker::bgp::rib::{Family, Route};
 use speaker::bgp::session::SessionConfig;
 use speaker::bgp::update::Export;
@@ -26,24 +25,26 @@ use speaker::{bgp, protection};
 
 /// Addresses that the stack can hold.
 const MAX_ADDRESSES: usize = 8;
-/// Octets of an IP packet: from what every IPv6 link must carry (RFC 8200 §5) to jumbo frames.
+/// Octets of an IP packet: from the minimum MTU of IPv6 (RFC 8200 §5) to jumbo frames.
 const MTUS: std::ops::RangeInclusive<u16> = 1280..=9000;
+/// Seconds, as RFC 4271 §10 suggests.
+const HOLD_TIME: u16 = 90;
 
-/// What carries the sessions: frames, under this process's own TCP, or sockets of the system.
+/// What carries the sessions: frames under this process's own TCP, or sockets of the system.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum TransportKind {
-    /// All peers are played by this process, over a wire in memory.
+    /// A wire in memory; this process plays all peers.
     Memory,
     /// IP packets over a Linux tun device.
     Tun,
     /// Ethernet frames over a Linux tap device.
     Tap,
-    /// Ethernet frames over Unix datagram sockets, as QEMU's `-netdev dgram` sends them.
+    /// Ethernet frames over Unix datagram sockets, as with QEMU's `-netdev dgram`.
     Unix,
     /// QUIC over UDP sockets of the system.
     Quic,
-    /// TCP sockets of the system, Linux.
+    /// TCP sockets of the system (Linux).
     Kernel,
 }
 
@@ -72,7 +73,7 @@ struct Quic {
     suites: Option<Vec<String>>,
 }
 
-/// The link, and this router's place on it.
+/// The link and this router's addresses on it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Transport {
@@ -85,9 +86,13 @@ pub(crate) struct Transport {
     pub(crate) mtu: u16,
     /// Name of the tun or tap device.
     pub(crate) device: Option<String>,
-    /// This end's socket and the peer's, with unix.
+    /// The Unix sockets of this end and of the peer.
     pub(crate) local_path: Option<PathBuf>,
     pub(crate) peer_path: Option<PathBuf>,
+}
+
+const fn default_mtu() -> u16 {
+    DEFAULT_IP_MTU as u16
 }
 
 #[derive(Deserialize)]
@@ -99,10 +104,8 @@ struct Peer {
     r#as: u32,
     #[serde(default)]
     passive: bool,
-    #[serde(default = "default_port")]
-    port: u16,
-    #[serde(default = "default_hold_time")]
-    hold_time: u16,
+    port: Option<u16>,
+    hold_time: Option<u16>,
     next_hop_ipv4: Option<Ipv4Addr>,
     next_hop_ipv6: Option<Ipv6Addr>,
     key_chain: Option<String>,
@@ -112,76 +115,63 @@ struct Peer {
     routes: Option<PathBuf>,
 }
 
-const fn default_mtu() -> u16 {
-    DEFAULT_IP_MTU as u16
-}
-
-const fn default_port() -> u16 {
-    bgp::PORT
-}
-
-/// RFC 4271 §10 suggests it.
-const fn default_hold_time() -> u16 {
-    90
-}
-
-/// A neighbour, checked.
+/// A checked neighbour.
 #[derive(Clone, Debug)]
 pub(crate) struct Neighbour {
     pub(crate) name: String,
     pub(crate) address: IpAddr,
     pub(crate) local_address: IpAddr,
-    /// Its port, or this router's when the peer opens the connection.
+    /// The TCP or UDP port of whichever end is called.
     pub(crate) port: u16,
     /// Whether the peer opens the connection.
     pub(crate) passive: bool,
     pub(crate) session: SessionConfig,
     pub(crate) key_chain: Option<Arc<KeyChain>>,
-    /// The secret of TCP-MD5: on kernel sockets only, and never beside a key chain.
+    /// The TCP-MD5 secret: for kernel sockets only, and never together with a key chain.
     pub(crate) md5_secret: Option<Arc<MasterKey>>,
-    /// The certificate that it must show: always there with QUIC, and never otherwise.
+    /// The certificate that the peer must show: always set with QUIC, otherwise never.
     pub(crate) certificate: Option<Fingerprint>,
     pub(crate) routes: Arc<[Route]>,
 }
 
 impl Neighbour {
-    /// Where to connect to.
+    /// The peer's address and the port to call.
     pub(crate) fn remote(&self) -> SocketAddr {
         SocketAddr::new(self.address, self.port)
     }
 
-    /// Whether neither TCP-AO nor TCP-MD5 nor QUIC protects the sessions with it.
-    pub(crate) fn is_unprotected(&self) -> bool {
-        self.key_chain.is_none() && self.md5_secret.is_none() && self.certificate.is_none()
-    }
-
-    /// Where to be called.
+    /// This router's address and the port to listen on.
     pub(crate) fn local(&self) -> SocketAddr {
         SocketAddr::new(self.local_address, self.port)
     }
+
+    /// Whether neither TCP-AO nor TCP-MD5 nor QUIC protects its sessions.
+    pub(crate) fn is_unprotected(&self) -> bool {
+        self.key_chain.is_none() && self.md5_secret.is_none() && self.certificate.is_none()
+    }
 }
 
-/// A configuration, checked.
+/// A checked configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub(crate) transport: Transport,
-    /// This router's side of TLS handshakes: there with QUIC only.
+    /// Certificate, key and suites: set with QUIC only.
     pub(crate) tls: Option<Tls>,
     pub(crate) neighbours: Vec<Neighbour>,
 }
 
-/// A file that the configuration names, and what is wrong with it.
+/// Reads a file that the configuration names, and names it in an error.
 fn named<T>(file: &Path, read: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
     read(file).with_context(|| file.display().to_string())
 }
 
-/// Puts the table in front of the field that an error begins with.
+/// Puts the table's name before the field that an error begins with.
 fn in_table<T>(table: impl Display, checked: Result<T>) -> Result<T> {
     checked.map_err(|error| anyhow!("{table}.{error:#}"))
 }
 
 impl Config {
-    /// Reads a configuration and all files that it names; paths in it are relative to it. `kind` replaces the file's
+    /// Reads a configuration and all files that it names. Paths in it are relative to its directory. `kind` overrides the
     /// transport.
     ///
     /// # Errors
@@ -197,35 +187,39 @@ impl Config {
             }
             None => KeyChains::default(),
         };
-        named(path, |_| Self::check(file, &chains, directory))
+        named(path, |_| file.check(&chains, directory))
     }
 
-    /// How many neighbours there are.
+    /// The number of neighbours.
     #[must_use]
     pub fn peers(&self) -> usize {
         self.neighbours.len()
     }
+}
 
-    fn check(file: ConfigFile, chains: &KeyChains, directory: &Path) -> Result<Self> {
-        let ConfigFile { router, mut transport, quic, peer: peers, .. } = file;
-        ensure!(router.r#as != 0, "router.as: 0 is reserved");
-        ensure!(!router.id.is_unspecified(), "router.id: 0.0.0.0 is no identifier");
-        in_table("transport", transport.check(directory))?;
-        let tls = match transport.kind {
-            TransportKind::Quic => Some(in_table("quic", quic.context("quic: missing")?.load(directory))?),
+impl ConfigFile {
+    fn check(mut self, chains: &KeyChains, directory: &Path) -> Result<Config> {
+        ensure!(self.router.r#as != 0, "router.as: 0 is reserved");
+        ensure!(!self.router.id.is_unspecified(), "router.id: 0.0.0.0 is no identifier");
+        in_table("transport", self.transport.check(directory))?;
+        let tls = match self.transport.kind {
+            TransportKind::Quic => {
+                let quic = self.quic.take().context("quic: missing")?;
+                Some(in_table("quic", quic.load(directory))?)
+            }
             _ => None,
         };
-        ensure!(!peers.is_empty(), "peer: missing");
+        ensure!(!self.peer.is_empty(), "peer: missing");
         let mut taken = HashSet::new();
-        let mut neighbours = Vec::with_capacity(peers.len());
-        for (index, peer) in peers.iter().enumerate() {
+        let mut neighbours = Vec::new();
+        for (index, peer) in self.peer.iter().enumerate() {
             let table = format!("peer[{index}]");
             for (field, value) in [("name", peer.name.clone()), ("address", peer.address.to_string())] {
                 ensure!(taken.insert((field, value.clone())), "{table}.{field}: `{value}` is used twice");
             }
-            neighbours.push(in_table(table, peer.check(&router, &transport, chains, directory))?);
+            neighbours.push(in_table(table, peer.check(&self, chains, directory))?);
         }
-        Ok(Self { transport, tls, neighbours })
+        Ok(Config { transport: self.transport, tls, neighbours })
     }
 }
 
@@ -242,18 +236,15 @@ impl Quic {
 
 fn suites(provider: &CryptoProvider, names: &[String]) -> Result<Vec<SupportedCipherSuite>> {
     ensure!(!names.is_empty(), "missing");
-    let all = &provider.cipher_suites;
-    let known = |name: &String| {
-        let suite = all.iter().find(|suite| suite_name(suite.suite()) == *name).copied();
-        suite.with_context(|| {
-            let known: Vec<String> = all.iter().map(|suite| suite_name(suite.suite())).collect();
-            format!("`{name}` is not one of {}", known.join(", "))
-        })
-    };
-    names.iter().map(known).collect()
+    let all = provider.cipher_suites.iter().map(|suite| (suite_name(suite.suite()), *suite));
+    let all: BTreeMap<String, SupportedCipherSuite> = all.collect();
+    let known = || all.keys().cloned().collect::<Vec<_>>().join(", ");
+    let suite = |name| all.get(name).with_context(|| format!("`{name}` is not one of {}", known())).copied();
+    names.iter().map(suite).collect()
 }
 
 impl Transport {
+    /// Checks everything but what depends on a peer, and makes paths relative to `directory`.
     fn check(&mut self, directory: &Path) -> Result<()> {
         let addresses = self.addresses.len();
         ensure!(addresses > 0, "addresses: missing");
@@ -266,7 +257,7 @@ impl Transport {
             TransportKind::Memory | TransportKind::Quic | TransportKind::Kernel => {}
             TransportKind::Tun | TransportKind::Tap => {
                 let device = self.device.as_deref().context("device: missing")?;
-                // IFNAMSIZ of Linux is 16 octets with the final zero.
+                // Linux: IFNAMSIZ is 16, with the final zero.
                 let fits = (1..16).contains(&device.len()) && !device.contains('/');
                 ensure!(fits, "device: `{device}` is no device name");
             }
@@ -281,7 +272,7 @@ impl Transport {
         Ok(())
     }
 
-    /// The address to use towards a peer.
+    /// This router's address for a peer.
     fn local_address(&self, peer: &Peer) -> Result<IpAddr> {
         let is_own = |address| self.addresses.iter().any(|own| own.addr() == address);
         let remote = peer.address;
@@ -299,22 +290,18 @@ impl Transport {
 }
 
 impl Peer {
-    fn check(
-        &self,
-        router: &Router,
-        transport: &Transport,
-        chains: &KeyChains,
-        directory: &Path,
-    ) -> Result<Neighbour> {
+    fn check(&self, file: &ConfigFile, chains: &KeyChains, directory: &Path) -> Result<Neighbour> {
+        let ConfigFile { router, transport, .. } = file;
+        let (port, hold_time) = (self.port.unwrap_or(bgp::PORT), self.hold_time.unwrap_or(HOLD_TIME));
         ensure!(self.r#as != 0, "as: 0 is reserved");
-        ensure!(!matches!(self.hold_time, 1 | 2), "hold-time: 0 or at least 3 seconds (RFC 4271 §4.2)");
-        ensure!(self.port != 0, "port: 0 is reserved");
+        ensure!(!matches!(hold_time, 1 | 2), "hold-time: 0 or at least 3 seconds (RFC 4271 §4.2)");
+        ensure!(port != 0, "port: 0 is reserved");
         let key_chain = self.key_chain.as_ref().map(|name| key_chain(chains, name, transport.kind));
         let key_chain = key_chain.transpose().context("key-chain")?;
         let md5_secret = self.md5_secret(transport.kind, directory).context("md5-secret-file")?;
         let certificate = self.pinned(transport.kind, directory)?;
         let routes = match &self.routes {
-            Some(file) => named(&directory.join(file), routes::load).context("routes")?,
+            Some(file) => named(&directory.join(file), files::routes).context("routes")?,
             None => Arc::default(),
         };
         let local_address = transport.local_address(self)?;
@@ -323,21 +310,22 @@ impl Peer {
             self.next_hop_ipv4.map(IpAddr::V4).or(own(true)),
             self.next_hop_ipv6.map(IpAddr::V6).or(own(false)),
         ];
-        // Routes without a next hop of their own need one of their family, or they would be left out without a word.
         for (family, name) in [(Family::Ipv4, "IPv4"), (Family::Ipv6, "IPv6")] {
-            let of_family = routes.iter().filter(|route| Family::of(route.prefix) == family);
-            let lacks_one = of_family.into_iter().any(|route| route.attributes.next_hop.is_none());
-            let has_one = next_hops[family as usize].is_some() || !lacks_one;
-            ensure!(has_one, "next-hop-{}: the peer's {name} routes have no next hop", name.to_lowercase());
+            // Routes without any next hop would silently be left out.
+            let mut of_family = routes.iter().filter(|route| Family::of(route.prefix) == family);
+            let are_complete = next_hops[family as usize].is_some()
+                || of_family.all(|route| route.attributes.next_hop.is_some());
+            let field = name.to_lowercase();
+            ensure!(are_complete, "next-hop-{field}: the peer's {name} routes have no next hop");
         }
         let export = Export { local_as: router.r#as, peer_as: self.r#as, next_hops };
         Ok(Neighbour {
             name: self.name.clone(),
             address: self.address,
             local_address,
-            port: self.port,
+            port,
             passive: self.passive,
-            session: SessionConfig { export, router_id: router.id, hold_time: self.hold_time },
+            session: SessionConfig { export, router_id: router.id, hold_time },
             key_chain,
             md5_secret,
             certificate,
@@ -347,12 +335,8 @@ impl Peer {
 
     fn md5_secret(&self, kind: TransportKind, directory: &Path) -> Result<Option<Arc<MasterKey>>> {
         let Some(file) = &self.md5_secret_file else { return Ok(None) };
-        let is_kernel = kind == TransportKind::Kernel;
-        ensure!(is_kernel, "TCP-MD5 is the kernel's, so it takes the kernel transport");
-        ensure!(
-            self.key_chain.is_none(),
-            "there is `key-chain` already, and a connection has one of the two"
-        );
+        ensure!(kind == TransportKind::Kernel, "only the kernel transport has TCP-MD5");
+        ensure!(self.key_chain.is_none(), "give either this or `key-chain`");
         let secret = |file: &Path| {
             let secret = files::secret(file)?;
             Ok(MasterKey::new(secret.strip_suffix('\n').unwrap_or(&secret).as_bytes())?)
@@ -365,17 +349,14 @@ impl Peer {
         let Self { certificate, certificate_sha256, key_chain, .. } = self;
         if kind != TransportKind::Quic {
             let is_unused = certificate.is_none() && certificate_sha256.is_none();
-            ensure!(
-                is_unused || key_chain.is_some() || self.md5_secret_file.is_some(),
-                "certificate: protects nothing but the quic transport, and there is no key-chain"
-            );
+            let is_protected = key_chain.is_some() || self.md5_secret_file.is_some();
+            ensure!(is_unused || is_protected, "certificate: for the quic transport; here, give a key-chain");
             return Ok(None);
         }
-        let has_chain = key_chain.is_some();
-        ensure!(!has_chain, "key-chain: TCP-AO has no part in QUIC, the certificates authenticate both ends");
+        ensure!(key_chain.is_none(), "key-chain: QUIC does not use TCP-AO, certificates protect it");
         let pinned = match (certificate, certificate_sha256) {
             (None, None) => bail!("certificate: missing"),
-            (Some(_), Some(_)) => bail!("certificate-sha256: there is `certificate` already"),
+            (Some(_), Some(_)) => bail!("certificate-sha256: give either this or `certificate`"),
             (Some(file), None) => {
                 let certificate = named(&directory.join(file), files::certificate);
                 Fingerprint::of(&certificate.context("certificate")?)
@@ -388,8 +369,7 @@ impl Peer {
 
 fn key_chain(chains: &KeyChains, name: &str, kind: TransportKind) -> Result<Arc<KeyChain>> {
     let chain = chains.get(name).with_context(|| format!("`{name}` is not defined"))?;
-    let is_expired = chain.is_expired(protection::now());
-    ensure!(!is_expired, "key chain `{name}` has expired, nothing could be sent under it");
+    ensure!(!chain.is_expired(protection::now()), "key chain `{name}` has expired: nothing can be sent");
     for key in chain.keys().iter().filter(|_| kind == TransportKind::Kernel) {
         let (id, algorithm) = (key.key_id(), key.mkt().parameters().algorithm);
         let is_in_linux = algorithm.linux_name().is_some();

@@ -1,4 +1,4 @@
-//! Sessions over QUIC, between two UDP sockets on loopback, with every packet counted.
+//! Sessions over QUIC between two UDP sockets on loopback, with every packet counted.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 use tracing::Span;
 
 use super::sessions::{Conditions, FEW, GLANCE, ROUTES, Sessions, grouped, start, within_memory};
-use crate::quic::{Acceptor, Connector, Tls, provider, suite_name};
+use crate::quic::{Acceptor, Connector, Tls, is_wireseal, provider, suite_name};
 use speaker::bgp::rib::Route;
 use speaker::bgp::session::{Session, State, Status};
 use speaker::routes::generate;
@@ -22,15 +22,13 @@ use speaker::routes::generate;
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// The suite that every QUIC stack has.
 const USUAL: CipherSuite = CipherSuite::TLS13_AES_128_GCM_SHA256;
-/// How long a change of the key or the end of a refused connection may take.
+/// How long a key update or the end of a refused connection may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A router that offers one suite, and shows a certificate of its own.
+/// A router with one suite and a new certificate.
 fn router(suite: CipherSuite) -> Result<Tls> {
     let provider = provider();
-    for suite in provider.cipher_suites.iter().filter_map(|suite| suite.tls13()) {
-        ensure!(wireseal_rustls::is_wireseal(suite), "{suite:?} is not Wireseal's");
-    }
+    ensure!(is_wireseal(suite), "{suite:?} is not Wireseal's");
     let chosen = provider.cipher_suites.iter().find(|offered| offered.suite() == suite).copied();
     let chosen = chosen.with_context(|| format!("{suite:?} is not there"))?;
     let key = KeyPair::generate()?;
@@ -39,13 +37,13 @@ fn router(suite: CipherSuite) -> Result<Tls> {
     Tls::new(provider, Some(vec![chosen]), certificate.into(), key)
 }
 
-/// Two routers; the first opens connections.
+/// Two routers. The first opens connections.
 struct Pair {
     connector: Connector,
     acceptor: Acceptor,
 }
 
-/// A session, seen from both ends, and the connection below it.
+/// Both ends of a session and of the QUIC connection under it.
 struct Up {
     sessions: Sessions,
     a: Connection,
@@ -53,7 +51,7 @@ struct Up {
 }
 
 impl Pair {
-    /// Routers of which the first expects the certificate of `expected[0]`, the second that of `expected[1]`.
+    /// The first router expects the certificate of `expected[0]`, the second that of `expected[1]`.
     fn new(a: &Tls, b: &Tls, expected: [&Tls; 2]) -> Result<Self> {
         let [by_a, by_b] = expected.map(Tls::fingerprint);
         let any_port = SocketAddr::new(LOOPBACK, 0);
@@ -62,7 +60,7 @@ impl Pair {
         Ok(Self { connector, acceptor })
     }
 
-    fn of_suites(a: CipherSuite, b: CipherSuite) -> Result<Self> {
+    fn with_suites(a: CipherSuite, b: CipherSuite) -> Result<Self> {
         let (a, b) = (router(a)?, router(b)?);
         Self::new(&a, &b, [&b, &a])
     }
@@ -71,12 +69,12 @@ impl Pair {
         [&self.connector.ledger, self.acceptor.ledger(0)]
     }
 
-    /// Connects the routers and waits until their session is established.
+    /// Connects the routers and waits for an established session.
     async fn establish(&mut self) -> Result<Up> {
         let Self { connector, acceptor } = self;
         let calling = async {
             let (connection, stream) = connector.connect().await.context("caller")?;
-            // The stream shows at the other end only with the session's first message on it.
+            // The session sends OPEN; without data the other end would not see the stream.
             Ok((connection, start(stream, 1)))
         };
         let called = async { acceptor.accept().await?.1 };
@@ -84,9 +82,9 @@ impl Pair {
         Ok(Up { sessions: Sessions::of(caller, start(stream, 2)).await?, a, b })
     }
 
-    /// Fails unless both routers have opened all packets that reached them; says how many.
+    /// Fails unless both routers have opened every packet that reached them; returns how many that were.
     fn all_opened(&self) -> Result<u64> {
-        let [a, b] = self.ledgers().map(total);
+        let [a, b] = self.ledgers().map(Ledger::total);
         for (end, here, there) in [("first", a, b), ("second", b, a)] {
             let Packets { opened, refused, .. } = here;
             ensure!(refused == 0, "the {end} router refused {refused} packets");
@@ -97,29 +95,20 @@ impl Pair {
     }
 }
 
-/// What was done with all keys together.
-fn total(ledger: &Ledger) -> Packets {
-    let sum = |of: fn(&Packets) -> u64| ledger.keys().iter().map(of).sum();
-    Packets { sealed: sum(|key| key.sealed), opened: sum(|key| key.opened), refused: sum(|key| key.refused) }
-}
-
-/// How many keys have sealed packets, and how many have opened some: one each, and another with each key update.
+/// How many keys have sealed and opened packets: one each at first, then one more with every key update.
 fn keys_used(ledger: &Ledger) -> [usize; 2] {
     let count = |of: fn(&Packets) -> u64| ledger.keys().iter().filter(|key| of(key) > 0).count();
     [count(|key| key.sealed), count(|key| key.opened)]
 }
 
-/// A session under a suite; if sabotaged, the second router has another one.
-pub(super) async fn session(
-    suite: CipherSuite,
-    Conditions { is_sabotaged, .. }: Conditions,
-) -> Result<String> {
+/// A session under one suite. If sabotaged, the second router has another suite.
+pub async fn session(suite: CipherSuite, Conditions { is_sabotaged, .. }: Conditions) -> Result<String> {
     let other = match (is_sabotaged, suite) {
         (false, _) => suite,
         (true, USUAL) => CipherSuite::TLS13_AES_256_GCM_SHA384,
         (true, _) => USUAL,
     };
-    let mut pair = Pair::of_suites(suite, other)?;
+    let mut pair = Pair::with_suites(suite, other)?;
     let Up { sessions, .. } = pair.establish().await?;
     let table = generate(FEW);
     sessions.exchange(&table, &table).await?;
@@ -129,27 +118,24 @@ pub(super) async fn session(
     ))
 }
 
-pub(super) async fn full_table(Conditions { is_sabotaged, .. }: Conditions) -> Result<String> {
-    let mut pair = Pair::of_suites(USUAL, USUAL)?;
+/// Full tables each way.
+pub async fn full_table(Conditions { is_sabotaged, .. }: Conditions) -> Result<String> {
+    let mut pair = Pair::with_suites(USUAL, USUAL)?;
     let up = pair.establish().await?;
     let seen = up.sessions.exchange_full_tables(is_sabotaged).await?;
     let packets = grouped(pair.all_opened()?);
     within_memory(format!("{seen}; {packets} packets, each sealed and opened by Wireseal"))
 }
 
-/// Has one end change its key, and waits until it seals with another one.
-async fn update_key(
-    session: &Session,
-    connection: &Connection,
-    ledger: &Ledger,
-    known: &Arc<[Route]>,
-) -> Result<()> {
+/// Updates the key at one end, and waits until that end seals with the next key.
+async fn update_key(end: (&Session, &Connection, &Ledger), known: &Arc<[Route]>) -> Result<()> {
+    let (session, connection, ledger) = end;
     let [before, _] = keys_used(ledger);
     let updated = async {
         while keys_used(ledger)[0] == before {
-            // While the last update is not over it does nothing (RFC 9001 §6.5).
+            // Without effect until the last update is confirmed (RFC 9001 §6.5).
             connection.force_key_update();
-            // Only what is sent shows the new key.
+            // The next key shows only when something is sent.
             session.announce(Arc::clone(known)).await?;
             sleep(GLANCE).await;
         }
@@ -158,25 +144,24 @@ async fn update_key(
     timeout(PATIENCE, updated).await.unwrap_or_else(|_| Err(anyhow!("sealed with key {before} only")))
 }
 
-/// Each router updates the key once while routes flow; if sabotaged, none does.
-pub(super) async fn key_update(Conditions { is_sabotaged, .. }: Conditions) -> Result<String> {
+/// Each router updates the key once while routes flow. If sabotaged, neither does.
+pub async fn key_update(Conditions { is_sabotaged, .. }: Conditions) -> Result<String> {
     let table = generate(ROUTES);
-    let mut pair = Pair::of_suites(USUAL, USUAL)?;
+    let mut pair = Pair::with_suites(USUAL, USUAL)?;
     let Up { sessions, a, b } = pair.establish().await?;
     let [by_a, by_b] = pair.ledgers();
     let known: Arc<[Route]> = table[..1].into();
     let updates = [None, Some((&sessions.a, &a, by_a)), Some((&sessions.b, &b, by_b))];
     let mut announced = 0;
-    for (asked, part) in updates.into_iter().zip(table.chunks(table.len().div_ceil(3))) {
+    for (end, part) in updates.into_iter().zip(table.chunks(table.len().div_ceil(3))) {
         sessions.announce(part).await?;
-        // The part is on its way when the key changes.
-        if let Some((session, connection, ledger)) = asked.filter(|_| !is_sabotaged) {
-            update_key(session, connection, ledger, &known).await?;
+        if let Some(end) = end.filter(|_| !is_sabotaged) {
+            update_key(end, &known).await?;
         }
         announced += part.len();
         sessions.await_routes(announced).await?;
     }
-    // An end takes the new key with the first packet after it has seen it: after the second pair of routes both have.
+    // An end answers with the key that it has seen last: after two exchanges both have used the newest key.
     for _ in 0..2 {
         sessions.pass_route().await?;
     }
@@ -185,23 +170,23 @@ pub(super) async fn key_update(Conditions { is_sabotaged, .. }: Conditions) -> R
     let keys = keys_used(by_a)[0];
     for (end, ledger) in [("first", by_a), ("second", by_b)] {
         let [sealed, opened] = keys_used(ledger);
-        // quinn changes the key once by itself, somewhere in the first thousand packets.
+        // quinn itself updates the key once, within the first thousand packets.
         let is_right = sealed >= 3 && sealed == keys && opened == keys;
         ensure!(is_right, "the {end} router sealed with {sealed} keys and opened with {opened}");
     }
     let (own, routes) = (keys - 3, grouped(ROUTES.into()));
     Ok(format!(
-        "{keys} keys in each direction: the first, two for the updates asked for, one by each router, and {own} for quinn's \
-         own updates; {routes} routes each way in {packets} packets, all opened; same QUIC connection, same BGP session"
+        "{keys} keys in each direction: the first one, two for the updates (one by each router), and {own} for quinn's own; \
+         {routes} routes each way in {packets} packets, all opened; same QUIC connection, same BGP session"
     ))
 }
 
-/// Opens a connection that is to be refused for a certificate. Fails if the router called has a connection or the caller a
-/// session, or if either waits for ever.
+/// Opens a connection that must be refused for a certificate. Fails if the router called gets a connection or the caller a
+/// session, or if either end never learns of it.
 async fn refused(mut pair: Pair) -> Result<()> {
     let Pair { connector, acceptor } = &mut pair;
     let calling = async {
-        // A caller that has verified the certificate it saw learns only later that its own was refused.
+        // A caller that accepts the certificate it sees learns only later that its own was refused.
         let Ok((_connection, stream)) = connector.connect().await else { return Ok(()) };
         let session = start(stream, 1);
         let is_decided = |status: &Status| matches!(status.state, State::Established | State::Closed);
@@ -216,15 +201,15 @@ async fn refused(mut pair: Pair) -> Result<()> {
     Ok(())
 }
 
-/// Strangers at either end; if sabotaged, the certificates are right.
-pub(super) async fn other_certificate(Conditions { is_sabotaged, .. }: Conditions) -> Result<String> {
+/// A stranger at either end. If sabotaged, the certificates are right.
+pub async fn other_certificate(Conditions { is_sabotaged, .. }: Conditions) -> Result<String> {
     let (a, b, stranger) = (router(USUAL)?, router(USUAL)?, router(USUAL)?);
     let (caller, called) = if is_sabotaged { (&a, &b) } else { (&stranger, &stranger) };
     refused(Pair::new(caller, &b, [&b, &a])?).await?;
     refused(Pair::new(&a, called, [&b, &a])?).await?;
     let Up { sessions, .. } = Pair::new(&a, &b, [&b, &a])?.establish().await?;
     sessions.pass_route().await?;
-    Ok("a router that shows another certificate than the configured one is refused and gets no session, whichever of the two \
-        calls; with the right certificates a session opens and carries routes"
+    Ok("a router with another certificate than the configured one gets no session, whether it calls or is called; with the \
+        right certificates a session opens and carries routes"
         .to_owned())
 }

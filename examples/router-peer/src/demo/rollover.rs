@@ -1,12 +1,12 @@
-//! Two changes of the key under a live session, as its key chain prescribes them.
+//! Two key rollovers of a live session, on the schedule of a key chain.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use tokio::time::{sleep, timeout};
-use wireseal_tcp_ao::key_chain::{KeyChain, KeyChains, Timestamp};
-use wireseal_tcp_ao::{ConnectionState, KeyId, Segment};
+use wireseal_tcp_ao::key_chain::KeyChains;
+use wireseal_tcp_ao::{ConnectionState, Segment};
 
 use super::pair::Pair;
 use super::sessions::{Conditions, GLANCE, Sessions, grouped};
@@ -16,10 +16,10 @@ use speaker::routes::generate;
 use speaker::stack::Stack;
 use speaker::wire::Direction;
 
-/// Three keys that follow each other.
+/// Three keys, one after the other.
 const CHAIN: &str = include_str!("../../configs/demonstration.toml");
 
-/// What the clocks are put to while routes flow, and the key that both routers must have come to sign with.
+/// What both clocks are set to, and the key that both routers must then sign with.
 const CLOCK: [(&str, u8); 7] = [
     ("2026-06-30T22:00:00Z", 1),
     ("2026-06-30T23:30:00Z", 1),
@@ -29,22 +29,16 @@ const CLOCK: [(&str, u8); 7] = [
     ("2026-10-01T00:30:00Z", 3),
     ("2026-10-01T02:00:00Z", 3),
 ];
-/// Routes that flow each way at each step.
+/// Routes that flow each way in each step.
 const ROUTES: usize = 3000;
-/// How long a step may take.
+/// Time limit for a step.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// The chain of a router that has not been told of the second key.
-fn without_second_key(chain: &KeyChain) -> Result<KeyChain> {
-    let keys = chain.keys().iter().filter(|key| key.mkt().send_id() != KeyId(2)).cloned();
-    Ok(KeyChain::new(chain.name(), keys.collect())?.with_accept_tolerance(chain.accept_tolerance())?)
-}
 
 fn state(stack: &Stack) -> Option<ConnectionState> {
     stack.with_device(|device| device.shim().connections().find_map(|connection| connection.export().ok()))
 }
 
-/// Waits until both routers sign with the key and both have all routes.
+/// Waits until both routers sign with key `id` and have received all routes.
 async fn settle(pair: &Pair, sessions: &Sessions, id: u8, routes: usize) -> Result<()> {
     let current_keys = || [&pair.a, &pair.b].map(|stack| state(stack).map(|state| state.current_key.0));
     let rolled_over = async {
@@ -53,23 +47,20 @@ async fn settle(pair: &Pair, sessions: &Sessions, id: u8, routes: usize) -> Resu
         }
     };
     if timeout(PATIENCE, rolled_over).await.is_err() {
-        let ([a, b], [by_a, by_b]) = (current_keys(), pair.tallies());
-        bail!(
-            "expected key {id}: the first router signs with {a:?} ({by_a}), the second with {b:?} ({by_b})"
-        );
+        let (keys, [(_, a), (_, b)]) = (current_keys(), pair.tallies());
+        bail!("keys {keys:?} instead of {id}; first router: {a}; second router: {b}");
     }
     timeout(PATIENCE, sessions.await_routes(routes)).await.context("the routes did not arrive")?
 }
 
-/// Fails if a segment was sent twice; says which keys the data was signed with.
-fn check_stream(pair: &Pair, direction: Direction) -> Result<BTreeSet<u8>> {
-    let (mut keys, mut highest) = (BTreeSet::new(), None);
-    for packet in pair.recorded(direction) {
+/// The keys that signed data in one direction. Fails if a segment was lost or sent twice.
+fn keys_of_data(pair: &Pair, direction: Direction) -> Result<BTreeSet<u8>> {
+    let (mut keys, mut next) = (BTreeSet::new(), None);
+    for packet in pair.wire.recorded(direction) {
         let segment = Segment::parse(&packet)?;
-        let (first, end) = (segment.sequence(), segment.end());
-        if first != end {
-            ensure!(highest.is_none_or(|highest| highest == first), "a segment was lost or sent twice");
-            highest = Some(end);
+        if segment.sequence() != segment.end() {
+            ensure!(next.is_none_or(|next| next == segment.sequence()), "a segment was lost or sent twice");
+            next = Some(segment.end());
         }
         if !segment.payload().is_empty() {
             keys.extend(segment.ao_option()?.map(|ao| ao.key_id.0));
@@ -78,26 +69,28 @@ fn check_stream(pair: &Pair, direction: Direction) -> Result<BTreeSet<u8>> {
     Ok(keys)
 }
 
-/// Rolls over twice; if sabotaged, the second router is not told of the second key.
-pub(super) async fn twice(Conditions { seed, is_sabotaged }: Conditions) -> Result<String> {
-    let chains = KeyChains::from_toml(CHAIN)?;
-    let chain = chains.get("demonstration").context("the chain is not there")?;
-    let other = if is_sabotaged { without_second_key(chain)? } else { chain.clone() };
-    let moments = CLOCK.iter().map(|(at, id)| Ok((at.parse::<Timestamp>()?, *id)));
-    let moments: Vec<(Timestamp, u8)> = moments.collect::<Result<_>>()?;
-    let pair = Pair::new(seed, Some(chain.mkts(moments[0].0)), Some(other.mkts(moments[0].0)))?;
+/// Two rollovers. If sabotaged, the second router has another secret for the second key.
+pub async fn twice(Conditions { seed, is_sabotaged }: Conditions) -> Result<String> {
+    let chain = |text: &str| {
+        let chains = KeyChains::from_toml(text)?;
+        chains.get("demonstration").cloned().context("the chain is missing")
+    };
+    let summer = if is_sabotaged { "another secret" } else { "the secret of summer" };
+    let (chain, other) = (chain(CHAIN)?, chain(&CHAIN.replace("the secret of summer", summer))?);
+    let begin = CLOCK[0].0.parse()?;
+    let pair = Pair::new(seed, Some(chain.mkts(begin)), Some(other.mkts(begin)))?;
     let (sessions, _) = pair.establish(Family::Ipv4, 0).await?;
     let table = generate((ROUTES * CLOCK.len()) as u32);
     let isns = || state(&pair.a).map(|state| (state.local_isn, state.remote_isn));
-    let began = isns().context("the connection is not protected")?;
+    let first_isns = isns().context("the connection is not protected")?;
 
-    for (step, (at, id)) in moments.into_iter().enumerate() {
+    for (step, (at, id)) in CLOCK.into_iter().enumerate() {
         let mut parts = table[step * ROUTES..][..ROUTES].chunks(ROUTES / 3);
-        // The clocks differ by some milliseconds, and routes flow before, between and after.
-        for change in [None, Some((&pair.a, chain)), Some((&pair.b, &other))] {
+        // The clocks are set some milliseconds apart, and routes flow before, between and after.
+        for change in [None, Some((&pair.a, &chain)), Some((&pair.b, &other))] {
             if let Some((stack, chain)) = change {
                 // Peer 0 is the IPv4 one.
-                protection::apply(stack, 0, chain, at);
+                protection::apply(stack, 0, chain, at.parse()?);
             }
             sessions.announce(parts.next().unwrap_or_default()).await?;
             sleep(GLANCE).await;
@@ -108,9 +101,9 @@ pub(super) async fn twice(Conditions { seed, is_sabotaged }: Conditions) -> Resu
     pair.quiet(&sessions).await?;
     sessions.still_up()?;
     let segments = grouped(pair.all_verified()?.iter().sum());
-    ensure!(isns() == Some(began), "the TCP connection is another one");
+    ensure!(isns() == Some(first_isns), "the TCP connection is another one");
     for direction in [Direction::AToB, Direction::BToA] {
-        let keys = check_stream(&pair, direction)?;
+        let keys = keys_of_data(&pair, direction)?;
         ensure!(keys == BTreeSet::from([1, 2, 3]), "data was signed with the keys {keys:?}");
     }
     let routes = grouped(table.len() as u64);

@@ -1,40 +1,42 @@
-//! Sessions over TCP sockets of the system, which the kernel protects.
+//! Sessions over the system's TCP sockets, protected by the kernel.
 
 mod protection;
 
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
+use async_trait::async_trait;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
+use tokio::time::{sleep, timeout};
 use tracing::{Span, info, warn};
 use wireseal_linux::{Attachment, Managed, TcpAoSocket};
 use wireseal_tcp_ao::Counters;
+use wireseal_tcp_ao::key_chain::KeyChain;
 
-use self::protection::{Protection, Refusals, counters};
+use self::protection::{Protection, Refused, counters, log_refused};
 use crate::config::Neighbour;
-use crate::connection::{BoxFuture, Connection, Listener, Stream, Transport, Upkeep, cannot_open};
+use crate::connection::{Connection, Listener, Stream, Transport, Upkeep, cannot_open};
 use speaker::bgp::message::Closed;
 use speaker::protection::now;
 
-/// Connections that may wait to be accepted on one socket.
+/// Connections that may wait to be accepted.
 const BACKLOG: u32 = 64;
-/// How often the counters of a socket are looked at.
-const COUNTERS_CHECK: Duration = Duration::from_secs(5);
+/// How often a socket's counters and its key chain are checked.
+const CHECK: Duration = Duration::from_secs(1);
 
-/// The neighbours, each with what protects its connections.
+/// The neighbours and the protection of their connections.
 pub(crate) struct Kernel {
     neighbours: Vec<(Neighbour, Protection)>,
     _keys: JoinSet<()>,
 }
 
 impl Kernel {
-    /// Finds out whether the kernel has what the neighbours need, and follows their key chains.
+    /// Checks that the kernel supports what the neighbours need, and follows their key chains.
     pub(crate) fn new(neighbours: &[Neighbour]) -> Result<Self> {
         let mut keys = JoinSet::new();
         let mut protected = Vec::new();
@@ -42,7 +44,7 @@ impl Kernel {
             let protection = Protection::of(neighbour, &mut keys);
             let protection = protection.map_err(|error| in_field(index, neighbour, &error))?;
             if !neighbour.passive {
-                // An address that is not here would show only in the log otherwise.
+                // Otherwise a wrong local address would show in the log only.
                 let local = SocketAddr::new(neighbour.local_address, 0);
                 bind(local).map_err(|error| cannot_open("TCP", local, index, error))?;
             }
@@ -52,50 +54,47 @@ impl Kernel {
     }
 }
 
-/// What the field of a neighbour's configuration with its keys asks of the kernel in vain.
+/// Names the field with the neighbour's keys in an error.
 fn in_field(index: usize, neighbour: &Neighbour, error: &anyhow::Error) -> anyhow::Error {
     let field = if neighbour.key_chain.is_some() { "key-chain" } else { "md5-secret-file" };
     anyhow!("peer[{index}].{field}: {error:#}")
 }
 
-/// A socket with an address of this machine; with port 0 it is one to connect from.
+/// A socket bound to an address of this machine. Port 0 is for outgoing connections.
 fn bind(local: SocketAddr) -> io::Result<TcpSocket> {
     let socket = if local.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    if local.port() != 0 {
-        // Connections of an earlier run may still wait for their end.
-        socket.set_reuseaddr(true)?;
-    }
+    // Connections of an earlier run may still be in TIME-WAIT.
+    socket.set_reuseaddr(local.port() != 0)?;
     socket.bind(local)?;
     Ok(socket)
 }
 
+#[async_trait]
 impl Transport for Kernel {
-    fn connect(&self, neighbour: usize) -> BoxFuture<'_, Result<Connection>> {
+    async fn connect(&self, neighbour: usize) -> Result<Connection> {
         let (neighbour, protection) = &self.neighbours[neighbour];
-        Box::pin(async move {
-            let remote = neighbour.remote();
-            let socket = bind(SocketAddr::new(neighbour.local_address, 0))?;
-            protection.set_md5_key(&socket, remote)?;
-            if let Protection::TcpAo(manager, expired) = protection {
-                let stream = Managed::new(socket, manager, now())?.connect(remote).await?;
-                return Watched::connection(remote, stream, Some(expired));
-            }
-            Watched::connection(remote, socket.connect(remote).await?, None)
-        })
+        let remote = neighbour.remote();
+        let socket = bind(SocketAddr::new(neighbour.local_address, 0))?;
+        protection.set_md5_key(&socket, remote)?;
+        if let Protection::TcpAo(manager, chain) = protection {
+            let stream = Managed::new(socket, manager, now())?.connect(remote).await?;
+            return Watched::connection(remote, stream, Some(chain));
+        }
+        Watched::connection(remote, socket.connect(remote).await?, None)
     }
 
     fn listen(&self, local: SocketAddr, neighbours: &[usize]) -> Result<Box<dyn Listener>> {
-        let socket = bind(local).map_err(|error| cannot_open("TCP", local, neighbours[0], error))?;
-        let callers = neighbours.iter().map(|&index| (index, self.neighbours[index].clone()));
-        let callers: Vec<Caller> = callers.collect();
+        let cannot_open = |error: io::Error| cannot_open("TCP", local, neighbours[0], error);
+        let socket = bind(local).map_err(cannot_open)?;
+        let callers: Vec<Caller> =
+            neighbours.iter().map(|&index| (index, self.neighbours[index].clone())).collect();
         for (index, (neighbour, protection)) in &callers {
             let set = protection.set_md5_key(&socket, neighbour.remote());
             set.map_err(|error| in_field(*index, neighbour, &error.into()))?;
         }
-        let socket =
-            socket.listen(BACKLOG).map_err(|error| cannot_open("TCP", local, neighbours[0], error))?;
-        // A chain may have no key yet, and only a socket that listens can be kept shut. Calls before it was are turned away
-        // by `accepted`.
+        let socket = socket.listen(BACKLOG).map_err(cannot_open)?;
+        // A chain that has no key yet can shut out its peer on a listening socket only. `take_over` turns away anything
+        // that was faster.
         let mut attachments = Vec::new();
         for (index, (neighbour, protection)) in &callers {
             let Protection::TcpAo(manager, _) = protection else { continue };
@@ -103,59 +102,52 @@ impl Transport for Kernel {
             attachments.push(attachment.map_err(|error| in_field(*index, neighbour, &error.into()))?);
         }
         if !attachments.is_empty() && attachments.len() < callers.len() {
-            // The managers had the socket require TCP-AO of all; keys require it of the peers that they are for.
+            // The managers made the socket require TCP-AO of everyone; keys still require it of their own peers.
             TcpAoSocket::new(&socket).set_required(false)?;
         }
-        let mut look = interval(COUNTERS_CHECK);
-        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let refusals = Refusals::default();
-        Ok(Box::new(KernelListener { _attachments: attachments, socket, callers, look, refusals }))
+        let refused = Refused::default();
+        Ok(Box::new(KernelListener { _attachments: attachments, socket, callers, refused }))
     }
 }
 
 type Caller = (usize, (Neighbour, Protection));
 
 struct KernelListener {
-    // First, because they hold the socket open too.
+    // Dropped first: attachments keep the socket open, too.
     _attachments: Vec<Attachment>,
     socket: TcpListener,
     callers: Vec<Caller>,
-    look: Interval,
-    refusals: Refusals,
+    refused: Refused,
 }
 
+#[async_trait]
 impl Listener for KernelListener {
-    /// Calls from other addresses are reset, as are those that are not signed but should be.
-    fn accept(&mut self) -> BoxFuture<'_, Result<(usize, Connection)>> {
-        Box::pin(async move {
-            loop {
-                let (stream, remote) = tokio::select! {
-                    accepted = self.socket.accept() => accepted?,
-                    _ = self.look.tick() => {
-                        self.refusals.warn_of_more(&self.socket);
-                        continue;
-                    }
-                };
-                let caller = self.callers.iter().find(|(_, (neighbour, _))| neighbour.address == remote.ip());
-                let Some((index, (_, protection))) = caller else {
-                    stream.set_zero_linger()?;
-                    warn!(%remote, "not a configured peer");
-                    continue;
-                };
-                return Ok((*index, accepted(stream, remote, protection)?));
-            }
-        })
+    /// Resets connections from other addresses, and those that are not signed but should be.
+    async fn accept(&mut self) -> Result<(usize, Connection)> {
+        loop {
+            let accepted = timeout(CHECK, self.socket.accept()).await;
+            log_refused(&self.socket, &mut self.refused);
+            let Ok(accepted) = accepted else { continue };
+            let (stream, remote) = accepted?;
+            let caller = self.callers.iter().find(|(_, (neighbour, _))| neighbour.address == remote.ip());
+            let Some((index, (_, protection))) = caller else {
+                stream.set_zero_linger()?;
+                warn!(%remote, "not a configured peer");
+                continue;
+            };
+            return Ok((*index, take_over(stream, remote, protection)?));
+        }
     }
 }
 
-/// Takes charge of a connection that was accepted with keys from the listening socket.
-fn accepted(stream: TcpStream, remote: SocketAddr, protection: &Protection) -> Result<Connection> {
-    let Protection::TcpAo(manager, expired) = protection else {
+/// Takes over a connection that has inherited its keys from the listening socket.
+fn take_over(stream: TcpStream, remote: SocketAddr, protection: &Protection) -> Result<Connection> {
+    let Protection::TcpAo(manager, chain) = protection else {
         return Watched::connection(remote, stream, None);
     };
     let socket = duplicate(&stream)?;
     match Managed::new(stream, manager, now()) {
-        Ok(stream) => Watched::connection(remote, stream, Some(expired)),
+        Ok(stream) => Watched::connection(remote, stream, Some(chain)),
         Err(error) => {
             socket.set_zero_linger()?;
             bail!("call from {remote} refused: {error}");
@@ -163,56 +155,47 @@ fn accepted(stream: TcpStream, remote: SocketAddr, protection: &Protection) -> R
     }
 }
 
-/// Another descriptor of a socket.
+/// A second descriptor of the same socket.
 fn duplicate(socket: &impl AsFd) -> io::Result<TcpStream> {
-    let socket = std::net::TcpStream::from(socket.as_fd().try_clone_to_owned()?);
-    TcpStream::from_std(socket)
+    TcpStream::from_std(socket.as_fd().try_clone_to_owned()?.into())
 }
 
-/// A connection, while a session uses it.
+/// The socket of a connection, with its key chain if it has one.
 struct Watched {
     socket: TcpStream,
-    expired: Option<watch::Receiver<bool>>,
-    refusals: Refusals,
+    chain: Option<Arc<KeyChain>>,
+    refused: Refused,
 }
 
 impl Watched {
-    fn connection<S: Stream + AsFd + 'static>(
+    fn connection(
         remote: SocketAddr,
-        stream: S,
-        expired: Option<&watch::Receiver<bool>>,
+        stream: impl Stream + AsFd + 'static,
+        chain: Option<&Arc<KeyChain>>,
     ) -> Result<Connection> {
-        let (socket, expired) = (duplicate(&stream)?, expired.cloned());
-        let upkeep = Box::new(Self { socket, expired, refusals: Refusals::default() });
+        let (socket, chain) = (duplicate(&stream)?, chain.cloned());
+        let upkeep = Box::new(Self { socket, chain, refused: Refused::default() });
         Ok(Connection { remote, stream: Box::new(stream), span: Span::none(), upkeep })
     }
 }
 
+#[async_trait]
 impl Upkeep for Watched {
-    /// Resets the connection when its key chain has run out: nothing can be signed any more.
-    fn broken(&mut self) -> BoxFuture<'_, ()> {
-        Box::pin(async move {
-            let Some(expired) = &mut self.expired else { return std::future::pending().await };
-            loop {
-                tokio::select! {
-                    Ok(_) = expired.wait_for(|expired| *expired) => break,
-                    () = sleep(COUNTERS_CHECK) => self.refusals.warn_of_more(&self.socket),
-                }
-            }
-            warn!("no key may be sent with: connection reset");
-            // If it fails the connection ends in order, unheard.
-            let _ = self.socket.set_zero_linger();
-        })
+    /// Resets the connection when its key chain has no key to send with.
+    async fn broken(&mut self) {
+        let Some(chain) = &self.chain else { return std::future::pending().await };
+        while chain.at(now()).preferred().is_some() {
+            sleep(CHECK).await;
+            log_refused(&self.socket, &mut self.refused);
+        }
+        warn!("no key may be sent with: connection reset");
+        let _ = self.socket.set_zero_linger();
     }
 
-    fn over(&mut self, _closed: Option<Closed>) -> BoxFuture<'_, ()> {
-        Box::pin(async {
-            if self.expired.is_some()
-                && let Some(counted) = counters(&self.socket)
-            {
-                let Counters { good, bad, key_not_found, required, dropped_icmp } = counted;
-                info!(good, bad, key_not_found, required, dropped_icmp, "TCP-AO of the connection");
-            }
-        })
+    async fn over(&mut self, _closed: Option<Closed>) {
+        let counted = self.chain.as_ref().and_then(|_| counters(&self.socket));
+        if let Some(Counters { good, bad, key_not_found, required, dropped_icmp }) = counted {
+            info!(good, bad, key_not_found, required, dropped_icmp, "TCP-AO of the connection");
+        }
     }
 }

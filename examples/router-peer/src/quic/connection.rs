@@ -1,4 +1,4 @@
-//! QUIC connections with pinned peers, each with its one stream.
+//! QUIC connections with pinned peers, with one stream each.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -21,21 +21,21 @@ use super::tls::Tls;
 
 /// QUIC version 1 (RFC 9000 §15).
 const VERSION_1: u32 = 1;
-/// How long the peer may take to be connected and, called, to open its stream.
+/// Time limit for a handshake, including the client's stream.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// Opens a UDP socket that speaks version 1 of QUIC, and takes calls if there is a configuration for them.
-fn open(local: SocketAddr, calls: Option<ServerConfig>) -> io::Result<Endpoint> {
+/// Opens a UDP socket for QUIC version 1. It accepts connections if given a configuration for them.
+fn open(local: SocketAddr, server: Option<ServerConfig>) -> io::Result<Endpoint> {
     let mut config = EndpointConfig::default();
     config.supported_versions(vec![VERSION_1]);
-    Endpoint::new(config, calls, UdpSocket::bind(local)?, Arc::new(TokioRuntime))
+    Endpoint::new(config, server, UdpSocket::bind(local)?, Arc::new(TokioRuntime))
 }
 
-/// The terms of connections on which the peer may open so many streams.
+/// Parameters of connections on which the peer may open this many streams.
 fn transport(streams: u8) -> Arc<TransportConfig> {
     let mut transport = TransportConfig::default();
     transport
-        // BGP's hold timer alone decides when a silent peer is gone, and tells it so.
+        // BGP's hold timer decides when a silent peer is gone.
         .max_idle_timeout(None)
         .max_concurrent_bidi_streams(streams.into())
         .max_concurrent_uni_streams(0_u8.into())
@@ -43,7 +43,7 @@ fn transport(streams: u8) -> Arc<TransportConfig> {
     Arc::new(transport)
 }
 
-/// A connection and the stream on it.
+/// A connection and its stream.
 pub(crate) type Opened = (Connection, Join<RecvStream, SendStream>);
 
 async fn within_limit(
@@ -58,8 +58,7 @@ async fn within_limit(
     }
 }
 
-/// Whose certificate a connection has failed for, if it has: that of a stranger is refused with the alert access_denied
-/// (RFC 8446 §6.2).
+/// Which end's certificate was refused, if one was: the alert is access_denied (RFC 8446 §6.2).
 pub(super) fn refused_certificate(error: &ConnectionError) -> Option<&'static str> {
     let denied = TransportErrorCode::crypto(49);
     match error {
@@ -90,10 +89,10 @@ impl Connector {
         Ok(Self { endpoint: open(local, None)?, ledger, remote, config })
     }
 
-    /// Opens a connection and the stream on it. Whether the peer accepts this end's certificate shows only with its first
-    /// message (RFC 8446 §4.4.4): the stream fails if it does not.
+    /// Opens a connection and its stream. If the peer refuses this end's certificate, the stream fails later (RFC 8446
+    /// §4.4.4).
     pub(crate) async fn connect(&self) -> Result<Opened> {
-        // The peer does not look at the name, and as an address it is not even sent (RFC 6066 §3).
+        // The name is not checked, and an address is not even sent (RFC 6066 §3).
         let name = self.remote.ip().to_string();
         let connecting = self.endpoint.connect_with(self.config.clone(), self.remote, &name)?;
         within_limit(async {
@@ -105,10 +104,10 @@ impl Connector {
     }
 }
 
-/// A peer that calls: its address, the certificate that it must show, and what each line of the log says of it.
+/// A peer that may call: its address, its certificate, and its log context.
 pub(crate) type Caller = (IpAddr, Fingerprint, Span);
 
-/// Takes connections from configured peers.
+/// Accepts connections from configured peers.
 pub(crate) struct Acceptor {
     pub(crate) endpoint: Endpoint,
     peers: Vec<(Caller, Arc<ServerConfig>, Arc<Ledger>)>,
@@ -120,24 +119,23 @@ impl Acceptor {
         let configured = |caller: Caller| {
             let (server, ledger) = tls.server(caller.1)?;
             let mut config = ServerConfig::with_crypto(Arc::new(server));
-            // A peer is known by its address, so there is nowhere for it to move to.
+            // Peers are identified by address, so they must keep it.
             config.transport_config(transport(1)).migration(false);
             Ok((caller, Arc::new(config), ledger))
         };
         let peers = callers.into_iter().map(configured).collect::<Result<Vec<_>>>()?;
-        // The endpoint's own configuration makes the tokens of Retry packets; connections get their peer's.
+        // The endpoint uses its configuration for Retry tokens only; each connection gets its peer's.
         let config = peers.first().map(|(_, config, _)| ServerConfig::clone(config));
         Ok(Self { endpoint: open(local, config)?, peers, handshakes: JoinSet::new() })
     }
 
-    /// The keys of the connections with a caller.
+    /// The packet keys of a caller's connections.
     pub(crate) fn ledger(&self, caller: usize) -> &Ledger {
         &self.peers[caller].2
     }
 
-    /// Waits until a caller's handshake is over, for better or worse; callers have their places in the list. Calls from
-    /// other addresses are refused; one from a caller's has to answer a Retry first (RFC 9000 §8.1.2), so that no one makes
-    /// work in its name.
+    /// Waits until a handshake has succeeded or failed; returns the caller's index with the result. Refuses other addresses,
+    /// and makes callers validate theirs with a Retry (RFC 9000 §8.1.2).
     pub(crate) async fn accept(&mut self) -> Result<(usize, Result<Opened>)> {
         loop {
             let incoming = tokio::select! {
@@ -145,25 +143,25 @@ impl Acceptor {
                 incoming = self.endpoint.accept() => incoming.context("the UDP socket is closed")?,
             };
             let remote = incoming.remote_address();
-            let Some(place) = self.peers.iter().position(|((address, ..), ..)| *address == remote.ip())
-            else {
+            let caller = self.peers.iter().position(|((address, ..), ..)| *address == remote.ip());
+            let Some(caller) = caller else {
                 warn!(%remote, "not a configured peer");
                 incoming.refuse();
                 continue;
             };
             if !incoming.remote_address_validated() {
-                // It fails only for an address that is validated already.
+                // Fails only for validated addresses.
                 let _ = incoming.retry();
                 continue;
             }
-            let ((_, _, span), config, _) = &self.peers[place];
+            let ((_, _, span), config, _) = &self.peers[caller];
             let config = Arc::clone(config);
             let finish = within_limit(async move {
                 let connection = incoming.accept_with(config)?.await?;
                 let (send, receive) = connection.accept_bi().await?;
                 Ok((connection, send, receive))
             });
-            self.handshakes.spawn(async move { (place, finish.await) }.instrument(span.clone()));
+            self.handshakes.spawn(async move { (caller, finish.await) }.instrument(span.clone()));
         }
     }
 }

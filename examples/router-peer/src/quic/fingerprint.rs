@@ -1,4 +1,4 @@
-//! Peers are known by their certificates: each is configured with the one that it must show.
+//! Certificate pinning: a peer must show the certificate that it is configured with.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use rustls::{
 use sha2::{Digest, Sha256};
 use tracing::warn;
 
-/// The SHA-256 hash of a certificate's DER, as `openssl x509 -fingerprint -sha256` shows it.
+/// The SHA-256 of a certificate's DER, as printed by `openssl x509 -fingerprint -sha256`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Fingerprint([u8; 32]);
 
@@ -35,7 +35,7 @@ impl fmt::Display for Fingerprint {
 impl FromStr for Fingerprint {
     type Err = anyhow::Error;
 
-    /// Takes 64 hexadecimal digits, with or without colons.
+    /// Parses 64 hexadecimal digits, with or without colons.
     fn from_str(text: &str) -> anyhow::Result<Self> {
         let mut octets = [0; 32];
         let read = base16ct::mixed::decode(text.replace(':', ""), &mut octets).map(<[u8]>::len);
@@ -44,8 +44,7 @@ impl FromStr for Fingerprint {
     }
 }
 
-/// Accepts one certificate. It may have any name, dates and issuer: the configuration says whose it is. Every handshake
-/// proves that the peer has its private key.
+/// Accepts one certificate, whatever its name, dates and issuer. The handshake proves that the peer has the private key.
 #[derive(Debug)]
 pub(super) struct Pinned {
     pub(super) peer: Fingerprint,
@@ -63,7 +62,7 @@ impl Pinned {
     }
 }
 
-/// What the verifiers of both sides have in common. QUIC has TLS 1.3 and nothing older (RFC 9001 §4.2).
+/// What both verifiers have in common. QUIC uses TLS 1.3 or later (RFC 9001 §4.2).
 macro_rules! verify_signatures {
     () => {
         fn verify_tls12_signature(

@@ -1,13 +1,10 @@
-//! BGP over QUIC: one connection with a peer, one stream on it, and BGP messages on the stream as they are on TCP.
+//! BGP over QUIC: one connection with one bidirectional stream per peer (draft-retana-idr-bgp-quic-01 §3).
 //!
 //! ```text
-//! transport      neighbours of a configuration; closes connections when their sessions are over
-//!   connection   quinn: who calls, who answers, one stream
+//! transport      the neighbours of a configuration
+//!   connection   quinn: connections and their stream, opened and accepted
 //!     tls        rustls: certificates, pinned; suites
 //! ```
-//!
-//! The mapping is that of draft-retana-idr-bgp-quic-01 §3 for speakers with one session: the QUIC client opens a
-//! bidirectional stream by sending OPEN on it; format and framing of messages are those of RFC 4271.
 
 mod connection;
 mod fingerprint;
@@ -16,6 +13,6 @@ mod transport;
 
 pub(crate) use self::connection::{Acceptor, Connector};
 pub use self::fingerprint::Fingerprint;
-pub(crate) use self::tls::Tls;
+pub(crate) use self::tls::{Tls, is_wireseal};
 pub use self::tls::{provider, suite_name};
 pub(crate) use self::transport::Quic;

@@ -1,6 +1,5 @@
-//! The TLS side of QUIC: who this router is, which suites it offers, and which peer it speaks with.
+//! TLS for QUIC: this router's certificate and suites, and the certificate of its peer.
 
-use std::fmt;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
@@ -17,11 +16,10 @@ use rustls::{CipherSuite, ClientConfig, ServerConfig, SupportedCipherSuite};
 
 use super::fingerprint::{Fingerprint, Pinned};
 
-/// What the TLS handshake agrees to speak (draft-retana-idr-bgp-quic-01 §3.1). Later revisions say "boq", but mean other
-/// messages by it: routes on streams of their own, which this speaker does not open.
+/// The ALPN protocol (draft-retana-idr-bgp-quic-01 §3.1). Later revisions say "boq", for a mapping with streams for routes.
 const ALPN: &[u8] = b"bgp4";
 
-/// ring for the handshake, Wireseal for every QUIC packet. All suites are of TLS 1.3; TLS_AES_128_CCM_SHA256 is the last.
+/// ring for handshakes, Wireseal for QUIC packets. It has TLS 1.3 suites only; TLS_AES_128_CCM_SHA256 is the last one.
 #[must_use]
 pub fn provider() -> CryptoProvider {
     let mut provider = wireseal_rustls::provider(rustls::crypto::ring::default_provider());
@@ -30,37 +28,40 @@ pub fn provider() -> CryptoProvider {
     provider
 }
 
-/// The name of a TLS 1.3 suite, as RFC 8446 appendix B.4 has it.
+/// The name of a TLS 1.3 suite in RFC 8446 appendix B.4.
 #[must_use]
 pub fn suite_name(suite: CipherSuite) -> String {
-    // rustls says TLS13_ where the standard says TLS_.
+    // rustls writes TLS13_ for TLS_.
     suite.as_str().unwrap_or("unknown").replacen("TLS13_", "TLS_", 1)
 }
 
-/// Whether Wireseal makes the QUIC keys of a suite of the provider's.
-pub(super) fn is_wireseal(suite: CipherSuite) -> bool {
+/// Whether the packet protection of a suite is Wireseal's.
+pub(crate) fn is_wireseal(suite: CipherSuite) -> bool {
     let provider = provider();
     let suite = provider.cipher_suites.iter().find(|known| known.suite() == suite);
     suite.and_then(SupportedCipherSuite::tls13).is_some_and(wireseal_rustls::is_wireseal)
 }
 
-/// A router's part in handshakes.
-#[derive(Clone)]
+/// The suite of Initial packets (RFC 9001 §5.2).
+fn initial() -> Result<Suite> {
+    let provider = provider();
+    let mut suites = provider.cipher_suites.iter().filter_map(SupportedCipherSuite::tls13);
+    let suite = suites.find(|suite| suite.common.suite == CipherSuite::TLS13_AES_128_GCM_SHA256);
+    suite.and_then(|suite| suite.quic_suite()).context("no suite for Initial packets")
+}
+
+/// What a router brings to TLS handshakes.
+#[derive(Clone, Debug)]
 pub(crate) struct Tls {
     provider: CryptoProvider,
-    initial: Suite,
     identity: Arc<CertifiedKey>,
 }
 
-impl fmt::Debug for Tls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tls").field("certificate", &self.fingerprint()).finish_non_exhaustive()
-    }
-}
+/// What client and server need for one peer.
+type Common = (Arc<CryptoProvider>, Arc<Ledger>, Arc<Pinned>, Arc<SingleCertAndKey>);
 
 impl Tls {
-    /// A router that shows `certificate`, whose private key is `key`, and offers `suites`, the preferred one first; unless
-    /// they are given, those of the provider except CCM, which no peer prefers.
+    /// A router with this certificate and private key. It offers `suites`, the preferred one first, or all except CCM.
     pub(crate) fn new(
         mut provider: CryptoProvider,
         suites: Option<Vec<SupportedCipherSuite>>,
@@ -71,34 +72,24 @@ impl Tls {
         let key = key.map_err(|_| anyhow!("not a private key of ECDSA, Ed25519 or RSA"))?;
         let identity = CertifiedKey::new(vec![certificate], key);
         identity.keys_match().map_err(|_| anyhow!("the private key of another certificate"))?;
-        // Initial packets have this suite (RFC 9001 §5.2).
-        let is_initial =
-            |suite: &&SupportedCipherSuite| suite.suite() == CipherSuite::TLS13_AES_128_GCM_SHA256;
-        let initial = provider.cipher_suites.iter().find(is_initial).and_then(|suite| suite.tls13());
-        let initial = initial.and_then(|suite| suite.quic_suite()).context("no suite for Initial packets")?;
         provider.cipher_suites.retain(|suite| suite.suite() != CipherSuite::TLS13_AES_128_CCM_SHA256);
         provider.cipher_suites = suites.unwrap_or(provider.cipher_suites);
-        Ok(Self { provider, initial, identity: Arc::new(identity) })
+        Ok(Self { provider, identity: Arc::new(identity) })
     }
 
-    /// The fingerprint of this router's certificate, for the peer's configuration.
+    /// The fingerprint of this router's certificate.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.identity.cert[0])
     }
 
-    /// What both sides need towards a peer that must show this certificate.
-    fn towards(
-        &self,
-        peer: Fingerprint,
-    ) -> (Arc<CryptoProvider>, Arc<Ledger>, Arc<Pinned>, Arc<SingleCertAndKey>) {
+    fn towards(&self, peer: Fingerprint) -> Common {
         let (provider, ledger) = counted(self.provider.clone());
         let pinned = Pinned { peer, algorithms: provider.signature_verification_algorithms };
         let shown = SingleCertAndKey::from(Arc::clone(&self.identity));
         (Arc::new(provider), ledger, Arc::new(pinned), Arc::new(shown))
     }
 
-    /// The side that calls. It resumes nothing and sends nothing before the peer has proved itself: the messages of 0-RTT
-    /// can be replayed (RFC 9001 §9.2), and a session that lasts for months saves nothing by it.
+    /// The client. Without resumption and 0-RTT, which can be replayed (RFC 9001 §9.2) and saves nothing in a session of months.
     pub(super) fn client(&self, peer: Fingerprint) -> Result<(QuicClientConfig, Arc<Ledger>)> {
         let (provider, ledger, pinned, shown) = self.towards(peer);
         let mut config = ClientConfig::builder_with_provider(provider)
@@ -109,10 +100,10 @@ impl Tls {
         config.alpn_protocols = vec![ALPN.to_vec()];
         config.resumption = Resumption::disabled();
         config.enable_early_data = false;
-        Ok((QuicClientConfig::with_initial(Arc::new(config), self.initial)?, ledger))
+        Ok((QuicClientConfig::with_initial(Arc::new(config), initial()?)?, ledger))
     }
 
-    /// The side that is called, with the same restraint.
+    /// The server, also without resumption and 0-RTT.
     pub(super) fn server(&self, peer: Fingerprint) -> Result<(QuicServerConfig, Arc<Ledger>)> {
         let (provider, ledger, pinned, shown) = self.towards(peer);
         let mut config = ServerConfig::builder_with_provider(provider)
@@ -123,6 +114,6 @@ impl Tls {
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         config.max_early_data_size = 0;
-        Ok((QuicServerConfig::with_initial(Arc::new(config), self.initial)?, ledger))
+        Ok((QuicServerConfig::with_initial(Arc::new(config), initial()?)?, ledger))
     }
 }

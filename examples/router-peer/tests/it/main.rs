@@ -1,6 +1,5 @@
-//! The program itself: its demonstration, its configurations, and routers that speak with each other.
+//! The program: its demonstration, its errors, and routers that talk to each other.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
 
 mod demo;
 mod mistakes;

@@ -1,20 +1,20 @@
-//! Each mistake in a configuration gives one line and exit code 2: `mistakes.toml` has them.
+//! Every mistake in a configuration gives one line and exit code 2. `mistakes.toml` lists them.
 
-use std::fs;
+use std::collections::BTreeMap;
 
 use router_peer::certificate;
 use serde::Deserialize;
-use tempfile::TempDir;
 
-use super::program::{run, shipped, write};
+use super::program::{Place, last_words};
 
 #[derive(Deserialize)]
 struct Mistakes {
-    base: toml::Table,
+    files: BTreeMap<String, String>,
+    base: BTreeMap<String, String>,
     mistake: Vec<Mistake>,
 }
 
-/// A change of a good configuration or of its key file, and what the program says of it. What replaces nothing is appended.
+/// A change to a good configuration or to its key file.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Mistake {
@@ -23,13 +23,12 @@ struct Mistake {
     new: String,
     keys_old: String,
     keys_new: String,
-    /// Whether it shows only when the configuration is run.
+    /// Whether `--check` does not find it.
     run: bool,
     says: String,
 }
 
-fn changed(text: &toml::Value, old: &str, new: &str) -> String {
-    let text = text.as_str().unwrap();
+fn changed(text: &str, old: &str, new: &str) -> String {
     if old.is_empty() {
         return format!("{text}{new}");
     }
@@ -37,120 +36,88 @@ fn changed(text: &toml::Value, old: &str, new: &str) -> String {
     text.replace(old, new)
 }
 
-/// A directory with all that the good configurations name, and what the mistakes do instead.
-fn directory() -> TempDir {
-    let directory = TempDir::new().unwrap();
-    let path = directory.path();
+/// A directory with everything that the configurations name.
+fn place(files: &BTreeMap<String, String>) -> Place {
+    let place = Place::new();
     for name in ["own", "peer"] {
-        certificate::create(path, name).unwrap();
+        certificate::create(place.0.path(), name).unwrap();
     }
-    let own = fs::read_to_string(path.join("own.pem")).unwrap();
-    let secret = fs::read_to_string(path.join("own.key")).unwrap();
-    let odd = "-----BEGIN PRIVATE KEY-----\nMAUCAQAwAA==\n-----END PRIVATE KEY-----\n";
-    let damaged = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-    for (file, text, mode) in [
-        ("text.pem", "no certificate\n", 0o644),
-        ("damaged.pem", damaged, 0o644),
-        ("cut.pem", &own[..own.len() / 2], 0o644),
-        ("two.pem", &own.repeat(2), 0o644),
-        ("no-key.key", &own, 0o600),
-        ("odd.key", odd, 0o600),
-        ("open.key", &secret, 0o640),
-        ("old.md5", "old times\n", 0o600),
-        ("empty.md5", "\n", 0o600),
-        ("long.md5", &"x".repeat(81), 0o600),
-        ("open.md5", "old times\n", 0o604),
-        ("both.txt", "203.0.113.0/24\n2001:db8:1::/48\n", 0o644),
-        ("nonsense.txt", "192.0.2.0/24 # good\n\nnonsense\n", 0o644),
-        ("long.txt", "192.0.2.0/33\n", 0o644),
-        ("host.txt", "192.0.2.1/24\n", 0o644),
-        ("hop.txt", "192.0.2.0/24 here\n", 0o644),
-        ("families.txt", "192.0.2.0/24 2001:db8::1\n", 0o644),
-        ("words.txt", "192.0.2.0/24 192.0.2.1 x\n", 0o644),
-    ] {
-        write(path, file, text, mode);
-    }
-    directory
+    files.iter().for_each(|(file, text)| place.write(file, text));
+    let own = place.read("own.pem");
+    place.write("cut.pem", &own[..own.len() / 2]);
+    place.write("two.pem", &own.repeat(2));
+    place.write("no-key.key", &own);
+    place.write("open.key", &place.read("own.key"));
+    place
 }
 
 #[test]
 fn each_mistake_is_named() {
-    let Mistakes { base, mistake } = toml::from_str(include_str!("mistakes.toml")).unwrap();
-    let directory = directory();
-    let path = directory.path();
-    for Mistake { of, old, new, keys_old, keys_new, run: is_run, says } in mistake {
-        let keys = changed(&base["keys"], &keys_old, &keys_new);
-        write(path, "keys.toml", &keys, 0o600);
-        write(path, "open.toml", &keys, 0o640);
-        write(path, "peer.toml", &changed(&base[&of], &old, &new), 0o644);
+    let Mistakes { files, base, mistake } = toml::from_str(include_str!("mistakes.toml")).unwrap();
+    let place = place(&files);
+    for Mistake { of, old, new, keys_old, keys_new, run, says } in mistake {
+        for keys in ["keys.toml", "open.toml"] {
+            place.write(keys, &changed(&base["keys"], &keys_old, &keys_new));
+        }
+        place.write("peer.toml", &changed(&base[&of], &old, &new));
         let check = ["--config", "peer.toml", "--check"];
-        let output = run(path, if is_run { &check[..2] } else { &check });
-        let said = String::from_utf8(output.stderr).unwrap();
-        let last = said.lines().last().unwrap_or_default();
-        // A message of another library's goes on after `...`.
-        let begins =
-            says.strip_suffix("...").is_some_and(|start| last.starts_with(&format!("router-peer: {start}")));
-        assert!(begins || last == format!("router-peer: {says}"), "{says}\n{said}");
-        assert!(is_run || said.lines().count() == 1, "{said}");
-        assert!(!said.contains("of spring") && !said.contains("old times"), "{said}");
-        assert_eq!(output.status.code(), Some(2), "{says}");
+        let output = place.run(if run { &check[..2] } else { &check });
         assert!(output.stdout.is_empty(), "{says}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(run || said.lines().count() == 1, "{said}");
+        assert!(!said.contains("of spring") && !said.contains("old times"), "{said}");
+        let (line, code) = last_words(output);
+        let line = line.strip_prefix("router-peer: ").unwrap();
+        let begins = says.strip_suffix("...").is_some_and(|start| line.starts_with(start));
+        assert!(begins || line == says, "{says}\n{line}");
+        assert_eq!(code, Some(2), "{says}");
     }
+    place.write("keys.toml", &base["keys"]);
     for good in ["memory", "chain", "kernel", "quic"] {
-        write(path, "keys.toml", base["keys"].as_str().unwrap(), 0o600);
-        let config = base[good].as_str().unwrap();
-        write(path, "peer.toml", config, 0o644);
-        assert!(run(path, &["--config", "peer.toml", "--check"]).status.success(), "{good}");
+        place.write("peer.toml", &base[good]);
+        assert!(place.run(&["--config", "peer.toml", "--check"]).status.success(), "{good}");
     }
 }
 
 #[test]
 fn the_shipped_configurations_are_good() {
-    let shipped = shipped();
-    for (config, more) in [
-        ("kernel.toml", None),
-        ("memory.toml", None),
-        ("quic-east.toml", None),
-        ("quic-west.toml", None),
-        ("unix-east.toml", None),
-        ("unix-west.toml", None),
-        ("unix-east.toml", Some("kernel")),
-        ("unix-west.toml", Some("kernel")),
-    ] {
-        let more: Vec<&str> = more.iter().flat_map(|kind| ["--transport", kind]).collect();
-        let output = run(shipped.path(), &[&["--config", config, "--check"], &more[..]].concat());
-        let peers = if config == "memory.toml" { 2 } else { 1 };
-        let good = format!("{config}: good, peers: {peers}\n");
+    let place = Place::shipped();
+    let all =
+        ["kernel", "memory", "quic-east", "quic-west", "unix-east", "unix-west"].map(|name| (name, &[][..]));
+    let on_kernel = ["unix-east", "unix-west"].map(|name| (name, &["--transport", "kernel"][..]));
+    for (name, more) in all.into_iter().chain(on_kernel) {
+        let config = format!("{name}.toml");
+        let output = place.run(&[&["--config", &config, "--check"], more].concat());
+        let good = format!("{config}: good, peers: {}\n", if name == "memory" { 2 } else { 1 });
         assert_eq!(String::from_utf8_lossy(&output.stdout), good, "{output:?}");
     }
 }
 
 #[test]
 fn certificates_are_made_and_never_overwritten() {
-    let directory = TempDir::new().unwrap();
-    let make = |out: &str, name: &str| run(directory.path(), &["certificate", "--out", out, "--name", name]);
+    let place = Place::new();
+    let make = |out: &str, name: &str| place.run(&["certificate", "--out", out, "--name", name]);
     let made = make("new/place", "own");
     assert!(made.status.success(), "{made:?}");
     let said = String::from_utf8(made.stdout).unwrap();
     let fingerprint = said.lines().last().unwrap().strip_prefix("certificate-sha256: ").unwrap();
-    let secret = fs::read_to_string(directory.path().join("new/place/own.key")).unwrap();
+    let secret = place.read("new/place/own.key");
     assert!(!said.contains(secret.lines().nth(1).unwrap()));
 
-    // Fingerprint and file pin the same certificate, and the key's file is for its owner alone.
-    let mistakes: Mistakes = toml::from_str(include_str!("mistakes.toml")).unwrap();
-    let good = mistakes.base["quic"].as_str().unwrap().replace("\"own.", "\"new/place/own.");
+    // The fingerprint pins the certificate in any notation, and the key file passes as its owner's alone.
+    let Mistakes { base, .. } = toml::from_str(include_str!("mistakes.toml")).unwrap();
     for text in [fingerprint.to_owned(), fingerprint.replace(':', ""), fingerprint.to_lowercase()] {
+        let config = base["quic"].replace("\"own.", "\"new/place/own.");
         let pinned = format!("certificate-sha256 = \"{text}\"");
-        let config = good.replace("certificate = \"peer.pem\"", &pinned);
-        write(directory.path(), "peer.toml", &config, 0o644);
-        assert!(run(directory.path(), &["--config", "peer.toml", "--check"]).status.success());
+        place.write("peer.toml", &config.replace("certificate = \"peer.pem\"", &pinned));
+        assert!(place.run(&["--config", "peer.toml", "--check"]).status.success());
     }
 
-    let again = make("new/place", "own");
-    let line = "router-peer: new/place/own.key: cannot write: File exists (os error 17)\n";
-    assert_eq!((String::from_utf8(again.stderr).unwrap().as_str(), again.status.code()), (line, Some(2)));
-    assert_eq!(fs::read_to_string(directory.path().join("new/place/own.key")).unwrap(), secret);
-    let strayed = make(".", "../own");
-    let line = "router-peer: `../own` is no name for a certificate\n";
-    assert_eq!((String::from_utf8(strayed.stderr).unwrap().as_str(), strayed.status.code()), (line, Some(2)));
+    for (out, name, line) in [
+        ("new/place", "own", "router-peer: new/place/own.key: cannot write: File exists (os error 17)"),
+        (".", "../own", "router-peer: `../own` is no name for a certificate"),
+    ] {
+        assert_eq!(last_words(make(out, name)), (line.to_owned(), Some(2)));
+    }
+    assert_eq!(place.read("new/place/own.key"), secret);
 }

@@ -1,10 +1,11 @@
-//! The program, run on configurations.
+//! The program, and directories to run it in.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::Arc;
 
 use router_peer::certificate;
 use tempfile::TempDir;
@@ -13,69 +14,93 @@ pub fn router_peer() -> Command {
     Command::new(env!("CARGO_BIN_EXE_router-peer"))
 }
 
-/// Runs the program in a directory to its end.
-pub fn run(directory: &Path, arguments: &[&str]) -> Output {
-    router_peer().args(arguments).current_dir(directory).output().unwrap()
-}
+/// A directory with configurations, kept until its routers have stopped.
+#[derive(Clone)]
+pub struct Place(pub Arc<TempDir>);
 
-/// Writes a file with these permissions.
-pub fn write(directory: &Path, file: &str, text: &str, mode: u32) {
-    fs::write(directory.join(file), text).unwrap();
-    fs::set_permissions(directory.join(file), fs::Permissions::from_mode(mode)).unwrap();
-}
+impl Place {
+    pub fn new() -> Self {
+        Self(Arc::new(TempDir::new().unwrap()))
+    }
 
-/// Replaces something in a file.
-pub fn edit(directory: &Path, file: &str, old: &str, new: &str) {
-    let text = fs::read_to_string(directory.join(file)).unwrap();
-    assert!(text.contains(old), "{file}: {old}");
-    fs::write(directory.join(file), text.replace(old, new)).unwrap();
-}
-
-/// A copy of the shipped configurations, with certificates, whose key file only its owner can read, as a checkout's is not.
-pub fn shipped() -> TempDir {
-    let directory = TempDir::new().unwrap();
-    for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("configs")).unwrap() {
-        let file = entry.unwrap().path();
-        // Whoever has tried the README's commands has certificates and sockets there.
-        if file.is_file() {
-            let text = fs::read_to_string(&file).unwrap();
-            write(directory.path(), file.file_name().unwrap().to_str().unwrap(), &text, 0o600);
+    /// A copy of the shipped configurations, with certificates.
+    pub fn shipped() -> Self {
+        let place = Self::new();
+        for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("configs")).unwrap() {
+            let file = entry.unwrap().path();
+            // Skips certificates and sockets of someone who has tried the README's commands.
+            if file.is_file() {
+                let name = file.file_name().unwrap().to_str().unwrap();
+                place.write(name, &fs::read_to_string(&file).unwrap());
+            }
         }
+        for name in ["east", "west"] {
+            certificate::create(&place.0.path().join("certificates"), name).unwrap();
+        }
+        place
     }
-    for name in ["east", "west"] {
-        certificate::create(&directory.path().join("certificates"), name).unwrap();
+
+    pub fn read(&self, file: &str) -> String {
+        fs::read_to_string(self.0.path().join(file)).unwrap()
     }
-    directory
+
+    /// Writes a file for its owner only, or for everyone if its name starts with `open`.
+    pub fn write(&self, file: &str, text: &str) {
+        let (path, mode) = (self.0.path().join(file), if file.starts_with("open") { 0o640 } else { 0o600 });
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// Replaces something in a file.
+    pub fn edit(&self, file: &str, old: &str, new: &str) {
+        let text = self.read(file);
+        assert!(text.contains(old), "{file}: {old}");
+        self.write(file, &text.replace(old, new));
+    }
+
+    /// Runs the program to its end.
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        router_peer().args(arguments).current_dir(self.0.path()).output().unwrap()
+    }
+
+    /// Starts a router.
+    pub fn start(&self, config: &str, more: &[&str]) -> Router {
+        let mut command = router_peer();
+        command.args(["--config", config]).args(more).current_dir(self.0.path()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let log = BufReader::new(child.stderr.take().unwrap());
+        Router { child, log, said: String::new(), _place: self.clone() }
+    }
 }
 
-/// A running router and its log.
+/// The last line on stderr, and the exit code.
+pub fn last_words(output: Output) -> (String, Option<i32>) {
+    let said = String::from_utf8(output.stderr).unwrap();
+    (said.lines().last().unwrap_or_default().to_owned(), output.status.code())
+}
+
+/// A running router. It is killed when dropped.
 pub struct Router {
     child: Child,
     log: BufReader<ChildStderr>,
-    /// What it has logged so far.
+    /// The log so far.
     pub said: String,
+    _place: Place,
 }
 
 impl Router {
-    pub fn start(directory: &Path, config: &str, more: &[&str]) -> Self {
-        let mut command = router_peer();
-        command.args(["--config", config]).args(more).current_dir(directory).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let log = BufReader::new(child.stderr.take().unwrap());
-        Self { child, log, said: String::new() }
-    }
-
-    /// Reads the log until each of these words has come so many times, from now on.
-    pub fn wait_for(&mut self, words: &[&str], times: usize) {
-        let mut left = times;
-        while left > 0 {
+    /// Reads the log until a line has all these words.
+    pub fn wait_for(&mut self, words: &[&str]) {
+        loop {
             let start = self.said.len();
             assert_ne!(self.log.read_line(&mut self.said).unwrap(), 0, "stopped by itself:\n{}", self.said);
-            left -= usize::from(words.iter().all(|word| self.said[start..].contains(word)));
+            if words.iter().all(|word| self.said[start..].contains(word)) {
+                return;
+            }
         }
     }
 
-    /// Has it stop in order and reads the rest of the log.
+    /// Shuts it down and returns the whole log.
     pub fn stop(mut self) -> String {
         assert!(Command::new("kill").arg(self.child.id().to_string()).status().unwrap().success());
         self.log.read_to_string(&mut self.said).unwrap();
@@ -86,7 +111,7 @@ impl Router {
 
 impl Drop for Router {
     fn drop(&mut self) {
-        // It runs no more, unless a test has failed or kills it.
+        // Fails after `stop`.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

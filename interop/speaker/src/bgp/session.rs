@@ -145,11 +145,19 @@ impl Session {
         }
     }
 
+    /// Waits until the session is established.
+    ///
+    /// # Errors
+    /// As [`Self::until`].
+    pub async fn established(&self, limit: Duration) -> Result<Status> {
+        let is_up = |status: &Status| status.state == State::Established;
+        self.until(limit, "the session to be established", is_up).await
+    }
+
     /// The routes that the peer has announced. The session waits while the lock is held.
     ///
     /// # Panics
     /// When the session's task has panicked.
-    #[must_use]
     pub fn rib(&self) -> MutexGuard<'_, AdjRibIn> {
         self.rib.lock().unwrap()
     }

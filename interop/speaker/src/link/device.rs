@@ -1,5 +1,6 @@
 //! The device that a stack has at its end of a link.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use smoltcp::phy::{self, Device, DeviceCapabilities, Medium};
@@ -23,6 +24,8 @@ pub struct Link {
     pub to_stack: Arc<FrameQueue>,
     /// Frames from the stack: the transport pops.
     pub from_stack: Arc<FrameQueue>,
+    /// Keeps the tasks alive that move the frames on.
+    _mover: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Link {
@@ -30,7 +33,13 @@ impl Link {
     #[must_use]
     pub fn new(medium: Medium, ip_mtu: usize) -> Self {
         let header = if medium == Medium::Ethernet { ETHERNET_HEADER } else { 0 };
-        Self { medium, mtu: ip_mtu + header, to_stack: Arc::default(), from_stack: Arc::default() }
+        let (to_stack, from_stack) = Default::default();
+        Self { medium, mtu: ip_mtu + header, to_stack, from_stack, _mover: None }
+    }
+
+    /// Keeps `mover` alive until the last clone is dropped.
+    pub(crate) fn with_mover(self, mover: impl Any + Send + Sync) -> Self {
+        Self { _mover: Some(Arc::new(mover)), ..self }
     }
 }
 

@@ -15,16 +15,17 @@ pub(super) trait FrameIo: Send + Sync + 'static {
 }
 
 /// Tasks that move frames until they are dropped. Frames that do not fit or cannot be sent are counted as dropped.
-pub(super) fn pump(link: Link, frames: impl FrameIo) -> JoinSet<()> {
+pub(super) fn pump(link: &Link, frames: impl FrameIo) -> JoinSet<()> {
     let frames = Arc::new(frames);
     let mut tasks = JoinSet::new();
-    let (inward, from) = (Arc::clone(&link.to_stack), Arc::clone(&frames));
+    let (inward, outward, mtu) = (Arc::clone(&link.to_stack), Arc::clone(&link.from_stack), link.mtu);
+    let from = Arc::clone(&frames);
     tasks.spawn(async move {
         // One octet more than a frame may have, so that a longer one shows.
-        let mut buffer = vec![0; link.mtu + 1];
+        let mut buffer = vec![0; mtu + 1];
         loop {
             match from.receive(&mut buffer).await {
-                Ok(octets) if octets <= link.mtu => inward.push(buffer[..octets].to_vec()),
+                Ok(octets) if octets <= mtu => inward.push(buffer[..octets].to_vec()),
                 Ok(octets) => {
                     debug!(octets, "frame too long for this link");
                     inward.note_dropped();
@@ -35,9 +36,9 @@ pub(super) fn pump(link: Link, frames: impl FrameIo) -> JoinSet<()> {
     });
     tasks.spawn(async move {
         loop {
-            if let Err(error) = frames.send(&link.from_stack.pop().await).await {
+            if let Err(error) = frames.send(&outward.pop().await).await {
                 debug!(%error, "cannot send a frame");
-                link.from_stack.note_dropped();
+                outward.note_dropped();
             }
         }
     });

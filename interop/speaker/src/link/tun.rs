@@ -1,6 +1,5 @@
 //! Frames over a Linux tun (IP packets) or tap (Ethernet frames) device.
 
-use std::any::Any;
 use std::io;
 use std::path::Path;
 
@@ -11,15 +10,15 @@ use tun_rs::{AsyncDevice, DeviceBuilder, Layer};
 use super::device::Link;
 use super::pump::{FrameIo, pump};
 
-/// Opens the device `name`, or makes one with this MTU of IP packets; it goes when what is returned is dropped.
+/// Opens the device `name`, or creates one with this MTU for IP packets. It is closed when the link is dropped.
 ///
 /// # Errors
-/// Without /dev/net/tun or the privilege, and when the name is that of another kind of device.
+/// Without `/dev/net/tun` or the privilege, and when the device is of another kind.
 ///
 /// # Panics
 /// When called outside a tokio runtime.
-pub fn open(link: Link, ip_mtu: u16, name: &str) -> Result<Box<dyn Any + Send + Sync>> {
-    let layer = if link.medium == Medium::Ethernet { Layer::L2 } else { Layer::L3 };
+pub fn open(medium: Medium, ip_mtu: u16, name: &str) -> Result<Link> {
+    let layer = if medium == Medium::Ethernet { Layer::L2 } else { Layer::L3 };
     let builder = DeviceBuilder::new().name(name).layer(layer);
     // A device made for this user beforehand can be attached to without privilege, but not set up.
     let exists = Path::new("/sys/class/net").join(name).exists();
@@ -30,7 +29,9 @@ pub fn open(link: Link, ip_mtu: u16, name: &str) -> Result<Box<dyn Any + Send + 
              has given to this user)"
         )
     })?;
-    Ok(Box::new(pump(link, device)))
+    let link = Link::new(medium, ip_mtu.into());
+    let tasks = pump(&link, device);
+    Ok(link.with_mover(tasks))
 }
 
 impl FrameIo for AsyncDevice {

@@ -1,31 +1,33 @@
 //! Ethernet frames over Unix datagram sockets, one frame in each datagram: what QEMU's `-netdev dgram` speaks.
 
-use std::any::Any;
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use smoltcp::phy::Medium;
 use tokio::net::UnixDatagram;
 
 use super::device::Link;
 use super::pump::{FrameIo, pump};
 
-/// Binds `local` and carries frames between it and `peer`, which may come and go: frames are lost while it is away, as on a
-/// cable. The socket file goes when what is returned is dropped; one left by a process that has ended is replaced.
+/// Binds `local` and exchanges frames with `peer`, which may come and go: while it is away frames are lost, as on a
+/// cable. The socket file is removed when the link is dropped; a file left behind by an ended process is replaced.
 ///
 /// # Errors
-/// When `local` is another process's or no socket, and those of the operating system.
+/// When `local` belongs to another process or is not a socket, and those of the operating system.
 ///
 /// # Panics
 /// When called outside a tokio runtime.
-pub fn open(link: Link, local: &Path, peer: &Path) -> Result<Box<dyn Any + Send + Sync>> {
+pub fn open(ip_mtu: usize, local: &Path, peer: &Path) -> Result<Link> {
     let named = || local.display().to_string();
     remove_stale(local).with_context(named)?;
     let socket = UnixDatagram::bind(local).context("cannot bind").with_context(named)?;
     let file = SocketFile(local.to_owned());
-    Ok(Box::new((pump(link, Cable { socket, peer: peer.to_owned() }), file)))
+    let link = Link::new(Medium::Ethernet, ip_mtu);
+    let tasks = pump(&link, Cable { socket, peer: peer.to_owned() });
+    Ok(link.with_mover((tasks, file)))
 }
 
 fn remove_stale(path: &Path) -> Result<()> {

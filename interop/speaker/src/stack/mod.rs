@@ -9,6 +9,7 @@
 
 mod shared;
 mod stream;
+mod tally;
 
 use std::io;
 use std::iter::repeat_with;
@@ -32,6 +33,7 @@ use wireseal_tcp_ao::shim::ShimSlot;
 pub use self::shared::Device;
 use self::shared::{Core, Shared};
 pub use self::stream::{TcpListener, TcpStream};
+pub use self::tally::Tally;
 use crate::link::Link;
 
 /// Connections that a device knows for each of its peers: the live one, ended ones, and handshakes.
@@ -54,6 +56,19 @@ pub struct StackConfig {
     pub congestion_control: CongestionControl,
     /// Seed of initial sequence numbers and ports, to differ from start to start.
     pub seed: u64,
+}
+
+impl Default for StackConfig {
+    /// For a wire in memory: no addresses yet, no congestion control, seed 0.
+    fn default() -> Self {
+        Self {
+            hardware_address: [2, 0, 0, 0, 0, 1],
+            addresses: Vec::new(),
+            gateways: Vec::new(),
+            congestion_control: CongestionControl::None,
+            seed: 0,
+        }
+    }
 }
 
 /// A handle on a running stack, which stops when the last handle and the last stream are gone.
@@ -105,6 +120,12 @@ impl Stack {
         let result = f(&mut self.0.core().device);
         self.0.wake.notify_one();
         result
+    }
+
+    /// What the device has counted so far.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        self.with_device(|device| Tally::of(device))
     }
 
     /// Opens a connection to `remote`, from `local` if given, whose port may be 0, and waits until it is established.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use smoltcp::socket::tcp::{CongestionControl, State};
+use smoltcp::socket::tcp::State;
 use speaker::link::{DEFAULT_IP_MTU, Link};
 use speaker::stack::{Stack, StackConfig, TcpStream};
 use speaker::wire::Wire;
@@ -19,9 +19,8 @@ pub fn stack(link: Link, host: u8) -> Stack {
     let config = StackConfig {
         hardware_address: [2, 0, 0, 0, 0, host],
         addresses: addresses.map(|net| net.parse::<IpNet>().unwrap()).into(),
-        gateways: Vec::new(),
-        congestion_control: CongestionControl::None,
         seed: host.into(),
+        ..StackConfig::default()
     };
     Stack::start(link, Vec::new(), &config).unwrap()
 }
