@@ -13,17 +13,21 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("wireseal-smoltcp", &["wireseal-algorithms", "wireseal-tcp-ao"]),
     ("wireseal-rustls", &["wireseal-algorithms", "wireseal-quic"]),
     ("wireseal", PROTOCOLS_AND_PRIMITIVES),
-    ("router-peer", PROTOCOLS),
+    ("wireseal-interop-counted", &[]),
+    ("wireseal-interop-speaker", &["wireseal-tcp-ao", "wireseal-smoltcp"]),
+    ("router-peer", EXAMPLE),
     ("wireseal-benches", EVERYTHING),
 ];
 
-const PROTOCOLS: &[&str] = &[
+const EXAMPLE: &[&str] = &[
     "wireseal-algorithms",
     "wireseal-tcp-ao",
     "wireseal-quic",
     "wireseal-linux",
     "wireseal-smoltcp",
     "wireseal-rustls",
+    "wireseal-interop-counted",
+    "wireseal-interop-speaker",
 ];
 
 /// The program runs the primitives' vectors on the machine, and says which of the processor's paths they take.
