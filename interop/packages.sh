@@ -1,11 +1,11 @@
-# Debian packages, of this machine's release or another and for this architecture or another, unpacked and not installed.
+# Debian packages of any release and architecture, unpacked without being installed.
 
 say() { printf '==> %s\n' "$*"; }
 fail() { printf '%s\n' "$*" >&2; exit 1; }
 
 # install_commands COMMAND:PACKAGE[,PACKAGE...]...
 #
-# Installs the packages by apt-get where there is no such command.
+# Installs the packages with apt-get if the command is missing.
 install_commands() {
     local command missing=()
     for command in "$@"; do
@@ -20,8 +20,8 @@ install_commands() {
 
 # unpack FOLDER SUITE[,SUITE...] PACKAGE[:ARCHITECTURE][+]...
 #
-# Unpacks the packages into FOLDER/root once, and leaves in FOLDER/versions what they are. A SUITE is a release of Debian, such
-# as trixie, or one with -security. What a package depends on comes along if there is a + behind it, but for the C library.
+# Unpacks the packages into FOLDER/root, once, and lists them in FOLDER/versions. A SUITE is a release of Debian, such as trixie
+# or trixie-security. A + after a package adds what it depends on, except the C library.
 unpack() {
     local folder=$1 suites=$2 wanted="${*:2}"
     shift 2
@@ -54,7 +54,7 @@ with_dependencies() {
         grep -E '^[a-z0-9]' | grep -vx libc6
 }
 
-# An apt of its own: it asks the mirrors that this machine uses, knows no installed packages and runs no hooks.
+# A separate apt configuration: the same mirrors, no installed packages, no hooks.
 configure_apt() {
     local apt=$1 suites=$2 suite label mirror
     [ -n "$(repository Debian)" ] || apt-get update -qq
@@ -64,11 +64,11 @@ configure_apt() {
             *) label=Debian ;;
         esac
         mirror=$(repository "$label")
-        [ -n "$mirror" ] || fail "apt knows no repository with the label $label"
+        [ -n "$mirror" ] || fail "apt has no repository with the label $label"
         echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main"
     done >"$apt/sources.list"
     {
-        # Proxies and the like are the machine's.
+        # Proxies and the like, as on this machine.
         apt-config dump | grep '^Acquire::' | grep -v '^Acquire::IndexTargets'
         cat <<CONFIGURATION
 Dir::Etc::main "/dev/null";

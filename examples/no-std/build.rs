@@ -1,4 +1,4 @@
-//! Asks for the C library, whose `memcpy` and start code the program needs and which rustc leaves out without std.
+//! Links the C library, which rustc leaves out without std: the program needs its start code and `memcpy`.
 
 fn main() {
     println!("cargo:rustc-link-arg=-lc");

@@ -1,11 +1,13 @@
-//! What the fuzz targets share: slow readers that are written from the RFCs, two hosts with a shim each, two ends of a QUIC
-//! connection, the kernels on every path, what keys are held to in every format, what captures
-//! are held to, and what their verification is held to.
+//! What the fuzz targets share: slow readers written from the RFCs, two hosts with a shim each, two ends of a QUIC connection, the
+//! kernels on every path, and the checks on keys, captures and their verification.
 
+#[cfg(feature = "program")]
 pub mod capture;
 pub mod hosts;
 pub mod kernels;
+#[cfg(feature = "program")]
 pub mod keys;
 pub mod quic;
 pub mod slow;
+#[cfg(feature = "program")]
 pub mod verify;

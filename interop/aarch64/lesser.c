@@ -1,4 +1,4 @@
-/* A processor that says it is without the cryptographic instructions, for programs that ask the C library: preload it. */
+/* Preload this to hide the cryptographic instructions from programs that ask the C library for them. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-//! AES of BoringSSL, one block at a time: what QUIC's header protection needs.
+//! AES of BoringSSL, one block at a time, for QUIC's header protection.
 
 use core::fmt;
 use core::mem::MaybeUninit;
@@ -16,7 +16,7 @@ impl Aes {
         let mut schedule = MaybeUninit::<AES_KEY>::zeroed();
         // SAFETY: the key is read for its length, and there is room for the schedule.
         let failed = unsafe { AES_set_encrypt_key(key.as_ptr(), bits, schedule.as_mut_ptr()) } != 0;
-        // SAFETY: it holds integers alone, for which zeros are as good as what was written over them.
+        // SAFETY: it holds only integers, for which zeros are valid too.
         (!failed).then(|| Self(unsafe { schedule.assume_init() }))
     }
 

@@ -1,4 +1,4 @@
-/* A processor that says it can do less: Linux lets CPUID fault, and the answer to the fault leaves bits out. */
+/* CPUID with less in it: Linux lets the instruction fault, and the fault handler leaves bits out of the answer. */
 #include "peers.h"
 
 #if defined(__linux__) && defined(__x86_64__)

@@ -1,7 +1,7 @@
-//! The MACs of nettle and OpenSSL for Wireseal's benches, AES of BoringSSL, and a processor that says it can do less.
+//! For Wireseal's benches: MACs of nettle and OpenSSL, AES of BoringSSL, and CPUID with less in it.
 //!
-//! nettle is linked; OpenSSL is loaded at run time, since its names are BoringSSL's too. The C files beside this one are
-//! compiled against the libraries' own headers.
+//! nettle is linked. OpenSSL is loaded at run time, because its symbols have the same names as BoringSSL's. The C files beside this
+//! one are compiled against the libraries' headers.
 
 #[cfg(feature = "boringssl")]
 mod boringssl;
@@ -22,10 +22,10 @@ pub enum Algorithm {
     HmacSha256,
     /// AES-128-CMAC under a key of 16 octets.
     Aes128Cmac,
-    /// UMAC with tags of 96 bits (RFC 4418), nettle's alone: the key is 16 octets and the nonce of the first message 8 more,
-    /// from which nettle counts on.
+    /// UMAC with tags of 96 bits (RFC 4418), only in nettle: 16 octets of key, and 8 of the first message's nonce, which nettle
+    /// increments.
     Umac96,
-    /// Poly1305, OpenSSL's alone: a key of 32 octets for the first message, and [`OpenSsl::one_time`] for the next.
+    /// Poly1305, only in OpenSSL: a key of 32 octets for the first message; [`OpenSsl::one_time`] for each further one.
     Poly1305,
 }
 
@@ -50,7 +50,7 @@ unsafe extern "C" {
 pub struct Nettle(NonNull<c_void>);
 
 impl Nettle {
-    /// A context with its key; `None` for an algorithm that it has not, or a key of another length.
+    /// A context with its key; `None` if nettle lacks the algorithm or the key has the wrong length.
     #[must_use]
     pub fn new(algorithm: Algorithm, key: &[u8]) -> Option<Self> {
         // SAFETY: the key is read for its length and not kept.
@@ -62,7 +62,7 @@ impl Nettle {
         let mut mac = [0; 12];
         let context = self.0.as_ptr();
         for part in message {
-            // SAFETY: the context is alive and this thread's alone; the octets are read for their length.
+            // SAFETY: the context is alive and used only by this thread; the octets are read for their length.
             unsafe { wireseal_nettle_update(context, part.as_ptr(), part.len()) };
         }
         // SAFETY: as above, and there is room for the 12 octets that are written.
@@ -70,15 +70,15 @@ impl Nettle {
         mac
     }
 
-    /// The version that this machine has, as "major.minor".
+    /// The version on this machine, as "major.minor".
     #[must_use]
     pub fn version() -> String {
-        // SAFETY: no pointers are handed over.
+        // SAFETY: no pointers are passed.
         let [minor, major] = [0, 1].map(|is_major| unsafe { wireseal_nettle_version(is_major) });
         format!("{major}.{minor}")
     }
 
-    /// The octets of the library's context.
+    /// The size of the library's context in octets.
     #[must_use]
     pub fn octets(&self) -> usize {
         // SAFETY: the context is alive.
@@ -98,8 +98,7 @@ impl Drop for Nettle {
 pub struct OpenSsl(NonNull<c_void>);
 
 impl OpenSsl {
-    /// A context with its key; `None` for an algorithm that it has not, a key of another length, and where the machine has no
-    /// OpenSSL 3.
+    /// A context with its key; `None` if OpenSSL lacks the algorithm, the key has the wrong length, or the machine has no OpenSSL 3.
     #[must_use]
     pub fn new(algorithm: Algorithm, key: &[u8]) -> Option<Self> {
         // SAFETY: the key is read for its length and not kept.
@@ -111,7 +110,7 @@ impl OpenSsl {
         let mut mac = [0; 12];
         let context = self.0.as_ptr();
         for part in message {
-            // SAFETY: the context is alive and this thread's alone; the octets are read for their length.
+            // SAFETY: the context is alive and used only by this thread; the octets are read for their length.
             unsafe { wireseal_openssl_update(context, part.as_ptr(), part.len()) };
         }
         // SAFETY: as above, and there is room for the 12 octets that are written.
@@ -119,17 +118,17 @@ impl OpenSsl {
         mac
     }
 
-    /// [`mac`](Self::mac) by Poly1305 under a key for this message alone; other algorithms leave the key out.
+    /// [`mac`](Self::mac) with Poly1305 under a key for this message only; other algorithms ignore the key.
     pub fn one_time(&mut self, key: &[u8; 32], message: &[&[u8]]) -> [u8; 12] {
-        // SAFETY: the context is alive and this thread's alone; 32 octets are read.
+        // SAFETY: the context is alive and used only by this thread; 32 octets are read.
         unsafe { wireseal_openssl_key(self.0.as_ptr(), key.as_ptr()) };
         self.mac(message)
     }
 
-    /// The version that this machine has.
+    /// The version on this machine.
     #[must_use]
     pub fn version() -> Option<&'static str> {
-        // SAFETY: what is returned is null or a constant text of a library that is never unloaded.
+        // SAFETY: the result is null or a static string of a library that is never unloaded.
         let version = unsafe { wireseal_openssl_version().as_ref().map(|text| CStr::from_ptr(text)) };
         version?.to_str().ok()
     }
@@ -142,10 +141,10 @@ impl Drop for OpenSsl {
     }
 }
 
-/// From now on, in this thread and those it starts, CPUID says that there is no AVX-512 and, unless `with_vaes`, no VAES; what
-/// was found before stays found. `false` where the processor or its operating system cannot do it.
+/// Hides AVX-512 and, unless `with_vaes`, VAES from CPUID in this thread and those it starts. Earlier results of CPUID are not
+/// changed. Returns `false` if the processor or operating system cannot do it.
 #[must_use]
 pub fn mask_cpuid(with_vaes: bool) -> bool {
-    // SAFETY: no pointers are handed over; the handler of SIGSEGV that it sets answers CPUID alone.
+    // SAFETY: no pointers are passed; the SIGSEGV handler that it installs only answers CPUID.
     unsafe { wireseal_mask_cpuid(c_int::from(with_vaes)) != 0 }
 }

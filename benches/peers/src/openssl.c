@@ -1,4 +1,4 @@
-/* MACs of OpenSSL 3, loaded at run time: linked, its names would be those of BoringSSL. */
+/* MACs of OpenSSL 3, loaded at run time, because its symbols have the same names as BoringSSL's. */
 #include "peers.h"
 
 #define OPENSSL_SUPPRESS_DEPRECATED

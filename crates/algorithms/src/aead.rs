@@ -2,10 +2,10 @@
 
 use core::fmt;
 
-/// An AEAD for QUIC packets (RFC 9001, section 5.3), with the hash of its TLS 1.3 cipher suite (RFC 8446, appendix B.4).
+/// An AEAD for QUIC packets (RFC 9001 §5.3), with the hash of its TLS 1.3 cipher suite (RFC 8446 appendix B.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AeadAlgorithm {
-    /// AEAD_AES_128_GCM with SHA-256; the one of Initial packets.
+    /// AEAD_AES_128_GCM with SHA-256; Initial packets use it.
     Aes128Gcm,
     /// AEAD_AES_256_GCM with SHA-384.
     Aes256Gcm,
@@ -19,13 +19,13 @@ impl AeadAlgorithm {
     /// Every AEAD.
     pub const ALL: [Self; 4] = [Self::Aes128Gcm, Self::Aes256Gcm, Self::ChaCha20Poly1305, Self::Aes128Ccm];
 
-    /// The octets of a nonce, the same for all (RFC 9001, section 5.3).
+    /// The length of a nonce in octets, the same for all (RFC 9001 §5.3).
     pub const NONCE_LENGTH: usize = 12;
 
-    /// The octets of an authentication tag, the same for all (RFC 9001, section 5.3).
+    /// The length of an authentication tag in octets, the same for all (RFC 9001 §5.3).
     pub const TAG_LENGTH: usize = 16;
 
-    /// The name of the TLS 1.3 cipher suite (RFC 8446, appendix B.4).
+    /// The name of the TLS 1.3 cipher suite (RFC 8446 appendix B.4).
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -36,7 +36,7 @@ impl AeadAlgorithm {
         }
     }
 
-    /// The code point of the TLS 1.3 cipher suite (RFC 8446, appendix B.4).
+    /// The code point of the TLS 1.3 cipher suite (RFC 8446 appendix B.4).
     #[must_use]
     pub const fn tls_cipher_suite(self) -> u16 {
         match self {
@@ -47,15 +47,15 @@ impl AeadAlgorithm {
         }
     }
 
-    /// The AEAD of a TLS 1.3 cipher suite, or `None` for a suite that QUIC has no header protection for.
+    /// The AEAD of a TLS 1.3 cipher suite, or `None` if QUIC has no header protection for it.
     ///
-    /// TLS_AES_128_CCM_8_SHA256 (0x1305) is such a one: its tag is too short, and RFC 9001, section 5.3, forbids it.
+    /// RFC 9001 §5.3 forbids TLS_AES_128_CCM_8_SHA256 (0x1305), whose tag is too short.
     #[must_use]
     pub fn from_tls_cipher_suite(code_point: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|algorithm| algorithm.tls_cipher_suite() == code_point)
     }
 
-    /// The octets of a packet protection key.
+    /// The length of a packet protection key in octets.
     #[must_use]
     pub const fn key_length(self) -> usize {
         match self {
@@ -64,13 +64,13 @@ impl AeadAlgorithm {
         }
     }
 
-    /// The octets of a header protection key, which is as long as a packet protection key (RFC 9001, section 5.4.1).
+    /// The length of a header protection key in octets, the same as that of a packet protection key (RFC 9001 §5.4.1).
     #[must_use]
     pub const fn header_protection_key_length(self) -> usize {
         self.key_length()
     }
 
-    /// The octets of a traffic secret, which are those of the suite's hash: 32 for SHA-256 and 48 for SHA-384.
+    /// The length of a traffic secret in octets, that of the suite's hash: 32 for SHA-256, 48 for SHA-384.
     #[must_use]
     pub const fn secret_length(self) -> usize {
         match self {
@@ -79,8 +79,8 @@ impl AeadAlgorithm {
         }
     }
 
-    /// How many packets one key may protect (RFC 9001, section 6.6, with appendix B); `None` for ChaCha20-Poly1305, whose
-    /// limit is above the 2^62 packets that a connection can number.
+    /// How many packets one key may protect (RFC 9001 §6.6, appendix B); `None` for ChaCha20-Poly1305, whose limit is above
+    /// the 2^62 packets that a connection can number.
     #[must_use]
     pub const fn confidentiality_limit(self) -> Option<u64> {
         match self {
@@ -90,8 +90,8 @@ impl AeadAlgorithm {
         }
     }
 
-    /// How many packets may fail authentication in a connection, over all its keys, before it has to be closed
-    /// (RFC 9001, section 6.6, with appendix B).
+    /// How many packets may fail authentication in a connection, counted over all its keys, before it must be closed
+    /// (RFC 9001 §6.6, appendix B).
     #[must_use]
     pub const fn integrity_limit(self) -> u64 {
         match self {
@@ -102,7 +102,7 @@ impl AeadAlgorithm {
     }
 }
 
-/// 2^21.5 packets, rounded down (RFC 9001, appendix B.2).
+/// 2^21.5 packets, rounded down (RFC 9001 appendix B.2).
 const CCM_LIMIT: u64 = 2_965_820;
 
 impl fmt::Display for AeadAlgorithm {

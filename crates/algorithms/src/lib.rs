@@ -1,14 +1,14 @@
-//! The closed set of algorithms that Wireseal knows: their names, sizes and limits, and every vendor's spelling.
+//! The algorithms of TCP-AO and QUIC as closed enums: names, sizes and limits, and every vendor's spelling.
 //!
-//! The enums here are complete and will never be `non_exhaustive`: a `match` on one needs no arm for "something else",
-//! and when an algorithm is added the compiler leads through every place that must know it. There is no registry and
-//! no lookup at run time that could fail; text is turned into an algorithm once, where configuration is read.
+//! The enums are complete and not `non_exhaustive`: a `match` needs no catch-all arm, and when an algorithm is added the compiler
+//! names every place that must know it. Text is turned into an algorithm once, when configuration is read; after that no lookup
+//! can fail.
 //!
 //! | which call do I need? | |
 //! |---|---|
 //! | an algorithm from configuration text, in any vendor's spelling | `text.parse::<TcpAoAlgorithm>()` |
 //! | its name for an operator, a Linux socket, or a router's configuration | [`TcpAoAlgorithm::name`], [`linux_name`](TcpAoAlgorithm::linux_name), [`bird_name`](TcpAoAlgorithm::bird_name), [`junos_name`](TcpAoAlgorithm::junos_name), [`ios_xr_name`](TcpAoAlgorithm::ios_xr_name) |
-//! | what it computes with | [`TcpAoAlgorithm::mac`], [`TcpAoAlgorithm::kdf`] |
+//! | its MAC and KDF | [`TcpAoAlgorithm::mac`], [`TcpAoAlgorithm::kdf`] |
 //! | a QUIC cipher from a TLS handshake, and its limits | [`AeadAlgorithm::from_tls_cipher_suite`] |
 //!
 //! ```
@@ -20,7 +20,7 @@
 //! assert_eq!(algorithm.bird_name(), Some("cmac aes128"));
 //! assert_eq!(algorithm.default_mac_length(), 12);
 //!
-//! // Two algorithms have HMAC-SHA-256, and they derive different traffic keys: the operator has to say which.
+//! // Two algorithms use HMAC-SHA-256 and derive different traffic keys: the operator has to say which.
 //! assert_eq!("hmac-sha-256".parse::<TcpAoAlgorithm>(), Err(ParseAlgorithmError::Ambiguous));
 //! # Ok::<(), ParseAlgorithmError>(())
 //! ```

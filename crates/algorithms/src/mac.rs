@@ -1,11 +1,11 @@
-//! The MACs, whatever protocol uses them.
+//! The MACs of all protocols.
 
 use core::fmt;
 
 /// A message authentication code that can be keyed once and used for many messages.
 ///
-/// Poly1305 is not here, because a key of it may authenticate one message only (RFC 8439, section 2.5): it cannot
-/// be swapped for one of these, so `wireseal-mac` gives it a type of its own that is consumed by its one use.
+/// Poly1305 is not one of them: its key may authenticate only one message (RFC 8439 §2.5), so `wireseal-mac` has a separate type
+/// for it that is consumed by use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MacAlgorithm {
     /// HMAC (RFC 2104) with SHA-1 (FIPS 180-4).
@@ -14,7 +14,7 @@ pub enum MacAlgorithm {
     HmacSha256,
     /// CMAC (RFC 4493, NIST SP 800-38B) with AES-128.
     Aes128Cmac,
-    /// KMAC256 (NIST SP 800-185, section 4).
+    /// KMAC256 (SP 800-185 §4).
     Kmac256,
 }
 
@@ -33,8 +33,7 @@ impl MacAlgorithm {
         }
     }
 
-    /// The octets of a MAC before any truncation; for KMAC256, which gives any length asked for, the longest that
-    /// Wireseal asks for.
+    /// The length of a MAC in octets before truncation. KMAC256 has no fixed length; this is the longest that Wireseal uses.
     #[must_use]
     pub const fn output_length(self) -> usize {
         match self {
@@ -44,10 +43,9 @@ impl MacAlgorithm {
         }
     }
 
-    /// The octets that a key must have, or `None` where any length will do.
+    /// The required length of a key in octets, or `None` if any length is allowed.
     ///
-    /// HMAC and KMAC256 take any key, though one shorter than the output weakens them (RFC 2104, section 3; SP
-    /// 800-185, section 8.4.1).
+    /// HMAC and KMAC256 take any key, but one shorter than the output weakens them (RFC 2104 §3, SP 800-185 §8.4.1).
     #[must_use]
     pub const fn key_length(self) -> Option<usize> {
         match self {

@@ -1,4 +1,4 @@
-//! What each vendor calls a TCP-AO algorithm: the one table that both naming and parsing read.
+//! What each vendor calls a TCP-AO algorithm: one table for naming and parsing.
 
 use core::fmt;
 use core::str::FromStr;
@@ -7,9 +7,9 @@ use crate::TcpAoAlgorithm;
 
 /// The spellings of one algorithm, each as its source writes it.
 pub(crate) struct Spellings {
-    /// RFC 5926, or draft-ietf-tcpm-tcp-ao-algs-07, or Linux for what only Linux has.
+    /// From RFC 5926 or draft-ietf-tcpm-tcp-ao-algs-07, or Linux's if only Linux has the algorithm.
     pub(crate) name: &'static str,
-    /// The label for user interfaces (RFC 5926, section 3.2).
+    /// The label for user interfaces (RFC 5926 §3.2).
     label: Option<&'static str>,
     /// `alg_name` of `struct tcp_ao_add` in `linux/tcp.h`.
     pub(crate) linux: Option<&'static str>,
@@ -21,7 +21,7 @@ pub(crate) struct Spellings {
     pub(crate) junos: Option<&'static str>,
     /// `cryptographic-algorithm` of an IOS XR key chain.
     pub(crate) ios_xr: Option<&'static str>,
-    /// YANG identities (RFC 8177 and RFC 9648), which are also accepted without their module.
+    /// YANG identities (RFC 8177, RFC 9648), also accepted without their module.
     yang: &'static [&'static str],
 }
 
@@ -65,7 +65,7 @@ impl TcpAoAlgorithm {
 }
 
 impl Spellings {
-    /// An algorithm that no vendor has yet.
+    /// An algorithm that no vendor has.
     const fn only(name: &'static str) -> Self {
         Self {
             name,
@@ -90,12 +90,11 @@ impl Spellings {
     }
 }
 
-/// Reads an algorithm in the spelling of RFC 5926, the draft, Linux, BIRD, Junos, IOS XR or a YANG identity, in either
-/// case.
+/// Reads an algorithm as RFC 5926, the draft, Linux, BIRD, Junos, IOS XR or a YANG identity spells it, in upper or lower case.
 ///
 /// # Errors
 ///
-/// [`ParseAlgorithmError`], which says why a known but unsuitable algorithm is refused.
+/// [`ParseAlgorithmError`], which gives the reason if the algorithm is known but not offered.
 impl FromStr for TcpAoAlgorithm {
     type Err = ParseAlgorithmError;
 
@@ -107,32 +106,31 @@ impl FromStr for TcpAoAlgorithm {
     }
 }
 
-/// Why a text is no TCP-AO algorithm that Wireseal offers; it is the configuration that has to change.
+/// Why a name was refused. Change the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ParseAlgorithmError {
-    /// SHA-256 without a word on which: Linux's `hmac(sha256)` or the draft's `HMAC-SHA256-128`, which derive different
-    /// traffic keys from the same master key.
+    /// SHA-256 alone: it could be Linux's `hmac(sha256)` or the draft's `HMAC-SHA256-128`, which derive different traffic keys from
+    /// the same master key.
     Ambiguous,
     /// MD5 in any form; RFC 5925 exists to replace it.
     Md5,
-    /// A cyclic redundancy check, which has no key: whoever changes a segment can compute it anew.
+    /// A cyclic redundancy check: it has no key, so anyone can compute it.
     Crc,
-    /// SHA-224, SHA-384, SHA-512 or SHA-3, for which no RFC or working group draft defines a TCP-AO key
-    /// derivation.
+    /// SHA-224, SHA-384, SHA-512 or SHA-3: no RFC or working group draft defines a TCP-AO key derivation for them.
     OtherHash,
-    /// AES-CMAC with 192-bit or 256-bit keys; RFC 5926 has it with 128-bit keys only.
+    /// AES-CMAC with 192-bit or 256-bit keys; RFC 5926 has only 128-bit keys.
     OtherAesKeyLength,
-    /// Poly1305, whose key must never authenticate a second message, while a traffic key authenticates every segment.
+    /// Poly1305: its key must not authenticate two messages, and a traffic key authenticates every segment.
     OneTime,
     /// A hash without HMAC, or no authentication at all.
     NotAMac,
-    /// IOS XR's `HMAC-SHA1-12` and `HMAC-SHA1-20`, which belong to other protocols than TCP-AO.
+    /// IOS XR's `HMAC-SHA1-12` and `HMAC-SHA1-20`, which are for other protocols.
     OtherProtocol,
     /// None of the known names.
     Unknown,
 }
 
-/// Names that are refused as a whole, without the module of a YANG identity.
+/// Names refused when they match in full, without the module of a YANG identity.
 const REFUSED_NAMES: [(&str, ParseAlgorithmError); 6] = [
     ("sha-1", ParseAlgorithmError::NotAMac),
     ("cleartext", ParseAlgorithmError::NotAMac),
@@ -142,7 +140,7 @@ const REFUSED_NAMES: [(&str, ParseAlgorithmError); 6] = [
     ("hmac-sha1-20", ParseAlgorithmError::OtherProtocol),
 ];
 
-/// Parts that give a refused algorithm away in whichever vendor's spelling.
+/// Parts of names by which a refused algorithm is known in any vendor's spelling.
 const REFUSED_PARTS: [(&str, ParseAlgorithmError); 16] = [
     ("md5", ParseAlgorithmError::Md5),
     ("crc", ParseAlgorithmError::Crc),

@@ -1,17 +1,17 @@
-//! What an MKT of TCP-AO (RFC 5925, section 3.1) names as its key derivation function and its MAC.
+//! The key derivation function and MAC of a TCP-AO MKT (RFC 5925 §3.1).
 
 use core::fmt;
 
 use crate::MacAlgorithm;
 
-/// The key derivation function and the MAC of an MKT, which come in pairs (RFC 5926, section 3).
+/// The key derivation function and the MAC of an MKT, which come in pairs (RFC 5926 §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TcpAoAlgorithm {
-    /// HMAC-SHA-1-96 with KDF_HMAC_SHA1 (RFC 5926, sections 3.1.1.1 and 3.2.1), the one every implementation has.
+    /// HMAC-SHA-1-96 with KDF_HMAC_SHA1 (RFC 5926 §3.1.1.1, §3.2.1); every implementation has it.
     HmacSha1,
-    /// AES-128-CMAC-96 with KDF_AES_128_CMAC (RFC 5926, sections 3.1.1.2 and 3.2.2).
+    /// AES-128-CMAC-96 with KDF_AES_128_CMAC (RFC 5926 §3.1.1.2, §3.2.2).
     Aes128Cmac,
-    /// Linux's `hmac(sha256)`: HMAC-SHA-256 both as MAC and in the RFC 5926 manner of key derivation. No RFC has it.
+    /// Linux's `hmac(sha256)`: HMAC-SHA-256 as the MAC, and in place of HMAC-SHA-1 in the KDF of RFC 5926. No RFC has it.
     LinuxHmacSha256,
     /// HMAC-SHA256-128 with HKDF (draft-ietf-tcpm-tcp-ao-algs-07); never interchanges with [`Self::LinuxHmacSha256`].
     HmacSha256_128,
@@ -22,11 +22,11 @@ pub enum TcpAoAlgorithm {
 /// How a traffic key is derived from a master key and a connection's context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TcpAoKdf {
-    /// KDF_HMAC_SHA1 (RFC 5926, section 3.1.1.1).
+    /// KDF_HMAC_SHA1 (RFC 5926 §3.1.1.1).
     HmacSha1,
-    /// KDF_AES_128_CMAC (RFC 5926, section 3.1.1.2), which first compresses a master key that is not of 16 octets.
+    /// KDF_AES_128_CMAC (RFC 5926 §3.1.1.2), which first compresses a master key that does not have 16 octets.
     Aes128Cmac,
-    /// The form of KDF_HMAC_SHA1 with SHA-256 in SHA-1's place, as Linux does it.
+    /// KDF_HMAC_SHA1 with SHA-256 in place of SHA-1, as in Linux.
     HmacSha256,
     /// HKDF-SHA256 (RFC 5869; draft-ietf-tcpm-tcp-ao-algs-07).
     HkdfSha256,
@@ -39,37 +39,37 @@ impl TcpAoAlgorithm {
     pub const ALL: [Self; 5] =
         [Self::HmacSha1, Self::Aes128Cmac, Self::LinuxHmacSha256, Self::HmacSha256_128, Self::Kmac256_128];
 
-    /// The fewest octets of MAC that Wireseal sends or accepts; fewer could be guessed.
+    /// The shortest MAC in octets that Wireseal sends or accepts; shorter ones could be guessed.
     pub const MIN_MAC_LENGTH: usize = 4;
 
-    /// The most octets of MAC that Wireseal sends or accepts; Linux peers refuse more.
+    /// The longest MAC in octets that Wireseal sends or accepts; Linux refuses longer ones.
     pub const MAX_MAC_LENGTH: usize = 16;
 
-    /// The name in RFC 5926 or the draft; for the one that only Linux defined, Linux's.
+    /// The name in RFC 5926 or the draft, or Linux's for the algorithm that only Linux has.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.spellings().name
     }
 
-    /// The name for `alg_name` in Linux's `TCP_AO_ADD_KEY`, or `None` where Linux lacks the algorithm.
+    /// The name for `alg_name` in Linux's `TCP_AO_ADD_KEY`, or `None` if Linux lacks the algorithm.
     #[must_use]
     pub const fn linux_name(self) -> Option<&'static str> {
         self.spellings().linux
     }
 
-    /// The name in BIRD's configuration, or `None` where BIRD lacks the algorithm.
+    /// The name in BIRD's configuration, or `None` if BIRD lacks the algorithm.
     #[must_use]
     pub const fn bird_name(self) -> Option<&'static str> {
         self.spellings().bird
     }
 
-    /// The name in Junos's configuration, or `None` where Junos lacks the algorithm.
+    /// The name in Junos's configuration, or `None` if Junos lacks the algorithm.
     #[must_use]
     pub const fn junos_name(self) -> Option<&'static str> {
         self.spellings().junos
     }
 
-    /// The name in IOS XR's configuration, or `None` where IOS XR lacks the algorithm.
+    /// The name in IOS XR's configuration, or `None` if IOS XR lacks the algorithm.
     #[must_use]
     pub const fn ios_xr_name(self) -> Option<&'static str> {
         self.spellings().ios_xr
@@ -98,7 +98,7 @@ impl TcpAoAlgorithm {
         }
     }
 
-    /// The octets of a traffic key.
+    /// The length of a traffic key in octets.
     #[must_use]
     pub const fn traffic_key_length(self) -> usize {
         match self {
@@ -108,7 +108,7 @@ impl TcpAoAlgorithm {
         }
     }
 
-    /// The octets of MAC that the option carries unless configured otherwise.
+    /// The length of MAC in octets that the option carries unless configured otherwise.
     #[must_use]
     pub const fn default_mac_length(self) -> usize {
         match self {
@@ -117,7 +117,7 @@ impl TcpAoAlgorithm {
         }
     }
 
-    /// The fewest octets of master key: 32 (256 bits) where draft-ietf-tcpm-tcp-ao-algs-07 asks for it, else one.
+    /// The shortest master key in octets: 32 for the algorithms of draft-ietf-tcpm-tcp-ao-algs-07, which requires it, otherwise 1.
     #[must_use]
     pub const fn min_master_key_length(self) -> usize {
         match self {

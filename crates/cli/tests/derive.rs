@@ -217,7 +217,7 @@ proptest! {
         let given = (!segment.flags().syn()).then_some(isns);
         let context = wireseal::derive::context_of(&segment, given).unwrap();
         let key = TrafficKey::derive(TcpAoAlgorithm::HmacSha1, &MasterKey::new(b"secret").unwrap(), &context);
-        let computed = wireseal::derive::mac(&key, Sne(sne), &segment, &ao, options);
+        let computed = wireseal::derive::mac(&key, Sne(sne), &segment, options).unwrap();
         let input = octets(&mac_input(Sne(sne), &segment, &ao, options), &[]);
         let shown = key.mac_key().mac(&[&input]);
         prop_assert_eq!(shown.as_bytes(), computed.as_bytes());

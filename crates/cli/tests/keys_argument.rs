@@ -31,7 +31,7 @@ fn every_part_is_read() {
     assert_eq!(keys.len(), 1);
     assert_eq!(keys[0].name, "100");
     assert_eq!(keys[0].peer, Some("192.0.2.0/24".parse().expect("a prefix")));
-    assert_eq!(keys[0].key.mkt().parameters().mac_length, 16);
+    assert_eq!(keys[0].key.mkt().parameters().mac_length(), 16);
 }
 
 #[test]

@@ -105,7 +105,6 @@ extern crate std;
     expect(dead_code, reason = "without a path there is no key")
 )]
 pub mod aes;
-mod block;
 pub mod chacha20;
 pub mod chacha20_poly1305;
 pub mod cmac;
@@ -117,6 +116,7 @@ mod cut;
     expect(dead_code, reason = "without a path there is nothing to hand packets to")
 )]
 pub mod gcm;
+mod head;
 pub mod hmac;
 pub mod poly1305;
 pub mod sha1;
@@ -126,4 +126,4 @@ mod shape;
 #[cfg(target_arch = "x86_64")]
 mod worth;
 
-pub use block::write_block;
+pub use head::MessageHead;

@@ -1,25 +1,26 @@
-//! A socket's TCP-AO state, and how to change one thing of it (`struct tcp_ao_info_opt` in `linux/tcp.h`).
+//! A socket's TCP-AO state, and how to change one part of it (`struct tcp_ao_info_opt` in `linux/tcp.h`).
 
+use linux_raw_sys::net::tcp_ao_info_opt;
 use wireseal_tcp_ao::{Counters, KeyId};
 
-use crate::layout::InfoOpt;
+use crate::sys::zeroed;
 
-/// A socket's TCP-AO state apart from its keys.
+/// A socket's TCP-AO state, apart from its keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Info {
-    /// The SendID of the current key: what this end signs with. A listening socket has none.
+    /// The SendID of the current key, which this end signs with. A listening socket has none.
     pub current_key: Option<KeyId>,
-    /// The RecvID of the rnext key: what this end asks the peer to sign with. A listening socket has none.
+    /// The RecvID of the rnext key, which this end asks the peer to sign with. A listening socket has none.
     pub rnext_key: Option<KeyId>,
-    /// Whether unsigned segments are refused even from peers that no key is for.
+    /// Whether unsigned segments are refused from peers without a key, too.
     pub required: bool,
-    /// Whether hard ICMP errors are obeyed; by default they are dropped and counted (RFC 5925 §7.8).
+    /// Whether hard ICMP errors are obeyed. By default they are dropped and counted (RFC 5925 §7.8).
     pub accept_icmps: bool,
-    /// What was received. A connection counts from its own start, a listening socket what no connection took.
+    /// Segments received. A connection counts from its start, a listening socket what no connection took.
     pub counters: Counters,
 }
 
-/// One thing to change; the rest stays as it was read.
+/// What to change; the rest stays as it was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Change {
     pub(crate) current_key: Option<KeyId>,
@@ -30,22 +31,14 @@ pub(crate) struct Change {
 }
 
 impl Info {
-    /// A socket that never had anything of TCP-AO.
-    pub(crate) const NONE: Self = Self {
-        current_key: None,
-        rnext_key: None,
-        required: false,
-        accept_icmps: false,
-        counters: Counters { good: 0, bad: 0, key_not_found: 0, required: 0, dropped_icmp: 0 },
-    };
-
-    pub(crate) fn from_kernel(info: &InfoOpt) -> Self {
-        let key = |flag, id| (info.bits & flag != 0).then_some(KeyId(id));
+    pub(crate) fn from_kernel(info: &tcp_ao_info_opt) -> Self {
+        let key = |is_set: u32, id| (is_set != 0).then_some(KeyId(id));
         Self {
-            current_key: key(InfoOpt::SET_CURRENT, info.current_key),
-            rnext_key: key(InfoOpt::SET_RNEXT, info.rnext),
-            required: info.bits & InfoOpt::AO_REQUIRED != 0,
-            accept_icmps: info.bits & InfoOpt::ACCEPT_ICMPS != 0,
+            // `set_current()` reads the bit field of that name; `set_set_current()` writes it.
+            current_key: key(info.set_current(), info.current_key),
+            rnext_key: key(info.set_rnext(), info.rnext),
+            required: info.ao_required() != 0,
+            accept_icmps: info.accept_icmps() != 0,
             counters: Counters {
                 good: info.pkt_good,
                 bad: info.pkt_bad,
@@ -55,20 +48,24 @@ impl Info {
             },
         }
     }
+}
 
-    /// What to write so that `change` is all that changes. Keys and counters are left to the kernel unless they are to
-    /// change: the peer may switch keys, and segments arrive, between reading and writing.
-    pub(crate) fn changed(&self, change: &Change) -> InfoOpt {
-        let mut written = InfoOpt::ZERO;
-        let mut flag = |condition, bit| written.bits |= if condition { bit } else { 0 };
-        flag(change.required.unwrap_or(self.required), InfoOpt::AO_REQUIRED);
-        flag(change.accept_icmps.unwrap_or(self.accept_icmps), InfoOpt::ACCEPT_ICMPS);
-        flag(change.current_key.is_some(), InfoOpt::SET_CURRENT);
-        flag(change.rnext_key.is_some(), InfoOpt::SET_RNEXT);
-        flag(change.counters.is_some(), InfoOpt::SET_COUNTERS);
-        written.current_key = change.current_key.map_or(0, |id| id.0);
-        written.rnext = change.rnext_key.map_or(0, |id| id.0);
-        if let Some(counters) = change.counters {
+impl Change {
+    /// What to write to a socket with this state (`None`: no TCP-AO) so that nothing else changes.
+    ///
+    /// Keys and counters are written only if they are to change: between reading and writing the peer may switch keys, and
+    /// segments may arrive.
+    pub(crate) fn written(&self, before: Option<&Info>) -> tcp_ao_info_opt {
+        let mut written: tcp_ao_info_opt = zeroed();
+        let flag = |change: Option<bool>, before: Option<bool>| change.or(before).unwrap_or(false).into();
+        written.set_ao_required(flag(self.required, before.map(|info| info.required)));
+        written.set_accept_icmps(flag(self.accept_icmps, before.map(|info| info.accept_icmps)));
+        written.set_set_current(self.current_key.is_some().into());
+        written.set_set_rnext(self.rnext_key.is_some().into());
+        written.set_set_counters(self.counters.is_some().into());
+        written.current_key = self.current_key.map_or(0, |id| id.0);
+        written.rnext = self.rnext_key.map_or(0, |id| id.0);
+        if let Some(counters) = self.counters {
             written.pkt_good = counters.good;
             written.pkt_bad = counters.bad;
             written.pkt_key_not_found = counters.key_not_found;
@@ -76,5 +73,76 @@ impl Info {
             written.pkt_dropped_icmp = counters.dropped_icmp;
         }
         written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::octets;
+
+    const COUNTERS: Counters = Counters { good: 1, bad: 2, key_not_found: 3, required: 4, dropped_icmp: 5 };
+
+    #[test]
+    fn ao_41_changing_one_thing_writes_the_others_as_they_were() {
+        let before = Info {
+            current_key: Some(KeyId(1)),
+            rnext_key: Some(KeyId(2)),
+            required: true,
+            accept_icmps: true,
+            counters: Counters { good: 9, ..Counters::default() },
+        };
+        type Set = fn(&mut Change);
+        type Written = fn(&mut tcp_ao_info_opt);
+        let cases: [(Set, Written); 5] = [
+            // Neither the rnext key nor a counter is written.
+            (
+                |change| change.current_key = Some(KeyId(7)),
+                |info| {
+                    info.set_set_current(1);
+                    info.current_key = 7;
+                },
+            ),
+            (
+                |change| change.rnext_key = Some(KeyId(8)),
+                |info| {
+                    info.set_set_rnext(1);
+                    info.rnext = 8;
+                },
+            ),
+            (|change| change.required = Some(false), |info| info.set_ao_required(0)),
+            (|change| change.accept_icmps = Some(false), |info| info.set_accept_icmps(0)),
+            (
+                |change| change.counters = Some(COUNTERS),
+                |info| {
+                    info.set_set_counters(1);
+                    (info.pkt_good, info.pkt_bad, info.pkt_key_not_found) = (1, 2, 3);
+                    (info.pkt_ao_required, info.pkt_dropped_icmp) = (4, 5);
+                },
+            ),
+        ];
+        for (set, expected) in cases {
+            let (mut change, mut written) = (Change::default(), zeroed::<tcp_ao_info_opt>());
+            set(&mut change);
+            written.set_ao_required(1);
+            written.set_accept_icmps(1);
+            expected(&mut written);
+            assert_eq!(octets(&change.written(Some(&before))), octets(&written), "{change:?}");
+        }
+        assert_eq!(octets(&Change::default().written(None)), [0; 48]);
+    }
+
+    #[test]
+    fn ao_41_what_is_read_is_what_the_kernel_said() {
+        let mut kernel: tcp_ao_info_opt = zeroed();
+        kernel.set_set_current(1);
+        kernel.set_ao_required(1);
+        (kernel.current_key, kernel.rnext) = (5, 6);
+        let counters = Change { counters: Some(COUNTERS), ..Change::default() }.written(None);
+        kernel.pkt_dropped_icmp = counters.pkt_dropped_icmp;
+        let info = Info::from_kernel(&kernel);
+        assert_eq!((info.current_key, info.rnext_key), (Some(KeyId(5)), None));
+        assert_eq!((info.required, info.accept_icmps, info.counters.dropped_icmp), (true, false, 5));
+        assert_eq!(Info::from_kernel(&counters).counters, COUNTERS);
     }
 }

@@ -1,6 +1,4 @@
-//! A key on a socket: where it goes, what names it, and what the kernel says of it.
-
-use std::fmt;
+//! A key to put on a socket, and a key that is on one.
 
 use cidr::IpCidr;
 use subtle::ConstantTimeEq;
@@ -9,62 +7,41 @@ use wireseal_mac::MacKey;
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, OptionCoverage};
 use zeroize::Zeroizing;
 
-/// A key and where it goes (`struct tcp_ao_add` in `linux/tcp.h`).
+use crate::key_name::KeyName;
+use crate::network::canonical;
+
+/// A key and the peers it is for (`struct tcp_ao_add` in `linux/tcp.h`).
 #[derive(Clone, Copy, Debug)]
 pub struct SocketKey<'a> {
-    /// The peers it is for. A network of IPv4-mapped IPv6 addresses is the IPv4 network it stands for.
+    /// The peers it is for. A network of IPv4-mapped IPv6 addresses means the IPv4 network.
     pub remote: IpCidr,
-    /// The interface index of the VRF device whose connections it is for, 0 for those outside of any VRF; `None` for
-    /// all of them.
+    /// Only for connections in this VRF: the interface index of the VRF device, or 0 for connections in no VRF. `None` is
+    /// for all connections.
     pub vrf: Option<u32>,
     /// The key itself.
     pub mkt: &'a Mkt,
-    /// Makes it the current key at once: what this end signs with. Not on a listening socket, which has none.
+    /// Makes it the current key at once: this end signs with it. Not on a listening socket, which has none.
     pub set_current: bool,
-    /// Makes it the rnext key at once: what this end asks the peer to sign with. Not on a listening socket.
+    /// Makes it the rnext key at once: this end asks the peer to sign with it. Not on a listening socket.
     pub set_rnext: bool,
 }
 
 impl<'a> SocketKey<'a> {
-    /// A key for these peers in any VRF, which becomes neither current nor rnext key by itself.
+    /// A key for these peers in any VRF, made neither current nor rnext key.
     #[must_use]
     pub const fn new(remote: IpCidr, mkt: &'a Mkt) -> Self {
         Self { remote, vrf: None, mkt, set_current: false, set_rnext: false }
     }
 
-    /// What names the key once it is on a socket.
+    /// What identifies the key once it is on a socket.
     #[must_use]
     pub fn name(&self) -> KeyName {
         let (send_id, recv_id) = (self.mkt.send_id(), self.mkt.recv_id());
-        KeyName { remote: crate::address::canonical(self.remote), vrf: self.vrf, send_id, recv_id }
+        KeyName { remote: canonical(self.remote), vrf: self.vrf, send_id, recv_id }
     }
 }
 
-/// What names a key on a socket: all that `TCP_AO_DEL_KEY` compares.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct KeyName {
-    /// The peers the key is for.
-    pub remote: IpCidr,
-    /// The VRF it is for, as in [`SocketKey::vrf`].
-    pub vrf: Option<u32>,
-    /// The KeyID of what this end sends under it.
-    pub send_id: KeyId,
-    /// The KeyID of what this end accepts under it.
-    pub recv_id: KeyId,
-}
-
-impl fmt::Display for KeyName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { remote, vrf, send_id, recv_id } = self;
-        write!(f, "key with SendID {send_id} and RecvID {recv_id} for {remote}")?;
-        match vrf {
-            Some(index) => write!(f, " in VRF {index}"),
-            None => Ok(()),
-        }
-    }
-}
-
-/// What takes over from a key that is deleted while it is in use. By default nothing does.
+/// The keys that take over when a key in use is deleted. By default there are none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Successor {
     /// The SendID of the next current key.
@@ -73,10 +50,10 @@ pub struct Successor {
     pub rnext: Option<KeyId>,
 }
 
-/// A key as the kernel has it (`struct tcp_ao_getsockopt` in `linux/tcp.h`). The secret is in it, and in no Debug.
+/// A key as the kernel reports it (`struct tcp_ao_getsockopt` in `linux/tcp.h`). It holds the secret; Debug does not show it.
 #[derive(Clone, Debug)]
 pub struct InstalledKey {
-    /// What to delete it by.
+    /// What identifies it, and what to delete it by.
     pub name: KeyName,
     /// KDF and MAC.
     pub algorithm: TcpAoAlgorithm,
@@ -84,39 +61,38 @@ pub struct InstalledKey {
     pub mac_length: usize,
     /// Whether the MAC covers the other options.
     pub options: OptionCoverage,
-    /// Whether it is what this end signs with.
+    /// Whether this end signs with it.
     pub is_current: bool,
-    /// Whether it is what this end asks the peer to sign with.
+    /// Whether this end asks the peer to sign with it.
     pub is_rnext: bool,
-    /// Segments verified under it on this socket.
+    /// Segments that verified under it on this socket.
     pub good: u64,
     /// Segments that failed under it on this socket.
     pub bad: u64,
-    /// The secret as the kernel keeps it; `None` when another program gave an empty one.
+    /// The secret as the kernel keeps it; `None` if another program set an empty one.
     pub(crate) master_key: Option<MasterKey>,
 }
 
 impl InstalledKey {
-    /// Whether it is this MKT: same ids, algorithm, MAC length, coverage and secret. Secrets are compared in constant
-    /// time; that of AES-128-CMAC as RFC 5926 §3.1.1.2 compresses it, which is how the kernel keeps it.
+    /// Whether it is this MKT: same ids, algorithm, MAC length, option coverage and secret.
+    ///
+    /// Secrets are compared in constant time. For AES-128-CMAC the compressed secret is compared, because that is what the
+    /// kernel keeps (RFC 5926 §3.1.1.2).
     #[must_use]
     pub fn is(&self, mkt: &Mkt) -> bool {
         let parameters = mkt.parameters();
         let Self { name, algorithm, mac_length, options, master_key, .. } = self;
         (name.send_id, name.recv_id) == (parameters.send_id, parameters.recv_id)
             && (*algorithm, *mac_length, *options)
-                == (parameters.algorithm, parameters.mac_length, parameters.options)
+                == (parameters.algorithm, parameters.mac_length(), parameters.options)
             && master_key.as_ref().is_some_and(|ours| {
-                ours.expose_secret().ct_eq(&as_the_kernel_keeps_it(*algorithm, mkt.master_key())).into()
+                ours.expose_secret().ct_eq(&as_kept_by_kernel(*algorithm, mkt.master_key())).into()
             })
     }
 }
 
-/// The master key after `TCP_AO_ADD_KEY`: an AES-128-CMAC key not of 16 octets is compressed (RFC 5926 §3.1.1.2).
-pub(crate) fn as_the_kernel_keeps_it(
-    algorithm: TcpAoAlgorithm,
-    master_key: &MasterKey,
-) -> Zeroizing<Vec<u8>> {
+/// The master key as the kernel keeps it: for AES-128-CMAC compressed unless it has 16 octets (RFC 5926 §3.1.1.2).
+pub(crate) fn as_kept_by_kernel(algorithm: TcpAoAlgorithm, master_key: &MasterKey) -> Zeroizing<Vec<u8>> {
     let secret = master_key.expose_secret();
     Zeroizing::new(match algorithm {
         TcpAoAlgorithm::Aes128Cmac if secret.len() != 16 => {

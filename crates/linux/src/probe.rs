@@ -1,32 +1,32 @@
-//! What the running kernel can do, found out by trying.
+//! What the running kernel can do, by trying it.
 
-use std::fmt;
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 
 use cidr::{IpCidr, Ipv4Cidr};
+use linux_raw_sys::net::{TCP_REPAIR, TCP_REPAIR_ON};
 use socket2::{Domain, Protocol, Socket, Type};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
 
-use crate::error::{Error, NO_TCP_AO};
+use crate::error::Error;
 use crate::key::SocketKey;
 use crate::socket::TcpAoSocket;
 use crate::sys;
 
-/// What the running kernel can do, and this process with it.
+/// What the running kernel and this process can do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Support {
-    /// Whether sockets have TCP-AO at all.
+    /// Whether the kernel has TCP-AO.
     pub tcp_ao: bool,
     /// Whether a key could be added with each of [`TcpAoAlgorithm::ALL`].
     pub algorithms: [bool; TcpAoAlgorithm::ALL.len()],
-    /// Whether sockets have TCP-MD5.
+    /// Whether the kernel has TCP-MD5.
     pub md5: bool,
-    /// Whether this process may move live connections: it has CAP_NET_ADMIN over the network namespace.
+    /// Whether this process may move live connections, which needs CAP_NET_ADMIN over the network namespace.
     pub repair: bool,
-    /// The kernel's release, as `uname -r` shows it.
+    /// The kernel's release, as `uname -r` prints it.
     pub kernel: String,
 }
 
@@ -41,31 +41,10 @@ impl Support {
     }
 }
 
-impl fmt::Display for Support {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let yes_or_no = |yes| if yes { "yes" } else { "no" };
-        writeln!(f, "kernel: {}", self.kernel)?;
-        if self.tcp_ao {
-            let supported = TcpAoAlgorithm::ALL.into_iter().filter(|algorithm| self.supports(*algorithm));
-            let names: Vec<&str> = supported.map(TcpAoAlgorithm::name).collect();
-            writeln!(
-                f,
-                "TCP-AO: yes, with {}",
-                if names.is_empty() { "no algorithm".into() } else { names.join(", ") }
-            )?;
-        } else {
-            writeln!(f, "TCP-AO: {NO_TCP_AO}")?;
-        }
-        writeln!(f, "TCP-MD5: {}", yes_or_no(self.md5))?;
-        write!(f, "moving connections: {}", yes_or_no(self.repair))?;
-        f.write_str(if self.repair { "" } else { " (needs CAP_NET_ADMIN)" })
-    }
-}
-
-/// Tries what the kernel can do, on sockets of its own that never connect.
+/// Finds out what the kernel can do, on new sockets that never connect.
 ///
 /// # Errors
-/// When no socket can be made, or a kernel that has TCP-AO does not take a key for another reason than its algorithm.
+/// If no socket can be made, or a kernel with TCP-AO refuses a key for any reason except its algorithm.
 pub fn probe() -> io::Result<Support> {
     let tcp_ao = match TcpAoSocket::new(&tcp_socket()?).info() {
         Ok(_) => true,
@@ -77,7 +56,7 @@ pub fn probe() -> io::Result<Support> {
         *supported = tcp_ao && has_algorithm(algorithm)?;
     }
     let md5 = TcpAoSocket::new(&tcp_socket()?).set_md5_key(REMOTE, None, &secret()?);
-    let repair = sys::set(tcp_socket()?.as_fd(), libc::TCP_REPAIR, &sys::TCP_REPAIR_ON);
+    let repair = sys::set(tcp_socket()?.as_fd(), TCP_REPAIR, &TCP_REPAIR_ON);
     Ok(Support {
         tcp_ao,
         algorithms,
@@ -87,10 +66,10 @@ pub fn probe() -> io::Result<Support> {
     })
 }
 
-/// An address of documentation (RFC 5737): the sockets never connect.
+/// An address for documentation (RFC 5737).
 const REMOTE: IpCidr = IpCidr::V4(Ipv4Cidr::new_host(Ipv4Addr::new(192, 0, 2, 1)));
 
-/// IPv4 where there is IPv4; an IPv6 socket takes the address as an IPv4-mapped one.
+/// An IPv4 socket, or an IPv6 socket on a host without IPv4.
 fn tcp_socket() -> io::Result<Socket> {
     let socket = |domain| Socket::new(domain, Type::STREAM, Some(Protocol::TCP));
     socket(Domain::IPV4).or_else(|_| socket(Domain::IPV6))

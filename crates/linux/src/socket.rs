@@ -3,28 +3,29 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use linux_raw_sys::net::{TCP_AO_ADD_KEY, TCP_AO_DEL_KEY, TCP_AO_INFO};
 use socket2::{Domain, Protocol, SockRef};
-use wireseal_tcp_ao::{Counters, KeyId};
+use wireseal_tcp_ao::KeyId;
 
-use crate::address::Family;
-use crate::errno::{self, Asked, Circumstances};
+use crate::errno::{Request, SocketState, missing_successor};
 use crate::error::Error;
 use crate::info::{Change, Info};
-use crate::key::{InstalledKey, KeyName, SocketKey, Successor};
-use crate::layout::{Add, Del, GetKeys, InfoOpt};
-use crate::{compose, sys};
+use crate::key::{InstalledKey, SocketKey, Successor};
+use crate::key_name::KeyName;
+use crate::network::Family;
+use crate::{convert, sys};
 
-/// View of one TCP socket, borrowed: of std, of socket2, of tokio, or anything else that has a descriptor.
+/// A view of one TCP socket, borrowed: std's, socket2's, tokio's or any other that has a descriptor.
 ///
-/// Every call is made on the socket at once; nothing is remembered here. A failed call leaves the socket as it was, but
-/// for what [`TcpAoSocket::delete_key`] says of [`Error::KeyInUse`].
+/// Every call goes to the kernel at once; nothing is cached. A failed call leaves the socket unchanged, except as
+/// [`TcpAoSocket::delete_key`] says of [`Error::KeyInUse`].
 #[derive(Clone, Copy, Debug)]
 pub struct TcpAoSocket<'fd> {
     fd: BorrowedFd<'fd>,
 }
 
 impl<'fd> TcpAoSocket<'fd> {
-    /// The TCP-AO side of a socket. Whether it is a TCP socket at all is found out by the first call.
+    /// The TCP-AO side of a socket. The first call reports it if this is not a TCP socket.
     #[must_use]
     pub fn new<S: AsFd + ?Sized>(socket: &'fd S) -> Self {
         Self { fd: socket.as_fd() }
@@ -32,74 +33,68 @@ impl<'fd> TcpAoSocket<'fd> {
 
     /// Puts a key on the socket (`TCP_AO_ADD_KEY`).
     ///
-    /// On a listening socket, or one that has not connected yet, keys for any peers may be put; the keys for the peer go
-    /// to the connection. On a connection keys are added only if it was opened with TCP-AO.
+    /// A socket that listens or has not connected yet takes keys for any peers; a connection gets those for its peer. A
+    /// connection takes keys only if it was opened with TCP-AO.
     ///
     /// # Errors
-    /// [`Error::AlgorithmNotInLinux`] and, for the network, [`Error::AnotherFamily`], [`Error::AnyIpv4OnIpv6Socket`] and
-    /// [`Error::NetworkAtZero`] before the kernel is asked. Of the kernel's, [`Error::NotSupported`],
-    /// [`Error::IdInUse`], [`Error::Md5KeyInTheWay`], [`Error::AlgorithmMissing`], [`Error::MacTooLong`],
-    /// [`Error::Connected`], [`Error::NoMemory`] and [`Error::Refused`].
+    /// Before the kernel is asked, [`Error::AlgorithmNotInLinux`] and [`Error::UnusableNetwork`]. From the kernel,
+    /// [`Error::NotSupported`], [`Error::IdInUse`], [`Error::Md5KeyInTheWay`], [`Error::AlgorithmMissing`],
+    /// [`Error::MacTooLong`], [`Error::Connected`], [`Error::NoMemory`] and [`Error::Refused`].
     pub fn add_key(&self, key: &SocketKey<'_>) -> Result<(), Error> {
-        // The algorithm first: what no kernel has needs no socket to be refused.
-        let algorithm = compose::algorithm_name(key.mkt.parameters().algorithm)?;
-        let add: Box<Add> = compose::add(key, algorithm, self.family()?)?;
-        sys::set(self.fd, sys::TCP_AO_ADD_KEY, &*add).map_err(|error| self.error(&Asked::Add(key), error))
+        // The algorithm first: it can be refused without a socket.
+        let algorithm = convert::algorithm_name(key.mkt.parameters().algorithm)?;
+        let add = convert::add_key(key, algorithm, self.family()?)?;
+        sys::set(self.fd, TCP_AO_ADD_KEY, &*add).map_err(|error| self.error(&Request::AddKey(key), error))
     }
 
-    /// Deletes a key (`TCP_AO_DEL_KEY`), in the same step making others current and rnext key if a successor names them.
+    /// Deletes a key and makes its successors, if any are given, current and rnext key in the same step (`TCP_AO_DEL_KEY`).
     ///
-    /// But on a listening socket the kernel waits until nothing uses the key any more, some milliseconds: keep it off the
-    /// threads of asynchronous tasks.
+    /// Except on a listening socket the kernel waits until nothing uses the key any more, which takes some milliseconds:
+    /// keep it off the threads of asynchronous tasks.
     ///
     /// # Errors
-    /// [`Error::NoSuchKey`] with the ids of the key, or of the successor, that is not there; [`Error::KeyInUse`], also
-    /// for the last key of a connection: a successor that was named is current or rnext key then all the same, unless it
-    /// has an id of the key itself. Those for the network of [`TcpAoSocket::add_key`]. [`Error::Refused`] when a successor
-    /// is named on a listening socket.
+    /// [`Error::NoSuchKey`] with the ids that are missing, of the key or of a successor; [`Error::KeyInUse`], also for the
+    /// last key of a connection: the successors are then current and rnext key all the same, unless one has an id of the key
+    /// itself; [`Error::UnusableNetwork`]; [`Error::Refused`] if a successor is given on a listening socket.
     pub fn delete_key(&self, key: &KeyName, successor: Successor) -> Result<(), Error> {
-        let mut delete: Del = compose::delete(key, successor, self.family()?)?;
-        if SockRef::from(&self.fd).is_listener().unwrap_or(false) {
-            delete.bits |= Del::DEL_ASYNC;
-        }
-        sys::set(self.fd, sys::TCP_AO_DEL_KEY, &delete).map_err(|error| {
-            let missing_successor = || errno::missing_successor(&self.keys().ok()?, key, successor);
+        let is_listening = SockRef::from(&self.fd).is_listener().unwrap_or(false);
+        let delete = convert::delete_key(key, successor, self.family()?, is_listening)?;
+        sys::set(self.fd, TCP_AO_DEL_KEY, &delete).map_err(|error| {
+            let missing = || missing_successor(&self.keys().ok()?, key, successor);
             if error.raw_os_error() == Some(libc::ENOENT)
-                && let Some(missing) = missing_successor()
+                && let Some(missing) = missing()
             {
                 return missing;
             }
-            self.error(&Asked::Delete(key, successor), error)
+            self.error(&Request::DeleteKey(key, successor), error)
         })
     }
 
-    /// The keys on the socket (`TCP_AO_GET_KEYS`), all of them; none when it has no TCP-AO. The order is the kernel's.
+    /// All keys on the socket, in the kernel's order (`TCP_AO_GET_KEYS`); none if it has no TCP-AO.
     ///
     /// # Errors
-    /// [`Error::ForeignAlgorithm`] when another program put a key there that Wireseal cannot name.
+    /// [`Error::ForeignAlgorithm`] if another program put a key there with an algorithm that Wireseal does not have.
     pub fn keys(&self) -> Result<Vec<InstalledKey>, Error> {
-        let keys = compose::all_keys(|buffer: &mut [GetKeys]| sys::get_keys(self.fd, buffer));
-        match keys {
-            Ok(keys) => keys.iter().map(compose::installed).collect(),
+        match convert::all_keys(|buffer| sys::get_keys(self.fd, buffer)) {
+            Ok(keys) => keys.iter().map(|key| convert::installed_key(key)).collect(),
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(Vec::new()),
-            Err(error) => Err(self.error(&Asked::Keys, error)),
+            Err(error) => Err(self.error(&Request::GetKeys, error)),
         }
     }
 
-    /// The socket's TCP-AO state (`TCP_AO_INFO`); `None` when it has no TCP-AO: no key was put on it, nor was it
-    /// required.
+    /// The socket's TCP-AO state (`TCP_AO_INFO`). `None` if it has no TCP-AO: it has no key and never required any.
     ///
     /// # Errors
     /// [`Error::NotSupported`] and [`Error::NotATcpSocket`].
     pub fn info(&self) -> Result<Option<Info>, Error> {
-        match sys::get(self.fd, sys::AO_INFO, InfoOpt::ZERO) {
+        match sys::get(self.fd, sys::AO_INFO) {
             Ok(info) => Ok(Some(Info::from_kernel(&info))),
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
-            Err(error) => Err(self.error(&Asked::Info, error)),
+            Err(error) => Err(self.error(&Request::GetInfo, error)),
         }
     }
 
-    /// Makes a key the current one: what this end signs with. The peer's RNextKeyID may make another so at any time.
+    /// Makes a key the current one, which this end signs with. The peer's RNextKeyID may choose another at any time.
     ///
     /// # Errors
     /// [`Error::NoSuchKey`], and [`Error::Refused`] on a listening socket.
@@ -107,7 +102,7 @@ impl<'fd> TcpAoSocket<'fd> {
         self.change(&Change { current_key: Some(send_id), ..Change::default() })
     }
 
-    /// Makes a key the rnext one: what this end asks the peer to sign with.
+    /// Makes a key the rnext one, which this end asks the peer to sign with.
     ///
     /// # Errors
     /// [`Error::NoSuchKey`], and [`Error::Refused`] on a listening socket.
@@ -115,7 +110,7 @@ impl<'fd> TcpAoSocket<'fd> {
         self.change(&Change { rnext_key: Some(recv_id), ..Change::default() })
     }
 
-    /// Both at once.
+    /// Sets the current and the rnext key in one call.
     ///
     /// # Errors
     /// [`Error::NoSuchKey`], and [`Error::Refused`] on a listening socket.
@@ -125,10 +120,10 @@ impl<'fd> TcpAoSocket<'fd> {
 
     /// Refuses unsigned segments from every peer, or only from those that a key is for (the default).
     ///
-    /// On a listening or unconnected socket this also works before there is a key: nothing gets through then.
+    /// A listening or unconnected socket can require TCP-AO before it has a key; then nothing gets through.
     ///
     /// # Errors
-    /// [`Error::Md5KeyInTheWay`] when any TCP-MD5 key is on the socket, and [`Error::Connected`].
+    /// [`Error::Md5KeyInTheWay`] if any TCP-MD5 key is on the socket, and [`Error::Connected`].
     pub fn set_required(&self, required: bool) -> Result<(), Error> {
         self.change(&Change { required: Some(required), ..Change::default() })
     }
@@ -141,35 +136,28 @@ impl<'fd> TcpAoSocket<'fd> {
         self.change(&Change { accept_icmps: Some(accept), ..Change::default() })
     }
 
-    /// Sets the socket's counters, for a connection that was counted elsewhere before. Those of single keys stay.
-    ///
-    /// # Errors
-    /// [`Error::Connected`].
-    pub fn set_counters(&self, counters: &Counters) -> Result<(), Error> {
-        self.change(&Change { counters: Some(*counters), ..Change::default() })
-    }
-
-    /// Reads, changes, writes: `TCP_AO_INFO` writes `ao_required` and `accept_icmps` whatever it is used for.
+    /// Reads, changes, writes, because `TCP_AO_INFO` always writes `ao_required` and `accept_icmps`.
     pub(crate) fn change(&self, change: &Change) -> Result<(), Error> {
-        let info = match self.info()? {
-            Some(info) => info,
-            None if change.current_key.is_some() || change.rnext_key.is_some() => {
-                let error = io::Error::from_raw_os_error(libc::ENOENT);
-                return Err(self.error(&Asked::Change(change), error));
+        let failed = |error| self.error(&Request::SetInfo(change), error);
+        let info = self.info()?;
+        let written = change.written(info.as_ref());
+        if info.is_none() {
+            if change.current_key.is_some() || change.rnext_key.is_some() {
+                return Err(failed(io::Error::from_raw_os_error(libc::ENOENT)));
             }
-            // Writing nothing would give the socket TCP-AO without a key, and it could not connect then.
-            None if Info::NONE.changed(change) == InfoOpt::ZERO => return Ok(()),
-            None => Info::NONE,
-        };
-        sys::set(self.fd, sys::TCP_AO_INFO, &info.changed(change))
-            .map_err(|error| self.error(&Asked::Change(change), error))
+            // Writing zeros would give the socket TCP-AO without a key, and it could not connect then.
+            if sys::octets(&written).iter().all(|octet| *octet == 0) {
+                return Ok(());
+            }
+        }
+        sys::set(self.fd, TCP_AO_INFO, &written).map_err(failed)
     }
 
     pub(crate) const fn fd(&self) -> BorrowedFd<'fd> {
         self.fd
     }
 
-    /// The family in whose terms the kernel takes addresses.
+    /// The address family, which decides how the kernel takes addresses.
     pub(crate) fn family(&self) -> Result<Family, Error> {
         match SockRef::from(&self.fd).domain() {
             Ok(Domain::IPV4) => Ok(Family::Ipv4),
@@ -180,20 +168,16 @@ impl<'fd> TcpAoSocket<'fd> {
         }
     }
 
-    /// A failed call's error, with a look at the socket where the errno alone does not say enough.
-    pub(crate) fn error(&self, asked: &Asked<'_>, error: io::Error) -> Error {
+    /// Why a call failed. Looks at the socket, since the errno alone does not always tell.
+    pub(crate) fn error(&self, request: &Request<'_>, error: io::Error) -> Error {
         let socket = SockRef::from(&self.fd);
-        let is_tcp = matches!(self.family(), Ok(Family::Ipv4 | Family::Ipv6))
-            && matches!(socket.protocol(), Ok(Some(Protocol::TCP)));
-        let circumstances = Circumstances {
+        let is_tcp = self.family().is_ok() && matches!(socket.protocol(), Ok(Some(Protocol::TCP)));
+        let peer = socket.peer_addr().ok().and_then(|peer| peer.as_socket());
+        let state = SocketState {
             is_tcp,
             is_listening: socket.is_listener().unwrap_or(false),
-            peer: socket
-                .peer_addr()
-                .ok()
-                .and_then(|peer| peer.as_socket())
-                .map(|peer| peer.ip().to_canonical()),
+            peer: peer.map(|peer| peer.ip().to_canonical()),
         };
-        errno::error(asked, error, &circumstances)
+        request.error(error, &state)
     }
 }

@@ -1,80 +1,158 @@
-//! The calls themselves: all of the crate's unsafe code.
+//! The system calls, and all of the crate's unsafe code. Structs and option numbers are those of `linux/tcp.h`.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_int, c_ulong};
 use std::io;
 use std::marker::PhantomData;
+use std::mem::{self, offset_of};
+use std::net::{IpAddr, SocketAddr};
+use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::slice;
 
 use libc::socklen_t;
+use linux_raw_sys::net::{
+    __kernel_sockaddr_storage, TCP_AO_GET_KEYS, TCP_AO_INFO, TCP_AO_REPAIR, TCP_INFO, TCP_MAXSEG,
+    TCP_QUEUE_SEQ, TCP_REPAIR_WINDOW, TCP_TIMESTAMP, tcp_ao_add, tcp_ao_del, tcp_ao_getsockopt,
+    tcp_ao_info_opt, tcp_ao_repair, tcp_info, tcp_md5sig, tcp_repair_opt, tcp_repair_window,
+};
+use socket2::{SockAddr, SockAddrStorage};
+use zeroize::Zeroize;
 
-use crate::layout::{Add, AoRepair, Del, GetKeys, InfoOpt, Md5Sig, RepairOption, RepairWindow, TcpInfo};
-
-/// What libc lacks of `linux/tcp.h`.
-pub(crate) const TCP_AO_ADD_KEY: c_int = 38;
-pub(crate) const TCP_AO_DEL_KEY: c_int = 39;
-pub(crate) const TCP_AO_INFO: c_int = 40;
-pub(crate) const TCP_AO_GET_KEYS: c_int = 41;
-pub(crate) const TCP_AO_REPAIR: c_int = 42;
-pub(crate) const TCP_REPAIR_ON: c_int = 1;
-/// Sends a window probe as repair ends, which the peer answers with what it has.
-pub(crate) const TCP_REPAIR_OFF: c_int = 0;
-pub(crate) const TCP_REPAIR_OFF_NO_WP: c_int = -1;
-pub(crate) const TCP_NO_QUEUE: c_int = 0;
-pub(crate) const TCP_RECV_QUEUE: c_int = 1;
-pub(crate) const TCP_SEND_QUEUE: c_int = 2;
-
-/// `SIOCOUTQ` of `linux/sockios.h`, octets sent and not acknowledged together with those not sent.
+/// Octets sent but not acknowledged, plus octets not sent (`SIOCOUTQ`).
 pub(crate) const SIOCOUTQ: c_ulong = libc::TIOCOUTQ as c_ulong;
-/// `SIOCOUTQNSD`, octets not sent.
+/// Octets not sent.
 pub(crate) const SIOCOUTQNSD: c_ulong = libc::SIOCOUTQNSD;
-/// `SIOCINQ`, octets not read.
+/// Octets not read (`SIOCINQ`).
 pub(crate) const SIOCINQ: c_ulong = libc::FIONREAD as c_ulong;
 
-/// What a socket option's value can be read from and written to.
+/// A type that the kernel can read and write.
 ///
 /// # Safety
-/// All bit patterns are values of the type, and it has no padding.
+/// Every bit pattern is a value of the type, and it has no padding.
 pub(crate) unsafe trait Plain: Sized {}
 
-// SAFETY: integers, and structs of integers whose sizes are the sums of their fields', as `layout` asserts.
+// SAFETY: an integer.
 unsafe impl Plain for c_int {}
-// SAFETY: as above.
+// SAFETY: an integer.
 unsafe impl Plain for u32 {}
-// SAFETY: as above.
-unsafe impl Plain for Add {}
-// SAFETY: as above.
-unsafe impl Plain for Del {}
-// SAFETY: as above.
-unsafe impl Plain for InfoOpt {}
-// SAFETY: as above.
-unsafe impl Plain for GetKeys {}
-// SAFETY: as above.
-unsafe impl Plain for AoRepair {}
-// SAFETY: as above.
-unsafe impl Plain for Md5Sig {}
-// SAFETY: as above.
-unsafe impl Plain for RepairWindow {}
-// SAFETY: as above.
-unsafe impl Plain for RepairOption {}
-// SAFETY: as above.
-unsafe impl Plain for TcpInfo {}
 
-/// An option at level `IPPROTO_TCP` that is read as one `T`, and as nothing that the kernel would take for a length or an
+/// Implements [`Plain`] for structs given the octets of each field; fails to compile if there is padding.
+macro_rules! plain_structs {
+    ($($name:ident = $($field:ident $octets:literal),+;)+) => {$(
+        const _: () = {
+            let mut end = 0;
+            $(
+                assert!(offset_of!($name, $field) == end, stringify!($field));
+                end += $octets;
+            )+
+            assert!(size_of::<$name>() == end, "padding at the end");
+        };
+        // SAFETY: integers, arrays of them and a pointer that is never followed, without padding as asserted above.
+        unsafe impl Plain for $name {}
+    )+};
+}
+
+plain_structs! {
+    tcp_ao_add = addr 128, alg_name 64, ifindex 4, _bitfield_1 4, reserved2 2, prefix 1, sndid 1, rcvid 1, maclen 1,
+        keyflags 1, keylen 1, key 80;
+    tcp_ao_del = addr 128, ifindex 4, _bitfield_1 4, reserved2 2, prefix 1, sndid 1, rcvid 1, current_key 1, rnext 1,
+        keyflags 1;
+    tcp_ao_info_opt = _bitfield_1 4, reserved2 2, current_key 1, rnext 1, pkt_good 8, pkt_bad 8, pkt_key_not_found 8,
+        pkt_ao_required 8, pkt_dropped_icmp 8;
+    tcp_ao_getsockopt = addr 128, alg_name 64, key 80, nkeys 4, _bitfield_1 2, sndid 1, rcvid 1, prefix 1, maclen 1,
+        keyflags 1, keylen 1, ifindex 4, pkt_good 8, pkt_bad 8;
+    tcp_ao_repair = snt_isn 4, rcv_isn 4, snd_sne 4, rcv_sne 4;
+    tcp_md5sig = tcpm_addr 128, tcpm_flags 1, tcpm_prefixlen 1, tcpm_keylen 2, tcpm_ifindex 4, tcpm_key 80;
+    tcp_repair_window = snd_wl1 4, snd_wnd 4, max_window 4, rcv_wnd 4, rcv_wup 4;
+    tcp_repair_opt = opt_code 4, opt_val 4;
+}
+
+// Octets first, then 39 numbers of 4 octets, 10 of 8 and 2 of 2: no padding.
+const _: () = assert!(size_of::<tcp_info>() == 8 + 39 * 4 + 10 * 8 + 2 * 2);
+// SAFETY: integers, without padding as asserted above.
+unsafe impl Plain for tcp_info {}
+
+/// A struct of zeros.
+pub(crate) fn zeroed<T: Plain>() -> T {
+    // SAFETY: zeros are a value of the type.
+    unsafe { mem::zeroed() }
+}
+
+/// The octets that the kernel is given.
+pub(crate) fn octets<T: Plain>(value: &T) -> &[u8] {
+    // SAFETY: without padding every octet is initialised, and the slice borrows the value.
+    unsafe { slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
+}
+
+/// A struct that holds a secret, wiped on drop.
+#[repr(transparent)]
+pub(crate) struct Secret<T: Plain>(T);
+
+// SAFETY: it is a `T`.
+unsafe impl<T: Plain> Plain for Secret<T> {}
+
+impl<T: Plain> Deref for Secret<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: Plain> DerefMut for Secret<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+impl<T: Plain> Secret<T> {
+    pub(crate) fn wipe(&mut self) {
+        // SAFETY: as in `octets`; whatever is written is a value of the type.
+        let octets: &mut [u8] =
+            unsafe { slice::from_raw_parts_mut((&raw mut self.0).cast(), size_of::<T>()) };
+        octets.zeroize();
+    }
+}
+
+impl<T: Plain> Drop for Secret<T> {
+    fn drop(&mut self) {
+        self.wipe();
+    }
+}
+
+/// An address without a port, as the kernel's structs hold it.
+pub(crate) fn to_kernel(address: IpAddr) -> __kernel_sockaddr_storage {
+    let storage = SockAddr::from(SocketAddr::new(address, 0)).as_storage();
+    // SAFETY: both declare `struct sockaddr_storage`, and socket2 starts from zeros.
+    unsafe { mem::transmute::<SockAddrStorage, __kernel_sockaddr_storage>(storage) }
+}
+
+/// The address that the kernel wrote, unless it is of another family than IPv4 and IPv6.
+pub(crate) fn from_kernel(address: __kernel_sockaddr_storage) -> Option<IpAddr> {
+    // SAFETY: as above; the whole struct is initialised, whichever address it holds.
+    let address = unsafe {
+        let storage = mem::transmute::<__kernel_sockaddr_storage, SockAddrStorage>(address);
+        SockAddr::new(storage, size_of::<SockAddrStorage>() as socklen_t)
+    };
+    Some(address.as_socket()?.ip())
+}
+
+/// An option at level `IPPROTO_TCP` that is read as one `T`, with nothing in it that the kernel would take for a length or an
 /// address.
-pub(crate) struct Readable<T>(c_int, PhantomData<T>);
+pub(crate) struct Readable<T>(u32, PhantomData<T>);
 
-pub(crate) const AO_INFO: Readable<InfoOpt> = Readable(TCP_AO_INFO, PhantomData);
-pub(crate) const AO_REPAIR: Readable<AoRepair> = Readable(TCP_AO_REPAIR, PhantomData);
-pub(crate) const INFO: Readable<TcpInfo> = Readable(libc::TCP_INFO, PhantomData);
-pub(crate) const MAXSEG: Readable<u32> = Readable(libc::TCP_MAXSEG, PhantomData);
-pub(crate) const QUEUE_SEQ: Readable<u32> = Readable(libc::TCP_QUEUE_SEQ, PhantomData);
-pub(crate) const REPAIR_WINDOW: Readable<RepairWindow> = Readable(libc::TCP_REPAIR_WINDOW, PhantomData);
-pub(crate) const TIMESTAMP: Readable<u32> = Readable(libc::TCP_TIMESTAMP, PhantomData);
+pub(crate) const AO_INFO: Readable<tcp_ao_info_opt> = Readable(TCP_AO_INFO, PhantomData);
+pub(crate) const AO_REPAIR: Readable<tcp_ao_repair> = Readable(TCP_AO_REPAIR, PhantomData);
+pub(crate) const INFO: Readable<tcp_info> = Readable(TCP_INFO, PhantomData);
+pub(crate) const MAXSEG: Readable<u32> = Readable(TCP_MAXSEG, PhantomData);
+pub(crate) const QUEUE_SEQ: Readable<u32> = Readable(TCP_QUEUE_SEQ, PhantomData);
+pub(crate) const REPAIR_WINDOW: Readable<tcp_repair_window> = Readable(TCP_REPAIR_WINDOW, PhantomData);
+pub(crate) const TIMESTAMP: Readable<u32> = Readable(TCP_TIMESTAMP, PhantomData);
 
 /// `setsockopt` at level `IPPROTO_TCP`.
-pub(crate) fn set<T: Plain>(fd: BorrowedFd<'_>, name: c_int, value: &T) -> io::Result<()> {
-    set_all(fd, libc::IPPROTO_TCP, name, std::slice::from_ref(value))
+pub(crate) fn set<T: Plain>(fd: BorrowedFd<'_>, name: u32, value: &T) -> io::Result<()> {
+    set_all(fd, libc::IPPROTO_TCP, name as c_int, slice::from_ref(value))
 }
 
 /// `setsockopt` of an array.
@@ -89,63 +167,48 @@ pub(crate) fn set_all<T: Plain>(
     check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, values.as_ptr().cast(), length) })
 }
 
-/// `getsockopt` at level `IPPROTO_TCP`, which for some options also reads what is asked from `value`.
-pub(crate) fn get<T: Plain>(
-    fd: BorrowedFd<'_>,
-    Readable(name, _): Readable<T>,
-    mut value: T,
-) -> io::Result<T> {
+/// `getsockopt` at level `IPPROTO_TCP`.
+pub(crate) fn get<T: Plain>(fd: BorrowedFd<'_>, Readable(name, _): Readable<T>) -> io::Result<T> {
+    let mut value = zeroed();
     // SAFETY: what is `Readable` as a `T` is written to one `T`.
-    unsafe { get_all(fd, libc::IPPROTO_TCP, name, std::slice::from_mut(&mut value)) }?;
+    unsafe { get_all(fd, name, slice::from_mut(&mut value)) }?;
     Ok(value)
 }
 
-/// The size of one of a socket's buffers: `SO_SNDBUF` or `SO_RCVBUF`.
-pub(crate) fn get_buffer_size(fd: BorrowedFd<'_>, name: c_int) -> io::Result<c_int> {
-    let mut value = 0;
-    // SAFETY: at level `SOL_SOCKET` the kernel writes no more than the length it is told.
-    unsafe { get_all(fd, libc::SOL_SOCKET, name, std::slice::from_mut(&mut value)) }?;
-    Ok(value)
-}
-
-/// `getsockopt` of an array: the kernel is told the size of one element, as `TCP_AO_GET_KEYS` has it.
+/// `getsockopt` of an array at level `IPPROTO_TCP`. The kernel is told the size of one element, as `TCP_AO_GET_KEYS` wants it.
 ///
 /// # Safety
-/// The option must be one of which the kernel writes that much to each of no more elements than there are. For
-/// `TCP_AO_GET_KEYS` the first one's `nkeys` must not exceed the length of the array.
-unsafe fn get_all<T: Plain>(
-    fd: BorrowedFd<'_>,
-    level: c_int,
-    name: c_int,
-    values: &mut [T],
-) -> io::Result<()> {
+/// The kernel must write no more than that to each element, and to no more elements than there are. For `TCP_AO_GET_KEYS` the
+/// first one's `nkeys` must not exceed the length of the array.
+unsafe fn get_all<T: Plain>(fd: BorrowedFd<'_>, name: u32, values: &mut [T]) -> io::Result<()> {
     let mut length = size_of::<T>() as socklen_t;
-    // SAFETY: the caller vouches for what the kernel writes, and every bit pattern is a value.
+    // SAFETY: the caller vouches for how much the kernel writes, and every bit pattern is a value.
     check(unsafe {
-        libc::getsockopt(fd.as_raw_fd(), level, name, values.as_mut_ptr().cast(), &raw mut length)
+        let values = values.as_mut_ptr().cast();
+        libc::getsockopt(fd.as_raw_fd(), libc::IPPROTO_TCP, name as c_int, values, &raw mut length)
     })
 }
 
-/// `TCP_AO_GET_KEYS` into all of `keys`, of which the first says what to get. Gives how many keys there are, which may be
-/// more than there was room for.
-pub(crate) fn get_keys(fd: BorrowedFd<'_>, keys: &mut [GetKeys]) -> io::Result<usize> {
+/// `TCP_AO_GET_KEYS` into all of `keys`; the first one says what to get. Returns how many keys the socket has, which may be
+/// more than `keys` has room for.
+pub(crate) fn get_keys(fd: BorrowedFd<'_>, keys: &mut [Secret<tcp_ao_getsockopt>]) -> io::Result<usize> {
     let room = u32::try_from(keys.len()).unwrap_or(u32::MAX);
     let Some(first) = keys.first_mut() else { return Err(io::ErrorKind::InvalidInput.into()) };
     first.nkeys = room;
-    // SAFETY: `nkeys` is no more than there is room for.
-    unsafe { get_all(fd, libc::IPPROTO_TCP, TCP_AO_GET_KEYS, keys) }?;
+    // SAFETY: `nkeys` does not exceed the length of the array.
+    unsafe { get_all(fd, TCP_AO_GET_KEYS, keys) }?;
     Ok(keys.first().map_or(0, |first| first.nkeys as usize))
 }
 
-/// A count of octets in one of a socket's queues.
+/// The number of octets in one of a socket's queues.
 pub(crate) fn queued(fd: BorrowedFd<'_>, request: c_ulong) -> io::Result<usize> {
     let mut octets: c_int = 0;
-    // SAFETY: the requests this is called with write one int.
+    // SAFETY: the requests above write one int.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), request as _, &raw mut octets) })?;
     usize::try_from(octets).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// What is in a queue, left there; never waits.
+/// Copies what is in a queue and leaves it there. Never waits.
 pub(crate) fn peek(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
     let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
     // SAFETY: the kernel writes at most the buffer's length into it.
@@ -153,10 +216,10 @@ pub(crate) fn peek(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
     usize::try_from(received).map_err(|_| io::Error::last_os_error())
 }
 
-/// The running kernel's release, as `uname -r` shows it.
+/// The running kernel's release, as `uname -r` prints it.
 pub(crate) fn kernel_release() -> io::Result<String> {
-    // SAFETY: all zeros is a value of this struct of character arrays.
-    let mut name: libc::utsname = unsafe { std::mem::zeroed() };
+    // SAFETY: zeros are a value of this struct of character arrays.
+    let mut name: libc::utsname = unsafe { mem::zeroed() };
     // SAFETY: the kernel writes one such struct.
     check(unsafe { libc::uname(&raw mut name) })?;
     // SAFETY: the kernel ends the text with a NUL within the array, which lives as long as `name`.

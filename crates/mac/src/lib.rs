@@ -55,5 +55,4 @@ pub use key::{MacKey, OutputLength};
 pub use output::{Mac, MacMismatch};
 pub use poly1305::OneTimePoly1305Key;
 pub use wireseal_algorithms::MacAlgorithm;
-#[doc(hidden)]
-pub use wireseal_kernels::write_block;
+pub use wireseal_kernels::MessageHead;

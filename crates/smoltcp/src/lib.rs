@@ -3,9 +3,9 @@
 //! # Which call do I need?
 //! | I want to | call |
 //! |---|---|
-//! | put TCP-AO under an interface | [`AuthenticatedDevice::new`], and give the result to smoltcp instead of the device |
-//! | read counters, change keys, roll them over | [`AuthenticatedDevice::shim`], [`AuthenticatedDevice::shim_mut`] |
-//! | know why packets do not get through | [`AuthenticatedDevice::refused`], or a [`RefusalObserver`] |
+//! | put TCP-AO under an interface | [`AuthenticatedDevice::new`]; give smoltcp the result instead of the device |
+//! | read counters, change keys, roll keys over | [`AuthenticatedDevice::shim`], [`AuthenticatedDevice::shim_mut`] |
+//! | learn why packets are refused | [`AuthenticatedDevice::refused`], or a [`RefusalObserver`] |
 //!
 //! ```
 //! use smoltcp::iface::{Config, Interface};
@@ -29,10 +29,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The stack sees an MTU that is smaller by [`OPTION_ROOM`], so that its segments fit the link with the option on
-//! them; the MSS it advertises is put right on the way out. Segmentation offload is not passed on: a segment must be
-//! signed as it goes on the wire. On Ethernet, ARP and everything else but IP passes as it is; so do frames with a
-//! VLAN tag, which smoltcp does not read either. On any other medium nothing passes, since it could not be checked.
+//! The stack sees an MTU that is smaller by [`OPTION_ROOM`], so that its segments fit the link with the option; the MSS it
+//! advertises is corrected on the way out. Segmentation offload is turned off, because segments must be signed as they go on the
+//! wire. On Ethernet, everything but IP passes unchanged: ARP, and frames with a VLAN tag, which smoltcp does not read either. On
+//! any other medium nothing passes, since it could not be checked.
 //!
 //! [smoltcp]: ::smoltcp
 #![no_std]
@@ -50,7 +50,7 @@ use smoltcp::wire::{EthernetFrame, EthernetProtocol};
 use wireseal_tcp_ao::shim::{OPTION_ROOM, Refusal, Shim, ShimConfig, ShimSlot};
 use wireseal_tcp_ao::{Peer, PeerError};
 
-/// Packets that did not get through, by direction. They saturate.
+/// Refused packets by direction. The counters saturate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Refused {
     /// From the link, for the stack.
@@ -59,10 +59,10 @@ pub struct Refused {
     pub outbound: u64,
 }
 
-/// Is told of every packet that does not get through, for logs and tests: direction and reason.
+/// Called for every refused packet with direction and reason, for logs and tests.
 pub type RefusalObserver = fn(Direction, &Refusal);
 
-/// Which way a packet was going.
+/// The direction of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// From the link to the stack.
@@ -71,9 +71,9 @@ pub enum Direction {
     Outbound,
 }
 
-/// A smoltcp device around another that signs what the stack sends and verifies what it receives.
+/// Wraps any smoltcp [`Device`]: signs what the stack sends and verifies what it receives. Your stack stays unchanged.
 ///
-/// `P` holds the peers and `T` the table of connections, whose length is the bound: vectors, slices or arrays.
+/// `P` holds the peers and `T` the table of connections, in vectors, slices or arrays. Their length is the limit.
 pub struct AuthenticatedDevice<D, P, T> {
     inner: D,
     signer: Signer<P, T>,
@@ -81,10 +81,10 @@ pub struct AuthenticatedDevice<D, P, T> {
     sent: Vec<u8>,
 }
 
-/// What both tokens need of the device beside their buffer.
+/// The part of the device that both tokens use.
 struct Signer<P, T> {
     shim: Shim<P, T>,
-    /// Octets of the link-layer header; `None` on a medium whose frames cannot be read here.
+    /// Octets of the link-layer header; `None` for a medium whose frames this crate cannot read.
     header_length: Option<usize>,
     refused: Refused,
     observer: Option<RefusalObserver>,
@@ -93,10 +93,10 @@ struct Signer<P, T> {
 impl<D: Device, P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
     AuthenticatedDevice<D, P, T>
 {
-    /// Wraps `device`, for these peers and as many connections as `table` has slots, with the defaults of RFC 5925.
+    /// Wraps `device` with the defaults of RFC 5925, for these peers and one connection per slot of `table`.
     ///
     /// # Errors
-    /// [`PeerError`] when peers overlap and share key ids.
+    /// [`PeerError`] if peers overlap and share key ids.
     pub fn new(device: D, peers: P, table: T) -> Result<Self, PeerError> {
         let capabilities = device.capabilities();
         let config = ShimConfig {
@@ -106,17 +106,17 @@ impl<D: Device, P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[
         Self::with_config(device, config, peers, table)
     }
 
-    /// The same with a configuration of the caller's, whose `mtu` is taken for the device's if it is greater. The
-    /// stack's MTU is the device's less the difference between `mtu` and `stack_mtu`.
+    /// The same with the caller's configuration; its `mtu` is limited to the device's. The stack's MTU is the device's less the
+    /// difference between `mtu` and `stack_mtu`.
     ///
     /// # Errors
-    /// [`PeerError`] when peers overlap and share key ids.
+    /// [`PeerError`] if peers overlap and share key ids.
     pub fn with_config(device: D, config: ShimConfig, peers: P, table: T) -> Result<Self, PeerError> {
         let capabilities = device.capabilities();
         let header_length = match capabilities.medium {
             Medium::Ethernet => Some(EthernetFrame::<&[u8]>::header_len()),
             Medium::Ip => Some(0),
-            // A medium that smoltcp has only with a feature which another crate turned on.
+            // A medium of a smoltcp feature that another crate has turned on.
             #[allow(unreachable_patterns)]
             _ => None,
         };
@@ -126,7 +126,7 @@ impl<D: Device, P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[
         Ok(Self { inner: device, signer, received: Vec::new(), sent: Vec::new() })
     }
 
-    /// Calls `observer` for every packet that does not get through.
+    /// Calls `observer` for every refused packet.
     #[must_use]
     pub fn with_observer(mut self, observer: RefusalObserver) -> Self {
         self.signer.observer = Some(observer);
@@ -144,7 +144,7 @@ impl<D: Device, P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[
         &mut self.signer.shim
     }
 
-    /// How many packets did not get through.
+    /// How many packets were refused.
     #[must_use]
     pub const fn refused(&self) -> Refused {
         self.signer.refused
@@ -163,7 +163,7 @@ impl<D: Device, P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[
 }
 
 impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Signer<P, T> {
-    /// Where in `frame` the frame for the stack stands; `None` when it is not to see it.
+    /// The place in `frame` of the frame for the stack; `None` if it is refused.
     fn inbound(&mut self, now: Duration, frame: &mut [u8]) -> Option<Range<usize>> {
         let header = match self.find_ip(frame) {
             Content::Ip { header } => header,
@@ -172,13 +172,13 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         };
         let verdict = self.shim.inbound(now, &mut frame[header..]);
         let packet = self.admit(Direction::Inbound, verdict)?;
-        // The header moves up to the packet, whose own headers moved up into the place of the option.
+        // Put the header in front of the packet again, which has become shorter at its front.
         let start = packet.start;
         frame.copy_within(0..header, start);
         Some(start..header + packet.end)
     }
 
-    /// Where in `buffer` the frame for the link stands, of one that starts at `room`.
+    /// The place in `buffer` of the frame for the link; the stack's starts at `room`. `None` if it is refused.
     fn outbound(&mut self, now: Duration, buffer: &mut [u8], room: usize) -> Option<Range<usize>> {
         let header = match self.find_ip(&buffer[room..]) {
             Content::Ip { header } => header,
@@ -230,13 +230,13 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
     }
 }
 
-/// What a frame carries.
+/// The content of a frame.
 enum Content {
-    /// An IP packet behind so many octets.
+    /// An IP packet after a header of so many octets.
     Ip { header: usize },
-    /// Something that no TCP segment can be in, such as ARP.
+    /// Something that cannot contain a TCP segment, such as ARP.
     Other,
-    /// A frame that is cut off, or of a medium that is not known here.
+    /// A truncated frame, or an unknown medium.
     Unreadable,
 }
 
@@ -259,7 +259,7 @@ impl<D: Device, P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[
             self.received.clear();
             self.received.extend_from_slice(frame);
         });
-        // An empty frame tells the stack that there was one it has nothing to do with, and that the next may follow.
+        // An empty frame tells the stack to skip this one and to ask for the next.
         let frame = self.signer.inbound(now, &mut self.received).unwrap_or(0..0);
         let rx = RxToken { frame: &self.received[frame], meta };
         Some((rx, TxToken { inner: tx, signer: &mut self.signer, buffer: &mut self.sent, now }))
@@ -273,7 +273,7 @@ impl<D: Device, P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[
     fn capabilities(&self) -> DeviceCapabilities {
         let inner = self.inner.capabilities();
         let config = self.signer.shim.config();
-        // Built from nothing, so that an offload this crate does not know of is not passed on.
+        // From the defaults, so that no offload that this crate does not know of is passed on.
         let mut capabilities = DeviceCapabilities::default();
         capabilities.medium = inner.medium;
         capabilities.max_burst_size = inner.max_burst_size;
@@ -294,7 +294,7 @@ impl<D: fmt::Debug, P, T> fmt::Debug for AuthenticatedDevice<D, P, T> {
     }
 }
 
-/// A received frame, verified or in no need of it; empty if it was refused.
+/// A received frame that verified or needs no verification; empty if it was refused.
 #[derive(Debug)]
 pub struct RxToken<'a> {
     frame: &'a [u8],
@@ -311,7 +311,7 @@ impl phy::RxToken for RxToken<'_> {
     }
 }
 
-/// A place for one frame to send, which is signed on its way to the device.
+/// Room for one outgoing frame, which is signed on its way to the device.
 pub struct TxToken<'a, I, P, T> {
     inner: I,
     signer: &'a mut Signer<P, T>,

@@ -1,8 +1,8 @@
-//! What was received, counted as Linux counts it (`struct tcp_ao_info_opt`, `/proc/net/netstat`).
+//! Counters with the meaning that Linux gives them (`struct tcp_ao_info_opt`, `/proc/net/netstat`).
 
-use crate::authenticate::VerifyError;
+use crate::error::VerifyError;
 
-/// Segments received, by verdict. They saturate.
+/// Received segments by verdict. The counters saturate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Verified (Linux's `pkt_good`, TCPAOGood).
@@ -12,14 +12,14 @@ pub struct Counters {
     pub bad: u64,
     /// A KeyID that no MKT has (`pkt_key_not_found`, TCPAOKeyNotFound).
     pub key_not_found: u64,
-    /// Unsigned, though AO is required (`pkt_ao_required`, TCPAORequired).
+    /// Unsigned although AO is required (`pkt_ao_required`, TCPAORequired).
     pub required: u64,
     /// ICMP errors that were ignored (`pkt_dropped_icmp`, TCPAODroppedIcmps).
     pub dropped_icmp: u64,
 }
 
 impl Counters {
-    /// Counts a verdict. [`VerifyError::OtherConnection`] is the caller's mistake and counts nowhere.
+    /// Counts a verdict. [`VerifyError::OtherConnection`] is a caller error and is not counted.
     #[inline]
     pub fn count<T>(&mut self, verdict: &Result<T, VerifyError>) {
         let counter = match verdict {

@@ -1,4 +1,4 @@
-//! As much of IPv4 and IPv6 as it takes to find the TCP segment in a packet (RFC 791, RFC 8200).
+//! Just enough IPv4 and IPv6 to find the TCP segment in a packet (RFC 791, RFC 8200).
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -17,16 +17,16 @@ const AUTHENTICATION_HEADER: u8 = 51;
 const DESTINATION_OPTIONS: u8 = 60;
 const MOBILITY: u8 = 135;
 
-/// Why octets are not an IP packet; the sender of the packet is to blame.
+/// Why octets are not an IP packet. The sender's fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IpParseError {
     /// The version field is neither 4 nor 6.
     Version(u8),
-    /// The packet ends before its header or its extension headers do.
+    /// The packet ends inside its header or its extension headers.
     TooShort,
-    /// A length field contradicts the header it is in or the octets at hand.
+    /// A length field contradicts its header or the length of the packet.
     BadLength,
-    /// A routing header with segments left that is of no type Wireseal can read the final destination from.
+    /// A routing header with segments left, of a type whose final destination Wireseal cannot read.
     RoutingHeader(u8),
 }
 
@@ -45,46 +45,63 @@ impl fmt::Display for IpParseError {
 
 impl core::error::Error for IpParseError {}
 
-/// What the IP headers of a packet say about its payload.
+/// The IP headers of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IpHeader {
-    /// Where the packet comes from.
+    /// The source address.
     pub source: IpAddr,
-    /// Where it finally goes, past any routing header.
+    /// The final destination, past any routing header.
     pub destination: IpAddr,
-    /// What the header's own destination field says; another than `destination` where a routing header leads on.
+    /// The destination field of the header itself; differs from `destination` where a routing header leads on.
     pub header_destination: IpAddr,
-    /// The protocol after all headers; in a fragment other than the first, what its fragment header names.
+    /// The protocol after all headers; in a later fragment, the one its fragment header names.
     pub protocol: u8,
     /// Octets before the payload.
     pub payload_offset: usize,
     /// Octets of the packet, headers included, without link-layer padding.
     pub total_length: usize,
-    /// Whether the packet holds only a part of its payload.
+    /// Whether the packet holds only part of its payload.
     pub is_fragment: bool,
-    /// Where in the payload that part begins, in octets.
+    /// Where that part begins in the payload, in octets.
     pub fragment_offset: usize,
 }
 
 impl IpHeader {
-    /// Reads the headers of a packet.
+    /// Reads the headers of a whole packet.
     ///
     /// # Errors
     /// [`IpParseError`] names the field that is wrong.
     pub fn parse(packet: &[u8]) -> Result<Self, IpParseError> {
-        match packet.first().ok_or(IpParseError::TooShort)? >> 4 {
-            4 => Self::parse_ipv4(packet),
-            6 => Self::parse_ipv6(packet),
+        let header = Self::read(packet)?;
+        header.payload(packet)?;
+        Ok(header)
+    }
+
+    /// Reads the headers of a packet that may be truncated after them: a quote in an ICMP error, or a captured packet.
+    ///
+    /// # Errors
+    /// [`IpParseError`] names the field that is wrong.
+    pub fn read(octets: &[u8]) -> Result<Self, IpParseError> {
+        match octets.first().ok_or(IpParseError::TooShort)? >> 4 {
+            4 => Self::read_ipv4(octets),
+            6 => Self::read_ipv6(octets),
             version => Err(IpParseError::Version(version)),
         }
     }
 
-    fn parse_ipv4(packet: &[u8]) -> Result<Self, IpParseError> {
+    /// The payload of the packet that this header was read from, without link-layer padding.
+    ///
+    /// # Errors
+    /// [`IpParseError::BadLength`] when the packet is shorter than the header says, or the payload ends before it begins.
+    pub fn payload<'a>(&self, packet: &'a [u8]) -> Result<&'a [u8], IpParseError> {
+        packet.get(self.payload_offset..self.total_length).ok_or(IpParseError::BadLength)
+    }
+
+    fn read_ipv4(packet: &[u8]) -> Result<Self, IpParseError> {
         let (header, _) = packet.split_first_chunk::<IPV4_HEADER_LENGTH>().ok_or(IpParseError::TooShort)?;
         let payload_offset = usize::from(header[0] & 0x0f) * 4;
         let total_length = usize::from(u16::from_be_bytes([header[2], header[3]]));
-        if payload_offset < IPV4_HEADER_LENGTH || total_length < payload_offset || total_length > packet.len()
-        {
+        if payload_offset < IPV4_HEADER_LENGTH {
             return Err(IpParseError::BadLength);
         }
         let fragment = u16::from_be_bytes([header[6], header[7]]);
@@ -96,17 +113,16 @@ impl IpHeader {
             protocol: header[9],
             payload_offset,
             total_length,
-            // More fragments, or an offset: the don't-fragment bit does not matter.
+            // "More fragments" or an offset; not the don't-fragment bit.
             is_fragment: fragment & 0x3fff != 0,
             fragment_offset: usize::from(fragment & 0x1fff) * 8,
         })
     }
 
-    fn parse_ipv6(packet: &[u8]) -> Result<Self, IpParseError> {
-        let (header, rest) =
+    fn read_ipv6(packet: &[u8]) -> Result<Self, IpParseError> {
+        let (header, mut extensions) =
             packet.split_first_chunk::<IPV6_HEADER_LENGTH>().ok_or(IpParseError::TooShort)?;
         let payload_length = usize::from(u16::from_be_bytes([header[4], header[5]]));
-        let payload = rest.get(..payload_length).ok_or(IpParseError::BadLength)?;
         let destination = ipv6_address(&header[24..40]).ok_or(IpParseError::TooShort)?.into();
         let mut parsed = Self {
             source: ipv6_address(&header[8..24]).ok_or(IpParseError::TooShort)?.into(),
@@ -118,7 +134,6 @@ impl IpHeader {
             is_fragment: false,
             fragment_offset: 0,
         };
-        let mut extensions = payload;
         loop {
             let length = match parsed.protocol {
                 HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS | MOBILITY => {
@@ -148,8 +163,8 @@ impl IpHeader {
             parsed.protocol = extension[0];
             parsed.payload_offset += length;
             extensions = &extensions[length..];
-            // A later fragment goes on in the midst of the payload. The first one holds all headers (RFC 7112 §5), and
-            // what they lead to must not hide behind one that follows the fragment header.
+            // A later fragment continues inside the payload. The first one holds all headers (RFC 7112 §5), so that nothing
+            // can hide behind a header that follows the fragment header.
             if parsed.fragment_offset != 0 {
                 return Ok(parsed);
             }
@@ -157,8 +172,8 @@ impl IpHeader {
     }
 }
 
-/// The final destination that a routing header with segments left holds: the last address of types 0 and 2
-/// (RFC 8200 §8.1, RFC 6275 §6.4), the first of the segment list of type 4 (RFC 8754 §2).
+/// The final destination in a routing header with segments left: the last address of types 0 and 2 (RFC 8200 §8.1,
+/// RFC 6275 §6.4), the first of the segment list of type 4 (RFC 8754 §2).
 fn final_destination(extension: &[u8]) -> Result<Option<Ipv6Addr>, IpParseError> {
     let [_, _, kind, segments_left, ..] = *extension else { return Err(IpParseError::TooShort) };
     if segments_left == 0 {
@@ -180,7 +195,7 @@ fn ipv6_address(octets: &[u8]) -> Option<Ipv6Addr> {
     Some(Ipv6Addr::from(<[u8; 16]>::try_from(octets).ok()?))
 }
 
-/// An address in the 16 octets of IPv6, an IPv4 one mapped.
+/// The 16 octets of an IPv6 address; an IPv4 address is mapped.
 pub(crate) const fn ipv6_octets(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),

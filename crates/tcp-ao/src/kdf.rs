@@ -15,13 +15,13 @@ pub const MAX_TRAFFIC_KEY_LENGTH: usize = 32;
 
 const LABEL: &[u8; 6] = b"TCP-AO";
 
-/// What a traffic key is derived for: a socket pair and both ISNs, in the direction of the segments it will
-/// protect (RFC 5925 §5.2).
+/// The input of a traffic key's derivation beside the master key: a socket pair and both ISNs, in the direction of the
+/// segments that the key protects (RFC 5925 §5.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KdfContext {
-    /// The end that sends the segments.
+    /// The sender of the segments.
     pub source: Endpoint,
-    /// The end that receives them.
+    /// Their receiver.
     pub destination: Endpoint,
     /// The sender's ISN.
     pub source_isn: Isn,
@@ -36,7 +36,7 @@ impl KdfContext {
         Self { source, destination, source_isn, destination_isn: Isn::UNKNOWN }
     }
 
-    /// For what the local end of `pair` sends once both ISNs are known: Send_other.
+    /// For what the local end of `pair` sends, except its SYN: Send_other.
     #[must_use]
     pub const fn send_other(pair: SocketPair, local_isn: Isn, remote_isn: Isn) -> Self {
         Self {
@@ -47,13 +47,13 @@ impl KdfContext {
         }
     }
 
-    /// For what the local end of `pair` receives once both ISNs are known: Receive_other.
+    /// For what the local end of `pair` receives, except the peer's SYN: Receive_other.
     #[must_use]
     pub const fn receive_other(pair: SocketPair, local_isn: Isn, remote_isn: Isn) -> Self {
         Self::send_other(pair.reversed(), remote_isn, local_isn)
     }
 
-    /// The context as the KDF takes it: 20 octets for IPv4, 44 for IPv6 (RFC 5925 §5.2).
+    /// The octets for the KDF: 20 for IPv4, 44 for IPv6 (RFC 5925 §5.2).
     fn write<'a>(&self, buffer: &'a mut [u8; 44]) -> &'a [u8] {
         let mut length = 0;
         let mut put = |octets: &[u8]| {
@@ -74,9 +74,9 @@ impl KdfContext {
     }
 }
 
-/// The octets of a traffic key and the algorithm they are for: 16, 20 or 32 octets, wiped on drop.
+/// The octets of a traffic key with their algorithm: 16, 20 or 32 octets, wiped on drop.
 ///
-/// Most callers want [`TrafficKey`], which never shows them.
+/// Most callers want [`TrafficKey`], which never exposes them.
 pub struct TrafficKeyOctets {
     algorithm: TcpAoAlgorithm,
     octets: Zeroizing<[u8; MAX_TRAFFIC_KEY_LENGTH]>,
@@ -90,7 +90,7 @@ impl TrafficKeyOctets {
         let context = context.write(&mut buffer);
         let master_key = master_key.expose_secret();
         let length = algorithm.traffic_key_length();
-        // The length in bits, 16 of them, that ends the input of every RFC 5926 KDF.
+        // Every RFC 5926 KDF ends its input with the output length in bits, as 16 bits.
         let bits = (length as u16 * 8).to_be_bytes();
         let rfc_5926 = |key: &MacKey| key.mac(&[&[1], LABEL, context, &bits]);
         let derived = match algorithm.kdf() {
@@ -101,7 +101,7 @@ impl TrafficKeyOctets {
                 Err(_) => compress(master_key),
             }),
             TcpAoKdf::HkdfSha256 => {
-                // RFC 5869 with a salt of hash length zeros; one block of output is all that is needed.
+                // RFC 5869 with a salt of zeros, as long as the hash; one block of output is enough.
                 let pseudorandom_key = MacKey::hmac_sha256(&[0; 32]).mac(&[master_key]);
                 MacKey::hmac_sha256(pseudorandom_key.as_bytes()).mac(&[context, &[1]])
             }
@@ -119,7 +119,7 @@ impl TrafficKeyOctets {
         Self { algorithm, octets }
     }
 
-    /// The octets themselves, for comparison with vectors and for debugging another implementation.
+    /// The octets themselves, to compare with vectors or to debug another implementation.
     #[must_use]
     pub fn expose_secret(&self) -> &[u8] {
         &self.octets[..self.algorithm.traffic_key_length()]
@@ -132,7 +132,7 @@ impl fmt::Debug for TrafficKeyOctets {
     }
 }
 
-/// RFC 5926 §3.1.1.2: a master key that is not 16 octets goes through AES-CMAC under a zero key first.
+/// RFC 5926 §3.1.1.2: a master key of other than 16 octets goes through AES-CMAC under a zero key first.
 fn compress(master_key: &[u8]) -> MacKey {
     let compressed = MacKey::aes_128_cmac(&[0; 16]).mac(&[master_key]);
     let mut key = Zeroizing::new([0; 16]);
@@ -140,17 +140,18 @@ fn compress(master_key: &[u8]) -> MacKey {
     MacKey::aes_128_cmac(&key)
 }
 
-/// A traffic key, ready to compute MACs: the MAC's key schedule is done once, here. 208 octets.
+/// A traffic key, ready to compute MACs: the key schedule is done once. 208 octets.
 pub struct TrafficKey(MacKey);
 
 impl TrafficKey {
     /// Derives the traffic key of an algorithm from a master key (RFC 5926 §3.1.1) and sets up the MAC with it.
+    #[cold]
     #[must_use]
     pub fn derive(algorithm: TcpAoAlgorithm, master_key: &MasterKey, context: &KdfContext) -> Self {
         Self::new(&TrafficKeyOctets::derive(algorithm, master_key, context))
     }
 
-    /// Sets up the MAC with octets that were derived before.
+    /// Sets up the MAC with derived octets.
     #[must_use]
     pub fn new(octets: &TrafficKeyOctets) -> Self {
         let key = octets.expose_secret();
@@ -162,7 +163,7 @@ impl TrafficKey {
                 MacKey::aes_128_cmac(&sized)
             }
             TcpAoAlgorithm::LinuxHmacSha256 | TcpAoAlgorithm::HmacSha256_128 => MacKey::hmac_sha256(key),
-            // The draft fixes 128 bits of output and leaves the customization open; its vectors take it as empty.
+            // The draft fixes 128 bits of output and leaves the customization open; its vectors use an empty one.
             TcpAoAlgorithm::Kmac256_128 => MacKey::kmac256(key, b"", OutputLength::Octets16),
         })
     }

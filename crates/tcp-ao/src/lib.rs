@@ -1,21 +1,50 @@
-//! TCP-AO (RFC 5925, RFC 5926) without I/O: it takes octets and a time, and gives octets and a verdict.
+//! TCP-AO (RFC 5925, RFC 5926) without I/O: the option, traffic keys, connections, key rollover, key chains, and a shim that
+//! adds TCP-AO to a stack without it. You supply packets and the time; it returns signed packets, or accepts or rejects.
+//!
+//! TCP-AO authenticates TCP segments; it does not encrypt them.
 //!
 //! # Which call do I need?
 //!
-//! | I have | and want | call |
+//! | I have | I want | call |
 //! |---|---|---|
 //! | a TCP stack without TCP-AO that speaks IP packets | TCP-AO under it | [`shim::Shim::outbound`], [`shim::Shim::inbound`] |
-//! | a TCP stack of my own | someone to keep keys, SNEs and counters of a connection | [`Connection::active`], [`MktSet::verify_syn`] and [`Connection::passive`], then [`Connection::verify`] and [`Connection::sign`] |
-//! | segments of many connections at hand | less time for each | [`sign_batch`], [`verify_batch`], or [`shim::Shim::outbound_batch`], [`shim::Shim::inbound_batch`] |
-//! | all that already | the pure functions | [`TrafficKey::derive`], [`sign_segment`], [`verify_segment`], [`SneTracker`] |
-//! | a header to build | room for the option in it | [`append_ao`], [`Connection::option_length`] |
+//! | a TCP stack of my own | keys, SNEs and counters kept per connection | [`Connection::active`], [`MktSet::verify_syn`] and [`Connection::passive`], then [`Connection::verify`] and [`Connection::sign`] |
+//! | segments of many connections at once | less time for each | [`sign_batch`], [`verify_batch`] |
+//! | a stack that keeps all state itself | the pure functions | [`TrafficKey::derive`], [`sign_segment`], [`verify_segment`], [`SneTracker`] |
+//! | segments to diagnose | what their MAC covers, field by field | [`Segment::mac_input`] |
+//! | a header to build | room for the option in it | [`append_ao`], with [`MktParameters::mac_length`] of [`Connection::current_key`] |
 //! | a key to replace | no lost segment | [`Connection::add_key`], [`Connection::set_rnext_key`], [`Connection::remove_key`], or [`shim::Shim::set_mkts`] |
-//! | a live connection | to go on with it elsewhere | [`Connection::export`], [`Connection::import`] |
-//! | a file of key chains | the keys that hold now | feature `toml` or `json`, `key_chain::KeyChains` |
+//! | a live connection | to move it elsewhere | [`Connection::export`], [`Connection::import`] |
+//! | a file of key chains | the keys that are valid now | feature `toml` or `json`, `key_chain::KeyChains` |
+//!
+//! # How a packet becomes a verdict
+//!
+//! ```text
+//!  received packet                                            packet to send
+//!    |                                                          |
+//!  IpHeader::parse      addresses, where TCP starts           IpHeader::parse
+//!  Segment::from_packet a view; nothing is copied             Segment::from_packet
+//!    |                                                          |
+//!  Shim: the connection of this socket pair, or its peer      Shim: the connection; options rewritten to hold AO
+//!    |                                                          |
+//!  Connection::verify                                         Connection::sign
+//!    find    KeyID -> MKT, AO option, SNE                       prepare  current key, AO option, SNE; ids written
+//!    MAC     of SNE, pseudo-header, header, payload             MAC      of the same
+//!    compare in constant time                                   finish   MAC written
+//!    learn   ISNs, SNE, the key the peer asks for               |
+//!    |                                                          |
+//!  Verified, or a VerifyError; counted                        checksums
+//!    |                                                          |
+//!  Shim: option removed, checksums                            to the link
+//!    |
+//!  to the stack
+//! ```
+//!
+//! A MAC is computed in one place, [`MacInput::mac`], over the fields that [`MacInput::fields`] lists.
 //!
 //! # Example
 //!
-//! Both ends of a handshake, each keeping its own [`Connection`]:
+//! Both ends of a handshake, each with a [`Connection`] of its own:
 //!
 //! ```
 //! use wireseal_algorithms::TcpAoAlgorithm;
@@ -23,7 +52,7 @@
 //!     Connection, Endpoint, Isn, KeyId, MasterKey, Mkt, MktSet, Segment, SocketPair, append_ao,
 //! };
 //!
-//! // A TCP header without options but AO, as a stack would build it.
+//! // A TCP header whose only option is AO, as a stack would build it.
 //! fn header(pair: &SocketPair, sequence: u32, acknowledgment: u32, flags: u8, mac_length: usize) -> Vec<u8> {
 //!     let mut tcp = Vec::new();
 //!     tcp.extend(pair.local.port().to_be_bytes());
@@ -51,7 +80,7 @@
 //! let mut syn = header(&pair, 1000, 0, 0x02, 12);
 //! active.sign(&mut syn)?;
 //!
-//! // The other end keeps nothing of a SYN until it has verified.
+//! // The other end keeps no state for a SYN that has not verified.
 //! let syn = Segment::from_tcp(local, remote, &syn)?;
 //! let mut passive = Connection::passive(&mkts.verify_syn(syn)?);
 //! let mut syn_ack = header(&pair.reversed(), 5000, 1001, 0x12, 12);
@@ -60,7 +89,7 @@
 //! active.verify(&Segment::from_tcp(remote, local, &syn_ack)?)?;
 //! assert!(active.is_established());
 //!
-//! // A reset in the peer's name, unsigned: dropped and counted.
+//! // An unsigned reset in the peer's name: drop it; it has been counted.
 //! let mut reset = header(&pair.reversed(), 5001, 0, 0x04, 12);
 //! reset.truncate(20);
 //! reset[12] = 0x50;
@@ -70,9 +99,9 @@
 //! ```
 //!
 //! # Features
-//! None is on by default; without them the crate has neither std nor a heap.
+//! None is on by default. Without them the crate needs neither std nor a heap.
 //! * `key-chain`: key chains with lifetimes (RFC 8177); needs `alloc`.
-//! * `toml`, `json`: key chains read and written.
+//! * `toml`, `json`: key chains read from and written to files.
 #![warn(clippy::unwrap_used)]
 #![no_std]
 
@@ -89,6 +118,7 @@ pub mod shim;
 mod authenticate;
 mod connection;
 mod counters;
+mod error;
 mod icmp;
 mod kdf;
 mod mac_input;
@@ -99,16 +129,19 @@ mod sne;
 mod tcp;
 mod types;
 
-pub use authenticate::{SignError, VerifyError, segment_mac, sign_segment, verify_segment};
+pub use authenticate::{segment_mac, sign_segment, verify_segment};
 pub use connection::{
-    Connection, ConnectionState, KeyError, StateError, Verified, VerifiedSyn, sign_batch, verify_batch,
+    Connection, ConnectionState, StateError, Verified, VerifiedSyn, mac_batch, sign_batch, verify_batch,
 };
 pub use counters::Counters;
+pub use error::{KeyError, ParseError, SignError, VerifyError};
 pub use icmp::IcmpError;
 pub use kdf::{KdfContext, MAX_TRAFFIC_KEY_LENGTH, TrafficKey, TrafficKeyOctets};
+pub use mac_input::{FieldName, MacField, MacInput};
 pub use mkt::{MAX_MASTER_KEY_LENGTH, MasterKey, Mkt, MktError, MktParameters, MktSet, OptionCoverage};
 pub use option::{AoOption, NoRoom, OptionError, append_ao};
 pub use peer::{ConnectionIdentifier, MKTS_PER_PEER, Peer, PeerError, check_peers};
-pub use segment::{Flags, ParseError, Segment};
+pub use segment::Segment;
 pub use sne::SneTracker;
+pub use tcp::Flags;
 pub use types::{Endpoint, Isn, KeyId, SeqNum, Sne, SocketPair};

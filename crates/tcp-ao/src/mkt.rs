@@ -1,4 +1,4 @@
-//! Master key tuples: what both ends must agree on before they speak (RFC 5925 §3.1).
+//! Master key tuples: what both ends must agree on beforehand (RFC 5925 §3.1).
 
 use core::fmt;
 
@@ -8,38 +8,38 @@ use zeroize::ZeroizeOnDrop;
 use crate::option::AoOption;
 use crate::types::KeyId;
 
-/// Octets of the longest master key, which is also Linux's limit (`TCP_AO_MAXKEYLEN`).
+/// Octets of the longest master key; also Linux's limit (`TCP_AO_MAXKEYLEN`).
 pub const MAX_MASTER_KEY_LENGTH: usize = 80;
 
-/// Why an MKT cannot be used; the configuration is to blame. Nothing was changed.
+/// Why an MKT cannot be used. Configuration error; nothing changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MktError {
-    /// The master key has no octets.
+    /// The master key is empty.
     MasterKeyEmpty,
     /// The master key has more than [`MAX_MASTER_KEY_LENGTH`] octets.
     MasterKeyTooLong {
-        /// How many it has.
+        /// Octets of the master key.
         length: usize,
     },
-    /// The master key is shorter than the algorithm's specification asks for.
+    /// The master key is shorter than the algorithm's specification requires.
     MasterKeyTooShort {
-        /// The algorithm that asks.
+        /// The algorithm.
         algorithm: TcpAoAlgorithm,
         /// Octets of the master key.
         length: usize,
     },
-    /// The MAC length is not between 4 and 16 octets: a longer MAC does not fit a Linux peer's SYN.
+    /// The MAC length is not 4 to 16 octets; a longer MAC does not fit a Linux peer's SYN.
     MacLength {
-        /// The length that was asked for, in octets.
+        /// The requested length, in octets.
         length: usize,
     },
     /// Another MKT for the same connections has this SendID (RFC 5925 §3.1).
     SendIdInUse(KeyId),
     /// Another MKT for the same connections has this RecvID (RFC 5925 §3.1).
     RecvIdInUse(KeyId),
-    /// There are as many MKTs as there is room for.
+    /// There is no room for another MKT.
     TooMany {
-        /// The room there is.
+        /// How many MKTs there is room for.
         capacity: usize,
     },
 }
@@ -53,7 +53,7 @@ impl fmt::Display for MktError {
             }
             Self::MasterKeyTooShort { algorithm, length } => write!(
                 f,
-                "master key has {length} octets, {algorithm} asks for {} or more",
+                "master key has {length} octets, {algorithm} requires {} or more",
                 algorithm.min_master_key_length()
             ),
             Self::MacLength { length } => write!(
@@ -68,14 +68,14 @@ impl fmt::Display for MktError {
             Self::RecvIdInUse(id) => {
                 write!(f, "RecvID {id} is in use by another key for the same connections")
             }
-            Self::TooMany { capacity } => write!(f, "there is room for {capacity} keys and no more"),
+            Self::TooMany { capacity } => write!(f, "there is room for only {capacity} keys"),
         }
     }
 }
 
 impl core::error::Error for MktError {}
 
-/// A master key: 1 to 80 octets, wiped on drop and never shown by Debug.
+/// A master key: 1 to 80 octets, wiped on drop, never shown by `Debug`.
 #[derive(Clone, ZeroizeOnDrop)]
 pub struct MasterKey {
     octets: [u8; MAX_MASTER_KEY_LENGTH],
@@ -83,7 +83,7 @@ pub struct MasterKey {
 }
 
 impl MasterKey {
-    /// Takes a copy of the octets; wiping the caller's own is the caller's.
+    /// Copies the octets; wiping the original is up to the caller.
     ///
     /// # Errors
     /// [`MktError::MasterKeyEmpty`] and [`MktError::MasterKeyTooLong`].
@@ -99,13 +99,13 @@ impl MasterKey {
         Ok(Self { octets, length: secret.len() as u8 })
     }
 
-    /// The octets themselves, for key derivation and for writing a key chain.
+    /// The octets themselves, to derive keys and to write key chains.
     #[must_use]
     pub fn expose_secret(&self) -> &[u8] {
         &self.octets[..self.len()]
     }
 
-    /// How many octets the key has: 1 to 80.
+    /// Octets of the key: 1 to 80.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a master key is never empty")]
     pub fn len(&self) -> usize {
@@ -119,36 +119,35 @@ impl fmt::Debug for MasterKey {
     }
 }
 
-/// Whether the MAC covers the TCP options beside AO (RFC 5925 §3.1, the MKT's TCP option flag).
+/// Whether the MAC covers the other TCP options (RFC 5925 §3.1, the MKT's TCP option flag).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum OptionCoverage {
-    /// All options, as they stand in the header. RFC 5925's default.
+    /// All options, as they are in the header. RFC 5925's default.
     #[default]
     Covered,
-    /// The AO option alone, for paths on which a middlebox rewrites options.
+    /// Only the AO option, for paths with a middlebox that rewrites options.
     Excluded,
 }
 
-/// What an MKT says apart from its secret. Copied freely.
+/// Everything in an MKT but the secret.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MktParameters {
-    /// The KeyID of what this end sends under the key.
+    /// The KeyID in what this end sends under the key.
     pub send_id: KeyId,
-    /// The KeyID of what this end accepts under the key.
+    /// The KeyID in what this end accepts under the key.
     pub recv_id: KeyId,
     /// KDF and MAC.
     pub algorithm: TcpAoAlgorithm,
-    /// Octets of the MAC in the option: 4 to 16.
-    pub mac_length: usize,
+    mac_length: u8,
     /// Whether the MAC covers the other options.
     pub options: OptionCoverage,
-    /// Whether this end only accepts segments under the key, and signs with it only if the peer asks for it: the case
-    /// of a key outside its send lifetime (RFC 8177 §2.2).
+    /// Whether this end signs with the key only if the peer asks for it, as outside the key's send lifetime (RFC 8177 §2.2).
+    /// Received segments are accepted under it either way.
     pub accept_only: bool,
 }
 
 impl MktParameters {
-    /// Refuses another MKT for the same connections that has an id in common with this one (RFC 5925 §3.1).
+    /// Refuses another MKT for the same connections that shares an id with this one (RFC 5925 §3.1).
     pub(crate) fn check_ids(&self, other: &Self) -> Result<(), MktError> {
         if self.send_id == other.send_id {
             return Err(MktError::SendIdInUse(self.send_id));
@@ -159,16 +158,23 @@ impl MktParameters {
         Ok(())
     }
 
+    /// Octets of the MAC in the option: 4 to 16.
+    #[inline]
+    #[must_use]
+    pub const fn mac_length(&self) -> usize {
+        self.mac_length as usize
+    }
+
     /// Octets that the AO option takes in a header under this key: 8 to 20, before padding.
     #[inline]
     #[must_use]
     pub const fn option_length(&self) -> usize {
-        AoOption::length_with(self.mac_length)
+        AoOption::length_with(self.mac_length())
     }
 }
 
-/// A master key tuple (RFC 5925 §3.1), less the connections it is for: those are a
-/// [`Peer`](crate::Peer)'s, or known to whoever holds the connection.
+/// A master key tuple (RFC 5925 §3.1) without its connection identifier, which is part of a [`Peer`](crate::Peer) or known to
+/// the stack that holds the connection.
 ///
 /// ```
 /// use wireseal_algorithms::TcpAoAlgorithm;
@@ -186,11 +192,11 @@ pub struct Mkt {
 }
 
 impl Mkt {
-    /// An MKT with the algorithm's default MAC length, options covered.
+    /// An MKT with the algorithm's default MAC length and options covered.
     ///
     /// # Errors
-    /// [`MktError::MasterKeyTooShort`] when the algorithm asks for a longer master key: 32 octets for the two of
-    /// draft-ietf-tcpm-tcp-ao-algs. See [`Mkt::with_short_master_key`].
+    /// [`MktError::MasterKeyTooShort`] if the algorithm requires a longer master key: the two of
+    /// draft-ietf-tcpm-tcp-ao-algs require 32 octets. See [`Mkt::with_short_master_key`].
     pub fn new(
         send_id: KeyId,
         recv_id: KeyId,
@@ -203,7 +209,7 @@ impl Mkt {
         Ok(Self::with_short_master_key(send_id, recv_id, algorithm, master_key))
     }
 
-    /// The same with a master key of any length, for a peer that cannot be given a better one.
+    /// The same with a master key of any length, for a peer that cannot take a better one.
     #[must_use]
     pub const fn with_short_master_key(
         send_id: KeyId,
@@ -211,7 +217,7 @@ impl Mkt {
         algorithm: TcpAoAlgorithm,
         master_key: MasterKey,
     ) -> Self {
-        let mac_length = algorithm.default_mac_length();
+        let mac_length = algorithm.default_mac_length() as u8;
         let options = OptionCoverage::Covered;
         let parameters =
             MktParameters { send_id, recv_id, algorithm, mac_length, options, accept_only: false };
@@ -226,18 +232,18 @@ impl Mkt {
         if !(TcpAoAlgorithm::MIN_MAC_LENGTH..=TcpAoAlgorithm::MAX_MAC_LENGTH).contains(&length) {
             return Err(MktError::MacLength { length });
         }
-        self.parameters.mac_length = length;
+        self.parameters.mac_length = length as u8;
         Ok(self)
     }
 
-    /// The same MKT with the other TCP options covered or not.
+    /// The same MKT with other TCP options covered or excluded.
     #[must_use]
     pub const fn with_options(mut self, options: OptionCoverage) -> Self {
         self.parameters.options = options;
         self
     }
 
-    /// The same MKT as one that this end does not choose to sign with; see [`MktParameters::accept_only`].
+    /// The same MKT, accept-only; see [`MktParameters::accept_only`].
     #[must_use]
     pub const fn accept_only(mut self) -> Self {
         self.parameters.accept_only = true;
@@ -270,7 +276,7 @@ impl Mkt {
     }
 }
 
-/// The MKTs for one peer, at most `N`, in order of preference, no two with a SendID or a RecvID in common.
+/// The MKTs for one peer, at most `N`, the preferred one first. No two share a SendID or a RecvID.
 #[derive(Clone, Debug)]
 pub struct MktSet<const N: usize> {
     mkts: [Option<Mkt>; N],
@@ -283,13 +289,13 @@ impl<const N: usize> Default for MktSet<N> {
 }
 
 impl<const N: usize> MktSet<N> {
-    /// A set without any: its peer is protected and nothing gets through.
+    /// An empty set: its peer is protected, and nothing gets through.
     #[must_use]
     pub const fn new() -> Self {
         Self { mkts: [const { None }; N] }
     }
 
-    /// The set of these MKTs, the first one preferred for sending.
+    /// A set of these MKTs, the first one preferred for sending.
     ///
     /// # Errors
     /// Those of [`MktSet::push`].
@@ -311,7 +317,7 @@ impl<const N: usize> MktSet<N> {
         Ok(())
     }
 
-    /// Whether an MKT with these ids could stand beside those of the set.
+    /// Checks that an MKT with these ids could join the set.
     ///
     /// # Errors
     /// [`MktError::SendIdInUse`] and [`MktError::RecvIdInUse`].
@@ -324,7 +330,7 @@ impl<const N: usize> MktSet<N> {
         self.mkts.iter().flatten()
     }
 
-    /// The MKT to send with when the peer has not asked for another: the first that is not accept-only.
+    /// The MKT to send with unless the peer asks for another: the first that is not accept-only.
     #[must_use]
     pub fn preferred(&self) -> Option<&Mkt> {
         self.iter().find(|mkt| !mkt.parameters.accept_only)

@@ -1,6 +1,9 @@
-//! The one walker over TCP options, and the codec of the option TCP-AO (RFC 5925 §2.2).
+//! The one walker over TCP options, and the codec of the AO option (RFC 5925 §2.2).
 
 use core::fmt;
+use core::ops::Range;
+
+use wireseal_mac::Mac;
 
 use crate::types::KeyId;
 
@@ -13,11 +16,11 @@ pub const AO_HEADER_LENGTH: usize = 4;
 /// Octets of the longest AO option that Wireseal sends: its header and a MAC of 16 octets.
 pub const MAX_AO_LENGTH: usize = AO_HEADER_LENGTH + wireseal_algorithms::TcpAoAlgorithm::MAX_MAC_LENGTH;
 
-/// Option kinds that Wireseal has to know (IANA TCP parameters).
+/// The option kinds that Wireseal knows (IANA TCP parameters).
 pub mod kind {
     /// End of option list: what follows is padding.
     pub const END_OF_LIST: u8 = 0;
-    /// No operation, one octet.
+    /// No operation: one octet of padding.
     pub const NO_OPERATION: u8 = 1;
     /// Maximum segment size, four octets (RFC 9293 §3.7.1).
     pub const MAXIMUM_SEGMENT_SIZE: u8 = 2;
@@ -29,7 +32,7 @@ pub mod kind {
     pub const AUTHENTICATION: u8 = 29;
 }
 
-/// What is wrong with the options of a header; the peer that wrote them is to blame.
+/// What is wrong with the options of a header. The peer's fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OptionError {
     /// An option's length field is below 2, or the option ends past the header.
@@ -39,7 +42,7 @@ pub enum OptionError {
         /// Where it starts, in octets from the start of the options.
         offset: usize,
     },
-    /// The AO option's length is under its own 4 octets (RFC 5925 §2.2).
+    /// The AO option is shorter than 4 octets (RFC 5925 §2.2).
     AoTooShort,
     /// More than one AO option (RFC 5925 §2.2).
     TwoAoOptions,
@@ -65,7 +68,7 @@ impl fmt::Display for OptionError {
 
 impl core::error::Error for OptionError {}
 
-/// One option as it stands in a header.
+/// One option in a header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TcpOption<'a> {
     /// The option's kind; never End-of-List or NOP.
@@ -77,16 +80,16 @@ pub struct TcpOption<'a> {
 }
 
 impl TcpOption<'_> {
-    /// Octets the option takes in the header: kind, length and data.
+    /// Octets of the whole option: kind, length and data.
     #[must_use]
     pub const fn length(&self) -> usize {
         self.data.len() + 2
     }
 }
 
-/// Walks the options of a TCP header: NOPs are skipped, End-of-List ends the walk, and so does the first error.
+/// Walks the options of a TCP header. It skips NOPs, and ends at End-of-List or the first error.
 ///
-/// Everything in Wireseal that looks for an option does it through this iterator.
+/// All of Wireseal finds options through this iterator.
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
     octets: &'a [u8],
@@ -94,7 +97,7 @@ pub struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    /// Walks `octets`, which are a header's octets from 20 up to its data offset.
+    /// Walks `octets`: a header from octet 20 up to its data offset.
     #[inline]
     #[must_use]
     pub const fn new(octets: &'a [u8]) -> Self {
@@ -131,36 +134,36 @@ impl<'a> Iterator for Options<'a> {
     }
 }
 
-/// An AO option as it stands in a header (RFC 5925 §2.2).
+/// An AO option in a header (RFC 5925 §2.2).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct AoOption<'a> {
     /// Where the option starts, in octets from the start of the options.
     pub offset: usize,
-    /// Names the MKT that signed the segment: the sender's SendID, the receiver's RecvID.
+    /// The MKT that signed the segment: the sender's SendID, the receiver's RecvID.
     pub key_id: KeyId,
-    /// Names the MKT that the sender wants to be answered with: its RecvID.
+    /// The MKT that the sender asks its peer to sign with: the sender's RecvID.
     pub rnext_key_id: KeyId,
-    /// The MAC as received; nothing may be believed of the segment until it has been verified.
+    /// The MAC as received. Do not trust the segment until it has been verified.
     pub mac: &'a [u8],
 }
 
 impl<'a> AoOption<'a> {
-    /// Octets of an AO option whose MAC has `mac_length` octets.
+    /// Octets of an AO option with a MAC of `mac_length` octets.
     #[must_use]
     pub const fn length_with(mac_length: usize) -> usize {
         AO_HEADER_LENGTH.saturating_add(mac_length)
     }
 
-    /// Finds the AO option among `options`, the octets of a TCP header from 20 up to its data offset.
+    /// Finds the AO option in `options`: a TCP header from octet 20 up to its data offset.
     ///
-    /// `None` means that the segment is unsigned. An AO option after End-of-List is padding and is not seen.
+    /// `None` means that the segment is unsigned. An AO option after End-of-List is padding.
     ///
     /// # Errors
     /// What RFC 5925 §2.2 and §7.5 refuse: two AO options, AO beside TCP-MD5, an AO option under 4 octets, and
-    /// any option with an impossible length, since what follows it cannot be told apart from its data.
+    /// any option with an impossible length, because nothing after it can be told from its data.
     #[inline]
     pub fn find(options: &'a [u8]) -> Result<Option<Self>, OptionError> {
-        // Most segments have no other option, and then there is nothing to walk.
+        // Most segments have no other option, so that there is nothing to walk.
         if let [kind::AUTHENTICATION, length, key_id, rnext_key_id, mac @ ..] = options
             && usize::from(*length) == options.len()
         {
@@ -170,7 +173,7 @@ impl<'a> AoOption<'a> {
         Self::find_among_others(options)
     }
 
-    /// The same by a walk.
+    /// The same for a header with several options.
     #[inline(never)]
     fn find_among_others(options: &'a [u8]) -> Result<Option<Self>, OptionError> {
         let mut found = None;
@@ -202,10 +205,46 @@ impl<'a> AoOption<'a> {
         Ok(found)
     }
 
-    /// Octets the option takes in the header.
+    /// Octets of the whole option.
     #[must_use]
     pub const fn length(&self) -> usize {
         Self::length_with(self.mac.len())
+    }
+
+    /// Its place in the header it was found in.
+    #[inline]
+    pub(crate) const fn place(&self) -> AoPlace {
+        AoPlace { start: TCP_HEADER_LENGTH + self.offset, mac_length: self.mac.len() }
+    }
+}
+
+/// The place of an AO option in a TCP header, as numbers, so that the header can be written to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct AoPlace {
+    /// Octets of the header before the option.
+    pub(crate) start: usize,
+    mac_length: usize,
+}
+
+impl AoPlace {
+    /// The place of the MAC.
+    #[inline]
+    pub(crate) const fn mac(self) -> Range<usize> {
+        let start = self.start + AO_HEADER_LENGTH;
+        start..start + self.mac_length
+    }
+
+    /// Writes the ids into the header in which the option was found.
+    #[inline]
+    pub(crate) fn write_ids(self, tcp: &mut [u8], key_id: KeyId, rnext_key_id: KeyId) {
+        let ids = self.start + 2;
+        tcp[ids..ids + 2].copy_from_slice(&[key_id.0, rnext_key_id.0]);
+    }
+
+    /// Writes the leading octets of a MAC into the header in which the option was found.
+    #[inline]
+    pub(crate) fn write_mac(self, tcp: &mut [u8], mac: &Mac) {
+        mac.write_truncated(&mut tcp[self.mac()]);
     }
 }
 
@@ -220,10 +259,10 @@ impl fmt::Debug for AoOption<'_> {
     }
 }
 
-/// The option space of a header has not enough free octets for an AO option; the caller is to blame.
+/// A header has too little option space left for an AO option. Caller error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoRoom {
-    /// Octets that the option needs, with its padding.
+    /// Octets that the option and its padding need.
     pub needed: usize,
     /// Octets of the header's option space that were free.
     pub free: usize,
@@ -237,19 +276,18 @@ impl fmt::Display for NoRoom {
 
 impl core::error::Error for NoRoom {}
 
-/// Appends an AO option with a zeroed MAC to the `used` octets of options at the start of `space`, and pads the
-/// whole with NOPs to a multiple of four octets; gives the new length of the options.
+/// Appends an AO option with a zeroed MAC to the `used` octets of options at the start of `space`, pads with NOPs to a
+/// multiple of four octets, and returns the new length of the options.
 ///
-/// `space` is what the header's options may grow to: up to 40 octets (RFC 9293 §3.1). The ids and the MAC are
-/// filled in when the segment is signed.
+/// `space` is the header's option space: up to 40 octets (RFC 9293 §3.1). Signing the segment fills in ids and MAC.
 ///
 /// # Errors
-/// [`NoRoom`] when the padded options would not fit; `space` is then unchanged.
+/// [`NoRoom`] if the padded options do not fit; `space` is then unchanged.
 pub fn append_ao(space: &mut [u8], used: usize, mac_length: usize) -> Result<usize, NoRoom> {
     let length = AoOption::length_with(mac_length);
     let limit = space.len().min(MAX_OPTIONS_LENGTH);
     let free = limit.saturating_sub(used);
-    // The padding is needed as much as the option: a header ends on a multiple of four.
+    // A header ends on a multiple of four, so that the padding has to fit as well.
     let padded = used.saturating_add(length).checked_next_multiple_of(4).unwrap_or(usize::MAX);
     let needed = padded.saturating_sub(used);
     let Some(rest) = space[..limit].get_mut(used..padded) else { return Err(NoRoom { needed, free }) };

@@ -8,13 +8,13 @@ use cidr::{IpCidr, Ipv4Cidr};
 use crate::mkt::{MktError, MktSet};
 use crate::types::{Endpoint, SocketPair};
 
-/// The MKTs that a [`Peer`] and a connection of the [`Shim`](crate::shim::Shim) have room for: the one in use, its
+/// How many MKTs a [`Peer`] and a connection of the [`Shim`](crate::shim::Shim) have room for: the one in use, its
 /// successor, and two more while lifetimes overlap.
 pub const MKTS_PER_PEER: usize = 4;
 
 /// Which TCP connections an MKT is for (RFC 5925 §3.1, the TCP connection identifier).
 ///
-/// A network of IPv4-mapped IPv6 addresses stands for the IPv4 network: those are what is on the wire.
+/// A prefix of IPv4-mapped IPv6 addresses means the IPv4 prefix, since IPv4 is what is on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConnectionIdentifier {
     /// This end's addresses.
@@ -28,13 +28,13 @@ pub struct ConnectionIdentifier {
 }
 
 impl ConnectionIdentifier {
-    /// Connections on any port between these addresses: a BGP session may be opened from either side.
+    /// Connections between these addresses on any port: either side may open a BGP session.
     #[must_use]
     pub const fn between(local: IpCidr, remote: IpCidr) -> Self {
         Self { local, remote, local_port: None, remote_port: None }
     }
 
-    /// Whether a connection is one of these.
+    /// Whether this covers a connection.
     #[must_use]
     pub fn contains(&self, pair: &SocketPair) -> bool {
         let port = |wanted: Option<u16>, end: Endpoint| wanted.is_none_or(|port| port == end.port());
@@ -43,13 +43,13 @@ impl ConnectionIdentifier {
             && port(self.remote_port, pair.remote)
     }
 
-    /// Whether any connection between these addresses might be one of these: what can be said of a fragment.
+    /// Whether this covers some connection between these addresses: all that a fragment shows.
     #[must_use]
     pub fn contains_addresses(&self, pair: &SocketPair) -> bool {
         contains(self.local, pair.local.address()) && contains(self.remote, pair.remote.address())
     }
 
-    /// Whether some connection is one of both.
+    /// Whether both cover some connection.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         let nets = |a: &IpCidr, b: &IpCidr| {
@@ -64,42 +64,41 @@ impl ConnectionIdentifier {
     }
 }
 
-/// A network of IPv4-mapped addresses as the IPv4 network it stands for: an [`Endpoint`] has no mapped address, and a peer
-/// that never matched would go unprotected.
+/// The IPv4 prefix that a prefix of IPv4-mapped addresses means. An [`Endpoint`] has no mapped address, so that without this
+/// a peer would never match and go unprotected.
 fn canonical(network: IpCidr) -> IpCidr {
     let IpCidr::V6(mapped) = network else { return network };
     let ipv4 = mapped.first_address().to_ipv4_mapped().zip(mapped.network_length().checked_sub(96));
     ipv4.and_then(|(address, length)| Ipv4Cidr::new(address, length).ok()).map_or(network, IpCidr::V4)
 }
 
-/// Whether an address is of a network, for which an IPv4 address is also the IPv6 address it is mapped to: `::/0` leaves
-/// no address out.
+/// Whether an address, or the IPv6 address that it maps to, is in a prefix: `::/0` contains every address.
 fn contains(network: IpCidr, address: IpAddr) -> bool {
     let is_mapped = |address: Ipv4Addr| network.contains(&address.to_ipv6_mapped().into());
     canonical(network).contains(&address) || matches!(address, IpAddr::V4(address) if is_mapped(address))
 }
 
-/// Connections that must be authenticated, and the keys for it. Without keys nothing of them gets through.
+/// Connections that must be authenticated, and their keys. Without keys, nothing gets through.
 ///
-/// A connection that is one of several peers' belongs to the first of them.
+/// A connection that several peers cover belongs to the first of them.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// Which connections.
+    /// The connections.
     pub connections: ConnectionIdentifier,
     /// The keys, the preferred one first.
     pub mkts: MktSet<MKTS_PER_PEER>,
 }
 
-/// Why peers, or the keys of one, cannot be as asked; the configuration or the caller is to blame. Nothing was changed.
+/// Why peers or their keys were refused. Configuration or caller error; nothing changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PeerError {
-    /// Two peers overlap and their keys cannot be told apart.
+    /// Two peers overlap and share a key id.
     Overlap {
-        /// The index of the one peer.
+        /// The index of one peer.
         peer: usize,
         /// The index of the other.
         other: usize,
-        /// The id they share.
+        /// The shared id.
         error: MktError,
     },
     /// There is no peer with this index.
@@ -120,7 +119,7 @@ impl core::error::Error for PeerError {}
 /// Refuses peers whose connections overlap while their MKTs share a SendID or a RecvID (RFC 5925 §3.1).
 ///
 /// # Errors
-/// [`PeerError::Overlap`] names the first such pair.
+/// [`PeerError::Overlap`] for the first such pair.
 pub fn check_peers(peers: &[Peer]) -> Result<(), PeerError> {
     for (index, peer) in peers.iter().enumerate() {
         check_mkts(peers, index, &peer.mkts)?;
@@ -128,7 +127,7 @@ pub fn check_peers(peers: &[Peer]) -> Result<(), PeerError> {
     Ok(())
 }
 
-/// The same for the one peer at `index`, were its MKTs `mkts`.
+/// The same for the peer at `index`, as if its MKTs were `mkts`.
 pub(crate) fn check_mkts(
     peers: &[Peer],
     index: usize,

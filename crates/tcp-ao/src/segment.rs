@@ -1,96 +1,17 @@
-//! Views of TCP segments inside IP packets: nothing is copied, nothing is believed.
+//! Views of TCP segments inside IP packets. Nothing is copied.
 
 use core::fmt;
 use core::net::IpAddr;
 
-use crate::ip::{IpHeader, IpParseError};
+use crate::error::{ParseError, VerifyError};
+use crate::ip::{IpHeader, PROTOCOL_TCP};
+use crate::mac_input::MacInput;
+use crate::mkt::OptionCoverage;
 use crate::option::{AoOption, OptionError, Options};
-use crate::tcp::Tcp;
-use crate::types::{Endpoint, SeqNum};
+use crate::tcp::{Flags, Tcp};
+use crate::types::{Endpoint, SeqNum, Sne};
 
-/// Why octets are not a TCP segment in an IP packet; the sender of the packet is to blame.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ParseError {
-    /// The IP header or its extension headers.
-    Ip(IpParseError),
-    /// The packet carries another protocol than TCP.
-    NotTcp {
-        /// The IP protocol number it carries.
-        protocol: u8,
-    },
-    /// The packet is a fragment: no single packet holds the whole segment.
-    Fragment,
-    /// The segment is shorter than a TCP header, or than its data offset says.
-    TcpTooShort,
-    /// The segment has more octets than an IPv4 packet can: the length in the pseudo-header would wrap.
-    TcpTooLong,
-    /// The data offset field is below 5.
-    DataOffset,
-}
-
-impl fmt::Display for ParseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ip(error) => error.fmt(f),
-            Self::NotTcp { protocol } => write!(f, "IP packet carries protocol {protocol}, not TCP"),
-            Self::Fragment => f.write_str("IP packet is a fragment"),
-            Self::TcpTooShort => f.write_str("TCP segment is cut off inside its header"),
-            Self::TcpTooLong => f.write_str("TCP segment is longer than an IPv4 packet can be"),
-            Self::DataOffset => f.write_str("TCP data offset is below 5"),
-        }
-    }
-}
-
-impl core::error::Error for ParseError {}
-
-impl From<IpParseError> for ParseError {
-    fn from(error: IpParseError) -> Self {
-        Self::Ip(error)
-    }
-}
-
-/// The control bits of a TCP header that matter to authentication (RFC 9293 §3.1).
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Flags(pub(crate) u8);
-
-impl Flags {
-    /// No more data from the sender.
-    #[inline]
-    #[must_use]
-    pub const fn fin(self) -> bool {
-        self.0 & 0x01 != 0
-    }
-
-    /// Synchronise sequence numbers.
-    #[inline]
-    #[must_use]
-    pub const fn syn(self) -> bool {
-        self.0 & 0x02 != 0
-    }
-
-    /// Reset the connection.
-    #[inline]
-    #[must_use]
-    pub const fn rst(self) -> bool {
-        self.0 & 0x04 != 0
-    }
-
-    /// The acknowledgment field is significant.
-    #[inline]
-    #[must_use]
-    pub const fn ack(self) -> bool {
-        self.0 & 0x10 != 0
-    }
-}
-
-impl fmt::Debug for Flags {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let set = [(self.syn(), "SYN"), (self.ack(), "ACK"), (self.fin(), "FIN"), (self.rst(), "RST")];
-        f.debug_list().entries(set.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name)).finish()
-    }
-}
-
-/// A TCP segment and the addresses it travels between, viewed in place.
+/// A view of a TCP segment and its addresses.
 #[derive(Clone, Copy)]
 pub struct Segment<'a> {
     source: IpAddr,
@@ -101,55 +22,61 @@ pub struct Segment<'a> {
 impl<'a> Segment<'a> {
     /// Views the TCP segment in a whole IPv4 or IPv6 packet, past IPv4 options and IPv6 extension headers.
     ///
-    /// With an IPv6 routing header the destination is the final one, as the pseudo-header wants it (RFC 8200
-    /// §8.1). Octets after the end that the IP header gives are link-layer padding and left out.
+    /// With an IPv6 routing header the destination is the final one, as in the pseudo-header (RFC 8200 §8.1). Link-layer
+    /// padding after the end of the IP packet is left out.
     ///
     /// # Errors
-    /// [`ParseError`] when the packet is malformed, a fragment, or not TCP.
+    /// [`ParseError`] if the packet is malformed, a fragment, or not TCP.
     pub fn parse(packet: &'a [u8]) -> Result<Self, ParseError> {
-        let ip = IpHeader::parse(packet)?;
+        Self::from_packet(&IpHeader::parse(packet)?, packet)
+    }
+
+    /// The same for a packet whose IP headers have been read.
+    ///
+    /// # Errors
+    /// Those of [`parse`](Self::parse); [`ParseError::Ip`] if the packet is shorter than its header says.
+    pub fn from_packet(ip: &IpHeader, packet: &'a [u8]) -> Result<Self, ParseError> {
         if ip.is_fragment {
             return Err(ParseError::Fragment);
         }
-        if ip.protocol != crate::ip::PROTOCOL_TCP {
+        if ip.protocol != PROTOCOL_TCP {
             return Err(ParseError::NotTcp { protocol: ip.protocol });
         }
-        let tcp = packet.get(ip.payload_offset..ip.total_length).ok_or(ParseError::TcpTooShort)?;
-        Self::from_tcp(ip.source, ip.destination, tcp)
+        Self::from_tcp(ip.source, ip.destination, ip.payload(packet)?)
     }
 
-    /// Views a TCP segment, header and payload, that travels between these addresses.
+    /// Views a TCP segment, header and payload, between these addresses.
     ///
     /// # Errors
-    /// [`ParseError::TcpTooShort`], [`ParseError::TcpTooLong`] over 65,535 octets between IPv4 addresses, as offloads put
-    /// segments together, and [`ParseError::DataOffset`].
+    /// [`ParseError::TcpTooShort`], [`ParseError::DataOffset`], and [`ParseError::TcpTooLong`] for more than 65,535 octets
+    /// between IPv4 addresses, as receive offload merges segments.
     #[inline]
     pub fn from_tcp(source: IpAddr, destination: IpAddr, tcp: &'a [u8]) -> Result<Self, ParseError> {
         Ok(Self { source, destination, tcp: Tcp::parse(&source, tcp)? })
     }
 
-    /// The end that sent the segment.
+    /// The sender.
     #[inline]
     #[must_use]
     pub fn source(&self) -> Endpoint {
         Endpoint::new(self.source, self.tcp.source_port())
     }
 
-    /// The end that the segment is for.
+    /// The receiver.
     #[inline]
     #[must_use]
     pub fn destination(&self) -> Endpoint {
         Endpoint::new(self.destination, self.tcp.destination_port())
     }
 
-    /// The address in the packet's header; unlike in [`Segment::source`] an IPv4-mapped one stays IPv6.
+    /// The source address in the packet; unlike in [`Segment::source`], an IPv4-mapped one stays IPv6.
     #[inline]
     #[must_use]
     pub const fn source_address(&self) -> IpAddr {
         self.source
     }
 
-    /// The final destination in the packet's headers; an IPv4-mapped one stays IPv6.
+    /// The final destination in the packet; an IPv4-mapped one stays IPv6.
     #[inline]
     #[must_use]
     pub const fn destination_address(&self) -> IpAddr {
@@ -163,7 +90,7 @@ impl<'a> Segment<'a> {
         self.tcp.sequence()
     }
 
-    /// The acknowledgment number, which means something only with the ACK flag.
+    /// The acknowledgment number; meaningful only with the ACK flag.
     #[inline]
     #[must_use]
     pub fn acknowledgment(&self) -> SeqNum {
@@ -197,7 +124,7 @@ impl<'a> Segment<'a> {
         Options::new(self.option_octets())
     }
 
-    /// The AO option, or `None` when the segment is unsigned.
+    /// The AO option; `None` if the segment is unsigned.
     ///
     /// # Errors
     /// Those of [`AoOption::find`].
@@ -206,14 +133,14 @@ impl<'a> Segment<'a> {
         self.tcp.ao_option()
     }
 
-    /// The octets after the header.
+    /// The payload.
     #[inline]
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
         self.tcp.payload()
     }
 
-    /// The sequence number behind the segment: SYN and FIN take one each, like an octet (RFC 9293 §3.4).
+    /// The sequence number after the segment: SYN and FIN count as one octet each (RFC 9293 §3.4).
     #[must_use]
     pub fn end(&self) -> SeqNum {
         let flags = self.flags();
@@ -228,13 +155,35 @@ impl<'a> Segment<'a> {
         self.tcp.octets()
     }
 
+    /// The input of the segment's MAC (RFC 5925 §5.1).
+    ///
+    /// # Errors
+    /// [`VerifyError::Unsigned`] if the segment has no AO option, and [`VerifyError::Options`].
+    #[inline]
+    pub fn mac_input(&self, sne: Sne, options: OptionCoverage) -> Result<MacInput<'a>, VerifyError> {
+        let ao = self.ao_option()?.ok_or(VerifyError::Unsigned)?;
+        Ok(self.mac_input_with(sne, &ao, options))
+    }
+
+    /// The same for a caller that has found the segment's AO option.
+    #[inline]
+    pub(crate) fn mac_input_with(
+        &self,
+        sne: Sne,
+        ao: &AoOption<'_>,
+        options: OptionCoverage,
+    ) -> MacInput<'a> {
+        let addresses = (&self.source.to_canonical(), &self.destination.to_canonical());
+        MacInput::new(sne, addresses, self.tcp(), ao.place(), options)
+    }
+
     /// The segment without its addresses.
-    #[inline(always)]
+    #[inline]
     pub(crate) const fn without_addresses(&self) -> Tcp<'a> {
         self.tcp
     }
 
-    /// Whether the segment travels from the one end to the other.
+    /// Whether the segment goes from `source` to `destination`.
     #[inline(always)]
     pub(crate) fn is_between(&self, source: &Endpoint, destination: &Endpoint) -> bool {
         source.has_address(&self.source)

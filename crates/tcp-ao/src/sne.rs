@@ -1,11 +1,11 @@
-//! The sequence number extension: which turn of the 32-bit circle a sequence number belongs to (RFC 9187).
+//! The sequence number extension: how often a 32-bit sequence number has wrapped (RFC 9187).
 //!
-//! RFC 5925 §6.2 shows sample code for this that is wrong (errata 5672 and others); RFC 9187 replaces it. This is
-//! the same computation in 64 bits: the extended number that is nearest to the highest one seen.
+//! The sample code in RFC 5925 §6.2 is wrong (errata 5672 and others); RFC 9187 replaces it. This computes the same in 64
+//! bits: of all numbers with these lower 32 bits, the one nearest to the highest seen.
 
 use crate::types::{Isn, SeqNum, Sne};
 
-/// Tracks one direction of a connection. Eight octets.
+/// Tracks the SNE of one direction of a connection. Eight octets.
 ///
 /// ```
 /// use wireseal_tcp_ao::{Isn, SeqNum, Sne, SneTracker};
@@ -23,36 +23,36 @@ pub struct SneTracker {
 }
 
 impl SneTracker {
-    /// Starts at the direction's ISN, with an SNE of zero (RFC 5925 §6.2).
+    /// Starts at the direction's ISN with an SNE of zero (RFC 5925 §6.2).
     #[must_use]
     pub const fn new(isn: Isn) -> Self {
         Self { sne: 0, sequence: isn.0 }
     }
 
-    /// Takes up where another tracker was, from what [`SneTracker::highest`] gave there.
+    /// Continues from what another tracker's [`SneTracker::highest`] returned.
     #[must_use]
     pub const fn resume(sne: Sne, sequence: SeqNum) -> Self {
         Self { sne: sne.0, sequence: sequence.0 }
     }
 
-    /// The highest sequence number the tracker was advanced to, with its SNE.
+    /// The highest sequence number so far, with its SNE.
     #[must_use]
     pub const fn highest(&self) -> (Sne, SeqNum) {
         (Sne(self.sne), SeqNum(self.sequence))
     }
 
-    /// The SNE of a segment with this sequence number, wherever it lies within 2^31 octets of the highest seen.
+    /// The SNE of a sequence number within 2^31 octets of the highest seen.
     ///
-    /// A number from before the first turn has SNE 0, never a negative one.
+    /// A number from before the ISN has SNE 0, never a negative one.
     #[inline]
     #[must_use]
     pub const fn sne_of(&self, sequence: SeqNum) -> Sne {
         Sne((self.extended(sequence) >> 32) as u32)
     }
 
-    /// Notes that a segment with this sequence number was sent or verified; an older number changes nothing.
+    /// Records that a segment with this sequence number was sent or verified; an older number changes nothing.
     ///
-    /// Call it on receipt only once the MAC has verified: a forged number must not turn the circle.
+    /// For received segments, call it only after the MAC has verified: a forged number must not advance the SNE.
     #[inline]
     pub const fn advance(&mut self, sequence: SeqNum) {
         self.advance_to(self.sne_of(sequence), sequence);
@@ -71,8 +71,7 @@ impl SneTracker {
         let offset = sequence.offset_from(SeqNum(self.sequence));
         match highest.checked_add_signed(offset as i64) {
             Some(extended) => extended,
-            // Below zero: older than the ISN's own turn, so SNE 0. Above 2^64 cannot come from 32-bit steps of a
-            // connection that lives less than 2^64 octets, and stays on the last turn.
+            // Before the ISN: SNE 0. Beyond 2^64, which no connection reaches, the SNE stays at its last value.
             None if offset < 0 => sequence.0 as u64,
             None => (u32::MAX as u64) << 32 | sequence.0 as u64,
         }

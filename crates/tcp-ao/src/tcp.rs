@@ -1,12 +1,13 @@
-//! A TCP segment by itself, header and payload, without the addresses that it travels between.
+//! A TCP segment, header and payload, without its addresses.
 
+use core::fmt;
 use core::net::IpAddr;
 
+use crate::error::ParseError;
 use crate::option::{AoOption, OptionError, TCP_HEADER_LENGTH};
-use crate::segment::{Flags, ParseError};
 use crate::types::{Endpoint, SeqNum};
 
-/// Where the fields of a TCP header stand (RFC 9293 §3.1).
+/// Places of the fields in a TCP header (RFC 9293 §3.1).
 pub(crate) mod field {
     use core::ops::Range;
 
@@ -19,16 +20,80 @@ pub(crate) mod field {
     pub(crate) const CHECKSUM: Range<usize> = 16..18;
 }
 
-/// Octets of the header as it says itself; those of a header are there.
-#[inline(always)]
+/// The control bits of a TCP header that matter for authentication (RFC 9293 §3.1).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Flags(pub(crate) u8);
+
+impl Flags {
+    /// FIN: no more data from the sender.
+    #[inline]
+    #[must_use]
+    pub const fn fin(self) -> bool {
+        self.0 & 0x01 != 0
+    }
+
+    /// SYN: synchronise sequence numbers.
+    #[inline]
+    #[must_use]
+    pub const fn syn(self) -> bool {
+        self.0 & 0x02 != 0
+    }
+
+    /// RST: reset the connection.
+    #[inline]
+    #[must_use]
+    pub const fn rst(self) -> bool {
+        self.0 & 0x04 != 0
+    }
+
+    /// ACK: the acknowledgment field is significant.
+    #[inline]
+    #[must_use]
+    pub const fn ack(self) -> bool {
+        self.0 & 0x10 != 0
+    }
+}
+
+impl fmt::Debug for Flags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let set = [(self.syn(), "SYN"), (self.ack(), "ACK"), (self.fin(), "FIN"), (self.rst(), "RST")];
+        f.debug_list().entries(set.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name)).finish()
+    }
+}
+
+/// Octets of the header by its data offset. `octets` has at least 20.
+#[inline]
 pub(crate) fn header_length(octets: &[u8]) -> usize {
     usize::from(octets[field::DATA_OFFSET] >> 4) * 4
 }
 
-/// The octets, of which there are as many as the header says that it has, and where the header ends.
+/// Both ports of a header as one number, the source port in the upper half.
+#[inline]
+pub(crate) fn ports(header: &[u8]) -> u32 {
+    u32_at(header, field::SOURCE_PORT)
+}
+
+/// The sequence number of a header.
+#[inline]
+pub(crate) fn sequence(header: &[u8]) -> SeqNum {
+    SeqNum(u32_at(header, field::SEQUENCE))
+}
+
+/// The control bits of a header.
+#[inline]
+pub(crate) fn flags(header: &[u8]) -> Flags {
+    Flags(header[field::FLAGS])
+}
+
+#[inline]
+fn u32_at(header: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+}
+
+/// A segment that has all the octets its data offset promises.
 ///
-/// Addresses are no part of it, because whoever has a connection has them there already, and what is copied for each
-/// segment costs as much as a block of the MAC.
+/// It has no addresses, because a connection has them already, and copying them for each segment costs as much as a block of
+/// the MAC.
 #[derive(Clone, Copy)]
 pub(crate) struct Tcp<'a> {
     octets: &'a [u8],
@@ -36,8 +101,8 @@ pub(crate) struct Tcp<'a> {
 }
 
 impl<'a> Tcp<'a> {
-    /// Views a segment that comes from this address, as [`Segment::from_tcp`](crate::Segment::from_tcp) says.
-    #[inline(always)]
+    /// As [`Segment::from_tcp`](crate::Segment::from_tcp).
+    #[inline]
     pub(crate) fn parse(source: &IpAddr, octets: &'a [u8]) -> Result<Self, ParseError> {
         if octets.len() < TCP_HEADER_LENGTH {
             return Err(ParseError::TcpTooShort);
@@ -56,75 +121,70 @@ impl<'a> Tcp<'a> {
     }
 
     /// Header and payload.
-    #[inline(always)]
+    #[inline]
     pub(crate) const fn octets(self) -> &'a [u8] {
         self.octets
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn header(self) -> &'a [u8] {
         &self.octets[..self.header_length]
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn option_octets(self) -> &'a [u8] {
         &self.octets[TCP_HEADER_LENGTH..self.header_length]
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn payload(self) -> &'a [u8] {
         &self.octets[self.header_length..]
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn ao_option(self) -> Result<Option<AoOption<'a>>, OptionError> {
         AoOption::find(self.option_octets())
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn source_port(self) -> u16 {
         self.u16_at(field::SOURCE_PORT)
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn destination_port(self) -> u16 {
         self.u16_at(field::DESTINATION_PORT)
     }
 
-    /// Whether the ports are those of a segment from the one end to the other.
-    #[inline(always)]
+    /// Whether the ports are those of a segment from `source` to `destination`.
+    #[inline]
     pub(crate) fn is_between(self, source: &Endpoint, destination: &Endpoint) -> bool {
         self.source_port() == source.port() && self.destination_port() == destination.port()
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn sequence(self) -> SeqNum {
-        SeqNum(self.u32_at(field::SEQUENCE))
+        sequence(self.octets)
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn acknowledgment(self) -> SeqNum {
-        SeqNum(self.u32_at(field::ACKNOWLEDGMENT))
+        SeqNum(u32_at(self.octets, field::ACKNOWLEDGMENT))
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn flags(self) -> Flags {
-        Flags(self.octets[field::FLAGS])
+        flags(self.octets)
     }
 
-    /// Whether it is a SYN that opens a connection, which has a key of its own.
-    #[inline(always)]
+    /// Whether it is a SYN without ACK, which has a traffic key of its own.
+    #[inline]
     pub(crate) fn opens(self) -> bool {
         self.flags().syn() && !self.flags().ack()
     }
 
-    #[inline(always)]
+    #[inline]
     fn u16_at(self, at: usize) -> u16 {
         u16::from_be_bytes([self.octets[at], self.octets[at + 1]])
-    }
-
-    #[inline(always)]
-    fn u32_at(self, at: usize) -> u32 {
-        u32::from_be_bytes([self.octets[at], self.octets[at + 1], self.octets[at + 2], self.octets[at + 3]])
     }
 }

@@ -5,7 +5,7 @@ use core::net::IpAddr;
 
 /// A one-octet key identifier: the KeyID or RNextKeyID of an option, the SendID or RecvID of an MKT.
 ///
-/// Its values have no order and no meaning but equality (RFC 5925 §3.1).
+/// Values can only be compared for equality; they have no order (RFC 5925 §3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct KeyId(pub u8);
 
@@ -17,19 +17,19 @@ impl fmt::Display for KeyId {
 
 /// A TCP sequence number: 32 bits that wrap (RFC 9293 §3.4).
 ///
-/// It has no `Ord`, since "less than" means nothing on a circle; [`SeqNum::before`] is the comparison TCP uses.
+/// It has no `Ord`, because numbers that wrap have no order; [`SeqNum::before`] is the comparison TCP uses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SeqNum(pub u32);
 
 impl SeqNum {
-    /// Whether this number comes before `other` on the shorter way round the circle.
+    /// Whether this number comes before `other`, taking the shorter way round.
     #[inline]
     #[must_use]
     pub const fn before(self, other: Self) -> bool {
         self.offset_from(other) < 0
     }
 
-    /// The signed distance from `base` to this number, the shorter way round: -2^31 to 2^31 - 1 octets.
+    /// The signed distance from `base` to this number, taking the shorter way round: -2^31 to 2^31 - 1 octets.
     #[inline]
     #[must_use]
     pub const fn offset_from(self, base: Self) -> i32 {
@@ -37,12 +37,12 @@ impl SeqNum {
     }
 }
 
-/// An initial sequence number: the sequence number of a SYN (RFC 5925 §5.2 puts both sides' into the key derivation).
+/// An initial sequence number: the sequence number of a SYN. Both ends' are part of the key derivation (RFC 5925 §5.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Isn(pub u32);
 
 impl Isn {
-    /// The destination ISN of a SYN's key derivation, which the sender cannot know yet (RFC 5925 §5.2).
+    /// The destination ISN in a SYN's key derivation, which the sender does not know yet (RFC 5925 §5.2).
     pub const UNKNOWN: Self = Self(0);
 }
 
@@ -52,7 +52,7 @@ pub struct Sne(pub u32);
 
 /// One end of a connection: an address and a port.
 ///
-/// An IPv4-mapped IPv6 address is kept as the IPv4 address it stands for, since that is what is on the wire.
+/// An IPv4-mapped IPv6 address becomes the IPv4 address, since that is what is on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Endpoint {
     address: IpAddr,
@@ -60,27 +60,27 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint of this address and port, IPv4-mapped addresses made IPv4.
+    /// An endpoint with this address and port; an IPv4-mapped address becomes IPv4.
     #[inline]
     #[must_use]
     pub fn new(address: impl Into<IpAddr>, port: u16) -> Self {
         Self { address: address.into().to_canonical(), port }
     }
 
-    /// The address, never an IPv4-mapped one.
+    /// The address; never an IPv4-mapped one.
     #[inline]
     #[must_use]
     pub const fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// The address where it lies, to be looked at without a copy.
+    /// The address by reference, to save a copy.
     #[inline(always)]
     pub(crate) const fn address_in_place(&self) -> &IpAddr {
         &self.address
     }
 
-    /// Whether this is the address, or the IPv4 address that it stands for.
+    /// Whether this is the address, possibly in IPv4-mapped form.
     #[inline(always)]
     pub(crate) fn has_address(&self, address: &IpAddr) -> bool {
         match (&self.address, address) {
@@ -116,7 +116,7 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// A TCP socket pair as one end sees it (RFC 9293 §3.3.1).
+/// A TCP socket pair, as one end sees it (RFC 9293 §3.3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SocketPair {
     /// This end.

@@ -1,9 +1,8 @@
-//! A program with neither std nor a heap that verifies a segment of RFC 9235 and signs an answer, and that opens and seals
-//! the QUIC packets of RFC 9001 across a Retry and a key update.
+//! A program without std and without a heap: it verifies a segment of RFC 9235 and signs an answer, and opens and seals the QUIC
+//! packets of RFC 9001 across a Retry and a key update. It exits with 0 if everything is as in the RFCs.
 //!
-//! `wireseal-algorithms`, `-mac`, `-tcp-ao` and `-quic` are linked into it. It brings its own panic handler: if any dependency
-//! pulled in std, there would be two, and the build would fail. The C library is linked for its start code and its
-//! `memcpy` alone. It exits with 0 when all went as the RFCs say.
+//! `wireseal-algorithms`, `-mac`, `-tcp-ao` and `-quic` are linked into it. It has its own panic handler, so a dependency that
+//! pulls in std, and with it a second one, breaks the build. The C library is linked only for its start code and `memcpy`.
 #![no_std]
 #![no_main]
 
@@ -29,7 +28,7 @@ fn panic(_: &PanicInfo<'_>) -> ! {
     loop {}
 }
 
-// C's start code wants a symbol of this name, and that is all there is to it: nothing unsafe is done here.
+// C's start code calls a symbol of this name; nothing here is unsafe.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 extern "C" fn main() -> i32 {
@@ -40,9 +39,9 @@ extern "C" fn main() -> i32 {
     }
 }
 
-/// Takes the SYN as a listener would, and answers it; the peer verifies the answer.
+/// Verifies the SYN as a listener and answers it; the peer verifies the answer.
 fn answer() -> Option<()> {
-    // RFC 4231 test case 2, to link the MACs directly as well.
+    // RFC 4231 test case 2, to link the MACs directly too.
     let mac = MacKey::hmac_sha256(b"Jefe").mac(&[b"what do ya want ", b"for nothing?"]);
     (mac.truncated(4) == [0x5b, 0xdc, 0xc1, 0x46]).then_some(())?;
 
@@ -55,7 +54,7 @@ fn answer() -> Option<()> {
     let syn = listener.verify_syn(segment).ok()?;
     let mut passive = Connection::passive(&syn);
 
-    // A SYN-ACK: 20 octets of header, and the option behind them.
+    // A SYN-ACK: 20 octets of header, then the option.
     let mut tcp = [0; 60];
     tcp[0..2].copy_from_slice(&179_u16.to_be_bytes());
     tcp[2..4].copy_from_slice(&0xe9d7_u16.to_be_bytes());

@@ -8,10 +8,10 @@ use wireseal_quic::{
     ShortHeader, TrafficSecret, Version,
 };
 
-/// RFC 9001, appendix A: the destination connection ID that the client chose.
+/// RFC 9001 appendix A: the destination connection ID that the client chose.
 const CONNECTION_ID: [u8; 8] = [0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51, 0x57, 0x08];
 
-/// RFC 9001, appendix A.3: the server's first packet.
+/// RFC 9001 appendix A.3: the server's first packet.
 const SERVER_INITIAL: [u8; 135] = [
     0xcf, 0x00, 0x00, 0x00, 0x01, 0x00, 0x08, 0xf0, 0x67, 0xa5, 0x50, 0x2a, 0x42, 0x62, 0xb5, 0x00, 0x40,
     0x75, 0xc0, 0xd9, 0x5a, 0x48, 0x2c, 0xd0, 0x99, 0x1c, 0xd2, 0x5b, 0x0a, 0xac, 0x40, 0x6a, 0x58, 0x16,
@@ -23,14 +23,14 @@ const SERVER_INITIAL: [u8; 135] = [
     0x3d, 0x20, 0x39, 0x8c, 0x27, 0x64, 0x56, 0xcb, 0xc4, 0x21, 0x58, 0x40, 0x7d, 0xd0, 0x74, 0xee,
 ];
 
-/// RFC 9001, appendix A.4.
+/// RFC 9001 appendix A.4.
 const RETRY: [u8; 36] = [
     0xff, 0x00, 0x00, 0x00, 0x01, 0x00, 0x08, 0xf0, 0x67, 0xa5, 0x50, 0x2a, 0x42, 0x62, 0xb5, 0x74, 0x6f,
     0x6b, 0x65, 0x6e, 0x04, 0xa2, 0x65, 0xba, 0x2e, 0xff, 0x4d, 0x82, 0x90, 0x58, 0xfb, 0x3f, 0x0f, 0x24,
     0x96, 0xba,
 ];
 
-/// RFC 9001, appendix A.5: a traffic secret for ChaCha20-Poly1305, and a PING protected with it.
+/// RFC 9001 appendix A.5: a traffic secret for ChaCha20-Poly1305, and a PING protected with it.
 const SECRET: [u8; 32] = [
     0x9a, 0xc3, 0x12, 0xa7, 0xf8, 0x77, 0x46, 0x8e, 0xbe, 0x69, 0x42, 0x27, 0x48, 0xad, 0x00, 0xa1, 0x54,
     0x43, 0xf1, 0x82, 0x03, 0xa0, 0x7d, 0x60, 0x60, 0xf6, 0x88, 0xf3, 0x0f, 0x21, 0x63, 0x2b,
@@ -41,7 +41,7 @@ const PING: [u8; 21] = [
     0xc2, 0x5a, 0x5b, 0xfb,
 ];
 
-/// Takes all of it apart and puts it together.
+/// Opens all of these packets, and seals them again.
 pub fn exchange() -> Option<()> {
     let original_destination = ConnectionId::new(&CONNECTION_ID).ok()?;
     let keys = InitialKeys::new(Version::V1, &original_destination);
@@ -50,7 +50,7 @@ pub fn exchange() -> Option<()> {
     let mut datagram = SERVER_INITIAL;
     let (packet, rest) = Protected::split_first(&mut datagram, 0).ok()?;
     let opened = keys.server.open(packet, &mut ReceiveSpace::new(), &mut failures).ok()?;
-    // The ACK frame that the payload begins with.
+    // The ACK frame at the start of the payload.
     (rest.is_empty() && opened.number == 1 && opened.payload.starts_with(&[2, 0, 0, 0, 0])).then_some(())?;
 
     let retry = Retry::open(Version::V1, &original_destination, &RETRY).ok()?;
@@ -59,7 +59,7 @@ pub fn exchange() -> Option<()> {
     other[20] ^= 1;
     Retry::open(Version::V1, &original_destination, &other).is_err().then_some(())?;
 
-    // The client goes on with keys from the Retry's connection ID, and with the next number.
+    // The client continues with keys from the Retry's connection ID, and with the next number.
     let counter = PacketNumberCounter::starting_at(1).ok()?;
     let [ours, theirs] = [(); 2].map(|()| InitialKeys::new(Version::V1, &retry.source));
     let header = LongHeader {
@@ -71,7 +71,7 @@ pub fn exchange() -> Option<()> {
     };
     let mut datagram = [0; 1200];
     let number_length = NumberLength::Two;
-    // First octet, version, two connection IDs, token, length and number before the payload; the tag behind it.
+    // First octet, version, two connection IDs, token, length and number; the payload; the tag.
     let payload_length = datagram.len() - (1 + 4 + 9 + 1 + 6 + 2 + 2) - 16;
     let number_offset = header.encode(&mut datagram, number_length, payload_length).ok()?;
     let outgoing = Outgoing { packet: &mut datagram, number_offset, number_length };
@@ -84,7 +84,7 @@ pub fn exchange() -> Option<()> {
     key_update()
 }
 
-/// Seals the PING of RFC 9001, updates the keys, and talks on with a peer.
+/// Seals the PING of RFC 9001, updates the keys, and goes on with a peer.
 fn key_update() -> Option<()> {
     let secret = |octets: &[u8; 32]| TrafficSecret::new(AeadAlgorithm::ChaCha20Poly1305, octets).ok();
     let end = |local: &[u8; 32], remote: &[u8; 32], first| {

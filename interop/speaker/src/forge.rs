@@ -153,7 +153,7 @@ impl Forgery {
         repr.emit(&mut TcpPacket::new_unchecked(&mut tcp), &source, &destination, &checksums);
         if let Some(mut connection) = signer {
             let mut options = [0; MAX_OPTIONS_LENGTH];
-            let length = append_ao(&mut options, 0, connection.current_key().mac_length)?;
+            let length = append_ao(&mut options, 0, connection.current_key().mac_length())?;
             tcp.splice(TCP_HEADER_LENGTH..TCP_HEADER_LENGTH, options[..length].iter().copied());
             TcpPacket::new_unchecked(&mut tcp).set_header_len((TCP_HEADER_LENGTH + length) as u8);
             connection.sign(&mut tcp)?;

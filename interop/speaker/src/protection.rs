@@ -36,7 +36,7 @@ pub fn now() -> Timestamp {
 pub fn mirrored(mkt: &Mkt) -> Result<Mkt, MktError> {
     let (parameters, master_key) = (mkt.parameters(), mkt.master_key().clone());
     let mirrored = Mkt::with_short_master_key(mkt.recv_id(), mkt.send_id(), parameters.algorithm, master_key);
-    Ok(mirrored.with_mac_length(parameters.mac_length)?.with_options(parameters.options))
+    Ok(mirrored.with_mac_length(parameters.mac_length())?.with_options(parameters.options))
 }
 
 /// The key chain of the other end.

@@ -231,7 +231,7 @@ fn of_key(
     if ![mkt.send_id(), mkt.recv_id()].contains(&ao.key_id) {
         line(output, "note", format_args!("the packet names KeyID {}, which is not this key's", ao.key_id))?;
     }
-    if ao.mac.len() != mkt.parameters().mac_length {
+    if ao.mac.len() != mkt.parameters().mac_length() {
         line(output, "note", "the packet's MAC has another length than the key says; the packet's is taken")?;
     }
     let octets = TrafficKeyOctets::derive(algorithm, mkt.master_key(), context);
@@ -246,7 +246,7 @@ fn of_key(
         write_fields(output, &derive::mac_input(sne, segment, ao, options))?;
     }
     let key = TrafficKey::new(&octets);
-    let mac = derive::mac(&key, sne, segment, ao, options);
+    let mac = derive::mac(&key, sne, segment, options).map_err(io::Error::other)?;
     let length = ao.mac.len();
     line(output, "SNE", sne.0)?;
     if explain {
@@ -290,8 +290,9 @@ fn of_connection(
 }
 
 fn write_key(output: &mut impl Write, configured: &ConfiguredKey) -> io::Result<()> {
-    let MktParameters { send_id, recv_id, algorithm, mac_length, options, .. } =
-        *configured.key.mkt().parameters();
+    let parameters = configured.key.mkt().parameters();
+    let MktParameters { send_id, recv_id, algorithm, options, .. } = *parameters;
+    let mac_length = parameters.mac_length();
     let options = match options {
         OptionCoverage::Covered => "covered",
         OptionCoverage::Excluded => "excluded",

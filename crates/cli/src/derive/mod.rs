@@ -70,13 +70,14 @@ pub fn ao_of<'a>(segment: &Segment<'a>) -> Result<AoOption<'a>, DeriveError> {
 }
 
 /// The whole MAC of a segment, of which its option has the first octets.
-#[must_use]
+///
+/// # Errors
+/// [`DeriveError::NoOption`].
 pub fn mac(
     key: &TrafficKey,
     sne: Sne,
     segment: &Segment<'_>,
-    ao: &AoOption<'_>,
     options: OptionCoverage,
-) -> Mac {
-    segment_mac(key, sne, segment, ao, options)
+) -> Result<Mac, DeriveError> {
+    segment_mac(key, sne, segment, options).map_err(|_| DeriveError::NoOption)
 }

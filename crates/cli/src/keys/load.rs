@@ -122,7 +122,7 @@ impl From<&Key> for ChainKey {
             send_id: parameters.send_id,
             recv_id: parameters.recv_id,
             algorithm: parameters.algorithm,
-            mac_length: parameters.mac_length,
+            mac_length: parameters.mac_length(),
             options: parameters.options,
             secret: Secret::new(secret, notation),
             send: *key.send_lifetime(),

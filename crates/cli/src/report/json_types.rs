@@ -37,7 +37,7 @@ impl<'a> From<&'a ConfiguredKey> for Key<'a> {
             send_id: parameters.send_id.0,
             recv_id: parameters.recv_id.0,
             algorithm: parameters.algorithm.name(),
-            mac_length: parameters.mac_length,
+            mac_length: parameters.mac_length(),
             options: match parameters.options {
                 OptionCoverage::Covered => "covered",
                 OptionCoverage::Excluded => "excluded",

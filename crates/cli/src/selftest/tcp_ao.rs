@@ -68,7 +68,7 @@ fn check(vector: &Vector) -> Option<bool> {
     signed[mac_at..mac_at + ao.mac.len()].fill(0);
     sign_segment(&key, sne, addresses, &mut signed, parameters, ao.rnext_key_id).ok()?;
 
-    let verified = |segment| verify_segment(&key, sne, segment, &ao, parameters).is_ok();
+    let verified = |segment| verify_segment(&key, sne, segment, parameters).is_ok();
     Some(
         octets.expose_secret() == vector.traffic_key.0
             && verified(&segment)

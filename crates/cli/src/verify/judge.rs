@@ -77,7 +77,7 @@ impl Connection {
         let keys = &mut direction.traffic_keys;
         let good = keys.iter().position(|(candidate, key)| {
             candidate.serves(table, configured_end, sender, ao.key_id)
-                && verify_segment(key, sne, segment, ao, table.parameters(*candidate)).is_ok()
+                && verify_segment(key, sne, segment, table.parameters(*candidate)).is_ok()
         });
         if let Some(place) = good {
             if place > 0 {
@@ -112,7 +112,7 @@ impl Connection {
                 continue;
             }
             let key = table.derive(candidate, &context);
-            let is_good = verify_segment(&key, sne, segment, ao, table.parameters(candidate)).is_ok();
+            let is_good = verify_segment(&key, sne, segment, table.parameters(candidate)).is_ok();
             direction.keep_traffic_key(candidate, key, is_good);
             if is_good {
                 return Judgement::of_mac(Some(candidate), sne);
@@ -123,7 +123,7 @@ impl Connection {
             for candidate in serving() {
                 let key = table.derive(candidate, &context);
                 let parameters = table.parameters(candidate);
-                let is_good = |sne: &u32| verify_segment(&key, Sne(*sne), segment, ao, parameters).is_ok();
+                let is_good = |sne: &u32| verify_segment(&key, Sne(*sne), segment, parameters).is_ok();
                 if let Some(sne) = (0..SNES).find(is_good) {
                     direction.sne = Some(SneTracker::resume(Sne(sne), segment.sequence()));
                     return Judgement::of_mac(Some(candidate), Sne(sne));
@@ -178,7 +178,7 @@ impl Connection {
     ) -> Option<Candidate> {
         let is_good = |candidate: &Candidate| {
             let key: TrafficKey = table.derive(*candidate, context);
-            verify_segment(&key, sne, segment, ao, table.parameters(*candidate)).is_ok()
+            verify_segment(&key, sne, segment, table.parameters(*candidate)).is_ok()
         };
         let mut candidates = self.candidates.iter().copied();
         candidates.find(|candidate| {

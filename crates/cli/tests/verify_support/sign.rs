@@ -76,9 +76,8 @@ impl Signing {
         let master_key = MasterKey::new(&self.secret).unwrap();
         let key = TrafficKey::derive(self.algorithm, &master_key, &context);
         let sne = Sne(sne.0.wrapping_add(self.sne));
-        let ao = segment.ao_option().unwrap().unwrap();
         let mac = match self.checksum {
-            None => segment_mac(&key, sne, &segment, &ao, self.options),
+            None => segment_mac(&key, sne, &segment, self.options).unwrap(),
             Some(checksum) => {
                 let field = checksum(&segment);
                 let mut input = sne.0.to_be_bytes().to_vec();

@@ -1,9 +1,9 @@
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{MasterKey, Mkt, OptionCoverage};
+use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, OptionCoverage};
 
 use super::*;
 
-const TCP: Circumstances = Circumstances { is_tcp: true, is_listening: false, peer: None };
+const TCP: SocketState = SocketState { is_tcp: true, is_listening: false, peer: None };
 
 fn network(text: &str) -> IpCidr {
     text.parse().unwrap()
@@ -13,33 +13,33 @@ fn mkt() -> Mkt {
     Mkt::new(KeyId(1), KeyId(2), TcpAoAlgorithm::HmacSha1, MasterKey::new(b"secret").unwrap()).unwrap()
 }
 
-fn outcome(asked: &Asked<'_>, errno: i32, circumstances: &Circumstances) -> Error {
-    error(asked, io::Error::from_raw_os_error(errno), circumstances)
+fn outcome(request: &Request<'_>, errno: i32, socket: &SocketState) -> Error {
+    request.error(io::Error::from_raw_os_error(errno), socket)
 }
 
-/// Every call of TCP-AO's, with the name it is known by in the table.
-fn every_call(test: impl Fn(&str, &Asked<'_>)) {
+/// Every request, with the name it has in the table.
+fn every_request(test: impl Fn(&str, &Request<'_>)) {
     let mkt = mkt();
     let key = SocketKey::new(network("192.0.2.1"), &mkt);
     let name = key.name();
     let change = Change { current_key: Some(KeyId(1)), ..Change::default() };
     let remote = key.remote;
-    let calls = [
-        ("add", Asked::Add(&key)),
-        ("delete", Asked::Delete(&name, Successor::default())),
-        ("keys", Asked::Keys),
-        ("info", Asked::Info),
-        ("change", Asked::Change(&change)),
-        ("md5", Asked::SetMd5 { vrf: None }),
-        ("delete md5", Asked::DeleteMd5 { remote, vrf: None }),
-        ("repair", Asked::Repair),
+    let requests = [
+        ("add", Request::AddKey(&key)),
+        ("delete", Request::DeleteKey(&name, Successor::default())),
+        ("keys", Request::GetKeys),
+        ("info", Request::GetInfo),
+        ("change", Request::SetInfo(&change)),
+        ("md5", Request::SetMd5Key { vrf: None }),
+        ("delete md5", Request::DeleteMd5Key { remote, vrf: None }),
+        ("repair", Request::Repair),
     ];
-    calls.iter().for_each(|(name, asked)| test(name, asked));
+    requests.iter().for_each(|(name, request)| test(name, request));
 }
 
 #[test]
 fn ao_40_every_errno_of_every_call_is_a_typed_error() {
-    every_call(|call, asked| {
+    every_request(|call, request| {
         let errno_names = [
             ("EINVAL", libc::EINVAL),
             ("EEXIST", libc::EEXIST),
@@ -55,7 +55,7 @@ fn ao_40_every_errno_of_every_call_is_a_typed_error() {
             ("EBADF", libc::EBADF),
         ];
         for (name, errno) in errno_names {
-            let error = outcome(asked, errno, &TCP);
+            let error = outcome(request, errno, &TCP);
             let expected = match (call, name) {
                 (_, "EINVAL") => matches!(error, Error::Refused { because: Refusal::Unknown, .. }),
                 ("add", "EEXIST") => {
@@ -87,10 +87,10 @@ fn ao_40_every_errno_of_every_call_is_a_typed_error() {
 
 #[test]
 fn ao_40_a_socket_that_is_not_tcp_is_not_an_old_kernel() {
-    let circumstances = Circumstances { is_tcp: false, ..TCP };
-    every_call(|call, asked| {
+    let socket = SocketState { is_tcp: false, ..TCP };
+    every_request(|call, request| {
         for errno in [libc::ENOPROTOOPT, libc::EOPNOTSUPP, libc::ENOTSOCK, libc::EINVAL] {
-            assert!(matches!(outcome(asked, errno, &circumstances), Error::NotATcpSocket), "{call}");
+            assert!(matches!(outcome(request, errno, &socket), Error::NotATcpSocket), "{call}");
         }
     });
 }
@@ -99,25 +99,30 @@ fn ao_40_a_socket_that_is_not_tcp_is_not_an_old_kernel() {
 fn ao_40_einval_is_explained_by_what_the_socket_is() {
     let mkt = mkt();
     let key = SocketKey::new(network("192.0.2.0/24"), &mkt);
-    let reason =
-        |key: &SocketKey<'_>, circumstances| match outcome(&Asked::Add(key), libc::EINVAL, &circumstances) {
-            Error::Refused { call: Call::AddKey, because } => because,
-            other => panic!("{other:?}"),
-        };
-    let peer = |text: &str| Circumstances { peer: Some(text.parse().unwrap()), ..TCP };
-    let listening = Circumstances { is_listening: true, ..TCP };
-    assert_eq!(reason(&key, peer("192.0.2.9")), Refusal::Unknown);
-    let elsewhere = Refusal::AnotherPeer { remote: key.remote, peer: "198.51.100.1".parse().unwrap() };
-    assert_eq!(reason(&key, peer("198.51.100.1")), elsewhere);
+    let peer = |text: &str| SocketState { peer: Some(text.parse().unwrap()), ..TCP };
+    let listening = SocketState { is_listening: true, ..TCP };
+    let got = "198.51.100.1".parse().unwrap();
+    // The same network in another form.
     let mapped = SocketKey { remote: network("::ffff:192.0.2.0/120"), ..key };
-    assert_eq!(reason(&mapped, peer("192.0.2.9")), Refusal::Unknown, "the same network in another form");
-    assert_eq!(reason(&SocketKey { set_current: true, ..key }, listening), Refusal::Listening);
-    assert_eq!(reason(&SocketKey { set_rnext: true, ..key }, listening), Refusal::Listening);
-    assert_eq!(reason(&SocketKey { vrf: Some(7), ..key }, listening), Refusal::NotThisVrf(7));
-    assert_eq!(reason(&SocketKey { vrf: Some(0), ..key }, listening), Refusal::Unknown);
+    for (key, socket, expected) in [
+        (key, peer("192.0.2.9"), Refusal::Unknown),
+        (mapped, peer("192.0.2.9"), Refusal::Unknown),
+        (key, peer("198.51.100.1"), Refusal::AnotherPeer { expected: key.remote, got }),
+        (SocketKey { set_current: true, ..key }, listening, Refusal::Listening),
+        (SocketKey { set_rnext: true, ..key }, listening, Refusal::Listening),
+        (SocketKey { vrf: Some(7), ..key }, listening, Refusal::NotThisVrf(7)),
+        (SocketKey { vrf: Some(0), ..key }, listening, Refusal::Unknown),
+    ] {
+        let error = outcome(&Request::AddKey(&key), libc::EINVAL, &socket);
+        let Error::Refused { call: "TCP_AO_ADD_KEY", because } = error else { panic!("{error:?}") };
+        assert_eq!(because, expected, "{key:?} {socket:?}");
+    }
     let change = Change { rnext_key: Some(KeyId(1)), ..Change::default() };
-    let error = outcome(&Asked::Change(&change), libc::EINVAL, &listening);
-    assert!(matches!(error, Error::Refused { call: Call::SetInfo, because: Refusal::Listening }));
+    let error = outcome(&Request::SetInfo(&change), libc::EINVAL, &listening);
+    assert!(matches!(error, Error::Refused { because: Refusal::Listening, .. }));
+    assert!(
+        error.to_string().starts_with("the kernel refused TCP_AO_INFO (writing): a listening socket has")
+    );
 }
 
 #[test]
@@ -159,14 +164,20 @@ fn ao_40_messages_say_what_to_do() {
         (Error::AoKeyInTheWay, &["TCP-AO key", "delete_key"]),
         (Error::MacTooLong { octets: 17 }, &["17 octets", "at most 16"]),
         (Error::NoSuchKey { send_id: Some(KeyId(1)), recv_id: None }, &["no key with SendID 1;", "add_key"]),
+        (
+            Error::NoSuchKey { send_id: Some(KeyId(1)), recv_id: Some(KeyId(2)) },
+            &["no key with SendID 1 and RecvID 2;"],
+        ),
+        (Error::NoSuchKey { send_id: None, recv_id: Some(KeyId(2)) }, &["no key with RecvID 2;"]),
         (Error::NoSuchMd5Key(network("192.0.2.1")), &["TCP-MD5", "192.0.2.1"]),
         (Error::KeyInUse(name), &["SendID 1", "VRF 3", "successor"]),
         (Error::Connected, &["before it connects"]),
         (Error::NoPermission { what: "TCP_REPAIR" }, &["TCP_REPAIR needs CAP_NET_ADMIN"]),
         (Error::NoMemory, &["net.core.optmem_max"]),
-        (Error::AnyIpv4OnIpv6Socket, &["0.0.0.0/0", "use an IPv4 socket"]),
-        (Error::NetworkAtZero(network("0.0.0.0/8")), &["0.0.0.0/8", "name a network"]),
-        (Error::AnotherFamily(network("::1")), &["::1", "use an IPv6 socket"]),
+        (
+            Error::UnusableNetwork { remote: network("0.0.0.0/8"), advice: "use another" },
+            &["0.0.0.0/8", "; use another"],
+        ),
         (Error::NotATcpSocket, &["not a TCP socket", "IPPROTO_TCP"]),
         (Error::NotEstablished, &["established", "wait"]),
     ];

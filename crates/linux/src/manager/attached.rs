@@ -12,36 +12,36 @@ use wireseal_tcp_ao::key_chain::{Key, KeyChain, Timestamp};
 use wireseal_tcp_ao::{MasterKey, Mkt};
 use zeroize::Zeroizing;
 
-use crate::manager::carry_out::Outcome;
-use crate::manager::situation::{Action, Memory, Situation, SocketKind};
+use crate::manager::action::{Action, SocketKind};
+use crate::manager::apply::Outcome;
+use crate::manager::state::Memory;
+use crate::manager::target::Target;
 use crate::{Error, KeyName, SocketKey, Successor, TcpAoSocket};
 
 /// Octets of a placeholder's secret.
 const PLACEHOLDER_SECRET_LENGTH: usize = 32;
 
-/// What tells one socket from another, by whichever descriptor (`st_dev` and `st_ino`).
+/// What identifies a socket, whichever descriptor it has (`st_dev` and `st_ino`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Identity(u64, u64);
 
-/// A socket as the manager has it.
+/// A manager's own descriptor of a socket, and what it remembers of it.
 #[derive(Debug)]
 pub(super) struct Attached {
     pub(super) identity: Identity,
     descriptor: OwnedFd,
     memory: Memory,
-    /// A connection that is none any more has ended, and is no socket about to connect.
+    /// Tells a connection that has ended from a socket that has not connected yet.
     was_connected: bool,
 }
 
 impl Attached {
     /// Duplicates the descriptor of a socket.
     pub(super) fn new<S: AsFd + ?Sized>(socket: &S) -> io::Result<Self> {
-        let descriptor = socket.as_fd().try_clone_to_owned()?;
-        let file = File::from(descriptor);
+        let file = File::from(socket.as_fd().try_clone_to_owned()?);
         let metadata = file.metadata()?;
         let identity = Identity(metadata.dev(), metadata.ino());
-        let descriptor = OwnedFd::from(file);
-        Ok(Self { identity, descriptor, memory: Memory::default(), was_connected: false })
+        Ok(Self { identity, descriptor: file.into(), memory: Memory::default(), was_connected: false })
     }
 
     pub(super) fn socket(&self) -> TcpAoSocket<'_> {
@@ -52,13 +52,13 @@ impl Attached {
         self.memory.is_peer_behind()
     }
 
-    /// The peer's address, when there is a connection; never an IPv4-mapped one.
+    /// The peer's address if it is connected; never an IPv4-mapped one.
     pub(super) fn peer(&self) -> Option<IpAddr> {
         let peer = SockRef::from(&self.descriptor).peer_addr().ok()?.as_socket()?;
         Some(peer.ip().to_canonical())
     }
 
-    /// What the socket is; `None` when it was a connection and is none any more.
+    /// What the socket is; `None` for a connection that has ended.
     pub(super) fn kind(&mut self) -> io::Result<Option<SocketKind>> {
         if SockRef::from(&self.descriptor).is_listener()? {
             return Ok(Some(SocketKind::Listener));
@@ -71,49 +71,49 @@ impl Attached {
     }
 
     /// Brings the keys of the socket in line with the chain at `now`.
-    pub(super) fn carry_out(
+    pub(super) fn apply(
         &mut self,
         chain: &KeyChain,
         (remote, vrf): (IpCidr, Option<u32>),
         now: Timestamp,
         kind: SocketKind,
     ) -> Outcome {
-        let situation = Situation { chain, remote, vrf, now, kind };
+        let target = Target { chain, remote, vrf, now, kind };
         let socket = TcpAoSocket::new(&self.descriptor);
         let read = |memory: &Memory| {
             let keys = socket.keys()?;
-            Ok(keys.iter().map(|key| situation.recognise(memory, key)).collect())
+            Ok(keys.iter().map(|key| target.recognise(memory, key)).collect())
         };
-        situation.carry_out(&mut self.memory, read, |action| apply(&socket, &situation, action))
+        target.apply(&mut self.memory, read, |action| apply(&socket, &target, action))
     }
 }
 
 /// Applies one action to a socket.
-fn apply(socket: &TcpAoSocket<'_>, situation: &Situation<'_>, action: &Action) -> Result<(), Error> {
-    let placed = |name: KeyName, mkt, (set_current, set_rnext)| {
+fn apply(socket: &TcpAoSocket<'_>, target: &Target<'_>, action: &Action) -> Result<(), Error> {
+    let add = |name: KeyName, mkt, set_current, set_rnext| {
         let KeyName { remote, vrf, .. } = name;
         socket.add_key(&SocketKey { remote, vrf, mkt, set_current, set_rnext })
     };
     match *action {
-        Action::Add { key_id, key, set_current, set_rnext } => match situation.key(key_id).map(Key::mkt) {
-            Some(mkt) => placed(key, mkt, (set_current, set_rnext)),
+        Action::Add { key_id, key, set_current, set_rnext } => match target.key(key_id).map(Key::mkt) {
+            Some(mkt) => add(key, mkt, set_current, set_rnext),
             None => Ok(()),
         },
         Action::AddPlaceholder { key } => {
-            let mkt = placeholder(situation.chain, key).map_err(io::Error::from)?;
-            placed(key, &mkt, (false, false))
+            let mkt = placeholder(target.chain, key).map_err(io::Error::from)?;
+            add(key, &mkt, false, false)
         }
         Action::SetCurrent(key) => socket.set_current_key(key.send_id),
         Action::SetRnext(key) => socket.set_rnext_key(key.recv_id),
-        Action::Delete { key, heir, is_current, is_rnext, .. } => {
-            let current = heir.filter(|_| is_current).map(|heir| heir.send_id);
-            let rnext = heir.filter(|_| is_rnext).map(|heir| heir.recv_id);
+        Action::Delete { key, successor, is_current, is_rnext, .. } => {
+            let current = successor.filter(|_| is_current).map(|name| name.send_id);
+            let rnext = successor.filter(|_| is_rnext).map(|name| name.recv_id);
             socket.delete_key(&key, Successor { current, rnext })
         }
     }
 }
 
-/// A key with these ids that nobody else has, with an algorithm of the chain, since the kernel may lack others.
+/// A key with these ids and a random secret. Its algorithm is one of the chain's, since the kernel may lack others.
 fn placeholder(chain: &KeyChain, KeyName { send_id, recv_id, .. }: KeyName) -> Result<Mkt, getrandom::Error> {
     let mut secret = Zeroizing::new([0; PLACEHOLDER_SECRET_LENGTH]);
     getrandom::fill(secret.as_mut_slice())?;

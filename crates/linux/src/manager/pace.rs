@@ -1,14 +1,14 @@
-//! When to step.
+//! When to take the next step.
 
 use wireseal_tcp_ao::key_chain::Timestamp;
 
 use crate::Error;
-use crate::manager::carry_out::Outcome;
+use crate::manager::apply::Outcome;
 
-/// Seconds between steps in which nothing is expected to happen: the clock may have been set.
+/// Seconds between steps when nothing is due, since the clock may be set.
 const IDLE: u32 = 30;
 
-/// Seconds between steps while a peer has not switched.
+/// Seconds between steps while a peer has not switched keys.
 const WAITING: u32 = 1;
 
 /// When the last step was and when the next one should be.
@@ -19,7 +19,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// When a socket needs its next step, apart from changes of the chain.
+    /// When a socket needs its next step even if the chain does not change.
     pub(super) fn after_socket(outcome: &Outcome, is_peer_behind: bool, now: Timestamp) -> Option<Timestamp> {
         let is_busy = outcome.failed.iter().any(|(_, error)| matches!(error, Error::KeyInUse(_)));
         let soon = (is_peer_behind || is_busy).then(|| now.later_by(WAITING));
@@ -31,13 +31,13 @@ impl Pace {
         *self = Self { last: Some(now), next };
     }
 
-    /// Makes the next step no later than that.
+    /// Makes the next step no later than `moment`.
     pub(super) fn no_later_than(&mut self, moment: Option<Timestamp>) {
         self.next = [self.next, moment].into_iter().flatten().min();
     }
 
-    /// Whether it is time for a step: something is due, none was for long, or the clock went back.
-    #[cfg_attr(not(feature = "tokio"), expect(dead_code, reason = "only the task asks"))]
+    /// Whether it is time for a step: one is due, the last one is long ago, or the clock went back.
+    #[cfg_attr(not(feature = "tokio"), expect(dead_code, reason = "only the background task asks"))]
     pub(super) fn is_due(&self, now: Timestamp) -> bool {
         let is_next = self.next.is_some_and(|next| next <= now);
         let is_last_far = self.last.is_none_or(|last| now < last || last.later_by(IDLE) <= now);
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn a_step_is_due_at_the_next_moment_after_a_while_and_when_the_clock_goes_back() {
         let mut pace = Pace::default();
-        assert!(pace.is_due(at(0)), "there was none yet");
+        assert!(pace.is_due(at(0)), "there was no step yet");
         pace.stepped(at(100), Some(at(110)));
         let due: Vec<i64> = (95..=111).filter(|now| pace.is_due(at(*now))).collect();
         assert_eq!(due, [95, 96, 97, 98, 99, 110, 111]);

@@ -1,38 +1,33 @@
-//! What a [`KeyManager`](crate::KeyManager) decides about the keys of a socket, as a pure function:
-//! [`Situation::plan`] of the chain, the time and the keys that are there.
-//!
-//! A program that only wants to know what would be done calls that. [`Situation::carry_out`] is how the decision is
-//! applied to a socket whose keys the peer changes at the same time.
+//! Deciding what to do with the keys of a socket: a pure function of the chain, the time and the keys that are there.
 
 use cidr::IpCidr;
 use wireseal_tcp_ao::KeyId;
 use wireseal_tcp_ao::key_chain::{Key, Timestamp};
 
 use crate::KeyName;
+use crate::manager::action::{Action, Origin, SocketKind};
+use crate::manager::state::{Found, Memory};
+use crate::manager::target::Target;
 
-pub use crate::manager::carry_out::Outcome;
-pub use crate::manager::situation::{Action, Found, Memory, Origin, Situation, SocketKind};
-
-/// What is to be done, and what it will leave open.
+/// What to do with the keys of a socket.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Plan {
-    /// What to do, in this order. At no point in between is the socket without a key for the peers.
-    pub actions: Vec<Action>,
-    /// No key of the chain may be sent with: a listener and a closed socket get a placeholder in place of keys, and a
-    /// connection is left with what it has, for its owner to shut down.
-    pub expired: bool,
-    /// Keys that no segment should be accepted with any more, but that cannot be deleted: a connection has no other.
-    pub overdue: Vec<KeyName>,
+pub(super) struct Plan {
+    /// What to do, in this order. The socket is never without a key for the peers in between.
+    pub(super) actions: Vec<Action>,
+    /// No key of the chain is valid for sending now: a listener and a closed socket get a placeholder, and a connection keeps
+    /// what it has until its owner shuts it down.
+    pub(super) expired: bool,
+    /// Keys that are no longer valid but cannot be deleted, because the connection has no other.
+    pub(super) overdue: Vec<KeyName>,
     /// When to decide again although the chain does not change then.
-    pub again: Option<Timestamp>,
+    pub(super) again: Option<Timestamp>,
 }
 
-impl Situation<'_> {
+impl Target<'_> {
     /// Decides what to do with the keys `found` on the socket.
     ///
-    /// Keys in `set_aside` are neither added nor deleted: the kernel has just refused one or the other.
-    #[must_use]
-    pub fn plan(&self, found: &[Found], memory: &Memory, set_aside: &[KeyName]) -> Plan {
+    /// Keys in `set_aside` are neither added nor deleted, because the kernel has just refused that.
+    pub(super) fn plan(&self, found: &[Found], memory: &Memory, set_aside: &[KeyName]) -> Plan {
         let active = self.chain.at(self.now);
         let is_found = |key: &Key| found.iter().any(|held| held.origin == Origin::Chain(key.key_id()));
         let is_available = |key: &&Key| is_found(key) || !set_aside.contains(&self.name(key));
@@ -42,7 +37,7 @@ impl Situation<'_> {
             Some(_) => active.iter().filter(is_available).collect(),
         };
         let mut draft =
-            Draft { situation: self, wanted, set_aside, keys: found.to_vec(), plan: Plan::default() };
+            Draft { target: self, wanted, set_aside, keys: found.to_vec(), plan: Plan::default() };
         draft.plan.expired = preferred.is_none();
         draft.add_and_delete();
         if let Some(preferred) = preferred {
@@ -52,10 +47,10 @@ impl Situation<'_> {
     }
 }
 
-/// A plan in the making, with the keys as they will be after its actions so far.
+/// An unfinished plan, and the keys as they will be after its actions so far.
 struct Draft<'a> {
-    situation: &'a Situation<'a>,
-    /// The keys that the socket is to have, the preferred one first; none when no key may be sent with.
+    target: &'a Target<'a>,
+    /// The keys that the socket should have, the preferred one first; none if no key is valid for sending.
     wanted: Vec<&'a Key>,
     set_aside: &'a [KeyName],
     keys: Vec<Found>,
@@ -63,21 +58,21 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// Adds what is missing and deletes what is stale, over a placeholder where there is no other way.
+    /// Adds what is missing and deletes what is stale, with a placeholder in between if necessary.
     fn add_and_delete(&mut self) {
         loop {
             self.add_missing();
             let Some(stale) = self.next_stale() else { break };
-            let heir = self.heir(stale);
-            if self.can_go_without_heir(stale) {
+            let successor = self.successor(stale);
+            if self.can_go_without_successor(stale) {
                 self.delete(stale, None);
-            } else if heir.is_some() {
-                self.delete(stale, heir);
+            } else if successor.is_some() {
+                self.delete(stale, successor);
             } else if !self.may_have_placeholder() || !self.add_placeholder() {
                 self.plan.overdue.push(stale.name);
             }
         }
-        if self.situation.kind != SocketKind::Connection && !self.keys.iter().any(is_own) {
+        if self.target.kind != SocketKind::Connection && !self.keys.iter().any(is_own) {
             self.add_placeholder();
         }
     }
@@ -86,7 +81,7 @@ impl Draft<'_> {
     fn add_missing(&mut self) {
         for index in 0..self.wanted.len() {
             let key = self.wanted[index];
-            let name = self.situation.name(key);
+            let name = self.target.name(key);
             let is_taken = |held: &Found| {
                 held.origin == Origin::Chain(key.key_id()) || is_own(held) && clash(held.name, name)
             };
@@ -94,14 +89,14 @@ impl Draft<'_> {
                 continue;
             }
             let is_preferred = index == 0;
-            let set_current = is_preferred && self.situation.kind == SocketKind::Closed;
-            let set_rnext = is_preferred && self.situation.kind != SocketKind::Listener;
+            let set_current = is_preferred && self.target.kind == SocketKind::Closed;
+            let set_rnext = is_preferred && self.target.kind != SocketKind::Listener;
             self.plan.actions.push(Action::Add { key_id: key.key_id(), key: name, set_current, set_rnext });
             self.hold(name, Origin::Chain(key.key_id()), set_current, set_rnext);
         }
     }
 
-    /// The next key to delete: the placeholder last, those in use before it.
+    /// The next key to delete: first those not in use, then those in use, the placeholder last.
     fn next_stale(&self) -> Option<Found> {
         let is_left = |key: &&Found| {
             self.is_stale(key)
@@ -112,53 +107,51 @@ impl Draft<'_> {
         self.keys.iter().filter(is_left).min_by_key(rank).copied()
     }
 
-    /// Whether a key is not to be on the socket.
+    /// Whether a key should not be on the socket.
     fn is_stale(&self, held: &Found) -> bool {
-        let is_connection = self.situation.kind == SocketKind::Connection;
+        let is_connection = self.target.kind == SocketKind::Connection;
         match held.origin {
             Origin::Foreign => false,
             Origin::Leftover => true,
             Origin::Placeholder => is_connection || !self.wanted.is_empty(),
             Origin::Chain(key_id) if self.wanted.iter().any(|key| key.key_id() == key_id) => false,
             Origin::Chain(_) if !is_connection => true,
-            // The clock was set back: the peer may well use a key whose time has not come yet by this end's clock.
+            // The clock was set back: the peer may be using a key that is not valid yet by this end's clock.
             Origin::Chain(key_id) => {
-                let is_over = |key| self.situation.acceptance(key).is_over(self.situation.now);
-                let is_in_the_way =
-                    || self.wanted.iter().any(|key| clash(self.situation.name(key), held.name));
-                self.situation.key(key_id).is_none_or(is_over) || is_in_the_way()
+                let is_over = |key| self.target.acceptance(key).is_over(self.target.now);
+                let is_in_the_way = || self.wanted.iter().any(|key| clash(self.target.name(key), held.name));
+                self.target.key(key_id).is_none_or(is_over) || is_in_the_way()
             }
         }
     }
 
     fn is_in_use(&self, key: &Found) -> bool {
-        // What a listener has as its current key dates from before it listened, and counts for nothing.
-        self.situation.kind != SocketKind::Listener && (key.is_current || key.is_rnext)
+        // A listener's current key dates from before it listened and has no effect.
+        self.target.kind != SocketKind::Listener && (key.is_current || key.is_rnext)
     }
 
-    /// A connection is protected as long as it has any key, another socket as long as it has one for these peers.
-    fn can_go_without_heir(&self, stale: Found) -> bool {
-        match self.situation.kind {
+    /// A connection is protected while it has any key, another socket while it has one for these peers.
+    fn can_go_without_successor(&self, stale: Found) -> bool {
+        match self.target.kind {
             SocketKind::Connection => !self.is_in_use(&stale),
             SocketKind::Listener | SocketKind::Closed => false,
         }
     }
 
-    /// What takes the place of a stale key: the most preferred key there is already, or else the placeholder.
-    fn heir(&self, stale: Found) -> Option<KeyName> {
+    /// What replaces a stale key: the most preferred key on the socket, or else the placeholder.
+    fn successor(&self, stale: Found) -> Option<KeyName> {
         let by_origin = |origin| self.keys.iter().find(|held| held.origin == origin);
         let mut wanted = self.wanted.iter().filter_map(|key| by_origin(Origin::Chain(key.key_id())));
         let placeholder = || by_origin(Origin::Placeholder).filter(|held| held.name != stale.name);
-        let heir = wanted.next().or_else(|| self.kept()).or_else(placeholder);
-        heir.map(|held| held.name)
+        wanted.next().or_else(|| self.kept()).or_else(placeholder).map(|held| held.name)
     }
 
-    /// The key to stay with when no key may be sent with: one that the peer may still send with, if there is any.
+    /// The key to keep while no key is valid for sending: preferably one that the peer may still send with.
     fn kept(&self) -> Option<&Found> {
         let acceptable = |held: &&Found| match held.origin {
             Origin::Chain(key_id) if self.wanted.is_empty() && !self.is_stale(held) => {
-                let key = self.situation.key(key_id)?;
-                Some(self.situation.acceptance(key).contains(self.situation.now))
+                let key = self.target.key(key_id)?;
+                Some(self.target.acceptance(key).contains(self.target.now))
             }
             _ => None,
         };
@@ -166,44 +159,44 @@ impl Draft<'_> {
         kept.max_by_key(|(is_acceptable, _)| *is_acceptable).map(|(_, held)| held)
     }
 
-    /// Whether a placeholder is of use: on a connection only on the way to another key.
+    /// Whether a placeholder helps: on a connection only until another key is there.
     fn may_have_placeholder(&self) -> bool {
         let has_one = self.keys.iter().any(|held| held.origin == Origin::Placeholder);
-        !has_one && (self.situation.kind != SocketKind::Connection || !self.wanted.is_empty())
+        !has_one && (self.target.kind != SocketKind::Connection || !self.wanted.is_empty())
     }
 
-    /// Adds a placeholder; false when no ids are free.
+    /// Adds a placeholder; false if no ids are free.
     fn add_placeholder(&mut self) -> bool {
-        let wanted = self.wanted.iter().map(|key| self.situation.name(key));
-        // Other peers' keys take no ids away: a listener may have more of those than there are ids.
+        let wanted = self.wanted.iter().map(|key| self.target.name(key));
+        // Keys for other peers do not count: a listener may have more of them than there are ids.
         let near =
-            self.keys.iter().map(|held| held.name).filter(|name| overlap(name.remote, self.situation.remote));
+            self.keys.iter().map(|held| held.name).filter(|name| overlap(name.remote, self.target.remote));
         let taken: Vec<KeyName> = near.chain(wanted).collect();
         let free =
             |is_taken: &dyn Fn(KeyId) -> bool| (0..=u8::MAX).rev().map(KeyId).find(|id| !is_taken(*id));
         let send_id = free(&|id| taken.iter().any(|name| name.send_id == id));
         let recv_id = free(&|id| taken.iter().any(|name| name.recv_id == id));
         let Some((send_id, recv_id)) = send_id.zip(recv_id) else { return false };
-        let (remote, vrf) = (self.situation.remote, self.situation.vrf);
+        let (remote, vrf) = (self.target.remote, self.target.vrf);
         let key = KeyName { remote, vrf, send_id, recv_id };
         self.plan.actions.push(Action::AddPlaceholder { key });
         self.hold(key, Origin::Placeholder, false, false);
         true
     }
 
-    fn delete(&mut self, stale: Found, heir: Option<KeyName>) {
+    fn delete(&mut self, stale: Found, successor: Option<KeyName>) {
         let in_use = self.is_in_use(&stale);
         let (is_current, is_rnext) = (in_use && stale.is_current, in_use && stale.is_rnext);
         let Found { name: key, origin, .. } = stale;
-        self.plan.actions.push(Action::Delete { key, origin, heir, is_current, is_rnext });
+        self.plan.actions.push(Action::Delete { key, origin, successor, is_current, is_rnext });
         self.keys.retain(|held| held.name != stale.name);
-        for held in self.keys.iter_mut().filter(|held| Some(held.name) == heir) {
+        for held in self.keys.iter_mut().filter(|held| Some(held.name) == successor) {
             held.is_current |= is_current;
             held.is_rnext |= is_rnext;
         }
     }
 
-    /// Has another key from now on.
+    /// Counts a key as added.
     fn hold(&mut self, name: KeyName, origin: Origin, is_current: bool, is_rnext: bool) {
         for held in &mut self.keys {
             held.is_current &= !is_current;
@@ -212,42 +205,42 @@ impl Draft<'_> {
         self.keys.push(Found { name, origin, is_current, is_rnext, good: 0 });
     }
 
-    /// Chooses the current and the rnext key, when the preferred key is there.
+    /// Chooses the current and the rnext key, if the preferred key is on the socket.
     fn choose(&mut self, preferred: &Key, found: &[Found], memory: &Memory) {
         let origin = Origin::Chain(preferred.key_id());
         let Some(held) = self.keys.iter().find(|held| held.origin == origin).copied() else { return };
-        if self.situation.kind == SocketKind::Listener {
+        if self.target.kind == SocketKind::Listener {
             return;
         }
         if !held.is_rnext {
             self.plan.actions.push(Action::SetRnext(held.name));
         }
         let was_rnext = found.iter().any(|before| before.is_rnext && before.origin == origin);
-        let has_shown = was_rnext && held.is_rnext && !memory.is_peer_behind();
-        if !held.is_current && self.is_time_to_sign_with_another(has_shown) {
+        let has_switched = was_rnext && held.is_rnext && !memory.is_peer_behind();
+        if !held.is_current && self.is_time_to_leave_current_key(has_switched) {
             self.plan.actions.push(Action::SetCurrent(held.name));
         }
     }
 
-    /// Whether this end is to leave its current key for the preferred one unasked.
+    /// Whether this end should leave its current key for the preferred one unasked.
     ///
-    /// The end of the send lifetime asks for it. A peer that has not shown yet that it has the preferred key gets half of
-    /// the time until the current key is accepted no more; the other half is for clocks that differ.
-    fn is_time_to_sign_with_another(&mut self, has_shown: bool) -> bool {
-        if self.situation.kind == SocketKind::Closed {
+    /// It should at the end of the send lifetime. A peer that has not yet signed with the preferred key gets half of the time
+    /// for which the current key is still accepted; the other half allows for clocks that differ.
+    fn is_time_to_leave_current_key(&mut self, has_switched: bool) -> bool {
+        if self.target.kind == SocketKind::Closed {
             return true;
         }
         let current = self.keys.iter().find(|held| held.is_current);
         let Some(Found { origin: Origin::Chain(key_id), .. }) = current else { return false };
-        let Some(key) = self.situation.key(*key_id) else { return false };
-        if !key.send_lifetime().is_over(self.situation.now) {
+        let Some(key) = self.target.key(*key_id) else { return false };
+        if !key.send_lifetime().is_over(self.target.now) {
             return false;
         }
-        let ends = key.send_lifetime().until().zip(self.situation.acceptance(key).until());
+        let ends = key.send_lifetime().until().zip(self.target.acceptance(key).until());
         let latest = ends.map(|(send, accept)| {
             Timestamp::from_unix_seconds(send.unix_seconds().midpoint(accept.unix_seconds()))
         });
-        if has_shown || latest.is_some_and(|latest| latest <= self.situation.now) {
+        if has_switched || latest.is_some_and(|latest| latest <= self.target.now) {
             return true;
         }
         self.plan.again = latest;
@@ -260,12 +253,12 @@ fn is_own(held: &Found) -> bool {
     held.origin != Origin::Foreign
 }
 
-/// Whether some peer is in both networks.
+/// Whether two networks have a peer in common.
 fn overlap(one: IpCidr, other: IpCidr) -> bool {
     one.contains(&other.first_address()) || other.contains(&one.first_address())
 }
 
-/// Whether two keys for the same peers cannot be on one socket (RFC 5925 §3.1).
+/// Whether two keys for the same peers exclude each other on one socket (RFC 5925 §3.1).
 fn clash(one: KeyName, other: KeyName) -> bool {
     one.send_id == other.send_id || one.recv_id == other.recv_id
 }

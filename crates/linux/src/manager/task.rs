@@ -1,49 +1,41 @@
-//! Stepping by the wall clock, with tokio.
+//! Stepping by the system clock, with tokio.
 
-use std::io;
-use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::MissedTickBehavior;
 use wireseal_tcp_ao::key_chain::Timestamp;
 
-use crate::manager::{KeyManager, Managed, StepReport};
+use crate::manager::key_manager::KeyManager;
+use crate::manager::report::StepReport;
 
-/// How often the wall clock is looked at. It may be set, so that sleeping for longer would miss a change.
+/// How often the clock is read. It may be set at any time, so sleeping longer would miss a change.
 const TICK: Duration = Duration::from_secs(1);
 
 impl KeyManager {
-    /// Steps by the wall clock: whenever the chain changes, at least every 30 seconds, and every second while a peer has
-    /// not switched. Ends when nobody else has the manager any more, neither another handle nor an attachment.
+    /// Takes steps by the system clock: whenever the chain changes, at least every 30 seconds, and every second while a peer has
+    /// not switched. Ends when no other handle or attachment of the manager is left.
     ///
-    /// The steps run where tokio lets calls block. What they report goes nowhere; see [`Self::run_reporting`].
+    /// The steps run on tokio's threads for blocking calls. Each passes its report to `report`: shut down there what has
+    /// [expired](StepReport::expired).
     ///
     /// ```no_run
-    /// use tokio::io::AsyncWriteExt;
     /// use tokio::net::TcpSocket;
-    /// use wireseal_linux::{KeyManager, Managed};
+    /// use wireseal_linux::KeyManager;
     /// use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
     ///
     /// async fn call(chain: KeyChain, now: Timestamp) -> Result<(), Box<dyn std::error::Error>> {
     ///     let manager = KeyManager::new(chain, "192.0.2.7/32".parse()?, None)?;
-    ///     tokio::spawn(manager.clone().run());
-    ///     let socket = Managed::new(TcpSocket::new_v4()?, &manager, now)?;
-    ///     let mut stream = socket.connect("192.0.2.7:179".parse()?).await?;
-    ///     stream.write_all(b"signed, with whatever key holds").await?;
+    ///     tokio::spawn(manager.clone().run_reporting(|report| println!("{report:?}")));
+    ///     let socket = TcpSocket::new_v4()?;
+    ///     let attachment = manager.attach(&socket, now)?;
+    ///     let stream = socket.connect("192.0.2.7:179".parse()?).await?;
+    ///     // Speak BGP on the stream.
+    ///     drop(attachment);
+    ///     drop(stream);
     ///     Ok(())
     /// }
     /// ```
-    pub async fn run(self) {
-        self.run_reporting(|_| {}).await;
-    }
-
-    /// The same, and gives every step's report to `report`, which is the place to shut down what has
-    /// [expired](StepReport::expired).
     pub async fn run_reporting(self, mut report: impl FnMut(StepReport)) {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -52,7 +44,7 @@ impl KeyManager {
             if Arc::strong_count(&self.shared) == 1 {
                 return;
             }
-            let now = wall_clock();
+            let now = system_clock();
             if !self.shared.state().pace.is_due(now) {
                 continue;
             }
@@ -64,63 +56,11 @@ impl KeyManager {
     }
 }
 
-/// What the system's clock says, also before 1970.
-fn wall_clock() -> Timestamp {
+/// The system clock, which may be set before 1970.
+fn system_clock() -> Timestamp {
     let seconds = match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
         Ok(after) => i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
         Err(error) => i64::try_from(error.duration().as_secs()).map_or(i64::MIN, |seconds| -seconds),
     };
     Timestamp::from_unix_seconds(seconds)
-}
-
-impl Managed<TcpSocket> {
-    /// Connects with the keys that the socket has.
-    ///
-    /// # Errors
-    /// Those of [`TcpSocket::connect`]; the socket is then closed. Where no key may be sent with any more, connecting
-    /// comes to nothing: give it a timeout.
-    pub async fn connect(self, remote: SocketAddr) -> io::Result<Managed<TcpStream>> {
-        let (attachment, socket) = self.into_parts();
-        Ok(Managed::from_parts(attachment, socket.connect(remote).await?))
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Managed<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut **self).poll_read(context, buffer)
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Managed<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        octets: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut **self).poll_write(context, octets)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        octets: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut **self).poll_write_vectored(context, octets)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        (**self).is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut **self).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut **self).poll_shutdown(context)
-    }
 }

@@ -1,25 +1,31 @@
 //! Reading a frozen connection.
 
-use std::ffi::{c_int, c_ulong};
+use std::ffi::c_ulong;
 use std::io;
 
+use linux_raw_sys::net::{
+    TCP_RECV_QUEUE, TCP_REPAIR_QUEUE, TCP_SEND_QUEUE, TCPI_OPT_SACK, TCPI_OPT_TIMESTAMPS, TCPI_OPT_WSCALE,
+};
 use socket2::{SockAddr, SockRef};
 use wireseal_tcp_ao::{ConnectionState, Endpoint, Isn, SeqNum, Sne, SocketPair};
 
-use super::{Exported, Frozen, TcpState, Window, WindowScale};
-use crate::errno::Asked;
+use crate::errno::Request;
 use crate::error::Error;
-use crate::layout::{AoRepair, RepairWindow, TcpInfo};
+use crate::repair::frozen::Frozen;
+use crate::repair::state::{Exported, TcpState, Window, WindowScale};
 use crate::sys;
 
-/// Octets of the largest segment. One that the peer has acknowledged in part stays in the send queue as a whole, and
-/// peeking at that queue with less room than it has fails.
+/// `TCP_ESTABLISHED` of the kernel's states.
+const ESTABLISHED: u8 = 1;
+
+/// Octets of the largest segment. A segment that is acknowledged in part stays in the send queue as a whole, and peeking at
+/// the queue with less room than that fails.
 const LARGEST_SEGMENT: usize = 64 * 1024;
 
 /// One direction's octets in the kernel, and where they end.
 #[derive(PartialEq, Eq)]
 struct Queue {
-    /// The sequence number behind the last octet.
+    /// The sequence number after the last octet.
     next: u32,
     octets: Vec<u8>,
 }
@@ -28,7 +34,7 @@ struct Queue {
 #[derive(PartialEq, Eq)]
 struct Queues {
     send: Queue,
-    /// Octets at the end of `send` that were never sent.
+    /// How many octets at the end of `send` were never sent.
     unsent: usize,
     receive: Queue,
 }
@@ -36,18 +42,18 @@ struct Queues {
 impl Frozen<'_> {
     /// Reads the whole connection. The socket stays as it is, frozen.
     ///
-    /// Of the receive queue only what comes before an urgent octet (RFC 9293 §3.8.5) not read yet can be told from it: do not
-    /// move a connection whose protocol has urgent data.
+    /// Do not move a connection whose protocol has urgent data: the receive queue can be read only up to an unread urgent
+    /// octet (RFC 9293 §3.8.5).
     ///
     /// # Errors
-    /// [`Error::NotEstablished`]; [`Error::Connected`] when it is a connection without TCP-AO; [`Error::NoPermission`].
+    /// [`Error::NotEstablished`]; [`Error::Connected`] for a connection without TCP-AO; [`Error::NoPermission`].
     pub fn export(&self) -> Result<Exported, Error> {
         let mut queues = self.read_queues()?;
         loop {
             let exported = self.read(&queues)?;
             let again = self.read_queues()?;
-            // A segment that was past the filter's place as the connection froze may have come in between, and one that the
-            // window has room for may have gone out.
+            // Meanwhile a segment may have come in that had passed the filter's place already, and one may have gone out
+            // that the window has room for.
             if again == queues {
                 return Ok(exported);
             }
@@ -57,26 +63,25 @@ impl Frozen<'_> {
 
     fn read(&self, Queues { send, unsent, receive }: &Queues) -> Result<Exported, Error> {
         let socket = self.socket;
-        let tcp = self.get(sys::INFO, TcpInfo::default())?;
-        if tcp.state != TcpInfo::ESTABLISHED {
+        let tcp = self.get(sys::INFO)?;
+        if tcp.tcpi_state != ESTABLISHED {
             return Err(Error::NotEstablished);
         }
         let info = socket.info()?.ok_or(Error::Connected)?;
         let (Some(current_key), Some(rnext_key)) = (info.current_key, info.rnext_key) else {
             return Err(Error::Connected);
         };
-        let ao = self.get(sys::AO_REPAIR, AoRepair::ZERO)?;
-        let window = self.get(sys::REPAIR_WINDOW, RepairWindow::default())?;
-        let option = |flag| tcp.options & flag != 0;
-        let (send_scale, receive_scale) = tcp.window_scales();
-        let scales = WindowScale { send: send_scale, receive: receive_scale };
+        let ao = self.get(sys::AO_REPAIR)?;
+        let window = self.get(sys::REPAIR_WINDOW)?;
+        let option = |flag| u32::from(tcp.tcpi_options) & flag != 0;
+        let scales = WindowScale { send: tcp.tcpi_snd_wscale(), receive: tcp.tcpi_rcv_wscale() };
         Ok(Exported {
             authentication: ConnectionState {
                 pair: self.pair()?,
-                local_isn: Isn(u32::from_be_bytes(ao.snt_isn)),
-                remote_isn: Isn(u32::from_be_bytes(ao.rcv_isn)),
+                local_isn: Isn(u32::from_be(ao.snt_isn)),
+                remote_isn: Isn(u32::from_be(ao.rcv_isn)),
                 send_sne: Sne(ao.snd_sne),
-                // The kernel's SNEs belong to what is not acknowledged (snd_una) and what is expected (rcv_nxt).
+                // The kernel keeps the SNEs of the first octet not acknowledged (snd_una) and the next expected (rcv_nxt).
                 send_sequence: SeqNum(send.next.wrapping_sub(send.octets.len() as u32)),
                 receive_sne: Sne(ao.rcv_sne),
                 receive_sequence: SeqNum(receive.next),
@@ -92,11 +97,11 @@ impl Frozen<'_> {
                 unsent: *unsent,
                 receive_next: SeqNum(receive.next),
                 receive_queue: receive.octets.clone(),
-                mss: self.get(sys::MAXSEG, 0)?,
-                window_scale: option(TcpInfo::WINDOW_SCALE).then_some(scales),
-                sack: option(TcpInfo::SACK),
-                timestamp: match option(TcpInfo::TIMESTAMPS) {
-                    true => Some(self.get(sys::TIMESTAMP, 0)?),
+                mss: self.get(sys::MAXSEG)?,
+                window_scale: option(TCPI_OPT_WSCALE).then_some(scales),
+                sack: option(TCPI_OPT_SACK),
+                timestamp: match option(TCPI_OPT_TIMESTAMPS) {
+                    true => Some(self.get(sys::TIMESTAMP)?),
                     false => None,
                 },
                 window: Window {
@@ -119,27 +124,28 @@ impl Frozen<'_> {
         Ok(SocketPair { local: endpoint(socket.local_addr())?, remote: endpoint(socket.peer_addr())? })
     }
 
-    /// The send queue last, and it stays chosen: the kernel then only takes for sent what it would send. A frozen socket
-    /// sends on as far as the peer's window reaches, and whoever restores it as unsent would not take its acknowledgment.
+    /// Reads the send queue last and leaves it selected: then the kernel counts what it would send as sent, but does not send
+    /// it. Otherwise a frozen socket keeps sending within the peer's window, and a restored connection that took this for unsent
+    /// would not accept its acknowledgment.
     fn read_queues(&self) -> Result<Queues, Error> {
-        let receive = self.read_queue(sys::TCP_RECV_QUEUE, sys::SIOCINQ)?;
-        let send = self.read_queue(sys::TCP_SEND_QUEUE, sys::SIOCOUTQ)?;
+        let receive = self.read_queue(TCP_RECV_QUEUE as u32, sys::SIOCINQ)?;
+        let send = self.read_queue(TCP_SEND_QUEUE as u32, sys::SIOCOUTQ)?;
         Ok(Queues { send, unsent: self.queued(sys::SIOCOUTQNSD)?, receive })
     }
 
-    fn read_queue(&self, which: c_int, request: c_ulong) -> Result<Queue, Error> {
-        self.socket.repair(libc::TCP_REPAIR_QUEUE, &which)?;
+    fn read_queue(&self, which: u32, request: c_ulong) -> Result<Queue, Error> {
+        self.socket.repair(TCP_REPAIR_QUEUE, &which)?;
         loop {
-            let next = self.get(sys::QUEUE_SEQ, 0)?;
+            let next = self.get(sys::QUEUE_SEQ)?;
             let expected = self.queued(request)?;
-            let acknowledged = if which == sys::TCP_SEND_QUEUE { LARGEST_SEGMENT } else { 0 };
+            let acknowledged = if which == TCP_SEND_QUEUE as u32 { LARGEST_SEGMENT } else { 0 };
             let mut octets = vec![0; expected + acknowledged];
-            // Peeking at nothing would be an error where there is nothing.
+            // Peeking at an empty queue is an error.
             let read = if expected == 0 { 0 } else { sys::peek(self.socket.fd(), &mut octets)? };
             octets.truncate(read);
             let surplus = read.checked_sub(expected).filter(|surplus| *surplus <= acknowledged);
             if let Some(surplus) = surplus
-                && next == self.get(sys::QUEUE_SEQ, 0)?
+                && next == self.get(sys::QUEUE_SEQ)?
             {
                 octets.drain(..surplus);
                 return Ok(Queue { next, octets });
@@ -151,7 +157,7 @@ impl Frozen<'_> {
         Ok(sys::queued(self.socket.fd(), request)?)
     }
 
-    fn get<T: sys::Plain>(&self, option: sys::Readable<T>, value: T) -> Result<T, Error> {
-        sys::get(self.socket.fd(), option, value).map_err(|error| self.socket.error(&Asked::Repair, error))
+    fn get<T: sys::Plain>(&self, option: sys::Readable<T>) -> Result<T, Error> {
+        sys::get(self.socket.fd(), option).map_err(|error| self.socket.error(&Request::Repair, error))
     }
 }

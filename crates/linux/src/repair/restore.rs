@@ -5,36 +5,41 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
-use socket2::{SockAddr, SockRef};
+use linux_raw_sys::net::{
+    TCP_AO_REPAIR, TCP_MAXSEG, TCP_NO_QUEUE, TCP_QUEUE_SEQ, TCP_RECV_QUEUE, TCP_REPAIR, TCP_REPAIR_OFF,
+    TCP_REPAIR_ON, TCP_REPAIR_OPTIONS, TCP_REPAIR_QUEUE, TCP_REPAIR_WINDOW, TCP_SEND_QUEUE, TCP_TIMESTAMP,
+    tcp_ao_repair, tcp_repair_opt, tcp_repair_window,
+};
+use socket2::{SockAddr, SockRef, Socket};
 use wireseal_tcp_ao::{ConnectionState, Endpoint, SeqNum, SneTracker};
 
-use super::{Exported, Frozen, TcpState};
-use crate::address::{Family, canonical};
-use crate::errno::Asked;
+use crate::errno::Request;
 use crate::error::Error;
 use crate::info::Change;
 use crate::key::SocketKey;
-use crate::layout::{AoRepair, RepairOption, RepairWindow};
+use crate::network::{Family, canonical};
+use crate::repair::frozen::Frozen;
+use crate::repair::state::{Exported, TcpState};
 use crate::socket::TcpAoSocket;
 use crate::sys;
 
 /// The smallest and the largest TCP_MAXSEG that the kernel takes (`TCP_MIN_MSS`, `MAX_TCP_WINDOW`).
 const MAXSEG: (u32, u32) = (88, 32_767);
 
-/// Octets that go to the kernel at once: it makes one buffer of what the receive queue is given.
+/// Octets given to the kernel at once: it makes one buffer of what the receive queue is given.
 const CHUNK: usize = 16 * 1024;
 
-/// Makes a fresh, closed socket the connection that was exported elsewhere (`TCP_REPAIR`, `TCP_AO_REPAIR`).
+/// Turns a fresh, closed socket into the exported connection (`TCP_REPAIR`, `TCP_AO_REPAIR`).
 ///
-/// The socket must be of the connection's family (IPv6 will do for IPv4) and the local address must be this host's. It is
-/// to be bound to its interface beforehand when it was, and for link-local addresses. Which of the keys are current and
-/// rnext key the exported state says; their own flags do not matter. The receive and send buffers grow if they must, and
-/// then no longer by themselves. As it ends the peer gets a window probe, whose answer says what arrived meanwhile.
+/// The socket must have the connection's address family (IPv6 also works for IPv4), and the local address must be this host's.
+/// Bind it to its interface first if the old socket was bound to one, and for link-local addresses. The exported state, not the
+/// flags of `keys`, decides which keys are current and rnext. The receive and send buffers grow if they must; the kernel then
+/// no longer resizes them. At the end the peer gets a window probe; its answer says what arrived meanwhile.
 ///
 /// # Errors
-/// [`Error::NoSuchKey`] when no key for the peer is the exported current or rnext key, [`Error::NotRestorable`] when the
-/// state is contradictory, and [`Error::NoPermission`], before anything was done. After any other error the socket must
-/// be closed, which sends nothing to the peer; then another attempt can be made.
+/// Before anything is done, [`Error::NoSuchKey`] if no key for the peer is the exported current or rnext key,
+/// [`Error::NotRestorable`] if the state contradicts itself, and [`Error::NoPermission`]. After any other error close the
+/// socket, which sends nothing to the peer; you can then try again.
 pub fn restore<S: AsFd + ?Sized>(
     socket: &S,
     exported: &Exported,
@@ -44,24 +49,24 @@ pub fn restore<S: AsFd + ?Sized>(
     check(exported, keys)?;
     let frozen = socket.freeze()?;
     let restored = frozen.become_connection(exported, keys).and_then(|()| {
-        frozen.thaw(sys::TCP_REPAIR_OFF)?;
-        // What was never sent goes the way of all data.
+        frozen.thaw(TCP_REPAIR_OFF.cast_signed())?;
+        // What was never sent is written like any data.
         let (_, unsent) = exported.tcp.split_send_queue();
-        frozen.write(unsent, libc::SO_SNDBUF, libc::SO_SNDBUFFORCE)
+        frozen.write(unsent, Socket::send_buffer_size, libc::SO_SNDBUFFORCE)
     });
     if restored.is_err() {
-        // Whether it was thawed already or not: closing it is to send nothing.
-        drop(socket.repair(libc::TCP_REPAIR, &sys::TCP_REPAIR_ON));
+        // Thawed or not, closing it must send nothing.
+        drop(socket.repair(TCP_REPAIR, &TCP_REPAIR_ON));
     }
     frozen.abandon();
     restored
 }
 
-/// What can be found wrong without a socket.
+/// Finds what is wrong without asking a socket.
 pub(super) fn check(exported: &Exported, keys: &[SocketKey<'_>]) -> Result<(), Error> {
     let ConnectionState { pair, current_key, rnext_key, .. } = &exported.authentication;
     if exported.tcp.unsent > exported.tcp.send_queue.len() {
-        return Err(Error::NotRestorable("more octets are unsent than the send queue has"));
+        return Err(Error::NotRestorable("it has more unsent octets than octets in the send queue"));
     }
     let mut ours = keys.iter().filter(|key| canonical(key.remote).contains(&pair.remote.address()));
     if !ours.clone().any(|key| key.mkt.send_id() == *current_key) {
@@ -73,11 +78,11 @@ pub(super) fn check(exported: &Exported, keys: &[SocketKey<'_>]) -> Result<(), E
     Ok(())
 }
 
-/// An end of the connection as a socket of this family takes it.
+/// The address of one end, as a socket of this family takes it.
 pub(super) fn address(end: Endpoint, family: Family) -> Result<SockAddr, Error> {
     let address = match (family, end.address()) {
         (Family::Ipv4, IpAddr::V6(_)) => {
-            return Err(Error::NotRestorable("it is one of IPv6, and the socket is one of IPv4"));
+            return Err(Error::NotRestorable("it is an IPv6 connection, and the socket is an IPv4 socket"));
         }
         (Family::Ipv6, IpAddr::V4(address)) => address.to_ipv6_mapped().into(),
         (_, address) => address,
@@ -90,8 +95,8 @@ const fn start(next: SeqNum, queue: &[u8]) -> SeqNum {
     SeqNum(next.0.wrapping_sub(queue.len() as u32))
 }
 
-const fn window(tcp: &TcpState) -> RepairWindow {
-    RepairWindow {
+const fn window(tcp: &TcpState) -> tcp_repair_window {
+    tcp_repair_window {
         snd_wl1: tcp.window.send_update.0,
         snd_wnd: tcp.window.send,
         max_window: tcp.window.send_max,
@@ -100,37 +105,40 @@ const fn window(tcp: &TcpState) -> RepairWindow {
     }
 }
 
-/// The SNEs at the kernel's own sequence numbers, whichever ones the state names.
-pub(super) const fn ao_repair(exported: &Exported) -> AoRepair {
+/// The ISNs, in network byte order, and the SNEs of the sequence numbers that the kernel keeps them for, whichever ones the
+/// state gives.
+pub(super) fn ao_repair(exported: &Exported) -> tcp_ao_repair {
     let Exported { tcp, authentication, .. } = exported;
     let send = SneTracker::resume(authentication.send_sne, authentication.send_sequence);
     let receive = SneTracker::resume(authentication.receive_sne, authentication.receive_sequence);
-    AoRepair {
-        snt_isn: authentication.local_isn.0.to_be_bytes(),
-        rcv_isn: authentication.remote_isn.0.to_be_bytes(),
-        snd_sne: send.sne_of(SeqNum(tcp.send_next.0.wrapping_sub(tcp.send_queue.len() as u32))).0,
+    tcp_ao_repair {
+        snt_isn: authentication.local_isn.0.to_be(),
+        rcv_isn: authentication.remote_isn.0.to_be(),
+        snd_sne: send.sne_of(start(tcp.send_next, &tcp.send_queue)).0,
         rcv_sne: receive.sne_of(tcp.receive_next).0,
     }
 }
 
-/// The options that were agreed on in the handshake.
-pub(super) fn options(tcp: &TcpState) -> Vec<RepairOption> {
+/// The options that were negotiated in the handshake.
+pub(super) fn options(tcp: &TcpState) -> Vec<tcp_repair_opt> {
     const MSS: u32 = 2;
     const WINDOW_SCALE: u32 = 3;
     const SACK_PERMITTED: u32 = 4;
     const TIMESTAMPS: u32 = 8;
     let scales = tcp.window_scale.map(|scale| u32::from(scale.send) | u32::from(scale.receive) << 16);
     let all = [
-        Some(RepairOption { code: MSS, value: tcp.mss }),
-        scales.map(|value| RepairOption { code: WINDOW_SCALE, value }),
-        tcp.sack.then_some(RepairOption { code: SACK_PERMITTED, value: 0 }),
-        tcp.timestamp.map(|_| RepairOption { code: TIMESTAMPS, value: 0 }),
+        (MSS, Some(tcp.mss)),
+        (WINDOW_SCALE, scales),
+        (SACK_PERMITTED, tcp.sack.then_some(0)),
+        (TIMESTAMPS, tcp.timestamp.map(|_| 0)),
     ];
-    all.into_iter().flatten().collect()
+    all.into_iter()
+        .filter_map(|(opt_code, value)| Some(tcp_repair_opt { opt_code, opt_val: value? }))
+        .collect()
 }
 
 impl TcpState {
-    /// What was sent, and what was not. The latter is no longer than the queue, as `check` has seen.
+    /// What was sent, and what was not; `check` has made sure that the latter is not longer than the queue.
     fn split_send_queue(&self) -> (&[u8], &[u8]) {
         self.send_queue.split_at(self.send_queue.len() - self.unsent)
     }
@@ -142,22 +150,25 @@ impl Frozen<'_> {
         let Exported { tcp, authentication, .. } = exported;
         let family = socket.family()?;
         let view = SockRef::from(&fd);
-        // What connecting derives the size of segments from.
-        socket.repair(libc::TCP_MAXSEG, &tcp.mss.clamp(MAXSEG.0, MAXSEG.1))?;
+        // Connecting derives the size of segments from it.
+        socket.repair(TCP_MAXSEG, &tcp.mss.clamp(MAXSEG.0, MAXSEG.1))?;
         view.bind(&address(authentication.pair.local, family)?)?;
-        self.set_sequence(sys::TCP_RECV_QUEUE, start(tcp.receive_next, &tcp.receive_queue))?;
-        self.set_sequence(sys::TCP_SEND_QUEUE, start(tcp.send_next, &tcp.send_queue))?;
+        self.set_sequence(TCP_RECV_QUEUE as u32, start(tcp.receive_next, &tcp.receive_queue))?;
+        self.set_sequence(TCP_SEND_QUEUE as u32, start(tcp.send_next, &tcp.send_queue))?;
         for key in keys {
             socket.add_key(&SocketKey { set_current: false, set_rnext: false, ..*key })?;
         }
         view.connect(&address(authentication.pair.remote, family)?)?;
         self.set_options(tcp)?;
-        self.fill(sys::TCP_RECV_QUEUE, &tcp.receive_queue)?;
-        self.fill(sys::TCP_SEND_QUEUE, tcp.split_send_queue().0)?;
-        socket.repair(libc::TCP_REPAIR_QUEUE, &sys::TCP_NO_QUEUE)?;
-        socket.repair(libc::TCP_REPAIR_WINDOW, &window(tcp))?;
-        // The kernel's SNEs belong to what is not acknowledged and what is expected, and both are in place now.
-        socket.repair(sys::TCP_AO_REPAIR, &ao_repair(exported))?;
+        // Written in repair, octets count as received or sent before.
+        socket.repair(TCP_REPAIR_QUEUE, &(TCP_RECV_QUEUE as u32))?;
+        self.write(&tcp.receive_queue, Socket::recv_buffer_size, libc::SO_RCVBUFFORCE)?;
+        socket.repair(TCP_REPAIR_QUEUE, &(TCP_SEND_QUEUE as u32))?;
+        self.write(tcp.split_send_queue().0, Socket::send_buffer_size, libc::SO_SNDBUFFORCE)?;
+        socket.repair(TCP_REPAIR_QUEUE, &(TCP_NO_QUEUE as u32))?;
+        socket.repair(TCP_REPAIR_WINDOW, &window(tcp))?;
+        // After the queues: the kernel keeps the SNEs of what is not acknowledged and what is expected next.
+        socket.repair(TCP_AO_REPAIR, &ao_repair(exported))?;
         socket.change(&Change {
             current_key: Some(authentication.current_key),
             rnext_key: Some(authentication.rnext_key),
@@ -167,28 +178,25 @@ impl Frozen<'_> {
         })
     }
 
-    fn set_sequence(&self, queue: c_int, sequence: SeqNum) -> Result<(), Error> {
-        self.socket.repair(libc::TCP_REPAIR_QUEUE, &queue)?;
-        self.socket.repair(libc::TCP_QUEUE_SEQ, &sequence.0)
+    fn set_sequence(&self, queue: u32, sequence: SeqNum) -> Result<(), Error> {
+        self.socket.repair(TCP_REPAIR_QUEUE, &queue)?;
+        self.socket.repair(TCP_QUEUE_SEQ, &sequence.0)
     }
 
     fn set_options(&self, tcp: &TcpState) -> Result<(), Error> {
-        sys::set_all(self.socket.fd(), libc::IPPROTO_TCP, libc::TCP_REPAIR_OPTIONS, &options(tcp))
-            .map_err(|error| self.socket.error(&Asked::Repair, error))?;
-        tcp.timestamp.map_or(Ok(()), |timestamp| self.socket.repair(libc::TCP_TIMESTAMP, &timestamp))
+        let (fd, name) = (self.socket.fd(), TCP_REPAIR_OPTIONS.cast_signed());
+        sys::set_all(fd, libc::IPPROTO_TCP, name, &options(tcp))
+            .map_err(|error| self.socket.error(&Request::Repair, error))?;
+        tcp.timestamp.map_or(Ok(()), |timestamp| self.socket.repair(TCP_TIMESTAMP, &timestamp))
     }
 
-    /// Fills a queue as if its octets had been received, or sent, before.
-    fn fill(&self, queue: c_int, octets: &[u8]) -> Result<(), Error> {
-        self.socket.repair(libc::TCP_REPAIR_QUEUE, &queue)?;
-        match queue {
-            sys::TCP_RECV_QUEUE => self.write(octets, libc::SO_RCVBUF, libc::SO_RCVBUFFORCE),
-            _ => self.write(octets, libc::SO_SNDBUF, libc::SO_SNDBUFFORCE),
-        }
-    }
-
-    /// Gives all octets to the kernel, and the socket more room as long as they do not fit: they did once.
-    fn write(&self, mut octets: &[u8], size: c_int, force: c_int) -> Result<(), Error> {
+    /// Gives all octets to the kernel. Enlarges the socket's buffer while they do not fit, since they fitted once.
+    fn write(
+        &self,
+        mut octets: &[u8],
+        buffer_size: impl Fn(&Socket) -> io::Result<usize>,
+        force_size: c_int,
+    ) -> Result<(), Error> {
         let fd = self.socket.fd();
         let view = SockRef::from(&fd);
         while !octets.is_empty() {
@@ -196,10 +204,10 @@ impl Frozen<'_> {
             match view.send_with_flags(chunk, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) {
                 Ok(written) => octets = &octets[written..],
                 Err(error) if is_full(&error) => {
-                    let before: c_int = sys::get_buffer_size(fd, size)?;
-                    // The kernel doubles what it is told.
-                    sys::set_all(fd, libc::SOL_SOCKET, force, &[before])?;
-                    if sys::get_buffer_size(fd, size)? <= before {
+                    let before = buffer_size(&view)?;
+                    // The kernel doubles the size that it is given.
+                    sys::set_all(fd, libc::SOL_SOCKET, force_size, &[before as c_int])?;
+                    if buffer_size(&view)? <= before {
                         return Err(Error::NoMemory);
                     }
                 }

@@ -1,80 +1,20 @@
 //! The keys of one connection: adding, choosing, removing (RFC 5925 §3.1, §6.1).
 
-use core::fmt;
-
+use crate::connection::slot::Slot;
 use crate::connection::{Connection, Phase};
-use crate::kdf::{KdfContext, TrafficKey};
-use crate::mkt::{MasterKey, Mkt, MktError, MktParameters, MktSet};
-use crate::types::{Isn, KeyId, SocketPair};
-
-/// Why a connection's keys could not be changed as asked; they are as before.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum KeyError {
-    /// A connection cannot be without any key.
-    NoKey,
-    /// The connection has no MKT with this SendID.
-    UnknownSendId(KeyId),
-    /// The connection has no MKT with this RecvID.
-    UnknownRecvId(KeyId),
-    /// The MKT is the current or the rnext key and no replacement was named.
-    InUse(KeyId),
-    /// The MKT is the connection's last.
-    Last(KeyId),
-}
-
-impl fmt::Display for KeyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoKey => f.write_str("there is no key for the connection"),
-            Self::UnknownSendId(id) => write!(f, "the connection has no key with SendID {id}"),
-            Self::UnknownRecvId(id) => write!(f, "the connection has no key with RecvID {id}"),
-            Self::InUse(id) => write!(f, "the key with SendID {id} is in use and no replacement was named"),
-            Self::Last(id) => write!(f, "the key with SendID {id} is the connection's last"),
-        }
-    }
-}
-
-impl core::error::Error for KeyError {}
-
-/// One MKT as a connection holds it.
-pub(super) struct Slot {
-    pub(super) parameters: MktParameters,
-    pub(super) keys: Keys,
-}
-
-/// The master key while the ISNs are open, the two traffic keys afterwards; never both.
-#[expect(clippy::large_enum_variant, reason = "a heap is what this crate does without")]
-pub(super) enum Keys {
-    Master(MasterKey),
-    Traffic { send: TrafficKey, receive: TrafficKey },
-}
-
-impl Slot {
-    pub(super) fn with_master_key(mkt: &Mkt) -> Self {
-        Self { parameters: *mkt.parameters(), keys: Keys::Master(mkt.master_key().clone()) }
-    }
-
-    /// Replaces the master key by the traffic keys; derived ones stay.
-    pub(super) fn derive(&mut self, pair: SocketPair, local_isn: Isn, remote_isn: Isn) {
-        if let Keys::Master(master_key) = &self.keys {
-            let derive = |context| TrafficKey::derive(self.parameters.algorithm, master_key, &context);
-            self.keys = Keys::Traffic {
-                send: derive(KdfContext::send_other(pair, local_isn, remote_isn)),
-                receive: derive(KdfContext::receive_other(pair, local_isn, remote_isn)),
-            };
-        }
-    }
-}
+use crate::error::KeyError;
+use crate::mkt::{Mkt, MktError, MktParameters, MktSet};
+use crate::types::KeyId;
 
 impl<const N: usize> Connection<N> {
-    /// The key that this end signs with.
+    /// The key this end signs with.
     #[inline]
     #[must_use]
     pub fn current_key(&self) -> &MktParameters {
         &self.slot(self.current).parameters
     }
 
-    /// The key that this end asks the peer to sign with.
+    /// The key this end asks the peer to sign with.
     #[inline]
     #[must_use]
     pub fn rnext_key(&self) -> &MktParameters {
@@ -86,16 +26,16 @@ impl<const N: usize> Connection<N> {
         self.slots.iter().flatten().map(|slot| &slot.parameters)
     }
 
-    /// Octets to reserve in the next segment's header for the AO option with its padding: 8 to 20. They may be others
-    /// after the next segment that [`verify`](Self::verify) accepts, since the peer may ask for another key with it.
+    /// Octets to reserve in the next segment's header for the AO option and its padding: 8 to 20. Ask again after every
+    /// [`verify`](Self::verify), because the peer can change the current key.
     ///
-    /// They come off the data of the segment, never off the advertised MSS (RFC 9293 §3.7.1).
+    /// Take them off the segment's data, never off the advertised MSS (RFC 9293 §3.7.1).
     #[must_use]
     pub fn option_length(&self) -> usize {
         self.current_key().option_length().next_multiple_of(4)
     }
 
-    /// Adds an MKT; from now on the peer may sign with it. Neither current nor rnext key change.
+    /// Adds an MKT, which the peer may now sign with. Current and rnext key stay the same.
     ///
     /// # Errors
     /// [`MktError::SendIdInUse`], [`MktError::RecvIdInUse`] and [`MktError::TooMany`].
@@ -109,7 +49,7 @@ impl<const N: usize> Connection<N> {
         Ok(())
     }
 
-    /// Asks the peer to sign with the MKT of this RecvID: it goes out as RNextKeyID from the next segment on.
+    /// Asks the peer to sign with the MKT of this RecvID, which is sent as RNextKeyID from the next segment on.
     ///
     /// # Errors
     /// [`KeyError::UnknownRecvId`].
@@ -127,12 +67,12 @@ impl<const N: usize> Connection<N> {
         Ok(())
     }
 
-    /// Removes the MKT of this SendID and wipes its keys. Where it was current or rnext key, `replacement`, also a
+    /// Removes the MKT of this SendID and wipes its keys. If it is the current or the rnext key, `replacement`, also a
     /// SendID, takes its place in the same step.
     ///
     /// # Errors
-    /// [`KeyError::UnknownSendId`] for either id; [`KeyError::Last`]; [`KeyError::InUse`] when the MKT is the current
-    /// or the rnext key and no other replacement is named. The keys are then as before.
+    /// [`KeyError::UnknownSendId`] for either id; [`KeyError::Last`]; [`KeyError::InUse`] if the MKT is the current or the
+    /// rnext key and no other replacement is named. The keys are then unchanged.
     pub fn remove_key(&mut self, send_id: KeyId, replacement: Option<KeyId>) -> Result<(), KeyError> {
         let index_of = |id| self.index(|key| key.send_id == id).ok_or(KeyError::UnknownSendId(id));
         let removed = index_of(send_id)?;
@@ -149,13 +89,13 @@ impl<const N: usize> Connection<N> {
         Ok(())
     }
 
-    /// Replaces all keys by those of `mkts` in one step. The preferred one becomes the rnext key; the current key stays
-    /// current if one with its SendID is among them that is not accept-only, and is the preferred one otherwise.
+    /// Replaces all keys by `mkts` in one step. The preferred MKT becomes the rnext key. It also becomes the current key,
+    /// unless `mkts` has one with the current SendID that is not accept-only.
     ///
-    /// This is how a key chain's changes reach a connection, and how a secret is replaced under the same ids.
+    /// Use it to apply changes of a key chain, or to replace a secret under the same ids.
     ///
     /// # Errors
-    /// [`KeyError::NoKey`] when `mkts` has none to sign with: a connection cannot go on unsigned.
+    /// [`KeyError::NoKey`] if `mkts` has none to sign with; the keys are unchanged.
     pub fn replace_keys(&mut self, mkts: &MktSet<N>) -> Result<(), KeyError> {
         let preferred = mkts.preferred().ok_or(KeyError::NoKey)?.send_id();
         let current = self.current_key().send_id;
@@ -181,7 +121,7 @@ impl<const N: usize> Connection<N> {
 
     #[inline(always)]
     pub(super) fn slot(&self, index: u8) -> &Slot {
-        // `current` and `rnext` are only ever set to indices that `index` found, and `remove_key` moves them first.
+        // `current` and `rnext` only ever hold indices that `index` found; `remove_key` moves them before it empties a slot.
         self.slots[usize::from(index)].as_ref().expect("current and rnext keys are always there")
     }
 }

@@ -1,56 +1,57 @@
-//! A connection's authentication: which key, which SNE, which ISNs, from the first SYN to TIME-WAIT.
+//! One connection's keys, SNEs and ISNs, from the first SYN to TIME-WAIT.
 
-pub(crate) mod batch;
+mod batch;
 mod keys;
 mod receive;
 mod send;
+mod slot;
 mod state;
 mod syn;
 
 use core::fmt;
 
 use crate::counters::Counters;
+use crate::error::KeyError;
 use crate::mkt::{Mkt, MktSet};
 use crate::sne::SneTracker;
 use crate::types::{Isn, KeyId, SeqNum, SocketPair};
 
-pub use batch::{sign_batch, verify_batch};
-pub use keys::KeyError;
-use keys::Slot;
+pub use batch::{mac_batch, sign_batch, verify_batch};
 pub use receive::Verified;
+use slot::Slot;
 pub use state::{ConnectionState, StateError};
 pub use syn::VerifiedSyn;
 
-/// How far the handshake has come; what the traffic keys are depends on it.
+/// How far the handshake has come, which decides the traffic keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
-    /// Our SYN is out, the peer's ISN unknown.
+    /// Our SYN has been sent; the peer's ISN is unknown.
     SynSent,
-    /// The peer's SYN has verified; ours may have gone out before it (simultaneous open) or goes out as SYN-ACK.
+    /// The peer's SYN has verified. Ours was sent before (simultaneous open) or will be the SYN-ACK.
     SynReceived,
-    /// Both ISNs have been confirmed. The traffic keys no longer change, so the master keys are gone.
+    /// Both ISNs are confirmed. The traffic keys are final, and the master keys wiped.
     Established,
 }
 
-/// One TCP connection's TCP-AO state, with room for `N` MKTs (RFC 5925 §4.2 to §7.5). No I/O, no clock, no heap.
+/// The TCP-AO state of one TCP connection, with room for `N` MKTs (RFC 5925 §4.2 to §7.5). No I/O, no clock, no heap.
 ///
-/// Give every segment that arrives to [`verify`](Self::verify) before TCP sees it, and every segment that TCP
-/// sends to [`sign`](Self::sign), retransmissions, resets and TIME-WAIT's acknowledgments included.
+/// Pass every incoming segment to [`verify`](Self::verify) before TCP sees it, and every outgoing one to
+/// [`sign`](Self::sign): retransmissions, resets and TIME-WAIT's acknowledgments too.
 ///
-/// With two MKTs it takes at most 1 KiB. When the handshake completes, the traffic keys are derived once and the
-/// master keys wiped; from then on nothing but the keys' own bookkeeping happens per segment.
+/// With two MKTs it takes at most 1 KiB. When the handshake completes, the traffic keys are derived once, and the master keys
+/// wiped.
 pub struct Connection<const N: usize = 2> {
     pair: SocketPair,
     phase: Phase,
-    /// The indices of the current key and the rnext key; both slots are always filled.
+    /// The slots of the current and the rnext key; both are always filled.
     current: u8,
     rnext: u8,
-    /// Unknown on the passive side until the SYN-ACK goes out.
+    /// Unknown on the passive side until the SYN-ACK is signed.
     local_isn: Option<Isn>,
     remote_isn: Isn,
     send: SneTracker,
     receive: SneTracker,
-    /// The acknowledgment number of the newest segment so far.
+    /// The acknowledgment number of the newest verified segment.
     newest_acknowledgment: Option<SeqNum>,
     counters: Counters,
     slots: [Option<Slot>; N],
@@ -61,22 +62,22 @@ const _: () = assert!(size_of::<Connection<2>>() <= 1024);
 impl<const N: usize> Connection<N> {
     const HAS_ROOM: () = assert!(N > 0 && N <= 255, "a connection has room for 1 to 255 MKTs");
 
-    /// A connection that this end opens: the SYN is to carry `local_isn`.
+    /// A connection that this end opens with a SYN of sequence number `local_isn`.
     ///
-    /// The preferred MKT of the set becomes current key and rnext key.
+    /// The preferred MKT becomes current and rnext key.
     ///
     /// # Errors
-    /// [`KeyError::NoKey`] when the set has none to sign with.
+    /// [`KeyError::NoKey`] if the set has none to sign with.
     pub fn active(pair: SocketPair, local_isn: Isn, mkts: &MktSet<N>) -> Result<Self, KeyError> {
         let first = mkts.preferred().ok_or(KeyError::NoKey)?.send_id();
         Ok(Self::new(pair, Phase::SynSent, Some(local_isn), Isn::UNKNOWN, mkts, first, first))
     }
 
-    /// A connection that a verified SYN opens at this end (see [`MktSet::verify_syn`]); its ISN is learned from the
-    /// SYN-ACK that [`sign`](Self::sign) is given.
+    /// A connection opened by a verified SYN from the peer (see [`MktSet::verify_syn`]). It learns this end's ISN from the
+    /// SYN-ACK passed to [`sign`](Self::sign).
     ///
-    /// The current key is the one the peer asked for with RNextKeyID if there is such a one, and the rnext key the
-    /// one the SYN was signed with (RFC 5925 §7.5).
+    /// The rnext key is the one that signed the SYN. The current key is the one that the SYN's RNextKeyID asks for, or else
+    /// the same (RFC 5925 §7.5).
     #[must_use]
     pub fn passive(syn: &VerifiedSyn<'_, '_, N>) -> Self {
         let pair = SocketPair { local: syn.segment().destination(), remote: syn.segment().source() };
@@ -103,7 +104,7 @@ impl<const N: usize> Connection<N> {
         for (slot, mkt) in slots.iter_mut().zip(mkts.iter()) {
             *slot = Some(Slot::with_master_key(mkt));
         }
-        // A set is filled from the front, so that slots and MKTs have the same indices.
+        // A set is filled from the front, so that slots have the indices of their MKTs.
         let index = |id| mkts.iter().position(|mkt| mkt.send_id() == id).unwrap_or(0) as u8;
         Self {
             pair,
@@ -126,7 +127,7 @@ impl<const N: usize> Connection<N> {
         self.pair
     }
 
-    /// This end's ISN; `None` on the passive side until the SYN-ACK was signed.
+    /// This end's ISN; `None` on the passive side until the SYN-ACK has been signed.
     #[must_use]
     pub const fn local_isn(&self) -> Option<Isn> {
         self.local_isn
@@ -138,28 +139,28 @@ impl<const N: usize> Connection<N> {
         (self.phase != Phase::SynSent).then_some(self.remote_isn)
     }
 
-    /// The highest sequence number that has verified; the peer's ISN at first.
+    /// The highest verified sequence number; at first the peer's ISN.
     #[must_use]
     pub const fn highest_received(&self) -> SeqNum {
         self.receive.highest().1
     }
 
-    /// Whether the handshake is complete as far as authentication is concerned, and the traffic keys are derived.
+    /// Whether both ISNs are confirmed and the traffic keys derived.
     #[must_use]
     pub fn is_established(&self) -> bool {
         self.phase == Phase::Established
     }
 
-    /// What this connection has received so far.
+    /// The counters of received segments.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Whether to ignore an ICMP error about this connection, which is counted if so (RFC 5925 §7.8).
+    /// Whether to ignore an ICMP error about this connection (RFC 5925 §7.8): hard errors, once it is established. An ignored
+    /// error is counted.
     ///
-    /// `icmp` is what [`IcmpError::parse`](crate::IcmpError::parse) found. Hard errors are ignored once the
-    /// connection is established.
+    /// [`IcmpError::parse`](crate::IcmpError::parse) reads the error.
     pub fn ignores_icmp(&mut self, icmp: &crate::IcmpError) -> bool {
         let ignore = icmp.is_hard() && self.is_established();
         if ignore {
@@ -168,7 +169,7 @@ impl<const N: usize> Connection<N> {
         ignore
     }
 
-    /// Both ISNs are confirmed: derives every traffic key and forgets the master keys.
+    /// Both ISNs are confirmed: derives the traffic keys and wipes the master keys.
     fn establish(&mut self, local_isn: Isn) {
         self.phase = Phase::Established;
         for slot in self.slots.iter_mut().flatten() {

@@ -1,14 +1,14 @@
-//! Verifying what the peer sends, and learning from it: ISNs, SNE, the key it asks for (RFC 5925 §7.5).
+//! Verifying received segments, and learning from them: ISNs, SNE, the key the peer asks for (RFC 5925 §7.5).
 
-use wireseal_mac::Mac;
-
-use crate::authenticate::{SignaturePlace, VerifyError, check_mac_length, verify_segment};
-use crate::connection::batch::{Input, Signature};
-use crate::connection::keys::Keys;
+use crate::authenticate::{check_mac_length, compare};
+use crate::connection::slot::{Keys, Slot};
 use crate::connection::{Connection, Phase};
+use crate::error::VerifyError;
 use crate::kdf::{KdfContext, TrafficKey};
-use crate::mac_input::{EMPTY_START, Start, mac_input};
+use crate::mac_input::MacInput;
+use crate::option::AoOption;
 use crate::segment::Segment;
+use crate::sne::SneTracker;
 use crate::tcp::Tcp;
 use crate::types::{Isn, KeyId, SeqNum, Sne};
 
@@ -21,67 +21,60 @@ pub struct Verified<'a> {
 }
 
 impl<'a> Verified<'a> {
-    /// The segment itself.
+    /// The segment.
     #[must_use]
     pub const fn segment(&self) -> Segment<'a> {
         self.segment
     }
 
-    /// The RecvID of the MKT it was signed with.
+    /// The RecvID of the MKT that signed it.
     #[must_use]
     pub const fn key_id(&self) -> KeyId {
         self.key_id
     }
 
-    /// Whether this segment's RNextKeyID made the connection change its current key.
+    /// Whether this segment's RNextKeyID changed the connection's current key.
     #[must_use]
     pub const fn current_key_changed(&self) -> bool {
         self.current_key_changed
     }
 }
 
+/// What verifies a received segment: the MKT of its KeyID, its AO option, its SNE.
+#[derive(Clone, Copy)]
+pub(super) struct Found<'c, 'a> {
+    pub(super) slot: &'c Slot,
+    pub(super) ao: AoOption<'a>,
+    pub(super) sne: Sne,
+}
+
 impl<const N: usize> Connection<N> {
-    /// Verifies a received segment. On success the connection has learned from it what there was to learn; it is
-    /// TCP's to judge whether the segment is in its window.
+    /// Verifies a received segment. On success it updates ISN, SNE and current key; window checks remain TCP's job.
     ///
-    /// A replayed segment verifies like the first: TCP's sequence numbers tell it from a new one (RFC 5925 §11).
+    /// A replayed segment verifies again: TCP's sequence numbers tell it from a new one (RFC 5925 §11).
     ///
     /// # Errors
-    /// [`VerifyError`]: the segment must be dropped. Nothing has changed but [`counters`](Self::counters).
+    /// [`VerifyError`]: drop the segment. Only [`counters`](Self::counters) changed.
     #[inline]
     pub fn verify<'a>(&mut self, segment: &Segment<'a>) -> Result<Verified<'a>, VerifyError> {
-        let verdict = self.check(segment);
+        let verdict = self.find(segment).and_then(|found| self.check(segment, &found));
         self.conclude(segment, verdict)
     }
 
-    /// Counts the verdict, and learns from a segment that is authentic.
+    /// Counts the verdict. Learns from an authentic segment, whose AO option is in the verdict.
     #[inline(always)]
     pub(super) fn conclude<'a>(
         &mut self,
         segment: &Segment<'a>,
-        verdict: Result<[KeyId; 2], VerifyError>,
+        verdict: Result<AoOption<'a>, VerifyError>,
     ) -> Result<Verified<'a>, VerifyError> {
         self.counters.count(&verdict);
-        Ok(self.learn(segment, verdict?))
+        Ok(self.learn(segment, &verdict?))
     }
 
-    /// The KeyID and the RNextKeyID of a segment that is authentic: reads everything, changes nothing.
+    /// Finds MKT, AO option and SNE of a segment, and refuses segments that need no MAC to be refused.
     #[inline(always)]
-    fn check(&self, segment: &Segment<'_>) -> Result<[KeyId; 2], VerifyError> {
-        let Some(signature) = self.signature_received(segment)? else {
-            return self.check_in_handshake(segment);
-        };
-        let mut start = EMPTY_START;
-        let Some((key, input)) = self.input_received(segment, &signature, &mut start) else {
-            return Err(VerifyError::State);
-        };
-        signature.verdict(segment, &key.mac_key().mac(&input))
-    }
-
-    /// The signature that a segment of this connection carries, if it is one to be compared with a MAC; `None` while there are
-    /// no traffic keys to compute it with.
-    #[inline(always)]
-    pub(crate) fn signature_received(&self, segment: &Segment<'_>) -> Result<Option<Signature>, VerifyError> {
+    pub(super) fn find<'a>(&self, segment: &Segment<'a>) -> Result<Found<'_, 'a>, VerifyError> {
         if !segment.is_between(&self.pair.remote, &self.pair.local) {
             return Err(VerifyError::OtherConnection);
         }
@@ -89,84 +82,75 @@ impl<const N: usize> Connection<N> {
         let ao = tcp.ao_option()?.ok_or(VerifyError::Unsigned)?;
         let index = self.index(|key| key.recv_id == ao.key_id).ok_or(VerifyError::UnknownKeyId(ao.key_id))?;
         let slot = self.slot(index);
-        let Keys::Traffic { .. } = &slot.keys else { return Ok(None) };
-        // A late copy of the SYN has a key of its own, gone with the master key; TCP has no use for it.
-        if tcp.opens() {
+        let is_established = self.phase == Phase::Established;
+        // The key of a late copy of the SYN went with the master key, and TCP has no use for the copy.
+        if is_established && tcp.opens() {
             return Err(VerifyError::State);
         }
         check_mac_length(&ao, &slot.parameters)?;
-        let (sequence, place, key_ids) =
-            (tcp.sequence(), SignaturePlace::of(&ao), [ao.key_id, ao.rnext_key_id]);
-        let sne = self.receive.sne_of(sequence);
-        Ok(Some(Signature { slot: index, sequence, sne, key_ids, place }))
+        // A SYN's sequence number is an ISN, whatever came before.
+        let is_first = !is_established && tcp.flags().syn();
+        let sne = if is_first { Sne(0) } else { self.receive.sne_of(tcp.sequence()) };
+        Ok(Found { slot, ao, sne })
     }
 
-    /// The key and the MAC input of a segment that carries this signature; always there where the signature is.
+    /// Computes the MAC of a segment and compares.
+    #[inline]
+    fn check<'a>(&self, segment: &Segment<'a>, found: &Found<'_, 'a>) -> Result<AoOption<'a>, VerifyError> {
+        let algorithm = found.slot.parameters.algorithm;
+        let derived;
+        let key = match &found.slot.keys {
+            Keys::Traffic { receive, .. } => receive,
+            Keys::Master(master_key) => {
+                derived = TrafficKey::derive(algorithm, master_key, &self.receive_context(segment)?);
+                &derived
+            }
+        };
+        compare(&found.ao, &self.input_received(segment, found).mac(key))?;
+        Ok(found.ao)
+    }
+
     #[inline(always)]
-    pub(crate) fn input_received<'s>(
-        &'s self,
-        segment: &Segment<'s>,
-        signature: &Signature,
-        start: &'s mut Start,
-    ) -> Option<Input<'s>> {
-        let slot = self.slot(signature.slot);
-        let Keys::Traffic { receive: key, .. } = &slot.keys else { return None };
+    pub(super) fn input_received<'a>(&self, segment: &Segment<'a>, found: &Found<'_, 'a>) -> MacInput<'a> {
         let addresses = (self.pair.remote.address_in_place(), self.pair.local.address_in_place());
-        let Signature { sne, place, .. } = *signature;
-        Some((key, mac_input(start, sne, addresses, segment.tcp(), place, None, slot.parameters.options)))
+        MacInput::new(found.sne, addresses, segment.tcp(), found.ao.place(), found.slot.parameters.options)
     }
 
-    /// Checks while the ISNs are open, with a key derived for this segment.
+    /// The KDF context of a segment received during the handshake.
     #[cold]
-    fn check_in_handshake(&self, segment: &Segment<'_>) -> Result<[KeyId; 2], VerifyError> {
-        let ao = segment.ao_option()?.ok_or(VerifyError::Unsigned)?;
-        let index = self.index(|key| key.recv_id == ao.key_id).ok_or(VerifyError::UnknownKeyId(ao.key_id))?;
-        let slot = self.slot(index);
-        let Keys::Master(master_key) = &slot.keys else { return Err(VerifyError::State) };
-        let (context, sne) = self.receive_context(segment)?;
-        check_mac_length(&ao, &slot.parameters)?;
-        let key = TrafficKey::derive(slot.parameters.algorithm, master_key, &context);
-        verify_segment(&key, sne, segment, &ao, &slot.parameters)?;
-        Ok([ao.key_id, ao.rnext_key_id])
-    }
-
-    /// The KDF context and the SNE of a segment that arrives during the handshake.
-    fn receive_context(&self, segment: &Segment<'_>) -> Result<(KdfContext, Sne), VerifyError> {
-        let (sequence, flags) = (segment.sequence(), segment.flags());
+    fn receive_context(&self, segment: &Segment<'_>) -> Result<KdfContext, VerifyError> {
+        let (isn, flags) = (Isn(segment.sequence().0), segment.flags());
         let (syn, ack) = (flags.syn(), flags.ack());
-        let is_remote_isn = Isn(sequence.0) == self.remote_isn;
         match (self.phase, self.local_isn) {
             // The peer's SYN, crossing ours or repeated.
             (Phase::SynSent, _) if syn && !ack => {}
-            (Phase::SynReceived, _) if syn && !ack && is_remote_isn => {}
-            // The SYN-ACK, or a listener's reset, which stands on no ISN and carries its own (RFC 9293 §3.10.7.2). A SYN-ACK
-            // is also heard after a SYN with another ISN: its key has our ISN in it, so it is fresh, and that SYN was not.
+            (Phase::SynReceived, _) if syn && !ack && isn == self.remote_isn => {}
+            // The SYN-ACK, or a listener's reset, whose own sequence number stands for the ISN that the listener never had
+            // (RFC 9293 §3.10.7.2). A SYN-ACK also counts after a SYN with another ISN: its key includes our ISN, so it is
+            // fresh and that SYN was not.
             (Phase::SynSent, Some(local_isn)) if syn || flags.rst() => {
-                let context = KdfContext::receive_other(self.pair, local_isn, Isn(sequence.0));
-                return Ok((context, Sne(0)));
+                return Ok(KdfContext::receive_other(self.pair, local_isn, isn));
             }
             (Phase::SynReceived, Some(local_isn)) if syn && ack => {
-                let context = KdfContext::receive_other(self.pair, local_isn, Isn(sequence.0));
-                return Ok((context, Sne(0)));
+                return Ok(KdfContext::receive_other(self.pair, local_isn, isn));
             }
             (Phase::SynReceived, Some(local_isn)) if !syn => {
-                let context = KdfContext::receive_other(self.pair, local_isn, self.remote_isn);
-                return Ok((context, self.receive.sne_of(sequence)));
+                return Ok(KdfContext::receive_other(self.pair, local_isn, self.remote_isn));
             }
             _ => return Err(VerifyError::State),
         }
-        Ok((KdfContext::syn(self.pair.remote, self.pair.local, Isn(sequence.0)), Sne(0)))
+        Ok(KdfContext::syn(self.pair.remote, self.pair.local, isn))
     }
 
     #[inline(always)]
-    fn learn<'a>(&mut self, segment: &Segment<'a>, [key_id, rnext_key_id]: [KeyId; 2]) -> Verified<'a> {
+    fn learn<'a>(&mut self, segment: &Segment<'a>, ao: &AoOption<'a>) -> Verified<'a> {
         if self.phase != Phase::Established {
             self.learn_in_handshake(segment);
         }
         let mut current_key_changed = false;
         if self.is_newest(segment.without_addresses())
-            && self.current_key().send_id != rnext_key_id
-            && let Some(index) = self.index(|key| key.send_id == rnext_key_id)
+            && self.current_key().send_id != ao.rnext_key_id
+            && let Some(index) = self.index(|key| key.send_id == ao.rnext_key_id)
         {
             self.current = index;
             current_key_changed = true;
@@ -174,17 +158,17 @@ impl<const N: usize> Connection<N> {
         if self.phase == Phase::Established {
             self.receive.advance(segment.sequence());
         }
-        Verified { segment: *segment, key_id, current_key_changed }
+        Verified { segment: *segment, key_id: ao.key_id, current_key_changed }
     }
 
-    /// Whether nothing that has verified so far was sent after this segment, as far as its numbers tell.
+    /// Whether this segment was sent after all segments verified so far, going by its numbers.
     ///
-    /// RFC 5925 §7.5 hears the RNextKeyID of any segment. An older one, late or replayed, would bring back a key that the
-    /// peer has moved on from and may have removed; among segments without data the acknowledgment tells which is older.
+    /// RFC 5925 §7.5 obeys the RNextKeyID of any segment. An old one, late or replayed, could bring back a key that the peer has
+    /// left and may have removed. Segments without data are ordered by their acknowledgments.
     #[inline(always)]
     fn is_newest(&mut self, tcp: Tcp<'_>) -> bool {
         let (sequence, acknowledgment) = (tcp.sequence(), tcp.acknowledgment());
-        // A keepalive has the number before the next (RFC 9293 §3.8.4), and is not older for that.
+        // A keepalive is one below the next sequence number (RFC 9293 §3.8.4), and not old.
         let behind = sequence.offset_from(self.receive.highest().1);
         let has_ack = tcp.flags().ack();
         let is_older = |newest: SeqNum| has_ack && acknowledgment.before(newest);
@@ -202,26 +186,15 @@ impl<const N: usize> Connection<N> {
         let flags = segment.flags();
         if flags.syn() && (self.phase == Phase::SynSent || flags.ack()) {
             self.remote_isn = Isn(segment.sequence().0);
-            self.receive = crate::sne::SneTracker::new(self.remote_isn);
+            self.receive = SneTracker::new(self.remote_isn);
             self.phase = Phase::SynReceived;
         }
-        // Whatever carries an acknowledgment under the "other" keys shows that the peer knows both ISNs.
+        // An acknowledgment under the "other" keys proves that the peer knows both ISNs.
         if self.phase == Phase::SynReceived
             && flags.ack()
             && let Some(local_isn) = self.local_isn
         {
             self.establish(local_isn);
         }
-    }
-}
-
-impl Signature {
-    /// The KeyID and the RNextKeyID of the segment that carries this signature, if the MAC is this one.
-    #[inline(always)]
-    pub(super) fn verdict(&self, segment: &Segment<'_>, mac: &Mac) -> Result<[KeyId; 2], VerifyError> {
-        let received = self.place.mac_in(segment.tcp());
-        mac.verify(received)
-            .map(|()| self.key_ids)
-            .map_err(|_| VerifyError::BadMac { key_id: self.key_ids[0] })
     }
 }

@@ -1,4 +1,4 @@
-//! A live connection's state as plain values: out of one place, into another.
+//! The state of a live connection as plain values, to move it elsewhere.
 
 use core::fmt;
 
@@ -8,10 +8,10 @@ use crate::mkt::MktSet;
 use crate::sne::SneTracker;
 use crate::types::{Isn, KeyId, SeqNum, Sne, SocketPair};
 
-/// What a connection has to remember beside its MKTs. It holds no secret; the MKTs travel another way.
+/// The state of a connection without its MKTs. It contains no secret; move the MKTs separately.
 ///
-/// Linux's `TCP_AO_REPAIR` has the ISNs and SNEs of it, `TCP_AO_INFO` the key ids and counters, and `TCP_REPAIR`
-/// the sequence numbers.
+/// On Linux, `TCP_AO_REPAIR` has the ISNs and SNEs, `TCP_AO_INFO` the key ids and counters, and `TCP_REPAIR` the sequence
+/// numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConnectionState {
     /// The two ends.
@@ -22,28 +22,28 @@ pub struct ConnectionState {
     pub remote_isn: Isn,
     /// The SNE of `send_sequence`.
     pub send_sne: Sne,
-    /// The highest sequence number sent, or any within 2^31 octets of what will be sent.
+    /// The highest sequence number sent, or any within 2^31 octets of it.
     pub send_sequence: SeqNum,
     /// The SNE of `receive_sequence`.
     pub receive_sne: Sne,
-    /// The highest sequence number received, or any within 2^31 octets of what will be received.
+    /// The highest sequence number received, or any within 2^31 octets of it.
     pub receive_sequence: SeqNum,
     /// The SendID of the current key.
     pub current_key: KeyId,
     /// The RecvID of the rnext key.
     pub rnext_key: KeyId,
-    /// What was counted so far.
+    /// The counters.
     pub counters: Counters,
 }
 
 /// Why a connection's state could not be exported or imported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StateError {
-    /// The handshake is not complete; there is nothing yet that another place could take up.
+    /// The handshake is not complete.
     NotEstablished,
-    /// The MKTs at hand have none with the current key's SendID.
+    /// No MKT has the current key's SendID.
     CurrentKeyMissing(KeyId),
-    /// The MKTs at hand have none with the rnext key's RecvID.
+    /// No MKT has the rnext key's RecvID.
     RnextKeyMissing(KeyId),
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for StateError {
 impl core::error::Error for StateError {}
 
 impl<const N: usize> Connection<N> {
-    /// What another place needs, with the same MKTs, to go on with this connection.
+    /// The state with which another place, holding the same MKTs, can continue this connection.
     ///
     /// # Errors
     /// [`StateError::NotEstablished`].
@@ -84,11 +84,10 @@ impl<const N: usize> Connection<N> {
         })
     }
 
-    /// Goes on with a connection that was established elsewhere.
+    /// Continues a connection that was established elsewhere.
     ///
     /// # Errors
-    /// [`StateError::CurrentKeyMissing`] and [`StateError::RnextKeyMissing`] when the MKTs are not those the
-    /// connection uses.
+    /// [`StateError::CurrentKeyMissing`] and [`StateError::RnextKeyMissing`] if `mkts` lacks a key in use.
     pub fn import(state: &ConnectionState, mkts: &MktSet<N>) -> Result<Self, StateError> {
         let current = mkts.by_send_id(state.current_key);
         let current = current.ok_or(StateError::CurrentKeyMissing(state.current_key))?.send_id();

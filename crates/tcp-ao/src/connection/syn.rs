@@ -1,6 +1,7 @@
-//! The SYN that a listener receives: checked without any state, so that a flood of bad ones costs none.
+//! A listener checks a SYN without state, so that a flood of forged SYNs leaves none behind.
 
-use crate::authenticate::{VerifyError, check_mac_length, verify_segment};
+use crate::authenticate::{check_mac_length, compare};
+use crate::error::VerifyError;
 use crate::kdf::{KdfContext, TrafficKey};
 use crate::mkt::{Mkt, MktSet};
 use crate::segment::Segment;
@@ -16,19 +17,19 @@ pub struct VerifiedSyn<'a, 'm, const N: usize> {
 }
 
 impl<'a, 'm, const N: usize> VerifiedSyn<'a, 'm, N> {
-    /// The SYN itself.
+    /// The SYN.
     #[must_use]
     pub const fn segment(&self) -> Segment<'a> {
         self.segment
     }
 
-    /// The MKT it was signed with.
+    /// The MKT that signed it.
     #[must_use]
     pub const fn mkt(&self) -> &'m Mkt {
         self.mkt
     }
 
-    /// The MKT the peer wants to be answered with, by its SendID here.
+    /// The MKT that the peer asks for, by its SendID at this end.
     #[must_use]
     pub const fn rnext_key_id(&self) -> KeyId {
         self.rnext_key_id
@@ -40,14 +41,13 @@ impl<'a, 'm, const N: usize> VerifiedSyn<'a, 'm, N> {
 }
 
 impl<const N: usize> MktSet<N> {
-    /// Verifies a SYN that would open a connection here, with the Receive_SYN key of the MKT it names (RFC 5925
-    /// §5.2, §7.5). Keeps nothing.
+    /// Verifies a SYN that would open a connection at this end, with the Receive_SYN key of the MKT of its KeyID (RFC 5925
+    /// §5.2, §7.5). Keeps no state.
     ///
-    /// A SYN seen once verifies for ever, since its key depends on nothing but itself: do not tear down a
-    /// connection for one.
+    /// A recorded SYN verifies again at any time, since its key depends on the SYN alone. Do not give up a connection for one.
     ///
     /// # Errors
-    /// [`VerifyError`]; [`VerifyError::State`] when the segment is not a SYN without ACK.
+    /// [`VerifyError`]; [`VerifyError::State`] if the segment is not a SYN without ACK.
     pub fn verify_syn<'a>(&self, segment: Segment<'a>) -> Result<VerifiedSyn<'a, '_, N>, VerifyError> {
         let flags = segment.flags();
         if !flags.syn() || flags.ack() || flags.rst() {
@@ -56,10 +56,10 @@ impl<const N: usize> MktSet<N> {
         let ao = segment.ao_option()?.ok_or(VerifyError::Unsigned)?;
         let mkt = self.by_recv_id(ao.key_id).ok_or(VerifyError::UnknownKeyId(ao.key_id))?;
         let context = KdfContext::syn(segment.source(), segment.destination(), Isn(segment.sequence().0));
-        // The length is looked at before the key is derived: that is the costly half.
+        // The length first, because deriving the key is the larger part of the cost.
         check_mac_length(&ao, mkt.parameters())?;
         let key = TrafficKey::derive(mkt.parameters().algorithm, mkt.master_key(), &context);
-        verify_segment(&key, Sne(0), &segment, &ao, mkt.parameters())?;
+        compare(&ao, &segment.mac_input_with(Sne(0), &ao, mkt.parameters().options).mac(&key))?;
         Ok(VerifiedSyn { segment, mkts: self, mkt, rnext_key_id: ao.rnext_key_id })
     }
 }

@@ -1,11 +1,11 @@
-//! What a chain comes to at one moment.
+//! The keys of a chain at one moment.
 
 use alloc::vec::Vec;
 
 use crate::key_chain::Key;
 
-/// The keys of a chain that are usable at one moment, in order of preference; made by
-/// [`KeyChain::at`](crate::key_chain::KeyChain::at).
+/// The keys of a chain that are valid at one moment, in order of preference
+/// ([`KeyChain::at`](crate::key_chain::KeyChain::at)).
 #[derive(Clone, Debug)]
 pub struct ActiveKeys<'a> {
     keys: Vec<&'a Key>,
@@ -18,8 +18,8 @@ impl<'a> ActiveKeys<'a> {
         Self { keys, sendable }
     }
 
-    /// The key to send with when the choice is this end's: of those whose send lifetime holds, the one whose
-    /// started last. `None` when no send lifetime holds: then open no connection.
+    /// The key to send with unless the peer asks for another: of the keys valid for sending, the one whose send lifetime
+    /// started last. `None` if there is none; do not open a connection then.
     #[must_use]
     pub fn preferred(&self) -> Option<&'a Key> {
         self.sendable().next()
@@ -30,8 +30,8 @@ impl<'a> ActiveKeys<'a> {
         self.keys.iter().take(self.sendable).copied()
     }
 
-    /// All keys to accept segments with: first the sendable ones, then those to use only when the peer asks for
-    /// them with RNextKeyID.
+    /// All keys to accept segments with: first the sendable ones, then those to send with only if the peer asks for them with
+    /// RNextKeyID.
     pub fn iter(&self) -> impl Iterator<Item = &'a Key> {
         self.keys.iter().copied()
     }

@@ -1,4 +1,4 @@
-//! Chains, and a file's worth of them.
+//! Key chains, and the chains of a file.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -7,7 +7,7 @@ use core::cmp::Reverse;
 use crate::key_chain::{ActiveKeys, Key, KeyChainError, Lifetime, Problem, Timestamp};
 use crate::{MktError, MktSet};
 
-/// A named list of keys for one kind of peer (RFC 8177 `key-chain`), no two in each other's way.
+/// A named list of keys (RFC 8177 `key-chain`). No two have an id in common while both are valid.
 #[derive(Clone, Debug)]
 pub struct KeyChain {
     name: String,
@@ -20,22 +20,22 @@ impl KeyChain {
     /// A chain of these keys.
     ///
     /// # Errors
-    /// [`KeyChainError`] when there is no key, when two keys have one key id, or when two keys with a SendID or a RecvID
-    /// in common have accept lifetimes that overlap; it names both keys.
+    /// [`KeyChainError`] if there is no key, if two keys have the same key id, or if two keys with the same SendID or RecvID
+    /// have accept lifetimes that overlap; it names both keys.
     pub fn new(name: impl Into<String>, keys: Vec<Key>) -> Result<Self, KeyChainError> {
         Self { name: name.into(), description: None, accept_tolerance: 0, keys }.checked()
     }
 
-    /// The same chain with words for its reader.
+    /// Sets the description.
     #[must_use]
     pub fn with_description(self, description: impl Into<String>) -> Self {
         Self { description: Some(description.into()), ..self }
     }
 
-    /// The same chain with every accept lifetime so many seconds longer at each end (RFC 8177 `accept-tolerance`).
+    /// Makes every accept lifetime longer by `seconds` at either end (RFC 8177 `accept-tolerance`).
     ///
     /// # Errors
-    /// [`KeyChainError`] when that makes the accept lifetimes of two keys overlap that have an id in common.
+    /// [`KeyChainError`] if the accept lifetimes of two keys with an id in common then overlap.
     pub fn with_accept_tolerance(self, seconds: u32) -> Result<Self, KeyChainError> {
         Self { accept_tolerance: seconds, ..self }.checked()
     }
@@ -55,7 +55,7 @@ impl KeyChain {
         Ok(self)
     }
 
-    /// The field that keeps two keys from being in one chain.
+    /// The field that excludes two keys from one chain.
     fn clash(&self, earlier: &Key, key: &Key) -> Option<(&'static str, Problem)> {
         if earlier.key_id() == key.key_id() {
             return Some(("key-id", Problem::KeyIdTwice));
@@ -72,25 +72,25 @@ impl KeyChain {
         Some((field, Problem::IdInUse { by: earlier.key_id() }))
     }
 
-    /// The name, by which a configuration refers to the chain.
+    /// The name by which a configuration refers to the chain.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The words for its reader, if there are any.
+    /// The description, if there is one.
     #[must_use]
     pub fn description(&self) -> Option<&str> {
         self.description.as_deref()
     }
 
-    /// By how many seconds each end of every accept lifetime is moved out.
+    /// By how many seconds every accept lifetime is longer at either end.
     #[must_use]
     pub const fn accept_tolerance(&self) -> u32 {
         self.accept_tolerance
     }
 
-    /// The keys, in the order in which they were given.
+    /// The keys, in the order given.
     #[must_use]
     pub fn keys(&self) -> &[Key] {
         &self.keys
@@ -101,7 +101,7 @@ impl KeyChain {
         key.accept_lifetime().widened_by(self.accept_tolerance)
     }
 
-    /// The keys that are usable at this moment, in order of preference; none when the chain has expired or not begun.
+    /// The keys that are valid at `now`, in order of preference; none if the chain has expired or not begun.
     #[must_use]
     pub fn at(&self, now: Timestamp) -> ActiveKeys<'_> {
         let mut keys: Vec<&Key> = self.keys.iter().filter(|key| self.acceptance(key).contains(now)).collect();
@@ -111,10 +111,10 @@ impl KeyChain {
         ActiveKeys::new(keys, sendable)
     }
 
-    /// The MKTs for a peer's connections at this moment: what [`Self::at`] has, in its order, those that may not be sent
-    /// with as [accept-only](crate::MktParameters::accept_only); or none at all when none may be sent with.
+    /// The MKTs for a peer's connections at `now`: the keys of [`Self::at`] in the same order, those not valid for sending as
+    /// [accept-only](crate::MktParameters::accept_only). Empty if no key is valid for sending.
     ///
-    /// Of more than `N` the preferred ones are taken; [`Self::check_room`] says beforehand whether that can be.
+    /// Takes the first `N`; [`Self::check_room`] tells beforehand whether there can be more.
     #[must_use]
     pub fn mkts<const N: usize>(&self, now: Timestamp) -> MktSet<N> {
         let active = self.at(now);
@@ -125,16 +125,16 @@ impl KeyChain {
         for (index, key) in active.iter().take(N).enumerate() {
             let mkt = key.mkt().clone();
             let is_sendable = index < active.sendable().count();
-            // Ids cannot clash: keys that are acceptable at once have been compared when the chain was made.
+            // Ids cannot clash: `checked` has compared keys that are valid at the same time.
             let _ = set.push(if is_sendable { mkt } else { mkt.accept_only() });
         }
         set
     }
 
-    /// Checks that at no time more than `room` keys are usable, such as a peer or a connection has room for.
+    /// Checks that never more than `room` keys are valid at once, for a peer or a connection with that much room.
     ///
     /// # Errors
-    /// [`KeyChainError`] with [`MktError::TooMany`].
+    /// [`KeyChainError`] with [`MktError::TooMany`] otherwise.
     pub fn check_room(&self, room: usize) -> Result<(), KeyChainError> {
         let moments = self.keys.iter().map(|key| self.acceptance(key).from().unwrap_or(Timestamp::MIN));
         let most = moments.map(|moment| self.at(moment).iter().count()).max().unwrap_or(0);
@@ -145,13 +145,13 @@ impl KeyChain {
         Ok(())
     }
 
-    /// Whether every key's send lifetime is over: without a new key, nothing will be sent any more.
+    /// Whether every key's send lifetime is over.
     #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.keys.iter().all(|key| key.send_lifetime().is_over(now))
     }
 
-    /// The first moment after `now` at which [`Self::at`] has another answer, or `None` when it never will.
+    /// The first moment after `now` at which [`Self::at`] changes; `None` if it never does.
     #[must_use]
     pub fn next_change(&self, now: Timestamp) -> Option<Timestamp> {
         let lifetimes = self.keys.iter().flat_map(|key| [*key.send_lifetime(), self.acceptance(key)]);
@@ -160,17 +160,17 @@ impl KeyChain {
     }
 }
 
-/// All key chains of a file (RFC 8177 `key-chains`), each with a name of its own.
+/// The key chains of a file (RFC 8177 `key-chains`), each with a different name.
 #[derive(Clone, Debug, Default)]
 pub struct KeyChains {
     chains: Vec<KeyChain>,
 }
 
 impl KeyChains {
-    /// These chains.
+    /// A list of chains.
     ///
     /// # Errors
-    /// [`KeyChainError`] when two have one name.
+    /// [`KeyChainError`] if two have the same name.
     pub fn new(chains: Vec<KeyChain>) -> Result<Self, KeyChainError> {
         for (index, chain) in chains.iter().enumerate() {
             if chains[..index].iter().any(|earlier| earlier.name == chain.name) {
@@ -186,7 +186,7 @@ impl KeyChains {
         self.chains.iter().find(|chain| chain.name == name)
     }
 
-    /// The chains, in the order in which they were given.
+    /// The chains, in the order given.
     #[must_use]
     pub fn chains(&self) -> &[KeyChain] {
         &self.chains

@@ -21,58 +21,42 @@ pub struct Position {
 /// What is wrong. It never contains a secret.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Problem {
-    /// The text is not of its format, or a field is unknown, missing, double or of the wrong type; in the words of the
-    /// parser, less the values it met.
-    Text(String),
-    /// The algorithm is unknown or refused.
+    /// The text has a syntax error, an unknown, missing or repeated field, or a value that its field does not take. Values are
+    /// not shown.
+    Text(Cow<'static, str>),
+    /// The algorithm is unknown or ambiguous.
     Algorithm(ParseAlgorithmError),
-    /// The MKT is impossible: its secret or its MAC length.
+    /// The secret or the MAC length is impossible.
     Mkt(MktError),
-    /// A number is outside of its range.
+    /// A number is not between 0 and `max`.
     OutOfRange {
         /// The number.
-        value: i64,
-        /// The largest that is possible; the smallest is 0.
+        got: i64,
+        /// The largest possible.
         max: i64,
     },
-    /// A `key-id` is not a 64-bit number.
-    KeyIdNotANumber,
-    /// `options` is neither `covered` nor `excluded`.
-    OptionCoverage,
-    /// There is no secret, or there are two.
-    NotOneSecret,
-    /// A secret given as text has characters outside ASCII, whose octets depend on the encoding.
-    SecretNotAscii,
-    /// A hexadecimal secret has an odd number of digits, or something else than digits.
-    SecretNotHexadecimal,
     /// A date and time cannot be read.
     Timestamp(ParseTimestampError),
-    /// A date and time of TOML lacks its offset.
-    TimestampWithoutOffset,
-    /// A lifetime ends before it starts, or as it starts.
+    /// A lifetime does not end after it starts.
     LifetimeEmpty {
         /// The start.
         from: Timestamp,
         /// The end.
         until: Timestamp,
     },
-    /// A lifetime is given in two ways that exclude each other, or has a duration but no start.
-    LifetimeContradictory,
     /// The accept lifetime does not cover the send lifetime.
     AcceptLifetimeTooShort,
-    /// A chain has no keys.
+    /// The chain has no keys.
     NoKeys,
     /// Another key of the chain has this key id.
     KeyIdTwice,
-    /// Another key of the chain has the SendID or the RecvID, and can be in use at the same time.
+    /// Another key of the chain has this SendID or RecvID, and their accept lifetimes overlap.
     IdInUse {
         /// The other key's key id.
         by: u64,
     },
     /// Another chain of the file has this name.
     ChainTwice,
-    /// The field asks for something that Wireseal does not do, for this reason.
-    Refused(&'static str),
 }
 
 impl fmt::Display for Problem {
@@ -81,41 +65,29 @@ impl fmt::Display for Problem {
             Self::Text(message) => f.write_str(message),
             Self::Algorithm(error) => error.fmt(f),
             Self::Mkt(error @ MktError::MasterKeyTooShort { .. }) => {
-                write!(f, "{error}; allow-short-secret takes it all the same")
+                write!(f, "{error}; allow-short-secret accepts it")
             }
             Self::Mkt(error) => error.fmt(f),
-            Self::OutOfRange { value, max } => write!(f, "{value} is not between 0 and {max}"),
-            Self::KeyIdNotANumber => write!(f, "not a number between 0 and {}", u64::MAX),
-            Self::OptionCoverage => f.write_str("neither \"covered\" nor \"excluded\""),
-            Self::NotOneSecret => f.write_str("give one secret, either as text or as hexadecimal digits"),
-            Self::SecretNotAscii => {
-                f.write_str("the secret has characters outside ASCII; give its octets as hexadecimal digits")
-            }
-            Self::SecretNotHexadecimal => f.write_str("not an even number of hexadecimal digits"),
+            Self::OutOfRange { got, max } => write!(f, "{got} is not between 0 and {max}"),
             Self::Timestamp(error) => error.fmt(f),
-            Self::TimestampWithoutOffset => {
-                f.write_str("not a date and time with offset, such as the Z of UTC")
-            }
             Self::LifetimeEmpty { from, until } => write!(f, "ends at {until}, which is not after {from}"),
-            Self::LifetimeContradictory => f.write_str("say once when it starts and once when it ends"),
-            Self::AcceptLifetimeTooShort => {
-                f.write_str("must cover the send lifetime, since one MKT both signs and verifies (RFC 5925)")
-            }
+            Self::AcceptLifetimeTooShort => f.write_str(
+                "must cover the send lifetime, because one MKT both signs and verifies (RFC 5925)",
+            ),
             Self::NoKeys => f.write_str("there are no keys"),
             Self::KeyIdTwice => f.write_str("another key of the chain has this id"),
             Self::IdInUse { by } => write!(f, "key {by} has this id too, and their accept lifetimes overlap"),
             Self::ChainTwice => f.write_str("another key chain has this name"),
-            Self::Refused(reason) => f.write_str(reason),
         }
     }
 }
 
 impl core::error::Error for Problem {}
 
-/// Why a key chain, or a text of them, cannot be used: the configuration is to blame, and nothing was taken from it.
+/// Why a key chain, or a text with key chains, cannot be used.
 ///
-/// It prints as one line that names the key chain, the key and the field as far as they are known, and the place for
-/// what the parser refused. The file's name is for the caller to put in front.
+/// It prints as one line that names the key chain, the key and the field as far as they are known, and the position of an
+/// error in the text. Put the file's name in front of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeyChainError {
     position: Option<Position>,
@@ -147,28 +119,10 @@ impl KeyChainError {
         Self { position, ..self }
     }
 
-    /// Where in the text, when the parser refused it.
+    /// The place in the text, for an error of the parser.
     #[must_use]
     pub const fn position(&self) -> Option<Position> {
         self.position
-    }
-
-    /// The name of the key chain.
-    #[must_use]
-    pub fn chain(&self) -> Option<&str> {
-        self.chain.as_deref()
-    }
-
-    /// The key id of the key.
-    #[must_use]
-    pub const fn key_id(&self) -> Option<u64> {
-        self.key_id
-    }
-
-    /// The field, by its name in the text; where the parser refused it, the path from the top of the text to it.
-    #[must_use]
-    pub fn field_name(&self) -> Option<&str> {
-        self.field.as_deref()
     }
 
     /// What is wrong.
@@ -181,21 +135,22 @@ impl KeyChainError {
 impl fmt::Display for KeyChainError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
-        if let Some(Position { line, column }) = self.position {
-            write!(f, "line {line}, column {column}")?;
+        let mut part = |text: fmt::Arguments<'_>| -> fmt::Result {
+            write!(f, "{separator}{text}")?;
             separator = ", ";
+            Ok(())
+        };
+        if let Some(Position { line, column }) = self.position {
+            part(format_args!("line {line}, column {column}"))?;
         }
         if let Some(name) = &self.chain {
-            write!(f, "{separator}key chain {name:?}")?;
-            separator = ", ";
+            part(format_args!("key chain {name:?}"))?;
         }
         if let Some(key_id) = self.key_id {
-            write!(f, "{separator}key {key_id}")?;
-            separator = ", ";
+            part(format_args!("key {key_id}"))?;
         }
         if let Some(field) = &self.field {
-            write!(f, "{separator}{field}")?;
-            separator = ", ";
+            part(format_args!("{field}"))?;
         }
         write!(f, "{}{}", if separator.is_empty() { "" } else { ": " }, self.problem)
     }

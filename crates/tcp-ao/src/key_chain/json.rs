@@ -1,26 +1,24 @@
 //! Key chains in the JSON encoding (RFC 7951) of RFC 8177's YANG module with RFC 9648's additions for TCP-AO.
 
-use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::Write;
 
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
 use wireseal_algorithms::TcpAoAlgorithm;
 use zeroize::{Zeroize, Zeroizing};
 
+use crate::OptionCoverage;
 use crate::key_chain::text::{
-    FieldNames, KeyDraft, SecretStyle, SecretText, has_short_secret, in_field, own_mac_length,
-    parse_algorithm, refused, text_capacity,
+    self, FieldNames, KeyDraft, SecretText, has_short_secret, in_field, invalid, own_mac_length,
 };
-use crate::key_chain::{Key, KeyChain, KeyChainError, KeyChains, Lifetime, Position, Problem, Timestamp};
-use crate::{Mkt, OptionCoverage};
+use crate::key_chain::{Key, KeyChain, KeyChainError, KeyChains, Lifetime, Position, Problem};
 
 const NAMES: FieldNames = FieldNames {
     algorithm: "crypto-algorithm",
-    text_secret: "keystring",
+    secret: "keystring",
     hexadecimal_secret: "hexadecimal-string",
     mac_length: "wireseal:mac-length",
     accept: "accept-lifetime",
@@ -29,51 +27,63 @@ const NAMES: FieldNames = FieldNames {
 /// A leaf of YANG's type `empty`: `[null]` (RFC 7951 §6.9).
 type Empty = [(); 1];
 
-#[derive(Deserialize, Serialize)]
+/// A member that may be left out. Unlike an `Option` it refuses null, which is not the value of any leaf (RFC 7951 §6): a
+/// lifetime with an end of null would never end.
+struct Member<T>(Option<T>);
+
+impl<T> Default for Member<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Member<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        T::deserialize(deserializer).map(|value| Self(Some(value)))
+    }
+}
+
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object with ietf-key-chain:key-chains")]
 struct Document {
     #[serde(rename = "ietf-key-chain:key-chains")]
     key_chains: Container,
 }
 
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "an object of key chains")]
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "an object of key chains")]
 struct Container {
-    #[serde(default)]
     key_chain: Vec<JsonChain>,
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    aes_key_wrap: Option<AesKeyWrap>,
+    aes_key_wrap: Member<AesKeyWrap>,
 }
 
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields, expecting = "an object")]
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields, expecting = "an object")]
 struct AesKeyWrap {
-    #[serde(default)]
     enable: bool,
 }
 
-#[derive(Deserialize, Serialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "an object that is a key chain")]
 struct JsonChain {
     name: String,
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    description: Option<String>,
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    accept_tolerance: Option<AcceptTolerance>,
+    #[serde(default)]
+    description: Member<String>,
+    #[serde(default)]
+    accept_tolerance: Member<AcceptTolerance>,
     #[serde(default)]
     key: Vec<JsonKey>,
-    #[serde(skip_serializing, rename = "last-modified-timestamp")]
+    #[serde(rename = "last-modified-timestamp")]
     _last_modified_timestamp: Option<IgnoredAny>,
 }
 
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields, expecting = "an object with a duration")]
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields, expecting = "an object with a duration")]
 struct AcceptTolerance {
-    #[serde(default)]
     duration: u32,
 }
 
-#[derive(Deserialize, Serialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "an object that is a key")]
 struct JsonKey {
     key_id: String,
@@ -83,155 +93,102 @@ struct JsonKey {
     key_string: KeyString,
     #[serde(rename = "ietf-tcp:authentication")]
     authentication: Authentication,
-    #[serde(
-        default,
-        deserialize_with = "present",
-        rename = "wireseal:mac-length",
-        skip_serializing_if = "Option::is_none"
-    )]
-    mac_length: Option<i64>,
-    #[serde(
-        default,
-        deserialize_with = "present",
-        rename = "wireseal:allow-short-secret",
-        skip_serializing_if = "Option::is_none"
-    )]
-    allow_short_secret: Option<bool>,
-    #[serde(skip_serializing, rename = "send-lifetime-active")]
+    #[serde(default, rename = "wireseal:mac-length")]
+    mac_length: Member<i64>,
+    #[serde(default, rename = "wireseal:allow-short-secret")]
+    allow_short_secret: bool,
+    #[serde(rename = "send-lifetime-active")]
     _send_lifetime_active: Option<IgnoredAny>,
-    #[serde(skip_serializing, rename = "accept-lifetime-active")]
+    #[serde(rename = "accept-lifetime-active")]
     _accept_lifetime_active: Option<IgnoredAny>,
 }
 
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "an object with a key string")]
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "an object with a key string")]
 struct KeyString {
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    keystring: Option<SecretText>,
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    hexadecimal_string: Option<SecretText>,
+    keystring: Member<SecretText>,
+    hexadecimal_string: Member<SecretText>,
 }
 
-#[derive(Deserialize, Serialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object with ao")]
 struct Authentication {
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    keychain: Option<String>,
+    #[serde(default)]
+    keychain: Member<String>,
     ao: Ao,
 }
 
-#[derive(Deserialize, Serialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "an object with send-id and recv-id")]
 struct Ao {
     send_id: i64,
     recv_id: i64,
-    #[serde(default = "included")]
-    include_tcp_options: bool,
-    #[serde(default, deserialize_with = "present", skip_serializing)]
-    accept_key_mismatch: Option<bool>,
-    #[serde(skip_serializing, rename = "r-next-key-id")]
+    #[serde(default)]
+    include_tcp_options: Member<bool>,
+    #[serde(default)]
+    accept_key_mismatch: bool,
+    #[serde(rename = "r-next-key-id")]
     _r_next_key_id: Option<IgnoredAny>,
 }
 
-/// A member that is there; `null` is no value of a leaf (RFC 7951 §6), and must not pass for a member left out: a key
-/// would live for ever for want of an end.
-fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
-    T::deserialize(deserializer).map(Some)
-}
-
-const fn included() -> bool {
-    true
-}
-
-#[derive(Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "an object of lifetimes")]
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "an object of lifetimes")]
 struct JsonLifetimes {
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    send_accept_lifetime: Option<JsonLifetime>,
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    send_lifetime: Option<JsonLifetime>,
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    accept_lifetime: Option<JsonLifetime>,
+    send_accept_lifetime: Member<JsonLifetime>,
+    send_lifetime: Member<JsonLifetime>,
+    accept_lifetime: Member<JsonLifetime>,
 }
 
-#[derive(Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "an object that is a lifetime")]
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "an object that is a lifetime")]
 struct JsonLifetime {
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    always: Option<Empty>,
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    start_date_time: Option<String>,
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    no_end_time: Option<Empty>,
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    duration: Option<u32>,
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    end_date_time: Option<String>,
+    always: Member<Empty>,
+    start_date_time: Member<String>,
+    no_end_time: Member<Empty>,
+    duration: Member<u32>,
+    end_date_time: Member<String>,
 }
+
+/// What is wrong with a lifetime that has, for instance, two ends, or a duration but no start.
+const CONTRADICTORY: &str = "say once when it starts and once when it ends";
 
 impl JsonLifetime {
     fn lifetime(&self) -> Result<Lifetime, Problem> {
-        let timestamp = |text: &String| text.parse::<Timestamp>().map_err(Problem::Timestamp);
-        let from = self.start_date_time.as_ref().map(timestamp).transpose()?;
-        let until = self.end_date_time.as_ref().map(timestamp).transpose()?;
-        match (self.always, from, self.no_end_time, self.duration, until) {
+        let timestamp = |Member(text): &Member<String>| {
+            text.as_ref().map(|text| text.parse().map_err(Problem::Timestamp)).transpose()
+        };
+        let (from, until) = (timestamp(&self.start_date_time)?, timestamp(&self.end_date_time)?);
+        match (self.always.0, from, self.no_end_time.0, self.duration.0, until) {
             (Some(_), None, None, None, None) => Ok(Lifetime::ALWAYS),
             (None, from, None, None, until) => Lifetime::new(from, until),
             (None, from, Some(_), None, None) => Lifetime::new(from, None),
             (None, Some(from), None, Some(seconds), None) => {
                 Lifetime::new(Some(from), Some(from.later_by(seconds)))
             }
-            _ => Err(Problem::LifetimeContradictory),
-        }
-    }
-
-    fn of(lifetime: &Lifetime) -> Self {
-        if *lifetime == Lifetime::ALWAYS {
-            return Self { always: Some([()]), ..Self::default() };
-        }
-        let end_date_time = lifetime.until().map(|until| until.to_string());
-        Self {
-            start_date_time: lifetime.from().map(|from| from.to_string()),
-            no_end_time: end_date_time.is_none().then_some([()]),
-            end_date_time,
-            ..Self::default()
+            _ => invalid(CONTRADICTORY),
         }
     }
 }
 
 impl JsonLifetimes {
-    /// Send and accept lifetime; either is "always" when it is absent, as in the YANG module.
+    /// Send and accept lifetime. As in the YANG module, one that is left out is "always".
     fn lifetimes(&self) -> Result<(Lifetime, Lifetime), KeyChainError> {
-        let read = |lifetime: &Option<JsonLifetime>, field| {
+        let read = |Member(lifetime): &Member<JsonLifetime>, field| {
             lifetime.as_ref().map_or(Ok(Lifetime::ALWAYS), JsonLifetime::lifetime).map_err(in_field(field))
         };
-        if self.send_accept_lifetime.is_none() {
-            return Ok((
-                read(&self.send_lifetime, "send-lifetime")?,
-                read(&self.accept_lifetime, "accept-lifetime")?,
-            ));
+        let Self { send_accept_lifetime: both, send_lifetime: send, accept_lifetime: accept } = self;
+        if both.0.is_none() {
+            return Ok((read(send, "send-lifetime")?, read(accept, "accept-lifetime")?));
         }
-        if self.send_lifetime.is_some() || self.accept_lifetime.is_some() {
-            return Err(in_field("lifetime")(Problem::LifetimeContradictory));
+        if send.0.is_some() || accept.0.is_some() {
+            return invalid(CONTRADICTORY).map_err(in_field("lifetime"));
         }
-        let both = read(&self.send_accept_lifetime, "send-accept-lifetime")?;
+        let both = read(both, "send-accept-lifetime")?;
         Ok((both, both))
-    }
-
-    fn of(key: &Key) -> Self {
-        let (send, accept) = (key.send_lifetime(), key.accept_lifetime());
-        if send == accept {
-            return Self { send_accept_lifetime: Some(JsonLifetime::of(send)), ..Self::default() };
-        }
-        Self {
-            send_lifetime: Some(JsonLifetime::of(send)),
-            accept_lifetime: Some(JsonLifetime::of(accept)),
-            ..Self::default()
-        }
     }
 }
 
-/// The YANG identity of an algorithm; those without one are in a module of Wireseal's own.
+/// The YANG identity of an algorithm; those without one are in Wireseal's own module.
 const fn identity(algorithm: TcpAoAlgorithm) -> &'static str {
     match algorithm {
         TcpAoAlgorithm::HmacSha1 => "ietf-key-chain:hmac-sha-1",
@@ -244,96 +201,44 @@ const fn identity(algorithm: TcpAoAlgorithm) -> &'static str {
 
 fn parse_identity(text: &str) -> Result<TcpAoAlgorithm, Problem> {
     let own = TcpAoAlgorithm::ALL.into_iter().find(|algorithm| identity(*algorithm) == text);
-    own.map_or_else(|| parse_algorithm(text), Ok)
+    own.map_or_else(|| text::parse_algorithm(text), Ok)
 }
 
 impl JsonKey {
     fn key(&self, chain: &str) -> Result<Key, KeyChainError> {
-        let key_id = self.key_id.parse().map_err(|_| in_field("key-id")(Problem::KeyIdNotANumber))?;
+        let Ok(key_id) = self.key_id.parse() else {
+            return invalid("not a number between 0 and 18446744073709551615").map_err(in_field("key-id"));
+        };
         self.key_with_id(key_id, chain).map_err(|error| error.in_key(key_id))
     }
 
     fn key_with_id(&self, key_id: u64, chain: &str) -> Result<Key, KeyChainError> {
         let Authentication { keychain, ao } = &self.authentication;
-        if keychain.as_ref().is_some_and(|name| name != chain) {
-            return Err(in_field("keychain")(Problem::Refused("a key cannot refer to another key chain")));
+        if keychain.0.as_ref().is_some_and(|name| name != chain) {
+            return invalid("a key cannot refer to another key chain").map_err(in_field("keychain"));
         }
-        if ao.accept_key_mismatch == Some(true) {
-            let reason = "a protected peer's segments are never accepted without a matching key";
-            return Err(in_field("accept-key-mismatch")(Problem::Refused(reason)));
+        if ao.accept_key_mismatch {
+            return invalid("a protected peer's segments are never accepted without a matching key")
+                .map_err(in_field("accept-key-mismatch"));
         }
         let (send, accept) = self.lifetime.lifetimes()?;
         let draft = KeyDraft {
             key_id,
             send_id: ao.send_id,
             recv_id: ao.recv_id,
-            algorithm: &self.crypto_algorithm,
-            text_secret: self.key_string.keystring.as_ref(),
-            hexadecimal_secret: self.key_string.hexadecimal_string.as_ref(),
-            mac_length: self.mac_length,
-            options: if ao.include_tcp_options { OptionCoverage::Covered } else { OptionCoverage::Excluded },
+            algorithm: parse_identity(&self.crypto_algorithm),
+            secret: self.key_string.keystring.0.as_ref(),
+            hexadecimal_secret: self.key_string.hexadecimal_string.0.as_ref(),
+            mac_length: self.mac_length.0,
+            options: match ao.include_tcp_options.0 {
+                Some(false) => OptionCoverage::Excluded,
+                Some(true) | None => OptionCoverage::Covered,
+            },
             send,
             accept,
-            allow_short_secret: self.allow_short_secret == Some(true),
+            allow_short_secret: self.allow_short_secret,
         };
-        draft.into_key(parse_identity, &NAMES)
-    }
-
-    fn of(key: &Key) -> Self {
-        let (mkt, parameters) = (key.mkt(), key.mkt().parameters());
-        Self {
-            key_id: key.key_id().to_string(),
-            lifetime: JsonLifetimes::of(key),
-            crypto_algorithm: identity(parameters.algorithm).to_owned(),
-            key_string: KeyString::of(mkt),
-            authentication: Authentication {
-                keychain: None,
-                ao: Ao {
-                    send_id: mkt.send_id().0.into(),
-                    recv_id: mkt.recv_id().0.into(),
-                    include_tcp_options: parameters.options == OptionCoverage::Covered,
-                    accept_key_mismatch: None,
-                    _r_next_key_id: None,
-                },
-            },
-            mac_length: own_mac_length(mkt).map(|length| length as i64),
-            allow_short_secret: has_short_secret(mkt).then_some(true),
-            _send_lifetime_active: None,
-            _accept_lifetime_active: None,
-        }
-    }
-}
-
-impl KeyString {
-    fn of(mkt: &Mkt) -> Self {
-        match SecretStyle::of(mkt.master_key(), ":") {
-            SecretStyle::Text(text) => Self { keystring: Some(text), hexadecimal_string: None },
-            SecretStyle::Hexadecimal(digits) => Self { keystring: None, hexadecimal_string: Some(digits) },
-        }
-    }
-}
-
-impl JsonChain {
-    fn chain(self) -> Result<KeyChain, KeyChainError> {
-        let in_chain = |error: KeyChainError| error.in_chain(&self.name);
-        let keys = self.key.iter().map(|key| key.key(&self.name)).collect::<Result<_, _>>();
-        let chain = KeyChain::new(self.name.as_str(), keys.map_err(in_chain)?)?;
-        let chain = chain.with_accept_tolerance(self.accept_tolerance.map_or(0, |it| it.duration))?;
-        Ok(match self.description {
-            Some(description) => chain.with_description(description),
-            None => chain,
-        })
-    }
-
-    fn of(chain: &KeyChain) -> Self {
-        let tolerance = chain.accept_tolerance();
-        Self {
-            name: chain.name().to_owned(),
-            description: chain.description().map(ToOwned::to_owned),
-            accept_tolerance: (tolerance != 0).then_some(AcceptTolerance { duration: tolerance }),
-            key: chain.keys().iter().map(JsonKey::of).collect(),
-            _last_modified_timestamp: None,
-        }
+        draft.into_key(&NAMES)
     }
 }
 
@@ -341,15 +246,15 @@ impl KeyChains {
     /// Reads key chains in the JSON encoding (RFC 7951) of the YANG modules `ietf-key-chain` (RFC 8177) and `ietf-tcp`
     /// (RFC 9648) (feature `json`).
     ///
-    /// Two members of a key are Wireseal's own, for what the modules lack: `wireseal:mac-length` (octets; default: the
-    /// algorithm's) and `wireseal:allow-short-secret` (`true` takes a secret shorter than the algorithm asks for). So
-    /// are the identities `wireseal:linux-hmac-sha-256`, `wireseal:hmac-sha256-128` and `wireseal:kmac256-128`;
-    /// `crypto-algorithm` is read in any spelling of [`TcpAoAlgorithm`]. State that a device may have put into the text
-    /// (`last-modified-timestamp`, `send-lifetime-active`, `accept-lifetime-active`, `r-next-key-id`) is passed over; any
-    /// other member that is not in the modules, `md5`, AES key wrap and `accept-key-mismatch` are refused.
+    /// Two members of a key are Wireseal's own, because the modules lack them: `wireseal:mac-length` (octets; default: the
+    /// algorithm's) and `wireseal:allow-short-secret` (`true` accepts a secret shorter than the algorithm asks for). So are
+    /// the identities `wireseal:linux-hmac-sha-256`, `wireseal:hmac-sha256-128` and `wireseal:kmac256-128`;
+    /// `crypto-algorithm` takes any spelling of [`TcpAoAlgorithm`]. State that a device may add
+    /// (`last-modified-timestamp`, `send-lifetime-active`, `accept-lifetime-active`, `r-next-key-id`) is ignored. Members
+    /// that are not in the modules, `md5`, AES key wrap and `accept-key-mismatch` are refused.
     ///
-    /// Every chain of the text must be one for TCP-AO, each key with a `key-string` and an
-    /// `ietf-tcp:authentication` with `ao`: of a router's whole configuration, take the chains that TCP sessions use.
+    /// Every chain of the text must be for TCP-AO: each key needs a `key-string` and an `ietf-tcp:authentication` with
+    /// `ao`. From a router's whole configuration, take only the chains that TCP sessions use.
     ///
     /// # Errors
     /// [`KeyChainError`] for the first thing that is wrong.
@@ -359,27 +264,86 @@ impl KeyChains {
             .map_err(|error| refuse(error.inner(), Some(error.path().to_string())))?;
         deserializer.end().map_err(|error| refuse(&error, None))?;
         let Container { key_chain, aes_key_wrap } = document.key_chains;
-        if aes_key_wrap.is_some_and(|it| it.enable) {
-            let reason = "key strings wrapped with AES Key Wrap cannot be read";
-            return Err(in_field("aes-key-wrap")(Problem::Refused(reason)));
+        if aes_key_wrap.0.is_some_and(|wrap| wrap.enable) {
+            return invalid("key strings wrapped with AES Key Wrap cannot be read")
+                .map_err(in_field("aes-key-wrap"));
         }
-        Self::new(key_chain.into_iter().map(JsonChain::chain).collect::<Result<_, _>>()?)
+        let chain = |JsonChain { name, description, accept_tolerance, key, .. }: JsonChain| {
+            let tolerance = accept_tolerance.0.unwrap_or_default().duration;
+            text::chain(&name, description.0, tolerance, key.iter().map(|key| key.key(&name)))
+        };
+        Self::new(key_chain.into_iter().map(chain).collect::<Result<_, _>>()?)
     }
 
-    /// Writes the key chains as [`Self::from_json`] reads them, secrets and all.
+    /// Writes the key chains, secrets included, as [`Self::from_json`] reads them.
     #[must_use]
     pub fn to_json(&self) -> Zeroizing<String> {
-        let key_chain = self.chains().iter().map(JsonChain::of).collect();
-        let document = Document { key_chains: Container { key_chain, aes_key_wrap: None } };
-        let mut value =
-            serde_json::to_value(&document).expect("strings, numbers and objects have a JSON form");
-        let mut text = Zeroizing::new(String::with_capacity(text_capacity(self)));
-        let capacity = text.capacity();
-        write!(text, "{value:#}").expect("a String takes every write");
-        debug_assert_eq!(text.capacity(), capacity, "the buffer has moved and left secrets behind");
-        wipe(&mut value);
+        let mut document = Value::Null;
+        document["ietf-key-chain:key-chains"]["key-chain"] = self.chains().iter().map(chain_value).collect();
+        let text = text::written(self, |text| write!(text, "{document:#}"));
+        wipe(&mut document);
         text
     }
+}
+
+// `json!` clones the values in it, so no secret passes through it: only the document is wiped.
+fn chain_value(chain: &KeyChain) -> Value {
+    let mut value = json!({"name": chain.name()});
+    if let Some(description) = chain.description() {
+        value["description"] = description.into();
+    }
+    if chain.accept_tolerance() != 0 {
+        value["accept-tolerance"] = json!({"duration": chain.accept_tolerance()});
+    }
+    value["key"] = chain.keys().iter().map(key_value).collect();
+    value
+}
+
+fn key_value(key: &Key) -> Value {
+    let (mkt, parameters) = (key.mkt(), key.mkt().parameters());
+    let (send, accept) = (key.send_lifetime(), key.accept_lifetime());
+    let mut value = json!({
+        "key-id": key.key_id().to_string(),
+        "lifetime": if send == accept {
+            json!({"send-accept-lifetime": lifetime_value(send)})
+        } else {
+            json!({"send-lifetime": lifetime_value(send), "accept-lifetime": lifetime_value(accept)})
+        },
+        "crypto-algorithm": identity(parameters.algorithm),
+        "ietf-tcp:authentication": {"ao": {
+            "send-id": mkt.send_id().0,
+            "recv-id": mkt.recv_id().0,
+            "include-tcp-options": parameters.options == OptionCoverage::Covered,
+        }},
+    });
+    let secret = &mut value["key-string"];
+    match text::printable(mkt.master_key()) {
+        Some(text) => secret["keystring"] = text.into(),
+        None => secret["hexadecimal-string"] = text::hexadecimal(mkt.master_key(), ":").as_str().into(),
+    }
+    if let Some(length) = own_mac_length(mkt) {
+        value["wireseal:mac-length"] = length.into();
+    }
+    if has_short_secret(mkt) {
+        value["wireseal:allow-short-secret"] = true.into();
+    }
+    value
+}
+
+fn lifetime_value(lifetime: &Lifetime) -> Value {
+    let (from, until) = (lifetime.from(), lifetime.until());
+    if from.is_none() && until.is_none() {
+        return json!({"always": [null]});
+    }
+    let mut value = json!({});
+    if let Some(from) = from {
+        value["start-date-time"] = from.to_string().into();
+    }
+    match until {
+        Some(until) => value["end-date-time"] = until.to_string().into(),
+        None => value["no-end-time"] = json!([null]),
+    }
+    value
 }
 
 fn wipe(value: &mut Value) {
@@ -396,5 +360,5 @@ fn refuse(error: &serde_json::Error, path: Option<String>) -> KeyChainError {
     let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
     let position =
         (error.line() > 0).then_some(Position { line: error.line(), column: error.column().max(1) });
-    refused(message, path, position)
+    text::refused(message, path, position)
 }

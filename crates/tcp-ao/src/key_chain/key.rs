@@ -13,17 +13,16 @@ pub struct Key {
 }
 
 impl Key {
-    /// A key, usable at all times. `key_id` names it within its chain and is never on the wire.
+    /// A key that is always valid. `key_id` names it within its chain and is never on the wire.
     #[must_use]
     pub const fn new(key_id: u64, mkt: Mkt) -> Self {
         Self { key_id, mkt, send: Lifetime::ALWAYS, accept: Lifetime::ALWAYS }
     }
 
-    /// The same key with these lifetimes in place of its own.
+    /// Sets the lifetimes.
     ///
     /// # Errors
-    /// [`Problem::AcceptLifetimeTooShort`] unless `accept` covers `send`: an end that signs with an MKT verifies with
-    /// it too (RFC 5925 §3.1).
+    /// [`Problem::AcceptLifetimeTooShort`] unless `accept` covers `send`: one MKT both signs and verifies (RFC 5925 §3.1).
     pub fn with_lifetimes(self, send: Lifetime, accept: Lifetime) -> Result<Self, Problem> {
         if !accept.covers(&send) {
             return Err(Problem::AcceptLifetimeTooShort);
@@ -43,7 +42,7 @@ impl Key {
         &self.mkt
     }
 
-    /// When this end may choose the key for sending.
+    /// When this end may choose to send with the key.
     #[must_use]
     pub const fn send_lifetime(&self) -> &Lifetime {
         &self.send

@@ -1,8 +1,8 @@
-//! From when until when.
+//! When a key is valid.
 
 use crate::key_chain::{Problem, Timestamp};
 
-/// A half-open time interval: from a moment, until just before another; either end may be open (RFC 8177 §3).
+/// A time interval that includes its start but not its end; either may be missing (RFC 8177 §3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Lifetime {
     from: Option<Timestamp>,
@@ -13,10 +13,10 @@ impl Lifetime {
     /// RFC 8177's `always`, the default.
     pub const ALWAYS: Self = Self { from: None, until: None };
 
-    /// A lifetime that starts at `from` (unless `None`) and is over at `until` (unless `None`).
+    /// A lifetime that starts at `from` and is over at `until`; `None` means no start or no end.
     ///
     /// # Errors
-    /// [`Problem::LifetimeEmpty`] when it would be over before it starts, or at that moment.
+    /// [`Problem::LifetimeEmpty`] unless `until` is after `from`.
     pub fn new(from: Option<Timestamp>, until: Option<Timestamp>) -> Result<Self, Problem> {
         match (from, until) {
             (Some(from), Some(until)) if from >= until => Err(Problem::LifetimeEmpty { from, until }),
@@ -24,19 +24,19 @@ impl Lifetime {
         }
     }
 
-    /// A lifetime without an end.
+    /// A lifetime that starts at `from` and never ends.
     #[must_use]
     pub const fn starting(from: Timestamp) -> Self {
         Self { from: Some(from), until: None }
     }
 
-    /// The first moment of the lifetime, or `None` when it had no start.
+    /// The first moment of the lifetime; `None` if it has no start.
     #[must_use]
     pub const fn from(&self) -> Option<Timestamp> {
         self.from
     }
 
-    /// The first moment after the lifetime, or `None` when it has no end.
+    /// The first moment after the lifetime; `None` if it has no end.
     #[must_use]
     pub const fn until(&self) -> Option<Timestamp> {
         self.until
@@ -48,7 +48,7 @@ impl Lifetime {
         self.from.is_none_or(|from| from <= now) && !self.is_over(now)
     }
 
-    /// Whether the lifetime has ended, for good unless the clock steps back.
+    /// Whether the lifetime is over.
     #[must_use]
     pub fn is_over(&self, now: Timestamp) -> bool {
         self.until.is_some_and(|until| until <= now)
@@ -70,7 +70,7 @@ impl Lifetime {
         from && until
     }
 
-    /// The same lifetime, so many seconds longer at each end.
+    /// The lifetime made longer by `seconds` at either end.
     #[must_use]
     pub fn widened_by(&self, seconds: u32) -> Self {
         Self {

@@ -1,36 +1,34 @@
-//! Key chains: MKTs with the times at which to use them (RFC 8177), read from and written to text.
+//! Key chains: MKTs and the times at which to use them (RFC 8177), in TOML and JSON.
 //!
 //! | you want to | call |
 //! |---|---|
 //! | read a file | [`KeyChains::from_toml`], [`KeyChains::from_json`] |
 //! | write one | [`KeyChains::to_toml`], [`KeyChains::to_json`] |
 //! | find a peer's chain | [`KeyChains::get`] |
-//! | open a connection | [`KeyChain::mkts`]: what a [`Connection`](crate::Connection) or a [`Peer`](crate::Peer) takes |
-//! | carry the lifetimes out on a live connection | [`KeyChain::at`], and again at [`KeyChain::next_change`] |
-//! | warn before nothing works | [`KeyChain::at`] with a time ahead of now: nothing is [preferred](ActiveKeys::preferred) |
+//! | get the MKTs for a [`Connection`](crate::Connection) or a [`Peer`](crate::Peer) | [`KeyChain::mkts`], and again at [`KeyChain::next_change`] |
+//! | see which keys are valid | [`KeyChain::at`] |
+//! | warn before a chain expires | [`KeyChain::at`] with a time ahead of now: no key is [preferred](ActiveKeys::preferred) |
 //!
-//! # Rolling over without a loss
-//! A key is an MKT, which signs and verifies with one secret, so its accept lifetime must cover its send lifetime. Two
-//! keys may be usable at once; [`ActiveKeys`] then prefers the one whose send lifetime started last. Clocks differ, so
-//! give each key an accept lifetime that starts earlier and ends later than its send lifetime by more than the
-//! clocks may be apart, key by key or for the chain with [`KeyChain::with_accept_tolerance`]: then whatever one end
-//! prefers to send with, the other end accepts, and neither end's clock stepping back and forth loses a segment.
+//! # Rollover without loss
+//! A key is an MKT, which signs and verifies with one secret, so its accept lifetime must cover its send lifetime. If several
+//! keys are valid, [`ActiveKeys`] prefers the one whose send lifetime started last. Clocks differ: let each accept lifetime
+//! start earlier and end later than the send lifetime, by more than the clocks may differ, key by key or for the chain with
+//! [`KeyChain::with_accept_tolerance`]. Then each end accepts what the other prefers, even while a clock steps back and forth.
 //!
-//! Give what [`KeyChain::mkts`] says to [`Connection::replace_keys`](crate::Connection::replace_keys) or
-//! [`Shim::set_mkts`](crate::shim::Shim::set_mkts) at every [`KeyChain::next_change`], and again whenever the wall clock
-//! was set. This end then asks for the preferred key with RNextKeyID, and the peer obeys once it has the key too
-//! (RFC 5925 §7.3). The key this end signs with changes when the peer asks for another, or when its send lifetime is
-//! over. A key that is acceptable but not to be sent with is no choice of this end, but the peer's RNextKeyID may
-//! still ask for it.
+//! Pass [`KeyChain::mkts`] to [`Connection::replace_keys`](crate::Connection::replace_keys) or
+//! [`Shim::set_mkts`](crate::shim::Shim::set_mkts) at every [`KeyChain::next_change`], and whenever the clock was set. This
+//! end then asks for the preferred key with RNextKeyID, and the peer switches once it has the key (RFC 5925 §7.3). This end
+//! signs with another key when the peer asks for it, or when the send lifetime of the current one is over. It does not choose
+//! a key that is valid only for accepting, but the peer's RNextKeyID may still ask for one.
 //!
-//! When no key may be sent with, [`KeyChain::mkts`] is the empty set: the peer stays protected and nothing gets
-//! through. There is no way from an expired chain to unsigned segments.
+//! When no key is valid for sending, [`KeyChain::mkts`] is empty: the peer stays protected and nothing gets through. An expired
+//! chain never leads to unsigned segments.
 //!
 //! # Secrets
-//! Secrets are wiped with the [`Mkt`](crate::Mkt) that holds them, and so are the texts that are written. The text that is
-//! read belongs to the caller, who wipes it. A secret that needs an escape, or a file with a syntax error, passes
-//! through a buffer of the TOML or JSON parser that nobody wipes; `secret-hex` and `hexadecimal-string` need no escapes.
-//! No error contains a secret, nor any text that stood as the value of a member; the names of unknown members are shown.
+//! Secrets are wiped with the [`Mkt`](crate::Mkt) that holds them, and so are the texts that are written. You wipe the text that
+//! is read. The TOML and JSON parsers do not wipe their buffers, through which a file with a syntax error and any secret with
+//! an escape passes; `secret-hex` and `hexadecimal-string` need no escapes. Errors contain no secret and no value of any field,
+//! but they show the names of unknown fields.
 //!
 //! ```
 //! # #[cfg(all(feature = "toml", feature = "json"))] {
@@ -62,7 +60,7 @@
 //! let active = core.at(now);
 //! assert_eq!(active.preferred().map(|key| key.mkt().send_id()), Some(KeyId(101)));
 //!
-//! // The same as a connection or a peer takes it: `Timestamp::from_unix_seconds` makes one of the clock's time.
+//! // As a connection or a peer takes it; `Timestamp::from_unix_seconds` converts the clock's time.
 //! let mkts: wireseal_tcp_ao::MktSet<2> = core.mkts(now);
 //! assert_eq!(mkts.preferred().map(|mkt| mkt.send_id()), Some(KeyId(101)));
 //! assert_eq!(active.iter().count(), 2);

@@ -1,13 +1,13 @@
-//! A moment, without a clock.
+//! Moments in time.
 
 use core::fmt;
 use core::str::FromStr;
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 
-/// A moment of UTC in whole seconds, between the years 0 and 9999, which is what RFC 3339 can write.
+/// A moment in UTC, in whole seconds, between the years 0 and 9999, the range of RFC 3339.
 ///
-/// This crate reads no clock: with an operating system, `now` comes from
+/// This crate reads no clock. With an operating system, get `now` from
 /// `SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs()`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Timestamp(i64);
@@ -18,7 +18,7 @@ impl Timestamp {
     /// 9999-12-31T23:59:59Z.
     pub const MAX: Self = Self(253_402_300_799);
 
-    /// The moment so many seconds after 1970-01-01T00:00:00Z, held between [`Self::MIN`] and [`Self::MAX`].
+    /// The moment `seconds` after 1970-01-01T00:00:00Z, clamped to [`Self::MIN`] and [`Self::MAX`].
     #[must_use]
     pub const fn from_unix_seconds(seconds: i64) -> Self {
         if seconds < Self::MIN.0 {
@@ -36,20 +36,20 @@ impl Timestamp {
         self.0
     }
 
-    /// The moment so many seconds later, at most [`Self::MAX`].
+    /// The moment `seconds` later, at most [`Self::MAX`].
     #[must_use]
     pub const fn later_by(self, seconds: u32) -> Self {
         Self::from_unix_seconds(self.0 + seconds as i64)
     }
 
-    /// The moment so many seconds earlier, at least [`Self::MIN`].
+    /// The moment `seconds` earlier, at least [`Self::MIN`].
     #[must_use]
     pub const fn earlier_by(self, seconds: u32) -> Self {
         Self::from_unix_seconds(self.0 - seconds as i64)
     }
 }
 
-/// The text is no date and time with offset of RFC 3339.
+/// The text is not an RFC 3339 date and time with offset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParseTimestampError;
 
@@ -61,7 +61,7 @@ impl fmt::Display for ParseTimestampError {
 
 impl core::error::Error for ParseTimestampError {}
 
-/// Reads a date and time of RFC 3339 with any offset; a fraction of a second is dropped.
+/// Reads an RFC 3339 date and time with any offset; a fraction of a second is dropped.
 ///
 /// # Errors
 /// [`ParseTimestampError`].

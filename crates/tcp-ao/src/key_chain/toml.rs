@@ -1,6 +1,5 @@
-//! Key chains in TOML, the form made for people.
+//! Key chains in TOML, the format for people.
 
-use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
@@ -13,19 +12,18 @@ use toml_writer::{TomlStringBuilder, TomlWrite};
 use zeroize::Zeroizing;
 
 use crate::OptionCoverage;
-use crate::key_chain::text::{
-    FieldNames, KeyDraft, SecretStyle, SecretText, has_short_secret, in_field, own_mac_length,
-    parse_algorithm, refused, text_capacity,
-};
+use crate::key_chain::text::{self, FieldNames, KeyDraft, SecretText, in_field, invalid};
 use crate::key_chain::{Key, KeyChain, KeyChainError, KeyChains, Lifetime, Position, Problem, Timestamp};
 
 const NAMES: FieldNames = FieldNames {
     algorithm: "algorithm",
-    text_secret: "secret",
+    secret: "secret",
     hexadecimal_secret: "secret-hex",
     mac_length: "mac-length",
     accept: "accept",
 };
+
+const NOT_A_TIMESTAMP: &str = "not a date and time with offset, such as the Z of UTC";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table of key chains")]
@@ -77,23 +75,22 @@ impl TomlLifetime {
 
 fn timestamp(datetime: Datetime) -> Result<Timestamp, Problem> {
     let (Some(date), Some(time), Some(offset)) = (datetime.date, datetime.time, datetime.offset) else {
-        return Err(Problem::TimestampWithoutOffset);
+        return invalid(NOT_A_TIMESTAMP);
     };
     let minutes = match offset {
         Offset::Z => 0,
         Offset::Custom { minutes } => i64::from(minutes),
     };
-    let leap_second_as_the_one_before = time.second.unwrap_or(0).min(59);
+    // A leap second counts as the second before it.
+    let second = time.second.unwrap_or(0).min(59);
     NaiveDate::from_ymd_opt(date.year.into(), date.month.into(), date.day.into())
-        .and_then(|date| {
-            date.and_hms_opt(time.hour.into(), time.minute.into(), leap_second_as_the_one_before.into())
-        })
+        .and_then(|date| date.and_hms_opt(time.hour.into(), time.minute.into(), second.into()))
         .map(|moment| Timestamp::from_unix_seconds(moment.and_utc().timestamp() - minutes * 60))
-        .ok_or(Problem::TimestampWithoutOffset)
+        .map_or_else(|| invalid(NOT_A_TIMESTAMP), Ok)
 }
 
 impl TomlKey {
-    /// RFC 8177's key id, which is the SendID unless it is given.
+    /// RFC 8177's key id; the SendID if it is left out.
     fn key_id(&self) -> Option<u64> {
         self.key_id.or_else(|| u64::try_from(self.send_id).ok())
     }
@@ -102,7 +99,7 @@ impl TomlKey {
         let options = match self.options.as_deref() {
             None | Some("covered") => OptionCoverage::Covered,
             Some("excluded") => OptionCoverage::Excluded,
-            Some(_) => return Err(in_field("options")(Problem::OptionCoverage)),
+            Some(_) => return invalid("neither \"covered\" nor \"excluded\"").map_err(in_field("options")),
         };
         let lifetime = |table: &Option<TomlLifetime>, default: Lifetime| {
             table.as_ref().map_or(Ok(default), TomlLifetime::lifetime)
@@ -113,8 +110,8 @@ impl TomlKey {
             key_id: self.key_id().unwrap_or_default(),
             send_id: self.send_id,
             recv_id: self.recv_id.unwrap_or(self.send_id),
-            algorithm: &self.algorithm,
-            text_secret: self.secret.as_ref(),
+            algorithm: text::parse_algorithm(&self.algorithm),
+            secret: self.secret.as_ref(),
             hexadecimal_secret: self.secret_hex.as_ref(),
             mac_length: self.mac_length,
             options,
@@ -122,20 +119,7 @@ impl TomlKey {
             accept,
             allow_short_secret: self.allow_short_secret,
         };
-        draft.into_key(parse_algorithm, &NAMES)
-    }
-}
-
-impl TomlChain {
-    fn chain(self) -> Result<KeyChain, KeyChainError> {
-        let in_chain = |error: KeyChainError| error.in_chain(&self.name);
-        let keys = self.key.iter().map(|key| key.key().map_err(|error| error.in_key(key.key_id())));
-        let chain = KeyChain::new(self.name.as_str(), keys.collect::<Result<_, _>>().map_err(in_chain)?)?;
-        let chain = chain.with_accept_tolerance(self.accept_tolerance)?;
-        Ok(match self.description {
-            Some(description) => chain.with_description(description),
-            None => chain,
-        })
+        draft.into_key(&NAMES)
     }
 }
 
@@ -145,42 +129,42 @@ impl KeyChains {
     /// ```toml
     /// [[key-chain]]
     /// name = "core"
-    /// description = "BGP in the core"   # may be left out
+    /// description = "BGP in the core"   # optional
     /// accept-tolerance = 300            # seconds; default: 0
     ///
     /// [[key-chain.key]]
     /// key-id = 1                        # default: send-id
     /// send-id = 100
     /// recv-id = 100                     # default: send-id
-    /// algorithm = "AES-128-CMAC-96"     # in any spelling that TcpAoAlgorithm reads
+    /// algorithm = "AES-128-CMAC-96"     # any spelling that TcpAoAlgorithm reads
     /// secret = "first-secret"           # ASCII; or secret-hex = "66:69:..." or "6669..."
     /// mac-length = 12                   # octets; default: the algorithm's
     /// options = "covered"               # the default, or "excluded"
     /// send = { from = 2026-01-01T00:00:00Z, until = 2026-07-01T00:00:00Z }    # default: always
     /// accept = { from = 2025-12-31T23:00:00Z, until = 2026-07-01T01:00:00Z }  # default: as send
-    /// allow-short-secret = false        # true takes a secret shorter than the algorithm asks for
+    /// allow-short-secret = false        # true accepts a secret shorter than the algorithm asks for
     /// ```
     ///
     /// # Errors
     /// [`KeyChainError`] for the first thing that is wrong.
     pub fn from_toml(text: &str) -> Result<Self, KeyChainError> {
         let refuse = |error: &toml::de::Error, path: Option<String>| {
-            refused(error.message(), path, error.span().map(|span| position(text, span.start)))
+            text::refused(error.message(), path, error.span().map(|span| position(text, span.start)))
         };
         let table = DeTable::parse(text).map_err(|error| refuse(&error, None))?;
         let document: TomlDocument = serde_path_to_error::deserialize(Deserializer::from(table))
             .map_err(|error| refuse(error.inner(), Some(error.path().to_string())))?;
-        Self::new(document.key_chain.into_iter().map(TomlChain::chain).collect::<Result<_, _>>()?)
+        let chain = |TomlChain { name, description, accept_tolerance, key }: TomlChain| {
+            let keys = key.iter().map(|key| key.key().map_err(|error| error.in_key(key.key_id())));
+            text::chain(&name, description, accept_tolerance, keys)
+        };
+        Self::new(document.key_chain.into_iter().map(chain).collect::<Result<_, _>>()?)
     }
 
-    /// Writes the key chains as [`Self::from_toml`] reads them, secrets and all; fields at their defaults are left out.
+    /// Writes the key chains, secrets included, as [`Self::from_toml`] reads them. Fields with default values are left out.
     #[must_use]
     pub fn to_toml(&self) -> Zeroizing<String> {
-        let mut text = Zeroizing::new(String::with_capacity(text_capacity(self)));
-        let capacity = text.capacity();
-        write_chains(&mut text, self.chains()).expect("a String takes every write");
-        debug_assert_eq!(text.capacity(), capacity, "the buffer has moved and left secrets behind");
-        text
+        text::written(self, |text| write_chains(text, self.chains()))
     }
 }
 
@@ -218,14 +202,14 @@ fn write_key(text: &mut String, key: &Key) -> fmt::Result {
         writeln!(text, "recv-id = {}", mkt.recv_id())?;
     }
     write_string(text, "algorithm", parameters.algorithm.name())?;
-    match SecretStyle::of(mkt.master_key(), "") {
-        SecretStyle::Text(SecretText(secret)) => write_string(text, "secret", &secret)?,
-        SecretStyle::Hexadecimal(SecretText(digits)) => write_string(text, "secret-hex", &digits)?,
+    match text::printable(mkt.master_key()) {
+        Some(secret) => write_string(text, "secret", secret)?,
+        None => write_string(text, "secret-hex", &text::hexadecimal(mkt.master_key(), ""))?,
     }
-    if has_short_secret(mkt) {
+    if text::has_short_secret(mkt) {
         text.push_str("allow-short-secret = true\n");
     }
-    if let Some(length) = own_mac_length(mkt) {
+    if let Some(length) = text::own_mac_length(mkt) {
         writeln!(text, "mac-length = {length}")?;
     }
     if parameters.options == OptionCoverage::Excluded {
@@ -247,11 +231,8 @@ fn write_string(text: &mut String, field: &str, value: &str) -> fmt::Result {
 }
 
 fn write_lifetime(text: &mut String, field: &str, lifetime: &Lifetime) -> fmt::Result {
-    let ends = match (lifetime.from(), lifetime.until()) {
-        (None, None) => "{}".to_owned(),
-        (Some(from), None) => alloc::format!("{{ from = {from} }}"),
-        (None, Some(until)) => alloc::format!("{{ until = {until} }}"),
-        (Some(from), Some(until)) => alloc::format!("{{ from = {from}, until = {until} }}"),
-    };
-    writeln!(text, "{field} = {ends}")
+    let ends = [("from", lifetime.from()), ("until", lifetime.until())];
+    let ends = ends.into_iter().filter_map(|(word, moment)| Some(alloc::format!(" {word} = {}", moment?)));
+    let ends = ends.collect::<Vec<_>>().join(",");
+    writeln!(text, "{field} = {{{ends}{}}}", if ends.is_empty() { "" } else { " " })
 }

@@ -1,96 +1,44 @@
-//! What the link brings: checked, counted, stripped of the option, or refused.
+//! Packets from the link: verified, counted, stripped of the option, or refused.
 
 use core::ops::Range;
 use core::time::Duration;
 
-use wireseal_mac::Mac;
-
-use crate::authenticate::VerifyError;
 use crate::checksum;
 use crate::connection::Connection;
-use crate::connection::batch::{Ahead, BATCH, EMPTY_STARTS, Input, Signature};
+use crate::error::{ParseError, VerifyError};
 use crate::icmp::{self, IcmpError};
 use crate::ip::{IPV4_HEADER_LENGTH, IPV6_HEADER_LENGTH, IpHeader, PROTOCOL_TCP};
-use crate::mac_input::Start;
 use crate::option::TCP_HEADER_LENGTH;
 use crate::peer::Peer;
-use crate::segment::{ParseError, Segment};
+use crate::segment::Segment;
 use crate::shim::table::Entry;
 use crate::shim::{OPTION_ROOM, Refusal, Shim, ShimConfig, ShimSlot, Unmatched, options};
 use crate::types::{Endpoint, SocketPair};
 
-/// The MSS of a peer that advertises none (RFC 9293 §3.7.1): what every host must accept, less the headers.
+/// The MSS of a peer that advertises none (RFC 9293 §3.7.1): the packet every host must accept, less the headers.
 const DEFAULT_MSS_IPV4: usize = 576 - IPV4_HEADER_LENGTH - TCP_HEADER_LENGTH;
 const DEFAULT_MSS_IPV6: usize = 1280 - IPV6_HEADER_LENGTH - TCP_HEADER_LENGTH;
 
 impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Shim<P, T> {
-    /// Takes a packet from the link, and says where within the same octets the one to hand to the stack then stands.
+    /// Takes a packet from the link and returns the place, in the same octets, of the packet for the stack.
     ///
-    /// `now` is the time since any fixed moment, the same for all calls. Packets of other protocols and unsigned
-    /// segments of connections without peer come back as they were.
+    /// `now` is the time since any fixed moment, the same for all calls. Packets of other protocols, and unsigned segments of
+    /// connections without a peer, come back unchanged.
     ///
     /// # Errors
-    /// [`Refusal`]: the packet must be dropped; it is unchanged, and so is the shim but for its counters. In
-    /// particular a SYN that does not verify leaves nothing behind.
+    /// [`Refusal`]: drop the packet. It is unchanged, and in the shim only counters changed. In particular, a SYN that does not
+    /// verify leaves nothing behind.
     pub fn inbound(&mut self, now: Duration, packet: &mut [u8]) -> Result<Range<usize>, Refusal> {
-        self.inbound_with(now, packet, None)
-    }
-
-    /// Takes packets from the link as [`inbound`](Self::inbound) would one after another, and gives `each` in order what it
-    /// would have returned; their MACs are computed 16 at a time, and before the checksums are looked at.
-    ///
-    /// # Errors
-    /// Those of [`inbound`](Self::inbound), handed to `each` with the packet's index.
-    pub fn inbound_batch(
-        &mut self,
-        now: Duration,
-        packets: &mut [&mut [u8]],
-        mut each: impl FnMut(usize, Result<Range<usize>, Refusal>),
-    ) {
-        for (batch, packets) in packets.chunks_mut(BATCH).enumerate() {
-            let mut starts = EMPTY_STARTS;
-            let (mut ahead, mut inputs) = (Ahead::EMPTY, [None; BATCH]);
-            for (number, (start, packet)) in starts.iter_mut().zip(&*packets).enumerate() {
-                if let Some((signature, input)) = self.pending(packet, start) {
-                    ahead.add(number, signature, &mut inputs, input);
-                }
-            }
-            // A connection that takes another's place meanwhile has no traffic keys before this end has signed, which it
-            // does not here: no MAC computed ahead is compared under other keys than its own.
-            ahead.compute(&inputs);
-            for (index, (packet, ahead)) in packets.iter_mut().zip(ahead.each()).enumerate() {
-                each(batch * BATCH + index, self.inbound_with(now, packet, ahead));
-            }
-        }
-    }
-
-    /// The signature that a packet carries, and what its MAC is to be computed with.
-    fn pending<'s>(&'s self, packet: &'s [u8], start: &'s mut Start) -> Option<(Signature, Input<'s>)> {
-        let ip = IpHeader::parse(packet).ok()?;
-        let segment = Segment::parse(&packet[..ip.total_length]).ok()?;
-        let pair = SocketPair { local: segment.destination(), remote: segment.source() };
-        let connection = &self.table.get(&pair)?.connection;
-        let signature = connection.signature_received(&segment).ok()??;
-        Some((signature, connection.input_received(&segment, &signature, start)?))
-    }
-
-    fn inbound_with(
-        &mut self,
-        now: Duration,
-        packet: &mut [u8],
-        ahead: Option<(&Signature, &Mac)>,
-    ) -> Result<Range<usize>, Refusal> {
         let ip = IpHeader::parse(packet).map_err(ParseError::Ip)?;
         let whole = 0..ip.total_length;
         let packet = &mut packet[..ip.total_length];
         if ip.protocol != PROTOCOL_TCP {
-            self.check_icmp(packet)?;
-            self.lower_path_mtu(packet);
+            self.admit_icmp(&ip, packet)?;
             return Ok(whole);
         }
         let between =
             |local| SocketPair { local: Endpoint::new(local, 0), remote: Endpoint::new(ip.source, 0) };
-        // What has further to go by its routing header is nobody's here, but a stack might take it.
+        // A packet whose routing header leads on is not for this host, but some stacks would take it.
         if ip.header_destination != ip.destination
             && [ip.header_destination, ip.destination].into_iter().any(|local| self.protects(&between(local)))
         {
@@ -102,9 +50,9 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
             }
             return Ok(whole);
         }
-        let segment = Segment::parse(packet)?;
+        let segment = Segment::from_packet(&ip, packet)?;
         let pair = SocketPair { local: segment.destination(), remote: segment.source() };
-        if !self.admit(now, &pair, &segment, ahead, packet, &ip)? {
+        if !self.admit(now, &pair, &segment, packet, &ip)? {
             return Ok(whole);
         }
         let is_syn = segment.flags().syn();
@@ -113,19 +61,18 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         let new = options::without_ao(old, is_syn, OPTION_ROOM, default_mss)
             .map_err(|error| Refusal::Verify(error.into()))?;
         let old_options = old.len();
-        // Without AO the options are shorter, so that there is always room.
+        // Without AO the options are shorter, so that they always fit.
         let start = options::replace(packet, 0, ip.payload_offset, old_options, &new).unwrap_or(0);
         options::write_checksums(&mut packet[start..], &ip);
         Ok(start..ip.total_length)
     }
 
-    /// Whether the segment has been verified (`true`) or passes as it is (`false`).
+    /// Whether the segment has verified (`true`) or passes unchanged (`false`).
     fn admit(
         &mut self,
         now: Duration,
         pair: &SocketPair,
         segment: &Segment<'_>,
-        ahead: Option<(&Signature, &Mac)>,
         packet: &[u8],
         ip: &IpHeader,
     ) -> Result<bool, Refusal> {
@@ -138,7 +85,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
             && (may_be_replaced || known.as_ref().is_some_and(|entry| entry.connection.is_established()));
         if let Some(entry) = known.filter(|_| !reopens) {
             check_checksums(&self.config, packet, ip)?;
-            let verdict = entry.connection.verify_with(segment, ahead);
+            let verdict = entry.connection.verify(segment);
             self.counters.count(&verdict);
             verdict.map_err(Refusal::Verify)?;
             entry.received(segment, now);
@@ -151,7 +98,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
             return Err(Refusal::NoKey);
         }
         if !opens {
-            // Its ISNs are not known, so there is no key to check it with; what is wrong with it at sight is counted.
+            // Without its ISNs there is no key to verify it; what is wrong without a MAC is counted.
             let verdict = match segment.ao_option() {
                 Err(error) => Err(error.into()),
                 Ok(None) => Err(VerifyError::Unsigned),
@@ -173,7 +120,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         Ok(true)
     }
 
-    /// A segment of a connection that no peer is configured for.
+    /// A segment of a connection without a configured peer.
     fn admit_unprotected(&mut self, segment: &Segment<'_>) -> Result<bool, Refusal> {
         if let Ok(Some(ao)) = segment.ao_option()
             && self.config.unmatched == Unmatched::Drop
@@ -184,37 +131,30 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         Ok(false)
     }
 
-    fn check_icmp(&mut self, packet: &[u8]) -> Result<(), Refusal> {
-        if self.config.accept_icmp {
-            return Ok(());
-        }
-        let ignored = match IcmpError::parse(packet) {
-            Some(error) => {
-                let entry = self.table.get_mut(&error.pair);
-                entry.is_some_and(|entry| entry.connection.ignores_icmp(&error))
-            }
-            // Nobody needs to cut up so short a packet as an error but to hide what it quotes.
-            None => icmp::is_fragment_of_hard_error(packet),
+    /// Drops hard ICMP errors about established connections, and takes the room for the option off a path MTU that a router
+    /// reports, as it is taken off the link's.
+    fn admit_icmp(&mut self, ip: &IpHeader, packet: &mut [u8]) -> Result<(), Refusal> {
+        let error = IcmpError::from_packet(ip, packet);
+        let entry = error.as_ref().and_then(|error| self.table.get_mut(&error.pair));
+        let is_refused = match (&error, entry) {
+            (Some(error), Some(entry)) => !self.config.accept_icmp && entry.connection.ignores_icmp(error),
+            (Some(_), None) => return Ok(()),
+            // The only reason to fragment so short a packet as an error is to hide what it quotes.
+            (None, _) => !self.config.accept_icmp && icmp::is_fragment_of_hard_error(ip, packet),
         };
-        if ignored {
+        if is_refused {
             self.counters.count_dropped_icmp();
             return Err(Refusal::Icmp);
         }
-        Ok(())
-    }
-
-    /// Takes the room for the option off the path MTU that a router tells the stack, as it was off the link's.
-    fn lower_path_mtu(&mut self, packet: &mut [u8]) {
-        if let Some(error) = IcmpError::parse(packet)
-            && self.table.get(&error.pair).is_some()
-        {
-            icmp::lower_mtu(packet, OPTION_ROOM as u16);
+        if let Some(error) = error {
+            error.lower_mtu(&mut packet[ip.payload_offset..], OPTION_ROOM as u16);
         }
+        Ok(())
     }
 }
 
-/// The checksums that go to the stack are made anew, so those that came must be right: an IP header, or an option that
-/// the MAC does not cover, would otherwise be laundered.
+/// The packet gets new checksums on its way to the stack, so the old ones must be right. Otherwise an error in the IP header, or
+/// in an option that the MAC does not cover, would get a correct checksum.
 fn check_checksums(config: &ShimConfig, packet: &[u8], ip: &IpHeader) -> Result<(), Refusal> {
     if !config.check_checksum {
         return Ok(());

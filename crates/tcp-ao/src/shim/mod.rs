@@ -1,13 +1,11 @@
-//! TCP-AO for a TCP stack that has none: whole IP packets in, whole IP packets out, no I/O.
+//! TCP-AO under a TCP stack that has none: IP packets in, IP packets out, no I/O.
 //!
-//! Under a stack, every packet it sends goes through [`Shim::outbound`] and every packet for it through
-//! [`Shim::inbound`]. Connections with a configured [`Peer`] are signed and verified; all else passes as it is.
+//! Pass every packet that the stack sends to [`Shim::outbound`], and every packet for it to [`Shim::inbound`]. Connections with a
+//! configured [`Peer`] are signed and verified; everything else passes unchanged.
 //!
-//! So that options and data always fit the path, the stack is given an MTU that is smaller by [`OPTION_ROOM`], and
-//! the shim puts the difference back on the MSS that the stack advertises: what is advertised is the link's own
-//! MSS, as RFC 9293 §3.7.1 wants it. The MSS that the peer advertises is handed to the stack smaller by as much.
-//! SACK blocks that do not fit beside the option are left off, the last ones first (RFC 2018 §3 puts the newest
-//! first).
+//! Tell the stack an MTU that is smaller by [`OPTION_ROOM`], so that the option always fits. The shim adds the difference to the
+//! MSS that the stack advertises, so that the peer sees the link's own MSS (RFC 9293 §3.7.1), and takes it off the MSS that the
+//! peer advertises. SACK blocks that do not fit next to the option are dropped, oldest first (RFC 2018 §3).
 
 mod inbound;
 mod options;
@@ -17,55 +15,52 @@ mod table;
 use core::fmt;
 use core::time::Duration;
 
-use crate::authenticate::{SignError, VerifyError};
 use crate::connection::Connection;
 use crate::counters::Counters;
+use crate::error::{ParseError, SignError, VerifyError};
 use crate::ip::IPV6_HEADER_LENGTH;
 use crate::mkt::MktSet;
 use crate::option::{MAX_AO_LENGTH, NoRoom};
 use crate::peer::{MKTS_PER_PEER, Peer, PeerError, check_mkts, check_peers};
-use crate::segment::ParseError;
 use crate::types::SocketPair;
 
 pub use table::ShimSlot;
 use table::{Entry, Table};
 
-/// Octets that signing can add to a packet: the longest AO option, which is a multiple of four.
+/// The most octets that signing adds to a packet: the longest AO option, a multiple of four.
 pub const OPTION_ROOM: usize = MAX_AO_LENGTH;
 
-/// Octets of the longest packets that the length fields of IPv4 and IPv6 can express (RFC 791, RFC 8200 §3).
+/// Octets of the longest packets that IPv4 and IPv6 can express (RFC 791, RFC 8200 §3).
 const MAX_IPV4_LENGTH: usize = u16::MAX as usize;
 const MAX_IPV6_LENGTH: usize = IPV6_HEADER_LENGTH + u16::MAX as usize;
 
-/// What to do with a received segment that is signed though no peer is configured for its connection.
+/// What to do with a received signed segment of a connection without a configured peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Unmatched {
-    /// Drop and count it: who signs expects to be checked.
+    /// Drop and count it: its sender expects it to be verified.
     #[default]
     Drop,
-    /// Hand it to the stack as it is; the stack skips the option.
+    /// Pass it to the stack unchanged; the stack ignores the option.
     Pass,
 }
 
-/// How a [`Shim`] is set up.
+/// The configuration of a [`Shim`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ShimConfig {
-    /// Octets of the longest IP packet the link carries.
+    /// The link's MTU: octets of the longest IP packet.
     pub mtu: usize,
-    /// Octets of the longest IP packet the stack is told it may send: at most `mtu` less [`OPTION_ROOM`], or
-    /// full-size segments will not fit and be refused.
+    /// The MTU that the stack is told, in octets: at most `mtu` less [`OPTION_ROOM`]. With more, full-size segments are refused.
     pub stack_mtu: usize,
-    /// What to do with signed segments of connections without peer.
+    /// What to do with signed segments of connections without a peer.
     pub unmatched: Unmatched,
-    /// Whether hard ICMP errors about synchronised connections reach the stack; RFC 5925 §7.8 advises against it.
+    /// Whether hard ICMP errors about established connections reach the stack; RFC 5925 §7.8 advises against it.
     pub accept_icmp: bool,
-    /// Whether to check the checksums of what is received, TCP's and the IPv4 header's; `false` only where the device
-    /// has done it.
+    /// Whether to check TCP and IPv4 checksums of received packets; `false` only if the device has done so.
     pub check_checksum: bool,
 }
 
 impl ShimConfig {
-    /// The defaults of RFC 5925 for a link with this MTU, in octets.
+    /// The defaults of RFC 5925 for a link with an MTU of `mtu` octets.
     #[must_use]
     pub const fn new(mtu: usize) -> Self {
         let longest = if mtu < MAX_IPV4_LENGTH { mtu } else { MAX_IPV4_LENGTH };
@@ -79,39 +74,39 @@ impl ShimConfig {
     }
 }
 
-/// Why a packet was not let through. The shim's state is as before but for counters.
+/// Why a packet was refused. Only counters changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// Received, and not an IP packet with a whole TCP segment in it, or sent by the stack and not one.
+    /// Not an IP packet with a whole TCP segment, in either direction.
     Malformed(ParseError),
-    /// Received with a wrong checksum, TCP's or the IPv4 header's.
+    /// Received with a wrong TCP or IPv4 checksum.
     Checksum,
-    /// Received, and not authentic.
+    /// Received and not authentic.
     Verify(VerifyError),
-    /// A verified SYN, counted good, for a connection that is open already: a replay, or a peer that restarted. Which one
-    /// cannot be told, so the open connection stays.
+    /// A verified SYN, counted good, for an open connection. It is a replay, or the peer restarted; since nothing tells which,
+    /// the open connection stays.
     ConnectionExists,
-    /// A segment of a protected connection that the shim does not know: its handshake was not seen.
+    /// A segment of a protected connection whose handshake the shim has not seen.
     NoConnection,
-    /// Received with a routing header that still leads on, to or away from protected addresses.
+    /// Received with a routing header that still leads on, to or from a protected address.
     SourceRouted,
-    /// Received signed, with no peer configured for the connection.
+    /// Received signed, for a connection without a configured peer.
     NoPeer,
-    /// The peer has no key at this time: none was configured, or its key chain has expired.
+    /// The peer has no key now: none is configured, or its key chain has expired.
     NoKey,
-    /// The table has no place for another connection.
+    /// The table of connections is full.
     TableFull,
-    /// An ICMP error about a synchronised connection.
+    /// A hard ICMP error about an established connection.
     Icmp,
     /// The stack's segment could not be signed.
     Sign(SignError),
-    /// The stack's segment has options that leave no room for AO.
+    /// The options of the stack's segment leave no room for AO.
     NoRoom(NoRoom),
-    /// The stack's segment carries an AO or TCP-MD5 option already.
+    /// The stack's segment already has an AO or TCP-MD5 option.
     AlreadySigned,
-    /// The signed packet would exceed the MTU, what IP can express, or the room that the caller left before the packet.
+    /// The signed packet would exceed the MTU, the longest IP packet, or the room that the caller left before the packet.
     TooLong {
-        /// Octets by which it would.
+        /// Octets too many.
         excess: usize,
     },
 }
@@ -126,7 +121,7 @@ impl fmt::Display for Refusal {
             Self::NoConnection => {
                 f.write_str("segment of a protected connection whose handshake was not seen")
             }
-            Self::SourceRouted => f.write_str("routing header leads on, from or to a protected address"),
+            Self::SourceRouted => f.write_str("routing header leads on, to or from a protected address"),
             Self::NoPeer => f.write_str("signed segment, but no peer is configured for its connection"),
             Self::NoKey => f.write_str("the peer has no valid key at this time"),
             Self::TableFull => f.write_str("the table of connections is full"),
@@ -149,7 +144,7 @@ impl From<ParseError> for Refusal {
 
 /// TCP-AO between a TCP stack and its link.
 ///
-/// `P` holds the peers and `T` the table of connections: arrays, slices or vectors, whose length is the bound.
+/// `P` holds the peers and `T` the table of connections, in arrays, slices or vectors. Their length is the limit.
 ///
 /// ```
 /// use core::time::Duration;
@@ -164,7 +159,7 @@ impl From<ParseError> for Refusal {
 /// };
 /// let mut shim = Shim::new(ShimConfig::new(1500), [peer], [const { ShimSlot::EMPTY }; 8])?;
 ///
-/// // An unsigned segment in that peer's name does not get through.
+/// // An unsigned segment in the peer's name is refused.
 /// let mut packet = [
 ///     0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0xf6, 0xcc, 192, 0, 2, 2, 192, 0, 2, 1, // IPv4
 ///     0, 179, 4, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 4, 0, 0, 0x27, 0x29, 0, 0, // a reset
@@ -181,28 +176,28 @@ pub struct Shim<P, T> {
 }
 
 impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Shim<P, T> {
-    /// A shim for these peers, with room for as many connections as `table` has slots.
+    /// A shim for these peers, with room for one connection per slot of `table`.
     ///
     /// # Errors
-    /// [`PeerError`] when peers overlap and share key ids.
+    /// [`PeerError`] if peers overlap and share key ids.
     pub fn new(config: ShimConfig, peers: P, table: T) -> Result<Self, PeerError> {
         check_peers(peers.as_ref())?;
         Ok(Self { config, peers, table: Table::new(table), counters: Counters::default() })
     }
 
-    /// How the shim was set up.
+    /// The configuration.
     #[must_use]
     pub const fn config(&self) -> &ShimConfig {
         &self.config
     }
 
-    /// The peers and their present keys.
+    /// The peers with their present keys.
     #[must_use]
     pub fn peers(&self) -> &[Peer] {
         self.peers.as_ref()
     }
 
-    /// What was received for all peers together, also in segments of no connection.
+    /// The counters of all peers together, including segments of no connection.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
@@ -219,33 +214,32 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         self.table.get(pair).map(|entry| &entry.connection)
     }
 
-    /// A live connection, to choose its keys.
+    /// A live connection, to change its keys.
     pub fn connection_mut(&mut self, pair: &SocketPair) -> Option<&mut Connection<MKTS_PER_PEER>> {
         self.table.get_mut(pair).map(|entry| &mut entry.connection)
     }
 
-    /// Takes over a connection that was established elsewhere (see [`Connection::import`]), in place of one with the same
-    /// pair.
+    /// Takes over a connection that was established elsewhere (see [`Connection::import`]). It replaces one with the same pair.
     ///
     /// # Errors
-    /// [`Refusal::NoPeer`] when no peer is configured for it, and [`Refusal::TableFull`].
+    /// [`Refusal::NoPeer`] if no peer is configured for it, and [`Refusal::TableFull`].
     pub fn adopt(&mut self, now: Duration, connection: Connection<MKTS_PER_PEER>) -> Result<(), Refusal> {
         let peer = self.peer_of(&connection.pair()).ok_or(Refusal::NoPeer)?;
         self.table.insert(Entry::new(connection, peer, now), now).map_err(|()| Refusal::TableFull)
     }
 
-    /// Forgets a connection and wipes its keys; whatever still comes of it is refused.
+    /// Forgets a connection and wipes its keys; its packets are refused from now on.
     pub fn forget(&mut self, pair: &SocketPair) {
         self.table.remove(pair);
     }
 
-    /// Gives the peer at `index` other keys, and its live connections with it (see [`Connection::replace_keys`]).
+    /// Replaces the keys of the peer at `index` and of its live connections (see [`Connection::replace_keys`]).
     ///
-    /// With an empty set, such as an expired key chain has, the peer stays protected: its connections are forgotten
-    /// and nothing more gets through.
+    /// With an empty set, such as an expired key chain's, the peer stays protected: its connections are forgotten, and nothing
+    /// gets through.
     ///
     /// # Errors
-    /// [`PeerError`] when there is no such peer, or an id collides with an overlapping peer's; nothing has changed.
+    /// [`PeerError`] if there is no such peer, or an id collides with an overlapping peer's; nothing changes.
     pub fn set_mkts(&mut self, index: usize, mkts: MktSet<MKTS_PER_PEER>) -> Result<(), PeerError> {
         check_mkts(self.peers.as_ref(), index, &mkts)?;
         self.table.retain(|entry| entry.peer != index || entry.connection.replace_keys(&mkts).is_ok());
@@ -255,14 +249,14 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         Ok(())
     }
 
-    /// Forgets connections that ended, whose handshake was given up, or that have been silent for long; `now` is the
-    /// time since any fixed moment, the same for all calls. It is done anyway when the table has no free place.
+    /// Forgets connections that have ended, were never completed, or have been idle for hours. `now` is the time since any fixed
+    /// moment, the same for all calls. This also happens by itself when the table is full.
     pub fn expire(&mut self, now: Duration) {
         self.table.retain(|entry| !entry.has_expired(now));
     }
 
-    /// Whether a peer is configured for any connection between these addresses; no fragment of one may pass, since it
-    /// can neither be signed nor verified.
+    /// Whether a peer is configured for any connection between these addresses. Its fragments must not pass, since they can be
+    /// neither signed nor verified.
     fn protects(&self, pair: &SocketPair) -> bool {
         self.peers.as_ref().iter().any(|peer| peer.connections.contains_addresses(pair))
     }

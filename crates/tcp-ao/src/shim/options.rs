@@ -1,4 +1,4 @@
-//! The options of a packet that passes, rewritten: AO in or out, MSS adjusted, SACK blocks that fit.
+//! TCP options rewritten: AO inserted or removed, MSS adjusted, SACK blocks cut to fit.
 
 use crate::option::{
     AoOption, MAX_OPTIONS_LENGTH, NoRoom, OptionError, Options, TCP_HEADER_LENGTH, TcpOption, append_ao, kind,
@@ -10,7 +10,7 @@ const MSS_LENGTH: usize = 4;
 const SACK_HEADER_LENGTH: usize = 2;
 const SACK_BLOCK_LENGTH: usize = 8;
 
-/// Option space being filled: up to 40 octets, NOPs left out and padded at the end.
+/// New options: up to 40 octets, with NOPs only as padding at the end.
 pub(super) struct NewOptions {
     octets: [u8; MAX_OPTIONS_LENGTH],
     length: usize,
@@ -26,7 +26,7 @@ impl NewOptions {
     }
 
     fn push(&mut self, kind: u8, data: &[u8]) {
-        // What is pushed stood in 40 octets before, or was measured to fit.
+        // It fits: it was in 40 octets before, or has been measured.
         let end = self.length + 2 + data.len();
         if let Some([kind_field, length_field, data_field @ ..]) = self.octets.get_mut(self.length..end) {
             (*kind_field, *length_field) = (kind, (2 + data.len()) as u8);
@@ -41,7 +41,7 @@ impl NewOptions {
     }
 }
 
-/// The options of an outbound segment: its own with the MSS raised by `mss_increase` up to `mss_limit`, as many SACK
+/// The options of an outbound segment: the stack's, with the MSS raised by `mss_increase` up to `mss_limit` and as many SACK
 /// blocks as fit, and an AO option with room for a MAC of `mac_length` octets.
 pub(super) fn with_ao(
     options: &[u8],
@@ -84,8 +84,8 @@ pub(super) fn with_ao(
     Ok(new)
 }
 
-/// The options of an inbound segment without AO. On a SYN, the MSS is lowered by `mss_decrease`, and one is put in where
-/// the peer sent none and `default_mss` holds (RFC 9293 §3.7.1).
+/// The options of an inbound segment without AO. On a SYN, the MSS is lowered by `mss_decrease`; if the peer sent none,
+/// `default_mss` takes its place (RFC 9293 §3.7.1).
 pub(super) fn without_ao(
     options: &[u8],
     is_syn: bool,
@@ -109,7 +109,7 @@ pub(super) fn without_ao(
             _ => new.push(option.kind, option.data),
         }
     }
-    // The AO option that went out was at least twice as long.
+    // It fits: the AO option was at least twice as long.
     if is_syn && !has_mss && new.length + MSS_LENGTH <= MAX_OPTIONS_LENGTH {
         new.push(kind::MAXIMUM_SEGMENT_SIZE, &lowered(default_mss));
     }
@@ -120,7 +120,7 @@ fn mss_of(option: &TcpOption<'_>) -> Option<usize> {
     Some(usize::from(u16::from_be_bytes(option.data.try_into().ok()?)))
 }
 
-/// Why a stack's options could not take an AO option beside them.
+/// Why a stack's options cannot be combined with an AO option.
 pub(super) enum OptionsError {
     Malformed(OptionError),
     AlreadySigned,
@@ -139,11 +139,10 @@ impl From<NoRoom> for OptionsError {
     }
 }
 
-/// Moves the headers of the packet at `buffer[start..]` so that `options` fit between TCP header and payload, writes
-/// them, and corrects data offset and IP lengths; gives where the packet now starts. The payload stays where it is.
+/// Replaces the options of the packet at `buffer[start..]` by moving the headers; the payload stays in place. Corrects data offset
+/// and IP length, and returns the packet's new start.
 ///
-/// `ip_length` is that of all IP headers and `old_options` the octets of options there were. The checksums are left
-/// to [`write_checksums`].
+/// `ip_length` is the length of all IP headers, `old_options` that of the old options. [`write_checksums`] corrects the checksums.
 pub(super) fn replace(
     buffer: &mut [u8],
     start: usize,
@@ -166,7 +165,7 @@ pub(super) fn replace(
     Some(new_start)
 }
 
-/// Writes the checksums of TCP and, on IPv4, of the IP header.
+/// Writes the TCP checksum and, in IPv4, the header checksum.
 pub(super) fn write_checksums(packet: &mut [u8], ip: &crate::ip::IpHeader) {
     let (headers, tcp) = packet.split_at_mut(ip.payload_offset);
     tcp[crate::tcp::field::CHECKSUM].fill(0);

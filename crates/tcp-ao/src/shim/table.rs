@@ -1,4 +1,4 @@
-//! The bounded table of connections: open addressing over whatever slots the caller gave.
+//! The bounded table of connections: open addressing over the caller's slots.
 
 use core::fmt;
 use core::net::IpAddr;
@@ -6,22 +6,23 @@ use core::time::Duration;
 
 use crate::connection::Connection;
 use crate::peer::MKTS_PER_PEER;
-use crate::segment::{Flags, Segment};
+use crate::segment::Segment;
+use crate::tcp::Flags;
 use crate::types::{Endpoint, Isn, SeqNum, SocketPair};
 
-/// How long a handshake may stand still: what stacks give one before they give it up.
+/// How long a handshake may make no progress: about as long as stacks wait.
 const HALF_OPEN_TIME: Duration = Duration::from_secs(75);
-/// How long an ended connection is remembered: twice the maximum segment lifetime (RFC 9293 §3.4.2).
+/// How long a closed connection is remembered: twice the maximum segment lifetime (RFC 9293 §3.4.2).
 const CLOSED_TIME: Duration = Duration::from_secs(240);
-/// How long an open connection may be silent before it is taken for one whose stack forgot it: longer than TCP's
-/// keepalive (RFC 9293 §3.8.4) waits, two hours, and then probes.
+/// How long an open connection may be idle before it counts as forgotten by its stack: longer than TCP's keepalive, which waits
+/// two hours and then probes (RFC 9293 §3.8.4).
 const IDLE_TIME: Duration = Duration::from_secs(3 * 3600);
 
-/// A place for one connection in a [`Shim`](crate::shim::Shim)'s table; about 2 KiB.
+/// A slot for one connection in a [`Shim`](crate::shim::Shim)'s table; about 2 KiB.
 pub struct ShimSlot(Option<Entry>);
 
 impl ShimSlot {
-    /// A free slot, to build the table from.
+    /// A free slot.
     pub const EMPTY: Self = Self(None);
 }
 
@@ -37,7 +38,7 @@ impl fmt::Debug for ShimSlot {
     }
 }
 
-/// How far a connection has come, as far as the table cares.
+/// The state of a connection, as coarse as the table needs it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     OpenedHere,
@@ -46,13 +47,13 @@ enum Stage {
     Closed,
 }
 
-/// A connection and what the table has to know about it.
+/// A connection with the table's own state.
 pub(super) struct Entry {
     pub(super) connection: Connection<MKTS_PER_PEER>,
-    /// The index of the peer it belongs to.
+    /// The index of its peer.
     pub(super) peer: usize,
     stage: Stage,
-    /// The sequence number behind the FIN that was sent.
+    /// The sequence number after the FIN that was sent.
     fin_sent: Option<SeqNum>,
     fin_acknowledged: bool,
     fin_received: bool,
@@ -61,7 +62,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// A connection whose first segment has just passed.
+    /// A connection whose first segment is passing now.
     pub(super) fn new(connection: Connection<MKTS_PER_PEER>, peer: usize, now: Duration) -> Self {
         let stage = match connection.local_isn() {
             Some(_) if connection.is_established() => Stage::Open,
@@ -80,17 +81,16 @@ impl Entry {
         }
     }
 
-    /// Notes that a segment was sent; `end` is the sequence number behind it.
+    /// Records that a segment was sent; `end` is the sequence number after it.
     pub(super) fn sent(&mut self, flags: Flags, end: SeqNum, now: Duration) {
         if flags.fin() {
             self.fin_sent = Some(end);
         }
-        // A handshake that the peer began and that gets no further has its time once: neither a replayed SYN nor the
-        // stack's answers to it may keep it going.
+        // Neither a replayed SYN nor the stack's answers to it extend the time of a handshake that makes no progress.
         self.passed(flags, !flags.syn() || !flags.ack(), now);
     }
 
-    /// Notes that a segment was received and verified.
+    /// Records that a segment was received and verified.
     pub(super) fn received(&mut self, segment: &Segment<'_>, now: Duration) {
         let flags = segment.flags();
         self.fin_received |= flags.fin();
@@ -103,8 +103,8 @@ impl Entry {
         if is_progress || self.connection.is_established() {
             self.last_used = now;
         }
-        // After a reset, and after both FINs, the entry lives on for late segments: a reset may have been outside
-        // the stack's window, and TIME-WAIT has to verify and to answer (RFC 5925 §7.7).
+        // After a reset or both FINs the entry stays for late segments: the reset may have been outside the stack's window,
+        // and TIME-WAIT has to verify and to answer (RFC 5925 §7.7).
         self.was_reset |= flags.rst();
         if self.was_reset || (self.fin_acknowledged && self.fin_received) {
             self.stage = Stage::Closed;
@@ -113,8 +113,8 @@ impl Entry {
         }
     }
 
-    /// Whether a verified SYN may put a new connection in this one's place: its handshake was given up or another of the
-    /// peer's stands still, or both ends are done with it and the SYN cannot be one from its own time.
+    /// Whether a verified SYN may replace this connection: it has expired, or the peer started another handshake, or both ends
+    /// are done and the SYN is not a copy from this connection.
     pub(super) fn may_be_replaced(&self, syn: SeqNum, now: Duration) -> bool {
         let is_another = self.connection.remote_isn() != Some(Isn(syn.0));
         let is_later = self.connection.highest_received().before(syn);
@@ -122,7 +122,7 @@ impl Entry {
             || match self.stage {
                 Stage::OpenedHere | Stage::Open => false,
                 Stage::OpenedThere => is_another,
-                // A reset leaves nothing to protect; after FINs there is TIME-WAIT (RFC 9293 §3.10.7.4).
+                // After a reset nothing is left to protect; after FINs there is TIME-WAIT (RFC 9293 §3.10.7.4).
                 Stage::Closed => is_another && (self.was_reset || is_later),
             }
     }
@@ -171,17 +171,16 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
             if slot.0.as_mut().is_none_or(&mut keep) {
                 index += 1;
             } else {
-                // Another entry may move up into the place, so it is looked at again.
+                // Another entry may have moved up into this slot: look again.
                 self.vacate(index);
             }
         }
     }
 
-    /// Puts in a connection, in place of one with the same pair, or in a free slot, or in that of a connection that
-    /// has expired, has ended, or is the oldest handshake a peer began: a handshake costs a peer only a replay.
+    /// Inserts a connection. It replaces one with the same pair, or takes a free slot, or that of a connection that has expired or
+    /// closed, or of the oldest handshake that a peer started, which a replay could have done.
     ///
-    /// A connection that is open and not silent for hours is never given up. If there is no place, nothing changes
-    /// but that what has expired is gone.
+    /// An open connection is evicted only after hours of silence. On error, only expired connections are gone.
     pub(super) fn insert(&mut self, entry: Entry, now: Duration) -> Result<(), ()> {
         let pair = entry.connection.pair();
         self.remove(&pair);
@@ -205,8 +204,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         candidates.min().map(|(_, index)| index)
     }
 
-    /// Empties a slot, and moves up the entries behind it that were put there because it was taken: a search ends at the
-    /// first empty slot.
+    /// Empties a slot, and moves up later entries that would have used it, because a search ends at the first empty slot.
     fn vacate(&mut self, mut free: usize) {
         let slots = self.slots.as_mut();
         slots[free] = ShimSlot::EMPTY;
@@ -215,7 +213,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
             next = (next + 1) % slots.len();
             let Some(entry) = &slots[next].0 else { return };
             let home = home(&entry.connection.pair(), slots.len());
-            // How far behind its home the entry stands, and how far behind it the free slot is.
+            // How far from its home slot the entry is, and would be in the free one.
             let distance = |to: usize| (to + slots.len() - home) % slots.len();
             if distance(free) < distance(next) {
                 slots.swap(free, next);
@@ -239,7 +237,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         self.probe(pair).find(|index| self.slots.as_ref()[*index].0.is_none())
     }
 
-    /// All slots, from the one that the pair hashes to.
+    /// All slots, starting with the pair's home slot.
     fn probe(&self, pair: &SocketPair) -> impl Iterator<Item = usize> + use<T> {
         let length = self.slots.as_ref().len();
         let start = home(pair, length);
@@ -247,13 +245,13 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     }
 }
 
-/// The slot of `length` where a search for the pair begins.
+/// The slot, of `length`, where a search for the pair starts.
 fn home(pair: &SocketPair, length: usize) -> usize {
     hash(pair).checked_rem(length as u64).unwrap_or(0) as usize
 }
 
-/// FNV-1a over the pair. No key is needed: only connections whose SYN has verified get into the table, so strangers
-/// cannot choose what collides.
+/// FNV-1a over the pair. It needs no key: only connections with a verified SYN enter the table, so strangers cannot cause
+/// collisions.
 fn hash(pair: &SocketPair) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut add = |octets: &[u8]| {

@@ -14,13 +14,13 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{Span, info, warn};
-use wireseal_linux::{Attachment, Managed, TcpAoSocket};
+use wireseal_linux::{Attachment, TcpAoSocket};
 use wireseal_tcp_ao::Counters;
 use wireseal_tcp_ao::key_chain::KeyChain;
 
 use self::protection::{Protection, Refused, counters, log_refused};
 use crate::config::Neighbour;
-use crate::connection::{Connection, Listener, Stream, Transport, Upkeep, cannot_open};
+use crate::connection::{Connection, Listener, Transport, Upkeep, cannot_open};
 use speaker::bgp::message::Closed;
 use speaker::protection::now;
 
@@ -76,11 +76,8 @@ impl Transport for Kernel {
         let remote = neighbour.remote();
         let socket = bind(SocketAddr::new(neighbour.local_address, 0))?;
         protection.set_md5_key(&socket, remote)?;
-        if let Protection::TcpAo(manager, chain) = protection {
-            let stream = Managed::new(socket, manager, now())?.connect(remote).await?;
-            return Watched::connection(remote, stream, Some(chain));
-        }
-        Watched::connection(remote, socket.connect(remote).await?, None)
+        let managed = protection.manage(&socket)?;
+        Watched::connection(remote, socket.connect(remote).await?, managed)
     }
 
     fn listen(&self, local: SocketAddr, neighbours: &[usize]) -> Result<Box<dyn Listener>> {
@@ -97,9 +94,8 @@ impl Transport for Kernel {
         // that was faster.
         let mut attachments = Vec::new();
         for (index, (neighbour, protection)) in &callers {
-            let Protection::TcpAo(manager, _) = protection else { continue };
-            let attachment = manager.attach(&socket, now());
-            attachments.push(attachment.map_err(|error| in_field(*index, neighbour, &error.into()))?);
+            let managed = protection.manage(&socket);
+            attachments.extend(managed.map_err(|error| in_field(*index, neighbour, &error.into()))?);
         }
         if !attachments.is_empty() && attachments.len() < callers.len() {
             // The managers made the socket require TCP-AO of everyone; keys still require it of their own peers.
@@ -114,7 +110,7 @@ type Caller = (usize, (Neighbour, Protection));
 
 struct KernelListener {
     // Dropped first: attachments keep the socket open, too.
-    _attachments: Vec<Attachment>,
+    _attachments: Vec<(Attachment, Arc<KeyChain>)>,
     socket: TcpListener,
     callers: Vec<Caller>,
     refused: Refused,
@@ -142,14 +138,10 @@ impl Listener for KernelListener {
 
 /// Takes over a connection that has inherited its keys from the listening socket.
 fn take_over(stream: TcpStream, remote: SocketAddr, protection: &Protection) -> Result<Connection> {
-    let Protection::TcpAo(manager, chain) = protection else {
-        return Watched::connection(remote, stream, None);
-    };
-    let socket = duplicate(&stream)?;
-    match Managed::new(stream, manager, now()) {
-        Ok(stream) => Watched::connection(remote, stream, Some(chain)),
+    match protection.manage(&stream) {
+        Ok(managed) => Watched::connection(remote, stream, managed),
         Err(error) => {
-            socket.set_zero_linger()?;
+            stream.set_zero_linger()?;
             bail!("call from {remote} refused: {error}");
         }
     }
@@ -160,21 +152,20 @@ fn duplicate(socket: &impl AsFd) -> io::Result<TcpStream> {
     TcpStream::from_std(socket.as_fd().try_clone_to_owned()?.into())
 }
 
-/// The socket of a connection, with its key chain if it has one.
+/// The socket of a connection, with its attachment and its key chain if it has one.
 struct Watched {
+    managed: Option<(Attachment, Arc<KeyChain>)>,
     socket: TcpStream,
-    chain: Option<Arc<KeyChain>>,
     refused: Refused,
 }
 
 impl Watched {
     fn connection(
         remote: SocketAddr,
-        stream: impl Stream + AsFd + 'static,
-        chain: Option<&Arc<KeyChain>>,
+        stream: TcpStream,
+        managed: Option<(Attachment, Arc<KeyChain>)>,
     ) -> Result<Connection> {
-        let (socket, chain) = (duplicate(&stream)?, chain.cloned());
-        let upkeep = Box::new(Self { socket, chain, refused: Refused::default() });
+        let upkeep = Box::new(Self { managed, socket: duplicate(&stream)?, refused: Refused::default() });
         Ok(Connection { remote, stream: Box::new(stream), span: Span::none(), upkeep })
     }
 }
@@ -183,7 +174,7 @@ impl Watched {
 impl Upkeep for Watched {
     /// Resets the connection when its key chain has no key to send with.
     async fn broken(&mut self) {
-        let Some(chain) = &self.chain else { return std::future::pending().await };
+        let Some((_, chain)) = &self.managed else { return std::future::pending().await };
         while chain.at(now()).preferred().is_some() {
             sleep(CHECK).await;
             log_refused(&self.socket, &mut self.refused);
@@ -193,7 +184,7 @@ impl Upkeep for Watched {
     }
 
     async fn over(&mut self, _closed: Option<Closed>) {
-        let counted = self.chain.as_ref().and_then(|_| counters(&self.socket));
+        let counted = self.managed.as_ref().and_then(|_| counters(&self.socket));
         if let Some(Counters { good, bad, key_not_found, required, dropped_icmp }) = counted {
             info!(good, bad, key_not_found, required, dropped_icmp, "TCP-AO of the connection");
         }

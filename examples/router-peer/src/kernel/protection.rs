@@ -9,7 +9,7 @@ use cidr::IpCidr;
 use tokio::net::TcpSocket;
 use tokio::task::JoinSet;
 use tracing::{Instrument, debug, warn};
-use wireseal_linux::{Error, KeyManager, StepReport, TcpAoSocket, probe};
+use wireseal_linux::{Attachment, Error, KeyManager, ManagerError, StepReport, TcpAoSocket, probe};
 use wireseal_tcp_ao::key_chain::KeyChain;
 use wireseal_tcp_ao::{Counters, MasterKey};
 
@@ -50,6 +50,12 @@ impl Protection {
         ensure!(probe()?.md5, "this kernel has no TCP-MD5 (it needs CONFIG_TCP_MD5SIG)");
         warn!(parent: &peer_span(neighbour), "TCP-MD5 is weak: give this peer a key chain");
         Ok(Self::TcpMd5(Arc::clone(secret)))
+    }
+
+    /// Has the manager install the chain's keys on a socket for as long as the attachment is kept.
+    pub(super) fn manage(&self, socket: &impl AsFd) -> Result<Option<(Attachment, Arc<KeyChain>)>, ManagerError> {
+        let Self::TcpAo(manager, chain) = self else { return Ok(None) };
+        Ok(Some((manager.attach(socket, now())?, Arc::clone(chain))))
     }
 
     /// Installs the TCP-MD5 secret for a peer, if there is one, on a socket that is not connected yet.

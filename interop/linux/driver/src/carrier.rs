@@ -303,7 +303,7 @@ impl Carrier {
             options[..TIMESTAMPS_LENGTH].copy_from_slice(&octets);
             length = TIMESTAMPS_LENGTH;
         }
-        let length = append_ao(&mut options, length, self.connection.current_key().mac_length)?;
+        let length = append_ao(&mut options, length, self.connection.current_key().mac_length())?;
         header.set_options_raw(&options[..length])?;
         let mut tcp = header.to_bytes().to_vec();
         tcp.extend(data);

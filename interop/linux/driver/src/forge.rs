@@ -111,7 +111,7 @@ impl Forgery {
             mkt.master_key(),
             &KdfContext::send_other(pair, own, other),
         );
-        let mut forgery = self.with_made_up_mac(mkt.send_id(), mkt.recv_id(), parameters.mac_length)?;
+        let mut forgery = self.with_made_up_mac(mkt.send_id(), mkt.recv_id(), parameters.mac_length())?;
         let addresses = (pair.local.address(), pair.remote.address());
         let mut tcp = [forgery.header.to_bytes().as_slice(), &forgery.payload].concat();
         sign_segment(&key, Sne(0), addresses, &mut tcp, parameters, mkt.recv_id())?;

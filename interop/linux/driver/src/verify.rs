@@ -252,7 +252,7 @@ impl<'a> Followed<'a> {
             let sne = Sne(0);
             let verifies = |mkt: &&Mkt| {
                 let key = TrafficKey::derive(mkt.parameters().algorithm, mkt.master_key(), &context);
-                verify_segment(&key, sne, segment, ao, mkt.parameters()).is_ok()
+                verify_segment(&key, sne, segment, mkt.parameters()).is_ok()
             };
             return mkts.iter().any(verifies).then_some(sne.0);
         }
@@ -260,7 +260,7 @@ impl<'a> Followed<'a> {
         let sne = tracker.sne_of(segment.sequence());
         for mkt in mkts {
             let key = self.traffic_key(sender, mkt)?;
-            if verify_segment(key, sne, segment, ao, mkt.parameters()).is_ok() {
+            if verify_segment(key, sne, segment, mkt.parameters()).is_ok() {
                 self.direction(segment)?.sne.as_mut()?.advance(segment.sequence());
                 return Some(sne.0);
             }
@@ -343,7 +343,7 @@ impl Resets {
         half_open.chain(listener).chain(closed_port).any(|context| {
             mkts.iter().any(|mkt| {
                 let key = TrafficKey::derive(mkt.parameters().algorithm, mkt.master_key(), &context);
-                verify_segment(&key, Sne(0), reset, ao, mkt.parameters()).is_ok()
+                verify_segment(&key, Sne(0), reset, mkt.parameters()).is_ok()
             })
         })
     }

@@ -72,7 +72,7 @@ impl Key {
             send_id: parameters.send_id.0,
             recv_id: parameters.recv_id.0,
             algorithm: parameters.algorithm.name().to_owned(),
-            mac_length: parameters.mac_length,
+            mac_length: parameters.mac_length(),
             covers_options: parameters.options == OptionCoverage::Covered,
             secret: Secret::new(mkt.master_key().expose_secret()),
             set_current: false,

@@ -142,7 +142,7 @@ fn keys(keys: &Keys) -> Markup {
                                 td { (parameters.send_id.0) }
                                 td { (parameters.recv_id.0) }
                                 td { (parameters.algorithm.name()) }
-                                td { (parameters.mac_length) " octets" }
+                                td { (parameters.mac_length()) " octets" }
                                 td {
                                     @match parameters.options {
                                         OptionCoverage::Covered => "covered",

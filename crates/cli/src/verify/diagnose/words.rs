@@ -59,7 +59,7 @@ pub(super) fn of_finding(
             finding.key_id, parameters.send_id, parameters.recv_id
         );
     }
-    let length = parameters.mac_length;
+    let length = parameters.mac_length();
     if length != finding.mac_length && kind != "mac-length" {
         sentence +=
             &format!("; besides, its MACs have {} octets where the key says {length}", finding.mac_length);
@@ -208,7 +208,7 @@ impl Explained<'_, '_> {
                 };
                 ("options-coverage", what, self.agreement("the coverage of TCP options"))
             }
-            (Relation::Named, false) if parameters.mac_length == finding.mac_length => (
+            (Relation::Named, false) if parameters.mac_length() == finding.mac_length => (
                 "sne",
                 format!(
                     "under key {key}, {own}'s segments verify with SNE {}, to which its segments that failed have led",
@@ -220,7 +220,8 @@ impl Explained<'_, '_> {
                 "mac-length",
                 format!(
                     "{who} sends MACs of {} octets, and key {key} says {}; all else is right",
-                    finding.mac_length, parameters.mac_length
+                    finding.mac_length,
+                    parameters.mac_length()
                 ),
                 self.agreement("the length of the MAC"),
             ),

@@ -74,7 +74,7 @@ impl Attack {
     fn frame(self, recording: &Recording, pair: SocketPair, mkt: &Mkt) -> Result<Vec<u8>, Failure> {
         let next =
             Forgery::next(recording, pair).ok_or_else(|| Failure(format!("{pair} is not on the wire")))?;
-        let (send_id, recv_id, mac_length) = (mkt.send_id(), mkt.recv_id(), mkt.parameters().mac_length);
+        let (send_id, recv_id, mac_length) = (mkt.send_id(), mkt.recv_id(), mkt.parameters().mac_length());
         match self {
             Self::UnsignedReset => next.reset().frame(),
             Self::ResetWithWrongMac => next.reset().with_made_up_mac(send_id, recv_id, mac_length)?.frame(),

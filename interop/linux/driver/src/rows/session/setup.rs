@@ -63,7 +63,7 @@ pub fn mirrored(mkt: &Mkt) -> Result<Mkt, Failure> {
     let parameters = mkt.parameters();
     let master_key = mkt.master_key().clone();
     let mirrored = Mkt::with_short_master_key(mkt.recv_id(), mkt.send_id(), parameters.algorithm, master_key);
-    Ok(mirrored.with_mac_length(parameters.mac_length)?.with_options(parameters.options))
+    Ok(mirrored.with_mac_length(parameters.mac_length())?.with_options(parameters.options))
 }
 
 /// How a session is set up. All keys are as the userspace end has them, or would.

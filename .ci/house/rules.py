@@ -1,0 +1,172 @@
+"""The rules, by name. Each takes a repository and yields its findings."""
+
+import re
+from statistics import median
+
+import circles
+import conformance
+
+# The crates of the workspace, each with those it may depend on; a crate may only depend on one above it. What is not here may
+# not be a member, so that a new crate is given its place. See ARCHITECTURE.md.
+CRATES = {
+    "wireseal-algorithms": (),
+    "wireseal-kernels": ("wireseal-algorithms",),
+    "wireseal-mac": ("wireseal-algorithms", "wireseal-kernels"),
+    "wireseal-tcp-ao": ("wireseal-algorithms", "wireseal-mac"),
+    "wireseal-quic": ("wireseal-algorithms", "wireseal-kernels"),
+    "wireseal-linux": ("wireseal-algorithms", "wireseal-mac", "wireseal-tcp-ao"),
+    "wireseal-smoltcp": ("wireseal-algorithms", "wireseal-tcp-ao"),
+    "wireseal-rustls": ("wireseal-algorithms", "wireseal-quic"),
+}
+LIBRARIES = tuple(CRATES)
+PROTOCOLS = tuple(name for name in LIBRARIES if name not in ("wireseal-kernels", "wireseal-mac"))
+CRATES |= {
+    "wireseal": LIBRARIES,
+    "wireseal-interop-counted": (),
+    "wireseal-interop-speaker": ("wireseal-tcp-ao", "wireseal-smoltcp"),
+    "router-peer": (*PROTOCOLS, "wireseal-interop-counted", "wireseal-interop-speaker"),
+    "wireseal-bench-peers": (),
+    "wireseal-benches": (*LIBRARIES, "wireseal-bench-peers"),
+}
+
+# Where `unsafe` may be: whole folders, and single files of a package that denies it elsewhere.
+UNSAFE = (
+    "crates/kernels/",
+    "crates/linux/src/sys.rs",
+    # Calls of the C libraries that the benches compare with.
+    "benches/peers/",
+    # C's start code calls `main` by its name, and `no_mangle` is an unsafe attribute.
+    "examples/no-std/src/main.rs",
+)
+
+MAX_LINES = 600
+MEDIAN_LINES = 250
+
+
+def dependencies(manifest):
+    """The names of all packages that a manifest depends on, whatever for."""
+    places = [manifest, *manifest.get("target", {}).values()]
+    kinds = ("dependencies", "dev-dependencies", "build-dependencies")
+    for table in (place.get(kind, {}) for place in places for kind in kinds):
+        for key, value in table.items():
+            yield value.get("package", key) if isinstance(value, dict) else key
+
+
+def arrows(repository, allowed=None):
+    """Dependencies between the crates of the workspace run one way."""
+    allowed = CRATES if allowed is None else allowed
+    order = list(allowed)
+    for name, targets in allowed.items():
+        for target in targets:
+            if target not in order or order.index(target) >= order.index(name):
+                yield f"the table itself has {name} -> {target}, which is not above it"
+    excluded = repository.manifests[""]["workspace"].get("exclude", [])
+    names = {manifest["package"]["name"] for manifest in repository.packages.values()}
+    for folder, manifest in repository.packages.items():
+        name = manifest["package"]["name"]
+        if any(f"{folder}/".startswith(f"{other}/") for other in excluded) and name not in allowed:
+            continue
+        if name not in allowed:
+            yield f"{name} has no row in the table of crates"
+            continue
+        for target in dependencies(manifest):
+            # A crate may name itself, to turn its features on for its tests.
+            if target in names and target != name and target not in allowed[name]:
+                yield f"{name} -> {target}"
+
+
+def unsafe(repository, allowed=UNSAFE):
+    """Unsafe code is where it may be, and the compiler is told to refuse it everywhere else."""
+    using = [name for name in repository.with_suffix(".rs") if re.search(r"\bunsafe(_code)?\b", repository.code(name))]
+    for name in using:
+        if not name.startswith(allowed):
+            yield f"{name} has unsafe code, or a lint's name about it"
+    for place in allowed:
+        if not any(name.startswith(place) for name in using):
+            yield f"{place} needs no exception"
+    for folder, manifest in repository.packages.items():
+        if folder in allowed:
+            continue
+        wanted = "deny" if any(repository.package_of(place) == folder for place in allowed) else "forbid"
+        found = lint_level(repository, folder)
+        if found != wanted:
+            yield f"{folder}Cargo.toml: unsafe_code is {found}, not {wanted}"
+
+
+def lint_level(repository, folder):
+    """What the compiler is told of `unsafe_code` in a package."""
+    lints = repository.packages[folder].get("lints", {})
+    if lints.get("workspace"):
+        around = [place for place, found in repository.manifests.items() if folder.startswith(place) and "workspace" in found]
+        lints = repository.manifests[max(around, key=len)]["workspace"].get("lints", {})
+    level = lints.get("rust", {}).get("unsafe_code")
+    return level.get("level") if isinstance(level, dict) else level
+
+
+def sizes(repository):
+    """No file is long, and most are short."""
+    lines = {name: repository.text(name).count("\n") for name in repository.with_suffix(".rs")}
+    for name, count in lines.items():
+        if count > MAX_LINES:
+            yield f"{name} has {count} lines, more than {MAX_LINES}"
+    if lines and median(lines.values()) >= MEDIAN_LINES:
+        yield f"the median file has {median(lines.values()):.0f} lines, not less than {MEDIAN_LINES}"
+
+
+DOCUMENT = r"\b(?:RFC \d+|FIPS [\d-]+|SP \d+-\w+|draft-[\w-]+)"
+# A line of a comment may end between two words.
+GAP = r"(?:\s|//[/!]?|#)+"
+CITATION = re.compile(rf"{DOCUMENT}(?:,?{GAP}\(?[Ss]ections?\b|,{GAP}(?:§|[Aa]ppendi(?:x|ces)\b))")
+
+
+def citations(repository):
+    """A document is cited as "RFC 9001 §5" or "RFC 9001 appendix A"."""
+    for name in repository.with_suffix(".rs", ".md", ".toml", ".py", ".sh"):
+        text = repository.text(name)
+        for match in [] if name.startswith(".ci/") else CITATION.finditer(text):
+            yield f"{name}:{text.count(chr(10), 0, match.start()) + 1}: {' '.join(match[0].split())}"
+
+
+def ignored(repository):
+    """No test is left out."""
+    for name in repository.with_suffix(".rs"):
+        if re.search(r"#\[\s*(ignore\b|cfg_attr\(.*\bignore\b)", repository.code(name)):
+            yield f"{name} has an ignored test"
+
+
+def readmes(repository):
+    """The Rust in a crate's README is in the example on its front page, which is compiled."""
+    for name in repository.files:
+        if re.fullmatch(r"crates/\w[\w-]*/README\.md", name):
+            page = repository.text(name.replace("README.md", "src/lib.rs")).splitlines()
+            page = {line[3:].strip().removeprefix("# ") for line in page if line.startswith("//!")}
+            for block in re.findall(r"```rust\n(.*?)```", repository.text(name), re.DOTALL):
+                for line in block.splitlines():
+                    if line.strip() and line.strip() not in page:
+                        yield f"{name}: not on the front page: {line.strip()}"
+
+
+def stages(repository):
+    """The forge's workflow runs every stage of .ci/stages."""
+    there = {name.removeprefix(".ci/stages/") for name in repository.files if name.startswith(".ci/stages/")}
+    runs = {
+        ".github/workflows/ci.yml": re.findall(r"^ +- ([a-z-]+)$", repository.text(".github/workflows/ci.yml"), re.M),
+        ".ci/run": re.findall(r"^(?:quick|heavy)=\((.*)\)$", repository.text(".ci/run"), re.M),
+    }
+    for name, found in runs.items():
+        found = set(" ".join(found).split())
+        for stage in sorted(there ^ found):
+            yield f"{name}: {stage} is " + ("missing" if stage in there else "no stage")
+
+
+RULES = {
+    "arrows": arrows,
+    "unsafe": unsafe,
+    "conformance": conformance.check,
+    "sizes": sizes,
+    "circles": circles.check,
+    "citations": citations,
+    "ignored": ignored,
+    "readmes": readmes,
+    "stages": stages,
+}

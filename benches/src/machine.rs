@@ -1,0 +1,165 @@
+//! The machine and the libraries that were measured.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use wireseal_kernels::chacha20::ChaCha20MaskKey;
+use wireseal_kernels::cpu::Path;
+use wireseal_kernels::gcm::GcmKey;
+use wireseal_quic::Backend;
+
+/// The crates that Wireseal is compared with; their versions come from the lock file.
+const PEERS: [&str; 12] = [
+    "ring",
+    "aes",
+    "aes-gcm",
+    "chacha20",
+    "chacha20poly1305",
+    "cmac",
+    "hmac",
+    "poly1305",
+    "sha1",
+    "sha2",
+    "rustls",
+    "quinn",
+];
+
+const LOCK: &str = include_str!("../../Cargo.lock");
+
+/// The processor, what it can do, and the libraries.
+pub(crate) struct Machine {
+    cpu: String,
+    paths: Vec<Path>,
+    cores: usize,
+    system: String,
+    date: String,
+    peers: Vec<String>,
+}
+
+/// The value of the first line `name : value` or `name=value`.
+fn field(file: &str, name: &str, separator: char) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    let value = text.lines().find_map(|line| {
+        let (found, value) = line.split_once(separator)?;
+        (found.trim() == name).then(|| value.trim().trim_matches('"').to_owned())
+    })?;
+    Some(value)
+}
+
+fn version(name: &str) -> Option<String> {
+    let (_, from) = LOCK.split_once(&format!("name = \"{name}\"\nversion = \""))?;
+    let (version, _) = from.split_once('"')?;
+    Some(format!("{name} {version}"))
+}
+
+/// The date of a Unix time (Gregorian). Inside, years begin in March.
+fn date(seconds: u64) -> String {
+    let days = seconds / 86_400 + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let (month, carry) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    format!("{:04}-{month:02}-{day:02}", era * 400 + year_of_era + carry)
+}
+
+impl Machine {
+    pub(crate) fn look() -> Self {
+        let cpu = field("/proc/cpuinfo", "model name", ':');
+        let system = field("/etc/os-release", "PRETTY_NAME", '=');
+        let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut peers: Vec<String> = PEERS.iter().filter_map(|name| version(name)).collect();
+        if cfg!(feature = "peers") {
+            peers.extend(["aws-lc-rs", "boring"].into_iter().filter_map(version));
+        }
+        #[cfg(feature = "peers")]
+        {
+            peers.push(format!("nettle {}", wireseal_bench_peers::Nettle::version()));
+            let openssl = wireseal_bench_peers::OpenSsl::version();
+            peers.push(openssl.map_or("no OpenSSL 3 on this machine".to_owned(), str::to_owned));
+        }
+        Self {
+            cpu: cpu.unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+            paths: Path::ALL.into_iter().filter(|path| path.is_available()).collect(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            system: format!("{}, {} {}", system.unwrap_or_default(), std::env::consts::OS, kernel.trim()),
+            date: date(now.as_secs()),
+            peers,
+        }
+    }
+
+    fn path_names(&self) -> String {
+        self.paths.iter().map(|path| path.name()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The paths that AES-GCM and ChaCha20's header masks take on this processor.
+    fn picked() -> [String; 2] {
+        let name = |path: Option<Path>| path.map_or("none", Path::name).to_owned();
+        [name(GcmKey::new(&[0; 16]).map(|key| key.path())), name(ChaCha20MaskKey::new(&[0; 32]).path())]
+    }
+
+    /// The heading above all tables.
+    pub(crate) fn heading(&self) -> String {
+        let [gcm, masks] = Self::picked();
+        format!(
+            "# {}, {} cores, {}, {}\n\nThe processor's paths: {}. Path of AES-GCM: {gcm}; of ChaCha20's masks: {masks}. Backend of \
+             wireseal-quic: {}.\n\nBeside {}.\n",
+            self.cpu,
+            self.cores,
+            self.system,
+            self.date,
+            self.path_names(),
+            Backend::active().name(),
+            self.peers.join(", "),
+        )
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        let [gcm, masks] = Self::picked();
+        json!({
+            "cpu": self.cpu,
+            "cores": self.cores,
+            "system": self.system,
+            "date": self.date,
+            "paths": self.paths.iter().map(|path| path.name()).collect::<Vec<_>>(),
+            "path of AES-GCM": gcm,
+            "path of ChaCha20 masks": masks,
+            "backend": Backend::active().name(),
+            "peers": self.peers,
+        })
+    }
+
+    /// The file for the results of this processor (maker, family, the paths that matter most) and day.
+    pub(crate) fn results(&self) -> PathBuf {
+        let family = self.cpu.split(['@', ',']).next().unwrap_or_default();
+        let noise = ["(R)", "(TM)", "(r)", "(tm)", "Processor", "CPU"];
+        let family = noise.iter().fold(family.to_owned(), |family, noise| family.replace(noise, " "));
+        let words = family.split_whitespace().map(str::to_lowercase);
+        let telling = [Path::Avx512, Path::Vaes512, Path::ShaNi];
+        let paths = self.paths.iter().filter(|path| telling.contains(path));
+        let paths = paths.map(|path| path.name().to_lowercase().replace("avx-512", "avx512"));
+        let folder: Vec<String> = words.chain(paths).collect();
+        let folder = folder.join("-").replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "");
+        PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+            .join("results")
+            .join(folder)
+            .join(format!("{}.md", self.date))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::date;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        assert_eq!(date(0), "1970-01-01");
+        assert_eq!(date(951_782_400), "2000-02-29");
+        assert_eq!(date(1_735_689_599), "2024-12-31");
+        assert_eq!(date(1_735_689_600), "2025-01-01");
+    }
+}

@@ -1,0 +1,213 @@
+//! Wireseal against ring at every length from 0 to 1500 octets, on this processor and as less capable ones would run.
+//!
+//! A child process sees a less capable processor: CPUID, which ring and Wireseal read once, leaves the rest out.
+
+use std::cell::RefCell;
+use std::hint::black_box;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::contenders::quic::{self, PacketContender};
+use clap::ValueEnum;
+use serde_json::{Value, json};
+use wireseal_kernels::cpu::{Path, switch};
+use wireseal_quic::AeadAlgorithm::{self, Aes128Gcm, Aes256Gcm, ChaCha20Poly1305};
+
+use crate::table::{Cell, Table};
+use crate::timing::{Effort, Timed, alternate};
+
+const ALGORITHMS: [AeadAlgorithm; 3] = [Aes128Gcm, Aes256Gcm, ChaCha20Poly1305];
+const LENGTHS: std::ops::RangeInclusive<usize> = 0..=1500;
+/// How much slower still counts as "never slower", for noise.
+const NOISE: f64 = 0.005;
+
+/// The processor to run as.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum As {
+    /// The real one.
+    Itself,
+    /// VAES with 256-bit vectors, without AVX-512.
+    Vaes256,
+    /// AES-NI, without VAES and AVX-512.
+    AesNi,
+}
+
+/// How the rest was left out.
+enum By {
+    Itself,
+    Cpuid,
+    /// Only Wireseal's paths are off; ring uses all that the processor has.
+    Switch,
+}
+
+impl As {
+    fn word(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Itself => "all",
+            Self::Vaes256 => "VAES-256 only",
+            Self::AesNi => "AES-NI only",
+        }
+    }
+
+    /// Whether the processor has more than that.
+    fn is_less(self) -> bool {
+        match self {
+            Self::Itself => true,
+            Self::Vaes256 => Path::Vaes512.is_available(),
+            Self::AesNi => Path::Vaes256.is_available(),
+        }
+    }
+
+    /// Must be called before anything has looked at the processor.
+    fn become_it(self) -> By {
+        let (is_masked, paths): (bool, &[Path]) = match self {
+            Self::Itself => return By::Itself,
+            Self::Vaes256 => (mask(true), &[Path::AesNi, Path::Vaes256, Path::ShaNi, Path::Avx2]),
+            Self::AesNi => (mask(false), &[Path::AesNi, Path::ShaNi, Path::Avx2]),
+        };
+        if is_masked {
+            let found = Path::ALL.into_iter().filter(|path| path.is_available());
+            assert!(found.into_iter().all(|path| paths.contains(&path)), "CPUID leaves the other paths out");
+            return By::Cpuid;
+        }
+        switch::only(paths);
+        By::Switch
+    }
+}
+
+#[cfg(feature = "peers")]
+fn mask(with_vaes: bool) -> bool {
+    wireseal_bench_peers::mask_cpuid(with_vaes)
+}
+
+#[cfg(not(feature = "peers"))]
+fn mask(_: bool) -> bool {
+    false
+}
+
+/// Wireseal's time divided by ring's, for one packet.
+fn ratio(effort: Effort, contenders: &mut [PacketContender], payload: usize, is_sealing: bool) -> f64 {
+    // As many as fit the first-level cache.
+    const COPIES: usize = 20;
+    let mut sealed = quic::packet(payload);
+    (contenders[0].seal)(&mut sealed);
+    // One buffer for both: its address changes the time by some percent.
+    let copies = RefCell::new(vec![sealed.clone(); COPIES]);
+    let (copies, sealed) = (&copies, &sealed);
+    let mut timed: Vec<Timed<'_>> = contenders
+        .iter_mut()
+        .map(|PacketContender { name, seal, open }| {
+            let mut turn = 0;
+            if is_sealing {
+                return Timed::new(name, move || seal(black_box(&mut copies.borrow_mut()[0]))).rounds_of(100);
+            }
+            let run = move || {
+                turn = (turn + 1) % COPIES;
+                assert!(open(black_box(&mut copies.borrow_mut()[turn])), "a copy opens once");
+            };
+            let prepare = || copies.borrow_mut().iter_mut().for_each(|copy| copy.copy_from_slice(sealed));
+            Timed::new(name, run).prepared(COPIES, prepare)
+        })
+        .collect();
+    let times = alternate(effort, &mut timed);
+    times[0] / times[1]
+}
+
+/// The worst and the median ratio of sealing or opening with one algorithm.
+fn row(effort: Effort, algorithm: AeadAlgorithm, is_sealing: bool) -> Value {
+    let mut contenders = quic::packet_contenders(algorithm);
+    contenders.retain(|contender| ["wireseal", "ring"].contains(&contender.name));
+    let at_each = if effort.is_once() { Effort::Once } else { Effort::For(Duration::from_micros(600)) };
+    let mut ratios: Vec<(usize, f64)> =
+        LENGTHS.map(|payload| (payload, ratio(at_each, &mut contenders, payload, is_sealing))).collect();
+    ratios.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    let median = ratios[ratios.len() / 2].1;
+    // The worst of 1501 is mostly noise, so the 40 that look worst are measured again for longer, and that counts.
+    for (payload, worst) in ratios.iter_mut().take(40) {
+        *worst = ratio(effort.share(10), &mut contenders, *payload, is_sealing);
+    }
+    ratios.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    let (at, worst) = ratios[0];
+    let slower = ratios.iter().filter(|(_, ratio)| *ratio > 1.0 + NOISE).count();
+    json!({
+        "algorithm": algorithm.to_string(),
+        "verb": if is_sealing { "seal" } else { "open" },
+        "worst": worst,
+        "at": at,
+        "median": median,
+        "slower": slower,
+    })
+}
+
+/// The child process: prints its rows for the parent.
+pub(crate) fn child(as_if: As, effort: Effort) {
+    let by = match as_if.become_it() {
+        By::Itself => "itself",
+        By::Cpuid => "CPUID",
+        By::Switch => "switch",
+    };
+    let rows: Vec<Value> = ALGORITHMS
+        .into_iter()
+        .flat_map(|algorithm| [true, false].map(|is_sealing| row(effort, algorithm, is_sealing)))
+        .collect();
+    println!("{}", json!({ "by": by, "rows": rows }));
+}
+
+/// Runs this program again as on that processor.
+fn run(as_if: As, effort: Effort) -> Result<Value, String> {
+    let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let mut command = Command::new(program);
+    command.args(["--sweep-as", &as_if.word()]);
+    if effort.is_once() {
+        command.arg("--quick");
+    }
+    let output = command.output().map_err(|error| format!("cannot run this program again: {error}"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("as {}: {}: {said}", as_if.title(), output.status));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| format!("as {}: {error}", as_if.title()))
+}
+
+pub(crate) fn table(effort: Effort) -> Result<Table, String> {
+    let columns =
+        ["paths", "packets", "worst ratio", "at octets", "median ratio", "lengths slower", "goal", "mark"];
+    let title =
+        "Wireseal's time divided by ring's, header mask included, at every length from 0 to 1500 octets";
+    let mut table = Table::new("sweep", title, columns);
+    let mut by_switch = false;
+    for as_if in As::value_variants().iter().filter(|as_if| as_if.is_less()) {
+        let result = run(*as_if, effort)?;
+        by_switch |= result["by"] == "switch";
+        for row in result["rows"].as_array().into_iter().flatten() {
+            let number = |field: &str| row[field].as_f64().unwrap_or(f64::NAN);
+            let text = |field: &str| row[field].as_str().unwrap_or_default();
+            table.rows.push(vec![
+                Cell::text(as_if.title()),
+                Cell::text(format!("{} {}", text("algorithm"), text("verb"))),
+                Cell::ratio(number("worst")),
+                Cell::Count(number("at") as u64),
+                Cell::ratio(number("median")),
+                Cell::Count(number("slower") as u64),
+                Cell::ratio(1.0),
+                effort.mark(number("worst") <= 1.0 + NOISE),
+            ]);
+        }
+    }
+    let missed = table.rows.iter().filter(|row| matches!(row.last(), Some(Cell::Held(false)))).count();
+    let ring = if by_switch {
+        "CPUID could not be masked here (that takes the feature `peers` and a processor that lets CPUID fault): only Wireseal's paths \
+         are off, and ring uses all that the processor has."
+    } else {
+        "Where paths are left out, ring does not see them either."
+    };
+    table.reading = format!(
+        "Never slower than ring: {missed} of {} rows miss it at some length. {ring}",
+        table.rows.len()
+    );
+    Ok(table)
+}

@@ -1,0 +1,65 @@
+//! The scoreboard runs, compares outputs, and says what it is asked for.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn scoreboard(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_scoreboard")).args(arguments).output().expect("it starts")
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let output = scoreboard(arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn tables(document: &Value) -> impl Iterator<Item = (&str, &Vec<Value>)> {
+    let tables = document["tables"].as_array().expect("tables");
+    tables
+        .iter()
+        .map(|table| (table["name"].as_str().expect("a name"), table["rows"].as_array().expect("rows")))
+}
+
+#[test]
+fn everything_runs_once_and_agrees() {
+    let document = json(&["--quick", "--json"]);
+    let found: Vec<_> = tables(&document).map(|(name, _)| name).collect();
+    assert_eq!(found, ["rows", "sweep", "T1", "T2", "T3", "T4", "sizes"]);
+    for (name, rows) in tables(&document) {
+        assert!(!rows.is_empty(), "{name} has no rows");
+    }
+    let (_, rows) = tables(&document).next().expect("the goals");
+    assert_eq!(rows.len(), 15);
+    for row in rows {
+        assert!(row["wireseal"].as_f64().is_some_and(|time| time > 0.0), "{row}");
+        assert!(row["best peer"].is_string() && row["ratio"].is_number() && row["goal"].is_number(), "{row}");
+        assert!(row["mark"].is_null(), "one run tells nothing: {row}");
+    }
+    assert!(document["machine"]["cpu"].is_string() && document["machine"]["paths"].is_array());
+}
+
+#[test]
+fn details_run_when_they_are_asked_for() {
+    let names = ["mac", "segment", "connection", "seal", "open", "masks", "initial"];
+    let document = json(&[&["--quick", "--json", "--table"], &names[..]].concat());
+    let found: Vec<_> = tables(&document).map(|(name, _)| name).collect();
+    assert_eq!(found, names);
+}
+
+#[test]
+fn one_row_is_one_row() {
+    let document = json(&["--quick", "--json", "--row", "sign-cmac"]);
+    let found: Vec<_> = tables(&document).collect();
+    assert_eq!((found.len(), found[0].1.len()), (1, 1));
+    assert_eq!(found[0].1[0]["name"], "sign-cmac");
+}
+
+#[test]
+fn a_name_that_is_none_is_refused() {
+    for arguments in [["--row", "sign-crc"], ["--table", "T5"], ["--milliseconds", "0"]] {
+        let output = scoreboard(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(output.stdout.is_empty());
+    }
+}

@@ -1,0 +1,142 @@
+//! Every spelling is read, and every refusal gives its reason.
+
+use wireseal_algorithms::ParseAlgorithmError::{self, *};
+use wireseal_algorithms::TcpAoAlgorithm::{self, *};
+
+/// Each accepted spelling as its source writes it.
+const ACCEPTED: [(&str, TcpAoAlgorithm); 22] = [
+    // RFC 5926 and draft-ietf-tcpm-tcp-ao-algs-07
+    ("HMAC-SHA-1-96", HmacSha1),
+    ("AES-128-CMAC-96", Aes128Cmac),
+    ("SHA1", HmacSha1),
+    ("AES128", Aes128Cmac),
+    ("HMAC-SHA256-128", HmacSha256_128),
+    ("KMAC256-128", Kmac256_128),
+    // Linux
+    ("hmac(sha1)", HmacSha1),
+    ("cmac(aes128)", Aes128Cmac),
+    ("cmac(aes)", Aes128Cmac),
+    ("hmac(sha256)", LinuxHmacSha256),
+    // BIRD
+    ("hmac sha1", HmacSha1),
+    ("cmac aes128", Aes128Cmac),
+    ("hmac sha256", LinuxHmacSha256),
+    // Junos and IOS XR
+    ("hmac-sha-1-96", HmacSha1),
+    ("aes-128-cmac-96", Aes128Cmac),
+    ("HMAC-SHA1-96", HmacSha1),
+    // RFC 8177 and RFC 9648
+    ("ietf-key-chain:hmac-sha-1", HmacSha1),
+    ("ietf-key-chain:hmac-sha-1-12", HmacSha1),
+    ("ietf-key-chain:aes-cmac-prf-128", Aes128Cmac),
+    ("ietf-tcp:aes-128", Aes128Cmac),
+    ("hmac-sha-1", HmacSha1),
+    ("aes-cmac-prf-128", Aes128Cmac),
+];
+
+const REFUSED: [(&str, ParseAlgorithmError); 40] = [
+    ("hmac-sha-256", Ambiguous),
+    ("HMAC-SHA256", Ambiguous),
+    ("HMAC-SHA-256-128", Ambiguous),
+    ("HMAC-SHA-256-96", Ambiguous),
+    ("sha256", Ambiguous),
+    ("ietf-key-chain:hmac-sha-256", Ambiguous),
+    ("md5", Md5),
+    ("ietf-key-chain:md5", Md5),
+    ("HMAC-MD5", Md5),
+    ("hmac(md5)", Md5),
+    ("hmac md5", Md5),
+    ("CRC-32", Crc),
+    ("crc32c", Crc),
+    ("hmac(sha224)", OtherHash),
+    ("hmac-sha-224", OtherHash),
+    ("hmac sha384", OtherHash),
+    ("ietf-key-chain:hmac-sha-384", OtherHash),
+    ("hmac(sha512)", OtherHash),
+    ("HMAC-SHA-512", OtherHash),
+    ("hmac(sha3-256)", OtherHash),
+    ("AES-192-CMAC-96", OtherAesKeyLength),
+    ("cmac aes192", OtherAesKeyLength),
+    ("aes-256-cmac", OtherAesKeyLength),
+    ("cmac(aes256)", OtherAesKeyLength),
+    ("Poly1305", OneTime),
+    ("chacha20-poly1305", OneTime),
+    ("sha-1", NotAMac),
+    ("ietf-key-chain:sha-1", NotAMac),
+    ("cleartext", NotAMac),
+    ("ietf-key-chain:replay-protection-only", NotAMac),
+    ("none", NotAMac),
+    ("HMAC-SHA1-12", OtherProtocol),
+    ("hmac-sha1-20", OtherProtocol),
+    ("", Unknown),
+    (":", Unknown),
+    ("hmac", Unknown),
+    ("HMAC-SHA-1-96 ", Unknown),
+    ("ietf-key-chain:hmac(sha1)", Unknown),
+    ("ietf-tcp:hmac-sha-1", Unknown),
+    ("ßha1", Unknown),
+];
+
+#[test]
+fn every_spelling_is_read_in_either_case() {
+    for (text, algorithm) in ACCEPTED {
+        for text in [text.to_owned(), text.to_uppercase(), text.to_lowercase()] {
+            assert_eq!(text.parse(), Ok(algorithm), "{text}");
+        }
+    }
+}
+
+#[test]
+fn every_name_of_an_algorithm_is_read_as_that_algorithm() {
+    for algorithm in TcpAoAlgorithm::ALL {
+        assert_eq!(algorithm.to_string(), algorithm.name());
+        let names = [
+            Some(algorithm.name()),
+            algorithm.linux_name(),
+            algorithm.bird_name(),
+            algorithm.junos_name(),
+            algorithm.ios_xr_name(),
+        ];
+        for name in names.into_iter().flatten() {
+            assert_eq!(name.parse(), Ok(algorithm), "{name}");
+            assert!(ACCEPTED.contains(&(name, algorithm)), "{name} is not among the sourced spellings");
+        }
+    }
+}
+
+#[test]
+fn the_draft_algorithms_have_no_vendor_names() {
+    for algorithm in [HmacSha256_128, Kmac256_128] {
+        assert_eq!(algorithm.linux_name(), None);
+        assert_eq!(algorithm.bird_name(), None);
+        assert_eq!(algorithm.junos_name(), None);
+        assert_eq!(algorithm.ios_xr_name(), None);
+    }
+}
+
+#[test]
+fn refused_names_give_their_reason() {
+    for (text, error) in REFUSED {
+        assert_eq!(text.parse::<TcpAoAlgorithm>(), Err(error), "{text}");
+        assert_eq!(text.to_uppercase().parse::<TcpAoAlgorithm>(), Err(error), "{text}");
+    }
+}
+
+#[test]
+fn every_refusal_lists_the_supported_algorithms() {
+    let mut messages: Vec<String> = REFUSED.iter().map(|(_, error)| error.to_string()).collect();
+    messages.sort();
+    messages.dedup();
+    assert_eq!(messages.len(), 9, "each reason reads differently");
+    for message in &messages {
+        for algorithm in TcpAoAlgorithm::ALL {
+            assert!(message.contains(algorithm.name()), "{message}");
+        }
+        assert!(!message.contains('\n'));
+    }
+    let ambiguous = Ambiguous.to_string();
+    assert!(
+        ambiguous.starts_with("SHA-256 alone is ambiguous: write hmac(sha256) for Linux's"),
+        "{ambiguous}"
+    );
+}

@@ -1,0 +1,232 @@
+//! The head of a message, written as a MAC will read it: block by block, each block in one store.
+//!
+//! A processor cannot forward several small stores to one wide load: the load waits until they have left for the cache, and they
+//! leave only when everything before them is done. MACs of consecutive segments, which could overlap, would then run one after
+//! the other. The scoreboard's table `segment` shows what that costs ("head by blocks" and "head by fields").
+
+use core::fmt;
+use core::mem::MaybeUninit;
+use core::ops::Range;
+
+/// Octets of a head: two blocks of SHA-1 or SHA-256. The SNE, an IPv6 pseudo-header and the longest TCP header fit.
+const LENGTH: usize = 128;
+/// How far into the body octets can be zeroed: as far as a TCP header goes.
+const ZEROED_LENGTH: usize = 64;
+
+/// Room for the head of a message: what has to be put together before a MAC can read it, 128 octets at most.
+pub struct MessageHead(MaybeUninit<[[u8; 16]; LENGTH / 16]>);
+
+impl MessageHead {
+    /// An empty head.
+    #[inline(always)] // Costs nothing in line.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(MaybeUninit::uninit())
+    }
+
+    /// Writes the blocks `first`, the lowest octet of each number first, then as much of `body` as fits. Octets of `body` in the two
+    /// ranges, which end within its first 64, become zeros. Returns the head and how many octets of `body` are in it.
+    ///
+    /// # Panics
+    /// If a range goes beyond a body that is shorter than the head.
+    #[inline(always)] // The number of blocks and most ranges are constants where it is called.
+    pub fn write<const FIRST: usize>(
+        &mut self,
+        first: [u128; FIRST],
+        body: &[u8],
+        zeroed: [Range<usize>; 2],
+    ) -> (&[u8], usize) {
+        let blocks = self.0.as_mut_ptr().cast::<[u8; 16]>();
+        for (number, value) in first.into_iter().enumerate() {
+            // SAFETY: there are more than FIRST blocks.
+            unsafe { write_number(blocks.add(number), value) };
+        }
+        let Some(octets) = body.get(..LENGTH - 16 * FIRST) else {
+            // SAFETY: the first blocks have been written, and the body is shorter than what is left.
+            return unsafe { self.write_short(16 * FIRST, body, zeroed) };
+        };
+        for (number, octets) in octets.as_chunks().0.iter().enumerate() {
+            // SAFETY: FIRST blocks and those of `octets` are as many as there are.
+            unsafe {
+                let block = blocks.add(FIRST + number);
+                if number < ZEROED_LENGTH / 16 {
+                    write_zeroed(block, octets, number * 16, &zeroed);
+                } else {
+                    block.write(*octets);
+                }
+            }
+        }
+        // SAFETY: all blocks have been written.
+        (unsafe { self.0.assume_init_ref() }.as_flattened(), octets.len())
+    }
+
+    /// Writes a body that ends within the head.
+    ///
+    /// # Safety
+    /// So many octets `before` it have been written, and body and octets fit together.
+    #[inline(never)]
+    unsafe fn write_short(
+        &mut self,
+        before: usize,
+        body: &[u8],
+        zeroed: [Range<usize>; 2],
+    ) -> (&[u8], usize) {
+        let head = self.0.as_mut_ptr().cast::<u8>();
+        // SAFETY: the caller's word.
+        let head = unsafe {
+            head.add(before).copy_from_nonoverlapping(body.as_ptr(), body.len());
+            core::slice::from_raw_parts_mut(head, before + body.len())
+        };
+        for range in zeroed {
+            head[before..][range].fill(0);
+        }
+        (head, body.len())
+    }
+
+    /// Writes the slices one after the other.
+    ///
+    /// # Panics
+    /// If they have more than 128 octets together.
+    pub fn concatenate<T: AsRef<[u8]>>(&mut self, slices: impl IntoIterator<Item = T>) -> &[u8] {
+        let head = self.0.write([[0; 16]; LENGTH / 16]).as_flattened_mut();
+        let mut length = 0;
+        for slice in slices {
+            let slice = slice.as_ref();
+            head[length..length + slice.len()].copy_from_slice(slice);
+            length += slice.len();
+        }
+        &head[..length]
+    }
+}
+
+impl Default for MessageHead {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Without the octets.
+impl fmt::Debug for MessageHead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MessageHead").finish_non_exhaustive()
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+use x86::{write_number, write_zeroed};
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use core::arch::asm;
+    use core::arch::x86_64::*;
+    use core::ops::Range;
+
+    /// Writes a block as one number.
+    ///
+    /// # Safety
+    /// There is room for a block at `to`.
+    #[inline(always)]
+    pub(super) unsafe fn write_number(to: *mut [u8; 16], number: u128) {
+        // SAFETY: x86-64 has SSE2; the room is the caller's word. The assembly is empty: it only asks for the number in one
+        // register, without which the compiler stores its halves apart.
+        unsafe {
+            let mut whole = _mm_set_epi64x((number >> 64) as i64, number as i64);
+            asm!("/* {0} */", inout(xmm_reg) whole, options(pure, nomem, nostack, preserves_flags));
+            _mm_storeu_si128(to.cast(), whole);
+        }
+    }
+
+    /// Copies a block that begins at octet `at` of the body, without the octets in the ranges.
+    ///
+    /// # Safety
+    /// There is room for a block at `to`.
+    #[inline(always)]
+    pub(super) unsafe fn write_zeroed(
+        to: *mut [u8; 16],
+        from: &[u8; 16],
+        at: usize,
+        zeroed: &[Range<usize>; 2],
+    ) {
+        // SAFETY: x86-64 has SSE2; the room is the caller's word.
+        unsafe {
+            let first = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+            let places = _mm_add_epi8(first, _mm_set1_epi8(at as i8));
+            let mut octets = _mm_loadu_si128(from.as_ptr().cast());
+            for range in zeroed {
+                // Below 128, so that the signed comparison is right.
+                let [start, end] = [range.start, range.end].map(|bound| _mm_set1_epi8(bound.min(127) as i8));
+                let inside = _mm_andnot_si128(_mm_cmpgt_epi8(start, places), _mm_cmpgt_epi8(end, places));
+                octets = _mm_andnot_si128(inside, octets);
+            }
+            _mm_storeu_si128(to.cast(), octets);
+        }
+    }
+}
+
+/// As on x86-64.
+///
+/// # Safety
+/// There is room for a block at `to`.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn write_number(to: *mut [u8; 16], number: u128) {
+    // SAFETY: the caller's word.
+    unsafe { to.write(number.to_le_bytes()) };
+}
+
+/// As on x86-64.
+///
+/// # Safety
+/// There is room for a block at `to`.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn write_zeroed(to: *mut [u8; 16], from: &[u8; 16], at: usize, zeroed: &[Range<usize>; 2]) {
+    let octet = |place: usize| {
+        let is_zeroed = zeroed.iter().any(|range| range.contains(&(at + place)));
+        if is_zeroed { 0 } else { from[place] }
+    };
+    // SAFETY: the caller's word.
+    unsafe { to.write(core::array::from_fn(octet)) };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::{LENGTH, MessageHead};
+
+    /// The octets that [`MessageHead::write`] has to write, one by one.
+    fn slow(first: &[u128], body: &[u8], zeroed: [core::ops::Range<usize>; 2]) -> Vec<u8> {
+        let first = first.iter().flat_map(|number| number.to_le_bytes());
+        let body = body
+            .iter()
+            .enumerate()
+            .map(|(at, octet)| if zeroed.iter().any(|range| range.contains(&at)) { 0 } else { *octet });
+        first.chain(body).take(LENGTH).collect()
+    }
+
+    #[test]
+    fn every_length_of_body_and_place_of_a_mac() {
+        let octets: Vec<u8> = (1..=150).collect();
+        let first = [0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10, 1 << 127 | 1, 7];
+        for length in (64..=octets.len()).rev() {
+            for start in 20..48 {
+                for end in [start, start + 4, start + 12, start + 16] {
+                    let (body, zeroed) = (&octets[..length], [16..18, start..end]);
+                    let mut head = MessageHead::new();
+                    let (written, taken) = head.write([first[0]], body, zeroed.clone());
+                    assert_eq!(written, slow(&first[..1], body, zeroed.clone()));
+                    assert_eq!(taken, length.min(LENGTH - 16));
+                    let (written, taken) = head.write(first, body, zeroed.clone());
+                    assert_eq!(written, slow(&first, body, zeroed));
+                    assert_eq!(taken, length.min(LENGTH - 48));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn slices_follow_one_another() {
+        let mut head = MessageHead::new();
+        assert_eq!(head.concatenate([&b"a"[..], b"", b"bc"]), b"abc");
+        assert_eq!(head.concatenate([[7; LENGTH]]), [7; LENGTH]);
+    }
+}

@@ -1,0 +1,150 @@
+//! The key manager on sockets.
+
+use std::error::Error as _;
+use std::net::{TcpListener, TcpStream, UdpSocket};
+
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_linux::{Error, KeyManager, ManagerError, TcpAoSocket, probe};
+use wireseal_tcp_ao::key_chain::{Key, KeyChain, Lifetime, Timestamp};
+use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
+
+/// A moment, in seconds of the tests' own time.
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_unix_seconds(1_000_000_000 + seconds)
+}
+
+fn key(id: u8, algorithm: TcpAoAlgorithm, from: i64, until: i64) -> Key {
+    let secret = MasterKey::new(b"a secret of many octets, 32 octets").unwrap();
+    let mkt = Mkt::new(KeyId(id), KeyId(id), algorithm, secret).unwrap();
+    let lifetime = Lifetime::new(Some(at(from)), Some(at(until))).unwrap();
+    Key::new(id.into(), mkt).with_lifetimes(lifetime, lifetime).unwrap()
+}
+
+fn rolling() -> KeyChain {
+    let keys = vec![key(1, TcpAoAlgorithm::HmacSha1, 0, 120), key(2, TcpAoAlgorithm::HmacSha1, 100, 220)];
+    KeyChain::new("tested", keys).unwrap().with_accept_tolerance(20).unwrap()
+}
+
+fn manager(remote: &str) -> KeyManager {
+    KeyManager::new(rolling(), remote.parse().unwrap(), None).unwrap()
+}
+
+fn has_tcp_ao() -> bool {
+    probe().unwrap().tcp_ao
+}
+
+#[test]
+fn a_chain_with_an_algorithm_that_linux_lacks_is_refused() {
+    let keys = || vec![key(1, TcpAoAlgorithm::HmacSha1, 0, 9), key(42, TcpAoAlgorithm::Kmac256_128, 0, 9)];
+    let with_kmac = || KeyChain::new("tested", keys()).unwrap();
+    let error = KeyManager::new(with_kmac(), "192.0.2.7".parse().unwrap(), None).unwrap_err();
+    assert!(matches!(error, ManagerError::AlgorithmNotInLinux { key_id: 42, .. }));
+    let message = error.to_string();
+    assert!(message.starts_with("key 42: Linux has no ") && !message.contains('\n'), "{message}");
+
+    let manager = manager("192.0.2.7");
+    assert!(manager.set_chain(with_kmac(), at(50)).is_err());
+    assert_eq!(manager.step(at(50)).next_step, Some(at(80)), "the chain is the one before");
+}
+
+#[test]
+fn a_network_of_mapped_addresses_is_the_ipv4_network() {
+    for (remote, expected) in [("::ffff:192.0.2.0/120", "192.0.2.0/24"), ("2001:db8::/32", "2001:db8::/32")] {
+        let shown = format!("{:?}", manager(remote));
+        assert!(shown.contains(expected), "{shown}");
+    }
+}
+
+#[test]
+fn a_step_without_sockets_says_when_the_chain_changes() {
+    let manager = manager("192.0.2.7");
+    for (now, next, expired) in
+        [(-50, Some(-20), true), (50, Some(80), false), (230, Some(240), true), (240, None, true)]
+    {
+        let report = manager.step(at(now));
+        assert_eq!((report.next_step, report.expired), (next.map(at), expired), "at {now}");
+        assert!(report.sockets.is_empty() && !report.is_peer_behind());
+    }
+}
+
+#[test]
+fn sockets_that_cannot_be_attached_are_refused() {
+    let manager = manager("127.0.0.1");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let unsigned = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let error = self::manager("192.0.2.7").attach(&unsigned, at(50)).unwrap_err();
+    assert!(matches!(error, ManagerError::AnotherPeer { .. }), "{error}");
+
+    let error = manager.attach(&unsigned, at(50)).unwrap_err();
+    match error {
+        ManagerError::Unsigned => assert!(has_tcp_ao()),
+        ManagerError::Socket { error: Error::NotSupported, .. } => assert!(!has_tcp_ao()),
+        error => panic!("{error}"),
+    }
+    let error = manager.attach(&UdpSocket::bind("127.0.0.1:0").unwrap(), at(50)).unwrap_err();
+    assert!(matches!(error, ManagerError::Socket { .. }), "{error}");
+
+    let closed = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    let error = manager.attach(&closed, at(-50)).unwrap_err();
+    assert!(matches!(error, ManagerError::NoKeyToSendWith { next_change: Some(_), .. }));
+    assert_eq!(
+        error.to_string(),
+        "key chain tested: no key is valid for sending now, so the socket was not attached; give it another key, or try \
+         again at 2001-09-09T01:46:20Z"
+    );
+}
+
+#[test]
+fn a_listener_follows_its_chain_where_the_kernel_has_tcp_ao() {
+    let manager = manager("127.0.0.1");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let again = listener.try_clone().unwrap();
+    let attachment = match manager.attach(&listener, at(50)) {
+        Ok(attachment) => attachment,
+        Err(error) => {
+            assert!(!has_tcp_ao(), "{error}");
+            assert!(matches!(error, ManagerError::Socket { error: Error::NotSupported, .. }), "{error}");
+            assert!(error.source().is_some());
+            return;
+        }
+    };
+    assert!(has_tcp_ao());
+    assert!(matches!(manager.attach(&again, at(50)), Err(ManagerError::AlreadyAttached)));
+    assert!(TcpAoSocket::new(&listener).info().unwrap().unwrap().required);
+    for (now, on_it) in [(50, vec![1]), (100, vec![1, 2]), (150, vec![2]), (300, vec![255]), (150, vec![2])] {
+        let report = manager.step(at(now));
+        assert!(report.sockets[0].failed.is_empty());
+        assert_eq!(report.sockets[0].attachment, attachment.number());
+        let mut ids: Vec<u8> =
+            TcpAoSocket::new(&listener).keys().unwrap().iter().map(|key| key.name.send_id.0).collect();
+        ids.sort_unstable();
+        assert_eq!(ids, on_it, "at {now}");
+    }
+    drop(attachment);
+    assert!(manager.step(at(150)).sockets.is_empty());
+    assert_eq!(TcpAoSocket::new(&listener).keys().unwrap().len(), 1, "detaching leaves the keys");
+}
+
+#[test]
+fn no_secret_is_in_what_is_printed() {
+    let manager = manager("127.0.0.1");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let attached = manager.attach(&listener, at(50));
+    let printed = format!("{manager:?} {attached:?} {:?}", manager.step(at(100)));
+    assert!(!printed.contains("secret of many octets"), "{printed}");
+}
+
+#[tokio::test]
+async fn the_background_task_ends_with_the_last_handle() {
+    let mut other_handle = Some(manager("127.0.0.1"));
+    let manager = other_handle.clone().unwrap();
+    let steps = std::cell::Cell::new(0);
+    manager
+        .run_reporting(|report| {
+            assert!(report.expired, "the chain ended long ago");
+            steps.set(steps.get() + 1);
+            other_handle = None;
+        })
+        .await;
+    assert_eq!(steps.get(), 1);
+}

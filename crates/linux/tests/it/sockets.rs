@@ -1,0 +1,139 @@
+//! Calls on sockets of all kinds.
+
+use std::fs::File;
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+
+use socket2::{Domain, Protocol, Socket, Type};
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_linux::{Error, KeyName, SocketKey, Successor, TcpAoSocket, probe};
+use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
+
+fn mkt(algorithm: TcpAoAlgorithm) -> Mkt {
+    Mkt::new(KeyId(1), KeyId(2), algorithm, MasterKey::new(&[7; 32]).unwrap()).unwrap()
+}
+
+/// Checks that every call on a closed or listening socket either works or says that the kernel has no TCP-AO.
+fn answers<S: AsFd + ?Sized>(socket: &S) {
+    let has_tcp_ao = probe().unwrap().tcp_ao;
+    let expect = |what: &str, result: Result<(), Error>| match result {
+        Ok(()) => assert!(has_tcp_ao, "{what} works on a kernel without TCP-AO"),
+        Err(Error::NotSupported) => assert!(!has_tcp_ao, "{what} is not supported by a kernel with TCP-AO"),
+        Err(error) => panic!("{what}: {error}"),
+    };
+    let view = TcpAoSocket::new(socket);
+    let mkt = mkt(TcpAoAlgorithm::HmacSha1);
+    let key = SocketKey::new("127.0.0.0/8".parse().unwrap(), &mkt);
+    expect("adding a key", view.add_key(&key));
+    expect("reading keys", view.keys().map(|keys| assert!(keys.len() == 1 && keys[0].is(&mkt))));
+    expect("reading", view.info().map(|info| assert!(info.is_some())));
+    expect("requiring", view.set_required(true));
+    expect("ICMP", view.set_accept_icmps(true));
+    let state = view.info().map(|info| {
+        let info = info.expect("there is a key");
+        assert!(info.required && info.accept_icmps, "{info:?}");
+    });
+    expect("what was set", state);
+    expect("deleting the key", view.delete_key(&key.name(), Successor::default()));
+}
+
+#[test]
+fn ao_40_sockets_of_std_and_socket2_are_taken() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    answers(&listener);
+    answers(&listener.as_fd());
+    answers(&Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap());
+    answers(&Socket::new(Domain::IPV6, Type::STREAM, Some(Protocol::TCP)).unwrap());
+}
+
+#[tokio::test]
+async fn ao_40_sockets_of_tokio_are_taken() {
+    answers(&tokio::net::TcpSocket::new_v4().unwrap());
+    answers(&tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap());
+}
+
+#[test]
+fn setting_the_defaults_leaves_a_socket_without_tcp_ao() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
+    let view = TcpAoSocket::new(&socket);
+    match view.set_required(false).and_then(|()| view.set_accept_icmps(false)) {
+        Ok(()) => assert_eq!(view.info().unwrap(), None),
+        Err(error) => assert!(matches!(error, Error::NotSupported) && !probe().unwrap().tcp_ao, "{error}"),
+    }
+    socket.connect(&listener.local_addr().unwrap().into()).expect("an ordinary connection");
+}
+
+#[test]
+fn ao_40_a_connection_without_tcp_ao_cannot_be_given_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let mkt = mkt(TcpAoAlgorithm::HmacSha1);
+    let view = TcpAoSocket::new(&stream);
+    let added = view.add_key(&SocketKey::new("127.0.0.1".parse().unwrap(), &mkt));
+    match probe().unwrap().tcp_ao {
+        true => assert!(matches!(added, Err(Error::Connected)), "{added:?}"),
+        false => assert!(matches!(added, Err(Error::NotSupported)), "{added:?}"),
+    }
+    if let Ok(info) = view.info() {
+        assert_eq!(info, None);
+        assert_eq!(view.keys().unwrap().len(), 0);
+    }
+}
+
+#[test]
+fn ao_40_draft_algorithms_are_refused_before_any_call() {
+    // This descriptor is not a socket: only the algorithm can be refused.
+    let file = File::open("/dev/null").unwrap();
+    for algorithm in TcpAoAlgorithm::ALL {
+        let mkt = mkt(algorithm);
+        let added = TcpAoSocket::new(&file).add_key(&SocketKey::new("192.0.2.1".parse().unwrap(), &mkt));
+        match algorithm.linux_name() {
+            Some(_) => assert!(matches!(added, Err(Error::NotATcpSocket)), "{algorithm}: {added:?}"),
+            None => {
+                let is_named = matches!(added, Err(Error::AlgorithmNotInLinux(named)) if named == algorithm);
+                assert!(is_named, "{added:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ao_40_a_socket_that_is_not_tcp_is_named_so() {
+    let unix = UnixStream::pair().unwrap().0;
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let file = File::open("/dev/null").unwrap();
+    let mkt = mkt(TcpAoAlgorithm::HmacSha1);
+    let key = SocketKey::new("127.0.0.1".parse().unwrap(), &mkt);
+    for view in [TcpAoSocket::new(&unix), TcpAoSocket::new(&udp), TcpAoSocket::new(&file)] {
+        let results = [
+            view.add_key(&key),
+            view.delete_key(&key.name(), Successor::default()),
+            view.keys().map(drop),
+            view.info().map(drop),
+            view.set_current_key(KeyId(1)),
+            view.set_required(true),
+        ];
+        for result in results {
+            assert!(matches!(result, Err(Error::NotATcpSocket)), "{view:?}: {result:?}");
+        }
+    }
+}
+
+#[test]
+fn networks_that_no_kernel_takes_are_refused_before_the_call() {
+    let ipv4 = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
+    let ipv6 = Socket::new(Domain::IPV6, Type::STREAM, Some(Protocol::TCP)).unwrap();
+    let mkt = mkt(TcpAoAlgorithm::Aes128Cmac);
+    let add = |socket: &Socket, remote: &str| {
+        TcpAoSocket::new(socket).add_key(&SocketKey::new(remote.parse().unwrap(), &mkt)).unwrap_err()
+    };
+    for (socket, remote) in [(&ipv4, "2001:db8::/32"), (&ipv6, "0.0.0.0/0"), (&ipv4, "0.0.0.0/1")] {
+        let error = add(socket, remote);
+        assert!(matches!(error, Error::UnusableNetwork { .. }), "{error}");
+    }
+    let name = KeyName { remote: "::1".parse().unwrap(), vrf: None, send_id: KeyId(1), recv_id: KeyId(2) };
+    let deleted = TcpAoSocket::new(&ipv4).delete_key(&name, Successor::default());
+    assert!(matches!(deleted, Err(Error::UnusableNetwork { .. })), "{deleted:?}");
+}

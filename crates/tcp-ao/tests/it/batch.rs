@@ -1,0 +1,242 @@
+//! A batch does what its segments would do one by one: the same verdicts, octets, counters and states.
+
+use crate::support::{ACK, Ends, Parts, SYN, ipv4_pair, ipv6_pair, mkt, receive, view};
+use proptest::prelude::*;
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::{Connection, Isn, KeyId, MktSet, SignError, VerifyError, sign_batch, verify_batch};
+
+/// Connections in the world, the last of which is in its handshake.
+const CONNECTIONS: usize = 4;
+
+fn set(algorithm: TcpAoAlgorithm, ids: &[(u8, u8)]) -> MktSet<3> {
+    MktSet::from_mkts(ids.iter().map(|(send, recv)| mkt(*send, *recv, algorithm))).unwrap()
+}
+
+/// The same ends every time: of every kind of MAC, over IPv4 and IPv6, shortly before their numbers wrap.
+struct World {
+    ours: Vec<Connection<3>>,
+    theirs: Vec<Connection<3>>,
+    /// What the peers send next.
+    next: [u32; CONNECTIONS],
+}
+
+impl World {
+    fn new() -> Self {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        let algorithms =
+            [TcpAoAlgorithm::Aes128Cmac, TcpAoAlgorithm::HmacSha1, TcpAoAlgorithm::LinuxHmacSha256];
+        let isns = [(5, 0xffff_ff00), (0xffff_fe00, 0x7fff_ff80), (77, 0x1000_0000)];
+        for (algorithm, isns) in algorithms.into_iter().zip(isns) {
+            let pair = if algorithm == TcpAoAlgorithm::HmacSha1 { ipv6_pair() } else { ipv4_pair() };
+            let ends = Ends::connect(
+                pair,
+                isns,
+                &set(algorithm, &[(1, 101), (2, 102)]),
+                &set(algorithm, &[(101, 1), (102, 2)]),
+            );
+            ours.push(ends.active);
+            theirs.push(ends.passive);
+        }
+        let mkts = set(TcpAoAlgorithm::Aes128Cmac, &[(1, 1)]);
+        let mut opening = Connection::active(ipv4_pair(), Isn(9), &mkts).unwrap();
+        let syn = Parts::new(ipv4_pair(), SYN, 9, 0).signed(&mut opening);
+        theirs.push(Connection::passive(&mkts.verify_syn(view(ipv4_pair(), &syn)).unwrap()));
+        ours.push(opening);
+        Self { ours, theirs, next: [0xffff_ff01, 0x7fff_ff81, 0x1000_0001, 0x2000_0000] }
+    }
+
+    /// What the peer of a connection sends, as the action has it.
+    fn arriving(&mut self, index: usize, action: Action) -> Vec<u8> {
+        let peer = &mut self.theirs[index];
+        let next = &mut self.next[index];
+        // In the handshake the SYN-ACK comes first, and nothing else can be signed before it.
+        let is_syn_ack = peer.local_isn().is_none();
+        let flags = if is_syn_ack { SYN | ACK } else { ACK };
+        let length = if is_syn_ack { 0 } else { usize::from(action.length) };
+        let parts = Parts::new(peer.pair(), flags, *next, 6);
+        let payload = vec![action.length as u8; length];
+        let mut tcp = parts.payload(&payload).signed(peer);
+        match action.kind {
+            Kind::Good => *next = next.wrapping_add(length as u32 + u32::from(is_syn_ack)),
+            Kind::Roll => {
+                let recv_id = peer.keys().map(|key| key.recv_id).find(|id| *id != peer.rnext_key().recv_id);
+                peer.set_rnext_key(recv_id.unwrap_or(peer.rnext_key().recv_id)).unwrap();
+            }
+            Kind::Altered => *tcp.last_mut().unwrap() ^= 1,
+            Kind::OtherKey => tcp[22] = 77,
+            Kind::Unsigned => tcp = Parts::new(peer.pair(), ACK, *next, 6).unsigned(),
+            Kind::Syn => tcp[13] = SYN,
+            // Another's segment, or of nobody at all.
+            Kind::Stray => {}
+        }
+        tcp
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Good,
+    Roll,
+    Altered,
+    OtherKey,
+    Unsigned,
+    Syn,
+    Stray,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Action {
+    connection: usize,
+    kind: Kind,
+    length: u16,
+}
+
+fn actions() -> impl Strategy<Value = Vec<Action>> {
+    let kind = prop_oneof![
+        8 => Just(Kind::Good),
+        2 => Just(Kind::Roll),
+        1 => Just(Kind::Altered),
+        1 => Just(Kind::OtherKey),
+        1 => Just(Kind::Unsigned),
+        1 => Just(Kind::Syn),
+        1 => Just(Kind::Stray),
+    ];
+    let action = (0..CONNECTIONS, kind, 1_u16..300).prop_map(|(connection, kind, length)| Action {
+        connection,
+        kind,
+        length,
+    });
+    prop::collection::vec(action, 0..50)
+}
+
+/// All that can be seen of connections.
+fn seen(connections: &[Connection<3>]) -> String {
+    let seen = connections.iter().map(|connection| {
+        let keys = (connection.current_key().send_id, connection.rnext_key().recv_id);
+        format!("{:?} {:?} {:?} {:?}", connection, connection.export(), connection.counters(), keys)
+    });
+    seen.collect::<Vec<_>>().join("\n")
+}
+
+proptest! {
+    #[test]
+    fn verifying(actions in actions()) {
+        let (mut batch, mut single) = (World::new(), World::new());
+        let sent: Vec<_> = actions
+            .iter()
+            .map(|action| {
+                let octets = batch.arriving(action.connection, *action);
+                prop_assert_eq!(&octets, &single.arriving(action.connection, *action));
+                let to = match action.kind {
+                    Kind::Stray => (action.connection + usize::from(action.length)) % (CONNECTIONS + 2),
+                    _ => action.connection,
+                };
+                Ok((action.connection, to, octets))
+            })
+            .collect::<Result<_, TestCaseError>>()?;
+        let segments: Vec<_> = sent
+            .iter()
+            .map(|(from, to, octets)| (*to, view(batch.theirs[*from].pair(), octets)))
+            .collect();
+        let mut verdicts = Vec::new();
+        verify_batch(&mut batch.ours, &segments, |index, verdict| {
+            assert_eq!(index, verdicts.len());
+            verdicts.push(format!("{verdict:?}"));
+        });
+        let expected: Vec<_> = segments
+            .iter()
+            .map(|(to, segment)| match single.ours.get_mut(*to) {
+                Some(connection) => format!("{:?}", connection.verify(segment)),
+                None => format!("{:?}", Err::<(), _>(VerifyError::OtherConnection)),
+            })
+            .collect();
+        prop_assert_eq!(verdicts, expected);
+        prop_assert_eq!(seen(&batch.ours), seen(&single.ours));
+    }
+
+    #[test]
+    fn signing(actions in actions()) {
+        let (mut batch, mut single) = (World::new(), World::new());
+        let mut sequences = [6, 0xffff_fe01, 78, 9];
+        let mut sent: Vec<_> = actions
+            .iter()
+            .map(|Action { connection, kind, length }| {
+                let index = *connection;
+                let mac_length = if matches!(kind, Kind::OtherKey) { 8 } else { 12 };
+                let flags = if matches!(kind, Kind::Syn) { SYN } else { ACK };
+                let payload = vec![*length as u8; usize::from(*length)];
+                let parts = Parts::new(batch.ours[index].pair(), flags, sequences[index], 5).payload(&payload);
+                sequences[index] = sequences[index].wrapping_add(u32::from(*length));
+                let mut tcp = parts.with_ao(mac_length);
+                if matches!(kind, Kind::Unsigned) {
+                    tcp.truncate(usize::from(*length % 30));
+                }
+                if matches!(kind, Kind::Altered) {
+                    tcp[1] ^= 1;
+                }
+                let to = if matches!(kind, Kind::Stray) { CONNECTIONS } else { index };
+                (to, tcp)
+            })
+            .collect();
+        let mut one_by_one = sent.clone();
+        let mut segments: Vec<_> = sent.iter_mut().map(|(to, tcp)| (*to, &mut tcp[..])).collect();
+        let mut outcomes = Vec::new();
+        sign_batch(&mut batch.ours, &mut segments, |index, outcome| {
+            assert_eq!(index, outcomes.len());
+            outcomes.push(outcome);
+        });
+        let expected: Vec<_> = one_by_one
+            .iter_mut()
+            .map(|(to, tcp)| match single.ours.get_mut(*to) {
+                Some(connection) => connection.sign(tcp),
+                None => Err(SignError::OtherConnection),
+            })
+            .collect();
+        prop_assert_eq!(outcomes, expected);
+        prop_assert_eq!(sent, one_by_one);
+        prop_assert_eq!(seen(&batch.ours), seen(&single.ours));
+    }
+}
+
+#[test]
+fn a_key_that_changes_in_mid_batch_changes_for_the_batch() {
+    let mut ends = Ends::<3>::with_ids(&[(1, 101), (2, 102)]);
+    let first = ends.passive_data(b"before");
+    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    let second = ends.passive_data(b"asks for another");
+    let pair = ends.passive.pair();
+    let segments = [(0, view(pair, &first)), (0, view(pair, &second))];
+    let mut changed = Vec::new();
+    verify_batch(&mut [&mut ends.active], &segments, |_, verdict| {
+        changed.push(verdict.unwrap().current_key_changed());
+    });
+    assert_eq!(changed, [false, true]);
+    let signed = ends.active_data(b"with it");
+    assert_eq!(receive(&mut ends.passive, &signed).unwrap().key_id(), KeyId(2));
+}
+
+#[test]
+fn a_sequence_number_that_changes_its_turn_in_mid_batch_changes_it_for_the_batch() {
+    let world = || {
+        Ends::<3>::connect(
+            ipv4_pair(),
+            (0xc000_0000, 5),
+            &set(TcpAoAlgorithm::HmacSha1, &[(1, 1)]),
+            &set(TcpAoAlgorithm::HmacSha1, &[(1, 1)]),
+        )
+    };
+    let (mut batch, mut single) = (world(), world());
+    // Half a turn away: behind what was sent before, and ahead once the first of the two is.
+    let sequences = [0xc000_0064, 0x4000_0032];
+    let mut sent = sequences.map(|sequence| Parts::new(ipv4_pair(), ACK, sequence, 6).with_ao(12));
+    let mut one_by_one = sent.clone();
+    let mut segments: Vec<_> = sent.iter_mut().map(|tcp| (0, &mut tcp[..])).collect();
+    sign_batch(&mut [&mut batch.active], &mut segments, |_, outcome| outcome.unwrap());
+    for tcp in &mut one_by_one {
+        single.active.sign(tcp).unwrap();
+    }
+    assert_eq!(sent, one_by_one);
+    let mut alone = Parts::new(ipv4_pair(), ACK, sequences[1], 6).with_ao(12);
+    world().active.sign(&mut alone).unwrap();
+    assert_ne!(sent[1], alone, "the first has no influence on the second, and this test shows nothing");
+}

@@ -1,0 +1,267 @@
+//! Finding the TCP segment in IP packets, with whatever stands before it.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use crate::support::{ACK, Parts, TIMESTAMPS, ipv4_packet, ipv4_pair, ipv6_packet, ipv6_pair, mkt, packet};
+use etherparse::{SlicedPacket, TransportSlice};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::ip::IpParseError;
+use wireseal_tcp_ao::{
+    Endpoint, IcmpError, Isn, KdfContext, OptionCoverage, ParseError, Segment, Sne, TrafficKey, checksum,
+    segment_mac,
+};
+
+const SOURCE: [u8; 16] = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+const FIRST_HOP: [u8; 16] = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x77];
+const SECOND_HOP: [u8; 16] = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x88];
+const FINAL: [u8; 16] = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
+
+fn tcp() -> Vec<u8> {
+    Parts::new(ipv6_pair(), ACK, 1, 2).options(&TIMESTAMPS).payload(b"keepalive").with_ao(12)
+}
+
+/// An extension header of whole units of eight octets: next header, length, data, PadN or zeros up to the unit.
+fn extension(next_header: u8, data: &[u8]) -> Vec<u8> {
+    let mut header = vec![next_header, 0];
+    header.extend(data);
+    header.resize(header.len().next_multiple_of(8), 0);
+    header[1] = (header.len() / 8 - 1) as u8;
+    header
+}
+
+/// A routing header of this type with these addresses.
+fn routing(next_header: u8, kind: u8, segments_left: u8, addresses: &[[u8; 16]]) -> Vec<u8> {
+    let last_entry = if kind == 4 { addresses.len() as u8 - 1 } else { 0 };
+    extension(next_header, &[&[kind, segments_left, last_entry, 0, 0, 0][..], &addresses.concat()].concat())
+}
+
+fn fragment(next_header: u8, offset_and_more: u16) -> Vec<u8> {
+    let [high, low] = offset_and_more.to_be_bytes();
+    vec![next_header, 0, high, low, 0xde, 0xad, 0xbe, 0xef]
+}
+
+/// An authentication header (RFC 4302): its length counts words of four octets, less two.
+fn authentication(next_header: u8, integrity_check: &[u8]) -> Vec<u8> {
+    assert_eq!(integrity_check.len() % 4, 0);
+    let fixed = [next_header, (integrity_check.len() / 4 + 1) as u8, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1];
+    [&fixed[..], integrity_check].concat()
+}
+
+fn destination(packet: &[u8]) -> IpAddr {
+    let segment = Segment::parse(packet).unwrap();
+    assert_eq!(segment.tcp(), tcp());
+    segment.destination_address()
+}
+
+fn behind(first: u8, extensions: &[u8]) -> Vec<u8> {
+    ipv6_packet(SOURCE, FIRST_HOP, first, &[extensions, &tcp()].concat())
+}
+
+#[test]
+fn ao_11_routing_headers_of_type_0_and_2_end_at_their_last_address() {
+    let packet = behind(43, &routing(6, 0, 2, &[SECOND_HOP, FINAL]));
+    assert_eq!(destination(&packet), IpAddr::from(FINAL));
+    let packet = behind(43, &routing(6, 2, 1, &[FINAL]));
+    assert_eq!(destination(&packet), IpAddr::from(FINAL));
+}
+
+#[test]
+fn ao_11_a_segment_list_is_in_reverse_order() {
+    let packet = behind(43, &routing(6, 4, 1, &[FINAL, SECOND_HOP]));
+    assert_eq!(destination(&packet), IpAddr::from(FINAL));
+    // With options behind the list, which the length of the header counts too (RFC 8754 §2.1).
+    let with_option = extension(6, &[&[4, 1, 0, 0, 0, 0][..], &FINAL, &[5, 6, 0, 0, 0, 0, 0, 0]].concat());
+    assert_eq!(destination(&behind(43, &with_option)), IpAddr::from(FINAL));
+}
+
+#[test]
+fn ao_11_a_routing_header_without_segments_left_changes_nothing() {
+    for kind in [0, 2, 4, 253] {
+        let packet = behind(43, &routing(6, kind, 0, &[FINAL]));
+        assert_eq!(destination(&packet), IpAddr::from(FIRST_HOP), "type {kind}");
+    }
+}
+
+#[test]
+fn ao_11_a_destination_that_cannot_be_read_is_an_error() {
+    let packet = behind(43, &routing(6, 3, 1, &[FINAL]));
+    assert_eq!(Segment::parse(&packet).unwrap_err(), ParseError::Ip(IpParseError::RoutingHeader(3)));
+    for kind in [0, 2, 4] {
+        let packet = behind(43, &extension(6, &[kind, 1, 0, 0, 0, 0]));
+        assert_eq!(
+            Segment::parse(&packet).unwrap_err(),
+            ParseError::Ip(IpParseError::BadLength),
+            "type {kind}"
+        );
+    }
+}
+
+#[test]
+fn ao_11_the_mac_is_over_the_final_destination() {
+    let packet = behind(43, &routing(6, 4, 1, &[FINAL, SECOND_HOP]));
+    let segment = Segment::parse(&packet).unwrap();
+    assert_eq!(segment.destination(), ipv6_pair().remote);
+    assert_eq!(segment.source(), ipv6_pair().local);
+    let context = KdfContext::syn(segment.source(), segment.destination(), Isn(1));
+    let mkt = mkt(1, 1, TcpAoAlgorithm::HmacSha1);
+    let key = TrafficKey::derive(mkt.parameters().algorithm, mkt.master_key(), &context);
+    let mac = |packet: &[u8]| {
+        segment_mac(&key, Sne(0), &Segment::parse(packet).unwrap(), OptionCoverage::Covered).unwrap()
+    };
+    assert_eq!(mac(&packet), mac(&ipv6_packet(SOURCE, FINAL, 6, &tcp())));
+    assert_ne!(mac(&packet), mac(&ipv6_packet(SOURCE, FIRST_HOP, 6, &tcp())));
+}
+
+#[test]
+fn ao_11_an_atomic_fragment_is_whole_and_others_are_not() {
+    assert_eq!(destination(&behind(44, &fragment(6, 0))), IpAddr::from(FIRST_HOP));
+    // The two reserved bits beside the "more fragments" bit mean nothing (RFC 8200 §4.5).
+    assert_eq!(destination(&behind(44, &fragment(6, 0b110))), IpAddr::from(FIRST_HOP));
+    for offset_and_more in [1, 8, 9, 0xfff8, 0xffff] {
+        let packet = behind(44, &fragment(6, offset_and_more));
+        assert_eq!(Segment::parse(&packet).unwrap_err(), ParseError::Fragment);
+    }
+}
+
+#[test]
+fn ao_11_ipv4_fragments_options_and_padding() {
+    let tcp = Parts::new(ipv4_pair(), ACK, 1, 2).payload(b"keepalive").with_ao(12);
+    let whole = packet(ipv4_pair(), &tcp);
+    for (field, is_fragment) in
+        [(0x4000, false), (0x8000, false), (0x2000, true), (0x0001, true), (0x5fff, true)]
+    {
+        let mut packet = whole.clone();
+        packet[6..8].copy_from_slice(&u16::to_be_bytes(field));
+        assert_eq!(Segment::parse(&packet).is_err_and(|error| error == ParseError::Fragment), is_fragment);
+    }
+    let mut with_options = whole.clone();
+    with_options.splice(20..20, [1, 1, 1, 0, 148, 4, 0, 0]);
+    with_options[0] = 0x47;
+    let length = with_options.len() as u16;
+    with_options[2..4].copy_from_slice(&length.to_be_bytes());
+    assert_eq!(Segment::parse(&with_options).unwrap().tcp(), tcp);
+    // An Ethernet frame of the smallest size is padded behind the packet.
+    let padded = [&whole[..], &[0xa5; 46]].concat();
+    assert_eq!(Segment::parse(&padded).unwrap().tcp(), tcp);
+    let padded = [&ipv6_packet(SOURCE, FINAL, 6, &tcp)[..], &[0xa5; 46]].concat();
+    assert_eq!(Segment::parse(&padded).unwrap().tcp(), tcp);
+}
+
+#[test]
+fn ao_12_mapped_addresses_in_an_ipv6_header_are_ipv4_endpoints() {
+    let mapped = |last: u8| {
+        Ipv6Addr::from(u128::from_be_bytes([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, last]))
+    };
+    let tcp = Parts::new(ipv4_pair(), ACK, 1, 2).with_ao(12);
+    let packet = ipv6_packet(mapped(1).octets(), mapped(2).octets(), 6, &tcp);
+    let segment = Segment::parse(&packet).unwrap();
+    assert_eq!((segment.source(), segment.destination()), (ipv4_pair().local, ipv4_pair().remote));
+    assert_eq!(segment.source_address(), IpAddr::from(mapped(1)));
+    assert_eq!(Endpoint::new(mapped(1), 5), Endpoint::new([192, 0, 2, 1], 5));
+}
+
+#[test]
+fn ao_37_what_is_no_tcp_segment_says_why() {
+    let error = |packet: &[u8]| Segment::parse(packet).unwrap_err();
+    let tcp = tcp();
+    assert_eq!(error(&[]), ParseError::Ip(IpParseError::TooShort));
+    assert_eq!(error(&[0x50; 60]), ParseError::Ip(IpParseError::Version(5)));
+    assert_eq!(error(&ipv4_packet([1; 4], [2; 4], 17, &tcp)), ParseError::NotTcp { protocol: 17 });
+    assert_eq!(error(&ipv4_packet([1; 4], [2; 4], 6, &tcp[..19])), ParseError::TcpTooShort);
+    let mut packet = ipv4_packet([1; 4], [2; 4], 6, &tcp);
+    packet[0] = 0x44;
+    assert_eq!(error(&packet), ParseError::Ip(IpParseError::BadLength));
+    let cut_off = ipv6_packet(SOURCE, FINAL, 6, &tcp);
+    for length in 40..cut_off.len() {
+        assert_eq!(error(&cut_off[..length]), ParseError::Ip(IpParseError::BadLength));
+    }
+    for length in 0..40 {
+        assert_eq!(
+            error(&ipv6_packet(SOURCE, FINAL, 6, &tcp)[..length]),
+            ParseError::Ip(IpParseError::TooShort)
+        );
+    }
+    assert_eq!(error(&ipv6_packet(SOURCE, FINAL, 0, &[6])), ParseError::Ip(IpParseError::TooShort));
+}
+
+/// Chains of extension headers in an order that every parser takes, with the protocol number of the first.
+fn extensions() -> impl Strategy<Value = (u8, Vec<u8>)> {
+    let data = || prop::option::of(vec(any::<u8>(), 0..24));
+    let segment_list = prop::option::of(prop::sample::select(vec![0u8, 2, 4]));
+    let integrity_check = prop::option::of(prop::sample::select(vec![0usize, 12, 16]));
+    (data(), data(), segment_list, any::<bool>(), integrity_check, data()).prop_map(
+        |(hop_by_hop, options, routing_kind, is_fragment, integrity_check, last_options)| {
+            // From the last to the first, since each names the next.
+            let mut next = 6;
+            let mut chain = Vec::new();
+            let mut put = |kind: u8, header: &dyn Fn(u8) -> Vec<u8>| {
+                chain = [header(next), std::mem::take(&mut chain)].concat();
+                next = kind;
+            };
+            last_options.inspect(|data| put(60, &|next| extension(next, data)));
+            integrity_check.inspect(|length| put(51, &|next| authentication(next, &vec![0xaa; *length])));
+            if is_fragment {
+                put(44, &|next| fragment(next, 0));
+            }
+            routing_kind.inspect(|kind| put(43, &|next| routing(next, *kind, 0, &[FINAL])));
+            options.inspect(|data| put(60, &|next| extension(next, data)));
+            hop_by_hop.inspect(|data| put(0, &|next| extension(next, data)));
+            (next, chain)
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn ao_11_extension_headers_are_passed_as_etherparse_passes_them((first, chain) in extensions()) {
+        let packet = ipv6_packet(SOURCE, FINAL, first, &[&chain[..], &tcp()].concat());
+        let segment = Segment::parse(&packet).unwrap();
+        let sliced = SlicedPacket::from_ip(&packet).unwrap();
+        let Some(TransportSlice::Tcp(theirs)) = sliced.transport else { panic!("etherparse finds no TCP") };
+        prop_assert_eq!(segment.tcp(), theirs.slice());
+        prop_assert_eq!(segment.header(), theirs.header_slice());
+        prop_assert_eq!(segment.payload(), theirs.payload());
+        prop_assert_eq!(segment.tcp(), tcp());
+        prop_assert_eq!(segment.sequence().0, theirs.sequence_number());
+    }
+
+    #[test]
+    fn ao_37_any_packet_is_parsed_or_refused(
+        version in prop::sample::select(vec![0x45u8, 0x46, 0x4f, 0x60, 0x00]),
+        mut octets in vec(any::<u8>(), 1..200),
+    ) {
+        octets[0] = version;
+        // Half of them with lengths that fit, so that the parser gets past them.
+        if octets.len() % 2 == 0 && octets.len() > 60 {
+            let length = octets.len() as u16;
+            octets[2..4].copy_from_slice(&length.to_be_bytes());
+            octets[4..6].copy_from_slice(&(length - 40).to_be_bytes());
+            octets[6] = [0, 43, 44, 51, 60, 135, 6][usize::from(octets[7] % 7)];
+            octets[40] = [0, 43, 44, 51, 60, 135, 6][usize::from(octets[8] % 7)];
+        }
+        if let Ok(segment) = Segment::parse(&octets) {
+            prop_assert!(segment.header().len() >= 20);
+            let _ = (segment.ao_option(), segment.options().count());
+        }
+        let _ = IcmpError::parse(&octets);
+    }
+
+    #[test]
+    fn ao_11_checksums_agree_with_etherparse(payload in vec(any::<u8>(), 0..300), source: u128, destination: u128) {
+        let tcp = Parts::new(ipv6_pair(), ACK, 5, 6).payload(&payload).with_ao(12);
+        let zeroed = [&tcp[..16], &[0, 0], &tcp[18..]].concat();
+        let slice = etherparse::TcpSlice::from_slice(&zeroed).unwrap();
+        let (source, destination) = (source.to_be_bytes(), destination.to_be_bytes());
+        let theirs = slice.calc_checksum_ipv6(source, destination).unwrap();
+        prop_assert_eq!(checksum::tcp(source.into(), destination.into(), &zeroed), theirs);
+        let (source, destination) = (*source.first_chunk::<4>().unwrap(), *destination.first_chunk::<4>().unwrap());
+        let theirs = slice.calc_checksum_ipv4(source, destination).unwrap();
+        prop_assert_eq!(checksum::tcp(source.into(), destination.into(), &zeroed), theirs);
+        let packet = ipv4_packet(source, destination, 6, &tcp);
+        let header = etherparse::Ipv4HeaderSlice::from_slice(&packet).unwrap();
+        prop_assert_eq!(header.to_header().calc_header_checksum(), header.header_checksum());
+        prop_assert_eq!(checksum::ipv4_header(&packet[..20]), 0);
+    }
+}

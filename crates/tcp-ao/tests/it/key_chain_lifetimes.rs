@@ -1,0 +1,284 @@
+//! Which key is used when: the ends of lifetimes, overlaps, clocks that differ and step, and expired chains.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::key_chain::{Key, KeyChain, Lifetime, Problem, Timestamp};
+use wireseal_tcp_ao::shim::{Refusal, Shim, ShimConfig, ShimSlot};
+use wireseal_tcp_ao::{
+    Connection, ConnectionIdentifier, Endpoint, Isn, KeyError, KeyId, MKTS_PER_PEER, MasterKey, Mkt,
+    MktError, Peer, SocketPair,
+};
+
+const HOUR: i64 = 3600;
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_unix_seconds(seconds)
+}
+
+fn between(from: i64, until: i64) -> Lifetime {
+    Lifetime::new(Some(at(from)), Some(at(until))).unwrap()
+}
+
+fn mkt(send_id: u8, recv_id: u8) -> Mkt {
+    let master_key = MasterKey::new(b"a secret of some length").unwrap();
+    Mkt::new(KeyId(send_id), KeyId(recv_id), TcpAoAlgorithm::Aes128Cmac, master_key).unwrap()
+}
+
+fn key(id: u8, send: Lifetime, accept: Lifetime) -> Key {
+    Key::new(id.into(), mkt(id, id)).with_lifetimes(send, accept).unwrap()
+}
+
+fn chain(keys: Vec<Key>) -> KeyChain {
+    KeyChain::new("core", keys).unwrap()
+}
+
+fn ids(chain: &KeyChain, now: i64) -> Vec<u64> {
+    chain.at(at(now)).iter().map(Key::key_id).collect()
+}
+
+fn preferred(chain: &KeyChain, now: i64) -> Option<u64> {
+    chain.at(at(now)).preferred().map(Key::key_id)
+}
+
+#[test]
+fn a_lifetime_includes_its_start_but_not_its_end() {
+    for (now, contained) in [(9, false), (10, true), (19, true), (20, false)] {
+        assert_eq!(between(10, 20).contains(at(now)), contained, "at {now}");
+    }
+    assert!(Lifetime::ALWAYS.contains(Timestamp::MIN) && Lifetime::ALWAYS.contains(Timestamp::MAX));
+    assert!(Lifetime::starting(at(10)).contains(Timestamp::MAX));
+    assert_eq!(
+        Lifetime::new(Some(at(10)), Some(at(10))),
+        Err(Problem::LifetimeEmpty { from: at(10), until: at(10) })
+    );
+}
+
+#[test]
+fn lifetimes_that_touch_do_not_overlap() {
+    assert!(!between(10, 20).overlaps(&between(20, 30)));
+    assert!(!between(20, 30).overlaps(&between(10, 20)));
+    assert!(between(10, 21).overlaps(&between(20, 30)));
+    assert!(Lifetime::ALWAYS.overlaps(&between(10, 20)));
+    assert!(between(10, 20).widened_by(1).overlaps(&between(20, 30)));
+}
+
+#[test]
+fn an_accept_lifetime_covers_the_send_lifetime() {
+    for accept in [between(11, 20), between(10, 19)] {
+        let refused = Key::new(1, mkt(1, 1)).with_lifetimes(between(10, 20), accept);
+        assert_eq!(refused.unwrap_err(), Problem::AcceptLifetimeTooShort);
+    }
+    assert!(Key::new(1, mkt(1, 1)).with_lifetimes(Lifetime::ALWAYS, between(10, 20)).is_err());
+    assert!(Key::new(1, mkt(1, 1)).with_lifetimes(between(10, 20), Lifetime::ALWAYS).is_ok());
+}
+
+#[test]
+fn the_send_lifetime_that_started_last_is_preferred() {
+    let always = Key::new(1, mkt(1, 1));
+    let second = key(2, between(100, 300), Lifetime::ALWAYS);
+    let third = key(3, Lifetime::starting(at(200)), Lifetime::ALWAYS);
+    let chain = chain(vec![always, second, third]);
+    assert_eq!(ids(&chain, 99), [1, 2, 3]);
+    assert_eq!(preferred(&chain, 99), Some(1));
+    assert_eq!(preferred(&chain, 100), Some(2));
+    assert_eq!(ids(&chain, 200), [3, 2, 1]);
+    assert_eq!(ids(&chain, 300), [3, 1, 2]);
+}
+
+#[test]
+fn next_change_gives_every_change() {
+    let chain = chain(vec![
+        key(1, between(10, 100), between(5, 110)),
+        key(2, Lifetime::starting(at(90)), Lifetime::starting(at(80))),
+    ])
+    .with_accept_tolerance(2)
+    .unwrap();
+    let mut now = at(0);
+    let mut changes = Vec::new();
+    while let Some(next) = chain.next_change(now) {
+        changes.push(next.unix_seconds());
+        now = next;
+    }
+    assert_eq!(changes, [3, 10, 78, 90, 100, 112]);
+}
+
+#[test]
+fn ao_24_ids_may_be_used_again_once_the_earlier_key_is_gone() {
+    let first = key(1, between(0, 100), between(0, 100));
+    let follows =
+        |from| Key::new(2, mkt(1, 1)).with_lifetimes(between(150, 200), between(from, 200)).unwrap();
+    assert!(KeyChain::new("core", vec![first.clone(), follows(100)]).is_ok());
+    let error = KeyChain::new("core", vec![first.clone(), follows(99)]).unwrap_err();
+    assert_eq!(error.problem(), &Problem::IdInUse { by: 1 });
+    assert_eq!(
+        error.to_string(),
+        "key chain \"core\", key 2, send-id: key 1 has this id too, and their accept lifetimes overlap"
+    );
+    let tolerant = KeyChain::new("core", vec![first, follows(101)]).unwrap();
+    assert!(tolerant.clone().with_accept_tolerance(0).is_ok());
+    assert!(tolerant.with_accept_tolerance(1).is_err());
+}
+
+#[test]
+fn ao_24_a_recv_id_in_common_is_refused_too() {
+    let error = KeyChain::new("core", vec![Key::new(1, mkt(1, 7)), Key::new(2, mkt(2, 7))]).unwrap_err();
+    assert!(error.to_string().starts_with("key chain \"core\", key 2, recv-id: "), "{error}");
+    // A SendID may be another key's RecvID.
+    assert!(KeyChain::new("core", vec![Key::new(1, mkt(1, 2)), Key::new(2, mkt(2, 1))]).is_ok());
+}
+
+#[test]
+fn ao_24_more_keys_at_once_than_there_is_room_for_are_known_beforehand() {
+    let chain = chain((1..=3).map(|id| Key::new(id.into(), mkt(id, id))).collect());
+    assert_eq!(chain.check_room(2).unwrap_err().problem(), &Problem::Mkt(MktError::TooMany { capacity: 2 }));
+    assert!(chain.check_room(3).is_ok());
+    assert_eq!(chain.mkts::<3>(at(0)).iter().count(), 3);
+    let two: Vec<_> = chain.mkts::<2>(at(0)).iter().map(Mkt::send_id).collect();
+    let preferred: Vec<_> = chain.at(at(0)).iter().take(2).map(|key| key.mkt().send_id()).collect();
+    assert_eq!(two, preferred, "the preferred ones are taken");
+}
+
+#[test]
+fn ao_26_a_live_connection_stops_signing_when_the_send_lifetime_is_over() {
+    let chain =
+        chain(vec![key(1, between(0, 100), Lifetime::ALWAYS), key(2, between(50, 200), Lifetime::ALWAYS)]);
+    let pair = SocketPair {
+        local: Endpoint::new([192, 0, 2, 1], 50_000),
+        remote: Endpoint::new([192, 0, 2, 2], 179),
+    };
+    let mut connection = Connection::active(pair, Isn(1), &chain.mkts::<2>(at(10))).unwrap();
+    assert_eq!(connection.current_key().send_id, KeyId(1));
+    for (now, current, rnext) in [(60, 1, 2), (99, 1, 2), (100, 2, 2)] {
+        connection.replace_keys(&chain.mkts(at(now))).unwrap();
+        assert_eq!(connection.current_key().send_id, KeyId(current), "signed with at {now}");
+        assert_eq!(connection.rnext_key().recv_id, KeyId(rnext), "asked for at {now}");
+        assert_eq!(connection.keys().count(), 2, "both are accepted");
+    }
+    assert_eq!(connection.replace_keys(&chain.mkts(at(200))), Err(KeyError::NoKey));
+}
+
+#[test]
+fn ao_26_a_clock_step_in_the_overlap_loses_nothing() {
+    let (start, end) = (100 * HOUR, 104 * HOUR);
+    let chain = chain(vec![
+        key(1, between(0, end), between(0, end)),
+        key(2, Lifetime::starting(at(start)), Lifetime::starting(at(start))),
+    ]);
+    let mut clock = start + HOUR;
+    for step in [HOUR, -HOUR, 2 * HOUR, -2 * HOUR, 2 * HOUR - 1, -HOUR, -HOUR] {
+        clock += step;
+        assert_eq!(ids(&chain, clock), [2, 1], "at {}", clock - start);
+    }
+    // One second outside the overlap, only the right key is left.
+    assert_eq!(ids(&chain, start - 1), [1]);
+    assert_eq!(ids(&chain, end), [2]);
+}
+
+#[test]
+fn ao_26_a_key_past_its_send_lifetime_is_accepted_but_not_chosen() {
+    let chain = chain(vec![key(1, between(10, 20), between(5, 25))]);
+    for now in [5, 9, 20, 24] {
+        assert_eq!(ids(&chain, now), [1]);
+        assert_eq!(preferred(&chain, now), None);
+        assert_eq!(chain.mkts::<1>(at(now)).iter().count(), 0, "no connection can be opened");
+    }
+    assert_eq!(preferred(&chain, 10), Some(1));
+    assert!(!chain.is_expired(at(19)));
+    assert!(chain.is_expired(at(20)));
+    assert!(!chain.is_expired(at(0)), "it has not begun");
+}
+
+/// An unsigned SYN from 192.0.2.2 to 192.0.2.1, port 179.
+const UNSIGNED_SYN: [u8; 40] = [
+    0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0xf6, 0xcc, 192, 0, 2, 2, 192, 0, 2, 1, //
+    4, 0, 0, 179, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0, 0, 0x26, 0xf2, 0, 0,
+];
+
+fn shim_with_keys_of(chain: &KeyChain, now: i64) -> Shim<[Peer; 1], [ShimSlot; 1]> {
+    let mkts = chain.mkts::<MKTS_PER_PEER>(at(now));
+    let connections =
+        ConnectionIdentifier::between("192.0.2.1/32".parse().unwrap(), "192.0.2.2/32".parse().unwrap());
+    let config = ShimConfig { check_checksum: false, ..ShimConfig::new(1500) };
+    Shim::new(config, [Peer { connections, mkts }], [const { ShimSlot::EMPTY }]).unwrap()
+}
+
+#[test]
+fn ao_26_an_expired_chain_fails_closed() {
+    let chain = chain(vec![key(1, between(10, 20), between(5, 25))]);
+    let mut syn_to_send = vec![0; 24];
+    syn_to_send.extend_from_slice(&UNSIGNED_SYN);
+    syn_to_send[24 + 12..24 + 20].rotate_left(4);
+    syn_to_send[24 + 20..24 + 24].rotate_left(2);
+    for now in [4, 20, 25, 1_000_000] {
+        let mut shim = shim_with_keys_of(&chain, now);
+        assert!(shim.inbound(Duration::ZERO, &mut UNSIGNED_SYN.clone()).is_err());
+        let sent = shim.outbound(Duration::ZERO, &mut syn_to_send.clone(), 24);
+        assert_eq!(sent.unwrap_err(), Refusal::NoKey);
+    }
+    let mut shim = shim_with_keys_of(&chain, 10);
+    let sent = shim.outbound(Duration::ZERO, &mut syn_to_send, 24).unwrap();
+    assert!(sent.len() > UNSIGNED_SYN.len(), "while the chain is valid, the same SYN leaves signed");
+}
+
+/// Keys that follow one another, each accepted `lead` seconds longer than sent with at either end; the second chain is the
+/// other end's.
+fn mirrored_chains(lengths: &[u32], lead: u32, tolerance: u32) -> [KeyChain; 2] {
+    let mut start = 1_000_000_i64;
+    let mut send_lifetimes = Vec::new();
+    for length in lengths {
+        let end = start + i64::from(*length);
+        send_lifetimes.push(between(start, end));
+        start = end;
+    }
+    let end_of = |swap: bool| {
+        let keys = send_lifetimes.iter().zip(1..).map(|(send, id)| {
+            let (ours, theirs) = if swap { (id + 100, id) } else { (id, id + 100) };
+            Key::new(id.into(), mkt(ours, theirs)).with_lifetimes(*send, send.widened_by(lead)).unwrap()
+        });
+        KeyChain::new("core", keys.collect()).unwrap().with_accept_tolerance(tolerance).unwrap()
+    };
+    [end_of(false), end_of(true)]
+}
+
+fn accepts(chain: &KeyChain, now: i64, key_id: KeyId) -> bool {
+    chain.at(at(now)).iter().any(|key| key.mkt().recv_id() == key_id)
+}
+
+proptest! {
+    #[test]
+    fn ao_26_clocks_apart_by_less_than_the_overlap_lose_nothing(
+        lengths in prop::collection::vec(1_u32..5_000, 1..6),
+        lead in 0_u32..2_000,
+        tolerance in 0_u32..2_000,
+        moment in 0.0_f64..1.0,
+        skew in -1.0_f64..1.0,
+    ) {
+        let [ours, theirs] = mirrored_chains(&lengths, lead, tolerance);
+        let total: u32 = lengths.iter().sum();
+        let now = 1_000_000 + (f64::from(total) * moment) as i64;
+        let apart = (f64::from(lead + tolerance) * skew) as i64;
+        for (sender, receiver) in [(&ours, &theirs), (&theirs, &ours)] {
+            let active = sender.at(at(now));
+            let key = active.preferred().expect("the send lifetimes have no gaps");
+            prop_assert!(accepts(receiver, now + apart, key.mkt().send_id()));
+        }
+    }
+
+    #[test]
+    fn ao_26_nothing_changes_before_it_is_announced(
+        lengths in prop::collection::vec(1_u32..5_000, 1..6),
+        lead in 0_u32..2_000,
+        now in 990_000_i64..1_040_000,
+        wait in 0_i64..5_000,
+    ) {
+        let [chain, _] = mirrored_chains(&lengths, lead, 0);
+        let later = match chain.next_change(at(now)) {
+            Some(change) => (now + wait).min(change.unix_seconds() - 1),
+            None => now + wait,
+        };
+        prop_assert_eq!(ids(&chain, now), ids(&chain, later));
+        prop_assert_eq!(preferred(&chain, now), preferred(&chain, later));
+    }
+}

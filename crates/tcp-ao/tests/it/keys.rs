@@ -1,0 +1,250 @@
+//! Choosing keys: what the peer asks for, what this end asks for, adding, removing, replacing.
+
+use crate::support::{ACK, Ends, Parts, SYN, ipv4_pair, mirrored, mkt, mkt_with_secret, mkts, receive, view};
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::{Connection, Counters, Isn, KeyError, KeyId, Mkt, MktError, MktSet, VerifyError};
+
+const TWO: [(u8, u8); 2] = [(1, 101), (2, 102)];
+
+fn hmac(send_id: u8, recv_id: u8) -> Mkt {
+    mkt(send_id, recv_id, TcpAoAlgorithm::HmacSha1)
+}
+
+/// Ids of the current and the rnext key: a SendID and a RecvID.
+fn chosen<const N: usize>(connection: &Connection<N>) -> (u8, u8) {
+    (connection.current_key().send_id.0, connection.rnext_key().recv_id.0)
+}
+
+#[test]
+fn ao_22_the_peer_chooses_the_current_key_with_a_verified_segment() {
+    let mut ends = Ends::<2>::with_ids(&TWO);
+    assert_eq!((chosen(&ends.active), chosen(&ends.passive)), ((1, 101), (101, 1)));
+    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    let asks = ends.passive_data(b"please sign with 2");
+    let mut forged = asks.clone();
+    let last = forged.len() - 1;
+    forged[last] ^= 1;
+    assert!(receive(&mut ends.active, &forged).is_err());
+    assert_eq!(chosen(&ends.active), (1, 101));
+    assert!(receive(&mut ends.active, &asks).unwrap().current_key_changed());
+    assert_eq!(chosen(&ends.active), (2, 101));
+    let signed = ends.active_data(b"with 2");
+    assert_eq!(receive(&mut ends.passive, &signed).unwrap().key_id(), KeyId(2));
+    // Asked for once more it is no change.
+    let asks = ends.passive_data(b"still");
+    assert!(!receive(&mut ends.active, &asks).unwrap().current_key_changed());
+}
+
+#[test]
+fn ao_22_an_unknown_rnext_key_id_changes_nothing() {
+    let mut ends = Ends::<2>::with_ids(&TWO[..1]);
+    ends.passive.add_key(&hmac(102, 2)).unwrap();
+    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    let asks = ends.passive_data(b"for what the peer does not have");
+    let verified = receive(&mut ends.active, &asks).unwrap();
+    assert!(!verified.current_key_changed());
+    assert_eq!(chosen(&ends.active), (1, 101));
+    ends.exchange();
+}
+
+#[test]
+fn ao_22_a_late_segment_does_not_bring_the_old_key_back() {
+    let mut ends = Ends::<2>::with_ids(&TWO);
+    let late = ends.passive_data(b"asks for 1");
+    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    let newer = ends.passive_data(b"asks for 2");
+    receive(&mut ends.active, &newer).unwrap();
+    assert!(!receive(&mut ends.active, &late).unwrap().current_key_changed());
+    assert_eq!(chosen(&ends.active), (2, 101));
+}
+
+/// A segment of the passive end's without data, as `Ends` numbers them after a handshake.
+fn acknowledgment(ends: &mut Ends<2>, sequence: u32, acknowledges: u32) -> Vec<u8> {
+    Parts::new(ipv4_pair().reversed(), ACK, sequence, acknowledges).signed(&mut ends.passive)
+}
+
+#[test]
+fn ao_22_a_replayed_acknowledgment_does_not_bring_the_old_key_back() {
+    let mut ends = Ends::<2>::with_ids(&TWO);
+    let next = ends.passive.export().unwrap().send_sequence.0.wrapping_add(1);
+    let old = acknowledgment(&mut ends, next, 1000);
+    receive(&mut ends.active, &old).unwrap();
+    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    let new = acknowledgment(&mut ends, next, 1001);
+    assert!(receive(&mut ends.active, &new).unwrap().current_key_changed());
+    // The same sequence number, since neither had data: the acknowledgment tells which is older.
+    assert!(!receive(&mut ends.active, &old).unwrap().current_key_changed());
+    assert_eq!(chosen(&ends.active), (2, 101));
+}
+
+#[test]
+fn ao_22_a_keepalive_is_heard() {
+    let mut ends = Ends::<2>::with_ids(&TWO);
+    let next = ends.passive.export().unwrap().send_sequence.0.wrapping_add(1);
+    let data = acknowledgment(&mut ends, next, 1000);
+    receive(&mut ends.active, &data).unwrap();
+    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    let keepalive = acknowledgment(&mut ends, next.wrapping_sub(1), 1000);
+    assert!(receive(&mut ends.active, &keepalive).unwrap().current_key_changed());
+}
+
+#[test]
+fn ao_22_a_syn_already_chooses() {
+    let mut active = Connection::active(ipv4_pair(), Isn(100), &mkts::<2>(&TWO)).unwrap();
+    active.set_rnext_key(KeyId(102)).unwrap();
+    let syn = Parts::new(ipv4_pair(), SYN, 100, 0).signed(&mut active);
+    let listener = mirrored::<2>(&TWO);
+    let verified = listener.verify_syn(view(ipv4_pair(), &syn)).unwrap();
+    assert_eq!((verified.mkt().recv_id(), verified.rnext_key_id()), (KeyId(1), KeyId(102)));
+    let mut passive = Connection::passive(&verified);
+    assert_eq!(chosen(&passive), (102, 1));
+    let syn_ack = Parts::new(ipv4_pair().reversed(), SYN | ACK, 700, 101).signed(&mut passive);
+    assert_eq!(receive(&mut active, &syn_ack).unwrap().key_id(), KeyId(102));
+    assert_eq!(chosen(&active), (1, 102));
+    // A listener without that MKT answers with the one the SYN was signed with.
+    let listener = mirrored::<2>(&TWO[..1]);
+    let passive = Connection::passive(&listener.verify_syn(view(ipv4_pair(), &syn)).unwrap());
+    assert_eq!(chosen(&passive), (101, 1));
+}
+
+#[test]
+fn ao_23_the_previous_key_verifies_after_a_switch_and_switching_back_works() {
+    let mut ends = Ends::<2>::with_ids(&TWO);
+    for (key, previous) in [(2, 1), (1, 2), (2, 1)] {
+        let late = ends.active_data(b"under the key before");
+        ends.passive.set_rnext_key(KeyId(key)).unwrap();
+        let asks = ends.passive_data(b"the next key, please");
+        receive(&mut ends.active, &asks).unwrap();
+        let new = ends.active_data(b"under the new key");
+        assert_eq!(receive(&mut ends.passive, &new).unwrap().key_id(), KeyId(key));
+        assert_eq!(receive(&mut ends.passive, &late).unwrap().key_id(), KeyId(previous));
+        // The other direction changes on its own.
+        assert_eq!(chosen(&ends.passive).0, 101);
+        ends.exchange();
+    }
+    assert_eq!((ends.active.counters().bad, ends.passive.counters().bad), (0, 0));
+}
+
+#[test]
+fn ao_23_rollover_to_a_key_added_on_a_live_connection_in_both_directions() {
+    let mut ends = Ends::<2>::with_ids(&TWO[..1]);
+    // Any algorithm and MAC length will do for the new key.
+    let new = mkt(2, 102, TcpAoAlgorithm::Kmac256_128);
+    let mirror = mkt(102, 2, TcpAoAlgorithm::Kmac256_128);
+    ends.active.add_key(&new).unwrap();
+    ends.exchange();
+    ends.passive.add_key(&mirror).unwrap();
+    ends.active.set_rnext_key(KeyId(102)).unwrap();
+    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    ends.exchange();
+    ends.exchange();
+    assert_eq!((chosen(&ends.active), chosen(&ends.passive)), ((2, 102), (102, 2)));
+    assert_eq!(ends.active.option_length(), 20);
+    ends.active.remove_key(KeyId(1), None).unwrap();
+    ends.passive.remove_key(KeyId(101), None).unwrap();
+    ends.exchange();
+    let good = |counters: &Counters| counters.bad + counters.key_not_found == 0;
+    assert!(good(ends.active.counters()) && good(ends.passive.counters()));
+}
+
+#[test]
+fn ao_24_send_id_and_recv_id_may_differ_and_cross() {
+    // SendID and RecvID are two spaces: one key's SendID may be another's RecvID.
+    let mut ends = Ends::<2>::with_ids(&[(5, 6), (6, 5)]);
+    ends.exchange();
+    ends.passive.set_rnext_key(KeyId(6)).unwrap();
+    ends.exchange();
+    ends.exchange();
+    assert_eq!(chosen(&ends.active), (6, 6));
+}
+
+#[test]
+fn ao_24_colliding_ids_are_refused_and_leave_the_set_as_it_was() {
+    let mut set = mkts::<3>(&TWO);
+    assert_eq!(set.push(hmac(1, 103)).unwrap_err(), MktError::SendIdInUse(KeyId(1)));
+    assert_eq!(set.push(hmac(3, 102)).unwrap_err(), MktError::RecvIdInUse(KeyId(102)));
+    assert_eq!(set.iter().count(), 2);
+    set.push(hmac(3, 1)).unwrap();
+    assert_eq!(set.push(hmac(4, 104)).unwrap_err(), MktError::TooMany { capacity: 3 });
+    assert_eq!(
+        MktSet::<2>::from_mkts([hmac(1, 101), hmac(2, 101)]).unwrap_err(),
+        MktError::RecvIdInUse(KeyId(101))
+    );
+    let mut ends = Ends::<3>::with_ids(&TWO);
+    assert_eq!(ends.active.add_key(&hmac(2, 103)).unwrap_err(), MktError::SendIdInUse(KeyId(2)));
+    assert_eq!(ends.active.add_key(&hmac(3, 101)).unwrap_err(), MktError::RecvIdInUse(KeyId(101)));
+    ends.active.add_key(&hmac(3, 103)).unwrap();
+    assert_eq!(ends.active.add_key(&hmac(4, 104)).unwrap_err(), MktError::TooMany { capacity: 3 });
+    assert_eq!(ends.active.keys().count(), 3);
+    ends.exchange();
+}
+
+#[test]
+fn ao_25_a_key_in_use_goes_only_for_a_named_replacement() {
+    let mut ends = Ends::<3>::with_ids(&[(1, 101), (2, 102), (3, 103)]);
+    let connection = &mut ends.active;
+    connection.set_rnext_key(KeyId(102)).unwrap();
+    // 1 is the current key, 2 the rnext key.
+    for (send_id, replacement, error) in [
+        (1, None, KeyError::InUse(KeyId(1))),
+        (2, None, KeyError::InUse(KeyId(2))),
+        (1, Some(1), KeyError::InUse(KeyId(1))),
+        (1, Some(9), KeyError::UnknownSendId(KeyId(9))),
+        (9, Some(1), KeyError::UnknownSendId(KeyId(9))),
+    ] {
+        assert_eq!(connection.remove_key(KeyId(send_id), replacement.map(KeyId)).unwrap_err(), error);
+        assert_eq!((chosen(connection), connection.keys().count()), ((1, 102), 3));
+    }
+    connection.remove_key(KeyId(1), Some(KeyId(3))).unwrap();
+    assert_eq!((chosen(connection), connection.keys().count()), ((3, 102), 2));
+    // The peer signs with 101 still, which is gone here, until it changes over to a key that is not.
+    let under_removed = ends.passive_data(b"under 101");
+    let error = VerifyError::UnknownKeyId(KeyId(101));
+    assert_eq!(receive(&mut ends.active, &under_removed).unwrap_err(), error);
+    let under_replacement = ends.active_data(b"asks for 102");
+    receive(&mut ends.passive, &under_replacement).unwrap();
+    ends.exchange();
+}
+
+#[test]
+fn ao_25_a_removed_key_neither_verifies_nor_is_chosen() {
+    let mut ends = Ends::<3>::with_ids(&TWO);
+    let in_flight = ends.active_data(b"under 1");
+    ends.passive.remove_key(KeyId(101), Some(KeyId(102))).unwrap();
+    assert_eq!(chosen(&ends.passive), (102, 2));
+    assert_eq!(receive(&mut ends.passive, &in_flight).unwrap_err(), VerifyError::UnknownKeyId(KeyId(1)));
+    assert_eq!(ends.passive.set_rnext_key(KeyId(1)).unwrap_err(), KeyError::UnknownRecvId(KeyId(1)));
+    assert_eq!(ends.passive.set_current_key(KeyId(101)).unwrap_err(), KeyError::UnknownSendId(KeyId(101)));
+    assert_eq!(chosen(&ends.passive), (102, 2));
+}
+
+#[test]
+fn ao_25_the_last_key_stays() {
+    let mut ends = Ends::<3>::with_ids(&TWO[..1]);
+    assert_eq!(ends.active.remove_key(KeyId(1), None).unwrap_err(), KeyError::Last(KeyId(1)));
+    assert_eq!(ends.active.remove_key(KeyId(1), Some(KeyId(1))).unwrap_err(), KeyError::Last(KeyId(1)));
+    assert_eq!(ends.active.replace_keys(&MktSet::new()).unwrap_err(), KeyError::NoKey);
+    ends.exchange();
+    assert_eq!(Connection::active(ipv4_pair(), Isn(1), &MktSet::<2>::new()).unwrap_err(), KeyError::NoKey);
+}
+
+#[test]
+fn ao_25_replacing_all_keys_is_one_step() {
+    let mut ends = Ends::<3>::with_ids(&TWO);
+    // The current key's ids under another secret, and a new key before it.
+    let secret = b"another secret, thirty-two octet";
+    let replaced = [hmac(3, 103), mkt_with_secret(1, 101, TcpAoAlgorithm::Aes128Cmac, secret)];
+    let mirror = [hmac(103, 3), mkt_with_secret(101, 1, TcpAoAlgorithm::Aes128Cmac, secret)];
+    let old = ends.active_data(b"under the old secret");
+    ends.active.replace_keys(&MktSet::from_mkts(replaced).unwrap()).unwrap();
+    assert_eq!(chosen(&ends.active), (1, 103));
+    let new = ends.active_data(b"under the new secret");
+    assert_eq!(receive(&mut ends.passive, &new).unwrap_err(), VerifyError::BadMac { key_id: KeyId(1) });
+    ends.passive.replace_keys(&MktSet::from_mkts(mirror).unwrap()).unwrap();
+    assert_eq!(receive(&mut ends.passive, &old).unwrap_err(), VerifyError::BadMac { key_id: KeyId(1) });
+    receive(&mut ends.passive, &new).unwrap();
+    // Each end asks for the new first key, and gets it.
+    ends.exchange();
+    ends.exchange();
+    assert_eq!((chosen(&ends.active), chosen(&ends.passive)), ((3, 103), (103, 3)));
+}

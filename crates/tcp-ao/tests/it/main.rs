@@ -1,0 +1,30 @@
+//! Tests of the crate through its public API.
+
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
+
+mod allocations;
+mod batch;
+mod captures;
+mod connection;
+mod icmp;
+mod ip;
+mod kdf;
+mod key_chain_errors;
+mod key_chain_formats;
+mod key_chain_lifetimes;
+mod keys;
+mod option;
+mod pair;
+mod secrets;
+mod segment;
+mod shim;
+mod shim_icmp;
+mod shim_options;
+mod shim_pair;
+mod shim_support;
+mod shim_table;
+mod sne;
+mod state;
+mod support;
+mod vector;
+mod vectors;

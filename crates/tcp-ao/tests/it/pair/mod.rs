@@ -1,0 +1,371 @@
+//! A pair of ends in virtual time: whatever is sent, dropped, reordered, duplicated, altered, rekeyed, moved and reset,
+//! a segment verifies exactly when it is unaltered, of this connection, and its key is held.
+
+mod model;
+mod operation;
+
+use crate::support::{ACK, Parts, SYN, TIMESTAMPS, view};
+use model::{DEFINITIONS, Definition, End, Expected, ROOM, Side, mkt_set};
+use operation::{Operation, isns, operations};
+use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
+use wireseal_tcp_ao::{
+    Connection, Counters, Isn, KeyError, KeyId, MktError, OptionCoverage, Segment, SeqNum, Sne, Verified,
+    VerifyError,
+};
+
+/// A segment on its way.
+#[derive(Clone, Debug)]
+struct InFlight {
+    due: u64,
+    to: Side,
+    /// The ISNs of the connection it belongs to, which are what tells connections of one socket pair apart.
+    isns: (u64, u64),
+    extended: u64,
+    definition: Definition,
+    rnext: KeyId,
+    is_syn: bool,
+    sent: Vec<u8>,
+    octets: Vec<u8>,
+}
+
+impl InFlight {
+    fn is_altered(&self) -> bool {
+        // No MAC covers the checksum.
+        let covered = |tcp: &[u8]| [&tcp[..16], &tcp[18..]].concat();
+        covered(&self.sent) != covered(&self.octets)
+    }
+}
+
+struct Pair {
+    now: u64,
+    isns: (u64, u64),
+    /// The left end and the right one, as they are and as they should be.
+    connections: [Connection<ROOM>; 2],
+    ends: [End; 2],
+    flight: Vec<InFlight>,
+}
+
+impl Pair {
+    /// Two ends that have shaken hands with the first of the keys held, which both must hold.
+    fn new(isns: (u32, u32), held: [Vec<Definition>; 2]) -> Self {
+        let (connections, ends, mut flight) = connect(isns, held, 0).expect("both hold the first key");
+        flight.clear();
+        Self { now: 0, isns: (isns.0.into(), isns.1.into()), connections, ends, flight }
+    }
+
+    fn run(&mut self, operation: Operation) {
+        match operation {
+            Operation::Send { from, length, latency } => {
+                let extended = self.ends[from as usize].next;
+                self.ends[from as usize].next += length as u64;
+                self.send(from, extended, length, latency);
+            }
+            Operation::Jump { from, by, latency } => {
+                // A window never lets a sender get 2^31 octets ahead of its receiver.
+                let extended = self.ends[from as usize].next + u64::from(by);
+                if extended - self.ends[from.other() as usize].received < 1 << 31 {
+                    self.ends[from as usize].next = extended;
+                    self.send(from, extended, 0, latency);
+                }
+            }
+            Operation::Retransmit { from, back, latency } => {
+                let end = &self.ends[from as usize];
+                let extended = end.sent.saturating_sub(back.into()).max(end.isn + 1);
+                self.send(from, extended, 1, latency);
+            }
+            Operation::Unsigned { to, flags } => {
+                let pair = to.other().pair();
+                let tcp = Parts::new(pair, flags, self.ends[to as usize].received as u32, 0).unsigned();
+                self.verify(to, &tcp, Expected::Unsigned);
+            }
+            Operation::Drop { which } => {
+                if !self.flight.is_empty() {
+                    self.flight.swap_remove(which.index(self.flight.len()));
+                }
+            }
+            Operation::Duplicate { which, latency } => {
+                if !self.flight.is_empty() {
+                    let copy = which.get(&self.flight).clone();
+                    self.flight.push(InFlight { due: self.now + latency, ..copy });
+                }
+            }
+            Operation::FlipBit { which, bit } => {
+                if !self.flight.is_empty() {
+                    let index = which.index(self.flight.len());
+                    let octets = &mut self.flight[index].octets;
+                    let bit = bit.index(octets.len() * 8);
+                    octets[bit / 8] ^= 0x80 >> (bit % 8);
+                }
+            }
+            Operation::AddKey { at, definition } => self.add_key(at, definition),
+            Operation::RemoveKey { at, definition, replacement } => {
+                self.remove_key(at, definition, replacement);
+            }
+            Operation::SetRnextKey { at, definition } => {
+                let (connection, end) = (&mut self.connections[at as usize], &mut self.ends[at as usize]);
+                let id = definition.recv_id(at);
+                let found = end.by_recv_id(at, id);
+                assert_eq!(connection.set_rnext_key(id), found.map(drop).ok_or(KeyError::UnknownRecvId(id)));
+                end.rnext = found.unwrap_or(end.rnext);
+            }
+            Operation::SetCurrentKey { at, definition } => {
+                let (connection, end) = (&mut self.connections[at as usize], &mut self.ends[at as usize]);
+                let id = definition.send_id(at);
+                let found = end.by_send_id(at, id);
+                assert_eq!(
+                    connection.set_current_key(id),
+                    found.map(drop).ok_or(KeyError::UnknownSendId(id))
+                );
+                end.current = found.unwrap_or(end.current);
+            }
+            Operation::ReplaceKeys { at, definitions } => {
+                let (connection, end) = (&mut self.connections[at as usize], &mut self.ends[at as usize]);
+                connection.replace_keys(&mkt_set(&definitions, at)).unwrap();
+                end.held = definitions;
+                end.rnext = end.held[0];
+                end.current = end.by_send_id(at, end.current.send_id(at)).unwrap_or(end.held[0]);
+            }
+            Operation::Move { at } => {
+                let (connection, end) = (&mut self.connections[at as usize], &mut self.ends[at as usize]);
+                end.held.rotate_left(1);
+                let state = connection.export().unwrap();
+                *connection = Connection::import(&state, &mkt_set(&end.held, at)).unwrap();
+            }
+            Operation::Reset { isns } => {
+                let held = [self.ends[0].held.clone(), self.ends[1].held.clone()];
+                // TCP does not choose the ISNs of a connection whose segments may still be about (RFC 9293 §3.4.1).
+                let chosen = (isns.0.into(), isns.1.into());
+                if chosen == self.isns || self.flight.iter().any(|segment| segment.isns == chosen) {
+                    return;
+                }
+                if let Some((connections, ends, late)) = connect(isns, held, self.now) {
+                    (self.connections, self.ends) = (connections, ends);
+                    self.isns = chosen;
+                    self.flight.extend(late);
+                }
+            }
+            Operation::Advance { by } => {
+                self.now += by;
+                let now = self.now;
+                let mut due: Vec<_> = self.flight.extract_if(.., |segment| segment.due <= now).collect();
+                due.sort_by_key(|segment| segment.due);
+                for segment in &due {
+                    self.arrive(segment);
+                }
+            }
+        }
+        self.check();
+    }
+
+    fn send(&mut self, from: Side, extended: u64, length: usize, latency: u64) {
+        let (connection, end) = (&mut self.connections[from as usize], &mut self.ends[from as usize]);
+        let payload = vec![extended as u8; length];
+        let mut parts = Parts::new(from.pair(), ACK, extended as u32, 0).payload(&payload);
+        if end.current.options == OptionCoverage::Covered {
+            parts = parts.options(&TIMESTAMPS);
+        }
+        let octets = parts.signed(connection);
+        end.sent = end.sent.max(extended);
+        self.flight.push(InFlight {
+            due: self.now + latency,
+            to: from.other(),
+            isns: self.isns,
+            extended,
+            definition: end.current,
+            rnext: end.rnext.recv_id(from),
+            is_syn: false,
+            sent: octets.clone(),
+            octets,
+        });
+    }
+
+    fn arrive(&mut self, segment: &InFlight) {
+        let (to, end) = (segment.to, &self.ends[segment.to as usize]);
+        let sequence = segment.extended as u32;
+        let expected = match end.by_recv_id(to, segment.definition.send_id(to.other())) {
+            _ if segment.is_altered() => Expected::Refused,
+            None => Expected::UnknownKeyId,
+            Some(_) if segment.is_syn => Expected::State,
+            Some(held) if held.mac_length != segment.definition.mac_length => Expected::MacLength,
+            Some(held) => {
+                let is_same = held == segment.definition && segment.isns == self.isns;
+                let is_of_this_turn = end.turn_of(sequence) == segment.extended >> 32;
+                if is_same && is_of_this_turn { Expected::Good } else { Expected::BadMac }
+            }
+        };
+        let changed = self.verify(to, &segment.octets, expected);
+        if expected == Expected::Good {
+            let end = &mut self.ends[to as usize];
+            // A keepalive has the number before the next; whatever is older asks for nothing any more.
+            let is_newest = segment.extended + 1 >= end.received;
+            let asked_for = end.by_send_id(to, segment.rnext).filter(|_| is_newest);
+            let current = asked_for.unwrap_or(end.current);
+            assert_eq!(changed, current != end.current);
+            end.current = current;
+            end.received = end.received.max(segment.extended);
+        }
+    }
+
+    /// Gives the end a segment; whether its current key changed.
+    fn verify(&mut self, to: Side, tcp: &[u8], expected: Expected) -> bool {
+        let (connection, counters) =
+            (&mut self.connections[to as usize], &mut self.ends[to as usize].counters);
+        let pair = to.other().pair();
+        let Ok(segment) = Segment::from_tcp(pair.local.address(), pair.remote.address(), tcp) else {
+            assert_eq!(expected, Expected::Refused);
+            return false;
+        };
+        let verdict = connection.verify(&segment);
+        let is_expected = match (expected, &verdict) {
+            (Expected::Good, Ok(_)) | (Expected::Refused, Err(_)) => true,
+            (Expected::BadMac, Err(error)) => matches!(error, VerifyError::BadMac { .. }),
+            (Expected::MacLength, Err(error)) => matches!(error, VerifyError::MacLength { .. }),
+            (Expected::UnknownKeyId, Err(error)) => matches!(error, VerifyError::UnknownKeyId(_)),
+            (Expected::State, Err(error)) => *error == VerifyError::State,
+            (Expected::Unsigned, Err(error)) => *error == VerifyError::Unsigned,
+            _ => false,
+        };
+        assert!(is_expected, "expected {expected:?}, got {verdict:?}");
+        *match &verdict {
+            Ok(_) => &mut counters.good,
+            Err(VerifyError::Unsigned) => &mut counters.required,
+            Err(VerifyError::UnknownKeyId(_)) => &mut counters.key_not_found,
+            Err(VerifyError::OtherConnection) => return false,
+            Err(_) => &mut counters.bad,
+        } += 1;
+        verdict.is_ok_and(|verified: Verified<'_>| verified.current_key_changed())
+    }
+
+    fn add_key(&mut self, at: Side, definition: Definition) {
+        let (connection, end) = (&mut self.connections[at as usize], &mut self.ends[at as usize]);
+        let answer = connection.add_key(&definition.mkt(at));
+        if end.held.iter().any(|held| held.collides(&definition)) {
+            assert!(matches!(answer, Err(MktError::SendIdInUse(_) | MktError::RecvIdInUse(_))));
+        } else if end.held.len() == ROOM {
+            assert_eq!(answer, Err(MktError::TooMany { capacity: ROOM }));
+        } else {
+            assert_eq!(answer, Ok(()));
+            end.held.push(definition);
+        }
+    }
+
+    fn remove_key(&mut self, at: Side, definition: Definition, replacement: Option<Definition>) {
+        let (connection, end) = (&mut self.connections[at as usize], &mut self.ends[at as usize]);
+        let (id, replacement) = (definition.send_id(at), replacement.map(|key| key.send_id(at)));
+        let answer = connection.remove_key(id, replacement);
+        let Some(removed) = end.by_send_id(at, id) else {
+            return assert_eq!(answer, Err(KeyError::UnknownSendId(id)));
+        };
+        if end.held.len() == 1 {
+            return assert_eq!(answer, Err(KeyError::Last(id)));
+        }
+        let in_its_place =
+            replacement.map(|id| end.by_send_id(at, id).ok_or(KeyError::UnknownSendId(id))).transpose();
+        let is_in_use = end.current == removed || end.rnext == removed;
+        match in_its_place {
+            Err(error) => assert_eq!(answer, Err(error)),
+            Ok(None) if is_in_use => assert_eq!(answer, Err(KeyError::InUse(id))),
+            Ok(Some(same)) if same == removed && is_in_use => assert_eq!(answer, Err(KeyError::InUse(id))),
+            Ok(in_its_place) => {
+                assert_eq!(answer, Ok(()));
+                let instead_of = |key| if key == removed { in_its_place.unwrap() } else { key };
+                (end.current, end.rnext) = (instead_of(end.current), instead_of(end.rnext));
+                end.held.retain(|held| *held != removed);
+            }
+        }
+    }
+
+    /// Everything that a connection tells of itself is as the model has it.
+    fn check(&self) {
+        for at in [Side::Left, Side::Right] {
+            let (connection, end) = (&self.connections[at as usize], &self.ends[at as usize]);
+            let state = connection.export().unwrap();
+            let extended = |sne: Sne, sequence: SeqNum| u64::from(sne.0) << 32 | u64::from(sequence.0);
+            assert_eq!(extended(state.send_sne, state.send_sequence), end.sent, "{at:?} has sent");
+            assert_eq!(
+                extended(state.receive_sne, state.receive_sequence),
+                end.received,
+                "{at:?} has received"
+            );
+            assert_eq!(state.current_key, end.current.send_id(at), "{at:?} has current key");
+            assert_eq!(state.rnext_key, end.rnext.recv_id(at), "{at:?} has rnext key");
+            assert_eq!(state.counters, end.counters, "{at:?} has counted");
+            assert_eq!(u64::from(state.local_isn.0), end.isn);
+            let mut keys: Vec<_> = connection.keys().map(|key| (key.send_id.0, key.recv_id.0)).collect();
+            let mut held: Vec<_> =
+                end.held.iter().map(|key| (key.send_id(at).0, key.recv_id(at).0)).collect();
+            keys.sort_unstable();
+            held.sort_unstable();
+            assert_eq!(keys, held, "{at:?} holds");
+        }
+    }
+}
+
+/// Shakes hands with the left end's first key, if the right end holds it, and keeps late copies of SYN and SYN-ACK.
+fn connect(
+    isns: (u32, u32),
+    held: [Vec<Definition>; 2],
+    now: u64,
+) -> Option<([Connection<ROOM>; 2], [End; 2], Vec<InFlight>)> {
+    let definition = held[0][0];
+    let mut left =
+        Connection::active(Side::Left.pair(), Isn(isns.0), &mkt_set(&held[0], Side::Left)).unwrap();
+    let syn = Parts::new(Side::Left.pair(), SYN, isns.0, 0).signed(&mut left);
+    let listener = mkt_set(&held[1], Side::Right);
+    let verdict = listener.verify_syn(view(Side::Left.pair(), &syn));
+    assert_eq!(verdict.is_ok(), held[1].contains(&definition));
+    let mut right = Connection::passive(&verdict.ok()?);
+    let syn_ack = Parts::new(Side::Right.pair(), SYN | ACK, isns.1, 0).signed(&mut right);
+    left.verify(&view(Side::Right.pair(), &syn_ack)).unwrap();
+    let ack = Parts::new(Side::Left.pair(), ACK, isns.0.wrapping_add(1), 0).signed(&mut left);
+    right.verify(&view(Side::Left.pair(), &ack)).unwrap();
+
+    let extended = (u64::from(isns.0), u64::from(isns.1));
+    let copy = |to: Side, extended_isn, is_syn, octets: Vec<u8>| InFlight {
+        due: now + 5,
+        to,
+        isns: extended,
+        extended: extended_isn,
+        definition,
+        rnext: definition.recv_id(to.other()),
+        is_syn,
+        sent: octets.clone(),
+        octets,
+    };
+    let late = vec![copy(Side::Right, extended.0, true, syn), copy(Side::Left, extended.1, false, syn_ack)];
+    let end = |held, isn, sent, received, good| End {
+        held,
+        current: definition,
+        rnext: definition,
+        isn,
+        next: isn + 1,
+        sent,
+        received,
+        counters: Counters { good, ..Counters::default() },
+    };
+    let [left_held, right_held] = held;
+    let ends = [
+        end(left_held, extended.0, extended.0 + 1, extended.1, 1),
+        end(right_held, extended.1, extended.1, extended.0 + 1, 2),
+    ];
+    Some(([left, right], ends, late))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 400,
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct("tests/pair/regressions.txt"))),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn ao_29_a_segment_verifies_exactly_when_it_should(isns in isns(), operations in operations()) {
+        let mut pair = Pair::new(isns, [vec![DEFINITIONS[0], DEFINITIONS[1]], vec![DEFINITIONS[1], DEFINITIONS[0]]]);
+        for operation in operations {
+            pair.run(operation);
+        }
+        // At the end everything still on its way arrives, however late.
+        pair.run(Operation::Advance { by: 10_000 });
+    }
+}

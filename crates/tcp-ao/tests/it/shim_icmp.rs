@@ -1,0 +1,167 @@
+//! ICMP errors about connections of the shim (RFC 5925 §7.8).
+
+use std::net::IpAddr;
+
+use crate::shim_support::{CLIENT_ISN, Link, Packet, inbound, peer, slots, with_ports};
+use crate::support::{SYN, ipv4_packet, ipv4_pair, ipv6_packet, ipv6_pair, mkts};
+use wireseal_tcp_ao::SocketPair;
+use wireseal_tcp_ao::shim::{Refusal, Shim, ShimConfig};
+
+/// An ICMP error from a router on the way that quotes the first `quoted` octets of a packet the local end sent.
+fn icmp(pair: SocketPair, kind: u8, code: u8, sent: &[u8], quoted: usize) -> Vec<u8> {
+    let mut message = vec![kind, code, 0, 0, 0, 0, 0, 0];
+    message.extend(&sent[..sent.len().min(quoted)]);
+    match pair.local.address() {
+        IpAddr::V4(local) => ipv4_packet([203, 0, 113, 1], local.octets(), 1, &message),
+        IpAddr::V6(local) => ipv6_packet([0x20; 16], local.octets(), 58, &message),
+    }
+}
+
+fn is_hard(pair: SocketPair, kind: u8, code: u8) -> bool {
+    match pair.local.address() {
+        IpAddr::V4(_) => kind == 3 && (2..=4).contains(&code),
+        IpAddr::V6(_) => kind == 1 && (code == 1 || code == 4),
+    }
+}
+
+#[test]
+fn ao_34_hard_errors_about_synchronised_connections_are_ignored_and_counted() {
+    for pair in [ipv4_pair(), ipv6_pair()] {
+        let mut link = Link::connected(pair);
+        let data = link.client_data(b"data that a router quotes");
+        let sent = link.client_sends(&data).unwrap();
+        let mut dropped = 0;
+        for (kind, code) in (0..=255).flat_map(|kind| (0..=15).map(move |code| (kind, code))) {
+            let error = icmp(pair, kind, code, &sent, usize::MAX);
+            let verdict = inbound(&mut link.client, link.now, &error);
+            if is_hard(pair, kind, code) {
+                dropped += 1;
+                assert_eq!(verdict, Err(Refusal::Icmp), "type {kind} code {code}");
+            } else {
+                assert_eq!(verdict, Ok(error), "type {kind} code {code}");
+            }
+        }
+        assert_eq!(dropped, if pair.local.address().is_ipv4() { 3 } else { 2 });
+        assert_eq!(link.client.counters().dropped_icmp, dropped);
+        assert_eq!(link.client.connection(&pair).unwrap().counters().dropped_icmp, dropped);
+    }
+}
+
+#[test]
+fn ao_34_a_quote_of_the_ports_is_enough_and_less_names_no_connection() {
+    for (pair, headers) in [(ipv4_pair(), 20), (ipv6_pair(), 40)] {
+        let mut link = Link::connected(pair);
+        let data = link.client_data(b"data");
+        let sent = link.client_sends(&data).unwrap();
+        let (kind, code) = if headers == 20 { (3, 3) } else { (1, 4) };
+        for quoted in 0..sent.len() {
+            let error = icmp(pair, kind, code, &sent, quoted);
+            let is_dropped = inbound(&mut link.client, link.now, &error) == Err(Refusal::Icmp);
+            assert_eq!(is_dropped, quoted >= headers + 4, "{quoted} octets quoted");
+        }
+    }
+}
+
+#[test]
+fn ao_34_before_the_connection_is_synchronised_errors_pass() {
+    for pair in [ipv4_pair(), ipv6_pair()] {
+        let mut link = Link::with_ids(pair, &[(1, 2)]);
+        let sent = link.client_sends(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();
+        let (kind, code) = if pair.local.address().is_ipv4() { (3, 3) } else { (1, 4) };
+        let error = icmp(pair, kind, code, &sent, usize::MAX);
+        assert_eq!(inbound(&mut link.client, link.now, &error), Ok(error.clone()));
+        assert_eq!(link.client.counters().dropped_icmp, 0);
+    }
+}
+
+#[test]
+fn ao_34_errors_about_other_connections_and_other_protocols_pass() {
+    let mut link = Link::connected(ipv4_pair());
+    let other = Packet::new(with_ports(ipv4_pair(), 49_153, 179), SYN, 1, 0).build();
+    let mut udp = Vec::new();
+    let builder = etherparse::PacketBuilder::ipv4([192, 0, 2, 1], [192, 0, 2, 2], 64).udp(49_152, 179);
+    builder.write(&mut udp, b"datagram").unwrap();
+    // What the peer sent, not what this end sent.
+    let theirs = Packet::new(ipv4_pair().reversed(), SYN, 1, 0).build();
+    for quoted in [other, udp, theirs] {
+        let error = icmp(ipv4_pair(), 3, 3, &quoted, 28);
+        assert_eq!(inbound(&mut link.client, link.now, &error), Ok(error.clone()));
+    }
+    assert_eq!(link.client.counters().dropped_icmp, 0);
+}
+
+#[test]
+fn ao_34_a_switch_lets_hard_errors_through() {
+    let config = ShimConfig { accept_icmp: true, ..ShimConfig::new(1500) };
+    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+    link.client = Shim::new(config, vec![peer(ipv4_pair(), mkts(&[(1, 2)]))], slots(2)).unwrap();
+    link.connect(ipv4_pair());
+    let data = link.client_data(b"data");
+    let sent = link.client_sends(&data).unwrap();
+    let error = icmp(ipv4_pair(), 3, 3, &sent, 28);
+    assert_eq!(inbound(&mut link.client, link.now, &error), Ok(error.clone()));
+    assert_eq!(link.client.counters().dropped_icmp, 0);
+}
+
+/// The one's complement sum of an ICMP message, with ICMPv6's pseudo-header; 0xffff when its checksum is right.
+fn icmp_sum(packet: &[u8]) -> u16 {
+    let (pseudo_header, message) = if packet[0] >> 4 == 4 {
+        (Vec::new(), &packet[20..])
+    } else {
+        let length = (packet.len() - 40) as u32;
+        ([&packet[8..40], &length.to_be_bytes(), &[0, 0, 0, 58]].concat(), &packet[40..])
+    };
+    let octets = [&pseudo_header, message].concat();
+    let words = octets.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(*word.get(1).unwrap_or(&0)));
+    let sum: u32 = words.sum();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    ((sum & 0xffff) + (sum >> 16)) as u16
+}
+
+#[test]
+fn ao_35_the_path_mtu_that_a_router_tells_is_lowered_by_the_room_for_the_option() {
+    for (pair, kind, code, at) in [(ipv4_pair(), 3, 4, 20), (ipv6_pair(), 2, 0, 40)] {
+        let mut link = Link::with_ids(pair, &[(1, 2)]);
+        // On IPv4 the error is a hard one, which reaches the stack only if it is let through.
+        let config = ShimConfig { accept_icmp: true, ..ShimConfig::new(1500) };
+        link.client = Shim::new(config, vec![peer(pair, mkts(&[(1, 2)]))], slots(8)).unwrap();
+        link.connect(pair);
+        let sent = link.client_data(b"data that a router quotes");
+        let sent = link.client_sends(&sent).unwrap();
+        // A stack hears of no IPv6 path under 1280 octets (RFC 8201 §4).
+        let least = if pair.local.address().is_ipv6() { 1280 } else { 1260 };
+        for (told, expected) in [(1400_u16, 1380_u16), (1300, 1280), (1280, least), (0, 0)] {
+            let mut error = icmp(pair, kind, code, &sent, usize::MAX);
+            error[at + 6..at + 8].copy_from_slice(&told.to_be_bytes());
+            let sum = !icmp_sum(&error);
+            error[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
+            let handed_on = inbound(&mut link.client, link.now, &error).unwrap();
+            assert_eq!(handed_on[at + 6..at + 8], expected.to_be_bytes());
+            assert_eq!(icmp_sum(&handed_on), 0xffff, "the checksum is mended");
+        }
+        // Of a connection that nothing is added to, nothing is taken off.
+        let other = Packet::new(with_ports(pair, 7, 8), SYN, CLIENT_ISN, 0).build();
+        let mut error = icmp(pair, kind, code, &other, usize::MAX);
+        error[at + 6..at + 8].copy_from_slice(&1400_u16.to_be_bytes());
+        assert_eq!(inbound(&mut link.client, link.now, &error), Ok(error));
+    }
+}
+
+#[test]
+fn ao_34_a_hard_error_cut_into_fragments_does_not_get_through() {
+    let pair = ipv4_pair();
+    let mut link = Link::connected(pair);
+    let sent = link.client_data(b"data");
+    let sent = link.client_sends(&sent).unwrap();
+    for (kind, code, passes) in [(3, 2, false), (3, 3, false), (3, 4, false), (3, 1, true), (8, 0, true)] {
+        // Eight octets of ICMP, and the quote in the fragments that follow.
+        let mut first = icmp(pair, kind, code, &sent, 0);
+        first[6] |= 0x20;
+        let verdict = inbound(&mut link.client, link.now, &first);
+        assert_eq!(verdict.is_ok(), passes, "type {kind} code {code}");
+        let mut later = icmp(pair, kind, code, &sent, usize::MAX);
+        later[7] = 1;
+        assert!(inbound(&mut link.client, link.now, &later).is_ok(), "nothing comes of it without the first");
+    }
+    assert_eq!(link.client.counters().dropped_icmp, 3);
+}

@@ -1,0 +1,353 @@
+//! The shim's table of connections: who gets a place, who keeps it, and for how long.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::shim_support::{
+    CLIENT_ISN, Link, Packet, SERVER_ISN, TestShim, inbound, outbound, shim, with_ports,
+};
+use crate::support::{ACK, FIN, RST, SYN, ipv4_pair, ipv6_pair, mirrored, mkts};
+use proptest::prelude::*;
+use wireseal_tcp_ao::shim::Refusal;
+use wireseal_tcp_ao::{Connection, Isn, SocketPair, VerifyError};
+
+const NOW: Duration = Duration::from_secs(10);
+
+fn port(port: u16) -> SocketPair {
+    with_ports(ipv4_pair(), port, 179)
+}
+
+/// SYNs of the client's, signed, from as many ports.
+fn verified_syns(ports: std::ops::Range<u16>) -> Vec<Vec<u8>> {
+    let mut client = shim(ipv4_pair(), mkts(&[(1, 2)]), ports.len());
+    ports.map(|port| open_from(&mut client, NOW, port, 1).unwrap()).collect()
+}
+
+fn open_from(client: &mut TestShim, now: Duration, from: u16, isn: u32) -> Result<Vec<u8>, Refusal> {
+    outbound(client, now, &Packet::new(port(from), SYN, isn, 0).build())
+}
+
+fn server(slots: usize) -> TestShim {
+    shim(ipv4_pair().reversed(), mirrored(&[(1, 2)]), slots)
+}
+
+/// Closes the link's connection with a FIN from each end.
+fn finish(link: &mut Link) {
+    let (pair, back) = (link.pair, link.pair.reversed());
+    link.deliver_to_server(&Packet::new(pair, FIN | ACK, CLIENT_ISN + 1, SERVER_ISN + 1)).unwrap();
+    link.deliver_to_client(&Packet::new(back, FIN | ACK, SERVER_ISN + 1, CLIENT_ISN + 2)).unwrap();
+    link.deliver_to_server(&Packet::new(pair, ACK, CLIENT_ISN + 2, SERVER_ISN + 2)).unwrap();
+}
+
+#[test]
+fn a_connection_is_not_over_before_its_own_fin_is_acknowledged() {
+    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+    let (pair, back) = (link.pair, link.pair.reversed());
+    let syn = link.client_sends(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();
+    link.connect(pair);
+    link.deliver_to_server(&Packet::new(pair, FIN | ACK, CLIENT_ISN + 1, SERVER_ISN + 1)).unwrap();
+    let fin = Packet::new(back, FIN | ACK, SERVER_ISN + 1, CLIENT_ISN + 2);
+    link.server_sends(&fin).unwrap();
+    // The FIN was lost, and a replayed SYN must not take away the keys to send it again with.
+    assert_eq!(inbound(&mut link.server, link.now, &syn), Err(Refusal::ConnectionExists));
+    link.deliver_to_client(&fin).unwrap();
+    link.deliver_to_server(&Packet::new(pair, ACK, CLIENT_ISN + 2, SERVER_ISN + 2)).unwrap();
+    // Both ends are done, but the end that closed first has to answer in TIME-WAIT, and a replay is no new connection.
+    assert_eq!(inbound(&mut link.server, link.now, &syn), Err(Refusal::ConnectionExists));
+    let later = CLIENT_ISN + 3;
+    let mut twin = Link::with_ids(pair, &[(1, 2)]);
+    let new = twin.client_sends(&Packet::new(pair, SYN, later, 0)).unwrap();
+    assert!(inbound(&mut link.server, link.now, &new).is_ok(), "an ISN past the old connection's numbers is");
+}
+
+#[test]
+fn a_replayed_syn_does_not_keep_a_port_from_its_owner() {
+    let pair = ipv4_pair();
+    let mut link = Link::with_ids(pair, &[(1, 2)]);
+    let old = link.client_sends(&Packet::new(pair, SYN, CLIENT_ISN - 5_000_000, 0)).unwrap();
+    for _ in 0..3 {
+        inbound(&mut link.server, link.now, &old).unwrap();
+        link.now += Duration::from_secs(60);
+    }
+    link.connect(pair);
+}
+
+#[test]
+fn slots_are_found_again_after_others_before_them_were_freed() {
+    let mut server = server(64);
+    for (index, syn) in verified_syns(1000..1064).iter().enumerate() {
+        inbound(&mut server, NOW, syn).unwrap();
+        if index % 3 == 0 {
+            server.forget(&port(1000 + index as u16).reversed());
+        }
+    }
+    for index in 0..64 {
+        let known = server.connection(&port(1000 + index).reversed()).is_some();
+        assert_eq!(known, index % 3 != 0, "port {}", 1000 + index);
+    }
+}
+
+fn pairs(shim: &TestShim) -> Vec<SocketPair> {
+    let mut pairs: Vec<_> = shim.connections().map(Connection::pair).collect();
+    pairs.sort_by_key(|pair| pair.remote.port());
+    pairs
+}
+
+#[test]
+fn syns_that_do_not_verify_leave_nothing() {
+    let mut server = server(4);
+    let signed = verified_syns(1000..1300);
+    for (index, mut syn) in signed.into_iter().enumerate() {
+        let verdict = match index % 3 {
+            // The MAC's last octet and a pair of octets of the checksum that makes up for it.
+            0 => {
+                syn[55] ^= 1;
+                let tcp = etherparse::TcpSlice::from_slice(&syn[20..]).unwrap();
+                let sum = tcp.calc_checksum_ipv4([192, 0, 2, 1], [192, 0, 2, 2]).unwrap();
+                syn[36..38].copy_from_slice(&sum.to_be_bytes());
+                inbound(&mut server, NOW, &syn)
+            }
+            1 => inbound(&mut server, NOW, &Packet::new(port(7), SYN, index as u32, 0).build()),
+            _ => {
+                syn[55] ^= 1;
+                inbound(&mut server, NOW, &syn)
+            }
+        };
+        assert!(verdict.is_err());
+        assert_eq!(server.connections().count(), 0);
+    }
+    let counters = server.counters();
+    assert_eq!((counters.good, counters.bad, counters.required), (0, 100, 100));
+}
+
+#[test]
+fn the_table_is_bounded_and_what_this_end_opens_is_not_given_up() {
+    for slots in [0, 1, 2, 7] {
+        let mut client = shim(ipv4_pair(), mkts(&[(1, 2)]), slots);
+        for from in 0..slots as u16 {
+            open_from(&mut client, NOW, from, 1).unwrap();
+        }
+        assert_eq!(open_from(&mut client, NOW, 99, 1), Err(Refusal::TableFull));
+        assert_eq!(client.connections().count(), slots);
+        // A SYN sent again, and one with a new ISN from the same port, need no other place.
+        for from in 0..slots as u16 {
+            open_from(&mut client, NOW, from, 1).unwrap();
+            open_from(&mut client, NOW, from, 2).unwrap();
+            assert_eq!(client.connection(&port(from)).unwrap().local_isn(), Some(Isn(2)));
+        }
+    }
+}
+
+#[test]
+fn a_flood_of_replayed_syns_takes_no_place_of_an_open_connection() {
+    let mut link = Link::connected(ipv4_pair());
+    let opened_here = with_ports(ipv4_pair().reversed(), 40_000, 179);
+    outbound(&mut link.server, link.now, &Packet::new(opened_here, SYN, 5, 0).build()).unwrap();
+    for syn in verified_syns(1000..1100) {
+        link.now += Duration::from_millis(1);
+        inbound(&mut link.server, link.now, &syn).unwrap();
+        assert!(link.server.connections().count() <= 8);
+    }
+    // The oldest handshakes made way for the newest.
+    let kept: Vec<_> = pairs(&link.server).iter().map(|pair| pair.remote.port()).collect();
+    assert_eq!(kept, [179, 1094, 1095, 1096, 1097, 1098, 1099, 49_152]);
+    let data = link.client_data(b"still here");
+    link.deliver_to_server(&data).unwrap();
+}
+
+#[test]
+fn a_flood_takes_the_places_of_closed_connections_first() {
+    let mut link = Link::connected(ipv4_pair());
+    let syns = verified_syns(1000..1010);
+    for syn in &syns[..7] {
+        inbound(&mut link.server, link.now, syn).unwrap();
+    }
+    link.now += Duration::from_secs(1);
+    finish(&mut link);
+    inbound(&mut link.server, link.now, &syns[7]).unwrap();
+    assert!(link.server.connection(&ipv4_pair().reversed()).is_none(), "the closed one was given up");
+    assert_eq!(link.server.connections().count(), 8);
+}
+
+#[test]
+fn with_open_connections_alone_there_is_no_place_for_another() {
+    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+    let syns = verified_syns(1000..1002);
+    for from in 0..8 {
+        link.connect(port(from));
+    }
+    for syn in &syns {
+        assert_eq!(inbound(&mut link.server, link.now, syn), Err(Refusal::TableFull));
+    }
+    assert_eq!(link.server.connections().filter(|connection| connection.is_established()).count(), 8);
+    // After three hours of silence, an open connection makes way; before, it does not.
+    link.now += Duration::from_secs(3 * 3600 - 1);
+    assert_eq!(inbound(&mut link.server, link.now, &syns[0]), Err(Refusal::TableFull));
+    link.now += Duration::from_secs(1);
+    inbound(&mut link.server, link.now, &syns[0]).unwrap();
+}
+
+#[test]
+fn connections_expire_by_how_far_they_have_come() {
+    let second = Duration::from_secs(1);
+    for (seconds, far) in [(75, "half open"), (240, "closed"), (3 * 3600, "open")] {
+        let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+        match far {
+            "half open" => {
+                drop(link.deliver_to_server(&Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0)).unwrap());
+            }
+            _ => link.connect(ipv4_pair()),
+        }
+        if far == "closed" {
+            finish(&mut link);
+        }
+        let end = link.now + second * seconds;
+        for shim in [&mut link.client, &mut link.server] {
+            shim.expire(end - second);
+            assert_eq!(shim.connections().count(), 1, "{far}");
+            shim.expire(end);
+            assert_eq!(shim.connections().count(), 0, "{far}");
+        }
+    }
+}
+
+#[test]
+fn what_does_not_verify_keeps_no_connection_alive() {
+    let mut link = Link::connected(ipv4_pair());
+    let data = link.client_data(b"forged").build();
+    let start = link.now;
+    inbound(&mut link.server, start + Duration::from_secs(10_000), &data).unwrap_err();
+    link.server.expire(start + Duration::from_secs(3 * 3600));
+    assert_eq!(link.server.connections().count(), 0);
+}
+
+#[test]
+fn a_syn_for_an_open_connection_is_refused_and_changes_nothing() {
+    for pair in [ipv4_pair(), ipv6_pair()] {
+        let mut link = Link::with_ids(pair, &[(1, 2)]);
+        let first = link.client_sends(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();
+        let mut restarted = shim(pair, mkts(&[(1, 2)]), 1);
+        let restart = outbound(&mut restarted, NOW, &Packet::new(pair, SYN, 77, 0).build()).unwrap();
+        link.connect(pair);
+        for syn in [first, restart] {
+            assert_eq!(inbound(&mut link.server, link.now, &syn), Err(Refusal::ConnectionExists));
+        }
+        let forged = Packet::new(pair, SYN, 78, 0).build();
+        assert_eq!(inbound(&mut link.server, link.now, &forged), Err(Refusal::Verify(VerifyError::Unsigned)));
+        let data = link.client_data(b"undisturbed");
+        link.deliver_to_server(&data).unwrap();
+    }
+}
+
+#[test]
+fn a_port_can_be_used_again_after_both_ends_are_done() {
+    let mut link = Link::connected(ipv4_pair());
+    let again = |link: &mut Link| {
+        let pair = link.pair;
+        let isn = CLIENT_ISN + 0x5000;
+        link.deliver_to_server(&Packet::new(pair, SYN, isn, 0)).unwrap();
+        link.deliver_to_client(&Packet::new(pair.reversed(), SYN | ACK, 0x6000, isn + 1)).unwrap();
+        link.deliver_to_server(&Packet::new(pair, ACK, isn + 1, 0x6001).payload(b"anew")).unwrap();
+        assert_eq!(link.server.connections().count(), 1);
+    };
+    finish(&mut link);
+    again(&mut link);
+    // The same after a reset, with any other ISN: a peer that restarted knows nothing of the last one.
+    link.deliver_to_server(&Packet::new(ipv4_pair(), RST, CLIENT_ISN + 0x5005, 0)).unwrap();
+    link.connect(ipv4_pair());
+}
+
+#[test]
+fn a_port_can_be_used_again_after_a_handshake_that_was_reset_or_given_up() {
+    for is_reset in [true, false] {
+        let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+        link.deliver_to_server(&Packet::new(ipv4_pair(), SYN, 0x5000, 0)).unwrap();
+        if is_reset {
+            // The server answers, but its application closes before the acknowledgment comes.
+            link.server_sends(&Packet::new(ipv4_pair().reversed(), SYN | ACK, 0x6000, 0x5001)).unwrap();
+            link.deliver_to_client(&Packet::new(ipv4_pair().reversed(), RST, 0x6001, 0)).unwrap_err();
+        } else {
+            // The SYN-ACK never comes, and the client gives up.
+            link.now += Duration::from_secs(75);
+        }
+        link.connect(ipv4_pair());
+    }
+}
+
+#[test]
+fn a_replayed_segment_passes_for_tcp_to_judge_and_turns_nothing() {
+    let mut link = Link::connected(ipv4_pair());
+    let data = link.client_data(b"once");
+    let signed = link.client_sends(&data).unwrap();
+    for _ in 0..3 {
+        assert_eq!(inbound(&mut link.server, link.now, &signed).unwrap(), data.build());
+    }
+    // Another connection's segment does not, even between the same hosts.
+    let other = with_ports(ipv4_pair(), 50_000, 179);
+    link.connect(other);
+    let mut moved = signed;
+    moved[20..22].copy_from_slice(&50_000_u16.to_be_bytes());
+    let tcp = etherparse::TcpSlice::from_slice(&moved[20..]).unwrap();
+    let sum = tcp.calc_checksum_ipv4([192, 0, 2, 1], [192, 0, 2, 2]).unwrap();
+    moved[36..38].copy_from_slice(&sum.to_be_bytes());
+    assert!(matches!(
+        inbound(&mut link.server, link.now, &moved),
+        Err(Refusal::Verify(VerifyError::BadMac { .. }))
+    ));
+}
+
+/// What may happen to a table.
+#[derive(Clone, Debug)]
+enum Step {
+    Open { from: u16, isn: u32 },
+    Forget { from: u16 },
+    Wait { seconds: u64 },
+    Expire,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let from = 0u16..24;
+    prop_oneof![
+        6 => (from.clone(), 1u32..3).prop_map(|(from, isn)| Step::Open { from, isn }),
+        4 => from.prop_map(|from| Step::Forget { from }),
+        2 => (0u64..60).prop_map(|seconds| Step::Wait { seconds }),
+        1 => Just(Step::Expire),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn the_table_finds_what_a_map_would(slots in 1usize..14, steps in proptest::collection::vec(step(), 0..120)) {
+        let mut client = shim(ipv4_pair(), mkts(&[(1, 2)]), slots);
+        let mut model: HashMap<u16, (u32, Duration)> = HashMap::new();
+        let mut now = Duration::ZERO;
+        for step in steps {
+            match step {
+                Step::Open { from, isn } => {
+                    if !model.contains_key(&from) && model.len() == slots {
+                        model.retain(|_, (_, used)| now - *used < Duration::from_secs(75));
+                    }
+                    let is_room = model.contains_key(&from) || model.len() < slots;
+                    if is_room {
+                        model.insert(from, (isn, now));
+                    }
+                    prop_assert_eq!(open_from(&mut client, now, from, isn).is_ok(), is_room);
+                }
+                Step::Forget { from } => {
+                    model.remove(&from);
+                    client.forget(&port(from));
+                }
+                Step::Wait { seconds } => now += Duration::from_secs(seconds),
+                Step::Expire => {
+                    model.retain(|_, (_, used)| now - *used < Duration::from_secs(75));
+                    client.expire(now);
+                }
+            }
+            prop_assert_eq!(client.connections().count(), model.len());
+            for from in 0..24 {
+                let found = client.connection(&port(from)).and_then(Connection::local_isn);
+                prop_assert_eq!(found, model.get(&from).map(|(isn, _)| Isn(*isn)));
+            }
+        }
+    }
+}
