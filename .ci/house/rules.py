@@ -22,7 +22,9 @@ LIBRARIES = tuple(CRATES)
 PROTOCOLS = tuple(name for name in LIBRARIES if name not in ("wireseal-kernels", "wireseal-mac"))
 CRATES |= {
     "wireseal": LIBRARIES,
-    "router-peer": PROTOCOLS,
+    "wireseal-interop-counted": (),
+    "wireseal-interop-speaker": ("wireseal-tcp-ao", "wireseal-smoltcp"),
+    "router-peer": (*PROTOCOLS, "wireseal-interop-counted", "wireseal-interop-speaker"),
     "wireseal-bench-peers": (),
     "wireseal-benches": (*LIBRARIES, "wireseal-bench-peers"),
 }

@@ -1,27 +1,27 @@
-//! A BGP speaker whose sessions Wireseal authenticates.
+//! A BGP speaker whose sessions Wireseal protects.
 //!
-//! | to | call |
+//! ```text
+//! main       the command line
+//!   demo     the demonstration: routers in this process, under attack
+//!   run      the neighbours of a configuration
+//!     frames, kernel, quic   their connections: this process's own TCP, Linux's, quinn
+//! ```
+//!
+//! BGP, the TCP stack and its links are in the library [`speaker`].
+//!
+//! | to see how | look at |
 //! |---|---|
-//! | run a TCP stack over a link | [`stack::Stack::start`] |
-//! | join two stacks in memory | [`transport::memory::wire`] |
-//! | put TCP-AO between stack and link | [`protection::protect`] |
-//! | open a QUIC connection to a peer | [`quic::Connector::connect`] |
-//! | open a TCP connection that the kernel protects | [`kernel::connect`] |
-//! | make a certificate for it | [`certificate::create`] |
-//! | run a BGP session over a stream | [`bgp::session::Session::start`] |
-//! | read routes | [`routes::text`], [`routes::mrt`], [`routes::generate`] |
+//! | TCP-AO runs under smoltcp | [`speaker::stack`] |
+//! | keys change on live connections | [`speaker::protection`] |
+//! | kernel sockets get their keys | `kernel` |
+//! | quinn gets Wireseal's packet protection | [`quic::provider`] |
 
-pub mod bgp;
 pub mod certificate;
 pub mod config;
+mod connection;
 pub mod demo;
+mod frames;
 #[cfg(target_os = "linux")]
-pub mod kernel;
-pub mod link;
-pub mod protection;
+mod kernel;
 pub mod quic;
-pub mod routes;
 pub mod run;
-pub mod stack;
-pub mod sync;
-pub mod transport;

@@ -1,144 +1,184 @@
 //! Runs a configuration until it is told to stop.
 
-mod calls;
-mod frames;
-mod keep;
-#[cfg(target_os = "linux")]
-mod kernel;
-mod quic;
-mod tasks;
-
-use std::fmt;
-use std::io;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-use tokio::time::timeout;
-use tracing::{Span, info, info_span, warn};
-use wireseal_tcp_ao::PeerError;
+use anyhow::{Context, Result};
+use speaker::bgp::session::{Session, State, Status};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tracing::{Instrument, Span, info, warn};
 
-use self::tasks::Tasks;
 use crate::config::{Config, Neighbour, TransportKind};
-use crate::transport::OpenError;
+use crate::connection::{Connection, Listener, Transport, peer_span};
+use crate::frames;
+#[cfg(target_os = "linux")]
+use crate::kernel::Kernel;
+use crate::quic::Quic;
 
 /// How long sessions may take to say goodbye.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// Delay between connection attempts. RFC 4271 §10 suggests 120 s, too long for a demonstration.
+const CONNECT_RETRY: Duration = Duration::from_secs(5);
+/// Time limit of a connection attempt.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Delay after a failed accept.
+const ACCEPT_RETRY: Duration = Duration::from_secs(1);
 
-/// Why a checked configuration could not be started.
-#[derive(Debug)]
-pub enum RunError {
-    /// The transport.
-    Transport(OpenError),
-    /// The TCP stack.
-    Stack(io::Error),
-    /// A socket of the system.
-    Socket {
-        /// The field of the configuration that is to blame.
-        field: String,
-        /// Its transport protocol.
-        protocol: &'static str,
-        /// Its address.
-        address: SocketAddr,
-        /// What the operating system said.
-        error: io::Error,
-    },
-    /// The kernel does not take a key of a neighbour.
-    #[cfg(target_os = "linux")]
-    Key {
-        /// The field of the configuration that asks for it.
-        field: String,
-        /// Why not.
-        error: Box<wireseal_linux::ManagerError>,
-    },
-    /// Neighbours whose keys cannot be told apart.
-    Peers(PeerError),
-    /// This system has no such transport.
-    Unsupported(TransportKind),
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Transport(error) => error.fmt(f),
-            Self::Stack(error) => write!(f, "cannot start the TCP stack: {error}"),
-            Self::Socket { field, protocol, address, error } => {
-                write!(f, "{field}: cannot open {protocol} socket {address}: {error}")
-            }
-            #[cfg(target_os = "linux")]
-            Self::Key { field, error } => write!(f, "{field}: {error}"),
-            Self::Peers(error) => error.fmt(f),
-            Self::Unsupported(kind) => write!(f, "this system has no {kind:?} transport"),
-        }
-    }
-}
-
-impl std::error::Error for RunError {}
-
-impl RunError {
-    /// Whether the message begins with a field of the configuration.
-    #[must_use]
-    pub fn names_field(&self) -> bool {
-        match self {
-            Self::Socket { .. } => true,
-            #[cfg(target_os = "linux")]
-            Self::Key { .. } => true,
-            _ => false,
-        }
-    }
-
-    /// A socket that cannot be opened for the peer at this place of the configuration.
-    fn socket(protocol: &'static str, address: SocketAddr, index: usize, error: io::Error) -> Self {
-        let field = match error.kind() {
-            io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied => format!("peer[{index}].port"),
-            _ => "transport.addresses".to_owned(),
-        };
-        Self::Socket { field, protocol, address, error }
-    }
-
-    /// What a field of the peer at this place of the configuration asks of the kernel in vain.
-    #[cfg(target_os = "linux")]
-    fn key(index: usize, field: &str, error: Box<wireseal_linux::ManagerError>) -> Self {
-        Self::Key { field: format!("peer[{index}].{field}"), error }
-    }
-}
-
-/// What waits until the last octets have left, and then lets go of the transport.
-type Settled = BoxFuture<'static, ()>;
-
-/// Runs all neighbours of a configuration until `stop` resolves, then ends their sessions in order.
+/// Runs all neighbours of a configuration until `stop` resolves, then shuts their sessions down.
 ///
 /// # Errors
-/// [`RunError`] when the transport or the stack cannot be started; nothing is left running then.
+/// When a transport cannot be started. Nothing is left running.
 ///
 /// # Panics
 /// When called outside a tokio runtime.
-pub async fn run(config: Config, seed: u64, stop: impl Future<Output = ()>) -> Result<(), RunError> {
-    let mut tasks = Tasks::new();
-    let settled = match (&config.tls, config.transport.kind) {
-        (Some(tls), _) => quic::start(tls, &config.neighbours, &mut tasks)?,
+pub async fn run(config: Config, seed: u64, stop: impl Future<Output = ()>) -> Result<()> {
+    let neighbours = config.neighbours.clone();
+    let routers: Vec<(Arc<dyn Transport>, Vec<Neighbour>)> = match (&config.tls, config.transport.kind) {
+        (Some(tls), _) => vec![(Arc::new(Quic::new(tls.clone(), &neighbours)?), neighbours)],
         #[cfg(target_os = "linux")]
-        (None, TransportKind::Kernel) => kernel::start(&config.neighbours, &mut tasks)?,
-        #[cfg(not(target_os = "linux"))]
-        (None, kind @ TransportKind::Kernel) => return Err(RunError::Unsupported(kind)),
-        (None, _) => frames::start(&config, seed, &mut tasks)?,
+        (None, TransportKind::Kernel) => vec![(Arc::new(Kernel::new(&neighbours)?), neighbours)],
+        (None, _) => frames::start(&config, seed)?,
     };
+    let stopping = watch::Sender::new(false);
+    let (mut sessions, mut listeners) = (JoinSet::new(), JoinSet::new());
+    for (transport, neighbours) in &routers {
+        let mut callers = BTreeMap::<SocketAddr, Vec<Caller>>::new();
+        for (index, neighbour) in neighbours.iter().enumerate() {
+            let span = peer_span(neighbour);
+            if neighbour.is_unprotected() {
+                warn!(parent: &span, "no key chain: this session is not protected");
+            }
+            let calls = neighbour.passive.then(|| {
+                let (sender, calls) = mpsc::channel(1);
+                callers.entry(neighbour.local()).or_default().push((index, span.clone(), sender));
+                calls
+            });
+            let source = Source { transport: Arc::clone(transport), index, calls };
+            sessions.spawn(keep_session(source, neighbour.clone(), stopping.subscribe()).instrument(span));
+        }
+        for (local, callers) in callers {
+            let neighbours: Vec<usize> = callers.iter().map(|(index, ..)| *index).collect();
+            listeners.spawn(answer(transport.listen(local, &neighbours)?, callers));
+        }
+    }
     stop.await;
     info!("stopping");
-    if timeout(FAREWELL, tasks.stop()).await.is_err() {
+    stopping.send_replace(true);
+    listeners.shutdown().await;
+    if timeout(FAREWELL, async { while sessions.join_next().await.is_some() {} }).await.is_err() {
         warn!("not all peers took leave in time");
     }
-    let _ = timeout(FAREWELL, settled).await;
+    for (transport, _) in &routers {
+        let _ = timeout(FAREWELL, transport.settled()).await;
+    }
     Ok(())
 }
 
-/// What each line in the log of a neighbour begins with.
-fn peer_span(neighbour: &Neighbour) -> Span {
-    info_span!("peer", name = %neighbour.name)
+/// A neighbour that calls us: its index, its log context, and where its connections go.
+type Caller = (usize, Span, mpsc::Sender<Connection>);
+
+/// Hands each connection to its neighbour. While a session is up one connection may wait; more are closed.
+async fn answer(mut listener: Box<dyn Listener>, callers: Vec<Caller>) {
+    loop {
+        match listener.accept().await {
+            Ok((index, connection)) => {
+                let caller = callers.iter().find(|caller| caller.0 == index);
+                let (_, span, calls) = caller.expect("the transport was given these callers");
+                let remote = connection.remote;
+                match calls.try_send(connection) {
+                    Ok(()) => info!(parent: span, %remote, "called; a session that is up has to end first"),
+                    Err(_) => warn!(parent: span, %remote, "turned away: another call waits already"),
+                }
+            }
+            Err(error) => {
+                warn!("{error:#}");
+                sleep(ACCEPT_RETRY).await;
+            }
+        }
+    }
 }
 
-fn warn_of_no_protection(neighbour: &Neighbour, span: &Span) {
-    if neighbour.key_chain.is_none() {
-        warn!(parent: span, "no key chain: this session is not protected");
+/// Where the connections with a neighbour come from.
+struct Source {
+    transport: Arc<dyn Transport>,
+    index: usize,
+    /// Set if the neighbour calls.
+    calls: Option<mpsc::Receiver<Connection>>,
+}
+
+impl Source {
+    async fn open(&mut self) -> Result<Connection> {
+        match &mut self.calls {
+            Some(calls) => calls.recv().await.context("no longer listening"),
+            None => {
+                timeout(CONNECT_TIMEOUT, self.transport.connect(self.index)).await.context("timed out")?
+            }
+        }
     }
+}
+
+/// Opens a session with a neighbour whenever there is none, until told to stop.
+async fn keep_session(mut source: Source, neighbour: Neighbour, mut stop: watch::Receiver<bool>) {
+    let remote = neighbour.remote();
+    let mut is_trying = neighbour.passive;
+    loop {
+        if !is_trying {
+            is_trying = true;
+            info!("connecting to {remote}");
+        }
+        tokio::select! {
+            biased;
+            () = told_to(&mut stop) => return,
+            opened = source.open() => match opened {
+                Ok(connection) => {
+                    is_trying = neighbour.passive;
+                    info!(remote = %connection.remote, "connected, waiting for the peer's OPEN");
+                    let span = connection.span.clone();
+                    follow(connection, &neighbour, &mut stop).instrument(span).await;
+                }
+                Err(error) => warn!(%remote, "cannot connect: {error:#}"),
+            },
+        }
+        let wait = if neighbour.passive { Duration::ZERO } else { CONNECT_RETRY };
+        let _ = timeout(wait, told_to(&mut stop)).await;
+    }
+}
+
+async fn told_to(stop: &mut watch::Receiver<bool>) {
+    // Fails when the sender is gone, which also means to stop.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// Runs a session over a connection to its end.
+async fn follow(connection: Connection, neighbour: &Neighbour, stop: &mut watch::Receiver<bool>) {
+    let Connection { stream, mut upkeep, .. } = connection;
+    let session = Session::start(stream, neighbour.session);
+    let mut status = session.status();
+    // Orders fail only when the session is over, which is awaited below.
+    let _ = session.announce(neighbour.routes.clone()).await;
+    tokio::select! {
+        () = log_until_closed(&mut status) => {}
+        () = upkeep.broken() => session.abort(),
+        () = told_to(stop) => drop(session.shutdown().await),
+    }
+    // The session drops the sender after the stream.
+    while status.changed().await.is_ok() {}
+    let closed = status.borrow().closed.clone();
+    upkeep.over(closed).await;
+}
+
+/// Logs when the peer's initial table is complete, and waits until the session is over.
+async fn log_until_closed(status: &mut watch::Receiver<Status>) {
+    let is_complete = |status: &Status| status.end_of_rib == [true; 2] || status.state == State::Closed;
+    if let Ok(status) = status.wait_for(is_complete).await
+        && status.state != State::Closed
+    {
+        let [ipv4, ipv6] = status.routes;
+        info!(ipv4, ipv6, "initial routes received");
+    }
+    let _ = status.wait_for(|status| status.state == State::Closed).await;
 }

@@ -1,83 +1,178 @@
-//! One packet that would end the session if it got through.
+//! Attacks on a live session, by someone who reads everything on the wire and can send anything.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::MktSet;
+use wireseal_tcp_ao::{KeyId, MktSet, Segment, SocketPair};
 
-use super::peers::{Keys, Peers, SECRET, key, usual_key};
-use super::recording::Recording;
-use super::scene::Scene;
-use super::tally::Tally;
-use super::{Conditions, Outcome, ensure};
-use crate::bgp::rib::Family;
-use crate::transport::memory::Direction;
+use super::pair::{Pair, SECRET, carries_data, key, usual_key, usual_keys};
+use super::sessions::{Conditions, Sessions, next_route};
+use speaker::bgp::rib::Family;
+use speaker::forge::{Forgery, correct_checksum};
+use speaker::wire::Direction;
 
-/// What somebody without the secret might guess.
-const GUESS: &[u8; 32] = b"someone else guesses this secret";
-/// The id of a key that no router has.
-const UNKNOWN_ID: u8 = 9;
-/// A NOTIFICATION of BGP: Cease, Administrative Shutdown (RFC 4271 section 4.5, RFC 4486).
-pub(super) const CEASE: [u8; 21] =
-    [255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 0, 21, 3, 6, 2];
+/// A secret that an attacker might guess.
+pub const GUESS: &[u8; 32] = b"someone else guesses this secret";
+/// A KeyID that neither router has.
+pub const UNKNOWN_ID: u8 = 9;
+/// A BGP NOTIFICATION: Cease, Administrative Shutdown (RFC 4271 §4.5, RFC 4486 §4).
+const CEASE: &[u8] =
+    &[255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 0, 21, 3, 6, 2];
+/// The first router's port, where two connections in a row must have the same one.
+const PORT: u16 = 50_000;
+/// UPDATEs per announced route: the route itself and the End-of-RIB of each family.
+const UPDATES_PER_ROUTE: u64 = 3;
+/// How long a reset or a segment may take on a good wire.
+const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Somebody who has got hold of everything but the secret sends what the first router would.
-pub(super) async fn bad_key(conditions: Conditions) -> Outcome {
-    let scene = Scene::set(conditions.seed, Keys::usual()?).await?;
-    let secret = if conditions.sabotaged { SECRET } else { GUESS };
-    let mut impostor = scene.impostor(key(1, TcpAoAlgorithm::Aes128Cmac, secret)?)?;
-    let cease = scene.forge()?.carrying(&CEASE).signed_by(&mut impostor)?.finish();
-    scene.strike([cease], Tally::bad(1)).await
+/// A packet that would end the session if the second router took it for the first router's.
+#[derive(Clone, Copy, Debug)]
+pub struct Attack {
+    /// A RST; otherwise a NOTIFICATION.
+    pub is_reset: bool,
+    /// KeyID and secret to sign it with.
+    pub signed: Option<(u8, &'static [u8; 32])>,
+    /// How the second router counts it.
+    pub expected: &'static str,
 }
 
-/// A router with another secret tries to open a session.
-pub(super) async fn bad_key_session(conditions: Conditions) -> Outcome {
-    let secret = if conditions.sabotaged { SECRET } else { GUESS };
-    let keys = Keys::new(key(1, TcpAoAlgorithm::Aes128Cmac, secret)?, usual_key()?)?;
-    let peers = Peers::new(conditions.seed, keys)?;
-    let recording = Recording::start(&peers.wire);
-    // It is given up at the first packet that a router drops.
-    let opened = peers.connect(Family::Ipv4, None).await;
+/// A live session over IPv4 after an exchange of routes.
+struct Scene {
+    pair: Pair,
+    sessions: Sessions,
+    sockets: SocketPair,
+}
+
+impl Scene {
+    async fn begin(pair: Pair) -> Result<Self> {
+        let (sessions, sockets) = pair.establish(Family::Ipv4, PORT).await?;
+        sessions.pass_route().await?;
+        pair.quiet(&sessions).await?;
+        Ok(Self { pair, sessions, sockets })
+    }
+
+    /// Delivers a packet to the second router. Fails unless it is counted as `expected`, and the session stays up and
+    /// carries routes.
+    async fn deliver(&self, packet: Vec<u8>, expected: &str) -> Result<String> {
+        let before = self.pair.b.tally();
+        self.pair.wire.inject_at_b(packet);
+        self.pair.taken_in().await?;
+        let seen = self.pair.b.tally().since(&before).to_string();
+        let passed = self.sessions.pass_route().await.and_then(|()| self.sessions.still_up());
+        match passed {
+            Ok(()) if seen == expected => Ok(format!("{seen}, session up")),
+            Ok(()) => bail!("{seen}, instead of {expected}"),
+            Err(down) => bail!("{seen}, expected {expected}; {down:#}"),
+        }
+    }
+}
+
+/// Sends one packet in the first router's name. If sabotaged, the secret was guessed right, the second router has the
+/// unknown key, or nothing is protected at all.
+pub async fn attack(attack: Attack, Conditions { seed, is_sabotaged }: Conditions) -> Result<String> {
+    let usual = usual_key()?;
+    let (a, b, mkt) = match (is_sabotaged, attack.signed) {
+        (true, None) => (None, None, None),
+        (false, None) => (usual_keys()?, usual_keys()?, None),
+        (true, Some((id, _))) if KeyId(id) == usual.send_id() => (usual_keys()?, usual_keys()?, Some(usual)),
+        (_, Some((id, secret))) => {
+            let stray = key(id, TcpAoAlgorithm::Aes128Cmac, secret)?;
+            let known = is_sabotaged.then(|| stray.clone());
+            (usual_keys()?, Some(MktSet::from_mkts([usual].into_iter().chain(known))?), Some(stray))
+        }
+    };
+    let scene = Scene::begin(Pair::new(seed, a, b)?).await?;
+    let recording = scene.pair.wire.recording();
+    let packets = recording.iter().map(|(_, packet)| packet.as_slice());
+    let next = Forgery::next(packets.clone(), scene.sockets)?;
+    let forgery = if attack.is_reset { next.reset() } else { next.carrying(CEASE) };
+    let packet = match mkt {
+        Some(mkt) => forgery.signed(&mkt, packets)?,
+        None => forgery.unsigned()?,
+    };
+    scene.deliver(packet, attack.expected).await
+}
+
+/// A router with a guessed secret tries to open a session; if sabotaged, the secret is right.
+pub async fn bad_key_session(Conditions { seed, is_sabotaged }: Conditions) -> Result<String> {
+    let mkt = key(1, TcpAoAlgorithm::Aes128Cmac, if is_sabotaged { SECRET } else { GUESS })?;
+    let pair = Pair::new(seed, Some(MktSet::from_mkts([mkt])?), usual_keys()?)?;
+    // Fails at the first packet that a router drops.
+    let opened = pair.connect(Family::Ipv4, 0).await;
     ensure!(opened.is_err(), "the connection was opened all the same");
-    peers.taken_in().await?;
-    let seen = Tally::of(&peers.b);
-    ensure!(seen.dropped > 0 && seen == Tally::bad(seen.dropped), "{seen}, instead of bad alone");
-    let mut answers = 0;
-    recording.each(Direction::BToA, |_| {
-        answers += 1;
-        Ok(())
-    })?;
+    pair.taken_in().await?;
+    let seen = pair.b.tally();
+    let dropped = seen.dropped();
+    let is_expected = dropped > 0 && seen.to_string() == format!("dropped {dropped}, bad +{dropped}");
+    ensure!(is_expected, "{seen}, instead of bad alone");
+    let answers = pair.wire.recorded(Direction::BToA).len();
     ensure!(answers == 0, "the second router answered {answers} times");
     Ok(format!("{seen}; not one answer, no session"))
 }
 
-/// The right secret, but under the id of a key that nobody has configured.
-pub(super) async fn unknown_key_id(conditions: Conditions) -> Outcome {
-    let stray = key(UNKNOWN_ID, TcpAoAlgorithm::Aes128Cmac, SECRET)?;
-    let mut keys = Keys::usual()?;
-    if conditions.sabotaged {
-        keys.b = Some(MktSet::from_mkts([usual_key()?, stray.clone()])?);
+/// A segment of a connection with the addresses and ports of the next one.
+async fn of_earlier_connection(pair: &Pair) -> Result<Vec<u8>> {
+    let (mut a, mut b) = pair.connect(Family::Ipv4, PORT).await?;
+    a.write_all(CEASE).await?;
+    b.read_exact(&mut [0; CEASE.len()]).await?;
+    a.abort();
+    let reset = timeout(PATIENCE, b.read_u8()).await;
+    ensure!(matches!(reset, Ok(Err(_))), "the earlier connection does not end");
+    pair.last_data()
+}
+
+/// TCP discards copies of this connection's segments; Wireseal drops those of an earlier connection.
+pub async fn replay(Conditions { seed, is_sabotaged }: Conditions) -> Result<String> {
+    let keys = if is_sabotaged { None } else { usual_keys()? };
+    let pair = Pair::new(seed, keys.clone(), keys)?;
+    let earlier = of_earlier_connection(&pair).await?;
+    let scene = Scene::begin(pair).await?;
+
+    let updates = || scene.sessions.b.status().borrow().updates;
+    let before = updates();
+    let verified = scene.deliver(scene.pair.last_data()?, "dropped 0, good +1").await?;
+    scene.pair.quiet(&scene.sessions).await?;
+    let delivered = updates() - before;
+    ensure!(delivered == UPDATES_PER_ROUTE, "{delivered} UPDATEs arrived instead of {UPDATES_PER_ROUTE}");
+    let dropped = scene.deliver(earlier, "dropped 1, bad +1").await?;
+    Ok(format!(
+        "of this session: {verified}; the MAC is right, and TCP discards what it has already. Of an earlier one: {dropped}"
+    ))
+}
+
+/// Holds a segment back, and delivers it after copies with one bit of the payload flipped, each bit in turn.
+pub async fn flipped_bit(Conditions { seed, is_sabotaged }: Conditions) -> Result<String> {
+    let scene = Scene::begin(Pair::new(seed, usual_keys()?, usual_keys()?)?).await?;
+    let Scene { pair, sessions, .. } = &scene;
+    let (hold, mut held) = mpsc::unbounded_channel();
+    pair.wire.tap(move |direction, packet| {
+        let is_held = direction == Direction::AToB && carries_data(packet);
+        !is_held || hold.send(packet.to_vec()).is_err()
+    });
+    let routes = next_route(&sessions.b);
+    let before = pair.b.tally();
+    sessions.a.announce(Arc::clone(&routes)).await?;
+    let original = timeout(PATIENCE, held.recv()).await.ok().flatten();
+    let original = original.context("the first router sends no route")?;
+    let bits = Segment::parse(&original)?.payload().len() * 8;
+    let start = original.len() - bits / 8;
+    for bit in 0..bits {
+        let mut altered = original.clone();
+        altered[start + bit / 8] ^= if is_sabotaged { 0 } else { 0x80 >> (bit % 8) };
+        correct_checksum(&mut altered)?;
+        pair.wire.inject_at_b(altered);
     }
-    let scene = Scene::set(conditions.seed, keys).await?;
-    let mut impostor = scene.impostor(stray)?;
-    let cease = scene.forge()?.carrying(&CEASE).signed_by(&mut impostor)?.finish();
-    scene.strike([cease], Tally::key_not_found()).await
-}
+    pair.taken_in().await?;
+    let (seen, expected) = (pair.b.tally().since(&before), format!("dropped {bits}, bad +{bits}"));
+    ensure!(seen.to_string() == expected, "{seen}, instead of {expected}");
 
-/// What ends a session that is not protected: a reset with the right addresses, ports and sequence number.
-pub(super) async fn unsigned_reset(conditions: Conditions) -> Outcome {
-    let keys = if conditions.sabotaged { Keys::default() } else { Keys::usual()? };
-    let scene = Scene::set(conditions.seed, keys).await?;
-    let reset = scene.forge()?.reset().unsigned().finish();
-    scene.strike([reset], Tally::required()).await
-}
-
-/// The same with an option whose MAC is made up.
-pub(super) async fn forged_reset(conditions: Conditions) -> Outcome {
-    let scene = Scene::set(conditions.seed, Keys::usual()?).await?;
-    let reset = scene.forge()?.reset();
-    let reset = if conditions.sabotaged {
-        reset.signed_by(&mut scene.impostor(usual_key()?)?)?
-    } else {
-        reset.with_mac_of(0xa5)?
-    };
-    scene.strike([reset.finish()], Tally::bad(1)).await
+    pair.wire.tap(|_, _| true);
+    let passed = scene.deliver(original, "dropped 0, good +1").await?;
+    ensure!(sessions.b.rib().get(routes[0].prefix).is_some(), "the route in it did not arrive");
+    Ok(format!("each of {bits} bits: {seen}; then the segment as it was sent: {passed}"))
 }

@@ -1,182 +1,215 @@
-//! Sessions over QUIC, between two UDP sockets on loopback, with every packet counted.
+//! Sessions over QUIC between two UDP sockets on loopback, with every packet counted.
 
-mod ledger;
-mod pair;
-
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use counted::{Ledger, Packets};
 use quinn::Connection;
+use rcgen::{CertificateParams, KeyPair};
 use rustls::CipherSuite;
+use rustls::pki_types::PrivateKeyDer;
 use tokio::time::{sleep, timeout};
+use tracing::Span;
 
-use self::ledger::Ledger;
-use self::pair::{Pair, Router, Up};
-use super::peers::{GLANCE, until};
-use super::routes::{MEMORY, ROUTES, TIME, exchange, peak_memory};
-use super::{Conditions, Failure, Outcome, ensure, grouped};
-use crate::bgp::rib::Route;
-use crate::bgp::session::{Session, State, Status};
-use crate::quic::suite_name;
-use crate::routes::generate;
+use super::sessions::{Conditions, FEW, GLANCE, ROUTES, Sessions, grouped, start, within_memory};
+use crate::quic::{Acceptor, Connector, Tls, is_wireseal, provider, suite_name};
+use speaker::bgp::rib::Route;
+use speaker::bgp::session::{Session, State, Status};
+use speaker::routes::generate;
 
-/// Routes sent each way under each suite.
-const FEW: usize = 1000;
-/// How long a change of the key or the end of a refused connection may take.
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+/// The suite that every QUIC stack has.
+const USUAL: CipherSuite = CipherSuite::TLS13_AES_128_GCM_SHA256;
+/// How long a key update or the end of a refused connection may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A suite that does not go together with this one.
-fn another(suite: CipherSuite) -> CipherSuite {
-    if suite == CipherSuite::TLS13_AES_128_GCM_SHA256 {
-        CipherSuite::TLS13_AES_256_GCM_SHA384
-    } else {
-        CipherSuite::TLS13_AES_128_GCM_SHA256
+/// A router with one suite and a new certificate.
+fn router(suite: CipherSuite) -> Result<Tls> {
+    let provider = provider();
+    ensure!(is_wireseal(suite), "{suite:?} is not Wireseal's");
+    let chosen = provider.cipher_suites.iter().find(|offered| offered.suite() == suite).copied();
+    let chosen = chosen.with_context(|| format!("{suite:?} is not there"))?;
+    let key = KeyPair::generate()?;
+    let certificate = CertificateParams::default().self_signed(&key)?;
+    let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+    Tls::new(provider, Some(vec![chosen]), certificate.into(), key)
+}
+
+/// Two routers. The first opens connections.
+struct Pair {
+    connector: Connector,
+    acceptor: Acceptor,
+}
+
+/// Both ends of a session and of the QUIC connection under it.
+struct Up {
+    sessions: Sessions,
+    a: Connection,
+    b: Connection,
+}
+
+impl Pair {
+    /// The first router expects the certificate of `expected[0]`, the second that of `expected[1]`.
+    fn new(a: &Tls, b: &Tls, expected: [&Tls; 2]) -> Result<Self> {
+        let [by_a, by_b] = expected.map(Tls::fingerprint);
+        let any_port = SocketAddr::new(LOOPBACK, 0);
+        let acceptor = Acceptor::bind(any_port, b, vec![(LOOPBACK, by_b, Span::none())])?;
+        let connector = Connector::new(any_port, acceptor.endpoint.local_addr()?, a, by_a)?;
+        Ok(Self { connector, acceptor })
+    }
+
+    fn with_suites(a: CipherSuite, b: CipherSuite) -> Result<Self> {
+        let (a, b) = (router(a)?, router(b)?);
+        Self::new(&a, &b, [&b, &a])
+    }
+
+    fn ledgers(&self) -> [&Ledger; 2] {
+        [&self.connector.ledger, self.acceptor.ledger(0)]
+    }
+
+    /// Connects the routers and waits for an established session.
+    async fn establish(&mut self) -> Result<Up> {
+        let Self { connector, acceptor } = self;
+        let calling = async {
+            let (connection, stream) = connector.connect().await.context("caller")?;
+            // The session sends OPEN; without data the other end would not see the stream.
+            Ok((connection, start(stream, 1)))
+        };
+        let called = async { acceptor.accept().await?.1 };
+        let ((a, caller), (b, stream)) = tokio::try_join!(calling, called)?;
+        Ok(Up { sessions: Sessions::of(caller, start(stream, 2)).await?, a, b })
+    }
+
+    /// Fails unless both routers have opened every packet that reached them; returns how many that were.
+    fn all_opened(&self) -> Result<u64> {
+        let [a, b] = self.ledgers().map(Ledger::total);
+        for (end, here, there) in [("first", a, b), ("second", b, a)] {
+            let Packets { opened, refused, .. } = here;
+            ensure!(refused == 0, "the {end} router refused {refused} packets");
+            let sent = there.sealed;
+            ensure!(opened > 0 && opened <= sent, "the {end} router opened {opened} packets of {sent}");
+        }
+        Ok(a.opened + b.opened)
     }
 }
 
-pub(super) async fn session(suite: CipherSuite, conditions: Conditions) -> Outcome {
-    let other = if conditions.sabotaged { another(suite) } else { suite };
-    let pair = Pair::new(Router::new(&[suite])?, Router::new(&[other])?)?;
-    let up = pair.establish().await?;
+/// How many keys have sealed and opened packets: one each at first, then one more with every key update.
+fn keys_used(ledger: &Ledger) -> [usize; 2] {
+    let count = |of: fn(&Packets) -> u64| ledger.keys().iter().filter(|key| of(key) > 0).count();
+    [count(|key| key.sealed), count(|key| key.opened)]
+}
+
+/// A session under one suite. If sabotaged, the second router has another suite.
+pub async fn session(suite: CipherSuite, Conditions { is_sabotaged, .. }: Conditions) -> Result<String> {
+    let other = match (is_sabotaged, suite) {
+        (false, _) => suite,
+        (true, USUAL) => CipherSuite::TLS13_AES_256_GCM_SHA384,
+        (true, _) => USUAL,
+    };
+    let mut pair = Pair::with_suites(suite, other)?;
+    let Up { sessions, .. } = pair.establish().await?;
     let table = generate(FEW);
-    exchange(&up.sessions, Arc::clone(&table), &table).await?;
-    up.sessions.still_up()?;
-    let packets = pair.all_opened()?;
+    sessions.exchange(&table, &table).await?;
+    let (routes, packets, suite) = (grouped(FEW.into()), pair.all_opened()?, suite_name(suite));
     Ok(format!(
-        "{} routes each way in {packets} packets, each sealed and opened by Wireseal under {}",
-        grouped(FEW),
-        suite_name(suite)
+        "{routes} routes each way in {packets} packets, each sealed and opened by Wireseal under {suite}"
     ))
 }
 
-pub(super) async fn full_table(conditions: Conditions) -> Outcome {
-    let table = generate(ROUTES);
-    let sent = if conditions.sabotaged { table[1..].into() } else { Arc::clone(&table) };
-    let pair = Pair::usual()?;
+/// Full tables each way.
+pub async fn full_table(Conditions { is_sabotaged, .. }: Conditions) -> Result<String> {
+    let mut pair = Pair::with_suites(USUAL, USUAL)?;
     let up = pair.establish().await?;
-
-    let started = Instant::now();
-    let updates = exchange(&up.sessions, sent, &table).await?;
-    let took = started.elapsed();
-    // Without optimisation the time says nothing.
-    ensure!(cfg!(debug_assertions) || took <= TIME, "{ROUTES} routes took {:.1} s", took.as_secs_f64());
-    up.sessions.still_up()?;
-    let outcome = format!(
-        "{} routes each way in {} UPDATEs, both tables equal after {:.2} s; {} packets, each sealed and opened by Wireseal",
-        grouped(ROUTES),
-        grouped(updates),
-        took.as_secs_f64(),
-        grouped(pair.all_opened()?)
-    );
-    let Some(peak) = peak_memory() else { return Ok(outcome) };
-    ensure!(peak <= MEMORY, "the program has used {peak} MiB of memory, {MEMORY} are allowed");
-    Ok(format!("{outcome}; {peak} MiB of memory at most"))
+    let seen = up.sessions.exchange_full_tables(is_sabotaged).await?;
+    let packets = grouped(pair.all_opened()?);
+    within_memory(format!("{seen}; {packets} packets, each sealed and opened by Wireseal"))
 }
 
-/// Has one end change its key, and waits until it seals with another one.
-async fn update_key(
-    session: &Session,
-    connection: &Connection,
-    ledger: &Ledger,
-    known: &Arc<[Route]>,
-) -> Result<(), Failure> {
-    let before = ledger.sealing_keys();
+/// Updates the key at one end, and waits until that end seals with the next key.
+async fn update_key(end: (&Session, &Connection, &Ledger), known: &Arc<[Route]>) -> Result<()> {
+    let (session, connection, ledger) = end;
+    let [before, _] = keys_used(ledger);
     let updated = async {
-        while ledger.sealing_keys() == before {
-            // While the last update is not over it does nothing (RFC 9001 section 6.5).
+        while keys_used(ledger)[0] == before {
+            // Without effect until the last update is confirmed (RFC 9001 §6.5).
             connection.force_key_update();
-            // Only what is sent shows the new key.
+            // The next key shows only when something is sent.
             session.announce(Arc::clone(known)).await?;
             sleep(GLANCE).await;
         }
         Ok(())
     };
-    timeout(PATIENCE, updated).await.map_err(|_| Failure(format!("sealed with key {before} only")))?
+    timeout(PATIENCE, updated).await.unwrap_or_else(|_| Err(anyhow!("sealed with key {before} only")))
 }
 
-pub(super) async fn key_update(conditions: Conditions) -> Outcome {
+/// Each router updates the key once while routes flow. If sabotaged, neither does.
+pub async fn key_update(Conditions { is_sabotaged, .. }: Conditions) -> Result<String> {
     let table = generate(ROUTES);
-    let pair = Pair::usual()?;
-    let up = pair.establish().await?;
-    let [a, b] = [(&up.sessions.a, &up.a, &pair.a.ledger), (&up.sessions.b, &up.b, &pair.b.ledger)];
+    let mut pair = Pair::with_suites(USUAL, USUAL)?;
+    let Up { sessions, a, b } = pair.establish().await?;
+    let [by_a, by_b] = pair.ledgers();
     let known: Arc<[Route]> = table[..1].into();
+    let updates = [None, Some((&sessions.a, &a, by_a)), Some((&sessions.b, &b, by_b))];
     let mut announced = 0;
-    for (asked, part) in [None, Some(a), Some(b)].into_iter().zip(table.chunks(ROUTES.div_ceil(3))) {
-        let part: Arc<[Route]> = part.into();
-        for session in [&up.sessions.a, &up.sessions.b] {
-            session.announce(Arc::clone(&part)).await?;
-        }
-        // The part is on its way when the key changes.
-        if let Some((session, connection, ledger)) = asked.filter(|_| !conditions.sabotaged) {
-            update_key(session, connection, ledger, &known).await?;
+    for (end, part) in updates.into_iter().zip(table.chunks(table.len().div_ceil(3))) {
+        sessions.announce(part).await?;
+        if let Some(end) = end.filter(|_| !is_sabotaged) {
+            update_key(end, &known).await?;
         }
         announced += part.len();
-        for session in [&up.sessions.a, &up.sessions.b] {
-            let all = |status: &Status| status.ipv4_routes + status.ipv6_routes == announced;
-            until(session, "all routes", all).await?;
-        }
+        sessions.await_routes(announced).await?;
     }
-    // An end takes the new key with the first packet after it has seen it: after the second pair of routes both have.
+    // An end answers with the key that it has seen last: after two exchanges both have used the newest key.
     for _ in 0..2 {
-        up.sessions.pass_route().await?;
+        sessions.pass_route().await?;
     }
-    up.sessions.still_up()?;
-    let packets = pair.all_opened()?;
-    let keys = pair.a.ledger.sealing_keys();
-    for (end, router) in [("first", &pair.a), ("second", &pair.b)] {
-        let (sealed, opened) = (router.ledger.sealing_keys(), router.ledger.opening_keys());
-        // quinn changes the key once by itself, somewhere in the first thousand packets.
-        ensure!(
-            sealed >= 3 && sealed == keys && opened == keys,
-            "the {end} router sealed with {sealed} keys and opened with {opened}"
-        );
+    sessions.still_up()?;
+    let packets = grouped(pair.all_opened()?);
+    let keys = keys_used(by_a)[0];
+    for (end, ledger) in [("first", by_a), ("second", by_b)] {
+        let [sealed, opened] = keys_used(ledger);
+        // quinn itself updates the key once, within the first thousand packets.
+        let is_right = sealed >= 3 && sealed == keys && opened == keys;
+        ensure!(is_right, "the {end} router sealed with {sealed} keys and opened with {opened}");
     }
+    let (own, routes) = (keys - 3, grouped(ROUTES.into()));
     Ok(format!(
-        "{keys} keys in each direction: the first, two for the updates asked for, one by each router, and {} for quinn's own \
-         updates; {} routes each way in {} packets, all opened; same QUIC connection, same BGP session",
-        keys - 3,
-        grouped(table.len()),
-        grouped(packets)
+        "{keys} keys in each direction: the first one, two for the updates (one by each router), and {own} for quinn's own; \
+         {routes} routes each way in {packets} packets, all opened; same QUIC connection, same BGP session"
     ))
 }
 
-/// Opens a connection that is to be refused for a certificate. Fails if the router called has a connection or the caller a
-/// session, or if either waits for ever.
-async fn refused(pair: &Pair) -> Result<(), Failure> {
+/// Opens a connection that must be refused for a certificate. Fails if the router called gets a connection or the caller a
+/// session, or if either end never learns of it.
+async fn refused(mut pair: Pair) -> Result<()> {
+    let Pair { connector, acceptor } = &mut pair;
     let calling = async {
-        // A caller that has verified the certificate it saw learns only later that its own was refused.
-        let Ok(session) = pair.call().await else { return Ok(()) };
-        let mut status = session.status();
-        let over = |state| matches!(state, State::Established | State::Closed);
-        let ended = timeout(PATIENCE, status.wait_for(|status| over(status.state))).await;
-        let state = ended.map_err(|_| Failure("the caller is not told".to_owned()))??.state;
-        ensure!(state == State::Closed, "the caller has a session");
+        // A caller that accepts the certificate it sees learns only later that its own was refused.
+        let Ok((_connection, stream)) = connector.connect().await else { return Ok(()) };
+        let session = start(stream, 1);
+        let is_decided = |status: &Status| matches!(status.state, State::Established | State::Closed);
+        let status = session.until(PATIENCE, "the caller to be told", is_decided).await?;
+        ensure!(status.state == State::Closed, "the caller has a session");
         Ok(())
     };
-    let (called, calling) = tokio::join!(pair.answer(), calling);
+    let (called, calling) = tokio::join!(acceptor.accept(), calling);
     calling?;
-    let Err(Failure(reason)) = called else {
-        return Err(Failure("the router called has a connection".to_owned()));
-    };
-    ensure!(reason.contains("certificate"), "refused for another reason: {reason}");
+    let Err(reason) = called?.1 else { bail!("the router called has a connection") };
+    ensure!(reason.to_string().contains("certificate"), "refused for another reason: {reason:#}");
     Ok(())
 }
 
-pub(super) async fn other_certificate(conditions: Conditions) -> Outcome {
-    let (a, b) = (Router::usual()?, Router::usual()?);
-    for stranger_calls in [true, false] {
-        let stranger = Router::usual()?;
-        let pair = match (conditions.sabotaged, stranger_calls) {
-            (true, _) => Pair::new(a.clone(), b.clone())?,
-            (false, true) => Pair::impostor(stranger, b.clone(), [&b, &a])?,
-            (false, false) => Pair::impostor(a.clone(), stranger, [&b, &a])?,
-        };
-        refused(&pair).await?;
-    }
-    let pair = Pair::new(a, b)?;
-    let Up { sessions, .. } = pair.establish().await?;
+/// A stranger at either end. If sabotaged, the certificates are right.
+pub async fn other_certificate(Conditions { is_sabotaged, .. }: Conditions) -> Result<String> {
+    let (a, b, stranger) = (router(USUAL)?, router(USUAL)?, router(USUAL)?);
+    let (caller, called) = if is_sabotaged { (&a, &b) } else { (&stranger, &stranger) };
+    refused(Pair::new(caller, &b, [&b, &a])?).await?;
+    refused(Pair::new(&a, called, [&b, &a])?).await?;
+    let Up { sessions, .. } = Pair::new(&a, &b, [&b, &a])?.establish().await?;
     sessions.pass_route().await?;
-    Ok("a router that shows another certificate than the configured one is refused and gets no session, whichever of the two \
-        calls; with the right certificates a session opens and carries routes"
+    Ok("a router with another certificate than the configured one gets no session, whether it calls or is called; with the \
+        right certificates a session opens and carries routes"
         .to_owned())
 }

@@ -1,30 +1,34 @@
-//! What the demonstration found, as a table.
+//! The results as a table.
 
 use std::fmt;
 use std::time::Duration;
 
+use anyhow::Result;
 use comfy_table::{ContentArrangement, Table, presets};
 
-use super::routes::peak_memory;
-use super::{Check, Outcome};
+use super::sessions::peak_memory;
 
-/// Widest table, in columns.
+/// Width of the table in columns, at most.
 const WIDTH: u16 = 120;
 
-/// The outcome of each check that ran.
-#[derive(Debug, Default)]
-pub struct Report {
-    lines: Vec<(&'static str, &'static str, Duration, Outcome)>,
+/// One check that was run.
+#[derive(Debug)]
+pub struct Line {
+    pub name: &'static str,
+    pub action: &'static str,
+    pub took: Duration,
+    pub outcome: Result<String>,
 }
 
-impl Report {
-    pub(super) fn add(&mut self, check: &Check, took: Duration, outcome: Outcome) {
-        self.lines.push((check.name, check.action, took, outcome));
-    }
+/// The outcome of each check that was run.
+#[derive(Debug)]
+pub struct Report(pub(super) Vec<Line>);
 
+impl Report {
     /// The names of the checks that failed.
-    pub fn failed(&self) -> impl Iterator<Item = &'static str> {
-        self.lines.iter().filter(|(.., outcome)| outcome.is_err()).map(|(name, ..)| *name)
+    #[must_use]
+    pub fn failed(&self) -> Vec<&'static str> {
+        self.0.iter().filter(|line| line.outcome.is_err()).map(|line| line.name).collect()
     }
 }
 
@@ -36,26 +40,22 @@ impl fmt::Display for Report {
             .set_content_arrangement(ContentArrangement::Dynamic)
             .set_width(WIDTH)
             .set_header(["check", "what is done", "what was seen", "verdict"]);
-        for (name, action, took, outcome) in &self.lines {
+        for Line { name, action, took, outcome } in &self.0 {
             let (verdict, seen) = match outcome {
-                Ok(seen) => ("ok", seen),
-                Err(failure) => ("FAILED", &failure.0),
+                Ok(seen) => ("ok", seen.clone()),
+                Err(error) => ("FAILED", format!("{error:#}")),
             };
             let verdict = format!("{verdict}, {:.2} s", took.as_secs_f64());
-            table.add_row([name, action, seen.as_str(), verdict.as_str()]);
+            table.add_row([*name, *action, &seen, &verdict]);
         }
-        writeln!(f, "{table}")?;
-        let took: Duration = self.lines.iter().map(|(_, _, took, _)| took).sum();
-        write!(f, "checks: {} in {:.1} s", self.lines.len(), took.as_secs_f64())?;
+        let took: Duration = self.0.iter().map(|line| line.took).sum();
+        write!(f, "{table}\nchecks: {} in {:.1} s", self.0.len(), took.as_secs_f64())?;
         if let Some(peak) = peak_memory() {
             write!(f, ", {peak} MiB of memory at most")?;
         }
-        writeln!(f)?;
-        let failed: Vec<_> = self.failed().collect();
-        if failed.is_empty() {
-            write!(f, "router-peer: all checks passed")
-        } else {
-            write!(f, "router-peer: failed: {}", failed.join(", "))
+        match self.failed().as_slice() {
+            [] => write!(f, "\nrouter-peer: all checks passed"),
+            failed => write!(f, "\nrouter-peer: failed: {}", failed.join(", ")),
         }
     }
 }

@@ -1,48 +1,25 @@
-//! Two changes of the key under a live session, as its key chain prescribes them.
+//! Two key rollovers of a live session, on the schedule of a key chain.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::{Context, Result, bail, ensure};
 use tokio::time::{sleep, timeout};
-use wireseal_tcp_ao::key_chain::{KeyChain, KeyChains, Timestamp};
-use wireseal_tcp_ao::{ConnectionState, KeyId};
+use wireseal_tcp_ao::key_chain::KeyChains;
+use wireseal_tcp_ao::{ConnectionState, Segment};
 
-use super::peers::{GLANCE, Keys, Peers, Sessions, until};
-use super::recording::{Recording, end_of};
-use super::{Conditions, Failure, Outcome, ensure, grouped};
-use crate::bgp::rib::{Family, Route};
-use crate::protection;
-use crate::routes::generate;
-use crate::stack::Stack;
-use crate::transport::memory::Direction;
+use super::pair::Pair;
+use super::sessions::{Conditions, GLANCE, Sessions, grouped};
+use speaker::bgp::rib::Family;
+use speaker::protection;
+use speaker::routes::generate;
+use speaker::stack::Stack;
+use speaker::wire::Direction;
 
-/// Three keys, of three algorithms, each acceptable for an hour before it is sent with and after.
-const CHAIN: &str = r#"
-[[key-chain]]
-name = "demonstration"
-accept-tolerance = 3600
+/// Three keys, one after the other.
+const CHAIN: &str = include_str!("../../configs/demonstration.toml");
 
-[[key-chain.key]]
-send-id = 1
-algorithm = "HMAC-SHA-1-96"
-secret = "the secret of spring"
-send = { until = 2026-07-01T00:00:00Z }
-
-[[key-chain.key]]
-send-id = 2
-algorithm = "AES-128-CMAC-96"
-secret = "the secret of summer"
-send = { from = 2026-07-01T00:00:00Z, until = 2026-10-01T00:00:00Z }
-
-[[key-chain.key]]
-send-id = 3
-algorithm = "HMAC-SHA256-128"
-secret = "the secret of autumn and of winter"
-send = { from = 2026-10-01T00:00:00Z }
-"#;
-
-/// What the clocks are put to while routes flow, and the key that both routers must have come to sign with.
+/// What both clocks are set to, and the key that both routers must then sign with.
 const CLOCK: [(&str, u8); 7] = [
     ("2026-06-30T22:00:00Z", 1),
     ("2026-06-30T23:30:00Z", 1),
@@ -52,108 +29,86 @@ const CLOCK: [(&str, u8); 7] = [
     ("2026-10-01T00:30:00Z", 3),
     ("2026-10-01T02:00:00Z", 3),
 ];
-/// Routes that flow each way at each step.
+/// Routes that flow each way in each step.
 const ROUTES: usize = 3000;
-/// How long a step may take.
+/// Time limit for a step.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The chain of the second router when it has not been told of the second key.
-fn without_second_key(chain: &KeyChain) -> Result<KeyChain, Failure> {
-    let keys = chain.keys().iter().filter(|key| key.mkt().send_id() != KeyId(2)).cloned();
-    Ok(KeyChain::new(chain.name(), keys.collect())?.with_accept_tolerance(chain.accept_tolerance())?)
-}
-
-fn state(stack: &Stack<protection::Protected>) -> Option<ConnectionState> {
+fn state(stack: &Stack) -> Option<ConnectionState> {
     stack.with_device(|device| device.shim().connections().find_map(|connection| connection.export().ok()))
 }
 
-/// Waits until both routers sign with the key and both have all routes.
-async fn settle(peers: &Peers, sessions: &Sessions, id: u8, routes: usize) -> Result<(), Failure> {
+/// Waits until both routers sign with key `id` and have received all routes.
+async fn settle(pair: &Pair, sessions: &Sessions, id: u8, routes: usize) -> Result<()> {
+    let current_keys = || [&pair.a, &pair.b].map(|stack| state(stack).map(|state| state.current_key.0));
     let rolled_over = async {
-        while [&peers.a, &peers.b].iter().any(|stack| state(stack).map(|s| s.current_key) != Some(KeyId(id)))
-        {
+        while current_keys() != [Some(id); 2] {
             sleep(GLANCE).await;
         }
     };
     if timeout(PATIENCE, rolled_over).await.is_err() {
-        let [a, b] = [&peers.a, &peers.b].map(|stack| {
-            state(stack).map_or("nothing".to_owned(), |state| format!("key {}", state.current_key))
-        });
-        let [by_a, by_b] = peers.tallies();
-        return Err(Failure(format!(
-            "to sign with key {id}, but the first router signs with {a} and the second with {b} (first: {by_a}; second: \
-             {by_b})"
-        )));
+        let (keys, [(_, a), (_, b)]) = (current_keys(), pair.tallies());
+        bail!("keys {keys:?} instead of {id}; first router: {a}; second router: {b}");
     }
-    for session in [&sessions.a, &sessions.b] {
-        let arrived =
-            until(session, "all routes", |status| status.ipv4_routes + status.ipv6_routes >= routes);
-        timeout(PATIENCE, arrived)
-            .await
-            .map_err(|_| Failure(format!("not all of {routes} routes arrived under key {id}")))??;
-    }
-    Ok(())
+    timeout(PATIENCE, sessions.await_routes(routes)).await.context("the routes did not arrive")?
 }
 
-/// Fails if a segment was sent twice; tells which keys the data was signed with.
-fn check_stream(recording: &Recording, direction: Direction) -> Result<BTreeSet<u8>, Failure> {
-    let (mut keys, mut highest) = (BTreeSet::new(), None);
-    recording.each(direction, |segment| {
-        let (first, end) = (segment.sequence(), end_of(&segment));
-        if first != end {
-            ensure!(highest.is_none_or(|highest| highest == first), "a segment was lost or sent twice");
-            highest = Some(end);
+/// The keys that signed data in one direction. Fails if a segment was lost or sent twice.
+fn keys_of_data(pair: &Pair, direction: Direction) -> Result<BTreeSet<u8>> {
+    let (mut keys, mut next) = (BTreeSet::new(), None);
+    for packet in pair.wire.recorded(direction) {
+        let segment = Segment::parse(&packet)?;
+        if segment.sequence() != segment.end() {
+            ensure!(next.is_none_or(|next| next == segment.sequence()), "a segment was lost or sent twice");
+            next = Some(segment.end());
         }
         if !segment.payload().is_empty() {
             keys.extend(segment.ao_option()?.map(|ao| ao.key_id.0));
         }
-        Ok(())
-    })?;
+    }
     Ok(keys)
 }
 
-pub(super) async fn twice(conditions: Conditions) -> Outcome {
-    let chains = KeyChains::from_toml(CHAIN)?;
-    let chain = chains.get("demonstration").ok_or_else(|| Failure("the chain is not there".to_owned()))?;
-    let other = if conditions.sabotaged { without_second_key(chain)? } else { chain.clone() };
-    let moments = CLOCK.iter().map(|(at, id)| Ok((at.parse::<Timestamp>()?, *id)));
-    let moments: Vec<(Timestamp, u8)> = moments.collect::<Result<_, Failure>>()?;
-    let keys = Keys { a: Some(chain.mkts(moments[0].0)), b: Some(other.mkts(moments[0].0)) };
-    let peers = Peers::new(conditions.seed, keys)?;
-    let recording = Recording::start(&peers.wire);
-    let sessions = peers.establish(Family::Ipv4).await?;
-    let table = generate(ROUTES * CLOCK.len());
-    let isns = |stack| state(stack).map(|state| (state.local_isn, state.remote_isn));
-    let began = isns(&peers.a);
+/// Two rollovers. If sabotaged, the second router has another secret for the second key.
+pub async fn twice(Conditions { seed, is_sabotaged }: Conditions) -> Result<String> {
+    let chain = |text: &str| {
+        let chains = KeyChains::from_toml(text)?;
+        chains.get("demonstration").cloned().context("the chain is missing")
+    };
+    let summer = if is_sabotaged { "another secret" } else { "the secret of summer" };
+    let (chain, other) = (chain(CHAIN)?, chain(&CHAIN.replace("the secret of summer", summer))?);
+    let begin = CLOCK[0].0.parse()?;
+    let pair = Pair::new(seed, Some(chain.mkts(begin)), Some(other.mkts(begin)))?;
+    let (sessions, _) = pair.establish(Family::Ipv4, 0).await?;
+    let table = generate((ROUTES * CLOCK.len()) as u32);
+    let isns = || state(&pair.a).map(|state| (state.local_isn, state.remote_isn));
+    let first_isns = isns().context("the connection is not protected")?;
 
-    for (step, (at, id)) in moments.into_iter().enumerate() {
+    for (step, (at, id)) in CLOCK.into_iter().enumerate() {
         let mut parts = table[step * ROUTES..][..ROUTES].chunks(ROUTES / 3);
-        // The clocks differ by some milliseconds, and routes flow before, between and after.
-        for change in [None, Some((&peers.a, chain)), Some((&peers.b, &other))] {
+        // The clocks are set some milliseconds apart, and routes flow before, between and after.
+        for change in [None, Some((&pair.a, &chain)), Some((&pair.b, &other))] {
             if let Some((stack, chain)) = change {
                 // Peer 0 is the IPv4 one.
-                protection::apply(stack, 0, chain, at);
+                protection::apply(stack, 0, chain, at.parse()?);
             }
-            let routes: Arc<[Route]> = parts.next().unwrap_or_default().into();
-            sessions.a.announce(Arc::clone(&routes)).await?;
-            sessions.b.announce(routes).await?;
+            sessions.announce(parts.next().unwrap_or_default()).await?;
             sleep(GLANCE).await;
         }
-        let settled = settle(&peers, &sessions, id, (step + 1) * ROUTES).await;
-        settled.map_err(|Failure(what)| Failure(format!("at {at}, expected {what}")))?;
+        let settled = settle(&pair, &sessions, id, (step + 1) * ROUTES).await;
+        settled.with_context(|| format!("at {at}"))?;
     }
-    peers.quiet(&sessions).await?;
+    pair.quiet(&sessions).await?;
     sessions.still_up()?;
-    let [by_a, by_b] = peers.all_verified()?;
-    ensure!(began.is_some() && isns(&peers.a) == began, "the TCP connection is another one");
+    let segments = grouped(pair.all_verified()?.iter().sum());
+    ensure!(isns() == Some(first_isns), "the TCP connection is another one");
     for direction in [Direction::AToB, Direction::BToA] {
-        let keys = check_stream(&recording, direction)?;
+        let keys = keys_of_data(&pair, direction)?;
         ensure!(keys == BTreeSet::from([1, 2, 3]), "data was signed with the keys {keys:?}");
     }
+    let routes = grouped(table.len() as u64);
     Ok(format!(
-        "keys 1, 2 and 3 signed {} routes each way in {} segments; all verified, none lost or sent twice, same TCP \
-         connection, same BGP session",
-        grouped(table.len()),
-        grouped(by_a + by_b)
+        "keys 1, 2 and 3 signed {routes} routes each way in {segments} segments; all verified, none lost or sent twice, \
+         same TCP connection, same BGP session"
     ))
 }

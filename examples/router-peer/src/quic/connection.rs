@@ -1,0 +1,167 @@
+//! QUIC connections with pinned peers, with one stream each.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use counted::Ledger;
+use quinn::{
+    ClientConfig, Connection, ConnectionError, Endpoint, EndpointConfig, RecvStream, SendStream,
+    ServerConfig, TokioRuntime, TransportConfig, TransportErrorCode,
+};
+use tokio::io::Join;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tracing::{Instrument, Span, warn};
+
+use super::fingerprint::Fingerprint;
+use super::tls::Tls;
+
+/// QUIC version 1 (RFC 9000 §15).
+const VERSION_1: u32 = 1;
+/// Time limit for a handshake, including the client's stream.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// Opens a UDP socket for QUIC version 1. It accepts connections if given a configuration for them.
+fn open(local: SocketAddr, server: Option<ServerConfig>) -> io::Result<Endpoint> {
+    let mut config = EndpointConfig::default();
+    config.supported_versions(vec![VERSION_1]);
+    Endpoint::new(config, server, UdpSocket::bind(local)?, Arc::new(TokioRuntime))
+}
+
+/// Parameters of connections on which the peer may open this many streams.
+fn transport(streams: u8) -> Arc<TransportConfig> {
+    let mut transport = TransportConfig::default();
+    transport
+        // BGP's hold timer decides when a silent peer is gone.
+        .max_idle_timeout(None)
+        .max_concurrent_bidi_streams(streams.into())
+        .max_concurrent_uni_streams(0_u8.into())
+        .datagram_receive_buffer_size(None);
+    Arc::new(transport)
+}
+
+/// A connection and its stream.
+pub(crate) type Opened = (Connection, Join<RecvStream, SendStream>);
+
+async fn within_limit(
+    opening: impl Future<Output = Result<(Connection, SendStream, RecvStream), ConnectionError>>,
+) -> Result<Opened> {
+    match timeout(HANDSHAKE, opening).await.context("timed out")? {
+        Ok((connection, send, receive)) => Ok((connection, tokio::io::join(receive, send))),
+        Err(error) => match refused_certificate(&error) {
+            Some(which) => bail!(which),
+            None => Err(error.into()),
+        },
+    }
+}
+
+/// Which end's certificate was refused, if one was: the alert is access_denied (RFC 8446 §6.2).
+pub(super) fn refused_certificate(error: &ConnectionError) -> Option<&'static str> {
+    let denied = TransportErrorCode::crypto(49);
+    match error {
+        ConnectionError::TransportError(error) if error.code == denied => {
+            Some("the peer's certificate is not the configured one")
+        }
+        ConnectionError::ConnectionClosed(close) if close.error_code == denied => {
+            Some("the peer refused our certificate")
+        }
+        _ => None,
+    }
+}
+
+/// Opens connections to one peer.
+pub(crate) struct Connector {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) ledger: Arc<Ledger>,
+    remote: SocketAddr,
+    config: ClientConfig,
+}
+
+impl Connector {
+    /// `peer` is the certificate that the peer must show.
+    pub(crate) fn new(local: SocketAddr, remote: SocketAddr, tls: &Tls, peer: Fingerprint) -> Result<Self> {
+        let (client, ledger) = tls.client(peer)?;
+        let mut config = ClientConfig::new(Arc::new(client));
+        config.transport_config(transport(0));
+        Ok(Self { endpoint: open(local, None)?, ledger, remote, config })
+    }
+
+    /// Opens a connection and its stream. If the peer refuses this end's certificate, the stream fails later (RFC 8446
+    /// §4.4.4).
+    pub(crate) async fn connect(&self) -> Result<Opened> {
+        // The name is not checked, and an address is not even sent (RFC 6066 §3).
+        let name = self.remote.ip().to_string();
+        let connecting = self.endpoint.connect_with(self.config.clone(), self.remote, &name)?;
+        within_limit(async {
+            let connection = connecting.await?;
+            let (send, receive) = connection.open_bi().await?;
+            Ok((connection, send, receive))
+        })
+        .await
+    }
+}
+
+/// A peer that may call: its address, its certificate, and its log context.
+pub(crate) type Caller = (IpAddr, Fingerprint, Span);
+
+/// Accepts connections from configured peers.
+pub(crate) struct Acceptor {
+    pub(crate) endpoint: Endpoint,
+    peers: Vec<(Caller, Arc<ServerConfig>, Arc<Ledger>)>,
+    handshakes: JoinSet<(usize, Result<Opened>)>,
+}
+
+impl Acceptor {
+    pub(crate) fn bind(local: SocketAddr, tls: &Tls, callers: Vec<Caller>) -> Result<Self> {
+        let configured = |caller: Caller| {
+            let (server, ledger) = tls.server(caller.1)?;
+            let mut config = ServerConfig::with_crypto(Arc::new(server));
+            // Peers are identified by address, so they must keep it.
+            config.transport_config(transport(1)).migration(false);
+            Ok((caller, Arc::new(config), ledger))
+        };
+        let peers = callers.into_iter().map(configured).collect::<Result<Vec<_>>>()?;
+        // The endpoint uses its configuration for Retry tokens only; each connection gets its peer's.
+        let config = peers.first().map(|(_, config, _)| ServerConfig::clone(config));
+        Ok(Self { endpoint: open(local, config)?, peers, handshakes: JoinSet::new() })
+    }
+
+    /// The packet keys of a caller's connections.
+    pub(crate) fn ledger(&self, caller: usize) -> &Ledger {
+        &self.peers[caller].2
+    }
+
+    /// Waits until a handshake has succeeded or failed; returns the caller's index with the result. Refuses other addresses,
+    /// and makes callers validate theirs with a Retry (RFC 9000 §8.1.2).
+    pub(crate) async fn accept(&mut self) -> Result<(usize, Result<Opened>)> {
+        loop {
+            let incoming = tokio::select! {
+                Some(call) = self.handshakes.join_next() => return Ok(call?),
+                incoming = self.endpoint.accept() => incoming.context("the UDP socket is closed")?,
+            };
+            let remote = incoming.remote_address();
+            let caller = self.peers.iter().position(|((address, ..), ..)| *address == remote.ip());
+            let Some(caller) = caller else {
+                warn!(%remote, "not a configured peer");
+                incoming.refuse();
+                continue;
+            };
+            if !incoming.remote_address_validated() {
+                // Fails only for validated addresses.
+                let _ = incoming.retry();
+                continue;
+            }
+            let ((_, _, span), config, _) = &self.peers[caller];
+            let config = Arc::clone(config);
+            let finish = within_limit(async move {
+                let connection = incoming.accept_with(config)?.await?;
+                let (send, receive) = connection.accept_bi().await?;
+                Ok((connection, send, receive))
+            });
+            self.handshakes.spawn(async move { (caller, finish.await) }.instrument(span.clone()));
+        }
+    }
+}

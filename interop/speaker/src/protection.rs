@@ -1,0 +1,104 @@
+//! The keys of TCP-AO, as the lifetimes of a key chain begin and end.
+
+use std::net::IpAddr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+use tokio::time::sleep;
+use tracing::{error, info, warn};
+use wireseal_tcp_ao::key_chain::{Key, KeyChain, Timestamp};
+use wireseal_tcp_ao::{ConnectionIdentifier, MKTS_PER_PEER, Mkt, MktError, MktSet, Peer};
+
+use crate::stack::Stack;
+
+/// Longest wait before the clock is looked at again: it may be set while keys wait for their time.
+const CLOCK_CHECK: Duration = Duration::from_secs(30);
+/// How long ahead of its end a key chain is complained about, in seconds.
+const EXPIRY_WARNING: u32 = 7 * 24 * 3600;
+
+/// All connections between two addresses, whichever end opens them.
+#[must_use]
+pub fn peer(local: IpAddr, remote: IpAddr, mkts: MktSet<MKTS_PER_PEER>) -> Peer {
+    Peer { connections: ConnectionIdentifier::between(local.into(), remote.into()), mkts }
+}
+
+/// The time, in whole seconds.
+#[must_use]
+pub fn now() -> Timestamp {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_unix_seconds(i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX))
+}
+
+/// A key as the other end has it: what is sent with here is accepted there.
+///
+/// # Errors
+/// None for a key that this end can have.
+pub fn mirrored(mkt: &Mkt) -> Result<Mkt, MktError> {
+    let (parameters, master_key) = (mkt.parameters(), mkt.master_key().clone());
+    let mirrored = Mkt::with_short_master_key(mkt.recv_id(), mkt.send_id(), parameters.algorithm, master_key);
+    Ok(mirrored.with_mac_length(parameters.mac_length())?.with_options(parameters.options))
+}
+
+/// The key chain of the other end.
+///
+/// # Errors
+/// None for a chain that this end can have.
+pub fn mirrored_chain(chain: &KeyChain) -> Result<KeyChain> {
+    let mirrored = chain.keys().iter().map(|key| {
+        let mirrored = Key::new(key.key_id(), mirrored(key.mkt())?);
+        anyhow::Ok(mirrored.with_lifetimes(*key.send_lifetime(), *key.accept_lifetime())?)
+    });
+    let mirrored = KeyChain::new(chain.name(), mirrored.collect::<Result<_>>()?)?;
+    Ok(mirrored.with_accept_tolerance(chain.accept_tolerance())?)
+}
+
+/// Gives the peer at `index` of a stack the keys that its chain has at `at`; live connections go on with them.
+pub fn apply(stack: &Stack, index: usize, chain: &KeyChain, at: Timestamp) {
+    if let Err(error) = stack.with_device(|device| device.shim_mut().set_mkts(index, chain.mkts(at))) {
+        error!(chain = chain.name(), %error, "keys unchanged");
+    }
+}
+
+/// Rolls the keys of the peer at `index` over as the lifetimes of its chain begin and end.
+pub async fn follow_lifetimes(stack: Stack, index: usize, chain: KeyChain) {
+    let mut log = KeyLog::default();
+    loop {
+        let at = now();
+        if log.has_changed(&chain, at) {
+            apply(&stack, index, &chain, at);
+        }
+        let until_change = chain.next_change(at).map_or(CLOCK_CHECK, |change| {
+            let seconds = change.unix_seconds().saturating_sub(now().unix_seconds());
+            Duration::from_secs(u64::try_from(seconds).unwrap_or_default())
+        });
+        sleep(until_change.min(CLOCK_CHECK)).await;
+    }
+}
+
+/// Logs which keys of a chain are in use, whenever they change.
+#[derive(Debug, Default)]
+pub struct KeyLog(Option<(usize, Vec<u64>)>);
+
+impl KeyLog {
+    /// Whether other keys are in use than the last time; the first time they always are.
+    pub fn has_changed(&mut self, chain: &KeyChain, at: Timestamp) -> bool {
+        let active = chain.at(at);
+        let keys = Some((active.sendable().count(), active.iter().map(Key::key_id).collect()));
+        if self.0 == keys {
+            return false;
+        }
+        self.0 = keys;
+        let acceptable: Vec<u8> = active.iter().map(|key| key.mkt().send_id().0).collect();
+        match active.preferred().map(Key::mkt) {
+            None => warn!(chain = chain.name(), "no key may be sent with: nothing gets through"),
+            Some(mkt) => {
+                let (preferred, algorithm) = (mkt.send_id(), mkt.parameters().algorithm);
+                info!(chain = chain.name(), %preferred, %algorithm, ?acceptable, "keys in use");
+            }
+        }
+        if chain.is_expired(at.later_by(EXPIRY_WARNING)) {
+            warn!(chain = chain.name(), "the last key's send lifetime ends within a week");
+        }
+        true
+    }
+}
