@@ -42,7 +42,7 @@ impl Ahead {
         connections: &[Option<&TcpConnection>; BATCH],
     ) {
         let mut heads = [const { MessageHead::new() }; BATCH];
-        let mut inputs: [Option<(&TrafficKey, [&[u8]; 2])>; BATCH] = [None; BATCH];
+        let mut inputs = [None; BATCH];
         let rooms = heads.iter_mut().zip(&mut inputs).zip(&mut self.bases);
         for ((captured, connection), ((head, input), basis)) in segments.zip(connections).zip(rooms) {
             // Matched as references, because moving a segment takes longer than reading it.
@@ -53,11 +53,11 @@ impl Ahead {
                 && let Some(((candidate, key), expected)) = expected(connection, table, segment, ao)
                 && let Ok(mac_input) = &segment.mac_input(expected.sne, table.parameters(*candidate).options)
             {
-                *input = Some((key, mac_input.message(head)));
+                *input = Some((key.mac_key(), mac_input.message(head)));
                 *basis = Some(expected);
             }
         }
-        let jobs = inputs.iter().flatten().map(|(key, input)| (key.mac_key(), &input[..]));
+        let jobs = inputs.iter().flatten().map(|(key, input)| (*key, &input[..]));
         mac_batch(jobs, &mut self.macs);
     }
 

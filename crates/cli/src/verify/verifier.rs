@@ -40,7 +40,7 @@ pub enum VerifyEvent<'v> {
         segment: SegmentReport,
     },
     /// A connection is over.
-    Connection(ConnectionReport),
+    Connection(Box<ConnectionReport>),
 }
 
 /// Checks the segments of a capture in order.
@@ -137,7 +137,7 @@ impl<'k> Verifier<'k> {
                 None => self.totals.unreadable += 1,
             }
             while let Some(live) = self.finished.pop_front() {
-                each(VerifyEvent::Connection(live.into_report(&self.table)))?;
+                each(VerifyEvent::Connection(Box::new(live.into_report(&self.table))))?;
             }
         }
         queue.clear();
@@ -227,7 +227,7 @@ impl<'k> Verifier<'k> {
         let mut rest: Vec<_> = self.connections.into_values().collect();
         rest.sort_unstable_by_key(|live| live.connection.number);
         for live in rest {
-            each(VerifyEvent::Connection(live.into_report(&self.table)))?;
+            each(VerifyEvent::Connection(Box::new(live.into_report(&self.table))))?;
         }
         Ok(Totals { damage, ..self.totals })
     }

@@ -70,7 +70,7 @@ impl Found {
         let mut each = |event: VerifyEvent<'_>| {
             match event {
                 VerifyEvent::Segment { segment, .. } => segments.push(segment),
-                VerifyEvent::Connection(connection) => connections.push(connection),
+                VerifyEvent::Connection(connection) => connections.push(*connection),
             }
             Ok::<_, Infallible>(())
         };
