@@ -23,15 +23,13 @@
 //! use std::sync::Arc;
 //!
 //! use quinn::crypto::rustls::QuicClientConfig;
-//! use rustls::{ClientConfig, RootCertStore, SupportedCipherSuite};
+//! use rustls::{ClientConfig, RootCertStore};
 //!
+//! let roots = RootCertStore::empty(); // Add the certificates that you trust.
 //! let provider = wireseal_rustls::provider(rustls::crypto::ring::default_provider());
-//! let on_wireseal = provider.cipher_suites.iter().filter_map(SupportedCipherSuite::tls13);
-//! assert_eq!(on_wireseal.filter(|suite| wireseal_rustls::is_wireseal(suite)).count(), 3);
-//!
 //! let tls = ClientConfig::builder_with_provider(Arc::new(provider))
 //!     .with_protocol_versions(&[&rustls::version::TLS13])?
-//!     .with_root_certificates(RootCertStore::empty())
+//!     .with_root_certificates(roots)
 //!     .with_no_client_auth();
 //! let quic = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
 //! # let _ = quic;

@@ -7,7 +7,7 @@ use super::outcome::{Outcome, Result};
 use crate::bench::{self, Figures, QuicFigure, TcpAoFigure};
 use crate::report::table::table;
 
-/// Measure how many segments and how much QUIC one core of this machine protects
+/// Measure how many TCP segments and how much QUIC traffic one core can protect
 ///
 /// Each figure is the best of sixteen short measurements on one core. TCP-AO segments are signed and verified one by one on an
 /// established connection; QUIC packets of 1200 octets are sealed and opened one by one.

@@ -22,8 +22,8 @@ use crate::text::{coverage, flags};
 /// Print the traffic keys of a connection and the MAC of a packet, step by step
 ///
 /// For debugging an implementation of TCP-AO. It prints TRAFFIC KEYS, with which anyone can forge segments of that one
-/// connection, so do not use it with the keys of a session that matters. It never prints a master key or what replaces one.
-/// Exit code 0: the packet has the computed MAC; 1: it has another.
+/// connection, so do not use it with the keys of a session that matters. It never prints a master key, or an
+/// intermediate key that could replace it. Exit code 0: the packet has the computed MAC; 1: it has a different one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct Arguments {

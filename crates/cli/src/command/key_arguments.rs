@@ -28,7 +28,7 @@ impl fmt::Debug for KeyText {
 /// Where keys come from.
 #[derive(Debug, clap::Args)]
 pub(super) struct KeyArguments {
-    /// A file of keys: TOML, RFC 8177 JSON, or a configuration of BIRD, Junos or IOS XR; - for standard input [repeatable]
+    /// A key file: TOML, RFC 8177 JSON, or a configuration of BIRD, Junos or IOS XR; - for standard input [repeatable]
     #[arg(long = "keys", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// A key, such as send=100,recv=100,alg=aes-128-cmac-96,secret-file=PATH[,mac=12][,options=excluded][,peer=PREFIX];
@@ -36,7 +36,7 @@ pub(super) struct KeyArguments {
     /// user of the machine can see in the process list [repeatable]
     #[arg(long = "key", value_name = "KEY")]
     keys: Vec<KeyText>,
-    /// The format of the files of keys, if their names and contents do not show it
+    /// The format of the key files, if their names and contents do not show it
     #[arg(long = "keys-format", value_name = "FORMAT", requires = "files")]
     format: Option<Format>,
 }

@@ -1,4 +1,4 @@
-//! `wireseal keys`: explains and converts files of keys.
+//! `wireseal keys`: checks and converts key files.
 
 use std::error::Error;
 use std::fs;
@@ -20,7 +20,7 @@ use crate::report::json::LifetimeObject;
 use crate::report::table::table;
 use crate::text::{Printable, coverage};
 
-/// Explain a file of keys, or convert it.
+/// Check key files, or convert one to another format.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -38,13 +38,13 @@ enum Order {
 /// Exit codes: 0 no warnings, 1 warnings, 2 a file cannot be read.
 #[derive(Debug, clap::Args)]
 struct CheckArguments {
-    /// Files of keys: TOML, RFC 8177 JSON, or a configuration of BIRD, Junos or IOS XR; - for standard input
+    /// Key files: TOML, RFC 8177 JSON, or a configuration of BIRD, Junos or IOS XR; - for standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The format of the files, if their names and contents do not show it
     #[arg(long)]
     format: Option<Format>,
-    /// The implementation that has to accept the keys; by default the one whose format it is [repeatable]
+    /// The implementation that must accept the keys; by default the one whose format the file has [repeatable]
     #[arg(long = "for", value_name = "IMPLEMENTATION")]
     implementations: Vec<Implementation>,
     /// Check lifetimes at this time instead of now, such as 2026-01-31T00:00:00Z
@@ -57,10 +57,10 @@ struct CheckArguments {
 
 /// Write keys in another format, and report what it cannot express.
 ///
-/// The keys are for the same end of the sessions; the other end's have SendID and RecvID exchanged.
+/// They remain the keys of the same end; the other end needs SendID and RecvID swapped.
 #[derive(Debug, clap::Args)]
 struct ConvertArguments {
-    /// The file of keys; - for standard input
+    /// The key file; - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The format to write

@@ -18,7 +18,7 @@ use crate::standing::Standing;
 pub(super) struct Arguments {
     /// The capture: pcap or pcapng, plain or compressed with gzip or zstd; - for standard input
     capture: PathBuf,
-    /// The secrets of the connections, as programs write them with SSLKEYLOGFILE; without it only Initial packets open
+    /// The connections' secrets, in the format of SSLKEYLOGFILE; without them only Initial packets open
     #[arg(long, value_name = "FILE")]
     keylog: Option<PathBuf>,
     /// Report as one JSON object

@@ -8,7 +8,7 @@ use super::outcome::{Outcome, Result};
 use crate::report::table::table;
 use crate::selftest::{self, Group};
 
-/// Run published test vectors on this machine, and show which of its instructions are used
+/// Run published test vectors on this machine, and show which processor instructions are used
 ///
 /// Exit code 0: all passed; 1: some failed.
 #[derive(Debug, clap::Args)]

@@ -29,7 +29,7 @@ pub(super) struct Arguments {
     /// 192.0.2.1:50000-192.0.2.2:179=1000,0x9000 [repeatable]
     #[arg(long = "isn", value_name = "FLOW=ISN,ISN")]
     isns: Vec<IsnHint>,
-    /// An address, or address and port, and what it is on the other side of a translation, such as
+    /// An address, or address and port, before and after a NAT, such as
     /// 10.0.0.1=198.51.100.1 [repeatable]
     #[arg(long = "nat", value_name = "INSIDE=OUTSIDE")]
     nat: Vec<NatHint>,
