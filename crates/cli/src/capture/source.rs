@@ -7,10 +7,17 @@ use flate2::{Decompress, FlushDecompress, Status};
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-use super::Progress;
-
 /// How many octets of the file are read at a time.
 const CHUNK: usize = 1 << 17;
+
+/// How far a capture was read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// Octets read of the file, before decompression.
+    pub read: u64,
+    /// Octets of the whole file, if known.
+    pub total: Option<u64>,
+}
 
 /// A file, and how far it was read.
 struct File {

@@ -14,13 +14,11 @@ use crate::cpu::{Avx2, Avx512};
 #[cfg(feature = "model")]
 pub mod model;
 mod portable;
+mod state;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod stream;
 #[cfg(target_arch = "x86_64")]
 mod x86;
-
-/// "expand 32-byte k", the first row of the state (RFC 8439 §2.3).
-const CONSTANTS: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
 
 /// The instructions that compute many masks, with their proof.
 #[derive(Clone, Copy)]

@@ -53,7 +53,10 @@ impl Protection {
     }
 
     /// Has the manager install the chain's keys on a socket for as long as the attachment is kept.
-    pub(super) fn manage(&self, socket: &impl AsFd) -> Result<Option<(Attachment, Arc<KeyChain>)>, ManagerError> {
+    pub(super) fn manage(
+        &self,
+        socket: &impl AsFd,
+    ) -> Result<Option<(Attachment, Arc<KeyChain>)>, ManagerError> {
         let Self::TcpAo(manager, chain) = self else { return Ok(None) };
         Ok(Some((manager.attach(socket, now())?, Arc::clone(chain))))
     }
