@@ -30,19 +30,8 @@ pub trait Aead: Sized {
 /// Makes tests of the checks for a type that is [`Aead`].
 macro_rules! tests {
     ($aead:ty) => {
-        #[test]
-        fn nothing_outside_of_a_packet_is_touched() {
-            crate::aeads::nothing_outside_of_a_packet_is_touched::<$aead>();
-        }
-
-        #[test]
-        fn what_is_not_authentic_leaves_zeros() {
-            crate::aeads::what_is_not_authentic_leaves_zeros::<$aead>();
-        }
-
-        #[test]
-        fn any_packet() {
-            crate::aeads::any_packet::<$aead>();
+        crate::tests_of! {
+            aeads, $aead: nothing_outside_of_a_packet_is_touched what_is_not_authentic_leaves_zeros any_packet
         }
     };
 }

@@ -34,14 +34,8 @@ pub trait Many: Alone {
 /// Makes tests of the checks for a type that is [`Alone`].
 macro_rules! tests_alone {
     ($routine:ty) => {
-        #[test]
-        fn every_length_at_every_alignment() {
-            crate::macs::every_length_at_every_alignment::<$routine>();
-        }
-
-        #[test]
-        fn nothing_outside_of_the_slices_is_read() {
-            crate::macs::nothing_outside_of_the_slices_is_read::<$routine>();
+        crate::tests_of! {
+            macs, $routine: every_length_at_every_alignment nothing_outside_of_the_slices_is_read
         }
     };
 }
@@ -50,30 +44,9 @@ macro_rules! tests_alone {
 macro_rules! tests_many {
     ($routine:ty) => {
         crate::macs::tests_alone!($routine);
-
-        #[test]
-        fn many_of_every_length_at_every_alignment() {
-            crate::macs::many_of_every_length_at_every_alignment::<$routine>();
-        }
-
-        #[test]
-        fn many_in_two_slices() {
-            crate::macs::many_in_two_slices::<$routine>();
-        }
-
-        #[test]
-        fn one_of_another_length_among_many() {
-            crate::macs::one_of_another_length_among_many::<$routine>();
-        }
-
-        #[test]
-        fn nothing_outside_of_many_messages_is_read() {
-            crate::macs::nothing_outside_of_many_messages_is_read::<$routine>();
-        }
-
-        #[test]
-        fn many_of_any_lengths() {
-            crate::macs::many_of_any_lengths::<$routine>();
+        crate::tests_of! {
+            macs, $routine: many_of_every_length_at_every_alignment many_in_two_slices one_of_another_length_among_many
+                nothing_outside_of_many_messages_is_read many_of_any_lengths
         }
     };
 }

@@ -34,9 +34,7 @@ impl TryFrom<String> for Hex {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        let digits = text.as_bytes().chunks(2);
-        let octets = digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16));
-        octets.collect::<Result<_, _>>().map(Self).map_err(|_| format!("{text} is not hexadecimal"))
+        base16ct::mixed::decode_vec(&text).map(Self).map_err(|error| format!("{text}: {error}"))
     }
 }
 
