@@ -87,7 +87,7 @@ pub enum Error {
         /// The socket option.
         call: &'static str,
         /// The reason, found by looking at the socket afterwards.
-        because: Refusal,
+        because: EinvalReason,
     },
     /// Any other error of the operating system.
     Io(io::Error),
@@ -95,7 +95,7 @@ pub enum Error {
 
 /// Why the kernel refused a call with EINVAL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Refusal {
+pub enum EinvalReason {
     /// A listening socket has neither current nor rnext key.
     Listening,
     /// The key is not for the peer that the socket is connected to.
@@ -192,7 +192,7 @@ impl fmt::Display for Error {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for EinvalReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Listening => f.write_str(

@@ -40,13 +40,13 @@ pub(super) struct Source {
 }
 
 enum Packing {
-    None(Start),
+    None(Peeked),
     Gzip(Box<Gzip>),
     Zstd(Box<Zstd>),
 }
 
 /// A file whose first octets were looked at and are read again.
-type Start = io::Chain<io::Cursor<Vec<u8>>, File>;
+type Peeked = io::Chain<io::Cursor<Vec<u8>>, File>;
 
 /// How many octets identify a format.
 pub(super) const MAGIC_LENGTH: usize = 4;
@@ -102,7 +102,7 @@ fn invalid(reason: impl fmt::Display) -> io::Error {
 
 /// Gzip, in any number of members (RFC 1952 §2.2).
 struct Gzip {
-    input: BufReader<Start>,
+    input: BufReader<Peeked>,
     /// `None` between members.
     member: Option<Decompress>,
     /// The error to return after everything decompressed before it.
@@ -110,7 +110,7 @@ struct Gzip {
 }
 
 impl Gzip {
-    fn new(start: Start) -> Self {
+    fn new(start: Peeked) -> Self {
         Self { input: BufReader::with_capacity(CHUNK, start), member: None, broken: None }
     }
 
@@ -155,7 +155,7 @@ impl Read for Gzip {
 
 /// Zstandard, in any number of frames (RFC 8878 §3.1).
 struct Zstd {
-    input: BufReader<Start>,
+    input: BufReader<Peeked>,
     frame: FrameDecoder,
     /// Whether a frame has begun.
     is_open: bool,
@@ -171,7 +171,7 @@ const fn is_skippable_frame(magic: [u8; 4]) -> bool {
 const END_OF_FRAME: &[u8] = &[1, 0, 0, 0, 0, 0, 0];
 
 impl Zstd {
-    fn new(start: Start) -> Self {
+    fn new(start: Peeked) -> Self {
         let input = BufReader::with_capacity(CHUNK, start);
         Self { input, frame: FrameDecoder::new(), is_open: false, broken: None }
     }

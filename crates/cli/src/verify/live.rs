@@ -2,11 +2,11 @@
 
 use wireseal_tcp_ao::Segment;
 
-use super::ahead::AheadMac;
 use super::connection::TcpConnection;
 use super::diagnose::{Diagnoser, Search};
 use super::judge::judge;
 use super::key_table::KeyTable;
+use super::mac_batch::BatchedMac;
 use super::observed::ObservedSegment;
 use super::options::VerifyOptions;
 use super::report::{ConnectionReport, SegmentReport, Sender, Verdict};
@@ -46,11 +46,11 @@ impl LiveConnection {
         options: &VerifyOptions,
         search: &mut Search,
         observed: &ObservedSegment<'_>,
-        ahead: Option<AheadMac<'_>>,
+        batched: Option<BatchedMac<'_>>,
     ) -> SegmentReport {
         let segment = observed.segment;
         let sender = self.connection.sender(&segment.source());
-        let judgement = judge(&mut self.connection, table, sender, observed, ahead);
+        let judgement = judge(&mut self.connection, table, sender, observed, batched);
         let verdict = judgement.verdict;
         if matches!(verdict, Verdict::BadMac | Verdict::UnknownKeyId) && observed.missing == 0 {
             self.diagnose(table, options, search, sender, observed, verdict);

@@ -8,12 +8,12 @@ use foldhash::fast::RandomState;
 use wireseal_tcp_ao::Endpoint;
 use wireseal_tcp_ao::ip::PROTOCOL_TCP;
 
-use super::ahead::{Ahead, AheadMac, BATCH};
 use super::connection::Phase;
 use super::diagnose::Search;
 use super::ends::Ends;
 use super::key_table::KeyTable;
 use super::live::LiveConnection;
+use super::mac_batch::{BATCH, BatchedMac, MacBatch};
 use super::observed::ObservedSegment;
 use super::options::VerifyOptions;
 use super::queue::Queue;
@@ -126,11 +126,11 @@ impl<'k> Verifier<'k> {
         for (connection, ends) in connections.iter_mut().zip(queue.ends()) {
             *connection = self.connections.get(ends).map(|live| &live.connection);
         }
-        let mut ahead = Ahead::EMPTY;
-        ahead.compute(&self.table, queue.segments().map(|(_, segment)| segment), &connections);
-        for ((ends, (place, captured)), ahead) in queue.ends().zip(queue.segments()).zip(ahead.each()) {
+        let mut batch = MacBatch::EMPTY;
+        batch.compute(&self.table, queue.segments().map(|(_, segment)| segment), &connections);
+        for ((ends, (place, captured)), batched) in queue.ends().zip(queue.segments()).zip(batch.each()) {
             let judged = ObservedSegment::read(place, &captured, |observed| {
-                self.judge(ends, observed, ahead, &mut each)
+                self.judge(ends, observed, batched, &mut each)
             });
             match judged {
                 Some(outcome) => outcome?,
@@ -150,7 +150,7 @@ impl<'k> Verifier<'k> {
         &mut self,
         ends: &Ends,
         observed: &ObservedSegment<'_>,
-        ahead: Option<AheadMac<'_>>,
+        batched: Option<BatchedMac<'_>>,
         each: impl FnOnce(VerifyEvent<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let ObservedSegment { place, segment, .. } = *observed;
@@ -171,7 +171,7 @@ impl<'k> Verifier<'k> {
             }
         };
         let was_closed = live.connection.phase == Phase::Closed;
-        let report = live.segment(&self.table, &self.options, &mut self.search, observed, ahead);
+        let report = live.segment(&self.table, &self.options, &mut self.search, observed, batched);
         let connection = &live.connection;
         if connection.phase == Phase::Closed && !was_closed {
             self.closed.push_back(Due { ends: *ends, number: connection.number, since: place });

@@ -27,7 +27,7 @@ pub(crate) use x86::{Engine, V128 as Block};
 
 pub(crate) use expand::{ROUND_KEYS, RoundKeys, Rounds};
 
-use crate::cpu::Path;
+use crate::cpu::InstructionSet;
 
 /// An AES key of 16 or 32 octets for header protection.
 ///
@@ -51,7 +51,7 @@ impl AesMaskKey {
 
     /// The instructions it uses: the best for AES that the processor had when the key was made.
     #[must_use]
-    pub fn path(&self) -> Path {
+    pub fn path(&self) -> InstructionSet {
         self.engine.path()
     }
 

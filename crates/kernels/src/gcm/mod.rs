@@ -23,7 +23,7 @@ use unsupported::Kernel;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::aes::{AesMaskKey, Engine, ROUND_KEYS};
-use crate::cpu::Path;
+use crate::cpu::InstructionSet;
 
 const BODY_LENGTH: &str = "a body is a text, not above GCM's limit, and room for 16 octets of tag";
 const SAMPLE: &str = "the sample is not in the body";
@@ -55,7 +55,7 @@ impl GcmKey {
 
     /// The instructions it uses: the best for AES-GCM that the processor had when the key was made.
     #[must_use]
-    pub fn path(&self) -> Path {
+    pub fn path(&self) -> InstructionSet {
         self.engine.path()
     }
 

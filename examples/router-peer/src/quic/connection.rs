@@ -44,11 +44,11 @@ fn transport(streams: u8) -> Arc<TransportConfig> {
 }
 
 /// A connection and its stream.
-pub(crate) type Opened = (Connection, Join<RecvStream, SendStream>);
+pub(crate) type QuicConnection = (Connection, Join<RecvStream, SendStream>);
 
 async fn within_limit(
     opening: impl Future<Output = Result<(Connection, SendStream, RecvStream), ConnectionError>>,
-) -> Result<Opened> {
+) -> Result<QuicConnection> {
     match timeout(HANDSHAKE, opening).await.context("timed out")? {
         Ok((connection, send, receive)) => Ok((connection, tokio::io::join(receive, send))),
         Err(error) => match refused_certificate(&error) {
@@ -91,7 +91,7 @@ impl Connector {
 
     /// Opens a connection and its stream. If the peer refuses this end's certificate, the stream fails later (RFC 8446
     /// §4.4.4).
-    pub(crate) async fn connect(&self) -> Result<Opened> {
+    pub(crate) async fn connect(&self) -> Result<QuicConnection> {
         // The name is not checked, and an address is not even sent (RFC 6066 §3).
         let name = self.remote.ip().to_string();
         let connecting = self.endpoint.connect_with(self.config.clone(), self.remote, &name)?;
@@ -111,7 +111,7 @@ pub(crate) type Caller = (IpAddr, Fingerprint, Span);
 pub(crate) struct Acceptor {
     pub(crate) endpoint: Endpoint,
     peers: Vec<(Caller, Arc<ServerConfig>, Arc<CountedKeys>)>,
-    handshakes: JoinSet<(usize, Result<Opened>)>,
+    handshakes: JoinSet<(usize, Result<QuicConnection>)>,
 }
 
 impl Acceptor {
@@ -136,7 +136,7 @@ impl Acceptor {
 
     /// Waits until a handshake has succeeded or failed; returns the caller's index with the result. Refuses other addresses,
     /// and makes callers validate theirs with a Retry (RFC 9000 §8.1.2).
-    pub(crate) async fn accept(&mut self) -> Result<(usize, Result<Opened>)> {
+    pub(crate) async fn accept(&mut self) -> Result<(usize, Result<QuicConnection>)> {
         loop {
             let incoming = tokio::select! {
                 Some(call) = self.handshakes.join_next() => return Ok(call?),

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use tracing::{Span, info, info_span, warn};
 use wireseal_rustls::CountedKeys;
 
-use super::connection::{Acceptor, Connector, Opened, refused_certificate};
+use super::connection::{Acceptor, Connector, QuicConnection, refused_certificate};
 use super::fingerprint::Fingerprint;
 use super::tls::{Tls, is_wireseal, suite_name};
 use crate::config::Neighbour;
@@ -48,7 +48,7 @@ impl Quic {
 }
 
 /// A connection whose log context shows how it is protected.
-fn connection((connection, stream): Opened, keys: &CountedKeys) -> Connection {
+fn connection((connection, stream): QuicConnection, keys: &CountedKeys) -> Connection {
     let remote = connection.remote_address();
     let span = keys.suite().map_or_else(
         Span::none,
