@@ -13,6 +13,9 @@ use crate::capture::CapturedSegment;
 /// How many segments are judged together at most.
 pub(super) const BATCH: usize = 16;
 
+/// A traffic key, and the message in two slices.
+type Input<'a> = (&'a TrafficKey, [&'a [u8]; 2]);
+
 /// What a MAC is computed with, apart from the segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Basis {
@@ -42,7 +45,7 @@ impl MacBatch {
         connections: &[Option<&TcpConnection>; BATCH],
     ) {
         let mut heads = [const { MessageHead::new() }; BATCH];
-        let mut inputs: [Option<(&TrafficKey, [&[u8]; 2])>; BATCH] = [None; BATCH];
+        let mut inputs: [Option<Input<'_>>; BATCH] = [None; BATCH];
         let rooms = heads.iter_mut().zip(&mut inputs).zip(&mut self.bases);
         for ((captured, connection), ((head, input), basis)) in segments.zip(connections).zip(rooms) {
             // Matched as references, because moving a segment takes longer than reading it.

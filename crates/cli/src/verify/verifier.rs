@@ -29,6 +29,7 @@ const OPENING: Wait = Wait { nanoseconds: 180_000_000_000, packets: 1_000_000, m
 
 /// Something found in a capture.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "it is passed on at once and never stored")]
 pub enum VerifyEvent<'v> {
     /// A segment was judged.
     Segment {
