@@ -4,7 +4,7 @@ use core::fmt;
 
 use wireseal_algorithms::AeadAlgorithm;
 
-use crate::codec::{Fields, PacketType};
+use crate::codec::{Fields, PacketType, header_accessors};
 use crate::header::{self, Covered, SAMPLE_OFFSET};
 use crate::packet_key::{HeaderKey, PacketKey, PathId};
 use crate::packet_number::{NumberLength, decode_packet_number};
@@ -51,29 +51,7 @@ impl Opened<'_> {
         Fields { packet: self.header, packet_type: self.packet_type, number_offset }
     }
 
-    /// The version of a long header; `None` for a short header.
-    #[must_use]
-    pub fn version(&self) -> Option<Version> {
-        self.version
-    }
-
-    /// The destination connection ID.
-    #[must_use]
-    pub fn destination(&self) -> &[u8] {
-        self.fields().destination()
-    }
-
-    /// The source connection ID of a long header; empty for a short header.
-    #[must_use]
-    pub fn source(&self) -> &[u8] {
-        self.fields().source()
-    }
-
-    /// The token of an Initial packet; empty for other packets.
-    #[must_use]
-    pub fn token(&self) -> &[u8] {
-        self.fields().token()
-    }
+    header_accessors!();
 }
 
 /// Without the payload.

@@ -1,7 +1,5 @@
 //! A live connection with what will be reported of it.
 
-use wireseal_tcp_ao::Segment;
-
 use super::connection::TcpConnection;
 use super::diagnose::{Diagnoser, Search};
 use super::judge::judge;
@@ -10,7 +8,6 @@ use super::mac_batch::BatchedMac;
 use super::observed::ObservedSegment;
 use super::options::VerifyOptions;
 use super::report::{ConnectionReport, SegmentReport, Sender, Verdict};
-use crate::capture::Place;
 
 /// How many segments of a connection are kept from its start, and how many in all.
 const KEPT_FIRST: usize = 400;
@@ -27,15 +24,8 @@ pub(super) struct LiveConnection {
 }
 
 impl LiveConnection {
-    /// A connection whose first segment this is.
-    pub(super) fn new(
-        number: u64,
-        place: Place,
-        segment: &Segment<'_>,
-        table: &KeyTable<'_>,
-        options: &VerifyOptions,
-    ) -> Self {
-        let connection = TcpConnection::new(number, place, segment, table, options);
+    /// A connection with nothing to report so far.
+    pub(super) fn new(connection: TcpConnection) -> Self {
         Self { connection, diagnoser: None, segments: Vec::new(), segments_left_out: 0 }
     }
 

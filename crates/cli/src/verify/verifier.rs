@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 use wireseal_tcp_ao::Endpoint;
 use wireseal_tcp_ao::ip::PROTOCOL_TCP;
 
-use super::connection::Phase;
+use super::connection::{Phase, TcpConnection};
 use super::diagnose::Search;
 use super::ends::Ends;
 use super::key_table::KeyTable;
@@ -167,7 +167,8 @@ impl<'k> Verifier<'k> {
                 self.totals.connections += 1;
                 let number = self.totals.connections;
                 self.opening.push_back(Due { ends: *ends, number, since: place });
-                let live = LiveConnection::new(number, place, segment, &self.table, &self.options);
+                let connection = TcpConnection::new(number, place, segment, &self.table, &self.options);
+                let live = LiveConnection::new(connection);
                 self.connections.entry(*ends).or_insert(Box::new(live))
             }
         };
