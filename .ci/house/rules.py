@@ -22,9 +22,8 @@ LIBRARIES = tuple(CRATES)
 PROTOCOLS = tuple(name for name in LIBRARIES if name not in ("wireseal-kernels", "wireseal-mac"))
 CRATES |= {
     "wireseal": LIBRARIES,
-    "wireseal-interop-counted": (),
     "wireseal-interop-speaker": ("wireseal-tcp-ao", "wireseal-smoltcp"),
-    "router-peer": (*PROTOCOLS, "wireseal-interop-counted", "wireseal-interop-speaker"),
+    "router-peer": (*PROTOCOLS, "wireseal-interop-speaker"),
     "wireseal-bench-peers": (),
     "wireseal-benches": (*LIBRARIES, "wireseal-bench-peers"),
 }

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use wireseal_kernels::chacha20::ChaCha20MaskKey;
-use wireseal_kernels::cpu::Path;
+use wireseal_kernels::cpu::InstructionSet;
 use wireseal_kernels::gcm::GcmKey;
 use wireseal_quic::Backend;
 
@@ -31,7 +31,7 @@ const LOCK: &str = include_str!("../../Cargo.lock");
 /// The processor, what it can do, and the libraries.
 pub(crate) struct Machine {
     cpu: String,
-    paths: Vec<Path>,
+    paths: Vec<InstructionSet>,
     cores: usize,
     system: String,
     date: String,
@@ -84,7 +84,7 @@ impl Machine {
         }
         Self {
             cpu: cpu.unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
-            paths: Path::ALL.into_iter().filter(|path| path.is_available()).collect(),
+            paths: InstructionSet::ALL.into_iter().filter(|path| path.is_available()).collect(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             system: format!("{}, {} {}", system.unwrap_or_default(), std::env::consts::OS, kernel.trim()),
             date: date(now.as_secs()),
@@ -98,7 +98,7 @@ impl Machine {
 
     /// The paths that AES-GCM and ChaCha20's header masks take on this processor.
     fn picked() -> [String; 2] {
-        let name = |path: Option<Path>| path.map_or("none", Path::name).to_owned();
+        let name = |path: Option<InstructionSet>| path.map_or("none", InstructionSet::name).to_owned();
         [name(GcmKey::new(&[0; 16]).map(|key| key.path())), name(ChaCha20MaskKey::new(&[0; 32]).path())]
     }
 
@@ -139,7 +139,7 @@ impl Machine {
         let noise = ["(R)", "(TM)", "(r)", "(tm)", "Processor", "CPU"];
         let family = noise.iter().fold(family.to_owned(), |family, noise| family.replace(noise, " "));
         let words = family.split_whitespace().map(str::to_lowercase);
-        let telling = [Path::Avx512, Path::Vaes512, Path::ShaNi];
+        let telling = [InstructionSet::Avx512, InstructionSet::Vaes512, InstructionSet::ShaNi];
         let paths = self.paths.iter().filter(|path| telling.contains(path));
         let paths = paths.map(|path| path.name().to_lowercase().replace("avx-512", "avx512"));
         let folder: Vec<String> = words.chain(paths).collect();

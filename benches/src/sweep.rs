@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::contenders::quic::{self, PacketContender};
 use clap::ValueEnum;
 use serde_json::{Value, json};
-use wireseal_kernels::cpu::{Path, switch};
+use wireseal_kernels::cpu::{InstructionSet, switch};
 use wireseal_quic::AeadAlgorithm::{self, Aes128Gcm, Aes256Gcm, ChaCha20Poly1305};
 
 use crate::table::{Cell, Table};
@@ -57,20 +57,30 @@ impl As {
     fn is_less(self) -> bool {
         match self {
             Self::Itself => true,
-            Self::Vaes256 => Path::Vaes512.is_available(),
-            Self::AesNi => Path::Vaes256.is_available(),
+            Self::Vaes256 => InstructionSet::Vaes512.is_available(),
+            Self::AesNi => InstructionSet::Vaes256.is_available(),
         }
     }
 
     /// Must be called before anything has looked at the processor.
     fn become_it(self) -> By {
-        let (is_masked, paths): (bool, &[Path]) = match self {
+        let (is_masked, paths): (bool, &[InstructionSet]) = match self {
             Self::Itself => return By::Itself,
-            Self::Vaes256 => (mask(true), &[Path::AesNi, Path::Vaes256, Path::ShaNi, Path::Avx2]),
-            Self::AesNi => (mask(false), &[Path::AesNi, Path::ShaNi, Path::Avx2]),
+            Self::Vaes256 => (
+                mask(true),
+                &[
+                    InstructionSet::AesNi,
+                    InstructionSet::Vaes256,
+                    InstructionSet::ShaNi,
+                    InstructionSet::Avx2,
+                ],
+            ),
+            Self::AesNi => {
+                (mask(false), &[InstructionSet::AesNi, InstructionSet::ShaNi, InstructionSet::Avx2])
+            }
         };
         if is_masked {
-            let found = Path::ALL.into_iter().filter(|path| path.is_available());
+            let found = InstructionSet::ALL.into_iter().filter(|path| path.is_available());
             assert!(found.into_iter().all(|path| paths.contains(&path)), "CPUID leaves the other paths out");
             return By::Cpuid;
         }

@@ -1,11 +1,11 @@
 //! Runs kernels on every path that the machine has.
 
-use wireseal_kernels::cpu::{Path, switch};
+use wireseal_kernels::cpu::{InstructionSet, switch};
 
 /// Runs `check` with each path that this processor has, those that build on it turned off, and with no path at all.
-pub fn each_alone(mut check: impl FnMut(Option<Path>)) {
+pub fn each_alone(mut check: impl FnMut(Option<InstructionSet>)) {
     switch::all();
-    let available = Path::ALL.into_iter().filter(|path| path.is_available());
+    let available = InstructionSet::ALL.into_iter().filter(|path| path.is_available());
     for path in available.map(Some).chain([None]) {
         path.map_or_else(|| switch::only(&[]), switch::up_to);
         check(path);

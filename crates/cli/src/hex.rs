@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use base16ct::{lower, mixed};
+
 /// Octets in lower case, without separators.
 #[derive(Clone, Copy, Debug)]
 pub struct Hex<'a>(pub &'a [u8]);
@@ -14,36 +16,24 @@ impl fmt::Display for Hex<'_> {
 
 /// The digits of these octets, in lower case.
 pub(crate) fn encode(octets: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * octets.len());
-    octets.iter().for_each(|octet| push(&mut text, *octet));
-    text
+    lower::encode_string(octets)
 }
 
 /// Appends an octet as two digits, in lower case.
 pub(crate) fn push(text: &mut String, octet: u8) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    text.extend([octet >> 4, octet & 15].map(|digit| char::from(DIGITS[usize::from(digit)])));
+    text.push_str(lower::encode_str(&[octet], &mut [0; 2]).expect("there is room for two digits"));
 }
 
 /// The octets of pairs of digits; `None` for anything else, an odd number of digits too.
 #[must_use]
 pub fn decode(digits: &str) -> Option<Vec<u8>> {
-    let mut octets = vec![0; digits.len() / 2];
-    decode_into(digits.as_bytes(), &mut octets)?;
-    Some(octets)
+    mixed::decode_vec(digits).ok()
 }
 
 /// Fills `octets` from exactly as many pairs of digits; `None`, with `octets` undefined, for anything else.
 pub(crate) fn decode_into(digits: &[u8], octets: &mut [u8]) -> Option<()> {
-    let (pairs, []) = digits.as_chunks() else { return None };
-    if pairs.len() != octets.len() {
-        return None;
-    }
-    for (octet, pair) in octets.iter_mut().zip(pairs) {
-        let [high, low]: [Option<u32>; 2] = pair.map(|digit| char::from(digit).to_digit(16));
-        *octet = (high? << 4 | low?) as u8;
-    }
-    Some(())
+    let length = octets.len();
+    (mixed::decode(digits, octets).ok()?.len() == length).then_some(())
 }
 
 /// The octets of a dump: digits with or without blanks, an optional `0x` in front, and lines that may begin with an offset and

@@ -1,9 +1,9 @@
 //! Prints the paths that this processor has, one a line.
 
-use wireseal_kernels::cpu::Path;
+use wireseal_kernels::cpu::InstructionSet;
 
 fn main() {
-    for path in Path::ALL.into_iter().filter(|path| path.is_available()) {
+    for path in InstructionSet::ALL.into_iter().filter(|path| path.is_available()) {
         println!("{path}");
     }
 }

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 /// A group of instructions that routines are written for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[repr(u8)]
-pub enum Path {
+pub enum InstructionSet {
     /// AES-NI and PCLMULQDQ, one block at a time (x86-64).
     AesNi,
     /// AES and carry-less multiplication on two blocks at a time: VAES and VPCLMULQDQ with AVX2 (x86-64).
@@ -29,7 +29,7 @@ pub enum Path {
     Aarch64Aes,
 }
 
-impl Path {
+impl InstructionSet {
     /// Every path, available or not.
     pub const ALL: [Self; 8] = [
         Self::AesNi,
@@ -69,7 +69,7 @@ impl Path {
     }
 }
 
-impl fmt::Display for Path {
+impl fmt::Display for InstructionSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -89,8 +89,10 @@ fn available() -> u32 {
 
 #[cold]
 fn detect_all() -> u32 {
-    let found =
-        Path::ALL.into_iter().filter(|path| detect::has(*path)).fold(DETECTED, |all, path| all | path.bit());
+    let found = InstructionSet::ALL
+        .into_iter()
+        .filter(|path| detect::has(*path))
+        .fold(DETECTED, |all, path| all | path.bit());
     AVAILABLE.store(found, Ordering::Relaxed);
     found
 }
@@ -99,22 +101,35 @@ fn detect_all() -> u32 {
 /// without those paths would give them.
 #[cfg(feature = "switch")]
 pub mod switch {
-    use super::{AVAILABLE, DETECTED, Ordering, Path, detect_all};
+    use super::{AVAILABLE, DETECTED, InstructionSet, Ordering, detect_all};
 
     /// Leaves on those of `paths` that the processor has, and no others.
-    pub fn only(paths: &[Path]) {
+    pub fn only(paths: &[InstructionSet]) {
         let wanted = paths.iter().fold(DETECTED, |all, path| all | path.bit());
         AVAILABLE.store(detect_all() & wanted, Ordering::Relaxed);
     }
 
     /// Leaves on `path` and those whose instructions it includes, as far as the processor has them.
-    pub fn up_to(path: Path) {
+    pub fn up_to(path: InstructionSet) {
         only(match path {
-            Path::AesNi | Path::ShaNi | Path::Avx2 | Path::Aarch64Aes => core::slice::from_ref(&path),
-            Path::Vaes256 => &[Path::AesNi, Path::Avx2, Path::Vaes256],
-            Path::Avx512 => &[Path::Avx2, Path::Avx512],
-            Path::Avx512Ifma => &[Path::Avx2, Path::Avx512, Path::Avx512Ifma],
-            Path::Vaes512 => &[Path::AesNi, Path::Avx2, Path::Vaes256, Path::Avx512, Path::Vaes512],
+            InstructionSet::AesNi
+            | InstructionSet::ShaNi
+            | InstructionSet::Avx2
+            | InstructionSet::Aarch64Aes => core::slice::from_ref(&path),
+            InstructionSet::Vaes256 => {
+                &[InstructionSet::AesNi, InstructionSet::Avx2, InstructionSet::Vaes256]
+            }
+            InstructionSet::Avx512 => &[InstructionSet::Avx2, InstructionSet::Avx512],
+            InstructionSet::Avx512Ifma => {
+                &[InstructionSet::Avx2, InstructionSet::Avx512, InstructionSet::Avx512Ifma]
+            }
+            InstructionSet::Vaes512 => &[
+                InstructionSet::AesNi,
+                InstructionSet::Avx2,
+                InstructionSet::Vaes256,
+                InstructionSet::Avx512,
+                InstructionSet::Vaes512,
+            ],
         });
     }
 
@@ -133,11 +148,11 @@ macro_rules! tokens {
         pub struct $name(());
 
         impl $name {
-            /// The token, if the path [is available](Path::is_available).
+            /// The token, if the path [is available](InstructionSet::is_available).
             #[inline]
             #[must_use]
             pub fn detect() -> Option<Self> {
-                Path::$name.is_available().then_some(Self(()))
+                InstructionSet::$name.is_available().then_some(Self(()))
             }
         }
     )*};
@@ -145,25 +160,25 @@ macro_rules! tokens {
 
 #[cfg(target_arch = "x86_64")]
 tokens! {
-    /// Proof of [`Path::AesNi`]: the target features `aes`, `pclmulqdq`, `sse4.1` and `ssse3`.
+    /// Proof of [`InstructionSet::AesNi`]: the target features `aes`, `pclmulqdq`, `sse4.1` and `ssse3`.
     AesNi;
-    /// Proof of [`Path::Vaes256`]: the target features of [`AesNi`], `avx2`, `vaes` and `vpclmulqdq`.
+    /// Proof of [`InstructionSet::Vaes256`]: the target features of [`AesNi`], `avx2`, `vaes` and `vpclmulqdq`.
     Vaes256;
-    /// Proof of [`Path::Vaes512`]: the target features of [`Vaes256`], `avx512f`, `avx512bw`, `avx512dq` and `avx512vl`.
+    /// Proof of [`InstructionSet::Vaes512`]: the target features of [`Vaes256`], `avx512f`, `avx512bw`, `avx512dq` and `avx512vl`.
     Vaes512;
-    /// Proof of [`Path::ShaNi`]: the target features `sha`, `sse4.1` and `ssse3`.
+    /// Proof of [`InstructionSet::ShaNi`]: the target features `sha`, `sse4.1` and `ssse3`.
     ShaNi;
-    /// Proof of [`Path::Avx2`]: the target feature `avx2`.
+    /// Proof of [`InstructionSet::Avx2`]: the target feature `avx2`.
     Avx2;
-    /// Proof of [`Path::Avx512`]: the target features `avx2`, `avx512f`, `avx512bw`, `avx512dq` and `avx512vl`.
+    /// Proof of [`InstructionSet::Avx512`]: the target features `avx2`, `avx512f`, `avx512bw`, `avx512dq` and `avx512vl`.
     Avx512;
-    /// Proof of [`Path::Avx512Ifma`]: the target features of [`Avx512`] and `avx512ifma`.
+    /// Proof of [`InstructionSet::Avx512Ifma`]: the target features of [`Avx512`] and `avx512ifma`.
     Avx512Ifma;
 }
 
 #[cfg(target_arch = "aarch64")]
 tokens! {
-    /// Proof of [`Path::Aarch64Aes`]: the target features `neon` and `aes`.
+    /// Proof of [`InstructionSet::Aarch64Aes`]: the target features `neon` and `aes`.
     Aarch64Aes;
 }
 
@@ -171,7 +186,7 @@ tokens! {
 mod detect {
     use core::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
 
-    use super::Path;
+    use super::InstructionSet;
 
     /// Bits of CPUID leaf 1, register ECX (Intel's manual, volume 2, "CPUID").
     mod basic {
@@ -209,7 +224,7 @@ mod detect {
         saved: u64,
     }
 
-    pub(super) fn has(path: Path) -> bool {
+    pub(super) fn has(path: InstructionSet) -> bool {
         Processor::this().has(path)
     }
 
@@ -231,7 +246,7 @@ mod detect {
             Self { basic, extended, saved }
         }
 
-        fn has(&self, path: Path) -> bool {
+        fn has(&self, path: InstructionSet) -> bool {
             let needs = |basic: u32, extended: u64, saved: u64| {
                 self.basic & basic == basic
                     && self.extended & extended == extended
@@ -246,14 +261,14 @@ mod detect {
                 | extended::AVX512VL;
             let vaes = extended::AVX2 | extended::VAES | extended::VPCLMULQDQ;
             match path {
-                Path::AesNi => needs(aes, 0, 0),
-                Path::Vaes256 => needs(aes | basic::AVX, vaes, saved::YMM),
-                Path::Vaes512 => needs(aes | basic::AVX, vaes | avx512, saved::ZMM),
-                Path::ShaNi => needs(sse, extended::SHA, 0),
-                Path::Avx2 => needs(basic::AVX, extended::AVX2, saved::YMM),
-                Path::Avx512 => needs(basic::AVX, avx512, saved::ZMM),
-                Path::Avx512Ifma => needs(basic::AVX, avx512 | extended::AVX512IFMA, saved::ZMM),
-                Path::Aarch64Aes => false,
+                InstructionSet::AesNi => needs(aes, 0, 0),
+                InstructionSet::Vaes256 => needs(aes | basic::AVX, vaes, saved::YMM),
+                InstructionSet::Vaes512 => needs(aes | basic::AVX, vaes | avx512, saved::ZMM),
+                InstructionSet::ShaNi => needs(sse, extended::SHA, 0),
+                InstructionSet::Avx2 => needs(basic::AVX, extended::AVX2, saved::YMM),
+                InstructionSet::Avx512 => needs(basic::AVX, avx512, saved::ZMM),
+                InstructionSet::Avx512Ifma => needs(basic::AVX, avx512 | extended::AVX512IFMA, saved::ZMM),
+                InstructionSet::Aarch64Aes => false,
             }
         }
     }
@@ -277,9 +292,10 @@ mod detect {
                 | extended::AVX512DQ
                 | extended::AVX512VL;
             let ice_lake = zen_3 | skylake | extended::AVX512IFMA;
-            let (aes_ni, sha_ni, avx2, avx512) = (Path::AesNi, Path::ShaNi, Path::Avx2, Path::Avx512);
-            let without_avx512: &[Path] = &[aes_ni, Path::Vaes256, sha_ni, avx2];
-            let rows: [(&str, u32, u64, u64, &[Path]); 11] = [
+            let (aes_ni, sha_ni, avx2, avx512) =
+                (InstructionSet::AesNi, InstructionSet::ShaNi, InstructionSet::Avx2, InstructionSet::Avx512);
+            let without_avx512: &[InstructionSet] = &[aes_ni, InstructionSet::Vaes256, sha_ni, avx2];
+            let rows: [(&str, u32, u64, u64, &[InstructionSet]); 11] = [
                 ("Core 2", basic::SSSE3, 0, 0, &[]),
                 ("Nehalem", nehalem, 0, 0, &[]),
                 ("Westmere", westmere, 0, 0, &[aes_ni]),
@@ -288,13 +304,14 @@ mod detect {
                 ("Zen 3 and Alder Lake", haswell, zen_3, saved::YMM, without_avx512),
                 ("Knights Landing", haswell, extended::AVX2 | extended::AVX512F, saved::ZMM, &[aes_ni, avx2]),
                 ("Skylake-X", haswell, skylake, saved::ZMM, &[aes_ni, avx2, avx512]),
-                ("Ice Lake", haswell, ice_lake, saved::ZMM, &Path::ALL[..7]),
+                ("Ice Lake", haswell, ice_lake, saved::ZMM, &InstructionSet::ALL[..7]),
                 ("Ice Lake without ZMM saved", haswell, ice_lake, saved::YMM, without_avx512),
                 ("Ice Lake without YMM saved", haswell, ice_lake, 0, &[aes_ni, sha_ni]),
             ];
             for (name, basic, extended, saved, expected) in rows {
                 let processor = Processor { basic, extended, saved };
-                let found: Vec<_> = Path::ALL.into_iter().filter(|path| processor.has(*path)).collect();
+                let found: Vec<_> =
+                    InstructionSet::ALL.into_iter().filter(|path| processor.has(*path)).collect();
                 assert_eq!(found, expected, "{name}");
             }
         }
@@ -305,18 +322,18 @@ mod detect {
 /// without the other. Only an operating system may read the registers; without one, the compiler's target decides.
 #[cfg(target_arch = "aarch64")]
 mod detect {
-    use super::Path;
+    use super::InstructionSet;
 
     cpufeatures::new!(aes, "aes");
 
-    pub(super) fn has(path: Path) -> bool {
-        path == Path::Aarch64Aes && aes::get()
+    pub(super) fn has(path: InstructionSet) -> bool {
+        path == InstructionSet::Aarch64Aes && aes::get()
     }
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod detect {
-    pub(super) const fn has(_: super::Path) -> bool {
+    pub(super) const fn has(_: super::InstructionSet) -> bool {
         false
     }
 }
@@ -327,30 +344,32 @@ mod tests {
 
     /// What the standard library detects.
     #[cfg(target_arch = "x86_64")]
-    fn by_std(path: Path) -> bool {
+    fn by_std(path: InstructionSet) -> bool {
         macro_rules! all {
             ($($feature:tt),*) => { $(std::is_x86_feature_detected!($feature))&&* };
         }
         match path {
-            Path::AesNi => all!("aes", "pclmulqdq", "sse4.1", "ssse3"),
-            Path::Vaes256 => all!("aes", "pclmulqdq", "avx2", "vaes", "vpclmulqdq"),
-            Path::Vaes512 => all!("aes", "avx512f", "avx512bw", "avx512dq", "avx512vl", "vaes", "vpclmulqdq"),
-            Path::ShaNi => all!("sha", "sse4.1", "ssse3"),
-            Path::Avx2 => all!("avx2"),
-            Path::Avx512 => all!("avx512f", "avx512bw", "avx512dq", "avx512vl"),
-            Path::Avx512Ifma => all!("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512ifma"),
-            Path::Aarch64Aes => false,
+            InstructionSet::AesNi => all!("aes", "pclmulqdq", "sse4.1", "ssse3"),
+            InstructionSet::Vaes256 => all!("aes", "pclmulqdq", "avx2", "vaes", "vpclmulqdq"),
+            InstructionSet::Vaes512 => {
+                all!("aes", "avx512f", "avx512bw", "avx512dq", "avx512vl", "vaes", "vpclmulqdq")
+            }
+            InstructionSet::ShaNi => all!("sha", "sse4.1", "ssse3"),
+            InstructionSet::Avx2 => all!("avx2"),
+            InstructionSet::Avx512 => all!("avx512f", "avx512bw", "avx512dq", "avx512vl"),
+            InstructionSet::Avx512Ifma => all!("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512ifma"),
+            InstructionSet::Aarch64Aes => false,
         }
     }
 
     #[cfg(target_arch = "aarch64")]
-    fn by_std(path: Path) -> bool {
-        path == Path::Aarch64Aes && std::arch::is_aarch64_feature_detected!("aes")
+    fn by_std(path: InstructionSet) -> bool {
+        path == InstructionSet::Aarch64Aes && std::arch::is_aarch64_feature_detected!("aes")
     }
 
     #[test]
     fn detection_agrees_with_the_standard_library() {
-        for path in Path::ALL {
+        for path in InstructionSet::ALL {
             assert_eq!(detect::has(path), by_std(path), "{path}");
         }
     }
@@ -358,10 +377,10 @@ mod tests {
     #[test]
     #[cfg(target_arch = "x86_64")]
     fn a_path_that_is_turned_off_gives_no_token() {
-        switch::only(&[Path::Avx2]);
+        switch::only(&[InstructionSet::Avx2]);
         assert!(AesNi::detect().is_none() && Vaes512::detect().is_none());
-        assert_eq!(Avx2::detect().is_some(), by_std(Path::Avx2));
+        assert_eq!(Avx2::detect().is_some(), by_std(InstructionSet::Avx2));
         switch::all();
-        assert_eq!(AesNi::detect().is_some(), by_std(Path::AesNi));
+        assert_eq!(AesNi::detect().is_some(), by_std(InstructionSet::AesNi));
     }
 }

@@ -13,7 +13,7 @@
 //! | compute a one-time MAC | [`poly1305::mac`] |
 //! | compute an AES-128-CMAC, or many | [`cmac::Key::mac`], [`cmac::mac_many`] |
 //! | compute an HMAC, or many | [`sha1::hmac`] and [`sha256::hmac`], [`sha1::hmac_many`] and [`sha256::hmac_many`] |
-//! | see what the processor has | [`cpu::Path::is_available`], and `path` of a key |
+//! | see what the processor has | [`cpu::InstructionSet::is_available`], and `path` of a key |
 //!
 //! ```
 //! use wireseal_kernels::aes::AesMaskKey;
@@ -54,7 +54,7 @@
 //! | many ChaCha20 masks | `Avx512`, `Avx2`, SSE2 | one by one | one by one |
 //! | Poly1305 | `Avx512Ifma` for long messages, 64-bit multiplication | 64-bit multiplication | 64-bit multiplication |
 //!
-//! Paths have the names of [`cpu::Path`]. Where a routine has none, its `new` or
+//! Paths have the names of [`cpu::InstructionSet`]. Where a routine has none, its `new` or
 //! [`ShaInstructions::detect`](hmac::ShaInstructions::detect) returns `None`: fall back on your other library.
 //!
 //! # Secrets

@@ -17,15 +17,25 @@ pub(crate) const NO_TCP_AO: &str = "this kernel has no TCP-AO (it needs Linux 6.
 /// Why a call on a socket failed. The socket is unchanged unless a variant says otherwise.
 ///
 /// The [front page](crate#errors) lists them with their errno and what to do.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// This kernel has no TCP-AO (ENOPROTOOPT).
+    #[error("{NO_TCP_AO}")]
     NotSupported,
     /// No Linux has the algorithm; the kernel was not asked.
+    #[error(
+        "Linux has no {0}; configure HMAC-SHA-1-96, AES-128-CMAC-96 or hmac(sha256), or use a userspace transport \
+         (wireseal-smoltcp or wireseal_tcp_ao::shim)"
+    )]
     AlgorithmNotInLinux(TcpAoAlgorithm),
     /// This kernel was built without the algorithm (ENOENT from `TCP_AO_ADD_KEY`).
+    #[error("this kernel was built without {0}; configure another algorithm, or load or enable the kernel's")]
     AlgorithmMissing(TcpAoAlgorithm),
     /// Another key on the socket, for some of the same peers, has one of these ids (EEXIST; RFC 5925 §3.1).
+    #[error(
+        "SendID {send_id} or RecvID {recv_id} belongs to another key on the socket for the same peers; delete that \
+         key first, or choose other ids"
+    )]
     IdInUse {
         /// The SendID of the new key.
         send_id: KeyId,
@@ -33,15 +43,22 @@ pub enum Error {
         recv_id: KeyId,
     },
     /// The socket has a TCP-MD5 key for some of the same peers (EKEYREJECTED).
+    #[error("the socket has a TCP-MD5 key for the same peers; delete it first (delete_md5_key)")]
     Md5KeyInTheWay,
     /// The socket has a TCP-AO key for some of the same peers, or requires TCP-AO (EKEYREJECTED for a TCP-MD5 key).
+    #[error(
+        "the socket has a TCP-AO key for the same peers, or requires TCP-AO; delete the key or stop requiring \
+         TCP-AO first (delete_key, set_required)"
+    )]
     AoKeyInTheWay,
     /// The MAC does not fit into a SYN beside the other options (EMSGSIZE).
+    #[error("a MAC of {octets} octets does not fit into a SYN's options; configure at most 16")]
     MacTooLong {
         /// Octets of the MAC.
         octets: usize,
     },
     /// The socket has no key with these ids (ENOENT).
+    #[error(fmt = no_such_key)]
     NoSuchKey {
         /// The SendID, if it was looked for.
         send_id: Option<KeyId>,
@@ -49,20 +66,37 @@ pub enum Error {
         recv_id: Option<KeyId>,
     },
     /// The socket has no TCP-MD5 key for this network (ENOENT).
+    #[error("the socket has no TCP-MD5 key for {0}; give the network and VRF that it was added with")]
     NoSuchMd5Key(IpCidr),
     /// The key is the current or rnext key and no successor was given (EBUSY). The peer may have asked for it in the
     /// meantime. A successor that was given [has taken over](crate::TcpAoSocket::delete_key) all the same.
+    #[error(
+        "the {0} is the current or rnext key; give its successor, or try again after the peer has switched"
+    )]
     KeyInUse(KeyName),
     /// The connection was opened without TCP-AO; keys come too late (EISCONN).
+    #[error(
+        "the connection was opened without TCP-AO, which cannot be added to it; put the keys on the socket before \
+         it connects, or on the listening socket"
+    )]
     Connected,
     /// The process lacks a capability (EPERM).
+    #[error(
+        "{what} needs CAP_NET_ADMIN over the network namespace; run with that capability (not on a listening \
+         socket)"
+    )]
     NoPermission {
         /// What needs it.
         what: &'static str,
     },
     /// No memory for another key (ENOMEM, ENOBUFS).
+    #[error(
+        "the kernel has no memory for this on the socket; delete keys that are not needed, or raise \
+         net.core.optmem_max"
+    )]
     NoMemory,
     /// No kernel takes a key for this network on this socket; the kernel was not asked.
+    #[error("Linux takes no key for {remote} on this socket; {advice}")]
     UnusableNetwork {
         /// The network.
         remote: IpCidr,
@@ -70,12 +104,23 @@ pub enum Error {
         advice: &'static str,
     },
     /// The descriptor is not a TCP socket. MPTCP sockets count as such: they have no TCP-AO.
+    #[error(
+        "this is not a TCP socket over IPv4 or IPv6 (Multipath TCP has no TCP-AO); make it with IPPROTO_TCP"
+    )]
     NotATcpSocket,
     /// Only an established connection, with neither end closing, can be moved.
+    #[error(
+        "only an established connection can be moved; wait for the handshake, and move it before either end closes"
+    )]
     NotEstablished,
     /// The state contradicts itself or does not fit the socket, for this reason.
+    #[error("the connection cannot be restored: {0}")]
     NotRestorable(&'static str),
     /// Another program put a key on the socket with an algorithm that Wireseal does not have.
+    #[error(
+        "the {name} has the algorithm {algorithm}, which Wireseal does not have; delete it, or leave the socket to \
+         the program that added it"
+    )]
     ForeignAlgorithm {
         /// The key.
         name: KeyName,
@@ -83,22 +128,26 @@ pub enum Error {
         algorithm: String,
     },
     /// The kernel refused the call (EINVAL).
+    #[error("the kernel refused {call}: {because}")]
     Refused {
         /// The socket option.
         call: &'static str,
         /// The reason, found by looking at the socket afterwards.
-        because: Refusal,
+        because: EinvalReason,
     },
     /// Any other error of the operating system.
-    Io(io::Error),
+    #[error("{0}")]
+    Io(#[from] io::Error),
 }
 
 /// Why the kernel refused a call with EINVAL.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Refusal {
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum EinvalReason {
     /// A listening socket has neither current nor rnext key.
+    #[error("a listening socket has neither current nor rnext key; choose them on the accepted socket")]
     Listening,
     /// The key is not for the peer that the socket is connected to.
+    #[error("the socket is connected to {got}, and the key is for {expected}")]
     AnotherPeer {
         /// The peers that the key is for.
         expected: IpCidr,
@@ -106,121 +155,22 @@ pub enum Refusal {
         got: IpAddr,
     },
     /// The index is not that of a VRF device, or the socket is connected and not bound to it.
+    #[error(
+        "interface {0} is not a VRF device, or the socket is connected and not bound to it; bind it first"
+    )]
     NotThisVrf(u32),
     /// None of the known reasons.
+    #[error("invalid argument (EINVAL); see the kernel's log")]
     Unknown,
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotSupported => f.write_str(NO_TCP_AO),
-            Self::AlgorithmNotInLinux(algorithm) => write!(
-                f,
-                "Linux has no {algorithm}; configure HMAC-SHA-1-96, AES-128-CMAC-96 or hmac(sha256), or use a \
-                 userspace transport (wireseal-smoltcp or wireseal_tcp_ao::shim)"
-            ),
-            Self::AlgorithmMissing(algorithm) => write!(
-                f,
-                "this kernel was built without {algorithm}; configure another algorithm, or load or enable the kernel's"
-            ),
-            Self::IdInUse { send_id, recv_id } => write!(
-                f,
-                "SendID {send_id} or RecvID {recv_id} belongs to another key on the socket for the same peers; \
-                 delete that key first, or choose other ids"
-            ),
-            Self::Md5KeyInTheWay => {
-                f.write_str("the socket has a TCP-MD5 key for the same peers; delete it first (delete_md5_key)")
-            }
-            Self::AoKeyInTheWay => f.write_str(
-                "the socket has a TCP-AO key for the same peers, or requires TCP-AO; delete the key or stop requiring \
-                 TCP-AO first (delete_key, set_required)",
-            ),
-            Self::MacTooLong { octets } => {
-                write!(f, "a MAC of {octets} octets does not fit into a SYN's options; configure at most 16")
-            }
-            Self::NoSuchKey { send_id, recv_id } => {
-                f.write_str("the socket has no key with")?;
-                match (send_id, recv_id) {
-                    (Some(send), Some(recv)) => write!(f, " SendID {send} and RecvID {recv}")?,
-                    (Some(send), None) => write!(f, " SendID {send}")?,
-                    (None, Some(recv)) => write!(f, " RecvID {recv}")?,
-                    (None, None) => f.write_str(" these ids")?,
-                }
-                f.write_str("; add it first (add_key), or list the keys (keys)")
-            }
-            Self::NoSuchMd5Key(remote) => write!(
-                f,
-                "the socket has no TCP-MD5 key for {remote}; give the network and VRF that it was added with"
-            ),
-            Self::KeyInUse(name) => write!(
-                f,
-                "the {name} is the current or rnext key; give its successor, or try again after the peer has switched"
-            ),
-            Self::Connected => f.write_str(
-                "the connection was opened without TCP-AO, which cannot be added to it; put the keys on the socket \
-                 before it connects, or on the listening socket",
-            ),
-            Self::NoPermission { what } => write!(
-                f,
-                "{what} needs CAP_NET_ADMIN over the network namespace; run with that capability (not on a listening \
-                 socket)"
-            ),
-            Self::NoMemory => f.write_str(
-                "the kernel has no memory for this on the socket; delete keys that are not needed, or raise \
-                 net.core.optmem_max",
-            ),
-            Self::UnusableNetwork { remote, advice } => {
-                write!(f, "Linux takes no key for {remote} on this socket; {advice}")
-            }
-            Self::NotATcpSocket => f.write_str(
-                "this is not a TCP socket over IPv4 or IPv6 (Multipath TCP has no TCP-AO); make it with IPPROTO_TCP",
-            ),
-            Self::NotEstablished => f.write_str(
-                "only an established connection can be moved; wait for the handshake, and move it before either end \
-                 closes",
-            ),
-            Self::NotRestorable(reason) => write!(f, "the connection cannot be restored: {reason}"),
-            Self::ForeignAlgorithm { name, algorithm } => write!(
-                f,
-                "the {name} has the algorithm {algorithm}, which Wireseal does not have; delete it, or leave the \
-                 socket to the program that added it"
-            ),
-            Self::Refused { call, because } => write!(f, "the kernel refused {call}: {because}"),
-            Self::Io(error) => error.fmt(f),
-        }
+fn no_such_key(send_id: &Option<KeyId>, recv_id: &Option<KeyId>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str("the socket has no key with")?;
+    match (send_id, recv_id) {
+        (Some(send), Some(recv)) => write!(f, " SendID {send} and RecvID {recv}")?,
+        (Some(send), None) => write!(f, " SendID {send}")?,
+        (None, Some(recv)) => write!(f, " RecvID {recv}")?,
+        (None, None) => f.write_str(" these ids")?,
     }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Listening => f.write_str(
-                "a listening socket has neither current nor rnext key; choose them on the accepted socket",
-            ),
-            Self::AnotherPeer { expected, got } => {
-                write!(f, "the socket is connected to {got}, and the key is for {expected}")
-            }
-            Self::NotThisVrf(index) => write!(
-                f,
-                "interface {index} is not a VRF device, or the socket is connected and not bound to it; bind it first"
-            ),
-            Self::Unknown => f.write_str("invalid argument (EINVAL); see the kernel's log"),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Io(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<io::Error> for Error {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
+    f.write_str("; add it first (add_key), or list the keys (keys)")
 }

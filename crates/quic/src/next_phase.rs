@@ -1,6 +1,5 @@
 //! The key phase after the present one, and why it cannot start yet.
 
-use core::fmt;
 use core::time::Duration;
 
 use crate::backend::Backend;
@@ -34,29 +33,18 @@ impl NextPhase {
 }
 
 /// Why keys were not updated. Caller error, or too early.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum UpdateError {
     /// The handshake is not confirmed (RFC 9001 §6.1).
+    #[error("the handshake is not confirmed")]
     HandshakeNotConfirmed,
     /// No packet of the present phase has been acknowledged (RFC 9001 §6.1).
+    #[error("no packet of this key phase has been acknowledged")]
     NotAcknowledged,
     /// The peer may still need its old keys (RFC 9001 §6.5).
+    #[error("no key update before {from:?}, three probe timeouts after the last")]
     TooSoon {
         /// When the update becomes possible.
         from: Duration,
     },
 }
-
-impl fmt::Display for UpdateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::HandshakeNotConfirmed => f.write_str("the handshake is not confirmed"),
-            Self::NotAcknowledged => f.write_str("no packet of this key phase has been acknowledged"),
-            Self::TooSoon { from } => {
-                write!(f, "no key update before {from:?}, three probe timeouts after the last")
-            }
-        }
-    }
-}
-
-impl core::error::Error for UpdateError {}

@@ -4,7 +4,7 @@ use core::fmt;
 
 use wireseal_algorithms::AeadAlgorithm;
 
-use crate::codec::{Fields, PacketType};
+use crate::codec::{Fields, PacketType, header_accessors};
 use crate::header::{self, Covered, SAMPLE_OFFSET};
 use crate::packet_key::{HeaderKey, PacketKey, PathId};
 use crate::packet_number::{NumberLength, decode_packet_number};
@@ -51,29 +51,7 @@ impl Opened<'_> {
         Fields { packet: self.header, packet_type: self.packet_type, number_offset }
     }
 
-    /// The version of a long header; `None` for a short header.
-    #[must_use]
-    pub fn version(&self) -> Option<Version> {
-        self.version
-    }
-
-    /// The destination connection ID.
-    #[must_use]
-    pub fn destination(&self) -> &[u8] {
-        self.fields().destination()
-    }
-
-    /// The source connection ID of a long header; empty for a short header.
-    #[must_use]
-    pub fn source(&self) -> &[u8] {
-        self.fields().source()
-    }
-
-    /// The token of an Initial packet; empty for other packets.
-    #[must_use]
-    pub fn token(&self) -> &[u8] {
-        self.fields().token()
-    }
+    header_accessors!();
 }
 
 /// Without the payload.
@@ -202,20 +180,26 @@ impl<'a> Authentic<'a> {
 }
 
 /// Why a packet was not opened. No plaintext is left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum OpenError {
     /// Too short for a header protection sample, or not for these keys: drop it (RFC 9001 §5.4.2 and §5.5). Nothing was changed,
     /// and it does not count as a forgery.
+    #[error("the packet is too short, or not for these keys")]
     Undecryptable,
     /// Not authentic: forged, damaged, or protected by other keys. Nothing tells which, and nothing in the header can be relied on.
+    #[error("the packet is not authentic")]
     AuthenticationFailed,
     /// The peer set a reserved bit: PROTOCOL_VIOLATION (RFC 9000 §17.2 and §17.3.1).
+    #[error("the peer set a reserved bit (PROTOCOL_VIOLATION)")]
     ReservedBits,
     /// A packet that was opened before, or is too old to tell: drop it (RFC 9000 §12.3).
+    #[error("the packet is a duplicate")]
     Duplicate,
     /// The peer used old keys after new ones: KEY_UPDATE_ERROR (RFC 9001 §6.4).
+    #[error("the peer used old keys after new ones (KEY_UPDATE_ERROR)")]
     KeyUpdate,
     /// Too many packets failed authentication: AEAD_LIMIT_REACHED (RFC 9001 §6.6). Nothing is opened from now on.
+    #[error("too many packets were not authentic (AEAD_LIMIT_REACHED)")]
     IntegrityLimit,
 }
 
@@ -231,21 +215,6 @@ impl OpenError {
         }
     }
 }
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Undecryptable => "the packet is too short, or not for these keys",
-            Self::AuthenticationFailed => "the packet is not authentic",
-            Self::ReservedBits => "the peer set a reserved bit (PROTOCOL_VIOLATION)",
-            Self::Duplicate => "the packet is a duplicate",
-            Self::KeyUpdate => "the peer used old keys after new ones (KEY_UPDATE_ERROR)",
-            Self::IntegrityLimit => "too many packets were not authentic (AEAD_LIMIT_REACHED)",
-        })
-    }
-}
-
-impl core::error::Error for OpenError {}
 
 #[cfg(test)]
 mod tests {

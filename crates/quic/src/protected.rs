@@ -1,6 +1,6 @@
 //! Packets as they come from the network: taken apart as far as is possible without keys.
 
-use crate::codec::{Fields, LongPacket, PacketType};
+use crate::codec::{Fields, LongPacket, PacketType, header_accessors};
 use crate::connection_id::ConnectionId;
 use crate::error::HeaderError;
 use crate::header::LONG_FORM;
@@ -76,29 +76,7 @@ impl<'a> Protected<'a> {
         self.packet_type
     }
 
-    /// The version of a long header; `None` for a short header.
-    #[must_use]
-    pub const fn version(&self) -> Option<Version> {
-        self.version
-    }
-
-    /// The destination connection ID.
-    #[must_use]
-    pub fn destination(&self) -> &[u8] {
-        self.fields().destination()
-    }
-
-    /// The source connection ID of a long header; empty for a short header.
-    #[must_use]
-    pub fn source(&self) -> &[u8] {
-        self.fields().source()
-    }
-
-    /// The token of an Initial packet; empty for other packets.
-    #[must_use]
-    pub fn token(&self) -> &[u8] {
-        self.fields().token()
-    }
+    header_accessors!();
 
     /// The whole packet as it was received.
     #[must_use]

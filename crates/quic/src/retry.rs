@@ -1,7 +1,5 @@
 //! Retry packets and their integrity tag (RFC 9000 §17.2.5, RFC 9001 §5.8).
 
-use core::fmt;
-
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128Enc, Block};
 use ghash::GHash;
@@ -150,13 +148,16 @@ pub fn retry_integrity_tag(
 }
 
 /// Why a Retry packet must be dropped. The sender's fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum RetryError {
     /// Not a Retry packet.
+    #[error("not a Retry packet")]
     NotRetry,
     /// The header cannot be read, or the token is empty.
+    #[error(transparent)]
     Header(HeaderError),
     /// Not the version of the Initial packet.
+    #[error("the Retry packet is of {got}, the Initial packet was of {expected}")]
     OtherVersion {
         /// The version of the Initial packet.
         expected: Version,
@@ -164,23 +165,9 @@ pub enum RetryError {
         got: Version,
     },
     /// The integrity tag is wrong.
+    #[error("the integrity tag of the Retry packet is wrong")]
     AuthenticationFailed,
     /// The server chose the connection ID that it should replace (RFC 9000 §17.2.5.1).
+    #[error("the Retry packet does not change the connection ID")]
     SameConnectionId,
 }
-
-impl fmt::Display for RetryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotRetry => f.write_str("not a Retry packet"),
-            Self::Header(error) => error.fmt(f),
-            Self::OtherVersion { expected, got } => {
-                write!(f, "the Retry packet is of {got}, the Initial packet was of {expected}")
-            }
-            Self::AuthenticationFailed => f.write_str("the integrity tag of the Retry packet is wrong"),
-            Self::SameConnectionId => f.write_str("the Retry packet does not change the connection ID"),
-        }
-    }
-}
-
-impl core::error::Error for RetryError {}

@@ -18,7 +18,9 @@ const MAX_SECRET_LENGTH: usize = 48;
 ///
 /// It is wiped on drop and never printed. It cannot be copied: [`Keys::new`](crate::Keys::new) and
 /// [`OneRtt::new`](crate::OneRtt::new) consume it.
+#[derive(ZeroizeOnDrop)]
 pub struct TrafficSecret {
+    #[zeroize(skip)]
     algorithm: AeadAlgorithm,
     /// Zeros follow the octets of a shorter hash.
     octets: [u8; MAX_SECRET_LENGTH],
@@ -120,14 +122,6 @@ fn with_label(label: &[u8], length: usize, expand: impl FnOnce(&[&[u8]])) {
     let length = (length as u16).to_be_bytes();
     expand(&[&length, &[(PREFIX.len() + label.len()) as u8], PREFIX, label, &[0]]);
 }
-
-impl Drop for TrafficSecret {
-    fn drop(&mut self) {
-        self.octets.zeroize();
-    }
-}
-
-impl ZeroizeOnDrop for TrafficSecret {}
 
 impl fmt::Debug for TrafficSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -208,27 +208,18 @@ impl fmt::Debug for TokenKey {
 }
 
 /// Why a token does not validate the address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     /// Not issued with this key for this version, address and purpose, or damaged. Go on as if there were no token (RFC 9000
     /// §8.1.3), unless [`TokenKey::claims_retry`]: then close with INVALID_TOKEN, because the client accepts no second Retry
     /// (RFC 9000 §8.1.2).
+    #[error("the token was not issued to this client by this server")]
     Invalid,
     /// Issued by us, but expired. If it came from a Retry packet, close with INVALID_TOKEN (RFC 9000 §8.1.2). Otherwise go on as if
     /// there were no token.
+    #[error("the token has expired")]
     Expired {
         /// What it was issued for.
         purpose: TokenPurpose,
     },
 }
-
-impl fmt::Display for TokenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Invalid => "the token was not issued to this client by this server",
-            Self::Expired { .. } => "the token has expired",
-        })
-    }
-}
-
-impl core::error::Error for TokenError {}

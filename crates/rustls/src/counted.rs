@@ -2,13 +2,13 @@
 //! packets by key.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::cipher::{AeadKey, Iv};
 use rustls::quic::{self, Algorithm, HeaderProtectionKey, PacketKey};
-use rustls::{CipherSuiteCommon, Error, SupportedCipherSuite, Tls13CipherSuite};
+use rustls::{CipherSuite, CipherSuiteCommon, Error, SupportedCipherSuite, Tls13CipherSuite};
 
 /// What one packet key has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,26 +32,28 @@ struct Counters {
     refused: AtomicU64,
 }
 
-/// An [`Algorithm`] that counts the keys it makes and what they do.
-pub struct CountedAlgorithm {
-    inner: &'static dyn Algorithm,
-    packet_keys: Mutex<Vec<Arc<Counters>>>,
-    header_keys: AtomicUsize,
+#[derive(Default)]
+struct Entries {
+    packet_keys: Vec<Arc<Counters>>,
+    header_keys: usize,
+    suite: Option<CipherSuite>,
 }
 
-impl CountedAlgorithm {
-    /// Counts the keys of `inner`, for the rest of the process: rustls requires algorithms that live that long.
-    #[must_use]
-    pub fn new(inner: &'static dyn Algorithm) -> &'static Self {
-        Box::leak(Box::new(Self { inner, packet_keys: Mutex::default(), header_keys: AtomicUsize::new(0) }))
+/// The QUIC keys that a provider has made, and what they have done.
+#[derive(Default)]
+pub struct CountedKeys(Mutex<Entries>);
+
+impl CountedKeys {
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Every packet key so far, in the order in which rustls asked for them: by level and key update, each time the local key
     /// before the remote one.
     #[must_use]
     pub fn packet_keys(&self) -> Vec<KeyUse> {
-        let keys = self.packet_keys.lock().unwrap_or_else(PoisonError::into_inner);
-        let uses = keys.iter().map(|counters| KeyUse {
+        let entries = self.entries();
+        let uses = entries.packet_keys.iter().map(|counters| KeyUse {
             sealed: counters.sealed.load(Relaxed),
             opened: counters.opened.load(Relaxed),
             one_rtt: counters.one_rtt.load(Relaxed),
@@ -63,43 +65,56 @@ impl CountedAlgorithm {
     /// How many header protection keys were made.
     #[must_use]
     pub fn header_keys(&self) -> usize {
-        self.header_keys.load(Relaxed)
+        self.entries().header_keys
+    }
+
+    /// The suite of the newest packet key.
+    #[must_use]
+    pub fn suite(&self) -> Option<CipherSuite> {
+        self.entries().suite
     }
 }
 
-impl fmt::Debug for CountedAlgorithm {
+impl fmt::Debug for CountedKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CountedAlgorithm").field("packet_keys", &self.packet_keys()).finish_non_exhaustive()
+        f.debug_struct("CountedKeys").field("packet_keys", &self.packet_keys()).finish_non_exhaustive()
     }
 }
 
-/// `provider` with a [`CountedAlgorithm`] around the QUIC keys of every suite that has them, and those algorithms, in the order
-/// of the suites. Each call leaks some hundred octets for each suite.
+/// `provider` with every QUIC key counted, and the counts. rustls holds suites for the rest of the process, so each call leaks some
+/// hundred octets for each suite.
 #[must_use]
-pub fn counted(mut provider: CryptoProvider) -> (CryptoProvider, Vec<&'static CountedAlgorithm>) {
-    let mut algorithms = Vec::new();
+pub fn counted(mut provider: CryptoProvider) -> (CryptoProvider, Arc<CountedKeys>) {
+    let keys = Arc::<CountedKeys>::default();
     for suite in &mut provider.cipher_suites {
-        let Some((tls13, quic)) = suite.tls13().and_then(|tls13| Some((tls13, tls13.quic?))) else {
+        let Some((tls13, inner)) = suite.tls13().and_then(|tls13| Some((tls13, tls13.quic?))) else {
             continue;
         };
-        let algorithm = CountedAlgorithm::new(quic);
-        algorithms.push(algorithm);
+        let counted = CountedAlgorithm { inner, suite: suite.suite(), keys: Arc::clone(&keys) };
         let common = CipherSuiteCommon { ..tls13.common };
-        let counted = Tls13CipherSuite { common, quic: Some(algorithm), ..*tls13 };
-        *suite = SupportedCipherSuite::Tls13(Box::leak(Box::new(counted)));
+        let tls13 = Tls13CipherSuite { common, quic: Some(Box::leak(Box::new(counted))), ..*tls13 };
+        *suite = SupportedCipherSuite::Tls13(Box::leak(Box::new(tls13)));
     }
-    (provider, algorithms)
+    (provider, keys)
+}
+
+struct CountedAlgorithm {
+    inner: &'static dyn Algorithm,
+    suite: CipherSuite,
+    keys: Arc<CountedKeys>,
 }
 
 impl Algorithm for CountedAlgorithm {
     fn packet_key(&self, key: AeadKey, iv: Iv) -> Box<dyn PacketKey> {
         let counters = Arc::<Counters>::default();
-        self.packet_keys.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&counters));
+        let mut entries = self.keys.entries();
+        entries.packet_keys.push(Arc::clone(&counters));
+        entries.suite = Some(self.suite);
         Box::new(CountedKey { inner: self.inner.packet_key(key, iv), counters })
     }
 
     fn header_protection_key(&self, key: AeadKey) -> Box<dyn HeaderProtectionKey> {
-        self.header_keys.fetch_add(1, Relaxed);
+        self.keys.entries().header_keys += 1;
         self.inner.header_protection_key(key)
     }
 

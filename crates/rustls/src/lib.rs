@@ -65,7 +65,7 @@ mod suites;
 pub use algorithm::quic_algorithm;
 pub use ccm::tls13_aes_128_ccm_sha256;
 #[cfg(feature = "counted")]
-pub use counted::{CountedAlgorithm, KeyUse, counted};
+pub use counted::{CountedKeys, KeyUse, counted};
 pub use suites::{is_wireseal, provider};
 pub use wireseal_quic::{AeadAlgorithm, Backend};
 

@@ -1,6 +1,5 @@
 //! Just enough IPv4 and IPv6 to find the TCP segment in a packet (RFC 791, RFC 8200).
 
-use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The IP protocol number of TCP.
@@ -18,32 +17,21 @@ const DESTINATION_OPTIONS: u8 = 60;
 const MOBILITY: u8 = 135;
 
 /// Why octets are not an IP packet. The sender's fault.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum IpParseError {
     /// The version field is neither 4 nor 6.
+    #[error("IP version {0} is neither 4 nor 6")]
     Version(u8),
     /// The packet ends inside its header or its extension headers.
+    #[error("IP packet is cut off inside its header")]
     TooShort,
     /// A length field contradicts its header or the length of the packet.
+    #[error("a length field of the IP header does not fit the packet")]
     BadLength,
     /// A routing header with segments left, of a type whose final destination Wireseal cannot read.
+    #[error("IPv6 routing header of type {0} hides the destination")]
     RoutingHeader(u8),
 }
-
-impl fmt::Display for IpParseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Version(version) => write!(f, "IP version {version} is neither 4 nor 6"),
-            Self::TooShort => f.write_str("IP packet is cut off inside its header"),
-            Self::BadLength => f.write_str("a length field of the IP header does not fit the packet"),
-            Self::RoutingHeader(kind) => {
-                write!(f, "IPv6 routing header of type {kind} hides the destination")
-            }
-        }
-    }
-}
-
-impl core::error::Error for IpParseError {}
 
 /// The IP headers of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -12,16 +12,22 @@ use crate::types::KeyId;
 pub const MAX_MASTER_KEY_LENGTH: usize = 80;
 
 /// Why an MKT cannot be used. Configuration error; nothing changed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum MktError {
     /// The master key is empty.
+    #[error("master key is empty")]
     MasterKeyEmpty,
     /// The master key has more than [`MAX_MASTER_KEY_LENGTH`] octets.
+    #[error("master key has {length} octets, at most {MAX_MASTER_KEY_LENGTH} are possible")]
     MasterKeyTooLong {
         /// Octets of the master key.
         length: usize,
     },
     /// The master key is shorter than the algorithm's specification requires.
+    #[error(
+        "master key has {length} octets, {algorithm} requires {} or more",
+        .algorithm.min_master_key_length()
+    )]
     MasterKeyTooShort {
         /// The algorithm.
         algorithm: TcpAoAlgorithm,
@@ -29,51 +35,28 @@ pub enum MktError {
         length: usize,
     },
     /// The MAC length is not 4 to 16 octets; a longer MAC does not fit a Linux peer's SYN.
+    #[error(
+        "MAC length is {length} octets, it must be between {} and {}",
+        TcpAoAlgorithm::MIN_MAC_LENGTH,
+        TcpAoAlgorithm::MAX_MAC_LENGTH
+    )]
     MacLength {
         /// The requested length, in octets.
         length: usize,
     },
     /// Another MKT for the same connections has this SendID (RFC 5925 §3.1).
+    #[error("SendID {0} is in use by another key for the same connections")]
     SendIdInUse(KeyId),
     /// Another MKT for the same connections has this RecvID (RFC 5925 §3.1).
+    #[error("RecvID {0} is in use by another key for the same connections")]
     RecvIdInUse(KeyId),
     /// There is no room for another MKT.
+    #[error("there is room for only {capacity} keys")]
     TooMany {
         /// How many MKTs there is room for.
         capacity: usize,
     },
 }
-
-impl fmt::Display for MktError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::MasterKeyEmpty => f.write_str("master key is empty"),
-            Self::MasterKeyTooLong { length } => {
-                write!(f, "master key has {length} octets, at most {MAX_MASTER_KEY_LENGTH} are possible")
-            }
-            Self::MasterKeyTooShort { algorithm, length } => write!(
-                f,
-                "master key has {length} octets, {algorithm} requires {} or more",
-                algorithm.min_master_key_length()
-            ),
-            Self::MacLength { length } => write!(
-                f,
-                "MAC length is {length} octets, it must be between {} and {}",
-                TcpAoAlgorithm::MIN_MAC_LENGTH,
-                TcpAoAlgorithm::MAX_MAC_LENGTH
-            ),
-            Self::SendIdInUse(id) => {
-                write!(f, "SendID {id} is in use by another key for the same connections")
-            }
-            Self::RecvIdInUse(id) => {
-                write!(f, "RecvID {id} is in use by another key for the same connections")
-            }
-            Self::TooMany { capacity } => write!(f, "there is room for only {capacity} keys"),
-        }
-    }
-}
-
-impl core::error::Error for MktError {}
 
 /// A master key: 1 to 80 octets, wiped on drop, never shown by `Debug`.
 #[derive(Clone, ZeroizeOnDrop)]

@@ -33,9 +33,10 @@ pub mod kind {
 }
 
 /// What is wrong with the options of a header. The peer's fault.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum OptionError {
     /// An option's length field is below 2, or the option ends past the header.
+    #[error("TCP option of kind {kind} at octet {offset} of the options has an impossible length")]
     BadLength {
         /// The kind of the option.
         kind: u8,
@@ -43,30 +44,15 @@ pub enum OptionError {
         offset: usize,
     },
     /// The AO option is shorter than 4 octets (RFC 5925 §2.2).
+    #[error("AO option is shorter than 4 octets")]
     AoTooShort,
     /// More than one AO option (RFC 5925 §2.2).
+    #[error("segment has more than one AO option")]
     TwoAoOptions,
     /// AO and TCP-MD5 in one segment (RFC 5925 §2.2).
+    #[error("segment has both an AO and a TCP-MD5 option")]
     AoWithMd5,
 }
-
-impl fmt::Display for OptionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BadLength { kind, offset } => {
-                write!(
-                    f,
-                    "TCP option of kind {kind} at octet {offset} of the options has an impossible length"
-                )
-            }
-            Self::AoTooShort => f.write_str("AO option is shorter than 4 octets"),
-            Self::TwoAoOptions => f.write_str("segment has more than one AO option"),
-            Self::AoWithMd5 => f.write_str("segment has both an AO and a TCP-MD5 option"),
-        }
-    }
-}
-
-impl core::error::Error for OptionError {}
 
 /// One option in a header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -260,21 +246,14 @@ impl fmt::Debug for AoOption<'_> {
 }
 
 /// A header has too little option space left for an AO option. Caller error.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("AO option needs {needed} octets of option space, {free} were free")]
 pub struct NoRoom {
     /// Octets that the option and its padding need.
     pub needed: usize,
     /// Octets of the header's option space that were free.
     pub free: usize,
 }
-
-impl fmt::Display for NoRoom {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "AO option needs {} octets of option space, {} were free", self.needed, self.free)
-    }
-}
-
-impl core::error::Error for NoRoom {}
 
 /// Appends an AO option with a zeroed MAC to the `used` octets of options at the start of `space`, pads with NOPs to a
 /// multiple of four octets, and returns the new length of the options.

@@ -1,6 +1,5 @@
 //! Which connections must be authenticated, and with which keys.
 
-use core::fmt;
 use core::net::{IpAddr, Ipv4Addr};
 
 use cidr::{IpCidr, Ipv4Cidr};
@@ -90,9 +89,10 @@ pub struct Peer {
 }
 
 /// Why peers or their keys were refused. Configuration or caller error; nothing changed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PeerError {
     /// Two peers overlap and share a key id.
+    #[error("peers {peer} and {other} overlap: {error}")]
     Overlap {
         /// The index of one peer.
         peer: usize,
@@ -102,19 +102,9 @@ pub enum PeerError {
         error: MktError,
     },
     /// There is no peer with this index.
+    #[error("there is no peer {0}")]
     NoSuchPeer(usize),
 }
-
-impl fmt::Display for PeerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Overlap { peer, other, error } => write!(f, "peers {peer} and {other} overlap: {error}"),
-            Self::NoSuchPeer(index) => write!(f, "there is no peer {index}"),
-        }
-    }
-}
-
-impl core::error::Error for PeerError {}
 
 /// Refuses peers whose connections overlap while their MKTs share a SendID or a RecvID (RFC 5925 §3.1).
 ///

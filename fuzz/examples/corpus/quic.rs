@@ -16,9 +16,7 @@ const CAPTURES: [(&str, &[u8]); 2] = [
 ];
 
 fn octets(hex: &Value) -> Vec<u8> {
-    let digits = hex.as_str().expect("hexadecimal").as_bytes();
-    let pairs = digits.chunks(2).map(|pair| std::str::from_utf8(pair).expect("ASCII"));
-    pairs.map(|pair| u8::from_str_radix(pair, 16).expect("hexadecimal")).collect()
+    base16ct::mixed::decode_vec(hex.as_str().expect("a string")).expect("hexadecimal")
 }
 
 /// The first UDP datagrams of a capture.

@@ -61,7 +61,7 @@ pub fn apply(stack: &Stack, index: usize, chain: &KeyChain, at: Timestamp) {
 
 /// Rolls the keys of the peer at `index` over as the lifetimes of its chain begin and end.
 pub async fn follow_lifetimes(stack: Stack, index: usize, chain: KeyChain) {
-    let mut log = KeyLog::default();
+    let mut log = KeyChangeLog::default();
     loop {
         let at = now();
         if log.has_changed(&chain, at) {
@@ -77,9 +77,9 @@ pub async fn follow_lifetimes(stack: Stack, index: usize, chain: KeyChain) {
 
 /// Logs which keys of a chain are in use, whenever they change.
 #[derive(Debug, Default)]
-pub struct KeyLog(Option<(usize, Vec<u64>)>);
+pub struct KeyChangeLog(Option<(usize, Vec<u64>)>);
 
-impl KeyLog {
+impl KeyChangeLog {
     /// Whether other keys are in use than the last time; the first time they always are.
     pub fn has_changed(&mut self, chain: &KeyChain, at: Timestamp) -> bool {
         let active = chain.at(at);

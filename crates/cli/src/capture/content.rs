@@ -1,6 +1,5 @@
 //! What a packet carries: link layer, then IP, then TCP or UDP.
 
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use wireseal_tcp_ao::ip::{IPV6_HEADER_LENGTH, IpHeader, IpParseError, PROTOCOL_TCP};
@@ -54,32 +53,23 @@ pub struct CapturedDatagram<'a> {
 }
 
 /// Why a packet's headers cannot be read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Unreadable {
     /// The link layer is unknown (its LINKTYPE number).
+    #[error("unknown link type {0}")]
     LinkType(u16),
     /// The capture cut the packet off within its headers.
+    #[error("cut off within its headers, {missing} octets missing")]
     CutOff {
         /// How many more octets it had on the wire.
         missing: usize,
     },
     /// The packet was recorded whole but ends within its link-layer or UDP header.
+    #[error("the packet ends within a header")]
     TooShort,
     /// The IP headers are inconsistent.
+    #[error("{0}")]
     Ip(IpParseError),
-}
-
-impl fmt::Display for Unreadable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::LinkType(number) => write!(f, "unknown link type {number}"),
-            Self::CutOff { missing } => {
-                write!(f, "cut off within its headers, {missing} octets missing")
-            }
-            Self::TooShort => f.write_str("the packet ends within a header"),
-            Self::Ip(error) => error.fmt(f),
-        }
-    }
 }
 
 impl<'a> Content<'a> {

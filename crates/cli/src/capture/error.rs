@@ -32,9 +32,10 @@ pub enum CaptureError {
 }
 
 /// What is broken in a capture.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Damage {
     /// The file ends within a packet, block or header.
+    #[error("the file ends after {got} of at least {expected} octets")]
     Truncated {
         /// How many octets of it there are.
         got: usize,
@@ -42,16 +43,22 @@ pub enum Damage {
         expected: usize,
     },
     /// A packet or block has an impossible length.
+    #[error("impossible length of {0} octets")]
     Length(u64),
     /// A block of this type is inconsistent.
+    #[error("inconsistent block of type 0x{0:08x}")]
     Block(u32),
     /// A section has a major version other than 1.
+    #[error("unknown version {0} of a pcapng section")]
     Version(u16),
     /// A packet is of an interface that the section does not describe.
+    #[error("the packet is of interface {0}, which the file does not describe")]
     Interface(u32),
     /// The file cannot be decompressed, or a checksum is wrong.
+    #[error("damaged compression: {0}")]
     Compression(String),
     /// The file cannot be read further.
+    #[error("{0}")]
     Read(io::Error),
 }
 
@@ -67,24 +74,6 @@ impl fmt::Display for CaptureError {
             Self::Damaged { packet, offset, damage } => {
                 write!(f, "the capture is damaged at packet {packet} (octet {offset}): {damage}")
             }
-        }
-    }
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Truncated { got, expected } => {
-                write!(f, "the file ends after {got} of at least {expected} octets")
-            }
-            Self::Length(length) => write!(f, "impossible length of {length} octets"),
-            Self::Block(kind) => write!(f, "inconsistent block of type 0x{kind:08x}"),
-            Self::Version(major) => write!(f, "unknown version {major} of a pcapng section"),
-            Self::Interface(id) => {
-                write!(f, "the packet is of interface {id}, which the file does not describe")
-            }
-            Self::Compression(reason) => write!(f, "damaged compression: {reason}"),
-            Self::Read(error) => error.fmt(f),
         }
     }
 }

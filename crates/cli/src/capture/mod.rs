@@ -16,5 +16,6 @@ pub use content::{CapturedDatagram, CapturedSegment, Content, Unreadable};
 pub use error::{CaptureError, Damage};
 pub use packet::Packet;
 pub use place::Place;
-pub use reader::{Progress, Reader};
+pub use reader::Reader;
+pub use source::Progress;
 pub use time::Time;

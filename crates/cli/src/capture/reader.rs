@@ -8,7 +8,7 @@ use std::path::Path;
 use super::buffer::{Buffer, Found};
 use super::pcap::Pcap;
 use super::pcapng::Pcapng;
-use super::source::{MAGIC_LENGTH, Source};
+use super::source::{MAGIC_LENGTH, Progress, Source};
 use super::{CaptureError, Damage, Packet};
 
 /// A capture: pcap in either byte order with microseconds or nanoseconds, or pcapng, plain or compressed with gzip or zstd.
@@ -26,15 +26,6 @@ pub struct Reader {
 enum Format {
     Pcap(Pcap),
     Pcapng(Pcapng),
-}
-
-/// How far a capture was read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Progress {
-    /// Octets read of the file, before decompression.
-    pub read: u64,
-    /// Octets of the whole file, if known.
-    pub total: Option<u64>,
 }
 
 impl Reader {

@@ -7,10 +7,17 @@ use flate2::{Decompress, FlushDecompress, Status};
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-use super::Progress;
-
 /// How many octets of the file are read at a time.
 const CHUNK: usize = 1 << 17;
+
+/// How far a capture was read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// Octets read of the file, before decompression.
+    pub read: u64,
+    /// Octets of the whole file, if known.
+    pub total: Option<u64>,
+}
 
 /// A file, and how far it was read.
 struct File {
@@ -33,13 +40,13 @@ pub(super) struct Source {
 }
 
 enum Packing {
-    None(Start),
+    None(Peeked),
     Gzip(Box<Gzip>),
     Zstd(Box<Zstd>),
 }
 
 /// A file whose first octets were looked at and are read again.
-type Start = io::Chain<io::Cursor<Vec<u8>>, File>;
+type Peeked = io::Chain<io::Cursor<Vec<u8>>, File>;
 
 /// How many octets identify a format.
 pub(super) const MAGIC_LENGTH: usize = 4;
@@ -95,7 +102,7 @@ fn invalid(reason: impl fmt::Display) -> io::Error {
 
 /// Gzip, in any number of members (RFC 1952 §2.2).
 struct Gzip {
-    input: BufReader<Start>,
+    input: BufReader<Peeked>,
     /// `None` between members.
     member: Option<Decompress>,
     /// The error to return after everything decompressed before it.
@@ -103,7 +110,7 @@ struct Gzip {
 }
 
 impl Gzip {
-    fn new(start: Start) -> Self {
+    fn new(start: Peeked) -> Self {
         Self { input: BufReader::with_capacity(CHUNK, start), member: None, broken: None }
     }
 
@@ -148,7 +155,7 @@ impl Read for Gzip {
 
 /// Zstandard, in any number of frames (RFC 8878 §3.1).
 struct Zstd {
-    input: BufReader<Start>,
+    input: BufReader<Peeked>,
     frame: FrameDecoder,
     /// Whether a frame has begun.
     is_open: bool,
@@ -164,7 +171,7 @@ const fn is_skippable_frame(magic: [u8; 4]) -> bool {
 const END_OF_FRAME: &[u8] = &[1, 0, 0, 0, 0, 0, 0];
 
 impl Zstd {
-    fn new(start: Start) -> Self {
+    fn new(start: Peeked) -> Self {
         let input = BufReader::with_capacity(CHUNK, start);
         Self { input, frame: FrameDecoder::new(), is_open: false, broken: None }
     }

@@ -31,7 +31,7 @@ pub fn run() -> Vec<Group> {
 
 /// The CPU paths of the kernels, and whether this processor has them.
 pub fn cpu_paths() -> impl Iterator<Item = (&'static str, bool)> {
-    cpu::Path::ALL.into_iter().map(|path| (path.name(), path.is_available()))
+    cpu::InstructionSet::ALL.into_iter().map(|path| (path.name(), path.is_available()))
 }
 
 /// What implements each QUIC suite on the active backend: processor instructions or a library.

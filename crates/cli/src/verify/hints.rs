@@ -7,29 +7,18 @@ use std::str::FromStr;
 use wireseal_tcp_ao::{Endpoint, Isn};
 
 /// A hint on the command line that cannot be read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum HintError {
     /// `--isn` needs two ends and two numbers.
+    #[error(
+        "expected FLOW=ISN,ISN, such as 192.0.2.1:50000-192.0.2.2:179=1000,0x9000 (the ISN of the first end, then \
+         that of the second)"
+    )]
     Isn,
     /// `--nat` needs two addresses of one family, with two ports or none.
+    #[error("expected INSIDE=OUTSIDE, such as 10.0.0.1=198.51.100.1 or 10.0.0.1:50000=198.51.100.1:6000")]
     Nat,
 }
-
-impl fmt::Display for HintError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Isn => {
-                "expected FLOW=ISN,ISN, such as 192.0.2.1:50000-192.0.2.2:179=1000,0x9000 (the ISN of the first \
-                 end, then that of the second)"
-            }
-            Self::Nat => {
-                "expected INSIDE=OUTSIDE, such as 10.0.0.1=198.51.100.1 or 10.0.0.1:50000=198.51.100.1:6000"
-            }
-        })
-    }
-}
-
-impl std::error::Error for HintError {}
 
 /// The ISNs of a connection that began before the capture: `192.0.2.1:50000-192.0.2.2:179=1000,0x9000`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

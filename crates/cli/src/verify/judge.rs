@@ -4,9 +4,9 @@ use wireseal_tcp_ao::{
     AoOption, Isn, KdfContext, OptionError, Segment, SeqNum, Sne, SneTracker, TrafficKey, verify_segment,
 };
 
-use super::ahead::{AheadMac, Basis};
 use super::connection::TcpConnection;
 use super::key_table::{Candidate, KeyTable};
+use super::mac_batch::{Basis, BatchedMac};
 use super::observed::ObservedSegment;
 use super::report::{Sender, Verdict};
 
@@ -41,7 +41,7 @@ pub(super) fn judge(
     table: &KeyTable<'_>,
     sender: Sender,
     observed: &ObservedSegment<'_>,
-    ahead: Option<AheadMac<'_>>,
+    batched: Option<BatchedMac<'_>>,
 ) -> Judgement {
     if observed.has_part_of_header {
         return Judgement::without_mac(Verdict::CutOff);
@@ -52,7 +52,7 @@ pub(super) fn judge(
         Err(OptionError::TwoAoOptions) => return Judgement::without_mac(Verdict::TwoOptions),
         Err(error) => return Judgement::without_mac(Verdict::MalformedOption(*error)),
     };
-    let mut judge = Judge { connection, table, sender, segment: observed.segment, ao, ahead };
+    let mut judge = Judge { connection, table, sender, segment: observed.segment, ao, batched };
     if !judge.connection.candidates.iter().any(|candidate| judge.serves(*candidate)) {
         return Judgement::without_mac(Verdict::UnknownKeyId);
     }
@@ -69,7 +69,7 @@ struct Judge<'j, 'k> {
     sender: Sender,
     segment: &'j Segment<'j>,
     ao: &'j AoOption<'j>,
-    ahead: Option<AheadMac<'j>>,
+    batched: Option<BatchedMac<'j>>,
 }
 
 impl Judge<'_, '_> {
@@ -89,10 +89,10 @@ impl Judge<'_, '_> {
         verify_segment(key, sne, self.segment, self.table.parameters(candidate)).is_ok()
     }
 
-    /// The same with a MAC computed ahead, if it is the one needed.
+    /// The same with a MAC computed batched, if it is the one needed.
     #[inline]
-    fn verifies_ahead(&self, key: &TrafficKey, candidate: Candidate, isns: [Isn; 2], sne: Sne) -> bool {
-        match self.ahead.and_then(|ahead| ahead.of(&Basis { key: candidate.key, isns, sne })) {
+    fn verifies_batched(&self, key: &TrafficKey, candidate: Candidate, isns: [Isn; 2], sne: Sne) -> bool {
+        match self.batched.and_then(|batched| batched.of(&Basis { key: candidate.key, isns, sne })) {
             Some(mac) => mac.verify(self.ao.mac).is_ok(),
             None => self.verifies(candidate, key, sne),
         }
@@ -111,7 +111,7 @@ impl Judge<'_, '_> {
         let sne = tracker.sne_of(self.segment.sequence());
         let keys = &self.connection.direction(self.sender).traffic_keys;
         let good = keys.iter().position(|(candidate, key)| {
-            self.serves(*candidate) && self.verifies_ahead(key, *candidate, [own, other], sne)
+            self.serves(*candidate) && self.verifies_batched(key, *candidate, [own, other], sne)
         });
         let Some(index) = good else { return self.with_other_keys(sne) };
         let keys = &mut self.connection.direction_mut(self.sender).traffic_keys;

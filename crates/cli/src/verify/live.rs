@@ -1,16 +1,13 @@
 //! A live connection with what will be reported of it.
 
-use wireseal_tcp_ao::Segment;
-
-use super::ahead::AheadMac;
 use super::connection::TcpConnection;
 use super::diagnose::{Diagnoser, Search};
 use super::judge::judge;
 use super::key_table::KeyTable;
+use super::mac_batch::BatchedMac;
 use super::observed::ObservedSegment;
 use super::options::VerifyOptions;
 use super::report::{ConnectionReport, SegmentReport, Sender, Verdict};
-use crate::capture::Place;
 
 /// How many segments of a connection are kept from its start, and how many in all.
 const KEPT_FIRST: usize = 400;
@@ -27,15 +24,8 @@ pub(super) struct LiveConnection {
 }
 
 impl LiveConnection {
-    /// A connection whose first segment this is.
-    pub(super) fn new(
-        number: u64,
-        place: Place,
-        segment: &Segment<'_>,
-        table: &KeyTable<'_>,
-        options: &VerifyOptions,
-    ) -> Self {
-        let connection = TcpConnection::new(number, place, segment, table, options);
+    /// A connection with nothing to report so far.
+    pub(super) fn new(connection: TcpConnection) -> Self {
         Self { connection, diagnoser: None, segments: Vec::new(), segments_left_out: 0 }
     }
 
@@ -46,11 +36,11 @@ impl LiveConnection {
         options: &VerifyOptions,
         search: &mut Search,
         observed: &ObservedSegment<'_>,
-        ahead: Option<AheadMac<'_>>,
+        batched: Option<BatchedMac<'_>>,
     ) -> SegmentReport {
         let segment = observed.segment;
         let sender = self.connection.sender(&segment.source());
-        let judgement = judge(&mut self.connection, table, sender, observed, ahead);
+        let judgement = judge(&mut self.connection, table, sender, observed, batched);
         let verdict = judgement.verdict;
         if matches!(verdict, Verdict::BadMac | Verdict::UnknownKeyId) && observed.missing == 0 {
             self.diagnose(table, options, search, sender, observed, verdict);

@@ -1,7 +1,7 @@
 //! Every segment's verdict, and the diagnosis of what failed.
 //!
 //! ```text
-//! packet -> Verifier -> Queue, 16 segments -> Ahead -> LiveConnection -> judge      the verdict: which key, which SNE, does the MAC verify
+//! packet -> Verifier -> Queue, 16 segments -> MacBatch -> LiveConnection -> judge      the verdict: which key, which SNE, does the MAC verify
 //!                                             their                   -> Diagnoser  for a failure: which change makes the MAC verify
 //!                                             MACs                    -> learn      ISNs, SNE, octets sent, whether it is closed
 //! ```
@@ -10,7 +10,6 @@
 
 pub mod report;
 
-mod ahead;
 mod connection;
 mod diagnose;
 mod direction;
@@ -20,6 +19,7 @@ mod judge;
 mod key_table;
 mod learn;
 mod live;
+mod mac_batch;
 mod observed;
 mod options;
 mod queue;

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use super::ahead::BATCH;
 use super::ends::Ends;
+use super::mac_batch::BATCH;
 use crate::capture::{CapturedSegment, Place};
 
 /// Segments that wait, with copies of their octets.

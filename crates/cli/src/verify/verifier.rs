@@ -8,12 +8,12 @@ use foldhash::fast::RandomState;
 use wireseal_tcp_ao::Endpoint;
 use wireseal_tcp_ao::ip::PROTOCOL_TCP;
 
-use super::ahead::{Ahead, AheadMac, BATCH};
-use super::connection::Phase;
+use super::connection::{Phase, TcpConnection};
 use super::diagnose::Search;
 use super::ends::Ends;
 use super::key_table::KeyTable;
 use super::live::LiveConnection;
+use super::mac_batch::{BATCH, BatchedMac, MacBatch};
 use super::observed::ObservedSegment;
 use super::options::VerifyOptions;
 use super::queue::Queue;
@@ -29,6 +29,7 @@ const OPENING: Wait = Wait { nanoseconds: 180_000_000_000, packets: 1_000_000, m
 
 /// Something found in a capture.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "it is passed on at once and never stored")]
 pub enum VerifyEvent<'v> {
     /// A segment was judged.
     Segment {
@@ -126,11 +127,11 @@ impl<'k> Verifier<'k> {
         for (connection, ends) in connections.iter_mut().zip(queue.ends()) {
             *connection = self.connections.get(ends).map(|live| &live.connection);
         }
-        let mut ahead = Ahead::EMPTY;
-        ahead.compute(&self.table, queue.segments().map(|(_, segment)| segment), &connections);
-        for ((ends, (place, captured)), ahead) in queue.ends().zip(queue.segments()).zip(ahead.each()) {
+        let mut batch = MacBatch::EMPTY;
+        batch.compute(&self.table, queue.segments().map(|(_, segment)| segment), &connections);
+        for ((ends, (place, captured)), batched) in queue.ends().zip(queue.segments()).zip(batch.each()) {
             let judged = ObservedSegment::read(place, &captured, |observed| {
-                self.judge(ends, observed, ahead, &mut each)
+                self.judge(ends, observed, batched, &mut each)
             });
             match judged {
                 Some(outcome) => outcome?,
@@ -150,7 +151,7 @@ impl<'k> Verifier<'k> {
         &mut self,
         ends: &Ends,
         observed: &ObservedSegment<'_>,
-        ahead: Option<AheadMac<'_>>,
+        batched: Option<BatchedMac<'_>>,
         each: impl FnOnce(VerifyEvent<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let ObservedSegment { place, segment, .. } = *observed;
@@ -166,12 +167,13 @@ impl<'k> Verifier<'k> {
                 self.totals.connections += 1;
                 let number = self.totals.connections;
                 self.opening.push_back(Due { ends: *ends, number, since: place });
-                let live = LiveConnection::new(number, place, segment, &self.table, &self.options);
+                let connection = TcpConnection::new(number, place, segment, &self.table, &self.options);
+                let live = LiveConnection::new(connection);
                 self.connections.entry(*ends).or_insert(Box::new(live))
             }
         };
         let was_closed = live.connection.phase == Phase::Closed;
-        let report = live.segment(&self.table, &self.options, &mut self.search, observed, ahead);
+        let report = live.segment(&self.table, &self.options, &mut self.search, observed, batched);
         let connection = &live.connection;
         if connection.phase == Phase::Closed && !was_closed {
             self.closed.push_back(Due { ends: *ends, number: connection.number, since: place });

@@ -9,7 +9,7 @@ use clap::{CommandFactory, Parser, ValueEnum};
 use wireseal::command::Arguments;
 use wireseal::selftest::{self, Group};
 use wireseal_algorithms::{AeadAlgorithm, TcpAoAlgorithm};
-use wireseal_kernels::cpu::Path as CpuPath;
+use wireseal_kernels::cpu::InstructionSet;
 use wireseal_quic::Backend;
 
 use crate::support::files::{Files, workspace_file};
@@ -52,7 +52,7 @@ fn all_published_vectors_pass() {
     let vectors: usize = groups.iter().map(|group| group.vectors).sum();
     assert_eq!(run.out.lines().last(), Some(format!("all {vectors} vectors passed").as_str()));
     let line = |start: &str| run.out.lines().find(|line| line.starts_with(start)).unwrap();
-    for path in CpuPath::ALL {
+    for path in InstructionSet::ALL {
         let start = if path.is_available() { "CPU paths in use:" } else { "CPU paths unavailable:" };
         assert!(line(start).contains(path.name()), "{path}");
     }

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use wireseal_kernels::aes::AesMaskKey;
 use wireseal_kernels::chacha20::ChaCha20MaskKey;
 use wireseal_kernels::chacha20_poly1305::ChaCha20Poly1305Key;
-use wireseal_kernels::cpu::Path;
+use wireseal_kernels::cpu::InstructionSet;
 use wireseal_kernels::gcm::{GcmKey, TAG_LENGTH};
 use wireseal_kernels::hmac::ShaInstructions;
 use wireseal_kernels::{cmac, poly1305, sha1, sha256};
@@ -41,7 +41,7 @@ impl Secrets {
 pub struct Routine {
     name: &'static str,
     /// The greatest path that is on; with none, what every processor of this architecture has.
-    pub path: Option<Path>,
+    pub path: Option<InstructionSet>,
     /// The branches on a verdict in one run: whether a packet is authentic is what the caller is told in the end.
     pub verdicts: usize,
     /// Made to be found.
@@ -53,7 +53,7 @@ pub struct Routine {
 }
 
 impl Routine {
-    const fn new(name: &'static str, path: Option<Path>, run: fn(&mut Secrets, usize)) -> Self {
+    const fn new(name: &'static str, path: Option<InstructionSet>, run: fn(&mut Secrets, usize)) -> Self {
         Self { name, path, verdicts: 0, is_twin: false, shows_in_time: false, run }
     }
 
@@ -68,7 +68,7 @@ impl Routine {
 
 impl fmt::Display for Routine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path.map_or("any processor", Path::name);
+        let path = self.path.map_or("any processor", InstructionSet::name);
         f.pad(&format!("{} ({path})", self.name))
     }
 }
@@ -78,34 +78,35 @@ pub const ROUTINES: &[Routine] = &[
     Routine::twin("twin: an index", false, index),
     Routine::new("ChaCha20 mask", None, chacha20_mask),
     Routine::new("ChaCha20 masks", None, chacha20_masks),
-    Routine::new("ChaCha20 masks", Some(Path::Avx2), chacha20_masks),
-    Routine::new("ChaCha20 masks", Some(Path::Avx512), chacha20_masks),
+    Routine::new("ChaCha20 masks", Some(InstructionSet::Avx2), chacha20_masks),
+    Routine::new("ChaCha20 masks", Some(InstructionSet::Avx512), chacha20_masks),
     Routine::new("Poly1305", None, poly1305),
-    Routine::new("Poly1305", Some(Path::Avx512Ifma), poly1305),
-    Routine::new("ChaCha20-Poly1305 seal", Some(Path::Avx512Ifma), chacha20_poly1305_seal),
-    Routine::new("ChaCha20-Poly1305 open", Some(Path::Avx512Ifma), chacha20_poly1305_open).with_verdicts(1),
-    Routine::new("AES mask", Some(Path::AesNi), aes_mask),
-    Routine::new("AES mask", Some(Path::Vaes256), aes_mask),
-    Routine::new("AES mask", Some(Path::Vaes512), aes_mask),
-    Routine::new("AES-128-GCM seal", Some(Path::AesNi), gcm_seal::<16>),
-    Routine::new("AES-128-GCM seal", Some(Path::Vaes256), gcm_seal::<16>),
-    Routine::new("AES-128-GCM seal", Some(Path::Vaes512), gcm_seal::<16>),
-    Routine::new("AES-256-GCM seal", Some(Path::AesNi), gcm_seal::<32>),
-    Routine::new("AES-256-GCM seal", Some(Path::Vaes256), gcm_seal::<32>),
-    Routine::new("AES-256-GCM seal", Some(Path::Vaes512), gcm_seal::<32>),
-    Routine::new("AES-128-GCM open", Some(Path::AesNi), gcm_open::<16>).with_verdicts(1),
-    Routine::new("AES-128-GCM open", Some(Path::Vaes256), gcm_open::<16>).with_verdicts(1),
-    Routine::new("AES-128-GCM open", Some(Path::Vaes512), gcm_open::<16>).with_verdicts(1),
-    Routine::new("AES-256-GCM open", Some(Path::AesNi), gcm_open::<32>).with_verdicts(1),
-    Routine::new("AES-256-GCM open", Some(Path::Vaes256), gcm_open::<32>).with_verdicts(1),
-    Routine::new("AES-256-GCM open", Some(Path::Vaes512), gcm_open::<32>).with_verdicts(1),
-    Routine::new("AES-128-CMAC", Some(Path::AesNi), cmac),
-    Routine::new("AES-128-CMAC of 16", Some(Path::AesNi), cmacs),
-    Routine::new("AES-128-CMAC of 16", Some(Path::Vaes512), cmacs),
-    Routine::new("HMAC-SHA-1", Some(Path::ShaNi), hmac_sha1),
-    Routine::new("HMAC-SHA-1 of 16", Some(Path::Avx512), hmac_sha1_many),
-    Routine::new("HMAC-SHA-256", Some(Path::ShaNi), hmac_sha256),
-    Routine::new("HMAC-SHA-256 of 16", Some(Path::Avx512), hmac_sha256_many),
+    Routine::new("Poly1305", Some(InstructionSet::Avx512Ifma), poly1305),
+    Routine::new("ChaCha20-Poly1305 seal", Some(InstructionSet::Avx512Ifma), chacha20_poly1305_seal),
+    Routine::new("ChaCha20-Poly1305 open", Some(InstructionSet::Avx512Ifma), chacha20_poly1305_open)
+        .with_verdicts(1),
+    Routine::new("AES mask", Some(InstructionSet::AesNi), aes_mask),
+    Routine::new("AES mask", Some(InstructionSet::Vaes256), aes_mask),
+    Routine::new("AES mask", Some(InstructionSet::Vaes512), aes_mask),
+    Routine::new("AES-128-GCM seal", Some(InstructionSet::AesNi), gcm_seal::<16>),
+    Routine::new("AES-128-GCM seal", Some(InstructionSet::Vaes256), gcm_seal::<16>),
+    Routine::new("AES-128-GCM seal", Some(InstructionSet::Vaes512), gcm_seal::<16>),
+    Routine::new("AES-256-GCM seal", Some(InstructionSet::AesNi), gcm_seal::<32>),
+    Routine::new("AES-256-GCM seal", Some(InstructionSet::Vaes256), gcm_seal::<32>),
+    Routine::new("AES-256-GCM seal", Some(InstructionSet::Vaes512), gcm_seal::<32>),
+    Routine::new("AES-128-GCM open", Some(InstructionSet::AesNi), gcm_open::<16>).with_verdicts(1),
+    Routine::new("AES-128-GCM open", Some(InstructionSet::Vaes256), gcm_open::<16>).with_verdicts(1),
+    Routine::new("AES-128-GCM open", Some(InstructionSet::Vaes512), gcm_open::<16>).with_verdicts(1),
+    Routine::new("AES-256-GCM open", Some(InstructionSet::AesNi), gcm_open::<32>).with_verdicts(1),
+    Routine::new("AES-256-GCM open", Some(InstructionSet::Vaes256), gcm_open::<32>).with_verdicts(1),
+    Routine::new("AES-256-GCM open", Some(InstructionSet::Vaes512), gcm_open::<32>).with_verdicts(1),
+    Routine::new("AES-128-CMAC", Some(InstructionSet::AesNi), cmac),
+    Routine::new("AES-128-CMAC of 16", Some(InstructionSet::AesNi), cmacs),
+    Routine::new("AES-128-CMAC of 16", Some(InstructionSet::Vaes512), cmacs),
+    Routine::new("HMAC-SHA-1", Some(InstructionSet::ShaNi), hmac_sha1),
+    Routine::new("HMAC-SHA-1 of 16", Some(InstructionSet::Avx512), hmac_sha1_many),
+    Routine::new("HMAC-SHA-256", Some(InstructionSet::ShaNi), hmac_sha256),
+    Routine::new("HMAC-SHA-256 of 16", Some(InstructionSet::Avx512), hmac_sha256_many),
 ];
 
 /// A loop for one value of a bit of the key, and none for the other.

@@ -66,14 +66,14 @@ fn greatest_t(routine: &Routine, length: usize) -> f64 {
 
 /// Times with constant secrets and with random ones, in random order.
 fn measure(routine: &Routine, length: usize) -> [Vec<f64>; 2] {
-    let mut random = Random::new();
+    let mut random = fastrand::Rng::with_seed(0);
     let mut times = [Vec::new(), Vec::new()];
     let (mut secrets, mut candidate) = (Secrets::new(), Secrets::new());
     for measurement in 0..MEASUREMENTS + MEASUREMENTS / 10 {
         candidate.fill(|octets| random.fill(octets));
-        let is_random = random.next() >> 63;
+        let is_random = random.bool();
         // Both kinds are made by the same work and lie in the same place.
-        let mask = (is_random as u8).wrapping_neg();
+        let mask = u8::from(is_random).wrapping_neg();
         candidate.fill(|octets| octets.iter_mut().for_each(|octet| *octet &= mask));
         secrets.clone_from(&candidate);
 
@@ -84,7 +84,7 @@ fn measure(routine: &Routine, length: usize) -> [Vec<f64>; 2] {
         let time = start.elapsed().as_nanos() as f64;
         // The first ones warm up.
         if measurement >= MEASUREMENTS / 10 {
-            times[is_random as usize].push(time);
+            times[usize::from(is_random)].push(time);
         }
     }
     assert_ne!(secrets.outcome, [0; 16], "{routine} has computed nothing");
@@ -103,26 +103,4 @@ fn welch(times: &[Vec<f64>; 2], limit: f64) -> f64 {
     let deviation = (constant.1 + random.1).sqrt();
     // Equal times without any variance are no difference.
     if deviation > 0.0 { (constant.0 - random.0) / deviation } else { 0.0 }
-}
-
-/// An xorshift generator: it need not be unpredictable here.
-struct Random(u64);
-
-impl Random {
-    fn new() -> Self {
-        Self(0x9e37_79b9_7f4a_7c15)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn fill(&mut self, octets: &mut [u8]) {
-        for chunk in octets.chunks_mut(8) {
-            chunk.copy_from_slice(&self.next().to_le_bytes()[..chunk.len()]);
-        }
-    }
 }

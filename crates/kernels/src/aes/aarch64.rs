@@ -5,7 +5,7 @@ use core::arch::aarch64::*;
 use super::expand::{RoundKeys, Rounds, expand};
 use super::instructions::instructions;
 use super::vector::{Vector, encrypt_rounds, load_part, ones, store_part};
-use crate::cpu::{Aarch64Aes, Path};
+use crate::cpu::{Aarch64Aes, InstructionSet};
 
 /// The path that a key uses, with its proof.
 #[derive(Clone, Copy)]
@@ -18,8 +18,8 @@ impl Engine {
         Aarch64Aes::detect().map(Self::Aarch64Aes)
     }
 
-    pub(crate) const fn path(self) -> Path {
-        Path::Aarch64Aes
+    pub(crate) const fn path(self) -> InstructionSet {
+        InstructionSet::Aarch64Aes
     }
 
     pub(crate) fn expand(self, key: &[u8], keys: &mut RoundKeys) -> Option<Rounds> {

@@ -16,7 +16,7 @@ pub(crate) mod x86;
 
 use core::fmt;
 
-use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 pub(crate) use aarch64::{Engine, V128 as Block};
@@ -27,14 +27,17 @@ pub(crate) use x86::{Engine, V128 as Block};
 
 pub(crate) use expand::{ROUND_KEYS, RoundKeys, Rounds};
 
-use crate::cpu::Path;
+use crate::cpu::InstructionSet;
 
 /// An AES key of 16 or 32 octets for header protection.
 ///
 /// It takes 256 octets, needs no heap, and is wiped on drop.
+#[derive(ZeroizeOnDrop)]
 pub struct AesMaskKey {
     pub(crate) keys: RoundKeys,
+    #[zeroize(skip)]
     pub(crate) rounds: Rounds,
+    #[zeroize(skip)]
     engine: Engine,
 }
 
@@ -51,7 +54,7 @@ impl AesMaskKey {
 
     /// The instructions it uses: the best for AES that the processor had when the key was made.
     #[must_use]
-    pub fn path(&self) -> Path {
+    pub fn path(&self) -> InstructionSet {
         self.engine.path()
     }
 
@@ -62,14 +65,6 @@ impl AesMaskKey {
         self.engine.encrypt(&self.keys, self.rounds, *sample)
     }
 }
-
-impl Drop for AesMaskKey {
-    fn drop(&mut self) {
-        self.keys.zeroize();
-    }
-}
-
-impl ZeroizeOnDrop for AesMaskKey {}
 
 /// Without the key.
 impl fmt::Debug for AesMaskKey {

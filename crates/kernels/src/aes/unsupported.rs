@@ -1,7 +1,7 @@
 //! Processors without instructions for AES.
 
 use super::expand::{RoundKeys, Rounds};
-use crate::cpu::Path;
+use crate::cpu::InstructionSet;
 
 /// None exists.
 #[derive(Clone, Copy)]
@@ -12,7 +12,7 @@ impl Engine {
         None
     }
 
-    pub(crate) fn path(self) -> Path {
+    pub(crate) fn path(self) -> InstructionSet {
         match self {}
     }
 

@@ -7,20 +7,18 @@ use core::fmt;
 
 use zeroize::ZeroizeOnDrop;
 
-use crate::cpu::Path;
+use crate::cpu::InstructionSet;
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::{Avx2, Avx512};
 
 #[cfg(feature = "model")]
 pub mod model;
 mod portable;
+mod state;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod stream;
 #[cfg(target_arch = "x86_64")]
 mod x86;
-
-/// "expand 32-byte k", the first row of the state (RFC 8439 §2.3).
-const CONSTANTS: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
 
 /// The instructions that compute many masks, with their proof.
 #[derive(Clone, Copy)]
@@ -60,12 +58,12 @@ impl ChaCha20MaskKey {
 
     /// The path that computes many masks at once, or `None` if it needs nothing that some processors of this architecture lack.
     #[must_use]
-    pub fn path(&self) -> Option<Path> {
+    pub fn path(&self) -> Option<InstructionSet> {
         match self.engine {
             #[cfg(target_arch = "x86_64")]
-            Engine::Avx512(_) => Some(Path::Avx512),
+            Engine::Avx512(_) => Some(InstructionSet::Avx512),
             #[cfg(target_arch = "x86_64")]
-            Engine::Avx2(_) => Some(Path::Avx2),
+            Engine::Avx2(_) => Some(InstructionSet::Avx2),
             #[cfg(target_arch = "x86_64")]
             Engine::Sse2 => None,
             #[cfg(not(target_arch = "x86_64"))]

@@ -1,28 +1,11 @@
 //! One mask at a time, on any processor.
 
-use super::CONSTANTS;
+use super::state::{CONSTANTS, initial_state};
 
 /// The first eight octets of key stream, in little-endian order.
 pub(super) fn stream(key: &[u32; 8], sample: &[u8; 16]) -> u64 {
     let sample = sample.as_chunks().0;
-    let mut x = [
-        CONSTANTS[0],
-        CONSTANTS[1],
-        CONSTANTS[2],
-        CONSTANTS[3],
-        key[0],
-        key[1],
-        key[2],
-        key[3],
-        key[4],
-        key[5],
-        key[6],
-        key[7],
-        u32::from_le_bytes(sample[0]),
-        u32::from_le_bytes(sample[1]),
-        u32::from_le_bytes(sample[2]),
-        u32::from_le_bytes(sample[3]),
-    ];
+    let mut x = initial_state!(u32::from, key, [0, 1, 2, 3].map(|word| u32::from_le_bytes(sample[word])));
     for _ in 0..9 {
         columns(&mut x);
         quarter_round(&mut x, 0, 5, 10, 15);

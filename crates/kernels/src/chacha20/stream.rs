@@ -5,7 +5,7 @@
 
 use core::arch::x86_64::*;
 
-use super::CONSTANTS;
+use super::state::{CONSTANTS, initial_state};
 use super::x86::quarter_rounds;
 
 /// 4, 8, 16 or 20 blocks, the first with this counter.
@@ -24,24 +24,7 @@ pub(crate) fn blocks<const BLOCKS: usize>(
 
     let counters = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     let counters = _mm512_add_epi32(counters, splat(counter));
-    let mut x = [
-        splat(CONSTANTS[0]),
-        splat(CONSTANTS[1]),
-        splat(CONSTANTS[2]),
-        splat(CONSTANTS[3]),
-        splat(key[0]),
-        splat(key[1]),
-        splat(key[2]),
-        splat(key[3]),
-        splat(key[4]),
-        splat(key[5]),
-        splat(key[6]),
-        splat(key[7]),
-        counters,
-        splat(nonce[0]),
-        splat(nonce[1]),
-        splat(nonce[2]),
-    ];
+    let mut x = initial_state!(splat, key, [counters, splat(nonce[0]), splat(nonce[1]), splat(nonce[2])]);
 
     let first = if lanes { counter.wrapping_add(16) } else { counter };
     let numbers = _mm512_setr_epi32(0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0);

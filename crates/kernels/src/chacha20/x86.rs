@@ -3,8 +3,6 @@
 //! A vector holds the same word of the states of all lanes. A vector of samples has a sample in each 16 octets, so four of them,
 //! transposed in parts of 16 octets, are the last row of the states.
 
-use core::arch::x86_64::*;
-
 /// Four quarter rounds that do not depend on each other (RFC 8439 §2.1), step by step. A function would not be inlined.
 macro_rules! quarter_rounds {
     ($x:ident, $add:ident, $xor:ident, $([$a:literal, $b:literal, $c:literal, $d:literal])*) => {
@@ -30,36 +28,26 @@ macro_rules! masks_in_lanes {
         rotate: |$word:ident| $by16:expr, $by12:expr, $by8:expr, $by7:expr,
     ) => {
         pub(super) mod $module {
-            use super::*;
-            use crate::chacha20::CONSTANTS;
+            use core::arch::x86_64::*;
+
+            use crate::chacha20::state::{CONSTANTS, initial_state};
 
             /// Samples in a vector.
             const SAMPLES: usize = $lanes / 4;
 
             /// Replaces each sample by the first eight octets of its key stream, and zeros.
             #[target_feature(enable = $features)]
-            pub(in crate::chacha20) fn masks(key: &[u32; 8], samples: &mut [[u8; 16]; $lanes]) {
+            pub(crate) fn masks(key: &[u32; 8], samples: &mut [[u8; 16]; $lanes]) {
                 let [s0, s1, s2, s3] = load(samples);
                 let (low_01, low_23) = ($low32(s0, s1), $low32(s2, s3));
                 let (high_01, high_23) = ($high32(s0, s1), $high32(s2, s3));
-                let mut x = [
-                    splat(CONSTANTS[0]),
-                    splat(CONSTANTS[1]),
-                    splat(CONSTANTS[2]),
-                    splat(CONSTANTS[3]),
-                    splat(key[0]),
-                    splat(key[1]),
-                    splat(key[2]),
-                    splat(key[3]),
-                    splat(key[4]),
-                    splat(key[5]),
-                    splat(key[6]),
-                    splat(key[7]),
+                let last_row = [
                     $low64(low_01, low_23),
                     $high64(low_01, low_23),
                     $low64(high_01, high_23),
                     $high64(high_01, high_23),
                 ];
+                let mut x = initial_state!(splat, key, last_row);
                 for _ in 0..9 {
                     quarter_rounds!(x, $add, $xor, [0, 4, 8, 12] [1, 5, 9, 13] [2, 6, 10, 14] [3, 7, 11, 15]);
                     quarter_rounds!(x, $add, $xor, [0, 5, 10, 15] [1, 6, 11, 12] [2, 7, 8, 13] [3, 4, 9, 14]);

@@ -6,7 +6,7 @@ use core::fmt;
 
 use zeroize::ZeroizeOnDrop;
 
-use crate::cpu::Path;
+use crate::cpu::InstructionSet;
 
 #[cfg(feature = "model")]
 pub mod model;
@@ -45,7 +45,7 @@ impl ChaCha20Poly1305Key {
 
     /// The instructions it uses.
     #[must_use]
-    pub fn path(&self) -> Path {
+    pub fn path(&self) -> InstructionSet {
         self.engine.path()
     }
 

@@ -2,7 +2,7 @@
 
 use core::convert::Infallible;
 
-use crate::cpu::Path;
+use crate::cpu::InstructionSet;
 
 /// None exists.
 #[derive(Clone, Copy)]
@@ -13,7 +13,7 @@ impl Engine {
         None
     }
 
-    pub(super) fn path(self) -> Path {
+    pub(super) fn path(self) -> InstructionSet {
         match self.0 {}
     }
 

@@ -5,7 +5,7 @@ use core::arch::x86_64::*;
 use zeroize::optimization_barrier;
 
 use crate::chacha20::stream;
-use crate::cpu::{Avx512, Avx512Ifma, Path};
+use crate::cpu::{Avx512, Avx512Ifma, InstructionSet};
 use crate::poly1305;
 
 /// Proof of the instructions for ChaCha20 and Poly1305.
@@ -17,8 +17,8 @@ impl Engine {
         Avx512Ifma::detect().and(Avx512::detect()).map(Self)
     }
 
-    pub(super) fn path(self) -> Path {
-        Path::Avx512Ifma
+    pub(super) fn path(self) -> InstructionSet {
+        InstructionSet::Avx512Ifma
     }
 
     pub(super) fn seal(self, key: &[u32; 8], nonce: &[u8; 12], aad: &[u8], text: &mut [u8]) -> [u8; 16] {

@@ -17,7 +17,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// Expands a key, or returns `None` if the processor lacks [`Path::AesNi`](crate::cpu::Path::AesNi).
+    /// Expands a key, or returns `None` if the processor lacks [`InstructionSet::AesNi`](crate::cpu::InstructionSet::AesNi).
     #[must_use]
     pub fn new(key: &[u8; 16]) -> Option<Self> {
         AesNi::detect()?;

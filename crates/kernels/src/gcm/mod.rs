@@ -20,10 +20,10 @@ pub use packet::TAG_LENGTH;
 use packet::{Mask, POWERS, Packet};
 #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
 use unsupported::Kernel;
-use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 use crate::aes::{AesMaskKey, Engine, ROUND_KEYS};
-use crate::cpu::Path;
+use crate::cpu::InstructionSet;
 
 const BODY_LENGTH: &str = "a body is a text, not above GCM's limit, and room for 16 octets of tag";
 const SAMPLE: &str = "the sample is not in the body";
@@ -31,10 +31,13 @@ const SAMPLE: &str = "the sample is not in the body";
 /// An AES-GCM key of 16 or 32 octets, for nonces of 12 octets and tags of 16.
 ///
 /// It takes 512 octets, needs no heap, and is wiped on drop. Using a nonce twice breaks it.
+#[derive(ZeroizeOnDrop)]
 pub struct GcmKey {
     /// The powers of H, from the highest down, then the round keys.
     blocks: [u128; POWERS + ROUND_KEYS],
+    #[zeroize(skip)]
     kernel: &'static Kernel,
+    #[zeroize(skip)]
     engine: Engine,
 }
 
@@ -55,7 +58,7 @@ impl GcmKey {
 
     /// The instructions it uses: the best for AES-GCM that the processor had when the key was made.
     #[must_use]
-    pub fn path(&self) -> Path {
+    pub fn path(&self) -> InstructionSet {
         self.engine.path()
     }
 
@@ -123,14 +126,6 @@ fn wipe_text(body: &mut [u8]) {
     let length = body.len().checked_sub(TAG_LENGTH).unwrap_or(body.len());
     body[..length].fill(0);
 }
-
-impl Drop for GcmKey {
-    fn drop(&mut self) {
-        self.blocks.zeroize();
-    }
-}
-
-impl ZeroizeOnDrop for GcmKey {}
 
 /// Without the key.
 impl fmt::Debug for GcmKey {

@@ -32,7 +32,7 @@ pub struct ShaInstructions(
 );
 
 impl ShaInstructions {
-    /// The proof, or `None` if the processor lacks [`Path::ShaNi`](crate::cpu::Path::ShaNi).
+    /// The proof, or `None` if the processor lacks [`InstructionSet::ShaNi`](crate::cpu::InstructionSet::ShaNi).
     #[inline]
     #[must_use]
     pub fn detect() -> Option<Self> {

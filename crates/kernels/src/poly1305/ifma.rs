@@ -5,7 +5,7 @@
 
 use core::arch::x86_64::*;
 
-use super::{H, R, wide};
+use super::accumulator::{H, R, wide};
 
 /// Numbers, one in each lane.
 #[derive(Clone, Copy)]

@@ -21,7 +21,7 @@ pub fn hmac(sha: ShaInstructions, keys: [&[u32; 8]; 2], message: &[&[u8]]) -> [u
 }
 
 /// Computes HMAC-SHA-256s of messages side by side, each under its own key, if the processor has
-/// [`Path::Avx512`](crate::cpu::Path::Avx512). Returns how many.
+/// [`InstructionSet::Avx512`](crate::cpu::InstructionSet::Avx512). Returns how many.
 ///
 /// `done` gets the number of each job with its MAC, in any order. It is not called for messages that would gain nothing: compute
 /// those one by one. They are small groups, messages of more than two slices, and those whose first of two slices is not whole

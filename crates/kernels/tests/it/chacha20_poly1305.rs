@@ -4,14 +4,14 @@ use chacha20poly1305::ChaCha20Poly1305;
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use hex_literal::hex;
 use wireseal_kernels::chacha20_poly1305::{ChaCha20Poly1305Key, model};
-use wireseal_kernels::cpu::Path;
+use wireseal_kernels::cpu::InstructionSet;
 
 use crate::aeads::{self, Aead, each_key};
 
 struct Key(ChaCha20Poly1305Key);
 
 impl Aead for Key {
-    const PATHS: &'static [Path] = &[Path::Avx512Ifma];
+    const PATHS: &'static [InstructionSet] = &[InstructionSet::Avx512Ifma];
     const KEY_LENGTHS: &'static [usize] = &[32];
     const ROOM: usize = 0;
 
@@ -19,7 +19,7 @@ impl Aead for Key {
         ChaCha20Poly1305Key::new(key.try_into().expect("32 octets")).map(Self)
     }
 
-    fn path(&self) -> Path {
+    fn path(&self) -> InstructionSet {
         self.0.path()
     }
 

@@ -3,7 +3,7 @@
 use cmac::{Cmac, KeyInit, Mac};
 use hex_literal::hex;
 use wireseal_kernels::cmac::{Key, mac_many, model};
-use wireseal_kernels::cpu::{Path, switch};
+use wireseal_kernels::cpu::{InstructionSet, switch};
 
 use crate::macs::{Alone, Many, tests_many};
 use crate::paths;
@@ -11,12 +11,13 @@ use crate::paths;
 struct Routine;
 
 impl Alone for Routine {
-    const PATHS: &'static [&'static [Path]] = &[&[Path::AesNi, Path::Vaes512], &[Path::AesNi]];
+    const PATHS: &'static [&'static [InstructionSet]] =
+        &[&[InstructionSet::AesNi, InstructionSet::Vaes512], &[InstructionSet::AesNi]];
     type Key = Key;
 
     fn key(octets: &[u8; 32]) -> Option<Key> {
         let key = Key::new(octets.first_chunk().expect("16 of 32 octets"));
-        assert_eq!(key.is_some(), Path::AesNi.is_available());
+        assert_eq!(key.is_some(), InstructionSet::AesNi.is_available());
         key
     }
 
@@ -39,7 +40,7 @@ impl Many for Routine {
     const BLOCK: usize = 16;
 
     fn group(octets: usize) -> Option<usize> {
-        (Path::AesNi.is_available() && octets >= 16).then_some(8)
+        (InstructionSet::AesNi.is_available() && octets >= 16).then_some(8)
     }
 
     fn macs<'a>(
@@ -88,7 +89,7 @@ fn published_vectors() {
 
 #[test]
 fn without_aes_there_is_no_key_and_those_made_before_go_on() {
-    paths::only(&Path::ALL, || {
+    paths::only(&InstructionSet::ALL, || {
         let made_before = Key::new(&[7; 16]);
         switch::only(&[]);
         assert!(Key::new(&[7; 16]).is_none());
@@ -102,7 +103,7 @@ fn without_aes_there_is_no_key_and_those_made_before_go_on() {
 
 #[test]
 fn a_key_shows_nothing() {
-    paths::only(&Path::ALL, || {
+    paths::only(&InstructionSet::ALL, || {
         if let Some(key) = Key::new(&[7; 16]) {
             assert_eq!(format!("{key:?}"), "Key { .. }");
             assert_eq!(size_of_val(&key), 192);

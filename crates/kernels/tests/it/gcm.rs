@@ -5,7 +5,7 @@ use aes_gcm::{Aes128Gcm, Aes256Gcm, KeyInit};
 use hex_literal::hex;
 use proptest::prelude::*;
 use wireseal_kernels::aes::{self, AesMaskKey};
-use wireseal_kernels::cpu::Path;
+use wireseal_kernels::cpu::InstructionSet;
 use wireseal_kernels::gcm::{GcmKey, TAG_LENGTH, model};
 
 use crate::aeads::{self, Aead, each_key};
@@ -23,10 +23,15 @@ struct Detached(GcmKey);
 /// What both have in common.
 macro_rules! gcm {
     () => {
-        const PATHS: &'static [Path] = &[Path::AesNi, Path::Vaes256, Path::Vaes512, Path::Aarch64Aes];
+        const PATHS: &'static [InstructionSet] = &[
+            InstructionSet::AesNi,
+            InstructionSet::Vaes256,
+            InstructionSet::Vaes512,
+            InstructionSet::Aarch64Aes,
+        ];
         const KEY_LENGTHS: &'static [usize] = &[16, 32];
 
-        fn path(&self) -> Path {
+        fn path(&self) -> InstructionSet {
             self.0.path()
         }
 
@@ -176,7 +181,7 @@ fn what_is_shorter_than_a_tag_is_refused() {
 
 #[test]
 fn keys_of_other_lengths_are_none() {
-    paths::only(&Path::ALL, || {
+    paths::only(&InstructionSet::ALL, || {
         for length in (0..64).filter(|length| !matches!(length, 16 | 32)) {
             assert!(GcmKey::new(&vec![0; length]).is_none() && AesMaskKey::new(&vec![0; length]).is_none());
         }

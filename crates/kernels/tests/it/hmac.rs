@@ -11,7 +11,7 @@ fn octets<const WORDS: usize>(words: [u32; WORDS]) -> Vec<u8> {
 macro_rules! tests_of {
     ($hash:ident, $words:literal, $model:ident, $algorithm:ident) => {
         mod $hash {
-            use wireseal_kernels::cpu::Path;
+            use wireseal_kernels::cpu::InstructionSet;
             use wireseal_kernels::hmac::ShaInstructions;
             use wireseal_kernels::hmac::model::$model;
             use wireseal_kernels::$hash::{hmac, hmac_many};
@@ -23,8 +23,11 @@ macro_rules! tests_of {
 
             impl Alone for Routine {
                 /// With instructions for the hash and without.
-                const PATHS: &'static [&'static [Path]] =
-                    &[&[Path::ShaNi, Path::Avx512], &[Path::Avx512], &[Path::ShaNi]];
+                const PATHS: &'static [&'static [InstructionSet]] = &[
+                    &[InstructionSet::ShaNi, InstructionSet::Avx512],
+                    &[InstructionSet::Avx512],
+                    &[InstructionSet::ShaNi],
+                ];
                 type Key = [[u32; $words]; 2];
 
                 fn key(octets: &[u8; 32]) -> Option<Self::Key> {
@@ -33,7 +36,7 @@ macro_rules! tests_of {
 
                 fn mac(key: &Self::Key, message: &[&[u8]]) -> Option<Vec<u8>> {
                     let sha = ShaInstructions::detect();
-                    assert_eq!(sha.is_some(), Path::ShaNi.is_available());
+                    assert_eq!(sha.is_some(), InstructionSet::ShaNi.is_available());
                     Some(hmac(sha?, key.each_ref(), message).to_vec())
                 }
 
@@ -51,7 +54,7 @@ macro_rules! tests_of {
                 const BLOCK: usize = 64;
 
                 fn group(_: usize) -> Option<usize> {
-                    Path::Avx512.is_available().then_some(16)
+                    InstructionSet::Avx512.is_available().then_some(16)
                 }
 
                 fn macs<'a>(

@@ -1,7 +1,7 @@
 //! What every MAC has to do, on every path: agree with other code at every length and alignment, and read nothing else.
 
 use proptest::prelude::*;
-use wireseal_kernels::cpu::Path;
+use wireseal_kernels::cpu::InstructionSet;
 
 use crate::guarded::Guarded;
 use crate::{octets, paths};
@@ -9,7 +9,7 @@ use crate::{octets, paths};
 /// A routine for one message.
 pub trait Alone {
     /// Which paths are on together.
-    const PATHS: &'static [&'static [Path]];
+    const PATHS: &'static [&'static [InstructionSet]];
     type Key;
     /// `None` where no key can be made.
     fn key(octets: &[u8; 32]) -> Option<Self::Key>;
@@ -34,14 +34,8 @@ pub trait Many: Alone {
 /// Makes tests of the checks for a type that is [`Alone`].
 macro_rules! tests_alone {
     ($routine:ty) => {
-        #[test]
-        fn every_length_at_every_alignment() {
-            crate::macs::every_length_at_every_alignment::<$routine>();
-        }
-
-        #[test]
-        fn nothing_outside_of_the_slices_is_read() {
-            crate::macs::nothing_outside_of_the_slices_is_read::<$routine>();
+        crate::tests_of! {
+            macs, $routine: every_length_at_every_alignment nothing_outside_of_the_slices_is_read
         }
     };
 }
@@ -50,30 +44,9 @@ macro_rules! tests_alone {
 macro_rules! tests_many {
     ($routine:ty) => {
         crate::macs::tests_alone!($routine);
-
-        #[test]
-        fn many_of_every_length_at_every_alignment() {
-            crate::macs::many_of_every_length_at_every_alignment::<$routine>();
-        }
-
-        #[test]
-        fn many_in_two_slices() {
-            crate::macs::many_in_two_slices::<$routine>();
-        }
-
-        #[test]
-        fn one_of_another_length_among_many() {
-            crate::macs::one_of_another_length_among_many::<$routine>();
-        }
-
-        #[test]
-        fn nothing_outside_of_many_messages_is_read() {
-            crate::macs::nothing_outside_of_many_messages_is_read::<$routine>();
-        }
-
-        #[test]
-        fn many_of_any_lengths() {
-            crate::macs::many_of_any_lengths::<$routine>();
+        crate::tests_of! {
+            macs, $routine: many_of_every_length_at_every_alignment many_in_two_slices one_of_another_length_among_many
+                nothing_outside_of_many_messages_is_read many_of_any_lengths
         }
     };
 }
@@ -84,7 +57,7 @@ pub(crate) use {tests_alone, tests_many};
 const KEYS: u8 = 33;
 
 /// Runs `test` with each set of paths and the keys made on them; none where none can be made.
-fn with_keys<R: Alone>(test: impl Fn(&[R::Key], &[Path])) {
+fn with_keys<R: Alone>(test: impl Fn(&[R::Key], &[InstructionSet])) {
     for paths in R::PATHS {
         let keys = || (0..KEYS).filter_map(|number| R::key(&[number; 32])).collect::<Vec<_>>();
         paths::only(paths, || test(&keys(), paths));
@@ -147,7 +120,7 @@ impl<'a> Batch<'a> {
 
     /// Computes the MACs of the first messages together, as many as there are keys; none of them may be left out of whole groups of
     /// so many.
-    fn check<R: Many>(&self, keys: &[R::Key], group: Option<usize>, paths: &[Path]) {
+    fn check<R: Many>(&self, keys: &[R::Key], group: Option<usize>, paths: &[InstructionSet]) {
         let mut macs = vec![None; self.messages.len().min(keys.len())];
         let jobs = keys.iter().zip(&self.messages).enumerate();
         R::macs(jobs.map(|(number, (key, message))| (number, key, &message[..])), |number, mac| {

@@ -15,11 +15,21 @@ mod macs;
 mod paths;
 mod poly1305;
 
-/// Octets without a pattern that could hide a mistake, the same in each run.
-fn octets(length: usize, mut seed: u64) -> Vec<u8> {
-    let mut next = || {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 56) as u8
+/// Makes a test of each named check of a module for a type.
+macro_rules! tests_of {
+    ($module:ident, $type:ty: $($check:ident)*) => {
+        $(#[test]
+        fn $check() {
+            crate::$module::$check::<$type>();
+        })*
     };
-    (0..length).map(|_| next()).collect()
+}
+
+pub(crate) use tests_of;
+
+/// Octets without a pattern that could hide a mistake, the same in each run.
+fn octets(length: usize, seed: u64) -> Vec<u8> {
+    let mut octets = vec![0; length];
+    fastrand::Rng::with_seed(seed).fill(&mut octets);
+    octets
 }

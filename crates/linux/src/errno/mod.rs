@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use cidr::IpCidr;
 
-use crate::error::{Error, Refusal};
+use crate::error::{EinvalReason, Error};
 use crate::info::Change;
 use crate::key::{InstalledKey, SocketKey, Successor};
 use crate::key_name::KeyName;
@@ -105,17 +105,17 @@ impl Request<'_> {
     }
 
     /// Why the kernel said EINVAL. It checks in this order: the peer, the flags, the VRF.
-    fn refusal(&self, socket: &SocketState) -> Refusal {
+    fn refusal(&self, socket: &SocketState) -> EinvalReason {
         if let (Self::AddKey(key), Some(got)) = (self, socket.peer) {
             let expected = canonical(key.remote);
             if !expected.contains(&got) {
-                return Refusal::AnotherPeer { expected, got };
+                return EinvalReason::AnotherPeer { expected, got };
             }
         }
         match self.vrf() {
-            _ if socket.is_listening && self.chooses_keys() => Refusal::Listening,
-            Some(index) if index != 0 => Refusal::NotThisVrf(index),
-            _ => Refusal::Unknown,
+            _ if socket.is_listening && self.chooses_keys() => EinvalReason::Listening,
+            Some(index) if index != 0 => EinvalReason::NotThisVrf(index),
+            _ => EinvalReason::Unknown,
         }
     }
 }

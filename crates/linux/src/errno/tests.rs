@@ -57,7 +57,7 @@ fn ao_40_every_errno_of_every_call_is_a_typed_error() {
         for (name, errno) in errno_names {
             let error = outcome(request, errno, &TCP);
             let expected = match (call, name) {
-                (_, "EINVAL") => matches!(error, Error::Refused { because: Refusal::Unknown, .. }),
+                (_, "EINVAL") => matches!(error, Error::Refused { because: EinvalReason::Unknown, .. }),
                 ("add", "EEXIST") => {
                     matches!(error, Error::IdInUse { send_id: KeyId(1), recv_id: KeyId(2) })
                 }
@@ -105,13 +105,13 @@ fn ao_40_einval_is_explained_by_what_the_socket_is() {
     // The same network in another form.
     let mapped = SocketKey { remote: network("::ffff:192.0.2.0/120"), ..key };
     for (key, socket, expected) in [
-        (key, peer("192.0.2.9"), Refusal::Unknown),
-        (mapped, peer("192.0.2.9"), Refusal::Unknown),
-        (key, peer("198.51.100.1"), Refusal::AnotherPeer { expected: key.remote, got }),
-        (SocketKey { set_current: true, ..key }, listening, Refusal::Listening),
-        (SocketKey { set_rnext: true, ..key }, listening, Refusal::Listening),
-        (SocketKey { vrf: Some(7), ..key }, listening, Refusal::NotThisVrf(7)),
-        (SocketKey { vrf: Some(0), ..key }, listening, Refusal::Unknown),
+        (key, peer("192.0.2.9"), EinvalReason::Unknown),
+        (mapped, peer("192.0.2.9"), EinvalReason::Unknown),
+        (key, peer("198.51.100.1"), EinvalReason::AnotherPeer { expected: key.remote, got }),
+        (SocketKey { set_current: true, ..key }, listening, EinvalReason::Listening),
+        (SocketKey { set_rnext: true, ..key }, listening, EinvalReason::Listening),
+        (SocketKey { vrf: Some(7), ..key }, listening, EinvalReason::NotThisVrf(7)),
+        (SocketKey { vrf: Some(0), ..key }, listening, EinvalReason::Unknown),
     ] {
         let error = outcome(&Request::AddKey(&key), libc::EINVAL, &socket);
         let Error::Refused { call: "TCP_AO_ADD_KEY", because } = error else { panic!("{error:?}") };
@@ -119,7 +119,7 @@ fn ao_40_einval_is_explained_by_what_the_socket_is() {
     }
     let change = Change { rnext_key: Some(KeyId(1)), ..Change::default() };
     let error = outcome(&Request::SetInfo(&change), libc::EINVAL, &listening);
-    assert!(matches!(error, Error::Refused { because: Refusal::Listening, .. }));
+    assert!(matches!(error, Error::Refused { because: EinvalReason::Listening, .. }));
     assert!(
         error.to_string().starts_with("the kernel refused TCP_AO_INFO (writing): a listening socket has")
     );

@@ -10,9 +10,10 @@ use wireseal_tcp_ao::key_chain::Timestamp;
 use crate::{Error, KeyName};
 
 /// Why a manager refuses a chain or a socket. Nothing has changed unless a variant says otherwise.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ManagerError {
     /// Linux does not have the algorithm of a key of the chain.
+    #[error(fmt = algorithm_not_in_linux)]
     AlgorithmNotInLinux {
         /// The key's key id.
         key_id: u64,
@@ -20,6 +21,7 @@ pub enum ManagerError {
         algorithm: TcpAoAlgorithm,
     },
     /// No key is valid for sending now, so the socket was not attached.
+    #[error(fmt = no_key_to_send_with)]
     NoKeyToSendWith {
         /// The name of the chain.
         chain: String,
@@ -27,8 +29,10 @@ pub enum ManagerError {
         next_change: Option<Timestamp>,
     },
     /// The connection was opened without TCP-AO. Close it.
+    #[error("the connection was opened without TCP-AO; close it")]
     Unsigned,
     /// The connection is not with one of the manager's peers.
+    #[error("the socket is connected to {got}, and the key chain is for {expected}")]
     AnotherPeer {
         /// The manager's peers.
         expected: IpCidr,
@@ -36,12 +40,15 @@ pub enum ManagerError {
         got: IpAddr,
     },
     /// The socket is attached to this manager already, perhaps through another descriptor.
+    #[error("the socket is attached to this key manager already")]
     AlreadyAttached,
     /// A call on the socket failed, so it was not attached. Earlier changes stay; they let nothing unsigned through.
+    #[error(fmt = socket)]
     Socket {
         /// The key to be changed, if the call was about one.
         key: Option<KeyName>,
         /// Why it failed.
+        #[source]
         error: Error,
     },
 }
@@ -52,38 +59,29 @@ impl From<Error> for ManagerError {
     }
 }
 
-impl fmt::Display for ManagerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::AlgorithmNotInLinux { key_id, algorithm } => {
-                write!(f, "key {key_id}: {}", Error::AlgorithmNotInLinux(*algorithm))
-            }
-            Self::NoKeyToSendWith { chain, next_change } => {
-                write!(
-                    f,
-                    "key chain {chain}: no key is valid for sending now, so the socket was not attached; "
-                )?;
-                match next_change {
-                    Some(moment) => write!(f, "give it another key, or try again at {moment}"),
-                    None => f.write_str("give it another key"),
-                }
-            }
-            Self::Unsigned => f.write_str("the connection was opened without TCP-AO; close it"),
-            Self::AnotherPeer { expected, got } => {
-                write!(f, "the socket is connected to {got}, and the key chain is for {expected}")
-            }
-            Self::AlreadyAttached => f.write_str("the socket is attached to this key manager already"),
-            Self::Socket { key: Some(key), error } => write!(f, "{key}: {error}"),
-            Self::Socket { key: None, error } => error.fmt(f),
-        }
+fn algorithm_not_in_linux(
+    key_id: &u64,
+    algorithm: &TcpAoAlgorithm,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    write!(f, "key {key_id}: {}", Error::AlgorithmNotInLinux(*algorithm))
+}
+
+fn no_key_to_send_with(
+    chain: &str,
+    next_change: &Option<Timestamp>,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    write!(f, "key chain {chain}: no key is valid for sending now, so the socket was not attached; ")?;
+    match next_change {
+        Some(moment) => write!(f, "give it another key, or try again at {moment}"),
+        None => f.write_str("give it another key"),
     }
 }
 
-impl std::error::Error for ManagerError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Socket { error, .. } => Some(error),
-            _ => None,
-        }
+fn socket(key: &Option<KeyName>, error: &Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match key {
+        Some(key) => write!(f, "{key}: {error}"),
+        None => write!(f, "{error}"),
     }
 }

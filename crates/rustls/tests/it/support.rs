@@ -10,7 +10,7 @@ use rustls::{
     CipherSuite, CipherSuiteCommon, ClientConfig, RootCertStore, ServerConfig, SupportedCipherSuite,
     Tls13CipherSuite,
 };
-use wireseal_rustls::{AeadAlgorithm, CountedAlgorithm};
+use wireseal_rustls::{AeadAlgorithm, CountedKeys};
 
 /// The suites that the ring provider has.
 pub const COMMON: [CipherSuite; 3] = [
@@ -134,10 +134,10 @@ impl End {
     }
 
     /// Counts the keys of the one suite from here on.
-    pub fn counted(&mut self) -> &'static CountedAlgorithm {
-        let (provider, algorithms) = wireseal_rustls::counted(self.provider.clone());
+    pub fn counted(&mut self) -> Arc<CountedKeys> {
+        let (provider, keys) = wireseal_rustls::counted(self.provider.clone());
         self.provider = provider;
-        algorithms[0]
+        keys
     }
 }
 

@@ -1,7 +1,5 @@
 //! The state of a live connection as plain values, to move it elsewhere.
 
-use core::fmt;
-
 use crate::connection::{Connection, Phase};
 use crate::counters::Counters;
 use crate::mkt::MktSet;
@@ -37,27 +35,18 @@ pub struct ConnectionState {
 }
 
 /// Why a connection's state could not be exported or imported.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum StateError {
     /// The handshake is not complete.
+    #[error("connection is not established")]
     NotEstablished,
     /// No MKT has the current key's SendID.
+    #[error("no key has the current key's SendID {0}")]
     CurrentKeyMissing(KeyId),
     /// No MKT has the rnext key's RecvID.
+    #[error("no key has the rnext key's RecvID {0}")]
     RnextKeyMissing(KeyId),
 }
-
-impl fmt::Display for StateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotEstablished => f.write_str("connection is not established"),
-            Self::CurrentKeyMissing(id) => write!(f, "no key has the current key's SendID {id}"),
-            Self::RnextKeyMissing(id) => write!(f, "no key has the rnext key's RecvID {id}"),
-        }
-    }
-}
-
-impl core::error::Error for StateError {}
 
 impl<const N: usize> Connection<N> {
     /// The state with which another place, holding the same MKTs, can continue this connection.

@@ -19,16 +19,20 @@ pub struct Position {
 }
 
 /// What is wrong. It never contains a secret.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Problem {
     /// The text has a syntax error, an unknown, missing or repeated field, or a value that its field does not take. Values are
     /// not shown.
+    #[error("{0}")]
     Text(Cow<'static, str>),
     /// The algorithm is unknown or ambiguous.
+    #[error("{0}")]
     Algorithm(ParseAlgorithmError),
     /// The secret or the MAC length is impossible.
+    #[error(fmt = mkt)]
     Mkt(MktError),
     /// A number is not between 0 and `max`.
+    #[error("{got} is not between 0 and {max}")]
     OutOfRange {
         /// The number.
         got: i64,
@@ -36,8 +40,10 @@ pub enum Problem {
         max: i64,
     },
     /// A date and time cannot be read.
+    #[error("{0}")]
     Timestamp(ParseTimestampError),
     /// A lifetime does not end after it starts.
+    #[error("ends at {until}, which is not after {from}")]
     LifetimeEmpty {
         /// The start.
         from: Timestamp,
@@ -45,44 +51,31 @@ pub enum Problem {
         until: Timestamp,
     },
     /// The accept lifetime does not cover the send lifetime.
+    #[error("must cover the send lifetime, because one MKT both signs and verifies (RFC 5925)")]
     AcceptLifetimeTooShort,
     /// The chain has no keys.
+    #[error("there are no keys")]
     NoKeys,
     /// Another key of the chain has this key id.
+    #[error("another key of the chain has this id")]
     KeyIdTwice,
     /// Another key of the chain has this SendID or RecvID, and their accept lifetimes overlap.
+    #[error("key {by} has this id too, and their accept lifetimes overlap")]
     IdInUse {
         /// The other key's key id.
         by: u64,
     },
     /// Another chain of the file has this name.
+    #[error("another key chain has this name")]
     ChainTwice,
 }
 
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Text(message) => f.write_str(message),
-            Self::Algorithm(error) => error.fmt(f),
-            Self::Mkt(error @ MktError::MasterKeyTooShort { .. }) => {
-                write!(f, "{error}; allow-short-secret accepts it")
-            }
-            Self::Mkt(error) => error.fmt(f),
-            Self::OutOfRange { got, max } => write!(f, "{got} is not between 0 and {max}"),
-            Self::Timestamp(error) => error.fmt(f),
-            Self::LifetimeEmpty { from, until } => write!(f, "ends at {until}, which is not after {from}"),
-            Self::AcceptLifetimeTooShort => f.write_str(
-                "must cover the send lifetime, because one MKT both signs and verifies (RFC 5925)",
-            ),
-            Self::NoKeys => f.write_str("there are no keys"),
-            Self::KeyIdTwice => f.write_str("another key of the chain has this id"),
-            Self::IdInUse { by } => write!(f, "key {by} has this id too, and their accept lifetimes overlap"),
-            Self::ChainTwice => f.write_str("another key chain has this name"),
-        }
+fn mkt(error: &MktError, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match error {
+        MktError::MasterKeyTooShort { .. } => write!(f, "{error}; allow-short-secret accepts it"),
+        _ => write!(f, "{error}"),
     }
 }
-
-impl core::error::Error for Problem {}
 
 /// Why a key chain, or a text with key chains, cannot be used.
 ///

@@ -50,16 +50,9 @@ impl Timestamp {
 }
 
 /// The text is not an RFC 3339 date and time with offset.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("not a date and time with offset (RFC 3339), such as 2026-11-20T10:00:00Z")]
 pub struct ParseTimestampError;
-
-impl fmt::Display for ParseTimestampError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not a date and time with offset (RFC 3339), such as 2026-11-20T10:00:00Z")
-    }
-}
-
-impl core::error::Error for ParseTimestampError {}
 
 /// Reads an RFC 3339 date and time with any offset; a fraction of a second is dropped.
 ///

@@ -75,71 +75,54 @@ impl ShimConfig {
 }
 
 /// Why a packet was refused. Only counters changed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refusal {
     /// Not an IP packet with a whole TCP segment, in either direction.
-    Malformed(ParseError),
+    #[error(transparent)]
+    Malformed(#[from] ParseError),
     /// Received with a wrong TCP or IPv4 checksum.
+    #[error("TCP or IPv4 header checksum is wrong")]
     Checksum,
     /// Received and not authentic.
+    #[error(transparent)]
     Verify(VerifyError),
     /// A verified SYN, counted good, for an open connection. It is a replay, or the peer restarted; since nothing tells which,
     /// the open connection stays.
+    #[error("SYN for a connection that is open")]
     ConnectionExists,
     /// A segment of a protected connection whose handshake the shim has not seen.
+    #[error("segment of a protected connection whose handshake was not seen")]
     NoConnection,
     /// Received with a routing header that still leads on, to or from a protected address.
+    #[error("routing header leads on, to or from a protected address")]
     SourceRouted,
     /// Received signed, for a connection without a configured peer.
+    #[error("signed segment, but no peer is configured for its connection")]
     NoPeer,
     /// The peer has no key now: none is configured, or its key chain has expired.
+    #[error("the peer has no valid key at this time")]
     NoKey,
     /// The table of connections is full.
+    #[error("the table of connections is full")]
     TableFull,
     /// A hard ICMP error about an established connection.
+    #[error("ICMP error about a protected connection")]
     Icmp,
     /// The stack's segment could not be signed.
+    #[error(transparent)]
     Sign(SignError),
     /// The options of the stack's segment leave no room for AO.
+    #[error(transparent)]
     NoRoom(NoRoom),
     /// The stack's segment already has an AO or TCP-MD5 option.
+    #[error("the stack's segment is signed already")]
     AlreadySigned,
     /// The signed packet would exceed the MTU, the longest IP packet, or the room that the caller left before the packet.
+    #[error("signed packet is {excess} octets too long")]
     TooLong {
         /// Octets too many.
         excess: usize,
     },
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Malformed(error) => error.fmt(f),
-            Self::Checksum => f.write_str("TCP or IPv4 header checksum is wrong"),
-            Self::Verify(error) => error.fmt(f),
-            Self::ConnectionExists => f.write_str("SYN for a connection that is open"),
-            Self::NoConnection => {
-                f.write_str("segment of a protected connection whose handshake was not seen")
-            }
-            Self::SourceRouted => f.write_str("routing header leads on, to or from a protected address"),
-            Self::NoPeer => f.write_str("signed segment, but no peer is configured for its connection"),
-            Self::NoKey => f.write_str("the peer has no valid key at this time"),
-            Self::TableFull => f.write_str("the table of connections is full"),
-            Self::Icmp => f.write_str("ICMP error about a protected connection"),
-            Self::Sign(error) => error.fmt(f),
-            Self::NoRoom(error) => error.fmt(f),
-            Self::AlreadySigned => f.write_str("the stack's segment is signed already"),
-            Self::TooLong { excess } => write!(f, "signed packet is {excess} octets too long"),
-        }
-    }
-}
-
-impl core::error::Error for Refusal {}
-
-impl From<ParseError> for Refusal {
-    fn from(error: ParseError) -> Self {
-        Self::Malformed(error)
-    }
 }
 
 /// TCP-AO between a TCP stack and its link.

@@ -15,6 +15,19 @@ fn active() -> Connection<1> {
     Connection::active(ipv4_pair(), Isn(100), &mkts(&IDS)).unwrap()
 }
 
+/// The listener's connection that a SYN opens.
+fn passive(syn: &[u8]) -> Connection<1> {
+    Connection::passive(&mirrored::<1>(&IDS).verify_syn(view(ipv4_pair(), syn)).unwrap())
+}
+
+/// An active end, its SYN, and the passive end that has received it.
+fn half_open() -> (Connection<1>, Vec<u8>, Connection<1>) {
+    let mut active = active();
+    let syn = Parts::new(ipv4_pair(), SYN, 100, 0).signed(&mut active);
+    let passive = passive(&syn);
+    (active, syn, passive)
+}
+
 /// A connection's answer to everything but its counters: what a refused segment must not change.
 fn state<const N: usize>(connection: &Connection<N>) -> String {
     let export = connection.export().map(|state| ConnectionState { counters: Counters::default(), ..state });
@@ -44,10 +57,7 @@ fn ao_06_every_algorithm_and_family_shakes_hands() {
 
 #[test]
 fn ao_06_syn_and_syn_ack_are_signed_with_the_keys_of_rfc_5925() {
-    let mut active = active();
-    let syn = Parts::new(ipv4_pair(), SYN, 100, 0).signed(&mut active);
-    let listener = mirrored::<1>(&IDS);
-    let mut passive = Connection::passive(&listener.verify_syn(view(ipv4_pair(), &syn)).unwrap());
+    let (mut active, syn, mut passive) = half_open();
     let syn_ack = Parts::new(ipv4_pair().reversed(), SYN | ACK, 700, 101).signed(&mut passive);
     let (client, server) = (ipv4_pair().local, ipv4_pair().remote);
     let syn_context = KdfContext::syn(client, server, Isn(100));
@@ -103,8 +113,7 @@ fn ao_06_a_replayed_syn_does_not_spoil_an_open() {
     let syn = Parts::new(ipv4_pair(), SYN, 100, 0).signed(&mut active);
     receive(&mut active, &replayed).unwrap();
     assert_eq!(active.remote_isn(), Some(Isn(42)), "it looks like a simultaneous open");
-    let listener = mirrored::<1>(&IDS);
-    let mut passive = Connection::passive(&listener.verify_syn(view(ipv4_pair(), &syn)).unwrap());
+    let mut passive = passive(&syn);
     let syn_ack = Parts::new(ipv4_pair().reversed(), SYN | ACK, 700, 101).signed(&mut passive);
     receive(&mut active, &syn_ack).unwrap();
     assert!(active.is_established());
@@ -118,8 +127,7 @@ fn ao_06_syns_may_be_lost_and_repeated() {
     let mut active = active();
     let syn = Parts::new(ipv4_pair(), SYN, 100, 0).signed(&mut active);
     let again = Parts::new(ipv4_pair(), SYN, 100, 0).options(&[2, 4, 5, 0xb4]).signed(&mut active);
-    let listener = mirrored::<1>(&IDS);
-    let mut passive = Connection::passive(&listener.verify_syn(view(ipv4_pair(), &syn)).unwrap());
+    let mut passive = passive(&syn);
     receive(&mut passive, &again).unwrap();
     Parts::new(ipv4_pair().reversed(), SYN | ACK, 700, 101).signed(&mut passive);
     receive(&mut passive, &syn).unwrap();
@@ -156,8 +164,7 @@ fn ao_06_a_handshake_signs_only_what_fits_its_state() {
         assert_eq!((tcp, state(&active)), before);
     }
     let syn = Parts::new(ipv4_pair(), SYN, 100, 0).signed(&mut active);
-    let listener = mirrored::<1>(&IDS);
-    let mut passive = Connection::passive(&listener.verify_syn(view(ipv4_pair(), &syn)).unwrap());
+    let mut passive = passive(&syn);
     let mut early = Parts::new(ipv4_pair().reversed(), ACK, 701, 101).with_ao(12);
     assert_eq!(passive.sign(&mut early), Err(SignError::State));
     // A SYN-ACK that could not be signed gives the connection no ISN.
@@ -398,10 +405,7 @@ fn ao_31_a_reset_is_signed_and_verified_like_any_segment() {
 
 #[test]
 fn ao_31_a_half_open_connection_resets_and_is_reset() {
-    let mut active = active();
-    let syn = Parts::new(ipv4_pair(), SYN, 100, 0).signed(&mut active);
-    let listener = mirrored::<1>(&IDS);
-    let mut passive = Connection::passive(&listener.verify_syn(view(ipv4_pair(), &syn)).unwrap());
+    let (mut active, _, mut passive) = half_open();
     let syn_ack = Parts::new(ipv4_pair().reversed(), SYN | ACK, 700, 101).signed(&mut passive);
     receive(&mut active, &syn_ack).unwrap();
     // The client thinks better of it before its ACK has arrived.
@@ -415,10 +419,7 @@ fn ao_31_a_half_open_connection_resets_and_is_reset() {
 
 #[test]
 fn ao_32_a_listeners_stateless_reset_verifies_at_the_peer() {
-    let mut active = active();
-    let syn = Parts::new(ipv4_pair(), SYN, 100, 0).signed(&mut active);
-    let listener = mirrored::<1>(&IDS);
-    let mut refusing = Connection::passive(&listener.verify_syn(view(ipv4_pair(), &syn)).unwrap());
+    let (mut active, _, mut refusing) = half_open();
     // RFC 9293 §3.10.7.1: sequence number 0, the SYN acknowledged.
     let reset = Parts::new(ipv4_pair().reversed(), RST | ACK, 0, 101).signed(&mut refusing);
     assert_eq!(refusing.local_isn(), None);

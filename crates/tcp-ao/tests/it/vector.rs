@@ -2,7 +2,9 @@
 
 use serde::Deserialize;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{AoOption, Isn, KdfContext, MasterKey, Mkt, OptionCoverage, Segment, Sne, SocketPair};
+use wireseal_tcp_ao::{
+    AoOption, Isn, KdfContext, KeyId, MasterKey, Mkt, OptionCoverage, Segment, Sne, SocketPair,
+};
 
 #[derive(Deserialize)]
 struct File {
@@ -34,22 +36,22 @@ impl TryFrom<String> for Hex {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        let digits = text.as_bytes().chunks(2);
-        let octets = digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16));
-        octets.collect::<Result<_, _>>().map(Self).map_err(|_| format!("{text} is not hexadecimal"))
+        base16ct::mixed::decode_vec(&text).map(Self).map_err(|error| format!("{text}: {error}"))
     }
 }
 
 pub(crate) fn rfc_9235() -> Vec<Vector> {
-    read(include_str!("../data/vectors/rfc9235.json"))
+    read(include_str!("../data/vectors/rfc9235.json"), 32)
 }
 
 pub(crate) fn draft_tcp_ao_algs() -> Vec<Vector> {
-    read(include_str!("../data/vectors/draft-tcp-ao-algs.json"))
+    read(include_str!("../data/vectors/draft-tcp-ao-algs.json"), 64)
 }
 
-fn read(text: &str) -> Vec<Vector> {
-    serde_json::from_str::<File>(text).unwrap().vectors
+fn read(text: &str, count: usize) -> Vec<Vector> {
+    let vectors = serde_json::from_str::<File>(text).unwrap().vectors;
+    assert_eq!(vectors.len(), count);
+    vectors
 }
 
 impl Vector {
@@ -102,18 +104,17 @@ impl Vector {
 
     /// The MKT as the sender of the segment has it.
     pub(crate) fn senders_mkt(&self) -> Mkt {
-        let ao = self.ao();
-        Mkt::with_short_master_key(ao.key_id, ao.rnext_key_id, self.algorithm(), self.master_key())
-            .with_mac_length(ao.mac.len())
-            .unwrap()
-            .with_options(self.coverage())
+        self.mkt(self.ao().key_id, self.ao().rnext_key_id)
     }
 
     /// The MKT as the receiver of the segment has it.
     pub(crate) fn receivers_mkt(&self) -> Mkt {
-        let ao = self.ao();
-        Mkt::with_short_master_key(ao.rnext_key_id, ao.key_id, self.algorithm(), self.master_key())
-            .with_mac_length(ao.mac.len())
+        self.mkt(self.ao().rnext_key_id, self.ao().key_id)
+    }
+
+    fn mkt(&self, send_id: KeyId, recv_id: KeyId) -> Mkt {
+        Mkt::with_short_master_key(send_id, recv_id, self.algorithm(), self.master_key())
+            .with_mac_length(self.ao().mac.len())
             .unwrap()
             .with_options(self.coverage())
     }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use counted::{Ledger, Packets};
 use quinn::Connection;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::CipherSuite;
@@ -18,6 +17,7 @@ use crate::quic::{Acceptor, Connector, Tls, is_wireseal, provider, suite_name};
 use speaker::bgp::rib::Route;
 use speaker::bgp::session::{Session, State, Status};
 use speaker::routes::generate;
+use wireseal_rustls::{CountedKeys, KeyUse};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// The suite that every QUIC stack has.
@@ -65,8 +65,8 @@ impl Pair {
         Self::new(&a, &b, [&b, &a])
     }
 
-    fn ledgers(&self) -> [&Ledger; 2] {
-        [&self.connector.ledger, self.acceptor.ledger(0)]
+    fn keys(&self) -> [&CountedKeys; 2] {
+        [&self.connector.keys, self.acceptor.keys(0)]
     }
 
     /// Connects the routers and waits for an established session.
@@ -84,20 +84,29 @@ impl Pair {
 
     /// Fails unless both routers have opened every packet that reached them; returns how many that were.
     fn all_opened(&self) -> Result<u64> {
-        let [a, b] = self.ledgers().map(Ledger::total);
+        let packets =
+            |keys: &CountedKeys, of: fn(&KeyUse) -> u64| one_rtt_keys(keys).iter().map(of).sum::<u64>();
+        let [a, b] = self.keys();
+        let mut all = 0;
         for (end, here, there) in [("first", a, b), ("second", b, a)] {
-            let Packets { opened, refused, .. } = here;
+            let refused: u64 = here.packet_keys().iter().map(|key| key.refused).sum();
             ensure!(refused == 0, "the {end} router refused {refused} packets");
-            let sent = there.sealed;
+            let (opened, sent) = (packets(here, |key| key.opened), packets(there, |key| key.sealed));
             ensure!(opened > 0 && opened <= sent, "the {end} router opened {opened} packets of {sent}");
+            all += opened;
         }
-        Ok(a.opened + b.opened)
+        Ok(all)
     }
 }
 
-/// How many keys have sealed and opened packets: one each at first, then one more with every key update.
-fn keys_used(ledger: &Ledger) -> [usize; 2] {
-    let count = |of: fn(&Packets) -> u64| ledger.keys().iter().filter(|key| of(key) > 0).count();
+/// The 1-RTT keys that have sealed or opened packets.
+fn one_rtt_keys(keys: &CountedKeys) -> Vec<KeyUse> {
+    keys.packet_keys().into_iter().filter(|key| key.one_rtt > 0).collect()
+}
+
+/// How many 1-RTT keys have sealed and opened packets: one each at first, then one more with every key update.
+fn keys_used(keys: &CountedKeys) -> [usize; 2] {
+    let count = |of: fn(&KeyUse) -> u64| one_rtt_keys(keys).iter().filter(|key| of(key) > 0).count();
     [count(|key| key.sealed), count(|key| key.opened)]
 }
 
@@ -128,11 +137,11 @@ pub async fn full_table(Conditions { is_sabotaged, .. }: Conditions) -> Result<S
 }
 
 /// Updates the key at one end, and waits until that end seals with the next key.
-async fn update_key(end: (&Session, &Connection, &Ledger), known: &Arc<[Route]>) -> Result<()> {
-    let (session, connection, ledger) = end;
-    let [before, _] = keys_used(ledger);
+async fn update_key(end: (&Session, &Connection, &CountedKeys), known: &Arc<[Route]>) -> Result<()> {
+    let (session, connection, keys) = end;
+    let [before, _] = keys_used(keys);
     let updated = async {
-        while keys_used(ledger)[0] == before {
+        while keys_used(keys)[0] == before {
             // Without effect until the last update is confirmed (RFC 9001 §6.5).
             connection.force_key_update();
             // The next key shows only when something is sent.
@@ -149,7 +158,7 @@ pub async fn key_update(Conditions { is_sabotaged, .. }: Conditions) -> Result<S
     let table = generate(ROUTES);
     let mut pair = Pair::with_suites(USUAL, USUAL)?;
     let Up { sessions, a, b } = pair.establish().await?;
-    let [by_a, by_b] = pair.ledgers();
+    let [by_a, by_b] = pair.keys();
     let known: Arc<[Route]> = table[..1].into();
     let updates = [None, Some((&sessions.a, &a, by_a)), Some((&sessions.b, &b, by_b))];
     let mut announced = 0;
@@ -168,8 +177,8 @@ pub async fn key_update(Conditions { is_sabotaged, .. }: Conditions) -> Result<S
     sessions.still_up()?;
     let packets = grouped(pair.all_opened()?);
     let keys = keys_used(by_a)[0];
-    for (end, ledger) in [("first", by_a), ("second", by_b)] {
-        let [sealed, opened] = keys_used(ledger);
+    for (end, used) in [("first", by_a), ("second", by_b)] {
+        let [sealed, opened] = keys_used(used);
         // quinn itself updates the key once, within the first thousand packets.
         let is_right = sealed >= 3 && sealed == keys && opened == keys;
         ensure!(is_right, "the {end} router sealed with {sealed} keys and opened with {opened}");

@@ -15,7 +15,7 @@ use wireseal_tcp_ao::{Counters, MasterKey};
 
 use crate::config::Neighbour;
 use crate::connection::peer_span;
-use speaker::protection::{KeyLog, now};
+use speaker::protection::{KeyChangeLog, now};
 
 /// How the connections with one peer are protected.
 #[derive(Clone)]
@@ -38,7 +38,7 @@ impl Protection {
                 return Err(Error::AlgorithmMissing(missing).into());
             }
             let manager = KeyManager::new(KeyChain::clone(chain), IpCidr::new_host(neighbour.address), None)?;
-            let (logged, mut log) = (Arc::clone(chain), KeyLog::default());
+            let (logged, mut log) = (Arc::clone(chain), KeyChangeLog::default());
             let follow = manager.clone().run_reporting(move |step| {
                 log.has_changed(&logged, now());
                 log_step(&step);

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use counted::Ledger;
 use quinn::{
     ClientConfig, Connection, ConnectionError, Endpoint, EndpointConfig, RecvStream, SendStream,
     ServerConfig, TokioRuntime, TransportConfig, TransportErrorCode,
@@ -15,6 +14,7 @@ use tokio::io::Join;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::{Instrument, Span, warn};
+use wireseal_rustls::CountedKeys;
 
 use super::fingerprint::Fingerprint;
 use super::tls::Tls;
@@ -44,11 +44,11 @@ fn transport(streams: u8) -> Arc<TransportConfig> {
 }
 
 /// A connection and its stream.
-pub(crate) type Opened = (Connection, Join<RecvStream, SendStream>);
+pub(crate) type QuicConnection = (Connection, Join<RecvStream, SendStream>);
 
 async fn within_limit(
     opening: impl Future<Output = Result<(Connection, SendStream, RecvStream), ConnectionError>>,
-) -> Result<Opened> {
+) -> Result<QuicConnection> {
     match timeout(HANDSHAKE, opening).await.context("timed out")? {
         Ok((connection, send, receive)) => Ok((connection, tokio::io::join(receive, send))),
         Err(error) => match refused_certificate(&error) {
@@ -75,7 +75,7 @@ pub(super) fn refused_certificate(error: &ConnectionError) -> Option<&'static st
 /// Opens connections to one peer.
 pub(crate) struct Connector {
     pub(crate) endpoint: Endpoint,
-    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) keys: Arc<CountedKeys>,
     remote: SocketAddr,
     config: ClientConfig,
 }
@@ -83,15 +83,15 @@ pub(crate) struct Connector {
 impl Connector {
     /// `peer` is the certificate that the peer must show.
     pub(crate) fn new(local: SocketAddr, remote: SocketAddr, tls: &Tls, peer: Fingerprint) -> Result<Self> {
-        let (client, ledger) = tls.client(peer)?;
+        let (client, keys) = tls.client(peer)?;
         let mut config = ClientConfig::new(Arc::new(client));
         config.transport_config(transport(0));
-        Ok(Self { endpoint: open(local, None)?, ledger, remote, config })
+        Ok(Self { endpoint: open(local, None)?, keys, remote, config })
     }
 
     /// Opens a connection and its stream. If the peer refuses this end's certificate, the stream fails later (RFC 8446
     /// §4.4.4).
-    pub(crate) async fn connect(&self) -> Result<Opened> {
+    pub(crate) async fn connect(&self) -> Result<QuicConnection> {
         // The name is not checked, and an address is not even sent (RFC 6066 §3).
         let name = self.remote.ip().to_string();
         let connecting = self.endpoint.connect_with(self.config.clone(), self.remote, &name)?;
@@ -110,18 +110,18 @@ pub(crate) type Caller = (IpAddr, Fingerprint, Span);
 /// Accepts connections from configured peers.
 pub(crate) struct Acceptor {
     pub(crate) endpoint: Endpoint,
-    peers: Vec<(Caller, Arc<ServerConfig>, Arc<Ledger>)>,
-    handshakes: JoinSet<(usize, Result<Opened>)>,
+    peers: Vec<(Caller, Arc<ServerConfig>, Arc<CountedKeys>)>,
+    handshakes: JoinSet<(usize, Result<QuicConnection>)>,
 }
 
 impl Acceptor {
     pub(crate) fn bind(local: SocketAddr, tls: &Tls, callers: Vec<Caller>) -> Result<Self> {
         let configured = |caller: Caller| {
-            let (server, ledger) = tls.server(caller.1)?;
+            let (server, keys) = tls.server(caller.1)?;
             let mut config = ServerConfig::with_crypto(Arc::new(server));
             // Peers are identified by address, so they must keep it.
             config.transport_config(transport(1)).migration(false);
-            Ok((caller, Arc::new(config), ledger))
+            Ok((caller, Arc::new(config), keys))
         };
         let peers = callers.into_iter().map(configured).collect::<Result<Vec<_>>>()?;
         // The endpoint uses its configuration for Retry tokens only; each connection gets its peer's.
@@ -130,13 +130,13 @@ impl Acceptor {
     }
 
     /// The packet keys of a caller's connections.
-    pub(crate) fn ledger(&self, caller: usize) -> &Ledger {
+    pub(crate) fn keys(&self, caller: usize) -> &CountedKeys {
         &self.peers[caller].2
     }
 
     /// Waits until a handshake has succeeded or failed; returns the caller's index with the result. Refuses other addresses,
     /// and makes callers validate theirs with a Retry (RFC 9000 §8.1.2).
-    pub(crate) async fn accept(&mut self) -> Result<(usize, Result<Opened>)> {
+    pub(crate) async fn accept(&mut self) -> Result<(usize, Result<QuicConnection>)> {
         loop {
             let incoming = tokio::select! {
                 Some(call) = self.handshakes.join_next() => return Ok(call?),

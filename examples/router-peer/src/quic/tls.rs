@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
-use counted::{Ledger, counted};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rustls::client::Resumption;
 use rustls::crypto::CryptoProvider;
@@ -13,6 +12,7 @@ use rustls::server::NoServerSessionStorage;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::TLS13;
 use rustls::{CipherSuite, ClientConfig, ServerConfig, SupportedCipherSuite};
+use wireseal_rustls::{CountedKeys, counted};
 
 use super::fingerprint::{Fingerprint, Pinned};
 
@@ -58,7 +58,7 @@ pub(crate) struct Tls {
 }
 
 /// What client and server need for one peer.
-type Common = (Arc<CryptoProvider>, Arc<Ledger>, Arc<Pinned>, Arc<SingleCertAndKey>);
+type Common = (Arc<CryptoProvider>, Arc<CountedKeys>, Arc<Pinned>, Arc<SingleCertAndKey>);
 
 impl Tls {
     /// A router with this certificate and private key. It offers `suites`, the preferred one first, or all except CCM.
@@ -83,15 +83,15 @@ impl Tls {
     }
 
     fn towards(&self, peer: Fingerprint) -> Common {
-        let (provider, ledger) = counted(self.provider.clone());
+        let (provider, keys) = counted(self.provider.clone());
         let pinned = Pinned { peer, algorithms: provider.signature_verification_algorithms };
         let shown = SingleCertAndKey::from(Arc::clone(&self.identity));
-        (Arc::new(provider), ledger, Arc::new(pinned), Arc::new(shown))
+        (Arc::new(provider), keys, Arc::new(pinned), Arc::new(shown))
     }
 
     /// The client. Without resumption and 0-RTT, which can be replayed (RFC 9001 §9.2) and saves nothing in a session of months.
-    pub(super) fn client(&self, peer: Fingerprint) -> Result<(QuicClientConfig, Arc<Ledger>)> {
-        let (provider, ledger, pinned, shown) = self.towards(peer);
+    pub(super) fn client(&self, peer: Fingerprint) -> Result<(QuicClientConfig, Arc<CountedKeys>)> {
+        let (provider, keys, pinned, shown) = self.towards(peer);
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&TLS13])?
             .dangerous()
@@ -100,12 +100,12 @@ impl Tls {
         config.alpn_protocols = vec![ALPN.to_vec()];
         config.resumption = Resumption::disabled();
         config.enable_early_data = false;
-        Ok((QuicClientConfig::with_initial(Arc::new(config), initial()?)?, ledger))
+        Ok((QuicClientConfig::with_initial(Arc::new(config), initial()?)?, keys))
     }
 
     /// The server, also without resumption and 0-RTT.
-    pub(super) fn server(&self, peer: Fingerprint) -> Result<(QuicServerConfig, Arc<Ledger>)> {
-        let (provider, ledger, pinned, shown) = self.towards(peer);
+    pub(super) fn server(&self, peer: Fingerprint) -> Result<(QuicServerConfig, Arc<CountedKeys>)> {
+        let (provider, keys, pinned, shown) = self.towards(peer);
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&TLS13])?
             .with_client_cert_verifier(pinned)
@@ -114,6 +114,6 @@ impl Tls {
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         config.max_early_data_size = 0;
-        Ok((QuicServerConfig::with_initial(Arc::new(config), initial()?)?, ledger))
+        Ok((QuicServerConfig::with_initial(Arc::new(config), initial()?)?, keys))
     }
 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use async_trait::async_trait;
-use counted::Ledger;
 use quinn::{ConnectionError, VarInt};
 use speaker::bgp::message::Closed;
 use tokio::time::timeout;
 use tracing::{Span, info, info_span, warn};
+use wireseal_rustls::CountedKeys;
 
-use super::connection::{Acceptor, Connector, Opened, refused_certificate};
+use super::connection::{Acceptor, Connector, QuicConnection, refused_certificate};
 use super::fingerprint::Fingerprint;
 use super::tls::{Tls, is_wireseal, suite_name};
 use crate::config::Neighbour;
@@ -48,9 +48,9 @@ impl Quic {
 }
 
 /// A connection whose log context shows how it is protected.
-fn connection((connection, stream): Opened, ledger: &Ledger) -> Connection {
+fn connection((connection, stream): QuicConnection, keys: &CountedKeys) -> Connection {
     let remote = connection.remote_address();
-    let span = ledger.suite().map_or_else(
+    let span = keys.suite().map_or_else(
         Span::none,
         |suite| info_span!("quic", %remote, suite = %suite_name(suite), wireseal = is_wireseal(suite)),
     );
@@ -82,7 +82,7 @@ impl Upkeep for Closing {
 impl Transport for Quic {
     async fn connect(&self, neighbour: usize) -> Result<Connection> {
         let connector = self.neighbours[neighbour].1.as_ref().context("this neighbour calls")?;
-        Ok(connection(connector.connect().await?, &connector.ledger))
+        Ok(connection(connector.connect().await?, &connector.keys))
     }
 
     fn listen(&self, local: SocketAddr, neighbours: &[usize]) -> Result<Box<dyn Listener>> {
@@ -113,6 +113,6 @@ impl Listener for QuicListener {
     async fn accept(&mut self) -> Result<(usize, Connection)> {
         let (caller, opened) = self.acceptor.accept().await?;
         let opened = opened.context("no connection")?;
-        Ok((self.neighbours[caller], connection(opened, self.acceptor.ledger(caller))))
+        Ok((self.neighbours[caller], connection(opened, self.acceptor.keys(caller))))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use peer_program::Failure;
 use rustls::crypto::CryptoProvider;
 use rustls::{SupportedCipherSuite, quic};
-use wireseal_rustls::CountedAlgorithm;
+use wireseal_rustls::CountedKeys;
 
 /// What rustls and quinn use, with every key counted.
 pub(crate) struct Provider {
@@ -14,9 +14,9 @@ pub(crate) struct Provider {
     /// The suite of Initial packets (RFC 9001 §5.2).
     pub(crate) initial: quic::Suite,
     /// Keys of Initial packets: one pair for each connection ID they were derived from.
-    pub(crate) initial_keys: &'static CountedAlgorithm,
+    pub(crate) initial_keys: Arc<CountedKeys>,
     /// Keys of the suite: a pair for Handshake packets, then one for each generation of 1-RTT packets.
-    pub(crate) keys: &'static CountedAlgorithm,
+    pub(crate) keys: Arc<CountedKeys>,
 }
 
 impl Provider {
@@ -32,7 +32,7 @@ impl Provider {
 }
 
 /// Wireseal's provider with only one suite, and the counts of its keys.
-fn counted(name: &str) -> Result<(CryptoProvider, &'static CountedAlgorithm), Failure> {
+fn counted(name: &str) -> Result<(CryptoProvider, Arc<CountedKeys>), Failure> {
     let mut crypto = wireseal_rustls::provider(rustls::crypto::ring::default_provider());
     crypto.cipher_suites.push(wireseal_rustls::tls13_aes_128_ccm_sha256(&crypto).ok_or("no SHA-256")?);
     let registered = name.replace("TLS_", "TLS13_");
@@ -41,6 +41,5 @@ fn counted(name: &str) -> Result<(CryptoProvider, &'static CountedAlgorithm), Fa
     if !wireseal_rustls::is_wireseal(suite.ok_or_else(|| format!("the provider has no suite {name}"))?) {
         return Err(format!("the QUIC keys of {name} are not Wireseal's").into());
     }
-    let (crypto, keys) = wireseal_rustls::counted(crypto);
-    Ok((crypto, keys[0]))
+    Ok(wireseal_rustls::counted(crypto))
 }

@@ -1,9 +1,10 @@
 //! Key updates that this end starts during the transfer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use quinn::{Connection, Side};
-use wireseal_rustls::CountedAlgorithm;
+use wireseal_rustls::CountedKeys;
 
 const RETRY_AFTER: Duration = Duration::from_millis(5);
 
@@ -11,7 +12,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(5);
 pub(crate) struct Updates {
     connection: Connection,
     /// These include the connection's 1-RTT keys, so each update adds to them.
-    keys: &'static CountedAlgorithm,
+    keys: Arc<CountedKeys>,
     due_at: Vec<usize>,
     started: usize,
 }
@@ -20,7 +21,7 @@ impl Updates {
     /// Two updates, after a quarter and after three quarters of `total` octets, or none.
     pub(crate) fn new(
         connection: &Connection,
-        keys: &'static CountedAlgorithm,
+        keys: Arc<CountedKeys>,
         wanted: bool,
         total: usize,
     ) -> Self {

@@ -7,7 +7,7 @@ mod junos;
 mod names;
 
 use std::collections::HashSet;
-use std::{error, fmt};
+use std::fmt;
 
 use wireseal_tcp_ao::key_chain::KeyChainError;
 use zeroize::Zeroizing;
@@ -31,11 +31,13 @@ impl fmt::Debug for Conversion {
 }
 
 /// Why keys cannot be written in a format.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ConvertError {
     /// TOML and JSON cannot hold chains whose keys collide.
+    #[error("cannot be converted: {0}")]
     KeyChain(KeyChainError),
     /// The format cannot express any of the keys.
+    #[error("no key can be written as {to}: {}", .losses.join("; "))]
     NothingLeft {
         /// The format.
         to: Format,
@@ -43,19 +45,6 @@ pub enum ConvertError {
         losses: Vec<String>,
     },
 }
-
-impl fmt::Display for ConvertError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::KeyChain(error) => write!(f, "cannot be converted: {error}"),
-            Self::NothingLeft { to, losses } => {
-                write!(f, "no key can be written as {to}: {}", losses.join("; "))
-            }
-        }
-    }
-}
-
-impl error::Error for ConvertError {}
 
 /// Writes the keys in a format. Keys that it cannot express are left out; they are named in the losses, like everything else lost.
 ///

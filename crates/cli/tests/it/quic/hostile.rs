@@ -3,19 +3,9 @@
 use wireseal::quic::KeyLogFile;
 use wireseal::quic::report::{PacketKind, Reason, Side};
 use wireseal::standing::Standing;
-use wireseal_quic::{AeadAlgorithm, LongType, Version};
+use wireseal_quic::{LongType, Version};
 
-use super::made::{Made, Short, Watch, id, new_connection_id};
-
-const PING: &[u8] = &[1];
-
-fn short(number: u32) -> Short {
-    Short { number, ..Short::default() }
-}
-
-fn made() -> Made {
-    Made::new(AeadAlgorithm::Aes128Gcm)
-}
+use super::made::{Made, PING, Watch, another, id, made, new_connection_id, short};
 
 /// As a capture on the sending machine has them, with and without a connection ID that tells where they begin.
 #[test]
@@ -23,8 +13,7 @@ fn datagrams_that_the_network_card_was_to_cut_apart() {
     for client_id in [id(&[0xc1; 5]), id(&[])] {
         let made = Made { ids: [client_id, id(&[0x5e; 8])], ..made() };
         let log = made.log();
-        let mut watch = Watch::new(&log);
-        watch.handshake(&made);
+        let mut watch = Watch::after_handshake(&log, &made);
         let packet = |number, length| made.short(Side::Server, client_id, short(number), &vec![0; length]);
         let merged: Vec<_> = (1..=20).map(|number| packet(number, 1252)).chain([packet(21, 90)]).collect();
         watch.send(Side::Server, &merged.concat());
@@ -79,8 +68,7 @@ fn clients_with_the_same_short_connection_id() {
             watch.ends[0] = at(place);
             for side in Side::BOTH {
                 // Of the last client, some begin with the name of the others.
-                let packet = made.short(side, made.ids[side.other() as usize], short(number * 97), PING);
-                watch.send(side, &packet);
+                watch.short(made, side, number * 97, PING);
             }
         }
     }
@@ -93,10 +81,9 @@ fn clients_with_the_same_short_connection_id() {
 #[test]
 fn both_ends_are_clients_of_each_other() {
     let first = made();
-    let second = Made { original: id(&[0xd7; 9]), ids: [id(&[0xc7; 5]), id(&[0x57; 8])], ..made() };
+    let second = another();
     let log = first.log();
-    let mut watch = Watch::new(&log);
-    watch.handshake(&first);
+    let mut watch = Watch::after_handshake(&log, &first);
     watch.ends.reverse();
     watch.handshake(&second);
     let (connections, totals) = watch.finish();
@@ -117,7 +104,7 @@ fn a_connection_begins_anew_in_another_version() {
         let negotiation = [&[0x80, 0, 0, 0, 0, 5][..], &[0xc1; 5], &[8], &*original, &[0, 0, 0, 1]].concat();
         watch.send(Side::Server, &negotiation);
         watch.handshake(&new);
-        watch.send(Side::Client, &new.short(Side::Client, new.ids[1], short(1), PING));
+        watch.short(&new, Side::Client, 1, PING);
         let (connections, totals) = watch.finish();
         assert_eq!((connections.len(), totals.standing()), (2, Standing::Good), "{connections:?}");
         assert_eq!(connections[1].directions[0].opened, [1, 0, 1, 1, 0]);
@@ -129,13 +116,12 @@ fn a_connection_begins_anew_in_another_version() {
 fn initial_packets_give_no_connection_ids_out() {
     let made = made();
     let log = made.log();
-    let mut watch = Watch::new(&log);
-    watch.handshake(&made);
+    let mut watch = Watch::after_handshake(&log, &made);
     let frame = new_connection_id(id(&[0x66; 6]), [0x99; 16]);
     watch.send(Side::Server, &made.long(Side::Server, LongType::Initial, made.ids[0], &frame));
     // One of no octets, which would leave the client without a name.
     let empty = [&[0x18, 1, 0, 0][..], &[0x99; 16]].concat();
-    watch.send(Side::Client, &made.short(Side::Client, made.ids[1], short(1), &empty));
+    watch.short(&made, Side::Client, 1, &empty);
     watch.ends[0] = ([203, 0, 113, 9], 9).into();
     watch.send(Side::Server, &made.short(Side::Server, id(&[0x66; 6]), short(1), PING));
     let (connections, totals) = watch.finish();
@@ -148,11 +134,10 @@ fn initial_packets_give_no_connection_ids_out() {
 fn frames_of_extensions_are_passed_over() {
     let made = made();
     let log = made.log();
-    let mut watch = Watch::new(&log);
-    watch.handshake(&made);
+    let mut watch = Watch::after_handshake(&log, &made);
     let extensions = [0x1f, 0x40, 0xaf, 1, 2, 3, 4, 0x24, 4, 0, 9, 9];
     let frames = [&extensions[..], &new_connection_id(id(&[0x5f; 17]), [0x99; 16])].concat();
-    watch.send(Side::Server, &made.short(Side::Server, made.ids[0], short(1), &frames));
+    watch.short(&made, Side::Server, 1, &frames);
     watch.ends[0] = ([198, 51, 100, 77], 1).into();
     watch.send(Side::Client, &made.short(Side::Client, id(&[0x5f; 17]), short(1), PING));
     let (connections, totals) = watch.finish();

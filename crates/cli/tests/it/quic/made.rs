@@ -12,6 +12,9 @@ use wireseal_quic::{
     PacketNumberCounter, PacketType, Sealer, ShortHeader, TrafficSecret, Version,
 };
 
+/// A PING frame.
+pub const PING: &[u8] = &[1];
+
 /// What is known of a connection before it begins.
 pub struct Made {
     pub version: Version,
@@ -30,6 +33,21 @@ pub struct Short {
     pub generation: u64,
     pub has_wrong_phase: bool,
     pub has_reserved_bits: bool,
+}
+
+/// A 1-RTT packet of the first phase.
+pub fn short(number: u32) -> Short {
+    Short { number, ..Short::default() }
+}
+
+/// A connection of version 1 with AES-128-GCM.
+pub fn made() -> Made {
+    Made::new(AeadAlgorithm::Aes128Gcm)
+}
+
+/// Another of the same kind.
+pub fn another() -> Made {
+    Made { original: id(&[0xd7; 9]), ids: [id(&[0xc7; 5]), id(&[0x57; 8])], ..made() }
 }
 
 pub fn id(octets: &[u8]) -> ConnectionId {
@@ -208,10 +226,22 @@ impl<'l> Watch<'l> {
         self.finished.extend(self.observer.take_finished());
     }
 
+    /// A watch that has seen the handshake of `made`.
+    pub fn after_handshake(log: &'l KeyLogFile, made: &Made) -> Self {
+        let mut watch = Self::new(log);
+        watch.handshake(made);
+        watch
+    }
+
     pub fn handshake(&mut self, made: &Made) {
         for (sender, datagram) in made.handshake() {
             self.send(sender, &datagram);
         }
+    }
+
+    /// Sends a 1-RTT packet to the connection ID that the other side begins with.
+    pub fn short(&mut self, made: &Made, sender: Side, number: u32, payload: &[u8]) {
+        self.send(sender, &made.short(sender, made.ids[sender.other() as usize], short(number), payload));
     }
 
     pub fn finish(self) -> (Vec<ConnectionReport>, Totals) {

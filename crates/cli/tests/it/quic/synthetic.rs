@@ -5,13 +5,7 @@ use wireseal::quic::{ConnectionReport, KeyLogFile};
 use wireseal::standing::Standing;
 use wireseal_quic::{AeadAlgorithm, LongType, Retry, StatelessResetToken, Version};
 
-use super::made::{Made, Short, Watch, id, new_connection_id};
-
-const PING: &[u8] = &[1];
-
-fn short(number: u32) -> Short {
-    Short { number, ..Short::default() }
-}
+use super::made::{Made, PING, Short, Watch, another, id, made, new_connection_id, short};
 
 fn in_phase(number: u32, generation: u64) -> Short {
     Short { number, generation, ..Short::default() }
@@ -42,7 +36,7 @@ fn all_suites_and_both_versions() {
             watch.send(sender, &datagram);
         }
         for side in Side::BOTH {
-            watch.send(side, &made.short(side, made.ids[side.other() as usize], short(1), PING));
+            watch.short(&made, side, 1, PING);
         }
         let (connections, totals) = watch.finish();
         let report = only(connections);
@@ -56,8 +50,8 @@ fn all_suites_and_both_versions() {
 /// The server answers in version 2 (RFC 9369 §4): Initial keys of both versions come from one connection ID.
 #[test]
 fn compatible_version_negotiation() {
-    let old = Made::new(AeadAlgorithm::Aes128Gcm);
-    let new = Made { version: Version::V2, ..Made::new(AeadAlgorithm::Aes128Gcm) };
+    let old = made();
+    let new = Made { version: Version::V2, ..made() };
     let log = new.log();
     let mut watch = Watch::new(&log);
     let [first, ..] = old.handshake();
@@ -66,7 +60,7 @@ fn compatible_version_negotiation() {
     for (sender, datagram) in &new.handshake()[1..] {
         watch.send(*sender, datagram);
     }
-    watch.send(Side::Client, &new.short(Side::Client, new.ids[1], short(1), PING));
+    watch.short(&new, Side::Client, 1, PING);
     let (connections, totals) = watch.finish();
     let report = only(connections);
     assert_eq!(totals.standing(), Standing::Good, "{report:?}");
@@ -75,7 +69,7 @@ fn compatible_version_negotiation() {
 
 #[test]
 fn version_negotiation_is_named() {
-    let made = Made::new(AeadAlgorithm::Aes128Gcm);
+    let made = made();
     let log = made.log();
     let mut watch = Watch::new(&log);
     let unknown = [&[0xc0, 0x1a, 0x2a, 0x3a, 0x4a, 8][..], &[0xd1; 8], &[5], &[0xc1; 5], &[0; 1180]].concat();
@@ -84,8 +78,7 @@ fn version_negotiation_is_named() {
     assert_eq!((connections.len(), totals.unknown_version), (0, 1));
     assert_eq!(totals.standing(), Standing::NotJudged);
 
-    let mut watch = Watch::new(&log);
-    watch.handshake(&made);
+    let mut watch = Watch::after_handshake(&log, &made);
     let negotiation = [&[0x80, 0, 0, 0, 0, 5][..], &[0xc1; 5], &[8], &[0xd0; 8], &[0, 0, 0, 1]].concat();
     watch.send(Side::Server, &negotiation);
     let (connections, totals) = watch.finish();
@@ -95,7 +88,7 @@ fn version_negotiation_is_named() {
 
 #[test]
 fn a_retry_is_verified() {
-    let made = Made::new(AeadAlgorithm::Aes128Gcm);
+    let made = made();
     let log = made.log();
     for is_forged in [false, true] {
         let mut watch = Watch::new(&log);
@@ -132,13 +125,12 @@ fn a_retry_is_verified() {
 fn connection_ids_of_frames_are_followed_to_other_addresses() {
     let made = Made::new(AeadAlgorithm::ChaCha20Poly1305);
     let log = made.log();
-    let mut watch = Watch::new(&log);
-    watch.handshake(&made);
+    let mut watch = Watch::after_handshake(&log, &made);
     // Ids of other lengths than before.
     let ids = [id(&[0xc2; 3]), id(&[0x5f; 17])];
     for side in Side::BOTH {
         let frames = [&[0x1e, 0x01][..], &new_connection_id(ids[side as usize], [0x99; 16])].concat();
-        watch.send(side, &made.short(side, made.ids[side.other() as usize], short(1), &frames));
+        watch.short(&made, side, 1, &frames);
     }
     watch.ends[0] = ([198, 51, 100, 77], 1).into();
     watch.send(Side::Client, &made.short(Side::Client, ids[1], short(2), PING));
@@ -153,13 +145,12 @@ fn connection_ids_of_frames_are_followed_to_other_addresses() {
 /// A client that has no connection IDs: its packets are known by the addresses alone.
 #[test]
 fn clients_without_connection_ids_can_move_as_well() {
-    let made = Made { ids: [id(&[]), id(&[0x5e; 8])], ..Made::new(AeadAlgorithm::Aes128Gcm) };
+    let made = Made { ids: [id(&[]), id(&[0x5e; 8])], ..made() };
     let log = made.log();
-    let mut watch = Watch::new(&log);
-    watch.handshake(&made);
+    let mut watch = Watch::after_handshake(&log, &made);
     watch.send(Side::Server, &made.short(Side::Server, id(&[]), short(1), PING));
     watch.ends[0] = ([198, 51, 100, 77], 1).into();
-    watch.send(Side::Client, &made.short(Side::Client, made.ids[1], short(1), PING));
+    watch.short(&made, Side::Client, 1, PING);
     watch.send(Side::Server, &made.short(Side::Server, id(&[]), short(2), PING));
     let (connections, totals) = watch.finish();
     assert_eq!(totals.standing(), Standing::Good, "{connections:?}");
@@ -168,13 +159,12 @@ fn clients_without_connection_ids_can_move_as_well() {
 
 #[test]
 fn stateless_resets_are_told_from_forgeries() {
-    let made = Made::new(AeadAlgorithm::Aes128Gcm);
+    let made = made();
     let log = made.log();
     let watch = || {
-        let mut watch = Watch::new(&log);
-        watch.handshake(&made);
+        let mut watch = Watch::after_handshake(&log, &made);
         let frame = new_connection_id(id(&[0x60; 8]), [0x99; 16]);
-        watch.send(Side::Server, &made.short(Side::Server, made.ids[0], short(1), &frame));
+        watch.short(&made, Side::Server, 1, &frame);
         watch
     };
     let reset = |token| {
@@ -208,7 +198,7 @@ fn stateless_resets_are_told_from_forgeries() {
 /// The server's transport parameters name a connection ID for its preferred address, and tokens.
 #[test]
 fn transport_parameters_are_read() {
-    let made = Made::new(AeadAlgorithm::Aes128Gcm);
+    let made = made();
     let log = made.log();
     let mut watch = Watch::new(&log);
     let [first, ..] = made.handshake();
@@ -232,7 +222,7 @@ fn transport_parameters_are_read() {
         made.long(Side::Server, LongType::Handshake, client, &start),
     ];
     watch.send(Side::Server, &answer.concat());
-    watch.send(Side::Client, &made.short(Side::Client, made.ids[1], short(1), PING));
+    watch.short(&made, Side::Client, 1, PING);
     watch.ends[1] = ([203, 0, 113, 1], 4434).into();
     watch.send(Side::Client, &made.short(Side::Client, id(&[0x9a; 4]), short(2), PING));
     watch.send(Side::Server, &made.short(Side::Server, client, short(1), PING));
@@ -250,10 +240,9 @@ fn transport_parameters_are_read() {
 
 #[test]
 fn what_is_wrong_with_a_packet_is_named() {
-    let made = Made::new(AeadAlgorithm::Aes128Gcm);
+    let made = made();
     let log = made.log();
-    let mut watch = Watch::new(&log);
-    watch.handshake(&made);
+    let mut watch = Watch::after_handshake(&log, &made);
     let server = made.ids[1];
     let mut send = |short: Short| watch.send(Side::Client, &made.short(Side::Client, server, short, PING));
     send(short(1));
@@ -282,8 +271,7 @@ fn what_is_wrong_with_a_packet_is_named() {
 fn key_updates_in_any_order() {
     let made = Made::new(AeadAlgorithm::Aes256Gcm);
     let log = made.log();
-    let mut watch = Watch::new(&log);
-    watch.handshake(&made);
+    let mut watch = Watch::after_handshake(&log, &made);
     // Late packets of the phase before, phases that the capture lacks, and many updates.
     let phases = [(1, 0), (3, 1), (2, 0), (5, 2), (4, 1), (20, 5), (21, 6), (19, 5), (30, 10)];
     for (number, generation) in phases {
@@ -309,17 +297,16 @@ fn key_updates_in_any_order() {
 /// Numbers of two octets, of which the capture lacks more than they can tell: the peer's acknowledgment helps.
 #[test]
 fn acknowledged_numbers_are_known_to_be_sent() {
-    let made = Made::new(AeadAlgorithm::Aes128Gcm);
+    let made = made();
     let log = made.log();
     for has_acknowledgment in [false, true] {
-        let mut watch = Watch::new(&log);
-        watch.handshake(&made);
-        watch.send(Side::Client, &made.short(Side::Client, made.ids[1], short(1), PING));
+        let mut watch = Watch::after_handshake(&log, &made);
+        watch.short(&made, Side::Client, 1, PING);
         // ACK of 1,000,000, which is beyond any window around 1.
         let ack = [0x02, 0x80, 0x0f, 0x42, 0x40, 0, 0, 0];
         let frames = if has_acknowledgment { &ack[..] } else { PING };
-        watch.send(Side::Server, &made.short(Side::Server, made.ids[0], short(1), frames));
-        watch.send(Side::Client, &made.short(Side::Client, made.ids[1], short(1_000_001), PING));
+        watch.short(&made, Side::Server, 1, frames);
+        watch.short(&made, Side::Client, 1_000_001, PING);
         let (_, totals) = watch.finish();
         assert_eq!(totals.standing() == Standing::Good, has_acknowledgment);
     }
@@ -328,21 +315,15 @@ fn acknowledged_numbers_are_known_to_be_sent() {
 /// Two clients behind one address, and one address used again.
 #[test]
 fn connections_of_the_same_addresses_are_told_apart() {
-    let first = Made::new(AeadAlgorithm::Aes128Gcm);
-    let second = Made {
-        original: id(&[0xd7; 9]),
-        ids: [id(&[0xc7; 5]), id(&[0x57; 8])],
-        ..Made::new(AeadAlgorithm::Aes128Gcm)
-    };
+    let first = made();
+    let second = another();
     let log = first.log();
-    let mut watch = Watch::new(&log);
-    watch.handshake(&first);
+    let mut watch = Watch::after_handshake(&log, &first);
     watch.handshake(&second);
     for number in 1..4 {
         for made in [&first, &second] {
             for side in Side::BOTH {
-                let packet = made.short(side, made.ids[side.other() as usize], short(number), PING);
-                watch.send(side, &packet);
+                watch.short(made, side, number, PING);
             }
         }
     }
@@ -356,26 +337,21 @@ fn connections_of_the_same_addresses_are_told_apart() {
 /// A connection that was closed, or is silent for long, is handed out before the capture ends, and takes no memory.
 #[test]
 fn connections_that_are_over_are_forgotten() {
-    let made = Made::new(AeadAlgorithm::Aes128Gcm);
+    let made = made();
     let log = made.log();
-    let mut watch = Watch::new(&log);
-    watch.handshake(&made);
+    let mut watch = Watch::after_handshake(&log, &made);
     let close = [0x1c, 0, 0, 0];
-    watch.send(Side::Client, &made.short(Side::Client, made.ids[1], short(1), &close));
+    watch.short(&made, Side::Client, 1, &close);
     watch.seconds += 30;
     // What lingers still belongs to it.
-    watch.send(Side::Server, &made.short(Side::Server, made.ids[0], short(1), PING));
+    watch.short(&made, Side::Server, 1, PING);
     assert_eq!(watch.finished.len(), 0);
     watch.seconds += 61;
-    let silent = Made {
-        original: id(&[0xd7; 9]),
-        ids: [id(&[0xc7; 5]), id(&[0x57; 8])],
-        ..Made::new(AeadAlgorithm::Aes128Gcm)
-    };
+    let silent = another();
     watch.handshake(&silent);
     assert!(matches!(&watch.finished[..], [report] if report.is_closed));
     watch.seconds += 601;
-    watch.send(Side::Client, &silent.short(Side::Client, silent.ids[1], short(1), PING));
+    watch.short(&silent, Side::Client, 1, PING);
     assert_eq!(watch.finished.len(), 2);
     let (connections, totals) = watch.finish();
     assert_eq!((connections.len(), totals.connections), (2, 2));
@@ -385,7 +361,7 @@ fn connections_that_are_over_are_forgotten() {
 /// A CRYPTO frame at a time, the last one first, as some clients send them.
 #[test]
 fn a_client_hello_in_pieces() {
-    let made = Made::new(AeadAlgorithm::Aes128Gcm);
+    let made = made();
     let log = made.log();
     let mut watch = Watch::new(&log);
     let hello = made.hello(Side::Client);
@@ -406,13 +382,13 @@ fn a_client_hello_in_pieces() {
 /// Packets wait for the ServerHello, but not for ever.
 #[test]
 fn a_handshake_that_is_not_in_the_capture() {
-    let made = Made::new(AeadAlgorithm::Aes128Gcm);
+    let made = made();
     let log = made.log();
     let mut watch = Watch::new(&log);
     let [first, ..] = made.handshake();
     watch.send(first.0, &first.1);
     for number in 1..4 {
-        watch.send(Side::Server, &made.short(Side::Server, made.ids[0], short(number), PING));
+        watch.short(&made, Side::Server, number, PING);
     }
     let (connections, totals) = watch.finish();
     let expected = [(Some(PacketKind::OneRtt), Reason::HandshakeNotSeen, 3)];

@@ -5,7 +5,7 @@ use core::arch::x86_64::{_mm_aeskeygenassist_si128, _mm_cvtsi128_si32, _mm_set1_
 use super::block::V128;
 use crate::aes::expand::{RoundKeys, Rounds, expand};
 use crate::aes::vector::{Vector, encrypt_rounds};
-use crate::cpu::{AesNi, Path, Vaes256, Vaes512};
+use crate::cpu::{AesNi, InstructionSet, Vaes256, Vaes512};
 
 /// The path that a key uses, with its proof.
 #[derive(Clone, Copy)]
@@ -22,11 +22,11 @@ impl Engine {
         wide.or_else(|| Vaes256::detect().map(Self::Vaes256)).or_else(|| AesNi::detect().map(Self::AesNi))
     }
 
-    pub(crate) fn path(self) -> Path {
+    pub(crate) fn path(self) -> InstructionSet {
         match self {
-            Self::AesNi(_) => Path::AesNi,
-            Self::Vaes256(_) => Path::Vaes256,
-            Self::Vaes512(_) => Path::Vaes512,
+            Self::AesNi(_) => InstructionSet::AesNi,
+            Self::Vaes256(_) => InstructionSet::Vaes256,
+            Self::Vaes512(_) => InstructionSet::Vaes512,
         }
     }
 

@@ -11,7 +11,7 @@ use crate::manager::action::{Action, SocketKind};
 use crate::manager::apply::Outcome;
 use crate::manager::state::{Found, Memory};
 use crate::manager::target::Target;
-use crate::{Error, KeyName, Refusal};
+use crate::{EinvalReason, Error, KeyName};
 
 /// The peer of most tests.
 pub const PEER: &str = "192.0.2.7/32";
@@ -219,7 +219,9 @@ impl Kernel {
 
     fn check_not_listening(&self) -> Result<(), Error> {
         match self.kind {
-            SocketKind::Listener => Err(Error::Refused { call: "the call", because: Refusal::Listening }),
+            SocketKind::Listener => {
+                Err(Error::Refused { call: "the call", because: EinvalReason::Listening })
+            }
             SocketKind::Closed | SocketKind::Connection => Ok(()),
         }
     }

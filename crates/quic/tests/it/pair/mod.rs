@@ -9,6 +9,7 @@ use std::time::Duration;
 use model::{Fate, Model, PROBE_TIMEOUT};
 use operation::{Operation, operations};
 use proptest::prelude::*;
+use proptest::sample::Index;
 use proptest::sample::select;
 use proptest::test_runner::FileFailurePersistence;
 use wireseal_quic::{
@@ -87,17 +88,14 @@ impl Pair {
                 }
             }
             Operation::FlipBit { which, bit } => {
-                if !self.flight.is_empty() {
-                    let index = which.index(self.flight.len());
-                    let octets = &mut self.flight[index].octets;
+                if let Some(octets) = self.octets_in_flight(which) {
                     let bit = bit.index(octets.len() * 8);
                     octets[bit / 8] ^= 0x80 >> (bit % 8);
                 }
             }
             Operation::FlipPhase { which } => {
-                if !self.flight.is_empty() {
-                    let index = which.index(self.flight.len());
-                    self.flight[index].octets[0] ^= PHASE;
+                if let Some(octets) = self.octets_in_flight(which) {
+                    octets[0] ^= PHASE;
                 }
             }
             Operation::Update { at } => self.update(at),
@@ -129,6 +127,11 @@ impl Pair {
         let End { one_rtt, model, .. } = &mut self.ends[at as usize];
         let expected = model.initiate_update(self.now);
         assert_eq!(one_rtt.initiate_update(Duration::from_millis(self.now)), expected);
+    }
+
+    fn octets_in_flight(&mut self, which: Index) -> Option<&mut Vec<u8>> {
+        let length = self.flight.len();
+        (length != 0).then(|| &mut self.flight[which.index(length)].octets)
     }
 
     fn send(&mut self, from: Side, length: usize, latency: u64) {

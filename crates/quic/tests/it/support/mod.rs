@@ -5,7 +5,6 @@ pub(crate) mod schedule;
 
 use std::time::Duration;
 
-use data_encoding::HEXLOWER_PERMISSIVE;
 use wireseal_quic::{
     AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, Keys, LongHeader, LongType, Now,
     NumberLength, OneRtt, OpenError, Opened, Outgoing, PacketNumberCounter, PacketType, Protected,
@@ -31,7 +30,7 @@ pub(crate) fn destination() -> ConnectionId {
 
 /// Octets written in hexadecimal.
 pub(crate) fn hex(text: &str) -> Vec<u8> {
-    HEXLOWER_PERMISSIVE.decode(text.as_bytes()).unwrap()
+    base16ct::mixed::decode_vec(text).unwrap()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use crate::support::{ACK, Parts, SYN, TIMESTAMPS, view};
 use model::{DEFINITIONS, Definition, End, Expected, ROOM, Side, mkt_set};
 use operation::{Operation, isns, operations};
 use proptest::prelude::*;
+use proptest::sample::Index;
 use proptest::test_runner::FileFailurePersistence;
 use wireseal_tcp_ao::{
     Connection, Counters, Isn, KeyError, KeyId, MktError, OptionCoverage, Segment, SeqNum, Sne, Verified,
@@ -91,9 +92,7 @@ impl Pair {
                 }
             }
             Operation::FlipBit { which, bit } => {
-                if !self.flight.is_empty() {
-                    let index = which.index(self.flight.len());
-                    let octets = &mut self.flight[index].octets;
+                if let Some(octets) = self.octets_in_flight(which) {
                     let bit = bit.index(octets.len() * 8);
                     octets[bit / 8] ^= 0x80 >> (bit % 8);
                 }
@@ -156,6 +155,11 @@ impl Pair {
             }
         }
         self.check();
+    }
+
+    fn octets_in_flight(&mut self, which: Index) -> Option<&mut Vec<u8>> {
+        let length = self.flight.len();
+        (length != 0).then(|| &mut self.flight[which.index(length)].octets)
     }
 
     fn send(&mut self, from: Side, extended: u64, length: usize, latency: u64) {

@@ -25,13 +25,13 @@ pub(super) struct Basis {
 
 /// The MACs of the segments in a queue.
 #[derive(Debug)]
-pub(super) struct Ahead {
+pub(super) struct MacBatch {
     bases: [Option<Basis>; BATCH],
     /// One for each basis, in order.
     macs: [Mac; BATCH],
 }
 
-impl Ahead {
+impl MacBatch {
     pub(super) const EMPTY: Self = Self { bases: [None; BATCH], macs: [const { Mac::EMPTY }; BATCH] };
 
     /// Computes the MACs of these segments, each with its connection if it has one so far, and if its MAC can be predicted.
@@ -62,20 +62,20 @@ impl Ahead {
     }
 
     /// What was computed of each segment in order.
-    pub(super) fn each(&self) -> impl Iterator<Item = Option<AheadMac<'_>>> {
+    pub(super) fn each(&self) -> impl Iterator<Item = Option<BatchedMac<'_>>> {
         let mut macs = self.macs.iter();
-        self.bases.iter().map(move |basis| Some(AheadMac { basis: basis.as_ref()?, mac: macs.next()? }))
+        self.bases.iter().map(move |basis| Some(BatchedMac { basis: basis.as_ref()?, mac: macs.next()? }))
     }
 }
 
 /// A MAC computed ahead.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AheadMac<'a> {
+pub(super) struct BatchedMac<'a> {
     basis: &'a Basis,
     mac: &'a Mac,
 }
 
-impl<'a> AheadMac<'a> {
+impl<'a> BatchedMac<'a> {
     /// The MAC, if it is the one of this basis.
     #[inline]
     pub(super) fn of(self, basis: &Basis) -> Option<&'a Mac> {
