@@ -10,11 +10,11 @@ use wireseal_kernels::cmac::{Key, mac_many, model};
 fuzz_target!(|input: &[u8]| {
     let Some((cuts, input)) = input.split_first_chunk::<8>() else { return };
     let Some((key, octets)) = input.split_first_chunk::<16>() else { return };
-    // Some of them more than once, so that there are more messages than lanes.
+    // Some repeat, to have more messages than lanes.
     let messages: Vec<&[u8]> = kernels::pieces(octets, cuts).into_iter().cycle().take(21).collect();
     let sliced: Vec<Vec<&[u8]>> =
         messages.iter().map(|message| kernels::pieces(message, &cuts[..2])).collect();
-    // Whole blocks first, as messages have to be to go side by side.
+    // Whole blocks first: only such messages are computed side by side.
     let in_two: Vec<Vec<&[u8]>> =
         messages.iter().map(|message| kernels::pieces(message, &[cuts[0] & !15])).collect();
     let keys: Vec<[u8; 16]> =

@@ -12,11 +12,11 @@ use wireseal_kernels::{sha1, sha256};
 macro_rules! check {
     ($name:ident, $hash:ident, $model:expr, $words:literal) => {
         fn $name(cuts: &[u8; 8], key: &[u8; 32], octets: &[u8]) {
-            // Some of them more than once, so that there are more messages than lanes.
+            // Some repeat, to have more messages than lanes.
             let messages: Vec<&[u8]> = kernels::pieces(octets, cuts).into_iter().cycle().take(37).collect();
             let sliced: Vec<Vec<&[u8]>> =
                 messages.iter().map(|message| kernels::pieces(message, &cuts[..2])).collect();
-            // Whole blocks first, as messages have to be to go side by side.
+            // Whole blocks first: only such messages are computed side by side.
             let in_two: Vec<Vec<&[u8]>> =
                 messages.iter().map(|message| kernels::pieces(message, &[cuts[0] & !63])).collect();
             let keys: Vec<[u8; 32]> =

@@ -168,7 +168,7 @@ pub(crate) fn read(packet: &[u8]) -> Read {
         }
         etherparse::NetSlice::Arp(_) => panic!("not IP"),
     };
-    // Zero goes out in its other form.
+    // Zero is sent as 0xffff.
     let sum = Some(sum.unwrap()).filter(|sum| *sum != 0).unwrap_or(0xffff);
     assert_eq!(tcp.checksum(), sum, "TCP checksum");
     Read { header: tcp.to_header(), payload: tcp.payload().to_vec(), options: options_of(tcp.options()) }

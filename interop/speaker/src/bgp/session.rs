@@ -68,7 +68,7 @@ pub enum State {
     Closed,
 }
 
-/// What is known of a session.
+/// The status of a session.
 #[derive(Clone, Debug, Default)]
 pub struct Status {
     /// How far it is.

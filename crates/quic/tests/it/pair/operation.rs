@@ -8,7 +8,7 @@ use crate::support::Side;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
-    /// Packets with so many octets of payload, each with a latency of its own.
+    /// Packets with payloads of these lengths, each with its own latency.
     Send {
         from: Side,
         packets: Vec<(usize, u64)>,

@@ -8,19 +8,19 @@ use super::model::{DEFINITIONS, Definition, Side};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
-    /// A segment with so many octets of payload.
+    /// A segment with a payload of this length.
     Send {
         from: Side,
         length: usize,
         latency: u64,
     },
-    /// A segment so far ahead that the sequence number wraps now and then.
+    /// A segment this far ahead; now and then the sequence number wraps.
     Jump {
         from: Side,
         by: u32,
         latency: u64,
     },
-    /// A segment so far back, signed anew.
+    /// A segment this far back, signed again.
     Retransmit {
         from: Side,
         back: u32,
