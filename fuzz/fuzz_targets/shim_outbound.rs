@@ -1,4 +1,4 @@
-//! One packet that a stack sends, a fresh shim, an MTU and a room before the packet: what comes out is signed, fits, and
+//! One packet that a stack sends, a new shim, an MTU and the room before the packet: the result is signed, fits, and
 //! the peer takes it.
 //!
 //! The input is four octets (two of MTU, one that says how much smaller the stack's is, one of room) and the packet, which

@@ -47,7 +47,7 @@ fn all_suites_and_both_versions() {
     }
 }
 
-/// The server answers in version 2 (RFC 9369, section 4): Initial keys of both versions come from one connection ID.
+/// The server answers in version 2 (RFC 9369 §4): Initial keys of both versions come from one connection ID.
 #[test]
 fn compatible_version_negotiation() {
     let old = made();
