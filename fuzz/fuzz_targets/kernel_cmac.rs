@@ -4,30 +4,23 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wireseal_fuzz::kernels;
+use wireseal_fuzz::kernels::{self, Messages};
 use wireseal_kernels::cmac::{Key, mac_many, model};
 
 fuzz_target!(|input: &[u8]| {
     let Some((cuts, input)) = input.split_first_chunk::<8>() else { return };
     let Some((key, octets)) = input.split_first_chunk::<16>() else { return };
-    // Some of them more than once, so that there are more messages than lanes.
-    let messages: Vec<&[u8]> = kernels::pieces(octets, cuts).into_iter().cycle().take(21).collect();
-    let sliced: Vec<Vec<&[u8]>> =
-        messages.iter().map(|message| kernels::pieces(message, &cuts[..2])).collect();
-    // Whole blocks first, as messages have to be to go side by side.
-    let in_two: Vec<Vec<&[u8]>> =
-        messages.iter().map(|message| kernels::pieces(message, &[cuts[0] & !15])).collect();
-    let keys: Vec<[u8; 16]> =
-        (0..messages.len()).map(|number| key.map(|octet| octet ^ number as u8)).collect();
+    let messages = Messages::cut(octets, cuts, 21, 16);
+    let keys = messages.keys(key);
     let expected: Vec<[u8; 16]> =
-        keys.iter().zip(&messages).map(|(key, message)| model::mac(key, message)).collect();
+        keys.iter().zip(&messages.whole).map(|(key, message)| model::mac(key, message)).collect();
 
     kernels::each_alone(|path| {
         let Some(keys) = keys.iter().map(Key::new).collect::<Option<Vec<Key>>>() else { return };
-        for ((key, message), expected) in keys.iter().zip(&sliced).zip(&expected) {
+        for ((key, message), expected) in keys.iter().zip(&messages.sliced).zip(&expected) {
             assert_eq!(key.mac(message), *expected, "{path:?}");
         }
-        for messages in [&sliced, &in_two] {
+        for messages in [&messages.sliced, &messages.in_two] {
             let jobs = keys.iter().zip(messages).enumerate();
             let mut seen = vec![false; expected.len()];
             mac_many(jobs.map(|(number, (key, message))| (number, key, &message[..])), |number, mac| {

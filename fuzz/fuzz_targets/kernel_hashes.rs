@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wireseal_fuzz::kernels;
+use wireseal_fuzz::kernels::{self, Messages};
 use wireseal_kernels::hmac::{ShaInstructions, model};
 use wireseal_kernels::{sha1, sha256};
 
@@ -12,24 +12,17 @@ use wireseal_kernels::{sha1, sha256};
 macro_rules! check {
     ($name:ident, $hash:ident, $model:expr, $words:literal) => {
         fn $name(cuts: &[u8; 8], key: &[u8; 32], octets: &[u8]) {
-            // Some of them more than once, so that there are more messages than lanes.
-            let messages: Vec<&[u8]> = kernels::pieces(octets, cuts).into_iter().cycle().take(37).collect();
-            let sliced: Vec<Vec<&[u8]>> =
-                messages.iter().map(|message| kernels::pieces(message, &cuts[..2])).collect();
-            // Whole blocks first, as messages have to be to go side by side.
-            let in_two: Vec<Vec<&[u8]>> =
-                messages.iter().map(|message| kernels::pieces(message, &[cuts[0] & !63])).collect();
-            let keys: Vec<[u8; 32]> =
-                (0..messages.len()).map(|number| key.map(|octet| octet ^ number as u8)).collect();
+            let messages = Messages::cut(octets, cuts, 37, 64);
+            let keys = messages.keys(key);
             let chaining_values: Vec<[[u32; $words]; 2]> = keys.iter().map(|key| $model.key(key)).collect();
             let expected: Vec<[[u8; 4]; $words]> = keys
                 .iter()
-                .zip(&messages)
+                .zip(&messages.whole)
                 .map(|(key, message)| $model.hmac(key, message).map(u32::to_be_bytes))
                 .collect();
 
             kernels::each_alone(|path| {
-                for messages in [&sliced, &in_two] {
+                for messages in [&messages.sliced, &messages.in_two] {
                     let jobs = chaining_values.iter().zip(messages).enumerate();
                     let jobs = jobs.map(|(number, (key, message))| (number, key.each_ref(), &message[..]));
                     let mut seen = vec![false; expected.len()];
@@ -39,7 +32,8 @@ macro_rules! check {
                     });
                 }
                 let Some(sha) = ShaInstructions::detect() else { return };
-                for ((key, message), expected) in chaining_values.iter().zip(&sliced).zip(&expected) {
+                for ((key, message), expected) in chaining_values.iter().zip(&messages.sliced).zip(&expected)
+                {
                     let mac = $hash::hmac(sha, key.each_ref(), message);
                     assert_eq!(mac, expected.as_flattened(), "{path:?}");
                 }

@@ -1,4 +1,4 @@
-//! Headers, variable-length integers and packet numbers, against slow readers; and what was written is read again.
+//! Headers, variable-length integers and packet numbers, against slow readers; what is written reads back the same.
 //!
 //! The input is eight octets that choose, and a datagram.
 #![no_main]
@@ -60,7 +60,7 @@ fn split(datagram: &[u8], id_length: usize) {
     }
     assert_eq!(buffer, datagram, "nothing was changed");
 
-    // The iterator finds the same packets as splitting one by one, as far as they have one destination.
+    // The iterator finds the same packets as splitting one by one, up to the first with another destination.
     let mut at = 0;
     let mut first: Option<Vec<u8>> = None;
     for packet in Protected::split(&mut buffer, id_length) {
@@ -101,7 +101,7 @@ fn numbers(largest: u64, octets: &[u8]) {
         let found = decode_packet_number(Some(largest), truncated, length);
         assert_eq!(found, slow::closest(largest + 1, truncated.into(), bits));
         assert_eq!(decode_packet_number(None, truncated, length), slow::closest(0, truncated.into(), bits));
-        // Whatever the receiver has of what was sent since the largest acknowledged, it understands the number.
+        // The receiver decodes the number, whichever of the packets since the largest acknowledged have reached it.
         let number = found.max(largest + 1);
         let needed = NumberLength::needed(number, Some(largest));
         if number - largest <= 1 << 31 {

@@ -1,4 +1,4 @@
-//! Two ends of a QUIC connection, and whatever arrives in between: only what the peer has sealed is opened, and opened once.
+//! Two ends of a QUIC connection and an attacker between them: only packets that the peer sealed open, and only once.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

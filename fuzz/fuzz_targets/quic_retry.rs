@@ -1,4 +1,4 @@
-//! Retry packets: what is genuine by another library's AES-128-GCM, and nothing else, is taken; what was written is read again.
+//! Retry packets: those that another library's AES-128-GCM finds genuine are accepted, and no others; written packets read back the same.
 //!
 //! The input is two octets that choose, a connection ID with its length, and a datagram.
 #![no_main]

@@ -1,4 +1,4 @@
-//! Tokens: only what this key has sealed for this version, address and time is taken. Stateless resets are known by theirs.
+//! Tokens: only tokens that this key sealed for this version, address and time are accepted. Stateless resets are recognised by theirs.
 //!
 //! The input is 16 octets that choose, and others that are taken for tokens, connection IDs and datagrams.
 #![no_main]
@@ -47,7 +47,7 @@ fn tokens(choice: &[u8; 16], octets: &[u8], secret: &[u8; 32]) {
     assert_eq!(
         key.open(version, address, octets, Duration::ZERO),
         Err(TokenError::Invalid),
-        "nobody sealed it"
+        "it was never sealed"
     );
 
     let mut sealed = [0xa5; TokenKey::MAX_TOKEN_LENGTH + 1];
@@ -88,7 +88,7 @@ fn resets(choice: &[u8; 16], octets: &[u8], secret: &[u8; 32]) {
     let [one, other] = [choice[4], choice[5]].map(|length| id(octets, length));
     let [token, other_token] = [one, other].map(|id| key.token(&id));
     assert_eq!(token == other_token, one == other);
-    assert!(!token.matches(octets), "nobody has written it");
+    assert!(!token.matches(octets), "it was never written");
     let mut reset = octets.to_vec();
     match token.write_reset(&mut reset) {
         Ok(()) => {

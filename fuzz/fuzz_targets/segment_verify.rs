@@ -27,7 +27,7 @@ fuzz_target!(|input: &[u8]| {
     let mkt = hosts::mkt(hosts::secret(input), 1, 2, algorithm).with_options(coverage);
     let mkt = mkt.with_mac_length(ao.mac.len()).expect("a length in range");
     let parameters = mkt.parameters();
-    // The corpus is signed with other keys, and nobody can guess these.
+    // The corpus is signed with other keys, and these cannot be guessed.
     let key = |port| {
         let (source, destination) = (Endpoint::new([192, 0, 2, 1], port), Endpoint::new([192, 0, 2, 2], 179));
         let context = KdfContext {
@@ -40,7 +40,7 @@ fuzz_target!(|input: &[u8]| {
     };
     let sne = Sne(u32::from(*choice));
     let verify = |key: &TrafficKey, sne, segment: &Segment<'_>| verify_segment(key, sne, segment, parameters);
-    assert!(verify(&key(1), sne, &segment).is_err(), "a MAC that nobody computed");
+    assert!(verify(&key(1), sne, &segment).is_err(), "a MAC that was never computed");
 
     let addresses = (segment.source_address(), segment.destination_address());
     let mut signed = segment.tcp().to_vec();
@@ -80,7 +80,7 @@ fn covered(tcp: &[u8], coverage: OptionCoverage) -> Option<Vec<Vec<u8>>> {
     Some(vec![fixed, options, payload.to_vec()])
 }
 
-/// Whatever two readers make of a packet, the parser makes of it too.
+/// The parser agrees with the two other readers about every packet.
 fn compare(packet: &[u8]) {
     let parsed = Segment::parse(packet);
     let slow = slow::tcp_packet(packet).filter(|found| !found.is_fragment && found.tcp.len() >= 20);

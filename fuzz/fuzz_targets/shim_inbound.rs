@@ -1,4 +1,4 @@
-//! Two hosts, a script of what their stacks send, and somebody on the way who alters and invents packets.
+//! Two hosts, a script of what their stacks send, and an attacker who alters and forges packets.
 //!
 //! The input is the script (see [`Hosts::run`]). Nothing that the peer has not signed may reach a stack.
 #![no_main]

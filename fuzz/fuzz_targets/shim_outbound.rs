@@ -1,4 +1,4 @@
-//! One packet that a stack sends, a fresh shim, an MTU and a room before the packet: what comes out is signed, fits, and
+//! One packet that a stack sends, a new shim, an MTU and the room before the packet: the result is signed, fits, and
 //! the peer takes it.
 //!
 //! The input is four octets (two of MTU, one that says how much smaller the stack's is, one of room) and the packet, which
@@ -20,7 +20,7 @@ type ShimOf = Shim<Vec<Peer>, Vec<ShimSlot>>;
 fn shim(config: ShimConfig, send_id: u8, recv_id: u8) -> ShimOf {
     let mkts =
         MktSet::from_mkts([hosts::mkt(0, send_id, recv_id, TcpAoAlgorithm::Aes128Cmac)]).expect("one key");
-    // Of all IPv6 addresses some stand for the IPv4 ones.
+    // Some IPv6 addresses are IPv4-mapped.
     let everything = "::/0".parse().expect("a network");
     let peer = Peer { connections: ConnectionIdentifier::between(everything, everything), mkts };
     Shim::new(config, vec![peer], vec![ShimSlot::EMPTY, ShimSlot::EMPTY]).expect("one peer")
@@ -62,7 +62,7 @@ fuzz_target!(|input: &[u8]| {
     let config = ShimConfig { stack_mtu: mtu.saturating_sub(usize::from(*smaller)), ..ShimConfig::new(mtu) };
     let (mut sender, mut receiver) = (shim(config, 1, 2), shim(config, 2, 1));
     if let Some(flags) = slow::tcp_packet(packet).and_then(|found| found.tcp.get(13).copied()) {
-        // SYN and RST together mean nothing (RFC 9293 §3.10.7), and no peer takes them.
+        // SYN and RST together mean nothing (RFC 9293 §3.10.7), and no peer accepts them.
         match flags & 0x16 {
             0x06 | 0x16 => return,
             0x02 => {}

@@ -11,7 +11,7 @@ const MOST_PACKETS: usize = 5000;
 /// Octets of the longest packet.
 const LONGEST_PACKET: usize = 262_144;
 
-/// Returns few octets at a time, as a pipe may.
+/// Returns a few octets at a time, as a pipe may.
 struct Slow(Cursor<Vec<u8>>);
 
 impl Read for Slow {

@@ -1,4 +1,4 @@
-//! Two hosts that must sign what they say to each other, over IPv4 and over IPv6, and what has to hold for them.
+//! Two hosts that sign their segments, over IPv4 and IPv6, and the properties that must hold.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,8 +18,8 @@ pub const SECOND: [&str; 2] = ["192.0.2.2", "2001:db8::2"];
 
 const SLOTS: usize = 4;
 
-/// A secret that is another one for every input: libFuzzer sees what is compared, and would replay a MAC that it saw in
-/// an earlier run.
+/// A secret that differs for every input: libFuzzer sees comparisons, and would replay a MAC from an
+/// earlier run.
 pub fn secret(input: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     input.hash(&mut hasher);
@@ -86,7 +86,7 @@ impl Host {
         peers.any(|connections| connections.local.contains(&local) && connections.remote.contains(&remote))
     }
 
-    /// The stack sends a packet; what comes out must be fit for the link.
+    /// The stack sends a packet; the result must be valid on the link.
     pub fn send(&mut self, now: Duration, packet: &[u8]) -> Option<Vec<u8>> {
         let mut buffer = [&[0xa5; OPTION_ROOM], packet].concat();
         let range = self.shim.outbound(now, &mut buffer, OPTION_ROOM).ok()?;
@@ -109,7 +109,7 @@ impl Host {
         Some(sent)
     }
 
-    /// The link brings a packet; of a protected peer's, only what `peer` has signed may come out.
+    /// A packet arrives from the link. From a protected peer, only packets that `peer` has signed may pass.
     pub fn receive(&mut self, now: Duration, packet: &[u8], peer: &Self) -> Option<Vec<u8>> {
         let (mut buffer, before) = (packet.to_vec(), *self.shim.counters());
         let result = self.shim.inbound(now, &mut buffer);
@@ -149,7 +149,7 @@ impl Host {
         Some(received)
     }
 
-    /// Gives the peers other keys, or none.
+    /// Gives the peers different keys, or none.
     pub fn set_mkts(&mut self, choice: u8) {
         for index in 0..2 {
             self.shim
@@ -174,7 +174,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Carries out a script: steps of an octet that says what to do, two octets of length, and that many to do it with.
+    /// Runs a script: steps of an octet that says what to do, two octets of length, and that many to do it with.
     pub fn run(mut script: &[u8]) {
         let secret = secret(script);
         let (first, second) = (Host::new(secret, true), Host::new(secret, false));
@@ -200,7 +200,7 @@ impl Hosts {
                     receiver.receive(now, &sent, sender);
                 }
             }
-            // The same, with an octet altered on the way and the checksums made right again.
+            // The same, with an octet altered on the path and the checksums corrected.
             (1, [high, low, difference, packet @ ..]) => {
                 if let Some(mut sent) = sender.send(now, packet) {
                     let at = usize::from(u16::from_be_bytes([*high, *low])) % sent.len();
@@ -209,7 +209,7 @@ impl Hosts {
                     receiver.receive(now, &sent, sender);
                 }
             }
-            // Somebody on the way sends a packet of his own.
+            // An attacker on the path sends a packet.
             (2, packet) => {
                 receiver.receive(now, packet, sender);
             }

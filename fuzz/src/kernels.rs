@@ -24,3 +24,29 @@ pub fn pieces<'a>(mut octets: &'a [u8], lengths: &[u8]) -> Vec<&'a [u8]> {
     pieces.push(octets);
     pieces
 }
+
+/// Messages of a batch.
+#[derive(Debug)]
+pub struct Messages<'a> {
+    /// Whole; some repeat, to have more messages than lanes.
+    pub whole: Vec<&'a [u8]>,
+    /// In slices of any length.
+    pub sliced: Vec<Vec<&'a [u8]>>,
+    /// Whole blocks first: only such messages are computed side by side.
+    pub in_two: Vec<Vec<&'a [u8]>>,
+}
+
+impl<'a> Messages<'a> {
+    /// `count` messages for a MAC with blocks of `block` octets.
+    pub fn cut(octets: &'a [u8], cuts: &[u8; 8], count: usize, block: u8) -> Self {
+        let whole: Vec<&[u8]> = pieces(octets, cuts).into_iter().cycle().take(count).collect();
+        let cut = |cuts: &[u8]| whole.iter().map(|message| pieces(message, cuts)).collect();
+        let (sliced, in_two) = (cut(&cuts[..2]), cut(&[cuts[0] / block * block]));
+        Self { whole, sliced, in_two }
+    }
+
+    /// A key for each message.
+    pub fn keys<const N: usize>(&self, key: &[u8; N]) -> Vec<[u8; N]> {
+        (0..self.whole.len()).map(|number| key.map(|octet| octet ^ number as u8)).collect()
+    }
+}

@@ -1,4 +1,4 @@
-//! What the fuzz targets share: slow readers written from the RFCs, two hosts with a shim each, two ends of a QUIC connection, the
+//! Shared by the fuzz targets: slow readers written from the RFCs, two hosts with a shim each, two ends of a QUIC connection, the
 //! kernels on every path, and the checks on keys, captures and their verification.
 
 #[cfg(feature = "program")]

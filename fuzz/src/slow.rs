@@ -33,7 +33,7 @@ pub fn options(octets: &[u8]) -> (Vec<Option<'_>>, bool) {
     }
 }
 
-/// The segment must be discarded for its options.
+/// The segment must be discarded because of its options.
 #[derive(Debug, PartialEq, Eq)]
 pub struct MustDiscard;
 
@@ -152,7 +152,7 @@ pub fn assert_checksums(packet: &[u8]) {
         _ => unreachable!("a packet of one IP version"),
     };
     let sum = sum.expect("a segment that IP can carry");
-    // Zero goes out in its other form.
+    // Zero is sent as 0xffff.
     assert_eq!(tcp.checksum(), if sum == 0 { 0xffff } else { sum }, "TCP checksum");
 }
 

@@ -109,7 +109,7 @@ pub mod switch {
         AVAILABLE.store(detect_all() & wanted, Ordering::Relaxed);
     }
 
-    /// Leaves on `path` and those whose instructions it includes, as far as the processor has them.
+    /// Leaves on `path` and the sets that it includes, where the processor has them.
     pub fn up_to(path: InstructionSet) {
         only(match path {
             InstructionSet::AesNi

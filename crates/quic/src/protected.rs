@@ -1,4 +1,4 @@
-//! Packets as they come from the network: taken apart as far as is possible without keys.
+//! Packets as they come from the network, parsed as far as possible without keys.
 
 use crate::codec::{Fields, LongPacket, PacketType, header_accessors};
 use crate::connection_id::ConnectionId;

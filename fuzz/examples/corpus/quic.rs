@@ -41,7 +41,7 @@ pub fn write_all() {
         let original = octets(&vectors["destination_connection_id"]);
         for name in ["client_initial", "server_initial", "chacha20_poly1305"] {
             let packet = octets(&vectors[name]["packet"]);
-            // Long ones say no more than their first octets do.
+            // The first octets of a long one are enough.
             write(
                 "quic_header",
                 &format!("{rfc}-{name}"),

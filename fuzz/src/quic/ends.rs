@@ -1,4 +1,4 @@
-//! Two ends that protect their packets under the same secrets, whoever is between them, and what has to hold for them.
+//! Two ends that share secrets, an attacker between them, and the properties that must hold.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub const ID_LENGTH: usize = 4;
 
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a sealed packet says, by which the other end has to know it.
+/// The contents of a sealed packet, which the other end must recover.
 struct Sealed {
     kind: PacketType,
     number: u64,
@@ -51,11 +51,11 @@ struct End {
     /// The largest of its 1-RTT numbers that the peer has acknowledged.
     largest_acknowledged: Option<u64>,
     sealed: HashMap<Vec<u8>, Sealed>,
-    /// What it has opened of the peer's.
+    /// The peer's packets that it has opened.
     opened: HashSet<Vec<u8>>,
 }
 
-/// The octets of a secret, another for every name.
+/// The octets of a secret, different for each name.
 fn octets(secret: u64, name: u8, length: usize) -> Vec<u8> {
     secret.to_be_bytes().into_iter().chain([name]).cycle().take(length).collect()
 }
@@ -92,7 +92,7 @@ impl End {
         }
     }
 
-    /// Seals `payload`, which is padded to what a sample needs.
+    /// Seals `payload`, padded until it is long enough for a sample.
     fn seal(&mut self, kind: PacketType, payload: &[u8]) -> Vec<u8> {
         let mut payload = payload.to_vec();
         payload.resize(payload.len().max(3), 0);
@@ -145,7 +145,7 @@ impl End {
         packet
     }
 
-    /// Opens every packet of a datagram, and says of each what became of it. Only what `peer` has sealed may be opened, once.
+    /// Opens every packet of a datagram and returns each result. Only packets that `peer` has sealed may open, and only once.
     fn receive(&mut self, time: Duration, datagram: &[u8], peer: &Self) -> Vec<Result<(), OpenError>> {
         let now = Now { time, probe_timeout: PROBE_TIMEOUT };
         let (mut buffer, mut at, mut results) = (datagram.to_vec(), 0, Vec::new());
@@ -155,7 +155,7 @@ impl End {
             let before = &datagram[at..at + found.end];
             assert_eq!(packet.octets(), before);
             at += found.end;
-            // What time alone does is not to be taken for the packet's doing.
+            // First apply what the passing of time alone changes.
             self.one_rtt.expire(time);
             let derivations = self.one_rtt.derivations();
             let (kind, failures) = (packet.packet_type(), self.failures.count());
@@ -189,14 +189,14 @@ impl End {
                     }
                 }
                 Err(error) => {
-                    // What is too old to say counts as opened.
+                    // Numbers too old to check count as opened.
                     let was_opened =
                         self.opened.contains(before) || peer.sealed.len() as u64 > DuplicateWindow::SPAN;
                     assert!(
                         error != OpenError::Duplicate || was_opened,
                         "what was never opened is no duplicate"
                     );
-                    // Nobody but the two has the keys, and they follow the rules.
+                    // Only the two ends have the keys, and both follow the rules.
                     assert_eq!(error.transport_error(), None, "{error}");
                 }
             }
@@ -208,7 +208,7 @@ impl End {
         results
     }
 
-    /// Where packets were not opened, the buffer holds what it held or zeros, and in no case their payload.
+    /// Where a packet was not opened, the buffer is unchanged or zeros; it never holds the payload.
     fn assert_no_plaintext(
         &self,
         datagram: &[u8],
@@ -230,7 +230,7 @@ impl End {
                         let (header, body) = after[..last].split_at(payload);
                         header == &before[..payload] && body.iter().all(|octet| *octet == 0)
                     };
-                    // The number has one to four octets; how many, nobody learns without the key.
+                    // The number has one to four octets; only the key shows how many.
                     assert!((1..=4).any(|length| is_wiped(found.number + length)), "the payload is zeros");
                     assert_eq!(after[last..], before[last..], "the tag is as it was");
                 }
@@ -262,7 +262,7 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// Carries out a script: an octet that chooses version, backend and AEAD, then steps of an octet that says what to do, two
+    /// Runs a script: an octet that chooses version, backend and AEAD, then steps of an octet that says what to do, two
     /// octets of length, and that many to do it with.
     pub fn run(script: &[u8]) {
         let [choice, steps @ ..] = script else { return };
@@ -297,19 +297,19 @@ impl Ends {
             _ => PacketType::Initial,
         };
         match (what & 0x0f, body) {
-            // A packet that arrives at once opens, whatever came before.
+            // A packet that arrives at once always opens.
             (0, payload) => {
                 let packet = self.ends[sender].seal(kind, payload);
                 assert_eq!(self.deliver(sender, &packet), [Ok(())], "what was sealed opens");
             }
-            // One that is altered on the way.
+            // A packet altered on the path.
             (1, [high, low, difference, payload @ ..]) => {
                 let mut packet = self.ends[sender].seal(kind, payload);
                 let at = usize::from(u16::from_be_bytes([*high, *low])) % packet.len();
                 packet[at] ^= difference;
                 self.deliver(sender, &packet);
             }
-            // Anything from somebody on the way.
+            // Any octets, from an attacker on the path.
             (2, datagram) => {
                 self.deliver(sender, datagram);
             }
@@ -321,7 +321,7 @@ impl Ends {
                 let (sender, packet) = self.late[usize::from(*which) % self.late.len()].clone();
                 self.deliver(sender, &packet);
             }
-            // Several in one datagram, with an octet altered anywhere.
+            // Several packets in one datagram, with one octet altered.
             (5, [high, low, difference, payload @ ..]) => {
                 let kinds = [PacketType::Initial, PacketType::Handshake, PacketType::OneRtt];
                 let packets = kinds.map(|kind| self.ends[sender].seal(kind, payload));

@@ -22,7 +22,7 @@ class Row:
     # Wireseal's end, or "reader" if Wireseal is both and the peer reads along.
     role: str
     suite: str
-    # Who starts key updates: "us", "peer" or "".
+    # Which end starts key updates: "us", "peer" or "".
     updates: str = ""
     retry: bool = False
     version: str = VERSION_1

@@ -1,4 +1,4 @@
-//! TCP segments that no stack has sent, as an attacker who reads the wire would forge them.
+//! Forged TCP segments, as an attacker who reads the wire would make them.
 
 use anyhow::{Context, Result};
 use smoltcp::phy::ChecksumCapabilities;

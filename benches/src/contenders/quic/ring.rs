@@ -160,31 +160,26 @@ like_ring!(ring_keys, ring, "ring");
 #[cfg(feature = "peers")]
 like_ring!(aws_lc_keys, aws_lc_rs, "aws-lc-rs");
 
-/// ring, and AWS-LC with the feature `peers`, if they have the AEAD.
+/// Calls a function of ring's module, and of AWS-LC's with the feature `peers`.
+macro_rules! both {
+    ($function:ident $arguments:tt) => {
+        [
+            ring_keys::$function $arguments,
+            #[cfg(feature = "peers")]
+            aws_lc_keys::$function $arguments,
+        ]
+    };
+}
+
+/// The libraries that have the AEAD.
 pub(super) fn packets(algorithm: AeadAlgorithm) -> impl Iterator<Item = PacketContender> {
-    let octets = Octets::of(algorithm, true);
-    let contenders = [
-        ring_keys::packets(&octets),
-        #[cfg(feature = "peers")]
-        aws_lc_keys::packets(&octets),
-    ];
-    contenders.into_iter().flatten()
+    both!(packets(&Octets::of(algorithm, true))).into_iter().flatten()
 }
 
 pub(super) fn mask_contenders(algorithm: AeadAlgorithm) -> impl Iterator<Item = MaskContender> {
-    let octets = Octets::of(algorithm, true);
-    let contenders = [
-        ring_keys::mask_contender(&octets),
-        #[cfg(feature = "peers")]
-        aws_lc_keys::mask_contender(&octets),
-    ];
-    contenders.into_iter().flatten()
+    both!(mask_contender(&Octets::of(algorithm, true))).into_iter().flatten()
 }
 
 pub(super) fn initial_contenders() -> Vec<InitialContender> {
-    vec![
-        ring_keys::initial_contender(),
-        #[cfg(feature = "peers")]
-        aws_lc_keys::initial_contender(),
-    ]
+    both!(initial_contender()).into()
 }

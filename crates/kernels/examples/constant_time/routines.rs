@@ -14,7 +14,7 @@ use wireseal_kernels::{cmac, poly1305, sha1, sha256};
 /// The octets of the longest text.
 pub const MAX_LENGTH: usize = 1200;
 
-/// A key, a text with room for a tag, and samples: all of them unknown to whoever measures.
+/// A key, a text with room for a tag, and samples: all unknown to the measurement.
 #[derive(Clone)]
 pub struct Secrets {
     pub key: [u8; 32],
@@ -48,7 +48,7 @@ pub struct Routine {
     pub is_twin: bool,
     /// Whether a twin takes so much longer that a clock sees it; memcheck finds all of them.
     pub shows_in_time: bool,
-    /// Runs it with a text of so many octets.
+    /// Runs it with a text of this many octets.
     pub run: fn(&mut Secrets, usize),
 }
 

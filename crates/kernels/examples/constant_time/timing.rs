@@ -1,6 +1,6 @@
 //! The time with secrets that are always the same against the time with random ones, by Welch's t-test.
 //!
-//! No outcome proves that there is no difference; a great t proves that there is one.
+//! No result proves that there is no difference; a large t proves that there is one.
 
 use std::hint::black_box;
 use std::time::Instant;

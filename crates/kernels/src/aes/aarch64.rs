@@ -104,12 +104,12 @@ impl Vector for V128 {
 
         fn xor(a: Self, b: Self) -> Self = Self(veorq_u8(a.0, b.0));
         fn xor3(a: Self, b: Self, c: Self) -> Self = Self::xor(Self::xor(a, b), c);
-        // There are registers enough.
+        // There are enough registers.
         fn opaque(v: Self) -> Self = v;
         fn swap_octets(v: Self) -> Self = Self(vrev64q_u8(vextq_u8::<8>(v.0, v.0)));
         fn swap_halves(v: Self) -> Self = Self(vextq_u8::<8>(v.0, v.0));
 
-        // The instruction adds its key first; that of zeros is there for the compiler to put the round's own in its place.
+        // The instruction adds its key first. It is given zeros, which the compiler replaces by the key of the round before.
         fn aes(state: Self, key: Self) -> Self = {
             Self::xor(Self(vaesmcq_u8(vaeseq_u8(state.0, vdupq_n_u8(0)))), key)
         };

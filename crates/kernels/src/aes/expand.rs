@@ -1,4 +1,4 @@
-//! Round keys, and how they are made but for the substitution, which each path has instructions for.
+//! Round keys, and key expansion except the substitution, which each path does with its own instructions.
 
 /// The round keys of AES-256. AES-128 has four fewer.
 pub(crate) const ROUND_KEYS: usize = 15;

@@ -11,15 +11,16 @@
 //! block of the associated data takes it. Opening hashes each group while it is decrypted. Sealing hashes each group while the next
 //! is encrypted, because the ciphertext is not there earlier.
 //!
-//! All of it is `inline(always)`, like `hash.rs` and `aes/vector.rs`, because only the functions of `kernel.rs` are compiled for a
-//! path. With plain `inline` each instruction became a call, and sealing 1200 octets took 45 times as long (VAES-256).
+//! All of it is `inline(always)`, like `hash.rs`, `aes/vector.rs` and the generic functions of `kernel.rs`, because only the macro in
+//! `kernel.rs` makes functions that are compiled for a path. With plain `inline` each instruction became a call, and sealing 1200
+//! octets took 45 times as long (VAES-256).
 
 use super::hash::{Products, multiply};
 use super::packet::{Direction, Mask, POWERS, Packet};
 use crate::aes::Block;
 use crate::aes::vector::{Vector, encrypt_rounds, load_short, octets_of};
 
-/// The most registers in a group.
+/// The largest number of registers in a group.
 const MAX_GROUP: usize = 8;
 
 /// Encrypts or decrypts a packet's text in place. Returns its tag, and the header mask if its sample is at the start of the text.
@@ -44,7 +45,7 @@ pub(super) unsafe fn crypt<V: Vector, const ROUNDS: usize>(
     unsafe {
         let mut state = State::<V, ROUNDS>::new(direction, key, packet, mask);
         let mut hash = state.hash_aad();
-        // From here on the text seems to start a block early, with the place of the tag's counter.
+        // From here on the text is treated as starting one block early, at the tag's counter.
         let mut at = packet.text.wrapping_sub(16);
         let mut left = packet.length + 16;
         let mut block = V::BLOCKS * V::GROUP;
@@ -72,7 +73,7 @@ pub(super) unsafe fn crypt<V: Vector, const ROUNDS: usize>(
     }
 }
 
-/// A key at work on a packet.
+/// A key while it processes a packet.
 ///
 /// Unsafe to use as the functions of [`Vector`] are; its parts are what [`crypt`] was given.
 struct State<'a, V: Vector, const ROUNDS: usize> {
@@ -165,7 +166,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         }
     }
 
-    /// What is left, `left` octets in up to a group of registers, then the rest of the hash.
+    /// The remaining `left` octets, in up to a group of registers, then the rest of the hash.
     #[inline(always)]
     unsafe fn last_group(
         &mut self,
@@ -267,7 +268,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         // SAFETY: as the caller's.
         unsafe {
             let mut products = Products::zero();
-            // Not a loop, because the compiler would leave it one.
+            // Not a loop, because the compiler would not unroll it.
             self.round(1, states, &hashed, &mut products, hash);
             self.round(2, states, &hashed, &mut products, hash);
             self.round(3, states, &hashed, &mut products, hash);

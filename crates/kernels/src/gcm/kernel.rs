@@ -8,10 +8,9 @@ use crate::aes::vector::{Vector, encrypt_rounds};
 use crate::aes::x86::{V128, V256, V512};
 use crate::aes::{Block, Engine, Rounds};
 
-/// What seals and opens with the keys of one path and one length.
+/// Seals and opens with keys of one length, on one path.
 ///
-/// Both functions are unsafe to call on processors without the path's instructions, and with a key or a packet whose pointers are
-/// not what they should be.
+/// Both functions are unsafe to call on processors without the path's instructions, or with invalid pointers to a key or packet.
 pub(super) struct Kernel {
     /// Encrypts, writes the tag, and makes the header mask.
     pub(super) seal: unsafe fn(*const u8, Packet<'_>, Option<Mask<'_>>) -> [u8; 16],
@@ -88,7 +87,7 @@ path!(vaes256: V256 with "aes,pclmulqdq,avx2,vaes,vpclmulqdq");
 path!(vaes512: V512 with "aes,pclmulqdq,avx2,vaes,vpclmulqdq,avx512f,avx512bw,avx512dq,avx512vl");
 
 impl Engine {
-    /// The kernel for keys of so many rounds. An engine proves that its path is there.
+    /// The kernel for keys of this many rounds. An engine proves that its path is there.
     pub(super) fn gcm(self, rounds: Rounds) -> &'static Kernel {
         match (self, rounds) {
             #[cfg(target_arch = "aarch64")]

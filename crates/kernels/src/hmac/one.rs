@@ -6,7 +6,7 @@ use super::ShaInstructions;
 use super::padding::{BLOCK, Buffer, last_block};
 use crate::partial_block::{load, padding_bit, store};
 
-/// The words of a block, in the order that the instructions of the hash want.
+/// The words of a block, in the order that the hash's instructions take.
 pub(crate) type Block = [__m128i; 4];
 
 /// A hash by SHA-NI.
@@ -17,7 +17,7 @@ pub(crate) trait ShaNiHash<const WORDS: usize> {
     /// Which octet of a message goes where in a vector of words.
     const ORDER: [u8; 16];
 
-    /// A chaining value, as the instructions want it.
+    /// A chaining value, as the instructions take it.
     type State: Copy;
 
     unsafe fn state(words: &[u32; WORDS]) -> Self::State;

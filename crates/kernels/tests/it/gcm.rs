@@ -14,7 +14,7 @@ use crate::{octets, paths};
 const NONCE: [u8; 12] = hex!("cafebabefacedbaddecaf888");
 const KEY: [u8; 32] = hex!("feffe9928665731c6d6a8f946730830800f0e1d2c3b4a5968778695a4b3c2d1e");
 
-/// With the tag behind the text, and masks of the last sample that there is.
+/// With the tag behind the text, and masks of the last possible sample.
 struct Attached(GcmKey, AesMaskKey);
 
 /// Sealed with the tag elsewhere.

@@ -59,14 +59,14 @@ impl Deref for Guarded {
 
 impl DerefMut for Guarded {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`; writable too, and borrowed by nobody else while `self` is borrowed mutably.
+        // SAFETY: as in `deref`; writable too, and `self` is borrowed mutably.
         unsafe { slice::from_raw_parts_mut(self.mapping.add(self.start), self.length) }
     }
 }
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this buffer's own, and nobody refers to it any more.
+        // SAFETY: the mapping is this buffer's own, and no reference to it is left.
         unsafe { libc::munmap(self.mapping.cast(), self.mapped) };
     }
 }
@@ -94,7 +94,7 @@ fn signal_of_reading(at: *const u8) -> Option<i32> {
     if process == 0 {
         // SAFETY: it is not: this is the access that has to end the process, and nothing else comes of it.
         std::hint::black_box(unsafe { at.read_volatile() });
-        // SAFETY: this ends the process, of which nothing has to be cleaned up.
+        // SAFETY: this ends the process; nothing needs cleaning up.
         unsafe { libc::_exit(0) };
     }
     assert!(process > 0, "a process can be started");

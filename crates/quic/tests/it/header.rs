@@ -135,7 +135,7 @@ fn q_13_what_follows_the_number_is_not_masked() {
             let (before, behind) = packet.split_at_mut(number_offset);
             header_key.protect(&sample, &mut before[0], behind);
             assert_eq!(packet, sealed);
-            // What is opened has the same header.
+            // The opened packet has the same header.
             let received = level.open(&sealed).unwrap();
             assert_eq!((&received.header[..], &received.payload[..]), (&unmasked[..payload_offset], FRAMES));
         }
@@ -244,7 +244,7 @@ proptest! {
         }
     }
 
-    /// Whatever the connection IDs, token and lengths.
+    /// For all connection IDs, tokens and lengths.
     #[test]
     fn q_10_a_long_header_is_read_as_it_was_written(
         destination in prop::collection::vec(any::<u8>(), 0..=20),

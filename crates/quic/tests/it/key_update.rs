@@ -233,7 +233,7 @@ fn q_32_the_packet_that_updates_derives_nothing_either() {
             deliver(&mut theirs, &mut ours);
             assert_eq!((ours.one_rtt.generation(), ours.one_rtt.derivations()), (1, 2));
         }
-        // Whatever is sealed next does, or whoever has the time before that; and once.
+        // The next packet sealed does, or an earlier call to prepare; and only once.
         for _ in 0..2 {
             ours.one_rtt.prepare();
             assert_eq!(ours.one_rtt.derivations(), 3);

@@ -20,7 +20,7 @@ const LIMITS: [(AeadAlgorithm, Option<u64>, u64); 4] = [
     (AeadAlgorithm::Aes128Ccm, Some(2_965_820), 2_965_820),
 ];
 
-/// Seals so many of the smallest packets.
+/// Seals this many of the smallest packets.
 fn seal_many(mut seal: impl FnMut(Outgoing<'_>) -> Result<u64, SealError>, count: u64) {
     let mut draft = Draft::short(NumberLength::Four, b"");
     for _ in 0..count {

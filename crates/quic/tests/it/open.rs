@@ -188,7 +188,7 @@ fn q_42_a_stack_may_find_duplicates_itself() {
     }
 }
 
-/// Whatever is wrong with a packet that is not authentic, the result is the same.
+/// Every packet that is not authentic gets the same result.
 #[test]
 fn q_43_there_is_one_kind_of_failure() {
     for suite in suites() {

@@ -117,7 +117,7 @@ fn q_47_no_debug_shows_a_secret() {
     }
 }
 
-/// What is opened, and what is to be sealed, belongs to the application: a log line about packets must not carry it off.
+/// Payloads belong to the application: a log line about packets must not show them.
 #[test]
 fn q_47_no_debug_shows_a_payload() {
     for suite in suites() {

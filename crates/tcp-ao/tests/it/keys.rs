@@ -63,13 +63,19 @@ fn acknowledgment(ends: &mut Ends<2>, sequence: u32, acknowledges: u32) -> Vec<u
     Parts::new(ipv4_pair().reversed(), ACK, sequence, acknowledges).signed(&mut ends.passive)
 }
 
-#[test]
-fn ao_22_a_replayed_acknowledgment_does_not_bring_the_old_key_back() {
+/// Ends of which the passive one asks for key 2 after an acknowledgment; its next sequence number, and the acknowledgment.
+fn asking_after_an_acknowledgment() -> (Ends<2>, u32, Vec<u8>) {
     let mut ends = Ends::<2>::with_ids(&TWO);
     let next = ends.passive.export().unwrap().send_sequence.0.wrapping_add(1);
     let old = acknowledgment(&mut ends, next, 1000);
     receive(&mut ends.active, &old).unwrap();
     ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    (ends, next, old)
+}
+
+#[test]
+fn ao_22_a_replayed_acknowledgment_does_not_bring_the_old_key_back() {
+    let (mut ends, next, old) = asking_after_an_acknowledgment();
     let new = acknowledgment(&mut ends, next, 1001);
     assert!(receive(&mut ends.active, &new).unwrap().current_key_changed());
     // The same sequence number, since neither had data: the acknowledgment tells which is older.
@@ -79,11 +85,7 @@ fn ao_22_a_replayed_acknowledgment_does_not_bring_the_old_key_back() {
 
 #[test]
 fn ao_22_a_keepalive_is_heard() {
-    let mut ends = Ends::<2>::with_ids(&TWO);
-    let next = ends.passive.export().unwrap().send_sequence.0.wrapping_add(1);
-    let data = acknowledgment(&mut ends, next, 1000);
-    receive(&mut ends.active, &data).unwrap();
-    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    let (mut ends, next, _) = asking_after_an_acknowledgment();
     let keepalive = acknowledgment(&mut ends, next.wrapping_sub(1), 1000);
     assert!(receive(&mut ends.active, &keepalive).unwrap().current_key_changed());
 }

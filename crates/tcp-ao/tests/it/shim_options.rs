@@ -1,7 +1,7 @@
 //! Sizes: how the options that TCP-AO shares the header with, and the headers around, come out of the shim.
 
 use crate::shim_support::{CLIENT_ISN, Link, Packet, SERVER_ISN, inbound, outbound, read, shim};
-use crate::support::{ACK, SYN, TIMESTAMPS, ipv4_pair, ipv6_pair, mkt, mkts};
+use crate::support::{ACK, RST, SYN, TIMESTAMPS, ipv4_pair, ipv6_pair, mkt, mkts};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::shim::{OPTION_ROOM, Refusal, Shim, ShimConfig, ShimSlot};
 use wireseal_tcp_ao::{MktSet, NoRoom, OptionCoverage, ParseError, Segment, SocketPair, VerifyError};
@@ -254,8 +254,7 @@ fn ao_21_a_routing_header_does_not_lead_an_unsigned_segment_past_the_check() {
     let mut link = Link::connected(pair);
     // To the server by the header's own field, one segment left to an address that no peer is configured for.
     let elsewhere = [[0x20; 16], [0x30; 16]].concat();
-    let mut reset = link.client_data(b"");
-    reset.flags = crate::support::RST;
+    let mut reset = Packet::new(pair, RST, CLIENT_ISN + 1, SERVER_ISN.wrapping_add(1));
     reset.extensions = (43, [&[6, 4, 0, 1, 0, 0, 0, 0], &elsewhere[..]].concat());
     let packet = reset.build();
     assert_eq!(inbound(&mut link.server, link.now, &packet), Err(Refusal::SourceRouted));
@@ -269,8 +268,7 @@ fn ao_21_a_routing_header_does_not_lead_an_unsigned_segment_past_the_check() {
 fn ao_21_a_fragment_behind_a_routing_header_does_not_pass() {
     let pair = ipv6_pair();
     let mut link = Link::connected(pair);
-    let mut reset = link.client_data(b"");
-    reset.flags = crate::support::RST;
+    let mut reset = Packet::new(pair, RST, CLIENT_ISN + 1, SERVER_ISN.wrapping_add(1));
     let routing = [&[44, 2, 2, 1, 0, 0, 0, 0], &[0x30; 16][..]].concat();
     for fragment in [[6, 0, 0, 1, 1, 2, 3, 4], [6, 0, 0, 0, 1, 2, 3, 4], [6, 0, 0, 8, 1, 2, 3, 4]] {
         reset.extensions = (43, [&routing[..], &fragment].concat());

@@ -116,7 +116,7 @@ fn packet() -> impl Strategy<Value = Packet> {
     (flags, numbers, options(20), vec(any::<u8>(), 0..1400)).prop_map(|(flags, numbers, options, payload)| {
         let mut packet =
             Packet::new(ipv4_pair(), flags, numbers.0, numbers.1).options(&options).payload(&payload);
-        (packet.window, packet.urgent) = (numbers.2, numbers.3);
+        (packet.tcp.window_size, packet.tcp.urgent_pointer) = (numbers.2, numbers.3);
         packet
     })
 }

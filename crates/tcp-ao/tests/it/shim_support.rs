@@ -23,12 +23,8 @@ pub(crate) type TestShim = Shim<Vec<Peer>, Vec<ShimSlot>>;
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
     pub(crate) pair: SocketPair,
-    pub(crate) flags: u8,
-    pub(crate) sequence: u32,
-    pub(crate) acknowledgment: u32,
-    pub(crate) window: u16,
-    pub(crate) urgent: u16,
-    pub(crate) options: Vec<u8>,
+    /// Without ports and checksum.
+    pub(crate) tcp: TcpHeader,
     pub(crate) payload: Vec<u8>,
     /// Options of the IPv4 header.
     pub(crate) ip_options: Vec<u8>,
@@ -38,22 +34,16 @@ pub(crate) struct Packet {
 
 impl Packet {
     pub(crate) fn new(pair: SocketPair, flags: u8, sequence: u32, acknowledgment: u32) -> Self {
-        Self {
-            pair,
-            flags,
-            sequence,
-            acknowledgment,
-            window: 0x1234,
-            urgent: 0,
-            options: Vec::new(),
-            payload: Vec::new(),
-            ip_options: Vec::new(),
-            extensions: (6, Vec::new()),
-        }
+        let mut tcp = TcpHeader::new(0, 0, sequence, 0x1234);
+        let flag = |bit| flags & bit != 0;
+        (tcp.fin, tcp.syn, tcp.rst, tcp.psh) = (flag(FIN), flag(SYN), flag(RST), flag(PSH));
+        (tcp.ack, tcp.urg, tcp.ece, tcp.cwr) = (flag(ACK), flag(URG), flag(ECE), flag(CWR));
+        tcp.acknowledgment_number = acknowledgment;
+        Self { pair, tcp, payload: Vec::new(), ip_options: Vec::new(), extensions: (6, Vec::new()) }
     }
 
     pub(crate) fn options(mut self, options: &[u8]) -> Self {
-        self.options = options.to_vec();
+        self.tcp.set_options_raw(options).unwrap();
         self
     }
 
@@ -64,14 +54,8 @@ impl Packet {
 
     /// The whole IP packet, checksums right.
     pub(crate) fn build(&self) -> Vec<u8> {
-        let mut tcp =
-            TcpHeader::new(self.pair.local.port(), self.pair.remote.port(), self.sequence, self.window);
-        let flag = |bit| self.flags & bit != 0;
-        (tcp.fin, tcp.syn, tcp.rst, tcp.psh) = (flag(FIN), flag(SYN), flag(RST), flag(PSH));
-        (tcp.ack, tcp.urg, tcp.ece, tcp.cwr) = (flag(ACK), flag(URG), flag(ECE), flag(CWR));
-        tcp.acknowledgment_number = self.acknowledgment;
-        tcp.urgent_pointer = self.urgent;
-        tcp.set_options_raw(&self.options).unwrap();
+        let mut tcp = self.tcp.clone();
+        (tcp.source_port, tcp.destination_port) = (self.pair.local.port(), self.pair.remote.port());
         let mut packet = Vec::new();
         match (self.pair.local.address(), self.pair.remote.address()) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
@@ -168,7 +152,7 @@ pub(crate) fn read(packet: &[u8]) -> Read {
         }
         etherparse::NetSlice::Arp(_) => panic!("not IP"),
     };
-    // Zero goes out in its other form.
+    // Zero is sent as 0xffff.
     let sum = Some(sum.unwrap()).filter(|sum| *sum != 0).unwrap_or(0xffff);
     assert_eq!(tcp.checksum(), sum, "TCP checksum");
     Read { header: tcp.to_header(), payload: tcp.payload().to_vec(), options: options_of(tcp.options()) }

@@ -4,9 +4,7 @@ use futures_util::future::try_join;
 use peer_program::Failure;
 use quinn::{Connection, RecvStream, SendStream};
 
-use crate::updates::Updates;
-
-const PIECE: usize = 16_384;
+use crate::updates::{PIECE, Updates};
 
 /// Sends `payload`, and returns the echo.
 pub(crate) async fn client(

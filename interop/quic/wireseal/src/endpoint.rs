@@ -92,7 +92,8 @@ pub(crate) async fn server(task: &Task) -> Result<(), Failure> {
     let endpoint = endpoint(EndpointConfig::default(), Some(config), wire.socket)?;
     println!("listening {}", endpoint.local_addr()?.port());
     let (connection, retries_sent) = accept(&endpoint, task.retry).await?;
-    let mut updates = Updates::new(&connection, Arc::clone(&provider.keys), task.update_keys, payload_length(task)?);
+    let mut updates =
+        Updates::new(&connection, Arc::clone(&provider.keys), task.update_keys, payload_length(task)?);
     let received = match task.application {
         Application::Echo => echo::server(&connection, &mut updates).await?,
         Application::Http3 => http3::server(&connection, &mut updates).await?,

@@ -6,9 +6,7 @@ use http::{Request, Response};
 use peer_program::Failure;
 use quinn::Connection;
 
-use crate::updates::Updates;
-
-const PIECE: usize = 16_384;
+use crate::updates::{PIECE, Updates};
 
 /// Posts `payload` to `/payload`, and returns the body of the response.
 pub(crate) async fn client(

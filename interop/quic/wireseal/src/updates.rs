@@ -6,6 +6,8 @@ use std::time::Duration;
 use quinn::{Connection, Side};
 use wireseal_rustls::CountedKeys;
 
+/// Octets sent at a time.
+pub(crate) const PIECE: usize = 16_384;
 const RETRY_AFTER: Duration = Duration::from_millis(5);
 
 /// Starts a key update after each of some numbers of octets sent.
@@ -19,12 +21,7 @@ pub(crate) struct Updates {
 
 impl Updates {
     /// Two updates, after a quarter and after three quarters of `total` octets, or none.
-    pub(crate) fn new(
-        connection: &Connection,
-        keys: Arc<CountedKeys>,
-        wanted: bool,
-        total: usize,
-    ) -> Self {
+    pub(crate) fn new(connection: &Connection, keys: Arc<CountedKeys>, wanted: bool, total: usize) -> Self {
         let due_at = if wanted { vec![total / 4, total / 4 * 3] } else { Vec::new() };
         Self { connection: connection.clone(), keys, due_at, started: 0 }
     }

@@ -1,6 +1,6 @@
 //! One session with one peer: the finite state machine of RFC 4271 §8 from OpenSent on.
 //!
-//! Whoever makes the stream keeps the states Idle, Connect and Active. There is no collision detection (§6.8): the
+//! The caller that makes the stream keeps the states Idle, Connect and Active. There is no collision detection (§6.8): the
 //! configuration says which end opens a session.
 
 use std::convert::Infallible;
@@ -68,7 +68,7 @@ pub enum State {
     Closed,
 }
 
-/// What is known of a session.
+/// The status of a session.
 #[derive(Clone, Debug, Default)]
 pub struct Status {
     /// How far it is.
@@ -186,7 +186,7 @@ impl Session {
         self.order(Order::Shutdown).await
     }
 
-    /// Drops the stream at once, without a word to the peer.
+    /// Drops the stream at once without notifying the peer.
     pub fn abort(&self) {
         self.task.abort();
     }
@@ -260,7 +260,7 @@ impl Machine {
         }
         match (self.status.borrow().state, &closed) {
             (State::Established, _) => info!(reason = %closed, "session over"),
-            // Told to stop before it was up: nothing has failed.
+            // Stopped before it was up: this is no failure.
             (_, Closed::Sent(Notification { details: Details::Cease(_), .. })) => {}
             _ => warn!(reason = %closed, "no session"),
         }

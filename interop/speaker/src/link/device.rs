@@ -71,7 +71,7 @@ impl Device for Link {
     type TxToken<'a> = TxToken<'a>;
 
     fn receive(&mut self, now: Instant) -> Option<(RxToken, TxToken<'_>)> {
-        // A frame is taken in only while its answer can go out.
+        // A frame is accepted only while there is room for its answer.
         self.transmit(now)?;
         Some((RxToken(self.to_stack.try_pop()?), TxToken(&self.from_stack)))
     }

@@ -12,7 +12,7 @@ pub(crate) enum Kind {
     Good,
     /// One bit is flipped, among the masked ones or behind them.
     Flipped(usize),
-    /// Cut so many octets behind the start of the number.
+    /// Cut this many octets behind the start of the number.
     Cut(usize),
     /// Under other keys.
     Foreign,

@@ -66,51 +66,51 @@ impl Pair {
 
     fn run(&mut self, operation: Operation) {
         match operation {
-            Operation::Send { from, packets } => {
+            Operation::Send(from, packets) => {
                 for (length, latency) in packets {
                     self.send(from, length, latency);
                 }
             }
-            Operation::Skip { from, count } => {
+            Operation::Skip(from, count) => {
                 let End { one_rtt, model, .. } = &mut self.ends[from as usize];
                 one_rtt.skip_numbers(count);
                 model.next_number += count;
             }
-            Operation::Drop { which } => {
+            Operation::Drop(which) => {
                 if !self.flight.is_empty() {
                     self.flight.swap_remove(which.index(self.flight.len()));
                 }
             }
-            Operation::Duplicate { which, latency } => {
+            Operation::Duplicate(which, latency) => {
                 if !self.flight.is_empty() {
                     let copy = which.get(&self.flight).clone();
                     self.flight.push(InFlight { due: self.now + latency, ..copy });
                 }
             }
-            Operation::FlipBit { which, bit } => {
+            Operation::FlipBit(which, bit) => {
                 if let Some(octets) = self.octets_in_flight(which) {
                     let bit = bit.index(octets.len() * 8);
                     octets[bit / 8] ^= 0x80 >> (bit % 8);
                 }
             }
-            Operation::FlipPhase { which } => {
+            Operation::FlipPhase(which) => {
                 if let Some(octets) = self.octets_in_flight(which) {
                     octets[0] ^= PHASE;
                 }
             }
-            Operation::Update { at } => self.update(at),
+            Operation::Update(at) => self.update(at),
             Operation::UpdateBoth => Side::BOTH.into_iter().for_each(|at| self.update(at)),
-            Operation::ConfirmHandshake { at } => {
+            Operation::ConfirmHandshake(at) => {
                 let End { one_rtt, model, .. } = &mut self.ends[at as usize];
                 one_rtt.confirm_handshake();
                 model.confirmed = true;
             }
-            Operation::Expire { at } => {
+            Operation::Expire(at) => {
                 let End { one_rtt, model, .. } = &mut self.ends[at as usize];
                 one_rtt.expire(Duration::from_millis(self.now));
                 model.expire(self.now);
             }
-            Operation::Advance { by } => {
+            Operation::Advance(by) => {
                 self.now += by;
                 let now = self.now;
                 let mut due: Vec<_> = self.flight.extract_if(.., |packet| packet.due <= now).collect();
@@ -231,13 +231,13 @@ proptest! {
     ) {
         let mut pair = Pair::new(suite, [suite.backend, other_backend], first_numbers);
         if confirmed {
-            Side::BOTH.into_iter().for_each(|at| pair.run(Operation::ConfirmHandshake { at }));
+            Side::BOTH.into_iter().for_each(|at| pair.run(Operation::ConfirmHandshake(at)));
         }
         for operation in operations {
             pair.run(operation);
         }
         // In the end everything in flight arrives, however late.
-        pair.run(Operation::Advance { by: 10_000 });
+        pair.run(Operation::Advance(10_000));
     }
 }
 
@@ -247,18 +247,18 @@ fn q_35_a_long_connection_updates_a_thousand_times() {
     let mut opened_late = 0;
     for suite in suites() {
         let mut pair = Pair::new(suite, [suite.backend, Backend::active()], [0, 0]);
-        Side::BOTH.into_iter().for_each(|at| pair.run(Operation::ConfirmHandshake { at }));
+        Side::BOTH.into_iter().for_each(|at| pair.run(Operation::ConfirmHandshake(at)));
         let rounds = if suite.backend == Backend::active() { 1000 } else { 50 };
         for round in 0_u64.. {
             for from in Side::BOTH {
                 let latency = 1 + (round * 7 + from as u64 * 3) % 40;
-                pair.run(Operation::Send { from, packets: vec![(20, latency), (10, 60)] });
+                pair.run(Operation::Send(from, vec![(20, latency), (10, 60)]));
             }
             match round % 5 {
                 0 => pair.run(Operation::UpdateBoth),
-                by => pair.run(Operation::Update { at: Side::BOTH[by as usize % 2] }),
+                by => pair.run(Operation::Update(Side::BOTH[by as usize % 2])),
             }
-            pair.run(Operation::Advance { by: 23 });
+            pair.run(Operation::Advance(23));
             if pair.ends[0].model.generation > rounds {
                 break;
             }

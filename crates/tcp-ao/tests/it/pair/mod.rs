@@ -57,12 +57,12 @@ impl Pair {
 
     fn run(&mut self, operation: Operation) {
         match operation {
-            Operation::Send { from, length, latency } => {
+            Operation::Send(from, length, latency) => {
                 let extended = self.ends[from as usize].next;
                 self.ends[from as usize].next += length as u64;
                 self.send(from, extended, length, latency);
             }
-            Operation::Jump { from, by, latency } => {
+            Operation::Jump(from, by, latency) => {
                 // A window never lets a sender get 2^31 octets ahead of its receiver.
                 let extended = self.ends[from as usize].next + u64::from(by);
                 if extended - self.ends[from.other() as usize].received < 1 << 31 {
@@ -70,45 +70,45 @@ impl Pair {
                     self.send(from, extended, 0, latency);
                 }
             }
-            Operation::Retransmit { from, back, latency } => {
+            Operation::Retransmit(from, back, latency) => {
                 let end = &self.ends[from as usize];
                 let extended = end.sent.saturating_sub(back.into()).max(end.isn + 1);
                 self.send(from, extended, 1, latency);
             }
-            Operation::Unsigned { to, flags } => {
+            Operation::Unsigned(to, flags) => {
                 let pair = to.other().pair();
                 let tcp = Parts::new(pair, flags, self.ends[to as usize].received as u32, 0).unsigned();
                 self.verify(to, &tcp, Expected::Unsigned);
             }
-            Operation::Drop { which } => {
+            Operation::Drop(which) => {
                 if !self.flight.is_empty() {
                     self.flight.swap_remove(which.index(self.flight.len()));
                 }
             }
-            Operation::Duplicate { which, latency } => {
+            Operation::Duplicate(which, latency) => {
                 if !self.flight.is_empty() {
                     let copy = which.get(&self.flight).clone();
                     self.flight.push(InFlight { due: self.now + latency, ..copy });
                 }
             }
-            Operation::FlipBit { which, bit } => {
+            Operation::FlipBit(which, bit) => {
                 if let Some(octets) = self.octets_in_flight(which) {
                     let bit = bit.index(octets.len() * 8);
                     octets[bit / 8] ^= 0x80 >> (bit % 8);
                 }
             }
-            Operation::AddKey { at, definition } => self.add_key(at, definition),
-            Operation::RemoveKey { at, definition, replacement } => {
+            Operation::AddKey(at, definition) => self.add_key(at, definition),
+            Operation::RemoveKey(at, definition, replacement) => {
                 self.remove_key(at, definition, replacement);
             }
-            Operation::SetRnextKey { at, definition } => {
+            Operation::SetRnextKey(at, definition) => {
                 let (connection, end) = (&mut self.connections[at as usize], &mut self.ends[at as usize]);
                 let id = definition.recv_id(at);
                 let found = end.by_recv_id(at, id);
                 assert_eq!(connection.set_rnext_key(id), found.map(drop).ok_or(KeyError::UnknownRecvId(id)));
                 end.rnext = found.unwrap_or(end.rnext);
             }
-            Operation::SetCurrentKey { at, definition } => {
+            Operation::SetCurrentKey(at, definition) => {
                 let (connection, end) = (&mut self.connections[at as usize], &mut self.ends[at as usize]);
                 let id = definition.send_id(at);
                 let found = end.by_send_id(at, id);
@@ -118,20 +118,20 @@ impl Pair {
                 );
                 end.current = found.unwrap_or(end.current);
             }
-            Operation::ReplaceKeys { at, definitions } => {
+            Operation::ReplaceKeys(at, definitions) => {
                 let (connection, end) = (&mut self.connections[at as usize], &mut self.ends[at as usize]);
                 connection.replace_keys(&mkt_set(&definitions, at)).unwrap();
                 end.held = definitions;
                 end.rnext = end.held[0];
                 end.current = end.by_send_id(at, end.current.send_id(at)).unwrap_or(end.held[0]);
             }
-            Operation::Move { at } => {
+            Operation::Move(at) => {
                 let (connection, end) = (&mut self.connections[at as usize], &mut self.ends[at as usize]);
                 end.held.rotate_left(1);
                 let state = connection.export().unwrap();
                 *connection = Connection::import(&state, &mkt_set(&end.held, at)).unwrap();
             }
-            Operation::Reset { isns } => {
+            Operation::Reset(isns) => {
                 let held = [self.ends[0].held.clone(), self.ends[1].held.clone()];
                 // TCP does not choose the ISNs of a connection whose segments may still be about (RFC 9293 §3.4.1).
                 let chosen = (isns.0.into(), isns.1.into());
@@ -144,7 +144,7 @@ impl Pair {
                     self.flight.extend(late);
                 }
             }
-            Operation::Advance { by } => {
+            Operation::Advance(by) => {
                 self.now += by;
                 let now = self.now;
                 let mut due: Vec<_> = self.flight.extract_if(.., |segment| segment.due <= now).collect();
@@ -370,6 +370,6 @@ proptest! {
             pair.run(operation);
         }
         // At the end everything still on its way arrives, however late.
-        pair.run(Operation::Advance { by: 10_000 });
+        pair.run(Operation::Advance(10_000));
     }
 }

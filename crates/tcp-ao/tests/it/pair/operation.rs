@@ -6,75 +6,31 @@ use proptest::sample::{Index, select};
 
 use super::model::{DEFINITIONS, Definition, Side};
 
+/// An operation at one end. The latency of a packet comes last.
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
-    /// A segment with so many octets of payload.
-    Send {
-        from: Side,
-        length: usize,
-        latency: u64,
-    },
-    /// A segment so far ahead that the sequence number wraps now and then.
-    Jump {
-        from: Side,
-        by: u32,
-        latency: u64,
-    },
-    /// A segment so far back, signed anew.
-    Retransmit {
-        from: Side,
-        back: u32,
-        latency: u64,
-    },
+    /// A segment with a payload of this length.
+    Send(Side, usize, u64),
+    /// A segment this far ahead; now and then the sequence number wraps.
+    Jump(Side, u32, u64),
+    /// A segment this far back, signed again.
+    Retransmit(Side, u32, u64),
     /// A segment without AO option, arriving at once.
-    Unsigned {
-        to: Side,
-        flags: u8,
-    },
-    Drop {
-        which: Index,
-    },
-    Duplicate {
-        which: Index,
-        latency: u64,
-    },
-    FlipBit {
-        which: Index,
-        bit: Index,
-    },
-    AddKey {
-        at: Side,
-        definition: Definition,
-    },
-    RemoveKey {
-        at: Side,
-        definition: Definition,
-        replacement: Option<Definition>,
-    },
-    SetRnextKey {
-        at: Side,
-        definition: Definition,
-    },
-    SetCurrentKey {
-        at: Side,
-        definition: Definition,
-    },
-    ReplaceKeys {
-        at: Side,
-        definitions: Vec<Definition>,
-    },
+    Unsigned(Side, u8),
+    Drop(Index),
+    Duplicate(Index, u64),
+    FlipBit(Index, Index),
+    AddKey(Side, Definition),
+    RemoveKey(Side, Definition, Option<Definition>),
+    SetRnextKey(Side, Definition),
+    SetCurrentKey(Side, Definition),
+    ReplaceKeys(Side, Vec<Definition>),
     /// The connection goes on in another place, with its MKTs in another order.
-    Move {
-        at: Side,
-    },
+    Move(Side),
     /// Both ends forget the connection, and the left one opens another.
-    Reset {
-        isns: (u32, u32),
-    },
+    Reset((u32, u32)),
     /// Time goes by, and what is due arrives.
-    Advance {
-        by: u64,
-    },
+    Advance(u64),
 }
 
 fn side() -> impl Strategy<Value = Side> {
@@ -104,24 +60,24 @@ pub(crate) fn isns() -> impl Strategy<Value = (u32, u32)> {
 pub(crate) fn operations() -> impl Strategy<Value = Vec<Operation>> {
     use Operation::*;
     let operation = prop_oneof![
-        12 => (side(), 0..200usize, latency()).prop_map(|(from, length, latency)| Send { from, length, latency }),
-        6 => (side(), 1..0x4000_0000u32, latency()).prop_map(|(from, by, latency)| Jump { from, by, latency }),
+        12 => (side(), 0..200usize, latency()).prop_map(|(from, length, latency)| Send(from, length, latency)),
+        6 => (side(), 1..0x4000_0000u32, latency()).prop_map(|(from, by, latency)| Jump(from, by, latency)),
         4 => (side(), prop_oneof![0..3000u32, 0..0x7fff_ffffu32], latency())
-            .prop_map(|(from, back, latency)| Retransmit { from, back, latency }),
+            .prop_map(|(from, back, latency)| Retransmit(from, back, latency)),
         1 => (side(), select(vec![0x10u8, 0x04, 0x14, 0x02, 0x12, 0x11]))
-            .prop_map(|(to, flags)| Unsigned { to, flags }),
-        1 => any::<Index>().prop_map(|which| Drop { which }),
-        3 => (any::<Index>(), latency()).prop_map(|(which, latency)| Duplicate { which, latency }),
-        3 => (any::<Index>(), any::<Index>()).prop_map(|(which, bit)| FlipBit { which, bit }),
-        2 => (side(), definition()).prop_map(|(at, definition)| AddKey { at, definition }),
+            .prop_map(|(to, flags)| Unsigned(to, flags)),
+        1 => any::<Index>().prop_map(Drop),
+        3 => (any::<Index>(), latency()).prop_map(|(which, latency)| Duplicate(which, latency)),
+        3 => (any::<Index>(), any::<Index>()).prop_map(|(which, bit)| FlipBit(which, bit)),
+        2 => (side(), definition()).prop_map(|(at, definition)| AddKey(at, definition)),
         2 => (side(), definition(), prop::option::of(definition()))
-            .prop_map(|(at, definition, replacement)| RemoveKey { at, definition, replacement }),
-        4 => (side(), definition()).prop_map(|(at, definition)| SetRnextKey { at, definition }),
-        1 => (side(), definition()).prop_map(|(at, definition)| SetCurrentKey { at, definition }),
-        1 => (side(), definitions()).prop_map(|(at, definitions)| ReplaceKeys { at, definitions }),
-        2 => side().prop_map(|at| Move { at }),
-        1 => isns().prop_map(|isns| Reset { isns }),
-        12 => (1..50u64).prop_map(|by| Advance { by }),
+            .prop_map(|(at, definition, replacement)| RemoveKey(at, definition, replacement)),
+        4 => (side(), definition()).prop_map(|(at, definition)| SetRnextKey(at, definition)),
+        1 => (side(), definition()).prop_map(|(at, definition)| SetCurrentKey(at, definition)),
+        1 => (side(), definitions()).prop_map(|(at, definitions)| ReplaceKeys(at, definitions)),
+        2 => side().prop_map(Move),
+        1 => isns().prop_map(Reset),
+        12 => (1..50u64).prop_map(Advance),
     ];
     vec(operation, 1..120)
 }
