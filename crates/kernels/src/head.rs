@@ -29,7 +29,7 @@ impl MessageHead {
     /// ranges, which end within its first 64, become zeros. Returns the head and how many octets of `body` are in it.
     ///
     /// # Panics
-    /// If a range goes beyond a body that is shorter than the head.
+    /// If a range ends beyond the first 64 octets, or beyond a body that is shorter than the head.
     #[inline(always)]
     pub fn write<const FIRST: usize>(
         &mut self,
@@ -37,6 +37,11 @@ impl MessageHead {
         body: &[u8],
         zeroed: [Range<usize>; 2],
     ) -> (&[u8], usize) {
+        const { assert!(FIRST < LENGTH / 16, "no room for the body") };
+        assert!(
+            zeroed.iter().all(|range| range.end <= ZEROED_LENGTH),
+            "octets far into the body cannot be zeroed"
+        );
         let blocks = self.0.as_mut_ptr().cast::<[u8; 16]>();
         for (number, value) in first.into_iter().enumerate() {
             // SAFETY: there are more than FIRST blocks.
@@ -73,7 +78,7 @@ impl MessageHead {
         zeroed: [Range<usize>; 2],
     ) -> (&[u8], usize) {
         let head = self.0.as_mut_ptr().cast::<u8>();
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by this function's `# Safety` section.
         let head = unsafe {
             head.add(before).copy_from_nonoverlapping(body.as_ptr(), body.len());
             core::slice::from_raw_parts_mut(head, before + body.len())

@@ -25,10 +25,19 @@ impl NextPhase {
 
     pub(crate) fn prepare(&mut self, backend: Backend, version: Version) {
         if self.key.is_none() {
-            self.secret = self.secret.following(version);
-            self.derivations += 1;
-            self.key = Some(PacketKey::derive(backend, version, &self.secret.expander()));
+            self.key = Some(self.derive(backend, version));
         }
+    }
+
+    /// The key of the next phase, which becomes the present one.
+    pub(crate) fn take(&mut self, backend: Backend, version: Version) -> PacketKey {
+        self.key.take().unwrap_or_else(|| self.derive(backend, version))
+    }
+
+    fn derive(&mut self, backend: Backend, version: Version) -> PacketKey {
+        self.secret = self.secret.following(version);
+        self.derivations += 1;
+        PacketKey::derive(backend, version, &self.secret.expander())
     }
 }
 

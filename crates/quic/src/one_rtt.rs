@@ -245,7 +245,7 @@ impl OneRtt {
             (_, Some(next)) if beyond && self.answered => (Phase::Next, next),
             (Some(previous), _) => (Phase::Previous, &previous.key),
             (None, Some(next)) => (Phase::Next, next),
-            // Nothing was sealed in this phase, so the peer cannot have gone on to the next.
+            // Nothing was sealed in this phase, so the peer cannot have updated its keys.
             (None, None) => (Phase::Current, current),
         }
     }
@@ -267,12 +267,11 @@ impl OneRtt {
         }
     }
 
-    /// Goes on to the next phase in both directions. Its keys exist: the peer's update was opened with them, and an own update
-    /// comes after a packet was sealed in the present phase.
+    /// Enters the next phase in both directions. Its keys have been derived: the peer's update was opened with them, and an
+    /// update of this end comes after a packet was sealed in the present phase.
     fn update(&mut self) {
-        let keys = (self.send.next.key.take(), self.receive.next.key.take());
-        let (Some(send), Some(receive)) = keys else { return };
-        self.send.sealer.keys.packet_key = send;
+        self.send.sealer.keys.packet_key = self.send.next.take(self.backend, self.version);
+        let receive = self.receive.next.take(self.backend, self.version);
         self.send.sealer.sealed = 0;
         self.send.first = None;
         self.send.acknowledged = false;

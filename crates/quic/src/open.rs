@@ -12,9 +12,9 @@ use crate::protected::Protected;
 use crate::receive_space::{AuthenticationFailures, ReceiveSpace};
 use crate::version::Version;
 
-/// An authentic packet. Only opening makes one:
+/// An authentic packet. Only opening makes one, so its header is one that has been read:
 ///
-/// ```compile_fail,E0639
+/// ```compile_fail,E0451
 /// use wireseal_quic::{Opened, PacketType};
 ///
 /// let made_up = Opened {
@@ -30,21 +30,31 @@ use crate::version::Version;
 pub struct Opened<'a> {
     /// The packet number, decoded.
     pub number: u64,
-    /// The type of the packet, and of the keys that opened it.
-    pub packet_type: PacketType,
     /// The key phase bit of a short header; `false` in a long one.
     pub key_phase: bool,
     /// How many key updates came before the key that opened it, for [`OneRtt::acknowledged`](crate::OneRtt::acknowledged).
     pub generation: u64,
-    /// The header without its mask, packet number included.
-    pub header: &'a [u8],
     /// The payload, decrypted in place: frames (RFC 9000 §12.4).
     pub payload: &'a mut [u8],
+    header: &'a [u8],
+    packet_type: PacketType,
     version: Option<Version>,
 }
 
 /// What the header says. All of it is authentic, so an endpoint may adopt the peer's connection IDs from here (RFC 9000 §7.2).
-impl Opened<'_> {
+impl<'a> Opened<'a> {
+    /// The header without its mask, packet number included.
+    #[must_use]
+    pub const fn header(&self) -> &'a [u8] {
+        self.header
+    }
+
+    /// The type of the packet, and of the keys that opened it.
+    #[must_use]
+    pub const fn packet_type(&self) -> PacketType {
+        self.packet_type
+    }
+
     fn fields(&self) -> Fields<'_> {
         let number_length = self.header.first().map_or(0, |first| NumberLength::from_bits(*first).octets());
         let number_offset = self.header.len() - number_length;

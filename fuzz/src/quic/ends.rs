@@ -247,11 +247,11 @@ impl End {
 
 fn assert_opened(opened: &Opened<'_>, packet: &[u8], number_offset: usize, peer: &End) {
     let sealed = peer.sealed.get(packet).expect("a packet that the peer has sealed");
-    assert_eq!((opened.packet_type, opened.number), (sealed.kind, sealed.number));
+    assert_eq!((opened.packet_type(), opened.number), (sealed.kind, sealed.number));
     assert_eq!(opened.payload, sealed.payload);
     assert_eq!(opened.generation, sealed.generation);
     assert_eq!(opened.key_phase, sealed.generation % 2 == 1);
-    assert_eq!(opened.header[1..number_offset], packet[1..number_offset]);
+    assert_eq!(opened.header()[1..number_offset], packet[1..number_offset]);
 }
 
 /// Both ends, the time, and the packets that were sealed and may come late, twice or never.

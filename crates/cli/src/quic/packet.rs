@@ -27,7 +27,7 @@ pub(super) fn open_long(
     // The integrity limit concerns only ends of a connection, which have to give up at it.
     match keys.open(packet, numbers, &mut AuthenticationFailures::new()) {
         Ok(opened) => {
-            let start = opened.header.len();
+            let start = opened.header().len();
             let payload = start..start + opened.payload.len();
             Ok(OpenedPacket { number: opened.number, generation: 0, payload })
         }

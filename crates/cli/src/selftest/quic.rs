@@ -142,7 +142,7 @@ impl Packet {
         Some(
             refused
                 && opened.number == self.number
-                && opened.header == self.header.0
+                && opened.header() == self.header.0
                 && *opened.payload == *self.payload.0,
         )
     }

@@ -202,7 +202,7 @@ impl Appendix {
         let opened = client.open(protected, NOW, &mut space, &mut AuthenticationFailures::new()).unwrap();
         assert_eq!((opened.number, opened.key_phase), (printed.number, false));
         assert_eq!(
-            (opened.header, &*opened.payload),
+            (opened.header(), &*opened.payload),
             (&*printed.octets("header"), &*printed.octets("payload"))
         );
     }
@@ -266,7 +266,7 @@ impl Printed<'_> {
         let mut failures = AuthenticationFailures::new();
         let opened = keys.open(protected, &mut ReceiveSpace::new(), &mut failures).unwrap();
         assert_eq!((opened.number, failures.count()), (self.number, 0));
-        assert_eq!((opened.header, &*opened.payload), (&*self.octets("header"), &*self.octets("payload")));
+        assert_eq!((opened.header(), &*opened.payload), (&*self.octets("header"), &*self.octets("payload")));
     }
 
     /// Every value on the way from payload to packet and back, with the printed keys.

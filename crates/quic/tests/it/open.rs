@@ -299,7 +299,7 @@ fn what_is_opened_says_what_its_header_said() {
             let opened =
                 keys.open(parsed, &mut ReceiveSpace::new(), &mut AuthenticationFailures::new()).unwrap();
             let after = fields(opened.version(), [opened.destination(), opened.source(), opened.token()]);
-            assert_eq!((&before, opened.packet_type), (&after, packet_type));
+            assert_eq!((&before, opened.packet_type()), (&after, packet_type));
             let is_long = packet_type != PacketType::OneRtt;
             let (source, token): (&[u8], &[u8]) = (
                 if is_long { b"source" } else { b"" },

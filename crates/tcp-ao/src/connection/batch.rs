@@ -22,7 +22,7 @@ const BATCH: usize = 16;
 /// Computes the MACs of many segments side by side, each under its own traffic key, faster than one by one.
 ///
 /// `macs[0]` becomes the MAC of the first input, and so on, until either runs out.
-pub fn mac_batch<'a>(inputs: impl IntoIterator<Item = (&'a TrafficKey, MacInput<'a>)>, macs: &mut [Mac]) {
+fn mac_batch<'a>(inputs: impl IntoIterator<Item = (&'a TrafficKey, MacInput<'a>)>, macs: &mut [Mac]) {
     let mut inputs = inputs.into_iter();
     for macs in macs.chunks_mut(BATCH) {
         let mut heads = [const { MessageHead::new() }; BATCH];
@@ -66,7 +66,8 @@ pub fn verify_batch<'a, C: BorrowMut<Connection<N>>, const N: usize>(
             let verdict = match (connections.get_mut(*connection), ahead) {
                 (None, _) => Err(VerifyError::OtherConnection),
                 (Some(connection), Some(((ao, sne), mac)))
-                    if connection.borrow().receive.sne_of(segment.sequence()) == sne =>
+                    if connection.borrow().is_established()
+                        && connection.borrow().receive.sne_of(segment.sequence()) == sne =>
                 {
                     connection.borrow_mut().conclude(segment, compare(&ao, mac).map(|()| ao))
                 }
@@ -95,10 +96,10 @@ pub fn sign_batch<C: BorrowMut<Connection<N>>, const N: usize>(
         let mut macs = [const { Mac::EMPTY }; BATCH];
         let jobs = ahead.iter_mut().zip(&mut *segments).filter_map(|(ahead, (connection, tcp))| {
             let connection = connections.get(*connection)?.borrow();
-            let key = connection.kept_send_key()?;
-            let (sne, ao) = connection.prepare(tcp).ok()?;
+            let (slot, sne, ao) = connection.prepare(tcp).ok()?;
+            let Keys::Traffic { send, .. } = &slot.keys else { return None };
             *ahead = Some((sne, ao));
-            Some((key, connection.input_to_send(tcp, sne, ao)))
+            Some((send, connection.input_to_send(tcp, slot, sne, ao)))
         });
         mac_batch(jobs, &mut macs);
         let mut macs = macs.iter();
@@ -107,7 +108,8 @@ pub fn sign_batch<C: BorrowMut<Connection<N>>, const N: usize>(
             let outcome = match (connections.get_mut(*connection), ahead) {
                 (None, _) => Err(SignError::OtherConnection),
                 (Some(connection), Some(((sne, ao), mac)))
-                    if connection.borrow().send.sne_of(tcp::sequence(tcp)) == sne =>
+                    if connection.borrow().is_established()
+                        && connection.borrow().send.sne_of(tcp::sequence(tcp)) == sne =>
                 {
                     connection.borrow_mut().finish(tcp, sne, ao, mac);
                     Ok(())

@@ -102,7 +102,7 @@ impl<const N: usize> Connection<N> {
         for (index, slot) in self.slots.iter_mut().enumerate() {
             *slot = mkts.iter().nth(index).map(Slot::with_master_key);
         }
-        let preferred = self.index(|key| key.send_id == preferred).unwrap_or(0);
+        let preferred = self.index(|key| key.send_id == preferred).expect("it is in the set");
         let kept = self.index(|key| key.send_id == current && !key.accept_only);
         (self.rnext, self.current) = (preferred, kept.unwrap_or(preferred));
         if let (Phase::Established, Some(local_isn)) = (self.phase, self.local_isn) {

@@ -16,7 +16,7 @@ use crate::mkt::{Mkt, MktSet};
 use crate::sne::SneTracker;
 use crate::types::{Isn, KeyId, SeqNum, SocketPair};
 
-pub use batch::{mac_batch, sign_batch, verify_batch};
+pub use batch::{sign_batch, verify_batch};
 pub use receive::Verified;
 use slot::Slot;
 pub use state::{ConnectionState, StateError};
@@ -105,7 +105,10 @@ impl<const N: usize> Connection<N> {
             *slot = Some(Slot::with_master_key(mkt));
         }
         // A set is filled from the front, so that slots have the indices of their MKTs.
-        let index = |id| mkts.iter().position(|mkt| mkt.send_id() == id).unwrap_or(0) as u8;
+        let index = |id| {
+            let found = mkts.iter().position(|mkt| mkt.send_id() == id);
+            found.expect("the ids are of MKTs in the set") as u8
+        };
         Self {
             pair,
             phase,

@@ -82,8 +82,8 @@ impl<const N: usize> Connection<N> {
         }
         let tcp = segment.without_addresses();
         let ao = tcp.ao_option()?.ok_or(VerifyError::Unsigned)?;
-        let index = self.index(|key| key.recv_id == ao.key_id).ok_or(VerifyError::UnknownKeyId(ao.key_id))?;
-        let slot = self.slot(index);
+        let slot = self.slots.iter().flatten().find(|slot| slot.parameters.recv_id == ao.key_id);
+        let slot = slot.ok_or(VerifyError::UnknownKeyId(ao.key_id))?;
         let is_established = self.phase == Phase::Established;
         // The key of a late copy of the SYN went with the master key, and TCP has no use for the copy.
         if is_established && tcp.opens() {

@@ -3,7 +3,7 @@
 use wireseal_mac::Mac;
 
 use crate::authenticate::place_to_sign;
-use crate::connection::slot::Keys;
+use crate::connection::slot::{Keys, Slot};
 use crate::connection::{Connection, Phase};
 use crate::error::SignError;
 use crate::kdf::{KdfContext, TrafficKey};
@@ -23,24 +23,24 @@ impl<const N: usize> Connection<N> {
     /// [`SignError`]; segment and connection are unchanged.
     #[inline]
     pub fn sign(&mut self, tcp: &mut [u8]) -> Result<(), SignError> {
-        let (sne, ao) = self.prepare(tcp)?;
+        let (slot, sne, ao) = self.prepare(tcp)?;
         let derived;
-        let key = match &self.slot(self.current).keys {
+        let key = match &slot.keys {
             Keys::Traffic { send, .. } => send,
             Keys::Master(master_key) => {
-                derived =
-                    TrafficKey::derive(self.current_key().algorithm, master_key, &self.send_context(tcp)?);
+                let context = self.send_context(tcp)?;
+                derived = TrafficKey::derive(slot.parameters.algorithm, master_key, &context);
                 &derived
             }
         };
-        let mac = self.input_to_send(tcp, sne, ao).mac(key);
+        let mac = self.input_to_send(tcp, slot, sne, ao).mac(key);
         self.finish(tcp, sne, ao, &mac);
         Ok(())
     }
 
-    /// Finds the SNE of an outgoing segment and the place of its AO option, and writes the ids there.
+    /// Finds what an outgoing segment is signed with: the current key, its SNE, and the place of its AO option.
     #[inline(always)]
-    pub(super) fn prepare(&self, tcp: &mut [u8]) -> Result<(Sne, AoPlace), SignError> {
+    pub(super) fn prepare(&self, tcp: &[u8]) -> Result<(&Slot, Sne, AoPlace), SignError> {
         let view = Tcp::parse(self.pair.local.address_in_place(), tcp)?;
         if !view.is_between(&self.pair.local, &self.pair.remote) {
             return Err(SignError::OtherConnection);
@@ -49,32 +49,26 @@ impl<const N: usize> Connection<N> {
         if is_established && view.opens() {
             return Err(SignError::State);
         }
-        if !is_established {
-            self.send_context(view.octets())?;
-        }
-        let current = self.current_key();
-        let ao = place_to_sign(view, current)?;
+        let slot = self.slot(self.current);
+        let ao = place_to_sign(view, &slot.parameters)?;
         // A SYN's sequence number is an ISN, whatever came before.
         let is_first = !is_established && view.flags().syn();
         let sne = if is_first { Sne(0) } else { self.send.sne_of(view.sequence()) };
-        ao.write_ids(tcp, current.send_id, self.rnext_key().recv_id);
-        Ok((sne, ao))
+        Ok((slot, sne, ao))
     }
 
-    /// The traffic key to sign with, once the handshake is complete.
-    #[inline]
-    pub(super) fn kept_send_key(&self) -> Option<&TrafficKey> {
-        match &self.slot(self.current).keys {
-            Keys::Traffic { send, .. } => Some(send),
-            Keys::Master(_) => None,
-        }
-    }
-
-    /// The MAC input of a segment after [`prepare`](Self::prepare).
+    /// Writes the ids into a [prepared](Self::prepare) segment. Returns its MAC input.
     #[inline(always)]
-    pub(super) fn input_to_send<'a>(&self, tcp: &'a [u8], sne: Sne, ao: AoPlace) -> MacInput<'a> {
+    pub(super) fn input_to_send<'a>(
+        &self,
+        tcp: &'a mut [u8],
+        slot: &Slot,
+        sne: Sne,
+        ao: AoPlace,
+    ) -> MacInput<'a> {
+        ao.write_ids(tcp, slot.parameters.send_id, self.rnext_key().recv_id);
         let addresses = (self.pair.local.address_in_place(), self.pair.remote.address_in_place());
-        MacInput::new(sne, addresses, tcp, ao, self.current_key().options)
+        MacInput::new(sne, addresses, tcp, ao, slot.parameters.options)
     }
 
     /// Writes the MAC into the segment, and records that it was sent.

@@ -61,8 +61,8 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         let new = options::without_ao(old, is_syn, OPTION_ROOM, default_mss)
             .map_err(|error| Refusal::Verify(error.into()))?;
         let old_options = old.len();
-        // Without AO the options are shorter, so that they always fit.
-        let start = options::replace(packet, 0, ip.payload_offset, old_options, &new).unwrap_or(0);
+        let start = options::replace(packet, 0, ip.payload_offset, old_options, &new)
+            .expect("an AO option that has verified is longer than an MSS option and its padding");
         options::write_checksums(&mut packet[start..], &ip);
         Ok(start..ip.total_length)
     }

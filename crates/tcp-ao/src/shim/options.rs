@@ -27,12 +27,10 @@ impl NewOptions {
 
     fn push(&mut self, kind: u8, data: &[u8]) {
         // It fits: it was in 40 octets before, or has been measured.
-        let end = self.length + 2 + data.len();
-        if let Some([kind_field, length_field, data_field @ ..]) = self.octets.get_mut(self.length..end) {
-            (*kind_field, *length_field) = (kind, (2 + data.len()) as u8);
-            data_field.copy_from_slice(data);
-            self.length = end;
-        }
+        let option = &mut self.octets[self.length..][..2 + data.len()];
+        option[..2].copy_from_slice(&[kind, (2 + data.len()) as u8]);
+        option[2..].copy_from_slice(data);
+        self.length += option.len();
     }
 
     fn pad(mut self) -> Self {

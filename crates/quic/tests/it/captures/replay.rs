@@ -169,14 +169,14 @@ impl End {
 
     /// Seals what this end has sent, as the other end opened it.
     fn seal(&mut self, keys: &Schedule<'_>, side: Side, opened: &Opened<'_>, now: Duration) -> Vec<u8> {
-        let number_length = NUMBER_LENGTHS[usize::from(opened.header[0] & 0x03)];
-        let number_offset = opened.header.len() - number_length.octets();
-        let mut packet = [opened.header, &*opened.payload, &[0xa5; 16]].concat();
+        let number_length = NUMBER_LENGTHS[usize::from(opened.header()[0] & 0x03)];
+        let number_offset = opened.header().len() - number_length.octets();
+        let mut packet = [opened.header(), &*opened.payload, &[0xa5; 16]].concat();
         // Sealing must write the number, and the protected bits of the first octet.
-        packet[number_offset..opened.header.len()].fill(0xa5);
+        packet[number_offset..opened.header().len()].fill(0xa5);
         packet[0] |= if packet[0] & 0x80 == 0 { 0x1f } else { 0x0f };
         let outgoing = Outgoing { packet: &mut packet, number_offset, number_length };
-        let number = if opened.packet_type == PacketType::OneRtt {
+        let number = if opened.packet_type() == PacketType::OneRtt {
             let one_rtt = self.one_rtt(keys, side);
             if opened.key_phase != one_rtt.key_phase() {
                 one_rtt.initiate_update(now).unwrap();
@@ -184,8 +184,8 @@ impl End {
             one_rtt.skip_numbers(opened.number - one_rtt.next_number().unwrap());
             one_rtt.seal(outgoing)
         } else {
-            let sealer = self.sealers[place(opened.packet_type)].get_or_insert_with(|| {
-                Sealer::new(keys.keys(opened.packet_type, side), PacketNumberCounter::new())
+            let sealer = self.sealers[place(opened.packet_type())].get_or_insert_with(|| {
+                Sealer::new(keys.keys(opened.packet_type(), side), PacketNumberCounter::new())
             });
             sealer.skip_numbers(opened.number - sealer.next_number().unwrap());
             sealer.seal(outgoing)
@@ -251,6 +251,6 @@ impl Connection<'_> {
         let now = Now { time, probe_timeout: Duration::from_micros(1) };
         let opened = receiver.open(keys, side, packet, now);
         assert_eq!(sender.seal(keys, side, &opened, time), protected);
-        (opened.packet_type, opened.number)
+        (opened.packet_type(), opened.number)
     }
 }

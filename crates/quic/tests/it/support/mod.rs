@@ -237,7 +237,7 @@ impl From<Opened<'_>> for Received {
             number: opened.number,
             key_phase: opened.key_phase,
             generation: opened.generation,
-            header: opened.header.to_vec(),
+            header: opened.header().to_vec(),
             payload: opened.payload.to_vec(),
         }
     }
