@@ -133,7 +133,7 @@ mod x86 {
     /// There is room for a block at `to`.
     #[inline(always)]
     pub(super) unsafe fn write_number(to: *mut [u8; 16], number: u128) {
-        // SAFETY: x86-64 has SSE2; the room is the caller's word. The assembly is empty: it only asks for the number in one
+        // SAFETY: x86-64 has SSE2; the caller guarantees the room. The assembly is empty: it only asks for the number in one
         // register, without which the compiler stores its halves apart.
         unsafe {
             let mut whole = _mm_set_epi64x((number >> 64) as i64, number as i64);
@@ -153,7 +153,7 @@ mod x86 {
         at: usize,
         zeroed: &[Range<usize>; 2],
     ) {
-        // SAFETY: x86-64 has SSE2; the room is the caller's word.
+        // SAFETY: x86-64 has SSE2; the caller guarantees the room.
         unsafe {
             let first = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
             let places = _mm_add_epi8(first, _mm_set1_epi8(at as i8));
@@ -175,7 +175,7 @@ mod x86 {
 /// There is room for a block at `to`.
 #[cfg(not(target_arch = "x86_64"))]
 unsafe fn write_number(to: *mut [u8; 16], number: u128) {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by this function's `# Safety` section.
     unsafe { to.write(number.to_le_bytes()) };
 }
 
@@ -189,7 +189,7 @@ unsafe fn write_zeroed(to: *mut [u8; 16], from: &[u8; 16], at: usize, zeroed: &[
         let is_zeroed = zeroed.iter().any(|range| range.contains(&(at + place)));
         if is_zeroed { 0 } else { from[place] }
     };
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by this function's `# Safety` section.
     unsafe { to.write(core::array::from_fn(octet)) };
 }
 

@@ -42,7 +42,7 @@
 //! # What runs where
 //!
 //! The processor's instructions are detected once, at run time; [tokens](cpu) prove the result. A key takes the best path when it
-//! is made and keeps it.
+//! is made and keeps it; a batch chooses one for each call.
 //!
 //! | routine | x86-64 | AArch64, little-endian | elsewhere |
 //! |---|---|---|---|

@@ -54,7 +54,7 @@ impl<'a> Protected<'a> {
     }
 
     /// The packets of a datagram, one after another. A packet for another connection ID than the first gives an error, and the
-    /// iterator goes on behind it (RFC 9000 §12.2); any other error ends it.
+    /// iterator continues with the next packet (RFC 9000 §12.2); any other error ends it.
     #[must_use]
     pub fn split(datagram: &'a mut [u8], connection_id_length: usize) -> Coalesced<'a> {
         Coalesced { rest: datagram, connection_id_length, destination: None }

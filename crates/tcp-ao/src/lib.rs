@@ -40,7 +40,7 @@
 //!  to the stack
 //! ```
 //!
-//! A MAC is computed in one place, [`MacInput::mac`], over the fields that [`MacInput::fields`] lists.
+//! What a MAC covers is in one place, [`MacInput`].
 //!
 //! # Example
 //!

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use crate::text::Printable;
 
-/// Writes a message in one line on standard error; if nobody reads it, the run goes on.
+/// Writes a message in one line on standard error. Write errors are ignored.
 pub(super) fn say(message: impl Display) {
     let _ = writeln!(io::stderr(), "wireseal: {}", Printable(&message.to_string()));
 }

@@ -109,7 +109,7 @@ impl Vector for V128 {
         fn swap_octets(v: Self) -> Self = Self(vrev64q_u8(vextq_u8::<8>(v.0, v.0)));
         fn swap_halves(v: Self) -> Self = Self(vextq_u8::<8>(v.0, v.0));
 
-        // The instruction adds its key first. It is given zeros, which the compiler replaces by the key of the round before.
+        // AESE adds its key first. With a key of zeros, the compiler can fold in the key of the round before.
         fn aes(state: Self, key: Self) -> Self = {
             Self::xor(Self(vaesmcq_u8(vaeseq_u8(state.0, vdupq_n_u8(0)))), key)
         };

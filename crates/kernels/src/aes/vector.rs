@@ -132,7 +132,7 @@ pub(crate) unsafe fn load_short(octets: &[u8]) -> Block {
     } else {
         (octets.iter().rev().fold(0, |low, octet| low << 8 | u64::from(*octet)), 0)
     };
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by this function's `# Safety` section.
     unsafe { Block::of(low, high) }
 }
 
@@ -143,7 +143,7 @@ pub(crate) unsafe fn load_short(octets: &[u8]) -> Block {
 /// As for the functions of [`Vector`], with a pointer to `count` octets, at most 16.
 #[inline(always)]
 pub(super) unsafe fn load_part(from: *const u8, count: usize) -> Block {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by this function's `# Safety` section.
     unsafe {
         match count {
             0 => Block::zero(),
@@ -160,7 +160,7 @@ pub(super) unsafe fn load_part(from: *const u8, count: usize) -> Block {
 /// As of [`load_part`].
 #[inline(always)]
 pub(super) unsafe fn store_part(to: *mut u8, block: Block, count: usize) {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by this function's `# Safety` section.
     unsafe {
         match count {
             0 => {}
@@ -218,7 +218,7 @@ pub(crate) unsafe fn encrypt_rounds<V: Vector, const N: usize>(
     rounds: Rounds,
     states: [V; N],
 ) -> [V; N] {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by this function's `# Safety` section.
     unsafe {
         match rounds {
             Rounds::Ten => encrypt::<V, N, 10>(keys, states),

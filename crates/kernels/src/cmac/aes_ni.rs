@@ -57,7 +57,7 @@ pub(super) fn macs(group: &[Job<'_, &Key>], done: &mut impl FnMut(usize, &[u8; 1
 /// Takes the blocks with these indices into the states.
 ///
 /// # Safety
-/// Each start has them behind it.
+/// Each pointer is valid for reads of all these blocks.
 #[target_feature(enable = "aes,sse4.1,ssse3")]
 unsafe fn advance(
     states: &mut [__m128i; LANES],

@@ -88,7 +88,7 @@ pub(super) fn macs(group: &[Job<'_, &Key>; LANES], done: &mut impl FnMut(usize, 
 /// Takes the blocks with these indices into the states.
 ///
 /// # Safety
-/// Each start has them behind it.
+/// Each pointer is valid for reads of all these blocks.
 #[inline]
 #[target_feature(enable = "aes,vaes,avx2,avx512f,avx512bw,avx512dq,avx512vl")]
 unsafe fn advance(

@@ -41,7 +41,7 @@ pub(super) unsafe fn crypt<V: Vector, const ROUNDS: usize>(
         );
     };
     let group = 16 * V::BLOCKS * V::GROUP;
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by this function's `# Safety` section.
     unsafe {
         let mut state = State::<V, ROUNDS>::new(direction, key, packet, mask);
         let mut hash = state.hash_aad();
@@ -117,7 +117,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
 
     #[inline(always)]
     unsafe fn new(direction: Direction, key: *const u8, packet: Packet<'a>, mask: Option<Mask<'a>>) -> Self {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by this function's `# Safety` section.
         unsafe {
             let nonce = V::every(load_nonce(packet.nonce));
             let base = V::xor(nonce, V::load_every(key.add(16 * POWERS)));
@@ -416,6 +416,6 @@ static COUNTS: Counts = {
 unsafe fn load_nonce(nonce: &[u8; 12]) -> Block {
     let [a, b, c, d, e, f, g, h, low @ ..] = *nonce;
     let first = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by this function's `# Safety` section.
     unsafe { Block::of(first, u64::from(u32::from_le_bytes(low))) }
 }

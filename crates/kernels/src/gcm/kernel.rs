@@ -24,7 +24,7 @@ unsafe fn seal<V: Vector, const ROUNDS: usize>(
     packet: Packet<'_>,
     mask: Option<Mask<'_>>,
 ) -> [u8; 16] {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by this function's `# Safety` section.
     unsafe {
         let (tag, masked) = crypt::<V, ROUNDS>(Direction::Seal, key, packet, mask);
         Block::store(packet.tag, tag);
@@ -43,7 +43,7 @@ unsafe fn seal<V: Vector, const ROUNDS: usize>(
 
 #[inline(always)]
 unsafe fn open<V: Vector, const ROUNDS: usize>(key: *const u8, packet: Packet<'_>) -> bool {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by this function's `# Safety` section.
     unsafe {
         let (tag, _) = crypt::<V, ROUNDS>(Direction::Open, key, packet, None);
         Block::is_zero(Block::xor(tag, Block::load(packet.tag)))

@@ -157,7 +157,7 @@ fn hmacs<H: Avx512Hash<WORDS>, const WORDS: usize>(
 /// Takes the blocks with these indices into the chaining values.
 ///
 /// # Safety
-/// Each start has them behind it.
+/// Each pointer is valid for reads of all these blocks.
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl")]
 unsafe fn advance<H: Avx512Hash<WORDS>, const WORDS: usize>(
     states: &mut States<WORDS>,

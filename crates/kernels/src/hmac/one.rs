@@ -59,7 +59,7 @@ fn hmac<H: ShaNiHash<WORDS>, const WORDS: usize, const OCTETS: usize>(
     let mut state = unsafe { H::state(inner) };
     let mut buffer = Buffer::new();
     let mut length = BLOCK;
-    // The octets behind the last whole block are the end of this slice: the message's last, or the buffer if they are of several.
+    // The last partial block is the end of `whole`: of the last slice, or of the buffer if the block spans slices.
     let (mut whole, mut left): (&[u8], usize) = (&[], 0);
     for slice in message {
         let mut slice = *slice;

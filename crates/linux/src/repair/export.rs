@@ -52,8 +52,7 @@ impl Frozen<'_> {
         loop {
             let exported = self.read(&queues)?;
             let again = self.read_queues()?;
-            // Meanwhile a segment may have come in that had passed the filter's place already, and one may have gone out
-            // that the window has room for.
+            // Meanwhile a segment that was already past the filter may have arrived, and one that fits the window may have left.
             if again == queues {
                 return Ok(exported);
             }

@@ -250,8 +250,8 @@ fn home(pair: &SocketPair, length: usize) -> usize {
     hash(pair).checked_rem(length as u64).unwrap_or(0) as usize
 }
 
-/// FNV-1a over the pair. It needs no key: only connections with a verified SYN enter the table, so strangers cannot cause
-/// collisions.
+/// FNV-1a over the pair. It needs no key: only connections that this end opened, or whose SYN has verified, enter the table, so
+/// strangers cannot cause collisions.
 fn hash(pair: &SocketPair) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut add = |octets: &[u8]| {

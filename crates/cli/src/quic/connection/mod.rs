@@ -1,4 +1,4 @@
-//! One connection: what it has shown, which keys its packets take, and what became of them.
+//! One connection: what is known of it, its keys, and the result for each packet.
 
 mod datagram;
 mod found;
