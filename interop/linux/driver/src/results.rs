@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use crate::failure::Failure;
-use crate::rows::Outcome;
+use crate::failure::Result;
+use crate::row::Outcome;
 
 /// What the machines and programs are, as lines of `name=version`.
 #[derive(Clone, Debug)]
@@ -13,10 +13,7 @@ pub struct Versions(String);
 
 impl Versions {
     /// Reads the file that `run` has written.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub fn read(path: &Path) -> Result<Self, Failure> {
+    pub fn read(path: &Path) -> Result<Self> {
         Ok(Self(fs::read_to_string(path)?))
     }
 
@@ -27,7 +24,6 @@ impl Versions {
 }
 
 /// A row's line on the terminal.
-#[must_use]
 pub fn line(outcome: &Outcome) -> String {
     let Outcome { name, seconds, .. } = outcome;
     match (&outcome.evidence, &outcome.refusal) {
@@ -43,10 +39,7 @@ pub fn line(outcome: &Outcome) -> String {
 }
 
 /// Writes the table.
-///
-/// # Errors
-/// When the file cannot be written.
-pub fn write(path: &Path, versions: &Versions, outcomes: &[Outcome]) -> Result<(), Failure> {
+pub fn write(path: &Path, versions: &Versions, outcomes: &[Outcome]) -> Result<()> {
     let passed = outcomes.iter().filter(|outcome| outcome.has_passed()).count();
     let mut text = format!(
         "# Wireseal and Linux's TCP-AO\n\n\

@@ -4,54 +4,21 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use router_peer::link::LinkPort;
-use router_peer::transport::{DEFAULT_IP_MTU, ETHERNET_HEADER};
+use speaker::link::{DEFAULT_IP_MTU, ETHERNET_HEADER, Link};
 use tokio::net::UnixDatagram;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
+use crate::net::Port;
 use crate::recording::{Frame, Recording, segment};
+use agent::TIME_LIMIT;
 
 /// Octets of the longest frame; QEMU's virtual cards send none that are longer.
 const FRAME: usize = DEFAULT_IP_MTU + ETHERNET_HEADER;
-
-/// Where something is plugged in.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Port {
-    /// The driver's own TCP stack.
-    Userspace,
-    /// The first guest.
-    North,
-    /// The second guest.
-    South,
-    /// Another process on this machine.
-    Host,
-}
-
-impl Port {
-    const ALL: [Self; 4] = [Self::Userspace, Self::North, Self::South, Self::Host];
-
-    /// What it is called in files and tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Userspace => "userspace",
-            Self::North => "north",
-            Self::South => "south",
-            Self::Host => "host",
-        }
-    }
-}
-
-impl fmt::Display for Port {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// What becomes of a frame that a tap has seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -139,18 +106,13 @@ impl Default for Wire {
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What it guards is whole between statements, whoever has panicked.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Wire {
     fn state(&self) -> MutexGuard<'_, State> {
-        locked(&self.0.state)
+        self.0.state.lock().unwrap()
     }
 
     /// Plugs in a stack of this process.
-    pub fn plug_link(&self, port: Port, link: LinkPort) -> Plug {
+    pub fn plug_link(&self, port: Port, link: Link) -> Plug {
         let queue = self.add_outlet(port);
         let (wire, to_stack) = (self.clone(), Arc::clone(&link.to_stack));
         let inward = tokio::spawn(async move {
@@ -167,10 +129,7 @@ impl Wire {
     }
 
     /// Plugs in whoever sends frames to the socket `local` and takes them at the socket `peer`, which may come later.
-    ///
-    /// # Errors
-    /// When `local` cannot be bound.
-    pub fn plug_unix(&self, port: Port, local: &Path, peer: &Path) -> Result<Plug, Failure> {
+    pub fn plug_unix(&self, port: Port, local: &Path, peer: &Path) -> Result<Plug> {
         // Left over from a run that was killed.
         let _ = std::fs::remove_file(local);
         let socket = Arc::new(UnixDatagram::bind(local)?);
@@ -236,23 +195,17 @@ impl Wire {
         f(&self.state().recording)
     }
 
-    /// TCP segments from a port in the recording as it stands; those that were lost do not count.
+    /// How many TCP segments from a port are in the recording as it stands; lost ones do not count.
     pub fn segments_from(&self, port: Port) -> u64 {
-        let state = self.state();
-        let frames = state.recording.frames.iter();
-        frames.filter(|frame| frame.from == Some(port) && !frame.is_lost && frame.segment().is_some()).count()
-            as u64
+        self.look(|recording| recording.delivered_from(port).count() as u64)
     }
 
     /// Waits until `wanted` gives something of the recording as it stands; asks again after each frame.
-    ///
-    /// # Errors
-    /// Says `what` did not come within the time limit.
     pub async fn await_recorded<T>(
         &self,
         what: &str,
         mut wanted: impl FnMut(&Recording) -> Option<T>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T> {
         let search = async {
             loop {
                 let traffic = self.0.traffic.notified();
@@ -264,10 +217,9 @@ impl Wire {
                 traffic.await;
             }
         };
-        let limit = crate::lab::TIME_LIMIT;
-        tokio::time::timeout(limit, search)
+        tokio::time::timeout(TIME_LIMIT, search)
             .await
-            .map_err(|_| Failure(format!("{what} did not come within {} s", limit.as_secs())))
+            .map_err(|_| Failure(format!("waited in vain for {what}")))
     }
 
     /// Takes the reasons why frames could not be handed to whoever is plugged in. A row that has any has failed.
@@ -321,7 +273,7 @@ impl State {
     /// Whether somebody is plugged in there.
     fn deliver(&self, to: Port, frame: &[u8]) -> bool {
         let Some(outlet) = self.outlets.get(&to).filter(|outlet| outlet.is_plugged) else { return false };
-        locked(&outlet.frames.frames).push_back(frame.to_vec());
+        outlet.frames.frames.lock().unwrap().push_back(frame.to_vec());
         outlet.frames.ready.notify_one();
         true
     }
@@ -330,7 +282,7 @@ impl State {
 impl Queue {
     async fn pop(&self) -> Vec<u8> {
         loop {
-            if let Some(frame) = locked(&self.frames).pop_front() {
+            if let Some(frame) = self.frames.lock().unwrap().pop_front() {
                 return frame;
             }
             self.ready.notified().await;

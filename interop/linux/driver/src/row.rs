@@ -1,25 +1,14 @@
-//! The rows: what each one does, what has to come of it, and its negative twin.
-
-mod bgp;
-mod closing;
-mod kernels;
-mod manager;
-mod matrix;
-mod moving;
-mod refusals;
-mod rollover;
-mod session;
-mod wrap;
+//! A row and its negative twin, and what comes of them.
 
 use std::fmt;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
-use agent::NetworkCounters;
+use agent::Counted;
 use futures_util::future::LocalBoxFuture;
 use tokio::time::timeout;
 
-use crate::failure::{Failure, ensure};
+use crate::failure::{Failure, Result, ensure};
 use crate::lab::Lab;
 use crate::recording::Recording;
 use crate::verify::Verdicts;
@@ -27,7 +16,7 @@ use crate::verify::Verdicts;
 /// The longest that a row or its twin may take.
 const ROW: Duration = Duration::from_secs(180);
 
-type Run<T> = Box<dyn for<'a> Fn(&'a Lab) -> LocalBoxFuture<'a, Result<T, Failure>>>;
+type Run<T> = Box<dyn for<'a> Fn(&'a Lab) -> LocalBoxFuture<'a, Result<T>>>;
 
 /// A row of the table.
 pub struct Row {
@@ -61,36 +50,42 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Fails when the recording has something in it that does not verify, or other unsigned segments than the row says.
-    fn check(&self) -> Result<(), Failure> {
-        let Self { wire, unsigned, .. } = self;
-        ensure(wire.failed.is_empty() && wire.unsigned == *unsigned, || {
-            let first =
-                wire.failed.first().map_or(String::new(), |first| format!(", the first failed: {first}"));
-            format!("recording: {wire}, of {unsigned} that should be unsigned{first}")
-        })
+    /// Adds that of another session.
+    pub fn add(&mut self, other: Self) {
+        self.counters.extend(other.counters);
+        self.wire.add(other.wire);
+        self.recording.append(other.recording);
+    }
+
+    /// The same with figures.
+    pub fn with_figures(self, figures: impl Into<String>) -> Self {
+        Self { figures: figures.into(), ..self }
     }
 }
 
 /// What a twin has shown: what was refused, by the counters that say so.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Refusal {
     /// Who counted, what, and how often; each at least once.
     pub counted: Vec<(String, u64)>,
 }
 
 impl Refusal {
-    /// The counters of a guest's kernel that have grown.
-    #[must_use]
-    pub fn by_kernel(guest: &str, grown: &NetworkCounters) -> Self {
-        let counted = grown.named().into_iter().filter(|(name, segments)| *segments > 0 && *name != "good");
-        Self { counted: counted.map(|(name, segments)| (format!("{guest}: {name}"), segments)).collect() }
+    /// What an end has counted, good segments left out.
+    pub fn by(end: &str, counted: &Counted) -> Self {
+        let counted = counted.named().filter(|(name, segments)| *segments > 0 && *name != "good");
+        Self { counted: counted.map(|(name, segments)| (format!("{end}: {name}"), segments)).collect() }
     }
 
-    /// A counter of the userspace end.
-    #[must_use]
-    pub fn by_userspace(counter: &str, segments: u64) -> Self {
-        Self { counted: vec![(format!("userspace: {counter}"), segments)] }
+    /// The same for something else.
+    pub fn of(what: impl Into<String>, times: u64) -> Self {
+        Self { counted: vec![(what.into(), times)] }
+    }
+
+    /// Both.
+    pub fn and(mut self, other: Self) -> Self {
+        self.counted.extend(other.counted);
+        self
     }
 }
 
@@ -112,16 +107,15 @@ pub struct Outcome {
     /// What was wrong in the twin.
     pub twin_what: String,
     /// What the row has shown.
-    pub evidence: Result<Evidence, Failure>,
+    pub evidence: Result<Evidence>,
     /// What the twin has shown.
-    pub refusal: Result<Refusal, Failure>,
+    pub refusal: Result<Refusal>,
     /// Seconds of the row, without its twin.
     pub seconds: f64,
 }
 
 impl Outcome {
     /// Whether the row and its twin came out as they have to.
-    #[must_use]
     pub const fn has_passed(&self) -> bool {
         self.evidence.is_ok() && self.refusal.is_ok()
     }
@@ -137,8 +131,8 @@ impl Row {
         twin: T,
     ) -> Self
     where
-        F: for<'a> Fn(&'a Lab) -> LocalBoxFuture<'a, Result<Evidence, Failure>> + 'static,
-        T: for<'a> Fn(&'a Lab) -> LocalBoxFuture<'a, Result<Refusal, Failure>> + 'static,
+        F: for<'a> Fn(&'a Lab) -> LocalBoxFuture<'a, Result<Evidence>> + 'static,
+        T: for<'a> Fn(&'a Lab) -> LocalBoxFuture<'a, Result<Refusal>> + 'static,
     {
         let twin = Twin { what: twin_what.into(), run: Box::new(twin) };
         Self { name: name.into(), what: what.into(), run: Box::new(run), twin }
@@ -151,16 +145,17 @@ impl Row {
         let carried_out = self.limited(lab, (self.run)(lab)).await;
         let evidence = match carried_out {
             Ok(evidence) => {
-                let checked = evidence.check();
+                let checked = evidence.wire.check(evidence.unsigned);
                 let kind = if checked.is_ok() { "pcap" } else { "failed.pcap" };
-                let written = evidence.recording.write(&recordings.join(format!("{}.{kind}", self.name)));
+                let written =
+                    evidence.recording.write(&recordings.join(format!("{}.{kind}", self.name)), true);
                 // Small enough to keep, and for all to see.
                 checked.and(written).map(|()| Evidence { recording: Recording::default(), ..evidence })
             }
             Err(failure) => {
                 let seen = lab.wire.take_recording();
                 let file = recordings.join(format!("{}.failed.pcap", self.name));
-                Err(match seen.write(&file) {
+                Err(match seen.write(&file, true) {
                     Ok(()) => failure,
                     Err(unwritten) => Failure(format!("{failure}; {unwritten}")),
                 })
@@ -182,11 +177,7 @@ impl Row {
         }
     }
 
-    async fn limited<T>(
-        &self,
-        lab: &Lab,
-        run: impl Future<Output = Result<T, Failure>>,
-    ) -> Result<T, Failure> {
+    async fn limited<T>(&self, lab: &Lab, run: impl Future<Output = Result<T>>) -> Result<T> {
         lab.clear().await?;
         lab.wire.take_undelivered();
         let result = timeout(ROW, run).await;
@@ -201,19 +192,4 @@ impl fmt::Debug for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Row").field("name", &self.name).finish_non_exhaustive()
     }
-}
-
-/// All rows, in the table's order.
-#[must_use]
-pub fn all() -> Vec<Row> {
-    let mut rows = Vec::new();
-    rows.extend(matrix::rows());
-    rows.extend(rollover::rows());
-    rows.extend(refusals::rows());
-    rows.extend(closing::rows());
-    rows.extend(bgp::rows());
-    rows.extend(wrap::rows());
-    rows.extend(moving::rows());
-    rows.extend(manager::rows());
-    rows
 }
