@@ -1,4 +1,4 @@
-//! A guest's place on the wire while the guest itself is unplugged: its addresses on another port.
+//! A guest's place on the wire: its TCP segments go to another port.
 
 use std::net::IpAddr;
 
@@ -23,11 +23,10 @@ pub struct Place {
 }
 
 impl Place {
-    /// Takes over the addresses of the guest `own` at the free port `at`, to talk to the one at `neighbour`. It answers neither ARP
-    /// nor neighbor discovery.
+    /// Takes over the connections of the guest `own` at the free port `at`, to talk to the one at `neighbour`.
     pub fn take_over(wire: &Wire, own: Port, at: Port, neighbour: Port) -> Self {
         let link = Link::new(Medium::Ethernet, DEFAULT_IP_MTU);
-        Self { own, neighbour, _plug: wire.plug_link(at, link.clone()), link }
+        Self { own, neighbour, _plug: wire.plug_in_place_of(own, at, link.clone()), link }
     }
 
     /// The next frame. Cancelling the wait loses nothing.

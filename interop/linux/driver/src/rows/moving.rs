@@ -124,8 +124,7 @@ async fn move_on(lab: &Lab, family: Family, by: By, agreed: Agreed) -> Result<Ev
         south.receive.octets = RECEIVED[2] - RECEIVED[1];
         let second = match by {
             By::Userspace => {
-                lab.wire.set_plugged(Port::South, false);
-                let place = take_souths_place(lab).await?;
+                let place = Place::take_over(&lab.wire, Port::South, Port::Userspace, Port::North);
                 let before = Counted::from(first.authentication().counters);
                 let taken = first.tcp.send_queue.len() as u64;
                 let mut carrier = Carrier::take_up(place, first, &set(&mkts)?)?;
@@ -174,17 +173,6 @@ async fn move_on(lab: &Lab, family: Family, by: By, agreed: Agreed) -> Result<Ev
     Ok(kernels.close(false).await?.with_figures(figures))
 }
 
-/// South's place on the wire. North is told where it is, and so asks nobody.
-async fn take_souths_place(lab: &Lab) -> Result<Place> {
-    let south = Port::South;
-    let hardware_address = south.hardware_address().map(|octet| format!("{octet:02x}")).join(":");
-    for address in Family::ALL.map(|family| south.address(family)) {
-        let order = format!("ip neigh replace {address} lladdr {hardware_address} dev eth0 nud permanent");
-        lab.north.shell(&order).await?;
-    }
-    Ok(Place::take_over(&lab.wire, south, Port::Userspace, Port::North))
-}
-
 /// Taken up wrongly three times, and rightly in the end.
 async fn move_wrongly(lab: &Lab, family: Family) -> Result<Refusal> {
     let mkts = mkts()?;
@@ -194,7 +182,6 @@ async fn move_wrongly(lab: &Lab, family: Family) -> Result<Refusal> {
         let mut south = kernels.transfers(PART, RECEIVED[1])[1].clone();
         kernels.south_guest.call(south.clone()).await?;
         let exported = export(&kernels, south.socket).await?;
-        lab.wire.set_plugged(Port::South, false);
         let other_isn = Exported { local_isn: exported.local_isn ^ 1, ..exported.clone() };
         let other_sne = Exported {
             send_sne: exported.send_sne + 1,
@@ -217,6 +204,7 @@ async fn move_wrongly(lab: &Lab, family: Family) -> Result<Refusal> {
             counted.push((format!("north: bad (another {what})"), by_north));
             counted.push((format!("userspace: bad (another {what})"), by_userspace));
         }
+        lab.wire.set_plugged(Port::South, false);
         south.socket = restore(&kernels, exported, family, &mkts).await?;
         lab.wire.set_plugged(Port::South, true);
         (south.send.octets, south.send.from) = (2 * PART, PART);
@@ -239,7 +227,7 @@ async fn take_up_wrongly(
 ) -> Result<(u64, u64)> {
     let before = kernels.north_counted().await?;
     let counted = Counted::from(exported.authentication().counters);
-    let place = take_souths_place(lab).await?;
+    let place = Place::take_over(&lab.wire, Port::South, Port::Userspace, Port::North);
     let mut carrier = Carrier::take_up(place, exported, &set(mkts)?)?;
     carrier.write_all(&[0; 4096]);
     let after = tokio::select! {

@@ -5,7 +5,7 @@ use futures_util::FutureExt;
 use speaker::forge::Forgery;
 use speaker::protection::mirrored;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{KeyId, Mkt, Segment, SocketPair};
+use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, Segment, SocketPair};
 
 use crate::failure::{Failure, Result};
 use crate::forge::inject;
@@ -99,10 +99,9 @@ fn key_against(victim: End, mkt: &Mkt) -> Result<Mkt> {
 
 async fn attack(lab: &Lab, family: Family, opener: End) -> Result<Evidence> {
     let mkt = key(1, ALGORITHM)?;
-    let wrong = [key_with(1, ALGORITHM, "a secret of nobody's")?, {
-        let master_key = mkt.master_key().clone();
-        Mkt::with_short_master_key(KeyId(99), mkt.recv_id(), ALGORITHM, master_key)
-    }];
+    let secret = "a secret that neither end has";
+    let unknown = Mkt::new(KeyId(99), KeyId(99), ALGORITHM, MasterKey::new(secret.as_bytes())?)?;
+    let wrong = [key_with(1, ALGORITHM, secret)?, unknown];
     let mut session = Session::open_used(lab, Setup::with_keys(family, opener, &[mkt])).await?;
     let mut beside = [Counted::default(); 2];
     for (attack, counts) in ATTACKS {
