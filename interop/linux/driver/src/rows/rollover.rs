@@ -318,7 +318,7 @@ async fn ask_for_an_unknown_key(lab: &Lab) -> Result<Evidence> {
             let asking = segments
                 .filter(|segment| matches!(segment.ao_option(), Ok(Some(ao)) if ao.rnext_key_id == rnext));
             let asking = asking.count();
-            ensure(asking > 0, || format!("the {} end has not asked for its key", end))?;
+            ensure(asking > 0, || format!("the {end} end has not asked for its key"))?;
             asked += asking;
             evidence.add(session);
         }

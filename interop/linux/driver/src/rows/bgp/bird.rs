@@ -194,7 +194,7 @@ impl<'a> Bird<'a> {
         let wanted = |state: &State| {
             state.state == "Established" && (state.imported, state.exported) == (imported, exported)
         };
-        let what = format!("{imported} and {exported} routes in BIRD's session over {}", family);
+        let what = format!("{imported} and {exported} routes in BIRD's session over {family}");
         self.wait(&what, async || Ok(wanted(&self.state(family).await?))).await?;
         self.state(family).await
     }

@@ -77,7 +77,7 @@ async fn run_out(
     let refused = south.await_counted(&before, Counted::key_not_found(1)).await?;
     for family in Family::ALL {
         let state = bird.state(family).await?;
-        ensure(state.state != "Established", || format!("BIRD's session over {} is up", family))?;
+        ensure(state.state != "Established", || format!("BIRD's session over {family} is up"))?;
     }
     bird.close().await?;
     let log = program.stop().await?;

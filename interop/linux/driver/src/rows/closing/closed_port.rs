@@ -136,7 +136,7 @@ async fn heard_by_kernel(lab: &Lab) -> Result<Refusal> {
     for family in Family::ALL {
         let session = Session::open(lab, Setup::with_keys(family, End::Userspace, &[the_key()?])).await?;
         let good = session.ends.kernel_counted().await?.good;
-        counted.push((format!("kernel: good ({})", family), good));
+        counted.push((format!("kernel: good ({family})"), good));
     }
     Ok(Refusal { counted })
 }
