@@ -1,4 +1,4 @@
-//! Frames that no stack has sent: what somebody on the wire, or far away, could send in another's name.
+//! Frames that no stack has sent: what an attacker on the wire, or far away, could send in another's name.
 
 use std::net::IpAddr;
 
@@ -50,7 +50,7 @@ pub fn inject_icmp_error(wire: &Wire, pair: SocketPair, (kind, code): (u8, u8), 
     inject(wire, pair.reversed(), &packet)
 }
 
-/// A question for the hardware address of a port, from somebody at [`Port::Host`].
+/// A question for the hardware address of a port, from [`Port::Host`].
 pub fn arp_request(port: Port) -> Result<Vec<u8>> {
     let asker = Port::Host;
     let request = ArpPacket::new(

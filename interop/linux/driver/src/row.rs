@@ -2,13 +2,15 @@
 
 use std::fmt;
 use std::future::Future;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use agent::Counted;
+use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use tokio::time::timeout;
 
-use crate::failure::{Failure, Result, ensure};
+use crate::failure::{Failure, Result, ensure, fail};
 use crate::lab::Lab;
 use crate::recording::Recording;
 use crate::verify::Verdicts;
@@ -18,6 +20,14 @@ const ROW: Duration = Duration::from_secs(180);
 
 type Run<T> = Box<dyn for<'a> Fn(&'a Lab) -> LocalBoxFuture<'a, Result<T>>>;
 
+fn boxed<T: 'static>(run: impl AsyncFn(&Lab) -> Result<T> + 'static) -> Run<T> {
+    let run = Rc::new(run);
+    Box::new(move |lab| {
+        let run = Rc::clone(&run);
+        async move { run(lab).await }.boxed_local()
+    })
+}
+
 /// A row of the table.
 pub struct Row {
     /// What it is called on the command line, in the table and in file names.
@@ -25,13 +35,9 @@ pub struct Row {
     /// What is done.
     pub what: String,
     run: Run<Evidence>,
-    twin: Twin,
-}
-
-/// The same with one thing wrong, so that it must not succeed: without one, a row might pass whatever happens.
-struct Twin {
-    what: String,
-    run: Run<Refusal>,
+    /// What is wrong in its twin, which must not succeed: without one, a row might pass whatever happens.
+    pub twin_what: String,
+    twin: Run<Refusal>,
 }
 
 /// What a row has shown.
@@ -99,14 +105,8 @@ impl fmt::Display for Refusal {
 
 /// What came of a row.
 #[derive(Debug)]
-pub struct Outcome {
-    /// Its name.
-    pub name: String,
-    /// What was done.
-    pub what: String,
-    /// What was wrong in the twin.
-    pub twin_what: String,
-    /// What the row has shown.
+pub struct Outcome<'a> {
+    pub row: &'a Row,
     pub evidence: Result<Evidence>,
     /// What the twin has shown.
     pub refusal: Result<Refusal>,
@@ -114,7 +114,7 @@ pub struct Outcome {
     pub seconds: f64,
 }
 
-impl Outcome {
+impl Outcome<'_> {
     /// Whether the row and its twin came out as they have to.
     pub const fn has_passed(&self) -> bool {
         self.evidence.is_ok() && self.refusal.is_ok()
@@ -123,58 +123,41 @@ impl Outcome {
 
 impl Row {
     /// A row and its twin.
-    pub fn new<F, T>(
+    pub fn new(
         name: impl Into<String>,
         what: impl Into<String>,
-        run: F,
+        run: impl AsyncFn(&Lab) -> Result<Evidence> + 'static,
         twin_what: impl Into<String>,
-        twin: T,
-    ) -> Self
-    where
-        F: for<'a> Fn(&'a Lab) -> LocalBoxFuture<'a, Result<Evidence>> + 'static,
-        T: for<'a> Fn(&'a Lab) -> LocalBoxFuture<'a, Result<Refusal>> + 'static,
-    {
-        let twin = Twin { what: twin_what.into(), run: Box::new(twin) };
-        Self { name: name.into(), what: what.into(), run: Box::new(run), twin }
+        twin: impl AsyncFn(&Lab) -> Result<Refusal> + 'static,
+    ) -> Self {
+        let (name, what, twin_what) = (name.into(), what.into(), twin_what.into());
+        Self { name, what, run: boxed(run), twin_what, twin: boxed(twin) }
     }
 
     /// Carries out the row and its twin, and writes the recordings.
-    pub async fn carry_out(&self, lab: &Lab) -> Outcome {
-        let recordings = lab.setting.state.join("recordings");
+    pub async fn carry_out(&self, lab: &Lab) -> Outcome<'_> {
         let started = Instant::now();
-        let carried_out = self.limited(lab, (self.run)(lab)).await;
-        let evidence = match carried_out {
-            Ok(evidence) => {
-                let checked = evidence.wire.check(evidence.unsigned);
-                let kind = if checked.is_ok() { "pcap" } else { "failed.pcap" };
-                let written =
-                    evidence.recording.write(&recordings.join(format!("{}.{kind}", self.name)), true);
-                // Small enough to keep, and for all to see.
-                checked.and(written).map(|()| Evidence { recording: Recording::default(), ..evidence })
+        let evidence = self.limited(lab, (self.run)(lab)).await;
+        let (seen, checked) = match evidence {
+            Ok(mut evidence) => {
+                let seen = std::mem::take(&mut evidence.recording);
+                (seen, evidence.wire.check(evidence.unsigned).map(|()| evidence))
             }
-            Err(failure) => {
-                let seen = lab.wire.take_recording();
-                let file = recordings.join(format!("{}.failed.pcap", self.name));
-                Err(match seen.write(&file, true) {
-                    Ok(()) => failure,
-                    Err(unwritten) => Failure(format!("{failure}; {unwritten}")),
-                })
-            }
+            Err(failure) => (lab.wire.take_recording(), Err(failure)),
+        };
+        let kind = if checked.is_ok() { "pcap" } else { "failed.pcap" };
+        let file = lab.setting.state.join(format!("recordings/{}.{kind}", self.name));
+        let evidence = match (checked, seen.write(&file, true)) {
+            (Err(failure), Err(unwritten)) => fail(format!("{failure}; {unwritten}")),
+            (checked, written) => checked.and_then(|evidence| written.map(|()| evidence)),
         };
         let seconds = started.elapsed().as_secs_f64();
-        let refusal = self.limited(lab, (self.twin.run)(lab)).await.and_then(|refusal| {
+        let refusal = self.limited(lab, (self.twin)(lab)).await.and_then(|refusal| {
             let counted = !refusal.counted.is_empty() && refusal.counted.iter().all(|(_, times)| *times > 0);
             ensure(counted, || format!("nothing was refused: {refusal}"))?;
             Ok(refusal)
         });
-        Outcome {
-            name: self.name.clone(),
-            what: self.what.clone(),
-            twin_what: self.twin.what.clone(),
-            evidence,
-            refusal,
-            seconds,
-        }
+        Outcome { row: self, evidence, refusal, seconds }
     }
 
     async fn limited<T>(&self, lab: &Lab, run: impl Future<Output = Result<T>>) -> Result<T> {

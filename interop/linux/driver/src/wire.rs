@@ -274,7 +274,7 @@ impl State {
         segment(frame).is_some() && loss.random.u32(..1000) < loss.per_thousand
     }
 
-    /// Whether somebody is plugged in there.
+    /// Whether the port is plugged in.
     fn deliver(&self, to: Port, frame: &[u8]) -> bool {
         let Some(outlet) = self.outlets.get(&to).filter(|outlet| outlet.is_plugged) else { return false };
         outlet.frames.push(frame.to_vec());

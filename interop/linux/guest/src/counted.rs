@@ -18,6 +18,18 @@ pub struct Counted {
     pub md5_failure: u64,
 }
 
+/// For each counter, a function that makes it the only one which is not zero.
+macro_rules! constructors {
+    ($($counter:ident)*) => {
+        $(
+            #[must_use]
+            pub const fn $counter($counter: u64) -> Self {
+                Self { $counter, ..Self::NOTHING }
+            }
+        )*
+    };
+}
+
 impl Counted {
     const NAMES: [&'static str; 8] = [
         "good",
@@ -43,35 +55,7 @@ impl Counted {
         [good, bad, key_not_found, required, dropped_icmps, md5_not_found, md5_unexpected, md5_failure]
     }
 
-    #[must_use]
-    pub const fn good(good: u64) -> Self {
-        Self { good, ..Self::NOTHING }
-    }
-
-    #[must_use]
-    pub const fn bad(bad: u64) -> Self {
-        Self { bad, ..Self::NOTHING }
-    }
-
-    #[must_use]
-    pub const fn key_not_found(key_not_found: u64) -> Self {
-        Self { key_not_found, ..Self::NOTHING }
-    }
-
-    #[must_use]
-    pub const fn required(required: u64) -> Self {
-        Self { required, ..Self::NOTHING }
-    }
-
-    #[must_use]
-    pub const fn dropped_icmps(dropped_icmps: u64) -> Self {
-        Self { dropped_icmps, ..Self::NOTHING }
-    }
-
-    #[must_use]
-    pub const fn md5_unexpected(md5_unexpected: u64) -> Self {
-        Self { md5_unexpected, ..Self::NOTHING }
-    }
+    constructors!(good bad key_not_found required dropped_icmps md5_unexpected);
 
     /// Each counter with its name.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {

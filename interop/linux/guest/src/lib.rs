@@ -2,7 +2,6 @@
 //!
 //! The driver sends a [`Message`] with a [`Request`], the guest answers with a [`Reply`] of the same id. Requests overlap: an
 //! answer comes when it is ready. The guest's first line is a reply with id 0 and the answer to [`Probe`].
-#![allow(missing_docs, reason = "only the driver uses this, and most fields say what they are")]
 
 mod counted;
 mod keys;

@@ -20,7 +20,7 @@ use wireseal_tcp_ao::{Isn, KeyId};
 /// Octets that are handed to or taken from the kernel at once.
 const PIECE: usize = 64 * 1024;
 
-/// How often a socket is looked at that somebody still uses.
+/// How often to check whether a socket is still in use.
 const IN_USE_CHECK: Duration = Duration::from_millis(1);
 
 /// The open sockets.

@@ -28,7 +28,7 @@ const RETRANSMISSION: Duration = Duration::from_millis(300);
 const CONGESTION_WINDOW: usize = 16 * 1024;
 /// Octets that are written and not acknowledged at most.
 const SEND_QUEUE: usize = 64 * 1024;
-/// Octets that are received and not read, as far as the peer is told.
+/// Octets that are received and not read, as the peer is told.
 const RECEIVE_QUEUE: usize = 64 * 1024;
 /// A timestamps option behind two NOPs, up to its values (RFC 7323 §3.2).
 const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
@@ -129,7 +129,9 @@ impl Carrier {
             }
             Ok(())
         };
-        timeout(TIME_LIMIT, serve).await.map_err(|_| Failure("the carrier waits in vain".to_owned()))?
+        timeout(TIME_LIMIT, serve)
+            .await
+            .map_err(|_| Failure("the carrier's wait has timed out".to_owned()))?
     }
 
     /// Hands the connection back.

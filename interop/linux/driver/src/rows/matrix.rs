@@ -5,7 +5,6 @@ use std::time::Instant;
 use agent::{
     Accept, Amount, Close, Connect, Counted, Finish, GetInfo, Listen, SocketInfo, TIME_LIMIT, Transfer,
 };
-use futures_util::FutureExt;
 use futures_util::future::try_join_all;
 use speaker::stack::TcpStream;
 use tokio::time::timeout;
@@ -133,9 +132,9 @@ fn row(name: String, what: String, twin: &str, combinations: Vec<Combination>, l
     Row::new(
         name,
         what,
-        move |lab| carry_all(lab, combinations.clone(), load).boxed_local(),
+        async move |lab| carry_all(lab, combinations.clone(), load).await,
         twin,
-        move |lab| refuse_all(lab, same.clone()).boxed_local(),
+        async move |lab| refuse_all(lab, same.clone()).await,
     )
 }
 

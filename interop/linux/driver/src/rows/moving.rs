@@ -1,7 +1,6 @@
 //! A live session moved out of a kernel and into another place, while its peer sees one connection.
 
 use agent::{Amount, Counted, Export, Exported, Restore};
-use futures_util::FutureExt;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{MKTS_PER_PEER, Mkt, MktSet, SocketPair};
 
@@ -65,10 +64,10 @@ fn row(family: Family, by: By, agreed: Agreed) -> Row {
              all, and north makes one transfer of it",
             (3 * PART) >> 20
         ),
-        move |lab| agreed_on(lab, agreed, move_on(lab, family, by, agreed)).boxed_local(),
+        async move |lab| agreed_on(lab, agreed, move_on(lab, family, by, agreed)).await,
         "south's end is taken up with another ISN, with another SNE, with another secret: each is refused, and the right one \
          goes on after them",
-        move |lab| agreed_on(lab, agreed, move_wrongly(lab, family)).boxed_local(),
+        async move |lab| agreed_on(lab, agreed, move_wrongly(lab, family)).await,
     )
 }
 

@@ -1,7 +1,6 @@
 //! From one key to another and back, under traffic; keys that are removed in use; keys that only one end has.
 
 use agent::{AddKeys, Counted, DeleteKey, SetKeys};
-use futures_util::FutureExt;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Mkt, OptionCoverage};
 
@@ -40,33 +39,33 @@ pub fn rows() -> Vec<Row> {
                  Same algorithm; HMAC-SHA-1-96 and CMAC of 16 octets; CMAC-96 without options and HMAC-SHA-256 of 4 octets; \
                  HMAC-SHA-256 of 16 octets and HMAC-SHA-1 of 4 without options"
             ),
-            move |lab| roll_all(lab, family, starter).boxed_local(),
+            async move |lab| roll_all(lab, family, starter).await,
             "the second key's secret differs at one end",
-            move |lab| roll_to_a_wrong_secret(lab, family, starter).boxed_local(),
+            async move |lab| roll_to_a_wrong_secret(lab, family, starter).await,
         )
     });
     let mut rows: Vec<Row> = there_and_back.collect();
     rows.push(Row::new(
         "rollover-key-removed-by-kernel",
         "the kernel's key is deleted in use: EBUSY without successor, done with one; userspace follows",
-        |lab| delete_at_the_kernel(lab).boxed_local(),
+        delete_at_the_kernel,
         "userspace does not have the successor",
-        |lab| delete_for_an_unknown_key(lab).boxed_local(),
+        delete_for_an_unknown_key,
     ));
     rows.push(Row::new(
         "rollover-key-removed-by-userspace",
         "userspace removes the key that the kernel signs with: what comes is refused until the kernel has switched, or until \
          the key is back, and is received then",
-        |lab| remove_at_userspace(lab).boxed_local(),
+        remove_at_userspace,
         "the kernel has no other key",
-        |lab| remove_the_only_key(lab).boxed_local(),
+        remove_the_only_key,
     ));
     rows.push(Row::new(
         "rollover-key-of-one-end",
         "one end asks for a key that the other does not have: the other stays with its own, and the session goes on",
-        |lab| ask_for_an_unknown_key(lab).boxed_local(),
+        ask_for_an_unknown_key,
         "an end signs with it",
-        |lab| sign_with_an_unknown_key(lab).boxed_local(),
+        sign_with_an_unknown_key,
     ));
     rows
 }

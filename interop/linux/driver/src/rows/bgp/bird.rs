@@ -1,13 +1,12 @@
 //! BIRD on the first guest, with one session over IPv4 and one over IPv6.
 
 use std::cell::RefCell;
-use std::time::Duration;
 
-use agent::{Start, Stop, TIME_LIMIT, WriteFile};
-use tokio::time::{Instant, sleep};
+use agent::{Log, Start, Stop, WriteFile};
 use wireseal_tcp_ao::Mkt;
 
-use crate::failure::{Failure, Result, ensure, fail};
+use super::wait::wait;
+use crate::failure::{Failure, Result, ensure};
 use crate::guest::Guest;
 use crate::net::{Family, Port};
 
@@ -23,8 +22,6 @@ pub const IPV6_ROUTES: usize = 2_000;
 const NAME: &str = "bird";
 const CONFIGURATION: &str = "/tmp/bird.conf";
 const CONTROL: &str = "/tmp/bird.ctl";
-/// How often it is asked for what is waited for.
-const CHECK: Duration = Duration::from_millis(100);
 
 /// BIRD, running.
 pub struct Bird<'a> {
@@ -141,7 +138,7 @@ impl<'a> Bird<'a> {
         ensure(said.contains("Reconfigur"), || format!("BIRD does not take its configuration: {said}"))
     }
 
-    /// Has it open the session over IPv6. Before, somebody should listen: an answer of a port that nobody listens on is unsigned.
+    /// Has it open the session over IPv6. Listen first: a closed port's answer is unsigned.
     pub async fn open(&self) -> Result<()> {
         self.configured.borrow_mut().1 = true;
         self.ask(&format!("enable {}", protocol(Family::Ipv6))).await.map(drop)
@@ -199,20 +196,8 @@ impl<'a> Bird<'a> {
         self.state(family).await
     }
 
-    async fn wait(&self, what: &str, arrived: impl AsyncFn() -> Result<bool>) -> Result<()> {
-        let started = Instant::now();
-        while !arrived().await? {
-            if started.elapsed() > TIME_LIMIT {
-                let log = self.guest.call(agent::Log { name: NAME.to_owned() }).await?;
-                let states = [self.state(Family::Ipv4).await, self.state(Family::Ipv6).await];
-                let tail: Vec<&str> = log.lines().rev().take(5).collect();
-                return fail(format!(
-                    "{what} did not come: {states:?}; BIRD's log, last line first: {tail:?}"
-                ));
-            }
-            sleep(CHECK).await;
-        }
-        Ok(())
+    async fn wait(&self, what: &str, is_there: impl AsyncFn() -> Result<bool>) -> Result<()> {
+        wait(what, is_there, async || self.guest.call(Log { name: NAME.to_owned() }).await).await
     }
 
     /// Ends it, and waits until its guest's kernel has nothing more to send for it.

@@ -7,7 +7,6 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use agent::{Counted, TIME_LIMIT};
-use futures_util::FutureExt;
 use speaker::protection;
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
@@ -18,7 +17,8 @@ use super::common::{
     ALONE, BOTH, FIRST, ROUTES, SECRET, WHAT, await_routes, evidence, key_chain, key_file_at, roll,
 };
 use super::program::configuration;
-use crate::failure::{Failure, Result, ensure, fail};
+use super::wait::{has_lines, wait};
+use crate::failure::{Failure, Result, ensure};
 use crate::lab::Lab;
 use crate::net::Port;
 use crate::row::{Evidence, Refusal, Row};
@@ -28,8 +28,6 @@ use crate::wire::Plug;
 const STEP: i64 = 8;
 /// What stands for a time that does not come.
 const DAY: i64 = 24 * 3600;
-/// How often the log is read.
-const CHECK: Duration = Duration::from_millis(50);
 /// What the log says of a packet that Wireseal does not let through, with `--verbose`; and of one that came with a wrong MAC.
 const REFUSED: &str = "packet dropped";
 const BAD: &str = "packet dropped direction=Inbound reason=MAC does not verify";
@@ -74,18 +72,16 @@ impl Program {
             .kill_on_drop(true)
             .spawn()?;
         // Frames for a socket that is not there yet would be lost.
-        wait("router-peer's socket", &log, || is_socket_of(&child, &file("card"))).await?;
+        let is_there = async || Ok(is_socket_of(&child, &file("card")));
+        wait("router-peer's socket", is_there, async || Ok(fs::read_to_string(&log)?)).await?;
         let plug = lab.wire.plug_unix(Port::Host, &file("wire"), &file("card"))?;
         Ok(Self { child, log, _plug: plug })
     }
 
     /// Waits until so many lines of its log have these words.
     async fn await_log(&self, words: &str, lines: usize) -> Result<()> {
-        let is_there = || {
-            let log = fs::read_to_string(&self.log).unwrap_or_default();
-            log.lines().filter(|line| line.contains(words)).count() >= lines
-        };
-        wait(words, &self.log, is_there).await
+        let log = async || Ok(fs::read_to_string(&self.log)?);
+        wait(words, async || Ok(has_lines(&log().await?, words, lines)), log).await
     }
 
     /// Ends it in order, and returns its log.
@@ -116,28 +112,15 @@ fn is_socket_of(child: &Child, path: &Path) -> bool {
         && std::os::unix::net::UnixDatagram::unbound().is_ok_and(|probe| probe.connect(path).is_ok())
 }
 
-async fn wait(what: &str, log: &Path, mut arrived: impl FnMut() -> bool) -> Result<()> {
-    let started = Instant::now();
-    while !arrived() {
-        if started.elapsed() > TIME_LIMIT {
-            let log = fs::read_to_string(log).unwrap_or_default();
-            let tail: Vec<&str> = log.lines().rev().take(5).collect();
-            return fail(format!("{what} did not come; router-peer's log, last line first: {tail:?}"));
-        }
-        sleep(CHECK).await;
-    }
-    Ok(())
-}
-
 pub fn row() -> Row {
     Row::new(
         "bird-program",
         format!(
             "the program router-peer on this machine, unix transport and real time, against BIRD: {WHAT}"
         ),
-        |lab| carry(lab).boxed_local(),
+        carry,
         "another secret at one end: no session, each end refuses the other's SYNs",
-        |lab| twin(lab).boxed_local(),
+        twin,
     )
 }
 

@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use agent::Counted;
-use futures_util::FutureExt;
 
 use super::bird::{Bird, IPV4_ROUTES, IPV6_ROUTES, tcp_ao};
 use super::common::{
@@ -22,9 +21,9 @@ pub fn row() -> Row {
             "router-peer --transport kernel against BIRD, its listening socket shared with a peer under TCP-MD5 and an \
              unprotected one: {WHAT}; then the chain runs out: sessions are reset, and BIRD is kept out"
         ),
-        |lab| kernel(lab).boxed_local(),
+        kernel,
         "another secret at one end: no session, both ends count the other's SYNs, and router-peer says so",
-        |lab| kernel_twin(lab).boxed_local(),
+        kernel_twin,
     )
 }
 

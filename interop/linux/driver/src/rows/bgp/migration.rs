@@ -1,7 +1,6 @@
 //! From TCP-MD5 to TCP-AO.
 
 use agent::Counted;
-use futures_util::FutureExt;
 use wireseal_tcp_ao::option::kind;
 
 use super::bird::{Bird, IPV4_ROUTES, IPV6_ROUTES, tcp_ao, tcp_md5};
@@ -17,9 +16,9 @@ pub fn row() -> Row {
         "bird-md5-to-ao",
         "router-peer --transport kernel against BIRD, over IPv4 and IPv6: first under TCP-MD5; with both \
          configurations changed, under TCP-AO; then TCP-MD5 and unsigned calls are refused",
-        |lab| migration(lab).boxed_local(),
+        migration,
         "BIRD's configuration stays with TCP-MD5",
-        |lab| migration_twin(lab).boxed_local(),
+        migration_twin,
     )
 }
 

@@ -7,6 +7,7 @@ mod kernel;
 mod migration;
 mod program;
 mod userspace;
+mod wait;
 
 use crate::row::Row;
 

@@ -1,21 +1,16 @@
 //! The program router-peer on the second guest, over the sockets of its kernel.
 
-use std::time::Duration;
-
-use agent::{Log, Start, Stop, TIME_LIMIT, WriteFile};
-use tokio::time::{Instant, sleep};
-
 use super::bird::{AS, HOLD_TIME, IPV4_ROUTES, IPV6_ROUTES, PEER_AS};
-use crate::failure::{Result, fail};
+use super::wait::{has_lines, wait};
+use crate::failure::Result;
 use crate::guest::Guest;
 use crate::net::{Family, Port};
+use agent::{Log, Start, Stop, WriteFile};
 
 const NAME: &str = "router-peer";
 const CONFIGURATION: &str = "/tmp/peer/peer.toml";
 /// The secret of TCP-MD5, where that is in use.
 pub const MD5_SECRET: &str = "what both ends have long known";
-/// How often its log is read.
-const CHECK: Duration = Duration::from_millis(100);
 
 /// The program, running.
 pub struct Program<'a> {
@@ -52,7 +47,7 @@ fn kernel_configuration(protection: &str) -> String {
         own.ipv6()
     );
     let mut text = configuration(Port::South, &transport, protection);
-    // Nobody has these addresses. They share a listening socket with BIRD over IPv6, each with another protection.
+    // No machine has these addresses. They share a listening socket with BIRD over IPv6, each with another protection.
     for (name, address, protection) in
         [("unprotected", "2001:db8::8", ""), ("older", "2001:db8::9", "md5-secret-file = \"bird.md5\"")]
     {
@@ -100,20 +95,8 @@ impl<'a> Program<'a> {
 
     /// Waits until so many lines of its log have these words.
     pub async fn await_log(&self, words: &str, lines: usize) -> Result<()> {
-        let started = Instant::now();
-        loop {
-            let log = self.log().await?;
-            if log.lines().filter(|line| line.contains(words)).count() >= lines {
-                return Ok(());
-            }
-            if started.elapsed() > TIME_LIMIT {
-                let tail: Vec<&str> = log.lines().rev().take(5).collect();
-                return fail(format!(
-                    "router-peer does not say `{words}`; its log, last line first: {tail:?}"
-                ));
-            }
-            sleep(CHECK).await;
-        }
+        let is_there = async || Ok(has_lines(&self.log().await?, words, lines));
+        wait(words, is_there, async || self.log().await).await
     }
 
     /// Ends it in order, and returns its log.
@@ -121,13 +104,8 @@ impl<'a> Program<'a> {
         self.guest.shell("kill -TERM $(pidof router-peer)").await?;
         // A program that has ended has no command line, and nothing but its parent's interest.
         let ended = "test -z \"$(cat /proc/$(pidof router-peer)/cmdline)\"";
-        let started = Instant::now();
-        while self.guest.shell(ended).await.is_err() {
-            if started.elapsed() > TIME_LIMIT {
-                return fail("router-peer does not end");
-            }
-            sleep(CHECK).await;
-        }
+        let has_ended = async || Ok(self.guest.shell(ended).await.is_ok());
+        wait("router-peer's end", has_ended, async || self.log().await).await?;
         let log = self.log().await?;
         self.guest.call(Stop { name: NAME.to_owned() }).await?;
         Ok(log)

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use agent::{Counted, TIME_LIMIT};
-use futures_util::FutureExt;
 use speaker::bgp::session::{Session, SessionConfig, State};
 use speaker::bgp::update::Export;
 use speaker::protection;
@@ -27,9 +26,9 @@ pub fn row() -> Row {
     Row::new(
         "bird-userspace",
         format!("router-peer's stack against BIRD: {WHAT}"),
-        |lab| userspace(lab).boxed_local(),
+        userspace,
         "another secret at one end: no session, both ends count the other's SYNs",
-        |lab| userspace_twin(lab).boxed_local(),
+        userspace_twin,
     )
 }
 

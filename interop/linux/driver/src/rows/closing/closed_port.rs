@@ -1,7 +1,6 @@
-//! A SYN to a port where nobody listens.
+//! A SYN to a port without a listener.
 
 use agent::{Close, Connect, Counted};
-use futures_util::FutureExt;
 use speaker::forge::Forgery;
 use wireseal_tcp_ao::{Endpoint, SocketPair};
 
@@ -20,17 +19,17 @@ pub fn rows() -> Vec<Row> {
             "closing-closed-port-userspace",
             "the kernel's signed SYN to a closed port of userspace, over both versions of IP: a signed reset, which the kernel \
              verifies; ECONNREFUSED at once",
-            |lab| refused_by_userspace(lab).boxed_local(),
+            refused_by_userspace,
             "the reset is unsigned",
-            |lab| refused_without_signature(lab).boxed_local(),
+            refused_without_signature,
         ),
         Row::new(
             "closing-closed-port-kernel",
             "userspace's signed SYN to a closed port of the kernel, over both versions of IP: Linux has no key to sign a reset \
              with and sends nothing, though it answers to an unsigned SYN that comes after",
-            |lab| unheard_by_kernel(lab).boxed_local(),
-            "somebody listens there",
-            |lab| heard_by_kernel(lab).boxed_local(),
+            unheard_by_kernel,
+            "the port has a listener",
+            heard_by_kernel,
         ),
     ]
 }
@@ -63,7 +62,7 @@ async fn refused_by_userspace(lab: &Lab) -> Result<Evidence> {
     Ok(evidence.with_figures("one SYN, one reset each"))
 }
 
-/// The stack drops the signed SYN, as it has no key for it, and somebody answers in its place.
+/// The stack drops the signed SYN, because it has no key for it, and a forged reset answers instead.
 async fn refused_without_signature(lab: &Lab) -> Result<Refusal> {
     let family = Family::Ipv4;
     let before = lab.north.counters().await?;

@@ -1,7 +1,6 @@
 //! One end has lost its memory of the connection: the other keeps it, whatever unsigned resets come (RFC 5925 §7.7).
 
 use agent::{Accept, Amount, Close, Counted, Reset, Transfer};
-use futures_util::FutureExt;
 use smoltcp::socket::tcp::State;
 use speaker::forge::Forgery;
 use speaker::stack::TcpStream;
@@ -25,17 +24,17 @@ pub fn rows() -> Vec<Row> {
             "closing-half-open-userspace",
             "userspace has started anew, over both versions of IP: it refuses what the kernel's old connection sends and answers \
              nothing, an unsigned reset is counted, and the connection stays; a new one is opened beside it",
-            |lab| userspace_starts_anew(lab).boxed_local(),
+            userspace_starts_anew,
             "without TCP-AO: what is sent is answered with a reset",
-            |lab| forgotten_without_keys(lab, End::Userspace).boxed_local(),
+            async |lab| forgotten_without_keys(lab, End::Userspace).await,
         ),
         Row::new(
             "closing-half-open-kernel",
             "the kernel has lost the connection, over both versions of IP, with and without a listener on its port: it answers \
              nothing to what userspace sends, an unsigned reset is counted, and userspace keeps the connection",
-            |lab| kernel_forgets(lab).boxed_local(),
+            kernel_forgets,
             "without TCP-AO: what is sent is answered with a reset",
-            |lab| forgotten_without_keys(lab, End::Kernel).boxed_local(),
+            async |lab| forgotten_without_keys(lab, End::Kernel).await,
         ),
     ]
 }

@@ -1,7 +1,6 @@
 //! An end that closes, and one that resets: the other verifies it and takes note.
 
 use agent::{Counted, Finish, Reset};
-use futures_util::FutureExt;
 use smoltcp::socket::tcp::State;
 use tokio::io::AsyncWriteExt;
 
@@ -18,9 +17,9 @@ pub fn rows() -> Vec<Row> {
         Row::new(
             format!("closing-{name}-{end}"),
             format!("the {end} end {what}, over both versions of IP and whichever end has opened"),
-            move |lab| end_all(lab, end, ending).boxed_local(),
+            async move |lab| end_all(lab, end, ending).await,
             format!("the {end} end {twin} under a secret that the other does not have"),
-            move |lab| end_under_wrong_secret(lab, end, ending).boxed_local(),
+            async move |lab| end_under_wrong_secret(lab, end, ending).await,
         )
     };
     let fin = End::BOTH.map(|end| row("fin", "closes first", "closes", Ending::Close, end));

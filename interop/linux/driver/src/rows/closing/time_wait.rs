@@ -1,7 +1,6 @@
-//! TIME-WAIT: the acknowledgment of the last FIN is lost, the FIN comes again, and whoever waits has to answer to it.
+//! TIME-WAIT: the acknowledgment of the last FIN is lost, the FIN comes again, and the waiting end has to answer it.
 
 use agent::Counted;
-use futures_util::FutureExt;
 use smoltcp::socket::tcp::State;
 use tokio::time::{sleep, timeout};
 
@@ -25,9 +24,9 @@ pub fn rows() -> Vec<Row> {
                 "the {waiter} end is in TIME-WAIT, over both versions of IP; its last acknowledgment is lost, the other's FIN \
                  comes again and is answered, signed"
             ),
-            move |lab| wait_all(lab, waiter).boxed_local(),
+            async move |lab| wait_all(lab, waiter).await,
             "userspace has another secret by then",
-            move |lab| wait_with_wrong_secret(lab, waiter).boxed_local(),
+            async move |lab| wait_with_wrong_secret(lab, waiter).await,
         )
     };
     End::BOTH.map(row).into()
@@ -135,7 +134,7 @@ async fn await_end(session: &Session<'_>, waiter: End) -> Result<()> {
         }
     };
     timeout(agent::TIME_LIMIT, wait).await.map_err(|_| {
-        Failure(format!("the end waits in vain; userspace is in state {}", session.stream.state()))
+        Failure(format!("the end never comes; userspace is in state {}", session.stream.state()))
     })?
 }
 

@@ -3,7 +3,6 @@
 use agent::{
     AddKeys, Close, InstalledKey, ListKeys, Listen, ProvokeErrors, Provoked, SetFlags, SetKeys, SocketInfo,
 };
-use futures_util::FutureExt;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
 
@@ -48,17 +47,17 @@ pub fn rows() -> Vec<Row> {
                 "{} calls that the kernel refuses, each with the error that says so (AO-40)",
                 ERRORS.len()
             ),
-            |lab| ao_40_every_errno_from_a_real_kernel(lab).boxed_local(),
+            ao_40_every_errno_from_a_real_kernel,
             "the connection has no key, so that nothing can be provoked on it",
-            |lab| provoke_without_key(lab).boxed_local(),
+            provoke_without_key,
         ),
         Row::new(
             "choosing-a-key-keeps-the-flags",
             "current and rnext key of a live connection are changed to and fro while ao_required and accept_icmps are each on and \
              off; all four combinations stay as they were (AO-41)",
-            |lab| ao_41_choosing_a_key_keeps_the_flags(lab).boxed_local(),
+            ao_41_choosing_a_key_keeps_the_flags,
             "a key is chosen that the connection does not have: it is refused, and nothing has changed",
-            |lab| choose_none(lab).boxed_local(),
+            choose_none,
         ),
         Row::new(
             "many-keys",
@@ -66,9 +65,9 @@ pub fn rows() -> Vec<Row> {
                 "{MANY} keys on a listener are all listed, more than the first buffer of TCP_AO_GET_KEYS holds (AO-42), and a \
                  session under the last of them is accepted with all of them"
             ),
-            |lab| ao_42_more_keys_than_the_first_buffer_holds(lab).boxed_local(),
+            ao_42_more_keys_than_the_first_buffer_holds,
             format!("net.core.optmem_max is {LITTLE_MEMORY}: the kernel has no room for them"),
-            |lab| list_too_many(lab).boxed_local(),
+            list_too_many,
         ),
     ]
 }

@@ -1,7 +1,6 @@
 //! A chain at its end: nothing gets through unsigned.
 
 use agent::{Close, Connect, Counted, Detach};
-use futures_util::FutureExt;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::Mkt;
 
@@ -21,10 +20,10 @@ pub fn rows() -> Vec<Row> {
     vec![Row::new(
         "manager-expired",
         "a chain goes on with a second key after the end of the first: the session lives, and a new one is opened",
-        |lab| go_on(lab).boxed_local(),
+        go_on,
         "there is no second key: both managers say that the chain has expired and the session has to be shut down; no new \
          one is opened, neither unsigned nor with the expired key",
-        |lab| expire(lab).boxed_local(),
+        expire,
     )]
 }
 

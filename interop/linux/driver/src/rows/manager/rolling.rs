@@ -1,7 +1,6 @@
 //! Three keys, one after another, on a live session.
 
 use agent::{Counted, Detach, InstalledKey, ListKeys};
-use futures_util::FutureExt;
 
 use super::managed::{BEHIND, Managed, Managers, mkts, three_keys};
 use crate::failure::{Failure, Result, ensure, fail};
@@ -25,9 +24,9 @@ pub fn rows() -> Vec<Row> {
         "manager-accepted-while-keys-change",
         "the handshake is done when the listener has the first key alone, the second comes to it, and only then is the \
          session accepted and attached; it goes over to the second (AO-43)",
-        |lab| ao_43_a_session_accepted_while_keys_change(lab).boxed_local(),
+        ao_43_a_session_accepted_while_keys_change,
         "the accepted session is not attached, and keeps the first key alone",
-        |lab| accept_unattached(lab).boxed_local(),
+        accept_unattached,
     ));
     rows
 }
@@ -40,9 +39,9 @@ fn row(family: Family) -> Row {
              clock {BEHIND} s behind, both stepped {} times under traffic",
             MOMENTS.len()
         ),
-        move |lab| roll(lab, family).boxed_local(),
+        async move |lab| roll(lab, family).await,
         "south's chain is without the third key: the session goes on under the second until that may not be sent with",
-        move |lab| roll_without_the_third(lab, family).boxed_local(),
+        async move |lab| roll_without_the_third(lab, family).await,
     )
 }
 

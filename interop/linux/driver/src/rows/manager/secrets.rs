@@ -1,7 +1,6 @@
 //! Another secret under the same ids.
 
 use agent::Counted;
-use futures_util::FutureExt;
 use wireseal_algorithms::TcpAoAlgorithm;
 
 use super::managed::{Managed, Managers, Planned};
@@ -19,9 +18,9 @@ pub fn rows() -> Vec<Row> {
     vec![Row::new(
         "manager-secret-replaced",
         "both managers get a chain with another secret under the ids of the only key; the session goes on, under the new one",
-        |lab| replace(lab).boxed_local(),
+        replace,
         "one of the managers gets it",
-        |lab| replace_at_one_end(lab).boxed_local(),
+        replace_at_one_end,
     )]
 }
 

@@ -1,7 +1,6 @@
 //! Keys that are for one VRF alone.
 
 use agent::{Close, Counted, Key, ListKeys, Listen, Open};
-use futures_util::FutureExt;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::Mkt;
 
@@ -18,9 +17,9 @@ pub fn rows() -> Vec<Row> {
         "vrf",
         "the kernel's interface is in a VRF; one listener for all VRFs has two keys with the same ids and other secrets for the \
          same peer, one for this VRF and one for another: userspace has the secret of this one",
-        |lab| connect(lab).boxed_local(),
+        connect,
         "userspace has the secret of the key for the other VRF",
-        |lab| refuse(lab).boxed_local(),
+        refuse,
     )]
 }
 

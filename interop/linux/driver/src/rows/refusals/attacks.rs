@@ -1,7 +1,6 @@
 //! On an established session: resets, data and SYNs that are forged or replayed. The session never notices.
 
 use agent::Counted;
-use futures_util::FutureExt;
 use speaker::forge::Forgery;
 use speaker::protection::mirrored;
 use wireseal_algorithms::TcpAoAlgorithm;
@@ -29,9 +28,9 @@ pub fn rows() -> Vec<Row> {
                  wrong MAC, unsigned data, data under an unknown KeyID, data with a wrong MAC; its last data and its first \
                  segment, a signed SYN or SYN-ACK, again. The session goes on"
             ),
-            move |lab| attack(lab, family, opener).boxed_local(),
+            async move |lab| attack(lab, family, opener).await,
             "the unsigned reset, without TCP-AO; and a reset under the right key",
-            move |lab| reset_both(lab, family, opener).boxed_local(),
+            async move |lab| reset_both(lab, family, opener).await,
         )
     };
     families_and_ends().map(row).collect()

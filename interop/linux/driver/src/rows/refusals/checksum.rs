@@ -1,7 +1,6 @@
 //! A segment whose TCP checksum is zero, which Linux takes for one of its own (docs/findings.md).
 
 use agent::Counted;
-use futures_util::FutureExt;
 use speaker::forge::Forgery;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Mkt, SocketPair};
@@ -25,9 +24,9 @@ pub fn rows() -> Vec<Row> {
         "refusals-checksum-of-zero",
         "over both versions of IP, in userspace's name: a correctly signed segment whose checksum is 0x0000. Linux counts it \
          bad; the same segment with 0xffff is good, and the session goes on",
-        |lab| send_zero(lab).boxed_local(),
+        send_zero,
         "only 0xffff is sent: Linux counts nothing bad",
-        |lab| send_other_form(lab).boxed_local(),
+        send_other_form,
     )]
 }
 

@@ -1,7 +1,6 @@
 //! ICMP errors about an established session, which anybody can send (RFC 5925 §7.8).
 
 use agent::{Amount, Counted, ReportErrors, SetFlags, Transfer};
-use futures_util::FutureExt;
 use wireseal_algorithms::TcpAoAlgorithm;
 
 use crate::failure::{Failure, Result, ensure, fail};
@@ -34,9 +33,9 @@ pub fn rows() -> Vec<Row> {
             format!(
                 "hard ICMP errors about a session over {family}, type/code {codes}, to each end: ignored and counted"
             ),
-            move |lab| ignored(lab, family).boxed_local(),
+            async move |lab| ignored(lab, family).await,
             "the kernel's socket has accept_icmps",
-            move |lab| accepted(lab, family).boxed_local(),
+            async move |lab| accepted(lab, family).await,
         )
     };
     Family::ALL.into_iter().map(row).collect()

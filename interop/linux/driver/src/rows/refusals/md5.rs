@@ -1,7 +1,6 @@
 //! TCP-MD5 SYNs to an end that has a TCP-AO key.
 
 use agent::{Accept, Close, Connect, Counted, Key, Listen, Open, Secret, SetMd5Key};
-use futures_util::FutureExt;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::option::kind;
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, Segment};
@@ -25,9 +24,9 @@ pub fn rows() -> Vec<Row> {
         Row::new(
             format!("refusals-md5-syn-{listener}-listens"),
             format!("TCP-MD5 SYNs over both versions of IP to the {listener} end, which has a TCP-AO key"),
-            move |lab| refused(lab, listener).boxed_local(),
+            async move |lab| refused(lab, listener).await,
             "the listener has a TCP-MD5 key, or is unprotected",
-            move |lab| accepted(lab, listener).boxed_local(),
+            async move |lab| accepted(lab, listener).await,
         )
     };
     End::BOTH.map(row).into()

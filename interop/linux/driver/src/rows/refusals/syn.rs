@@ -3,7 +3,6 @@
 use std::pin::pin;
 
 use agent::{Close, Connect, Counted, GetInfo, Key, Listen, Open, Reset, TryAccept};
-use futures_util::FutureExt;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Mkt, OptionCoverage, Segment};
 
@@ -72,9 +71,9 @@ pub fn rows() -> Vec<Row> {
                 "SYNs over {family} to the {listener} end: wrong secret, unknown KeyID, MAC of another length, another \
                  algorithm, other coverage of options, unsigned, no key at the listener, or another peer's: no answer, no session"
             ),
-            move |lab| all_wrong(lab, family, listener).boxed_local(),
+            async move |lab| all_wrong(lab, family, listener).await,
             "the right key at both ends",
-            move |lab| nothing_wrong(lab, family, listener).boxed_local(),
+            async move |lab| nothing_wrong(lab, family, listener).await,
         )
     };
     families_and_ends().map(row).collect()

@@ -1,7 +1,6 @@
 //! An ISN of 2^32 - 1: the very first octet of data has SNE 1.
 
 use agent::Counted;
-use futures_util::FutureExt;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Connection, ConnectionState, Isn, MktSet, SeqNum, Sne};
 
@@ -30,9 +29,9 @@ fn row(family: Family) -> Row {
              is asked the same, and the figures say what it did",
             OCTETS >> 10
         ),
-        move |lab| carry(lab, family).boxed_local(),
+        async move |lab| carry(lab, family).await,
         "userspace starts to receive with SNE 0",
-        move |lab| start_behind(lab, family).boxed_local(),
+        async move |lab| start_behind(lab, family).await,
     )
 }
 

@@ -3,7 +3,6 @@
 use agent::{
     Accept, Amount, ChooseIsn, Close, Connect, Counted, Export, Exported, Finish, Listen, Restore, Transfer,
 };
-use futures_util::FutureExt;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Mkt, SeqNum, SocketPair};
 
@@ -30,9 +29,9 @@ fn row(family: Family) -> Row {
             BEFORE >> 10,
             OCTETS >> 20
         ),
-        move |lab| pass_the_top(lab, family).boxed_local(),
+        async move |lab| pass_the_top(lab, family).await,
         "north is restored with the SNEs of before the wrap (TCP_AO_REPAIR); and the recording is verified with an SNE that stays 0",
-        move |lab| stay_behind(lab, family).boxed_local(),
+        async move |lab| stay_behind(lab, family).await,
     )
 }
 

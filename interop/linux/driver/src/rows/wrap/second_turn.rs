@@ -1,7 +1,6 @@
 //! The second turn: a connection is aged by twice 4 GiB while it is moved, so that the wrap takes SNE 1 to 2.
 
 use agent::{Counted, Export, Exported, Restore};
-use futures_util::FutureExt;
 use speaker::protection::mirrored;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Connection, ConnectionState, MKTS_PER_PEER, Mkt, MktSet};
@@ -30,9 +29,9 @@ fn row(family: Family) -> Row {
              turn, both restored (TCP_AO_REPAIR with SNE 1), {} MiB each way",
             OCTETS >> 20
         ),
-        move |lab| turn_again(lab, family).boxed_local(),
+        async move |lab| turn_again(lab, family).await,
         "north is restored with the receive SNE of the first turn",
-        move |lab| stay_behind(lab, family).boxed_local(),
+        async move |lab| stay_behind(lab, family).await,
     )
 }
 

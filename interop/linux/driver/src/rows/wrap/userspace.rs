@@ -1,7 +1,6 @@
 //! Between the userspace stack and a kernel.
 
 use agent::{Accept, Close, Counted, Export, Exported, Finish, Listen, Restore, SocketInfo, TIME_LIMIT};
-use futures_util::FutureExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 use wireseal_algorithms::TcpAoAlgorithm;
@@ -35,9 +34,9 @@ fn row(family: Family, opener: End) -> Row {
             BEFORE >> 10,
             OCTETS >> 20
         ),
-        move |lab| pass_the_top(lab, family, opener).boxed_local(),
+        async move |lab| pass_the_top(lab, family, opener).await,
         "the kernel's SNEs are put back to 0 after the wrap (TCP_AO_REPAIR)",
-        move |lab| fall_behind(lab, family, opener).boxed_local(),
+        async move |lab| fall_behind(lab, family, opener).await,
     )
 }
 
@@ -74,7 +73,7 @@ async fn fall_behind(lab: &Lab, family: Family, opener: End) -> Result<Refusal> 
     Ok(Refusal::by("kernel", &kernel).and(Refusal::by("userspace", &userspace)))
 }
 
-/// Takes the connection out of the kernel. Neither end is sending; but what comes all the same, such as news of a window, must not
+/// Takes the connection out of the kernel. Neither end is sending; but a segment such as a window update must not
 /// come to a socket that has no SNEs yet, which would count it as bad: the cable is cut, and what was on it awaited.
 async fn export(lab: &Lab, session: &Session<'_>) -> Result<Exported> {
     session.ends.quiet().await?;
