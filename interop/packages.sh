@@ -28,25 +28,39 @@ unpack() {
     [ "$(cat "$folder/complete" 2>/dev/null)" = "$wanted" ] && return
     say "packages of Debian ($suites): $*"
     rm -rf "$folder"
-    mkdir -p "$folder/debs" "$folder/apt/lists/partial" "$folder/apt/cache/archives/partial"
-    configure_apt "$folder/apt" "$suites"
-    export APT_CONFIG=$folder/apt/apt.conf
-    apt-get update -qq
-    local deb package packages=()
-    for package in "$@"; do
-        case $package in
-            *+) packages+=($(with_dependencies "${package%+}")) ;;
-            *) packages+=("$package") ;;
-        esac
-    done
-    (cd "$folder/debs" && apt-get download -qq "${packages[@]}")
-    unset APT_CONFIG
+    mkdir -p "$folder/debs"
+    with_suites "$folder/apt" "$suites" download "$folder/debs" "$@"
+    local deb
     for deb in "$folder/debs"/*.deb; do
         dpkg-deb -x "$deb" "$folder/root"
         dpkg-deb -W --showformat '${Package} ${Version} ${Architecture}\n' "$deb" >>"$folder/versions"
     done
     rm -rf "$folder/debs" "$folder/apt"
     printf '%s\n' "$wanted" >"$folder/complete"
+}
+
+# with_suites FOLDER SUITE[,SUITE...] COMMAND...: runs a command with a separate apt, kept in FOLDER, that knows these releases.
+with_suites() {
+    local folder=$1 suites=$2
+    shift 2
+    mkdir -p "$folder/lists/partial" "$folder/cache/archives/partial"
+    configure_apt "$folder" "$suites"
+    export APT_CONFIG=$folder/apt.conf
+    apt-get update -qq
+    "$@"
+    unset APT_CONFIG
+}
+
+download() {
+    local folder=$1 package packages=()
+    shift
+    for package in "$@"; do
+        case $package in
+            *+) packages+=($(with_dependencies "${package%+}")) ;;
+            *) packages+=("$package") ;;
+        esac
+    done
+    (cd "$folder" && apt-get download -qq "${packages[@]}")
 }
 
 with_dependencies() {

@@ -30,7 +30,8 @@ build_initramfs() {
     cp "$(kernel_file vmlinuz "$kernel")" "$target/vmlinuz"
     (cd "$root" && find . | cpio --quiet -o -H newc -R 0:0) >"$target/initramfs"
     {
-        cat "$target/versions.packages"
+        echo "kernel=$kernel"
+        awk '/^linux-(binary|image)-/ { print "kernel_package=" $2 } /^bird3 / { print "bird=" $2 }' "$target/packages/versions"
         echo "qemu=$(qemu-system-x86_64 --version | sed -n 's/^QEMU emulator version //p')"
         echo "rustc=$(rustc --version | cut -d ' ' -f 2)"
     } >"$target/versions"

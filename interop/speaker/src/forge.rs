@@ -100,6 +100,13 @@ impl Forgery {
         Self { control: TcpControl::Psh, payload: payload.to_vec(), ..self }
     }
 
+    /// Moves it back to before its data, so that it repeats octets which the peer already has.
+    #[must_use]
+    pub fn stale(self) -> Self {
+        let sequence = SeqNum(self.sequence.0.wrapping_sub(self.payload.len() as u32));
+        Self { sequence, ..self }
+    }
+
     /// The unsigned IP packet.
     ///
     /// # Errors

@@ -6,30 +6,34 @@ use std::fmt;
 #[derive(Debug)]
 pub struct Failure(pub String);
 
+/// What came of a step.
+pub type Result<T, E = Failure> = std::result::Result<T, E>;
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl<E: std::error::Error> From<E> for Failure {
+impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self(error.to_string())
+        Self(format!("{:#}", error.into()))
     }
 }
 
 impl Failure {
     /// The same, with what was being done.
-    #[must_use]
     pub fn during(self, what: impl fmt::Display) -> Self {
         Self(format!("{what}: {self}"))
     }
 }
 
+/// Fails with a sentence.
+pub fn fail<T>(sentence: impl Into<String>) -> Result<T> {
+    Err(Failure(sentence.into()))
+}
+
 /// Fails with a sentence unless a condition holds.
-///
-/// # Errors
-/// The sentence.
-pub fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), Failure> {
-    if holds { Ok(()) } else { Err(Failure(otherwise())) }
+pub fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<()> {
+    if holds { Ok(()) } else { fail(otherwise()) }
 }

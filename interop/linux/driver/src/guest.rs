@@ -1,14 +1,13 @@
 //! A virtual machine, and the line to the agent in it.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agent::{Call, GetCounters, Kernel, Message, NetworkCounters, Ran, Reply, Run};
+use agent::{AwaitCounters, Call, Counted, GetCounters, Kernel, Message, Ran, Reply, Run};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixListener;
@@ -17,9 +16,9 @@ use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::failure::{Failure, ensure};
-use crate::lab::{Addresses, Setting};
-use crate::wire::{Plug, Port, Wire};
+use crate::failure::{Failure, Result, ensure};
+use crate::net::Port;
+use crate::wire::{Plug, Wire};
 
 /// How long an emulated machine may take from power on until its agent answers; four seconds are usual.
 const BOOT: Duration = Duration::from_secs(90);
@@ -29,6 +28,17 @@ const REQUEST: Duration = Duration::from_secs(150);
 const DUMPED: u32 = 128;
 
 type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Result<Value, String>>>>>;
+
+/// Where the files are.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// For recordings and logs.
+    pub state: PathBuf,
+    /// The kernel.
+    pub image: PathBuf,
+    /// The guests' root file system.
+    pub initramfs: PathBuf,
+}
 
 /// A running guest. Dropping it ends the machine.
 #[derive(Debug)]
@@ -45,14 +55,11 @@ pub struct Guest {
 
 impl Guest {
     /// Starts a machine at a port of the wire, and gives it the port's addresses.
-    ///
-    /// # Errors
-    /// When QEMU or the agent does not start.
-    pub async fn start(port: Port, wire: &Wire, setting: &Setting) -> Result<Self, Failure> {
+    pub async fn start(port: Port, wire: &Wire, setting: &Setting) -> Result<Self> {
         Self::boot(port, wire, setting).await.map_err(|failure| failure.during(format_args!("guest {port}")))
     }
 
-    async fn boot(port: Port, wire: &Wire, setting: &Setting) -> Result<Self, Failure> {
+    async fn boot(port: Port, wire: &Wire, setting: &Setting) -> Result<Self> {
         let directory = setting.state.join(port.name());
         std::fs::create_dir_all(&directory)?;
         let file = |name: &str| directory.join(name);
@@ -89,37 +96,26 @@ impl Guest {
             _process: process,
             _plug: plug,
         };
-        guest.configure(Addresses::of(port)).await?;
+        guest.configure().await?;
         Ok(guest)
     }
 
     /// Which guest it is.
-    #[must_use]
     pub const fn port(&self) -> Port {
         self.port
     }
 
     /// What its kernel is and can do.
-    #[must_use]
     pub const fn kernel(&self) -> &Kernel {
         &self.kernel
     }
 
-    /// Its address of the same family as another.
-    #[must_use]
-    pub fn address_like(&self, other: IpAddr) -> IpAddr {
-        Addresses::of(self.port).like(other)
-    }
-
     /// Sends a request and waits for the answer.
-    ///
-    /// # Errors
-    /// What the agent says, or that it is gone.
-    pub async fn call<C: Call>(&self, call: C) -> Result<C::Answer, Failure> {
+    pub async fn call<C: Call>(&self, call: C) -> Result<C::Answer> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let gone = || Failure(format!("guest {} is gone; see {}", self.port, self.serial));
         let (sender, answer) = oneshot::channel();
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(id, sender);
+        self.waiting.lock().unwrap().insert(id, sender);
         let mut line = serde_json::to_vec(&Message { id, request: call.into_request() })?;
         line.push(b'\n');
         self.control.lock().await.write_all(&line).await.map_err(|_| gone())?;
@@ -129,10 +125,7 @@ impl Guest {
     }
 
     /// Runs a command line with the guest's shell.
-    ///
-    /// # Errors
-    /// What it printed, when it fails.
-    pub async fn shell(&self, line: &str) -> Result<String, Failure> {
+    pub async fn shell(&self, line: &str) -> Result<String> {
         let command = ["sh", "-c", line].map(str::to_owned).to_vec();
         let Ran { status, output, errors } = self.call(Run { command }).await?;
         ensure(status == Some(0), || format!("guest {}: {line}: {output}{errors}", self.port))?;
@@ -140,15 +133,17 @@ impl Guest {
     }
 
     /// TCP-AO's and TCP-MD5's counters of the whole machine.
-    ///
-    /// # Errors
-    /// When the guest is gone.
-    pub async fn counters(&self) -> Result<NetworkCounters, Failure> {
-        self.call(GetCounters).await
+    pub async fn counters(&self) -> Result<Counted> {
+        self.call(GetCounters {}).await
     }
 
-    async fn configure(&self, addresses: Addresses) -> Result<(), Failure> {
-        let Addresses { ipv4, ipv6, .. } = addresses;
+    /// Waits until its kernel has counted at least `grown` since `before`; gives what it has counted since then.
+    pub async fn await_counted(&self, before: &Counted, grown: Counted) -> Result<Counted> {
+        Ok(self.call(AwaitCounters { at_least: before.plus(&grown) }).await?.since(before))
+    }
+
+    async fn configure(&self) -> Result<()> {
+        let (ipv4, ipv6) = (self.port.ipv4(), self.port.ipv6());
         // Addresses are there at once, and nothing talks on the wire unasked.
         self.shell(&format!(
             "sysctl -q -w net.ipv6.conf.eth0.accept_dad=0 net.ipv6.conf.eth0.accept_ra=0 \
@@ -161,7 +156,7 @@ impl Guest {
 }
 
 fn qemu(port: Port, directory: &Path, setting: &Setting) -> Command {
-    let hardware_address = Addresses::of(port).hardware_address.map(|octet| format!("{octet:02x}")).join(":");
+    let hardware_address = port.hardware_address().map(|octet| format!("{octet:02x}")).join(":");
     let at = |name: &str| directory.join(name).display().to_string();
     let mut command = Command::new("qemu-system-x86_64");
     command
@@ -197,27 +192,12 @@ async fn read_replies(mut lines: BufReader<OwnedReadHalf>, waiting: Waiting) {
     let mut line = String::new();
     while matches!(lines.read_line(&mut line).await, Ok(octets) if octets > 0) {
         if let Ok(Reply { id, result }) = serde_json::from_str(&line)
-            && let Some(sender) = waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&id)
+            && let Some(sender) = waiting.lock().unwrap().remove(&id)
         {
             // Whoever asked may have stopped waiting.
             let _ = sender.send(result);
         }
         line.clear();
     }
-    waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
-}
-
-/// An address and port.
-#[must_use]
-pub fn at(address: impl Into<IpAddr>, port: u16) -> SocketAddr {
-    SocketAddr::new(address.into(), port)
-}
-
-/// The address of no interface in particular, of the same family as another.
-#[must_use]
-pub const fn unspecified_like(other: IpAddr) -> IpAddr {
-    match other {
-        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-    }
+    waiting.lock().unwrap().clear();
 }

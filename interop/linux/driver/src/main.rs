@@ -1,14 +1,39 @@
 //! wireseal-interop-linux: runs the rows that it is given, or all.
+//!
+//! | module | what is in it |
+//! |---|---|
+//! | `wire`, `recording`, `forge` | the switch between all, what it records, what it forges |
+//! | `guest` | a virtual machine and the line to the agent in it |
+//! | `userspace`, `carrier` | the driver's own TCP stack, and a TCP that takes over a kernel's connection |
+//! | `lab` | what all rows share |
+//! | `verify` | a recording, judged by the program `wireseal` |
+//! | `rows` | the rows and their negative twins |
+//! | `results` | RESULTS.md |
+
+mod carrier;
+mod failure;
+mod forge;
+mod guest;
+mod lab;
+mod net;
+mod recording;
+mod results;
+mod row;
+mod rows;
+mod userspace;
+mod verify;
+mod wire;
 
 use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use wireseal_interop_linux::failure::Failure;
-use wireseal_interop_linux::lab::{Lab, Setting};
-use wireseal_interop_linux::results::{self, Versions};
-use wireseal_interop_linux::rows::{self, Row};
+use crate::failure::{Failure, Result, fail};
+use crate::guest::Setting;
+use crate::lab::Lab;
+use crate::results::Versions;
+use crate::row::Row;
 
 /// Exit code of a row that does not exist, and of a lab that does not start.
 const UNUSABLE: u8 = 2;
@@ -42,7 +67,7 @@ async fn main() -> ExitCode {
 }
 
 /// Whether all rows have passed.
-async fn run(rows: &[&Row], is_full: bool) -> Result<bool, Failure> {
+async fn run(rows: &[&Row], is_full: bool) -> Result<bool> {
     let setting = Setting {
         state: variable("WIRESEAL_LAB_STATE")?,
         image: variable("WIRESEAL_LAB_IMAGE")?,
@@ -50,10 +75,10 @@ async fn run(rows: &[&Row], is_full: bool) -> Result<bool, Failure> {
     };
     let versions = Versions::read(&variable("WIRESEAL_LAB_VERSIONS")?)?;
     let started = Instant::now();
-    let lab = Lab::start(setting).await?;
+    let lab = Lab::start(setting, variable("WIRESEAL_LAB_JUDGE")?).await?;
     let kernel = lab.north.kernel();
     if !kernel.tcp_ao {
-        return Err(Failure(format!("Linux {} on the guest has no TCP-AO", kernel.release)));
+        return fail(format!("Linux {} on the guest has no TCP-AO", kernel.release));
     }
     println!("Linux {} is up after {:.1} s", kernel.release, started.elapsed().as_secs_f64());
 
@@ -72,7 +97,7 @@ async fn run(rows: &[&Row], is_full: bool) -> Result<bool, Failure> {
     Ok(failed == 0)
 }
 
-fn variable(name: &str) -> Result<PathBuf, Failure> {
+fn variable(name: &str) -> Result<PathBuf> {
     env::var_os(name)
         .map(PathBuf::from)
         .ok_or_else(|| Failure(format!("{name} is not set: start interop/linux/run")))

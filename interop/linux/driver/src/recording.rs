@@ -6,11 +6,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
-use router_peer::transport::ETHERNET_HEADER;
-use wireseal_tcp_ao::Segment;
+use speaker::link::ETHERNET_HEADER;
+use wireseal_tcp_ao::{Segment, SocketPair};
 
-use crate::failure::Failure;
-use crate::wire::Port;
+use crate::failure::{Failure, Result};
+use crate::net::Port;
 
 /// EtherTypes of what carries TCP (RFC 894, RFC 2464).
 const ETHERTYPES: [[u8; 2]; 2] = [[0x08, 0x00], [0x86, 0xdd]];
@@ -18,45 +18,65 @@ const ETHERTYPES: [[u8; 2]; 2] = [[0x08, 0x00], [0x86, 0xdd]];
 /// A frame that came to the wire.
 #[derive(Clone, Debug)]
 pub struct Frame {
-    /// When, since the wire was there.
+    /// The time since the wire was started.
     pub at: Duration,
-    /// The port it came from; nothing when the driver has forged it.
+    /// The port it came from; nothing when the driver forged it.
     pub from: Option<Port>,
-    /// Whether it was let go on.
+    /// Whether it was stopped on its way.
     pub is_lost: bool,
     /// From the Ethernet header on, without checksum.
     pub octets: Vec<u8>,
 }
 
 impl Frame {
-    /// The TCP segment in it.
-    #[must_use]
+    /// Its TCP segment.
     pub fn segment(&self) -> Option<Segment<'_>> {
         segment(&self.octets)
     }
 }
 
-/// The TCP segment in a frame.
-#[must_use]
-pub fn segment(frame: &[u8]) -> Option<Segment<'_>> {
+/// The IP packet in a frame.
+fn packet(frame: &[u8]) -> Option<&[u8]> {
     let (header, packet) = frame.split_at_checked(ETHERNET_HEADER)?;
-    if !ETHERTYPES.iter().any(|ethertype| header.ends_with(ethertype)) {
-        return None;
-    }
-    Segment::parse(packet).ok()
+    ETHERTYPES.iter().any(|ethertype| header.ends_with(ethertype)).then_some(packet)
+}
+
+/// The TCP segment in a frame.
+pub fn segment(frame: &[u8]) -> Option<Segment<'_>> {
+    Segment::parse(packet(frame)?).ok()
 }
 
 /// All frames that came to the wire for a while, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
-    /// The frames.
     pub frames: Vec<Frame>,
 }
 
 impl Recording {
+    /// All IP packets but forged ones.
+    pub fn packets(&self) -> impl Iterator<Item = &[u8]> + Clone {
+        self.frames.iter().filter(|frame| frame.from.is_some()).filter_map(|frame| packet(&frame.octets))
+    }
+
+    /// All TCP segments but forged ones.
+    pub fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
+        self.packets().filter_map(|packet| Segment::parse(packet).ok())
+    }
+
     /// The TCP segments that came from a port.
     pub fn segments_from(&self, port: Port) -> impl Iterator<Item = Segment<'_>> {
         self.frames.iter().filter(move |frame| frame.from == Some(port)).filter_map(Frame::segment)
+    }
+
+    /// The TCP segments from a port that were not lost.
+    pub fn delivered_from(&self, port: Port) -> impl Iterator<Item = Segment<'_>> {
+        let frames = self.frames.iter().filter(move |frame| frame.from == Some(port) && !frame.is_lost);
+        frames.filter_map(Frame::segment)
+    }
+
+    /// The segments that went from `pair.local` to `pair.remote`, forged ones left out.
+    pub fn sent(&self, pair: SocketPair) -> impl Iterator<Item = Segment<'_>> {
+        speaker::forge::sent(self.packets(), pair)
     }
 
     /// Puts another recording behind this one.
@@ -64,15 +84,12 @@ impl Recording {
         self.frames.extend(other.frames);
     }
 
-    /// Writes it for tshark and the like.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub fn write(&self, path: &Path) -> Result<(), Failure> {
+    /// Writes it as pcap, perhaps without what the driver forged.
+    pub fn write(&self, path: &Path, with_forged: bool) -> Result<()> {
         let broken = |error: pcap_file::PcapError| Failure(format!("{}: {error}", path.display()));
         let file = BufWriter::new(File::create(path)?);
         let mut writer = PcapWriter::with_header(file, PcapHeader::default()).map_err(broken)?;
-        for frame in &self.frames {
+        for frame in self.frames.iter().filter(|frame| with_forged || frame.from.is_some()) {
             let length = u32::try_from(frame.octets.len())?;
             writer.write_packet(&PcapPacket::new(frame.at, length, &frame.octets)).map_err(broken)?;
         }

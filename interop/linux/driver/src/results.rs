@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use crate::failure::Failure;
-use crate::rows::Outcome;
+use crate::failure::Result;
+use crate::row::{Evidence, Outcome, Row};
 
 /// What the machines and programs are, as lines of `name=version`.
 #[derive(Clone, Debug)]
@@ -13,10 +13,7 @@ pub struct Versions(String);
 
 impl Versions {
     /// Reads the file that `run` has written.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub fn read(path: &Path) -> Result<Self, Failure> {
+    pub fn read(path: &Path) -> Result<Self> {
         Ok(Self(fs::read_to_string(path)?))
     }
 
@@ -27,9 +24,8 @@ impl Versions {
 }
 
 /// A row's line on the terminal.
-#[must_use]
-pub fn line(outcome: &Outcome) -> String {
-    let Outcome { name, seconds, .. } = outcome;
+pub fn line(outcome: &Outcome<'_>) -> String {
+    let (name, seconds) = (&outcome.row.name, outcome.seconds);
     match (&outcome.evidence, &outcome.refusal) {
         (Err(failure), _) => format!("FAILED {name}: {failure}"),
         (Ok(_), Err(failure)) => format!("FAILED {name}: its twin: {failure}"),
@@ -43,10 +39,7 @@ pub fn line(outcome: &Outcome) -> String {
 }
 
 /// Writes the table.
-///
-/// # Errors
-/// When the file cannot be written.
-pub fn write(path: &Path, versions: &Versions, outcomes: &[Outcome]) -> Result<(), Failure> {
+pub fn write(path: &Path, versions: &Versions, outcomes: &[Outcome<'_>]) -> Result<()> {
     let passed = outcomes.iter().filter(|outcome| outcome.has_passed()).count();
     let mut text = format!(
         "# Wireseal and Linux's TCP-AO\n\n\
@@ -63,17 +56,12 @@ pub fn write(path: &Path, versions: &Versions, outcomes: &[Outcome]) -> Result<(
     );
     for outcome in outcomes {
         let (counted, wire, figures, mut result) = match &outcome.evidence {
-            Ok(evidence) => {
-                let counted = evidence.counters.iter().map(|(end, counted)| format!("{end}: {counted}"));
-                let counted: Vec<String> = counted.collect();
-                (
-                    counted.join("<br>"),
-                    evidence.wire.to_string(),
-                    evidence.figures.clone(),
-                    "passed".to_owned(),
-                )
+            Ok(Evidence { counters, wire, figures, .. }) => {
+                let counted = counters.iter().map(|(end, counted)| format!("{end}: {counted}"));
+                let counted = counted.collect::<Vec<_>>().join("<br>");
+                (counted, wire.to_string(), figures.as_str(), "passed".to_owned())
             }
-            Err(failure) => (String::new(), String::new(), String::new(), format!("FAILED: {failure}")),
+            Err(failure) => (String::new(), String::new(), "", format!("FAILED: {failure}")),
         };
         let refusal = match &outcome.refusal {
             Ok(refusal) => refusal.to_string(),
@@ -82,7 +70,7 @@ pub fn write(path: &Path, versions: &Versions, outcomes: &[Outcome]) -> Result<(
                 format!("FAILED: {failure}")
             }
         };
-        let Outcome { name, what, twin_what, seconds, .. } = outcome;
+        let (Row { name, what, twin_what, .. }, seconds) = (outcome.row, outcome.seconds);
         writeln!(
             text,
             "| {name} | {what} | {counted} | {wire} | {figures} | {twin_what} | {refusal} | {result} | {seconds:.1} |"

@@ -2,183 +2,119 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
-use agent::{Pattern, Transfer};
+use agent::{Amount, Counted, Pattern, TIME_LIMIT};
 use ipnet::IpNet;
-use router_peer::link::{FrameQueue, LinkDevice};
-use router_peer::protection::{self, Protected};
-use router_peer::stack::{Stack, StackConfig, TcpListener, TcpStream};
-use router_peer::transport::{DEFAULT_IP_MTU, frame_mtu};
 use smoltcp::phy::Medium;
 use smoltcp::socket::tcp::CongestionControl;
+use speaker::link::{DEFAULT_IP_MTU, Link};
+use speaker::protection;
+use speaker::stack::{Stack, StackConfig, TcpListener, TcpStream};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::timeout;
-use wireseal_tcp_ao::{Counters, MKTS_PER_PEER, MktSet, Peer};
+use tokio::time::{sleep, timeout};
+use wireseal_tcp_ao::{Mkt, MktSet, Peer};
 
-use crate::failure::{Failure, ensure};
-use crate::lab::{Addresses, TIME_LIMIT, TIME_LIMIT_MILLISECONDS};
-use crate::wire::{Plug, Port, Wire};
+use crate::failure::{Failure, Result, ensure, fail};
+use crate::net::{Family, Port};
+use crate::wire::{Plug, Wire};
 
 /// Octets that are handed to or taken from a stream at once.
 const PIECE: usize = 64 * 1024;
+/// How often counters are looked at.
+const CHECK: Duration = Duration::from_millis(1);
 
 /// A stack at [`Port::Userspace`]. There can be one at a time; dropping it pulls it out.
 #[derive(Debug)]
 pub struct Userspace {
-    /// The stack.
-    pub stack: Stack<Protected>,
-    arrivals: std::sync::Arc<FrameQueue>,
+    pub stack: Stack,
+    link: Link,
     _plug: Plug,
 }
 
 impl Userspace {
-    /// Starts a stack that protects its connections with `peers`; those with others are unprotected.
-    ///
-    /// # Errors
-    /// When two peers overlap and share key ids.
-    pub fn start(wire: &Wire, peers: Vec<Peer>) -> Result<Self, Failure> {
-        Self::start_seeded(wire, peers, fastrand::u64(..))
-    }
-
-    /// The same with this seed, on which the stack's ISNs and ports depend.
-    ///
-    /// # Errors
-    /// When two peers overlap and share key ids.
-    pub fn start_seeded(wire: &Wire, peers: Vec<Peer>, seed: u64) -> Result<Self, Failure> {
-        let addresses = Addresses::of(Port::Userspace);
-        let (device, link) = LinkDevice::new(Medium::Ethernet, frame_mtu(Medium::Ethernet, DEFAULT_IP_MTU));
-        let arrivals = device.arrivals();
+    /// Starts a stack that protects its connections with `peers`; others are unprotected. Its ISNs and ports depend on the seed.
+    pub fn start(wire: &Wire, peers: Vec<Peer>, seed: u64) -> Result<Self> {
+        let own = Port::Userspace;
+        let link = Link::new(Medium::Ethernet, DEFAULT_IP_MTU);
         let config = StackConfig {
-            hardware_address: addresses.hardware_address,
-            addresses: vec![IpNet::new(addresses.ipv4.into(), 24)?, IpNet::new(addresses.ipv6.into(), 64)?],
+            hardware_address: own.hardware_address(),
+            addresses: vec![IpNet::new(own.ipv4().into(), 24)?, IpNet::new(own.ipv6().into(), 64)?],
             gateways: Vec::new(),
             congestion_control: CongestionControl::Reno,
             seed,
         };
-        let device = protection::protect(device, peers)?;
-        let stack = Stack::start(device, std::sync::Arc::clone(&arrivals), &config)?;
-        Ok(Self { stack, arrivals, _plug: wire.plug_link(Port::Userspace, link) })
+        let stack = Stack::start(link.clone(), peers, &config)?;
+        Ok(Self { stack, _plug: wire.plug_link(own, link.clone()), link })
     }
 
     /// The peer at `remote`, with its MKTs as this end has them.
-    #[must_use]
-    pub fn peer(remote: IpAddr, mkts: MktSet<MKTS_PER_PEER>) -> Peer {
-        protection::peer(Addresses::of(Port::Userspace).like(remote), remote, mkts)
+    pub fn peer(remote: IpAddr, mkts: &[Mkt]) -> Result<Peer> {
+        let family = if remote.is_ipv4() { Family::Ipv4 } else { Family::Ipv6 };
+        let mkts = MktSet::from_mkts(mkts.iter().cloned())?;
+        Ok(protection::peer(Port::Userspace.address(family), remote, mkts))
     }
 
-    /// What has been received for all peers together.
-    #[must_use]
-    pub fn counters(&self) -> Counters {
-        self.stack.with_device(|device| *device.shim().counters())
+    /// What has been received from all peers together.
+    pub fn counters(&self) -> Counted {
+        self.stack.with_device(|device| (*device.shim().counters()).into())
     }
 
-    /// Waits until the counters are as `wanted`, which is asked after each millisecond.
-    ///
-    /// # Errors
-    /// Says what they are instead, after the time limit.
-    pub async fn await_counters(&self, wanted: impl Fn(&Counters) -> bool) -> Result<Counters, Failure> {
-        let wait = async {
-            loop {
-                let counters = self.counters();
-                if wanted(&counters) {
-                    return counters;
-                }
-                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-            }
-        };
-        timeout(TIME_LIMIT, wait)
-            .await
-            .map_err(|_| Failure(format!("userspace has counted {:?}", self.counters())))
+    /// Waits until each counter has reached this.
+    pub async fn await_counted(&self, at_least: Counted) -> Result<Counted> {
+        self.wait(|| self.counters().has_reached(&at_least)).await?;
+        Ok(self.counters())
     }
 
     /// Waits until so many packets were refused, counted or not.
-    ///
-    /// # Errors
-    /// When they are fewer after the time limit.
-    pub async fn await_refused(&self, packets: u64) -> Result<(), Failure> {
+    pub async fn await_refused(&self, packets: u64) -> Result<()> {
+        self.wait(|| self.stack.tally().dropped() >= packets).await
+    }
+
+    async fn wait(&self, is_done: impl Fn() -> bool) -> Result<()> {
         let wait = async {
-            while self.stack.with_device(|device| device.refused().inbound) < packets {
-                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            while !is_done() {
+                sleep(CHECK).await;
             }
         };
-        timeout(TIME_LIMIT, wait).await.map_err(|_| Failure("userspace has refused nothing".to_owned()))
+        let late = |_| Failure(format!("userspace has counted {} by now", self.counters()));
+        timeout(TIME_LIMIT, wait).await.map_err(late)
     }
 
     /// Opens a connection.
-    ///
-    /// # Errors
-    /// When it is refused, or not there within the time limit.
-    pub async fn connect(&self, remote: SocketAddr) -> Result<TcpStream, Failure> {
+    pub async fn connect(&self, remote: SocketAddr) -> Result<TcpStream> {
         let connected = timeout(TIME_LIMIT, self.stack.connect(remote, None)).await;
         Ok(connected.map_err(|_| Failure(format!("userspace cannot connect to {remote}")))??)
     }
 
     /// Waits for a connection.
-    ///
-    /// # Errors
-    /// When none is there within the time limit.
-    pub async fn accept(&self, listener: &mut TcpListener) -> Result<TcpStream, Failure> {
+    pub async fn accept(&self, listener: &mut TcpListener) -> Result<TcpStream> {
         let accepted = timeout(TIME_LIMIT, listener.accept()).await;
         Ok(accepted.map_err(|_| Failure("no connection came to userspace".to_owned()))??)
     }
 
-    /// Fails when frames were dropped on their way into the stack.
-    ///
-    /// # Errors
-    /// How many they were.
-    pub fn check_nothing_dropped(&self) -> Result<(), Failure> {
-        let dropped = self.arrivals.dropped();
+    /// Waits until its connections have ended, and fails when frames were dropped on their way into the stack.
+    pub async fn idle(&self) -> Result<()> {
+        let idle = timeout(TIME_LIMIT, self.stack.idle()).await;
+        idle.map_err(|_| Failure("the userspace connections do not end".to_owned()))?;
+        let dropped = self.link.to_stack.dropped();
         ensure(dropped == 0, || format!("the queue into the stack has dropped {dropped} frames"))
     }
 }
 
-/// Octets to be sent or received.
-#[derive(Clone, Copy, Debug)]
-pub struct Amount {
-    /// How many.
-    pub octets: u64,
-    /// The seed of the pattern they are from.
-    pub seed: u64,
-    /// The number of the first.
-    pub from: u64,
-}
-
-impl Amount {
-    /// Nothing at all.
-    pub const NONE: Self = Self { octets: 0, seed: 0, from: 0 };
-}
-
-/// The same at a guest's end, for its agent to do.
-#[must_use]
-pub const fn guest_transfer(socket: u64, send: Amount, receive: Amount) -> Transfer {
-    Transfer {
-        socket,
-        send: send.octets,
-        send_seed: send.seed,
-        send_from: send.from,
-        receive: receive.octets,
-        receive_seed: receive.seed,
-        receive_from: receive.from,
-        time_limit: TIME_LIMIT_MILLISECONDS,
-    }
-}
-
 /// Sends and receives at once, and checks each octet received.
-///
-/// # Errors
-/// When the stream ends, stands still for the time limit, or brings other octets.
 pub async fn transfer(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     send: Amount,
     receive: Amount,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let (read, write) = tokio::io::split(stream);
     tokio::try_join!(send_all(write, send), receive_all(read, receive))?;
     Ok(())
 }
 
-async fn send_all(mut write: impl AsyncWrite + Unpin, amount: Amount) -> Result<(), Failure> {
-    let mut pattern = Pattern::new(amount.seed, amount.from);
+async fn send_all(mut write: impl AsyncWrite + Unpin, amount: Amount) -> Result<()> {
+    let mut pattern = Pattern::of(amount);
     let mut buffer = vec![0; PIECE];
     let mut left = amount.octets;
     while left > 0 {
@@ -192,8 +128,8 @@ async fn send_all(mut write: impl AsyncWrite + Unpin, amount: Amount) -> Result<
     Ok(())
 }
 
-async fn receive_all(mut read: impl AsyncRead + Unpin, amount: Amount) -> Result<(), Failure> {
-    let mut pattern = Pattern::new(amount.seed, amount.from);
+async fn receive_all(mut read: impl AsyncRead + Unpin, amount: Amount) -> Result<()> {
+    let mut pattern = Pattern::of(amount);
     let mut buffer = vec![0; PIECE];
     let mut left = amount.octets;
     while left > 0 {
@@ -208,17 +144,14 @@ async fn receive_all(mut read: impl AsyncRead + Unpin, amount: Amount) -> Result
 }
 
 /// Closes the sending direction, and waits until the peer has closed its own.
-///
-/// # Errors
-/// When it still sends, or does not close within the time limit.
-pub async fn finish(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> Result<(), Failure> {
+pub async fn finish(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> Result<()> {
     stream.shutdown().await?;
     let end = timeout(TIME_LIMIT, stream.read(&mut [0])).await;
     let end = end.map_err(|_| Failure("the peer of userspace does not close".to_owned()))?;
     match end {
         Ok(0) => Ok(()),
-        Ok(_) => Err(Failure("the peer of userspace sends more than it should".to_owned())),
-        // The stack has already gone through TIME-WAIT's beginning when both sides close at once.
+        Ok(_) => fail("the peer of userspace sends more than it should"),
+        // When both ends close at once, the stack is already past this.
         Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
         Err(error) => Err(error.into()),
     }

@@ -1,57 +1,24 @@
 //! The wire: an Ethernet switch that learns, records every frame, and loses, forges or cuts off what a row wants.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use router_peer::link::LinkPort;
-use router_peer::transport::{DEFAULT_IP_MTU, ETHERNET_HEADER};
+use speaker::link::{DEFAULT_IP_MTU, ETHERNET_HEADER, FrameQueue, Link};
 use tokio::net::UnixDatagram;
 use tokio::sync::Notify;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
+use crate::net::Port;
 use crate::recording::{Frame, Recording, segment};
+use agent::TIME_LIMIT;
 
 /// Octets of the longest frame; QEMU's virtual cards send none that are longer.
 const FRAME: usize = DEFAULT_IP_MTU + ETHERNET_HEADER;
-
-/// Where something is plugged in.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Port {
-    /// The driver's own TCP stack.
-    Userspace,
-    /// The first guest.
-    North,
-    /// The second guest.
-    South,
-    /// Another process on this machine.
-    Host,
-}
-
-impl Port {
-    const ALL: [Self; 4] = [Self::Userspace, Self::North, Self::South, Self::Host];
-
-    /// What it is called in files and tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Userspace => "userspace",
-            Self::North => "north",
-            Self::South => "south",
-            Self::Host => "host",
-        }
-    }
-}
-
-impl fmt::Display for Port {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// What becomes of a frame that a tap has seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,6 +46,8 @@ struct Shared {
 struct State {
     outlets: HashMap<Port, Outlet>,
     addresses: HashMap<[u8; 6], Port>,
+    /// Where TCP segments for a port go instead.
+    diverted: HashMap<Port, Port>,
     recording: Recording,
     losses: Vec<Loss>,
     tap: Option<Tap>,
@@ -86,15 +55,8 @@ struct State {
 }
 
 struct Outlet {
-    frames: Arc<Queue>,
+    frames: Arc<FrameQueue>,
     is_plugged: bool,
-}
-
-/// Frames on their way out of a port. TCP's windows bound it.
-#[derive(Default)]
-struct Queue {
-    frames: Mutex<VecDeque<Vec<u8>>>,
-    ready: Notify,
 }
 
 struct Loss {
@@ -110,16 +72,16 @@ struct Loss {
 pub struct Plug {
     wire: Wire,
     port: Port,
-    tasks: [JoinHandle<()>; 2],
+    _tasks: JoinSet<()>,
     socket: Option<PathBuf>,
 }
 
 impl Drop for Plug {
     fn drop(&mut self) {
-        for task in &self.tasks {
-            task.abort();
-        }
-        self.wire.state().outlets.remove(&self.port);
+        let mut state = self.wire.state();
+        state.outlets.remove(&self.port);
+        state.diverted.retain(|_, at| *at != self.port);
+        drop(state);
         if let Some(socket) = &self.socket {
             // Already gone is as good.
             let _ = std::fs::remove_file(socket);
@@ -139,52 +101,45 @@ impl Default for Wire {
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What it guards is whole between statements, whoever has panicked.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Wire {
     fn state(&self) -> MutexGuard<'_, State> {
-        locked(&self.0.state)
+        self.0.state.lock().unwrap()
     }
 
     /// Plugs in a stack of this process.
-    pub fn plug_link(&self, port: Port, link: LinkPort) -> Plug {
-        let queue = self.add_outlet(port);
-        let (wire, to_stack) = (self.clone(), Arc::clone(&link.to_stack));
-        let inward = tokio::spawn(async move {
+    pub fn plug_link(&self, port: Port, link: Link) -> Plug {
+        self.add_outlet(port, Arc::clone(&link.to_stack));
+        let (wire, mut tasks) = (self.clone(), JoinSet::new());
+        tasks.spawn(async move {
             loop {
                 wire.forward(port, link.from_stack.pop().await);
             }
         });
-        let outward = tokio::spawn(async move {
-            loop {
-                to_stack.push(queue.pop().await);
-            }
-        });
-        Plug { wire: self.clone(), port, tasks: [inward, outward], socket: None }
+        Plug { wire: self.clone(), port, _tasks: tasks, socket: None }
     }
 
-    /// Plugs in whoever sends frames to the socket `local` and takes them at the socket `peer`, which may come later.
-    ///
-    /// # Errors
-    /// When `local` cannot be bound.
-    pub fn plug_unix(&self, port: Port, local: &Path, peer: &Path) -> Result<Plug, Failure> {
+    /// Plugs in a stack that takes the place of another port: it gets the TCP segments for that port, which goes on to answer ARP
+    /// and neighbor discovery.
+    pub fn plug_in_place_of(&self, of: Port, port: Port, link: Link) -> Plug {
+        self.state().diverted.insert(of, port);
+        self.plug_link(port, link)
+    }
+
+    /// Plugs in what sends frames to the socket `local` and takes them at the socket `peer`, which may come later.
+    pub fn plug_unix(&self, port: Port, local: &Path, peer: &Path) -> Result<Plug> {
         // Left over from a run that was killed.
         let _ = std::fs::remove_file(local);
         let socket = Arc::new(UnixDatagram::bind(local)?);
-        let queue = self.add_outlet(port);
-        let inward = tokio::spawn(receive(self.clone(), port, Arc::clone(&socket)));
-        let outward = tokio::spawn(send(self.clone(), queue, socket, peer.to_owned()));
-        Ok(Plug { wire: self.clone(), port, tasks: [inward, outward], socket: Some(local.to_owned()) })
+        let frames = Arc::<FrameQueue>::default();
+        self.add_outlet(port, Arc::clone(&frames));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(receive(self.clone(), port, Arc::clone(&socket)));
+        tasks.spawn(send(self.clone(), frames, socket, peer.to_owned()));
+        Ok(Plug { wire: self.clone(), port, _tasks: tasks, socket: Some(local.to_owned()) })
     }
 
-    fn add_outlet(&self, port: Port) -> Arc<Queue> {
-        let frames = Arc::<Queue>::default();
-        let outlet = Outlet { frames: Arc::clone(&frames), is_plugged: true };
-        self.state().outlets.insert(port, outlet);
-        frames
+    fn add_outlet(&self, port: Port, frames: Arc<FrameQueue>) {
+        self.state().outlets.insert(port, Outlet { frames, is_plugged: true });
     }
 
     /// Cuts the cable of a port, or joins it again. Frames on a cut cable are recorded as lost.
@@ -236,23 +191,17 @@ impl Wire {
         f(&self.state().recording)
     }
 
-    /// TCP segments from a port in the recording as it stands; those that were lost do not count.
+    /// How many TCP segments from a port are in the recording as it stands; lost ones do not count.
     pub fn segments_from(&self, port: Port) -> u64 {
-        let state = self.state();
-        let frames = state.recording.frames.iter();
-        frames.filter(|frame| frame.from == Some(port) && !frame.is_lost && frame.segment().is_some()).count()
-            as u64
+        self.look(|recording| recording.delivered_from(port).count() as u64)
     }
 
     /// Waits until `wanted` gives something of the recording as it stands; asks again after each frame.
-    ///
-    /// # Errors
-    /// Says `what` did not come within the time limit.
     pub async fn await_recorded<T>(
         &self,
         what: &str,
         mut wanted: impl FnMut(&Recording) -> Option<T>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T> {
         let search = async {
             loop {
                 let traffic = self.0.traffic.notified();
@@ -264,15 +213,17 @@ impl Wire {
                 traffic.await;
             }
         };
-        let limit = crate::lab::TIME_LIMIT;
-        tokio::time::timeout(limit, search)
+        tokio::time::timeout(TIME_LIMIT, search)
             .await
-            .map_err(|_| Failure(format!("{what} did not come within {} s", limit.as_secs())))
+            .map_err(|_| Failure(format!("waited in vain for {what}")))
     }
 
-    /// Takes the reasons why frames could not be handed to whoever is plugged in. A row that has any has failed.
+    /// Takes the reasons why frames could not be handed on. A row that has any has failed.
     pub fn take_undelivered(&self) -> Vec<String> {
-        std::mem::take(&mut self.state().undelivered)
+        let mut state = self.state();
+        let full = state.outlets.iter().filter(|(_, outlet)| outlet.frames.dropped() > 0);
+        let full: Vec<String> = full.map(|(port, _)| format!("the queue to {port} was full")).collect();
+        [std::mem::take(&mut state.undelivered), full].concat()
     }
 
     fn forward(&self, from: Port, octets: Vec<u8>) {
@@ -300,10 +251,15 @@ impl State {
         {
             return true;
         }
-        self.addresses.insert(*source, from);
+        if self.diverted.values().all(|at| *at != from) {
+            self.addresses.insert(*source, from);
+        }
         let is_group = destination[0] & 1 != 0;
         match self.addresses.get(destination).copied().filter(|_| !is_group) {
-            Some(to) => to != from && !self.deliver(to, frame),
+            Some(to) => {
+                let at = self.diverted.get(&to).copied().filter(|_| segment(frame).is_some());
+                to != from && !self.deliver(at.unwrap_or(to), frame)
+            }
             None => {
                 for to in Port::ALL.into_iter().filter(|to| *to != from) {
                     self.deliver(to, frame);
@@ -318,23 +274,11 @@ impl State {
         segment(frame).is_some() && loss.random.u32(..1000) < loss.per_thousand
     }
 
-    /// Whether somebody is plugged in there.
+    /// Whether the port is plugged in.
     fn deliver(&self, to: Port, frame: &[u8]) -> bool {
         let Some(outlet) = self.outlets.get(&to).filter(|outlet| outlet.is_plugged) else { return false };
-        locked(&outlet.frames.frames).push_back(frame.to_vec());
-        outlet.frames.ready.notify_one();
+        outlet.frames.push(frame.to_vec());
         true
-    }
-}
-
-impl Queue {
-    async fn pop(&self) -> Vec<u8> {
-        loop {
-            if let Some(frame) = locked(&self.frames).pop_front() {
-                return frame;
-            }
-            self.ready.notified().await;
-        }
     }
 }
 
@@ -351,7 +295,7 @@ async fn receive(wire: Wire, port: Port, socket: Arc<UnixDatagram>) {
 
 /// Sends to a socket that this one is connected to: only then does a full queue there make it wait. As long as nobody has come
 /// there, frames go nowhere, as to a machine that is off.
-async fn send(wire: Wire, queue: Arc<Queue>, socket: Arc<UnixDatagram>, peer: PathBuf) {
+async fn send(wire: Wire, queue: Arc<FrameQueue>, socket: Arc<UnixDatagram>, peer: PathBuf) {
     let mut has_come = false;
     loop {
         let frame = queue.pop().await;

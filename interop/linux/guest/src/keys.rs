@@ -6,8 +6,11 @@ use std::net::IpAddr;
 use cidr::IpCidr;
 use serde::{Deserialize, Serialize};
 use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::key_chain::{self, KeyChain, Lifetime, Timestamp};
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, OptionCoverage};
 use zeroize::Zeroizing;
+
+use crate::Counted;
 
 /// A master key, not shown by Debug.
 #[derive(Serialize, Deserialize, Clone)]
@@ -43,21 +46,13 @@ pub struct Key {
     pub remote: IpCidr,
     /// The interface index of a VRF device that the key is for, or none.
     pub vrf: Option<u32>,
-    /// SendID, as the guest has it.
     pub send_id: u8,
-    /// RecvID, as the guest has it.
     pub recv_id: u8,
-    /// The algorithm's name, as `TcpAoAlgorithm::name` gives it.
     pub algorithm: String,
-    /// Octets of the MAC.
     pub mac_length: usize,
-    /// Whether the MAC covers the other TCP options.
     pub covers_options: bool,
-    /// The master key.
     pub secret: Secret,
-    /// Whether the key becomes the current key of a connection.
     pub set_current: bool,
-    /// Whether the key becomes the rnext key of a connection.
     pub set_rnext: bool,
 }
 
@@ -112,65 +107,61 @@ pub struct KeyName {
     pub remote: IpCidr,
     /// The interface index of a VRF device, or none.
     pub vrf: Option<u32>,
-    /// SendID.
     pub send_id: u8,
-    /// RecvID.
     pub recv_id: u8,
 }
 
-/// Deletes a key from a socket.
-#[derive(Serialize, Deserialize, Clone, Debug)]
-pub struct DeleteKey {
-    /// The socket.
-    pub socket: u64,
-    /// The key.
-    pub name: KeyName,
-    /// The SendID of the key that becomes the current key.
-    pub current: Option<u8>,
-    /// The RecvID of the key that becomes the rnext key.
-    pub rnext: Option<u8>,
-}
-
-/// A key as the kernel lists it: `wireseal_linux::InstalledKey`.
+/// A key as the kernel lists it.
 #[derive(Serialize, Deserialize, Clone, Debug)]
 pub struct InstalledKey {
-    /// What names it.
     pub name: KeyName,
-    /// The algorithm's name.
-    pub algorithm: String,
-    /// Octets of the MAC.
-    pub mac_length: usize,
-    /// Whether the MAC covers the other TCP options.
-    pub covers_options: bool,
-    /// Whether it is the connection's current key.
-    pub is_current: bool,
-    /// Whether it is the connection's rnext key.
-    pub is_rnext: bool,
-    /// Segments that verified under it.
-    pub good: u64,
-    /// Segments that did not.
-    pub bad: u64,
 }
 
 /// What the kernel says of a socket: `wireseal_linux::Info`.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
 pub struct SocketInfo {
-    /// The current key's SendID.
+    /// Its SendID.
     pub current_key: Option<u8>,
-    /// The rnext key's RecvID.
+    /// Its RecvID.
     pub rnext_key: Option<u8>,
-    /// Whether unsigned segments are refused.
     pub required: bool,
-    /// Whether hard ICMP errors are taken.
     pub accept_icmps: bool,
-    /// Segments that verified.
-    pub good: u64,
-    /// Segments that did not.
-    pub bad: u64,
-    /// Segments of a KeyID that no key has.
-    pub key_not_found: u64,
-    /// Unsigned segments.
-    pub ao_required: u64,
-    /// ICMP errors that were ignored.
-    pub dropped_icmps: u64,
+    pub counted: Counted,
+}
+
+/// From when until when, in seconds since 1970; nothing leaves an end open.
+pub type Span = (Option<i64>, Option<i64>);
+
+/// A key chain.
+#[derive(Serialize, Deserialize, Clone, Debug)]
+pub struct Chain {
+    pub keys: Vec<ChainKey>,
+}
+
+/// A key and its lifetimes. The manager chooses its peer, and whether it is current or rnext key.
+#[derive(Serialize, Deserialize, Clone, Debug)]
+pub struct ChainKey {
+    pub key: Key,
+    pub send: Span,
+    pub accept: Span,
+}
+
+impl Chain {
+    /// The chain.
+    ///
+    /// # Errors
+    /// A sentence, when a key or a lifetime is impossible.
+    pub fn key_chain(&self) -> Result<KeyChain, String> {
+        let lifetime = |(from, until): Span| {
+            let timestamp = Timestamp::from_unix_seconds;
+            Lifetime::new(from.map(timestamp), until.map(timestamp)).map_err(|error| error.to_string())
+        };
+        let key = |(number, key): (usize, &ChainKey)| {
+            let (send, accept) = (lifetime(key.send)?, lifetime(key.accept)?);
+            let key = key_chain::Key::new(number as u64, key.key.mkt()?).with_lifetimes(send, accept);
+            key.map_err(|error| error.to_string())
+        };
+        let keys = self.keys.iter().enumerate().map(key).collect::<Result<Vec<_>, String>>()?;
+        KeyChain::new("lab", keys).map_err(|error| error.to_string())
+    }
 }

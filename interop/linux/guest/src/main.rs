@@ -9,16 +9,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::Value;
-use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_interop_linux_guest::{
-    AwaitCounters, Kernel, Message, NetworkCounters, PORT_NAME, Reply, Request,
-};
+use wireseal_interop_linux_guest::{Counted, Kernel, Message, PORT_NAME, Reply, Request, TIME_LIMIT};
 use wireseal_tcp_ao::Isn;
 
 use crate::managers::Managers;
@@ -70,12 +67,7 @@ fn control_port() -> io::Result<PathBuf> {
 fn reply(output: &Mutex<File>, id: u64, result: Result<Value, String>) -> io::Result<()> {
     let mut line = serde_json::to_vec(&Reply { id, result })?;
     line.push(b'\n');
-    locked(output).write_all(&line)
-}
-
-/// Nothing that is guarded here is left half done by a thread that panics.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    output.lock().unwrap().write_all(&line)
 }
 
 #[derive(Default)]
@@ -95,15 +87,13 @@ impl Agent {
             Request::Stop(stop) => value(processes.stop(&stop.name)),
             Request::Log(log) => value(processes.log(&log.name)),
             Request::WriteFile(file) => value(write_file(Path::new(&file.path), &file.contents)),
-            Request::ReadFile(file) => {
-                value(fs::read_to_string(&file.path).map_err(|error| format!("{}: {error}", file.path)))
-            }
             Request::Open(open) => value(sockets.open(&open)),
             Request::Listen(listen) => value(sockets.listen(listen.socket)),
-            Request::Accept(accept) => value(sockets.accept(&accept)),
+            Request::Accept(accept) => value(sockets.accept(accept.socket)),
+            Request::TryAccept(accept) => value(sockets.try_accept(accept.socket)),
             Request::Connect(connect) => value(sockets.connect(&connect)),
             Request::Transfer(transfer) => value(sockets.transfer(&transfer)),
-            Request::Finish(finish) => value(sockets.finish(&finish)),
+            Request::Finish(finish) => value(sockets.finish(finish.socket)),
             Request::Close(close) => value(sockets.close(close.socket)),
             Request::Reset(reset) => value(sockets.reset(reset.socket)),
             Request::ResetAll(_) => value(sockets.reset_all()),
@@ -118,9 +108,8 @@ impl Agent {
             Request::Export(export) => value(sockets.export(export.socket)),
             Request::Restore(restore) => value(sockets.restore(restore)),
             Request::GetCounters(_) => value(counters()),
-            Request::AwaitCounters(wait) => value(await_counters(&wait)),
+            Request::AwaitCounters(wait) => value(await_counters(&wait.at_least)),
             Request::ChooseIsn(choose) => value(sockets.choose_isn(choose.socket, Isn(choose.isn))),
-            Request::BindDevice(bind) => value(sockets.bind_device(&bind)),
             Request::NewManager(new) => value(managers.add(&new)),
             Request::Attach(attach) => value(managers.attach(sockets, &attach)),
             Request::Detach(detach) => value(managers.detach(detach.socket)),
@@ -139,19 +128,7 @@ fn value<T: Serialize, E: ToString>(result: Result<T, E>) -> Result<Value, Strin
 }
 
 fn kernel() -> Result<Value, String> {
-    value(wireseal_linux::probe().map(|support| {
-        Kernel {
-            algorithms: TcpAoAlgorithm::ALL
-                .into_iter()
-                .filter(|algorithm| support.supports(*algorithm))
-                .map(|algorithm| algorithm.name().to_owned())
-                .collect(),
-            release: support.kernel,
-            tcp_ao: support.tcp_ao,
-            md5: support.md5,
-            repair: support.repair,
-        }
-    }))
+    value(wireseal_linux::probe().map(|support| Kernel { release: support.kernel, tcp_ao: support.tcp_ao }))
 }
 
 fn write_file(path: &Path, contents: &str) -> io::Result<()> {
@@ -161,29 +138,25 @@ fn write_file(path: &Path, contents: &str) -> io::Result<()> {
     fs::write(path, contents)
 }
 
-fn counters() -> io::Result<NetworkCounters> {
+fn counters() -> io::Result<Counted> {
     let counters = wireseal_linux::NetworkCounters::read()?;
-    Ok(NetworkCounters {
-        good: counters.tcp_ao.good,
-        bad: counters.tcp_ao.bad,
-        key_not_found: counters.tcp_ao.key_not_found,
-        ao_required: counters.tcp_ao.required,
-        dropped_icmps: counters.tcp_ao.dropped_icmp,
+    Ok(Counted {
         md5_not_found: counters.md5_not_found,
         md5_unexpected: counters.md5_unexpected,
         md5_failure: counters.md5_failure,
+        ..counters.tcp_ao.into()
     })
 }
 
-fn await_counters(wait: &AwaitCounters) -> Result<NetworkCounters, String> {
-    let until = Instant::now() + Duration::from_millis(wait.time_limit);
+fn await_counters(at_least: &Counted) -> Result<Counted, String> {
+    let until = Instant::now() + TIME_LIMIT;
     loop {
         let counters = counters().map_err(|error| error.to_string())?;
-        if counters.has_reached(&wait.at_least) {
+        if counters.has_reached(at_least) {
             return Ok(counters);
         }
         if Instant::now() >= until {
-            return Err(format!("the kernel has counted {counters} instead of {}", wait.at_least));
+            return Err(format!("the kernel has counted {counters} instead of {at_least}"));
         }
         thread::sleep(COUNTERS_CHECK);
     }

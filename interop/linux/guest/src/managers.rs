@@ -7,7 +7,6 @@ use wireseal_interop_linux_guest::{Attach, NewManager, SetChain, Step, Stepped};
 use wireseal_linux::{Attachment, KeyManager, StepReport};
 use wireseal_tcp_ao::key_chain::Timestamp;
 
-use crate::locked;
 use crate::sockets::Sockets;
 
 /// The managers, and what is attached to them.
@@ -21,8 +20,8 @@ type Answer<T> = Result<T, String>;
 
 impl Managers {
     pub fn add(&self, new: &NewManager) -> Answer<u64> {
-        let manager = KeyManager::new(new.chain.key_chain()?, new.remote, new.vrf).map_err(text)?;
-        let mut managers = locked(&self.managers);
+        let manager = KeyManager::new(new.chain.key_chain()?, new.remote, None).map_err(text)?;
+        let mut managers = self.managers.lock().unwrap();
         managers.push(manager);
         Ok(managers.len() as u64 - 1)
     }
@@ -31,12 +30,12 @@ impl Managers {
         let socket = sockets.get(attach.socket)?;
         let now = Timestamp::from_unix_seconds(attach.now);
         let attachment = self.get(attach.manager)?.attach(&*socket, now).map_err(text)?;
-        locked(&self.attachments).insert(attach.socket, attachment);
+        self.attachments.lock().unwrap().insert(attach.socket, attachment);
         Ok(())
     }
 
     pub fn detach(&self, socket: u64) -> Answer<()> {
-        let attachment = locked(&self.attachments).remove(&socket);
+        let attachment = self.attachments.lock().unwrap().remove(&socket);
         attachment.map(drop).ok_or_else(|| format!("socket {socket} is not attached"))
     }
 
@@ -53,7 +52,7 @@ impl Managers {
     }
 
     fn get(&self, number: u64) -> Answer<KeyManager> {
-        let managers = locked(&self.managers);
+        let managers = self.managers.lock().unwrap();
         let manager = usize::try_from(number).ok().and_then(|number| managers.get(number)).cloned();
         manager.ok_or_else(|| format!("there is no key manager {number}"))
     }
@@ -71,8 +70,6 @@ fn stepped(report: &StepReport) -> Stepped {
     });
     Stepped {
         expired: report.expired,
-        next_step: report.next_step.map(Timestamp::unix_seconds),
-        is_peer_behind: report.is_peer_behind(),
         done: sockets().flat_map(|socket| &socket.done).map(ToString::to_string).collect(),
         failed: failed.collect(),
         overdue: sockets().map(|socket| socket.overdue.len()).sum(),

@@ -1,5 +1,7 @@
 //! The octets that rows transfer: known to both ends, different at every place, and cheap on an emulated processor.
 
+use crate::Amount;
+
 /// Octets of one word of the pattern.
 const WORD: usize = 8;
 
@@ -15,6 +17,12 @@ impl Pattern {
     #[must_use]
     pub const fn new(seed: u64, position: u64) -> Self {
         Self { seed, position }
+    }
+
+    /// The sequence that an amount is of.
+    #[must_use]
+    pub const fn of(amount: Amount) -> Self {
+        Self::new(amount.seed, amount.from)
     }
 
     /// The number of the next octet.

@@ -9,8 +9,6 @@ use std::sync::Mutex;
 
 use wireseal_interop_linux_guest::Ran;
 
-use crate::locked;
-
 /// The programs that were started, by their names.
 #[derive(Default)]
 pub struct Processes(Mutex<HashMap<String, Child>>);
@@ -27,7 +25,7 @@ pub fn run(command: &[String]) -> io::Result<Ran> {
 
 impl Processes {
     pub fn start(&self, name: String, command: &[String]) -> io::Result<()> {
-        let mut running = locked(&self.0);
+        let mut running = self.0.lock().unwrap();
         if let Some(child) = running.get_mut(&name)
             && child.try_wait()?.is_none()
         {
@@ -40,7 +38,7 @@ impl Processes {
     }
 
     pub fn stop(&self, name: &str) -> io::Result<()> {
-        let child = locked(&self.0).remove(name);
+        let child = self.0.lock().unwrap().remove(name);
         let mut child = child
             .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{name} was not started")))?;
         child.kill()?;

@@ -9,13 +9,9 @@ use wireseal_tcp_ao::{ConnectionState, Counters, Endpoint, Isn, KeyId, SeqNum, S
 /// `wireseal_linux::Exported`, as plain values.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
 pub struct Exported {
-    /// This end.
     pub local: SocketAddr,
-    /// The other end.
     pub remote: SocketAddr,
-    /// This end's ISN.
     pub local_isn: u32,
-    /// The peer's ISN.
     pub remote_isn: u32,
     /// The SNE of `send_sequence`.
     pub send_sne: u32,
@@ -23,40 +19,28 @@ pub struct Exported {
     pub send_sequence: u32,
     /// The SNE of `receive_sequence`.
     pub receive_sne: u32,
-    /// The next sequence number expected.
     pub receive_sequence: u32,
-    /// The current key's SendID.
     pub current_key: u8,
-    /// The rnext key's RecvID.
     pub rnext_key: u8,
     /// What was counted: good, bad, key not found, required, dropped ICMPs.
     pub counters: [u64; 5],
-    /// Whether unsigned segments are refused.
     pub required: bool,
-    /// Whether hard ICMP errors are taken.
     pub accept_icmps: bool,
-    /// What TCP knows.
     pub tcp: Tcp,
 }
 
 /// `wireseal_linux::TcpState`, as plain values.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
 pub struct Tcp {
-    /// The sequence number of the next octet to be written.
     pub send_next: u32,
-    /// Octets written and not acknowledged.
     pub send_queue: Vec<u8>,
     /// How many at its end were never sent.
     pub unsent: usize,
-    /// The sequence number of the next octet expected.
     pub receive_next: u32,
-    /// Octets received and not read.
     pub receive_queue: Vec<u8>,
-    /// Octets of data in the largest segment.
     pub mss: u32,
     /// Shifts of the windows, the peer's and this end's.
     pub window_scale: Option<(u8, u8)>,
-    /// Whether selective acknowledgments were agreed on.
     pub sack: bool,
     /// The timestamp to go on from.
     pub timestamp: Option<u32>,

@@ -11,18 +11,16 @@ use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{Ipv4RecvErr, Ipv6RecvErr};
 use socket2::{Domain, Protocol, Socket, Type};
 use wireseal_interop_linux_guest::{
-    Accept, Accepted, AddKeys, BindDevice, Connect, DeleteKey, Exported, Finish, InstalledKey, Key, KeyName,
-    Open, Pattern, Restore, SetFlags, SetKeys, SetMd5Key, SocketInfo, Transfer,
+    AddKeys, Amount, Connect, DeleteKey, Exported, InstalledKey, Key, KeyName, Open, Pattern, Restore,
+    SetFlags, SetKeys, SetMd5Key, SocketInfo, TIME_LIMIT, Transfer,
 };
 use wireseal_linux::{SocketKey, Successor, TcpAoSocket};
-use wireseal_tcp_ao::{Isn, KeyId, OptionCoverage};
-
-use crate::locked;
+use wireseal_tcp_ao::{Isn, KeyId};
 
 /// Octets that are handed to or taken from the kernel at once.
 const PIECE: usize = 64 * 1024;
 
-/// How often a socket is looked at that somebody still uses.
+/// How often to check whether a socket is still in use.
 const IN_USE_CHECK: Duration = Duration::from_millis(1);
 
 /// The open sockets.
@@ -43,7 +41,7 @@ fn text(error: impl ToString) -> String {
 
 impl Sockets {
     fn add(&self, socket: Socket) -> u64 {
-        let mut table = locked(&self.0);
+        let mut table = self.0.lock().unwrap();
         table.last += 1;
         let number = table.last;
         table.sockets.insert(number, Arc::new(socket));
@@ -52,11 +50,17 @@ impl Sockets {
 
     /// The socket of this number.
     pub fn get(&self, number: u64) -> Answer<Arc<Socket>> {
-        locked(&self.0).sockets.get(&number).cloned().ok_or_else(|| format!("there is no socket {number}"))
+        self.0
+            .lock()
+            .unwrap()
+            .sockets
+            .get(&number)
+            .cloned()
+            .ok_or_else(|| format!("there is no socket {number}"))
     }
 
     fn take(&self, number: u64) -> Answer<Arc<Socket>> {
-        locked(&self.0).sockets.remove(&number).ok_or_else(|| format!("there is no socket {number}"))
+        self.0.lock().unwrap().sockets.remove(&number).ok_or_else(|| format!("there is no socket {number}"))
     }
 
     pub fn open(&self, open: &Open) -> Answer<u64> {
@@ -74,46 +78,53 @@ impl Sockets {
         wireseal_linux::choose_isn(&*self.get(number)?, isn).map_err(text)
     }
 
-    pub fn bind_device(&self, bind: &BindDevice) -> Answer<()> {
-        self.get(bind.socket)?.bind_device(Some(bind.device.as_bytes())).map_err(text)
-    }
-
     pub fn listen(&self, number: u64) -> Answer<SocketAddr> {
         let socket = self.get(number)?;
         socket.listen(16).map_err(text)?;
         address(socket.local_addr())
     }
 
-    pub fn accept(&self, accept: &Accept) -> Answer<Accepted> {
-        let socket = self.get(accept.socket)?;
-        socket.set_read_timeout(Some(Duration::from_millis(accept.time_limit))).map_err(text)?;
-        let (accepted, peer) = socket.accept().map_err(|error| format!("accept: {error}"))?;
-        Ok(Accepted { peer: address(Ok(peer))?, socket: self.add(accepted) })
+    pub fn accept(&self, number: u64) -> Answer<u64> {
+        let socket = self.get(number)?;
+        socket.set_read_timeout(Some(TIME_LIMIT)).map_err(text)?;
+        let (accepted, _) = socket.accept().map_err(|error| format!("accept: {error}"))?;
+        Ok(self.add(accepted))
+    }
+
+    pub fn try_accept(&self, number: u64) -> Answer<Option<u64>> {
+        let socket = self.get(number)?;
+        socket.set_nonblocking(true).map_err(text)?;
+        let accepted = socket.accept();
+        socket.set_nonblocking(false).map_err(text)?;
+        match accepted {
+            Ok((accepted, _)) => Ok(Some(self.add(accepted))),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(text(error)),
+        }
     }
 
     pub fn connect(&self, connect: &Connect) -> Answer<SocketAddr> {
         let socket = self.get(connect.socket)?;
         socket
-            .connect_timeout(&connect.remote.into(), Duration::from_millis(connect.time_limit))
+            .connect_timeout(&connect.remote.into(), TIME_LIMIT)
             .map_err(|error| format!("{}: {error}", connect.remote))?;
         address(socket.local_addr())
     }
 
     pub fn transfer(&self, transfer: &Transfer) -> Answer<()> {
         let socket = self.get(transfer.socket)?;
-        let limit = Some(Duration::from_millis(transfer.time_limit));
-        socket.set_read_timeout(limit).map_err(text)?;
-        socket.set_write_timeout(limit).map_err(text)?;
+        socket.set_read_timeout(Some(TIME_LIMIT)).map_err(text)?;
+        socket.set_write_timeout(Some(TIME_LIMIT)).map_err(text)?;
         thread::scope(|scope| {
-            let sender = scope.spawn(|| send(&socket, transfer));
-            receive(&socket, transfer)?;
+            let sender = scope.spawn(|| send(&socket, transfer.send));
+            receive(&socket, transfer.receive)?;
             sender.join().map_err(|_| "the sending thread has panicked".to_owned())?
         })
     }
 
-    pub fn finish(&self, finish: &Finish) -> Answer<()> {
-        let socket = self.get(finish.socket)?;
-        socket.set_read_timeout(Some(Duration::from_millis(finish.time_limit))).map_err(text)?;
+    pub fn finish(&self, number: u64) -> Answer<()> {
+        let socket = self.get(number)?;
+        socket.set_read_timeout(Some(TIME_LIMIT)).map_err(text)?;
         socket.shutdown(Shutdown::Write).map_err(|error| format!("shutdown: {error}"))?;
         match (&*socket).read(&mut [0]).map_err(|error| format!("at the end: {error}"))? {
             0 => Ok(()),
@@ -139,7 +150,7 @@ impl Sockets {
     }
 
     pub fn reset_all(&self) -> Answer<()> {
-        let sockets = std::mem::take(&mut locked(&self.0).sockets);
+        let sockets = std::mem::take(&mut self.0.lock().unwrap().sockets);
         for socket in sockets.into_values() {
             socket.set_linger(Some(Duration::ZERO)).map_err(text)?;
             let in_use = Arc::downgrade(&socket);
@@ -201,11 +212,7 @@ impl Sockets {
     pub fn set_md5_key(&self, set: &SetMd5Key) -> Answer<()> {
         let socket = self.get(set.socket)?;
         let socket = TcpAoSocket::new(&*socket);
-        match &set.secret {
-            Some(secret) => socket.set_md5_key(set.remote, set.vrf, &secret.master_key()?),
-            None => socket.delete_md5_key(set.remote, set.vrf),
-        }
-        .map_err(text)
+        socket.set_md5_key(set.remote, None, &set.secret.master_key()?).map_err(text)
     }
 
     pub fn list_keys(&self, number: u64) -> Answer<Vec<InstalledKey>> {
@@ -217,13 +224,6 @@ impl Sockets {
                 send_id: key.name.send_id.0,
                 recv_id: key.name.recv_id.0,
             },
-            algorithm: key.algorithm.name().to_owned(),
-            mac_length: key.mac_length,
-            covers_options: key.options == OptionCoverage::Covered,
-            is_current: key.is_current,
-            is_rnext: key.is_rnext,
-            good: key.good,
-            bad: key.bad,
         });
         Ok(listed.collect())
     }
@@ -235,11 +235,7 @@ impl Sockets {
             rnext_key: info.rnext_key.map(|id| id.0),
             required: info.required,
             accept_icmps: info.accept_icmps,
-            good: info.counters.good,
-            bad: info.counters.bad,
-            key_not_found: info.counters.key_not_found,
-            ao_required: info.counters.required,
-            dropped_icmps: info.counters.dropped_icmp,
+            counted: info.counters.into(),
         }))
     }
 
@@ -289,10 +285,10 @@ fn with_socket_keys<T>(keys: &[Key], use_keys: impl FnOnce(&[SocketKey<'_>]) -> 
     use_keys(&keys)
 }
 
-fn send(mut socket: &Socket, transfer: &Transfer) -> Answer<()> {
-    let mut pattern = Pattern::new(transfer.send_seed, transfer.send_from);
+fn send(mut socket: &Socket, amount: Amount) -> Answer<()> {
+    let mut pattern = Pattern::of(amount);
     let mut buffer = vec![0; PIECE];
-    let mut left = transfer.send;
+    let mut left = amount.octets;
     while left > 0 {
         let piece = left.min(PIECE as u64) as usize;
         pattern.peek(&mut buffer[..piece]);
@@ -305,10 +301,10 @@ fn send(mut socket: &Socket, transfer: &Transfer) -> Answer<()> {
     Ok(())
 }
 
-fn receive(mut socket: &Socket, transfer: &Transfer) -> Answer<()> {
-    let mut pattern = Pattern::new(transfer.receive_seed, transfer.receive_from);
+fn receive(mut socket: &Socket, amount: Amount) -> Answer<()> {
+    let mut pattern = Pattern::of(amount);
     let mut buffer = vec![0; PIECE];
-    let mut left = transfer.receive;
+    let mut left = amount.octets;
     while left > 0 {
         let piece = left.min(PIECE as u64) as usize;
         let received = socket

@@ -8,8 +8,8 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
 
 use super::*;
-use crate::lab::Addresses;
-use crate::wire::{Port, Wire};
+use crate::net::Port;
+use crate::wire::Wire;
 
 /// Octets of each direction's wait for the wrap: less than what goes over the wire before it ends.
 const BEFORE_WRAP: u32 = 100_000;
@@ -53,7 +53,7 @@ fn exported(local: SocketAddr, remote: SocketAddr, isns: (u32, u32)) -> Exported
 }
 
 fn ends() -> [Exported; 2] {
-    let at = |port, number| SocketAddr::new(Addresses::of(port).ipv6.into(), number);
+    let at = |port: Port, number| SocketAddr::new(port.ipv6().into(), number);
     let (north, south) = (at(Port::North, 179), at(Port::South, 40_000));
     let isns = (u32::MAX - BEFORE_WRAP, u32::MAX - BEFORE_WRAP / 2);
     [exported(north, south, isns), exported(south, north, (isns.1, isns.0))]

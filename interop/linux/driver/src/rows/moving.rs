@@ -1,26 +1,24 @@
 //! A live session moved out of a kernel and into another place, while its peer sees one connection.
 
-use agent::{Export, Exported, NetworkCounters, Restore};
-use futures_util::FutureExt;
+use agent::{Amount, Counted, Export, Exported, Restore};
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{MKTS_PER_PEER, Mkt, MktSet, Segment, SocketPair};
+use wireseal_tcp_ao::{MKTS_PER_PEER, Mkt, MktSet, SocketPair};
 
 use super::kernels::{Kernels, REFUSED, south_keys};
 use super::session::{key, key_with};
-use super::{Evidence, Refusal, Row};
 use crate::carrier::{Carrier, Place};
-use crate::failure::{Failure, ensure};
-use crate::lab::{Family, Lab};
+use crate::failure::{Failure, Result, ensure};
+use crate::lab::Lab;
+use crate::net::{Family, Port};
 use crate::recording::Recording;
-use crate::userspace::Amount;
-use crate::wire::Port;
+use crate::row::{Evidence, Refusal, Row};
 
 /// Octets that south sends in each place. North's go slower at first, so that much is under way when south is moved.
 const PART: u64 = 1 << 20;
 /// Octets that south has received when it has been in so many places.
 const RECEIVED: [u64; 4] = [0, PART / 4, PART, 3 * PART];
-/// Octets that south, or who stands in for it, sends while north's cable is cut: they are moved with the connection, and
-/// whoever loses them cannot go on.
+/// Octets that south, or its stand-in, sends while north's cable is cut: they are moved with the connection, which
+/// cannot go on without them.
 const UNHEARD: u64 = 8 << 10;
 
 /// Where a session is moved to.
@@ -60,26 +58,21 @@ fn row(family: Family, by: By, agreed: Agreed) -> Row {
         By::Kernel => ("kernel", "to a new socket, twice (TCP_REPAIR, TCP_AO_REPAIR)"),
     };
     Row::new(
-        format!("moving-{name}-{}{suffix}", family.name().to_lowercase()),
+        format!("moving-{name}-{}{suffix}", family.slug()),
         format!(
-            "a session of two kernels over {} with {beside} is moved in mid-transfer from south {what}; {} MiB each way in \
+            "a session of two kernels over {family} with {beside} is moved in mid-transfer from south {what}; {} MiB each way in \
              all, and north makes one transfer of it",
-            family.name(),
             (3 * PART) >> 20
         ),
-        move |lab| agreed_on(lab, agreed, move_on(lab, family, by, agreed)).boxed_local(),
+        async move |lab| agreed_on(lab, agreed, move_on(lab, family, by, agreed)).await,
         "south's end is taken up with another ISN, with another SNE, with another secret: each is refused, and the right one \
          goes on after them",
-        move |lab| agreed_on(lab, agreed, move_wrongly(lab, family)).boxed_local(),
+        async move |lab| agreed_on(lab, agreed, move_wrongly(lab, family)).await,
     )
 }
 
 /// Runs `row` while the guests' connections agree on this.
-async fn agreed_on<T>(
-    lab: &Lab,
-    agreed: Agreed,
-    row: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
+async fn agreed_on<T>(lab: &Lab, agreed: Agreed, row: impl Future<Output = Result<T>>) -> Result<T> {
     let offer_sack = async |offered: u8| {
         let order = format!("sysctl -q -w net.ipv4.tcp_sack={offered}");
         for guest in [&lab.north, lab.south().await?] {
@@ -96,28 +89,28 @@ async fn agreed_on<T>(
     result
 }
 
-fn mkts() -> Result<Vec<Mkt>, Failure> {
+fn mkts() -> Result<Vec<Mkt>> {
     Ok(vec![key(1, TcpAoAlgorithm::Aes128Cmac)?, key(2, TcpAoAlgorithm::LinuxHmacSha256)?])
 }
 
-fn set(mkts: &[Mkt]) -> Result<MktSet<MKTS_PER_PEER>, Failure> {
+fn set(mkts: &[Mkt]) -> Result<MktSet<MKTS_PER_PEER>> {
     Ok(MktSet::from_mkts(mkts.iter().cloned())?)
 }
 
-async fn move_on(lab: &Lab, family: Family, by: By, agreed: Agreed) -> Result<Evidence, Failure> {
+async fn move_on(lab: &Lab, family: Family, by: By, agreed: Agreed) -> Result<Evidence> {
     let mkts = mkts()?;
     let mut kernels = Kernels::open(lab, family, &mkts).await?;
-    let all = lab.north.call(kernels.north_transfer(3 * PART, 3 * PART));
+    let all = lab.north.call(kernels.transfers(3 * PART, 3 * PART)[0].clone());
     let moves = async {
-        let mut south = kernels.south_transfer(PART - UNHEARD, RECEIVED[1]);
-        kernels.south_guest.call(south).await?;
+        let mut south = kernels.transfers(PART - UNHEARD, RECEIVED[1])[1].clone();
+        kernels.south_guest.call(south.clone()).await?;
         // South has to have something not read, and room for something that is not acknowledged.
         await_acknowledged(lab, kernels.pair, PART - UNHEARD).await?;
         await_acknowledged(lab, kernels.pair.reversed(), RECEIVED[1] + 1).await?;
         lab.wire.set_plugged(Port::North, false);
-        (south.send, south.send_from) = (UNHEARD, PART - UNHEARD);
-        (south.receive, south.receive_from) = (0, RECEIVED[1]);
-        kernels.south_guest.call(south).await?;
+        (south.send.octets, south.send.from) = (UNHEARD, PART - UNHEARD);
+        (south.receive.octets, south.receive.from) = (0, RECEIVED[1]);
+        kernels.south_guest.call(south.clone()).await?;
         let first = export(&kernels, south.socket).await?;
         check_queues(&first)?;
         let has = (first.tcp.sack, first.tcp.timestamp.is_some());
@@ -126,30 +119,27 @@ async fn move_on(lab: &Lab, family: Family, by: By, agreed: Agreed) -> Result<Ev
         })?;
         ensure(!first.tcp.receive_queue.is_empty(), || "there is nothing that is not read".to_owned())?;
         let mut figures = vec![described("first", &first)];
-        (south.send, south.send_from) = (PART, PART);
-        south.receive = RECEIVED[2] - RECEIVED[1];
+        (south.send.octets, south.send.from) = (PART, PART);
+        south.receive.octets = RECEIVED[2] - RECEIVED[1];
         let second = match by {
             By::Userspace => {
-                lab.wire.set_plugged(Port::South, false);
                 let place = Place::take_over(&lab.wire, Port::South, Port::Userspace, Port::North);
-                let before = first.counters;
+                let before = Counted::from(first.authentication().counters);
                 let taken = first.tcp.send_queue.len() as u64;
                 let mut carrier = Carrier::take_up(place, first, &set(&mkts)?)?;
                 lab.wire.set_plugged(Port::North, true);
-                let send = Amount { octets: PART - UNHEARD, seed: south.send_seed, from: PART };
-                let receive =
-                    Amount { octets: RECEIVED[2] - RECEIVED[1], seed: south.receive_seed, from: RECEIVED[1] };
+                let send = Amount { octets: PART - UNHEARD, ..south.send };
+                let receive = Amount { from: RECEIVED[1], ..south.receive };
                 carrier.transfer(send, receive).await?;
                 carrier.serve_until(|carrier| u64::from(carrier.moved().0) == taken + send.octets).await?;
                 lab.wire.set_plugged(Port::North, false);
                 let unheard = Amount { octets: UNHEARD, from: send.from + send.octets, ..send };
                 carrier.transfer(unheard, Amount { octets: 0, from: RECEIVED[2], ..receive }).await?;
-                let counters = *carrier.counters();
-                let good = counters.good - before[0];
-                ensure(
-                    good > 0 && [counters.bad, counters.key_not_found, counters.required] == before[1..4],
-                    || format!("the carrier has counted {counters:?} after {before:?}"),
-                )?;
+                let counters = carrier.counters();
+                let good = counters.good - before.good;
+                ensure(good > 0 && counters == Counted { good: counters.good, ..before }, || {
+                    format!("the carrier has counted {counters} after {before}")
+                })?;
                 figures.push(format!("userspace {good} good, 0 bad"));
                 let exported = carrier.export()?;
                 check_queues(&exported)?;
@@ -158,7 +148,7 @@ async fn move_on(lab: &Lab, family: Family, by: By, agreed: Agreed) -> Result<Ev
             By::Kernel => {
                 south.socket = restore(&kernels, first, family, &mkts).await?;
                 lab.wire.set_plugged(Port::North, true);
-                kernels.south_guest.call(south).await?;
+                kernels.south_guest.call(south.clone()).await?;
                 export(&kernels, south.socket).await?
             }
         };
@@ -167,34 +157,30 @@ async fn move_on(lab: &Lab, family: Family, by: By, agreed: Agreed) -> Result<Ev
         for port in [Port::North, Port::South] {
             lab.wire.set_plugged(port, true);
         }
-        (south.send_from, south.receive_from) = (2 * PART, RECEIVED[2]);
-        south.receive = RECEIVED[3] - RECEIVED[2];
-        kernels.south_guest.call(south).await?;
+        (south.send.from, south.receive.from) = (2 * PART, RECEIVED[2]);
+        south.receive.octets = RECEIVED[3] - RECEIVED[2];
+        kernels.south_guest.call(south.clone()).await?;
         Ok::<_, Failure>((south.socket, figures))
     };
     let ((), (south, figures)) = tokio::try_join!(all, moves)?;
     kernels.south = south;
     kernels.passed(3 * PART, 3 * PART);
     let [north, _] = kernels.info().await?;
-    ensure(north.good > 0 && (north.bad, north.key_not_found, north.ao_required) == (0, 0, 0), || {
-        format!("north's socket says {north:?}")
-    })?;
-    let mut evidence = kernels.close(false).await?;
-    evidence.figures =
-        format!("north's one socket {} good, 0 bad, no resets; {}", north.good, figures.join(", "));
-    Ok(evidence)
+    let good = north.counted.good;
+    ensure(good > 0 && north.counted == Counted::good(good), || format!("north's socket says {north:?}"))?;
+    let figures = format!("north's one socket {good} good, 0 bad, no resets; {}", figures.join(", "));
+    Ok(kernels.close(false).await?.with_figures(figures))
 }
 
 /// Taken up wrongly three times, and rightly in the end.
-async fn move_wrongly(lab: &Lab, family: Family) -> Result<Refusal, Failure> {
+async fn move_wrongly(lab: &Lab, family: Family) -> Result<Refusal> {
     let mkts = mkts()?;
     let mut kernels = Kernels::open(lab, family, &mkts).await?;
-    let all = lab.north.call(kernels.north_transfer(3 * PART, 3 * PART));
+    let all = lab.north.call(kernels.transfers(3 * PART, 3 * PART)[0].clone());
     let moves = async {
-        let mut south = kernels.south_transfer(PART, RECEIVED[1]);
-        kernels.south_guest.call(south).await?;
+        let mut south = kernels.transfers(PART, RECEIVED[1])[1].clone();
+        kernels.south_guest.call(south.clone()).await?;
         let exported = export(&kernels, south.socket).await?;
-        lab.wire.set_plugged(Port::South, false);
         let other_isn = Exported { local_isn: exported.local_isn ^ 1, ..exported.clone() };
         let other_sne = Exported {
             send_sne: exported.send_sne + 1,
@@ -217,11 +203,12 @@ async fn move_wrongly(lab: &Lab, family: Family) -> Result<Refusal, Failure> {
             counted.push((format!("north: bad (another {what})"), by_north));
             counted.push((format!("userspace: bad (another {what})"), by_userspace));
         }
+        lab.wire.set_plugged(Port::South, false);
         south.socket = restore(&kernels, exported, family, &mkts).await?;
         lab.wire.set_plugged(Port::South, true);
-        (south.send, south.send_from) = (2 * PART, PART);
-        (south.receive, south.receive_from) = (RECEIVED[3] - RECEIVED[1], RECEIVED[1]);
-        kernels.south_guest.call(south).await?;
+        (south.send.octets, south.send.from) = (2 * PART, PART);
+        (south.receive.octets, south.receive.from) = (RECEIVED[3] - RECEIVED[1], RECEIVED[1]);
+        kernels.south_guest.call(south.clone()).await?;
         Ok::<_, Failure>((south.socket, counted))
     };
     let ((), (south, counted)) = tokio::try_join!(all, moves)?;
@@ -236,46 +223,35 @@ async fn take_up_wrongly(
     kernels: &Kernels<'_>,
     exported: Exported,
     mkts: &[Mkt],
-) -> Result<(u64, u64), Failure> {
-    let [before, _] = kernels.counted().await?;
-    let counted = exported.counters;
+) -> Result<(u64, u64)> {
+    let before = kernels.north_counted().await?;
+    let counted = Counted::from(exported.authentication().counters);
     let place = Place::take_over(&lab.wire, Port::South, Port::Userspace, Port::North);
     let mut carrier = Carrier::take_up(place, exported, &set(mkts)?)?;
     carrier.write_all(&[0; 4096]);
-    let bad = before.plus(&NetworkCounters { bad: REFUSED, ..NetworkCounters::default() });
     let after = tokio::select! {
-        after = kernels.await_north_counted(bad) => after?,
+        after = kernels.await_north_counted(before.plus(&Counted::bad(REFUSED))) => after?,
         ended = carrier.serve_until(|_| false) => return Err(ended.err().unwrap_or_else(|| Failure("it has ended".into()))),
     };
-    carrier.serve_until(|carrier| carrier.counters().bad > counted[1]).await?;
+    carrier.serve_until(|carrier| carrier.counters().bad > counted.bad).await?;
     let moved = carrier.moved();
     ensure(moved == (0, 0), || format!("octets went through: {moved:?}"))?;
-    Ok((after.since(&before).bad, carrier.counters().bad - counted[1]))
+    Ok((after.since(&before).bad, carrier.counters().bad - counted.bad))
 }
 
-async fn export(kernels: &Kernels<'_>, socket: u64) -> Result<Exported, Failure> {
+async fn export(kernels: &Kernels<'_>, socket: u64) -> Result<Exported> {
     kernels.south_guest.call(Export { socket }).await
 }
 
-async fn restore(
-    kernels: &Kernels<'_>,
-    exported: Exported,
-    family: Family,
-    mkts: &[Mkt],
-) -> Result<u64, Failure> {
+async fn restore(kernels: &Kernels<'_>, exported: Exported, family: Family, mkts: &[Mkt]) -> Result<u64> {
     kernels.south_guest.call(Restore { exported, keys: south_keys(family, mkts) }).await
 }
 
 /// Waits until so many octets that `pair.local` has sent are acknowledged.
-async fn await_acknowledged(lab: &Lab, pair: SocketPair, octets: u64) -> Result<(), Failure> {
-    let goes = |segment: &Segment<'_>, pair: SocketPair| {
-        (segment.source(), segment.destination()) == (pair.local, pair.remote)
-    };
+async fn await_acknowledged(lab: &Lab, pair: SocketPair, octets: u64) -> Result<()> {
     let is_acknowledged = |recording: &Recording| {
-        let mut segments = recording.frames.iter().filter_map(|frame| frame.segment());
-        let syn = segments.find(|segment| segment.flags().syn() && goes(segment, pair))?;
-        let mut latest = recording.frames.iter().rev().filter_map(|frame| frame.segment());
-        let heard = latest.find(|segment| goes(segment, pair.reversed()))?.acknowledgment();
+        let syn = recording.sent(pair).find(|segment| segment.flags().syn())?;
+        let heard = recording.sent(pair.reversed()).last()?.acknowledgment();
         // The SYN has a number, too.
         (i64::from(heard.offset_from(syn.sequence())) > octets as i64).then_some(())
     };
@@ -283,7 +259,7 @@ async fn await_acknowledged(lab: &Lab, pair: SocketPair, octets: u64) -> Result<
 }
 
 /// Fails unless there is something that was sent and not acknowledged.
-fn check_queues(exported: &Exported) -> Result<(), Failure> {
+fn check_queues(exported: &Exported) -> Result<()> {
     let queue = exported.tcp.send_queue.len();
     ensure(queue as u64 >= UNHEARD && exported.tcp.unsent < queue, || {
         format!("{queue} octets are not acknowledged, {} of them not sent", exported.tcp.unsent)

@@ -1,28 +1,23 @@
 //! From one key to another and back, under traffic; keys that are removed in use; keys that only one end has.
 
-use agent::{AddKeys, DeleteKey, NetworkCounters, SetKeys};
-use futures_util::FutureExt;
+use agent::{AddKeys, Counted, DeleteKey, SetKeys};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Mkt, OptionCoverage};
 
-use super::session::{Beside, End, Ends, Session, Setup, add, kernel_key, key, key_with};
-use super::{Evidence, Refusal, Row};
-use crate::failure::{Failure, ensure};
-use crate::lab::{Family, Lab};
+use super::session::{Beside, End, Ends, SOME, Session, Setup, families_and_ends, kernel_key, key, key_with};
+use crate::failure::{Failure, Result, ensure, fail};
+use crate::lab::Lab;
+use crate::net::Family;
 use crate::recording::Recording;
-use crate::wire::Port;
+use crate::row::{Evidence, Refusal, Row};
 
-/// The keys between which sessions roll over: algorithm, octets of MAC, coverage of options.
+/// A kind of key: algorithm, octets of MAC, coverage of options.
 type Kind = (TcpAoAlgorithm, usize, OptionCoverage);
+const SHA1: Kind = (TcpAoAlgorithm::HmacSha1, 12, OptionCoverage::Covered);
+/// The keys between which sessions roll over.
 const CHANGES: [[Kind; 2]; 4] = [
-    [
-        (TcpAoAlgorithm::HmacSha1, 12, OptionCoverage::Covered),
-        (TcpAoAlgorithm::HmacSha1, 12, OptionCoverage::Covered),
-    ],
-    [
-        (TcpAoAlgorithm::HmacSha1, 12, OptionCoverage::Covered),
-        (TcpAoAlgorithm::Aes128Cmac, 16, OptionCoverage::Covered),
-    ],
+    [SHA1, SHA1],
+    [SHA1, (TcpAoAlgorithm::Aes128Cmac, 16, OptionCoverage::Covered)],
     [
         (TcpAoAlgorithm::Aes128Cmac, 12, OptionCoverage::Excluded),
         (TcpAoAlgorithm::LinuxHmacSha256, 4, OptionCoverage::Covered),
@@ -34,43 +29,52 @@ const CHANGES: [[Kind; 2]; 4] = [
 ];
 /// Which of the two keys a session changes to, in turn: to the second and back, twice.
 const TURNS: [usize; 4] = [1, 0, 1, 0];
-/// Octets each way of a transfer.
-const SOME: u64 = 64 << 10;
 
 pub fn rows() -> Vec<Row> {
-    let mut rows = Vec::new();
-    for family in Family::ALL {
-        for starter in End::BOTH {
-            rows.push(there_and_back(family, starter));
-        }
-    }
-    rows.push(removed_by_the_kernel());
-    rows.push(removed_by_userspace());
-    rows.push(known_to_one_end());
+    let there_and_back = families_and_ends().map(|(family, starter)| {
+        Row::new(
+            format!("rollover-{}-{starter}-starts", family.slug()),
+            format!(
+                "from one key to another and back, twice, under traffic both ways over {family}; the {starter} end asks first. \
+                 Same algorithm; HMAC-SHA-1-96 and CMAC of 16 octets; CMAC-96 without options and HMAC-SHA-256 of 4 octets; \
+                 HMAC-SHA-256 of 16 octets and HMAC-SHA-1 of 4 without options"
+            ),
+            async move |lab| roll_all(lab, family, starter).await,
+            "the second key's secret differs at one end",
+            async move |lab| roll_to_a_wrong_secret(lab, family, starter).await,
+        )
+    });
+    let mut rows: Vec<Row> = there_and_back.collect();
+    rows.push(Row::new(
+        "rollover-key-removed-by-kernel",
+        "the kernel's key is deleted in use: EBUSY without successor, done with one; userspace follows",
+        delete_at_the_kernel,
+        "userspace does not have the successor",
+        delete_for_an_unknown_key,
+    ));
+    rows.push(Row::new(
+        "rollover-key-removed-by-userspace",
+        "userspace removes the key that the kernel signs with: what comes is refused until the kernel has switched, or until \
+         the key is back, and is received then",
+        remove_at_userspace,
+        "the kernel has no other key",
+        remove_the_only_key,
+    ));
+    rows.push(Row::new(
+        "rollover-key-of-one-end",
+        "one end asks for a key that the other does not have: the other stays with its own, and the session goes on",
+        ask_for_an_unknown_key,
+        "an end signs with it",
+        sign_with_an_unknown_key,
+    ));
     rows
 }
 
-fn there_and_back(family: Family, starter: End) -> Row {
-    Row::new(
-        format!("rollover-{}-{}-starts", family.name().to_lowercase(), starter.name()),
-        format!(
-            "from one key to another and back, twice, under traffic both ways over {}; the {} end asks first. Same \
-             algorithm; HMAC-SHA-1-96 and CMAC of 16 octets; CMAC-96 without options and HMAC-SHA-256 of 4 octets; \
-             HMAC-SHA-256 of 16 octets and HMAC-SHA-1 of 4 without options",
-            family.name(),
-            starter.name()
-        ),
-        move |lab| roll_all(lab, family, starter).boxed_local(),
-        "the second key's secret differs at one end",
-        move |lab| roll_to_a_wrong_secret(lab, family, starter).boxed_local(),
-    )
-}
-
-fn of_kind(number: u8, (algorithm, mac_length, options): Kind) -> Result<Mkt, Failure> {
+fn of_kind(number: u8, (algorithm, mac_length, options): Kind) -> Result<Mkt> {
     Ok(key(number, algorithm)?.with_mac_length(mac_length)?.with_options(options))
 }
 
-async fn roll_all(lab: &Lab, family: Family, starter: End) -> Result<Evidence, Failure> {
+async fn roll_all(lab: &Lab, family: Family, starter: End) -> Result<Evidence> {
     let mut evidence = Evidence::default();
     let (mut rollovers, mut ignored) = (0, 0);
     for (place, change) in CHANGES.into_iter().enumerate() {
@@ -96,12 +100,12 @@ async fn roll_all(lab: &Lab, family: Family, starter: End) -> Result<Evidence, F
             format!("{} ICMP errors ignored, {too_long} packets too long", kernel.dropped_icmps)
         })?;
         ignored += kernel.dropped_icmps;
-        let kernel = Beside { dropped_icmps: kernel.dropped_icmps, ..Beside::default() };
-        let session = session.close(Beside::default(), kernel).await.map_err(named)?;
+        let kernel = Counted::dropped_icmps(kernel.dropped_icmps);
+        let session = session.close_beside(Beside::default(), kernel).await.map_err(named)?;
         for id in mkts.iter().flat_map(|mkt| [mkt.send_id(), mkt.recv_id()]) {
             ensure(session.wire.by_key.contains_key(&id.0), || format!("nothing was sent with KeyID {id}"))?;
         }
-        add(&mut evidence, session);
+        evidence.add(session);
     }
     evidence.figures = format!("{rollovers} rollovers each way");
     if ignored > 0 {
@@ -111,25 +115,24 @@ async fn roll_all(lab: &Lab, family: Family, starter: End) -> Result<Evidence, F
 }
 
 /// Packets that the guest's kernel did not send because they were too long for the link.
-async fn fragmentations_failed(lab: &Lab) -> Result<u64, Failure> {
+async fn fragmentations_failed(lab: &Lab) -> Result<u64> {
     let count = "awk '$1 == \"Ip:\" { if (seen) print $i; else for (i = 2; $i != \"FragFails\"; i++); seen = 1 }' /proc/net/snmp";
     let count = lab.north.shell(count).await?;
     count.trim().parse().map_err(|_| Failure(format!("/proc/net/snmp says {count}")))
 }
 
 /// One end after the other asks to be sent to with this key; each is, and traffic goes on.
-async fn roll(ends: &Ends<'_>, starter: End, mkt: &Mkt) -> Result<(), Failure> {
-    let follower = if starter == End::Userspace { End::Kernel } else { End::Userspace };
-    for (asks, follows) in [(starter, follower), (follower, starter)] {
+async fn roll(ends: &Ends<'_>, starter: End, mkt: &Mkt) -> Result<()> {
+    for asks in [starter, starter.other()] {
         ask_for(ends, asks, mkt).await?;
-        ends.await_current_key(follows, mkt).await?;
+        ends.await_current_key(asks.other(), mkt).await?;
         ends.await_traffic().await?;
     }
     Ok(())
 }
 
 /// Makes the key an end's rnext key.
-async fn ask_for(ends: &Ends<'_>, end: End, mkt: &Mkt) -> Result<(), Failure> {
+async fn ask_for(ends: &Ends<'_>, end: End, mkt: &Mkt) -> Result<()> {
     match end {
         End::Userspace => Ok(ends.connection(|connection| connection.set_rnext_key(mkt.recv_id()))??),
         End::Kernel => {
@@ -139,8 +142,8 @@ async fn ask_for(ends: &Ends<'_>, end: End, mkt: &Mkt) -> Result<(), Failure> {
     }
 }
 
-/// Whoever asks for the key is then sent segments that do not verify.
-async fn roll_to_a_wrong_secret(lab: &Lab, family: Family, starter: End) -> Result<Refusal, Failure> {
+/// The end that asks for the key is then sent segments that do not verify.
+async fn roll_to_a_wrong_secret(lab: &Lab, family: Family, starter: End) -> Result<Refusal> {
     let first = key(1, TcpAoAlgorithm::HmacSha1)?;
     let second = key(2, TcpAoAlgorithm::Aes128Cmac)?;
     let other = key_with(2, TcpAoAlgorithm::Aes128Cmac, "another secret of key 2, 32 octets")?;
@@ -153,45 +156,22 @@ async fn roll_to_a_wrong_secret(lab: &Lab, family: Family, starter: End) -> Resu
     let mut session = Session::open(lab, setup).await?;
     session.exchange(SOME, SOME).await?;
     ask_for(&session.ends, starter, &second).await?;
-    match starter {
-        End::Userspace => {
-            let counted =
-                async |ends: &Ends<'_>| ends.userspace.await_counters(|counters| counters.bad > 1).await;
-            Ok(Refusal::by_userspace("bad", session.until_refused(counted).await?.bad))
-        }
-        End::Kernel => {
-            let bad = NetworkCounters { bad: 2, ..NetworkCounters::default() };
-            let counted = async |ends: &Ends<'_>| ends.await_kernel_counted(bad).await;
-            Ok(Refusal::by_kernel("kernel", &session.until_refused(counted).await?))
-        }
-    }
+    let counted =
+        session.until_refused(async |ends| ends.await_counted(starter, Counted::bad(2)).await).await?;
+    Ok(Refusal::by(&starter.to_string(), &counted))
 }
 
-fn removed_by_the_kernel() -> Row {
-    Row::new(
-        "rollover-key-removed-by-kernel",
-        "the kernel's key is deleted in use: EBUSY without successor, done with one; userspace follows",
-        |lab| delete_at_the_kernel(lab).boxed_local(),
-        "userspace does not have the successor",
-        |lab| delete_for_an_unknown_key(lab).boxed_local(),
-    )
-}
-
-fn two_keys() -> Result<[Mkt; 2], Failure> {
+fn two_keys() -> Result<[Mkt; 2]> {
     Ok([key(1, TcpAoAlgorithm::HmacSha1)?, key(2, TcpAoAlgorithm::LinuxHmacSha256)?])
 }
 
-async fn delete_at_the_kernel(lab: &Lab) -> Result<Evidence, Failure> {
+async fn delete_at_the_kernel(lab: &Lab) -> Result<Evidence> {
     let mkts = two_keys()?;
     let mut evidence = Evidence::default();
     for family in Family::ALL {
-        let mut session = Session::open(lab, Setup::with_keys(family, End::Userspace, &mkts)).await?;
-        session.exchange(SOME, SOME).await?;
-        session.ends.quiet().await?;
+        let mut session = Session::open_used(lab, Setup::with_keys(family, End::Userspace, &mkts)).await?;
         let refused = delete(&session.ends, &mkts[0], None).await;
-        let Err(Failure(sentence)) = refused else {
-            return Err(Failure("a key in use was deleted".to_owned()));
-        };
+        let Err(Failure(sentence)) = refused else { return fail("a key in use was deleted") };
         ensure(sentence.contains("current or rnext key"), || {
             format!("a key in use is not deleted: {sentence}")
         })?;
@@ -207,21 +187,21 @@ async fn delete_at_the_kernel(lab: &Lab) -> Result<Evidence, Failure> {
             (ids.current_key, ids.rnext_key) == (Some(mkts[1].recv_id().0), Some(mkts[1].send_id().0)),
             || format!("the kernel's keys are {ids:?}"),
         )?;
-        add(&mut evidence, session.close(Beside::default(), Beside::default()).await?);
+        evidence.add(session.close().await?);
     }
     evidence.figures = "EBUSY without successor, nothing refused".to_owned();
     Ok(evidence)
 }
 
 /// Deletes a key from the kernel's socket, perhaps for another.
-async fn delete(ends: &Ends<'_>, mkt: &Mkt, successor: Option<&Mkt>) -> Result<(), Failure> {
+async fn delete(ends: &Ends<'_>, mkt: &Mkt, successor: Option<&Mkt>) -> Result<()> {
     let name = kernel_key(ends.setup.family, mkt)?.name();
     let current = successor.map(|mkt| mkt.recv_id().0);
     let rnext = successor.map(|mkt| mkt.send_id().0);
     ends.lab.north.call(DeleteKey { socket: ends.socket, name, current, rnext }).await
 }
 
-async fn delete_for_an_unknown_key(lab: &Lab) -> Result<Refusal, Failure> {
+async fn delete_for_an_unknown_key(lab: &Lab) -> Result<Refusal> {
     let mkts = two_keys()?;
     let setup =
         Setup { userspace: vec![mkts[0].clone()], ..Setup::with_keys(Family::Ipv4, End::Kernel, &mkts) };
@@ -232,45 +212,28 @@ async fn delete_for_an_unknown_key(lab: &Lab) -> Result<Refusal, Failure> {
 }
 
 /// Traffic until either end has counted a KeyID that it does not know.
-async fn unknown_to_both(session: &mut Session<'_>) -> Result<Refusal, Failure> {
+async fn unknown_to_both(session: &mut Session<'_>) -> Result<Refusal> {
+    let unknown = Counted::key_not_found(1);
     let counted = async |ends: &Ends<'_>| {
-        let unknown = NetworkCounters { key_not_found: 1, ..NetworkCounters::default() };
-        let by_kernel = ends.await_kernel_counted(unknown);
-        let by_userspace = ends.userspace.await_counters(|counters| counters.key_not_found > 0);
-        tokio::try_join!(by_kernel, by_userspace)
+        tokio::try_join!(ends.await_kernel_counted(unknown), ends.userspace.await_counted(unknown))
     };
     let (kernel, userspace) = session.until_refused(counted).await?;
-    let mut refusal = Refusal::by_kernel("kernel", &kernel);
-    refusal.counted.push(("userspace: key not found".to_owned(), userspace.key_not_found));
-    Ok(refusal)
+    Ok(Refusal::by("kernel", &kernel).and(Refusal::by("userspace", &userspace)))
 }
 
-fn removed_by_userspace() -> Row {
-    Row::new(
-        "rollover-key-removed-by-userspace",
-        "userspace removes the key that the kernel signs with: what comes is refused until the kernel has switched, or until \
-         the key is back, and is received then",
-        |lab| remove_at_userspace(lab).boxed_local(),
-        "the kernel has no other key",
-        |lab| remove_the_only_key(lab).boxed_local(),
-    )
-}
-
-async fn remove_at_userspace(lab: &Lab) -> Result<Evidence, Failure> {
+async fn remove_at_userspace(lab: &Lab) -> Result<Evidence> {
     let mkts = two_keys()?;
     let mut evidence = Evidence::default();
     let mut refused = 0;
     for family in Family::ALL {
         for is_put_back in [false, true] {
-            let mut session = Session::open(lab, Setup::with_keys(family, End::Kernel, &mkts)).await?;
-            session.exchange(SOME, SOME).await?;
-            session.ends.quiet().await?;
+            let mut session = Session::open_used(lab, Setup::with_keys(family, End::Kernel, &mkts)).await?;
             remove(&session.ends, &mkts)?;
             let not_found = remedy(&mut session, &mkts, is_put_back).await?;
             session.exchange(SOME, SOME).await?;
             refused += not_found;
-            let userspace = Beside { not_good: not_found, key_not_found: not_found, ..Beside::default() };
-            add(&mut evidence, session.close(userspace, Beside::default()).await?);
+            let userspace = Beside { not_good: not_found, more: Counted::key_not_found(not_found) };
+            evidence.add(session.close_beside(userspace, Beside::default()).await?);
         }
     }
     evidence.figures = format!("{refused} segments refused, all their octets received later");
@@ -278,17 +241,17 @@ async fn remove_at_userspace(lab: &Lab) -> Result<Evidence, Failure> {
 }
 
 /// Removes the first key for the second.
-fn remove(ends: &Ends<'_>, mkts: &[Mkt; 2]) -> Result<(), Failure> {
+fn remove(ends: &Ends<'_>, mkts: &[Mkt; 2]) -> Result<()> {
     Ok(ends.connection(|connection| connection.remove_key(mkts[0].send_id(), Some(mkts[1].send_id())))??)
 }
 
 /// Lets the kernel send until userspace has refused something; then the key is put back, or userspace says something, and
 /// with it which key it wants. Gives the segments that were refused.
-async fn remedy(session: &mut Session<'_>, mkts: &[Mkt; 2], is_put_back: bool) -> Result<u64, Failure> {
-    let sent_before = session.ends.lab.wire.segments_from(Port::North);
+async fn remedy(session: &mut Session<'_>, mkts: &[Mkt; 2], is_put_back: bool) -> Result<u64> {
+    let sent_before = session.ends.lab.wire.segments_from(End::Kernel.port());
     let to_kernel = u64::from(!is_put_back);
     let remedy = async |ends: &Ends<'_>| {
-        ends.userspace.await_counters(|counters| counters.key_not_found > 1).await?;
+        ends.userspace.await_counted(Counted::key_not_found(2)).await?;
         if is_put_back {
             ends.connection(|connection| connection.add_key(&mkts[0]))??;
         }
@@ -307,32 +270,20 @@ async fn remedy(session: &mut Session<'_>, mkts: &[Mkt; 2], is_put_back: bool) -
 
 /// Segments of the kernel's with this KeyID, after the first `skip`.
 fn signed_with(recording: &Recording, key_id: u8, skip: u64) -> u64 {
-    let segments = recording.segments_from(Port::North).skip(skip as usize);
+    let segments = recording.segments_from(End::Kernel.port()).skip(skip as usize);
     segments.filter(|segment| matches!(segment.ao_option(), Ok(Some(ao)) if ao.key_id.0 == key_id)).count()
         as u64
 }
 
-async fn remove_the_only_key(lab: &Lab) -> Result<Refusal, Failure> {
+async fn remove_the_only_key(lab: &Lab) -> Result<Refusal> {
     let mkts = two_keys()?;
     let setup = Setup { kernel: vec![mkts[0].clone()], ..Setup::with_keys(Family::Ipv4, End::Kernel, &mkts) };
-    let mut session = Session::open(lab, setup).await?;
-    session.exchange(SOME, SOME).await?;
-    session.ends.quiet().await?;
+    let mut session = Session::open_used(lab, setup).await?;
     remove(&session.ends, &mkts)?;
     unknown_to_both(&mut session).await
 }
 
-fn known_to_one_end() -> Row {
-    Row::new(
-        "rollover-key-of-one-end",
-        "one end asks for a key that the other does not have: the other stays with its own, and the session goes on",
-        |lab| ask_for_an_unknown_key(lab).boxed_local(),
-        "an end signs with it",
-        |lab| sign_with_an_unknown_key(lab).boxed_local(),
-    )
-}
-
-async fn add_at(ends: &Ends<'_>, end: End, mkt: &Mkt) -> Result<(), Failure> {
+async fn add_at(ends: &Ends<'_>, end: End, mkt: &Mkt) -> Result<()> {
     match end {
         End::Userspace => Ok(ends.connection(|connection| connection.add_key(mkt))??),
         End::Kernel => {
@@ -342,7 +293,7 @@ async fn add_at(ends: &Ends<'_>, end: End, mkt: &Mkt) -> Result<(), Failure> {
     }
 }
 
-async fn ask_for_an_unknown_key(lab: &Lab) -> Result<Evidence, Failure> {
+async fn ask_for_an_unknown_key(lab: &Lab) -> Result<Evidence> {
     let [common, unknown] = two_keys()?;
     let mut evidence = Evidence::default();
     let mut asked = 0;
@@ -360,51 +311,41 @@ async fn ask_for_an_unknown_key(lab: &Lab) -> Result<Evidence, Failure> {
             for end in End::BOTH {
                 session.ends.await_current_key(end, &common).await?;
             }
-            let session = session.close(Beside::default(), Beside::default()).await?;
+            let session = session.close().await?;
             let rnext = if end == End::Userspace { unknown.recv_id() } else { unknown.send_id() };
             let segments = session.recording.segments_from(end.port());
             let asking = segments
                 .filter(|segment| matches!(segment.ao_option(), Ok(Some(ao)) if ao.rnext_key_id == rnext));
             let asking = asking.count();
-            ensure(asking > 0, || format!("the {} end has not asked for its key", end.name()))?;
+            ensure(asking > 0, || format!("the {end} end has not asked for its key"))?;
             asked += asking;
-            add(&mut evidence, session);
+            evidence.add(session);
         }
     }
     evidence.figures = format!("asked {asked} times, in vain");
     Ok(evidence)
 }
 
-async fn sign_with_an_unknown_key(lab: &Lab) -> Result<Refusal, Failure> {
+async fn sign_with_an_unknown_key(lab: &Lab) -> Result<Refusal> {
     let [common, unknown] = two_keys()?;
-    let mut refusal = Refusal { counted: Vec::new() };
+    let mut refusal = Refusal::default();
     for end in End::BOTH {
         let setup = Setup::with_keys(Family::Ipv4, end, std::slice::from_ref(&common));
-        let mut session = Session::open(lab, setup).await?;
-        session.exchange(SOME, SOME).await?;
-        session.ends.quiet().await?;
+        let mut session = Session::open_used(lab, setup).await?;
         add_at(&session.ends, end, &unknown).await?;
         match end {
             End::Userspace => {
                 session.ends.connection(|connection| connection.set_current_key(unknown.send_id()))??;
-                let not_found = NetworkCounters { key_not_found: 1, ..NetworkCounters::default() };
-                let counted = async |ends: &Ends<'_>| ends.await_kernel_counted(not_found).await;
-                let kernel = session.sends_in_vain(end, counted).await?;
-                refusal.counted.extend(Refusal::by_kernel("kernel", &kernel).counted);
             }
             End::Kernel => {
                 let current = Some(unknown.recv_id().0);
-                let set = SetKeys { socket: session.ends.socket, current, rnext: None };
-                lab.north.call(set).await?;
-                let counted = async |ends: &Ends<'_>| {
-                    ends.userspace.await_counters(|counters| counters.key_not_found > 0).await
-                };
-                let userspace = session.sends_in_vain(end, counted).await?;
-                refusal
-                    .counted
-                    .extend(Refusal::by_userspace("key not found", userspace.key_not_found).counted);
+                lab.north.call(SetKeys { socket: session.ends.socket, current, rnext: None }).await?;
             }
         }
+        let receiver = end.other();
+        let counted = async |ends: &Ends<'_>| ends.await_counted(receiver, Counted::key_not_found(1)).await;
+        let counted = session.sends_in_vain(end, counted).await?;
+        refusal = refusal.and(Refusal::by(&receiver.to_string(), &counted));
     }
     Ok(refusal)
 }

@@ -1,16 +1,14 @@
 //! BIRD on the first guest, with one session over IPv4 and one over IPv6.
 
 use std::cell::RefCell;
-use std::time::Duration;
 
-use agent::{Start, Stop, WriteFile};
-use tokio::time::{Instant, sleep};
+use agent::{Log, Start, Stop, WriteFile};
 use wireseal_tcp_ao::Mkt;
 
-use crate::failure::{Failure, ensure};
+use super::wait::wait;
+use crate::failure::{Failure, Result, ensure};
 use crate::guest::Guest;
-use crate::lab::{Addresses, Family, TIME_LIMIT};
-use crate::wire::Port;
+use crate::net::{Family, Port};
 
 /// BIRD's AS number, and Wireseal's.
 pub const AS: u32 = 64513;
@@ -24,8 +22,6 @@ pub const IPV6_ROUTES: usize = 2_000;
 const NAME: &str = "bird";
 const CONFIGURATION: &str = "/tmp/bird.conf";
 const CONTROL: &str = "/tmp/bird.ctl";
-/// How often it is asked for what is waited for.
-const CHECK: Duration = Duration::from_millis(100);
 
 /// BIRD, running.
 pub struct Bird<'a> {
@@ -49,7 +45,7 @@ pub struct State {
 }
 
 /// What a session has in BIRD's configuration to be protected by these keys, which are as the other end has them.
-pub fn tcp_ao(keys: &[&Mkt], preferred: &Mkt) -> Result<String, Failure> {
+pub fn tcp_ao(keys: &[&Mkt], preferred: &Mkt) -> Result<String> {
     let mut text = "authentication ao; keys {\n".to_owned();
     for mkt in keys {
         let algorithm = mkt.parameters().algorithm;
@@ -79,12 +75,12 @@ const fn protocol(family: Family) -> &'static str {
 
 /// The session over IPv4 is opened by the peer, that over IPv6 by BIRD.
 fn configuration(remote: Port, (protection, is_open): &(String, bool)) -> String {
-    let (own, peer) = (Addresses::of(Port::North), Addresses::of(remote));
+    let own = Port::North;
     let mut text = format!(
         "log stderr all;\nrouter id {};\nprotocol device {{ }}\n\
          protocol static {{ ipv4;\ninclude \"/tmp/routes4.conf\";\n}}\n\
          protocol static {{ ipv6;\ninclude \"/tmp/routes6.conf\";\n}}\n",
-        own.ipv4
+        own.ipv4()
     );
     for family in Family::ALL {
         let opening = match (family, is_open) {
@@ -98,10 +94,10 @@ fn configuration(remote: Port, (protection, is_open): &(String, bool)) -> String
              ipv4 {{ import all; export where source = RTS_STATIC; next hop address {}; }};\n\
              ipv6 {{ import all; export where source = RTS_STATIC; next hop address {}; }};\n}}\n",
             protocol(family),
-            own.in_family(family),
-            peer.in_family(family),
-            own.ipv4,
-            own.ipv6
+            own.address(family),
+            remote.address(family),
+            own.ipv4(),
+            own.ipv6()
         );
     }
     text
@@ -109,7 +105,7 @@ fn configuration(remote: Port, (protection, is_open): &(String, bool)) -> String
 
 impl<'a> Bird<'a> {
     /// Starts it.
-    pub async fn start(guest: &'a Guest, remote: Port, protection: &str) -> Result<Self, Failure> {
+    pub async fn start(guest: &'a Guest, remote: Port, protection: &str) -> Result<Self> {
         let route = |routes: usize, prefix: &str, path: &str| {
             format!(
                 "awk 'BEGIN {{ for (i = 0; i < {routes}; i++) printf \"route {prefix} blackhole;\\n\", i / 250, i % 250 }}' >{path}"
@@ -129,27 +125,27 @@ impl<'a> Bird<'a> {
         Ok(bird)
     }
 
-    async fn write(&self) -> Result<(), Failure> {
+    async fn write(&self) -> Result<()> {
         let contents = configuration(self.remote, &self.configured.borrow());
         self.guest.call(WriteFile { path: CONFIGURATION.to_owned(), contents }).await
     }
 
     /// Has it protect its sessions otherwise.
-    pub async fn configure(&self, protection: &str) -> Result<(), Failure> {
+    pub async fn configure(&self, protection: &str) -> Result<()> {
         self.configured.borrow_mut().0 = protection.to_owned();
         self.write().await?;
         let said = self.ask("configure").await?;
         ensure(said.contains("Reconfigur"), || format!("BIRD does not take its configuration: {said}"))
     }
 
-    /// Has it open the session over IPv6. Before, somebody should listen: an answer of a port that nobody listens on is unsigned.
-    pub async fn open(&self) -> Result<(), Failure> {
+    /// Has it open the session over IPv6. Listen first: a closed port's answer is unsigned.
+    pub async fn open(&self) -> Result<()> {
         self.configured.borrow_mut().1 = true;
         self.ask(&format!("enable {}", protocol(Family::Ipv6))).await.map(drop)
     }
 
     /// Has it close that session and open no other.
-    pub async fn close(&self) -> Result<(), Failure> {
+    pub async fn close(&self) -> Result<()> {
         self.configured.borrow_mut().1 = false;
         self.ask(&format!("disable {}", protocol(Family::Ipv6))).await?;
         self.wait("the end of the session over IPv6", async || {
@@ -158,13 +154,13 @@ impl<'a> Bird<'a> {
         .await
     }
 
-    async fn ask(&self, command: &str) -> Result<String, Failure> {
+    async fn ask(&self, command: &str) -> Result<String> {
         let said = self.guest.shell(&format!("birdc -s {CONTROL} {command}")).await;
         said.map_err(|failure| failure.during(format_args!("birdc {command}")))
     }
 
     /// What it says of a session.
-    pub async fn state(&self, family: Family) -> Result<State, Failure> {
+    pub async fn state(&self, family: Family) -> Result<State> {
         let said = self.ask(&format!("show protocols all {}", protocol(family))).await?;
         let mut state = State::default();
         for line in said.lines() {
@@ -190,38 +186,22 @@ impl<'a> Bird<'a> {
     }
 
     /// Waits until a session is established with so many routes each way.
-    pub async fn await_routes(&self, family: Family, imported: usize) -> Result<State, Failure> {
+    pub async fn await_routes(&self, family: Family, imported: usize) -> Result<State> {
         let exported = IPV4_ROUTES + IPV6_ROUTES;
         let wanted = |state: &State| {
             state.state == "Established" && (state.imported, state.exported) == (imported, exported)
         };
-        let what = format!("{imported} and {exported} routes in BIRD's session over {}", family.name());
+        let what = format!("{imported} and {exported} routes in BIRD's session over {family}");
         self.wait(&what, async || Ok(wanted(&self.state(family).await?))).await?;
         self.state(family).await
     }
 
-    async fn wait(
-        &self,
-        what: &str,
-        arrived: impl AsyncFn() -> Result<bool, Failure>,
-    ) -> Result<(), Failure> {
-        let started = Instant::now();
-        while !arrived().await? {
-            if started.elapsed() > TIME_LIMIT {
-                let log = self.guest.call(agent::Log { name: NAME.to_owned() }).await?;
-                let states = [self.state(Family::Ipv4).await, self.state(Family::Ipv6).await];
-                let tail: Vec<&str> = log.lines().rev().take(5).collect();
-                return Err(Failure(format!(
-                    "{what} did not come: {states:?}; BIRD's log, last line first: {tail:?}"
-                )));
-            }
-            sleep(CHECK).await;
-        }
-        Ok(())
+    async fn wait(&self, what: &str, is_there: impl AsyncFn() -> Result<bool>) -> Result<()> {
+        wait(what, is_there, async || self.guest.call(Log { name: NAME.to_owned() }).await).await
     }
 
     /// Ends it, and waits until its guest's kernel has nothing more to send for it.
-    pub async fn stop(self) -> Result<(), Failure> {
+    pub async fn stop(self) -> Result<()> {
         self.ask("down").await?;
         self.wait("BIRD's end", async || {
             // It removes its control socket last; a connection in TIME-WAIT (6) sends nothing by itself.

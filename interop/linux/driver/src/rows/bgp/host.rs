@@ -6,29 +6,28 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use agent::{AwaitCounters, NetworkCounters};
-use futures_util::FutureExt;
-use router_peer::protection;
+use agent::{Counted, TIME_LIMIT};
+use speaker::protection;
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 use wireseal_tcp_ao::key_chain::Timestamp;
 
 use super::bird::{Bird, IPV4_ROUTES, IPV6_ROUTES, tcp_ao};
-use super::program::configuration;
-use super::{
-    ALONE, BOTH, FIRST, ROUTES, SECRET, await_routes, check_recording, figures, key_chain, key_file_at, roll,
+use super::common::{
+    ALONE, BOTH, FIRST, ROUTES, SECRET, WHAT, await_routes, evidence, key_chain, key_file_at, roll,
 };
-use crate::failure::{Failure, ensure};
-use crate::lab::{Addresses, Lab, TIME_LIMIT, TIME_LIMIT_MILLISECONDS};
-use crate::rows::{Evidence, Refusal, Row};
-use crate::wire::{Plug, Port};
+use super::program::configuration;
+use super::wait::{has_lines, wait};
+use crate::failure::{Failure, Result, ensure};
+use crate::lab::Lab;
+use crate::net::Port;
+use crate::row::{Evidence, Refusal, Row};
+use crate::wire::Plug;
 
 /// Seconds of the machine's clock from one moment of the key chain to the next.
 const STEP: i64 = 8;
 /// What stands for a time that does not come.
 const DAY: i64 = 24 * 3600;
-/// How often the log is read.
-const CHECK: Duration = Duration::from_millis(50);
 /// What the log says of a packet that Wireseal does not let through, with `--verbose`; and of one that came with a wrong MAC.
 const REFUSED: &str = "packet dropped";
 const BAD: &str = "packet dropped direction=Inbound reason=MAC does not verify";
@@ -47,14 +46,15 @@ struct Program {
 
 impl Program {
     /// Starts it with as many routes as BIRD has, its key chain beginning now.
-    async fn start(lab: &Lab, secret: &str, start: i64) -> Result<Self, Failure> {
+    async fn start(lab: &Lab, secret: &str, start: i64) -> Result<Self> {
         let directory = lab.setting.state.join(Port::Host.name());
         fs::create_dir_all(&directory)?;
         let file = |name: &str| directory.join(name);
-        let own = Addresses::of(Port::Host);
+        let own = Port::Host;
         let transport = format!(
             "kind = \"unix\"\nlocal-path = \"card\"\npeer-path = \"wire\"\naddresses = [\"{}/24\", \"{}/64\"]\n",
-            own.ipv4, own.ipv6
+            own.ipv4(),
+            own.ipv6()
         );
         fs::write(file("peer.toml"), configuration(Port::Host, &transport, "key-chain = \"lab\""))?;
         fs::write(file("routes.txt"), routes())?;
@@ -72,22 +72,20 @@ impl Program {
             .kill_on_drop(true)
             .spawn()?;
         // Frames for a socket that is not there yet would be lost.
-        wait("router-peer's socket", &log, || is_socket_of(&child, &file("card"))).await?;
+        let is_there = async || Ok(is_socket_of(&child, &file("card")));
+        wait("router-peer's socket", is_there, async || Ok(fs::read_to_string(&log)?)).await?;
         let plug = lab.wire.plug_unix(Port::Host, &file("wire"), &file("card"))?;
         Ok(Self { child, log, _plug: plug })
     }
 
     /// Waits until so many lines of its log have these words.
-    async fn await_log(&self, words: &str, lines: usize) -> Result<(), Failure> {
-        let is_there = || {
-            let log = fs::read_to_string(&self.log).unwrap_or_default();
-            log.lines().filter(|line| line.contains(words)).count() >= lines
-        };
-        wait(words, &self.log, is_there).await
+    async fn await_log(&self, words: &str, lines: usize) -> Result<()> {
+        let log = async || Ok(fs::read_to_string(&self.log)?);
+        wait(words, async || Ok(has_lines(&log().await?, words, lines)), log).await
     }
 
     /// Ends it in order, and returns its log.
-    async fn stop(mut self) -> Result<String, Failure> {
+    async fn stop(mut self) -> Result<String> {
         let id = self.child.id().ok_or_else(|| Failure("router-peer has ended by itself".to_owned()))?;
         Command::new("kill").args(["-TERM", &id.to_string()]).status().await?;
         let status = timeout(TIME_LIMIT, self.child.wait()).await??;
@@ -103,7 +101,7 @@ fn routes() -> String {
 
 /// A seed with which the stack has the port's hardware address, of which it chooses the last five octets.
 fn seed() -> u64 {
-    let [_, a, b, c, d, e] = Addresses::of(Port::Host).hardware_address;
+    let [_, a, b, c, d, e] = Port::Host.hardware_address();
     let [.., x, y, z] = fastrand::u64(..).to_be_bytes();
     u64::from_be_bytes([a, b, c, d, e, x, y, z])
 }
@@ -114,34 +112,19 @@ fn is_socket_of(child: &Child, path: &Path) -> bool {
         && std::os::unix::net::UnixDatagram::unbound().is_ok_and(|probe| probe.connect(path).is_ok())
 }
 
-async fn wait(what: &str, log: &Path, mut arrived: impl FnMut() -> bool) -> Result<(), Failure> {
-    let started = Instant::now();
-    while !arrived() {
-        if started.elapsed() > TIME_LIMIT {
-            let log = fs::read_to_string(log).unwrap_or_default();
-            let tail: Vec<&str> = log.lines().rev().take(5).collect();
-            return Err(Failure(format!(
-                "{what} did not come; router-peer's log, last line first: {tail:?}"
-            )));
-        }
-        sleep(CHECK).await;
-    }
-    Ok(())
-}
-
-pub fn row(what: &str) -> Row {
+pub fn row() -> Row {
     Row::new(
         "bird-program",
         format!(
-            "the program router-peer on this machine, unix transport and real time, against BIRD: {what}"
+            "the program router-peer on this machine, unix transport and real time, against BIRD: {WHAT}"
         ),
-        |lab| carry(lab).boxed_local(),
+        carry,
         "another secret at one end: no session, each end refuses the other's SYNs",
-        |lab| twin(lab).boxed_local(),
+        twin,
     )
 }
 
-async fn carry(lab: &Lab) -> Result<Evidence, Failure> {
+async fn carry(lab: &Lab) -> Result<Evidence> {
     let (_, keys) = key_chain(SECRET)?;
     let before = lab.north.counters().await?;
     let bird = Bird::start(&lab.north, Port::Host, &tcp_ao(&[&keys[0]], &keys[0])?).await?;
@@ -169,26 +152,16 @@ async fn carry(lab: &Lab) -> Result<Evidence, Failure> {
         format!("router-peer's sessions did not stay up, or it has refused something: {log}")
     })?;
     bird.stop().await?;
-    let (wire, recording) = check_recording(lab, Port::Host, &keys)?;
-    Ok(Evidence {
-        counters: vec![
-            ("BIRD's kernel".into(), counted.to_string()),
-            ("router-peer".into(), "0 packets refused".into()),
-        ],
-        figures: figures(seconds, &wire),
-        wire,
-        unsigned: 0,
-        recording,
-    })
+    let counters = [("BIRD's kernel", counted.to_string()), ("router-peer", "0 packets refused".into())];
+    evidence(lab, &keys, &counters, seconds)
 }
 
 /// What BIRD's kernel has counted when all that router-peer has sent is with it: all of it, as good.
-async fn settled(lab: &Lab, before: &NetworkCounters) -> Result<NetworkCounters, Failure> {
+async fn settled(lab: &Lab, before: &Counted) -> Result<Counted> {
     loop {
         let sent = lab.wire.segments_from(Port::Host);
-        let expected = NetworkCounters { good: sent, ..NetworkCounters::default() };
-        let wait = AwaitCounters { at_least: before.plus(&expected), time_limit: TIME_LIMIT_MILLISECONDS };
-        let counted = lab.north.call(wait).await?.since(before);
+        let expected = Counted::good(sent);
+        let counted = lab.north.await_counted(before, expected).await?;
         if sent == lab.wire.segments_from(Port::Host) {
             ensure(counted == expected, || {
                 format!("north has counted {counted}, {sent} segments have reached it")
@@ -198,22 +171,18 @@ async fn settled(lab: &Lab, before: &NetworkCounters) -> Result<NetworkCounters,
     }
 }
 
-async fn twin(lab: &Lab) -> Result<Refusal, Failure> {
+async fn twin(lab: &Lab) -> Result<Refusal> {
     let (_, keys) = key_chain(SECRET)?;
     let before = lab.north.counters().await?;
     let bird = Bird::start(&lab.north, Port::Host, &tcp_ao(&[&keys[0]], &keys[0])?).await?;
     let program = Program::start(lab, "what one end knows", protection::now().unix_seconds()).await?;
     bird.open().await?;
-    let at_least = before.plus(&NetworkCounters { bad: 1, ..NetworkCounters::default() });
-    let wait = AwaitCounters { at_least, time_limit: TIME_LIMIT_MILLISECONDS };
-    let (counted, ()) = tokio::try_join!(lab.north.call(wait), program.await_log(BAD, 1))?;
+    let counted = lab.north.await_counted(&before, Counted::bad(1));
+    let (counted, ()) = tokio::try_join!(counted, program.await_log(BAD, 1))?;
     bird.close().await?;
     let log = program.stop().await?;
     bird.stop().await?;
     ensure(!log.contains("session established"), || "there was a session".to_owned())?;
-    let mut refusal = Refusal::by_kernel("north", &counted.since(&before));
-    refusal
-        .counted
-        .push(("router-peer: packets with a wrong MAC".to_owned(), log.matches(BAD).count() as u64));
-    Ok(refusal)
+    let bad = Refusal::of("router-peer: packets with a wrong MAC", log.matches(BAD).count() as u64);
+    Ok(Refusal::by("north", &counted).and(bad))
 }

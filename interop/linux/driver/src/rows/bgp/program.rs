@@ -1,22 +1,16 @@
 //! The program router-peer on the second guest, over the sockets of its kernel.
 
-use std::time::Duration;
-
-use agent::{Log, Start, Stop, WriteFile};
-use tokio::time::{Instant, sleep};
-
 use super::bird::{AS, HOLD_TIME, IPV4_ROUTES, IPV6_ROUTES, PEER_AS};
-use crate::failure::Failure;
+use super::wait::{has_lines, wait};
+use crate::failure::Result;
 use crate::guest::Guest;
-use crate::lab::{Addresses, Family, TIME_LIMIT};
-use crate::wire::Port;
+use crate::net::{Family, Port};
+use agent::{Log, Start, Stop, WriteFile};
 
 const NAME: &str = "router-peer";
 const CONFIGURATION: &str = "/tmp/peer/peer.toml";
 /// The secret of TCP-MD5, where that is in use.
 pub const MD5_SECRET: &str = "what both ends have long known";
-/// How often its log is read.
-const CHECK: Duration = Duration::from_millis(100);
 
 /// The program, running.
 pub struct Program<'a> {
@@ -25,20 +19,20 @@ pub struct Program<'a> {
 
 /// A configuration of the program at a port, against BIRD. `protection` is a line of each peer's table.
 pub fn configuration(at: Port, transport: &str, protection: &str) -> String {
-    let (own, bird) = (Addresses::of(at), Addresses::of(Port::North));
+    let (own, bird) = (at, Port::North);
     let mut text = format!(
         "key-chains = \"keys.toml\"\n[router]\nas = {PEER_AS}\nid = \"{}\"\n[transport]\n{transport}",
-        own.ipv4
+        own.ipv4()
     );
     for family in Family::ALL {
         text += &format!(
             "[[peer]]\nname = \"{}\"\naddress = \"{}\"\nas = {AS}\npassive = {}\nhold-time = {HOLD_TIME}\n\
              next-hop-ipv4 = \"{}\"\nnext-hop-ipv6 = \"{}\"\nroutes = \"routes.txt\"\n{protection}\n",
-            family.name(),
-            bird.in_family(family),
+            family,
+            bird.address(family),
             family == Family::Ipv6,
-            own.ipv4,
-            own.ipv6
+            own.ipv4(),
+            own.ipv6()
         );
     }
     text
@@ -46,13 +40,14 @@ pub fn configuration(at: Port, transport: &str, protection: &str) -> String {
 
 /// One for a transport of frames, run on the kernel's sockets.
 fn kernel_configuration(protection: &str) -> String {
-    let own = Addresses::of(Port::South);
+    let own = Port::South;
     let transport = format!(
         "kind = \"tun\"\ndevice = \"seal0\"\nmtu = 1500\naddresses = [\"{}/24\", \"{}/64\"]\n",
-        own.ipv4, own.ipv6
+        own.ipv4(),
+        own.ipv6()
     );
     let mut text = configuration(Port::South, &transport, protection);
-    // Nobody has these addresses. They share a listening socket with BIRD over IPv6, each with another protection.
+    // No machine has these addresses. They share a listening socket with BIRD over IPv6, each with another protection.
     for (name, address, protection) in
         [("unprotected", "2001:db8::8", ""), ("older", "2001:db8::9", "md5-secret-file = \"bird.md5\"")]
     {
@@ -65,7 +60,7 @@ fn kernel_configuration(protection: &str) -> String {
 
 impl<'a> Program<'a> {
     /// Starts it with as many routes as BIRD has.
-    pub async fn start(guest: &'a Guest, protection: &str, keys: &str) -> Result<Self, Failure> {
+    pub async fn start(guest: &'a Guest, protection: &str, keys: &str) -> Result<Self> {
         let files = [
             ("peer.toml", kernel_configuration(protection)),
             ("keys.toml", keys.into()),
@@ -94,40 +89,23 @@ impl<'a> Program<'a> {
     }
 
     /// What it has logged so far.
-    pub async fn log(&self) -> Result<String, Failure> {
+    pub async fn log(&self) -> Result<String> {
         self.guest.call(Log { name: NAME.to_owned() }).await
     }
 
     /// Waits until so many lines of its log have these words.
-    pub async fn await_log(&self, words: &str, lines: usize) -> Result<(), Failure> {
-        let started = Instant::now();
-        loop {
-            let log = self.log().await?;
-            if log.lines().filter(|line| line.contains(words)).count() >= lines {
-                return Ok(());
-            }
-            if started.elapsed() > TIME_LIMIT {
-                let tail: Vec<&str> = log.lines().rev().take(5).collect();
-                return Err(Failure(format!(
-                    "router-peer does not say `{words}`; its log, last line first: {tail:?}"
-                )));
-            }
-            sleep(CHECK).await;
-        }
+    pub async fn await_log(&self, words: &str, lines: usize) -> Result<()> {
+        let is_there = async || Ok(has_lines(&self.log().await?, words, lines));
+        wait(words, is_there, async || self.log().await).await
     }
 
     /// Ends it in order, and returns its log.
-    pub async fn stop(self) -> Result<String, Failure> {
+    pub async fn stop(self) -> Result<String> {
         self.guest.shell("kill -TERM $(pidof router-peer)").await?;
         // A program that has ended has no command line, and nothing but its parent's interest.
         let ended = "test -z \"$(cat /proc/$(pidof router-peer)/cmdline)\"";
-        let started = Instant::now();
-        while self.guest.shell(ended).await.is_err() {
-            if started.elapsed() > TIME_LIMIT {
-                return Err(Failure("router-peer does not end".to_owned()));
-            }
-            sleep(CHECK).await;
-        }
+        let has_ended = async || Ok(self.guest.shell(ended).await.is_ok());
+        wait("router-peer's end", has_ended, async || self.log().await).await?;
         let log = self.log().await?;
         self.guest.call(Stop { name: NAME.to_owned() }).await?;
         Ok(log)

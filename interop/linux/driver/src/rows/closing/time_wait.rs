@@ -1,40 +1,35 @@
-//! TIME-WAIT: the acknowledgment of the last FIN is lost, the FIN comes again, and whoever waits has to answer to it.
+//! TIME-WAIT: the acknowledgment of the last FIN is lost, the FIN comes again, and the waiting end has to answer it.
 
-use agent::{Finish, NetworkCounters};
-use futures_util::FutureExt;
+use agent::Counted;
 use smoltcp::socket::tcp::State;
-use tokio::io::AsyncWriteExt;
 use tokio::time::{sleep, timeout};
 
-use super::orderly::{Ending, LAST_ACK, TIME_WAIT, has_sent, kernel_state, spoil, the_key};
-use crate::failure::{Failure, ensure};
-use crate::lab::{Family, Lab, TIME_LIMIT, TIME_LIMIT_MILLISECONDS};
+use super::ending::{LAST_ACK, TIME_WAIT, close_in_turn, kernel_state, spoil, the_key};
+use crate::failure::{Failure, Result, ensure};
+use crate::lab::Lab;
+use crate::net::{Family, Port};
 use crate::recording::{Recording, segment};
-use crate::rows::session::{Beside, End, Session, Setup, add};
-use crate::rows::{Evidence, Refusal, Row};
-use crate::userspace::finish;
-use crate::wire::{Port, Verdict};
+use crate::row::{Evidence, Refusal, Row};
+use crate::rows::session::{Beside, End, SOME, Session, Setup};
+use crate::wire::Verdict;
 
-/// Octets each way of a transfer.
-const SOME: u64 = 64 << 10;
 /// How often an end's state is looked at.
 const CHECK: std::time::Duration = std::time::Duration::from_millis(10);
 
 pub fn rows() -> Vec<Row> {
     let row = |waiter: End| {
         Row::new(
-            format!("closing-time-wait-{}", waiter.name()),
+            format!("closing-time-wait-{waiter}"),
             format!(
-                "the {} end is in TIME-WAIT, over both versions of IP; its last acknowledgment is lost, the other's FIN comes \
-                 again and is answered, signed",
-                waiter.name()
+                "the {waiter} end is in TIME-WAIT, over both versions of IP; its last acknowledgment is lost, the other's FIN \
+                 comes again and is answered, signed"
             ),
-            move |lab| wait_all(lab, waiter).boxed_local(),
+            async move |lab| wait_all(lab, waiter).await,
             "userspace has another secret by then",
-            move |lab| wait_with_wrong_secret(lab, waiter).boxed_local(),
+            async move |lab| wait_with_wrong_secret(lab, waiter).await,
         )
     };
-    End::BOTH.into_iter().map(row).collect()
+    End::BOTH.map(row).into()
 }
 
 /// Loses what the end at `waiter` sends after the other's FIN, until that FIN comes again.
@@ -52,38 +47,18 @@ fn lose_last_acknowledgment(lab: &Lab, waiter: Port) {
 
 /// FINs of an end that were not lost.
 fn fins(recording: &Recording, port: Port) -> usize {
-    let frames = recording.frames.iter().filter(|frame| frame.from == Some(port) && !frame.is_lost);
-    frames.filter(|frame| frame.segment().is_some_and(|segment| segment.flags().fin())).count()
+    recording.delivered_from(port).filter(|segment| segment.flags().fin()).count()
 }
 
 /// Closes the waiter's end first. Comes back when the other has closed too, and its FIN has not been acknowledged.
-async fn close(session: &mut Session<'_>, waiter: End) -> Result<(), Failure> {
-    let Session { ends, stream, .. } = session;
-    let lab = ends.lab;
-    let by_kernel = lab.north.call(Finish { socket: ends.socket, time_limit: TIME_LIMIT_MILLISECONDS });
-    lose_last_acknowledgment(lab, waiter.port());
-    match waiter {
-        End::Kernel => {
-            let by_userspace = async {
-                has_sent(lab, Port::North, Ending::Close).await?;
-                ends.quiet().await?;
-                finish(stream).await
-            };
-            tokio::try_join!(by_userspace, by_kernel)?;
-        }
-        End::Userspace => {
-            stream.shutdown().await?;
-            has_sent(lab, Port::Userspace, Ending::Close).await?;
-            ends.quiet().await?;
-            tokio::try_join!(finish(stream), by_kernel)?;
-        }
-    }
-    Ok(())
+async fn close(session: &mut Session<'_>, waiter: End) -> Result<()> {
+    lose_last_acknowledgment(session.ends.lab, waiter.port());
+    close_in_turn(session, waiter).await
 }
 
-/// A connection of which the kernel sends again after a second at the latest: how slow the guest has been must not make it
-/// wait longer with its FIN than userspace is in TIME-WAIT, which is 10 s.
-async fn open(lab: &Lab, family: Family) -> Result<Session<'_>, Failure> {
+/// A connection whose kernel retransmits after a second at most: a slow guest must not wait longer with its FIN than userspace is
+/// in TIME-WAIT, which is 10 s.
+async fn open(lab: &Lab, family: Family) -> Result<Session<'_>> {
     let limit = "/proc/sys/net/ipv4/tcp_rto_max_ms";
     let usual = lab.north.shell(&format!("cat {limit} && echo 1000 >{limit}")).await?;
     let session = Session::open(lab, Setup::with_keys(family, End::Userspace, &[the_key()?])).await;
@@ -114,8 +89,8 @@ fn has_answered(recording: &Recording, waiter: Port, other: Port) -> bool {
     has_acknowledged
 }
 
-async fn wait_all(lab: &Lab, waiter: End) -> Result<Evidence, Failure> {
-    let other = if waiter == End::Kernel { End::Userspace } else { End::Kernel };
+async fn wait_all(lab: &Lab, waiter: End) -> Result<Evidence> {
+    let other = waiter.other();
     let mut evidence = Evidence::default();
     let mut again = 0;
     for family in Family::ALL {
@@ -132,20 +107,16 @@ async fn wait_all(lab: &Lab, waiter: End) -> Result<Evidence, Failure> {
         let fins = lab.wire.look(|recording| fins(recording, other.port())) as u64 - 1;
         again += fins;
         // Linux verifies nothing in TIME-WAIT, and so counts nothing.
-        let kernel = if waiter == End::Kernel {
-            Beside { not_good: fins, ..Beside::default() }
-        } else {
-            Beside::default()
-        };
-        add(&mut evidence, session.settle(Beside::default(), kernel).await?);
+        let not_good = if waiter == End::Kernel { fins } else { 0 };
+        let kernel = Beside { not_good, ..Beside::default() };
+        evidence.add(session.settle(Beside::default(), kernel).await?);
     }
-    evidence.figures = format!("{again} FINs again, each answered");
-    Ok(evidence)
+    Ok(evidence.with_figures(format!("{again} FINs again, each answered")))
 }
 
 /// Waits until the waiter is in TIME-WAIT, and the other has heard the acknowledgment of its FIN. Userspace's TIME-WAIT may be
 /// over when the driver hears of that.
-async fn await_end(session: &Session<'_>, waiter: End) -> Result<(), Failure> {
+async fn await_end(session: &Session<'_>, waiter: End) -> Result<()> {
     let ends = &session.ends;
     let wait = async {
         loop {
@@ -162,17 +133,17 @@ async fn await_end(session: &Session<'_>, waiter: End) -> Result<(), Failure> {
             sleep(CHECK).await;
         }
     };
-    timeout(TIME_LIMIT, wait).await.map_err(|_| {
-        Failure(format!("the end waits in vain; userspace is in state {}", session.stream.state()))
+    timeout(agent::TIME_LIMIT, wait).await.map_err(|_| {
+        Failure(format!("the end never comes; userspace is in state {}", session.stream.state()))
     })?
 }
 
-/// Whoever verifies counts the other's segments bad then: the FIN that comes again, or the answer to it.
-async fn wait_with_wrong_secret(lab: &Lab, waiter: End) -> Result<Refusal, Failure> {
+/// The end that verifies then counts the other's segments bad: the FIN that comes again, or the answer to it.
+async fn wait_with_wrong_secret(lab: &Lab, waiter: End) -> Result<Refusal> {
     let mut session = open(lab, Family::Ipv4).await?;
     close(&mut session, waiter).await?;
     spoil(&session.ends)?;
-    let counters = session.ends.userspace.await_counters(|counters| counters.bad > 0).await?;
+    let counters = session.ends.userspace.await_counted(Counted::bad(1)).await?;
     match waiter {
         // Linux has answered to a FIN that does not verify, but the answer does not help.
         End::Kernel => {
@@ -185,8 +156,6 @@ async fn wait_with_wrong_secret(lab: &Lab, waiter: End) -> Result<Refusal, Failu
         }
     }
     let counted = session.ends.kernel_counted().await?;
-    ensure(counted == NetworkCounters { good: counted.good, ..NetworkCounters::default() }, || {
-        format!("the kernel has counted {counted}")
-    })?;
-    Ok(Refusal::by_userspace("bad", counters.bad))
+    ensure(counted == Counted::good(counted.good), || format!("the kernel has counted {counted}"))?;
+    Ok(Refusal::by("userspace", &counters))
 }

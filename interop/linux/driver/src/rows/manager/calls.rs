@@ -1,21 +1,17 @@
 //! Single calls on a real kernel: what must stay as it is, how many keys there can be, and every error.
 
 use agent::{
-    AddKeys, Close, InstalledKey, Key, ListKeys, Listen, Open, ProvokeErrors, Provoked, SetFlags, SetKeys,
-    SocketInfo,
+    AddKeys, Close, InstalledKey, ListKeys, Listen, ProvokeErrors, Provoked, SetFlags, SetKeys, SocketInfo,
 };
-use futures_util::FutureExt;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
 
-use super::PIECE;
-use crate::failure::{Failure, ensure};
-use crate::guest::{at, unspecified_like};
-use crate::lab::{Family, Lab};
-use crate::rows::kernels::{Kernels, address, north_keys, open_socket, south_keys};
-use crate::rows::session::key;
-use crate::rows::{Evidence, Refusal, Row};
-use crate::wire::Port;
+use crate::failure::{Failure, Result, ensure};
+use crate::lab::Lab;
+use crate::net::Family;
+use crate::row::{Evidence, Refusal, Row};
+use crate::rows::kernels::{Kernels, north_keys, open_socket, south_keys};
+use crate::rows::session::{SOME, key};
 
 const FAMILY: Family = Family::Ipv4;
 /// Keys on one listener.
@@ -44,28 +40,43 @@ const ERRORS: [(&str, &str); 12] = [
 
 pub fn rows() -> Vec<Row> {
     vec![
-        ao_40_every_errno_from_a_real_kernel(),
-        ao_41_choosing_a_key_keeps_the_flags(),
-        ao_42_more_keys_than_the_first_buffer_holds(),
+        // EMSGSIZE is not among them: it takes a MAC of more than 16 octets, which cannot be asked for.
+        Row::new(
+            "errors-of-a-real-kernel",
+            format!(
+                "{} calls that the kernel refuses, each with the error that says so (AO-40)",
+                ERRORS.len()
+            ),
+            ao_40_every_errno_from_a_real_kernel,
+            "the connection has no key, so that nothing can be provoked on it",
+            provoke_without_key,
+        ),
+        Row::new(
+            "choosing-a-key-keeps-the-flags",
+            "current and rnext key of a live connection are changed to and fro while ao_required and accept_icmps are each on and \
+             off; all four combinations stay as they were (AO-41)",
+            ao_41_choosing_a_key_keeps_the_flags,
+            "a key is chosen that the connection does not have: it is refused, and nothing has changed",
+            choose_none,
+        ),
+        Row::new(
+            "many-keys",
+            format!(
+                "{MANY} keys on a listener are all listed, more than the first buffer of TCP_AO_GET_KEYS holds (AO-42), and a \
+                 session under the last of them is accepted with all of them"
+            ),
+            ao_42_more_keys_than_the_first_buffer_holds,
+            format!("net.core.optmem_max is {LITTLE_MEMORY}: the kernel has no room for them"),
+            list_too_many,
+        ),
     ]
 }
 
-fn mkts() -> Result<Vec<Mkt>, Failure> {
+fn mkts() -> Result<Vec<Mkt>> {
     Ok(vec![key(1, TcpAoAlgorithm::Aes128Cmac)?, key(2, TcpAoAlgorithm::HmacSha1)?])
 }
 
-/// EMSGSIZE is not among them: it takes a MAC of more than 16 octets, which cannot be asked for.
-fn ao_40_every_errno_from_a_real_kernel() -> Row {
-    Row::new(
-        "errors-of-a-real-kernel",
-        format!("{} calls that the kernel refuses, each with the error that says so (AO-40)", ERRORS.len()),
-        |lab| provoke(lab).boxed_local(),
-        "the connection has no key, so that nothing can be provoked on it",
-        |lab| provoke_without_key(lab).boxed_local(),
-    )
-}
-
-async fn provoke(lab: &Lab) -> Result<Evidence, Failure> {
+async fn ao_40_every_errno_from_a_real_kernel(lab: &Lab) -> Result<Evidence> {
     let mkts = [key(1, TcpAoAlgorithm::Aes128Cmac)?];
     let mut kernels = Kernels::open(lab, FAMILY, &mkts).await?;
     let provoked = lab.north.call(ProvokeErrors { connection: kernels.north }).await?;
@@ -76,32 +87,19 @@ async fn provoke(lab: &Lab) -> Result<Evidence, Failure> {
         "an error says nothing".to_owned()
     })?;
     // The connection has not suffered.
-    kernels.exchange(PIECE, PIECE).await?;
-    let mut evidence = kernels.close(true).await?;
-    evidence.figures = format!("{} errors", provoked.len());
-    Ok(evidence)
+    kernels.exchange(SOME, SOME).await?;
+    Ok(kernels.close(true).await?.with_figures(format!("{} errors", provoked.len())))
 }
 
-async fn provoke_without_key(lab: &Lab) -> Result<Refusal, Failure> {
+async fn provoke_without_key(lab: &Lab) -> Result<Refusal> {
     let kernels = Kernels::open(lab, FAMILY, &[]).await?;
     let refused = lab.north.call(ProvokeErrors { connection: kernels.north }).await;
     kernels.reset().await?;
     ensure(refused.is_err(), || "errors of a connection without keys".to_owned())?;
-    Ok(Refusal { counted: vec![("north: keys missing".to_owned(), 1)] })
+    Ok(Refusal::of("north: keys missing", 1))
 }
 
-fn ao_41_choosing_a_key_keeps_the_flags() -> Row {
-    Row::new(
-        "choosing-a-key-keeps-the-flags",
-        "current and rnext key of a live connection are changed to and fro while ao_required and accept_icmps are each on and \
-         off; all four combinations stay as they were (AO-41)",
-        |lab| choose(lab).boxed_local(),
-        "a key is chosen that the connection does not have: it is refused, and nothing has changed",
-        |lab| choose_none(lab).boxed_local(),
-    )
-}
-
-async fn choose(lab: &Lab) -> Result<Evidence, Failure> {
+async fn ao_41_choosing_a_key_keeps_the_flags(lab: &Lab) -> Result<Evidence> {
     let mkts = mkts()?;
     let mut kernels = Kernels::open(lab, FAMILY, &mkts).await?;
     let socket = kernels.north;
@@ -128,20 +126,18 @@ async fn choose(lab: &Lab) -> Result<Evidence, Failure> {
                     },
                 )?;
             }
-            kernels.exchange(PIECE, PIECE).await?;
+            kernels.exchange(SOME, SOME).await?;
         }
     }
-    let mut evidence = kernels.close(true).await?;
-    evidence.figures = format!("{changes} changes of keys");
-    Ok(evidence)
+    Ok(kernels.close(true).await?.with_figures(format!("{changes} changes of keys")))
 }
 
-async fn choose_none(lab: &Lab) -> Result<Refusal, Failure> {
+async fn choose_none(lab: &Lab) -> Result<Refusal> {
     let mkts = mkts()?;
     let mut kernels = Kernels::open(lab, FAMILY, &mkts).await?;
     let socket = kernels.north;
     lab.north.call(SetFlags { socket, required: Some(true), accept_icmps: Some(true) }).await?;
-    kernels.exchange(PIECE, PIECE).await?;
+    kernels.exchange(SOME, SOME).await?;
     kernels.quiet().await?;
     let [before, _] = kernels.info().await?;
     let mut refused = 0;
@@ -157,39 +153,26 @@ async fn choose_none(lab: &Lab) -> Result<Refusal, Failure> {
         format!("{refused} of 3 are refused, {before:?} has become {after:?}")
     })?;
     kernels.reset().await?;
-    Ok(Refusal { counted: vec![("north: no such key".to_owned(), refused)] })
+    Ok(Refusal::of("north: no such key", refused))
 }
 
-fn ao_42_more_keys_than_the_first_buffer_holds() -> Row {
-    Row::new(
-        "many-keys",
-        format!(
-            "{MANY} keys on a listener are all listed, more than the first buffer of TCP_AO_GET_KEYS holds (AO-42), and a \
-             session under the last of them is accepted with all of them"
-        ),
-        |lab| list_many(lab).boxed_local(),
-        format!("net.core.optmem_max is {LITTLE_MEMORY}: the kernel has no room for them"),
-        |lab| list_too_many(lab).boxed_local(),
-    )
-}
-
-fn numbered(id: u8) -> Result<Mkt, Failure> {
+fn numbered(id: u8) -> Result<Mkt> {
     Ok(Mkt::new(KeyId(id), KeyId(id), TcpAoAlgorithm::Aes128Cmac, MasterKey::new(&[id; 16])?)?)
 }
 
-async fn set_memory(lab: &Lab, octets: u32) -> Result<u32, Failure> {
+async fn set_memory(lab: &Lab, octets: u32) -> Result<u32> {
     let line = format!("sysctl -n net.core.optmem_max && sysctl -q -w net.core.optmem_max={octets}");
     Ok(lab.north.shell(&line).await?.trim().parse()?)
 }
 
-async fn list_many(lab: &Lab) -> Result<Evidence, Failure> {
+async fn ao_42_more_keys_than_the_first_buffer_holds(lab: &Lab) -> Result<Evidence> {
     let before = set_memory(lab, MEMORY).await?;
     let evidence = list(lab).await;
     set_memory(lab, before).await?;
     evidence
 }
 
-async fn list(lab: &Lab) -> Result<Evidence, Failure> {
+async fn list(lab: &Lab) -> Result<Evidence> {
     let mkts = (1..=MANY).map(numbered).collect::<Result<Vec<_>, _>>()?;
     let last = mkts.last().cloned().ok_or_else(|| Failure("there are no keys".to_owned()))?;
     let listener = open_socket(&lab.north, FAMILY, 0, north_keys(FAMILY, &mkts)?).await?;
@@ -197,27 +180,27 @@ async fn list(lab: &Lab) -> Result<Evidence, Failure> {
     let on_listener = ids(&lab.north.call(ListKeys { socket: listener }).await?);
     let south =
         open_socket(lab.south().await?, FAMILY, 0, south_keys(FAMILY, std::slice::from_ref(&last))).await?;
-    let mut kernels = Kernels::connect(lab, FAMILY, &[last], listener, south, None).await?;
+    let mut kernels = Kernels::connect(lab, FAMILY, &[last], (listener, south)).await?;
     let on_connection = ids(&lab.north.call(ListKeys { socket: kernels.north }).await?);
     let all: Vec<u8> = (1..=MANY).collect();
     ensure(on_listener == all && on_connection == all, || {
         format!("the listener has {on_listener:?}, the connection {on_connection:?}")
     })?;
-    kernels.exchange(PIECE, PIECE).await?;
-    let mut evidence = kernels.close(true).await?;
-    evidence.figures =
-        format!("{} keys on the listener, {} on the connection", on_listener.len(), on_connection.len());
-    Ok(evidence)
+    kernels.exchange(SOME, SOME).await?;
+    Ok(kernels.close(true).await?.with_figures(format!(
+        "{} keys on the listener, {} on the connection",
+        on_listener.len(),
+        on_connection.len()
+    )))
 }
 
-async fn list_too_many(lab: &Lab) -> Result<Refusal, Failure> {
+async fn list_too_many(lab: &Lab) -> Result<Refusal> {
     let before = set_memory(lab, LITTLE_MEMORY).await?;
-    let local = at(unspecified_like(address(Port::North, FAMILY)), 0);
-    let socket = lab.north.call(Open { local, keys: Vec::new(), required: false }).await?;
+    let socket = open_socket(&lab.north, FAMILY, 0, Vec::new()).await?;
     let mut refused = 0;
     let mut last = String::new();
     for id in 1..=MANY {
-        let keys: Vec<Key> = north_keys(FAMILY, &[numbered(id)?])?;
+        let keys = north_keys(FAMILY, &[numbered(id)?])?;
         if let Err(failure) = lab.north.call(AddKeys { socket, keys }).await {
             refused += 1;
             last = failure.to_string();
@@ -229,7 +212,7 @@ async fn list_too_many(lab: &Lab) -> Result<Refusal, Failure> {
     ensure(listed + refused == u64::from(MANY) && last.contains("optmem_max"), || {
         format!("{listed} keys are listed, {refused} were refused: {last}")
     })?;
-    Ok(Refusal { counted: vec![("north: no memory for a key".to_owned(), refused)] })
+    Ok(Refusal::of("north: no memory for a key", refused))
 }
 
 /// The SendIDs, in order.

@@ -1,17 +1,14 @@
 //! Another secret under the same ids.
 
-use std::slice;
-
-use agent::{NetworkCounters, SetChain};
-use futures_util::FutureExt;
+use agent::Counted;
 use wireseal_algorithms::TcpAoAlgorithm;
 
-use super::{Managers, PIECE, Planned, START, chain};
-use crate::failure::{Failure, ensure};
-use crate::lab::{Family, Lab};
-use crate::rows::session::{key, key_with};
-use crate::rows::{Evidence, Refusal, Row};
-use crate::wire::Port;
+use super::managed::{Managed, Managers, Planned};
+use crate::failure::{Result, ensure};
+use crate::lab::Lab;
+use crate::net::{Family, Port};
+use crate::row::{Evidence, Refusal, Row};
+use crate::rows::session::{SOME, key, key_with};
 
 const FAMILY: Family = Family::Ipv4;
 /// When the secret is replaced.
@@ -21,62 +18,47 @@ pub fn rows() -> Vec<Row> {
     vec![Row::new(
         "manager-secret-replaced",
         "both managers get a chain with another secret under the ids of the only key; the session goes on, under the new one",
-        |lab| replace(lab).boxed_local(),
+        replace,
         "one of the managers gets it",
-        |lab| replace_at_one_end(lab).boxed_local(),
+        replace_at_one_end,
     )]
 }
 
 /// The only key, with its first secret and with its second.
-fn secrets() -> Result<[Planned; 2], Failure> {
+fn secrets() -> Result<[Planned; 2]> {
     let algorithm = TcpAoAlgorithm::Aes128Cmac;
     let always = (None, None);
     Ok([(key(1, algorithm)?, always, always), (key_with(1, algorithm, "the second secret")?, always, always)])
 }
 
-async fn replace(lab: &Lab) -> Result<Evidence, Failure> {
+/// A session under the first secret, of which both may be seen, and the key with the second.
+async fn open(lab: &Lab) -> Result<(Managed<'_>, [Planned; 1])> {
     let [first, second] = secrets()?;
-    let managers = Managers::new(lab, FAMILY, slice::from_ref(&first), slice::from_ref(&first)).await?;
-    let mut managed = managers.open(&[first.0, second.0.clone()], 0).await?;
-    managed.kernels.exchange(PIECE, PIECE).await?;
+    let mkts = [first.0.clone(), second.0.clone()];
+    let first = [first];
+    let managers = Managers::new(lab, FAMILY, &first, &first).await?;
+    let mut managed = managers.open(&mkts, 0).await?;
+    managed.kernels.exchange(SOME, SOME).await?;
     managed.kernels.quiet().await?;
-    let second = [second];
-    let at_north = lab.north.call(SetChain {
-        manager: managers.north,
-        chain: chain(Port::North, FAMILY, &second)?,
-        now: START + REPLACED,
-    });
-    let at_south = managers.south_guest.call(SetChain {
-        manager: managers.south,
-        chain: chain(Port::South, FAMILY, &second)?,
-        now: START + REPLACED,
-    });
-    let (north, south) = tokio::try_join!(at_north, at_south)?;
-    ensure(north.failed.is_empty() && south.failed.is_empty() && !north.done.is_empty(), || {
-        format!("north: {north:?}; south: {south:?}")
-    })?;
-    managed.step_under_traffic(REPLACED + 1).await?;
-    let mut evidence = managed.detach().await?.close(true).await?;
-    evidence.figures = format!("south did: {}", south.done.join("; "));
-    Ok(evidence)
+    Ok((managed, [second]))
 }
 
-async fn replace_at_one_end(lab: &Lab) -> Result<Refusal, Failure> {
-    let [first, second] = secrets()?;
-    let managers = Managers::new(lab, FAMILY, slice::from_ref(&first), slice::from_ref(&first)).await?;
-    let mut managed = managers.open(&[first.0], 0).await?;
-    managed.kernels.exchange(PIECE, PIECE).await?;
-    managed.kernels.quiet().await?;
-    let chain = chain(Port::South, FAMILY, &[second])?;
-    managers.south_guest.call(SetChain { manager: managers.south, chain, now: START + REPLACED }).await?;
-    let bad = NetworkCounters { bad: 1, ..NetworkCounters::default() };
-    let counted = tokio::select! {
-        counted = managed.kernels.await_north_counted(bad) => counted?,
-        passed = managed.kernels.transfer_to_north(1) => {
-            passed?;
-            return Err(Failure("an octet went through".to_owned()));
-        }
-    };
+async fn replace(lab: &Lab) -> Result<Evidence> {
+    let (mut managed, second) = open(lab).await?;
+    let managers = managed.managers;
+    let [at_north, at_south] =
+        [Port::North, Port::South].map(|port| managers.set_chain(port, &second, REPLACED));
+    let (north, south) = tokio::try_join!(at_north, at_south)?;
+    ensure(!north.done.is_empty(), || format!("north: {north:?}; south: {south:?}"))?;
+    managed.step_under_traffic(REPLACED + 1).await?;
+    let evidence = managed.detach().await?.close(true).await?;
+    Ok(evidence.with_figures(format!("south did: {}", south.done.join("; "))))
+}
+
+async fn replace_at_one_end(lab: &Lab) -> Result<Refusal> {
+    let (managed, second) = open(lab).await?;
+    managed.managers.set_chain(Port::South, &second, REPLACED).await?;
+    let counted = managed.kernels.refuses_octet(Counted::bad(1)).await?;
     managed.detach().await?.reset().await?;
-    Ok(Refusal::by_kernel("north", &counted))
+    Ok(Refusal::by("north", &counted))
 }

@@ -1,120 +1,102 @@
 //! ICMP errors about an established session, which anybody can send (RFC 5925 §7.8).
 
-use agent::{NetworkCounters, ReportErrors, SetFlags};
-use futures_util::FutureExt;
+use agent::{Amount, Counted, ReportErrors, SetFlags, Transfer};
 use wireseal_algorithms::TcpAoAlgorithm;
 
-use crate::failure::{Failure, ensure};
-use crate::forge::icmp_error;
-use crate::lab::{Family, Lab};
-use crate::rows::session::{Beside, End, Session, Setup, key};
-use crate::rows::{Evidence, Refusal, Row};
-use crate::userspace::{Amount, guest_transfer};
-use crate::wire::Port;
+use crate::failure::{Failure, Result, ensure, fail};
+use crate::forge::inject_icmp_error;
+use crate::lab::Lab;
+use crate::net::Family;
+use crate::row::{Evidence, Refusal, Row};
+use crate::rows::session::{End, SOME, Session, Setup, key};
 
-/// Octets each way of a transfer.
-const SOME: u64 = 64 << 10;
 /// The MTU that an ICMP error claims.
-const MTU: u16 = 1000;
-/// ICMPv4 "destination unreachable" (RFC 792) and its codes "protocol unreachable", "port unreachable" and "fragmentation
-/// needed".
-const HARD_IPV4: [(u8, u8); 3] = [(3, 2), (3, 3), (3, 4)];
-/// ICMPv6 "destination unreachable" (RFC 4443 §3.1) and its codes "administratively prohibited" and "port unreachable".
-const HARD_IPV6: [(u8, u8); 2] = [(1, 1), (1, 4)];
+const MTU: u32 = 1000;
+/// "Fragmentation needed", for which Linux sends shorter segments instead of telling the program.
+const TOO_LONG: (u8, u8) = (3, 4);
 
+/// ICMPv4 "destination unreachable" (RFC 792) and its codes "protocol unreachable", "port unreachable" and "fragmentation
+/// needed"; ICMPv6 "destination unreachable" (RFC 4443 §3.1) and its codes "administratively prohibited" and "port unreachable".
 const fn hard_errors(family: Family) -> &'static [(u8, u8)] {
     match family {
-        Family::Ipv4 => &HARD_IPV4,
-        Family::Ipv6 => &HARD_IPV6,
+        Family::Ipv4 => &[(3, 2), (3, 3), TOO_LONG],
+        Family::Ipv6 => &[(1, 1), (1, 4)],
     }
 }
 
 pub fn rows() -> Vec<Row> {
     let row = |family: Family| {
-        let codes: Vec<String> =
-            hard_errors(family).iter().map(|(kind, code)| format!("{kind}/{code}")).collect();
+        let codes = hard_errors(family).iter().map(|(kind, code)| format!("{kind}/{code}"));
+        let codes = codes.collect::<Vec<_>>().join(", ");
         Row::new(
-            format!("refusals-icmp-{}", family.name().to_lowercase()),
+            format!("refusals-icmp-{}", family.slug()),
             format!(
-                "hard ICMP errors about a session over {}, type/code {}, to each end: ignored and counted",
-                family.name(),
-                codes.join(", ")
+                "hard ICMP errors about a session over {family}, type/code {codes}, to each end: ignored and counted"
             ),
-            move |lab| ignored(lab, family).boxed_local(),
+            async move |lab| ignored(lab, family).await,
             "the kernel's socket has accept_icmps",
-            move |lab| accepted(lab, family).boxed_local(),
+            async move |lab| accepted(lab, family).await,
         )
     };
     Family::ALL.into_iter().map(row).collect()
 }
 
-async fn open(lab: &Lab, family: Family) -> Result<Session<'_>, Failure> {
+/// A session whose kernel's socket tells of ICMP errors.
+async fn open(lab: &Lab, family: Family) -> Result<Session<'_>> {
     let mkt = key(1, TcpAoAlgorithm::LinuxHmacSha256)?;
-    let mut session = Session::open(lab, Setup::with_keys(family, End::Userspace, &[mkt])).await?;
-    session.exchange(SOME, SOME).await?;
-    session.ends.quiet().await?;
+    let session = Session::open_used(lab, Setup::with_keys(family, End::Userspace, &[mkt])).await?;
+    lab.north.call(ReportErrors { socket: session.ends.socket }).await?;
     Ok(session)
 }
 
 /// Sends the error to an end, about what it has sent.
-async fn inject(session: &Session<'_>, victim: End, error: (u8, u8)) -> Result<(), Failure> {
-    let pair = if victim == End::Userspace { session.ends.pair } else { session.ends.pair.reversed() };
-    let wire = &session.ends.lab.wire;
-    let (port, frame) = wire.look(|recording| icmp_error(recording, pair, error, u32::from(MTU)))?;
-    wire.inject(port, frame);
-    Ok(())
+fn inject(session: &Session<'_>, victim: End, error: (u8, u8)) -> Result<()> {
+    inject_icmp_error(&session.ends.lab.wire, session.ends.pair_from(victim), error, MTU)
 }
 
-async fn ignored(lab: &Lab, family: Family) -> Result<Evidence, Failure> {
+async fn ignored(lab: &Lab, family: Family) -> Result<Evidence> {
     let mut session = open(lab, family).await?;
-    // Would otherwise be told of no error at all.
-    lab.north.call(ReportErrors { socket: session.ends.socket }).await?;
     let errors = hard_errors(family);
     for (number, error) in (1..).zip(errors) {
         for victim in End::BOTH {
-            inject(&session, victim, *error).await?;
+            inject(&session, victim, *error)?;
+            session.ends.await_counted(victim, Counted::dropped_icmps(number)).await?;
         }
-        let dropped = NetworkCounters { dropped_icmps: number, ..NetworkCounters::default() };
-        session.ends.await_kernel_counted(dropped).await?;
-        session.ends.userspace.await_counters(|counters| counters.dropped_icmp >= number).await?;
         session.exchange(SOME, SOME).await?;
         session.ends.quiet().await?;
     }
-    let dropped_icmps = errors.len() as u64;
+    let dropped = errors.len() as u64;
     let info = session.ends.info().await?;
-    ensure(info.dropped_icmps == dropped_icmps, || format!("the kernel's socket says {info:?}"))?;
-    let beside = Beside { dropped_icmps, ..Beside::default() };
-    let mut evidence = session.close(beside, beside).await?;
-    evidence.figures = format!("{dropped_icmps} errors to each end, the session went on");
-    Ok(evidence)
+    ensure(info.counted.dropped_icmps == dropped, || format!("the kernel's socket says {info:?}"))?;
+    let beside = Counted::dropped_icmps(dropped);
+    let evidence = session.close_beside(beside, beside).await?;
+    Ok(evidence.with_figures(format!("{dropped} errors to each end, the session went on")))
 }
 
-/// Each error reaches the program then, or makes segments shorter.
-async fn accepted(lab: &Lab, family: Family) -> Result<Refusal, Failure> {
-    let mut refusal = Refusal { counted: Vec::new() };
+/// Each error then reaches the program, or makes segments shorter.
+async fn accepted(lab: &Lab, family: Family) -> Result<Refusal> {
+    let mut refusal = Refusal::default();
     for error in hard_errors(family) {
         let mut session = open(lab, family).await?;
         let socket = session.ends.socket;
-        lab.north.call(ReportErrors { socket }).await?;
         lab.north.call(SetFlags { socket, required: None, accept_icmps: Some(true) }).await?;
-        let sent_before = lab.wire.segments_from(Port::North);
-        if family == Family::Ipv4 && error.1 == 4 {
-            inject(&session, End::Kernel, *error).await?;
+        let port = End::Kernel.port();
+        let sent_before = lab.wire.segments_from(port);
+        if *error == TOO_LONG {
+            inject(&session, End::Kernel, *error)?;
             session.exchange(0, SOME).await?;
             let longest = lab.wire.look(|recording| {
-                let later = recording.segments_from(Port::North).skip(sent_before as usize);
+                let later = recording.segments_from(port).skip(sent_before as usize);
                 later.map(|segment| segment.tcp().len()).max().unwrap_or(usize::MAX)
             });
-            ensure(longest <= usize::from(MTU), || {
-                format!("the kernel has sent a segment of {longest} octets")
-            })?;
-            refusal.counted.push(("octets of the longest segment afterwards".to_owned(), longest as u64));
+            ensure(longest <= MTU as usize, || format!("the kernel has sent a segment of {longest} octets"))?;
+            refusal = refusal.and(Refusal::of("octets of the longest segment afterwards", longest as u64));
         } else {
             let told = read_error(&session, *error).await?;
-            refusal.counted.push((format!("kernel told its program: {told}"), 1));
+            refusal = refusal.and(Refusal::of(format!("kernel told its program: {told}"), 1));
         }
         let counted = session.ends.kernel_counted().await?;
-        // The path is as it was for whatever comes next.
+        // The path is as it was for the next row.
         lab.north.shell("echo 1 >/proc/sys/net/ipv4/route/flush").await?;
         ensure(counted.dropped_icmps == 0, || format!("the kernel has counted {counted}"))?;
     }
@@ -122,15 +104,11 @@ async fn accepted(lab: &Lab, family: Family) -> Result<Refusal, Failure> {
 }
 
 /// The error that a read ends with which waits while the ICMP error comes.
-async fn read_error(session: &Session<'_>, error: (u8, u8)) -> Result<String, Failure> {
-    inject(session, End::Kernel, error).await?;
-    let read = session.ends.lab.north.call(guest_transfer(
-        session.ends.socket,
-        Amount::NONE,
-        Amount { octets: 1, ..Amount::NONE },
-    ));
-    let Err(Failure(told)) = read.await else {
-        return Err(Failure("the kernel has read an octet".to_owned()));
+async fn read_error(session: &Session<'_>, error: (u8, u8)) -> Result<String> {
+    inject(session, End::Kernel, error)?;
+    let read = Transfer { socket: session.ends.socket, send: Amount::NONE, receive: Amount::of(1) };
+    let Err(Failure(told)) = session.ends.lab.north.call(read).await else {
+        return fail("the kernel has read an octet");
     };
     // What the operating system says, with its errno, stands last.
     let told = told.rsplit(": ").next().unwrap_or_default().to_owned();

@@ -1,39 +1,40 @@
 //! The ends of a session, their keys, and how they are set up.
 
-use std::net::IpAddr;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 
 use agent::{Key, Open};
+use speaker::protection;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, MktSet};
+use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
 
-use crate::failure::Failure;
-use crate::guest::{at, unspecified_like};
-use crate::lab::{Addresses, Family, Lab};
+use crate::failure::Result;
+use crate::lab::Lab;
+use crate::net::{Family, Port};
 use crate::userspace::Userspace;
-use crate::wire::Port;
+
+/// The port of the userspace end's listener.
+pub const USERSPACE_PORT: u16 = 179;
 
 /// One of the two ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
     /// The driver's stack.
     Userspace,
-    /// The guest's kernel.
+    /// The first guest's kernel.
     Kernel,
 }
 
 impl End {
-    /// Both.
     pub const BOTH: [Self; 2] = [Self::Userspace, Self::Kernel];
 
-    /// As it is written in tables.
-    pub const fn name(self) -> &'static str {
+    pub const fn other(self) -> Self {
         match self {
-            Self::Userspace => "userspace",
-            Self::Kernel => "kernel",
+            Self::Userspace => Self::Kernel,
+            Self::Kernel => Self::Userspace,
         }
     }
 
-    /// Where it is plugged in.
     pub const fn port(self) -> Port {
         match self {
             Self::Userspace => Port::Userspace,
@@ -41,41 +42,46 @@ impl End {
         }
     }
 
-    /// Its address.
     pub const fn address(self, family: Family) -> IpAddr {
-        Addresses::of(self.port()).in_family(family)
+        self.port().address(family)
     }
 }
 
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Self::Userspace { "userspace" } else { "kernel" })
+    }
+}
+
+/// Both versions of IP, each with either end.
+pub fn families_and_ends() -> impl Iterator<Item = (Family, End)> {
+    Family::ALL.into_iter().flat_map(|family| End::BOTH.map(|end| (family, end)))
+}
+
 /// The key `number` as the userspace end has it: SendID 10 more, RecvID 20 more, a secret of its own.
-pub fn key(number: u8, algorithm: TcpAoAlgorithm) -> Result<Mkt, Failure> {
+pub fn key(number: u8, algorithm: TcpAoAlgorithm) -> Result<Mkt> {
     key_with(number, algorithm, &format!("secret of key {number}, 32 octets"))
 }
 
 /// The same with this secret.
-pub fn key_with(number: u8, algorithm: TcpAoAlgorithm, secret: &str) -> Result<Mkt, Failure> {
+pub fn key_with(number: u8, algorithm: TcpAoAlgorithm, secret: &str) -> Result<Mkt> {
     let master_key = MasterKey::new(secret.as_bytes())?;
     Ok(Mkt::with_short_master_key(KeyId(10 + number), KeyId(20 + number), algorithm, master_key))
 }
 
-/// The key as the other end has it.
-pub fn mirrored(mkt: &Mkt) -> Result<Mkt, Failure> {
-    let parameters = mkt.parameters();
-    let master_key = mkt.master_key().clone();
-    let mirrored = Mkt::with_short_master_key(mkt.recv_id(), mkt.send_id(), parameters.algorithm, master_key);
-    Ok(mirrored.with_mac_length(parameters.mac_length())?.with_options(parameters.options))
+/// A key for the kernel's socket, of one as userspace has it.
+pub fn kernel_key(family: Family, mkt: &Mkt) -> Result<Key> {
+    Ok(Key::new(End::Userspace.address(family), &protection::mirrored(mkt)?))
 }
 
 /// How a session is set up. All keys are as the userspace end has them, or would.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The version of IP.
     pub family: Family,
-    /// Who opens it.
     pub opener: End,
-    /// The keys of the userspace end; none leave it unprotected.
+    /// The keys of the userspace end; without any it is unprotected.
     pub userspace: Vec<Mkt>,
-    /// The keys of the kernel's socket; none leave it unprotected.
+    /// The keys of the kernel's socket; without any it is unprotected.
     pub kernel: Vec<Mkt>,
 }
 
@@ -86,30 +92,39 @@ impl Setup {
     }
 
     /// The userspace end by itself.
-    pub fn userspace(&self, lab: &Lab) -> Result<Userspace, Failure> {
-        let mkts = MktSet::from_mkts(self.userspace.iter().cloned())?;
-        let peer = Userspace::peer(End::Kernel.address(self.family), mkts);
-        Userspace::start(&lab.wire, if self.userspace.is_empty() { Vec::new() } else { vec![peer] })
+    pub fn userspace(&self, lab: &Lab) -> Result<Userspace> {
+        self.userspace_seeded(lab, fastrand::u64(..))
+    }
+
+    /// The same with this seed.
+    pub fn userspace_seeded(&self, lab: &Lab, seed: u64) -> Result<Userspace> {
+        let peer = Userspace::peer(End::Kernel.address(self.family), &self.userspace)?;
+        let peers = if self.userspace.is_empty() { Vec::new() } else { vec![peer] };
+        Userspace::start(&lab.wire, peers, seed)
     }
 
     /// A socket of the kernel's, bound, with its keys.
-    pub async fn kernel_socket(&self, lab: &Lab) -> Result<u64, Failure> {
-        let local = at(unspecified_like(End::Kernel.address(self.family)), 0);
-        lab.north.call(Open { local, keys: self.kernel_keys()?, required: false }).await
+    pub async fn kernel_socket(&self, lab: &Lab) -> Result<u64> {
+        self.kernel_socket_at(lab, 0, false).await
     }
 
-    /// The first of them is what the kernel opens a connection with; Linux would take the last.
-    fn kernel_keys(&self) -> Result<Vec<Key>, Failure> {
-        let mut keys: Vec<Key> =
-            self.kernel.iter().map(|mkt| kernel_key(self.family, mkt)).collect::<Result<_, _>>()?;
+    /// The same at a port, perhaps refusing unsigned segments.
+    pub async fn kernel_socket_at(&self, lab: &Lab, port: u16, required: bool) -> Result<u64> {
+        lab.north.call(Open { local: self.family.any(port), keys: self.kernel_keys()?, required }).await
+    }
+
+    /// With the first of them the kernel opens a connection; left alone, Linux would take the last.
+    pub fn kernel_keys(&self) -> Result<Vec<Key>> {
+        let keys = self.kernel.iter().map(|mkt| kernel_key(self.family, mkt));
+        let mut keys: Vec<Key> = keys.collect::<Result<_>>()?;
         if let Some(first) = keys.first_mut().filter(|_| self.opener == End::Kernel) {
             (first.set_current, first.set_rnext) = (true, true);
         }
         Ok(keys)
     }
-}
 
-/// The key for the kernel's socket.
-pub fn kernel_key(family: Family, mkt: &Mkt) -> Result<Key, Failure> {
-    Ok(Key::new(End::Userspace.address(family), &mirrored(mkt)?))
+    /// Where userspace listens.
+    pub const fn userspace_listens_at(&self) -> SocketAddr {
+        Port::Userspace.at(self.family, USERSPACE_PORT)
+    }
 }

@@ -1,23 +1,21 @@
 //! The second turn: a connection is aged by twice 4 GiB while it is moved, so that the wrap takes SNE 1 to 2.
 
-use agent::{Export, Exported, Restore};
-use futures_util::FutureExt;
+use agent::{Counted, Export, Exported, Restore};
+use speaker::protection::mirrored;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{Connection, ConnectionState, Counters, MKTS_PER_PEER, Mkt, MktSet};
+use wireseal_tcp_ao::{Connection, ConnectionState, MKTS_PER_PEER, Mkt, MktSet};
 
-use super::{OCTETS, near_the_top, sent};
-use crate::failure::{Failure, ensure};
-use crate::lab::{Family, Lab};
+use super::near_the_top::{NEAR_THE_TOP, OCTETS};
+use crate::failure::{Failure, Result, ensure};
+use crate::lab::Lab;
+use crate::net::Family;
 use crate::recording::Recording;
-use crate::rows::kernels::{Kernels, delivered, north_keys, south_keys};
-use crate::rows::session::{key, mirrored};
-use crate::rows::{Evidence, Refusal, Row};
-use crate::verify::Keys;
+use crate::row::{Evidence, Refusal, Row};
+use crate::rows::kernels::{Kernels, REFUSED, delivered, north_keys, south_keys};
+use crate::rows::session::{SOME, key};
 
 /// The SNE before the wrap.
 const FIRST_TURN: u32 = 1;
-/// Octets each way before the connection is moved.
-const YOUNG: u64 = 64 << 10;
 
 pub fn rows() -> Vec<Row> {
     Family::ALL.into_iter().map(row).collect()
@@ -25,29 +23,27 @@ pub fn rows() -> Vec<Row> {
 
 fn row(family: Family) -> Row {
     Row::new(
-        format!("wrap-second-turn-{}", family.name().to_lowercase()),
+        format!("wrap-second-turn-{}", family.slug()),
         format!(
-            "one kernel to another over {}; both ends exported, all numbers brought to just before the end of the second \
+            "one kernel to another over {family}; both ends exported, all numbers brought to just before the end of the second \
              turn, both restored (TCP_AO_REPAIR with SNE 1), {} MiB each way",
-            family.name(),
             OCTETS >> 20
         ),
-        move |lab| turn_again(lab, family).boxed_local(),
+        async move |lab| turn_again(lab, family).await,
         "north is restored with the receive SNE of the first turn",
-        move |lab| stay_behind(lab, family).boxed_local(),
+        async move |lab| stay_behind(lab, family).await,
     )
 }
 
-fn mkts() -> Result<Vec<Mkt>, Failure> {
-    Ok(vec![key(1, TcpAoAlgorithm::Aes128Cmac)?])
+fn mkts() -> Result<[Mkt; 1]> {
+    Ok([key(1, TcpAoAlgorithm::Aes128Cmac)?])
 }
 
-async fn turn_again(lab: &Lab, family: Family) -> Result<Evidence, Failure> {
+async fn turn_again(lab: &Lab, family: Family) -> Result<Evidence> {
     let mkts = mkts()?;
     let mut kernels = Kernels::open(lab, family, &mkts).await?;
     let (mut recording, [north, south]) = age(lab, &mut kernels).await?;
-    let keys = Keys { local: kernels.pair.local.address(), mkts: mkts.clone() };
-    let mut wire = crate::verify::verify(&recording, &[keys]);
+    let mut wire = crate::verify::verify(lab, &recording, &mkts)?;
     wire.check_all_verified()?;
     let states = [north.authentication(), south.authentication()];
     restore(lab, family, &mut kernels, north, south).await?;
@@ -75,41 +71,40 @@ async fn turn_again(lab: &Lab, family: Family) -> Result<Evidence, Failure> {
 }
 
 /// A socket's own counters, which are restored with it, must have grown by what has reached it, all good.
-fn check_socket(end: &Exported, before: &ConnectionState, delivered: u64) -> Result<(), Failure> {
-    let counted = end.authentication().counters;
-    let expected = Counters { good: before.counters.good + delivered, ..before.counters };
-    let is_right = counted == expected && (counted.bad, counted.key_not_found, counted.required) == (0, 0, 0);
-    ensure(is_right, || format!("the socket at {} says {counted:?} instead of {expected:?}", end.local))
+fn check_socket(end: &Exported, before: &ConnectionState, delivered: u64) -> Result<()> {
+    let [counted, before] = [end.authentication().counters, before.counters].map(Counted::from);
+    let expected = Counted::good(before.good + delivered);
+    ensure(counted == expected, || {
+        format!("the socket at {} says {counted} instead of {expected}", end.local)
+    })
 }
 
-async fn stay_behind(lab: &Lab, family: Family) -> Result<Refusal, Failure> {
+async fn stay_behind(lab: &Lab, family: Family) -> Result<Refusal> {
     let mut kernels = Kernels::open(lab, family, &mkts()?).await?;
     let (_, [north, south]) = age(lab, &mut kernels).await?;
     let behind = Exported { receive_sne: FIRST_TURN - 1, ..north };
     restore(lab, family, &mut kernels, behind, south).await?;
-    let counted = kernels.refuses_octet().await?;
+    let counted = kernels.refuses_octet(Counted::bad(REFUSED)).await?;
     kernels.reset().await?;
-    Ok(Refusal::by_kernel("north", &counted))
+    Ok(Refusal::by("north", &counted))
 }
 
 /// Takes the connection out of both kernels, with all numbers brought to the end of the second turn.
-async fn age(lab: &Lab, kernels: &mut Kernels<'_>) -> Result<(Recording, [Exported; 2]), Failure> {
-    kernels.exchange(YOUNG, YOUNG).await?;
+async fn age(lab: &Lab, kernels: &mut Kernels<'_>) -> Result<(Recording, [Exported; 2])> {
+    kernels.exchange(SOME, SOME).await?;
     let (recording, [mut north, mut south]) = export(lab, kernels).await?;
     let is_idle =
         (north.send_sequence, south.send_sequence) == (south.receive_sequence, north.receive_sequence);
     ensure(is_idle, || "something is under way".to_owned())?;
-    let (by_north, by_south) = (
-        near_the_top().0.wrapping_sub(north.send_sequence),
-        near_the_top().0.wrapping_sub(south.send_sequence),
-    );
+    let (by_north, by_south) =
+        (NEAR_THE_TOP.0.wrapping_sub(north.send_sequence), NEAR_THE_TOP.0.wrapping_sub(south.send_sequence));
     shift(&mut north, by_north, by_south);
     shift(&mut south, by_south, by_north);
     Ok((recording, [north, south]))
 }
 
 /// Takes both ends out of their kernels, the cables cut, and gives what was recorded since the last time.
-async fn export(lab: &Lab, kernels: &Kernels<'_>) -> Result<(Recording, [Exported; 2]), Failure> {
+async fn export(lab: &Lab, kernels: &Kernels<'_>) -> Result<(Recording, [Exported; 2])> {
     let recording = kernels.cut_off().await?;
     let north = lab.north.call(Export { socket: kernels.north });
     let south = kernels.south_guest.call(Export { socket: kernels.south });
@@ -124,7 +119,7 @@ async fn restore(
     kernels: &mut Kernels<'_>,
     north: Exported,
     south: Exported,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let mkts = mkts()?;
     kernels.north = lab.north.call(Restore { exported: north, keys: north_keys(family, &mkts)? }).await?;
     kernels.south =
@@ -153,14 +148,14 @@ fn verify(
     kernels: &Kernels<'_>,
     [north, south]: &[ConnectionState; 2],
     mkts: &[Mkt],
-) -> Result<u64, Failure> {
+) -> Result<u64> {
     let for_south = MktSet::<MKTS_PER_PEER>::from_mkts(mkts.iter().cloned())?;
     let for_north = MktSet::from_mkts(mkts.iter().map(mirrored).collect::<Result<Vec<_>, _>>()?)?;
     let mut verified = 0;
     for (state, mkts, pair) in [(north, for_north, kernels.pair), (south, for_south, kernels.pair.reversed())]
     {
         let mut receiver = Connection::import(state, &mkts)?;
-        for segment in sent(recording, pair) {
+        for segment in recording.sent(pair) {
             receiver.verify(&segment).map_err(|error| Failure(format!("{segment:?}: {error}")))?;
             verified += 1;
         }

@@ -12,19 +12,15 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use agent::{Exported, Pattern};
+use agent::{Amount, Counted, Exported, Pattern, TIME_LIMIT};
 use etherparse::TcpHeader;
 use tokio::time::{Instant, sleep_until, timeout};
 use wireseal_tcp_ao::option::{MAX_OPTIONS_LENGTH, TCP_HEADER_LENGTH};
-use wireseal_tcp_ao::{
-    Connection, Counters, MKTS_PER_PEER, MktSet, Segment, SeqNum, SneTracker, append_ao, checksum,
-};
+use wireseal_tcp_ao::{Connection, MKTS_PER_PEER, MktSet, Segment, SeqNum, SneTracker, append_ao, checksum};
 
 pub use self::place::Place;
-use crate::failure::{Failure, ensure};
-use crate::lab::TIME_LIMIT;
+use crate::failure::{Failure, Result, ensure};
 use crate::recording;
-use crate::userspace::Amount;
 
 /// How long nothing is acknowledged until it is sent again.
 const RETRANSMISSION: Duration = Duration::from_millis(300);
@@ -32,7 +28,7 @@ const RETRANSMISSION: Duration = Duration::from_millis(300);
 const CONGESTION_WINDOW: usize = 16 * 1024;
 /// Octets that are written and not acknowledged at most.
 const SEND_QUEUE: usize = 64 * 1024;
-/// Octets that are received and not read, as far as the peer is told.
+/// Octets that are received and not read, as the peer is told.
 const RECEIVE_QUEUE: usize = 64 * 1024;
 /// A timestamps option behind two NOPs, up to its values (RFC 7323 §3.2).
 const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
@@ -63,10 +59,7 @@ pub struct Carrier {
 
 impl Carrier {
     /// Goes on with a connection at a place where its peer's packets come.
-    ///
-    /// # Errors
-    /// When the MKTs are not those the connection uses, or the first segment cannot be built.
-    pub fn take_up(place: Place, exported: Exported, mkts: &MktSet<MKTS_PER_PEER>) -> Result<Self, Failure> {
+    pub fn take_up(place: Place, exported: Exported, mkts: &MktSet<MKTS_PER_PEER>) -> Result<Self> {
         let connection = Connection::import(&exported.authentication(), mkts)?;
         let tcp = &exported.tcp;
         let mut carrier = Self {
@@ -88,13 +81,11 @@ impl Carrier {
     }
 
     /// What has come in, together with what the kernel had counted.
-    #[must_use]
-    pub const fn counters(&self) -> &Counters {
-        self.connection.counters()
+    pub fn counters(&self) -> Counted {
+        (*self.connection.counters()).into()
     }
 
     /// Octets that were acknowledged, and octets that were received, since the connection was taken up.
-    #[must_use]
     pub fn moved(&self) -> (u32, u32) {
         let tcp = &self.taken.tcp;
         let first = tcp.send_next.wrapping_sub(tcp.send_queue.len() as u32);
@@ -102,12 +93,8 @@ impl Carrier {
     }
 
     /// Writes and reads at once, and checks each octet read. What was written may still be on its way afterwards.
-    ///
-    /// # Errors
-    /// When the peer ends the connection, nothing goes on for the time limit, or other octets come.
-    pub async fn transfer(&mut self, send: Amount, receive: Amount) -> Result<(), Failure> {
-        let (mut written, mut read) =
-            (Pattern::new(send.seed, send.from), Pattern::new(receive.seed, receive.from));
+    pub async fn transfer(&mut self, send: Amount, receive: Amount) -> Result<()> {
+        let (mut written, mut read) = (Pattern::of(send), Pattern::of(receive));
         let (written_end, read_end) = (send.from + send.octets, receive.from + receive.octets);
         let mut latest = (self.moved(), Instant::now());
         loop {
@@ -134,10 +121,7 @@ impl Carrier {
     }
 
     /// Goes on sending what was written and acknowledging what comes, until `is_done`.
-    ///
-    /// # Errors
-    /// When the peer ends the connection, or it is not done within the time limit.
-    pub async fn serve_until(&mut self, is_done: impl Fn(&Self) -> bool) -> Result<(), Failure> {
+    pub async fn serve_until(&mut self, is_done: impl Fn(&Self) -> bool) -> Result<()> {
         let serve = async {
             while !is_done(self) {
                 self.send_what_may_go()?;
@@ -145,14 +129,13 @@ impl Carrier {
             }
             Ok(())
         };
-        timeout(TIME_LIMIT, serve).await.map_err(|_| Failure("the carrier waits in vain".to_owned()))?
+        timeout(TIME_LIMIT, serve)
+            .await
+            .map_err(|_| Failure("the carrier's wait has timed out".to_owned()))?
     }
 
     /// Hands the connection back.
-    ///
-    /// # Errors
-    /// When there are more octets in a queue than sequence numbers.
-    pub fn export(self) -> Result<Exported, Failure> {
+    pub fn export(self) -> Result<Exported> {
         let state = self.connection.export()?;
         let send = SneTracker::resume(state.send_sne, state.send_sequence);
         let receive = SneTracker::resume(state.receive_sne, state.receive_sequence);
@@ -182,7 +165,7 @@ impl Carrier {
     }
 
     /// Takes one segment, or sends again.
-    async fn step(&mut self) -> Result<(), Failure> {
+    async fn step(&mut self) -> Result<()> {
         let timer = async {
             match self.retransmit_at {
                 Some(at) => sleep_until(at).await,
@@ -190,12 +173,12 @@ impl Carrier {
             }
         };
         tokio::select! {
-            frame = self.place.receive() => self.take(&frame?),
+            frame = self.place.receive() => self.take(&frame),
             () = timer => self.send_again(),
         }
     }
 
-    fn take(&mut self, frame: &[u8]) -> Result<(), Failure> {
+    fn take(&mut self, frame: &[u8]) -> Result<()> {
         let Some(segment) = recording::segment(frame) else { return Ok(()) };
         // Counted by the connection, and as if it had never come.
         if self.connection.verify(&segment).is_err() {
@@ -245,14 +228,14 @@ impl Carrier {
         self.send_queue.extend(written);
     }
 
-    fn read(&mut self, pattern: &mut Pattern, end: u64) -> Result<(), Failure> {
+    fn read(&mut self, pattern: &mut Pattern, end: u64) -> Result<()> {
         let wanted = usize::try_from(end - pattern.position()).unwrap_or(usize::MAX);
         let octets = wanted.min(self.receive_queue.len());
         let read: Vec<u8> = self.receive_queue.drain(..octets).collect();
         pattern.check(&read).map_err(|at| Failure(format!("octet {at} came altered to the carrier")))
     }
 
-    fn send_what_may_go(&mut self) -> Result<(), Failure> {
+    fn send_what_may_go(&mut self) -> Result<()> {
         while self.sent < self.send_queue.len().min(CONGESTION_WINDOW).min(self.window.0) {
             self.send_data()?;
         }
@@ -263,14 +246,14 @@ impl Carrier {
         Ok(())
     }
 
-    fn send_again(&mut self) -> Result<(), Failure> {
+    fn send_again(&mut self) -> Result<()> {
         self.sent = 0;
         self.retransmit_at = Some(Instant::now() + RETRANSMISSION);
         self.send_data()
     }
 
     /// Sends the next segment of data, whatever the windows are.
-    fn send_data(&mut self) -> Result<(), Failure> {
+    fn send_data(&mut self) -> Result<()> {
         let options =
             self.connection.option_length() + self.taken.tcp.timestamp.map_or(0, |_| TIMESTAMPS_LENGTH);
         let most = usize::try_from(self.taken.tcp.mss)?.saturating_sub(options);
@@ -280,12 +263,12 @@ impl Carrier {
         self.send(sequence, &data)
     }
 
-    fn acknowledge(&mut self) -> Result<(), Failure> {
+    fn acknowledge(&mut self) -> Result<()> {
         let next = self.unacknowledged.0.wrapping_add(u32::try_from(self.sent)?);
         self.send(SeqNum(next), &[])
     }
 
-    fn send(&mut self, sequence: SeqNum, data: &[u8]) -> Result<(), Failure> {
+    fn send(&mut self, sequence: SeqNum, data: &[u8]) -> Result<()> {
         let pair = self.connection.pair();
         let (from, to): (IpAddr, IpAddr) = (pair.local.address(), pair.remote.address());
         let room = RECEIVE_QUEUE.saturating_sub(self.receive_queue.len());

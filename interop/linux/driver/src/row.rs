@@ -1,0 +1,178 @@
+//! A row and its negative twin, and what comes of them.
+
+use std::fmt;
+use std::future::Future;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use agent::Counted;
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+use tokio::time::timeout;
+
+use crate::failure::{Failure, Result, ensure, fail};
+use crate::lab::Lab;
+use crate::recording::Recording;
+use crate::verify::Verdicts;
+
+/// The longest that a row or its twin may take.
+const ROW: Duration = Duration::from_secs(180);
+
+type Run<T> = Box<dyn for<'a> Fn(&'a Lab) -> LocalBoxFuture<'a, Result<T>>>;
+
+fn boxed<T: 'static>(run: impl AsyncFn(&Lab) -> Result<T> + 'static) -> Run<T> {
+    let run = Rc::new(run);
+    Box::new(move |lab| {
+        let run = Rc::clone(&run);
+        async move { run(lab).await }.boxed_local()
+    })
+}
+
+/// A row of the table.
+pub struct Row {
+    /// What it is called on the command line, in the table and in file names.
+    pub name: String,
+    /// What is done.
+    pub what: String,
+    run: Run<Evidence>,
+    /// What is wrong in its twin, which must not succeed: without one, a row might pass whatever happens.
+    pub twin_what: String,
+    twin: Run<Refusal>,
+}
+
+/// What a row has shown.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    /// What each end has counted, the end's name first.
+    pub counters: Vec<(String, String)>,
+    /// What the recording says.
+    pub wire: Verdicts,
+    /// Amounts, times and the like.
+    pub figures: String,
+    /// How many unsigned segments the wire has to have seen; a row that wants any says so.
+    pub unsigned: u64,
+    /// All that went over the wire.
+    pub recording: Recording,
+}
+
+impl Evidence {
+    /// Adds that of another session.
+    pub fn add(&mut self, other: Self) {
+        self.counters.extend(other.counters);
+        self.wire.add(other.wire);
+        self.recording.append(other.recording);
+    }
+
+    /// The same with figures.
+    pub fn with_figures(self, figures: impl Into<String>) -> Self {
+        Self { figures: figures.into(), ..self }
+    }
+}
+
+/// What a twin has shown: what was refused, by the counters that say so.
+#[derive(Clone, Debug, Default)]
+pub struct Refusal {
+    /// Who counted, what, and how often; each at least once.
+    pub counted: Vec<(String, u64)>,
+}
+
+impl Refusal {
+    /// What an end has counted, good segments left out.
+    pub fn by(end: &str, counted: &Counted) -> Self {
+        let counted = counted.named().filter(|(name, segments)| *segments > 0 && *name != "good");
+        Self { counted: counted.map(|(name, segments)| (format!("{end}: {name}"), segments)).collect() }
+    }
+
+    /// The same for something else.
+    pub fn of(what: impl Into<String>, times: u64) -> Self {
+        Self { counted: vec![(what.into(), times)] }
+    }
+
+    /// Both.
+    pub fn and(mut self, other: Self) -> Self {
+        self.counted.extend(other.counted);
+        self
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counted: Vec<String> =
+            self.counted.iter().map(|(what, times)| format!("{what} {times}")).collect();
+        f.write_str(&counted.join(", "))
+    }
+}
+
+/// What came of a row.
+#[derive(Debug)]
+pub struct Outcome<'a> {
+    pub row: &'a Row,
+    pub evidence: Result<Evidence>,
+    /// What the twin has shown.
+    pub refusal: Result<Refusal>,
+    /// Seconds of the row, without its twin.
+    pub seconds: f64,
+}
+
+impl Outcome<'_> {
+    /// Whether the row and its twin came out as they have to.
+    pub const fn has_passed(&self) -> bool {
+        self.evidence.is_ok() && self.refusal.is_ok()
+    }
+}
+
+impl Row {
+    /// A row and its twin.
+    pub fn new(
+        name: impl Into<String>,
+        what: impl Into<String>,
+        run: impl AsyncFn(&Lab) -> Result<Evidence> + 'static,
+        twin_what: impl Into<String>,
+        twin: impl AsyncFn(&Lab) -> Result<Refusal> + 'static,
+    ) -> Self {
+        let (name, what, twin_what) = (name.into(), what.into(), twin_what.into());
+        Self { name, what, run: boxed(run), twin_what, twin: boxed(twin) }
+    }
+
+    /// Carries out the row and its twin, and writes the recordings.
+    pub async fn carry_out(&self, lab: &Lab) -> Outcome<'_> {
+        let started = Instant::now();
+        let evidence = self.limited(lab, (self.run)(lab)).await;
+        let (seen, checked) = match evidence {
+            Ok(mut evidence) => {
+                let seen = std::mem::take(&mut evidence.recording);
+                (seen, evidence.wire.check(evidence.unsigned).map(|()| evidence))
+            }
+            Err(failure) => (lab.wire.take_recording(), Err(failure)),
+        };
+        let kind = if checked.is_ok() { "pcap" } else { "failed.pcap" };
+        let file = lab.setting.state.join(format!("recordings/{}.{kind}", self.name));
+        let evidence = match (checked, seen.write(&file, true)) {
+            (Err(failure), Err(unwritten)) => fail(format!("{failure}; {unwritten}")),
+            (checked, written) => checked.and_then(|evidence| written.map(|()| evidence)),
+        };
+        let seconds = started.elapsed().as_secs_f64();
+        let refusal = self.limited(lab, (self.twin)(lab)).await.and_then(|refusal| {
+            let counted = !refusal.counted.is_empty() && refusal.counted.iter().all(|(_, times)| *times > 0);
+            ensure(counted, || format!("nothing was refused: {refusal}"))?;
+            Ok(refusal)
+        });
+        Outcome { row: self, evidence, refusal, seconds }
+    }
+
+    async fn limited<T>(&self, lab: &Lab, run: impl Future<Output = Result<T>>) -> Result<T> {
+        lab.clear().await?;
+        lab.wire.take_undelivered();
+        let result = timeout(ROW, run).await;
+        let result = result.map_err(|_| Failure(format!("not done within {} s", ROW.as_secs())))??;
+        let undelivered = lab.wire.take_undelivered();
+        ensure(undelivered.is_empty(), || format!("the wire could not deliver: {}", undelivered.join("; ")))?;
+        Ok(result)
+    }
+}
+
+impl fmt::Debug for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Row").field("name", &self.name).finish_non_exhaustive()
+    }
+}

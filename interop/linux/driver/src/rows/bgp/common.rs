@@ -1,0 +1,128 @@
+//! What the rows with BIRD share: the key chain, the rollover at both ends, and what has to come of it.
+
+use agent::Counted;
+use wireseal_tcp_ao::key_chain::{KeyChain, KeyChains, Timestamp};
+use wireseal_tcp_ao::{KeyId, Mkt};
+
+use super::bird::{Bird, IPV4_ROUTES, IPV6_ROUTES, tcp_ao};
+use crate::failure::{Result, ensure, fail};
+use crate::lab::Lab;
+use crate::net::{Family, Port};
+use crate::recording::Recording;
+use crate::row::Evidence;
+use crate::verify::{Verdicts, verify};
+
+/// What the rows have in common.
+pub const WHAT: &str = "sessions over IPv4 (opened by router-peer) and IPv6 (opened by BIRD), 10,000 routes each way in each; key \
+                chain and BIRD's configuration roll over from AES-128-CMAC-96 to hmac(sha256), sessions stay up";
+/// Routes each way in each session.
+pub const ROUTES: usize = IPV4_ROUTES + IPV6_ROUTES;
+pub const SECRET: &str = "what both ends know";
+
+/// Moments in the life of the key chain: only the first key; both accepted; the second preferred; only the second; none. The
+/// lifetimes begin and end between them.
+pub const FIRST: i64 = 1_800_000_000;
+pub const BOTH: i64 = FIRST + 1000;
+pub const SECOND: i64 = FIRST + 2000;
+pub const ALONE: i64 = FIRST + 3000;
+pub const OVER: i64 = FIRST + 4000;
+
+pub fn key_file(secret: &str) -> String {
+    key_file_at(secret, Timestamp::from_unix_seconds)
+}
+
+/// The same with its moments at these times.
+pub fn key_file_at(secret: &str, at: impl Fn(i64) -> Timestamp) -> String {
+    format!(
+        "[[key-chain]]\nname = \"lab\"\n\
+         [[key-chain.key]]\nsend-id = 11\nrecv-id = 21\nalgorithm = \"AES-128-CMAC-96\"\nsecret = \"{secret} first\"\n\
+         send = {{ until = {} }}\naccept = {{ until = {} }}\n\
+         [[key-chain.key]]\nsend-id = 12\nrecv-id = 22\nalgorithm = \"hmac(sha256)\"\nsecret = \"{secret} second\"\n\
+         send = {{ from = {}, until = {} }}\naccept = {{ from = {}, until = {} }}\n",
+        at(SECOND - 500),
+        at(ALONE - 500),
+        at(SECOND - 500),
+        at(OVER - 500),
+        at(BOTH - 500),
+        at(OVER - 500)
+    )
+}
+
+/// The key chain of Wireseal's end, and its two keys.
+pub fn key_chain(secret: &str) -> Result<(KeyChain, [Mkt; 2])> {
+    let chains = KeyChains::from_toml(&key_file(secret))?;
+    let [chain] = chains.chains() else { return fail("there is one key chain") };
+    let [first, second] = chain.keys() else { return fail("there are two keys") };
+    Ok((chain.clone(), [first.mkt().clone(), second.mkt().clone()]))
+}
+
+/// Waits until a port has sent a segment under a key in both families, from now on.
+async fn await_signed(lab: &Lab, from: Port, key_id: KeyId) -> Result<()> {
+    for family in Family::ALL {
+        let source = from.address(family);
+        let mut next = None;
+        let is_signed = |recording: &Recording| {
+            let frames = &recording.frames[*next.get_or_insert(recording.frames.len())..];
+            next = Some(recording.frames.len());
+            let mut segments = frames.iter().filter_map(|frame| frame.segment());
+            let has_key = |ao: wireseal_tcp_ao::AoOption<'_>| ao.key_id == key_id;
+            let is_wanted = segments.any(|segment| {
+                segment.source_address() == source && segment.ao_option().ok().flatten().is_some_and(has_key)
+            });
+            is_wanted.then_some(())
+        };
+        lab.wire
+            .await_recorded(&format!("{from}'s segment under key {key_id} over {family}"), is_signed)
+            .await?;
+    }
+    Ok(())
+}
+
+/// Rolls the key over at both ends of both sessions: `at` has Wireseal's end live at a moment of the key chain.
+pub async fn roll(
+    lab: &Lab,
+    bird: &Bird<'_>,
+    remote: Port,
+    [first, second]: &[Mkt; 2],
+    at: impl AsyncFn(i64) -> Result<()>,
+) -> Result<()> {
+    at(BOTH).await?;
+    bird.configure(&tcp_ao(&[first, second], first)?).await?;
+    // Each end asks the other for the second key, one after the other.
+    bird.configure(&tcp_ao(&[first, second], second)?).await?;
+    await_signed(lab, remote, second.send_id()).await?;
+    at(SECOND).await?;
+    await_signed(lab, Port::North, second.recv_id()).await?;
+    at(ALONE).await?;
+    bird.configure(&tcp_ao(&[second], second)?).await?;
+    await_signed(lab, remote, second.send_id()).await?;
+    await_signed(lab, Port::North, second.recv_id()).await
+}
+
+/// Waits until both sessions have all routes in BIRD, and says since when they are up.
+pub async fn await_routes(bird: &Bird<'_>, imported: usize) -> Result<[String; 2]> {
+    let ipv4 = bird.await_routes(Family::Ipv4, imported).await?;
+    let ipv6 = bird.await_routes(Family::Ipv6, imported).await?;
+    Ok([ipv4.since, ipv6.since])
+}
+
+/// Checks that a kernel has counted nothing but good segments.
+pub fn check_all_good(name: &str, counted: &Counted) -> Result<()> {
+    let wanted = Counted::good(counted.good);
+    ensure(counted.good > 0 && *counted == wanted, || format!("{name} has counted {counted}"))
+}
+
+/// The evidence of what went over the wire, all of which has to verify, with what was counted.
+pub fn evidence(lab: &Lab, mkts: &[Mkt], counters: &[(&str, String)], seconds: f64) -> Result<Evidence> {
+    let recording = lab.wire.take_recording();
+    let wire = verify(lab, &recording, mkts)?;
+    wire.check_all_verified()?;
+    let counters = counters.iter().map(|(end, counted)| ((*end).to_owned(), counted.clone())).collect();
+    Ok(Evidence { counters, figures: figures(seconds, &wire), wire, unsigned: 0, recording })
+}
+
+fn figures(seconds: f64, wire: &Verdicts) -> String {
+    let by_key: Vec<String> =
+        wire.by_key.iter().map(|(key, segments)| format!("{segments} under key {key}")).collect();
+    format!("2 sessions, {ROUTES} routes each way in each after {seconds:.1} s; {}", by_key.join(", "))
+}

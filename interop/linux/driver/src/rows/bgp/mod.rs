@@ -1,0 +1,16 @@
+//! BIRD, on a kernel's TCP-AO, as the peer of Wireseal's BGP speaker: on its userspace stack, and on a kernel's sockets.
+
+mod bird;
+mod common;
+mod host;
+mod kernel;
+mod migration;
+mod program;
+mod userspace;
+mod wait;
+
+use crate::row::Row;
+
+pub fn rows() -> Vec<Row> {
+    vec![userspace::row(), host::row(), kernel::row(), migration::row()]
+}

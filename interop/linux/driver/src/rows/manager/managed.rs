@@ -1,0 +1,148 @@
+//! A session between two kernels whose keys come from key managers.
+
+use agent::{Attach, Chain, ChainKey, Detach, NewManager, SetChain, Span, Step, Stepped};
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::Mkt;
+
+use crate::failure::{Result, ensure};
+use crate::guest::Guest;
+use crate::lab::Lab;
+use crate::net::{Family, Port};
+use crate::rows::kernels::{Kernels, north_keys, open_socket, south_keys};
+use crate::rows::session::{SOME, key};
+
+/// When the schedules of these rows begin, in seconds since 1970.
+const START: i64 = 1_800_000_000;
+/// How many seconds south's clock is behind north's.
+pub const BEHIND: i64 = 7;
+
+/// A key as south has it, when it may be sent with, and when it is accepted, in seconds since the beginning.
+pub type Planned = (Mkt, Span, Span);
+
+/// Three keys that follow one another, each accepted 30 s before and after it is sent with.
+pub fn three_keys() -> Result<Vec<Planned>> {
+    Ok(vec![
+        (key(1, TcpAoAlgorithm::Aes128Cmac)?, (None, Some(100)), (None, Some(130))),
+        (key(2, TcpAoAlgorithm::HmacSha1)?, (Some(100), Some(200)), (Some(70), Some(230))),
+        (key(3, TcpAoAlgorithm::LinuxHmacSha256)?, (Some(200), None), (Some(170), None)),
+    ])
+}
+
+pub fn mkts(planned: &[Planned]) -> Vec<Mkt> {
+    planned.iter().map(|(mkt, ..)| mkt.clone()).collect()
+}
+
+/// The chain of the guest at a port.
+fn chain(port: Port, family: Family, planned: &[Planned]) -> Result<Chain> {
+    let mkts = mkts(planned);
+    let keys = if port == Port::North { north_keys(family, &mkts)? } else { south_keys(family, &mkts) };
+    let since_start = |(from, until): Span| (from.map(|from| START + from), until.map(|until| START + until));
+    let keys = keys.into_iter().zip(planned).map(|(key, (_, send, accept))| ChainKey {
+        key,
+        send: since_start(*send),
+        accept: since_start(*accept),
+    });
+    Ok(Chain { keys: keys.collect() })
+}
+
+/// A key manager in each guest, and the clocks that they are told.
+#[derive(Clone, Copy, Debug)]
+pub struct Managers<'a> {
+    lab: &'a Lab,
+    pub south_guest: &'a Guest,
+    family: Family,
+    north: u64,
+    south: u64,
+}
+
+/// A connection whose two ends and whose listener are attached.
+pub struct Managed<'a> {
+    pub managers: Managers<'a>,
+    pub kernels: Kernels<'a>,
+    pub listener: u64,
+}
+
+impl<'a> Managers<'a> {
+    /// Creates them, each with its chain.
+    pub async fn new(lab: &'a Lab, family: Family, north: &[Planned], south: &[Planned]) -> Result<Self> {
+        let south_guest = lab.south().await?;
+        let new = |own: Port, peer: Port, planned: &[Planned]| {
+            Ok(NewManager { remote: peer.address(family).into(), chain: chain(own, family, planned)? })
+        };
+        let of_north = new(Port::North, Port::South, north)?;
+        let of_south: Result<_> = new(Port::South, Port::North, south);
+        let (north, south) = tokio::try_join!(lab.north.call(of_north), south_guest.call(of_south?))?;
+        Ok(Self { lab, south_guest, family, north, south })
+    }
+
+    /// Attaches a socket of north's.
+    pub async fn attach_north(&self, socket: u64, now: i64) -> Result<()> {
+        self.lab.north.call(Attach { manager: self.north, socket, now: START + now }).await
+    }
+
+    /// Attaches a socket of south's.
+    pub async fn attach_south(&self, socket: u64, now: i64) -> Result<()> {
+        self.south_guest.call(Attach { manager: self.south, socket, now: START + now - BEHIND }).await
+    }
+
+    /// Steps both; fails when something could not be done.
+    pub async fn step(&self, now: i64) -> Result<[Stepped; 2]> {
+        tokio::try_join!(self.step_north(now), self.step_south(now)).map(Into::into)
+    }
+
+    pub async fn step_north(&self, now: i64) -> Result<Stepped> {
+        done(self.lab.north.call(Step { manager: self.north, now: START + now }).await?)
+    }
+
+    pub async fn step_south(&self, now: i64) -> Result<Stepped> {
+        done(self.south_guest.call(Step { manager: self.south, now: START + now - BEHIND }).await?)
+    }
+
+    /// Gives the manager of the guest at a port another chain. Its clock is right then.
+    pub async fn set_chain(&self, port: Port, planned: &[Planned], now: i64) -> Result<Stepped> {
+        let chain = chain(port, self.family, planned)?;
+        let (guest, manager) =
+            if port == Port::North { (&self.lab.north, self.north) } else { (self.south_guest, self.south) };
+        done(guest.call(SetChain { manager, chain, now: START + now }).await?)
+    }
+
+    /// Detaches both ends of a connection, so that closing them ends it.
+    pub async fn detach(&self, kernels: &Kernels<'_>) -> Result<()> {
+        self.lab.north.call(Detach { socket: kernels.north }).await?;
+        self.south_guest.call(Detach { socket: kernels.south }).await
+    }
+
+    /// A session at a moment, with its keys from nowhere but the managers.
+    pub async fn open(self, mkts: &[Mkt], now: i64) -> Result<Managed<'a>> {
+        let listener = open_socket(&self.lab.north, self.family, 0, Vec::new()).await?;
+        self.attach_north(listener, now).await?;
+        let south = open_socket(self.south_guest, self.family, 0, Vec::new()).await?;
+        self.attach_south(south, now).await?;
+        let kernels = Kernels::connect(self.lab, self.family, mkts, (listener, south)).await?;
+        self.attach_north(kernels.north, now).await?;
+        Ok(Managed { managers: self, kernels, listener })
+    }
+}
+
+fn done(stepped: Stepped) -> Result<Stepped> {
+    ensure(stepped.failed.is_empty(), || format!("{stepped:?}"))?;
+    Ok(stepped)
+}
+
+impl<'a> Managed<'a> {
+    /// Steps both ends while octets go both ways, and lets more follow.
+    pub async fn step_under_traffic(&mut self, now: i64) -> Result<[Stepped; 2]> {
+        let managers = self.managers;
+        let ((), steps) = tokio::try_join!(self.kernels.exchange(SOME, SOME), managers.step(now))?;
+        self.kernels.exchange(SOME, SOME).await?;
+        Ok(steps)
+    }
+
+    /// Detaches all sockets.
+    pub async fn detach(self) -> Result<Kernels<'a>> {
+        let Self { managers, kernels, listener } = self;
+        managers.lab.north.call(Detach { socket: listener }).await?;
+        managers.detach(&kernels).await?;
+        Ok(kernels)
+    }
+}

@@ -1,0 +1,110 @@
+//! Keys that are for one VRF alone.
+
+use agent::{Close, Counted, Key, ListKeys, Listen, Open};
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::Mkt;
+
+use crate::failure::{Result, ensure, fail};
+use crate::lab::Lab;
+use crate::net::{Family, Port};
+use crate::row::{Evidence, Refusal, Row};
+use crate::rows::session::{End, SOME, Session, Setup, kernel_key, key, key_with};
+
+const FAMILY: Family = Family::Ipv4;
+
+pub fn rows() -> Vec<Row> {
+    vec![Row::new(
+        "vrf",
+        "the kernel's interface is in a VRF; one listener for all VRFs has two keys with the same ids and other secrets for the \
+         same peer, one for this VRF and one for another: userspace has the secret of this one",
+        connect,
+        "userspace has the secret of the key for the other VRF",
+        refuse,
+    )]
+}
+
+/// Puts north's interface in a VRF, and makes another one; gives the interface indices of both.
+async fn enter(lab: &Lab) -> Result<[u32; 2]> {
+    lab.north
+        .shell(
+            "ip link add vrf-own type vrf table 1001 && ip link add vrf-other type vrf table 1002 && \
+             ip link set vrf-own up && ip link set vrf-other up && \
+             sysctl -q -w net.ipv4.tcp_l3mdev_accept=1 net.ipv6.conf.eth0.keep_addr_on_down=1 && \
+             ip link set eth0 master vrf-own",
+        )
+        .await?;
+    let mut indices = [0; 2];
+    for (name, index) in ["vrf-own", "vrf-other"].into_iter().zip(&mut indices) {
+        *index = lab.north.shell(&format!("cat /sys/class/net/{name}/ifindex")).await?.trim().parse()?;
+    }
+    Ok(indices)
+}
+
+/// Takes it out again.
+async fn leave(lab: &Lab) -> Result<()> {
+    let order = format!(
+        "ip link set eth0 nomaster && ip link del vrf-own && ip link del vrf-other && \
+         sysctl -q -w net.ipv4.tcp_l3mdev_accept=0 && \
+         (ip -6 address show dev eth0 | grep -q {0}/ || ip -6 address add {0}/64 dev eth0)",
+        Port::North.ipv6()
+    );
+    lab.north.shell(&order).await.map(drop)
+}
+
+/// The keys for this VRF and for the other.
+fn mkts() -> Result<[Mkt; 2]> {
+    let algorithm = TcpAoAlgorithm::Aes128Cmac;
+    Ok([key(1, algorithm)?, key_with(1, algorithm, "of the other VRF")?])
+}
+
+/// A socket with both keys.
+async fn open(lab: &Lab, indices: [u32; 2]) -> Result<u64> {
+    let keys = mkts()?.into_iter().zip(indices);
+    let keys = keys.map(|(mkt, index)| Ok(Key { vrf: Some(index), ..kernel_key(FAMILY, &mkt)? }));
+    lab.north.call(Open { local: FAMILY.any(0), keys: keys.collect::<Result<_>>()?, required: true }).await
+}
+
+async fn connect(lab: &Lab) -> Result<Evidence> {
+    let indices = enter(lab).await?;
+    let evidence = connect_within(lab, indices).await;
+    leave(lab).await?;
+    evidence
+}
+
+async fn connect_within(lab: &Lab, indices: [u32; 2]) -> Result<Evidence> {
+    let [own, _] = mkts()?;
+    let setup = Setup::with_keys(FAMILY, End::Userspace, &[own]);
+    let before = lab.north.counters().await?;
+    let userspace = setup.userspace(lab)?;
+    let listener = open(lab, indices).await?;
+    let mut session = Session::from_userspace(lab, setup, before, userspace, listener).await?;
+    session.exchange(SOME, SOME).await?;
+    let keys = lab.north.call(ListKeys { socket: session.ends.socket }).await?;
+    let vrfs: Vec<Option<u32>> = keys.iter().map(|key| key.name.vrf).collect();
+    ensure(vrfs == [Some(indices[0])], || format!("the connection has keys for the VRFs {vrfs:?}"))?;
+    Ok(session.close().await?.with_figures("the connection has the key for its VRF alone"))
+}
+
+async fn refuse(lab: &Lab) -> Result<Refusal> {
+    let indices = enter(lab).await?;
+    let refusal = refuse_within(lab, indices).await;
+    leave(lab).await?;
+    refusal
+}
+
+async fn refuse_within(lab: &Lab, indices: [u32; 2]) -> Result<Refusal> {
+    let [_, other] = mkts()?;
+    let setup = Setup::with_keys(FAMILY, End::Userspace, &[other]);
+    let before = lab.north.counters().await?;
+    let userspace = setup.userspace(lab)?;
+    let socket = open(lab, indices).await?;
+    let port = lab.north.call(Listen { socket }).await?.port();
+    let counted = tokio::select! {
+        counted = lab.north.await_counted(&before, Counted::bad(1)) => counted?,
+        stream = userspace.connect(Port::North.at(FAMILY, port)) => {
+            return fail(format!("a connection came about: {:?}", stream?));
+        }
+    };
+    lab.north.call(Close { socket }).await?;
+    Ok(Refusal::by("kernel", &counted))
+}

@@ -1,0 +1,412 @@
+//! One connection between the driver's stack and a socket in the first guest, with both ends at hand.
+
+mod setup;
+
+use std::future::{Future, ready};
+use std::pin::pin;
+use std::time::Duration;
+
+use agent::{
+    Accept, Amount, Close, Connect, Counted, Finish, GetInfo, Listen, SocketInfo, TIME_LIMIT, Transfer,
+};
+use speaker::stack::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use wireseal_tcp_ao::{Connection, MKTS_PER_PEER, Mkt, SocketPair};
+
+pub use self::setup::{End, Setup, USERSPACE_PORT, families_and_ends, kernel_key, key, key_with};
+use crate::failure::{Failure, Result, ensure, fail};
+use crate::lab::Lab;
+use crate::row::Evidence;
+use crate::userspace::{Userspace, finish, transfer};
+use crate::verify::verify;
+
+/// Octets each way of a transfer.
+pub const SOME: u64 = 64 << 10;
+/// Octets each way of one piece of traffic.
+const PIECE: u64 = 32 << 10;
+/// Pieces that have to pass after a change of keys before the next: one may have been under way.
+const PIECES: u64 = 2;
+/// How often an end is asked for what it waits for.
+const CHECK: Duration = Duration::from_millis(1);
+/// The seeds of what the ends send.
+const TO_KERNEL: u64 = 21;
+const TO_USERSPACE: u64 = 22;
+
+/// What an end should count besides one good segment for each that reaches it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Beside {
+    /// More than that: forged and repeated segments, for example.
+    pub more: Counted,
+    /// Segments that reach it and are not counted good.
+    pub not_good: u64,
+}
+
+impl From<Counted> for Beside {
+    fn from(more: Counted) -> Self {
+        Self { more, not_good: 0 }
+    }
+}
+
+impl Beside {
+    fn expected(&self, delivered: u64) -> Counted {
+        let Self { more, not_good } = *self;
+        Counted { good: delivered + more.good - not_good, ..more }
+    }
+}
+
+/// Both ends of a session but for the stream.
+pub struct Ends<'a> {
+    pub lab: &'a Lab,
+    pub setup: Setup,
+    pub userspace: Userspace,
+    /// The kernel's socket.
+    pub socket: u64,
+    /// The connection as the userspace end sees it.
+    pub pair: SocketPair,
+    before: Counted,
+    pieces: watch::Sender<u64>,
+    /// The kernel's listener, where userspace has opened the connection.
+    pub listener: Option<u64>,
+}
+
+/// An established connection.
+pub struct Session<'a> {
+    pub ends: Ends<'a>,
+    pub stream: TcpStream,
+    to_kernel: u64,
+    to_userspace: u64,
+    _listener: Option<TcpListener>,
+}
+
+impl<'a> Session<'a> {
+    /// Opens it.
+    pub async fn open(lab: &'a Lab, setup: Setup) -> Result<Self> {
+        lab.clear().await?;
+        let before = lab.north.counters().await?;
+        let userspace = setup.userspace(lab)?;
+        let socket = setup.kernel_socket(lab).await?;
+        match setup.opener {
+            End::Userspace => Self::from_userspace(lab, setup, before, userspace, socket).await,
+            End::Kernel => Self::from_kernel(lab, setup, before, userspace, socket).await,
+        }
+    }
+
+    /// Opens it, uses it, and waits until nothing is on its way.
+    pub async fn open_used(lab: &'a Lab, setup: Setup) -> Result<Self> {
+        let mut session = Self::open(lab, setup).await?;
+        session.exchange(SOME, SOME).await?;
+        session.ends.quiet().await?;
+        Ok(session)
+    }
+
+    /// Userspace connects to the kernel's socket; `before` is what the kernel had counted by then.
+    pub async fn from_userspace(
+        lab: &'a Lab,
+        setup: Setup,
+        before: Counted,
+        userspace: Userspace,
+        listener: u64,
+    ) -> Result<Self> {
+        let port = lab.north.call(Listen { socket: listener }).await?.port();
+        let connect = userspace.connect(End::Kernel.port().at(setup.family, port));
+        let (stream, socket) = tokio::try_join!(connect, lab.north.call(Accept { socket: listener }))?;
+        Self::established(lab, setup, before, userspace, stream, (socket, Some(listener)), None)
+    }
+
+    /// The kernel's socket connects to userspace.
+    pub async fn from_kernel(
+        lab: &'a Lab,
+        setup: Setup,
+        before: Counted,
+        userspace: Userspace,
+        socket: u64,
+    ) -> Result<Self> {
+        let mut listener = userspace.stack.listen(None, USERSPACE_PORT)?;
+        let connect = lab.north.call(Connect { socket, remote: setup.userspace_listens_at() });
+        let (stream, _) = tokio::try_join!(userspace.accept(&mut listener), connect)?;
+        Self::established(lab, setup, before, userspace, stream, (socket, None), Some(listener))
+    }
+
+    /// One that was opened otherwise. The kernel's sockets are that of the connection and its listener.
+    pub fn established(
+        lab: &'a Lab,
+        setup: Setup,
+        before: Counted,
+        userspace: Userspace,
+        stream: TcpStream,
+        (socket, listener): (u64, Option<u64>),
+        userspace_listener: Option<TcpListener>,
+    ) -> Result<Self> {
+        let Some([local, remote]) = stream.ends() else { return fail("the connection has ended at once") };
+        let pair = SocketPair { local: local.into(), remote: remote.into() };
+        let pieces = watch::Sender::new(0);
+        let ends = Ends { lab, setup, userspace, socket, pair, before, pieces, listener };
+        Ok(Self { ends, stream, to_kernel: 0, to_userspace: 0, _listener: userspace_listener })
+    }
+
+    /// Carries so many octets to the kernel, and so many back.
+    pub async fn exchange(&mut self, to_kernel: u64, to_userspace: u64) -> Result<()> {
+        self.exchange_after(async |_: &Ends<'_>| Ok(()), to_kernel, to_userspace).await
+    }
+
+    /// The same, but the userspace end neither sends nor reads until `remedy` is done.
+    pub async fn exchange_after(
+        &mut self,
+        remedy: impl AsyncFnOnce(&Ends<'a>) -> Result<()>,
+        to_kernel: u64,
+        to_userspace: u64,
+    ) -> Result<()> {
+        let Self { ends, stream, .. } = self;
+        exchange(ends, stream, (self.to_kernel, self.to_userspace), (to_kernel, to_userspace), remedy(ends))
+            .await?;
+        self.to_kernel += to_kernel;
+        self.to_userspace += to_userspace;
+        Ok(())
+    }
+
+    /// Carries traffic both ways until `change` is done, and until what was under way then is through.
+    pub async fn under_traffic<T>(&mut self, change: impl AsyncFnOnce(&Ends<'a>) -> Result<T>) -> Result<T> {
+        let Self { ends, stream, to_kernel, to_userspace, .. } = self;
+        let mut change = pin!(change(ends));
+        let mut outcome = None;
+        loop {
+            let mut piece =
+                pin!(exchange(ends, stream, (*to_kernel, *to_userspace), (PIECE, PIECE), ready(Ok(()))));
+            loop {
+                tokio::select! {
+                    result = &mut change, if outcome.is_none() => outcome = Some(result?),
+                    passed = &mut piece => break passed?,
+                }
+            }
+            *to_kernel += PIECE;
+            *to_userspace += PIECE;
+            ends.pieces.send_modify(|pieces| *pieces += 1);
+            if let Some(outcome) = outcome {
+                return Ok(outcome);
+            }
+        }
+    }
+
+    /// Sends both ways, which is expected to come to a standstill, until `refused` is done.
+    pub async fn until_refused<T>(&mut self, refused: impl AsyncFnOnce(&Ends<'a>) -> Result<T>) -> Result<T> {
+        self.refuse((PIECE, PIECE), refused).await
+    }
+
+    /// The same, but only one end sends: it hears nothing that would help.
+    pub async fn sends_in_vain<T>(
+        &mut self,
+        sender: End,
+        refused: impl AsyncFnOnce(&Ends<'a>) -> Result<T>,
+    ) -> Result<T> {
+        let octets = if sender == End::Userspace { (PIECE, 0) } else { (0, PIECE) };
+        self.refuse(octets, refused).await
+    }
+
+    async fn refuse<T>(
+        &mut self,
+        octets: (u64, u64),
+        refused: impl AsyncFnOnce(&Ends<'a>) -> Result<T>,
+    ) -> Result<T> {
+        let Self { ends, stream, to_kernel, to_userspace, .. } = self;
+        tokio::select! {
+            result = refused(ends) => result,
+            passed = exchange(ends, stream, (*to_kernel, *to_userspace), octets, ready(Ok(()))) => {
+                passed?;
+                fail("traffic went through")
+            }
+        }
+    }
+
+    /// Closes both ends at about the same time, and accounts for all segments.
+    pub async fn close(self) -> Result<Evidence> {
+        self.close_beside(Beside::default(), Beside::default()).await
+    }
+
+    /// The same when the ends should count something besides.
+    pub async fn close_beside(
+        mut self,
+        userspace: impl Into<Beside>,
+        kernel: impl Into<Beside>,
+    ) -> Result<Evidence> {
+        let by_kernel = self.ends.lab.north.call(Finish { socket: self.ends.socket });
+        tokio::try_join!(finish(&mut self.stream), by_kernel)?;
+        self.settle(userspace, kernel).await
+    }
+
+    /// Accounts for all segments of a session that has been closed in order.
+    pub async fn settle(self, userspace: impl Into<Beside>, kernel: impl Into<Beside>) -> Result<Evidence> {
+        let Self { ends, stream, .. } = self;
+        drop(stream);
+        ends.userspace.idle().await?;
+        ends.account(userspace.into(), kernel.into()).await
+    }
+}
+
+async fn exchange(
+    ends: &Ends<'_>,
+    stream: &mut TcpStream,
+    from: (u64, u64),
+    octets: (u64, u64),
+    remedy: impl Future<Output = Result<()>>,
+) -> Result<()> {
+    let there = Amount { octets: octets.0, seed: TO_KERNEL, from: from.0 };
+    let back = Amount { octets: octets.1, seed: TO_USERSPACE, from: from.1 };
+    let by_kernel = ends.lab.north.call(Transfer { socket: ends.socket, send: back, receive: there });
+    let by_userspace = async {
+        remedy.await?;
+        transfer(stream, there, back).await
+    };
+    tokio::try_join!(by_userspace, by_kernel)?;
+    Ok(())
+}
+
+impl Ends<'_> {
+    /// Calls `f` with the userspace end's keys and state.
+    pub fn connection<R>(&self, f: impl FnOnce(&mut Connection<MKTS_PER_PEER>) -> R) -> Result<R> {
+        let found =
+            self.userspace.stack.with_device(|device| device.shim_mut().connection_mut(&self.pair).map(f));
+        found.ok_or_else(|| Failure("the shim does not know the connection".to_owned()))
+    }
+
+    /// The connection as an end sees it.
+    pub fn pair_from(&self, end: End) -> SocketPair {
+        if end == End::Userspace { self.pair } else { self.pair.reversed() }
+    }
+
+    /// What the kernel says of its socket.
+    pub async fn info(&self) -> Result<SocketInfo> {
+        let info = self.lab.north.call(GetInfo { socket: self.socket }).await?;
+        info.ok_or_else(|| Failure("the kernel's socket has no TCP-AO".to_owned()))
+    }
+
+    /// Waits until an end signs with a key.
+    pub async fn await_current_key(&self, end: End, mkt: &Mkt) -> Result<()> {
+        let wait = async {
+            loop {
+                let is_current = match end {
+                    End::Userspace => {
+                        self.connection(|connection| connection.current_key().send_id)? == mkt.send_id()
+                    }
+                    End::Kernel => self.info().await?.current_key == Some(mkt.recv_id().0),
+                };
+                if is_current {
+                    return Ok(());
+                }
+                sleep(CHECK).await;
+            }
+        };
+        let late = |_| Failure(format!("the {end} end does not change to key {}", mkt.send_id()));
+        timeout(TIME_LIMIT, wait).await.map_err(late)?
+    }
+
+    /// Waits until traffic has passed both ways that was all sent after this call.
+    pub async fn await_traffic(&self) -> Result<()> {
+        let mut pieces = self.pieces.subscribe();
+        let wanted = *pieces.borrow() + PIECES;
+        pieces.wait_for(|pieces| *pieces >= wanted).await?;
+        Ok(())
+    }
+
+    /// Waits until both ends have acknowledged all that the other has sent, and neither has more to say.
+    pub async fn quiet(&self) -> Result<()> {
+        self.lab.quiet(self.pair, End::BOTH.map(End::port)).await
+    }
+
+    async fn is_still(&self) -> Result<bool> {
+        self.lab.is_still(End::BOTH.map(End::port)).await
+    }
+
+    /// Checks that the kernel's socket says of itself what the kernel has counted, together with its listener, which has
+    /// verified the first segments.
+    pub async fn check_info(&self) -> Result<()> {
+        loop {
+            self.quiet().await?;
+            let delivered = self.delivered();
+            let counted = self.kernel_counted().await?;
+            let info = self.info().await?;
+            let mut says = info.counted;
+            if let Some(socket) = self.listener {
+                let listener = self.lab.north.call(GetInfo { socket }).await?;
+                says = listener.map_or(says, |listener| says.plus(&listener.counted));
+            }
+            if self.is_still().await? && self.delivered() == delivered {
+                return ensure(says == counted, || {
+                    format!("the kernel has counted {counted}, its sockets {says}: {info:?}")
+                });
+            }
+        }
+    }
+
+    /// What the kernel has counted since the session's beginning.
+    pub async fn kernel_counted(&self) -> Result<Counted> {
+        Ok(self.lab.north.counters().await?.since(&self.before))
+    }
+
+    /// Waits until the kernel has counted at least this since the session's beginning.
+    pub async fn await_kernel_counted(&self, counted: Counted) -> Result<Counted> {
+        self.lab.north.await_counted(&self.before, counted).await
+    }
+
+    /// Waits until an end has counted at least this since the session's beginning.
+    pub async fn await_counted(&self, end: End, counted: Counted) -> Result<Counted> {
+        match end {
+            End::Userspace => self.userspace.await_counted(counted).await,
+            End::Kernel => self.await_kernel_counted(counted).await,
+        }
+    }
+
+    /// Segments that have reached the userspace end and the kernel so far.
+    fn delivered(&self) -> [u64; 2] {
+        End::BOTH.map(|end| self.lab.wire.segments_from(end.other().port()))
+    }
+
+    /// What both ends have counted when they have counted all that is in the recording by then. An end may say something again
+    /// at any time: counters and recording are of one moment if no other segment came before and after.
+    async fn counted(&self, beside: [Beside; 2]) -> Result<[Counted; 2]> {
+        loop {
+            while !self.is_still().await? {}
+            let delivered = self.delivered();
+            let expected = [beside[0].expected(delivered[0]), beside[1].expected(delivered[1])];
+            let counted = [
+                self.userspace.await_counted(Counted::good(expected[0].good)).await?,
+                self.await_kernel_counted(expected[1]).await?,
+            ];
+            if self.is_still().await? && self.delivered() == delivered {
+                for ((end, counted), expected) in End::BOTH.iter().zip(counted).zip(expected) {
+                    ensure(counted == expected, || {
+                        format!("{end} has counted {counted} instead of {expected}")
+                    })?;
+                }
+                return Ok(counted);
+            }
+        }
+    }
+
+    /// Checks that each end has counted every segment that has reached it, as expected, and that all that was sent by an end
+    /// verifies. Frees the kernel's sockets.
+    pub async fn account(self, userspace: Beside, kernel: Beside) -> Result<Evidence> {
+        let counted = timeout(TIME_LIMIT * 2, self.counted([userspace, kernel])).await;
+        let counted = counted.map_err(|_| Failure("the ends do not fall silent".to_owned()))??;
+        for socket in [Some(self.socket), self.listener].into_iter().flatten() {
+            // A row may have closed it already.
+            let _ = self.lab.north.call(Close { socket }).await;
+        }
+        let mut mkts = self.setup.userspace.clone();
+        let has = |wanted: &Mkt| self.setup.userspace.iter().any(|mkt| mkt.send_id() == wanted.send_id());
+        mkts.extend(self.setup.kernel.iter().filter(|mkt| !has(mkt)).cloned());
+        let evidence = evidence(self.lab, &mkts, counted)?;
+        if !self.setup.userspace.is_empty() {
+            evidence.wire.check_all_verified()?;
+        }
+        Ok(evidence)
+    }
+}
+
+/// What userspace and the kernel have counted, and the recording, verified.
+pub fn evidence(lab: &Lab, mkts: &[Mkt], [userspace, kernel]: [Counted; 2]) -> Result<Evidence> {
+    let recording = lab.wire.take_recording();
+    let wire = verify(lab, &recording, mkts)?;
+    let counters = vec![("kernel".into(), kernel.to_string()), ("userspace".into(), userspace.to_string())];
+    Ok(Evidence { counters, wire, recording, ..Evidence::default() })
+}
