@@ -5,7 +5,6 @@ mod protection;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
@@ -14,11 +13,10 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{Span, info, warn};
-use wireseal_linux::{Attachment, TcpAoSocket};
+use wireseal_linux::TcpAoSocket;
 use wireseal_tcp_ao::Counters;
-use wireseal_tcp_ao::key_chain::KeyChain;
 
-use self::protection::{Protection, Refused, counters, log_refused};
+use self::protection::{Managed, Protection, Refused, counters, log_refused};
 use crate::config::Neighbour;
 use crate::connection::{Connection, Listener, Transport, Upkeep, cannot_open};
 use speaker::bgp::message::Closed;
@@ -110,7 +108,7 @@ type Caller = (usize, (Neighbour, Protection));
 
 struct KernelListener {
     // Dropped first: attachments keep the socket open, too.
-    _attachments: Vec<(Attachment, Arc<KeyChain>)>,
+    _attachments: Vec<Managed>,
     socket: TcpListener,
     callers: Vec<Caller>,
     refused: Refused,
@@ -147,25 +145,17 @@ fn take_over(stream: TcpStream, remote: SocketAddr, protection: &Protection) -> 
     }
 }
 
-/// A second descriptor of the same socket.
-fn duplicate(socket: &impl AsFd) -> io::Result<TcpStream> {
-    TcpStream::from_std(socket.as_fd().try_clone_to_owned()?.into())
-}
-
-/// The socket of a connection, with its attachment and its key chain if it has one.
+/// A second descriptor of a connection's socket, and what manages its keys.
 struct Watched {
-    managed: Option<(Attachment, Arc<KeyChain>)>,
+    managed: Option<Managed>,
     socket: TcpStream,
     refused: Refused,
 }
 
 impl Watched {
-    fn connection(
-        remote: SocketAddr,
-        stream: TcpStream,
-        managed: Option<(Attachment, Arc<KeyChain>)>,
-    ) -> Result<Connection> {
-        let upkeep = Box::new(Self { managed, socket: duplicate(&stream)?, refused: Refused::default() });
+    fn connection(remote: SocketAddr, stream: TcpStream, managed: Option<Managed>) -> Result<Connection> {
+        let socket = TcpStream::from_std(stream.as_fd().try_clone_to_owned()?.into())?;
+        let upkeep = Box::new(Self { managed, socket, refused: Refused::default() });
         Ok(Connection { remote, stream: Box::new(stream), span: Span::none(), upkeep })
     }
 }

@@ -17,6 +17,9 @@ use crate::config::Neighbour;
 use crate::connection::peer_span;
 use speaker::protection::{KeyChangeLog, now};
 
+/// A socket's keys are managed while the attachment is kept.
+pub(super) type Managed = (Attachment, Arc<KeyChain>);
+
 /// How the connections with one peer are protected.
 #[derive(Clone)]
 pub(super) enum Protection {
@@ -53,10 +56,7 @@ impl Protection {
     }
 
     /// Has the manager install the chain's keys on a socket for as long as the attachment is kept.
-    pub(super) fn manage(
-        &self,
-        socket: &impl AsFd,
-    ) -> Result<Option<(Attachment, Arc<KeyChain>)>, ManagerError> {
+    pub(super) fn manage(&self, socket: &impl AsFd) -> Result<Option<Managed>, ManagerError> {
         let Self::TcpAo(manager, chain) = self else { return Ok(None) };
         Ok(Some((manager.attach(socket, now())?, Arc::clone(chain))))
     }
