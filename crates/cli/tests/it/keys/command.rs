@@ -46,12 +46,12 @@ fn good_keys_are_explained() {
     );
     assert!(!run.out.contains("warning") && !run.out.contains("Vd8z"), "{}", run.out);
     let note = "note: Junos numbers the keys of a chain from 0 to 63: core/100\n";
-    assert!(run.out.contains(note), "{}", run.out);
+    run.assert_says(note);
 
     let run = check(&path, &["--for", "linux", "--for", "junos"]);
     assert_eq!(run.code, 1);
     let warning = "warning: core/100: Junos numbers the keys of a chain from 0 to 63\n";
-    assert!(run.out.contains(warning), "{}", run.out);
+    run.assert_says(warning);
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn warnings_have_exit_code_1_and_errors_2() {
     let (files, path) = file(&GOOD.replace("Vd8zqkT1p0wYhU3m", "hunter2"));
     let run = check(&path, &[]);
     assert_eq!(run.code, 1);
-    assert!(run.out.contains("warning: core/100: the secret has 7 octets: "), "{}", run.out);
+    run.assert_says("warning: core/100: the secret has 7 octets: ");
     assert!(!run.out.contains("hunter2"));
 
     files.file("keys.toml", "[[key-chain]]\nname = hunter2");
@@ -111,7 +111,7 @@ fn keys_come_from_standard_input_too() {
     let run = wireseal_reading(["keys", "convert", "-", "--to", "bird"], input.as_bytes());
     assert_eq!(run.code, 0);
     let expected = "send id 100;\n\t\t\trecv id 101;\n\t\t\tsecret \"Vd8zqkT1p0wYhU3m\";\n";
-    assert!(run.out.contains(expected), "{}", run.out);
+    run.assert_says(expected);
 }
 
 #[test]

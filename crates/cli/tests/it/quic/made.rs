@@ -233,6 +233,14 @@ impl<'l> Watch<'l> {
         watch
     }
 
+    /// A watch that has seen the client's first datagram.
+    pub fn after_first(log: &'l KeyLogFile, made: &Made) -> Self {
+        let mut watch = Self::new(log);
+        let [(sender, datagram), ..] = made.handshake();
+        watch.send(sender, &datagram);
+        watch
+    }
+
     pub fn handshake(&mut self, made: &Made) {
         for (sender, datagram) in made.handshake() {
             self.send(sender, &datagram);

@@ -200,9 +200,7 @@ fn stateless_resets_are_told_from_forgeries() {
 fn transport_parameters_are_read() {
     let made = made();
     let log = made.log();
-    let mut watch = Watch::new(&log);
-    let [first, ..] = made.handshake();
-    watch.send(first.0, &first.1);
+    let mut watch = Watch::after_first(&log, &made);
     let preferred = [&[0; 24][..], &[4], &[0x9a; 4], &[0x55; 16]].concat();
     let parameters =
         [&[0x01, 1, 30, 0x02, 16][..], &[0x44; 16], &[0x0d, preferred.len() as u8], &preferred].concat();
@@ -384,9 +382,7 @@ fn a_client_hello_in_pieces() {
 fn a_handshake_that_is_not_in_the_capture() {
     let made = made();
     let log = made.log();
-    let mut watch = Watch::new(&log);
-    let [first, ..] = made.handshake();
-    watch.send(first.0, &first.1);
+    let mut watch = Watch::after_first(&log, &made);
     for number in 1..4 {
         watch.short(&made, Side::Server, number, PING);
     }

@@ -12,17 +12,23 @@ pub struct Run {
     pub err: String,
 }
 
+impl Run {
+    /// Asserts that standard output has this text.
+    #[track_caller]
+    pub fn assert_says(&self, text: &str) {
+        assert!(self.out.contains(text), "{}", self.out);
+    }
+
+    /// What was printed, read as JSON.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.out).unwrap()
+    }
+}
+
 impl From<Output> for Run {
     fn from(Output { status, stdout, stderr }: Output) -> Self {
         let [out, err] = [stdout, stderr].map(|octets| String::from_utf8(octets).unwrap());
         Self { code: status.code().unwrap(), out, err }
-    }
-}
-
-impl Run {
-    /// What was printed, read as JSON.
-    pub fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.out).unwrap()
     }
 }
 

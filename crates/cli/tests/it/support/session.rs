@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use wireseal_tcp_ao::{Endpoint, Isn, Sne};
 
-use super::found::Recorded;
+use super::found::{Found, IPV4_KEY, Recorded, verify};
 use super::packet::packet;
 use super::sign::{Signing, set_checksum};
 
@@ -43,6 +43,14 @@ impl Session {
     /// A session whose ends both sign like the recorded one over IPv4.
     pub fn usual(isns: [u32; 2]) -> Self {
         Self::new(isns, [Signing::ipv4(), Signing::ipv4()])
+    }
+
+    /// Verifies with [`IPV4_KEY`], and asserts that every segment is good, in this many connections.
+    #[track_caller]
+    pub fn all_good(&self, connections: usize) -> Found {
+        let found = verify(&self.packets, &[IPV4_KEY]);
+        found.assert_all_good(connections);
+        found
     }
 
     pub fn wait(&mut self, seconds: u64) {

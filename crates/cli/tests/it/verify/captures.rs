@@ -132,7 +132,7 @@ fn packets_before_the_damage_are_judged() {
     let path = files.file("damaged.pcap", &whole[..whole.len() - 10]);
     let run = verify(path.to_str().unwrap(), &["--key", IPV4_KEY]);
     assert_eq!(run.code, 3, "{}", run.out);
-    assert!(run.out.contains("packet 52"), "{}", run.out);
+    run.assert_says("packet 52");
     let run = verify(path.to_str().unwrap(), &["--key", IPV4_KEY, "--json"]);
     assert!(run.json()["totals"]["damage"].is_string(), "{}", run.out);
 }

@@ -23,8 +23,7 @@ fn both_ends_open_at_once() {
         session.send(sender, SYN | ACK, &[]);
     }
     session.talk();
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    found.assert_all_good(1);
+    let found = session.all_good(1);
     assert_eq!(found.connections[0].ends, session.ends);
 }
 
@@ -41,8 +40,7 @@ fn a_syn_sent_again_is_no_other_connection() {
     session.advance(1, SYN, 0);
     session.send(0, ACK, &[]);
     session.talk();
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    found.assert_all_good(1);
+    let found = session.all_good(1);
     let [connection] = &found.connections[..] else { panic!("one connection") };
     assert_eq!([0, 1].map(|end| connection.directions[end].retransmissions), [1, 1]);
 }
@@ -54,8 +52,7 @@ fn addresses_are_used_again() {
     session.again([7000, 9000]);
     session.shake_hands();
     session.talk();
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    found.assert_all_good(2);
+    let found = session.all_good(2);
     assert_eq!(found.connections[1].directions[0].isn, Some(Isn(7000)));
 }
 
@@ -80,8 +77,7 @@ fn a_restarted_end_opens_another_connection_over_a_live_one() {
     session.again([7000, 9000]);
     session.shake_hands();
     session.talk();
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    found.assert_all_good(2);
+    session.all_good(2);
 }
 
 #[test]
@@ -93,8 +89,7 @@ fn an_old_syn_does_not_end_a_connection() {
     session.send(0, SYN, &[]);
     (session.isns, session.next) = live;
     session.talk();
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    found.assert_all_good(1);
+    let found = session.all_good(1);
     assert_eq!(found.connections[0].directions[0].retransmissions, 0);
 }
 
@@ -104,8 +99,7 @@ fn a_syn_with_another_isn_is_another_attempt() {
     session.send(0, SYN, &[]);
     session.again([2000, 5000]);
     session.shake_hands();
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    found.assert_all_good(2);
+    session.all_good(2);
 }
 
 #[test]
@@ -161,8 +155,7 @@ fn late_segments_belong_to_the_connection_that_was_closed() {
     session.wait(30);
     let last = session.packets.last().unwrap().1.clone();
     session.packets.push((session.time, last));
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    found.assert_all_good(1);
+    session.all_good(1);
 }
 
 #[test]

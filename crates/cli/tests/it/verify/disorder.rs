@@ -38,8 +38,7 @@ fn addresses_are_used_again_where_one_direction_is_recorded() {
 fn addresses_are_used_again_and_the_syn_is_not_recorded() {
     let mut session = twice();
     session.packets.remove(9);
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    found.assert_all_good(2);
+    let found = session.all_good(2);
     assert_eq!(found.connections[1].ends, session.ends);
 }
 
@@ -83,8 +82,7 @@ fn keepalives_and_probes_stand_before_the_next_number() {
         }
     }
     session.talk();
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    found.assert_all_good(1);
+    session.all_good(1);
 }
 
 #[test]

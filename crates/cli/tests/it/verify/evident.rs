@@ -58,8 +58,7 @@ fn a_syn_is_never_answered() {
         session.record(0, &syn);
         session.wait(2);
     }
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    found.assert_all_good(1);
+    let found = session.all_good(1);
     let words = ["192.0.2.2:179 answers none of the 3 SYNs", "needs a key for 192.0.2.1 with RecvID 100"];
     found.assert_diagnosed("syn-unanswered", &words);
 }

@@ -22,8 +22,7 @@ fn verdict_of_last(session: &Session) -> Verdict {
 fn a_session_from_handshake_to_close_is_good() {
     let mut session = session();
     session.close();
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    found.assert_all_good(1);
+    let found = session.all_good(1);
     assert!(found.diagnoses().is_empty());
     let [connection] = &found.connections[..] else { panic!("one connection") };
     assert_eq!(connection.ends, session.ends);
@@ -238,8 +237,7 @@ fn snes_follow_the_sequence_numbers() {
     // A segment from before the wrap, once more.
     let early = session.packets[3].clone();
     session.packets.push(early);
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    found.assert_all_good(1);
+    let found = session.all_good(1);
     let snes: Vec<_> = found.segments.iter().map(|segment| segment.sne.unwrap().0).collect();
     assert_eq!(snes, [0, 0, 0, 0, 1, 0, 1, 0, 1, 1, 1, 0]);
     assert!(found.segments[11].is_retransmission);
