@@ -5,7 +5,7 @@ use wireseal::quic::report::{PacketKind, Reason, Side};
 use wireseal::standing::Standing;
 use wireseal_quic::{LongType, Version};
 
-use super::made::{Made, PING, Watch, another, id, made, new_connection_id, short};
+use super::made::{Made, PING, Watch, id, made, new_connection_id, short, two};
 
 /// As a capture on the sending machine has them, with and without a connection ID that tells where they begin.
 #[test]
@@ -80,8 +80,7 @@ fn clients_with_the_same_short_connection_id() {
 /// Each end opens a connection to the other, from the same port.
 #[test]
 fn both_ends_are_clients_of_each_other() {
-    let first = made();
-    let second = another();
+    let [first, second] = two();
     let log = first.log();
     let mut watch = Watch::after_handshake(&log, &first);
     watch.ends.reverse();

@@ -45,9 +45,10 @@ pub fn made() -> Made {
     Made::new(AeadAlgorithm::Aes128Gcm)
 }
 
-/// Another of the same kind.
-pub fn another() -> Made {
-    Made { original: id(&[0xd7; 9]), ids: [id(&[0xc7; 5]), id(&[0x57; 8])], ..made() }
+/// Two of the same kind.
+pub fn two() -> [Made; 2] {
+    let second = Made { original: id(&[0xd7; 9]), ids: [id(&[0xc7; 5]), id(&[0x57; 8])], ..made() };
+    [made(), second]
 }
 
 pub fn id(octets: &[u8]) -> ConnectionId {

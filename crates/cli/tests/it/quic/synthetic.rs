@@ -5,7 +5,7 @@ use wireseal::quic::{ConnectionReport, KeyLogFile};
 use wireseal::standing::Standing;
 use wireseal_quic::{AeadAlgorithm, LongType, Retry, StatelessResetToken, Version};
 
-use super::made::{Made, PING, Short, Watch, another, id, made, new_connection_id, short};
+use super::made::{Made, PING, Short, Watch, id, made, new_connection_id, short, two};
 
 fn in_phase(number: u32, generation: u64) -> Short {
     Short { number, generation, ..Short::default() }
@@ -313,8 +313,7 @@ fn acknowledged_numbers_are_known_to_be_sent() {
 /// Two clients behind one address, and one address used again.
 #[test]
 fn connections_of_the_same_addresses_are_told_apart() {
-    let first = made();
-    let second = another();
+    let [first, second] = two();
     let log = first.log();
     let mut watch = Watch::after_handshake(&log, &first);
     watch.handshake(&second);
@@ -345,7 +344,7 @@ fn connections_that_are_over_are_forgotten() {
     watch.short(&made, Side::Server, 1, PING);
     assert_eq!(watch.finished.len(), 0);
     watch.seconds += 61;
-    let silent = another();
+    let [_, silent] = two();
     watch.handshake(&silent);
     assert!(matches!(&watch.finished[..], [report] if report.is_closed));
     watch.seconds += 601;
