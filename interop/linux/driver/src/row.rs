@@ -146,7 +146,8 @@ impl Row {
             Err(failure) => (lab.wire.take_recording(), Err(failure)),
         };
         let kind = if checked.is_ok() { "pcap" } else { "failed.pcap" };
-        let file = lab.setting.state.join(format!("recordings/{}.{kind}", self.name));
+        let path = |kind: &str| lab.setting.state.join(format!("recordings/{}.{kind}", self.name));
+        let file = path(kind);
         let evidence = match (checked, seen.write(&file, true)) {
             (Err(failure), Err(unwritten)) => fail(format!("{failure}; {unwritten}")),
             (checked, written) => checked.and_then(|evidence| written.map(|()| evidence)),
@@ -157,6 +158,13 @@ impl Row {
             ensure(counted, || format!("nothing was refused: {refusal}"))?;
             Ok(refusal)
         });
+        let refusal = match refusal {
+            Err(failure) => match lab.wire.take_recording().write(&path("twin.failed.pcap"), true) {
+                Ok(()) => Err(failure),
+                Err(unwritten) => fail(format!("{failure}; {unwritten}")),
+            },
+            refused => refused,
+        };
         Outcome { row: self, evidence, refusal, seconds }
     }
 

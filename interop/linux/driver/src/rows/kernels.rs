@@ -130,6 +130,19 @@ impl<'a> Kernels<'a> {
         Ok(())
     }
 
+    /// Waits until each end has acknowledged what the other sent. A later acknowledgment would ask for the key of its time.
+    pub async fn await_acknowledged(&self) -> Result<()> {
+        let is_acknowledged = |recording: &Recording| {
+            let by_the_other = |pair: SocketPair| {
+                let last = recording.sent(pair).filter(|segment| !segment.payload().is_empty()).last()?;
+                let heard = recording.sent(pair.reversed()).last()?.acknowledgment();
+                (heard.offset_from(last.sequence()) >= last.payload().len() as i32).then_some(())
+            };
+            by_the_other(self.pair).and(by_the_other(self.pair.reversed()))
+        };
+        self.lab.wire.await_recorded("the acknowledgment of all that was sent", is_acknowledged).await
+    }
+
     async fn transfer(&self, to_north: u64, to_south: u64) -> Result<()> {
         let [north, south] = self.transfers(to_north, to_south);
         tokio::try_join!(self.lab.north.call(north), self.south_guest.call(south))?;

@@ -85,6 +85,7 @@ async fn roll_without_the_third(lab: &Lab, family: Family) -> Result<Refusal> {
             && (north.counted.bad, north.counted.key_not_found, south.counted.bad) == (0, 0, 0),
         || format!("after the first change: north {north:?}, south {south:?}"),
     )?;
+    managed.kernels.await_acknowledged().await?;
     let before = managers.south_guest.counters().await?;
     // North goes over to the third key by itself when half of the time is over for which the second is still accepted.
     let [_, south] = managers.step(225).await?;
