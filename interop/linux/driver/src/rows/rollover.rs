@@ -152,6 +152,7 @@ async fn roll_to_a_wrong_secret(lab: &Lab, family: Family, starter: End) -> Resu
         opener: starter,
         userspace: vec![first.clone(), second.clone()],
         kernel: vec![first, other],
+        number: 0,
     };
     let mut session = Session::open(lab, setup).await?;
     session.exchange(SOME, SOME).await?;

@@ -1,10 +1,10 @@
 //! Keys that are for one VRF alone.
 
-use agent::{Close, Counted, Key, ListKeys, Listen, Open};
+use agent::{Close, Counted, Key, ListKeys, Open};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::Mkt;
 
-use crate::failure::{Result, ensure, fail};
+use crate::failure::{Failure, Result, ensure};
 use crate::lab::Lab;
 use crate::net::{Family, Port};
 use crate::row::{Evidence, Refusal, Row};
@@ -98,13 +98,9 @@ async fn refuse_within(lab: &Lab, indices: [u32; 2]) -> Result<Refusal> {
     let before = lab.north.counters().await?;
     let userspace = setup.userspace(lab)?;
     let socket = open(lab, indices).await?;
-    let port = lab.north.call(Listen { socket }).await?.port();
-    let counted = tokio::select! {
-        counted = lab.north.await_counted(&before, Counted::bad(1)) => counted?,
-        stream = userspace.connect(Port::North.at(FAMILY, port)) => {
-            return fail(format!("a connection came about: {:?}", stream?));
-        }
-    };
+    let refused = lab.north.await_counted(&before, Counted::bad(1));
+    let counted = setup.until_refused(lab, &userspace, socket, refused).await?;
+    let counted = counted.ok_or_else(|| Failure("a connection came about".to_owned()))?;
     lab.north.call(Close { socket }).await?;
     Ok(Refusal::by("kernel", &counted))
 }

@@ -95,19 +95,12 @@ async fn refused_by_kernel(lab: &Lab, family: Family) -> Result<Counted> {
 
 async fn refused_by_userspace(lab: &Lab, family: Family) -> Result<Counted> {
     let mkt = key(1, TcpAoAlgorithm::HmacSha1)?;
-    let setup = Setup { family, opener: End::Kernel, userspace: vec![mkt], kernel: Vec::new() };
+    let setup = Setup { family, opener: End::Kernel, userspace: vec![mkt], kernel: Vec::new(), number: 0 };
     let userspace = setup.userspace(lab)?;
-    let mut listener = userspace.stack.listen(None, USERSPACE_PORT)?;
     let socket = md5_socket(&lab.north, Port::Userspace, family, 0).await?;
-    tokio::select! {
-        counted = userspace.await_counted(Counted::required(1)) => counted?,
-        stream = userspace.accept(&mut listener) => {
-            return fail(format!("a connection came about: {:?}", stream?));
-        }
-        address = lab.north.call(Connect { socket, remote: setup.userspace_listens_at() }) => {
-            return fail(format!("the kernel is connected: {}", address?));
-        }
-    };
+    let refused = userspace.await_counted(Counted::required(1));
+    let refused = setup.until_refused(lab, &userspace, socket, refused).await?;
+    ensure(refused.is_some(), || "a connection came about".to_owned())?;
     lab.north.call(Close { socket }).await?;
     userspace.await_counted(Counted::required(lab.wire.segments_from(Port::North))).await
 }
@@ -129,7 +122,7 @@ async fn accepted(lab: &Lab, listener: End) -> Result<Refusal> {
             }
         }
         End::Userspace => {
-            let setup = Setup { family, opener: End::Kernel, userspace: Vec::new(), kernel: Vec::new() };
+            let setup = Setup { family, opener: End::Kernel, userspace: Vec::new(), kernel: Vec::new(), number: 0 };
             let userspace = setup.userspace(lab)?;
             let _listener = userspace.stack.listen(None, USERSPACE_PORT)?;
             let socket = md5_socket(&lab.north, Port::Userspace, family, 0).await?;

@@ -1,8 +1,6 @@
 //! SYNs: no session comes of one that is not signed as the listener's key says, and each is counted where it should be.
 
-use std::pin::pin;
-
-use agent::{Close, Connect, Counted, GetInfo, Key, Listen, Open, Reset, TryAccept};
+use agent::{Close, Counted, GetInfo, Key, Open, Reset, TryAccept};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Mkt, OptionCoverage, Segment};
 
@@ -11,7 +9,7 @@ use crate::lab::Lab;
 use crate::net::{Family, Port};
 use crate::recording::Recording;
 use crate::row::{Evidence, Refusal, Row};
-use crate::rows::session::{End, Setup, USERSPACE_PORT, families_and_ends, kernel_key, key, key_with};
+use crate::rows::session::{End, Setup, families_and_ends, kernel_key, key, key_with};
 use crate::userspace::Userspace;
 use crate::verify::verify;
 
@@ -117,7 +115,7 @@ async fn attempt(
     let openers = if wrong == Wrong::Unsigned { Vec::new() } else { vec![right_key()?] };
     let (userspace, kernel) =
         if listener == End::Kernel { (openers, listeners) } else { (listeners, openers) };
-    let setup = Setup { family, opener: listener.other(), userspace, kernel };
+    let setup = Setup { family, opener: listener.other(), userspace, kernel, number: 0 };
     let counted = match listener {
         End::Kernel => refused_by_kernel(lab, &setup, wrong, counts, &before).await?,
         End::Userspace => refused_by_userspace(lab, &setup, wrong, counts).await?,
@@ -170,21 +168,15 @@ async fn refused_by_kernel(
     } else {
         setup.kernel_socket(lab).await?
     };
-    let port = lab.north.call(Listen { socket }).await?.port();
-    {
-        let mut connect = pin!(userspace.connect(Port::North.at(setup.family, port)));
-        tokio::select! {
-            counted = lab.north.await_counted(before, counts) => {
-                counted?;
-                // At the end of this block the stack gives its attempt up with a reset, which must not be heard.
-                lab.wire.set_plugged(Port::Userspace, false);
-            }
-            stream = &mut connect => {
-                drop(stream?);
-                lab.north.call(Close { socket }).await?;
-                return Ok(None);
-            }
-        }
+    let refused = async {
+        lab.north.await_counted(before, counts).await?;
+        // The stack gives its attempt up with a reset, which must not be heard.
+        lab.wire.set_plugged(Port::Userspace, false);
+        Ok(())
+    };
+    if setup.until_refused(lab, &userspace, socket, refused).await?.is_none() {
+        lab.north.call(Close { socket }).await?;
+        return Ok(None);
     }
     let counters = userspace.counters();
     ensure(counters == Counted::default(), || format!("userspace has counted {counters}"))?;
@@ -220,15 +212,9 @@ async fn refused_by_userspace(
     } else {
         setup.userspace(lab)?
     };
-    let mut listener = userspace.stack.listen(None, USERSPACE_PORT)?;
     let socket = setup.kernel_socket(lab).await?;
-    let connect = lab.north.call(Connect { socket, remote: setup.userspace_listens_at() });
-    let is_refused = tokio::select! {
-        counted = userspace.await_counted(counts) => counted.map(|_| true)?,
-        stream = userspace.accept(&mut listener) => stream.map(|_| false)?,
-        connected = connect => connected.map(|_| false)?,
-    };
-    if !is_refused {
+    let refused = userspace.await_counted(counts);
+    if setup.until_refused(lab, &userspace, socket, refused).await?.is_none() {
         lab.north.call(Reset { socket }).await?;
         return Ok(None);
     }

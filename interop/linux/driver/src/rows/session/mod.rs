@@ -4,6 +4,7 @@ mod setup;
 
 use std::future::{Future, ready};
 use std::pin::pin;
+use std::rc::Rc;
 use std::time::Duration;
 
 use agent::{
@@ -59,7 +60,7 @@ impl Beside {
 pub struct Ends<'a> {
     pub lab: &'a Lab,
     pub setup: Setup,
-    pub userspace: Userspace,
+    pub userspace: Rc<Userspace>,
     /// The kernel's socket.
     pub socket: u64,
     /// The connection as the userspace end sees it.
@@ -105,9 +106,10 @@ impl<'a> Session<'a> {
         lab: &'a Lab,
         setup: Setup,
         before: Counted,
-        userspace: Userspace,
+        userspace: impl Into<Rc<Userspace>>,
         listener: u64,
     ) -> Result<Self> {
+        let userspace = userspace.into();
         let port = lab.north.call(Listen { socket: listener }).await?.port();
         let connect = userspace.connect(End::Kernel.port().at(setup.family, port));
         let (stream, socket) = tokio::try_join!(connect, lab.north.call(Accept { socket: listener }))?;
@@ -119,11 +121,13 @@ impl<'a> Session<'a> {
         lab: &'a Lab,
         setup: Setup,
         before: Counted,
-        userspace: Userspace,
+        userspace: impl Into<Rc<Userspace>>,
         socket: u64,
     ) -> Result<Self> {
-        let mut listener = userspace.stack.listen(None, USERSPACE_PORT)?;
-        let connect = lab.north.call(Connect { socket, remote: setup.userspace_listens_at() });
+        let userspace = userspace.into();
+        let remote = setup.userspace_listens_at();
+        let mut listener = userspace.stack.listen(None, remote.port())?;
+        let connect = lab.north.call(Connect { socket, remote });
         let (stream, _) = tokio::try_join!(userspace.accept(&mut listener), connect)?;
         Self::established(lab, setup, before, userspace, stream, (socket, None), Some(listener))
     }
@@ -133,7 +137,7 @@ impl<'a> Session<'a> {
         lab: &'a Lab,
         setup: Setup,
         before: Counted,
-        userspace: Userspace,
+        userspace: impl Into<Rc<Userspace>>,
         stream: TcpStream,
         (socket, listener): (u64, Option<u64>),
         userspace_listener: Option<TcpListener>,
@@ -141,6 +145,7 @@ impl<'a> Session<'a> {
         let Some([local, remote]) = stream.ends() else { return fail("the connection has ended at once") };
         let pair = SocketPair { local: local.into(), remote: remote.into() };
         let pieces = watch::Sender::new(0);
+        let userspace = userspace.into();
         let ends = Ends { lab, setup, userspace, socket, pair, before, pieces, listener };
         Ok(Self { ends, stream, to_kernel: 0, to_userspace: 0, _listener: userspace_listener })
     }
@@ -229,9 +234,15 @@ impl<'a> Session<'a> {
         userspace: impl Into<Beside>,
         kernel: impl Into<Beside>,
     ) -> Result<Evidence> {
+        self.finish().await?;
+        self.settle(userspace, kernel).await
+    }
+
+    /// Closes both ends at about the same time.
+    pub async fn finish(&mut self) -> Result<()> {
         let by_kernel = self.ends.lab.north.call(Finish { socket: self.ends.socket });
         tokio::try_join!(finish(&mut self.stream), by_kernel)?;
-        self.settle(userspace, kernel).await
+        Ok(())
     }
 
     /// Accounts for all segments of a session that has been closed in order.
@@ -250,8 +261,9 @@ async fn exchange(
     octets: (u64, u64),
     remedy: impl Future<Output = Result<()>>,
 ) -> Result<()> {
-    let there = Amount { octets: octets.0, seed: TO_KERNEL, from: from.0 };
-    let back = Amount { octets: octets.1, seed: TO_USERSPACE, from: from.1 };
+    let seeds = u64::from(ends.setup.number) << 8;
+    let there = Amount { octets: octets.0, seed: seeds + TO_KERNEL, from: from.0 };
+    let back = Amount { octets: octets.1, seed: seeds + TO_USERSPACE, from: from.1 };
     let by_kernel = ends.lab.north.call(Transfer { socket: ends.socket, send: back, receive: there });
     let by_userspace = async {
         remedy.await?;
@@ -383,15 +395,19 @@ impl Ends<'_> {
         }
     }
 
+    /// Closes the kernel's sockets, which a row may have closed already.
+    pub async fn free(&self) {
+        for socket in [Some(self.socket), self.listener].into_iter().flatten() {
+            let _ = self.lab.north.call(Close { socket }).await;
+        }
+    }
+
     /// Checks that each end has counted every segment that has reached it, as expected, and that all that was sent by an end
     /// verifies. Frees the kernel's sockets.
     pub async fn account(self, userspace: Beside, kernel: Beside) -> Result<Evidence> {
         let counted = timeout(TIME_LIMIT * 2, self.counted([userspace, kernel])).await;
         let counted = counted.map_err(|_| Failure("the ends do not fall silent".to_owned()))??;
-        for socket in [Some(self.socket), self.listener].into_iter().flatten() {
-            // A row may have closed it already.
-            let _ = self.lab.north.call(Close { socket }).await;
-        }
+        self.free().await;
         let mut mkts = self.setup.userspace.clone();
         let has = |wanted: &Mkt| self.setup.userspace.iter().any(|mkt| mkt.send_id() == wanted.send_id());
         mkts.extend(self.setup.kernel.iter().filter(|mkt| !has(mkt)).cloned());
