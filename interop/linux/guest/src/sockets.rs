@@ -11,11 +11,11 @@ use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{Ipv4RecvErr, Ipv6RecvErr};
 use socket2::{Domain, Protocol, Socket, Type};
 use wireseal_interop_linux_guest::{
-    AddKeys, Amount, Connect, DeleteKey, Exported, InstalledKey, Key, KeyName, Open, Pattern, Restore,
-    SetFlags, SetKeys, SetMd5Key, SocketInfo, TIME_LIMIT, Transfer,
+    AddKeys, Amount, Connect, DeleteKey, Exported, Key, KeyName, Open, Pattern, Restore, SetFlags, SetKeys,
+    SetMd5Key, SocketInfo, TIME_LIMIT, Transfer,
 };
 use wireseal_linux::{SocketKey, Successor, TcpAoSocket};
-use wireseal_tcp_ao::{Isn, KeyId};
+use wireseal_tcp_ao::{Isn, KeyId, MasterKey};
 
 /// Octets that are handed to or taken from the kernel at once.
 const PIECE: usize = 64 * 1024;
@@ -211,19 +211,17 @@ impl Sockets {
 
     pub fn set_md5_key(&self, set: &SetMd5Key) -> Answer<()> {
         let socket = self.get(set.socket)?;
-        let socket = TcpAoSocket::new(&*socket);
-        socket.set_md5_key(set.remote, None, &set.secret.master_key()?).map_err(text)
+        let master_key = MasterKey::new(set.secret.expose().as_bytes()).map_err(text)?;
+        TcpAoSocket::new(&*socket).set_md5_key(set.remote, None, &master_key).map_err(text)
     }
 
-    pub fn list_keys(&self, number: u64) -> Answer<Vec<InstalledKey>> {
+    pub fn list_keys(&self, number: u64) -> Answer<Vec<KeyName>> {
         let keys = TcpAoSocket::new(&*self.get(number)?).keys().map_err(text)?;
-        let listed = keys.iter().map(|key| InstalledKey {
-            name: KeyName {
-                remote: key.name.remote,
-                vrf: key.name.vrf,
-                send_id: key.name.send_id.0,
-                recv_id: key.name.recv_id.0,
-            },
+        let listed = keys.iter().map(|key| KeyName {
+            remote: key.name.remote,
+            vrf: key.name.vrf,
+            send_id: key.name.send_id.0,
+            recv_id: key.name.recv_id.0,
         });
         Ok(listed.collect())
     }

@@ -48,12 +48,12 @@ pub struct Kernels<'a> {
 
 /// The keys for a socket of north's, of those that south has.
 pub fn north_keys(family: Family, mkts: &[Mkt]) -> Result<Vec<Key>> {
-    mkts.iter().map(|mkt| Ok(Key::new(Port::South.address(family), &mirrored(mkt)?))).collect()
+    mkts.iter().map(|mkt| Ok(Key::new(Port::South.address(family), &mirrored(mkt)?)?)).collect()
 }
 
 /// The keys for a socket of south's.
-pub fn south_keys(family: Family, mkts: &[Mkt]) -> Vec<Key> {
-    mkts.iter().map(|mkt| Key::new(Port::North.address(family), mkt)).collect()
+pub fn south_keys(family: Family, mkts: &[Mkt]) -> Result<Vec<Key>> {
+    mkts.iter().map(|mkt| Ok(Key::new(Port::North.address(family), mkt)?)).collect()
 }
 
 /// A socket, bound, with keys.
@@ -87,7 +87,7 @@ impl<'a> Kernels<'a> {
     ) -> Result<Self> {
         let south_guest = lab.south().await?;
         let listener = open_socket(&lab.north, family, ports.0, north_keys(family, mkts)?).await?;
-        let south = open_socket(south_guest, family, ports.1, south_keys(family, mkts)).await?;
+        let south = open_socket(south_guest, family, ports.1, south_keys(family, mkts)?).await?;
         if let Some(isn) = isn {
             south_guest.call(ChooseIsn { socket: south, isn: isn.0 }).await?;
         }

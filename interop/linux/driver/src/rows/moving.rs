@@ -244,7 +244,7 @@ async fn export(kernels: &Kernels<'_>, socket: u64) -> Result<Exported> {
 }
 
 async fn restore(kernels: &Kernels<'_>, exported: Exported, family: Family, mkts: &[Mkt]) -> Result<u64> {
-    kernels.south_guest.call(Restore { exported, keys: south_keys(family, mkts) }).await
+    kernels.south_guest.call(Restore { exported, keys: south_keys(family, mkts)? }).await
 }
 
 /// Waits until so many octets that `pair.local` has sent are acknowledged.

@@ -1,6 +1,6 @@
 //! From one key to another and back, under traffic; keys that are removed in use; keys that only one end has.
 
-use agent::{AddKeys, Counted, DeleteKey, SetKeys};
+use agent::{AddKeys, Counted, DeleteKey, KeyName, SetKeys};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Mkt, OptionCoverage};
 
@@ -196,7 +196,8 @@ async fn delete_at_the_kernel(lab: &Lab) -> Result<Evidence> {
 
 /// Deletes a key from the kernel's socket, perhaps for another.
 async fn delete(ends: &Ends<'_>, mkt: &Mkt, successor: Option<&Mkt>) -> Result<()> {
-    let name = kernel_key(ends.setup.family, mkt)?.name();
+    let remote = End::Userspace.address(ends.setup.family).into();
+    let name = KeyName { remote, vrf: None, send_id: mkt.recv_id().0, recv_id: mkt.send_id().0 };
     let current = successor.map(|mkt| mkt.recv_id().0);
     let rnext = successor.map(|mkt| mkt.send_id().0);
     ends.lab.north.call(DeleteKey { socket: ends.socket, name, current, rnext }).await

@@ -1,7 +1,7 @@
 //! Single calls on a real kernel: what must stay as it is, how many keys there can be, and every error.
 
 use agent::{
-    AddKeys, Close, InstalledKey, ListKeys, Listen, ProvokeErrors, Provoked, SetFlags, SetKeys, SocketInfo,
+    AddKeys, Close, KeyName, ListKeys, Listen, ProvokeErrors, Provoked, SetFlags, SetKeys, SocketInfo,
 };
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
@@ -179,7 +179,7 @@ async fn list(lab: &Lab) -> Result<Evidence> {
     lab.north.call(Listen { socket: listener }).await?;
     let on_listener = ids(&lab.north.call(ListKeys { socket: listener }).await?);
     let south =
-        open_socket(lab.south().await?, FAMILY, 0, south_keys(FAMILY, std::slice::from_ref(&last))).await?;
+        open_socket(lab.south().await?, FAMILY, 0, south_keys(FAMILY, std::slice::from_ref(&last))?).await?;
     let mut kernels = Kernels::connect(lab, FAMILY, &[last], (listener, south)).await?;
     let on_connection = ids(&lab.north.call(ListKeys { socket: kernels.north }).await?);
     let all: Vec<u8> = (1..=MANY).collect();
@@ -216,8 +216,8 @@ async fn list_too_many(lab: &Lab) -> Result<Refusal> {
 }
 
 /// The SendIDs, in order.
-fn ids(keys: &[InstalledKey]) -> Vec<u8> {
-    let mut ids: Vec<u8> = keys.iter().map(|key| key.name.send_id).collect();
+fn ids(keys: &[KeyName]) -> Vec<u8> {
+    let mut ids: Vec<u8> = keys.iter().map(|key| key.send_id).collect();
     ids.sort_unstable();
     ids
 }

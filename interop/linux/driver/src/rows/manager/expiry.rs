@@ -94,7 +94,7 @@ async fn expire(lab: &Lab) -> Result<Refusal> {
 async fn refused(lab: &Lab, port: u16, mkts: &[Mkt], counter: Counted) -> Result<Counted> {
     let south_guest = lab.south().await?;
     let before = lab.north.counters().await?;
-    let socket = open_socket(south_guest, FAMILY, 0, south_keys(FAMILY, mkts)).await?;
+    let socket = open_socket(south_guest, FAMILY, 0, south_keys(FAMILY, mkts)?).await?;
     let counted = tokio::select! {
         counted = lab.north.await_counted(&before, counter) => counted?,
         connected = south_guest.call(Connect { socket, remote: Port::North.at(FAMILY, port) }) => {

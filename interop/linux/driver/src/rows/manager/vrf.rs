@@ -80,7 +80,7 @@ async fn connect_within(lab: &Lab, indices: [u32; 2]) -> Result<Evidence> {
     let mut session = Session::from_userspace(lab, setup, before, userspace, listener).await?;
     session.exchange(SOME, SOME).await?;
     let keys = lab.north.call(ListKeys { socket: session.ends.socket }).await?;
-    let vrfs: Vec<Option<u32>> = keys.iter().map(|key| key.name.vrf).collect();
+    let vrfs: Vec<Option<u32>> = keys.iter().map(|key| key.vrf).collect();
     ensure(vrfs == [Some(indices[0])], || format!("the connection has keys for the VRFs {vrfs:?}"))?;
     Ok(session.close().await?.with_figures("the connection has the key for its VRF alone"))
 }

@@ -15,7 +15,7 @@ use crate::rows::session::{End, Setup, USERSPACE_PORT, key};
 use crate::verify::Verdicts;
 
 /// The secret of the TCP-MD5 keys.
-const SECRET: &[u8] = b"secret of TCP-MD5";
+const SECRET: &str = "secret of TCP-MD5";
 /// The port of a listener in the first guest, which the second guest connects to.
 const KERNEL_PORT: u16 = 1790;
 
@@ -73,8 +73,8 @@ async fn refused(lab: &Lab, listener: End) -> Result<Evidence> {
 async fn refused_by_kernel(lab: &Lab, family: Family) -> Result<Counted> {
     let south = lab.south().await?;
     let before = lab.north.counters().await?;
-    let mkt = Mkt::new(KeyId(1), KeyId(1), TcpAoAlgorithm::HmacSha1, MasterKey::new(SECRET)?)?;
-    let keys = vec![Key::new(Port::South.address(family), &mkt)];
+    let mkt = Mkt::new(KeyId(1), KeyId(1), TcpAoAlgorithm::HmacSha1, MasterKey::new(SECRET.as_bytes())?)?;
+    let keys = vec![Key::new(Port::South.address(family), &mkt)?];
     let listener = lab.north.call(Open { local: family.any(KERNEL_PORT), keys, required: false }).await?;
     lab.north.call(Listen { socket: listener }).await?;
     let socket = md5_socket(south, Port::North, family, 0).await?;
@@ -122,7 +122,8 @@ async fn accepted(lab: &Lab, listener: End) -> Result<Refusal> {
             }
         }
         End::Userspace => {
-            let setup = Setup { family, opener: End::Kernel, userspace: Vec::new(), kernel: Vec::new(), number: 0 };
+            let setup =
+                Setup { family, opener: End::Kernel, userspace: Vec::new(), kernel: Vec::new(), number: 0 };
             let userspace = setup.userspace(lab)?;
             let _listener = userspace.stack.listen(None, USERSPACE_PORT)?;
             let socket = md5_socket(&lab.north, Port::Userspace, family, 0).await?;

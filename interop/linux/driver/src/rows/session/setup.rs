@@ -71,7 +71,7 @@ pub fn key_with(number: u8, algorithm: TcpAoAlgorithm, secret: &str) -> Result<M
 
 /// A key for the kernel's socket, of one as userspace has it.
 pub fn kernel_key(family: Family, mkt: &Mkt) -> Result<Key> {
-    Ok(Key::new(End::Userspace.address(family), &protection::mirrored(mkt)?))
+    Ok(Key::new(End::Userspace.address(family), &protection::mirrored(mkt)?)?)
 }
 
 /// How a session is set up. All keys are as the userspace end has them, or would.

@@ -92,7 +92,7 @@ async fn open(lab: &Lab, family: Family) -> Result<Kernels<'_>> {
 async fn leave_in_time_wait(lab: &Lab, family: Family, mkts: &[Mkt], ports: (u16, u16)) -> Result<SeqNum> {
     let south = lab.south().await?;
     lab.wire.take_recording();
-    let listener = open_socket(south, family, ports.1, south_keys(family, mkts)).await?;
+    let listener = open_socket(south, family, ports.1, south_keys(family, mkts)?).await?;
     south.call(Listen { socket: listener }).await?;
     let socket = open_socket(&lab.north, family, ports.0, north_keys(family, mkts)?).await?;
     lab.north.call(ChooseIsn { socket, isn: BEFORE_TIME_WAIT.0 }).await?;

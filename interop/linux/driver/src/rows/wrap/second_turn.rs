@@ -123,7 +123,7 @@ async fn restore(
     let mkts = mkts()?;
     kernels.north = lab.north.call(Restore { exported: north, keys: north_keys(family, &mkts)? }).await?;
     kernels.south =
-        kernels.south_guest.call(Restore { exported: south, keys: south_keys(family, &mkts) }).await?;
+        kernels.south_guest.call(Restore { exported: south, keys: south_keys(family, &mkts)? }).await?;
     kernels.set_plugged(true);
     Ok(())
 }
