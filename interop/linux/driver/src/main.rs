@@ -7,7 +7,7 @@
 //! | `userspace`, `carrier` | the driver's own TCP stack, and a TCP that takes over a kernel's connection |
 //! | `lab` | what all rows share |
 //! | `verify` | a recording, judged by the program `wireseal` |
-//! | `rows` | the rows and their negative twins |
+//! | `rows`, `prelude` | the rows and their negative twins, and what they all use |
 //! | `results` | RESULTS.md |
 
 mod carrier;
@@ -16,6 +16,7 @@ mod forge;
 mod guest;
 mod lab;
 mod net;
+mod prelude;
 mod recording;
 mod results;
 mod row;

@@ -9,12 +9,8 @@ use agent::{
 use speaker::protection::mirrored;
 use wireseal_tcp_ao::{Endpoint, Isn, Mkt, SocketPair};
 
-use crate::failure::{Failure, Result, ensure, fail};
 use crate::guest::Guest;
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::recording::{Frame, Recording};
-use crate::row::Evidence;
+use crate::prelude::*;
 use crate::verify::verify;
 
 /// The seeds of what the ends send.

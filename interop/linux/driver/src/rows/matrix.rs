@@ -9,11 +9,7 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, OptionCoverage, Segment};
 
 use super::session::{Beside, End, Session, Setup};
-use crate::failure::{Failure, Result, ensure};
-use crate::lab::Lab;
-use crate::net::Family;
-use crate::recording::{Frame, Recording};
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::userspace::Userspace;
 
 /// The algorithms that Linux has, and their names in rows.

@@ -7,11 +7,7 @@ use wireseal_tcp_ao::{MKTS_PER_PEER, Mkt, MktSet, SocketPair};
 use super::kernels::{Kernels, REFUSED, south_keys};
 use super::session::{key, key_with};
 use crate::carrier::{Carrier, Place};
-use crate::failure::{Failure, Result, ensure};
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::recording::Recording;
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 
 /// Octets that south sends in each place. North's go slower at first, so that much is under way when south is moved.
 const PART: u64 = 1 << 20;

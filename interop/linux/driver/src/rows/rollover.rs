@@ -5,11 +5,7 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Mkt, OptionCoverage};
 
 use super::session::{Beside, End, Ends, SOME, Session, Setup, families_and_ends, kernel_key, key, key_with};
-use crate::failure::{Failure, Result, ensure, fail};
-use crate::lab::Lab;
-use crate::net::Family;
-use crate::recording::Recording;
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 
 /// A kind of key: algorithm, octets of MAC, coverage of options.
 type Kind = (TcpAoAlgorithm, usize, OptionCoverage);

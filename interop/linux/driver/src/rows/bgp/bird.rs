@@ -6,9 +6,8 @@ use agent::{Log, Start, Stop, WriteFile};
 use wireseal_tcp_ao::Mkt;
 
 use super::wait::wait;
-use crate::failure::{Failure, Result, ensure};
 use crate::guest::Guest;
-use crate::net::{Family, Port};
+use crate::prelude::*;
 
 /// BIRD's AS number, and Wireseal's.
 pub const AS: u32 = 64513;

@@ -5,11 +5,7 @@ use wireseal_tcp_ao::key_chain::{KeyChain, KeyChains, Timestamp};
 use wireseal_tcp_ao::{KeyId, Mkt};
 
 use super::bird::{Bird, IPV4_ROUTES, IPV6_ROUTES, tcp_ao};
-use crate::failure::{Result, ensure, fail};
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::recording::Recording;
-use crate::row::Evidence;
+use crate::prelude::*;
 use crate::verify::{Verdicts, verify};
 
 /// What the rows have in common.
@@ -104,6 +100,12 @@ pub async fn await_routes(bird: &Bird<'_>, imported: usize) -> Result<[String; 2
     let ipv4 = bird.await_routes(Family::Ipv4, imported).await?;
     let ipv6 = bird.await_routes(Family::Ipv6, imported).await?;
     Ok([ipv4.since, ipv6.since])
+}
+
+/// Waits for so many routes, and checks that the sessions are still those of before.
+pub async fn check_still_up(bird: &Bird<'_>, imported: usize, since: &[String; 2]) -> Result<()> {
+    let now = await_routes(bird, imported).await?;
+    ensure(*since == now, || format!("BIRD's sessions are up since {now:?}, and were since {since:?}"))
 }
 
 /// Checks that a kernel has counted nothing but good segments.

@@ -27,8 +27,3 @@ pub async fn wait(
     }
     Ok(())
 }
-
-/// Whether so many lines of a log have these words.
-pub fn has_lines(log: &str, words: &str, lines: usize) -> bool {
-    log.lines().filter(|line| line.contains(words)).count() >= lines
-}

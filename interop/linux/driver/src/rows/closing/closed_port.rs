@@ -5,12 +5,8 @@ use speaker::forge::Forgery;
 use wireseal_tcp_ao::{Endpoint, SocketPair};
 
 use super::ending::{CLOSED_PORT, FORGED_PORT, provoke_answer, the_key};
-use crate::failure::{Failure, Result, ensure, fail};
 use crate::forge::inject;
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::recording::Recording;
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::session::{End, Session, Setup, evidence as gathered};
 
 pub fn rows() -> Vec<Row> {

@@ -8,12 +8,8 @@ use tokio::io::AsyncWriteExt;
 use wireseal_tcp_ao::SocketPair;
 
 use super::ending::{is_established, provoke_answer, the_key};
-use crate::failure::{Failure, Result, ensure};
 use crate::forge::inject;
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::recording::Recording;
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::session::{End, Session, Setup, evidence as gathered, families_and_ends};
 use crate::rows::was_reset::{kernel_was_reset, userspace_was_reset};
 use crate::userspace::Userspace;

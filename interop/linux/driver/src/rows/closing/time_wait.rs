@@ -5,11 +5,8 @@ use smoltcp::socket::tcp::State;
 use tokio::time::{sleep, timeout};
 
 use super::ending::{LAST_ACK, TIME_WAIT, close_in_turn, kernel_state, spoil, the_key};
-use crate::failure::{Failure, Result, ensure};
-use crate::lab::Lab;
-use crate::net::{Family, Port};
+use crate::prelude::*;
 use crate::recording::{Recording, segment};
-use crate::row::{Evidence, Refusal, Row};
 use crate::rows::session::{Beside, End, SOME, Session, Setup};
 use crate::wire::Verdict;
 

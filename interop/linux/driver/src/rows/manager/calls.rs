@@ -6,10 +6,7 @@ use agent::{
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
 
-use crate::failure::{Failure, Result, ensure};
-use crate::lab::Lab;
-use crate::net::Family;
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::kernels::{Kernels, north_keys, open_socket, south_keys};
 use crate::rows::session::{SOME, key};
 

@@ -5,10 +5,7 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::Mkt;
 
 use super::managed::{BEHIND, Managed, Managers, Planned, mkts};
-use crate::failure::{Result, ensure, fail};
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::kernels::{Kernels, open_socket, south_keys};
 use crate::rows::session::{SOME, key};
 

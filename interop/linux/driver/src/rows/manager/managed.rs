@@ -6,10 +6,8 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::Mkt;
 use wireseal_tcp_ao::key_chain::{Key, Lifetime, Timestamp};
 
-use crate::failure::{Result, ensure};
 use crate::guest::Guest;
-use crate::lab::Lab;
-use crate::net::{Family, Port};
+use crate::prelude::*;
 use crate::rows::kernels::{Kernels, open_socket};
 use crate::rows::session::{SOME, key};
 

@@ -3,11 +3,8 @@
 use agent::{Counted, Detach, ListKeys};
 
 use super::managed::{BEHIND, Managed, Managers, mkts, three_keys};
-use crate::failure::{Failure, Result, ensure, fail};
 use crate::guest::Guest;
-use crate::lab::Lab;
-use crate::net::Family;
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::kernels::{Kernels, open_socket};
 use crate::rows::session::SOME;
 

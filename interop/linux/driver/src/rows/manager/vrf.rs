@@ -4,10 +4,7 @@ use agent::{Close, Counted, Key, ListKeys, Open};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::Mkt;
 
-use crate::failure::{Failure, Result, ensure};
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::session::{End, SOME, Session, Setup, kernel_key, key, key_with};
 
 const FAMILY: Family = Family::Ipv4;

@@ -3,11 +3,8 @@
 use agent::{Amount, Counted, ReportErrors, SetFlags, Transfer};
 use wireseal_algorithms::TcpAoAlgorithm;
 
-use crate::failure::{Failure, Result, ensure, fail};
 use crate::forge::inject_icmp_error;
-use crate::lab::Lab;
-use crate::net::Family;
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::session::{End, SOME, Session, Setup, key};
 
 /// The MTU that an ICMP error claims.

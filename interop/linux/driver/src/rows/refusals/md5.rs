@@ -6,11 +6,8 @@ use wireseal_tcp_ao::option::kind;
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, Segment};
 
 use super::syn::{check_listener, check_unanswered};
-use crate::failure::{Result, ensure, fail};
 use crate::guest::Guest;
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::session::{End, Setup, USERSPACE_PORT, key};
 use crate::verify::Verdicts;
 

@@ -4,11 +4,7 @@ use agent::{Close, Counted, GetInfo, Key, Open, Reset, TryAccept};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Mkt, OptionCoverage, Segment};
 
-use crate::failure::{Failure, Result, ensure, fail};
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::recording::Recording;
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::session::{End, Setup, families_and_ends, kernel_key, key, key_with};
 use crate::userspace::Userspace;
 use crate::verify::verify;

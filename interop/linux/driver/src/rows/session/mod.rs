@@ -16,9 +16,7 @@ use tokio::time::{sleep, timeout};
 use wireseal_tcp_ao::{Connection, MKTS_PER_PEER, Mkt, SocketPair};
 
 pub use self::setup::{End, Setup, USERSPACE_PORT, families_and_ends, kernel_key, key, key_with};
-use crate::failure::{Failure, Result, ensure, fail};
-use crate::lab::Lab;
-use crate::row::Evidence;
+use crate::prelude::*;
 use crate::userspace::{Userspace, finish, transfer};
 use crate::verify::verify;
 

@@ -8,9 +8,7 @@ use speaker::protection;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
 
-use crate::failure::Result;
-use crate::lab::Lab;
-use crate::net::{Family, Port};
+use crate::prelude::*;
 use crate::userspace::Userspace;
 
 /// The port of the userspace end's first listener.

@@ -5,10 +5,7 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Connection, ConnectionState, Isn, MktSet, SeqNum, Sne};
 
 use super::near_the_top::connect_from_kernel;
-use crate::failure::{Failure, Result, ensure};
-use crate::lab::Lab;
-use crate::net::Family;
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::kernels::{Kernels, WENT_THROUGH, reset};
 use crate::rows::session::{End, Session, Setup, key};
 

@@ -9,11 +9,7 @@ use wireseal_tcp_ao::{Mkt, SeqNum, SocketPair};
 use super::near_the_top::{
     BEFORE, BEFORE_TIME_WAIT, NEAR_THE_TOP, OCTETS, check_wrapped, fresh_port, refused_at_sne_0,
 };
-use crate::failure::{Result, ensure};
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::recording::Recording;
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::kernels::{Kernels, REFUSED, north_keys, open_socket, south_keys};
 use crate::rows::session::key;
 

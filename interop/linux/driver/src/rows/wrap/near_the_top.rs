@@ -12,9 +12,7 @@ use speaker::forge;
 use speaker::link::{DEFAULT_IP_MTU, Link};
 use wireseal_tcp_ao::{Isn, KdfContext, Mkt, Segment, Sne, SocketPair, TrafficKey, verify_segment};
 
-use crate::failure::{Failure, Result, ensure};
-use crate::lab::Lab;
-use crate::recording::Recording;
+use crate::prelude::*;
 use crate::rows::session::{Session, Setup};
 
 /// Octets that go each way before the wrap, at most.

@@ -6,11 +6,7 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Connection, ConnectionState, MKTS_PER_PEER, Mkt, MktSet};
 
 use super::near_the_top::{NEAR_THE_TOP, OCTETS};
-use crate::failure::{Failure, Result, ensure};
-use crate::lab::Lab;
-use crate::net::Family;
-use crate::recording::Recording;
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::kernels::{Kernels, REFUSED, delivered, north_keys, south_keys};
 use crate::rows::session::{SOME, key};
 

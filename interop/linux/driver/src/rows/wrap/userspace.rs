@@ -9,10 +9,7 @@ use super::near_the_top::{
     BEFORE, BEFORE_TIME_WAIT, NEAR_THE_TOP, OCTETS, check_wrapped, connect_from_kernel, fresh_port, seed,
     seed_near_the_top,
 };
-use crate::failure::{Failure, Result, ensure};
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::kernels::reset;
 use crate::rows::session::{
     Beside, End, SOME, Session, Setup, USERSPACE_PORT, families_and_ends, kernel_key, key,
