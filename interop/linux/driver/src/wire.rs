@@ -11,6 +11,7 @@ use tokio::net::UnixDatagram;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use wireseal_tcp_ao::Segment;
 
 use crate::failure::{Failure, Result};
 use crate::net::Port;
@@ -20,16 +21,7 @@ use agent::TIME_LIMIT;
 /// Octets of the longest frame; QEMU's virtual cards send none that are longer.
 const FRAME: usize = DEFAULT_IP_MTU + ETHERNET_HEADER;
 
-/// What becomes of a frame that a tap has seen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
-    /// It goes on.
-    Pass,
-    /// It is recorded as lost.
-    Lose,
-}
-
-type Tap = Box<dyn FnMut(Port, &[u8]) -> Verdict + Send>;
+type Loses = Box<dyn FnMut(Port, &Segment<'_>) -> bool + Send>;
 
 /// A handle on the wire; cloning it gives another.
 #[derive(Clone)]
@@ -49,21 +41,13 @@ struct State {
     /// Where TCP segments for a port go instead.
     diverted: HashMap<Port, Port>,
     recording: Recording,
-    losses: Vec<Loss>,
-    tap: Option<Tap>,
+    loses: Option<Loses>,
     undelivered: Vec<String>,
 }
 
 struct Outlet {
     frames: Arc<FrameQueue>,
     is_plugged: bool,
-}
-
-struct Loss {
-    from: Port,
-    /// Of a thousand segments.
-    per_thousand: u32,
-    random: fastrand::Rng,
 }
 
 /// Something that is plugged in; dropping it pulls it out.
@@ -149,25 +133,15 @@ impl Wire {
         }
     }
 
-    /// Loses so many of a thousand TCP segments that come from a port; the seed says which. 0 ends it.
-    pub fn set_loss(&self, from: Port, per_thousand: u32, seed: u64) {
-        let mut state = self.state();
-        state.losses.retain(|loss| loss.from != from);
-        if per_thousand > 0 {
-            state.losses.push(Loss { from, per_thousand, random: fastrand::Rng::with_seed(seed) });
-        }
+    /// Loses the TCP segments of which `loses` says so; it is told the port they come from.
+    pub fn lose(&self, loses: impl FnMut(Port, &Segment<'_>) -> bool + Send + 'static) {
+        self.state().loses = Some(Box::new(loses));
     }
 
-    /// Shows `tap` each frame, with the port it comes from, in place of any tap before.
-    pub fn set_tap(&self, tap: impl FnMut(Port, &[u8]) -> Verdict + Send + 'static) {
-        self.state().tap = Some(Box::new(tap));
-    }
-
-    /// An honest wire again: no tap, no loss, no cable cut.
+    /// An honest wire again: no loss, no cable cut.
     pub fn reset(&self) {
         let mut state = self.state();
-        state.tap = None;
-        state.losses.clear();
+        state.loses = None;
         state.outlets.values_mut().for_each(|outlet| outlet.is_plugged = true);
     }
 
@@ -243,11 +217,12 @@ impl State {
         else {
             return true;
         };
-        if !self.outlets.get(&from).is_some_and(|outlet| outlet.is_plugged) || self.loses(from, frame) {
+        if !self.outlets.get(&from).is_some_and(|outlet| outlet.is_plugged) {
             return true;
         }
-        if let Some(tap) = &mut self.tap
-            && tap(from, frame) == Verdict::Lose
+        let segment = segment(frame);
+        if let (Some(loses), Some(segment)) = (&mut self.loses, &segment)
+            && loses(from, segment)
         {
             return true;
         }
@@ -257,7 +232,7 @@ impl State {
         let is_group = destination[0] & 1 != 0;
         match self.addresses.get(destination).copied().filter(|_| !is_group) {
             Some(to) => {
-                let at = self.diverted.get(&to).copied().filter(|_| segment(frame).is_some());
+                let at = self.diverted.get(&to).copied().filter(|_| segment.is_some());
                 to != from && !self.deliver(at.unwrap_or(to), frame)
             }
             None => {
@@ -267,11 +242,6 @@ impl State {
                 false
             }
         }
-    }
-
-    fn loses(&mut self, from: Port, frame: &[u8]) -> bool {
-        let Some(loss) = self.losses.iter_mut().find(|loss| loss.from == from) else { return false };
-        segment(frame).is_some() && loss.random.u32(..1000) < loss.per_thousand
     }
 
     /// Whether the port is plugged in.

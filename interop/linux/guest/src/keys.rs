@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use anyhow::{Context, Result};
 use cidr::IpCidr;
 use serde::{Deserialize, Serialize};
 use wireseal_tcp_ao::Mkt;
@@ -51,10 +52,10 @@ impl Chain {
     /// The chain.
     ///
     /// # Errors
-    /// A sentence, when the text is not a key chain.
-    pub fn key_chain(&self) -> Result<KeyChain, String> {
-        let chains = KeyChains::from_toml(self.0.expose()).map_err(|error| error.to_string())?;
-        chains.chains().first().cloned().ok_or_else(|| "there is no key chain".to_owned())
+    /// The text is not a key chain.
+    pub fn key_chain(&self) -> Result<KeyChain> {
+        let chains = KeyChains::from_toml(self.0.expose())?;
+        chains.chains().first().cloned().context("there is no key chain")
     }
 }
 
@@ -85,9 +86,9 @@ impl Key {
     ///
     /// # Errors
     /// As [`Chain::key_chain`].
-    pub fn mkt(&self) -> Result<Mkt, String> {
+    pub fn mkt(&self) -> Result<Mkt> {
         let chain = self.chain.key_chain()?;
-        chain.keys().first().map(|key| key.mkt().clone()).ok_or_else(|| "there is no key".to_owned())
+        chain.keys().first().map(|key| key.mkt().clone()).context("there is no key")
     }
 }
 

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use agent::{Close, Counted};
+use fastrand::Rng;
 use futures_util::future::try_join_all;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, OptionCoverage, Segment};
@@ -199,18 +200,20 @@ async fn carry(lab: &Lab, combination: &Combination, load: Load, tally: &mut Tal
     let before = lab.north.counters().await?;
     let setup = combination.setup(false)?;
     let userspace = Rc::new(setup.userspace(lab)?);
-    let set_loss = |loss| {
-        lab.wire.set_loss(End::Userspace.port(), loss, 1);
-        lab.wire.set_loss(End::Kernel.port(), loss, 2);
-    };
-    set_loss(load.loss);
+    if load.loss > 0 {
+        let [mut by_userspace, mut by_kernel] = [1, 2].map(Rng::with_seed);
+        lab.wire.lose(move |from, _| {
+            let random = if from == End::Userspace.port() { &mut by_userspace } else { &mut by_kernel };
+            random.u32(..1000) < load.loss
+        });
+    }
     let used = (0..load.connections).map(|number| {
         use_connection(lab, Setup { number, ..setup.clone() }, before, Rc::clone(&userspace), load.octets)
     });
     let (mut sessions, good): (Vec<_>, Vec<_>) = try_join_all(used).await?.into_iter().unzip();
     // Linux neither verifies nor counts what comes in TIME-WAIT, such as a FIN that is sent again because its acknowledgment was
     // lost: so nothing is lost at the end.
-    set_loss(0);
+    lab.wire.reset();
     try_join_all(sessions.iter_mut().map(Session::finish)).await?;
     let last = sessions.pop().ok_or_else(|| Failure("there are no connections".to_owned()))?;
     for session in sessions {

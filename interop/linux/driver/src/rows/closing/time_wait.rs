@@ -6,9 +6,8 @@ use tokio::time::{sleep, timeout};
 
 use super::ending::{LAST_ACK, TIME_WAIT, close_in_turn, kernel_state, spoil, the_key};
 use crate::prelude::*;
-use crate::recording::{Recording, segment};
+use crate::recording::Recording;
 use crate::rows::session::{Beside, End, SOME, Session, Setup};
-use crate::wire::Verdict;
 
 /// How often an end's state is looked at.
 const CHECK: std::time::Duration = std::time::Duration::from_millis(10);
@@ -32,13 +31,9 @@ pub fn rows() -> Vec<Row> {
 /// Loses what the end at `waiter` sends after the other's FIN, until that FIN comes again.
 fn lose_last_acknowledgment(lab: &Lab, waiter: Port) {
     let mut fins = 0;
-    lab.wire.set_tap(move |from, frame| {
-        let Some(segment) = segment(frame) else { return Verdict::Pass };
-        if from == waiter {
-            return if fins == 1 { Verdict::Lose } else { Verdict::Pass };
-        }
-        fins += u32::from(segment.flags().fin());
-        Verdict::Pass
+    lab.wire.lose(move |from, segment| {
+        fins += u32::from(from != waiter && segment.flags().fin());
+        from == waiter && fins == 1
     });
 }
 
