@@ -41,7 +41,6 @@ pub struct Setting {
 }
 
 /// A running guest. Dropping it ends the machine.
-#[derive(Debug)]
 pub struct Guest {
     port: Port,
     kernel: Kernel,

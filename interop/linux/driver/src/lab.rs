@@ -14,7 +14,6 @@ use crate::recording::Recording;
 use crate::wire::Wire;
 
 /// The wire, the first guest, and the second one once a row has asked for it.
-#[derive(Debug)]
 pub struct Lab {
     pub wire: Wire,
     pub north: Guest,

@@ -104,7 +104,6 @@ impl fmt::Display for Refusal {
 }
 
 /// What came of a row.
-#[derive(Debug)]
 pub struct Outcome<'a> {
     pub row: &'a Row,
     pub evidence: Result<Evidence>,
@@ -168,11 +167,5 @@ impl Row {
         let undelivered = lab.wire.take_undelivered();
         ensure(undelivered.is_empty(), || format!("the wire could not deliver: {}", undelivered.join("; ")))?;
         Ok(result)
-    }
-}
-
-impl fmt::Debug for Row {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Row").field("name", &self.name).finish_non_exhaustive()
     }
 }

@@ -36,7 +36,6 @@ const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
 const TIMESTAMPS_LENGTH: usize = 12;
 
 /// One connection.
-#[derive(Debug)]
 pub struct Carrier {
     place: Place,
     connection: Connection<MKTS_PER_PEER>,

@@ -14,7 +14,6 @@ use crate::wire::{Plug, Wire};
 const HOP_LIMIT: u8 = 64;
 
 /// The place. Dropping it gives it back.
-#[derive(Debug)]
 pub struct Place {
     own: Port,
     neighbour: Port,

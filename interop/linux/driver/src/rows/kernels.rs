@@ -23,7 +23,6 @@ pub const WENT_THROUGH: &str = "an octet went through";
 const PORTS: [Port; 2] = [Port::North, Port::South];
 
 /// The connection.
-#[derive(Debug)]
 pub struct Kernels<'a> {
     lab: &'a Lab,
     /// The guest that opened it.

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use agent::TIME_LIMIT;
-use tokio::time::{Instant, sleep};
-
-use crate::failure::{Result, fail};
+use crate::prelude::*;
+use crate::wait::becomes;
 
 /// How often it is asked for what is waited for.
 const CHECK: Duration = Duration::from_millis(100);
@@ -16,14 +14,10 @@ pub async fn wait(
     is_there: impl AsyncFn() -> Result<bool>,
     log: impl AsyncFn() -> Result<String>,
 ) -> Result<()> {
-    let started = Instant::now();
-    while !is_there().await? {
-        if started.elapsed() > TIME_LIMIT {
-            let log = log().await?;
-            let tail: Vec<&str> = log.lines().rev().take(5).collect();
-            return fail(format!("waited in vain for {what}; the log, last line first: {tail:?}"));
-        }
-        sleep(CHECK).await;
+    if becomes(CHECK, is_there).await? {
+        return Ok(());
     }
-    Ok(())
+    let log = log().await?;
+    let tail: Vec<&str> = log.lines().rev().take(5).collect();
+    fail(format!("waited in vain for {what}; the log, last line first: {tail:?}"))
 }

@@ -2,12 +2,11 @@
 
 use agent::Counted;
 use smoltcp::socket::tcp::State;
-use tokio::time::{sleep, timeout};
 
 use super::ending::{LAST_ACK, TIME_WAIT, close_in_turn, kernel_state, spoil, the_key};
 use crate::prelude::*;
-use crate::recording::Recording;
 use crate::rows::session::{Beside, End, SOME, Session, Setup};
+use crate::wait::becomes;
 
 /// How often an end's state is looked at.
 const CHECK: std::time::Duration = std::time::Duration::from_millis(10);
@@ -110,24 +109,16 @@ async fn wait_all(lab: &Lab, waiter: End) -> Result<Evidence> {
 /// over when the driver hears of that.
 async fn await_end(session: &Session<'_>, waiter: End) -> Result<()> {
     let ends = &session.ends;
-    let wait = async {
-        loop {
-            let kernel = kernel_state(ends.lab, ends.pair).await?;
-            let has_ended = match waiter {
-                End::Kernel => kernel == Some(TIME_WAIT) && session.stream.state() == State::Closed,
-                End::Userspace => {
-                    kernel.is_none() && matches!(session.stream.state(), State::TimeWait | State::Closed)
-                }
-            };
-            if has_ended {
-                return Ok(());
-            }
-            sleep(CHECK).await;
-        }
+    let state = || session.stream.state();
+    let has_ended = async || {
+        let kernel = kernel_state(ends.lab, ends.pair).await?;
+        Ok(match waiter {
+            End::Kernel => kernel == Some(TIME_WAIT) && state() == State::Closed,
+            End::Userspace => kernel.is_none() && matches!(state(), State::TimeWait | State::Closed),
+        })
     };
-    timeout(agent::TIME_LIMIT, wait).await.map_err(|_| {
-        Failure(format!("the end never comes; userspace is in state {}", session.stream.state()))
-    })?
+    let has_ended = becomes(CHECK, has_ended).await?;
+    ensure(has_ended, || format!("the end never comes; userspace is in state {}", state()))
 }
 
 /// The end that verifies then counts the other's segments bad: the FIN that comes again, or the answer to it.

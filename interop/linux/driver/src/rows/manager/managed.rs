@@ -48,7 +48,7 @@ fn chain(port: Port, planned: &[Planned]) -> Result<Chain> {
 }
 
 /// A key manager in each guest, and the clocks that they are told.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Managers<'a> {
     lab: &'a Lab,
     pub south_guest: &'a Guest,

@@ -12,13 +12,14 @@ use agent::{
 };
 use speaker::stack::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use wireseal_tcp_ao::{Connection, MKTS_PER_PEER, Mkt, SocketPair};
 
 pub use self::setup::{End, Setup, USERSPACE_PORT, families_and_ends, kernel_key, key, key_with};
 use crate::prelude::*;
 use crate::userspace::{Userspace, finish, transfer};
 use crate::verify::verify;
+use crate::wait::becomes;
 
 /// Octets each way of a transfer.
 pub const SOME: u64 = 64 << 10;
@@ -292,22 +293,14 @@ impl Ends<'_> {
 
     /// Waits until an end signs with a key.
     pub async fn await_current_key(&self, end: End, mkt: &Mkt) -> Result<()> {
-        let wait = async {
-            loop {
-                let is_current = match end {
-                    End::Userspace => {
-                        self.connection(|connection| connection.current_key().send_id)? == mkt.send_id()
-                    }
-                    End::Kernel => self.info().await?.current_key == Some(mkt.recv_id().0),
-                };
-                if is_current {
-                    return Ok(());
-                }
-                sleep(CHECK).await;
+        let is_current = async || match end {
+            End::Userspace => {
+                Ok(self.connection(|connection| connection.current_key().send_id)? == mkt.send_id())
             }
+            End::Kernel => Ok(self.info().await?.current_key == Some(mkt.recv_id().0)),
         };
-        let late = |_| Failure(format!("the {end} end does not change to key {}", mkt.send_id()));
-        timeout(TIME_LIMIT, wait).await.map_err(late)?
+        let is_current = becomes(CHECK, is_current).await?;
+        ensure(is_current, || format!("the {end} end does not change to key {}", mkt.send_id()))
     }
 
     /// Waits until traffic has passed both ways that was all sent after this call.

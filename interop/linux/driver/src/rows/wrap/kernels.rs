@@ -13,11 +13,7 @@ use crate::prelude::*;
 use crate::rows::kernels::{Kernels, REFUSED, north_keys, open_socket, south_keys};
 use crate::rows::session::key;
 
-pub fn rows() -> Vec<Row> {
-    Family::ALL.into_iter().map(row).collect()
-}
-
-fn row(family: Family) -> Row {
+pub fn row(family: Family) -> Row {
     Row::new(
         format!("wrap-{}-kernels", family.slug()),
         format!(

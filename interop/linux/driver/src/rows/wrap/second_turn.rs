@@ -13,11 +13,7 @@ use crate::rows::session::{SOME, key};
 /// The SNE before the wrap.
 const FIRST_TURN: u32 = 1;
 
-pub fn rows() -> Vec<Row> {
-    Family::ALL.into_iter().map(row).collect()
-}
-
-fn row(family: Family) -> Row {
+pub fn row(family: Family) -> Row {
     Row::new(
         format!("wrap-second-turn-{}", family.slug()),
         format!(

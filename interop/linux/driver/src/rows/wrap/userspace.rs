@@ -11,15 +11,9 @@ use super::near_the_top::{
 };
 use crate::prelude::*;
 use crate::rows::kernels::reset;
-use crate::rows::session::{
-    Beside, End, SOME, Session, Setup, USERSPACE_PORT, families_and_ends, kernel_key, key,
-};
+use crate::rows::session::{Beside, End, SOME, Session, Setup, USERSPACE_PORT, kernel_key, key};
 
-pub fn rows() -> Vec<Row> {
-    families_and_ends().map(|(family, opener)| row(family, opener)).collect()
-}
-
-fn row(family: Family, opener: End) -> Row {
+pub fn row(family: Family, opener: End) -> Row {
     let starting = match opener {
         End::Kernel => "chosen by TCP_QUEUE_SEQ",
         End::Userspace => "chosen by way of a connection in TIME-WAIT",
