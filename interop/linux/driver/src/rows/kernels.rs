@@ -202,13 +202,12 @@ impl<'a> Kernels<'a> {
     pub async fn account(&self, recording: &Recording, is_south_whole: bool) -> Result<[Counted; 2]> {
         let to_north = Counted::good(delivered(recording, self.pair.remote.address()));
         let to_south = Counted::good(delivered(recording, self.pair.local.address()));
-        let north = self.await_north_counted(to_north).await?;
-        ensure(north == to_north, || format!("north has counted {north} instead of {to_north}"))?;
+        let north = self.await_north_counted(to_north).await?.check("north", &to_north)?;
         let at_least = if is_south_whole { to_south } else { Counted::default() };
         let south = self.south_guest.await_counted(&self.before[1], at_least).await?;
-        ensure(south == to_south || !is_south_whole, || {
-            format!("south has counted {south} instead of {to_south}")
-        })?;
+        if is_south_whole {
+            south.check("south", &to_south)?;
+        }
         Ok([north, south])
     }
 

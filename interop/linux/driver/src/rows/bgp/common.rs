@@ -1,6 +1,5 @@
 //! What the rows with BIRD share: the key chain, the rollover at both ends, and what has to come of it.
 
-use agent::Counted;
 use wireseal_tcp_ao::key_chain::{KeyChain, KeyChains, Timestamp};
 use wireseal_tcp_ao::{KeyId, Mkt};
 
@@ -106,12 +105,6 @@ pub async fn await_routes(bird: &Bird<'_>, imported: usize) -> Result<[String; 2
 pub async fn check_still_up(bird: &Bird<'_>, imported: usize, since: &[String; 2]) -> Result<()> {
     let now = await_routes(bird, imported).await?;
     ensure(*since == now, || format!("BIRD's sessions are up since {now:?}, and were since {since:?}"))
-}
-
-/// Checks that a kernel has counted nothing but good segments.
-pub fn check_all_good(name: &str, counted: &Counted) -> Result<()> {
-    let wanted = Counted::good(counted.good);
-    ensure(counted.good > 0 && *counted == wanted, || format!("{name} has counted {counted}"))
 }
 
 /// The evidence of what went over the wire, all of which has to verify, with what was counted.

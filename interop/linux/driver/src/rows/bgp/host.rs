@@ -80,10 +80,7 @@ async fn settled(lab: &Lab, before: &Counted) -> Result<Counted> {
         let expected = Counted::good(sent);
         let counted = lab.north.await_counted(before, expected).await?;
         if sent == lab.wire.segments_from(Port::Host) {
-            ensure(counted == expected, || {
-                format!("north has counted {counted}, {sent} segments have reached it")
-            })?;
-            return Ok(counted);
+            return Ok(counted.check("north", &expected)?);
         }
     }
 }

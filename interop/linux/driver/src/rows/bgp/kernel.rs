@@ -5,9 +5,7 @@ use std::time::Instant;
 use agent::Counted;
 
 use super::bird::{Bird, tcp_ao};
-use super::common::{
-    FIRST, OVER, ROUTES, SECRET, WHAT, check_all_good, check_still_up, evidence, key_chain, key_file, roll,
-};
+use super::common::{FIRST, OVER, ROUTES, SECRET, WHAT, check_still_up, evidence, key_chain, key_file, roll};
 use super::program::{ESTABLISHED, Program, UNDER_AO};
 use crate::prelude::*;
 
@@ -43,8 +41,8 @@ async fn kernel(lab: &Lab) -> Result<Evidence> {
         format!("router-peer's sessions did not stay up: {log}")
     })?;
     let counted = (lab.north.counters().await?.since(&before.0), south.counters().await?.since(&before.1));
-    check_all_good("north", &counted.0)?;
-    check_all_good("south", &counted.1)?;
+    counted.0.check_good("north")?;
+    counted.1.check_good("south")?;
     let refused = run_out(lab, &bird, program, set_clock).await?;
     bird.stop().await?;
     let counters = [

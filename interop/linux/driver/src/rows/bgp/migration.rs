@@ -4,7 +4,7 @@ use agent::Counted;
 use wireseal_tcp_ao::option::kind;
 
 use super::bird::{Bird, tcp_ao, tcp_md5};
-use super::common::{FIRST, ROUTES, SECRET, check_all_good, evidence, key_chain, key_file};
+use super::common::{FIRST, ROUTES, SECRET, evidence, key_chain, key_file};
 use super::program::{ESTABLISHED, MD5_SECRET, Program, UNDER_AO};
 use crate::prelude::*;
 
@@ -47,8 +47,8 @@ async fn migration(lab: &Lab) -> Result<Evidence> {
     bird.configure(&tcp_ao(&[&keys[0]], &keys[0])?).await?;
     exchange(&bird, UNDER_AO).await?;
     let counted = (lab.north.counters().await?.since(&before.0), south.counters().await?.since(&before.1));
-    check_all_good("north", &counted.0)?;
-    check_all_good("south", &counted.1)?;
+    counted.0.check_good("north")?;
+    counted.1.check_good("south")?;
 
     let counters =
         [("BIRD's kernel", counted.0.to_string()), ("router-peer's kernel", counted.1.to_string())];

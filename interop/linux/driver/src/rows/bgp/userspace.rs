@@ -85,11 +85,9 @@ async fn userspace(lab: &Lab) -> Result<Evidence> {
     bird.stop().await?;
 
     let (sent, received) = (lab.wire.segments_from(Port::Userspace), lab.wire.segments_from(Port::North));
-    let north = lab.north.await_counted(&before, Counted::good(sent)).await?;
-    let counted = userspace.await_counted(Counted::good(received)).await?;
-    ensure([north, counted] == [sent, received].map(Counted::good), || {
-        format!("north has counted {north} of {sent}, userspace {counted} of {received}")
-    })?;
+    let [sent, received] = [sent, received].map(Counted::good);
+    let north = lab.north.await_counted(&before, sent).await?.check("north", &sent)?;
+    let counted = userspace.await_counted(received).await?.check("userspace", &received)?;
     let counters = [("BIRD's kernel", north.to_string()), ("userspace", counted.to_string())];
     evidence(lab, &keys, &counters, seconds)
 }

@@ -83,12 +83,8 @@ async fn userspace_starts_anew(lab: &Lab) -> Result<Evidence> {
         stays().await?;
         lab.wire.set_plugged(Port::Userspace, false);
         let expected = Counted { good: sent(), ..required };
-        let kernel = lab.north.await_counted(&before, expected).await?;
-        ensure(kernel == expected, || format!("the kernel has counted {kernel} instead of {expected}"))?;
-        let counters = anew.counters();
-        ensure(counters == Counted::good(counters.good) && counters.good > 0, || {
-            format!("userspace has counted {counters}")
-        })?;
+        let kernel = lab.north.await_counted(&before, expected).await?.check("the kernel", &expected)?;
+        let counters = anew.counters().check_good("userspace")?;
         drop((stream, anew));
         for socket in [socket, accepted] {
             lab.north.call(Reset { socket }).await?;
@@ -135,15 +131,14 @@ async fn kernel_forgets(lab: &Lab) -> Result<Evidence> {
         inject_reset(lab, pair.reversed())?;
         let expected = Counted { required: counted_before.required + 2, ..counted_before };
         let counters = session.ends.userspace.await_counted(expected).await?;
-        ensure(counters == expected, || format!("userspace has counted {counters}"))?;
+        counters.check("userspace", &expected)?;
         let state = session.stream.state();
         ensure(state == State::Established, || format!("userspace's connection is {state}"))?;
 
         lab.wire.set_plugged(Port::Userspace, false);
         drop(session);
         let expected = Counted::bad(listener.map_or(0, |_| sent()));
-        let kernel = lab.north.await_counted(&before, expected).await?;
-        ensure(kernel == expected, || format!("the kernel has counted {kernel} instead of {expected}"))?;
+        let kernel = lab.north.await_counted(&before, expected).await?.check("the kernel", &expected)?;
         let answers = lab.wire.segments_from(Port::North) - answers_before;
         ensure(answers == 1, || format!("the kernel has answered {} times", answers - 1))?;
         if let Some(socket) = listener {

@@ -138,7 +138,6 @@ async fn wait_with_wrong_secret(lab: &Lab, waiter: End) -> Result<Refusal> {
             ensure(state == Some(LAST_ACK), || format!("the kernel's connection is in state {state:?}"))?;
         }
     }
-    let counted = session.ends.kernel_counted().await?;
-    ensure(counted == Counted::good(counted.good), || format!("the kernel has counted {counted}"))?;
+    session.ends.kernel_counted().await?.check_good("the kernel")?;
     Ok(Refusal::by("userspace", &counters))
 }

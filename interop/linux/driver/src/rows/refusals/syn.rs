@@ -121,9 +121,8 @@ async fn attempt(
     recording.frames.retain(|frame| !frame.is_lost);
     let syns = check_unanswered(&recording, setup.opener.port(), listener.port())?;
     ensure(counted == times(counts, syns), || format!("{listener} has counted {counted} for {syns} SYNs"))?;
-    let kernel = lab.north.counters().await?.since(&before);
     let expected = if listener == End::Kernel { counted } else { Counted::default() };
-    ensure(kernel == expected, || format!("the kernel has counted {kernel}"))?;
+    lab.north.counters().await?.since(&before).check("the kernel", &expected)?;
     Ok(Some((counted, recording)))
 }
 
@@ -174,8 +173,7 @@ async fn refused_by_kernel(
         lab.north.call(Close { socket }).await?;
         return Ok(None);
     }
-    let counters = userspace.counters();
-    ensure(counters == Counted::default(), || format!("userspace has counted {counters}"))?;
+    userspace.counters().check("userspace", &Counted::default())?;
     // Without the stack there are no more SYNs.
     drop(userspace);
     let syns = lab.wire.segments_from(Port::Userspace);

@@ -377,9 +377,7 @@ impl Ends<'_> {
             ];
             if self.is_still().await? && self.delivered() == delivered {
                 for ((end, counted), expected) in End::BOTH.iter().zip(counted).zip(expected) {
-                    ensure(counted == expected, || {
-                        format!("{end} has counted {counted} instead of {expected}")
-                    })?;
+                    counted.check(&end.to_string(), &expected)?;
                 }
                 return Ok(counted);
             }

@@ -66,9 +66,8 @@ async fn turn_again(lab: &Lab, family: Family) -> Result<Evidence> {
 fn check_socket(end: &Exported, before: &ConnectionState, delivered: u64) -> Result<()> {
     let [counted, before] = [end.authentication().counters, before.counters].map(Counted::from);
     let expected = Counted::good(before.good + delivered);
-    ensure(counted == expected, || {
-        format!("the socket at {} says {counted} instead of {expected}", end.local)
-    })
+    counted.check(&format!("the socket at {}", end.local), &expected)?;
+    Ok(())
 }
 
 async fn stay_behind(lab: &Lab, family: Family) -> Result<Refusal> {
