@@ -6,7 +6,7 @@
 //! | `guest` | a virtual machine and the line to the agent in it |
 //! | `userspace`, `carrier` | the driver's own TCP stack, and a TCP that takes over a kernel's connection |
 //! | `lab` | what all rows share |
-//! | `wait` | waiting for what has to be asked for |
+//! | `wait` | polling |
 //! | `verify` | a recording, judged by the program `wireseal` |
 //! | `rows`, `prelude` | the rows and their negative twins, and what they all use |
 //! | `results` | RESULTS.md |

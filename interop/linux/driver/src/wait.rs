@@ -1,4 +1,4 @@
-//! Waiting for what has to be asked for.
+//! Polling.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::failure::Result;
 
-/// Asks every `period` until it is so; says whether it was in time.
+/// Polls `is_so` every `period` until it is true; returns false if the time runs out first.
 pub async fn becomes(period: Duration, is_so: impl AsyncFn() -> Result<bool>) -> Result<bool> {
     let started = Instant::now();
     while !is_so().await? {

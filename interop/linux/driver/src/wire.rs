@@ -181,7 +181,7 @@ impl Wire {
         };
         tokio::time::timeout(TIME_LIMIT, search)
             .await
-            .map_err(|_| Failure(format!("waited in vain for {what}")))
+            .map_err(|_| Failure(format!("timed out waiting for {what}")))
     }
 
     /// Takes the reasons why frames could not be handed on. A row that has any has failed.

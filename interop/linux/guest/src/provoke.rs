@@ -1,4 +1,4 @@
-//! What a kernel must refuse, each call on a socket that it is wrong for.
+//! Calls that a kernel must refuse, each on a socket where it is invalid.
 
 use std::fmt::Debug;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -11,10 +11,10 @@ use wireseal_interop_linux_guest::Provoked;
 use wireseal_linux::{Error, KeyName, SocketKey, Successor, TcpAoSocket};
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
 
-/// An interface index that no machine has.
+/// An unused interface index.
 const NO_INTERFACE: u32 = 4000;
 
-/// `connection` is established and has one key, which is its current and its rnext key.
+/// `connection` must be established, with a single key that is both current and rnext key.
 pub fn provoke(connection: &Socket) -> Result<Vec<Provoked>> {
     let connection = TcpAoSocket::new(connection);
     let keys = connection.keys()?;
@@ -28,17 +28,17 @@ pub fn provoke(connection: &Socket) -> Result<Vec<Provoked>> {
     let mut provoked = Vec::new();
     let mut note = |what: &str, result: Result<(), Error>| provoked.push(described(what, result));
     note(
-        "EINVAL: add a key for an interface that is none",
+        "EINVAL: add a key for an interface that does not exist",
         closed.add_key(&SocketKey { vrf: Some(NO_INTERFACE), ..key }),
     );
     closed.add_key(&key)?;
     note(
-        "EEXIST: add a key with ids that are taken",
+        "EEXIST: add a key with ids already in use",
         closed.add_key(&SocketKey { mkt: &with_ids_of(&mkt, &other)?, ..key }),
     );
     let absent = KeyName { remote, vrf: None, send_id: KeyId(200), recv_id: KeyId(201) };
-    note("ENOENT: delete a key that is not there", closed.delete_key(&absent, Successor::default()));
-    note("ENOENT: make a key current that is not there", closed.set_current_key(absent.send_id));
+    note("ENOENT: delete a key that does not exist", closed.delete_key(&absent, Successor::default()));
+    note("ENOENT: make a missing key current", closed.set_current_key(absent.send_id));
     note(
         "EKEYREJECTED: add a TCP-MD5 key beside a TCP-AO key",
         closed.set_md5_key(remote, None, mkt.master_key()),
@@ -76,7 +76,7 @@ fn described(what: &str, result: Result<(), Error>) -> Provoked {
     Provoked { what: what.to_owned(), error, message }
 }
 
-/// The name of the variant.
+/// The variant's name.
 fn kind(error: &impl Debug) -> String {
     format!("{error:?}").chars().take_while(char::is_ascii_alphanumeric).collect()
 }
@@ -94,7 +94,7 @@ fn mkt(id: u8) -> Result<Mkt> {
     Ok(Mkt::new(KeyId(100 + id), KeyId(100 + id), TcpAoAlgorithm::Aes128Cmac, master_key)?)
 }
 
-/// The ids of one key with the secret of another.
+/// The ids of one key and the secret of another.
 fn with_ids_of(ids: &Mkt, secret: &Mkt) -> Result<Mkt> {
     Ok(Mkt::new(ids.send_id(), ids.recv_id(), TcpAoAlgorithm::Aes128Cmac, secret.master_key().clone())?)
 }

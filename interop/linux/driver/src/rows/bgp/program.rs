@@ -104,7 +104,7 @@ impl<'a> Program<'a> {
             guest.call(WriteFile { path: format!("/tmp/peer/{name}"), contents }).await?;
         }
         guest.shell("cd /tmp/peer && chmod 600 keys.toml bird.md5").await?;
-        // A row that has failed may have left one.
+        // A failed row may have left one running.
         let _ = guest.call(Stop { name: NAME.to_owned() }).await;
         let command = ["/bin/router-peer", "--config", CONFIGURATION, "--transport", "kernel"];
         guest.call(Start { name: NAME.to_owned(), command: command.map(str::to_owned).to_vec() }).await?;
@@ -173,10 +173,10 @@ impl<'a> Program<'a> {
         match self {
             Self::OnGuest(guest) => {
                 guest.shell("kill -TERM $(pidof router-peer)").await?;
-                // A program that has ended has no command line, and nothing but its parent's interest.
+                // A zombie has no command line.
                 let ended = "test -z \"$(cat /proc/$(pidof router-peer)/cmdline)\"";
                 let has_ended = async || Ok(guest.shell(ended).await.is_ok());
-                wait("router-peer's end", has_ended, async || self.log().await).await?;
+                wait("router-peer to stop", has_ended, async || self.log().await).await?;
                 let log = self.log().await?;
                 guest.call(Stop { name: NAME.to_owned() }).await?;
                 Ok(log)

@@ -5,10 +5,10 @@ use std::time::Duration;
 use crate::prelude::*;
 use crate::wait::becomes;
 
-/// How often it is asked for what is waited for.
+/// How often to check.
 const CHECK: Duration = Duration::from_millis(100);
 
-/// Waits until something is there; if it never is, says so with the end of the program's log.
+/// Waits for something. On timeout, fails with the end of the program's log.
 pub async fn wait(
     what: &str,
     is_there: impl AsyncFn() -> Result<bool>,
@@ -19,5 +19,5 @@ pub async fn wait(
     }
     let log = log().await?;
     let tail: Vec<&str> = log.lines().rev().take(5).collect();
-    fail(format!("waited in vain for {what}; the log, last line first: {tail:?}"))
+    fail(format!("timed out waiting for {what}; the log, last line first: {tail:?}"))
 }
