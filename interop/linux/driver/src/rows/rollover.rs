@@ -153,8 +153,9 @@ async fn roll_to_a_wrong_secret(lab: &Lab, family: Family, starter: End) -> Resu
     let mut session = Session::open(lab, setup).await?;
     session.exchange(SOME, SOME).await?;
     ask_for(&session.ends, starter, &second).await?;
-    let counted =
-        session.until_refused(async |ends| ends.await_counted(starter, Counted::bad(2)).await).await?;
+    let counted = session
+        .until_refused(&End::BOTH, async |ends| ends.await_counted(starter, Counted::bad(2)).await)
+        .await?;
     Ok(Refusal::by(&starter.to_string(), &counted))
 }
 
@@ -215,7 +216,7 @@ async fn unknown_to_both(session: &mut Session<'_>) -> Result<Refusal> {
     let counted = async |ends: &Ends<'_>| {
         tokio::try_join!(ends.await_kernel_counted(unknown), ends.userspace.await_counted(unknown))
     };
-    let (kernel, userspace) = session.until_refused(counted).await?;
+    let (kernel, userspace) = session.until_refused(&End::BOTH, counted).await?;
     Ok(Refusal::by("kernel", &kernel).and(Refusal::by("userspace", &userspace)))
 }
 
@@ -342,7 +343,7 @@ async fn sign_with_an_unknown_key(lab: &Lab) -> Result<Refusal> {
         }
         let receiver = end.other();
         let counted = async |ends: &Ends<'_>| ends.await_counted(receiver, Counted::key_not_found(1)).await;
-        let counted = session.sends_in_vain(end, counted).await?;
+        let counted = session.until_refused(&[end], counted).await?;
         refusal = refusal.and(Refusal::by(&receiver.to_string(), &counted));
     }
     Ok(refusal)

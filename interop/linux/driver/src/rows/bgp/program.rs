@@ -31,7 +31,7 @@ pub enum Program<'a> {
     OnGuest(&'a Guest),
     /// Dropping it ends it.
     Here {
-        child: Child,
+        child: Box<Child>,
         log: PathBuf,
         _plug: Plug,
     },
@@ -140,7 +140,7 @@ impl<'a> Program<'a> {
         let is_there = async || Ok(UnixDatagram::unbound()?.connect(file("card")).is_ok());
         wait("router-peer's socket", is_there, async || Ok(fs::read_to_string(&log)?)).await?;
         let plug = lab.wire.plug_unix(own, &file("wire"), &file("card"))?;
-        Ok(Self::Here { child, log, _plug: plug })
+        Ok(Self::Here { child: Box::new(child), log, _plug: plug })
     }
 
     /// What it has logged so far.

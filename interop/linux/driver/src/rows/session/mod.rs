@@ -74,8 +74,8 @@ pub struct Ends<'a> {
 pub struct Session<'a> {
     pub ends: Ends<'a>,
     pub stream: TcpStream,
-    to_kernel: u64,
-    to_userspace: u64,
+    /// Octets that userspace and the kernel have sent.
+    carried: [u64; 2],
     _listener: Option<TcpListener>,
 }
 
@@ -146,7 +146,7 @@ impl<'a> Session<'a> {
         let pieces = watch::Sender::new(0);
         let userspace = userspace.into();
         let ends = Ends { lab, setup, userspace, socket, pair, before, pieces, listener };
-        Ok(Self { ends, stream, to_kernel: 0, to_userspace: 0, _listener: userspace_listener })
+        Ok(Self { ends, stream, carried: [0; 2], _listener: userspace_listener })
     }
 
     /// Carries so many octets to the kernel, and so many back.
@@ -161,30 +161,23 @@ impl<'a> Session<'a> {
         to_kernel: u64,
         to_userspace: u64,
     ) -> Result<()> {
-        let Self { ends, stream, .. } = self;
-        exchange(ends, stream, (self.to_kernel, self.to_userspace), (to_kernel, to_userspace), remedy(ends))
-            .await?;
-        self.to_kernel += to_kernel;
-        self.to_userspace += to_userspace;
-        Ok(())
+        let Self { ends, stream, carried, .. } = self;
+        exchange(ends, stream, carried, [to_kernel, to_userspace], remedy(ends)).await
     }
 
     /// Carries traffic both ways until `change` is done, and until what was under way then is through.
     pub async fn under_traffic<T>(&mut self, change: impl AsyncFnOnce(&Ends<'a>) -> Result<T>) -> Result<T> {
-        let Self { ends, stream, to_kernel, to_userspace, .. } = self;
+        let Self { ends, stream, carried, .. } = self;
         let mut change = pin!(change(ends));
         let mut outcome = None;
         loop {
-            let mut piece =
-                pin!(exchange(ends, stream, (*to_kernel, *to_userspace), (PIECE, PIECE), ready(Ok(()))));
+            let mut piece = pin!(exchange(ends, stream, carried, [PIECE; 2], ready(Ok(()))));
             loop {
                 tokio::select! {
                     result = &mut change, if outcome.is_none() => outcome = Some(result?),
                     passed = &mut piece => break passed?,
                 }
             }
-            *to_kernel += PIECE;
-            *to_userspace += PIECE;
             ends.pieces.send_modify(|pieces| *pieces += 1);
             if let Some(outcome) = outcome {
                 return Ok(outcome);
@@ -192,30 +185,17 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Sends both ways, which is expected to come to a standstill, until `refused` is done.
-    pub async fn until_refused<T>(&mut self, refused: impl AsyncFnOnce(&Ends<'a>) -> Result<T>) -> Result<T> {
-        self.refuse((PIECE, PIECE), refused).await
-    }
-
-    /// The same, but only one end sends: it hears nothing that would help.
-    pub async fn sends_in_vain<T>(
+    /// Has these ends send, which must come to a standstill, until `refused` is done.
+    pub async fn until_refused<T>(
         &mut self,
-        sender: End,
+        senders: &[End],
         refused: impl AsyncFnOnce(&Ends<'a>) -> Result<T>,
     ) -> Result<T> {
-        let octets = if sender == End::Userspace { (PIECE, 0) } else { (0, PIECE) };
-        self.refuse(octets, refused).await
-    }
-
-    async fn refuse<T>(
-        &mut self,
-        octets: (u64, u64),
-        refused: impl AsyncFnOnce(&Ends<'a>) -> Result<T>,
-    ) -> Result<T> {
-        let Self { ends, stream, to_kernel, to_userspace, .. } = self;
+        let Self { ends, stream, carried, .. } = self;
+        let octets = End::BOTH.map(|end| if senders.contains(&end) { PIECE } else { 0 });
         tokio::select! {
             result = refused(ends) => result,
-            passed = exchange(ends, stream, (*to_kernel, *to_userspace), octets, ready(Ok(()))) => {
+            passed = exchange(ends, stream, carried, octets, ready(Ok(()))) => {
                 passed?;
                 fail("traffic went through")
             }
@@ -253,22 +233,24 @@ impl<'a> Session<'a> {
     }
 }
 
+/// Carries octets from userspace and from the kernel, and adds them to `carried`. Userspace waits for `remedy` first.
 async fn exchange(
     ends: &Ends<'_>,
     stream: &mut TcpStream,
-    from: (u64, u64),
-    octets: (u64, u64),
+    carried: &mut [u64; 2],
+    octets: [u64; 2],
     remedy: impl Future<Output = Result<()>>,
 ) -> Result<()> {
     let seeds = u64::from(ends.setup.number) << 8;
-    let there = Amount { octets: octets.0, seed: seeds + TO_KERNEL, from: from.0 };
-    let back = Amount { octets: octets.1, seed: seeds + TO_USERSPACE, from: from.1 };
+    let there = Amount { octets: octets[0], seed: seeds + TO_KERNEL, from: carried[0] };
+    let back = Amount { octets: octets[1], seed: seeds + TO_USERSPACE, from: carried[1] };
     let by_kernel = ends.lab.north.call(Transfer { socket: ends.socket, send: back, receive: there });
     let by_userspace = async {
         remedy.await?;
         transfer(stream, there, back).await
     };
     tokio::try_join!(by_userspace, by_kernel)?;
+    *carried = [carried[0] + octets[0], carried[1] + octets[1]];
     Ok(())
 }
 

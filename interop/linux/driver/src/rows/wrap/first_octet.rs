@@ -57,8 +57,9 @@ async fn start_behind(lab: &Lab, family: Family) -> Result<Refusal> {
     let mkts = MktSet::from_mkts(session.ends.setup.userspace.iter().cloned())?;
     let other = Connection::import(&behind, &mkts)?;
     session.ends.connection(|connection| *connection = other)?;
-    let counted =
-        session.until_refused(async |ends| ends.userspace.await_counted(Counted::bad(3)).await).await?;
+    let counted = session
+        .until_refused(&End::BOTH, async |ends| ends.userspace.await_counted(Counted::bad(3)).await)
+        .await?;
     reset(lab, session.ends.socket).await?;
     Ok(Refusal::by("userspace", &counted))
 }

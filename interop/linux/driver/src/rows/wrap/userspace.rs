@@ -55,7 +55,7 @@ async fn fall_behind(lab: &Lab, family: Family, opener: End) -> Result<Refusal> 
     let exported = export(lab, &session).await?;
     restore(lab, &mut session, Exported { send_sne: 0, receive_sne: 0, ..exported }).await?;
     let bad = Counted::bad(3);
-    let counted = session.until_refused(async |ends| {
+    let counted = session.until_refused(&End::BOTH, async |ends| {
         let kernel = ends.await_kernel_counted(bad).await?;
         Ok((kernel, ends.userspace.await_counted(bad).await?))
     });
