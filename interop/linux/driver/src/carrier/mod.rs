@@ -182,9 +182,7 @@ impl Carrier {
             return Ok(());
         }
         let flags = segment.flags();
-        ensure(!flags.rst() && !flags.fin(), || {
-            format!("the carrier's peer closed the connection: {flags:?}")
-        })?;
+        ensure(!flags.rst() && !flags.fin(), || format!("the carrier's peer closed: {flags:?}"))?;
         self.take_acknowledgment(&segment);
         let missing = self.receive_next.offset_from(segment.sequence());
         let (payload, expected) = (segment.payload(), usize::try_from(missing));

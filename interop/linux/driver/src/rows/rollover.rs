@@ -170,9 +170,7 @@ async fn delete_at_the_kernel(lab: &Lab) -> Result<Evidence> {
         let mut session = Session::open_used(lab, Setup::with_keys(family, End::Userspace, &mkts)).await?;
         let refused = delete(&session.ends, &mkts[0], None).await;
         let Err(Failure(sentence)) = refused else { return fail("a key in use was deleted") };
-        ensure(sentence.contains("current or rnext key"), || {
-            format!("a key in use is not deleted: {sentence}")
-        })?;
+        ensure(sentence.contains("current or rnext key"), || format!("the wrong error: {sentence}"))?;
         session.exchange(SOME, SOME).await?;
         session.ends.quiet().await?;
         delete(&session.ends, &mkts[0], Some(&mkts[1])).await?;

@@ -145,10 +145,8 @@ impl<'a> Bird<'a> {
     pub async fn close(&self) -> Result<()> {
         self.configured.borrow_mut().1 = false;
         self.ask(&format!("disable {}", protocol(Family::Ipv6))).await?;
-        self.wait("the session over IPv6 to close", async || {
-            Ok(self.state(Family::Ipv6).await?.state.is_empty())
-        })
-        .await
+        self.wait("the IPv6 session to close", async || Ok(self.state(Family::Ipv6).await?.state.is_empty()))
+            .await
     }
 
     async fn ask(&self, command: &str) -> Result<String> {

@@ -78,9 +78,7 @@ async fn run_out(
         .map(|(_, said)| said)
         .collect();
     let is_good = |said: &&str| said.ends_with("bad=0 key_not_found=0 required=0 dropped_icmp=0");
-    ensure(said.len() == 2 && said.iter().all(is_good), || {
-        format!("router-peer says of its connections: {said:?}")
-    })?;
+    ensure(said.len() == 2 && said.iter().all(is_good), || format!("router-peer reports {said:?}"))?;
     Ok(refused)
 }
 

@@ -65,9 +65,7 @@ async fn userspace_starts_anew(lab: &Lab) -> Result<Evidence> {
         let (anew, _old) = start_anew(lab, session)?;
         let (before, sent_before) = (lab.north.counters().await?, lab.wire.segments_from(Port::Userspace));
         let sent = || lab.wire.segments_from(Port::Userspace) - sent_before;
-        let stays = async || {
-            ensure(is_established(lab, pair).await?, || "the kernel's connection has ended".to_owned())
-        };
+        let stays = async || ensure(is_established(lab, pair).await?, || "the connection ended".to_owned());
 
         kernel_sends(lab, socket).await?;
         anew.await_refused(1).await?;

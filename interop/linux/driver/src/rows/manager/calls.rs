@@ -80,9 +80,7 @@ async fn ao_40_every_errno_from_a_real_kernel(lab: &Lab) -> Result<Evidence> {
     let found: Vec<(&str, &str)> =
         provoked.iter().map(|Provoked { what, error, .. }| (what.as_str(), error.as_str())).collect();
     ensure(found == ERRORS, || format!("{provoked:?}"))?;
-    ensure(provoked.iter().all(|provoked| !provoked.message.is_empty()), || {
-        "an error has no message".to_owned()
-    })?;
+    ensure(provoked.iter().all(|error| !error.message.is_empty()), || "an error has no message".to_owned())?;
     // The connection still works.
     kernels.exchange(SOME, SOME).await?;
     Ok(kernels.close(true).await?.with_figures(format!("{} errors", provoked.len())))
@@ -146,9 +144,7 @@ async fn choose_none(lab: &Lab) -> Result<Refusal> {
         (*current_key, *rnext_key, *required, *accept_icmps)
             == (before.current_key, before.rnext_key, before.required, before.accept_icmps)
     };
-    ensure(refused == 3 && is_same(&after), || {
-        format!("{refused} of 3 were refused, {before:?} became {after:?}")
-    })?;
+    ensure(refused == 3 && is_same(&after), || format!("{refused} refused; {before:?} became {after:?}"))?;
     kernels.reset().await?;
     Ok(Refusal::of("north: no such key", refused))
 }

@@ -44,9 +44,7 @@ async fn go_on(lab: &Lab) -> Result<Evidence> {
     let managers = managed.managers;
     for now in [70, 110, 120, OVER] {
         let [north, south] = managed.step_under_traffic(now).await?;
-        ensure(!north.expired && !south.expired, || {
-            format!("at {now} north says {north:?}, south {south:?}")
-        })?;
+        ensure(!north.expired && !south.expired, || format!("at {now}: north {north:?}, south {south:?}"))?;
     }
     let (listener, first) = (managed.listener, managed.kernels);
     let [north, _] = first.info().await?;

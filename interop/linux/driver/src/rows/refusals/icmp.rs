@@ -109,8 +109,6 @@ async fn read_error(session: &Session<'_>, error: (u8, u8)) -> Result<String> {
     };
     // What the operating system says, with its errno, stands last.
     let told = told.rsplit(": ").next().unwrap_or_default().to_owned();
-    ensure(told.contains("os error") && !told.contains("(os error 11)"), || {
-        format!("the kernel's program was told: {told}")
-    })?;
+    ensure(told.contains("os error") && !told.contains("(os error 11)"), || format!("the error was {told}"))?;
     Ok(told)
 }

@@ -135,9 +135,7 @@ fn times(counts: Counted, syns: u64) -> Counted {
 pub fn check_unanswered(recording: &Recording, opener: Port, listener: Port) -> Result<u64> {
     let sent: Vec<_> = recording.segments_from(opener).collect();
     let is_syn = |segment: &Segment<'_>| segment.flags().syn() && !segment.flags().ack();
-    ensure(!sent.is_empty() && sent.iter().all(is_syn), || {
-        format!("the opener has sent something else: {sent:?}")
-    })?;
+    ensure(!sent.is_empty() && sent.iter().all(is_syn), || format!("not only SYNs: {sent:?}"))?;
     let is_answer = |segment: &Segment<'_>| {
         let answered = (segment.destination(), segment.source());
         sent.iter().any(|syn| (syn.source(), syn.destination()) == answered)
@@ -189,9 +187,7 @@ async fn refused_by_kernel(
 pub async fn check_listener(lab: &Lab, socket: u64, has_keys: bool, counted: Counted) -> Result<()> {
     let info = lab.north.call(GetInfo { socket }).await?;
     let says = info.as_ref().map(|info| info.counted);
-    ensure(says == has_keys.then_some(counted), || {
-        format!("the kernel has counted {counted}, its listener says {info:?}")
-    })
+    ensure(says == has_keys.then_some(counted), || format!("counted {counted}, the listener says {info:?}"))
 }
 
 async fn refused_by_userspace(

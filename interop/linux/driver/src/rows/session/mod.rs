@@ -316,9 +316,7 @@ impl Ends<'_> {
                 says = listener.map_or(says, |listener| says.plus(&listener.counted));
             }
             if self.is_still().await? && self.delivered() == delivered {
-                return ensure(says == counted, || {
-                    format!("the kernel has counted {counted}, its sockets {says}: {info:?}")
-                });
+                return ensure(says == counted, || format!("counted {counted}, sockets {says}: {info:?}"));
             }
         }
     }

@@ -40,9 +40,7 @@ async fn carry(lab: &Lab, family: Family) -> Result<Evidence> {
     session.exchange(OCTETS, OCTETS).await?;
     let state = session.ends.connection(|connection| connection.export())??;
     let start = (state.remote_isn, state.receive_sne);
-    ensure(start == (LAST, Sne(1)), || {
-        format!("the kernel's ISN and the SNE of its segments are {start:?}")
-    })?;
+    ensure(start == (LAST, Sne(1)), || format!("the kernel's ISN and SNE are {start:?}"))?;
     let evidence = session.close().await?;
     let sne = evidence.wire.highest_sne;
     ensure(sne == 1, || format!("the recording has come to SNE {sne}"))?;
