@@ -235,10 +235,7 @@ async fn use_connection(
     octets: u64,
 ) -> Result<(Session<'_>, u64)> {
     let socket = setup.kernel_socket_at(lab, 0, true).await?;
-    let mut session = match setup.opener {
-        End::Userspace => Session::from_userspace(lab, setup, before, userspace, socket).await?,
-        End::Kernel => Session::from_kernel(lab, setup, before, userspace, socket).await?,
-    };
+    let mut session = Session::connect(lab, setup, before, userspace, socket).await?;
     session.exchange(octets, octets).await?;
     let info = session.ends.info().await?;
     let is_clean = info.counted.good > 0 && info.counted == Counted::good(info.counted.good);

@@ -74,7 +74,7 @@ async fn connect_within(lab: &Lab, indices: [u32; 2]) -> Result<Evidence> {
     let before = lab.north.counters().await?;
     let userspace = setup.userspace(lab)?;
     let listener = open(lab, indices).await?;
-    let mut session = Session::from_userspace(lab, setup, before, userspace, listener).await?;
+    let mut session = Session::connect(lab, setup, before, userspace, listener).await?;
     session.exchange(SOME, SOME).await?;
     let keys = lab.north.call(ListKeys { socket: session.ends.socket }).await?;
     let vrfs: Vec<Option<u32>> = keys.iter().map(|key| key.vrf).collect();

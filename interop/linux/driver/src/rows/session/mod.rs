@@ -86,10 +86,7 @@ impl<'a> Session<'a> {
         let before = lab.north.counters().await?;
         let userspace = setup.userspace(lab)?;
         let socket = setup.kernel_socket(lab).await?;
-        match setup.opener {
-            End::Userspace => Self::from_userspace(lab, setup, before, userspace, socket).await,
-            End::Kernel => Self::from_kernel(lab, setup, before, userspace, socket).await,
-        }
+        Self::connect(lab, setup, before, userspace, socket).await
     }
 
     /// Opens it, uses it, and waits until nothing is on its way.
@@ -100,23 +97,8 @@ impl<'a> Session<'a> {
         Ok(session)
     }
 
-    /// Userspace connects to the kernel's socket; `before` is what the kernel had counted by then.
-    pub async fn from_userspace(
-        lab: &'a Lab,
-        setup: Setup,
-        before: Counted,
-        userspace: impl Into<Rc<Userspace>>,
-        listener: u64,
-    ) -> Result<Self> {
-        let userspace = userspace.into();
-        let port = lab.north.call(Listen { socket: listener }).await?.port();
-        let connect = userspace.connect(End::Kernel.port().at(setup.family, port));
-        let (stream, socket) = tokio::try_join!(connect, lab.north.call(Accept { socket: listener }))?;
-        Self::established(lab, setup, before, userspace, stream, (socket, Some(listener)), None)
-    }
-
-    /// The kernel's socket connects to userspace.
-    pub async fn from_kernel(
+    /// Connects the ends, one of which is the kernel's socket; `before` is what the kernel had counted by then.
+    pub async fn connect(
         lab: &'a Lab,
         setup: Setup,
         before: Counted,
@@ -124,11 +106,21 @@ impl<'a> Session<'a> {
         socket: u64,
     ) -> Result<Self> {
         let userspace = userspace.into();
-        let remote = setup.userspace_listens_at();
-        let mut listener = userspace.stack.listen(None, remote.port())?;
-        let connect = lab.north.call(Connect { socket, remote });
-        let (stream, _) = tokio::try_join!(userspace.accept(&mut listener), connect)?;
-        Self::established(lab, setup, before, userspace, stream, (socket, None), Some(listener))
+        match setup.opener {
+            End::Userspace => {
+                let port = lab.north.call(Listen { socket }).await?.port();
+                let connect = userspace.connect(End::Kernel.port().at(setup.family, port));
+                let (stream, accepted) = tokio::try_join!(connect, lab.north.call(Accept { socket }))?;
+                Self::established(lab, setup, before, userspace, stream, (accepted, Some(socket)), None)
+            }
+            End::Kernel => {
+                let remote = setup.userspace_listens_at();
+                let mut listener = userspace.stack.listen(None, remote.port())?;
+                let connect = lab.north.call(Connect { socket, remote });
+                let (stream, _) = tokio::try_join!(userspace.accept(&mut listener), connect)?;
+                Self::established(lab, setup, before, userspace, stream, (socket, None), Some(listener))
+            }
+        }
     }
 
     /// One that was opened otherwise. The kernel's sockets are that of the connection and its listener.
