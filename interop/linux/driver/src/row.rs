@@ -28,7 +28,6 @@ fn boxed<T: 'static>(run: impl AsyncFn(&Lab) -> Result<T> + 'static) -> Run<T> {
     })
 }
 
-/// A row of the table.
 pub struct Row {
     /// What it is called on the command line, in the table and in file names.
     pub name: String,
@@ -88,7 +87,6 @@ impl Refusal {
         Self { counted: vec![(what.into(), times)] }
     }
 
-    /// Both.
     pub fn and(mut self, other: Self) -> Self {
         self.counted.extend(other.counted);
         self

@@ -76,13 +76,11 @@ impl Userspace {
         ensure(is_done, || format!("userspace has counted {} by now", self.counters()))
     }
 
-    /// Opens a connection.
     pub async fn connect(&self, remote: SocketAddr) -> Result<TcpStream> {
         let connected = timeout(TIME_LIMIT, self.stack.connect(remote, None)).await;
         Ok(connected.map_err(|_| Failure(format!("userspace cannot connect to {remote}")))??)
     }
 
-    /// Waits for a connection.
     pub async fn accept(&self, listener: &mut TcpListener) -> Result<TcpStream> {
         let accepted = timeout(TIME_LIMIT, listener.accept()).await;
         Ok(accepted.map_err(|_| Failure("no connection came to userspace".to_owned()))??)

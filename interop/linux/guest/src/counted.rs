@@ -75,7 +75,6 @@ impl Counted {
         Self::of(from_fn(|place| self.values()[place] - earlier.values()[place]))
     }
 
-    /// The sum of two.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         Self::of(from_fn(|place| self.values()[place] + other.values()[place]))

@@ -34,7 +34,6 @@ pub struct Message {
     pub request: Request,
 }
 
-/// A guest's reply.
 #[derive(Serialize, Deserialize, Debug)]
 pub struct Reply {
     /// The request's id; 0 for the first line, which answers nothing.

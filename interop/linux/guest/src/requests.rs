@@ -17,7 +17,6 @@ pub trait Call {
 /// Makes each request a type and a variant of [`Request`], and ties it to its answer.
 macro_rules! calls {
     ($($(#[$doc:meta])* $request:ident { $($field:ident: $type:ty),* } => $answer:ty;)*) => {
-        /// Any request.
         #[derive(Serialize, Deserialize, Debug)]
         pub enum Request {
             $($request($request),)*
@@ -111,7 +110,6 @@ calls! {
     ProvokeErrors { connection: u64 } => Vec<Provoked>;
 }
 
-/// A kernel.
 #[derive(Serialize, Deserialize, Clone, Debug)]
 pub struct Kernel {
     /// As `uname -r` has it.

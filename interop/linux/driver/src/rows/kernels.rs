@@ -22,16 +22,13 @@ pub const REFUSED: u64 = 3;
 pub const WENT_THROUGH: &str = "an octet went through";
 const PORTS: [Port; 2] = [Port::North, Port::South];
 
-/// The connection.
 pub struct Kernels<'a> {
     lab: &'a Lab,
     /// The guest that opened it.
     pub south_guest: &'a Guest,
     /// The keys, as south has them.
     mkts: Vec<Mkt>,
-    /// North's socket.
     pub north: u64,
-    /// South's socket.
     pub south: u64,
     /// The connection as south sees it.
     pub pair: SocketPair,
@@ -67,7 +64,6 @@ pub async fn reset(lab: &Lab, socket: u64) -> Result<()> {
 }
 
 impl<'a> Kernels<'a> {
-    /// Opens it.
     pub async fn open(lab: &'a Lab, family: Family, mkts: &[Mkt]) -> Result<Self> {
         Self::open_at(lab, family, mkts, (0, 0), None).await
     }

@@ -80,7 +80,6 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Opens it.
     pub async fn open(lab: &'a Lab, setup: Setup) -> Result<Self> {
         lab.clear().await?;
         let before = lab.north.counters().await?;
