@@ -1,4 +1,4 @@
-//! The wire: an Ethernet switch that learns, records every frame, and loses, forges or cuts off what a row wants.
+//! The wire: a learning Ethernet switch that records every frame, and loses or forges frames and cuts cables for a row.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,7 +17,7 @@ use crate::net::Port;
 use crate::recording::{Frame, Recording, segment};
 use agent::TIME_LIMIT;
 
-/// Octets of the longest frame; QEMU's virtual cards send none that are longer.
+/// Longest frame in octets; QEMU's network cards send none longer.
 const FRAME: usize = DEFAULT_IP_MTU + ETHERNET_HEADER;
 
 type Loses = Box<dyn FnMut(Port, &Segment<'_>) -> bool + Send>;
@@ -29,7 +29,7 @@ pub struct Wire(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     began: Instant,
-    /// Told of each frame.
+    /// Notified of each frame.
     traffic: Notify,
 }
 
@@ -94,14 +94,13 @@ impl Wire {
         Plug { wire: self.clone(), port, _tasks: tasks, socket: None }
     }
 
-    /// Plugs in a stack that takes the place of another port: it gets the TCP segments for that port, which goes on to answer ARP
-    /// and neighbor discovery.
+    /// Plugs in a stack that receives the TCP segments for another port, which keeps answering ARP and neighbor discovery.
     pub fn plug_in_place_of(&self, of: Port, port: Port, link: Link) -> Plug {
         self.state().diverted.insert(of, port);
         self.plug_link(port, link)
     }
 
-    /// Plugs in what sends frames to the socket `local` and takes them at the socket `peer`, which may come later.
+    /// Plugs in a process that sends frames to the socket `local` and receives them at the socket `peer`, which may appear later.
     pub fn plug_unix(&self, port: Port, local: &Path, peer: &Path) -> Result<Plug> {
         // Left over from a run that was killed.
         let _ = std::fs::remove_file(local);
@@ -125,12 +124,12 @@ impl Wire {
         }
     }
 
-    /// Loses the TCP segments of which `loses` says so; it is told the port they come from.
+    /// Loses the TCP segments for which `loses` returns true, given the port they come from.
     pub fn lose(&self, loses: impl FnMut(Port, &Segment<'_>) -> bool + Send + 'static) {
         self.state().loses = Some(Box::new(loses));
     }
 
-    /// An honest wire again: no loss, no cable cut.
+    /// Stops all loss and rejoins all cables.
     pub fn reset(&self) {
         let mut state = self.state();
         state.loses = None;
@@ -152,17 +151,17 @@ impl Wire {
         std::mem::take(&mut self.state().recording)
     }
 
-    /// What `f` makes of the recording as it stands.
+    /// Calls `f` with the recording so far.
     pub fn look<T>(&self, f: impl FnOnce(&Recording) -> T) -> T {
         f(&self.state().recording)
     }
 
-    /// How many TCP segments from a port are in the recording as it stands; lost ones do not count.
+    /// TCP segments from a port in the recording so far, without lost ones.
     pub fn segments_from(&self, port: Port) -> u64 {
         self.look(|recording| recording.delivered_from(port).count() as u64)
     }
 
-    /// Waits until `wanted` gives something of the recording as it stands; asks again after each frame.
+    /// Waits until `wanted` finds something in the recording; calls it again after each frame.
     pub async fn await_recorded<T>(
         &self,
         what: &str,
@@ -184,7 +183,7 @@ impl Wire {
             .map_err(|_| Failure(format!("timed out waiting for {what}")))
     }
 
-    /// Takes the reasons why frames could not be handed on. A row that has any has failed.
+    /// Takes the reasons why frames were not delivered. Any of them fails the row.
     pub fn take_undelivered(&self) -> Vec<String> {
         let mut state = self.state();
         let full = state.outlets.iter().filter(|(_, outlet)| outlet.frames.dropped() > 0);
@@ -255,8 +254,8 @@ async fn receive(wire: Wire, port: Port, socket: Arc<UnixDatagram>) {
     }
 }
 
-/// Sends to a socket that this one is connected to: only then does a full queue there make it wait. As long as nobody has come
-/// there, frames go nowhere, as to a machine that is off.
+/// Connects the socket before sending, because only a connected one waits when the peer's queue is full. Until the peer
+/// appears, frames are dropped, as for a machine that is off.
 async fn send(wire: Wire, queue: Arc<FrameQueue>, socket: Arc<UnixDatagram>, peer: PathBuf) {
     let mut has_come = false;
     loop {

@@ -16,7 +16,7 @@ use crate::verify::verify;
 /// The seeds of what the ends send.
 const TO_NORTH: u64 = 31;
 const TO_SOUTH: u64 = 32;
-/// Segments that an end refuses before it is believed to refuse all.
+/// Refused segments that count as proof that an end refuses all.
 pub const REFUSED: u64 = 3;
 /// Why [`Kernels::refuses_octet`] fails when the octet is taken.
 pub const WENT_THROUGH: &str = "an octet went through";
@@ -53,7 +53,7 @@ pub async fn open_socket(guest: &Guest, family: Family, port: u16, keys: Vec<Key
     guest.call(Open { local: family.any(port), keys, required: false }).await
 }
 
-/// Ends a connection of north's by a reset, and waits for that, so that nothing of it is left for the next row.
+/// Resets a connection of north's and waits for the reset, so that none of it is left for the next row.
 pub async fn reset(lab: &Lab, socket: u64) -> Result<()> {
     lab.wire.take_recording();
     lab.north.call(Reset { socket }).await?;
@@ -90,7 +90,7 @@ impl<'a> Kernels<'a> {
         Self::connect_and_accept(lab, family, mkts, sockets, async { Ok(()) }).await
     }
 
-    /// The same, and north accepts only when `meanwhile` is done, which begins when south is connected.
+    /// The same, but `meanwhile` runs after south has connected and before north accepts.
     pub async fn connect_and_accept(
         lab: &'a Lab,
         family: Family,
@@ -103,7 +103,7 @@ impl<'a> Kernels<'a> {
         let port = lab.north.call(Listen { socket: listener }).await?.port();
         let remote = Port::North.at(family, port);
         let local = south_guest.call(Connect { socket: south, remote }).await?;
-        // South is connected as soon as it has sent the last segment of the handshake, and north once it has taken it in.
+        // South is connected once it has sent the last segment of the handshake, north once it has received it.
         for port in [Port::South, Port::North] {
             lab.take_in(port).await?;
         }
@@ -137,7 +137,7 @@ impl<'a> Kernels<'a> {
         ]
     }
 
-    /// Notes what was exchanged otherwise.
+    /// Records octets exchanged in another way.
     pub const fn passed(&mut self, to_north: u64, to_south: u64) {
         self.exchanged.0 += to_north;
         self.exchanged.1 += to_south;
@@ -161,8 +161,7 @@ impl<'a> Kernels<'a> {
         Ok(self.lab.north.counters().await?.since(&self.before[0]))
     }
 
-    /// Sends an octet to north again and again, and fails if it is taken; gives what north has counted by the time it has reached
-    /// `refused`.
+    /// Keeps sending an octet to north until north has counted `refused`; fails if north accepts it.
     pub async fn refuses_octet(&self, refused: Counted) -> Result<Counted> {
         tokio::select! {
             counted = self.await_north_counted(refused) => counted,
@@ -173,13 +172,13 @@ impl<'a> Kernels<'a> {
         }
     }
 
-    /// Waits until both ends have acknowledged all that the recording has of the other, and neither has more to say.
+    /// Waits until both ends have acknowledged everything and send nothing more.
     pub async fn quiet(&self) -> Result<()> {
         self.lab.quiet(self.pair, PORTS).await
     }
 
-    /// Cuts both cables once all is quiet, so that nothing comes to an end that is taken out of its kernel. Gives what was
-    /// recorded by then.
+    /// Waits for quiet and cuts both cables, so that nothing reaches an end while it is out of its kernel. Returns the
+    /// recording so far.
     pub async fn cut_off(&self) -> Result<Recording> {
         self.quiet().await?;
         self.set_plugged(false);

@@ -1,4 +1,4 @@
-//! One connection between the driver's stack and a socket in the first guest, with both ends at hand.
+//! A connection between the driver's stack and a socket in the first guest.
 
 mod setup;
 
@@ -25,9 +25,9 @@ use crate::wait::becomes;
 pub const SOME: u64 = 64 << 10;
 /// Octets each way of one piece of traffic.
 const PIECE: u64 = 32 << 10;
-/// Pieces that have to pass after a change of keys before the next: one may have been under way.
+/// Pieces that must pass after a change of keys before the next; one may have been in flight.
 const PIECES: u64 = 2;
-/// How often an end is asked for what it waits for.
+/// How often to check an end.
 const CHECK: Duration = Duration::from_millis(1);
 /// The seeds of what the ends send.
 const TO_KERNEL: u64 = 21;
@@ -88,7 +88,7 @@ impl<'a> Session<'a> {
         Self::connect(lab, setup, before, userspace, socket).await
     }
 
-    /// Opens it, uses it, and waits until nothing is on its way.
+    /// Opens it, uses it, and waits until nothing is in flight.
     pub async fn open_used(lab: &'a Lab, setup: Setup) -> Result<Self> {
         let mut session = Self::open(lab, setup).await?;
         session.exchange(SOME, SOME).await?;
@@ -122,7 +122,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// One that was opened otherwise. The kernel's sockets are that of the connection and its listener.
+    /// A session opened in another way. The kernel's sockets are the connection's and its listener's.
     pub fn established(
         lab: &'a Lab,
         setup: Setup,
@@ -156,7 +156,7 @@ impl<'a> Session<'a> {
         exchange(ends, stream, carried, [to_kernel, to_userspace], remedy(ends)).await
     }
 
-    /// Carries traffic both ways until `change` is done, and until what was under way then is through.
+    /// Carries traffic both ways until `change` is done and the traffic in flight by then has arrived.
     pub async fn under_traffic<T>(&mut self, change: impl AsyncFnOnce(&Ends<'a>) -> Result<T>) -> Result<T> {
         let Self { ends, stream, carried, .. } = self;
         let mut change = pin!(change(ends));
@@ -176,7 +176,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Has these ends send, which must come to a standstill, until `refused` is done.
+    /// Has these ends send until `refused` is done. Fails if the data arrives.
     pub async fn until_refused<T>(
         &mut self,
         senders: &[End],
@@ -276,7 +276,7 @@ impl Ends<'_> {
         ensure(is_current, || format!("the {end} end does not change to key {}", mkt.send_id()))
     }
 
-    /// Waits until traffic has passed both ways that was all sent after this call.
+    /// Waits until traffic sent after this call has passed both ways.
     pub async fn await_traffic(&self) -> Result<()> {
         let mut pieces = self.pieces.subscribe();
         let wanted = *pieces.borrow() + PIECES;
@@ -284,7 +284,7 @@ impl Ends<'_> {
         Ok(())
     }
 
-    /// Waits until both ends have acknowledged all that the other has sent, and neither has more to say.
+    /// Waits until both ends have acknowledged everything and send nothing more.
     pub async fn quiet(&self) -> Result<()> {
         self.lab.quiet(self.pair, End::BOTH.map(End::port)).await
     }

@@ -81,7 +81,7 @@ pub struct Setup {
     pub userspace: Vec<Mkt>,
     /// The keys of the kernel's socket; without any it is unprotected.
     pub kernel: Vec<Mkt>,
-    /// Tells sessions apart that are open at once: they have other ports and carry other octets.
+    /// Distinguishes concurrent sessions: each has its own port and carries its own octets.
     pub number: u16,
 }
 
@@ -128,7 +128,7 @@ impl Setup {
         Port::Userspace.at(self.family, USERSPACE_PORT + self.number)
     }
 
-    /// Has the opener try to connect until `refused` is done. Gives nothing if a connection comes about.
+    /// Has the opener try to connect until `refused` is done. Returns `None` if it connects.
     pub async fn until_refused<T>(
         &self,
         lab: &Lab,
