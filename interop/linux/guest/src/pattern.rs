@@ -1,7 +1,5 @@
 //! The octets that rows transfer: known to both ends, different at every place, and cheap on an emulated processor.
 
-use std::io::{self, Read, Write};
-
 use crate::Amount;
 
 /// Octets of one word of the pattern.
@@ -73,28 +71,6 @@ impl Pattern {
         let mut mixed = (self.seed ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         mixed = (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
         (mixed ^ mixed >> 32).to_le_bytes()
-    }
-}
-
-/// Reading gives the next octets, without end.
-impl Read for Pattern {
-    fn read(&mut self, octets: &mut [u8]) -> io::Result<usize> {
-        self.peek(octets);
-        self.advance(octets.len());
-        Ok(octets.len())
-    }
-}
-
-/// Writing checks what was received.
-impl Write for Pattern {
-    fn write(&mut self, received: &[u8]) -> io::Result<usize> {
-        let altered = |at| io::Error::new(io::ErrorKind::InvalidData, format!("octet {at} came altered"));
-        self.check(received).map_err(altered)?;
-        Ok(received.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Kernel sockets, by number.
 
 use std::collections::HashMap;
-use std::io::{self, BufReader, Read};
+use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -273,14 +273,31 @@ fn with_socket_keys<T>(keys: &[Key], use_keys: impl FnOnce(&[SocketKey<'_>]) -> 
 }
 
 fn send(mut socket: &Socket, amount: Amount) -> Result<()> {
-    let octets = Pattern::of(amount).take(amount.octets);
-    io::copy(&mut BufReader::with_capacity(PIECE, octets), &mut socket).context("cannot send")?;
+    let mut pattern = Pattern::of(amount);
+    let mut buffer = vec![0; PIECE];
+    let mut left = amount.octets;
+    while left > 0 {
+        let piece = left.min(PIECE as u64) as usize;
+        pattern.peek(&mut buffer[..piece]);
+        let sent =
+            socket.write(&buffer[..piece]).with_context(|| format!("cannot send, {left} octets are left"))?;
+        pattern.advance(sent);
+        left -= sent as u64;
+    }
     Ok(())
 }
 
-fn receive(socket: &Socket, amount: Amount) -> Result<()> {
-    let mut octets = BufReader::with_capacity(PIECE, socket.take(amount.octets));
-    let received = io::copy(&mut octets, &mut Pattern::of(amount)).context("cannot receive")?;
-    ensure!(received == amount.octets, "the stream ends, {} octets are missing", amount.octets - received);
+fn receive(mut socket: &Socket, amount: Amount) -> Result<()> {
+    let mut pattern = Pattern::of(amount);
+    let mut buffer = vec![0; PIECE];
+    let mut left = amount.octets;
+    while left > 0 {
+        let piece = left.min(PIECE as u64) as usize;
+        let received =
+            socket.read(&mut buffer[..piece]).with_context(|| format!("{left} octets are missing"))?;
+        ensure!(received > 0, "the stream ends, {left} octets are missing");
+        pattern.check(&buffer[..received]).map_err(|at| anyhow!("wrong octet {at}"))?;
+        left -= received as u64;
+    }
     Ok(())
 }
