@@ -6,7 +6,6 @@ use std::fmt;
 #[derive(Debug)]
 pub struct Failure(pub String);
 
-/// What came of a step.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
 impl fmt::Display for Failure {
@@ -28,7 +27,6 @@ impl Failure {
     }
 }
 
-/// Fails with a sentence.
 pub fn fail<T>(sentence: impl Into<String>) -> Result<T> {
     Err(Failure(sentence.into()))
 }

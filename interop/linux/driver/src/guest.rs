@@ -1,4 +1,4 @@
-//! A virtual machine, and the line to the agent in it.
+//! A virtual machine, and the connection to the agent in it.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -20,28 +20,26 @@ use crate::failure::{Failure, Result, ensure};
 use crate::net::Port;
 use crate::wire::{Plug, Wire};
 
-/// How long an emulated machine may take from power on until its agent answers; four seconds are usual.
+/// Time limit for booting until the agent answers; it usually takes four seconds.
 const BOOT: Duration = Duration::from_secs(90);
-/// How long a request may take that sets no limit of its own.
+/// Time limit for a request; most requests have a shorter one of their own.
 const REQUEST: Duration = Duration::from_secs(150);
-/// What of each packet QEMU's own recording keeps: the headers.
+/// Octets of each packet in QEMU's own recording: the headers.
 const DUMPED: u32 = 128;
 
 type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Result<Value, String>>>>>;
 
-/// Where the files are.
+/// Files that the guests need.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// For recordings and logs.
+    /// Directory for recordings and logs.
     pub state: PathBuf,
-    /// The kernel.
     pub image: PathBuf,
     /// The guests' root file system.
     pub initramfs: PathBuf,
 }
 
-/// A running guest. Dropping it ends the machine.
-#[derive(Debug)]
+/// A running guest. Dropping it stops the machine.
 pub struct Guest {
     port: Port,
     kernel: Kernel,
@@ -54,7 +52,7 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Starts a machine at a port of the wire, and gives it the port's addresses.
+    /// Starts a machine at a port of the wire and configures the port's addresses.
     pub async fn start(port: Port, wire: &Wire, setting: &Setting) -> Result<Self> {
         Self::boot(port, wire, setting).await.map_err(|failure| failure.during(format_args!("guest {port}")))
     }
@@ -100,17 +98,14 @@ impl Guest {
         Ok(guest)
     }
 
-    /// Which guest it is.
     pub const fn port(&self) -> Port {
         self.port
     }
 
-    /// What its kernel is and can do.
     pub const fn kernel(&self) -> &Kernel {
         &self.kernel
     }
 
-    /// Sends a request and waits for the answer.
     pub async fn call<C: Call>(&self, call: C) -> Result<C::Answer> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let gone = || Failure(format!("guest {} is gone; see {}", self.port, self.serial));
@@ -124,7 +119,7 @@ impl Guest {
         Ok(serde_json::from_value(answer)?)
     }
 
-    /// Runs a command line with the guest's shell.
+    /// Runs a command line in the guest's shell. Fails unless it exits with 0.
     pub async fn shell(&self, line: &str) -> Result<String> {
         let command = ["sh", "-c", line].map(str::to_owned).to_vec();
         let Ran { status, output, errors } = self.call(Run { command }).await?;
@@ -132,19 +127,19 @@ impl Guest {
         Ok(output)
     }
 
-    /// TCP-AO's and TCP-MD5's counters of the whole machine.
+    /// The machine's TCP-AO and TCP-MD5 counters.
     pub async fn counters(&self) -> Result<Counted> {
         self.call(GetCounters {}).await
     }
 
-    /// Waits until its kernel has counted at least `grown` since `before`; gives what it has counted since then.
+    /// Waits until the kernel has counted at least `grown` since `before`; returns the increase.
     pub async fn await_counted(&self, before: &Counted, grown: Counted) -> Result<Counted> {
         Ok(self.call(AwaitCounters { at_least: before.plus(&grown) }).await?.since(before))
     }
 
     async fn configure(&self) -> Result<()> {
         let (ipv4, ipv6) = (self.port.ipv4(), self.port.ipv6());
-        // Addresses are there at once, and nothing talks on the wire unasked.
+        // Addresses must work at once, and nothing may be sent unasked.
         self.shell(&format!(
             "sysctl -q -w net.ipv6.conf.eth0.accept_dad=0 net.ipv6.conf.eth0.accept_ra=0 \
              net.ipv6.conf.eth0.router_solicitations=0 && \
@@ -194,7 +189,7 @@ async fn read_replies(mut lines: BufReader<OwnedReadHalf>, waiting: Waiting) {
         if let Ok(Reply { id, result }) = serde_json::from_str(&line)
             && let Some(sender) = waiting.lock().unwrap().remove(&id)
         {
-            // Whoever asked may have stopped waiting.
+            // The caller may have stopped waiting.
             let _ = sender.send(result);
         }
         line.clear();

@@ -14,7 +14,6 @@ use crate::recording::Recording;
 use crate::wire::Wire;
 
 /// The wire, the first guest, and the second one once a row has asked for it.
-#[derive(Debug)]
 pub struct Lab {
     pub wire: Wire,
     pub north: Guest,
@@ -33,13 +32,13 @@ impl Lab {
         Ok(Self { wire, north, south: OnceCell::new(), setting, judge })
     }
 
-    /// Makes the wire honest, ends what the guests still have open, and waits until nothing of it is on its way.
+    /// Resets the wire, closes what the guests still have open, and waits until nothing is in flight.
     pub async fn clear(&self) -> Result<()> {
         self.wire.reset();
         for guest in [Some(&self.north), self.south.get()].into_iter().flatten() {
             guest.call(ResetAll {}).await?;
-            // Segments for a stack that is gone wait in the kernel for an answer to ARP or neighbor solicitation, and would
-            // reach the next stack there.
+            // Segments for a removed stack wait in the kernel for ARP or neighbor discovery, and would reach the next stack
+            // there.
             guest.shell("ip neigh flush dev eth0").await?;
             self.wire.take_recording();
             self.take_in(guest.port()).await?;
@@ -48,8 +47,8 @@ impl Lab {
         Ok(())
     }
 
-    /// Waits until what was sent to a port before this call has been taken in there, and what was sent from there is on
-    /// record: frames stay in order, so the answer to a question comes last.
+    /// Waits until a port has processed all frames sent to it before this call, and all its own frames are recorded. Frames
+    /// stay in order, so the reply to an ARP request comes last.
     pub async fn take_in(&self, port: Port) -> Result<()> {
         let answers = |recording: &Recording| arp_replies(recording, port);
         let before = self.wire.look(answers);
@@ -58,7 +57,7 @@ impl Lab {
         self.wire.await_recorded("the answer to an ARP request", is_answered).await
     }
 
-    /// Waits until nothing is on its way to either port; says whether neither has sent a segment meanwhile.
+    /// Waits until nothing is in flight to either port; returns whether neither sent a segment meanwhile.
     pub async fn is_still(&self, ports: [Port; 2]) -> Result<bool> {
         let segments = || ports.map(|port| self.wire.segments_from(port));
         let before = segments();
@@ -68,8 +67,7 @@ impl Lab {
         Ok(segments() == before)
     }
 
-    /// Waits until both ends of a connection, which are at these ports, have acknowledged all that the other has sent, and
-    /// neither has more to say.
+    /// Waits until both ends of a connection, at these ports, have acknowledged everything and send nothing more.
     pub async fn quiet(&self, pair: SocketPair, ports: [Port; 2]) -> Result<()> {
         let pairs = [pair, pair.reversed()];
         loop {
@@ -83,7 +81,7 @@ impl Lab {
         }
     }
 
-    /// The second guest, which is started for the first row that asks.
+    /// The second guest, started when first needed.
     pub async fn south(&self) -> Result<&Guest> {
         self.south.get_or_try_init(|| Guest::start(Port::South, &self.wire, &self.setting)).await
     }

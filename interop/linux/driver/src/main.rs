@@ -6,8 +6,9 @@
 //! | `guest` | a virtual machine and the line to the agent in it |
 //! | `userspace`, `carrier` | the driver's own TCP stack, and a TCP that takes over a kernel's connection |
 //! | `lab` | what all rows share |
+//! | `wait` | polling |
 //! | `verify` | a recording, judged by the program `wireseal` |
-//! | `rows` | the rows and their negative twins |
+//! | `rows`, `prelude` | the rows and their negative twins, and what they all use |
 //! | `results` | RESULTS.md |
 
 mod carrier;
@@ -16,15 +17,18 @@ mod forge;
 mod guest;
 mod lab;
 mod net;
+mod prelude;
 mod recording;
 mod results;
 mod row;
 mod rows;
 mod userspace;
 mod verify;
+mod wait;
 mod wire;
 
 use std::env;
+use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -32,7 +36,6 @@ use std::time::Instant;
 use crate::failure::{Failure, Result, fail};
 use crate::guest::Setting;
 use crate::lab::Lab;
-use crate::results::Versions;
 use crate::row::Row;
 
 /// Exit code of a row that does not exist, and of a lab that does not start.
@@ -73,7 +76,7 @@ async fn run(rows: &[&Row], is_full: bool) -> Result<bool> {
         image: variable("WIRESEAL_LAB_IMAGE")?,
         initramfs: variable("WIRESEAL_LAB_INITRAMFS")?,
     };
-    let versions = Versions::read(&variable("WIRESEAL_LAB_VERSIONS")?)?;
+    let versions = fs::read_to_string(variable("WIRESEAL_LAB_VERSIONS")?)?;
     let started = Instant::now();
     let lab = Lab::start(setting, variable("WIRESEAL_LAB_JUDGE")?).await?;
     let kernel = lab.north.kernel();

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// A place on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Port {
     /// The driver's own TCP stack.
@@ -66,7 +65,6 @@ impl fmt::Display for Port {
     }
 }
 
-/// A version of IP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
     Ipv4,

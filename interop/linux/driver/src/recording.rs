@@ -29,7 +29,6 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Its TCP segment.
     pub fn segment(&self) -> Option<Segment<'_>> {
         segment(&self.octets)
     }

@@ -7,20 +7,10 @@ use std::path::Path;
 use crate::failure::Result;
 use crate::row::{Evidence, Outcome, Row};
 
-/// What the machines and programs are, as lines of `name=version`.
-#[derive(Clone, Debug)]
-pub struct Versions(String);
-
-impl Versions {
-    /// Reads the file that `run` has written.
-    pub fn read(path: &Path) -> Result<Self> {
-        Ok(Self(fs::read_to_string(path)?))
-    }
-
-    fn get(&self, name: &str) -> &str {
-        let found = self.0.lines().find_map(|line| line.split_once('=').filter(|(of, _)| *of == name));
-        found.map_or("unknown", |(_, version)| version)
-    }
+/// The version of a program, from lines of `name=version`.
+fn version<'a>(versions: &'a str, name: &str) -> &'a str {
+    let found = versions.lines().find_map(|line| line.split_once('=').filter(|(of, _)| *of == name));
+    found.map_or("unknown", |(_, version)| version)
 }
 
 /// A row's line on the terminal.
@@ -38,8 +28,7 @@ pub fn line(outcome: &Outcome<'_>) -> String {
     }
 }
 
-/// Writes the table.
-pub fn write(path: &Path, versions: &Versions, outcomes: &[Outcome<'_>]) -> Result<()> {
+pub fn write(path: &Path, versions: &str, outcomes: &[Outcome<'_>]) -> Result<()> {
     let passed = outcomes.iter().filter(|outcome| outcome.has_passed()).count();
     let mut text = format!(
         "# Wireseal and Linux's TCP-AO\n\n\
@@ -47,11 +36,11 @@ pub fn write(path: &Path, versions: &Versions, outcomes: &[Outcome<'_>]) -> Resu
          QEMU {}, rustc {}. {passed} rows passed, {} failed.\n\n\
          | row | what was done | counted | on the wire | figures | negative twin | what refused it | outcome | seconds |\n\
          |---|---|---|---|---|---|---|---|---|\n",
-        versions.get("kernel"),
-        versions.get("kernel_package"),
-        versions.get("bird"),
-        versions.get("qemu"),
-        versions.get("rustc"),
+        version(versions, "kernel"),
+        version(versions, "kernel_package"),
+        version(versions, "bird"),
+        version(versions, "qemu"),
+        version(versions, "rustc"),
         outcomes.len() - passed,
     );
     for outcome in outcomes {

@@ -28,7 +28,6 @@ fn boxed<T: 'static>(run: impl AsyncFn(&Lab) -> Result<T> + 'static) -> Run<T> {
     })
 }
 
-/// A row of the table.
 pub struct Row {
     /// What it is called on the command line, in the table and in file names.
     pub name: String,
@@ -88,7 +87,6 @@ impl Refusal {
         Self { counted: vec![(what.into(), times)] }
     }
 
-    /// Both.
     pub fn and(mut self, other: Self) -> Self {
         self.counted.extend(other.counted);
         self
@@ -104,7 +102,6 @@ impl fmt::Display for Refusal {
 }
 
 /// What came of a row.
-#[derive(Debug)]
 pub struct Outcome<'a> {
     pub row: &'a Row,
     pub evidence: Result<Evidence>,
@@ -176,11 +173,5 @@ impl Row {
         let undelivered = lab.wire.take_undelivered();
         ensure(undelivered.is_empty(), || format!("the wire could not deliver: {}", undelivered.join("; ")))?;
         Ok(result)
-    }
-}
-
-impl fmt::Debug for Row {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Row").field("name", &self.name).finish_non_exhaustive()
     }
 }

@@ -12,11 +12,12 @@ use speaker::link::{DEFAULT_IP_MTU, Link};
 use speaker::protection;
 use speaker::stack::{Stack, StackConfig, TcpListener, TcpStream};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use wireseal_tcp_ao::{Mkt, MktSet, Peer};
 
 use crate::failure::{Failure, Result, ensure, fail};
 use crate::net::{Family, Port};
+use crate::wait::becomes;
 use crate::wire::{Plug, Wire};
 
 /// Octets that are handed to or taken from a stream at once.
@@ -25,7 +26,6 @@ const PIECE: usize = 64 * 1024;
 const CHECK: Duration = Duration::from_millis(1);
 
 /// A stack at [`Port::Userspace`]. There can be one at a time; dropping it pulls it out.
-#[derive(Debug)]
 pub struct Userspace {
     pub stack: Stack,
     link: Link,
@@ -72,22 +72,15 @@ impl Userspace {
     }
 
     async fn wait(&self, is_done: impl Fn() -> bool) -> Result<()> {
-        let wait = async {
-            while !is_done() {
-                sleep(CHECK).await;
-            }
-        };
-        let late = |_| Failure(format!("userspace has counted {} by now", self.counters()));
-        timeout(TIME_LIMIT, wait).await.map_err(late)
+        let is_done = becomes(CHECK, async || Ok(is_done())).await?;
+        ensure(is_done, || format!("userspace has counted {} by now", self.counters()))
     }
 
-    /// Opens a connection.
     pub async fn connect(&self, remote: SocketAddr) -> Result<TcpStream> {
         let connected = timeout(TIME_LIMIT, self.stack.connect(remote, None)).await;
         Ok(connected.map_err(|_| Failure(format!("userspace cannot connect to {remote}")))??)
     }
 
-    /// Waits for a connection.
     pub async fn accept(&self, listener: &mut TcpListener) -> Result<TcpStream> {
         let accepted = timeout(TIME_LIMIT, listener.accept()).await;
         Ok(accepted.map_err(|_| Failure("no connection came to userspace".to_owned()))??)

@@ -43,7 +43,6 @@ impl Verdicts {
         })
     }
 
-    /// Adds another recording's.
     pub fn add(&mut self, other: Self) {
         self.verified += other.verified;
         for (key, segments) in other.by_key {

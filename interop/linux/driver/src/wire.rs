@@ -1,7 +1,6 @@
-//! The wire: an Ethernet switch that learns, records every frame, and loses, forges or cuts off what a row wants.
+//! The wire: a learning Ethernet switch that records every frame, and loses or forges frames and cuts cables for a row.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -11,25 +10,17 @@ use tokio::net::UnixDatagram;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use wireseal_tcp_ao::Segment;
 
 use crate::failure::{Failure, Result};
 use crate::net::Port;
 use crate::recording::{Frame, Recording, segment};
 use agent::TIME_LIMIT;
 
-/// Octets of the longest frame; QEMU's virtual cards send none that are longer.
+/// Longest frame in octets; QEMU's network cards send none longer.
 const FRAME: usize = DEFAULT_IP_MTU + ETHERNET_HEADER;
 
-/// What becomes of a frame that a tap has seen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
-    /// It goes on.
-    Pass,
-    /// It is recorded as lost.
-    Lose,
-}
-
-type Tap = Box<dyn FnMut(Port, &[u8]) -> Verdict + Send>;
+type Loses = Box<dyn FnMut(Port, &Segment<'_>) -> bool + Send>;
 
 /// A handle on the wire; cloning it gives another.
 #[derive(Clone)]
@@ -38,7 +29,7 @@ pub struct Wire(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     began: Instant,
-    /// Told of each frame.
+    /// Notified of each frame.
     traffic: Notify,
 }
 
@@ -49,8 +40,7 @@ struct State {
     /// Where TCP segments for a port go instead.
     diverted: HashMap<Port, Port>,
     recording: Recording,
-    losses: Vec<Loss>,
-    tap: Option<Tap>,
+    loses: Option<Loses>,
     undelivered: Vec<String>,
 }
 
@@ -59,15 +49,7 @@ struct Outlet {
     is_plugged: bool,
 }
 
-struct Loss {
-    from: Port,
-    /// Of a thousand segments.
-    per_thousand: u32,
-    random: fastrand::Rng,
-}
-
 /// Something that is plugged in; dropping it pulls it out.
-#[derive(Debug)]
 #[must_use]
 pub struct Plug {
     wire: Wire,
@@ -86,12 +68,6 @@ impl Drop for Plug {
             // Already gone is as good.
             let _ = std::fs::remove_file(socket);
         }
-    }
-}
-
-impl fmt::Debug for Wire {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wire").finish_non_exhaustive()
     }
 }
 
@@ -118,14 +94,13 @@ impl Wire {
         Plug { wire: self.clone(), port, _tasks: tasks, socket: None }
     }
 
-    /// Plugs in a stack that takes the place of another port: it gets the TCP segments for that port, which goes on to answer ARP
-    /// and neighbor discovery.
+    /// Plugs in a stack that receives the TCP segments for another port, which keeps answering ARP and neighbor discovery.
     pub fn plug_in_place_of(&self, of: Port, port: Port, link: Link) -> Plug {
         self.state().diverted.insert(of, port);
         self.plug_link(port, link)
     }
 
-    /// Plugs in what sends frames to the socket `local` and takes them at the socket `peer`, which may come later.
+    /// Plugs in a process that sends frames to the socket `local` and receives them at the socket `peer`, which may appear later.
     pub fn plug_unix(&self, port: Port, local: &Path, peer: &Path) -> Result<Plug> {
         // Left over from a run that was killed.
         let _ = std::fs::remove_file(local);
@@ -149,25 +124,15 @@ impl Wire {
         }
     }
 
-    /// Loses so many of a thousand TCP segments that come from a port; the seed says which. 0 ends it.
-    pub fn set_loss(&self, from: Port, per_thousand: u32, seed: u64) {
-        let mut state = self.state();
-        state.losses.retain(|loss| loss.from != from);
-        if per_thousand > 0 {
-            state.losses.push(Loss { from, per_thousand, random: fastrand::Rng::with_seed(seed) });
-        }
+    /// Loses the TCP segments for which `loses` returns true, given the port they come from.
+    pub fn lose(&self, loses: impl FnMut(Port, &Segment<'_>) -> bool + Send + 'static) {
+        self.state().loses = Some(Box::new(loses));
     }
 
-    /// Shows `tap` each frame, with the port it comes from, in place of any tap before.
-    pub fn set_tap(&self, tap: impl FnMut(Port, &[u8]) -> Verdict + Send + 'static) {
-        self.state().tap = Some(Box::new(tap));
-    }
-
-    /// An honest wire again: no tap, no loss, no cable cut.
+    /// Stops all loss and rejoins all cables.
     pub fn reset(&self) {
         let mut state = self.state();
-        state.tap = None;
-        state.losses.clear();
+        state.loses = None;
         state.outlets.values_mut().for_each(|outlet| outlet.is_plugged = true);
     }
 
@@ -186,17 +151,17 @@ impl Wire {
         std::mem::take(&mut self.state().recording)
     }
 
-    /// What `f` makes of the recording as it stands.
+    /// Calls `f` with the recording so far.
     pub fn look<T>(&self, f: impl FnOnce(&Recording) -> T) -> T {
         f(&self.state().recording)
     }
 
-    /// How many TCP segments from a port are in the recording as it stands; lost ones do not count.
+    /// TCP segments from a port in the recording so far, without lost ones.
     pub fn segments_from(&self, port: Port) -> u64 {
         self.look(|recording| recording.delivered_from(port).count() as u64)
     }
 
-    /// Waits until `wanted` gives something of the recording as it stands; asks again after each frame.
+    /// Waits until `wanted` finds something in the recording; calls it again after each frame.
     pub async fn await_recorded<T>(
         &self,
         what: &str,
@@ -215,10 +180,10 @@ impl Wire {
         };
         tokio::time::timeout(TIME_LIMIT, search)
             .await
-            .map_err(|_| Failure(format!("waited in vain for {what}")))
+            .map_err(|_| Failure(format!("timed out waiting for {what}")))
     }
 
-    /// Takes the reasons why frames could not be handed on. A row that has any has failed.
+    /// Takes the reasons why frames were not delivered. Any of them fails the row.
     pub fn take_undelivered(&self) -> Vec<String> {
         let mut state = self.state();
         let full = state.outlets.iter().filter(|(_, outlet)| outlet.frames.dropped() > 0);
@@ -243,11 +208,12 @@ impl State {
         else {
             return true;
         };
-        if !self.outlets.get(&from).is_some_and(|outlet| outlet.is_plugged) || self.loses(from, frame) {
+        if !self.outlets.get(&from).is_some_and(|outlet| outlet.is_plugged) {
             return true;
         }
-        if let Some(tap) = &mut self.tap
-            && tap(from, frame) == Verdict::Lose
+        let segment = segment(frame);
+        if let (Some(loses), Some(segment)) = (&mut self.loses, &segment)
+            && loses(from, segment)
         {
             return true;
         }
@@ -257,7 +223,7 @@ impl State {
         let is_group = destination[0] & 1 != 0;
         match self.addresses.get(destination).copied().filter(|_| !is_group) {
             Some(to) => {
-                let at = self.diverted.get(&to).copied().filter(|_| segment(frame).is_some());
+                let at = self.diverted.get(&to).copied().filter(|_| segment.is_some());
                 to != from && !self.deliver(at.unwrap_or(to), frame)
             }
             None => {
@@ -267,11 +233,6 @@ impl State {
                 false
             }
         }
-    }
-
-    fn loses(&mut self, from: Port, frame: &[u8]) -> bool {
-        let Some(loss) = self.losses.iter_mut().find(|loss| loss.from == from) else { return false };
-        segment(frame).is_some() && loss.random.u32(..1000) < loss.per_thousand
     }
 
     /// Whether the port is plugged in.
@@ -293,8 +254,8 @@ async fn receive(wire: Wire, port: Port, socket: Arc<UnixDatagram>) {
     }
 }
 
-/// Sends to a socket that this one is connected to: only then does a full queue there make it wait. As long as nobody has come
-/// there, frames go nowhere, as to a machine that is off.
+/// Connects the socket before sending, because only a connected one waits when the peer's queue is full. Until the peer
+/// appears, frames are dropped, as for a machine that is off.
 async fn send(wire: Wire, queue: Arc<FrameQueue>, socket: Arc<UnixDatagram>, peer: PathBuf) {
     let mut has_come = false;
     loop {

@@ -3,6 +3,7 @@
 use std::array::from_fn;
 use std::fmt;
 
+use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 /// Segments by verdict, at either end: the kernel's counters in `/proc/net/netstat`, or Wireseal's.
@@ -74,10 +75,29 @@ impl Counted {
         Self::of(from_fn(|place| self.values()[place] - earlier.values()[place]))
     }
 
-    /// The sum of two.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         Self::of(from_fn(|place| self.values()[place] + other.values()[place]))
+    }
+}
+
+impl Counted {
+    /// The same, if an end has counted what it should.
+    ///
+    /// # Errors
+    /// It has counted something else.
+    pub fn check(self, end: &str, expected: &Self) -> Result<Self> {
+        ensure!(self == *expected, "{end} has counted {self} instead of {expected}");
+        Ok(self)
+    }
+
+    /// The same, if an end has counted good segments and nothing else.
+    ///
+    /// # Errors
+    /// It has counted something else.
+    pub fn check_good(self, end: &str) -> Result<Self> {
+        ensure!(self.good > 0 && self == Self::good(self.good), "{end} has counted {self}");
+        Ok(self)
     }
 }
 

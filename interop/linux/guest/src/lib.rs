@@ -12,7 +12,7 @@ mod requests;
 use std::time::Duration;
 
 pub use counted::Counted;
-pub use keys::{Chain, ChainKey, InstalledKey, Key, KeyName, Secret, SocketInfo, Span};
+pub use keys::{Chain, Key, KeyName, Secret, SocketInfo};
 pub use pattern::Pattern;
 pub use repair::{Exported, Tcp};
 pub use requests::*;
@@ -34,7 +34,6 @@ pub struct Message {
     pub request: Request,
 }
 
-/// A guest's reply.
 #[derive(Serialize, Deserialize, Debug)]
 pub struct Reply {
     /// The request's id; 0 for the first line, which answers nothing.

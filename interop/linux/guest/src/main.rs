@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::ensure;
 use serde::Serialize;
 use serde_json::Value;
 use wireseal_interop_linux_guest::{Counted, Kernel, Message, PORT_NAME, Reply, Request, TIME_LIMIT};
@@ -122,9 +123,9 @@ impl Agent {
     }
 }
 
-fn value<T: Serialize, E: ToString>(result: Result<T, E>) -> Result<Value, String> {
-    let answer = result.map_err(|error| error.to_string())?;
-    serde_json::to_value(answer).map_err(|error| error.to_string())
+fn value<T: Serialize, E: Into<anyhow::Error>>(result: Result<T, E>) -> Result<Value, String> {
+    let answer = result.map_err(Into::into).and_then(|answer| Ok(serde_json::to_value(answer)?));
+    answer.map_err(|error| format!("{error:#}"))
 }
 
 fn kernel() -> Result<Value, String> {
@@ -148,16 +149,14 @@ fn counters() -> io::Result<Counted> {
     })
 }
 
-fn await_counters(at_least: &Counted) -> Result<Counted, String> {
+fn await_counters(at_least: &Counted) -> anyhow::Result<Counted> {
     let until = Instant::now() + TIME_LIMIT;
     loop {
-        let counters = counters().map_err(|error| error.to_string())?;
+        let counters = counters()?;
         if counters.has_reached(at_least) {
             return Ok(counters);
         }
-        if Instant::now() >= until {
-            return Err(format!("the kernel has counted {counters} instead of {at_least}"));
-        }
+        ensure!(Instant::now() < until, "the kernel has counted {counters} instead of {at_least}");
         thread::sleep(COUNTERS_CHECK);
     }
 }

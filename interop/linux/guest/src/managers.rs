@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
+use anyhow::{Context, Result};
 use wireseal_interop_linux_guest::{Attach, NewManager, SetChain, Step, Stepped};
 use wireseal_linux::{Attachment, KeyManager, StepReport};
 use wireseal_tcp_ao::key_chain::Timestamp;
@@ -16,50 +17,41 @@ pub struct Managers {
     attachments: Mutex<HashMap<u64, Attachment>>,
 }
 
-type Answer<T> = Result<T, String>;
-
 impl Managers {
-    pub fn add(&self, new: &NewManager) -> Answer<u64> {
-        let manager = KeyManager::new(new.chain.key_chain()?, new.remote, None).map_err(text)?;
+    pub fn add(&self, new: &NewManager) -> Result<u64> {
+        let manager = KeyManager::new(new.chain.key_chain()?, new.remote, None)?;
         let mut managers = self.managers.lock().unwrap();
         managers.push(manager);
         Ok(managers.len() as u64 - 1)
     }
 
-    pub fn attach(&self, sockets: &Sockets, attach: &Attach) -> Answer<()> {
+    pub fn attach(&self, sockets: &Sockets, attach: &Attach) -> Result<()> {
         let socket = sockets.get(attach.socket)?;
         let now = Timestamp::from_unix_seconds(attach.now);
-        let attachment = self.get(attach.manager)?.attach(&*socket, now).map_err(text)?;
+        let attachment = self.get(attach.manager)?.attach(&*socket, now)?;
         self.attachments.lock().unwrap().insert(attach.socket, attachment);
         Ok(())
     }
 
-    pub fn detach(&self, socket: u64) -> Answer<()> {
+    pub fn detach(&self, socket: u64) -> Result<()> {
         let attachment = self.attachments.lock().unwrap().remove(&socket);
-        attachment.map(drop).ok_or_else(|| format!("socket {socket} is not attached"))
+        attachment.map(drop).with_context(|| format!("socket {socket} is not attached"))
     }
 
-    pub fn step(&self, step: &Step) -> Answer<Stepped> {
+    pub fn step(&self, step: &Step) -> Result<Stepped> {
         Ok(stepped(&self.get(step.manager)?.step(Timestamp::from_unix_seconds(step.now))))
     }
 
-    pub fn set_chain(&self, set: &SetChain) -> Answer<Stepped> {
+    pub fn set_chain(&self, set: &SetChain) -> Result<Stepped> {
         let now = Timestamp::from_unix_seconds(set.now);
-        self.get(set.manager)?
-            .set_chain(set.chain.key_chain()?, now)
-            .map(|report| stepped(&report))
-            .map_err(text)
+        Ok(stepped(&self.get(set.manager)?.set_chain(set.chain.key_chain()?, now)?))
     }
 
-    fn get(&self, number: u64) -> Answer<KeyManager> {
+    fn get(&self, number: u64) -> Result<KeyManager> {
         let managers = self.managers.lock().unwrap();
         let manager = usize::try_from(number).ok().and_then(|number| managers.get(number)).cloned();
-        manager.ok_or_else(|| format!("there is no key manager {number}"))
+        manager.with_context(|| format!("there is no key manager {number}"))
     }
-}
-
-fn text(error: impl ToString) -> String {
-    error.to_string()
 }
 
 fn stepped(report: &StepReport) -> Stepped {

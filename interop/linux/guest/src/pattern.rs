@@ -25,7 +25,6 @@ impl Pattern {
         Self::new(amount.seed, amount.from)
     }
 
-    /// The number of the next octet.
     #[must_use]
     pub const fn position(&self) -> u64 {
         self.position

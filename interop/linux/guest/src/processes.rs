@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 
+use anyhow::{Context, Result, bail};
 use wireseal_interop_linux_guest::Ran;
 
 /// The programs that were started, by their names.
@@ -14,7 +14,7 @@ use wireseal_interop_linux_guest::Ran;
 pub struct Processes(Mutex<HashMap<String, Child>>);
 
 /// Runs a command to its end.
-pub fn run(command: &[String]) -> io::Result<Ran> {
+pub fn run(command: &[String]) -> Result<Ran> {
     let output = prepared(command)?.stdin(Stdio::null()).output()?;
     Ok(Ran {
         status: output.status.code(),
@@ -24,12 +24,12 @@ pub fn run(command: &[String]) -> io::Result<Ran> {
 }
 
 impl Processes {
-    pub fn start(&self, name: String, command: &[String]) -> io::Result<()> {
+    pub fn start(&self, name: String, command: &[String]) -> Result<()> {
         let mut running = self.0.lock().unwrap();
         if let Some(child) = running.get_mut(&name)
             && child.try_wait()?.is_none()
         {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{name} runs already")));
+            bail!("{name} runs already");
         }
         let log = File::create(log_of(&name))?;
         let child = prepared(command)?.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?;
@@ -37,23 +37,21 @@ impl Processes {
         Ok(())
     }
 
-    pub fn stop(&self, name: &str) -> io::Result<()> {
+    pub fn stop(&self, name: &str) -> Result<()> {
         let child = self.0.lock().unwrap().remove(name);
-        let mut child = child
-            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{name} was not started")))?;
+        let mut child = child.with_context(|| format!("{name} was not started"))?;
         child.kill()?;
         child.wait()?;
         Ok(())
     }
 
-    pub fn log(&self, name: &str) -> io::Result<String> {
+    pub fn log(&self, name: &str) -> Result<String> {
         Ok(String::from_utf8_lossy(&fs::read(log_of(name))?).into_owned())
     }
 }
 
-fn prepared(command: &[String]) -> io::Result<Command> {
-    let (program, arguments) =
-        command.split_first().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no command"))?;
+fn prepared(command: &[String]) -> Result<Command> {
+    let (program, arguments) = command.split_first().context("no command")?;
     let mut prepared = Command::new(program);
     prepared.args(arguments);
     Ok(prepared)

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use cidr::IpCidr;
 use serde::{Deserialize, Serialize};
 
-use crate::{Chain, Counted, Exported, InstalledKey, Key, KeyName, Secret, SocketInfo};
+use crate::{Chain, Counted, Exported, Key, KeyName, Secret, SocketInfo};
 
 /// A request as a type, and its answer's type.
 pub trait Call {
@@ -17,7 +17,6 @@ pub trait Call {
 /// Makes each request a type and a variant of [`Request`], and ties it to its answer.
 macro_rules! calls {
     ($($(#[$doc:meta])* $request:ident { $($field:ident: $type:ty),* } => $answer:ty;)*) => {
-        /// Any request.
         #[derive(Serialize, Deserialize, Debug)]
         pub enum Request {
             $($request($request),)*
@@ -84,7 +83,7 @@ calls! {
     ReportErrors { socket: u64 } => ();
     /// Sets a TCP-MD5 key.
     SetMd5Key { socket: u64, remote: IpCidr, secret: Secret } => ();
-    ListKeys { socket: u64 } => Vec<InstalledKey>;
+    ListKeys { socket: u64 } => Vec<KeyName>;
     /// `TCP_AO_INFO`; nothing when the socket has no TCP-AO.
     GetInfo { socket: u64 } => Option<SocketInfo>;
     /// Takes an established connection out of the kernel: it ends there without a segment.
@@ -111,7 +110,6 @@ calls! {
     ProvokeErrors { connection: u64 } => Vec<Provoked>;
 }
 
-/// A kernel.
 #[derive(Serialize, Deserialize, Clone, Debug)]
 pub struct Kernel {
     /// As `uname -r` has it.

@@ -7,15 +7,16 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use anyhow::{Context, Result, anyhow, ensure};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{Ipv4RecvErr, Ipv6RecvErr};
 use socket2::{Domain, Protocol, Socket, Type};
 use wireseal_interop_linux_guest::{
-    AddKeys, Amount, Connect, DeleteKey, Exported, InstalledKey, Key, KeyName, Open, Pattern, Restore,
-    SetFlags, SetKeys, SetMd5Key, SocketInfo, TIME_LIMIT, Transfer,
+    AddKeys, Amount, Connect, DeleteKey, Exported, Key, KeyName, Open, Pattern, Restore, SetFlags, SetKeys,
+    SetMd5Key, SocketInfo, TIME_LIMIT, Transfer,
 };
 use wireseal_linux::{SocketKey, Successor, TcpAoSocket};
-use wireseal_tcp_ao::{Isn, KeyId};
+use wireseal_tcp_ao::{Isn, KeyId, MasterKey};
 
 /// Octets that are handed to or taken from the kernel at once.
 const PIECE: usize = 64 * 1024;
@@ -33,12 +34,6 @@ struct Table {
     sockets: HashMap<u64, Arc<Socket>>,
 }
 
-type Answer<T> = Result<T, String>;
-
-fn text(error: impl ToString) -> String {
-    error.to_string()
-}
-
 impl Sockets {
     fn add(&self, socket: Socket) -> u64 {
         let mut table = self.0.lock().unwrap();
@@ -49,99 +44,93 @@ impl Sockets {
     }
 
     /// The socket of this number.
-    pub fn get(&self, number: u64) -> Answer<Arc<Socket>> {
-        self.0
-            .lock()
-            .unwrap()
-            .sockets
-            .get(&number)
-            .cloned()
-            .ok_or_else(|| format!("there is no socket {number}"))
+    pub fn get(&self, number: u64) -> Result<Arc<Socket>> {
+        let socket = self.0.lock().unwrap().sockets.get(&number).cloned();
+        socket.with_context(|| format!("there is no socket {number}"))
     }
 
-    fn take(&self, number: u64) -> Answer<Arc<Socket>> {
-        self.0.lock().unwrap().sockets.remove(&number).ok_or_else(|| format!("there is no socket {number}"))
+    fn take(&self, number: u64) -> Result<Arc<Socket>> {
+        self.0.lock().unwrap().sockets.remove(&number).with_context(|| format!("there is no socket {number}"))
     }
 
-    pub fn open(&self, open: &Open) -> Answer<u64> {
-        let socket = tcp_socket(open.local).map_err(text)?;
-        socket.set_reuse_address(true).map_err(text)?;
-        socket.bind(&open.local.into()).map_err(|error| format!("{}: {error}", open.local))?;
+    pub fn open(&self, open: &Open) -> Result<u64> {
+        let socket = tcp_socket(open.local)?;
+        socket.set_reuse_address(true)?;
+        socket.bind(&open.local.into()).with_context(|| open.local.to_string())?;
         add_keys(&socket, &open.keys)?;
         if open.required {
-            TcpAoSocket::new(&socket).set_required(true).map_err(text)?;
+            TcpAoSocket::new(&socket).set_required(true)?;
         }
         Ok(self.add(socket))
     }
 
-    pub fn choose_isn(&self, number: u64, isn: Isn) -> Answer<()> {
-        wireseal_linux::choose_isn(&*self.get(number)?, isn).map_err(text)
+    pub fn choose_isn(&self, number: u64, isn: Isn) -> Result<()> {
+        Ok(wireseal_linux::choose_isn(&*self.get(number)?, isn)?)
     }
 
-    pub fn listen(&self, number: u64) -> Answer<SocketAddr> {
+    pub fn listen(&self, number: u64) -> Result<SocketAddr> {
         let socket = self.get(number)?;
-        socket.listen(16).map_err(text)?;
+        socket.listen(16)?;
         address(socket.local_addr())
     }
 
-    pub fn accept(&self, number: u64) -> Answer<u64> {
+    pub fn accept(&self, number: u64) -> Result<u64> {
         let socket = self.get(number)?;
-        socket.set_read_timeout(Some(TIME_LIMIT)).map_err(text)?;
-        let (accepted, _) = socket.accept().map_err(|error| format!("accept: {error}"))?;
+        socket.set_read_timeout(Some(TIME_LIMIT))?;
+        let (accepted, _) = socket.accept().context("accept")?;
         Ok(self.add(accepted))
     }
 
-    pub fn try_accept(&self, number: u64) -> Answer<Option<u64>> {
+    pub fn try_accept(&self, number: u64) -> Result<Option<u64>> {
         let socket = self.get(number)?;
-        socket.set_nonblocking(true).map_err(text)?;
+        socket.set_nonblocking(true)?;
         let accepted = socket.accept();
-        socket.set_nonblocking(false).map_err(text)?;
+        socket.set_nonblocking(false)?;
         match accepted {
             Ok((accepted, _)) => Ok(Some(self.add(accepted))),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(text(error)),
+            Err(error) => Err(error.into()),
         }
     }
 
-    pub fn connect(&self, connect: &Connect) -> Answer<SocketAddr> {
+    pub fn connect(&self, connect: &Connect) -> Result<SocketAddr> {
         let socket = self.get(connect.socket)?;
         socket
             .connect_timeout(&connect.remote.into(), TIME_LIMIT)
-            .map_err(|error| format!("{}: {error}", connect.remote))?;
+            .with_context(|| connect.remote.to_string())?;
         address(socket.local_addr())
     }
 
-    pub fn transfer(&self, transfer: &Transfer) -> Answer<()> {
+    pub fn transfer(&self, transfer: &Transfer) -> Result<()> {
         let socket = self.get(transfer.socket)?;
-        socket.set_read_timeout(Some(TIME_LIMIT)).map_err(text)?;
-        socket.set_write_timeout(Some(TIME_LIMIT)).map_err(text)?;
+        socket.set_read_timeout(Some(TIME_LIMIT))?;
+        socket.set_write_timeout(Some(TIME_LIMIT))?;
         thread::scope(|scope| {
             let sender = scope.spawn(|| send(&socket, transfer.send));
             receive(&socket, transfer.receive)?;
-            sender.join().map_err(|_| "the sending thread has panicked".to_owned())?
+            sender.join().map_err(|_| anyhow!("the sending thread has panicked"))?
         })
     }
 
-    pub fn finish(&self, number: u64) -> Answer<()> {
+    pub fn finish(&self, number: u64) -> Result<()> {
         let socket = self.get(number)?;
-        socket.set_read_timeout(Some(TIME_LIMIT)).map_err(text)?;
-        socket.shutdown(Shutdown::Write).map_err(|error| format!("shutdown: {error}"))?;
-        match (&*socket).read(&mut [0]).map_err(|error| format!("at the end: {error}"))? {
-            0 => Ok(()),
-            _ => Err("the peer sends more than it should".to_owned()),
-        }
+        socket.set_read_timeout(Some(TIME_LIMIT))?;
+        socket.shutdown(Shutdown::Write).context("shutdown")?;
+        let read = (&*socket).read(&mut [0]).context("at the end")?;
+        ensure!(read == 0, "the peer sends more than it should");
+        Ok(())
     }
 
-    pub fn close(&self, number: u64) -> Answer<()> {
+    pub fn close(&self, number: u64) -> Result<()> {
         let socket = self.take(number)?;
         // Wakes whatever waits on it. A socket that is not connected has nothing to shut down.
         let _ = socket.shutdown(Shutdown::Both);
         Ok(())
     }
 
-    pub fn reset(&self, number: u64) -> Answer<()> {
+    pub fn reset(&self, number: u64) -> Result<()> {
         let socket = self.take(number)?;
-        socket.set_linger(Some(Duration::ZERO)).map_err(text)?;
+        socket.set_linger(Some(Duration::ZERO))?;
         if Arc::strong_count(&socket) > 1 {
             // Wakes whatever waits on it, so that it is closed now.
             let _ = socket.shutdown(Shutdown::Both);
@@ -149,10 +138,10 @@ impl Sockets {
         Ok(())
     }
 
-    pub fn reset_all(&self) -> Answer<()> {
+    pub fn reset_all(&self) -> Result<()> {
         let sockets = std::mem::take(&mut self.0.lock().unwrap().sockets);
         for socket in sockets.into_values() {
-            socket.set_linger(Some(Duration::ZERO)).map_err(text)?;
+            socket.set_linger(Some(Duration::ZERO))?;
             let in_use = Arc::downgrade(&socket);
             if Arc::strong_count(&socket) > 1 {
                 // Wakes whatever waits on it, which lets go of it then.
@@ -166,11 +155,11 @@ impl Sockets {
         Ok(())
     }
 
-    pub fn add_keys(&self, add: &AddKeys) -> Answer<()> {
+    pub fn add_keys(&self, add: &AddKeys) -> Result<()> {
         add_keys(&*self.get(add.socket)?, &add.keys)
     }
 
-    pub fn delete_key(&self, delete: &DeleteKey) -> Answer<()> {
+    pub fn delete_key(&self, delete: &DeleteKey) -> Result<()> {
         let name = wireseal_linux::KeyName {
             remote: delete.name.remote,
             vrf: delete.name.vrf,
@@ -178,58 +167,56 @@ impl Sockets {
             recv_id: KeyId(delete.name.recv_id),
         };
         let successor = Successor { current: delete.current.map(KeyId), rnext: delete.rnext.map(KeyId) };
-        TcpAoSocket::new(&*self.get(delete.socket)?).delete_key(&name, successor).map_err(text)
+        Ok(TcpAoSocket::new(&*self.get(delete.socket)?).delete_key(&name, successor)?)
     }
 
-    pub fn set_keys(&self, set: &SetKeys) -> Answer<()> {
+    pub fn set_keys(&self, set: &SetKeys) -> Result<()> {
         let socket = self.get(set.socket)?;
         let socket = TcpAoSocket::new(&*socket);
         match (set.current.map(KeyId), set.rnext.map(KeyId)) {
-            (Some(current), Some(rnext)) => socket.set_current_and_rnext(current, rnext),
-            (Some(current), None) => socket.set_current_key(current),
-            (None, Some(rnext)) => socket.set_rnext_key(rnext),
-            (None, None) => Ok(()),
+            (Some(current), Some(rnext)) => socket.set_current_and_rnext(current, rnext)?,
+            (Some(current), None) => socket.set_current_key(current)?,
+            (None, Some(rnext)) => socket.set_rnext_key(rnext)?,
+            (None, None) => {}
         }
-        .map_err(text)
+        Ok(())
     }
 
-    pub fn set_flags(&self, set: &SetFlags) -> Answer<()> {
+    pub fn set_flags(&self, set: &SetFlags) -> Result<()> {
         let socket = self.get(set.socket)?;
         let socket = TcpAoSocket::new(&*socket);
-        set.required.map_or(Ok(()), |required| socket.set_required(required)).map_err(text)?;
-        set.accept_icmps.map_or(Ok(()), |accept| socket.set_accept_icmps(accept)).map_err(text)
+        set.required.map_or(Ok(()), |required| socket.set_required(required))?;
+        Ok(set.accept_icmps.map_or(Ok(()), |accept| socket.set_accept_icmps(accept))?)
     }
 
-    pub fn report_errors(&self, number: u64) -> Answer<()> {
+    pub fn report_errors(&self, number: u64) -> Result<()> {
         let socket = self.get(number)?;
         match address(socket.local_addr())? {
-            SocketAddr::V4(_) => setsockopt(&*socket, Ipv4RecvErr, &true),
-            SocketAddr::V6(_) => setsockopt(&*socket, Ipv6RecvErr, &true),
+            SocketAddr::V4(_) => setsockopt(&*socket, Ipv4RecvErr, &true)?,
+            SocketAddr::V6(_) => setsockopt(&*socket, Ipv6RecvErr, &true)?,
         }
-        .map_err(text)
+        Ok(())
     }
 
-    pub fn set_md5_key(&self, set: &SetMd5Key) -> Answer<()> {
+    pub fn set_md5_key(&self, set: &SetMd5Key) -> Result<()> {
         let socket = self.get(set.socket)?;
-        let socket = TcpAoSocket::new(&*socket);
-        socket.set_md5_key(set.remote, None, &set.secret.master_key()?).map_err(text)
+        let master_key = MasterKey::new(set.secret.expose().as_bytes())?;
+        Ok(TcpAoSocket::new(&*socket).set_md5_key(set.remote, None, &master_key)?)
     }
 
-    pub fn list_keys(&self, number: u64) -> Answer<Vec<InstalledKey>> {
-        let keys = TcpAoSocket::new(&*self.get(number)?).keys().map_err(text)?;
-        let listed = keys.iter().map(|key| InstalledKey {
-            name: KeyName {
-                remote: key.name.remote,
-                vrf: key.name.vrf,
-                send_id: key.name.send_id.0,
-                recv_id: key.name.recv_id.0,
-            },
+    pub fn list_keys(&self, number: u64) -> Result<Vec<KeyName>> {
+        let keys = TcpAoSocket::new(&*self.get(number)?).keys()?;
+        let listed = keys.iter().map(|key| KeyName {
+            remote: key.name.remote,
+            vrf: key.name.vrf,
+            send_id: key.name.send_id.0,
+            recv_id: key.name.recv_id.0,
         });
         Ok(listed.collect())
     }
 
-    pub fn info(&self, number: u64) -> Answer<Option<SocketInfo>> {
-        let info = TcpAoSocket::new(&*self.get(number)?).info().map_err(text)?;
+    pub fn info(&self, number: u64) -> Result<Option<SocketInfo>> {
+        let info = TcpAoSocket::new(&*self.get(number)?).info()?;
         Ok(info.map(|info| SocketInfo {
             current_key: info.current_key.map(|id| id.0),
             rnext_key: info.rnext_key.map(|id| id.0),
@@ -239,19 +226,19 @@ impl Sockets {
         }))
     }
 
-    pub fn export(&self, number: u64) -> Answer<Exported> {
+    pub fn export(&self, number: u64) -> Result<Exported> {
         let socket = self.take(number)?;
         let view = TcpAoSocket::new(&*socket);
-        let frozen = view.freeze().map_err(text)?;
-        let exported = frozen.export().map_err(text)?;
+        let frozen = view.freeze()?;
+        let exported = frozen.export()?;
         frozen.abandon();
         Ok(exported.into())
     }
 
-    pub fn restore(&self, restore: Restore) -> Answer<u64> {
-        let socket = tcp_socket(restore.exported.local).map_err(text)?;
+    pub fn restore(&self, restore: Restore) -> Result<u64> {
+        let socket = tcp_socket(restore.exported.local)?;
         with_socket_keys(&restore.keys, |keys| {
-            wireseal_linux::restore(&socket, &restore.exported.into(), keys).map_err(text)
+            Ok(wireseal_linux::restore(&socket, &restore.exported.into(), keys)?)
         })?;
         Ok(self.add(socket))
     }
@@ -261,17 +248,17 @@ fn tcp_socket(local: SocketAddr) -> io::Result<Socket> {
     Socket::new(Domain::for_address(local), Type::STREAM, Some(Protocol::TCP))
 }
 
-fn address(address: io::Result<socket2::SockAddr>) -> Answer<SocketAddr> {
-    address.map_err(text)?.as_socket().ok_or_else(|| "not an IP socket".to_owned())
+fn address(address: io::Result<socket2::SockAddr>) -> Result<SocketAddr> {
+    address?.as_socket().context("not an IP socket")
 }
 
-fn add_keys(socket: &Socket, keys: &[Key]) -> Answer<()> {
+fn add_keys(socket: &Socket, keys: &[Key]) -> Result<()> {
     let socket = TcpAoSocket::new(socket);
-    with_socket_keys(keys, |keys| keys.iter().try_for_each(|key| socket.add_key(key)).map_err(text))
+    with_socket_keys(keys, |keys| Ok(keys.iter().try_for_each(|key| socket.add_key(key))?))
 }
 
-fn with_socket_keys<T>(keys: &[Key], use_keys: impl FnOnce(&[SocketKey<'_>]) -> Answer<T>) -> Answer<T> {
-    let mkts = keys.iter().map(Key::mkt).collect::<Answer<Vec<_>>>()?;
+fn with_socket_keys<T>(keys: &[Key], use_keys: impl FnOnce(&[SocketKey<'_>]) -> Result<T>) -> Result<T> {
+    let mkts = keys.iter().map(Key::mkt).collect::<Result<Vec<_>>>()?;
     let keys: Vec<SocketKey<'_>> = keys
         .iter()
         .zip(&mkts)
@@ -285,35 +272,31 @@ fn with_socket_keys<T>(keys: &[Key], use_keys: impl FnOnce(&[SocketKey<'_>]) -> 
     use_keys(&keys)
 }
 
-fn send(mut socket: &Socket, amount: Amount) -> Answer<()> {
+fn send(mut socket: &Socket, amount: Amount) -> Result<()> {
     let mut pattern = Pattern::of(amount);
     let mut buffer = vec![0; PIECE];
     let mut left = amount.octets;
     while left > 0 {
         let piece = left.min(PIECE as u64) as usize;
         pattern.peek(&mut buffer[..piece]);
-        let sent = socket
-            .write(&buffer[..piece])
-            .map_err(|error| format!("cannot send, {left} octets are left: {error}"))?;
+        let sent =
+            socket.write(&buffer[..piece]).with_context(|| format!("cannot send, {left} octets are left"))?;
         pattern.advance(sent);
         left -= sent as u64;
     }
     Ok(())
 }
 
-fn receive(mut socket: &Socket, amount: Amount) -> Answer<()> {
+fn receive(mut socket: &Socket, amount: Amount) -> Result<()> {
     let mut pattern = Pattern::of(amount);
     let mut buffer = vec![0; PIECE];
     let mut left = amount.octets;
     while left > 0 {
         let piece = left.min(PIECE as u64) as usize;
-        let received = socket
-            .read(&mut buffer[..piece])
-            .map_err(|error| format!("{left} octets are missing: {error}"))?;
-        if received == 0 {
-            return Err(format!("the stream ends, {left} octets are missing"));
-        }
-        pattern.check(&buffer[..received]).map_err(|at| format!("octet {at} came altered"))?;
+        let received =
+            socket.read(&mut buffer[..piece]).with_context(|| format!("{left} octets are missing"))?;
+        ensure!(received > 0, "the stream ends, {left} octets are missing");
+        pattern.check(&buffer[..received]).map_err(|at| anyhow!("wrong octet {at}"))?;
         left -= received as u64;
     }
     Ok(())

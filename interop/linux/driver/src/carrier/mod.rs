@@ -1,8 +1,8 @@
-//! A small TCP (RFC 9293) that goes on with a connection which a kernel has let go of, and hands it back.
+//! A small TCP (RFC 9293) that takes over a connection from a kernel, continues it, and hands it back.
 //!
-//! It knows established connections only: no handshake, no close. It takes what comes in order and acknowledges all of it,
-//! sends a few segments at a time, and sends again from the first that is not acknowledged when nothing comes back. Each
-//! segment is signed and verified by a [`Connection`] that was made of the kernel's state.
+//! It handles established connections only: no handshake, no close. It accepts in-order data and acknowledges all of it,
+//! sends a few segments at a time, and goes back to the first unacknowledged octet when a timer expires. A [`Connection`]
+//! imported from the kernel's state signs and verifies every segment.
 
 mod place;
 #[cfg(test)]
@@ -22,43 +22,42 @@ pub use self::place::Place;
 use crate::failure::{Failure, Result, ensure};
 use crate::recording;
 
-/// How long nothing is acknowledged until it is sent again.
+/// Retransmission timeout.
 const RETRANSMISSION: Duration = Duration::from_millis(300);
-/// Octets on their way at most.
+/// Most octets in flight.
 const CONGESTION_WINDOW: usize = 16 * 1024;
-/// Octets that are written and not acknowledged at most.
+/// Most octets written but not acknowledged.
 const SEND_QUEUE: usize = 64 * 1024;
-/// Octets that are received and not read, as the peer is told.
+/// Most octets received but not read; the advertised window follows from it.
 const RECEIVE_QUEUE: usize = 64 * 1024;
-/// A timestamps option behind two NOPs, up to its values (RFC 7323 §3.2).
+/// Two NOPs and the start of a timestamps option (RFC 7323 §3.2).
 const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
-/// Octets of it with its values.
+/// Octets of the whole option, NOPs included.
 const TIMESTAMPS_LENGTH: usize = 12;
 
 /// One connection.
-#[derive(Debug)]
 pub struct Carrier {
     place: Place,
     connection: Connection<MKTS_PER_PEER>,
-    /// As the connection was taken over; what has changed since is below.
+    /// The state when the connection was taken over. The fields below hold what has changed.
     taken: Exported,
     taken_at: Instant,
-    /// What is written and not acknowledged, from `unacknowledged` on; `sent` octets of it are on their way.
+    /// Unacknowledged data, starting at `unacknowledged`; the first `sent` octets are in flight.
     send_queue: VecDeque<u8>,
     unacknowledged: SeqNum,
     sent: usize,
     retransmit_at: Option<Instant>,
-    /// What is received and not read, up to `receive_next`.
+    /// Unread data, ending at `receive_next`.
     receive_queue: VecDeque<u8>,
     receive_next: SeqNum,
-    /// The peer's window in octets, and the number of the segment that said so.
+    /// The peer's window in octets, and the sequence number of the segment that set it.
     window: (usize, SeqNum),
-    /// The newest timestamp of the peer.
+    /// The peer's latest timestamp.
     timestamp: u32,
 }
 
 impl Carrier {
-    /// Goes on with a connection at a place where its peer's packets come.
+    /// Takes over a connection at a place that receives its peer's packets.
     pub fn take_up(place: Place, exported: Exported, mkts: &MktSet<MKTS_PER_PEER>) -> Result<Self> {
         let connection = Connection::import(&exported.authentication(), mkts)?;
         let tcp = &exported.tcp;
@@ -80,19 +79,19 @@ impl Carrier {
         Ok(carrier)
     }
 
-    /// What has come in, together with what the kernel had counted.
+    /// Counters, including those taken over from the kernel.
     pub fn counters(&self) -> Counted {
         (*self.connection.counters()).into()
     }
 
-    /// Octets that were acknowledged, and octets that were received, since the connection was taken up.
+    /// Octets acknowledged and octets received since the takeover.
     pub fn moved(&self) -> (u32, u32) {
         let tcp = &self.taken.tcp;
         let first = tcp.send_next.wrapping_sub(tcp.send_queue.len() as u32);
         (self.unacknowledged.0.wrapping_sub(first), self.receive_next.0.wrapping_sub(tcp.receive_next))
     }
 
-    /// Writes and reads at once, and checks each octet read. What was written may still be on its way afterwards.
+    /// Writes and reads concurrently, and checks each octet read. Written data may still be in flight on return.
     pub async fn transfer(&mut self, send: Amount, receive: Amount) -> Result<()> {
         let (mut written, mut read) = (Pattern::of(send), Pattern::of(receive));
         let (written_end, read_end) = (send.from + send.octets, receive.from + receive.octets);
@@ -110,17 +109,17 @@ impl Carrier {
             }
             ensure(latest.1.elapsed() < TIME_LIMIT, || {
                 let left = (written_end - written.position(), read_end - read.position());
-                format!("the carrier stands still with {} octets to write and {} to read", left.0, left.1)
+                format!("the carrier made no progress with {} octets to write and {} to read", left.0, left.1)
             })?;
         }
     }
 
-    /// Writes octets, which go out while the connection is served.
+    /// Queues octets; [`Self::serve_until`] sends them.
     pub fn write_all(&mut self, octets: &[u8]) {
         self.send_queue.extend(octets);
     }
 
-    /// Goes on sending what was written and acknowledging what comes, until `is_done`.
+    /// Sends queued data and acknowledges received data until `is_done`.
     pub async fn serve_until(&mut self, is_done: impl Fn(&Self) -> bool) -> Result<()> {
         let serve = async {
             while !is_done(self) {
@@ -129,12 +128,10 @@ impl Carrier {
             }
             Ok(())
         };
-        timeout(TIME_LIMIT, serve)
-            .await
-            .map_err(|_| Failure("the carrier's wait has timed out".to_owned()))?
+        timeout(TIME_LIMIT, serve).await.map_err(|_| Failure("the carrier timed out".to_owned()))?
     }
 
-    /// Hands the connection back.
+    /// Returns the state, for a kernel to restore.
     pub fn export(self) -> Result<Exported> {
         let state = self.connection.export()?;
         let send = SneTracker::resume(state.send_sne, state.send_sequence);
@@ -164,7 +161,7 @@ impl Carrier {
         Ok(exported)
     }
 
-    /// Takes one segment, or sends again.
+    /// Processes one segment, or retransmits.
     async fn step(&mut self) -> Result<()> {
         let timer = async {
             match self.retransmit_at {
@@ -180,14 +177,12 @@ impl Carrier {
 
     fn take(&mut self, frame: &[u8]) -> Result<()> {
         let Some(segment) = recording::segment(frame) else { return Ok(()) };
-        // Counted by the connection, and as if it had never come.
+        // The connection has counted it. Otherwise ignore it.
         if self.connection.verify(&segment).is_err() {
             return Ok(());
         }
         let flags = segment.flags();
-        ensure(!flags.rst() && !flags.fin(), || {
-            format!("the carrier's peer ends the connection: {flags:?}")
-        })?;
+        ensure(!flags.rst() && !flags.fin(), || format!("the carrier's peer closed: {flags:?}"))?;
         self.take_acknowledgment(&segment);
         let missing = self.receive_next.offset_from(segment.sequence());
         let (payload, expected) = (segment.payload(), usize::try_from(missing));
@@ -196,7 +191,7 @@ impl Carrier {
             self.receive_next = SeqNum(self.receive_next.0.wrapping_add(u32::try_from(new.len())?));
             self.timestamp = peer_timestamp(&segment).unwrap_or(self.timestamp);
         }
-        // A keepalive or a window probe is before the next number and has to be answered, too.
+        // Keepalives and window probes carry an old sequence number and need an answer, too.
         if payload.is_empty() && missing == 0 { Ok(()) } else { self.acknowledge() }
     }
 
@@ -232,14 +227,14 @@ impl Carrier {
         let wanted = usize::try_from(end - pattern.position()).unwrap_or(usize::MAX);
         let octets = wanted.min(self.receive_queue.len());
         let read: Vec<u8> = self.receive_queue.drain(..octets).collect();
-        pattern.check(&read).map_err(|at| Failure(format!("octet {at} came altered to the carrier")))
+        pattern.check(&read).map_err(|at| Failure(format!("the carrier received a wrong octet {at}")))
     }
 
     fn send_what_may_go(&mut self) -> Result<()> {
         while self.sent < self.send_queue.len().min(CONGESTION_WINDOW).min(self.window.0) {
             self.send_data()?;
         }
-        // A closed window is asked again in the same way as a segment is sent again.
+        // The same timer probes a closed window.
         if !self.send_queue.is_empty() && self.retransmit_at.is_none() {
             self.retransmit_at = Some(Instant::now() + RETRANSMISSION);
         }
@@ -252,7 +247,7 @@ impl Carrier {
         self.send_data()
     }
 
-    /// Sends the next segment of data, whatever the windows are.
+    /// Sends the next data segment without checking the windows.
     fn send_data(&mut self) -> Result<()> {
         let options =
             self.connection.option_length() + self.taken.tcp.timestamp.map_or(0, |_| TIMESTAMPS_LENGTH);
@@ -297,14 +292,14 @@ impl Carrier {
     }
 }
 
-/// Where the checksum is in a TCP header (RFC 9293 §3.1).
+/// The checksum field of a TCP header (RFC 9293 §3.1).
 const CHECKSUM: std::ops::Range<usize> = 16..18;
 
 const _: () = assert!(CHECKSUM.end < TCP_HEADER_LENGTH);
 
-/// A kernel's timestamps count milliseconds.
+/// Linux timestamps count milliseconds.
 fn milliseconds_since(start: Instant) -> u32 {
-    // It wraps as they do.
+    // Timestamps wrap, too.
     start.elapsed().as_millis() as u32
 }
 

@@ -13,8 +13,7 @@ use crate::wire::{Plug, Wire};
 /// IP hop limit of its packets.
 const HOP_LIMIT: u8 = 64;
 
-/// The place. Dropping it gives it back.
-#[derive(Debug)]
+/// A guest's place; dropping it gives it back.
 pub struct Place {
     own: Port,
     neighbour: Port,
@@ -23,13 +22,13 @@ pub struct Place {
 }
 
 impl Place {
-    /// Takes over the connections of the guest `own` at the free port `at`, to talk to the one at `neighbour`.
+    /// Diverts the TCP segments of guest `own` to the free port `at`. Replies go to `neighbour`.
     pub fn take_over(wire: &Wire, own: Port, at: Port, neighbour: Port) -> Self {
         let link = Link::new(Medium::Ethernet, DEFAULT_IP_MTU);
         Self { own, neighbour, _plug: wire.plug_in_place_of(own, at, link.clone()), link }
     }
 
-    /// The next frame. Cancelling the wait loses nothing.
+    /// Waits for the next frame. Cancel safe.
     pub async fn receive(&self) -> Vec<u8> {
         self.link.to_stack.pop().await
     }

@@ -11,7 +11,7 @@ use super::*;
 use crate::net::Port;
 use crate::wire::Wire;
 
-/// Octets of each direction's wait for the wrap: less than what goes over the wire before it ends.
+/// Octets each way before sequence numbers wrap: fewer than one transfer sends.
 const BEFORE_WRAP: u32 = 100_000;
 const OCTETS: u64 = 300_000;
 
@@ -71,7 +71,7 @@ fn amount(seed: u64, from: u64) -> Amount {
     Amount { octets: OCTETS, seed, from }
 }
 
-/// Each transfers its own part, and answers until the other has done the same.
+/// Both transfer; each keeps answering until the other has finished.
 async fn transfer_both([north, south]: &mut [Carrier; 2], from: u64) {
     let both = Barrier::new(2);
     let (to_south, to_north) = (amount(1, from), amount(2, from));

@@ -9,34 +9,26 @@ use agent::{
 use speaker::protection::mirrored;
 use wireseal_tcp_ao::{Endpoint, Isn, Mkt, SocketPair};
 
-use crate::failure::{Failure, Result, ensure, fail};
 use crate::guest::Guest;
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::recording::{Frame, Recording};
-use crate::row::Evidence;
+use crate::prelude::*;
 use crate::verify::verify;
 
 /// The seeds of what the ends send.
 const TO_NORTH: u64 = 31;
 const TO_SOUTH: u64 = 32;
-/// Segments that an end refuses before it is believed to refuse all.
+/// Refused segments that count as proof that an end refuses all.
 pub const REFUSED: u64 = 3;
 /// Why [`Kernels::refuses_octet`] fails when the octet is taken.
 pub const WENT_THROUGH: &str = "an octet went through";
 const PORTS: [Port; 2] = [Port::North, Port::South];
 
-/// The connection.
-#[derive(Debug)]
 pub struct Kernels<'a> {
     lab: &'a Lab,
     /// The guest that opened it.
     pub south_guest: &'a Guest,
     /// The keys, as south has them.
     mkts: Vec<Mkt>,
-    /// North's socket.
     pub north: u64,
-    /// South's socket.
     pub south: u64,
     /// The connection as south sees it.
     pub pair: SocketPair,
@@ -48,12 +40,12 @@ pub struct Kernels<'a> {
 
 /// The keys for a socket of north's, of those that south has.
 pub fn north_keys(family: Family, mkts: &[Mkt]) -> Result<Vec<Key>> {
-    mkts.iter().map(|mkt| Ok(Key::new(Port::South.address(family), &mirrored(mkt)?))).collect()
+    mkts.iter().map(|mkt| Ok(Key::new(Port::South.address(family), &mirrored(mkt)?)?)).collect()
 }
 
 /// The keys for a socket of south's.
-pub fn south_keys(family: Family, mkts: &[Mkt]) -> Vec<Key> {
-    mkts.iter().map(|mkt| Key::new(Port::North.address(family), mkt)).collect()
+pub fn south_keys(family: Family, mkts: &[Mkt]) -> Result<Vec<Key>> {
+    mkts.iter().map(|mkt| Ok(Key::new(Port::North.address(family), mkt)?)).collect()
 }
 
 /// A socket, bound, with keys.
@@ -61,7 +53,7 @@ pub async fn open_socket(guest: &Guest, family: Family, port: u16, keys: Vec<Key
     guest.call(Open { local: family.any(port), keys, required: false }).await
 }
 
-/// Ends a connection of north's by a reset, and waits for that, so that nothing of it is left for the next row.
+/// Resets a connection of north's and waits for the reset, so that none of it is left for the next row.
 pub async fn reset(lab: &Lab, socket: u64) -> Result<()> {
     lab.wire.take_recording();
     lab.north.call(Reset { socket }).await?;
@@ -72,7 +64,6 @@ pub async fn reset(lab: &Lab, socket: u64) -> Result<()> {
 }
 
 impl<'a> Kernels<'a> {
-    /// Opens it.
     pub async fn open(lab: &'a Lab, family: Family, mkts: &[Mkt]) -> Result<Self> {
         Self::open_at(lab, family, mkts, (0, 0), None).await
     }
@@ -87,7 +78,7 @@ impl<'a> Kernels<'a> {
     ) -> Result<Self> {
         let south_guest = lab.south().await?;
         let listener = open_socket(&lab.north, family, ports.0, north_keys(family, mkts)?).await?;
-        let south = open_socket(south_guest, family, ports.1, south_keys(family, mkts)).await?;
+        let south = open_socket(south_guest, family, ports.1, south_keys(family, mkts)?).await?;
         if let Some(isn) = isn {
             south_guest.call(ChooseIsn { socket: south, isn: isn.0 }).await?;
         }
@@ -99,7 +90,7 @@ impl<'a> Kernels<'a> {
         Self::connect_and_accept(lab, family, mkts, sockets, async { Ok(()) }).await
     }
 
-    /// The same, and north accepts only when `meanwhile` is done, which begins when south is connected.
+    /// The same, but `meanwhile` runs after south has connected and before north accepts.
     pub async fn connect_and_accept(
         lab: &'a Lab,
         family: Family,
@@ -112,7 +103,7 @@ impl<'a> Kernels<'a> {
         let port = lab.north.call(Listen { socket: listener }).await?.port();
         let remote = Port::North.at(family, port);
         let local = south_guest.call(Connect { socket: south, remote }).await?;
-        // South is connected as soon as it has sent the last segment of the handshake, and north once it has taken it in.
+        // South is connected once it has sent the last segment of the handshake, north once it has received it.
         for port in [Port::South, Port::North] {
             lab.take_in(port).await?;
         }
@@ -159,7 +150,7 @@ impl<'a> Kernels<'a> {
         ]
     }
 
-    /// Notes what was exchanged otherwise.
+    /// Records octets exchanged in another way.
     pub const fn passed(&mut self, to_north: u64, to_south: u64) {
         self.exchanged.0 += to_north;
         self.exchanged.1 += to_south;
@@ -183,8 +174,7 @@ impl<'a> Kernels<'a> {
         Ok(self.lab.north.counters().await?.since(&self.before[0]))
     }
 
-    /// Sends an octet to north again and again, and fails if it is taken; gives what north has counted by the time it has reached
-    /// `refused`.
+    /// Keeps sending an octet to north until north has counted `refused`; fails if north accepts it.
     pub async fn refuses_octet(&self, refused: Counted) -> Result<Counted> {
         tokio::select! {
             counted = self.await_north_counted(refused) => counted,
@@ -195,13 +185,13 @@ impl<'a> Kernels<'a> {
         }
     }
 
-    /// Waits until both ends have acknowledged all that the recording has of the other, and neither has more to say.
+    /// Waits until both ends have acknowledged everything and send nothing more.
     pub async fn quiet(&self) -> Result<()> {
         self.lab.quiet(self.pair, PORTS).await
     }
 
-    /// Cuts both cables once all is quiet, so that nothing comes to an end that is taken out of its kernel. Gives what was
-    /// recorded by then.
+    /// Waits for quiet and cuts both cables, so that nothing reaches an end while it is out of its kernel. Returns the
+    /// recording so far.
     pub async fn cut_off(&self) -> Result<Recording> {
         self.quiet().await?;
         self.set_plugged(false);
@@ -220,13 +210,12 @@ impl<'a> Kernels<'a> {
     pub async fn account(&self, recording: &Recording, is_south_whole: bool) -> Result<[Counted; 2]> {
         let to_north = Counted::good(delivered(recording, self.pair.remote.address()));
         let to_south = Counted::good(delivered(recording, self.pair.local.address()));
-        let north = self.await_north_counted(to_north).await?;
-        ensure(north == to_north, || format!("north has counted {north} instead of {to_north}"))?;
+        let north = self.await_north_counted(to_north).await?.check("north", &to_north)?;
         let at_least = if is_south_whole { to_south } else { Counted::default() };
         let south = self.south_guest.await_counted(&self.before[1], at_least).await?;
-        ensure(south == to_south || !is_south_whole, || {
-            format!("south has counted {south} instead of {to_south}")
-        })?;
+        if is_south_whole {
+            south.check("south", &to_south)?;
+        }
         Ok([north, south])
     }
 

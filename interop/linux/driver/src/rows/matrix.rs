@@ -1,24 +1,17 @@
 //! Every kind of key between the userspace stack and a kernel: a small transfer each, and large ones.
 
+use std::rc::Rc;
 use std::time::Instant;
 
-use agent::{
-    Accept, Amount, Close, Connect, Counted, Finish, GetInfo, Listen, SocketInfo, TIME_LIMIT, Transfer,
-};
+use agent::{Close, Counted};
+use fastrand::Rng;
 use futures_util::future::try_join_all;
-use speaker::stack::TcpStream;
-use tokio::time::timeout;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, OptionCoverage, Segment};
 
-use super::session::{End, Setup, USERSPACE_PORT};
-use crate::failure::{Failure, Result, ensure, fail};
-use crate::lab::Lab;
-use crate::net::Family;
-use crate::recording::{Frame, Recording};
-use crate::row::{Evidence, Refusal, Row};
-use crate::userspace::{Userspace, finish, transfer};
-use crate::verify::verify;
+use super::session::{Beside, End, Session, Setup};
+use crate::prelude::*;
+use crate::userspace::Userspace;
 
 /// The algorithms that Linux has, and their names in rows.
 const ALGORITHMS: [(TcpAoAlgorithm, &str); 3] = [
@@ -161,16 +154,17 @@ impl Combination {
 
     fn setup(&self, is_kernel_wrong: bool) -> Result<Setup> {
         let (userspace, kernel) = (vec![self.mkt(false)?], vec![self.mkt(is_kernel_wrong)?]);
-        Ok(Setup { family: self.family, opener: self.opener, userspace, kernel })
+        Ok(Setup { family: self.family, opener: self.opener, userspace, kernel, number: 0 })
     }
 }
 
-/// What both ends have counted, over several connections.
+/// Sums over several connections.
 #[derive(Default)]
 struct Tally {
+    /// Segments that have reached userspace, and the kernel.
+    delivered: [u64; 2],
+    /// Good segments by the kernel's sockets.
     sockets_good: u64,
-    kernel: Counted,
-    userspace: Counted,
     /// Lost on the way to userspace, and to the kernel.
     lost: [u64; 2],
     /// That carried SACK blocks beside the MAC, and were delivered.
@@ -182,12 +176,13 @@ async fn carry_all(lab: &Lab, combinations: Vec<Combination>, load: Load) -> Res
     let (mut evidence, mut tally) = (Evidence::default(), Tally::default());
     for combination in &combinations {
         let named = |failure: Failure| failure.during(combination.described());
-        carry(lab, combination, load, &mut tally, &mut evidence).await.map_err(named)?;
+        evidence.add(carry(lab, combination, load, &mut tally).await.map_err(named)?);
     }
     let seconds = started.elapsed().as_secs_f64();
     let connections = combinations.len() as u64 * u64::from(load.connections);
     let mebibytes = (2 * connections * load.octets) as f64 / f64::from(1 << 20);
-    let Tally { sockets_good, kernel, userspace, lost: [to_userspace, to_kernel], with_sack } = tally;
+    let Tally { delivered, sockets_good, lost: [to_userspace, to_kernel], with_sack } = tally;
+    let [userspace, kernel] = delivered.map(Counted::good);
     evidence.counters = vec![
         ("kernel".into(), format!("{kernel}, {sockets_good} of them by TCP_AO_INFO before the end")),
         ("userspace".into(), userspace.to_string()),
@@ -201,60 +196,53 @@ async fn carry_all(lab: &Lab, combinations: Vec<Combination>, load: Load) -> Res
 }
 
 /// Connections with one key: opened, used both ways, closed in order, and every segment accounted for at both ends.
-async fn carry(
-    lab: &Lab,
-    combination: &Combination,
-    load: Load,
-    tally: &mut Tally,
-    evidence: &mut Evidence,
-) -> Result<()> {
+async fn carry(lab: &Lab, combination: &Combination, load: Load, tally: &mut Tally) -> Result<Evidence> {
     let before = lab.north.counters().await?;
     let setup = combination.setup(false)?;
-    let userspace = setup.userspace(lab)?;
-    let set_loss = |loss| {
-        lab.wire.set_loss(End::Userspace.port(), loss, 1);
-        lab.wire.set_loss(End::Kernel.port(), loss, 2);
-    };
-    set_loss(load.loss);
-    let numbers = 0..load.connections;
-    let connections = numbers.map(|number| use_connection(lab, &setup, &userspace, load, number));
-    let used = try_join_all(connections).await?;
+    let userspace = Rc::new(setup.userspace(lab)?);
+    if load.loss > 0 {
+        let [mut by_userspace, mut by_kernel] = [1, 2].map(Rng::with_seed);
+        lab.wire.lose(move |from, _| {
+            let random = if from == End::Userspace.port() { &mut by_userspace } else { &mut by_kernel };
+            random.u32(..1000) < load.loss
+        });
+    }
+    let used = (0..load.connections).map(|number| {
+        use_connection(lab, Setup { number, ..setup.clone() }, before, Rc::clone(&userspace), load.octets)
+    });
+    let (mut sessions, good): (Vec<_>, Vec<_>) = try_join_all(used).await?.into_iter().unzip();
     // Linux neither verifies nor counts what comes in TIME-WAIT, such as a FIN that is sent again because its acknowledgment was
     // lost: so nothing is lost at the end.
-    set_loss(0);
-    let infos = try_join_all(used.into_iter().map(|used| end(lab, used))).await?;
-    userspace.idle().await?;
-
-    // Whatever has reached an end has been verified there, and counted once.
-    let delivered = || End::BOTH.map(|end| lab.wire.segments_from(end.other().port()));
-    let settle = async {
-        loop {
-            let [to_userspace, to_kernel] = delivered();
-            let by_kernel = lab.north.await_counted(&before, Counted::good(to_kernel)).await?;
-            let by_userspace = userspace.await_counted(Counted::good(to_userspace)).await?;
-            if delivered() == [to_userspace, to_kernel] {
-                return Ok::<_, Failure>([by_userspace, by_kernel]);
-            }
-        }
-    };
-    let counted = timeout(TIME_LIMIT, settle).await;
-    let counted = counted.map_err(|_| Failure("the wire does not become silent".to_owned()))??;
-    for ((end, counted), delivered) in End::BOTH.iter().zip(counted).zip(delivered()) {
-        ensure(counted == Counted::good(delivered), || {
-            format!("{end} has counted {counted}, {delivered} segments have reached it")
-        })?;
+    lab.wire.reset();
+    try_join_all(sessions.iter_mut().map(Session::finish)).await?;
+    let last = sessions.pop().ok_or_else(|| Failure("there are no connections".to_owned()))?;
+    for session in sessions {
+        session.ends.free().await;
     }
+    // The counters are of all connections together.
+    let evidence = last.settle(Beside::default(), Beside::default()).await?;
+    check_loss(&evidence.recording, load, tally)?;
+    tally.sockets_good += good.iter().sum::<u64>();
+    Ok(evidence)
+}
 
-    let recording = lab.wire.take_recording();
-    check_loss(&recording, load, tally)?;
-    let verdicts = verify(lab, &recording, &setup.userspace)?;
-    verdicts.check_all_verified()?;
-    evidence.wire.add(verdicts);
-    evidence.recording.append(recording);
-    tally.userspace = tally.userspace.plus(&counted[0]);
-    tally.kernel = tally.kernel.plus(&counted[1]);
-    tally.sockets_good += infos.iter().map(|info| info.counted.good).sum::<u64>();
-    Ok(())
+/// Opens a connection and uses it; gives how many good segments the kernel's socket has counted.
+async fn use_connection(
+    lab: &Lab,
+    setup: Setup,
+    before: Counted,
+    userspace: Rc<Userspace>,
+    octets: u64,
+) -> Result<(Session<'_>, u64)> {
+    let socket = setup.kernel_socket_at(lab, 0, true).await?;
+    let mut session = Session::connect(lab, setup, before, userspace, socket).await?;
+    session.exchange(octets, octets).await?;
+    let info = session.ends.info().await?;
+    let is_clean = info.counted.good > 0 && info.counted == Counted::good(info.counted.good);
+    ensure((info.current_key, info.rnext_key) == (Some(RECV_ID.0), Some(SEND_ID.0)) && is_clean, || {
+        format!("the kernel's socket says {info:?}")
+    })?;
+    Ok((session, info.counted.good))
 }
 
 /// Fails unless as much was lost each way as should have been, and, if any was, SACK options stood beside the MAC.
@@ -263,85 +251,20 @@ fn check_loss(recording: &Recording, load: Load, tally: &mut Tally) -> Result<()
         let port = end.other().port();
         let frames = recording.frames.iter().filter(|frame| frame.from == Some(port));
         let lost = frames.filter(|frame| frame.is_lost).count() as u64;
-        let all = lost + recording.delivered_from(port).count() as u64;
+        let delivered = recording.delivered_from(port).count() as u64;
+        let all = lost + delivered;
         let wanted = u64::from(load.loss);
         ensure((wanted / 2..=wanted * 2).contains(&(1000 * lost / all.max(1))), || {
             format!("{lost} segments of {all} from {port} were lost")
         })?;
         tally.lost[way] += lost;
+        tally.delivered[way] += delivered;
     }
     let delivered = recording.frames.iter().filter(|frame| !frame.is_lost).filter_map(Frame::segment);
     let has_sack = |segment: &Segment<'_>| segment.options().flatten().any(|option| option.kind == SACK);
     let with_sack = delivered.filter(has_sack).count() as u64;
     tally.with_sack += with_sack;
     ensure(load.loss == 0 || with_sack > 0, || "no segment carried SACK blocks".to_owned())
-}
-
-/// A connection that has carried what it had to.
-struct Used {
-    stream: TcpStream,
-    socket: u64,
-    listener: Option<u64>,
-    info: SocketInfo,
-}
-
-/// One connection, opened and used.
-async fn use_connection(
-    lab: &Lab,
-    setup: &Setup,
-    userspace: &Userspace,
-    load: Load,
-    number: u16,
-) -> Result<Used> {
-    let (mut stream, socket, listener) = connect(lab, setup, userspace, number).await?;
-    let amount = |seed| Amount { octets: load.octets, seed, from: 0 };
-    let (there, back) = (amount(2 * u64::from(number)), amount(2 * u64::from(number) + 1));
-    let by_kernel = lab.north.call(Transfer { socket, send: back, receive: there });
-    tokio::try_join!(transfer(&mut stream, there, back), by_kernel)?;
-
-    let info = lab.north.call(GetInfo { socket }).await?;
-    let info = info.ok_or_else(|| Failure("the kernel's socket has no TCP-AO".to_owned()))?;
-    let is_clean = info.counted.good > 0 && info.counted == Counted::good(info.counted.good);
-    ensure((info.current_key, info.rnext_key) == (Some(RECV_ID.0), Some(SEND_ID.0)) && is_clean, || {
-        format!("the kernel's socket says {info:?}")
-    })?;
-    Ok(Used { stream, socket, listener, info })
-}
-
-/// The end of a connection; gives what the kernel's socket said before.
-async fn end(lab: &Lab, used: Used) -> Result<SocketInfo> {
-    let Used { mut stream, socket, listener, info } = used;
-    tokio::try_join!(finish(&mut stream), lab.north.call(Finish { socket }))?;
-    for socket in [Some(socket), listener].into_iter().flatten() {
-        lab.north.call(Close { socket }).await?;
-    }
-    Ok(info)
-}
-
-/// The stream, the kernel's socket, and the listener it came from.
-async fn connect(
-    lab: &Lab,
-    setup: &Setup,
-    userspace: &Userspace,
-    number: u16,
-) -> Result<(TcpStream, u64, Option<u64>)> {
-    let socket = setup.kernel_socket_at(lab, 0, true).await?;
-    match setup.opener {
-        End::Userspace => {
-            let port = lab.north.call(Listen { socket }).await?.port();
-            let connect = userspace.connect(End::Kernel.port().at(setup.family, port));
-            let (stream, accepted) = tokio::try_join!(connect, lab.north.call(Accept { socket }))?;
-            Ok((stream, accepted, Some(socket)))
-        }
-        End::Kernel => {
-            let port = USERSPACE_PORT + number;
-            let mut listener = userspace.stack.listen(None, port)?;
-            let connect =
-                lab.north.call(Connect { socket, remote: End::Userspace.port().at(setup.family, port) });
-            let (stream, _) = tokio::try_join!(userspace.accept(&mut listener), connect)?;
-            Ok((stream, socket, None))
-        }
-    }
 }
 
 /// The kernel has another key: the listening end must refuse the SYN, and count it.
@@ -362,28 +285,13 @@ async fn refuse(lab: &Lab, combination: &Combination) -> Result<Counted> {
     let setup = combination.setup(true)?;
     let userspace = setup.userspace(lab)?;
     let socket = setup.kernel_socket_at(lab, 0, true).await?;
-    let counted = match combination.opener {
-        End::Userspace => {
-            let port = lab.north.call(Listen { socket }).await?.port();
-            tokio::select! {
-                counted = lab.north.await_counted(&before, Counted::bad(1)) => counted?,
-                stream = userspace.connect(End::Kernel.port().at(setup.family, port)) => {
-                    return fail(format!("a connection came about: {:?}", stream?));
-                }
-            }
-        }
-        End::Kernel => {
-            let mut listener = userspace.stack.listen(None, USERSPACE_PORT)?;
-            let connect = lab.north.call(Connect { socket, remote: setup.userspace_listens_at() });
-            tokio::select! {
-                counted = userspace.await_counted(Counted::bad(1)) => counted?,
-                stream = userspace.accept(&mut listener) => {
-                    return fail(format!("a connection came about: {:?}", stream?));
-                }
-                address = connect => return fail(format!("the kernel is connected: {}", address?)),
-            }
+    let refused = async {
+        match combination.opener {
+            End::Userspace => lab.north.await_counted(&before, Counted::bad(1)).await,
+            End::Kernel => userspace.await_counted(Counted::bad(1)).await,
         }
     };
+    let counted = setup.until_refused(lab, &userspace, socket, refused).await?;
     lab.north.call(Close { socket }).await?;
-    Ok(counted)
+    counted.ok_or_else(|| Failure("a connection came about".to_owned()))
 }

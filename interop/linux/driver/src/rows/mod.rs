@@ -19,12 +19,23 @@ pub fn all() -> Vec<Row> {
     [
         matrix::rows(),
         rollover::rows(),
-        refusals::rows(),
-        closing::rows(),
+        refusals::syn::rows(),
+        refusals::md5::rows(),
+        refusals::attacks::rows(),
+        refusals::icmp::rows(),
+        refusals::checksum::rows(),
+        closing::orderly::rows(),
+        closing::time_wait::rows(),
+        closing::closed_port::rows(),
+        closing::half_open::rows(),
         bgp::rows(),
         wrap::rows(),
         moving::rows(),
-        manager::rows(),
+        manager::rolling::rows(),
+        manager::secrets::rows(),
+        manager::expiry::rows(),
+        manager::calls::rows(),
+        manager::vrf::rows(),
     ]
     .into_iter()
     .flatten()

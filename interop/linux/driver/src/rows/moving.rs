@@ -7,11 +7,7 @@ use wireseal_tcp_ao::{MKTS_PER_PEER, Mkt, MktSet, SocketPair};
 use super::kernels::{Kernels, REFUSED, south_keys};
 use super::session::{key, key_with};
 use crate::carrier::{Carrier, Place};
-use crate::failure::{Failure, Result, ensure};
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::recording::Recording;
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 
 /// Octets that south sends in each place. North's go slower at first, so that much is under way when south is moved.
 const PART: u64 = 1 << 20;
@@ -246,7 +242,7 @@ async fn export(kernels: &Kernels<'_>, socket: u64) -> Result<Exported> {
 }
 
 async fn restore(kernels: &Kernels<'_>, exported: Exported, family: Family, mkts: &[Mkt]) -> Result<u64> {
-    kernels.south_guest.call(Restore { exported, keys: south_keys(family, mkts) }).await
+    kernels.south_guest.call(Restore { exported, keys: south_keys(family, mkts)? }).await
 }
 
 /// Waits until so many octets that `pair.local` has sent are acknowledged.

@@ -1,15 +1,11 @@
 //! From one key to another and back, under traffic; keys that are removed in use; keys that only one end has.
 
-use agent::{AddKeys, Counted, DeleteKey, SetKeys};
+use agent::{AddKeys, Counted, DeleteKey, KeyName, SetKeys};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Mkt, OptionCoverage};
 
 use super::session::{Beside, End, Ends, SOME, Session, Setup, families_and_ends, kernel_key, key, key_with};
-use crate::failure::{Failure, Result, ensure, fail};
-use crate::lab::Lab;
-use crate::net::Family;
-use crate::recording::Recording;
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 
 /// A kind of key: algorithm, octets of MAC, coverage of options.
 type Kind = (TcpAoAlgorithm, usize, OptionCoverage);
@@ -152,12 +148,14 @@ async fn roll_to_a_wrong_secret(lab: &Lab, family: Family, starter: End) -> Resu
         opener: starter,
         userspace: vec![first.clone(), second.clone()],
         kernel: vec![first, other],
+        number: 0,
     };
     let mut session = Session::open(lab, setup).await?;
     session.exchange(SOME, SOME).await?;
     ask_for(&session.ends, starter, &second).await?;
-    let counted =
-        session.until_refused(async |ends| ends.await_counted(starter, Counted::bad(2)).await).await?;
+    let counted = session
+        .until_refused(&End::BOTH, async |ends| ends.await_counted(starter, Counted::bad(2)).await)
+        .await?;
     Ok(Refusal::by(&starter.to_string(), &counted))
 }
 
@@ -172,9 +170,7 @@ async fn delete_at_the_kernel(lab: &Lab) -> Result<Evidence> {
         let mut session = Session::open_used(lab, Setup::with_keys(family, End::Userspace, &mkts)).await?;
         let refused = delete(&session.ends, &mkts[0], None).await;
         let Err(Failure(sentence)) = refused else { return fail("a key in use was deleted") };
-        ensure(sentence.contains("current or rnext key"), || {
-            format!("a key in use is not deleted: {sentence}")
-        })?;
+        ensure(sentence.contains("current or rnext key"), || format!("the wrong error: {sentence}"))?;
         session.exchange(SOME, SOME).await?;
         session.ends.quiet().await?;
         delete(&session.ends, &mkts[0], Some(&mkts[1])).await?;
@@ -195,7 +191,8 @@ async fn delete_at_the_kernel(lab: &Lab) -> Result<Evidence> {
 
 /// Deletes a key from the kernel's socket, perhaps for another.
 async fn delete(ends: &Ends<'_>, mkt: &Mkt, successor: Option<&Mkt>) -> Result<()> {
-    let name = kernel_key(ends.setup.family, mkt)?.name();
+    let remote = End::Userspace.address(ends.setup.family).into();
+    let name = KeyName { remote, vrf: None, send_id: mkt.recv_id().0, recv_id: mkt.send_id().0 };
     let current = successor.map(|mkt| mkt.recv_id().0);
     let rnext = successor.map(|mkt| mkt.send_id().0);
     ends.lab.north.call(DeleteKey { socket: ends.socket, name, current, rnext }).await
@@ -217,7 +214,7 @@ async fn unknown_to_both(session: &mut Session<'_>) -> Result<Refusal> {
     let counted = async |ends: &Ends<'_>| {
         tokio::try_join!(ends.await_kernel_counted(unknown), ends.userspace.await_counted(unknown))
     };
-    let (kernel, userspace) = session.until_refused(counted).await?;
+    let (kernel, userspace) = session.until_refused(&End::BOTH, counted).await?;
     Ok(Refusal::by("kernel", &kernel).and(Refusal::by("userspace", &userspace)))
 }
 
@@ -344,7 +341,7 @@ async fn sign_with_an_unknown_key(lab: &Lab) -> Result<Refusal> {
         }
         let receiver = end.other();
         let counted = async |ends: &Ends<'_>| ends.await_counted(receiver, Counted::key_not_found(1)).await;
-        let counted = session.sends_in_vain(end, counted).await?;
+        let counted = session.until_refused(&[end], counted).await?;
         refusal = refusal.and(Refusal::by(&receiver.to_string(), &counted));
     }
     Ok(refusal)

@@ -7,8 +7,7 @@ use speaker::stack::TcpStream;
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
-use crate::failure::{Failure, Result, ensure};
-use crate::lab::Lab;
+use crate::prelude::*;
 
 /// Waits until the userspace end finds its connection reset.
 pub async fn userspace_was_reset(stream: &mut TcpStream) -> Result<()> {

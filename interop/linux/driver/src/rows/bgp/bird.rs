@@ -1,4 +1,4 @@
-//! BIRD on the first guest, with one session over IPv4 and one over IPv6.
+//! BIRD on the first guest, with a session over IPv4 and another over IPv6.
 
 use std::cell::RefCell;
 
@@ -6,16 +6,15 @@ use agent::{Log, Start, Stop, WriteFile};
 use wireseal_tcp_ao::Mkt;
 
 use super::wait::wait;
-use crate::failure::{Failure, Result, ensure};
 use crate::guest::Guest;
-use crate::net::{Family, Port};
+use crate::prelude::*;
 
 /// BIRD's AS number, and Wireseal's.
 pub const AS: u32 = 64513;
 pub const PEER_AS: u32 = 64512;
-/// Seconds of the hold time, a third of which is between two KEEPALIVEs.
+/// Hold time in seconds. KEEPALIVEs are sent every third of it.
 pub const HOLD_TIME: u16 = 9;
-/// Routes that it announces in each session.
+/// Routes that BIRD announces in each session.
 pub const IPV4_ROUTES: usize = 8_000;
 pub const IPV6_ROUTES: usize = 2_000;
 
@@ -27,16 +26,15 @@ const CONTROL: &str = "/tmp/bird.ctl";
 pub struct Bird<'a> {
     guest: &'a Guest,
     remote: Port,
-    /// What protects its sessions, and whether it opens the one over IPv6.
+    /// What protects the sessions, and whether BIRD opens the one over IPv6.
     configured: RefCell<(String, bool)>,
 }
 
-/// What BIRD says of a session.
+/// A session's state according to BIRD.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct State {
-    /// Since when it is in its state, as BIRD writes it.
+    /// When it entered this state, as BIRD prints it.
     pub since: String,
-    /// Its BGP state.
     pub state: String,
     /// Routes from the peer, of both families.
     pub imported: usize,
@@ -44,7 +42,7 @@ pub struct State {
     pub exported: usize,
 }
 
-/// What a session has in BIRD's configuration to be protected by these keys, which are as the other end has them.
+/// BIRD's configuration of a session with these keys, which have the other end's ids.
 pub fn tcp_ao(keys: &[&Mkt], preferred: &Mkt) -> Result<String> {
     let mut text = "authentication ao; keys {\n".to_owned();
     for mkt in keys {
@@ -61,7 +59,7 @@ pub fn tcp_ao(keys: &[&Mkt], preferred: &Mkt) -> Result<String> {
     Ok(text + "};")
 }
 
-/// The same for TCP-MD5.
+/// BIRD's configuration of a session under TCP-MD5.
 pub fn tcp_md5(secret: &str) -> String {
     format!("authentication md5; password \"{secret}\";")
 }
@@ -73,7 +71,7 @@ const fn protocol(family: Family) -> &'static str {
     }
 }
 
-/// The session over IPv4 is opened by the peer, that over IPv6 by BIRD.
+/// The peer opens the session over IPv4, BIRD the one over IPv6.
 fn configuration(remote: Port, (protection, is_open): &(String, bool)) -> String {
     let own = Port::North;
     let mut text = format!(
@@ -104,7 +102,6 @@ fn configuration(remote: Port, (protection, is_open): &(String, bool)) -> String
 }
 
 impl<'a> Bird<'a> {
-    /// Starts it.
     pub async fn start(guest: &'a Guest, remote: Port, protection: &str) -> Result<Self> {
         let route = |routes: usize, prefix: &str, path: &str| {
             format!(
@@ -115,13 +112,13 @@ impl<'a> Bird<'a> {
         guest.shell(&route(IPV6_ROUTES, "2a01:%d:%d::/48", "/tmp/routes6.conf")).await?;
         let bird = Self { guest, remote, configured: RefCell::new((protection.to_owned(), false)) };
         bird.write().await?;
-        // A row that has failed may have left one.
+        // A failed row may have left one running.
         let _ = guest.call(Stop { name: NAME.to_owned() }).await;
         let command = ["bird", "-f", "-c", CONFIGURATION, "-s", CONTROL].map(str::to_owned).to_vec();
         guest.call(Start { name: NAME.to_owned(), command }).await?;
-        // Only then the listening socket has its keys.
+        // The listening socket has its keys only then.
         let listens = async || Ok(bird.state(Family::Ipv4).await.is_ok_and(|state| state.state == "Passive"));
-        bird.wait("BIRD's listening socket", listens).await?;
+        bird.wait("BIRD to listen", listens).await?;
         Ok(bird)
     }
 
@@ -130,28 +127,26 @@ impl<'a> Bird<'a> {
         self.guest.call(WriteFile { path: CONFIGURATION.to_owned(), contents }).await
     }
 
-    /// Has it protect its sessions otherwise.
+    /// Changes what protects the sessions.
     pub async fn configure(&self, protection: &str) -> Result<()> {
         self.configured.borrow_mut().0 = protection.to_owned();
         self.write().await?;
         let said = self.ask("configure").await?;
-        ensure(said.contains("Reconfigur"), || format!("BIRD does not take its configuration: {said}"))
+        ensure(said.contains("Reconfigur"), || format!("BIRD rejected its configuration: {said}"))
     }
 
-    /// Has it open the session over IPv6. Listen first: a closed port's answer is unsigned.
+    /// Makes BIRD open the session over IPv6. Listen first: a closed port answers unsigned.
     pub async fn open(&self) -> Result<()> {
         self.configured.borrow_mut().1 = true;
         self.ask(&format!("enable {}", protocol(Family::Ipv6))).await.map(drop)
     }
 
-    /// Has it close that session and open no other.
+    /// Makes BIRD close that session and not open it again.
     pub async fn close(&self) -> Result<()> {
         self.configured.borrow_mut().1 = false;
         self.ask(&format!("disable {}", protocol(Family::Ipv6))).await?;
-        self.wait("the end of the session over IPv6", async || {
-            Ok(self.state(Family::Ipv6).await?.state.is_empty())
-        })
-        .await
+        self.wait("the IPv6 session to close", async || Ok(self.state(Family::Ipv6).await?.state.is_empty()))
+            .await
     }
 
     async fn ask(&self, command: &str) -> Result<String> {
@@ -159,7 +154,6 @@ impl<'a> Bird<'a> {
         said.map_err(|failure| failure.during(format_args!("birdc {command}")))
     }
 
-    /// What it says of a session.
     pub async fn state(&self, family: Family) -> Result<State> {
         let said = self.ask(&format!("show protocols all {}", protocol(family))).await?;
         let mut state = State::default();
@@ -185,7 +179,7 @@ impl<'a> Bird<'a> {
         Ok(state)
     }
 
-    /// Waits until a session is established with so many routes each way.
+    /// Waits until a session is established, has imported this many routes and exported all of BIRD's.
     pub async fn await_routes(&self, family: Family, imported: usize) -> Result<State> {
         let exported = IPV4_ROUTES + IPV6_ROUTES;
         let wanted = |state: &State| {
@@ -200,11 +194,11 @@ impl<'a> Bird<'a> {
         wait(what, is_there, async || self.guest.call(Log { name: NAME.to_owned() }).await).await
     }
 
-    /// Ends it, and waits until its guest's kernel has nothing more to send for it.
+    /// Stops BIRD, and waits until the guest's kernel has nothing left to send for it.
     pub async fn stop(self) -> Result<()> {
         self.ask("down").await?;
-        self.wait("BIRD's end", async || {
-            // It removes its control socket last; a connection in TIME-WAIT (6) sends nothing by itself.
+        self.wait("BIRD to stop", async || {
+            // BIRD removes its control socket last. Connections in TIME-WAIT (6) send nothing on their own.
             let left = format!(
                 "test ! -e {CONTROL} && awk '($2 ~ /:00B3$/ || $3 ~ /:00B3$/) && $4 != \"06\"' /proc/net/tcp /proc/net/tcp6"
             );

@@ -1,15 +1,10 @@
 //! What the rows with BIRD share: the key chain, the rollover at both ends, and what has to come of it.
 
-use agent::Counted;
 use wireseal_tcp_ao::key_chain::{KeyChain, KeyChains, Timestamp};
 use wireseal_tcp_ao::{KeyId, Mkt};
 
 use super::bird::{Bird, IPV4_ROUTES, IPV6_ROUTES, tcp_ao};
-use crate::failure::{Result, ensure, fail};
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::recording::Recording;
-use crate::row::Evidence;
+use crate::prelude::*;
 use crate::verify::{Verdicts, verify};
 
 /// What the rows have in common.
@@ -106,10 +101,10 @@ pub async fn await_routes(bird: &Bird<'_>, imported: usize) -> Result<[String; 2
     Ok([ipv4.since, ipv6.since])
 }
 
-/// Checks that a kernel has counted nothing but good segments.
-pub fn check_all_good(name: &str, counted: &Counted) -> Result<()> {
-    let wanted = Counted::good(counted.good);
-    ensure(counted.good > 0 && *counted == wanted, || format!("{name} has counted {counted}"))
+/// Waits for so many routes, and checks that the sessions are still those of before.
+pub async fn check_still_up(bird: &Bird<'_>, imported: usize, since: &[String; 2]) -> Result<()> {
+    let now = await_routes(bird, imported).await?;
+    ensure(*since == now, || format!("BIRD's sessions are up since {now:?}, and were since {since:?}"))
 }
 
 /// The evidence of what went over the wire, all of which has to verify, with what was counted.

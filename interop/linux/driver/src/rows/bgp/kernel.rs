@@ -4,15 +4,10 @@ use std::time::Instant;
 
 use agent::Counted;
 
-use super::bird::{Bird, IPV4_ROUTES, IPV6_ROUTES, tcp_ao};
-use super::common::{
-    FIRST, OVER, ROUTES, SECRET, WHAT, await_routes, check_all_good, evidence, key_chain, key_file, roll,
-};
-use super::program::Program;
-use crate::failure::{Result, ensure};
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::row::{Evidence, Refusal, Row};
+use super::bird::{Bird, tcp_ao};
+use super::common::{FIRST, OVER, ROUTES, SECRET, WHAT, check_still_up, evidence, key_chain, key_file, roll};
+use super::program::{ESTABLISHED, Program, UNDER_AO};
+use crate::prelude::*;
 
 pub fn row() -> Row {
     Row::new(
@@ -35,23 +30,19 @@ async fn kernel(lab: &Lab) -> Result<Evidence> {
     set_clock(FIRST).await?;
     let started = Instant::now();
     let bird = Bird::start(&lab.north, Port::South, &tcp_ao(&[&keys[0]], &keys[0])?).await?;
-    let program = Program::start(south, "key-chain = \"lab\"", &key_file(SECRET)).await?;
-    program.await_log("session established", 1).await?;
-    bird.open().await?;
-    program.await_log(&format!("initial routes received ipv4={IPV4_ROUTES} ipv6={IPV6_ROUTES}"), 2).await?;
-    let since = await_routes(&bird, ROUTES).await?;
+    let program = Program::start(south, UNDER_AO, &key_file(SECRET)).await?;
+    let since = program.exchange(&bird).await?;
     let seconds = started.elapsed().as_secs_f64();
 
     roll(lab, &bird, Port::South, &keys, set_clock).await?;
-    let now = await_routes(&bird, ROUTES).await?;
-    ensure(since == now, || format!("BIRD's sessions are up since {now:?}, and were since {since:?}"))?;
+    check_still_up(&bird, ROUTES, &since).await?;
     let log = program.log().await?;
-    ensure(log.matches("session established").count() == 2 && !log.contains("session over"), || {
+    ensure(log.matches(ESTABLISHED).count() == 2 && !log.contains("session over"), || {
         format!("router-peer's sessions did not stay up: {log}")
     })?;
     let counted = (lab.north.counters().await?.since(&before.0), south.counters().await?.since(&before.1));
-    check_all_good("north", &counted.0)?;
-    check_all_good("south", &counted.1)?;
+    counted.0.check_good("north")?;
+    counted.1.check_good("south")?;
     let refused = run_out(lab, &bird, program, set_clock).await?;
     bird.stop().await?;
     let counters = [
@@ -80,16 +71,14 @@ async fn run_out(
     }
     bird.close().await?;
     let log = program.stop().await?;
-    ensure(log.matches("session established").count() == 2, || format!("there was another session: {log}"))?;
+    ensure(log.matches(ESTABLISHED).count() == 2, || format!("there was another session: {log}"))?;
     let said: Vec<&str> = log
         .lines()
         .filter_map(|line| line.split_once("TCP-AO of the connection "))
         .map(|(_, said)| said)
         .collect();
     let is_good = |said: &&str| said.ends_with("bad=0 key_not_found=0 required=0 dropped_icmp=0");
-    ensure(said.len() == 2 && said.iter().all(is_good), || {
-        format!("router-peer says of its connections: {said:?}")
-    })?;
+    ensure(said.len() == 2 && said.iter().all(is_good), || format!("router-peer reports {said:?}"))?;
     Ok(refused)
 }
 
@@ -99,7 +88,7 @@ async fn kernel_twin(lab: &Lab) -> Result<Refusal> {
     let before = (lab.north.counters().await?, south.counters().await?);
     south.shell(&format!("date -u -s @{FIRST}")).await?;
     let bird = Bird::start(&lab.north, Port::South, &tcp_ao(&[&keys[0]], &keys[0])?).await?;
-    let program = Program::start(south, "key-chain = \"lab\"", &key_file("what one end knows")).await?;
+    let program = Program::start(south, UNDER_AO, &key_file("what one end knows")).await?;
     bird.open().await?;
     let bad = Counted::bad(1);
     let counted =
@@ -107,6 +96,6 @@ async fn kernel_twin(lab: &Lab) -> Result<Refusal> {
     program.await_log("segments were refused", 1).await?;
     let log = program.stop().await?;
     bird.stop().await?;
-    ensure(!log.contains("session established"), || "there was a session".to_owned())?;
+    ensure(!log.contains(ESTABLISHED), || "there was a session".to_owned())?;
     Ok(Refusal::by("north", &counted.0).and(Refusal::by("south", &counted.1)))
 }

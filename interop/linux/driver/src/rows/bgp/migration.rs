@@ -3,13 +3,10 @@
 use agent::Counted;
 use wireseal_tcp_ao::option::kind;
 
-use super::bird::{Bird, IPV4_ROUTES, IPV6_ROUTES, tcp_ao, tcp_md5};
-use super::common::{FIRST, ROUTES, SECRET, await_routes, check_all_good, evidence, key_chain, key_file};
-use super::program::{MD5_SECRET, Program};
-use crate::failure::{Result, ensure};
-use crate::lab::Lab;
-use crate::net::Port;
-use crate::row::{Evidence, Refusal, Row};
+use super::bird::{Bird, tcp_ao, tcp_md5};
+use super::common::{FIRST, ROUTES, SECRET, evidence, key_chain, key_file};
+use super::program::{ESTABLISHED, MD5_SECRET, Program, UNDER_AO};
+use crate::prelude::*;
 
 pub fn row() -> Row {
     Row::new(
@@ -28,15 +25,10 @@ async fn migration(lab: &Lab) -> Result<Evidence> {
     south.shell(&format!("date -u -s @{FIRST}")).await?;
     let key_file = key_file(SECRET);
     let start = async |protection: &str| Program::start(south, protection, &key_file).await;
-    let (md5, ao) = ("md5-secret-file = \"bird.md5\"", "key-chain = \"lab\"");
-    let received = format!("initial routes received ipv4={IPV4_ROUTES} ipv6={IPV6_ROUTES}");
-
+    let md5 = "md5-secret-file = \"bird.md5\"";
     let exchange = async |bird: &Bird<'_>, protection| {
         let program = start(protection).await?;
-        program.await_log("session established", 1).await?;
-        bird.open().await?;
-        program.await_log(&received, 2).await?;
-        await_routes(bird, ROUTES).await?;
+        program.exchange(bird).await?;
         bird.close().await?;
         program.stop().await.map(drop)
     };
@@ -53,10 +45,10 @@ async fn migration(lab: &Lab) -> Result<Evidence> {
 
     let before = (lab.north.counters().await?, south.counters().await?);
     bird.configure(&tcp_ao(&[&keys[0]], &keys[0])?).await?;
-    exchange(&bird, ao).await?;
+    exchange(&bird, UNDER_AO).await?;
     let counted = (lab.north.counters().await?.since(&before.0), south.counters().await?.since(&before.1));
-    check_all_good("north", &counted.0)?;
-    check_all_good("south", &counted.1)?;
+    counted.0.check_good("north")?;
+    counted.1.check_good("south")?;
 
     let counters =
         [("BIRD's kernel", counted.0.to_string()), ("router-peer's kernel", counted.1.to_string())];
@@ -70,7 +62,7 @@ async fn migration(lab: &Lab) -> Result<Evidence> {
         let program = start(protection).await?;
         let counted = lab.north.await_counted(&before, wanted).await?;
         let log = program.stop().await?;
-        ensure(!log.contains("session established"), || format!("there was a session with `{protection}`"))?;
+        ensure(!log.contains(ESTABLISHED), || format!("there was a session with `{protection}`"))?;
         refused.push(counted.to_string());
     }
     bird.stop().await?;
@@ -89,10 +81,10 @@ async fn migration_twin(lab: &Lab) -> Result<Refusal> {
     south.shell(&format!("date -u -s @{FIRST}")).await?;
     let before = lab.north.counters().await?;
     let bird = Bird::start(&lab.north, Port::South, &tcp_md5(MD5_SECRET)).await?;
-    let program = Program::start(south, "key-chain = \"lab\"", &key_file(SECRET)).await?;
+    let program = Program::start(south, UNDER_AO, &key_file(SECRET)).await?;
     let counted = lab.north.await_counted(&before, Counted::key_not_found(1)).await?;
     let log = program.stop().await?;
     bird.stop().await?;
-    ensure(!log.contains("session established"), || "there was a session".to_owned())?;
+    ensure(!log.contains(ESTABLISHED), || "there was a session".to_owned())?;
     Ok(Refusal::by("north", &counted))
 }

@@ -11,11 +11,8 @@ use speaker::routes::generate;
 use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
 
 use super::bird::{AS, Bird, HOLD_TIME, IPV4_ROUTES, IPV6_ROUTES, PEER_AS, tcp_ao};
-use super::common::{FIRST, ROUTES, SECRET, WHAT, await_routes, evidence, key_chain, roll};
-use crate::failure::{Result, ensure, fail};
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::row::{Evidence, Refusal, Row};
+use super::common::{FIRST, ROUTES, SECRET, WHAT, await_routes, check_still_up, evidence, key_chain, roll};
+use crate::prelude::*;
 use crate::rows::session::USERSPACE_PORT;
 use crate::userspace::Userspace;
 
@@ -78,8 +75,7 @@ async fn userspace(lab: &Lab) -> Result<Evidence> {
     for session in &sessions {
         session.announce(Arc::clone(&more)).await?;
     }
-    let now = await_routes(&bird, ROUTES + more.len()).await?;
-    ensure(since == now, || format!("BIRD's sessions are up since {now:?}, and were since {since:?}"))?;
+    check_still_up(&bird, ROUTES + more.len(), &since).await?;
     for session in &sessions {
         session.established(TIME_LIMIT).await?;
         session.shutdown().await?;
@@ -89,11 +85,9 @@ async fn userspace(lab: &Lab) -> Result<Evidence> {
     bird.stop().await?;
 
     let (sent, received) = (lab.wire.segments_from(Port::Userspace), lab.wire.segments_from(Port::North));
-    let north = lab.north.await_counted(&before, Counted::good(sent)).await?;
-    let counted = userspace.await_counted(Counted::good(received)).await?;
-    ensure([north, counted] == [sent, received].map(Counted::good), || {
-        format!("north has counted {north} of {sent}, userspace {counted} of {received}")
-    })?;
+    let [sent, received] = [sent, received].map(Counted::good);
+    let north = lab.north.await_counted(&before, sent).await?.check("north", &sent)?;
+    let counted = userspace.await_counted(received).await?.check("userspace", &received)?;
     let counters = [("BIRD's kernel", north.to_string()), ("userspace", counted.to_string())];
     evidence(lab, &keys, &counters, seconds)
 }

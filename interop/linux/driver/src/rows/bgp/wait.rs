@@ -2,33 +2,22 @@
 
 use std::time::Duration;
 
-use agent::TIME_LIMIT;
-use tokio::time::{Instant, sleep};
+use crate::prelude::*;
+use crate::wait::becomes;
 
-use crate::failure::{Result, fail};
-
-/// How often it is asked for what is waited for.
+/// How often to check.
 const CHECK: Duration = Duration::from_millis(100);
 
-/// Waits until something is there; if it never is, says so with the end of the program's log.
+/// Waits for something. On timeout, fails with the end of the program's log.
 pub async fn wait(
     what: &str,
     is_there: impl AsyncFn() -> Result<bool>,
     log: impl AsyncFn() -> Result<String>,
 ) -> Result<()> {
-    let started = Instant::now();
-    while !is_there().await? {
-        if started.elapsed() > TIME_LIMIT {
-            let log = log().await?;
-            let tail: Vec<&str> = log.lines().rev().take(5).collect();
-            return fail(format!("waited in vain for {what}; the log, last line first: {tail:?}"));
-        }
-        sleep(CHECK).await;
+    if becomes(CHECK, is_there).await? {
+        return Ok(());
     }
-    Ok(())
-}
-
-/// Whether so many lines of a log have these words.
-pub fn has_lines(log: &str, words: &str, lines: usize) -> bool {
-    log.lines().filter(|line| line.contains(words)).count() >= lines
+    let log = log().await?;
+    let tail: Vec<&str> = log.lines().rev().take(5).collect();
+    fail(format!("timed out waiting for {what}; the log, last line first: {tail:?}"))
 }

@@ -5,12 +5,8 @@ use speaker::forge::Forgery;
 use wireseal_tcp_ao::{Endpoint, SocketPair};
 
 use super::ending::{CLOSED_PORT, FORGED_PORT, provoke_answer, the_key};
-use crate::failure::{Failure, Result, ensure, fail};
 use crate::forge::inject;
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::recording::Recording;
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::session::{End, Session, Setup, evidence as gathered};
 
 pub fn rows() -> Vec<Row> {
@@ -51,10 +47,8 @@ async fn refused_by_userspace(lab: &Lab) -> Result<Evidence> {
         ensure(is_refused, || format!("the kernel's attempt ended with {connected:?}"))?;
         lab.north.call(Close { socket }).await?;
 
-        let (kernel, counters) = (lab.north.counters().await?.since(&before), userspace.counters());
-        ensure([kernel, counters] == [Counted::good(1); 2], || {
-            format!("the kernel has counted {kernel}, userspace {counters}")
-        })?;
+        let kernel = lab.north.counters().await?.since(&before).check("the kernel", &Counted::good(1))?;
+        let counters = userspace.counters().check("userspace", &Counted::good(1))?;
         let connection = gathered(lab, &setup.userspace, [counters, kernel])?;
         connection.wire.check_all_verified()?;
         evidence.add(connection);
@@ -102,10 +96,9 @@ async fn unheard_by_kernel(lab: &Lab) -> Result<Evidence> {
                 return fail(format!("userspace's attempt ended with {:?}", stream.map(drop)));
             }
         }
-        let kernel = lab.north.counters().await?.since(&before);
-        ensure(kernel == Counted::default(), || format!("the kernel has counted {kernel}"))?;
-        let counters = userspace.await_counted(Counted::required(1)).await?;
-        ensure(counters == Counted::required(1), || format!("userspace has counted {counters}"))?;
+        let kernel = lab.north.counters().await?.since(&before).check("the kernel", &Counted::default())?;
+        let required = Counted::required(1);
+        let counters = userspace.await_counted(required).await?.check("userspace", &required)?;
         drop(userspace);
         let connection = gathered(lab, &setup.userspace, [counters, kernel])?;
         let answers = connection.recording.segments_from(Port::North);

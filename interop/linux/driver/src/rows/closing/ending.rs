@@ -5,11 +5,8 @@ use tokio::io::AsyncWriteExt;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Endpoint, Flags, Isn, Mkt, MktSet, SocketPair};
 
-use crate::failure::Result;
 use crate::forge::inject;
-use crate::lab::Lab;
-use crate::net::Family;
-use crate::recording::Recording;
+use crate::prelude::*;
 use crate::rows::session::{End, Ends, Session, key, key_with};
 use crate::userspace::finish;
 

@@ -8,12 +8,8 @@ use tokio::io::AsyncWriteExt;
 use wireseal_tcp_ao::SocketPair;
 
 use super::ending::{is_established, provoke_answer, the_key};
-use crate::failure::{Failure, Result, ensure};
 use crate::forge::inject;
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::recording::Recording;
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::session::{End, Session, Setup, evidence as gathered, families_and_ends};
 use crate::rows::was_reset::{kernel_was_reset, userspace_was_reset};
 use crate::userspace::Userspace;
@@ -69,9 +65,7 @@ async fn userspace_starts_anew(lab: &Lab) -> Result<Evidence> {
         let (anew, _old) = start_anew(lab, session)?;
         let (before, sent_before) = (lab.north.counters().await?, lab.wire.segments_from(Port::Userspace));
         let sent = || lab.wire.segments_from(Port::Userspace) - sent_before;
-        let stays = async || {
-            ensure(is_established(lab, pair).await?, || "the kernel's connection has ended".to_owned())
-        };
+        let stays = async || ensure(is_established(lab, pair).await?, || "the connection ended".to_owned());
 
         kernel_sends(lab, socket).await?;
         anew.await_refused(1).await?;
@@ -87,12 +81,8 @@ async fn userspace_starts_anew(lab: &Lab) -> Result<Evidence> {
         stays().await?;
         lab.wire.set_plugged(Port::Userspace, false);
         let expected = Counted { good: sent(), ..required };
-        let kernel = lab.north.await_counted(&before, expected).await?;
-        ensure(kernel == expected, || format!("the kernel has counted {kernel} instead of {expected}"))?;
-        let counters = anew.counters();
-        ensure(counters == Counted::good(counters.good) && counters.good > 0, || {
-            format!("userspace has counted {counters}")
-        })?;
+        let kernel = lab.north.await_counted(&before, expected).await?.check("the kernel", &expected)?;
+        let counters = anew.counters().check_good("userspace")?;
         drop((stream, anew));
         for socket in [socket, accepted] {
             lab.north.call(Reset { socket }).await?;
@@ -139,15 +129,14 @@ async fn kernel_forgets(lab: &Lab) -> Result<Evidence> {
         inject_reset(lab, pair.reversed())?;
         let expected = Counted { required: counted_before.required + 2, ..counted_before };
         let counters = session.ends.userspace.await_counted(expected).await?;
-        ensure(counters == expected, || format!("userspace has counted {counters}"))?;
+        counters.check("userspace", &expected)?;
         let state = session.stream.state();
         ensure(state == State::Established, || format!("userspace's connection is {state}"))?;
 
         lab.wire.set_plugged(Port::Userspace, false);
         drop(session);
         let expected = Counted::bad(listener.map_or(0, |_| sent()));
-        let kernel = lab.north.await_counted(&before, expected).await?;
-        ensure(kernel == expected, || format!("the kernel has counted {kernel} instead of {expected}"))?;
+        let kernel = lab.north.await_counted(&before, expected).await?.check("the kernel", &expected)?;
         let answers = lab.wire.segments_from(Port::North) - answers_before;
         ensure(answers == 1, || format!("the kernel has answered {} times", answers - 1))?;
         if let Some(socket) = listener {

@@ -5,10 +5,7 @@ use smoltcp::socket::tcp::State;
 use tokio::io::AsyncWriteExt;
 
 use super::ending::{Ending, close_in_turn, has_sent, is_established, spoil, the_key};
-use crate::failure::{Result, ensure, fail};
-use crate::lab::Lab;
-use crate::net::Family;
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::session::{Beside, End, Session, Setup, families_and_ends};
 use crate::rows::was_reset::{kernel_was_reset, userspace_was_reset};
 

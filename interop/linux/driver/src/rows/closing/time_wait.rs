@@ -2,16 +2,11 @@
 
 use agent::Counted;
 use smoltcp::socket::tcp::State;
-use tokio::time::{sleep, timeout};
 
 use super::ending::{LAST_ACK, TIME_WAIT, close_in_turn, kernel_state, spoil, the_key};
-use crate::failure::{Failure, Result, ensure};
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::recording::{Recording, segment};
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::session::{Beside, End, SOME, Session, Setup};
-use crate::wire::Verdict;
+use crate::wait::becomes;
 
 /// How often an end's state is looked at.
 const CHECK: std::time::Duration = std::time::Duration::from_millis(10);
@@ -35,13 +30,9 @@ pub fn rows() -> Vec<Row> {
 /// Loses what the end at `waiter` sends after the other's FIN, until that FIN comes again.
 fn lose_last_acknowledgment(lab: &Lab, waiter: Port) {
     let mut fins = 0;
-    lab.wire.set_tap(move |from, frame| {
-        let Some(segment) = segment(frame) else { return Verdict::Pass };
-        if from == waiter {
-            return if fins == 1 { Verdict::Lose } else { Verdict::Pass };
-        }
-        fins += u32::from(segment.flags().fin());
-        Verdict::Pass
+    lab.wire.lose(move |from, segment| {
+        fins += u32::from(from != waiter && segment.flags().fin());
+        from == waiter && fins == 1
     });
 }
 
@@ -118,24 +109,16 @@ async fn wait_all(lab: &Lab, waiter: End) -> Result<Evidence> {
 /// over when the driver hears of that.
 async fn await_end(session: &Session<'_>, waiter: End) -> Result<()> {
     let ends = &session.ends;
-    let wait = async {
-        loop {
-            let kernel = kernel_state(ends.lab, ends.pair).await?;
-            let has_ended = match waiter {
-                End::Kernel => kernel == Some(TIME_WAIT) && session.stream.state() == State::Closed,
-                End::Userspace => {
-                    kernel.is_none() && matches!(session.stream.state(), State::TimeWait | State::Closed)
-                }
-            };
-            if has_ended {
-                return Ok(());
-            }
-            sleep(CHECK).await;
-        }
+    let state = || session.stream.state();
+    let has_ended = async || {
+        let kernel = kernel_state(ends.lab, ends.pair).await?;
+        Ok(match waiter {
+            End::Kernel => kernel == Some(TIME_WAIT) && state() == State::Closed,
+            End::Userspace => kernel.is_none() && matches!(state(), State::TimeWait | State::Closed),
+        })
     };
-    timeout(agent::TIME_LIMIT, wait).await.map_err(|_| {
-        Failure(format!("the end never comes; userspace is in state {}", session.stream.state()))
-    })?
+    let has_ended = becomes(CHECK, has_ended).await?;
+    ensure(has_ended, || format!("the end never comes; userspace is in state {}", state()))
 }
 
 /// The end that verifies then counts the other's segments bad: the FIN that comes again, or the answer to it.
@@ -155,7 +138,6 @@ async fn wait_with_wrong_secret(lab: &Lab, waiter: End) -> Result<Refusal> {
             ensure(state == Some(LAST_ACK), || format!("the kernel's connection is in state {state:?}"))?;
         }
     }
-    let counted = session.ends.kernel_counted().await?;
-    ensure(counted == Counted::good(counted.good), || format!("the kernel has counted {counted}"))?;
+    session.ends.kernel_counted().await?.check_good("the kernel")?;
     Ok(Refusal::by("userspace", &counters))
 }

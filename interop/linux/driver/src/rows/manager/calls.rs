@@ -1,33 +1,30 @@
-//! Single calls on a real kernel: what must stay as it is, how many keys there can be, and every error.
+//! Single calls to a real kernel: every error, settings that must not change, and many keys on one socket.
 
 use agent::{
-    AddKeys, Close, InstalledKey, ListKeys, Listen, ProvokeErrors, Provoked, SetFlags, SetKeys, SocketInfo,
+    AddKeys, Close, KeyName, ListKeys, Listen, ProvokeErrors, Provoked, SetFlags, SetKeys, SocketInfo,
 };
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
 
-use crate::failure::{Failure, Result, ensure};
-use crate::lab::Lab;
-use crate::net::Family;
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::kernels::{Kernels, north_keys, open_socket, south_keys};
 use crate::rows::session::{SOME, key};
 
 const FAMILY: Family = Family::Ipv4;
 /// Keys on one listener.
 const MANY: u8 = 200;
-/// Octets of option memory that these need, and with which they do not fit (`net.core.optmem_max`).
+/// `net.core.optmem_max` in octets: enough for that many keys, and too little.
 const MEMORY: u32 = 1 << 18;
 const LITTLE_MEMORY: u32 = 20_480;
-/// A SendID that no key has.
+/// An id that no key has.
 const NO_KEY: u8 = 250;
 
-/// Each call that is refused, and the kind of `wireseal_linux::Error` that it must give.
+/// Each refused call, and the variant of `wireseal_linux::Error` that it must return.
 const ERRORS: [(&str, &str); 12] = [
-    ("EINVAL: add a key for an interface that is none", "Refused"),
-    ("EEXIST: add a key with ids that are taken", "IdInUse"),
-    ("ENOENT: delete a key that is not there", "NoSuchKey"),
-    ("ENOENT: make a key current that is not there", "NoSuchKey"),
+    ("EINVAL: add a key for an interface that does not exist", "Refused"),
+    ("EEXIST: add a key with ids already in use", "IdInUse"),
+    ("ENOENT: delete a key that does not exist", "NoSuchKey"),
+    ("ENOENT: make a missing key current", "NoSuchKey"),
     ("EKEYREJECTED: add a TCP-MD5 key beside a TCP-AO key", "AoKeyInTheWay"),
     ("EKEYREJECTED: add a TCP-AO key beside a TCP-MD5 key", "Md5KeyInTheWay"),
     ("EKEYREJECTED: require TCP-AO beside a TCP-MD5 key", "Md5KeyInTheWay"),
@@ -40,7 +37,7 @@ const ERRORS: [(&str, &str); 12] = [
 
 pub fn rows() -> Vec<Row> {
     vec![
-        // EMSGSIZE is not among them: it takes a MAC of more than 16 octets, which cannot be asked for.
+        // EMSGSIZE is missing: it takes a MAC longer than 16 octets, which the API does not accept.
         Row::new(
             "errors-of-a-real-kernel",
             format!(
@@ -83,10 +80,8 @@ async fn ao_40_every_errno_from_a_real_kernel(lab: &Lab) -> Result<Evidence> {
     let found: Vec<(&str, &str)> =
         provoked.iter().map(|Provoked { what, error, .. }| (what.as_str(), error.as_str())).collect();
     ensure(found == ERRORS, || format!("{provoked:?}"))?;
-    ensure(provoked.iter().all(|provoked| !provoked.message.is_empty()), || {
-        "an error says nothing".to_owned()
-    })?;
-    // The connection has not suffered.
+    ensure(provoked.iter().all(|error| !error.message.is_empty()), || "an error has no message".to_owned())?;
+    // The connection still works.
     kernels.exchange(SOME, SOME).await?;
     Ok(kernels.close(true).await?.with_figures(format!("{} errors", provoked.len())))
 }
@@ -95,7 +90,7 @@ async fn provoke_without_key(lab: &Lab) -> Result<Refusal> {
     let kernels = Kernels::open(lab, FAMILY, &[]).await?;
     let refused = lab.north.call(ProvokeErrors { connection: kernels.north }).await;
     kernels.reset().await?;
-    ensure(refused.is_err(), || "errors of a connection without keys".to_owned())?;
+    ensure(refused.is_err(), || "a connection without keys returned errors".to_owned())?;
     Ok(Refusal::of("north: keys missing", 1))
 }
 
@@ -121,7 +116,7 @@ async fn ao_41_choosing_a_key_keeps_the_flags(lab: &Lab) -> Result<Evidence> {
                     is_as_asked && (info.required, info.accept_icmps) == (required, accept_icmps),
                     || {
                         format!(
-                            "asked for {current:?} and {rnext:?} with {required} and {accept_icmps}, it is {info:?}"
+                            "set {current:?} and {rnext:?} with {required} and {accept_icmps}, got {info:?}"
                         )
                     },
                 )?;
@@ -149,9 +144,7 @@ async fn choose_none(lab: &Lab) -> Result<Refusal> {
         (*current_key, *rnext_key, *required, *accept_icmps)
             == (before.current_key, before.rnext_key, before.required, before.accept_icmps)
     };
-    ensure(refused == 3 && is_same(&after), || {
-        format!("{refused} of 3 are refused, {before:?} has become {after:?}")
-    })?;
+    ensure(refused == 3 && is_same(&after), || format!("{refused} refused; {before:?} became {after:?}"))?;
     kernels.reset().await?;
     Ok(Refusal::of("north: no such key", refused))
 }
@@ -179,7 +172,7 @@ async fn list(lab: &Lab) -> Result<Evidence> {
     lab.north.call(Listen { socket: listener }).await?;
     let on_listener = ids(&lab.north.call(ListKeys { socket: listener }).await?);
     let south =
-        open_socket(lab.south().await?, FAMILY, 0, south_keys(FAMILY, std::slice::from_ref(&last))).await?;
+        open_socket(lab.south().await?, FAMILY, 0, south_keys(FAMILY, std::slice::from_ref(&last))?).await?;
     let mut kernels = Kernels::connect(lab, FAMILY, &[last], (listener, south)).await?;
     let on_connection = ids(&lab.north.call(ListKeys { socket: kernels.north }).await?);
     let all: Vec<u8> = (1..=MANY).collect();
@@ -210,14 +203,14 @@ async fn list_too_many(lab: &Lab) -> Result<Refusal> {
     lab.north.call(Close { socket }).await?;
     set_memory(lab, before).await?;
     ensure(listed + refused == u64::from(MANY) && last.contains("optmem_max"), || {
-        format!("{listed} keys are listed, {refused} were refused: {last}")
+        format!("{listed} keys listed, {refused} refused: {last}")
     })?;
     Ok(Refusal::of("north: no memory for a key", refused))
 }
 
 /// The SendIDs, in order.
-fn ids(keys: &[InstalledKey]) -> Vec<u8> {
-    let mut ids: Vec<u8> = keys.iter().map(|key| key.name.send_id).collect();
+fn ids(keys: &[KeyName]) -> Vec<u8> {
+    let mut ids: Vec<u8> = keys.iter().map(|key| key.send_id).collect();
     ids.sort_unstable();
     ids
 }

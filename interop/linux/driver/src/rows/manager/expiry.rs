@@ -5,10 +5,7 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::Mkt;
 
 use super::managed::{BEHIND, Managed, Managers, Planned, mkts};
-use crate::failure::{Result, ensure, fail};
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::kernels::{Kernels, open_socket, south_keys};
 use crate::rows::session::{SOME, key};
 
@@ -47,9 +44,7 @@ async fn go_on(lab: &Lab) -> Result<Evidence> {
     let managers = managed.managers;
     for now in [70, 110, 120, OVER] {
         let [north, south] = managed.step_under_traffic(now).await?;
-        ensure(!north.expired && !south.expired, || {
-            format!("at {now} north says {north:?}, south {south:?}")
-        })?;
+        ensure(!north.expired && !south.expired, || format!("at {now}: north {north:?}, south {south:?}"))?;
     }
     let (listener, first) = (managed.listener, managed.kernels);
     let [north, _] = first.info().await?;
@@ -94,7 +89,7 @@ async fn expire(lab: &Lab) -> Result<Refusal> {
 async fn refused(lab: &Lab, port: u16, mkts: &[Mkt], counter: Counted) -> Result<Counted> {
     let south_guest = lab.south().await?;
     let before = lab.north.counters().await?;
-    let socket = open_socket(south_guest, FAMILY, 0, south_keys(FAMILY, mkts)).await?;
+    let socket = open_socket(south_guest, FAMILY, 0, south_keys(FAMILY, mkts)?).await?;
     let counted = tokio::select! {
         counted = lab.north.await_counted(&before, counter) => counted?,
         connected = south_guest.call(Connect { socket, remote: Port::North.at(FAMILY, port) }) => {

@@ -1,14 +1,14 @@
 //! A session between two kernels whose keys come from key managers.
 
-use agent::{Attach, Chain, ChainKey, Detach, NewManager, SetChain, Span, Step, Stepped};
+use agent::{Attach, Chain, Detach, NewManager, SetChain, Step, Stepped};
+use speaker::protection::mirrored;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::Mkt;
+use wireseal_tcp_ao::key_chain::{Key, Lifetime, Timestamp};
 
-use crate::failure::{Result, ensure};
 use crate::guest::Guest;
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::rows::kernels::{Kernels, north_keys, open_socket, south_keys};
+use crate::prelude::*;
+use crate::rows::kernels::{Kernels, open_socket};
 use crate::rows::session::{SOME, key};
 
 /// When the schedules of these rows begin, in seconds since 1970.
@@ -16,7 +16,10 @@ const START: i64 = 1_800_000_000;
 /// How many seconds south's clock is behind north's.
 pub const BEHIND: i64 = 7;
 
-/// A key as south has it, when it may be sent with, and when it is accepted, in seconds since the beginning.
+/// From when until when, in seconds since the beginning; nothing leaves an end open.
+type Span = (Option<i64>, Option<i64>);
+
+/// A key as south has it, when it may be sent with, and when it is accepted.
 pub type Planned = (Mkt, Span, Span);
 
 /// Three keys that follow one another, each accepted 30 s before and after it is sent with.
@@ -33,20 +36,19 @@ pub fn mkts(planned: &[Planned]) -> Vec<Mkt> {
 }
 
 /// The chain of the guest at a port.
-fn chain(port: Port, family: Family, planned: &[Planned]) -> Result<Chain> {
-    let mkts = mkts(planned);
-    let keys = if port == Port::North { north_keys(family, &mkts)? } else { south_keys(family, &mkts) };
-    let since_start = |(from, until): Span| (from.map(|from| START + from), until.map(|until| START + until));
-    let keys = keys.into_iter().zip(planned).map(|(key, (_, send, accept))| ChainKey {
-        key,
-        send: since_start(*send),
-        accept: since_start(*accept),
-    });
-    Ok(Chain { keys: keys.collect() })
+fn chain(port: Port, planned: &[Planned]) -> Result<Chain> {
+    let at = |seconds| Timestamp::from_unix_seconds(START + seconds);
+    let lifetime = |(from, until): Span| Lifetime::new(from.map(at), until.map(at));
+    let key = |(number, (mkt, send, accept)): (u64, &Planned)| {
+        let mkt = if port == Port::North { mirrored(mkt)? } else { mkt.clone() };
+        Ok(Key::new(number, mkt).with_lifetimes(lifetime(*send)?, lifetime(*accept)?)?)
+    };
+    let keys = (0..).zip(planned).map(key).collect::<Result<_>>()?;
+    Ok(Chain::new(keys)?)
 }
 
 /// A key manager in each guest, and the clocks that they are told.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Managers<'a> {
     lab: &'a Lab,
     pub south_guest: &'a Guest,
@@ -67,7 +69,7 @@ impl<'a> Managers<'a> {
     pub async fn new(lab: &'a Lab, family: Family, north: &[Planned], south: &[Planned]) -> Result<Self> {
         let south_guest = lab.south().await?;
         let new = |own: Port, peer: Port, planned: &[Planned]| {
-            Ok(NewManager { remote: peer.address(family).into(), chain: chain(own, family, planned)? })
+            Ok(NewManager { remote: peer.address(family).into(), chain: chain(own, planned)? })
         };
         let of_north = new(Port::North, Port::South, north)?;
         let of_south: Result<_> = new(Port::South, Port::North, south);
@@ -100,7 +102,7 @@ impl<'a> Managers<'a> {
 
     /// Gives the manager of the guest at a port another chain. Its clock is right then.
     pub async fn set_chain(&self, port: Port, planned: &[Planned], now: i64) -> Result<Stepped> {
-        let chain = chain(port, self.family, planned)?;
+        let chain = chain(port, planned)?;
         let (guest, manager) =
             if port == Port::North { (&self.lab.north, self.north) } else { (self.south_guest, self.south) };
         done(guest.call(SetChain { manager, chain, now: START + now }).await?)

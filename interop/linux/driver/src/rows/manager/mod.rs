@@ -1,17 +1,8 @@
 //! What the crate for Linux does on top of the kernel's calls: key managers, errors, many keys, VRFs.
 
-mod calls;
-mod expiry;
+pub mod calls;
+pub mod expiry;
 mod managed;
-mod rolling;
-mod secrets;
-mod vrf;
-
-use crate::row::Row;
-
-pub fn rows() -> Vec<Row> {
-    [rolling::rows(), secrets::rows(), expiry::rows(), calls::rows(), vrf::rows()]
-        .into_iter()
-        .flatten()
-        .collect()
-}
+pub mod rolling;
+pub mod secrets;
+pub mod vrf;

@@ -1,13 +1,10 @@
 //! Three keys, one after another, on a live session.
 
-use agent::{Counted, Detach, InstalledKey, ListKeys};
+use agent::{Counted, Detach, ListKeys};
 
 use super::managed::{BEHIND, Managed, Managers, mkts, three_keys};
-use crate::failure::{Failure, Result, ensure, fail};
 use crate::guest::Guest;
-use crate::lab::Lab;
-use crate::net::Family;
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::kernels::{Kernels, open_socket};
 use crate::rows::session::SOME;
 
@@ -155,6 +152,5 @@ async fn accept_unattached(lab: &Lab) -> Result<Refusal> {
 }
 
 async fn send_ids(guest: &Guest, socket: u64) -> Result<Vec<u8>> {
-    let keys: Vec<InstalledKey> = guest.call(ListKeys { socket }).await?;
-    Ok(keys.iter().map(|key| key.name.send_id).collect())
+    Ok(guest.call(ListKeys { socket }).await?.iter().map(|key| key.send_id).collect())
 }

@@ -4,10 +4,7 @@ use agent::Counted;
 use wireseal_algorithms::TcpAoAlgorithm;
 
 use super::managed::{Managed, Managers, Planned};
-use crate::failure::{Result, ensure};
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::session::{SOME, key, key_with};
 
 const FAMILY: Family = Family::Ipv4;

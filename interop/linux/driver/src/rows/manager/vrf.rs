@@ -1,13 +1,10 @@
 //! Keys that are for one VRF alone.
 
-use agent::{Close, Counted, Key, ListKeys, Listen, Open};
+use agent::{Close, Counted, Key, ListKeys, Open};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::Mkt;
 
-use crate::failure::{Result, ensure, fail};
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::session::{End, SOME, Session, Setup, kernel_key, key, key_with};
 
 const FAMILY: Family = Family::Ipv4;
@@ -77,10 +74,10 @@ async fn connect_within(lab: &Lab, indices: [u32; 2]) -> Result<Evidence> {
     let before = lab.north.counters().await?;
     let userspace = setup.userspace(lab)?;
     let listener = open(lab, indices).await?;
-    let mut session = Session::from_userspace(lab, setup, before, userspace, listener).await?;
+    let mut session = Session::connect(lab, setup, before, userspace, listener).await?;
     session.exchange(SOME, SOME).await?;
     let keys = lab.north.call(ListKeys { socket: session.ends.socket }).await?;
-    let vrfs: Vec<Option<u32>> = keys.iter().map(|key| key.name.vrf).collect();
+    let vrfs: Vec<Option<u32>> = keys.iter().map(|key| key.vrf).collect();
     ensure(vrfs == [Some(indices[0])], || format!("the connection has keys for the VRFs {vrfs:?}"))?;
     Ok(session.close().await?.with_figures("the connection has the key for its VRF alone"))
 }
@@ -98,13 +95,9 @@ async fn refuse_within(lab: &Lab, indices: [u32; 2]) -> Result<Refusal> {
     let before = lab.north.counters().await?;
     let userspace = setup.userspace(lab)?;
     let socket = open(lab, indices).await?;
-    let port = lab.north.call(Listen { socket }).await?.port();
-    let counted = tokio::select! {
-        counted = lab.north.await_counted(&before, Counted::bad(1)) => counted?,
-        stream = userspace.connect(Port::North.at(FAMILY, port)) => {
-            return fail(format!("a connection came about: {:?}", stream?));
-        }
-    };
+    let refused = lab.north.await_counted(&before, Counted::bad(1));
+    let counted = setup.until_refused(lab, &userspace, socket, refused).await?;
+    let counted = counted.ok_or_else(|| Failure("a connection came about".to_owned()))?;
     lab.north.call(Close { socket }).await?;
     Ok(Refusal::by("kernel", &counted))
 }

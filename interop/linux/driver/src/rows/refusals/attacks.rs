@@ -6,12 +6,8 @@ use speaker::protection::mirrored;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, Segment, SocketPair};
 
-use crate::failure::{Failure, Result};
 use crate::forge::inject;
-use crate::lab::Lab;
-use crate::net::Family;
-use crate::recording::Recording;
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::session::{End, SOME, Session, Setup, families_and_ends, key, key_with};
 use crate::rows::was_reset::{kernel_was_reset, userspace_was_reset};
 

@@ -5,12 +5,8 @@ use speaker::forge::Forgery;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Mkt, SocketPair};
 
-use crate::failure::{Result, ensure, fail};
 use crate::forge::inject;
-use crate::lab::Lab;
-use crate::net::Family;
-use crate::recording::Recording;
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::session::{Beside, End, SOME, Session, Setup, key};
 
 /// Where the checksum is in a TCP header (RFC 9293 §3.1).

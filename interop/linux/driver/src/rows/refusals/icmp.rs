@@ -3,11 +3,8 @@
 use agent::{Amount, Counted, ReportErrors, SetFlags, Transfer};
 use wireseal_algorithms::TcpAoAlgorithm;
 
-use crate::failure::{Failure, Result, ensure, fail};
 use crate::forge::inject_icmp_error;
-use crate::lab::Lab;
-use crate::net::Family;
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::session::{End, SOME, Session, Setup, key};
 
 /// The MTU that an ICMP error claims.
@@ -112,8 +109,6 @@ async fn read_error(session: &Session<'_>, error: (u8, u8)) -> Result<String> {
     };
     // What the operating system says, with its errno, stands last.
     let told = told.rsplit(": ").next().unwrap_or_default().to_owned();
-    ensure(told.contains("os error") && !told.contains("(os error 11)"), || {
-        format!("the kernel's program was told: {told}")
-    })?;
+    ensure(told.contains("os error") && !told.contains("(os error 11)"), || format!("the error was {told}"))?;
     Ok(told)
 }

@@ -6,16 +6,13 @@ use wireseal_tcp_ao::option::kind;
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, Segment};
 
 use super::syn::{check_listener, check_unanswered};
-use crate::failure::{Result, ensure, fail};
 use crate::guest::Guest;
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::session::{End, Setup, USERSPACE_PORT, key};
 use crate::verify::Verdicts;
 
 /// The secret of the TCP-MD5 keys.
-const SECRET: &[u8] = b"secret of TCP-MD5";
+const SECRET: &str = "secret of TCP-MD5";
 /// The port of a listener in the first guest, which the second guest connects to.
 const KERNEL_PORT: u16 = 1790;
 
@@ -73,8 +70,8 @@ async fn refused(lab: &Lab, listener: End) -> Result<Evidence> {
 async fn refused_by_kernel(lab: &Lab, family: Family) -> Result<Counted> {
     let south = lab.south().await?;
     let before = lab.north.counters().await?;
-    let mkt = Mkt::new(KeyId(1), KeyId(1), TcpAoAlgorithm::HmacSha1, MasterKey::new(SECRET)?)?;
-    let keys = vec![Key::new(Port::South.address(family), &mkt)];
+    let mkt = Mkt::new(KeyId(1), KeyId(1), TcpAoAlgorithm::HmacSha1, MasterKey::new(SECRET.as_bytes())?)?;
+    let keys = vec![Key::new(Port::South.address(family), &mkt)?];
     let listener = lab.north.call(Open { local: family.any(KERNEL_PORT), keys, required: false }).await?;
     lab.north.call(Listen { socket: listener }).await?;
     let socket = md5_socket(south, Port::North, family, 0).await?;
@@ -95,19 +92,12 @@ async fn refused_by_kernel(lab: &Lab, family: Family) -> Result<Counted> {
 
 async fn refused_by_userspace(lab: &Lab, family: Family) -> Result<Counted> {
     let mkt = key(1, TcpAoAlgorithm::HmacSha1)?;
-    let setup = Setup { family, opener: End::Kernel, userspace: vec![mkt], kernel: Vec::new() };
+    let setup = Setup { family, opener: End::Kernel, userspace: vec![mkt], kernel: Vec::new(), number: 0 };
     let userspace = setup.userspace(lab)?;
-    let mut listener = userspace.stack.listen(None, USERSPACE_PORT)?;
     let socket = md5_socket(&lab.north, Port::Userspace, family, 0).await?;
-    tokio::select! {
-        counted = userspace.await_counted(Counted::required(1)) => counted?,
-        stream = userspace.accept(&mut listener) => {
-            return fail(format!("a connection came about: {:?}", stream?));
-        }
-        address = lab.north.call(Connect { socket, remote: setup.userspace_listens_at() }) => {
-            return fail(format!("the kernel is connected: {}", address?));
-        }
-    };
+    let refused = userspace.await_counted(Counted::required(1));
+    let refused = setup.until_refused(lab, &userspace, socket, refused).await?;
+    ensure(refused.is_some(), || "a connection came about".to_owned())?;
     lab.north.call(Close { socket }).await?;
     userspace.await_counted(Counted::required(lab.wire.segments_from(Port::North))).await
 }
@@ -129,7 +119,8 @@ async fn accepted(lab: &Lab, listener: End) -> Result<Refusal> {
             }
         }
         End::Userspace => {
-            let setup = Setup { family, opener: End::Kernel, userspace: Vec::new(), kernel: Vec::new() };
+            let setup =
+                Setup { family, opener: End::Kernel, userspace: Vec::new(), kernel: Vec::new(), number: 0 };
             let userspace = setup.userspace(lab)?;
             let _listener = userspace.stack.listen(None, USERSPACE_PORT)?;
             let socket = md5_socket(&lab.north, Port::Userspace, family, 0).await?;

@@ -1,17 +1,11 @@
 //! SYNs: no session comes of one that is not signed as the listener's key says, and each is counted where it should be.
 
-use std::pin::pin;
-
-use agent::{Close, Connect, Counted, GetInfo, Key, Listen, Open, Reset, TryAccept};
+use agent::{Close, Counted, GetInfo, Key, Open, Reset, TryAccept};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Mkt, OptionCoverage, Segment};
 
-use crate::failure::{Failure, Result, ensure, fail};
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::recording::Recording;
-use crate::row::{Evidence, Refusal, Row};
-use crate::rows::session::{End, Setup, USERSPACE_PORT, families_and_ends, kernel_key, key, key_with};
+use crate::prelude::*;
+use crate::rows::session::{End, Setup, families_and_ends, kernel_key, key, key_with};
 use crate::userspace::Userspace;
 use crate::verify::verify;
 
@@ -117,7 +111,7 @@ async fn attempt(
     let openers = if wrong == Wrong::Unsigned { Vec::new() } else { vec![right_key()?] };
     let (userspace, kernel) =
         if listener == End::Kernel { (openers, listeners) } else { (listeners, openers) };
-    let setup = Setup { family, opener: listener.other(), userspace, kernel };
+    let setup = Setup { family, opener: listener.other(), userspace, kernel, number: 0 };
     let counted = match listener {
         End::Kernel => refused_by_kernel(lab, &setup, wrong, counts, &before).await?,
         End::Userspace => refused_by_userspace(lab, &setup, wrong, counts).await?,
@@ -127,9 +121,8 @@ async fn attempt(
     recording.frames.retain(|frame| !frame.is_lost);
     let syns = check_unanswered(&recording, setup.opener.port(), listener.port())?;
     ensure(counted == times(counts, syns), || format!("{listener} has counted {counted} for {syns} SYNs"))?;
-    let kernel = lab.north.counters().await?.since(&before);
     let expected = if listener == End::Kernel { counted } else { Counted::default() };
-    ensure(kernel == expected, || format!("the kernel has counted {kernel}"))?;
+    lab.north.counters().await?.since(&before).check("the kernel", &expected)?;
     Ok(Some((counted, recording)))
 }
 
@@ -142,9 +135,7 @@ fn times(counts: Counted, syns: u64) -> Counted {
 pub fn check_unanswered(recording: &Recording, opener: Port, listener: Port) -> Result<u64> {
     let sent: Vec<_> = recording.segments_from(opener).collect();
     let is_syn = |segment: &Segment<'_>| segment.flags().syn() && !segment.flags().ack();
-    ensure(!sent.is_empty() && sent.iter().all(is_syn), || {
-        format!("the opener has sent something else: {sent:?}")
-    })?;
+    ensure(!sent.is_empty() && sent.iter().all(is_syn), || format!("not only SYNs: {sent:?}"))?;
     let is_answer = |segment: &Segment<'_>| {
         let answered = (segment.destination(), segment.source());
         sent.iter().any(|syn| (syn.source(), syn.destination()) == answered)
@@ -170,24 +161,17 @@ async fn refused_by_kernel(
     } else {
         setup.kernel_socket(lab).await?
     };
-    let port = lab.north.call(Listen { socket }).await?.port();
-    {
-        let mut connect = pin!(userspace.connect(Port::North.at(setup.family, port)));
-        tokio::select! {
-            counted = lab.north.await_counted(before, counts) => {
-                counted?;
-                // At the end of this block the stack gives its attempt up with a reset, which must not be heard.
-                lab.wire.set_plugged(Port::Userspace, false);
-            }
-            stream = &mut connect => {
-                drop(stream?);
-                lab.north.call(Close { socket }).await?;
-                return Ok(None);
-            }
-        }
+    let refused = async {
+        lab.north.await_counted(before, counts).await?;
+        // The stack gives its attempt up with a reset, which must not be heard.
+        lab.wire.set_plugged(Port::Userspace, false);
+        Ok(())
+    };
+    if setup.until_refused(lab, &userspace, socket, refused).await?.is_none() {
+        lab.north.call(Close { socket }).await?;
+        return Ok(None);
     }
-    let counters = userspace.counters();
-    ensure(counters == Counted::default(), || format!("userspace has counted {counters}"))?;
+    userspace.counters().check("userspace", &Counted::default())?;
     // Without the stack there are no more SYNs.
     drop(userspace);
     let syns = lab.wire.segments_from(Port::Userspace);
@@ -203,9 +187,7 @@ async fn refused_by_kernel(
 pub async fn check_listener(lab: &Lab, socket: u64, has_keys: bool, counted: Counted) -> Result<()> {
     let info = lab.north.call(GetInfo { socket }).await?;
     let says = info.as_ref().map(|info| info.counted);
-    ensure(says == has_keys.then_some(counted), || {
-        format!("the kernel has counted {counted}, its listener says {info:?}")
-    })
+    ensure(says == has_keys.then_some(counted), || format!("counted {counted}, the listener says {info:?}"))
 }
 
 async fn refused_by_userspace(
@@ -220,15 +202,9 @@ async fn refused_by_userspace(
     } else {
         setup.userspace(lab)?
     };
-    let mut listener = userspace.stack.listen(None, USERSPACE_PORT)?;
     let socket = setup.kernel_socket(lab).await?;
-    let connect = lab.north.call(Connect { socket, remote: setup.userspace_listens_at() });
-    let is_refused = tokio::select! {
-        counted = userspace.await_counted(counts) => counted.map(|_| true)?,
-        stream = userspace.accept(&mut listener) => stream.map(|_| false)?,
-        connected = connect => connected.map(|_| false)?,
-    };
-    if !is_refused {
+    let refused = userspace.await_counted(counts);
+    if setup.until_refused(lab, &userspace, socket, refused).await?.is_none() {
         lab.north.call(Reset { socket }).await?;
         return Ok(None);
     }

@@ -1,9 +1,10 @@
-//! One connection between the driver's stack and a socket in the first guest, with both ends at hand.
+//! A connection between the driver's stack and a socket in the first guest.
 
 mod setup;
 
 use std::future::{Future, ready};
 use std::pin::pin;
+use std::rc::Rc;
 use std::time::Duration;
 
 use agent::{
@@ -11,23 +12,22 @@ use agent::{
 };
 use speaker::stack::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use wireseal_tcp_ao::{Connection, MKTS_PER_PEER, Mkt, SocketPair};
 
 pub use self::setup::{End, Setup, USERSPACE_PORT, families_and_ends, kernel_key, key, key_with};
-use crate::failure::{Failure, Result, ensure, fail};
-use crate::lab::Lab;
-use crate::row::Evidence;
+use crate::prelude::*;
 use crate::userspace::{Userspace, finish, transfer};
 use crate::verify::verify;
+use crate::wait::becomes;
 
 /// Octets each way of a transfer.
 pub const SOME: u64 = 64 << 10;
 /// Octets each way of one piece of traffic.
 const PIECE: u64 = 32 << 10;
-/// Pieces that have to pass after a change of keys before the next: one may have been under way.
+/// Pieces that must pass after a change of keys before the next; one may have been in flight.
 const PIECES: u64 = 2;
-/// How often an end is asked for what it waits for.
+/// How often to check an end.
 const CHECK: Duration = Duration::from_millis(1);
 /// The seeds of what the ends send.
 const TO_KERNEL: u64 = 21;
@@ -59,7 +59,7 @@ impl Beside {
 pub struct Ends<'a> {
     pub lab: &'a Lab,
     pub setup: Setup,
-    pub userspace: Userspace,
+    pub userspace: Rc<Userspace>,
     /// The kernel's socket.
     pub socket: u64,
     /// The connection as the userspace end sees it.
@@ -74,25 +74,21 @@ pub struct Ends<'a> {
 pub struct Session<'a> {
     pub ends: Ends<'a>,
     pub stream: TcpStream,
-    to_kernel: u64,
-    to_userspace: u64,
+    /// Octets that userspace and the kernel have sent.
+    carried: [u64; 2],
     _listener: Option<TcpListener>,
 }
 
 impl<'a> Session<'a> {
-    /// Opens it.
     pub async fn open(lab: &'a Lab, setup: Setup) -> Result<Self> {
         lab.clear().await?;
         let before = lab.north.counters().await?;
         let userspace = setup.userspace(lab)?;
         let socket = setup.kernel_socket(lab).await?;
-        match setup.opener {
-            End::Userspace => Self::from_userspace(lab, setup, before, userspace, socket).await,
-            End::Kernel => Self::from_kernel(lab, setup, before, userspace, socket).await,
-        }
+        Self::connect(lab, setup, before, userspace, socket).await
     }
 
-    /// Opens it, uses it, and waits until nothing is on its way.
+    /// Opens it, uses it, and waits until nothing is in flight.
     pub async fn open_used(lab: &'a Lab, setup: Setup) -> Result<Self> {
         let mut session = Self::open(lab, setup).await?;
         session.exchange(SOME, SOME).await?;
@@ -100,40 +96,38 @@ impl<'a> Session<'a> {
         Ok(session)
     }
 
-    /// Userspace connects to the kernel's socket; `before` is what the kernel had counted by then.
-    pub async fn from_userspace(
+    /// Connects the ends, one of which is the kernel's socket; `before` is what the kernel had counted by then.
+    pub async fn connect(
         lab: &'a Lab,
         setup: Setup,
         before: Counted,
-        userspace: Userspace,
-        listener: u64,
-    ) -> Result<Self> {
-        let port = lab.north.call(Listen { socket: listener }).await?.port();
-        let connect = userspace.connect(End::Kernel.port().at(setup.family, port));
-        let (stream, socket) = tokio::try_join!(connect, lab.north.call(Accept { socket: listener }))?;
-        Self::established(lab, setup, before, userspace, stream, (socket, Some(listener)), None)
-    }
-
-    /// The kernel's socket connects to userspace.
-    pub async fn from_kernel(
-        lab: &'a Lab,
-        setup: Setup,
-        before: Counted,
-        userspace: Userspace,
+        userspace: impl Into<Rc<Userspace>>,
         socket: u64,
     ) -> Result<Self> {
-        let mut listener = userspace.stack.listen(None, USERSPACE_PORT)?;
-        let connect = lab.north.call(Connect { socket, remote: setup.userspace_listens_at() });
-        let (stream, _) = tokio::try_join!(userspace.accept(&mut listener), connect)?;
-        Self::established(lab, setup, before, userspace, stream, (socket, None), Some(listener))
+        let userspace = userspace.into();
+        match setup.opener {
+            End::Userspace => {
+                let port = lab.north.call(Listen { socket }).await?.port();
+                let connect = userspace.connect(End::Kernel.port().at(setup.family, port));
+                let (stream, accepted) = tokio::try_join!(connect, lab.north.call(Accept { socket }))?;
+                Self::established(lab, setup, before, userspace, stream, (accepted, Some(socket)), None)
+            }
+            End::Kernel => {
+                let remote = setup.userspace_listens_at();
+                let mut listener = userspace.stack.listen(None, remote.port())?;
+                let connect = lab.north.call(Connect { socket, remote });
+                let (stream, _) = tokio::try_join!(userspace.accept(&mut listener), connect)?;
+                Self::established(lab, setup, before, userspace, stream, (socket, None), Some(listener))
+            }
+        }
     }
 
-    /// One that was opened otherwise. The kernel's sockets are that of the connection and its listener.
+    /// A session opened in another way. The kernel's sockets are the connection's and its listener's.
     pub fn established(
         lab: &'a Lab,
         setup: Setup,
         before: Counted,
-        userspace: Userspace,
+        userspace: impl Into<Rc<Userspace>>,
         stream: TcpStream,
         (socket, listener): (u64, Option<u64>),
         userspace_listener: Option<TcpListener>,
@@ -141,8 +135,9 @@ impl<'a> Session<'a> {
         let Some([local, remote]) = stream.ends() else { return fail("the connection has ended at once") };
         let pair = SocketPair { local: local.into(), remote: remote.into() };
         let pieces = watch::Sender::new(0);
+        let userspace = userspace.into();
         let ends = Ends { lab, setup, userspace, socket, pair, before, pieces, listener };
-        Ok(Self { ends, stream, to_kernel: 0, to_userspace: 0, _listener: userspace_listener })
+        Ok(Self { ends, stream, carried: [0; 2], _listener: userspace_listener })
     }
 
     /// Carries so many octets to the kernel, and so many back.
@@ -157,30 +152,23 @@ impl<'a> Session<'a> {
         to_kernel: u64,
         to_userspace: u64,
     ) -> Result<()> {
-        let Self { ends, stream, .. } = self;
-        exchange(ends, stream, (self.to_kernel, self.to_userspace), (to_kernel, to_userspace), remedy(ends))
-            .await?;
-        self.to_kernel += to_kernel;
-        self.to_userspace += to_userspace;
-        Ok(())
+        let Self { ends, stream, carried, .. } = self;
+        exchange(ends, stream, carried, [to_kernel, to_userspace], remedy(ends)).await
     }
 
-    /// Carries traffic both ways until `change` is done, and until what was under way then is through.
+    /// Carries traffic both ways until `change` is done and the traffic in flight by then has arrived.
     pub async fn under_traffic<T>(&mut self, change: impl AsyncFnOnce(&Ends<'a>) -> Result<T>) -> Result<T> {
-        let Self { ends, stream, to_kernel, to_userspace, .. } = self;
+        let Self { ends, stream, carried, .. } = self;
         let mut change = pin!(change(ends));
         let mut outcome = None;
         loop {
-            let mut piece =
-                pin!(exchange(ends, stream, (*to_kernel, *to_userspace), (PIECE, PIECE), ready(Ok(()))));
+            let mut piece = pin!(exchange(ends, stream, carried, [PIECE; 2], ready(Ok(()))));
             loop {
                 tokio::select! {
                     result = &mut change, if outcome.is_none() => outcome = Some(result?),
                     passed = &mut piece => break passed?,
                 }
             }
-            *to_kernel += PIECE;
-            *to_userspace += PIECE;
             ends.pieces.send_modify(|pieces| *pieces += 1);
             if let Some(outcome) = outcome {
                 return Ok(outcome);
@@ -188,30 +176,17 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Sends both ways, which is expected to come to a standstill, until `refused` is done.
-    pub async fn until_refused<T>(&mut self, refused: impl AsyncFnOnce(&Ends<'a>) -> Result<T>) -> Result<T> {
-        self.refuse((PIECE, PIECE), refused).await
-    }
-
-    /// The same, but only one end sends: it hears nothing that would help.
-    pub async fn sends_in_vain<T>(
+    /// Has these ends send until `refused` is done. Fails if the data arrives.
+    pub async fn until_refused<T>(
         &mut self,
-        sender: End,
+        senders: &[End],
         refused: impl AsyncFnOnce(&Ends<'a>) -> Result<T>,
     ) -> Result<T> {
-        let octets = if sender == End::Userspace { (PIECE, 0) } else { (0, PIECE) };
-        self.refuse(octets, refused).await
-    }
-
-    async fn refuse<T>(
-        &mut self,
-        octets: (u64, u64),
-        refused: impl AsyncFnOnce(&Ends<'a>) -> Result<T>,
-    ) -> Result<T> {
-        let Self { ends, stream, to_kernel, to_userspace, .. } = self;
+        let Self { ends, stream, carried, .. } = self;
+        let octets = End::BOTH.map(|end| if senders.contains(&end) { PIECE } else { 0 });
         tokio::select! {
             result = refused(ends) => result,
-            passed = exchange(ends, stream, (*to_kernel, *to_userspace), octets, ready(Ok(()))) => {
+            passed = exchange(ends, stream, carried, octets, ready(Ok(()))) => {
                 passed?;
                 fail("traffic went through")
             }
@@ -229,9 +204,15 @@ impl<'a> Session<'a> {
         userspace: impl Into<Beside>,
         kernel: impl Into<Beside>,
     ) -> Result<Evidence> {
+        self.finish().await?;
+        self.settle(userspace, kernel).await
+    }
+
+    /// Closes both ends at about the same time.
+    pub async fn finish(&mut self) -> Result<()> {
         let by_kernel = self.ends.lab.north.call(Finish { socket: self.ends.socket });
         tokio::try_join!(finish(&mut self.stream), by_kernel)?;
-        self.settle(userspace, kernel).await
+        Ok(())
     }
 
     /// Accounts for all segments of a session that has been closed in order.
@@ -243,21 +224,24 @@ impl<'a> Session<'a> {
     }
 }
 
+/// Carries octets from userspace and from the kernel, and adds them to `carried`. Userspace waits for `remedy` first.
 async fn exchange(
     ends: &Ends<'_>,
     stream: &mut TcpStream,
-    from: (u64, u64),
-    octets: (u64, u64),
+    carried: &mut [u64; 2],
+    octets: [u64; 2],
     remedy: impl Future<Output = Result<()>>,
 ) -> Result<()> {
-    let there = Amount { octets: octets.0, seed: TO_KERNEL, from: from.0 };
-    let back = Amount { octets: octets.1, seed: TO_USERSPACE, from: from.1 };
+    let seeds = u64::from(ends.setup.number) << 8;
+    let there = Amount { octets: octets[0], seed: seeds + TO_KERNEL, from: carried[0] };
+    let back = Amount { octets: octets[1], seed: seeds + TO_USERSPACE, from: carried[1] };
     let by_kernel = ends.lab.north.call(Transfer { socket: ends.socket, send: back, receive: there });
     let by_userspace = async {
         remedy.await?;
         transfer(stream, there, back).await
     };
     tokio::try_join!(by_userspace, by_kernel)?;
+    *carried = [carried[0] + octets[0], carried[1] + octets[1]];
     Ok(())
 }
 
@@ -282,25 +266,17 @@ impl Ends<'_> {
 
     /// Waits until an end signs with a key.
     pub async fn await_current_key(&self, end: End, mkt: &Mkt) -> Result<()> {
-        let wait = async {
-            loop {
-                let is_current = match end {
-                    End::Userspace => {
-                        self.connection(|connection| connection.current_key().send_id)? == mkt.send_id()
-                    }
-                    End::Kernel => self.info().await?.current_key == Some(mkt.recv_id().0),
-                };
-                if is_current {
-                    return Ok(());
-                }
-                sleep(CHECK).await;
+        let is_current = async || match end {
+            End::Userspace => {
+                Ok(self.connection(|connection| connection.current_key().send_id)? == mkt.send_id())
             }
+            End::Kernel => Ok(self.info().await?.current_key == Some(mkt.recv_id().0)),
         };
-        let late = |_| Failure(format!("the {end} end does not change to key {}", mkt.send_id()));
-        timeout(TIME_LIMIT, wait).await.map_err(late)?
+        let is_current = becomes(CHECK, is_current).await?;
+        ensure(is_current, || format!("the {end} end does not change to key {}", mkt.send_id()))
     }
 
-    /// Waits until traffic has passed both ways that was all sent after this call.
+    /// Waits until traffic sent after this call has passed both ways.
     pub async fn await_traffic(&self) -> Result<()> {
         let mut pieces = self.pieces.subscribe();
         let wanted = *pieces.borrow() + PIECES;
@@ -308,7 +284,7 @@ impl Ends<'_> {
         Ok(())
     }
 
-    /// Waits until both ends have acknowledged all that the other has sent, and neither has more to say.
+    /// Waits until both ends have acknowledged everything and send nothing more.
     pub async fn quiet(&self) -> Result<()> {
         self.lab.quiet(self.pair, End::BOTH.map(End::port)).await
     }
@@ -331,9 +307,7 @@ impl Ends<'_> {
                 says = listener.map_or(says, |listener| says.plus(&listener.counted));
             }
             if self.is_still().await? && self.delivered() == delivered {
-                return ensure(says == counted, || {
-                    format!("the kernel has counted {counted}, its sockets {says}: {info:?}")
-                });
+                return ensure(says == counted, || format!("counted {counted}, sockets {says}: {info:?}"));
             }
         }
     }
@@ -374,12 +348,17 @@ impl Ends<'_> {
             ];
             if self.is_still().await? && self.delivered() == delivered {
                 for ((end, counted), expected) in End::BOTH.iter().zip(counted).zip(expected) {
-                    ensure(counted == expected, || {
-                        format!("{end} has counted {counted} instead of {expected}")
-                    })?;
+                    counted.check(&end.to_string(), &expected)?;
                 }
                 return Ok(counted);
             }
+        }
+    }
+
+    /// Closes the kernel's sockets, which a row may have closed already.
+    pub async fn free(&self) {
+        for socket in [Some(self.socket), self.listener].into_iter().flatten() {
+            let _ = self.lab.north.call(Close { socket }).await;
         }
     }
 
@@ -388,10 +367,7 @@ impl Ends<'_> {
     pub async fn account(self, userspace: Beside, kernel: Beside) -> Result<Evidence> {
         let counted = timeout(TIME_LIMIT * 2, self.counted([userspace, kernel])).await;
         let counted = counted.map_err(|_| Failure("the ends do not fall silent".to_owned()))??;
-        for socket in [Some(self.socket), self.listener].into_iter().flatten() {
-            // A row may have closed it already.
-            let _ = self.lab.north.call(Close { socket }).await;
-        }
+        self.free().await;
         let mut mkts = self.setup.userspace.clone();
         let has = |wanted: &Mkt| self.setup.userspace.iter().any(|mkt| mkt.send_id() == wanted.send_id());
         mkts.extend(self.setup.kernel.iter().filter(|mkt| !has(mkt)).cloned());

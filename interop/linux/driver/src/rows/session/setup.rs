@@ -3,17 +3,15 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use agent::{Key, Open};
+use agent::{Connect, Key, Listen, Open};
 use speaker::protection;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
 
-use crate::failure::Result;
-use crate::lab::Lab;
-use crate::net::{Family, Port};
+use crate::prelude::*;
 use crate::userspace::Userspace;
 
-/// The port of the userspace end's listener.
+/// The port of the userspace end's first listener.
 pub const USERSPACE_PORT: u16 = 179;
 
 /// One of the two ends.
@@ -71,7 +69,7 @@ pub fn key_with(number: u8, algorithm: TcpAoAlgorithm, secret: &str) -> Result<M
 
 /// A key for the kernel's socket, of one as userspace has it.
 pub fn kernel_key(family: Family, mkt: &Mkt) -> Result<Key> {
-    Ok(Key::new(End::Userspace.address(family), &protection::mirrored(mkt)?))
+    Ok(Key::new(End::Userspace.address(family), &protection::mirrored(mkt)?)?)
 }
 
 /// How a session is set up. All keys are as the userspace end has them, or would.
@@ -83,12 +81,14 @@ pub struct Setup {
     pub userspace: Vec<Mkt>,
     /// The keys of the kernel's socket; without any it is unprotected.
     pub kernel: Vec<Mkt>,
+    /// Distinguishes concurrent sessions: each has its own port and carries its own octets.
+    pub number: u16,
 }
 
 impl Setup {
     /// Both ends have the same keys.
     pub fn with_keys(family: Family, opener: End, mkts: &[Mkt]) -> Self {
-        Self { family, opener, userspace: mkts.to_vec(), kernel: mkts.to_vec() }
+        Self { family, opener, userspace: mkts.to_vec(), kernel: mkts.to_vec(), number: 0 }
     }
 
     /// The userspace end by itself.
@@ -125,6 +125,34 @@ impl Setup {
 
     /// Where userspace listens.
     pub const fn userspace_listens_at(&self) -> SocketAddr {
-        Port::Userspace.at(self.family, USERSPACE_PORT)
+        Port::Userspace.at(self.family, USERSPACE_PORT + self.number)
+    }
+
+    /// Has the opener try to connect until `refused` is done. Returns `None` if it connects.
+    pub async fn until_refused<T>(
+        &self,
+        lab: &Lab,
+        userspace: &Userspace,
+        socket: u64,
+        refused: impl Future<Output = Result<T>>,
+    ) -> Result<Option<T>> {
+        match self.opener {
+            End::Userspace => {
+                let port = lab.north.call(Listen { socket }).await?.port();
+                tokio::select! {
+                    refused = refused => refused.map(Some),
+                    stream = userspace.connect(End::Kernel.port().at(self.family, port)) => stream.map(|_| None),
+                }
+            }
+            End::Kernel => {
+                let remote = self.userspace_listens_at();
+                let mut listener = userspace.stack.listen(None, remote.port())?;
+                tokio::select! {
+                    refused = refused => refused.map(Some),
+                    stream = userspace.accept(&mut listener) => stream.map(|_| None),
+                    connected = lab.north.call(Connect { socket, remote }) => connected.map(|_| None),
+                }
+            }
+        }
     }
 }

@@ -5,10 +5,7 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Connection, ConnectionState, Isn, MktSet, SeqNum, Sne};
 
 use super::near_the_top::connect_from_kernel;
-use crate::failure::{Failure, Result, ensure};
-use crate::lab::Lab;
-use crate::net::Family;
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::kernels::{Kernels, WENT_THROUGH, reset};
 use crate::rows::session::{End, Session, Setup, key};
 
@@ -17,11 +14,7 @@ const LAST: Isn = Isn(u32::MAX);
 /// Octets each way.
 const OCTETS: u64 = 256 << 10;
 
-pub fn rows() -> Vec<Row> {
-    Family::ALL.into_iter().map(row).collect()
-}
-
-fn row(family: Family) -> Row {
+pub fn row(family: Family) -> Row {
     Row::new(
         format!("wrap-first-octet-{}", family.slug()),
         format!(
@@ -47,9 +40,7 @@ async fn carry(lab: &Lab, family: Family) -> Result<Evidence> {
     session.exchange(OCTETS, OCTETS).await?;
     let state = session.ends.connection(|connection| connection.export())??;
     let start = (state.remote_isn, state.receive_sne);
-    ensure(start == (LAST, Sne(1)), || {
-        format!("the kernel's ISN and the SNE of its segments are {start:?}")
-    })?;
+    ensure(start == (LAST, Sne(1)), || format!("the kernel's ISN and SNE are {start:?}"))?;
     let evidence = session.close().await?;
     let sne = evidence.wire.highest_sne;
     ensure(sne == 1, || format!("the recording has come to SNE {sne}"))?;
@@ -64,8 +55,9 @@ async fn start_behind(lab: &Lab, family: Family) -> Result<Refusal> {
     let mkts = MktSet::from_mkts(session.ends.setup.userspace.iter().cloned())?;
     let other = Connection::import(&behind, &mkts)?;
     session.ends.connection(|connection| *connection = other)?;
-    let counted =
-        session.until_refused(async |ends| ends.userspace.await_counted(Counted::bad(3)).await).await?;
+    let counted = session
+        .until_refused(&End::BOTH, async |ends| ends.userspace.await_counted(Counted::bad(3)).await)
+        .await?;
     reset(lab, session.ends.socket).await?;
     Ok(Refusal::by("userspace", &counted))
 }

@@ -9,19 +9,11 @@ use wireseal_tcp_ao::{Mkt, SeqNum, SocketPair};
 use super::near_the_top::{
     BEFORE, BEFORE_TIME_WAIT, NEAR_THE_TOP, OCTETS, check_wrapped, fresh_port, refused_at_sne_0,
 };
-use crate::failure::{Result, ensure};
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::recording::Recording;
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::kernels::{Kernels, REFUSED, north_keys, open_socket, south_keys};
 use crate::rows::session::key;
 
-pub fn rows() -> Vec<Row> {
-    Family::ALL.into_iter().map(row).collect()
-}
-
-fn row(family: Family) -> Row {
+pub fn row(family: Family) -> Row {
     Row::new(
         format!("wrap-{}-kernels", family.slug()),
         format!(
@@ -92,7 +84,7 @@ async fn open(lab: &Lab, family: Family) -> Result<Kernels<'_>> {
 async fn leave_in_time_wait(lab: &Lab, family: Family, mkts: &[Mkt], ports: (u16, u16)) -> Result<SeqNum> {
     let south = lab.south().await?;
     lab.wire.take_recording();
-    let listener = open_socket(south, family, ports.1, south_keys(family, mkts)).await?;
+    let listener = open_socket(south, family, ports.1, south_keys(family, mkts)?).await?;
     south.call(Listen { socket: listener }).await?;
     let socket = open_socket(&lab.north, family, ports.0, north_keys(family, mkts)?).await?;
     lab.north.call(ChooseIsn { socket, isn: BEFORE_TIME_WAIT.0 }).await?;

@@ -6,11 +6,12 @@ mod near_the_top;
 mod second_turn;
 mod userspace;
 
+use super::session::families_and_ends;
+use crate::net::Family;
 use crate::row::Row;
 
 pub fn rows() -> Vec<Row> {
-    [userspace::rows(), kernels::rows(), first_octet::rows(), second_turn::rows()]
-        .into_iter()
-        .flatten()
-        .collect()
+    let opened_by_both = families_and_ends().map(|(family, opener)| userspace::row(family, opener));
+    let rows = [kernels::row, first_octet::row, second_turn::row];
+    opened_by_both.chain(rows.into_iter().flat_map(|row| Family::ALL.map(row))).collect()
 }

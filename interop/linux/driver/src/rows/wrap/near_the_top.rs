@@ -12,10 +12,8 @@ use speaker::forge;
 use speaker::link::{DEFAULT_IP_MTU, Link};
 use wireseal_tcp_ao::{Isn, KdfContext, Mkt, Segment, Sne, SocketPair, TrafficKey, verify_segment};
 
-use crate::failure::{Failure, Result, ensure};
-use crate::lab::Lab;
-use crate::recording::Recording;
-use crate::rows::session::{Session, Setup};
+use crate::prelude::*;
+use crate::rows::session::{End, Session, Setup};
 
 /// Octets that go each way before the wrap, at most.
 pub const BEFORE: u32 = 1 << 20;
@@ -43,11 +41,12 @@ pub async fn connect_from_kernel(
     port: u16,
     seed: u64,
 ) -> Result<Session<'_>> {
+    let setup = Setup { opener: End::Kernel, ..setup };
     let before: Counted = lab.north.counters().await?;
     let userspace = setup.userspace_seeded(lab, seed)?;
     let socket = setup.kernel_socket_at(lab, port, true).await?;
     lab.north.call(ChooseIsn { socket, isn: isn.0 }).await?;
-    Session::from_kernel(lab, setup, before, userspace, socket).await
+    Session::connect(lab, setup, before, userspace, socket).await
 }
 
 /// Fails unless both directions have gone past the top in mid-transfer; says after how many octets.

@@ -1,4 +1,4 @@
-//! The second turn: a connection is aged by twice 4 GiB while it is moved, so that the wrap takes SNE 1 to 2.
+//! The second wrap: moving a connection advances it by almost 8 GiB, so that its next wrap takes the SNE from 1 to 2.
 
 use agent::{Counted, Export, Exported, Restore};
 use speaker::protection::mirrored;
@@ -6,22 +6,14 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Connection, ConnectionState, MKTS_PER_PEER, Mkt, MktSet};
 
 use super::near_the_top::{NEAR_THE_TOP, OCTETS};
-use crate::failure::{Failure, Result, ensure};
-use crate::lab::Lab;
-use crate::net::Family;
-use crate::recording::Recording;
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::kernels::{Kernels, REFUSED, delivered, north_keys, south_keys};
 use crate::rows::session::{SOME, key};
 
 /// The SNE before the wrap.
 const FIRST_TURN: u32 = 1;
 
-pub fn rows() -> Vec<Row> {
-    Family::ALL.into_iter().map(row).collect()
-}
-
-fn row(family: Family) -> Row {
+pub fn row(family: Family) -> Row {
     Row::new(
         format!("wrap-second-turn-{}", family.slug()),
         format!(
@@ -58,7 +50,7 @@ async fn turn_again(lab: &Lab, family: Family) -> Result<Evidence> {
     }
     recording.append(turned);
     let counters = kernels.account(&recording, true).await?;
-    // What follows is not compared: a machine would count a segment that comes to an end on its way into the kernel as bad.
+    // Counters are not compared from here on: a segment that arrives while an end is being restored counts as bad.
     restore(lab, family, &mut kernels, north, south).await?;
     kernels.reset().await?;
     Ok(Evidence {
@@ -70,13 +62,12 @@ async fn turn_again(lab: &Lab, family: Family) -> Result<Evidence> {
     })
 }
 
-/// A socket's own counters, which are restored with it, must have grown by what has reached it, all good.
+/// Checks that a socket's own counters, which move with it, grew by the delivered segments, all good.
 fn check_socket(end: &Exported, before: &ConnectionState, delivered: u64) -> Result<()> {
     let [counted, before] = [end.authentication().counters, before.counters].map(Counted::from);
     let expected = Counted::good(before.good + delivered);
-    ensure(counted == expected, || {
-        format!("the socket at {} says {counted} instead of {expected}", end.local)
-    })
+    counted.check(&format!("the socket at {}", end.local), &expected)?;
+    Ok(())
 }
 
 async fn stay_behind(lab: &Lab, family: Family) -> Result<Refusal> {
@@ -89,13 +80,13 @@ async fn stay_behind(lab: &Lab, family: Family) -> Result<Refusal> {
     Ok(Refusal::by("north", &counted))
 }
 
-/// Takes the connection out of both kernels, with all numbers brought to the end of the second turn.
+/// Takes the connection out of both kernels and moves all sequence numbers to just before the second wrap.
 async fn age(lab: &Lab, kernels: &mut Kernels<'_>) -> Result<(Recording, [Exported; 2])> {
     kernels.exchange(SOME, SOME).await?;
     let (recording, [mut north, mut south]) = export(lab, kernels).await?;
     let is_idle =
         (north.send_sequence, south.send_sequence) == (south.receive_sequence, north.receive_sequence);
-    ensure(is_idle, || "something is under way".to_owned())?;
+    ensure(is_idle, || "segments are in flight".to_owned())?;
     let (by_north, by_south) =
         (NEAR_THE_TOP.0.wrapping_sub(north.send_sequence), NEAR_THE_TOP.0.wrapping_sub(south.send_sequence));
     shift(&mut north, by_north, by_south);
@@ -103,7 +94,7 @@ async fn age(lab: &Lab, kernels: &mut Kernels<'_>) -> Result<(Recording, [Export
     Ok((recording, [north, south]))
 }
 
-/// Takes both ends out of their kernels, the cables cut, and gives what was recorded since the last time.
+/// Cuts the cables and takes both ends out of their kernels; returns the recording since the last call.
 async fn export(lab: &Lab, kernels: &Kernels<'_>) -> Result<(Recording, [Exported; 2])> {
     let recording = kernels.cut_off().await?;
     let north = lab.north.call(Export { socket: kernels.north });
@@ -111,8 +102,8 @@ async fn export(lab: &Lab, kernels: &Kernels<'_>) -> Result<(Recording, [Exporte
     Ok((recording, tokio::try_join!(north, south)?.into()))
 }
 
-/// Puts both ends back and joins the cables. The end of TCP_REPAIR sends a window probe from each end: it is lost on the cut
-/// cables, since the peer may not be there yet and would count it otherwise.
+/// Restores both ends, then joins the cables. Leaving TCP_REPAIR sends a window probe; it must get lost on the cut cable, or
+/// a peer that is not restored yet would count it.
 async fn restore(
     lab: &Lab,
     family: Family,
@@ -123,12 +114,12 @@ async fn restore(
     let mkts = mkts()?;
     kernels.north = lab.north.call(Restore { exported: north, keys: north_keys(family, &mkts)? }).await?;
     kernels.south =
-        kernels.south_guest.call(Restore { exported: south, keys: south_keys(family, &mkts) }).await?;
+        kernels.south_guest.call(Restore { exported: south, keys: south_keys(family, &mkts)? }).await?;
     kernels.set_plugged(true);
     Ok(())
 }
 
-/// Adds to the numbers of what is sent, and of what is received, and says which turn they belong to.
+/// Adds to all send and receive sequence numbers, and sets their SNEs.
 fn shift(exported: &mut Exported, send: u32, receive: u32) {
     let add = |number: &mut u32, octets: u32| *number = number.wrapping_add(octets);
     (exported.send_sne, exported.receive_sne) = (FIRST_TURN, FIRST_TURN);
@@ -142,7 +133,7 @@ fn shift(exported: &mut Exported, send: u32, receive: u32) {
     add(receive_update, receive);
 }
 
-/// Verifies the recording with a connection of Wireseal's for each end, made of what was restored.
+/// Verifies the recording with a Wireseal connection for each end, imported from the restored state.
 fn verify(
     recording: &Recording,
     kernels: &Kernels<'_>,
@@ -160,7 +151,7 @@ fn verify(
             verified += 1;
         }
         let sne = receiver.export()?.receive_sne.0;
-        ensure(sne == FIRST_TURN + 1, || format!("{pair}: the recording has come to SNE {sne}"))?;
+        ensure(sne == FIRST_TURN + 1, || format!("{pair}: the recording reached SNE {sne}"))?;
     }
     Ok(verified)
 }

@@ -9,20 +9,11 @@ use super::near_the_top::{
     BEFORE, BEFORE_TIME_WAIT, NEAR_THE_TOP, OCTETS, check_wrapped, connect_from_kernel, fresh_port, seed,
     seed_near_the_top,
 };
-use crate::failure::{Failure, Result, ensure};
-use crate::lab::Lab;
-use crate::net::{Family, Port};
-use crate::row::{Evidence, Refusal, Row};
+use crate::prelude::*;
 use crate::rows::kernels::reset;
-use crate::rows::session::{
-    Beside, End, SOME, Session, Setup, USERSPACE_PORT, families_and_ends, kernel_key, key,
-};
+use crate::rows::session::{Beside, End, SOME, Session, Setup, USERSPACE_PORT, kernel_key, key};
 
-pub fn rows() -> Vec<Row> {
-    families_and_ends().map(|(family, opener)| row(family, opener)).collect()
-}
-
-fn row(family: Family, opener: End) -> Row {
+pub fn row(family: Family, opener: End) -> Row {
     let starting = match opener {
         End::Kernel => "chosen by TCP_QUEUE_SEQ",
         End::Userspace => "chosen by way of a connection in TIME-WAIT",
@@ -64,7 +55,7 @@ async fn fall_behind(lab: &Lab, family: Family, opener: End) -> Result<Refusal> 
     let exported = export(lab, &session).await?;
     restore(lab, &mut session, Exported { send_sne: 0, receive_sne: 0, ..exported }).await?;
     let bad = Counted::bad(3);
-    let counted = session.until_refused(async |ends| {
+    let counted = session.until_refused(&End::BOTH, async |ends| {
         let kernel = ends.await_kernel_counted(bad).await?;
         Ok((kernel, ends.userspace.await_counted(bad).await?))
     });
