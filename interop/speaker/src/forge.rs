@@ -129,6 +129,7 @@ impl Forgery {
             send_sequence: self.sequence,
             receive_sne: Sne(0),
             receive_sequence: SeqNum(remote.0),
+            acknowledged: self.sequence,
             current_key: mkt.send_id(),
             rnext_key: mkt.recv_id(),
             counters: Counters::default(),

@@ -72,6 +72,7 @@ impl Frozen<'_> {
         };
         let ao = self.get(sys::AO_REPAIR)?;
         let window = self.get(sys::REPAIR_WINDOW)?;
+        let unacknowledged = SeqNum(send.next.wrapping_sub(send.octets.len() as u32));
         let option = |flag| u32::from(tcp.tcpi_options) & flag != 0;
         let scales = WindowScale { send: tcp.tcpi_snd_wscale(), receive: tcp.tcpi_rcv_wscale() };
         Ok(Exported {
@@ -81,9 +82,10 @@ impl Frozen<'_> {
                 remote_isn: Isn(u32::from_be(ao.rcv_isn)),
                 send_sne: Sne(ao.snd_sne),
                 // The kernel keeps the SNEs of the first octet not acknowledged (snd_una) and the next expected (rcv_nxt).
-                send_sequence: SeqNum(send.next.wrapping_sub(send.octets.len() as u32)),
+                send_sequence: unacknowledged,
                 receive_sne: Sne(ao.rcv_sne),
                 receive_sequence: SeqNum(receive.next),
+                acknowledged: unacknowledged,
                 current_key,
                 rnext_key,
                 counters: info.counters,

@@ -41,6 +41,7 @@ fn exported() -> Exported {
             send_sequence: SeqNum(0xffff_fff0),
             receive_sne: Sne(8),
             receive_sequence: SeqNum(1000),
+            acknowledged: SeqNum(0xffff_fff0),
             current_key: KeyId(1),
             rnext_key: KeyId(2),
             counters: Counters::default(),

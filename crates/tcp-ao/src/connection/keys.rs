@@ -43,6 +43,7 @@ impl<const N: usize> Connection<N> {
         self.keys().try_for_each(|other| other.check_ids(mkt.parameters()))?;
         let free = self.slots.iter_mut().find(|slot| slot.is_none());
         let free = free.ok_or(MktError::TooMany { capacity: N })?.insert(Slot::with_master_key(mkt));
+        self.last_ids = None;
         if let (Phase::Established, Some(local_isn)) = (self.phase, self.local_isn) {
             free.derive(self.pair, local_isn, self.remote_isn);
         }
@@ -99,9 +100,18 @@ impl<const N: usize> Connection<N> {
     pub fn replace_keys(&mut self, mkts: &MktSet<N>) -> Result<(), KeyError> {
         let preferred = mkts.preferred().ok_or(KeyError::NoKey)?.send_id();
         let current = self.current_key().send_id;
-        for (index, slot) in self.slots.iter_mut().enumerate() {
-            *slot = mkts.iter().nth(index).map(Slot::with_master_key);
+        let mut slots = [const { None }; N];
+        for (slot, mkt) in slots.iter_mut().zip(mkts.iter()) {
+            let heard = |at: fn(&MktParameters) -> KeyId, was: fn(&Slot) -> bool| {
+                self.slots.iter().flatten().any(|old| at(&old.parameters) == at(mkt.parameters()) && was(old))
+            };
+            *slot = Some(Slot {
+                has_signed: heard(|key| key.recv_id, |old| old.has_signed),
+                was_asked_for: heard(|key| key.send_id, |old| old.was_asked_for),
+                ..Slot::with_master_key(mkt)
+            });
         }
+        (self.slots, self.last_ids) = (slots, None);
         let preferred = self.index(|key| key.send_id == preferred).expect("it is in the set");
         let kept = self.index(|key| key.send_id == current && !key.accept_only);
         (self.rnext, self.current) = (preferred, kept.unwrap_or(preferred));

@@ -53,6 +53,8 @@ pub struct Connection<const N: usize = 2> {
     receive: SneTracker,
     /// The acknowledgment number of the newest verified segment.
     newest_acknowledgment: Option<SeqNum>,
+    /// KeyID and RNextKeyID of the last verified segment; `None` when the MKTs have changed since.
+    last_ids: Option<(KeyId, KeyId)>,
     counters: Counters,
     slots: [Option<Slot>; N],
 }
@@ -119,6 +121,7 @@ impl<const N: usize> Connection<N> {
             send: SneTracker::new(local_isn.unwrap_or(Isn::UNKNOWN)),
             receive: SneTracker::new(remote_isn),
             newest_acknowledgment: None,
+            last_ids: None,
             counters: Counters::default(),
             slots,
         }

@@ -10,7 +10,7 @@ use crate::option::AoOption;
 use crate::segment::Segment;
 use crate::sne::SneTracker;
 use crate::tcp::Tcp;
-use crate::types::{Isn, KeyId, SeqNum, Sne};
+use crate::types::{Isn, KeyId, Sne};
 
 /// A segment whose MAC has verified. Only [`Connection::verify`] makes one.
 #[derive(Clone, Copy, Debug)]
@@ -149,8 +149,10 @@ impl<const N: usize> Connection<N> {
         if self.phase != Phase::Established {
             self.learn_in_handshake(segment);
         }
+        let ids = (ao.key_id, ao.rnext_key_id);
+        let is_first = self.last_ids != Some(ids) && self.hear(ids);
         let mut current_key_changed = false;
-        if self.is_newest(segment.without_addresses())
+        if self.is_newest(segment.without_addresses(), is_first)
             && self.current_key().send_id != ao.rnext_key_id
             && let Some(index) = self.index(|key| key.send_id == ao.rnext_key_id)
         {
@@ -163,24 +165,42 @@ impl<const N: usize> Connection<N> {
         Verified { segment: *segment, key_id: ao.key_id, current_key_changed }
     }
 
-    /// Whether this segment was sent after all segments verified so far, going by its numbers.
+    /// Notes who signed a segment and what it asks for. Returns whether either is heard for the first time.
+    #[cold]
+    fn hear(&mut self, ids: (KeyId, KeyId)) -> bool {
+        self.last_ids = Some(ids);
+        let mut is_first = false;
+        for slot in self.slots.iter_mut().flatten() {
+            if slot.parameters.recv_id == ids.0 {
+                is_first |= !core::mem::replace(&mut slot.has_signed, true);
+            }
+            if slot.parameters.send_id == ids.1 {
+                is_first |= !core::mem::replace(&mut slot.was_asked_for, true);
+            }
+        }
+        is_first
+    }
+
+    /// Whether to obey the RNextKeyID of a verified segment.
     ///
-    /// RFC 5925 §7.5 obeys the RNextKeyID of any segment. An old one, late or replayed, could bring back a key that the peer has
-    /// left and may have removed. Segments without data are ordered by their acknowledgments.
+    /// RFC 5925 §7.5 obeys any. A late or replayed segment could bring back a key that the peer has left and may have removed.
+    /// Acknowledgments never go back, so an older one proves that the segment is old, and a newer one that it is new, even if it
+    /// is a retransmission. If the acknowledgment is the same, a segment is new when its sequence number is, or when it is the
+    /// first under its MKT or the first to ask for one (`is_first`).
     #[inline(always)]
-    fn is_newest(&mut self, tcp: Tcp<'_>) -> bool {
-        let (sequence, acknowledgment) = (tcp.sequence(), tcp.acknowledgment());
+    fn is_newest(&mut self, tcp: Tcp<'_>, is_first: bool) -> bool {
+        if tcp.flags().ack() {
+            let acknowledgment = tcp.acknowledgment();
+            if self.newest_acknowledgment != Some(acknowledgment) {
+                if self.newest_acknowledgment.is_some_and(|newest| acknowledgment.before(newest)) {
+                    return false;
+                }
+                self.newest_acknowledgment = Some(acknowledgment);
+                return true;
+            }
+        }
         // A keepalive is one below the next sequence number (RFC 9293 §3.8.4), and not old.
-        let behind = sequence.offset_from(self.receive.highest().1);
-        let has_ack = tcp.flags().ack();
-        let is_older = |newest: SeqNum| has_ack && acknowledgment.before(newest);
-        if behind < -1 || behind <= 0 && self.newest_acknowledgment.is_some_and(is_older) {
-            return false;
-        }
-        if has_ack {
-            self.newest_acknowledgment = Some(acknowledgment);
-        }
-        true
+        is_first || tcp.sequence().offset_from(self.receive.highest().1) >= -1
     }
 
     #[cold]

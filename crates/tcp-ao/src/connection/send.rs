@@ -85,7 +85,7 @@ impl<const N: usize> Connection<N> {
     #[cold]
     fn sent_in_handshake(&mut self, tcp: &[u8]) {
         let sequence = tcp::sequence(tcp);
-        if tcp::flags(tcp).syn() && self.local_isn.is_none() {
+        if tcp::flags(tcp).syn() {
             self.local_isn = Some(Isn(sequence.0));
             self.send = SneTracker::new(Isn(sequence.0));
         }
@@ -99,15 +99,19 @@ impl<const N: usize> Connection<N> {
     fn send_context(&self, tcp: &[u8]) -> Result<KdfContext, SignError> {
         let (isn, flags) = (Isn(tcp::sequence(tcp).0), tcp::flags(tcp));
         let (syn, ack) = (flags.syn(), flags.ack());
-        let is_local_isn = self.local_isn.is_none_or(|local_isn| local_isn == isn);
         match (self.phase, self.local_isn) {
-            (Phase::SynSent | Phase::SynReceived, Some(_)) if syn && !ack && is_local_isn => {
+            (Phase::SynSent | Phase::SynReceived, Some(local_isn)) if syn && !ack && local_isn == isn => {
                 Ok(KdfContext::syn(self.pair.local, self.pair.remote, isn))
             }
-            (Phase::SynReceived, _) if syn && ack && is_local_isn => {
+            // A stack that forgot a half-open connection, or keeps none, answers a repeated SYN with another ISN.
+            (Phase::SynReceived, _) if syn && ack => {
                 Ok(KdfContext::send_other(self.pair, isn, self.remote_isn))
             }
-            // A listener that refuses a SYN resets without an ISN of its own; the reset's sequence number stands for it.
+            // A listener that refuses a SYN, perhaps a repeated one, resets without an ISN of its own; the reset's sequence number,
+            // which is zero (RFC 9293 §3.10.7.1), stands for it.
+            (Phase::SynReceived, _) if flags.rst() && ack && isn == Isn(0) => {
+                Ok(KdfContext::send_other(self.pair, isn, self.remote_isn))
+            }
             (Phase::SynReceived, None) if flags.rst() => {
                 Ok(KdfContext::send_other(self.pair, isn, self.remote_isn))
             }

@@ -26,6 +26,8 @@ pub struct ConnectionState {
     pub receive_sne: Sne,
     /// The highest sequence number received, or any within 2^31 octets of it.
     pub receive_sequence: SeqNum,
+    /// The newest acknowledgment number received, or, if it is not known, the first octet that was not acknowledged.
+    pub acknowledged: SeqNum,
     /// The SendID of the current key.
     pub current_key: KeyId,
     /// The RecvID of the rnext key.
@@ -67,6 +69,7 @@ impl<const N: usize> Connection<N> {
             send_sequence,
             receive_sne,
             receive_sequence,
+            acknowledged: self.newest_acknowledgment.unwrap_or(SeqNum(local_isn.0.wrapping_add(1))),
             current_key: self.current_key().send_id,
             rnext_key: self.rnext_key().recv_id,
             counters: self.counters,
@@ -93,7 +96,12 @@ impl<const N: usize> Connection<N> {
         );
         connection.send = SneTracker::resume(state.send_sne, state.send_sequence);
         connection.receive = SneTracker::resume(state.receive_sne, state.receive_sequence);
+        connection.newest_acknowledgment = Some(state.acknowledged);
         connection.counters = state.counters;
+        // Which MKTs were heard of elsewhere is not known. A replay must not pass for the first segment under one of them.
+        for slot in connection.slots.iter_mut().flatten() {
+            (slot.has_signed, slot.was_asked_for) = (true, true);
+        }
         connection.establish(state.local_isn);
         Ok(connection)
     }

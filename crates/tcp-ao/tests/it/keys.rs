@@ -58,8 +58,75 @@ fn ao_22_a_late_segment_does_not_bring_the_old_key_back() {
     assert_eq!(chosen(&ends.active), (2, 101));
 }
 
-/// A segment of the passive end's without data, as `Ends` numbers them after a handshake.
-fn acknowledgment(ends: &mut Ends<2>, sequence: u32, acknowledges: u32) -> Vec<u8> {
+/// The passive end asks for key 2, removes its key 101 and sends again what was lost; the active end must follow.
+fn retransmits_after_a_rollover(ends: &mut Ends<2>, sequence: u32, acknowledges: u32) {
+    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    ends.passive.remove_key(KeyId(101), Some(KeyId(102))).unwrap();
+    let again = Parts::new(ipv4_pair().reversed(), ACK, sequence, acknowledges).payload(b"lost at first");
+    let again = again.signed(&mut ends.passive);
+    assert!(receive(&mut ends.active, &again).unwrap().current_key_changed());
+    let answer = ends.active_data(b"acknowledged");
+    receive(&mut ends.passive, &answer).unwrap();
+}
+
+#[test]
+fn ao_22_a_lost_segment_does_not_stop_a_rollover() {
+    // With news for the other end, whose acknowledgment has moved on.
+    let mut ends = Ends::<2>::with_ids(&TWO);
+    let lost = ends.passive_next;
+    drop(ends.passive_data(b"lost at first"));
+    let next = ends.passive_data(b"received");
+    receive(&mut ends.active, &next).unwrap();
+    let acknowledges = ends.active_next + 5;
+    retransmits_after_a_rollover(&mut ends, lost, acknowledges);
+
+    // Without, but under an MKT that has not signed before.
+    let mut ends = Ends::<2>::with_ids(&TWO);
+    let (lost, acknowledges) = (ends.passive_next, ends.active_next);
+    drop(ends.passive_data(b"lost at first"));
+    let next = ends.passive_data(b"received");
+    receive(&mut ends.active, &next).unwrap();
+    retransmits_after_a_rollover(&mut ends, lost, acknowledges);
+
+    // Under an MKT that has signed before and was never asked for.
+    let mut ends = Ends::<2>::with_ids(&TWO);
+    ends.passive.set_current_key(KeyId(102)).unwrap();
+    let lost = ends.passive_next;
+    drop(ends.passive_data(b"lost at first"));
+    let next = ends.passive_data(b"received");
+    receive(&mut ends.active, &next).unwrap();
+    retransmits_after_a_rollover(&mut ends, lost, acknowledges);
+}
+
+#[test]
+fn ao_22_an_older_acknowledgment_does_not_bring_the_old_key_back() {
+    let mut ends = Ends::<2>::with_ids(&TWO);
+    let (sequence, acknowledges) = (ends.passive_next, ends.active_next);
+    // It is late, and its sequence number is higher than that of the retransmission that overtakes it.
+    let late =
+        Parts::new(ipv4_pair().reversed(), ACK, sequence + 100, acknowledges).signed(&mut ends.passive);
+    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    let newer = acknowledgment(&mut ends, sequence, 1);
+    assert!(receive(&mut ends.active, &newer).unwrap().current_key_changed());
+    assert!(!receive(&mut ends.active, &late).unwrap().current_key_changed());
+}
+
+#[test]
+fn ao_22_replaced_keys_do_not_let_a_replay_pass_for_the_first_segment_of_its_key() {
+    let mut ends = Ends::<2>::with_ids(&TWO);
+    let old = ends.passive_data(b"asks for 1");
+    receive(&mut ends.active, &old).unwrap();
+    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    let new = ends.passive_data(b"asks for 2");
+    receive(&mut ends.active, &new).unwrap();
+    ends.active.replace_keys(&mkts(&TWO)).unwrap();
+    assert!(!receive(&mut ends.active, &old).unwrap().current_key_changed());
+    assert_eq!(chosen(&ends.active).0, 2);
+}
+
+/// A segment of the passive end's without data, which acknowledges so many octets after the handshake.
+fn acknowledgment(ends: &mut Ends<2>, sequence: u32, octets: u32) -> Vec<u8> {
+    let acknowledges = ends.active_next + octets;
     Parts::new(ipv4_pair().reversed(), ACK, sequence, acknowledges).signed(&mut ends.passive)
 }
 

@@ -1,6 +1,6 @@
 //! A connection's state, exported in the middle of it and taken up elsewhere.
 
-use crate::support::{Ends, Parts, SYN, ipv4_pair, mirrored, mkts, receive, view};
+use crate::support::{ACK, Ends, Parts, SYN, ipv4_pair, mirrored, mkts, receive, view};
 use wireseal_tcp_ao::{Connection, Isn, KeyId, MktSet, SeqNum, Sne, StateError};
 
 const IDS: [(u8, u8); 2] = [(1, 101), (2, 102)];
@@ -59,6 +59,23 @@ fn ao_38_the_sequence_numbers_need_only_be_near() {
     }
     assert_eq!((ends.active.counters().bad, ends.passive.counters().bad), (0, 0));
     assert_eq!(ends.passive.export().unwrap().receive_sne, Sne(1));
+}
+
+#[test]
+fn ao_38_a_replay_does_not_move_the_current_key_back_after_a_move() {
+    let mut ends = Ends::<2>::with_ids(&IDS);
+    let sends = |ends: &mut Ends<2>, octets: u32| {
+        let acknowledges = ends.active_next + octets;
+        Parts::new(ipv4_pair().reversed(), ACK, ends.passive_next, acknowledges).signed(&mut ends.passive)
+    };
+    let old = sends(&mut ends, 1000);
+    receive(&mut ends.active, &old).unwrap();
+    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    let new = sends(&mut ends, 1001);
+    receive(&mut ends.active, &new).unwrap();
+    ends.active = moved(&ends.active, &mkts(&IDS));
+    assert!(!receive(&mut ends.active, &old).unwrap().current_key_changed());
+    assert_eq!(ends.active.current_key().send_id, KeyId(2));
 }
 
 #[test]

@@ -143,6 +143,7 @@ impl Exported {
             send_sequence: SeqNum(self.send_sequence),
             receive_sne: Sne(self.receive_sne),
             receive_sequence: SeqNum(self.receive_sequence),
+            acknowledged: SeqNum(self.send_sequence),
             current_key: KeyId(self.current_key),
             rnext_key: KeyId(self.rnext_key),
             counters: Counters { good, bad, key_not_found, required, dropped_icmp },

@@ -23,6 +23,7 @@ struct InFlight {
     /// The ISNs of the connection it belongs to, which are what tells connections of one socket pair apart.
     isns: (u64, u64),
     extended: u64,
+    acknowledges: u32,
     definition: Definition,
     rnext: KeyId,
     is_syn: bool,
@@ -122,6 +123,7 @@ impl Pair {
                 let (connection, end) = (&mut self.connections[at as usize], &mut self.ends[at as usize]);
                 connection.replace_keys(&mkt_set(&definitions, at)).unwrap();
                 end.held = definitions;
+                end.forget_removed(at);
                 end.rnext = end.held[0];
                 end.current = end.by_send_id(at, end.current.send_id(at)).unwrap_or(end.held[0]);
             }
@@ -130,6 +132,9 @@ impl Pair {
                 end.held.rotate_left(1);
                 let state = connection.export().unwrap();
                 *connection = Connection::import(&state, &mkt_set(&end.held, at)).unwrap();
+                // Only numbers travel.
+                end.signed_with = end.held.iter().map(|held| held.recv_id(at)).collect();
+                end.asked_for = end.held.iter().map(|held| held.send_id(at)).collect();
             }
             Operation::Reset(isns) => {
                 let held = [self.ends[0].held.clone(), self.ends[1].held.clone()];
@@ -165,7 +170,8 @@ impl Pair {
     fn send(&mut self, from: Side, extended: u64, length: usize, latency: u64) {
         let (connection, end) = (&mut self.connections[from as usize], &mut self.ends[from as usize]);
         let payload = vec![extended as u8; length];
-        let mut parts = Parts::new(from.pair(), ACK, extended as u32, 0).payload(&payload);
+        let acknowledges = end.received as u32;
+        let mut parts = Parts::new(from.pair(), ACK, extended as u32, acknowledges).payload(&payload);
         if end.current.options == OptionCoverage::Covered {
             parts = parts.options(&TIMESTAMPS);
         }
@@ -176,6 +182,7 @@ impl Pair {
             to: from.other(),
             isns: self.isns,
             extended,
+            acknowledges,
             definition: end.current,
             rnext: end.rnext.recv_id(from),
             is_syn: false,
@@ -201,8 +208,8 @@ impl Pair {
         let changed = self.verify(to, &segment.octets, expected);
         if expected == Expected::Good {
             let end = &mut self.ends[to as usize];
-            // A keepalive has the number before the next; whatever is older asks for nothing any more.
-            let is_newest = segment.extended + 1 >= end.received;
+            let ids = (segment.definition.send_id(to.other()), segment.rnext);
+            let is_newest = end.is_newest(to, ids, segment.extended, segment.acknowledges);
             let asked_for = end.by_send_id(to, segment.rnext).filter(|_| is_newest);
             let current = asked_for.unwrap_or(end.current);
             assert_eq!(changed, current != end.current);
@@ -276,6 +283,7 @@ impl Pair {
                 let instead_of = |key| if key == removed { in_its_place.unwrap() } else { key };
                 (end.current, end.rnext) = (instead_of(end.current), instead_of(end.rnext));
                 end.held.retain(|held| *held != removed);
+                end.forget_removed(at);
             }
         }
     }
@@ -292,6 +300,7 @@ impl Pair {
                 end.received,
                 "{at:?} has received"
             );
+            assert_eq!(state.acknowledged.0, end.acknowledged, "{at:?} was acknowledged");
             assert_eq!(state.current_key, end.current.send_id(at), "{at:?} has current key");
             assert_eq!(state.rnext_key, end.rnext.recv_id(at), "{at:?} has rnext key");
             assert_eq!(state.counters, end.counters, "{at:?} has counted");
@@ -320,25 +329,30 @@ fn connect(
     let verdict = listener.verify_syn(view(Side::Left.pair(), &syn));
     assert_eq!(verdict.is_ok(), held[1].contains(&definition));
     let mut right = Connection::passive(&verdict.ok()?);
-    let syn_ack = Parts::new(Side::Right.pair(), SYN | ACK, isns.1, 0).signed(&mut right);
+    let (left_next, right_next) = (isns.0.wrapping_add(1), isns.1.wrapping_add(1));
+    let syn_ack = Parts::new(Side::Right.pair(), SYN | ACK, isns.1, left_next).signed(&mut right);
     left.verify(&view(Side::Right.pair(), &syn_ack)).unwrap();
-    let ack = Parts::new(Side::Left.pair(), ACK, isns.0.wrapping_add(1), 0).signed(&mut left);
+    let ack = Parts::new(Side::Left.pair(), ACK, left_next, right_next).signed(&mut left);
     right.verify(&view(Side::Left.pair(), &ack)).unwrap();
 
     let extended = (u64::from(isns.0), u64::from(isns.1));
-    let copy = |to: Side, extended_isn, is_syn, octets: Vec<u8>| InFlight {
+    let copy = |to: Side, extended_isn, acknowledges, is_syn, octets: Vec<u8>| InFlight {
         due: now + 5,
         to,
         isns: extended,
         extended: extended_isn,
+        acknowledges,
         definition,
         rnext: definition.recv_id(to.other()),
         is_syn,
         sent: octets.clone(),
         octets,
     };
-    let late = vec![copy(Side::Right, extended.0, true, syn), copy(Side::Left, extended.1, false, syn_ack)];
-    let end = |held, isn, sent, received, good| End {
+    let late = vec![
+        copy(Side::Right, extended.0, 0, true, syn),
+        copy(Side::Left, extended.1, left_next, false, syn_ack),
+    ];
+    let end = |at: Side, held, isn, sent, received, acknowledged, good| End {
         held,
         current: definition,
         rnext: definition,
@@ -346,12 +360,15 @@ fn connect(
         next: isn + 1,
         sent,
         received,
+        acknowledged,
+        signed_with: vec![definition.recv_id(at)],
+        asked_for: vec![definition.send_id(at)],
         counters: Counters { good, ..Counters::default() },
     };
     let [left_held, right_held] = held;
     let ends = [
-        end(left_held, extended.0, extended.0 + 1, extended.1, 1),
-        end(right_held, extended.1, extended.1, extended.0 + 1, 2),
+        end(Side::Left, left_held, extended.0, extended.0 + 1, extended.1, left_next, 1),
+        end(Side::Right, right_held, extended.1, extended.1, extended.0 + 1, right_next, 2),
     ];
     Some(([left, right], ends, late))
 }
