@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::shim::{OPTION_ROOM, Refusal, Shim, ShimConfig, ShimSlot};
+use wireseal_tcp_ao::shim::{OPTION_ROOM, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot};
 use wireseal_tcp_ao::{ConnectionIdentifier, Counters, KeyId, MasterKey, Mkt, MktSet, Peer, Segment};
 
 use crate::slow;
@@ -61,7 +61,7 @@ fn covered(packet: &[u8]) -> Option<Covered> {
 
 /// One of the hosts.
 pub struct Host {
-    shim: Shim<Vec<Peer>, Vec<ShimSlot>>,
+    shim: Shim<Vec<PeerSlot>, Vec<ShimSlot>>,
     secret: u64,
     is_first: bool,
     signed: HashSet<Covered>,
@@ -76,13 +76,13 @@ impl Host {
             mkts: mkts(secret, 0, is_first),
         });
         let slots = (0..SLOTS).map(|_| ShimSlot::EMPTY).collect();
-        let shim = Shim::new(ShimConfig::new(1500), peers.into(), slots).expect("peers that do not overlap");
+        let shim = Shim::new(ShimConfig::new(1500), peers.map(PeerSlot::from).into(), slots).expect("peers that do not overlap");
         Self { shim, secret, is_first, signed: HashSet::new() }
     }
 
     /// Whether the segments between these addresses, this host's own first, must be signed.
     fn is_protected(&self, local: IpAddr, remote: IpAddr) -> bool {
-        let mut peers = self.shim.peers().iter().map(|peer| &peer.connections);
+        let mut peers = self.shim.peers().map(|(_, peer)| &peer.connections);
         peers.any(|connections| connections.local.contains(&local) && connections.remote.contains(&remote))
     }
 

@@ -23,7 +23,7 @@
 //!     mkts: MktSet::from_mkts([mkt])?,
 //! };
 //! let link = Loopback::new(Medium::Ip);
-//! let mut device = AuthenticatedDevice::new(link, vec![peer], vec![ShimSlot::EMPTY])?;
+//! let mut device = AuthenticatedDevice::new(link, vec![peer.into()], vec![ShimSlot::EMPTY])?;
 //! let mut interface = Interface::new(Config::new(HardwareAddress::Ip), &mut device, Instant::ZERO);
 //! # let _ = &mut interface;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -47,8 +47,8 @@ use core::time::Duration;
 use smoltcp::phy::{self, Device, DeviceCapabilities, Medium, PacketMeta};
 use smoltcp::time::Instant;
 use smoltcp::wire::{EthernetFrame, EthernetProtocol};
-use wireseal_tcp_ao::shim::{OPTION_ROOM, Refusal, Shim, ShimConfig, ShimSlot};
-use wireseal_tcp_ao::{Peer, PeerError};
+use wireseal_tcp_ao::shim::{OPTION_ROOM, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot};
+use wireseal_tcp_ao::PeerError;
 
 /// Refused packets by direction. The counters saturate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -90,7 +90,7 @@ struct Signer<P, T> {
     observer: Option<RefusalObserver>,
 }
 
-impl<D: Device, P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
+impl<D: Device, P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
     AuthenticatedDevice<D, P, T>
 {
     /// Wraps `device` with the defaults of RFC 5925, for these peers and one connection per slot of `table`.
@@ -162,7 +162,7 @@ impl<D: Device, P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[
     }
 }
 
-impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Signer<P, T> {
+impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Signer<P, T> {
     /// The place in `frame` of the frame for the stack; `None` if it is refused.
     fn inbound(&mut self, now: Duration, frame: &mut [u8]) -> Option<Range<usize>> {
         let header = match self.find_ip(frame) {
@@ -240,7 +240,7 @@ enum Content {
     Unreadable,
 }
 
-impl<D: Device, P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Device
+impl<D: Device, P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Device
     for AuthenticatedDevice<D, P, T>
 {
     type RxToken<'a>
@@ -325,7 +325,7 @@ impl<I, P, T> fmt::Debug for TxToken<'_, I, P, T> {
     }
 }
 
-impl<I: phy::TxToken, P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> phy::TxToken
+impl<I: phy::TxToken, P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> phy::TxToken
     for TxToken<'_, I, P, T>
 {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, f: F) -> R {

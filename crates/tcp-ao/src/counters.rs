@@ -19,6 +19,12 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// All zero.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { good: 0, bad: 0, key_not_found: 0, required: 0, dropped_icmp: 0 }
+    }
+
     /// Counts a verdict. [`VerifyError::OtherConnection`] is a caller error and is not counted.
     #[inline]
     pub fn count<T>(&mut self, verdict: &Result<T, VerifyError>) {

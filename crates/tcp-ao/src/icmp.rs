@@ -84,14 +84,57 @@ fn carries_icmpv6(ip: &IpHeader) -> Option<bool> {
     (ip.protocol == if is_ipv6 { PROTOCOL_ICMPV6 } else { PROTOCOL_ICMP }).then_some(is_ipv6)
 }
 
-/// Whether a packet is the first fragment of a hard error, whatever the rest quotes.
-pub(crate) fn is_fragment_of_hard_error(ip: &IpHeader, packet: &[u8]) -> bool {
-    let kind_and_code = packet.get(ip.payload_offset..).and_then(|icmp| icmp.first_chunk());
-    ip.is_fragment
-        && ip.fragment_offset == 0
-        && carries_icmpv6(ip)
-            .zip(kind_and_code)
-            .is_some_and(|(is_ipv6, &[kind, code])| is_hard(is_ipv6, kind, code))
+/// What a packet may hide that is no [`IcmpError`] about a known connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Hidden {
+    /// Nothing: it is no hard error, quotes something else than TCP, or could be read.
+    Nothing,
+    /// A hard error about some connection between these addresses; the ports are 0.
+    Between(SocketPair),
+    /// A hard error about anything.
+    Anything,
+}
+
+/// What a packet may hide: a first fragment, or an error that quotes a later fragment, headers without an end, or a routing header,
+/// whose destination stacks read in different ways.
+pub(crate) fn hidden(ip: &IpHeader, packet: &[u8]) -> Hidden {
+    // Only the first fragment tells the type. Without it the others come to nothing.
+    if ip.fragment_offset != 0 {
+        return Hidden::Nothing;
+    }
+    // Where the first fragment ends before the ICMP header, the type is hidden as well (RFC 7112 §5 forbids that).
+    let Some(is_ipv6) = carries_icmpv6(ip) else { return Hidden::Nothing };
+    let icmp = packet.get(ip.payload_offset..).unwrap_or_default();
+    match icmp.first_chunk() {
+        Some(&[kind, code]) if is_hard(is_ipv6, kind, code) => {}
+        None if ip.is_fragment => return Hidden::Anything,
+        _ => return Hidden::Nothing,
+    }
+    // The only reason to fragment so short a packet as an error is to hide what it quotes.
+    let Some(quoted) = icmp.get(ICMP_HEADER_LENGTH..).filter(|_| !ip.is_fragment) else {
+        return Hidden::Anything;
+    };
+    let is_plain = |ip: &IpHeader| ip.fragment_offset == 0 && ip.header_destination == ip.destination;
+    match IpHeader::read(quoted) {
+        // Of a segment at the start of its packet, either the ports are there, or no stack can tell whose it is.
+        Ok(ip) if ip.protocol != PROTOCOL_TCP || is_plain(&ip) => Hidden::Nothing,
+        _ => addresses(quoted).map_or(Hidden::Nothing, Hidden::Between),
+    }
+}
+
+/// The addresses in the first header of a quoted packet, whatever follows it.
+fn addresses(quoted: &[u8]) -> Option<SocketPair> {
+    let (source, destination): (IpAddr, IpAddr) = match quoted.first()? >> 4 {
+        4 => {
+            let (source, rest) = quoted.get(12..)?.split_first_chunk::<4>()?;
+            ((*source).into(), (*rest.first_chunk::<4>()?).into())
+        }
+        _ => {
+            let (source, rest) = quoted.get(8..)?.split_first_chunk::<16>()?;
+            ((*source).into(), (*rest.first_chunk::<16>()?).into())
+        }
+    };
+    Some(SocketPair { local: Endpoint::new(source, 0), remote: Endpoint::new(destination, 0) })
 }
 
 /// The socket pair of a quoted segment, which may be cut off behind its ports (RFC 792).

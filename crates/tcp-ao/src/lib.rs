@@ -140,7 +140,7 @@ pub use kdf::{KdfContext, MAX_TRAFFIC_KEY_LENGTH, TrafficKey, TrafficKeyOctets};
 pub use mac_input::{FieldName, MacField, MacInput};
 pub use mkt::{MAX_MASTER_KEY_LENGTH, MasterKey, Mkt, MktError, MktParameters, MktSet, OptionCoverage};
 pub use option::{AoOption, NoRoom, OptionError, append_ao};
-pub use peer::{ConnectionIdentifier, MKTS_PER_PEER, Peer, PeerError, check_peers};
+pub use peer::{ConnectionIdentifier, MKTS_PER_PEER, Peer, PeerError};
 pub use segment::Segment;
 pub use sne::SneTracker;
 pub use tcp::Flags;

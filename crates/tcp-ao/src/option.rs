@@ -30,6 +30,8 @@ pub mod kind {
     pub const MD5_SIGNATURE: u8 = 19;
     /// TCP-AO (RFC 5925 §2.2).
     pub const AUTHENTICATION: u8 = 29;
+    /// The cookie of TCP Fast Open (RFC 7413 §2).
+    pub const FAST_OPEN: u8 = 34;
 }
 
 /// What is wrong with the options of a header. The peer's fault.

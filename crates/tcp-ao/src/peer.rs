@@ -65,7 +65,7 @@ impl ConnectionIdentifier {
 
 /// The IPv4 prefix that a prefix of IPv4-mapped addresses means. An [`Endpoint`] has no mapped address, so that without this
 /// a peer would never match and go unprotected.
-fn canonical(network: IpCidr) -> IpCidr {
+pub(crate) fn canonical(network: IpCidr) -> IpCidr {
     let IpCidr::V6(mapped) = network else { return network };
     let ipv4 = mapped.first_address().to_ipv4_mapped().zip(mapped.network_length().checked_sub(96));
     ipv4.and_then(|(address, length)| Ipv4Cidr::new(address, length).ok()).map_or(network, IpCidr::V4)
@@ -79,7 +79,8 @@ fn contains(network: IpCidr, address: IpAddr) -> bool {
 
 /// Connections that must be authenticated, and their keys. Without keys, nothing gets through.
 ///
-/// A connection that several peers cover belongs to the first of them.
+/// A connection that several peers cover belongs to the one with the longest remote prefix, then the longest local one, then the
+/// most ports. A SYN under a key of another of them is verified with that one's keys (RFC 5925 §3.3).
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// The connections.
@@ -104,32 +105,10 @@ pub enum PeerError {
     /// There is no peer with this index.
     #[error("there is no peer {0}")]
     NoSuchPeer(usize),
-}
-
-/// Refuses peers whose connections overlap while their MKTs share a SendID or a RecvID (RFC 5925 §3.1).
-///
-/// # Errors
-/// [`PeerError::Overlap`] for the first such pair.
-pub fn check_peers(peers: &[Peer]) -> Result<(), PeerError> {
-    for (index, peer) in peers.iter().enumerate() {
-        check_mkts(peers, index, &peer.mkts)?;
-    }
-    Ok(())
-}
-
-/// The same for the peer at `index`, as if its MKTs were `mkts`.
-pub(crate) fn check_mkts(
-    peers: &[Peer],
-    index: usize,
-    mkts: &MktSet<MKTS_PER_PEER>,
-) -> Result<(), PeerError> {
-    let peer = peers.get(index).ok_or(PeerError::NoSuchPeer(index))?;
-    for (other, another) in peers.iter().enumerate() {
-        if other != index && peer.connections.overlaps(&another.connections) {
-            mkts.iter()
-                .try_for_each(|mkt| another.mkts.check_ids(mkt.parameters()))
-                .map_err(|error| PeerError::Overlap { peer: index, other, error })?;
-        }
-    }
-    Ok(())
+    /// Every slot has a peer.
+    #[error("there is no room for more than {room} peers")]
+    TooMany {
+        /// How many slots there are.
+        room: usize,
+    },
 }

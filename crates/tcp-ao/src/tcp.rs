@@ -79,6 +79,12 @@ pub(crate) fn sequence(header: &[u8]) -> SeqNum {
     SeqNum(u32_at(header, field::SEQUENCE))
 }
 
+/// The acknowledgment number of a header.
+#[inline]
+pub(crate) fn acknowledgment(header: &[u8]) -> SeqNum {
+    SeqNum(u32_at(header, field::ACKNOWLEDGMENT))
+}
+
 /// The control bits of a header.
 #[inline]
 pub(crate) fn flags(header: &[u8]) -> Flags {
@@ -169,7 +175,7 @@ impl<'a> Tcp<'a> {
 
     #[inline]
     pub(crate) fn acknowledgment(self) -> SeqNum {
-        SeqNum(u32_at(self.octets, field::ACKNOWLEDGMENT))
+        acknowledgment(self.octets)
     }
 
     #[inline]

@@ -54,7 +54,7 @@ pub fn mirrored_chain(chain: &KeyChain) -> Result<KeyChain> {
 
 /// Gives the peer at `index` of a stack the keys that its chain has at `at`; live connections go on with them.
 pub fn apply(stack: &Stack, index: usize, chain: &KeyChain, at: Timestamp) {
-    if let Err(error) = stack.with_device(|device| device.shim_mut().set_mkts(index, chain.mkts(at))) {
+    if let Err(error) = stack.with_device(|device| device.shim_mut().follow_key_chain(index, chain, at)) {
         error!(chain = chain.name(), %error, "keys unchanged");
     }
 }

@@ -98,8 +98,21 @@ impl<const N: usize> Connection<N> {
     /// # Errors
     /// [`KeyError::NoKey`] if `mkts` has none to sign with; the keys are unchanged.
     pub fn replace_keys(&mut self, mkts: &MktSet<N>) -> Result<(), KeyError> {
-        let preferred = mkts.preferred().ok_or(KeyError::NoKey)?.send_id();
-        let current = self.current_key().send_id;
+        self.replace_keys_but(mkts, |_| false)
+    }
+
+    /// The same, but keys that `is_kept` says `true` of stay, as far as there is room and `mkts` does not have their ids. With
+    /// none to prefer, current and rnext key stay if they can.
+    pub(crate) fn replace_keys_but(
+        &mut self,
+        mkts: &MktSet<N>,
+        is_kept: impl Fn(&MktParameters) -> bool,
+    ) -> Result<(), KeyError> {
+        let is_kept = |key: &MktParameters| is_kept(key) && mkts.check_ids(key).is_ok();
+        let (current, rnext) = (self.current_key().send_id, self.rnext_key().send_id);
+        let kept = |id| self.keys().any(|key| key.send_id == id && is_kept(key)).then_some(id);
+        let preferred = mkts.preferred().map(Mkt::send_id);
+        let preferred = preferred.or_else(|| kept(rnext)).or_else(|| kept(current)).ok_or(KeyError::NoKey)?;
         let mut slots = [const { None }; N];
         for (slot, mkt) in slots.iter_mut().zip(mkts.iter()) {
             let heard = |at: fn(&MktParameters) -> KeyId, was: fn(&Slot) -> bool| {
@@ -111,8 +124,13 @@ impl<const N: usize> Connection<N> {
                 ..Slot::with_master_key(mkt)
             });
         }
+        let kept =
+            self.slots.iter_mut().filter(|slot| slot.as_ref().is_some_and(|old| is_kept(&old.parameters)));
+        for (free, kept) in slots.iter_mut().filter(|slot| slot.is_none()).zip(kept) {
+            *free = kept.take();
+        }
         (self.slots, self.last_ids) = (slots, None);
-        let preferred = self.index(|key| key.send_id == preferred).expect("it is in the set");
+        let preferred = self.index(|key| key.send_id == preferred).ok_or(KeyError::NoKey)?;
         let kept = self.index(|key| key.send_id == current && !key.accept_only);
         (self.rnext, self.current) = (preferred, kept.unwrap_or(preferred));
         if let (Phase::Established, Some(local_isn)) = (self.phase, self.local_isn) {

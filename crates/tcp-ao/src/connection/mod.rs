@@ -33,6 +33,14 @@ enum Phase {
     Established,
 }
 
+/// What a verified SYN says: the peer's ISN, the slots of the MKT that signed it and of the one that it asks for.
+#[derive(Clone, Copy)]
+struct AnotherSyn {
+    isn: Isn,
+    signed_with: u8,
+    asked_for: u8,
+}
+
 /// The TCP-AO state of one TCP connection, with room for `N` MKTs (RFC 5925 §4.2 to §7.5). No I/O, no clock, no heap.
 ///
 /// Pass every incoming segment to [`verify`](Self::verify) before TCP sees it, and every outgoing one to
@@ -49,6 +57,8 @@ pub struct Connection<const N: usize = 2> {
     /// Unknown on the passive side until the SYN-ACK is signed.
     local_isn: Option<Isn>,
     remote_isn: Isn,
+    /// Another SYN of the peer's that has verified since. One of the two is a replay; this end's stack decides which it answers.
+    another_syn: Option<AnotherSyn>,
     send: SneTracker,
     receive: SneTracker,
     /// The acknowledgment number of the newest verified segment.
@@ -118,6 +128,7 @@ impl<const N: usize> Connection<N> {
             rnext: index(rnext),
             local_isn,
             remote_isn,
+            another_syn: None,
             send: SneTracker::new(local_isn.unwrap_or(Isn::UNKNOWN)),
             receive: SneTracker::new(remote_isn),
             newest_acknowledgment: None,

@@ -2,7 +2,7 @@
 
 use crate::authenticate::{check_mac_length, compare};
 use crate::connection::slot::{Keys, Slot};
-use crate::connection::{Connection, Phase};
+use crate::connection::{AnotherSyn, Connection, Phase};
 use crate::error::VerifyError;
 use crate::kdf::{KdfContext, TrafficKey};
 use crate::mac_input::MacInput;
@@ -18,6 +18,7 @@ pub struct Verified<'a> {
     segment: Segment<'a>,
     key_id: KeyId,
     current_key_changed: bool,
+    makes_progress: bool,
 }
 
 impl<'a> Verified<'a> {
@@ -37,6 +38,12 @@ impl<'a> Verified<'a> {
     #[must_use]
     pub const fn current_key_changed(&self) -> bool {
         self.current_key_changed
+    }
+
+    /// Whether its sequence or acknowledgment number is higher than any before. No replay's is.
+    #[must_use]
+    pub const fn makes_progress(&self) -> bool {
+        self.makes_progress
     }
 }
 
@@ -124,9 +131,8 @@ impl<const N: usize> Connection<N> {
         let (isn, flags) = (Isn(segment.sequence().0), segment.flags());
         let (syn, ack) = (flags.syn(), flags.ack());
         match (self.phase, self.local_isn) {
-            // The peer's SYN, crossing ours or repeated.
-            (Phase::SynSent, _) if syn && !ack => {}
-            (Phase::SynReceived, _) if syn && !ack && isn == self.remote_isn => {}
+            // The peer's SYN, crossing ours, repeated, or another.
+            (Phase::SynSent | Phase::SynReceived, _) if syn && !ack => {}
             // The SYN-ACK, or a listener's reset, whose own sequence number stands for the ISN that the listener never had
             // (RFC 9293 §3.10.7.2). A SYN-ACK also counts after a SYN with another ISN: its key includes our ISN, so it is
             // fresh and that SYN was not.
@@ -146,9 +152,11 @@ impl<const N: usize> Connection<N> {
 
     #[inline(always)]
     fn learn<'a>(&mut self, segment: &Segment<'a>, ao: &AoOption<'a>) -> Verified<'a> {
-        if self.phase != Phase::Established {
-            self.learn_in_handshake(segment);
+        if self.phase != Phase::Established && self.learn_in_handshake(segment, ao) {
+            let (segment, key_id) = (*segment, ao.key_id);
+            return Verified { segment, key_id, current_key_changed: false, makes_progress: false };
         }
+        let before = (self.receive.highest().1, self.newest_acknowledgment);
         let ids = (ao.key_id, ao.rnext_key_id);
         let is_first = self.last_ids != Some(ids) && self.hear(ids);
         let mut current_key_changed = false;
@@ -162,7 +170,8 @@ impl<const N: usize> Connection<N> {
         if self.phase == Phase::Established {
             self.receive.advance(segment.sequence());
         }
-        Verified { segment: *segment, key_id: ao.key_id, current_key_changed }
+        let makes_progress = before != (self.receive.highest().1, self.newest_acknowledgment);
+        Verified { segment: *segment, key_id: ao.key_id, current_key_changed, makes_progress }
     }
 
     /// Notes who signed a segment and what it asks for. Returns whether either is heard for the first time.
@@ -203,11 +212,19 @@ impl<const N: usize> Connection<N> {
         is_first || tcp.sequence().offset_from(self.receive.highest().1) >= -1
     }
 
+    /// Returns whether the segment is another SYN of the peer's, whose wishes count only if this end's stack answers it.
     #[cold]
-    fn learn_in_handshake(&mut self, segment: &Segment<'_>) {
+    fn learn_in_handshake(&mut self, segment: &Segment<'_>, ao: &AoOption<'_>) -> bool {
         let flags = segment.flags();
+        let isn = Isn(segment.sequence().0);
+        if self.phase == Phase::SynReceived && flags.syn() && !flags.ack() && isn != self.remote_isn {
+            let signed_with = self.index(|key| key.recv_id == ao.key_id).unwrap_or(self.rnext);
+            let asked_for = self.index(|key| key.send_id == ao.rnext_key_id).unwrap_or(signed_with);
+            self.another_syn = Some(AnotherSyn { isn, signed_with, asked_for });
+            return true;
+        }
         if flags.syn() && (self.phase == Phase::SynSent || flags.ack()) {
-            self.remote_isn = Isn(segment.sequence().0);
+            self.remote_isn = isn;
             self.receive = SneTracker::new(self.remote_isn);
             self.phase = Phase::SynReceived;
         }
@@ -218,5 +235,6 @@ impl<const N: usize> Connection<N> {
         {
             self.establish(local_isn);
         }
+        false
     }
 }

@@ -4,14 +4,14 @@ use wireseal_mac::Mac;
 
 use crate::authenticate::place_to_sign;
 use crate::connection::slot::{Keys, Slot};
-use crate::connection::{Connection, Phase};
+use crate::connection::{AnotherSyn, Connection, Phase};
 use crate::error::SignError;
 use crate::kdf::{KdfContext, TrafficKey};
 use crate::mac_input::MacInput;
 use crate::option::AoPlace;
 use crate::sne::SneTracker;
-use crate::tcp::{self, Tcp};
-use crate::types::{Isn, Sne};
+use crate::tcp::{self, Flags, Tcp};
+use crate::types::{Isn, SeqNum, Sne};
 
 impl<const N: usize> Connection<N> {
     /// Signs a TCP segment, header and payload, in place with the current key.
@@ -49,7 +49,7 @@ impl<const N: usize> Connection<N> {
         if is_established && view.opens() {
             return Err(SignError::State);
         }
-        let slot = self.slot(self.current);
+        let slot = if is_established { self.slot(self.current) } else { self.handshake_slot(view) };
         let ao = place_to_sign(view, &slot.parameters)?;
         // A SYN's sequence number is an ISN, whatever came before.
         let is_first = !is_established && view.flags().syn();
@@ -85,6 +85,11 @@ impl<const N: usize> Connection<N> {
     #[cold]
     fn sent_in_handshake(&mut self, tcp: &[u8]) {
         let sequence = tcp::sequence(tcp);
+        if let Some(another) = self.another_syn_answered_by(tcp::flags(tcp), tcp::acknowledgment(tcp)) {
+            (self.remote_isn, self.another_syn) = (another.isn, None);
+            (self.current, self.rnext) = (another.asked_for, another.signed_with);
+            self.receive = SneTracker::new(another.isn);
+        }
         if tcp::flags(tcp).syn() {
             self.local_isn = Some(Isn(sequence.0));
             self.send = SneTracker::new(Isn(sequence.0));
@@ -92,6 +97,26 @@ impl<const N: usize> Connection<N> {
         if self.local_isn.is_some() {
             self.send.advance(sequence);
         }
+    }
+
+    /// The other SYN, if this is the SYN-ACK that answers it. The stack may have dropped the first, or taken it for a duplicate.
+    fn another_syn_answered_by(&self, flags: Flags, acknowledgment: SeqNum) -> Option<AnotherSyn> {
+        let isn = Isn(acknowledgment.0.wrapping_sub(1));
+        self.another_syn.filter(|another| flags.syn() && flags.ack() && another.isn == isn)
+    }
+
+    /// What a segment of the handshake is signed with: the current key, or the one that the SYN asked for which it answers.
+    #[cold]
+    fn handshake_slot(&self, tcp: Tcp<'_>) -> &Slot {
+        let another = self.another_syn_answered_by(tcp.flags(), tcp.acknowledgment());
+        self.slot(another.map_or(self.current, |another| another.asked_for))
+    }
+
+    /// Octets of the MAC that this segment, which has no AO option yet, is going to need.
+    pub(crate) fn mac_length_for(&self, tcp: Tcp<'_>) -> usize {
+        let is_established = self.phase == Phase::Established;
+        let slot = if is_established { self.slot(self.current) } else { self.handshake_slot(tcp) };
+        slot.parameters.mac_length()
     }
 
     /// The KDF context of a segment sent during the handshake.
@@ -105,7 +130,9 @@ impl<const N: usize> Connection<N> {
             }
             // A stack that forgot a half-open connection, or keeps none, answers a repeated SYN with another ISN.
             (Phase::SynReceived, _) if syn && ack => {
-                Ok(KdfContext::send_other(self.pair, isn, self.remote_isn))
+                let another = self.another_syn_answered_by(flags, tcp::acknowledgment(tcp));
+                let remote_isn = another.map_or(self.remote_isn, |another| another.isn);
+                Ok(KdfContext::send_other(self.pair, isn, remote_isn))
             }
             // A listener that refuses a SYN, perhaps a repeated one, resets without an ISN of its own; the reset's sequence number,
             // which is zero (RFC 9293 §3.10.7.1), stands for it.

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use crate::key_chain::{ActiveKeys, Key, KeyChainError, Lifetime, Problem, Timestamp};
-use crate::{MktError, MktSet};
+use crate::{KeyId, MktError, MktSet};
 
 /// A named list of keys (RFC 8177 `key-chain`). No two have an id in common while both are valid.
 #[derive(Clone, Debug)]
@@ -129,6 +129,15 @@ impl KeyChain {
             let _ = set.push(if is_sendable { mkt } else { mkt.accept_only() });
         }
         set
+    }
+
+    /// Whether the time of the key with these ids is still to come. Keep it on a live connection: the clock was set back.
+    #[must_use]
+    pub fn is_early(&self, send_id: KeyId, recv_id: KeyId, now: Timestamp) -> bool {
+        let same = |key: &&Key| (key.mkt().send_id(), key.mkt().recv_id()) == (send_id, recv_id);
+        let mut keys = self.keys.iter().filter(same).peekable();
+        // If another key with these ids is over, the connection may have that one.
+        keys.peek().is_some() && keys.all(|key| key.send_lifetime().from().is_some_and(|from| from > now))
     }
 
     /// Checks that never more than `room` keys are valid at once, for a peer or a connection with that much room.

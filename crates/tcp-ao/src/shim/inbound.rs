@@ -5,21 +5,21 @@ use core::time::Duration;
 
 use crate::checksum;
 use crate::connection::Connection;
+use crate::counters::Counters;
 use crate::error::{ParseError, VerifyError};
-use crate::icmp::{self, IcmpError};
+use crate::icmp::{self, Hidden, IcmpError};
 use crate::ip::{IPV4_HEADER_LENGTH, IPV6_HEADER_LENGTH, IpHeader, PROTOCOL_TCP};
 use crate::option::TCP_HEADER_LENGTH;
-use crate::peer::Peer;
 use crate::segment::Segment;
-use crate::shim::table::Entry;
-use crate::shim::{OPTION_ROOM, Refusal, Shim, ShimConfig, ShimSlot, Unmatched, options};
+use crate::shim::entry::Entry;
+use crate::shim::{OPTION_ROOM, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot, Unmatched, options};
 use crate::types::{Endpoint, SocketPair};
 
 /// The MSS of a peer that advertises none (RFC 9293 §3.7.1): the packet every host must accept, less the headers.
 const DEFAULT_MSS_IPV4: usize = 576 - IPV4_HEADER_LENGTH - TCP_HEADER_LENGTH;
 const DEFAULT_MSS_IPV6: usize = 1280 - IPV6_HEADER_LENGTH - TCP_HEADER_LENGTH;
 
-impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Shim<P, T> {
+impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Shim<P, T> {
     /// Takes a packet from the link and returns the place, in the same octets, of the packet for the stack.
     ///
     /// `now` is the time since any fixed moment, the same for all calls. Packets of other protocols, and unsigned segments of
@@ -40,12 +40,14 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
             |local| SocketPair { local: Endpoint::new(local, 0), remote: Endpoint::new(ip.source, 0) };
         // A packet whose routing header leads on is not for this host, but some stacks would take it.
         if ip.header_destination != ip.destination
-            && [ip.header_destination, ip.destination].into_iter().any(|local| self.protects(&between(local)))
+            && [ip.header_destination, ip.destination]
+                .into_iter()
+                .any(|local| self.peers.cover(&between(local)))
         {
             return Err(Refusal::SourceRouted);
         }
         if ip.is_fragment {
-            if self.protects(&between(ip.destination)) {
+            if self.peers.cover(&between(ip.destination)) {
                 return Err(ParseError::Fragment.into());
             }
             return Ok(whole);
@@ -78,22 +80,28 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
     ) -> Result<bool, Refusal> {
         let flags = segment.flags();
         let opens = flags.syn() && !flags.ack();
+        let limits = *self.table.limits();
         let known = self.table.get_mut(pair);
         let may_be_replaced =
-            known.as_ref().is_some_and(|entry| entry.may_be_replaced(segment.sequence(), now));
+            known.as_ref().is_some_and(|entry| entry.may_be_replaced(segment.sequence(), now, &limits));
         let reopens = opens
             && (may_be_replaced || known.as_ref().is_some_and(|entry| entry.connection.is_established()));
         if let Some(entry) = known.filter(|_| !reopens) {
             check_checksums(&self.config, packet, ip)?;
             let verdict = entry.connection.verify(segment);
-            self.counters.count(&verdict);
-            verdict.map_err(Refusal::Verify)?;
-            entry.received(segment, now);
+            count(&mut self.counters, self.peers.counters_mut(entry.peer), &verdict);
+            let stage = entry.stage();
+            entry.received(segment, &verdict.map_err(Refusal::Verify)?, now);
+            if entry.stage() != stage {
+                self.table.settle(pair);
+            }
             return Ok(true);
         }
-        let Some(peer) = self.peer_of(pair) else { return self.admit_unprotected(segment) };
+        let key_id = segment.ao_option().ok().flatten().map(|ao| ao.key_id);
+        let Some(index) = self.peers.of(pair, key_id) else { return self.admit_unprotected(segment) };
         check_checksums(&self.config, packet, ip)?;
-        let mkts = &self.peers.as_ref()[peer].mkts;
+        let Some(peer) = self.peers.get(index) else { return Err(Refusal::NoPeer) };
+        let mkts = &peer.mkts;
         if mkts.preferred().is_none() {
             return Err(Refusal::NoKey);
         }
@@ -107,16 +115,16 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
                 }
                 Ok(Some(_)) => return Err(Refusal::NoConnection),
             };
-            self.counters.count(&verdict);
+            count(&mut self.counters, self.peers.counters_mut(index), &verdict);
             return verdict.map_err(Refusal::Verify);
         }
-        let verdict = mkts.verify_syn(*segment);
-        self.counters.count(&verdict);
-        let connection = Connection::passive(&verdict.map_err(Refusal::Verify)?);
+        let verdict = mkts.verify_syn(*segment).map(|syn| Connection::passive(&syn));
+        count(&mut self.counters, self.peers.counters_mut(index), &verdict);
+        let connection = verdict.map_err(Refusal::Verify)?;
         if reopens && !may_be_replaced {
             return Err(Refusal::ConnectionExists);
         }
-        self.table.insert(Entry::new(connection, peer, now), now).map_err(|()| Refusal::TableFull)?;
+        self.table.insert(Entry::new(connection, index, now), now).map_err(|()| Refusal::TableFull)?;
         Ok(true)
     }
 
@@ -135,21 +143,32 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
     /// reports, as it is taken off the link's.
     fn admit_icmp(&mut self, ip: &IpHeader, packet: &mut [u8]) -> Result<(), Refusal> {
         let error = IcmpError::from_packet(ip, packet);
-        let entry = error.as_ref().and_then(|error| self.table.get_mut(&error.pair));
-        let is_refused = match (&error, entry) {
-            (Some(error), Some(entry)) => !self.config.accept_icmp && entry.connection.ignores_icmp(error),
-            (Some(_), None) => return Ok(()),
-            // The only reason to fragment so short a packet as an error is to hide what it quotes.
-            (None, _) => !self.config.accept_icmp && icmp::is_fragment_of_hard_error(ip, packet),
+        let mut known = error.and_then(|error| Some((error, self.table.get_mut(&error.pair)?)));
+        let is_ignored = match &mut known {
+            _ if self.config.accept_icmp => false,
+            Some((error, entry)) => entry.connection.ignores_icmp(error),
+            None => match icmp::hidden(ip, packet) {
+                Hidden::Nothing => false,
+                Hidden::Between(pair) => self.peers.cover(&pair),
+                Hidden::Anything => !self.peers.is_empty(),
+            },
         };
-        if is_refused {
+        if is_ignored {
             self.counters.count_dropped_icmp();
             return Err(Refusal::Icmp);
         }
-        if let Some(error) = error {
+        if let Some((error, _)) = known {
             error.lower_mtu(&mut packet[ip.payload_offset..], OPTION_ROOM as u16);
         }
         Ok(())
+    }
+}
+
+/// Counts a verdict among all and among its peer's.
+fn count<V>(all: &mut Counters, peers: Option<&mut Counters>, verdict: &Result<V, VerifyError>) {
+    all.count(verdict);
+    if let Some(counters) = peers {
+        counters.count(verdict);
     }
 }
 

@@ -7,9 +7,11 @@
 //! MSS that the stack advertises, so that the peer sees the link's own MSS (RFC 9293 §3.7.1), and takes it off the MSS that the
 //! peer advertises. SACK blocks that do not fit next to the option are dropped, oldest first (RFC 2018 §3).
 
+mod entry;
 mod inbound;
 mod options;
 mod outbound;
+mod peers;
 mod table;
 
 use core::fmt;
@@ -21,11 +23,15 @@ use crate::error::{ParseError, SignError, VerifyError};
 use crate::ip::IPV6_HEADER_LENGTH;
 use crate::mkt::MktSet;
 use crate::option::{MAX_AO_LENGTH, NoRoom};
-use crate::peer::{MKTS_PER_PEER, Peer, PeerError, check_mkts, check_peers};
+use crate::peer::{MKTS_PER_PEER, Peer, PeerError};
 use crate::types::SocketPair;
 
+use entry::Entry;
+pub use entry::TimeLimits;
+pub use peers::PeerSlot;
+use peers::Peers;
 pub use table::ShimSlot;
-use table::{Entry, Table};
+use table::Table;
 
 /// The most octets that signing adds to a packet: the longest AO option, a multiple of four.
 pub const OPTION_ROOM: usize = MAX_AO_LENGTH;
@@ -57,6 +63,8 @@ pub struct ShimConfig {
     pub accept_icmp: bool,
     /// Whether to check TCP and IPv4 checksums of received packets; `false` only if the device has done so.
     pub check_checksum: bool,
+    /// How long the table of connections remembers what.
+    pub limits: TimeLimits,
 }
 
 impl ShimConfig {
@@ -70,6 +78,7 @@ impl ShimConfig {
             unmatched: Unmatched::Drop,
             accept_icmp: false,
             check_checksum: true,
+            limits: TimeLimits::DEFAULT,
         }
     }
 }
@@ -105,7 +114,7 @@ pub enum Refusal {
     /// The table of connections is full.
     #[error("the table of connections is full")]
     TableFull,
-    /// A hard ICMP error about an established connection.
+    /// A hard ICMP error about an established connection, or one that might be and cannot be read.
     #[error("ICMP error about a protected connection")]
     Icmp,
     /// The stack's segment could not be signed.
@@ -127,7 +136,8 @@ pub enum Refusal {
 
 /// TCP-AO between a TCP stack and its link.
 ///
-/// `P` holds the peers and `T` the table of connections, in arrays, slices or vectors. Their length is the limit.
+/// `P` holds the peers and `T` the table of connections, in arrays, slices or vectors. Their length is the limit. However many
+/// there are, a packet takes the same few steps.
 ///
 /// ```
 /// use core::time::Duration;
@@ -140,7 +150,7 @@ pub enum Refusal {
 ///     connections: ConnectionIdentifier::between("192.0.2.1/32".parse()?, "192.0.2.2/32".parse()?),
 ///     mkts: MktSet::from_mkts([mkt])?,
 /// };
-/// let mut shim = Shim::new(ShimConfig::new(1500), [peer], [const { ShimSlot::EMPTY }; 8])?;
+/// let mut shim = Shim::new(ShimConfig::new(1500), [peer.into()], [const { ShimSlot::EMPTY }; 8])?;
 ///
 /// // An unsigned segment in the peer's name is refused.
 /// let mut packet = [
@@ -153,19 +163,19 @@ pub enum Refusal {
 /// ```
 pub struct Shim<P, T> {
     config: ShimConfig,
-    peers: P,
+    peers: Peers<P>,
     table: Table<T>,
     counters: Counters,
 }
 
-impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Shim<P, T> {
-    /// A shim for these peers, with room for one connection per slot of `table`.
+impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Shim<P, T> {
+    /// A shim for these peers, with room for one connection per slot of `table`. Connections that its slots held are gone.
     ///
     /// # Errors
     /// [`PeerError`] if peers overlap and share key ids.
     pub fn new(config: ShimConfig, peers: P, table: T) -> Result<Self, PeerError> {
-        check_peers(peers.as_ref())?;
-        Ok(Self { config, peers, table: Table::new(table), counters: Counters::default() })
+        let (peers, table) = (Peers::new(peers)?, Table::new(table, config.limits));
+        Ok(Self { config, peers, table, counters: Counters::default() })
     }
 
     /// The configuration.
@@ -174,10 +184,40 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         &self.config
     }
 
-    /// The peers with their present keys.
+    /// The peers with their present keys, each with its index.
+    pub fn peers(&self) -> impl Iterator<Item = (usize, &Peer)> {
+        self.peers.iter()
+    }
+
+    /// The peer at `index`, if there is one.
     #[must_use]
-    pub fn peers(&self) -> &[Peer] {
-        self.peers.as_ref()
+    pub fn peer(&self, index: usize) -> Option<&Peer> {
+        self.peers.get(index)
+    }
+
+    /// The counters of segments from the peer at `index`, if there is one.
+    #[must_use]
+    pub fn peer_counters(&self, index: usize) -> Option<&Counters> {
+        self.peers.counters(index)
+    }
+
+    /// Adds a peer, and returns its index.
+    ///
+    /// # Errors
+    /// [`PeerError::TooMany`] if no slot is free, and [`PeerError::Overlap`]; nothing changes.
+    pub fn add_peer(&mut self, peer: Peer) -> Result<usize, PeerError> {
+        self.peers.add(peer)
+    }
+
+    /// Removes a peer and forgets its connections. They are no longer protected: their packets pass unchanged, unless another
+    /// peer covers them.
+    ///
+    /// # Errors
+    /// [`PeerError::NoSuchPeer`].
+    pub fn remove_peer(&mut self, index: usize) -> Result<Peer, PeerError> {
+        let peer = self.peers.remove(index)?;
+        self.table.retain(|entry| entry.peer != index);
+        Ok(peer)
     }
 
     /// The counters of all peers together, including segments of no connection.
@@ -207,7 +247,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
     /// # Errors
     /// [`Refusal::NoPeer`] if no peer is configured for it, and [`Refusal::TableFull`].
     pub fn adopt(&mut self, now: Duration, connection: Connection<MKTS_PER_PEER>) -> Result<(), Refusal> {
-        let peer = self.peer_of(&connection.pair()).ok_or(Refusal::NoPeer)?;
+        let peer = self.peers.of(&connection.pair(), None).ok_or(Refusal::NoPeer)?;
         self.table.insert(Entry::new(connection, peer, now), now).map_err(|()| Refusal::TableFull)
     }
 
@@ -224,28 +264,39 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
     /// # Errors
     /// [`PeerError`] if there is no such peer, or an id collides with an overlapping peer's; nothing changes.
     pub fn set_mkts(&mut self, index: usize, mkts: MktSet<MKTS_PER_PEER>) -> Result<(), PeerError> {
-        check_mkts(self.peers.as_ref(), index, &mkts)?;
+        self.peers.set_mkts(index, mkts.clone())?;
         self.table.retain(|entry| entry.peer != index || entry.connection.replace_keys(&mkts).is_ok());
-        if let Some(peer) = self.peers.as_mut().get_mut(index) {
-            peer.mkts = mkts;
-        }
+        Ok(())
+    }
+
+    /// Gives the peer at `index` and its live connections the keys that its chain has at `now`. Call it at each
+    /// [`KeyChain::next_change`](crate::key_chain::KeyChain::next_change), and when the clock has been set.
+    ///
+    /// A live connection keeps keys that are valid later, so that a clock that was set back costs no session. When it has no
+    /// other keys than such whose time is over, it is forgotten, and nothing gets through.
+    ///
+    /// # Errors
+    /// As [`Self::set_mkts`].
+    #[cfg(feature = "key-chain")]
+    pub fn follow_key_chain(
+        &mut self,
+        index: usize,
+        chain: &crate::key_chain::KeyChain,
+        now: crate::key_chain::Timestamp,
+    ) -> Result<(), PeerError> {
+        let mkts = chain.mkts(now);
+        self.peers.set_mkts(index, mkts.clone())?;
+        let is_early = |key: &crate::MktParameters| chain.is_early(key.send_id, key.recv_id, now);
+        self.table.retain(|entry| {
+            entry.peer != index || entry.connection.replace_keys_but(&mkts, is_early).is_ok()
+        });
         Ok(())
     }
 
     /// Forgets connections that have ended, were never completed, or have been idle for hours. `now` is the time since any fixed
     /// moment, the same for all calls. This also happens by itself when the table is full.
     pub fn expire(&mut self, now: Duration) {
-        self.table.retain(|entry| !entry.has_expired(now));
-    }
-
-    /// Whether a peer is configured for any connection between these addresses. Its fragments must not pass, since they can be
-    /// neither signed nor verified.
-    fn protects(&self, pair: &SocketPair) -> bool {
-        self.peers.as_ref().iter().any(|peer| peer.connections.contains_addresses(pair))
-    }
-
-    fn peer_of(&self, pair: &SocketPair) -> Option<usize> {
-        self.peers.as_ref().iter().position(|peer| peer.connections.contains(pair))
+        self.table.expire(now);
     }
 }
 

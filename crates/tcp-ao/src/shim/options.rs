@@ -47,15 +47,19 @@ pub(super) fn with_ao(
     mss_increase: usize,
     mss_limit: usize,
 ) -> Result<NewOptions, OptionsError> {
-    let mut others = 0;
+    let (mut others, mut fast_open) = (0, 0);
     for option in Options::new(options) {
         let option = option?;
         match option.kind {
             kind::AUTHENTICATION | kind::MD5_SIGNATURE => return Err(OptionsError::AlreadySigned),
             kind::SELECTIVE_ACKNOWLEDGMENT => {}
+            kind::FAST_OPEN => fast_open = option.length(),
             _ => others += option.length(),
         }
     }
+    // Without the cookie the peer takes the SYN for an ordinary one (RFC 7413 §4.1.3).
+    let has_fast_open = others + fast_open + AoOption::length_with(mac_length) <= MAX_OPTIONS_LENGTH;
+    others += if has_fast_open { fast_open } else { 0 };
     let free = MAX_OPTIONS_LENGTH.saturating_sub(others + AoOption::length_with(mac_length));
     let blocks = free.saturating_sub(SACK_HEADER_LENGTH) / SACK_BLOCK_LENGTH;
     let mut new = NewOptions::new();
@@ -75,6 +79,7 @@ pub(super) fn with_ao(
                     new.push(option.kind, &option.data[..kept]);
                 }
             }
+            kind::FAST_OPEN if !has_fast_open => {}
             _ => new.push(option.kind, option.data),
         }
     }
@@ -90,7 +95,8 @@ pub(super) fn without_ao(
     mss_decrease: usize,
     default_mss: usize,
 ) -> Result<NewOptions, OptionError> {
-    let lowered = |mss: usize| (mss.saturating_sub(mss_decrease) as u16).to_be_bytes();
+    // Zero means no limit to some stacks.
+    let lowered = |mss: usize| (mss.saturating_sub(mss_decrease).max(1) as u16).to_be_bytes();
     let mut new = NewOptions::new();
     let mut has_mss = false;
     for option in Options::new(options) {

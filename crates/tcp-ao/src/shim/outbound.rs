@@ -7,14 +7,13 @@ use crate::connection::Connection;
 use crate::error::ParseError;
 use crate::ip::{IpHeader, PROTOCOL_TCP};
 use crate::option::TCP_HEADER_LENGTH;
-use crate::peer::Peer;
 use crate::segment::Segment;
+use crate::shim::entry::Entry;
 use crate::shim::options::{self, NewOptions, OptionsError};
-use crate::shim::table::Entry;
-use crate::shim::{MAX_IPV4_LENGTH, MAX_IPV6_LENGTH, Refusal, Shim, ShimConfig, ShimSlot};
+use crate::shim::{MAX_IPV4_LENGTH, MAX_IPV6_LENGTH, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot};
 use crate::types::{Endpoint, Isn, SocketPair};
 
-impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Shim<P, T> {
+impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Shim<P, T> {
     /// Takes a packet from the stack and returns the place in `buffer` of the packet for the link.
     ///
     /// The packet starts at `buffer[room]`. It grows into the octets before it;
@@ -38,7 +37,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         if ip.is_fragment {
             let pair =
                 SocketPair { local: Endpoint::new(ip.source, 0), remote: Endpoint::new(ip.destination, 0) };
-            if self.protects(&pair) {
+            if self.peers.cover(&pair) {
                 return Err(ParseError::Fragment.into());
             }
             return Ok(room..end);
@@ -54,13 +53,13 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         let entry = match known {
             Some(entry) if !is_new => entry,
             _ => {
-                let Some(peer) = self.peer_of(&pair) else { return Ok(room..end) };
+                let Some(index) = self.peers.of(&pair, None) else { return Ok(room..end) };
                 if !is_new {
                     return Err(Refusal::NoConnection);
                 }
-                let mkts = &self.peers.as_ref()[peer].mkts;
-                let connection = Connection::active(pair, isn, mkts).map_err(|_| Refusal::NoKey)?;
-                opened.insert(Entry::new(connection, peer, now))
+                let peer = self.peers.get(index).ok_or(Refusal::NoPeer)?;
+                let connection = Connection::active(pair, isn, &peer.mkts).map_err(|_| Refusal::NoKey)?;
+                opened.insert(Entry::new(connection, index, now))
             }
         };
         let old_options = segment.option_octets().len();
@@ -70,12 +69,16 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
         let packet = &mut buffer[start..end];
         entry.connection.sign(&mut packet[ip.payload_offset..]).map_err(Refusal::Sign)?;
         options::write_checksums(packet, &ip);
+        let stage = entry.stage();
         entry.sent(flags, segment_end, now);
+        let has_moved = entry.stage() != stage;
         // A listener's answer to a SYN that it refuses also ends the connection.
         if flags.rst() && entry.connection.local_isn().is_none() {
             self.table.remove(&pair);
         } else if let Some(opened) = opened {
             self.table.insert(opened, now).map_err(|()| Refusal::TableFull)?;
+        } else if has_moved {
+            self.table.settle(&pair);
         }
         Ok(start..end)
     }
@@ -89,9 +92,10 @@ fn signed_options<const N: usize>(
     segment: &Segment<'_>,
 ) -> Result<NewOptions, Refusal> {
     let old = segment.option_octets();
+    let mac_length = connection.mac_length_for(segment.without_addresses());
     let mss_increase = if segment.flags().syn() { config.mtu.saturating_sub(config.stack_mtu) } else { 0 };
     let mss_limit = config.mtu.saturating_sub(ip.payload_offset + TCP_HEADER_LENGTH);
-    let options = options::with_ao(old, connection.current_key().mac_length(), mss_increase, mss_limit)?;
+    let options = options::with_ao(old, mac_length, mss_increase, mss_limit)?;
     let longest = config.mtu.min(if ip.source.is_ipv4() { MAX_IPV4_LENGTH } else { MAX_IPV6_LENGTH });
     let excess = (ip.total_length - old.len() + options.as_bytes().len()).saturating_sub(longest);
     if excess > 0 {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::key_chain::{Key, KeyChain, Lifetime, Problem, Timestamp};
-use wireseal_tcp_ao::shim::{Refusal, Shim, ShimConfig, ShimSlot};
+use wireseal_tcp_ao::shim::{PeerSlot, Refusal, Shim, ShimConfig, ShimSlot};
 use wireseal_tcp_ao::{
     Connection, ConnectionIdentifier, Endpoint, Isn, KeyError, KeyId, MKTS_PER_PEER, MasterKey, Mkt,
     MktError, Peer, SocketPair,
@@ -196,12 +196,12 @@ const UNSIGNED_SYN: [u8; 40] = [
     4, 0, 0, 179, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0, 0, 0x26, 0xf2, 0, 0,
 ];
 
-fn shim_with_keys_of(chain: &KeyChain, now: i64) -> Shim<[Peer; 1], [ShimSlot; 1]> {
+fn shim_with_keys_of(chain: &KeyChain, now: i64) -> Shim<[PeerSlot; 1], [ShimSlot; 1]> {
     let mkts = chain.mkts::<MKTS_PER_PEER>(at(now));
     let connections =
         ConnectionIdentifier::between("192.0.2.1/32".parse().unwrap(), "192.0.2.2/32".parse().unwrap());
     let config = ShimConfig { check_checksum: false, ..ShimConfig::new(1500) };
-    Shim::new(config, [Peer { connections, mkts }], [const { ShimSlot::EMPTY }]).unwrap()
+    Shim::new(config, [Peer { connections, mkts }.into()], [const { ShimSlot::EMPTY }]).unwrap()
 }
 
 #[test]

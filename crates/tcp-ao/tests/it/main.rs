@@ -18,6 +18,7 @@ mod pair;
 mod secrets;
 mod segment;
 mod shim;
+mod shim_attacks;
 mod shim_icmp;
 mod shim_options;
 mod shim_pair;

@@ -108,8 +108,8 @@ fn a_peer_with_mapped_addresses_is_protected_like_its_ipv4_self() {
     let net = |text: &str| text.parse().unwrap();
     let connections = ConnectionIdentifier::between(net("::ffff:192.0.2.1"), net("::ffff:192.0.2.0/120"));
     let mapped = Peer { connections, mkts: mkts(&[(1, 2)]) };
-    assert!(connections.overlaps(&peer(ipv4_pair(), mkts(&[(1, 2)])).connections));
-    let mut shim = Shim::new(ShimConfig::new(1500), vec![mapped], slots(1)).unwrap();
+    assert!(connections.overlaps(&ConnectionIdentifier::between(net("192.0.2.1"), net("192.0.2.2"))));
+    let mut shim = Shim::new(ShimConfig::new(1500), vec![mapped.into()], slots(1)).unwrap();
     let unsigned = Packet::new(ipv4_pair().reversed(), RST, 1, 0).build();
     assert_eq!(inbound(&mut shim, NOW, &unsigned), Err(Refusal::Verify(VerifyError::Unsigned)));
     let signed = outbound(&mut shim, NOW, &Packet::new(ipv4_pair(), SYN, 1, 0).build()).unwrap();
@@ -123,7 +123,7 @@ fn ao_21_a_peer_of_all_ipv6_addresses_leaves_no_mapped_one_out() {
     let net = |text: &str| text.parse().unwrap();
     let connections = ConnectionIdentifier::between(net("2001:db8::1"), net("::/0"));
     let mut shim =
-        Shim::new(ShimConfig::new(1500), vec![Peer { connections, mkts: mkts(&[(1, 2)]) }], slots(1))
+        Shim::new(ShimConfig::new(1500), vec![Peer { connections, mkts: mkts(&[(1, 2)]) }.into()], slots(1))
             .unwrap();
     // An unsigned SYN over IPv6, put together by hand since its source is no address for the wire.
     let mut packet = Packet::new(pair("2001:db8::2", "2001:db8::1"), SYN, 1, 0).build();

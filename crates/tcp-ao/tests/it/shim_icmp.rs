@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crate::shim_support::{CLIENT_ISN, Link, Packet, inbound, peer, slots, with_ports};
-use crate::support::{SYN, ipv4_packet, ipv4_pair, ipv6_packet, ipv6_pair, mkts};
+use crate::support::{ACK, SYN, ipv4_packet, ipv4_pair, ipv6_packet, ipv6_pair, mkts};
 use wireseal_tcp_ao::SocketPair;
 use wireseal_tcp_ao::shim::{Refusal, Shim, ShimConfig};
 
@@ -101,6 +101,57 @@ fn ao_34_a_switch_lets_hard_errors_through() {
     let error = icmp(ipv4_pair(), 3, 3, &sent, 28);
     assert_eq!(inbound(&mut link.client, link.now, &error), Ok(error.clone()));
     assert_eq!(link.client.counters().dropped_icmp, 0);
+}
+
+/// An IPv6 packet that this end sent, with extension headers before its segment.
+fn with_extensions(first: u8, extensions: &[u8]) -> Vec<u8> {
+    let mut packet = Packet::new(ipv6_pair(), ACK, CLIENT_ISN + 1, 1);
+    packet.extensions = (first, extensions.to_vec());
+    packet.build()
+}
+
+#[test]
+fn ao_34_hard_errors_that_cannot_be_read_are_refused_when_in_doubt() {
+    let stranger = with_ports(crate::support::pair("192.0.2.1", "198.51.100.1"), 1, 2);
+    // What is quoted begins with a later fragment, and a stack may look at the ports all the same.
+    let fragment = |pair| {
+        let mut sent = Packet::new(pair, ACK, CLIENT_ISN + 1, 1).build();
+        sent[6..8].copy_from_slice(&[0, 1]);
+        sent
+    };
+    // Options that the quote cuts off; a routing header of type 0 that leads on.
+    let long_options = with_extensions(60, &[&[6, 124][..], &[1; 998]].concat());
+    let mut routing = vec![6, 2, 0, 1, 0, 0, 0, 0];
+    routing.extend("2001:db8::77".parse::<std::net::Ipv6Addr>().unwrap().octets());
+    let routed = with_extensions(43, &routing);
+    for (pair, quoted, length) in [
+        (ipv4_pair(), fragment(ipv4_pair()), usize::MAX),
+        (ipv6_pair(), long_options, 600),
+        (ipv6_pair(), routed, usize::MAX),
+    ] {
+        let mut link = Link::connected(pair);
+        let (kind, code) = if pair.local.address().is_ipv4() { (3, 3) } else { (1, 4) };
+        let error = icmp(pair, kind, code, &quoted, length);
+        assert_eq!(inbound(&mut link.client, link.now, &error), Err(Refusal::Icmp), "{quoted:02x?}");
+        assert_eq!(link.client.counters().dropped_icmp, 1);
+        // A soft error passes.
+        let error = icmp(pair, kind, 0, &quoted, length);
+        assert!(inbound(&mut link.client, link.now, &error).is_ok());
+    }
+    // About somebody else it is no concern of the shim's.
+    let mut link = Link::connected(ipv4_pair());
+    let error = icmp(ipv4_pair(), 3, 3, &fragment(stranger), usize::MAX);
+    assert!(inbound(&mut link.client, link.now, &error).is_ok());
+}
+
+#[test]
+fn ao_34_a_first_fragment_without_its_icmp_header_is_refused() {
+    let mut link = Link::connected(ipv6_pair());
+    // A fragment header, more to come, and destination options that lead to ICMPv6, which is in the next fragment.
+    let extensions = [60, 0, 0, 1, 0, 0, 0, 9, 58, 0, 1, 4, 0, 0, 0, 0];
+    let IpAddr::V6(local) = ipv6_pair().local.address() else { panic!("not IPv6") };
+    let first = ipv6_packet([0x20; 16], local.octets(), 44, &extensions);
+    assert_eq!(inbound(&mut link.client, link.now, &first), Err(Refusal::Icmp));
 }
 
 /// The one's complement sum of an ICMP message, with ICMPv6's pseudo-header; 0xffff when its checksum is right.

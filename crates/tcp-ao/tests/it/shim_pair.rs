@@ -177,7 +177,7 @@ fn ao_38_a_connection_moves_from_one_shim_to_another() {
         link.server = crate::shim_support::shim(pair.reversed(), crate::support::mirrored(&[(1, 2)]), 1);
         let after = link.client_data(b"after");
         assert_eq!(link.deliver_to_server(&after), Err(Refusal::NoConnection));
-        let connection = Connection::import(&state, &link.server.peers()[0].mkts).unwrap();
+        let connection = Connection::import(&state, &link.server.peer(0).unwrap().mkts).unwrap();
         link.server.adopt(link.now, connection).unwrap();
         link.deliver_to_server(&after).unwrap();
         assert_eq!(link.server.counters().bad, 0);
@@ -185,7 +185,7 @@ fn ao_38_a_connection_moves_from_one_shim_to_another() {
             pair: crate::support::pair("198.51.100.1", "198.51.100.2"),
             ..state
         };
-        let stranger = Connection::import(&stranger, &link.server.peers()[0].mkts).unwrap();
+        let stranger = Connection::import(&stranger, &link.server.peer(0).unwrap().mkts).unwrap();
         assert_eq!(link.server.adopt(link.now, stranger), Err(Refusal::NoPeer));
     }
 }

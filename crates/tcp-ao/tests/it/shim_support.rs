@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use etherparse::{IpNumber, Ipv4Header, Ipv4Options, Ipv6Header, TcpHeader, TcpSlice};
-use wireseal_tcp_ao::shim::{OPTION_ROOM, Refusal, Shim, ShimConfig, ShimSlot};
+use wireseal_tcp_ao::shim::{OPTION_ROOM, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot};
 use wireseal_tcp_ao::{ConnectionIdentifier, Endpoint, MKTS_PER_PEER, MktSet, Peer, SocketPair};
 
 use crate::support::{ACK, FIN, RST, SYN, mirrored, mkts};
@@ -17,7 +17,7 @@ pub(crate) const CWR: u8 = 0x80;
 pub(crate) const CLIENT_ISN: u32 = 0x1000_0000;
 pub(crate) const SERVER_ISN: u32 = 0xffff_fff0;
 
-pub(crate) type TestShim = Shim<Vec<Peer>, Vec<ShimSlot>>;
+pub(crate) type TestShim = Shim<Vec<PeerSlot>, Vec<ShimSlot>>;
 
 /// A TCP packet to be, from the local to the remote end of its pair.
 #[derive(Clone, Debug)]
@@ -178,10 +178,10 @@ pub(crate) fn inbound(shim: &mut TestShim, now: Duration, packet: &[u8]) -> Resu
 }
 
 /// The peer at the remote end of `pair`, any port.
-pub(crate) fn peer(pair: SocketPair, mkts: MktSet<MKTS_PER_PEER>) -> Peer {
+pub(crate) fn peer(pair: SocketPair, mkts: MktSet<MKTS_PER_PEER>) -> PeerSlot {
     let connections =
         ConnectionIdentifier::between(pair.local.address().into(), pair.remote.address().into());
-    Peer { connections, mkts }
+    Peer { connections, mkts }.into()
 }
 
 pub(crate) fn slots(count: usize) -> Vec<ShimSlot> {

@@ -1,6 +1,5 @@
 //! The shim's table of connections: who gets a place, who keeps it, and for how long.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::shim_support::{
@@ -319,34 +318,41 @@ proptest! {
     #[test]
     fn the_table_finds_what_a_map_would(slots in 1usize..14, steps in proptest::collection::vec(step(), 0..120)) {
         let mut client = shim(ipv4_pair(), mkts(&[(1, 2)]), slots);
-        let mut model: HashMap<u16, (u32, Duration)> = HashMap::new();
+        // Ports with their ISNs and since when, the oldest first.
+        let mut model: Vec<(u16, u32, Duration)> = Vec::new();
         let mut now = Duration::ZERO;
         for step in steps {
             match step {
                 Step::Open { from, isn } => {
-                    if !model.contains_key(&from) && model.len() == slots {
-                        model.retain(|_, (_, used)| now - *used < Duration::from_secs(75));
+                    // A SYN sent again changes nothing; one with another ISN is another connection.
+                    let is_known = model.iter().any(|known| (known.0, known.1) == (from, isn));
+                    if !is_known {
+                        model.retain(|known| known.0 != from);
+                        if model.len() == slots && now - model[0].2 >= Duration::from_secs(15) {
+                            model.remove(0);
+                        }
                     }
-                    let is_room = model.contains_key(&from) || model.len() < slots;
-                    if is_room {
-                        model.insert(from, (isn, now));
+                    let is_room = is_known || model.len() < slots;
+                    if is_room && !is_known {
+                        model.push((from, isn, now));
                     }
                     prop_assert_eq!(open_from(&mut client, now, from, isn).is_ok(), is_room);
                 }
                 Step::Forget { from } => {
-                    model.remove(&from);
+                    model.retain(|known| known.0 != from);
                     client.forget(&port(from));
                 }
                 Step::Wait { seconds } => now += Duration::from_secs(seconds),
                 Step::Expire => {
-                    model.retain(|_, (_, used)| now - *used < Duration::from_secs(75));
+                    model.retain(|known| now - known.2 < Duration::from_secs(75));
                     client.expire(now);
                 }
             }
             prop_assert_eq!(client.connections().count(), model.len());
             for from in 0..24 {
                 let found = client.connection(&port(from)).and_then(Connection::local_isn);
-                prop_assert_eq!(found, model.get(&from).map(|(isn, _)| Isn(*isn)));
+                let known = model.iter().find(|known| known.0 == from);
+                prop_assert_eq!(found, known.map(|known| Isn(known.1)));
             }
         }
     }

@@ -11,7 +11,7 @@ use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::{EthernetAddress, HardwareAddress, IpAddress, IpCidr};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_smoltcp::AuthenticatedDevice;
-use wireseal_tcp_ao::shim::ShimSlot;
+use wireseal_tcp_ao::shim::{PeerSlot, ShimSlot};
 use wireseal_tcp_ao::{ConnectionIdentifier, KeyId, MasterKey, Mkt, MktSet, Peer};
 
 pub const ALGORITHMS: [TcpAoAlgorithm; 5] = TcpAoAlgorithm::ALL;
@@ -106,7 +106,7 @@ impl Device for Link {
 }
 
 pub struct End {
-    pub device: AuthenticatedDevice<Link, Vec<Peer>, Vec<ShimSlot>>,
+    pub device: AuthenticatedDevice<Link, Vec<PeerSlot>, Vec<ShimSlot>>,
     interface: Interface,
     sockets: SocketSet<'static>,
     tcp: SocketHandle,
@@ -130,7 +130,7 @@ impl End {
         };
         let link = Link { wire: wire.clone(), end, medium: setup.medium, mtu: setup.mtu };
         let slots = (0..4).map(|_| ShimSlot::EMPTY).collect();
-        let mut device = AuthenticatedDevice::new(link, vec![peer], slots).unwrap();
+        let mut device = AuthenticatedDevice::new(link, vec![peer.into()], slots).unwrap();
         let hardware = match setup.medium {
             Medium::Ethernet => HardwareAddress::Ethernet(EthernetAddress([2, 0, 0, 0, 0, end as u8])),
             _ => HardwareAddress::Ip,

@@ -1,0 +1,180 @@
+//! A connection in the table: how far it has come, and until when it may stay.
+
+use core::time::Duration;
+
+use crate::connection::{Connection, Verified};
+use crate::peer::MKTS_PER_PEER;
+use crate::segment::Segment;
+use crate::tcp::Flags;
+use crate::types::{Isn, SeqNum};
+
+/// How long the table of connections remembers what. Only a full table, and [`Shim::expire`](crate::shim::Shim::expire), forget a
+/// connection whose time is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TimeLimits {
+    /// A handshake that makes no progress: 75 seconds, about as long as stacks wait.
+    pub half_open: Duration,
+    /// A SYN of this end's without an answer keeps its place from others for so long: 15 seconds, in which stacks send it four times.
+    pub unanswered: Duration,
+    /// A closed connection: 240 seconds, twice the maximum segment lifetime (RFC 9293 §3.4.2).
+    pub closed: Duration,
+    /// A connection whose peer does not acknowledge this end's FIN: 240 seconds without progress.
+    pub fin: Duration,
+    /// An open connection without progress: three hours, longer than TCP's keepalive, which waits two hours and then probes
+    /// (RFC 9293 §3.8.4).
+    pub idle: Duration,
+}
+
+impl TimeLimits {
+    /// The limits named above.
+    pub const DEFAULT: Self = Self {
+        half_open: Duration::from_secs(75),
+        unanswered: Duration::from_secs(15),
+        closed: Duration::from_secs(240),
+        fin: Duration::from_secs(240),
+        idle: Duration::from_secs(3 * 3600),
+    };
+
+    const fn of(&self, stage: Stage) -> Duration {
+        match stage {
+            Stage::OpenedHere | Stage::OpenedThere => self.half_open,
+            Stage::Open => self.idle,
+            Stage::Closing => self.fin,
+            Stage::Closed => self.closed,
+        }
+    }
+}
+
+impl Default for TimeLimits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// The state of a connection, as coarse as the table needs it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stage {
+    /// This end has sent a SYN.
+    OpenedHere,
+    /// The peer has sent a SYN.
+    OpenedThere,
+    Open,
+    /// This end has sent a FIN that is not acknowledged.
+    Closing,
+    Closed,
+}
+
+impl Stage {
+    pub(super) const ALL: [Self; 5] =
+        [Self::OpenedHere, Self::OpenedThere, Self::Open, Self::Closing, Self::Closed];
+}
+
+/// A connection with the table's own state.
+pub(super) struct Entry {
+    pub(super) connection: Connection<MKTS_PER_PEER>,
+    /// The index of its peer.
+    pub(super) peer: usize,
+    stage: Stage,
+    /// The sequence number after the FIN that was sent.
+    fin_sent: Option<SeqNum>,
+    fin_acknowledged: bool,
+    fin_received: bool,
+    /// Whether this end sent its FIN before it received the peer's.
+    closes_first: bool,
+    was_reset: bool,
+    last_used: Duration,
+}
+
+impl Entry {
+    /// A connection whose first segment is passing now.
+    pub(super) fn new(connection: Connection<MKTS_PER_PEER>, peer: usize, now: Duration) -> Self {
+        let stage = match connection.local_isn() {
+            Some(_) if connection.is_established() => Stage::Open,
+            Some(_) => Stage::OpenedHere,
+            None => Stage::OpenedThere,
+        };
+        Self {
+            connection,
+            peer,
+            stage,
+            fin_sent: None,
+            fin_acknowledged: false,
+            fin_received: false,
+            closes_first: false,
+            was_reset: false,
+            last_used: now,
+        }
+    }
+
+    pub(super) const fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// When the time of [`Self::has_expired`] began to count.
+    pub(super) const fn last_used(&self) -> Duration {
+        self.last_used
+    }
+
+    /// Records that a segment was sent; `end` is the sequence number after it.
+    pub(super) fn sent(&mut self, flags: Flags, end: SeqNum, now: Duration) {
+        if flags.fin() && self.fin_sent.is_none() {
+            (self.closes_first, self.last_used) = (!self.fin_received, now);
+        }
+        if flags.fin() {
+            self.fin_sent = Some(end);
+        }
+        // What is sent shows that this end's stack still has the connection, but says nothing of the peer: neither a repeated SYN
+        // or FIN nor the answers to a replayed SYN extend the time.
+        let is_half_open = !self.connection.is_established();
+        if !(is_half_open && flags.syn() || self.stage == Stage::Closing) {
+            self.last_used = now;
+        }
+        self.passed(flags, now);
+    }
+
+    /// Records that a segment was received and verified.
+    pub(super) fn received(&mut self, segment: &Segment<'_>, verified: &Verified<'_>, now: Duration) {
+        let flags = segment.flags();
+        self.fin_received |= flags.fin();
+        self.fin_acknowledged |=
+            flags.ack() && self.fin_sent.is_some_and(|end| !segment.acknowledgment().before(end));
+        // A replay makes no progress, and does not keep alive what is dead.
+        if verified.makes_progress() && !(flags.syn() && !flags.ack()) {
+            self.last_used = now;
+        }
+        self.passed(flags, now);
+    }
+
+    fn passed(&mut self, flags: Flags, now: Duration) {
+        // After a reset or both FINs the entry stays for late segments: the reset may have been outside the stack's window,
+        // and TIME-WAIT has to verify and to answer (RFC 5925 §7.7).
+        self.was_reset |= flags.rst();
+        let stage = if self.was_reset || (self.fin_acknowledged && self.fin_received) {
+            Stage::Closed
+        } else if !self.connection.is_established() {
+            self.stage
+        } else if self.fin_sent.is_some() && !self.fin_acknowledged {
+            Stage::Closing
+        } else {
+            Stage::Open
+        };
+        if stage != self.stage {
+            (self.stage, self.last_used) = (stage, now);
+        }
+    }
+
+    /// Whether a verified SYN may replace this connection: it has expired, or both ends are done and the SYN is not a copy from
+    /// this connection.
+    pub(super) fn may_be_replaced(&self, syn: SeqNum, now: Duration, limits: &TimeLimits) -> bool {
+        let is_another = self.connection.remote_isn() != Some(Isn(syn.0));
+        let is_later = self.connection.highest_received().before(syn);
+        // After a reset nothing is left to protect; after FINs there is TIME-WAIT, where this end closed first
+        // (RFC 9293 §3.10.7.4).
+        let is_over = self.was_reset || !self.closes_first || is_later;
+        self.has_expired(now, limits) || self.stage == Stage::Closed && is_another && is_over
+    }
+
+    pub(super) fn has_expired(&self, now: Duration, limits: &TimeLimits) -> bool {
+        now.saturating_sub(self.last_used) >= limits.of(self.stage)
+    }
+}

@@ -1,0 +1,273 @@
+//! The peers, found by their longest prefix, through links in the caller's slots.
+
+use core::fmt;
+use core::net::IpAddr;
+
+use cidr::IpCidr;
+
+use crate::counters::Counters;
+use crate::ip::ipv6_octets;
+use crate::mkt::MktSet;
+use crate::peer::{MKTS_PER_PEER, Peer, PeerError, canonical};
+use crate::shim::table::Fnv;
+use crate::types::{KeyId, SocketPair};
+
+/// No slot.
+const NONE: usize = usize::MAX;
+/// Bits of an IPv6 address; an IPv4 prefix counts as one of IPv4-mapped addresses.
+const BITS: u8 = 128;
+
+/// A slot for one peer of a [`Shim`](crate::shim::Shim): made from a [`Peer`], or empty for one that is added later.
+pub struct PeerSlot {
+    peer: Option<Peer>,
+    counters: Counters,
+    /// The first slot of the bucket that has this slot's number.
+    bucket: usize,
+    /// The next slot of the bucket that this slot's peer is in, or the next free slot.
+    next: usize,
+}
+
+impl PeerSlot {
+    /// A free slot.
+    pub const EMPTY: Self = Self { peer: None, counters: Counters::new(), bucket: NONE, next: NONE };
+}
+
+impl From<Peer> for PeerSlot {
+    fn from(peer: Peer) -> Self {
+        Self { peer: Some(peer), ..Self::EMPTY }
+    }
+}
+
+impl fmt::Debug for PeerSlot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PeerSlot").field(&self.peer).finish()
+    }
+}
+
+/// A prefix as one number and its length, 0 to 128.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Prefix(u128, u8);
+
+impl Prefix {
+    fn of(network: IpCidr) -> Self {
+        let network = canonical(network);
+        let length = network.network_length() + if network.is_ipv4() { 96 } else { 0 };
+        Self::new(number(network.first_address()), length)
+    }
+
+    fn new(address: u128, length: u8) -> Self {
+        Self(address & u128::MAX.checked_shl(u32::from(BITS - length)).unwrap_or(0), length)
+    }
+}
+
+fn number(address: IpAddr) -> u128 {
+    u128::from_be_bytes(ipv6_octets(address))
+}
+
+pub(super) struct Peers<P> {
+    slots: P,
+    free: usize,
+    /// How many peers have a remote prefix of each length, 0 to 128.
+    counts: [u32; BITS as usize + 1],
+    /// The lengths that there are, without 0: bit 0 for a length of 1.
+    lengths: u128,
+}
+
+impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
+    pub(super) fn new(mut slots: P) -> Result<Self, PeerError> {
+        for slot in slots.as_mut() {
+            (slot.bucket, slot.next, slot.counters) = (NONE, NONE, Counters::new());
+        }
+        let counts = [0; BITS as usize + 1];
+        let mut peers = Self { slots, free: NONE, counts, lengths: 0 };
+        for index in (0..peers.slots.as_ref().len()).rev() {
+            if peers.get(index).is_none() {
+                peers.slots.as_mut()[index].next = core::mem::replace(&mut peers.free, index);
+            }
+        }
+        for index in 0..peers.slots.as_ref().len() {
+            if let Some(peer) = peers.get(index) {
+                peers.check(index, peer)?;
+                peers.link(index);
+            }
+        }
+        Ok(peers)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &Peer)> {
+        let slots = self.slots.as_ref().iter().enumerate();
+        slots.filter_map(|(index, slot)| Some((index, slot.peer.as_ref()?)))
+    }
+
+    pub(super) fn get(&self, index: usize) -> Option<&Peer> {
+        self.slots.as_ref().get(index)?.peer.as_ref()
+    }
+
+    pub(super) fn counters(&self, index: usize) -> Option<&Counters> {
+        let slot = self.slots.as_ref().get(index)?;
+        slot.peer.as_ref().map(|_| &slot.counters)
+    }
+
+    pub(super) fn counters_mut(&mut self, index: usize) -> Option<&mut Counters> {
+        Some(&mut self.slots.as_mut().get_mut(index)?.counters)
+    }
+
+    pub(super) fn add(&mut self, peer: Peer) -> Result<usize, PeerError> {
+        let index = self.free;
+        if index == NONE {
+            return Err(PeerError::TooMany { room: self.slots.as_ref().len() });
+        }
+        self.check(index, &peer)?;
+        let slot = &mut self.slots.as_mut()[index];
+        self.free = slot.next;
+        (slot.peer, slot.counters) = (Some(peer), Counters::new());
+        self.link(index);
+        Ok(index)
+    }
+
+    pub(super) fn remove(&mut self, index: usize) -> Result<Peer, PeerError> {
+        let remote = self.get(index).ok_or(PeerError::NoSuchPeer(index))?.connections.remote;
+        let prefix = Prefix::of(remote);
+        let bucket = self.bucket_of(prefix);
+        let slots = self.slots.as_mut();
+        let next = slots[index].next;
+        if slots[bucket].bucket == index {
+            slots[bucket].bucket = next;
+        } else {
+            let mut before = slots[bucket].bucket;
+            while slots[before].next != index {
+                before = slots[before].next;
+            }
+            slots[before].next = next;
+        }
+        slots[index].next = core::mem::replace(&mut self.free, index);
+        self.count(prefix.1, -1);
+        self.slots.as_mut()[index].peer.take().ok_or(PeerError::NoSuchPeer(index))
+    }
+
+    pub(super) fn set_mkts(&mut self, index: usize, mkts: MktSet<MKTS_PER_PEER>) -> Result<(), PeerError> {
+        let peer = self.get(index).ok_or(PeerError::NoSuchPeer(index))?;
+        let peer = Peer { connections: peer.connections, mkts };
+        self.check(index, &peer)?;
+        self.slots.as_mut()[index].peer = Some(peer);
+        Ok(())
+    }
+
+    /// The peer that a connection belongs to, the one with the most specific prefixes and ports. Of several that cover it, a
+    /// received segment's KeyID decides (RFC 5925 §3.3).
+    pub(super) fn of(&self, pair: &SocketPair, key_id: Option<KeyId>) -> Option<usize> {
+        let most_specific = self.most_specific(pair, |peer| peer.connections.contains(pair))?;
+        let has_key = |peer: &Peer| key_id.is_none_or(|id| peer.mkts.by_recv_id(id).is_some());
+        // Where the most specific peer has no key, nothing gets through, whoever else's prefix covers the connection.
+        if self.get(most_specific).is_none_or(|peer| peer.mkts.preferred().is_none() || has_key(peer)) {
+            return Some(most_specific);
+        }
+        let by_key = self.most_specific(pair, |peer| peer.connections.contains(pair) && has_key(peer));
+        by_key.or(Some(most_specific))
+    }
+
+    /// Whether a peer is configured for any connection between these addresses.
+    pub(super) fn cover(&self, pair: &SocketPair) -> bool {
+        self.most_specific(pair, |peer| peer.connections.contains_addresses(pair)).is_some()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.counts.iter().all(|count| *count == 0)
+    }
+
+    /// One bucket for each length of prefix that there is, the longest first.
+    fn most_specific(&self, pair: &SocketPair, is_wanted: impl Fn(&Peer) -> bool) -> Option<usize> {
+        let address = number(pair.remote.address());
+        let found = |length| {
+            let peers = self.with_remote(Prefix::new(address, length)).filter(|(_, peer)| is_wanted(peer));
+            let specific = peers.max_by_key(|(_, peer)| {
+                let connections = &peer.connections;
+                let ports = [connections.local_port, connections.remote_port].iter().flatten().count();
+                (Prefix::of(connections.local).1, ports)
+            });
+            specific.map(|(index, _)| index)
+        };
+        self.lengths_up_to(BITS).find_map(found)
+    }
+
+    /// The lengths of remote prefixes from `longest` down to 0.
+    fn lengths_up_to(&self, longest: u8) -> impl Iterator<Item = u8> + use<P> {
+        let mut left = self.lengths & u128::MAX.checked_shr(u32::from(BITS - longest)).unwrap_or(0);
+        let positive = core::iter::from_fn(move || {
+            let length = BITS - left.leading_zeros() as u8;
+            left &= !1_u128.checked_shl(u32::from(length).wrapping_sub(1))?;
+            Some(length)
+        });
+        positive.chain([0])
+    }
+
+    fn with_remote(&self, prefix: Prefix) -> impl Iterator<Item = (usize, &Peer)> {
+        let slots = self.slots.as_ref();
+        let mut index = slots.get(self.bucket_of(prefix)).map_or(NONE, |slot| slot.bucket);
+        let peers = core::iter::from_fn(move || {
+            let slot = slots.get(index)?;
+            let found = (index, slot.peer.as_ref()?);
+            index = slot.next;
+            Some(found)
+        });
+        peers.filter(move |(_, peer)| Prefix::of(peer.connections.remote) == prefix)
+    }
+
+    /// Refuses a peer whose connections overlap another's while their MKTs share an id (RFC 5925 §3.1).
+    fn check(&self, index: usize, peer: &Peer) -> Result<(), PeerError> {
+        let own = Prefix::of(peer.connections.remote);
+        let clash = |(other, another): (usize, &Peer)| {
+            if other == index || !peer.connections.overlaps(&another.connections) {
+                return Ok(());
+            }
+            let clash = peer.mkts.iter().try_for_each(|mkt| another.mkts.check_ids(mkt.parameters()));
+            clash.map_err(|error| PeerError::Overlap { peer: index, other, error })
+        };
+        let longest = BITS - self.lengths.leading_zeros() as u8;
+        if longest > own.1 {
+            // Others lie within this peer's prefix, in any bucket. In the order of their slots only linked ones count.
+            return self.linked().try_for_each(clash);
+        }
+        self.lengths_up_to(own.1)
+            .flat_map(|length| self.with_remote(Prefix::new(own.0, length)))
+            .try_for_each(clash)
+    }
+
+    /// All peers that are in their buckets.
+    fn linked(&self) -> impl Iterator<Item = (usize, &Peer)> {
+        let slots = self.slots.as_ref();
+        slots.iter().flat_map(move |first| {
+            let mut index = first.bucket;
+            core::iter::from_fn(move || {
+                let slot = slots.get(index)?;
+                let found = (index, slot.peer.as_ref()?);
+                index = slot.next;
+                Some(found)
+            })
+        })
+    }
+
+    fn link(&mut self, index: usize) {
+        let Some(peer) = self.get(index) else { return };
+        let prefix = Prefix::of(peer.connections.remote);
+        let bucket = self.bucket_of(prefix);
+        let first = core::mem::replace(&mut self.slots.as_mut()[bucket].bucket, index);
+        self.slots.as_mut()[index].next = first;
+        self.count(prefix.1, 1);
+    }
+
+    fn count(&mut self, length: u8, change: i32) {
+        let count = &mut self.counts[usize::from(length)];
+        *count = count.saturating_add_signed(change);
+        if let Some(bit) = 1_u128.checked_shl(u32::from(length).wrapping_sub(1)) {
+            self.lengths = if *count > 0 { self.lengths | bit } else { self.lengths & !bit };
+        }
+    }
+
+    fn bucket_of(&self, Prefix(address, length): Prefix) -> usize {
+        let mut hash = Fnv::new();
+        hash.add(&address.to_be_bytes());
+        hash.add(&[length]);
+        (hash.0 % self.slots.as_ref().len().max(1) as u64) as usize
+    }
+}
