@@ -153,16 +153,9 @@ impl Appendix {
         assert_eq!(out[..length], packet);
         assert!(out[length..].iter().all(|&octet| octet == 0xa5));
 
-        let open =
-            |packet: &[u8]| Retry::open(self.version, &self.destination, packet).map(|retry| retry.source);
         assert_eq!(Retry::open(self.version, &self.destination, &packet), Ok(retry));
         let (without_tag, tag) = packet.split_last_chunk().unwrap();
         assert_eq!(retry_integrity_tag(self.version, &self.destination, without_tag), *tag);
-        for at in 0..packet.len() * 8 {
-            let mut flipped = packet.clone();
-            flipped[at / 8] ^= 1 << (at % 8);
-            assert!(open(&flipped).is_err(), "bit {at}");
-        }
     }
 
     fn chacha20_secret(&self) -> TrafficSecret {
