@@ -245,8 +245,12 @@ impl From<Opened<'_>> for Received {
 
 /// Keys that open packets, with all that a stack keeps beside them.
 pub(crate) trait Receiver {
+    fn open_parsed(&mut self, packet: Protected<'_>) -> Result<Received, OpenError>;
+
     /// Opens in place.
-    fn open_in(&mut self, packet: &mut [u8]) -> Result<Received, OpenError>;
+    fn open_in(&mut self, packet: &mut [u8]) -> Result<Received, OpenError> {
+        self.open_parsed(protected(packet))
+    }
 
     /// Opens a copy.
     fn open(&mut self, packet: &[u8]) -> Result<Received, OpenError> {
@@ -267,15 +271,11 @@ impl Level {
     pub(crate) fn new(keys: Keys) -> Self {
         Self { keys, space: ReceiveSpace::new(), failures: AuthenticationFailures::new() }
     }
-
-    pub(crate) fn open_parsed(&mut self, packet: Protected<'_>) -> Result<Received, OpenError> {
-        self.keys.open(packet, &mut self.space, &mut self.failures).map(Received::from)
-    }
 }
 
 impl Receiver for Level {
-    fn open_in(&mut self, packet: &mut [u8]) -> Result<Received, OpenError> {
-        self.open_parsed(protected(packet))
+    fn open_parsed(&mut self, packet: Protected<'_>) -> Result<Received, OpenError> {
+        self.keys.open(packet, &mut self.space, &mut self.failures).map(Received::from)
     }
 
     fn failures(&self) -> u64 {
@@ -331,16 +331,12 @@ impl End {
         let received = peer.open(&packet).unwrap();
         peer.one_rtt.acknowledged(largest, received.generation, peer.now()).unwrap();
     }
-
-    pub(crate) fn open_parsed(&mut self, packet: Protected<'_>) -> Result<Received, OpenError> {
-        let now = self.now();
-        self.one_rtt.open(packet, now, &mut self.space, &mut self.failures).map(Received::from)
-    }
 }
 
 impl Receiver for End {
-    fn open_in(&mut self, packet: &mut [u8]) -> Result<Received, OpenError> {
-        self.open_parsed(protected(packet))
+    fn open_parsed(&mut self, packet: Protected<'_>) -> Result<Received, OpenError> {
+        let now = self.now();
+        self.one_rtt.open(packet, now, &mut self.space, &mut self.failures).map(Received::from)
     }
 
     fn failures(&self) -> u64 {
