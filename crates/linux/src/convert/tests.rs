@@ -1,5 +1,6 @@
 use cidr::IpCidr;
 use linux_raw_sys::net::{tcp_ao_info_opt, tcp_info};
+use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::Mkt;
 
 use super::*;
@@ -86,7 +87,7 @@ fn every_field_of_a_key_reaches_its_place() {
     let mkt = mkt(TcpAoAlgorithm::Aes128Cmac, &secret).with_mac_length(16).unwrap();
     let mkt = mkt.with_options(OptionCoverage::Excluded);
     let key = SocketKey { vrf: Some(9), set_rnext: true, ..SocketKey::new(network("2001:db8::/32"), &mkt) };
-    let name = algorithm_name(TcpAoAlgorithm::Aes128Cmac).unwrap();
+    let name = TcpAoAlgorithm::Aes128Cmac.linux_name().unwrap();
     let add = add_key(&key, name, Family::Ipv6).unwrap();
     let mut expected = ipv6_storage("2001:db8::");
     expected.extend(b"cmac(aes128)");

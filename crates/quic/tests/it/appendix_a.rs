@@ -140,7 +140,6 @@ impl Appendix {
         let mut sealer = Sealer::new(self.initial_keys(backend, side), counter);
         assert_eq!(sealer.seal(printed.outgoing(&mut packet, number_offset)), Ok(printed.number));
         assert_eq!(packet, printed.octets("packet"));
-        printed.check_opens(self.initial_keys(backend, side));
     }
 
     /// §A.4.

@@ -292,15 +292,8 @@ pub(crate) struct End {
     pub(crate) time: Duration,
 }
 
-/// What no packet that is not authentic may change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Phases {
-    generation: u64,
-    key_phase: bool,
-    derivations: u64,
-    expires: Option<Duration>,
-    largest: Option<u64>,
-}
+/// What no packet that is not authentic may change: generation, key phase, derivations, when old keys expire, and the largest number.
+pub(crate) type Phases = (u64, bool, u64, Option<Duration>, Option<u64>);
 
 impl End {
     pub(crate) fn now(&self) -> Now {
@@ -308,13 +301,9 @@ impl End {
     }
 
     pub(crate) fn phases(&self) -> Phases {
-        Phases {
-            generation: self.one_rtt.generation(),
-            key_phase: self.one_rtt.key_phase(),
-            derivations: self.one_rtt.derivations(),
-            expires: self.one_rtt.expires(),
-            largest: self.space.largest(),
-        }
+        let Self { one_rtt, space, .. } = self;
+        let (generation, key_phase) = (one_rtt.generation(), one_rtt.key_phase());
+        (generation, key_phase, one_rtt.derivations(), one_rtt.expires(), space.largest())
     }
 
     /// Seals a payload with a packet number of four octets.
