@@ -19,49 +19,20 @@ struct Measured {
     cycling: f64,
 }
 
-fn order() -> Vec<usize> {
+/// Times with one context over and over, and with `count` in random order. `run` uses the one at an index for a message.
+fn hot_and_cycling(effort: Effort, count: usize, run: impl FnMut(usize, &[u8])) -> [f64; 2] {
+    let message = vec![0x5a_u8; MESSAGE];
     let mut order: Vec<usize> = (0..CONTEXTS).collect();
     fastrand::Rng::with_seed(2).shuffle(&mut order);
-    order
-}
-
-/// Times with one context over and over, and with many in random order.
-fn hot_and_cycling(effort: Effort, contexts: &mut [Contender]) -> [f64; 2] {
-    let message = vec![0x5a_u8; MESSAGE];
-    let (order, mut turn) = (order(), 0);
-    let contexts = std::cell::RefCell::new(contexts);
-    let (contexts, message) = (&contexts, &message);
+    let mut turn = 0;
+    let run = std::cell::RefCell::new(run);
+    let (run, message) = (&run, &message);
     let mut timed = [
-        Timed::new("hot", || {
-            black_box(contexts.borrow_mut()[0](&[black_box(message)]));
-        }),
+        Timed::new("hot", || run.borrow_mut()(0, black_box(message))),
         Timed::new("cycling", || {
-            let index = order[turn % order.len()] % contexts.borrow().len();
+            let index = order[turn % order.len()] % count;
             turn += 1;
-            black_box(contexts.borrow_mut()[index](&[black_box(message)]));
-        })
-        .rounds_of(CONTEXTS),
-    ];
-    let times = alternate(effort, &mut timed);
-    [times[0], times[1]]
-}
-
-/// The same for Poly1305, whose key is for one message.
-fn one_time_keys(effort: Effort, contender: &mut one_time::Contender) -> [f64; 2] {
-    let message = vec![0x5a_u8; MESSAGE];
-    let keys: Vec<[u8; 32]> =
-        (0..CONTEXTS as u32).map(|i| std::array::from_fn(|j| (i >> (j % 4 * 8)) as u8)).collect();
-    let (order, mut turn) = (order(), 0);
-    let contender = std::cell::RefCell::new(contender);
-    let (contender, keys, message) = (&contender, &keys, &message);
-    let mut timed = [
-        Timed::new("hot", || {
-            black_box(contender.borrow_mut()(black_box(&keys[0]), black_box(message)));
-        }),
-        Timed::new("cycling", || {
-            let index = order[turn % order.len()];
-            turn += 1;
-            black_box(contender.borrow_mut()(black_box(&keys[index]), black_box(message)));
+            run.borrow_mut()(index, black_box(message));
         })
         .rounds_of(CONTEXTS),
     ];
@@ -88,7 +59,9 @@ pub(crate) fn table(effort: Effort) -> Table {
         let count = if effort.is_once() { 2 } else { CONTEXTS };
         let key = |i: usize| -> Vec<u8> { (0..length).map(|j| (i >> (j % 4 * 8)) as u8).collect() };
         let mut contexts: Vec<Contender> = (0..count).map(|i| library.with_key(&key(i))).collect();
-        hot_and_cycling(effort, &mut contexts)
+        hot_and_cycling(effort, count, |index, message| {
+            black_box(contexts[index](&[message]));
+        })
     };
     if let Some(umac96) = mac::umac96() {
         add("UMAC96", umac96.name, keyed(&umac96, 24), umac96.octets);
@@ -99,8 +72,14 @@ pub(crate) fn table(effort: Effort) -> Table {
             add(algorithm.name(), library.name, times, library.octets);
         }
     }
+    // The key of Poly1305 is for one message.
+    let keys: Vec<[u8; 32]> =
+        (0..CONTEXTS).map(|i| std::array::from_fn(|j| (i >> (j % 4 * 8)) as u8)).collect();
     for (name, mut contender) in one_time::contenders() {
-        add("Poly1305", name, one_time_keys(effort, &mut contender), Some(32));
+        let times = hot_and_cycling(effort, CONTEXTS, |index, message| {
+            black_box(contender(black_box(&keys[index]), message));
+        });
+        add("Poly1305", name, times, Some(32));
     }
     let least = |time: fn(&Measured) -> f64| measured.iter().min_by(|a, b| time(a).total_cmp(&time(b)));
     let most = measured.iter().max_by(|a, b| (a.cycling / a.hot).total_cmp(&(b.cycling / b.hot)));

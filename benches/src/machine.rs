@@ -9,6 +9,7 @@ use wireseal_kernels::chacha20::ChaCha20MaskKey;
 use wireseal_kernels::cpu::InstructionSet;
 use wireseal_kernels::gcm::GcmKey;
 use wireseal_quic::Backend;
+use wireseal_tcp_ao::key_chain::Timestamp;
 
 /// The crates that Wireseal is compared with; their versions come from the lock file.
 const PEERS: [&str; 12] = [
@@ -54,18 +55,6 @@ fn version(name: &str) -> Option<String> {
     Some(format!("{name} {version}"))
 }
 
-/// The date of a Unix time (Gregorian). Inside, years begin in March.
-fn date(seconds: u64) -> String {
-    let days = seconds / 86_400 + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let (month, carry) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    format!("{:04}-{month:02}-{day:02}", era * 400 + year_of_era + carry)
-}
-
 impl Machine {
     pub(crate) fn look() -> Self {
         let cpu = field("/proc/cpuinfo", "model name", ':');
@@ -87,7 +76,7 @@ impl Machine {
             paths: InstructionSet::ALL.into_iter().filter(|path| path.is_available()).collect(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             system: format!("{}, {} {}", system.unwrap_or_default(), std::env::consts::OS, kernel.trim()),
-            date: date(now.as_secs()),
+            date: Timestamp::from_unix_seconds(now.as_secs() as i64).to_string()[..10].to_owned(),
             peers,
         }
     }
@@ -148,18 +137,5 @@ impl Machine {
             .join("results")
             .join(folder)
             .join(format!("{}.md", self.date))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::date;
-
-    #[test]
-    fn dates_are_those_of_the_calendar() {
-        assert_eq!(date(0), "1970-01-01");
-        assert_eq!(date(951_782_400), "2000-02-29");
-        assert_eq!(date(1_735_689_599), "2024-12-31");
-        assert_eq!(date(1_735_689_600), "2025-01-01");
     }
 }

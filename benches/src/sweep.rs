@@ -32,14 +32,6 @@ pub(crate) enum As {
     AesNi,
 }
 
-/// How the rest was left out.
-enum By {
-    Itself,
-    Cpuid,
-    /// Only Wireseal's paths are off; ring uses all that the processor has.
-    Switch,
-}
-
 impl As {
     fn word(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
@@ -62,10 +54,12 @@ impl As {
         }
     }
 
+    /// Leaves the rest out, and says how: with "switch" only Wireseal's paths are off, and ring uses all that the processor has.
+    ///
     /// Must be called before anything has looked at the processor.
-    fn become_it(self) -> By {
+    fn become_it(self) -> &'static str {
         let (is_masked, paths): (bool, &[InstructionSet]) = match self {
-            Self::Itself => return By::Itself,
+            Self::Itself => return "itself",
             Self::Vaes256 => (
                 mask(true),
                 &[
@@ -82,10 +76,10 @@ impl As {
         if is_masked {
             let found = InstructionSet::ALL.into_iter().filter(|path| path.is_available());
             assert!(found.into_iter().all(|path| paths.contains(&path)), "CPUID leaves the other paths out");
-            return By::Cpuid;
+            return "CPUID";
         }
         switch::only(paths);
-        By::Switch
+        "switch"
     }
 }
 
@@ -155,11 +149,7 @@ fn row(effort: Effort, algorithm: AeadAlgorithm, is_sealing: bool) -> Value {
 
 /// The child process: prints its rows for the parent.
 pub(crate) fn child(as_if: As, effort: Effort) {
-    let by = match as_if.become_it() {
-        By::Itself => "itself",
-        By::Cpuid => "CPUID",
-        By::Switch => "switch",
-    };
+    let by = as_if.become_it();
     let rows: Vec<Value> = ALGORITHMS
         .into_iter()
         .flat_map(|algorithm| [true, false].map(|is_sealing| row(effort, algorithm, is_sealing)))

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wireseal_fuzz::quic::slow::{self, Fault, Kind};
+use wireseal_fuzz::quic::slow::{self, Fault};
 use wireseal_quic::{
     AeadAlgorithm, ConnectionId, EncodeError, HeaderError, LongHeader, LongType, MAX_PACKET_NUMBER,
     MAX_VARINT, NumberLength, PacketType, Protected, ShortHeader, Version, decode_packet_number,
@@ -28,13 +28,7 @@ fn split(datagram: &[u8], id_length: usize) {
     let mut buffer = datagram.to_vec();
     match (slow::packet(datagram, id_length), Protected::split_first(&mut buffer, id_length)) {
         (Ok(expected), Ok((packet, rest))) => {
-            let kind = match packet.packet_type() {
-                PacketType::Initial => Kind::Initial,
-                PacketType::ZeroRtt => Kind::ZeroRtt,
-                PacketType::Handshake => Kind::Handshake,
-                PacketType::OneRtt => Kind::OneRtt,
-            };
-            assert_eq!(kind, expected.kind);
+            assert_eq!(packet.packet_type(), expected.kind);
             assert_eq!(packet.version().map(Version::to_wire), expected.version);
             assert_eq!(packet.destination(), &datagram[expected.destination]);
             assert_eq!(packet.source(), &datagram[expected.source]);
@@ -157,7 +151,7 @@ fn short(choice: &[u8; 8], octets: &[u8]) {
     let mut written = [0xa5; 22];
     let number_offset = header.encode(&mut written).expect("room");
     let found = slow::packet(&written, header.destination.len()).expect("as it was written");
-    assert_eq!((found.kind, found.number), (Kind::OneRtt, number_offset));
+    assert_eq!((found.kind, found.number), (PacketType::OneRtt, number_offset));
     assert_eq!(written[found.destination], *header.destination);
     assert_eq!((written[0] & 0xc0, written[0] & 0x20 > 0), (0x40, header.spin));
     assert!(written[number_offset..].iter().all(|octet| *octet == 0xa5));

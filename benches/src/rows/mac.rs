@@ -25,80 +25,36 @@ const HMACS: &[&str] = &["ring", "aws-lc-rs", "rustcrypto", "openssl", "nettle"]
 const POLY1305S: &[&str] = &["rustcrypto", "openssl"];
 
 pub(super) fn rows() -> Vec<Row> {
-    vec![
-        Row {
-            name: "sign-cmac",
-            title: "TCP-AO sign, 128 octets after the header (164 to hash), AES-128-CMAC",
-            peers: CMACS,
-            goal: 0.40,
-            of: 1,
-            contenders: || sign(TcpAoAlgorithm::Aes128Cmac),
-        },
-        Row {
-            name: "sign-16-cmac",
-            title: "TCP-AO sign, 16 such segments of 16 connections (peers one by one), AES-128-CMAC, each",
-            peers: CMACS,
-            goal: 0.20,
-            of: BATCH,
-            contenders: || sign_many(TcpAoAlgorithm::Aes128Cmac),
-        },
-        Row {
-            name: "sign-sha1",
-            title: "TCP-AO sign, 128 octets after the header (164 to hash), HMAC-SHA-1",
-            peers: HMACS,
-            goal: 0.90,
-            of: 1,
-            contenders: || sign(TcpAoAlgorithm::HmacSha1),
-        },
-        Row {
-            name: "sign-sha256",
-            title: "TCP-AO sign, 128 octets after the header (164 to hash), HMAC-SHA-256",
-            peers: HMACS,
-            goal: 0.90,
-            of: 1,
-            contenders: || sign(TcpAoAlgorithm::LinuxHmacSha256),
-        },
-        Row {
-            name: "sign-16-sha1",
-            title: "TCP-AO sign, 16 such segments of 16 connections (peers one by one), HMAC-SHA-1, each",
-            peers: HMACS,
-            goal: 0.65,
-            of: BATCH,
-            contenders: || sign_many(TcpAoAlgorithm::HmacSha1),
-        },
-        Row {
-            name: "sign-16-sha256",
-            title: "TCP-AO sign, 16 such segments of 16 connections (peers one by one), HMAC-SHA-256, each",
-            peers: HMACS,
-            goal: 0.65,
-            of: BATCH,
-            contenders: || sign_many(TcpAoAlgorithm::LinuxHmacSha256),
-        },
-        Row {
-            name: "poly1305-64",
-            title: "Poly1305 one-shot, 64 octets",
-            peers: POLY1305S,
-            goal: 0.6,
-            of: 1,
-            contenders: || poly1305(64),
-        },
-        Row {
-            name: "poly1305-1024",
-            title: "Poly1305 one-shot, 1024 octets",
-            peers: POLY1305S,
-            goal: 0.9,
-            of: 1,
-            contenders: || poly1305(1024),
-        },
-        Row {
-            name: "contexts-cmac",
-            title: "AES-128-CMAC, 164 octets, 10,000 contexts in turn against one",
-            peers: &[],
-            goal: 2.0,
-            of: 1,
-            contenders: contexts,
-        },
-    ]
+    let signing = [
+        ("sign-cmac", TcpAoAlgorithm::Aes128Cmac, CMACS, 1, 0.40),
+        ("sign-16-cmac", TcpAoAlgorithm::Aes128Cmac, CMACS, BATCH, 0.20),
+        ("sign-sha1", TcpAoAlgorithm::HmacSha1, HMACS, 1, 0.90),
+        ("sign-sha256", TcpAoAlgorithm::LinuxHmacSha256, HMACS, 1, 0.90),
+        ("sign-16-sha1", TcpAoAlgorithm::HmacSha1, HMACS, BATCH, 0.65),
+        ("sign-16-sha256", TcpAoAlgorithm::LinuxHmacSha256, HMACS, BATCH, 0.65),
+    ];
+    let signing = signing.map(|(name, algorithm, peers, of, goal)| {
+        let mac = algorithm.mac().name();
+        let title = match of {
+            1 => format!("TCP-AO sign, 128 octets after the header (164 to hash), {mac}"),
+            _ => format!("TCP-AO sign, 16 such segments of 16 connections (peers one by one), {mac}, each"),
+        };
+        let contenders = move || if of == 1 { sign(algorithm) } else { sign_many(algorithm) };
+        Row { name, title, peers, goal, of, contenders: Box::new(contenders) }
+    });
+    let poly1305 = [("poly1305-64", 64, 0.6), ("poly1305-1024", 1024, 0.9)].map(|(name, length, goal)| {
+        let title = format!("Poly1305 one-shot, {length} octets");
+        Row { name, title, peers: POLY1305S, goal, of: 1, contenders: Box::new(move || poly1305(length)) }
+    });
+    let contexts = Row {
+        name: "contexts-cmac",
+        title: "AES-128-CMAC, 164 octets, 10,000 contexts in turn against one".to_owned(),
+        peers: &[],
+        goal: 2.0,
+        of: 1,
+        contenders: Box::new(contexts),
+    };
+    signing.into_iter().chain(poly1305).chain([contexts]).collect()
 }
 
 /// The peers with a connection's key, after checking that each makes the MAC of its segment.

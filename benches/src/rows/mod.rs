@@ -47,7 +47,7 @@ pub(crate) fn table(rows: &[Row], effort: Effort) -> Table {
                 all_absent.push(peer);
             }
         }
-        let mut cells = vec![Cell::text(row.title), Cell::text(row.name), Cell::ns(ours)];
+        let mut cells = vec![Cell::text(&*row.title), Cell::text(row.name), Cell::ns(ours)];
         cells.extend(PEERS.iter().map(|peer| Cell::or_none(time_of(peer), |(_, time)| Cell::ns(*time))));
         cells.extend([
             Cell::text(best),
@@ -84,7 +84,8 @@ mod tests {
             let slow = || std::thread::sleep(Duration::from_millis(1));
             vec![Timed::new("wireseal", || std::thread::sleep(Duration::ZERO)), Timed::new("ring", slow)]
         };
-        let row = Row { name: "row", title: "A row", peers, goal, of: 1, contenders };
+        let title = "A row".to_owned();
+        let row = Row { name: "row", title, peers, goal, of: 1, contenders: Box::new(contenders) };
         let mut table = table(&[row], Effort::For(Duration::from_millis(1)));
         (table.rows[0].pop().expect("a mark"), table.reading)
     }

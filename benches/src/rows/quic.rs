@@ -14,57 +14,32 @@ use crate::timing::Timed;
 const AEADS: &[&str] = &["boringssl", "ring", "aws-lc-rs"];
 const MASKERS: &[&str] = &["ring", "aws-lc-rs"];
 
+/// Packets with a payload of so many octets.
+type Packets = fn(AeadAlgorithm, usize) -> Vec<Timed<'static>>;
+
 pub(super) fn rows() -> Vec<Row> {
-    vec![
-        Row {
-            name: "seal-128-1200",
-            title: "AES-128-GCM seal + mask, 1200 octets",
-            peers: AEADS,
-            goal: 0.65,
-            of: 1,
-            contenders: || seal(Aes128Gcm, 1200),
-        },
-        Row {
-            name: "seal-128-64",
-            title: "AES-128-GCM seal + mask, 64 octets",
-            peers: AEADS,
-            goal: 0.45,
-            of: 1,
-            contenders: || seal(Aes128Gcm, 64),
-        },
-        Row {
-            name: "seal-128-1350",
-            title: "AES-128-GCM seal + mask, 1350 octets (a partial block)",
-            peers: AEADS,
-            goal: 0.62,
-            of: 1,
-            contenders: || seal(Aes128Gcm, 1350),
-        },
-        Row {
-            name: "open-128-1200",
-            title: "AES-128-GCM open + unmask, 1200 octets",
-            peers: AEADS,
-            goal: 0.65,
-            of: 1,
-            contenders: || open(Aes128Gcm, 1200),
-        },
-        Row {
-            name: "seal-256-1200",
-            title: "AES-256-GCM seal + mask, 1200 octets",
-            peers: AEADS,
-            goal: 0.70,
-            of: 1,
-            contenders: || seal(Aes256Gcm, 1200),
-        },
-        Row {
-            name: "masks-chacha20",
-            title: "ChaCha20 header mask, 16 at once, each",
-            peers: MASKERS,
-            goal: 0.25,
-            of: MASKS,
-            contenders: || masks(ChaCha20Poly1305),
-        },
-    ]
+    let packets: [(_, _, Packets, _, _, _); 5] = [
+        ("seal-128-1200", "AES-128-GCM seal + mask", seal, Aes128Gcm, 1200, 0.65),
+        ("seal-128-64", "AES-128-GCM seal + mask", seal, Aes128Gcm, 64, 0.45),
+        ("seal-128-1350", "AES-128-GCM seal + mask", seal, Aes128Gcm, 1350, 0.62),
+        ("open-128-1200", "AES-128-GCM open + unmask", open, Aes128Gcm, 1200, 0.65),
+        ("seal-256-1200", "AES-256-GCM seal + mask", seal, Aes256Gcm, 1200, 0.70),
+    ];
+    let packets = packets.map(|(name, what, packets, algorithm, payload, goal)| {
+        let partial = if payload % 16 == 0 { "" } else { " (a partial block)" };
+        let title = format!("{what}, {payload} octets{partial}");
+        let contenders = Box::new(move || packets(algorithm, payload));
+        Row { name, title, peers: AEADS, goal, of: 1, contenders }
+    });
+    let masks = Row {
+        name: "masks-chacha20",
+        title: "ChaCha20 header mask, 16 at once, each".to_owned(),
+        peers: MASKERS,
+        goal: 0.25,
+        of: MASKS,
+        contenders: Box::new(|| masks(ChaCha20Poly1305)),
+    };
+    packets.into_iter().chain([masks]).collect()
 }
 
 /// How many masks are made at once.

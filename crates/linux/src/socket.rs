@@ -42,8 +42,9 @@ impl<'fd> TcpAoSocket<'fd> {
     /// [`Error::MacTooLong`], [`Error::Connected`], [`Error::NoMemory`] and [`Error::Refused`].
     pub fn add_key(&self, key: &SocketKey<'_>) -> Result<(), Error> {
         // The algorithm first: it can be refused without a socket.
-        let algorithm = convert::algorithm_name(key.mkt.parameters().algorithm)?;
-        let add = convert::add_key(key, algorithm, self.family()?)?;
+        let algorithm = key.mkt.parameters().algorithm;
+        let name = algorithm.linux_name().ok_or(Error::AlgorithmNotInLinux(algorithm))?;
+        let add = convert::add_key(key, name, self.family()?)?;
         sys::set(self.fd, TCP_AO_ADD_KEY, &*add).map_err(|error| self.error(&Request::AddKey(key), error))
     }
 

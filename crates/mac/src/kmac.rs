@@ -96,45 +96,24 @@ impl Encoded {
 
 #[cfg(test)]
 mod tests {
-    use hex_literal::hex;
+    use serde_json::Value;
 
     use super::Kmac256Key;
 
     /// NIST's KMAC256 samples 4, 5 and 6 (KMAC_samples.pdf). Their 64 octets are longer than what a `MacKey` returns.
     #[test]
     fn nist_samples() {
-        let key = core::array::from_fn::<u8, 32, _>(|i| 0x40 + i as u8);
-        let data = core::array::from_fn::<u8, 200, _>(|i| i as u8);
-        let samples: [(&[u8], &[u8], [u8; 64]); 3] = [
-            (
-                &data[..4],
-                b"My Tagged Application",
-                hex!(
-                    "20c570c31346f703c9ac36c61c03cb64c3970d0cfc787e9b79599d273a68d2f7"
-                    "f69d4cc3de9d104a351689f27cf6f5951f0103f33f4f24871024d9c27773a8dd"
-                ),
-            ),
-            (
-                &data,
-                b"",
-                hex!(
-                    "75358cf39e41494e949707927cee0af20a3ff553904c86b08f21cc414bcfd691"
-                    "589d27cf5e15369cbbff8b9a4c2eb17800855d0235ff635da82533ec6b759b69"
-                ),
-            ),
-            (
-                &data,
-                b"My Tagged Application",
-                hex!(
-                    "b58618f71f92e1d56c1b8c55ddd7cd188b97b4ca4d99831eb2699a837da2e4d9"
-                    "70fbacfde50033aea585f1a2708510c32d07880801bd182898fe476876fc8965"
-                ),
-            ),
-        ];
-        for (data, customization, expected) in samples {
+        let file = include_str!("../tests/data/vectors/kmac256.json");
+        let file: Value = serde_json::from_str(file).expect("JSON");
+        let octets =
+            |hex: &Value| base16ct::mixed::decode_vec(hex.as_str().expect("a text")).expect("hexadecimal");
+        let cases = file["cases"].as_array().expect("cases");
+        assert_eq!(cases.len(), 3);
+        for case in cases {
+            let [key, customization] = ["key", "customization"].map(|field| octets(&case[field]));
             let mut output = [0; 64];
-            Kmac256Key::new(&key, customization).mac(&[data], &mut output);
-            assert_eq!(output, expected);
+            Kmac256Key::new(&key, &customization).mac(&[&octets(&case["message"])], &mut output);
+            assert_eq!(output[..], octets(&case["mac"]));
         }
     }
 }

@@ -2,7 +2,6 @@
 //! packets by key.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustls::crypto::CryptoProvider;
@@ -25,16 +24,8 @@ pub struct KeyUse {
 }
 
 #[derive(Default)]
-struct Counters {
-    sealed: AtomicU64,
-    opened: AtomicU64,
-    one_rtt: AtomicU64,
-    refused: AtomicU64,
-}
-
-#[derive(Default)]
 struct Entries {
-    packet_keys: Vec<Arc<Counters>>,
+    packet_keys: Vec<Arc<Mutex<KeyUse>>>,
     header_keys: usize,
     suite: Option<CipherSuite>,
 }
@@ -43,35 +34,29 @@ struct Entries {
 #[derive(Default)]
 pub struct CountedKeys(Mutex<Entries>);
 
-impl CountedKeys {
-    fn entries(&self) -> MutexGuard<'_, Entries> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Locks even after a panic: counts are consistent at all times.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
+impl CountedKeys {
     /// Every packet key so far, in the order in which rustls asked for them: by level and key update, each time the local key
     /// before the remote one.
     #[must_use]
     pub fn packet_keys(&self) -> Vec<KeyUse> {
-        let entries = self.entries();
-        let uses = entries.packet_keys.iter().map(|counters| KeyUse {
-            sealed: counters.sealed.load(Relaxed),
-            opened: counters.opened.load(Relaxed),
-            one_rtt: counters.one_rtt.load(Relaxed),
-            refused: counters.refused.load(Relaxed),
-        });
-        uses.collect()
+        lock(&self.0).packet_keys.iter().map(|key| *lock(key)).collect()
     }
 
     /// How many header protection keys were made.
     #[must_use]
     pub fn header_keys(&self) -> usize {
-        self.entries().header_keys
+        lock(&self.0).header_keys
     }
 
     /// The suite of the newest packet key.
     #[must_use]
     pub fn suite(&self) -> Option<CipherSuite> {
-        self.entries().suite
+        lock(&self.0).suite
     }
 }
 
@@ -106,15 +91,15 @@ struct CountedAlgorithm {
 
 impl Algorithm for CountedAlgorithm {
     fn packet_key(&self, key: AeadKey, iv: Iv) -> Box<dyn PacketKey> {
-        let counters = Arc::<Counters>::default();
-        let mut entries = self.keys.entries();
-        entries.packet_keys.push(Arc::clone(&counters));
+        let used = Arc::<Mutex<KeyUse>>::default();
+        let mut entries = lock(&self.keys.0);
+        entries.packet_keys.push(Arc::clone(&used));
         entries.suite = Some(self.suite);
-        Box::new(CountedKey { inner: self.inner.packet_key(key, iv), counters })
+        Box::new(CountedKey { inner: self.inner.packet_key(key, iv), used })
     }
 
     fn header_protection_key(&self, key: AeadKey) -> Box<dyn HeaderProtectionKey> {
-        self.keys.entries().header_keys += 1;
+        lock(&self.keys.0).header_keys += 1;
         self.inner.header_protection_key(key)
     }
 
@@ -129,21 +114,24 @@ impl Algorithm for CountedAlgorithm {
 
 struct CountedKey {
     inner: Box<dyn PacketKey>,
-    counters: Arc<Counters>,
+    used: Arc<Mutex<KeyUse>>,
 }
 
 impl CountedKey {
-    fn count<T>(&self, done: &AtomicU64, header: &[u8], result: Result<T, Error>) -> Result<T, Error> {
+    fn count<T>(
+        &self,
+        done: fn(&mut KeyUse) -> &mut u64,
+        header: &[u8],
+        result: Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut used = lock(&self.used);
         match &result {
             Ok(_) => {
-                done.fetch_add(1, Relaxed);
+                *done(&mut used) += 1;
                 // The header form bit (RFC 9000 §17.2 and §17.3).
-                let is_short = header.first().is_some_and(|first| first & 0x80 == 0);
-                self.counters.one_rtt.fetch_add(is_short.into(), Relaxed);
+                used.one_rtt += u64::from(header.first().is_some_and(|first| first & 0x80 == 0));
             }
-            Err(Error::DecryptError) => {
-                self.counters.refused.fetch_add(1, Relaxed);
-            }
+            Err(Error::DecryptError) => used.refused += 1,
             Err(_) => {}
         }
         result
@@ -153,7 +141,7 @@ impl CountedKey {
 impl PacketKey for CountedKey {
     fn encrypt_in_place(&self, number: u64, header: &[u8], payload: &mut [u8]) -> Result<quic::Tag, Error> {
         let sealed = self.inner.encrypt_in_place(number, header, payload);
-        self.count(&self.counters.sealed, header, sealed)
+        self.count(|used| &mut used.sealed, header, sealed)
     }
 
     fn encrypt_in_place_for_path(
@@ -164,7 +152,7 @@ impl PacketKey for CountedKey {
         payload: &mut [u8],
     ) -> Result<quic::Tag, Error> {
         let sealed = self.inner.encrypt_in_place_for_path(path, number, header, payload);
-        self.count(&self.counters.sealed, header, sealed)
+        self.count(|used| &mut used.sealed, header, sealed)
     }
 
     fn decrypt_in_place<'a>(
@@ -174,7 +162,7 @@ impl PacketKey for CountedKey {
         payload: &'a mut [u8],
     ) -> Result<&'a [u8], Error> {
         let opened = self.inner.decrypt_in_place(number, header, payload);
-        self.count(&self.counters.opened, header, opened)
+        self.count(|used| &mut used.opened, header, opened)
     }
 
     fn decrypt_in_place_for_path<'a>(
@@ -185,7 +173,7 @@ impl PacketKey for CountedKey {
         payload: &'a mut [u8],
     ) -> Result<&'a [u8], Error> {
         let opened = self.inner.decrypt_in_place_for_path(path, number, header, payload);
-        self.count(&self.counters.opened, header, opened)
+        self.count(|used| &mut used.opened, header, opened)
     }
 
     fn tag_len(&self) -> usize {

@@ -72,83 +72,41 @@ pub fn write_all() {
     tokens();
 }
 
+/// Steps in words, `>` for the client's and `<` for the server's: what is done, and after a colon the payload.
+const SCRIPTS: [(&str, &str); 6] = [
+    ("update", "talk:before >update talk:after talk:again wait <update talk:"),
+    ("late", "talk:a >late <late >update talk:b again:0 again:1 again:0 talk:c wait again:0 again:1 again:0"),
+    ("both", "talk:a >update <update talk:b talk:c wait <update >late <late talk:d again:0 again:1 again:0"),
+    ("altered", ">first <behind >update <first talk:x"),
+    ("levels", ">initial <initial >handshake >coalesced <coalesced"),
+    ("expiry", "talk:a <update talk:b wait >expire <expire talk:c"),
+];
+
+fn steps(word: &str) -> Vec<u8> {
+    let (what, payload) = word.split_once(':').unwrap_or((word, "late"));
+    let end = if what.starts_with('<') { 0x80 } else { 0 };
+    match what.trim_start_matches(['<', '>']) {
+        "talk" => [step(0, payload.as_bytes()), step(0x80, payload.as_bytes())].concat(),
+        "late" => step(end | 3, payload.as_bytes()),
+        "again" => step(4, &[payload.parse().expect("a number")]),
+        "update" => step(end | 6, &[]),
+        "wait" => step(7, &[40]),
+        "expire" => step(end | 8, &[]),
+        "first" => step(end | 1, &[0, 0, 4, 1, 2, 3]),
+        "behind" => step(end | 1, &[0, 30, 1, 1]),
+        "initial" => step(end | 0x30, b"initial"),
+        "handshake" => step(end | 0x20, b"handshake"),
+        "coalesced" => step(end | 5, &[0, end / 2, end >> 7, 1, 2, 3]),
+        other => panic!("{other} is no step"),
+    }
+}
+
 /// Every suite and version, over key updates by either end and by both, with packets that come late, twice and altered.
 fn scripts() {
-    let (client, server) = (0, 0x80);
-    let talk = |payload: &[u8]| [step(client, payload), step(server, payload)].concat();
-    let late = [step(client | 3, b"late"), step(server | 3, b"late")].concat();
-    let arrive = [step(4, &[0]), step(4, &[1]), step(4, &[0])].concat();
-    let wait = step(7, &[40]);
-    let update = |end: u8| step(end | 6, &[]);
-    let scripts = [
-        (
-            "update",
-            vec![
-                talk(b"before"),
-                update(client),
-                talk(b"after"),
-                talk(b"again"),
-                wait.clone(),
-                update(server),
-                talk(b""),
-            ],
-        ),
-        (
-            "late",
-            vec![
-                talk(b"a"),
-                late.clone(),
-                update(client),
-                talk(b"b"),
-                arrive.clone(),
-                talk(b"c"),
-                wait.clone(),
-                arrive.clone(),
-            ],
-        ),
-        (
-            "both",
-            vec![
-                talk(b"a"),
-                update(client),
-                update(server),
-                talk(b"b"),
-                talk(b"c"),
-                wait.clone(),
-                update(server),
-                late,
-                talk(b"d"),
-                arrive,
-            ],
-        ),
-        (
-            "altered",
-            vec![
-                step(client | 1, &[0, 0, 4, 1, 2, 3]),
-                step(server | 1, &[0, 30, 1, 1]),
-                update(client),
-                step(server | 1, &[0, 0, 4, 9]),
-                talk(b"x"),
-            ],
-        ),
-        (
-            "levels",
-            vec![
-                step(0x30, b"initial"),
-                step(0xb0, b"initial"),
-                step(0x20, b"handshake"),
-                step(5, &[0, 0, 0, 1, 2, 3]),
-                step(0x85, &[0, 60, 1, 4, 5, 6]),
-            ],
-        ),
-        (
-            "expiry",
-            vec![talk(b"a"), update(server), talk(b"b"), wait, step(8, &[]), step(0x88, &[]), talk(b"c")],
-        ),
-    ];
-    for (index, (name, steps)) in scripts.into_iter().enumerate() {
-        for choice in [index as u8 * 2, index as u8 * 2 + 5] {
-            write("quic_open", &format!("{name}-{choice}"), &[&[choice][..], &steps.concat()].concat());
+    for (index, (name, script)) in (0_u8..).zip(SCRIPTS) {
+        let steps: Vec<u8> = script.split(' ').flat_map(steps).collect();
+        for choice in [index * 2, index * 2 + 5] {
+            write("quic_open", &format!("{name}-{choice}"), &[&[choice], &steps[..]].concat());
         }
     }
 }

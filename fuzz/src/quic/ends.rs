@@ -43,8 +43,8 @@ struct End {
     version: Version,
     id: ConnectionId,
     peer_id: ConnectionId,
-    initial: Level,
-    handshake: Level,
+    /// Initial and Handshake.
+    levels: [Level; 2],
     one_rtt: OneRtt,
     space: ReceiveSpace,
     failures: AuthenticationFailures,
@@ -81,8 +81,7 @@ impl End {
             version,
             id: id(ours),
             peer_id: id(theirs),
-            initial: Level::new(send, receive),
-            handshake: Level::new(keys(ours + 2), keys(theirs + 2)),
+            levels: [Level::new(send, receive), Level::new(keys(ours + 2), keys(theirs + 2))],
             one_rtt,
             space: ReceiveSpace::new(),
             failures: AuthenticationFailures::new(),
@@ -92,55 +91,47 @@ impl End {
         }
     }
 
-    /// Seals `payload`, padded until it is long enough for a sample.
-    fn seal(&mut self, kind: PacketType, payload: &[u8]) -> Vec<u8> {
+    /// The level of packets with this long header.
+    fn level(&mut self, kind: LongType) -> &mut Level {
+        &mut self.levels[usize::from(kind == LongType::Handshake)]
+    }
+
+    /// Seals `payload`, padded until it is long enough for a sample: with a short header, or a long one of this type.
+    fn seal(&mut self, long: Option<LongType>, payload: &[u8]) -> Vec<u8> {
         let mut payload = payload.to_vec();
         payload.resize(payload.len().max(3), 0);
-        let (next, largest) = match kind {
-            PacketType::Initial => (self.initial.sealer.next_number(), None),
-            PacketType::Handshake | PacketType::ZeroRtt => (self.handshake.sealer.next_number(), None),
-            PacketType::OneRtt => (self.one_rtt.next_number(), self.largest_acknowledged),
+        let (next, largest) = match long {
+            Some(kind) => (self.level(kind).sealer.next_number(), None),
+            None => (self.one_rtt.next_number(), self.largest_acknowledged),
         };
         let next = next.expect("numbers enough");
         let number_length = NumberLength::needed(next, largest);
         let mut packet = vec![0xa5; 100];
-        let header = |packet_type| LongHeader {
-            version: self.version,
-            packet_type,
-            destination: self.peer_id,
-            source: self.id,
-            token: &payload[..3],
-        };
-        let number_offset = match kind {
-            PacketType::Initial => {
-                header(LongType::Initial).encode(&mut packet, number_length, payload.len())
+        let (version, destination, source) = (self.version, self.peer_id, self.id);
+        let number_offset = match long {
+            Some(packet_type) => {
+                LongHeader { version, packet_type, destination, source, token: &payload[..3] }.encode(
+                    &mut packet,
+                    number_length,
+                    payload.len(),
+                )
             }
-            PacketType::Handshake | PacketType::ZeroRtt => {
-                header(LongType::Handshake).encode(&mut packet, number_length, payload.len())
-            }
-            PacketType::OneRtt => {
-                ShortHeader { destination: self.peer_id, spin: payload[0] & 1 == 1 }.encode(&mut packet)
-            }
+            None => ShortHeader { destination, spin: payload[0] & 1 == 1 }.encode(&mut packet),
         };
         let number_offset = number_offset.expect("room");
         packet.truncate(number_offset + number_length.octets());
         packet.extend_from_slice(&payload);
         packet.extend_from_slice(&[0xa5; AeadAlgorithm::TAG_LENGTH]);
         let outgoing = Outgoing { packet: &mut packet, number_offset, number_length };
-        let number = match kind {
-            PacketType::Initial => self.initial.sealer.seal(outgoing),
-            PacketType::Handshake | PacketType::ZeroRtt => self.handshake.sealer.seal(outgoing),
-            PacketType::OneRtt => self.one_rtt.seal(outgoing),
+        let number = match long {
+            Some(kind) => self.level(kind).sealer.seal(outgoing),
+            None => self.one_rtt.seal(outgoing),
         };
         let number = number.expect("numbers and packets enough");
         assert_eq!(number, next);
-        let sealed = Sealed {
-            kind: if kind == PacketType::ZeroRtt { PacketType::Handshake } else { kind },
-            number,
-            payload,
-            generation: if kind == PacketType::OneRtt { self.one_rtt.generation() } else { 0 },
-            acknowledged: self.space.largest(),
-        };
+        let generation = if long.is_none() { self.one_rtt.generation() } else { 0 };
+        let (kind, acknowledged) = (long.map_or(PacketType::OneRtt, Into::into), self.space.largest());
+        let sealed = Sealed { kind, number, payload, generation, acknowledged };
         self.sealed.insert(packet.clone(), sealed);
         packet
     }
@@ -160,11 +151,10 @@ impl End {
             let derivations = self.one_rtt.derivations();
             let (kind, failures) = (packet.packet_type(), self.failures.count());
             let result = match kind {
-                PacketType::Initial => {
-                    self.initial.receive.open(packet, &mut self.initial.space, &mut self.failures)
-                }
-                PacketType::Handshake => {
-                    self.handshake.receive.open(packet, &mut self.handshake.space, &mut self.failures)
+                PacketType::Initial | PacketType::Handshake => {
+                    let Level { receive, space, .. } =
+                        &mut self.levels[usize::from(kind == PacketType::Handshake)];
+                    receive.open(packet, space, &mut self.failures)
                 }
                 PacketType::OneRtt => self.one_rtt.open(packet, now, &mut self.space, &mut self.failures),
                 PacketType::ZeroRtt => continue,
@@ -221,7 +211,7 @@ impl End {
         while let Ok(found) = slow::packet(&datagram[at..], ID_LENGTH) {
             let (before, after) = (&datagram[at..at + found.end], &buffer[at..at + found.end]);
             at += found.end;
-            let result = if found.kind == slow::Kind::ZeroRtt { None } else { results.next() };
+            let result = if found.kind == PacketType::ZeroRtt { None } else { results.next() };
             match result {
                 Some(Ok(())) => {}
                 Some(Err(OpenError::AuthenticationFailed)) => {
@@ -292,9 +282,9 @@ impl Ends {
     fn step(&mut self, what: u8, body: &[u8]) {
         let sender = usize::from(what >> 7);
         let kind = match what >> 4 & 3 {
-            0 | 1 => PacketType::OneRtt,
-            2 => PacketType::Handshake,
-            _ => PacketType::Initial,
+            0 | 1 => None,
+            2 => Some(LongType::Handshake),
+            _ => Some(LongType::Initial),
         };
         match (what & 0x0f, body) {
             // A packet that arrives at once always opens.
@@ -323,7 +313,7 @@ impl Ends {
             }
             // Several packets in one datagram, with one octet altered.
             (5, [high, low, difference, payload @ ..]) => {
-                let kinds = [PacketType::Initial, PacketType::Handshake, PacketType::OneRtt];
+                let kinds = [Some(LongType::Initial), Some(LongType::Handshake), None];
                 let packets = kinds.map(|kind| self.ends[sender].seal(kind, payload));
                 let mut datagram = packets.concat();
                 let at = usize::from(u16::from_be_bytes([*high, *low])) % datagram.len();

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use wireseal_quic::PacketType;
+
 /// A variable-length integer (RFC 9000 §16): its value, and how many octets it took.
 pub fn varint(octets: &[u8]) -> Option<(u64, usize)> {
     let first = *octets.first()?;
@@ -19,19 +21,6 @@ pub fn varint(octets: &[u8]) -> Option<(u64, usize)> {
         value = value * 256 + u64::from(*octet);
     }
     Some((value, length))
-}
-
-/// What a packet is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Protected by keys of a level.
-    Initial,
-    /// Early data.
-    ZeroRtt,
-    /// The handshake.
-    Handshake,
-    /// A short header.
-    OneRtt,
 }
 
 /// Why there is no protected packet.
@@ -53,7 +42,7 @@ pub enum Fault {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Packet {
     /// What it is.
-    pub kind: Kind,
+    pub kind: PacketType,
     /// The version of a long header.
     pub version: Option<u32>,
     /// Where the destination connection ID is.
@@ -80,7 +69,7 @@ pub fn packet(datagram: &[u8], id_length: usize) -> Result<Packet, Fault> {
             return Err(Fault::Truncated);
         }
         return Ok(Packet {
-            kind: Kind::OneRtt,
+            kind: PacketType::OneRtt,
             version: None,
             destination: 1..number,
             source: 0..0,
@@ -94,8 +83,10 @@ pub fn packet(datagram: &[u8], id_length: usize) -> Result<Packet, Fault> {
     // RFC 9000 §17.2 and RFC 9369 §3.2.
     let kinds = match version {
         0 => return Err(Fault::VersionNegotiation),
-        1 => [Some(Kind::Initial), Some(Kind::ZeroRtt), Some(Kind::Handshake), None],
-        0x6b33_43cf => [None, Some(Kind::Initial), Some(Kind::ZeroRtt), Some(Kind::Handshake)],
+        1 => [Some(PacketType::Initial), Some(PacketType::ZeroRtt), Some(PacketType::Handshake), None],
+        0x6b33_43cf => {
+            [None, Some(PacketType::Initial), Some(PacketType::ZeroRtt), Some(PacketType::Handshake)]
+        }
         version => return Err(Fault::UnknownVersion(version)),
     };
     let id = |at: usize| {
@@ -118,7 +109,7 @@ pub fn packet(datagram: &[u8], id_length: usize) -> Result<Packet, Fault> {
         }
         Ok(start..start + length as usize)
     };
-    let token = if kind == Kind::Initial { field(source.end)? } else { source.end..source.end };
+    let token = if kind == PacketType::Initial { field(source.end)? } else { source.end..source.end };
     let rest = field(token.end)?;
     Ok(Packet { kind, version: Some(version), destination, source, token, number: rest.start, end: rest.end })
 }

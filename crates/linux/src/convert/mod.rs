@@ -6,7 +6,6 @@ use std::io;
 use linux_raw_sys::net::{
     TCP_AO_KEYF_EXCLUDE_OPT, TCP_AO_KEYF_IFINDEX, tcp_ao_add, tcp_ao_del, tcp_ao_getsockopt,
 };
-use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, MasterKey, OptionCoverage};
 
 use crate::error::Error;
@@ -21,15 +20,7 @@ const FIRST_ROOM: usize = 8;
 const IFINDEX: u8 = TCP_AO_KEYF_IFINDEX as u8;
 const EXCLUDE_OPT: u8 = TCP_AO_KEYF_EXCLUDE_OPT as u8;
 
-/// The kernel's name of an algorithm.
-///
-/// # Errors
-/// [`Error::AlgorithmNotInLinux`].
-pub(crate) fn algorithm_name(algorithm: TcpAoAlgorithm) -> Result<&'static str, Error> {
-    algorithm.linux_name().ok_or(Error::AlgorithmNotInLinux(algorithm))
-}
-
-/// For `TCP_AO_ADD_KEY`. On the heap, so that no move leaves a copy of the secret behind.
+/// For `TCP_AO_ADD_KEY`, with the kernel's name of the algorithm. On the heap, so that no move leaves a copy of the secret behind.
 pub(crate) fn add_key(
     key: &SocketKey<'_>,
     algorithm: &str,

@@ -1,6 +1,5 @@
 //! Why a manager refuses something.
 
-use std::fmt;
 use std::net::IpAddr;
 
 use cidr::IpCidr;
@@ -13,7 +12,7 @@ use crate::{Error, KeyName};
 #[derive(Debug, thiserror::Error)]
 pub enum ManagerError {
     /// Linux does not have the algorithm of a key of the chain.
-    #[error(fmt = algorithm_not_in_linux)]
+    #[error("key {key_id}: {}", Error::AlgorithmNotInLinux(*algorithm))]
     AlgorithmNotInLinux {
         /// The key's key id.
         key_id: u64,
@@ -21,7 +20,10 @@ pub enum ManagerError {
         algorithm: TcpAoAlgorithm,
     },
     /// No key is valid for sending now, so the socket was not attached.
-    #[error(fmt = no_key_to_send_with)]
+    #[error(
+        "key chain {chain}: no key is valid for sending now, so the socket was not attached; give it another key{}",
+        next_change.map(|moment| format!(", or try again at {moment}")).unwrap_or_default()
+    )]
     NoKeyToSendWith {
         /// The name of the chain.
         chain: String,
@@ -43,7 +45,7 @@ pub enum ManagerError {
     #[error("the socket is attached to this key manager already")]
     AlreadyAttached,
     /// A call on the socket failed, so it was not attached. Earlier changes stay; they let nothing unsigned through.
-    #[error(fmt = socket)]
+    #[error("{}{error}", key.map(|key| format!("{key}: ")).unwrap_or_default())]
     Socket {
         /// The key to be changed, if the call was about one.
         key: Option<KeyName>,
@@ -56,32 +58,5 @@ pub enum ManagerError {
 impl From<Error> for ManagerError {
     fn from(error: Error) -> Self {
         Self::Socket { key: None, error }
-    }
-}
-
-fn algorithm_not_in_linux(
-    key_id: &u64,
-    algorithm: &TcpAoAlgorithm,
-    f: &mut fmt::Formatter<'_>,
-) -> fmt::Result {
-    write!(f, "key {key_id}: {}", Error::AlgorithmNotInLinux(*algorithm))
-}
-
-fn no_key_to_send_with(
-    chain: &str,
-    next_change: &Option<Timestamp>,
-    f: &mut fmt::Formatter<'_>,
-) -> fmt::Result {
-    write!(f, "key chain {chain}: no key is valid for sending now, so the socket was not attached; ")?;
-    match next_change {
-        Some(moment) => write!(f, "give it another key, or try again at {moment}"),
-        None => f.write_str("give it another key"),
-    }
-}
-
-fn socket(key: &Option<KeyName>, error: &Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    match key {
-        Some(key) => write!(f, "{key}: {error}"),
-        None => write!(f, "{error}"),
     }
 }

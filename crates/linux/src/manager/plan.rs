@@ -132,10 +132,7 @@ impl Draft<'_> {
 
     /// A connection is protected while it has any key, another socket while it has one for these peers.
     fn can_go_without_successor(&self, stale: Found) -> bool {
-        match self.target.kind {
-            SocketKind::Connection => !self.is_in_use(&stale),
-            SocketKind::Listener | SocketKind::Closed => false,
-        }
+        self.target.kind == SocketKind::Connection && !self.is_in_use(&stale)
     }
 
     /// What replaces a stale key: the most preferred key on the socket, or else the placeholder.

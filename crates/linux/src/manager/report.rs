@@ -16,14 +16,6 @@ pub struct StepReport {
     pub next_step: Option<Timestamp>,
 }
 
-impl StepReport {
-    /// Whether any peer has not yet signed with the key that it was asked for.
-    #[must_use]
-    pub fn is_peer_behind(&self) -> bool {
-        self.sockets.iter().any(|socket| socket.is_peer_behind)
-    }
-}
-
 /// What a step did with one socket.
 #[derive(Debug)]
 pub struct SocketReport {

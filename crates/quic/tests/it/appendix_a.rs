@@ -140,7 +140,6 @@ impl Appendix {
         let mut sealer = Sealer::new(self.initial_keys(backend, side), counter);
         assert_eq!(sealer.seal(printed.outgoing(&mut packet, number_offset)), Ok(printed.number));
         assert_eq!(packet, printed.octets("packet"));
-        printed.check_opens(self.initial_keys(backend, side));
     }
 
     /// §A.4.
@@ -153,16 +152,9 @@ impl Appendix {
         assert_eq!(out[..length], packet);
         assert!(out[length..].iter().all(|&octet| octet == 0xa5));
 
-        let open =
-            |packet: &[u8]| Retry::open(self.version, &self.destination, packet).map(|retry| retry.source);
         assert_eq!(Retry::open(self.version, &self.destination, &packet), Ok(retry));
         let (without_tag, tag) = packet.split_last_chunk().unwrap();
         assert_eq!(retry_integrity_tag(self.version, &self.destination, without_tag), *tag);
-        for at in 0..packet.len() * 8 {
-            let mut flipped = packet.clone();
-            flipped[at / 8] ^= 1 << (at % 8);
-            assert!(open(&flipped).is_err(), "bit {at}");
-        }
     }
 
     fn chacha20_secret(&self) -> TrafficSecret {

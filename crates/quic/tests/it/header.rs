@@ -58,9 +58,10 @@ fn q_12_the_sample_starts_four_octets_after_the_start_of_the_number() {
         let mut schedule = Schedule::new(suite, Side::Client);
         let (header_key, packet_key) = (schedule.header_key(), schedule.packet_key(0));
         // The samples run from the tag alone to ciphertext alone.
-        for length in 3..25_u8 {
+        for length in 0..25_u8 {
             let payload: Vec<u8> = (0..length).collect();
-            for draft in drafts(suite.version, &payload) {
+            let long_enough = |draft: &Draft| draft.number_length.octets() + payload.len() >= 4;
+            for draft in drafts(suite.version, &payload).into_iter().filter(long_enough) {
                 let (number_offset, payload_offset) = (draft.number_offset, draft.payload_offset());
                 let mut expected = draft.octets.clone();
                 expected[0] |= draft.number_length.octets() as u8 - 1;
@@ -79,21 +80,6 @@ fn q_12_the_sample_starts_four_octets_after_the_start_of_the_number() {
                 assert_eq!(sealed, expected, "{suite:?} {length}");
                 assert_eq!(suite.level(packet_type).open(&sealed).unwrap().payload, payload);
             }
-        }
-    }
-}
-
-/// The shortest packets, whose sample is the tag, with each length of packet number.
-#[test]
-fn q_12_the_shortest_packets_have_the_tag_for_a_sample() {
-    for suite in suites_of_one_version() {
-        for length in NUMBER_LENGTHS {
-            let payload = vec![0; 4 - length.octets()];
-            let packet = suite.sealed(Draft::short(length, &payload));
-            let mask =
-                Schedule::new(suite, Side::Client).header_key().mask(packet.last_chunk::<TAG>().unwrap());
-            assert_eq!(packet[0] ^ mask[0] & 0x1f, 0x40 | (length.octets() as u8 - 1));
-            assert_eq!(suite.level(PacketType::OneRtt).open(&packet).unwrap().payload, payload);
         }
     }
 }

@@ -15,13 +15,7 @@ use crate::support::{
 
 /// A packet with number 3 under keys that are derived here.
 fn sealed(suite: Suite, draft: Draft, secret: &[u8]) -> Vec<u8> {
-    let Suite { backend, version, algorithm } = suite;
-    let key = expand_label(secret, &label(version, "key"), algorithm.key_length());
-    let iv = expand_label(secret, &label(version, "iv"), 12).try_into().unwrap();
-    let hp = expand_label(secret, &label(version, "hp"), algorithm.header_protection_key_length());
-    let packet_key = PacketKey::with_backend(backend, algorithm, &key, &iv).unwrap();
-    let header_key = HeaderKey::with_backend(backend, algorithm, &hp).unwrap();
-    seal_as_given(&packet_key, &header_key, draft, 0, 3)
+    Schedule::with_secrets(suite, vec![secret.to_vec()]).seal_draft(0, 0, 3, draft)
 }
 
 fn short() -> Draft {
@@ -93,12 +87,7 @@ fn q_03_the_key_update_label_of_another_version_opens_nothing() {
         for (ku, opens) in [(wrong, false), (right.as_str(), true)] {
             let secret = suite.secret_octets(role.other());
             let next = expand_label(&secret, ku, secret.len());
-            let key = expand_label(&next, &label(suite.version, "key"), suite.algorithm.key_length());
-            let iv = expand_label(&next, &label(suite.version, "iv"), 12).try_into().unwrap();
-            let key = PacketKey::with_backend(suite.backend, suite.algorithm, &key, &iv).unwrap();
-            let header_key = Schedule::new(suite, role.other()).header_key();
-            let draft = Draft::short(NumberLength::Four, FRAMES);
-            let packet = seal_as_given(&key, &header_key, draft, PHASE, 7);
+            let packet = Schedule::with_secrets(suite, vec![secret, next]).seal(1, PHASE, 7, FRAMES);
             assert_eq!(ours.open(&packet).is_ok(), opens, "{suite:?} {ku}");
             assert_eq!(ours.one_rtt.generation(), u64::from(opens));
         }
@@ -124,9 +113,7 @@ fn q_04_the_header_protection_key_outlives_every_update() {
             assert_eq!(unmasked(&first), (0x40 | phase | 3, number), "{suite:?}");
             if generation > 0 {
                 secret = expand_label(&secret, &label(suite.version, "ku"), secret.len());
-                let length = suite.algorithm.header_protection_key_length();
-                let updated = expand_label(&secret, &label(suite.version, "hp"), length);
-                let updated = HeaderKey::with_backend(suite.backend, suite.algorithm, &updated).unwrap();
+                let updated = Schedule::with_secrets(suite, vec![secret.clone()]).header_key();
                 assert_ne!(unmasked(&updated).1, number);
             }
             update_fully(&mut ours, &mut theirs);

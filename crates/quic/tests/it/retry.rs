@@ -96,16 +96,19 @@ fn q_09_another_version_or_connection_id_fails() {
 #[test]
 fn q_09_any_flipped_bit_is_refused() {
     let original = id(&[1; 8]);
-    let retry =
-        Retry { version: Version::V1, destination: id(&[2; 4]), source: id(&[3; 5]), token: b"token" };
-    let packet = encoded(&retry, &original);
-    for bit in 0..8 * packet.len() {
-        let mut damaged = packet.clone();
-        damaged[bit / 8] ^= 0x80 >> (bit % 8);
-        assert!(Retry::open(Version::V1, &original, &damaged).is_err(), "bit {bit}");
-    }
-    for length in 0..packet.len() {
-        assert!(Retry::open(Version::V1, &original, &packet[..length]).is_err(), "cut to {length}");
+    for version in Version::ALL {
+        let retry =
+            Retry { version: *version, destination: id(&[2; 4]), source: id(&[3; 5]), token: b"token" };
+        let packet = encoded(&retry, &original);
+        for bit in 0..8 * packet.len() {
+            let mut damaged = packet.clone();
+            damaged[bit / 8] ^= 0x80 >> (bit % 8);
+            assert!(Retry::open(*version, &original, &damaged).is_err(), "{version}, bit {bit}");
+        }
+        for length in 0..packet.len() {
+            let cut = Retry::open(*version, &original, &packet[..length]);
+            assert!(cut.is_err(), "{version}, cut to {length}");
+        }
     }
 }
 

@@ -1,9 +1,8 @@
 //! Wireseal's keys against those that rustls' ring provider makes from the same octets.
 
-use hex_literal::hex;
 use rustls::quic::{DirectionalKeys, Keys, Version};
 use rustls::{CipherSuite, Side};
-use wireseal_quic::hazmat;
+use serde_json::Value;
 use wireseal_rustls::{AeadAlgorithm, quic_algorithm};
 
 use crate::support::{ALL, CCM, COMMON, aead, keys, pattern, ring, tls13, wireseal};
@@ -177,96 +176,46 @@ fn lengths_and_limits() {
     }
 }
 
-/// The connection ID of RFC 9001 §A.
-const CONNECTION_ID: [u8; 8] = hex!("8394c8f03e515708");
-
-fn initial(side: Side, version: Version) -> Keys {
-    let suite = tls13(&wireseal(), COMMON[0]);
-    suite.quic_suite().expect("QUIC is what the crate is for").keys(&CONNECTION_ID, side, version)
-}
-
-/// RFC 9001 §A.1 and RFC 9369 §A.1: key, IV and header protection key, of client and server.
-const PRINTED: [(Version, [[u8; 44]; 2]); 2] = [
-    (
-        Version::V1,
-        [
-            hex!(
-                "1f369613dd76d5467730efcbe3b1a22d fa044b2f42a3fd3b46fb255c 9f50449e04a0e810283a1e9933adedd2"
-            ),
-            hex!(
-                "cf3a5331653c364c88f0f379b6067e37 0ac1493ca1905853b0bba03e c206b8d9b9f0f37644430b490eeaa314"
-            ),
-        ],
-    ),
-    (
-        Version::V2,
-        [
-            hex!(
-                "8b1a0bc121284290a29e0971b5cd045d 91f73e2351d8fa91660e909f 45b95e15235d6f45a6b19cbcb0294ba9"
-            ),
-            hex!(
-                "82db637861d55e1d011f19ea71d5d2a7 dd13c276499c0249d3310652 edf6d05c83121201b436e16877593c3a"
-            ),
-        ],
-    ),
-];
-
+/// RFC 9001 §A.1 to §A.3 and RFC 9369 §A.1 to §A.3: the Initial packets, from the connection ID and their parts to the octets on
+/// the wire and back.
 #[test]
-fn initial_keys_are_those_of_the_rfcs() {
-    let sides = [Side::Client, Side::Server];
-    let cases =
-        PRINTED.iter().flat_map(|(version, keys)| sides.iter().zip(keys).map(move |of| (*version, of)));
-    for (version, (&side, keys)) in cases {
-        let (key, iv, header_key) = (&keys[..16], keys[16..28].try_into().expect("12 octets"), &keys[28..]);
-        let sender = initial(side, version);
-        let receiver = initial(if side == Side::Client { Side::Server } else { Side::Client }, version);
-        let (header, payload, sample) = (pattern(9, 18), pattern(10, 1162), [0x5a; 16]);
+fn initial_packets_are_those_of_the_rfcs() {
+    let examples = [
+        (Version::V1, include_str!("../../../quic/tests/data/vectors/rfc9001.json")),
+        (Version::V2, include_str!("../../../quic/tests/data/vectors/rfc9369.json")),
+    ];
+    let suite = tls13(&wireseal(), COMMON[0]).quic_suite().expect("QUIC is what the crate is for");
+    for (version, example) in examples {
+        let example: Value = serde_json::from_str(example).expect("JSON");
+        let octets = |path: &str| {
+            let text = example.pointer(path).and_then(Value::as_str).expect("a text");
+            base16ct::mixed::decode_vec(text).expect("hexadecimal")
+        };
+        let id = octets("/destination_connection_id");
+        let [client, server] = [Side::Client, Side::Server].map(|side| suite.keys(&id, side, version));
+        for (name, sender, receiver) in [
+            ("/client_initial", &client.local, &server.remote),
+            ("/server_initial", &server.local, &client.remote),
+        ] {
+            let of = |part: &str| octets(&format!("{name}/{part}"));
+            let number = |part: &str| example.pointer(&format!("{name}/{part}")).and_then(Value::as_u64);
+            let (number, length) = (number("number").expect("a number"), number("number_length"));
+            let (header, payload) = (of("header"), of("payload"));
+            // The sample starts four octets after the start of the number.
+            let number_at = header.len() - length.expect("a number") as usize;
+            let mut packet = [&header[..], &seal(sender, None, number, &header, &payload)].concat();
+            let sample = packet[number_at + 4..][..16].to_vec();
+            let (first, rest) = packet.split_first_mut().expect("a header");
+            let number_octets = &mut rest[number_at - 1..header.len() - 1];
+            assert_eq!(sender.header.encrypt_in_place(&sample, first, number_octets), Ok(()));
+            assert_eq!(packet, of("packet"), "{version:?} {name}");
 
-        let packet = hazmat::PacketKey::new(AeadAlgorithm::Aes128Gcm, key, iv).expect("16 octets");
-        let sealed = seal(&sender.local, None, 2, &header, &payload);
-        let mut expected = payload.clone();
-        let tag = packet.seal(hazmat::PathId(0), 2, &header, &mut expected).expect("in range");
-        expected.extend(tag);
-        assert_eq!(sealed, expected, "{version:?} {side:?}");
-        assert_eq!(receiver.remote.packet.decrypt_in_place(2, &header, &mut sealed.clone()), Ok(&*payload));
-
-        let mask =
-            hazmat::HeaderKey::new(AeadAlgorithm::Aes128Gcm, header_key).expect("16 octets").mask(&sample);
-        let (mut first, mut number) = (0xc3, [0; 4]);
-        assert_eq!(sender.local.header.encrypt_in_place(&sample, &mut first, &mut number), Ok(()));
-        assert_eq!((first, number.as_slice()), (0xc3 ^ mask[0] & 0x0f, &mask[1..]), "{version:?} {side:?}");
+            let (first, rest) = packet.split_first_mut().expect("a header");
+            let four_octets = &mut rest[number_at - 1..][..4];
+            assert_eq!(receiver.header.decrypt_in_place(&sample, first, four_octets), Ok(()));
+            assert_eq!(packet[..header.len()], header);
+            let opened = receiver.packet.decrypt_in_place(number, &header, &mut packet[header.len()..]);
+            assert_eq!(opened, Ok(payload.as_slice()));
+        }
     }
-}
-
-/// RFC 9001 §A.3: the server's Initial packet, from its parts to the octets on the wire and back.
-#[test]
-fn the_initial_packet_of_rfc_9001_a_3() {
-    let header = hex!("c1000000010008f067a5502a4262b50040750001");
-    let payload = hex!(
-        "02000000000600405a020000560303eefce7f7b37ba1d1632e96677825ddf73988cfc79825df566dc5430b9a045a12"
-        "00130100002e00330024001d00209d3c940d89690b84d08a60993c144eca684d1081287c834d5311bcf32bb9da1a00"
-        "2b00020304"
-    );
-    let wire = hex!(
-        "cf000000010008f067a5502a4262b5004075c0d95a482cd0991cd25b0aac406a5816b6394100f37a1c69797554780b"
-        "b38cc5a99f5ede4cf73c3ec2493a1839b3dbcba3f6ea46c5b7684df3548e7ddeb9c3bf9c73cc3f3bded74b562bfb19"
-        "fb84022f8ef4cdd93795d77d06edbb7aaf2f58891850abbdca3d20398c276456cbc42158407dd074ee"
-    );
-    // The packet number is the last two octets of the header; the sample starts four octets after its start.
-    let (number_at, sample_at) = (18, 22);
-
-    let server = initial(Side::Server, Version::V1).local;
-    let mut packet = header.to_vec();
-    packet.extend(seal(&server, None, 1, &header, &payload));
-    let sample = packet[sample_at..][..16].to_vec();
-    let (first, rest) = packet.split_first_mut().expect("a header");
-    assert_eq!(server.header.encrypt_in_place(&sample, first, &mut rest[number_at - 1..][..2]), Ok(()));
-    assert_eq!(packet, wire);
-
-    let client = initial(Side::Client, Version::V1).remote;
-    let (first, rest) = packet.split_first_mut().expect("a header");
-    assert_eq!(client.header.decrypt_in_place(&sample, first, &mut rest[number_at - 1..][..4]), Ok(()));
-    assert_eq!(packet[..header.len()], header);
-    let opened = client.packet.decrypt_in_place(1, &header, &mut packet[header.len()..]);
-    assert_eq!(opened, Ok(payload.as_slice()));
 }

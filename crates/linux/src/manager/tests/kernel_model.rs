@@ -218,12 +218,10 @@ impl Kernel {
     }
 
     fn check_not_listening(&self) -> Result<(), Error> {
-        match self.kind {
-            SocketKind::Listener => {
-                Err(Error::Refused { call: "the call", because: EinvalReason::Listening })
-            }
-            SocketKind::Closed | SocketKind::Connection => Ok(()),
+        if self.kind == SocketKind::Listener {
+            return Err(Error::Refused { call: "the call", because: EinvalReason::Listening });
         }
+        Ok(())
     }
 
     fn by_send_id(&self, id: KeyId) -> Result<KeyName, Error> {

@@ -88,7 +88,7 @@ pub(crate) struct Peer {
     schedule: Schedule,
     foreign: Schedule,
     /// Whether its packets are of the Handshake level, which has no phases.
-    is_long: bool,
+    pub(crate) is_long: bool,
     next: u64,
     sent: Vec<Packet>,
 }

@@ -3,6 +3,7 @@
 mod recording;
 mod replay;
 
+use std::fs;
 use std::time::Duration;
 
 use recording::key_log;
@@ -13,33 +14,27 @@ use wireseal_quic::{Backend, PacketType, Version};
 use crate::support::{Side, for_each_backend};
 
 struct Capture {
-    packets: &'static [u8],
-    keys: &'static str,
+    name: &'static str,
     algorithm: AeadAlgorithm,
-    /// How long the client's datagrams travelled. It matters where a key update crosses packets of the server.
-    latency: Duration,
+    /// How many microseconds the client's datagrams travelled. It matters where a key update crosses packets of the server.
+    latency: u64,
 }
 
-macro_rules! capture {
-    ($name:literal, $algorithm:expr, $latency:literal us) => {
-        Capture {
-            packets: include_bytes!(concat!("../../data/captures/", $name, ".pcap")),
-            keys: include_str!(concat!("../../data/captures/", $name, ".keys")),
-            algorithm: $algorithm,
-            latency: Duration::from_micros($latency),
-        }
-    };
+const fn capture(name: &'static str, algorithm: AeadAlgorithm, latency: u64) -> Capture {
+    Capture { name, algorithm, latency }
 }
 
-const AIOQUIC_AES_128_GCM: Capture = capture!("quic-aioquic-v1-aes128-ku", Aes128Gcm, 0 us);
-const AIOQUIC_V2_AES_256_GCM: Capture = capture!("quic-aioquic-v2-aes256-ku", Aes256Gcm, 0 us);
-const NGTCP2_CHACHA20_POLY1305: Capture = capture!("quic-ngtcp2-v1-chacha-ku", ChaCha20Poly1305, 0 us);
-const NGTCP2_AES_128_CCM: Capture = capture!("quic-ngtcp2-v1-ccm-ku", Aes128Ccm, 500 us);
-const NGTCP2_RETRY_0RTT: Capture = capture!("quic-ngtcp2-retry-0rtt", Aes128Gcm, 0 us);
+const AIOQUIC_AES_128_GCM: Capture = capture("quic-aioquic-v1-aes128-ku", Aes128Gcm, 0);
+const AIOQUIC_V2_AES_256_GCM: Capture = capture("quic-aioquic-v2-aes256-ku", Aes256Gcm, 0);
+const NGTCP2_CHACHA20_POLY1305: Capture = capture("quic-ngtcp2-v1-chacha-ku", ChaCha20Poly1305, 0);
+const NGTCP2_AES_128_CCM: Capture = capture("quic-ngtcp2-v1-ccm-ku", Aes128Ccm, 500);
+const NGTCP2_RETRY_0RTT: Capture = capture("quic-ngtcp2-retry-0rtt", Aes128Gcm, 0);
 
 impl Capture {
     fn replay(&self, backend: Backend) -> Contents {
-        replay(backend, self.algorithm, self.packets, &key_log(self.keys), self.latency)
+        let path = |extension: &str| format!("tests/data/captures/{}.{extension}", self.name);
+        let (packets, keys) = (fs::read(path("pcap")).unwrap(), fs::read_to_string(path("keys")).unwrap());
+        replay(backend, self.algorithm, &packets, &key_log(&keys), Duration::from_micros(self.latency))
     }
 }
 

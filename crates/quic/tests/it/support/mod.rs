@@ -245,8 +245,12 @@ impl From<Opened<'_>> for Received {
 
 /// Keys that open packets, with all that a stack keeps beside them.
 pub(crate) trait Receiver {
+    fn open_parsed(&mut self, packet: Protected<'_>) -> Result<Received, OpenError>;
+
     /// Opens in place.
-    fn open_in(&mut self, packet: &mut [u8]) -> Result<Received, OpenError>;
+    fn open_in(&mut self, packet: &mut [u8]) -> Result<Received, OpenError> {
+        self.open_parsed(protected(packet))
+    }
 
     /// Opens a copy.
     fn open(&mut self, packet: &[u8]) -> Result<Received, OpenError> {
@@ -267,15 +271,11 @@ impl Level {
     pub(crate) fn new(keys: Keys) -> Self {
         Self { keys, space: ReceiveSpace::new(), failures: AuthenticationFailures::new() }
     }
-
-    pub(crate) fn open_parsed(&mut self, packet: Protected<'_>) -> Result<Received, OpenError> {
-        self.keys.open(packet, &mut self.space, &mut self.failures).map(Received::from)
-    }
 }
 
 impl Receiver for Level {
-    fn open_in(&mut self, packet: &mut [u8]) -> Result<Received, OpenError> {
-        self.open_parsed(protected(packet))
+    fn open_parsed(&mut self, packet: Protected<'_>) -> Result<Received, OpenError> {
+        self.keys.open(packet, &mut self.space, &mut self.failures).map(Received::from)
     }
 
     fn failures(&self) -> u64 {
@@ -292,15 +292,8 @@ pub(crate) struct End {
     pub(crate) time: Duration,
 }
 
-/// What no packet that is not authentic may change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Phases {
-    generation: u64,
-    key_phase: bool,
-    derivations: u64,
-    expires: Option<Duration>,
-    largest: Option<u64>,
-}
+/// What no packet that is not authentic may change: generation, key phase, derivations, when old keys expire, and the largest number.
+pub(crate) type Phases = (u64, bool, u64, Option<Duration>, Option<u64>);
 
 impl End {
     pub(crate) fn now(&self) -> Now {
@@ -308,13 +301,9 @@ impl End {
     }
 
     pub(crate) fn phases(&self) -> Phases {
-        Phases {
-            generation: self.one_rtt.generation(),
-            key_phase: self.one_rtt.key_phase(),
-            derivations: self.one_rtt.derivations(),
-            expires: self.one_rtt.expires(),
-            largest: self.space.largest(),
-        }
+        let Self { one_rtt, space, .. } = self;
+        let (generation, key_phase) = (one_rtt.generation(), one_rtt.key_phase());
+        (generation, key_phase, one_rtt.derivations(), one_rtt.expires(), space.largest())
     }
 
     /// Seals a payload with a packet number of four octets.
@@ -331,16 +320,12 @@ impl End {
         let received = peer.open(&packet).unwrap();
         peer.one_rtt.acknowledged(largest, received.generation, peer.now()).unwrap();
     }
-
-    pub(crate) fn open_parsed(&mut self, packet: Protected<'_>) -> Result<Received, OpenError> {
-        let now = self.now();
-        self.one_rtt.open(packet, now, &mut self.space, &mut self.failures).map(Received::from)
-    }
 }
 
 impl Receiver for End {
-    fn open_in(&mut self, packet: &mut [u8]) -> Result<Received, OpenError> {
-        self.open_parsed(protected(packet))
+    fn open_parsed(&mut self, packet: Protected<'_>) -> Result<Received, OpenError> {
+        let now = self.now();
+        self.one_rtt.open(packet, now, &mut self.space, &mut self.failures).map(Received::from)
     }
 
     fn failures(&self) -> u64 {

@@ -53,8 +53,13 @@ pub(crate) struct Schedule {
 
 impl Schedule {
     pub(crate) fn new(suite: Suite, sender: Side) -> Self {
+        Self::with_secrets(suite, vec![suite.secret_octets(sender)])
+    }
+
+    /// With these secrets for the first generations.
+    pub(crate) fn with_secrets(suite: Suite, secrets: Vec<Vec<u8>>) -> Self {
         let Suite { backend, version, algorithm } = suite;
-        Self { backend, version, algorithm, secrets: vec![suite.secret_octets(sender)] }
+        Self { backend, version, algorithm, secrets }
     }
 
     /// The secret after `generation` key updates (RFC 9001 §6.1).
@@ -86,7 +91,11 @@ impl Schedule {
     /// A packet with a short header, under the keys of `generation`, whose five low bits of the first octet are as given but
     /// for the length of the number.
     pub(crate) fn seal(&mut self, generation: u64, bits: u8, number: u64, payload: &[u8]) -> Vec<u8> {
-        let draft = Draft::short(NumberLength::Four, payload);
+        self.seal_draft(generation, bits, number, Draft::short(NumberLength::Four, payload))
+    }
+
+    /// The same for any draft, whose first octet has other low bits with a long header.
+    pub(crate) fn seal_draft(&mut self, generation: u64, bits: u8, number: u64, draft: Draft) -> Vec<u8> {
         seal_as_given(&self.packet_key(generation), &self.header_key(), draft, bits, number)
     }
 

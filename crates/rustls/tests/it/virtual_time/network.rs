@@ -110,10 +110,8 @@ impl Network {
         let next = timeouts.chain(self.in_flight.iter().map(|datagram| datagram.arrives)).min();
         self.now = self.now.max(next.expect("an unfinished transfer waits for something"));
 
-        let (mut arrived, still) = std::mem::take(&mut self.in_flight)
-            .into_iter()
-            .partition::<Vec<_>, _>(|datagram| datagram.arrives <= self.now);
-        self.in_flight = still;
+        let now = self.now;
+        let mut arrived: Vec<_> = self.in_flight.extract_if(.., |datagram| datagram.arrives <= now).collect();
         arrived.sort_by_key(|datagram| datagram.arrives);
         for datagram in arrived {
             self.deliver(datagram);

@@ -64,18 +64,12 @@ pub struct Seen {
     pub retry: bool,
 }
 
-#[derive(Serialize)]
-struct Report<'a> {
-    #[serde(flatten)]
-    seen: &'a Seen,
-    received: usize,
-    sha256: String,
-}
-
 /// Prints the report on a connection that has ended, as one line of JSON.
 pub fn print_report(seen: &Seen, received: &[u8]) -> Result<(), Failure> {
-    let report = Report { seen, received: received.len(), sha256: sha256(received) };
-    println!("{}", serde_json::to_string(&report)?);
+    let mut report = serde_json::to_value(seen)?;
+    report["received"] = received.len().into();
+    report["sha256"] = sha256(received).into();
+    println!("{report}");
     Ok(())
 }
 
