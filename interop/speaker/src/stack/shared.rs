@@ -10,7 +10,6 @@ use smoltcp::time::Instant as StackInstant;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use wireseal_smoltcp::AuthenticatedDevice;
-use wireseal_tcp_ao::Peer;
 use wireseal_tcp_ao::shim::{PeerSlot, ShimSlot};
 
 use crate::link::Link;

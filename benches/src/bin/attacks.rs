@@ -1,0 +1,274 @@
+//! What hostile packets cost a shim whose table is full, against the cost of a good segment, and what they leave behind.
+
+use std::error::Error;
+use std::fmt::Write;
+use std::hint::black_box;
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::shim::{OPTION_ROOM, PeerSlot, Shim, ShimConfig, ShimSlot};
+use wireseal_tcp_ao::{ConnectionIdentifier, KeyId, MasterKey, Mkt, MktSet, Peer, checksum};
+
+const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const SYN: u8 = 0x02;
+const RST: u8 = 0x04;
+const ACK: u8 = 0x10;
+const NOW: Duration = Duration::from_secs(1000);
+/// Where the TCP header begins in a packet, and the options in it.
+const TCP: usize = 20;
+const OPTIONS: usize = TCP + 20;
+
+type Host = Shim<Vec<PeerSlot>, Vec<ShimSlot>>;
+
+/// Attacks a shim whose table is full of open connections, each of another peer, and prints what that costs.
+#[derive(Parser)]
+struct Arguments {
+    /// Connections and peers of each table.
+    #[arg(long, num_args = 1.., default_values_t = [1_000, 100_000])]
+    connections: Vec<u32>,
+    /// Hostile packets of each kind.
+    #[arg(long, default_value_t = 1_000_000)]
+    packets: u32,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let Arguments { connections, packets } = Arguments::parse();
+    println!(
+        "A packet of each kind, in nanoseconds and as a multiple of a good segment; {packets} of each were sent.\n"
+    );
+    println!(
+        "| packet | refused | {} |",
+        connections.iter().map(|c| format!("{c} connections | ")).collect::<String>()
+    );
+    println!("|---|---|{}", "---|---|".repeat(connections.len()));
+    let mut tables = Vec::new();
+    for connections in connections {
+        tables.push(attack(connections, packets)?);
+    }
+    for place in 0..tables[0].rows.len() {
+        let (name, refusal, _) = &tables[0].rows[place];
+        let mut line = format!("| {name} | {refusal} |");
+        for Attacked { good, rows, .. } in &tables {
+            let taken = rows[place].2;
+            write!(line, " {taken:.0} ns | {:.2} |", taken / good)?;
+        }
+        println!("{line}");
+    }
+    for Attacked { connections, lost, kibibytes, .. } in &tables {
+        println!(
+            "\n{connections} connections: {lost} lost; memory of the process {} KiB before, {} after",
+            kibibytes.0, kibibytes.1
+        );
+    }
+    if tables.iter().any(|table| table.lost > 0) { Err("sessions were lost".into()) } else { Ok(()) }
+}
+
+struct Attacked {
+    connections: u32,
+    good: f64,
+    /// A kind of packet, what becomes of it, and the nanoseconds of one.
+    rows: Vec<(&'static str, String, f64)>,
+    lost: u32,
+    /// Before and after.
+    kibibytes: (u64, u64),
+}
+
+/// Opens the connections, sends every kind of packet, and looks which connections still carry data.
+fn attack(connections: u32, packets: u32) -> Result<Attacked, Box<dyn Error>> {
+    let (mut clients, mut server) = (host(connections, true)?, host(connections, false)?);
+    for number in 0..connections {
+        let (syn, syn_ack, ack) =
+            ((number, 5000, SYN, 1, 0), (number, 5000, SYN | ACK, 1, 2), (number, 5000, ACK, 2, 2));
+        deliver(&mut clients, &mut server, &to_server(syn))?;
+        deliver(&mut server, &mut clients, &to_client(syn_ack))?;
+        deliver(&mut clients, &mut server, &to_server(ack))?;
+    }
+    // Spread over the table, so that what is measured is the memory's speed as well.
+    let spread = |place: u32| place.wrapping_mul(2_654_435_761) % connections;
+    let numbers: Vec<u32> = (0..1024.min(connections)).map(spread).collect();
+    let good: Vec<Vec<u8>> = numbers
+        .iter()
+        .map(|number| sign(&mut clients, &to_server((*number, 5000, ACK, 2, 2))))
+        .collect::<Result<_, _>>()?;
+    let altered = |alter: &dyn Fn(&mut Vec<u8>)| {
+        good.iter().cloned().map(|mut packet| {
+            alter(&mut packet);
+            set_checksums(&mut packet);
+            packet
+        })
+    };
+    let from = |port: u16, flags| numbers.iter().map(move |number| to_server((*number, port, flags, 7, 0)));
+    // SYNs of the same hosts from another port, recorded on another day.
+    let mut earlier = host(connections, true)?;
+    let replayed: Vec<Vec<u8>> =
+        from(6000, SYN).map(|syn| sign(&mut earlier, &syn)).collect::<Result<_, _>>()?;
+    let last = |packet: &mut Vec<u8>| *packet.last_mut().expect("a packet is not empty") ^= 1;
+    let forged_syns = replayed.iter().cloned().map(|mut packet| {
+        last(&mut packet);
+        set_checksums(&mut packet);
+        packet
+    });
+    let stranger = |number: &u32| {
+        let mut packet = to_server((*number, 5000, ACK, 7, 7));
+        packet[12..16]
+            .copy_from_slice(&Ipv4Addr::from(u32::from(Ipv4Addr::new(172, 16, 0, 0)) + number).octets());
+        set_checksums(&mut packet);
+        packet
+    };
+    let kinds: Vec<(&str, Vec<Vec<u8>>)> = vec![
+        ("good segment", good.clone()),
+        ("replayed segment, of the connection's first", good.clone()),
+        ("forged MAC", altered(&last).collect()),
+        (
+            "forged MAC, with payload of 1,400 octets",
+            altered(&|packet| packet.extend([0x5a; 1400])).collect(),
+        ),
+        (
+            "MAC of 11 octets",
+            altered(&|packet| {
+                (packet[OPTIONS + 1], packet[OPTIONS + 15]) = (15, 1);
+            })
+            .collect(),
+        ),
+        ("unknown KeyID", altered(&|packet| packet[OPTIONS + 2] = 99).collect()),
+        ("unsigned reset", from(5000, RST).collect()),
+        ("unsigned SYN", from(5000, SYN).collect()),
+        ("unsigned segment from another port", from(6000, ACK).collect()),
+        ("forged SYN from another port", forged_syns.collect()),
+        ("replayed SYN from another port", replayed),
+        ("hard ICMP error", good.iter().map(|packet| icmp_error(packet)).collect()),
+        ("segment of a stranger", numbers.iter().map(stranger).collect()),
+    ];
+    let before = resident_kibibytes()?;
+    let mut rows = Vec::new();
+    let mut time_of_good = f64::NAN;
+    for (name, kind) in kinds {
+        let outcome = match server.inbound(NOW, &mut kind[0].clone()) {
+            Ok(_) => "passes".to_owned(),
+            Err(refusal) => refusal.to_string(),
+        };
+        let taken = time(&mut server, &kind, packets);
+        if name == "good segment" {
+            time_of_good = taken;
+        }
+        rows.push((name, outcome, taken));
+    }
+    let after = resident_kibibytes()?;
+    let lost = (0..connections)
+        .filter(|number| deliver(&mut clients, &mut server, &to_server((*number, 5000, ACK, 2, 2))).is_err())
+        .count() as u32;
+    Ok(Attacked { connections, good: time_of_good, rows, lost, kibibytes: (before, after) })
+}
+
+/// Nanoseconds of one packet, the best of ten parts; copying it is part of that.
+fn time(server: &mut Host, kind: &[Vec<u8>], packets: u32) -> f64 {
+    let part = (packets / 10).max(1);
+    let mut buffer = Vec::with_capacity(2048);
+    let parts = (0..10).map(|_| {
+        let started = Instant::now();
+        for packet in kind.iter().cycle().take(part as usize) {
+            buffer.clear();
+            buffer.extend_from_slice(packet);
+            let _ = black_box(server.inbound(NOW, &mut buffer));
+        }
+        started.elapsed().as_nanos() as f64 / f64::from(part)
+    });
+    parts.fold(f64::INFINITY, f64::min)
+}
+
+/// The server, or all clients at once.
+fn host(connections: u32, is_client: bool) -> Result<Host, Box<dyn Error>> {
+    let mut peers = Vec::new();
+    for number in 0..connections {
+        let (client, server) = (client(number).into(), std::net::IpAddr::from(SERVER).into());
+        let (local, remote) = if is_client { (client, server) } else { (server, client) };
+        let mkt = Mkt::new(KeyId(1), KeyId(1), TcpAoAlgorithm::Aes128Cmac, MasterKey::new(b"secret")?)?;
+        let connections = ConnectionIdentifier::between(local, remote);
+        peers.push(PeerSlot::from(Peer { connections, mkts: MktSet::from_mkts([mkt])? }));
+    }
+    let slots = (0..connections).map(|_| ShimSlot::EMPTY).collect();
+    Ok(Shim::new(ShimConfig::new(1500), peers, slots)?)
+}
+
+fn client(number: u32) -> std::net::IpAddr {
+    Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 0, 0, 0)) + number).into()
+}
+
+fn sign(from: &mut Host, packet: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
+    let mut buffer = [&[0; OPTION_ROOM], packet].concat();
+    let signed = from.outbound(NOW, &mut buffer, OPTION_ROOM)?;
+    Ok(buffer[signed].to_vec())
+}
+
+fn deliver(from: &mut Host, to: &mut Host, packet: &[u8]) -> Result<(), Box<dyn Error>> {
+    to.inbound(NOW, &mut sign(from, packet)?)?;
+    Ok(())
+}
+
+/// A client's number and port, flags, sequence and acknowledgment numbers.
+type Fields = (u32, u16, u8, u32, u32);
+
+fn to_server((number, port, flags, sequence, acknowledgment): Fields) -> Vec<u8> {
+    packet((client(number), port), (SERVER.into(), 179), flags, sequence, acknowledgment)
+}
+
+fn to_client((number, port, flags, sequence, acknowledgment): Fields) -> Vec<u8> {
+    packet((SERVER.into(), 179), (client(number), port), flags, sequence, acknowledgment)
+}
+
+fn packet(
+    source: (std::net::IpAddr, u16),
+    destination: (std::net::IpAddr, u16),
+    flags: u8,
+    sequence: u32,
+    acknowledgment: u32,
+) -> Vec<u8> {
+    let mut packet = vec![0x45, 0, 0, 40, 0, 1, 0x40, 0, 64, 6, 0, 0];
+    for address in [source.0, destination.0] {
+        let std::net::IpAddr::V4(address) = address else { continue };
+        packet.extend(address.octets());
+    }
+    packet.extend(source.1.to_be_bytes());
+    packet.extend(destination.1.to_be_bytes());
+    packet.extend(sequence.to_be_bytes());
+    packet.extend(acknowledgment.to_be_bytes());
+    packet.extend([0x50, flags, 0xfa, 0xf0, 0, 0, 0, 0]);
+    set_checksums(&mut packet);
+    packet
+}
+
+/// Corrects the length and both checksums.
+fn set_checksums(packet: &mut [u8]) {
+    let length = packet.len() as u16;
+    packet[2..4].copy_from_slice(&length.to_be_bytes());
+    let address =
+        |at: usize| Ipv4Addr::new(packet[at], packet[at + 1], packet[at + 2], packet[at + 3]).into();
+    let (source, destination) = (address(12), address(16));
+    let (header, tcp) = packet.split_at_mut(TCP);
+    header[10..12].fill(0);
+    let sum = checksum::ipv4_header(header);
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    tcp[16..18].fill(0);
+    let sum = checksum::tcp_to_send(source, destination, tcp);
+    tcp[16..18].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// "Port unreachable" about what the server sent to this packet's sender.
+fn icmp_error(packet: &[u8]) -> Vec<u8> {
+    let mut quoted = packet[..28].to_vec();
+    quoted[12..20].rotate_left(4);
+    quoted[20..24].rotate_left(2);
+    let mut error = vec![0x45, 0, 0, 56, 0, 1, 0, 0, 64, 1, 0, 0, 203, 0, 113, 1];
+    error.extend(SERVER.octets());
+    error.extend([3, 3, 0, 0, 0, 0, 0, 0]);
+    error.extend(quoted);
+    error
+}
+
+fn resident_kibibytes() -> Result<u64, Box<dyn Error>> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next());
+    Ok(resident.ok_or("no VmRSS in /proc/self/status")?.parse()?)
+}
