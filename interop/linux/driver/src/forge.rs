@@ -2,13 +2,13 @@
 
 use std::net::IpAddr;
 
+use anyhow::{Context, Result};
 use etherparse::{
     ArpHardwareId, ArpOperation, ArpPacket, EtherType, NetSlice, PacketBuilder, SlicedPacket, ether_type,
 };
 use speaker::forge::Forgery;
 use wireseal_tcp_ao::SocketPair;
 
-use crate::failure::{Failure, Result};
 use crate::net::Port;
 use crate::recording::Recording;
 use crate::wire::Wire;
@@ -81,5 +81,5 @@ pub fn arp_replies(recording: &Recording, port: Port) -> usize {
 }
 
 fn port_of(address: IpAddr) -> Result<Port> {
-    Port::of(address).ok_or_else(|| Failure(format!("no port of the wire has {address}")))
+    Port::of(address).with_context(|| format!("no port of the wire has {address}"))
 }

@@ -12,7 +12,6 @@
 //! | `results` | RESULTS.md |
 
 mod carrier;
-mod failure;
 mod forge;
 mod guest;
 mod lab;
@@ -27,13 +26,13 @@ mod verify;
 mod wait;
 mod wire;
 
+use anyhow::{Context, Result, bail};
 use std::env;
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use crate::failure::{Failure, Result, fail};
 use crate::guest::Setting;
 use crate::lab::Lab;
 use crate::row::Row;
@@ -63,7 +62,7 @@ async fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(failure) => {
-            eprintln!("{failure}");
+            eprintln!("{failure:#}");
             ExitCode::from(UNUSABLE)
         }
     }
@@ -81,7 +80,7 @@ async fn run(rows: &[&Row], is_full: bool) -> Result<bool> {
     let lab = Lab::start(setting, variable("WIRESEAL_LAB_JUDGE")?).await?;
     let kernel = lab.north.kernel();
     if !kernel.tcp_ao {
-        return fail(format!("Linux {} on the guest has no TCP-AO", kernel.release));
+        bail!("Linux {} on the guest has no TCP-AO", kernel.release);
     }
     println!("Linux {} is up after {:.1} s", kernel.release, started.elapsed().as_secs_f64());
 
@@ -103,5 +102,5 @@ async fn run(rows: &[&Row], is_full: bool) -> Result<bool> {
 fn variable(name: &str) -> Result<PathBuf> {
     env::var_os(name)
         .map(PathBuf::from)
-        .ok_or_else(|| Failure(format!("{name} is not set: start interop/linux/run")))
+        .with_context(|| format!("{name} is not set: start interop/linux/run"))
 }

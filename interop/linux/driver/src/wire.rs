@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use anyhow::{Context, Result};
 use speaker::link::{DEFAULT_IP_MTU, ETHERNET_HEADER, FrameQueue, Link};
 use tokio::net::UnixDatagram;
 use tokio::sync::Notify;
@@ -12,7 +13,6 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use wireseal_tcp_ao::Segment;
 
-use crate::failure::{Failure, Result};
 use crate::net::Port;
 use crate::recording::{Frame, Recording, segment};
 use agent::TIME_LIMIT;
@@ -180,7 +180,7 @@ impl Wire {
         };
         tokio::time::timeout(TIME_LIMIT, search)
             .await
-            .map_err(|_| Failure(format!("timed out waiting for {what}")))
+            .with_context(|| format!("timed out waiting for {what}"))
     }
 
     /// Takes the reasons why frames were not delivered. Any of them fails the row.

@@ -92,17 +92,6 @@ impl Key {
     }
 }
 
-/// What names a key on a socket: `wireseal_linux::KeyName`.
-#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
-pub struct KeyName {
-    /// The peers that the key is for.
-    pub remote: IpCidr,
-    /// The interface index of a VRF device, or none.
-    pub vrf: Option<u32>,
-    pub send_id: u8,
-    pub recv_id: u8,
-}
-
 /// What the kernel says of a socket: `wireseal_linux::Info`.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
 pub struct SocketInfo {

@@ -1,14 +1,13 @@
 //! The agent in a guest: does what the driver asks for, each request in a thread of its own.
 
 mod managers;
-mod processes;
 mod provoke;
 mod sockets;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,7 +19,6 @@ use wireseal_interop_linux_guest::{Counted, Kernel, Message, PORT_NAME, Reply, R
 use wireseal_tcp_ao::Isn;
 
 use crate::managers::Managers;
-use crate::processes::Processes;
 use crate::sockets::Sockets;
 
 /// How often the kernel's counters are read while something waits for them.
@@ -75,18 +73,14 @@ fn reply(output: &Mutex<File>, id: u64, result: Result<Value, String>) -> io::Re
 struct Agent {
     sockets: Sockets,
     managers: Managers,
-    processes: Processes,
 }
 
 impl Agent {
     fn answer(&self, request: Request) -> Result<Value, String> {
-        let Self { sockets, managers, processes } = self;
+        let Self { sockets, managers } = self;
         match request {
             Request::Probe(_) => kernel(),
-            Request::Run(run) => value(processes::run(&run.command)),
-            Request::Start(start) => value(processes.start(start.name, &start.command)),
-            Request::Stop(stop) => value(processes.stop(&stop.name)),
-            Request::Log(log) => value(processes.log(&log.name)),
+            Request::Run(run) => value(shell(&run.line)),
             Request::WriteFile(file) => value(write_file(Path::new(&file.path), &file.contents)),
             Request::Open(open) => value(sockets.open(&open)),
             Request::Listen(listen) => value(sockets.listen(listen.socket)),
@@ -97,7 +91,10 @@ impl Agent {
             Request::Finish(finish) => value(sockets.finish(finish.socket)),
             Request::Close(close) => value(sockets.close(close.socket)),
             Request::Reset(reset) => value(sockets.reset(reset.socket)),
-            Request::ResetAll(_) => value(sockets.reset_all()),
+            Request::ResetAll(_) => {
+                managers.detach_all();
+                value(sockets.reset_all())
+            }
             Request::AddKeys(add) => value(sockets.add_keys(&add)),
             Request::DeleteKey(delete) => value(sockets.delete_key(&delete)),
             Request::SetKeys(set) => value(sockets.set_keys(&set)),
@@ -130,6 +127,14 @@ fn value<T: Serialize, E: Into<anyhow::Error>>(result: Result<T, E>) -> Result<V
 
 fn kernel() -> Result<Value, String> {
     value(wireseal_linux::probe().map(|support| Kernel { release: support.kernel, tcp_ao: support.tcp_ao }))
+}
+
+fn shell(line: &str) -> anyhow::Result<String> {
+    let Output { status, stdout, stderr } =
+        Command::new("sh").args(["-c", line]).stdin(Stdio::null()).output()?;
+    let [output, errors] = [stdout, stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+    ensure!(status.success(), "{line}: {output}{errors}");
+    Ok(output)
 }
 
 fn write_file(path: &Path, contents: &str) -> io::Result<()> {

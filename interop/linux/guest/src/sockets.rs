@@ -12,8 +12,8 @@ use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{Ipv4RecvErr, Ipv6RecvErr};
 use socket2::{Domain, Protocol, Socket, Type};
 use wireseal_interop_linux_guest::{
-    AddKeys, Amount, Connect, DeleteKey, Exported, Key, KeyName, Open, Pattern, Restore, SetFlags, SetKeys,
-    SetMd5Key, SocketInfo, TIME_LIMIT, Transfer,
+    AddKeys, Amount, Connect, DeleteKey, Exported, Key, Open, Pattern, Restore, SetFlags, SetKeys, SetMd5Key,
+    SocketInfo, TIME_LIMIT, Transfer,
 };
 use wireseal_linux::{SocketKey, Successor, TcpAoSocket};
 use wireseal_tcp_ao::{Isn, KeyId, MasterKey};
@@ -160,14 +160,13 @@ impl Sockets {
     }
 
     pub fn delete_key(&self, delete: &DeleteKey) -> Result<()> {
-        let name = wireseal_linux::KeyName {
-            remote: delete.name.remote,
-            vrf: delete.name.vrf,
-            send_id: KeyId(delete.name.send_id),
-            recv_id: KeyId(delete.name.recv_id),
-        };
+        let socket = self.get(delete.socket)?;
+        let socket = TcpAoSocket::new(&*socket);
+        let keys = socket.keys()?;
+        let key =
+            keys.iter().find(|key| key.name.send_id.0 == delete.send_id).context("there is no such key")?;
         let successor = Successor { current: delete.current.map(KeyId), rnext: delete.rnext.map(KeyId) };
-        Ok(TcpAoSocket::new(&*self.get(delete.socket)?).delete_key(&name, successor)?)
+        Ok(socket.delete_key(&key.name, successor)?)
     }
 
     pub fn set_keys(&self, set: &SetKeys) -> Result<()> {
@@ -204,15 +203,9 @@ impl Sockets {
         Ok(TcpAoSocket::new(&*socket).set_md5_key(set.remote, None, &master_key)?)
     }
 
-    pub fn list_keys(&self, number: u64) -> Result<Vec<KeyName>> {
+    pub fn list_keys(&self, number: u64) -> Result<Vec<(u8, Option<u32>)>> {
         let keys = TcpAoSocket::new(&*self.get(number)?).keys()?;
-        let listed = keys.iter().map(|key| KeyName {
-            remote: key.name.remote,
-            vrf: key.name.vrf,
-            send_id: key.name.send_id.0,
-            recv_id: key.name.recv_id.0,
-        });
-        Ok(listed.collect())
+        Ok(keys.iter().map(|key| (key.name.send_id.0, key.name.vrf)).collect())
     }
 
     pub fn info(&self, number: u64) -> Result<Option<SocketInfo>> {

@@ -13,13 +13,13 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use agent::{Amount, Counted, Exported, Pattern, TIME_LIMIT};
+use anyhow::{Context, Result, anyhow, ensure};
 use etherparse::TcpHeader;
 use tokio::time::{Instant, sleep_until, timeout};
 use wireseal_tcp_ao::option::{MAX_OPTIONS_LENGTH, TCP_HEADER_LENGTH};
 use wireseal_tcp_ao::{Connection, MKTS_PER_PEER, MktSet, Segment, SeqNum, SneTracker, append_ao, checksum};
 
 pub use self::place::Place;
-use crate::failure::{Failure, Result, ensure};
 use crate::recording;
 
 /// Retransmission timeout.
@@ -107,10 +107,12 @@ impl Carrier {
             if self.moved() != latest.0 {
                 latest = (self.moved(), Instant::now());
             }
-            ensure(latest.1.elapsed() < TIME_LIMIT, || {
-                let left = (written_end - written.position(), read_end - read.position());
-                format!("the carrier made no progress with {} octets to write and {} to read", left.0, left.1)
-            })?;
+            ensure!(
+                latest.1.elapsed() < TIME_LIMIT,
+                "the carrier made no progress with {} octets to write and {} to read",
+                written_end - written.position(),
+                read_end - read.position()
+            );
         }
     }
 
@@ -128,7 +130,7 @@ impl Carrier {
             }
             Ok(())
         };
-        timeout(TIME_LIMIT, serve).await.map_err(|_| Failure("the carrier timed out".to_owned()))?
+        timeout(TIME_LIMIT, serve).await.context("the carrier timed out")?
     }
 
     /// Returns the state, for a kernel to restore.
@@ -182,7 +184,7 @@ impl Carrier {
             return Ok(());
         }
         let flags = segment.flags();
-        ensure(!flags.rst() && !flags.fin(), || format!("the carrier's peer closed: {flags:?}"))?;
+        ensure!(!flags.rst() && !flags.fin(), "the carrier's peer closed: {flags:?}");
         self.take_acknowledgment(&segment);
         let missing = self.receive_next.offset_from(segment.sequence());
         let (payload, expected) = (segment.payload(), usize::try_from(missing));
@@ -227,7 +229,7 @@ impl Carrier {
         let wanted = usize::try_from(end - pattern.position()).unwrap_or(usize::MAX);
         let octets = wanted.min(self.receive_queue.len());
         let read: Vec<u8> = self.receive_queue.drain(..octets).collect();
-        pattern.check(&read).map_err(|at| Failure(format!("the carrier received a wrong octet {at}")))
+        pattern.check(&read).map_err(|at| anyhow!("the carrier received a wrong octet {at}"))
     }
 
     fn send_what_may_go(&mut self) -> Result<()> {

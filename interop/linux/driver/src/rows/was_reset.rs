@@ -12,14 +12,16 @@ use crate::prelude::*;
 /// Waits until the userspace end finds its connection reset.
 pub async fn userspace_was_reset(stream: &mut TcpStream) -> Result<()> {
     let read = timeout(TIME_LIMIT, stream.read(&mut [0])).await;
-    let read = read.map_err(|_| Failure("userspace still waits".to_owned()))?;
+    let read = read.context("userspace still waits")?;
     let is_reset = matches!(&read, Err(error) if error.kind() == ErrorKind::ConnectionReset);
-    ensure(is_reset, || format!("userspace has read {read:?}"))
+    ensure!(is_reset, "userspace has read {read:?}");
+    Ok(())
 }
 
 /// Waits until the kernel's socket finds its connection reset.
 pub async fn kernel_was_reset(lab: &Lab, socket: u64) -> Result<()> {
     let read = lab.north.call(Transfer { socket, send: Amount::NONE, receive: Amount::of(1) }).await;
-    let is_reset = matches!(&read, Err(Failure(sentence)) if sentence.contains("Connection reset by peer"));
-    ensure(is_reset, || format!("the kernel has read {read:?}"))
+    let is_reset = matches!(&read, Err(error) if error.to_string().contains("Connection reset by peer"));
+    ensure!(is_reset, "the kernel has read {read:?}");
+    Ok(())
 }

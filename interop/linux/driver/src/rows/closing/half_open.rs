@@ -1,6 +1,6 @@
 //! One end has lost its memory of the connection: the other keeps it, whatever unsigned resets come (RFC 5925 §7.7).
 
-use agent::{Accept, Amount, Close, Counted, Reset, Transfer};
+use agent::{Accept, Amount, Counted, Reset, Transfer};
 use smoltcp::socket::tcp::State;
 use speaker::forge::Forgery;
 use speaker::stack::TcpStream;
@@ -61,11 +61,14 @@ async fn userspace_starts_anew(lab: &Lab) -> Result<Evidence> {
         let mkts = [the_key()?];
         let session = Session::open_used(lab, Setup::with_keys(family, End::Userspace, &mkts)).await?;
         let (pair, socket, listener) = (session.ends.pair, session.ends.socket, session.ends.listener);
-        let listener = listener.ok_or_else(|| Failure("the kernel does not listen".to_owned()))?;
+        let listener = listener.context("the kernel does not listen")?;
         let (anew, _old) = start_anew(lab, session)?;
         let (before, sent_before) = (lab.north.counters().await?, lab.wire.segments_from(Port::Userspace));
         let sent = || lab.wire.segments_from(Port::Userspace) - sent_before;
-        let stays = async || ensure(is_established(lab, pair).await?, || "the connection ended".to_owned());
+        let stays = async || {
+            ensure!(is_established(lab, pair).await?, "the connection ended");
+            Ok(())
+        };
 
         kernel_sends(lab, socket).await?;
         anew.await_refused(1).await?;
@@ -73,7 +76,7 @@ async fn userspace_starts_anew(lab: &Lab) -> Result<Evidence> {
         let required = Counted::required(1);
         lab.north.await_counted(&before, required).await?;
         stays().await?;
-        ensure(sent() == 0, || format!("userspace has answered {} times", sent()))?;
+        ensure!(sent() == 0, "userspace has answered {} times", sent());
 
         let connect = anew.connect(Port::North.at(family, pair.remote.port()));
         let accept = lab.north.call(Accept { socket: listener });
@@ -87,9 +90,8 @@ async fn userspace_starts_anew(lab: &Lab) -> Result<Evidence> {
         for socket in [socket, accepted] {
             lab.north.call(Reset { socket }).await?;
         }
-        lab.north.call(Close { socket: listener }).await?;
         let connection = gathered(lab, &mkts, [counters, kernel])?;
-        ensure(connection.wire.verified > 0, || format!("recording: {}", connection.wire))?;
+        ensure!(connection.wire.verified > 0, "recording: {}", connection.wire);
         evidence.add(connection);
     }
     Ok(evidence.with_figures("the old connection stayed, a new one came about"))
@@ -131,19 +133,16 @@ async fn kernel_forgets(lab: &Lab) -> Result<Evidence> {
         let counters = session.ends.userspace.await_counted(expected).await?;
         counters.check("userspace", &expected)?;
         let state = session.stream.state();
-        ensure(state == State::Established, || format!("userspace's connection is {state}"))?;
+        ensure!(state == State::Established, "userspace's connection is {state}");
 
         lab.wire.set_plugged(Port::Userspace, false);
         drop(session);
         let expected = Counted::bad(listener.map_or(0, |_| sent()));
         let kernel = lab.north.await_counted(&before, expected).await?.check("the kernel", &expected)?;
         let answers = lab.wire.segments_from(Port::North) - answers_before;
-        ensure(answers == 1, || format!("the kernel has answered {} times", answers - 1))?;
-        if let Some(socket) = listener {
-            lab.north.call(Close { socket }).await?;
-        }
+        ensure!(answers == 1, "the kernel has answered {} times", answers - 1);
         let connection = gathered(lab, &mkts, [counters, kernel])?;
-        ensure(connection.wire.verified > 0, || format!("recording: {}", connection.wire))?;
+        ensure!(connection.wire.verified > 0, "recording: {}", connection.wire);
         evidence.add(connection);
         // The answer that was provoked.
         evidence.unsigned += 1;

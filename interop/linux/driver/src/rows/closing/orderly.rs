@@ -46,12 +46,12 @@ async fn end_all(lab: &Lab, end: End, ending: Ending) -> Result<Evidence> {
         match ending {
             Ending::Close => {
                 let has_fin = |end| sent_by(end).any(|segment| segment.flags().fin());
-                ensure(End::BOTH.into_iter().all(has_fin), || "an end has sent no FIN".to_owned())?;
-                ensure(all_resets() == 0, || "an end has sent a reset".to_owned())?;
+                ensure!(End::BOTH.into_iter().all(has_fin), "an end has sent no FIN");
+                ensure!(all_resets() == 0, "an end has sent a reset");
             }
             Ending::Reset => {
                 let sent = sent_by(end).filter(|segment| segment.flags().rst()).count();
-                ensure(sent > 0, || "there was no reset".to_owned())?;
+                ensure!(sent > 0, "there was no reset");
                 resets += sent;
             }
         }
@@ -77,19 +77,14 @@ async fn end_under_wrong_secret(lab: &Lab, ender: End, ending: Ending) -> Result
                 Ending::Reset => stream.abort(),
             }
             let counted = ends.await_kernel_counted(Counted::bad(1)).await?;
-            ensure(is_established(lab, ends.pair).await?, || "the kernel's connection has ended".to_owned())?;
+            ensure!(is_established(lab, ends.pair).await?, "the kernel's connection has ended");
             Ok(Refusal::by("kernel", &counted))
         }
         End::Kernel => {
             let bad = ends.userspace.await_counted(Counted::bad(1));
             let socket = ends.socket;
             let counted = match ending {
-                Ending::Close => tokio::select! {
-                    counted = bad => counted?,
-                    finished = lab.north.call(Finish { socket }) => {
-                        return fail(format!("the kernel's attempt to close ended with {finished:?}"));
-                    }
-                },
+                Ending::Close => refused(bad, lab.north.call(Finish { socket })).await?,
                 Ending::Reset => {
                     lab.north.call(Reset { socket }).await?;
                     bad.await?
@@ -97,7 +92,7 @@ async fn end_under_wrong_secret(lab: &Lab, ender: End, ending: Ending) -> Result
             };
             has_sent(lab, ender, ending).await?;
             let state = stream.state();
-            ensure(state == State::Established, || format!("userspace's connection is {state}"))?;
+            ensure!(state == State::Established, "userspace's connection is {state}");
             Ok(Refusal::by("userspace", &counted))
         }
     }

@@ -92,9 +92,10 @@ async fn wait_all(lab: &Lab, waiter: End) -> Result<Evidence> {
             .await?;
         await_end(&session, waiter).await?;
         lab.wire.reset();
-        ensure(lab.wire.look(|recording| has_answered(recording, waiter.port(), other.port())), || {
-            "the FIN again is not answered".to_owned()
-        })?;
+        ensure!(
+            lab.wire.look(|recording| has_answered(recording, waiter.port(), other.port())),
+            "the FIN again is not answered"
+        );
         let fins = lab.wire.look(|recording| fins(recording, other.port())) as u64 - 1;
         again += fins;
         // Linux verifies nothing in TIME-WAIT, and so counts nothing.
@@ -118,7 +119,8 @@ async fn await_end(session: &Session<'_>, waiter: End) -> Result<()> {
         })
     };
     let has_ended = becomes(CHECK, has_ended).await?;
-    ensure(has_ended, || format!("the end never comes; userspace is in state {}", state()))
+    ensure!(has_ended, "the end never comes; userspace is in state {}", state());
+    Ok(())
 }
 
 /// The end that verifies then counts the other's segments bad: the FIN that comes again, or the answer to it.
@@ -131,11 +133,11 @@ async fn wait_with_wrong_secret(lab: &Lab, waiter: End) -> Result<Refusal> {
         // Linux has answered to a FIN that does not verify, but the answer does not help.
         End::Kernel => {
             let state = session.stream.state();
-            ensure(state == State::LastAck, || format!("userspace is in state {state}"))?;
+            ensure!(state == State::LastAck, "userspace is in state {state}");
         }
         End::Userspace => {
             let state = kernel_state(lab, session.ends.pair).await?;
-            ensure(state == Some(LAST_ACK), || format!("the kernel's connection is in state {state:?}"))?;
+            ensure!(state == Some(LAST_ACK), "the kernel's connection is in state {state:?}");
         }
     }
     session.ends.kernel_counted().await?.check_good("the kernel")?;

@@ -1,6 +1,6 @@
 //! A chain at its end: nothing gets through unsigned.
 
-use agent::{Close, Connect, Counted, Detach};
+use agent::{Close, Connect, Counted};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::Mkt;
 
@@ -44,13 +44,13 @@ async fn go_on(lab: &Lab) -> Result<Evidence> {
     let managers = managed.managers;
     for now in [70, 110, 120, OVER] {
         let [north, south] = managed.step_under_traffic(now).await?;
-        ensure(!north.expired && !south.expired, || format!("at {now}: north {north:?}, south {south:?}"))?;
+        ensure!(!north.expired && !south.expired, "at {now}: north {north:?}, south {south:?}");
     }
     let (listener, first) = (managed.listener, managed.kernels);
     let [north, _] = first.info().await?;
-    ensure(north.counted.bad == 0, || format!("north says {north:?}"))?;
+    ensure!(north.counted.bad == 0, "north says {north:?}");
     managers.detach(&first).await?;
-    first.close_ends().await?;
+    first.finish().await?;
     lab.wire.take_recording();
 
     let south = open_socket(managers.south_guest, FAMILY, 0, Vec::new()).await?;
@@ -68,34 +68,28 @@ async fn go_on(lab: &Lab) -> Result<Evidence> {
 async fn expire(lab: &Lab) -> Result<Refusal> {
     let [first, _] = planned()?;
     let managed = open(lab, std::slice::from_ref(&first)).await?;
-    let Managed { managers, kernels, listener } = managed;
+    let Managed { managers, kernels, .. } = managed;
     let [north, south] = managers.step(OVER).await?;
     let expired = north.expired && south.expired && north.overdue > 0 && south.overdue > 0;
-    ensure(expired, || format!("north says {north:?}, south {south:?}"))?;
+    ensure!(expired, "north says {north:?}, south {south:?}");
     // Its owner shuts the session down.
     managers.detach(&kernels).await?;
     let port = kernels.pair.remote.port();
-    kernels.close_ends().await?;
+    kernels.finish().await?;
 
-    let unsigned = refused(lab, port, &[], Counted::required(1)).await?;
-    let with_expired_key = refused(lab, port, &[first.0], Counted::key_not_found(1)).await?;
-    lab.north.call(Detach { socket: listener }).await?;
-    lab.north.call(Close { socket: listener }).await?;
+    let unsigned = not_connected(lab, port, &[], Counted::required(1)).await?;
+    let with_expired_key = not_connected(lab, port, &[first.0], Counted::key_not_found(1)).await?;
     let refusal = Refusal::by("north, unsigned", &unsigned);
     Ok(refusal.and(Refusal::by("north, expired key", &with_expired_key)))
 }
 
 /// South tries to connect with these keys until north has counted what it must.
-async fn refused(lab: &Lab, port: u16, mkts: &[Mkt], counter: Counted) -> Result<Counted> {
+async fn not_connected(lab: &Lab, port: u16, mkts: &[Mkt], counter: Counted) -> Result<Counted> {
     let south_guest = lab.south().await?;
     let before = lab.north.counters().await?;
     let socket = open_socket(south_guest, FAMILY, 0, south_keys(FAMILY, mkts)?).await?;
-    let counted = tokio::select! {
-        counted = lab.north.await_counted(&before, counter) => counted?,
-        connected = south_guest.call(Connect { socket, remote: Port::North.at(FAMILY, port) }) => {
-            return fail(format!("south is connected: {}", connected?));
-        }
-    };
+    let connect = south_guest.call(Connect { socket, remote: Port::North.at(FAMILY, port) });
+    let counted = refused(lab.north.await_counted(&before, counter), connect).await?;
     south_guest.call(Close { socket }).await?;
     Ok(counted)
 }

@@ -93,11 +93,11 @@ impl<'a> Managers<'a> {
     }
 
     pub async fn step_north(&self, now: i64) -> Result<Stepped> {
-        done(self.lab.north.call(Step { manager: self.north, now: START + now }).await?)
+        self.lab.north.call(Step { manager: self.north, now: START + now }).await
     }
 
     pub async fn step_south(&self, now: i64) -> Result<Stepped> {
-        done(self.south_guest.call(Step { manager: self.south, now: START + now - BEHIND }).await?)
+        self.south_guest.call(Step { manager: self.south, now: START + now - BEHIND }).await
     }
 
     /// Gives the manager of the guest at a port another chain. Its clock is right then.
@@ -105,7 +105,7 @@ impl<'a> Managers<'a> {
         let chain = chain(port, planned)?;
         let (guest, manager) =
             if port == Port::North { (&self.lab.north, self.north) } else { (self.south_guest, self.south) };
-        done(guest.call(SetChain { manager, chain, now: START + now }).await?)
+        guest.call(SetChain { manager, chain, now: START + now }).await
     }
 
     /// Detaches both ends of a connection, so that closing them ends it.
@@ -124,11 +124,6 @@ impl<'a> Managers<'a> {
         self.attach_north(kernels.north, now).await?;
         Ok(Managed { managers: self, kernels, listener })
     }
-}
-
-fn done(stepped: Stepped) -> Result<Stepped> {
-    ensure(stepped.failed.is_empty(), || format!("{stepped:?}"))?;
-    Ok(stepped)
 }
 
 impl<'a> Managed<'a> {

@@ -46,7 +46,7 @@ async fn replace(lab: &Lab) -> Result<Evidence> {
     let [at_north, at_south] =
         [Port::North, Port::South].map(|port| managers.set_chain(port, &second, REPLACED));
     let (north, south) = tokio::try_join!(at_north, at_south)?;
-    ensure(!north.done.is_empty(), || format!("north: {north:?}; south: {south:?}"))?;
+    ensure!(!north.done.is_empty(), "north: {north:?}; south: {south:?}");
     managed.step_under_traffic(REPLACED + 1).await?;
     let evidence = managed.detach().await?.close(true).await?;
     Ok(evidence.with_figures(format!("south did: {}", south.done.join("; "))))
@@ -55,7 +55,5 @@ async fn replace(lab: &Lab) -> Result<Evidence> {
 async fn replace_at_one_end(lab: &Lab) -> Result<Refusal> {
     let (managed, second) = open(lab).await?;
     managed.managers.set_chain(Port::South, &second, REPLACED).await?;
-    let counted = managed.kernels.refuses_octet(Counted::bad(1)).await?;
-    managed.detach().await?.reset().await?;
-    Ok(Refusal::by("north", &counted))
+    Ok(Refusal::by("north", &managed.kernels.refuses_octet(Counted::bad(1)).await?))
 }

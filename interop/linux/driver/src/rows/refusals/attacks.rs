@@ -84,7 +84,7 @@ fn last_sent(
         })
     };
     let found = recording.packets().filter(is_wanted).last();
-    found.map(<[u8]>::to_vec).ok_or_else(|| Failure(format!("{pair}: there is nothing to replay")))
+    found.map(<[u8]>::to_vec).with_context(|| format!("{pair}: there is nothing to replay"))
 }
 
 /// The session's key as the end has it in whose name an attack on `victim` goes.
@@ -101,17 +101,18 @@ async fn attack(lab: &Lab, family: Family, opener: End) -> Result<Evidence> {
     let mut beside = [Counted::default(); 2];
     for (attack, counts) in ATTACKS {
         for (place, victim) in End::BOTH.into_iter().enumerate() {
-            let named = |failure: Failure| failure.during(format_args!("{attack:?} to {victim}"));
+            let named = || format!("{attack:?} to {victim}");
             session.ends.quiet().await?;
             let pair = session.ends.pair_from(victim.other());
             let wrong = [key_against(victim, &wrong[0])?, key_against(victim, &wrong[1])?];
-            let packet = lab.wire.look(|recording| attack.packet(recording, pair, &wrong)).map_err(named)?;
+            let packet =
+                lab.wire.look(|recording| attack.packet(recording, pair, &wrong)).with_context(named)?;
             let before = [session.ends.userspace.counters(), session.ends.kernel_counted().await?];
             inject(&lab.wire, pair, &packet)?;
             beside[place] = beside[place].plus(&counts);
             // Once it has been counted, the victim has dealt with it.
-            session.ends.await_counted(victim, before[place].plus(&counts)).await.map_err(named)?;
-            session.exchange(1, 1).await.map_err(named)?;
+            session.ends.await_counted(victim, before[place].plus(&counts)).await.with_context(named)?;
+            session.exchange(1, 1).await.with_context(named)?;
         }
     }
     session.exchange(SOME, SOME).await?;

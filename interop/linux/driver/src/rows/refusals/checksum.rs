@@ -46,7 +46,7 @@ fn packet(recording: &Recording, pair: SocketPair, mkt: &Mkt, form: [u8; 2]) -> 
             return Ok(packet);
         }
     }
-    fail("no payload makes the checksum zero")
+    bail!("no payload makes the checksum zero")
 }
 
 /// Sends the kernel such a segment; gives what it counts of it.
@@ -58,9 +58,11 @@ async fn send(session: &Session<'_>, mkt: &Mkt, form: [u8; 2], counts: Counted) 
     ends.await_kernel_counted(before.plus(&counts)).await?;
     ends.quiet().await?;
     let counted = ends.kernel_counted().await?.since(&before);
-    ensure((counted.good, counted.bad) == (counts.good, counts.bad), || {
-        format!("the kernel has counted {counted} instead of {counts}")
-    })
+    ensure!(
+        (counted.good, counted.bad) == (counts.good, counts.bad),
+        "the kernel has counted {counted} instead of {counts}"
+    );
+    Ok(())
 }
 
 async fn send_zero(lab: &Lab) -> Result<Evidence> {

@@ -7,9 +7,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use agent::{
-    Accept, Amount, Close, Connect, Counted, Finish, GetInfo, Listen, SocketInfo, TIME_LIMIT, Transfer,
-};
+use agent::{Accept, Amount, Connect, Counted, Finish, GetInfo, Listen, SocketInfo, TIME_LIMIT, Transfer};
 use speaker::stack::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -132,7 +130,7 @@ impl<'a> Session<'a> {
         (socket, listener): (u64, Option<u64>),
         userspace_listener: Option<TcpListener>,
     ) -> Result<Self> {
-        let Some([local, remote]) = stream.ends() else { return fail("the connection has ended at once") };
+        let Some([local, remote]) = stream.ends() else { bail!("the connection has ended at once") };
         let pair = SocketPair { local: local.into(), remote: remote.into() };
         let pieces = watch::Sender::new(0);
         let userspace = userspace.into();
@@ -176,21 +174,15 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Has these ends send until `refused` is done. Fails if the data arrives.
+    /// Has these ends send until `sign` is done. Fails if the data arrives.
     pub async fn until_refused<T>(
         &mut self,
         senders: &[End],
-        refused: impl AsyncFnOnce(&Ends<'a>) -> Result<T>,
+        sign: impl AsyncFnOnce(&Ends<'a>) -> Result<T>,
     ) -> Result<T> {
         let Self { ends, stream, carried, .. } = self;
         let octets = End::BOTH.map(|end| if senders.contains(&end) { PIECE } else { 0 });
-        tokio::select! {
-            result = refused(ends) => result,
-            passed = exchange(ends, stream, carried, octets, ready(Ok(()))) => {
-                passed?;
-                fail("traffic went through")
-            }
-        }
+        refused(sign(ends), exchange(ends, stream, carried, octets, ready(Ok(())))).await
     }
 
     /// Closes both ends at about the same time, and accounts for all segments.
@@ -250,7 +242,7 @@ impl Ends<'_> {
     pub fn connection<R>(&self, f: impl FnOnce(&mut Connection<MKTS_PER_PEER>) -> R) -> Result<R> {
         let found =
             self.userspace.stack.with_device(|device| device.shim_mut().connection_mut(&self.pair).map(f));
-        found.ok_or_else(|| Failure("the shim does not know the connection".to_owned()))
+        found.context("the shim does not know the connection")
     }
 
     /// The connection as an end sees it.
@@ -261,7 +253,7 @@ impl Ends<'_> {
     /// What the kernel says of its socket.
     pub async fn info(&self) -> Result<SocketInfo> {
         let info = self.lab.north.call(GetInfo { socket: self.socket }).await?;
-        info.ok_or_else(|| Failure("the kernel's socket has no TCP-AO".to_owned()))
+        info.context("the kernel's socket has no TCP-AO")
     }
 
     /// Waits until an end signs with a key.
@@ -273,7 +265,8 @@ impl Ends<'_> {
             End::Kernel => Ok(self.info().await?.current_key == Some(mkt.recv_id().0)),
         };
         let is_current = becomes(CHECK, is_current).await?;
-        ensure(is_current, || format!("the {end} end does not change to key {}", mkt.send_id()))
+        ensure!(is_current, "the {end} end does not change to key {}", mkt.send_id());
+        Ok(())
     }
 
     /// Waits until traffic sent after this call has passed both ways.
@@ -307,7 +300,8 @@ impl Ends<'_> {
                 says = listener.map_or(says, |listener| says.plus(&listener.counted));
             }
             if self.is_still().await? && self.delivered() == delivered {
-                return ensure(says == counted, || format!("counted {counted}, sockets {says}: {info:?}"));
+                ensure!(says == counted, "counted {counted}, sockets {says}: {info:?}");
+                return Ok(());
             }
         }
     }
@@ -355,19 +349,11 @@ impl Ends<'_> {
         }
     }
 
-    /// Closes the kernel's sockets, which a row may have closed already.
-    pub async fn free(&self) {
-        for socket in [Some(self.socket), self.listener].into_iter().flatten() {
-            let _ = self.lab.north.call(Close { socket }).await;
-        }
-    }
-
     /// Checks that each end has counted every segment that has reached it, as expected, and that all that was sent by an end
-    /// verifies. Frees the kernel's sockets.
+    /// verifies.
     pub async fn account(self, userspace: Beside, kernel: Beside) -> Result<Evidence> {
         let counted = timeout(TIME_LIMIT * 2, self.counted([userspace, kernel])).await;
-        let counted = counted.map_err(|_| Failure("the ends do not fall silent".to_owned()))??;
-        self.free().await;
+        let counted = counted.context("the ends do not fall silent")??;
         let mut mkts = self.setup.userspace.clone();
         let has = |wanted: &Mkt| self.setup.userspace.iter().any(|mkt| mkt.send_id() == wanted.send_id());
         mkts.extend(self.setup.kernel.iter().filter(|mkt| !has(mkt)).cloned());
