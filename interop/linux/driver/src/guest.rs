@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agent::{AwaitCounters, Call, Counted, GetCounters, Kernel, Message, Reply, Run};
+use agent::{AwaitCounters, Call, Counted, GetCounters, Message, Reply, Run};
 use anyhow::{Context, Result, anyhow};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -42,7 +42,7 @@ pub struct Setting {
 /// A running guest. Dropping it stops the machine.
 pub struct Guest {
     port: Port,
-    kernel: Kernel,
+    kernel: String,
     control: tokio::sync::Mutex<OwnedWriteHalf>,
     next_id: AtomicU64,
     waiting: Waiting,
@@ -58,7 +58,7 @@ impl Guest {
     }
 
     async fn boot_at(port: Port, wire: &Wire, setting: &Setting) -> Result<Self> {
-        let directory = setting.state.join(port.name());
+        let directory = setting.state.join(port.to_string());
         std::fs::create_dir_all(&directory)?;
         let file = |name: &str| directory.join(name);
         for stale in ["control", "card", "wire"] {
@@ -102,7 +102,8 @@ impl Guest {
         self.port
     }
 
-    pub const fn kernel(&self) -> &Kernel {
+    /// The kernel's release.
+    pub fn kernel(&self) -> &str {
         &self.kernel
     }
 

@@ -26,7 +26,7 @@ mod verify;
 mod wait;
 mod wire;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::env;
 use std::fs;
 use std::path::PathBuf;
@@ -78,11 +78,7 @@ async fn run(rows: &[&Row], is_full: bool) -> Result<bool> {
     let versions = fs::read_to_string(variable("WIRESEAL_LAB_VERSIONS")?)?;
     let started = Instant::now();
     let lab = Lab::start(setting, variable("WIRESEAL_LAB_JUDGE")?).await?;
-    let kernel = lab.north.kernel();
-    if !kernel.tcp_ao {
-        bail!("Linux {} on the guest has no TCP-AO", kernel.release);
-    }
-    println!("Linux {} is up after {:.1} s", kernel.release, started.elapsed().as_secs_f64());
+    println!("Linux {} is up after {:.1} s", lab.north.kernel(), started.elapsed().as_secs_f64());
 
     let started = Instant::now();
     let mut outcomes = Vec::new();

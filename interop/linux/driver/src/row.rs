@@ -119,7 +119,7 @@ impl Outcome<'_> {
 }
 
 impl Row {
-    /// A row and its twin.
+    /// A row and its twin. The name is taken in lower case.
     pub fn new(
         name: impl Into<String>,
         what: impl Into<String>,
@@ -127,7 +127,7 @@ impl Row {
         twin_what: impl Into<String>,
         twin: impl AsyncFn(&Lab) -> Result<Refusal> + 'static,
     ) -> Self {
-        let (name, what, twin_what) = (name.into(), what.into(), twin_what.into());
+        let (name, what, twin_what) = (name.into().to_lowercase(), what.into(), twin_what.into());
         Self { name, what, run: boxed(run), twin_what, twin: boxed(twin) }
     }
 

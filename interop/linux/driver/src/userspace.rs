@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use agent::{Amount, Counted, Pattern, TIME_LIMIT};
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use ipnet::IpNet;
 use smoltcp::phy::Medium;
 use smoltcp::socket::tcp::CongestionControl;
@@ -21,7 +21,7 @@ use crate::wait::becomes;
 use crate::wire::{Plug, Wire};
 
 /// Octets that are handed to or taken from a stream at once.
-const PIECE: usize = 64 * 1024;
+const PIECE: usize = 16 * 1024;
 /// How often counters are looked at.
 const CHECK: Duration = Duration::from_millis(1);
 
@@ -110,15 +110,10 @@ pub async fn transfer(
 
 async fn send_all(mut write: impl AsyncWrite + Unpin, amount: Amount) -> Result<()> {
     let mut pattern = Pattern::of(amount);
-    let mut buffer = vec![0; PIECE];
-    let mut left = amount.octets;
-    while left > 0 {
-        let piece = usize::try_from(left.min(PIECE as u64))?;
-        pattern.peek(&mut buffer[..piece]);
-        let sent = timeout(TIME_LIMIT, write.write(&buffer[..piece])).await;
-        let sent = sent.with_context(|| format!("userspace cannot send: {left} octets are left"))??;
-        pattern.advance(sent);
-        left -= sent as u64;
+    while pattern.left() > 0 {
+        let left = pattern.left();
+        let sent = timeout(TIME_LIMIT, write.write_all(&pattern.take(PIECE))).await;
+        sent.with_context(|| format!("userspace cannot send: {left} octets are left"))??;
     }
     Ok(())
 }
@@ -126,14 +121,12 @@ async fn send_all(mut write: impl AsyncWrite + Unpin, amount: Amount) -> Result<
 async fn receive_all(mut read: impl AsyncRead + Unpin, amount: Amount) -> Result<()> {
     let mut pattern = Pattern::of(amount);
     let mut buffer = vec![0; PIECE];
-    let mut left = amount.octets;
-    while left > 0 {
-        let piece = usize::try_from(left.min(PIECE as u64))?;
-        let received = timeout(TIME_LIMIT, read.read(&mut buffer[..piece])).await;
+    while pattern.left() > 0 {
+        let left = pattern.left();
+        let received = timeout(TIME_LIMIT, read.read(&mut buffer[..left.min(PIECE)])).await;
         let received = received.with_context(|| format!("userspace misses {left} octets"))??;
         ensure!(received > 0, "the stream ends, userspace misses {left} octets");
-        pattern.check(&buffer[..received]).map_err(|at| anyhow!("octet {at} came altered"))?;
-        left -= received as u64;
+        pattern.check(&buffer[..received])?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! What the driver and a guest say to each other: one JSON object a line, over a virtio serial port.
 //!
 //! The driver sends a [`Message`] with a [`Request`], the guest answers with a [`Reply`] of the same id. Requests overlap: an
-//! answer comes when it is ready. The guest's first line is a reply with id 0 and the answer to [`Probe`].
+//! answer comes when it is ready. The guest's first line is a reply with id 0 and its kernel's release.
 
 mod counted;
 mod keys;
@@ -14,7 +14,7 @@ use std::time::Duration;
 pub use counted::Counted;
 pub use keys::{Chain, Key, Secret, SocketInfo};
 pub use pattern::Pattern;
-pub use repair::{Exported, Tcp};
+pub use repair::Exported;
 pub use requests::*;
 
 use serde::{Deserialize, Serialize};

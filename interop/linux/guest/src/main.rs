@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use serde::Serialize;
 use serde_json::Value;
-use wireseal_interop_linux_guest::{Counted, Kernel, Message, PORT_NAME, Reply, Request, TIME_LIMIT};
+use wireseal_interop_linux_guest::{Counted, Message, PORT_NAME, Reply, Request, TIME_LIMIT};
 use wireseal_tcp_ao::Isn;
 
 use crate::managers::Managers;
@@ -38,7 +38,7 @@ fn serve() -> io::Result<()> {
     let port = OpenOptions::new().read(true).write(true).open(control_port()?)?;
     let output = Arc::new(Mutex::new(port.try_clone()?));
     let agent = Arc::new(Agent::default());
-    reply(&output, 0, kernel())?;
+    reply(&output, 0, value(kernel()))?;
     for line in BufReader::new(port).lines() {
         let Message { id, request } = serde_json::from_str(&line?)?;
         let (agent, output) = (Arc::clone(&agent), Arc::clone(&output));
@@ -79,7 +79,6 @@ impl Agent {
     fn answer(&self, request: Request) -> Result<Value, String> {
         let Self { sockets, managers } = self;
         match request {
-            Request::Probe(_) => kernel(),
             Request::Run(run) => value(shell(&run.line)),
             Request::WriteFile(file) => value(write_file(Path::new(&file.path), &file.contents)),
             Request::Open(open) => value(sockets.open(&open)),
@@ -125,8 +124,11 @@ fn value<T: Serialize, E: Into<anyhow::Error>>(result: Result<T, E>) -> Result<V
     answer.map_err(|error| format!("{error:#}"))
 }
 
-fn kernel() -> Result<Value, String> {
-    value(wireseal_linux::probe().map(|support| Kernel { release: support.kernel, tcp_ao: support.tcp_ao }))
+/// The kernel's release; fails if it has no TCP-AO.
+fn kernel() -> anyhow::Result<String> {
+    let support = wireseal_linux::probe()?;
+    ensure!(support.tcp_ao, "Linux {} has no TCP-AO", support.kernel);
+    Ok(support.kernel)
 }
 
 fn shell(line: &str) -> anyhow::Result<String> {

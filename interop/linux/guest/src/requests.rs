@@ -41,8 +41,6 @@ macro_rules! calls {
 }
 
 calls! {
-    /// What the guest's kernel is and can do.
-    Probe {} => Kernel;
     /// Runs a shell's command line to its end; the answer is what it has printed.
     Run { line: String } => String;
     /// Writes a file, and creates its directory.
@@ -104,13 +102,6 @@ calls! {
     /// Makes calls that the kernel must refuse, some on this connection, which has one key; the answer is how many. Fails
     /// unless each returns the error that says why.
     ProvokeErrors { connection: u64 } => u64;
-}
-
-#[derive(Serialize, Deserialize, Clone, Debug)]
-pub struct Kernel {
-    /// As `uname -r` has it.
-    pub release: String,
-    pub tcp_ao: bool,
 }
 
 /// Octets of a [`Pattern`](crate::Pattern) to be sent or received.

@@ -19,7 +19,7 @@ use wireseal_linux::{SocketKey, Successor, TcpAoSocket};
 use wireseal_tcp_ao::{Isn, KeyId, MasterKey};
 
 /// Octets that are handed to or taken from the kernel at once.
-const PIECE: usize = 64 * 1024;
+const PIECE: usize = 16 * 1024;
 
 /// How often to check whether a socket is still in use.
 const IN_USE_CHECK: Duration = Duration::from_millis(1);
@@ -267,15 +267,11 @@ fn with_socket_keys<T>(keys: &[Key], use_keys: impl FnOnce(&[SocketKey<'_>]) -> 
 
 fn send(mut socket: &Socket, amount: Amount) -> Result<()> {
     let mut pattern = Pattern::of(amount);
-    let mut buffer = vec![0; PIECE];
-    let mut left = amount.octets;
-    while left > 0 {
-        let piece = left.min(PIECE as u64) as usize;
-        pattern.peek(&mut buffer[..piece]);
-        let sent =
-            socket.write(&buffer[..piece]).with_context(|| format!("cannot send, {left} octets are left"))?;
-        pattern.advance(sent);
-        left -= sent as u64;
+    while pattern.left() > 0 {
+        let left = pattern.left();
+        socket
+            .write_all(&pattern.take(PIECE))
+            .with_context(|| format!("cannot send, {left} octets are left"))?;
     }
     Ok(())
 }
@@ -283,14 +279,12 @@ fn send(mut socket: &Socket, amount: Amount) -> Result<()> {
 fn receive(mut socket: &Socket, amount: Amount) -> Result<()> {
     let mut pattern = Pattern::of(amount);
     let mut buffer = vec![0; PIECE];
-    let mut left = amount.octets;
-    while left > 0 {
-        let piece = left.min(PIECE as u64) as usize;
-        let received =
-            socket.read(&mut buffer[..piece]).with_context(|| format!("{left} octets are missing"))?;
+    while pattern.left() > 0 {
+        let left = pattern.left();
+        let received = socket.read(&mut buffer[..left.min(PIECE)]);
+        let received = received.with_context(|| format!("{left} octets are missing"))?;
         ensure!(received > 0, "the stream ends, {left} octets are missing");
-        pattern.check(&buffer[..received]).map_err(|at| anyhow!("wrong octet {at}"))?;
-        left -= received as u64;
+        pattern.check(&buffer[..received])?;
     }
     Ok(())
 }

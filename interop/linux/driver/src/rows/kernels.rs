@@ -120,19 +120,6 @@ impl<'a> Kernels<'a> {
         Ok(())
     }
 
-    /// Waits until each end has acknowledged what the other sent. A later acknowledgment would ask for the key of its time.
-    pub async fn await_acknowledged(&self) -> Result<()> {
-        let is_acknowledged = |recording: &Recording| {
-            let by_the_other = |pair: SocketPair| {
-                let last = recording.sent(pair).filter(|segment| !segment.payload().is_empty()).last()?;
-                let heard = recording.sent(pair.reversed()).last()?.acknowledgment();
-                (heard.offset_from(last.sequence()) >= last.payload().len() as i32).then_some(())
-            };
-            by_the_other(self.pair).and(by_the_other(self.pair.reversed()))
-        };
-        self.lab.wire.await_recorded("the acknowledgment of all that was sent", is_acknowledged).await
-    }
-
     async fn transfer(&self, octets_to_north: u64, octets_to_south: u64) -> Result<()> {
         let there = to_north(self.exchanged.0..self.exchanged.0 + octets_to_north);
         let back = to_south(self.exchanged.1..self.exchanged.1 + octets_to_south);

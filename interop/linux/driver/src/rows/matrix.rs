@@ -90,7 +90,7 @@ fn product(family: Family, (algorithm, slug): (TcpAoAlgorithm, &str), opener: En
          and 80 octets: 18 connections, 64 KiB each way"
     );
     let twin = "the last octet of each master key changed at one end";
-    row(format!("keys-{slug}-{}-{opener}-opens", family.slug()), what, twin, combinations, SMALL)
+    row(format!("keys-{slug}-{family}-{opener}-opens"), what, twin, combinations, SMALL)
 }
 
 /// Much with one key, perhaps over a bad wire.
@@ -117,7 +117,7 @@ fn bulk(
     let mebibytes = (u64::from(load.connections) * load.octets) >> 20;
     let what = format!("{algorithm} over {family}, {opener} opens; {mebibytes} MiB each way {how}");
     let twin = "the last octet of the master key changed at one end";
-    row(format!("{kind}-{slug}-{}-{opener}-opens", family.slug()), what, twin, vec![combination], load)
+    row(format!("{kind}-{slug}-{family}-{opener}-opens"), what, twin, vec![combination], load)
 }
 
 fn row(name: String, what: String, twin: &str, combinations: Vec<Combination>, load: Load) -> Row {

@@ -54,7 +54,7 @@ fn row(family: Family, by: By, agreed: Agreed) -> Row {
         By::Kernel => ("kernel", "to a new socket, twice (TCP_REPAIR, TCP_AO_REPAIR)"),
     };
     Row::new(
-        format!("moving-{name}-{}{suffix}", family.slug()),
+        format!("moving-{name}-{family}{suffix}"),
         format!(
             "a session of two kernels over {family} with {beside} is moved in mid-transfer from south {what}; {} MiB each way in \
              all, and north makes one transfer of it",
@@ -107,18 +107,18 @@ async fn move_on(lab: &Lab, family: Family, by: By, agreed: Agreed) -> Result<Ev
         kernels.south_transfers(to_north(heard..PART), Amount::NONE).await?;
         let first = kernels.export_south().await?;
         check_queues(&first)?;
-        let has = (first.tcp.sack, first.tcp.timestamp.is_some());
+        let has = (first.sack, first.timestamp.is_some());
         ensure!(
             has == (agreed == Agreed::Sack, agreed == Agreed::Timestamps),
             "SACK and timestamps are agreed on as {has:?}"
         );
-        ensure!(!first.tcp.receive_queue.is_empty(), "there is nothing that is not read");
+        ensure!(!first.receive_queue.is_empty(), "there is nothing that is not read");
         let mut figures = vec![described("first", &first)];
         let second = match by {
             By::Userspace => {
                 let place = Place::take_over(&lab.wire, Port::South, Port::Userspace, Port::North);
                 let before = Counted::from(first.authentication().counters);
-                let taken = first.tcp.send_queue.len() as u64;
+                let taken = first.send_queue.len() as u64;
                 let mut carrier = Carrier::take_up(place, first, &set(&mkts)?)?;
                 lab.wire.set_plugged(Port::North, true);
                 let (send, receive) = (PART..PART + heard, RECEIVED[1]..RECEIVED[2]);
@@ -242,17 +242,17 @@ async fn await_acknowledged(lab: &Lab, pair: SocketPair, octets: u64) -> Result<
 
 /// Fails unless there is something that was sent and not acknowledged.
 fn check_queues(exported: &Exported) -> Result<()> {
-    let queue = exported.tcp.send_queue.len();
+    let queue = exported.send_queue.len();
     ensure!(
-        queue as u64 >= UNHEARD && exported.tcp.unsent < queue,
+        queue as u64 >= UNHEARD && exported.unsent < queue,
         "{queue} octets are not acknowledged, {} of them not sent",
-        exported.tcp.unsent
+        exported.unsent
     );
     Ok(())
 }
 
 /// What was under way when the session was moved.
 fn described(which: &str, exported: &Exported) -> String {
-    let (send, receive) = (exported.tcp.send_queue.len(), exported.tcp.receive_queue.len());
+    let (send, receive) = (exported.send_queue.len(), exported.receive_queue.len());
     format!("{which} move with {send} octets not acknowledged and {receive} not read")
 }

@@ -29,7 +29,7 @@ const TURNS: [usize; 4] = [1, 0, 1, 0];
 pub fn rows() -> Vec<Row> {
     let there_and_back = families_and_ends().map(|(family, starter)| {
         Row::new(
-            format!("rollover-{}-{starter}-starts", family.slug()),
+            format!("rollover-{family}-{starter}-starts"),
             format!(
                 "from one key to another and back, twice, under traffic both ways over {family}; the {starter} end asks first. \
                  Same algorithm; HMAC-SHA-1-96 and CMAC of 16 octets; CMAC-96 without options and HMAC-SHA-256 of 4 octets; \

@@ -110,7 +110,7 @@ impl<'a> Program<'a> {
 
     /// Starts it on this machine, which goes by the machine's clock.
     pub async fn start_here(lab: &Lab, keys: &str) -> Result<Self> {
-        let directory = lab.setting.state.join(Port::Host.name());
+        let directory = lab.setting.state.join(Port::Host.to_string());
         fs::create_dir_all(&directory)?;
         let file = |name: &str| directory.join(name);
         let own = Port::Host;

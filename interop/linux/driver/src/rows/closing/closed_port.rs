@@ -1,6 +1,6 @@
 //! A SYN to a port without a listener.
 
-use agent::{Close, Connect, Counted};
+use agent::{Connect, Counted};
 use speaker::forge::Forgery;
 use wireseal_tcp_ao::{Endpoint, SocketPair};
 
@@ -44,7 +44,6 @@ async fn refused_by_userspace(lab: &Lab) -> Result<Evidence> {
         let connected = lab.north.call(Connect { socket, remote }).await;
         let is_refused = matches!(&connected, Err(error) if error.to_string().contains("Connection refused"));
         ensure!(is_refused, "the kernel's attempt ended with {connected:?}");
-        lab.north.call(Close { socket }).await?;
 
         let kernel = lab.north.counters().await?.since(&before).check("the kernel", &Counted::good(1))?;
         let counters = userspace.counters().check("userspace", &Counted::good(1))?;

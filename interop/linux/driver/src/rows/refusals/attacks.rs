@@ -18,7 +18,7 @@ const ALGORITHM: TcpAoAlgorithm = TcpAoAlgorithm::Aes128Cmac;
 pub fn rows() -> Vec<Row> {
     let row = |(family, opener): (Family, End)| {
         Row::new(
-            format!("refusals-forged-{}-{opener}-opens", family.slug()),
+            format!("refusals-forged-{family}-{opener}-opens"),
             format!(
                 "to each end of a session over {family} that the {opener} end has opened: an unsigned reset, a reset with a \
                  wrong MAC, unsigned data, data under an unknown KeyID, data with a wrong MAC; its last data and its first \

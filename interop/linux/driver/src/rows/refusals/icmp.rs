@@ -26,7 +26,7 @@ pub fn rows() -> Vec<Row> {
         let codes = hard_errors(family).iter().map(|(kind, code)| format!("{kind}/{code}"));
         let codes = codes.collect::<Vec<_>>().join(", ");
         Row::new(
-            format!("refusals-icmp-{}", family.slug()),
+            format!("refusals-icmp-{family}"),
             format!(
                 "hard ICMP errors about a session over {family}, type/code {codes}, to each end: ignored and counted"
             ),

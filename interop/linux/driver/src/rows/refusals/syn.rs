@@ -58,7 +58,7 @@ impl Wrong {
 pub fn rows() -> Vec<Row> {
     let row = |(family, listener): (Family, End)| {
         Row::new(
-            format!("refusals-syn-{}-{listener}-listens", family.slug()),
+            format!("refusals-syn-{family}-{listener}-listens"),
             format!(
                 "SYNs over {family} to the {listener} end: wrong secret, unknown KeyID, MAC of another length, another \
                  algorithm, other coverage of options, unsigned, no key at the listener, or another peer's: no answer, no session"

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use agent::{Accept, Amount, Connect, Counted, Finish, GetInfo, Listen, SocketInfo, TIME_LIMIT, Transfer};
-use speaker::stack::{TcpListener, TcpStream};
+use speaker::stack::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use wireseal_tcp_ao::{Connection, MKTS_PER_PEER, Mkt, SocketPair};
@@ -74,7 +74,6 @@ pub struct Session<'a> {
     pub stream: TcpStream,
     /// Octets that userspace and the kernel have sent.
     carried: [u64; 2],
-    _listener: Option<TcpListener>,
 }
 
 impl<'a> Session<'a> {
@@ -108,14 +107,14 @@ impl<'a> Session<'a> {
                 let port = lab.north.call(Listen { socket }).await?.port();
                 let connect = userspace.connect(End::Kernel.port().at(setup.family, port));
                 let (stream, accepted) = tokio::try_join!(connect, lab.north.call(Accept { socket }))?;
-                Self::established(lab, setup, before, userspace, stream, (accepted, Some(socket)), None)
+                Self::established(lab, setup, before, userspace, stream, (accepted, Some(socket)))
             }
             End::Kernel => {
                 let remote = setup.userspace_listens_at();
                 let mut listener = userspace.stack.listen(None, remote.port())?;
                 let connect = lab.north.call(Connect { socket, remote });
                 let (stream, _) = tokio::try_join!(userspace.accept(&mut listener), connect)?;
-                Self::established(lab, setup, before, userspace, stream, (socket, None), Some(listener))
+                Self::established(lab, setup, before, userspace, stream, (socket, None))
             }
         }
     }
@@ -128,14 +127,13 @@ impl<'a> Session<'a> {
         userspace: impl Into<Rc<Userspace>>,
         stream: TcpStream,
         (socket, listener): (u64, Option<u64>),
-        userspace_listener: Option<TcpListener>,
     ) -> Result<Self> {
         let Some([local, remote]) = stream.ends() else { bail!("the connection has ended at once") };
         let pair = SocketPair { local: local.into(), remote: remote.into() };
         let pieces = watch::Sender::new(0);
         let userspace = userspace.into();
         let ends = Ends { lab, setup, userspace, socket, pair, before, pieces, listener };
-        Ok(Self { ends, stream, carried: [0; 2], _listener: userspace_listener })
+        Ok(Self { ends, stream, carried: [0; 2] })
     }
 
     /// Carries so many octets to the kernel, and so many back.

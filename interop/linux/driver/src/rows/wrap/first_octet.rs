@@ -17,7 +17,7 @@ const OCTETS: u64 = 256 << 10;
 
 pub fn row(family: Family) -> Row {
     Row::new(
-        format!("wrap-first-octet-{}", family.slug()),
+        format!("wrap-first-octet-{family}"),
         format!(
             "kernel opens over {family} with ISN 2^32 - 1: its first octet of data has SNE 1; {} KiB each way. A second kernel \
              is asked the same, and the figures say what it did",

@@ -13,7 +13,7 @@ use crate::rows::session::key;
 
 pub fn row(family: Family) -> Row {
     Row::new(
-        format!("wrap-{}-kernels", family.slug()),
+        format!("wrap-{family}-kernels"),
         format!(
             "one kernel to another over {family}; both ISNs {} KiB from the top, {} MiB each way",
             BEFORE >> 10,

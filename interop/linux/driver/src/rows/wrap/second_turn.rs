@@ -15,7 +15,7 @@ const FIRST_TURN: u32 = 1;
 
 pub fn row(family: Family) -> Row {
     Row::new(
-        format!("wrap-second-turn-{}", family.slug()),
+        format!("wrap-second-turn-{family}"),
         format!(
             "one kernel to another over {family}; both ends exported, all numbers brought to just before the end of the second \
              turn, both restored (TCP_AO_REPAIR with SNE 1), {} MiB each way",
@@ -110,10 +110,9 @@ fn shift(exported: &mut Exported, send: u32, receive: u32) {
     (exported.send_sne, exported.receive_sne) = (FIRST_TURN, FIRST_TURN);
     add(&mut exported.send_sequence, send);
     add(&mut exported.receive_sequence, receive);
-    let tcp = &mut exported.tcp;
-    add(&mut tcp.send_next, send);
-    add(&mut tcp.receive_next, receive);
-    let [_, _, send_update, _, receive_update] = &mut tcp.window;
+    add(&mut exported.send_next, send);
+    add(&mut exported.receive_next, receive);
+    let [_, _, send_update, _, receive_update] = &mut exported.window;
     add(send_update, receive);
     add(receive_update, receive);
 }

@@ -18,7 +18,7 @@ pub fn row(family: Family, opener: End) -> Row {
         End::Userspace => "chosen by way of a connection in TIME-WAIT",
     };
     Row::new(
-        format!("wrap-{}-{opener}-opens", family.slug()),
+        format!("wrap-{family}-{opener}-opens"),
         format!(
             "{opener} opens over {family}; both ISNs within {} KiB of the top, the kernel's {starting}, {} MiB each way",
             BEFORE >> 10,
@@ -108,8 +108,7 @@ async fn connect_from_userspace(lab: &Lab, setup: Setup, port: u16) -> Result<Se
         Ok(connected.context("userspace cannot connect to TIME-WAIT")??)
     };
     let (stream, socket) = tokio::try_join!(connect, lab.north.call(Accept { socket: listener }))?;
-    lab.north.call(Close { socket: listener }).await?;
-    Session::established(lab, setup, before, userspace, stream, (socket, None), None)
+    Session::established(lab, setup, before, userspace, stream, (socket, None))
 }
 
 /// A connection that the kernel opens and closes first, so that the ISN of its next one with the same ports, which the peer
