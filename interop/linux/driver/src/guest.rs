@@ -54,10 +54,6 @@ pub struct Guest {
 impl Guest {
     /// Boots a machine at a port of the wire and configures the port's addresses.
     pub async fn boot(port: Port, wire: &Wire, setting: &Setting) -> Result<Self> {
-        Self::boot_at(port, wire, setting).await.with_context(|| format!("guest {port}"))
-    }
-
-    async fn boot_at(port: Port, wire: &Wire, setting: &Setting) -> Result<Self> {
         let directory = setting.state.join(port.to_string());
         std::fs::create_dir_all(&directory)?;
         let file = |name: &str| directory.join(name);
@@ -71,7 +67,7 @@ impl Guest {
 
         let (stream, _) = tokio::select! {
             connection = timeout(BOOT, control.accept()) => connection??,
-            status = process.wait() => return Err(anyhow!("QEMU ended with {}", status?)),
+            status = process.wait() => return Err(anyhow!("QEMU of guest {port} ended with {}", status?)),
         };
         let (read, write) = stream.into_split();
         let mut lines = BufReader::new(read);

@@ -78,11 +78,6 @@ impl Recording {
         speaker::forge::sent(self.packets(), pair)
     }
 
-    /// Puts another recording behind this one.
-    pub fn append(&mut self, other: Self) {
-        self.frames.extend(other.frames);
-    }
-
     /// Writes it as pcap, perhaps without what the driver forged.
     pub fn write(&self, path: &Path, with_forged: bool) -> Result<()> {
         let broken = |error: pcap_file::PcapError| anyhow!("{}: {error}", path.display());

@@ -59,7 +59,7 @@ impl Evidence {
     pub fn add(&mut self, other: Self) {
         self.counters.extend(other.counters);
         self.wire.add(other.wire);
-        self.recording.append(other.recording);
+        self.recording.frames.extend(other.recording.frames);
     }
 
     /// The same with figures.

@@ -12,7 +12,7 @@ mod requests;
 use std::time::Duration;
 
 pub use counted::Counted;
-pub use keys::{Chain, Key, Secret, SocketInfo};
+pub use keys::{Chain, Key, SocketInfo};
 pub use pattern::Pattern;
 pub use repair::Exported;
 pub use requests::*;

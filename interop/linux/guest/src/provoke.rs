@@ -1,13 +1,15 @@
 //! Calls that a kernel must refuse, each on a socket where it is invalid.
 
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use anyhow::{Result, bail, ensure};
 use cidr::IpCidr;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::Socket;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_linux::{Error, KeyName, SocketKey, Successor, TcpAoSocket};
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
+
+use crate::sockets::tcp_socket;
 
 /// An unused interface index.
 const NO_INTERFACE: u32 = 4000;
@@ -18,10 +20,12 @@ pub fn provoke(connection: &Socket) -> Result<u64> {
     let keys = connection.keys()?;
     let [own] = &*keys else { bail!("the connection has {} keys", keys.len()) };
     let remote = IpCidr::from(own.name.remote.first_address());
-    let (mkt, other) = (mkt(1)?, mkt(2)?);
+    let (mkt, other) = (mkt_with(1, 1)?, mkt_with(2, 2)?);
     let key = SocketKey::new(remote, &mkt);
 
-    let closed = tcp_socket()?;
+    let other_peer = IpAddr::from([198, 51, 100, 1]);
+    let any = SocketAddr::from(([0, 0, 0, 0], 0));
+    let closed = tcp_socket(any)?;
     let closed = TcpAoSocket::new(&closed);
     let mut refused = 0;
     let mut expect = |variant: &str, what: &str, result: Result<(), Error>| {
@@ -40,7 +44,7 @@ pub fn provoke(connection: &Socket) -> Result<u64> {
     expect(
         "IdInUse",
         "EEXIST: add a key with ids already in use",
-        closed.add_key(&SocketKey { mkt: &with_ids_of(&mkt, &other)?, ..key }),
+        closed.add_key(&SocketKey { mkt: &mkt_with(1, 2)?, ..key }),
     )?;
     let absent = KeyName { remote, vrf: None, send_id: KeyId(200), recv_id: KeyId(201) };
     expect(
@@ -55,7 +59,7 @@ pub fn provoke(connection: &Socket) -> Result<u64> {
         closed.set_md5_key(remote, None, mkt.master_key()),
     )?;
 
-    let with_md5 = tcp_socket()?;
+    let with_md5 = tcp_socket(any)?;
     let with_md5 = TcpAoSocket::new(&with_md5);
     with_md5.set_md5_key(remote, None, mkt.master_key())?;
     expect("Md5KeyInTheWay", "EKEYREJECTED: add a TCP-AO key beside a TCP-MD5 key", with_md5.add_key(&key))?;
@@ -70,9 +74,9 @@ pub fn provoke(connection: &Socket) -> Result<u64> {
         "EBUSY: delete the current key",
         connection.delete_key(&own.name, Successor::default()),
     )?;
-    let listener = tcp_socket()?;
+    let listener = tcp_socket(any)?;
     listener.listen(1)?;
-    let unsigned = tcp_socket()?;
+    let unsigned = tcp_socket(any)?;
     unsigned.connect(&listener.local_addr()?)?;
     expect(
         "Connected",
@@ -82,10 +86,10 @@ pub fn provoke(connection: &Socket) -> Result<u64> {
     expect(
         "Refused",
         "EINVAL: add a key for another peer to a connection",
-        connection.add_key(&SocketKey::new(other_peer(), &other)),
+        connection.add_key(&SocketKey::new(other_peer.into(), &other)),
     )?;
     expect("NoPermission", "EPERM: freeze a listener", TcpAoSocket::new(&listener).freeze().map(drop))?;
-    let datagrams = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let datagrams = UdpSocket::bind(any)?;
     expect(
         "NotATcpSocket",
         "ENOPROTOOPT: add a key to a UDP socket",
@@ -94,20 +98,7 @@ pub fn provoke(connection: &Socket) -> Result<u64> {
     Ok(refused)
 }
 
-fn tcp_socket() -> Result<Socket> {
-    Ok(Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?)
-}
-
-fn other_peer() -> IpCidr {
-    IpCidr::from(std::net::IpAddr::from([198, 51, 100, 1]))
-}
-
-fn mkt(id: u8) -> Result<Mkt> {
-    let master_key = MasterKey::new(&[id; 16])?;
-    Ok(Mkt::new(KeyId(100 + id), KeyId(100 + id), TcpAoAlgorithm::Aes128Cmac, master_key)?)
-}
-
-/// The ids of one key and the secret of another.
-fn with_ids_of(ids: &Mkt, secret: &Mkt) -> Result<Mkt> {
-    Ok(Mkt::new(ids.send_id(), ids.recv_id(), TcpAoAlgorithm::Aes128Cmac, secret.master_key().clone())?)
+fn mkt_with(id: u8, secret: u8) -> Result<Mkt> {
+    let id = KeyId(100 + id);
+    Ok(Mkt::new(id, id, TcpAoAlgorithm::Aes128Cmac, MasterKey::new(&[secret; 16])?)?)
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use cidr::IpCidr;
 use serde::{Deserialize, Serialize};
 
-use crate::{Chain, Counted, Exported, Key, Secret, SocketInfo};
+use crate::{Chain, Counted, Exported, Key, SocketInfo};
 
 /// A request as a type, and its answer's type.
 pub trait Call {
@@ -74,7 +74,7 @@ calls! {
     /// Has ICMP errors reported to the program (`IP_RECVERR`, `IPV6_RECVERR`).
     ReportErrors { socket: u64 } => ();
     /// Sets a TCP-MD5 key.
-    SetMd5Key { socket: u64, remote: IpCidr, secret: Secret } => ();
+    SetMd5Key { socket: u64, remote: IpCidr, secret: String } => ();
     /// The SendID of each key, and the interface index of the VRF device that it is for, or none.
     ListKeys { socket: u64 } => Vec<(u8, Option<u32>)>;
     /// `TCP_AO_INFO`; nothing when the socket has no TCP-AO.

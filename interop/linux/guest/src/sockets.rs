@@ -199,7 +199,7 @@ impl Sockets {
 
     pub fn set_md5_key(&self, set: &SetMd5Key) -> Result<()> {
         let socket = self.get(set.socket)?;
-        let master_key = MasterKey::new(set.secret.expose().as_bytes())?;
+        let master_key = MasterKey::new(set.secret.as_bytes())?;
         Ok(TcpAoSocket::new(&*socket).set_md5_key(set.remote, None, &master_key)?)
     }
 
@@ -237,7 +237,7 @@ impl Sockets {
     }
 }
 
-fn tcp_socket(local: SocketAddr) -> io::Result<Socket> {
+pub fn tcp_socket(local: SocketAddr) -> io::Result<Socket> {
     Socket::new(Domain::for_address(local), Type::STREAM, Some(Protocol::TCP))
 }
 
@@ -257,8 +257,8 @@ fn with_socket_keys<T>(keys: &[Key], use_keys: impl FnOnce(&[SocketKey<'_>]) -> 
         .zip(&mkts)
         .map(|(key, mkt)| SocketKey {
             vrf: key.vrf,
-            set_current: key.set_current,
-            set_rnext: key.set_rnext,
+            set_current: key.is_preferred,
+            set_rnext: key.is_preferred,
             ..SocketKey::new(key.remote, mkt)
         })
         .collect();

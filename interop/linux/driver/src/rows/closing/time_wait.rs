@@ -5,7 +5,7 @@ use smoltcp::socket::tcp::State;
 
 use super::ending::{LAST_ACK, TIME_WAIT, close_in_turn, kernel_state, spoil, the_key};
 use crate::prelude::*;
-use crate::rows::session::{Beside, End, SOME, Session, Setup};
+use crate::rows::session::{Beside, End, Session, Setup};
 use crate::wait::becomes;
 
 /// How often an end's state is looked at.
@@ -52,12 +52,9 @@ async fn close(session: &mut Session<'_>, waiter: End) -> Result<()> {
 async fn open(lab: &Lab, family: Family) -> Result<Session<'_>> {
     let limit = "/proc/sys/net/ipv4/tcp_rto_max_ms";
     let usual = lab.north.shell(&format!("cat {limit} && echo 1000 >{limit}")).await?;
-    let session = Session::open(lab, Setup::with_keys(family, End::Userspace, &[the_key()?])).await;
+    let session = Session::open_used(lab, Setup::with_keys(family, End::Userspace, &[the_key()?])).await;
     lab.north.shell(&format!("echo {} >{limit}", usual.trim())).await?;
-    let mut session = session?;
-    session.exchange(SOME, SOME).await?;
-    session.ends.quiet().await?;
-    Ok(session)
+    session
 }
 
 /// Whether the waiter has answered to a FIN that has come again: by an acknowledgment of it, and by no reset.

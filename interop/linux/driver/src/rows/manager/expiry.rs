@@ -3,8 +3,9 @@
 use agent::{Close, Connect, Counted};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::Mkt;
+use wireseal_tcp_ao::key_chain::Key;
 
-use super::managed::{BEHIND, Managed, Managers, Planned, mkts};
+use super::managed::{BEHIND, Managed, Managers, mkts, planned};
 use crate::prelude::*;
 use crate::rows::kernels::{Kernels, open_socket, south_keys};
 use crate::rows::session::{SOME, key};
@@ -24,23 +25,23 @@ pub fn rows() -> Vec<Row> {
     )]
 }
 
-fn planned() -> Result<[Planned; 2]> {
+fn two_keys() -> Result<[Key; 2]> {
     Ok([
-        (key(1, TcpAoAlgorithm::Aes128Cmac)?, (None, Some(100)), (None, Some(130))),
-        (key(2, TcpAoAlgorithm::HmacSha1)?, (Some(90), None), (Some(60), None)),
+        planned(key(1, TcpAoAlgorithm::Aes128Cmac)?, (None, Some(100)), (None, Some(130)))?,
+        planned(key(2, TcpAoAlgorithm::HmacSha1)?, (Some(90), None), (Some(60), None))?,
     ])
 }
 
-async fn open<'a>(lab: &'a Lab, planned: &[Planned]) -> Result<Managed<'a>> {
-    let managers = Managers::new(lab, FAMILY, planned, planned).await?;
-    let mut managed = managers.open(&mkts(planned), 0).await?;
+async fn open<'a>(lab: &'a Lab, keys: &[Key]) -> Result<Managed<'a>> {
+    let managers = Managers::new(lab, FAMILY, keys, keys).await?;
+    let mut managed = managers.open(&mkts(keys), 0).await?;
     managed.kernels.exchange(SOME, SOME).await?;
     Ok(managed)
 }
 
 async fn go_on(lab: &Lab) -> Result<Evidence> {
-    let planned = planned()?;
-    let mut managed = open(lab, &planned).await?;
+    let keys = two_keys()?;
+    let mut managed = open(lab, &keys).await?;
     let managers = managed.managers;
     for now in [70, 110, 120, OVER] {
         let [north, south] = managed.step_under_traffic(now).await?;
@@ -55,7 +56,7 @@ async fn go_on(lab: &Lab) -> Result<Evidence> {
 
     let south = open_socket(managers.south_guest, FAMILY, 0, Vec::new()).await?;
     managers.attach_south(south, OVER).await?;
-    let mut second = Kernels::connect(lab, FAMILY, &mkts(&planned), (listener, south)).await?;
+    let mut second = Kernels::connect(lab, FAMILY, &mkts(&keys), (listener, south)).await?;
     managers.attach_north(second.north, OVER).await?;
     second.exchange(SOME, SOME).await?;
     let evidence = Managed { managers, kernels: second, listener }.detach().await?.close(true).await?;
@@ -66,7 +67,7 @@ async fn go_on(lab: &Lab) -> Result<Evidence> {
 }
 
 async fn expire(lab: &Lab) -> Result<Refusal> {
-    let [first, _] = planned()?;
+    let [first, _] = two_keys()?;
     let managed = open(lab, std::slice::from_ref(&first)).await?;
     let Managed { managers, kernels, .. } = managed;
     let [north, south] = managers.step(OVER).await?;
@@ -78,7 +79,8 @@ async fn expire(lab: &Lab) -> Result<Refusal> {
     kernels.finish().await?;
 
     let unsigned = not_connected(lab, port, &[], Counted::required(1)).await?;
-    let with_expired_key = not_connected(lab, port, &[first.0], Counted::key_not_found(1)).await?;
+    let with_expired_key =
+        not_connected(lab, port, &[first.mkt().clone()], Counted::key_not_found(1)).await?;
     let refusal = Refusal::by("north, unsigned", &unsigned);
     Ok(refusal.and(Refusal::by("north, expired key", &with_expired_key)))
 }

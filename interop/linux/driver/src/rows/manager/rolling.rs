@@ -43,9 +43,9 @@ fn row(family: Family) -> Row {
 }
 
 async fn roll(lab: &Lab, family: Family) -> Result<Evidence> {
-    let planned = three_keys()?;
-    let mkts = mkts(&planned);
-    let managers = Managers::new(lab, family, &planned, &planned).await?;
+    let keys = three_keys()?;
+    let mkts = mkts(&keys);
+    let managers = Managers::new(lab, family, &keys, &keys).await?;
     let mut managed = managers.open(&mkts, 0).await?;
     for now in MOMENTS {
         managed.step_under_traffic(now).await?;
@@ -68,14 +68,14 @@ async fn roll(lab: &Lab, family: Family) -> Result<Evidence> {
 }
 
 async fn roll_without_the_third(lab: &Lab, family: Family) -> Result<Refusal> {
-    let planned = three_keys()?;
-    let (mkts, two) = (mkts(&planned), &planned[..2]);
-    let managers = Managers::new(lab, family, &planned, two).await?;
+    let keys = three_keys()?;
+    let (mkts, two) = (mkts(&keys), &keys[..2]);
+    let managers = Managers::new(lab, family, &keys, two).await?;
     let mut managed = managers.open(&mkts, 0).await?;
     for now in MOMENTS.into_iter().filter(|now| *now < SECOND_SENT_UNTIL) {
         managed.step_under_traffic(now).await?;
     }
-    let second = two.last().map(|(mkt, ..)| mkt.send_id().0);
+    let second = two.last().map(|key| key.mkt().send_id().0);
     let [north, south] = managed.kernels.info().await?;
     ensure!(
         south.current_key == second
@@ -102,22 +102,22 @@ const AFTER: i64 = 140;
 
 /// A session that is accepted after the listener's keys have changed.
 async fn accept_after_change<'a>(lab: &'a Lab, managers: &Managers<'a>) -> Result<(Kernels<'a>, u64)> {
-    let planned = three_keys()?;
+    let keys = three_keys()?;
     let listener = open_socket(&lab.north, FAMILY, 0, Vec::new()).await?;
     managers.attach_north(listener, 0).await?;
     let south = open_socket(managers.south_guest, FAMILY, 0, Vec::new()).await?;
     managers.attach_south(south, 0).await?;
     let step = async { managers.step_north(CHANGE).await.map(drop) };
-    let kernels = Kernels::connect_and_accept(lab, FAMILY, &mkts(&planned), (listener, south), step).await?;
+    let kernels = Kernels::connect_and_accept(lab, FAMILY, &mkts(&keys), (listener, south), step).await?;
     let ids = send_ids(&lab.north, kernels.north).await?;
-    let first = planned.first().map(|(mkt, ..)| mkt.recv_id().0);
+    let first = keys.first().map(|key| key.mkt().recv_id().0);
     ensure!(first.is_some_and(|first| ids == [first]), "it was accepted with the keys {ids:?}");
     Ok((kernels, listener))
 }
 
 async fn ao_43_a_session_accepted_while_keys_change(lab: &Lab) -> Result<Evidence> {
-    let planned = three_keys()?;
-    let managers = Managers::new(lab, FAMILY, &planned, &planned).await?;
+    let keys = three_keys()?;
+    let managers = Managers::new(lab, FAMILY, &keys, &keys).await?;
     let (kernels, listener) = accept_after_change(lab, &managers).await?;
     managers.attach_north(kernels.north, CHANGE).await?;
     let mut managed = Managed { managers, kernels, listener };
@@ -130,8 +130,8 @@ async fn ao_43_a_session_accepted_while_keys_change(lab: &Lab) -> Result<Evidenc
 }
 
 async fn accept_unattached(lab: &Lab) -> Result<Refusal> {
-    let planned = three_keys()?;
-    let managers = Managers::new(lab, FAMILY, &planned, &planned).await?;
+    let keys = three_keys()?;
+    let managers = Managers::new(lab, FAMILY, &keys, &keys).await?;
     let (mut kernels, _) = accept_after_change(lab, &managers).await?;
     for now in BEFORE {
         managers.step_south(now).await?;

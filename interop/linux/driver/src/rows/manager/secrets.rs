@@ -2,8 +2,9 @@
 
 use agent::Counted;
 use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::key_chain::Key;
 
-use super::managed::{Managed, Managers, Planned};
+use super::managed::{Managed, Managers, mkts};
 use crate::prelude::*;
 use crate::rows::session::{SOME, key, key_with};
 
@@ -22,22 +23,21 @@ pub fn rows() -> Vec<Row> {
 }
 
 /// The only key, with its first secret and with its second.
-fn secrets() -> Result<[Planned; 2]> {
+fn secrets() -> Result<[Key; 2]> {
     let algorithm = TcpAoAlgorithm::Aes128Cmac;
-    let always = (None, None);
-    Ok([(key(1, algorithm)?, always, always), (key_with(1, algorithm, "the second secret")?, always, always)])
+    Ok([Key::new(1, key(1, algorithm)?), Key::new(1, key_with(1, algorithm, "the second secret")?)])
 }
 
 /// A session under the first secret, of which both may be seen, and the key with the second.
-async fn open(lab: &Lab) -> Result<(Managed<'_>, [Planned; 1])> {
-    let [first, second] = secrets()?;
-    let mkts = [first.0.clone(), second.0.clone()];
-    let first = [first];
+async fn open(lab: &Lab) -> Result<(Managed<'_>, [Key; 1])> {
+    let secrets = secrets()?;
+    let mkts = mkts(&secrets);
+    let [first, second] = secrets.map(|key| [key]);
     let managers = Managers::new(lab, FAMILY, &first, &first).await?;
     let mut managed = managers.open(&mkts, 0).await?;
     managed.kernels.exchange(SOME, SOME).await?;
     managed.kernels.quiet().await?;
-    Ok((managed, [second]))
+    Ok((managed, second))
 }
 
 async fn replace(lab: &Lab) -> Result<Evidence> {

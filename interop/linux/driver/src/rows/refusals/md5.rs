@@ -1,6 +1,6 @@
 //! TCP-MD5 SYNs to an end that has a TCP-AO key.
 
-use agent::{Accept, Close, Connect, Counted, Key, Listen, Open, Secret, SetMd5Key};
+use agent::{Accept, Close, Connect, Counted, Key, Listen, Open, SetMd5Key};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::option::kind;
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, Segment};
@@ -33,7 +33,7 @@ pub fn rows() -> Vec<Row> {
 async fn md5_socket(guest: &Guest, remote: Port, family: Family, port: u16) -> Result<u64> {
     let socket = guest.call(Open { local: family.any(port), keys: Vec::new(), required: false }).await?;
     let remote = remote.address(family).into();
-    guest.call(SetMd5Key { socket, remote, secret: Secret::new(SECRET) }).await?;
+    guest.call(SetMd5Key { socket, remote, secret: SECRET.to_owned() }).await?;
     Ok(socket)
 }
 
@@ -61,7 +61,7 @@ async fn refuse(lab: &Lab, listener: End) -> Result<Evidence> {
         evidence.unsigned += sent;
         counted.push(by_listener.to_string());
         evidence.wire.add(Verdicts { unsigned: sent, ..Verdicts::default() });
-        evidence.recording.append(recording);
+        evidence.recording.frames.extend(recording.frames);
     }
     evidence.counters = vec![(listener.to_string(), counted.join(" (IPv4), ") + " (IPv6)")];
     let syns = evidence.unsigned;

@@ -88,7 +88,7 @@ async fn all_wrong(lab: &Lab, family: Family, listener: End) -> Result<Evidence>
         );
         evidence.wire.add(verdicts);
         evidence.unsigned += unsigned;
-        evidence.recording.append(recording);
+        evidence.recording.frames.extend(recording.frames);
     }
     evidence.counters = vec![(listener.to_string(), sum.to_string())];
     Ok(evidence.with_figures(format!("{} ways to be refused, no answer to any", ALL.len())))

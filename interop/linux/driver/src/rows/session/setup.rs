@@ -118,7 +118,7 @@ impl Setup {
         let keys = self.kernel.iter().map(|mkt| kernel_key(self.family, mkt));
         let mut keys: Vec<Key> = keys.collect::<Result<_>>()?;
         if let Some(first) = keys.first_mut().filter(|_| self.opener == End::Kernel) {
-            (first.set_current, first.set_rnext) = (true, true);
+            first.is_preferred = true;
         }
         Ok(keys)
     }

@@ -48,7 +48,7 @@ async fn turn_again(lab: &Lab, family: Family) -> Result<Evidence> {
     for (end, before) in [(&north, &states[0]), (&south, &states[1])] {
         check_socket(end, before, delivered(&turned, end.local.ip()))?;
     }
-    recording.append(turned);
+    recording.frames.extend(turned.frames);
     let counters = kernels.account(&recording, true).await?;
     Ok(Evidence {
         counters: vec![("north".into(), counters[0].to_string()), ("south".into(), counters[1].to_string())],

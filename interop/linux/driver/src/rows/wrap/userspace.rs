@@ -1,8 +1,8 @@
 //! Between the userspace stack and a kernel.
 
-use agent::{Accept, Close, Counted, Export, Exported, Finish, Listen, Restore, SocketInfo, TIME_LIMIT};
+use agent::{Accept, Close, Counted, Export, Exported, Finish, Listen, Restore, SocketInfo};
+use futures_util::TryFutureExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::timeout;
 use wireseal_algorithms::TcpAoAlgorithm;
 
 use super::near_the_top::{
@@ -101,12 +101,8 @@ async fn connect_from_userspace(lab: &Lab, setup: Setup, port: u16) -> Result<Se
     let userspace = setup.userspace_seeded(lab, seed_near_the_top()?)?;
     let listener = setup.kernel_socket_at(lab, port, true).await?;
     lab.north.call(Listen { socket: listener }).await?;
-    let connect = async {
-        let local = Port::Userspace.at(setup.family, USERSPACE_PORT);
-        let connect = userspace.stack.connect(Port::North.at(setup.family, port), Some(local));
-        let connected = timeout(TIME_LIMIT, connect).await;
-        Ok(connected.context("userspace cannot connect to TIME-WAIT")??)
-    };
+    let local = Port::Userspace.at(setup.family, USERSPACE_PORT);
+    let connect = userspace.stack.connect(Port::North.at(setup.family, port), Some(local)).err_into();
     let (stream, socket) = tokio::try_join!(connect, lab.north.call(Accept { socket: listener }))?;
     Session::established(lab, setup, before, userspace, stream, (socket, None))
 }
