@@ -173,7 +173,7 @@ fn qemu(port: Port, directory: &Path, setting: &Setting) -> Command {
         .args(["-serial", &format!("file:{}", at("serial.log"))])
         .args(["-device", "virtio-serial-pci"])
         .args(["-chardev", &format!("socket,id=control,path={}", at("control"))])
-        .args(["-device", &format!("virtserialport,chardev=control,name={}", agent::PORT_NAME)])
+        .args(["-device", "virtserialport,chardev=control,nr=1"])
         .args([
             "-netdev",
             &format!(

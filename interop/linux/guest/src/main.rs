@@ -6,7 +6,6 @@ mod sockets;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -15,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use serde::Serialize;
 use serde_json::Value;
-use wireseal_interop_linux_guest::{Counted, Message, PORT_NAME, Reply, Request, TIME_LIMIT};
+use wireseal_interop_linux_guest::{Counted, Message, PORT, Reply, Request, TIME_LIMIT};
 use wireseal_tcp_ao::Isn;
 
 use crate::managers::Managers;
@@ -35,7 +34,7 @@ fn main() -> ExitCode {
 }
 
 fn serve() -> io::Result<()> {
-    let port = OpenOptions::new().read(true).write(true).open(control_port()?)?;
+    let port = OpenOptions::new().read(true).write(true).open(PORT)?;
     let output = Arc::new(Mutex::new(port.try_clone()?));
     let agent = Arc::new(Agent::default());
     reply(&output, 0, value(kernel()))?;
@@ -50,17 +49,6 @@ fn serve() -> io::Result<()> {
         });
     }
     Ok(())
-}
-
-/// The virtio serial port of the driver's, among any others.
-fn control_port() -> io::Result<PathBuf> {
-    for entry in fs::read_dir("/sys/class/virtio-ports")? {
-        let entry = entry?;
-        if fs::read_to_string(entry.path().join("name"))?.trim() == PORT_NAME {
-            return Ok(Path::new("/dev").join(entry.file_name()));
-        }
-    }
-    Err(io::Error::new(io::ErrorKind::NotFound, format!("no virtio serial port is named {PORT_NAME}")))
 }
 
 fn reply(output: &Mutex<File>, id: u64, result: Result<Value, String>) -> io::Result<()> {
@@ -80,7 +68,7 @@ impl Agent {
         let Self { sockets, managers } = self;
         match request {
             Request::Run(run) => value(shell(&run.line)),
-            Request::WriteFile(file) => value(write_file(Path::new(&file.path), &file.contents)),
+            Request::WriteFile(file) => value(fs::write(file.path, file.contents)),
             Request::Open(open) => value(sockets.open(&open)),
             Request::Listen(listen) => value(sockets.listen(listen.socket)),
             Request::Accept(accept) => value(sockets.accept(accept.socket)),
@@ -137,13 +125,6 @@ fn shell(line: &str) -> anyhow::Result<String> {
     let [output, errors] = [stdout, stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
     ensure!(status.success(), "{line}: {output}{errors}");
     Ok(output)
-}
-
-fn write_file(path: &Path, contents: &str) -> io::Result<()> {
-    if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory)?;
-    }
-    fs::write(path, contents)
 }
 
 fn counters() -> io::Result<Counted> {

@@ -43,7 +43,7 @@ macro_rules! calls {
 calls! {
     /// Runs a shell's command line to its end; the answer is what it has printed.
     Run { line: String } => String;
-    /// Writes a file, and creates its directory.
+    /// Writes a file.
     WriteFile { path: String, contents: String } => ();
     /// Creates a TCP socket, bound, with keys; the answer is its number in other requests. Port 0 leaves the port to the kernel.
     Open { local: SocketAddr, keys: Vec<Key>, required: bool } => u64;

@@ -129,30 +129,12 @@ impl Sockets {
     }
 
     pub fn reset(&self, number: u64) -> Result<()> {
-        let socket = self.take(number)?;
-        socket.set_linger(Some(Duration::ZERO))?;
-        if Arc::strong_count(&socket) > 1 {
-            // Wakes whatever waits on it, so that it is closed now.
-            let _ = socket.shutdown(Shutdown::Both);
-        }
-        Ok(())
+        reset(self.take(number)?)
     }
 
     pub fn reset_all(&self) -> Result<()> {
         let sockets = std::mem::take(&mut self.0.lock().unwrap().sockets);
-        for socket in sockets.into_values() {
-            socket.set_linger(Some(Duration::ZERO))?;
-            let in_use = Arc::downgrade(&socket);
-            if Arc::strong_count(&socket) > 1 {
-                // Wakes whatever waits on it, which lets go of it then.
-                let _ = socket.shutdown(Shutdown::Both);
-            }
-            drop(socket);
-            while in_use.strong_count() > 0 {
-                thread::sleep(IN_USE_CHECK);
-            }
-        }
-        Ok(())
+        sockets.into_values().try_for_each(reset)
     }
 
     pub fn add_keys(&self, add: &AddKeys) -> Result<()> {
@@ -235,6 +217,21 @@ impl Sockets {
         })?;
         Ok(self.add(socket))
     }
+}
+
+/// Closes a connection with a reset, and waits until nothing uses its socket.
+fn reset(socket: Arc<Socket>) -> Result<()> {
+    socket.set_linger(Some(Duration::ZERO))?;
+    let in_use = Arc::downgrade(&socket);
+    if Arc::strong_count(&socket) > 1 {
+        // Wakes whatever waits on it, which lets go of it then.
+        let _ = socket.shutdown(Shutdown::Both);
+    }
+    drop(socket);
+    while in_use.strong_count() > 0 {
+        thread::sleep(IN_USE_CHECK);
+    }
+    Ok(())
 }
 
 pub fn tcp_socket(local: SocketAddr) -> io::Result<Socket> {

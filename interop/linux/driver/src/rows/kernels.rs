@@ -170,11 +170,6 @@ impl<'a> Kernels<'a> {
         self.lab.north.await_counted(&self.before[0], counted).await
     }
 
-    /// What north has counted since the connection's beginning.
-    pub async fn north_counted(&self) -> Result<Counted> {
-        Ok(self.lab.north.counters().await?.since(&self.before[0]))
-    }
-
     /// Keeps sending an octet to north until north has counted this; fails if north accepts it.
     pub async fn refuses_octet(&self, counted: Counted) -> Result<Counted> {
         refused(self.await_north_counted(counted), self.transfer(1, 0)).await

@@ -195,7 +195,7 @@ async fn move_wrongly(lab: &Lab, family: Family) -> Result<Refusal> {
         ];
         let mut counted = Vec::new();
         for (what, exported, mkts) in wrong {
-            let (by_north, by_userspace) = take_up_wrongly(lab, &kernels, exported, mkts).await?;
+            let (by_north, by_userspace) = take_up_wrongly(lab, exported, mkts).await?;
             counted.push((format!("north: bad (another {what})"), by_north));
             counted.push((format!("userspace: bad (another {what})"), by_userspace));
         }
@@ -210,23 +210,18 @@ async fn move_wrongly(lab: &Lab, family: Family) -> Result<Refusal> {
 }
 
 /// Nothing may go through; says how many segments the two ends have refused.
-async fn take_up_wrongly(
-    lab: &Lab,
-    kernels: &Kernels<'_>,
-    exported: Exported,
-    mkts: &[Mkt],
-) -> Result<(u64, u64)> {
-    let before = kernels.north_counted().await?;
+async fn take_up_wrongly(lab: &Lab, exported: Exported, mkts: &[Mkt]) -> Result<(u64, u64)> {
+    let before = lab.north.counters().await?;
     let counted = Counted::from(exported.authentication().counters);
     let place = Place::take_over(&lab.wire, Port::South, Port::Userspace, Port::North);
     let mut carrier = Carrier::take_up(place, exported, &set(mkts)?)?;
     carrier.write_all(&[0; 4096]);
-    let bad = kernels.await_north_counted(before.plus(&Counted::bad(REFUSED)));
-    let after = refused(bad, carrier.serve_until(|_| false)).await?;
+    let by_north = lab.north.await_counted(&before, Counted::bad(REFUSED));
+    let by_north = refused(by_north, carrier.serve_until(|_| false)).await?;
     carrier.serve_until(|carrier| carrier.counters().bad > counted.bad).await?;
     let moved = carrier.moved();
     ensure!(moved == (0, 0), "octets went through: {moved:?}");
-    Ok((after.since(&before).bad, carrier.counters().bad - counted.bad))
+    Ok((by_north.bad, carrier.counters().bad - counted.bad))
 }
 
 /// Waits until so many octets that `pair.local` has sent are acknowledged.

@@ -100,6 +100,7 @@ impl<'a> Program<'a> {
             ("bird.md5", MD5_SECRET.into()),
             ("routes.txt", routes()),
         ];
+        guest.shell("mkdir -p /tmp/peer").await?;
         for (name, contents) in files {
             guest.call(WriteFile { path: format!("/tmp/peer/{name}"), contents }).await?;
         }

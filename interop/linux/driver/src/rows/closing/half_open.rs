@@ -10,8 +10,7 @@ use wireseal_tcp_ao::SocketPair;
 use super::ending::{is_established, provoke_answer, the_key};
 use crate::forge::inject;
 use crate::prelude::*;
-use crate::rows::session::{End, Session, Setup, evidence as gathered, families_and_ends};
-use crate::rows::was_reset::{kernel_was_reset, userspace_was_reset};
+use crate::rows::session::{End, Session, Setup, evidence as gathered, families_and_ends, kernel_was_reset};
 use crate::userspace::Userspace;
 
 pub fn rows() -> Vec<Row> {
@@ -164,7 +163,7 @@ async fn forgotten_without_keys(lab: &Lab, forgetful: End) -> Result<Refusal> {
             End::Kernel => {
                 forget_at_kernel(lab, socket).await?;
                 session.stream.write_all(&[0; 1000]).await?;
-                userspace_was_reset(&mut session.stream).await?;
+                session.await_reset(End::Userspace).await?;
             }
         }
         refusal = refusal.and(Refusal::of(format!("resets ({family})"), 1));

@@ -7,7 +7,6 @@ use tokio::io::AsyncWriteExt;
 use super::ending::{Ending, close_in_turn, has_sent, is_established, spoil, the_key};
 use crate::prelude::*;
 use crate::rows::session::{Beside, End, Session, Setup, families_and_ends};
-use crate::rows::was_reset::{kernel_was_reset, userspace_was_reset};
 
 pub fn rows() -> Vec<Row> {
     let row = |name: &str, what: &str, twin: &str, ending: Ending, end: End| {
@@ -31,14 +30,11 @@ async fn end_all(lab: &Lab, end: End, ending: Ending) -> Result<Evidence> {
         let mut session = Session::open_used(lab, Setup::with_keys(family, opener, &[the_key()?])).await?;
         match (ending, end) {
             (Ending::Close, _) => close_in_turn(&mut session, end).await?,
-            (Ending::Reset, End::Userspace) => {
-                session.stream.abort();
-                kernel_was_reset(lab, session.ends.socket).await?;
-            }
-            (Ending::Reset, End::Kernel) => {
-                lab.north.call(Reset { socket: session.ends.socket }).await?;
-                userspace_was_reset(&mut session.stream).await?;
-            }
+            (Ending::Reset, End::Userspace) => session.stream.abort(),
+            (Ending::Reset, End::Kernel) => lab.north.call(Reset { socket: session.ends.socket }).await?,
+        }
+        if ending == Ending::Reset {
+            session.await_reset(end.other()).await?;
         }
         let session = session.settle(Beside::default(), Beside::default()).await?;
         let sent_by = |end: End| session.recording.segments_from(end.port());

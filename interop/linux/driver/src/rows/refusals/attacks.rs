@@ -9,7 +9,6 @@ use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, Segment, SocketPair};
 use crate::forge::inject;
 use crate::prelude::*;
 use crate::rows::session::{End, SOME, Session, Setup, families_and_ends, key, key_with};
-use crate::rows::was_reset::{kernel_was_reset, userspace_was_reset};
 
 /// Data that no end has sent.
 const DATA: &[u8] = b"forged";
@@ -135,10 +134,7 @@ async fn reset_both(lab: &Lab, family: Family, opener: End) -> Result<Refusal> {
                 mkt.map_or_else(|| reset.unsigned(), |mkt| reset.signed(&mkt, recording.packets()))
             })?;
             inject(&lab.wire, pair, &packet)?;
-            match victim {
-                End::Userspace => userspace_was_reset(&mut session.stream).await?,
-                End::Kernel => kernel_was_reset(lab, session.ends.socket).await?,
-            }
+            session.await_reset(victim).await?;
             refusal = refusal.and(Refusal::of(format!("{victim} reset ({how})"), 1));
         }
     }

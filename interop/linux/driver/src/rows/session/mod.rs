@@ -3,12 +3,14 @@
 mod setup;
 
 use std::future::{Future, ready};
+use std::io::ErrorKind;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
 use agent::{Accept, Amount, Connect, Counted, Finish, GetInfo, Listen, SocketInfo, TIME_LIMIT, Transfer};
 use speaker::stack::TcpStream;
+use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use wireseal_tcp_ao::{Connection, MKTS_PER_PEER, Mkt, SocketPair};
@@ -181,6 +183,17 @@ impl<'a> Session<'a> {
         let Self { ends, stream, carried, .. } = self;
         let octets = End::BOTH.map(|end| if senders.contains(&end) { PIECE } else { 0 });
         refused(sign(ends), exchange(ends, stream, carried, octets, ready(Ok(())))).await
+    }
+
+    /// Waits until an end finds the connection reset by the other.
+    pub async fn await_reset(&mut self, end: End) -> Result<()> {
+        if end == End::Kernel {
+            return kernel_was_reset(self.ends.lab, self.ends.socket).await;
+        }
+        let read = timeout(TIME_LIMIT, self.stream.read(&mut [0])).await.context("userspace still waits")?;
+        let is_reset = matches!(&read, Err(error) if error.kind() == ErrorKind::ConnectionReset);
+        ensure!(is_reset, "userspace has read {read:?}");
+        Ok(())
     }
 
     /// Closes both ends at about the same time, and accounts for all segments.
@@ -361,6 +374,14 @@ impl Ends<'_> {
         }
         Ok(evidence)
     }
+}
+
+/// Waits until the kernel's socket finds its connection reset.
+pub async fn kernel_was_reset(lab: &Lab, socket: u64) -> Result<()> {
+    let read = lab.north.call(Transfer { socket, send: Amount::NONE, receive: Amount::of(1) }).await;
+    let is_reset = matches!(&read, Err(error) if error.to_string().contains("Connection reset by peer"));
+    ensure!(is_reset, "the kernel has read {read:?}");
+    Ok(())
 }
 
 /// What userspace and the kernel have counted, and the recording, verified.
