@@ -9,7 +9,7 @@ use futures_util::future::try_join_all;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, OptionCoverage, Segment};
 
-use super::session::{Beside, End, Session, Setup};
+use super::session::{End, Session, Setup};
 use crate::prelude::*;
 use crate::userspace::Userspace;
 
@@ -210,7 +210,7 @@ async fn carry(lab: &Lab, combination: &Combination, load: Load) -> Result<(Evid
     let last = sessions.pop().context("there are no connections")?;
     drop(sessions);
     // The counters are of all connections together.
-    Ok((last.settle(Beside::default(), Beside::default()).await?, good.iter().sum()))
+    Ok((last.settle().await?, good.iter().sum()))
 }
 
 /// Opens a connection and uses it; gives how many good segments the kernel's socket has counted.

@@ -4,7 +4,7 @@ use agent::{AddKeys, Counted, DeleteKey, SetKeys};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Mkt, OptionCoverage};
 
-use super::session::{Beside, End, Ends, SOME, Session, Setup, families_and_ends, kernel_key, key, key_with};
+use super::session::{End, Ends, SOME, Session, Setup, families_and_ends, kernel_key, key, key_with};
 use crate::prelude::*;
 
 /// A kind of key: algorithm, octets of MAC, coverage of options.
@@ -99,8 +99,8 @@ async fn roll_all(lab: &Lab, family: Family, starter: End) -> Result<Evidence> {
             kernel.dropped_icmps
         );
         ignored += kernel.dropped_icmps;
-        let kernel = Counted::dropped_icmps(kernel.dropped_icmps);
-        let session = session.close_beside(Beside::default(), kernel).await.with_context(named)?;
+        session.ends.beside[1] = Counted::dropped_icmps(kernel.dropped_icmps);
+        let session = session.close().await.with_context(named)?;
         for id in mkts.iter().flat_map(|mkt| [mkt.send_id(), mkt.recv_id()]) {
             ensure!(session.wire.by_key.contains_key(&id.0), "nothing was sent with KeyID {id}");
         }
@@ -153,8 +153,7 @@ async fn roll_to_a_wrong_secret(lab: &Lab, family: Family, starter: End) -> Resu
         kernel: vec![first, other],
         number: 0,
     };
-    let mut session = Session::open(lab, setup).await?;
-    session.exchange(SOME, SOME).await?;
+    let mut session = Session::open_used(lab, setup).await?;
     ask_for(&session.ends, starter, &second).await?;
     let counted = session
         .until_refused(&End::BOTH, async |ends| ends.await_counted(starter, Counted::bad(2)).await)
@@ -188,8 +187,7 @@ async fn delete_at_the_kernel(lab: &Lab) -> Result<Evidence> {
         );
         evidence.add(session.close().await?);
     }
-    evidence.figures = "EBUSY without successor, nothing refused".to_owned();
-    Ok(evidence)
+    Ok(evidence.with_figures("EBUSY without successor, nothing refused"))
 }
 
 /// Deletes a key from the kernel's socket, perhaps for another.
@@ -204,8 +202,7 @@ async fn delete_for_an_unknown_key(lab: &Lab) -> Result<Refusal> {
     let mkts = two_keys()?;
     let setup =
         Setup { userspace: vec![mkts[0].clone()], ..Setup::with_keys(Family::Ipv4, End::Kernel, &mkts) };
-    let mut session = Session::open(lab, setup).await?;
-    session.exchange(SOME, SOME).await?;
+    let mut session = Session::open_used(lab, setup).await?;
     delete(&session.ends, &mkts[0], Some(&mkts[1])).await?;
     unknown_to_both(&mut session).await
 }
@@ -231,12 +228,12 @@ async fn remove_at_userspace(lab: &Lab) -> Result<Evidence> {
             let not_found = remedy(&mut session, &mkts, is_put_back).await?;
             session.exchange(SOME, SOME).await?;
             refused += not_found;
-            let userspace = Beside { not_good: not_found, more: Counted::key_not_found(not_found) };
-            evidence.add(session.close_beside(userspace, Beside::default()).await?);
+            (session.ends.not_good[0], session.ends.beside[0]) =
+                (not_found, Counted::key_not_found(not_found));
+            evidence.add(session.close().await?);
         }
     }
-    evidence.figures = format!("{refused} segments refused, all their octets received later");
-    Ok(evidence)
+    Ok(evidence.with_figures(format!("{refused} segments refused, all their octets received later")))
 }
 
 /// Removes the first key for the second.
@@ -322,8 +319,7 @@ async fn ask_for_an_unknown_key(lab: &Lab) -> Result<Evidence> {
             evidence.add(session);
         }
     }
-    evidence.figures = format!("asked {asked} times, in vain");
-    Ok(evidence)
+    Ok(evidence.with_figures(format!("asked {asked} times, in vain")))
 }
 
 async fn sign_with_an_unknown_key(lab: &Lab) -> Result<Refusal> {

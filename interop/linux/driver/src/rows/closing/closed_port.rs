@@ -92,7 +92,6 @@ async fn unheard_by_kernel(lab: &Lab) -> Result<Evidence> {
         let answers = connection.recording.segments_from(Port::North);
         let answers: Vec<_> = answers.map(|segment| segment.destination().port()).collect();
         ensure!(answers == [FORGED_PORT], "the kernel has answered to ports {answers:?}");
-        ensure!(connection.wire.verified > 0, "recording: {}", connection.wire);
         evidence.add(connection);
         // The answer that was provoked.
         evidence.unsigned += 1;

@@ -6,7 +6,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::ending::{Ending, close_in_turn, has_sent, is_established, spoil, the_key};
 use crate::prelude::*;
-use crate::rows::session::{Beside, End, Session, Setup, families_and_ends};
+use crate::rows::session::{End, Session, Setup, families_and_ends};
 
 pub fn rows() -> Vec<Row> {
     let row = |name: &str, what: &str, twin: &str, ending: Ending, end: End| {
@@ -36,7 +36,7 @@ async fn end_all(lab: &Lab, end: End, ending: Ending) -> Result<Evidence> {
         if ending == Ending::Reset {
             session.await_reset(end.other()).await?;
         }
-        let session = session.settle(Beside::default(), Beside::default()).await?;
+        let session = session.settle().await?;
         let sent_by = |end: End| session.recording.segments_from(end.port());
         let all_resets = || session.recording.segments().filter(|segment| segment.flags().rst()).count();
         match ending {

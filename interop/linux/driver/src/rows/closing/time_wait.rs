@@ -5,7 +5,7 @@ use smoltcp::socket::tcp::State;
 
 use super::ending::{LAST_ACK, TIME_WAIT, close_in_turn, kernel_state, spoil, the_key};
 use crate::prelude::*;
-use crate::rows::session::{Beside, End, Session, Setup};
+use crate::rows::session::{End, Session, Setup};
 use crate::wait::becomes;
 
 /// How often an end's state is looked at.
@@ -96,9 +96,8 @@ async fn wait_all(lab: &Lab, waiter: End) -> Result<Evidence> {
         let fins = lab.wire.look(|recording| fins(recording, other.port())) as u64 - 1;
         again += fins;
         // Linux verifies nothing in TIME-WAIT, and so counts nothing.
-        let not_good = if waiter == End::Kernel { fins } else { 0 };
-        let kernel = Beside { not_good, ..Beside::default() };
-        evidence.add(session.settle(Beside::default(), kernel).await?);
+        session.ends.not_good[1] = if waiter == End::Kernel { fins } else { 0 };
+        evidence.add(session.settle().await?);
     }
     Ok(evidence.with_figures(format!("{again} FINs again, each answered")))
 }

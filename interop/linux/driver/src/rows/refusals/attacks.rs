@@ -97,7 +97,6 @@ async fn attack(lab: &Lab, family: Family, opener: End) -> Result<Evidence> {
     let unknown = Mkt::new(KeyId(99), KeyId(99), ALGORITHM, MasterKey::new(secret.as_bytes())?)?;
     let wrong = [key_with(1, ALGORITHM, secret)?, unknown];
     let mut session = Session::open_used(lab, Setup::with_keys(family, opener, &[mkt])).await?;
-    let mut beside = [Counted::default(); 2];
     for (attack, counts) in ATTACKS {
         for (place, victim) in End::BOTH.into_iter().enumerate() {
             let named = || format!("{attack:?} to {victim}");
@@ -108,7 +107,7 @@ async fn attack(lab: &Lab, family: Family, opener: End) -> Result<Evidence> {
                 lab.wire.look(|recording| attack.packet(recording, pair, &wrong)).with_context(named)?;
             let before = [session.ends.userspace.counters(), session.ends.kernel_counted().await?];
             inject(&lab.wire, pair, &packet)?;
-            beside[place] = beside[place].plus(&counts);
+            session.ends.beside[place] = session.ends.beside[place].plus(&counts);
             // Once it has been counted, the victim has dealt with it.
             session.ends.await_counted(victim, before[place].plus(&counts)).await.with_context(named)?;
             session.exchange(1, 1).await.with_context(named)?;
@@ -116,7 +115,7 @@ async fn attack(lab: &Lab, family: Family, opener: End) -> Result<Evidence> {
     }
     session.exchange(SOME, SOME).await?;
     session.ends.check_info().await?;
-    let evidence = session.close_beside(beside[0], beside[1]).await?;
+    let evidence = session.close().await?;
     Ok(evidence.with_figures(format!("{} attacks on each end", ATTACKS.len())))
 }
 

@@ -1,14 +1,15 @@
 //! TCP-MD5 SYNs to an end that has a TCP-AO key.
 
-use agent::{Accept, Close, Connect, Counted, Key, Listen, Open, SetMd5Key};
+use agent::{Accept, Close, Connect, Counted, Listen, SetMd5Key};
 use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::Segment;
 use wireseal_tcp_ao::option::kind;
-use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, Segment};
 
 use super::syn::{check_listener, check_unanswered};
 use crate::guest::Guest;
 use crate::prelude::*;
-use crate::rows::session::{End, Setup, USERSPACE_PORT, key};
+use crate::rows::kernels::{north_keys, open_socket};
+use crate::rows::session::{End, Setup, USERSPACE_PORT, key, key_with};
 use crate::verify::Verdicts;
 
 /// The secret of the TCP-MD5 keys.
@@ -31,7 +32,7 @@ pub fn rows() -> Vec<Row> {
 
 /// A socket of the guest's with a TCP-MD5 key for the peer at `remote`, bound.
 async fn md5_socket(guest: &Guest, remote: Port, family: Family, port: u16) -> Result<u64> {
-    let socket = guest.call(Open { local: family.any(port), keys: Vec::new(), required: false }).await?;
+    let socket = open_socket(guest, family, port, Vec::new()).await?;
     let remote = remote.address(family).into();
     guest.call(SetMd5Key { socket, remote, secret: SECRET.to_owned() }).await?;
     Ok(socket)
@@ -71,9 +72,8 @@ async fn refuse(lab: &Lab, listener: End) -> Result<Evidence> {
 async fn refused_by_kernel(lab: &Lab, family: Family) -> Result<Counted> {
     let south = lab.south().await?;
     let before = lab.north.counters().await?;
-    let mkt = Mkt::new(KeyId(1), KeyId(1), TcpAoAlgorithm::HmacSha1, MasterKey::new(SECRET.as_bytes())?)?;
-    let keys = vec![Key::new(Port::South.address(family), &mkt)?];
-    let listener = lab.north.call(Open { local: family.any(KERNEL_PORT), keys, required: false }).await?;
+    let keys = north_keys(family, &[key_with(1, TcpAoAlgorithm::HmacSha1, SECRET)?])?;
+    let listener = open_socket(&lab.north, family, KERNEL_PORT, keys).await?;
     lab.north.call(Listen { socket: listener }).await?;
     let socket = md5_socket(south, Port::North, family, 0).await?;
     let connect = south.call(Connect { socket, remote: Port::North.at(family, KERNEL_PORT) });

@@ -2,6 +2,7 @@
 
 mod setup;
 
+use std::array::from_fn;
 use std::future::{Future, ready};
 use std::io::ErrorKind;
 use std::pin::pin;
@@ -33,28 +34,6 @@ const CHECK: Duration = Duration::from_millis(1);
 const TO_KERNEL: u64 = 21;
 const TO_USERSPACE: u64 = 22;
 
-/// What an end should count besides one good segment for each that reaches it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Beside {
-    /// More than that: forged and repeated segments, for example.
-    pub more: Counted,
-    /// Segments that reach it and are not counted good.
-    pub not_good: u64,
-}
-
-impl From<Counted> for Beside {
-    fn from(more: Counted) -> Self {
-        Self { more, not_good: 0 }
-    }
-}
-
-impl Beside {
-    fn expected(&self, delivered: u64) -> Counted {
-        let Self { more, not_good } = *self;
-        Counted { good: delivered + more.good - not_good, ..more }
-    }
-}
-
 /// Both ends of a session but for the stream.
 pub struct Ends<'a> {
     pub lab: &'a Lab,
@@ -68,6 +47,11 @@ pub struct Ends<'a> {
     pieces: watch::Sender<u64>,
     /// The kernel's listener, where userspace has opened the connection.
     pub listener: Option<u64>,
+    /// What userspace and the kernel should count besides one good segment for each that reaches them: forged and repeated
+    /// ones, for example.
+    pub beside: [Counted; 2],
+    /// Segments that reach userspace and the kernel and are not counted good.
+    pub not_good: [u64; 2],
 }
 
 /// An established connection.
@@ -134,7 +118,18 @@ impl<'a> Session<'a> {
         let pair = SocketPair { local: local.into(), remote: remote.into() };
         let pieces = watch::Sender::new(0);
         let userspace = userspace.into();
-        let ends = Ends { lab, setup, userspace, socket, pair, before, pieces, listener };
+        let ends = Ends {
+            lab,
+            setup,
+            userspace,
+            socket,
+            pair,
+            before,
+            pieces,
+            listener,
+            beside: [Counted::default(); 2],
+            not_good: [0; 2],
+        };
         Ok(Self { ends, stream, carried: [0; 2] })
     }
 
@@ -197,18 +192,9 @@ impl<'a> Session<'a> {
     }
 
     /// Closes both ends at about the same time, and accounts for all segments.
-    pub async fn close(self) -> Result<Evidence> {
-        self.close_beside(Beside::default(), Beside::default()).await
-    }
-
-    /// The same when the ends should count something besides.
-    pub async fn close_beside(
-        mut self,
-        userspace: impl Into<Beside>,
-        kernel: impl Into<Beside>,
-    ) -> Result<Evidence> {
+    pub async fn close(mut self) -> Result<Evidence> {
         self.finish().await?;
-        self.settle(userspace, kernel).await
+        self.settle().await
     }
 
     /// Closes both ends at about the same time.
@@ -219,11 +205,11 @@ impl<'a> Session<'a> {
     }
 
     /// Accounts for all segments of a session that has been closed in order.
-    pub async fn settle(self, userspace: impl Into<Beside>, kernel: impl Into<Beside>) -> Result<Evidence> {
+    pub async fn settle(self) -> Result<Evidence> {
         let Self { ends, stream, .. } = self;
         drop(stream);
         ends.userspace.idle().await?;
-        ends.account(userspace.into(), kernel.into()).await
+        ends.account().await
     }
 }
 
@@ -342,11 +328,14 @@ impl Ends<'_> {
 
     /// What both ends have counted when they have counted all that is in the recording by then. An end may say something again
     /// at any time: counters and recording are of one moment if no other segment came before and after.
-    async fn counted(&self, beside: [Beside; 2]) -> Result<[Counted; 2]> {
+    async fn counted(&self) -> Result<[Counted; 2]> {
         loop {
             while !self.is_still().await? {}
             let delivered = self.delivered();
-            let expected = [beside[0].expected(delivered[0]), beside[1].expected(delivered[1])];
+            let expected: [Counted; 2] = from_fn(|end| {
+                let good = delivered[end] + self.beside[end].good - self.not_good[end];
+                Counted { good, ..self.beside[end] }
+            });
             let counted = [
                 self.userspace.await_counted(Counted::good(expected[0].good)).await?,
                 self.await_kernel_counted(expected[1]).await?,
@@ -362,8 +351,8 @@ impl Ends<'_> {
 
     /// Checks that each end has counted every segment that has reached it, as expected, and that all that was sent by an end
     /// verifies.
-    pub async fn account(self, userspace: Beside, kernel: Beside) -> Result<Evidence> {
-        let counted = timeout(TIME_LIMIT * 2, self.counted([userspace, kernel])).await;
+    pub async fn account(self) -> Result<Evidence> {
+        let counted = timeout(TIME_LIMIT * 2, self.counted()).await;
         let counted = counted.context("the ends do not fall silent")??;
         let mut mkts = self.setup.userspace.clone();
         let has = |wanted: &Mkt| self.setup.userspace.iter().any(|mkt| mkt.send_id() == wanted.send_id());
@@ -384,10 +373,11 @@ pub async fn kernel_was_reset(lab: &Lab, socket: u64) -> Result<()> {
     Ok(())
 }
 
-/// What userspace and the kernel have counted, and the recording, verified.
+/// What userspace and the kernel have counted, and the recording, verified. With keys, some of it must have been signed.
 pub fn evidence(lab: &Lab, mkts: &[Mkt], [userspace, kernel]: [Counted; 2]) -> Result<Evidence> {
     let recording = lab.wire.take_recording();
     let wire = verify(lab, &recording, mkts)?;
+    ensure!(mkts.is_empty() || wire.verified > 0, "recording: {wire}");
     let counters = vec![("kernel".into(), kernel.to_string()), ("userspace".into(), userspace.to_string())];
     Ok(Evidence { counters, wire, recording, ..Evidence::default() })
 }

@@ -10,7 +10,7 @@ use super::near_the_top::{
     seed_near_the_top,
 };
 use crate::prelude::*;
-use crate::rows::session::{Beside, End, SOME, Session, Setup, USERSPACE_PORT, key};
+use crate::rows::session::{End, SOME, Session, Setup, USERSPACE_PORT, key};
 
 pub fn row(family: Family, opener: End) -> Row {
     let starting = match opener {
@@ -122,6 +122,6 @@ async fn leave_in_time_wait(lab: &Lab, setup: &Setup, port: u16) -> Result<()> {
     };
     tokio::try_join!(finish, answer)?;
     let socket = session.ends.socket;
-    session.settle(Beside::default(), Beside::default()).await?;
+    session.settle().await?;
     lab.north.call(Close { socket }).await
 }
