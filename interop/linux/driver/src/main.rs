@@ -42,23 +42,7 @@ const UNUSABLE: u8 = 2;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let names: Vec<String> = env::args().skip(1).collect();
-    let rows = rows::all();
-    if names == ["--list"] {
-        rows.iter().for_each(|row| println!("{}", row.name));
-        return ExitCode::SUCCESS;
-    }
-    let is_full = names.is_empty();
-    // In the order given, and as often.
-    let mut chosen: Vec<&Row> = if is_full { rows.iter().collect() } else { Vec::new() };
-    for name in &names {
-        let Some(row) = rows.iter().find(|row| row.name == *name) else {
-            eprintln!("there is no row {name}; --list shows all");
-            return ExitCode::from(UNUSABLE);
-        };
-        chosen.push(row);
-    }
-    match run(&chosen, is_full).await {
+    match run().await {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(failure) => {
@@ -69,7 +53,23 @@ async fn main() -> ExitCode {
 }
 
 /// Whether all rows have passed.
-async fn run(rows: &[&Row], is_full: bool) -> Result<bool> {
+async fn run() -> Result<bool> {
+    let names: Vec<String> = env::args().skip(1).collect();
+    let rows = rows::all();
+    if names == ["--list"] {
+        rows.iter().for_each(|row| println!("{}", row.name));
+        return Ok(true);
+    }
+    let named = |name: &String| {
+        let row = rows.iter().find(|row| row.name == *name);
+        row.with_context(|| format!("there is no row {name}; --list shows all"))
+    };
+    // In the order given, and as often.
+    let mut chosen: Vec<&Row> = names.iter().map(named).collect::<Result<_>>()?;
+    let is_full = names.is_empty();
+    if is_full {
+        chosen.extend(&rows);
+    }
     let setting = Setting {
         state: variable("WIRESEAL_LAB_STATE")?,
         image: variable("WIRESEAL_LAB_IMAGE")?,
@@ -82,7 +82,7 @@ async fn run(rows: &[&Row], is_full: bool) -> Result<bool> {
 
     let started = Instant::now();
     let mut outcomes = Vec::new();
-    for row in rows {
+    for row in chosen {
         let outcome = row.carry_out(&lab).await;
         println!("{}", results::line(&outcome));
         outcomes.push(outcome);

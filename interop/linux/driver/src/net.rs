@@ -3,6 +3,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use anyhow::{Context, Result};
+
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Port {
     /// The driver's own TCP stack.
@@ -19,8 +21,9 @@ impl Port {
     pub const ALL: [Self; 4] = [Self::Userspace, Self::North, Self::South, Self::Host];
 
     /// The port whose address this is.
-    pub fn of(address: IpAddr) -> Option<Self> {
-        Self::ALL.into_iter().find(|port| Family::ALL.map(|family| port.address(family)).contains(&address))
+    pub fn of(address: IpAddr) -> Result<Self> {
+        let has_it = |port: &Self| Family::ALL.map(|family| port.address(family)).contains(&address);
+        Self::ALL.into_iter().find(has_it).with_context(|| format!("no port of the wire has {address}"))
     }
 
     pub const fn hardware_address(self) -> [u8; 6] {
