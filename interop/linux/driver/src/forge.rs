@@ -2,13 +2,13 @@
 
 use std::net::IpAddr;
 
+use anyhow::Result;
 use etherparse::{
     ArpHardwareId, ArpOperation, ArpPacket, EtherType, NetSlice, PacketBuilder, SlicedPacket, ether_type,
 };
 use speaker::forge::Forgery;
 use wireseal_tcp_ao::SocketPair;
 
-use crate::failure::{Failure, Result};
 use crate::net::Port;
 use crate::recording::Recording;
 use crate::wire::Wire;
@@ -20,8 +20,7 @@ const QUOTED: usize = 128;
 
 /// Puts an IP packet on the wire, to the port at `pair.remote`, in the name of `pair.local`.
 pub fn inject(wire: &Wire, pair: SocketPair, packet: &[u8]) -> Result<()> {
-    let [from, to] = [pair.local, pair.remote].map(|end| port_of(end.address()));
-    let (from, to) = (from?, to?);
+    let (from, to) = (Port::of(pair.local.address())?, Port::of(pair.remote.address())?);
     let ethertype = if pair.local.address().is_ipv4() { ether_type::IPV4 } else { ether_type::IPV6 };
     let header = [&to.hardware_address()[..], &from.hardware_address(), &ethertype.0.to_be_bytes()];
     wire.inject(to, [&header.concat(), packet].concat());
@@ -78,8 +77,4 @@ pub fn arp_replies(recording: &Recording, port: Port) -> usize {
     };
     let frames = recording.frames.iter().filter(|frame| frame.from == Some(port));
     frames.filter(|frame| is_reply(&frame.octets)).count()
-}
-
-fn port_of(address: IpAddr) -> Result<Port> {
-    Port::of(address).ok_or_else(|| Failure(format!("no port of the wire has {address}")))
 }

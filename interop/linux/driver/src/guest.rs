@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agent::{AwaitCounters, Call, Counted, GetCounters, Kernel, Message, Ran, Reply, Run};
+use agent::{AwaitCounters, Call, Counted, GetCounters, Message, Reply, Run};
+use anyhow::{Context, Result, anyhow};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixListener;
@@ -16,7 +17,6 @@ use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::failure::{Failure, Result, ensure};
 use crate::net::Port;
 use crate::wire::{Plug, Wire};
 
@@ -42,7 +42,7 @@ pub struct Setting {
 /// A running guest. Dropping it stops the machine.
 pub struct Guest {
     port: Port,
-    kernel: Kernel,
+    kernel: String,
     control: tokio::sync::Mutex<OwnedWriteHalf>,
     next_id: AtomicU64,
     waiting: Waiting,
@@ -52,13 +52,9 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Starts a machine at a port of the wire and configures the port's addresses.
-    pub async fn start(port: Port, wire: &Wire, setting: &Setting) -> Result<Self> {
-        Self::boot(port, wire, setting).await.map_err(|failure| failure.during(format_args!("guest {port}")))
-    }
-
-    async fn boot(port: Port, wire: &Wire, setting: &Setting) -> Result<Self> {
-        let directory = setting.state.join(port.name());
+    /// Boots a machine at a port of the wire and configures the port's addresses.
+    pub async fn boot(port: Port, wire: &Wire, setting: &Setting) -> Result<Self> {
+        let directory = setting.state.join(port.to_string());
         std::fs::create_dir_all(&directory)?;
         let file = |name: &str| directory.join(name);
         for stale in ["control", "card", "wire"] {
@@ -71,17 +67,17 @@ impl Guest {
 
         let (stream, _) = tokio::select! {
             connection = timeout(BOOT, control.accept()) => connection??,
-            status = process.wait() => return Err(Failure(format!("QEMU ended with {}", status?))),
+            status = process.wait() => return Err(anyhow!("QEMU of guest {port} ended with {}", status?)),
         };
         let (read, write) = stream.into_split();
         let mut lines = BufReader::new(read);
         let mut first = String::new();
         tokio::select! {
-            read = timeout(BOOT, lines.read_line(&mut first)) => read.map_err(|_| Failure(format!("no answer; see {serial}")))??,
-            status = process.wait() => return Err(Failure(format!("QEMU ended with {}; see {serial}", status?))),
+            read = timeout(BOOT, lines.read_line(&mut first)) => read.with_context(|| format!("no answer; see {serial}"))??,
+            status = process.wait() => return Err(anyhow!("QEMU ended with {}; see {serial}", status?)),
         };
         let first: Reply = serde_json::from_str(&first)?;
-        let kernel = serde_json::from_value(first.result.map_err(Failure)?)?;
+        let kernel = serde_json::from_value(first.result.map_err(anyhow::Error::msg)?)?;
         let waiting = Waiting::default();
         tokio::spawn(read_replies(lines, Arc::clone(&waiting)));
         let guest = Self {
@@ -102,29 +98,42 @@ impl Guest {
         self.port
     }
 
-    pub const fn kernel(&self) -> &Kernel {
+    /// The kernel's release.
+    pub fn kernel(&self) -> &str {
         &self.kernel
     }
 
     pub async fn call<C: Call>(&self, call: C) -> Result<C::Answer> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let gone = || Failure(format!("guest {} is gone; see {}", self.port, self.serial));
+        let gone = || anyhow!("guest {} is gone; see {}", self.port, self.serial);
         let (sender, answer) = oneshot::channel();
         self.waiting.lock().unwrap().insert(id, sender);
         let mut line = serde_json::to_vec(&Message { id, request: call.into_request() })?;
         line.push(b'\n');
         self.control.lock().await.write_all(&line).await.map_err(|_| gone())?;
         let answer = timeout(REQUEST, answer).await.map_err(|_| gone())?.map_err(|_| gone())?;
-        let answer = answer.map_err(|error| Failure(format!("guest {}: {error}", self.port)))?;
+        let answer = answer.map_err(|error| anyhow!("guest {}: {error}", self.port))?;
         Ok(serde_json::from_value(answer)?)
     }
 
     /// Runs a command line in the guest's shell. Fails unless it exits with 0.
     pub async fn shell(&self, line: &str) -> Result<String> {
-        let command = ["sh", "-c", line].map(str::to_owned).to_vec();
-        let Ran { status, output, errors } = self.call(Run { command }).await?;
-        ensure(status == Some(0), || format!("guest {}: {line}: {output}{errors}", self.port))?;
-        Ok(output)
+        self.call(Run { line: line.to_owned() }).await
+    }
+
+    /// Starts a command in the background, which is killed when the guest ends. Ends what a failed row has left of it.
+    pub async fn start(&self, name: &str, command: &str) -> Result<()> {
+        self.shell(&format!(
+            "kill -9 $(cat /tmp/{name}.pid 2>/dev/null) 2>/dev/null; \
+             {command} </dev/null >/tmp/{name}.log 2>&1 & echo $! >/tmp/{name}.pid"
+        ))
+        .await
+        .map(drop)
+    }
+
+    /// What a started command has printed so far. It may have ended.
+    pub async fn log(&self, name: &str) -> Result<String> {
+        self.shell(&format!("cat /tmp/{name}.log")).await
     }
 
     /// The machine's TCP-AO and TCP-MD5 counters.
@@ -164,7 +173,7 @@ fn qemu(port: Port, directory: &Path, setting: &Setting) -> Command {
         .args(["-serial", &format!("file:{}", at("serial.log"))])
         .args(["-device", "virtio-serial-pci"])
         .args(["-chardev", &format!("socket,id=control,path={}", at("control"))])
-        .args(["-device", &format!("virtserialport,chardev=control,name={}", agent::PORT_NAME)])
+        .args(["-device", "virtserialport,chardev=control,nr=1"])
         .args([
             "-netdev",
             &format!(

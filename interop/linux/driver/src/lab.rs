@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use agent::ResetAll;
+use anyhow::Result;
 use tokio::sync::OnceCell;
 use wireseal_tcp_ao::{SeqNum, SocketPair};
 
-use crate::failure::Result;
 use crate::forge::{arp_replies, arp_request};
 use crate::guest::{Guest, Setting};
 use crate::net::Port;
@@ -28,7 +28,7 @@ impl Lab {
     pub async fn start(setting: Setting, judge: PathBuf) -> Result<Self> {
         std::fs::create_dir_all(setting.state.join("recordings"))?;
         let wire = Wire::default();
-        let north = Guest::start(Port::North, &wire, &setting).await?;
+        let north = Guest::boot(Port::North, &wire, &setting).await?;
         Ok(Self { wire, north, south: OnceCell::new(), setting, judge })
     }
 
@@ -83,7 +83,7 @@ impl Lab {
 
     /// The second guest, started when first needed.
     pub async fn south(&self) -> Result<&Guest> {
-        self.south.get_or_try_init(|| Guest::start(Port::South, &self.wire, &self.setting)).await
+        self.south.get_or_try_init(|| Guest::boot(Port::South, &self.wire, &self.setting)).await
     }
 }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use anyhow::{Context, Result};
+
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Port {
     /// The driver's own TCP stack.
@@ -18,19 +20,10 @@ pub enum Port {
 impl Port {
     pub const ALL: [Self; 4] = [Self::Userspace, Self::North, Self::South, Self::Host];
 
-    /// As files and tables have it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Userspace => "userspace",
-            Self::North => "north",
-            Self::South => "south",
-            Self::Host => "host",
-        }
-    }
-
     /// The port whose address this is.
-    pub fn of(address: IpAddr) -> Option<Self> {
-        Self::ALL.into_iter().find(|port| Family::ALL.map(|family| port.address(family)).contains(&address))
+    pub fn of(address: IpAddr) -> Result<Self> {
+        let has_it = |port: &Self| Family::ALL.map(|family| port.address(family)).contains(&address);
+        Self::ALL.into_iter().find(has_it).with_context(|| format!("no port of the wire has {address}"))
     }
 
     pub const fn hardware_address(self) -> [u8; 6] {
@@ -61,7 +54,12 @@ impl Port {
 
 impl fmt::Display for Port {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(match self {
+            Self::Userspace => "userspace",
+            Self::North => "north",
+            Self::South => "south",
+            Self::Host => "host",
+        })
     }
 }
 
@@ -73,14 +71,6 @@ pub enum Family {
 
 impl Family {
     pub const ALL: [Self; 2] = [Self::Ipv4, Self::Ipv6];
-
-    /// As the names of rows have it.
-    pub const fn slug(self) -> &'static str {
-        match self {
-            Self::Ipv4 => "ipv4",
-            Self::Ipv6 => "ipv6",
-        }
-    }
 
     /// Port `port` of all interfaces.
     pub const fn any(self, port: u16) -> SocketAddr {

@@ -5,11 +5,11 @@ use std::io::BufWriter;
 use std::path::Path;
 use std::time::Duration;
 
+use anyhow::{Result, anyhow};
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use speaker::link::ETHERNET_HEADER;
 use wireseal_tcp_ao::{Segment, SocketPair};
 
-use crate::failure::{Failure, Result};
 use crate::net::Port;
 
 /// EtherTypes of what carries TCP (RFC 894, RFC 2464).
@@ -78,14 +78,9 @@ impl Recording {
         speaker::forge::sent(self.packets(), pair)
     }
 
-    /// Puts another recording behind this one.
-    pub fn append(&mut self, other: Self) {
-        self.frames.extend(other.frames);
-    }
-
     /// Writes it as pcap, perhaps without what the driver forged.
     pub fn write(&self, path: &Path, with_forged: bool) -> Result<()> {
-        let broken = |error: pcap_file::PcapError| Failure(format!("{}: {error}", path.display()));
+        let broken = |error: pcap_file::PcapError| anyhow!("{}: {error}", path.display());
         let file = BufWriter::new(File::create(path)?);
         let mut writer = PcapWriter::with_header(file, PcapHeader::default()).map_err(broken)?;
         for frame in self.frames.iter().filter(|frame| with_forged || frame.from.is_some()) {

@@ -1,10 +1,10 @@
 //! RESULTS.md, and the lines on the terminal.
 
+use anyhow::Result;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use crate::failure::Result;
 use crate::row::{Evidence, Outcome, Row};
 
 /// The version of a program, from lines of `name=version`.
@@ -17,8 +17,8 @@ fn version<'a>(versions: &'a str, name: &str) -> &'a str {
 pub fn line(outcome: &Outcome<'_>) -> String {
     let (name, seconds) = (&outcome.row.name, outcome.seconds);
     match (&outcome.evidence, &outcome.refusal) {
-        (Err(failure), _) => format!("FAILED {name}: {failure}"),
-        (Ok(_), Err(failure)) => format!("FAILED {name}: its twin: {failure}"),
+        (Err(failure), _) => format!("FAILED {name}: {failure:#}"),
+        (Ok(_), Err(failure)) => format!("FAILED {name}: its twin: {failure:#}"),
         (Ok(evidence), Ok(refusal)) => {
             format!(
                 "passed {name} ({seconds:.1} s): {}; {}; twin: {refusal}",
@@ -50,13 +50,13 @@ pub fn write(path: &Path, versions: &str, outcomes: &[Outcome<'_>]) -> Result<()
                 let counted = counted.collect::<Vec<_>>().join("<br>");
                 (counted, wire.to_string(), figures.as_str(), "passed".to_owned())
             }
-            Err(failure) => (String::new(), String::new(), "", format!("FAILED: {failure}")),
+            Err(failure) => (String::new(), String::new(), "", format!("FAILED: {failure:#}")),
         };
         let refusal = match &outcome.refusal {
             Ok(refusal) => refusal.to_string(),
             Err(failure) => {
                 result = if outcome.evidence.is_ok() { "FAILED by its twin".to_owned() } else { result };
-                format!("FAILED: {failure}")
+                format!("FAILED: {failure:#}")
             }
         };
         let (Row { name, what, twin_what, .. }, seconds) = (outcome.row, outcome.seconds);

@@ -6,11 +6,11 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use agent::Counted;
+use anyhow::{Context, Result, bail, ensure};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use tokio::time::timeout;
 
-use crate::failure::{Failure, Result, ensure, fail};
 use crate::lab::Lab;
 use crate::recording::Recording;
 use crate::verify::Verdicts;
@@ -59,7 +59,7 @@ impl Evidence {
     pub fn add(&mut self, other: Self) {
         self.counters.extend(other.counters);
         self.wire.add(other.wire);
-        self.recording.append(other.recording);
+        self.recording.frames.extend(other.recording.frames);
     }
 
     /// The same with figures.
@@ -119,7 +119,7 @@ impl Outcome<'_> {
 }
 
 impl Row {
-    /// A row and its twin.
+    /// A row and its twin. The name is taken in lower case.
     pub fn new(
         name: impl Into<String>,
         what: impl Into<String>,
@@ -127,51 +127,50 @@ impl Row {
         twin_what: impl Into<String>,
         twin: impl AsyncFn(&Lab) -> Result<Refusal> + 'static,
     ) -> Self {
-        let (name, what, twin_what) = (name.into(), what.into(), twin_what.into());
+        let (name, what, twin_what) = (name.into().to_lowercase(), what.into(), twin_what.into());
         Self { name, what, run: boxed(run), twin_what, twin: boxed(twin) }
     }
 
     /// Carries out the row and its twin, and writes the recordings.
     pub async fn carry_out(&self, lab: &Lab) -> Outcome<'_> {
         let started = Instant::now();
-        let evidence = self.limited(lab, (self.run)(lab)).await;
-        let (seen, checked) = match evidence {
-            Ok(mut evidence) => {
-                let seen = std::mem::take(&mut evidence.recording);
-                (seen, evidence.wire.check(evidence.unsigned).map(|()| evidence))
-            }
-            Err(failure) => (lab.wire.take_recording(), Err(failure)),
+        let mut evidence = self.limited(lab, (self.run)(lab)).await;
+        let recording = match &mut evidence {
+            Ok(evidence) => std::mem::take(&mut evidence.recording),
+            Err(_) => lab.wire.take_recording(),
         };
-        let kind = if checked.is_ok() { "pcap" } else { "failed.pcap" };
-        let path = |kind: &str| lab.setting.state.join(format!("recordings/{}.{kind}", self.name));
-        let file = path(kind);
-        let evidence = match (checked, seen.write(&file, true)) {
-            (Err(failure), Err(unwritten)) => fail(format!("{failure}; {unwritten}")),
-            (checked, written) => checked.and_then(|evidence| written.map(|()| evidence)),
-        };
+        let evidence =
+            evidence.and_then(|evidence| evidence.wire.check(evidence.unsigned).map(|()| evidence));
+        let kind = if evidence.is_ok() { "pcap" } else { "failed.pcap" };
+        let evidence = self.with_written(lab, evidence, &recording, kind);
         let seconds = started.elapsed().as_secs_f64();
-        let refusal = self.limited(lab, (self.twin)(lab)).await.and_then(|refusal| {
+        let mut refusal = self.limited(lab, (self.twin)(lab)).await.and_then(|refusal| {
             let counted = !refusal.counted.is_empty() && refusal.counted.iter().all(|(_, times)| *times > 0);
-            ensure(counted, || format!("nothing was refused: {refusal}"))?;
+            ensure!(counted, "nothing was refused: {refusal}");
             Ok(refusal)
         });
-        let refusal = match refusal {
-            Err(failure) => match lab.wire.take_recording().write(&path("twin.failed.pcap"), true) {
-                Ok(()) => Err(failure),
-                Err(unwritten) => fail(format!("{failure}; {unwritten}")),
-            },
-            refused => refused,
-        };
+        if refusal.is_err() {
+            refusal = self.with_written(lab, refusal, &lab.wire.take_recording(), "twin.failed.pcap");
+        }
         Outcome { row: self, evidence, refusal, seconds }
+    }
+
+    /// Writes the recording; fails with both reasons if it cannot, and the result is a failure, too.
+    fn with_written<T>(&self, lab: &Lab, result: Result<T>, recording: &Recording, kind: &str) -> Result<T> {
+        let path = lab.setting.state.join(format!("recordings/{}.{kind}", self.name));
+        match (result, recording.write(&path, true)) {
+            (Err(failure), Err(unwritten)) => bail!("{failure:#}; {unwritten:#}"),
+            (result, written) => result.and_then(|value| written.map(|()| value)),
+        }
     }
 
     async fn limited<T>(&self, lab: &Lab, run: impl Future<Output = Result<T>>) -> Result<T> {
         lab.clear().await?;
         lab.wire.take_undelivered();
         let result = timeout(ROW, run).await;
-        let result = result.map_err(|_| Failure(format!("not done within {} s", ROW.as_secs())))??;
+        let result = result.with_context(|| format!("not done within {} s", ROW.as_secs()))??;
         let undelivered = lab.wire.take_undelivered();
-        ensure(undelivered.is_empty(), || format!("the wire could not deliver: {}", undelivered.join("; ")))?;
+        ensure!(undelivered.is_empty(), "the wire could not deliver: {}", undelivered.join("; "));
         Ok(result)
     }
 }

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use agent::{Amount, Counted, Pattern, TIME_LIMIT};
+use anyhow::{Context, Result, bail, ensure};
 use ipnet::IpNet;
 use smoltcp::phy::Medium;
 use smoltcp::socket::tcp::CongestionControl;
@@ -15,13 +16,12 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 use wireseal_tcp_ao::{Mkt, MktSet, Peer};
 
-use crate::failure::{Failure, Result, ensure, fail};
 use crate::net::{Family, Port};
 use crate::wait::becomes;
 use crate::wire::{Plug, Wire};
 
 /// Octets that are handed to or taken from a stream at once.
-const PIECE: usize = 64 * 1024;
+const PIECE: usize = 16 * 1024;
 /// How often counters are looked at.
 const CHECK: Duration = Duration::from_millis(1);
 
@@ -73,25 +73,27 @@ impl Userspace {
 
     async fn wait(&self, is_done: impl Fn() -> bool) -> Result<()> {
         let is_done = becomes(CHECK, async || Ok(is_done())).await?;
-        ensure(is_done, || format!("userspace has counted {} by now", self.counters()))
+        ensure!(is_done, "userspace has counted {} by now", self.counters());
+        Ok(())
     }
 
     pub async fn connect(&self, remote: SocketAddr) -> Result<TcpStream> {
         let connected = timeout(TIME_LIMIT, self.stack.connect(remote, None)).await;
-        Ok(connected.map_err(|_| Failure(format!("userspace cannot connect to {remote}")))??)
+        Ok(connected.with_context(|| format!("userspace cannot connect to {remote}"))??)
     }
 
     pub async fn accept(&self, listener: &mut TcpListener) -> Result<TcpStream> {
         let accepted = timeout(TIME_LIMIT, listener.accept()).await;
-        Ok(accepted.map_err(|_| Failure("no connection came to userspace".to_owned()))??)
+        Ok(accepted.context("no connection came to userspace")??)
     }
 
     /// Waits until its connections have ended, and fails when frames were dropped on their way into the stack.
     pub async fn idle(&self) -> Result<()> {
         let idle = timeout(TIME_LIMIT, self.stack.idle()).await;
-        idle.map_err(|_| Failure("the userspace connections do not end".to_owned()))?;
+        idle.context("the userspace connections do not end")?;
         let dropped = self.link.to_stack.dropped();
-        ensure(dropped == 0, || format!("the queue into the stack has dropped {dropped} frames"))
+        ensure!(dropped == 0, "the queue into the stack has dropped {dropped} frames");
+        Ok(())
     }
 }
 
@@ -108,15 +110,10 @@ pub async fn transfer(
 
 async fn send_all(mut write: impl AsyncWrite + Unpin, amount: Amount) -> Result<()> {
     let mut pattern = Pattern::of(amount);
-    let mut buffer = vec![0; PIECE];
-    let mut left = amount.octets;
-    while left > 0 {
-        let piece = usize::try_from(left.min(PIECE as u64))?;
-        pattern.peek(&mut buffer[..piece]);
-        let sent = timeout(TIME_LIMIT, write.write(&buffer[..piece])).await;
-        let sent = sent.map_err(|_| Failure(format!("userspace cannot send: {left} octets are left")))??;
-        pattern.advance(sent);
-        left -= sent as u64;
+    while pattern.left() > 0 {
+        let left = pattern.left();
+        let sent = timeout(TIME_LIMIT, write.write_all(&pattern.take(PIECE))).await;
+        sent.with_context(|| format!("userspace cannot send: {left} octets are left"))??;
     }
     Ok(())
 }
@@ -124,14 +121,12 @@ async fn send_all(mut write: impl AsyncWrite + Unpin, amount: Amount) -> Result<
 async fn receive_all(mut read: impl AsyncRead + Unpin, amount: Amount) -> Result<()> {
     let mut pattern = Pattern::of(amount);
     let mut buffer = vec![0; PIECE];
-    let mut left = amount.octets;
-    while left > 0 {
-        let piece = usize::try_from(left.min(PIECE as u64))?;
-        let received = timeout(TIME_LIMIT, read.read(&mut buffer[..piece])).await;
-        let received = received.map_err(|_| Failure(format!("userspace misses {left} octets")))??;
-        ensure(received > 0, || format!("the stream ends, userspace misses {left} octets"))?;
-        pattern.check(&buffer[..received]).map_err(|at| Failure(format!("octet {at} came altered")))?;
-        left -= received as u64;
+    while pattern.left() > 0 {
+        let left = pattern.left();
+        let received = timeout(TIME_LIMIT, read.read(&mut buffer[..left.min(PIECE)])).await;
+        let received = received.with_context(|| format!("userspace misses {left} octets"))??;
+        ensure!(received > 0, "the stream ends, userspace misses {left} octets");
+        pattern.check(&buffer[..received])?;
     }
     Ok(())
 }
@@ -140,10 +135,10 @@ async fn receive_all(mut read: impl AsyncRead + Unpin, amount: Amount) -> Result
 pub async fn finish(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> Result<()> {
     stream.shutdown().await?;
     let end = timeout(TIME_LIMIT, stream.read(&mut [0])).await;
-    let end = end.map_err(|_| Failure("the peer of userspace does not close".to_owned()))?;
+    let end = end.context("the peer of userspace does not close")?;
     match end {
         Ok(0) => Ok(()),
-        Ok(_) => fail("the peer of userspace sends more than it should"),
+        Ok(_) => bail!("the peer of userspace sends more than it should"),
         // When both ends close at once, the stack is already past this.
         Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
         Err(error) => Err(error.into()),

@@ -5,11 +5,11 @@ use std::fmt;
 use std::fs;
 use std::process::Command;
 
+use anyhow::{Result, ensure};
 use serde_json::Value;
 use wireseal_tcp_ao::Mkt;
 use wireseal_tcp_ao::key_chain::{Key, KeyChain, KeyChains};
 
-use crate::failure::{Result, ensure};
 use crate::lab::Lab;
 use crate::recording::Recording;
 
@@ -33,14 +33,18 @@ impl Verdicts {
     /// Fails unless there are segments, all signed, all verified.
     pub fn check_all_verified(&self) -> Result<()> {
         self.check(0)?;
-        ensure(self.verified > 0, || format!("recording: {self}"))
+        ensure!(self.verified > 0, "recording: {self}");
+        Ok(())
     }
 
     /// Fails when a segment failed to verify, or when others than these are unsigned.
     pub fn check(&self, unsigned: u64) -> Result<()> {
-        ensure(self.failed == 0 && self.unsigned == unsigned, || {
-            format!("recording: {self}, {unsigned} should be unsigned; wireseal: {}", self.answer)
-        })
+        ensure!(
+            self.failed == 0 && self.unsigned == unsigned,
+            "recording: {self}, {unsigned} should be unsigned; wireseal: {}",
+            self.answer
+        );
+        Ok(())
     }
 
     pub fn add(&mut self, other: Self) {
@@ -70,14 +74,17 @@ pub fn verify(lab: &Lab, recording: &Recording, mkts: &[Mkt]) -> Result<Verdicts
     fs::write(&keys, key_file(mkts)?)?;
     let mut command = Command::new(&lab.judge);
     let output = command.arg("verify").arg(&capture).arg("--keys").arg(&keys).arg("--json").output()?;
-    let unusable = || format!("wireseal: {}", String::from_utf8_lossy(&output.stderr));
-    ensure(output.status.code().is_some_and(|code| code != 2), unusable)?;
+    ensure!(
+        output.status.code().is_some_and(|code| code != 2),
+        "wireseal: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     // crates/cli/docs/verify-json.md describes the report.
     let report: Value = serde_json::from_slice(&output.stdout)?;
     let totals = &report["totals"];
     let answer = totals["answer"].to_string();
     let is_whole = totals["unreadable"] == 0 && totals["fragments"] == 0 && totals["damage"].is_null();
-    ensure(is_whole, || format!("wireseal: {totals}"))?;
+    ensure!(is_whole, "wireseal: {totals}");
     let segments: BTreeMap<String, u64> = serde_json::from_value(totals["segments"].clone())?;
     let count = |verdict| segments.get(verdict).copied().unwrap_or_default();
     let (verified, unsigned) = (count("good"), count("no-option"));

@@ -1,11 +1,10 @@
-//! Polling.
+//! Polling, and waiting for a refusal.
 
 use std::time::Duration;
 
 use agent::TIME_LIMIT;
+use anyhow::{Result, bail};
 use tokio::time::{Instant, sleep};
-
-use crate::failure::Result;
 
 /// Polls `is_so` every `period` until it is true; returns false if the time runs out first.
 pub async fn becomes(period: Duration, is_so: impl AsyncFn() -> Result<bool>) -> Result<bool> {
@@ -17,4 +16,21 @@ pub async fn becomes(period: Duration, is_so: impl AsyncFn() -> Result<bool>) ->
         sleep(period).await;
     }
     Ok(true)
+}
+
+/// Why [`refused`] fails when the attempt succeeds.
+pub const NOT_REFUSED: &str = "it was not refused";
+
+/// Waits for the sign that an attempt is refused; fails if the attempt ends first.
+pub async fn refused<T, U>(
+    sign: impl Future<Output = Result<T>>,
+    attempt: impl Future<Output = Result<U>>,
+) -> Result<T> {
+    tokio::select! {
+        sign = sign => sign,
+        ended = attempt => {
+            ended?;
+            bail!(NOT_REFUSED)
+        }
+    }
 }

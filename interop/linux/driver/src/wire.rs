@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use anyhow::{Context, Result};
 use speaker::link::{DEFAULT_IP_MTU, ETHERNET_HEADER, FrameQueue, Link};
 use tokio::net::UnixDatagram;
 use tokio::sync::Notify;
@@ -12,7 +13,6 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use wireseal_tcp_ao::Segment;
 
-use crate::failure::{Failure, Result};
 use crate::net::Port;
 use crate::recording::{Frame, Recording, segment};
 use agent::TIME_LIMIT;
@@ -55,7 +55,6 @@ pub struct Plug {
     wire: Wire,
     port: Port,
     _tasks: JoinSet<()>,
-    socket: Option<PathBuf>,
 }
 
 impl Drop for Plug {
@@ -63,11 +62,6 @@ impl Drop for Plug {
         let mut state = self.wire.state();
         state.outlets.remove(&self.port);
         state.diverted.retain(|_, at| *at != self.port);
-        drop(state);
-        if let Some(socket) = &self.socket {
-            // Already gone is as good.
-            let _ = std::fs::remove_file(socket);
-        }
     }
 }
 
@@ -91,7 +85,7 @@ impl Wire {
                 wire.forward(port, link.from_stack.pop().await);
             }
         });
-        Plug { wire: self.clone(), port, _tasks: tasks, socket: None }
+        Plug { wire: self.clone(), port, _tasks: tasks }
     }
 
     /// Plugs in a stack that receives the TCP segments for another port, which keeps answering ARP and neighbor discovery.
@@ -102,7 +96,7 @@ impl Wire {
 
     /// Plugs in a process that sends frames to the socket `local` and receives them at the socket `peer`, which may appear later.
     pub fn plug_unix(&self, port: Port, local: &Path, peer: &Path) -> Result<Plug> {
-        // Left over from a run that was killed.
+        // Left over from an earlier run.
         let _ = std::fs::remove_file(local);
         let socket = Arc::new(UnixDatagram::bind(local)?);
         let frames = Arc::<FrameQueue>::default();
@@ -110,7 +104,7 @@ impl Wire {
         let mut tasks = JoinSet::new();
         tasks.spawn(receive(self.clone(), port, Arc::clone(&socket)));
         tasks.spawn(send(self.clone(), frames, socket, peer.to_owned()));
-        Ok(Plug { wire: self.clone(), port, _tasks: tasks, socket: Some(local.to_owned()) })
+        Ok(Plug { wire: self.clone(), port, _tasks: tasks })
     }
 
     fn add_outlet(&self, port: Port, frames: Arc<FrameQueue>) {
@@ -180,7 +174,7 @@ impl Wire {
         };
         tokio::time::timeout(TIME_LIMIT, search)
             .await
-            .map_err(|_| Failure(format!("timed out waiting for {what}")))
+            .with_context(|| format!("timed out waiting for {what}"))
     }
 
     /// Takes the reasons why frames were not delivered. Any of them fails the row.

@@ -1,6 +1,5 @@
 //! Keys as they travel between the driver and a guest.
 
-use std::fmt;
 use std::net::IpAddr;
 
 use anyhow::{Context, Result};
@@ -8,45 +7,19 @@ use cidr::IpCidr;
 use serde::{Deserialize, Serialize};
 use wireseal_tcp_ao::Mkt;
 use wireseal_tcp_ao::key_chain::{self, KeyChain, KeyChainError, KeyChains};
-use zeroize::Zeroizing;
 
 use crate::Counted;
 
-/// Text with a master key in it, not shown by Debug.
-#[derive(Serialize, Deserialize, Clone)]
-#[serde(transparent)]
-pub struct Secret(Zeroizing<String>);
-
-impl Secret {
-    #[must_use]
-    pub fn new(text: &str) -> Self {
-        Self(Zeroizing::new(text.to_owned()))
-    }
-
-    #[must_use]
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Secret({} octets)", self.0.len())
-    }
-}
-
 /// A key chain, as TOML.
 #[derive(Serialize, Deserialize, Clone, Debug)]
-pub struct Chain(Secret);
+#[serde(transparent)]
+pub struct Chain(String);
 
 impl Chain {
-    /// The keys in their order.
-    ///
     /// # Errors
-    /// Two keys have an id in common.
-    pub fn new(keys: Vec<key_chain::Key>) -> Result<Self, KeyChainError> {
-        let chains = KeyChains::new(vec![KeyChain::new("lab", keys)?])?;
-        Ok(Self(Secret::new(&chains.to_toml())))
+    /// As [`KeyChains::new`].
+    pub fn new(chain: KeyChain) -> Result<Self, KeyChainError> {
+        Ok(Self(KeyChains::new(vec![chain])?.to_toml().to_string()))
     }
 
     /// The chain.
@@ -54,7 +27,7 @@ impl Chain {
     /// # Errors
     /// The text is not a key chain.
     pub fn key_chain(&self) -> Result<KeyChain> {
-        let chains = KeyChains::from_toml(self.0.expose())?;
+        let chains = KeyChains::from_toml(&self.0)?;
         chains.chains().first().cloned().context("there is no key chain")
     }
 }
@@ -68,8 +41,8 @@ pub struct Key {
     pub vrf: Option<u32>,
     /// A chain of its MKT alone.
     pub chain: Chain,
-    pub set_current: bool,
-    pub set_rnext: bool,
+    /// Whether it becomes current and rnext key.
+    pub is_preferred: bool,
 }
 
 impl Key {
@@ -78,8 +51,8 @@ impl Key {
     /// # Errors
     /// As [`Chain::new`].
     pub fn new(remote: IpAddr, mkt: &Mkt) -> Result<Self, KeyChainError> {
-        let chain = Chain::new(vec![key_chain::Key::new(0, mkt.clone())])?;
-        Ok(Self { remote: remote.into(), vrf: None, chain, set_current: false, set_rnext: false })
+        let chain = Chain::new(KeyChain::new("lab", vec![key_chain::Key::new(0, mkt.clone())])?)?;
+        Ok(Self { remote: remote.into(), vrf: None, chain, is_preferred: false })
     }
 
     /// The MKT.
@@ -90,17 +63,6 @@ impl Key {
         let chain = self.chain.key_chain()?;
         chain.keys().first().map(|key| key.mkt().clone()).context("there is no key")
     }
-}
-
-/// What names a key on a socket: `wireseal_linux::KeyName`.
-#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
-pub struct KeyName {
-    /// The peers that the key is for.
-    pub remote: IpCidr,
-    /// The interface index of a VRF device, or none.
-    pub vrf: Option<u32>,
-    pub send_id: u8,
-    pub recv_id: u8,
 }
 
 /// What the kernel says of a socket: `wireseal_linux::Info`.

@@ -1,7 +1,7 @@
 //! What the driver and a guest say to each other: one JSON object a line, over a virtio serial port.
 //!
 //! The driver sends a [`Message`] with a [`Request`], the guest answers with a [`Reply`] of the same id. Requests overlap: an
-//! answer comes when it is ready. The guest's first line is a reply with id 0 and the answer to [`Probe`].
+//! answer comes when it is ready. The guest's first line is a reply with id 0 and its kernel's release.
 
 mod counted;
 mod keys;
@@ -12,16 +12,16 @@ mod requests;
 use std::time::Duration;
 
 pub use counted::Counted;
-pub use keys::{Chain, Key, KeyName, Secret, SocketInfo};
+pub use keys::{Chain, Key, SocketInfo};
 pub use pattern::Pattern;
-pub use repair::{Exported, Tcp};
+pub use repair::Exported;
 pub use requests::*;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The name of the virtio serial port.
-pub const PORT_NAME: &str = "control";
+/// The virtio serial port: the first of the only device.
+pub const PORT: &str = "/dev/vport0p1";
 
 /// How long anything may take. No row passes because this runs out.
 pub const TIME_LIMIT: Duration = Duration::from_secs(30);

@@ -1,14 +1,12 @@
 //! The agent in a guest: does what the driver asks for, each request in a thread of its own.
 
 mod managers;
-mod processes;
 mod provoke;
 mod sockets;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,11 +14,10 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use serde::Serialize;
 use serde_json::Value;
-use wireseal_interop_linux_guest::{Counted, Kernel, Message, PORT_NAME, Reply, Request, TIME_LIMIT};
+use wireseal_interop_linux_guest::{Counted, Message, PORT, Reply, Request, TIME_LIMIT};
 use wireseal_tcp_ao::Isn;
 
 use crate::managers::Managers;
-use crate::processes::Processes;
 use crate::sockets::Sockets;
 
 /// How often the kernel's counters are read while something waits for them.
@@ -37,10 +34,10 @@ fn main() -> ExitCode {
 }
 
 fn serve() -> io::Result<()> {
-    let port = OpenOptions::new().read(true).write(true).open(control_port()?)?;
+    let port = OpenOptions::new().read(true).write(true).open(PORT)?;
     let output = Arc::new(Mutex::new(port.try_clone()?));
     let agent = Arc::new(Agent::default());
-    reply(&output, 0, kernel())?;
+    reply(&output, 0, value(kernel()))?;
     for line in BufReader::new(port).lines() {
         let Message { id, request } = serde_json::from_str(&line?)?;
         let (agent, output) = (Arc::clone(&agent), Arc::clone(&output));
@@ -54,17 +51,6 @@ fn serve() -> io::Result<()> {
     Ok(())
 }
 
-/// The virtio serial port of the driver's, among any others.
-fn control_port() -> io::Result<PathBuf> {
-    for entry in fs::read_dir("/sys/class/virtio-ports")? {
-        let entry = entry?;
-        if fs::read_to_string(entry.path().join("name"))?.trim() == PORT_NAME {
-            return Ok(Path::new("/dev").join(entry.file_name()));
-        }
-    }
-    Err(io::Error::new(io::ErrorKind::NotFound, format!("no virtio serial port is named {PORT_NAME}")))
-}
-
 fn reply(output: &Mutex<File>, id: u64, result: Result<Value, String>) -> io::Result<()> {
     let mut line = serde_json::to_vec(&Reply { id, result })?;
     line.push(b'\n');
@@ -75,19 +61,14 @@ fn reply(output: &Mutex<File>, id: u64, result: Result<Value, String>) -> io::Re
 struct Agent {
     sockets: Sockets,
     managers: Managers,
-    processes: Processes,
 }
 
 impl Agent {
     fn answer(&self, request: Request) -> Result<Value, String> {
-        let Self { sockets, managers, processes } = self;
+        let Self { sockets, managers } = self;
         match request {
-            Request::Probe(_) => kernel(),
-            Request::Run(run) => value(processes::run(&run.command)),
-            Request::Start(start) => value(processes.start(start.name, &start.command)),
-            Request::Stop(stop) => value(processes.stop(&stop.name)),
-            Request::Log(log) => value(processes.log(&log.name)),
-            Request::WriteFile(file) => value(write_file(Path::new(&file.path), &file.contents)),
+            Request::Run(run) => value(shell(&run.line)),
+            Request::WriteFile(file) => value(fs::write(file.path, file.contents)),
             Request::Open(open) => value(sockets.open(&open)),
             Request::Listen(listen) => value(sockets.listen(listen.socket)),
             Request::Accept(accept) => value(sockets.accept(accept.socket)),
@@ -97,7 +78,10 @@ impl Agent {
             Request::Finish(finish) => value(sockets.finish(finish.socket)),
             Request::Close(close) => value(sockets.close(close.socket)),
             Request::Reset(reset) => value(sockets.reset(reset.socket)),
-            Request::ResetAll(_) => value(sockets.reset_all()),
+            Request::ResetAll(_) => {
+                managers.detach_all();
+                value(sockets.reset_all())
+            }
             Request::AddKeys(add) => value(sockets.add_keys(&add)),
             Request::DeleteKey(delete) => value(sockets.delete_key(&delete)),
             Request::SetKeys(set) => value(sockets.set_keys(&set)),
@@ -128,15 +112,19 @@ fn value<T: Serialize, E: Into<anyhow::Error>>(result: Result<T, E>) -> Result<V
     answer.map_err(|error| format!("{error:#}"))
 }
 
-fn kernel() -> Result<Value, String> {
-    value(wireseal_linux::probe().map(|support| Kernel { release: support.kernel, tcp_ao: support.tcp_ao }))
+/// The kernel's release; fails if it has no TCP-AO.
+fn kernel() -> anyhow::Result<String> {
+    let support = wireseal_linux::probe()?;
+    ensure!(support.tcp_ao, "Linux {} has no TCP-AO", support.kernel);
+    Ok(support.kernel)
 }
 
-fn write_file(path: &Path, contents: &str) -> io::Result<()> {
-    if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory)?;
-    }
-    fs::write(path, contents)
+fn shell(line: &str) -> anyhow::Result<String> {
+    let Output { status, stdout, stderr } =
+        Command::new("sh").args(["-c", line]).stdin(Stdio::null()).output()?;
+    let [output, errors] = [stdout, stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+    ensure!(status.success(), "{line}: {output}{errors}");
+    Ok(output)
 }
 
 fn counters() -> io::Result<Counted> {

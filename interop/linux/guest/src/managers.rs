@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use wireseal_interop_linux_guest::{Attach, NewManager, SetChain, Step, Stepped};
 use wireseal_linux::{Attachment, KeyManager, StepReport};
 use wireseal_tcp_ao::key_chain::Timestamp;
@@ -38,13 +38,17 @@ impl Managers {
         attachment.map(drop).with_context(|| format!("socket {socket} is not attached"))
     }
 
+    pub fn detach_all(&self) {
+        self.attachments.lock().unwrap().clear();
+    }
+
     pub fn step(&self, step: &Step) -> Result<Stepped> {
-        Ok(stepped(&self.get(step.manager)?.step(Timestamp::from_unix_seconds(step.now))))
+        stepped(&self.get(step.manager)?.step(Timestamp::from_unix_seconds(step.now)))
     }
 
     pub fn set_chain(&self, set: &SetChain) -> Result<Stepped> {
         let now = Timestamp::from_unix_seconds(set.now);
-        Ok(stepped(&self.get(set.manager)?.set_chain(set.chain.key_chain()?, now)?))
+        stepped(&self.get(set.manager)?.set_chain(set.chain.key_chain()?, now)?)
     }
 
     fn get(&self, number: u64) -> Result<KeyManager> {
@@ -54,16 +58,12 @@ impl Managers {
     }
 }
 
-fn stepped(report: &StepReport) -> Stepped {
+fn stepped(report: &StepReport) -> Result<Stepped> {
     let sockets = || report.sockets.iter();
-    let failed = sockets().flat_map(|socket| &socket.failed).map(|(action, error)| match action {
-        Some(action) => format!("{action}: {error}"),
-        None => error.to_string(),
-    });
-    Stepped {
+    ensure!(sockets().all(|socket| socket.failed.is_empty()), "{report:?}");
+    Ok(Stepped {
         expired: report.expired,
         done: sockets().flat_map(|socket| &socket.done).map(ToString::to_string).collect(),
-        failed: failed.collect(),
         overdue: sockets().map(|socket| socket.overdue.len()).sum(),
-    }
+    })
 }

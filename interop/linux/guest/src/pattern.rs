@@ -1,68 +1,60 @@
 //! The octets that rows transfer: known to both ends, different at every place, and cheap on an emulated processor.
 
+use anyhow::{Result, ensure};
+
 use crate::Amount;
 
 /// Octets of one word of the pattern.
 const WORD: usize = 8;
 
-/// An endless sequence of octets, chosen by a seed, from some place on.
+/// The octets of an [`Amount`], one after the other.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     seed: u64,
     position: u64,
+    end: u64,
 }
 
 impl Pattern {
-    /// The sequence of this seed, from the octet number `position` on.
-    #[must_use]
-    pub const fn new(seed: u64, position: u64) -> Self {
-        Self { seed, position }
-    }
-
-    /// The sequence that an amount is of.
     #[must_use]
     pub const fn of(amount: Amount) -> Self {
-        Self::new(amount.seed, amount.from)
+        let Amount { octets, seed, from } = amount;
+        Self { seed, position: from, end: from + octets }
     }
 
+    /// How many octets are left.
     #[must_use]
-    pub const fn position(&self) -> u64 {
-        self.position
+    pub const fn left(&self) -> usize {
+        (self.end - self.position) as usize
     }
 
-    /// Fills `octets` with the next octets, without going on.
-    pub fn peek(&self, octets: &mut [u8]) {
+    /// Takes so many octets, or those that are left.
+    pub fn take(&mut self, most: usize) -> Vec<u8> {
+        let octets = most.min(self.left());
         let skip = (self.position % WORD as u64) as usize;
-        let mut word = self.position / WORD as u64;
-        let (first, rest) = octets.split_at_mut(octets.len().min((WORD - skip) % WORD));
-        if !first.is_empty() {
-            first.copy_from_slice(&self.word(word)[skip..skip + first.len()]);
-            word += 1;
+        let mut taken = vec![0; (skip + octets).next_multiple_of(WORD)];
+        for (number, word) in (self.position / WORD as u64..).zip(taken.chunks_exact_mut(WORD)) {
+            word.copy_from_slice(&self.word(number));
         }
-        for chunk in rest.chunks_mut(WORD) {
-            chunk.copy_from_slice(&self.word(word)[..chunk.len()]);
-            word += 1;
-        }
-    }
-
-    /// Goes on by as many octets.
-    pub const fn advance(&mut self, octets: usize) {
+        taken.truncate(skip + octets);
+        taken.drain(..skip);
         self.position += octets as u64;
+        taken
     }
 
-    /// Compares what was received with the next octets, and goes on behind them.
+    /// Takes as many octets as were received.
     ///
     /// # Errors
-    /// The number of the first octet that differs.
-    pub fn check(&mut self, received: &[u8]) -> Result<(), u64> {
-        let mut expected = vec![0; received.len()];
-        self.peek(&mut expected);
-        if let Some(place) =
-            received.iter().zip(&expected).position(|(received, expected)| received != expected)
-        {
-            return Err(self.position + place as u64);
-        }
-        self.advance(received.len());
+    /// The octets differ; says which is the first.
+    pub fn check(&mut self, received: &[u8]) -> Result<()> {
+        let from = self.position;
+        let expected = self.take(received.len());
+        let differs = received.iter().zip(&expected).position(|(received, expected)| received != expected);
+        ensure!(
+            differs.is_none() && received.len() == expected.len(),
+            "wrong octet {}",
+            from + differs.unwrap_or(expected.len()) as u64
+        );
         Ok(())
     }
 
@@ -80,20 +72,22 @@ mod tests {
 
     #[test]
     fn pieces_are_the_whole() {
-        let mut whole = [0; 61];
-        Pattern::new(7, 3).peek(&mut whole);
+        let amount = Amount { octets: 61, seed: 7, from: 3 };
+        let whole = Pattern::of(amount).take(100);
+        assert_eq!(whole.len(), 61);
         for cut in 0..whole.len() {
-            let mut pattern = Pattern::new(7, 3);
-            assert_eq!(pattern.check(&whole[..cut]), Ok(()));
-            assert_eq!(pattern.check(&whole[cut..]), Ok(()));
+            let mut pattern = Pattern::of(amount);
+            pattern.check(&whole[..cut]).unwrap();
+            pattern.check(&whole[cut..]).unwrap();
+            assert!(pattern.check(&[0]).is_err());
         }
     }
 
     #[test]
     fn a_changed_octet_is_found() {
-        let mut octets = [0; 40];
-        Pattern::new(7, 100).peek(&mut octets);
+        let amount = Amount { octets: 40, seed: 7, from: 100 };
+        let mut octets = Pattern::of(amount).take(40);
         octets[33] ^= 1;
-        assert_eq!(Pattern::new(7, 100).check(&octets), Err(133));
+        assert_eq!(Pattern::of(amount).check(&octets).unwrap_err().to_string(), "wrong octet 133");
     }
 }

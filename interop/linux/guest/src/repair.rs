@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use wireseal_linux::{TcpState, Window, WindowScale};
 use wireseal_tcp_ao::{ConnectionState, Counters, Endpoint, Isn, KeyId, SeqNum, Sne, SocketPair};
 
-/// `wireseal_linux::Exported`, as plain values.
+/// `wireseal_linux::Exported`, as plain values. From `send_next` on they are those of `wireseal_linux::TcpState`.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
 pub struct Exported {
     pub local: SocketAddr,
@@ -26,12 +26,6 @@ pub struct Exported {
     pub counters: [u64; 5],
     pub required: bool,
     pub accept_icmps: bool,
-    pub tcp: Tcp,
-}
-
-/// `wireseal_linux::TcpState`, as plain values.
-#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
-pub struct Tcp {
     pub send_next: u32,
     pub send_queue: Vec<u8>,
     /// How many at its end were never sent.
@@ -52,6 +46,7 @@ impl From<wireseal_linux::Exported> for Exported {
     fn from(exported: wireseal_linux::Exported) -> Self {
         let wireseal_linux::Exported { tcp, authentication: state, required, accept_icmps } = exported;
         let Counters { good, bad, key_not_found, required: ao_required, dropped_icmp } = state.counters;
+        let window = tcp.window;
         Self {
             local: SocketAddr::new(state.pair.local.address(), state.pair.local.port()),
             remote: SocketAddr::new(state.pair.remote.address(), state.pair.remote.port()),
@@ -66,24 +61,15 @@ impl From<wireseal_linux::Exported> for Exported {
             counters: [good, bad, key_not_found, ao_required, dropped_icmp],
             required,
             accept_icmps,
-            tcp: tcp.into(),
-        }
-    }
-}
-
-impl From<TcpState> for Tcp {
-    fn from(state: TcpState) -> Self {
-        let window = state.window;
-        Self {
-            send_next: state.send_next.0,
-            send_queue: state.send_queue,
-            unsent: state.unsent,
-            receive_next: state.receive_next.0,
-            receive_queue: state.receive_queue,
-            mss: state.mss,
-            window_scale: state.window_scale.map(|shifts| (shifts.send, shifts.receive)),
-            sack: state.sack,
-            timestamp: state.timestamp,
+            send_next: tcp.send_next.0,
+            send_queue: tcp.send_queue,
+            unsent: tcp.unsent,
+            receive_next: tcp.receive_next.0,
+            receive_queue: tcp.receive_queue,
+            mss: tcp.mss,
+            window_scale: tcp.window_scale.map(|shifts| (shifts.send, shifts.receive)),
+            sack: tcp.sack,
+            timestamp: tcp.timestamp,
             window: [
                 window.send,
                 window.send_max,
@@ -97,28 +83,18 @@ impl From<TcpState> for Tcp {
 
 impl From<Exported> for wireseal_linux::Exported {
     fn from(exported: Exported) -> Self {
-        Self {
-            authentication: exported.authentication(),
-            required: exported.required,
-            accept_icmps: exported.accept_icmps,
-            tcp: exported.tcp.into(),
-        }
-    }
-}
-
-impl From<Tcp> for TcpState {
-    fn from(tcp: Tcp) -> Self {
-        let [send, send_max, send_update, receive, receive_update] = tcp.window;
-        Self {
-            send_next: SeqNum(tcp.send_next),
-            send_queue: tcp.send_queue,
-            unsent: tcp.unsent,
-            receive_next: SeqNum(tcp.receive_next),
-            receive_queue: tcp.receive_queue,
-            mss: tcp.mss,
-            window_scale: tcp.window_scale.map(|(send, receive)| WindowScale { send, receive }),
-            sack: tcp.sack,
-            timestamp: tcp.timestamp,
+        let authentication = exported.authentication();
+        let [send, send_max, send_update, receive, receive_update] = exported.window;
+        let tcp = TcpState {
+            send_next: SeqNum(exported.send_next),
+            send_queue: exported.send_queue,
+            unsent: exported.unsent,
+            receive_next: SeqNum(exported.receive_next),
+            receive_queue: exported.receive_queue,
+            mss: exported.mss,
+            window_scale: exported.window_scale.map(|(send, receive)| WindowScale { send, receive }),
+            sack: exported.sack,
+            timestamp: exported.timestamp,
             window: Window {
                 send,
                 send_max,
@@ -126,7 +102,8 @@ impl From<Tcp> for TcpState {
                 receive,
                 receive_update: SeqNum(receive_update),
             },
-        }
+        };
+        Self { tcp, authentication, required: exported.required, accept_icmps: exported.accept_icmps }
     }
 }
 

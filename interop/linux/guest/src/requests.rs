@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use cidr::IpCidr;
 use serde::{Deserialize, Serialize};
 
-use crate::{Chain, Counted, Exported, Key, KeyName, Secret, SocketInfo};
+use crate::{Chain, Counted, Exported, Key, SocketInfo};
 
 /// A request as a type, and its answer's type.
 pub trait Call {
@@ -41,17 +41,9 @@ macro_rules! calls {
 }
 
 calls! {
-    /// What the guest's kernel is and can do.
-    Probe {} => Kernel;
-    /// Runs a command to its end.
-    Run { command: Vec<String> } => Ran;
-    /// Starts a command in the background. It is killed when the guest ends.
-    Start { name: String, command: Vec<String> } => ();
-    /// Kills a command that was started, and waits for its end.
-    Stop { name: String } => ();
-    /// What a started command has printed so far, standard error included. It may have ended.
-    Log { name: String } => String;
-    /// Writes a file, and creates its directory.
+    /// Runs a shell's command line to its end; the answer is what it has printed.
+    Run { line: String } => String;
+    /// Writes a file.
     WriteFile { path: String, contents: String } => ();
     /// Creates a TCP socket, bound, with keys; the answer is its number in other requests. Port 0 leaves the port to the kernel.
     Open { local: SocketAddr, keys: Vec<Key>, required: bool } => u64;
@@ -71,19 +63,20 @@ calls! {
     Close { socket: u64 } => ();
     /// Closes a connection with a reset.
     Reset { socket: u64 } => ();
-    /// Closes all sockets, connections with a reset, and ends what waits on them.
+    /// Detaches and closes all sockets, connections with a reset, and ends what waits on them.
     ResetAll {} => ();
     AddKeys { socket: u64, keys: Vec<Key> } => ();
-    /// Deletes a key. The ids are those of the keys that become current and rnext key.
-    DeleteKey { socket: u64, name: KeyName, current: Option<u8>, rnext: Option<u8> } => ();
+    /// Deletes the key with this SendID. The other ids are those of the keys that become current and rnext key.
+    DeleteKey { socket: u64, send_id: u8, current: Option<u8>, rnext: Option<u8> } => ();
     /// Chooses the current key by SendID and the rnext key by RecvID.
     SetKeys { socket: u64, current: Option<u8>, rnext: Option<u8> } => ();
     SetFlags { socket: u64, required: Option<bool>, accept_icmps: Option<bool> } => ();
     /// Has ICMP errors reported to the program (`IP_RECVERR`, `IPV6_RECVERR`).
     ReportErrors { socket: u64 } => ();
     /// Sets a TCP-MD5 key.
-    SetMd5Key { socket: u64, remote: IpCidr, secret: Secret } => ();
-    ListKeys { socket: u64 } => Vec<KeyName>;
+    SetMd5Key { socket: u64, remote: IpCidr, secret: String } => ();
+    /// The SendID of each key, and the interface index of the VRF device that it is for, or none.
+    ListKeys { socket: u64 } => Vec<(u8, Option<u32>)>;
     /// `TCP_AO_INFO`; nothing when the socket has no TCP-AO.
     GetInfo { socket: u64 } => Option<SocketInfo>;
     /// Takes an established connection out of the kernel: it ends there without a segment.
@@ -102,28 +95,13 @@ calls! {
     Attach { manager: u64, socket: u64, now: i64 } => ();
     /// Detaches a socket from its key manager.
     Detach { socket: u64 } => ();
-    /// Lets a key manager do what is due.
+    /// Lets a key manager do what is due. Fails if it cannot do all of it.
     Step { manager: u64, now: i64 } => Stepped;
     /// Gives a key manager another chain.
     SetChain { manager: u64, chain: Chain, now: i64 } => Stepped;
-    /// Makes calls that the kernel must refuse, some on this connection, which has one key.
-    ProvokeErrors { connection: u64 } => Vec<Provoked>;
-}
-
-#[derive(Serialize, Deserialize, Clone, Debug)]
-pub struct Kernel {
-    /// As `uname -r` has it.
-    pub release: String,
-    pub tcp_ao: bool,
-}
-
-/// How a command ended.
-#[derive(Serialize, Deserialize, Clone, Debug)]
-pub struct Ran {
-    /// Its exit code; nothing when a signal ended it.
-    pub status: Option<i32>,
-    pub output: String,
-    pub errors: String,
+    /// Makes calls that the kernel must refuse, some on this connection, which has one key; the answer is how many. Fails
+    /// unless each returns the error that says why.
+    ProvokeErrors { connection: u64 } => u64;
 }
 
 /// Octets of a [`Pattern`](crate::Pattern) to be sent or received.
@@ -152,16 +130,6 @@ pub struct Stepped {
     /// No key may be sent with.
     pub expired: bool,
     pub done: Vec<String>,
-    pub failed: Vec<String>,
     /// Keys past their lifetime that a connection keeps because they are its last.
     pub overdue: usize,
-}
-
-/// A call that was refused.
-#[derive(Serialize, Deserialize, Clone, Debug)]
-pub struct Provoked {
-    pub what: String,
-    /// The variant of `wireseal_linux::Error`, or `none`.
-    pub error: String,
-    pub message: String,
 }

@@ -12,14 +12,14 @@ use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{Ipv4RecvErr, Ipv6RecvErr};
 use socket2::{Domain, Protocol, Socket, Type};
 use wireseal_interop_linux_guest::{
-    AddKeys, Amount, Connect, DeleteKey, Exported, Key, KeyName, Open, Pattern, Restore, SetFlags, SetKeys,
-    SetMd5Key, SocketInfo, TIME_LIMIT, Transfer,
+    AddKeys, Amount, Connect, DeleteKey, Exported, Key, Open, Pattern, Restore, SetFlags, SetKeys, SetMd5Key,
+    SocketInfo, TIME_LIMIT, Transfer,
 };
 use wireseal_linux::{SocketKey, Successor, TcpAoSocket};
 use wireseal_tcp_ao::{Isn, KeyId, MasterKey};
 
 /// Octets that are handed to or taken from the kernel at once.
-const PIECE: usize = 64 * 1024;
+const PIECE: usize = 16 * 1024;
 
 /// How often to check whether a socket is still in use.
 const IN_USE_CHECK: Duration = Duration::from_millis(1);
@@ -129,30 +129,12 @@ impl Sockets {
     }
 
     pub fn reset(&self, number: u64) -> Result<()> {
-        let socket = self.take(number)?;
-        socket.set_linger(Some(Duration::ZERO))?;
-        if Arc::strong_count(&socket) > 1 {
-            // Wakes whatever waits on it, so that it is closed now.
-            let _ = socket.shutdown(Shutdown::Both);
-        }
-        Ok(())
+        reset(self.take(number)?)
     }
 
     pub fn reset_all(&self) -> Result<()> {
         let sockets = std::mem::take(&mut self.0.lock().unwrap().sockets);
-        for socket in sockets.into_values() {
-            socket.set_linger(Some(Duration::ZERO))?;
-            let in_use = Arc::downgrade(&socket);
-            if Arc::strong_count(&socket) > 1 {
-                // Wakes whatever waits on it, which lets go of it then.
-                let _ = socket.shutdown(Shutdown::Both);
-            }
-            drop(socket);
-            while in_use.strong_count() > 0 {
-                thread::sleep(IN_USE_CHECK);
-            }
-        }
-        Ok(())
+        sockets.into_values().try_for_each(reset)
     }
 
     pub fn add_keys(&self, add: &AddKeys) -> Result<()> {
@@ -160,14 +142,13 @@ impl Sockets {
     }
 
     pub fn delete_key(&self, delete: &DeleteKey) -> Result<()> {
-        let name = wireseal_linux::KeyName {
-            remote: delete.name.remote,
-            vrf: delete.name.vrf,
-            send_id: KeyId(delete.name.send_id),
-            recv_id: KeyId(delete.name.recv_id),
-        };
+        let socket = self.get(delete.socket)?;
+        let socket = TcpAoSocket::new(&*socket);
+        let keys = socket.keys()?;
+        let key =
+            keys.iter().find(|key| key.name.send_id.0 == delete.send_id).context("there is no such key")?;
         let successor = Successor { current: delete.current.map(KeyId), rnext: delete.rnext.map(KeyId) };
-        Ok(TcpAoSocket::new(&*self.get(delete.socket)?).delete_key(&name, successor)?)
+        Ok(socket.delete_key(&key.name, successor)?)
     }
 
     pub fn set_keys(&self, set: &SetKeys) -> Result<()> {
@@ -200,19 +181,13 @@ impl Sockets {
 
     pub fn set_md5_key(&self, set: &SetMd5Key) -> Result<()> {
         let socket = self.get(set.socket)?;
-        let master_key = MasterKey::new(set.secret.expose().as_bytes())?;
+        let master_key = MasterKey::new(set.secret.as_bytes())?;
         Ok(TcpAoSocket::new(&*socket).set_md5_key(set.remote, None, &master_key)?)
     }
 
-    pub fn list_keys(&self, number: u64) -> Result<Vec<KeyName>> {
+    pub fn list_keys(&self, number: u64) -> Result<Vec<(u8, Option<u32>)>> {
         let keys = TcpAoSocket::new(&*self.get(number)?).keys()?;
-        let listed = keys.iter().map(|key| KeyName {
-            remote: key.name.remote,
-            vrf: key.name.vrf,
-            send_id: key.name.send_id.0,
-            recv_id: key.name.recv_id.0,
-        });
-        Ok(listed.collect())
+        Ok(keys.iter().map(|key| (key.name.send_id.0, key.name.vrf)).collect())
     }
 
     pub fn info(&self, number: u64) -> Result<Option<SocketInfo>> {
@@ -244,7 +219,22 @@ impl Sockets {
     }
 }
 
-fn tcp_socket(local: SocketAddr) -> io::Result<Socket> {
+/// Closes a connection with a reset, and waits until nothing uses its socket.
+fn reset(socket: Arc<Socket>) -> Result<()> {
+    socket.set_linger(Some(Duration::ZERO))?;
+    let in_use = Arc::downgrade(&socket);
+    if Arc::strong_count(&socket) > 1 {
+        // Wakes whatever waits on it, which lets go of it then.
+        let _ = socket.shutdown(Shutdown::Both);
+    }
+    drop(socket);
+    while in_use.strong_count() > 0 {
+        thread::sleep(IN_USE_CHECK);
+    }
+    Ok(())
+}
+
+pub fn tcp_socket(local: SocketAddr) -> io::Result<Socket> {
     Socket::new(Domain::for_address(local), Type::STREAM, Some(Protocol::TCP))
 }
 
@@ -264,8 +254,8 @@ fn with_socket_keys<T>(keys: &[Key], use_keys: impl FnOnce(&[SocketKey<'_>]) -> 
         .zip(&mkts)
         .map(|(key, mkt)| SocketKey {
             vrf: key.vrf,
-            set_current: key.set_current,
-            set_rnext: key.set_rnext,
+            set_current: key.is_preferred,
+            set_rnext: key.is_preferred,
             ..SocketKey::new(key.remote, mkt)
         })
         .collect();
@@ -274,15 +264,11 @@ fn with_socket_keys<T>(keys: &[Key], use_keys: impl FnOnce(&[SocketKey<'_>]) -> 
 
 fn send(mut socket: &Socket, amount: Amount) -> Result<()> {
     let mut pattern = Pattern::of(amount);
-    let mut buffer = vec![0; PIECE];
-    let mut left = amount.octets;
-    while left > 0 {
-        let piece = left.min(PIECE as u64) as usize;
-        pattern.peek(&mut buffer[..piece]);
-        let sent =
-            socket.write(&buffer[..piece]).with_context(|| format!("cannot send, {left} octets are left"))?;
-        pattern.advance(sent);
-        left -= sent as u64;
+    while pattern.left() > 0 {
+        let left = pattern.left();
+        socket
+            .write_all(&pattern.take(PIECE))
+            .with_context(|| format!("cannot send, {left} octets are left"))?;
     }
     Ok(())
 }
@@ -290,14 +276,12 @@ fn send(mut socket: &Socket, amount: Amount) -> Result<()> {
 fn receive(mut socket: &Socket, amount: Amount) -> Result<()> {
     let mut pattern = Pattern::of(amount);
     let mut buffer = vec![0; PIECE];
-    let mut left = amount.octets;
-    while left > 0 {
-        let piece = left.min(PIECE as u64) as usize;
-        let received =
-            socket.read(&mut buffer[..piece]).with_context(|| format!("{left} octets are missing"))?;
+    while pattern.left() > 0 {
+        let left = pattern.left();
+        let received = socket.read(&mut buffer[..left.min(PIECE)]);
+        let received = received.with_context(|| format!("{left} octets are missing"))?;
         ensure!(received > 0, "the stream ends, {left} octets are missing");
-        pattern.check(&buffer[..received]).map_err(|at| anyhow!("wrong octet {at}"))?;
-        left -= received as u64;
+        pattern.check(&buffer[..received])?;
     }
     Ok(())
 }

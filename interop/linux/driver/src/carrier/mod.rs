@@ -13,13 +13,13 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use agent::{Amount, Counted, Exported, Pattern, TIME_LIMIT};
+use anyhow::{Context, Result, ensure};
 use etherparse::TcpHeader;
 use tokio::time::{Instant, sleep_until, timeout};
 use wireseal_tcp_ao::option::{MAX_OPTIONS_LENGTH, TCP_HEADER_LENGTH};
 use wireseal_tcp_ao::{Connection, MKTS_PER_PEER, MktSet, Segment, SeqNum, SneTracker, append_ao, checksum};
 
 pub use self::place::Place;
-use crate::failure::{Failure, Result, ensure};
 use crate::recording;
 
 /// Retransmission timeout.
@@ -60,18 +60,19 @@ impl Carrier {
     /// Takes over a connection at a place that receives its peer's packets.
     pub fn take_up(place: Place, exported: Exported, mkts: &MktSet<MKTS_PER_PEER>) -> Result<Self> {
         let connection = Connection::import(&exported.authentication(), mkts)?;
-        let tcp = &exported.tcp;
         let mut carrier = Self {
             place,
             connection,
             taken_at: Instant::now(),
-            send_queue: tcp.send_queue.iter().copied().collect(),
-            unacknowledged: SeqNum(tcp.send_next.wrapping_sub(u32::try_from(tcp.send_queue.len())?)),
+            send_queue: exported.send_queue.iter().copied().collect(),
+            unacknowledged: SeqNum(
+                exported.send_next.wrapping_sub(u32::try_from(exported.send_queue.len())?),
+            ),
             sent: 0,
             retransmit_at: None,
-            receive_queue: tcp.receive_queue.iter().copied().collect(),
-            receive_next: SeqNum(tcp.receive_next),
-            window: (usize::try_from(tcp.window[0])?, SeqNum(tcp.window[2])),
+            receive_queue: exported.receive_queue.iter().copied().collect(),
+            receive_next: SeqNum(exported.receive_next),
+            window: (usize::try_from(exported.window[0])?, SeqNum(exported.window[2])),
             timestamp: 0,
             taken: exported,
         };
@@ -86,31 +87,34 @@ impl Carrier {
 
     /// Octets acknowledged and octets received since the takeover.
     pub fn moved(&self) -> (u32, u32) {
-        let tcp = &self.taken.tcp;
-        let first = tcp.send_next.wrapping_sub(tcp.send_queue.len() as u32);
-        (self.unacknowledged.0.wrapping_sub(first), self.receive_next.0.wrapping_sub(tcp.receive_next))
+        let taken = &self.taken;
+        let first = taken.send_next.wrapping_sub(taken.send_queue.len() as u32);
+        (self.unacknowledged.0.wrapping_sub(first), self.receive_next.0.wrapping_sub(taken.receive_next))
     }
 
     /// Writes and reads concurrently, and checks each octet read. Written data may still be in flight on return.
     pub async fn transfer(&mut self, send: Amount, receive: Amount) -> Result<()> {
         let (mut written, mut read) = (Pattern::of(send), Pattern::of(receive));
-        let (written_end, read_end) = (send.from + send.octets, receive.from + receive.octets);
         let mut latest = (self.moved(), Instant::now());
         loop {
-            self.write(&mut written, written_end);
-            self.read(&mut read, read_end)?;
+            let room = SEND_QUEUE.saturating_sub(self.send_queue.len());
+            self.send_queue.extend(written.take(room));
+            let octets = read.left().min(self.receive_queue.len());
+            read.check(&self.receive_queue.drain(..octets).collect::<Vec<_>>())?;
             self.send_what_may_go()?;
-            if (written.position(), read.position()) == (written_end, read_end) {
+            if (written.left(), read.left()) == (0, 0) {
                 return Ok(());
             }
             self.step().await?;
             if self.moved() != latest.0 {
                 latest = (self.moved(), Instant::now());
             }
-            ensure(latest.1.elapsed() < TIME_LIMIT, || {
-                let left = (written_end - written.position(), read_end - read.position());
-                format!("the carrier made no progress with {} octets to write and {} to read", left.0, left.1)
-            })?;
+            ensure!(
+                latest.1.elapsed() < TIME_LIMIT,
+                "the carrier made no progress with {} octets to write and {} to read",
+                written.left(),
+                read.left()
+            );
         }
     }
 
@@ -128,7 +132,7 @@ impl Carrier {
             }
             Ok(())
         };
-        timeout(TIME_LIMIT, serve).await.map_err(|_| Failure("the carrier timed out".to_owned()))?
+        timeout(TIME_LIMIT, serve).await.context("the carrier timed out")?
     }
 
     /// Returns the state, for a kernel to restore.
@@ -146,18 +150,23 @@ impl Carrier {
         exported.rnext_key = state.rnext_key.0;
         exported.counters =
             [counted.good, counted.bad, counted.key_not_found, counted.required, counted.dropped_icmp];
-        let tcp = &mut exported.tcp;
-        tcp.send_next = self.unacknowledged.0.wrapping_add(u32::try_from(self.send_queue.len())?);
-        tcp.unsent = self.send_queue.len() - self.sent;
-        tcp.send_queue = self.send_queue.into();
-        tcp.receive_next = self.receive_next.0;
-        tcp.timestamp = tcp.timestamp.map(|value| value.wrapping_add(milliseconds_since(self.taken_at)));
+        exported.send_next = self.unacknowledged.0.wrapping_add(u32::try_from(self.send_queue.len())?);
+        exported.unsent = self.send_queue.len() - self.sent;
+        exported.send_queue = self.send_queue.into();
+        exported.receive_next = self.receive_next.0;
+        exported.timestamp =
+            exported.timestamp.map(|value| value.wrapping_add(milliseconds_since(self.taken_at)));
         let (window, window_update) = self.window;
         let room = RECEIVE_QUEUE.saturating_sub(self.receive_queue.len());
-        tcp.receive_queue = self.receive_queue.into();
+        exported.receive_queue = self.receive_queue.into();
         let window = u32::try_from(window)?;
-        tcp.window =
-            [window, tcp.window[1].max(window), window_update.0, u32::try_from(room)?, self.receive_next.0];
+        exported.window = [
+            window,
+            exported.window[1].max(window),
+            window_update.0,
+            u32::try_from(room)?,
+            self.receive_next.0,
+        ];
         Ok(exported)
     }
 
@@ -182,7 +191,7 @@ impl Carrier {
             return Ok(());
         }
         let flags = segment.flags();
-        ensure(!flags.rst() && !flags.fin(), || format!("the carrier's peer closed: {flags:?}"))?;
+        ensure!(!flags.rst() && !flags.fin(), "the carrier's peer closed: {flags:?}");
         self.take_acknowledgment(&segment);
         let missing = self.receive_next.offset_from(segment.sequence());
         let (payload, expected) = (segment.payload(), usize::try_from(missing));
@@ -205,29 +214,13 @@ impl Carrier {
         self.send_queue.drain(..acknowledged);
         self.unacknowledged = segment.acknowledgment();
         self.sent = self.sent.saturating_sub(acknowledged);
-        let shift = self.taken.tcp.window_scale.map_or(0, |(peer, _)| peer);
+        let shift = self.taken.window_scale.map_or(0, |(peer, _)| peer);
         let header = segment.header();
         let window = usize::from(u16::from_be_bytes([header[14], header[15]])) << shift;
         self.window = (window, segment.sequence());
         if acknowledged > 0 {
             self.retransmit_at = (self.sent > 0).then(|| Instant::now() + RETRANSMISSION);
         }
-    }
-
-    fn write(&mut self, pattern: &mut Pattern, end: u64) {
-        let room = SEND_QUEUE.saturating_sub(self.send_queue.len()) as u64;
-        let octets = usize::try_from(room.min(end - pattern.position())).unwrap_or(SEND_QUEUE);
-        let mut written = vec![0; octets];
-        pattern.peek(&mut written);
-        pattern.advance(octets);
-        self.send_queue.extend(written);
-    }
-
-    fn read(&mut self, pattern: &mut Pattern, end: u64) -> Result<()> {
-        let wanted = usize::try_from(end - pattern.position()).unwrap_or(usize::MAX);
-        let octets = wanted.min(self.receive_queue.len());
-        let read: Vec<u8> = self.receive_queue.drain(..octets).collect();
-        pattern.check(&read).map_err(|at| Failure(format!("the carrier received a wrong octet {at}")))
     }
 
     fn send_what_may_go(&mut self) -> Result<()> {
@@ -249,9 +242,8 @@ impl Carrier {
 
     /// Sends the next data segment without checking the windows.
     fn send_data(&mut self) -> Result<()> {
-        let options =
-            self.connection.option_length() + self.taken.tcp.timestamp.map_or(0, |_| TIMESTAMPS_LENGTH);
-        let most = usize::try_from(self.taken.tcp.mss)?.saturating_sub(options);
+        let options = self.connection.option_length() + self.taken.timestamp.map_or(0, |_| TIMESTAMPS_LENGTH);
+        let most = usize::try_from(self.taken.mss)?.saturating_sub(options);
         let data: Vec<u8> = self.send_queue.iter().copied().skip(self.sent).take(most).collect();
         let sequence = SeqNum(self.unacknowledged.0.wrapping_add(u32::try_from(self.sent)?));
         self.sent += data.len();
@@ -267,7 +259,7 @@ impl Carrier {
         let pair = self.connection.pair();
         let (from, to): (IpAddr, IpAddr) = (pair.local.address(), pair.remote.address());
         let room = RECEIVE_QUEUE.saturating_sub(self.receive_queue.len());
-        let window = room >> self.taken.tcp.window_scale.map_or(0, |(_, own)| own);
+        let window = room >> self.taken.window_scale.map_or(0, |(_, own)| own);
         let window = u16::try_from(window).unwrap_or(u16::MAX);
         let mut header = TcpHeader::new(pair.local.port(), pair.remote.port(), sequence.0, window);
         header.acknowledgment_number = self.receive_next.0;
@@ -275,7 +267,7 @@ impl Carrier {
         header.psh = !data.is_empty();
         let mut options = [0; MAX_OPTIONS_LENGTH];
         let mut length = 0;
-        if let Some(value) = self.taken.tcp.timestamp {
+        if let Some(value) = self.taken.timestamp {
             let value = value.wrapping_add(milliseconds_since(self.taken_at));
             let octets = [TIMESTAMPS, value.to_be_bytes(), self.timestamp.to_be_bytes()].concat();
             options[..TIMESTAMPS_LENGTH].copy_from_slice(&octets);

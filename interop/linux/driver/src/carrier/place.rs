@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
+use anyhow::{Result, bail};
 use etherparse::{IpNumber, PacketBuilder};
 use smoltcp::phy::Medium;
 use speaker::link::{DEFAULT_IP_MTU, Link};
 
-use crate::failure::{Result, fail};
 use crate::net::Port;
 use crate::wire::{Plug, Wire};
 
@@ -41,7 +41,7 @@ impl Place {
         let ip = match (from, to) {
             (IpAddr::V4(from), IpAddr::V4(to)) => ethernet.ipv4(from.octets(), to.octets(), HOP_LIMIT),
             (IpAddr::V6(from), IpAddr::V6(to)) => ethernet.ipv6(from.octets(), to.octets(), HOP_LIMIT),
-            _ => return fail(format!("no packet goes from {from} to {to}")),
+            _ => bail!("no packet goes from {from} to {to}"),
         };
         ip.write_to_vec(&mut frame, IpNumber::TCP, tcp)?;
         self.link.from_stack.push(frame);

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 
-use agent::Tcp;
 use tokio::sync::Barrier;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
@@ -37,18 +36,16 @@ fn exported(local: SocketAddr, remote: SocketAddr, isns: (u32, u32)) -> Exported
         counters: [0; 5],
         required: false,
         accept_icmps: false,
-        tcp: Tcp {
-            send_next: send,
-            send_queue: Vec::new(),
-            unsent: 0,
-            receive_next: receive,
-            receive_queue: Vec::new(),
-            mss: 1460,
-            window_scale: Some((7, 7)),
-            sack: true,
-            timestamp: Some(1),
-            window: [65_535, 65_535, receive, 65_535, receive],
-        },
+        send_next: send,
+        send_queue: Vec::new(),
+        unsent: 0,
+        receive_next: receive,
+        receive_queue: Vec::new(),
+        mss: 1460,
+        window_scale: Some((7, 7)),
+        sack: true,
+        timestamp: Some(1),
+        window: [65_535, 65_535, receive, 65_535, receive],
     }
 }
 

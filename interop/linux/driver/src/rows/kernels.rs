@@ -1,10 +1,11 @@
 //! One connection between the kernels of the two guests, opened by the second.
 
 use std::net::IpAddr;
+use std::ops::Range;
 
 use agent::{
-    Accept, Amount, ChooseIsn, Close, Connect, Counted, Finish, GetInfo, Key, Listen, Open, Reset,
-    SocketInfo, Transfer,
+    Accept, Amount, ChooseIsn, Connect, Counted, Export, Exported, Finish, GetInfo, Key, Listen, Open,
+    Restore, SocketInfo, Transfer,
 };
 use speaker::protection::mirrored;
 use wireseal_tcp_ao::{Endpoint, Isn, Mkt, SocketPair};
@@ -18,21 +19,19 @@ const TO_NORTH: u64 = 31;
 const TO_SOUTH: u64 = 32;
 /// Refused segments that count as proof that an end refuses all.
 pub const REFUSED: u64 = 3;
-/// Why [`Kernels::refuses_octet`] fails when the octet is taken.
-pub const WENT_THROUGH: &str = "an octet went through";
 const PORTS: [Port; 2] = [Port::North, Port::South];
 
 pub struct Kernels<'a> {
     lab: &'a Lab,
     /// The guest that opened it.
     pub south_guest: &'a Guest,
+    family: Family,
     /// The keys, as south has them.
     mkts: Vec<Mkt>,
     pub north: u64,
     pub south: u64,
     /// The connection as south sees it.
     pub pair: SocketPair,
-    listener: u64,
     before: [Counted; 2],
     /// Octets that have gone to north, and to south.
     exchanged: (u64, u64),
@@ -53,14 +52,14 @@ pub async fn open_socket(guest: &Guest, family: Family, port: u16, keys: Vec<Key
     guest.call(Open { local: family.any(port), keys, required: false }).await
 }
 
-/// Resets a connection of north's and waits for the reset, so that none of it is left for the next row.
-pub async fn reset(lab: &Lab, socket: u64) -> Result<()> {
-    lab.wire.take_recording();
-    lab.north.call(Reset { socket }).await?;
-    let reset = |recording: &Recording| {
-        recording.segments_from(Port::North).any(|segment| segment.flags().rst()).then_some(())
-    };
-    lab.wire.await_recorded("north's reset", reset).await
+/// These octets of what goes to north.
+pub fn to_north(octets: Range<u64>) -> Amount {
+    Amount { octets: octets.end - octets.start, seed: TO_NORTH, from: octets.start }
+}
+
+/// These octets of what goes to south.
+pub fn to_south(octets: Range<u64>) -> Amount {
+    Amount { octets: octets.end - octets.start, seed: TO_SOUTH, from: octets.start }
 }
 
 impl<'a> Kernels<'a> {
@@ -111,54 +110,56 @@ impl<'a> Kernels<'a> {
         let north = lab.north.call(Accept { socket: listener }).await?;
         let pair = SocketPair { local: Endpoint::from(local), remote: Endpoint::from(remote) };
         let mkts = mkts.to_vec();
-        Ok(Self { lab, south_guest, mkts, north, south, pair, listener, before, exchanged: (0, 0) })
+        Ok(Self { lab, south_guest, family, mkts, north, south, pair, before, exchanged: (0, 0) })
     }
 
     /// Carries so many octets to north, and so many back.
     pub async fn exchange(&mut self, to_north: u64, to_south: u64) -> Result<()> {
         self.transfer(to_north, to_south).await?;
-        self.passed(to_north, to_south);
+        self.exchanged = (self.exchanged.0 + to_north, self.exchanged.1 + to_south);
         Ok(())
     }
 
-    /// Waits until each end has acknowledged what the other sent. A later acknowledgment would ask for the key of its time.
-    pub async fn await_acknowledged(&self) -> Result<()> {
-        let is_acknowledged = |recording: &Recording| {
-            let by_the_other = |pair: SocketPair| {
-                let last = recording.sent(pair).filter(|segment| !segment.payload().is_empty()).last()?;
-                let heard = recording.sent(pair.reversed()).last()?.acknowledgment();
-                (heard.offset_from(last.sequence()) >= last.payload().len() as i32).then_some(())
-            };
-            by_the_other(self.pair).and(by_the_other(self.pair.reversed()))
-        };
-        self.lab.wire.await_recorded("the acknowledgment of all that was sent", is_acknowledged).await
-    }
-
-    async fn transfer(&self, to_north: u64, to_south: u64) -> Result<()> {
-        let [north, south] = self.transfers(to_north, to_south);
-        tokio::try_join!(self.lab.north.call(north), self.south_guest.call(south))?;
+    async fn transfer(&self, octets_to_north: u64, octets_to_south: u64) -> Result<()> {
+        let there = to_north(self.exchanged.0..self.exchanged.0 + octets_to_north);
+        let back = to_south(self.exchanged.1..self.exchanged.1 + octets_to_south);
+        let by_north = self.lab.north.call(Transfer { socket: self.north, send: back, receive: there });
+        tokio::try_join!(by_north, self.south_transfers(there, back))?;
         Ok(())
     }
 
-    /// What north and south do in an exchange.
-    pub const fn transfers(&self, to_north: u64, to_south: u64) -> [Transfer; 2] {
-        let there = Amount { octets: to_north, seed: TO_NORTH, from: self.exchanged.0 };
-        let back = Amount { octets: to_south, seed: TO_SOUTH, from: self.exchanged.1 };
-        [
-            Transfer { socket: self.north, send: back, receive: there },
-            Transfer { socket: self.south, send: there, receive: back },
-        ]
+    /// Has south alone send and receive.
+    pub async fn south_transfers(&self, send: Amount, receive: Amount) -> Result<()> {
+        self.south_guest.call(Transfer { socket: self.south, send, receive }).await
     }
 
-    /// Records octets exchanged in another way.
-    pub const fn passed(&mut self, to_north: u64, to_south: u64) {
-        self.exchanged.0 += to_north;
-        self.exchanged.1 += to_south;
+    /// Takes north's end out of its kernel.
+    pub async fn export_north(&self) -> Result<Exported> {
+        self.lab.north.call(Export { socket: self.north }).await
+    }
+
+    /// Takes south's end out of its kernel.
+    pub async fn export_south(&self) -> Result<Exported> {
+        self.south_guest.call(Export { socket: self.south }).await
+    }
+
+    /// Puts north's end into its kernel.
+    pub async fn restore_north(&mut self, exported: Exported) -> Result<()> {
+        let keys = north_keys(self.family, &self.mkts)?;
+        self.north = self.lab.north.call(Restore { exported, keys }).await?;
+        Ok(())
+    }
+
+    /// Puts south's end into its kernel.
+    pub async fn restore_south(&mut self, exported: Exported) -> Result<()> {
+        let keys = south_keys(self.family, &self.mkts)?;
+        self.south = self.south_guest.call(Restore { exported, keys }).await?;
+        Ok(())
     }
 
     /// What the kernels say of their sockets, north's first.
     pub async fn info(&self) -> Result<[SocketInfo; 2]> {
-        let none = || Failure("a socket has no TCP-AO".to_owned());
+        let none = || anyhow!("a socket has no TCP-AO");
         let north = self.lab.north.call(GetInfo { socket: self.north }).await?.ok_or_else(none)?;
         let south = self.south_guest.call(GetInfo { socket: self.south }).await?.ok_or_else(none)?;
         Ok([north, south])
@@ -169,20 +170,9 @@ impl<'a> Kernels<'a> {
         self.lab.north.await_counted(&self.before[0], counted).await
     }
 
-    /// What north has counted since the connection's beginning.
-    pub async fn north_counted(&self) -> Result<Counted> {
-        Ok(self.lab.north.counters().await?.since(&self.before[0]))
-    }
-
-    /// Keeps sending an octet to north until north has counted `refused`; fails if north accepts it.
-    pub async fn refuses_octet(&self, refused: Counted) -> Result<Counted> {
-        tokio::select! {
-            counted = self.await_north_counted(refused) => counted,
-            passed = self.transfer(1, 0) => {
-                passed?;
-                fail(WENT_THROUGH)
-            }
-        }
+    /// Keeps sending an octet to north until north has counted this; fails if north accepts it.
+    pub async fn refuses_octet(&self, counted: Counted) -> Result<Counted> {
+        refused(self.await_north_counted(counted), self.transfer(1, 0)).await
     }
 
     /// Waits until both ends have acknowledged everything and send nothing more.
@@ -219,26 +209,13 @@ impl<'a> Kernels<'a> {
         Ok([north, south])
     }
 
-    /// Ends it by resets from both sides.
-    pub async fn reset(self) -> Result<()> {
-        reset(self.lab, self.north).await?;
-        self.south_guest.call(Reset { socket: self.south }).await?;
-        self.lab.north.call(Close { socket: self.listener }).await
-    }
-
-    async fn finish(&self) -> Result<()> {
+    /// Closes it in order from both sides.
+    pub async fn finish(&self) -> Result<()> {
         tokio::try_join!(
             self.lab.north.call(Finish { socket: self.north }),
             self.south_guest.call(Finish { socket: self.south }),
         )?;
         self.quiet().await
-    }
-
-    /// Closes it in order from both sides, and keeps the listener.
-    pub async fn close_ends(self) -> Result<()> {
-        self.finish().await?;
-        self.lab.north.call(Close { socket: self.north }).await?;
-        self.south_guest.call(Close { socket: self.south }).await
     }
 
     /// Closes it in order from both sides, and accounts for all segments that have come to north: each must be counted good,
@@ -247,13 +224,10 @@ impl<'a> Kernels<'a> {
         self.finish().await?;
         let recording = self.lab.wire.take_recording();
         let [north, south] = self.account(&recording, is_south_whole).await?;
-        self.lab.north.call(Close { socket: self.listener }).await?;
         let wire = verify(self.lab, &recording, &self.mkts)?;
         wire.check_all_verified()?;
         let resets = recording.segments().filter(|segment| segment.flags().rst()).count();
-        ensure(resets == 0, || "there were resets".to_owned())?;
-        self.lab.north.call(Close { socket: self.north }).await?;
-        self.south_guest.call(Close { socket: self.south }).await?;
+        ensure!(resets == 0, "there were resets");
         let counters = vec![("north".into(), north.to_string()), ("south".into(), south.to_string())];
         Ok(Evidence { counters, wire, recording, ..Evidence::default() })
     }

@@ -9,7 +9,7 @@ use futures_util::future::try_join_all;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, OptionCoverage, Segment};
 
-use super::session::{Beside, End, Session, Setup};
+use super::session::{End, Session, Setup};
 use crate::prelude::*;
 use crate::userspace::Userspace;
 
@@ -90,7 +90,7 @@ fn product(family: Family, (algorithm, slug): (TcpAoAlgorithm, &str), opener: En
          and 80 octets: 18 connections, 64 KiB each way"
     );
     let twin = "the last octet of each master key changed at one end";
-    row(format!("keys-{slug}-{}-{opener}-opens", family.slug()), what, twin, combinations, SMALL)
+    row(format!("keys-{slug}-{family}-{opener}-opens"), what, twin, combinations, SMALL)
 }
 
 /// Much with one key, perhaps over a bad wire.
@@ -117,7 +117,7 @@ fn bulk(
     let mebibytes = (u64::from(load.connections) * load.octets) >> 20;
     let what = format!("{algorithm} over {family}, {opener} opens; {mebibytes} MiB each way {how}");
     let twin = "the last octet of the master key changed at one end";
-    row(format!("{kind}-{slug}-{}-{opener}-opens", family.slug()), what, twin, vec![combination], load)
+    row(format!("{kind}-{slug}-{family}-{opener}-opens"), what, twin, vec![combination], load)
 }
 
 fn row(name: String, what: String, twin: &str, combinations: Vec<Combination>, load: Load) -> Row {
@@ -158,45 +158,37 @@ impl Combination {
     }
 }
 
-/// Sums over several connections.
-#[derive(Default)]
-struct Tally {
-    /// Segments that have reached userspace, and the kernel.
-    delivered: [u64; 2],
-    /// Good segments by the kernel's sockets.
-    sockets_good: u64,
-    /// Lost on the way to userspace, and to the kernel.
-    lost: [u64; 2],
-    /// That carried SACK blocks beside the MAC, and were delivered.
-    with_sack: u64,
-}
-
 async fn carry_all(lab: &Lab, combinations: Vec<Combination>, load: Load) -> Result<Evidence> {
     let started = Instant::now();
-    let (mut evidence, mut tally) = (Evidence::default(), Tally::default());
+    let (mut evidence, mut sockets_good) = (Evidence::default(), 0);
     for combination in &combinations {
-        let named = |failure: Failure| failure.during(combination.described());
-        evidence.add(carry(lab, combination, load, &mut tally).await.map_err(named)?);
+        let carried = carry(lab, combination, load).await.with_context(|| combination.described())?;
+        evidence.add(carried.0);
+        sockets_good += carried.1;
     }
     let seconds = started.elapsed().as_secs_f64();
     let connections = combinations.len() as u64 * u64::from(load.connections);
     let mebibytes = (2 * connections * load.octets) as f64 / f64::from(1 << 20);
-    let Tally { delivered, sockets_good, lost: [to_userspace, to_kernel], with_sack } = tally;
-    let [userspace, kernel] = delivered.map(Counted::good);
+    let [userspace, kernel] = End::BOTH
+        .map(|end| Counted::good(evidence.recording.delivered_from(end.other().port()).count() as u64));
     evidence.counters = vec![
         ("kernel".into(), format!("{kernel}, {sockets_good} of them by TCP_AO_INFO before the end")),
         ("userspace".into(), userspace.to_string()),
     ];
     evidence.figures = format!("{mebibytes:.0} MiB in {seconds:.1} s");
+    let [to_userspace, to_kernel] = lost(&evidence.recording, load)?;
     if load.loss > 0 {
+        let with_sack = delivered_with_sack(&evidence.recording);
+        ensure!(with_sack > 0, "no segment carried SACK blocks");
         evidence.figures +=
             &format!("; {to_kernel} and {to_userspace} segments lost, {with_sack} with SACK delivered");
     }
     Ok(evidence)
 }
 
-/// Connections with one key: opened, used both ways, closed in order, and every segment accounted for at both ends.
-async fn carry(lab: &Lab, combination: &Combination, load: Load, tally: &mut Tally) -> Result<Evidence> {
+/// Connections with one key: opened, used both ways, closed in order, and every segment accounted for at both ends. Gives how
+/// many good segments the kernel's sockets have counted, too.
+async fn carry(lab: &Lab, combination: &Combination, load: Load) -> Result<(Evidence, u64)> {
     let before = lab.north.counters().await?;
     let setup = combination.setup(false)?;
     let userspace = Rc::new(setup.userspace(lab)?);
@@ -215,15 +207,10 @@ async fn carry(lab: &Lab, combination: &Combination, load: Load, tally: &mut Tal
     // lost: so nothing is lost at the end.
     lab.wire.reset();
     try_join_all(sessions.iter_mut().map(Session::finish)).await?;
-    let last = sessions.pop().ok_or_else(|| Failure("there are no connections".to_owned()))?;
-    for session in sessions {
-        session.ends.free().await;
-    }
+    let last = sessions.pop().context("there are no connections")?;
+    drop(sessions);
     // The counters are of all connections together.
-    let evidence = last.settle(Beside::default(), Beside::default()).await?;
-    check_loss(&evidence.recording, load, tally)?;
-    tally.sockets_good += good.iter().sum::<u64>();
-    Ok(evidence)
+    Ok((last.settle().await?, good.iter().sum()))
 }
 
 /// Opens a connection and uses it; gives how many good segments the kernel's socket has counted.
@@ -239,45 +226,45 @@ async fn use_connection(
     session.exchange(octets, octets).await?;
     let info = session.ends.info().await?;
     let is_clean = info.counted.good > 0 && info.counted == Counted::good(info.counted.good);
-    ensure((info.current_key, info.rnext_key) == (Some(RECV_ID.0), Some(SEND_ID.0)) && is_clean, || {
-        format!("the kernel's socket says {info:?}")
-    })?;
+    ensure!(
+        (info.current_key, info.rnext_key) == (Some(RECV_ID.0), Some(SEND_ID.0)) && is_clean,
+        "the kernel's socket says {info:?}"
+    );
     Ok((session, info.counted.good))
 }
 
-/// Fails unless as much was lost each way as should have been, and, if any was, SACK options stood beside the MAC.
-fn check_loss(recording: &Recording, load: Load, tally: &mut Tally) -> Result<()> {
-    for (way, end) in End::BOTH.into_iter().enumerate() {
+/// How many segments were lost on the way to userspace, and to the kernel; fails unless as many as should have been.
+fn lost(recording: &Recording, load: Load) -> Result<[u64; 2]> {
+    let mut lost = [0; 2];
+    for (lost, end) in lost.iter_mut().zip(End::BOTH) {
         let port = end.other().port();
         let frames = recording.frames.iter().filter(|frame| frame.from == Some(port));
-        let lost = frames.filter(|frame| frame.is_lost).count() as u64;
-        let delivered = recording.delivered_from(port).count() as u64;
-        let all = lost + delivered;
+        *lost = frames.filter(|frame| frame.is_lost).count() as u64;
+        let all = *lost + recording.delivered_from(port).count() as u64;
         let wanted = u64::from(load.loss);
-        ensure((wanted / 2..=wanted * 2).contains(&(1000 * lost / all.max(1))), || {
-            format!("{lost} segments of {all} from {port} were lost")
-        })?;
-        tally.lost[way] += lost;
-        tally.delivered[way] += delivered;
+        ensure!(
+            (wanted * all / 2..=wanted * all * 2).contains(&(1000 * *lost)),
+            "{lost} segments of {all} from {port} were lost"
+        );
     }
+    Ok(lost)
+}
+
+/// How many segments that carried SACK blocks beside the MAC were delivered.
+fn delivered_with_sack(recording: &Recording) -> usize {
     let delivered = recording.frames.iter().filter(|frame| !frame.is_lost).filter_map(Frame::segment);
     let has_sack = |segment: &Segment<'_>| segment.options().flatten().any(|option| option.kind == SACK);
-    let with_sack = delivered.filter(has_sack).count() as u64;
-    tally.with_sack += with_sack;
-    ensure(load.loss == 0 || with_sack > 0, || "no segment carried SACK blocks".to_owned())
+    delivered.filter(has_sack).count()
 }
 
 /// The kernel has another key: the listening end must refuse the SYN, and count it.
 async fn refuse_all(lab: &Lab, combinations: Vec<Combination>) -> Result<Refusal> {
-    let mut refused = Counted::default();
+    let mut sum = Counted::default();
     for combination in &combinations {
-        let named = |failure: Failure| failure.during(combination.described());
-        let counted = refuse(lab, combination).await.map_err(named)?;
-        ensure(counted.bad > 0, || named(Failure("the connection was not refused".to_owned())).0)?;
-        refused = refused.plus(&counted);
+        sum = sum.plus(&refuse(lab, combination).await.with_context(|| combination.described())?);
     }
     let listener = combinations.first().map_or(End::Kernel, |combination| combination.opener.other());
-    Ok(Refusal::by(&listener.to_string(), &refused))
+    Ok(Refusal::by(&listener.to_string(), &sum))
 }
 
 async fn refuse(lab: &Lab, combination: &Combination) -> Result<Counted> {
@@ -285,13 +272,13 @@ async fn refuse(lab: &Lab, combination: &Combination) -> Result<Counted> {
     let setup = combination.setup(true)?;
     let userspace = setup.userspace(lab)?;
     let socket = setup.kernel_socket_at(lab, 0, true).await?;
-    let refused = async {
+    let counted = async {
         match combination.opener {
             End::Userspace => lab.north.await_counted(&before, Counted::bad(1)).await,
             End::Kernel => userspace.await_counted(Counted::bad(1)).await,
         }
     };
-    let counted = setup.until_refused(lab, &userspace, socket, refused).await?;
+    let counted = setup.until_refused(lab, &userspace, socket, counted).await?;
     lab.north.call(Close { socket }).await?;
-    counted.ok_or_else(|| Failure("a connection came about".to_owned()))
+    Ok(counted)
 }

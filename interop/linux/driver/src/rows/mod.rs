@@ -9,7 +9,6 @@ mod moving;
 mod refusals;
 mod rollover;
 mod session;
-mod was_reset;
 mod wrap;
 
 use crate::row::Row;

@@ -1,10 +1,10 @@
 //! A live session moved out of a kernel and into another place, while its peer sees one connection.
 
-use agent::{Amount, Counted, Export, Exported, Restore};
+use agent::{Amount, Counted, Exported, Transfer};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{MKTS_PER_PEER, Mkt, MktSet, SocketPair};
 
-use super::kernels::{Kernels, REFUSED, south_keys};
+use super::kernels::{Kernels, REFUSED, to_north, to_south};
 use super::session::{key, key_with};
 use crate::carrier::{Carrier, Place};
 use crate::prelude::*;
@@ -54,7 +54,7 @@ fn row(family: Family, by: By, agreed: Agreed) -> Row {
         By::Kernel => ("kernel", "to a new socket, twice (TCP_REPAIR, TCP_AO_REPAIR)"),
     };
     Row::new(
-        format!("moving-{name}-{}{suffix}", family.slug()),
+        format!("moving-{name}-{family}{suffix}"),
         format!(
             "a session of two kernels over {family} with {beside} is moved in mid-transfer from south {what}; {} MiB each way in \
              all, and north makes one transfer of it",
@@ -74,7 +74,7 @@ async fn agreed_on<T>(lab: &Lab, agreed: Agreed, row: impl Future<Output = Resul
         for guest in [&lab.north, lab.south().await?] {
             guest.shell(&order).await?;
         }
-        Ok::<_, Failure>(())
+        anyhow::Ok(())
     };
     if agreed == Agreed::Sack {
         return row.await;
@@ -96,100 +96,98 @@ fn set(mkts: &[Mkt]) -> Result<MktSet<MKTS_PER_PEER>> {
 async fn move_on(lab: &Lab, family: Family, by: By, agreed: Agreed) -> Result<Evidence> {
     let mkts = mkts()?;
     let mut kernels = Kernels::open(lab, family, &mkts).await?;
-    let all = lab.north.call(kernels.transfers(3 * PART, 3 * PART)[0].clone());
+    let all = north_transfers_all(lab, &kernels);
     let moves = async {
-        let mut south = kernels.transfers(PART - UNHEARD, RECEIVED[1])[1].clone();
-        kernels.south_guest.call(south.clone()).await?;
+        let heard = PART - UNHEARD;
+        kernels.south_transfers(to_north(0..heard), to_south(0..RECEIVED[1])).await?;
         // South has to have something not read, and room for something that is not acknowledged.
-        await_acknowledged(lab, kernels.pair, PART - UNHEARD).await?;
+        await_acknowledged(lab, kernels.pair, heard).await?;
         await_acknowledged(lab, kernels.pair.reversed(), RECEIVED[1] + 1).await?;
         lab.wire.set_plugged(Port::North, false);
-        (south.send.octets, south.send.from) = (UNHEARD, PART - UNHEARD);
-        (south.receive.octets, south.receive.from) = (0, RECEIVED[1]);
-        kernels.south_guest.call(south.clone()).await?;
-        let first = export(&kernels, south.socket).await?;
+        kernels.south_transfers(to_north(heard..PART), Amount::NONE).await?;
+        let first = kernels.export_south().await?;
         check_queues(&first)?;
-        let has = (first.tcp.sack, first.tcp.timestamp.is_some());
-        ensure(has == (agreed == Agreed::Sack, agreed == Agreed::Timestamps), || {
-            format!("SACK and timestamps are agreed on as {has:?}")
-        })?;
-        ensure(!first.tcp.receive_queue.is_empty(), || "there is nothing that is not read".to_owned())?;
+        let has = (first.sack, first.timestamp.is_some());
+        ensure!(
+            has == (agreed == Agreed::Sack, agreed == Agreed::Timestamps),
+            "SACK and timestamps are agreed on as {has:?}"
+        );
+        ensure!(!first.receive_queue.is_empty(), "there is nothing that is not read");
         let mut figures = vec![described("first", &first)];
-        (south.send.octets, south.send.from) = (PART, PART);
-        south.receive.octets = RECEIVED[2] - RECEIVED[1];
         let second = match by {
             By::Userspace => {
                 let place = Place::take_over(&lab.wire, Port::South, Port::Userspace, Port::North);
                 let before = Counted::from(first.authentication().counters);
-                let taken = first.tcp.send_queue.len() as u64;
+                let taken = first.send_queue.len() as u64;
                 let mut carrier = Carrier::take_up(place, first, &set(&mkts)?)?;
                 lab.wire.set_plugged(Port::North, true);
-                let send = Amount { octets: PART - UNHEARD, ..south.send };
-                let receive = Amount { from: RECEIVED[1], ..south.receive };
-                carrier.transfer(send, receive).await?;
-                carrier.serve_until(|carrier| u64::from(carrier.moved().0) == taken + send.octets).await?;
+                let (send, receive) = (PART..PART + heard, RECEIVED[1]..RECEIVED[2]);
+                carrier.transfer(to_north(send), to_south(receive)).await?;
+                carrier.serve_until(|carrier| u64::from(carrier.moved().0) == taken + heard).await?;
                 lab.wire.set_plugged(Port::North, false);
-                let unheard = Amount { octets: UNHEARD, from: send.from + send.octets, ..send };
-                carrier.transfer(unheard, Amount { octets: 0, from: RECEIVED[2], ..receive }).await?;
+                carrier.transfer(to_north(PART + heard..2 * PART), Amount::NONE).await?;
                 let counters = carrier.counters();
                 let good = counters.good - before.good;
-                ensure(good > 0 && counters == Counted { good: counters.good, ..before }, || {
-                    format!("the carrier has counted {counters} after {before}")
-                })?;
+                ensure!(
+                    good > 0 && counters == Counted { good: counters.good, ..before },
+                    "the carrier has counted {counters} after {before}"
+                );
                 figures.push(format!("userspace {good} good, 0 bad"));
                 let exported = carrier.export()?;
                 check_queues(&exported)?;
                 exported
             }
             By::Kernel => {
-                south.socket = restore(&kernels, first, family, &mkts).await?;
+                kernels.restore_south(first).await?;
                 lab.wire.set_plugged(Port::North, true);
-                kernels.south_guest.call(south.clone()).await?;
-                export(&kernels, south.socket).await?
+                let (send, receive) = (PART..2 * PART, RECEIVED[1]..RECEIVED[2]);
+                kernels.south_transfers(to_north(send), to_south(receive)).await?;
+                kernels.export_south().await?
             }
         };
         figures.push(described("second", &second));
-        south.socket = restore(&kernels, second, family, &mkts).await?;
-        for port in [Port::North, Port::South] {
-            lab.wire.set_plugged(port, true);
-        }
-        (south.send.from, south.receive.from) = (2 * PART, RECEIVED[2]);
-        south.receive.octets = RECEIVED[3] - RECEIVED[2];
-        kernels.south_guest.call(south.clone()).await?;
-        Ok::<_, Failure>((south.socket, figures))
+        kernels.restore_south(second).await?;
+        kernels.set_plugged(true);
+        kernels.south_transfers(to_north(2 * PART..3 * PART), to_south(RECEIVED[2]..RECEIVED[3])).await?;
+        Ok(figures)
     };
-    let ((), (south, figures)) = tokio::try_join!(all, moves)?;
-    kernels.south = south;
-    kernels.passed(3 * PART, 3 * PART);
+    let ((), figures) = tokio::try_join!(all, moves)?;
     let [north, _] = kernels.info().await?;
     let good = north.counted.good;
-    ensure(good > 0 && north.counted == Counted::good(good), || format!("north's socket says {north:?}"))?;
+    ensure!(good > 0 && north.counted == Counted::good(good), "north's socket says {north:?}");
     let figures = format!("north's one socket {good} good, 0 bad, no resets; {}", figures.join(", "));
     Ok(kernels.close(false).await?.with_figures(figures))
+}
+
+/// North makes one transfer of it all, wherever south is.
+fn north_transfers_all<'a>(
+    lab: &'a Lab,
+    kernels: &Kernels<'_>,
+) -> impl Future<Output = Result<()>> + use<'a> {
+    let (send, receive) = (to_south(0..3 * PART), to_north(0..3 * PART));
+    lab.north.call(Transfer { socket: kernels.north, send, receive })
 }
 
 /// Taken up wrongly three times, and rightly in the end.
 async fn move_wrongly(lab: &Lab, family: Family) -> Result<Refusal> {
     let mkts = mkts()?;
     let mut kernels = Kernels::open(lab, family, &mkts).await?;
-    let all = lab.north.call(kernels.transfers(3 * PART, 3 * PART)[0].clone());
+    let all = north_transfers_all(lab, &kernels);
     let moves = async {
-        let mut south = kernels.transfers(PART, RECEIVED[1])[1].clone();
-        kernels.south_guest.call(south.clone()).await?;
+        kernels.south_transfers(to_north(0..PART), to_south(0..RECEIVED[1])).await?;
         // Without SACK, Linux sends a queue that was moved again by one timeout for every few segments, twice as long each time.
         await_acknowledged(lab, kernels.pair, PART).await?;
-        let exported = export(&kernels, south.socket).await?;
+        let exported = kernels.export_south().await?;
         let other_isn = Exported { local_isn: exported.local_isn ^ 1, ..exported.clone() };
         let other_sne = Exported {
             send_sne: exported.send_sne + 1,
             receive_sne: exported.receive_sne + 1,
             ..exported.clone()
         };
-        let other_secret = mkts
-            .iter()
-            .enumerate()
-            .map(|(number, mkt)| key_with(number as u8 + 1, mkt.parameters().algorithm, "another secret"))
-            .collect::<Result<Vec<_>, _>>()?;
+        let other_secret = (1..)
+            .zip(&mkts)
+            .map(|(number, mkt)| key_with(number, mkt.parameters().algorithm, "another secret"));
+        let other_secret = other_secret.collect::<Result<Vec<_>, _>>()?;
         let wrong = [
             ("ISN", other_isn, &mkts),
             ("SNE", other_sne, &mkts),
@@ -197,52 +195,33 @@ async fn move_wrongly(lab: &Lab, family: Family) -> Result<Refusal> {
         ];
         let mut counted = Vec::new();
         for (what, exported, mkts) in wrong {
-            let (by_north, by_userspace) = take_up_wrongly(lab, &kernels, exported, mkts).await?;
+            let (by_north, by_userspace) = take_up_wrongly(lab, exported, mkts).await?;
             counted.push((format!("north: bad (another {what})"), by_north));
             counted.push((format!("userspace: bad (another {what})"), by_userspace));
         }
         lab.wire.set_plugged(Port::South, false);
-        south.socket = restore(&kernels, exported, family, &mkts).await?;
+        kernels.restore_south(exported).await?;
         lab.wire.set_plugged(Port::South, true);
-        (south.send.octets, south.send.from) = (2 * PART, PART);
-        (south.receive.octets, south.receive.from) = (RECEIVED[3] - RECEIVED[1], RECEIVED[1]);
-        kernels.south_guest.call(south.clone()).await?;
-        Ok::<_, Failure>((south.socket, counted))
+        kernels.south_transfers(to_north(PART..3 * PART), to_south(RECEIVED[1]..RECEIVED[3])).await?;
+        Ok(counted)
     };
-    let ((), (south, counted)) = tokio::try_join!(all, moves)?;
-    kernels.south = south;
-    kernels.reset().await?;
+    let ((), counted) = tokio::try_join!(all, moves)?;
     Ok(Refusal { counted })
 }
 
 /// Nothing may go through; says how many segments the two ends have refused.
-async fn take_up_wrongly(
-    lab: &Lab,
-    kernels: &Kernels<'_>,
-    exported: Exported,
-    mkts: &[Mkt],
-) -> Result<(u64, u64)> {
-    let before = kernels.north_counted().await?;
+async fn take_up_wrongly(lab: &Lab, exported: Exported, mkts: &[Mkt]) -> Result<(u64, u64)> {
+    let before = lab.north.counters().await?;
     let counted = Counted::from(exported.authentication().counters);
     let place = Place::take_over(&lab.wire, Port::South, Port::Userspace, Port::North);
     let mut carrier = Carrier::take_up(place, exported, &set(mkts)?)?;
     carrier.write_all(&[0; 4096]);
-    let after = tokio::select! {
-        after = kernels.await_north_counted(before.plus(&Counted::bad(REFUSED))) => after?,
-        ended = carrier.serve_until(|_| false) => return Err(ended.err().unwrap_or_else(|| Failure("it has ended".into()))),
-    };
+    let by_north = lab.north.await_counted(&before, Counted::bad(REFUSED));
+    let by_north = refused(by_north, carrier.serve_until(|_| false)).await?;
     carrier.serve_until(|carrier| carrier.counters().bad > counted.bad).await?;
     let moved = carrier.moved();
-    ensure(moved == (0, 0), || format!("octets went through: {moved:?}"))?;
-    Ok((after.since(&before).bad, carrier.counters().bad - counted.bad))
-}
-
-async fn export(kernels: &Kernels<'_>, socket: u64) -> Result<Exported> {
-    kernels.south_guest.call(Export { socket }).await
-}
-
-async fn restore(kernels: &Kernels<'_>, exported: Exported, family: Family, mkts: &[Mkt]) -> Result<u64> {
-    kernels.south_guest.call(Restore { exported, keys: south_keys(family, mkts)? }).await
+    ensure!(moved == (0, 0), "octets went through: {moved:?}");
+    Ok((by_north.bad, carrier.counters().bad - counted.bad))
 }
 
 /// Waits until so many octets that `pair.local` has sent are acknowledged.
@@ -258,14 +237,17 @@ async fn await_acknowledged(lab: &Lab, pair: SocketPair, octets: u64) -> Result<
 
 /// Fails unless there is something that was sent and not acknowledged.
 fn check_queues(exported: &Exported) -> Result<()> {
-    let queue = exported.tcp.send_queue.len();
-    ensure(queue as u64 >= UNHEARD && exported.tcp.unsent < queue, || {
-        format!("{queue} octets are not acknowledged, {} of them not sent", exported.tcp.unsent)
-    })
+    let queue = exported.send_queue.len();
+    ensure!(
+        queue as u64 >= UNHEARD && exported.unsent < queue,
+        "{queue} octets are not acknowledged, {} of them not sent",
+        exported.unsent
+    );
+    Ok(())
 }
 
 /// What was under way when the session was moved.
 fn described(which: &str, exported: &Exported) -> String {
-    let (send, receive) = (exported.tcp.send_queue.len(), exported.tcp.receive_queue.len());
+    let (send, receive) = (exported.send_queue.len(), exported.receive_queue.len());
     format!("{which} move with {send} octets not acknowledged and {receive} not read")
 }

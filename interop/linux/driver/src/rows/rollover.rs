@@ -1,10 +1,10 @@
 //! From one key to another and back, under traffic; keys that are removed in use; keys that only one end has.
 
-use agent::{AddKeys, Counted, DeleteKey, KeyName, SetKeys};
+use agent::{AddKeys, Counted, DeleteKey, SetKeys};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Mkt, OptionCoverage};
 
-use super::session::{Beside, End, Ends, SOME, Session, Setup, families_and_ends, kernel_key, key, key_with};
+use super::session::{End, Ends, SOME, Session, Setup, families_and_ends, kernel_key, key, key_with};
 use crate::prelude::*;
 
 /// A kind of key: algorithm, octets of MAC, coverage of options.
@@ -29,7 +29,7 @@ const TURNS: [usize; 4] = [1, 0, 1, 0];
 pub fn rows() -> Vec<Row> {
     let there_and_back = families_and_ends().map(|(family, starter)| {
         Row::new(
-            format!("rollover-{}-{starter}-starts", family.slug()),
+            format!("rollover-{family}-{starter}-starts"),
             format!(
                 "from one key to another and back, twice, under traffic both ways over {family}; the {starter} end asks first. \
                  Same algorithm; HMAC-SHA-1-96 and CMAC of 16 octets; CMAC-96 without options and HMAC-SHA-256 of 4 octets; \
@@ -74,11 +74,12 @@ async fn roll_all(lab: &Lab, family: Family, starter: End) -> Result<Evidence> {
     let mut evidence = Evidence::default();
     let (mut rollovers, mut ignored) = (0, 0);
     for (place, change) in CHANGES.into_iter().enumerate() {
-        let named = |failure: Failure| failure.during(format_args!("change {place}"));
+        let named = || format!("change {place}");
         let mkts = [of_kind(1, change[0])?, of_kind(2, change[1])?];
         let opener = End::BOTH[place % 2];
         let failed_before = fragmentations_failed(lab).await?;
-        let mut session = Session::open(lab, Setup::with_keys(family, opener, &mkts)).await.map_err(named)?;
+        let mut session =
+            Session::open(lab, Setup::with_keys(family, opener, &mkts)).await.with_context(named)?;
         let rolling = session.under_traffic(async |ends| {
             ends.await_traffic().await?;
             for turn in TURNS {
@@ -86,20 +87,22 @@ async fn roll_all(lab: &Lab, family: Family, starter: End) -> Result<Evidence> {
             }
             Ok(())
         });
-        rolling.await.map_err(named)?;
+        rolling.await.with_context(named)?;
         rollovers += TURNS.len();
         // What Linux has cut to size for one key is too long with the MAC of another. It tells itself so by ICMP, ignores that,
         // and sends the data again after a while.
         let kernel = session.ends.kernel_counted().await?;
         let too_long = fragmentations_failed(lab).await? - failed_before;
-        ensure(kernel.dropped_icmps <= too_long, || {
-            format!("{} ICMP errors ignored, {too_long} packets too long", kernel.dropped_icmps)
-        })?;
+        ensure!(
+            kernel.dropped_icmps <= too_long,
+            "{} ICMP errors ignored, {too_long} packets too long",
+            kernel.dropped_icmps
+        );
         ignored += kernel.dropped_icmps;
-        let kernel = Counted::dropped_icmps(kernel.dropped_icmps);
-        let session = session.close_beside(Beside::default(), kernel).await.map_err(named)?;
+        session.ends.beside[1] = Counted::dropped_icmps(kernel.dropped_icmps);
+        let session = session.close().await.with_context(named)?;
         for id in mkts.iter().flat_map(|mkt| [mkt.send_id(), mkt.recv_id()]) {
-            ensure(session.wire.by_key.contains_key(&id.0), || format!("nothing was sent with KeyID {id}"))?;
+            ensure!(session.wire.by_key.contains_key(&id.0), "nothing was sent with KeyID {id}");
         }
         evidence.add(session);
     }
@@ -114,7 +117,7 @@ async fn roll_all(lab: &Lab, family: Family, starter: End) -> Result<Evidence> {
 async fn fragmentations_failed(lab: &Lab) -> Result<u64> {
     let count = "awk '$1 == \"Ip:\" { if (seen) print $i; else for (i = 2; $i != \"FragFails\"; i++); seen = 1 }' /proc/net/snmp";
     let count = lab.north.shell(count).await?;
-    count.trim().parse().map_err(|_| Failure(format!("/proc/net/snmp says {count}")))
+    count.trim().parse().with_context(|| format!("/proc/net/snmp says {count}"))
 }
 
 /// One end after the other asks to be sent to with this key; each is, and traffic goes on.
@@ -150,8 +153,7 @@ async fn roll_to_a_wrong_secret(lab: &Lab, family: Family, starter: End) -> Resu
         kernel: vec![first, other],
         number: 0,
     };
-    let mut session = Session::open(lab, setup).await?;
-    session.exchange(SOME, SOME).await?;
+    let mut session = Session::open_used(lab, setup).await?;
     ask_for(&session.ends, starter, &second).await?;
     let counted = session
         .until_refused(&End::BOTH, async |ends| ends.await_counted(starter, Counted::bad(2)).await)
@@ -169,8 +171,8 @@ async fn delete_at_the_kernel(lab: &Lab) -> Result<Evidence> {
     for family in Family::ALL {
         let mut session = Session::open_used(lab, Setup::with_keys(family, End::Userspace, &mkts)).await?;
         let refused = delete(&session.ends, &mkts[0], None).await;
-        let Err(Failure(sentence)) = refused else { return fail("a key in use was deleted") };
-        ensure(sentence.contains("current or rnext key"), || format!("the wrong error: {sentence}"))?;
+        let Err(error) = refused else { bail!("a key in use was deleted") };
+        ensure!(error.to_string().contains("current or rnext key"), "the wrong error: {error}");
         session.exchange(SOME, SOME).await?;
         session.ends.quiet().await?;
         delete(&session.ends, &mkts[0], Some(&mkts[1])).await?;
@@ -179,31 +181,28 @@ async fn delete_at_the_kernel(lab: &Lab) -> Result<Evidence> {
         session.exchange(SOME, SOME).await?;
         session.ends.await_current_key(End::Userspace, &mkts[1]).await?;
         let ids = session.ends.info().await?;
-        ensure(
+        ensure!(
             (ids.current_key, ids.rnext_key) == (Some(mkts[1].recv_id().0), Some(mkts[1].send_id().0)),
-            || format!("the kernel's keys are {ids:?}"),
-        )?;
+            "the kernel's keys are {ids:?}"
+        );
         evidence.add(session.close().await?);
     }
-    evidence.figures = "EBUSY without successor, nothing refused".to_owned();
-    Ok(evidence)
+    Ok(evidence.with_figures("EBUSY without successor, nothing refused"))
 }
 
 /// Deletes a key from the kernel's socket, perhaps for another.
 async fn delete(ends: &Ends<'_>, mkt: &Mkt, successor: Option<&Mkt>) -> Result<()> {
-    let remote = End::Userspace.address(ends.setup.family).into();
-    let name = KeyName { remote, vrf: None, send_id: mkt.recv_id().0, recv_id: mkt.send_id().0 };
+    let send_id = mkt.recv_id().0;
     let current = successor.map(|mkt| mkt.recv_id().0);
     let rnext = successor.map(|mkt| mkt.send_id().0);
-    ends.lab.north.call(DeleteKey { socket: ends.socket, name, current, rnext }).await
+    ends.lab.north.call(DeleteKey { socket: ends.socket, send_id, current, rnext }).await
 }
 
 async fn delete_for_an_unknown_key(lab: &Lab) -> Result<Refusal> {
     let mkts = two_keys()?;
     let setup =
         Setup { userspace: vec![mkts[0].clone()], ..Setup::with_keys(Family::Ipv4, End::Kernel, &mkts) };
-    let mut session = Session::open(lab, setup).await?;
-    session.exchange(SOME, SOME).await?;
+    let mut session = Session::open_used(lab, setup).await?;
     delete(&session.ends, &mkts[0], Some(&mkts[1])).await?;
     unknown_to_both(&mut session).await
 }
@@ -229,12 +228,12 @@ async fn remove_at_userspace(lab: &Lab) -> Result<Evidence> {
             let not_found = remedy(&mut session, &mkts, is_put_back).await?;
             session.exchange(SOME, SOME).await?;
             refused += not_found;
-            let userspace = Beside { not_good: not_found, more: Counted::key_not_found(not_found) };
-            evidence.add(session.close_beside(userspace, Beside::default()).await?);
+            (session.ends.not_good[0], session.ends.beside[0]) =
+                (not_found, Counted::key_not_found(not_found));
+            evidence.add(session.close().await?);
         }
     }
-    evidence.figures = format!("{refused} segments refused, all their octets received later");
-    Ok(evidence)
+    Ok(evidence.with_figures(format!("{refused} segments refused, all their octets received later")))
 }
 
 /// Removes the first key for the second.
@@ -259,9 +258,10 @@ async fn remedy(session: &mut Session<'_>, mkts: &[Mkt; 2], is_put_back: bool) -
     let counted = session.ends.userspace.counters().key_not_found;
     let sent =
         session.ends.lab.wire.look(|recording| signed_with(recording, mkts[0].recv_id().0, sent_before));
-    ensure(is_put_back || counted == sent, || {
-        format!("{sent} segments under the removed key, {counted} counted as key not found")
-    })?;
+    ensure!(
+        is_put_back || counted == sent,
+        "{sent} segments under the removed key, {counted} counted as key not found"
+    );
     Ok(counted)
 }
 
@@ -314,13 +314,12 @@ async fn ask_for_an_unknown_key(lab: &Lab) -> Result<Evidence> {
             let asking = segments
                 .filter(|segment| matches!(segment.ao_option(), Ok(Some(ao)) if ao.rnext_key_id == rnext));
             let asking = asking.count();
-            ensure(asking > 0, || format!("the {end} end has not asked for its key"))?;
+            ensure!(asking > 0, "the {end} end has not asked for its key");
             asked += asking;
             evidence.add(session);
         }
     }
-    evidence.figures = format!("asked {asked} times, in vain");
-    Ok(evidence)
+    Ok(evidence.with_figures(format!("asked {asked} times, in vain")))
 }
 
 async fn sign_with_an_unknown_key(lab: &Lab) -> Result<Refusal> {

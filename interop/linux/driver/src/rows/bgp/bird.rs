@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use agent::{Log, Start, Stop, WriteFile};
+use agent::WriteFile;
 use wireseal_tcp_ao::Mkt;
 
 use super::wait::wait;
@@ -47,7 +47,7 @@ pub fn tcp_ao(keys: &[&Mkt], preferred: &Mkt) -> Result<String> {
     let mut text = "authentication ao; keys {\n".to_owned();
     for mkt in keys {
         let algorithm = mkt.parameters().algorithm;
-        let algorithm = algorithm.bird_name().ok_or_else(|| Failure(format!("BIRD has no {algorithm}")))?;
+        let algorithm = algorithm.bird_name().with_context(|| format!("BIRD has no {algorithm}"))?;
         let secret = str::from_utf8(mkt.master_key().expose_secret())?;
         let rank = if mkt.send_id() == preferred.send_id() { "preferred; " } else { "" };
         text += &format!(
@@ -112,10 +112,7 @@ impl<'a> Bird<'a> {
         guest.shell(&route(IPV6_ROUTES, "2a01:%d:%d::/48", "/tmp/routes6.conf")).await?;
         let bird = Self { guest, remote, configured: RefCell::new((protection.to_owned(), false)) };
         bird.write().await?;
-        // A failed row may have left one running.
-        let _ = guest.call(Stop { name: NAME.to_owned() }).await;
-        let command = ["bird", "-f", "-c", CONFIGURATION, "-s", CONTROL].map(str::to_owned).to_vec();
-        guest.call(Start { name: NAME.to_owned(), command }).await?;
+        guest.start(NAME, &format!("bird -f -c {CONFIGURATION} -s {CONTROL}")).await?;
         // The listening socket has its keys only then.
         let listens = async || Ok(bird.state(Family::Ipv4).await.is_ok_and(|state| state.state == "Passive"));
         bird.wait("BIRD to listen", listens).await?;
@@ -132,7 +129,8 @@ impl<'a> Bird<'a> {
         self.configured.borrow_mut().0 = protection.to_owned();
         self.write().await?;
         let said = self.ask("configure").await?;
-        ensure(said.contains("Reconfigur"), || format!("BIRD rejected its configuration: {said}"))
+        ensure!(said.contains("Reconfigur"), "BIRD rejected its configuration: {said}");
+        Ok(())
     }
 
     /// Makes BIRD open the session over IPv6. Listen first: a closed port answers unsigned.
@@ -151,7 +149,7 @@ impl<'a> Bird<'a> {
 
     async fn ask(&self, command: &str) -> Result<String> {
         let said = self.guest.shell(&format!("birdc -s {CONTROL} {command}")).await;
-        said.map_err(|failure| failure.during(format_args!("birdc {command}")))
+        said.with_context(|| format!("birdc {command}"))
     }
 
     pub async fn state(&self, family: Family) -> Result<State> {
@@ -191,7 +189,7 @@ impl<'a> Bird<'a> {
     }
 
     async fn wait(&self, what: &str, is_there: impl AsyncFn() -> Result<bool>) -> Result<()> {
-        wait(what, is_there, async || self.guest.call(Log { name: NAME.to_owned() }).await).await
+        wait(what, is_there, async || self.guest.log(NAME).await).await
     }
 
     /// Stops BIRD, and waits until the guest's kernel has nothing left to send for it.
@@ -204,7 +202,6 @@ impl<'a> Bird<'a> {
             );
             Ok(self.guest.shell(&left).await.is_ok_and(|left| left.is_empty()))
         })
-        .await?;
-        self.guest.call(Stop { name: NAME.to_owned() }).await
+        .await
     }
 }

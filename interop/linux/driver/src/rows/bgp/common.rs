@@ -46,8 +46,8 @@ pub fn key_file_at(secret: &str, at: impl Fn(i64) -> Timestamp) -> String {
 /// The key chain of Wireseal's end, and its two keys.
 pub fn key_chain(secret: &str) -> Result<(KeyChain, [Mkt; 2])> {
     let chains = KeyChains::from_toml(&key_file(secret))?;
-    let [chain] = chains.chains() else { return fail("there is one key chain") };
-    let [first, second] = chain.keys() else { return fail("there are two keys") };
+    let [chain] = chains.chains() else { bail!("there is one key chain") };
+    let [first, second] = chain.keys() else { bail!("there are two keys") };
     Ok((chain.clone(), [first.mkt().clone(), second.mkt().clone()]))
 }
 
@@ -104,7 +104,8 @@ pub async fn await_routes(bird: &Bird<'_>, imported: usize) -> Result<[String; 2
 /// Waits for so many routes, and checks that the sessions are still those of before.
 pub async fn check_still_up(bird: &Bird<'_>, imported: usize, since: &[String; 2]) -> Result<()> {
     let now = await_routes(bird, imported).await?;
-    ensure(*since == now, || format!("BIRD's sessions are up since {now:?}, and were since {since:?}"))
+    ensure!(*since == now, "BIRD's sessions are up since {now:?}, and were since {since:?}");
+    Ok(())
 }
 
 /// The evidence of what went over the wire, all of which has to verify, with what was counted.

@@ -65,9 +65,10 @@ async fn carry(lab: &Lab) -> Result<Evidence> {
 
     bird.close().await?;
     let log = program.stop().await?;
-    ensure(log.matches(ESTABLISHED).count() == 2 && !log.contains(REFUSED), || {
-        format!("router-peer's sessions did not stay up, or it has refused something: {log}")
-    })?;
+    ensure!(
+        log.matches(ESTABLISHED).count() == 2 && !log.contains(REFUSED),
+        "router-peer's sessions did not stay up, or it has refused something: {log}"
+    );
     bird.stop().await?;
     let counters = [("BIRD's kernel", counted.to_string()), ("router-peer", "0 packets refused".into())];
     evidence(lab, &keys, &counters, seconds)
@@ -80,7 +81,7 @@ async fn settled(lab: &Lab, before: &Counted) -> Result<Counted> {
         let expected = Counted::good(sent);
         let counted = lab.north.await_counted(before, expected).await?;
         if sent == lab.wire.segments_from(Port::Host) {
-            return Ok(counted.check("north", &expected)?);
+            return counted.check("north", &expected);
         }
     }
 }
@@ -96,7 +97,7 @@ async fn twin(lab: &Lab) -> Result<Refusal> {
     bird.close().await?;
     let log = program.stop().await?;
     bird.stop().await?;
-    ensure(!log.contains(ESTABLISHED), || "there was a session".to_owned())?;
+    ensure!(!log.contains(ESTABLISHED), "there was a session");
     let bad = Refusal::of("router-peer: packets with a wrong MAC", log.matches(BAD).count() as u64);
     Ok(Refusal::by("north", &counted).and(bad))
 }

@@ -37,9 +37,10 @@ async fn kernel(lab: &Lab) -> Result<Evidence> {
     roll(lab, &bird, Port::South, &keys, set_clock).await?;
     check_still_up(&bird, ROUTES, &since).await?;
     let log = program.log().await?;
-    ensure(log.matches(ESTABLISHED).count() == 2 && !log.contains("session over"), || {
-        format!("router-peer's sessions did not stay up: {log}")
-    })?;
+    ensure!(
+        log.matches(ESTABLISHED).count() == 2 && !log.contains("session over"),
+        "router-peer's sessions did not stay up: {log}"
+    );
     let counted = (lab.north.counters().await?.since(&before.0), south.counters().await?.since(&before.1));
     counted.0.check_good("north")?;
     counted.1.check_good("south")?;
@@ -67,18 +68,18 @@ async fn run_out(
     let refused = south.await_counted(&before, Counted::key_not_found(1)).await?;
     for family in Family::ALL {
         let state = bird.state(family).await?;
-        ensure(state.state != "Established", || format!("BIRD's session over {family} is up"))?;
+        ensure!(state.state != "Established", "BIRD's session over {family} is up");
     }
     bird.close().await?;
     let log = program.stop().await?;
-    ensure(log.matches(ESTABLISHED).count() == 2, || format!("there was another session: {log}"))?;
+    ensure!(log.matches(ESTABLISHED).count() == 2, "there was another session: {log}");
     let said: Vec<&str> = log
         .lines()
         .filter_map(|line| line.split_once("TCP-AO of the connection "))
         .map(|(_, said)| said)
         .collect();
     let is_good = |said: &&str| said.ends_with("bad=0 key_not_found=0 required=0 dropped_icmp=0");
-    ensure(said.len() == 2 && said.iter().all(is_good), || format!("router-peer reports {said:?}"))?;
+    ensure!(said.len() == 2 && said.iter().all(is_good), "router-peer reports {said:?}");
     Ok(refused)
 }
 
@@ -96,6 +97,6 @@ async fn kernel_twin(lab: &Lab) -> Result<Refusal> {
     program.await_log("segments were refused", 1).await?;
     let log = program.stop().await?;
     bird.stop().await?;
-    ensure(!log.contains(ESTABLISHED), || "there was a session".to_owned())?;
+    ensure!(!log.contains(ESTABLISHED), "there was a session");
     Ok(Refusal::by("north", &counted.0).and(Refusal::by("south", &counted.1)))
 }

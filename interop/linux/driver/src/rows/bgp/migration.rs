@@ -39,9 +39,12 @@ async fn migration(lab: &Lab) -> Result<Evidence> {
     let (signed, others): (Vec<_>, Vec<_>) = under_md5.segments().partition(|segment| {
         segment.options().any(|option| option.is_ok_and(|option| option.kind == kind::MD5_SIGNATURE))
     });
-    ensure(!signed.is_empty() && others.is_empty(), || {
-        format!("{} segments with TCP-MD5, {} without", signed.len(), others.len())
-    })?;
+    ensure!(
+        !signed.is_empty() && others.is_empty(),
+        "{} segments with TCP-MD5, {} without",
+        signed.len(),
+        others.len()
+    );
 
     let before = (lab.north.counters().await?, south.counters().await?);
     bird.configure(&tcp_ao(&[&keys[0]], &keys[0])?).await?;
@@ -62,7 +65,7 @@ async fn migration(lab: &Lab) -> Result<Evidence> {
         let program = start(protection).await?;
         let counted = lab.north.await_counted(&before, wanted).await?;
         let log = program.stop().await?;
-        ensure(!log.contains(ESTABLISHED), || format!("there was a session with `{protection}`"))?;
+        ensure!(!log.contains(ESTABLISHED), "there was a session with `{protection}`");
         refused.push(counted.to_string());
     }
     bird.stop().await?;
@@ -85,6 +88,6 @@ async fn migration_twin(lab: &Lab) -> Result<Refusal> {
     let counted = lab.north.await_counted(&before, Counted::key_not_found(1)).await?;
     let log = program.stop().await?;
     bird.stop().await?;
-    ensure(!log.contains(ESTABLISHED), || "there was a session".to_owned())?;
+    ensure!(!log.contains(ESTABLISHED), "there was a session");
     Ok(Refusal::by("north", &counted))
 }

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use agent::{Log, Start, Stop, TIME_LIMIT, WriteFile};
+use agent::{TIME_LIMIT, WriteFile};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
@@ -100,20 +100,18 @@ impl<'a> Program<'a> {
             ("bird.md5", MD5_SECRET.into()),
             ("routes.txt", routes()),
         ];
+        guest.shell("mkdir -p /tmp/peer").await?;
         for (name, contents) in files {
             guest.call(WriteFile { path: format!("/tmp/peer/{name}"), contents }).await?;
         }
         guest.shell("cd /tmp/peer && chmod 600 keys.toml bird.md5").await?;
-        // A failed row may have left one running.
-        let _ = guest.call(Stop { name: NAME.to_owned() }).await;
-        let command = ["/bin/router-peer", "--config", CONFIGURATION, "--transport", "kernel"];
-        guest.call(Start { name: NAME.to_owned(), command: command.map(str::to_owned).to_vec() }).await?;
+        guest.start(NAME, &format!("router-peer --config {CONFIGURATION} --transport kernel")).await?;
         Ok(Self::OnGuest(guest))
     }
 
     /// Starts it on this machine, which goes by the machine's clock.
     pub async fn start_here(lab: &Lab, keys: &str) -> Result<Self> {
-        let directory = lab.setting.state.join(Port::Host.name());
+        let directory = lab.setting.state.join(Port::Host.to_string());
         fs::create_dir_all(&directory)?;
         let file = |name: &str| directory.join(name);
         let own = Port::Host;
@@ -146,7 +144,7 @@ impl<'a> Program<'a> {
     /// What it has logged so far.
     pub async fn log(&self) -> Result<String> {
         match self {
-            Self::OnGuest(guest) => guest.call(Log { name: NAME.to_owned() }).await,
+            Self::OnGuest(guest) => guest.log(NAME).await,
             Self::Here { log, .. } => Ok(fs::read_to_string(log)?),
         }
     }
@@ -172,20 +170,18 @@ impl<'a> Program<'a> {
     pub async fn stop(self) -> Result<String> {
         match self {
             Self::OnGuest(guest) => {
-                guest.shell("kill -TERM $(pidof router-peer)").await?;
+                guest.shell("kill -TERM $(cat /tmp/router-peer.pid)").await?;
                 // A zombie has no command line.
-                let ended = "test -z \"$(cat /proc/$(pidof router-peer)/cmdline)\"";
+                let ended = "test -z \"$(cat /proc/$(cat /tmp/router-peer.pid)/cmdline)\"";
                 let has_ended = async || Ok(guest.shell(ended).await.is_ok());
                 wait("router-peer to stop", has_ended, async || self.log().await).await?;
-                let log = self.log().await?;
-                guest.call(Stop { name: NAME.to_owned() }).await?;
-                Ok(log)
+                self.log().await
             }
             Self::Here { mut child, log, _plug } => {
-                let id = child.id().ok_or_else(|| Failure("router-peer has ended by itself".to_owned()))?;
+                let id = child.id().context("router-peer has ended by itself")?;
                 Command::new("kill").args(["-TERM", &id.to_string()]).status().await?;
                 let status = timeout(TIME_LIMIT, child.wait()).await??;
-                ensure(status.success(), || format!("router-peer ended with {status}"))?;
+                ensure!(status.success(), "router-peer ended with {status}");
                 Ok(fs::read_to_string(log)?)
             }
         }

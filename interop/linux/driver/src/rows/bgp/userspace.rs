@@ -103,13 +103,9 @@ async fn userspace_twin(lab: &Lab) -> Result<Refusal> {
     let bad = Counted::bad(1);
     let counted =
         async { tokio::try_join!(lab.north.await_counted(&before, bad), userspace.await_counted(bad)) };
-    let (by_kernel, by_userspace) = tokio::select! {
-        counted = counted => counted?,
-        _ = userspace.connect(Port::North.at(Family::Ipv4, BGP)) => {
-            return fail("BIRD has answered");
-        }
-        _ = userspace.accept(&mut listener) => return fail("BIRD was let in"),
-    };
+    let connect = userspace.connect(Port::North.at(Family::Ipv4, BGP));
+    let counted = refused(refused(counted, connect), userspace.accept(&mut listener));
+    let (by_kernel, by_userspace) = counted.await?;
     bird.stop().await?;
     Ok(Refusal::by("north", &by_kernel).and(Refusal::by("userspace", &by_userspace)))
 }

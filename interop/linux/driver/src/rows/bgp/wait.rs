@@ -19,5 +19,5 @@ pub async fn wait(
     }
     let log = log().await?;
     let tail: Vec<&str> = log.lines().rev().take(5).collect();
-    fail(format!("timed out waiting for {what}; the log, last line first: {tail:?}"))
+    bail!("timed out waiting for {what}; the log, last line first: {tail:?}")
 }

@@ -1,6 +1,6 @@
 //! One end has lost its memory of the connection: the other keeps it, whatever unsigned resets come (RFC 5925 §7.7).
 
-use agent::{Accept, Amount, Close, Counted, Reset, Transfer};
+use agent::{Accept, Amount, Counted, Reset, Transfer};
 use smoltcp::socket::tcp::State;
 use speaker::forge::Forgery;
 use speaker::stack::TcpStream;
@@ -10,8 +10,7 @@ use wireseal_tcp_ao::SocketPair;
 use super::ending::{is_established, provoke_answer, the_key};
 use crate::forge::inject;
 use crate::prelude::*;
-use crate::rows::session::{End, Session, Setup, evidence as gathered, families_and_ends};
-use crate::rows::was_reset::{kernel_was_reset, userspace_was_reset};
+use crate::rows::session::{End, Session, Setup, evidence as gathered, families_and_ends, kernel_was_reset};
 use crate::userspace::Userspace;
 
 pub fn rows() -> Vec<Row> {
@@ -61,11 +60,14 @@ async fn userspace_starts_anew(lab: &Lab) -> Result<Evidence> {
         let mkts = [the_key()?];
         let session = Session::open_used(lab, Setup::with_keys(family, End::Userspace, &mkts)).await?;
         let (pair, socket, listener) = (session.ends.pair, session.ends.socket, session.ends.listener);
-        let listener = listener.ok_or_else(|| Failure("the kernel does not listen".to_owned()))?;
+        let listener = listener.context("the kernel does not listen")?;
         let (anew, _old) = start_anew(lab, session)?;
         let (before, sent_before) = (lab.north.counters().await?, lab.wire.segments_from(Port::Userspace));
         let sent = || lab.wire.segments_from(Port::Userspace) - sent_before;
-        let stays = async || ensure(is_established(lab, pair).await?, || "the connection ended".to_owned());
+        let stays = async || {
+            ensure!(is_established(lab, pair).await?, "the connection ended");
+            Ok(())
+        };
 
         kernel_sends(lab, socket).await?;
         anew.await_refused(1).await?;
@@ -73,7 +75,7 @@ async fn userspace_starts_anew(lab: &Lab) -> Result<Evidence> {
         let required = Counted::required(1);
         lab.north.await_counted(&before, required).await?;
         stays().await?;
-        ensure(sent() == 0, || format!("userspace has answered {} times", sent()))?;
+        ensure!(sent() == 0, "userspace has answered {} times", sent());
 
         let connect = anew.connect(Port::North.at(family, pair.remote.port()));
         let accept = lab.north.call(Accept { socket: listener });
@@ -87,10 +89,7 @@ async fn userspace_starts_anew(lab: &Lab) -> Result<Evidence> {
         for socket in [socket, accepted] {
             lab.north.call(Reset { socket }).await?;
         }
-        lab.north.call(Close { socket: listener }).await?;
-        let connection = gathered(lab, &mkts, [counters, kernel])?;
-        ensure(connection.wire.verified > 0, || format!("recording: {}", connection.wire))?;
-        evidence.add(connection);
+        evidence.add(gathered(lab, &mkts, [counters, kernel])?);
     }
     Ok(evidence.with_figures("the old connection stayed, a new one came about"))
 }
@@ -131,20 +130,15 @@ async fn kernel_forgets(lab: &Lab) -> Result<Evidence> {
         let counters = session.ends.userspace.await_counted(expected).await?;
         counters.check("userspace", &expected)?;
         let state = session.stream.state();
-        ensure(state == State::Established, || format!("userspace's connection is {state}"))?;
+        ensure!(state == State::Established, "userspace's connection is {state}");
 
         lab.wire.set_plugged(Port::Userspace, false);
         drop(session);
         let expected = Counted::bad(listener.map_or(0, |_| sent()));
         let kernel = lab.north.await_counted(&before, expected).await?.check("the kernel", &expected)?;
         let answers = lab.wire.segments_from(Port::North) - answers_before;
-        ensure(answers == 1, || format!("the kernel has answered {} times", answers - 1))?;
-        if let Some(socket) = listener {
-            lab.north.call(Close { socket }).await?;
-        }
-        let connection = gathered(lab, &mkts, [counters, kernel])?;
-        ensure(connection.wire.verified > 0, || format!("recording: {}", connection.wire))?;
-        evidence.add(connection);
+        ensure!(answers == 1, "the kernel has answered {} times", answers - 1);
+        evidence.add(gathered(lab, &mkts, [counters, kernel])?);
         // The answer that was provoked.
         evidence.unsigned += 1;
     }
@@ -165,7 +159,7 @@ async fn forgotten_without_keys(lab: &Lab, forgetful: End) -> Result<Refusal> {
             End::Kernel => {
                 forget_at_kernel(lab, socket).await?;
                 session.stream.write_all(&[0; 1000]).await?;
-                userspace_was_reset(&mut session.stream).await?;
+                session.await_reset(End::Userspace).await?;
             }
         }
         refusal = refusal.and(Refusal::of(format!("resets ({family})"), 1));

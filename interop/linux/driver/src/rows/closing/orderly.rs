@@ -6,8 +6,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::ending::{Ending, close_in_turn, has_sent, is_established, spoil, the_key};
 use crate::prelude::*;
-use crate::rows::session::{Beside, End, Session, Setup, families_and_ends};
-use crate::rows::was_reset::{kernel_was_reset, userspace_was_reset};
+use crate::rows::session::{End, Session, Setup, families_and_ends};
 
 pub fn rows() -> Vec<Row> {
     let row = |name: &str, what: &str, twin: &str, ending: Ending, end: End| {
@@ -31,27 +30,24 @@ async fn end_all(lab: &Lab, end: End, ending: Ending) -> Result<Evidence> {
         let mut session = Session::open_used(lab, Setup::with_keys(family, opener, &[the_key()?])).await?;
         match (ending, end) {
             (Ending::Close, _) => close_in_turn(&mut session, end).await?,
-            (Ending::Reset, End::Userspace) => {
-                session.stream.abort();
-                kernel_was_reset(lab, session.ends.socket).await?;
-            }
-            (Ending::Reset, End::Kernel) => {
-                lab.north.call(Reset { socket: session.ends.socket }).await?;
-                userspace_was_reset(&mut session.stream).await?;
-            }
+            (Ending::Reset, End::Userspace) => session.stream.abort(),
+            (Ending::Reset, End::Kernel) => lab.north.call(Reset { socket: session.ends.socket }).await?,
         }
-        let session = session.settle(Beside::default(), Beside::default()).await?;
+        if ending == Ending::Reset {
+            session.await_reset(end.other()).await?;
+        }
+        let session = session.settle().await?;
         let sent_by = |end: End| session.recording.segments_from(end.port());
         let all_resets = || session.recording.segments().filter(|segment| segment.flags().rst()).count();
         match ending {
             Ending::Close => {
                 let has_fin = |end| sent_by(end).any(|segment| segment.flags().fin());
-                ensure(End::BOTH.into_iter().all(has_fin), || "an end has sent no FIN".to_owned())?;
-                ensure(all_resets() == 0, || "an end has sent a reset".to_owned())?;
+                ensure!(End::BOTH.into_iter().all(has_fin), "an end has sent no FIN");
+                ensure!(all_resets() == 0, "an end has sent a reset");
             }
             Ending::Reset => {
                 let sent = sent_by(end).filter(|segment| segment.flags().rst()).count();
-                ensure(sent > 0, || "there was no reset".to_owned())?;
+                ensure!(sent > 0, "there was no reset");
                 resets += sent;
             }
         }
@@ -77,19 +73,14 @@ async fn end_under_wrong_secret(lab: &Lab, ender: End, ending: Ending) -> Result
                 Ending::Reset => stream.abort(),
             }
             let counted = ends.await_kernel_counted(Counted::bad(1)).await?;
-            ensure(is_established(lab, ends.pair).await?, || "the kernel's connection has ended".to_owned())?;
+            ensure!(is_established(lab, ends.pair).await?, "the kernel's connection has ended");
             Ok(Refusal::by("kernel", &counted))
         }
         End::Kernel => {
             let bad = ends.userspace.await_counted(Counted::bad(1));
             let socket = ends.socket;
             let counted = match ending {
-                Ending::Close => tokio::select! {
-                    counted = bad => counted?,
-                    finished = lab.north.call(Finish { socket }) => {
-                        return fail(format!("the kernel's attempt to close ended with {finished:?}"));
-                    }
-                },
+                Ending::Close => refused(bad, lab.north.call(Finish { socket })).await?,
                 Ending::Reset => {
                     lab.north.call(Reset { socket }).await?;
                     bad.await?
@@ -97,7 +88,7 @@ async fn end_under_wrong_secret(lab: &Lab, ender: End, ending: Ending) -> Result
             };
             has_sent(lab, ender, ending).await?;
             let state = stream.state();
-            ensure(state == State::Established, || format!("userspace's connection is {state}"))?;
+            ensure!(state == State::Established, "userspace's connection is {state}");
             Ok(Refusal::by("userspace", &counted))
         }
     }

@@ -5,7 +5,7 @@ use smoltcp::socket::tcp::State;
 
 use super::ending::{LAST_ACK, TIME_WAIT, close_in_turn, kernel_state, spoil, the_key};
 use crate::prelude::*;
-use crate::rows::session::{Beside, End, SOME, Session, Setup};
+use crate::rows::session::{End, Session, Setup};
 use crate::wait::becomes;
 
 /// How often an end's state is looked at.
@@ -52,12 +52,9 @@ async fn close(session: &mut Session<'_>, waiter: End) -> Result<()> {
 async fn open(lab: &Lab, family: Family) -> Result<Session<'_>> {
     let limit = "/proc/sys/net/ipv4/tcp_rto_max_ms";
     let usual = lab.north.shell(&format!("cat {limit} && echo 1000 >{limit}")).await?;
-    let session = Session::open(lab, Setup::with_keys(family, End::Userspace, &[the_key()?])).await;
+    let session = Session::open_used(lab, Setup::with_keys(family, End::Userspace, &[the_key()?])).await;
     lab.north.shell(&format!("echo {} >{limit}", usual.trim())).await?;
-    let mut session = session?;
-    session.exchange(SOME, SOME).await?;
-    session.ends.quiet().await?;
-    Ok(session)
+    session
 }
 
 /// Whether the waiter has answered to a FIN that has come again: by an acknowledgment of it, and by no reset.
@@ -92,15 +89,15 @@ async fn wait_all(lab: &Lab, waiter: End) -> Result<Evidence> {
             .await?;
         await_end(&session, waiter).await?;
         lab.wire.reset();
-        ensure(lab.wire.look(|recording| has_answered(recording, waiter.port(), other.port())), || {
-            "the FIN again is not answered".to_owned()
-        })?;
+        ensure!(
+            lab.wire.look(|recording| has_answered(recording, waiter.port(), other.port())),
+            "the FIN again is not answered"
+        );
         let fins = lab.wire.look(|recording| fins(recording, other.port())) as u64 - 1;
         again += fins;
         // Linux verifies nothing in TIME-WAIT, and so counts nothing.
-        let not_good = if waiter == End::Kernel { fins } else { 0 };
-        let kernel = Beside { not_good, ..Beside::default() };
-        evidence.add(session.settle(Beside::default(), kernel).await?);
+        session.ends.not_good[1] = if waiter == End::Kernel { fins } else { 0 };
+        evidence.add(session.settle().await?);
     }
     Ok(evidence.with_figures(format!("{again} FINs again, each answered")))
 }
@@ -118,7 +115,8 @@ async fn await_end(session: &Session<'_>, waiter: End) -> Result<()> {
         })
     };
     let has_ended = becomes(CHECK, has_ended).await?;
-    ensure(has_ended, || format!("the end never comes; userspace is in state {}", state()))
+    ensure!(has_ended, "the end never comes; userspace is in state {}", state());
+    Ok(())
 }
 
 /// The end that verifies then counts the other's segments bad: the FIN that comes again, or the answer to it.
@@ -131,11 +129,11 @@ async fn wait_with_wrong_secret(lab: &Lab, waiter: End) -> Result<Refusal> {
         // Linux has answered to a FIN that does not verify, but the answer does not help.
         End::Kernel => {
             let state = session.stream.state();
-            ensure(state == State::LastAck, || format!("userspace is in state {state}"))?;
+            ensure!(state == State::LastAck, "userspace is in state {state}");
         }
         End::Userspace => {
             let state = kernel_state(lab, session.ends.pair).await?;
-            ensure(state == Some(LAST_ACK), || format!("the kernel's connection is in state {state:?}"))?;
+            ensure!(state == Some(LAST_ACK), "the kernel's connection is in state {state:?}");
         }
     }
     session.ends.kernel_counted().await?.check_good("the kernel")?;

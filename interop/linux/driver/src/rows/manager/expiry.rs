@@ -1,10 +1,11 @@
 //! A chain at its end: nothing gets through unsigned.
 
-use agent::{Close, Connect, Counted, Detach};
+use agent::{Close, Connect, Counted};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::Mkt;
+use wireseal_tcp_ao::key_chain::Key;
 
-use super::managed::{BEHIND, Managed, Managers, Planned, mkts};
+use super::managed::{BEHIND, Managed, Managers, mkts, planned};
 use crate::prelude::*;
 use crate::rows::kernels::{Kernels, open_socket, south_keys};
 use crate::rows::session::{SOME, key};
@@ -24,38 +25,38 @@ pub fn rows() -> Vec<Row> {
     )]
 }
 
-fn planned() -> Result<[Planned; 2]> {
+fn two_keys() -> Result<[Key; 2]> {
     Ok([
-        (key(1, TcpAoAlgorithm::Aes128Cmac)?, (None, Some(100)), (None, Some(130))),
-        (key(2, TcpAoAlgorithm::HmacSha1)?, (Some(90), None), (Some(60), None)),
+        planned(key(1, TcpAoAlgorithm::Aes128Cmac)?, (None, Some(100)), (None, Some(130)))?,
+        planned(key(2, TcpAoAlgorithm::HmacSha1)?, (Some(90), None), (Some(60), None))?,
     ])
 }
 
-async fn open<'a>(lab: &'a Lab, planned: &[Planned]) -> Result<Managed<'a>> {
-    let managers = Managers::new(lab, FAMILY, planned, planned).await?;
-    let mut managed = managers.open(&mkts(planned), 0).await?;
+async fn open<'a>(lab: &'a Lab, keys: &[Key]) -> Result<Managed<'a>> {
+    let managers = Managers::new(lab, FAMILY, keys, keys).await?;
+    let mut managed = managers.open(&mkts(keys), 0).await?;
     managed.kernels.exchange(SOME, SOME).await?;
     Ok(managed)
 }
 
 async fn go_on(lab: &Lab) -> Result<Evidence> {
-    let planned = planned()?;
-    let mut managed = open(lab, &planned).await?;
+    let keys = two_keys()?;
+    let mut managed = open(lab, &keys).await?;
     let managers = managed.managers;
     for now in [70, 110, 120, OVER] {
         let [north, south] = managed.step_under_traffic(now).await?;
-        ensure(!north.expired && !south.expired, || format!("at {now}: north {north:?}, south {south:?}"))?;
+        ensure!(!north.expired && !south.expired, "at {now}: north {north:?}, south {south:?}");
     }
     let (listener, first) = (managed.listener, managed.kernels);
     let [north, _] = first.info().await?;
-    ensure(north.counted.bad == 0, || format!("north says {north:?}"))?;
+    ensure!(north.counted.bad == 0, "north says {north:?}");
     managers.detach(&first).await?;
-    first.close_ends().await?;
+    first.finish().await?;
     lab.wire.take_recording();
 
     let south = open_socket(managers.south_guest, FAMILY, 0, Vec::new()).await?;
     managers.attach_south(south, OVER).await?;
-    let mut second = Kernels::connect(lab, FAMILY, &mkts(&planned), (listener, south)).await?;
+    let mut second = Kernels::connect(lab, FAMILY, &mkts(&keys), (listener, south)).await?;
     managers.attach_north(second.north, OVER).await?;
     second.exchange(SOME, SOME).await?;
     let evidence = Managed { managers, kernels: second, listener }.detach().await?.close(true).await?;
@@ -66,36 +67,31 @@ async fn go_on(lab: &Lab) -> Result<Evidence> {
 }
 
 async fn expire(lab: &Lab) -> Result<Refusal> {
-    let [first, _] = planned()?;
+    let [first, _] = two_keys()?;
     let managed = open(lab, std::slice::from_ref(&first)).await?;
-    let Managed { managers, kernels, listener } = managed;
+    let Managed { managers, kernels, .. } = managed;
     let [north, south] = managers.step(OVER).await?;
     let expired = north.expired && south.expired && north.overdue > 0 && south.overdue > 0;
-    ensure(expired, || format!("north says {north:?}, south {south:?}"))?;
+    ensure!(expired, "north says {north:?}, south {south:?}");
     // Its owner shuts the session down.
     managers.detach(&kernels).await?;
     let port = kernels.pair.remote.port();
-    kernels.close_ends().await?;
+    kernels.finish().await?;
 
-    let unsigned = refused(lab, port, &[], Counted::required(1)).await?;
-    let with_expired_key = refused(lab, port, &[first.0], Counted::key_not_found(1)).await?;
-    lab.north.call(Detach { socket: listener }).await?;
-    lab.north.call(Close { socket: listener }).await?;
+    let unsigned = not_connected(lab, port, &[], Counted::required(1)).await?;
+    let with_expired_key =
+        not_connected(lab, port, &[first.mkt().clone()], Counted::key_not_found(1)).await?;
     let refusal = Refusal::by("north, unsigned", &unsigned);
     Ok(refusal.and(Refusal::by("north, expired key", &with_expired_key)))
 }
 
 /// South tries to connect with these keys until north has counted what it must.
-async fn refused(lab: &Lab, port: u16, mkts: &[Mkt], counter: Counted) -> Result<Counted> {
+async fn not_connected(lab: &Lab, port: u16, mkts: &[Mkt], counter: Counted) -> Result<Counted> {
     let south_guest = lab.south().await?;
     let before = lab.north.counters().await?;
     let socket = open_socket(south_guest, FAMILY, 0, south_keys(FAMILY, mkts)?).await?;
-    let counted = tokio::select! {
-        counted = lab.north.await_counted(&before, counter) => counted?,
-        connected = south_guest.call(Connect { socket, remote: Port::North.at(FAMILY, port) }) => {
-            return fail(format!("south is connected: {}", connected?));
-        }
-    };
+    let connect = south_guest.call(Connect { socket, remote: Port::North.at(FAMILY, port) });
+    let counted = refused(lab.north.await_counted(&before, counter), connect).await?;
     south_guest.call(Close { socket }).await?;
     Ok(counted)
 }

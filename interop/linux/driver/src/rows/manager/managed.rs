@@ -1,10 +1,10 @@
 //! A session between two kernels whose keys come from key managers.
 
 use agent::{Attach, Chain, Detach, NewManager, SetChain, Step, Stepped};
-use speaker::protection::mirrored;
+use speaker::protection::mirrored_chain;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::Mkt;
-use wireseal_tcp_ao::key_chain::{Key, Lifetime, Timestamp};
+use wireseal_tcp_ao::key_chain::{Key, KeyChain, Lifetime, Timestamp};
 
 use crate::guest::Guest;
 use crate::prelude::*;
@@ -20,31 +20,29 @@ pub const BEHIND: i64 = 7;
 type Span = (Option<i64>, Option<i64>);
 
 /// A key as south has it, when it may be sent with, and when it is accepted.
-pub type Planned = (Mkt, Span, Span);
+pub fn planned(mkt: Mkt, send: Span, accept: Span) -> Result<Key> {
+    let at = |seconds| Timestamp::from_unix_seconds(START + seconds);
+    let lifetime = |(from, until): Span| Lifetime::new(from.map(at), until.map(at));
+    Ok(Key::new(mkt.send_id().0.into(), mkt).with_lifetimes(lifetime(send)?, lifetime(accept)?)?)
+}
 
 /// Three keys that follow one another, each accepted 30 s before and after it is sent with.
-pub fn three_keys() -> Result<Vec<Planned>> {
+pub fn three_keys() -> Result<Vec<Key>> {
     Ok(vec![
-        (key(1, TcpAoAlgorithm::Aes128Cmac)?, (None, Some(100)), (None, Some(130))),
-        (key(2, TcpAoAlgorithm::HmacSha1)?, (Some(100), Some(200)), (Some(70), Some(230))),
-        (key(3, TcpAoAlgorithm::LinuxHmacSha256)?, (Some(200), None), (Some(170), None)),
+        planned(key(1, TcpAoAlgorithm::Aes128Cmac)?, (None, Some(100)), (None, Some(130)))?,
+        planned(key(2, TcpAoAlgorithm::HmacSha1)?, (Some(100), Some(200)), (Some(70), Some(230)))?,
+        planned(key(3, TcpAoAlgorithm::LinuxHmacSha256)?, (Some(200), None), (Some(170), None))?,
     ])
 }
 
-pub fn mkts(planned: &[Planned]) -> Vec<Mkt> {
-    planned.iter().map(|(mkt, ..)| mkt.clone()).collect()
+pub fn mkts(keys: &[Key]) -> Vec<Mkt> {
+    keys.iter().map(|key| key.mkt().clone()).collect()
 }
 
 /// The chain of the guest at a port.
-fn chain(port: Port, planned: &[Planned]) -> Result<Chain> {
-    let at = |seconds| Timestamp::from_unix_seconds(START + seconds);
-    let lifetime = |(from, until): Span| Lifetime::new(from.map(at), until.map(at));
-    let key = |(number, (mkt, send, accept)): (u64, &Planned)| {
-        let mkt = if port == Port::North { mirrored(mkt)? } else { mkt.clone() };
-        Ok(Key::new(number, mkt).with_lifetimes(lifetime(*send)?, lifetime(*accept)?)?)
-    };
-    let keys = (0..).zip(planned).map(key).collect::<Result<_>>()?;
-    Ok(Chain::new(keys)?)
+fn chain(port: Port, keys: &[Key]) -> Result<Chain> {
+    let chain = KeyChain::new("lab", keys.to_vec())?;
+    Ok(Chain::new(if port == Port::North { mirrored_chain(&chain)? } else { chain })?)
 }
 
 /// A key manager in each guest, and the clocks that they are told.
@@ -66,10 +64,10 @@ pub struct Managed<'a> {
 
 impl<'a> Managers<'a> {
     /// Creates them, each with its chain.
-    pub async fn new(lab: &'a Lab, family: Family, north: &[Planned], south: &[Planned]) -> Result<Self> {
+    pub async fn new(lab: &'a Lab, family: Family, north: &[Key], south: &[Key]) -> Result<Self> {
         let south_guest = lab.south().await?;
-        let new = |own: Port, peer: Port, planned: &[Planned]| {
-            Ok(NewManager { remote: peer.address(family).into(), chain: chain(own, planned)? })
+        let new = |own: Port, peer: Port, keys: &[Key]| {
+            Ok(NewManager { remote: peer.address(family).into(), chain: chain(own, keys)? })
         };
         let of_north = new(Port::North, Port::South, north)?;
         let of_south: Result<_> = new(Port::South, Port::North, south);
@@ -93,19 +91,19 @@ impl<'a> Managers<'a> {
     }
 
     pub async fn step_north(&self, now: i64) -> Result<Stepped> {
-        done(self.lab.north.call(Step { manager: self.north, now: START + now }).await?)
+        self.lab.north.call(Step { manager: self.north, now: START + now }).await
     }
 
     pub async fn step_south(&self, now: i64) -> Result<Stepped> {
-        done(self.south_guest.call(Step { manager: self.south, now: START + now - BEHIND }).await?)
+        self.south_guest.call(Step { manager: self.south, now: START + now - BEHIND }).await
     }
 
     /// Gives the manager of the guest at a port another chain. Its clock is right then.
-    pub async fn set_chain(&self, port: Port, planned: &[Planned], now: i64) -> Result<Stepped> {
-        let chain = chain(port, planned)?;
+    pub async fn set_chain(&self, port: Port, keys: &[Key], now: i64) -> Result<Stepped> {
+        let chain = chain(port, keys)?;
         let (guest, manager) =
             if port == Port::North { (&self.lab.north, self.north) } else { (self.south_guest, self.south) };
-        done(guest.call(SetChain { manager, chain, now: START + now }).await?)
+        guest.call(SetChain { manager, chain, now: START + now }).await
     }
 
     /// Detaches both ends of a connection, so that closing them ends it.
@@ -124,11 +122,6 @@ impl<'a> Managers<'a> {
         self.attach_north(kernels.north, now).await?;
         Ok(Managed { managers: self, kernels, listener })
     }
-}
-
-fn done(stepped: Stepped) -> Result<Stepped> {
-    ensure(stepped.failed.is_empty(), || format!("{stepped:?}"))?;
-    Ok(stepped)
 }
 
 impl<'a> Managed<'a> {

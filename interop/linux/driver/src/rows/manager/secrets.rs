@@ -2,8 +2,9 @@
 
 use agent::Counted;
 use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::key_chain::Key;
 
-use super::managed::{Managed, Managers, Planned};
+use super::managed::{Managed, Managers, mkts};
 use crate::prelude::*;
 use crate::rows::session::{SOME, key, key_with};
 
@@ -22,22 +23,21 @@ pub fn rows() -> Vec<Row> {
 }
 
 /// The only key, with its first secret and with its second.
-fn secrets() -> Result<[Planned; 2]> {
+fn secrets() -> Result<[Key; 2]> {
     let algorithm = TcpAoAlgorithm::Aes128Cmac;
-    let always = (None, None);
-    Ok([(key(1, algorithm)?, always, always), (key_with(1, algorithm, "the second secret")?, always, always)])
+    Ok([Key::new(1, key(1, algorithm)?), Key::new(1, key_with(1, algorithm, "the second secret")?)])
 }
 
 /// A session under the first secret, of which both may be seen, and the key with the second.
-async fn open(lab: &Lab) -> Result<(Managed<'_>, [Planned; 1])> {
-    let [first, second] = secrets()?;
-    let mkts = [first.0.clone(), second.0.clone()];
-    let first = [first];
+async fn open(lab: &Lab) -> Result<(Managed<'_>, [Key; 1])> {
+    let secrets = secrets()?;
+    let mkts = mkts(&secrets);
+    let [first, second] = secrets.map(|key| [key]);
     let managers = Managers::new(lab, FAMILY, &first, &first).await?;
     let mut managed = managers.open(&mkts, 0).await?;
     managed.kernels.exchange(SOME, SOME).await?;
     managed.kernels.quiet().await?;
-    Ok((managed, [second]))
+    Ok((managed, second))
 }
 
 async fn replace(lab: &Lab) -> Result<Evidence> {
@@ -46,7 +46,7 @@ async fn replace(lab: &Lab) -> Result<Evidence> {
     let [at_north, at_south] =
         [Port::North, Port::South].map(|port| managers.set_chain(port, &second, REPLACED));
     let (north, south) = tokio::try_join!(at_north, at_south)?;
-    ensure(!north.done.is_empty(), || format!("north: {north:?}; south: {south:?}"))?;
+    ensure!(!north.done.is_empty(), "north: {north:?}; south: {south:?}");
     managed.step_under_traffic(REPLACED + 1).await?;
     let evidence = managed.detach().await?.close(true).await?;
     Ok(evidence.with_figures(format!("south did: {}", south.done.join("; "))))
@@ -55,7 +55,5 @@ async fn replace(lab: &Lab) -> Result<Evidence> {
 async fn replace_at_one_end(lab: &Lab) -> Result<Refusal> {
     let (managed, second) = open(lab).await?;
     managed.managers.set_chain(Port::South, &second, REPLACED).await?;
-    let counted = managed.kernels.refuses_octet(Counted::bad(1)).await?;
-    managed.detach().await?.reset().await?;
-    Ok(Refusal::by("north", &counted))
+    Ok(Refusal::by("north", &managed.kernels.refuses_octet(Counted::bad(1)).await?))
 }

@@ -1,6 +1,6 @@
 //! Keys that are for one VRF alone.
 
-use agent::{Close, Counted, Key, ListKeys, Open};
+use agent::{Counted, Key, ListKeys, Open};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::Mkt;
 
@@ -14,9 +14,9 @@ pub fn rows() -> Vec<Row> {
         "vrf",
         "the kernel's interface is in a VRF; one listener for all VRFs has two keys with the same ids and other secrets for the \
          same peer, one for this VRF and one for another: userspace has the secret of this one",
-        connect,
+        async |lab| within(lab, async |indices| connect(lab, indices).await).await,
         "userspace has the secret of the key for the other VRF",
-        refuse,
+        async |lab| within(lab, async |indices| refuse(lab, indices).await).await,
     )]
 }
 
@@ -61,14 +61,14 @@ async fn open(lab: &Lab, indices: [u32; 2]) -> Result<u64> {
     lab.north.call(Open { local: FAMILY.any(0), keys: keys.collect::<Result<_>>()?, required: true }).await
 }
 
-async fn connect(lab: &Lab) -> Result<Evidence> {
-    let indices = enter(lab).await?;
-    let evidence = connect_within(lab, indices).await;
+/// Runs a row within the VRF.
+async fn within<T>(lab: &Lab, row: impl AsyncFnOnce([u32; 2]) -> Result<T>) -> Result<T> {
+    let result = row(enter(lab).await?).await;
     leave(lab).await?;
-    evidence
+    result
 }
 
-async fn connect_within(lab: &Lab, indices: [u32; 2]) -> Result<Evidence> {
+async fn connect(lab: &Lab, indices: [u32; 2]) -> Result<Evidence> {
     let [own, _] = mkts()?;
     let setup = Setup::with_keys(FAMILY, End::Userspace, &[own]);
     let before = lab.north.counters().await?;
@@ -77,27 +77,17 @@ async fn connect_within(lab: &Lab, indices: [u32; 2]) -> Result<Evidence> {
     let mut session = Session::connect(lab, setup, before, userspace, listener).await?;
     session.exchange(SOME, SOME).await?;
     let keys = lab.north.call(ListKeys { socket: session.ends.socket }).await?;
-    let vrfs: Vec<Option<u32>> = keys.iter().map(|key| key.vrf).collect();
-    ensure(vrfs == [Some(indices[0])], || format!("the connection has keys for the VRFs {vrfs:?}"))?;
+    let vrfs: Vec<Option<u32>> = keys.iter().map(|key| key.1).collect();
+    ensure!(vrfs == [Some(indices[0])], "the connection has keys for the VRFs {vrfs:?}");
     Ok(session.close().await?.with_figures("the connection has the key for its VRF alone"))
 }
 
-async fn refuse(lab: &Lab) -> Result<Refusal> {
-    let indices = enter(lab).await?;
-    let refusal = refuse_within(lab, indices).await;
-    leave(lab).await?;
-    refusal
-}
-
-async fn refuse_within(lab: &Lab, indices: [u32; 2]) -> Result<Refusal> {
+async fn refuse(lab: &Lab, indices: [u32; 2]) -> Result<Refusal> {
     let [_, other] = mkts()?;
     let setup = Setup::with_keys(FAMILY, End::Userspace, &[other]);
     let before = lab.north.counters().await?;
     let userspace = setup.userspace(lab)?;
     let socket = open(lab, indices).await?;
-    let refused = lab.north.await_counted(&before, Counted::bad(1));
-    let counted = setup.until_refused(lab, &userspace, socket, refused).await?;
-    let counted = counted.ok_or_else(|| Failure("a connection came about".to_owned()))?;
-    lab.north.call(Close { socket }).await?;
-    Ok(Refusal::by("kernel", &counted))
+    let counted = lab.north.await_counted(&before, Counted::bad(1));
+    Ok(Refusal::by("kernel", &setup.until_refused(lab, &userspace, socket, counted).await?))
 }

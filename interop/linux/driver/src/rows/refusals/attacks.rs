@@ -9,7 +9,6 @@ use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, Segment, SocketPair};
 use crate::forge::inject;
 use crate::prelude::*;
 use crate::rows::session::{End, SOME, Session, Setup, families_and_ends, key, key_with};
-use crate::rows::was_reset::{kernel_was_reset, userspace_was_reset};
 
 /// Data that no end has sent.
 const DATA: &[u8] = b"forged";
@@ -18,7 +17,7 @@ const ALGORITHM: TcpAoAlgorithm = TcpAoAlgorithm::Aes128Cmac;
 pub fn rows() -> Vec<Row> {
     let row = |(family, opener): (Family, End)| {
         Row::new(
-            format!("refusals-forged-{}-{opener}-opens", family.slug()),
+            format!("refusals-forged-{family}-{opener}-opens"),
             format!(
                 "to each end of a session over {family} that the {opener} end has opened: an unsigned reset, a reset with a \
                  wrong MAC, unsigned data, data under an unknown KeyID, data with a wrong MAC; its last data and its first \
@@ -84,7 +83,7 @@ fn last_sent(
         })
     };
     let found = recording.packets().filter(is_wanted).last();
-    found.map(<[u8]>::to_vec).ok_or_else(|| Failure(format!("{pair}: there is nothing to replay")))
+    found.map(<[u8]>::to_vec).with_context(|| format!("{pair}: there is nothing to replay"))
 }
 
 /// The session's key as the end has it in whose name an attack on `victim` goes.
@@ -98,25 +97,25 @@ async fn attack(lab: &Lab, family: Family, opener: End) -> Result<Evidence> {
     let unknown = Mkt::new(KeyId(99), KeyId(99), ALGORITHM, MasterKey::new(secret.as_bytes())?)?;
     let wrong = [key_with(1, ALGORITHM, secret)?, unknown];
     let mut session = Session::open_used(lab, Setup::with_keys(family, opener, &[mkt])).await?;
-    let mut beside = [Counted::default(); 2];
     for (attack, counts) in ATTACKS {
         for (place, victim) in End::BOTH.into_iter().enumerate() {
-            let named = |failure: Failure| failure.during(format_args!("{attack:?} to {victim}"));
+            let named = || format!("{attack:?} to {victim}");
             session.ends.quiet().await?;
             let pair = session.ends.pair_from(victim.other());
             let wrong = [key_against(victim, &wrong[0])?, key_against(victim, &wrong[1])?];
-            let packet = lab.wire.look(|recording| attack.packet(recording, pair, &wrong)).map_err(named)?;
+            let packet =
+                lab.wire.look(|recording| attack.packet(recording, pair, &wrong)).with_context(named)?;
             let before = [session.ends.userspace.counters(), session.ends.kernel_counted().await?];
             inject(&lab.wire, pair, &packet)?;
-            beside[place] = beside[place].plus(&counts);
+            session.ends.beside[place] = session.ends.beside[place].plus(&counts);
             // Once it has been counted, the victim has dealt with it.
-            session.ends.await_counted(victim, before[place].plus(&counts)).await.map_err(named)?;
-            session.exchange(1, 1).await.map_err(named)?;
+            session.ends.await_counted(victim, before[place].plus(&counts)).await.with_context(named)?;
+            session.exchange(1, 1).await.with_context(named)?;
         }
     }
     session.exchange(SOME, SOME).await?;
     session.ends.check_info().await?;
-    let evidence = session.close_beside(beside[0], beside[1]).await?;
+    let evidence = session.close().await?;
     Ok(evidence.with_figures(format!("{} attacks on each end", ATTACKS.len())))
 }
 
@@ -134,10 +133,7 @@ async fn reset_both(lab: &Lab, family: Family, opener: End) -> Result<Refusal> {
                 mkt.map_or_else(|| reset.unsigned(), |mkt| reset.signed(&mkt, recording.packets()))
             })?;
             inject(&lab.wire, pair, &packet)?;
-            match victim {
-                End::Userspace => userspace_was_reset(&mut session.stream).await?,
-                End::Kernel => kernel_was_reset(lab, session.ends.socket).await?,
-            }
+            session.await_reset(victim).await?;
             refusal = refusal.and(Refusal::of(format!("{victim} reset ({how})"), 1));
         }
     }

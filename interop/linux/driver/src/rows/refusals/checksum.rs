@@ -7,7 +7,7 @@ use wireseal_tcp_ao::{Mkt, SocketPair};
 
 use crate::forge::inject;
 use crate::prelude::*;
-use crate::rows::session::{Beside, End, SOME, Session, Setup, key};
+use crate::rows::session::{End, SOME, Session, Setup, key};
 
 /// Where the checksum is in a TCP header (RFC 9293 §3.1).
 const CHECKSUM: std::ops::Range<usize> = 16..18;
@@ -26,10 +26,9 @@ pub fn rows() -> Vec<Row> {
     )]
 }
 
-async fn open(lab: &Lab, family: Family) -> Result<(Session<'_>, Mkt)> {
-    let mkt = key(1, TcpAoAlgorithm::HmacSha1)?;
-    let setup = Setup::with_keys(family, End::Userspace, std::slice::from_ref(&mkt));
-    Ok((Session::open_used(lab, setup).await?, mkt))
+async fn open(lab: &Lab, family: Family) -> Result<Session<'_>> {
+    let mkts = [key(1, TcpAoAlgorithm::HmacSha1)?];
+    Session::open_used(lab, Setup::with_keys(family, End::Userspace, &mkts)).await
 }
 
 /// Old data of `pair.local` with other octets, chosen so that the checksum is zero, which is written in this form.
@@ -46,32 +45,34 @@ fn packet(recording: &Recording, pair: SocketPair, mkt: &Mkt, form: [u8; 2]) -> 
             return Ok(packet);
         }
     }
-    fail("no payload makes the checksum zero")
+    bail!("no payload makes the checksum zero")
 }
 
 /// Sends the kernel such a segment; gives what it counts of it.
-async fn send(session: &Session<'_>, mkt: &Mkt, form: [u8; 2], counts: Counted) -> Result<()> {
+async fn send(session: &Session<'_>, form: [u8; 2], counts: Counted) -> Result<()> {
     let (ends, wire) = (&session.ends, &session.ends.lab.wire);
     let before = ends.kernel_counted().await?;
-    let packet = wire.look(|recording| packet(recording, ends.pair, mkt, form))?;
+    let packet = wire.look(|recording| packet(recording, ends.pair, &ends.setup.userspace[0], form))?;
     inject(wire, ends.pair, &packet)?;
     ends.await_kernel_counted(before.plus(&counts)).await?;
     ends.quiet().await?;
     let counted = ends.kernel_counted().await?.since(&before);
-    ensure((counted.good, counted.bad) == (counts.good, counts.bad), || {
-        format!("the kernel has counted {counted} instead of {counts}")
-    })
+    ensure!(
+        (counted.good, counted.bad) == (counts.good, counts.bad),
+        "the kernel has counted {counted} instead of {counts}"
+    );
+    Ok(())
 }
 
 async fn send_zero(lab: &Lab) -> Result<Evidence> {
     let mut evidence = Evidence::default();
     for family in Family::ALL {
-        let (mut session, mkt) = open(lab, family).await?;
-        send(&session, &mkt, ZERO, Counted::bad(1)).await?;
-        send(&session, &mkt, OTHER_FORM, Counted::good(1)).await?;
+        let mut session = open(lab, family).await?;
+        send(&session, ZERO, Counted::bad(1)).await?;
+        send(&session, OTHER_FORM, Counted::good(1)).await?;
         session.exchange(SOME, SOME).await?;
-        let more = Counted { bad: 1, ..Counted::good(1) };
-        evidence.add(session.close_beside(Beside::default(), more).await?);
+        session.ends.beside[1] = Counted { bad: 1, ..Counted::good(1) };
+        evidence.add(session.close().await?);
     }
     Ok(evidence.with_figures("0x0000 bad, 0xffff good"))
 }
@@ -79,8 +80,8 @@ async fn send_zero(lab: &Lab) -> Result<Evidence> {
 async fn send_other_form(lab: &Lab) -> Result<Refusal> {
     let mut refusal = Refusal::default();
     for family in Family::ALL {
-        let (session, mkt) = open(lab, family).await?;
-        send(&session, &mkt, OTHER_FORM, Counted::good(1)).await?;
+        let session = open(lab, family).await?;
+        send(&session, OTHER_FORM, Counted::good(1)).await?;
         refusal = refusal.and(Refusal::of(format!("kernel: good with 0xffff ({family})"), 1));
     }
     Ok(refusal)

@@ -26,7 +26,7 @@ pub fn rows() -> Vec<Row> {
         let codes = hard_errors(family).iter().map(|(kind, code)| format!("{kind}/{code}"));
         let codes = codes.collect::<Vec<_>>().join(", ");
         Row::new(
-            format!("refusals-icmp-{}", family.slug()),
+            format!("refusals-icmp-{family}"),
             format!(
                 "hard ICMP errors about a session over {family}, type/code {codes}, to each end: ignored and counted"
             ),
@@ -64,9 +64,9 @@ async fn ignored(lab: &Lab, family: Family) -> Result<Evidence> {
     }
     let dropped = errors.len() as u64;
     let info = session.ends.info().await?;
-    ensure(info.counted.dropped_icmps == dropped, || format!("the kernel's socket says {info:?}"))?;
-    let beside = Counted::dropped_icmps(dropped);
-    let evidence = session.close_beside(beside, beside).await?;
+    ensure!(info.counted.dropped_icmps == dropped, "the kernel's socket says {info:?}");
+    session.ends.beside = [Counted::dropped_icmps(dropped); 2];
+    let evidence = session.close().await?;
     Ok(evidence.with_figures(format!("{dropped} errors to each end, the session went on")))
 }
 
@@ -86,7 +86,7 @@ async fn accepted(lab: &Lab, family: Family) -> Result<Refusal> {
                 let later = recording.segments_from(port).skip(sent_before as usize);
                 later.map(|segment| segment.tcp().len()).max().unwrap_or(usize::MAX)
             });
-            ensure(longest <= MTU as usize, || format!("the kernel has sent a segment of {longest} octets"))?;
+            ensure!(longest <= MTU as usize, "the kernel has sent a segment of {longest} octets");
             refusal = refusal.and(Refusal::of("octets of the longest segment afterwards", longest as u64));
         } else {
             let told = read_error(&session, *error).await?;
@@ -95,7 +95,7 @@ async fn accepted(lab: &Lab, family: Family) -> Result<Refusal> {
         let counted = session.ends.kernel_counted().await?;
         // The path is as it was for the next row.
         lab.north.shell("echo 1 >/proc/sys/net/ipv4/route/flush").await?;
-        ensure(counted.dropped_icmps == 0, || format!("the kernel has counted {counted}"))?;
+        ensure!(counted.dropped_icmps == 0, "the kernel has counted {counted}");
     }
     Ok(refusal)
 }
@@ -104,11 +104,12 @@ async fn accepted(lab: &Lab, family: Family) -> Result<Refusal> {
 async fn read_error(session: &Session<'_>, error: (u8, u8)) -> Result<String> {
     inject(session, End::Kernel, error)?;
     let read = Transfer { socket: session.ends.socket, send: Amount::NONE, receive: Amount::of(1) };
-    let Err(Failure(told)) = session.ends.lab.north.call(read).await else {
-        return fail("the kernel has read an octet");
+    let Err(error) = session.ends.lab.north.call(read).await else {
+        bail!("the kernel has read an octet");
     };
     // What the operating system says, with its errno, stands last.
-    let told = told.rsplit(": ").next().unwrap_or_default().to_owned();
-    ensure(told.contains("os error") && !told.contains("(os error 11)"), || format!("the error was {told}"))?;
+    let error = error.to_string();
+    let told = error.rsplit(": ").next().unwrap_or_default().to_owned();
+    ensure!(told.contains("os error") && !told.contains("(os error 11)"), "the error was {told}");
     Ok(told)
 }

@@ -1,14 +1,15 @@
 //! TCP-MD5 SYNs to an end that has a TCP-AO key.
 
-use agent::{Accept, Close, Connect, Counted, Key, Listen, Open, Secret, SetMd5Key};
+use agent::{Accept, Close, Connect, Counted, Listen, SetMd5Key};
 use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::Segment;
 use wireseal_tcp_ao::option::kind;
-use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, Segment};
 
 use super::syn::{check_listener, check_unanswered};
 use crate::guest::Guest;
 use crate::prelude::*;
-use crate::rows::session::{End, Setup, USERSPACE_PORT, key};
+use crate::rows::kernels::{north_keys, open_socket};
+use crate::rows::session::{End, Setup, USERSPACE_PORT, key, key_with};
 use crate::verify::Verdicts;
 
 /// The secret of the TCP-MD5 keys.
@@ -21,7 +22,7 @@ pub fn rows() -> Vec<Row> {
         Row::new(
             format!("refusals-md5-syn-{listener}-listens"),
             format!("TCP-MD5 SYNs over both versions of IP to the {listener} end, which has a TCP-AO key"),
-            async move |lab| refused(lab, listener).await,
+            async move |lab| refuse(lab, listener).await,
             "the listener has a TCP-MD5 key, or is unprotected",
             async move |lab| accepted(lab, listener).await,
         )
@@ -31,9 +32,9 @@ pub fn rows() -> Vec<Row> {
 
 /// A socket of the guest's with a TCP-MD5 key for the peer at `remote`, bound.
 async fn md5_socket(guest: &Guest, remote: Port, family: Family, port: u16) -> Result<u64> {
-    let socket = guest.call(Open { local: family.any(port), keys: Vec::new(), required: false }).await?;
+    let socket = open_socket(guest, family, port, Vec::new()).await?;
     let remote = remote.address(family).into();
-    guest.call(SetMd5Key { socket, remote, secret: Secret::new(SECRET) }).await?;
+    guest.call(SetMd5Key { socket, remote, secret: SECRET.to_owned() }).await?;
     Ok(socket)
 }
 
@@ -41,7 +42,7 @@ fn has_md5_option(segment: &Segment<'_>) -> bool {
     segment.options().any(|option| option.is_ok_and(|option| option.kind == kind::MD5_SIGNATURE))
 }
 
-async fn refused(lab: &Lab, listener: End) -> Result<Evidence> {
+async fn refuse(lab: &Lab, listener: End) -> Result<Evidence> {
     let mut evidence = Evidence::default();
     let mut counted = Vec::new();
     for family in Family::ALL {
@@ -52,15 +53,16 @@ async fn refused(lab: &Lab, listener: End) -> Result<Evidence> {
         };
         let recording = lab.wire.take_recording();
         let sent = check_unanswered(&recording, opener, listener.port())?;
-        ensure(recording.segments_from(opener).all(|syn| has_md5_option(&syn)), || {
-            "a SYN has no TCP-MD5 option".to_owned()
-        })?;
+        ensure!(
+            recording.segments_from(opener).all(|syn| has_md5_option(&syn)),
+            "a SYN has no TCP-MD5 option"
+        );
         let counts = if listener == End::Kernel { Counted::md5_unexpected } else { Counted::required };
-        ensure(by_listener == counts(sent), || format!("counted {by_listener} for {sent} SYNs"))?;
+        ensure!(by_listener == counts(sent), "counted {by_listener} for {sent} SYNs");
         evidence.unsigned += sent;
         counted.push(by_listener.to_string());
         evidence.wire.add(Verdicts { unsigned: sent, ..Verdicts::default() });
-        evidence.recording.append(recording);
+        evidence.recording.frames.extend(recording.frames);
     }
     evidence.counters = vec![(listener.to_string(), counted.join(" (IPv4), ") + " (IPv6)")];
     let syns = evidence.unsigned;
@@ -70,23 +72,17 @@ async fn refused(lab: &Lab, listener: End) -> Result<Evidence> {
 async fn refused_by_kernel(lab: &Lab, family: Family) -> Result<Counted> {
     let south = lab.south().await?;
     let before = lab.north.counters().await?;
-    let mkt = Mkt::new(KeyId(1), KeyId(1), TcpAoAlgorithm::HmacSha1, MasterKey::new(SECRET.as_bytes())?)?;
-    let keys = vec![Key::new(Port::South.address(family), &mkt)?];
-    let listener = lab.north.call(Open { local: family.any(KERNEL_PORT), keys, required: false }).await?;
+    let keys = north_keys(family, &[key_with(1, TcpAoAlgorithm::HmacSha1, SECRET)?])?;
+    let listener = open_socket(&lab.north, family, KERNEL_PORT, keys).await?;
     lab.north.call(Listen { socket: listener }).await?;
     let socket = md5_socket(south, Port::North, family, 0).await?;
-    tokio::select! {
-        counted = lab.north.await_counted(&before, Counted::md5_unexpected(1)) => counted?,
-        address = south.call(Connect { socket, remote: Port::North.at(family, KERNEL_PORT) }) => {
-            return fail(format!("the second guest is connected: {}", address?));
-        }
-    };
+    let connect = south.call(Connect { socket, remote: Port::North.at(family, KERNEL_PORT) });
+    refused(lab.north.await_counted(&before, Counted::md5_unexpected(1)), connect).await?;
     south.call(Close { socket }).await?;
     let syns = lab.wire.segments_from(Port::South);
     let counted = lab.north.await_counted(&before, Counted::md5_unexpected(syns)).await?;
     // TCP-MD5's counters are not a socket's.
     check_listener(lab, listener, true, Counted::default()).await?;
-    lab.north.call(Close { socket: listener }).await?;
     Ok(counted)
 }
 
@@ -95,9 +91,7 @@ async fn refused_by_userspace(lab: &Lab, family: Family) -> Result<Counted> {
     let setup = Setup { family, opener: End::Kernel, userspace: vec![mkt], kernel: Vec::new(), number: 0 };
     let userspace = setup.userspace(lab)?;
     let socket = md5_socket(&lab.north, Port::Userspace, family, 0).await?;
-    let refused = userspace.await_counted(Counted::required(1));
-    let refused = setup.until_refused(lab, &userspace, socket, refused).await?;
-    ensure(refused.is_some(), || "a connection came about".to_owned())?;
+    setup.until_refused(lab, &userspace, socket, userspace.await_counted(Counted::required(1))).await?;
     lab.north.call(Close { socket }).await?;
     userspace.await_counted(Counted::required(lab.wire.segments_from(Port::North))).await
 }
@@ -112,11 +106,7 @@ async fn accepted(lab: &Lab, listener: End) -> Result<Refusal> {
             lab.north.call(Listen { socket: listener }).await?;
             let socket = md5_socket(south, Port::North, family, 0).await?;
             let connect = south.call(Connect { socket, remote: Port::North.at(family, KERNEL_PORT) });
-            let (accepted, _) = tokio::try_join!(lab.north.call(Accept { socket: listener }), connect)?;
-            south.call(Close { socket }).await?;
-            for socket in [accepted, listener] {
-                lab.north.call(Close { socket }).await?;
-            }
+            tokio::try_join!(lab.north.call(Accept { socket: listener }), connect)?;
         }
         End::Userspace => {
             let setup =
@@ -128,14 +118,8 @@ async fn accepted(lab: &Lab, listener: End) -> Result<Refusal> {
                 let mut answers = recording.segments_from(Port::Userspace);
                 answers.any(|segment| segment.flags().syn() && segment.flags().ack()).then_some(())
             });
-            tokio::select! {
-                answer = answer => answer?,
-                // The answer is unsigned.
-                address = lab.north.call(Connect { socket, remote: setup.userspace_listens_at() }) => {
-                    return fail(format!("the kernel is connected: {}", address?));
-                }
-            }
-            lab.north.call(Close { socket }).await?;
+            // The answer is unsigned, and so refused.
+            refused(answer, lab.north.call(Connect { socket, remote: setup.userspace_listens_at() })).await?;
         }
     }
     Ok(Refusal::of(format!("answered by {listener}"), 1))

@@ -1,11 +1,11 @@
 //! SYNs: no session comes of one that is not signed as the listener's key says, and each is counted where it should be.
 
-use agent::{Close, Counted, GetInfo, Key, Open, Reset, TryAccept};
+use agent::{Close, Counted, GetInfo, Key, Open, TryAccept};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Mkt, OptionCoverage, Segment};
 
 use crate::prelude::*;
-use crate::rows::session::{End, Setup, families_and_ends, kernel_key, key, key_with};
+use crate::rows::session::{End, Session, Setup, families_and_ends, kernel_key, key, key_with};
 use crate::userspace::Userspace;
 use crate::verify::verify;
 
@@ -21,8 +21,6 @@ enum Wrong {
     Unsigned,
     NoKeyAtListener,
     ListenerHasKeyOfAnotherPeer,
-    /// For the twin.
-    Nothing,
 }
 
 /// What can be wrong, and what is counted of one such SYN.
@@ -52,7 +50,7 @@ impl Wrong {
             Self::Algorithm => key(1, TcpAoAlgorithm::Aes128Cmac)?,
             Self::Coverage => right.with_options(OptionCoverage::Excluded),
             Self::NoKeyAtListener => return Ok(None),
-            Self::Unsigned | Self::ListenerHasKeyOfAnotherPeer | Self::Nothing => right,
+            Self::Unsigned | Self::ListenerHasKeyOfAnotherPeer => right,
         }))
     }
 }
@@ -60,7 +58,7 @@ impl Wrong {
 pub fn rows() -> Vec<Row> {
     let row = |(family, listener): (Family, End)| {
         Row::new(
-            format!("refusals-syn-{}-{listener}-listens", family.slug()),
+            format!("refusals-syn-{family}-{listener}-listens"),
             format!(
                 "SYNs over {family} to the {listener} end: wrong secret, unknown KeyID, MAC of another length, another \
                  algorithm, other coverage of options, unsigned, no key at the listener, or another peer's: no answer, no session"
@@ -77,34 +75,33 @@ async fn all_wrong(lab: &Lab, family: Family, listener: End) -> Result<Evidence>
     let mut evidence = Evidence::default();
     let mut sum = Counted::default();
     for (wrong, counts) in ALL {
-        let named = |failure: Failure| failure.during(format_args!("{wrong:?}"));
-        let refused = attempt(lab, family, listener, wrong, counts).await.map_err(named)?;
-        let (counted, recording) =
-            refused.ok_or_else(|| named(Failure("a session came about".to_owned())))?;
+        let named = || format!("{wrong:?}");
+        let (counted, recording) = attempt(lab, family, listener, wrong, counts).await.with_context(named)?;
         sum = sum.plus(&counted);
         // As the opener has signed them, the SYNs are right.
         let verdicts = verify(lab, &recording, &[right_key()?])?;
         let syns = recording.segments_from(listener.other().port()).count() as u64;
         let unsigned = if wrong == Wrong::Unsigned { syns } else { 0 };
-        ensure((verdicts.verified, verdicts.unsigned) == (syns - unsigned, unsigned), || {
-            named(Failure(format!("recording: {verdicts} of {syns} SYNs"))).0
-        })?;
+        ensure!(
+            (verdicts.verified, verdicts.unsigned) == (syns - unsigned, unsigned),
+            "{wrong:?}: recording: {verdicts} of {syns} SYNs"
+        );
         evidence.wire.add(verdicts);
         evidence.unsigned += unsigned;
-        evidence.recording.append(recording);
+        evidence.recording.frames.extend(recording.frames);
     }
     evidence.counters = vec![(listener.to_string(), sum.to_string())];
     Ok(evidence.with_figures(format!("{} ways to be refused, no answer to any", ALL.len())))
 }
 
-/// One attempt: refused without an answer, and counted for each SYN that has come; or a session, and nothing to report.
+/// One attempt: refused without an answer, and counted for each SYN that has come.
 async fn attempt(
     lab: &Lab,
     family: Family,
     listener: End,
     wrong: Wrong,
     counts: Counted,
-) -> Result<Option<(Counted, Recording)>> {
+) -> Result<(Counted, Recording)> {
     lab.clear().await?;
     let before = lab.north.counters().await?;
     let listeners = wrong.listener_key()?.into_iter().collect();
@@ -116,14 +113,13 @@ async fn attempt(
         End::Kernel => refused_by_kernel(lab, &setup, wrong, counts, &before).await?,
         End::Userspace => refused_by_userspace(lab, &setup, wrong, counts).await?,
     };
-    let Some(counted) = counted else { return Ok(None) };
     let mut recording = lab.wire.take_recording();
     recording.frames.retain(|frame| !frame.is_lost);
     let syns = check_unanswered(&recording, setup.opener.port(), listener.port())?;
-    ensure(counted == times(counts, syns), || format!("{listener} has counted {counted} for {syns} SYNs"))?;
+    ensure!(counted == times(counts, syns), "{listener} has counted {counted} for {syns} SYNs");
     let expected = if listener == End::Kernel { counted } else { Counted::default() };
     lab.north.counters().await?.since(&before).check("the kernel", &expected)?;
-    Ok(Some((counted, recording)))
+    Ok((counted, recording))
 }
 
 fn times(counts: Counted, syns: u64) -> Counted {
@@ -135,13 +131,13 @@ fn times(counts: Counted, syns: u64) -> Counted {
 pub fn check_unanswered(recording: &Recording, opener: Port, listener: Port) -> Result<u64> {
     let sent: Vec<_> = recording.segments_from(opener).collect();
     let is_syn = |segment: &Segment<'_>| segment.flags().syn() && !segment.flags().ack();
-    ensure(!sent.is_empty() && sent.iter().all(is_syn), || format!("not only SYNs: {sent:?}"))?;
+    ensure!(!sent.is_empty() && sent.iter().all(is_syn), "not only SYNs: {sent:?}");
     let is_answer = |segment: &Segment<'_>| {
         let answered = (segment.destination(), segment.source());
         sent.iter().any(|syn| (syn.source(), syn.destination()) == answered)
     };
     let answers = recording.segments_from(listener).filter(is_answer).count();
-    ensure(answers == 0, || format!("the listener has answered {answers} times"))?;
+    ensure!(answers == 0, "the listener has answered {answers} times");
     Ok(sent.len() as u64)
 }
 
@@ -151,7 +147,7 @@ async fn refused_by_kernel(
     wrong: Wrong,
     counts: Counted,
     before: &Counted,
-) -> Result<Option<Counted>> {
+) -> Result<Counted> {
     let userspace = setup.userspace(lab)?;
     let socket = if wrong == Wrong::ListenerHasKeyOfAnotherPeer {
         let remote = Port::South.address(setup.family).into();
@@ -161,41 +157,33 @@ async fn refused_by_kernel(
     } else {
         setup.kernel_socket(lab).await?
     };
-    let refused = async {
+    let sign = async {
         lab.north.await_counted(before, counts).await?;
         // The stack gives its attempt up with a reset, which must not be heard.
         lab.wire.set_plugged(Port::Userspace, false);
         Ok(())
     };
-    if setup.until_refused(lab, &userspace, socket, refused).await?.is_none() {
-        lab.north.call(Close { socket }).await?;
-        return Ok(None);
-    }
+    setup.until_refused(lab, &userspace, socket, sign).await?;
     userspace.counters().check("userspace", &Counted::default())?;
     // Without the stack there are no more SYNs.
     drop(userspace);
     let syns = lab.wire.segments_from(Port::Userspace);
     let counted = lab.north.await_counted(before, times(counts, syns)).await?;
     let accepted = lab.north.call(TryAccept { socket }).await?;
-    ensure(accepted.is_none(), || "the kernel has accepted a connection".to_owned())?;
+    ensure!(accepted.is_none(), "the kernel has accepted a connection");
     check_listener(lab, socket, !setup.kernel.is_empty(), counted).await?;
-    lab.north.call(Close { socket }).await?;
-    Ok(Some(counted))
+    Ok(counted)
 }
 
 /// Checks that the kernel's listener says of itself what the kernel has counted altogether, if it has keys.
 pub async fn check_listener(lab: &Lab, socket: u64, has_keys: bool, counted: Counted) -> Result<()> {
     let info = lab.north.call(GetInfo { socket }).await?;
     let says = info.as_ref().map(|info| info.counted);
-    ensure(says == has_keys.then_some(counted), || format!("counted {counted}, the listener says {info:?}"))
+    ensure!(says == has_keys.then_some(counted), "counted {counted}, the listener says {info:?}");
+    Ok(())
 }
 
-async fn refused_by_userspace(
-    lab: &Lab,
-    setup: &Setup,
-    wrong: Wrong,
-    counts: Counted,
-) -> Result<Option<Counted>> {
+async fn refused_by_userspace(lab: &Lab, setup: &Setup, wrong: Wrong, counts: Counted) -> Result<Counted> {
     let userspace = if wrong == Wrong::ListenerHasKeyOfAnotherPeer {
         let peer = Userspace::peer(Port::South.address(setup.family), &setup.userspace)?;
         Userspace::start(&lab.wire, vec![peer], fastrand::u64(..))?
@@ -203,25 +191,17 @@ async fn refused_by_userspace(
         setup.userspace(lab)?
     };
     let socket = setup.kernel_socket(lab).await?;
-    let refused = userspace.await_counted(counts);
-    if setup.until_refused(lab, &userspace, socket, refused).await?.is_none() {
-        lab.north.call(Reset { socket }).await?;
-        return Ok(None);
-    }
+    setup.until_refused(lab, &userspace, socket, userspace.await_counted(counts)).await?;
     // Without the socket there are no more SYNs.
     lab.north.call(Close { socket }).await?;
     let syns = lab.wire.segments_from(Port::North);
-    userspace.await_counted(times(counts, syns)).await.map(Some)
+    userspace.await_counted(times(counts, syns)).await
 }
 
 /// The same attempt with the right key comes to a session.
 async fn nothing_wrong(lab: &Lab, family: Family, listener: End) -> Result<Refusal> {
-    let before = lab.north.counters().await?;
-    // With nothing wrong nothing is counted so.
-    let refused = attempt(lab, family, listener, Wrong::Nothing, Counted::bad(1)).await?;
-    if refused.is_some() {
-        return fail("no session came about");
-    }
-    let good = lab.north.counters().await?.since(&before).good;
+    let setup = Setup::with_keys(family, listener.other(), &[right_key()?]);
+    let session = Session::open(lab, setup).await?;
+    let good = session.ends.kernel_counted().await?.good;
     Ok(Refusal::of("sessions", 1).and(Refusal::of("kernel: good", good)))
 }

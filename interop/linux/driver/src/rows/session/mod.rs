@@ -2,15 +2,16 @@
 
 mod setup;
 
+use std::array::from_fn;
 use std::future::{Future, ready};
+use std::io::ErrorKind;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use agent::{
-    Accept, Amount, Close, Connect, Counted, Finish, GetInfo, Listen, SocketInfo, TIME_LIMIT, Transfer,
-};
-use speaker::stack::{TcpListener, TcpStream};
+use agent::{Accept, Amount, Connect, Counted, Finish, GetInfo, Listen, SocketInfo, TIME_LIMIT, Transfer};
+use speaker::stack::TcpStream;
+use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use wireseal_tcp_ao::{Connection, MKTS_PER_PEER, Mkt, SocketPair};
@@ -33,28 +34,6 @@ const CHECK: Duration = Duration::from_millis(1);
 const TO_KERNEL: u64 = 21;
 const TO_USERSPACE: u64 = 22;
 
-/// What an end should count besides one good segment for each that reaches it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Beside {
-    /// More than that: forged and repeated segments, for example.
-    pub more: Counted,
-    /// Segments that reach it and are not counted good.
-    pub not_good: u64,
-}
-
-impl From<Counted> for Beside {
-    fn from(more: Counted) -> Self {
-        Self { more, not_good: 0 }
-    }
-}
-
-impl Beside {
-    fn expected(&self, delivered: u64) -> Counted {
-        let Self { more, not_good } = *self;
-        Counted { good: delivered + more.good - not_good, ..more }
-    }
-}
-
 /// Both ends of a session but for the stream.
 pub struct Ends<'a> {
     pub lab: &'a Lab,
@@ -68,6 +47,11 @@ pub struct Ends<'a> {
     pieces: watch::Sender<u64>,
     /// The kernel's listener, where userspace has opened the connection.
     pub listener: Option<u64>,
+    /// What userspace and the kernel should count besides one good segment for each that reaches them: forged and repeated
+    /// ones, for example.
+    pub beside: [Counted; 2],
+    /// Segments that reach userspace and the kernel and are not counted good.
+    pub not_good: [u64; 2],
 }
 
 /// An established connection.
@@ -76,7 +60,6 @@ pub struct Session<'a> {
     pub stream: TcpStream,
     /// Octets that userspace and the kernel have sent.
     carried: [u64; 2],
-    _listener: Option<TcpListener>,
 }
 
 impl<'a> Session<'a> {
@@ -110,14 +93,14 @@ impl<'a> Session<'a> {
                 let port = lab.north.call(Listen { socket }).await?.port();
                 let connect = userspace.connect(End::Kernel.port().at(setup.family, port));
                 let (stream, accepted) = tokio::try_join!(connect, lab.north.call(Accept { socket }))?;
-                Self::established(lab, setup, before, userspace, stream, (accepted, Some(socket)), None)
+                Self::established(lab, setup, before, userspace, stream, (accepted, Some(socket)))
             }
             End::Kernel => {
                 let remote = setup.userspace_listens_at();
                 let mut listener = userspace.stack.listen(None, remote.port())?;
                 let connect = lab.north.call(Connect { socket, remote });
                 let (stream, _) = tokio::try_join!(userspace.accept(&mut listener), connect)?;
-                Self::established(lab, setup, before, userspace, stream, (socket, None), Some(listener))
+                Self::established(lab, setup, before, userspace, stream, (socket, None))
             }
         }
     }
@@ -130,14 +113,24 @@ impl<'a> Session<'a> {
         userspace: impl Into<Rc<Userspace>>,
         stream: TcpStream,
         (socket, listener): (u64, Option<u64>),
-        userspace_listener: Option<TcpListener>,
     ) -> Result<Self> {
-        let Some([local, remote]) = stream.ends() else { return fail("the connection has ended at once") };
+        let Some([local, remote]) = stream.ends() else { bail!("the connection has ended at once") };
         let pair = SocketPair { local: local.into(), remote: remote.into() };
         let pieces = watch::Sender::new(0);
         let userspace = userspace.into();
-        let ends = Ends { lab, setup, userspace, socket, pair, before, pieces, listener };
-        Ok(Self { ends, stream, carried: [0; 2], _listener: userspace_listener })
+        let ends = Ends {
+            lab,
+            setup,
+            userspace,
+            socket,
+            pair,
+            before,
+            pieces,
+            listener,
+            beside: [Counted::default(); 2],
+            not_good: [0; 2],
+        };
+        Ok(Self { ends, stream, carried: [0; 2] })
     }
 
     /// Carries so many octets to the kernel, and so many back.
@@ -176,36 +169,32 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Has these ends send until `refused` is done. Fails if the data arrives.
+    /// Has these ends send until `sign` is done. Fails if the data arrives.
     pub async fn until_refused<T>(
         &mut self,
         senders: &[End],
-        refused: impl AsyncFnOnce(&Ends<'a>) -> Result<T>,
+        sign: impl AsyncFnOnce(&Ends<'a>) -> Result<T>,
     ) -> Result<T> {
         let Self { ends, stream, carried, .. } = self;
         let octets = End::BOTH.map(|end| if senders.contains(&end) { PIECE } else { 0 });
-        tokio::select! {
-            result = refused(ends) => result,
-            passed = exchange(ends, stream, carried, octets, ready(Ok(()))) => {
-                passed?;
-                fail("traffic went through")
-            }
+        refused(sign(ends), exchange(ends, stream, carried, octets, ready(Ok(())))).await
+    }
+
+    /// Waits until an end finds the connection reset by the other.
+    pub async fn await_reset(&mut self, end: End) -> Result<()> {
+        if end == End::Kernel {
+            return kernel_was_reset(self.ends.lab, self.ends.socket).await;
         }
+        let read = timeout(TIME_LIMIT, self.stream.read(&mut [0])).await.context("userspace still waits")?;
+        let is_reset = matches!(&read, Err(error) if error.kind() == ErrorKind::ConnectionReset);
+        ensure!(is_reset, "userspace has read {read:?}");
+        Ok(())
     }
 
     /// Closes both ends at about the same time, and accounts for all segments.
-    pub async fn close(self) -> Result<Evidence> {
-        self.close_beside(Beside::default(), Beside::default()).await
-    }
-
-    /// The same when the ends should count something besides.
-    pub async fn close_beside(
-        mut self,
-        userspace: impl Into<Beside>,
-        kernel: impl Into<Beside>,
-    ) -> Result<Evidence> {
+    pub async fn close(mut self) -> Result<Evidence> {
         self.finish().await?;
-        self.settle(userspace, kernel).await
+        self.settle().await
     }
 
     /// Closes both ends at about the same time.
@@ -216,11 +205,11 @@ impl<'a> Session<'a> {
     }
 
     /// Accounts for all segments of a session that has been closed in order.
-    pub async fn settle(self, userspace: impl Into<Beside>, kernel: impl Into<Beside>) -> Result<Evidence> {
+    pub async fn settle(self) -> Result<Evidence> {
         let Self { ends, stream, .. } = self;
         drop(stream);
         ends.userspace.idle().await?;
-        ends.account(userspace.into(), kernel.into()).await
+        ends.account().await
     }
 }
 
@@ -250,7 +239,7 @@ impl Ends<'_> {
     pub fn connection<R>(&self, f: impl FnOnce(&mut Connection<MKTS_PER_PEER>) -> R) -> Result<R> {
         let found =
             self.userspace.stack.with_device(|device| device.shim_mut().connection_mut(&self.pair).map(f));
-        found.ok_or_else(|| Failure("the shim does not know the connection".to_owned()))
+        found.context("the shim does not know the connection")
     }
 
     /// The connection as an end sees it.
@@ -261,7 +250,7 @@ impl Ends<'_> {
     /// What the kernel says of its socket.
     pub async fn info(&self) -> Result<SocketInfo> {
         let info = self.lab.north.call(GetInfo { socket: self.socket }).await?;
-        info.ok_or_else(|| Failure("the kernel's socket has no TCP-AO".to_owned()))
+        info.context("the kernel's socket has no TCP-AO")
     }
 
     /// Waits until an end signs with a key.
@@ -273,7 +262,8 @@ impl Ends<'_> {
             End::Kernel => Ok(self.info().await?.current_key == Some(mkt.recv_id().0)),
         };
         let is_current = becomes(CHECK, is_current).await?;
-        ensure(is_current, || format!("the {end} end does not change to key {}", mkt.send_id()))
+        ensure!(is_current, "the {end} end does not change to key {}", mkt.send_id());
+        Ok(())
     }
 
     /// Waits until traffic sent after this call has passed both ways.
@@ -307,7 +297,8 @@ impl Ends<'_> {
                 says = listener.map_or(says, |listener| says.plus(&listener.counted));
             }
             if self.is_still().await? && self.delivered() == delivered {
-                return ensure(says == counted, || format!("counted {counted}, sockets {says}: {info:?}"));
+                ensure!(says == counted, "counted {counted}, sockets {says}: {info:?}");
+                return Ok(());
             }
         }
     }
@@ -337,11 +328,14 @@ impl Ends<'_> {
 
     /// What both ends have counted when they have counted all that is in the recording by then. An end may say something again
     /// at any time: counters and recording are of one moment if no other segment came before and after.
-    async fn counted(&self, beside: [Beside; 2]) -> Result<[Counted; 2]> {
+    async fn counted(&self) -> Result<[Counted; 2]> {
         loop {
             while !self.is_still().await? {}
             let delivered = self.delivered();
-            let expected = [beside[0].expected(delivered[0]), beside[1].expected(delivered[1])];
+            let expected: [Counted; 2] = from_fn(|end| {
+                let good = delivered[end] + self.beside[end].good - self.not_good[end];
+                Counted { good, ..self.beside[end] }
+            });
             let counted = [
                 self.userspace.await_counted(Counted::good(expected[0].good)).await?,
                 self.await_kernel_counted(expected[1]).await?,
@@ -355,19 +349,11 @@ impl Ends<'_> {
         }
     }
 
-    /// Closes the kernel's sockets, which a row may have closed already.
-    pub async fn free(&self) {
-        for socket in [Some(self.socket), self.listener].into_iter().flatten() {
-            let _ = self.lab.north.call(Close { socket }).await;
-        }
-    }
-
     /// Checks that each end has counted every segment that has reached it, as expected, and that all that was sent by an end
-    /// verifies. Frees the kernel's sockets.
-    pub async fn account(self, userspace: Beside, kernel: Beside) -> Result<Evidence> {
-        let counted = timeout(TIME_LIMIT * 2, self.counted([userspace, kernel])).await;
-        let counted = counted.map_err(|_| Failure("the ends do not fall silent".to_owned()))??;
-        self.free().await;
+    /// verifies.
+    pub async fn account(self) -> Result<Evidence> {
+        let counted = timeout(TIME_LIMIT * 2, self.counted()).await;
+        let counted = counted.context("the ends do not fall silent")??;
         let mut mkts = self.setup.userspace.clone();
         let has = |wanted: &Mkt| self.setup.userspace.iter().any(|mkt| mkt.send_id() == wanted.send_id());
         mkts.extend(self.setup.kernel.iter().filter(|mkt| !has(mkt)).cloned());
@@ -379,10 +365,19 @@ impl Ends<'_> {
     }
 }
 
-/// What userspace and the kernel have counted, and the recording, verified.
+/// Waits until the kernel's socket finds its connection reset.
+pub async fn kernel_was_reset(lab: &Lab, socket: u64) -> Result<()> {
+    let read = lab.north.call(Transfer { socket, send: Amount::NONE, receive: Amount::of(1) }).await;
+    let is_reset = matches!(&read, Err(error) if error.to_string().contains("Connection reset by peer"));
+    ensure!(is_reset, "the kernel has read {read:?}");
+    Ok(())
+}
+
+/// What userspace and the kernel have counted, and the recording, verified. With keys, some of it must have been signed.
 pub fn evidence(lab: &Lab, mkts: &[Mkt], [userspace, kernel]: [Counted; 2]) -> Result<Evidence> {
     let recording = lab.wire.take_recording();
     let wire = verify(lab, &recording, mkts)?;
+    ensure!(mkts.is_empty() || wire.verified > 0, "recording: {wire}");
     let counters = vec![("kernel".into(), kernel.to_string()), ("userspace".into(), userspace.to_string())];
     Ok(Evidence { counters, wire, recording, ..Evidence::default() })
 }

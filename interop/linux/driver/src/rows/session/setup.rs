@@ -118,7 +118,7 @@ impl Setup {
         let keys = self.kernel.iter().map(|mkt| kernel_key(self.family, mkt));
         let mut keys: Vec<Key> = keys.collect::<Result<_>>()?;
         if let Some(first) = keys.first_mut().filter(|_| self.opener == End::Kernel) {
-            (first.set_current, first.set_rnext) = (true, true);
+            first.is_preferred = true;
         }
         Ok(keys)
     }
@@ -128,30 +128,24 @@ impl Setup {
         Port::Userspace.at(self.family, USERSPACE_PORT + self.number)
     }
 
-    /// Has the opener try to connect until `refused` is done. Returns `None` if it connects.
+    /// Has the opener try to connect until `sign` is done. Fails if it connects.
     pub async fn until_refused<T>(
         &self,
         lab: &Lab,
         userspace: &Userspace,
         socket: u64,
-        refused: impl Future<Output = Result<T>>,
-    ) -> Result<Option<T>> {
+        sign: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
         match self.opener {
             End::Userspace => {
                 let port = lab.north.call(Listen { socket }).await?.port();
-                tokio::select! {
-                    refused = refused => refused.map(Some),
-                    stream = userspace.connect(End::Kernel.port().at(self.family, port)) => stream.map(|_| None),
-                }
+                refused(sign, userspace.connect(End::Kernel.port().at(self.family, port))).await
             }
             End::Kernel => {
                 let remote = self.userspace_listens_at();
                 let mut listener = userspace.stack.listen(None, remote.port())?;
-                tokio::select! {
-                    refused = refused => refused.map(Some),
-                    stream = userspace.accept(&mut listener) => stream.map(|_| None),
-                    connected = lab.north.call(Connect { socket, remote }) => connected.map(|_| None),
-                }
+                let connect = lab.north.call(Connect { socket, remote });
+                refused(refused(sign, userspace.accept(&mut listener)), connect).await
             }
         }
     }

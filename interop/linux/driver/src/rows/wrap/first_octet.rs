@@ -6,8 +6,9 @@ use wireseal_tcp_ao::{Connection, ConnectionState, Isn, MktSet, SeqNum, Sne};
 
 use super::near_the_top::connect_from_kernel;
 use crate::prelude::*;
-use crate::rows::kernels::{Kernels, WENT_THROUGH, reset};
+use crate::rows::kernels::Kernels;
 use crate::rows::session::{End, Session, Setup, key};
+use crate::wait::NOT_REFUSED;
 
 /// The last number before the wrap.
 const LAST: Isn = Isn(u32::MAX);
@@ -16,7 +17,7 @@ const OCTETS: u64 = 256 << 10;
 
 pub fn row(family: Family) -> Row {
     Row::new(
-        format!("wrap-first-octet-{}", family.slug()),
+        format!("wrap-first-octet-{family}"),
         format!(
             "kernel opens over {family} with ISN 2^32 - 1: its first octet of data has SNE 1; {} KiB each way. A second kernel \
              is asked the same, and the figures say what it did",
@@ -40,10 +41,10 @@ async fn carry(lab: &Lab, family: Family) -> Result<Evidence> {
     session.exchange(OCTETS, OCTETS).await?;
     let state = session.ends.connection(|connection| connection.export())??;
     let start = (state.remote_isn, state.receive_sne);
-    ensure(start == (LAST, Sne(1)), || format!("the kernel's ISN and SNE are {start:?}"))?;
+    ensure!(start == (LAST, Sne(1)), "the kernel's ISN and SNE are {start:?}");
     let evidence = session.close().await?;
     let sne = evidence.wire.highest_sne;
-    ensure(sne == 1, || format!("the recording has come to SNE {sne}"))?;
+    ensure!(sne == 1, "the recording has come to SNE {sne}");
     let figures = format!("SNE 1 from the first octet on; {}", between_kernels(lab, family).await?);
     Ok(evidence.with_figures(figures))
 }
@@ -58,7 +59,6 @@ async fn start_behind(lab: &Lab, family: Family) -> Result<Refusal> {
     let counted = session
         .until_refused(&End::BOTH, async |ends| ends.userspace.await_counted(Counted::bad(3)).await)
         .await?;
-    reset(lab, session.ends.socket).await?;
     Ok(Refusal::by("userspace", &counted))
 }
 
@@ -68,10 +68,9 @@ async fn between_kernels(lab: &Lab, family: Family) -> Result<String> {
     let kernels = Kernels::open_at(lab, family, &mkts, (0, 0), Some(LAST)).await?;
     let verdict = match kernels.refuses_octet(Counted::bad(1)).await {
         Ok(counted) => format!("Linux refuses it from Linux ({counted})"),
-        Err(Failure(what)) if what == WENT_THROUGH => "Linux takes it from Linux".to_owned(),
+        Err(error) if error.to_string() == NOT_REFUSED => "Linux takes it from Linux".to_owned(),
         Err(failure) => return Err(failure),
     };
-    kernels.reset().await?;
     lab.wire.take_recording();
     Ok(verdict)
 }

@@ -1,8 +1,6 @@
 //! Between two kernels.
 
-use agent::{
-    Accept, Amount, ChooseIsn, Close, Connect, Counted, Export, Exported, Finish, Listen, Restore, Transfer,
-};
+use agent::{Accept, Amount, ChooseIsn, Close, Connect, Counted, Exported, Finish, Listen, Transfer};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Mkt, SeqNum, SocketPair};
 
@@ -15,7 +13,7 @@ use crate::rows::session::key;
 
 pub fn row(family: Family) -> Row {
     Row::new(
-        format!("wrap-{}-kernels", family.slug()),
+        format!("wrap-{family}-kernels"),
         format!(
             "one kernel to another over {family}; both ISNs {} KiB from the top, {} MiB each way",
             BEFORE >> 10,
@@ -38,7 +36,7 @@ async fn pass_the_top(lab: &Lab, family: Family) -> Result<Evidence> {
     let evidence = kernels.close(true).await?;
     let after = check_wrapped(&evidence.recording, pair)?;
     let sne = evidence.wire.highest_sne;
-    ensure(sne == 1, || format!("the recording has come to SNE {sne}"))?;
+    ensure!(sne == 1, "the recording has come to SNE {sne}");
     Ok(evidence.with_figures(format!("wrapped after {after} octets")))
 }
 
@@ -52,14 +50,12 @@ async fn stay_behind(lab: &Lab, family: Family) -> Result<Refusal> {
     let mkts = mkts()?;
     let to_north = refused_at_sne_0(&recording, pair, &mkts[0])?;
     let to_south = refused_at_sne_0(&recording, pair.reversed(), &mkts[0])?;
-    let exported = lab.north.call(Export { socket: kernels.north }).await?;
+    let exported = kernels.export_north().await?;
     let snes = (exported.send_sne, exported.receive_sne);
-    ensure(snes == (1, 1), || format!("north's SNEs are {snes:?}"))?;
-    let behind = Exported { send_sne: 0, receive_sne: 0, ..exported };
-    kernels.north = lab.north.call(Restore { exported: behind, keys: north_keys(family, &mkts)? }).await?;
+    ensure!(snes == (1, 1), "north's SNEs are {snes:?}");
+    kernels.restore_north(Exported { send_sne: 0, receive_sne: 0, ..exported }).await?;
     kernels.set_plugged(true);
     let refusal = Refusal::by("north", &kernels.refuses_octet(Counted::bad(REFUSED)).await?);
-    kernels.reset().await?;
     let refusal = refusal.and(Refusal::of("recording: bad to north", to_north));
     Ok(refusal.and(Refusal::of("recording: bad to south", to_south)))
 }
@@ -95,7 +91,7 @@ async fn leave_in_time_wait(lab: &Lab, family: Family, mkts: &[Mkt], ports: (u16
     let answer = async {
         let receive = Transfer { socket: accepted, send: Amount::NONE, receive: Amount::of(1) };
         let end = south.call(receive).await;
-        ensure(end.is_err(), || "north sends more than it should".to_owned())?;
+        ensure!(end.is_err(), "north sends more than it should");
         south.call(Finish { socket: accepted }).await
     };
     tokio::try_join!(lab.north.call(Finish { socket }), answer)?;

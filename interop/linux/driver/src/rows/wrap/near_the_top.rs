@@ -57,7 +57,7 @@ pub fn check_wrapped(recording: &Recording, pair: SocketPair) -> Result<String> 
         let mut data = recording.sent(pair).filter(|segment| !segment.payload().is_empty());
         let has_wrapped = data.any(|segment| segment.sequence().0 < isn);
         let before = isn.wrapping_neg();
-        ensure(has_wrapped && before <= BEFORE, || format!("{pair}: sent from {isn} on without a wrap"))?;
+        ensure!(has_wrapped && before <= BEFORE, "{pair}: sent from {isn} on without a wrap");
         wrapped_after.push(before.to_string());
     }
     Ok(wrapped_after.join(" and "))
@@ -84,7 +84,7 @@ pub fn seed(is_wanted: impl Fn(Isn) -> bool) -> Result<u64> {
     let start = fastrand::u64(..);
     let mut seeds = (0..SEEDS).map(|step| start.wrapping_add(step));
     let found = seeds.find(|seed| first_isn(*seed).is_some_and(&is_wanted));
-    found.ok_or_else(|| Failure("no seed will do".to_owned()))
+    found.context("no seed will do")
 }
 
 /// The ISN of the first connection that a stack with this seed opens or accepts: it is the first random number of the stack.

@@ -1,13 +1,13 @@
 //! The second wrap: moving a connection advances it by almost 8 GiB, so that its next wrap takes the SNE from 1 to 2.
 
-use agent::{Counted, Export, Exported, Restore};
+use agent::{Counted, Exported};
 use speaker::protection::mirrored;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Connection, ConnectionState, MKTS_PER_PEER, Mkt, MktSet};
 
 use super::near_the_top::{NEAR_THE_TOP, OCTETS};
 use crate::prelude::*;
-use crate::rows::kernels::{Kernels, REFUSED, delivered, north_keys, south_keys};
+use crate::rows::kernels::{Kernels, REFUSED, delivered};
 use crate::rows::session::{SOME, key};
 
 /// The SNE before the wrap.
@@ -15,7 +15,7 @@ const FIRST_TURN: u32 = 1;
 
 pub fn row(family: Family) -> Row {
     Row::new(
-        format!("wrap-second-turn-{}", family.slug()),
+        format!("wrap-second-turn-{family}"),
         format!(
             "one kernel to another over {family}; both ends exported, all numbers brought to just before the end of the second \
              turn, both restored (TCP_AO_REPAIR with SNE 1), {} MiB each way",
@@ -34,25 +34,22 @@ fn mkts() -> Result<[Mkt; 1]> {
 async fn turn_again(lab: &Lab, family: Family) -> Result<Evidence> {
     let mkts = mkts()?;
     let mut kernels = Kernels::open(lab, family, &mkts).await?;
-    let (mut recording, [north, south]) = age(lab, &mut kernels).await?;
+    let (mut recording, [north, south]) = age(&mut kernels).await?;
     let mut wire = crate::verify::verify(lab, &recording, &mkts)?;
     wire.check_all_verified()?;
     let states = [north.authentication(), south.authentication()];
-    restore(lab, family, &mut kernels, north, south).await?;
+    restore(&mut kernels, north, south).await?;
     kernels.exchange(OCTETS, OCTETS).await?;
-    let (turned, [north, south]) = export(lab, &kernels).await?;
+    let (turned, [north, south]) = export(&kernels).await?;
     let snes = [north.send_sne, north.receive_sne, south.send_sne, south.receive_sne];
-    ensure(snes == [FIRST_TURN + 1; 4], || format!("the SNEs are {snes:?}"))?;
+    ensure!(snes == [FIRST_TURN + 1; 4], "the SNEs are {snes:?}");
     wire.verified += verify(&turned, &kernels, &states, &mkts)?;
     wire.highest_sne = FIRST_TURN + 1;
     for (end, before) in [(&north, &states[0]), (&south, &states[1])] {
         check_socket(end, before, delivered(&turned, end.local.ip()))?;
     }
-    recording.append(turned);
+    recording.frames.extend(turned.frames);
     let counters = kernels.account(&recording, true).await?;
-    // Counters are not compared from here on: a segment that arrives while an end is being restored counts as bad.
-    restore(lab, family, &mut kernels, north, south).await?;
-    kernels.reset().await?;
     Ok(Evidence {
         counters: vec![("north".into(), counters[0].to_string()), ("south".into(), counters[1].to_string())],
         wire,
@@ -72,21 +69,19 @@ fn check_socket(end: &Exported, before: &ConnectionState, delivered: u64) -> Res
 
 async fn stay_behind(lab: &Lab, family: Family) -> Result<Refusal> {
     let mut kernels = Kernels::open(lab, family, &mkts()?).await?;
-    let (_, [north, south]) = age(lab, &mut kernels).await?;
+    let (_, [north, south]) = age(&mut kernels).await?;
     let behind = Exported { receive_sne: FIRST_TURN - 1, ..north };
-    restore(lab, family, &mut kernels, behind, south).await?;
-    let counted = kernels.refuses_octet(Counted::bad(REFUSED)).await?;
-    kernels.reset().await?;
-    Ok(Refusal::by("north", &counted))
+    restore(&mut kernels, behind, south).await?;
+    Ok(Refusal::by("north", &kernels.refuses_octet(Counted::bad(REFUSED)).await?))
 }
 
 /// Takes the connection out of both kernels and moves all sequence numbers to just before the second wrap.
-async fn age(lab: &Lab, kernels: &mut Kernels<'_>) -> Result<(Recording, [Exported; 2])> {
+async fn age(kernels: &mut Kernels<'_>) -> Result<(Recording, [Exported; 2])> {
     kernels.exchange(SOME, SOME).await?;
-    let (recording, [mut north, mut south]) = export(lab, kernels).await?;
+    let (recording, [mut north, mut south]) = export(kernels).await?;
     let is_idle =
         (north.send_sequence, south.send_sequence) == (south.receive_sequence, north.receive_sequence);
-    ensure(is_idle, || "segments are in flight".to_owned())?;
+    ensure!(is_idle, "segments are in flight");
     let (by_north, by_south) =
         (NEAR_THE_TOP.0.wrapping_sub(north.send_sequence), NEAR_THE_TOP.0.wrapping_sub(south.send_sequence));
     shift(&mut north, by_north, by_south);
@@ -95,26 +90,16 @@ async fn age(lab: &Lab, kernels: &mut Kernels<'_>) -> Result<(Recording, [Export
 }
 
 /// Cuts the cables and takes both ends out of their kernels; returns the recording since the last call.
-async fn export(lab: &Lab, kernels: &Kernels<'_>) -> Result<(Recording, [Exported; 2])> {
+async fn export(kernels: &Kernels<'_>) -> Result<(Recording, [Exported; 2])> {
     let recording = kernels.cut_off().await?;
-    let north = lab.north.call(Export { socket: kernels.north });
-    let south = kernels.south_guest.call(Export { socket: kernels.south });
-    Ok((recording, tokio::try_join!(north, south)?.into()))
+    Ok((recording, tokio::try_join!(kernels.export_north(), kernels.export_south())?.into()))
 }
 
 /// Restores both ends, then joins the cables. Leaving TCP_REPAIR sends a window probe; it must get lost on the cut cable, or
 /// a peer that is not restored yet would count it.
-async fn restore(
-    lab: &Lab,
-    family: Family,
-    kernels: &mut Kernels<'_>,
-    north: Exported,
-    south: Exported,
-) -> Result<()> {
-    let mkts = mkts()?;
-    kernels.north = lab.north.call(Restore { exported: north, keys: north_keys(family, &mkts)? }).await?;
-    kernels.south =
-        kernels.south_guest.call(Restore { exported: south, keys: south_keys(family, &mkts)? }).await?;
+async fn restore(kernels: &mut Kernels<'_>, north: Exported, south: Exported) -> Result<()> {
+    kernels.restore_north(north).await?;
+    kernels.restore_south(south).await?;
     kernels.set_plugged(true);
     Ok(())
 }
@@ -125,10 +110,9 @@ fn shift(exported: &mut Exported, send: u32, receive: u32) {
     (exported.send_sne, exported.receive_sne) = (FIRST_TURN, FIRST_TURN);
     add(&mut exported.send_sequence, send);
     add(&mut exported.receive_sequence, receive);
-    let tcp = &mut exported.tcp;
-    add(&mut tcp.send_next, send);
-    add(&mut tcp.receive_next, receive);
-    let [_, _, send_update, _, receive_update] = &mut tcp.window;
+    add(&mut exported.send_next, send);
+    add(&mut exported.receive_next, receive);
+    let [_, _, send_update, _, receive_update] = &mut exported.window;
     add(send_update, receive);
     add(receive_update, receive);
 }
@@ -147,11 +131,11 @@ fn verify(
     {
         let mut receiver = Connection::import(state, &mkts)?;
         for segment in recording.sent(pair) {
-            receiver.verify(&segment).map_err(|error| Failure(format!("{segment:?}: {error}")))?;
+            receiver.verify(&segment).map_err(|error| anyhow!("{segment:?}: {error}"))?;
             verified += 1;
         }
         let sne = receiver.export()?.receive_sne.0;
-        ensure(sne == FIRST_TURN + 1, || format!("{pair}: the recording reached SNE {sne}"))?;
+        ensure!(sne == FIRST_TURN + 1, "{pair}: the recording reached SNE {sne}");
     }
     Ok(verified)
 }

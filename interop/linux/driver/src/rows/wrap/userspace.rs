@@ -1,8 +1,8 @@
 //! Between the userspace stack and a kernel.
 
-use agent::{Accept, Close, Counted, Export, Exported, Finish, Listen, Restore, SocketInfo, TIME_LIMIT};
+use agent::{Accept, Close, Counted, Export, Exported, Finish, Listen, Restore, SocketInfo};
+use futures_util::TryFutureExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::timeout;
 use wireseal_algorithms::TcpAoAlgorithm;
 
 use super::near_the_top::{
@@ -10,8 +10,7 @@ use super::near_the_top::{
     seed_near_the_top,
 };
 use crate::prelude::*;
-use crate::rows::kernels::reset;
-use crate::rows::session::{Beside, End, SOME, Session, Setup, USERSPACE_PORT, kernel_key, key};
+use crate::rows::session::{End, SOME, Session, Setup, USERSPACE_PORT, key};
 
 pub fn row(family: Family, opener: End) -> Row {
     let starting = match opener {
@@ -19,7 +18,7 @@ pub fn row(family: Family, opener: End) -> Row {
         End::Userspace => "chosen by way of a connection in TIME-WAIT",
     };
     Row::new(
-        format!("wrap-{}-{opener}-opens", family.slug()),
+        format!("wrap-{family}-{opener}-opens"),
         format!(
             "{opener} opens over {family}; both ISNs within {} KiB of the top, the kernel's {starting}, {} MiB each way",
             BEFORE >> 10,
@@ -38,7 +37,7 @@ async fn pass_the_top(lab: &Lab, family: Family, opener: End) -> Result<Evidence
     let exported = export(lab, &session).await?;
     let userspace = session.ends.connection(|connection| connection.export())??;
     let snes = [exported.send_sne, exported.receive_sne, userspace.send_sne.0, userspace.receive_sne.0];
-    ensure(snes == [1; 4], || format!("the SNEs of the kernel and of userspace are {snes:?}"))?;
+    ensure!(snes == [1; 4], "the SNEs of the kernel and of userspace are {snes:?}");
     let counted = restore(lab, &mut session, exported).await?.counted;
     session.exchange(SOME, SOME).await?;
     let evidence = session.close().await?;
@@ -60,7 +59,6 @@ async fn fall_behind(lab: &Lab, family: Family, opener: End) -> Result<Refusal> 
         Ok((kernel, ends.userspace.await_counted(bad).await?))
     });
     let (kernel, userspace) = counted.await?;
-    reset(lab, session.ends.socket).await?;
     Ok(Refusal::by("kernel", &kernel).and(Refusal::by("userspace", &userspace)))
 }
 
@@ -77,8 +75,7 @@ async fn export(lab: &Lab, session: &Session<'_>) -> Result<Exported> {
 /// Puts it back.
 async fn restore(lab: &Lab, session: &mut Session<'_>, exported: Exported) -> Result<SocketInfo> {
     let ends = &mut session.ends;
-    let keys =
-        ends.setup.kernel.iter().map(|mkt| kernel_key(ends.setup.family, mkt)).collect::<Result<_>>()?;
+    let keys = ends.setup.kernel_keys()?;
     ends.socket = lab.north.call(Restore { exported, keys }).await?;
     lab.wire.set_plugged(Port::North, true);
     ends.info().await
@@ -104,15 +101,10 @@ async fn connect_from_userspace(lab: &Lab, setup: Setup, port: u16) -> Result<Se
     let userspace = setup.userspace_seeded(lab, seed_near_the_top()?)?;
     let listener = setup.kernel_socket_at(lab, port, true).await?;
     lab.north.call(Listen { socket: listener }).await?;
-    let connect = async {
-        let local = Port::Userspace.at(setup.family, USERSPACE_PORT);
-        let connect = userspace.stack.connect(Port::North.at(setup.family, port), Some(local));
-        let connected = timeout(TIME_LIMIT, connect).await;
-        Ok(connected.map_err(|_| Failure("userspace cannot connect to TIME-WAIT".to_owned()))??)
-    };
+    let local = Port::Userspace.at(setup.family, USERSPACE_PORT);
+    let connect = userspace.stack.connect(Port::North.at(setup.family, port), Some(local)).err_into();
     let (stream, socket) = tokio::try_join!(connect, lab.north.call(Accept { socket: listener }))?;
-    lab.north.call(Close { socket: listener }).await?;
-    Session::established(lab, setup, before, userspace, stream, (socket, None), None)
+    Session::established(lab, setup, before, userspace, stream, (socket, None))
 }
 
 /// A connection that the kernel opens and closes first, so that the ISN of its next one with the same ports, which the peer
@@ -125,10 +117,11 @@ async fn leave_in_time_wait(lab: &Lab, setup: &Setup, port: u16) -> Result<()> {
     let stream = &mut session.stream;
     let answer = async {
         let end = stream.read(&mut [0]).await?;
-        ensure(end == 0, || "the kernel sends more than it should".to_owned())?;
+        ensure!(end == 0, "the kernel sends more than it should");
         Ok(stream.shutdown().await?)
     };
     tokio::try_join!(finish, answer)?;
-    session.settle(Beside::default(), Beside::default()).await?;
-    Ok(())
+    let socket = session.ends.socket;
+    session.settle().await?;
+    lab.north.call(Close { socket }).await
 }
