@@ -1,12 +1,13 @@
 //! Why a capture cannot be read, or not further.
 
+use std::io;
 use std::path::PathBuf;
-use std::{error, fmt, io};
 
 /// The capture cannot be read, or not further. Packets delivered before stay valid.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The file cannot be opened.
+    #[error("{}: {source}", .path.display())]
     Open {
         /// The file.
         path: PathBuf,
@@ -14,19 +15,26 @@ pub enum CaptureError {
         source: io::Error,
     },
     /// The file is empty.
+    #[error("the capture is empty")]
     Empty,
     /// The file does not begin like a capture.
+    #[error(
+        "not a capture: it begins with {:02x} {:02x} {:02x} {:02x}, which is not pcap, pcapng, gzip or zstd",
+        .start[0], .start[1], .start[2], .start[3]
+    )]
     UnknownFormat {
         /// Its first four octets, zero where it has fewer.
         start: [u8; 4],
     },
     /// The file is truncated or broken at this packet.
+    #[error("the capture is damaged at packet {packet} (octet {offset}): {damage}")]
     Damaged {
         /// The number the packet would have had, from 1.
         packet: u64,
         /// Octets of the file, decompressed, before the damage.
         offset: u64,
         /// What is broken.
+        #[source]
         damage: Damage,
     },
 }
@@ -60,30 +68,4 @@ pub enum Damage {
     /// The file cannot be read further.
     #[error("{0}")]
     Read(io::Error),
-}
-
-impl fmt::Display for CaptureError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Open { path, source } => write!(f, "{}: {source}", path.display()),
-            Self::Empty => f.write_str("the capture is empty"),
-            Self::UnknownFormat { start: [a, b, c, d] } => write!(
-                f,
-                "not a capture: it begins with {a:02x} {b:02x} {c:02x} {d:02x}, which is not pcap, pcapng, gzip or zstd"
-            ),
-            Self::Damaged { packet, offset, damage } => {
-                write!(f, "the capture is damaged at packet {packet} (octet {offset}): {damage}")
-            }
-        }
-    }
-}
-
-impl error::Error for CaptureError {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        match self {
-            Self::Open { source, .. } => Some(source),
-            Self::Damaged { damage: Damage::Read(error), .. } => Some(error),
-            Self::Empty | Self::UnknownFormat { .. } | Self::Damaged { .. } => None,
-        }
-    }
 }

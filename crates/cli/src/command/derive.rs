@@ -1,7 +1,6 @@
 //! `wireseal derive`: traffic keys and MACs with every step.
 
 use std::error::Error;
-use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::Path;
 use std::str::FromStr;
@@ -18,6 +17,7 @@ use crate::derive::{self, Field, Octets, Step};
 use crate::hex::{self, Hex};
 use crate::keys::{ConfiguredKey, Keys};
 use crate::text::{coverage, flags};
+use crate::verify::{endpoint, isn};
 
 /// Print the traffic keys of a connection and the MAC of a packet, step by step
 ///
@@ -57,14 +57,8 @@ impl FromStr for Isns {
     type Err = &'static str;
 
     fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
-        let isn = |text: &str| {
-            let text = text.trim();
-            let number = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-                Some(digits) => u32::from_str_radix(digits, 16),
-                None => text.parse(),
-            };
-            number.map(Isn).map_err(|_| "an ISN is a 32-bit number, decimal or 0x...")
-        };
+        let isn =
+            |text: &str| isn(&text.replace("0X", "0x")).ok_or("an ISN is a 32-bit number, decimal or 0x...");
         let (source, destination) = text.split_once(',').ok_or("two ISNs are needed, as SRC,DST")?;
         Ok(Self([isn(source)?, isn(destination)?]))
     }
@@ -78,10 +72,7 @@ impl FromStr for Ends {
     type Err = &'static str;
 
     fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
-        let end = |text: &str| {
-            let end: std::result::Result<std::net::SocketAddr, _> = text.trim().parse();
-            end.map(Endpoint::from).map_err(|_| "an end is ADDRESS:PORT, or [ADDRESS]:PORT for IPv6")
-        };
+        let end = |text| endpoint(text).ok_or("an end is ADDRESS:PORT, or [ADDRESS]:PORT for IPv6");
         let (local, remote) = text.split_once('-').ok_or("two ends are needed, as SRC-DST")?;
         let pair = SocketPair { local: end(local)?, remote: end(remote)? };
         if pair.local.address().is_ipv4() != pair.remote.address().is_ipv4() {
@@ -170,51 +161,28 @@ fn of_packet(
     keys: &Keys,
     arguments: &Arguments,
 ) -> std::result::Result<Outcome, Box<dyn Error>> {
-    let ao = derive::ao_of(segment)?;
-    let context = derive::context_of(segment, arguments.isns.map(|Isns(isns)| isns))?;
-    let sne = Sne(arguments.sne);
-    let chosen = chosen(keys, ao.key_id)?;
-    write_packet(output, segment, &ao, &context)?;
+    let ao @ AoOption { key_id, rnext_key_id, .. } = derive::ao_of(segment)?;
+    let KdfContext { source, destination, source_isn, destination_isn } =
+        derive::context_of(segment, arguments.isns.map(|Isns(isns)| isns))?;
+    let context = KdfContext { source, destination, source_isn, destination_isn };
+    let chosen = chosen(keys, key_id)?;
+    let [sequence, acknowledgment] = [segment.sequence().0, segment.acknowledgment().0];
+    let (flags, payload, mac) = (flags(segment.flags()).join(" "), segment.payload().len(), ao.mac.len());
+    writeln!(output, "packet        {source} -> {destination}")?;
+    write!(output, "segment       {flags}, sequence {sequence:#010x}, ")?;
+    writeln!(output, "acknowledgment {acknowledgment:#010x}, {payload} octets of payload")?;
+    writeln!(output, "option        KeyID {key_id}, RNextKeyID {rnext_key_id}, MAC of {mac} octets")?;
+    write_isns(output, source_isn, destination_isn)?;
     let mut some_equal = false;
     for configured in chosen {
         writeln!(output)?;
-        some_equal |= of_key(output, segment, &ao, &context, sne, configured, arguments.explain)?;
+        some_equal |= of_key(output, segment, &ao, &context, configured, arguments)?;
     }
     Ok(if some_equal { Outcome::Good } else { Outcome::Failed })
 }
 
-fn write_packet(
-    output: &mut impl Write,
-    segment: &Segment<'_>,
-    ao: &AoOption<'_>,
-    context: &KdfContext,
-) -> io::Result<()> {
-    let flags = flags(segment.flags()).join(" ");
-    line(output, "packet", format_args!("{} -> {}", segment.source(), segment.destination()))?;
-    line(
-        output,
-        "segment",
-        format_args!(
-            "{flags}, sequence {:#010x}, acknowledgment {:#010x}, {} octets of payload",
-            segment.sequence().0,
-            segment.acknowledgment().0,
-            segment.payload().len()
-        ),
-    )?;
-    let (key_id, rnext_key_id, length) = (ao.key_id, ao.rnext_key_id, ao.mac.len());
-    line(
-        output,
-        "option",
-        format_args!("KeyID {key_id}, RNextKeyID {rnext_key_id}, MAC of {length} octets"),
-    )?;
-    line(
-        output,
-        "ISNs",
-        format_args!(
-            "source {:#010x}, destination {:#010x}",
-            context.source_isn.0, context.destination_isn.0
-        ),
-    )
+fn write_isns(output: &mut impl Write, Isn(source): Isn, Isn(destination): Isn) -> io::Result<()> {
+    writeln!(output, "ISNs          source {source:#010x}, destination {destination:#010x}")
 }
 
 /// Writes the packet's MAC under one key. Returns whether the packet has it.
@@ -223,40 +191,42 @@ fn of_key(
     segment: &Segment<'_>,
     ao: &AoOption<'_>,
     context: &KdfContext,
-    sne: Sne,
     configured: &ConfiguredKey,
-    explain: bool,
+    Arguments { explain, sne, .. }: &Arguments,
 ) -> io::Result<bool> {
     let mkt = configured.key.mkt();
     let MktParameters { algorithm, options, .. } = *mkt.parameters();
+    let length = ao.mac.len();
     write_key(output, configured)?;
     if ![mkt.send_id(), mkt.recv_id()].contains(&ao.key_id) {
-        line(output, "note", format_args!("the packet has KeyID {}, which is not this key's", ao.key_id))?;
+        writeln!(output, "note          the packet has KeyID {}, which is not this key's", ao.key_id)?;
     }
-    if ao.mac.len() != mkt.parameters().mac_length() {
-        line(output, "note", "the packet's MAC does not have the key's length; using the packet's")?;
+    if length != mkt.parameters().mac_length() {
+        writeln!(
+            output,
+            "note          the packet's MAC does not have the key's length; using the packet's"
+        )?;
     }
-    let input = segment.mac_input(sne, options).map_err(io::Error::other)?;
+    let input = segment.mac_input(Sne(*sne), options).map_err(io::Error::other)?;
     let octets = TrafficKeyOctets::derive(algorithm, mkt.master_key(), context);
-    if explain {
+    if *explain {
         explain_kdf(output, &derive::kdf(algorithm, mkt.master_key(), context))?;
     }
     let [sent, received] = derive::names_of(segment);
-    line(output, "traffic key", format_args!("{}", Hex(octets.expose_secret())))?;
-    line(output, "", format_args!("{sent} at the sender, {received} at the receiver"))?;
-    if explain {
+    writeln!(output, "traffic key   {}", Hex(octets.expose_secret()))?;
+    writeln!(output, "              {sent} at the sender, {received} at the receiver")?;
+    if *explain {
         writeln!(output, "\nMAC: {} under the traffic key, of", algorithm.mac())?;
         write_fields(output, &derive::mac_input(&input, options))?;
     }
     let mac = input.mac(&TrafficKey::new(&octets));
-    let length = ao.mac.len();
-    line(output, "SNE", sne.0)?;
-    if explain {
-        line(output, "whole MAC", format_args!("{}", Hex(mac.as_bytes())))?;
+    writeln!(output, "SNE           {sne}")?;
+    if *explain {
+        writeln!(output, "whole MAC     {}", Hex(mac.as_bytes()))?;
     }
-    line(output, "MAC", format_args!("{}", Hex(mac.truncated(length))))?;
+    writeln!(output, "MAC           {}", Hex(mac.truncated(length)))?;
     let equal = mac.verify(ao.mac).is_ok();
-    line(output, "in packet", format_args!("{} {}", Hex(ao.mac), if equal { "equal" } else { "DIFFERENT" }))?;
+    writeln!(output, "in packet     {} {}", Hex(ao.mac), if equal { "equal" } else { "DIFFERENT" })?;
     Ok(equal)
 }
 
@@ -268,8 +238,8 @@ fn of_connection(
     keys: &Keys,
     explain: bool,
 ) -> io::Result<()> {
-    line(output, "connection", format_args!("{} -> {}", pair.local, pair.remote))?;
-    line(output, "ISNs", format_args!("source {:#010x}, destination {:#010x}", local.0, remote.0))?;
+    writeln!(output, "connection    {} -> {}", pair.local, pair.remote)?;
+    write_isns(output, local, remote)?;
     let contexts = [
         ("Send_SYN", KdfContext::syn(pair.local, pair.remote, local)),
         ("Send_other", KdfContext::send_other(pair, local, remote)),
@@ -285,7 +255,7 @@ fn of_connection(
                 explain_kdf(output, &derive::kdf(algorithm, mkt.master_key(), context))?;
             }
             let octets = TrafficKeyOctets::derive(algorithm, mkt.master_key(), context);
-            line(output, name, format_args!("{}", Hex(octets.expose_secret())))?;
+            writeln!(output, "{name:<13} {}", Hex(octets.expose_secret()))?;
         }
     }
     Ok(())
@@ -295,13 +265,8 @@ fn write_key(output: &mut impl Write, configured: &ConfiguredKey) -> io::Result<
     let parameters = configured.key.mkt().parameters();
     let MktParameters { send_id, recv_id, algorithm, options, .. } = *parameters;
     let (name, mac_length, options) = (&configured.name, parameters.mac_length(), coverage(options));
-    line(
-        output,
-        "key",
-        format_args!(
-            "{name}: SendID {send_id}, RecvID {recv_id}, {algorithm}, MAC of {mac_length} octets, options {options}"
-        ),
-    )
+    write!(output, "key           {name}: SendID {send_id}, RecvID {recv_id}, {algorithm}, ")?;
+    writeln!(output, "MAC of {mac_length} octets, options {options}")
 }
 
 fn explain_kdf(output: &mut impl Write, steps: &[Step]) -> io::Result<()> {
@@ -309,7 +274,7 @@ fn explain_kdf(output: &mut impl Write, steps: &[Step]) -> io::Result<()> {
         writeln!(output, "\nKDF: {function}, of")?;
         write_fields(output, input)?;
         if let Some(check_value) = check_value {
-            line(output, "gives", format_args!("a key that is not shown, check value {}", Hex(check_value)))?;
+            writeln!(output, "gives         a key that is not shown, check value {}", Hex(check_value))?;
         }
     }
     Ok(())
@@ -336,8 +301,4 @@ fn write_fields(output: &mut impl Write, fields: &[Field]) -> io::Result<()> {
         }
     }
     writeln!(output, "  {offset:04x}")
-}
-
-fn line(output: &mut impl Write, name: &str, value: impl fmt::Display) -> io::Result<()> {
-    writeln!(output, "{name:<13} {value}")
 }

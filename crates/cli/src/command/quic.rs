@@ -1,16 +1,14 @@
 //! `wireseal quic`: opens every QUIC packet of a capture.
 
 use std::fs::File;
-use std::io::{self, BufRead, Read};
+use std::io;
 use std::path::{Path, PathBuf};
-
-use zeroize::Zeroizing;
 
 use super::capture::CaptureRun;
 use super::outcome::Result;
 use super::say::{say, warn};
-use crate::keys::permissions;
-use crate::quic::{Format, KeyLogFile, Observer, Printer};
+use crate::keys::{permissions, read_wiped};
+use crate::quic::{KeyLogFile, Observer, Printer};
 use crate::standing::Standing;
 
 /// Open every QUIC packet of a capture, and say why packets do not open.
@@ -30,8 +28,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
     let Arguments { capture, keylog, json } = arguments;
     let log = keylog.as_deref().map(read_key_log).transpose()?.unwrap_or_default();
     let run = CaptureRun::open(&capture)?;
-    let format = if json { Format::Json } else { Format::Text };
-    let mut printer = Printer::new(run.bar.output(), format, &capture.display().to_string())?;
+    let mut printer = Printer::new(run.bar.output(), json, &capture.display().to_string())?;
     let mut observer = Observer::new(&log);
     let damage = run.packets(|packet| {
         let Some(packet) = packet else { return Ok(()) };
@@ -52,11 +49,12 @@ pub(super) fn run(arguments: Arguments) -> Result {
 
 fn read_key_log(path: &Path) -> std::result::Result<KeyLogFile, String> {
     let named = |error: io::Error| format!("{}: {error}", path.display());
-    let file = File::open(path).map_err(named)?;
-    if let Some(warning) = permissions::warning(path, &file.metadata().map_err(named)?) {
+    let mut file = File::open(path).map_err(named)?;
+    let metadata = file.metadata().map_err(named)?;
+    if let Some(warning) = permissions::warning(path, &metadata) {
         warn(warning);
     }
-    let log = KeyLogFile::read(WipedReader::new(file)).map_err(named)?;
+    let log = KeyLogFile::read(&read_wiped(&mut file, metadata.len(), usize::MAX).map_err(named)?);
     if let [first, rest @ ..] = log.unreadable_lines() {
         let others = match rest.len() {
             0 => String::new(),
@@ -68,39 +66,4 @@ fn read_key_log(path: &Path) -> std::result::Result<KeyLogFile, String> {
         warn(format_args!("{}: it has no secrets of QUIC connections", path.display()));
     }
     Ok(log)
-}
-
-/// A buffered reader that leaves no secrets in memory.
-struct WipedReader {
-    file: File,
-    octets: Zeroizing<Vec<u8>>,
-    start: usize,
-    end: usize,
-}
-
-impl WipedReader {
-    fn new(file: File) -> Self {
-        Self { file, octets: Zeroizing::new(vec![0; 1 << 16]), start: 0, end: 0 }
-    }
-}
-
-impl Read for WipedReader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.fill_buf()?.read(buffer)?;
-        self.consume(read);
-        Ok(read)
-    }
-}
-
-impl BufRead for WipedReader {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if self.start == self.end {
-            (self.start, self.end) = (0, self.file.read(&mut self.octets)?);
-        }
-        Ok(&self.octets[self.start..self.end])
-    }
-
-    fn consume(&mut self, count: usize) {
-        self.start += count;
-    }
 }

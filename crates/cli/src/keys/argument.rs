@@ -44,7 +44,7 @@ pub fn from_argument(text: &str) -> Result<KeyFile, KeysError> {
         recv_id: parts.id("recv")?.unwrap_or(send_id),
         algorithm,
         mac_length: parts.mac_length()?.unwrap_or(algorithm.default_mac_length()),
-        options: parts.options()?,
+        options: parts.options()?.unwrap_or(OptionCoverage::Covered),
         secret,
         send: Lifetime::ALWAYS,
         accept: Lifetime::ALWAYS,
@@ -76,14 +76,20 @@ impl<'a> Parts<'a> {
         NAMES.iter().position(|known| *known == name).and_then(|place| self.0[place])
     }
 
+    /// The value of a part, if it is given.
+    fn value<T>(
+        &self,
+        field: &'static str,
+        problem: TextProblem,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, ArgumentError> {
+        let Some(text) = self.get(field) else { return Ok(None) };
+        read(text).map(Some).ok_or(ArgumentError::Value { field, problem })
+    }
+
     fn id(&self, field: &'static str) -> Result<Option<KeyId>, ArgumentError> {
-        let problem = TextProblem::OutOfRange { max: u8::MAX.into() };
-        let id = self.get(field).map(|text| text.parse().ok().filter(|_| !text.starts_with('+')));
-        match id {
-            None => Ok(None),
-            Some(Some(id)) => Ok(Some(KeyId(id))),
-            Some(None) => Err(ArgumentError::Value { field, problem }),
-        }
+        let id = |text: &str| text.parse().ok().filter(|_| !text.starts_with('+')).map(KeyId);
+        self.value(field, TextProblem::OutOfRange { max: u8::MAX.into() }, id)
     }
 
     fn algorithm(&self) -> Result<TcpAoAlgorithm, ArgumentError> {
@@ -94,29 +100,22 @@ impl<'a> Parts<'a> {
 
     fn mac_length(&self) -> Result<Option<usize>, ArgumentError> {
         let range = TcpAoAlgorithm::MIN_MAC_LENGTH..=TcpAoAlgorithm::MAX_MAC_LENGTH;
-        let problem = TextProblem::Expected("4 to 16 octets");
-        match self.get("mac").map(|text| text.parse().ok().filter(|length| range.contains(length))) {
-            None => Ok(None),
-            Some(Some(length)) => Ok(Some(length)),
-            Some(None) => Err(ArgumentError::Value { field: "mac", problem }),
-        }
+        self.value("mac", TextProblem::Expected("4 to 16 octets"), |text| {
+            text.parse().ok().filter(|length| range.contains(length))
+        })
     }
 
-    fn options(&self) -> Result<OptionCoverage, ArgumentError> {
-        match self.get("options") {
-            None | Some("covered") => Ok(OptionCoverage::Covered),
-            Some("excluded") => Ok(OptionCoverage::Excluded),
-            Some(_) => {
-                let problem = TextProblem::Expected("covered or excluded");
-                Err(ArgumentError::Value { field: "options", problem })
-            }
-        }
+    fn options(&self) -> Result<Option<OptionCoverage>, ArgumentError> {
+        self.value("options", TextProblem::Expected("covered or excluded"), |text| match text {
+            "covered" => Some(OptionCoverage::Covered),
+            "excluded" => Some(OptionCoverage::Excluded),
+            _ => None,
+        })
     }
 
     fn peer(&self) -> Result<Option<IpCidr>, ArgumentError> {
-        let problem = TextProblem::Expected("an address, or a prefix with its other bits 0");
-        let refused = |_| ArgumentError::Value { field: "peer", problem };
-        self.get("peer").map(str::parse).transpose().map_err(refused)
+        let expected = "an address, or a prefix with its other bits 0";
+        self.value("peer", TextProblem::Expected(expected), |text| text.parse().ok())
     }
 
     /// The secret, and warnings.

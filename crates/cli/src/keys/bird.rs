@@ -184,22 +184,20 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `{`
-    fn block(&mut self, field: &'static str) -> Result<(), TextError> {
+    /// Takes the next word, which must be the expected one.
+    fn next(
+        &mut self,
+        field: &'static str,
+        expected: &'static str,
+        is_it: impl FnOnce(&Word<'_>) -> bool,
+    ) -> Result<(), TextError> {
         let word = self.words.expect(field)?;
-        match word.kind {
-            Kind::Open => Ok(()),
-            _ => Err(word.error(field, TextProblem::Expected("{"))),
-        }
+        if is_it(&word) { Ok(()) } else { Err(word.error(field, TextProblem::Expected(expected))) }
     }
 
-    /// `;`
-    fn end(&mut self, field: &'static str) -> Result<(), TextError> {
-        let word = self.words.expect(field)?;
-        match word.kind {
-            Kind::End => Ok(()),
-            _ => Err(word.error(field, TextProblem::Expected(";"))),
-        }
+    /// `{`
+    fn block(&mut self, field: &'static str) -> Result<(), TextError> {
+        self.next(field, "{", |word| word.kind == Kind::Open)
     }
 
     /// `ADDRESS as ...;` or `range PREFIX ...;` after `neighbor`.
@@ -252,11 +250,11 @@ impl<'a> Reader<'a> {
                     (send_id, recv_id) = (Some(id), Some(id));
                 }
                 _ if word.is("send") => {
-                    self.id_word("send id")?;
+                    self.next("send id", "id", |word| word.is("id"))?;
                     send_id = Some(self.id("send id")?);
                 }
                 _ if word.is("recv") => {
-                    self.id_word("recv id")?;
+                    self.next("recv id", "id", |word| word.is("id"))?;
                     recv_id = Some(self.id("recv id")?);
                 }
                 _ if word.is("secret") => secret = Some(self.secret()?),
@@ -279,7 +277,7 @@ impl<'a> Reader<'a> {
                     return Err(word.error("key", TextProblem::Expected(known)));
                 }
             }
-            self.end("key")?;
+            self.next("key", ";", |word| word.kind == Kind::End)?;
         }
         let missing = |field| at.error(field, TextProblem::Missing);
         let send_id: KeyId = send_id.ok_or_else(|| missing("send id"))?;
@@ -296,11 +294,6 @@ impl<'a> Reader<'a> {
             accept: Lifetime::ALWAYS,
             preference,
         })
-    }
-
-    fn id_word(&mut self, field: &'static str) -> Result<(), TextError> {
-        let word = self.words.expect(field)?;
-        if word.is("id") { Ok(()) } else { Err(word.error(field, TextProblem::Expected("id"))) }
     }
 
     fn id(&mut self, field: &'static str) -> Result<KeyId, TextError> {

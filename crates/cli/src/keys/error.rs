@@ -20,7 +20,7 @@ pub enum KeysError {
     },
     /// A `--key` is wrong.
     #[error("--key: {0}")]
-    Argument(ArgumentError),
+    Argument(#[from] ArgumentError),
     /// A key cannot be an MKT.
     #[error(fmt = unusable)]
     Unusable {
@@ -59,7 +59,8 @@ pub enum FileProblem {
 }
 
 /// What is wrong in a router configuration, and where.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("line {}, column {}, {field}: {problem}", .position.line, .position.column)]
 pub struct TextError {
     /// Where.
     pub position: Position,
@@ -146,17 +147,4 @@ fn unusable(
         write!(f, " (line {line}, column {column})")?;
     }
     write!(f, ", {field}: {problem}")
-}
-
-impl From<ArgumentError> for KeysError {
-    fn from(error: ArgumentError) -> Self {
-        Self::Argument(error)
-    }
-}
-
-impl fmt::Display for TextError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { position: Position { line, column }, field, problem } = self;
-        write!(f, "line {line}, column {column}, {field}: {problem}")
-    }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use clap::ValueEnum;
+use clap::builder::PossibleValue;
 
 /// A format of keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -78,12 +79,6 @@ impl Format {
 /// As `--format` and `--to` spell it.
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Toml => "toml",
-            Self::Json => "json",
-            Self::Bird => "bird",
-            Self::Junos => "junos",
-            Self::IosXr => "ios-xr",
-        })
+        f.pad(self.to_possible_value().as_ref().map_or("", PossibleValue::get_name))
     }
 }

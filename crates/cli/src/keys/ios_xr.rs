@@ -261,11 +261,10 @@ impl<'a> Drafts<'a> {
             }
             let chain = |coverage: OptionCoverage, peers: Vec<IpCidr>| Chain {
                 name: draft.name.to_owned(),
-                description: None,
                 accept_tolerance: draft.tolerance.unwrap_or(0),
                 peers,
                 keys: keys.iter().map(|key| ChainKey { options: coverage, ..key.clone() }).collect(),
-                lacks_authentication: false,
+                ..Chain::default()
             };
             let before = chains.len();
             for coverage in [OptionCoverage::Covered, OptionCoverage::Excluded] {

@@ -134,6 +134,7 @@ struct Drafts<'a> {
     by_name: HashMap<&'a str, usize>,
 }
 
+#[derive(Default)]
 struct ChainDraft<'a> {
     name: &'a str,
     description: Option<String>,
@@ -158,14 +159,7 @@ impl<'a> Drafts<'a> {
     fn take(&mut self, statement: &[Word<'a>]) -> Result<(), TextError> {
         let Some((name, rest)) = chain_statement(statement) else { return Ok(()) };
         let index = *self.by_name.entry(name).or_insert_with(|| {
-            let (description, tolerance) = (None, None);
-            self.chains.push(ChainDraft {
-                name,
-                description,
-                tolerance,
-                keys: Vec::new(),
-                by_id: HashMap::new(),
-            });
+            self.chains.push(ChainDraft { name, ..ChainDraft::default() });
             self.chains.len() - 1
         });
         let chain = &mut self.chains[index];
@@ -203,7 +197,7 @@ impl<'a> Drafts<'a> {
                     accept_tolerance: draft.tolerance.unwrap_or(TOLERANCE),
                     peers: users.of(draft.name),
                     keys,
-                    lacks_authentication: false,
+                    ..Chain::default()
                 });
             }
         }

@@ -13,7 +13,7 @@ use super::{
 };
 
 /// The most octets of a file of keys: more than any router configuration has.
-const MAX_LENGTH: usize = 64 << 20;
+pub(super) const MAX_LENGTH: usize = 64 << 20;
 
 /// Reads a file of keys, or standard input for `-`. Without `format`, name and content decide.
 ///
@@ -22,12 +22,14 @@ const MAX_LENGTH: usize = 64 << 20;
 pub fn load(path: &Path, format: Option<Format>) -> Result<KeyFile, KeysError> {
     let in_file = |error| KeysError::File { path: path.to_owned(), problem: FileProblem::Read(error) };
     let (octets, warning) = if path == Path::new("-") {
-        (read_to_end(&mut io::stdin().lock(), 0).map_err(in_file)?, None)
+        (read_wiped(&mut io::stdin().lock(), 0, MAX_LENGTH).map_err(in_file)?, None)
     } else {
         let mut file = File::open(path).map_err(in_file)?;
         let metadata = file.metadata().map_err(in_file)?;
-        let length = usize::try_from(metadata.len()).unwrap_or(MAX_LENGTH);
-        (read_to_end(&mut file, length).map_err(in_file)?, permissions::warning(path, &metadata))
+        (
+            read_wiped(&mut file, metadata.len(), MAX_LENGTH).map_err(in_file)?,
+            permissions::warning(path, &metadata),
+        )
     };
     let not_text = |_| KeysError::File { path: path.to_owned(), problem: FileProblem::NotText };
     let text = str::from_utf8(&octets).map_err(not_text)?;
@@ -36,14 +38,17 @@ pub fn load(path: &Path, format: Option<Format>) -> Result<KeyFile, KeysError> {
     Ok(file)
 }
 
-/// Reads to the end, without leaving copies behind when the buffer grows.
-pub(super) fn read_to_end(from: &mut impl Read, expected: usize) -> io::Result<Zeroizing<Vec<u8>>> {
+/// Reads to the end, at most `limit` octets, without leaving copies behind when the buffer grows; `expected` are probably there.
+///
+/// # Errors
+/// Those of reading, and [`io::ErrorKind::FileTooLarge`].
+pub fn read_wiped(from: &mut impl Read, expected: u64, limit: usize) -> io::Result<Zeroizing<Vec<u8>>> {
     // One octet more, so that the buffer need not grow to find the end.
-    let mut octets = Zeroizing::new(vec![0; expected.min(MAX_LENGTH) + 1]);
+    let mut octets = Zeroizing::new(vec![0; usize::try_from(expected).unwrap_or(0).min(MAX_LENGTH) + 1]);
     let mut length = 0;
     loop {
         if length == octets.len() {
-            if length > MAX_LENGTH {
+            if length > limit {
                 return Err(io::Error::new(io::ErrorKind::FileTooLarge, "too large for a file of keys"));
             }
             let mut larger = Zeroizing::new(vec![0; (2 * length).max(8192)]);
@@ -101,9 +106,8 @@ impl From<&KeyChain> for Chain {
             name: chain.name().to_owned(),
             description: chain.description().map(ToOwned::to_owned),
             accept_tolerance: chain.accept_tolerance(),
-            peers: Vec::new(),
             keys: chain.keys().iter().map(ChainKey::from).collect(),
-            lacks_authentication: false,
+            ..Self::default()
         }
     }
 }

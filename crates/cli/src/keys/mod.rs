@@ -33,6 +33,6 @@ pub use convert::{Conversion, ConvertError, convert};
 pub use error::{ArgumentError, FileProblem, KeysError, TextError, TextProblem};
 pub use file::{Chain, ChainKey, KeyFile, Preference};
 pub use format::Format;
-pub use load::{load, read};
+pub use load::{load, read, read_wiped};
 pub use secret::{Notation, Secret};
 pub use vendors::Implementation;

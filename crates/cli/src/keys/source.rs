@@ -5,7 +5,7 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use super::load::read_to_end;
+use super::load::{MAX_LENGTH, read_wiped};
 use super::permissions;
 
 /// The secret in a file, without the end of its last line, and a warning.
@@ -14,7 +14,7 @@ pub(super) fn file(path: &str) -> Result<(Zeroizing<Vec<u8>>, Option<String>), S
     let reason = |error| format!("{}: {error}", path.display());
     let mut file = File::open(path).map_err(reason)?;
     let metadata = file.metadata().map_err(reason)?;
-    let mut octets = read_to_end(&mut file, metadata.len().try_into().unwrap_or(0)).map_err(reason)?;
+    let mut octets = read_wiped(&mut file, metadata.len(), MAX_LENGTH).map_err(reason)?;
     for end in [b'\n', b'\r'] {
         if octets.last() == Some(&end) {
             octets.pop();

@@ -1,13 +1,10 @@
 //! The keys and packet numbers of one sender.
 
-use wireseal_quic::{Keys, PacketType, ReceiveSpace, StatelessResetToken};
+use wireseal_quic::{Keys, ReceiveSpace, StatelessResetToken};
 
 use super::handshake::CryptoStream;
-use super::key_log::Label;
 use super::one_rtt::OneRttKeys;
-use super::report::Side;
 
-/// The keys and packet numbers of one sender.
 pub(super) struct End {
     /// The CRYPTO streams of Initial and Handshake packets, each until its first message is known.
     pub(super) crypto: [Option<CryptoStream>; 2],
@@ -44,17 +41,5 @@ impl End {
             one_rtt_keys: None,
             reset_tokens: Vec::new(),
         }
-    }
-}
-
-/// The label of the secret in the key log; none for Initial packets.
-pub(super) const fn label(packet_type: PacketType, sender: Side) -> Option<Label> {
-    match (packet_type, sender) {
-        (PacketType::ZeroRtt, Side::Client) => Some(Label::ClientEarly),
-        (PacketType::Handshake, Side::Client) => Some(Label::ClientHandshake),
-        (PacketType::Handshake, Side::Server) => Some(Label::ServerHandshake),
-        (PacketType::OneRtt, Side::Client) => Some(Label::ClientApplication),
-        (PacketType::OneRtt, Side::Server) => Some(Label::ServerApplication),
-        (PacketType::Initial, _) | (PacketType::ZeroRtt, Side::Server) => None,
     }
 }

@@ -2,66 +2,45 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::io::{self, BufRead};
 
-use zeroize::{Zeroize, Zeroizing};
+use wireseal_quic::PacketType;
+use zeroize::Zeroizing;
 
+use super::report::Side;
 use crate::hex;
 
 /// The random of a ClientHello, by which a key log names connections.
 pub(super) type ClientRandom = [u8; 32];
 
-/// Which of a connection's secrets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Label {
-    ClientEarly,
-    ClientHandshake,
-    ServerHandshake,
-    ClientApplication,
-    ServerApplication,
-}
-
-impl Label {
-    const ALL: [(Self, &str); 5] = [
-        (Self::ClientEarly, "CLIENT_EARLY_TRAFFIC_SECRET"),
-        (Self::ClientHandshake, "CLIENT_HANDSHAKE_TRAFFIC_SECRET"),
-        (Self::ServerHandshake, "SERVER_HANDSHAKE_TRAFFIC_SECRET"),
-        (Self::ClientApplication, "CLIENT_TRAFFIC_SECRET_0"),
-        (Self::ServerApplication, "SERVER_TRAFFIC_SECRET_0"),
-    ];
-}
+/// The labels of a connection's secrets, by packets and their sender; Initial packets have none.
+const LABELS: [(&str, PacketType, Side); 5] = [
+    ("CLIENT_EARLY_TRAFFIC_SECRET", PacketType::ZeroRtt, Side::Client),
+    ("CLIENT_HANDSHAKE_TRAFFIC_SECRET", PacketType::Handshake, Side::Client),
+    ("SERVER_HANDSHAKE_TRAFFIC_SECRET", PacketType::Handshake, Side::Server),
+    ("CLIENT_TRAFFIC_SECRET_0", PacketType::OneRtt, Side::Client),
+    ("SERVER_TRAFFIC_SECRET_0", PacketType::OneRtt, Side::Server),
+];
 
 /// The secrets of a key log that protect QUIC packets. They are wiped on drop, and `Debug` does not show them.
 #[derive(Default)]
 pub struct KeyLogFile {
-    connections: HashMap<ClientRandom, [Option<Secret>; Label::ALL.len()]>,
+    connections: HashMap<ClientRandom, [Option<Secret>; LABELS.len()]>,
     unreadable_lines: Vec<u64>,
 }
 
 type Secret = Zeroizing<Vec<u8>>;
 
-/// Longer than any line with a secret.
-const LINE_CAPACITY: usize = 512;
-
 impl KeyLogFile {
     /// Reads a key log. Comments, secrets that packet protection does not need, and lines that cannot be read are skipped.
-    ///
-    /// # Errors
-    /// Those of reading `input`.
-    pub fn read(mut input: impl BufRead) -> io::Result<Self> {
+    #[must_use]
+    pub fn read(text: &[u8]) -> Self {
         let mut log = Self::default();
-        let mut line = Zeroizing::new(Vec::with_capacity(LINE_CAPACITY));
-        for number in 1.. {
-            // Wipes and empties it, but keeps its capacity.
-            line.zeroize();
-            if input.read_until(b'\n', &mut line)? == 0 {
-                break;
-            }
-            if log.read_line(&line).is_none() {
+        for (number, line) in (1..).zip(text.split(|octet| *octet == b'\n')) {
+            if log.read_line(line).is_none() {
                 log.unreadable_lines.push(number);
             }
         }
-        Ok(log)
+        log
     }
 
     /// `None` for a line that cannot be read.
@@ -69,7 +48,7 @@ impl KeyLogFile {
         let mut words = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
         let Some(label) = words.next().filter(|word| !word.starts_with('#')) else { return Some(()) };
         let (random, secret) = (words.next()?, words.next()?);
-        let Some((label, _)) = Label::ALL.iter().find(|(_, name)| *name == label) else { return Some(()) };
+        let Some(place) = LABELS.iter().position(|(name, ..)| *name == label) else { return Some(()) };
         let mut client_random = ClientRandom::default();
         hex::decode_into(random.as_bytes(), &mut client_random)?;
         // SHA-256 or SHA-384.
@@ -79,7 +58,7 @@ impl KeyLogFile {
         if words.next().is_some() {
             return None;
         }
-        self.connections.entry(client_random).or_default()[*label as usize] = Some(octets);
+        self.connections.entry(client_random).or_default()[place] = Some(octets);
         Some(())
     }
 
@@ -95,8 +74,10 @@ impl KeyLogFile {
         &self.unreadable_lines
     }
 
-    pub(super) fn secret(&self, random: &ClientRandom, label: Label) -> Option<&[u8]> {
-        self.connections.get(random)?[label as usize].as_ref().map(|secret| secret.as_slice())
+    /// The secret of a connection for such packets.
+    pub(super) fn secret(&self, random: &ClientRandom, packets: PacketType, sender: Side) -> Option<&[u8]> {
+        let place = LABELS.iter().position(|(_, of, by)| (*of, *by) == (packets, sender))?;
+        self.connections.get(random)?[place].as_ref().map(|secret| secret.as_slice())
     }
 }
 

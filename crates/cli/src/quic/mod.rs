@@ -28,5 +28,5 @@ mod transport_parameters;
 
 pub use key_log::KeyLogFile;
 pub use observer::Observer;
-pub use printer::{Format, Printer};
+pub use printer::Printer;
 pub use report::{ConnectionReport, Totals};

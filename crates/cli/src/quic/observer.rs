@@ -7,7 +7,7 @@ use std::{fmt, iter};
 
 use wireseal_quic::{ConnectionId, HeaderError, PacketType, Protected, Version};
 
-use super::connection::{Arrival, QuicConnection};
+use super::connection::{Arrival, Opening, QuicConnection};
 use super::key_log::KeyLogFile;
 use super::report::{AddressPair, ConnectionReport, Side, Totals};
 use super::routes::{Owner, Routes};
@@ -97,11 +97,7 @@ impl<'l> Observer<'l> {
     /// Ends the capture: returns the remaining connections and the totals.
     #[must_use]
     pub fn finish(mut self) -> (Vec<ConnectionReport>, Totals) {
-        let mut numbers: Vec<_> = self.connections.keys().copied().collect();
-        numbers.sort_unstable();
-        for number in numbers {
-            self.forget(number);
-        }
+        self.forget_all(|_| true);
         (self.finished, self.totals)
     }
 
@@ -117,7 +113,8 @@ impl<'l> Observer<'l> {
         self.datagram.clear();
         self.datagram.extend_from_slice(payload);
         let arrival = Arrival { place, sender, id_length, is_id_known, is_cut_off: missing != 0 };
-        let is_ours = followed.connection.datagram(self.log, &mut self.datagram, &arrival, &mut self.scratch);
+        let mut opening = Opening { log: self.log, scratch: &mut self.scratch };
+        let is_ours = followed.connection.datagram(&mut opening, &mut self.datagram, &arrival);
         for (id, side) in followed.connection.new_ids.drain(..) {
             if !followed.ids.contains(&(id, side)) {
                 if followed.ids.len() == MOST_IDS
@@ -158,20 +155,14 @@ impl<'l> Observer<'l> {
                 let known = found.and_then(|(connection, _)| self.connections.get_mut(&connection));
                 if let Some(followed) = known {
                     followed.connection.report.version_negotiations += 1;
-                } else if self.may_be_quic(datagram) {
-                    self.totals.version_negotiations += 1;
-                } else {
-                    self.totals.other_datagrams += 1;
+                    return None;
                 }
-                return None;
+                let is_quic = self.may_be_quic(datagram);
+                return self.stray(is_quic, |totals| &mut totals.version_negotiations);
             }
             Err(_) => {
-                if self.may_be_quic(datagram) || is_version(header.version) {
-                    self.totals.unknown_version += 1;
-                } else {
-                    self.totals.other_datagrams += 1;
-                }
-                return None;
+                let is_quic = self.may_be_quic(datagram) || is_version(header.version);
+                return self.stray(is_quic, |totals| &mut totals.unknown_version);
             }
         };
         let route = |(connection, sender)| Route {
@@ -210,10 +201,7 @@ impl<'l> Observer<'l> {
                 let id = ConnectionId::new(header.destination).ok()?;
                 Some(route((self.begin(place, [source, destination], version, id), Side::Client)))
             }
-            _ => {
-                self.totals.of_no_connection += 1;
-                None
-            }
+            _ => self.stray(true, |totals| &mut totals.of_no_connection),
         }
     }
 
@@ -252,12 +240,8 @@ impl<'l> Observer<'l> {
             return Some(Route { connection, sender: side.other(), id_length, is_id_known: true });
         }
         let Some((connection, sender)) = self.routes.by_addresses(source, destination) else {
-            if self.may_be_quic(datagram) {
-                self.totals.of_no_connection += 1;
-            } else {
-                self.totals.other_datagrams += 1;
-            }
-            return None;
+            let is_quic = self.may_be_quic(datagram);
+            return self.stray(is_quic, |totals| &mut totals.of_no_connection);
         };
         let id_length = self.connections.get(&connection)?.id_lengths[sender.other() as usize];
         Some(Route { connection, sender, id_length, is_id_known: id_length == 0 })
@@ -301,6 +285,12 @@ impl<'l> Observer<'l> {
         seen.max().unwrap_or(0)
     }
 
+    /// Counts a datagram of no connection, there if it is QUIC.
+    fn stray(&mut self, is_quic: bool, count: fn(&mut Totals) -> &mut u64) -> Option<Route> {
+        *(if is_quic { count(&mut self.totals) } else { &mut self.totals.other_datagrams }) += 1;
+        None
+    }
+
     /// Whether a datagram of no known connection is to or from a QUIC port or server.
     fn may_be_quic(&self, datagram: &CapturedDatagram<'_>) -> bool {
         let ends = [datagram.source, datagram.destination];
@@ -321,16 +311,7 @@ impl<'l> Observer<'l> {
             let report = &followed.connection.report;
             since(report.last.time) >= if report.is_closed { CLOSED_FOR } else { SILENT_FOR }
         };
-        let mut over: Vec<_> = self
-            .connections
-            .iter()
-            .filter(|(_, followed)| is_over(followed))
-            .map(|(number, _)| *number)
-            .collect();
-        over.sort_unstable();
-        for number in over {
-            self.forget(number);
-        }
+        self.forget_all(is_over);
     }
 
     /// Hands out the half that was silent for longest.
@@ -343,6 +324,14 @@ impl<'l> Observer<'l> {
         for (_, number) in by_silence {
             self.forget(number);
         }
+    }
+
+    /// Hands out those that are over, in order.
+    fn forget_all(&mut self, is_over: impl Fn(&Followed) -> bool) {
+        let over = self.connections.iter().filter(|(_, followed)| is_over(followed));
+        let mut over: Vec<_> = over.map(|(number, _)| *number).collect();
+        over.sort_unstable();
+        over.into_iter().for_each(|number| self.forget(number));
     }
 
     fn forget(&mut self, number: u64) {

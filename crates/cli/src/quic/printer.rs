@@ -12,35 +12,27 @@ use crate::standing::Standing;
 /// Raised when a program that reads the report has to be changed.
 const SCHEMA: u32 = 1;
 
-/// How a report is written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Format {
-    /// For people.
-    Text,
-    /// For programs: one object, documented in `docs/quic-json.md`.
-    Json,
-}
-
 /// Writes the report of a capture, each connection as soon as it is over.
 #[derive(Debug)]
 pub struct Printer<W> {
     output: W,
-    format: Format,
+    is_json: bool,
     connections: u64,
 }
 
 impl<W: Write> Printer<W> {
-    /// Begins the report; `capture` is what the command line calls the file. `output` should be buffered.
+    /// Begins the report, for people or as one object that `docs/quic-json.md` documents; `capture` is what the command line
+    /// calls the file. `output` should be buffered.
     ///
     /// # Errors
     /// Those of writing.
-    pub fn new(mut output: W, format: Format, capture: &str) -> io::Result<Self> {
-        if format == Format::Json {
+    pub fn new(mut output: W, is_json: bool, capture: &str) -> io::Result<Self> {
+        if is_json {
             write!(output, "{{\"schema\":{SCHEMA},\"capture\":")?;
             serde_json::to_writer(&mut output, capture)?;
             output.write_all(b",\"connections\":[")?;
         }
-        Ok(Self { output, format, connections: 0 })
+        Ok(Self { output, is_json, connections: 0 })
     }
 
     /// Writes what is known of a connection.
@@ -50,9 +42,9 @@ impl<W: Write> Printer<W> {
     pub fn connection(&mut self, connection: &ConnectionReport) -> io::Result<()> {
         let before = self.connections;
         self.connections += 1;
-        match self.format {
-            Format::Text => text::connection(&mut self.output, connection),
-            Format::Json => element(&mut self.output, before, connection),
+        match self.is_json {
+            false => text::connection(&mut self.output, connection),
+            true => element(&mut self.output, before, connection),
         }
     }
 
@@ -61,9 +53,9 @@ impl<W: Write> Printer<W> {
     /// # Errors
     /// Those of writing.
     pub fn finish(mut self, totals: &Totals) -> io::Result<()> {
-        match self.format {
-            Format::Text => text::totals(&mut self.output, totals)?,
-            Format::Json => {
+        match self.is_json {
+            false => text::totals(&mut self.output, totals)?,
+            true => {
                 self.output.write_all(b"\n],\"totals\":")?;
                 let totals = TotalsObject { outcome: totals.standing(), totals };
                 serde_json::to_writer(&mut self.output, &totals)?;

@@ -9,6 +9,7 @@ use wireseal_kernels::cpu;
 use wireseal_mac::MacAlgorithm;
 use wireseal_quic::Backend;
 
+pub use quic::served_by as quic_served_by;
 pub use vectors::Group;
 
 /// Runs all vectors.
@@ -32,11 +33,6 @@ pub fn run() -> Vec<Group> {
 /// The CPU paths of the kernels, and whether this processor has them.
 pub fn cpu_paths() -> impl Iterator<Item = (&'static str, bool)> {
     cpu::InstructionSet::ALL.into_iter().map(|path| (path.name(), path.is_available()))
-}
-
-/// What implements each QUIC suite on the active backend: processor instructions or a library.
-pub fn quic_served_by() -> impl Iterator<Item = (&'static str, &'static str)> {
-    quic::served_by()
 }
 
 #[cfg(test)]

@@ -148,8 +148,8 @@ impl Packet {
     }
 }
 
-/// What implements each suite on the active backend: processor instructions or a library.
-pub(super) fn served_by() -> impl Iterator<Item = (&'static str, &'static str)> {
+/// What implements each QUIC suite on the active backend: processor instructions or a library.
+pub fn served_by() -> impl Iterator<Item = (&'static str, &'static str)> {
     AeadAlgorithm::ALL.into_iter().filter_map(|algorithm| {
         let secret = TrafficSecret::new(algorithm, &vec![0; algorithm.secret_length()]).ok()?;
         Some((algorithm.name(), Keys::new(Version::V1, PacketType::OneRtt, secret).served_by()))

@@ -4,7 +4,6 @@ use wireseal_tcp_ao::{Endpoint, Isn, KdfContext, Segment};
 
 use super::direction::Direction;
 use super::key_table::{Candidate, KeyTable};
-use super::options::VerifyOptions;
 use super::report::Sender;
 use crate::capture::Place;
 
@@ -50,13 +49,7 @@ pub(super) struct TcpConnection {
 
 impl TcpConnection {
     /// A connection whose first segment this is.
-    pub(super) fn new(
-        number: u64,
-        place: Place,
-        segment: &Segment<'_>,
-        table: &KeyTable<'_>,
-        options: &VerifyOptions,
-    ) -> Self {
+    pub(super) fn new(number: u64, place: Place, segment: &Segment<'_>, table: &KeyTable<'_>) -> Self {
         let (source, destination, flags) = (segment.source(), segment.destination(), segment.flags());
         let source_opens = match (flags.syn(), flags.ack()) {
             (true, ack) => !ack,
@@ -67,7 +60,7 @@ impl TcpConnection {
         // A connection that begins in the capture has ISNs of its own.
         let given = match flags.syn() {
             true => None,
-            false => options.isns.iter().find_map(|hint| hint.isns(&ends)),
+            false => table.options.isns.iter().find_map(|hint| hint.isns(&ends)),
         };
         for (direction, isn) in directions.iter_mut().zip(given.into_iter().flatten()) {
             direction.set_isn(isn);
@@ -78,7 +71,7 @@ impl TcpConnection {
             ends,
             first: place,
             last: place,
-            candidates: table.candidates(&ends, &options.nat),
+            candidates: table.candidates(&ends),
             has_given_isns: given.is_some(),
             configured_end: None,
             directions,

@@ -58,11 +58,13 @@ impl FromStr for IsnHint {
     }
 }
 
-fn endpoint(text: &str) -> Option<Endpoint> {
+/// `ADDRESS:PORT`, or `[ADDRESS]:PORT`.
+pub(crate) fn endpoint(text: &str) -> Option<Endpoint> {
     Some(Endpoint::from(text.trim().parse::<SocketAddr>().ok()?))
 }
 
-fn isn(text: &str) -> Option<Isn> {
+/// A 32-bit number, decimal or `0x...`.
+pub(crate) fn isn(text: &str) -> Option<Isn> {
     let text = text.trim();
     let number = match text.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16),

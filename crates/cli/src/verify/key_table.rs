@@ -5,15 +5,17 @@ use wireseal_tcp_ao::key_chain::Lifetime;
 use wireseal_tcp_ao::{Endpoint, KdfContext, KeyId, MasterKey, MktParameters, TrafficKey};
 
 use super::hints::NatHint;
+use super::options::VerifyOptions;
 use super::report::Sender;
 use crate::capture::Place;
 use crate::keys::{ConfiguredKey, Keys};
 
-/// All keys, with what every segment needs of them side by side.
+/// All keys, with what every segment needs of them side by side, and what else the command line says.
 #[derive(Debug)]
 pub(super) struct KeyTable<'k> {
     keys: &'k Keys,
     rows: Vec<Row>,
+    pub(super) options: VerifyOptions,
 }
 
 #[derive(Debug)]
@@ -33,7 +35,7 @@ pub(super) struct Candidate {
 }
 
 impl<'k> KeyTable<'k> {
-    pub(super) fn new(keys: &'k Keys) -> Self {
+    pub(super) fn new(keys: &'k Keys, options: VerifyOptions) -> Self {
         let row = |key: &ConfiguredKey| {
             let acceptance = key.key.accept_lifetime().widened_by(key.accept_tolerance);
             Row {
@@ -41,14 +43,20 @@ impl<'k> KeyTable<'k> {
                 acceptance: (acceptance != Lifetime::ALWAYS).then_some(acceptance),
             }
         };
-        Self { keys, rows: keys.keys.iter().map(row).collect() }
+        Self { keys, rows: keys.keys.iter().map(row).collect(), options }
+    }
+
+    /// One translation of addresses on the path, or all of them.
+    pub(super) fn nat(&self, hint: Option<usize>) -> &[NatHint] {
+        let nat = &self.options.nat;
+        hint.map_or(nat, |hint| nat.get(hint..=hint).unwrap_or_default())
     }
 
     /// The keys that may belong to a connection between these ends, in the order given. A key's peer may be the address of an
     /// end on the other side of a translation.
-    pub(super) fn candidates(&self, ends: &[Endpoint; 2], nat: &[NatHint]) -> Box<[Candidate]> {
+    pub(super) fn candidates(&self, ends: &[Endpoint; 2]) -> Box<[Candidate]> {
         let is_of = |peer: IpCidr, end: &Endpoint| {
-            let mut other_sides = nat.iter().filter_map(|hint| hint.other_side(end));
+            let mut other_sides = self.options.nat.iter().filter_map(|hint| hint.other_side(end));
             peer.contains(&end.address()) || other_sides.any(|end| peer.contains(&end.address()))
         };
         let candidate = |(index, key): (usize, &ConfiguredKey)| {

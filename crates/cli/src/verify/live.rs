@@ -6,14 +6,12 @@ use super::judge::judge;
 use super::key_table::KeyTable;
 use super::mac_batch::BatchedMac;
 use super::observed::ObservedSegment;
-use super::options::VerifyOptions;
-use super::report::{ConnectionReport, SegmentReport, Sender, Verdict};
+use super::report::{ConnectionReport, SegmentReport, Verdict};
 
 /// How many segments of a connection are kept from its start, and how many in all.
 const KEPT_FIRST: usize = 400;
 const KEPT: usize = 800;
 
-/// A live connection with what will be reported of it.
 #[derive(Debug)]
 pub(super) struct LiveConnection {
     pub(super) connection: TcpConnection,
@@ -33,7 +31,6 @@ impl LiveConnection {
     pub(super) fn segment(
         &mut self,
         table: &KeyTable<'_>,
-        options: &VerifyOptions,
         search: &mut Search,
         observed: &ObservedSegment<'_>,
         batched: Option<BatchedMac<'_>>,
@@ -43,7 +40,8 @@ impl LiveConnection {
         let judgement = judge(&mut self.connection, table, sender, observed, batched);
         let verdict = judgement.verdict;
         if matches!(verdict, Verdict::BadMac | Verdict::UnknownKeyId) && observed.missing == 0 {
-            self.diagnose(table, options, search, sender, observed, verdict);
+            let diagnoser = self.diagnoser.get_or_insert_default();
+            diagnoser.explain(&self.connection, table, search, sender, observed, verdict);
         } else if verdict == Verdict::Good
             && let Some(diagnoser) = &mut self.diagnoser
         {
@@ -69,26 +67,12 @@ impl LiveConnection {
         let last_verdict = self.connection.direction_mut(sender).last_verdict.replace(verdict);
         let starts_run = learned.starts_key_use || last_verdict != Some(verdict);
         let kept = self.segments.len();
-        if options.keep_segments && (kept < KEPT_FIRST || starts_run && kept < KEPT) {
+        if table.options.keep_segments && (kept < KEPT_FIRST || starts_run && kept < KEPT) {
             self.segments.push(report);
         } else {
             self.segments_left_out += 1;
         }
         report
-    }
-
-    #[cold]
-    fn diagnose(
-        &mut self,
-        table: &KeyTable<'_>,
-        options: &VerifyOptions,
-        search: &mut Search,
-        sender: Sender,
-        observed: &ObservedSegment<'_>,
-        verdict: Verdict,
-    ) {
-        let diagnoser = self.diagnoser.get_or_insert_default();
-        diagnoser.explain(&self.connection, table, &options.nat, search, sender, observed, verdict);
     }
 
     /// What is reported when the connection is over.

@@ -28,5 +28,6 @@ mod verifier;
 mod waiting;
 
 pub use hints::{HintError, IsnHint, NatHint};
+pub(crate) use hints::{endpoint, isn};
 pub use options::VerifyOptions;
 pub use verifier::{Verifier, VerifyEvent};

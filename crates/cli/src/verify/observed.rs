@@ -5,7 +5,6 @@ use wireseal_tcp_ao::{AoOption, OptionError, Segment};
 
 use crate::capture::{CapturedSegment, Place};
 
-/// A segment of the capture with its header read.
 pub(super) struct ObservedSegment<'a> {
     pub(super) place: Place,
     pub(super) segment: &'a Segment<'a>,

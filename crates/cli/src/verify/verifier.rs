@@ -50,7 +50,6 @@ pub enum VerifyEvent<'v> {
 #[derive(Debug)]
 pub struct Verifier<'k> {
     table: KeyTable<'k>,
-    options: VerifyOptions,
     connections: HashMap<Ends, Box<LiveConnection>, RandomState>,
     /// Connections that had no good segment when they were queued.
     opening: VecDeque<Due>,
@@ -66,8 +65,7 @@ impl<'k> Verifier<'k> {
     #[must_use]
     pub fn new(keys: &'k Keys, options: VerifyOptions) -> Self {
         Self {
-            table: KeyTable::new(keys),
-            options,
+            table: KeyTable::new(keys, options),
             connections: HashMap::default(),
             opening: VecDeque::new(),
             closed: VecDeque::new(),
@@ -107,7 +105,7 @@ impl<'k> Verifier<'k> {
             return;
         };
         let ports = [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])];
-        if self.options.select(source, destination, ports) {
+        if self.table.options.select(source, destination, ports) {
             self.queue.push(place, Ends::of(source, destination, ports), captured);
         } else {
             self.totals.left_out += 1;
@@ -167,13 +165,13 @@ impl<'k> Verifier<'k> {
                 self.totals.connections += 1;
                 let number = self.totals.connections;
                 self.opening.push_back(Due { ends: *ends, number, since: place });
-                let connection = TcpConnection::new(number, place, segment, &self.table, &self.options);
+                let connection = TcpConnection::new(number, place, segment, &self.table);
                 let live = LiveConnection::new(connection);
                 self.connections.entry(*ends).or_insert(Box::new(live))
             }
         };
         let was_closed = live.connection.phase == Phase::Closed;
-        let report = live.segment(&self.table, &self.options, &mut self.search, observed, batched);
+        let report = live.segment(&self.table, &mut self.search, observed, batched);
         let connection = &live.connection;
         if connection.phase == Phase::Closed && !was_closed {
             self.closed.push_back(Due { ends: *ends, number: connection.number, since: place });

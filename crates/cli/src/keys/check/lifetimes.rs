@@ -8,34 +8,29 @@ use crate::keys::{Chain, Preference};
 
 pub(super) fn check(findings: &mut Findings, chain: &Chain, now: Timestamp) {
     for key in &chain.keys {
+        let mut warn = |kind, sentence: String| findings.warn(kind, chain, Some(key), sentence);
+        let acceptance = chain.acceptance(key);
         match Usable::of(chain, key, now) {
             Usable::Whole => {}
             Usable::Accepted if key.send.is_over(now) => {
-                findings.warn(
-                    "send-lifetime-over",
-                    chain,
-                    Some(key),
-                    "is still accepted, but no longer used for sending",
-                );
+                warn("send-lifetime-over", "is still accepted, but no longer used for sending".into());
             }
-            Usable::Accepted => {
-                findings.warn("not-yet", chain, Some(key), "is accepted, but not yet used for sending");
-            }
+            Usable::Accepted => warn("not-yet", "is accepted, but not yet used for sending".into()),
             Usable::NotYet => {
-                let from = chain.acceptance(key).from().or(key.send.from());
+                let from = acceptance.from().or(key.send.from());
                 let from = from.map(|from| format!(" before {from}")).unwrap_or_default();
-                findings.warn("not-yet", chain, Some(key), format!("is not usable{from}"));
+                warn("not-yet", format!("is not usable{from}"));
             }
             Usable::Expired => {
-                let until = chain.acceptance(key).until().max(key.send.until());
+                let until = acceptance.until().max(key.send.until());
                 let until = until.map(|until| format!(" since {until}")).unwrap_or_default();
-                findings.warn("expired", chain, Some(key), format!("has expired{until}"));
+                warn("expired", format!("has expired{until}"));
             }
         }
         if !key.accept.covers(&key.send) {
             let sentence =
                 "the accept lifetime does not cover the send lifetime, so answers under it are refused";
-            findings.warn("accept-too-short", chain, Some(key), sentence);
+            warn("accept-too-short", sentence.into());
         }
     }
     if chain.keys.iter().all(|key| key.preference == Preference::Deprecated) {

@@ -56,27 +56,28 @@ pub(super) fn check(findings: &mut Findings, chain: &Chain, key: &ChainKey, befo
         warn("same-secret", sentence);
     }
 
+    let is_text = key.secret.notation() != Notation::Hexadecimal;
     for (kind, is_odd, sentence) in [
         ("line-end", ends_line(secret), "the secret ends with a line end, which is part of it"),
         (
             "white-space",
-            !ends_line(secret) && is_padded(secret),
+            !ends_line(secret) && secret != secret.trim_ascii(),
             "the secret begins or ends with a blank, which is part of it",
         ),
         ("quotes", is_quoted(secret), "the secret has quotes around it, which are part of it"),
         (
             "not-ascii",
-            key.secret.notation() != Notation::Hexadecimal && !secret.is_ascii(),
+            is_text && !secret.is_ascii(),
             "the secret has characters outside ASCII, whose octets depend on the encoding: the peer may have others",
         ),
         (
             "control-characters",
-            key.secret.notation() != Notation::Hexadecimal && has_control_inside(secret),
+            is_text && secret.trim_ascii().iter().any(u8::is_ascii_control),
             "the secret has control characters",
         ),
         (
             "hex-as-text",
-            key.secret.notation() != Notation::Hexadecimal && is_hexadecimal(secret),
+            is_text && is_hexadecimal(secret),
             "the secret is hexadecimal digits, taken as text: if the peer has the octets instead, write it as hexadecimal",
         ),
         (
@@ -95,20 +96,11 @@ fn ends_line(secret: &[u8]) -> bool {
     matches!(secret.last(), Some(b'\n' | b'\r'))
 }
 
-fn is_padded(secret: &[u8]) -> bool {
-    let is_blank = |octet: Option<&u8>| octet.is_some_and(u8::is_ascii_whitespace);
-    is_blank(secret.first()) || is_blank(secret.last())
-}
-
 fn is_quoted(secret: &[u8]) -> bool {
     match secret {
         [first @ (b'"' | b'\'' | b'`'), .., last] => first == last,
         _ => false,
     }
-}
-
-fn has_control_inside(secret: &[u8]) -> bool {
-    secret.trim_ascii().iter().any(u8::is_ascii_control)
 }
 
 fn is_hexadecimal(secret: &[u8]) -> bool {

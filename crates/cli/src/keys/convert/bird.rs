@@ -15,14 +15,12 @@ pub(super) fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String
     text.push_str("# Add to each protocol: \"local ... as\", the neighbor's \"as\", and the channels.\n");
     for chain in chains {
         for key in &chain.keys {
+            let name = chain.name_of(key);
             if key.key_id != u64::from(key.send_id.0) {
-                losses.push(format!(
-                    "key {}: its number, because BIRD identifies keys by their ids",
-                    chain.name_of(key)
-                ));
+                losses.push(format!("key {name}: its number, because BIRD identifies keys by their ids"));
             }
             if (key.send, key.accept) != (Lifetime::ALWAYS, Lifetime::ALWAYS) {
-                losses.push(format!("key {}: its lifetimes, which BIRD does not have", chain.name_of(key)));
+                losses.push(format!("key {name}: its lifetimes, which BIRD does not have"));
             }
         }
         if chain.accept_tolerance != 0 {

@@ -2,10 +2,9 @@
 
 use wireseal_quic::{ConnectionId, HeaderError, PacketType, Protected, Retry, RetryError};
 
-use super::found::{Arrival, FoundPacket, Stop};
+use super::found::{Arrival, Found, FoundPacket, Opening, Stop};
 use super::state::QuicConnection;
 use crate::capture::Place;
-use crate::quic::key_log::KeyLogFile;
 use crate::quic::report::{PacketKind, Reason, Side};
 
 /// How many octets of packets wait for the handshake: more than servers send before they know the client's address, with some
@@ -17,10 +16,9 @@ impl QuicConnection {
     /// sender can be believed to have moved to another address.
     pub(in crate::quic) fn datagram(
         &mut self,
-        log: &KeyLogFile,
+        with: &mut Opening<'_>,
         datagram: &mut [u8],
         arrival: &Arrival,
-        scratch: &mut Vec<u8>,
     ) -> bool {
         let Arrival { place, sender, id_length, is_id_known, is_cut_off } = *arrival;
         let mut is_ours = false;
@@ -64,7 +62,7 @@ impl QuicConnection {
             let source = version.and_then(|_| ConnectionId::new(packet.source()).ok());
             let octets = packet.octets();
             let found = FoundPacket { place, sender, packet_type, version, destination, is_id_known, octets };
-            if self.packet(log, &found, scratch) {
+            if self.packet(with, &found) {
                 is_ours = true;
                 self.note_ids(sender, destination, source);
             }
@@ -94,16 +92,16 @@ impl QuicConnection {
     }
 
     /// Opens a packet, lets it wait, or notes why not. Returns what [`datagram`](Self::datagram) does.
-    fn packet(&mut self, log: &KeyLogFile, found: &FoundPacket<&[u8]>, scratch: &mut Vec<u8>) -> bool {
+    fn packet(&mut self, with: &mut Opening<'_>, found: &Found<'_>) -> bool {
         // Packets wait for the client's random and the suite.
         let known = |connection: &Self| {
             (connection.report.client_random.is_some(), connection.report.suite.is_some())
         };
         let known_before = known(self);
-        match self.open(log, found, scratch) {
+        match self.open(with, found) {
             Ok(()) => {
                 if known(self) != known_before {
-                    self.open_waiting(log, scratch);
+                    self.open_waiting(with);
                 }
                 true
             }
@@ -129,21 +127,16 @@ impl QuicConnection {
         }
     }
 
-    fn open(
-        &mut self,
-        log: &KeyLogFile,
-        found: &FoundPacket<&[u8]>,
-        scratch: &mut Vec<u8>,
-    ) -> Result<(), Stop> {
-        match self.open_one(log, found, scratch) {
+    fn open(&mut self, with: &mut Opening<'_>, found: &Found<'_>) -> Result<(), Stop> {
+        match self.open_one(with, found) {
             Err(Stop::Never(Reason::Forged)) if found.packet_type == PacketType::OneRtt => {
-                self.open_merged(log, found, scratch)
+                self.open_merged(with, found)
             }
             result => result,
         }
     }
 
-    fn wait(&mut self, found: &FoundPacket<&[u8]>) {
+    fn wait(&mut self, found: &Found<'_>) {
         if self.waiting_octets + found.octets.len() > MOST_OCTETS_WAITING {
             let kind = found.packet_type.into();
             self.not_opened(found.sender, Some(kind), Reason::HandshakeNotSeen, found.place);
@@ -154,11 +147,11 @@ impl QuicConnection {
     }
 
     /// Opens what waited, once more of the handshake is known.
-    fn open_waiting(&mut self, log: &KeyLogFile, scratch: &mut Vec<u8>) {
+    fn open_waiting(&mut self, with: &mut Opening<'_>) {
         self.waiting_octets = 0;
         for waiting in std::mem::take(&mut self.waiting) {
             let found = FoundPacket { is_id_known: true, ..waiting.with(&waiting.octets[..]) };
-            match self.open(log, &found, scratch) {
+            match self.open(with, &found) {
                 Ok(()) => {}
                 Err(Stop::Wait) => self.wait(&found),
                 Err(Stop::Never(reason)) => {

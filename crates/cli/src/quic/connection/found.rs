@@ -3,6 +3,7 @@
 use wireseal_quic::{ConnectionId, PacketType, Version};
 
 use crate::capture::Place;
+use crate::quic::key_log::KeyLogFile;
 use crate::quic::report::{Reason, Side};
 
 /// A packet in a datagram; `octets` are borrowed, or owned while it waits for the handshake.
@@ -18,6 +19,9 @@ pub(super) struct FoundPacket<O> {
     pub(super) is_id_known: bool,
     pub(super) octets: O,
 }
+
+/// A packet in its datagram.
+pub(super) type Found<'a> = FoundPacket<&'a [u8]>;
 
 impl<O> FoundPacket<O> {
     /// The same packet with other octets.
@@ -36,6 +40,13 @@ pub(in crate::quic) struct Arrival {
     /// Whether the receiver has given out the connection ID, or uses none.
     pub(in crate::quic) is_id_known: bool,
     pub(in crate::quic) is_cut_off: bool,
+}
+
+/// What packets are opened with.
+pub(in crate::quic) struct Opening<'o> {
+    pub(in crate::quic) log: &'o KeyLogFile,
+    /// The buffer in which each is opened.
+    pub(in crate::quic) scratch: &'o mut Vec<u8>,
 }
 
 /// Why a packet was not opened.

@@ -3,9 +3,8 @@
 //!
 //! A long header says where its packet ends; for a short one the end has to be tried.
 
-use super::found::{FoundPacket, Stop};
+use super::found::{Found, Opening, Stop};
 use super::state::QuicConnection;
-use crate::quic::key_log::KeyLogFile;
 use crate::quic::report::Reason;
 
 /// The lengths of packets that fill a datagram, tried where no connection ID marks where the next packet begins.
@@ -19,22 +18,17 @@ const SHORTEST: usize = 1 + 4 + 16;
 
 impl QuicConnection {
     /// Opens 1-RTT packets that were found as one. What is left when one does not open is noted as one packet.
-    pub(super) fn open_merged(
-        &mut self,
-        log: &KeyLogFile,
-        found: &FoundPacket<&[u8]>,
-        scratch: &mut Vec<u8>,
-    ) -> Result<(), Stop> {
-        let mut length = self.open_first(log, found, scratch).ok_or(Reason::Forged)?;
+    pub(super) fn open_merged(&mut self, with: &mut Opening<'_>, found: &Found<'_>) -> Result<(), Stop> {
+        let mut length = self.open_first(with, found).ok_or(Reason::Forged)?;
         let mut rest = found.octets;
         loop {
             rest = &rest[length..];
             let found = found.with(rest);
-            if let Some(first) = self.open_first(log, &found, scratch) {
+            if let Some(first) = self.open_first(with, &found) {
                 length = first;
                 continue;
             }
-            if let Err(Stop::Never(reason)) = self.open_one(log, &found, scratch) {
+            if let Err(Stop::Never(reason)) = self.open_one(with, &found) {
                 self.not_opened(found.sender, Some(found.packet_type.into()), reason, found.place);
             }
             return Ok(());
@@ -42,12 +36,7 @@ impl QuicConnection {
     }
 
     /// Opens the first of several packets and returns its length.
-    fn open_first(
-        &mut self,
-        log: &KeyLogFile,
-        found: &FoundPacket<&[u8]>,
-        scratch: &mut Vec<u8>,
-    ) -> Option<usize> {
+    fn open_first(&mut self, with: &mut Opening<'_>, found: &Found<'_>) -> Option<usize> {
         let octets = found.octets;
         let id = octets.get(1..=found.destination.map_or(0, |id| id.len()))?;
         // The next packet begins with another short header for the same connection ID.
@@ -57,7 +46,7 @@ impl QuicConnection {
         };
         let known = self.merged_length.filter(may_end);
         if let Some(length) = known
-            && self.open_one(log, &found.with(&octets[..length]), scratch).is_ok()
+            && self.open_one(with, &found.with(&octets[..length])).is_ok()
         {
             return Some(length);
         }
@@ -70,7 +59,7 @@ impl QuicConnection {
         let mut has_tried = false;
         for length in lengths.filter(may_end).take(MOST_TRIES) {
             has_tried = true;
-            if self.open_one(log, &found.with(&octets[..length]), scratch).is_ok() {
+            if self.open_one(with, &found.with(&octets[..length])).is_ok() {
                 self.merged_length = Some(length);
                 return Some(length);
             }

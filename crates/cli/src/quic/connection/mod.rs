@@ -6,5 +6,5 @@ mod merged;
 mod open;
 mod state;
 
-pub(super) use found::Arrival;
+pub(super) use found::{Arrival, Opening};
 pub(super) use state::QuicConnection;

@@ -4,9 +4,9 @@ use std::slice;
 
 use wireseal_quic::{AeadAlgorithm, InitialKeys, Keys, PacketType, TrafficSecret};
 
-use super::found::{FoundPacket, Stop};
+use super::found::{Found, FoundPacket, Opening, Stop};
 use super::state::QuicConnection;
-use crate::quic::end::{End, label};
+use crate::quic::end::End;
 use crate::quic::frames::Frames;
 use crate::quic::key_log::KeyLogFile;
 use crate::quic::one_rtt::OneRttKeys;
@@ -21,17 +21,12 @@ const FIXED_BIT: u8 = 0x40;
 
 impl QuicConnection {
     /// Opens a packet and takes in its frames.
-    pub(super) fn open_one(
-        &mut self,
-        log: &KeyLogFile,
-        found: &FoundPacket<&[u8]>,
-        scratch: &mut Vec<u8>,
-    ) -> Result<(), Stop> {
+    pub(super) fn open_one(&mut self, with: &mut Opening<'_>, found: &Found<'_>) -> Result<(), Stop> {
         let FoundPacket { place, sender, packet_type, octets, .. } = *found;
         let OpenedPacket { number, generation, payload } = match packet_type {
-            PacketType::Initial => self.open_initial(found, scratch),
-            PacketType::ZeroRtt | PacketType::Handshake => self.open_level(log, found, scratch),
-            PacketType::OneRtt => self.open_one_rtt(log, found, scratch),
+            PacketType::Initial => self.open_initial(with, found),
+            PacketType::ZeroRtt | PacketType::Handshake => self.open_level(with, found),
+            PacketType::OneRtt => self.open_one_rtt(with, found),
         }?;
         // The server's version is the connection's (RFC 9368 §2.3).
         if let (Side::Server, Some(version)) = (sender, found.version) {
@@ -43,17 +38,13 @@ impl QuicConnection {
         if packet_type == PacketType::OneRtt {
             direction.note_phase(generation, number, place);
         }
-        for frame in Frames::new(&scratch[payload]) {
+        for frame in Frames::new(&with.scratch[payload]) {
             self.frame(sender, packet_type, frame);
         }
         Ok(())
     }
 
-    fn open_initial(
-        &mut self,
-        found: &FoundPacket<&[u8]>,
-        scratch: &mut Vec<u8>,
-    ) -> Result<OpenedPacket, Stop> {
+    fn open_initial(&mut self, with: &mut Opening<'_>, found: &Found<'_>) -> Result<OpenedPacket, Stop> {
         let version = found.version.unwrap_or(self.report.version);
         // After a Retry that the capture lacks, the client's destination is what the Retry named.
         let unheard_of =
@@ -73,7 +64,7 @@ impl QuicConnection {
                 Side::Server => server,
             };
             let numbers = &mut self.ends[found.sender as usize].initial;
-            match open_long(keys, numbers, found.octets, scratch) {
+            match open_long(keys, numbers, found.octets, with.scratch) {
                 Ok(opened) => {
                     if unheard_of == Some(id) {
                         if self.initial_ids.len() < MOST_INITIAL_IDS {
@@ -99,20 +90,15 @@ impl QuicConnection {
     }
 
     /// Opens a 0-RTT or Handshake packet.
-    fn open_level(
-        &mut self,
-        log: &KeyLogFile,
-        found: &FoundPacket<&[u8]>,
-        scratch: &mut Vec<u8>,
-    ) -> Result<OpenedPacket, Stop> {
+    fn open_level(&mut self, with: &mut Opening<'_>, found: &Found<'_>) -> Result<OpenedPacket, Stop> {
         let FoundPacket { sender, packet_type, octets, .. } = *found;
         let version = found.version.unwrap_or(self.report.version);
         let is_early = packet_type == PacketType::ZeroRtt;
-        let secret = self.secret(log, found)?;
+        let secret = self.secret(with.log, found)?;
         let End { early, handshake, .. } = &mut self.ends[sender as usize];
         let level = if is_early { early } else { handshake };
         if let Some(keys) = level.keys.as_ref().filter(|keys| keys.version() == version) {
-            return Ok(open_long(keys, &mut level.numbers, octets, scratch)?);
+            return Ok(open_long(keys, &mut level.numbers, octets, with.scratch)?);
         }
         // The suite of 0-RTT is that of an earlier session, which the capture need not have.
         let algorithms = match &self.report.suite {
@@ -124,7 +110,7 @@ impl QuicConnection {
         for &algorithm in algorithms {
             let Ok(secret) = TrafficSecret::new(algorithm, secret) else { continue };
             let keys = Keys::new(version, packet_type, secret);
-            match open_long(&keys, &mut level.numbers, octets, scratch) {
+            match open_long(&keys, &mut level.numbers, octets, with.scratch) {
                 Ok(opened) => {
                     level.keys = Some(Box::new(keys));
                     if is_early {
@@ -138,14 +124,9 @@ impl QuicConnection {
         Err(reason.into())
     }
 
-    fn open_one_rtt(
-        &mut self,
-        log: &KeyLogFile,
-        found: &FoundPacket<&[u8]>,
-        scratch: &mut Vec<u8>,
-    ) -> Result<OpenedPacket, Stop> {
+    fn open_one_rtt(&mut self, with: &mut Opening<'_>, found: &Found<'_>) -> Result<OpenedPacket, Stop> {
         if self.ends[found.sender as usize].one_rtt_keys.is_none() {
-            let secret = self.secret(log, found)?;
+            let secret = self.secret(with.log, found)?;
             let algorithm = self.report.suite.ok_or(Stop::Wait)?;
             let mut keys =
                 OneRttKeys::new(self.report.version, algorithm, secret).map_err(|_| Reason::Forged)?;
@@ -159,16 +140,18 @@ impl QuicConnection {
             self.initial_keys = Vec::new();
         }
         let Some(keys) = &mut self.ends[found.sender as usize].one_rtt_keys else { return Err(Stop::Wait) };
-        Ok(keys.open(found.octets, 1 + found.destination.map_or(0, |id| id.len()), scratch)?)
+        Ok(keys.open(found.octets, 1 + found.destination.map_or(0, |id| id.len()), with.scratch)?)
     }
 
     /// The secret for such packets. The client's random identifies it; until that is known, any log with secrets may have it.
-    fn secret<'l>(&self, log: &'l KeyLogFile, found: &FoundPacket<&[u8]>) -> Result<&'l [u8], Stop> {
-        let label = label(found.packet_type, found.sender).ok_or(Reason::Malformed)?;
+    fn secret<'l>(&self, log: &'l KeyLogFile, found: &Found<'_>) -> Result<&'l [u8], Stop> {
+        if (found.packet_type, found.sender) == (PacketType::ZeroRtt, Side::Server) {
+            return Err(Reason::Malformed.into());
+        }
         if log.connections() == 0 {
             return Err(Reason::NoKey.into());
         }
         let random = self.report.client_random.as_ref().ok_or(Stop::Wait)?;
-        log.secret(random, label).ok_or(Stop::Never(Reason::NoKey))
+        log.secret(random, found.packet_type, found.sender).ok_or(Stop::Never(Reason::NoKey))
     }
 }

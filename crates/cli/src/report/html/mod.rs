@@ -54,11 +54,7 @@ impl Shown {
     /// Counts one, and returns whether to show it.
     const fn count(&mut self, most: u64) -> bool {
         let shown = self.on_page < most;
-        if shown {
-            self.on_page += 1;
-        } else {
-            self.left_out += 1;
-        }
+        *(if shown { &mut self.on_page } else { &mut self.left_out }) += 1;
         shown
     }
 }

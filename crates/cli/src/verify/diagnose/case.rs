@@ -9,7 +9,6 @@ use wireseal_tcp_ao::{AoOption, Endpoint, KdfContext, OptionCoverage, Segment, S
 use super::hypothesis::{Change, Hypothesis, Relation};
 use crate::capture::Place;
 use crate::verify::connection::TcpConnection;
-use crate::verify::hints::NatHint;
 use crate::verify::key_table::{Candidate, KeyTable};
 use crate::verify::report::Sender;
 
@@ -22,7 +21,6 @@ const OTHER_KEYS: usize = 64;
 pub(super) struct Case<'c, 'k> {
     pub(super) connection: &'c TcpConnection,
     pub(super) table: &'c KeyTable<'k>,
-    pub(super) nat: &'c [NatHint],
     pub(super) place: Place,
     pub(super) sender: Sender,
     pub(super) segment: &'c Segment<'c>,
@@ -112,10 +110,7 @@ impl<'c> Case<'c, '_> {
 
     /// Source and destination on the other side of one translation, or of all of them.
     pub(super) fn translated(&self, hint: Option<usize>) -> [Endpoint; 2] {
-        let hints = match hint {
-            Some(hint) => self.nat.get(hint..=hint).unwrap_or_default(),
-            None => self.nat,
-        };
+        let hints = self.table.nat(hint);
         [self.context.source, self.context.destination]
             .map(|end| hints.iter().find_map(|hint| hint.other_side(&end)).unwrap_or(end))
     }

@@ -9,9 +9,9 @@ use super::findings::{Findings, Unexplained};
 use super::hypothesis::{Change, Hypothesis, Relation};
 use super::offload::SplitSegment;
 use super::search::{Search, verifies};
-use super::words::{evident, explained, unexplained};
+use super::words::unexplained::Rest;
+use super::words::{evident, explained};
 use crate::verify::connection::TcpConnection;
-use crate::verify::hints::NatHint;
 use crate::verify::key_table::KeyTable;
 use crate::verify::observed::ObservedSegment;
 use crate::verify::report::{Diagnosis, Sender, Verdict};
@@ -19,7 +19,6 @@ use crate::verify::report::{Diagnosis, Sender, Verdict};
 /// After how many unexplained segments of a direction the search ends.
 const SEARCHES: u8 = 4;
 
-/// Finds why the segments of one connection fail.
 #[derive(Default, Debug)]
 pub(in crate::verify) struct Diagnoser {
     findings: Findings,
@@ -52,15 +51,11 @@ impl Progress {
 
 impl Diagnoser {
     /// Looks for the reason why a segment failed.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "what is known of the segment, of its connection and of all connections"
-    )]
+    #[cold]
     pub(in crate::verify) fn explain(
         &mut self,
         connection: &TcpConnection,
         table: &KeyTable<'_>,
-        nat: &[NatHint],
         search: &mut Search,
         sender: Sender,
         observed: &ObservedSegment<'_>,
@@ -76,7 +71,7 @@ impl Diagnoser {
                 _ => Sne(0),
             };
             let tries = Cell::new(progress.tries);
-            let case = Case { connection, table, nat, place, sender, segment, ao, context, sne, tries };
+            let case = Case { connection, table, place, sender, segment, ao, context, sne, tries };
             if self.explain_case(search, &case) {
                 if !segment.flags().syn() {
                     let tracker = tracker.unwrap_or(SneTracker::new(context.source_isn));
@@ -165,8 +160,9 @@ impl Diagnoser {
         let findings = &self.findings;
         let mut diagnoses = explained::diagnoses(findings, connection, table);
         for sender in Sender::BOTH {
-            diagnoses.extend(unexplained::with_bad_mac(sender, findings, connection, table));
-            diagnoses.extend(unexplained::with_unknown_key_id(sender, findings, connection, table));
+            let rest = Rest { sender, findings, connection, table };
+            diagnoses.extend(rest.with_bad_mac());
+            diagnoses.extend(rest.with_unknown_key_id());
             diagnoses.extend(evident::diagnoses(sender, connection));
         }
         diagnoses.sort_by_key(|diagnosis| diagnosis.first.packet);

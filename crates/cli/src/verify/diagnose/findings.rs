@@ -6,17 +6,13 @@ use super::case::Case;
 use super::hypothesis::Hypothesis;
 use crate::capture::Place;
 use crate::verify::connection::TcpConnection;
-use crate::verify::hints::NatHint;
 use crate::verify::report::Sender;
 
 /// How many explanations of a connection are kept apart.
 const FINDINGS: usize = 16;
 
-/// What was found about the segments of one connection that failed.
 #[derive(Default, Debug)]
 pub(super) struct Findings {
-    /// The translations, for findings that refer to them.
-    pub(super) nat: Box<[NatHint]>,
     pub(super) explained: Vec<Finding>,
     pub(super) unexplained: [UnexplainedOfSender; 2],
 }
@@ -76,9 +72,6 @@ impl Findings {
     /// Notes that a hypothesis explains so many segments, the first at `first`.
     pub(super) fn note(&mut self, case: &Case<'_, '_>, hypothesis: Hypothesis, first: Place, segments: u64) {
         let end = end_of_octets(case.segment);
-        if self.nat.is_empty() {
-            self.nat = case.nat.into();
-        }
         let mut known = self.explained.iter_mut();
         let known = known.find(|known| known.sender == case.sender && known.hypothesis.is_like(&hypothesis));
         if let Some(known) = known {

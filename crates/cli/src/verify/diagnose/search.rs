@@ -91,8 +91,9 @@ fn changes(case: &Case<'_, '_>) -> impl Iterator<Item = Change> {
     let algorithms = TcpAoAlgorithm::ALL.into_iter().map(Change::Algorithm);
     let secrets = SecretForm::ALL.into_iter().map(Change::Secret);
     let snes = SneForm::ALL.into_iter().map(Change::Sne);
-    let nat = (0..case.nat.len()).map(|hint| Change::Nat(Some(hint)));
-    let all_nat = (case.nat.len() > 1).then_some(Change::Nat(None));
+    let hints = case.table.options.nat.len();
+    let nat = (0..hints).map(|hint| Change::Nat(Some(hint)));
+    let all_nat = (hints > 1).then_some(Change::Nat(None));
     let checksums = ChecksumForm::ALL.into_iter().map(Change::Checksum);
     algorithms.chain(secrets).chain(snes).chain(nat).chain(all_nat).chain(checksums)
 }

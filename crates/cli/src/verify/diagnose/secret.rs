@@ -1,5 +1,7 @@
 //! The same secret in another form: what an editor, a shell or a configuration adds, drops or converts.
 
+use std::fmt;
+
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_mac::MacKey;
 use wireseal_tcp_ao::MasterKey;
@@ -11,124 +13,99 @@ use crate::hex;
 const AES_KEY_LENGTH: usize = 16;
 
 /// The form in which a sender may have entered a secret.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum SecretForm {
-    WithNewline,
-    WithCarriageReturn,
-    WithBlank,
-    WithNul,
-    Trimmed,
-    InDoubleQuotes,
-    InSingleQuotes,
-    WithoutQuotes,
-    /// The octets that it spells in hexadecimal.
-    FromHex,
-    /// Its octets, spelled in hexadecimal.
-    AsHex,
-    AsUpperHex,
-    AsPrefixedHex,
-    /// AES-128-CMAC: padded with zeros to 16 octets instead of compressed as RFC 5926 says.
-    Padded,
-    /// AES-128-CMAC: cut to 16 octets instead of compressed as RFC 5926 says.
-    Cut,
-    /// AES-128-CMAC: compressed although it has 16 octets.
-    Compressed,
+#[derive(Clone, Copy)]
+pub(super) struct SecretForm {
+    /// What a sender does with the secret, after its name in a sentence.
+    pub(super) words: &'static str,
+    /// Whether it is about how the KDF of AES-128-CMAC handles a secret that is not an AES key.
+    pub(super) is_of_kdf: bool,
+    octets: fn(&[u8]) -> Option<Vec<u8>>,
+}
+
+/// A form that an editor, a shell or a configuration leads to.
+const fn entered(words: &'static str, octets: fn(&[u8]) -> Option<Vec<u8>>) -> SecretForm {
+    SecretForm { words, is_of_kdf: false, octets }
+}
+
+/// A form of AES-128-CMAC's KDF.
+const fn derived(words: &'static str, octets: fn(&[u8]) -> Option<Vec<u8>>) -> SecretForm {
+    SecretForm { words, is_of_kdf: true, octets }
 }
 
 impl SecretForm {
     pub(super) const ALL: [Self; 15] = [
-        Self::WithNewline,
-        Self::WithCarriageReturn,
-        Self::WithBlank,
-        Self::WithNul,
-        Self::Trimmed,
-        Self::InDoubleQuotes,
-        Self::InSingleQuotes,
-        Self::WithoutQuotes,
-        Self::FromHex,
-        Self::AsHex,
-        Self::AsUpperHex,
-        Self::AsPrefixedHex,
-        Self::Padded,
-        Self::Cut,
-        Self::Compressed,
+        entered("takes the secret with a newline (\\n) at its end", |secret| Some([secret, b"\n"].concat())),
+        entered("takes the secret with a line end of two octets (\\r\\n)", |secret| {
+            Some([secret, b"\r\n"].concat())
+        }),
+        entered("takes the secret with a blank at its end", |secret| Some([secret, b" "].concat())),
+        entered("takes the secret with a NUL octet at its end", |secret| Some([secret, b"\0"].concat())),
+        entered("takes the secret without the white space or line end that it has here", |secret| {
+            Some(secret.trim_ascii().to_vec())
+        }),
+        entered("takes double quotes around the secret as part of it", |secret| {
+            Some([b"\"", secret, b"\""].concat())
+        }),
+        entered("takes single quotes around the secret as part of it", |secret| {
+            Some([b"'", secret, b"'"].concat())
+        }),
+        entered("takes the secret without the quotes that it has here", |secret| match secret.trim_ascii() {
+            [b'"', inner @ .., b'"'] | [b'\'', inner @ .., b'\''] => Some(inner.to_vec()),
+            _ => None,
+        }),
+        entered("takes the secret as hexadecimal digits; here it is text", from_hex),
+        entered("takes the secret's hexadecimal digits as text", |secret| Some(hex::encode(secret).into())),
+        entered("takes the secret's hexadecimal digits, in capitals, as text", |secret| {
+            let mut digits = hex::encode(secret);
+            digits.make_ascii_uppercase();
+            Some(digits.into())
+        }),
+        entered("takes the secret's hexadecimal digits, with 0x in front, as text", |secret| {
+            Some([b"0x", Zeroizing::new(hex::encode(secret)).as_bytes()].concat())
+        }),
+        derived(
+            "pads the secret with zeros to the 16 octets of an AES key instead of compressing it with AES-CMAC (RFC 5926 \
+             §3.1.1.2)",
+            |secret| Some([secret, [0; AES_KEY_LENGTH].get(secret.len()..)?].concat()),
+        ),
+        derived(
+            "cuts the secret to the 16 octets of an AES key instead of compressing it with AES-CMAC (RFC 5926 §3.1.1.2)",
+            |secret| secret.get(..AES_KEY_LENGTH).map(<[u8]>::to_vec),
+        ),
+        derived(
+            "compresses the secret with AES-CMAC although it has the 16 octets of an AES key (RFC 5926 §3.1.1.2)",
+            |secret| {
+                let compressed = MacKey::aes_128_cmac(&[0; AES_KEY_LENGTH]).mac(&[secret]);
+                (secret.len() == AES_KEY_LENGTH).then(|| compressed.as_bytes().to_vec())
+            },
+        ),
     ];
-
-    /// Whether the form is about how the KDF of AES-128-CMAC handles a secret that is not an AES key.
-    pub(super) const fn is_of_kdf(self) -> bool {
-        matches!(self, Self::Padded | Self::Cut | Self::Compressed)
-    }
 
     /// The secret in this form, if that changes it.
     pub(super) fn of(self, secret: &[u8], algorithm: TcpAoAlgorithm) -> Option<MasterKey> {
-        if self.is_of_kdf() && algorithm != TcpAoAlgorithm::Aes128Cmac {
+        if self.is_of_kdf && algorithm != TcpAoAlgorithm::Aes128Cmac {
             return None;
         }
-        let form = Zeroizing::new(self.octets(secret)?);
+        let form = Zeroizing::new((self.octets)(secret)?);
         if form.as_slice() == secret {
             return None;
         }
         MasterKey::new(&form).ok()
     }
+}
 
-    fn octets(self, secret: &[u8]) -> Option<Vec<u8>> {
-        Some(match self {
-            Self::WithNewline => [secret, b"\n"].concat(),
-            Self::WithCarriageReturn => [secret, b"\r\n"].concat(),
-            Self::WithBlank => [secret, b" "].concat(),
-            Self::WithNul => [secret, b"\0"].concat(),
-            Self::Trimmed => secret.trim_ascii().to_vec(),
-            Self::InDoubleQuotes => [b"\"", secret, b"\""].concat(),
-            Self::InSingleQuotes => [b"'", secret, b"'"].concat(),
-            Self::WithoutQuotes => match secret.trim_ascii() {
-                [b'"', inner @ .., b'"'] | [b'\'', inner @ .., b'\''] => inner.to_vec(),
-                _ => return None,
-            },
-            Self::FromHex => from_hex(secret)?,
-            Self::AsHex => hex::encode(secret).into_bytes(),
-            Self::AsUpperHex => {
-                let mut digits = hex::encode(secret).into_bytes();
-                digits.make_ascii_uppercase();
-                digits
-            }
-            Self::AsPrefixedHex => [b"0x", Zeroizing::new(hex::encode(secret)).as_bytes()].concat(),
-            Self::Padded if secret.len() < AES_KEY_LENGTH => {
-                [secret, &[0; AES_KEY_LENGTH][secret.len()..]].concat()
-            }
-            Self::Cut if secret.len() > AES_KEY_LENGTH => secret[..AES_KEY_LENGTH].to_vec(),
-            Self::Compressed if secret.len() == AES_KEY_LENGTH => {
-                MacKey::aes_128_cmac(&[0; AES_KEY_LENGTH]).mac(&[secret]).as_bytes().to_vec()
-            }
-            Self::Padded | Self::Cut | Self::Compressed => return None,
-        })
+/// By what it says.
+impl PartialEq for SecretForm {
+    fn eq(&self, other: &Self) -> bool {
+        self.words == other.words
     }
+}
 
-    /// What a sender does with the secret, after its name in a sentence.
-    pub(super) const fn words(self) -> &'static str {
-        match self {
-            Self::WithNewline => "takes the secret with a newline (\\n) at its end",
-            Self::WithCarriageReturn => "takes the secret with a line end of two octets (\\r\\n)",
-            Self::WithBlank => "takes the secret with a blank at its end",
-            Self::WithNul => "takes the secret with a NUL octet at its end",
-            Self::Trimmed => "takes the secret without the white space or line end that it has here",
-            Self::InDoubleQuotes => "takes double quotes around the secret as part of it",
-            Self::InSingleQuotes => "takes single quotes around the secret as part of it",
-            Self::WithoutQuotes => "takes the secret without the quotes that it has here",
-            Self::FromHex => "takes the secret as hexadecimal digits; here it is text",
-            Self::AsHex => "takes the secret's hexadecimal digits as text",
-            Self::AsUpperHex => "takes the secret's hexadecimal digits, in capitals, as text",
-            Self::AsPrefixedHex => "takes the secret's hexadecimal digits, with 0x in front, as text",
-            Self::Padded => {
-                "pads the secret with zeros to the 16 octets of an AES key instead of compressing it with AES-CMAC (RFC 5926 \
-                 §3.1.1.2)"
-            }
-            Self::Cut => {
-                "cuts the secret to the 16 octets of an AES key instead of compressing it with AES-CMAC (RFC 5926 §3.1.1.2)"
-            }
-            Self::Compressed => {
-                "compresses the secret with AES-CMAC although it has the 16 octets of an AES key (RFC 5926 §3.1.1.2)"
-            }
-        }
+impl Eq for SecretForm {}
+
+impl fmt::Debug for SecretForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.words)
     }
 }
 
@@ -149,30 +126,31 @@ mod tests {
 
     #[test]
     fn every_form_is_what_it_says() {
-        use SecretForm::*;
-        type Row = (SecretForm, &'static [u8], Option<&'static [u8]>);
+        type Row = (&'static str, &'static [u8], Option<&'static [u8]>);
         let rows: [Row; 16] = [
-            (WithNewline, b"a", Some(b"a\n")),
-            (WithCarriageReturn, b"a", Some(b"a\r\n")),
-            (Trimmed, b" a\r\n", Some(b"a")),
-            (Trimmed, b"a", None),
-            (InDoubleQuotes, b"a", Some(b"\"a\"")),
-            (WithoutQuotes, b"'a'", Some(b"a")),
-            (WithoutQuotes, b"a", None),
-            (FromHex, b"0x61:62\n", Some(b"ab")),
-            (FromHex, b"616", None),
-            (AsHex, b"jk", Some(b"6a6b")),
-            (AsUpperHex, b"jk", Some(b"6A6B")),
-            (AsPrefixedHex, b"jk", Some(b"0x6a6b")),
-            (Padded, b"a", Some(b"a\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0")),
-            (Padded, b"0123456789abcdef", None),
-            (Cut, b"0123456789abcdefg", Some(b"0123456789abcdef")),
-            (Compressed, b"0123456789abcdefg", None),
+            ("newline", b"a", Some(b"a\n")),
+            ("line end of two octets", b"a", Some(b"a\r\n")),
+            ("without the white space", b" a\r\n", Some(b"a")),
+            ("without the white space", b"a", None),
+            ("double quotes", b"a", Some(b"\"a\"")),
+            ("without the quotes", b"'a'", Some(b"a")),
+            ("without the quotes", b"a", None),
+            ("here it is text", b"0x61:62\n", Some(b"ab")),
+            ("here it is text", b"616", None),
+            ("digits as text", b"jk", Some(b"6a6b")),
+            ("in capitals", b"jk", Some(b"6A6B")),
+            ("0x in front", b"jk", Some(b"0x6a6b")),
+            ("pads", b"a", Some(b"a\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0")),
+            ("pads", b"0123456789abcdef", None),
+            ("cuts", b"0123456789abcdefg", Some(b"0123456789abcdef")),
+            ("compresses", b"0123456789abcdefg", None),
         ];
-        for (form, secret, expected) in rows {
+        for (words, secret, expected) in rows {
+            let mut forms = SecretForm::ALL.into_iter().filter(|form| form.words.contains(words));
+            let form = forms.next().unwrap();
             let octets = form.of(secret, TcpAoAlgorithm::Aes128Cmac);
-            assert_eq!(octets.as_ref().map(MasterKey::expose_secret), expected, "{form:?}");
+            assert_eq!(octets.as_ref().map(MasterKey::expose_secret), expected, "{words}");
+            assert!(!form.is_of_kdf || form.of(secret, TcpAoAlgorithm::HmacSha1).is_none());
         }
-        assert!(Padded.of(b"a", TcpAoAlgorithm::HmacSha1).is_none());
     }
 }

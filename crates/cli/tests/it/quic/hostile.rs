@@ -56,7 +56,7 @@ fn clients_with_the_same_short_connection_id() {
             log += &format!("{label} {} {}\n", random(made), format!("{:02x}", place + 2).repeat(32));
         }
     }
-    let log = KeyLogFile::read(log.as_bytes()).unwrap();
+    let log = KeyLogFile::read(log.as_bytes());
     let mut watch = Watch::new(&log);
     let at = |place: usize| ([192, 0, 2, 10 + place as u8], 50_000).into();
     for (place, made) in made.iter().enumerate() {

@@ -406,7 +406,7 @@ fn key_logs_with_lines_that_cannot_be_read() {
         "0f".repeat(32),
         "0f".repeat(31),
     );
-    let log = KeyLogFile::read(text.as_bytes()).unwrap();
+    let log = KeyLogFile::read(text.as_bytes());
     assert_eq!((log.connections(), log.unreadable_lines()), (1, &[2, 3, 5, 7][..]));
     assert!(!format!("{log:?}").contains("0f0f"));
 }

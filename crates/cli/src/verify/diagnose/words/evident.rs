@@ -2,7 +2,7 @@
 
 use wireseal_tcp_ao::OptionError;
 
-use super::sentence::{Ends, Explanation, segments};
+use super::sentence::{Ends, Explanation, explain, segments};
 use crate::capture::Place;
 use crate::text::counted;
 use crate::verify::connection::TcpConnection;
@@ -29,24 +29,25 @@ fn of_verdicts(connection: &TcpConnection, sender: Sender, verdicts: &[Verdict])
 fn odd_options(connection: &TcpConnection, sender: Sender, Ends { own, .. }: Ends) -> Option<Diagnosis> {
     let odd = [Verdict::MalformedOption(OptionError::AoTooShort), Verdict::TwoOptions];
     let (count, first) = of_verdicts(connection, sender, &odd)?;
-    let cause = format!(
-        "{} of {own} with TCP options that are malformed or that RFC 5925 §2.2 forbids: every receiver drops them",
-        segments(count)
+    let their = segments(count);
+    let explanation = explain!(
+        "malformed-options",
+        "{their} of {own} with TCP options that are malformed or that RFC 5925 §2.2 forbids: every receiver drops them",
+        "{own}'s implementation or a device on the path is at fault, or they are forged."
     );
-    let advice = format!("{own}'s implementation or a device on the path is at fault, or they are forged.");
-    Some(Explanation("malformed-options", cause, advice).diagnosis(sender, first, count))
+    Some(explanation.diagnosis(sender, first, count))
 }
 
 /// Segments of a connection that began before the capture.
 fn isn_not_seen(connection: &TcpConnection, sender: Sender, _: Ends) -> Option<Diagnosis> {
     let (count, first) = of_verdicts(connection, sender, &[Verdict::IsnNotSeen])?;
     let [opener, listener] = connection.ends;
-    let cause =
-        "the capture lacks the start of the connection, and with it the ISNs that the traffic keys depend on";
-    let advice = format!(
+    let explanation = explain!(
+        "isn-not-seen",
+        "the capture lacks the start of the connection, and with it the ISNs that the traffic keys depend on",
         "Record from before the connection opens, or give the ISNs with --isn {opener}-{listener}=ISN,ISN."
     );
-    Some(Explanation("isn-not-seen", cause.to_owned(), advice).diagnosis(sender, first, count))
+    Some(explanation.diagnosis(sender, first, count))
 }
 
 /// Segments of which only part was recorded.
@@ -57,9 +58,12 @@ fn cut_off(connection: &TcpConnection, sender: Sender, Ends { own, .. }: Ends) -
         Some(_) => "segments of both ends".to_owned(),
         None => format!("{} of {own}", segments(count)),
     };
-    let cause = format!("the capture has only the beginning of {whose}");
-    let advice = "Record whole packets (tcpdump -s 0).".to_owned();
-    Some(Explanation("cut-off", cause, advice).diagnosis(sender, first, count))
+    let explanation = explain!(
+        "cut-off",
+        "the capture has only the beginning of {whose}",
+        "Record whole packets (tcpdump -s 0)."
+    );
+    Some(explanation.diagnosis(sender, first, count))
 }
 
 /// Segments without TCP-AO.
@@ -69,71 +73,68 @@ fn unsigned(connection: &TcpConnection, sender: Sender, ends: Ends) -> Option<Di
     let seen = &connection.direction(sender).seen;
     let peer = connection.direction(sender.other());
     let (count, first) = of_verdicts(connection, sender, &[Verdict::NoOption])?;
+    let (their, address) = (segments(count), own.address());
     let peer_is_unsigned = peer.seen.signed == 0;
     let only_resets = seen.unsigned_resets == count;
     let lost = format!(
         "Either {own} has lost the connection (it was restarted, or its keys were removed), or someone forges them."
     );
     let explanation = if seen.md5 > 0 {
-        Explanation(
+        explain!(
             "tcp-md5",
-            format!("{own} signs with TCP-MD5 (RFC 2385), not with TCP-AO, and the two do not interoperate"),
-            format!("Change the authentication for {other} at {own}."),
+            "{own} signs with TCP-MD5 (RFC 2385), not with TCP-AO, and the two do not interoperate",
+            "Change the authentication for {other} at {own}."
         )
     } else if seen.signed > 0 && only_resets {
-        let cause = format!(
-            "{} of {own} without TCP-AO in a connection that it signs: an end with TCP-AO ignores them",
-            counted(count, "reset")
-        );
-        Explanation("unsigned-resets", cause, lost)
+        let resets = counted(count, "reset");
+        explain!(
+            "unsigned-resets",
+            "{resets} of {own} without TCP-AO in a connection that it signs: an end with TCP-AO ignores them",
+            lost
+        )
     } else if seen.signed > 0 {
-        Explanation(
+        explain!(
             "unsigned-segments",
-            format!(
-                "{} of {own} without TCP-AO among others that are signed: an end with TCP-AO drops them",
-                segments(count)
-            ),
-            "They are forged, or a device on the path removes the option.".to_owned(),
+            "{their} of {own} without TCP-AO among others that are signed: an end with TCP-AO drops them",
+            "They are forged, or a device on the path removes the option."
         )
     } else if peer_is_unsigned && connection.candidates.is_empty() {
-        Explanation(
+        explain!(
             "unsigned",
-            format!("neither {opener} nor {listener} uses TCP-AO, and no key given here is for them"),
-            "Select other connections with --peer or --port, or configure TCP-AO at both ends.".to_owned(),
+            "neither {opener} nor {listener} uses TCP-AO, and no key given here is for them",
+            "Select other connections with --peer or --port, or configure TCP-AO at both ends."
         )
     } else if peer.segments() == 0 {
-        Explanation(
+        explain!(
             "unsigned-unanswered",
-            format!("{own} does not sign, and nothing from {other} is in the capture"),
-            format!(
-                "An end with TCP-AO silently drops what is not signed: if {other} has a key for {}, configure it at {own} as \
-                 well.",
-                own.address()
-            ),
+            "{own} does not sign, and nothing from {other} is in the capture",
+            "An end with TCP-AO silently drops what is not signed: if {other} has a key for {address}, configure it at {own} as \
+             well."
         )
     } else if peer_is_unsigned {
-        Explanation(
+        explain!(
             "unsigned",
-            format!("neither {opener} nor {listener} signs in this capture"),
-            "TCP-AO is configured at neither end, or a device on the path removes the option.".to_owned(),
+            "neither {opener} nor {listener} signs in this capture",
+            "TCP-AO is configured at neither end, or a device on the path removes the option."
         )
     } else if only_resets && sender == Sender::Listener && peer.seen.syns > 0 {
-        Explanation(
+        explain!(
             "reset-unsigned",
-            format!("{own} answers the signed SYN with an unsigned reset, which {other} ignores"),
-            format!(
-                "Nothing listens on that port at {own}, or a firewall refuses the connection; keys do not matter yet."
-            ),
+            "{own} answers the signed SYN with an unsigned reset, which {other} ignores",
+            "Nothing listens on that port at {own}, or a firewall refuses the connection; keys do not matter yet."
         )
     } else if only_resets {
         let resets = counted(count, "unsigned reset");
-        let cause = format!("{own} answers signed segments of {other} with {resets}, which {other} ignores");
-        Explanation("unsigned-resets", cause, lost)
+        explain!(
+            "unsigned-resets",
+            "{own} answers signed segments of {other} with {resets}, which {other} ignores",
+            lost
+        )
     } else {
-        Explanation(
+        explain!(
             "peer-unsigned",
-            format!("{other} signs and {own} does not"),
-            format!("{own} has no TCP-AO configured for {other}: configure the key there."),
+            "{other} signs and {own} does not",
+            "{own} has no TCP-AO configured for {other}: configure the key there."
         )
     };
     Some(explanation.diagnosis(sender, first, count))
@@ -143,29 +144,21 @@ fn unsigned(connection: &TcpConnection, sender: Sender, ends: Ends) -> Option<Di
 fn unanswered(connection: &TcpConnection, sender: Sender, Ends { own, other }: Ends) -> Option<Diagnosis> {
     let (direction, peer) = (connection.direction(sender), connection.direction(sender.other()));
     let (seen, all) = (&direction.seen, direction.segments());
-    let key_id = seen.key_id?;
-    let (kind, cause, otherwise) = match sender {
-        Sender::Opener if seen.syns >= 2 && all == seen.syns && peer.segments() == 0 => (
-            "syn-unanswered",
-            format!("{other} answers none of the {all} SYNs of {own}, which carry KeyID {key_id}"),
-            "the SYNs do not reach it, or its answers are not in the capture",
-        ),
-        Sender::Listener
-            if seen.syn_acks >= 2 && all == seen.syn_acks && peer.segments() == peer.seen.syns =>
-        {
-            (
-                "syn-ack-unanswered",
-                format!("{other} accepts none of the {all} SYN-ACKs of {own}, which carry KeyID {key_id}"),
-                "the SYN-ACKs do not reach it",
-            )
-        }
-        _ => return None,
+    let (key_id, address) = (seen.key_id?, own.address());
+    let is_none_answered = match sender {
+        Sender::Opener => seen.syns >= 2 && all == seen.syns && peer.segments() == 0,
+        Sender::Listener => seen.syn_acks >= 2 && all == seen.syn_acks && peer.segments() == peer.seen.syns,
     };
-    let advice = format!(
-        "An end with TCP-AO silently drops what it cannot verify: {other} needs a key for {} with RecvID {key_id} and the same \
-         secret, algorithm and coverage of TCP options. Or {otherwise}.",
-        own.address()
+    let (kind, does, what, otherwise) = match sender {
+        _ if !is_none_answered => return None,
+        Sender::Opener => ("syn-unanswered", "answers", "SYNs", ", or its answers are not in the capture"),
+        Sender::Listener => ("syn-ack-unanswered", "accepts", "SYN-ACKs", ""),
+    };
+    let explanation = explain!(
+        kind,
+        "{other} {does} none of the {all} {what} of {own}, which carry KeyID {key_id}",
+        "An end with TCP-AO silently drops what it cannot verify: {other} needs a key for {address} with RecvID {key_id} and the \
+         same secret, algorithm and coverage of TCP options. Or the {what} do not reach it{otherwise}."
     );
-    let first = direction.report.key_uses.first()?.first;
-    Some(Explanation(kind, cause, advice).diagnosis(sender, first, all))
+    Some(explanation.diagnosis(sender, direction.report.key_uses.first()?.first, all))
 }

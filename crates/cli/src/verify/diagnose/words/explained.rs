@@ -2,7 +2,7 @@
 
 use wireseal_tcp_ao::{MktParameters, OptionCoverage};
 
-use super::sentence::{Ends, Explanation};
+use super::sentence::{Ends, Explanation, explain};
 use crate::verify::connection::TcpConnection;
 use crate::verify::diagnose::checksum::ChecksumForm;
 use crate::verify::diagnose::findings::{Finding, Findings, is_acknowledged};
@@ -84,60 +84,49 @@ impl Explained<'_, '_> {
 
     fn with_change(&self, change: Change) -> Explanation {
         let Finding { key_id, sne, .. } = *self.finding;
+        let MktParameters { algorithm: given, .. } = *self.parameters();
         let (Ends { own, other }, key, who) = (self.ends(), self.key(), self.who());
         match change {
-            Change::Algorithm(algorithm) => Explanation(
+            Change::Algorithm(algorithm) => explain!(
                 "algorithm",
-                format!(
-                    "{who} signs with {algorithm}, but key {key} says {}; the secret is the same",
-                    self.parameters().algorithm
-                ),
-                self.agreement("the algorithm of the key"),
+                "{who} signs with {algorithm}, but key {key} says {given}; the secret is the same",
+                self.agreement("the algorithm of the key")
             ),
-            Change::Secret(form) => Explanation(
-                if form.is_of_kdf() { "cmac-key-derivation" } else { "secret-form" },
-                format!("under key {key}, {who} {}", form.words()),
-                self.agreement("the secret of the key"),
-            ),
+            Change::Secret(form) => {
+                let (kind, does) =
+                    (if form.is_of_kdf { "cmac-key-derivation" } else { "secret-form" }, form.words);
+                explain!(kind, "under key {key}, {who} {does}", self.agreement("the secret of the key"))
+            }
             Change::Sne(form) => {
                 let reason = match form {
                     SneForm::Later => "it counts a wrap of the sequence numbers that has not happened yet",
                     SneForm::Earlier | SneForm::Zero => "it does not count wraps of the sequence numbers",
                 };
-                let used = form.of(sne.0).unwrap_or_default();
-                Explanation(
-                    "sne",
+                let (used, seen) = (form.of(sne.0).unwrap_or_default(), sne.0);
+                let advice = if self.is_accepted() {
                     format!(
-                        "under key {key}, {own} computes the MAC with SNE {used}, but by the sequence numbers of the capture it \
-                         is {}: {reason}",
-                        sne.0
-                    ),
-                    if self.is_accepted() {
-                        format!(
-                            "{other} has acknowledged these segments, so the capture lacks or repeats a wrap, or both ends have \
-                             the same bug (RFC 9187)."
-                        )
-                    } else {
-                        format!("{own}'s implementation is at fault (RFC 9187), or the capture lacks the wrap.")
-                    },
+                        "{other} has acknowledged these segments, so the capture lacks or repeats a wrap, or both ends have the \
+                         same bug (RFC 9187)."
+                    )
+                } else {
+                    format!("{own}'s implementation is at fault (RFC 9187), or the capture lacks the wrap.")
+                };
+                explain!(
+                    "sne",
+                    "under key {key}, {own} computes the MAC with SNE {used}, but by the sequence numbers of the capture it is \
+                     {seen}: {reason}",
+                    advice
                 )
             }
             Change::Nat(hint) => {
-                let hints = match hint {
-                    Some(hint) => self.findings.nat.get(hint..=hint).unwrap_or_default(),
-                    None => &self.findings.nat,
-                };
-                let hints: Vec<_> = hints.iter().map(ToString::to_string).collect();
-                Explanation(
+                let hints: Vec<_> = self.table.nat(hint).iter().map(ToString::to_string).collect();
+                let hints = hints.join(" and ");
+                explain!(
                     "addresses-rewritten",
-                    format!(
-                        "{own}'s segments to {other} verify under key {key} with the addresses on the other side of the \
-                         translation {}: addresses or ports are rewritten on the path",
-                        hints.join(" and ")
-                    ),
+                    "{own}'s segments to {other} verify under key {key} with the addresses on the other side of the translation \
+                     {hints}: addresses or ports are rewritten on the path",
                     "TCP-AO signs addresses and ports, so it cannot pass address translation: take the NAT out of the path, or \
                      run the session through a tunnel."
-                        .to_owned(),
                 )
             }
             Change::Checksum(form) => {
@@ -148,45 +137,31 @@ impl Explained<'_, '_> {
                     }
                     ChecksumForm::WithoutMac => "the checksum of the segment without its MAC",
                 };
-                Explanation(
+                explain!(
                     "checksum-in-place",
-                    format!(
-                        "under key {key}, {own} computes the MAC with {field} in the checksum field instead of zero (RFC 5925 \
-                         §5.1)"
-                    ),
-                    format!("{own}'s implementation is at fault; no configuration fixes it."),
+                    "under key {key}, {own} computes the MAC with {field} in the checksum field instead of zero (RFC 5925 §5.1)",
+                    "{own}'s implementation is at fault; no configuration fixes it."
                 )
             }
-            Change::Mss(mss) => Explanation(
+            Change::Mss(mss) => explain!(
                 "mss-rewritten",
-                format!(
-                    "{own} sent this SYN with an MSS of {mss}, and a device on the path has changed it, which breaks the MAC"
-                ),
-                format!(
-                    "Stop the rewriting of the MSS between {own} and {other} (\"MSS clamping\"), or exclude the TCP options \
-                     from the MAC at both ends."
-                ),
+                "{own} sent this SYN with an MSS of {mss}, and a device on the path has changed it, which breaks the MAC",
+                "Stop the rewriting of the MSS between {own} and {other} (\"MSS clamping\"), or exclude the TCP options from \
+                 the MAC at both ends."
             ),
-            Change::Merged(part) => Explanation(
+            Change::Merged(part) => explain!(
                 "segments-merged",
-                format!(
-                    "the capture shows several segments of {own} as one: under key {key} the MAC covers the first {part} octets \
-                     of payload"
-                ),
+                "the capture shows several segments of {own} as one: under key {key} the MAC covers the first {part} octets of \
+                 payload",
                 "An offload merged them before they were recorded; this does not mean that the keys are wrong. Record with the \
                  offload off (Linux: ethtool -K INTERFACE gro off lro off)."
-                    .to_owned(),
             ),
-            Change::Split(count) => Explanation(
+            Change::Split(count) => explain!(
                 "segments-split",
-                format!(
-                    "{own} signed as one segment what the capture shows as several with the same MAC, {count} the first time: \
-                     together they verify under key {key}"
-                ),
-                format!(
-                    "A network card split it after it was signed, and {other} cannot verify the parts: turn the offload off at \
-                     {own} (Linux: ethtool -K INTERFACE tso off gso off). KeyID {key_id} and its secret are right."
-                ),
+                "{own} signed as one segment what the capture shows as several with the same MAC, {count} the first time: \
+                 together they verify under key {key}",
+                "A network card split it after it was signed, and {other} cannot verify the parts: turn the offload off at {own} \
+                 (Linux: ethtool -K INTERFACE tso off gso off). KeyID {key_id} and its secret are right."
             ),
         }
     }
@@ -196,81 +171,69 @@ impl Explained<'_, '_> {
         let MktParameters { send_id, recv_id, .. } = *self.parameters();
         let configured = self.parameters().mac_length();
         let (Ends { own, other }, key, who) = (self.ends(), self.key(), self.who());
+        let accepted = self.is_accepted().then(|| format!("{other} has acknowledged these segments, so"));
         match hypothesis.relation {
             Relation::Named if hypothesis.flips_options => {
                 let (does, says) = self.other_coverage();
-                Explanation(
-                    "options-coverage",
-                    format!("{who} {does}, but key {key} {says}"),
-                    self.agreement("the TCP option coverage of the key"),
+                let advice = self.agreement("the TCP option coverage of the key");
+                explain!("options-coverage", "{who} {does}, but key {key} {says}", advice)
+            }
+            Relation::Named if configured == mac_length => {
+                let sne = sne.0;
+                explain!(
+                    "sne",
+                    "under key {key}, {own}'s segments verify with SNE {sne}, which follows from its segments that failed",
+                    "They are good; see what explains the others."
                 )
             }
-            Relation::Named if configured == mac_length => Explanation(
-                "sne",
-                format!(
-                    "under key {key}, {own}'s segments verify with SNE {}, which follows from its segments that failed",
-                    sne.0
-                ),
-                "They are good; see what explains the others.".to_owned(),
-            ),
-            Relation::Named => Explanation(
+            Relation::Named => explain!(
                 "mac-length",
-                format!(
-                    "{who} sends MACs of {mac_length} octets, but key {key} says {configured}; everything else is right"
-                ),
-                self.agreement("the MAC length of the key"),
+                "{who} sends MACs of {mac_length} octets, but key {key} says {configured}; everything else is right",
+                self.agreement("the MAC length of the key")
             ),
             Relation::Exchanged
                 if self.connection.direction(self.finding.sender.other()).seen.key_id == Some(key_id) =>
             {
-                Explanation(
-                    "same-key-id",
-                    format!(
-                        "both ends send KeyID {key_id} under key {key}, whose ids differ (SendID {send_id}, RecvID {recv_id}): \
-                         the SendID of one end must be the RecvID of the other"
+                let advice = match accepted {
+                    Some(accepted) => format!(
+                        "{accepted} both ends have {key_id} as SendID and as RecvID: correct the ids of the key given here."
                     ),
-                    if self.is_accepted() {
-                        format!(
-                            "{other} has acknowledged these segments, so both ends have {key_id} as SendID and as RecvID: \
-                             correct the ids of the key given here."
-                        )
-                    } else {
-                        format!(
-                            "The ids are swapped at one end: exchange SendID and RecvID at {own} or at {other}."
-                        )
-                    },
+                    None => format!(
+                        "The ids are swapped at one end: exchange SendID and RecvID at {own} or at {other}."
+                    ),
+                };
+                explain!(
+                    "same-key-id",
+                    "both ends send KeyID {key_id} under key {key}, whose ids differ (SendID {send_id}, RecvID {recv_id}): the \
+                     SendID of one end must be the RecvID of the other",
+                    advice
                 )
             }
-            Relation::Exchanged => Explanation(
-                "ids-swapped",
-                format!(
+            Relation::Exchanged => {
+                let advice = match accepted {
+                    Some(accepted) => {
+                        format!("{accepted} the ends agree: exchange the ids of the key given here.")
+                    }
+                    None => format!("Exchange SendID and RecvID at {own}, or at {other} and here."),
+                };
+                explain!(
+                    "ids-swapped",
                     "{own} sends KeyID {key_id} under key {key} with its SendID and RecvID swapped: the key given here (SendID \
-                     {send_id}, RecvID {recv_id}) is not that end's"
-                ),
-                if self.is_accepted() {
-                    format!(
-                        "{other} has acknowledged these segments, so the ends agree: exchange the ids of the key given here."
-                    )
-                } else {
-                    format!("Exchange SendID and RecvID at {own}, or at {other} and here.")
-                },
-            ),
-            Relation::Other => match &self.named_keys()[..] {
-                [] => Explanation(
+                     {send_id}, RecvID {recv_id}) is not that end's",
+                    advice
+                )
+            }
+            Relation::Other => match self.named_keys().join(" or ").as_str() {
+                "" => explain!(
                     "other-key-id",
-                    format!(
-                        "{who} sends KeyID {key_id}, which no key given here has, and signs with the secret of key {key} (SendID \
-                         {send_id}, RecvID {recv_id})"
-                    ),
-                    self.agreement("the ids of the key"),
+                    "{who} sends KeyID {key_id}, which no key given here has, and signs with the secret of key {key} (SendID \
+                     {send_id}, RecvID {recv_id})",
+                    self.agreement("the ids of the key")
                 ),
-                named => Explanation(
+                named => explain!(
                     "other-key",
-                    format!(
-                        "{who} sends KeyID {key_id}, which is key {}, but signs with key {key}",
-                        named.join(" or ")
-                    ),
-                    self.agreement("the secrets of these keys"),
+                    "{who} sends KeyID {key_id}, which is key {named}, but signs with key {key}",
+                    self.agreement("the secrets of these keys")
                 ),
             },
         }

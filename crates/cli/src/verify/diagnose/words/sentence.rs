@@ -23,6 +23,17 @@ impl Ends {
 /// A kind of diagnosis, its cause and its advice.
 pub(super) struct Explanation(pub(super) &'static str, pub(super) String, pub(super) String);
 
+/// An explanation with a cause and an advice in whose text braces name variables. The advice may be a `String` instead.
+macro_rules! explain {
+    ($kind:expr, $cause:literal, $advice:literal) => {
+        explain!($kind, $cause, format_args!($advice).to_string())
+    };
+    ($kind:expr, $cause:literal, $advice:expr) => {
+        Explanation($kind, format_args!($cause).to_string(), $advice)
+    };
+}
+pub(super) use explain;
+
 impl Explanation {
     /// What it says about so many segments.
     pub(super) fn diagnosis(self, sender: Sender, first: Place, segments: u64) -> Diagnosis {
