@@ -47,8 +47,8 @@ use core::time::Duration;
 use smoltcp::phy::{self, Device, DeviceCapabilities, Medium, PacketMeta};
 use smoltcp::time::Instant;
 use smoltcp::wire::{EthernetFrame, EthernetProtocol};
-use wireseal_tcp_ao::shim::{OPTION_ROOM, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot};
 use wireseal_tcp_ao::PeerError;
+use wireseal_tcp_ao::shim::{OPTION_ROOM, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot};
 
 /// Refused packets by direction. The counters saturate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -325,8 +325,8 @@ impl<I, P, T> fmt::Debug for TxToken<'_, I, P, T> {
     }
 }
 
-impl<I: phy::TxToken, P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> phy::TxToken
-    for TxToken<'_, I, P, T>
+impl<I: phy::TxToken, P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
+    phy::TxToken for TxToken<'_, I, P, T>
 {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, f: F) -> R {
         self.buffer.clear();

@@ -118,12 +118,15 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
             count(&mut self.counters, self.peers.counters_mut(index), &verdict);
             return verdict.map_err(Refusal::Verify);
         }
-        let verdict = mkts.verify_syn(*segment).map(|syn| Connection::passive(&syn));
+        let exists = reopens && !may_be_replaced;
+        let verdict = mkts.verify_syn(*segment).map(|syn| {
+            if exists {
+                return Err(Refusal::ConnectionExists);
+            }
+            self.table.make_room(pair, now).then(|| Connection::passive(&syn)).ok_or(Refusal::TableFull)
+        });
         count(&mut self.counters, self.peers.counters_mut(index), &verdict);
-        let connection = verdict.map_err(Refusal::Verify)?;
-        if reopens && !may_be_replaced {
-            return Err(Refusal::ConnectionExists);
-        }
+        let connection = verdict.map_err(Refusal::Verify)??;
         self.table.insert(Entry::new(connection, index, now), now).map_err(|()| Refusal::TableFull)?;
         Ok(true)
     }

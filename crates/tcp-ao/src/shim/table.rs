@@ -124,17 +124,11 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         }
     }
 
-    /// Inserts a connection. It replaces one with the same pair, or takes a free slot, or that of a connection that has expired or
-    /// closed, or of the oldest handshake that a peer started, which a replay could have done, or of a SYN of this end's that has
-    /// had no answer for a while.
-    ///
-    /// An open connection is evicted only after hours without progress. On error, nothing has changed.
+    /// Inserts a connection, where [`Self::make_room`] finds room. On error, nothing has changed.
     pub(super) fn insert(&mut self, entry: Entry, now: Duration) -> Result<(), ()> {
         let pair = entry.connection.pair();
-        self.remove(&pair);
-        if self.free == NONE {
-            let index = self.least_valuable(now).ok_or(())?;
-            self.vacate(index);
+        if !self.make_room(&pair, now) {
+            return Err(());
         }
         let index = self.free;
         let bucket = self.bucket_of(&pair);
@@ -144,6 +138,21 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         (slot.entry, slot.next) = (Some(entry), first);
         self.join_queue(index);
         Ok(())
+    }
+
+    /// Makes room for a connection. It replaces one with the same pair, or takes a free slot, or that of a connection that has expired or
+    /// closed, or of the oldest handshake that a peer started, which a replay could have done, or of a SYN of this end's that has
+    /// had no answer for a while.
+    ///
+    /// An open connection is evicted only after hours without progress.
+    pub(super) fn make_room(&mut self, pair: &SocketPair, now: Duration) -> bool {
+        self.remove(pair);
+        if self.free == NONE
+            && let Some(index) = self.least_valuable(now)
+        {
+            self.vacate(index);
+        }
+        self.free != NONE
     }
 
     /// The slot that a new connection may have in a full table. Takes the same few steps however large the table is.
