@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt::Write;
 use std::hint::black_box;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
@@ -178,21 +178,24 @@ fn time(server: &mut Host, kind: &[Vec<u8>], packets: u32) -> f64 {
     parts.fold(f64::INFINITY, f64::min)
 }
 
-/// The server, or all clients at once.
+/// The server, with a peer for each client, or all clients in one host, whose only peer is the server.
 fn host(connections: u32, is_client: bool) -> Result<Host, Box<dyn Error>> {
+    let server = IpAddr::from(SERVER).into();
     let mut peers = Vec::new();
-    for number in 0..connections {
-        let (client, server) = (client(number).into(), std::net::IpAddr::from(SERVER).into());
-        let (local, remote) = if is_client { (client, server) } else { (server, client) };
+    for number in 0..if is_client { 1 } else { connections } {
+        let identifier = if is_client {
+            ConnectionIdentifier::between("10.0.0.0/8".parse()?, server)
+        } else {
+            ConnectionIdentifier::between(server, client(number).into())
+        };
         let mkt = Mkt::new(KeyId(1), KeyId(1), TcpAoAlgorithm::Aes128Cmac, MasterKey::new(b"secret")?)?;
-        let connections = ConnectionIdentifier::between(local, remote);
-        peers.push(PeerSlot::from(Peer { connections, mkts: MktSet::from_mkts([mkt])? }));
+        peers.push(PeerSlot::from(Peer { connections: identifier, mkts: MktSet::from_mkts([mkt])? }));
     }
     let slots = (0..connections).map(|_| ShimSlot::EMPTY).collect();
     Ok(Shim::new(ShimConfig::new(1500), peers, slots)?)
 }
 
-fn client(number: u32) -> std::net::IpAddr {
+fn client(number: u32) -> IpAddr {
     Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 0, 0, 0)) + number).into()
 }
 
@@ -219,15 +222,15 @@ fn to_client((number, port, flags, sequence, acknowledgment): Fields) -> Vec<u8>
 }
 
 fn packet(
-    source: (std::net::IpAddr, u16),
-    destination: (std::net::IpAddr, u16),
+    source: (IpAddr, u16),
+    destination: (IpAddr, u16),
     flags: u8,
     sequence: u32,
     acknowledgment: u32,
 ) -> Vec<u8> {
     let mut packet = vec![0x45, 0, 0, 40, 0, 1, 0x40, 0, 64, 6, 0, 0];
     for address in [source.0, destination.0] {
-        let std::net::IpAddr::V4(address) = address else { continue };
+        let IpAddr::V4(address) = address else { continue };
         packet.extend(address.octets());
     }
     packet.extend(source.1.to_be_bytes());

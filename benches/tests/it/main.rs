@@ -63,3 +63,12 @@ fn a_name_that_is_none_is_refused() {
         assert!(output.stdout.is_empty());
     }
 }
+
+#[test]
+fn attacks_cost_no_session() {
+    let mut attacks = Command::new(env!("CARGO_BIN_EXE_attacks"));
+    let output = attacks.args(["--connections", "50", "--packets", "100"]).output().expect("it starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("50 connections: 0 lost"), "{text}");
+    assert!(text.contains("| unsigned reset | segment is unsigned |"), "{text}");
+}

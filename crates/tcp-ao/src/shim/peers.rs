@@ -1,7 +1,7 @@
 //! The peers, found by their longest prefix, through links in the caller's slots.
 
 use core::fmt;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv6Addr};
 
 use cidr::IpCidr;
 
@@ -9,7 +9,7 @@ use crate::counters::Counters;
 use crate::ip::ipv6_octets;
 use crate::mkt::MktSet;
 use crate::peer::{MKTS_PER_PEER, Peer, PeerError, canonical};
-use crate::shim::table::Fnv;
+use crate::shim::table::mix_address;
 use crate::types::{KeyId, SocketPair};
 
 /// No slot.
@@ -265,9 +265,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
     }
 
     fn bucket_of(&self, Prefix(address, length): Prefix) -> usize {
-        let mut hash = Fnv::new();
-        hash.add(&address.to_be_bytes());
-        hash.add(&[length]);
-        (hash.0 % self.slots.as_ref().len().max(1) as u64) as usize
+        let hash = mix_address(Ipv6Addr::from_bits(address).into(), u64::from(length));
+        (hash % self.slots.as_ref().len().max(1) as u64) as usize
     }
 }

@@ -5,6 +5,7 @@ use core::fmt;
 use core::net::IpAddr;
 use core::time::Duration;
 
+use crate::ip::ipv6_octets;
 use crate::shim::entry::{Entry, Stage, TimeLimits};
 use crate::types::SocketPair;
 
@@ -268,31 +269,22 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     }
 }
 
-/// FNV-1a over the pair. It needs no key: only connections that this end opened, or whose SYN has verified, enter the table, so
-/// strangers cannot cause collisions.
+/// It needs no key: only connections that this end opened, or whose SYN has verified, enter the table, so strangers cannot cause
+/// collisions.
 fn hash(pair: &SocketPair) -> u64 {
-    let mut hash = Fnv::new();
-    for end in [pair.local, pair.remote] {
-        match end.address() {
-            IpAddr::V4(address) => hash.add(&address.octets()),
-            IpAddr::V6(address) => hash.add(&address.octets()),
-        }
-        hash.add(&end.port().to_be_bytes());
-    }
-    hash.0
+    let [local, remote] =
+        [pair.local, pair.remote].map(|end| mix_address(end.address(), u64::from(end.port())));
+    mix(local, remote)
 }
 
-/// FNV-1a with 64 bits.
-pub(super) struct Fnv(pub(super) u64);
+/// An address and a number in 64 bits, all of which depend on all.
+pub(super) fn mix_address(address: IpAddr, number: u64) -> u64 {
+    let octets = u128::from_be_bytes(ipv6_octets(address));
+    mix((octets >> 64) as u64 ^ number, octets as u64)
+}
 
-impl Fnv {
-    pub(super) const fn new() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-
-    pub(super) fn add(&mut self, octets: &[u8]) {
-        for octet in octets {
-            self.0 = (self.0 ^ u64::from(*octet)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-    }
+/// Two numbers in one: the halves of a product, whose factors are apart from zero but for one value each.
+fn mix(a: u64, b: u64) -> u64 {
+    let product = u128::from(a ^ 0x9e37_79b9_7f4a_7c15) * u128::from(b ^ 0xd6e8_feb8_6659_fd93);
+    (product >> 64) as u64 ^ product as u64
 }
