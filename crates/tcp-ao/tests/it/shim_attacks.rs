@@ -81,7 +81,7 @@ fn key_of(number: u64, ids: (u8, u8), from: i64) -> Key {
 }
 
 #[test]
-fn a_clock_that_is_set_back_costs_no_session() {
+fn ao_26_a_clock_that_is_set_back_costs_no_session() {
     let (client, server) = (
         KeyChain::new("chain", vec![key_of(1, (1, 2), 1000), key_of(2, (3, 4), 2000)]).unwrap(),
         KeyChain::new("chain", vec![key_of(1, (2, 1), 1000), key_of(2, (4, 3), 2000)]).unwrap(),
@@ -102,7 +102,7 @@ fn a_clock_that_is_set_back_costs_no_session() {
 }
 
 #[test]
-fn a_chain_that_is_over_still_ends_its_sessions() {
+fn ao_26_a_chain_that_is_over_still_ends_its_sessions() {
     let over = |seconds| Lifetime::new(None, Some(Timestamp::from_unix_seconds(seconds))).unwrap();
     let key = Key::new(1, mkt(2, 1, TcpAoAlgorithm::HmacSha1)).with_lifetimes(over(100), over(100)).unwrap();
     // A later key under the same ids does not keep the first one alive.
