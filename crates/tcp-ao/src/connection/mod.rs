@@ -2,6 +2,7 @@
 
 mod batch;
 mod keys;
+mod octets;
 mod receive;
 mod send;
 mod slot;

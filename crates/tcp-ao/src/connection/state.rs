@@ -48,6 +48,17 @@ pub enum StateError {
     /// No MKT has the rnext key's RecvID.
     #[error("no key has the rnext key's RecvID {0}")]
     RnextKeyMissing(KeyId),
+    /// The octets have a form that this version of the crate does not know.
+    #[error("state of a connection in the unknown form {0}")]
+    Version(u8),
+    /// The octets are too few or too many.
+    #[error("state of a connection in {got} octets instead of {expected}")]
+    Length {
+        /// How many octets the form has.
+        expected: usize,
+        /// How many octets came.
+        got: usize,
+    },
 }
 
 impl<const N: usize> Connection<N> {

@@ -1,7 +1,9 @@
 //! A connection's state, exported in the middle of it and taken up elsewhere.
 
-use crate::support::{ACK, Ends, Parts, SYN, ipv4_pair, mirrored, mkts, receive, view};
-use wireseal_tcp_ao::{Connection, Isn, KeyId, MktSet, SeqNum, Sne, StateError};
+use crate::support::{ACK, Ends, Parts, SYN, ipv4_pair, ipv6_pair, mirrored, mkts, receive, view};
+use wireseal_tcp_ao::{
+    Connection, ConnectionState, Counters, Endpoint, Isn, KeyId, MktSet, SeqNum, Sne, SocketPair, StateError,
+};
 
 const IDS: [(u8, u8); 2] = [(1, 101), (2, 102)];
 
@@ -86,6 +88,57 @@ fn ao_38_a_state_and_other_mkts_are_refused() {
     assert_eq!(error, StateError::CurrentKeyMissing(KeyId(1)));
     let error = Connection::import(&state, &mkts::<2>(&[(1, 102)])).unwrap_err();
     assert_eq!(error, StateError::RnextKeyMissing(KeyId(101)));
+}
+
+#[test]
+fn ao_38_octets_are_the_state() {
+    for pair in [ipv4_pair(), ipv6_pair()] {
+        let mut ends = Ends::<2>::connect(pair, (0xffff_ff00, 5), &mkts(&IDS), &mirrored(&IDS));
+        (0..4).for_each(|_| ends.exchange());
+        let state = ends.active.export().unwrap();
+        let octets = state.to_octets();
+        assert_eq!(ConnectionState::from_octets(&octets), Ok(state));
+        // Every octet is read.
+        for place in 0..octets.len() {
+            let mut altered = octets;
+            altered[place] ^= 1;
+            assert_ne!(ConnectionState::from_octets(&altered), Ok(state), "octet {place}");
+            let length = StateError::Length { expected: octets.len(), got: place };
+            let error = if place == 0 { StateError::Version(0) } else { length };
+            assert_eq!(ConnectionState::from_octets(&octets[..place]), Err(error));
+        }
+        assert_eq!(ConnectionState::from_octets(&[2; 107]), Err(StateError::Version(2)));
+    }
+}
+
+/// The form of version 1 never changes.
+#[test]
+fn ao_38_octets_of_version_1_are_read() {
+    let mut octets = vec![1];
+    for (address, port) in [([192, 0, 2, 1], 179_u16), ([192, 0, 2, 2], 50_000)] {
+        octets.extend([&[0; 10][..], &[0xff, 0xff], &address].concat());
+        octets.extend(port.to_be_bytes());
+    }
+    (1..=7).for_each(|number: u32| octets.extend(number.to_be_bytes()));
+    octets.extend([8, 9]);
+    (10..=14).for_each(|count: u64| octets.extend(count.to_be_bytes()));
+    let expected = ConnectionState {
+        pair: SocketPair {
+            local: Endpoint::new([192, 0, 2, 1], 179),
+            remote: Endpoint::new([192, 0, 2, 2], 50_000),
+        },
+        local_isn: Isn(1),
+        remote_isn: Isn(2),
+        send_sne: Sne(3),
+        send_sequence: SeqNum(4),
+        receive_sne: Sne(5),
+        receive_sequence: SeqNum(6),
+        acknowledged: SeqNum(7),
+        current_key: KeyId(8),
+        rnext_key: KeyId(9),
+        counters: Counters { good: 10, bad: 11, key_not_found: 12, required: 13, dropped_icmp: 14 },
+    };
+    assert_eq!(ConnectionState::from_octets(&octets), Ok(expected));
 }
 
 #[test]

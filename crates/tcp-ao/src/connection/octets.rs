@@ -1,0 +1,93 @@
+//! A connection's state as octets, to be kept or sent elsewhere.
+
+use core::net::Ipv6Addr;
+
+use crate::connection::{ConnectionState, StateError};
+use crate::counters::Counters;
+use crate::ip::ipv6_octets;
+use crate::types::{Endpoint, Isn, KeyId, SeqNum, Sne, SocketPair};
+
+/// The first octet: which form the rest has.
+const VERSION: u8 = 1;
+
+impl ConnectionState {
+    /// How many octets [`Self::to_octets`] gives.
+    pub const OCTETS: usize = 107;
+
+    /// The state as octets: a version, then the fields in their order, numbers with the highest octet first, IPv4 addresses
+    /// mapped to IPv6. Later versions of this crate read it. It contains no secret.
+    #[must_use]
+    pub fn to_octets(&self) -> [u8; Self::OCTETS] {
+        let mut octets = [0; Self::OCTETS];
+        let mut rest = &mut octets[..];
+        let mut put = |field: &[u8]| {
+            let (place, behind) = core::mem::take(&mut rest).split_at_mut(field.len());
+            place.copy_from_slice(field);
+            rest = behind;
+        };
+        put(&[VERSION]);
+        for end in [self.pair.local, self.pair.remote] {
+            put(&ipv6_octets(end.address()));
+            put(&end.port().to_be_bytes());
+        }
+        let numbers = [
+            self.local_isn.0,
+            self.remote_isn.0,
+            self.send_sne.0,
+            self.send_sequence.0,
+            self.receive_sne.0,
+            self.receive_sequence.0,
+            self.acknowledged.0,
+        ];
+        numbers.iter().for_each(|number| put(&number.to_be_bytes()));
+        put(&[self.current_key.0, self.rnext_key.0]);
+        let Counters { good, bad, key_not_found, required, dropped_icmp } = self.counters;
+        [good, bad, key_not_found, required, dropped_icmp].iter().for_each(|count| put(&count.to_be_bytes()));
+        octets
+    }
+
+    /// Reads what [`Self::to_octets`] has written.
+    ///
+    /// # Errors
+    /// [`StateError::Version`] and [`StateError::Length`].
+    pub fn from_octets(octets: &[u8]) -> Result<Self, StateError> {
+        let version = octets.first().copied().unwrap_or_default();
+        if version != VERSION {
+            return Err(StateError::Version(version));
+        }
+        let length = StateError::Length { expected: Self::OCTETS, got: octets.len() };
+        let octets: &[u8; Self::OCTETS] = octets.try_into().map_err(|_| length)?;
+        let mut rest = &octets[1..];
+        let end =
+            |rest: &mut &[u8]| Endpoint::new(Ipv6Addr::from(take(rest)), u16::from_be_bytes(take(rest)));
+        let pair = SocketPair { local: end(&mut rest), remote: end(&mut rest) };
+        let number = |rest: &mut &[u8]| u32::from_be_bytes(take(rest));
+        let count = |rest: &mut &[u8]| u64::from_be_bytes(take(rest));
+        Ok(Self {
+            pair,
+            local_isn: Isn(number(&mut rest)),
+            remote_isn: Isn(number(&mut rest)),
+            send_sne: Sne(number(&mut rest)),
+            send_sequence: SeqNum(number(&mut rest)),
+            receive_sne: Sne(number(&mut rest)),
+            receive_sequence: SeqNum(number(&mut rest)),
+            acknowledged: SeqNum(number(&mut rest)),
+            current_key: KeyId(u8::from_be_bytes(take(&mut rest))),
+            rnext_key: KeyId(u8::from_be_bytes(take(&mut rest))),
+            counters: Counters {
+                good: count(&mut rest),
+                bad: count(&mut rest),
+                key_not_found: count(&mut rest),
+                required: count(&mut rest),
+                dropped_icmp: count(&mut rest),
+            },
+        })
+    }
+}
+
+/// The next octets, which the caller knows are there.
+fn take<const N: usize>(rest: &mut &[u8]) -> [u8; N] {
+    let (field, behind) = rest.split_first_chunk().expect("the length was checked");
+    *rest = behind;
+    *field
+}
