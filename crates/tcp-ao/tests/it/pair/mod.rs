@@ -373,9 +373,14 @@ fn connect(
     Some(([left, right], ends, late))
 }
 
+/// 400, or as many as PROPTEST_CASES says.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(400)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 400,
+        cases: cases(),
         failure_persistence: Some(Box::new(FileFailurePersistence::Direct("tests/pair/regressions.txt"))),
         ..ProptestConfig::default()
     })]
