@@ -40,7 +40,7 @@ impl IcmpError {
         let icmp = ip.payload(packet).ok()?;
         let (&[kind, code], quoted) = (icmp.first_chunk()?, icmp.get(ICMP_HEADER_LENGTH..)?);
         let is_error = if is_ipv6 { kind < 128 } else { matches!(kind, 3..=5 | 11 | 12) };
-        let pair = is_error.then(|| quoted_pair(quoted))??;
+        let pair = is_error.then(|| quoted_pair(quoted, is_ipv6))??;
         Some(Self { pair, kind, code, is_ipv6 })
     }
 
@@ -114,32 +114,33 @@ pub(crate) fn hidden(ip: &IpHeader, packet: &[u8]) -> Hidden {
     let Some(quoted) = icmp.get(ICMP_HEADER_LENGTH..).filter(|_| !ip.is_fragment) else {
         return Hidden::Anything;
     };
-    let is_plain = |ip: &IpHeader| ip.fragment_offset == 0 && ip.header_destination == ip.destination;
-    match IpHeader::read(quoted) {
+    let is_plain = |ip: &IpHeader| match ip.fragment_offset {
         // Of a segment at the start of its packet, either the ports are there, or no stack can tell whose it is.
-        Ok(ip) if ip.protocol != PROTOCOL_TCP || is_plain(&ip) => Hidden::Nothing,
-        _ => addresses(quoted).map_or(Hidden::Nothing, Hidden::Between),
+        0 => ip.protocol != PROTOCOL_TCP || ip.header_destination == ip.destination,
+        _ => ip.protocol != PROTOCOL_TCP && !is_ipv6,
+    };
+    match IpHeader::read(quoted) {
+        // Stacks take the quote for one of the error's own version, whatever its first octet says.
+        Ok(ip) if ip.source.is_ipv6() == is_ipv6 && is_plain(&ip) => Hidden::Nothing,
+        _ => addresses(quoted, is_ipv6).map_or(Hidden::Nothing, Hidden::Between),
     }
 }
 
 /// The addresses in the first header of a quoted packet, whatever follows it.
-fn addresses(quoted: &[u8]) -> Option<SocketPair> {
-    let (source, destination): (IpAddr, IpAddr) = match quoted.first()? >> 4 {
-        4 => {
-            let (source, rest) = quoted.get(12..)?.split_first_chunk::<4>()?;
-            ((*source).into(), (*rest.first_chunk::<4>()?).into())
-        }
-        _ => {
-            let (source, rest) = quoted.get(8..)?.split_first_chunk::<16>()?;
-            ((*source).into(), (*rest.first_chunk::<16>()?).into())
-        }
+fn addresses(quoted: &[u8], is_ipv6: bool) -> Option<SocketPair> {
+    let (source, destination): (IpAddr, IpAddr) = if is_ipv6 {
+        let (source, rest) = quoted.get(8..)?.split_first_chunk::<16>()?;
+        ((*source).into(), (*rest.first_chunk::<16>()?).into())
+    } else {
+        let (source, rest) = quoted.get(12..)?.split_first_chunk::<4>()?;
+        ((*source).into(), (*rest.first_chunk::<4>()?).into())
     };
     Some(SocketPair { local: Endpoint::new(source, 0), remote: Endpoint::new(destination, 0) })
 }
 
 /// The socket pair of a quoted segment, which may be cut off behind its ports (RFC 792).
-fn quoted_pair(quoted: &[u8]) -> Option<SocketPair> {
-    let ip = IpHeader::read(quoted).ok()?;
+fn quoted_pair(quoted: &[u8], is_ipv6: bool) -> Option<SocketPair> {
+    let ip = IpHeader::read(quoted).ok().filter(|ip| ip.source.is_ipv6() == is_ipv6)?;
     // A later fragment has payload in the place of the ports.
     if ip.protocol != PROTOCOL_TCP || ip.fragment_offset != 0 {
         return None;

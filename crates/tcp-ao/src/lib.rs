@@ -131,7 +131,7 @@ mod types;
 
 pub use authenticate::{segment_mac, sign_segment, verify_segment};
 pub use connection::{
-    Connection, ConnectionState, StateError, Verified, VerifiedSyn, sign_batch, verify_batch,
+    Connection, ConnectionState, HeardKeys, StateError, Verified, VerifiedSyn, sign_batch, verify_batch,
 };
 pub use counters::Counters;
 pub use error::{KeyError, ParseError, SignError, VerifyError};

@@ -80,7 +80,7 @@ fn contains(network: IpCidr, address: IpAddr) -> bool {
 /// Connections that must be authenticated, and their keys. Without keys, nothing gets through.
 ///
 /// A connection that several peers cover belongs to the one with the longest remote prefix, then the longest local one, then the
-/// most ports. A SYN under a key of another of them is verified with that one's keys (RFC 5925 §3.3).
+/// most ports. Of equally specific ones, a received SYN's KeyID decides (RFC 5925 §3.3).
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// The connections.

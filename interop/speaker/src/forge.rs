@@ -130,6 +130,7 @@ impl Forgery {
             receive_sne: Sne(0),
             receive_sequence: SeqNum(remote.0),
             acknowledged: self.sequence,
+            heard: HeardKeys::ALL,
             current_key: mkt.send_id(),
             rnext_key: mkt.recv_id(),
             counters: Counters::default(),

@@ -86,6 +86,7 @@ impl Frozen<'_> {
                 receive_sne: Sne(ao.rcv_sne),
                 receive_sequence: SeqNum(receive.next),
                 acknowledged: unacknowledged,
+            heard: HeardKeys::ALL,
                 current_key,
                 rnext_key,
                 counters: info.counters,

@@ -42,6 +42,7 @@ fn exported() -> Exported {
             receive_sne: Sne(8),
             receive_sequence: SeqNum(1000),
             acknowledged: SeqNum(0xffff_fff0),
+            heard: HeardKeys::ALL,
             current_key: KeyId(1),
             rnext_key: KeyId(2),
             counters: Counters::default(),

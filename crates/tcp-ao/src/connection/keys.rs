@@ -43,7 +43,6 @@ impl<const N: usize> Connection<N> {
         self.keys().try_for_each(|other| other.check_ids(mkt.parameters()))?;
         let free = self.slots.iter_mut().find(|slot| slot.is_none());
         let free = free.ok_or(MktError::TooMany { capacity: N })?.insert(Slot::with_master_key(mkt));
-        self.last_ids = None;
         if let (Phase::Established, Some(local_isn)) = (self.phase, self.local_isn) {
             free.derive(self.pair, local_isn, self.remote_isn);
         }
@@ -101,37 +100,41 @@ impl<const N: usize> Connection<N> {
         self.replace_keys_but(mkts, |_| false)
     }
 
-    /// The same, but keys that `is_kept` says `true` of stay, as far as there is room and `mkts` does not have their ids. With
+    /// The same, but keys that `is_early` says `true` of stay, as far as there is room and `mkts` does not have their ids. With
     /// none to prefer, current and rnext key stay if they can.
     pub(crate) fn replace_keys_but(
         &mut self,
         mkts: &MktSet<N>,
-        is_kept: impl Fn(&MktParameters) -> bool,
+        is_early: impl Fn(&MktParameters) -> bool,
     ) -> Result<(), KeyError> {
-        let is_kept = |key: &MktParameters| is_kept(key) && mkts.check_ids(key).is_ok();
+        let is_kept = |key: &MktParameters| is_early(key) && mkts.check_ids(key).is_ok();
         let (current, rnext) = (self.current_key().send_id, self.rnext_key().send_id);
         let kept = |id| self.keys().any(|key| key.send_id == id && is_kept(key)).then_some(id);
         let preferred = mkts.preferred().map(Mkt::send_id);
         let preferred = preferred.or_else(|| kept(rnext)).or_else(|| kept(current)).ok_or(KeyError::NoKey)?;
         let mut slots = [const { None }; N];
         for (slot, mkt) in slots.iter_mut().zip(mkts.iter()) {
-            let heard = |at: fn(&MktParameters) -> KeyId, was: fn(&Slot) -> bool| {
-                self.slots.iter().flatten().any(|old| at(&old.parameters) == at(mkt.parameters()) && was(old))
+            *slot = Some(Slot::with_master_key(mkt));
+        }
+        // The current key first: the peer may hold no other.
+        let mut is_room = true;
+        for is_current in [true, false] {
+            let kept = |slot: &Option<Slot>| {
+                let key = slot.as_ref().map(|slot| &slot.parameters);
+                key.is_some_and(|key| is_kept(key) && (key.send_id == current) == is_current)
             };
-            *slot = Some(Slot {
-                has_signed: heard(|key| key.recv_id, |old| old.has_signed),
-                was_asked_for: heard(|key| key.send_id, |old| old.was_asked_for),
-                ..Slot::with_master_key(mkt)
-            });
+            while is_room && let Some(old) = self.slots.iter_mut().find(|slot| kept(slot)) {
+                let free = slots.iter().position(Option::is_none).or(is_current.then_some(N - 1));
+                is_room = free.is_some();
+                if let Some(free) = free {
+                    slots[free] = old.take();
+                }
+            }
         }
-        let kept =
-            self.slots.iter_mut().filter(|slot| slot.as_ref().is_some_and(|old| is_kept(&old.parameters)));
-        for (free, kept) in slots.iter_mut().filter(|slot| slot.is_none()).zip(kept) {
-            *free = kept.take();
-        }
-        (self.slots, self.last_ids) = (slots, None);
+        self.slots = slots;
         let preferred = self.index(|key| key.send_id == preferred).ok_or(KeyError::NoKey)?;
-        let kept = self.index(|key| key.send_id == current && !key.accept_only);
+        // A key whose time to sign is still to come is in the set for acceptance only, and the peer may hold no other.
+        let kept = self.index(|key| key.send_id == current && (!key.accept_only || is_early(key)));
         (self.rnext, self.current) = (preferred, kept.unwrap_or(preferred));
         if let (Phase::Established, Some(local_isn)) = (self.phase, self.local_isn) {
             self.establish(local_isn);

@@ -1,6 +1,7 @@
 //! One connection's keys, SNEs and ISNs, from the first SYN to TIME-WAIT.
 
 mod batch;
+mod heard;
 mod keys;
 mod octets;
 mod receive;
@@ -13,11 +14,13 @@ use core::fmt;
 
 use crate::counters::Counters;
 use crate::error::KeyError;
-use crate::mkt::{Mkt, MktSet};
+use crate::mkt::MktSet;
+use crate::shim::Handshake;
 use crate::sne::SneTracker;
 use crate::types::{Isn, KeyId, SeqNum, SocketPair};
 
 pub use batch::{sign_batch, verify_batch};
+pub use heard::HeardKeys;
 pub use receive::Verified;
 use slot::Slot;
 pub use state::{ConnectionState, StateError};
@@ -32,14 +35,6 @@ enum Phase {
     SynReceived,
     /// Both ISNs are confirmed. The traffic keys are final, and the master keys wiped.
     Established,
-}
-
-/// What a verified SYN says: the peer's ISN, the slots of the MKT that signed it and of the one that it asks for.
-#[derive(Clone, Copy)]
-struct AnotherSyn {
-    isn: Isn,
-    signed_with: u8,
-    asked_for: u8,
 }
 
 /// The TCP-AO state of one TCP connection, with room for `N` MKTs (RFC 5925 §4.2 to §7.5). No I/O, no clock, no heap.
@@ -58,14 +53,11 @@ pub struct Connection<const N: usize = 2> {
     /// Unknown on the passive side until the SYN-ACK is signed.
     local_isn: Option<Isn>,
     remote_isn: Isn,
-    /// Another SYN of the peer's that has verified since. One of the two is a replay; this end's stack decides which it answers.
-    another_syn: Option<AnotherSyn>,
     send: SneTracker,
     receive: SneTracker,
     /// The acknowledgment number of the newest verified segment.
     newest_acknowledgment: Option<SeqNum>,
-    /// KeyID and RNextKeyID of the last verified segment; `None` when the MKTs have changed since.
-    last_ids: Option<(KeyId, KeyId)>,
+    heard: HeardKeys,
     counters: Counters,
     slots: [Option<Slot>; N],
 }
@@ -96,7 +88,7 @@ impl<const N: usize> Connection<N> {
         let pair = SocketPair { local: syn.segment().destination(), remote: syn.segment().source() };
         let remote_isn = Isn(syn.segment().sequence().0);
         let signed_with = syn.mkt().send_id();
-        let asked_for = syn.mkts().by_send_id(syn.rnext_key_id()).map_or(signed_with, Mkt::send_id);
+        let asked_for = syn.asked_for().send_id();
         let mut connection =
             Self::new(pair, Phase::SynReceived, None, remote_isn, syn.mkts(), asked_for, signed_with);
         connection.counters.good = 1;
@@ -129,11 +121,10 @@ impl<const N: usize> Connection<N> {
             rnext: index(rnext),
             local_isn,
             remote_isn,
-            another_syn: None,
             send: SneTracker::new(local_isn.unwrap_or(Isn::UNKNOWN)),
             receive: SneTracker::new(remote_isn),
             newest_acknowledgment: None,
-            last_ids: None,
+            heard: HeardKeys::NONE,
             counters: Counters::default(),
             slots,
         }
@@ -185,6 +176,33 @@ impl<const N: usize> Connection<N> {
             self.counters.count_dropped_icmp();
         }
         ignore
+    }
+
+    /// Before it is established, goes on with another SYN of the peer's, which has verified, and this end's answer to it.
+    pub(crate) fn adopt_handshake(&mut self, handshake: &Handshake) {
+        if self.phase != Phase::SynReceived {
+            return;
+        }
+        if self.remote_isn != handshake.remote_isn {
+            self.remote_isn = handshake.remote_isn;
+            self.receive = SneTracker::new(handshake.remote_isn);
+            self.current = self.index(|key| key.send_id == handshake.asked_for).unwrap_or(self.current);
+            self.rnext = self.index(|key| key.recv_id == handshake.signed_with).unwrap_or(self.rnext);
+        }
+        if self.local_isn != handshake.local_isn {
+            self.local_isn = handshake.local_isn;
+            self.send = SneTracker::new(handshake.local_isn.unwrap_or(Isn::UNKNOWN));
+        }
+    }
+
+    /// The handshake that counts at present.
+    pub(crate) fn handshake(&self) -> Option<Handshake> {
+        (self.phase == Phase::SynReceived).then(|| Handshake {
+            remote_isn: self.remote_isn,
+            local_isn: self.local_isn,
+            signed_with: self.rnext_key().recv_id,
+            asked_for: self.current_key().send_id,
+        })
     }
 
     /// Both ISNs are confirmed: derives the traffic keys and wipes the master keys.

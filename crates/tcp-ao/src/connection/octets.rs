@@ -2,7 +2,7 @@
 
 use core::net::Ipv6Addr;
 
-use crate::connection::{ConnectionState, StateError};
+use crate::connection::{ConnectionState, HeardKeys, StateError};
 use crate::counters::Counters;
 use crate::ip::ipv6_octets;
 use crate::types::{Endpoint, Isn, KeyId, SeqNum, Sne, SocketPair};
@@ -12,7 +12,7 @@ const VERSION: u8 = 1;
 
 impl ConnectionState {
     /// How many octets [`Self::to_octets`] gives.
-    pub const OCTETS: usize = 107;
+    pub const OCTETS: usize = 123;
 
     /// The state as octets: a version, then the fields in their order, numbers with the highest octet first, IPv4 addresses
     /// mapped to IPv6. Later versions of this crate read it. It contains no secret.
@@ -41,6 +41,8 @@ impl ConnectionState {
         ];
         numbers.iter().for_each(|number| put(&number.to_be_bytes()));
         put(&[self.current_key.0, self.rnext_key.0]);
+        put(&self.heard.key_ids);
+        put(&self.heard.rnext_key_ids);
         let Counters { good, bad, key_not_found, required, dropped_icmp } = self.counters;
         [good, bad, key_not_found, required, dropped_icmp].iter().for_each(|count| put(&count.to_be_bytes()));
         octets
@@ -74,6 +76,7 @@ impl ConnectionState {
             acknowledged: SeqNum(number(&mut rest)),
             current_key: KeyId(u8::from_be_bytes(take(&mut rest))),
             rnext_key: KeyId(u8::from_be_bytes(take(&mut rest))),
+            heard: HeardKeys { key_ids: take(&mut rest), rnext_key_ids: take(&mut rest) },
             counters: Counters {
                 good: count(&mut rest),
                 bad: count(&mut rest),

@@ -2,7 +2,7 @@
 
 use crate::authenticate::{check_mac_length, compare};
 use crate::connection::slot::{Keys, Slot};
-use crate::connection::{AnotherSyn, Connection, Phase};
+use crate::connection::{Connection, Phase};
 use crate::error::VerifyError;
 use crate::kdf::{KdfContext, TrafficKey};
 use crate::mac_input::MacInput;
@@ -11,6 +11,9 @@ use crate::segment::Segment;
 use crate::sne::SneTracker;
 use crate::tcp::Tcp;
 use crate::types::{Isn, KeyId, Sne};
+
+/// More octets than any segment has.
+const LONGEST_SEGMENT: i32 = 1 << 16;
 
 /// A segment whose MAC has verified. Only [`Connection::verify`] makes one.
 #[derive(Clone, Copy, Debug)]
@@ -97,9 +100,7 @@ impl<const N: usize> Connection<N> {
             return Err(VerifyError::State);
         }
         check_mac_length(&ao, &slot.parameters)?;
-        // A SYN's sequence number is an ISN, whatever came before.
-        let is_first = !is_established && tcp.flags().syn();
-        let sne = if is_first { Sne(0) } else { self.receive.sne_of(tcp.sequence()) };
+        let sne = if is_established { self.receive.sne_of(tcp.sequence()) } else { self.handshake_sne(tcp) };
         Ok(Found { slot, ao, sne })
     }
 
@@ -125,40 +126,56 @@ impl<const N: usize> Connection<N> {
         MacInput::new(found.sne, addresses, segment.tcp(), found.ao.place(), found.slot.parameters.options)
     }
 
+    /// Whether it is a listener's reset in answer to this end's SYN: it has no ISN of its own, and the sequence number 0, which
+    /// stands for one (RFC 9293 §3.10.7.1).
+    fn is_refusal(&self, tcp: Tcp<'_>) -> bool {
+        let acknowledges = self.local_isn.map(|isn| isn.0.wrapping_add(1));
+        tcp.flags().rst() && tcp.sequence().0 == 0 && Some(tcp.acknowledgment().0) == acknowledges
+    }
+
+    #[cold]
+    fn handshake_sne(&self, tcp: Tcp<'_>) -> Sne {
+        // A SYN's sequence number is an ISN, whatever came before.
+        if tcp.flags().syn() || self.is_refusal(tcp) {
+            return Sne(0);
+        }
+        self.receive.sne_of(tcp.sequence())
+    }
+
     /// The KDF context of a segment received during the handshake.
     #[cold]
     fn receive_context(&self, segment: &Segment<'_>) -> Result<KdfContext, VerifyError> {
         let (isn, flags) = (Isn(segment.sequence().0), segment.flags());
         let (syn, ack) = (flags.syn(), flags.ack());
+        let tcp = segment.without_addresses();
         match (self.phase, self.local_isn) {
-            // The peer's SYN, crossing ours, repeated, or another.
-            (Phase::SynSent | Phase::SynReceived, _) if syn && !ack => {}
-            // The SYN-ACK, or a listener's reset, whose own sequence number stands for the ISN that the listener never had
-            // (RFC 9293 §3.10.7.2). A SYN-ACK also counts after a SYN with another ISN: its key includes our ISN, so it is
-            // fresh and that SYN was not.
-            (Phase::SynSent, Some(local_isn)) if syn || flags.rst() => {
-                return Ok(KdfContext::receive_other(self.pair, local_isn, isn));
+            // The peer's SYN, crossing ours or repeated.
+            (Phase::SynSent, _) if syn && !ack => Ok(KdfContext::syn(self.pair.remote, self.pair.local, isn)),
+            (Phase::SynReceived, _) if syn && !ack && isn == self.remote_isn => {
+                Ok(KdfContext::syn(self.pair.remote, self.pair.local, isn))
             }
-            (Phase::SynReceived, Some(local_isn)) if syn && ack => {
-                return Ok(KdfContext::receive_other(self.pair, local_isn, isn));
+            // The SYN-ACK, or a listener's reset. A SYN-ACK also counts after a SYN with another ISN: its key includes our ISN, so
+            // it is fresh and that SYN was not.
+            (Phase::SynSent, Some(local_isn)) if syn || flags.rst() => {
+                Ok(KdfContext::receive_other(self.pair, local_isn, isn))
+            }
+            (Phase::SynReceived, Some(local_isn)) if syn && ack || self.is_refusal(tcp) => {
+                Ok(KdfContext::receive_other(self.pair, local_isn, isn))
             }
             (Phase::SynReceived, Some(local_isn)) if !syn => {
-                return Ok(KdfContext::receive_other(self.pair, local_isn, self.remote_isn));
+                Ok(KdfContext::receive_other(self.pair, local_isn, self.remote_isn))
             }
-            _ => return Err(VerifyError::State),
+            _ => Err(VerifyError::State),
         }
-        Ok(KdfContext::syn(self.pair.remote, self.pair.local, isn))
     }
 
     #[inline(always)]
     fn learn<'a>(&mut self, segment: &Segment<'a>, ao: &AoOption<'a>) -> Verified<'a> {
-        if self.phase != Phase::Established && self.learn_in_handshake(segment, ao) {
-            let (segment, key_id) = (*segment, ao.key_id);
-            return Verified { segment, key_id, current_key_changed: false, makes_progress: false };
+        if self.phase != Phase::Established {
+            self.learn_in_handshake(segment);
         }
         let before = (self.receive.highest().1, self.newest_acknowledgment);
-        let ids = (ao.key_id, ao.rnext_key_id);
-        let is_first = self.last_ids != Some(ids) && self.hear(ids);
+        let is_first = self.heard.add(ao.key_id, ao.rnext_key_id);
         let mut current_key_changed = false;
         if self.is_newest(segment.without_addresses(), is_first)
             && self.current_key().send_id != ao.rnext_key_id
@@ -174,57 +191,34 @@ impl<const N: usize> Connection<N> {
         Verified { segment: *segment, key_id: ao.key_id, current_key_changed, makes_progress }
     }
 
-    /// Notes who signed a segment and what it asks for. Returns whether either is heard for the first time.
-    #[cold]
-    fn hear(&mut self, ids: (KeyId, KeyId)) -> bool {
-        self.last_ids = Some(ids);
-        let mut is_first = false;
-        for slot in self.slots.iter_mut().flatten() {
-            if slot.parameters.recv_id == ids.0 {
-                is_first |= !core::mem::replace(&mut slot.has_signed, true);
-            }
-            if slot.parameters.send_id == ids.1 {
-                is_first |= !core::mem::replace(&mut slot.was_asked_for, true);
-            }
-        }
-        is_first
-    }
-
     /// Whether to obey the RNextKeyID of a verified segment.
     ///
     /// RFC 5925 §7.5 obeys any. A late or replayed segment could bring back a key that the peer has left and may have removed.
     /// Acknowledgments never go back, so an older one proves that the segment is old, and a newer one that it is new, even if it
-    /// is a retransmission. If the acknowledgment is the same, a segment is new when its sequence number is, or when it is the
-    /// first under its MKT or the first to ask for one (`is_first`).
+    /// is a retransmission. If the acknowledgment is the same, a segment is new when its sequence number is higher than any before,
+    /// or when it is the first under its MKT or the first to ask for one (`is_first`).
     #[inline(always)]
     fn is_newest(&mut self, tcp: Tcp<'_>, is_first: bool) -> bool {
         if tcp.flags().ack() {
             let acknowledgment = tcp.acknowledgment();
             if self.newest_acknowledgment != Some(acknowledgment) {
-                if self.newest_acknowledgment.is_some_and(|newest| acknowledgment.before(newest)) {
+                // What was never sent was acknowledged 2^31 octets ago: a pure acknowledgment's replay still verifies then.
+                let is_old = acknowledgment.offset_from(self.send.highest().1) > LONGEST_SEGMENT;
+                if is_old || self.newest_acknowledgment.is_some_and(|newest| acknowledgment.before(newest)) {
                     return false;
                 }
                 self.newest_acknowledgment = Some(acknowledgment);
                 return true;
             }
         }
-        // A keepalive is one below the next sequence number (RFC 9293 §3.8.4), and not old.
-        is_first || tcp.sequence().offset_from(self.receive.highest().1) >= -1
+        is_first || tcp.sequence().offset_from(self.receive.highest().1) > 0
     }
 
-    /// Returns whether the segment is another SYN of the peer's, whose wishes count only if this end's stack answers it.
     #[cold]
-    fn learn_in_handshake(&mut self, segment: &Segment<'_>, ao: &AoOption<'_>) -> bool {
+    fn learn_in_handshake(&mut self, segment: &Segment<'_>) {
         let flags = segment.flags();
-        let isn = Isn(segment.sequence().0);
-        if self.phase == Phase::SynReceived && flags.syn() && !flags.ack() && isn != self.remote_isn {
-            let signed_with = self.index(|key| key.recv_id == ao.key_id).unwrap_or(self.rnext);
-            let asked_for = self.index(|key| key.send_id == ao.rnext_key_id).unwrap_or(signed_with);
-            self.another_syn = Some(AnotherSyn { isn, signed_with, asked_for });
-            return true;
-        }
         if flags.syn() && (self.phase == Phase::SynSent || flags.ack()) {
-            self.remote_isn = isn;
+            self.remote_isn = Isn(segment.sequence().0);
             self.receive = SneTracker::new(self.remote_isn);
             self.phase = Phase::SynReceived;
         }
@@ -235,6 +229,5 @@ impl<const N: usize> Connection<N> {
         {
             self.establish(local_isn);
         }
-        false
     }
 }

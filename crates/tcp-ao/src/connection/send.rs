@@ -4,7 +4,7 @@ use wireseal_mac::Mac;
 
 use crate::authenticate::place_to_sign;
 use crate::connection::slot::{Keys, Slot};
-use crate::connection::{AnotherSyn, Connection, Phase};
+use crate::connection::{Connection, Phase};
 use crate::error::SignError;
 use crate::kdf::{KdfContext, TrafficKey};
 use crate::mac_input::MacInput;
@@ -49,10 +49,10 @@ impl<const N: usize> Connection<N> {
         if is_established && view.opens() {
             return Err(SignError::State);
         }
-        let slot = if is_established { self.slot(self.current) } else { self.handshake_slot(view) };
+        let slot = self.slot(self.current);
         let ao = place_to_sign(view, &slot.parameters)?;
-        // A SYN's sequence number is an ISN, whatever came before.
-        let is_first = !is_established && view.flags().syn();
+        // A SYN's sequence number is an ISN, whatever came before, and a refusal's stands for one.
+        let is_first = !is_established && (view.flags().syn() || is_refusal(view.flags(), view.sequence()));
         let sne = if is_first { Sne(0) } else { self.send.sne_of(view.sequence()) };
         Ok((slot, sne, ao))
     }
@@ -84,13 +84,11 @@ impl<const N: usize> Connection<N> {
 
     #[cold]
     fn sent_in_handshake(&mut self, tcp: &[u8]) {
-        let sequence = tcp::sequence(tcp);
-        if let Some(another) = self.another_syn_answered_by(tcp::flags(tcp), tcp::acknowledgment(tcp)) {
-            (self.remote_isn, self.another_syn) = (another.isn, None);
-            (self.current, self.rnext) = (another.asked_for, another.signed_with);
-            self.receive = SneTracker::new(another.isn);
+        let (sequence, flags) = (tcp::sequence(tcp), tcp::flags(tcp));
+        if is_refusal(flags, sequence) {
+            return;
         }
-        if tcp::flags(tcp).syn() {
+        if flags.syn() {
             self.local_isn = Some(Isn(sequence.0));
             self.send = SneTracker::new(Isn(sequence.0));
         }
@@ -99,44 +97,19 @@ impl<const N: usize> Connection<N> {
         }
     }
 
-    /// The other SYN, if this is the SYN-ACK that answers it. The stack may have dropped the first, or taken it for a duplicate.
-    fn another_syn_answered_by(&self, flags: Flags, acknowledgment: SeqNum) -> Option<AnotherSyn> {
-        let isn = Isn(acknowledgment.0.wrapping_sub(1));
-        self.another_syn.filter(|another| flags.syn() && flags.ack() && another.isn == isn)
-    }
-
-    /// What a segment of the handshake is signed with: the current key, or the one that the SYN asked for which it answers.
-    #[cold]
-    fn handshake_slot(&self, tcp: Tcp<'_>) -> &Slot {
-        let another = self.another_syn_answered_by(tcp.flags(), tcp.acknowledgment());
-        self.slot(another.map_or(self.current, |another| another.asked_for))
-    }
-
-    /// Octets of the MAC that this segment, which has no AO option yet, is going to need.
-    pub(crate) fn mac_length_for(&self, tcp: Tcp<'_>) -> usize {
-        let is_established = self.phase == Phase::Established;
-        let slot = if is_established { self.slot(self.current) } else { self.handshake_slot(tcp) };
-        slot.parameters.mac_length()
-    }
-
     /// The KDF context of a segment sent during the handshake.
     #[cold]
     fn send_context(&self, tcp: &[u8]) -> Result<KdfContext, SignError> {
-        let (isn, flags) = (Isn(tcp::sequence(tcp).0), tcp::flags(tcp));
+        let (sequence, flags) = (tcp::sequence(tcp), tcp::flags(tcp));
+        let isn = Isn(sequence.0);
         let (syn, ack) = (flags.syn(), flags.ack());
         match (self.phase, self.local_isn) {
             (Phase::SynSent | Phase::SynReceived, Some(local_isn)) if syn && !ack && local_isn == isn => {
                 Ok(KdfContext::syn(self.pair.local, self.pair.remote, isn))
             }
             // A stack that forgot a half-open connection, or keeps none, answers a repeated SYN with another ISN.
-            (Phase::SynReceived, _) if syn && ack => {
-                let another = self.another_syn_answered_by(flags, tcp::acknowledgment(tcp));
-                let remote_isn = another.map_or(self.remote_isn, |another| another.isn);
-                Ok(KdfContext::send_other(self.pair, isn, remote_isn))
-            }
-            // A listener that refuses a SYN, perhaps a repeated one, resets without an ISN of its own; the reset's sequence number,
-            // which is zero (RFC 9293 §3.10.7.1), stands for it.
-            (Phase::SynReceived, _) if flags.rst() && ack && isn == Isn(0) => {
+            // A listener that refuses a SYN, perhaps a repeated one, resets without an ISN of its own.
+            (Phase::SynReceived, _) if syn && ack || is_refusal(flags, sequence) => {
                 Ok(KdfContext::send_other(self.pair, isn, self.remote_isn))
             }
             (Phase::SynReceived, None) if flags.rst() => {
@@ -148,4 +121,10 @@ impl<const N: usize> Connection<N> {
             _ => Err(SignError::State),
         }
     }
+}
+
+/// Whether it is a reset in answer to a SYN. Its sequence number is zero (RFC 9293 §3.10.7.1), and stands for the ISN that the
+/// listener never had.
+fn is_refusal(flags: Flags, sequence: SeqNum) -> bool {
+    flags.rst() && flags.ack() && sequence.0 == 0
 }

@@ -8,9 +8,6 @@ use crate::types::{Isn, SocketPair};
 pub(super) struct Slot {
     pub(super) parameters: MktParameters,
     pub(super) keys: Keys,
-    /// Whether a verified segment has been signed with this MKT, and whether one has asked for it.
-    pub(super) has_signed: bool,
-    pub(super) was_asked_for: bool,
 }
 
 /// The master key until the ISNs are confirmed, the two traffic keys afterwards; never both.
@@ -22,8 +19,7 @@ pub(super) enum Keys {
 
 impl Slot {
     pub(super) fn with_master_key(mkt: &Mkt) -> Self {
-        let keys = Keys::Master(mkt.master_key().clone());
-        Self { parameters: *mkt.parameters(), keys, has_signed: false, was_asked_for: false }
+        Self { parameters: *mkt.parameters(), keys: Keys::Master(mkt.master_key().clone()) }
     }
 
     /// Replaces the master key by the traffic keys, if that has not been done.

@@ -1,6 +1,6 @@
 //! The state of a live connection as plain values, to move it elsewhere.
 
-use crate::connection::{Connection, Phase};
+use crate::connection::{Connection, HeardKeys, Phase};
 use crate::counters::Counters;
 use crate::mkt::MktSet;
 use crate::sne::SneTracker;
@@ -32,6 +32,8 @@ pub struct ConnectionState {
     pub current_key: KeyId,
     /// The RecvID of the rnext key.
     pub rnext_key: KeyId,
+    /// The keys that the peer has used and asked for.
+    pub heard: HeardKeys,
     /// The counters.
     pub counters: Counters,
 }
@@ -83,6 +85,7 @@ impl<const N: usize> Connection<N> {
             acknowledged: self.newest_acknowledgment.unwrap_or(SeqNum(local_isn.0.wrapping_add(1))),
             current_key: self.current_key().send_id,
             rnext_key: self.rnext_key().recv_id,
+            heard: self.heard,
             counters: self.counters,
         })
     }
@@ -109,10 +112,7 @@ impl<const N: usize> Connection<N> {
         connection.receive = SneTracker::resume(state.receive_sne, state.receive_sequence);
         connection.newest_acknowledgment = Some(state.acknowledged);
         connection.counters = state.counters;
-        // Which MKTs were heard of elsewhere is not known. A replay must not pass for the first segment under one of them.
-        for slot in connection.slots.iter_mut().flatten() {
-            (slot.has_signed, slot.was_asked_for) = (true, true);
-        }
+        connection.heard = state.heard;
         connection.establish(state.local_isn);
         Ok(connection)
     }

@@ -35,6 +35,11 @@ impl<'a, 'm, const N: usize> VerifiedSyn<'a, 'm, N> {
         self.rnext_key_id
     }
 
+    /// The MKT that this end answers with: the one that the SYN asks for, or else the one that signed it (RFC 5925 §7.5).
+    pub(crate) fn asked_for(&self) -> &'m Mkt {
+        self.mkts.by_send_id(self.rnext_key_id).unwrap_or(self.mkt)
+    }
+
     pub(super) const fn mkts(&self) -> &'m MktSet<N> {
         self.mkts
     }

@@ -3,8 +3,10 @@
 use core::time::Duration;
 
 use crate::connection::{Connection, Verified};
+use crate::error::VerifyError;
 use crate::peer::MKTS_PER_PEER;
 use crate::segment::Segment;
+use crate::shim::handshake::{Handshake, Handshakes};
 use crate::tcp::Flags;
 use crate::types::{Isn, SeqNum};
 
@@ -83,6 +85,10 @@ pub(super) struct Entry {
     closes_first: bool,
     was_reset: bool,
     last_used: Duration,
+    /// Since when it has had its place in the table's queue.
+    pub(super) queued: Duration,
+    /// The peer's SYNs and this end's answers, until the connection is established.
+    handshakes: Handshakes,
 }
 
 impl Entry {
@@ -103,6 +109,37 @@ impl Entry {
             closes_first: false,
             was_reset: false,
             last_used: now,
+            queued: now,
+            handshakes: Handshakes::default(),
+        }
+    }
+
+    /// Records another SYN of the peer's, which has verified.
+    pub(super) fn heard(&mut self, handshake: Handshake) {
+        self.handshakes.add(handshake);
+    }
+
+    /// Verifies a segment with the handshake that it acknowledges.
+    pub(super) fn verify<'a>(&mut self, segment: &Segment<'a>) -> Result<Verified<'a>, VerifyError> {
+        let Some(present) = self.connection.handshake() else { return self.connection.verify(segment) };
+        let isn = |number: SeqNum| Isn(number.0.wrapping_sub(1));
+        let completed = self.handshakes.of(isn(segment.sequence()), isn(segment.acknowledgment()));
+        if let Some(completed) = completed.filter(|_| segment.flags().ack() && !segment.flags().syn()) {
+            self.connection.adopt_handshake(&completed);
+        }
+        self.connection.verify(segment).inspect_err(|_| self.connection.adopt_handshake(&present))
+    }
+
+    /// Goes on with the handshake whose SYN the stack answers, by a SYN-ACK or a refusal.
+    pub(super) fn prepare_answer(&mut self, flags: Flags, sequence: SeqNum, acknowledgment: SeqNum) {
+        let Some(present) = self.connection.handshake() else { return };
+        self.handshakes.add(present);
+        let is_answer = flags.ack() && (flags.syn() || flags.rst() && sequence.0 == 0);
+        let answered = self.handshakes.of_syn(Isn(acknowledgment.0.wrapping_sub(1)));
+        if let Some(answered) =
+            answered.filter(|answered| is_answer && answered.remote_isn != present.remote_isn)
+        {
+            self.connection.adopt_handshake(&Handshake { local_isn: present.local_isn, ..answered });
         }
     }
 
@@ -123,6 +160,13 @@ impl Entry {
         if flags.fin() {
             self.fin_sent = Some(end);
         }
+        if let Some(answered) = self.connection.handshake().filter(|_| flags.syn()) {
+            let is_first =
+                self.handshakes.of_syn(answered.remote_isn).is_none_or(|known| known.local_isn.is_none());
+            self.handshakes.add(answered);
+            // The time of a handshake begins with the first answer to its SYN, not with a replay before it.
+            self.last_used = if is_first { now } else { self.last_used };
+        }
         // What is sent shows that this end's stack still has the connection, but says nothing of the peer: neither a repeated SYN
         // or FIN nor the answers to a replayed SYN extend the time.
         let is_half_open = !self.connection.is_established();
@@ -137,9 +181,9 @@ impl Entry {
         let flags = segment.flags();
         self.fin_received |= flags.fin();
         self.fin_acknowledged |=
-            flags.ack() && self.fin_sent.is_some_and(|end| !segment.acknowledgment().before(end));
+            flags.ack() && self.fin_sent.is_some_and(|end| segment.acknowledgment() == end);
         // A replay makes no progress, and does not keep alive what is dead.
-        if verified.makes_progress() && !(flags.syn() && !flags.ack()) {
+        if verified.makes_progress() && !flags.syn() {
             self.last_used = now;
         }
         self.passed(flags, now);
@@ -172,6 +216,11 @@ impl Entry {
         // (RFC 9293 §3.10.7.4).
         let is_over = self.was_reset || !self.closes_first || is_later;
         self.has_expired(now, limits) || self.stage == Stage::Closed && is_another && is_over
+    }
+
+    /// Whether it has been used so long after it came to its place in the queue that others should be in front of it.
+    pub(super) fn is_misplaced(&self, stage_before: Stage, limits: &TimeLimits) -> bool {
+        self.stage != stage_before || self.last_used.saturating_sub(self.queued) > limits.of(self.stage) / 2
     }
 
     pub(super) fn has_expired(&self, now: Duration, limits: &TimeLimits) -> bool {

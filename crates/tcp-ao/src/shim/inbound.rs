@@ -12,8 +12,9 @@ use crate::ip::{IPV4_HEADER_LENGTH, IPV6_HEADER_LENGTH, IpHeader, PROTOCOL_TCP};
 use crate::option::TCP_HEADER_LENGTH;
 use crate::segment::Segment;
 use crate::shim::entry::Entry;
+use crate::shim::handshake::Handshake;
 use crate::shim::{OPTION_ROOM, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot, Unmatched, options};
-use crate::types::{Endpoint, SocketPair};
+use crate::types::{Endpoint, Isn, SocketPair};
 
 /// The MSS of a peer that advertises none (RFC 9293 §3.7.1): the packet every host must accept, less the headers.
 const DEFAULT_MSS_IPV4: usize = 576 - IPV4_HEADER_LENGTH - TCP_HEADER_LENGTH;
@@ -80,6 +81,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
     ) -> Result<bool, Refusal> {
         let flags = segment.flags();
         let opens = flags.syn() && !flags.ack();
+        let isn = Isn(segment.sequence().0);
         let limits = *self.table.limits();
         let known = self.table.get_mut(pair);
         let may_be_replaced =
@@ -88,11 +90,25 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
             && (may_be_replaced || known.as_ref().is_some_and(|entry| entry.connection.is_established()));
         if let Some(entry) = known.filter(|_| !reopens) {
             check_checksums(&self.config, packet, ip)?;
-            let verdict = entry.connection.verify(segment);
+            let peers = &self.peers;
+            let verdict = match entry.connection.handshake() {
+                // Of two SYNs, either may be the replay: this end's stack gets both, and its answers are kept.
+                Some(first) if opens && first.remote_isn != isn => {
+                    let mkts = peers.get(entry.peer).map(|peer| &peer.mkts).ok_or(Refusal::NoPeer)?;
+                    mkts.verify_syn(*segment).map(|syn| {
+                        let (signed_with, asked_for) = (syn.mkt().recv_id(), syn.asked_for().send_id());
+                        entry.heard(Handshake { remote_isn: isn, local_isn: None, signed_with, asked_for });
+                        None
+                    })
+                }
+                _ => entry.verify(segment).map(Some),
+            };
             count(&mut self.counters, self.peers.counters_mut(entry.peer), &verdict);
             let stage = entry.stage();
-            entry.received(segment, &verdict.map_err(Refusal::Verify)?, now);
-            if entry.stage() != stage {
+            if let Some(verified) = verdict.map_err(Refusal::Verify)? {
+                entry.received(segment, &verified, now);
+            }
+            if entry.is_misplaced(stage, &limits) {
                 self.table.settle(pair);
             }
             return Ok(true);

@@ -8,6 +8,7 @@
 //! peer advertises. SACK blocks that do not fit next to the option are dropped, oldest first (RFC 2018 §3).
 
 mod entry;
+mod handshake;
 mod inbound;
 mod options;
 mod outbound;
@@ -28,6 +29,7 @@ use crate::types::SocketPair;
 
 use entry::Entry;
 pub use entry::TimeLimits;
+pub(crate) use handshake::Handshake;
 pub use peers::PeerSlot;
 use peers::Peers;
 pub use table::ShimSlot;
@@ -247,7 +249,8 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
     /// # Errors
     /// [`Refusal::NoPeer`] if no peer is configured for it, and [`Refusal::TableFull`].
     pub fn adopt(&mut self, now: Duration, connection: Connection<MKTS_PER_PEER>) -> Result<(), Refusal> {
-        let peer = self.peers.of(&connection.pair(), None).ok_or(Refusal::NoPeer)?;
+        let peer =
+            self.peers.of(&connection.pair(), Some(connection.rnext_key().recv_id)).ok_or(Refusal::NoPeer)?;
         self.table.insert(Entry::new(connection, peer, now), now).map_err(|()| Refusal::TableFull)
     }
 

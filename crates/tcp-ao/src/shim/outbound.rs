@@ -62,6 +62,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
                 opened.insert(Entry::new(connection, index, now))
             }
         };
+        entry.prepare_answer(flags, segment.sequence(), segment.acknowledgment());
         let old_options = segment.option_octets().len();
         let options = signed_options(&self.config, &entry.connection, &ip, &segment)?;
         let start = options::replace(buffer, room, ip.payload_offset, old_options, &options)
@@ -71,7 +72,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
         options::write_checksums(packet, &ip);
         let stage = entry.stage();
         entry.sent(flags, segment_end, now);
-        let has_moved = entry.stage() != stage;
+        let has_moved = entry.is_misplaced(stage, &self.config.limits);
         // A listener's answer to a SYN that it refuses also ends the connection.
         if flags.rst() && entry.connection.local_isn().is_none() {
             self.table.remove(&pair);
@@ -92,10 +93,9 @@ fn signed_options<const N: usize>(
     segment: &Segment<'_>,
 ) -> Result<NewOptions, Refusal> {
     let old = segment.option_octets();
-    let mac_length = connection.mac_length_for(segment.without_addresses());
     let mss_increase = if segment.flags().syn() { config.mtu.saturating_sub(config.stack_mtu) } else { 0 };
     let mss_limit = config.mtu.saturating_sub(ip.payload_offset + TCP_HEADER_LENGTH);
-    let options = options::with_ao(old, mac_length, mss_increase, mss_limit)?;
+    let options = options::with_ao(old, connection.current_key().mac_length(), mss_increase, mss_limit)?;
     let longest = config.mtu.min(if ip.source.is_ipv4() { MAX_IPV4_LENGTH } else { MAX_IPV6_LENGTH });
     let excess = (ip.total_length - old.len() + options.as_bytes().len()).saturating_sub(longest);
     if excess > 0 {

@@ -8,7 +8,7 @@ use cidr::IpCidr;
 use crate::counters::Counters;
 use crate::ip::ipv6_octets;
 use crate::mkt::MktSet;
-use crate::peer::{MKTS_PER_PEER, Peer, PeerError, canonical};
+use crate::peer::{ConnectionIdentifier, MKTS_PER_PEER, Peer, PeerError, canonical};
 use crate::shim::table::mix_address;
 use crate::types::{KeyId, SocketPair};
 
@@ -64,6 +64,12 @@ fn number(address: IpAddr) -> u128 {
     u128::from_be_bytes(ipv6_octets(address))
 }
 
+/// The lengths of the prefixes, and how many ports there are.
+fn specificity(connections: &ConnectionIdentifier) -> (u8, u8, usize) {
+    let ports = [connections.local_port, connections.remote_port].iter().flatten().count();
+    (Prefix::of(connections.remote).1, Prefix::of(connections.local).1, ports)
+}
+
 pub(super) struct Peers<P> {
     slots: P,
     free: usize,
@@ -86,10 +92,11 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
             }
         }
         for index in 0..peers.slots.as_ref().len() {
-            if let Some(peer) = peers.get(index) {
-                peers.check(index, peer)?;
-                peers.link(index);
-            }
+            peers.link(index);
+        }
+        // Of two peers that overlap, the one with the longer prefix finds the other.
+        for (index, peer) in peers.iter() {
+            peers.check_shorter(index, peer)?;
         }
         Ok(peers)
     }
@@ -153,16 +160,17 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
         Ok(())
     }
 
-    /// The peer that a connection belongs to, the one with the most specific prefixes and ports. Of several that cover it, a
-    /// received segment's KeyID decides (RFC 5925 §3.3).
+    /// The peer that a connection belongs to: the one with the most specific prefixes and ports. Of several that are equally
+    /// specific, a received segment's KeyID decides (RFC 5925 §3.3).
     pub(super) fn of(&self, pair: &SocketPair, key_id: Option<KeyId>) -> Option<usize> {
         let most_specific = self.most_specific(pair, |peer| peer.connections.contains(pair))?;
+        let best = self.get(most_specific)?.connections;
         let has_key = |peer: &Peer| key_id.is_none_or(|id| peer.mkts.by_recv_id(id).is_some());
-        // Where the most specific peer has no key, nothing gets through, whoever else's prefix covers the connection.
-        if self.get(most_specific).is_none_or(|peer| peer.mkts.preferred().is_none() || has_key(peer)) {
-            return Some(most_specific);
-        }
-        let by_key = self.most_specific(pair, |peer| peer.connections.contains(pair) && has_key(peer));
+        let by_key = self.most_specific(pair, |peer| {
+            peer.connections.contains(pair)
+                && specificity(&peer.connections) == specificity(&best)
+                && has_key(peer)
+        });
         by_key.or(Some(most_specific))
     }
 
@@ -180,11 +188,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
         let address = number(pair.remote.address());
         let found = |length| {
             let peers = self.with_remote(Prefix::new(address, length)).filter(|(_, peer)| is_wanted(peer));
-            let specific = peers.max_by_key(|(_, peer)| {
-                let connections = &peer.connections;
-                let ports = [connections.local_port, connections.remote_port].iter().flatten().count();
-                (Prefix::of(connections.local).1, ports)
-            });
+            let specific = peers.max_by_key(|(_, peer)| specificity(&peer.connections));
             specific.map(|(index, _)| index)
         };
         self.lengths_up_to(BITS).find_map(found)
@@ -215,22 +219,20 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
 
     /// Refuses a peer whose connections overlap another's while their MKTs share an id (RFC 5925 §3.1).
     fn check(&self, index: usize, peer: &Peer) -> Result<(), PeerError> {
-        let own = Prefix::of(peer.connections.remote);
-        let clash = |(other, another): (usize, &Peer)| {
-            if other == index || !peer.connections.overlaps(&another.connections) {
-                return Ok(());
-            }
-            let clash = peer.mkts.iter().try_for_each(|mkt| another.mkts.check_ids(mkt.parameters()));
-            clash.map_err(|error| PeerError::Overlap { peer: index, other, error })
-        };
         let longest = BITS - self.lengths.leading_zeros() as u8;
-        if longest > own.1 {
-            // Others lie within this peer's prefix, in any bucket. In the order of their slots only linked ones count.
-            return self.linked().try_for_each(clash);
+        if longest > Prefix::of(peer.connections.remote).1 {
+            // Others may lie within this peer's prefix, in any bucket.
+            return self.linked().try_for_each(|other| clash(index, peer, other));
         }
+        self.check_shorter(index, peer)
+    }
+
+    /// The same among peers whose remote prefixes are not longer than this one's.
+    fn check_shorter(&self, index: usize, peer: &Peer) -> Result<(), PeerError> {
+        let own = Prefix::of(peer.connections.remote);
         self.lengths_up_to(own.1)
             .flat_map(|length| self.with_remote(Prefix::new(own.0, length)))
-            .try_for_each(clash)
+            .try_for_each(|other| clash(index, peer, other))
     }
 
     /// All peers that are in their buckets.
@@ -268,4 +270,12 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
         let hash = mix_address(Ipv6Addr::from_bits(address).into(), u64::from(length));
         (hash % self.slots.as_ref().len().max(1) as u64) as usize
     }
+}
+
+fn clash(index: usize, peer: &Peer, (other, another): (usize, &Peer)) -> Result<(), PeerError> {
+    if other == index || !peer.connections.overlaps(&another.connections) {
+        return Ok(());
+    }
+    let clash = peer.mkts.iter().try_for_each(|mkt| another.mkts.check_ids(mkt.parameters()));
+    clash.map_err(|error| PeerError::Overlap { peer: index, other, error })
 }

@@ -19,14 +19,14 @@ pub struct ShimSlot {
     entry: Option<Entry>,
     /// The first slot of the bucket that has this slot's number.
     bucket: u32,
+    /// The bucket that this slot's connection is in.
+    home: u32,
     /// The next slot of the bucket that this slot's connection is in, or the next free slot.
     next: u32,
     /// The queue that the connection is in, and its neighbours there.
     queue: Stage,
     older: u32,
     newer: u32,
-    /// Since when the connection has had this place in the queue.
-    queued: Duration,
 }
 
 impl ShimSlot {
@@ -34,11 +34,11 @@ impl ShimSlot {
     pub const EMPTY: Self = Self {
         entry: None,
         bucket: NONE,
+        home: NONE,
         next: NONE,
         queue: Stage::Open,
         older: NONE,
         newer: NONE,
-        queued: Duration::ZERO,
     };
 }
 
@@ -136,7 +136,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         self.free = self.slot(index).next;
         let first = core::mem::replace(&mut self.slot_mut(bucket).bucket, index);
         let slot = self.slot_mut(index);
-        (slot.entry, slot.next) = (Some(entry), first);
+        (slot.entry, slot.next, slot.home) = (Some(entry), first, bucket);
         self.join_queue(index);
         Ok(())
     }
@@ -166,7 +166,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
                 if entry.has_expired(now, &limits) {
                     return Some(oldest);
                 }
-                if entry.last_used() <= self.slot(oldest).queued {
+                if entry.last_used() <= entry.queued {
                     break;
                 }
                 // It has been used since it was put here, and goes behind those that may not have been.
@@ -185,11 +185,8 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     }
 
     fn vacate(&mut self, index: u32) {
-        let Some(entry) = &self.slot(index).entry else { return };
-        let pair = entry.connection.pair();
         self.leave_queue(index);
-        let bucket = self.bucket_of(&pair);
-        let next = self.slot(index).next;
+        let ShimSlot { home: bucket, next, .. } = *self.slot(index);
         let first = self.slot(bucket).bucket;
         if first == index {
             self.slot_mut(bucket).bucket = next;
@@ -206,11 +203,12 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     }
 
     fn join_queue(&mut self, index: u32) {
-        let Some(entry) = &self.slot(index).entry else { return };
-        let (stage, used) = (entry.stage(), entry.last_used());
+        let Some(entry) = &mut self.slot_mut(index).entry else { return };
+        entry.queued = entry.last_used();
+        let stage = entry.stage();
         let last = core::mem::replace(&mut self.queue_mut(stage).newest, index);
         let slot = self.slot_mut(index);
-        (slot.queue, slot.older, slot.newer, slot.queued) = (stage, last, NONE, used);
+        (slot.queue, slot.older, slot.newer) = (stage, last, NONE);
         match last {
             NONE => self.queue_mut(stage).oldest = index,
             _ => self.slot_mut(last).newer = index,

@@ -238,17 +238,22 @@ fn the_most_specific_peer_decides_and_then_the_key_id() {
         let read = crate::shim_support::read(&signed);
         assert_eq!(read.option(29).unwrap()[0], id, "{remote}");
     }
-    // The peer may use a key of the wider prefix.
+    // Of two that are equally specific, the KeyID decides; a key of a wider prefix is not for this one.
+    let another = Peer { connections: identifier("192.0.2.2/32"), mkts: mkts(&[(7, 8)]) };
+    let peers: Vec<PeerSlot> =
+        shim.peers().map(|(_, peer)| peer.clone().into()).chain([another.into()]).collect();
+    let mut shim = Shim::new(ShimConfig::new(1500), peers, slots(4)).unwrap();
     let from = pair("192.0.2.2", "192.0.2.1");
-    let mut other = crate::shim_support::shim(from, mirrored(&[(3, 4)]), 1);
-    let syn = outbound(&mut other, NOW, &Packet::new(from, SYN, 1, 0).build()).unwrap();
-    inbound(&mut shim, NOW, &syn).unwrap();
+    for (ids, is_its) in [((1, 2), true), ((7, 8), true), ((3, 4), false)] {
+        let mut other = crate::shim_support::shim(from, mirrored(&[ids]), 1);
+        let syn = outbound(&mut other, NOW, &Packet::new(from, SYN, 1, 0).build()).unwrap();
+        assert_eq!(inbound(&mut shim, NOW, &syn).is_ok(), is_its);
+        shim.forget(&from.reversed());
+    }
     // Without keys, the specific peer is closed, whatever the wider ones have.
     shim.set_mkts(2, MktSet::new()).unwrap();
-    let from = with_ports(from, 7, 179);
-    let syn = outbound(&mut other, NOW, &Packet::new(from, SYN, 1, 0).build());
-    assert_eq!(syn, Err(Refusal::TableFull));
-    other.forget(&pair("192.0.2.2", "192.0.2.1"));
+    shim.set_mkts(3, MktSet::new()).unwrap();
+    let mut other = crate::shim_support::shim(from, mirrored(&[(3, 4)]), 1);
     let syn = outbound(&mut other, NOW, &Packet::new(from, SYN, 1, 0).build()).unwrap();
     assert_eq!(inbound(&mut shim, NOW, &syn), Err(Refusal::NoKey));
 }

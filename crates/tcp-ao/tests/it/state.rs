@@ -2,7 +2,8 @@
 
 use crate::support::{ACK, Ends, Parts, SYN, ipv4_pair, ipv6_pair, mirrored, mkts, receive, view};
 use wireseal_tcp_ao::{
-    Connection, ConnectionState, Counters, Endpoint, Isn, KeyId, MktSet, SeqNum, Sne, SocketPair, StateError,
+    Connection, ConnectionState, Counters, Endpoint, HeardKeys, Isn, KeyId, MktSet, SeqNum, Sne, SocketPair,
+    StateError,
 };
 
 const IDS: [(u8, u8); 2] = [(1, 101), (2, 102)];
@@ -107,7 +108,7 @@ fn ao_38_octets_are_the_state() {
             let error = if place == 0 { StateError::Version(0) } else { length };
             assert_eq!(ConnectionState::from_octets(&octets[..place]), Err(error));
         }
-        assert_eq!(ConnectionState::from_octets(&[2; 107]), Err(StateError::Version(2)));
+        assert_eq!(ConnectionState::from_octets(&[2; 123]), Err(StateError::Version(2)));
     }
 }
 
@@ -121,6 +122,8 @@ fn ao_38_octets_of_version_1_are_read() {
     }
     (1..=7).for_each(|number: u32| octets.extend(number.to_be_bytes()));
     octets.extend([8, 9]);
+    octets.extend([0; 8]);
+    octets.extend([0; 8]);
     (10..=14).for_each(|count: u64| octets.extend(count.to_be_bytes()));
     let expected = ConnectionState {
         pair: SocketPair {
@@ -136,6 +139,7 @@ fn ao_38_octets_of_version_1_are_read() {
         acknowledged: SeqNum(7),
         current_key: KeyId(8),
         rnext_key: KeyId(9),
+        heard: HeardKeys::NONE,
         counters: Counters { good: 10, bad: 11, key_not_found: 12, required: 13, dropped_icmp: 14 },
     };
     assert_eq!(ConnectionState::from_octets(&octets), Ok(expected));

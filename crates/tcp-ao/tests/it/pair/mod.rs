@@ -123,7 +123,6 @@ impl Pair {
                 let (connection, end) = (&mut self.connections[at as usize], &mut self.ends[at as usize]);
                 connection.replace_keys(&mkt_set(&definitions, at)).unwrap();
                 end.held = definitions;
-                end.forget_removed(at);
                 end.rnext = end.held[0];
                 end.current = end.by_send_id(at, end.current.send_id(at)).unwrap_or(end.held[0]);
             }
@@ -132,9 +131,6 @@ impl Pair {
                 end.held.rotate_left(1);
                 let state = connection.export().unwrap();
                 *connection = Connection::import(&state, &mkt_set(&end.held, at)).unwrap();
-                // Only numbers travel.
-                end.signed_with = end.held.iter().map(|held| held.recv_id(at)).collect();
-                end.asked_for = end.held.iter().map(|held| held.send_id(at)).collect();
             }
             Operation::Reset(isns) => {
                 let held = [self.ends[0].held.clone(), self.ends[1].held.clone()];
@@ -209,7 +205,7 @@ impl Pair {
         if expected == Expected::Good {
             let end = &mut self.ends[to as usize];
             let ids = (segment.definition.send_id(to.other()), segment.rnext);
-            let is_newest = end.is_newest(to, ids, segment.extended, segment.acknowledges);
+            let is_newest = end.is_newest(ids, segment.extended, segment.acknowledges);
             let asked_for = end.by_send_id(to, segment.rnext).filter(|_| is_newest);
             let current = asked_for.unwrap_or(end.current);
             assert_eq!(changed, current != end.current);
@@ -283,7 +279,6 @@ impl Pair {
                 let instead_of = |key| if key == removed { in_its_place.unwrap() } else { key };
                 (end.current, end.rnext) = (instead_of(end.current), instead_of(end.rnext));
                 end.held.retain(|held| *held != removed);
-                end.forget_removed(at);
             }
         }
     }

@@ -113,33 +113,25 @@ impl End {
     }
 
     /// Takes note of a segment's ids and acknowledgment. Returns whether it is newer than all before it, as far as that shows.
-    pub(crate) fn is_newest(
-        &mut self,
-        at: Side,
-        ids: (KeyId, KeyId),
-        extended: u64,
-        acknowledges: u32,
-    ) -> bool {
-        let note = |heard: &mut Vec<KeyId>, id: KeyId, is_held: bool| {
-            let is_first = is_held && !heard.contains(&id);
-            heard.extend(is_first.then_some(id));
-            is_first
+    pub(crate) fn is_newest(&mut self, ids: (KeyId, KeyId), extended: u64, acknowledges: u32) -> bool {
+        // The last seven of each.
+        let note = |heard: &mut Vec<KeyId>, id: KeyId| {
+            let known = heard.iter().position(|heard| *heard == id);
+            known.map(|place| heard.remove(place));
+            heard.insert(0, id);
+            heard.truncate(7);
+            known.is_none()
         };
-        let held = (self.by_recv_id(at, ids.0).is_some(), self.by_send_id(at, ids.1).is_some());
-        let is_first = note(&mut self.signed_with, ids.0, held.0) | note(&mut self.asked_for, ids.1, held.1);
+        let is_first = note(&mut self.signed_with, ids.0) | note(&mut self.asked_for, ids.1);
         let ahead = acknowledges.wrapping_sub(self.acknowledged).cast_signed();
+        // What was never sent cannot have been acknowledged.
+        if ahead != 0 && acknowledges.wrapping_sub(self.sent as u32).cast_signed() > 1 << 16 {
+            return false;
+        }
         if ahead > 0 {
             self.acknowledged = acknowledges;
         }
-        // A keepalive has the number before the next.
-        ahead > 0 || ahead == 0 && (is_first || extended + 1 >= self.received)
-    }
-
-    /// Forgets what was heard of MKTs that are no longer held.
-    pub(crate) fn forget_removed(&mut self, at: Side) {
-        let held = self.held.clone();
-        self.signed_with.retain(|id| held.iter().any(|held| held.recv_id(at) == *id));
-        self.asked_for.retain(|id| held.iter().any(|held| held.send_id(at) == *id));
+        ahead > 0 || ahead == 0 && (is_first || extended > self.received)
     }
 
     /// How often the sequence number has wrapped, as the receiver must take it: of all extended numbers with these
