@@ -5,7 +5,8 @@ use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{IpAddress, IpProtocol, IpRepr, TcpControl, TcpPacket, TcpRepr, TcpSeqNumber};
 use wireseal_tcp_ao::option::{MAX_OPTIONS_LENGTH, TCP_HEADER_LENGTH};
 use wireseal_tcp_ao::{
-    Connection, ConnectionState, Counters, Isn, Mkt, MktSet, Segment, SeqNum, Sne, SocketPair, append_ao,
+    Connection, ConnectionState, Counters, HeardKeys, Isn, Mkt, MktSet, Segment, SeqNum, Sne, SocketPair,
+    append_ao,
 };
 
 /// IP hop limit of forged packets.

@@ -7,7 +7,7 @@ use linux_raw_sys::net::{
     TCP_RECV_QUEUE, TCP_REPAIR_QUEUE, TCP_SEND_QUEUE, TCPI_OPT_SACK, TCPI_OPT_TIMESTAMPS, TCPI_OPT_WSCALE,
 };
 use socket2::{SockAddr, SockRef};
-use wireseal_tcp_ao::{ConnectionState, Endpoint, Isn, SeqNum, Sne, SocketPair};
+use wireseal_tcp_ao::{ConnectionState, Endpoint, HeardKeys, Isn, SeqNum, Sne, SocketPair};
 
 use crate::errno::Request;
 use crate::error::Error;
@@ -86,7 +86,7 @@ impl Frozen<'_> {
                 receive_sne: Sne(ao.rcv_sne),
                 receive_sequence: SeqNum(receive.next),
                 acknowledged: unacknowledged,
-            heard: HeardKeys::ALL,
+                heard: HeardKeys::ALL,
                 current_key,
                 rnext_key,
                 counters: info.counters,

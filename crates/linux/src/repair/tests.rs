@@ -1,6 +1,6 @@
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{
-    ConnectionState, Counters, Endpoint, Isn, KeyId, MasterKey, Mkt, SeqNum, Sne, SocketPair,
+    ConnectionState, Counters, Endpoint, HeardKeys, Isn, KeyId, MasterKey, Mkt, SeqNum, Sne, SocketPair,
 };
 
 use super::restore::{address, ao_repair, check, options};

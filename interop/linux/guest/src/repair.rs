@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 use wireseal_linux::{TcpState, Window, WindowScale};
-use wireseal_tcp_ao::{ConnectionState, Counters, Endpoint, Isn, KeyId, SeqNum, Sne, SocketPair};
+use wireseal_tcp_ao::{ConnectionState, Counters, Endpoint, HeardKeys, Isn, KeyId, SeqNum, Sne, SocketPair};
 
 /// `wireseal_linux::Exported`, as plain values. From `send_next` on they are those of `wireseal_linux::TcpState`.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
@@ -121,6 +121,7 @@ impl Exported {
             receive_sne: Sne(self.receive_sne),
             receive_sequence: SeqNum(self.receive_sequence),
             acknowledged: SeqNum(self.send_sequence),
+            heard: HeardKeys::ALL,
             current_key: KeyId(self.current_key),
             rnext_key: KeyId(self.rnext_key),
             counters: Counters { good, bad, key_not_found, required, dropped_icmp },
