@@ -164,8 +164,9 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
     /// specific, a received segment's KeyID decides (RFC 5925 §3.3).
     pub(super) fn of(&self, pair: &SocketPair, key_id: Option<KeyId>) -> Option<usize> {
         let most_specific = self.most_specific(pair, |peer| peer.connections.contains(pair))?;
-        let best = self.get(most_specific)?.connections;
         let has_key = |peer: &Peer| key_id.is_none_or(|id| peer.mkts.by_recv_id(id).is_some());
+        let best = self.get(most_specific).filter(|peer| !has_key(peer)).map(|peer| peer.connections);
+        let Some(best) = best else { return Some(most_specific) };
         let by_key = self.most_specific(pair, |peer| {
             peer.connections.contains(pair)
                 && specificity(&peer.connections) == specificity(&best)
