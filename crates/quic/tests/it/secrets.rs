@@ -5,12 +5,12 @@ use std::fmt::Debug;
 use wireseal_quic::hazmat::{HeaderKey, PacketKey};
 use wireseal_quic::{
     AeadAlgorithm, AuthenticationFailures, Backend, InitialKeys, Keys, NumberLength, OneRtt,
-    PacketNumberCounter, PacketType, ReceiveSpace, Sealer, TrafficSecret, Version,
+    PacketNumberCounter, PacketType, Protected, ReceiveSpace, Sealer, TrafficSecret, Version,
 };
 use zeroize::ZeroizeOnDrop;
 
 use crate::support::schedule::{expand_label, initial_secret, label};
-use crate::support::{Draft, Side, Suite, destination, protected, suites, update_fully};
+use crate::support::{DESTINATION, Draft, Side, Suite, destination, protected, suites, update_fully};
 
 /// Fails when a run of four octets of a secret shows in `text`, in any of the spellings that Debug gives octets: numbers in base 10
 /// or 16, with or without zeros in front, and anything between them.
@@ -121,6 +121,17 @@ fn q_47_no_debug_shows_a_payload() {
         let opened = keys.open(protected(&mut draft.octets), &mut space, &mut failures).unwrap();
         assert_eq!(opened.payload, payload);
         assert_debug_hides(&opened, &[payload]);
+    }
+}
+
+/// Nor a packet that is not opened, whatever its buffer holds: here, what was never sealed.
+#[test]
+fn q_47_no_debug_shows_the_octets_of_a_packet() {
+    let payload: Vec<u8> = (0x61..0x81).collect();
+    for mut draft in Draft::both(Version::V1, NumberLength::Four, &payload) {
+        let payload = std::slice::from_ref(&payload);
+        assert_debug_hides(&protected(&mut draft.octets), payload);
+        assert_debug_hides(&Protected::split(&mut draft.octets, DESTINATION.len()), payload);
     }
 }
 
