@@ -12,7 +12,7 @@ use crate::keys::Keys;
 use crate::next_phase::{NextPhase, UpdateError};
 use crate::open::{OpenError, Opened, Unmasked};
 use crate::packet_key::{HeaderKey, PacketKey};
-use crate::packet_number::PacketNumberCounter;
+use crate::packet_number::{MAX_PACKET_NUMBER, NumberLength, PacketNumberCounter};
 use crate::protected::Protected;
 use crate::receive_space::{AuthenticationFailures, ReceiveSpace};
 use crate::seal::{Outgoing, Sealer};
@@ -78,7 +78,10 @@ struct Sending {
     next: NextPhase,
     /// The number of the first packet of this phase.
     first: Option<u64>,
+    /// Whether a packet of this phase is acknowledged.
     acknowledged: bool,
+    /// The largest number acknowledged, in any phase.
+    largest_acknowledged: Option<u64>,
 }
 
 struct Receiving {
@@ -141,6 +144,7 @@ impl OneRtt {
                 next: NextPhase::after(local),
                 first: None,
                 acknowledged: false,
+                largest_acknowledged: None,
             },
             receive: Receiving {
                 header_key: receive.header_key,
@@ -174,6 +178,9 @@ impl OneRtt {
     /// is not allowed, close the connection (RFC 9001 §6.6).
     #[inline]
     pub fn seal(&mut self, outgoing: Outgoing<'_>) -> Result<u64, SealError> {
+        if let Some(next) = self.next_number() {
+            outgoing.number_length.check(next, self.send.largest_acknowledged)?;
+        }
         let number = self.send.sealer.seal_in_phase(outgoing, self.key_phase())?;
         self.send.first.get_or_insert(number);
         self.prepare();
@@ -307,25 +314,26 @@ impl OneRtt {
     }
 
     /// Call this when a packet opened with the keys of `generation` ([`Opened::generation`]) acknowledges packets up to `largest`.
-    /// If one of them is of the present phase, another update becomes possible three probe timeouts later (RFC 9001 §6.1 and
-    /// §6.5).
+    /// The numbers sent from now on may be shorter ([`number_length`](Self::number_length)). If one of the packets is of the present
+    /// phase, another update becomes possible three probe timeouts later (RFC 9001 §6.1 and §6.5).
+    ///
+    /// A number that was never sent changes nothing.
     ///
     /// # Errors
     ///
-    /// [`OpenError::KeyUpdate`] if a packet under old keys acknowledges one under new keys: the peer did not answer the update.
-    /// Close the connection (RFC 9001 §6.2).
+    /// [`OpenError::KeyUpdate`], with nothing changed, if a packet under old keys acknowledges one under new keys: the peer did not
+    /// answer the update. Close the connection (RFC 9001 §6.2).
     pub fn acknowledged(&mut self, largest: u64, generation: u64, now: Now) -> Result<(), OpenError> {
-        let of_this_phase = self.send.first.is_some_and(|first| {
-            // A number that was never sent is for the stack to answer, with PROTOCOL_VIOLATION (RFC 9000 §13.1).
-            largest >= first && self.send.sealer.next_number().is_none_or(|next| largest < next)
-        });
-        if !of_this_phase {
+        // A number that was never sent is for the stack to answer, with PROTOCOL_VIOLATION (RFC 9000 §13.1).
+        if largest >= self.next_number().unwrap_or(MAX_PACKET_NUMBER + 1) {
             return Ok(());
         }
-        if generation < self.generation {
+        let of_this_phase = self.send.first.is_some_and(|first| largest >= first);
+        if of_this_phase && generation < self.generation {
             return Err(OpenError::KeyUpdate);
         }
-        if !self.send.acknowledged {
+        self.send.largest_acknowledged = self.send.largest_acknowledged.max(Some(largest));
+        if of_this_phase && !self.send.acknowledged {
             self.send.acknowledged = true;
             // Before the first update there is no update that the peer could still be busy with.
             if self.generation > 0 {
@@ -366,6 +374,14 @@ impl OneRtt {
     #[must_use]
     pub const fn next_number(&self) -> Option<u64> {
         self.send.sealer.next_number()
+    }
+
+    /// How many octets of its number the next packet needs at least, so that the peer can decode it (RFC 9000 §17.1 and §A.2): this
+    /// depends on what was [acknowledged](Self::acknowledged). More are allowed, fewer are not sealed.
+    #[must_use]
+    pub fn number_length(&self) -> NumberLength {
+        let next = self.next_number().unwrap_or(MAX_PACKET_NUMBER);
+        NumberLength::needed(next, self.send.largest_acknowledged)
     }
 
     /// Leaves out the next `count` numbers (RFC 9000 §21.4).

@@ -96,6 +96,8 @@ fn key_update() -> Option<()> {
     let mut failures = [AuthenticationFailures::new(), AuthenticationFailures::new()];
     let now = Now { time: Duration::ZERO, probe_timeout: Duration::from_millis(100) };
 
+    // The packet of RFC 9001 §A.5 has three octets of its number, so the number before is acknowledged.
+    client.acknowledged(654_360_563, 0, now).ok()?;
     (seal(&mut client, NumberLength::Three)? == PING).then_some(())?;
 
     client.confirm_handshake();
