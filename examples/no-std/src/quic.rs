@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use wireseal_quic::{
     AeadAlgorithm, AuthenticationFailures, ConnectionId, InitialKeys, LongHeader, LongType, Now,
-    NumberLength, OneRtt, Outgoing, PacketNumberCounter, PacketType, Protected, ReceiveSpace, Retry, Sealer,
-    ShortHeader, TrafficSecret, Version,
+    NumberLength, OneRtt, OneRttSealer, Outgoing, PacketNumberCounter, PacketType, Protected, ReceiveSpace,
+    Retry, Sealer, ShortHeader, TrafficSecret, Version,
 };
 
 /// RFC 9001 appendix A: the destination connection ID that the client chose.
@@ -89,7 +89,7 @@ fn key_update() -> Option<()> {
     let secret = |octets: &[u8; 32]| TrafficSecret::new(AeadAlgorithm::ChaCha20Poly1305, octets).ok();
     let end = |local: &[u8; 32], remote: &[u8; 32], first| {
         let counter = PacketNumberCounter::starting_at(first).ok()?;
-        Some(OneRtt::new(Version::V1, secret(local)?, secret(remote)?, counter))
+        Some(OneRttSealer::new(Version::V1, secret(local)?, secret(remote)?, counter).complete_handshake())
     };
     let (mut client, mut server) = (end(&SECRET, &[7; 32], 654_360_564)?, end(&[7; 32], &SECRET, 0)?);
     let mut spaces = [ReceiveSpace::new(), ReceiveSpace::new()];

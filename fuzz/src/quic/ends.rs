@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use wireseal_quic::{
     AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, DuplicateWindow, InitialKeys, Keys,
-    LongHeader, LongType, Now, NumberLength, OneRtt, OpenError, Opened, Outgoing, PacketNumberCounter,
+    LongHeader, LongType, Now, NumberLength, OneRtt, OneRttSealer, OpenError, Opened, Outgoing, PacketNumberCounter,
     PacketType, Protected, ReceiveSpace, Sealer, ShortHeader, TrafficSecret, Version,
 };
 
@@ -73,7 +73,8 @@ impl End {
         let (ours, theirs) = if is_client { (1, 2) } else { (2, 1) };
         let (send, receive) = if is_client { (client, server) } else { (server, client) };
         let counter = PacketNumberCounter::starting_at(secret >> 34 >> (secret & 31)).expect("under 2^62");
-        let mut one_rtt = OneRtt::with_backend(backend, version, traffic(ours), traffic(theirs), counter);
+        let early = OneRttSealer::with_backend(backend, version, traffic(ours), traffic(theirs), counter);
+        let mut one_rtt = early.complete_handshake();
         one_rtt.confirm_handshake();
         Self {
             version,

@@ -87,7 +87,9 @@ fn q_47_no_debug_shows_a_secret() {
         update_fully(&mut client, &mut server);
         let keys = suite.keys_for(Side::Client, PacketType::OneRtt);
         let sealer = suite.sealer();
-        let values: [&dyn Debug; 9] = [
+        let early = suite.early(Side::Client, PacketNumberCounter::new());
+        let values: [&dyn Debug; 10] = [
+            &early,
             &secret,
             &suite.secret(Side::Client).next(version),
             &packet_key,

@@ -1,5 +1,7 @@
 //! The 1-RTT keys of both directions, and key update (RFC 9001 §6).
 
+mod sealer;
+
 use core::fmt;
 use core::time::Duration;
 
@@ -18,6 +20,8 @@ use crate::receive_space::{AuthenticationFailures, ReceiveSpace};
 use crate::seal::{Outgoing, Sealer};
 use crate::secret::TrafficSecret;
 use crate::version::Version;
+
+pub use sealer::OneRttSealer;
 
 /// For how many probe timeouts old keys are kept, and the next update has to wait (RFC 9001 §6.5).
 const PROBE_TIMEOUTS: u32 = 3;
@@ -39,6 +43,8 @@ impl Now {
 
 /// The 1-RTT packet protection of a connection in both directions, with key update (RFC 9001 §6). Both directions are in one
 /// value because an update by either end updates both.
+///
+/// [`OneRttSealer::complete_handshake`] makes it, because nothing may be opened earlier (RFC 9001 §5.7).
 ///
 /// The keys of the next phase are derived before they are needed. A packet with either key phase bit is tried with exactly one
 /// key, and opening never derives one, so a forged key phase bit costs no more than any other forgery. The packet number chooses
@@ -108,24 +114,7 @@ enum Phase {
 }
 
 impl OneRtt {
-    /// The packet protection from the two application traffic secrets of a cipher suite, `local` for what this end sends, for the
-    /// active backend. Derives the keys of this phase and the next.
-    ///
-    /// `counter` is a new one, or that of 0-RTT, which shares the packet number space (RFC 9000 §12.3). A server may seal as soon as
-    /// it has the secrets, but must open nothing before the handshake is complete (RFC 9001 §5.7).
-    #[must_use]
-    pub fn new(
-        version: Version,
-        local: TrafficSecret,
-        remote: TrafficSecret,
-        counter: PacketNumberCounter,
-    ) -> Self {
-        Self::with_backend(Backend::active(), version, local, remote, counter)
-    }
-
-    /// [`new`](Self::new) for a given backend.
-    #[must_use]
-    pub fn with_backend(
+    fn with_backend(
         backend: Backend,
         version: Version,
         local: TrafficSecret,
