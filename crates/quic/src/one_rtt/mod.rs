@@ -1,6 +1,7 @@
 //! The 1-RTT keys of both directions, and key update (RFC 9001 §6).
 
 mod sealer;
+mod state;
 
 use core::fmt;
 use core::time::Duration;
@@ -13,7 +14,7 @@ use crate::error::SealError;
 use crate::keys::Keys;
 use crate::next_phase::{NextPhase, UpdateError};
 use crate::open::{OpenError, Opened, Unmasked};
-use crate::packet_key::{HeaderKey, PacketKey};
+use crate::packet_key::{HeaderKey, HeaderOctets, PacketKey};
 use crate::packet_number::{MAX_PACKET_NUMBER, NumberLength, PacketNumberCounter};
 use crate::protected::Protected;
 use crate::receive_space::{AuthenticationFailures, ReceiveSpace};
@@ -22,6 +23,7 @@ use crate::secret::TrafficSecret;
 use crate::version::Version;
 
 pub use sealer::OneRttSealer;
+pub use state::{OneRttState, StateError};
 
 /// For how many probe timeouts old keys are kept, and the next update has to wait (RFC 9001 §6.5).
 const PROBE_TIMEOUTS: u32 = 3;
@@ -79,8 +81,17 @@ pub struct OneRtt {
 // A server with thousands of connections has one for each.
 const _: () = assert!(size_of::<OneRtt>() <= 4096);
 
+/// What all keys of one direction are derived from. The header protection key is that of the first secret (RFC 9001 §6.1), which is
+/// not kept.
+struct Direction {
+    secret: TrafficSecret,
+    header_octets: HeaderOctets,
+}
+
 struct Sending {
     sealer: Sealer,
+    /// For [`export`](OneRtt::export), like all secrets of a present or previous phase.
+    header_octets: HeaderOctets,
     next: NextPhase,
     /// The number of the first packet of this phase.
     first: Option<u64>,
@@ -92,6 +103,7 @@ struct Sending {
 
 struct Receiving {
     header_key: HeaderKey,
+    header_octets: HeaderOctets,
     previous: Option<Previous>,
     current: PacketKey,
     next: NextPhase,
@@ -101,6 +113,7 @@ struct Receiving {
 
 struct Previous {
     key: PacketKey,
+    secret: TrafficSecret,
     /// Known once the present key has opened a packet.
     expires: Option<Duration>,
 }
@@ -121,25 +134,46 @@ impl OneRtt {
         remote: TrafficSecret,
         counter: PacketNumberCounter,
     ) -> Self {
-        let keys =
-            |secret: &TrafficSecret| Keys::derive(backend, version, PacketType::OneRtt, &secret.expander());
+        let directions = [local, remote].map(|secret| {
+            let header_octets = HeaderKey::derive_octets(version, &secret.expander());
+            Direction { secret, header_octets }
+        });
+        Self::from_directions(backend, version, 0, directions, counter)
+    }
+
+    /// With the secrets of generation `generation`: what is sent first, then what is received.
+    fn from_directions(
+        backend: Backend,
+        version: Version,
+        generation: u64,
+        [local, remote]: [Direction; 2],
+        counter: PacketNumberCounter,
+    ) -> Self {
+        let keys = |direction: &Direction| {
+            let packet_key = PacketKey::derive(backend, version, &direction.secret.expander());
+            let header_key =
+                HeaderKey::from_octets(backend, packet_key.algorithm(), &direction.header_octets);
+            Keys { packet_key, header_key, packet_type: PacketType::OneRtt, version }
+        };
         let (send, receive) = (keys(&local), keys(&remote));
         let mut one_rtt = Self {
             version,
             backend,
-            generation: 0,
+            generation,
             send: Sending {
                 sealer: Sealer::new(send, counter),
-                next: NextPhase::after(local),
+                header_octets: local.header_octets,
+                next: NextPhase::after(local.secret, generation),
                 first: None,
                 acknowledged: false,
                 largest_acknowledged: None,
             },
             receive: Receiving {
                 header_key: receive.header_key,
+                header_octets: remote.header_octets,
                 previous: None,
                 current: receive.packet_key,
-                next: NextPhase::after(remote),
+                next: NextPhase::after(remote.secret, generation),
                 opened: None,
             },
             confirmed: false,
@@ -236,7 +270,7 @@ impl OneRtt {
             return (Phase::Current, current);
         }
         let beyond = opened.is_some_and(|(_, highest)| number > highest);
-        match (previous, &next.key) {
+        match (previous, next.key()) {
             // The peer has updated its keys, which it may do once it has an acknowledgment of this phase.
             (_, Some(next)) if beyond && self.answered => (Phase::Next, next),
             (Some(previous), _) => (Phase::Previous, &previous.key),
@@ -266,13 +300,13 @@ impl OneRtt {
     /// Enters the next phase in both directions. Its keys have been derived: the peer's update was opened with them, and an
     /// update of this end comes after a packet was sealed in the present phase.
     fn update(&mut self) {
-        self.send.sealer.keys.packet_key = self.send.next.take(self.backend, self.version);
-        let receive = self.receive.next.take(self.backend, self.version);
+        (self.send.sealer.keys.packet_key, _) = self.send.next.take(self.backend, self.version);
+        let (receive, secret) = self.receive.next.take(self.backend, self.version);
         self.send.sealer.sealed = 0;
         self.send.first = None;
         self.send.acknowledged = false;
         let key = core::mem::replace(&mut self.receive.current, receive);
-        self.receive.previous = Some(Previous { key, expires: None });
+        self.receive.previous = Some(Previous { key, secret, expires: None });
         self.receive.opened = None;
         self.answered = false;
         self.generation += 1;
