@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use wireseal_quic::{
     AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, DuplicateWindow, InitialKeys, Keys,
-    LongHeader, LongType, Now, NumberLength, OneRtt, OneRttSealer, OpenError, Opened, Outgoing, PacketNumberCounter,
-    PacketType, Protected, ReceiveSpace, Sealer, ShortHeader, TrafficSecret, Version,
+    LongHeader, LongType, Now, NumberLength, OneRtt, OneRttSealer, OpenError, Opened, Outgoing,
+    PacketNumberCounter, PacketType, Protected, ReceiveSpace, Sealer, ShortHeader, TrafficSecret, Version,
 };
 
 use super::slow;
