@@ -46,7 +46,8 @@ impl Now {
 /// The 1-RTT packet protection of a connection in both directions, with key update (RFC 9001 §6). Both directions are in one
 /// value because an update by either end updates both.
 ///
-/// [`OneRttSealer::complete_handshake`] makes it, because nothing may be opened earlier (RFC 9001 §5.7).
+/// [`OneRttSealer::complete_handshake`] makes it, because nothing may be opened earlier (RFC 9001 §5.7); for a connection that was
+/// started elsewhere, [`import`](Self::import) does.
 ///
 /// The keys of the next phase are derived before they are needed. A packet with either key phase bit is tried with exactly one
 /// key, and opening never derives one, so a forged key phase bit costs no more than any other forgery. The packet number chooses
@@ -197,7 +198,8 @@ impl OneRtt {
     ///
     /// # Errors
     ///
-    /// [`SealError`], with nothing written and no number used. After [`SealError::ConfidentialityLimit`] update the keys. If that
+    /// [`SealError`], with nothing written and no number used. [`SealError::NumberTooShort`] if `outgoing` leaves room for fewer
+    /// octets of the number than [`number_length`](Self::number_length). After [`SealError::ConfidentialityLimit`] update the keys. If that
     /// is not allowed, close the connection (RFC 9001 §6.6).
     #[inline]
     pub fn seal(&mut self, outgoing: Outgoing<'_>) -> Result<u64, SealError> {
