@@ -99,6 +99,22 @@ fn a_connection_moves_in_the_middle_of_a_key_update() {
     });
 }
 
+/// The peer may update again once it has our acknowledgment, which went out before the move, while our old keys still live.
+#[test]
+fn an_update_by_the_peer_is_followed_after_a_move() {
+    for_both_roles(|_, _, mut ours, mut theirs| {
+        theirs.one_rtt.initiate_update(theirs.time).unwrap();
+        deliver(&mut theirs, &mut ours);
+        ours.acknowledge_to(&mut theirs);
+        theirs.time += 3 * PROBE_TIMEOUT;
+        theirs.one_rtt.initiate_update(theirs.time).unwrap();
+        let mut ours = moved(ours);
+        assert!(ours.one_rtt.expires().is_some());
+        assert_eq!(deliver(&mut theirs, &mut ours).generation, 2);
+        assert_eq!(deliver(&mut ours, &mut theirs).generation, 2);
+    });
+}
+
 /// RFC 9001 §6.4: the order of phases is remembered.
 #[test]
 fn old_keys_after_new_ones_are_an_error_after_a_move() {
