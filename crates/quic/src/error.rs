@@ -98,6 +98,16 @@ pub enum SealError {
         /// The octets they have.
         got: usize,
     },
+    /// The peer could not decode a packet number of this length, because too many numbers are unacknowledged (RFC 9000 §17.1): send
+    /// [`OneRtt::number_length`](crate::OneRtt::number_length) octets or more. If it needs more than 4, no packet can be sent
+    /// until the peer acknowledges one.
+    #[error("the peer needs {expected} octets of the packet number, not {got}")]
+    NumberTooShort {
+        /// The octets that the peer needs, above 4 if more than 2^31 numbers are unacknowledged.
+        expected: usize,
+        /// The octets of [`Outgoing::number_length`](crate::Outgoing::number_length).
+        got: usize,
+    },
     /// The payload is longer than 65,535 octets, more than any datagram carries.
     #[error("the payload has {got} octets, the maximum is {expected}")]
     TooLong {

@@ -8,7 +8,9 @@
 //! | find the packets of a datagram | [`Protected::split`] |
 //! | open one | [`Keys::open`] |
 //! | write a header and seal the packet | [`LongHeader::encode`] or [`ShortHeader::encode`], then [`Sealer::seal`] |
-//! | 1-RTT packets in both directions, with key update | [`OneRtt`] |
+//! | 1-RTT packets before the handshake is complete, to send only | [`OneRttSealer`] |
+//! | 1-RTT packets in both directions, with key update | [`OneRttSealer::complete_handshake`], then [`OneRtt`] |
+//! | move a live connection to another process or machine | [`OneRtt::export`], [`OneRtt::import`] |
 //! | Retry packets and their tokens | [`Retry`], [`TokenKey`] |
 //! | stateless resets | [`StatelessResetKey`], [`StatelessResetToken::matches`] |
 //! | AEAD and header masks with your own packet numbers, or for several paths | feature `hazmat` |
@@ -127,7 +129,7 @@ pub use connection_id::ConnectionId;
 pub use error::{EncodeError, HeaderError, SealError, WrongKeyLength};
 pub use keys::{InitialKeys, Keys};
 pub use next_phase::UpdateError;
-pub use one_rtt::{Now, OneRtt};
+pub use one_rtt::{Now, OneRtt, OneRttSealer, OneRttState, StateError};
 pub use open::{OpenError, Opened};
 pub use packet_number::{MAX_PACKET_NUMBER, NumberLength, PacketNumberCounter, decode_packet_number};
 pub use protected::{Coalesced, Protected};

@@ -9,35 +9,40 @@ use crate::version::Version;
 
 /// The next key phase of one direction.
 pub(crate) struct NextPhase {
-    /// `None` until it is derived.
-    pub(crate) key: Option<PacketKey>,
-    /// The secret of `key`, or of the present phase if there is no key. No earlier secret is kept.
-    secret: TrafficSecret,
-    /// How many phases were derived here.
+    /// The secret of the present phase. No earlier one is kept here.
+    pub(crate) present: TrafficSecret,
+    next: Option<(PacketKey, TrafficSecret)>,
+    /// How many phases were derived after the first.
     pub(crate) derivations: u64,
 }
 
 impl NextPhase {
-    /// The phase after that of `secret`.
-    pub(crate) fn after(secret: TrafficSecret) -> Self {
-        Self { key: None, secret, derivations: 0 }
+    /// The phase after that of `present`, which comes after `generation` others.
+    pub(crate) fn after(present: TrafficSecret, generation: u64) -> Self {
+        Self { present, next: None, derivations: generation }
+    }
+
+    /// The key of the next phase, if it is derived.
+    pub(crate) fn key(&self) -> Option<&PacketKey> {
+        self.next.as_ref().map(|(key, _)| key)
     }
 
     pub(crate) fn prepare(&mut self, backend: Backend, version: Version) {
-        if self.key.is_none() {
-            self.key = Some(self.derive(backend, version));
+        if self.next.is_none() {
+            self.next = Some(self.derive(backend, version));
         }
     }
 
-    /// The key of the next phase, which becomes the present one.
-    pub(crate) fn take(&mut self, backend: Backend, version: Version) -> PacketKey {
-        self.key.take().unwrap_or_else(|| self.derive(backend, version))
+    /// Enters the next phase. Returns its key, and the secret of the phase that ends.
+    pub(crate) fn take(&mut self, backend: Backend, version: Version) -> (PacketKey, TrafficSecret) {
+        let (key, secret) = self.next.take().unwrap_or_else(|| self.derive(backend, version));
+        (key, core::mem::replace(&mut self.present, secret))
     }
 
-    fn derive(&mut self, backend: Backend, version: Version) -> PacketKey {
-        self.secret = self.secret.following(version);
+    fn derive(&mut self, backend: Backend, version: Version) -> (PacketKey, TrafficSecret) {
+        let secret = self.present.following(version);
         self.derivations += 1;
-        PacketKey::derive(backend, version, &self.secret.expander())
+        (PacketKey::derive(backend, version, &secret.expander()), secret)
     }
 }
 

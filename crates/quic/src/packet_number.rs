@@ -26,17 +26,24 @@ impl NumberLength {
     /// With more than 2^31 numbers in flight even four octets are too few; four is then returned.
     #[must_use]
     pub const fn needed(number: u64, largest_acknowledged: Option<u64>) -> Self {
-        let unacknowledged = match largest_acknowledged {
-            Some(largest) => number.saturating_sub(largest),
-            None => number.saturating_add(1),
-        };
-        // The octets must tell apart twice as many numbers as are in flight.
-        match unacknowledged {
+        match unacknowledged(number, largest_acknowledged) {
             0..=0x80 => Self::One,
             0x81..=0x8000 => Self::Two,
             0x8001..=0x80_0000 => Self::Three,
             _ => Self::Four,
         }
+    }
+
+    /// Checks that the peer can decode `number` from so many octets.
+    #[inline]
+    pub(crate) fn check(self, number: u64, largest_acknowledged: Option<u64>) -> Result<(), SealError> {
+        let unacknowledged = unacknowledged(number, largest_acknowledged);
+        // The octets must tell apart twice as many numbers as are unacknowledged.
+        if unacknowledged <= 1 << (8 * self.octets() - 1) {
+            return Ok(());
+        }
+        let bits = u64::BITS - (2 * unacknowledged - 1).leading_zeros();
+        Err(SealError::NumberTooShort { expected: bits.div_ceil(8) as usize, got: self.octets() })
     }
 
     /// The number of octets, 1 to 4.
@@ -63,6 +70,14 @@ impl NumberLength {
             Self::Three => 2,
             Self::Four => 3,
         }
+    }
+}
+
+/// How many numbers up to `number` the peer may not have received (RFC 9000 §A.2).
+const fn unacknowledged(number: u64, largest_acknowledged: Option<u64>) -> u64 {
+    match largest_acknowledged {
+        Some(largest) => number.saturating_sub(largest),
+        None => number.saturating_add(1),
     }
 }
 
@@ -105,7 +120,8 @@ impl PacketNumberCounter {
     }
 
     /// A counter that starts at `first`: for a connection that was started elsewhere, or to hide how many packets were sent. In the
-    /// second case `first` must be below 2^31, because the peer decodes it without an earlier number (RFC 9000 §17.1).
+    /// second case `first` must be below 2^31, because the peer decodes it without an earlier number (RFC 9000 §17.1);
+    /// [`OneRtt`](crate::OneRtt) seals nothing otherwise.
     ///
     /// # Errors
     ///

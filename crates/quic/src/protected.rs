@@ -1,5 +1,7 @@
 //! Packets as they come from the network, parsed as far as possible without keys.
 
+use core::fmt;
+
 use crate::codec::{Fields, LongPacket, PacketType, header_accessors};
 use crate::connection_id::ConnectionId;
 use crate::error::HeaderError;
@@ -10,7 +12,6 @@ use crate::version::Version;
 ///
 /// [`Keys::open`](crate::Keys::open) and [`OneRtt::open`](crate::OneRtt::open) turn it into an [`Opened`](crate::Opened)
 /// packet, which is authentic.
-#[derive(Debug)]
 pub struct Protected<'a> {
     pub(crate) octets: &'a mut [u8],
     pub(crate) number_offset: usize,
@@ -85,12 +86,29 @@ impl<'a> Protected<'a> {
     }
 }
 
+/// Without the octets: a log shows no packet, and no plaintext that a buffer still holds.
+impl fmt::Debug for Protected<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Protected")
+            .field("packet_type", &self.packet_type)
+            .field("version", &self.version)
+            .field("length", &self.octets.len())
+            .finish_non_exhaustive()
+    }
+}
+
 /// The packets of one datagram; see [`Protected::split`].
-#[derive(Debug)]
 pub struct Coalesced<'a> {
     rest: &'a mut [u8],
     connection_id_length: usize,
     destination: Option<ConnectionId>,
+}
+
+/// Without the octets, like [`Protected`].
+impl fmt::Debug for Coalesced<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Coalesced").field("rest", &self.rest.len()).finish_non_exhaustive()
+    }
 }
 
 impl<'a> Iterator for Coalesced<'a> {

@@ -6,7 +6,7 @@ use crate::window::DuplicateWindow;
 #[derive(Debug)]
 pub struct ReceiveSpace {
     pub(crate) largest: Option<u64>,
-    window: Option<DuplicateWindow>,
+    pub(crate) window: Option<DuplicateWindow>,
 }
 
 impl ReceiveSpace {

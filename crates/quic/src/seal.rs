@@ -24,7 +24,8 @@ pub struct Outgoing<'a> {
     pub packet: &'a mut [u8],
     /// Where the packet number starts, in octets from the start of the packet: at least 1.
     pub number_offset: usize,
-    /// How many octets of the packet number to send: see [`NumberLength::needed`].
+    /// How many octets of the packet number to send: [`OneRtt::number_length`](crate::OneRtt::number_length) or more, or
+    /// [`NumberLength::needed`] for other packets.
     pub number_length: NumberLength,
 }
 

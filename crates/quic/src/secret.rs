@@ -12,18 +12,18 @@ use crate::error::WrongKeyLength;
 use crate::version::Version;
 
 /// The octets of the longest traffic secret, that of SHA-384.
-const MAX_SECRET_LENGTH: usize = 48;
+pub(crate) const MAX_SECRET_LENGTH: usize = 48;
 
 /// The secret that the packet protection keys of one direction are derived from (RFC 8446 §7.1, RFC 9001 §5.1).
 ///
 /// It is wiped on drop and never printed. It cannot be copied: [`Keys::new`](crate::Keys::new) and
-/// [`OneRtt::new`](crate::OneRtt::new) consume it.
+/// [`OneRttSealer::new`](crate::OneRttSealer::new) consume it.
 #[derive(ZeroizeOnDrop)]
 pub struct TrafficSecret {
     #[zeroize(skip)]
     algorithm: AeadAlgorithm,
     /// Zeros follow the octets of a shorter hash.
-    octets: [u8; MAX_SECRET_LENGTH],
+    pub(crate) octets: [u8; MAX_SECRET_LENGTH],
 }
 
 impl TrafficSecret {

@@ -1,7 +1,7 @@
 //! Address-validation tokens (RFC 9000 §8.1).
 
 use core::fmt;
-use core::net::{IpAddr, SocketAddr};
+use core::net::SocketAddr;
 use core::time::Duration;
 
 use hkdf::Hkdf;
@@ -66,7 +66,8 @@ pub struct Token {
 /// The key with which a server seals and opens its tokens. Wiped on drop.
 ///
 /// A token is sealed with AES-128-GCM. Its key and nonce are derived from this key and the token's 16 unique octets by HKDF-Expand
-/// with SHA-256. Version, address and purpose are authenticated, and must be the same when it is opened.
+/// with SHA-256. Version, address and purpose are authenticated, and must be the same when it is opened. The address of an IPv6
+/// client includes its zone, `scope_id` (RFC 4007 §6): `fe80::1` on two links is two hosts.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct TokenKey([u8; 32]);
 
@@ -185,19 +186,20 @@ fn take_id(octets: &[u8]) -> Result<(ConnectionId, &[u8]), TokenError> {
     Ok((ConnectionId::new(id).map_err(|_| TokenError::Invalid)?, rest))
 }
 
-/// Version, address, port and purpose. The port is zero for a token from a NEW_TOKEN frame.
-fn associated_data(version: Version, address: SocketAddr, purpose: u8) -> [u8; 4 + 16 + 2 + 1] {
-    let mut data = [0; 23];
+/// Version, address, zone, port and purpose. The zone is zero for IPv4, the port for a token from a NEW_TOKEN frame.
+fn associated_data(version: Version, address: SocketAddr, purpose: u8) -> [u8; 4 + 16 + 4 + 2 + 1] {
+    let mut data = [0; 27];
     data[..4].copy_from_slice(&version.to_wire().to_be_bytes());
-    let ip = match address.ip() {
-        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
-        IpAddr::V6(ip) => ip,
+    let (ip, zone) = match address {
+        SocketAddr::V4(address) => (address.ip().to_ipv6_mapped(), 0),
+        SocketAddr::V6(address) => (*address.ip(), address.scope_id()),
     };
     data[4..20].copy_from_slice(&ip.octets());
+    data[20..24].copy_from_slice(&zone.to_be_bytes());
     if purpose == RETRY {
-        data[20..22].copy_from_slice(&address.port().to_be_bytes());
+        data[24..26].copy_from_slice(&address.port().to_be_bytes());
     }
-    data[22] = purpose;
+    data[26] = purpose;
     data
 }
 

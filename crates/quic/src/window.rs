@@ -6,13 +6,13 @@
 #[derive(Clone, Debug)]
 pub struct DuplicateWindow {
     /// One more than the largest number, or 0.
-    end: u64,
+    pub(crate) end: u64,
     /// A number's bit is at the number modulo the span.
-    bits: [u64; Self::WORDS],
+    pub(crate) bits: [u64; Self::WORDS],
 }
 
 impl DuplicateWindow {
-    const WORDS: usize = 16;
+    pub(crate) const WORDS: usize = 16;
 
     /// How many numbers back it remembers: 1024. Older numbers count as seen.
     pub const SPAN: u64 = 64 * Self::WORDS as u64;

@@ -9,7 +9,7 @@ mod support;
 use allocation_counter::measure;
 use support::{DESTINATION, Draft, PROBE_TIMEOUT, Side, destination, protected, suites};
 use wireseal_quic::{
-    ConnectionId, InitialKeys, LongHeader, LongType, NumberLength, OneRtt, OpenError, Outgoing,
+    ConnectionId, InitialKeys, LongHeader, LongType, NumberLength, OneRttSealer, OpenError, Outgoing,
     PacketNumberCounter, PacketType, Protected, ReceiveSpace, ShortHeader, TrafficSecret,
 };
 
@@ -84,7 +84,7 @@ fn q_49_keys_and_their_updates_allocate_nothing() {
         assert_allocates_nothing("keys of a connection", || {
             drop(InitialKeys::with_backend(suite.backend, suite.version, &destination()));
             let counter = PacketNumberCounter::new();
-            drop(OneRtt::with_backend(suite.backend, suite.version, secret(), secret(), counter));
+            drop(OneRttSealer::with_backend(suite.backend, suite.version, secret(), secret(), counter));
         });
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use wireseal_quic::{
     AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, DuplicateWindow, InitialKeys, Keys,
-    LongHeader, LongType, Now, NumberLength, OneRtt, OpenError, Opened, Outgoing, PacketNumberCounter,
-    PacketType, Protected, ReceiveSpace, Sealer, ShortHeader, TrafficSecret, Version,
+    LongHeader, LongType, Now, NumberLength, OneRtt, OneRttSealer, OpenError, Opened, Outgoing,
+    PacketNumberCounter, PacketType, Protected, ReceiveSpace, Sealer, ShortHeader, TrafficSecret, Version,
 };
 
 use super::slow;
@@ -48,8 +48,6 @@ struct End {
     one_rtt: OneRtt,
     space: ReceiveSpace,
     failures: AuthenticationFailures,
-    /// The largest of its 1-RTT numbers that the peer has acknowledged.
-    largest_acknowledged: Option<u64>,
     sealed: HashMap<Vec<u8>, Sealed>,
     /// The peer's packets that it has opened.
     opened: HashSet<Vec<u8>>,
@@ -75,7 +73,8 @@ impl End {
         let (ours, theirs) = if is_client { (1, 2) } else { (2, 1) };
         let (send, receive) = if is_client { (client, server) } else { (server, client) };
         let counter = PacketNumberCounter::starting_at(secret >> 34 >> (secret & 31)).expect("under 2^62");
-        let mut one_rtt = OneRtt::with_backend(backend, version, traffic(ours), traffic(theirs), counter);
+        let early = OneRttSealer::with_backend(backend, version, traffic(ours), traffic(theirs), counter);
+        let mut one_rtt = early.complete_handshake();
         one_rtt.confirm_handshake();
         Self {
             version,
@@ -85,7 +84,6 @@ impl End {
             one_rtt,
             space: ReceiveSpace::new(),
             failures: AuthenticationFailures::new(),
-            largest_acknowledged: None,
             sealed: HashMap::new(),
             opened: HashSet::new(),
         }
@@ -100,12 +98,14 @@ impl End {
     fn seal(&mut self, long: Option<LongType>, payload: &[u8]) -> Vec<u8> {
         let mut payload = payload.to_vec();
         payload.resize(payload.len().max(3), 0);
-        let (next, largest) = match long {
-            Some(kind) => (self.level(kind).sealer.next_number(), None),
-            None => (self.one_rtt.next_number(), self.largest_acknowledged),
+        let (next, number_length) = match long {
+            Some(kind) => {
+                let next = self.level(kind).sealer.next_number();
+                (next, NumberLength::needed(next.unwrap_or(0), None))
+            }
+            None => (self.one_rtt.next_number(), self.one_rtt.number_length()),
         };
         let next = next.expect("numbers enough");
-        let number_length = NumberLength::needed(next, largest);
         let mut packet = vec![0xa5; 100];
         let (version, destination, source) = (self.version, self.peer_id, self.id);
         let number_offset = match long {
@@ -175,7 +175,6 @@ impl End {
                     if let (PacketType::OneRtt, Some(largest)) = (kind, acknowledged) {
                         let answer = self.one_rtt.acknowledged(largest, generation, now);
                         assert_eq!(answer, Ok(()), "the peer acknowledges what it should");
-                        self.largest_acknowledged = self.largest_acknowledged.max(Some(largest));
                     }
                 }
                 Err(error) => {

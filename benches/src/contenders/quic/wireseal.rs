@@ -6,8 +6,8 @@ use wireseal_kernels::chacha20::ChaCha20MaskKey;
 use wireseal_quic::hazmat::HeaderKey;
 use wireseal_quic::{
     AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, InitialKeys, Keys, Now, NumberLength,
-    OneRtt, Outgoing, PacketNumberCounter, PacketType, Protected, ReceiveSpace, SealError, Sealer,
-    TrafficSecret, Version,
+    OneRtt, OneRttSealer, Outgoing, PacketNumberCounter, PacketType, Protected, ReceiveSpace, SealError,
+    Sealer, TrafficSecret, Version,
 };
 
 use super::contender::{InitialContender, MaskContender, PacketContender, Seal};
@@ -73,7 +73,7 @@ fn level(backend: Backend, algorithm: AeadAlgorithm) -> PacketContender {
 fn one_rtt(algorithm: AeadAlgorithm) -> PacketContender {
     let end = move |is_client| {
         let (local, remote) = (secret(algorithm, is_client), secret(algorithm, !is_client));
-        OneRtt::new(Version::V1, local, remote, PacketNumberCounter::new())
+        OneRttSealer::new(Version::V1, local, remote, PacketNumberCounter::new()).complete_handshake()
     };
     let mut receiver = end(false);
     let (mut space, mut failures) = (ReceiveSpace::without_window(), AuthenticationFailures::new());

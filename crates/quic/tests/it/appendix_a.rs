@@ -8,8 +8,8 @@ use sha2::Sha256;
 use wireseal_quic::hazmat::{HeaderKey, PacketKey, PathId};
 use wireseal_quic::{
     AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, InitialKeys, Keys, LongHeader, LongType,
-    Now, NumberLength, OneRtt, Outgoing, PacketNumberCounter, PacketType, Protected, ReceiveSpace, Retry,
-    Sealer, ShortHeader, TrafficSecret, Version, retry_integrity_tag,
+    Now, NumberLength, OneRtt, OneRttSealer, Outgoing, PacketNumberCounter, PacketType, Protected,
+    ReceiveSpace, Retry, Sealer, ShortHeader, TrafficSecret, Version, retry_integrity_tag,
 };
 
 use crate::support::{NUMBER_LENGTHS, Side, for_each_backend, hex};
@@ -166,7 +166,7 @@ impl Appendix {
         let end = |number| {
             let counter = PacketNumberCounter::starting_at(number).unwrap();
             let [local, remote] = [(); 2].map(|()| self.chacha20_secret());
-            OneRtt::with_backend(backend, self.version, local, remote, counter)
+            OneRttSealer::with_backend(backend, self.version, local, remote, counter).complete_handshake()
         };
         let before = self.short().number - 1;
         let (mut client, mut server, mut space) = (end(0), end(before), ReceiveSpace::new());
@@ -175,6 +175,8 @@ impl Appendix {
         assert_eq!(server.seal(outgoing), Ok(before));
         let (protected, _) = Protected::split_first(&mut packet, 0).unwrap();
         client.open(protected, NOW, &mut space, &mut AuthenticationFailures::new()).unwrap();
+        // Only then may the next have three octets of its number.
+        server.acknowledged(before, 0, NOW).unwrap();
         assert_eq!(space.largest(), Some(before));
         (client, server, space)
     }

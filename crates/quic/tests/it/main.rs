@@ -12,6 +12,7 @@ mod key_phase_forged;
 mod key_update;
 mod keys;
 mod limits;
+mod moved;
 mod no_panic;
 mod open;
 mod packet_number;

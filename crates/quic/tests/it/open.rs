@@ -1,13 +1,14 @@
 //! Opening (RFC 9001 §5.5 and §9.5): what fails, what a failure leaves behind, and what is checked only afterwards.
 
 use wireseal_quic::{
-    AuthenticationFailures, DuplicateWindow, LongType, NumberLength, OpenError, PacketType, Protected,
-    ReceiveSpace, Version,
+    AuthenticationFailures, DuplicateWindow, LongType, NumberLength, OpenError, PacketNumberCounter,
+    PacketType, Protected, ReceiveSpace, Version,
 };
 
 use crate::support::schedule::{PHASE, Schedule};
 use crate::support::{
-    DESTINATION, Draft, FRAMES, Level, Receiver, Side, Suite, TAG, forged, suites, suites_of_one_version,
+    DESTINATION, Draft, End, FRAMES, Level, Receiver, Side, Suite, TAG, deliver, forged, suites,
+    suites_of_one_version,
 };
 
 const PAYLOAD: &[u8] = b"plaintext that must not stay";
@@ -143,6 +144,25 @@ fn q_42_a_stack_may_find_duplicates_itself() {
 }
 
 /// Every packet that is not authentic gets the same result.
+/// RFC 9001 §5.7. What a server seals before that is of the same keys and numbers; see `OneRttSealer` for what does not compile.
+#[test]
+fn packets_of_before_the_handshake_is_complete_open_after_it() {
+    for suite in suites() {
+        let (mut client, mut server) = (
+            suite.end(Side::Client),
+            suite.early(Side::Server, PacketNumberCounter::starting_at(7).unwrap()),
+        );
+        server.skip_numbers(1);
+        let mut draft = Draft::short(server.number_length(), b"0.5-RTT data");
+        assert_eq!((server.next_number(), server.seal(draft.outgoing())), (Some(8), Ok(8)));
+        assert_eq!(client.open(&draft.octets).unwrap().payload, b"0.5-RTT data");
+        let early = client.seal(b"before the server has the client's Finished");
+        let mut server = End { one_rtt: server.complete_handshake(), ..suite.end(Side::Server) };
+        assert_eq!(server.open(&early).unwrap().number, 0);
+        assert_eq!(deliver(&mut server, &mut client).number, 9);
+    }
+}
+
 #[test]
 fn q_43_there_is_one_kind_of_failure() {
     for suite in suites() {

@@ -1,17 +1,22 @@
 //! Packet numbers: how many octets are sent, which number they mean, and that none is used twice (RFC 9000 §12.3, §17.1 and §A).
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 use wireseal_quic::hazmat::PathId;
 use wireseal_quic::{
-    Keys, MAX_PACKET_NUMBER, NumberLength, OneRtt, OpenError, PacketNumberCounter, PacketType, SealError,
-    Sealer, TrafficSecret, decode_packet_number,
+    Keys, MAX_PACKET_NUMBER, Now, NumberLength, OneRtt, OneRttState, OpenError, PacketNumberCounter,
+    PacketType, SealError, Sealer, TrafficSecret, decode_packet_number,
 };
 
 use crate::support::number::nearest;
 use crate::support::schedule::Schedule;
 use crate::support::{
-    DESTINATION, Draft, FRAMES, NUMBER_LENGTHS, Receiver, Side, forged, suites_of_one_version,
+    DESTINATION, Draft, FRAMES, NUMBER_LENGTHS, PROBE_TIMEOUT, Receiver, Side, deliver, forged,
+    suites_of_one_version,
 };
+
+const NOW: Now = Now { time: Duration::ZERO, probe_timeout: PROBE_TIMEOUT };
 
 /// Numbers near the edges of windows and of the range, more often than not.
 fn number() -> impl Strategy<Value = u64> {
@@ -96,6 +101,63 @@ fn q_17_the_edges_of_each_window() {
     assert_eq!(NumberLength::needed(5, Some(u64::MAX)), NumberLength::One);
 }
 
+/// A peer that has received only what it acknowledged would decode a shorter number wrongly, and count the packet as a forgery.
+#[test]
+fn q_17_no_number_too_short_for_the_peer_is_sealed() {
+    for suite in suites_of_one_version() {
+        for (distance, expected) in
+            [(1, 1), (0x80, 1), (0x81, 2), (0x82, 2), (0x8000, 2), (0x8002, 3), (0x80_0002, 4)]
+        {
+            let [mut ours, mut theirs] = suite.ends();
+            ours.one_rtt.skip_numbers(0x10_0000);
+            deliver(&mut ours, &mut theirs);
+            theirs.acknowledge_to(&mut ours);
+            ours.one_rtt.skip_numbers(distance - 1);
+            assert_eq!(ours.one_rtt.number_length().octets(), expected);
+            for length in NUMBER_LENGTHS {
+                let (number, got) = (0x10_0000 + distance, length.octets());
+                let mut draft = Draft::short(length, FRAMES);
+                let untouched = draft.octets.clone();
+                let result = ours.one_rtt.seal(draft.outgoing());
+                if got < expected {
+                    assert_eq!(result, Err(SealError::NumberTooShort { expected, got }), "{distance}");
+                    assert_eq!((draft.octets, ours.one_rtt.next_number()), (untouched, Some(number)));
+                } else {
+                    assert_eq!(theirs.open(&draft.octets).map(|received| received.number), Ok(number));
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// RFC 9000 §17.1: with more than 2^31 numbers unacknowledged, the peer can decode none.
+#[test]
+fn q_17_where_four_octets_are_too_few_nothing_is_sealed() {
+    let suite = suites_of_one_version().next().unwrap();
+    let mut draft = Draft::short(NumberLength::Four, FRAMES);
+    for (acknowledged, last) in [(None, (1 << 31) - 1), (Some(5), (1 << 31) + 5)] {
+        let counter = PacketNumberCounter::starting_at(last).unwrap();
+        let mut one_rtt = suite.one_rtt(Side::Client, counter);
+        if let Some(largest) = acknowledged {
+            one_rtt.acknowledged(largest, 0, NOW).unwrap();
+        }
+        assert_eq!(one_rtt.seal(draft.clone().outgoing()), Ok(last));
+        let too_short = Err(SealError::NumberTooShort { expected: 5, got: 4 });
+        assert_eq!(one_rtt.seal(draft.outgoing()), too_short);
+        assert_eq!(one_rtt.number_length(), NumberLength::Four);
+        // A number that was not sent acknowledges nothing; one that was helps.
+        one_rtt.acknowledged(last + 1, 0, NOW).unwrap();
+        assert_eq!(one_rtt.seal(draft.outgoing()), too_short);
+        one_rtt.acknowledged(last, 0, NOW).unwrap();
+        assert_eq!(one_rtt.number_length(), NumberLength::One);
+        assert_eq!(one_rtt.seal(draft.clone().outgoing()), Ok(last + 1));
+        one_rtt.skip_numbers(u64::MAX / 4 - last - 2);
+        let too_short = Err(SealError::NumberTooShort { expected: 8, got: 4 });
+        assert_eq!(one_rtt.seal(draft.outgoing()), too_short);
+    }
+}
+
 #[test]
 fn q_17_the_last_numbers_are_sealed_with_their_own_nonces() {
     for suite in suites_of_one_version() {
@@ -163,6 +225,7 @@ fn q_19_no_number_above_the_last_is_sealed() {
         let counter = || PacketNumberCounter::starting_at(MAX_PACKET_NUMBER - 1).unwrap();
         let mut sealer = suite.sealer_for(PacketType::OneRtt, counter());
         let mut one_rtt = suite.one_rtt(Side::Client, counter());
+        one_rtt.acknowledged(MAX_PACKET_NUMBER - 2, 0, NOW).unwrap();
         let mut draft = Draft::short(NumberLength::Four, FRAMES);
         let untouched = draft.octets.clone();
         for last in [MAX_PACKET_NUMBER - 1, MAX_PACKET_NUMBER] {
@@ -255,6 +318,7 @@ fn q_19_neither_keys_nor_counters_can_be_cloned() {
             <Keys as AmbiguousIfClone<_>>::IS_NO_CLONE,
             <Sealer as AmbiguousIfClone<_>>::IS_NO_CLONE,
             <OneRtt as AmbiguousIfClone<_>>::IS_NO_CLONE,
+            <OneRttState as AmbiguousIfClone<_>>::IS_NO_CLONE,
             <TrafficSecret as AmbiguousIfClone<_>>::IS_NO_CLONE,
         ]
         .iter()

@@ -4,13 +4,13 @@ use std::fmt::Debug;
 
 use wireseal_quic::hazmat::{HeaderKey, PacketKey};
 use wireseal_quic::{
-    AeadAlgorithm, AuthenticationFailures, Backend, InitialKeys, Keys, NumberLength, OneRtt,
-    PacketNumberCounter, PacketType, ReceiveSpace, Sealer, TrafficSecret, Version,
+    AeadAlgorithm, AuthenticationFailures, Backend, InitialKeys, Keys, NumberLength, OneRtt, OneRttState,
+    PacketNumberCounter, PacketType, Protected, ReceiveSpace, Sealer, TrafficSecret, Version,
 };
 use zeroize::ZeroizeOnDrop;
 
 use crate::support::schedule::{expand_label, initial_secret, label};
-use crate::support::{Draft, Side, Suite, destination, protected, suites, update_fully};
+use crate::support::{DESTINATION, Draft, End, Side, Suite, destination, protected, suites, update_fully};
 
 /// Fails when a run of four octets of a secret shows in `text`, in any of the spellings that Debug gives octets: numbers in base 10
 /// or 16, with or without zeros in front, and anything between them.
@@ -87,7 +87,9 @@ fn q_47_no_debug_shows_a_secret() {
         update_fully(&mut client, &mut server);
         let keys = suite.keys_for(Side::Client, PacketType::OneRtt);
         let sealer = suite.sealer();
-        let values: [&dyn Debug; 9] = [
+        let early = suite.early(Side::Client, PacketNumberCounter::new());
+        let values: [&dyn Debug; 10] = [
+            &early,
             &secret,
             &suite.secret(Side::Client).next(version),
             &packet_key,
@@ -101,6 +103,10 @@ fn q_47_no_debug_shows_a_secret() {
         for value in values {
             assert_debug_hides(value, &secrets);
         }
+        let End { one_rtt, space, failures, time } = client;
+        let state = one_rtt.export(time, space, failures);
+        assert_debug_hides(&state, &secrets);
+        assert_debug_hides(&OneRttState::from_octets(&state.octets()[1..]).unwrap_err(), &secrets);
         let wrong = [&suite.secret_octets(Side::Client)[..], b"!"].concat();
         let error = TrafficSecret::new(algorithm, &wrong).unwrap_err();
         assert_debug_hides(&error, &secrets);
@@ -124,12 +130,24 @@ fn q_47_no_debug_shows_a_payload() {
     }
 }
 
+/// Nor a packet that is not opened, whatever its buffer holds: here, what was never sealed.
+#[test]
+fn q_47_no_debug_shows_the_octets_of_a_packet() {
+    let payload: Vec<u8> = (0x61..0x81).collect();
+    for mut draft in Draft::both(Version::V1, NumberLength::Four, &payload) {
+        let payload = std::slice::from_ref(&payload);
+        assert_debug_hides(&protected(&mut draft.octets), payload);
+        assert_debug_hides(&Protected::split(&mut draft.octets, DESTINATION.len()), payload);
+    }
+}
+
 #[test]
 fn q_47_secrets_are_wiped() {
     fn is_wiped<T: ZeroizeOnDrop>() {}
     is_wiped::<TrafficSecret>();
     is_wiped::<PacketKey>();
     is_wiped::<HeaderKey>();
+    is_wiped::<OneRttState>();
     // What has no such impl of its own holds fields that wipe themselves, so that dropping it runs code.
     assert!(std::mem::needs_drop::<Keys>());
     assert!(std::mem::needs_drop::<InitialKeys>());

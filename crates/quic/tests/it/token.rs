@@ -1,6 +1,6 @@
 //! Address-validation tokens.
 
-use core::net::SocketAddr;
+use core::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 use core::time::Duration;
 
 use proptest::prelude::*;
@@ -8,6 +8,7 @@ use wireseal_quic::{ConnectionId, EncodeError, TokenError, TokenKey, TokenPurpos
 
 const NOW: Duration = Duration::from_secs(1_800_000_000);
 const EXPIRES: Duration = Duration::from_secs(1_800_000_010);
+const LINK_LOCAL: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
 const UNIQUE: [u8; 16] = [7; 16];
 
 fn key() -> TokenKey {
@@ -56,6 +57,21 @@ fn q_46_version_address_and_key_are_bound() {
         assert_eq!(key().open(Version::V1, elsewhere, &token, NOW), Err(TokenError::Invalid));
         let other = TokenKey::new(&[0x4c; 32]);
         assert_eq!(other.open(Version::V1, client(), &token, NOW), Err(TokenError::Invalid));
+    }
+}
+
+/// The same link-local address on two links is two hosts (RFC 4007 §6). A flow label says nothing about the host.
+#[test]
+fn q_46_the_zone_of_an_address_is_bound() {
+    let address = |flow, zone| SocketAddrV6::new(LINK_LOCAL, 4433, flow, zone).into();
+    for purpose in [TokenPurpose::NewToken, retry(8, 8)] {
+        let token = sealed(&UNIQUE, Version::V1, address(0, 1), &purpose);
+        let open = |flow, zone| key().open(Version::V1, address(flow, zone), &token, NOW);
+        assert_eq!(open(0, 1), open(7, 1));
+        assert_eq!(open(0, 1).map(|token| token.purpose), Ok(purpose));
+        for zone in [0, 2, 0x0100_0000] {
+            assert_eq!(open(0, zone), Err(TokenError::Invalid), "zone {zone}");
+        }
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use wireseal_quic::{
     AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, HeaderError, InitialKeys, Keys, Now,
-    OneRtt, Opened, Outgoing, PacketNumberCounter, PacketType, Protected, ReceiveSpace, Retry, RetryError,
-    Sealer, TrafficSecret, Version, decode_varint,
+    OneRtt, OneRttSealer, Opened, Outgoing, PacketNumberCounter, PacketType, Protected, ReceiveSpace, Retry,
+    RetryError, Sealer, TrafficSecret, Version, decode_varint,
 };
 
 use super::recording::{Datagram, Secrets, datagrams};
@@ -144,7 +144,8 @@ impl End {
             let early = self.sealers[place(PacketType::ZeroRtt)].take();
             let counter = early.map_or(PacketNumberCounter::new(), Sealer::into_counter);
             let [local, remote] = [side, side.other()].map(|side| keys.secret(PacketType::OneRtt, side));
-            let mut end = OneRtt::with_backend(keys.backend, keys.version, local, remote, counter);
+            let early = OneRttSealer::with_backend(keys.backend, keys.version, local, remote, counter);
+            let mut end = early.complete_handshake();
             end.confirm_handshake();
             end
         })

@@ -110,6 +110,7 @@ impl Pair {
                 one_rtt.expire(Duration::from_millis(self.now));
                 model.expire(self.now);
             }
+            Operation::Move(at) => self.ends[at as usize].move_at(Duration::from_millis(self.now)),
             Operation::Advance(by) => {
                 self.now += by;
                 let now = self.now;
@@ -142,6 +143,7 @@ impl Pair {
         payload.extend(acknowledges.unwrap_or(0).to_be_bytes());
         payload.resize(payload.len() + length, length as u8);
         let number_length = NumberLength::needed(number, model.largest_acknowledged);
+        assert_eq!(one_rtt.number_length(), number_length);
         let mut draft = Draft::short(number_length, &payload);
         assert_eq!(one_rtt.seal(draft.outgoing()), Ok(number));
         self.flight.push(InFlight {
@@ -175,6 +177,17 @@ impl Pair {
 }
 
 impl End {
+    /// Moving changes nothing, except that old keys whose time is over stay behind, and the next keys are derived.
+    fn move_at(&mut self, now: Duration) {
+        let Self { one_rtt, space, failures, model } = self;
+        let unused = suites().next().unwrap().one_rtt(Side::Client, PacketNumberCounter::new());
+        let (one_rtt, space) = (std::mem::replace(one_rtt, unused), std::mem::take(space));
+        let state = one_rtt.export(now, space, std::mem::take(failures));
+        (self.one_rtt, self.space, self.failures) = OneRtt::import(state, now).unwrap();
+        model.expire(now.as_millis() as u64);
+        model.prepare();
+    }
+
     fn open(&mut self, packet: &InFlight, now: u64) {
         let Self { one_rtt, space, failures, model } = self;
         let mut octets = packet.octets.clone();

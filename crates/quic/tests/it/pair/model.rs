@@ -86,7 +86,7 @@ impl Model {
     }
 
     /// Keys are derived when a packet is sent, and never while one is opened.
-    fn prepare(&mut self) {
+    pub(crate) fn prepare(&mut self) {
         self.derivations += u64::from(!self.ready);
         self.ready = true;
     }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use wireseal_quic::{
     AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, Keys, LongHeader, LongType, Now,
-    NumberLength, OneRtt, OpenError, Opened, Outgoing, PacketNumberCounter, PacketType, Protected,
-    ReceiveSpace, Sealer, ShortHeader, TrafficSecret, Version,
+    NumberLength, OneRtt, OneRttSealer, OpenError, Opened, Outgoing, PacketNumberCounter, PacketType,
+    Protected, ReceiveSpace, Sealer, ShortHeader, TrafficSecret, Version,
 };
 
 pub(crate) const TAG: usize = 16;
@@ -121,11 +121,16 @@ impl Suite {
     }
 
     pub(crate) fn one_rtt(self, of: Side, counter: PacketNumberCounter) -> OneRtt {
-        let (local, remote) = (self.secret(of), self.secret(of.other()));
-        OneRtt::with_backend(self.backend, self.version, local, remote, counter)
+        self.early(of, counter).complete_handshake()
     }
 
-    /// One end, before the handshake is confirmed.
+    /// 1-RTT keys before the handshake is complete.
+    pub(crate) fn early(self, of: Side, counter: PacketNumberCounter) -> OneRttSealer {
+        let (local, remote) = (self.secret(of), self.secret(of.other()));
+        OneRttSealer::with_backend(self.backend, self.version, local, remote, counter)
+    }
+
+    /// One end after the handshake is complete and before the handshake is confirmed.
     pub(crate) fn end(self, side: Side) -> End {
         let one_rtt = self.one_rtt(side, PacketNumberCounter::new());
         let (space, failures) = (ReceiveSpace::new(), AuthenticationFailures::new());

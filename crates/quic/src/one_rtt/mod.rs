@@ -1,5 +1,8 @@
 //! The 1-RTT keys of both directions, and key update (RFC 9001 §6).
 
+mod sealer;
+mod state;
+
 use core::fmt;
 use core::time::Duration;
 
@@ -11,13 +14,16 @@ use crate::error::SealError;
 use crate::keys::Keys;
 use crate::next_phase::{NextPhase, UpdateError};
 use crate::open::{OpenError, Opened, Unmasked};
-use crate::packet_key::{HeaderKey, PacketKey};
-use crate::packet_number::PacketNumberCounter;
+use crate::packet_key::{HeaderKey, HeaderOctets, PacketKey};
+use crate::packet_number::{MAX_PACKET_NUMBER, NumberLength, PacketNumberCounter};
 use crate::protected::Protected;
 use crate::receive_space::{AuthenticationFailures, ReceiveSpace};
 use crate::seal::{Outgoing, Sealer};
 use crate::secret::TrafficSecret;
 use crate::version::Version;
+
+pub use sealer::OneRttSealer;
+pub use state::{OneRttState, StateError};
 
 /// For how many probe timeouts old keys are kept, and the next update has to wait (RFC 9001 §6.5).
 const PROBE_TIMEOUTS: u32 = 3;
@@ -39,6 +45,9 @@ impl Now {
 
 /// The 1-RTT packet protection of a connection in both directions, with key update (RFC 9001 §6). Both directions are in one
 /// value because an update by either end updates both.
+///
+/// [`OneRttSealer::complete_handshake`] makes it, because nothing may be opened earlier (RFC 9001 §5.7); for a connection that was
+/// started elsewhere, [`import`](Self::import) does.
 ///
 /// The keys of the next phase are derived before they are needed. A packet with either key phase bit is tried with exactly one
 /// key, and opening never derives one, so a forged key phase bit costs no more than any other forgery. The packet number chooses
@@ -73,16 +82,29 @@ pub struct OneRtt {
 // A server with thousands of connections has one for each.
 const _: () = assert!(size_of::<OneRtt>() <= 4096);
 
+/// What all keys of one direction are derived from. The header protection key is that of the first secret (RFC 9001 §6.1), which is
+/// not kept.
+struct Direction {
+    secret: TrafficSecret,
+    header_octets: HeaderOctets,
+}
+
 struct Sending {
     sealer: Sealer,
+    /// For [`export`](OneRtt::export), like all secrets of a present or previous phase.
+    header_octets: HeaderOctets,
     next: NextPhase,
     /// The number of the first packet of this phase.
     first: Option<u64>,
+    /// Whether a packet of this phase is acknowledged.
     acknowledged: bool,
+    /// The largest number acknowledged, in any phase.
+    largest_acknowledged: Option<u64>,
 }
 
 struct Receiving {
     header_key: HeaderKey,
+    header_octets: HeaderOctets,
     previous: Option<Previous>,
     current: PacketKey,
     next: NextPhase,
@@ -92,6 +114,7 @@ struct Receiving {
 
 struct Previous {
     key: PacketKey,
+    secret: TrafficSecret,
     /// Known once the present key has opened a packet.
     expires: Option<Duration>,
 }
@@ -105,48 +128,53 @@ enum Phase {
 }
 
 impl OneRtt {
-    /// The packet protection from the two application traffic secrets of a cipher suite, `local` for what this end sends, for the
-    /// active backend. Derives the keys of this phase and the next.
-    ///
-    /// `counter` is a new one, or that of 0-RTT, which shares the packet number space (RFC 9000 §12.3). A server may seal as soon as
-    /// it has the secrets, but must open nothing before the handshake is complete (RFC 9001 §5.7).
-    #[must_use]
-    pub fn new(
-        version: Version,
-        local: TrafficSecret,
-        remote: TrafficSecret,
-        counter: PacketNumberCounter,
-    ) -> Self {
-        Self::with_backend(Backend::active(), version, local, remote, counter)
-    }
-
-    /// [`new`](Self::new) for a given backend.
-    #[must_use]
-    pub fn with_backend(
+    fn with_backend(
         backend: Backend,
         version: Version,
         local: TrafficSecret,
         remote: TrafficSecret,
         counter: PacketNumberCounter,
     ) -> Self {
-        let keys =
-            |secret: &TrafficSecret| Keys::derive(backend, version, PacketType::OneRtt, &secret.expander());
+        let directions = [local, remote].map(|secret| {
+            let header_octets = HeaderKey::derive_octets(version, &secret.expander());
+            Direction { secret, header_octets }
+        });
+        Self::from_directions(backend, version, 0, directions, counter)
+    }
+
+    /// With the secrets of generation `generation`: what is sent first, then what is received.
+    fn from_directions(
+        backend: Backend,
+        version: Version,
+        generation: u64,
+        [local, remote]: [Direction; 2],
+        counter: PacketNumberCounter,
+    ) -> Self {
+        let keys = |direction: &Direction| {
+            let packet_key = PacketKey::derive(backend, version, &direction.secret.expander());
+            let header_key =
+                HeaderKey::from_octets(backend, packet_key.algorithm(), &direction.header_octets);
+            Keys { packet_key, header_key, packet_type: PacketType::OneRtt, version }
+        };
         let (send, receive) = (keys(&local), keys(&remote));
         let mut one_rtt = Self {
             version,
             backend,
-            generation: 0,
+            generation,
             send: Sending {
                 sealer: Sealer::new(send, counter),
-                next: NextPhase::after(local),
+                header_octets: local.header_octets,
+                next: NextPhase::after(local.secret, generation),
                 first: None,
                 acknowledged: false,
+                largest_acknowledged: None,
             },
             receive: Receiving {
                 header_key: receive.header_key,
+                header_octets: remote.header_octets,
                 previous: None,
                 current: receive.packet_key,
-                next: NextPhase::after(remote),
+                next: NextPhase::after(remote.secret, generation),
                 opened: None,
             },
             confirmed: false,
@@ -170,10 +198,14 @@ impl OneRtt {
     ///
     /// # Errors
     ///
-    /// [`SealError`], with nothing written and no number used. After [`SealError::ConfidentialityLimit`] update the keys. If that
+    /// [`SealError`], with nothing written and no number used. [`SealError::NumberTooShort`] if `outgoing` leaves room for fewer
+    /// octets of the number than [`number_length`](Self::number_length). After [`SealError::ConfidentialityLimit`] update the keys. If that
     /// is not allowed, close the connection (RFC 9001 §6.6).
     #[inline]
     pub fn seal(&mut self, outgoing: Outgoing<'_>) -> Result<u64, SealError> {
+        if let Some(next) = self.next_number() {
+            outgoing.number_length.check(next, self.send.largest_acknowledged)?;
+        }
         let number = self.send.sealer.seal_in_phase(outgoing, self.key_phase())?;
         self.send.first.get_or_insert(number);
         self.prepare();
@@ -240,7 +272,7 @@ impl OneRtt {
             return (Phase::Current, current);
         }
         let beyond = opened.is_some_and(|(_, highest)| number > highest);
-        match (previous, &next.key) {
+        match (previous, next.key()) {
             // The peer has updated its keys, which it may do once it has an acknowledgment of this phase.
             (_, Some(next)) if beyond && self.answered => (Phase::Next, next),
             (Some(previous), _) => (Phase::Previous, &previous.key),
@@ -270,13 +302,13 @@ impl OneRtt {
     /// Enters the next phase in both directions. Its keys have been derived: the peer's update was opened with them, and an
     /// update of this end comes after a packet was sealed in the present phase.
     fn update(&mut self) {
-        self.send.sealer.keys.packet_key = self.send.next.take(self.backend, self.version);
-        let receive = self.receive.next.take(self.backend, self.version);
+        (self.send.sealer.keys.packet_key, _) = self.send.next.take(self.backend, self.version);
+        let (receive, secret) = self.receive.next.take(self.backend, self.version);
         self.send.sealer.sealed = 0;
         self.send.first = None;
         self.send.acknowledged = false;
         let key = core::mem::replace(&mut self.receive.current, receive);
-        self.receive.previous = Some(Previous { key, expires: None });
+        self.receive.previous = Some(Previous { key, secret, expires: None });
         self.receive.opened = None;
         self.answered = false;
         self.generation += 1;
@@ -307,25 +339,26 @@ impl OneRtt {
     }
 
     /// Call this when a packet opened with the keys of `generation` ([`Opened::generation`]) acknowledges packets up to `largest`.
-    /// If one of them is of the present phase, another update becomes possible three probe timeouts later (RFC 9001 §6.1 and
-    /// §6.5).
+    /// The numbers sent from now on may be shorter ([`number_length`](Self::number_length)). If one of the packets is of the present
+    /// phase, another update becomes possible three probe timeouts later (RFC 9001 §6.1 and §6.5).
+    ///
+    /// A number that was never sent changes nothing.
     ///
     /// # Errors
     ///
-    /// [`OpenError::KeyUpdate`] if a packet under old keys acknowledges one under new keys: the peer did not answer the update.
-    /// Close the connection (RFC 9001 §6.2).
+    /// [`OpenError::KeyUpdate`], with nothing changed, if a packet under old keys acknowledges one under new keys: the peer did not
+    /// answer the update. Close the connection (RFC 9001 §6.2).
     pub fn acknowledged(&mut self, largest: u64, generation: u64, now: Now) -> Result<(), OpenError> {
-        let of_this_phase = self.send.first.is_some_and(|first| {
-            // A number that was never sent is for the stack to answer, with PROTOCOL_VIOLATION (RFC 9000 §13.1).
-            largest >= first && self.send.sealer.next_number().is_none_or(|next| largest < next)
-        });
-        if !of_this_phase {
+        // A number that was never sent is for the stack to answer, with PROTOCOL_VIOLATION (RFC 9000 §13.1).
+        if largest >= self.next_number().unwrap_or(MAX_PACKET_NUMBER + 1) {
             return Ok(());
         }
-        if generation < self.generation {
+        let of_this_phase = self.send.first.is_some_and(|first| largest >= first);
+        if of_this_phase && generation < self.generation {
             return Err(OpenError::KeyUpdate);
         }
-        if !self.send.acknowledged {
+        self.send.largest_acknowledged = self.send.largest_acknowledged.max(Some(largest));
+        if of_this_phase && !self.send.acknowledged {
             self.send.acknowledged = true;
             // Before the first update there is no update that the peer could still be busy with.
             if self.generation > 0 {
@@ -366,6 +399,14 @@ impl OneRtt {
     #[must_use]
     pub const fn next_number(&self) -> Option<u64> {
         self.send.sealer.next_number()
+    }
+
+    /// How many octets of its number the next packet needs at least, so that the peer can decode it (RFC 9000 §17.1 and §A.2): this
+    /// depends on what was [acknowledged](Self::acknowledged). More are allowed, fewer are not sealed.
+    #[must_use]
+    pub fn number_length(&self) -> NumberLength {
+        let next = self.next_number().unwrap_or(MAX_PACKET_NUMBER);
+        NumberLength::needed(next, self.send.largest_acknowledged)
     }
 
     /// Leaves out the next `count` numbers (RFC 9000 §21.4).
