@@ -16,7 +16,7 @@ const RUNS: usize = 4;
 /// Above this t there is a difference: chance alone gets there once in far more measurements than anybody makes.
 const GREATEST_T: f64 = 10.0;
 /// What else runs on the machine can last long enough to hit one kind of secrets more: a real difference is there every time.
-const ATTEMPTS: usize = 3;
+const ATTEMPTS: u64 = 3;
 /// The lengths of text: one block of several kinds, one that fills GCM's last group to the last block, and a packet.
 const LENGTHS: [usize; 3] = [69, 240, 1200];
 
@@ -27,8 +27,8 @@ pub fn check(routine: &Routine, measurements: usize) -> (bool, f64) {
     // The first attempt without a difference is the last.
     let differs = |length| {
         let mut least = f64::INFINITY;
-        for _ in 0..ATTEMPTS {
-            least = least.min(greatest_t(routine, length, measurements));
+        for attempt in 0..ATTEMPTS {
+            least = least.min(greatest_t(routine, length, measurements, attempt));
             if least <= GREATEST_T {
                 break;
             }
@@ -41,8 +41,8 @@ pub fn check(routine: &Routine, measurements: usize) -> (bool, f64) {
 }
 
 /// The greatest t of all measurements and of those below some quantiles, above which is what interrupts do.
-fn greatest_t(routine: &Routine, length: usize, measurements: usize) -> f64 {
-    let times = measure(routine, length, measurements);
+fn greatest_t(routine: &Routine, length: usize, measurements: usize, attempt: u64) -> f64 {
+    let times = measure(routine, length, measurements, attempt);
     let mut all: Vec<f64> = times.iter().flatten().copied().collect();
     all.sort_by(f64::total_cmp);
     let limits = [50, 75, 90, 95, 99, 100].map(|percent| all[(all.len() - 1) * percent / 100]);
@@ -50,16 +50,17 @@ fn greatest_t(routine: &Routine, length: usize, measurements: usize) -> f64 {
 }
 
 /// Times with constant secrets and with random ones, in random order.
-fn measure(routine: &Routine, length: usize, measurements: usize) -> [Vec<f64>; 2] {
-    let mut random = fastrand::Rng::with_seed(0);
+fn measure(routine: &Routine, length: usize, measurements: usize, attempt: u64) -> [Vec<f64>; 2] {
+    let mut random = fastrand::Rng::with_seed(attempt);
     let mut times = [Vec::new(), Vec::new()];
     let (mut secrets, mut candidate) = (Secrets::new(), Secrets::new());
     let mut has_computed = false;
     for measurement in 0..measurements + measurements / 10 {
         candidate.fill(|octets| random.fill(octets));
         let is_random = random.bool();
-        // Both kinds are made by the same work and lie in the same place.
-        let mask = u8::from(is_random).wrapping_neg();
+        // Both kinds are made by the same work and lie in the same place. Hidden from the compiler, the mask cannot become a branch,
+        // after which stores of one kind only would still be on their way when the measurement starts.
+        let mask = black_box(u8::from(is_random).wrapping_neg());
         candidate.fill(|octets| octets.iter_mut().for_each(|octet| *octet &= mask));
         secrets.clone_from(&candidate);
 

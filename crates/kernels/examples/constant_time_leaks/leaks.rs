@@ -14,7 +14,7 @@ use crate::routines::Routine;
 /// A branch on a secret, at the place in the library that names it.
 pub struct Leak {
     pub name: &'static str,
-    /// The starts of the names of the routines that have to show it.
+    /// The names of the routines that have to show it.
     routines: &'static [&'static str],
     /// The paths on which they have to, where not on all: none stands for what every processor has.
     paths: Option<&'static [Option<InstructionSet>]>,
@@ -23,8 +23,7 @@ pub struct Leak {
 impl Leak {
     /// Whether the routine passes the place, so that the leak has to be found in it.
     pub fn is_in(&self, routine: &Routine) -> bool {
-        self.routines.iter().any(|name| routine.name == *name)
-            && self.paths.is_none_or(|paths| paths.contains(&routine.path))
+        self.routines.contains(&routine.name) && self.paths.is_none_or(|paths| paths.contains(&routine.path))
     }
 }
 
