@@ -22,14 +22,22 @@ pub struct Secrets {
     pub samples: [[u8; 16]; 16],
     /// What a routine has computed of them, public until then.
     pub outcome: [u8; 16],
+    /// Where the samples of header masks start in a text that is long enough for them. It is public.
+    pub sample_starts: &'static [usize],
 }
 
 impl Secrets {
-    pub const fn new() -> Self {
-        Self { key: [0; 32], body: [0; MAX_LENGTH + TAG_LENGTH], samples: [[0; 16]; 16], outcome: [0; 16] }
+    pub const fn new(sample_starts: &'static [usize]) -> Self {
+        Self {
+            key: [0; 32],
+            body: [0; MAX_LENGTH + TAG_LENGTH],
+            samples: [[0; 16]; 16],
+            outcome: [0; 16],
+            sample_starts,
+        }
     }
 
-    /// Fills every part but the outcome.
+    /// Fills every part that is secret from the start.
     pub fn fill(&mut self, mut fill: impl FnMut(&mut [u8])) {
         fill(&mut self.key);
         fill(&mut self.body);
@@ -164,19 +172,15 @@ fn aes_mask<const KEY: usize>(secrets: &mut Secrets, _: usize) {
     secrets.outcome = key.mask(&secrets.samples[0]);
 }
 
-/// The samples of a header mask: those of real packets, 4 octets behind the start of a packet number of 0 to 4 octets; the last
-/// that GCM takes from its registers, and the first that it reads back; and the tag, at the end of the text.
-fn samples(length: usize) -> impl Iterator<Item = usize> {
-    [0, 1, 2, 3, 4, 16, 17].into_iter().filter(move |sample| *sample < length).chain([length])
-}
-
+/// Makes the header mask from each of the samples, and from the tag behind the text.
 fn gcm_seal<const KEY: usize>(secrets: &mut Secrets, length: usize) {
     let (Some(key), Some(mask_key)) =
         (GcmKey::new(&secrets.key[..KEY]), AesMaskKey::new(&secrets.key[..KEY]))
     else {
         return;
     };
-    for sample in samples(length) {
+    let starts = secrets.sample_starts.iter().copied().filter(|start| *start < length);
+    for sample in starts.chain([length]) {
         let body = &mut secrets.body[..length + TAG_LENGTH];
         secrets.outcome = key.seal(&[1; 12], &[2; 21], body, Some((&mask_key, sample)));
     }
