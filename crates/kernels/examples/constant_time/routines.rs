@@ -1,4 +1,4 @@
-//! The routines with what is secret to them, and twins that depend on a secret on purpose.
+//! The routines with what is secret to them.
 
 use std::fmt;
 use std::hint::black_box;
@@ -6,7 +6,7 @@ use std::hint::black_box;
 use wireseal_kernels::aes::AesMaskKey;
 use wireseal_kernels::chacha20::ChaCha20MaskKey;
 use wireseal_kernels::chacha20_poly1305::ChaCha20Poly1305Key;
-use wireseal_kernels::cpu::InstructionSet;
+use wireseal_kernels::cpu::{InstructionSet, switch};
 use wireseal_kernels::gcm::{GcmKey, TAG_LENGTH};
 use wireseal_kernels::hmac::ShaInstructions;
 use wireseal_kernels::{cmac, poly1305, sha1, sha256};
@@ -22,14 +22,22 @@ pub struct Secrets {
     pub samples: [[u8; 16]; 16],
     /// What a routine has computed of them, public until then.
     pub outcome: [u8; 16],
+    /// Where the samples of header masks start in a text that is long enough for them. It is public.
+    pub sample_starts: &'static [usize],
 }
 
 impl Secrets {
-    pub const fn new() -> Self {
-        Self { key: [0; 32], body: [0; MAX_LENGTH + TAG_LENGTH], samples: [[0; 16]; 16], outcome: [0; 16] }
+    pub const fn new(sample_starts: &'static [usize]) -> Self {
+        Self {
+            key: [0; 32],
+            body: [0; MAX_LENGTH + TAG_LENGTH],
+            samples: [[0; 16]; 16],
+            outcome: [0; 16],
+            sample_starts,
+        }
     }
 
-    /// Fills every part but the outcome.
+    /// Fills every part that is secret from the start.
     pub fn fill(&mut self, mut fill: impl FnMut(&mut [u8])) {
         fill(&mut self.key);
         fill(&mut self.body);
@@ -39,30 +47,25 @@ impl Secrets {
 
 /// One routine on one path.
 pub struct Routine {
-    name: &'static str,
+    pub name: &'static str,
     /// The greatest path that is on; with none, what every processor of this architecture has.
     pub path: Option<InstructionSet>,
     /// The branches on a verdict in one run: whether a packet is authentic is what the caller is told in the end.
     pub verdicts: usize,
-    /// Made to be found.
-    pub is_twin: bool,
-    /// Whether a twin takes so much longer that a clock sees it; memcheck finds all of them.
-    pub shows_in_time: bool,
     /// Runs it with a text of this many octets.
     pub run: fn(&mut Secrets, usize),
 }
 
 impl Routine {
-    const fn new(name: &'static str, path: Option<InstructionSet>, run: fn(&mut Secrets, usize)) -> Self {
-        Self { name, path, verdicts: 0, is_twin: false, shows_in_time: false, run }
-    }
-
-    const fn with_verdicts(self, verdicts: usize) -> Self {
-        Self { verdicts, ..self }
-    }
-
-    const fn twin(name: &'static str, shows_in_time: bool, run: fn(&mut Secrets, usize)) -> Self {
-        Self { name, path: None, verdicts: 0, is_twin: true, shows_in_time, run }
+    /// Turns on the routine's path and nothing above it. `false` if the processor does not have it: then everything is on.
+    pub fn select(&self) -> bool {
+        switch::all();
+        match self.path {
+            None => switch::only(&[]),
+            Some(path) if path.is_available() => switch::up_to(path),
+            Some(_) => return false,
+        }
+        true
     }
 }
 
@@ -73,60 +76,58 @@ impl fmt::Display for Routine {
     }
 }
 
-pub const ROUTINES: &[Routine] = &[
-    Routine::twin("twin: a branch", true, branch),
-    Routine::twin("twin: an index", false, index),
-    Routine::new("ChaCha20 mask", None, chacha20_mask),
-    Routine::new("ChaCha20 masks", None, chacha20_masks),
-    Routine::new("ChaCha20 masks", Some(InstructionSet::Avx2), chacha20_masks),
-    Routine::new("ChaCha20 masks", Some(InstructionSet::Avx512), chacha20_masks),
-    Routine::new("Poly1305", None, poly1305),
-    Routine::new("Poly1305", Some(InstructionSet::Avx512Ifma), poly1305),
-    Routine::new("ChaCha20-Poly1305 seal", Some(InstructionSet::Avx512Ifma), chacha20_poly1305_seal),
-    Routine::new("ChaCha20-Poly1305 open", Some(InstructionSet::Avx512Ifma), chacha20_poly1305_open)
-        .with_verdicts(1),
-    Routine::new("AES mask", Some(InstructionSet::AesNi), aes_mask),
-    Routine::new("AES mask", Some(InstructionSet::Vaes256), aes_mask),
-    Routine::new("AES mask", Some(InstructionSet::Vaes512), aes_mask),
-    Routine::new("AES-128-GCM seal", Some(InstructionSet::AesNi), gcm_seal::<16>),
-    Routine::new("AES-128-GCM seal", Some(InstructionSet::Vaes256), gcm_seal::<16>),
-    Routine::new("AES-128-GCM seal", Some(InstructionSet::Vaes512), gcm_seal::<16>),
-    Routine::new("AES-256-GCM seal", Some(InstructionSet::AesNi), gcm_seal::<32>),
-    Routine::new("AES-256-GCM seal", Some(InstructionSet::Vaes256), gcm_seal::<32>),
-    Routine::new("AES-256-GCM seal", Some(InstructionSet::Vaes512), gcm_seal::<32>),
-    Routine::new("AES-128-GCM open", Some(InstructionSet::AesNi), gcm_open::<16>).with_verdicts(1),
-    Routine::new("AES-128-GCM open", Some(InstructionSet::Vaes256), gcm_open::<16>).with_verdicts(1),
-    Routine::new("AES-128-GCM open", Some(InstructionSet::Vaes512), gcm_open::<16>).with_verdicts(1),
-    Routine::new("AES-256-GCM open", Some(InstructionSet::AesNi), gcm_open::<32>).with_verdicts(1),
-    Routine::new("AES-256-GCM open", Some(InstructionSet::Vaes256), gcm_open::<32>).with_verdicts(1),
-    Routine::new("AES-256-GCM open", Some(InstructionSet::Vaes512), gcm_open::<32>).with_verdicts(1),
-    Routine::new("AES-128-CMAC", Some(InstructionSet::AesNi), cmac),
-    Routine::new("AES-128-CMAC of 16", Some(InstructionSet::AesNi), cmacs),
-    Routine::new("AES-128-CMAC of 16", Some(InstructionSet::Vaes512), cmacs),
-    Routine::new("HMAC-SHA-1", Some(InstructionSet::ShaNi), hmac_sha1),
-    Routine::new("HMAC-SHA-1 of 16", Some(InstructionSet::Avx512), hmac_sha1_many),
-    Routine::new("HMAC-SHA-256", Some(InstructionSet::ShaNi), hmac_sha256),
-    Routine::new("HMAC-SHA-256 of 16", Some(InstructionSet::Avx512), hmac_sha256_many),
-];
+type Run = fn(&mut Secrets, usize);
 
-/// A loop for one value of a bit of the key, and none for the other.
-fn branch(secrets: &mut Secrets, _: usize) {
-    if black_box(secrets.key[0]) & 1 == 1 {
-        for octet in &mut secrets.body[..256] {
-            *octet = black_box(octet.wrapping_mul(3));
-        }
-    }
-    secrets.outcome[0] = secrets.key[0];
-}
+/// Every routine on each of its paths on this architecture.
+pub fn routines() -> Vec<Routine> {
+    const ANY: [Option<InstructionSet>; 1] = [None];
+    const AES: [Option<InstructionSet>; 4] = [
+        Some(InstructionSet::AesNi),
+        Some(InstructionSet::Vaes256),
+        Some(InstructionSet::Vaes512),
+        Some(InstructionSet::Aarch64Aes),
+    ];
+    const MASKS: [Option<InstructionSet>; 3] =
+        [None, Some(InstructionSet::Avx2), Some(InstructionSet::Avx512)];
+    const POLY1305: [Option<InstructionSet>; 2] = [None, Some(InstructionSet::Avx512Ifma)];
+    const CHACHA20_POLY1305: [Option<InstructionSet>; 1] = [Some(InstructionSet::Avx512Ifma)];
+    const CMAC: [Option<InstructionSet>; 1] = [Some(InstructionSet::AesNi)];
+    const CMACS: [Option<InstructionSet>; 2] = [Some(InstructionSet::AesNi), Some(InstructionSet::Vaes512)];
+    const SHA: [Option<InstructionSet>; 1] = [Some(InstructionSet::ShaNi)];
+    const SHAS: [Option<InstructionSet>; 1] = [Some(InstructionSet::Avx512)];
 
-/// A table that octets of the key are indices of.
-fn index(secrets: &mut Secrets, _: usize) {
-    static TABLE: [u8; 256] = [7; 256];
-    let mut sum = 0_u8;
-    for octet in secrets.key {
-        sum ^= black_box(TABLE)[usize::from(octet)];
-    }
-    secrets.outcome[0] = sum;
+    let table: [(&'static str, &[Option<InstructionSet>], usize, Run); 20] = [
+        ("ChaCha20 mask", &ANY, 0, chacha20_mask),
+        ("ChaCha20 masks", &MASKS, 0, chacha20_masks),
+        ("Poly1305", &POLY1305, 0, poly1305),
+        ("ChaCha20-Poly1305 seal", &CHACHA20_POLY1305, 0, chacha20_poly1305_seal),
+        ("ChaCha20-Poly1305 open", &CHACHA20_POLY1305, 1, chacha20_poly1305_open),
+        ("ChaCha20-Poly1305 refuse", &CHACHA20_POLY1305, 1, chacha20_poly1305_refuse),
+        ("AES-128 mask", &AES, 0, aes_mask::<16>),
+        ("AES-256 mask", &AES, 0, aes_mask::<32>),
+        ("AES-128-GCM seal", &AES, 0, gcm_seal::<16>),
+        ("AES-256-GCM seal", &AES, 0, gcm_seal::<32>),
+        ("AES-128-GCM open", &AES, 1, gcm_open::<16>),
+        ("AES-256-GCM open", &AES, 1, gcm_open::<32>),
+        ("AES-128-GCM refuse", &AES, 1, gcm_refuse::<16>),
+        ("AES-256-GCM refuse", &AES, 1, gcm_refuse::<32>),
+        ("AES-128-CMAC", &CMAC, 0, cmac),
+        ("AES-128-CMAC of 16", &CMACS, 0, cmacs),
+        ("HMAC-SHA-1", &SHA, 0, hmac_sha1),
+        ("HMAC-SHA-1 of 16", &SHAS, 0, hmac_sha1_many),
+        ("HMAC-SHA-256", &SHA, 0, hmac_sha256),
+        ("HMAC-SHA-256 of 16", &SHAS, 0, hmac_sha256_many),
+    ];
+    let is_here = |path: &Option<InstructionSet>| {
+        path.is_none_or(|path| (path == InstructionSet::Aarch64Aes) == cfg!(target_arch = "aarch64"))
+    };
+    table
+        .into_iter()
+        .flat_map(|(name, paths, verdicts, run)| {
+            let paths = paths.iter().copied().filter(is_here);
+            paths.map(move |path| Routine { name, path, verdicts, run })
+        })
+        .collect()
 }
 
 fn chacha20_mask(secrets: &mut Secrets, _: usize) {
@@ -159,20 +160,30 @@ fn chacha20_poly1305_open(secrets: &mut Secrets, length: usize) {
     secrets.outcome = *secrets.body.first_chunk().expect("there is room for a tag at least");
 }
 
-fn aes_mask(secrets: &mut Secrets, _: usize) {
-    let Some(key) = AesMaskKey::new(&secrets.key[..16]) else { return };
+/// Opens what nobody has sealed.
+fn chacha20_poly1305_refuse(secrets: &mut Secrets, length: usize) {
+    let Some(key) = ChaCha20Poly1305Key::new(&secrets.key) else { return };
+    secrets.outcome = secrets.samples[0];
+    black_box(key.open_detached(&[1; 12], &[2; 21], &mut secrets.body[..length], &secrets.samples[0]));
+}
+
+fn aes_mask<const KEY: usize>(secrets: &mut Secrets, _: usize) {
+    let Some(key) = AesMaskKey::new(&secrets.key[..KEY]) else { return };
     secrets.outcome = key.mask(&secrets.samples[0]);
 }
 
+/// Makes the header mask from each of the samples, and from the tag behind the text.
 fn gcm_seal<const KEY: usize>(secrets: &mut Secrets, length: usize) {
     let (Some(key), Some(mask_key)) =
         (GcmKey::new(&secrets.key[..KEY]), AesMaskKey::new(&secrets.key[..KEY]))
     else {
         return;
     };
-    let mask =
-        key.seal(&[1; 12], &[2; 21], &mut secrets.body[..length + TAG_LENGTH], Some((&mask_key, length)));
-    secrets.outcome = mask;
+    let starts = secrets.sample_starts.iter().copied().filter(|start| *start < length);
+    for sample in starts.chain([length]) {
+        let body = &mut secrets.body[..length + TAG_LENGTH];
+        secrets.outcome = key.seal(&[1; 12], &[2; 21], body, Some((&mask_key, sample)));
+    }
 }
 
 /// Opens what it has sealed itself.
@@ -182,6 +193,14 @@ fn gcm_open<const KEY: usize>(secrets: &mut Secrets, length: usize) {
     key.seal(&[1; 12], &[2; 21], body, None);
     black_box(key.open(&[1; 12], &[2; 21], body));
     secrets.outcome = *secrets.body.first_chunk().expect("there is room for a tag at least");
+}
+
+/// Opens what nobody has sealed.
+fn gcm_refuse<const KEY: usize>(secrets: &mut Secrets, length: usize) {
+    let Some(key) = GcmKey::new(&secrets.key[..KEY]) else { return };
+    let body = &mut secrets.body[..length + TAG_LENGTH];
+    black_box(key.open(&[1; 12], &[2; 21], body));
+    secrets.outcome = *body.last_chunk().expect("there is a tag at least");
 }
 
 fn cmac(secrets: &mut Secrets, length: usize) {

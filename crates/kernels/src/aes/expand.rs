@@ -40,6 +40,7 @@ pub(super) fn expand(key: &[u8], keys: &mut RoundKeys, substitute: impl Fn(u32) 
     match key.len() {
         16 => {
             let mut last = words(key);
+            leak!("AES-128: key expansion", last);
             for key in &mut keys[..11] {
                 *key = block(last);
                 last = next(last, rotated(last[3]));
@@ -48,6 +49,7 @@ pub(super) fn expand(key: &[u8], keys: &mut RoundKeys, substitute: impl Fn(u32) 
         }
         32 => {
             let (mut first, mut second) = (words(&key[..16]), words(&key[16..]));
+            leak!("AES-256: key expansion", second);
             let (pairs, last) = keys.as_chunks_mut();
             for pair in pairs {
                 *pair = [block(first), block(second)];

@@ -166,6 +166,7 @@ pub(super) unsafe fn store_part(to: *mut u8, block: Block, count: usize) {
             0 => {}
             16 => Block::store(to, block),
             _ => {
+                leak!("GCM: end of a text stored", block);
                 let mut octets = [0; 16];
                 Block::store(octets.as_mut_ptr(), block);
                 core::slice::from_raw_parts_mut(to, count).copy_from_slice(&octets[..count]);

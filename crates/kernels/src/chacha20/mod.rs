@@ -117,6 +117,7 @@ impl ChaCha20MaskKey {
         if rest.len() <= FEW {
             self.one_by_one(rest);
         } else {
+            leak!("ChaCha20: masks in lanes filled up", self.words);
             let mut filled = [[0; 16]; LANES];
             filled[..rest.len()].copy_from_slice(rest);
             in_lanes(&self.words, &mut filled);

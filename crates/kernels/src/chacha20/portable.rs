@@ -4,6 +4,7 @@ use super::state::{CONSTANTS, initial_state};
 
 /// The first eight octets of key stream, in little-endian order.
 pub(super) fn stream(key: &[u32; 8], sample: &[u8; 16]) -> u64 {
+    leak!("ChaCha20: one mask", *key);
     let sample = sample.as_chunks().0;
     let mut x = initial_state!(u32::from, key, [0, 1, 2, 3].map(|word| u32::from_le_bytes(sample[word])));
     for _ in 0..9 {

@@ -16,6 +16,7 @@ pub(crate) fn blocks<const BLOCKS: usize>(
     counter: u32,
 ) -> [[u8; 64]; BLOCKS] {
     const { assert!(matches!(BLOCKS, 4 | 8 | 16 | 20)) };
+    leak!("ChaCha20-Poly1305: key stream", *key);
     let lanes = BLOCKS >= 16;
     let rows = !BLOCKS.is_multiple_of(16);
     let more_rows = BLOCKS == 8;

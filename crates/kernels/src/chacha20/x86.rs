@@ -38,6 +38,7 @@ macro_rules! masks_in_lanes {
             /// Replaces each sample by the first eight octets of its key stream, and zeros.
             #[target_feature(enable = $features)]
             pub(crate) fn masks(key: &[u32; 8], samples: &mut [[u8; 16]; $lanes]) {
+                leak!("ChaCha20: masks in lanes", *key);
                 let [s0, s1, s2, s3] = load(samples);
                 let (low_01, low_23) = ($low32(s0, s1), $low32(s2, s3));
                 let (high_01, high_23) = ($high32(s0, s1), $high32(s2, s3));

@@ -66,6 +66,7 @@ impl ChaCha20Poly1305Key {
         let is_authentic =
             text.len() as u64 <= MAX_LENGTH && self.engine.open(&self.words, nonce, aad, text, tag);
         if !is_authentic {
+            leak!("ChaCha20-Poly1305: refused text", self.words);
             text.fill(0);
         }
         is_authentic

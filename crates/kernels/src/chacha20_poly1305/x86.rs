@@ -55,6 +55,7 @@ impl Engine {
         text: &mut [u8],
     ) -> [u8; 16] {
         let start = Stream::<BLOCKS>::new(self, key, nonce, 0);
+        leak!("ChaCha20-Poly1305: seal", *key);
         self.encrypt(&start, key, nonce, text);
         start.tag(aad, text)
     }
@@ -70,6 +71,7 @@ impl Engine {
         let start = Stream::<BLOCKS>::new(self, key, nonce, 0);
         // Compared without a branch for each octet.
         let difference = u128::from_ne_bytes(start.tag(aad, text)) ^ u128::from_ne_bytes(*tag);
+        leak!("ChaCha20-Poly1305: tag to compare", difference);
         let is_authentic = difference == 0;
         if is_authentic {
             self.encrypt(&start, key, nonce, text);

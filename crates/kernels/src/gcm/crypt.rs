@@ -146,6 +146,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
             };
             let mut states = Self::counter_blocks(V::GROUP, counters);
             self.rounds(&mut states[..V::GROUP], hashed, hash);
+            leak!("GCM: whole group", states[0]);
             let last_key = self.round_key(ROUNDS);
             for (j, state) in states[..V::GROUP].iter_mut().enumerate() {
                 let to = at.wrapping_add(Self::WIDTH * j);
@@ -212,6 +213,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         unsafe {
             let mut states = Self::counter_blocks(registers, counters);
             self.rounds(&mut states[..registers], before, &mut hash);
+            leak!("GCM: last group", states[0]);
 
             let blocks = left.div_ceil(16);
             let lengths = Block::of(8 * self.packet.length as u64, 8 * self.packet.aad.len() as u64);
@@ -257,6 +259,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
                 hash
             } else {
                 let h = Block::load(self.key.add(16 * (POWERS - 1)));
+                leak!("GCM: lengths hashed alone", h);
                 multiply(Block::xor(hash, lengths), h)
             }
         }
@@ -310,6 +313,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
                 }
                 if round == 9 {
                     *hash = products.reduce();
+                    leak!("GCM: whole group hashed", *hash);
                 }
             }
         }
@@ -375,6 +379,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
                     products.add(block(at), power(at));
                 }
                 sum = products.reduce();
+                leak!("GCM: associated data hashed", sum);
             }
             Block::xor(sum, last)
         }
@@ -390,6 +395,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
                 let last = registers - 1;
                 let start = V::second_and_third([outputs[0], outputs[1.min(last)], outputs[2.min(last)]]);
                 let sample = octets_of(start, mask.sample);
+                leak!("GCM: header mask from registers", mask.key.keys);
                 let [masked] = encrypt_rounds(mask.key.keys.as_ptr().cast(), mask.key.rounds, [sample]);
                 self.masked = Some(masked);
             }

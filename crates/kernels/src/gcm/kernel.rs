@@ -27,11 +27,13 @@ unsafe fn seal<V: Vector, const ROUNDS: usize>(
     // SAFETY: guaranteed by this function's `# Safety` section.
     unsafe {
         let (tag, masked) = crypt::<V, ROUNDS>(Direction::Seal, key, packet, mask);
+        leak!("GCM: tag to send", tag);
         Block::store(packet.tag, tag);
         let mut result = [0; 16];
         if let Some(mask) = mask {
             let masked = masked.unwrap_or_else(|| {
                 let sample = Block::load(packet.text.add(mask.sample));
+                leak!("GCM: header mask from memory", mask.key.keys);
                 let [masked] = encrypt_rounds(mask.key.keys.as_ptr().cast(), mask.key.rounds, [sample]);
                 masked
             });
@@ -46,6 +48,7 @@ unsafe fn open<V: Vector, const ROUNDS: usize>(key: *const u8, packet: Packet<'_
     // SAFETY: guaranteed by this function's `# Safety` section.
     unsafe {
         let (tag, _) = crypt::<V, ROUNDS>(Direction::Open, key, packet, None);
+        leak!("GCM: tag to compare", tag);
         Block::is_zero(Block::xor(tag, Block::load(packet.tag)))
     }
 }
@@ -119,6 +122,7 @@ impl Engine {
 #[cfg_attr(target_arch = "x86_64", target_feature(enable = "aes,pclmulqdq,ssse3,sse4.1"))]
 #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
 fn powers(h: u128, powers: &mut [u128]) {
+    leak!("GCM: powers of H", h);
     let at = |power: usize| POWERS - power;
     powers[at(1)] = divided_by_x(h);
     for power in 2..=POWERS {

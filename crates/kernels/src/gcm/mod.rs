@@ -124,6 +124,7 @@ impl GcmKey {
 #[cold]
 fn wipe_text(body: &mut [u8]) {
     let length = body.len().checked_sub(TAG_LENGTH).unwrap_or(body.len());
+    leak!("GCM: refused text", body[0]);
     body[..length].fill(0);
 }
 

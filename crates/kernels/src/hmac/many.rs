@@ -93,6 +93,7 @@ fn hmacs<H: Avx512Hash<WORDS>, const WORDS: usize>(
         };
     }
     *words = transpose(*words);
+    leak!("HMAC: sixteen keys", words[0]);
     store(states, &words[..8]);
     // SAFETY: all heads have the same length.
     unsafe { advance::<H, WORDS>(states, &jobs.map(|job| job.head.as_ptr()), 0..jobs[0].head.len() / BLOCK) };

@@ -68,6 +68,7 @@ fn hmac<H: ShaNiHash<WORDS>, const WORDS: usize, const OCTETS: usize>(
         }
         length += slice.len();
         if left > 0 {
+            leak!("HMAC: block in two slices", state);
             buffer.take(&whole[whole.len() - left..]);
             left = 0;
         }
@@ -89,6 +90,7 @@ fn hmac<H: ShaNiHash<WORDS>, const WORDS: usize, const OCTETS: usize>(
         (whole, left) = (&buffer.octets[..buffer.length], buffer.length);
     }
     let mut last = last_block(whole, left);
+    leak!("HMAC: last block", state);
     if left >= BLOCK - 8 {
         state = compress(state, last);
         last = [_mm_setzero_si128(); 4];
@@ -99,6 +101,7 @@ fn hmac<H: ShaNiHash<WORDS>, const WORDS: usize, const OCTETS: usize>(
     let zero = _mm_setzero_si128();
     // SAFETY: as above.
     let [low, high] = unsafe { H::words(state) };
+    leak!("HMAC: inner hash", low);
     let mut outer_block = [low, high, zero, zero];
     let end = &mut outer_block[OCTETS / 16];
     *end = _mm_or_si128(*end, reorder(padding_bit(OCTETS % 16)));

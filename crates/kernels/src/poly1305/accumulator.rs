@@ -33,6 +33,7 @@ impl H {
     #[inline]
     pub(super) fn block(self, block: &[u8; 16], end: u64, r: R) -> Self {
         let Self([h0, h1, h2]) = self;
+        leak!("Poly1305: one block", r.low);
         let block = block.as_chunks().0;
         let sum = wide(h0) + wide(word(block[0]));
         let h0 = low(sum);
@@ -61,6 +62,7 @@ impl H {
     #[inline]
     pub(super) fn plus(self, s0: u64, s1: u64) -> u128 {
         let Self([h0, h1, h2]) = self.folded();
+        leak!("Poly1305: reduction", h0);
         let whole = wide(h0) | wide(h1) << 64;
         // If adding five reaches 2^130, the number was not below 2^130 - 5, and the sum without 2^130 is the reduced one.
         let (five_more, is_carried) = whole.overflowing_add(5);

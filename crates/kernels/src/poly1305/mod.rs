@@ -34,6 +34,7 @@ pub fn mac(key: &[u8; 32], message: &[&[u8]]) -> [u8; 16] {
             if length < 16 {
                 continue;
             }
+            leak!("Poly1305: block in two slices", left);
             h = h.block(&left, 1, r);
         }
         let (blocks, rest) = slice.as_chunks();
@@ -42,6 +43,7 @@ pub fn mac(key: &[u8; 32], message: &[&[u8]]) -> [u8; 16] {
         left[..length].copy_from_slice(rest);
     }
     if length != 0 {
+        leak!("Poly1305: end of a message", left);
         left[length] = 1;
         left[length + 1..].fill(0);
         h = h.block(&left, 0, r);

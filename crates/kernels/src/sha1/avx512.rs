@@ -14,6 +14,7 @@ impl Avx512Hash<5> for Sha1 {
     #[inline]
     #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl")]
     unsafe fn compress(h: [__m512i; 5], mut w: [__m512i; 16]) -> [__m512i; 5] {
+        leak!("HMAC-SHA-1: sixteen blocks", h);
         let [mut a, mut b, mut c, mut d, mut e] = h;
         macro_rules! rounds {
             ($f:literal, $k:literal, $($at:literal)*) => {$(

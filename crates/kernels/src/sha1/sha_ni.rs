@@ -30,6 +30,7 @@ impl ShaNiHash<5> for Sha1 {
     #[target_feature(enable = "sha,sse4.1,ssse3")]
     unsafe fn compress(mut state: State, mut w: Block) -> State {
         let before = state;
+        leak!("HMAC-SHA-1: one block", state.abcd);
         macro_rules! rounds {
             ($($at:literal)*) => {$(
                 {

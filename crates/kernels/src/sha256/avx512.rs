@@ -14,6 +14,7 @@ impl Avx512Hash<8> for Sha256 {
     #[inline]
     #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl")]
     unsafe fn compress(h: [__m512i; 8], mut w: [__m512i; 16]) -> [__m512i; 8] {
+        leak!("HMAC-SHA-256: sixteen blocks", h);
         let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut last] = h;
         macro_rules! round {
             ($k:expr, $($at:literal)*) => {$(

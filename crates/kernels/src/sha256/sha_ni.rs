@@ -35,6 +35,7 @@ impl ShaNiHash<8> for Sha256 {
     #[target_feature(enable = "sha,sse4.1,ssse3")]
     unsafe fn compress(mut state: State, mut w: Block) -> State {
         let before = state;
+        leak!("HMAC-SHA-256: one block", state.abef);
         // SAFETY: there are 16 times four words, and they need no alignment.
         let constant = |at: usize| unsafe { _mm_loadu_si128(K.as_ptr().cast::<__m128i>().add(at)) };
         macro_rules! rounds {

@@ -92,6 +92,9 @@ fn signal_of_reading(at: *const u8) -> Option<i32> {
     // SAFETY: of all that the other threads may have left half done, the second process touches nothing.
     let process = unsafe { libc::fork() };
     if process == 0 {
+        // Sanitizers handle the signal and exit: without a handler it ends the process.
+        // SAFETY: the second process has this thread only, and no handler of its own.
+        unsafe { libc::signal(libc::SIGSEGV, libc::SIG_DFL) };
         // SAFETY: it is not: this is the access that has to end the process, and nothing else comes of it.
         std::hint::black_box(unsafe { at.read_volatile() });
         // SAFETY: this ends the process; nothing needs cleaning up.
@@ -111,4 +114,22 @@ fn an_octet_outside_ends_the_process() {
     assert_eq!(signal_of_reading(beginning.as_ptr().wrapping_sub(1)), Some(libc::SIGSEGV), "before");
     assert_eq!(signal_of_reading(&raw const ending[99]), None, "the last one");
     assert_eq!(signal_of_reading(&raw const beginning[0]), None, "the first one");
+}
+
+#[test]
+fn an_octet_outside_ends_the_process_even_if_the_signal_is_handled() {
+    extern "C" fn exit_as_sanitizers_do(_: libc::c_int) {
+        // SAFETY: this ends the process; nothing needs cleaning up.
+        unsafe { libc::_exit(1) };
+    }
+    let guarded = Guarded::ending(100);
+    // SAFETY: zeros are an action without flags.
+    let [mut handle, mut before]: [libc::sigaction; 2] = unsafe { std::mem::zeroed() };
+    handle.sa_sigaction = exit_as_sanitizers_do as *const () as libc::sighandler_t;
+    // SAFETY: both are actions, and the handler only ends the process. No other test reads outside of memory in this process.
+    assert_eq!(unsafe { libc::sigaction(libc::SIGSEGV, &raw const handle, &raw mut before) }, 0);
+    let signal = signal_of_reading(guarded.as_ptr_range().end);
+    // SAFETY: this is the action that was there.
+    assert_eq!(unsafe { libc::sigaction(libc::SIGSEGV, &raw const before, std::ptr::null_mut()) }, 0);
+    assert_eq!(signal, Some(libc::SIGSEGV));
 }

@@ -1,0 +1,144 @@
+//! The leaks: their names, who has to show each, and what it does.
+
+use std::hint::black_box;
+use std::slice;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use wireseal_kernels::cpu::InstructionSet;
+use wireseal_kernels::cpu::InstructionSet::{
+    Aarch64Aes, AesNi, Avx2, Avx512, Avx512Ifma, ShaNi, Vaes256, Vaes512,
+};
+
+use crate::routines::Routine;
+
+/// A branch on a secret, at the place in the library that names it.
+pub struct Leak {
+    pub name: &'static str,
+    /// The names of the routines that have to show it.
+    routines: &'static [&'static str],
+    /// The paths on which they have to, where not on all: none stands for what every processor has.
+    paths: Option<&'static [Option<InstructionSet>]>,
+}
+
+impl Leak {
+    /// Whether the routine passes the place, so that the leak has to be found in it.
+    pub fn is_in(&self, routine: &Routine) -> bool {
+        self.routines.contains(&routine.name) && self.paths.is_none_or(|paths| paths.contains(&routine.path))
+    }
+}
+
+const fn leak(name: &'static str, routines: &'static [&'static str]) -> Leak {
+    Leak { name, routines, paths: None }
+}
+
+const fn on(
+    paths: &'static [Option<InstructionSet>],
+    name: &'static str,
+    routines: &'static [&'static str],
+) -> Leak {
+    Leak { name, routines, paths: Some(paths) }
+}
+
+const SEAL: &[&str] = &["AES-128-GCM seal", "AES-256-GCM seal"];
+/// What opens without having sealed before: opening alone passes the place.
+const REFUSE: &[&str] = &["AES-128-GCM refuse", "AES-256-GCM refuse"];
+const OPEN: &[&str] = &["AES-128-GCM open", "AES-256-GCM open", "AES-128-GCM refuse", "AES-256-GCM refuse"];
+const SEAL_OR_REFUSE: &[&str] =
+    &["AES-128-GCM seal", "AES-256-GCM seal", "AES-128-GCM refuse", "AES-256-GCM refuse"];
+const AES_128: &[&str] = &["AES-128 mask", "AES-128-GCM seal", "AES-128-GCM open", "AES-128-GCM refuse"];
+const AES_256: &[&str] = &["AES-256 mask", "AES-256-GCM seal", "AES-256-GCM open", "AES-256-GCM refuse"];
+const CMACS: &[&str] = &["AES-128-CMAC", "AES-128-CMAC of 16"];
+const HMACS: &[&str] = &["HMAC-SHA-1", "HMAC-SHA-256"];
+const CHACHA20_POLY1305_OPEN: &[&str] = &["ChaCha20-Poly1305 open", "ChaCha20-Poly1305 refuse"];
+
+pub const LEAKS: &[Leak] = &[
+    leak("AES-128: key expansion", AES_128),
+    leak("AES-256: key expansion", AES_256),
+    leak("AES: mask", &["AES-128 mask", "AES-256 mask"]),
+    leak("GCM: powers of H", SEAL_OR_REFUSE),
+    leak("GCM: header mask from registers", SEAL),
+    leak("GCM: header mask from memory", SEAL),
+    leak("GCM: associated data hashed", SEAL_OR_REFUSE),
+    leak("GCM: whole group", SEAL_OR_REFUSE),
+    leak("GCM: whole group hashed", SEAL_OR_REFUSE),
+    leak("GCM: last group", SEAL_OR_REFUSE),
+    // The others' registers have fewer blocks than there are powers of H, or a mask for the octets of the text.
+    on(&[Some(Vaes256), Some(Vaes512)], "GCM: lengths hashed alone", SEAL_OR_REFUSE),
+    on(&[Some(AesNi), Some(Vaes256), Some(Aarch64Aes)], "GCM: end of a text stored", SEAL_OR_REFUSE),
+    leak("GCM: tag to send", SEAL),
+    leak("GCM: tag to compare", OPEN),
+    leak("GCM: refused text", REFUSE),
+    leak("ChaCha20: one mask", &["ChaCha20 mask", "ChaCha20 masks"]),
+    #[cfg(target_arch = "x86_64")]
+    on(&[None, Some(Avx2), Some(Avx512)], "ChaCha20: masks in lanes", &["ChaCha20 masks"]),
+    #[cfg(target_arch = "x86_64")]
+    leak("ChaCha20: masks in lanes filled up", &["ChaCha20 masks"]),
+    leak("Poly1305: one block", &["Poly1305"]),
+    leak("Poly1305: block in two slices", &["Poly1305"]),
+    leak("Poly1305: end of a message", &["Poly1305"]),
+    leak("Poly1305: reduction", &["Poly1305"]),
+    on(&[Some(Avx512Ifma)], "Poly1305: eight blocks", &["Poly1305"]),
+    leak("ChaCha20-Poly1305: key stream", CHACHA20_POLY1305_OPEN),
+    leak("ChaCha20-Poly1305: seal", &["ChaCha20-Poly1305 seal"]),
+    leak("ChaCha20-Poly1305: tag to compare", CHACHA20_POLY1305_OPEN),
+    leak("ChaCha20-Poly1305: refused text", &["ChaCha20-Poly1305 refuse"]),
+    leak("CMAC: key", CMACS),
+    leak("CMAC: one block", &["AES-128-CMAC"]),
+    leak("CMAC: block in two slices", &["AES-128-CMAC"]),
+    leak("CMAC: last block of one of many", &["AES-128-CMAC of 16"]),
+    on(&[Some(AesNi)], "CMAC: eight messages", &["AES-128-CMAC of 16"]),
+    on(&[Some(Vaes512)], "CMAC: sixteen messages", &["AES-128-CMAC of 16"]),
+    leak("CMAC and HMAC: short message", &["AES-128-CMAC", "HMAC-SHA-1", "HMAC-SHA-256"]),
+    leak("HMAC: block in two slices", HMACS),
+    leak("HMAC: last block", HMACS),
+    leak("HMAC: inner hash", HMACS),
+    on(&[Some(ShaNi)], "HMAC-SHA-1: one block", &["HMAC-SHA-1"]),
+    on(&[Some(ShaNi)], "HMAC-SHA-256: one block", &["HMAC-SHA-256"]),
+    leak("HMAC: sixteen keys", &["HMAC-SHA-1 of 16", "HMAC-SHA-256 of 16"]),
+    leak("HMAC-SHA-1: sixteen blocks", &["HMAC-SHA-1 of 16"]),
+    leak("HMAC-SHA-256: sixteen blocks", &["HMAC-SHA-256 of 16"]),
+];
+
+/// The number of a leak. A place with a name that is not in the list does not compile.
+pub const fn number(name: &str) -> usize {
+    let mut number = 0;
+    while !is_same(LEAKS[number].name.as_bytes(), name.as_bytes()) {
+        number += 1;
+    }
+    number
+}
+
+const fn is_same(a: &[u8], b: &[u8]) -> bool {
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
+}
+
+/// The leak that is switched on.
+static CHOSEN: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Switches on one leak, or none.
+pub fn switch_on(leak: Option<&Leak>) {
+    CHOSEN.store(leak.map_or(usize::MAX, |leak| number(leak.name)), Ordering::Relaxed);
+}
+
+/// The place of a leak.
+#[inline]
+pub fn place<T: Copy>(leak: usize, secret: &T) {
+    if CHOSEN.load(Ordering::Relaxed) == leak {
+        // SAFETY: these are the octets of a number, a vector or an array of those: all of them have a value.
+        branch(unsafe { slice::from_raw_parts(std::ptr::from_ref(secret).cast(), size_of::<T>()) });
+    }
+}
+
+/// A loop for one value of a bit of the secret, and none for the other: long enough for a clock.
+#[inline(never)]
+fn branch(secret: &[u8]) {
+    if black_box(secret.iter().fold(0, |sum, octet| sum ^ octet)) & 1 == 1 {
+        for step in 0..2000 {
+            black_box(step);
+        }
+    }
+}
