@@ -11,6 +11,7 @@ use super::offload::SplitSegment;
 use super::search::{Search, verifies};
 use super::words::unexplained::Rest;
 use super::words::{evident, explained};
+use crate::standing::Standing;
 use crate::verify::connection::TcpConnection;
 use crate::verify::key_table::KeyTable;
 use crate::verify::observed::ObservedSegment;
@@ -165,7 +166,8 @@ impl Diagnoser {
             diagnoses.extend(rest.with_unknown_key_id());
             diagnoses.extend(evident::diagnoses(sender, connection));
         }
-        diagnoses.sort_by_key(|diagnosis| diagnosis.first.packet);
+        // What failed comes before what could not be judged.
+        diagnoses.sort_by_key(|diagnosis| (diagnosis.about == Standing::NotJudged, diagnosis.first.packet));
         diagnoses
     }
 }

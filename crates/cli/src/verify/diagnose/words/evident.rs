@@ -4,6 +4,7 @@ use wireseal_tcp_ao::OptionError;
 
 use super::sentence::{Ends, Explanation, explain, segments};
 use crate::capture::Place;
+use crate::standing::Standing;
 use crate::text::counted;
 use crate::verify::connection::TcpConnection;
 use crate::verify::report::{Diagnosis, Sender, Verdict};
@@ -47,7 +48,7 @@ fn isn_not_seen(connection: &TcpConnection, sender: Sender, _: Ends) -> Option<D
         "the capture lacks the start of the connection, and with it the ISNs that the traffic keys depend on",
         "Record from before the connection opens, or give the ISNs with --isn {opener}-{listener}=ISN,ISN."
     );
-    Some(explanation.diagnosis(sender, first, count))
+    Some(Diagnosis { about: Standing::NotJudged, ..explanation.diagnosis(sender, first, count) })
 }
 
 /// Segments of which only part was recorded.
@@ -63,7 +64,7 @@ fn cut_off(connection: &TcpConnection, sender: Sender, Ends { own, .. }: Ends) -
         "the capture has only the beginning of {whose}",
         "Record whole packets (tcpdump -s 0)."
     );
-    Some(explanation.diagnosis(sender, first, count))
+    Some(Diagnosis { about: Standing::NotJudged, ..explanation.diagnosis(sender, first, count) })
 }
 
 /// Segments without TCP-AO.
@@ -160,5 +161,6 @@ fn unanswered(connection: &TcpConnection, sender: Sender, Ends { own, other }: E
         "An end with TCP-AO silently drops what it cannot verify: {other} needs a key for {address} with RecvID {key_id} and the \
          same secret, algorithm and coverage of TCP options. Or the {what} do not reach it{otherwise}."
     );
-    Some(explanation.diagnosis(sender, direction.report.key_uses.first()?.first, all))
+    let first = direction.report.key_uses.first()?.first;
+    Some(Diagnosis { about: Standing::Good, ..explanation.diagnosis(sender, first, all) })
 }
