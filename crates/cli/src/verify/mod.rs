@@ -10,6 +10,7 @@
 
 pub mod report;
 
+mod agreement;
 mod connection;
 mod diagnose;
 mod direction;
