@@ -23,6 +23,9 @@ pub(super) struct Cause {
     /// The cause that the first names.
     #[serde(skip)]
     cause: String,
+    /// Whether all name that cause.
+    #[serde(skip)]
+    is_one: bool,
     /// See [`Diagnosis::about`].
     #[serde(skip)]
     about: Standing,
@@ -73,12 +76,15 @@ impl Summary {
                 connections: 0,
                 sentence,
                 cause,
+                is_one: true,
                 about: diagnosis.about,
             });
             self.causes.len() - 1
         });
-        self.causes[place].segments += diagnosis.segments;
-        self.causes[place].connections += u64::from(is_first);
+        let cause = &mut self.causes[place];
+        cause.segments += diagnosis.segments;
+        cause.connections += u64::from(is_first);
+        cause.is_one &= cause.cause == diagnosis.cause;
     }
 
     /// The causes that are about segments of this standing, and the first of those that explain most.
@@ -126,7 +132,10 @@ impl Summary {
                         " in {} for reasons of one kind, the first being",
                         counted(cause.connections, "connection")
                     ),
-                    (Some(cause), 1) if cause.segments >= failed => String::new(),
+                    (Some(cause), 1) if cause.segments >= failed && cause.is_one => String::new(),
+                    (Some(cause), 1) if cause.segments >= failed => {
+                        " for reasons of one kind, the first being".to_owned()
+                    }
                     (Some(cause), 1) => format!(", {} of them for this reason", grouped(cause.segments)),
                     (Some(cause), kinds) => {
                         let segments = counted(cause.segments, "segment");

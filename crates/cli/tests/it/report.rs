@@ -77,6 +77,13 @@ fn the_last_line_says_why_the_session_is_down() {
     let expected =
         format!("8 of 12 segments failed in 2 connections for reasons of one kind, the first being: {cause}");
     assert_answer(&[options_excluded(), options_excluded()], &expected);
+    let mut of_both_ends = options_excluded();
+    let mut other = of_both_ends.diagnoses[0].clone();
+    (other.cause, other.segments) = ("192.0.2.9:41022 does so as well".to_owned(), 1);
+    of_both_ends.diagnoses[0].segments = 3;
+    of_both_ends.diagnoses.push(other);
+    let expected = format!("4 of 6 segments failed for reasons of one kind, the first being: {cause}");
+    assert_answer(&[of_both_ends], &expected);
     let mut in_part = options_excluded();
     in_part.diagnoses[0].segments = 3;
     assert_answer(&[in_part], &format!("4 of 6 segments failed, 3 of them for this reason: {cause}"));
