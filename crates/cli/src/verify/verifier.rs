@@ -67,13 +67,13 @@ impl<'k> Verifier<'k> {
     #[must_use]
     pub fn new(keys: &'k Keys, options: VerifyOptions) -> Self {
         Self {
+            search: Search::new(&options.limits),
             table: KeyTable::new(keys, options),
             connections: HashMap::default(),
             opening: VecDeque::new(),
             closed: VecDeque::new(),
             finished: VecDeque::new(),
             queue: Queue::default(),
-            search: Search::default(),
             agreement: Agreement::default(),
             totals: Totals::default(),
         }

@@ -1,6 +1,6 @@
 //! Finds why the segments of one connection fail.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use wireseal_tcp_ao::{Segment, Sne, SneTracker};
 
@@ -74,7 +74,8 @@ impl Diagnoser {
                 _ => Sne(0),
             };
             let tries = Cell::new(progress.tries);
-            let case = Case { connection, table, place, sender, segment, ao, context, sne, tries };
+            let last_key = RefCell::default();
+            let case = Case { connection, table, place, sender, segment, ao, context, sne, tries, last_key };
             if self.explain_case(search, &case) {
                 if !segment.flags().syn() {
                     let tracker = tracker.unwrap_or(SneTracker::new(context.source_isn));

@@ -70,7 +70,7 @@ impl Made {
     }
 
     fn secret(&self, label: usize) -> Vec<u8> {
-        vec![label as u8 + 1 ^ self.secret_mask; self.suite.secret_length()]
+        vec![(label as u8 + 1) ^ self.secret_mask; self.suite.secret_length()]
     }
 
     /// Its key log.
