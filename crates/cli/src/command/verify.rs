@@ -10,7 +10,7 @@ use super::outcome::{Outcome, Result};
 use crate::report::{self, Format, Report, Subject};
 use crate::standing::Standing;
 use crate::verify::report::standing;
-use crate::verify::{IsnHint, NatHint, Verifier, VerifyEvent, VerifyOptions};
+use crate::verify::{IsnHint, NatHint, SearchLimits, Verifier, VerifyEvent, VerifyOptions};
 
 /// Check every TCP segment of a capture against keys, and say why segments fail.
 #[derive(Debug, clap::Args)]
@@ -60,7 +60,9 @@ pub(super) fn run(arguments: Arguments) -> Result {
     if let Some(path) = &html {
         report = report.with_page(path, subject)?;
     }
-    let mut verifier = Verifier::new(&keys, VerifyOptions { peers, ports, isns, nat, keep_segments });
+    let limits = SearchLimits::default();
+    let options = VerifyOptions { peers, ports, isns, nat, keep_segments, limits };
+    let mut verifier = Verifier::new(&keys, options);
     let mut each = |found: VerifyEvent<'_>| match found {
         VerifyEvent::Segment { connection, ends, segment } if segments => {
             report.segment(connection, ends, &segment)

@@ -2,12 +2,9 @@
 
 use wireseal_quic::{Keys, ReceiveSpace, StatelessResetToken};
 
-use super::handshake::CryptoStream;
 use super::one_rtt::OneRttKeys;
 
 pub(super) struct End {
-    /// The CRYPTO streams of Initial and Handshake packets, each until its first message is known.
-    pub(super) crypto: [Option<CryptoStream>; 2],
     pub(super) initial: ReceiveSpace,
     /// 0-RTT packets; 1-RTT packets continue their numbers.
     pub(super) early: Level,
@@ -33,7 +30,6 @@ impl Level {
 impl End {
     pub(super) fn new() -> Self {
         Self {
-            crypto: [Some(CryptoStream::default()), Some(CryptoStream::default())],
             // Without a window, duplicates open too: the capture may have recorded a packet on two interfaces.
             initial: ReceiveSpace::without_window(),
             early: Level::new(),

@@ -22,6 +22,43 @@ pub(super) enum Hello {
     Server(u16),
 }
 
+/// The ClientHello that a client sends under one set of Initial keys. After a Retry it sends its ClientHello again under others, and
+/// some clients make another one for it.
+pub(super) enum ClientHello {
+    /// Not complete yet.
+    Begun(CryptoStream),
+    /// Complete.
+    Read(ClientRandom),
+    /// The stream does not begin with a ClientHello.
+    Other,
+}
+
+impl ClientHello {
+    /// Takes in a CRYPTO frame. Returns the random if this completes the ClientHello.
+    pub(super) fn insert(&mut self, offset: u64, data: &[u8]) -> Option<ClientRandom> {
+        let Self::Begun(stream) = self else { return None };
+        if !stream.insert(offset, data) {
+            return None;
+        }
+        *self = match stream.hello()? {
+            Hello::Client(random) => Self::Read(random),
+            Hello::Server(_) => Self::Other,
+        };
+        self.random()
+    }
+
+    /// The random, if the ClientHello is complete.
+    pub(super) const fn random(&self) -> Option<ClientRandom> {
+        if let Self::Read(random) = self { Some(*random) } else { None }
+    }
+}
+
+impl Default for ClientHello {
+    fn default() -> Self {
+        Self::Begun(CryptoStream::default())
+    }
+}
+
 /// How many octets are kept: more than any first message has.
 const MOST_HELD: usize = 1 << 16;
 /// How many parts are kept: more than any client sends, but few enough to be put together again with each new one.

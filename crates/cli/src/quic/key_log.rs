@@ -74,6 +74,11 @@ impl KeyLogFile {
         &self.unreadable_lines
     }
 
+    /// Whether it has secrets of the connection with this random.
+    pub(super) fn has(&self, random: &ClientRandom) -> bool {
+        self.connections.contains_key(random)
+    }
+
     /// The secret of a connection for such packets.
     pub(super) fn secret(&self, random: &ClientRandom, packets: PacketType, sender: Side) -> Option<&[u8]> {
         let place = LABELS.iter().position(|(_, of, by)| (*of, *by) == (packets, sender))?;

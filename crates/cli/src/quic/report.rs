@@ -261,7 +261,7 @@ pub struct ConnectionReport {
     /// The suite of 0-RTT packets: that of the resumed session.
     #[serde(serialize_with = "suite")]
     pub early_suite: Option<AeadAlgorithm>,
-    /// The random of the ClientHello, by which key logs name the connection.
+    /// The random of the ClientHello, by which key logs name the connection; of several, the latest that the log has.
     #[serde(serialize_with = "random")]
     pub client_random: Option<[u8; 32]>,
     /// Version Negotiation packets.

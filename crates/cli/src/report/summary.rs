@@ -23,6 +23,12 @@ pub(super) struct Cause {
     /// The cause that the first names.
     #[serde(skip)]
     cause: String,
+    /// Whether all name that cause.
+    #[serde(skip)]
+    is_one: bool,
+    /// See [`Diagnosis::about`].
+    #[serde(skip)]
+    about: Standing,
 }
 
 /// Connections by standing, and why some failed.
@@ -64,57 +70,87 @@ impl Summary {
         let kind = diagnosis.kind;
         let place = self.causes.iter().position(|cause| cause.kind == kind).unwrap_or_else(|| {
             let (sentence, cause) = (diagnosis.sentence(), diagnosis.cause.clone());
-            self.causes.push(Cause { kind, segments: 0, connections: 0, sentence, cause });
+            self.causes.push(Cause {
+                kind,
+                segments: 0,
+                connections: 0,
+                sentence,
+                cause,
+                is_one: true,
+                about: diagnosis.about,
+            });
             self.causes.len() - 1
         });
-        self.causes[place].segments += diagnosis.segments;
-        self.causes[place].connections += u64::from(is_first);
+        let cause = &mut self.causes[place];
+        cause.segments += diagnosis.segments;
+        cause.connections += u64::from(is_first);
+        cause.is_one &= cause.cause == diagnosis.cause;
+    }
+
+    /// The causes that are about segments of this standing, and the first of those that explain most.
+    fn causes_of(&self, about: Standing) -> (usize, Option<&Cause>) {
+        let causes = || self.causes.iter().filter(|cause| cause.about == about);
+        (causes().count(), causes().rev().max_by_key(|cause| cause.segments))
     }
 
     /// Why the session is down, or that it is not, in one line.
     pub(super) fn answer(&self, totals: &Totals) -> String {
-        let all: u64 = totals.counts.iter().sum();
+        let counts = &totals.counts;
+        let all: u64 = counts.iter().sum();
         let segments = counted(all, "segment");
-        // The first of those that explain most.
-        let most = self.causes.iter().rev().max_by_key(|cause| cause.segments);
-        let (begin, cause) = match standing(&totals.counts) {
-            Standing::Empty => ("no TCP segment to judge".to_owned(), None),
+        let with_cause = |begin: String, cause: Option<&Cause>| match cause {
+            Some(most) => format!("{begin}: {}", most.cause),
+            None => begin,
+        };
+        let (_, not_judged_because) = self.causes_of(Standing::NotJudged);
+        match standing(counts) {
+            Standing::Empty => "no TCP segment to judge".to_owned(),
             Standing::Good => {
                 let begin = match all {
                     1 => "the only segment is good".to_owned(),
                     _ => format!("all {segments} are good"),
                 };
-                match most {
-                    Some(_) => (begin + ", but", most),
-                    None if totals.is_incomplete() => {
-                        (begin + ", but part of the capture could not be read", None)
+                match self.causes_of(Standing::Good) {
+                    (_, Some(most)) => format!("{begin}, but: {}", most.cause),
+                    (_, None) if totals.is_incomplete() => {
+                        begin + ", but part of the capture could not be read"
                     }
-                    None => (begin, None),
+                    (_, None) => begin,
                 }
             }
             Standing::NotJudged => {
-                let count = grouped(not_judged(&totals.counts));
-                (format!("no segment failed, but {count} of {segments} could not be judged"), most)
+                let count = grouped(not_judged(counts));
+                let begin = format!("no segment failed, but {count} of {segments} could not be judged");
+                with_cause(begin, not_judged_because)
             }
             Standing::Failed => {
-                let failed = failed(&totals.counts);
-                let begin = format!("{} of {segments} failed", grouped(failed));
-                let more = match (most, self.causes.len()) {
+                let failed = failed(counts);
+                let (kinds, most) = self.causes_of(Standing::Failed);
+                let how = match (most, kinds) {
                     (None, _) => ", and nothing that was tried explains it".to_owned(),
                     (Some(cause), 1) if cause.segments >= failed && cause.connections > 1 => format!(
                         " in {} for reasons of one kind, the first being",
                         counted(cause.connections, "connection")
                     ),
-                    (Some(cause), 1) if cause.segments >= failed => String::new(),
+                    (Some(cause), 1) if cause.segments >= failed && cause.is_one => String::new(),
+                    (Some(cause), 1) if cause.segments >= failed => {
+                        " for reasons of one kind, the first being".to_owned()
+                    }
                     (Some(cause), 1) => format!(", {} of them for this reason", grouped(cause.segments)),
-                    (Some(cause), count) => {
+                    (Some(cause), kinds) => {
                         let segments = counted(cause.segments, "segment");
-                        format!(" for {count} reasons, the most frequent ({segments}) being")
+                        format!(" for {kinds} reasons, the most frequent ({segments}) being")
                     }
                 };
-                (begin + &more, most)
+                let answer = with_cause(format!("{} of {segments} failed{how}", grouped(failed)), most);
+                match not_judged(counts) {
+                    0 => answer,
+                    more => {
+                        let begin = format!("{answer}; {} more could not be judged", grouped(more));
+                        with_cause(begin, not_judged_because)
+                    }
+                }
             }
-        };
-        cause.map_or_else(|| begin.clone(), |most| format!("{begin}: {}", most.cause))
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What is known of a live TCP connection.
 
-use wireseal_tcp_ao::{Endpoint, Isn, KdfContext, Segment};
+use wireseal_tcp_ao::{Endpoint, Isn, KdfContext, KeyId, Segment};
 
 use super::direction::Direction;
 use super::key_table::{Candidate, KeyTable};
@@ -101,6 +101,17 @@ impl TcpConnection {
     /// The ISN of an end, if known.
     pub(super) fn isn(&self, sender: Sender) -> Option<Isn> {
         self.direction(sender).report.isn
+    }
+
+    /// The keys that `key_id` names in segments of `sender`.
+    pub(super) fn named_by<'c>(
+        &'c self,
+        table: &'c KeyTable<'_>,
+        sender: Sender,
+        key_id: KeyId,
+    ) -> impl Iterator<Item = Candidate> + 'c {
+        let named = move |candidate: &Candidate| candidate.serves(table, self.configured_end, sender, key_id);
+        self.candidates.iter().copied().filter(named)
     }
 
     /// Whether a segment of either end has verified.

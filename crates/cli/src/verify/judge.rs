@@ -10,9 +10,6 @@ use super::mac_batch::{Basis, BatchedMac};
 use super::observed::ObservedSegment;
 use super::report::{Sender, Verdict};
 
-/// How many SNEs are tried when `--isn` gives the ISNs but not the wraps since.
-const SNES: u32 = 65_536;
-
 /// A verdict and what it is based on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Judgement {
@@ -144,7 +141,10 @@ impl Judge<'_, '_> {
             self.connection.direction_mut(self.sender).sne_searches -= 1;
             for candidate in serving {
                 let key = self.table.derive(candidate, &context);
-                if let Some(sne) = (0..SNES).map(Sne).find(|sne| self.verifies(candidate, &key, *sne)) {
+                if let Some(sne) = (0..self.table.options.limits.snes)
+                    .map(Sne)
+                    .find(|sne| self.verifies(candidate, &key, *sne))
+                {
                     let tracker = SneTracker::resume(sne, self.segment.sequence());
                     self.connection.direction_mut(self.sender).sne = Some(tracker);
                     return Judgement::of_mac(Some(candidate), sne);

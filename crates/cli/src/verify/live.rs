@@ -1,5 +1,6 @@
 //! A live connection with what will be reported of it.
 
+use super::agreement::Agreement;
 use super::connection::TcpConnection;
 use super::diagnose::{Diagnoser, Search};
 use super::judge::judge;
@@ -32,22 +33,35 @@ impl LiveConnection {
         &mut self,
         table: &KeyTable<'_>,
         search: &mut Search,
+        agreement: &mut Agreement,
         observed: &ObservedSegment<'_>,
         batched: Option<BatchedMac<'_>>,
     ) -> SegmentReport {
         let segment = observed.segment;
         let sender = self.connection.sender(&segment.source());
+        let (from, to) = (segment.source().address(), segment.destination().address());
         let judgement = judge(&mut self.connection, table, sender, observed, batched);
         let verdict = judgement.verdict;
         if matches!(verdict, Verdict::BadMac | Verdict::UnknownKeyId) && observed.missing == 0 {
             let diagnoser = self.diagnoser.get_or_insert_default();
-            diagnoser.explain(&self.connection, table, search, sender, observed, verdict);
+            let was_in_vain = diagnoser.explain(&self.connection, table, search, sender, observed, verdict);
+            if was_in_vain && let Ok(Some(ao)) = observed.ao {
+                for candidate in self.connection.named_by(table, sender, ao.key_id) {
+                    agreement.note_unexplained(from, to, candidate.key);
+                }
+            }
         } else if verdict == Verdict::Good
             && let Some(diagnoser) = &mut self.diagnoser
         {
             diagnoser.note_good(sender, segment);
         }
         let learned = self.connection.learn(table, sender, observed, &judgement);
+        let is_first_good = verdict == Verdict::Good && self.connection.direction(sender).good() == 1;
+        if let Some(candidate) = judgement.candidate
+            && (is_first_good || learned.starts_key_use)
+        {
+            agreement.note_verified(from, to, candidate.key);
+        }
         let key_ids = match observed.ao {
             Ok(Some(ao)) => Some([ao.key_id, ao.rnext_key_id]),
             _ => None,
@@ -76,9 +90,9 @@ impl LiveConnection {
     }
 
     /// What is reported when the connection is over.
-    pub(super) fn into_report(self, table: &KeyTable<'_>) -> ConnectionReport {
+    pub(super) fn into_report(self, table: &KeyTable<'_>, agreement: &Agreement) -> ConnectionReport {
         let Self { connection, diagnoser, segments, segments_left_out } = self;
-        let diagnoses = diagnoser.unwrap_or_default().conclude(&connection, table);
+        let diagnoses = diagnoser.unwrap_or_default().conclude(&connection, table, agreement);
         let TcpConnection { number, ends, first, last, directions, .. } = connection;
         let mut directions = directions.map(|direction| direction.report);
         for key_use in directions.iter_mut().flat_map(|direction| &mut direction.key_uses) {

@@ -10,6 +10,7 @@
 
 pub mod report;
 
+mod agreement;
 mod connection;
 mod diagnose;
 mod direction;
@@ -29,5 +30,5 @@ mod waiting;
 
 pub use hints::{HintError, IsnHint, NatHint};
 pub(crate) use hints::{endpoint, isn};
-pub use options::VerifyOptions;
+pub use options::{SearchLimits, VerifyOptions};
 pub use verifier::{Verifier, VerifyEvent};

@@ -19,6 +19,27 @@ pub struct VerifyOptions {
     pub nat: Vec<NatHint>,
     /// Whether to fill [`ConnectionReport::segments`](super::report::ConnectionReport::segments).
     pub keep_segments: bool,
+    /// How much is tried on segments that fail.
+    pub limits: SearchLimits,
+}
+
+/// How much is tried on the segments that fail in one capture. The default is what `wireseal verify` tries.
+#[derive(Clone, Copy, Debug)]
+pub struct SearchLimits {
+    /// For how many segments an explanation is searched; those already found are tried on all others anyway.
+    pub searches: u32,
+    /// For how many of these every size is tried, which takes thousands of MACs each.
+    pub size_searches: u32,
+    /// How many values of the MSS, and how many lengths of the payload, are tried for one of them.
+    pub sizes: usize,
+    /// How many SNEs are tried when `--isn` gives the ISNs but not the wraps since.
+    pub snes: u32,
+}
+
+impl Default for SearchLimits {
+    fn default() -> Self {
+        Self { searches: 4000, size_searches: 64, sizes: usize::MAX, snes: 65_536 }
+    }
 }
 
 impl VerifyOptions {

@@ -209,9 +209,12 @@ pub struct DirectionReport {
     pub key_uses: Vec<KeyUse>,
 }
 
-/// Why segments of one end failed, and what to change.
+/// Why segments of one end failed or could not be judged, or what else is wrong with them, and what to change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnosis {
+    /// `Failed` if it says why segments failed, `NotJudged` if it says why they could not be judged, and `Good` if it is about
+    /// something else, whatever their verdict: that they are not answered.
+    pub about: Standing,
     /// Whose segments.
     pub sender: Sender,
     /// The first segment it explains.

@@ -8,6 +8,7 @@ use foldhash::fast::RandomState;
 use wireseal_tcp_ao::Endpoint;
 use wireseal_tcp_ao::ip::PROTOCOL_TCP;
 
+use super::agreement::Agreement;
 use super::connection::{Phase, TcpConnection};
 use super::diagnose::Search;
 use super::ends::Ends;
@@ -57,6 +58,7 @@ pub struct Verifier<'k> {
     finished: VecDeque<Box<LiveConnection>>,
     queue: Queue,
     search: Search,
+    agreement: Agreement,
     totals: Totals,
 }
 
@@ -65,13 +67,14 @@ impl<'k> Verifier<'k> {
     #[must_use]
     pub fn new(keys: &'k Keys, options: VerifyOptions) -> Self {
         Self {
+            search: Search::new(&options.limits),
             table: KeyTable::new(keys, options),
             connections: HashMap::default(),
             opening: VecDeque::new(),
             closed: VecDeque::new(),
             finished: VecDeque::new(),
             queue: Queue::default(),
-            search: Search::default(),
+            agreement: Agreement::default(),
             totals: Totals::default(),
         }
     }
@@ -136,7 +139,7 @@ impl<'k> Verifier<'k> {
                 None => self.totals.unreadable += 1,
             }
             while let Some(live) = self.finished.pop_front() {
-                each(VerifyEvent::Connection(Box::new(live.into_report(&self.table))))?;
+                each(VerifyEvent::Connection(Box::new(live.into_report(&self.table, &self.agreement))))?;
             }
         }
         queue.clear();
@@ -171,7 +174,7 @@ impl<'k> Verifier<'k> {
             }
         };
         let was_closed = live.connection.phase == Phase::Closed;
-        let report = live.segment(&self.table, &mut self.search, observed, batched);
+        let report = live.segment(&self.table, &mut self.search, &mut self.agreement, observed, batched);
         let connection = &live.connection;
         if connection.phase == Phase::Closed && !was_closed {
             self.closed.push_back(Due { ends: *ends, number: connection.number, since: place });
@@ -227,7 +230,7 @@ impl<'k> Verifier<'k> {
         let mut rest: Vec<_> = self.connections.into_values().collect();
         rest.sort_unstable_by_key(|live| live.connection.number);
         for live in rest {
-            each(VerifyEvent::Connection(Box::new(live.into_report(&self.table))))?;
+            each(VerifyEvent::Connection(Box::new(live.into_report(&self.table, &self.agreement))))?;
         }
         Ok(Totals { damage, ..self.totals })
     }

@@ -8,12 +8,16 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use wireseal::keys::Keys;
 use wireseal::report::{Format, Report, Subject};
+use wireseal::standing::Standing;
 use wireseal::verify::report::{ConnectionReport, Totals, Verdict};
-use wireseal_tcp_ao::KeyId;
+use wireseal_tcp_ao::{Endpoint, KeyId};
 
 use crate::support::document::assert_documented;
 use crate::support::files::Files;
+use crate::support::found::{IPV4_KEY, verify};
 use crate::support::reports::{SECRET, every_verdict, keys, options_excluded, rollover, totals};
+use crate::support::session::{ACK, Session};
+use crate::support::sign::set_checksum;
 
 const TEXT: Format = Format::Text { colours: false };
 const JSON: Format = Format::Json { segments: false };
@@ -73,17 +77,55 @@ fn the_last_line_says_why_the_session_is_down() {
     let expected =
         format!("8 of 12 segments failed in 2 connections for reasons of one kind, the first being: {cause}");
     assert_answer(&[options_excluded(), options_excluded()], &expected);
+    let mut of_both_ends = options_excluded();
+    let mut other = of_both_ends.diagnoses[0].clone();
+    (other.cause, other.segments) = ("192.0.2.9:41022 does so as well".to_owned(), 1);
+    of_both_ends.diagnoses[0].segments = 3;
+    of_both_ends.diagnoses.push(other);
+    let expected = format!("4 of 6 segments failed for reasons of one kind, the first being: {cause}");
+    assert_answer(&[of_both_ends], &expected);
     let mut in_part = options_excluded();
     in_part.diagnoses[0].segments = 3;
     assert_answer(&[in_part], &format!("4 of 6 segments failed, 3 of them for this reason: {cause}"));
 
     let mut connection = every_verdict();
     connection.diagnoses.clear();
-    assert_answer(&[connection.clone()], "5 of 8 segments failed, and nothing that was tried explains it");
+    assert_answer(
+        &[connection.clone()],
+        "5 of 8 segments failed, and nothing that was tried explains it; 2 more could not be judged",
+    );
     for direction in &mut connection.directions {
         direction.counts[Verdict::BadMac.index()..Verdict::IsnNotSeen.index()].fill(0);
     }
     assert_answer(&[connection], "no segment failed, but 2 of 3 segments could not be judged");
+}
+
+/// What failed comes first in the last line, even if more segments could not be judged.
+#[test]
+fn the_last_line_says_what_failed_before_what_could_not_be_judged() {
+    let mut session = Session::usual([1000, 5000]);
+    session.shake_hands();
+    session.packets.clear();
+    // Right after the handshake, the numbers would show the ISNs.
+    session.next[0] += 5000;
+    (0..5).for_each(|_| session.send(0, ACK, b"of a connection that began before"));
+    let mut second = Session::usual([7000, 9000]);
+    second.ends[0] = Endpoint::new([192, 0, 2, 1], 50_001);
+    second.time = session.time + 1_000_000_000;
+    second.shake_hands();
+    second.talk();
+    for _ in 0..2 {
+        let mut tcp = second.signed(1, ACK, &[], b"altered");
+        *tcp.last_mut().unwrap() ^= 1;
+        set_checksum(second.addresses(1), &mut tcp);
+        second.record(1, &tcp);
+    }
+    session.packets.append(&mut second.packets);
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    let answer = "2 of 13 segments failed: 2 segments of 192.0.2.2:179 under key 100 (KeyID 100) fail while others verify: \
+                  altered on the path, or forged; 5 more could not be judged: the capture lacks the start of the connection, \
+                  and with it the ISNs that the traffic keys depend on";
+    assert_eq!(found.last_line(&[IPV4_KEY]), answer);
 }
 
 #[test]
@@ -91,6 +133,7 @@ fn good_segments_without_an_answer_are_qualified() {
     let mut connection = rollover();
     connection.diagnoses = options_excluded().diagnoses;
     connection.diagnoses[0].cause = "192.0.2.2:179 does not answer".to_owned();
+    connection.diagnoses[0].about = Standing::Good;
     assert_answer(&[connection.clone()], "all 32 segments are good, but: 192.0.2.2:179 does not answer");
     let (text, page) = report(&[connection], TEXT, false);
     assert!(text.contains("192.0.2.2:179  good, but\n"));

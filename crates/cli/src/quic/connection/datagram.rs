@@ -5,6 +5,7 @@ use wireseal_quic::{ConnectionId, HeaderError, PacketType, Protected, Retry, Ret
 use super::found::{Arrival, Found, FoundPacket, Opening, Stop};
 use super::state::QuicConnection;
 use crate::capture::Place;
+use crate::quic::handshake::ClientHello;
 use crate::quic::report::{PacketKind, Reason, Side};
 
 /// How many octets of packets wait for the handshake: more than servers send before they know the client's address, with some
@@ -77,8 +78,8 @@ impl QuicConnection {
         match opened {
             Ok(retry) => {
                 self.direction(sender).opened[PacketKind::Retry as usize] += 1;
-                if !self.initial_ids.contains(&retry.source) {
-                    self.initial_ids.insert(0, retry.source);
+                if self.has_room_for_initial_id(&retry.source) {
+                    self.initial_ids.insert(0, (retry.source, ClientHello::default()));
                     self.new_ids.push((retry.source, Side::Server));
                 }
                 Some(true)
@@ -93,9 +94,10 @@ impl QuicConnection {
 
     /// Opens a packet, lets it wait, or notes why not. Returns what [`datagram`](Self::datagram) does.
     fn packet(&mut self, with: &mut Opening<'_>, found: &Found<'_>) -> bool {
-        // Packets wait for the client's random and the suite.
+        // Packets wait for a ClientHello and the suite.
         let known = |connection: &Self| {
-            (connection.report.client_random.is_some(), connection.report.suite.is_some())
+            let unread = connection.unread_client_hellos();
+            (connection.initial_ids.len(), unread, connection.report.suite.is_some())
         };
         let known_before = known(self);
         match self.open(with, found) {

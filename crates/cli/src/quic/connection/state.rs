@@ -8,7 +8,8 @@ use super::found::FoundPacket;
 use crate::capture::Place;
 use crate::quic::end::End;
 use crate::quic::frames::Frame;
-use crate::quic::handshake::Hello;
+use crate::quic::handshake::{ClientHello, CryptoStream, Hello};
+use crate::quic::key_log::{ClientRandom, KeyLogFile};
 use crate::quic::report::{
     AddressPair, ConnectionReport, DirectionReport, NotOpened, PacketKind, Reason, Side,
 };
@@ -22,11 +23,14 @@ const MOST_TOKENS: usize = 64;
 /// A connection that is still followed.
 pub(in crate::quic) struct QuicConnection {
     pub(in crate::quic) report: ConnectionReport,
-    /// What Initial keys are derived from: the client's first destination, after a Retry preceded by the server's choice.
-    pub(super) initial_ids: Vec<ConnectionId>,
+    /// What Initial keys are derived from: the client's first destination, after a Retry preceded by the server's choice. Each with
+    /// the ClientHello under these keys.
+    pub(super) initial_ids: Vec<(ConnectionId, ClientHello)>,
     /// The Initial keys that were needed so far.
     pub(super) initial_keys: Vec<(ConnectionId, InitialKeys)>,
     pub(super) ends: [End; 2],
+    /// The CRYPTO streams of the server's Initial and Handshake packets, each until its first message is known.
+    server_crypto: [Option<CryptoStream>; 2],
     /// Packets that came before the handshake message that says how to open them.
     pub(super) waiting: Vec<FoundPacket<Vec<u8>>>,
     pub(super) waiting_octets: usize,
@@ -66,9 +70,10 @@ impl QuicConnection {
                 is_closed: false,
                 directions: [DirectionReport::default(), DirectionReport::default()],
             },
-            initial_ids: vec![destination],
+            initial_ids: vec![(destination, ClientHello::default())],
             initial_keys: Vec::new(),
             ends: [End::new(), End::new()],
+            server_crypto: [Some(CryptoStream::default()), Some(CryptoStream::default())],
             waiting: Vec::new(),
             waiting_octets: 0,
             new_ids: vec![(destination, Side::Server)],
@@ -145,10 +150,12 @@ impl QuicConnection {
         }
     }
 
-    /// Takes in a frame.
+    /// Takes in a frame other than those of [`client_hello`](Self::client_hello).
     pub(super) fn frame(&mut self, sender: Side, packet_type: PacketType, frame: Frame<'_>) {
         match (frame, packet_type) {
-            (Frame::Crypto { offset, data }, PacketType::Initial) => self.hello(sender, offset, data),
+            (Frame::Crypto { offset, data }, PacketType::Initial) if sender == Side::Server => {
+                self.server_hello(offset, data);
+            }
             (Frame::Crypto { offset, data }, PacketType::Handshake) if sender == Side::Server => {
                 self.server_parameters(offset, data);
             }
@@ -178,26 +185,44 @@ impl QuicConnection {
         }
     }
 
-    fn hello(&mut self, sender: Side, offset: u64, data: &[u8]) {
-        let [crypto, _] = &mut self.ends[sender as usize].crypto;
+    /// Takes in a CRYPTO frame of the client under the Initial keys of this connection ID.
+    pub(super) fn client_hello(
+        &mut self,
+        log: &KeyLogFile,
+        initial_id: ConnectionId,
+        offset: u64,
+        data: &[u8],
+    ) {
+        let mut hellos = self.initial_ids.iter_mut().filter(|(id, _)| *id == initial_id);
+        let Some(random) = hellos.find_map(|(_, hello)| hello.insert(offset, data)) else { return };
+        let known = &mut self.report.client_random;
+        if log.has(&random) || !known.is_some_and(|known| log.has(&known)) {
+            *known = Some(random);
+        }
+    }
+
+    fn server_hello(&mut self, offset: u64, data: &[u8]) {
+        let [crypto, _] = &mut self.server_crypto;
         let Some(stream) = crypto else { return };
         if !stream.insert(offset, data) {
             return;
         }
-        match (stream.hello(), sender) {
-            (Some(Hello::Client(random)), Side::Client) => self.report.client_random = Some(random),
-            (Some(Hello::Server(suite)), Side::Server) => {
-                self.report.suite = AeadAlgorithm::from_tls_cipher_suite(suite);
-            }
-            (None, _) => return,
+        match stream.hello() {
+            Some(Hello::Server(suite)) => self.report.suite = AeadAlgorithm::from_tls_cipher_suite(suite),
+            None => return,
             // A stream that does not begin as it should is of no use.
-            (Some(_), _) => {}
+            Some(Hello::Client(_)) => {}
         }
         *crypto = None;
     }
 
+    /// The randoms of the client's complete ClientHellos, the latest first.
+    pub(super) fn client_randoms(&self) -> impl Iterator<Item = ClientRandom> {
+        self.initial_ids.iter().filter_map(|(_, hello)| hello.random())
+    }
+
     fn server_parameters(&mut self, offset: u64, data: &[u8]) {
-        let [_, crypto] = &mut self.ends[Side::Server as usize].crypto;
+        let [_, crypto] = &mut self.server_crypto;
         let Some(stream) = crypto else { return };
         if !stream.insert(offset, data) {
             return;

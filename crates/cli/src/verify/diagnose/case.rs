@@ -1,8 +1,9 @@
 //! A segment that failed, and what its MAC is compared with.
 
 use std::borrow::Cow;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
+use std::rc::Rc;
 
 use wireseal_tcp_ao::{AoOption, Endpoint, KdfContext, OptionCoverage, Segment, Sne, TrafficKey};
 
@@ -17,6 +18,9 @@ pub(super) const LEAST_MAC: usize = 4;
 /// How many keys are tried that a segment does not name.
 const OTHER_KEYS: usize = 64;
 
+/// What a traffic key of a case depends on: the index of the key, and the change if it alters the key.
+type KeyBasis = (u32, Option<Change>);
+
 /// A segment that failed.
 pub(super) struct Case<'c, 'k> {
     pub(super) connection: &'c TcpConnection,
@@ -30,6 +34,8 @@ pub(super) struct Case<'c, 'k> {
     pub(super) sne: Sne,
     /// MACs computed so far.
     pub(super) tries: Cell<u64>,
+    /// The traffic key that was derived last, with what it was derived from: consecutive hypotheses often differ in something else.
+    pub(super) last_key: RefCell<Option<(KeyBasis, Rc<TrafficKey>)>>,
 }
 
 impl<'c> Case<'c, '_> {
@@ -53,7 +59,18 @@ impl<'c> Case<'c, '_> {
     }
 
     /// The traffic key under a hypothesis; `None` where the hypothesis changes nothing or makes no key.
-    pub(super) fn key(&self, hypothesis: &Hypothesis) -> Option<TrafficKey> {
+    pub(super) fn key(&self, hypothesis: &Hypothesis) -> Option<Rc<TrafficKey>> {
+        let alters_key =
+            |change: &Change| matches!(change, Change::Algorithm(_) | Change::Secret(_) | Change::Nat(_));
+        let basis = (hypothesis.candidate.key, hypothesis.change.filter(alters_key));
+        let mut last = self.last_key.borrow_mut();
+        if last.as_ref().is_none_or(|(known, _)| *known != basis) {
+            *last = Some((basis, Rc::new(self.derive(hypothesis)?)));
+        }
+        last.as_ref().map(|(_, key)| Rc::clone(key))
+    }
+
+    fn derive(&self, hypothesis: &Hypothesis) -> Option<TrafficKey> {
         let parameters = self.table.parameters(hypothesis.candidate);
         let mut master_key = Cow::Borrowed(self.table.master_key(hypothesis.candidate));
         let mut context = self.context;

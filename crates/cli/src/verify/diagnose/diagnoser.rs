@@ -1,16 +1,18 @@
 //! Finds why the segments of one connection fail.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use wireseal_tcp_ao::{Segment, Sne, SneTracker};
 
-use super::case::Case;
+use super::case::{Case, LEAST_MAC};
 use super::findings::{Findings, Unexplained};
 use super::hypothesis::{Change, Hypothesis, Relation};
 use super::offload::SplitSegment;
 use super::search::{Search, verifies};
 use super::words::unexplained::Rest;
 use super::words::{evident, explained};
+use crate::standing::Standing;
+use crate::verify::agreement::Agreement;
 use crate::verify::connection::TcpConnection;
 use crate::verify::key_table::KeyTable;
 use crate::verify::observed::ObservedSegment;
@@ -50,7 +52,7 @@ impl Progress {
 }
 
 impl Diagnoser {
-    /// Looks for the reason why a segment failed.
+    /// Looks for the reason why a segment failed. Returns whether everything was tried in vain.
     #[cold]
     pub(in crate::verify) fn explain(
         &mut self,
@@ -60,8 +62,9 @@ impl Diagnoser {
         sender: Sender,
         observed: &ObservedSegment<'_>,
         verdict: Verdict,
-    ) {
-        let Ok(Some(ao)) = observed.ao else { return };
+    ) -> bool {
+        let Ok(Some(ao)) = observed.ao else { return false };
+        let searches = self.progress[sender as usize].searches;
         let ObservedSegment { place, segment, .. } = *observed;
         let progress = &self.progress[sender as usize];
         if let Some(context) = connection.context(sender, segment) {
@@ -71,13 +74,14 @@ impl Diagnoser {
                 _ => Sne(0),
             };
             let tries = Cell::new(progress.tries);
-            let case = Case { connection, table, place, sender, segment, ao, context, sne, tries };
+            let last_key = RefCell::default();
+            let case = Case { connection, table, place, sender, segment, ao, context, sne, tries, last_key };
             if self.explain_case(search, &case) {
                 if !segment.flags().syn() {
                     let tracker = tracker.unwrap_or(SneTracker::new(context.source_isn));
                     self.progress[sender as usize].tracker.insert(tracker).advance(segment.sequence());
                 }
-                return;
+                return false;
             }
         }
         let unexplained = &mut self.findings.unexplained[sender as usize];
@@ -86,6 +90,7 @@ impl Diagnoser {
             _ => &mut unexplained.bad_mac,
         };
         unexplained.note(place, segment, &ao);
+        ao.mac.len() >= LEAST_MAC && self.progress[sender as usize].searches > searches
     }
 
     /// Whether a hypothesis explains the segment; if so, it is noted.
@@ -156,16 +161,18 @@ impl Diagnoser {
         &self,
         connection: &TcpConnection,
         table: &KeyTable<'_>,
+        agreement: &Agreement,
     ) -> Vec<Diagnosis> {
         let findings = &self.findings;
         let mut diagnoses = explained::diagnoses(findings, connection, table);
         for sender in Sender::BOTH {
-            let rest = Rest { sender, findings, connection, table };
+            let rest = Rest { sender, findings, connection, table, agreement };
             diagnoses.extend(rest.with_bad_mac());
             diagnoses.extend(rest.with_unknown_key_id());
-            diagnoses.extend(evident::diagnoses(sender, connection));
+            diagnoses.extend(evident::diagnoses(sender, connection, table, agreement));
         }
-        diagnoses.sort_by_key(|diagnosis| diagnosis.first.packet);
+        // What failed comes before what could not be judged.
+        diagnoses.sort_by_key(|diagnosis| (diagnosis.about == Standing::NotJudged, diagnosis.first.packet));
         diagnoses
     }
 }

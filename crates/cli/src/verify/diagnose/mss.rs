@@ -9,9 +9,10 @@ use super::case::Case;
 use super::hypothesis::Hypothesis;
 
 /// The MSS values worth trying. Devices lower the MSS, so the original was higher: up to the 9,216 octets of the largest
-/// frames in use, or loopback's 65,535 with or without room for the headers.
+/// frames in use, or loopback's 65,535 with or without room for the headers. Those of usual interfaces come first.
 pub(super) fn all() -> impl Iterator<Item = u16> {
-    (500..=9216).chain([u16::MAX, u16::MAX - 40, u16::MAX - 60])
+    let usual = [1460, 1440, 8960, 8940, u16::MAX - 40, u16::MAX - 60, u16::MAX];
+    usual.into_iter().chain(500..=9216)
 }
 
 /// The MSS, among these, with which a SYN verifies.

@@ -18,12 +18,12 @@ const LONGEST_SEND: usize = 65_535;
 const MOST_PARTS: u64 = 128;
 
 /// How many octets of payload, fewer than recorded, the MAC covers: merged segments keep the header of the first. Tries the
-/// likely sizes and then, if `every_size`, all up to a bound.
-pub(super) fn find_part(case: &Case<'_, '_>, hypothesis: &Hypothesis, every_size: bool) -> Option<usize> {
+/// likely sizes and then so many others, up to a bound.
+pub(super) fn find_part(case: &Case<'_, '_>, hypothesis: &Hypothesis, others: usize) -> Option<usize> {
     let (key, options) = (case.key(hypothesis)?, case.options(hypothesis));
     let header = case.segment.header();
     let payload = case.segment.payload();
-    let longest = if every_size { payload.len().saturating_sub(1).min(LONGEST_PART) } else { 0 };
+    let longest = payload.len().saturating_sub(1).min(LONGEST_PART).min(others);
     let known = match hypothesis.change {
         Some(Change::Merged(part)) => Some(part),
         _ => None,

@@ -11,16 +11,12 @@ use super::hypothesis::{Change, Hypothesis, Relation, SneForm};
 use super::secret::SecretForm;
 use super::{mss, offload};
 use crate::verify::connection::TcpConnection;
+use crate::verify::options::SearchLimits;
 
 /// With how many keys that a segment does not name other changes are tried as well.
 const OTHER_KEYS_CHANGED: usize = 8;
 /// How many different explanations are remembered.
 const KNOWN: usize = 16;
-
-/// How many segments of a capture are searched, and for how many every size is tried, which takes thousands of MACs each.
-/// Explanations already found are tried on all others anyway.
-const ALL_SEARCHES: u32 = 4000;
-const ALL_SIZE_SEARCHES: u32 = 64;
 
 /// What the diagnoses of all connections share.
 #[derive(Debug)]
@@ -31,13 +27,12 @@ pub(in crate::verify) struct Search {
     size_searches_left: u32,
 }
 
-impl Default for Search {
-    fn default() -> Self {
-        Self { known: Vec::new(), searches_left: ALL_SEARCHES, size_searches_left: ALL_SIZE_SEARCHES }
-    }
-}
-
 impl Search {
+    pub(in crate::verify) const fn new(limits: &SearchLimits) -> Self {
+        let SearchLimits { searches, size_searches, .. } = *limits;
+        Self { known: Vec::new(), searches_left: searches, size_searches_left: size_searches }
+    }
+
     /// What has explained segments of other connections, for this one.
     pub(super) fn known_for(&self, connection: &TcpConnection) -> impl Iterator<Item = Hypothesis> {
         self.known.iter().filter_map(|known| {
@@ -100,8 +95,9 @@ fn changes(case: &Case<'_, '_>) -> impl Iterator<Item = Change> {
 
 /// The changes that take thousands.
 fn find_size(case: &Case<'_, '_>, hypothesis: &Hypothesis) -> Option<Hypothesis> {
-    let mss = mss::find(case, hypothesis, mss::all()).map(Change::Mss);
-    let change = mss.or_else(|| offload::find_part(case, hypothesis, true).map(Change::Merged))?;
+    let sizes = case.table.options.limits.sizes;
+    let mss = mss::find(case, hypothesis, mss::all().take(sizes)).map(Change::Mss);
+    let change = mss.or_else(|| offload::find_part(case, hypothesis, sizes).map(Change::Merged))?;
     Some(hypothesis.with(change))
 }
 
@@ -110,7 +106,7 @@ pub(super) fn verifies(case: &Case<'_, '_>, hypothesis: &Hypothesis) -> bool {
     let (tcp, options) = (case.segment.tcp(), case.options(hypothesis));
     match hypothesis.change {
         Some(Change::Mss(mss)) => return mss::find(case, hypothesis, iter::once(mss)).is_some(),
-        Some(Change::Merged(_)) => return offload::find_part(case, hypothesis, false).is_some(),
+        Some(Change::Merged(_)) => return offload::find_part(case, hypothesis, 0).is_some(),
         // Known only from the segments that follow.
         Some(Change::Split(_)) => return false,
         _ => {}

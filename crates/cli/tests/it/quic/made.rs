@@ -24,6 +24,8 @@ pub struct Made {
     /// What client and server call themselves.
     pub ids: [ConnectionId; 2],
     pub random: [u8; 32],
+    /// Makes its secrets differ from those of other connections.
+    pub secret_mask: u8,
 }
 
 /// The key phases of a 1-RTT packet, and what may be wrong with it.
@@ -63,15 +65,23 @@ impl Made {
             original: id(&[0xd0; 8]),
             ids: [id(&[0xc1; 5]), id(&[0x5e; 8])],
             random: [0x77; 32],
+            secret_mask: 0,
         }
     }
 
     fn secret(&self, label: usize) -> Vec<u8> {
-        vec![label as u8 + 1; self.suite.secret_length()]
+        vec![(label as u8 + 1) ^ self.secret_mask; self.suite.secret_length()]
     }
 
-    /// The lines of its key log.
+    /// Its key log.
     pub fn log(&self) -> KeyLogFile {
+        let log = KeyLogFile::read(self.log_text().as_bytes());
+        assert_eq!((log.connections(), log.unreadable_lines()), (1, &[][..]));
+        log
+    }
+
+    /// The lines of its key log, and some others.
+    pub fn log_text(&self) -> String {
         let labels = [
             "CLIENT_EARLY_TRAFFIC_SECRET",
             "CLIENT_HANDSHAKE_TRAFFIC_SECRET",
@@ -84,10 +94,7 @@ impl Made {
             .iter()
             .enumerate()
             .map(|(place, label)| format!("{label} {} {}\r\n", hex(&self.random), hex(&self.secret(place))));
-        let text = format!("# a comment\n\nEXPORTER_SECRET 00 11\n{}", lines.collect::<String>());
-        let log = KeyLogFile::read(text.as_bytes());
-        assert_eq!((log.connections(), log.unreadable_lines()), (1, &[][..]));
-        log
+        format!("# a comment\n\nEXPORTER_SECRET 00 11\n{}", lines.collect::<String>())
     }
 
     /// A CRYPTO frame with the first message of the handshake.

@@ -120,6 +120,59 @@ fn a_retry_is_verified() {
     }
 }
 
+/// A client that makes another ClientHello after a Retry, with another random. RFC 9000 §17.2.5.3 says not to, but some do.
+#[test]
+fn a_retry_may_be_answered_with_another_client_hello() {
+    let choice = id(&[0x4e; 12]);
+    let before = Made { random: [0x33; 32], secret_mask: 0x40, ..made() };
+    let after = Made { original: choice, ..made() };
+    let early = |made: &Made| made.long(Side::Client, LongType::ZeroRtt, made.original, PING);
+    let early_line =
+        before.log_text().lines().find(|line| line.starts_with("CLIENT_EARLY")).unwrap().to_owned();
+    let both = KeyLogFile::read(format!("{}\n{early_line}\n", after.log_text()).as_bytes());
+    // The log has nothing under the first random, or its early secret only.
+    for (log, early_before) in [(&after.log(), 0), (&both, 1)] {
+        for is_in_pieces in [false, true] {
+            let mut watch = Watch::after_first(log, &before);
+            watch.send(Side::Client, &early(&before));
+            let retry =
+                Retry { version: Version::V1, destination: before.ids[0], source: choice, token: b"token" };
+            let mut datagram = vec![0; 100];
+            let length = retry.encode(&before.original, &mut datagram).unwrap();
+            watch.send(Side::Server, &datagram[..length]);
+            let hello = after.hello(Side::Client);
+            if is_in_pieces {
+                let message = &hello[3..];
+                for (start, end) in [(20, message.len()), (0, 20)] {
+                    let piece =
+                        [&[0x06, start as u8, (end - start) as u8][..], &message[start..end]].concat();
+                    watch.send(Side::Client, &after.long(Side::Client, LongType::Initial, choice, &piece));
+                    watch.send(Side::Client, &early(&after));
+                }
+            } else {
+                // Recorded in another order than sent.
+                watch.send(Side::Client, &early(&after));
+                watch.send(Side::Client, &after.long(Side::Client, LongType::Initial, choice, &hello));
+                watch.send(Side::Client, &early(&after));
+            }
+            let [_, rest @ ..] = after.handshake();
+            rest.iter().for_each(|(sender, datagram)| watch.send(*sender, datagram));
+            watch.short(&after, Side::Client, 1, PING);
+            watch.short(&after, Side::Server, 1, PING);
+            let (connections, totals) = watch.finish();
+            let report = only(connections);
+            let initial = if is_in_pieces { 3 } else { 2 };
+            assert_eq!(report.directions[0].opened, [initial, 2 + early_before, 1, 1, 0], "{report:?}");
+            assert_eq!(report.directions[1].opened, [1, 0, 1, 1, 1], "{report:?}");
+            assert_eq!(report.client_random, Some(after.random));
+            let not_opened = [(Some(PacketKind::ZeroRtt), Reason::NoKey, 1)];
+            assert_eq!(reasons(&report.directions[0]), not_opened[early_before as usize..]);
+            let expected = if early_before == 0 { Standing::NotJudged } else { Standing::Good };
+            assert_eq!(totals.standing(), expected);
+        }
+    }
+}
+
 /// The client moves, and its peer answers to another connection ID that only an encrypted frame has named.
 #[test]
 fn connection_ids_of_frames_are_followed_to_other_addresses() {

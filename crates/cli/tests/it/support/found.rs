@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use pcap_file::pcap::PcapReader;
 use wireseal::capture::{Packet, Time};
 use wireseal::keys::{self, Keys};
+use wireseal::report::{Format, Report, Subject};
 use wireseal::verify::report::{ConnectionReport, Diagnosis, SegmentReport, Totals, Verdict};
 use wireseal::verify::{Verifier, VerifyEvent, VerifyOptions};
 use wireseal_tcp_ao::Segment;
@@ -97,6 +98,17 @@ impl Found {
         assert!(!self.segments.is_empty());
         assert_eq!(self.count(Verdict::Good), self.segments.len() as u64, "{:?}", self.verdicts());
         assert_eq!(self.connections.len(), connections);
+    }
+
+    /// The last line of the report about these keys.
+    pub fn last_line(&self, arguments: &[&str]) -> String {
+        let keys = keys(arguments);
+        let subject = Subject { capture: "session.pcap", keys: &keys };
+        let mut output = Vec::new();
+        let mut report = Report::new(&mut output, Format::Text { colours: false }, subject).unwrap();
+        self.connections.iter().for_each(|connection| report.connection(connection).unwrap());
+        report.finish(&self.totals).unwrap();
+        String::from_utf8(output).unwrap().lines().last().unwrap().to_owned()
     }
 
     pub fn diagnoses(&self) -> Vec<&Diagnosis> {

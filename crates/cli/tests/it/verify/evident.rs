@@ -151,7 +151,7 @@ fn an_end_that_was_restarted_answers_with_unsigned_resets() {
         session.send_unsigned(1, RST, &[], &[]);
     }
     let found = verify(&session.packets, &[IPV4_KEY]);
-    assert_eq!(found.kinds(), ["isn-not-seen", "unsigned-resets"]);
-    let sentence = found.diagnoses()[1].sentence();
+    assert_eq!(found.kinds(), ["unsigned-resets", "isn-not-seen"]);
+    let sentence = found.diagnoses()[0].sentence();
     assert!(sentence.contains("192.0.2.2:179 has lost the connection"), "{sentence}");
 }

@@ -3,6 +3,7 @@
 mod captures;
 mod connections;
 mod diagnosis;
+mod different_secrets;
 mod disorder;
 mod evident;
 #[cfg(target_os = "linux")]

@@ -4,18 +4,24 @@ use wireseal_tcp_ao::OptionError;
 
 use super::sentence::{Ends, Explanation, explain, segments};
 use crate::capture::Place;
+use crate::standing::Standing;
 use crate::text::counted;
+use crate::verify::agreement::Agreement;
 use crate::verify::connection::TcpConnection;
+use crate::verify::key_table::KeyTable;
 use crate::verify::report::{Diagnosis, Sender, Verdict};
 
 /// What shows in the segments of one end.
 pub(in crate::verify::diagnose) fn diagnoses(
     sender: Sender,
     connection: &TcpConnection,
+    table: &KeyTable<'_>,
+    agreement: &Agreement,
 ) -> impl Iterator<Item = Diagnosis> {
     let ends = Ends::of(connection, sender);
-    let looks = [unsigned, unanswered, odd_options, isn_not_seen, cut_off];
-    looks.into_iter().filter_map(move |look| look(connection, sender, ends))
+    let looks = [unsigned, odd_options, isn_not_seen, cut_off];
+    let unanswered = unanswered(connection, sender, ends, table, agreement);
+    unanswered.into_iter().chain(looks.into_iter().filter_map(move |look| look(connection, sender, ends)))
 }
 
 /// How many segments of a sender have one of these verdicts, and the first of them.
@@ -47,7 +53,7 @@ fn isn_not_seen(connection: &TcpConnection, sender: Sender, _: Ends) -> Option<D
         "the capture lacks the start of the connection, and with it the ISNs that the traffic keys depend on",
         "Record from before the connection opens, or give the ISNs with --isn {opener}-{listener}=ISN,ISN."
     );
-    Some(explanation.diagnosis(sender, first, count))
+    Some(Diagnosis { about: Standing::NotJudged, ..explanation.diagnosis(sender, first, count) })
 }
 
 /// Segments of which only part was recorded.
@@ -63,7 +69,7 @@ fn cut_off(connection: &TcpConnection, sender: Sender, Ends { own, .. }: Ends) -
         "the capture has only the beginning of {whose}",
         "Record whole packets (tcpdump -s 0)."
     );
-    Some(explanation.diagnosis(sender, first, count))
+    Some(Diagnosis { about: Standing::NotJudged, ..explanation.diagnosis(sender, first, count) })
 }
 
 /// Segments without TCP-AO.
@@ -141,10 +147,16 @@ fn unsigned(connection: &TcpConnection, sender: Sender, ends: Ends) -> Option<Di
 }
 
 /// SYNs or SYN-ACKs that are sent again and again.
-fn unanswered(connection: &TcpConnection, sender: Sender, Ends { own, other }: Ends) -> Option<Diagnosis> {
+fn unanswered(
+    connection: &TcpConnection,
+    sender: Sender,
+    Ends { own, other }: Ends,
+    table: &KeyTable<'_>,
+    agreement: &Agreement,
+) -> Option<Diagnosis> {
     let (direction, peer) = (connection.direction(sender), connection.direction(sender.other()));
     let (seen, all) = (&direction.seen, direction.segments());
-    let (key_id, address) = (seen.key_id?, own.address());
+    let key_id = seen.key_id?;
     let is_none_answered = match sender {
         Sender::Opener => seen.syns >= 2 && all == seen.syns && peer.segments() == 0,
         Sender::Listener => seen.syn_acks >= 2 && all == seen.syn_acks && peer.segments() == peer.seen.syns,
@@ -154,11 +166,25 @@ fn unanswered(connection: &TcpConnection, sender: Sender, Ends { own, other }: E
         Sender::Opener => ("syn-unanswered", "answers", "SYNs", ", or its answers are not in the capture"),
         Sender::Listener => ("syn-ack-unanswered", "accepts", "SYN-ACKs", ""),
     };
-    let explanation = explain!(
-        kind,
-        "{other} {does} none of the {all} {what} of {own}, which carry KeyID {key_id}",
-        "An end with TCP-AO silently drops what it cannot verify: {other} needs a key for {address} with RecvID {key_id} and the \
+    let key_use = direction.report.key_uses.first()?;
+    let (own_address, other_address) = (own.address(), other.address());
+    let key_of_own =
+        key_use.key.filter(|key| agreement.is_key_of_only(own_address, other_address, *key as u32));
+    let explanation = if let Some(key) = key_of_own {
+        let key = table.name(key);
+        explain!(
+            kind,
+            "{other} {does} none of the {all} {what} of {own}, which verify under key {key} (KeyID {key_id}); its own segments do \
+             not, so most likely the two ends have different secrets",
+            "Correct the secret at {other_address}, or at {own_address} and here."
+        )
+    } else {
+        explain!(
+            kind,
+            "{other} {does} none of the {all} {what} of {own}, which carry KeyID {key_id}",
+            "An end with TCP-AO silently drops what it cannot verify: {other} needs a key for {own_address} with RecvID {key_id} and the \
          same secret, algorithm and coverage of TCP options. Or the {what} do not reach it{otherwise}."
-    );
-    Some(explanation.diagnosis(sender, direction.report.key_uses.first()?.first, all))
+        )
+    };
+    Some(Diagnosis { about: Standing::Good, ..explanation.diagnosis(sender, key_use.first, all) })
 }

@@ -241,9 +241,7 @@ impl Explained<'_, '_> {
 
     fn named_keys(&self) -> Vec<&str> {
         let Finding { sender, key_id, .. } = *self.finding;
-        let configured_end = self.connection.configured_end;
-        let named = self.connection.candidates.iter();
-        let named = named.filter(|candidate| candidate.serves(self.table, configured_end, sender, key_id));
+        let named = self.connection.named_by(self.table, sender, key_id);
         named.map(|candidate| self.table.name(candidate.key as usize)).collect()
     }
 

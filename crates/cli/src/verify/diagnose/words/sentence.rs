@@ -3,6 +3,7 @@
 use wireseal_tcp_ao::Endpoint;
 
 use crate::capture::Place;
+use crate::standing::Standing;
 use crate::text::counted;
 use crate::verify::connection::TcpConnection;
 use crate::verify::report::{Diagnosis, Sender};
@@ -35,10 +36,10 @@ macro_rules! explain {
 pub(super) use explain;
 
 impl Explanation {
-    /// What it says about so many segments.
+    /// Why so many segments failed.
     pub(super) fn diagnosis(self, sender: Sender, first: Place, segments: u64) -> Diagnosis {
         let Self(kind, cause, advice) = self;
-        Diagnosis { sender, first, segments, kind, cause, advice }
+        Diagnosis { about: Standing::Failed, sender, first, segments, kind, cause, advice }
     }
 }
 

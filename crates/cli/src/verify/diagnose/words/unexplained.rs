@@ -3,6 +3,7 @@
 use wireseal_tcp_ao::{KeyId, MktParameters};
 
 use super::sentence::{Ends, Explanation, explain, segments};
+use crate::verify::agreement::Agreement;
 use crate::verify::connection::TcpConnection;
 use crate::verify::diagnose::case::LEAST_MAC;
 use crate::verify::diagnose::findings::{Findings, UnexplainedOfSender, is_acknowledged};
@@ -16,6 +17,7 @@ pub(in crate::verify::diagnose) struct Rest<'f, 'k> {
     pub(in crate::verify::diagnose) findings: &'f Findings,
     pub(in crate::verify::diagnose) connection: &'f TcpConnection,
     pub(in crate::verify::diagnose) table: &'f KeyTable<'k>,
+    pub(in crate::verify::diagnose) agreement: &'f Agreement,
 }
 
 impl Rest<'_, '_> {
@@ -37,10 +39,8 @@ impl Rest<'_, '_> {
     /// The keys that a KeyID names in segments of the sender, with the KeyID.
     fn key_names(&self, key_id: KeyId) -> String {
         let Self { sender, connection, table, .. } = *self;
-        let named =
-            |candidate: &&Candidate| candidate.serves(table, connection.configured_end, sender, key_id);
-        let names: Vec<_> =
-            connection.candidates.iter().filter(named).map(|it| table.name(it.key as usize)).collect();
+        let named = connection.named_by(table, sender, key_id);
+        let names: Vec<_> = named.map(|candidate| table.name(candidate.key as usize)).collect();
         format!("key {} (KeyID {key_id})", names.join(" or "))
     }
 
@@ -51,6 +51,14 @@ impl Rest<'_, '_> {
         let is_left = mac_length >= LEAST_MAC && unexplained.was_searched && !self.is_good_under(key_id);
         let is_accepted = is_acknowledged(self.connection, self.sender, unexplained.bad_mac.end);
         is_left.then(|| (self.key_names(key_id), is_accepted))
+    }
+
+    /// Whether the other end's segments verify under the key that this KeyID names, and the sender's do not.
+    fn is_key_of_other_end(&self, key_id: KeyId) -> bool {
+        let [own, other] =
+            [self.sender, self.sender.other()].map(|end| self.connection.ends[end as usize].address());
+        let mut named = self.connection.named_by(self.table, self.sender, key_id);
+        named.any(|candidate| self.agreement.is_key_of_only(other, own, candidate.key))
     }
 
     /// What can be said of segments whose MAC nothing explains.
@@ -108,6 +116,15 @@ impl Rest<'_, '_> {
                 "the ISNs given with --isn are of another connection or in the wrong order, or the secret is another one: \
                  {nothing}",
                 "Check the ISNs first."
+            )
+        } else if self.is_key_of_other_end(key_id) && !is_acknowledged(connection, sender, unexplained.end) {
+            let (own_address, other_address) = (own.address(), other.address());
+            explain!(
+                "secrets-differ",
+                "most likely the two ends have different secrets: {other_address}'s segments verify under {key}, and nothing that \
+                 was tried explains {count} of {own}",
+                "{other_address} agrees with the key given here: correct the secret at {own_address}, or at {other_address} and \
+                 here."
             )
         } else {
             let agree = "so they agree: correct the secret given here.";
