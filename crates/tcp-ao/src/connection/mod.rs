@@ -1,6 +1,7 @@
 //! One connection's keys, SNEs and ISNs, from the first SYN to TIME-WAIT.
 
 mod batch;
+mod handshake;
 mod heard;
 mod keys;
 mod octets;
@@ -15,11 +16,11 @@ use core::fmt;
 use crate::counters::Counters;
 use crate::error::KeyError;
 use crate::mkt::MktSet;
-use crate::shim::Handshake;
 use crate::sne::SneTracker;
 use crate::types::{Isn, KeyId, SeqNum, SocketPair};
 
 pub use batch::{sign_batch, verify_batch};
+pub(crate) use handshake::Handshake;
 pub use heard::HeardKeys;
 pub use receive::Verified;
 use slot::Slot;

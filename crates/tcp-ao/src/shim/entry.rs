@@ -2,11 +2,11 @@
 
 use core::time::Duration;
 
-use crate::connection::{Connection, Verified};
+use crate::connection::{Connection, Handshake, Verified};
 use crate::error::VerifyError;
 use crate::peer::MKTS_PER_PEER;
 use crate::segment::Segment;
-use crate::shim::handshake::{Handshake, Handshakes};
+use crate::shim::handshakes::Handshakes;
 use crate::tcp::Flags;
 use crate::types::{Isn, SeqNum};
 

@@ -4,7 +4,7 @@ use core::ops::Range;
 use core::time::Duration;
 
 use crate::checksum;
-use crate::connection::Connection;
+use crate::connection::{Connection, Handshake};
 use crate::counters::Counters;
 use crate::error::{ParseError, VerifyError};
 use crate::icmp::{self, Hidden, IcmpError};
@@ -12,7 +12,6 @@ use crate::ip::{IPV4_HEADER_LENGTH, IPV6_HEADER_LENGTH, IpHeader, PROTOCOL_TCP};
 use crate::option::TCP_HEADER_LENGTH;
 use crate::segment::Segment;
 use crate::shim::entry::Entry;
-use crate::shim::handshake::Handshake;
 use crate::shim::{OPTION_ROOM, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot, Unmatched, options};
 use crate::types::{Endpoint, Isn, SocketPair};
 

@@ -8,7 +8,7 @@
 //! peer advertises. SACK blocks that do not fit next to the option are dropped, oldest first (RFC 2018 §3).
 
 mod entry;
-mod handshake;
+mod handshakes;
 mod inbound;
 mod options;
 mod outbound;
@@ -29,7 +29,6 @@ use crate::types::SocketPair;
 
 use entry::Entry;
 pub use entry::TimeLimits;
-pub(crate) use handshake::Handshake;
 pub use peers::PeerSlot;
 use peers::Peers;
 pub use table::ShimSlot;

@@ -3,21 +3,11 @@
 //! The key of a SYN depends only on the SYN, so that a recorded one verifies at any time. Which of several SYNs is genuine shows only
 //! when an acknowledgment verifies; until then the last few are kept, each with this end's answers.
 
-use crate::types::{Isn, KeyId};
+use crate::connection::Handshake;
+use crate::types::Isn;
 
 /// How many are kept.
 const KEPT: usize = 4;
-
-/// One of the peer's SYNs, and an answer of this end's.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Handshake {
-    pub(crate) remote_isn: Isn,
-    /// The ISN of the SYN-ACK; `None` while there is none.
-    pub(crate) local_isn: Option<Isn>,
-    /// The RecvID of the MKT that signed the SYN, and the SendID of the one it asks for.
-    pub(crate) signed_with: KeyId,
-    pub(crate) asked_for: KeyId,
-}
 
 /// The newest first.
 #[derive(Default)]
