@@ -76,7 +76,8 @@ impl Host {
             mkts: mkts(secret, 0, is_first),
         });
         let slots = (0..SLOTS).map(|_| ShimSlot::EMPTY).collect();
-        let shim = Shim::new(ShimConfig::new(1500), peers.map(PeerSlot::from).into(), slots).expect("peers that do not overlap");
+        let shim = Shim::new(ShimConfig::new(1500), peers.map(PeerSlot::from).into(), slots)
+            .expect("peers that do not overlap");
         Self { shim, secret, is_first, signed: HashSet::new() }
     }
 
