@@ -87,7 +87,7 @@ impl Summary {
         cause.is_one &= cause.cause == diagnosis.cause;
     }
 
-    /// The causes that are about segments of this standing, and the first of those that explain most.
+    /// The causes for segments of this standing, and the one that explains most of them, the first if several do.
     fn causes_of(&self, about: Standing) -> (usize, Option<&Cause>) {
         let causes = || self.causes.iter().filter(|cause| cause.about == about);
         (causes().count(), causes().rev().max_by_key(|cause| cause.segments))

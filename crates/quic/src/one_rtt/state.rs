@@ -40,7 +40,7 @@ const NONE: u64 = u64::MAX;
 pub struct OneRttState([u8; Self::LENGTH]);
 
 impl OneRttState {
-    /// The length in octets, the same for every connection.
+    /// The octets of every state.
     pub const LENGTH: usize = 16 + 2 * (MAX_SECRET_LENGTH + HEADER_KEY_LENGTH + 4 * 8) + SPACE_LENGTH;
 
     /// A state from its octets, which [`OneRtt::import`] checks.

@@ -6,6 +6,7 @@ use crate::types::KeyId;
 /// key, and the first that asks for one, is new whatever its numbers are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeardKeys {
+    // How many ids there are, then the ids, the last one first; a count of 255 stands for all ids.
     pub(super) key_ids: [u8; 8],
     pub(super) rnext_key_ids: [u8; 8],
 }
@@ -28,7 +29,7 @@ impl HeardKeys {
     }
 }
 
-/// How many ids there are, then the ids, the last one first.
+/// Puts an id in front. Returns whether it is new.
 #[cold]
 fn add([count, ids @ ..]: &mut [u8; 8], KeyId(id): KeyId) -> bool {
     if *count == u8::MAX {

@@ -43,7 +43,7 @@ impl<'a> Verified<'a> {
         self.current_key_changed
     }
 
-    /// Whether its sequence or acknowledgment number is higher than any before. No replay's is.
+    /// Whether its sequence or acknowledgment number is higher than any before. Neither is in a replay of a segment that was received.
     #[must_use]
     pub const fn makes_progress(&self) -> bool {
         self.makes_progress
@@ -150,8 +150,7 @@ impl<const N: usize> Connection<N> {
         let tcp = segment.without_addresses();
         match (self.phase, self.local_isn) {
             // The peer's SYN, crossing ours or repeated.
-            (Phase::SynSent, _) if syn && !ack => Ok(KdfContext::syn(self.pair.remote, self.pair.local, isn)),
-            (Phase::SynReceived, _) if syn && !ack && isn == self.remote_isn => {
+            _ if syn && !ack && (self.phase == Phase::SynSent || isn == self.remote_isn) => {
                 Ok(KdfContext::syn(self.pair.remote, self.pair.local, isn))
             }
             // The SYN-ACK, or a listener's reset. A SYN-ACK also counts after a SYN with another ISN: its key includes our ISN, so

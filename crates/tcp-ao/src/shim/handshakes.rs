@@ -9,7 +9,7 @@ use crate::types::Isn;
 /// How many are kept.
 const KEPT: usize = 4;
 
-/// The newest first.
+/// The last few handshakes, the newest first.
 #[derive(Default)]
 pub(super) struct Handshakes([Option<Handshake>; KEPT]);
 
@@ -31,12 +31,12 @@ impl Handshakes {
         self.0[0] = Some(new);
     }
 
-    /// That of the SYN with this ISN.
+    /// The latest handshake with the SYN of this ISN.
     pub(super) fn of_syn(&self, remote_isn: Isn) -> Option<Handshake> {
         self.0.iter().flatten().find(|handshake| handshake.remote_isn == remote_isn).copied()
     }
 
-    /// That of both ISNs.
+    /// The handshake with these ISNs.
     pub(super) fn of(&self, remote_isn: Isn, local_isn: Isn) -> Option<Handshake> {
         let is_it = |handshake: &&Handshake| {
             (handshake.remote_isn, handshake.local_isn) == (remote_isn, Some(local_isn))

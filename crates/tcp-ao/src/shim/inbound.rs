@@ -81,10 +81,10 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
         let flags = segment.flags();
         let opens = flags.syn() && !flags.ack();
         let isn = Isn(segment.sequence().0);
-        let limits = *self.table.limits();
+        let limits = &self.config.limits;
         let known = self.table.get_mut(pair);
         let may_be_replaced =
-            known.as_ref().is_some_and(|entry| entry.may_be_replaced(segment.sequence(), now, &limits));
+            known.as_ref().is_some_and(|entry| entry.may_be_replaced(segment.sequence(), now, limits));
         let reopens = opens
             && (may_be_replaced || known.as_ref().is_some_and(|entry| entry.connection.is_established()));
         if let Some(entry) = known.filter(|_| !reopens) {
@@ -107,7 +107,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
             if let Some(verified) = verdict.map_err(Refusal::Verify)? {
                 entry.received(segment, &verified, now);
             }
-            if entry.is_misplaced(stage, &limits) {
+            if entry.is_misplaced(stage, limits) {
                 self.table.settle(pair);
             }
             return Ok(true);
@@ -138,11 +138,16 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
             if exists {
                 return Err(Refusal::ConnectionExists);
             }
-            self.table.make_room(pair, now).then(|| Connection::passive(&syn)).ok_or(Refusal::TableFull)
+            self.table
+                .make_room(pair, now, limits)
+                .then(|| Connection::passive(&syn))
+                .ok_or(Refusal::TableFull)
         });
         count(&mut self.counters, self.peers.counters_mut(index), &verdict);
         let connection = verdict.map_err(Refusal::Verify)??;
-        self.table.insert(Entry::new(connection, index, now), now).map_err(|()| Refusal::TableFull)?;
+        self.table
+            .insert(Entry::new(connection, index, now), now, limits)
+            .map_err(|()| Refusal::TableFull)?;
         Ok(true)
     }
 

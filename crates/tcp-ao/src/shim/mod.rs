@@ -175,7 +175,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
     /// # Errors
     /// [`PeerError`] if peers overlap and share key ids.
     pub fn new(config: ShimConfig, peers: P, table: T) -> Result<Self, PeerError> {
-        let (peers, table) = (Peers::new(peers)?, Table::new(table, config.limits));
+        let (peers, table) = (Peers::new(peers)?, Table::new(table));
         Ok(Self { config, peers, table, counters: Counters::default() })
     }
 
@@ -250,7 +250,9 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
     pub fn adopt(&mut self, now: Duration, connection: Connection<MKTS_PER_PEER>) -> Result<(), Refusal> {
         let peer =
             self.peers.of(&connection.pair(), Some(connection.rnext_key().recv_id)).ok_or(Refusal::NoPeer)?;
-        self.table.insert(Entry::new(connection, peer, now), now).map_err(|()| Refusal::TableFull)
+        self.table
+            .insert(Entry::new(connection, peer, now), now, &self.config.limits)
+            .map_err(|()| Refusal::TableFull)
     }
 
     /// Forgets a connection and wipes its keys; its packets are refused from now on.
@@ -298,7 +300,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
     /// Forgets connections that have ended, were never completed, or have been idle for hours. `now` is the time since any fixed
     /// moment, the same for all calls. This also happens by itself when the table is full.
     pub fn expire(&mut self, now: Duration) {
-        self.table.expire(now);
+        self.table.expire(now, &self.config.limits);
     }
 }
 

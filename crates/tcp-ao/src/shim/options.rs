@@ -95,7 +95,7 @@ pub(super) fn without_ao(
     mss_decrease: usize,
     default_mss: usize,
 ) -> Result<NewOptions, OptionError> {
-    // Zero means no limit to some stacks.
+    // Some stacks take zero for no limit.
     let lowered = |mss: usize| (mss.saturating_sub(mss_decrease).max(1) as u16).to_be_bytes();
     let mut new = NewOptions::new();
     let mut has_mss = false;

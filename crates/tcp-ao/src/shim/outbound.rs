@@ -77,7 +77,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
         if flags.rst() && entry.connection.local_isn().is_none() {
             self.table.remove(&pair);
         } else if let Some(opened) = opened {
-            self.table.insert(opened, now).map_err(|()| Refusal::TableFull)?;
+            self.table.insert(opened, now, &self.config.limits).map_err(|()| Refusal::TableFull)?;
         } else if has_moved {
             self.table.settle(&pair);
         }

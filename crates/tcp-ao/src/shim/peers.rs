@@ -184,7 +184,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
         self.counts.iter().all(|count| *count == 0)
     }
 
-    /// One bucket for each length of prefix that there is, the longest first.
+    /// Looks into one bucket for each prefix length in use, the longest first.
     fn most_specific(&self, pair: &SocketPair, is_wanted: impl Fn(&Peer) -> bool) -> Option<usize> {
         let address = number(pair.remote.address());
         let found = |length| {

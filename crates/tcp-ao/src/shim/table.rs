@@ -63,25 +63,20 @@ struct Queue {
 
 pub(super) struct Table<T> {
     slots: T,
-    limits: TimeLimits,
     free: u32,
     queues: [Queue; Stage::ALL.len()],
 }
 
 impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     /// An empty table; what the slots held is gone.
-    pub(super) fn new(mut slots: T, limits: TimeLimits) -> Self {
+    pub(super) fn new(mut slots: T) -> Self {
         let mut free = NONE;
         for (index, slot) in slots.as_mut().iter_mut().enumerate().take(NONE as usize).rev() {
             (slot.entry, slot.bucket, slot.next) = (None, NONE, free);
             free = index as u32;
         }
         let queues = [Queue { oldest: NONE, newest: NONE }; Stage::ALL.len()];
-        Self { slots, limits, free, queues }
-    }
-
-    pub(super) const fn limits(&self) -> &TimeLimits {
-        &self.limits
+        Self { slots, free, queues }
     }
 
     pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
@@ -112,9 +107,8 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         }
     }
 
-    pub(super) fn expire(&mut self, now: Duration) {
-        let limits = self.limits;
-        self.retain(|entry| !entry.has_expired(now, &limits));
+    pub(super) fn expire(&mut self, now: Duration, limits: &TimeLimits) {
+        self.retain(|entry| !entry.has_expired(now, limits));
     }
 
     /// Puts a connection into the queue of its stage, which a segment has changed.
@@ -126,9 +120,9 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     }
 
     /// Inserts a connection, where [`Self::make_room`] finds room. On error, nothing has changed.
-    pub(super) fn insert(&mut self, entry: Entry, now: Duration) -> Result<(), ()> {
+    pub(super) fn insert(&mut self, entry: Entry, now: Duration, limits: &TimeLimits) -> Result<(), ()> {
         let pair = entry.connection.pair();
-        if !self.make_room(&pair, now) {
+        if !self.make_room(&pair, now, limits) {
             return Err(());
         }
         let index = self.free;
@@ -146,10 +140,10 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     /// had no answer for a while.
     ///
     /// An open connection is evicted only after hours without progress.
-    pub(super) fn make_room(&mut self, pair: &SocketPair, now: Duration) -> bool {
+    pub(super) fn make_room(&mut self, pair: &SocketPair, now: Duration, limits: &TimeLimits) -> bool {
         self.remove(pair);
         if self.free == NONE
-            && let Some(index) = self.least_valuable(now)
+            && let Some(index) = self.least_valuable(now, limits)
         {
             self.vacate(index);
         }
@@ -157,13 +151,12 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     }
 
     /// The slot that a new connection may have in a full table. Takes the same few steps however large the table is.
-    fn least_valuable(&mut self, now: Duration) -> Option<u32> {
-        let limits = self.limits;
+    fn least_valuable(&mut self, now: Duration, limits: &TimeLimits) -> Option<u32> {
         for stage in Stage::ALL {
             for _ in 0..LOOKED_AT {
                 let oldest = self.queue(stage).oldest;
                 let Some(entry) = self.entry(oldest) else { break };
-                if entry.has_expired(now, &limits) {
+                if entry.has_expired(now, limits) {
                     return Some(oldest);
                 }
                 if entry.last_used() <= entry.queued {

@@ -113,7 +113,7 @@ fn ao_35_a_tiny_mss_does_not_wrap() {
         link.client = Shim::new(config, vec![peer], vec![ShimSlot::EMPTY]).unwrap();
         let syn = Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0).options(&syn_options(mss));
         let delivered = link.deliver_to_server(&syn).unwrap();
-        // Zero would mean to some stacks that there is no limit.
+        // Some stacks take zero for no limit.
         assert_eq!(read(&delivered).mss(), Some(mss.saturating_sub(OPTION_ROOM as u16).max(1)));
     }
 }

@@ -175,7 +175,7 @@ async fn move_wrongly(lab: &Lab, family: Family) -> Result<Refusal> {
     let all = north_transfers_all(lab, &kernels);
     let moves = async {
         kernels.south_transfers(to_north(0..PART), to_south(0..RECEIVED[1])).await?;
-        // Without SACK, Linux sends a queue that was moved again by one timeout for every few segments, twice as long each time.
+        // Without SACK, Linux retransmits a moved queue a few segments at each timeout, and each timeout is twice as long as the last.
         await_acknowledged(lab, kernels.pair, PART).await?;
         let exported = kernels.export_south().await?;
         let other_isn = Exported { local_isn: exported.local_isn ^ 1, ..exported.clone() };
