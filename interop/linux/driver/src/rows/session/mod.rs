@@ -176,7 +176,8 @@ impl<'a> Session<'a> {
         sign: impl AsyncFnOnce(&Ends<'a>) -> Result<T>,
     ) -> Result<T> {
         let Self { ends, stream, carried, .. } = self;
-        let octets = End::BOTH.map(|end| if senders.contains(&end) { PIECE } else { 0 });
+        // More than an end sends before it hears anything of the other.
+        let octets = End::BOTH.map(|end| if senders.contains(&end) { 4 * PIECE } else { 0 });
         refused(sign(ends), exchange(ends, stream, carried, octets, ready(Ok(())))).await
     }
 
