@@ -5,7 +5,7 @@
 //! |---|---|
 //! | put TCP-AO under an interface | [`AuthenticatedDevice::new`]; give smoltcp the result instead of the device |
 //! | read counters, change keys, roll keys over | [`AuthenticatedDevice::shim`], [`AuthenticatedDevice::shim_mut`] |
-//! | learn why packets are refused | [`AuthenticatedDevice::refused`], or a [`RefusalObserver`] |
+//! | learn why packets are refused, and how connections fare | [`Shim::refused`], or an [`Observer`] |
 //!
 //! ```
 //! use smoltcp::iface::{Config, Interface};
@@ -48,46 +48,24 @@ use smoltcp::phy::{self, Device, DeviceCapabilities, Medium, PacketMeta};
 use smoltcp::time::Instant;
 use smoltcp::wire::{EthernetFrame, EthernetProtocol};
 use wireseal_tcp_ao::PeerError;
-use wireseal_tcp_ao::shim::{OPTION_ROOM, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot};
-
-/// Refused packets by direction. The counters saturate.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Refused {
-    /// From the link, for the stack.
-    pub inbound: u64,
-    /// From the stack, for the link.
-    pub outbound: u64,
-}
-
-/// Called for every refused packet with direction and reason, for logs and tests.
-pub type RefusalObserver = fn(Direction, &Refusal);
-
-/// The direction of a packet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Direction {
-    /// From the link to the stack.
-    Inbound,
-    /// From the stack to the link.
-    Outbound,
-}
+use wireseal_tcp_ao::shim::{OPTION_ROOM, Observer, PeerSlot, Shim, ShimConfig, ShimSlot};
 
 /// Wraps any smoltcp [`Device`]: signs what the stack sends and verifies what it receives. Your stack stays unchanged.
 ///
 /// `P` holds the peers and `T` the table of connections, in vectors, slices or arrays. Their length is the limit.
-pub struct AuthenticatedDevice<D, P, T> {
+pub struct AuthenticatedDevice<D, P, T, O = ()> {
     inner: D,
-    signer: Signer<P, T>,
+    signer: Signer<P, T, O>,
     received: Vec<u8>,
     sent: Vec<u8>,
 }
 
 /// The part of the device that both tokens use.
-struct Signer<P, T> {
-    shim: Shim<P, T>,
+struct Signer<P, T, O> {
+    shim: Shim<P, T, O>,
     /// Octets of the link-layer header; `None` for a medium whose frames this crate cannot read.
     header_length: Option<usize>,
-    refused: Refused,
-    observer: Option<RefusalObserver>,
+    unreadable: u64,
 }
 
 impl<D: Device, P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
@@ -122,32 +100,42 @@ impl<D: Device, P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> +
         };
         let config = ShimConfig { mtu: config.mtu.min(capabilities.ip_mtu()), ..config };
         let shim = Shim::new(config, peers, table)?;
-        let signer = Signer { shim, header_length, refused: Refused::default(), observer: None };
+        let signer = Signer { shim, header_length, unreadable: 0 };
         Ok(Self { inner: device, signer, received: Vec::new(), sent: Vec::new() })
     }
 
-    /// Calls `observer` for every refused packet.
+    /// The same with an [`Observer`] of the shim.
     #[must_use]
-    pub fn with_observer(mut self, observer: RefusalObserver) -> Self {
-        self.signer.observer = Some(observer);
-        self
+    pub fn with_observer<O: Observer>(self, observer: O) -> AuthenticatedDevice<D, P, T, O> {
+        let Self { inner, signer: Signer { shim, header_length, unreadable }, received, sent } = self;
+        let signer = Signer { shim: shim.with_observer(observer), header_length, unreadable };
+        AuthenticatedDevice { inner, signer, received, sent }
     }
+}
 
+impl<D, P, T, O> AuthenticatedDevice<D, P, T, O>
+where
+    D: Device,
+    P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>,
+    T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>,
+    O: Observer,
+{
     /// The shim: counters, connections, peers.
     #[must_use]
-    pub const fn shim(&self) -> &Shim<P, T> {
+    pub const fn shim(&self) -> &Shim<P, T, O> {
         &self.signer.shim
     }
 
     /// The shim, to change keys.
-    pub const fn shim_mut(&mut self) -> &mut Shim<P, T> {
+    pub const fn shim_mut(&mut self) -> &mut Shim<P, T, O> {
         &mut self.signer.shim
     }
 
-    /// How many packets were refused.
+    /// How many frames were dropped because they could not be read: cut off, or of an unknown medium. What else is refused, the
+    /// shim counts ([`Shim::refused`]).
     #[must_use]
-    pub const fn refused(&self) -> Refused {
-        self.signer.refused
+    pub const fn unreadable(&self) -> u64 {
+        self.signer.unreadable
     }
 
     /// The device underneath.
@@ -162,16 +150,20 @@ impl<D: Device, P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> +
     }
 }
 
-impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Signer<P, T> {
+impl<P, T, O> Signer<P, T, O>
+where
+    P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>,
+    T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>,
+    O: Observer,
+{
     /// The place in `frame` of the frame for the stack; `None` if it is refused.
     fn inbound(&mut self, now: Duration, frame: &mut [u8]) -> Option<Range<usize>> {
         let header = match self.find_ip(frame) {
             Content::Ip { header } => header,
             Content::Other => return Some(0..frame.len()),
-            Content::Unreadable => return self.refuse(Direction::Inbound),
+            Content::Unreadable => return self.drop_unreadable(),
         };
-        let verdict = self.shim.inbound(now, &mut frame[header..]);
-        let packet = self.admit(Direction::Inbound, verdict)?;
+        let packet = self.shim.inbound(now, &mut frame[header..]).ok()?;
         // Put the header in front of the packet again, which has become shorter at its front.
         let start = packet.start;
         frame.copy_within(0..header, start);
@@ -183,37 +175,17 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
         let header = match self.find_ip(&buffer[room..]) {
             Content::Ip { header } => header,
             Content::Other => return Some(room..buffer.len()),
-            Content::Unreadable => return self.refuse(Direction::Outbound),
+            Content::Unreadable => return self.drop_unreadable(),
         };
         let mut saved = [0; 14];
         saved[..header].copy_from_slice(&buffer[room..room + header]);
-        let verdict = self.shim.outbound(now, &mut buffer[header..], room);
-        let packet = self.admit(Direction::Outbound, verdict)?;
+        let packet = self.shim.outbound(now, &mut buffer[header..], room).ok()?;
         buffer[packet.start..packet.start + header].copy_from_slice(&saved[..header]);
         Some(packet.start..header + packet.end)
     }
 
-    fn admit(
-        &mut self,
-        direction: Direction,
-        verdict: Result<Range<usize>, Refusal>,
-    ) -> Option<Range<usize>> {
-        let refusal = match verdict {
-            Ok(packet) => return Some(packet),
-            Err(refusal) => refusal,
-        };
-        if let Some(observer) = self.observer {
-            observer(direction, &refusal);
-        }
-        self.refuse(direction)
-    }
-
-    fn refuse(&mut self, direction: Direction) -> Option<Range<usize>> {
-        let count = match direction {
-            Direction::Inbound => &mut self.refused.inbound,
-            Direction::Outbound => &mut self.refused.outbound,
-        };
-        *count = count.saturating_add(1);
+    fn drop_unreadable(&mut self) -> Option<Range<usize>> {
+        self.unreadable = self.unreadable.saturating_add(1);
         None
     }
 
@@ -240,15 +212,19 @@ enum Content {
     Unreadable,
 }
 
-impl<D: Device, P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Device
-    for AuthenticatedDevice<D, P, T>
+impl<D, P, T, O> Device for AuthenticatedDevice<D, P, T, O>
+where
+    D: Device,
+    P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>,
+    T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>,
+    O: Observer,
 {
     type RxToken<'a>
         = RxToken<'a>
     where
         Self: 'a;
     type TxToken<'a>
-        = TxToken<'a, D::TxToken<'a>, P, T>
+        = TxToken<'a, D::TxToken<'a>, P, T, O>
     where
         Self: 'a;
 
@@ -284,12 +260,12 @@ impl<D: Device, P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> +
     }
 }
 
-impl<D: fmt::Debug, P, T> fmt::Debug for AuthenticatedDevice<D, P, T> {
+impl<D: fmt::Debug, P, T, O> fmt::Debug for AuthenticatedDevice<D, P, T, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AuthenticatedDevice")
             .field("inner", &self.inner)
             .field("shim", &self.signer.shim)
-            .field("refused", &self.signer.refused)
+            .field("unreadable", &self.signer.unreadable)
             .finish_non_exhaustive()
     }
 }
@@ -312,21 +288,25 @@ impl phy::RxToken for RxToken<'_> {
 }
 
 /// Room for one outgoing frame, which is signed on its way to the device.
-pub struct TxToken<'a, I, P, T> {
+pub struct TxToken<'a, I, P, T, O = ()> {
     inner: I,
-    signer: &'a mut Signer<P, T>,
+    signer: &'a mut Signer<P, T, O>,
     buffer: &'a mut Vec<u8>,
     now: Duration,
 }
 
-impl<I, P, T> fmt::Debug for TxToken<'_, I, P, T> {
+impl<I, P, T, O> fmt::Debug for TxToken<'_, I, P, T, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TxToken").field("now", &self.now).finish_non_exhaustive()
     }
 }
 
-impl<I: phy::TxToken, P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
-    phy::TxToken for TxToken<'_, I, P, T>
+impl<I, P, T, O> phy::TxToken for TxToken<'_, I, P, T, O>
+where
+    I: phy::TxToken,
+    P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>,
+    T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>,
+    O: Observer,
 {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, f: F) -> R {
         self.buffer.clear();

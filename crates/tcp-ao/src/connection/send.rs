@@ -38,6 +38,15 @@ impl<const N: usize> Connection<N> {
         Ok(())
     }
 
+    /// Whether the state of the connection allows a segment to be sent; neither is changed.
+    pub(crate) fn may_send(&self, tcp: &[u8]) -> Result<(), SignError> {
+        match self.phase {
+            Phase::Established if tcp::flags(tcp).syn() && !tcp::flags(tcp).ack() => Err(SignError::State),
+            Phase::Established => Ok(()),
+            _ => self.send_context(tcp).map(|_| ()),
+        }
+    }
+
     /// Finds what an outgoing segment is signed with: the current key, its SNE, and the place of its AO option.
     #[inline(always)]
     pub(super) fn prepare(&self, tcp: &[u8]) -> Result<(&Slot, Sne, AoPlace), SignError> {

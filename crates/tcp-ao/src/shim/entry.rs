@@ -8,7 +8,7 @@ use crate::peer::MKTS_PER_PEER;
 use crate::segment::Segment;
 use crate::shim::handshakes::Handshakes;
 use crate::tcp::Flags;
-use crate::types::{Isn, SeqNum};
+use crate::types::{Isn, KeyId, SeqNum};
 
 /// How long the table of connections remembers what. Only a full table, and [`Shim::expire`](crate::shim::Shim::expire), forget a
 /// connection whose time is over.
@@ -89,6 +89,12 @@ pub(super) struct Entry {
     pub(super) queued: Duration,
     /// The peer's SYNs and this end's answers, until the connection is established.
     handshakes: Handshakes,
+    /// The RecvID of the key that this end's segments ask for.
+    asked_for: Option<KeyId>,
+    /// The end of the first segment that asked for it, until the peer uses it or is found not to.
+    asked_at: Option<SeqNum>,
+    /// Whether the last SYN, to a peer whose mismatches are accepted, was signed.
+    was_syn_signed: bool,
 }
 
 impl Entry {
@@ -111,7 +117,16 @@ impl Entry {
             last_used: now,
             queued: now,
             handshakes: Handshakes::default(),
+            asked_for: None,
+            asked_at: None,
+            was_syn_signed: false,
         }
+    }
+
+    /// Whether it is the turn of a SYN that is to go unsigned: every second one.
+    pub(super) const fn takes_unsigned_turn(&mut self) -> bool {
+        self.was_syn_signed = !self.was_syn_signed;
+        !self.was_syn_signed
     }
 
     /// Records another SYN of the peer's, which has verified.
@@ -154,6 +169,10 @@ impl Entry {
 
     /// Records that a segment was sent; `end` is the sequence number after it.
     pub(super) fn sent(&mut self, flags: Flags, end: SeqNum, now: Duration) {
+        let asked_for = Some(self.connection.rnext_key().recv_id);
+        if self.asked_for != asked_for {
+            (self.asked_for, self.asked_at) = (asked_for, Some(end));
+        }
         if flags.fin() && self.fin_sent.is_none() {
             (self.closes_first, self.last_used) = (!self.fin_received, now);
         }
@@ -174,6 +193,18 @@ impl Entry {
             self.last_used = now;
         }
         self.passed(flags, now);
+    }
+
+    /// The key that the peer should use by now, if this verified segment shows that it does not: whoever acknowledges an octet that was
+    /// sent after the key was asked for has heard the request (RFC 5925 §7.5). Said once.
+    pub(super) fn key_not_used(&mut self, verified: &Verified<'_>) -> Option<KeyId> {
+        let (asked_for, asked_at) = (self.asked_for?, self.asked_at?);
+        let (is_used, segment) = (verified.key_id() == asked_for, verified.segment());
+        let has_heard = segment.flags().ack() && asked_at.before(segment.acknowledgment());
+        if is_used || has_heard {
+            self.asked_at = None;
+        }
+        Some(asked_for).filter(|_| has_heard && !is_used)
     }
 
     /// Records that a segment was received and verified.

@@ -12,14 +12,22 @@ use crate::ip::{IPV4_HEADER_LENGTH, IPV6_HEADER_LENGTH, IpHeader, PROTOCOL_TCP};
 use crate::option::TCP_HEADER_LENGTH;
 use crate::segment::Segment;
 use crate::shim::entry::Entry;
-use crate::shim::{OPTION_ROOM, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot, Unmatched, options};
+use crate::shim::{
+    Direction, EventKind, OPTION_ROOM, Observer, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot, Subject,
+    Unmatched, event, options,
+};
 use crate::types::{Endpoint, Isn, SocketPair};
 
 /// The MSS of a peer that advertises none (RFC 9293 §3.7.1): the packet every host must accept, less the headers.
 const DEFAULT_MSS_IPV4: usize = 576 - IPV4_HEADER_LENGTH - TCP_HEADER_LENGTH;
 const DEFAULT_MSS_IPV6: usize = 1280 - IPV6_HEADER_LENGTH - TCP_HEADER_LENGTH;
 
-impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Shim<P, T> {
+impl<P, T, O> Shim<P, T, O>
+where
+    P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>,
+    T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>,
+    O: Observer,
+{
     /// Takes a packet from the link and returns the place, in the same octets, of the packet for the stack.
     ///
     /// `now` is the time since any fixed moment, the same for all calls. Packets of other protocols, and unsigned segments of
@@ -29,8 +37,20 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
     /// [`Refusal`]: drop the packet. It is unchanged, and in the shim only counters changed. In particular, a SYN that does not
     /// verify leaves nothing behind.
     pub fn inbound(&mut self, now: Duration, packet: &mut [u8]) -> Result<Range<usize>, Refusal> {
+        let mut subject = Subject::default();
+        let verdict = self.check_inbound(now, packet, &mut subject);
+        verdict.or_else(|refusal| self.refuse(now, Direction::Inbound, subject, refusal))
+    }
+
+    fn check_inbound(
+        &mut self,
+        now: Duration,
+        packet: &mut [u8],
+        subject: &mut Subject,
+    ) -> Result<Range<usize>, Refusal> {
         let ip = IpHeader::parse(packet).map_err(ParseError::Ip)?;
         let whole = 0..ip.total_length;
+        subject.packet = whole.clone();
         let packet = &mut packet[..ip.total_length];
         if ip.protocol != PROTOCOL_TCP {
             self.admit_icmp(&ip, packet)?;
@@ -54,7 +74,8 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
         }
         let segment = Segment::from_packet(&ip, packet)?;
         let pair = SocketPair { local: segment.destination(), remote: segment.source() };
-        if !self.admit(now, &pair, &segment, packet, &ip)? {
+        subject.pair = Some(pair);
+        if !self.admit(now, &pair, &segment, packet, &ip, &mut subject.peer)? {
             return Ok(whole);
         }
         let is_syn = segment.flags().syn();
@@ -69,7 +90,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
         Ok(start..ip.total_length)
     }
 
-    /// Whether the segment has verified (`true`) or passes unchanged (`false`).
+    /// Whether the segment has verified (`true`) or passes unchanged (`false`). Writes down which peer it belongs to.
     fn admit(
         &mut self,
         now: Duration,
@@ -77,6 +98,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
         segment: &Segment<'_>,
         packet: &[u8],
         ip: &IpHeader,
+        of_peer: &mut Option<usize>,
     ) -> Result<bool, Refusal> {
         let flags = segment.flags();
         let opens = flags.syn() && !flags.ack();
@@ -88,8 +110,9 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
         let reopens = opens
             && (may_be_replaced || known.as_ref().is_some_and(|entry| entry.connection.is_established()));
         if let Some(entry) = known.filter(|_| !reopens) {
+            *of_peer = Some(entry.peer);
             check_checksums(&self.config, packet, ip)?;
-            let peers = &self.peers;
+            let (peers, from) = (&self.peers, entry.connection.current_key().send_id);
             let verdict = match entry.connection.handshake() {
                 // Of two SYNs, either may be the replay: this end's stack gets both, and its answers are kept.
                 Some(first) if opens && first.remote_isn != isn => {
@@ -106,6 +129,15 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
             let stage = entry.stage();
             if let Some(verified) = verdict.map_err(Refusal::Verify)? {
                 entry.received(segment, &verified, now);
+                event::moved(&mut self.observer, entry, stage);
+                if verified.current_key_changed() {
+                    let to = entry.connection.current_key().send_id;
+                    event::tell(&mut self.observer, entry, EventKind::KeySwitched { from, to });
+                }
+                if let Some(asked_for) = entry.key_not_used(&verified) {
+                    let kind = EventKind::PeerOnOldKey { signed_with: verified.key_id(), asked_for };
+                    event::tell(&mut self.observer, entry, kind);
+                }
             }
             if entry.is_misplaced(stage, limits) {
                 self.table.settle(pair);
@@ -114,6 +146,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
         }
         let key_id = segment.ao_option().ok().flatten().map(|ao| ao.key_id);
         let Some(index) = self.peers.of(pair, key_id) else { return self.admit_unprotected(segment) };
+        *of_peer = Some(index);
         check_checksums(&self.config, packet, ip)?;
         let Some(peer) = self.peers.get(index) else { return Err(Refusal::NoPeer) };
         let mkts = &peer.mkts;
@@ -138,16 +171,15 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
             if exists {
                 return Err(Refusal::ConnectionExists);
             }
+            let ended = |entry: &Entry, why| event::ended(&mut self.observer, entry, why);
             self.table
-                .make_room(pair, now, limits)
+                .make_room(pair, now, limits, ended)
                 .then(|| Connection::passive(&syn))
                 .ok_or(Refusal::TableFull)
         });
         count(&mut self.counters, self.peers.counters_mut(index), &verdict);
         let connection = verdict.map_err(Refusal::Verify)??;
-        self.table
-            .insert(Entry::new(connection, index, now), now, limits)
-            .map_err(|()| Refusal::TableFull)?;
+        self.insert(Entry::new(connection, index, now), now)?;
         Ok(true)
     }
 

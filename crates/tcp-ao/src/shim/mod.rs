@@ -8,31 +8,39 @@
 //! peer advertises. SACK blocks that do not fit next to the option are dropped, oldest first (RFC 2018 §3).
 
 mod entry;
+mod event;
 mod handshakes;
 mod inbound;
 mod options;
 mod outbound;
 mod peers;
+mod refusal;
 mod table;
+#[cfg(feature = "tracing")]
+mod tracing;
 
 use core::fmt;
+use core::ops::Range;
 use core::time::Duration;
 
 use crate::connection::Connection;
 use crate::counters::Counters;
-use crate::error::{ParseError, SignError, VerifyError};
 use crate::ip::IPV6_HEADER_LENGTH;
 use crate::mkt::MktSet;
-use crate::option::{MAX_AO_LENGTH, NoRoom};
+use crate::option::MAX_AO_LENGTH;
 use crate::peer::{MKTS_PER_PEER, Peer, PeerError};
 use crate::types::SocketPair;
 
-use entry::Entry;
 pub use entry::TimeLimits;
+use entry::{Entry, Stage};
+pub use event::{Direction, End, Event, EventKind, Observer};
 pub use peers::PeerSlot;
 use peers::Peers;
+pub use refusal::{Refusal, RefusalCounters};
 pub use table::ShimSlot;
 use table::Table;
+#[cfg(feature = "tracing")]
+pub use tracing::TracingObserver;
 
 /// The most octets that signing adds to a packet: the longest AO option, a multiple of four.
 pub const OPTION_ROOM: usize = MAX_AO_LENGTH;
@@ -84,57 +92,6 @@ impl ShimConfig {
     }
 }
 
-/// Why a packet was refused. Only counters changed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Refusal {
-    /// Not an IP packet with a whole TCP segment, in either direction.
-    #[error(transparent)]
-    Malformed(#[from] ParseError),
-    /// Received with a wrong TCP or IPv4 checksum.
-    #[error("TCP or IPv4 header checksum is wrong")]
-    Checksum,
-    /// Received and not authentic.
-    #[error(transparent)]
-    Verify(VerifyError),
-    /// A verified SYN, counted good, for an open connection. It is a replay, or the peer restarted; since nothing tells which,
-    /// the open connection stays.
-    #[error("SYN for a connection that is open")]
-    ConnectionExists,
-    /// A segment of a protected connection whose handshake the shim has not seen.
-    #[error("segment of a protected connection whose handshake was not seen")]
-    NoConnection,
-    /// Received with a routing header that still leads on, to or from a protected address.
-    #[error("routing header leads on, to or from a protected address")]
-    SourceRouted,
-    /// Received signed, for a connection without a configured peer.
-    #[error("signed segment, but no peer is configured for its connection")]
-    NoPeer,
-    /// The peer has no key now: none is configured, or its key chain has expired.
-    #[error("the peer has no valid key at this time")]
-    NoKey,
-    /// The table of connections is full.
-    #[error("the table of connections is full")]
-    TableFull,
-    /// A hard ICMP error about an established connection, or one that might be and cannot be read.
-    #[error("ICMP error about a protected connection")]
-    Icmp,
-    /// The stack's segment could not be signed.
-    #[error(transparent)]
-    Sign(SignError),
-    /// The options of the stack's segment leave no room for AO.
-    #[error(transparent)]
-    NoRoom(NoRoom),
-    /// The stack's segment already has an AO or TCP-MD5 option.
-    #[error("the stack's segment is signed already")]
-    AlreadySigned,
-    /// The signed packet would exceed the MTU, the longest IP packet, or the room that the caller left before the packet.
-    #[error("signed packet is {excess} octets too long")]
-    TooLong {
-        /// Octets too many.
-        excess: usize,
-    },
-}
-
 /// TCP-AO between a TCP stack and its link.
 ///
 /// `P` holds the peers and `T` the table of connections, in arrays, slices or vectors. Their length is the limit. However many
@@ -162,11 +119,14 @@ pub enum Refusal {
 /// assert_eq!(shim.counters().required, 1);
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
-pub struct Shim<P, T> {
+pub struct Shim<P, T, O = ()> {
     config: ShimConfig,
     peers: Peers<P>,
     table: Table<T>,
+    observer: O,
     counters: Counters,
+    refused: [RefusalCounters; 2],
+    passed: RefusalCounters,
 }
 
 impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Shim<P, T> {
@@ -175,10 +135,31 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
     /// # Errors
     /// [`PeerError`] if peers overlap and share key ids.
     pub fn new(config: ShimConfig, peers: P, table: T) -> Result<Self, PeerError> {
-        let (peers, table) = (Peers::new(peers)?, Table::new(table));
-        Ok(Self { config, peers, table, counters: Counters::default() })
+        Ok(Self {
+            config,
+            peers: Peers::new(peers)?,
+            table: Table::new(table),
+            observer: (),
+            counters: Counters::default(),
+            refused: [RefusalCounters::default(); 2],
+            passed: RefusalCounters::default(),
+        })
     }
 
+    /// The same with an observer, which hears of each refused packet, and how connections and their keys fare.
+    #[must_use]
+    pub fn with_observer<O: Observer>(self, observer: O) -> Shim<P, T, O> {
+        let Self { config, peers, table, observer: (), counters, refused, passed } = self;
+        Shim { config, peers, table, observer, counters, refused, passed }
+    }
+}
+
+impl<P, T, O> Shim<P, T, O>
+where
+    P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>,
+    T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>,
+    O: Observer,
+{
     /// The configuration.
     #[must_use]
     pub const fn config(&self) -> &ShimConfig {
@@ -217,7 +198,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
     /// [`PeerError::NoSuchPeer`].
     pub fn remove_peer(&mut self, index: usize) -> Result<Peer, PeerError> {
         let peer = self.peers.remove(index)?;
-        self.table.retain(|entry| entry.peer != index);
+        self.retain(End::Forgotten, |entry| entry.peer != index);
         Ok(peer)
     }
 
@@ -225,6 +206,41 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// Packets refused, by direction and reason. Unlike [`Self::counters`], they include those that belong to no peer.
+    #[must_use]
+    pub const fn refused(&self, direction: Direction) -> &RefusalCounters {
+        &self.refused[direction as usize]
+    }
+
+    /// Packets that passed unprotected because [mismatches are accepted](Self::accept_mismatches), by the reason for which they
+    /// would have been refused.
+    #[must_use]
+    pub const fn passed(&self) -> &RefusalCounters {
+        &self.passed
+    }
+
+    /// The observer.
+    pub const fn observer_mut(&mut self) -> &mut O {
+        &mut self.observer
+    }
+
+    /// **Protects the peer at `index` no longer**, until the time `until`: for the days in which both ends are being configured.
+    ///
+    /// Segments that verify are treated as ever, and what this end sends is signed. But a segment that is unsigned or does not
+    /// verify is counted, told to the observer as [`EventKind::Passed`], and passes; so does an unsigned connection, from and to
+    /// the stack. A SYN of this end's that gets no answer is repeated unsigned and signed in turns, since a peer whose kernel knows TCP-AO
+    /// but has no key drops signed ones. Anyone can forge segments meanwhile, as before TCP-AO.
+    ///
+    /// From `until` on, mismatches are refused again, and unsigned connections with them. `until` counts from the same moment as the
+    /// time in [`Self::inbound`]; [`Duration::ZERO`] ends it now. It is for a peer, stays when its keys change, and is in no
+    /// configuration that can be read from a file. RFC 5925 has no such mode; routers call it "accept AO mismatch".
+    ///
+    /// # Errors
+    /// [`PeerError::NoSuchPeer`].
+    pub fn accept_mismatches(&mut self, index: usize, until: Duration) -> Result<(), PeerError> {
+        self.peers.accept_mismatches(index, until)
     }
 
     /// The live connections.
@@ -250,13 +266,14 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
     pub fn adopt(&mut self, now: Duration, connection: Connection<MKTS_PER_PEER>) -> Result<(), Refusal> {
         let peer =
             self.peers.of(&connection.pair(), Some(connection.rnext_key().recv_id)).ok_or(Refusal::NoPeer)?;
-        self.table
-            .insert(Entry::new(connection, peer, now), now, &self.config.limits)
-            .map_err(|()| Refusal::TableFull)
+        self.insert(Entry::new(connection, peer, now), now)
     }
 
     /// Forgets a connection and wipes its keys; its packets are refused from now on.
     pub fn forget(&mut self, pair: &SocketPair) {
+        if let Some(entry) = self.table.get(pair) {
+            event::ended(&mut self.observer, entry, End::Forgotten);
+        }
         self.table.remove(pair);
     }
 
@@ -269,7 +286,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
     /// [`PeerError`] if there is no such peer, or an id collides with an overlapping peer's; nothing changes.
     pub fn set_mkts(&mut self, index: usize, mkts: MktSet<MKTS_PER_PEER>) -> Result<(), PeerError> {
         self.peers.set_mkts(index, mkts.clone())?;
-        self.table.retain(|entry| entry.peer != index || entry.connection.replace_keys(&mkts).is_ok());
+        self.retain(End::NoKey, |entry| entry.peer != index || entry.connection.replace_keys(&mkts).is_ok());
         Ok(())
     }
 
@@ -291,7 +308,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
         let mkts = chain.mkts(now);
         self.peers.set_mkts(index, mkts.clone())?;
         let is_early = |key: &crate::MktParameters| chain.is_early(key.send_id, key.recv_id, now);
-        self.table.retain(|entry| {
+        self.retain(End::NoKey, |entry| {
             entry.peer != index || entry.connection.replace_keys_but(&mkts, is_early).is_ok()
         });
         Ok(())
@@ -300,11 +317,63 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
     /// Forgets connections that have ended, were never completed, or have been idle for hours. `now` is the time since any fixed
     /// moment, the same for all calls. This also happens by itself when the table is full.
     pub fn expire(&mut self, now: Duration) {
-        self.table.expire(now, &self.config.limits);
+        let limits = self.config.limits;
+        self.retain(End::Expired, |entry| !entry.has_expired(now, &limits));
+    }
+
+    /// Forgets the connections that `keep` says `false` of. Looks at every slot.
+    fn retain(&mut self, why: End, mut keep: impl FnMut(&mut Entry) -> bool) {
+        self.table.retain(|entry| {
+            let is_kept = keep(entry);
+            if !is_kept {
+                event::ended(&mut self.observer, entry, why);
+            }
+            is_kept
+        });
+    }
+
+    fn insert(&mut self, entry: Entry, now: Duration) -> Result<(), Refusal> {
+        let pair = entry.connection.pair();
+        let ended = |entry: &Entry, why| event::ended(&mut self.observer, entry, why);
+        self.table.insert(entry, now, &self.config.limits, ended).map_err(|()| Refusal::TableFull)?;
+        if let Some(entry) = self.table.get(&pair) {
+            event::moved(&mut self.observer, entry, Stage::OpenedHere);
+        }
+        Ok(())
+    }
+
+    /// Counts and tells a refusal. `Ok` if the packet passes nevertheless.
+    #[cold]
+    fn refuse(
+        &mut self,
+        now: Duration,
+        direction: Direction,
+        subject: Subject,
+        refusal: Refusal,
+    ) -> Result<Range<usize>, Refusal> {
+        let Subject { peer, pair, packet } = subject;
+        let passes =
+            refusal.is_mismatch() && peer.is_some_and(|peer| self.peers.accepts_mismatches(peer, now));
+        let (counters, kind) = match passes {
+            true => (&mut self.passed, EventKind::Passed { direction, refusal }),
+            false => (&mut self.refused[direction as usize], EventKind::Refused { direction, refusal }),
+        };
+        counters.count(&refusal);
+        self.observer.observe(&Event { peer, pair, kind });
+        if passes { Ok(packet) } else { Err(refusal) }
     }
 }
 
-impl<P, T> fmt::Debug for Shim<P, T> {
+/// What is known of a packet when it is refused.
+#[derive(Default)]
+struct Subject {
+    peer: Option<usize>,
+    pair: Option<SocketPair>,
+    /// The place of the whole packet in its buffer.
+    packet: Range<usize>,
+}
+
+impl<P, T, O> fmt::Debug for Shim<P, T, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shim")
             .field("config", &self.config)

@@ -10,10 +10,18 @@ use crate::option::TCP_HEADER_LENGTH;
 use crate::segment::Segment;
 use crate::shim::entry::Entry;
 use crate::shim::options::{self, NewOptions, OptionsError};
-use crate::shim::{MAX_IPV4_LENGTH, MAX_IPV6_LENGTH, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot};
+use crate::shim::{
+    Direction, MAX_IPV4_LENGTH, MAX_IPV6_LENGTH, Observer, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot,
+    Subject, event,
+};
 use crate::types::{Endpoint, Isn, SocketPair};
 
-impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Shim<P, T> {
+impl<P, T, O> Shim<P, T, O>
+where
+    P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>,
+    T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>,
+    O: Observer,
+{
     /// Takes a packet from the stack and returns the place in `buffer` of the packet for the link.
     ///
     /// The packet starts at `buffer[room]`. It grows into the octets before it;
@@ -28,9 +36,22 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
         buffer: &mut [u8],
         room: usize,
     ) -> Result<Range<usize>, Refusal> {
+        let mut subject = Subject::default();
+        let verdict = self.sign_outbound(now, buffer, room, &mut subject);
+        verdict.or_else(|refusal| self.refuse(now, Direction::Outbound, subject, refusal))
+    }
+
+    fn sign_outbound(
+        &mut self,
+        now: Duration,
+        buffer: &mut [u8],
+        room: usize,
+        subject: &mut Subject,
+    ) -> Result<Range<usize>, Refusal> {
         let packet = buffer.get(room..).unwrap_or_default();
         let ip = IpHeader::parse(packet).map_err(ParseError::Ip)?;
         let end = room + ip.total_length;
+        subject.packet = room..end;
         if ip.protocol != PROTOCOL_TCP {
             return Ok(room..end);
         }
@@ -44,6 +65,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
         }
         let segment = Segment::from_packet(&ip, packet)?;
         let pair = SocketPair { local: segment.source(), remote: segment.destination() };
+        subject.pair = Some(pair);
         let (flags, segment_end, isn) = (segment.flags(), segment.end(), Isn(segment.sequence().0));
         let known = self.table.get_mut(&pair);
         let is_new = flags.syn()
@@ -51,9 +73,13 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
             && known.as_ref().is_none_or(|entry| entry.connection.local_isn() != Some(isn));
         let mut opened = None;
         let entry = match known {
-            Some(entry) if !is_new => entry,
+            Some(entry) if !is_new => {
+                subject.peer = Some(entry.peer);
+                entry
+            }
             _ => {
                 let Some(index) = self.peers.of(&pair, None) else { return Ok(room..end) };
+                subject.peer = Some(index);
                 if !is_new {
                     return Err(Refusal::NoConnection);
                 }
@@ -63,6 +89,13 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
             }
         };
         entry.prepare_answer(flags, segment.sequence(), segment.acknowledgment());
+        if self.peers.accepts_mismatches(entry.peer, now) {
+            // What cannot be signed passes as it is, so that nothing may be written into it before.
+            entry.connection.may_send(segment.tcp()).map_err(Refusal::Sign)?;
+            if flags.syn() && !flags.ack() && entry.takes_unsigned_turn() {
+                return Ok(room..end);
+            }
+        }
         let old_options = segment.option_octets().len();
         let options = signed_options(&self.config, &entry.connection, &ip, &segment)?;
         let start = options::replace(buffer, room, ip.payload_offset, old_options, &options)
@@ -72,12 +105,13 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
         options::write_checksums(packet, &ip);
         let stage = entry.stage();
         entry.sent(flags, segment_end, now);
+        event::moved(&mut self.observer, entry, stage);
         let has_moved = entry.is_misplaced(stage, &self.config.limits);
         // A listener's answer to a SYN that it refuses also ends the connection.
         if flags.rst() && entry.connection.local_isn().is_none() {
             self.table.remove(&pair);
         } else if let Some(opened) = opened {
-            self.table.insert(opened, now, &self.config.limits).map_err(|()| Refusal::TableFull)?;
+            self.insert(opened, now)?;
         } else if has_moved {
             self.table.settle(&pair);
         }

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::net::{IpAddr, Ipv6Addr};
+use core::time::Duration;
 
 use cidr::IpCidr;
 
@@ -21,6 +22,8 @@ const BITS: u8 = 128;
 pub struct PeerSlot {
     peer: Option<Peer>,
     counters: Counters,
+    /// Until when segments pass that do not verify.
+    accepts_mismatches_until: Duration,
     /// The first slot of the bucket that has this slot's number.
     bucket: usize,
     /// The next slot of the bucket that this slot's peer is in, or the next free slot.
@@ -29,7 +32,13 @@ pub struct PeerSlot {
 
 impl PeerSlot {
     /// A free slot.
-    pub const EMPTY: Self = Self { peer: None, counters: Counters::new(), bucket: NONE, next: NONE };
+    pub const EMPTY: Self = Self {
+        peer: None,
+        counters: Counters::new(),
+        accepts_mismatches_until: Duration::ZERO,
+        bucket: NONE,
+        next: NONE,
+    };
 }
 
 impl From<Peer> for PeerSlot {
@@ -77,15 +86,18 @@ pub(super) struct Peers<P> {
     counts: [u32; BITS as usize + 1],
     /// The lengths that there are, without 0: bit 0 for a length of 1.
     lengths: u128,
+    /// When the last peer stops to have its mismatches accepted, so that mostly no slot is looked at.
+    accept_mismatches_until: Duration,
 }
 
 impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
     pub(super) fn new(mut slots: P) -> Result<Self, PeerError> {
         for slot in slots.as_mut() {
-            (slot.bucket, slot.next, slot.counters) = (NONE, NONE, Counters::new());
+            *slot = PeerSlot { peer: slot.peer.take(), ..PeerSlot::EMPTY };
         }
         let counts = [0; BITS as usize + 1];
-        let mut peers = Self { slots, free: NONE, counts, lengths: 0 };
+        let accept_mismatches_until = Duration::ZERO;
+        let mut peers = Self { slots, free: NONE, counts, lengths: 0, accept_mismatches_until };
         for index in (0..peers.slots.as_ref().len()).rev() {
             if peers.get(index).is_none() {
                 peers.slots.as_mut()[index].next = core::mem::replace(&mut peers.free, index);
@@ -119,6 +131,18 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
         Some(&mut self.slots.as_mut().get_mut(index)?.counters)
     }
 
+    pub(super) fn accept_mismatches(&mut self, index: usize, until: Duration) -> Result<(), PeerError> {
+        self.get(index).ok_or(PeerError::NoSuchPeer(index))?;
+        self.slots.as_mut()[index].accepts_mismatches_until = until;
+        self.accept_mismatches_until = self.accept_mismatches_until.max(until);
+        Ok(())
+    }
+
+    pub(super) fn accepts_mismatches(&self, index: usize, now: Duration) -> bool {
+        let slot = self.slots.as_ref().get(index);
+        now < self.accept_mismatches_until && slot.is_some_and(|slot| now < slot.accepts_mismatches_until)
+    }
+
     pub(super) fn add(&mut self, peer: Peer) -> Result<usize, PeerError> {
         let index = self.free;
         if index == NONE {
@@ -128,6 +152,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
         let slot = &mut self.slots.as_mut()[index];
         self.free = slot.next;
         (slot.peer, slot.counters) = (Some(peer), Counters::new());
+        slot.accepts_mismatches_until = Duration::ZERO;
         self.link(index);
         Ok(index)
     }

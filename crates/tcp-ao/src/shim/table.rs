@@ -6,6 +6,7 @@ use core::net::IpAddr;
 use core::time::Duration;
 
 use crate::ip::ipv6_octets;
+use crate::shim::End;
 use crate::shim::entry::{Entry, Stage, TimeLimits};
 use crate::types::SocketPair;
 
@@ -107,10 +108,6 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         }
     }
 
-    pub(super) fn expire(&mut self, now: Duration, limits: &TimeLimits) {
-        self.retain(|entry| !entry.has_expired(now, limits));
-    }
-
     /// Puts a connection into the queue of its stage, which a segment has changed.
     pub(super) fn settle(&mut self, pair: &SocketPair) {
         if let Some(index) = self.find(pair) {
@@ -120,9 +117,15 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     }
 
     /// Inserts a connection, where [`Self::make_room`] finds room. On error, nothing has changed.
-    pub(super) fn insert(&mut self, entry: Entry, now: Duration, limits: &TimeLimits) -> Result<(), ()> {
+    pub(super) fn insert(
+        &mut self,
+        entry: Entry,
+        now: Duration,
+        limits: &TimeLimits,
+        ended: impl FnMut(&Entry, End),
+    ) -> Result<(), ()> {
         let pair = entry.connection.pair();
-        if !self.make_room(&pair, now, limits) {
+        if !self.make_room(&pair, now, limits, ended) {
             return Err(());
         }
         let index = self.free;
@@ -139,12 +142,26 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     /// closed, or of the oldest handshake that a peer started, which a replay could have done, or of a SYN of this end's that has
     /// had no answer for a while.
     ///
-    /// An open connection is evicted only after hours without progress.
-    pub(super) fn make_room(&mut self, pair: &SocketPair, now: Duration, limits: &TimeLimits) -> bool {
-        self.remove(pair);
-        if self.free == NONE
-            && let Some(index) = self.least_valuable(now, limits)
-        {
+    /// An open connection is evicted only after hours without progress. `ended` hears which connection made way, and why.
+    pub(super) fn make_room(
+        &mut self,
+        pair: &SocketPair,
+        now: Duration,
+        limits: &TimeLimits,
+        mut ended: impl FnMut(&Entry, End),
+    ) -> bool {
+        let same = self.find(pair).map(|index| (index, End::Replaced));
+        let in_the_way = same.or_else(|| {
+            let index = Some(self.free)
+                .filter(|free| *free == NONE)
+                .and_then(|_| self.least_valuable(now, limits))?;
+            let has_expired = self.entry(index)?.has_expired(now, limits);
+            Some((index, if has_expired { End::Expired } else { End::Evicted }))
+        });
+        if let Some((index, why)) = in_the_way {
+            if let Some(entry) = self.entry(index) {
+                ended(entry, why);
+            }
             self.vacate(index);
         }
         self.free != NONE

@@ -20,6 +20,7 @@ mod secrets;
 mod segment;
 mod shim;
 mod shim_attacks;
+mod shim_events;
 mod shim_icmp;
 mod shim_options;
 mod shim_pair;

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use etherparse::{IpNumber, Ipv4Header, Ipv4Options, Ipv6Header, TcpHeader, TcpSlice};
-use wireseal_tcp_ao::shim::{OPTION_ROOM, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot};
+use wireseal_tcp_ao::shim::{OPTION_ROOM, Observer, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot};
 use wireseal_tcp_ao::{ConnectionIdentifier, Endpoint, MKTS_PER_PEER, MktSet, Peer, SocketPair};
 
 use crate::support::{ACK, FIN, RST, SYN, mirrored, mkts};
@@ -17,7 +17,7 @@ pub(crate) const CWR: u8 = 0x80;
 pub(crate) const CLIENT_ISN: u32 = 0x1000_0000;
 pub(crate) const SERVER_ISN: u32 = 0xffff_fff0;
 
-pub(crate) type TestShim = Shim<Vec<PeerSlot>, Vec<ShimSlot>>;
+pub(crate) type TestShim<O = ()> = Shim<Vec<PeerSlot>, Vec<ShimSlot>, O>;
 
 /// A TCP packet to be, from the local to the remote end of its pair.
 #[derive(Clone, Debug)]
@@ -161,14 +161,22 @@ pub(crate) fn read(packet: &[u8]) -> Read {
 }
 
 /// What the stack behind `shim` sends, as it comes out on the link.
-pub(crate) fn outbound(shim: &mut TestShim, now: Duration, packet: &[u8]) -> Result<Vec<u8>, Refusal> {
+pub(crate) fn outbound<O: Observer>(
+    shim: &mut TestShim<O>,
+    now: Duration,
+    packet: &[u8],
+) -> Result<Vec<u8>, Refusal> {
     let mut buffer = [&[0xa5; OPTION_ROOM], packet].concat();
     let range = shim.outbound(now, &mut buffer, OPTION_ROOM)?;
     Ok(buffer[range].to_vec())
 }
 
 /// What the link brings, as the stack behind `shim` gets it; a refused packet must be unchanged.
-pub(crate) fn inbound(shim: &mut TestShim, now: Duration, packet: &[u8]) -> Result<Vec<u8>, Refusal> {
+pub(crate) fn inbound<O: Observer>(
+    shim: &mut TestShim<O>,
+    now: Duration,
+    packet: &[u8],
+) -> Result<Vec<u8>, Refusal> {
     let mut buffer = packet.to_vec();
     match shim.inbound(now, &mut buffer) {
         Ok(range) => Ok(buffer[range].to_vec()),
@@ -203,9 +211,9 @@ pub(crate) fn with_ports(pair: SocketPair, local: u16, remote: u16) -> SocketPai
 }
 
 /// Two hosts with a shim each; the client is the local end of `pair`. Eight slots each.
-pub(crate) struct Link {
-    pub(crate) client: TestShim,
-    pub(crate) server: TestShim,
+pub(crate) struct Link<O = ()> {
+    pub(crate) client: TestShim<O>,
+    pub(crate) server: TestShim<O>,
     pub(crate) pair: SocketPair,
     pub(crate) now: Duration,
 }
@@ -236,6 +244,15 @@ impl Link {
         link
     }
 
+    /// The same with an observer at each end.
+    pub(crate) fn observed<O: Observer + Default>(self) -> Link<O> {
+        let Self { client, server, pair, now } = self;
+        let [client, server] = [client, server].map(|shim| shim.with_observer(O::default()));
+        Link { client, server, pair, now }
+    }
+}
+
+impl<O: Observer> Link<O> {
     /// Shakes hands over a pair of these addresses.
     pub(crate) fn connect(&mut self, pair: SocketPair) {
         self.deliver_to_server(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();

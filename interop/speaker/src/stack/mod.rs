@@ -28,7 +28,7 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 use tracing::debug;
 use wireseal_tcp_ao::Peer;
-use wireseal_tcp_ao::shim::{PeerSlot, ShimSlot};
+use wireseal_tcp_ao::shim::{PeerSlot, ShimSlot, TracingObserver};
 
 pub use self::shared::Device;
 use self::shared::{Core, Shared};
@@ -93,7 +93,7 @@ impl Stack {
     pub fn start(link: Link, peers: Vec<Peer>, config: &StackConfig) -> Result<Self> {
         let table = repeat_with(ShimSlot::default).take(peers.len() * CONNECTIONS_PER_PEER).collect();
         let mut device = Device::new(link.clone(), peers.into_iter().map(PeerSlot::from).collect(), table)?
-            .with_observer(|direction, refusal| debug!(?direction, reason = %refusal, "packet dropped"));
+            .with_observer(TracingObserver);
         let mut interface_config = Config::new(match link.medium {
             Medium::Ethernet => HardwareAddress::Ethernet(EthernetAddress(config.hardware_address)),
             Medium::Ip => HardwareAddress::Ip,

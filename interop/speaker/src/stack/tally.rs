@@ -3,6 +3,8 @@
 use std::array::from_fn;
 use std::fmt;
 
+use wireseal_tcp_ao::shim::Direction;
+
 use super::shared::Device;
 
 const NAMES: [&str; 7] = ["dropped", "good", "bad", "key not found", "required", "dropped ICMP", "not sent"];
@@ -14,8 +16,9 @@ pub struct Tally([u64; 7]);
 
 impl Tally {
     pub(super) fn of(device: &Device) -> Self {
-        let (refused, by) = (device.refused(), *device.shim().counters());
-        let [dropped, withheld] = [refused.inbound, refused.outbound];
+        let (shim, by) = (device.shim(), *device.shim().counters());
+        let [dropped, withheld] =
+            [Direction::Inbound, Direction::Outbound].map(|direction| shim.refused(direction).total());
         Self([dropped, by.good, by.bad, by.key_not_found, by.required, by.dropped_icmp, withheld])
     }
 

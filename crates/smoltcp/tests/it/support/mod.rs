@@ -11,7 +11,7 @@ use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::{EthernetAddress, HardwareAddress, IpAddress, IpCidr};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_smoltcp::AuthenticatedDevice;
-use wireseal_tcp_ao::shim::{PeerSlot, ShimSlot};
+use wireseal_tcp_ao::shim::{Direction, PeerSlot, ShimSlot};
 use wireseal_tcp_ao::{ConnectionIdentifier, KeyId, MasterKey, Mkt, MktSet, Peer};
 
 pub const ALGORITHMS: [TcpAoAlgorithm; 5] = TcpAoAlgorithm::ALL;
@@ -113,6 +113,11 @@ pub struct End {
 }
 
 impl End {
+    /// Packets that the shim refused, inbound and outbound.
+    pub fn refused(&self) -> [u64; 2] {
+        [Direction::Inbound, Direction::Outbound].map(|way| self.device.shim().refused(way).total())
+    }
+
     fn new(setup: &Setup, wire: &Rc<RefCell<Wire>>, end: usize) -> Self {
         let addresses: [IpAddress; 2] = if setup.ipv6 {
             ["2001:db8::1".parse().unwrap(), "2001:db8::2".parse().unwrap()]
