@@ -26,7 +26,7 @@ use smoltcp::time::Instant;
 use smoltcp::wire::{EthernetAddress, HardwareAddress, IpCidr, IpListenEndpoint};
 use tokio::sync::Notify;
 use tokio::time::sleep;
-use tracing::debug;
+use wireseal_smoltcp::AuthenticatedDevice;
 use wireseal_tcp_ao::Peer;
 use wireseal_tcp_ao::shim::{PeerSlot, ShimSlot, TracingObserver};
 
@@ -92,8 +92,9 @@ impl Stack {
     /// Outside a tokio runtime, and on an Ethernet link with a hardware address that is not unicast.
     pub fn start(link: Link, peers: Vec<Peer>, config: &StackConfig) -> Result<Self> {
         let table = repeat_with(ShimSlot::default).take(peers.len() * CONNECTIONS_PER_PEER).collect();
-        let mut device = Device::new(link.clone(), peers.into_iter().map(PeerSlot::from).collect(), table)?
-            .with_observer(TracingObserver);
+        let peers = peers.into_iter().map(PeerSlot::from).collect();
+        let mut device: Device =
+            AuthenticatedDevice::new(link.clone(), peers, table)?.with_observer(TracingObserver);
         let mut interface_config = Config::new(match link.medium {
             Medium::Ethernet => HardwareAddress::Ethernet(EthernetAddress(config.hardware_address)),
             Medium::Ip => HardwareAddress::Ip,
