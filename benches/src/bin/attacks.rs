@@ -60,9 +60,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         println!("{line}");
     }
-    for Attacked { connections, lost, kibibytes, .. } in &tables {
+    for Attacked { connections, keys_replaced, lost, kibibytes, .. } in &tables {
         println!(
-            "\n{connections} connections: {lost} lost; memory of the process {} KiB before, {} after",
+            "\n{connections} connections: {lost} lost; new keys for one peer take {keys_replaced:.0} ns; memory of the process {} KiB \
+             before, {} after",
             kibibytes.0, kibibytes.1
         );
     }
@@ -74,6 +75,8 @@ struct Attacked {
     good: f64,
     /// A kind of packet, what becomes of it, and the nanoseconds of one.
     rows: Vec<(&'static str, String, f64)>,
+    /// Nanoseconds of new keys for one peer and its connections.
+    keys_replaced: f64,
     lost: u32,
     /// Before and after.
     kibibytes: (u64, u64),
@@ -156,10 +159,16 @@ fn attack(connections: u32, packets: u32) -> Result<Attacked, Box<dyn Error>> {
         rows.push((name, outcome, taken));
     }
     let after = resident_kibibytes()?;
+    let same_keys = server.peer(0).ok_or("there is a first peer")?.mkts.clone();
+    let started = Instant::now();
+    for number in &numbers {
+        server.set_mkts(*number as usize, same_keys.clone())?;
+    }
+    let keys_replaced = started.elapsed().as_nanos() as f64 / numbers.len() as f64;
     let lost = (0..connections)
         .filter(|number| deliver(&mut clients, &mut server, &to_server((*number, 5000, ACK, 2, 2))).is_err())
         .count() as u32;
-    Ok(Attacked { connections, good: time_of_good, rows, lost, kibibytes: (before, after) })
+    Ok(Attacked { connections, good: time_of_good, rows, keys_replaced, lost, kibibytes: (before, after) })
 }
 
 /// Nanoseconds of one packet, the best of ten parts; copying it is part of that.

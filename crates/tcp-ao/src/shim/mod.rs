@@ -198,7 +198,7 @@ where
     /// [`PeerError::NoSuchPeer`].
     pub fn remove_peer(&mut self, index: usize) -> Result<Peer, PeerError> {
         let peer = self.peers.remove(index)?;
-        self.retain(End::Forgotten, |entry| entry.peer != index);
+        self.retain_of(index, End::Forgotten, |_| false);
         Ok(peer)
     }
 
@@ -286,7 +286,7 @@ where
     /// [`PeerError`] if there is no such peer, or an id collides with an overlapping peer's; nothing changes.
     pub fn set_mkts(&mut self, index: usize, mkts: MktSet<MKTS_PER_PEER>) -> Result<(), PeerError> {
         self.peers.set_mkts(index, mkts.clone())?;
-        self.retain(End::NoKey, |entry| entry.peer != index || entry.connection.replace_keys(&mkts).is_ok());
+        self.retain_of(index, End::NoKey, |entry| entry.connection.replace_keys(&mkts).is_ok());
         Ok(())
     }
 
@@ -308,9 +308,7 @@ where
         let mkts = chain.mkts(now);
         self.peers.set_mkts(index, mkts.clone())?;
         let is_early = |key: &crate::MktParameters| chain.is_early(key.send_id, key.recv_id, now);
-        self.retain(End::NoKey, |entry| {
-            entry.peer != index || entry.connection.replace_keys_but(&mkts, is_early).is_ok()
-        });
+        self.retain_of(index, End::NoKey, |entry| entry.connection.replace_keys_but(&mkts, is_early).is_ok());
         Ok(())
     }
 
@@ -318,12 +316,18 @@ where
     /// moment, the same for all calls. This also happens by itself when the table is full.
     pub fn expire(&mut self, now: Duration) {
         let limits = self.config.limits;
-        self.retain(End::Expired, |entry| !entry.has_expired(now, &limits));
+        self.table.retain(|entry| {
+            let is_kept = !entry.has_expired(now, &limits);
+            if !is_kept {
+                event::ended(&mut self.observer, entry, End::Expired);
+            }
+            is_kept
+        });
     }
 
-    /// Forgets the connections that `keep` says `false` of. Looks at every slot.
-    fn retain(&mut self, why: End, mut keep: impl FnMut(&mut Entry) -> bool) {
-        self.table.retain(|entry| {
+    /// Forgets the connections of a peer that `keep` says `false` of.
+    fn retain_of(&mut self, peer: usize, why: End, mut keep: impl FnMut(&mut Entry) -> bool) {
+        self.table.retain_of(peer, |entry| {
             let is_kept = keep(entry);
             if !is_kept {
                 event::ended(&mut self.observer, entry, why);

@@ -28,6 +28,11 @@ pub struct ShimSlot {
     queue: Stage,
     older: u32,
     newer: u32,
+    /// The first slot of the list of the peers that have this slot's number, modulo the length of the table.
+    peers_first: u32,
+    /// The neighbours in the list of this slot's peer.
+    peers_before: u32,
+    peers_next: u32,
 }
 
 impl ShimSlot {
@@ -40,6 +45,9 @@ impl ShimSlot {
         queue: Stage::Open,
         older: NONE,
         newer: NONE,
+        peers_first: NONE,
+        peers_before: NONE,
+        peers_next: NONE,
     };
 }
 
@@ -73,7 +81,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     pub(super) fn new(mut slots: T) -> Self {
         let mut free = NONE;
         for (index, slot) in slots.as_mut().iter_mut().enumerate().take(NONE as usize).rev() {
-            (slot.entry, slot.bucket, slot.next) = (None, NONE, free);
+            *slot = ShimSlot { next: free, ..ShimSlot::EMPTY };
             free = index as u32;
         }
         let queues = [Queue { oldest: NONE, newest: NONE }; Stage::ALL.len()];
@@ -96,6 +104,20 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     pub(super) fn remove(&mut self, pair: &SocketPair) {
         if let Some(index) = self.find(pair) {
             self.vacate(index);
+        }
+    }
+
+    /// Forgets the connections of a peer that `keep` says `false` of. Looks at that peer's alone, or nearly so.
+    pub(super) fn retain_of(&mut self, peer: usize, mut keep: impl FnMut(&mut Entry) -> bool) {
+        let Some(list) = self.list_of(peer) else { return };
+        let mut index = self.slot(list).peers_first;
+        while index != NONE {
+            let slot = self.slot_mut(index);
+            let next = slot.peers_next;
+            if slot.entry.as_mut().is_some_and(|entry| entry.peer == peer && !keep(entry)) {
+                self.vacate(index);
+            }
+            index = next;
         }
     }
 
@@ -135,6 +157,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         let slot = self.slot_mut(index);
         (slot.entry, slot.next, slot.home) = (Some(entry), first, bucket);
         self.join_queue(index);
+        self.join_peer(index);
         Ok(())
     }
 
@@ -196,6 +219,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
 
     fn vacate(&mut self, index: u32) {
         self.leave_queue(index);
+        self.leave_peer(index);
         let ShimSlot { home: bucket, next, .. } = *self.slot(index);
         let first = self.slot(bucket).bucket;
         if first == index {
@@ -235,6 +259,34 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
             NONE => self.queue_mut(stage).newest = older,
             _ => self.slot_mut(newer).older = older,
         }
+    }
+
+    fn join_peer(&mut self, index: u32) {
+        let Some(list) = self.entry(index).and_then(|entry| self.list_of(entry.peer)) else { return };
+        let next = core::mem::replace(&mut self.slot_mut(list).peers_first, index);
+        let slot = self.slot_mut(index);
+        (slot.peers_before, slot.peers_next) = (NONE, next);
+        if next != NONE {
+            self.slot_mut(next).peers_before = index;
+        }
+    }
+
+    fn leave_peer(&mut self, index: u32) {
+        let Some(list) = self.entry(index).and_then(|entry| self.list_of(entry.peer)) else { return };
+        let ShimSlot { peers_before: before, peers_next: next, .. } = *self.slot(index);
+        match before {
+            NONE => self.slot_mut(list).peers_first = next,
+            _ => self.slot_mut(before).peers_next = next,
+        }
+        if next != NONE {
+            self.slot_mut(next).peers_before = before;
+        }
+    }
+
+    /// The slot that has the first connection of a peer, which others with the same remainder share.
+    fn list_of(&self, peer: usize) -> Option<u32> {
+        let slots = self.slots.as_ref().len().min(NONE as usize);
+        peer.checked_rem(slots).map(|list| list as u32)
     }
 
     fn find(&self, pair: &SocketPair) -> Option<u32> {
