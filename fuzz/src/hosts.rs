@@ -6,8 +6,12 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::shim::{OPTION_ROOM, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot};
-use wireseal_tcp_ao::{ConnectionIdentifier, Counters, KeyId, MasterKey, Mkt, MktSet, Peer, Segment};
+use wireseal_tcp_ao::shim::{
+    Event, EventKind, OPTION_ROOM, Observer, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot,
+};
+use wireseal_tcp_ao::{
+    ConnectionIdentifier, Counters, KeyId, MasterKey, Mkt, MktSet, Peer, Segment, SocketPair,
+};
 
 use crate::slow;
 
@@ -59,9 +63,31 @@ fn covered(packet: &[u8]) -> Option<Covered> {
     Some((segment.source().address(), segment.destination().address(), tcp))
 }
 
+/// What a shim has told about its last packet, and the connections that have opened and not ended.
+#[derive(Default)]
+struct Told {
+    refused: u32,
+    passed: u32,
+    open: HashSet<SocketPair>,
+}
+
+impl Observer for Told {
+    fn observe(&mut self, event: &Event) {
+        match (event.kind, event.pair) {
+            (EventKind::Refused { .. }, _) => self.refused += 1,
+            (EventKind::Passed { .. }, _) => self.passed += 1,
+            (EventKind::Opened, Some(pair)) => assert!(self.open.insert(pair), "it was open"),
+            (EventKind::Ended(_), Some(pair)) => drop(self.open.remove(&pair)),
+            _ => {}
+        }
+    }
+}
+
 /// One of the hosts.
 pub struct Host {
-    shim: Shim<Vec<PeerSlot>, Vec<ShimSlot>>,
+    shim: Shim<Vec<PeerSlot>, Vec<ShimSlot>, Told>,
+    /// Until when it accepts mismatches.
+    accepts_until: Duration,
     secret: u64,
     is_first: bool,
     signed: HashSet<Covered>,
@@ -77,8 +103,33 @@ impl Host {
         });
         let slots = (0..SLOTS).map(|_| ShimSlot::EMPTY).collect();
         let shim = Shim::new(ShimConfig::new(1500), peers.map(PeerSlot::from).into(), slots)
-            .expect("peers that do not overlap");
-        Self { shim, secret, is_first, signed: HashSet::new() }
+            .expect("peers that do not overlap")
+            .with_observer(Told::default());
+        Self { shim, accepts_until: Duration::ZERO, secret, is_first, signed: HashSet::new() }
+    }
+
+    /// Whether a packet passed only because mismatches are accepted. It was told of, like every refusal, and is unchanged.
+    fn has_passed(&mut self, now: Duration, packet: &[u8], result: Option<&[u8]>) -> bool {
+        let told = self.shim.observer_mut();
+        let (refused, passed) = (std::mem::take(&mut told.refused), std::mem::take(&mut told.passed));
+        assert_eq!(refused, u32::from(result.is_none()), "each refusal is told once");
+        let open: Vec<SocketPair> = told.open.iter().copied().collect();
+        for pair in open {
+            assert!(self.shim.connection(&pair).is_some_and(|connection| connection.is_established()));
+        }
+        if passed > 0 {
+            assert!(passed == 1 && now < self.accepts_until);
+            assert!(result.is_some_and(|result| packet.starts_with(result)), "what passes is unchanged");
+        }
+        passed > 0
+    }
+
+    /// Accepts mismatches of both peers for so many minutes.
+    fn accept_mismatches(&mut self, now: Duration, minutes: u8) {
+        self.accepts_until = now + Duration::from_secs(u64::from(minutes) * 60);
+        for index in 0..2 {
+            self.shim.accept_mismatches(index, self.accepts_until).expect("there are two peers");
+        }
     }
 
     /// Whether the segments between these addresses, this host's own first, must be signed.
@@ -90,9 +141,17 @@ impl Host {
     /// The stack sends a packet; the result must be valid on the link.
     pub fn send(&mut self, now: Duration, packet: &[u8]) -> Option<Vec<u8>> {
         let mut buffer = [&[0xa5; OPTION_ROOM], packet].concat();
-        let range = self.shim.outbound(now, &mut buffer, OPTION_ROOM).ok()?;
+        let result = self.shim.outbound(now, &mut buffer, OPTION_ROOM);
         assert!(self.shim.connections().count() <= SLOTS);
-        let sent = buffer[range].to_vec();
+        let sent = result.ok().map(|range| buffer[range].to_vec());
+        if self.has_passed(now, packet, sent.as_deref()) {
+            return sent;
+        }
+        let sent = sent?;
+        if now < self.accepts_until && packet.starts_with(&sent) {
+            // Every second SYN without an answer goes unsigned.
+            return Some(sent);
+        }
         let is_unchanged = packet.starts_with(&sent);
         match slow::tcp_packet(&sent) {
             Some(found) if self.is_protected(found.addresses.0, found.addresses.1) && !found.is_routed_on => {
@@ -117,6 +176,10 @@ impl Host {
         assert!(self.shim.connections().count() <= SLOTS);
         let after = *self.shim.counters();
         assert!(total(&after) - total(&before) <= 1, "a packet has one verdict");
+        let received = result.as_ref().ok().map(|range| buffer[range.clone()].to_vec());
+        if self.has_passed(now, packet, received.as_deref()) {
+            return received;
+        }
         let range = match result {
             Ok(range) => range,
             Err(refusal) => {
@@ -222,6 +285,7 @@ impl Hosts {
             (4, [seconds, ..]) => self.now += Duration::from_secs(u64::from(*seconds) * 60),
             (5, [choice, ..]) => sender.set_mkts(*choice),
             (6, _) => sender.shim.expire(now),
+            (7, [minutes, ..]) => sender.accept_mismatches(now, *minutes),
             _ => {}
         }
     }
