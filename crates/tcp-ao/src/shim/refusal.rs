@@ -55,10 +55,15 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Whether a peer whose ends do not have the same keys yet is the reason, so that the packet passes while
-    /// [mismatches are accepted](crate::shim::Shim::accept_mismatches).
+    /// Whether the ends' keys do not match yet, so that the packet passes while
+    /// [mismatches are accepted](crate::shim::Shim::accept_mismatches). A stack that still signs with TCP-MD5 is a mismatch too.
     pub(super) const fn is_mismatch(&self) -> bool {
-        matches!(self, Self::Verify(_) | Self::NoConnection | Self::NoKey | Self::Sign(_) | Self::NoRoom(_))
+        match self {
+            Self::Verify(error) => !matches!(error, VerifyError::Options(_)),
+            Self::Sign(error) => matches!(error, SignError::State),
+            Self::NoConnection | Self::NoKey | Self::NoRoom(_) | Self::AlreadySigned => true,
+            _ => false,
+        }
     }
 }
 

@@ -21,6 +21,7 @@ mod segment;
 mod shim;
 mod shim_attacks;
 mod shim_events;
+mod shim_events_hostile;
 mod shim_icmp;
 mod shim_options;
 mod shim_pair;
