@@ -1,4 +1,4 @@
-//! What a shim tells its observer.
+//! The events that a shim reports to its observer.
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! Why packets are refused, and how many were.
+//! Why packets are refused, and counters of them.
 
 use crate::error::{ParseError, SignError, VerifyError};
 use crate::option::NoRoom;
@@ -67,7 +67,7 @@ impl Refusal {
     }
 }
 
-/// Packets by the [`Refusal`] of the same name. The counters saturate.
+/// Packets by [`Refusal`], one counter for each variant. The counters saturate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[expect(missing_docs, reason = "the variants of `Refusal` say what each means")]
 pub struct RefusalCounters {

@@ -23,6 +23,7 @@ mod shim_attacks;
 mod shim_events;
 mod shim_events_hostile;
 mod shim_icmp;
+mod shim_migration;
 mod shim_options;
 mod shim_pair;
 mod shim_support;
