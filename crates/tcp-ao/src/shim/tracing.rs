@@ -25,7 +25,7 @@ impl Observer for TracingObserver {
                 tracing::info!(peer, ?pair, "{event}");
             }
             EventKind::Refused { .. } | EventKind::HandshakeEnded(_) => {
-                tracing::debug!(peer, ?pair, "{event}")
+                tracing::debug!(peer, ?pair, "{event}");
             }
         }
     }

@@ -116,8 +116,8 @@ fn run(ends: &mut [Host; 2], mut fates: u32) -> bool {
     let mut link = Vec::new();
     for second in 0..40_u64 {
         let now = Duration::from_secs(1000 + second);
-        for from in 0..2 {
-            let Some(packet) = ends[from].send(now) else { continue };
+        for (from, end) in ends.iter_mut().enumerate() {
+            let Some(packet) = end.send(now) else { continue };
             let fate = fates % FATES;
             fates /= FATES;
             if fate < 2 {
