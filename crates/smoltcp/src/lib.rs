@@ -5,7 +5,7 @@
 //! |---|---|
 //! | put TCP-AO under an interface | [`AuthenticatedDevice::new`]; give smoltcp the result instead of the device |
 //! | read counters, change keys, roll keys over | [`AuthenticatedDevice::shim`], [`AuthenticatedDevice::shim_mut`] |
-//! | learn why packets are refused, and how connections fare | [`Shim::refused`], or an [`Observer`] |
+//! | see why packets are refused, and when connections open and end | [`Shim::refused`], or an [`Observer`] |
 //!
 //! ```
 //! use smoltcp::iface::{Config, Interface};
@@ -104,7 +104,7 @@ impl<D: Device, P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> +
         Ok(Self { inner: device, signer, received: Vec::new(), sent: Vec::new() })
     }
 
-    /// The same with an [`Observer`] of the shim.
+    /// The same with an [`Observer`] of the shim's events.
     #[must_use]
     pub fn with_observer<O: Observer>(self, observer: O) -> AuthenticatedDevice<D, P, T, O> {
         let Self { inner, signer: Signer { shim, header_length, unreadable }, received, sent } = self;
@@ -131,8 +131,8 @@ where
         &mut self.signer.shim
     }
 
-    /// How many frames were dropped because they could not be read: cut off, or of an unknown medium. What else is refused, the
-    /// shim counts ([`Shim::refused`]).
+    /// How many frames were dropped because they could not be read: truncated, or of an unknown medium. [`Shim::refused`] counts
+    /// all other refused packets.
     #[must_use]
     pub const fn unreadable(&self) -> u64 {
         self.signer.unreadable

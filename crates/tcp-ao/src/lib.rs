@@ -14,8 +14,8 @@
 //! | segments to diagnose | what their MAC covers, field by field | [`Segment::mac_input`] |
 //! | a header to build | room for the option in it | [`append_ao`], with [`MktParameters::mac_length`] of [`Connection::current_key`] |
 //! | a key to replace | no lost segment | [`Connection::add_key`], [`Connection::set_rnext_key`], [`Connection::remove_key`], or [`shim::Shim::set_mkts`] |
-//! | a shim | to know what it refuses, and how connections and their keys fare | [`shim::Shim::refused`], [`shim::Observer`] |
-//! | a peer that is still being configured | its sessions to stay up unprotected meanwhile | [`shim::Shim::accept_mismatches`] |
+//! | a shim | to see what it refuses, and events of connections and keys | [`shim::Shim::refused`], [`shim::Observer`] |
+//! | a peer that is still being configured | its sessions to work unprotected until then | [`shim::Shim::accept_mismatches`] |
 //! | a live connection | to move it elsewhere | [`Connection::export`], [`Connection::import`] |
 //! | a file of key chains | the keys that are valid now | feature `toml` or `json`, `key_chain::KeyChains` |
 //!

@@ -38,7 +38,7 @@ impl<const N: usize> Connection<N> {
         Ok(())
     }
 
-    /// Whether the state of the connection allows a segment to be sent; neither is changed.
+    /// Whether the connection's state allows this segment to be sent. Nothing changes.
     pub(crate) fn may_send(&self, tcp: &[u8]) -> Result<(), SignError> {
         match self.phase {
             Phase::Established if tcp::flags(tcp).syn() && !tcp::flags(tcp).ack() => Err(SignError::State),

@@ -91,8 +91,10 @@ pub(super) struct Entry {
     handshakes: Handshakes,
     /// The RecvID of the key that this end's segments ask for.
     asked_for: Option<KeyId>,
-    /// The end of the first segment that asked for it, until the peer uses it or is found not to.
+    /// The end of what had been sent when it was first asked for, until the peer acknowledges more.
     asked_at: Option<SeqNum>,
+    /// The end of what has been sent.
+    sent_end: Option<SeqNum>,
     /// Whether the last SYN, to a peer whose mismatches are accepted, was signed.
     was_syn_signed: bool,
 }
@@ -119,11 +121,12 @@ impl Entry {
             handshakes: Handshakes::default(),
             asked_for: None,
             asked_at: None,
+            sent_end: None,
             was_syn_signed: false,
         }
     }
 
-    /// Whether it is the turn of a SYN that is to go unsigned: every second one.
+    /// Whether this SYN goes unsigned: every second one does.
     pub(super) const fn takes_unsigned_turn(&mut self) -> bool {
         self.was_syn_signed = !self.was_syn_signed;
         !self.was_syn_signed
@@ -169,10 +172,7 @@ impl Entry {
 
     /// Records that a segment was sent; `end` is the sequence number after it.
     pub(super) fn sent(&mut self, flags: Flags, end: SeqNum, now: Duration) {
-        let asked_for = Some(self.connection.rnext_key().recv_id);
-        if self.asked_for != asked_for {
-            (self.asked_for, self.asked_at) = (asked_for, Some(end));
-        }
+        self.record_request(flags, end);
         if flags.fin() && self.fin_sent.is_none() {
             (self.closes_first, self.last_used) = (!self.fin_received, now);
         }
@@ -195,16 +195,32 @@ impl Entry {
         self.passed(flags, now);
     }
 
-    /// The key that the peer should use by now, if this verified segment shows that it does not: whoever acknowledges an octet that was
-    /// sent after the key was asked for has heard the request (RFC 5925 §7.5). Said once.
-    pub(super) fn key_not_used(&mut self, verified: &Verified<'_>) -> Option<KeyId> {
-        let (asked_for, asked_at) = (self.asked_for?, self.asked_at?);
-        let (is_used, segment) = (verified.key_id() == asked_for, verified.segment());
-        let has_heard = segment.flags().ack() && asked_at.before(segment.acknowledgment());
-        if is_used || has_heard {
-            self.asked_at = None;
+    /// Records which key a segment asks for. A retransmission may be the first to ask, so the place is the end of all that was sent.
+    fn record_request(&mut self, flags: Flags, end: SeqNum) {
+        // Another SYN-ACK may have another ISN.
+        let restarts = flags.syn() && !self.connection.is_established();
+        let sent_end = self.sent_end.filter(|sent| !restarts && end.before(*sent)).unwrap_or(end);
+        self.sent_end = Some(sent_end);
+        let asked_for = Some(self.connection.rnext_key().recv_id);
+        if restarts || self.asked_for != asked_for {
+            (self.asked_for, self.asked_at) = (asked_for, Some(sent_end));
         }
-        Some(asked_for).filter(|_| has_heard && !is_used)
+    }
+
+    /// The key that the peer should use by now, if this verified segment shows that it does not. A peer that acknowledges an octet
+    /// sent after the request has heard it (RFC 5925 §7.5). Returned once for each request.
+    pub(super) fn key_not_used(&mut self, verified: &Verified<'_>) -> Option<KeyId> {
+        let (asked_for, asked_at, sent_end) = (self.asked_for?, self.asked_at?, self.sent_end?);
+        let segment = verified.segment();
+        let acknowledged = segment.acknowledgment();
+        // A replay may acknowledge what was sent 2^31 octets ago, which then seems to be still to come.
+        let has_heard =
+            segment.flags().ack() && asked_at.before(acknowledged) && !sent_end.before(acknowledged);
+        if !has_heard {
+            return None;
+        }
+        self.asked_at = None;
+        Some(asked_for).filter(|asked_for| verified.key_id() != *asked_for)
     }
 
     /// Records that a segment was received and verified.

@@ -1,4 +1,4 @@
-//! What a shim tells its observer.
+//! The events that a shim reports to its observer.
 
 use core::fmt;
 
@@ -6,12 +6,12 @@ use crate::shim::Refusal;
 use crate::shim::entry::{Entry, Stage};
 use crate::types::{KeyId, SocketPair};
 
-/// Hears what a [`Shim`](crate::shim::Shim) does: for logs, metrics, tests.
+/// Receives the events of a [`Shim`](crate::shim::Shim), for logs, metrics and tests.
 ///
-/// A closure is one, and `()` hears nothing. With the feature `tracing`, so is `TracingObserver`. Everything is told while the packet
-/// is handled, so an observer should be quick: an attacker chooses how many packets are refused.
+/// Any `FnMut(&Event)` is an observer; `()` ignores all events. The feature `tracing` adds `TracingObserver`. The shim calls it while
+/// it handles a packet, so be quick: an attacker chooses how many packets are refused.
 pub trait Observer {
-    /// Hears of an event, which has no secret in it.
+    /// Called for each event. Events contain no secrets.
     fn observe(&mut self, event: &Event);
 }
 
@@ -25,12 +25,12 @@ impl<F: FnMut(&Event)> Observer for F {
     }
 }
 
-/// Something that happened to a packet or a connection. `Display` writes it as a line for a log.
+/// Something that happened to a packet or a connection. `Display` formats it as one line for a log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Event {
     /// The index of the peer, if one is configured for the connection.
     pub peer: Option<usize>,
-    /// The connection; `None` for a packet in which no TCP header could be read.
+    /// The connection; `None` if the packet has no readable TCP header.
     pub pair: Option<SocketPair>,
     /// What happened.
     pub kind: EventKind,
@@ -41,23 +41,25 @@ pub struct Event {
 pub enum EventKind {
     /// A packet was refused.
     Refused {
-        /// Its way.
+        /// The packet's direction.
         direction: Direction,
         /// Why.
         refusal: Refusal,
     },
-    /// A packet passed that would have been refused, since the peer's
-    /// [mismatches are accepted](crate::shim::Shim::accept_mismatches): it is not protected.
+    /// A packet that would have been refused passed unprotected, because the peer's
+    /// [mismatches are accepted](crate::shim::Shim::accept_mismatches).
     Passed {
-        /// Its way.
+        /// The packet's direction.
         direction: Direction,
         /// Why it would have been refused.
         refusal: Refusal,
     },
-    /// A connection is established, or was [adopted](crate::shim::Shim::adopt): its peer has a key of this end's.
+    /// A protected connection was established, or [adopted](crate::shim::Shim::adopt).
     Opened,
-    /// A connection or a handshake has ended. An established one ends once.
+    /// An established connection has ended. Each `Opened` is followed by at most one `Ended`.
     Ended(End),
+    /// A handshake ended without a connection. An attacker who replays a recorded SYN can cause any number of these.
+    HandshakeEnded(End),
     /// The peer has asked for another key, and this end signs with it from now on (RFC 5925 §7.5).
     KeySwitched {
         /// The SendID of the key used before.
@@ -65,12 +67,12 @@ pub enum EventKind {
         /// The SendID of the key used from now on.
         to: KeyId,
     },
-    /// The peer acknowledged a segment that asked for another key, and still signs with the old one: it does not have the new key,
-    /// or may not use it yet. Told once for each key asked for.
+    /// The peer acknowledged data that was sent after another key was asked for, but still signs with the old one: it does not have
+    /// the new key, or may not use it yet. Reported once for each request.
     PeerOnOldKey {
-        /// The RecvID of the key that it uses.
+        /// The RecvID of the key that the peer uses.
         signed_with: KeyId,
-        /// The RecvID of the key that it was asked to use.
+        /// The RecvID of the key that the peer was asked to use.
         asked_for: KeyId,
     },
 }
@@ -78,21 +80,21 @@ pub enum EventKind {
 /// How a connection ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// By FINs of both ends, or by a reset. It keeps its place for late segments, which is not told again.
+    /// By FINs from both ends, or a reset. The shim keeps its keys for late segments; no event says when it drops them.
     Closed,
-    /// Another connection with the same pair took its place.
+    /// A new connection with the same socket pair took its place.
     Replaced,
-    /// It had to make room in a full table.
+    /// A handshake made room in a full table.
     Evicted,
-    /// Its time was over ([`TimeLimits`](crate::shim::TimeLimits)).
+    /// It reached its [time limit](crate::shim::TimeLimits).
     Expired,
     /// The caller forgot it, or removed its peer.
     Forgotten,
-    /// Its last key was taken away.
+    /// Its last key was removed.
     NoKey,
 }
 
-/// The way of a packet.
+/// The direction of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// From the link to the stack.
@@ -101,21 +103,29 @@ pub enum Direction {
     Outbound,
 }
 
-/// Tells of a connection that has just left the table. One that had closed has ended before.
+/// Reports a connection that leaves the table, unless it was reported when it closed.
 pub(super) fn ended(observer: &mut impl Observer, entry: &Entry, why: End) {
     if entry.stage() != Stage::Closed {
-        tell(observer, entry, EventKind::Ended(why));
+        tell_end(observer, entry, why);
     }
 }
 
-/// Tells of a connection that has come from one stage to another.
+fn tell_end(observer: &mut impl Observer, entry: &Entry, why: End) {
+    let kind = match entry.connection.is_established() {
+        true => EventKind::Ended(why),
+        false => EventKind::HandshakeEnded(why),
+    };
+    tell(observer, entry, kind);
+}
+
+/// Reports what a connection's new stage means.
 pub(super) fn moved(observer: &mut impl Observer, entry: &Entry, before: Stage) {
     let was_open = matches!(before, Stage::Open | Stage::Closing | Stage::Closed);
     if !was_open && entry.connection.is_established() {
         tell(observer, entry, EventKind::Opened);
     }
     if before != Stage::Closed && entry.stage() == Stage::Closed {
-        tell(observer, entry, EventKind::Ended(End::Closed));
+        tell_end(observer, entry, End::Closed);
     }
 }
 
@@ -125,34 +135,37 @@ pub(super) fn tell(observer: &mut impl Observer, entry: &Entry, kind: EventKind)
 
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.pair {
-            Some(pair) => write!(f, "{} to {}: ", pair.local, pair.remote)?,
-            None => f.write_str("a packet: ")?,
+        if let Some(pair) = self.pair {
+            write!(f, "{pair}: ")?;
         }
         match self.kind {
             EventKind::Refused { direction, refusal } => write!(f, "{direction} packet refused: {refusal}"),
             EventKind::Passed { direction, refusal } => {
-                write!(f, "{direction} packet NOT PROTECTED, passed since mismatches are accepted: {refusal}")
+                write!(f, "{direction} packet passed, NOT PROTECTED (mismatches are accepted): {refusal}")
             }
             EventKind::Opened => f.write_str("established"),
-            EventKind::Ended(end) => f.write_str(match end {
-                End::Closed => "closed",
-                End::Replaced => "replaced by a new connection",
-                End::Evicted => "evicted from a full table",
-                End::Expired => "expired",
-                End::Forgotten => "forgotten",
-                End::NoKey => "forgotten, since it has no key left",
-            }),
+            EventKind::Ended(end) => write!(f, "{end}"),
+            EventKind::HandshakeEnded(end) => write!(f, "handshake {end}"),
             EventKind::KeySwitched { from, to } => {
-                write!(f, "this end signs with the key with SendID {to}, before with {from}")
+                write!(f, "now signing with SendID {to}, no longer with {from}")
             }
             EventKind::PeerOnOldKey { signed_with, asked_for } => {
-                write!(
-                    f,
-                    "the peer still signs with the key with RecvID {signed_with}, though asked for {asked_for}"
-                )
+                write!(f, "peer still signs with RecvID {signed_with}, although asked for {asked_for}")
             }
         }
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Closed => "closed",
+            Self::Replaced => "replaced by a new connection",
+            Self::Evicted => "evicted from a full table",
+            Self::Expired => "expired",
+            Self::Forgotten => "forgotten",
+            Self::NoKey => "lost its last key",
+        })
     }
 }
 

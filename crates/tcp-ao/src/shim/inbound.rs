@@ -90,7 +90,7 @@ where
         Ok(start..ip.total_length)
     }
 
-    /// Whether the segment has verified (`true`) or passes unchanged (`false`). Writes down which peer it belongs to.
+    /// Whether the segment has verified (`true`) or passes unchanged (`false`). Stores its peer in `of_peer`.
     fn admit(
         &mut self,
         now: Duration,

@@ -146,7 +146,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
         })
     }
 
-    /// The same with an observer, which hears of each refused packet, and how connections and their keys fare.
+    /// The same with an [`Observer`] of refused packets, connections and their keys.
     #[must_use]
     pub fn with_observer<O: Observer>(self, observer: O) -> Shim<P, T, O> {
         let Self { config, peers, table, observer: (), counters, refused, passed } = self;
@@ -208,14 +208,14 @@ where
         &self.counters
     }
 
-    /// Packets refused, by direction and reason. Unlike [`Self::counters`], they include those that belong to no peer.
+    /// Refused packets, by direction and reason. Unlike [`Self::counters`], these include packets that belong to no peer.
     #[must_use]
     pub const fn refused(&self, direction: Direction) -> &RefusalCounters {
         &self.refused[direction as usize]
     }
 
-    /// Packets that passed unprotected because [mismatches are accepted](Self::accept_mismatches), by the reason for which they
-    /// would have been refused.
+    /// Packets that passed unprotected because [mismatches are accepted](Self::accept_mismatches), in either direction, by the
+    /// reason that would have refused them.
     #[must_use]
     pub const fn passed(&self) -> &RefusalCounters {
         &self.passed
@@ -226,16 +226,21 @@ where
         &mut self.observer
     }
 
-    /// **Protects the peer at `index` no longer**, until the time `until`: for the days in which both ends are being configured.
+    /// **Stops protecting the peer at `index`** until the time `until`, for the days in which both ends are being configured. Until
+    /// then anyone can forge segments, as without TCP-AO.
     ///
-    /// Segments that verify are treated as ever, and what this end sends is signed. But a segment that is unsigned or does not
-    /// verify is counted, told to the observer as [`EventKind::Passed`], and passes; so does an unsigned connection, from and to
-    /// the stack. A SYN of this end's that gets no answer is repeated unsigned and signed in turns, since a peer whose kernel knows TCP-AO
-    /// but has no key drops signed ones. Anyone can forge segments meanwhile, as before TCP-AO.
+    /// Signed connections still sign and verify. But a segment that is unsigned or fails to verify passes to the stack unchanged,
+    /// and one that cannot be signed passes to the link, so that unsigned connections work too. Each is counted
+    /// ([`Self::passed`]) and reported as [`EventKind::Passed`]. Damaged packets, fragments, and ICMP errors are refused as always.
     ///
-    /// From `until` on, mismatches are refused again, and unsigned connections with them. `until` counts from the same moment as the
-    /// time in [`Self::inbound`]; [`Duration::ZERO`] ends it now. It is for a peer, stays when its keys change, and is in no
-    /// configuration that can be read from a file. RFC 5925 has no such mode; routers call it "accept AO mismatch".
+    /// A kernel that knows TCP-AO but has no key drops signed SYNs, so every second SYN of a connection that this end opens is sent
+    /// unsigned, without an event. These SYNs advertise the stack's own MSS, since an unsigned peer's segments reach the stack at
+    /// full length.
+    ///
+    /// From `until` on, mismatches are refused again, so unsigned connections stall. `until` is on the clock of `now` in
+    /// [`Self::inbound`]; [`Duration::ZERO`] ends the mode at once. Changing the peer's keys does not end it, removing the peer
+    /// does. If peers that cover a connection are equally specific, or more specific, all of them must accept mismatches. No
+    /// configuration file can turn this on. RFC 5925 has no such mode; routers call it "accept AO mismatch".
     ///
     /// # Errors
     /// [`PeerError::NoSuchPeer`].
@@ -266,7 +271,12 @@ where
     pub fn adopt(&mut self, now: Duration, connection: Connection<MKTS_PER_PEER>) -> Result<(), Refusal> {
         let peer =
             self.peers.of(&connection.pair(), Some(connection.rnext_key().recv_id)).ok_or(Refusal::NoPeer)?;
-        self.insert(Entry::new(connection, peer, now), now)
+        let pair = connection.pair();
+        self.insert(Entry::new(connection, peer, now), now)?;
+        if let Some(entry) = self.table.get(&pair) {
+            event::moved(&mut self.observer, entry, Stage::OpenedHere);
+        }
+        Ok(())
     }
 
     /// Forgets a connection and wipes its keys; its packets are refused from now on.
@@ -337,16 +347,11 @@ where
     }
 
     fn insert(&mut self, entry: Entry, now: Duration) -> Result<(), Refusal> {
-        let pair = entry.connection.pair();
         let ended = |entry: &Entry, why| event::ended(&mut self.observer, entry, why);
-        self.table.insert(entry, now, &self.config.limits, ended).map_err(|()| Refusal::TableFull)?;
-        if let Some(entry) = self.table.get(&pair) {
-            event::moved(&mut self.observer, entry, Stage::OpenedHere);
-        }
-        Ok(())
+        self.table.insert(entry, now, &self.config.limits, ended).map_err(|()| Refusal::TableFull)
     }
 
-    /// Counts and tells a refusal. `Ok` if the packet passes nevertheless.
+    /// Counts and reports a refusal. `Ok` if the packet passes all the same.
     #[cold]
     fn refuse(
         &mut self,
@@ -356,8 +361,8 @@ where
         refusal: Refusal,
     ) -> Result<Range<usize>, Refusal> {
         let Subject { peer, pair, packet } = subject;
-        let passes =
-            refusal.is_mismatch() && peer.is_some_and(|peer| self.peers.accepts_mismatches(peer, now));
+        let accepts = |(peer, pair)| self.peers.accepts_mismatches(peer, &pair, now);
+        let passes = refusal.is_mismatch() && peer.zip(pair).is_some_and(accepts);
         let (counters, kind) = match passes {
             true => (&mut self.passed, EventKind::Passed { direction, refusal }),
             false => (&mut self.refused[direction as usize], EventKind::Refused { direction, refusal }),
@@ -368,7 +373,7 @@ where
     }
 }
 
-/// What is known of a packet when it is refused.
+/// What is known about a packet when it is refused.
 #[derive(Default)]
 struct Subject {
     peer: Option<usize>,

@@ -11,8 +11,8 @@ use crate::segment::Segment;
 use crate::shim::entry::Entry;
 use crate::shim::options::{self, NewOptions, OptionsError};
 use crate::shim::{
-    Direction, MAX_IPV4_LENGTH, MAX_IPV6_LENGTH, Observer, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot,
-    Subject, event,
+    Direction, End, MAX_IPV4_LENGTH, MAX_IPV6_LENGTH, Observer, PeerSlot, Refusal, Shim, ShimConfig,
+    ShimSlot, Subject, event,
 };
 use crate::types::{Endpoint, Isn, SocketPair};
 
@@ -89,15 +89,25 @@ where
             }
         };
         entry.prepare_answer(flags, segment.sequence(), segment.acknowledgment());
-        if self.peers.accepts_mismatches(entry.peer, now) {
-            // What cannot be signed passes as it is, so that nothing may be written into it before.
+        let mut raises_mss = flags.syn();
+        if self.peers.accepts_mismatches(entry.peer, &pair, now) {
+            // The stack accepts a new, unsigned connection, although an old one with the same pair is still in the table.
+            let is_old = entry.connection.is_established() && entry.connection.local_isn() != Some(isn);
+            if is_old && flags.syn() && flags.ack() {
+                event::ended(&mut self.observer, entry, End::Replaced);
+                self.table.remove(&pair);
+                return Err(Refusal::NoConnection);
+            }
+            // A segment that cannot be signed passes unchanged, so check before anything is written into it.
             entry.connection.may_send(segment.tcp()).map_err(Refusal::Sign)?;
             if flags.syn() && !flags.ack() && entry.takes_unsigned_turn() {
                 return Ok(room..end);
             }
+            // The segments of a peer that ignores the option reach the stack at full length.
+            raises_mss &= flags.ack();
         }
         let old_options = segment.option_octets().len();
-        let options = signed_options(&self.config, &entry.connection, &ip, &segment)?;
+        let options = signed_options(&self.config, &entry.connection, &ip, &segment, raises_mss)?;
         let start = options::replace(buffer, room, ip.payload_offset, old_options, &options)
             .ok_or_else(|| Refusal::TooLong { excess: options.as_bytes().len() - old_options - room })?;
         let packet = &mut buffer[start..end];
@@ -125,9 +135,10 @@ fn signed_options<const N: usize>(
     connection: &Connection<N>,
     ip: &IpHeader,
     segment: &Segment<'_>,
+    raises_mss: bool,
 ) -> Result<NewOptions, Refusal> {
     let old = segment.option_octets();
-    let mss_increase = if segment.flags().syn() { config.mtu.saturating_sub(config.stack_mtu) } else { 0 };
+    let mss_increase = if raises_mss { config.mtu.saturating_sub(config.stack_mtu) } else { 0 };
     let mss_limit = config.mtu.saturating_sub(ip.payload_offset + TCP_HEADER_LENGTH);
     let options = options::with_ao(old, connection.current_key().mac_length(), mss_increase, mss_limit)?;
     let longest = config.mtu.min(if ip.source.is_ipv4() { MAX_IPV4_LENGTH } else { MAX_IPV6_LENGTH });

@@ -22,7 +22,7 @@ const BITS: u8 = 128;
 pub struct PeerSlot {
     peer: Option<Peer>,
     counters: Counters,
-    /// Until when segments pass that do not verify.
+    /// Until when segments that do not verify pass.
     accepts_mismatches_until: Duration,
     /// The first slot of the bucket that has this slot's number.
     bucket: usize,
@@ -86,7 +86,7 @@ pub(super) struct Peers<P> {
     counts: [u32; BITS as usize + 1],
     /// The lengths that there are, without 0: bit 0 for a length of 1.
     lengths: u128,
-    /// When the last peer stops to have its mismatches accepted, so that mostly no slot is looked at.
+    /// When the last peer's mismatches stop being accepted. Usually this is over, and saves looking at a slot.
     accept_mismatches_until: Duration,
 }
 
@@ -138,9 +138,17 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
         Ok(())
     }
 
-    pub(super) fn accepts_mismatches(&self, index: usize, now: Duration) -> bool {
-        let slot = self.slots.as_ref().get(index);
-        now < self.accept_mismatches_until && slot.is_some_and(|slot| now < slot.accepts_mismatches_until)
+    /// Whether mismatches pass on this connection of the peer's. A strict peer that covers it, and is at least as specific, forbids it:
+    /// a forged segment could choose between the two by its KeyID.
+    pub(super) fn accepts_mismatches(&self, index: usize, pair: &SocketPair, now: Duration) -> bool {
+        let accepts = |index: usize| now < self.slots.as_ref()[index].accepts_mismatches_until;
+        if now >= self.accept_mismatches_until || !accepts(index) {
+            return false;
+        }
+        let specificity = |index| self.get(index).map(|peer| specificity(&peer.connections));
+        let strict =
+            self.most_specific(pair, |other, peer| !accepts(other) && peer.connections.contains(pair));
+        strict.is_none_or(|strict| specificity(strict) < specificity(index))
     }
 
     pub(super) fn add(&mut self, peer: Peer) -> Result<usize, PeerError> {
@@ -188,11 +196,11 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
     /// The peer that a connection belongs to: the one with the most specific prefixes and ports. Of several that are equally
     /// specific, a received segment's KeyID decides (RFC 5925 §3.3).
     pub(super) fn of(&self, pair: &SocketPair, key_id: Option<KeyId>) -> Option<usize> {
-        let most_specific = self.most_specific(pair, |peer| peer.connections.contains(pair))?;
+        let most_specific = self.most_specific(pair, |_, peer| peer.connections.contains(pair))?;
         let has_key = |peer: &Peer| key_id.is_none_or(|id| peer.mkts.by_recv_id(id).is_some());
         let best = self.get(most_specific).filter(|peer| !has_key(peer)).map(|peer| peer.connections);
         let Some(best) = best else { return Some(most_specific) };
-        let by_key = self.most_specific(pair, |peer| {
+        let by_key = self.most_specific(pair, |_, peer| {
             peer.connections.contains(pair)
                 && specificity(&peer.connections) == specificity(&best)
                 && has_key(peer)
@@ -202,7 +210,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
 
     /// Whether a peer is configured for any connection between these addresses.
     pub(super) fn cover(&self, pair: &SocketPair) -> bool {
-        self.most_specific(pair, |peer| peer.connections.contains_addresses(pair)).is_some()
+        self.most_specific(pair, |_, peer| peer.connections.contains_addresses(pair)).is_some()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -210,10 +218,12 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
     }
 
     /// Looks into one bucket for each prefix length in use, the longest first.
-    fn most_specific(&self, pair: &SocketPair, is_wanted: impl Fn(&Peer) -> bool) -> Option<usize> {
+    fn most_specific(&self, pair: &SocketPair, is_wanted: impl Fn(usize, &Peer) -> bool) -> Option<usize> {
         let address = number(pair.remote.address());
         let found = |length| {
-            let peers = self.with_remote(Prefix::new(address, length)).filter(|(_, peer)| is_wanted(peer));
+            let peers = self
+                .with_remote(Prefix::new(address, length))
+                .filter(|(index, peer)| is_wanted(*index, peer));
             let specific = peers.max_by_key(|(_, peer)| specificity(&peer.connections));
             specific.map(|(index, _)| index)
         };

@@ -1,4 +1,4 @@
-//! Why packets are refused, and how many were.
+//! Why packets are refused, and counters of them.
 
 use crate::error::{ParseError, SignError, VerifyError};
 use crate::option::NoRoom;
@@ -55,14 +55,19 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Whether a peer whose ends do not have the same keys yet is the reason, so that the packet passes while
-    /// [mismatches are accepted](crate::shim::Shim::accept_mismatches).
+    /// Whether the ends' keys do not match yet, so that the packet passes while
+    /// [mismatches are accepted](crate::shim::Shim::accept_mismatches). A stack that still signs with TCP-MD5 is a mismatch too.
     pub(super) const fn is_mismatch(&self) -> bool {
-        matches!(self, Self::Verify(_) | Self::NoConnection | Self::NoKey | Self::Sign(_) | Self::NoRoom(_))
+        match self {
+            Self::Verify(error) => !matches!(error, VerifyError::Options(_)),
+            Self::Sign(error) => matches!(error, SignError::State),
+            Self::NoConnection | Self::NoKey | Self::NoRoom(_) | Self::AlreadySigned => true,
+            _ => false,
+        }
     }
 }
 
-/// Packets by the [`Refusal`] of the same name. The counters saturate.
+/// Packets by [`Refusal`], one counter for each variant. The counters saturate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[expect(missing_docs, reason = "the variants of `Refusal` say what each means")]
 pub struct RefusalCounters {

@@ -19,7 +19,7 @@ use crate::shim_support::{
 use crate::support::{ACK, FIN, RST, SYN, ipv4_pair, mirrored, mkt, mkts};
 
 #[derive(Default)]
-struct Log(Vec<Event>);
+pub(crate) struct Log(Vec<Event>);
 
 impl Observer for Log {
     fn observe(&mut self, event: &Event) {
@@ -28,7 +28,7 @@ impl Observer for Log {
 }
 
 /// What a shim has told since the last time; each about the peer and connection of `ipv4_pair()`.
-fn kinds(shim: &mut TestShim<Log>) -> Vec<EventKind> {
+pub(crate) fn kinds(shim: &mut TestShim<Log>) -> Vec<EventKind> {
     let events = std::mem::take(&mut shim.observer_mut().0);
     for event in &events {
         assert_eq!(event.peer, Some(0));
@@ -41,11 +41,11 @@ fn refused(refusal: Refusal) -> EventKind {
     EventKind::Refused { direction: Direction::Inbound, refusal }
 }
 
-fn passed(direction: Direction, refusal: Refusal) -> EventKind {
+pub(crate) fn passed(direction: Direction, refusal: Refusal) -> EventKind {
     EventKind::Passed { direction, refusal }
 }
 
-const UNSIGNED: Refusal = Refusal::Verify(VerifyError::Unsigned);
+pub(crate) const UNSIGNED: Refusal = Refusal::Verify(VerifyError::Unsigned);
 
 #[test]
 fn a_connection_is_told_once_when_it_opens_and_once_when_it_closes() {
@@ -99,7 +99,7 @@ fn every_other_end_is_told_too() {
     }
     let told: Vec<_> =
         shim.observer_mut().0.iter().map(|event| (event.pair.unwrap().remote.port(), event.kind)).collect();
-    let [evicted, expired] = [End::Evicted, End::Expired].map(EventKind::Ended);
+    let [evicted, expired] = [End::Evicted, End::Expired].map(EventKind::HandshakeEnded);
     assert_eq!(told, [(1000, evicted), (1001, expired)]);
 }
 
@@ -126,8 +126,8 @@ fn each_refusal_is_told_and_counted_by_reason_and_direction() {
     let text = format!("{}\n{}", events[0], events[2]);
     assert_eq!(
         text,
-        "192.0.2.2:179 to 192.0.2.1:49152: inbound packet refused: segment is unsigned\n\
-         192.0.2.2:179 to 192.0.2.1:49152: outbound packet refused: segment of a protected connection whose \
+        "192.0.2.2:179 <-> 192.0.2.1:49152: inbound packet refused: segment is unsigned\n\
+         192.0.2.2:179 <-> 192.0.2.1:49152: outbound packet refused: segment of a protected connection whose \
          handshake was not seen"
     );
     let counted = RefusalCounters { verify: 1, checksum: 1, malformed: 1, ..RefusalCounters::default() };
@@ -177,7 +177,7 @@ fn a_key_that_the_peer_takes_up_is_told_and_one_that_it_does_not() {
 }
 
 /// A link whose server has been configured with keys that the client does not have, or none, and accepts mismatches for an hour.
-fn migrating(client: MktSet<4>) -> Link<Log> {
+pub(crate) fn migrating(client: MktSet<4>) -> Link<Log> {
     let mut link = Link::with_mkts(ipv4_pair(), client, mirrored(&[(1, 2)])).observed::<Log>();
     link.server.accept_mismatches(0, link.now + Duration::from_secs(3600)).unwrap();
     link
@@ -306,6 +306,9 @@ fn tracing_gets_each_event_and_attackers_fill_no_log() {
         let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]).observed::<TracingObserver>();
         let forged = Packet::new(ipv4_pair(), RST, 1, 0).build();
         inbound(&mut link.server, link.now, &forged).unwrap_err();
+        // A recorded SYN to a port on which nothing listens can be replayed as often as an attacker likes.
+        link.deliver_to_server(&Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0)).unwrap();
+        link.server_sends(&Packet::new(link.pair.reversed(), RST | ACK, 0, CLIENT_ISN + 1)).unwrap();
         link.connect(ipv4_pair());
         link.server.accept_mismatches(0, Duration::MAX).unwrap();
         inbound(&mut link.server, link.now, &forged).unwrap();
@@ -313,10 +316,11 @@ fn tracing_gets_each_event_and_attackers_fill_no_log() {
     assert_eq!(
         lines.0.lock().unwrap()[..],
         [
-            "DEBUG 192.0.2.2:179 to 192.0.2.1:49152: inbound packet refused: segment is unsigned",
-            "INFO 192.0.2.1:49152 to 192.0.2.2:179: established",
-            "INFO 192.0.2.2:179 to 192.0.2.1:49152: established",
-            "WARN 192.0.2.2:179 to 192.0.2.1:49152: inbound packet NOT PROTECTED, passed since mismatches are accepted: \
+            "DEBUG 192.0.2.2:179 <-> 192.0.2.1:49152: inbound packet refused: segment is unsigned",
+            "DEBUG 192.0.2.2:179 <-> 192.0.2.1:49152: handshake closed",
+            "INFO 192.0.2.1:49152 <-> 192.0.2.2:179: established",
+            "INFO 192.0.2.2:179 <-> 192.0.2.1:49152: established",
+            "WARN 192.0.2.2:179 <-> 192.0.2.1:49152: inbound packet passed, NOT PROTECTED (mismatches are accepted): \
              segment is unsigned",
         ]
     );
