@@ -41,7 +41,10 @@ pub(super) fn read(text: &str) -> Result<Vec<Chain>, TextError> {
             templates.insert(header.name, protocol);
         } else if starts_statement && word.is("keys") {
             reader.block("keys")?;
-            chains.push(Chain { keys: reader.keys()?, ..Chain::default() });
+            let keys = reader.keys()?;
+            if !keys.is_empty() {
+                chains.push(Chain { keys, ..Chain::default() });
+            }
         } else if word.kind == Kind::Open {
             reader.words.skip_block()?;
         }

@@ -70,6 +70,7 @@ fn bird_has_a_bare_block_of_keys_and_short_octets() {
     assert_eq!(keys(&chains[0])[1], "1: 1/2 HMAC-SHA-1-96 \\");
     assert_eq!((chains[0].keys[0].send_id.0, chains[0].keys[0].secret.expose()), (16, &[0, 255][..]));
     assert!(chains[0].peers.is_empty());
+    assert_eq!(read_text(&format!("keys {{ ; }} {text}"), Format::Bird).len(), 1, "a block without keys");
 }
 
 #[test]
