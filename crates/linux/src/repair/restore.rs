@@ -218,6 +218,7 @@ impl Frozen<'_> {
     }
 }
 
+/// Linux says EAGAIN of the send queue, and ENOMEM of the receive queue, or ENOBUFS before it was mended.
 fn is_full(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error() == Some(libc::ENOMEM)
+    matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOMEM | libc::ENOBUFS))
 }
