@@ -12,7 +12,7 @@
 //! | do that by hand | [`TcpAoSocket::add_key`], [`TcpAoSocket::set_rnext_key`], and after the peer has switched [`TcpAoSocket::delete_key`] |
 //! | see the keys, which are in use, and the counters | [`TcpAoSocket::keys`], [`TcpAoSocket::info`], [`NetworkCounters::read`] |
 //! | migrate from TCP-MD5 to TCP-AO peer by peer | [`TcpAoSocket::set_md5_key`], [`TcpAoSocket::delete_md5_key`] on the listening socket |
-//! | move a live connection to another process or host | [`TcpAoSocket::freeze`], [`Frozen::export`], [`Frozen::abandon`], [`restore`] |
+//! | move a live connection to another process or host | [`TcpAoSocket::freeze`], [`Frozen::export`], [`Exported::to_octets`], [`Frozen::abandon`], [`restore`] |
 //!
 //! # Example
 //!
@@ -114,5 +114,5 @@ pub use manager::{
 };
 pub use netstat::NetworkCounters;
 pub use probe::{Support, probe};
-pub use repair::{Exported, Frozen, TcpState, Window, WindowScale, choose_isn, restore};
+pub use repair::{Exported, ExportedError, Frozen, TcpState, Window, WindowScale, choose_isn, restore};
 pub use socket::TcpAoSocket;

@@ -3,11 +3,13 @@
 mod export;
 mod frozen;
 mod isn;
+mod octets;
 mod restore;
 mod state;
 
 pub use frozen::Frozen;
 pub use isn::choose_isn;
+pub use octets::ExportedError;
 pub use restore::restore;
 pub use state::{Exported, TcpState, Window, WindowScale};
 
