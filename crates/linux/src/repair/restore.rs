@@ -19,6 +19,7 @@ use crate::info::Change;
 use crate::key::SocketKey;
 use crate::network::{Family, canonical};
 use crate::repair::frozen::Frozen;
+use crate::repair::release;
 use crate::repair::state::{Exported, TcpState};
 use crate::socket::TcpAoSocket;
 use crate::sys;
@@ -37,7 +38,7 @@ const CHUNK: usize = 16 * 1024;
 /// no longer resizes them. At the end the peer gets a window probe; its answer says what arrived meanwhile.
 ///
 /// # Errors
-/// Before anything is done, [`Error::NoSuchKey`] if no key for the peer is the exported current or rnext key,
+/// Before anything is done, [`Error::CannotRestore`] on kernels that would crash, [`Error::NoSuchKey`] if no key for the peer is the exported current or rnext key,
 /// [`Error::NotRestorable`] if the state contradicts itself, and [`Error::NoPermission`]. After any other error close the
 /// socket, which sends nothing to the peer; you can then try again.
 pub fn restore<S: AsFd + ?Sized>(
@@ -46,6 +47,7 @@ pub fn restore<S: AsFd + ?Sized>(
     keys: &[SocketKey<'_>],
 ) -> Result<(), Error> {
     let socket = TcpAoSocket::new(socket);
+    release::check(sys::kernel_release()?)?;
     check(exported, keys)?;
     let frozen = socket.freeze()?;
     let restored = frozen.become_connection(exported, keys).and_then(|()| {
@@ -218,7 +220,7 @@ impl Frozen<'_> {
     }
 }
 
-/// Linux says EAGAIN of the send queue, and ENOMEM of the receive queue, or ENOBUFS before it was mended.
+/// The send queue is full with EAGAIN; the receive queue with ENOMEM, or ENOBUFS on 6.18 and earlier.
 fn is_full(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOMEM | libc::ENOBUFS))
 }

@@ -117,6 +117,22 @@ fn ao_38_a_state_that_contradicts_itself_is_refused() {
     assert!(matches!(refused, Err(Error::NotRestorable(reason)) if reason.contains("unsent")));
 }
 
+/// Restoring crashes other kernels that have TCP-AO.
+#[test]
+fn ao_38_kernels_that_would_crash_are_refused() {
+    for kernel in
+        ["6.12.49", "6.12.107+deb13-cloud-amd64", "6.17", "6.18.15+deb13-cloud-amd64", "7.0.4", "10.0-rc1"]
+    {
+        assert!(release::check(kernel.to_owned()).is_ok(), "{kernel}");
+    }
+    for kernel in
+        ["6.7.0", "6.8.0-45-generic", "6.12", "6.12.48", "6.13.0", "6.16.12+deb13-cloud-amd64", "other"]
+    {
+        let error = release::check(kernel.to_owned()).unwrap_err();
+        assert!(matches!(&error, Error::CannotRestore { kernel: named } if named == kernel), "{error}");
+    }
+}
+
 #[test]
 fn ao_12_ipv4_connections_go_on_sockets_of_either_family() {
     let ipv4 = Endpoint::new([192, 0, 2, 1], 179);
