@@ -220,7 +220,8 @@ impl Frozen<'_> {
     }
 }
 
-/// The send queue is full with EAGAIN; the receive queue with ENOMEM, or ENOBUFS on 6.18 and earlier.
+/// A full send queue is EAGAIN. A full receive queue is meant to be ENOMEM, but `tcp_send_rcvq` returns ENOBUFS, which is left
+/// from an allocation that succeeded.
 fn is_full(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOMEM | libc::ENOBUFS))
 }
