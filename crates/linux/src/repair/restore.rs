@@ -163,8 +163,7 @@ impl Frozen<'_> {
         view.connect(&address(authentication.pair.remote, family)?)?;
         self.set_options(tcp)?;
         // Written in repair, octets count as received or sent before.
-        socket.repair(TCP_REPAIR_QUEUE, &(TCP_RECV_QUEUE as u32))?;
-        self.write(&tcp.receive_queue, Socket::recv_buffer_size, libc::SO_RCVBUFFORCE)?;
+        self.restore_receive_queue(&tcp.receive_queue)?;
         socket.repair(TCP_REPAIR_QUEUE, &(TCP_SEND_QUEUE as u32))?;
         self.write(tcp.split_send_queue().0, Socket::send_buffer_size, libc::SO_SNDBUFFORCE)?;
         socket.repair(TCP_REPAIR_QUEUE, &(TCP_NO_QUEUE as u32))?;
@@ -178,6 +177,11 @@ impl Frozen<'_> {
             accept_icmps: Some(exported.accept_icmps),
             counters: Some(authentication.counters),
         })
+    }
+
+    pub(super) fn restore_receive_queue(&self, octets: &[u8]) -> Result<(), Error> {
+        self.socket.repair(TCP_REPAIR_QUEUE, &(TCP_RECV_QUEUE as u32))?;
+        self.write(octets, Socket::recv_buffer_size, libc::SO_RCVBUFFORCE)
     }
 
     fn set_sequence(&self, queue: u32, sequence: SeqNum) -> Result<(), Error> {

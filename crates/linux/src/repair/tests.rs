@@ -1,4 +1,8 @@
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+
 use proptest::prelude::*;
+use socket2::{Domain, Protocol, Socket, Type};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{
     ConnectionState, Counters, Endpoint, HeardKeys, Isn, KeyId, MasterKey, Mkt, SeqNum, Sne, SocketPair,
@@ -11,6 +15,7 @@ use crate::error::Error;
 use crate::key::SocketKey;
 use crate::network::Family;
 use crate::socket::TcpAoSocket;
+use crate::sys;
 
 fn exported() -> Exported {
     Exported {
@@ -131,6 +136,25 @@ fn ao_38_kernels_that_would_crash_are_refused() {
         let error = release::check(kernel.to_owned()).unwrap_err();
         assert!(matches!(&error, Error::CannotRestore { kernel: named } if named == kernel), "{error}");
     }
+}
+
+/// A new socket's buffer is smaller than what the old one had grown to.
+#[test]
+fn ao_38_unread_octets_enlarge_the_receive_buffer() {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
+    // The kernel does not resize a buffer whose size was chosen.
+    socket.set_recv_buffer_size(4096).unwrap();
+    let frozen = match TcpAoSocket::new(&socket).freeze() {
+        // Without CAP_NET_ADMIN there is nothing else to see.
+        Err(Error::NoPermission { .. }) => return,
+        frozen => frozen.unwrap(),
+    };
+    // In repair this sends nothing.
+    socket.connect(&SocketAddr::from(([127, 0, 0, 1], 9)).into()).unwrap();
+    let unread = vec![b'q'; 1 << 20];
+    frozen.restore_receive_queue(&unread).unwrap();
+    assert_eq!(sys::queued(socket.as_fd(), sys::SIOCINQ).unwrap(), unread.len());
+    frozen.abandon();
 }
 
 #[test]
