@@ -113,6 +113,15 @@ pub enum Error {
         "only an established connection can be moved; wait for the handshake, and move it before either end closes"
     )]
     NotEstablished,
+    /// This kernel would crash; it was not asked. Linux 6.17 and later, and 6.12 from 6.12.49 on, restore connections.
+    #[error(
+        "Linux {kernel} crashes when a connection with TCP-AO is restored; restore it on Linux 6.17 or later, or on 6.12.49 or \
+         a later 6.12"
+    )]
+    CannotRestore {
+        /// The kernel's release.
+        kernel: String,
+    },
     /// The state contradicts itself or does not fit the socket, for this reason.
     #[error("the connection cannot be restored: {0}")]
     NotRestorable(&'static str),

@@ -12,7 +12,7 @@
 //! | do that by hand | [`TcpAoSocket::add_key`], [`TcpAoSocket::set_rnext_key`], and after the peer has switched [`TcpAoSocket::delete_key`] |
 //! | see the keys, which are in use, and the counters | [`TcpAoSocket::keys`], [`TcpAoSocket::info`], [`NetworkCounters::read`] |
 //! | migrate from TCP-MD5 to TCP-AO peer by peer | [`TcpAoSocket::set_md5_key`], [`TcpAoSocket::delete_md5_key`] on the listening socket |
-//! | move a live connection to another process or host | [`TcpAoSocket::freeze`], [`Frozen::export`], [`Frozen::abandon`], [`restore`] |
+//! | move a live connection to another process or host | [`TcpAoSocket::freeze`], [`Frozen::export`], [`Exported::to_octets`], [`Frozen::abandon`], [`restore`] |
 //!
 //! # Example
 //!
@@ -73,12 +73,20 @@
 //! | [`Error::NoMemory`] | ENOMEM, ENOBUFS | too many keys for the socket | fewer keys, or a larger `net.core.optmem_max` |
 //! | [`Error::UnusableNetwork`] | before the call | no kernel takes the network on this socket | another network, or a socket of the other family |
 //! | [`Error::NotATcpSocket`] | ENOPROTOOPT, EOPNOTSUPP, ENOTSOCK | UDP, Unix, MPTCP, a file | a TCP socket |
+//! | [`Error::CannotRestore`] | before the call | this kernel would crash | Linux 6.17 or later, or 6.12.49 or a later 6.12 |
 //! | [`Error::NotEstablished`], [`Error::NotRestorable`] | before the call | the connection cannot be moved | see the message |
 //! | [`Error::ForeignAlgorithm`] | none | another program's key | leave the socket to it, or delete the key |
 //! | [`Error::Refused`] | EINVAL | this socket cannot do that | see its [`EinvalReason`] |
 //! | [`Error::Io`] | any other | see the errno | |
 //!
 //! # What to know about Linux
+//! * Kernels differ, if built with `CONFIG_TCP_AO` (Debian's are from 6.18 on). Tests run on 6.18 and 7.3.
+//!
+//!   | Linux | TCP-AO, [`Frozen::export`] | [`restore`] |
+//!   |---|---|---|
+//!   | before 6.7 | no | no |
+//!   | 6.7 to 6.12.48, 6.13 to 6.16 | yes | no: it would crash the kernel, so [`Error::CannotRestore`] |
+//!   | 6.12.49 and later 6.12, 6.17 and later | yes | yes |
 //! * A connection that Linux accepts with TCP-AO has either timestamps or selective acknowledgments: the options do not hold both
 //!   beside AO.
 //! * `TCP_AO_INFO` always writes all of its flags. [`TcpAoSocket`] reads them first, so that it changes only what you ask for.
@@ -114,5 +122,5 @@ pub use manager::{
 };
 pub use netstat::NetworkCounters;
 pub use probe::{Support, probe};
-pub use repair::{Exported, Frozen, TcpState, Window, WindowScale, choose_isn, restore};
+pub use repair::{Exported, ExportedError, Frozen, TcpState, Window, WindowScale, choose_isn, restore};
 pub use socket::TcpAoSocket;

@@ -12,6 +12,7 @@ use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
 
 use crate::error::Error;
 use crate::key::SocketKey;
+use crate::repair::can_restore;
 use crate::socket::TcpAoSocket;
 use crate::sys;
 
@@ -24,7 +25,8 @@ pub struct Support {
     pub algorithms: [bool; TcpAoAlgorithm::ALL.len()],
     /// Whether the kernel has TCP-MD5.
     pub md5: bool,
-    /// Whether this process may move live connections, which needs CAP_NET_ADMIN over the network namespace.
+    /// Whether this process may move live connections, which needs CAP_NET_ADMIN over the network namespace. Restoring them
+    /// also needs [`Self::can_restore`].
     pub repair: bool,
     /// The kernel's release, as `uname -r` prints it.
     pub kernel: String,
@@ -38,6 +40,13 @@ impl Support {
             .iter()
             .zip(self.algorithms)
             .any(|(each, supported)| *each == algorithm && supported)
+    }
+
+    /// Whether this kernel can [`restore`](crate::restore) connections: Linux 6.17 or later, or 6.12.49 or a later 6.12. Others
+    /// crash, so this is not tried but read from the release; a fix that a distribution added to an older release is not seen.
+    #[must_use]
+    pub fn can_restore(&self) -> bool {
+        self.tcp_ao && can_restore(&self.kernel)
     }
 }
 

@@ -144,7 +144,7 @@ fn ao_40_a_missing_successor_is_told_from_a_missing_key() {
 #[test]
 fn ao_40_messages_say_what_to_do() {
     let name = KeyName { remote: network("192.0.2.1"), vrf: Some(3), send_id: KeyId(1), recv_id: KeyId(2) };
-    let expected: [(Error, &[&str]); 18] = [
+    let expected: [(Error, &[&str]); 19] = [
         (Error::NotSupported, &["Linux 6.7", "CONFIG_TCP_AO", "wireseal-smoltcp", "wireseal_tcp_ao::shim"]),
         (Error::AlgorithmNotInLinux(TcpAoAlgorithm::Kmac256_128), &["KMAC256-128", "configure", "userspace"]),
         (Error::AlgorithmMissing(TcpAoAlgorithm::Aes128Cmac), &["AES-128-CMAC-96", "configure"]),
@@ -167,6 +167,7 @@ fn ao_40_messages_say_what_to_do() {
             Error::UnusableNetwork { remote: network("0.0.0.0/8"), advice: "use another" },
             &["0.0.0.0/8", "; use another"],
         ),
+        (Error::CannotRestore { kernel: "6.8.0".to_owned() }, &["6.8.0", "6.17", "6.12.49"]),
         (Error::NotATcpSocket, &["not a TCP socket", "IPPROTO_TCP"]),
         (Error::NotEstablished, &["established", "wait"]),
     ];

@@ -61,7 +61,8 @@ impl Frozen<'_> {
         }
     }
 
-    /// Leaves the connection frozen, to be restored elsewhere: closing this socket then sends nothing to the peer.
+    /// Leaves the connection frozen, to be restored elsewhere: closing this socket then sends nothing to the peer. Ask
+    /// [`Support::can_restore`](crate::Support::can_restore) there first.
     pub fn abandon(self) {
         std::mem::forget(self);
     }

@@ -19,6 +19,7 @@ use crate::info::Change;
 use crate::key::SocketKey;
 use crate::network::{Family, canonical};
 use crate::repair::frozen::Frozen;
+use crate::repair::release;
 use crate::repair::state::{Exported, TcpState};
 use crate::socket::TcpAoSocket;
 use crate::sys;
@@ -37,7 +38,7 @@ const CHUNK: usize = 16 * 1024;
 /// no longer resizes them. At the end the peer gets a window probe; its answer says what arrived meanwhile.
 ///
 /// # Errors
-/// Before anything is done, [`Error::NoSuchKey`] if no key for the peer is the exported current or rnext key,
+/// Before anything is done, [`Error::CannotRestore`] on kernels that would crash, [`Error::NoSuchKey`] if no key for the peer is the exported current or rnext key,
 /// [`Error::NotRestorable`] if the state contradicts itself, and [`Error::NoPermission`]. After any other error close the
 /// socket, which sends nothing to the peer; you can then try again.
 pub fn restore<S: AsFd + ?Sized>(
@@ -46,6 +47,7 @@ pub fn restore<S: AsFd + ?Sized>(
     keys: &[SocketKey<'_>],
 ) -> Result<(), Error> {
     let socket = TcpAoSocket::new(socket);
+    release::check(sys::kernel_release()?)?;
     check(exported, keys)?;
     let frozen = socket.freeze()?;
     let restored = frozen.become_connection(exported, keys).and_then(|()| {
@@ -161,8 +163,7 @@ impl Frozen<'_> {
         view.connect(&address(authentication.pair.remote, family)?)?;
         self.set_options(tcp)?;
         // Written in repair, octets count as received or sent before.
-        socket.repair(TCP_REPAIR_QUEUE, &(TCP_RECV_QUEUE as u32))?;
-        self.write(&tcp.receive_queue, Socket::recv_buffer_size, libc::SO_RCVBUFFORCE)?;
+        self.restore_receive_queue(&tcp.receive_queue)?;
         socket.repair(TCP_REPAIR_QUEUE, &(TCP_SEND_QUEUE as u32))?;
         self.write(tcp.split_send_queue().0, Socket::send_buffer_size, libc::SO_SNDBUFFORCE)?;
         socket.repair(TCP_REPAIR_QUEUE, &(TCP_NO_QUEUE as u32))?;
@@ -176,6 +177,11 @@ impl Frozen<'_> {
             accept_icmps: Some(exported.accept_icmps),
             counters: Some(authentication.counters),
         })
+    }
+
+    pub(super) fn restore_receive_queue(&self, octets: &[u8]) -> Result<(), Error> {
+        self.socket.repair(TCP_REPAIR_QUEUE, &(TCP_RECV_QUEUE as u32))?;
+        self.write(octets, Socket::recv_buffer_size, libc::SO_RCVBUFFORCE)
     }
 
     fn set_sequence(&self, queue: u32, sequence: SeqNum) -> Result<(), Error> {
@@ -218,6 +224,8 @@ impl Frozen<'_> {
     }
 }
 
+/// A full send queue is EAGAIN. A full receive queue is meant to be ENOMEM, but `tcp_send_rcvq` returns ENOBUFS, which is left
+/// from an allocation that succeeded.
 fn is_full(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error() == Some(libc::ENOMEM)
+    matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOMEM | libc::ENOBUFS))
 }

@@ -4,8 +4,8 @@ use std::fmt;
 
 use wireseal_tcp_ao::{ConnectionState, SeqNum};
 
-/// An established connection read from one socket, for [`restore`](crate::restore) to put on another. It holds no secret:
-/// move the keys separately.
+/// An established connection read from one socket, for [`restore`](crate::restore) to put on another. It holds no key: move the
+/// keys separately. It does hold the data in the queues. [`Self::to_octets`] is the form to send.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Exported {
     /// TCP's state.

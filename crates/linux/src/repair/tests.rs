@@ -1,6 +1,12 @@
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+
+use proptest::prelude::*;
+use socket2::{Domain, Protocol, Socket, Type};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{
     ConnectionState, Counters, Endpoint, HeardKeys, Isn, KeyId, MasterKey, Mkt, SeqNum, Sne, SocketPair,
+    StateError,
 };
 
 use super::restore::{address, ao_repair, check, options};
@@ -9,6 +15,7 @@ use crate::error::Error;
 use crate::key::SocketKey;
 use crate::network::Family;
 use crate::socket::TcpAoSocket;
+use crate::sys;
 
 fn exported() -> Exported {
     Exported {
@@ -115,6 +122,41 @@ fn ao_38_a_state_that_contradicts_itself_is_refused() {
     assert!(matches!(refused, Err(Error::NotRestorable(reason)) if reason.contains("unsent")));
 }
 
+/// Restoring crashes other kernels that have TCP-AO.
+#[test]
+fn ao_38_kernels_that_would_crash_are_refused() {
+    for kernel in
+        ["6.12.49", "6.12.107+deb13-cloud-amd64", "6.17", "6.18.15+deb13-cloud-amd64", "7.0.4", "10.0-rc1"]
+    {
+        assert!(release::check(kernel.to_owned()).is_ok(), "{kernel}");
+    }
+    for kernel in
+        ["6.7.0", "6.8.0-45-generic", "6.12", "6.12.48", "6.13.0", "6.16.12+deb13-cloud-amd64", "other"]
+    {
+        let error = release::check(kernel.to_owned()).unwrap_err();
+        assert!(matches!(&error, Error::CannotRestore { kernel: named } if named == kernel), "{error}");
+    }
+}
+
+/// A new socket's buffer is smaller than what the old one had grown to.
+#[test]
+fn ao_38_unread_octets_enlarge_the_receive_buffer() {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
+    // The kernel does not resize a buffer whose size was chosen.
+    socket.set_recv_buffer_size(4096).unwrap();
+    let frozen = match TcpAoSocket::new(&socket).freeze() {
+        // Without CAP_NET_ADMIN there is nothing else to see.
+        Err(Error::NoPermission { .. }) => return,
+        frozen => frozen.unwrap(),
+    };
+    // In repair this sends nothing.
+    socket.connect(&SocketAddr::from(([127, 0, 0, 1], 9)).into()).unwrap();
+    let unread = vec![b'q'; 1 << 20];
+    frozen.restore_receive_queue(&unread).unwrap();
+    assert_eq!(sys::queued(socket.as_fd(), sys::SIOCINQ).unwrap(), unread.len());
+    frozen.abandon();
+}
+
 #[test]
 fn ao_12_ipv4_connections_go_on_sockets_of_either_family() {
     let ipv4 = Endpoint::new([192, 0, 2, 1], 179);
@@ -123,6 +165,112 @@ fn ao_12_ipv4_connections_go_on_sockets_of_either_family() {
     assert_eq!(socket_address(Family::Ipv6), "[::ffff:192.0.2.1]:179");
     let ipv6 = Endpoint::new(std::net::Ipv6Addr::LOCALHOST, 179);
     assert!(matches!(address(ipv6, Family::Ipv4), Err(Error::NotRestorable(_))));
+}
+
+/// With and without the options that have a value.
+fn both_forms() -> [Exported; 2] {
+    let mut bare = exported();
+    (bare.tcp.window_scale, bare.tcp.timestamp, bare.tcp.send_queue) = (None, None, Vec::new());
+    [exported(), bare]
+}
+
+#[test]
+fn ao_38_octets_are_the_exported_connection() {
+    for exported in both_forms() {
+        let octets = exported.to_octets();
+        assert_eq!(Exported::from_octets(&octets).as_ref(), Ok(&exported));
+        // Every octet is read.
+        for place in 0..octets.len() {
+            let mut altered = octets.clone();
+            altered[place] ^= 1;
+            assert_ne!(Exported::from_octets(&altered).as_ref(), Ok(&exported), "octet {place}");
+        }
+    }
+}
+
+#[test]
+fn ao_38_octets_of_another_version_or_length_are_refused() {
+    for exported in both_forms() {
+        let octets = exported.to_octets();
+        for version in (0..=u8::MAX).filter(|version| *version != octets[0]) {
+            let other = [&[version], &octets[1..]].concat();
+            assert_eq!(Exported::from_octets(&other), Err(ExportedError::Version(version)));
+        }
+        let authentication = octets.len() - ConnectionState::OCTETS;
+        assert_eq!(Exported::from_octets(&[]), Err(ExportedError::Version(0)));
+        for length in 1..octets.len() {
+            let error = Exported::from_octets(&octets[..length]).unwrap_err();
+            let of_authentication = matches!(error, ExportedError::Authentication(_));
+            assert_eq!(of_authentication, length >= authentication, "{length} octets: {error}");
+            assert!(of_authentication || matches!(error, ExportedError::Length { .. }), "{error}");
+        }
+        let expected = ConnectionState::OCTETS;
+        let surplus = StateError::Length { expected, got: expected + 1 };
+        let longer = [&octets[..], &[0]].concat();
+        assert_eq!(Exported::from_octets(&longer), Err(ExportedError::Authentication(surplus)));
+    }
+}
+
+/// The form of version 1 never changes.
+#[test]
+fn ao_38_octets_of_version_1_are_read() {
+    let exported = exported();
+    let fields: [&[u8]; 17] = [
+        &[1, 1, 0, 1],
+        &[0, 0, 0, 0x10],
+        &[0, 0, 0, 0, 0, 0, 0, 4],
+        &[0, 0, 3, 0xe8],
+        &[0, 0, 5, 0xb4],
+        &[1, 7, 9],
+        &[1, 0, 0, 0x30, 0x39],
+        &[0, 0, 0, 100],
+        &[0, 0, 0, 200],
+        &[0, 0, 3, 0x84],
+        &[0, 0, 1, 0x2c],
+        &[0, 0, 3, 0xe8],
+        &[0, 0, 0, 0, 0, 0, 0, 0x20],
+        &[b'q'; 0x20],
+        &[0, 0, 0, 0, 0, 0, 0, 5],
+        b"qqqqq",
+        &exported.authentication.to_octets(),
+    ];
+    assert_eq!(Exported::from_octets(&fields.concat()), Ok(exported));
+}
+
+#[test]
+fn ao_38_errors_of_octets_name_the_field() {
+    let octets = exported().to_octets();
+    let error = |place: usize, octet| {
+        let mut altered = octets.clone();
+        altered[place] = octet;
+        Exported::from_octets(&altered).unwrap_err()
+    };
+    assert_eq!(error(3, 2), ExportedError::Flag { field: "sack", got: 2 });
+    assert_eq!(error(24, 0xff), ExportedError::Flag { field: "window_scale", got: 0xff });
+    // A length that no memory has is not reserved.
+    let error = error(52, 0xff);
+    assert!(matches!(error, ExportedError::Length { field: "send_queue", got: 168, .. }), "{error}");
+    let error = Exported::from_octets(&octets[..30]).unwrap_err();
+    assert_eq!(error, ExportedError::Length { field: "timestamp", expected: 4, got: 2 });
+}
+
+proptest! {
+    #[test]
+    fn ao_37_any_octets_are_an_exported_connection_or_refused(
+        start in prop_oneof![Just(exported()), Just(both_forms()[1].clone())],
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
+        behind in proptest::collection::vec(any::<u8>(), 0..8),
+    ) {
+        let mut octets = start.to_octets();
+        for (place, octet) in changes {
+            let place = place.index(octets.len());
+            octets[place] = octet;
+        }
+        octets.extend(behind);
+        if let Ok(exported) = Exported::from_octets(&octets) {
+            prop_assert_eq!(exported.to_octets(), octets);
+        }
+    }
 }
 
 #[test]

@@ -16,6 +16,17 @@ fn ao_40_the_probe_says_what_this_kernel_has() {
 }
 
 #[test]
+fn ao_38_support_says_which_kernels_restore_connections() {
+    let support = |tcp_ao, kernel: &str| {
+        let kernel = kernel.to_owned();
+        Support { tcp_ao, algorithms: [tcp_ao; TcpAoAlgorithm::ALL.len()], md5: true, repair: true, kernel }
+    };
+    assert!(support(true, "6.18.15").can_restore());
+    assert!(!support(true, "6.12.48").can_restore());
+    assert!(!support(false, "6.18.15").can_restore());
+}
+
+#[test]
 fn support_for_an_algorithm_is_found_at_its_place() {
     let algorithms = [true, false, true, false, false];
     let support = Support { tcp_ao: true, algorithms, md5: false, repair: true, kernel: "7.3.4".to_owned() };

@@ -1,87 +1,70 @@
 //! What an end of a connection has counted.
 
-use std::array::from_fn;
 use std::fmt;
 
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-/// Segments by verdict, at either end: the kernel's counters in `/proc/net/netstat`, or Wireseal's.
-#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counted {
-    pub good: u64,
-    pub bad: u64,
-    pub key_not_found: u64,
-    pub required: u64,
-    pub dropped_icmps: u64,
-    pub md5_not_found: u64,
-    pub md5_unexpected: u64,
-    pub md5_failure: u64,
-}
+/// Declares [`Counted`]: each counter with its name, and a function that makes it the only one which is not zero.
+macro_rules! counters {
+    ($($counter:ident $name:literal)*) => {
+        /// Segments by verdict, at either end: the kernel's counters in `/proc/net/netstat`, or Wireseal's.
+        #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+        pub struct Counted {
+            $(pub $counter: u64,)*
+        }
 
-/// For each counter, a function that makes it the only one which is not zero.
-macro_rules! constructors {
-    ($($counter:ident)*) => {
-        $(
-            #[must_use]
-            pub const fn $counter($counter: u64) -> Self {
-                Self { $counter, ..Self::NOTHING }
+        impl Counted {
+            const NOTHING: Self = Self { $($counter: 0,)* };
+
+            $(
+                #[must_use]
+                pub const fn $counter($counter: u64) -> Self {
+                    Self { $counter, ..Self::NOTHING }
+                }
+            )*
+
+            /// Each counter with its name.
+            pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$(($name, self.$counter),)*].into_iter()
             }
-        )*
+
+            fn combine(&self, other: &Self, combined: impl Fn(u64, u64) -> u64) -> Self {
+                Self { $($counter: combined(self.$counter, other.$counter),)* }
+            }
+        }
     };
 }
 
+counters! {
+    good "good"
+    bad "bad"
+    key_not_found "key not found"
+    required "required"
+    dropped_icmps "dropped ICMPs"
+    md5_not_found "MD5 not found"
+    md5_unexpected "MD5 unexpected"
+    md5_failure "MD5 failure"
+}
+
 impl Counted {
-    const NAMES: [&'static str; 8] = [
-        "good",
-        "bad",
-        "key not found",
-        "required",
-        "dropped ICMPs",
-        "MD5 not found",
-        "MD5 unexpected",
-        "MD5 failure",
-    ];
-    const NOTHING: Self = Self::of([0; 8]);
-
-    const fn of(values: [u64; 8]) -> Self {
-        let [good, bad, key_not_found, required, dropped_icmps, md5_not_found, md5_unexpected, md5_failure] =
-            values;
-        Self { good, bad, key_not_found, required, dropped_icmps, md5_not_found, md5_unexpected, md5_failure }
-    }
-
-    const fn values(&self) -> [u64; 8] {
-        let Self { good, bad, key_not_found, required, .. } = *self;
-        let Self { dropped_icmps, md5_not_found, md5_unexpected, md5_failure, .. } = *self;
-        [good, bad, key_not_found, required, dropped_icmps, md5_not_found, md5_unexpected, md5_failure]
-    }
-
-    constructors!(good bad key_not_found required dropped_icmps md5_unexpected);
-
-    /// Each counter with its name.
-    pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        Self::NAMES.into_iter().zip(self.values())
-    }
-
     /// Whether each counter is at least as high as the other's.
     #[must_use]
     pub fn has_reached(&self, other: &Self) -> bool {
-        self.values().iter().zip(other.values()).all(|(own, other)| *own >= other)
+        self.named().zip(other.named()).all(|((_, own), (_, other))| own >= other)
     }
 
     /// What was counted since an earlier moment.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        Self::of(from_fn(|place| self.values()[place] - earlier.values()[place]))
+        self.combine(earlier, |now, earlier| now - earlier)
     }
 
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
-        Self::of(from_fn(|place| self.values()[place] + other.values()[place]))
+        self.combine(other, |own, other| own + other)
     }
-}
 
-impl Counted {
     /// The same, if an end has counted what it should.
     ///
     /// # Errors

@@ -6,7 +6,6 @@
 mod counted;
 mod keys;
 mod pattern;
-mod repair;
 mod requests;
 
 use std::time::Duration;
@@ -14,7 +13,6 @@ use std::time::Duration;
 pub use counted::Counted;
 pub use keys::{Chain, Key, SocketInfo};
 pub use pattern::Pattern;
-pub use repair::Exported;
 pub use requests::*;
 
 use serde::{Deserialize, Serialize};

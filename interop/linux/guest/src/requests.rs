@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use cidr::IpCidr;
 use serde::{Deserialize, Serialize};
 
-use crate::{Chain, Counted, Exported, Key, SocketInfo};
+use crate::{Chain, Counted, Key, SocketInfo};
 
 /// A request as a type, and its answer's type.
 pub trait Call {
@@ -79,10 +79,10 @@ calls! {
     ListKeys { socket: u64 } => Vec<(u8, Option<u32>)>;
     /// `TCP_AO_INFO`; nothing when the socket has no TCP-AO.
     GetInfo { socket: u64 } => Option<SocketInfo>;
-    /// Takes an established connection out of the kernel: it ends there without a segment.
-    Export { socket: u64 } => Exported;
+    /// Takes an established connection out of the kernel, where it ends without a segment: `wireseal_linux::Exported`.
+    Export { socket: u64 } => Vec<u8>;
     /// Puts a connection into the kernel; the answer is its socket.
-    Restore { exported: Exported, keys: Vec<Key> } => u64;
+    Restore { exported: Vec<u8>, keys: Vec<Key> } => u64;
     /// TCP-AO's and TCP-MD5's counters in `/proc/net/netstat`.
     GetCounters {} => Counted;
     /// Waits until each counter has reached what is given.

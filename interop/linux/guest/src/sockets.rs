@@ -12,10 +12,10 @@ use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{Ipv4RecvErr, Ipv6RecvErr};
 use socket2::{Domain, Protocol, Socket, Type};
 use wireseal_interop_linux_guest::{
-    AddKeys, Amount, Connect, DeleteKey, Exported, Key, Open, Pattern, Restore, SetFlags, SetKeys, SetMd5Key,
+    AddKeys, Amount, Connect, DeleteKey, Key, Open, Pattern, Restore, SetFlags, SetKeys, SetMd5Key,
     SocketInfo, TIME_LIMIT, Transfer,
 };
-use wireseal_linux::{SocketKey, Successor, TcpAoSocket};
+use wireseal_linux::{Exported, SocketKey, Successor, TcpAoSocket};
 use wireseal_tcp_ao::{Isn, KeyId, MasterKey};
 
 /// Octets that are handed to or taken from the kernel at once.
@@ -201,20 +201,20 @@ impl Sockets {
         }))
     }
 
-    pub fn export(&self, number: u64) -> Result<Exported> {
+    pub fn export(&self, number: u64) -> Result<Vec<u8>> {
         let socket = self.take(number)?;
         let view = TcpAoSocket::new(&*socket);
         let frozen = view.freeze()?;
         let exported = frozen.export()?;
         frozen.abandon();
-        Ok(exported.into())
+        Ok(exported.to_octets())
     }
 
     pub fn restore(&self, restore: Restore) -> Result<u64> {
-        let socket = tcp_socket(restore.exported.local)?;
-        with_socket_keys(&restore.keys, |keys| {
-            Ok(wireseal_linux::restore(&socket, &restore.exported.into(), keys)?)
-        })?;
+        let exported = Exported::from_octets(&restore.exported)?;
+        let local = exported.authentication.pair.local;
+        let socket = tcp_socket(SocketAddr::new(local.address(), local.port()))?;
+        with_socket_keys(&restore.keys, |keys| Ok(wireseal_linux::restore(&socket, &exported, keys)?))?;
         Ok(self.add(socket))
     }
 }

@@ -12,12 +12,15 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use agent::{Amount, Counted, Exported, Pattern, TIME_LIMIT};
+use agent::{Amount, Counted, Pattern, TIME_LIMIT};
 use anyhow::{Context, Result, ensure};
 use etherparse::TcpHeader;
 use tokio::time::{Instant, sleep_until, timeout};
+use wireseal_linux::{Exported, TcpState, Window};
 use wireseal_tcp_ao::option::{MAX_OPTIONS_LENGTH, TCP_HEADER_LENGTH};
-use wireseal_tcp_ao::{Connection, MKTS_PER_PEER, MktSet, Segment, SeqNum, SneTracker, append_ao, checksum};
+use wireseal_tcp_ao::{
+    Connection, ConnectionState, MKTS_PER_PEER, MktSet, Segment, SeqNum, SneTracker, append_ao, checksum,
+};
 
 pub use self::place::Place;
 use crate::recording;
@@ -59,20 +62,19 @@ pub struct Carrier {
 impl Carrier {
     /// Takes over a connection at a place that receives its peer's packets.
     pub fn take_up(place: Place, exported: Exported, mkts: &MktSet<MKTS_PER_PEER>) -> Result<Self> {
-        let connection = Connection::import(&exported.authentication(), mkts)?;
+        let connection = Connection::import(&exported.authentication, mkts)?;
+        let tcp = &exported.tcp;
         let mut carrier = Self {
             place,
             connection,
             taken_at: Instant::now(),
-            send_queue: exported.send_queue.iter().copied().collect(),
-            unacknowledged: SeqNum(
-                exported.send_next.wrapping_sub(u32::try_from(exported.send_queue.len())?),
-            ),
+            send_queue: tcp.send_queue.iter().copied().collect(),
+            unacknowledged: SeqNum(tcp.send_next.0.wrapping_sub(u32::try_from(tcp.send_queue.len())?)),
             sent: 0,
             retransmit_at: None,
-            receive_queue: exported.receive_queue.iter().copied().collect(),
-            receive_next: SeqNum(exported.receive_next),
-            window: (usize::try_from(exported.window[0])?, SeqNum(exported.window[2])),
+            receive_queue: tcp.receive_queue.iter().copied().collect(),
+            receive_next: tcp.receive_next,
+            window: (usize::try_from(tcp.window.send)?, tcp.window.send_update),
             timestamp: 0,
             taken: exported,
         };
@@ -87,9 +89,9 @@ impl Carrier {
 
     /// Octets acknowledged and octets received since the takeover.
     pub fn moved(&self) -> (u32, u32) {
-        let taken = &self.taken;
-        let first = taken.send_next.wrapping_sub(taken.send_queue.len() as u32);
-        (self.unacknowledged.0.wrapping_sub(first), self.receive_next.0.wrapping_sub(taken.receive_next))
+        let taken = &self.taken.tcp;
+        let first = taken.send_next.0.wrapping_sub(taken.send_queue.len() as u32);
+        (self.unacknowledged.0.wrapping_sub(first), self.receive_next.0.wrapping_sub(taken.receive_next.0))
     }
 
     /// Writes and reads concurrently, and checks each octet read. Written data may still be in flight on return.
@@ -140,34 +142,34 @@ impl Carrier {
         let state = self.connection.export()?;
         let send = SneTracker::resume(state.send_sne, state.send_sequence);
         let receive = SneTracker::resume(state.receive_sne, state.receive_sequence);
-        let counted = state.counters;
-        let mut exported = self.taken;
-        exported.send_sne = send.sne_of(self.unacknowledged).0;
-        exported.send_sequence = self.unacknowledged.0;
-        exported.receive_sne = receive.sne_of(self.receive_next).0;
-        exported.receive_sequence = self.receive_next.0;
-        exported.current_key = state.current_key.0;
-        exported.rnext_key = state.rnext_key.0;
-        exported.counters =
-            [counted.good, counted.bad, counted.key_not_found, counted.required, counted.dropped_icmp];
-        exported.send_next = self.unacknowledged.0.wrapping_add(u32::try_from(self.send_queue.len())?);
-        exported.unsent = self.send_queue.len() - self.sent;
-        exported.send_queue = self.send_queue.into();
-        exported.receive_next = self.receive_next.0;
-        exported.timestamp =
-            exported.timestamp.map(|value| value.wrapping_add(milliseconds_since(self.taken_at)));
-        let (window, window_update) = self.window;
+        let taken = self.taken.tcp;
+        let (window, send_update) = (u32::try_from(self.window.0)?, self.window.1);
         let room = RECEIVE_QUEUE.saturating_sub(self.receive_queue.len());
-        exported.receive_queue = self.receive_queue.into();
-        let window = u32::try_from(window)?;
-        exported.window = [
+        let window = Window {
+            send: window,
+            send_max: taken.window.send_max.max(window),
+            send_update,
+            receive: u32::try_from(room)?,
+            receive_update: self.receive_next,
+        };
+        let tcp = TcpState {
+            send_next: SeqNum(self.unacknowledged.0.wrapping_add(u32::try_from(self.send_queue.len())?)),
+            unsent: self.send_queue.len() - self.sent,
+            send_queue: self.send_queue.into(),
+            receive_next: self.receive_next,
+            receive_queue: self.receive_queue.into(),
+            timestamp: taken.timestamp.map(|value| value.wrapping_add(milliseconds_since(self.taken_at))),
             window,
-            exported.window[1].max(window),
-            window_update.0,
-            u32::try_from(room)?,
-            self.receive_next.0,
-        ];
-        Ok(exported)
+            ..taken
+        };
+        let authentication = ConnectionState {
+            send_sne: send.sne_of(self.unacknowledged),
+            send_sequence: self.unacknowledged,
+            receive_sne: receive.sne_of(self.receive_next),
+            receive_sequence: self.receive_next,
+            ..state
+        };
+        Ok(Exported { tcp, authentication, ..self.taken })
     }
 
     /// Processes one segment, or retransmits.
@@ -214,7 +216,7 @@ impl Carrier {
         self.send_queue.drain(..acknowledged);
         self.unacknowledged = segment.acknowledgment();
         self.sent = self.sent.saturating_sub(acknowledged);
-        let shift = self.taken.window_scale.map_or(0, |(peer, _)| peer);
+        let shift = self.taken.tcp.window_scale.map_or(0, |scale| scale.send);
         let header = segment.header();
         let window = usize::from(u16::from_be_bytes([header[14], header[15]])) << shift;
         self.window = (window, segment.sequence());
@@ -242,8 +244,9 @@ impl Carrier {
 
     /// Sends the next data segment without checking the windows.
     fn send_data(&mut self) -> Result<()> {
-        let options = self.connection.option_length() + self.taken.timestamp.map_or(0, |_| TIMESTAMPS_LENGTH);
-        let most = usize::try_from(self.taken.mss)?.saturating_sub(options);
+        let options =
+            self.connection.option_length() + self.taken.tcp.timestamp.map_or(0, |_| TIMESTAMPS_LENGTH);
+        let most = usize::try_from(self.taken.tcp.mss)?.saturating_sub(options);
         let data: Vec<u8> = self.send_queue.iter().copied().skip(self.sent).take(most).collect();
         let sequence = SeqNum(self.unacknowledged.0.wrapping_add(u32::try_from(self.sent)?));
         self.sent += data.len();
@@ -259,7 +262,7 @@ impl Carrier {
         let pair = self.connection.pair();
         let (from, to): (IpAddr, IpAddr) = (pair.local.address(), pair.remote.address());
         let room = RECEIVE_QUEUE.saturating_sub(self.receive_queue.len());
-        let window = room >> self.taken.window_scale.map_or(0, |(_, own)| own);
+        let window = room >> self.taken.tcp.window_scale.map_or(0, |scale| scale.receive);
         let window = u16::try_from(window).unwrap_or(u16::MAX);
         let mut header = TcpHeader::new(pair.local.port(), pair.remote.port(), sequence.0, window);
         header.acknowledgment_number = self.receive_next.0;
@@ -267,7 +270,7 @@ impl Carrier {
         header.psh = !data.is_empty();
         let mut options = [0; MAX_OPTIONS_LENGTH];
         let mut length = 0;
-        if let Some(value) = self.taken.timestamp {
+        if let Some(value) = self.taken.tcp.timestamp {
             let value = value.wrapping_add(milliseconds_since(self.taken_at));
             let octets = [TIMESTAMPS, value.to_be_bytes(), self.timestamp.to_be_bytes()].concat();
             options[..TIMESTAMPS_LENGTH].copy_from_slice(&octets);

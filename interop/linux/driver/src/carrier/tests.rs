@@ -1,10 +1,9 @@
 //! Two carriers, each with one end of a connection.
 
-use std::net::SocketAddr;
-
 use tokio::sync::Barrier;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
+use wireseal_linux::WindowScale;
+use wireseal_tcp_ao::{Counters, Endpoint, HeardKeys, Isn, KeyId, MasterKey, Mkt, Sne, SocketPair};
 
 use super::*;
 use crate::net::Port;
@@ -20,40 +19,48 @@ fn mkts() -> MktSet<MKTS_PER_PEER> {
     MktSet::from_mkts([mkt]).unwrap()
 }
 
-fn exported(local: SocketAddr, remote: SocketAddr, isns: (u32, u32)) -> Exported {
-    let (send, receive) = (isns.0.wrapping_add(1), isns.1.wrapping_add(1));
-    Exported {
-        local,
-        remote,
-        local_isn: isns.0,
-        remote_isn: isns.1,
-        send_sne: 0,
+fn exported(pair: SocketPair, isns: (u32, u32)) -> Exported {
+    let (send, receive) = (SeqNum(isns.0.wrapping_add(1)), SeqNum(isns.1.wrapping_add(1)));
+    let authentication = ConnectionState {
+        pair,
+        local_isn: Isn(isns.0),
+        remote_isn: Isn(isns.1),
+        send_sne: Sne(0),
         send_sequence: send,
-        receive_sne: 0,
+        receive_sne: Sne(0),
         receive_sequence: receive,
-        current_key: 1,
-        rnext_key: 1,
-        counters: [0; 5],
-        required: false,
-        accept_icmps: false,
+        acknowledged: send,
+        heard: HeardKeys::ALL,
+        current_key: KeyId(1),
+        rnext_key: KeyId(1),
+        counters: Counters::default(),
+    };
+    let tcp = TcpState {
         send_next: send,
         send_queue: Vec::new(),
         unsent: 0,
         receive_next: receive,
         receive_queue: Vec::new(),
         mss: 1460,
-        window_scale: Some((7, 7)),
+        window_scale: Some(WindowScale { send: 7, receive: 7 }),
         sack: true,
         timestamp: Some(1),
-        window: [65_535, 65_535, receive, 65_535, receive],
-    }
+        window: Window {
+            send: 65_535,
+            send_max: 65_535,
+            send_update: receive,
+            receive: 65_535,
+            receive_update: receive,
+        },
+    };
+    Exported { tcp, authentication, required: false, accept_icmps: false }
 }
 
 fn ends() -> [Exported; 2] {
-    let at = |port: Port, number| SocketAddr::new(port.ipv6().into(), number);
-    let (north, south) = (at(Port::North, 179), at(Port::South, 40_000));
+    let at = |port: Port, number| Endpoint::new(port.ipv6(), number);
+    let pair = SocketPair { local: at(Port::North, 179), remote: at(Port::South, 40_000) };
     let isns = (u32::MAX - BEFORE_WRAP, u32::MAX - BEFORE_WRAP / 2);
-    [exported(north, south, isns), exported(south, north, (isns.1, isns.0))]
+    [exported(pair, isns), exported(pair.reversed(), (isns.1, isns.0))]
 }
 
 fn carriers(wire: &Wire, [north, south]: [Exported; 2]) -> [Carrier; 2] {
@@ -93,7 +100,7 @@ async fn what_one_hands_back_another_takes_up() {
     transfer_both(&mut both, 0).await;
     let [north, south] = both;
     let ends = [north.export().unwrap(), south.export().unwrap()];
-    assert_eq!((ends[0].send_sne, ends[1].send_sne), (1, 1));
+    assert_eq!(ends.each_ref().map(|end| end.authentication.send_sne), [Sne(1); 2]);
     let mut both = carriers(&wire, ends);
     transfer_both(&mut both, OCTETS).await;
     for carrier in &both {

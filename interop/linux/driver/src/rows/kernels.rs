@@ -4,10 +4,11 @@ use std::net::IpAddr;
 use std::ops::Range;
 
 use agent::{
-    Accept, Amount, ChooseIsn, Connect, Counted, Export, Exported, Finish, GetInfo, Key, Listen, Open,
-    Restore, SocketInfo, Transfer,
+    Accept, Amount, ChooseIsn, Connect, Counted, Export, Finish, GetInfo, Key, Listen, Open, Restore,
+    SocketInfo, Transfer,
 };
 use speaker::protection::mirrored;
+use wireseal_linux::Exported;
 use wireseal_tcp_ao::{Endpoint, Isn, Mkt, SocketPair};
 
 use crate::guest::Guest;
@@ -135,25 +136,25 @@ impl<'a> Kernels<'a> {
 
     /// Takes north's end out of its kernel.
     pub async fn export_north(&self) -> Result<Exported> {
-        self.lab.north.call(Export { socket: self.north }).await
+        Ok(Exported::from_octets(&self.lab.north.call(Export { socket: self.north }).await?)?)
     }
 
     /// Takes south's end out of its kernel.
     pub async fn export_south(&self) -> Result<Exported> {
-        self.south_guest.call(Export { socket: self.south }).await
+        Ok(Exported::from_octets(&self.south_guest.call(Export { socket: self.south }).await?)?)
     }
 
     /// Puts north's end into its kernel.
-    pub async fn restore_north(&mut self, exported: Exported) -> Result<()> {
+    pub async fn restore_north(&mut self, exported: &Exported) -> Result<()> {
         let keys = north_keys(self.family, &self.mkts)?;
-        self.north = self.lab.north.call(Restore { exported, keys }).await?;
+        self.north = self.lab.north.call(Restore { exported: exported.to_octets(), keys }).await?;
         Ok(())
     }
 
     /// Puts south's end into its kernel.
-    pub async fn restore_south(&mut self, exported: Exported) -> Result<()> {
+    pub async fn restore_south(&mut self, exported: &Exported) -> Result<()> {
         let keys = south_keys(self.family, &self.mkts)?;
-        self.south = self.south_guest.call(Restore { exported, keys }).await?;
+        self.south = self.south_guest.call(Restore { exported: exported.to_octets(), keys }).await?;
         Ok(())
     }
 

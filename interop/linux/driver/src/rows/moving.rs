@@ -1,7 +1,8 @@
 //! A live session moved out of a kernel and into another place, while its peer sees one connection.
 
-use agent::{Amount, Counted, Exported, Transfer};
+use agent::{Amount, Counted, Transfer};
 use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_linux::Exported;
 use wireseal_tcp_ao::{MKTS_PER_PEER, Mkt, MktSet, SocketPair};
 
 use super::kernels::{Kernels, REFUSED, to_north, to_south};
@@ -107,18 +108,18 @@ async fn move_on(lab: &Lab, family: Family, by: By, agreed: Agreed) -> Result<Ev
         kernels.south_transfers(to_north(heard..PART), Amount::NONE).await?;
         let first = kernels.export_south().await?;
         check_queues(&first)?;
-        let has = (first.sack, first.timestamp.is_some());
+        let has = (first.tcp.sack, first.tcp.timestamp.is_some());
         ensure!(
             has == (agreed == Agreed::Sack, agreed == Agreed::Timestamps),
             "SACK and timestamps are agreed on as {has:?}"
         );
-        ensure!(!first.receive_queue.is_empty(), "there is nothing that is not read");
+        ensure!(!first.tcp.receive_queue.is_empty(), "there is nothing that is not read");
         let mut figures = vec![described("first", &first)];
         let second = match by {
             By::Userspace => {
                 let place = Place::take_over(&lab.wire, Port::South, Port::Userspace, Port::North);
-                let before = Counted::from(first.authentication().counters);
-                let taken = first.send_queue.len() as u64;
+                let before = Counted::from(first.authentication.counters);
+                let taken = first.tcp.send_queue.len() as u64;
                 let mut carrier = Carrier::take_up(place, first, &set(&mkts)?)?;
                 lab.wire.set_plugged(Port::North, true);
                 let (send, receive) = (PART..PART + heard, RECEIVED[1]..RECEIVED[2]);
@@ -138,7 +139,7 @@ async fn move_on(lab: &Lab, family: Family, by: By, agreed: Agreed) -> Result<Ev
                 exported
             }
             By::Kernel => {
-                kernels.restore_south(first).await?;
+                kernels.restore_south(&first).await?;
                 lab.wire.set_plugged(Port::North, true);
                 let (send, receive) = (PART..2 * PART, RECEIVED[1]..RECEIVED[2]);
                 kernels.south_transfers(to_north(send), to_south(receive)).await?;
@@ -146,7 +147,7 @@ async fn move_on(lab: &Lab, family: Family, by: By, agreed: Agreed) -> Result<Ev
             }
         };
         figures.push(described("second", &second));
-        kernels.restore_south(second).await?;
+        kernels.restore_south(&second).await?;
         kernels.set_plugged(true);
         kernels.south_transfers(to_north(2 * PART..3 * PART), to_south(RECEIVED[2]..RECEIVED[3])).await?;
         Ok(figures)
@@ -178,12 +179,10 @@ async fn move_wrongly(lab: &Lab, family: Family) -> Result<Refusal> {
         // Without SACK, Linux retransmits a moved queue a few segments at each timeout, and each timeout is twice as long as the last.
         await_acknowledged(lab, kernels.pair, PART).await?;
         let exported = kernels.export_south().await?;
-        let other_isn = Exported { local_isn: exported.local_isn ^ 1, ..exported.clone() };
-        let other_sne = Exported {
-            send_sne: exported.send_sne + 1,
-            receive_sne: exported.receive_sne + 1,
-            ..exported.clone()
-        };
+        let (mut other_isn, mut other_sne) = (exported.clone(), exported.clone());
+        other_isn.authentication.local_isn.0 ^= 1;
+        other_sne.authentication.send_sne.0 += 1;
+        other_sne.authentication.receive_sne.0 += 1;
         let other_secret = (1..)
             .zip(&mkts)
             .map(|(number, mkt)| key_with(number, mkt.parameters().algorithm, "another secret"));
@@ -200,7 +199,7 @@ async fn move_wrongly(lab: &Lab, family: Family) -> Result<Refusal> {
             counted.push((format!("userspace: bad (another {what})"), by_userspace));
         }
         lab.wire.set_plugged(Port::South, false);
-        kernels.restore_south(exported).await?;
+        kernels.restore_south(&exported).await?;
         lab.wire.set_plugged(Port::South, true);
         kernels.south_transfers(to_north(PART..3 * PART), to_south(RECEIVED[1]..RECEIVED[3])).await?;
         Ok(counted)
@@ -212,7 +211,7 @@ async fn move_wrongly(lab: &Lab, family: Family) -> Result<Refusal> {
 /// Nothing may go through; says how many segments the two ends have refused.
 async fn take_up_wrongly(lab: &Lab, exported: Exported, mkts: &[Mkt]) -> Result<(u64, u64)> {
     let before = lab.north.counters().await?;
-    let counted = Counted::from(exported.authentication().counters);
+    let counted = Counted::from(exported.authentication.counters);
     let place = Place::take_over(&lab.wire, Port::South, Port::Userspace, Port::North);
     let mut carrier = Carrier::take_up(place, exported, &set(mkts)?)?;
     carrier.write_all(&[0; 4096]);
@@ -236,18 +235,17 @@ async fn await_acknowledged(lab: &Lab, pair: SocketPair, octets: u64) -> Result<
 }
 
 /// Fails unless there is something that was sent and not acknowledged.
-fn check_queues(exported: &Exported) -> Result<()> {
-    let queue = exported.send_queue.len();
+fn check_queues(Exported { tcp, .. }: &Exported) -> Result<()> {
+    let (queue, unsent) = (tcp.send_queue.len(), tcp.unsent);
     ensure!(
-        queue as u64 >= UNHEARD && exported.unsent < queue,
-        "{queue} octets are not acknowledged, {} of them not sent",
-        exported.unsent
+        queue as u64 >= UNHEARD && unsent < queue,
+        "{queue} octets are not acknowledged, {unsent} of them not sent"
     );
     Ok(())
 }
 
 /// What was under way when the session was moved.
 fn described(which: &str, exported: &Exported) -> String {
-    let (send, receive) = (exported.send_queue.len(), exported.receive_queue.len());
+    let (send, receive) = (exported.tcp.send_queue.len(), exported.tcp.receive_queue.len());
     format!("{which} move with {send} octets not acknowledged and {receive} not read")
 }

@@ -1,8 +1,8 @@
 //! Between two kernels.
 
-use agent::{Accept, Amount, ChooseIsn, Close, Connect, Counted, Exported, Finish, Listen, Transfer};
+use agent::{Accept, Amount, ChooseIsn, Close, Connect, Counted, Finish, Listen, Transfer};
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{Mkt, SeqNum, SocketPair};
+use wireseal_tcp_ao::{Mkt, SeqNum, Sne, SocketPair};
 
 use super::near_the_top::{
     BEFORE, BEFORE_TIME_WAIT, NEAR_THE_TOP, OCTETS, check_wrapped, fresh_port, refused_at_sne_0,
@@ -50,10 +50,12 @@ async fn stay_behind(lab: &Lab, family: Family) -> Result<Refusal> {
     let mkts = mkts()?;
     let to_north = refused_at_sne_0(&recording, pair, &mkts[0])?;
     let to_south = refused_at_sne_0(&recording, pair.reversed(), &mkts[0])?;
-    let exported = kernels.export_north().await?;
-    let snes = (exported.send_sne, exported.receive_sne);
-    ensure!(snes == (1, 1), "north's SNEs are {snes:?}");
-    kernels.restore_north(Exported { send_sne: 0, receive_sne: 0, ..exported }).await?;
+    let mut exported = kernels.export_north().await?;
+    let state = &mut exported.authentication;
+    let snes = (state.send_sne, state.receive_sne);
+    ensure!(snes == (Sne(1), Sne(1)), "north's SNEs are {snes:?}");
+    (state.send_sne, state.receive_sne) = (Sne(0), Sne(0));
+    kernels.restore_north(&exported).await?;
     kernels.set_plugged(true);
     let refusal = Refusal::by("north", &kernels.refuses_octet(Counted::bad(REFUSED)).await?);
     let refusal = refusal.and(Refusal::of("recording: bad to north", to_north));

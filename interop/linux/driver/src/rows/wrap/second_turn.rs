@@ -1,9 +1,10 @@
 //! The second wrap: moving a connection advances it by almost 8 GiB, so that its next wrap takes the SNE from 1 to 2.
 
-use agent::{Counted, Exported};
+use agent::Counted;
 use speaker::protection::mirrored;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{Connection, ConnectionState, MKTS_PER_PEER, Mkt, MktSet};
+use wireseal_linux::{Exported, TcpState};
+use wireseal_tcp_ao::{Connection, ConnectionState, MKTS_PER_PEER, Mkt, MktSet, Sne};
 
 use super::near_the_top::{NEAR_THE_TOP, OCTETS};
 use crate::prelude::*;
@@ -11,7 +12,8 @@ use crate::rows::kernels::{Kernels, REFUSED, delivered};
 use crate::rows::session::{SOME, key};
 
 /// The SNE before the wrap.
-const FIRST_TURN: u32 = 1;
+const FIRST_TURN: Sne = Sne(1);
+const SECOND_TURN: Sne = Sne(2);
 
 pub fn row(family: Family) -> Row {
     Row::new(
@@ -37,16 +39,17 @@ async fn turn_again(lab: &Lab, family: Family) -> Result<Evidence> {
     let (mut recording, [north, south]) = age(&mut kernels).await?;
     let mut wire = crate::verify::verify(lab, &recording, &mkts)?;
     wire.check_all_verified()?;
-    let states = [north.authentication(), south.authentication()];
-    restore(&mut kernels, north, south).await?;
+    let states = [north.authentication, south.authentication];
+    restore(&mut kernels, &north, &south).await?;
     kernels.exchange(OCTETS, OCTETS).await?;
     let (turned, [north, south]) = export(&kernels).await?;
-    let snes = [north.send_sne, north.receive_sne, south.send_sne, south.receive_sne];
-    ensure!(snes == [FIRST_TURN + 1; 4], "the SNEs are {snes:?}");
+    let after = [north.authentication, south.authentication];
+    let snes = after.map(|state| (state.send_sne, state.receive_sne));
+    ensure!(snes == [(SECOND_TURN, SECOND_TURN); 2], "the SNEs are {snes:?}");
     wire.verified += verify(&turned, &kernels, &states, &mkts)?;
-    wire.highest_sne = FIRST_TURN + 1;
-    for (end, before) in [(&north, &states[0]), (&south, &states[1])] {
-        check_socket(end, before, delivered(&turned, end.local.ip()))?;
+    wire.highest_sne = SECOND_TURN.0;
+    for (end, before) in after.iter().zip(&states) {
+        check_socket(end, before, delivered(&turned, end.pair.local.address()))?;
     }
     recording.frames.extend(turned.frames);
     let counters = kernels.account(&recording, true).await?;
@@ -60,18 +63,18 @@ async fn turn_again(lab: &Lab, family: Family) -> Result<Evidence> {
 }
 
 /// Checks that a socket's own counters, which move with it, grew by the delivered segments, all good.
-fn check_socket(end: &Exported, before: &ConnectionState, delivered: u64) -> Result<()> {
-    let [counted, before] = [end.authentication().counters, before.counters].map(Counted::from);
+fn check_socket(end: &ConnectionState, before: &ConnectionState, delivered: u64) -> Result<()> {
+    let [counted, before] = [end.counters, before.counters].map(Counted::from);
     let expected = Counted::good(before.good + delivered);
-    counted.check(&format!("the socket at {}", end.local), &expected)?;
+    counted.check(&format!("the socket at {}", end.pair.local), &expected)?;
     Ok(())
 }
 
 async fn stay_behind(lab: &Lab, family: Family) -> Result<Refusal> {
     let mut kernels = Kernels::open(lab, family, &mkts()?).await?;
-    let (_, [north, south]) = age(&mut kernels).await?;
-    let behind = Exported { receive_sne: FIRST_TURN - 1, ..north };
-    restore(&mut kernels, behind, south).await?;
+    let (_, [mut north, south]) = age(&mut kernels).await?;
+    north.authentication.receive_sne = Sne(0);
+    restore(&mut kernels, &north, &south).await?;
     Ok(Refusal::by("north", &kernels.refuses_octet(Counted::bad(REFUSED)).await?))
 }
 
@@ -79,11 +82,10 @@ async fn stay_behind(lab: &Lab, family: Family) -> Result<Refusal> {
 async fn age(kernels: &mut Kernels<'_>) -> Result<(Recording, [Exported; 2])> {
     kernels.exchange(SOME, SOME).await?;
     let (recording, [mut north, mut south]) = export(kernels).await?;
-    let is_idle =
-        (north.send_sequence, south.send_sequence) == (south.receive_sequence, north.receive_sequence);
-    ensure!(is_idle, "segments are in flight");
-    let (by_north, by_south) =
-        (NEAR_THE_TOP.0.wrapping_sub(north.send_sequence), NEAR_THE_TOP.0.wrapping_sub(south.send_sequence));
+    let sends = [&north, &south].map(|end| end.authentication.send_sequence);
+    let receives = [&south, &north].map(|end| end.authentication.receive_sequence);
+    ensure!(sends == receives, "segments are in flight");
+    let [by_north, by_south] = sends.map(|sequence| NEAR_THE_TOP.0.wrapping_sub(sequence.0));
     shift(&mut north, by_north, by_south);
     shift(&mut south, by_south, by_north);
     Ok((recording, [north, south]))
@@ -97,7 +99,7 @@ async fn export(kernels: &Kernels<'_>) -> Result<(Recording, [Exported; 2])> {
 
 /// Restores both ends, then joins the cables. Leaving TCP_REPAIR sends a window probe; it must get lost on the cut cable, or
 /// a peer that is not restored yet would count it.
-async fn restore(kernels: &mut Kernels<'_>, north: Exported, south: Exported) -> Result<()> {
+async fn restore(kernels: &mut Kernels<'_>, north: &Exported, south: &Exported) -> Result<()> {
     kernels.restore_north(north).await?;
     kernels.restore_south(south).await?;
     kernels.set_plugged(true);
@@ -106,15 +108,16 @@ async fn restore(kernels: &mut Kernels<'_>, north: Exported, south: Exported) ->
 
 /// Adds to all send and receive sequence numbers, and sets their SNEs.
 fn shift(exported: &mut Exported, send: u32, receive: u32) {
-    let add = |number: &mut u32, octets: u32| *number = number.wrapping_add(octets);
-    (exported.send_sne, exported.receive_sne) = (FIRST_TURN, FIRST_TURN);
-    add(&mut exported.send_sequence, send);
-    add(&mut exported.receive_sequence, receive);
-    add(&mut exported.send_next, send);
-    add(&mut exported.receive_next, receive);
-    let [_, _, send_update, _, receive_update] = &mut exported.window;
-    add(send_update, receive);
-    add(receive_update, receive);
+    let Exported { tcp, authentication: state, .. } = exported;
+    (state.send_sne, state.receive_sne) = (FIRST_TURN, FIRST_TURN);
+    let TcpState { send_next, receive_next, window, .. } = tcp;
+    for number in [&mut state.send_sequence, &mut state.acknowledged, send_next] {
+        number.0 = number.0.wrapping_add(send);
+    }
+    let windows = [&mut window.send_update, &mut window.receive_update];
+    for number in [&mut state.receive_sequence, receive_next].into_iter().chain(windows) {
+        number.0 = number.0.wrapping_add(receive);
+    }
 }
 
 /// Verifies the recording with a Wireseal connection for each end, imported from the restored state.
@@ -134,8 +137,8 @@ fn verify(
             receiver.verify(&segment).map_err(|error| anyhow!("{segment:?}: {error}"))?;
             verified += 1;
         }
-        let sne = receiver.export()?.receive_sne.0;
-        ensure!(sne == FIRST_TURN + 1, "{pair}: the recording reached SNE {sne}");
+        let sne = receiver.export()?.receive_sne;
+        ensure!(sne == SECOND_TURN, "{pair}: the recording reached {sne:?}");
     }
     Ok(verified)
 }

@@ -1,9 +1,11 @@
 //! Between the userspace stack and a kernel.
 
-use agent::{Accept, Close, Counted, Export, Exported, Finish, Listen, Restore, SocketInfo};
+use agent::{Accept, Close, Counted, Export, Finish, Listen, Restore, SocketInfo};
 use futures_util::TryFutureExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_linux::Exported;
+use wireseal_tcp_ao::Sne;
 
 use super::near_the_top::{
     BEFORE, BEFORE_TIME_WAIT, NEAR_THE_TOP, OCTETS, check_wrapped, connect_from_kernel, fresh_port, seed,
@@ -36,9 +38,9 @@ async fn pass_the_top(lab: &Lab, family: Family, opener: End) -> Result<Evidence
     let pair = session.ends.pair;
     let exported = export(lab, &session).await?;
     let userspace = session.ends.connection(|connection| connection.export())??;
-    let snes = [exported.send_sne, exported.receive_sne, userspace.send_sne.0, userspace.receive_sne.0];
-    ensure!(snes == [1; 4], "the SNEs of the kernel and of userspace are {snes:?}");
-    let counted = restore(lab, &mut session, exported).await?.counted;
+    let snes = [&exported.authentication, &userspace].map(|state| (state.send_sne, state.receive_sne));
+    ensure!(snes == [(Sne(1), Sne(1)); 2], "the SNEs of the kernel and of userspace are {snes:?}");
+    let counted = restore(lab, &mut session, &exported).await?.counted;
     session.exchange(SOME, SOME).await?;
     let evidence = session.close().await?;
     let after = check_wrapped(&evidence.recording, pair)?;
@@ -51,8 +53,9 @@ async fn pass_the_top(lab: &Lab, family: Family, opener: End) -> Result<Evidence
 async fn fall_behind(lab: &Lab, family: Family, opener: End) -> Result<Refusal> {
     let mut session = open(lab, family, opener).await?;
     session.exchange(OCTETS, OCTETS).await?;
-    let exported = export(lab, &session).await?;
-    restore(lab, &mut session, Exported { send_sne: 0, receive_sne: 0, ..exported }).await?;
+    let mut exported = export(lab, &session).await?;
+    (exported.authentication.send_sne, exported.authentication.receive_sne) = (Sne(0), Sne(0));
+    restore(lab, &mut session, &exported).await?;
     let bad = Counted::bad(3);
     let counted = session.until_refused(&End::BOTH, async |ends| {
         let kernel = ends.await_kernel_counted(bad).await?;
@@ -69,14 +72,14 @@ async fn export(lab: &Lab, session: &Session<'_>) -> Result<Exported> {
     lab.wire.set_plugged(Port::North, false);
     let good = lab.wire.segments_from(Port::Userspace);
     session.ends.await_kernel_counted(Counted::good(good)).await?;
-    lab.north.call(Export { socket: session.ends.socket }).await
+    Ok(Exported::from_octets(&lab.north.call(Export { socket: session.ends.socket }).await?)?)
 }
 
 /// Puts it back.
-async fn restore(lab: &Lab, session: &mut Session<'_>, exported: Exported) -> Result<SocketInfo> {
+async fn restore(lab: &Lab, session: &mut Session<'_>, exported: &Exported) -> Result<SocketInfo> {
     let ends = &mut session.ends;
     let keys = ends.setup.kernel_keys()?;
-    ends.socket = lab.north.call(Restore { exported, keys }).await?;
+    ends.socket = lab.north.call(Restore { exported: exported.to_octets(), keys }).await?;
     lab.wire.set_plugged(Port::North, true);
     ends.info().await
 }
