@@ -63,12 +63,15 @@ impl<const N: usize> Connection<N> {
     /// # Errors
     /// [`KeyError::UnknownSendId`].
     pub fn set_current_key(&mut self, send_id: KeyId) -> Result<(), KeyError> {
-        self.current = self.index(|key| key.send_id == send_id).ok_or(KeyError::UnknownSendId(send_id))?;
+        let index = self.index(|key| key.send_id == send_id).ok_or(KeyError::UnknownSendId(send_id))?;
+        self.sign_with(index);
         Ok(())
     }
 
     /// Removes the MKT of this SendID and wipes its keys. If it is the current or the rnext key, `replacement`, also a
     /// SendID, takes its place in the same step.
+    ///
+    /// Do so once both ends hold the replacement. A peer that still signs with the removed MKT changes over with this end's next segment.
     ///
     /// # Errors
     /// [`KeyError::UnknownSendId`] for either id; [`KeyError::Last`]; [`KeyError::InUse`] if the MKT is the current or the
@@ -84,7 +87,8 @@ impl<const N: usize> Connection<N> {
             if index == removed { replacement.ok_or(KeyError::InUse(send_id)) } else { Ok(index) }
         };
         let (current, rnext) = (instead_of(self.current)?, instead_of(self.rnext)?);
-        (self.current, self.rnext) = (current, rnext);
+        self.rnext = rnext;
+        self.sign_with(current);
         self.slots[usize::from(removed)] = None;
         Ok(())
     }
@@ -135,11 +139,19 @@ impl<const N: usize> Connection<N> {
         let preferred = self.index(|key| key.send_id == preferred).ok_or(KeyError::NoKey)?;
         // A key whose time to sign is still to come is in the set for acceptance only, and the peer may hold no other.
         let kept = self.index(|key| key.send_id == current && (!key.accept_only || is_early(key)));
-        (self.rnext, self.current) = (preferred, kept.unwrap_or(preferred));
+        self.rnext = preferred;
+        self.sign_with(kept.unwrap_or(preferred));
         if let (Phase::Established, Some(local_isn)) = (self.phase, self.local_isn) {
             self.establish(local_isn);
         }
         Ok(())
+    }
+
+    /// Signs with a key without being asked. A segment that asks for it later does not count as the first to do so: it may be older
+    /// than one that asks for another.
+    fn sign_with(&mut self, index: u8) {
+        self.current = index;
+        self.heard.signs_with(self.current_key().send_id);
     }
 
     #[inline]

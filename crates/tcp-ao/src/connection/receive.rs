@@ -174,7 +174,8 @@ impl<const N: usize> Connection<N> {
             self.learn_in_handshake(segment);
         }
         let before = (self.receive.highest().1, self.newest_acknowledgment);
-        let is_first = self.heard.add(ao.key_id, ao.rnext_key_id);
+        let ids = (ao.key_id, ao.rnext_key_id);
+        let is_first = !self.heard.is_last(ids) && self.heard.add(ids, self.current_key().send_id);
         let mut current_key_changed = false;
         if self.is_newest(segment.without_addresses(), is_first)
             && self.current_key().send_id != ao.rnext_key_id
@@ -182,6 +183,7 @@ impl<const N: usize> Connection<N> {
         {
             self.current = index;
             current_key_changed = true;
+            self.heard.obeyed(ids, before.1 != self.newest_acknowledgment);
         }
         if self.phase == Phase::Established {
             self.receive.advance(segment.sequence());

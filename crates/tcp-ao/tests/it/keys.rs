@@ -98,6 +98,55 @@ fn ao_22_a_lost_segment_does_not_stop_a_rollover() {
     retransmits_after_a_rollover(&mut ends, lost, acknowledges);
 }
 
+/// A segment of the passive end with the acknowledgment of its first, signed as its keys are now.
+fn numbered(ends: &mut Ends<3>, sequence: u32, payload: &[u8]) -> Vec<u8> {
+    let parts = Parts::new(ipv4_pair().reversed(), ACK, ends.passive_next + sequence, ends.active_next);
+    parts.payload(payload).signed(&mut ends.passive)
+}
+
+#[test]
+fn ao_22_a_segment_later_than_a_retransmission_does_not_stop_a_rollover() {
+    let mut ends = Ends::<3>::with_ids(&TWO);
+    drop(numbered(&mut ends, 0, b"lost"));
+    let late = numbered(&mut ends, 4, b"");
+    ends.passive.remove_key(KeyId(101), Some(KeyId(102))).unwrap();
+    let again = numbered(&mut ends, 0, b"lost");
+    assert!(receive(&mut ends.active, &again).unwrap().current_key_changed());
+    // Its sequence number is higher than any before, but it is older than the retransmission.
+    receive(&mut ends.active, &late).unwrap();
+    receive(&mut ends.active, &again).unwrap();
+    assert_eq!(chosen(&ends.active), (2, 101));
+    // Its replay is old whatever was heard since.
+    receive(&mut ends.active, &late).unwrap();
+    assert_eq!(chosen(&ends.active), (2, 101));
+}
+
+#[test]
+fn ao_22_asking_for_a_key_before_it_is_added_is_not_asking_for_it_the_first_time() {
+    let mut ends = Ends::<3>::with_ids(&TWO);
+    ends.active.remove_key(KeyId(2), None).unwrap();
+    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    let early = numbered(&mut ends, 4, b"");
+    assert!(!receive(&mut ends.active, &early).unwrap().current_key_changed());
+    ends.active.add_key(&hmac(2, 102)).unwrap();
+    let again = numbered(&mut ends, 0, b"lost");
+    assert!(receive(&mut ends.active, &again).unwrap().current_key_changed());
+}
+
+#[test]
+fn ao_22_a_late_segment_that_asks_for_a_key_in_use_does_not_pass_for_the_first() {
+    let mut ends = Ends::<3>::with_ids(&[(1, 101), (2, 102), (3, 103)]);
+    ends.passive.set_current_key(KeyId(103)).unwrap();
+    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    let late = numbered(&mut ends, 0, b"");
+    ends.active.remove_key(KeyId(1), Some(KeyId(2))).unwrap();
+    ends.passive.set_rnext_key(KeyId(3)).unwrap();
+    let new = numbered(&mut ends, 0, b"");
+    assert!(receive(&mut ends.active, &new).unwrap().current_key_changed());
+    assert!(!receive(&mut ends.active, &late).unwrap().current_key_changed());
+    assert_eq!(chosen(&ends.active).0, 3);
+}
+
 #[test]
 fn ao_22_an_older_acknowledgment_does_not_bring_the_old_key_back() {
     let mut ends = Ends::<2>::with_ids(&TWO);

@@ -117,14 +117,17 @@ impl Pair {
                     connection.set_current_key(id),
                     found.map(drop).ok_or(KeyError::UnknownSendId(id))
                 );
-                end.current = found.unwrap_or(end.current);
+                if let Some(found) = found {
+                    end.sign_with(at, found);
+                }
             }
             Operation::ReplaceKeys(at, definitions) => {
                 let (connection, end) = (&mut self.connections[at as usize], &mut self.ends[at as usize]);
                 connection.replace_keys(&mkt_set(&definitions, at)).unwrap();
                 end.held = definitions;
                 end.rnext = end.held[0];
-                end.current = end.by_send_id(at, end.current.send_id(at)).unwrap_or(end.held[0]);
+                let current = end.by_send_id(at, end.current.send_id(at)).unwrap_or(end.held[0]);
+                end.sign_with(at, current);
             }
             Operation::Move(at) => {
                 let (connection, end) = (&mut self.connections[at as usize], &mut self.ends[at as usize]);
@@ -205,11 +208,9 @@ impl Pair {
         if expected == Expected::Good {
             let end = &mut self.ends[to as usize];
             let ids = (segment.definition.send_id(to.other()), segment.rnext);
-            let is_newest = end.is_newest(ids, segment.extended, segment.acknowledges);
-            let asked_for = end.by_send_id(to, segment.rnext).filter(|_| is_newest);
-            let current = asked_for.unwrap_or(end.current);
-            assert_eq!(changed, current != end.current);
-            end.current = current;
+            let before = end.current;
+            end.hear(to, ids, segment.extended, segment.acknowledges);
+            assert_eq!(changed, end.current != before);
             end.received = end.received.max(segment.extended);
         }
     }
@@ -277,7 +278,8 @@ impl Pair {
             Ok(in_its_place) => {
                 assert_eq!(answer, Ok(()));
                 let instead_of = |key| if key == removed { in_its_place.unwrap() } else { key };
-                (end.current, end.rnext) = (instead_of(end.current), instead_of(end.rnext));
+                end.rnext = instead_of(end.rnext);
+                end.sign_with(at, instead_of(end.current));
                 end.held.retain(|held| *held != removed);
             }
         }

@@ -112,26 +112,38 @@ impl End {
         self.held.iter().copied().find(|definition| definition.recv_id(at) == id)
     }
 
-    /// Takes note of a segment's ids and acknowledgment. Returns whether it is newer than all before it, as far as that shows.
-    pub(crate) fn is_newest(&mut self, ids: (KeyId, KeyId), extended: u64, acknowledges: u32) -> bool {
-        // The last seven of each.
-        let note = |heard: &mut Vec<KeyId>, id: KeyId| {
-            let known = heard.iter().position(|heard| *heard == id);
-            known.map(|place| heard.remove(place));
-            heard.insert(0, id);
-            heard.truncate(7);
-            known.is_none()
-        };
-        let is_first = note(&mut self.signed_with, ids.0) | note(&mut self.asked_for, ids.1);
+    /// Takes note of a segment's ids and acknowledgment. If it is newer than all before it, as far as that shows, this end signs with
+    /// the key that it asks for.
+    pub(crate) fn hear(&mut self, at: Side, ids: (KeyId, KeyId), extended: u64, acknowledges: u32) {
+        let is_first_under = note(&mut self.signed_with, ids.0);
+        if ids.1 == self.current.send_id(at) {
+            note(&mut self.asked_for, ids.1);
+        }
+        let is_first_asking = !self.asked_for.contains(&ids.1);
+        let is_first = is_first_under || is_first_asking;
         let ahead = acknowledges.wrapping_sub(self.acknowledged).cast_signed();
         // What was never sent cannot have been acknowledged.
         if ahead != 0 && acknowledges.wrapping_sub(self.sent as u32).cast_signed() > 1 << 16 {
-            return false;
+            return;
         }
         if ahead > 0 {
             self.acknowledged = acknowledges;
         }
-        ahead > 0 || ahead == 0 && (is_first || extended > self.received)
+        let is_newest = ahead > 0 || ahead == 0 && (is_first || extended > self.received);
+        let asked_for = self.by_send_id(at, ids.1).filter(|key| is_newest && *key != self.current);
+        if let Some(asked_for) = asked_for {
+            self.sign_with(at, asked_for);
+            // Back to an earlier key, and nothing proves it: what is heard now counts as new again.
+            if ahead == 0 && !is_first_asking {
+                (self.signed_with, self.asked_for) = (vec![ids.0], vec![ids.1]);
+            }
+        }
+    }
+
+    /// Signs with a key without being asked, which then counts as asked for.
+    pub(crate) fn sign_with(&mut self, at: Side, key: Definition) {
+        self.current = key;
+        note(&mut self.asked_for, key.send_id(at));
     }
 
     /// How often the sequence number has wrapped, as the receiver must take it: of all extended numbers with these
@@ -142,6 +154,15 @@ impl End {
         let distance = |turn: &u64| (turn << 32 | u64::from(sequence)).abs_diff(self.received);
         candidates.into_iter().flatten().min_by_key(distance).unwrap()
     }
+}
+
+/// Puts an id in front of the last seven. Whether it is new.
+fn note(heard: &mut Vec<KeyId>, id: KeyId) -> bool {
+    let known = heard.iter().position(|heard| *heard == id);
+    known.map(|place| heard.remove(place));
+    heard.insert(0, id);
+    heard.truncate(7);
+    known.is_none()
 }
 
 /// What the receiver should say of a segment.

@@ -1,0 +1,98 @@
+//! What is searched, and what came of it.
+
+use std::fmt;
+
+use crate::explore::{Counterexample, Explored, explore};
+use crate::tcp_ao::Operators;
+use crate::{quic, tcp_ao};
+
+/// How much of which model.
+#[derive(Clone, Copy, Debug)]
+pub enum Scope {
+    /// Key roll-over.
+    TcpAo(tcp_ao::Scope),
+    /// Key update.
+    Quic(quic::Scope),
+}
+
+/// What the CI stage searches.
+pub const COMPLETE: [Scope; 11] = [
+    tcp_ao(Operators::Prompt, 2, [2, 1], 2),
+    tcp_ao(Operators::Prompt, 2, [1, 1], 3),
+    tcp_ao(Operators::Prompt, 3, [1, 1], 2),
+    tcp_ao(Operators::Careful, 2, [2, 1], 2),
+    tcp_ao(Operators::Careful, 2, [1, 1], 3),
+    tcp_ao(Operators::Careful, 3, [1, 1], 2),
+    tcp_ao(Operators::Free, 2, [1, 0], 2),
+    tcp_ao(Operators::Free, 2, [1, 1], 1),
+    Scope::Quic(quic::Scope { packets: [3, 2], fault: None }),
+    Scope::Quic(quic::Scope { packets: [3, 3], fault: None }),
+    Scope::Quic(quic::Scope { packets: [4, 2], fault: None }),
+];
+
+/// Faults put around the real code, which a search has to find.
+pub const FAULTS: [Scope; 6] = [
+    with_fault(Operators::Prompt, tcp_ao::Fault::DeafToRetransmissions),
+    with_fault(Operators::Careful, tcp_ao::Fault::DeafToRetransmissions),
+    with_fault(Operators::Prompt, tcp_ao::Fault::ObeysReplays),
+    with_fault(Operators::Prompt, tcp_ao::Fault::ForgetsAcknowledgment),
+    Scope::Quic(quic::Scope { packets: [2, 2], fault: Some(quic::Fault::UpdatesUnacknowledged) }),
+    Scope::Quic(quic::Scope { packets: [2, 2], fault: Some(quic::Fault::DropsOldKeys) }),
+];
+
+const fn tcp_ao(operators: Operators, keys: u8, data: [u8; 2], in_flight: usize) -> Scope {
+    Scope::TcpAo(tcp_ao::Scope { operators, keys, data, in_flight, fault: None })
+}
+
+const fn with_fault(operators: Operators, fault: tcp_ao::Fault) -> Scope {
+    Scope::TcpAo(tcp_ao::Scope { operators, keys: 2, data: [1, 1], in_flight: 2, fault: Some(fault) })
+}
+
+/// What a search has found.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The states searched, or a counterexample.
+    pub found: Result<Explored, Counterexample>,
+    /// How many end states there are, how many packets, and how often the code under test has run.
+    pub counts: (usize, usize, usize),
+    /// The most segments that an end sent after the network was mended until everything was through.
+    pub rounds: Option<usize>,
+}
+
+impl Scope {
+    /// Searches it.
+    #[must_use]
+    pub fn search(self) -> Outcome {
+        match self {
+            Self::TcpAo(scope) => {
+                let mut pair = tcp_ao::Pair::new(scope);
+                let found = explore(&mut pair);
+                Outcome { found, counts: pair.counts(), rounds: Some(pair.rounds()) }
+            }
+            Self::Quic(scope) => {
+                let mut pair = quic::Pair::new(scope);
+                let found = explore(&mut pair);
+                Outcome { found, counts: pair.counts(), rounds: None }
+            }
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fault: Option<&dyn fmt::Debug> = match self {
+            Self::TcpAo(tcp_ao::Scope { operators, keys, data: [left, right], in_flight, fault }) => {
+                write!(
+                    f,
+                    "TCP-AO, {operators:?}: {keys} keys, {left} and {right} segments, {in_flight} in flight"
+                )?;
+                fault.as_ref().map(|fault| fault as _)
+            }
+            Self::Quic(quic::Scope { packets: [left, right], fault }) => {
+                write!(f, "QUIC: {left} and {right} packets")?;
+                fault.as_ref().map(|fault| fault as _)
+            }
+        };
+        fault.map_or(Ok(()), |fault| write!(f, ", {fault:?}"))
+    }
+}

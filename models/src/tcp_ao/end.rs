@@ -1,0 +1,334 @@
+//! One end: the real `Connection`, and a TCP of cumulative acknowledgments and retransmissions on top.
+
+use wireseal_tcp_ao::{Connection, ConnectionState, Counters, KeyId, Segment, SeqNum, Verified, VerifyError};
+
+use crate::ends::{End, PacketId, Side};
+use crate::tcp_ao::segment::{
+    ACK, DATA, ROOM, SYN, Sent, data, isn, mkt, mkts, pair, recv_id, send_id, sequence, signed, view,
+};
+
+/// Where the keys heard of are in the octets of a state.
+const HEARD: usize = ConnectionState::OCTETS - 5 * 8 - 16;
+
+/// A fault that the product once had or could have, put around the real code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// RNextKeyID is heard only from segments that are not older than the newest by sequence number: a retransmission's is not.
+    DeafToRetransmissions,
+    /// RNextKeyID is heard from every verified segment, as RFC 5925 §7.5 has it: from replays as well.
+    ObeysReplays,
+    /// A connection that is moved forgets the newest acknowledgment.
+    ForgetsAcknowledgment,
+}
+
+/// What an end is made with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Setup {
+    /// The fault to be found, if any.
+    pub fault: Option<Fault>,
+    /// Whether the operator sees which key the peer's last segment was signed with.
+    pub sees_key: bool,
+}
+
+/// What the model knows of an end, counted without the code under test.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Facts {
+    pub(super) side: Side,
+    /// Keys held, and keys that were removed: a bit for each.
+    pub(super) held: u8,
+    pub(super) removed: u8,
+    /// The current and the rnext key.
+    pub(super) current: u8,
+    pub(super) rnext: u8,
+    /// The key of the last segment verified.
+    pub(super) seen: Option<u8>,
+    /// Segments of data acknowledged, sent once, and received (a bit for each).
+    pub(super) acknowledged: u8,
+    pub(super) sent: u8,
+    pub(super) received: u8,
+}
+
+impl Facts {
+    pub(super) const fn holds(self, key: u8) -> bool {
+        self.held & 1 << key != 0
+    }
+
+    pub(super) const fn in_order(self) -> u8 {
+        self.received.trailing_ones() as u8
+    }
+}
+
+/// What can happen at an end.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Event {
+    /// The next segment of data is sent.
+    Send,
+    /// The first segment of data that is not acknowledged is sent again.
+    Retransmit,
+    /// A segment without data is sent.
+    Acknowledge,
+    /// A segment arrives.
+    Arrive(PacketId),
+    /// A segment comes back to the end that sent it.
+    Reflect(PacketId),
+    /// A key is added.
+    Add(u8),
+    /// The peer is asked to sign with a key.
+    Ask(u8),
+    /// This end signs with a key unasked.
+    SignWith(u8),
+    /// A key is removed, with one that takes its place where it is in use.
+    Remove(u8, Option<u8>),
+}
+
+pub struct TcpEnd {
+    connection: Connection<ROOM>,
+    facts: Facts,
+    setup: Setup,
+}
+
+impl TcpEnd {
+    fn side(&self) -> Side {
+        self.facts.side
+    }
+
+    /// Verifies with the real code, and spoils what it has learned if a fault is to be found.
+    fn verify<'a>(&mut self, segment: &Segment<'a>) -> Result<Verified<'a>, VerifyError> {
+        let current = self.connection.current_key().send_id;
+        let highest = self.connection.highest_received();
+        let verified = self.connection.verify(segment)?;
+        let asked_for = segment.ao_option()?.map(|ao| ao.rnext_key_id);
+        let spoiled = match self.setup.fault {
+            Some(Fault::DeafToRetransmissions) if segment.sequence().before(highest) => Some(current),
+            Some(Fault::ObeysReplays) => asked_for,
+            _ => None,
+        };
+        // A key that is not held changes nothing.
+        spoiled.map(|key| self.connection.set_current_key(key));
+        Ok(verified)
+    }
+
+    fn send(&mut self, before: u8, has_data: bool) -> Result<Sent, String> {
+        let (side, acknowledges) = (self.side(), self.facts.in_order());
+        let payload = data(side, before);
+        let octets = signed(
+            &mut self.connection,
+            ACK,
+            sequence(side, before),
+            sequence(side.other(), acknowledges),
+            if has_data { &payload } else { &[] },
+        )?;
+        let Facts { current, rnext, .. } = self.facts;
+        let ao = view(pair(side), &octets).ao_option().ok().flatten().ok_or("signed without an option")?;
+        if !self.facts.holds(current)
+            || (ao.key_id, ao.rnext_key_id) != (send_id(side, current), recv_id(side, rnext))
+        {
+            return Err(format!("signed with {} and asked for {}", ao.key_id, ao.rnext_key_id));
+        }
+        Ok(Sent { from: side, key: current, rnext, before, acknowledges, has_data, octets })
+    }
+
+    fn arrive(&mut self, sent: &Sent) -> Result<(), String> {
+        let segment = view(pair(sent.from), &sent.octets);
+        let is_held = self.facts.holds(sent.key);
+        let verified = match self.verify(&segment) {
+            Ok(verified) if is_held => verified,
+            Ok(_) => return Err("accepted under a key that this end does not hold".into()),
+            Err(VerifyError::UnknownKeyId(_)) if !is_held => return Ok(()),
+            Err(error) => return Err(format!("refused what the peer signed with a common key: {error}")),
+        };
+        let segment = verified.segment();
+        let payload = data(sent.from, sent.before);
+        if verified.key_id() != recv_id(self.side(), sent.key)
+            || segment.sequence().0 != sequence(sent.from, sent.before)
+            || segment.payload() != if sent.has_data { &payload[..] } else { &[] }
+        {
+            return Err("accepted something else than was sent".into());
+        }
+        self.facts.acknowledged = self.facts.acknowledged.max(sent.acknowledges);
+        self.facts.received |= u8::from(sent.has_data) << sent.before;
+        self.facts.seen = self.setup.sees_key.then_some(sent.key);
+        Ok(())
+    }
+
+    fn is_refused(&mut self, segment: &Segment<'_>) -> bool {
+        self.connection.verify(segment).is_err()
+    }
+
+    /// Changes keys through the operator's calls, and in the facts.
+    fn change_keys(&mut self, event: Event) -> Result<(), String> {
+        let side = self.side();
+        let facts = &mut self.facts;
+        match event {
+            Event::Add(key) => {
+                facts.held |= 1 << key;
+                self.connection.add_key(&mkt(side, key)).map_err(|error| error.to_string())?;
+            }
+            Event::Ask(key) => {
+                facts.rnext = key;
+                self.connection.set_rnext_key(recv_id(side, key)).map_err(|error| error.to_string())?;
+            }
+            Event::SignWith(key) => {
+                facts.current = key;
+                self.connection.set_current_key(send_id(side, key)).map_err(|error| error.to_string())?;
+            }
+            Event::Remove(key, replacement) => {
+                for used in [&mut facts.current, &mut facts.rnext] {
+                    if *used == key {
+                        *used = replacement.ok_or("removed a key in use")?;
+                    }
+                }
+                facts.held &= !(1 << key);
+                facts.removed |= 1 << key;
+                let replacement = replacement.map(|key| send_id(side, key));
+                self.connection
+                    .remove_key(send_id(side, key), replacement)
+                    .map_err(|error| error.to_string())?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The keys of the connection are those that the model counts; its current key may have been changed by the peer.
+    fn check_keys(&mut self, was_asked: Option<u8>) -> Result<(), String> {
+        let side = self.side();
+        let current = self.connection.current_key().send_id;
+        if was_asked.is_some_and(|key| self.facts.holds(key) && current == send_id(side, key)) {
+            self.facts.current = was_asked.unwrap_or_default();
+        }
+        let held = self.connection.keys().fold(0, |held, key| held | 1 << key_of(side, key.send_id));
+        let rnext = self.connection.rnext_key().recv_id;
+        if (held, current, rnext)
+            != (self.facts.held, send_id(side, self.facts.current), recv_id(side, self.facts.rnext))
+        {
+            return Err(format!("holds {held:#b}, signs with {current}, asks for {rnext}: {:?}", self.facts));
+        }
+        Ok(())
+    }
+
+    fn state(&self) -> Result<ConnectionState, String> {
+        let state = self.connection.export().map_err(|error| error.to_string())?;
+        Ok(ConnectionState { counters: Counters::default(), ..state })
+    }
+}
+
+/// Which key has this SendID.
+fn key_of(side: Side, id: KeyId) -> u8 {
+    (0..ROOM as u8).find(|key| send_id(side, *key) == id).unwrap_or(u8::MAX)
+}
+
+impl End for TcpEnd {
+    type Facts = Facts;
+    type Event = Event;
+    type Packet = Sent;
+    type Setup = Setup;
+
+    /// After a handshake with the first key, the only one that both hold.
+    fn new(side: Side, setup: Setup) -> Self {
+        let [left, right] = Side::BOTH.map(|side| mkts(side, 1));
+        let next = Side::BOTH.map(|side| sequence(side, 0));
+        let shake = || {
+            let mut active = Connection::active(pair(Side::Left), isn(Side::Left), &left).ok()?;
+            let syn = signed(&mut active, SYN, isn(Side::Left).0, 0, &[]).ok()?;
+            let mut passive = Connection::passive(&right.verify_syn(view(pair(Side::Left), &syn)).ok()?);
+            let syn_ack = signed(&mut passive, SYN | ACK, isn(Side::Right).0, next[0], &[]).ok()?;
+            active.verify(&view(pair(Side::Right), &syn_ack)).ok()?;
+            let ack = signed(&mut active, ACK, next[0], next[1], &[]).ok()?;
+            passive.verify(&view(pair(Side::Left), &ack)).ok()?;
+            Some(if side == Side::Left { active } else { passive })
+        };
+        let facts = Facts {
+            side,
+            held: 1,
+            removed: 0,
+            current: 0,
+            rnext: 0,
+            seen: None,
+            acknowledged: 0,
+            sent: 0,
+            received: 0,
+        };
+        Self { connection: shake().expect("both hold the key"), facts, setup }
+    }
+
+    fn handle(&mut self, event: Event, packets: &[Sent]) -> Result<Option<Sent>, String> {
+        let Facts { acknowledged, sent, .. } = self.facts;
+        let packet = |id: PacketId| &packets[id as usize - 1];
+        match event {
+            Event::Send => {
+                self.facts.sent += 1;
+                self.send(sent, true).map(Some)
+            }
+            Event::Retransmit => self.send(acknowledged, true).map(Some),
+            Event::Acknowledge => self.send(sent, false).map(Some),
+            Event::Arrive(id) => {
+                self.arrive(packet(id))?;
+                self.check_keys(Some(packet(id).rnext)).map(|()| None)
+            }
+            Event::Reflect(id) => {
+                let packet = packet(id);
+                // As it was sent, and as if the peer had sent it.
+                let mut turned = packet.octets.clone();
+                turned[..4].rotate_left(2);
+                let is_refused = self.is_refused(&view(pair(self.side()), &packet.octets))
+                    && self.is_refused(&view(pair(self.side().other()), &turned));
+                if is_refused { Ok(None) } else { Err("accepted its own segment".into()) }
+            }
+            _ => {
+                self.change_keys(event)?;
+                self.check_keys(None).map(|()| None)
+            }
+        }
+    }
+
+    fn attack(&mut self, event: Event, packets: &[Sent]) -> Result<(), String> {
+        let Event::Arrive(id) = event else { return Ok(()) };
+        let packet = &packets[id as usize - 1];
+        let ao = view(pair(packet.from), &packet.octets).ao_option().ok().flatten().ok_or("no option")?;
+        let ids = [ao.key_id, ao.rnext_key_id].map(|KeyId(id)| id);
+        let other_ids = (0..ROOM as u8).map(|key| send_id(packet.from, key).0 ^ ids[0]);
+        let other_rnext_ids = (0..ROOM as u8).map(|key| recv_id(packet.from, key).0 ^ ids[1]);
+        let length = packet.octets.len();
+        // Sequence, acknowledgment and flags; both ids, a whole segment further or back, the MAC, the data.
+        let changes =
+            [(7, 1), (7, DATA as u8), (11, 1), (11, DATA as u8), (13, 1), (13, 4), (24, 1), (length - 1, 1)];
+        let changes =
+            changes.into_iter().chain(other_ids.map(|id| (22, id))).chain(other_rnext_ids.map(|id| (23, id)));
+        for (place, change) in changes.filter(|(_, change)| *change != 0) {
+            let mut octets = packet.octets.clone();
+            octets[place] ^= change;
+            if !self.is_refused(&view(pair(packet.from), &octets)) {
+                return Err(format!("accepted a segment whose octet {place} was changed"));
+            }
+        }
+        Ok(())
+    }
+
+    fn moved(self) -> Result<Self, String> {
+        let octets = self.connection.export().map_err(|error| error.to_string())?.to_octets();
+        let mut state = ConnectionState::from_octets(&octets).map_err(|error| error.to_string())?;
+        if self.setup.fault == Some(Fault::ForgetsAcknowledgment) {
+            state.acknowledged = SeqNum(sequence(self.side(), 0));
+        }
+        let connection = Connection::import(&state, &mkts(self.side(), self.facts.held));
+        Ok(Self { connection: connection.map_err(|error| error.to_string())?, ..self })
+    }
+
+    fn facts(&self) -> Facts {
+        self.facts
+    }
+
+    fn identity(self) -> Vec<u8> {
+        let Facts { side: _, held, removed, current: _, rnext: _, seen, acknowledged, sent, received } =
+            self.facts;
+        let seen = seen.map_or(u8::MAX, |key| key);
+        let mut octets = vec![held, removed, seen, acknowledged, sent, received];
+        octets.extend(self.state().expect("established").to_octets());
+        // Their order counts only when there are more than seven.
+        for ids in octets[6 + HEARD..].chunks_mut(8).take(2) {
+            ids[1..].sort_unstable();
+        }
+        octets
+    }
+}

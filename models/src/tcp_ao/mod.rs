@@ -1,0 +1,210 @@
+//! Two TCP-AO connections over a network that loses, repeats, reorders and reflects, while both ends change their keys.
+
+mod end;
+mod rules;
+mod segment;
+
+use crate::ends::{EndId, Ends, PacketId, Side};
+use crate::explore::{Model, Next};
+use end::{Event, TcpEnd};
+use segment::Sent;
+
+pub use end::{Fault, Setup};
+pub use rules::Operators;
+
+/// Segments in flight that a state has room for.
+const MOST_IN_FLIGHT: usize = 4;
+
+/// How much is searched.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope {
+    /// How the operators change keys.
+    pub operators: Operators,
+    /// How many keys there are: 1 to 3. Both ends start with the first.
+    pub keys: u8,
+    /// How many segments of data each end sends: at most 5.
+    pub data: [u8; 2],
+    /// How many different segments are in flight at once: at most 4. Each arrives any number of times, or never, in any order.
+    pub in_flight: usize,
+    /// A fault to be found.
+    pub fault: Option<Fault>,
+}
+
+/// Both ends, by their numbers, and the segments in flight, sorted; 0 is none.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct State {
+    ends: [EndId; 2],
+    flight: [PacketId; MOST_IN_FLIGHT],
+}
+
+/// What leads from a state to another.
+#[derive(Clone, Copy, Debug)]
+pub enum Action {
+    /// Something happens at an end.
+    At(Side, Event),
+    /// The same, and the network is full: this segment is lost, or does not arrive any more.
+    Losing(Side, Event, PacketId),
+}
+
+/// The model.
+#[derive(Debug)]
+pub struct Pair {
+    scope: Scope,
+    ends: Ends<TcpEnd>,
+    /// The most rounds of a mended network until everything was through.
+    rounds: usize,
+}
+
+impl Pair {
+    /// A model of this scope.
+    #[must_use]
+    pub fn new(scope: Scope) -> Self {
+        let setup = Setup { fault: scope.fault, sees_key: scope.operators == Operators::Careful };
+        Self { scope, ends: Ends::new(setup), rounds: 0 }
+    }
+
+    /// How many end states there are, how many segments, and how often the code under test has run.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize, usize) {
+        self.ends.counts()
+    }
+
+    /// The most segments that an end sent after the network was mended until everything was through.
+    #[must_use]
+    pub const fn rounds(&self) -> usize {
+        self.rounds
+    }
+
+    /// Lets something happen at an end. A segment that it sends is added, if there is no room in place of one that is lost.
+    fn step(&mut self, state: &State, side: Side, event: Event, found: &mut Vec<Next<Self>>) {
+        let at = Action::At(side, event);
+        let (to, sent) = match self.ends.step(state.ends[side as usize], event) {
+            Ok(step) => step,
+            Err(fault) => return found.push((at, Err(fault))),
+        };
+        let mut next = *state;
+        next.ends[side as usize] = to;
+        if sent == 0 || next.flight.contains(&sent) {
+            return found.push((at, Ok(next)));
+        }
+        let in_flight = next.flight.iter().filter(|id| **id != 0).count();
+        if in_flight == self.scope.in_flight {
+            found.push((Action::Losing(side, event, sent), Ok(next)));
+        }
+        for place in 0..MOST_IN_FLIGHT {
+            let lost = next.flight[place];
+            if (lost == 0) != (in_flight < self.scope.in_flight) {
+                continue;
+            }
+            let mut next = next;
+            next.flight[place] = sent;
+            next.flight.sort_unstable();
+            if lost == 0 {
+                return found.push((at, Ok(next)));
+            }
+            found.push((Action::Losing(side, event, lost), Ok(next)));
+        }
+    }
+
+    /// From here on nothing that is sent is lost, and each end has at most one segment in flight: the first that is not
+    /// acknowledged, as after a timeout. What was in flight is lost, or arrives again before every segment.
+    fn mend(&mut self, state: &State, is_lost: bool) -> Result<(), String> {
+        let mut ends = state.ends;
+        let goals = ends.map(|end| self.ends.facts(end).sent + 1);
+        let limit = 2 * usize::from(goals[0].max(goals[1])) + 2;
+        for round in 0..=limit {
+            let is_done =
+                |side: Side| self.ends.facts(ends[side as usize]).acknowledged == goals[side as usize];
+            if Side::BOTH.into_iter().all(is_done) {
+                self.rounds = self.rounds.max(round);
+                return Ok(());
+            }
+            for side in Side::BOTH {
+                let facts = self.ends.facts(ends[side as usize]);
+                let event = match facts.acknowledged {
+                    acknowledged if acknowledged == goals[side as usize] => continue,
+                    acknowledged if acknowledged < facts.sent => Event::Retransmit,
+                    _ => Event::Send,
+                };
+                for (from, event) in [(side, event), (side.other(), Event::Acknowledge)] {
+                    for id in state.flight.into_iter().filter(|id| *id != 0 && !is_lost) {
+                        let to = self.ends.packet(id).from.other();
+                        (ends[to as usize], _) = self.ends.step(ends[to as usize], Event::Arrive(id))?;
+                    }
+                    self.exchange(&mut ends, from, event)?;
+                }
+            }
+        }
+        let [left, right] = ends.map(|end| self.ends.facts(end));
+        let then = if is_lost { "is lost" } else { "arrives again and again" };
+        Err(format!(
+            "What is in flight {then}, nothing else is lost, but data never arrives.\n      {left:?}\n      {right:?}"
+        ))
+    }
+
+    fn exchange(&mut self, ends: &mut [EndId; 2], from: Side, event: Event) -> Result<(), String> {
+        let (after, sent) = self.ends.step(ends[from as usize], event)?;
+        ends[from as usize] = after;
+        let (after, _) = self.ends.step(ends[from.other() as usize], Event::Arrive(sent))?;
+        ends[from.other() as usize] = after;
+        Ok(())
+    }
+
+    fn show(&self, id: PacketId) -> String {
+        let Sent { from, key, rnext, before, acknowledges, has_data, .. } = self.ends.packet(id);
+        let what = if *has_data { format!("data {before}") } else { format!("acknowledgment at {before}") };
+        format!("{from}'s {what}, acknowledging {acknowledges}, signed with key {key}, asking for {rnext}")
+    }
+}
+
+impl Model for Pair {
+    type State = State;
+    type Action = Action;
+
+    fn start(&mut self) -> State {
+        State { ends: [0, 1], flight: [0; MOST_IN_FLIGHT] }
+    }
+
+    fn actions(&mut self, state: &State, found: &mut Vec<Next<Self>>) {
+        for side in Side::BOTH {
+            let [own, peer] = [side, side.other()].map(|side| self.ends.facts(state.ends[side as usize]));
+            let mut events = vec![Event::Acknowledge];
+            if own.sent < self.scope.data[side as usize] {
+                events.push(Event::Send);
+            }
+            if own.acknowledged < own.sent {
+                events.push(Event::Retransmit);
+            }
+            self.scope.operators.changes(self.scope.keys, own, peer, &mut events);
+            let flight = state.flight.into_iter().filter(|id| *id != 0);
+            let arriving = flight.filter(|id| self.ends.packet(*id).from != side);
+            events.extend(arriving.map(Event::Arrive));
+            for event in events {
+                self.step(state, side, event, found);
+            }
+        }
+    }
+
+    fn check(&mut self, state: &State) -> Result<(), String> {
+        for id in state.flight.into_iter().filter(|id| *id != 0) {
+            let end = state.ends[self.ends.packet(id).from as usize];
+            let (after, _) = self.ends.step(end, Event::Reflect(id))?;
+            if after != end {
+                return Err("its own segment changed an end".into());
+            }
+        }
+        if self.scope.operators != Operators::Free {
+            self.mend(state, true)?;
+            self.mend(state, false)?;
+        }
+        Ok(())
+    }
+
+    fn describe(&self, action: Action) -> String {
+        match action {
+            Action::At(side, Event::Arrive(id)) => format!("{side} receives {}", self.show(id)),
+            Action::At(side, event) => format!("{side}: {event:?}"),
+            Action::Losing(side, event, id) => format!("{side}: {event:?}; lost: {}", self.show(id)),
+        }
+    }
+}
