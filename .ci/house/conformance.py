@@ -17,7 +17,7 @@ class Table:
 
 
 TABLES = (
-    Table("docs/conformance-tcp-ao.md", "AO", "ao_", 43, ("crates/tcp-ao", "crates/linux", "interop/linux/driver", "models"), 150),
+    Table("docs/conformance-tcp-ao.md", "AO", "ao_", 44, ("crates/tcp-ao", "crates/linux", "interop/linux/driver", "models"), 150),
     Table("docs/conformance-quic.md", "Q", "q_", 49, ("crates/quic", "crates/rustls", "models"), 100),
 )
 

@@ -8,7 +8,7 @@
 //! | know whether this kernel has TCP-AO, and with which algorithms | [`probe`] |
 //! | protect a listening socket | before it listens, [`TcpAoSocket::add_key`] for each peer, and [`TcpAoSocket::set_required`] to refuse all others |
 //! | protect a connection | [`TcpAoSocket::add_key`] on the socket before it connects |
-//! | install and remove a key chain's keys on schedule | [`KeyManager`] |
+//! | install and remove key chains' keys on schedule, for one peer or thousands | [`KeyManager`] |
 //! | do that by hand | [`TcpAoSocket::add_key`], [`TcpAoSocket::set_rnext_key`], and after the peer has switched [`TcpAoSocket::delete_key`] |
 //! | see the keys, which are in use, and the counters | [`TcpAoSocket::keys`], [`TcpAoSocket::info`], [`NetworkCounters::read`] |
 //! | migrate from TCP-MD5 to TCP-AO peer by peer | [`TcpAoSocket::set_md5_key`], [`TcpAoSocket::delete_md5_key`] on the listening socket |
@@ -90,8 +90,10 @@
 //! * A connection that Linux accepts with TCP-AO has either timestamps or selective acknowledgments: the options do not hold both
 //!   beside AO.
 //! * `TCP_AO_INFO` always writes all of its flags. [`TcpAoSocket`] reads them first, so that it changes only what you ask for.
-//! * A connection gets a copy of the listening socket's keys when it is accepted. Later changes to the listening socket do not
-//!   reach it.
+//! * A connection gets a copy of the listening socket's keys for its address when it is accepted. Later changes to the listening
+//!   socket do not reach it.
+//! * If keys for a network and for an address within it are on a listening socket, the KeyID decides between them, not the length
+//!   of the prefix.
 //! * Linux counts segments that it cannot verify on the socket they were for, and in the network namespace.
 //!
 //! # Features
@@ -108,6 +110,7 @@ mod manager;
 mod md5;
 mod netstat;
 mod network;
+mod peer_name;
 mod probe;
 mod repair;
 mod socket;
@@ -121,6 +124,7 @@ pub use manager::{
     Action, Attachment, KeyManager, ManagerError, Origin, SocketKind, SocketReport, StepReport,
 };
 pub use netstat::NetworkCounters;
+pub use peer_name::PeerName;
 pub use probe::{Support, probe};
 pub use repair::{Exported, ExportedError, Frozen, TcpState, Window, WindowScale, choose_isn, restore};
 pub use socket::TcpAoSocket;

@@ -6,17 +6,19 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
-use cidr::IpCidr;
 use socket2::SockRef;
-use wireseal_tcp_ao::key_chain::{Key, KeyChain, Timestamp};
+use wireseal_tcp_ao::key_chain::{Key, KeyChain};
 use wireseal_tcp_ao::{MasterKey, Mkt};
 use zeroize::Zeroizing;
 
 use crate::manager::action::{Action, SocketKind};
-use crate::manager::apply::Outcome;
+use crate::manager::apply::{Outcome, Scope};
+use crate::manager::peers::PeerTable;
 use crate::manager::state::Memory;
-use crate::manager::target::Target;
-use crate::{Error, KeyName, SocketKey, Successor, TcpAoSocket};
+use crate::manager::target::key_of;
+use crate::manager::vrf::vrf_of;
+use crate::network::Family;
+use crate::{Error, KeyName, PeerName, SocketKey, Successor, TcpAoSocket};
 
 /// Octets of a placeholder's secret.
 const PLACEHOLDER_SECRET_LENGTH: usize = 32;
@@ -30,7 +32,7 @@ pub(super) struct Identity(u64, u64);
 pub(super) struct Attached {
     pub(super) identity: Identity,
     descriptor: OwnedFd,
-    memory: Memory,
+    memories: PeerTable<Memory>,
     /// Tells a connection that has ended from a socket that has not connected yet.
     was_connected: bool,
 }
@@ -41,15 +43,16 @@ impl Attached {
         let file = File::from(socket.as_fd().try_clone_to_owned()?);
         let metadata = file.metadata()?;
         let identity = Identity(metadata.dev(), metadata.ino());
-        Ok(Self { identity, descriptor: file.into(), memory: Memory::default(), was_connected: false })
+        Ok(Self { identity, descriptor: file.into(), memories: PeerTable::new(), was_connected: false })
     }
 
     pub(super) fn socket(&self) -> TcpAoSocket<'_> {
         TcpAoSocket::new(&self.descriptor)
     }
 
-    pub(super) const fn is_peer_behind(&self) -> bool {
-        self.memory.is_peer_behind()
+    /// Whether the peer of a connection has not yet signed with the key that it was asked for.
+    pub(super) fn is_peer_behind(&self, peer: PeerName) -> bool {
+        self.memories.get(&peer).is_some_and(Memory::is_peer_behind)
     }
 
     /// The peer's address if it is connected; never an IPv4-mapped one.
@@ -70,39 +73,43 @@ impl Attached {
         Ok((!self.was_connected).then_some(SocketKind::Closed))
     }
 
-    /// Brings the keys of the socket in line with the chain at `now`.
-    pub(super) fn apply(
-        &mut self,
-        chain: &KeyChain,
-        (remote, vrf): (IpCidr, Option<u32>),
-        now: Timestamp,
-        kind: SocketKind,
-    ) -> Outcome {
-        let target = Target { chain, remote, vrf, now, kind };
+    /// The interface index of the VRF device that the socket belongs to; 0 for none.
+    pub(super) fn vrf(&self) -> io::Result<u32> {
+        vrf_of(&SockRef::from(&self.descriptor))
+    }
+
+    /// Whether the socket takes keys for IPv4 and for IPv6 peers.
+    pub(super) fn families(&self) -> Result<[bool; 2], Error> {
+        Ok(match self.socket().family()? {
+            Family::Ipv4 => [true, false],
+            Family::Ipv6 => [!SockRef::from(&self.descriptor).only_v6()?, true],
+        })
+    }
+
+    /// Brings the keys of the socket in line with the chains of the peers in `scope`.
+    pub(super) fn apply(&mut self, scope: &Scope<'_>) -> Outcome {
         let socket = TcpAoSocket::new(&self.descriptor);
-        let read = |memory: &Memory| {
-            let keys = socket.keys()?;
-            Ok(keys.iter().map(|key| target.recognise(memory, key)).collect())
-        };
-        target.apply(&mut self.memory, read, |action| apply(&socket, &target, action))
+        scope.settle(&mut self.memories, || socket.keys(), |action, chain| apply(&socket, chain, action))
     }
 }
 
-/// Applies one action to a socket.
-fn apply(socket: &TcpAoSocket<'_>, target: &Target<'_>, action: &Action) -> Result<(), Error> {
+/// Applies one action to a socket. Only adding needs the chain.
+fn apply(socket: &TcpAoSocket<'_>, chain: Option<&KeyChain>, action: &Action) -> Result<(), Error> {
     let add = |name: KeyName, mkt, set_current, set_rnext| {
         let KeyName { remote, vrf, .. } = name;
         socket.add_key(&SocketKey { remote, vrf, mkt, set_current, set_rnext })
     };
     match *action {
-        Action::Add { key_id, key, set_current, set_rnext } => match target.key(key_id).map(Key::mkt) {
-            Some(mkt) => add(key, mkt, set_current, set_rnext),
+        Action::Add { key_id, key, set_current, set_rnext } => {
+            match chain.and_then(|chain| key_of(chain, key_id)).map(Key::mkt) {
+                Some(mkt) => add(key, mkt, set_current, set_rnext),
+                None => Ok(()),
+            }
+        }
+        Action::AddPlaceholder { key } => match chain {
+            Some(chain) => add(key, &placeholder(chain, key).map_err(io::Error::from)?, false, false),
             None => Ok(()),
         },
-        Action::AddPlaceholder { key } => {
-            let mkt = placeholder(target.chain, key).map_err(io::Error::from)?;
-            add(key, &mkt, false, false)
-        }
         Action::SetCurrent(key) => socket.set_current_key(key.send_id),
         Action::SetRnext(key) => socket.set_rnext_key(key.recv_id),
         Action::Delete { key, successor, is_current, is_rnext, .. } => {

@@ -3,24 +3,28 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cidr::IpCidr;
-use wireseal_tcp_ao::key_chain::KeyChain;
+use wireseal_tcp_ao::key_chain::Timestamp;
 
+use crate::PeerName;
 use crate::manager::attached::{Attached, Identity};
 use crate::manager::pace::Pace;
+use crate::manager::peers::{Configured, PeerTable};
 
 /// What all handles and attachments of a manager share.
+#[derive(Default)]
 pub(super) struct Shared {
-    pub(super) remote: IpCidr,
-    pub(super) vrf: Option<u32>,
     pub(super) state: Mutex<State>,
     /// Held for a whole step, so that no step undoes what a later one has done. It is locked before any socket.
     pub(super) turn: Mutex<()>,
 }
 
 /// Locked only briefly, never during a call that may wait in the kernel.
+#[derive(Default)]
 pub(super) struct State {
-    pub(super) chain: Arc<KeyChain>,
+    /// Shared with the socket that is being worked on.
+    pub(super) peers: Arc<PeerTable<Configured>>,
+    /// Counts changes of the peers.
+    pub(super) version: u64,
     /// In the order of their numbers.
     pub(super) sockets: Vec<Entry>,
     pub(super) next_number: u64,
@@ -32,11 +36,36 @@ pub(super) struct Entry {
     pub(super) number: u64,
     pub(super) identity: Identity,
     pub(super) socket: Arc<Mutex<Attached>>,
+    /// The peer of a connection or of a socket that will connect.
+    pub(super) peer: Option<PeerName>,
+    /// The state's version when the socket last got its keys.
+    pub(super) version: u64,
+    /// When it needs the next step.
+    pub(super) next: Option<Timestamp>,
 }
 
 impl State {
     pub(super) fn position(&self, number: u64) -> Option<usize> {
         self.sockets.binary_search_by_key(&number, |entry| entry.number).ok()
+    }
+
+    /// Changes the peers; `change` gets the number of the change.
+    pub(super) fn change<T>(&mut self, change: impl FnOnce(&mut PeerTable<Configured>, u64) -> T) -> T {
+        self.version += 1;
+        self.pace.no_later_than(Some(Timestamp::MIN));
+        change(Arc::make_mut(&mut self.peers), self.version)
+    }
+
+    /// Whether a socket needs a step: its time has come, or a peer whose keys it has was changed.
+    pub(super) fn is_due(&self, entry: &Entry, now: Timestamp) -> bool {
+        let configured = entry.peer.and_then(|peer| self.peers.get(&peer));
+        let changed = configured.map_or(self.version, |configured| configured.version);
+        entry.version < changed || entry.next.is_some_and(|next| next <= now)
+    }
+
+    /// When the next step is due if nothing changes.
+    pub(super) fn next_step(&self) -> Option<Timestamp> {
+        self.sockets.iter().map(|entry| entry.next).chain([self.pace.next()]).flatten().min()
     }
 }
 

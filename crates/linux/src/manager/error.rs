@@ -2,11 +2,10 @@
 
 use std::net::IpAddr;
 
-use cidr::IpCidr;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::key_chain::Timestamp;
 
-use crate::{Error, KeyName};
+use crate::{Error, KeyName, PeerName};
 
 /// Why a manager refuses a chain or a socket. Nothing has changed unless a variant says otherwise.
 #[derive(Debug, thiserror::Error)]
@@ -19,13 +18,32 @@ pub enum ManagerError {
         /// Its algorithm.
         algorithm: TcpAoAlgorithm,
     },
-    /// No key is valid for sending now, so the socket was not attached.
+    /// The peer overlaps with another one of the manager, and a key of each has the same SendID or RecvID while both are valid.
+    /// A connection could not tell them apart, and Linux does not take both (RFC 5925 §3.1).
     #[error(
-        "key chain {chain}: no key is valid for sending now, so the socket was not attached; give it another key{}",
+        "peer {peer}, key {key_id} and peer {other}, key {other_key_id} have a SendID or RecvID in common, and a connection can \
+         belong to either peer; choose other ids"
+    )]
+    IdInUse {
+        /// The peer to be set.
+        peer: PeerName,
+        /// The key id of its key.
+        key_id: u64,
+        /// The peer that the manager has.
+        other: PeerName,
+        /// The key id of that one's key.
+        other_key_id: u64,
+    },
+    /// No key of the peer is valid for sending now, so the socket was not attached.
+    #[error(
+        "peer {peer}, key chain {chain}: no key is valid for sending now, so the socket was not attached; give it another \
+         key{}",
         next_change.map(|moment| format!(", or try again at {moment}")).unwrap_or_default()
     )]
     NoKeyToSendWith {
-        /// The name of the chain.
+        /// The peer.
+        peer: PeerName,
+        /// The name of its chain.
         chain: String,
         /// When the chain changes next, if it does.
         next_change: Option<Timestamp>,
@@ -33,14 +51,9 @@ pub enum ManagerError {
     /// The connection was opened without TCP-AO. Close it.
     #[error("the connection was opened without TCP-AO; close it")]
     Unsigned,
-    /// The connection is not with one of the manager's peers.
-    #[error("the socket is connected to {got}, and the key chain is for {expected}")]
-    AnotherPeer {
-        /// The manager's peers.
-        expected: IpCidr,
-        /// The connection's peer.
-        got: IpAddr,
-    },
+    /// The manager has no peer with the connection's address and VRF. Close the connection.
+    #[error("the key manager has no peer {0}; set one (set_peer), or close the connection")]
+    NoPeer(IpAddr),
     /// The socket is attached to this manager already, perhaps through another descriptor.
     #[error("the socket is attached to this key manager already")]
     AlreadyAttached,

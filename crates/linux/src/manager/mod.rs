@@ -7,12 +7,15 @@ mod attachment;
 mod error;
 mod key_manager;
 mod pace;
+mod peers;
 mod plan;
 mod report;
 mod state;
+mod step;
 mod target;
 #[cfg(feature = "tokio")]
 mod task;
+mod vrf;
 
 pub use action::{Action, Origin, SocketKind};
 pub use attachment::Attachment;

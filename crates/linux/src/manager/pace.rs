@@ -11,7 +11,7 @@ const IDLE: u32 = 30;
 /// Seconds between steps while a peer has not switched keys.
 const WAITING: u32 = 1;
 
-/// When the last step was and when the next one should be.
+/// When the last step of all sockets was, and when the peers' chains next need one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
     last: Option<Timestamp>,
@@ -27,8 +27,14 @@ impl Pace {
         [soon, retry, outcome.again].into_iter().flatten().min()
     }
 
-    pub(super) fn stepped(&mut self, now: Timestamp, next: Option<Timestamp>) {
-        *self = Self { last: Some(now), next };
+    /// Notes a step of all sockets.
+    pub(super) fn stepped(&mut self, now: Timestamp) {
+        *self = Self { last: Some(now), next: None };
+    }
+
+    /// Notes a step of the sockets that were due.
+    pub(super) fn stepped_due(&mut self) {
+        self.next = None;
     }
 
     /// Makes the next step no later than `moment`.
@@ -36,12 +42,13 @@ impl Pace {
         self.next = [self.next, moment].into_iter().flatten().min();
     }
 
-    /// Whether it is time for a step: one is due, the last one is long ago, or the clock went back.
-    #[cfg_attr(not(feature = "tokio"), expect(dead_code, reason = "only the background task asks"))]
-    pub(super) fn is_due(&self, now: Timestamp) -> bool {
-        let is_next = self.next.is_some_and(|next| next <= now);
-        let is_last_far = self.last.is_none_or(|last| now < last || last.later_by(IDLE) <= now);
-        is_next || is_last_far
+    pub(super) const fn next(&self) -> Option<Timestamp> {
+        self.next
+    }
+
+    /// Whether all sockets need a step: the last one is long ago, or the clock went back.
+    pub(super) fn is_long_ago(&self, now: Timestamp) -> bool {
+        self.last.is_none_or(|last| now < last || last.later_by(IDLE) <= now)
     }
 }
 
@@ -55,18 +62,18 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_due_at_the_next_moment_after_a_while_and_when_the_clock_goes_back() {
+    fn all_sockets_are_stepped_after_a_while_and_when_the_clock_goes_back() {
         let mut pace = Pace::default();
-        assert!(pace.is_due(at(0)), "there was no step yet");
-        pace.stepped(at(100), Some(at(110)));
-        let due: Vec<i64> = (95..=111).filter(|now| pace.is_due(at(*now))).collect();
-        assert_eq!(due, [95, 96, 97, 98, 99, 110, 111]);
-        pace.stepped(at(100), None);
-        assert!(!pace.is_due(at(129)) && pace.is_due(at(130)));
-        pace.no_later_than(Some(at(105)));
-        pace.no_later_than(Some(at(107)));
-        pace.no_later_than(None);
-        assert!(!pace.is_due(at(104)) && pace.is_due(at(105)));
+        assert!(pace.is_long_ago(at(0)), "there was no step yet");
+        pace.stepped(at(100));
+        let due: Vec<i64> = (95..=131).filter(|now| pace.is_long_ago(at(*now))).collect();
+        assert_eq!(due, [95, 96, 97, 98, 99, 130, 131]);
+        for moment in [Some(105), None, Some(107)] {
+            pace.no_later_than(moment.map(at));
+        }
+        assert_eq!(pace.next(), Some(at(105)));
+        pace.stepped_due();
+        assert!(pace.next().is_none() && !pace.is_long_ago(at(129)));
     }
 
     #[test]

@@ -1,15 +1,16 @@
-//! Deciding what to do with the keys of a socket: a pure function of the chain, the time and the keys that are there.
+//! Deciding what to do with the keys of one peer on a socket: a pure function of the chain, the time and the keys that are
+//! there.
 
 use cidr::IpCidr;
 use wireseal_tcp_ao::KeyId;
 use wireseal_tcp_ao::key_chain::{Key, Timestamp};
 
-use crate::KeyName;
 use crate::manager::action::{Action, Origin, SocketKind};
 use crate::manager::state::{Found, Memory};
-use crate::manager::target::Target;
+use crate::manager::target::{Target, names_clash};
+use crate::{KeyName, PeerName};
 
-/// What to do with the keys of a socket.
+/// What to do with the keys of one peer on a socket.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Plan {
     /// What to do, in this order. The socket is never without a key for the peers in between.
@@ -83,7 +84,7 @@ impl Draft<'_> {
             let key = self.wanted[index];
             let name = self.target.name(key);
             let is_taken = |held: &Found| {
-                held.origin == Origin::Chain(key.key_id()) || is_own(held) && clash(held.name, name)
+                held.origin == Origin::Chain(key.key_id()) || is_own(held) && names_clash(held.name, name)
             };
             if self.keys.iter().any(is_taken) {
                 continue;
@@ -119,7 +120,8 @@ impl Draft<'_> {
             // The clock was set back: the peer may be using a key that is not valid yet by this end's clock.
             Origin::Chain(key_id) => {
                 let is_over = |key| self.target.acceptance(key).is_over(self.target.now);
-                let is_in_the_way = || self.wanted.iter().any(|key| clash(self.target.name(key), held.name));
+                let is_in_the_way =
+                    || self.wanted.iter().any(|key| names_clash(self.target.name(key), held.name));
                 self.target.key(key_id).is_none_or(is_over) || is_in_the_way()
             }
         }
@@ -165,16 +167,15 @@ impl Draft<'_> {
     /// Adds a placeholder; false if no ids are free.
     fn add_placeholder(&mut self) -> bool {
         let wanted = self.wanted.iter().map(|key| self.target.name(key));
-        // Keys for other peers do not count: a listener may have more of them than there are ids.
-        let near =
-            self.keys.iter().map(|held| held.name).filter(|name| overlap(name.remote, self.target.remote));
-        let taken: Vec<KeyName> = near.chain(wanted).collect();
+        let held = self.keys.iter().map(|held| held.name);
+        let held = held.filter(|name| overlap(name.remote, self.target.peer.remote));
+        let taken: Vec<KeyName> = held.chain(wanted).chain((self.target.near)()).collect();
         let free =
             |is_taken: &dyn Fn(KeyId) -> bool| (0..=u8::MAX).rev().map(KeyId).find(|id| !is_taken(*id));
         let send_id = free(&|id| taken.iter().any(|name| name.send_id == id));
         let recv_id = free(&|id| taken.iter().any(|name| name.recv_id == id));
         let Some((send_id, recv_id)) = send_id.zip(recv_id) else { return false };
-        let (remote, vrf) = (self.target.remote, self.target.vrf);
+        let PeerName { remote, vrf } = self.target.peer;
         let key = KeyName { remote, vrf, send_id, recv_id };
         self.plan.actions.push(Action::AddPlaceholder { key });
         self.hold(key, Origin::Placeholder, false, false);
@@ -253,9 +254,4 @@ fn is_own(held: &Found) -> bool {
 /// Whether two networks have a peer in common.
 fn overlap(one: IpCidr, other: IpCidr) -> bool {
     one.contains(&other.first_address()) || other.contains(&one.first_address())
-}
-
-/// Whether two keys for the same peers exclude each other on one socket (RFC 5925 §3.1).
-fn clash(one: KeyName, other: KeyName) -> bool {
-    one.send_id == other.send_id || one.recv_id == other.recv_id
 }

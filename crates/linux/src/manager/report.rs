@@ -3,16 +3,16 @@
 use wireseal_tcp_ao::key_chain::Timestamp;
 
 use crate::manager::action::{Action, Origin, SocketKind};
-use crate::{Error, KeyName};
+use crate::{Error, KeyName, PeerName};
 
 /// What [`KeyManager::step`](crate::KeyManager::step) did and found.
 #[derive(Debug)]
 pub struct StepReport {
-    /// One for each attached socket, in the order of attaching.
+    /// One for each socket stepped, in the order of attaching.
     pub sockets: Vec<SocketReport>,
-    /// No key of the chain is valid for sending now. No connection can be opened; shut down those that are open.
-    pub expired: bool,
-    /// When to take the next step, unless a clock is set. `None` if the chain does not change any more.
+    /// The peers for which no key is valid for sending now, in order. No connection with them can be opened.
+    pub expired: Vec<PeerName>,
+    /// When to take the next step, unless a clock is set. `None` if no chain changes any more.
     pub next_step: Option<Timestamp>,
 }
 
@@ -23,6 +23,10 @@ pub struct SocketReport {
     pub attachment: u64,
     /// What the socket is; `None` for a connection that has ended.
     pub kind: Option<SocketKind>,
+    /// The peer of a connection, or of a socket that will connect; `None` for one that listens or will.
+    pub peer: Option<PeerName>,
+    /// For a connection: shut it down, because no key is valid for sending now, or because its peer was removed.
+    pub expired: bool,
     /// The actions that succeeded, in order.
     pub done: Vec<Action>,
     /// The actions that failed, to be tried again in the next step; `None` means that the socket's keys could not be read. A
@@ -30,7 +34,8 @@ pub struct SocketReport {
     pub failed: Vec<(Option<Action>, Error)>,
     /// The peer has not yet signed with the key that it was asked for. If it has the key, it does so with its next segment.
     pub is_peer_behind: bool,
-    /// Keys that are no longer valid but are the connection's last. Shut it down.
+    /// Keys that are no longer valid but cannot be deleted. They are a connection's last, so shut it down; or, for a listener,
+    /// no ids are free for a [placeholder](Action::AddPlaceholder).
     pub overdue: Vec<KeyName>,
 }
 

@@ -1,7 +1,42 @@
 //! What is known of the keys on a socket.
 
-use crate::KeyName;
+use wireseal_tcp_ao::Mkt;
+
 use crate::manager::action::{Action, Origin, SocketKind};
+use crate::{InstalledKey, KeyName};
+
+/// A key as the kernel reports it, with its secret.
+pub(super) trait Reported {
+    fn name(&self) -> KeyName;
+    /// Whether it is this MKT, secret included.
+    fn is(&self, mkt: &Mkt) -> bool;
+    fn is_current(&self) -> bool;
+    fn is_rnext(&self) -> bool;
+    /// Segments verified under it.
+    fn good(&self) -> u64;
+}
+
+impl Reported for InstalledKey {
+    fn name(&self) -> KeyName {
+        self.name
+    }
+
+    fn is(&self, mkt: &Mkt) -> bool {
+        self.is(mkt)
+    }
+
+    fn is_current(&self) -> bool {
+        self.is_current
+    }
+
+    fn is_rnext(&self) -> bool {
+        self.is_rnext
+    }
+
+    fn good(&self) -> u64 {
+        self.good
+    }
+}
 
 /// A key on a socket as the kernel reports it, without its secret.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,7 +51,7 @@ pub(super) struct Found {
     pub(super) good: u64,
 }
 
-/// What the kernel does not report, kept from one step to the next.
+/// What the kernel does not report of one peer's keys on a socket, kept from one step to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Memory {
     /// The key that the peer was asked to sign with and has not used since, and how many segments had been verified under it

@@ -13,13 +13,15 @@ use crate::manager::report::StepReport;
 const TICK: Duration = Duration::from_secs(1);
 
 impl KeyManager {
-    /// Takes steps by the system clock: whenever the chain changes, at least every 30 seconds, and every second while a peer has
-    /// not switched. Ends when no other handle or attachment of the manager is left.
+    /// Takes [steps that are due](Self::step_due) by the system clock, which it reads every second. Ends when no other handle or
+    /// attachment of the manager is left.
     ///
-    /// The steps run on tokio's threads for blocking calls. Each passes its report to `report`: shut down there what has
-    /// [expired](StepReport::expired).
+    /// The steps run on tokio's threads for blocking calls. Each passes its report to `report`: shut down there the connections
+    /// that have [expired](crate::SocketReport::expired).
     ///
     /// ```no_run
+    /// use std::net::SocketAddr;
+    ///
     /// use tokio::net::TcpSocket;
     /// use wireseal_linux::KeyManager;
     /// use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
@@ -27,9 +29,10 @@ impl KeyManager {
     /// async fn call(chain: KeyChain, now: Timestamp) -> Result<(), Box<dyn std::error::Error>> {
     ///     let manager = KeyManager::new(chain, "192.0.2.7/32".parse()?, None)?;
     ///     tokio::spawn(manager.clone().run_reporting(|report| println!("{report:?}")));
+    ///     let remote: SocketAddr = "192.0.2.7:179".parse()?;
     ///     let socket = TcpSocket::new_v4()?;
-    ///     let attachment = manager.attach(&socket, now)?;
-    ///     let stream = socket.connect("192.0.2.7:179".parse()?).await?;
+    ///     let attachment = manager.attach_connecting(&socket, remote.ip(), now)?;
+    ///     let stream = socket.connect(remote).await?;
     ///     // Speak BGP on the stream.
     ///     drop(attachment);
     ///     drop(stream);
@@ -45,11 +48,8 @@ impl KeyManager {
                 return;
             }
             let now = system_clock();
-            if !self.shared.state().pace.is_due(now) {
-                continue;
-            }
             let manager = self.clone();
-            if let Ok(step) = tokio::task::spawn_blocking(move || manager.step(now)).await {
+            if let Ok(Some(step)) = tokio::task::spawn_blocking(move || manager.step_due(now)).await {
                 report(step);
             }
         }

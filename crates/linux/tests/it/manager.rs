@@ -1,10 +1,10 @@
 //! The key manager on sockets.
 
 use std::error::Error as _;
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
 
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_linux::{Error, KeyManager, ManagerError, TcpAoSocket, probe};
+use wireseal_linux::{Error, KeyManager, ManagerError, PeerName, TcpAoSocket, probe};
 use wireseal_tcp_ao::key_chain::{Key, KeyChain, Lifetime, Timestamp};
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
 
@@ -43,7 +43,7 @@ fn a_chain_with_an_algorithm_that_linux_lacks_is_refused() {
     assert!(message.starts_with("key 42: Linux has no ") && !message.contains('\n'), "{message}");
 
     let manager = manager("192.0.2.7");
-    assert!(manager.set_chain(with_kmac(), at(50)).is_err());
+    assert!(manager.set_peer(PeerName::new("192.0.2.7".parse().unwrap()), with_kmac()).is_err());
     assert_eq!(manager.step(at(50)).next_step, Some(at(80)), "the chain is the one before");
 }
 
@@ -62,18 +62,20 @@ fn a_step_without_sockets_says_when_the_chain_changes() {
         [(-50, Some(-20), true), (50, Some(80), false), (230, Some(240), true), (240, None, true)]
     {
         let report = manager.step(at(now));
-        assert_eq!((report.next_step, report.expired), (next.map(at), expired), "at {now}");
+        assert_eq!((report.next_step, !report.expired.is_empty()), (next.map(at), expired), "at {now}");
         assert!(report.sockets.is_empty());
     }
 }
 
 #[test]
 fn sockets_that_cannot_be_attached_are_refused() {
-    let manager = manager("127.0.0.1");
+    let (manager, local) = (manager("127.0.0.1"), IpAddr::from([127, 0, 0, 1]));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let error = self::manager("2001:db8::7").attach(&listener, at(50)).unwrap_err();
+    assert!(matches!(error, ManagerError::Socket { error: Error::UnusableNetwork { .. }, .. }), "{error}");
     let unsigned = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let error = self::manager("192.0.2.7").attach(&unsigned, at(50)).unwrap_err();
-    assert!(matches!(error, ManagerError::AnotherPeer { .. }), "{error}");
+    assert!(matches!(error, ManagerError::NoPeer(address) if address == local), "{error}");
 
     let error = manager.attach(&unsigned, at(50)).unwrap_err();
     match error {
@@ -85,13 +87,16 @@ fn sockets_that_cannot_be_attached_are_refused() {
     assert!(matches!(error, ManagerError::Socket { .. }), "{error}");
 
     let closed = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-    let error = manager.attach(&closed, at(-50)).unwrap_err();
+    let error = manager.attach_connecting(&closed, local, at(-50)).unwrap_err();
     assert!(matches!(error, ManagerError::NoKeyToSendWith { next_change: Some(_), .. }));
     assert_eq!(
         error.to_string(),
-        "key chain tested: no key is valid for sending now, so the socket was not attached; give it another key, or try \
-         again at 2001-09-09T01:46:20Z"
+        "peer 127.0.0.1, key chain tested: no key is valid for sending now, so the socket was not attached; give it another \
+         key, or try again at 2001-09-09T01:46:20Z"
     );
+    let elsewhere: IpAddr = "::ffff:192.0.2.7".parse().unwrap();
+    let error = manager.attach_connecting(&closed, elsewhere, at(50)).unwrap_err();
+    assert!(matches!(error, ManagerError::NoPeer(address) if address == elsewhere.to_canonical()), "{error}");
 }
 
 #[test]
@@ -141,7 +146,7 @@ async fn the_background_task_ends_with_the_last_handle() {
     let steps = std::cell::Cell::new(0);
     manager
         .run_reporting(|report| {
-            assert!(report.expired, "the chain ended long ago");
+            assert_eq!(report.expired.len(), 1, "the chain ended long ago");
             steps.set(steps.get() + 1);
             other_handle = None;
         })

@@ -2,6 +2,7 @@
 
 mod protection;
 
+use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -13,10 +14,10 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{Span, info, warn};
-use wireseal_linux::TcpAoSocket;
+use wireseal_linux::{KeyManager, ManagerError, TcpAoSocket};
 use wireseal_tcp_ao::Counters;
 
-use self::protection::{Managed, Protection, Refused, counters, log_refused};
+use self::protection::{Managed, Protection, Refused, StepLog, counters, log_refused};
 use crate::config::Neighbour;
 use crate::connection::{Connection, Listener, Transport, Upkeep, cannot_open};
 use speaker::bgp::message::Closed;
@@ -36,17 +37,26 @@ pub(crate) struct Kernel {
 impl Kernel {
     /// Checks that the kernel supports what the neighbours need, and follows their key chains.
     pub(crate) fn new(neighbours: &[Neighbour]) -> Result<Self> {
-        let mut keys = JoinSet::new();
+        // One manager for all neighbours that call the same address.
+        let mut managers: HashMap<SocketAddr, (KeyManager, StepLog)> = HashMap::new();
         let mut protected = Vec::new();
         for (index, neighbour) in neighbours.iter().enumerate() {
-            let protection = Protection::of(neighbour, &mut keys);
+            let (manager, log) = managers.entry(neighbour.local()).or_default();
+            let protection = Protection::of(neighbour, manager);
             let protection = protection.map_err(|error| in_field(index, neighbour, &error))?;
+            if let Protection::TcpAo(_, chain) = &protection {
+                log.add(neighbour, chain);
+            }
             if !neighbour.passive {
                 // Otherwise a wrong local address would show in the log only.
                 let local = SocketAddr::new(neighbour.local_address, 0);
                 bind(local).map_err(|error| cannot_open("TCP", local, index, error))?;
             }
             protected.push((neighbour.clone(), protection));
+        }
+        let mut keys = JoinSet::new();
+        for (manager, mut log) in managers.into_values() {
+            keys.spawn(manager.run_reporting(move |step| log.step(&step)));
         }
         Ok(Self { neighbours: protected, _keys: keys })
     }
@@ -74,7 +84,7 @@ impl Transport for Kernel {
         let remote = neighbour.remote();
         let socket = bind(SocketAddr::new(neighbour.local_address, 0))?;
         protection.set_md5_key(&socket, remote)?;
-        let managed = protection.manage(&socket)?;
+        let managed = protection.manage(&socket, Some(remote.ip()))?;
         Watched::connection(remote, socket.connect(remote).await?, managed)
     }
 
@@ -90,25 +100,34 @@ impl Transport for Kernel {
         let socket = socket.listen(BACKLOG).map_err(cannot_open)?;
         // A chain that has no key yet can shut out its peer on a listening socket only. `take_over` turns away anything
         // that was faster.
-        let mut attachments = Vec::new();
-        for (index, (neighbour, protection)) in &callers {
-            let managed = protection.manage(&socket);
-            attachments.extend(managed.map_err(|error| in_field(*index, neighbour, &error.into()))?);
-        }
-        if !attachments.is_empty() && attachments.len() < callers.len() {
-            // The managers made the socket require TCP-AO of everyone; keys still require it of their own peers.
+        let is_managed = |(_, (_, protection)): &&Caller| matches!(protection, Protection::TcpAo(..));
+        let managed = match callers.iter().find(is_managed) {
+            Some((_, (_, protection))) => protection.manage(&socket, None).map_err(|error| {
+                let is_about = |(_, (neighbour, _)): &&Caller| concerns(&error, neighbour);
+                let (index, (neighbour, _)) = callers.iter().find(is_about).unwrap_or(&callers[0]);
+                in_field(*index, neighbour, &error.into())
+            })?,
+            None => None,
+        };
+        if managed.is_some() && !callers.iter().all(|caller| is_managed(&caller)) {
+            // The manager made the socket require TCP-AO of everyone; keys still require it of their own peers.
             TcpAoSocket::new(&socket).set_required(false)?;
         }
         let refused = Refused::default();
-        Ok(Box::new(KernelListener { _attachments: attachments, socket, callers, refused }))
+        Ok(Box::new(KernelListener { _managed: managed, socket, callers, refused }))
     }
+}
+
+/// Whether an error is about a neighbour's keys.
+fn concerns(error: &ManagerError, neighbour: &Neighbour) -> bool {
+    matches!(error, ManagerError::Socket { key: Some(key), .. } if key.remote.contains(&neighbour.address))
 }
 
 type Caller = (usize, (Neighbour, Protection));
 
 struct KernelListener {
-    // Dropped first: attachments keep the socket open, too.
-    _attachments: Vec<Managed>,
+    // Dropped first: the attachment keeps the socket open, too.
+    _managed: Option<Managed>,
     socket: TcpListener,
     callers: Vec<Caller>,
     refused: Refused,
@@ -136,7 +155,7 @@ impl Listener for KernelListener {
 
 /// Takes over a connection that has inherited its keys from the listening socket.
 fn take_over(stream: TcpStream, remote: SocketAddr, protection: &Protection) -> Result<Connection> {
-    match protection.manage(&stream) {
+    match protection.manage(&stream, None) {
         Ok(managed) => Watched::connection(remote, stream, managed),
         Err(error) => {
             stream.set_zero_linger()?;

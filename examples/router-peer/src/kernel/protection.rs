@@ -1,15 +1,15 @@
 //! How connections on kernel sockets are protected: with TCP-AO, or with TCP-MD5 until a peer has migrated.
 
-use std::net::SocketAddr;
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use cidr::IpCidr;
 use tokio::net::TcpSocket;
-use tokio::task::JoinSet;
-use tracing::{Instrument, debug, warn};
-use wireseal_linux::{Attachment, Error, KeyManager, ManagerError, StepReport, TcpAoSocket, probe};
+use tracing::{Span, debug, warn};
+use wireseal_linux::{Attachment, Error, KeyManager, ManagerError, PeerName, StepReport, TcpAoSocket, probe};
 use wireseal_tcp_ao::key_chain::KeyChain;
 use wireseal_tcp_ao::{Counters, MasterKey};
 
@@ -31,8 +31,8 @@ pub(super) enum Protection {
 }
 
 impl Protection {
-    /// The configured protection, if this kernel supports it. `tasks` keeps following a key chain.
-    pub(super) fn of(neighbour: &Neighbour, tasks: &mut JoinSet<()>) -> Result<Self> {
+    /// The configured protection, if this kernel supports it. A key chain is given to the manager.
+    pub(super) fn of(neighbour: &Neighbour, manager: &KeyManager) -> Result<Self> {
         if let Some(chain) = &neighbour.key_chain {
             let support = probe()?;
             ensure!(support.tcp_ao, Error::NotSupported);
@@ -40,14 +40,8 @@ impl Protection {
             if let Some(missing) = algorithms.find(|algorithm| !support.supports(*algorithm)) {
                 return Err(Error::AlgorithmMissing(missing).into());
             }
-            let manager = KeyManager::new(KeyChain::clone(chain), IpCidr::new_host(neighbour.address), None)?;
-            let (logged, mut log) = (Arc::clone(chain), KeyChangeLog::default());
-            let follow = manager.clone().run_reporting(move |step| {
-                log.has_changed(&logged, now());
-                log_step(&step);
-            });
-            tasks.spawn(follow.instrument(peer_span(neighbour)));
-            return Ok(Self::TcpAo(manager, Arc::clone(chain)));
+            manager.set_peer(peer_name(neighbour), KeyChain::clone(chain))?;
+            return Ok(Self::TcpAo(manager.clone(), Arc::clone(chain)));
         }
         let Some(secret) = &neighbour.md5_secret else { return Ok(Self::Nothing) };
         ensure!(probe()?.md5, "this kernel has no TCP-MD5 (it needs CONFIG_TCP_MD5SIG)");
@@ -55,10 +49,19 @@ impl Protection {
         Ok(Self::TcpMd5(Arc::clone(secret)))
     }
 
-    /// Has the manager install the chain's keys on a socket for as long as the attachment is kept.
-    pub(super) fn manage(&self, socket: &impl AsFd) -> Result<Option<Managed>, ManagerError> {
+    /// Has the manager install the chain's keys on a socket for as long as the attachment is kept; on one that will connect, with
+    /// the address to which.
+    pub(super) fn manage(
+        &self,
+        socket: &impl AsFd,
+        remote: Option<IpAddr>,
+    ) -> Result<Option<Managed>, ManagerError> {
         let Self::TcpAo(manager, chain) = self else { return Ok(None) };
-        Ok(Some((manager.attach(socket, now())?, Arc::clone(chain))))
+        let attachment = match remote {
+            Some(remote) => manager.attach_connecting(socket, remote, now()),
+            None => manager.attach(socket, now()),
+        };
+        Ok(Some((attachment?, Arc::clone(chain))))
     }
 
     /// Installs the TCP-MD5 secret for a peer, if there is one, on a socket that is not connected yet.
@@ -68,19 +71,46 @@ impl Protection {
     }
 }
 
-/// Logs what the manager did to the keys of a neighbour's sockets.
-fn log_step(step: &StepReport) {
-    for socket in &step.sockets {
-        for action in &socket.done {
-            debug!(socket = socket.attachment, "keys changed: {action}");
+/// A neighbour's name in its manager.
+fn peer_name(neighbour: &Neighbour) -> PeerName {
+    PeerName::new(IpCidr::new_host(neighbour.address))
+}
+
+/// Logs what a manager does, under the name of the neighbour that it concerns.
+#[derive(Default)]
+pub(super) struct StepLog(HashMap<PeerName, (Span, Arc<KeyChain>, KeyChangeLog)>);
+
+impl StepLog {
+    /// Adds a neighbour of the manager's.
+    pub(super) fn add(&mut self, neighbour: &Neighbour, chain: &Arc<KeyChain>) {
+        let new = (peer_span(neighbour), Arc::clone(chain), KeyChangeLog::default());
+        self.0.insert(peer_name(neighbour), new);
+    }
+
+    pub(super) fn step(&mut self, step: &StepReport) {
+        for (span, chain, log) in self.0.values_mut() {
+            span.in_scope(|| log.has_changed(chain, now()));
         }
-        for (action, error) in &socket.failed {
-            let action = action.as_ref().map_or("read the keys".to_owned(), ToString::to_string);
-            warn!(%error, "cannot {action}, trying again");
+        for socket in &step.sockets {
+            for action in &socket.done {
+                let (socket, span) = (socket.attachment, self.span(Some(action.key().peer())));
+                span.in_scope(|| debug!(socket, "keys changed: {action}"));
+            }
+            for (action, error) in &socket.failed {
+                let peer = action.as_ref().map(|action| action.key().peer()).or(socket.peer);
+                let action = action.as_ref().map_or("read the keys".to_owned(), ToString::to_string);
+                self.span(peer).in_scope(|| warn!(%error, "cannot {action}, trying again"));
+            }
+            for key in socket.taken_away() {
+                let warning =
+                    || warn!("the peer was still asking for the {key}: its keys or its clock are behind");
+                self.span(socket.peer).in_scope(warning);
+            }
         }
-        for key in socket.taken_away() {
-            warn!("the peer was still asking for the {key}: its keys or its clock are behind");
-        }
+    }
+
+    fn span(&self, peer: Option<PeerName>) -> Span {
+        peer.and_then(|peer| self.0.get(&peer)).map_or_else(Span::none, |(span, ..)| span.clone())
     }
 }
 

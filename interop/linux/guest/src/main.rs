@@ -99,7 +99,8 @@ impl Agent {
             Request::Attach(attach) => value(managers.attach(sockets, &attach)),
             Request::Detach(detach) => value(managers.detach(detach.socket)),
             Request::Step(step) => value(managers.step(&step)),
-            Request::SetChain(set) => value(managers.set_chain(&set)),
+            Request::SetPeers(set) => value(managers.set_peers(&set)),
+            Request::RemovePeers(remove) => value(managers.remove_peers(&remove)),
             Request::ProvokeErrors(provoke) => {
                 value(sockets.get(provoke.connection).and_then(|connection| provoke::provoke(&connection)))
             }

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use anyhow::{Context, Result, ensure};
-use wireseal_interop_linux_guest::{Attach, NewManager, SetChain, Step, Stepped};
-use wireseal_linux::{Attachment, KeyManager, StepReport};
+use cidr::IpCidr;
+use wireseal_interop_linux_guest::{Attach, Chain, NewManager, RemovePeers, SetPeers, Step, Stepped};
+use wireseal_linux::{Attachment, KeyManager, PeerName, StepReport};
 use wireseal_tcp_ao::key_chain::Timestamp;
 
 use crate::sockets::Sockets;
@@ -19,7 +20,8 @@ pub struct Managers {
 
 impl Managers {
     pub fn add(&self, new: &NewManager) -> Result<u64> {
-        let manager = KeyManager::new(new.chain.key_chain()?, new.remote, None)?;
+        let manager = KeyManager::default();
+        set_peers(&manager, &new.peers)?;
         let mut managers = self.managers.lock().unwrap();
         managers.push(manager);
         Ok(managers.len() as u64 - 1)
@@ -28,7 +30,11 @@ impl Managers {
     pub fn attach(&self, sockets: &Sockets, attach: &Attach) -> Result<()> {
         let socket = sockets.get(attach.socket)?;
         let now = Timestamp::from_unix_seconds(attach.now);
-        let attachment = self.get(attach.manager)?.attach(&*socket, now)?;
+        let manager = self.get(attach.manager)?;
+        let attachment = match attach.remote {
+            Some(remote) => manager.attach_connecting(&*socket, remote, now)?,
+            None => manager.attach(&*socket, now)?,
+        };
         self.attachments.lock().unwrap().insert(attach.socket, attachment);
         Ok(())
     }
@@ -46,9 +52,15 @@ impl Managers {
         stepped(&self.get(step.manager)?.step(Timestamp::from_unix_seconds(step.now)))
     }
 
-    pub fn set_chain(&self, set: &SetChain) -> Result<Stepped> {
-        let now = Timestamp::from_unix_seconds(set.now);
-        stepped(&self.get(set.manager)?.set_chain(set.chain.key_chain()?, now)?)
+    pub fn set_peers(&self, set: &SetPeers) -> Result<()> {
+        set_peers(&self.get(set.manager)?, &set.peers)
+    }
+
+    pub fn remove_peers(&self, remove: &RemovePeers) -> Result<()> {
+        let manager = self.get(remove.manager)?;
+        let is_known = |peer: &IpCidr| manager.remove_peer(PeerName::new(*peer));
+        ensure!(remove.peers.iter().all(is_known), "the manager has no such peer");
+        Ok(())
     }
 
     fn get(&self, number: u64) -> Result<KeyManager> {
@@ -58,11 +70,19 @@ impl Managers {
     }
 }
 
+fn set_peers(manager: &KeyManager, peers: &[(IpCidr, Option<u32>, Chain)]) -> Result<()> {
+    for (remote, vrf, chain) in peers {
+        manager.set_peer(PeerName { remote: *remote, vrf: *vrf }, chain.key_chain()?)?;
+    }
+    Ok(())
+}
+
 fn stepped(report: &StepReport) -> Result<Stepped> {
     let sockets = || report.sockets.iter();
     ensure!(sockets().all(|socket| socket.failed.is_empty()), "{report:?}");
     Ok(Stepped {
-        expired: report.expired,
+        expired: report.expired.len(),
+        ended: sockets().filter(|socket| socket.expired).count(),
         done: sockets().flat_map(|socket| &socket.done).map(ToString::to_string).collect(),
         overdue: sockets().map(|socket| socket.overdue.len()).sum(),
     })

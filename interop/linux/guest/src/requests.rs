@@ -1,6 +1,6 @@
 //! The requests, and their answers.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use cidr::IpCidr;
 use serde::{Deserialize, Serialize};
@@ -89,16 +89,18 @@ calls! {
     AwaitCounters { at_least: Counted } => Counted;
     /// Chooses the ISN of a socket that is going to connect.
     ChooseIsn { socket: u64, isn: u32 } => ();
-    /// Creates a key manager; the answer is its number.
-    NewManager { remote: IpCidr, chain: Chain } => u64;
-    /// Attaches a socket to a key manager. All times are in seconds since 1970.
-    Attach { manager: u64, socket: u64, now: i64 } => ();
+    /// Creates a key manager with these peers, each with the VRF that it is in, or none; the answer is its number.
+    NewManager { peers: Vec<(IpCidr, Option<u32>, Chain)> } => u64;
+    /// Attaches a socket to a key manager, one that will connect with the address to which. All times are in seconds since 1970.
+    Attach { manager: u64, socket: u64, remote: Option<IpAddr>, now: i64 } => ();
     /// Detaches a socket from its key manager.
     Detach { socket: u64 } => ();
     /// Lets a key manager do what is due. Fails if it cannot do all of it.
     Step { manager: u64, now: i64 } => Stepped;
-    /// Gives a key manager another chain.
-    SetChain { manager: u64, chain: Chain, now: i64 } => Stepped;
+    /// Adds peers to a key manager, or changes their chains.
+    SetPeers { manager: u64, peers: Vec<(IpCidr, Option<u32>, Chain)> } => ();
+    /// Removes peers from a key manager.
+    RemovePeers { manager: u64, peers: Vec<IpCidr> } => ();
     /// Makes calls that the kernel must refuse, some on this connection, which has one key; the answer is how many. Fails
     /// unless each returns the error that says why.
     ProvokeErrors { connection: u64 } => u64;
@@ -127,8 +129,10 @@ impl Amount {
 /// What a step of a key manager came to: `wireseal_linux::StepReport`.
 #[derive(Serialize, Deserialize, Clone, Debug)]
 pub struct Stepped {
-    /// No key may be sent with.
-    pub expired: bool,
+    /// Peers for which no key may be sent with.
+    pub expired: usize,
+    /// Connections to be shut down.
+    pub ended: usize,
     pub done: Vec<String>,
     /// Keys past their lifetime that a connection keeps because they are its last.
     pub overdue: usize,

@@ -1,6 +1,8 @@
 //! A model of the keys on a Linux TCP socket, with the rules of the kernel's `net/ipv4/tcp_ao.c`.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::net::IpAddr;
+use std::sync::Arc;
 
 use cidr::IpCidr;
 use wireseal_algorithms::TcpAoAlgorithm::HmacSha1;
@@ -8,10 +10,11 @@ use wireseal_tcp_ao::key_chain::{Key, KeyChain, Lifetime, Timestamp};
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
 
 use crate::manager::action::{Action, SocketKind};
-use crate::manager::apply::Outcome;
-use crate::manager::state::{Found, Memory};
-use crate::manager::target::Target;
-use crate::{EinvalReason, Error, KeyName};
+use crate::manager::apply::{Outcome, Scope};
+use crate::manager::peers::{Configured, PeerTable};
+use crate::manager::state::{Found, Memory, Reported};
+use crate::manager::target::{Target, key_of};
+use crate::{EinvalReason, Error, KeyName, PeerName};
 
 /// The peer of most tests.
 pub const PEER: &str = "192.0.2.7/32";
@@ -50,9 +53,72 @@ pub fn name(send_id: u8, recv_id: u8) -> KeyName {
     KeyName { remote, vrf: None, send_id: KeyId(send_id), recv_id: KeyId(recv_id) }
 }
 
+/// A peer in any VRF.
+pub fn peer(remote: &str) -> PeerName {
+    PeerName::new(remote.parse().expect("a network"))
+}
+
 /// What a socket whose peer is [`PEER`] should have.
 pub fn target(chain: &KeyChain, now: i64, kind: SocketKind) -> Target<'_> {
-    Target { chain, remote: PEER.parse().expect("a network"), vrf: None, now: at(now), kind }
+    Target { chain, peer: peer(PEER), now: at(now), kind, near: &Vec::new }
+}
+
+/// The peers of a manager.
+pub fn peers(chains: impl IntoIterator<Item = (PeerName, KeyChain)>) -> PeerTable<Configured> {
+    let configured = |chain| Configured { chain: Arc::new(chain), version: 0 };
+    chains.into_iter().map(|(peer, chain)| (peer, configured(chain))).collect()
+}
+
+/// What a socket with the keys of all these peers should have.
+pub fn scope(peers: &PeerTable<Configured>, now: i64) -> Scope<'_> {
+    Scope { peers, only: None, families: [true; 2], now: at(now), kind: SocketKind::Listener }
+}
+
+/// What was asked of a kernel and of the keys that it reported.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Work {
+    /// Calls of `TCP_AO_GET_KEYS`.
+    pub reads: usize,
+    /// Keys that these returned.
+    pub keys: usize,
+    /// Times that a key's name was looked at.
+    pub names: usize,
+    /// Comparisons with an MKT.
+    pub comparisons: usize,
+}
+
+/// A key as it is reported.
+struct Report<'a> {
+    key: KernelKey,
+    is_current: bool,
+    is_rnext: bool,
+    work: &'a Cell<Work>,
+}
+
+impl Reported for Report<'_> {
+    fn name(&self) -> KeyName {
+        let work = self.work.get();
+        self.work.set(Work { names: work.names + 1, ..work });
+        self.key.name
+    }
+
+    fn is(&self, mkt: &Mkt) -> bool {
+        let work = self.work.get();
+        self.work.set(Work { comparisons: work.comparisons + 1, ..work });
+        self.key.is(mkt)
+    }
+
+    fn is_current(&self) -> bool {
+        self.is_current
+    }
+
+    fn is_rnext(&self) -> bool {
+        self.is_rnext
+    }
+
+    fn good(&self) -> u64 {
+        self.key.good
+    }
 }
 
 /// A key as the kernel holds it.
@@ -111,16 +177,31 @@ impl Kernel {
         self
     }
 
+    /// A connection in no VRF that this listener accepts from `address` when the handshake ended under `key`.
+    pub fn accept(&self, address: &str, key: KeyName) -> Self {
+        let address: IpAddr = address.parse().expect("an address");
+        let mut keys = self.keys.clone();
+        keys.retain(|key| key.name.remote.contains(&address) && key.name.vrf.is_none_or(|vrf| vrf == 0));
+        keys.iter_mut().for_each(|key| key.good = 0);
+        Self { kind: SocketKind::Connection, keys, current: Some(key), rnext: Some(key) }
+    }
+
     /// What `TCP_AO_GET_KEYS` returns.
-    pub fn found(&self, target: &Target<'_>, memory: &Memory) -> Vec<Found> {
-        let found = |key: &KernelKey| Found {
-            name: key.name,
-            origin: target.origin(memory, key.name, |mkt| key.is(mkt)),
+    fn report<'a>(&self, work: &'a Cell<Work>) -> Vec<Report<'a>> {
+        let Work { reads, keys, .. } = work.get();
+        work.set(Work { reads: reads + 1, keys: keys + self.keys.len(), ..work.get() });
+        let report = |key: &KernelKey| Report {
+            key: key.clone(),
             is_current: self.current == Some(key.name),
             is_rnext: self.rnext == Some(key.name),
-            good: key.good,
+            work,
         };
-        self.keys.iter().map(found).collect()
+        self.keys.iter().map(report).collect()
+    }
+
+    /// The keys as the manager recognises them.
+    pub fn found(&self, target: &Target<'_>, memory: &Memory) -> Vec<Found> {
+        self.report(&Cell::default()).iter().map(|key| target.recognise(memory, key)).collect()
     }
 
     /// Reaches the target undisturbed.
@@ -135,20 +216,48 @@ impl Kernel {
         memory: &mut Memory,
         mut apply: impl FnMut(&mut Self, &Action) -> Result<(), Error>,
     ) -> Outcome {
-        let kernel = RefCell::new(self);
-        target.apply(
-            memory,
-            |memory| Ok(kernel.borrow().found(target, memory)),
-            |action| apply(&mut kernel.borrow_mut(), action),
-        )
+        let peers = peers([(target.peer, target.chain.clone())]);
+        let only = (target.kind != SocketKind::Listener).then_some(target.peer);
+        let scope = Scope { only, now: target.now, kind: target.kind, ..scope(&peers, 0) };
+        let mut memories = PeerTable::from([(target.peer, *memory)]);
+        let (outcome, _) =
+            self.settle_all_with(&scope, &mut memories, |kernel, action, _| apply(kernel, action));
+        *memory = memories[&target.peer];
+        outcome
+    }
+
+    /// Gives all peers their keys undisturbed, and counts the work.
+    pub fn settle_all(&mut self, scope: &Scope<'_>, memories: &mut PeerTable<Memory>) -> (Outcome, Work) {
+        self.settle_all_with(scope, memories, Self::call)
+    }
+
+    /// Gives all peers their keys while `apply` stands between the manager and the kernel, and counts the work.
+    pub fn settle_all_with(
+        &mut self,
+        scope: &Scope<'_>,
+        memories: &mut PeerTable<Memory>,
+        mut apply: impl FnMut(&mut Self, &Action, Option<&KeyChain>) -> Result<(), Error>,
+    ) -> (Outcome, Work) {
+        let (kernel, work) = (RefCell::new(self), Cell::default());
+        let outcome = scope.settle(
+            memories,
+            || Ok(kernel.borrow().report(&work)),
+            |action, chain| apply(&mut kernel.borrow_mut(), action, chain),
+        );
+        (outcome, work.get())
     }
 
     /// The call that an action comes to.
     pub fn apply(&mut self, action: &Action, target: &Target<'_>) -> Result<(), Error> {
+        self.call(action, Some(target.chain))
+    }
+
+    /// The same, with the chain that a key to be added is from.
+    pub fn call(&mut self, action: &Action, chain: Option<&KeyChain>) -> Result<(), Error> {
         match *action {
             Action::Add { key_id, key, set_current, set_rnext } => {
-                let mkt = target.key(key_id).expect("of the chain").mkt().clone();
-                self.add(key, mkt, set_current, set_rnext)
+                let of_chain = chain.and_then(|chain| key_of(chain, key_id));
+                self.add(key, of_chain.expect("of the chain").mkt().clone(), set_current, set_rnext)
             }
             Action::AddPlaceholder { key } => {
                 let mkt = mkt(key.send_id.0, key.recv_id.0, u32::MAX);
@@ -182,9 +291,12 @@ impl Kernel {
         let overlaps = |other: IpCidr| {
             other.contains(&name.remote.first_address()) || name.remote.contains(&other.first_address())
         };
+        // A key for one VRF is not in the way of a key for all, but the other way round.
+        let same_vrf = |other: Option<u32>| other.is_none_or(|other| other == name.vrf.unwrap_or(0));
         let is_in_the_way = |key: &KernelKey| {
-            overlaps(key.name.remote)
-                && (key.name.send_id == name.send_id || key.name.recv_id == name.recv_id)
+            (key.name.send_id == name.send_id || key.name.recv_id == name.recv_id)
+                && overlaps(key.name.remote)
+                && same_vrf(key.name.vrf)
         };
         if self.keys.iter().any(is_in_the_way) {
             return Err(Error::IdInUse { send_id: name.send_id, recv_id: name.recv_id });

@@ -1,12 +1,15 @@
 //! What the key manager decides, decision by decision.
 
-use super::kernel_model::{Kernel, KernelKey, at, chain, key, lifetime, mkt, name, target};
+use super::kernel_model::{
+    Kernel, KernelKey, PEER, at, chain, key, lifetime, mkt, name, peer, peers, scope, target,
+};
 use crate::manager::action::SocketKind::{Closed, Connection, Listener};
 use crate::manager::action::{Action, Origin};
+use crate::manager::peers::PeerTable;
 use crate::manager::plan::Plan;
 use crate::manager::state::Memory;
 use crate::manager::target::Target;
-use crate::{Error, KeyName};
+use crate::{Error, InstalledKey, KeyName};
 use wireseal_tcp_ao::key_chain::{Key, KeyChain};
 
 /// Three keys that follow each other every 100 seconds, sent with for 120 and accepted for 20 more at each end.
@@ -279,12 +282,12 @@ fn keys_for_other_peers_stay_as_they_are() {
     // Not the ids of another key.
     assert_eq!(actions(&kernel, &chain, 1000), [Action::AddPlaceholder { key: name(254, 254) }]);
 
-    let mut connection = Kernel { kind: Connection, ..kernel };
-    connection.keys.remove(2);
-    (connection.current, connection.rnext) = (Some(overlapping), Some(overlapping));
+    // But not on a connection, which has only its peer's.
+    let mut connection = kernel.accept("192.0.2.7", overlapping);
+    assert_eq!(ids(&connection), [9]);
     connection.settle(&target(&chain, 50, Connection), &mut Memory::default());
-    assert_eq!(ids(&connection), [1, 9, 255]);
-    assert_eq!((connection.current, connection.rnext), (Some(overlapping), Some(name(1, 1))));
+    assert_eq!(ids(&connection), [1]);
+    assert_eq!((connection.current, connection.rnext), (Some(name(1, 1)), Some(name(1, 1))));
 }
 
 #[test]
@@ -411,11 +414,11 @@ fn a_key_with_the_ids_of_a_deleted_placeholder_is_not_a_placeholder() {
 
 #[test]
 fn a_socket_whose_keys_cannot_be_read_is_reported() {
-    let chain = three_keys();
-    let outcome = target(&chain, 50, Connection).apply(
-        &mut Memory::default(),
-        |_| Err(Error::NotATcpSocket),
-        |action| panic!("{action}"),
+    let peers = peers([(peer(PEER), three_keys())]);
+    let outcome = scope(&peers, 50).settle::<InstalledKey>(
+        &mut PeerTable::new(),
+        || Err(Error::NotATcpSocket),
+        |action, _| panic!("{action}"),
     );
     assert!(matches!(outcome.failed[..], [(None, Error::NotATcpSocket)]));
 }

@@ -34,6 +34,7 @@ pub fn all() -> Vec<Row> {
         manager::secrets::rows(),
         manager::expiry::rows(),
         manager::calls::rows(),
+        manager::peers::rows(),
         manager::vrf::rows(),
     ]
     .into_iter()

@@ -127,7 +127,8 @@ fn numbered(id: u8) -> Result<Mkt> {
     Ok(Mkt::new(KeyId(id), KeyId(id), TcpAoAlgorithm::Aes128Cmac, MasterKey::new(&[id; 16])?)?)
 }
 
-async fn set_memory(lab: &Lab, octets: u32) -> Result<u32> {
+/// Sets north's `net.core.optmem_max`; returns what it was.
+pub async fn set_memory(lab: &Lab, octets: u32) -> Result<u32> {
     let line = format!("sysctl -n net.core.optmem_max && sysctl -q -w net.core.optmem_max={octets}");
     Ok(lab.north.shell(&line).await?.trim().parse()?)
 }

@@ -1,6 +1,6 @@
 //! A chain at its end: nothing gets through unsigned.
 
-use agent::{Close, Connect, Counted};
+use agent::{Close, Connect, Counted, Stepped};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::Mkt;
 use wireseal_tcp_ao::key_chain::Key;
@@ -45,7 +45,7 @@ async fn go_on(lab: &Lab) -> Result<Evidence> {
     let managers = managed.managers;
     for now in [70, 110, 120, OVER] {
         let [north, south] = managed.step_under_traffic(now).await?;
-        ensure!(!north.expired && !south.expired, "at {now}: north {north:?}, south {south:?}");
+        ensure!(north.expired + south.expired == 0, "at {now}: north {north:?}, south {south:?}");
     }
     let (listener, first) = (managed.listener, managed.kernels);
     let [north, _] = first.info().await?;
@@ -71,8 +71,8 @@ async fn expire(lab: &Lab) -> Result<Refusal> {
     let managed = open(lab, std::slice::from_ref(&first)).await?;
     let Managed { managers, kernels, .. } = managed;
     let [north, south] = managers.step(OVER).await?;
-    let expired = north.expired && south.expired && north.overdue > 0 && south.overdue > 0;
-    ensure!(expired, "north says {north:?}, south {south:?}");
+    let expired = |end: &Stepped| end.expired == 1 && end.ended == 1 && end.overdue > 0;
+    ensure!(expired(&north) && expired(&south), "north says {north:?}, south {south:?}");
     // Its owner shuts the session down.
     managers.detach(&kernels).await?;
     let port = kernels.pair.remote.port();

@@ -1,6 +1,6 @@
 //! A session between two kernels whose keys come from key managers.
 
-use agent::{Attach, Chain, Detach, NewManager, SetChain, Step, Stepped};
+use agent::{Attach, Chain, Detach, NewManager, SetPeers, Step, Stepped};
 use speaker::protection::mirrored_chain;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::Mkt;
@@ -40,7 +40,7 @@ pub fn mkts(keys: &[Key]) -> Vec<Mkt> {
 }
 
 /// The chain of the guest at a port.
-fn chain(port: Port, keys: &[Key]) -> Result<Chain> {
+pub fn chain(port: Port, keys: &[Key]) -> Result<Chain> {
     let chain = KeyChain::new("lab", keys.to_vec())?;
     Ok(Chain::new(if port == Port::North { mirrored_chain(&chain)? } else { chain })?)
 }
@@ -51,7 +51,7 @@ pub struct Managers<'a> {
     lab: &'a Lab,
     pub south_guest: &'a Guest,
     family: Family,
-    north: u64,
+    pub north: u64,
     south: u64,
 }
 
@@ -67,7 +67,7 @@ impl<'a> Managers<'a> {
     pub async fn new(lab: &'a Lab, family: Family, north: &[Key], south: &[Key]) -> Result<Self> {
         let south_guest = lab.south().await?;
         let new = |own: Port, peer: Port, keys: &[Key]| {
-            Ok(NewManager { remote: peer.address(family).into(), chain: chain(own, keys)? })
+            Ok(NewManager { peers: vec![(peer.address(family).into(), None, chain(own, keys)?)] })
         };
         let of_north = new(Port::North, Port::South, north)?;
         let of_south: Result<_> = new(Port::South, Port::North, south);
@@ -75,14 +75,16 @@ impl<'a> Managers<'a> {
         Ok(Self { lab, south_guest, family, north, south })
     }
 
-    /// Attaches a socket of north's.
+    /// Attaches a socket of north's, which listens or was accepted.
     pub async fn attach_north(&self, socket: u64, now: i64) -> Result<()> {
-        self.lab.north.call(Attach { manager: self.north, socket, now: START + now }).await
+        self.lab.north.call(Attach { manager: self.north, socket, remote: None, now: START + now }).await
     }
 
-    /// Attaches a socket of south's.
+    /// Attaches a socket of south's that will connect to north.
     pub async fn attach_south(&self, socket: u64, now: i64) -> Result<()> {
-        self.south_guest.call(Attach { manager: self.south, socket, now: START + now - BEHIND }).await
+        let remote = Some(Port::North.address(self.family));
+        let attach = Attach { manager: self.south, socket, remote, now: START + now - BEHIND };
+        self.south_guest.call(attach).await
     }
 
     /// Steps both; fails when something could not be done.
@@ -100,10 +102,13 @@ impl<'a> Managers<'a> {
 
     /// Gives the manager of the guest at a port another chain. Its clock is right then.
     pub async fn set_chain(&self, port: Port, keys: &[Key], now: i64) -> Result<Stepped> {
-        let chain = chain(port, keys)?;
-        let (guest, manager) =
-            if port == Port::North { (&self.lab.north, self.north) } else { (self.south_guest, self.south) };
-        guest.call(SetChain { manager, chain, now: START + now }).await
+        let (guest, manager, peer) = match port {
+            Port::North => (&self.lab.north, self.north, Port::South),
+            _ => (self.south_guest, self.south, Port::North),
+        };
+        let peers = vec![(peer.address(self.family).into(), None, chain(port, keys)?)];
+        guest.call(SetPeers { manager, peers }).await?;
+        guest.call(Step { manager, now: START + now }).await
     }
 
     /// Detaches both ends of a connection, so that closing them ends it.

@@ -3,6 +3,7 @@
 pub mod calls;
 pub mod expiry;
 mod managed;
+pub mod peers;
 pub mod rolling;
 pub mod secrets;
 pub mod vrf;

@@ -87,7 +87,7 @@ async fn roll_without_the_third(lab: &Lab, family: Family) -> Result<Refusal> {
     let before = managers.south_guest.counters().await?;
     // North goes over to the third key by itself when half of the time is over for which the second is still accepted.
     let [_, south] = managers.step(225).await?;
-    ensure!(south.expired, "south does not say that it has expired: {south:?}");
+    ensure!(south.expired == 1, "south does not say that it has expired: {south:?}");
     let counted = managers.south_guest.await_counted(&before, Counted::key_not_found(1));
     // Only north sends: what south sent would ask for the second key again.
     Ok(Refusal::by("south", &refused(counted, managed.kernels.exchange(0, SOME)).await?))

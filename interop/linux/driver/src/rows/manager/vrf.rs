@@ -1,10 +1,13 @@
 //! Keys that are for one VRF alone.
 
-use agent::{Counted, Key, ListKeys, Open};
+use agent::{Attach, Counted, Detach, Key, ListKeys, NewManager, Open, Step};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::Mkt;
+use wireseal_tcp_ao::key_chain;
 
+use super::managed::chain;
 use crate::prelude::*;
+use crate::rows::kernels::open_socket;
 use crate::rows::session::{End, SOME, Session, Setup, kernel_key, key, key_with};
 
 const FAMILY: Family = Family::Ipv4;
@@ -12,8 +15,8 @@ const FAMILY: Family = Family::Ipv4;
 pub fn rows() -> Vec<Row> {
     vec![Row::new(
         "vrf",
-        "the kernel's interface is in a VRF; one listener for all VRFs has two keys with the same ids and other secrets for the \
-         same peer, one for this VRF and one for another: userspace has the secret of this one",
+        "the kernel's interface is in a VRF; a KeyManager gives one listener for all VRFs two keys with the same ids and other \
+         secrets for the same address, one for this VRF and one for another: userspace has the secret of this one",
         async |lab| within(lab, async |indices| connect(lab, indices).await).await,
         "userspace has the secret of the key for the other VRF",
         async |lab| within(lab, async |indices| refuse(lab, indices).await).await,
@@ -73,12 +76,28 @@ async fn connect(lab: &Lab, indices: [u32; 2]) -> Result<Evidence> {
     let setup = Setup::with_keys(FAMILY, End::Userspace, &[own]);
     let before = lab.north.counters().await?;
     let userspace = setup.userspace(lab)?;
-    let listener = open(lab, indices).await?;
+    let listener = open_socket(&lab.north, FAMILY, 0, Vec::new()).await?;
+    let peer = |(mkt, index)| {
+        let chain = chain(Port::North, &[key_chain::Key::new(1, mkt)])?;
+        Ok((End::Userspace.address(FAMILY).into(), Some(index), chain))
+    };
+    let peers: Result<_> = mkts()?.into_iter().zip(indices).map(peer).collect();
+    let manager = lab.north.call(NewManager { peers: peers? }).await?;
+    lab.north.call(Attach { manager, socket: listener, remote: None, now: 0 }).await?;
     let mut session = Session::connect(lab, setup, before, userspace, listener).await?;
+    session.exchange(SOME, SOME).await?;
+    // The manager finds the VRF of the connection, and gives it the keys of the peer there.
+    let socket = session.ends.socket;
+    lab.north.call(Attach { manager, socket, remote: None, now: 0 }).await?;
+    let step = lab.north.call(Step { manager, now: 0 }).await?;
+    ensure!(step.done.is_empty() && step.ended == 0, "the connection is not that of its VRF: {step:?}");
     session.exchange(SOME, SOME).await?;
     let keys = lab.north.call(ListKeys { socket: session.ends.socket }).await?;
     let vrfs: Vec<Option<u32>> = keys.iter().map(|key| key.1).collect();
     ensure!(vrfs == [Some(indices[0])], "the connection has keys for the VRFs {vrfs:?}");
+    for socket in [listener, socket] {
+        lab.north.call(Detach { socket }).await?;
+    }
     Ok(session.close().await?.with_figures("the connection has the key for its VRF alone"))
 }
 

@@ -1,0 +1,99 @@
+//! Peers in order of their addresses, so that those that concern an address or a network are found in a few steps.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::IpAddr;
+use std::ops::Bound::{Excluded, Included};
+use std::sync::Arc;
+
+use cidr::{IpCidr, IpInet};
+use wireseal_tcp_ao::key_chain::{Key, KeyChain, Timestamp};
+
+use crate::PeerName;
+use crate::manager::error::ManagerError;
+use crate::manager::target::{acceptance, clash};
+
+/// Something for each peer.
+pub(super) type PeerTable<T> = BTreeMap<PeerName, T>;
+
+/// A peer's key chain.
+#[derive(Clone, Debug)]
+pub(super) struct Configured {
+    pub(super) chain: Arc<KeyChain>,
+    /// Which change of the manager's peers set it.
+    pub(super) version: u64,
+}
+
+/// The networks that contain a network, itself included, the longest first.
+fn covering(inner: IpCidr) -> impl Iterator<Item = IpCidr> {
+    let lengths = (0..=inner.network_length()).rev();
+    lengths.filter_map(move |length| Some(IpInet::new(inner.first_address(), length).ok()?.network()))
+}
+
+/// The entries for exactly this network, the one for all VRFs last.
+fn with_network<T>(table: &PeerTable<T>, remote: IpCidr) -> impl Iterator<Item = (&PeerName, &T)> {
+    table.range(PeerName::new(remote)..=PeerName { remote, vrf: Some(u32::MAX) }).rev()
+}
+
+/// The entries that a connection can belong to as well as to `peer`, without `peer` itself.
+pub(super) fn overlapping<T>(table: &PeerTable<T>, peer: PeerName) -> impl Iterator<Item = (&PeerName, &T)> {
+    let around = covering(peer.remote).flat_map(move |network| with_network(table, network));
+    let own = PeerName { vrf: Some(u32::MAX), ..peer };
+    let last = PeerName { remote: IpCidr::new_host(peer.remote.last_address()), ..own };
+    let inside = table.range((Excluded(own), Included(last)));
+    let same_vrf = move |other: &PeerName| other.vrf.is_none() || peer.vrf.is_none() || other.vrf == peer.vrf;
+    around.chain(inside).filter(move |(other, _)| **other != peer && same_vrf(other))
+}
+
+/// The peer of a connection with `address`: the one with the longest prefix, and of two with the same prefix the one for the
+/// connection's VRF, which is asked for only if a peer is for one VRF.
+pub(super) fn longest<T>(
+    table: &PeerTable<T>,
+    address: IpAddr,
+    vrf: impl Fn() -> io::Result<u32>,
+) -> io::Result<Option<PeerName>> {
+    for network in covering(IpCidr::new_host(address)) {
+        for (peer, _) in with_network(table, network) {
+            match peer.vrf {
+                Some(index) if index != vrf()? => {}
+                _ => return Ok(Some(*peer)),
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Checks that keys of peers that overlap have no id in common while both are valid (RFC 5925 §3.1).
+///
+/// # Errors
+/// [`ManagerError::IdInUse`].
+pub(super) fn check_ids(
+    peers: &PeerTable<Configured>,
+    peer: PeerName,
+    chain: &KeyChain,
+) -> Result<(), ManagerError> {
+    for (other, Configured { chain: others, .. }) in overlapping(peers, peer) {
+        for key in chain.keys() {
+            let is_in_the_way = |taken: &&Key| {
+                clash(key.mkt(), taken.mkt()) && acceptance(chain, key).overlaps(&acceptance(others, taken))
+            };
+            if let Some(taken) = others.keys().iter().find(is_in_the_way) {
+                let (key_id, other_key_id) = (key.key_id(), taken.key_id());
+                return Err(ManagerError::IdInUse { peer, key_id, other: *other, other_key_id });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// When the chain of one peer, or of any, changes next.
+pub(super) fn next_change(
+    peers: &PeerTable<Configured>,
+    only: Option<PeerName>,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    match only {
+        Some(peer) => peers.get(&peer)?.chain.next_change(now),
+        None => peers.values().filter_map(|configured| configured.chain.next_change(now)).min(),
+    }
+}

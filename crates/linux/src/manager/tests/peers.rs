@@ -1,0 +1,308 @@
+//! Many peers on one socket.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use cidr::IpCidr;
+use wireseal_tcp_ao::key_chain::{Key, KeyChain};
+
+use super::kernel_model::{Kernel, KernelKey, Work, chain, key, lifetime, mkt, peer, peers, scope};
+use crate::manager::action::SocketKind::{Closed, Connection, Listener};
+use crate::manager::action::{Action, Origin};
+use crate::manager::apply::Scope;
+use crate::manager::peers::{PeerTable, longest};
+use crate::{Error, KeyManager, KeyName, ManagerError, PeerName};
+
+/// A key with the same id for sending and receiving.
+fn one_key(id: u8, from: impl Into<Option<i64>>, until: impl Into<Option<i64>>) -> KeyChain {
+    chain(0, [key(id.into(), mkt(id, id, id.into()), lifetime(from, until))])
+}
+
+fn name(peer: PeerName, id: u8) -> KeyName {
+    peer.key(&mkt(id, id, 0))
+}
+
+/// The keys on a socket: network and id, in order.
+fn held(kernel: &Kernel) -> Vec<(String, u8)> {
+    let held = |key: &KernelKey| (key.name.peer().to_string(), key.name.send_id.0);
+    let mut keys: Vec<_> = kernel.keys.iter().map(held).collect();
+    keys.sort_unstable();
+    keys
+}
+
+fn expected(keys: &[(&str, u8)]) -> Vec<(String, u8)> {
+    keys.iter().map(|(peer, id)| ((*peer).to_owned(), *id)).collect()
+}
+
+/// Two keys, the second of which follows the first at 100.
+fn rolling(number: usize) -> KeyChain {
+    let secret = |key: u32| 2 * number as u32 + key;
+    let keys = [
+        key(1, mkt(1, 1, secret(0)), lifetime(None, 150)),
+        key(2, mkt(2, 2, secret(1)), lifetime(100, None)),
+    ];
+    chain(0, keys)
+}
+
+fn numbered(number: usize) -> PeerName {
+    PeerName::new(IpCidr::new_host(IpAddr::from(Ipv4Addr::from_bits(0x0a00_0000 + number as u32))))
+}
+
+#[test]
+fn one_read_serves_ten_thousand_peers() {
+    const PEERS: usize = 10_000;
+    let chains: Vec<(PeerName, KeyChain)> = (0..PEERS).map(|n| (numbered(n), rolling(n))).collect();
+    let mut kernel = Kernel::new(Listener);
+    for (peer, chain) in &chains {
+        let keys = chain.keys().iter().map(Key::mkt);
+        kernel.keys.extend(keys.map(|mkt| KernelKey { name: peer.key(mkt), mkt: mkt.clone(), good: 0 }));
+    }
+    let all = kernel.keys.len();
+    let (mut peers, mut memories) = (peers(chains), PeerTable::new());
+
+    // Nothing to do, while both keys are accepted. A key is looked at twice, to find its peer and to recognise it, and
+    // compared with the keys of its own peer's chain.
+    let (outcome, work) = kernel.settle_all(&scope(&peers, 120), &mut memories);
+    assert!(outcome.done.is_empty() && outcome.failed.is_empty());
+    assert_eq!(all, 2 * PEERS);
+    let once = Work { reads: 1, keys: all, names: 3 * all, comparisons: 2 * all };
+    assert!(work.names <= once.names && work.comparisons <= once.comparisons, "{work:?}");
+    assert_eq!((work.reads, work.keys), (once.reads, once.keys));
+
+    // A hundred peers get another chain, and ten are removed.
+    for number in 0..100 {
+        let changed = one_key(3, None, None);
+        peers.get_mut(&numbered(number)).unwrap().chain = changed.into();
+    }
+    for number in 100..110 {
+        peers.remove(&numbered(number));
+    }
+    let (outcome, work) = kernel.settle_all(&scope(&peers, 120), &mut memories);
+    assert!(outcome.failed.is_empty());
+    assert_eq!(outcome.done.len(), 100 * 3 + 10 * 2);
+    assert_eq!((work.reads, work.keys), (1, all));
+    assert_eq!((kernel.keys.len(), memories.len()), (all - 120, PEERS - 10));
+
+    // One manager for each peer, for comparison: each reads all keys.
+    let few: Vec<PeerName> = peers.keys().take(20).copied().collect();
+    let mut reads = Work::default();
+    for peer in few {
+        let own = PeerTable::from([(peer, peers[&peer].clone())]);
+        let (_, work) = kernel.settle_all(&scope(&own, 120), &mut PeerTable::new());
+        (reads.reads, reads.keys) = (reads.reads + work.reads, reads.keys + work.keys);
+    }
+    assert_eq!((reads.reads, reads.keys), (20, 20 * kernel.keys.len()));
+}
+
+#[test]
+fn a_listener_gets_and_loses_the_keys_of_a_thousand_peers() {
+    let mut chains: Vec<(PeerName, KeyChain)> = (0..1000).map(|n| (numbered(n), rolling(n))).collect();
+    // A network around them all.
+    chains.push((peer("10.0.0.0/8"), one_key(9, None, None)));
+    let (peers, mut memories) = (peers(chains), PeerTable::new());
+    let mut kernel = Kernel::new(Listener);
+    for (now, count) in [(50, 1001), (100, 2001), (149, 2001), (150, 1001)] {
+        let (outcome, work) = kernel.settle_all(&scope(&peers, now), &mut memories);
+        assert!(outcome.failed.is_empty());
+        assert_eq!((kernel.keys.len(), work.reads), (count, 1), "at {now}");
+    }
+    let (outcome, _) = kernel.settle_all(&scope(&PeerTable::new(), 150), &mut memories);
+    assert_eq!((outcome.done.len(), kernel.keys.len(), memories.len()), (1001, 0, 0));
+}
+
+#[test]
+fn keys_that_the_kernel_refuses_are_read_again_once_for_all_peers() {
+    let chains = (0..1000).map(|n| (numbered(n), rolling(n)));
+    let (peers, mut memories) = (peers(chains), PeerTable::new());
+    let mut kernel = Kernel::new(Listener);
+    let no_memory = |_: &mut Kernel, _: &Action, _: Option<&KeyChain>| Err(Error::NoMemory);
+    let (outcome, work) = kernel.settle_all_with(&scope(&peers, 120), &mut memories, no_memory);
+    // Both keys of each peer and its placeholder.
+    assert_eq!((outcome.failed.len(), work.reads), (3 * 1000, 3));
+
+    // One peer's key does not hold up the others.
+    let unlucky = numbered(500);
+    let (outcome, work) =
+        kernel.settle_all_with(&scope(&peers, 120), &mut memories, |kernel, action, chain| match action {
+            Action::Add { key_id: 2, key, .. } if key.peer() == unlucky => Err(Error::NoMemory),
+            action => kernel.call(action, chain),
+        });
+    assert_eq!((outcome.failed.len(), work.reads, kernel.keys.len()), (1, 2, 1999));
+}
+
+#[test]
+fn ao_44_the_longest_prefix_decides() {
+    let in_vrf = |remote: &str, index| PeerName { vrf: Some(index), ..peer(remote) };
+    let table: PeerTable<()> = [
+        peer("192.0.2.7"),
+        peer("192.0.2.0/24"),
+        in_vrf("192.0.2.0/24", 5),
+        in_vrf("192.0.2.128/25", 6),
+        peer("0.0.0.0/0"),
+        in_vrf("2001:db8::/32", 0),
+        peer("2001:db8::/48"),
+    ]
+    .map(|peer| (peer, ()))
+    .into();
+    let find = |address: &str, vrf| longest(&table, address.parse().unwrap(), || Ok(vrf)).unwrap();
+    for (address, vrf, expected) in [
+        ("192.0.2.7", 0, Some(peer("192.0.2.7"))),
+        ("192.0.2.7", 5, Some(peer("192.0.2.7"))),
+        ("192.0.2.8", 0, Some(peer("192.0.2.0/24"))),
+        ("192.0.2.8", 5, Some(in_vrf("192.0.2.0/24", 5))),
+        ("192.0.2.200", 6, Some(in_vrf("192.0.2.128/25", 6))),
+        ("192.0.2.200", 5, Some(in_vrf("192.0.2.0/24", 5))),
+        ("192.0.3.1", 5, Some(peer("0.0.0.0/0"))),
+        ("2001:db8::1", 9, Some(peer("2001:db8::/48"))),
+        ("2001:db8:1::1", 0, Some(in_vrf("2001:db8::/32", 0))),
+        ("2001:db8:1::1", 9, None),
+    ] {
+        assert_eq!(find(address, vrf), expected, "{address} in VRF {vrf}");
+    }
+    let unasked = longest(&table, "192.0.2.7".parse().unwrap(), || panic!("no peer is for one VRF")).unwrap();
+    assert_eq!(unasked, Some(peer("192.0.2.7")));
+}
+
+#[test]
+fn ao_44_peers_that_overlap_need_other_ids() {
+    let manager = KeyManager::default();
+    let (neighbour, network) = (peer("192.0.2.7"), peer("192.0.2.0/24"));
+    manager.set_peer(network, one_key(1, None, 100)).unwrap();
+    let error = manager.set_peer(neighbour, one_key(1, 99, None)).unwrap_err();
+    assert!(matches!(
+        error,
+        ManagerError::IdInUse { peer, key_id: 1, other, other_key_id: 1 } if (peer, other) == (neighbour, network)
+    ));
+    assert!(error.to_string().starts_with("peer 192.0.2.7, key 1 and peer 192.0.2.0/24, key 1 "), "{error}");
+    let ids = |send_id, recv_id| chain(0, [key(7, mkt(send_id, recv_id, 7), lifetime(None, None))]);
+    for clashing in [ids(1, 2), ids(2, 1)] {
+        assert!(manager.set_peer(neighbour, clashing).is_err());
+    }
+    // Other ids, another time, another VRF or addresses that do not overlap are all right.
+    manager.set_peer(neighbour, ids(2, 3)).unwrap();
+    manager.set_peer(neighbour, one_key(1, 100, None)).unwrap();
+    manager.set_peer(peer("192.0.3.7"), one_key(1, None, None)).unwrap();
+    let in_vrf = |index| PeerName { vrf: Some(index), ..peer("198.51.100.0/24") };
+    for index in [5, 6] {
+        manager.set_peer(in_vrf(index), one_key(1, None, None)).unwrap();
+    }
+    assert!(manager.set_peer(peer("198.51.100.9"), one_key(1, None, None)).is_err());
+    // A network is checked against all peers within it, a peer's own chain is not in its way, and a removed one neither.
+    assert!(manager.set_peer(peer("0.0.0.0/0"), one_key(1, None, 50)).is_err());
+    manager.set_peer(network, one_key(1, 50, 100)).unwrap();
+    assert!(manager.remove_peer(neighbour) && !manager.remove_peer(neighbour));
+    manager.set_peer(neighbour, one_key(2, None, None)).unwrap();
+}
+
+#[test]
+fn ao_44_a_connection_keeps_the_keys_of_its_own_peer_alone() {
+    let (neighbour, network) = (peer("192.0.2.7"), peer("192.0.2.0/24"));
+    let peers = peers([(neighbour, one_key(1, None, None)), (network, one_key(2, None, None))]);
+    let mut listener = Kernel::new(Listener);
+    listener.settle_all(&scope(&peers, 0), &mut PeerTable::new());
+    for (address, handshake, own, id) in [
+        ("192.0.2.7", name(neighbour, 1), neighbour, 1),
+        // A holder of the network's key called from the neighbour's address.
+        ("192.0.2.7", name(network, 2), neighbour, 1),
+        ("192.0.2.8", name(network, 2), network, 2),
+    ] {
+        let mut accepted = listener.accept(address, handshake);
+        let scope = Scope { only: Some(own), kind: Connection, ..scope(&peers, 0) };
+        let (outcome, work) = accepted.settle_all(&scope, &mut PeerTable::new());
+        assert!(outcome.failed.is_empty() && !outcome.expired);
+        assert_eq!((held(&accepted), work.reads), (expected(&[(&own.to_string(), id)]), 1));
+        assert_eq!((accepted.current, accepted.rnext), (Some(name(own, id)), Some(name(own, id))));
+    }
+}
+
+#[test]
+fn a_socket_that_will_connect_has_the_keys_of_its_own_peer_alone() {
+    let (one, other) = (peer("192.0.2.7"), peer("192.0.2.8"));
+    let peers = peers([(one, rolling(0)), (other, rolling(1))]);
+    let mut kernel = Kernel::new(Closed);
+    let scope = Scope { only: Some(other), kind: Closed, ..scope(&peers, 120) };
+    kernel.settle_all(&scope, &mut PeerTable::new());
+    assert_eq!(held(&kernel), expected(&[("192.0.2.8", 1), ("192.0.2.8", 2)]));
+    assert_eq!((kernel.current, kernel.rnext), (Some(name(other, 2)), Some(name(other, 2))));
+}
+
+#[test]
+fn keys_of_a_removed_peer_leave_the_listener_and_those_of_other_programs_stay() {
+    let (one, other) = (peer("192.0.2.7"), peer("192.0.2.8"));
+    let mut peers = peers([(one, one_key(1, None, None)), (other, one_key(1, None, 50))]);
+    let mut memories = PeerTable::new();
+    let mut kernel = Kernel::new(Listener).with(name(peer("198.51.100.1"), 1), mkt(1, 1, 50));
+    // The other peer's chain has expired, and it has a placeholder.
+    kernel.settle_all(&scope(&peers, 60), &mut memories);
+    assert_eq!(held(&kernel), expected(&[("192.0.2.7", 1), ("192.0.2.8", 255), ("198.51.100.1", 1)]));
+    peers.remove(&one);
+    peers.remove(&other);
+    let mut kernel_refuses = true;
+    let (outcome, _) = kernel.settle_all_with(&scope(&peers, 60), &mut memories, |kernel, action, chain| {
+        if std::mem::take(&mut kernel_refuses) { Err(Error::NoMemory) } else { kernel.call(action, chain) }
+    });
+    // What could not be deleted is deleted in the next step.
+    assert_eq!((outcome.failed.len(), outcome.done.len(), memories.len()), (1, 1, 1));
+    let origin = |action: &Action| match action {
+        Action::Delete { origin, .. } => *origin,
+        action => panic!("{action}"),
+    };
+    assert_eq!(origin(&outcome.done[0]), Origin::Placeholder);
+    let (outcome, _) = kernel.settle_all(&scope(&peers, 60), &mut memories);
+    assert_eq!(outcome.done.iter().map(origin).collect::<Vec<_>>(), [Origin::Leftover]);
+    assert_eq!(held(&kernel), expected(&[("198.51.100.1", 1)]));
+    assert!(memories.is_empty());
+    let (_, work) = kernel.settle_all(&scope(&peers, 60), &mut memories);
+    assert_eq!(work, Work::default(), "there is nothing to read for");
+}
+
+#[test]
+fn an_id_goes_from_one_peer_to_another_that_overlaps_in_one_step() {
+    let (neighbour, network) = (peer("192.0.2.7"), peer("192.0.2.0/24"));
+    for (first, second) in [(neighbour, network), (network, neighbour)] {
+        let rolling = [key(1, mkt(1, 1, 1), lifetime(None, 100)), key(2, mkt(2, 2, 2), lifetime(0, None))];
+        let peers = peers([(first, chain(0, rolling)), (second, one_key(1, 100, None))]);
+        let (mut kernel, mut memories) = (Kernel::new(Listener), PeerTable::new());
+        kernel.settle_all(&scope(&peers, 50), &mut memories);
+        let (outcome, _) = kernel.settle_all(&scope(&peers, 100), &mut memories);
+        assert!(outcome.failed.is_empty(), "{:?}", outcome.failed);
+        let of = |peer: PeerName| held(&kernel).into_iter().filter(move |key| key.0 == peer.to_string());
+        assert_eq!(
+            (of(first).map(|key| key.1).collect(), of(second).map(|key| key.1).collect()),
+            (vec![2], vec![1])
+        );
+    }
+}
+
+#[test]
+fn a_placeholder_gives_way_to_a_key_of_a_peer_that_overlaps() {
+    let (neighbour, network) = (peer("192.0.2.7"), peer("192.0.2.0/24"));
+    let (mut kernel, mut memories) = (Kernel::new(Listener), PeerTable::new());
+    let before = peers([(network, one_key(1, None, 0))]);
+    kernel.settle_all(&scope(&before, 10), &mut memories);
+    assert_eq!(held(&kernel), expected(&[("192.0.2.0/24", 255)]));
+    let after = peers([(network, one_key(1, None, 0)), (neighbour, one_key(255, None, None))]);
+    let (outcome, _) = kernel.settle_all(&scope(&after, 10), &mut memories);
+    assert!(outcome.failed.is_empty(), "{:?}", outcome.failed);
+    assert_eq!(held(&kernel), expected(&[("192.0.2.0/24", 254), ("192.0.2.7", 255)]));
+    // Two placeholders have different ids as well.
+    let expired = peers([(network, one_key(1, None, 0)), (neighbour, one_key(255, None, 0))]);
+    kernel.settle_all(&scope(&expired, 10), &mut memories);
+    assert_eq!(held(&kernel), expected(&[("192.0.2.0/24", 254), ("192.0.2.7", 253)]));
+    let (outcome, _) = kernel.settle_all(&scope(&expired, 10), &mut memories);
+    assert!(outcome.done.is_empty() && outcome.failed.is_empty());
+}
+
+#[test]
+fn a_socket_of_one_family_gets_the_keys_of_its_family() {
+    let peers = peers(["192.0.2.7", "2001:db8::7"].map(|remote| (peer(remote), one_key(1, None, None))));
+    for (families, on_it) in [
+        ([true, false], &["192.0.2.7"][..]),
+        ([false, true], &["2001:db8::7"]),
+        ([true, true], &["192.0.2.7", "2001:db8::7"]),
+    ] {
+        let mut kernel = Kernel::new(Listener);
+        let scope = Scope { families, ..scope(&peers, 0) };
+        kernel.settle_all(&scope, &mut PeerTable::new());
+        assert_eq!(held(&kernel).into_iter().map(|key| key.0).collect::<Vec<_>>(), on_it);
+    }
+}

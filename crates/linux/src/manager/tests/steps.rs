@@ -1,0 +1,160 @@
+//! Steps of a manager, without a kernel that has TCP-AO.
+
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use wireseal_tcp_ao::key_chain::KeyChain;
+
+use super::kernel_model::{at, chain, key, lifetime, mkt, peer};
+use crate::manager::attached::Attached;
+use crate::manager::attachment::{Attachment, Entry, lock};
+use crate::{KeyManager, PeerName, StepReport};
+
+/// Lists a socket by hand: attaching needs a kernel with TCP-AO.
+fn list(
+    manager: &KeyManager,
+    number: u64,
+    peer: Option<PeerName>,
+    socket: &impl AsFd,
+) -> (Arc<Mutex<Attached>>, Attachment) {
+    let attached = Attached::new(socket).unwrap();
+    let identity = attached.identity;
+    let socket = Arc::new(Mutex::new(attached));
+    let mut state = manager.shared.state();
+    let (listed, version) = (Arc::clone(&socket), state.version);
+    state.sockets.push(Entry { number, identity, socket: listed, peer, version, next: None });
+    (socket, Attachment { shared: Arc::clone(&manager.shared), number })
+}
+
+fn listener() -> TcpListener {
+    TcpListener::bind("127.0.0.1:0").unwrap()
+}
+
+fn numbers(report: &StepReport) -> Vec<u64> {
+    report.sockets.iter().map(|socket| socket.attachment).collect()
+}
+
+fn one_key(from: impl Into<Option<i64>>, until: impl Into<Option<i64>>) -> KeyChain {
+    chain(0, [key(1, mkt(1, 1, 1), lifetime(from, until))])
+}
+
+#[test]
+fn a_socket_is_detached_while_a_step_waits_in_the_kernel_for_another() {
+    let manager = KeyManager::new(one_key(None, None), "127.0.0.1".parse().unwrap(), None).unwrap();
+    let (waiting, waiting_attachment) = list(&manager, 0, None, &listener());
+    let (_, detached) = list(&manager, 1, None, &listener());
+
+    let now = at(0);
+    let in_the_kernel = lock(&waiting);
+    thread::scope(|scope| {
+        let step = scope.spawn(|| manager.step(now));
+        while manager.shared.state().pace.is_long_ago(now) {
+            thread::yield_now();
+        }
+        drop(detached);
+        assert_eq!(manager.shared.state().sockets.len(), 1);
+        drop(in_the_kernel);
+        assert_eq!(numbers(&step.join().unwrap()), [0]);
+    });
+    drop(waiting_attachment);
+    assert!(manager.shared.state().sockets.is_empty());
+}
+
+#[test]
+fn a_peer_that_is_set_during_a_step_is_not_undone() {
+    let manager = KeyManager::new(one_key(None, None), "127.0.0.1".parse().unwrap(), None).unwrap();
+    let (waiting, _attachment) = list(&manager, 0, None, &listener());
+    let now = at(0);
+    let in_the_kernel = lock(&waiting);
+    thread::scope(|scope| {
+        let step = scope.spawn(|| manager.step(now));
+        while manager.shared.state().pace.is_long_ago(now) {
+            thread::yield_now();
+        }
+        manager.set_peer(peer("192.0.2.7"), one_key(None, 500)).unwrap();
+        drop(in_the_kernel);
+        step.join().unwrap()
+    });
+    // The socket was locked after the peer was set, so it has the peer's keys already.
+    let state = manager.shared.state();
+    assert_eq!(state.sockets[0].version, state.version);
+}
+
+#[test]
+fn only_what_is_due_is_stepped() {
+    let (one, other) = (peer("192.0.2.1"), peer("192.0.2.2"));
+    let manager = KeyManager::default();
+    manager.set_peer(one, one_key(None, 100)).unwrap();
+    manager.set_peer(other, one_key(None, None)).unwrap();
+    let listener = listener();
+    let connect = || TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let connections = [connect(), connect()];
+    let _listed = [
+        list(&manager, 0, Some(one), &connections[0]),
+        list(&manager, 1, Some(other), &connections[1]),
+        list(&manager, 2, None, &listener),
+    ];
+    let due = |now| manager.step_due(at(now)).map(|report| (numbers(&report), report.expired));
+    let expect = |now, expected: Option<&[u64]>, expired: &[PeerName]| {
+        let expected = expected.map(|numbers| (numbers.to_vec(), expired.to_vec()));
+        assert_eq!(due(now), expected, "at {now}");
+    };
+    expect(0, Some(&[0, 1, 2]), &[]);
+    expect(0, None, &[]);
+    expect(29, None, &[]);
+    manager.set_peer(other, one_key(None, None)).unwrap();
+    expect(29, Some(&[1, 2]), &[]);
+    assert!(manager.remove_peer(one) && !manager.remove_peer(one));
+    expect(29, Some(&[0, 2]), &[]);
+    expect(30, Some(&[0, 1, 2]), &[]);
+    // The clock is set back.
+    manager.set_peer(one, one_key(0, None)).unwrap();
+    expect(-50, Some(&[0, 1, 2]), &[one]);
+    expect(-21, None, &[]);
+}
+
+#[test]
+fn a_connection_of_a_removed_peer_keeps_its_keys_and_is_reported() {
+    let removed = peer("127.0.0.1");
+    let manager = KeyManager::default();
+    manager.set_peer(removed, one_key(None, None)).unwrap();
+    // It does not go over to the network around it.
+    let around = chain(0, [key(2, mkt(2, 2, 2), lifetime(None, None))]);
+    manager.set_peer(peer("127.0.0.0/8"), around).unwrap();
+    let listener = listener();
+    let connection = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let _listed = list(&manager, 0, Some(removed), &connection);
+    manager.remove_peer(removed);
+    for now in [0, 30] {
+        let report = manager.step_due(at(now)).unwrap();
+        let socket = &report.sockets[0];
+        assert_eq!((socket.peer, socket.expired), (Some(removed), true), "at {now}");
+        assert!(socket.done.is_empty() && socket.failed.is_empty() && socket.overdue.is_empty());
+    }
+    // It is back; adding keys fails, as the connection has no TCP-AO.
+    manager.set_peer(removed, one_key(None, None)).unwrap();
+    assert!(!manager.step_due(at(30)).unwrap().sockets[0].failed.is_empty());
+}
+
+#[test]
+fn a_step_is_due_when_a_chain_changes() {
+    let manager = KeyManager::default();
+    assert!(manager.step_due(at(0)).is_some_and(|report| report.next_step.is_none()));
+    for (remote, until) in [("192.0.2.1", 10), ("192.0.2.2", 20)] {
+        manager.set_peer(peer(remote), one_key(None, until)).unwrap();
+    }
+    let next = |now| manager.step_due(at(now)).map(|report| (report.next_step, report.expired.len()));
+    let changed = |next: Option<i64>, expired: usize| Some((next.map(at), expired));
+    for (now, expected) in [
+        (0, changed(Some(10), 0)),
+        (9, None),
+        (10, changed(Some(20), 1)),
+        (19, None),
+        (20, changed(None, 2)),
+        (29, None),
+    ] {
+        assert_eq!(next(now), expected, "at {now}");
+    }
+}
