@@ -1,14 +1,20 @@
 //! The program, and directories to run it in.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
 
 use router_peer::certificate;
 use tempfile::TempDir;
+
+/// The longest that a line of the log is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn router_peer() -> Command {
     Command::new(env!("CARGO_BIN_EXE_router-peer"))
@@ -68,7 +74,12 @@ impl Place {
         let mut command = router_peer();
         command.args(["--config", config]).args(more).current_dir(self.0.path()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let log = BufReader::new(child.stderr.take().unwrap());
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let (lines, log) = channel();
+        thread::spawn(move || {
+            let mut line = String::new();
+            while stderr.read_line(&mut line).unwrap() > 0 && lines.send(std::mem::take(&mut line)).is_ok() {}
+        });
         Router { child, log, said: String::new(), _place: self.clone() }
     }
 }
@@ -82,7 +93,8 @@ pub fn last_words(output: Output) -> (String, Option<i32>) {
 /// A running router. It is killed when dropped.
 pub struct Router {
     child: Child,
-    log: BufReader<ChildStderr>,
+    /// What it writes, line by line.
+    log: Receiver<String>,
     /// The log so far.
     pub said: String,
     _place: Place,
@@ -92,9 +104,10 @@ impl Router {
     /// Reads the log until a line has all these words.
     pub fn wait_for(&mut self, words: &[&str]) {
         loop {
-            let start = self.said.len();
-            assert_ne!(self.log.read_line(&mut self.said).unwrap(), 0, "stopped by itself:\n{}", self.said);
-            if words.iter().all(|word| self.said[start..].contains(word)) {
+            let line = self.log.recv_timeout(PATIENCE);
+            let line = line.unwrap_or_else(|error| panic!("no {words:?}: {error}:\n{}", self.said));
+            self.said += &line;
+            if words.iter().all(|word| line.contains(word)) {
                 return;
             }
         }
@@ -103,7 +116,7 @@ impl Router {
     /// Shuts it down and returns the whole log.
     pub fn stop(mut self) -> String {
         assert!(Command::new("kill").arg(self.child.id().to_string()).status().unwrap().success());
-        self.log.read_to_string(&mut self.said).unwrap();
+        self.said.extend(self.log.iter());
         assert_eq!(self.child.wait().unwrap().code(), Some(0), "{}", self.said);
         std::mem::take(&mut self.said)
     }

@@ -46,7 +46,7 @@ fn a_peer_with_another_secret_gets_no_answer() {
     there.edit("unix-east.toml", "-path = \"", &sockets);
     let mut west = here.start("unix-west.toml", &["-v"]);
     let east = there.start("unix-east.toml", &[]);
-    west.wait_for(&["packet dropped", "MAC does not verify"]);
+    west.wait_for(&["inbound packet refused", "MAC does not verify"]);
     for log in [east.stop(), west.stop()] {
         assert!(!log.contains("session established") && !log.contains("secret of"), "{log}");
     }

@@ -19,8 +19,8 @@ const STEP: i64 = 8;
 /// What stands for a time that does not come.
 const DAY: i64 = 24 * 3600;
 /// What the log says of a packet that Wireseal does not let through, with `--verbose`; and of one that came with a wrong MAC.
-const REFUSED: &str = "packet dropped";
-const BAD: &str = "packet dropped direction=Inbound reason=MAC does not verify";
+const REFUSED: &str = "packet refused";
+const BAD: &str = "inbound packet refused: MAC does not verify";
 
 /// A moment of the key chain, by this machine's clock.
 fn by_clock(start: i64, moment: i64) -> i64 {
