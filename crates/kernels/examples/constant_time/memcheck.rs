@@ -24,7 +24,13 @@ pub enum Finding {
 pub const fn knows(routine: &Routine) -> bool {
     matches!(
         routine.path,
-        None | Some(InstructionSet::AesNi | InstructionSet::Avx2 | InstructionSet::Aarch64Aes)
+        None | Some(
+            InstructionSet::AesNi
+                | InstructionSet::AesNiAvx
+                | InstructionSet::Avx2
+                | InstructionSet::Bmi2
+                | InstructionSet::Aarch64Aes
+        )
     )
 }
 

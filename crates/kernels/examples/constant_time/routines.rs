@@ -81,8 +81,9 @@ type Run = fn(&mut Secrets, usize);
 /// Every routine on each of its paths on this architecture.
 pub fn routines() -> Vec<Routine> {
     const ANY: [Option<InstructionSet>; 1] = [None];
-    const AES: [Option<InstructionSet>; 4] = [
+    const AES: [Option<InstructionSet>; 5] = [
         Some(InstructionSet::AesNi),
+        Some(InstructionSet::AesNiAvx),
         Some(InstructionSet::Vaes256),
         Some(InstructionSet::Vaes512),
         Some(InstructionSet::Aarch64Aes),
@@ -93,7 +94,7 @@ pub fn routines() -> Vec<Routine> {
     const CHACHA20_POLY1305: [Option<InstructionSet>; 1] = [Some(InstructionSet::Avx512Ifma)];
     const CMAC: [Option<InstructionSet>; 1] = [Some(InstructionSet::AesNi)];
     const CMACS: [Option<InstructionSet>; 2] = [Some(InstructionSet::AesNi), Some(InstructionSet::Vaes512)];
-    const SHA: [Option<InstructionSet>; 1] = [Some(InstructionSet::ShaNi)];
+    const SHA: [Option<InstructionSet>; 2] = [Some(InstructionSet::ShaNi), Some(InstructionSet::Bmi2)];
     const SHAS: [Option<InstructionSet>; 1] = [Some(InstructionSet::Avx512)];
 
     let table: [(&'static str, &[Option<InstructionSet>], usize, Run); 20] = [

@@ -85,6 +85,7 @@ impl V128 {
 impl Vector for V128 {
     const BLOCKS: usize = 1;
     const GROUP: usize = 8;
+    const KARATSUBA: bool = false;
 
     type Edge = Edge;
 
@@ -106,6 +107,7 @@ impl Vector for V128 {
         fn xor3(a: Self, b: Self, c: Self) -> Self = Self::xor(Self::xor(a, b), c);
         // There are enough registers.
         fn opaque(v: Self) -> Self = v;
+        fn tied(v: Self) -> Self = v;
         fn swap_octets(v: Self) -> Self = Self(vrev64q_u8(vextq_u8::<8>(v.0, v.0)));
         fn swap_halves(v: Self) -> Self = Self(vextq_u8::<8>(v.0, v.0));
 

@@ -16,6 +16,9 @@ pub(crate) trait Vector: Copy {
     /// How many registers GCM works on at a time: 16 blocks, or 8 of one block, because no processor has more registers.
     const GROUP: usize;
 
+    /// Whether GCM multiplies blocks with three products of their halves, by Karatsuba's method, or with four.
+    const KARATSUBA: bool;
+
     /// Which octets belong to the text, in a register at its start or end.
     type Edge: Copy;
 
@@ -42,6 +45,8 @@ pub(crate) trait Vector: Copy {
     unsafe fn xor3(a: Self, b: Self, c: Self) -> Self;
     /// The same value, opaque to the compiler. Where registers are few, it would otherwise spill the summands.
     unsafe fn opaque(v: Self) -> Self;
+    /// The same value. The compiler keeps to the order of what is tied, and computes nothing of it later than here.
+    unsafe fn tied(v: Self) -> Self;
     /// Reverses the octets of each block.
     unsafe fn swap_octets(v: Self) -> Self;
     /// Swaps the halves of each block.

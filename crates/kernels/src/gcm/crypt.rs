@@ -11,6 +11,10 @@
 //! block of the associated data takes it. Opening hashes each group while it is decrypted. Sealing hashes each group while the next
 //! is encrypted, because the ciphertext is not there earlier.
 //!
+//! Each round of AES has the products of one register beside it. Where a register has one block, [`Vector::tied`] keeps them there:
+//! LLVM's scheduler would move them apart, and sealing 1200 octets would take 286 ns instead of 276 (AES-NI with AVX) or 358 instead
+//! of 278 (AES-NI), on Zen 3.
+//!
 //! All of it is `inline(always)`, like `hash.rs`, `aes/vector.rs` and the generic functions of `kernel.rs`, because only the macro in
 //! `kernel.rs` makes functions that are compiled for a path. With plain `inline` each instruction became a call, and sealing 1200
 //! octets took 45 times as long (VAES-256).
@@ -114,6 +118,8 @@ impl<V: Vector> Ciphertext<V> {
 
 impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
     const WIDTH: usize = 16 * V::BLOCKS;
+    /// The highest power of H in the key.
+    const POWERS: usize = if V::KARATSUBA { POWERS / 2 } else { POWERS };
 
     #[inline(always)]
     unsafe fn new(direction: Direction, key: *const u8, packet: Packet<'a>, mask: Option<Mask<'a>>) -> Self {
@@ -218,9 +224,9 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
             let blocks = left.div_ceil(16);
             let lengths = Block::of(8 * self.packet.length as u64, 8 * self.packet.aad.len() as u64);
             // Behind a whole group no power of H is left for the lengths, which are then multiplied alone.
-            let with_lengths = registers < V::GROUP || blocks < POWERS;
+            let with_lengths = registers < V::GROUP || blocks < Self::POWERS;
             let mut products =
-                if with_lengths { Products::of(V::first(lengths), self.powers(1)) } else { Products::zero() };
+                if with_lengths { self.products(V::first(lengths), 1) } else { Products::zero() };
             for (j, state) in states[..registers].iter_mut().enumerate() {
                 let to = at.wrapping_add(Self::WIDTH * j);
                 let (starts, ends) = (is_first && j == 0, j == registers - 1);
@@ -249,12 +255,12 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
                 if j == 0 {
                     block = V::xor(block, V::first(hash));
                 }
-                products.add(block, self.powers(blocks + usize::from(with_lengths) - V::BLOCKS * j));
+                self.add(&mut products, block, blocks + usize::from(with_lengths) - V::BLOCKS * j);
             }
             if is_first {
                 self.make_mask(registers, &states);
             }
-            let hash = products.reduce();
+            let hash = Self::reduce(products);
             if with_lengths {
                 hash
             } else {
@@ -303,18 +309,22 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         // SAFETY: as the caller's.
         unsafe {
             let key = self.round_key(round);
-            for state in states {
+            for state in &mut *states {
                 *state = V::aes(*state, key);
             }
             if let Some(hashed) = hashed {
                 if round <= V::GROUP {
                     let block = hashed.register(round - 1, *hash);
-                    products.add(block, self.powers((V::GROUP + 1 - round) * V::BLOCKS));
+                    self.add(products, block, (V::GROUP + 1 - round) * V::BLOCKS);
+                    products.tie();
                 }
                 if round == 9 {
-                    *hash = products.reduce();
+                    *hash = Self::reduce(*products);
                     leak!("GCM: whole group hashed", *hash);
                 }
+            }
+            for state in states {
+                *state = V::tied(*state);
             }
         }
     }
@@ -323,6 +333,41 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
     unsafe fn round_key(&self, round: usize) -> V {
         // SAFETY: there are that many.
         unsafe { V::load_every(self.key.add(16 * (POWERS + round))) }
+    }
+
+    /// The products of a register of blocks and the powers of H from H^`power` down.
+    #[inline(always)]
+    unsafe fn products(&self, blocks: V, power: usize) -> Products<V> {
+        // SAFETY: as the caller's.
+        unsafe {
+            if V::KARATSUBA {
+                let mut products = Products::zero();
+                self.add(&mut products, blocks, power);
+                products
+            } else {
+                Products::of(blocks, self.powers(power))
+            }
+        }
+    }
+
+    /// Adds the same products.
+    #[inline(always)]
+    unsafe fn add(&self, products: &mut Products<V>, blocks: V, power: usize) {
+        // SAFETY: the key has these powers.
+        unsafe {
+            if V::KARATSUBA {
+                let folded = V::load(self.key.add(16 * (POWERS / 2 - power)));
+                products.add_folded(blocks, self.powers(power), folded);
+            } else {
+                products.add(blocks, self.powers(power));
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn reduce(products: Products<V>) -> Block {
+        // SAFETY: as the caller's.
+        unsafe { if V::KARATSUBA { products.completed().reduce() } else { products.reduce() } }
     }
 
     /// A register of powers of H, from H^`power` down.
@@ -369,7 +414,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
             let last = Block::swap_octets(load_short(last));
             let mut sum = Block::zero();
             while !blocks.is_empty() {
-                let (run, rest) = blocks.split_at(blocks.len().min(256));
+                let (run, rest) = blocks.split_at(blocks.len().min(16 * Self::POWERS));
                 blocks = rest;
                 let count = run.len() / 16;
                 let power = |at: usize| Block::load(self.key.add(16 * (POWERS - count + at)));

@@ -61,6 +61,48 @@ impl<V: Vector> Products<V> {
         }
     }
 
+    /// Adds the products of the blocks of two registers by Karatsuba's method: `folded` has the sums of the halves of `b`. The
+    /// middle is complete after [`Self::completed`].
+    ///
+    /// # Safety
+    ///
+    /// As for the functions of [`Vector`].
+    #[inline(always)]
+    pub(super) unsafe fn add_folded(&mut self, a: V, b: V, folded: V) {
+        // SAFETY: as the caller's.
+        unsafe {
+            self.low = V::xor(self.low, V::low(a, b));
+            self.middle = V::xor(self.middle, V::low(V::xor(a, V::swap_halves(a)), folded));
+            self.high = V::xor(self.high, V::high(a, b));
+        }
+    }
+
+    /// With the middle that [`Self::add_folded`] leaves incomplete.
+    ///
+    /// # Safety
+    ///
+    /// As for the functions of [`Vector`].
+    #[inline(always)]
+    pub(super) unsafe fn completed(self) -> Self {
+        // SAFETY: as the caller's.
+        unsafe { Self { middle: V::xor3(self.middle, self.low, self.high), ..self } }
+    }
+
+    /// [Ties](Vector::tied) all parts.
+    ///
+    /// # Safety
+    ///
+    /// As for the functions of [`Vector`].
+    #[inline(always)]
+    pub(super) unsafe fn tie(&mut self) {
+        // SAFETY: as the caller's.
+        unsafe {
+            self.low = V::tied(self.low);
+            self.middle = V::tied(self.middle);
+            self.high = V::tied(self.high);
+        }
+    }
+
     /// Reduces the sum of all blocks.
     ///
     /// # Safety

@@ -16,6 +16,8 @@ pub(super) struct Kernel {
     pub(super) seal: unsafe fn(*const u8, Packet<'_>, Option<Mask<'_>>) -> [u8; 16],
     /// Decrypts, and compares the tag.
     pub(super) open: unsafe fn(*const u8, Packet<'_>) -> bool,
+    /// Whether its keys have powers of H for Karatsuba's method.
+    pub(super) karatsuba: bool,
 }
 
 #[inline(always)]
@@ -57,14 +59,15 @@ unsafe fn open<V: Vector, const ROUNDS: usize>(key: *const u8, packet: Packet<'_
 macro_rules! path {
     ($path:ident: $vector:ident with $features:literal) => {
         mod $path {
-            use super::{Kernel, Mask, Packet, $vector};
+            use super::{Kernel, Mask, Packet, Vector, $vector};
 
             path!($vector, $features, TEN: 10, seal_10, open_10);
             path!($vector, $features, FOURTEEN: 14, seal_14, open_14);
         }
     };
     ($vector:ident, $features:literal, $kernel:ident: $rounds:literal, $seal:ident, $open:ident) => {
-        pub(super) static $kernel: Kernel = Kernel { seal: $seal, open: $open };
+        pub(super) static $kernel: Kernel =
+            Kernel { seal: $seal, open: $open, karatsuba: $vector::KARATSUBA };
 
         #[target_feature(enable = $features)]
         unsafe fn $seal(key: *const u8, packet: Packet<'_>, mask: Option<Mask<'_>>) -> [u8; 16] {
@@ -85,6 +88,8 @@ path!(aarch64: Block with "neon,aes");
 #[cfg(target_arch = "x86_64")]
 path!(aes_ni: V128 with "aes,pclmulqdq,ssse3,sse4.1");
 #[cfg(target_arch = "x86_64")]
+path!(aes_ni_avx: V128 with "aes,pclmulqdq,avx");
+#[cfg(target_arch = "x86_64")]
 path!(vaes256: V256 with "aes,pclmulqdq,avx2,vaes,vpclmulqdq");
 #[cfg(target_arch = "x86_64")]
 path!(vaes512: V512 with "aes,pclmulqdq,avx2,vaes,vpclmulqdq,avx512f,avx512bw,avx512dq,avx512vl");
@@ -102,6 +107,10 @@ impl Engine {
             #[cfg(target_arch = "x86_64")]
             (Self::AesNi(_), Rounds::Fourteen) => &aes_ni::FOURTEEN,
             #[cfg(target_arch = "x86_64")]
+            (Self::AesNiAvx(_), Rounds::Ten) => &aes_ni_avx::TEN,
+            #[cfg(target_arch = "x86_64")]
+            (Self::AesNiAvx(_), Rounds::Fourteen) => &aes_ni_avx::FOURTEEN,
+            #[cfg(target_arch = "x86_64")]
             (Self::Vaes256(_), Rounds::Ten) => &vaes256::TEN,
             #[cfg(target_arch = "x86_64")]
             (Self::Vaes256(_), Rounds::Fourteen) => &vaes256::FOURTEEN,
@@ -112,25 +121,32 @@ impl Engine {
         }
     }
 
-    /// Fills in the powers of H, from the highest down.
+    /// Fills in the powers of H, from the highest down, as [`POWERS`] says.
     pub(super) fn powers(self, h: u128, all: &mut [u128]) {
         // SAFETY: every path has these features, and an engine proves a path.
-        unsafe { powers(h, all) }
+        unsafe { powers(h, all, self.gcm(Rounds::Ten).karatsuba) }
     }
 }
 
 #[cfg_attr(target_arch = "x86_64", target_feature(enable = "aes,pclmulqdq,ssse3,sse4.1"))]
 #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
-fn powers(h: u128, powers: &mut [u128]) {
+fn powers(h: u128, powers: &mut [u128], karatsuba: bool) {
     leak!("GCM: powers of H", h);
     let at = |power: usize| POWERS - power;
     powers[at(1)] = divided_by_x(h);
-    for power in 2..=POWERS {
+    let count = if karatsuba { POWERS / 2 } else { POWERS };
+    for power in 2..=count {
         let (a, b) = (power / 2, power - power / 2);
         // SAFETY: these are blocks, and the function has the features that multiplication needs.
         unsafe {
             let [a, b] = [a, b].map(|power| Block::load((&raw const powers[at(power)]).cast()));
             Block::store((&raw mut powers[at(power)]).cast(), multiply(a, b));
+        }
+    }
+    if karatsuba {
+        let (folded, powers) = powers.split_at_mut(POWERS / 2);
+        for (folded, power) in folded.iter_mut().zip(powers) {
+            *folded = *power ^ power.rotate_left(64);
         }
     }
 }

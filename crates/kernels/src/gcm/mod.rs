@@ -33,7 +33,7 @@ const SAMPLE: &str = "the sample is not in the body";
 /// It takes 512 octets, needs no heap, and is wiped on drop. Using a nonce twice breaks it.
 #[derive(ZeroizeOnDrop)]
 pub struct GcmKey {
-    /// The powers of H, from the highest down, then the round keys.
+    /// The powers of H, from the highest down, as [`POWERS`] says, then the round keys.
     blocks: [u128; POWERS + ROUND_KEYS],
     #[zeroize(skip)]
     kernel: &'static Kernel,

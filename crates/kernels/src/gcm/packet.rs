@@ -10,7 +10,8 @@ pub const TAG_LENGTH: usize = 16;
 /// The most octets of a text: 2^32 - 2 blocks.
 const MAX_LENGTH: u64 = ((1 << 32) - 2) * 16;
 
-/// How many powers of H a key has: enough for a group of 16 blocks, or for fewer blocks and the lengths behind them.
+/// How many powers of H a key has: enough for a group of 16 blocks, or for fewer blocks and the lengths behind them. For
+/// Karatsuba's method, H^8 to H^1, and before each of them, eight places, the sum of its halves, in both halves.
 pub(super) const POWERS: usize = 16;
 
 #[cfg_attr(

@@ -8,7 +8,8 @@ use crate::hmac::many::Avx512Hash;
 
 impl Avx512Hash<5> for Sha1 {
     const COST: Cost = Cost { once: 11, block: 4 };
-    const COST_WITHOUT_SHA_NI: Cost = Cost { once: 4, block: 2 };
+    const COST_BMI2: Cost = Cost { once: 5, block: 2 };
+    const COST_WITHOUT_EITHER: Cost = Cost { once: 4, block: 2 };
 
     // FIPS 180-4 §6.1.2.
     #[inline]

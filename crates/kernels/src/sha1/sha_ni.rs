@@ -3,7 +3,8 @@
 use core::arch::x86_64::*;
 
 use super::Sha1;
-use crate::hmac::one::{Block, ShaNiHash};
+use crate::cpu::ShaNi;
+use crate::hmac::one::{Block, OneMessageHash};
 
 /// A chaining value: the words a, b, c and d with a in the highest place, and e in the highest place.
 #[derive(Clone, Copy)]
@@ -12,7 +13,7 @@ pub(crate) struct State {
     e: __m128i,
 }
 
-impl ShaNiHash<5> for Sha1 {
+impl OneMessageHash<ShaNi, 5> for Sha1 {
     const ORDER: [u8; 16] = [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0];
 
     type State = State;
@@ -28,8 +29,8 @@ impl ShaNiHash<5> for Sha1 {
     // FIPS 180-4 §6.1.2.
     #[inline]
     #[target_feature(enable = "sha,sse4.1,ssse3")]
-    unsafe fn compress(mut state: State, mut w: Block) -> State {
-        let before = state;
+    unsafe fn compress(state: &mut State, mut w: Block) {
+        let before = *state;
         leak!("HMAC-SHA-1: one block", state.abcd);
         macro_rules! rounds {
             ($($at:literal)*) => {$(
@@ -50,7 +51,8 @@ impl ShaNiHash<5> for Sha1 {
             )*};
         }
         rounds!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19);
-        State { abcd: _mm_add_epi32(state.abcd, before.abcd), e: _mm_sha1nexte_epu32(state.e, before.e) }
+        state.abcd = _mm_add_epi32(state.abcd, before.abcd);
+        state.e = _mm_sha1nexte_epu32(state.e, before.e);
     }
 
     #[inline]

@@ -2,6 +2,8 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod bmi2;
 #[cfg(feature = "model")]
 pub mod model;
 #[cfg(target_arch = "x86_64")]

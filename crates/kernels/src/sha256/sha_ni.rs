@@ -3,7 +3,8 @@
 use core::arch::x86_64::*;
 
 use super::{K, Sha256};
-use crate::hmac::one::{Block, ShaNiHash};
+use crate::cpu::ShaNi;
+use crate::hmac::one::{Block, OneMessageHash};
 
 /// A chaining value: the words a, b, e and f with a in the highest place, and c, d, g and h with c in the highest place.
 #[derive(Clone, Copy)]
@@ -12,7 +13,7 @@ pub(crate) struct State {
     cdgh: __m128i,
 }
 
-impl ShaNiHash<8> for Sha256 {
+impl OneMessageHash<ShaNi, 8> for Sha256 {
     const ORDER: [u8; 16] = [3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12];
 
     type State = State;
@@ -33,8 +34,8 @@ impl ShaNiHash<8> for Sha256 {
     // FIPS 180-4 §6.2.2.
     #[inline]
     #[target_feature(enable = "sha,sse4.1,ssse3")]
-    unsafe fn compress(mut state: State, mut w: Block) -> State {
-        let before = state;
+    unsafe fn compress(state: &mut State, mut w: Block) {
+        let before = *state;
         leak!("HMAC-SHA-256: one block", state.abef);
         // SAFETY: there are 16 times four words, and they need no alignment.
         let constant = |at: usize| unsafe { _mm_loadu_si128(K.as_ptr().cast::<__m128i>().add(at)) };
@@ -54,7 +55,8 @@ impl ShaNiHash<8> for Sha256 {
             )*};
         }
         rounds!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
-        State { abef: _mm_add_epi32(state.abef, before.abef), cdgh: _mm_add_epi32(state.cdgh, before.cdgh) }
+        state.abef = _mm_add_epi32(state.abef, before.abef);
+        state.cdgh = _mm_add_epi32(state.cdgh, before.cdgh);
     }
 
     #[inline]

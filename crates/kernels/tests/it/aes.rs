@@ -8,8 +8,13 @@ use wireseal_kernels::cpu::InstructionSet;
 use crate::guarded::Guarded;
 use crate::paths;
 
-const PATHS: [InstructionSet; 4] =
-    [InstructionSet::AesNi, InstructionSet::Vaes256, InstructionSet::Vaes512, InstructionSet::Aarch64Aes];
+const PATHS: [InstructionSet; 5] = [
+    InstructionSet::AesNi,
+    InstructionSet::AesNiAvx,
+    InstructionSet::Vaes256,
+    InstructionSet::Vaes512,
+    InstructionSet::Aarch64Aes,
+];
 
 #[test]
 fn fips_197_appendix_c_and_rfc_9001_appendix_a() {

@@ -25,6 +25,7 @@ macro_rules! gcm {
     () => {
         const PATHS: &'static [InstructionSet] = &[
             InstructionSet::AesNi,
+            InstructionSet::AesNiAvx,
             InstructionSet::Vaes256,
             InstructionSet::Vaes512,
             InstructionSet::Aarch64Aes,

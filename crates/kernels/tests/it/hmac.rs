@@ -22,11 +22,13 @@ macro_rules! tests_of {
             struct Routine;
 
             impl Alone for Routine {
-                /// With instructions for the hash and without.
+                /// With instructions for the hash, with those that help, and without.
                 const PATHS: &'static [&'static [InstructionSet]] = &[
                     &[InstructionSet::ShaNi, InstructionSet::Avx512],
+                    &[InstructionSet::Bmi2, InstructionSet::Avx512],
                     &[InstructionSet::Avx512],
                     &[InstructionSet::ShaNi],
+                    &[InstructionSet::Bmi2],
                 ];
                 type Key = [[u32; $words]; 2];
 
@@ -36,7 +38,8 @@ macro_rules! tests_of {
 
                 fn mac(key: &Self::Key, message: &[&[u8]]) -> Option<Vec<u8>> {
                     let sha = ShaInstructions::detect();
-                    assert_eq!(sha.is_some(), InstructionSet::ShaNi.is_available());
+                    let paths = [InstructionSet::ShaNi, InstructionSet::Bmi2];
+                    assert_eq!(sha.is_some(), paths.iter().any(|path| path.is_available()));
                     Some(hmac(sha?, key.each_ref(), message).to_vec())
                 }
 

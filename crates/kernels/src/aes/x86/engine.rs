@@ -5,12 +5,13 @@ use core::arch::x86_64::{_mm_aeskeygenassist_si128, _mm_cvtsi128_si32, _mm_set1_
 use super::block::V128;
 use crate::aes::expand::{RoundKeys, Rounds, expand};
 use crate::aes::vector::{Vector, encrypt_rounds};
-use crate::cpu::{AesNi, InstructionSet, Vaes256, Vaes512};
+use crate::cpu::{AesNi, AesNiAvx, InstructionSet, Vaes256, Vaes512};
 
 /// The path that a key uses, with its proof.
 #[derive(Clone, Copy)]
 pub(crate) enum Engine {
     AesNi(AesNi),
+    AesNiAvx(AesNiAvx),
     Vaes256(Vaes256),
     Vaes512(Vaes512),
 }
@@ -19,12 +20,15 @@ impl Engine {
     /// The best that is available.
     pub(crate) fn detect() -> Option<Self> {
         let wide = Vaes512::detect().map(Self::Vaes512);
-        wide.or_else(|| Vaes256::detect().map(Self::Vaes256)).or_else(|| AesNi::detect().map(Self::AesNi))
+        wide.or_else(|| Vaes256::detect().map(Self::Vaes256))
+            .or_else(|| AesNiAvx::detect().map(Self::AesNiAvx))
+            .or_else(|| AesNi::detect().map(Self::AesNi))
     }
 
     pub(crate) fn path(self) -> InstructionSet {
         match self {
             Self::AesNi(_) => InstructionSet::AesNi,
+            Self::AesNiAvx(_) => InstructionSet::AesNiAvx,
             Self::Vaes256(_) => InstructionSet::Vaes256,
             Self::Vaes512(_) => InstructionSet::Vaes512,
         }

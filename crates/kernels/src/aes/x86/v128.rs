@@ -17,6 +17,7 @@ pub(crate) struct Edge {
 impl Vector for V128 {
     const BLOCKS: usize = 1;
     const GROUP: usize = 8;
+    const KARATSUBA: bool = true;
 
     type Edge = Edge;
 
@@ -39,6 +40,11 @@ impl Vector for V128 {
         fn opaque(v: Self) -> Self = {
             let mut v = v.0;
             asm!("/* {} */", inout(xmm_reg) v, options(pure, nomem, nostack, preserves_flags));
+            Self(v)
+        };
+        fn tied(v: Self) -> Self = {
+            let mut v = v.0;
+            asm!("/* {} */", inout(xmm_reg) v, options(nomem, nostack, preserves_flags));
             Self(v)
         };
         fn swap_octets(v: Self) -> Self = {

@@ -21,6 +21,7 @@ pub(crate) struct Edge {
 impl Vector for V256 {
     const BLOCKS: usize = 2;
     const GROUP: usize = 8;
+    const KARATSUBA: bool = false;
 
     type Edge = Edge;
 
@@ -49,6 +50,7 @@ impl Vector for V256 {
             asm!("/* {} */", inout(ymm_reg) v, options(pure, nomem, nostack, preserves_flags));
             Self(v)
         };
+        fn tied(v: Self) -> Self = v;
         fn swap_octets(v: Self) -> Self = {
             let order = _mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f);
             Self(_mm256_shuffle_epi8(v.0, _mm256_broadcastsi128_si256(order)))

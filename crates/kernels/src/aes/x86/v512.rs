@@ -12,6 +12,7 @@ pub(crate) struct V512(__m512i);
 impl Vector for V512 {
     const BLOCKS: usize = 4;
     const GROUP: usize = 4;
+    const KARATSUBA: bool = false;
 
     type Edge = __mmask64;
 
@@ -38,6 +39,7 @@ impl Vector for V512 {
         fn xor(a: Self, b: Self) -> Self = Self(_mm512_xor_si512(a.0, b.0));
         fn xor3(a: Self, b: Self, c: Self) -> Self = Self(_mm512_ternarylogic_epi64::<0x96>(a.0, b.0, c.0));
         fn opaque(v: Self) -> Self = v;
+        fn tied(v: Self) -> Self = v;
         fn swap_octets(v: Self) -> Self = {
             let order = _mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f);
             Self(_mm512_shuffle_epi8(v.0, _mm512_broadcast_i32x4(order)))
