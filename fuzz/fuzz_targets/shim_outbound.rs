@@ -102,11 +102,11 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// The options but for the MSS, which is the path's, and SACK blocks, which make room.
+    /// The options but for the MSS, which is the path's, and SACK blocks and Fast Open's cookies, which make room.
     fn others(&self) -> Vec<(u8, Vec<u8>)> {
         let (options, is_well_formed) = slow::options(self.options);
         assert!(is_well_formed);
-        let others = options.into_iter().filter(|option| option.0 != 2 && option.0 != 5);
+        let others = options.into_iter().filter(|option| ![2, 5, 34].contains(&option.0));
         others.map(|(kind, _, data)| (kind, data.to_vec())).collect()
     }
 }

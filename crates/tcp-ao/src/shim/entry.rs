@@ -209,9 +209,8 @@ impl Entry {
 
     /// The key that the peer should use by now, if this verified segment shows that it does not. A peer that acknowledges an octet
     /// sent after the request has heard it (RFC 5925 §7.5). Returned once for each request.
-    pub(super) fn key_not_used(&mut self, verified: &Verified<'_>) -> Option<KeyId> {
+    pub(super) fn key_not_used(&mut self, segment: &Segment<'_>, signed_with: KeyId) -> Option<KeyId> {
         let (asked_for, asked_at, sent_end) = (self.asked_for?, self.asked_at?, self.sent_end?);
-        let segment = verified.segment();
         let acknowledged = segment.acknowledgment();
         // A replay may acknowledge what was sent 2^31 octets ago, which then seems to be still to come.
         let has_heard =
@@ -220,7 +219,7 @@ impl Entry {
             return None;
         }
         self.asked_at = None;
-        Some(asked_for).filter(|asked_for| verified.key_id() != *asked_for)
+        Some(asked_for).filter(|asked_for| signed_with != *asked_for)
     }
 
     /// Records that a segment was received and verified.

@@ -53,7 +53,7 @@ pub(super) fn with_ao(
         match option.kind {
             kind::AUTHENTICATION | kind::MD5_SIGNATURE => return Err(OptionsError::AlreadySigned),
             kind::SELECTIVE_ACKNOWLEDGMENT => {}
-            kind::FAST_OPEN => fast_open = option.length(),
+            kind::FAST_OPEN => fast_open += option.length(),
             _ => others += option.length(),
         }
     }

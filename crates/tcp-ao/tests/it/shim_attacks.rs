@@ -307,3 +307,19 @@ fn a_fast_open_cookie_makes_way_for_the_signature() {
     assert_eq!(received.option(3), Some(&[7][..]));
     assert_eq!(link.server.connection(&ipv4_pair().reversed()).unwrap().remote_isn(), Some(Isn(CLIENT_ISN)));
 }
+
+#[test]
+fn several_fast_open_cookies_make_way_together() {
+    // Each would fit next to the signature, all would not.
+    let mut link = Link::with_mkts(ipv4_pair(), short_mac(1, 2), short_mac(2, 1));
+    let cookies = [&[34, 6, 1, 2, 3, 4][..]; 3].concat();
+    let syn = Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0).options(
+        &[&[2, 4, 5, 0xb4, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 3, 3, 7, 4, 2, 1][..], &cookies, &[1, 1]].concat(),
+    );
+    let received = crate::shim_support::read(&link.deliver_to_server(&syn).unwrap());
+    assert_eq!((received.option(34), received.option(3)), (None, Some(&[7][..])));
+}
+
+fn short_mac(send_id: u8, recv_id: u8) -> MktSet<4> {
+    MktSet::from_mkts([mkt(send_id, recv_id, TcpAoAlgorithm::HmacSha1).with_mac_length(4).unwrap()]).unwrap()
+}
