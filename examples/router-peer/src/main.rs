@@ -61,8 +61,7 @@ fn check_names() -> PossibleValuesParser {
     PossibleValuesParser::new(CHECKS.iter().map(|check| check.name))
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let level = match (arguments.verbose, &arguments.config) {
         (0, None) => LevelFilter::ERROR,
@@ -75,16 +74,21 @@ async fn main() -> ExitCode {
         .with_ansi(io::stderr().is_terminal())
         .with_writer(io::stderr)
         .init();
-    let seed = arguments.seed.unwrap_or_else(|| fastrand::u64(..));
-    let done = match (&arguments.command, &arguments.config) {
-        (Some(Command::Certificate { out, name }), _) => make_certificate(out, name),
-        (None, Some(config)) => configured(&arguments, config, seed).await,
-        (None, None) => demonstrate(&arguments, seed).await,
-    };
-    done.unwrap_or_else(|error| {
+    carry_out(&arguments).unwrap_or_else(|error| {
         eprintln!("router-peer: {error:#}");
         ExitCode::from(2)
     })
+}
+
+/// When it returns, every task has ended: what `main` prints after it is the last line.
+#[tokio::main]
+async fn carry_out(arguments: &Arguments) -> Result<ExitCode> {
+    let seed = arguments.seed.unwrap_or_else(|| fastrand::u64(..));
+    match (&arguments.command, &arguments.config) {
+        (Some(Command::Certificate { out, name }), _) => make_certificate(out, name),
+        (None, Some(config)) => configured(arguments, config, seed).await,
+        (None, None) => demonstrate(arguments, seed).await,
+    }
 }
 
 fn make_certificate(out: &Path, name: &str) -> Result<ExitCode> {
