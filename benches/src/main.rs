@@ -8,6 +8,7 @@ mod cycles;
 mod details;
 mod goodput;
 mod machine;
+mod processor;
 mod routers;
 mod rows;
 mod sweep;

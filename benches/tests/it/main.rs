@@ -30,7 +30,7 @@ fn everything_runs_once_and_agrees() {
         assert!(!rows.is_empty(), "{name} has no rows");
     }
     let (_, rows) = tables(&document).next().expect("the goals");
-    assert_eq!(rows.len(), 15);
+    assert_eq!(rows.len(), 18);
     for row in rows {
         assert!(row["wireseal"].as_f64().is_some_and(|time| time > 0.0), "{row}");
         assert!(row["best peer"].is_string() && row["ratio"].is_number() && row["goal"].is_number(), "{row}");
