@@ -6,9 +6,12 @@ mod contenders;
 mod contexts;
 mod cycles;
 mod details;
+mod engines;
 mod goodput;
 mod machine;
+mod paths;
 mod processor;
+mod rekeying;
 mod routers;
 mod rows;
 mod sweep;
@@ -33,13 +36,15 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 type Make = fn(Effort) -> Result<Table>;
 
 /// Every table in the order of printing, and whether it is printed by default.
-const TABLES: [(&str, bool, Make); 14] = [
+const TABLES: [(&str, bool, Make); 16] = [
     ("rows", true, |effort| Ok(rows::table(&rows::all(), effort))),
     ("sweep", true, |effort| Ok(sweep::table(effort)?)),
     ("T1", true, |effort| Ok(cycles::table(effort))),
     ("T2", true, |effort| Ok(contexts::table(effort))),
     ("T3", true, goodput::table),
     ("T4", true, |effort| Ok(routers::table(effort))),
+    ("T5", true, |effort| Ok(engines::table(effort))),
+    ("T6", true, |effort| Ok(rekeying::table(effort))),
     ("mac", false, |effort| Ok(details::macs(effort))),
     ("segment", false, |effort| Ok(details::segments(effort))),
     ("connection", false, |effort| Ok(details::connections(effort))),

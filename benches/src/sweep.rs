@@ -23,8 +23,7 @@ const LENGTHS: std::ops::RangeInclusive<usize> = 0..=1500;
 const NOISE: f64 = 0.005;
 
 /// The libraries that Wireseal is compared with: the fastest at each length.
-const PEERS: &[&str] =
-    if cfg!(feature = "peers") { &["ring", "aws-lc-rs", "boringssl"] } else { &["ring"] };
+const PEERS: &[&str] = if cfg!(feature = "peers") { &["ring", "aws-lc-rs", "boringssl"] } else { &["ring"] };
 /// Those that run as told even where CPUID cannot be masked.
 const OBEDIENT: &[&str] = if cfg!(feature = "peers") { &["aws-lc-rs", "boringssl"] } else { &["ring"] };
 
