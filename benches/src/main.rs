@@ -11,6 +11,7 @@ mod goodput;
 mod machine;
 mod paths;
 mod processor;
+mod readme;
 mod rekeying;
 mod routers;
 mod rows;
@@ -78,6 +79,9 @@ struct Arguments {
     /// Save the tables under benches/results/, by processor and date
     #[arg(long, conflicts_with = "quick")]
     save: bool,
+    /// Print the table of README.md from the newest results of each processor, and measure nothing
+    #[arg(long, exclusive = true)]
+    readme: bool,
     /// Compare outputs and run everything once, without timing
     #[arg(long)]
     quick: bool,
@@ -104,6 +108,10 @@ impl Arguments {
 }
 
 fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.readme {
+        print!("{}", readme::table()?);
+        return Ok(());
+    }
     let (machine, effort) = (Machine::look(), arguments.effort());
     let mut tables = Vec::new();
     let mut add = |mut table: Table| {
@@ -147,7 +155,7 @@ fn run(arguments: &Arguments) -> Result<()> {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    if cfg!(debug_assertions) && !arguments.quick {
+    if cfg!(debug_assertions) && !arguments.quick && !arguments.readme {
         eprintln!("scoreboard: built without --release, so only --quick makes sense");
         return ExitCode::from(2);
     }

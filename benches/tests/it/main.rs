@@ -65,6 +65,15 @@ fn a_name_that_is_none_is_refused() {
 }
 
 #[test]
+fn the_readme_has_the_newest_results() {
+    let output = scoreboard(&["--readme"]);
+    let table = String::from_utf8(output.stdout).expect("text");
+    let readme = include_str!("../../../README.md");
+    assert!(table.starts_with("| what | ") && table.lines().count() > 10, "{table}");
+    assert!(readme.contains(&table), "README.md needs this table in its section Speed:\n{table}");
+}
+
+#[test]
 fn attacks_cost_no_session() {
     let mut attacks = Command::new(env!("CARGO_BIN_EXE_attacks"));
     let output = attacks.args(["--connections", "50", "--packets", "100"]).output().expect("it starts");
