@@ -11,6 +11,8 @@ use wireseal_kernels::gcm::GcmKey;
 use wireseal_quic::Backend;
 use wireseal_tcp_ao::key_chain::Timestamp;
 
+use crate::processor::{self, Class, field};
+
 /// The crates that Wireseal is compared with; their versions come from the lock file.
 const PEERS: [&str; 12] = [
     "ring",
@@ -27,26 +29,21 @@ const PEERS: [&str; 12] = [
     "quinn",
 ];
 
+/// The folder of all results: one in it for each processor, and a file for each day.
+pub(crate) const RESULTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/results");
+
 const LOCK: &str = include_str!("../../Cargo.lock");
 
 /// The processor, what it can do, and the libraries.
 pub(crate) struct Machine {
     cpu: String,
+    processor: String,
+    class: Class,
     paths: Vec<InstructionSet>,
     cores: usize,
     system: String,
     date: String,
     peers: Vec<String>,
-}
-
-/// The value of the first line `name : value` or `name=value`.
-fn field(file: &str, name: &str, separator: char) -> Option<String> {
-    let text = fs::read_to_string(file).ok()?;
-    let value = text.lines().find_map(|line| {
-        let (found, value) = line.split_once(separator)?;
-        (found.trim() == name).then(|| value.trim().trim_matches('"').to_owned())
-    })?;
-    Some(value)
 }
 
 fn version(name: &str) -> Option<String> {
@@ -57,7 +54,6 @@ fn version(name: &str) -> Option<String> {
 
 impl Machine {
     pub(crate) fn look() -> Self {
-        let cpu = field("/proc/cpuinfo", "model name", ':');
         let system = field("/etc/os-release", "PRETTY_NAME", '=');
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -72,7 +68,9 @@ impl Machine {
             peers.push(openssl.map_or("no OpenSSL 3 on this machine".to_owned(), str::to_owned));
         }
         Self {
-            cpu: cpu.unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+            cpu: processor::title(),
+            processor: processor::name(),
+            class: Class::here(),
             paths: InstructionSet::ALL.into_iter().filter(|path| path.is_available()).collect(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             system: format!("{}, {} {}", system.unwrap_or_default(), std::env::consts::OS, kernel.trim()),
@@ -95,13 +93,15 @@ impl Machine {
     pub(crate) fn heading(&self) -> String {
         let [gcm, masks] = Self::picked();
         format!(
-            "# {}, {} cores, {}, {}\n\nThe processor's paths: {}. Path of AES-GCM: {gcm}; of ChaCha20's masks: {masks}. Backend of \
+            "# {} ({}), {} cores, {}, {}\n\nThe processor's paths: {}. Goals of the class: {}. Path of AES-GCM: {gcm}; of ChaCha20's masks: {masks}. Backend of \
              wireseal-quic: {}.\n\nBeside {}.\n",
             self.cpu,
+            self.processor,
             self.cores,
             self.system,
             self.date,
             self.path_names(),
+            self.class.name(),
             Backend::active().name(),
             self.peers.join(", "),
         )
@@ -111,6 +111,8 @@ impl Machine {
         let [gcm, masks] = Self::picked();
         json!({
             "cpu": self.cpu,
+            "processor": self.processor,
+            "class": self.class.name(),
             "cores": self.cores,
             "system": self.system,
             "date": self.date,
@@ -122,20 +124,8 @@ impl Machine {
         })
     }
 
-    /// The file for the results of this processor (maker, family, the paths that matter most) and day.
+    /// The file for the results of this processor and day.
     pub(crate) fn results(&self) -> PathBuf {
-        let family = self.cpu.split(['@', ',']).next().unwrap_or_default();
-        let noise = ["(R)", "(TM)", "(r)", "(tm)", "Processor", "CPU"];
-        let family = noise.iter().fold(family.to_owned(), |family, noise| family.replace(noise, " "));
-        let words = family.split_whitespace().map(str::to_lowercase);
-        let telling = [InstructionSet::Avx512, InstructionSet::Vaes512, InstructionSet::ShaNi];
-        let paths = self.paths.iter().filter(|path| telling.contains(path));
-        let paths = paths.map(|path| path.name().to_lowercase().replace("avx-512", "avx512"));
-        let folder: Vec<String> = words.chain(paths).collect();
-        let folder = folder.join("-").replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "");
-        PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-            .join("results")
-            .join(folder)
-            .join(format!("{}.md", self.date))
+        PathBuf::from(RESULTS).join(&self.processor).join(format!("{}.md", self.date))
     }
 }

@@ -6,8 +6,13 @@ mod contenders;
 mod contexts;
 mod cycles;
 mod details;
+mod engines;
 mod goodput;
 mod machine;
+mod paths;
+mod processor;
+mod readme;
+mod rekeying;
 mod routers;
 mod rows;
 mod sweep;
@@ -32,13 +37,15 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 type Make = fn(Effort) -> Result<Table>;
 
 /// Every table in the order of printing, and whether it is printed by default.
-const TABLES: [(&str, bool, Make); 14] = [
+const TABLES: [(&str, bool, Make); 16] = [
     ("rows", true, |effort| Ok(rows::table(&rows::all(), effort))),
     ("sweep", true, |effort| Ok(sweep::table(effort)?)),
     ("T1", true, |effort| Ok(cycles::table(effort))),
     ("T2", true, |effort| Ok(contexts::table(effort))),
     ("T3", true, goodput::table),
     ("T4", true, |effort| Ok(routers::table(effort))),
+    ("T5", true, |effort| Ok(engines::table(effort))),
+    ("T6", true, |effort| Ok(rekeying::table(effort))),
     ("mac", false, |effort| Ok(details::macs(effort))),
     ("segment", false, |effort| Ok(details::segments(effort))),
     ("connection", false, |effort| Ok(details::connections(effort))),
@@ -72,6 +79,9 @@ struct Arguments {
     /// Save the tables under benches/results/, by processor and date
     #[arg(long, conflicts_with = "quick")]
     save: bool,
+    /// Print the table of README.md from the newest results of each processor, and measure nothing
+    #[arg(long, exclusive = true)]
+    readme: bool,
     /// Compare outputs and run everything once, without timing
     #[arg(long)]
     quick: bool,
@@ -98,6 +108,10 @@ impl Arguments {
 }
 
 fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.readme {
+        print!("{}", readme::table()?);
+        return Ok(());
+    }
     let (machine, effort) = (Machine::look(), arguments.effort());
     let mut tables = Vec::new();
     let mut add = |mut table: Table| {
@@ -141,7 +155,7 @@ fn run(arguments: &Arguments) -> Result<()> {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    if cfg!(debug_assertions) && !arguments.quick {
+    if cfg!(debug_assertions) && !arguments.quick && !arguments.readme {
         eprintln!("scoreboard: built without --release, so only --quick makes sense");
         return ExitCode::from(2);
     }

@@ -1,16 +1,18 @@
-//! For Wireseal's benches: MACs of nettle and OpenSSL, AES of BoringSSL, and CPUID with less in it.
+//! For Wireseal's benches: MACs of nettle, MACs and ciphers of OpenSSL, AES of BoringSSL, and CPUID with less in it.
 //!
 //! nettle is linked. OpenSSL is loaded at run time, because its symbols have the same names as BoringSSL's. The C files beside this
 //! one are compiled against the libraries' headers.
 
 #[cfg(feature = "boringssl")]
 mod boringssl;
+mod cipher;
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::NonNull;
 
 #[cfg(feature = "boringssl")]
 pub use boringssl::Aes;
+pub use cipher::OpenSslCipher;
 
 /// What a context computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

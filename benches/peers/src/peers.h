@@ -24,6 +24,12 @@ void wireseal_openssl_free(void *context);
 /* The version as its own text says it, or NULL without the library. */
 const char *wireseal_openssl_version(void);
 
+/* AES-128-GCM, or AES-128-CTR, under a key of 16 octets; NULL without memory or library. */
+void *wireseal_openssl_cipher_new(int is_gcm, const uint8_t *key);
+/* Encrypts in place under a nonce: 12 octets for GCM, whose tag of 16 octets is written, and 16 for CTR. */
+void wireseal_openssl_encrypt(void *context, int is_gcm, const uint8_t *nonce, uint8_t *octets, int length, uint8_t *tag);
+void wireseal_openssl_cipher_free(void *context);
+
 /* Has CPUID say, in this thread and those it starts, that there is no AVX-512 and, unless with_vaes, no VAES.
  * Whether it could be done. */
 int wireseal_mask_cpuid(int with_vaes);

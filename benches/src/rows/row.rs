@@ -1,5 +1,6 @@
 //! A row of the table of goals.
 
+use crate::processor::Class;
 use crate::timing::Timed;
 
 /// The libraries that have a column.
@@ -18,4 +19,14 @@ pub(crate) struct Row {
     pub(super) of: usize,
     /// Wireseal first, then the others, outputs compared.
     pub(super) contenders: Box<dyn Fn() -> Vec<Timed<'static>>>,
+}
+
+/// The goal for this machine's class of processors: with VAES-512, or with AES-NI and no VAES. All others are to be as fast as the
+/// best peer.
+pub(super) fn by_class(vaes512: f64, aes_ni: f64) -> f64 {
+    match Class::here() {
+        Class::Vaes512 => vaes512,
+        Class::AesNi => aes_ni,
+        Class::Other => 1.0,
+    }
 }

@@ -25,12 +25,12 @@ fn tables(document: &Value) -> impl Iterator<Item = (&str, &Vec<Value>)> {
 fn everything_runs_once_and_agrees() {
     let document = json(&["--quick", "--json"]);
     let found: Vec<_> = tables(&document).map(|(name, _)| name).collect();
-    assert_eq!(found, ["rows", "sweep", "T1", "T2", "T3", "T4", "sizes"]);
+    assert_eq!(found, ["rows", "sweep", "T1", "T2", "T3", "T4", "T5", "T6", "sizes"]);
     for (name, rows) in tables(&document) {
         assert!(!rows.is_empty(), "{name} has no rows");
     }
     let (_, rows) = tables(&document).next().expect("the goals");
-    assert_eq!(rows.len(), 15);
+    assert_eq!(rows.len(), 18);
     for row in rows {
         assert!(row["wireseal"].as_f64().is_some_and(|time| time > 0.0), "{row}");
         assert!(row["best peer"].is_string() && row["ratio"].is_number() && row["goal"].is_number(), "{row}");
@@ -57,11 +57,20 @@ fn one_row_is_one_row() {
 
 #[test]
 fn a_name_that_is_none_is_refused() {
-    for arguments in [["--row", "sign-crc"], ["--table", "T5"], ["--milliseconds", "0"]] {
+    for arguments in [["--row", "sign-crc"], ["--table", "T7"], ["--milliseconds", "0"]] {
         let output = scoreboard(&arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(output.stdout.is_empty());
     }
+}
+
+#[test]
+fn the_readme_has_the_newest_results() {
+    let output = scoreboard(&["--readme"]);
+    let table = String::from_utf8(output.stdout).expect("text");
+    let readme = include_str!("../../../README.md");
+    assert!(table.starts_with("| what | ") && table.lines().count() > 10, "{table}");
+    assert!(readme.contains(&table), "README.md needs this table in its section Speed:\n{table}");
 }
 
 #[test]

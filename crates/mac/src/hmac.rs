@@ -1,5 +1,6 @@
 //! HMAC (RFC 2104) from two chaining values.
 
+use wireseal_kernels::cpu::InstructionSet;
 use wireseal_kernels::hmac::ShaInstructions;
 use wireseal_kernels::{sha1, sha256};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
@@ -40,6 +41,11 @@ impl<C: ChainingValue> HmacKey<C> {
         // The inner pad is still on the key: one XOR removes it and adds the outer pad.
         let outer = start_with(0x36 ^ 0x5c);
         Self { inner, outer, sha: ShaInstructions::detect() }
+    }
+
+    /// The processor's instructions for single messages; `None` if RustCrypto computes them.
+    pub(crate) fn path(&self) -> Option<InstructionSet> {
+        self.sha.map(ShaInstructions::path)
     }
 
     /// The MAC of the slices of `message`.

@@ -4,6 +4,7 @@ use core::fmt;
 
 use wireseal_algorithms::MacAlgorithm;
 use wireseal_kernels::cmac;
+use wireseal_kernels::cpu::InstructionSet;
 use zeroize::ZeroizeOnDrop;
 
 use crate::cmac::PortableCmacKey;
@@ -91,6 +92,19 @@ impl MacKey {
             State::Aes128Cmac(_) | State::PortableAes128Cmac(_) => MacAlgorithm::Aes128Cmac,
             State::Kmac256(..) => MacAlgorithm::Kmac256,
         }
+    }
+
+    /// What computes the MAC of a message, for logs and measurements: the processor's instructions, or "RustCrypto". Decided when the key is
+    /// made. Batches use wider instructions where the processor has them.
+    #[must_use]
+    pub fn served_by(&self) -> &'static str {
+        let path = match &self.0 {
+            State::HmacSha1(key) => key.path(),
+            State::HmacSha256(key) => key.path(),
+            State::Aes128Cmac(key) => Some(key.path()),
+            State::PortableAes128Cmac(_) | State::Kmac256(..) => None,
+        };
+        path.map_or("RustCrypto", InstructionSet::name)
     }
 
     /// The MAC of the slices of `message`, taken as one message.

@@ -238,3 +238,21 @@ fn a_batch_verifies_mac_by_mac() {
     assert_eq!(Mac::EMPTY.verify(&[]), Err(MacMismatch));
     assert_eq!(Mac::EMPTY.verify(&[0]), Err(MacMismatch));
 }
+
+#[test]
+fn a_key_says_what_serves_it() {
+    on_every_path(|_| {
+        let first = |paths: &[InstructionSet]| {
+            let path = paths.iter().find(|path| path.is_available());
+            path.map_or("RustCrypto", |path| path.name())
+        };
+        for (algorithm, paths) in [
+            (MacAlgorithm::HmacSha1, &[InstructionSet::ShaNi, InstructionSet::Bmi2][..]),
+            (MacAlgorithm::HmacSha256, &[InstructionSet::ShaNi, InstructionSet::Bmi2]),
+            (MacAlgorithm::Aes128Cmac, &[InstructionSet::AesNi]),
+            (MacAlgorithm::Kmac256, &[]),
+        ] {
+            assert_eq!(make(algorithm, &[1; 16]).served_by(), first(paths));
+        }
+    });
+}

@@ -16,7 +16,7 @@ use library::start;
 pub(crate) use library::{Contender, Library};
 
 /// A key of the algorithm's output length, as TCP-AO has them.
-fn key(algorithm: MacAlgorithm) -> Vec<u8> {
+pub(crate) fn key(algorithm: MacAlgorithm) -> Vec<u8> {
     (0..algorithm.output_length() as u8).collect()
 }
 
@@ -56,9 +56,19 @@ fn set_up(libraries: &[Library], algorithm: MacAlgorithm) -> Vec<(&'static str, 
     libraries.iter().map(|library| (library.name, library.with_key(&key(algorithm)))).collect()
 }
 
-fn wireseal(key: impl Fn(&[u8]) -> MacKey + 'static) -> Library {
+/// Wireseal's key, from octets of the algorithm's output length.
+pub(crate) fn wireseal_key(algorithm: MacAlgorithm, octets: &[u8]) -> MacKey {
+    match algorithm {
+        MacAlgorithm::HmacSha1 => MacKey::hmac_sha1(octets),
+        MacAlgorithm::HmacSha256 => MacKey::hmac_sha256(octets),
+        MacAlgorithm::Aes128Cmac => MacKey::aes_128_cmac(octets.try_into().expect("16 octets")),
+        MacAlgorithm::Kmac256 => MacKey::kmac256(octets, b"", OutputLength::Octets32),
+    }
+}
+
+fn wireseal(algorithm: MacAlgorithm) -> Library {
     Library::new("wireseal", size_of::<MacKey>(), move |octets| {
-        let key = key(octets);
+        let key = wireseal_key(algorithm, octets);
         Box::new(move |message| start(key.mac(message).as_bytes()))
     })
 }
@@ -90,19 +100,22 @@ fn ring(algorithm: ring::hmac::Algorithm) -> Library {
 
 fn hmac_sha1() -> Vec<Library> {
     vec![
-        wireseal(MacKey::hmac_sha1),
+        wireseal(MacAlgorithm::HmacSha1),
         rust_crypto::<HmacReset<Sha1>>(),
         ring(ring::hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY),
     ]
 }
 
 fn hmac_sha256() -> Vec<Library> {
-    vec![wireseal(MacKey::hmac_sha256), rust_crypto::<HmacReset<Sha256>>(), ring(ring::hmac::HMAC_SHA256)]
+    vec![
+        wireseal(MacAlgorithm::HmacSha256),
+        rust_crypto::<HmacReset<Sha256>>(),
+        ring(ring::hmac::HMAC_SHA256),
+    ]
 }
 
 fn aes_128_cmac() -> Vec<Library> {
-    let key = |octets: &[u8]| MacKey::aes_128_cmac(octets.try_into().expect("16 octets"));
-    vec![wireseal(key), rust_crypto::<Cmac<aes::Aes128Enc>>()]
+    vec![wireseal(MacAlgorithm::Aes128Cmac), rust_crypto::<Cmac<aes::Aes128Enc>>()]
 }
 
 /// No other maintained library has KMAC, so it is built here from RustCrypto's cSHAKE256.
@@ -124,7 +137,7 @@ fn kmac256() -> Vec<Library> {
             start(&output)
         })
     });
-    vec![wireseal(|key| MacKey::kmac256(key, b"", OutputLength::Octets32)), rust_crypto]
+    vec![wireseal(MacAlgorithm::Kmac256), rust_crypto]
 }
 
 /// UMAC with tags of 96 bits (RFC 4418), which only nettle has; `None` without the feature `peers`. Its key is 16 octets, followed

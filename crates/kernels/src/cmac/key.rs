@@ -5,7 +5,7 @@ use core::fmt;
 
 use zeroize::ZeroizeOnDrop;
 
-use crate::cpu::AesNi;
+use crate::cpu::{AesNi, InstructionSet};
 use crate::partial_block::{last_octets, load, padding_bit};
 
 /// A key for AES-128-CMAC with its round keys: 192 octets, wiped on drop.
@@ -17,12 +17,18 @@ pub struct Key {
 }
 
 impl Key {
-    /// Expands a key, or returns `None` if the processor lacks [`InstructionSet::AesNi`](crate::cpu::InstructionSet::AesNi).
+    /// Expands a key, or returns `None` if the processor lacks [`InstructionSet::AesNi`].
     #[must_use]
     pub fn new(key: &[u8; 16]) -> Option<Self> {
         AesNi::detect()?;
         // SAFETY: the processor has AES-NI.
         Some(unsafe { Self::expand(key) })
+    }
+
+    /// The instructions that compute one message at a time.
+    #[must_use]
+    pub fn path(&self) -> InstructionSet {
+        InstructionSet::AesNi
     }
 
     #[target_feature(enable = "aes,sse4.1,ssse3")]

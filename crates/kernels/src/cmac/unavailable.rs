@@ -4,6 +4,8 @@ use core::convert::Infallible;
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
+use crate::cpu::InstructionSet;
+
 /// A key for AES-128-CMAC. None can be made on this architecture.
 pub struct Key(Infallible);
 
@@ -12,6 +14,12 @@ impl Key {
     #[must_use]
     pub fn new(_: &[u8; 16]) -> Option<Self> {
         None
+    }
+
+    /// Cannot be called, because there is no key.
+    #[must_use]
+    pub fn path(&self) -> InstructionSet {
+        match self.0 {}
     }
 
     /// Cannot be called, because there is no key.

@@ -18,6 +18,7 @@ mod unavailable;
 #[cfg(target_arch = "x86_64")]
 mod vectors;
 
+use crate::cpu::InstructionSet;
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::{Bmi2, ShaNi};
 
@@ -42,8 +43,7 @@ enum OneMessagePath {
 }
 
 impl ShaInstructions {
-    /// The proof, or `None` if the processor has neither [`InstructionSet::ShaNi`](crate::cpu::InstructionSet::ShaNi) nor
-    /// [`InstructionSet::Bmi2`](crate::cpu::InstructionSet::Bmi2).
+    /// The proof, or `None` if the processor has neither [`InstructionSet::ShaNi`] nor [`InstructionSet::Bmi2`].
     #[inline]
     #[must_use]
     pub fn detect() -> Option<Self> {
@@ -54,6 +54,18 @@ impl ShaInstructions {
             .map(Self);
         #[cfg(not(target_arch = "x86_64"))]
         None
+    }
+
+    /// The instructions that it proves.
+    #[must_use]
+    pub fn path(self) -> InstructionSet {
+        #[cfg(target_arch = "x86_64")]
+        return match self.0 {
+            OneMessagePath::ShaNi(_) => InstructionSet::ShaNi,
+            OneMessagePath::Bmi2(_) => InstructionSet::Bmi2,
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        match self.0 {}
     }
 }
 
