@@ -11,13 +11,12 @@ use crate::wiped::Wiped;
 const BLOCK: usize = 64;
 
 /// The chaining values after the inner and the outer key block, so that the key costs no compression per message.
+// Aligned, so that SHA-256's are one cache line and no load crosses two.
 #[derive(ZeroizeOnDrop)]
+#[repr(align(16))]
 pub(crate) struct HmacKey<C: ChainingValue> {
     inner: Zeroizing<C>,
     outer: Zeroizing<C>,
-    /// Detected when the key is made.
-    #[zeroize(skip)]
-    sha: Option<ShaInstructions>,
 }
 
 impl<C: ChainingValue> HmacKey<C> {
@@ -39,13 +38,13 @@ impl<C: ChainingValue> HmacKey<C> {
         let inner = start_with(0x36);
         // The inner pad is still on the key: one XOR removes it and adds the outer pad.
         let outer = start_with(0x36 ^ 0x5c);
-        Self { inner, outer, sha: ShaInstructions::detect() }
+        Self { inner, outer }
     }
 
-    /// The MAC of the slices of `message`.
+    /// The MAC of the slices of `message`, by these instructions if there are any.
     #[inline]
-    pub(crate) fn mac(&self, message: &[&[u8]]) -> C::Output {
-        match self.sha {
+    pub(crate) fn mac(&self, sha: Option<ShaInstructions>, message: &[&[u8]]) -> C::Output {
+        match sha {
             Some(sha) => C::hmac(sha, self.chaining_values(), message),
             None => self.portable_mac(message),
         }

@@ -9,6 +9,7 @@
 //! | compute the MAC to send | [`MacKey::mac`], then [`Mac::truncated`] |
 //! | check a received MAC | [`MacKey::verify`], never a comparison of your own |
 //! | compute many MACs in less time | [`mac_batch`], then [`Mac::truncated`] or [`Mac::verify`] of each |
+//! | have a key brought near before it is needed | [`MacKey::prefetch`], [`prefetch()`] for anything else |
 //! | authenticate one message with Poly1305 | [`OneTimePoly1305Key`] |
 //!
 //! ```
@@ -54,4 +55,4 @@ pub use key::{MacKey, OutputLength};
 pub use output::{Mac, MacMismatch};
 pub use poly1305::OneTimePoly1305Key;
 pub use wireseal_algorithms::MacAlgorithm;
-pub use wireseal_kernels::MessageHead;
+pub use wireseal_kernels::{MessageHead, prefetch};

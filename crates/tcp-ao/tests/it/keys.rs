@@ -267,7 +267,7 @@ fn ao_23_rollover_to_a_key_added_on_a_live_connection_in_both_directions() {
     ends.passive.remove_key(KeyId(101), None).unwrap();
     ends.exchange();
     let good = |counters: &Counters| counters.bad + counters.key_not_found == 0;
-    assert!(good(ends.active.counters()) && good(ends.passive.counters()));
+    assert!(good(&ends.active.counters()) && good(&ends.passive.counters()));
 }
 
 #[test]
