@@ -3,20 +3,16 @@
 /// Octets of a cache line on the processors that have a path below.
 const LINE: usize = 64;
 
-/// Asks the processor to bring a value into its nearest cache while the caller does something else. Only time changes.
+/// Asks the processor to bring the first octets of a value, at most all, into its nearest cache while the caller does something else.
+/// Only time changes.
 ///
-/// For what is certainly needed soon and probably far away, such as the key of one of 100,000 connections. Each 64 octets cost an
-/// instruction. Processors other than x86-64 and AArch64 ignore it.
+/// For what is certainly needed soon and probably far away, such as one of 100,000 connections. Each 64 octets cost an instruction.
+/// Processors other than x86-64 and AArch64 ignore it.
 #[inline(always)]
-pub fn prefetch<T: ?Sized>(value: &T) {
-    let octets = size_of_val(value);
+pub fn prefetch<T: ?Sized>(value: &T, octets: usize) {
     let start = core::ptr::from_ref(value).cast::<u8>();
-    for offset in (0..octets).step_by(LINE) {
+    for offset in (0..octets.min(size_of_val(value))).step_by(LINE) {
         prefetch_line(start.wrapping_add(offset));
-    }
-    // The last line, where the value does not start with a line.
-    if octets > 1 {
-        prefetch_line(start.wrapping_add(octets - 1));
     }
 }
 

@@ -3,8 +3,8 @@
 use core::fmt;
 
 use wireseal_algorithms::MacAlgorithm;
+use wireseal_kernels::cmac;
 use wireseal_kernels::hmac::ShaInstructions;
-use wireseal_kernels::{cmac, prefetch};
 use zeroize::ZeroizeOnDrop;
 
 use crate::cmac::PortableCmacKey;
@@ -94,16 +94,6 @@ impl MacKey {
             State::HmacSha256(..) => MacAlgorithm::HmacSha256,
             State::Aes128Cmac(_) | State::PortableAes128Cmac(_) => MacAlgorithm::Aes128Cmac,
             State::Kmac256(..) => MacAlgorithm::Kmac256,
-        }
-    }
-
-    /// Brings what the algorithm needs of this key near: HMAC's one or two cache lines, or up to four. See [`prefetch()`].
-    #[inline(always)]
-    pub fn prefetch(&self) {
-        match &self.0 {
-            State::HmacSha1(_, key) => prefetch(key),
-            State::HmacSha256(_, key) => prefetch(key),
-            State::Aes128Cmac(_) | State::PortableAes128Cmac(_) | State::Kmac256(..) => prefetch(self),
         }
     }
 

@@ -9,7 +9,6 @@
 //! | compute the MAC to send | [`MacKey::mac`], then [`Mac::truncated`] |
 //! | check a received MAC | [`MacKey::verify`], never a comparison of your own |
 //! | compute many MACs in less time | [`mac_batch`], then [`Mac::truncated`] or [`Mac::verify`] of each |
-//! | have a key brought near before it is needed | [`MacKey::prefetch`], [`prefetch()`] for anything else |
 //! | authenticate one message with Poly1305 | [`OneTimePoly1305Key`] |
 //!
 //! ```

@@ -14,6 +14,8 @@ mod syn;
 
 use core::fmt;
 
+use wireseal_mac::{MacKey, prefetch};
+
 use crate::counters::Counters;
 use crate::error::KeyError;
 use crate::mkt::{MktParameters, MktSet};
@@ -144,6 +146,15 @@ impl<const N: usize> Connection<N> {
             remote_isn,
             refused: Counters::new(),
         }
+    }
+
+    /// Asks the processor to bring near what verifying will read. Only time changes.
+    ///
+    /// Among many connections, call it as soon as you know which one a packet belongs to, and do something else before you verify:
+    /// look up the connections of the other packets. [`verify_batch`] does it for all segments of a batch.
+    #[inline(always)]
+    pub fn prefetch(&self) {
+        prefetch(self, core::mem::offset_of!(Self, secrets) + size_of::<MacKey>());
     }
 
     /// The connection's two ends.

@@ -1,7 +1,5 @@
 //! Verifying received segments, and learning from them: ISNs, SNE, the key the peer asks for (RFC 5925 §7.5).
 
-use wireseal_mac::prefetch;
-
 use crate::authenticate::{check_mac_length, compare};
 use crate::connection::secrets::Secrets;
 use crate::connection::{Connection, Phase};
@@ -14,9 +12,6 @@ use crate::segment::Segment;
 use crate::sne::SneTracker;
 use crate::tcp::Tcp;
 use crate::types::{Isn, KeyId, Sne};
-
-/// How many octets of a segment are fetched ahead; the processor notices by itself how long ones go on.
-const AHEAD: usize = 256;
 
 /// More octets than any segment has.
 const LONGEST_SEGMENT: i32 = 1 << 16;
@@ -76,20 +71,8 @@ impl<const N: usize> Connection<N> {
     /// [`VerifyError`]: drop the segment. Only [`counters`](Self::counters) changed.
     #[inline]
     pub fn verify<'a>(&mut self, segment: &Segment<'a>) -> Result<Verified<'a>, VerifyError> {
-        self.prefetch_to_verify(segment);
         let verdict = self.find(segment).and_then(|found| self.check(segment, &found));
         self.conclude(segment, verdict)
-    }
-
-    /// Brings near what verifying will read behind the first cache line of the segment: the rest of it, as far as 256 octets, and
-    /// the key.
-    #[inline(always)]
-    pub(super) fn prefetch_to_verify(&self, segment: &Segment<'_>) {
-        if let Secrets::Traffic(keys) = &self.secrets {
-            keys.receive.mac_key().prefetch();
-        }
-        let tcp = segment.tcp();
-        prefetch(&tcp[..tcp.len().min(AHEAD)]);
     }
 
     /// Counts the verdict. Learns from an authentic segment, whose AO option is in the verdict.
