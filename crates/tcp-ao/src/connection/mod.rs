@@ -48,7 +48,7 @@ enum Phase {
 ///
 /// With two MKTs it takes 704 octets, and verifying reads three cache lines of them with HMAC, five with AES-128-CMAC. When the
 /// handshake completes, the traffic keys are derived once, and the master keys wiped. Two keys are then ready to compute MACs: the
-/// current one, and the one that the peer signs with. A segment under another key takes about twice the time.
+/// current one, and the one that the peer signs with. A segment under another takes two to three times as long.
 // What verifying reads comes first, so that it shares as few cache lines as possible.
 #[repr(C, align(64))]
 pub struct Connection<const N: usize = 2> {
