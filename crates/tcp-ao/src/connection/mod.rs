@@ -5,6 +5,7 @@ mod handshake;
 mod heard;
 mod keys;
 mod octets;
+mod ready;
 mod receive;
 mod secrets;
 mod send;
