@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::contenders::segment::{self, Established, LENGTH};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_kernels::prefetch;
-use wireseal_tcp_ao::{Connection, MAX_OPTIONS_LENGTH, Segment, TCP_HEADER_LENGTH, verify_batch};
+use wireseal_tcp_ao::{Connection, Segment, verify_batch};
 
 use crate::rows::mac::BATCH;
 use crate::table::{Cell, Table, range};
@@ -51,7 +51,7 @@ impl Way {
         if matches!(self, Self::InBatches) {
             for (index, tcp) in arriving {
                 connections[*index].prefetch();
-                prefetch(&tcp[..], TCP_HEADER_LENGTH + MAX_OPTIONS_LENGTH);
+                prefetch(&tcp[..], ACK);
             }
         }
     }
