@@ -23,11 +23,11 @@ pub fn mac_batch<'a>(
         _ => None,
     });
     let sha1s = numbered.clone().filter_map(|(number, (key, message))| match &key.0 {
-        State::HmacSha1(key) => Some((number, key.chaining_values(), message)),
+        State::HmacSha1(_, key) => Some((number, key.chaining_values(), message)),
         _ => None,
     });
     let sha256s = numbered.filter_map(|(number, (key, message))| match &key.0 {
-        State::HmacSha256(key) => Some((number, key.chaining_values(), message)),
+        State::HmacSha256(_, key) => Some((number, key.chaining_values(), message)),
         _ => None,
     });
     let done = cmac::mac_many(cmacs, |number, mac| macs[number].set(mac))

@@ -5,6 +5,7 @@ use core::fmt;
 use wireseal_algorithms::MacAlgorithm;
 use wireseal_kernels::cmac;
 use wireseal_kernels::cpu::InstructionSet;
+use wireseal_kernels::hmac::ShaInstructions;
 use zeroize::ZeroizeOnDrop;
 
 use crate::cmac::PortableCmacKey;
@@ -30,15 +31,18 @@ pub enum OutputLength {
 /// Keccak state after the key. A key takes at most 208 octets, is wiped on drop, and is not `Clone`; `Debug` shows its algorithm.
 pub struct MacKey(pub(crate) State);
 
+// The variant comes first, beside what every key has first: a key takes no more cache lines than its algorithm needs.
+#[repr(u8)]
 pub(crate) enum State {
-    HmacSha1(HmacKey<[u32; 5]>),
-    HmacSha256(HmacKey<[u32; 8]>),
+    // The instructions are detected when the key is made.
+    HmacSha1(Option<ShaInstructions>, HmacKey<[u32; 5]>),
+    HmacSha256(Option<ShaInstructions>, HmacKey<[u32; 8]>),
     Aes128Cmac(cmac::Key),
     PortableAes128Cmac(PortableCmacKey),
-    Kmac256(Kmac256Key, OutputLength),
+    Kmac256(OutputLength, Kmac256Key),
 }
 
-// Four of these and the rest of a TCP-AO connection have to fit in 1 KiB.
+// Two of these and the rest of a TCP-AO connection have to fit in 704 octets.
 const _: () = assert!(size_of::<MacKey>() <= 208);
 
 // Its parts wipe a `MacKey`. If the cipher were built without that, this would not compile.
@@ -59,13 +63,13 @@ impl MacKey {
     /// A key of any length for HMAC-SHA-1 (RFC 2104). Its MACs have 20 octets; a key longer than 64 octets is hashed first.
     #[must_use]
     pub fn hmac_sha1(key: &[u8]) -> Self {
-        Self(State::HmacSha1(HmacKey::new(key)))
+        Self(State::HmacSha1(ShaInstructions::detect(), HmacKey::new(key)))
     }
 
     /// A key of any length for HMAC-SHA-256 (RFC 2104). Its MACs have 32 octets; a key longer than 64 octets is hashed first.
     #[must_use]
     pub fn hmac_sha256(key: &[u8]) -> Self {
-        Self(State::HmacSha256(HmacKey::new(key)))
+        Self(State::HmacSha256(ShaInstructions::detect(), HmacKey::new(key)))
     }
 
     /// A key for AES-128-CMAC (RFC 4493). Its MACs have 16 octets.
@@ -80,15 +84,15 @@ impl MacKey {
     /// A key of any length for KMAC256 (SP 800-185 §4), with its customization string and output length.
     #[must_use]
     pub fn kmac256(key: &[u8], customization: &[u8], output_length: OutputLength) -> Self {
-        Self(State::Kmac256(Kmac256Key::new(key, customization), output_length))
+        Self(State::Kmac256(output_length, Kmac256Key::new(key, customization)))
     }
 
     /// The algorithm of this key.
     #[must_use]
     pub fn algorithm(&self) -> MacAlgorithm {
         match &self.0 {
-            State::HmacSha1(_) => MacAlgorithm::HmacSha1,
-            State::HmacSha256(_) => MacAlgorithm::HmacSha256,
+            State::HmacSha1(..) => MacAlgorithm::HmacSha1,
+            State::HmacSha256(..) => MacAlgorithm::HmacSha256,
             State::Aes128Cmac(_) | State::PortableAes128Cmac(_) => MacAlgorithm::Aes128Cmac,
             State::Kmac256(..) => MacAlgorithm::Kmac256,
         }
@@ -99,8 +103,7 @@ impl MacKey {
     #[must_use]
     pub fn served_by(&self) -> &'static str {
         let path = match &self.0 {
-            State::HmacSha1(key) => key.path(),
-            State::HmacSha256(key) => key.path(),
+            State::HmacSha1(sha, _) | State::HmacSha256(sha, _) => sha.map(ShaInstructions::path),
             State::Aes128Cmac(key) => Some(key.path()),
             State::PortableAes128Cmac(_) | State::Kmac256(..) => None,
         };
@@ -112,14 +115,14 @@ impl MacKey {
     #[must_use]
     pub fn mac(&self, message: &[&[u8]]) -> Mac {
         match &self.0 {
-            State::HmacSha1(key) => Mac::compute::<20>(|output| *output = key.mac(message)),
-            State::HmacSha256(key) => Mac::compute::<32>(|output| *output = key.mac(message)),
+            State::HmacSha1(sha, key) => Mac::compute::<20>(|output| *output = key.mac(*sha, message)),
+            State::HmacSha256(sha, key) => Mac::compute::<32>(|output| *output = key.mac(*sha, message)),
             State::Aes128Cmac(key) => Mac::compute::<16>(|output| *output = key.mac(message)),
             State::PortableAes128Cmac(key) => Mac::compute::<16>(|output| key.mac(message, output)),
-            State::Kmac256(key, OutputLength::Octets16) => {
+            State::Kmac256(OutputLength::Octets16, key) => {
                 Mac::compute::<16>(|output| key.mac(message, output))
             }
-            State::Kmac256(key, OutputLength::Octets32) => {
+            State::Kmac256(OutputLength::Octets32, key) => {
                 Mac::compute::<32>(|output| key.mac(message, output))
             }
         }

@@ -54,4 +54,4 @@ pub use key::{MacKey, OutputLength};
 pub use output::{Mac, MacMismatch};
 pub use poly1305::OneTimePoly1305Key;
 pub use wireseal_algorithms::MacAlgorithm;
-pub use wireseal_kernels::MessageHead;
+pub use wireseal_kernels::{MessageHead, prefetch};

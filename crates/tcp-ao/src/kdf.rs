@@ -119,6 +119,11 @@ impl TrafficKeyOctets {
         Self { algorithm, octets }
     }
 
+    /// The octets, and zeros behind them.
+    pub(crate) fn into_array(self) -> Zeroizing<[u8; MAX_TRAFFIC_KEY_LENGTH]> {
+        self.octets
+    }
+
     /// The octets themselves, to compare with vectors or to debug another implementation.
     #[must_use]
     pub fn expose_secret(&self) -> &[u8] {
@@ -154,8 +159,13 @@ impl TrafficKey {
     /// Sets up the MAC with derived octets.
     #[must_use]
     pub fn new(octets: &TrafficKeyOctets) -> Self {
-        let key = octets.expose_secret();
-        Self(match octets.algorithm {
+        Self::expand(octets.algorithm, &octets.octets)
+    }
+
+    /// The same with the octets in the first part of an array.
+    pub(crate) fn expand(algorithm: TcpAoAlgorithm, octets: &[u8; MAX_TRAFFIC_KEY_LENGTH]) -> Self {
+        let key = &octets[..algorithm.traffic_key_length()];
+        Self(match algorithm {
             TcpAoAlgorithm::HmacSha1 => MacKey::hmac_sha1(key),
             TcpAoAlgorithm::Aes128Cmac => {
                 let mut sized = Zeroizing::new([0; 16]);

@@ -14,6 +14,7 @@ mod hmac;
 mod macs;
 mod paths;
 mod poly1305;
+mod prefetch;
 
 /// Makes a test of each named check of a module for a type.
 macro_rules! tests_of {

@@ -1,7 +1,7 @@
 //! The keys of one connection: adding, choosing, removing (RFC 5925 §3.1, §6.1).
 
+use crate::connection::Connection;
 use crate::connection::slot::Slot;
-use crate::connection::{Connection, Phase};
 use crate::error::KeyError;
 use crate::mkt::{Mkt, MktError, MktParameters, MktSet};
 use crate::types::KeyId;
@@ -11,19 +11,19 @@ impl<const N: usize> Connection<N> {
     #[inline]
     #[must_use]
     pub fn current_key(&self) -> &MktParameters {
-        &self.slot(self.current).parameters
+        self.key(self.current)
     }
 
     /// The key this end asks the peer to sign with.
     #[inline]
     #[must_use]
     pub fn rnext_key(&self) -> &MktParameters {
-        &self.slot(self.rnext).parameters
+        self.key(self.rnext)
     }
 
     /// All keys.
     pub fn keys(&self) -> impl Iterator<Item = &MktParameters> {
-        self.slots.iter().flatten().map(|slot| &slot.parameters)
+        self.parameters.iter().flatten()
     }
 
     /// Octets to reserve in the next segment's header for the AO option and its padding: 8 to 20. Ask again after every
@@ -41,11 +41,10 @@ impl<const N: usize> Connection<N> {
     /// [`MktError::SendIdInUse`], [`MktError::RecvIdInUse`] and [`MktError::TooMany`].
     pub fn add_key(&mut self, mkt: &Mkt) -> Result<(), MktError> {
         self.keys().try_for_each(|other| other.check_ids(mkt.parameters()))?;
-        let free = self.slots.iter_mut().find(|slot| slot.is_none());
-        let free = free.ok_or(MktError::TooMany { capacity: N })?.insert(Slot::with_master_key(mkt));
-        if let (Phase::Established, Some(local_isn)) = (self.phase, self.local_isn) {
-            free.derive(self.pair, local_isn, self.remote_isn);
-        }
+        let mut slots = self.slots();
+        let free = slots.iter_mut().find(|slot| slot.is_none());
+        *free.ok_or(MktError::TooMany { capacity: N })? = Some(Slot::with_master_key(mkt));
+        self.set_slots(&slots);
         Ok(())
     }
 
@@ -87,9 +86,11 @@ impl<const N: usize> Connection<N> {
             if index == removed { replacement.ok_or(KeyError::InUse(send_id)) } else { Ok(index) }
         };
         let (current, rnext) = (instead_of(self.current)?, instead_of(self.rnext)?);
-        self.rnext = rnext;
-        self.sign_with(current);
-        self.slots[usize::from(removed)] = None;
+        let mut slots = self.slots();
+        slots[usize::from(removed)] = None;
+        (self.current, self.rnext) = (current, rnext);
+        self.set_slots(&slots);
+        self.heard.signs_with(self.current_key().send_id);
         Ok(())
     }
 
@@ -120,6 +121,7 @@ impl<const N: usize> Connection<N> {
         for (slot, mkt) in slots.iter_mut().zip(mkts.iter()) {
             *slot = Some(Slot::with_master_key(mkt));
         }
+        let mut old = self.slots();
         // The current key first: the peer may hold no other.
         let mut is_room = true;
         for is_current in [true, false] {
@@ -127,7 +129,7 @@ impl<const N: usize> Connection<N> {
                 let key = slot.as_ref().map(|slot| &slot.parameters);
                 key.is_some_and(|key| is_kept(key) && (key.send_id == current) == is_current)
             };
-            while is_room && let Some(old) = self.slots.iter_mut().find(|slot| kept(slot)) {
+            while is_room && let Some(old) = old.iter_mut().find(|slot| kept(slot)) {
                 let free = slots.iter().position(Option::is_none).or(is_current.then_some(N - 1));
                 is_room = free.is_some();
                 if let Some(free) = free {
@@ -135,36 +137,33 @@ impl<const N: usize> Connection<N> {
                 }
             }
         }
-        self.slots = slots;
-        let preferred = self.index(|key| key.send_id == preferred).ok_or(KeyError::NoKey)?;
+        let index = |found: &dyn Fn(&MktParameters) -> bool| {
+            slots.iter().position(|slot| slot.as_ref().is_some_and(|slot| found(&slot.parameters)))
+        };
+        let preferred = index(&|key| key.send_id == preferred).ok_or(KeyError::NoKey)?;
         // A key whose time to sign is still to come is in the set for acceptance only, and the peer may hold no other.
-        let kept = self.index(|key| key.send_id == current && (!key.accept_only || is_early(key)));
-        self.rnext = preferred;
-        self.sign_with(kept.unwrap_or(preferred));
-        if let (Phase::Established, Some(local_isn)) = (self.phase, self.local_isn) {
-            self.establish(local_isn);
-        }
+        let kept = index(&|key| key.send_id == current && (!key.accept_only || is_early(key)));
+        (self.current, self.rnext) = (kept.unwrap_or(preferred) as u8, preferred as u8);
+        self.set_slots(&slots);
+        self.heard.signs_with(self.current_key().send_id);
         Ok(())
     }
 
     /// Signs with a key without being asked. A segment that asks for it later does not count as the first to do so: it may be older
     /// than one that asks for another.
-    fn sign_with(&mut self, index: u8) {
-        self.current = index;
+    fn sign_with(&mut self, slot: u8) {
+        self.make_current(slot);
         self.heard.signs_with(self.current_key().send_id);
     }
 
     #[inline]
     pub(super) fn index(&self, found: impl Fn(&MktParameters) -> bool) -> Option<u8> {
-        self.slots
-            .iter()
-            .position(|slot| slot.as_ref().is_some_and(|slot| found(&slot.parameters)))
-            .map(|i| i as u8)
+        self.parameters.iter().position(|key| key.as_ref().is_some_and(&found)).map(|i| i as u8)
     }
 
     #[inline(always)]
-    pub(super) fn slot(&self, index: u8) -> &Slot {
-        // `current` and `rnext` only ever hold indices that `index` found; `remove_key` moves them before it empties a slot.
-        self.slots[usize::from(index)].as_ref().expect("current and rnext keys are always there")
+    pub(super) fn key(&self, slot: u8) -> &MktParameters {
+        // `current`, `rnext` and `verifies_with` only ever hold slots that `index` found; `set_slots` comes with slots for them.
+        self.parameters[usize::from(slot)].as_ref().expect("current and rnext keys are always there")
     }
 }

@@ -1,11 +1,12 @@
 //! Verifying received segments, and learning from them: ISNs, SNE, the key the peer asks for (RFC 5925 §7.5).
 
 use crate::authenticate::{check_mac_length, compare};
-use crate::connection::slot::{Keys, Slot};
+use crate::connection::secrets::Secrets;
 use crate::connection::{Connection, Phase};
 use crate::error::VerifyError;
 use crate::kdf::{KdfContext, TrafficKey};
 use crate::mac_input::MacInput;
+use crate::mkt::MktParameters;
 use crate::option::AoOption;
 use crate::segment::Segment;
 use crate::sne::SneTracker;
@@ -50,10 +51,11 @@ impl<'a> Verified<'a> {
     }
 }
 
-/// What verifies a received segment: the MKT of its KeyID, its AO option, its SNE.
+/// What verifies a received segment: the MKT of its KeyID and its slot, its AO option, its SNE.
 #[derive(Clone, Copy)]
 pub(super) struct Found<'c, 'a> {
-    pub(super) slot: &'c Slot,
+    pub(super) slot: u8,
+    pub(super) parameters: &'c MktParameters,
     pub(super) ao: AoOption<'a>,
     pub(super) sne: Sne,
 }
@@ -80,8 +82,16 @@ impl<const N: usize> Connection<N> {
         segment: &Segment<'a>,
         verdict: Result<AoOption<'a>, VerifyError>,
     ) -> Result<Verified<'a>, VerifyError> {
-        self.counters.count(&verdict);
-        Ok(self.learn(segment, &verdict?))
+        match verdict {
+            Ok(ao) => {
+                self.good = self.good.saturating_add(1);
+                Ok(self.learn(segment, &ao))
+            }
+            Err(error) => {
+                self.refused.count(&verdict);
+                Err(error)
+            }
+        }
     }
 
     /// Finds MKT, AO option and SNE of a segment, and refuses segments that need no MAC to be refused.
@@ -92,38 +102,61 @@ impl<const N: usize> Connection<N> {
         }
         let tcp = segment.without_addresses();
         let ao = tcp.ao_option()?.ok_or(VerifyError::Unsigned)?;
-        let slot = self.slots.iter().flatten().find(|slot| slot.parameters.recv_id == ao.key_id);
-        let slot = slot.ok_or(VerifyError::UnknownKeyId(ao.key_id))?;
+        let slot = self.index(|key| key.recv_id == ao.key_id).ok_or(VerifyError::UnknownKeyId(ao.key_id))?;
+        let parameters = self.key(slot);
         let is_established = self.phase == Phase::Established;
         // The key of a late copy of the SYN went with the master key, and TCP has no use for the copy.
         if is_established && tcp.opens() {
             return Err(VerifyError::State);
         }
-        check_mac_length(&ao, &slot.parameters)?;
+        check_mac_length(&ao, parameters)?;
         let sne = if is_established { self.receive.sne_of(tcp.sequence()) } else { self.handshake_sne(tcp) };
-        Ok(Found { slot, ao, sne })
+        Ok(Found { slot, parameters, ao, sne })
     }
 
     /// Computes the MAC of a segment and compares.
     #[inline]
     fn check<'a>(&self, segment: &Segment<'a>, found: &Found<'_, 'a>) -> Result<AoOption<'a>, VerifyError> {
-        let algorithm = found.slot.parameters.algorithm;
-        let derived;
-        let key = match &found.slot.keys {
-            Keys::Traffic { receive, .. } => receive,
-            Keys::Master(master_key) => {
-                derived = TrafficKey::derive(algorithm, master_key, &self.receive_context(segment)?);
-                &derived
+        let made;
+        let key = match self.ready_key(found) {
+            Some(key) => key,
+            None => {
+                made = self.make_key(segment, found)?;
+                &made
             }
         };
         compare(&found.ao, &self.input_received(segment, found).mac(key))?;
         Ok(found.ao)
     }
 
+    /// The traffic key for a segment, if it is ready.
+    #[inline(always)]
+    pub(super) fn ready_key(&self, found: &Found<'_, '_>) -> Option<&TrafficKey> {
+        match &self.secrets {
+            Secrets::Traffic(keys) if found.slot == self.verifies_with => Some(&keys.receive),
+            _ => None,
+        }
+    }
+
+    /// Makes the traffic key for one segment: in the handshake, or while it is not known which key the peer signs with. Forged
+    /// segments come here as well, so it leaves nothing behind.
+    #[cold]
+    fn make_key(&self, segment: &Segment<'_>, found: &Found<'_, '_>) -> Result<TrafficKey, VerifyError> {
+        match &self.secrets {
+            Secrets::Traffic(keys) => Ok(TrafficKey::expand(
+                found.parameters.algorithm,
+                &keys.octets[usize::from(found.slot)].receive,
+            )),
+            Secrets::Master(_) => {
+                self.derive(found.slot, &self.receive_context(segment)?).ok_or(VerifyError::State)
+            }
+        }
+    }
+
     #[inline(always)]
     pub(super) fn input_received<'a>(&self, segment: &Segment<'a>, found: &Found<'_, 'a>) -> MacInput<'a> {
         let addresses = (self.pair.remote.address_in_place(), self.pair.local.address_in_place());
-        MacInput::new(found.sne, addresses, segment.tcp(), found.ao.place(), found.slot.parameters.options)
+        MacInput::new(found.sne, addresses, segment.tcp(), found.ao.place(), found.parameters.options)
     }
 
     /// Whether it is a listener's reset in answer to this end's SYN: it has no ISN of its own, and the sequence number 0, which
@@ -181,7 +214,7 @@ impl<const N: usize> Connection<N> {
             && self.current_key().send_id != ao.rnext_key_id
             && let Some(index) = self.index(|key| key.send_id == ao.rnext_key_id)
         {
-            self.current = index;
+            self.make_current(index);
             current_key_changed = true;
             self.heard.obeyed(ids, before.1 != self.newest_acknowledgment);
         }
@@ -189,6 +222,10 @@ impl<const N: usize> Connection<N> {
             self.receive.advance(segment.sequence());
         }
         let makes_progress = before != (self.receive.highest().1, self.newest_acknowledgment);
+        // A replay does not make the connection forget which key the peer signs with.
+        if makes_progress && self.key(self.verifies_with).recv_id != ao.key_id {
+            self.verify_next_with(ao.key_id);
+        }
         Verified { segment: *segment, key_id: ao.key_id, current_key_changed, makes_progress }
     }
 

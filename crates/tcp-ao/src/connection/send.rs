@@ -3,11 +3,12 @@
 use wireseal_mac::Mac;
 
 use crate::authenticate::place_to_sign;
-use crate::connection::slot::{Keys, Slot};
+use crate::connection::secrets::Secrets;
 use crate::connection::{Connection, Phase};
 use crate::error::SignError;
-use crate::kdf::{KdfContext, TrafficKey};
+use crate::kdf::KdfContext;
 use crate::mac_input::MacInput;
+use crate::mkt::MktParameters;
 use crate::option::AoPlace;
 use crate::sne::SneTracker;
 use crate::tcp::{self, Flags, Tcp};
@@ -23,17 +24,16 @@ impl<const N: usize> Connection<N> {
     /// [`SignError`]; segment and connection are unchanged.
     #[inline]
     pub fn sign(&mut self, tcp: &mut [u8]) -> Result<(), SignError> {
-        let (slot, sne, ao) = self.prepare(tcp)?;
+        let (sne, ao) = self.prepare(tcp)?;
         let derived;
-        let key = match &slot.keys {
-            Keys::Traffic { send, .. } => send,
-            Keys::Master(master_key) => {
-                let context = self.send_context(tcp)?;
-                derived = TrafficKey::derive(slot.parameters.algorithm, master_key, &context);
+        let key = match &self.secrets {
+            Secrets::Traffic(keys) => &keys.send,
+            Secrets::Master(_) => {
+                derived = self.derive(self.current, &self.send_context(tcp)?).ok_or(SignError::State)?;
                 &derived
             }
         };
-        let mac = self.input_to_send(tcp, slot, sne, ao).mac(key);
+        let mac = self.input_to_send(tcp, sne, ao).mac(key);
         self.finish(tcp, sne, ao, &mac);
         Ok(())
     }
@@ -47,9 +47,9 @@ impl<const N: usize> Connection<N> {
         }
     }
 
-    /// Finds what an outgoing segment is signed with: the current key, its SNE, and the place of its AO option.
+    /// Finds an outgoing segment's SNE, and the place of its AO option.
     #[inline(always)]
-    pub(super) fn prepare(&self, tcp: &[u8]) -> Result<(&Slot, Sne, AoPlace), SignError> {
+    pub(super) fn prepare(&self, tcp: &[u8]) -> Result<(Sne, AoPlace), SignError> {
         let view = Tcp::parse(self.pair.local.address_in_place(), tcp)?;
         if !view.is_between(&self.pair.local, &self.pair.remote) {
             return Err(SignError::OtherConnection);
@@ -58,26 +58,20 @@ impl<const N: usize> Connection<N> {
         if is_established && view.opens() {
             return Err(SignError::State);
         }
-        let slot = self.slot(self.current);
-        let ao = place_to_sign(view, &slot.parameters)?;
+        let ao = place_to_sign(view, self.current_key())?;
         // A SYN's sequence number is an ISN, whatever came before, and a refusal's stands for one.
         let is_first = !is_established && (view.flags().syn() || is_refusal(view.flags(), view.sequence()));
         let sne = if is_first { Sne(0) } else { self.send.sne_of(view.sequence()) };
-        Ok((slot, sne, ao))
+        Ok((sne, ao))
     }
 
     /// Writes the ids into a [prepared](Self::prepare) segment. Returns its MAC input.
     #[inline(always)]
-    pub(super) fn input_to_send<'a>(
-        &self,
-        tcp: &'a mut [u8],
-        slot: &Slot,
-        sne: Sne,
-        ao: AoPlace,
-    ) -> MacInput<'a> {
-        ao.write_ids(tcp, slot.parameters.send_id, self.rnext_key().recv_id);
+    pub(super) fn input_to_send<'a>(&self, tcp: &'a mut [u8], sne: Sne, ao: AoPlace) -> MacInput<'a> {
+        let MktParameters { send_id, options, .. } = *self.current_key();
+        ao.write_ids(tcp, send_id, self.rnext_key().recv_id);
         let addresses = (self.pair.local.address_in_place(), self.pair.remote.address_in_place());
-        MacInput::new(sne, addresses, tcp, ao, slot.parameters.options)
+        MacInput::new(sne, addresses, tcp, ao, options)
     }
 
     /// Writes the MAC into the segment, and records that it was sent.

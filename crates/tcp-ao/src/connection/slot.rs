@@ -1,35 +1,57 @@
-//! One MKT of a connection, with its keys.
+//! One MKT of a connection, with its secret.
 
-use crate::kdf::{KdfContext, TrafficKey};
+use zeroize::Zeroizing;
+
+use crate::kdf::{KdfContext, MAX_TRAFFIC_KEY_LENGTH, TrafficKeyOctets};
 use crate::mkt::{MasterKey, Mkt, MktParameters};
 use crate::types::{Isn, SocketPair};
 
-/// An MKT in a connection.
+/// A copy of an MKT of a connection, for changes of the keys. The connection itself keeps [`Secrets`](super::secrets::Secrets).
 pub(super) struct Slot {
     pub(super) parameters: MktParameters,
-    pub(super) keys: Keys,
+    pub(super) secret: Secret,
 }
 
 /// The master key until the ISNs are confirmed, the two traffic keys afterwards; never both.
-#[expect(clippy::large_enum_variant, reason = "a heap is what this crate does without")]
-pub(super) enum Keys {
+pub(super) enum Secret {
     Master(MasterKey),
-    Traffic { send: TrafficKey, receive: TrafficKey },
+    Traffic(BothTrafficKeys),
+}
+
+/// The octets of an MKT's traffic keys, each followed by zeros.
+#[derive(Clone)]
+pub(super) struct BothTrafficKeys {
+    pub(super) receive: Zeroizing<[u8; MAX_TRAFFIC_KEY_LENGTH]>,
+    pub(super) send: Zeroizing<[u8; MAX_TRAFFIC_KEY_LENGTH]>,
+}
+
+impl BothTrafficKeys {
+    pub(super) fn zero() -> Self {
+        Self {
+            receive: Zeroizing::new([0; MAX_TRAFFIC_KEY_LENGTH]),
+            send: Zeroizing::new([0; MAX_TRAFFIC_KEY_LENGTH]),
+        }
+    }
 }
 
 impl Slot {
     pub(super) fn with_master_key(mkt: &Mkt) -> Self {
-        Self { parameters: *mkt.parameters(), keys: Keys::Master(mkt.master_key().clone()) }
+        Self { parameters: *mkt.parameters(), secret: Secret::Master(mkt.master_key().clone()) }
     }
 
-    /// Replaces the master key by the traffic keys, if that has not been done.
-    pub(super) fn derive(&mut self, pair: SocketPair, local_isn: Isn, remote_isn: Isn) {
-        if let Keys::Master(master_key) = &self.keys {
-            let derive = |context| TrafficKey::derive(self.parameters.algorithm, master_key, &context);
-            self.keys = Keys::Traffic {
-                send: derive(KdfContext::send_other(pair, local_isn, remote_isn)),
-                receive: derive(KdfContext::receive_other(pair, local_isn, remote_isn)),
-            };
+    /// The traffic keys, derived if that has not been done.
+    pub(super) fn traffic_keys(&self, pair: SocketPair, local_isn: Isn, remote_isn: Isn) -> BothTrafficKeys {
+        match &self.secret {
+            Secret::Traffic(keys) => keys.clone(),
+            Secret::Master(master_key) => {
+                let derive = |context| {
+                    TrafficKeyOctets::derive(self.parameters.algorithm, master_key, &context).into_array()
+                };
+                BothTrafficKeys {
+                    receive: derive(KdfContext::receive_other(pair, local_isn, remote_isn)),
+                    send: derive(KdfContext::send_other(pair, local_isn, remote_isn)),
+                }
+            }
         }
     }
 }

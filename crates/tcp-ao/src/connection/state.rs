@@ -86,7 +86,7 @@ impl<const N: usize> Connection<N> {
             current_key: self.current_key().send_id,
             rnext_key: self.rnext_key().recv_id,
             heard: self.heard,
-            counters: self.counters,
+            counters: self.counters(),
         })
     }
 
@@ -111,7 +111,8 @@ impl<const N: usize> Connection<N> {
         connection.send = SneTracker::resume(state.send_sne, state.send_sequence);
         connection.receive = SneTracker::resume(state.receive_sne, state.receive_sequence);
         connection.newest_acknowledgment = Some(state.acknowledged);
-        connection.counters = state.counters;
+        connection.good = state.counters.good;
+        connection.refused = Counters { good: 0, ..state.counters };
         connection.heard = state.heard;
         connection.establish(state.local_isn);
         Ok(connection)

@@ -49,8 +49,8 @@ fn ao_06_every_algorithm_and_family_shakes_hands() {
             let passive_mkts = MktSet::from_mkts([mkt(84, 61, algorithm)]).unwrap();
             let mut ends = Ends::connect(pair, (0xffff_ffff, 0), &active_mkts, &passive_mkts);
             ends.exchange();
-            assert_eq!(ends.active.counters(), &Counters { good: 2, ..Counters::default() });
-            assert_eq!(ends.passive.counters(), &Counters { good: 3, ..Counters::default() });
+            assert_eq!(ends.active.counters(), Counters { good: 2, ..Counters::default() });
+            assert_eq!(ends.passive.counters(), Counters { good: 3, ..Counters::default() });
         }
     }
 }
@@ -250,7 +250,7 @@ fn ao_18_a_wrong_mac_changes_nothing_but_its_counter() {
     for bit in 0..segment.len() * 8 {
         let mut altered = segment.clone();
         altered[bit / 8] ^= 0x80 >> (bit % 8);
-        let before = (state(&ends.passive), *ends.passive.counters());
+        let before = (state(&ends.passive), ends.passive.counters());
         let addresses = (ipv4_pair().local.address(), ipv4_pair().remote.address());
         let Ok(view) = Segment::from_tcp(addresses.0, addresses.1, &altered) else {
             continue;
@@ -264,7 +264,7 @@ fn ao_18_a_wrong_mac_changes_nothing_but_its_counter() {
         let refused = |counters: &Counters| counters.bad + counters.key_not_found + counters.required;
         assert_eq!(counters.good, before.1.good);
         let is_port = bit / 8 < 4;
-        assert_eq!(refused(counters), refused(&before.1) + u64::from(!is_port), "bit {bit}");
+        assert_eq!(refused(&counters), refused(&before.1) + u64::from(!is_port), "bit {bit}");
     }
     receive(&mut ends.passive, &segment).unwrap();
 }
@@ -308,7 +308,7 @@ fn ao_21_an_unsigned_segment_is_dropped_and_counted_apart() {
         assert_eq!(state(&ends.passive), before);
     }
     let expected = Counters { good: 2, required: 6, ..Counters::default() };
-    assert_eq!(ends.passive.counters(), &expected);
+    assert_eq!(ends.passive.counters(), expected);
     let mut active = active();
     let unsigned = Parts::new(ipv4_pair().reversed(), SYN | ACK, 700, 101).unsigned();
     assert_eq!(receive(&mut active, &unsigned).unwrap_err(), VerifyError::Unsigned);
@@ -345,7 +345,7 @@ fn ao_27_counters_are_those_of_linux() {
     }
     // Two good ones from the handshake; other lengths and malformed options are bad, other connections count nowhere.
     let expected = Counters { good: 3, bad: 2 + 5 + 6, key_not_found: 3, required: 4, dropped_icmp: 0 };
-    assert_eq!(ends.passive.counters(), &expected);
+    assert_eq!(ends.passive.counters(), expected);
 }
 
 #[test]
@@ -456,7 +456,7 @@ fn ao_32_a_listeners_stateless_reset_verifies_at_the_peer() {
     assert_eq!(receive(&mut active, &unsigned).unwrap_err(), VerifyError::Unsigned);
     let verified = receive(&mut active, &reset).unwrap();
     assert!(verified.segment().flags().rst());
-    assert_eq!(active.counters(), &Counters { good: 1, bad: 1, required: 1, ..Counters::default() });
+    assert_eq!(active.counters(), Counters { good: 1, bad: 1, required: 1, ..Counters::default() });
     assert!(!active.is_established());
 }
 

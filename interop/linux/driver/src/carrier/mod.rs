@@ -84,7 +84,7 @@ impl Carrier {
 
     /// Counters, including those taken over from the kernel.
     pub fn counters(&self) -> Counted {
-        (*self.connection.counters()).into()
+        self.connection.counters().into()
     }
 
     /// Octets acknowledged and octets received since the takeover.
