@@ -8,23 +8,24 @@ use crate::chacha20::stream;
 use crate::cpu::{Avx512, Avx512Ifma, InstructionSet};
 use crate::poly1305;
 
-/// Proof of the instructions for ChaCha20 and Poly1305.
+/// Proof of the instructions for ChaCha20, and the path, which Poly1305 detects too.
 #[derive(Clone, Copy)]
 pub(super) struct Engine(Avx512);
 
 impl Engine {
     pub(super) fn detect() -> Option<Self> {
-        Avx512Ifma::detect().and(Avx512::detect()).map(Self)
+        Avx512::detect().map(Self)
     }
 
     pub(super) fn path(self) -> InstructionSet {
-        InstructionSet::Avx512Ifma
+        if Avx512Ifma::detect().is_some() { InstructionSet::Avx512Ifma } else { InstructionSet::Avx512 }
     }
 
     pub(super) fn seal(self, key: &[u32; 8], nonce: &[u8; 12], aad: &[u8], text: &mut [u8]) -> [u8; 16] {
         match text.len().div_ceil(64) {
             0..=3 => self.seal_with::<4>(key, nonce, aad, text),
-            4..=7 => self.seal_with::<8>(key, nonce, aad, text),
+            4..=5 => self.seal_with::<6>(key, nonce, aad, text),
+            6..=7 => self.seal_with::<8>(key, nonce, aad, text),
             8..=15 => self.seal_with::<16>(key, nonce, aad, text),
             _ => self.seal_with::<20>(key, nonce, aad, text),
         }
@@ -40,7 +41,8 @@ impl Engine {
     ) -> bool {
         match text.len().div_ceil(64) {
             0..=3 => self.open_with::<4>(key, nonce, aad, text, tag),
-            4..=7 => self.open_with::<8>(key, nonce, aad, text, tag),
+            4..=5 => self.open_with::<6>(key, nonce, aad, text, tag),
+            6..=7 => self.open_with::<8>(key, nonce, aad, text, tag),
             8..=15 => self.open_with::<16>(key, nonce, aad, text, tag),
             _ => self.open_with::<20>(key, nonce, aad, text, tag),
         }
@@ -117,8 +119,10 @@ struct Stream<const BLOCKS: usize>([[u8; 64]; BLOCKS]);
 impl<const BLOCKS: usize> Stream<BLOCKS> {
     #[inline]
     fn new(_: Engine, key: &[u32; 8], nonce: &[u8; 12], counter: u32) -> Self {
+        let mut stream = Self([[0; 64]; BLOCKS]);
         // SAFETY: the engine proves the target features.
-        Self(unsafe { stream::blocks(key, nonce, counter) })
+        unsafe { stream::blocks(&mut stream.0, key, nonce, counter) };
+        stream
     }
 
     /// The tag, under the one-time key (RFC 8439 §2.6) at the start of block 0.

@@ -5,6 +5,8 @@
 
 mod accumulator;
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod ifma;
 #[cfg(feature = "model")]
 pub mod model;
@@ -12,7 +14,7 @@ pub mod model;
 use accumulator::{H, R, word};
 
 #[cfg(target_arch = "x86_64")]
-use crate::cpu::Avx512Ifma;
+use crate::cpu::{Avx2, Avx512Ifma};
 
 /// The tag, 16 octets, of the slices of `message`, taken as one message. The key is r, which is clamped here, and s.
 ///
@@ -73,13 +75,21 @@ pub(crate) fn mac_of_padded(key: &[u8; 32], texts: [&[u8]; 2], end: &[u8; 16]) -
 #[inline]
 fn blocks_into(h: H, blocks: &[[u8; 16]], r: R) -> H {
     #[cfg(target_arch = "x86_64")]
-    if blocks.len() >= MANY
-        && let Some(_token) = Avx512Ifma::detect()
-    {
-        let (eights, rest) = blocks.as_chunks();
-        // SAFETY: the token proves the target features.
-        let h = unsafe { ifma::blocks(h, eights, r) };
-        return h.one_by_one(rest, r);
+    if blocks.len() >= MANY {
+        if let Some(_token) = Avx512Ifma::detect() {
+            let (eights, rest) = blocks.as_chunks();
+            // SAFETY: the token proves the target features.
+            let h = unsafe { ifma::blocks(h, eights, r) };
+            return h.one_by_one(rest, r);
+        }
+        if blocks.len() >= MANY_FOR_AVX2
+            && let Some(_token) = Avx2::detect()
+        {
+            let (fours, rest) = blocks.as_chunks();
+            // SAFETY: the token proves the target features.
+            let h = unsafe { avx2::blocks(h, fours, r) };
+            return h.one_by_one(rest, r);
+        }
     }
     h.one_by_one(blocks, r)
 }
@@ -87,3 +97,5 @@ fn blocks_into(h: H, blocks: &[[u8; 16]], r: R) -> H {
 /// From this many blocks on, vectors make up for computing the powers of r.
 #[cfg(target_arch = "x86_64")]
 const MANY: usize = 16;
+#[cfg(target_arch = "x86_64")]
+const MANY_FOR_AVX2: usize = 28;
