@@ -1,7 +1,7 @@
 //! The state before the first round (RFC 8439 §2.3).
 
 /// "expand 32-byte k", the first row.
-pub(in crate::chacha20) const CONSTANTS: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
+pub(super) const CONSTANTS: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
 
 /// The sixteen words, each made by `$word`, with the given last row. A function would not be inlined into every vector's code.
 macro_rules! initial_state {
@@ -30,4 +30,4 @@ macro_rules! initial_state {
     }};
 }
 
-pub(in crate::chacha20) use initial_state;
+pub(super) use initial_state;

@@ -6,9 +6,9 @@
 
 use core::arch::x86_64::*;
 
-use crate::chacha20::state::{CONSTANTS, initial_state};
-use crate::chacha20::x86::avx512::{rotate_7, rotate_8, rotate_12, rotate_16};
-use crate::chacha20::x86::quarter_rounds;
+use super::state::{CONSTANTS, initial_state};
+use super::x86::avx512::{rotate_7, rotate_8, rotate_12, rotate_16};
+use super::x86::quarter_rounds;
 
 /// As many blocks, the first with this counter.
 #[target_feature(enable = "avx512f,avx512vl")]

@@ -17,16 +17,7 @@ macro_rules! quarter_rounds {
     };
 }
 
-pub(in crate::chacha20) use quarter_rounds;
-
-/// Hides a constant from LLVM, which would take two shuffles for the rotation by 16.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn opaque(mut shuffle: core::arch::x86_64::__m256i) -> core::arch::x86_64::__m256i {
-    // SAFETY: there is no instruction.
-    unsafe { core::arch::asm!("/* {} */", inout(ymm_reg) shuffle, options(pure, nomem, nostack, preserves_flags)) };
-    shuffle
-}
+pub(super) use quarter_rounds;
 
 /// A module with `masks` for one type of vector, of `$lanes` words, and its instructions.
 macro_rules! masks_in_lanes {
@@ -36,11 +27,9 @@ macro_rules! masks_in_lanes {
         unpack: $low32:ident, $high32:ident, $low64:ident, $high64:ident,
         rotate: |$word:ident| $by16:expr, $by12:expr, $by8:expr, $by7:expr,
     ) => {
-        pub(in crate::chacha20) mod $module {
+        pub(super) mod $module {
             use core::arch::x86_64::*;
 
-            #[allow(unused_imports)]
-            use super::opaque;
             use crate::chacha20::state::{CONSTANTS, initial_state};
 
             /// Samples in a vector.
@@ -169,11 +158,11 @@ masks_in_lanes! {
     add: _mm256_add_epi32, xor: _mm256_xor_si256,
     unpack: _mm256_unpacklo_epi32, _mm256_unpackhi_epi32, _mm256_unpacklo_epi64, _mm256_unpackhi_epi64,
     rotate: |word|
-        _mm256_shuffle_epi8(word, opaque(_mm256_broadcastsi128_si256(
-            _mm_setr_epi8(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13)))),
+        _mm256_shuffle_epi8(word, _mm256_broadcastsi128_si256(
+            _mm_setr_epi8(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13))),
         _mm256_or_si256(_mm256_slli_epi32::<12>(word), _mm256_srli_epi32::<20>(word)),
-        _mm256_shuffle_epi8(word, opaque(_mm256_broadcastsi128_si256(
-            _mm_setr_epi8(3, 0, 1, 2, 7, 4, 5, 6, 11, 8, 9, 10, 15, 12, 13, 14)))),
+        _mm256_shuffle_epi8(word, _mm256_broadcastsi128_si256(
+            _mm_setr_epi8(3, 0, 1, 2, 7, 4, 5, 6, 11, 8, 9, 10, 15, 12, 13, 14))),
         _mm256_or_si256(_mm256_slli_epi32::<7>(word), _mm256_srli_epi32::<25>(word)),
 }
 

@@ -186,9 +186,7 @@ fn xor(text: &mut [u8], stream: &[[u8; 64]]) {
 #[target_feature(enable = "avx512f")]
 fn sum(a: &[u8; 64], b: &[u8; 64]) -> __m512i {
     // SAFETY: both are 64 octets, at any alignment.
-    unsafe {
-        _mm512_xor_si512(_mm512_loadu_si512(a.as_ptr().cast()), _mm512_loadu_si512(b.as_ptr().cast()))
-    }
+    unsafe { _mm512_xor_si512(_mm512_loadu_si512(a.as_ptr().cast()), _mm512_loadu_si512(b.as_ptr().cast())) }
 }
 
 #[inline]

@@ -43,7 +43,7 @@ impl H {
         Self([h0, h1, h2]).times(r)
     }
 
-    /// Multiplies by r. The third word may be up to ... 
+    /// Multiplies by r. The third word is below 8.
     #[inline]
     pub(super) fn times(self, r: R) -> Self {
         let Self([h0, h1, h2]) = self;

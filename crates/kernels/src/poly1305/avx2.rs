@@ -40,12 +40,12 @@ fn again<T>(powers: &T) -> &T {
 #[derive(Clone, Copy)]
 struct Lanes([__m256i; 5]);
 
-/// Takes `groups` into the accumulator.
+/// Takes `groups`, two at least, into the accumulator.
 #[target_feature(enable = "avx2")]
 pub(super) fn blocks(h: H, groups: &[[[u8; 16]; 4]], r: R) -> H {
-    leak!("Poly1305: blocks in lanes", r.low);
+    leak!("Poly1305: four blocks", r.low);
     let (single, pairs) = groups.as_rchunks();
-    let Some((last, others)) = pairs.split_last() else { return h };
+    let (last, others) = pairs.split_last().expect("there are two groups at least");
     let powers = Powers::new(r);
     // The accumulator is added to the first block only.
     let mut first = [[0; 4]; 5];
@@ -134,7 +134,8 @@ impl Factor {
 #[target_feature(enable = "avx2")]
 fn products(a: [__m256i; 5], b: [__m256i; 5]) -> __m256i {
     let sum = _mm256_add_epi64(_mm256_mul_epu32(a[0], b[0]), _mm256_mul_epu32(a[1], b[1]));
-    let sum = _mm256_add_epi64(sum, _mm256_add_epi64(_mm256_mul_epu32(a[2], b[2]), _mm256_mul_epu32(a[3], b[3])));
+    let sum =
+        _mm256_add_epi64(sum, _mm256_add_epi64(_mm256_mul_epu32(a[2], b[2]), _mm256_mul_epu32(a[3], b[3])));
     _mm256_add_epi64(sum, _mm256_mul_epu32(a[4], b[4]))
 }
 

@@ -1,7 +1,7 @@
 //! One-time Poly1305 (RFC 8439 §2.5), without tables to set up.
 //!
 //! Blocks go one by one through 64-bit multiplication. Long runs go eight at once where the processor multiplies vectors of 52-bit
-//! limbs.
+//! limbs, or four at once where it has AVX2.
 
 mod accumulator;
 #[cfg(target_arch = "x86_64")]
@@ -87,9 +87,7 @@ fn blocks_into(h: H, blocks: &[[u8; 16]], r: R) -> H {
             let h = unsafe { ifma::blocks(h, eights, r) };
             return h.one_by_one(rest, r);
         }
-        if blocks.len() >= MANY_FOR_AVX2
-            && let Some(_token) = Avx2::detect()
-        {
+        if let Some(_token) = Avx2::detect() {
             let (fours, rest) = blocks.as_chunks();
             // SAFETY: the token proves the target features.
             let h = unsafe { avx2::blocks(h, fours, r) };
@@ -102,5 +100,3 @@ fn blocks_into(h: H, blocks: &[[u8; 16]], r: R) -> H {
 /// From this many blocks on, vectors make up for computing the powers of r.
 #[cfg(target_arch = "x86_64")]
 const MANY: usize = 16;
-#[cfg(target_arch = "x86_64")]
-const MANY_FOR_AVX2: usize = 28;
