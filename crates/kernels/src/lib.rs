@@ -51,9 +51,9 @@
 //! | AES-128-CMAC | `AesNi`; sixteen at once `Vaes512` | no key | no key |
 //! | one HMAC | `ShaNi`, `Bmi2` | no token | no token |
 //! | many HMACs | `Avx512` | left to the caller | left to the caller |
-//! | ChaCha20-Poly1305 | `Avx512Ifma` | no key | no key |
+//! | ChaCha20-Poly1305 | `Avx512Ifma`, `Avx512` | no key | no key |
 //! | many ChaCha20 masks | `Avx512`, `Avx2`, SSE2 | one by one | one by one |
-//! | Poly1305 | `Avx512Ifma` for long messages, 64-bit multiplication | 64-bit multiplication | 64-bit multiplication |
+//! | Poly1305 | `Avx512Ifma` and `Avx2` for long messages, 64-bit multiplication | 64-bit multiplication | 64-bit multiplication |
 //!
 //! Paths have the names of [`cpu::InstructionSet`]. Where a routine has none, its `new` or
 //! [`ShaInstructions::detect`](hmac::ShaInstructions::detect) returns `None`: fall back on your other library.

@@ -90,8 +90,10 @@ pub fn routines() -> Vec<Routine> {
     ];
     const MASKS: [Option<InstructionSet>; 3] =
         [None, Some(InstructionSet::Avx2), Some(InstructionSet::Avx512)];
-    const POLY1305: [Option<InstructionSet>; 2] = [None, Some(InstructionSet::Avx512Ifma)];
-    const CHACHA20_POLY1305: [Option<InstructionSet>; 1] = [Some(InstructionSet::Avx512Ifma)];
+    const POLY1305: [Option<InstructionSet>; 3] =
+        [None, Some(InstructionSet::Avx2), Some(InstructionSet::Avx512Ifma)];
+    const CHACHA20_POLY1305: [Option<InstructionSet>; 2] =
+        [Some(InstructionSet::Avx512), Some(InstructionSet::Avx512Ifma)];
     const CMAC: [Option<InstructionSet>; 1] = [Some(InstructionSet::AesNi)];
     const CMACS: [Option<InstructionSet>; 2] = [Some(InstructionSet::AesNi), Some(InstructionSet::Vaes512)];
     const SHA: [Option<InstructionSet>; 2] = [Some(InstructionSet::ShaNi), Some(InstructionSet::Bmi2)];

@@ -6,25 +6,27 @@ use zeroize::optimization_barrier;
 
 use crate::chacha20::stream;
 use crate::cpu::{Avx512, Avx512Ifma, InstructionSet};
+use crate::partial_block;
 use crate::poly1305;
 
-/// Proof of the instructions for ChaCha20 and Poly1305.
+/// Proof of the instructions for ChaCha20, and the path, which Poly1305 detects too.
 #[derive(Clone, Copy)]
 pub(super) struct Engine(Avx512);
 
 impl Engine {
     pub(super) fn detect() -> Option<Self> {
-        Avx512Ifma::detect().and(Avx512::detect()).map(Self)
+        Avx512::detect().map(Self)
     }
 
     pub(super) fn path(self) -> InstructionSet {
-        InstructionSet::Avx512Ifma
+        if Avx512Ifma::detect().is_some() { InstructionSet::Avx512Ifma } else { InstructionSet::Avx512 }
     }
 
     pub(super) fn seal(self, key: &[u32; 8], nonce: &[u8; 12], aad: &[u8], text: &mut [u8]) -> [u8; 16] {
         match text.len().div_ceil(64) {
             0..=3 => self.seal_with::<4>(key, nonce, aad, text),
-            4..=7 => self.seal_with::<8>(key, nonce, aad, text),
+            4..=5 => self.seal_with::<6>(key, nonce, aad, text),
+            6..=7 => self.seal_with::<8>(key, nonce, aad, text),
             8..=15 => self.seal_with::<16>(key, nonce, aad, text),
             _ => self.seal_with::<20>(key, nonce, aad, text),
         }
@@ -40,7 +42,8 @@ impl Engine {
     ) -> bool {
         match text.len().div_ceil(64) {
             0..=3 => self.open_with::<4>(key, nonce, aad, text, tag),
-            4..=7 => self.open_with::<8>(key, nonce, aad, text, tag),
+            4..=5 => self.open_with::<6>(key, nonce, aad, text, tag),
+            6..=7 => self.open_with::<8>(key, nonce, aad, text, tag),
             8..=15 => self.open_with::<16>(key, nonce, aad, text, tag),
             _ => self.open_with::<20>(key, nonce, aad, text, tag),
         }
@@ -117,8 +120,10 @@ struct Stream<const BLOCKS: usize>([[u8; 64]; BLOCKS]);
 impl<const BLOCKS: usize> Stream<BLOCKS> {
     #[inline]
     fn new(_: Engine, key: &[u32; 8], nonce: &[u8; 12], counter: u32) -> Self {
+        let mut stream = Self([[0; 64]; BLOCKS]);
         // SAFETY: the engine proves the target features.
-        Self(unsafe { stream::blocks(key, nonce, counter) })
+        unsafe { stream::blocks(&mut stream.0, key, nonce, counter) };
+        stream
     }
 
     /// The tag, under the one-time key (RFC 8439 §2.6) at the start of block 0.
@@ -129,7 +134,9 @@ impl<const BLOCKS: usize> Stream<BLOCKS> {
         lengths[8..].copy_from_slice(&(text.len() as u64).to_le_bytes());
         let mut key = [0; 32];
         key.copy_from_slice(&self.0[0][..32]);
-        let tag = poly1305::mac_of_padded(&key, [aad, text], &lengths);
+        // SAFETY: a stream is made by an engine, which proves the target features.
+        let padded = |text: &[u8], length| unsafe { padded(text, length) };
+        let tag = poly1305::mac_of_padded(&key, [aad, text], &lengths, padded);
         key = [0; 32];
         optimization_barrier(&key);
         tag
@@ -144,31 +151,47 @@ impl<const BLOCKS: usize> Drop for Stream<BLOCKS> {
     }
 }
 
+/// The last `length` octets of a text, fewer than 16, with zeros behind them.
+#[inline]
+#[target_feature(enable = "sse2,ssse3")]
+fn padded(text: &[u8], length: usize) -> [u8; 16] {
+    partial_block::store(partial_block::last_octets(text, length))
+}
+
 /// Adds the key stream, which is at least as long, to the text.
 #[target_feature(enable = "avx512f,avx512bw")]
 fn xor(text: &mut [u8], stream: &[[u8; 64]]) {
-    assert!(text.len() <= stream.len() * 64, "the key stream is shorter than the text");
-    let (blocks, rest) = text.as_chunks_mut();
-    for (block, stream) in blocks.iter_mut().zip(stream) {
-        let block: &mut [u8; 64] = block;
-        // SAFETY: both are 64 octets, at any alignment.
+    let stream = &stream.as_flattened()[..text.len()];
+    if let (Some(last), Some(last_of_stream)) = (text.last_chunk(), stream.last_chunk()) {
+        // The last 64 octets, some of which the last whole block has too: read before that is written, and written after it.
+        let end = sum(last, last_of_stream);
+        for (block, stream) in text.as_chunks_mut().0.iter_mut().zip(stream.as_chunks().0) {
+            store(block, sum(block, stream));
+        }
+        if let Some(last) = text.last_chunk_mut() {
+            store(last, end);
+        }
+    } else if !text.is_empty() {
+        let octets = u64::MAX >> (64 - text.len());
+        // SAFETY: both have as many octets, fewer than 64, and the mask keeps to them.
         unsafe {
-            let sum = _mm512_xor_si512(
-                _mm512_loadu_si512(block.as_ptr().cast()),
-                _mm512_loadu_si512(stream.as_ptr().cast()),
-            );
-            _mm512_storeu_si512(block.as_mut_ptr().cast(), sum);
+            let stream = _mm512_maskz_loadu_epi8(octets, stream.as_ptr().cast());
+            let sum = _mm512_xor_si512(_mm512_maskz_loadu_epi8(octets, text.as_ptr().cast()), stream);
+            _mm512_mask_storeu_epi8(text.as_mut_ptr().cast(), octets, sum);
         }
     }
-    if let Some(stream) = stream.get(blocks.len())
-        && !rest.is_empty()
-    {
-        let octets = u64::MAX >> (64 - rest.len());
-        // SAFETY: the rest has fewer than 64 octets, and the mask keeps to them.
-        unsafe {
-            let part = _mm512_maskz_loadu_epi8(octets, rest.as_ptr().cast());
-            let sum = _mm512_xor_si512(part, _mm512_loadu_si512(stream.as_ptr().cast()));
-            _mm512_mask_storeu_epi8(rest.as_mut_ptr().cast(), octets, sum);
-        }
-    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn sum(a: &[u8; 64], b: &[u8; 64]) -> __m512i {
+    // SAFETY: both are 64 octets, at any alignment.
+    unsafe { _mm512_xor_si512(_mm512_loadu_si512(a.as_ptr().cast()), _mm512_loadu_si512(b.as_ptr().cast())) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store(block: &mut [u8; 64], octets: __m512i) {
+    // SAFETY: these are 64 octets, at any alignment.
+    unsafe { _mm512_storeu_si512(block.as_mut_ptr().cast(), octets) };
 }

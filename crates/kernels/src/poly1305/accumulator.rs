@@ -40,7 +40,13 @@ impl H {
         let sum = wide(h1) + wide(word(block[1])) + (sum >> 64);
         let h1 = low(sum);
         let h2 = h2 + end + high(sum);
+        Self([h0, h1, h2]).times(r)
+    }
 
+    /// Multiplies by r. The third word is below 8.
+    #[inline]
+    pub(super) fn times(self, r: R) -> Self {
+        let Self([h0, h1, h2]) = self;
         // r is below 2^124, so no sum of products overflows.
         let d0 = wide(h0) * wide(r.low) + wide(h1) * wide(r.folded);
         let d1 = wide(h0) * wide(r.high) + wide(h1) * wide(r.low) + wide(h2 * r.folded);

@@ -1,9 +1,11 @@
 //! One-time Poly1305 (RFC 8439 §2.5), without tables to set up.
 //!
 //! Blocks go one by one through 64-bit multiplication. Long runs go eight at once where the processor multiplies vectors of 52-bit
-//! limbs.
+//! limbs, or four at once where it has AVX2.
 
 mod accumulator;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod ifma;
 #[cfg(feature = "model")]
@@ -12,7 +14,7 @@ pub mod model;
 use accumulator::{H, R, word};
 
 #[cfg(target_arch = "x86_64")]
-use crate::cpu::Avx512Ifma;
+use crate::cpu::{Avx2, Avx512Ifma};
 
 /// The tag, 16 octets, of the slices of `message`, taken as one message. The key is r, which is clamped here, and s.
 ///
@@ -52,8 +54,15 @@ pub fn mac(key: &[u8; 32], message: &[&[u8]]) -> [u8; 16] {
 }
 
 /// The tag of `texts`, each padded with zeros to whole blocks, and a last block: what the AEAD authenticates (RFC 8439 §2.8).
+/// `padded` makes a block of so many octets at the end of a text, fewer than 16.
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn mac_of_padded(key: &[u8; 32], texts: [&[u8]; 2], end: &[u8; 16]) -> [u8; 16] {
+#[inline]
+pub(crate) fn mac_of_padded(
+    key: &[u8; 32],
+    texts: [&[u8]; 2],
+    end: &[u8; 16],
+    padded: impl Fn(&[u8], usize) -> [u8; 16],
+) -> [u8; 16] {
     let key = key.as_chunks().0;
     let r = R::clamped(word(key[0]), word(key[1]));
     let mut h = H([0; 3]);
@@ -61,9 +70,7 @@ pub(crate) fn mac_of_padded(key: &[u8; 32], texts: [&[u8]; 2], end: &[u8; 16]) -
         let (blocks, rest) = text.as_chunks();
         h = blocks_into(h, blocks, r);
         if !rest.is_empty() {
-            let mut padded = [0; 16];
-            padded[..rest.len()].copy_from_slice(rest);
-            h = h.block(&padded, 1, r);
+            h = h.block(&padded(text, rest.len()), 1, r);
         }
     }
     h.block(end, 1, r).plus(word(key[2]), word(key[3])).to_le_bytes()
@@ -73,13 +80,19 @@ pub(crate) fn mac_of_padded(key: &[u8; 32], texts: [&[u8]; 2], end: &[u8; 16]) -
 #[inline]
 fn blocks_into(h: H, blocks: &[[u8; 16]], r: R) -> H {
     #[cfg(target_arch = "x86_64")]
-    if blocks.len() >= MANY
-        && let Some(_token) = Avx512Ifma::detect()
-    {
-        let (eights, rest) = blocks.as_chunks();
-        // SAFETY: the token proves the target features.
-        let h = unsafe { ifma::blocks(h, eights, r) };
-        return h.one_by_one(rest, r);
+    if blocks.len() >= MANY {
+        if let Some(_token) = Avx512Ifma::detect() {
+            let (eights, rest) = blocks.as_chunks();
+            // SAFETY: the token proves the target features.
+            let h = unsafe { ifma::blocks(h, eights, r) };
+            return h.one_by_one(rest, r);
+        }
+        if let Some(_token) = Avx2::detect() {
+            let (fours, rest) = blocks.as_chunks();
+            // SAFETY: the token proves the target features.
+            let h = unsafe { avx2::blocks(h, fours, r) };
+            return h.one_by_one(rest, r);
+        }
     }
     h.one_by_one(blocks, r)
 }

@@ -14,12 +14,12 @@ use crate::guarded::Guarded;
 use crate::macs::{Alone, tests_alone};
 use crate::{octets, paths};
 
-const PATHS: [InstructionSet; 1] = [InstructionSet::Avx512Ifma];
+const PATHS: [InstructionSet; 2] = [InstructionSet::Avx512Ifma, InstructionSet::Avx2];
 
 struct Routine;
 
 impl Alone for Routine {
-    const PATHS: &'static [&'static [InstructionSet]] = &[&PATHS, &[]];
+    const PATHS: &'static [&'static [InstructionSet]] = &[&PATHS, &[InstructionSet::Avx2], &[]];
     type Key = [u8; 32];
 
     fn key(octets: &[u8; 32]) -> Option<[u8; 32]> {
