@@ -98,7 +98,7 @@ pub mod cpu;
     expect(dead_code, reason = "without a path there is no key")
 )]
 pub mod gcm;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 mod groups;
 mod head;
 pub mod hmac;

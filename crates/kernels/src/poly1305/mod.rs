@@ -8,6 +8,8 @@ mod accumulator;
 mod ifma;
 #[cfg(feature = "model")]
 pub mod model;
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod neon;
 
 use accumulator::{H, R, word};
 
@@ -79,6 +81,13 @@ fn blocks_into(h: H, blocks: &[[u8; 16]], r: R) -> H {
         let (eights, rest) = blocks.as_chunks();
         // SAFETY: the token proves the target features.
         let h = unsafe { ifma::blocks(h, eights, r) };
+        return h.one_by_one(rest, r);
+    }
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    if blocks.len() >= neon::MANY {
+        let (eights, rest) = blocks.as_chunks();
+        // SAFETY: every AArch64 that Rust's targets with vector registers are for has NEON.
+        let h = unsafe { neon::blocks(h, eights, r) };
         return h.one_by_one(rest, r);
     }
     h.one_by_one(blocks, r)
