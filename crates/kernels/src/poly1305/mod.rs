@@ -1,7 +1,7 @@
 //! One-time Poly1305 (RFC 8439 §2.5), without tables to set up.
 //!
 //! Blocks go one by one through 64-bit multiplication. Long runs go eight at once where the processor multiplies vectors of 52-bit
-//! limbs.
+//! limbs, or is an AArch64.
 
 mod accumulator;
 #[cfg(target_arch = "x86_64")]
