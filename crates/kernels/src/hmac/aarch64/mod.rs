@@ -101,7 +101,7 @@ fn finish<H: Aarch64Hash<WORDS>, const WORDS: usize, const N: usize>(
     leak!("HMAC: inner hash", hashes);
     let blocks = hashes.map(|[low, high]| {
         let mut block = [low, high, zero, bits(BLOCK + 4 * WORDS)];
-        // The bit behind four words is that of a message of whole blocks, and the fifth word moves it on by one.
+        // The bit that ends a message is behind the fifth word with SHA-1, and behind the eighth with SHA-256.
         let [end, _, _, _] = last_block(&[0; 16][..WORDS % 4 * 4]);
         block[WORDS / 4] = vorrq_u32(block[WORDS / 4], end);
         block
