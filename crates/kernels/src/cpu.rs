@@ -31,11 +31,13 @@ pub enum InstructionSet {
     Avx512Ifma,
     /// AES and PMULL (AArch64).
     Aarch64Aes,
+    /// SHA-1 and SHA-256 (AArch64).
+    Aarch64Sha,
 }
 
 impl InstructionSet {
     /// Every path, available or not.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::AesNi,
         Self::AesNiAvx,
         Self::Vaes256,
@@ -46,6 +48,7 @@ impl InstructionSet {
         Self::Avx512,
         Self::Avx512Ifma,
         Self::Aarch64Aes,
+        Self::Aarch64Sha,
     ];
 
     /// The name that vendors and users know it by.
@@ -62,6 +65,7 @@ impl InstructionSet {
             Self::Avx512 => "AVX-512",
             Self::Avx512Ifma => "AVX-512 IFMA",
             Self::Aarch64Aes => "ARMv8 AES",
+            Self::Aarch64Sha => "ARMv8 SHA",
         }
     }
 
@@ -123,7 +127,8 @@ pub mod switch {
             InstructionSet::AesNi
             | InstructionSet::ShaNi
             | InstructionSet::Avx2
-            | InstructionSet::Aarch64Aes => core::slice::from_ref(&path),
+            | InstructionSet::Aarch64Aes
+            | InstructionSet::Aarch64Sha => core::slice::from_ref(&path),
             InstructionSet::Bmi2 => &[InstructionSet::Avx2, InstructionSet::Bmi2],
             InstructionSet::AesNiAvx => &[InstructionSet::AesNi, InstructionSet::AesNiAvx],
             InstructionSet::Vaes256 => &[
@@ -198,6 +203,8 @@ tokens! {
 tokens! {
     /// Proof of [`InstructionSet::Aarch64Aes`]: the target features `neon` and `aes`.
     Aarch64Aes;
+    /// Proof of [`InstructionSet::Aarch64Sha`]: the target features `neon` and `sha2`.
+    Aarch64Sha;
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -292,7 +299,7 @@ mod detect {
                 }
                 InstructionSet::Avx512 => needs(basic::AVX, avx512, saved::ZMM),
                 InstructionSet::Avx512Ifma => needs(basic::AVX, avx512 | extended::AVX512IFMA, saved::ZMM),
-                InstructionSet::Aarch64Aes => false,
+                InstructionSet::Aarch64Aes | InstructionSet::Aarch64Sha => false,
             }
         }
     }
@@ -350,16 +357,21 @@ mod detect {
     }
 }
 
-/// The path needs AES and PMULL. On Linux `cpufeatures` takes either of HWCAP_AES and HWCAP_PMULL, but no known processor has one
-/// without the other. Only an operating system may read the registers; without one, the compiler's target decides.
+/// One path needs AES and PMULL, the other SHA-1 and SHA-256. On Linux `cpufeatures` takes either of HWCAP_AES and HWCAP_PMULL, and
+/// HWCAP_SHA2, but no known processor has one of a pair without the other. Only an operating system may read the registers; without one, the compiler's target decides.
 #[cfg(target_arch = "aarch64")]
 mod detect {
     use super::InstructionSet;
 
     cpufeatures::new!(aes, "aes");
+    cpufeatures::new!(sha, "sha2");
 
     pub(super) fn has(path: InstructionSet) -> bool {
-        path == InstructionSet::Aarch64Aes && aes::get()
+        match path {
+            InstructionSet::Aarch64Aes => aes::get(),
+            InstructionSet::Aarch64Sha => sha::get(),
+            _ => false,
+        }
     }
 }
 
@@ -392,13 +404,17 @@ mod tests {
             InstructionSet::Bmi2 => all!("avx2", "bmi1", "bmi2"),
             InstructionSet::Avx512 => all!("avx512f", "avx512bw", "avx512dq", "avx512vl"),
             InstructionSet::Avx512Ifma => all!("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512ifma"),
-            InstructionSet::Aarch64Aes => false,
+            InstructionSet::Aarch64Aes | InstructionSet::Aarch64Sha => false,
         }
     }
 
     #[cfg(target_arch = "aarch64")]
     fn by_std(path: InstructionSet) -> bool {
-        path == InstructionSet::Aarch64Aes && std::arch::is_aarch64_feature_detected!("aes")
+        match path {
+            InstructionSet::Aarch64Aes => std::arch::is_aarch64_feature_detected!("aes"),
+            InstructionSet::Aarch64Sha => std::arch::is_aarch64_feature_detected!("sha2"),
+            _ => false,
+        }
     }
 
     #[test]

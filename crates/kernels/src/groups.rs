@@ -37,7 +37,7 @@ impl<'a, K> Job<'a, K> {
     }
 }
 
-/// What a group costs, in the time that one block takes alone. Both numbers are measured.
+/// What a group costs, in the time that one block takes alone. Both numbers are measured, but for those that say they are not.
 pub(crate) struct Cost {
     /// To begin and to end.
     pub(crate) once: usize,

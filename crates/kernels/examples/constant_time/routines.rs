@@ -94,10 +94,13 @@ pub fn routines() -> Vec<Routine> {
         [None, Some(InstructionSet::Avx2), Some(InstructionSet::Avx512Ifma)];
     const CHACHA20_POLY1305: [Option<InstructionSet>; 2] =
         [Some(InstructionSet::Avx512), Some(InstructionSet::Avx512Ifma)];
-    const CMAC: [Option<InstructionSet>; 1] = [Some(InstructionSet::AesNi)];
-    const CMACS: [Option<InstructionSet>; 2] = [Some(InstructionSet::AesNi), Some(InstructionSet::Vaes512)];
-    const SHA: [Option<InstructionSet>; 2] = [Some(InstructionSet::ShaNi), Some(InstructionSet::Bmi2)];
-    const SHAS: [Option<InstructionSet>; 1] = [Some(InstructionSet::Avx512)];
+    const CMAC: [Option<InstructionSet>; 2] = [Some(InstructionSet::AesNi), Some(InstructionSet::Aarch64Aes)];
+    const CMACS: [Option<InstructionSet>; 3] =
+        [Some(InstructionSet::AesNi), Some(InstructionSet::Vaes512), Some(InstructionSet::Aarch64Aes)];
+    const SHA: [Option<InstructionSet>; 3] =
+        [Some(InstructionSet::ShaNi), Some(InstructionSet::Bmi2), Some(InstructionSet::Aarch64Sha)];
+    const SHAS: [Option<InstructionSet>; 2] =
+        [Some(InstructionSet::Avx512), Some(InstructionSet::Aarch64Sha)];
 
     let table: [(&'static str, &[Option<InstructionSet>], usize, Run); 20] = [
         ("ChaCha20 mask", &ANY, 0, chacha20_mask),
@@ -122,7 +125,8 @@ pub fn routines() -> Vec<Routine> {
         ("HMAC-SHA-256 of 16", &SHAS, 0, hmac_sha256_many),
     ];
     let is_here = |path: &Option<InstructionSet>| {
-        path.is_none_or(|path| (path == InstructionSet::Aarch64Aes) == cfg!(target_arch = "aarch64"))
+        let of_aarch64 = [InstructionSet::Aarch64Aes, InstructionSet::Aarch64Sha];
+        path.is_none_or(|path| of_aarch64.contains(&path) == cfg!(target_arch = "aarch64"))
     };
     table
         .into_iter()

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wireseal_kernels::cpu::InstructionSet;
 use wireseal_kernels::cpu::InstructionSet::{
-    Aarch64Aes, AesNi, AesNiAvx, Avx2, Avx512, Avx512Ifma, Vaes256, Vaes512,
+    Aarch64Aes, Aarch64Sha, AesNi, AesNiAvx, Avx2, Avx512, Avx512Ifma, Vaes256, Vaes512,
 };
 
 use crate::routines::Routine;
@@ -51,6 +51,10 @@ const CMACS: &[&str] = &["AES-128-CMAC", "AES-128-CMAC of 16"];
 const HMACS: &[&str] = &["HMAC-SHA-1", "HMAC-SHA-256"];
 const CHACHA20_POLY1305_OPEN: &[&str] = &["ChaCha20-Poly1305 open", "ChaCha20-Poly1305 refuse"];
 
+/// Every AArch64 has NEON.
+const POLY1305_IN_VECTORS: &[Option<InstructionSet>] =
+    if cfg!(target_arch = "aarch64") { &[None] } else { &[Some(Avx512Ifma)] };
+
 pub const LEAKS: &[Leak] = &[
     leak("AES-128: key expansion", AES_128),
     leak("AES-256: key expansion", AES_256),
@@ -85,7 +89,7 @@ pub const LEAKS: &[Leak] = &[
     leak("Poly1305: block in two slices", &["Poly1305"]),
     leak("Poly1305: end of a message", &["Poly1305"]),
     leak("Poly1305: reduction", &["Poly1305"]),
-    on(&[Some(Avx512Ifma)], "Poly1305: eight blocks", &["Poly1305"]),
+    on(POLY1305_IN_VECTORS, "Poly1305: eight blocks", &["Poly1305"]),
     on(&[Some(Avx2)], "Poly1305: four blocks", &["Poly1305"]),
     leak("ChaCha20-Poly1305: key stream", CHACHA20_POLY1305_OPEN),
     leak("ChaCha20-Poly1305: seal", &["ChaCha20-Poly1305 seal"]),
@@ -95,7 +99,7 @@ pub const LEAKS: &[Leak] = &[
     leak("CMAC: one block", &["AES-128-CMAC"]),
     leak("CMAC: block in two slices", &["AES-128-CMAC"]),
     leak("CMAC: last block of one of many", &["AES-128-CMAC of 16"]),
-    on(&[Some(AesNi)], "CMAC: eight messages", &["AES-128-CMAC of 16"]),
+    on(&[Some(AesNi), Some(Aarch64Aes)], "CMAC: eight messages", &["AES-128-CMAC of 16"]),
     on(&[Some(Vaes512)], "CMAC: sixteen messages", &["AES-128-CMAC of 16"]),
     leak("CMAC and HMAC: short message", &["AES-128-CMAC", "HMAC-SHA-1", "HMAC-SHA-256"]),
     leak("HMAC: block in two slices", HMACS),
@@ -103,9 +107,10 @@ pub const LEAKS: &[Leak] = &[
     leak("HMAC: inner hash", HMACS),
     leak("HMAC-SHA-1: one block", &["HMAC-SHA-1"]),
     leak("HMAC-SHA-256: one block", &["HMAC-SHA-256"]),
-    leak("HMAC: sixteen keys", &["HMAC-SHA-1 of 16", "HMAC-SHA-256 of 16"]),
-    leak("HMAC-SHA-1: sixteen blocks", &["HMAC-SHA-1 of 16"]),
-    leak("HMAC-SHA-256: sixteen blocks", &["HMAC-SHA-256 of 16"]),
+    on(&[Some(Avx512)], "HMAC: sixteen keys", &["HMAC-SHA-1 of 16", "HMAC-SHA-256 of 16"]),
+    on(&[Some(Avx512)], "HMAC-SHA-1: sixteen blocks", &["HMAC-SHA-1 of 16"]),
+    on(&[Some(Avx512)], "HMAC-SHA-256: sixteen blocks", &["HMAC-SHA-256 of 16"]),
+    on(&[Some(Aarch64Sha)], "HMAC: two keys", &["HMAC-SHA-1 of 16", "HMAC-SHA-256 of 16"]),
 ];
 
 /// The number of a leak. A place with a name that is not in the list does not compile.

@@ -29,7 +29,7 @@ pub mod cmac;
 pub mod cpu;
 #[path = "../../src/gcm/mod.rs"]
 pub mod gcm;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 #[path = "../../src/groups.rs"]
 mod groups;
 #[path = "../../src/head.rs"]

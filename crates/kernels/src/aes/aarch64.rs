@@ -54,6 +54,13 @@ unsafe fn encrypt_aes(keys: *const u8, rounds: Rounds, block: &mut [u8; 16]) {
     }
 }
 
+/// The octets of a number, the lowest first.
+#[inline]
+#[target_feature(enable = "neon")]
+pub(crate) fn octets_of_number(number: u128) -> uint8x16_t {
+    vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(number as u64), vcreate_u64((number >> 64) as u64)))
+}
+
 #[derive(Clone, Copy)]
 pub(crate) struct V128(uint8x16_t);
 
@@ -70,7 +77,7 @@ impl V128 {
         "neon,aes":
         /// The block with these halves, the first octets in `low`.
         pub(crate) fn of(low: u64, high: u64) -> Self = {
-            Self(vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(low), vcreate_u64(high))))
+            Self(octets_of_number(u128::from(low) | u128::from(high) << 64))
         };
         /// The octets at `places`; zero where the place is not below 16.
         pub(crate) fn shuffled(v: Self, places: Self) -> Self = Self(vqtbl1q_u8(v.0, places.0));

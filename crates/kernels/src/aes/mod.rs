@@ -19,7 +19,7 @@ use core::fmt;
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-pub(crate) use aarch64::{Engine, V128 as Block};
+pub(crate) use aarch64::{Engine, V128 as Block, octets_of_number};
 #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
 pub(crate) use unsupported::Engine;
 #[cfg(target_arch = "x86_64")]

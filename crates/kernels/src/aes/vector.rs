@@ -120,13 +120,9 @@ pub(crate) unsafe fn octets_of([first, second]: [Block; 2], offset: usize) -> Bl
     }
 }
 
-/// At most 16 octets, followed by zeros.
-///
-/// # Safety
-///
-/// As for the functions of [`Vector`].
+/// At most 16 octets as a number, the first octet lowest.
 #[inline(always)]
-pub(crate) unsafe fn load_short(octets: &[u8]) -> Block {
+pub(crate) fn short_number(octets: &[u8]) -> u128 {
     let (low, high) = if let (Some(first), Some(last)) = (octets.first_chunk(), octets.last_chunk()) {
         // The first eight octets, and the last eight without those that are among the first.
         let shift = 8 * (16 - octets.len()) as u32;
@@ -137,8 +133,19 @@ pub(crate) unsafe fn load_short(octets: &[u8]) -> Block {
     } else {
         (octets.iter().rev().fold(0, |low, octet| low << 8 | u64::from(*octet)), 0)
     };
+    u128::from(low) | u128::from(high) << 64
+}
+
+/// At most 16 octets, followed by zeros.
+///
+/// # Safety
+///
+/// As for the functions of [`Vector`].
+#[inline(always)]
+pub(crate) unsafe fn load_short(octets: &[u8]) -> Block {
+    let number = short_number(octets);
     // SAFETY: guaranteed by this function's `# Safety` section.
-    unsafe { Block::of(low, high) }
+    unsafe { Block::of(number as u64, (number >> 64) as u64) }
 }
 
 /// Loads the first `count` octets of a block, followed by zeros. Octets beyond are not touched.

@@ -3,6 +3,8 @@
 //! A CMAC is a chain: no block can start before the one in front of it is through AES. The processor can work on several blocks at
 //! once only if they belong to different messages.
 
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod aarch64;
 #[cfg(target_arch = "x86_64")]
 mod aes_ni;
 #[cfg(target_arch = "x86_64")]
@@ -13,14 +15,16 @@ mod many;
 pub mod model;
 #[cfg(target_arch = "x86_64")]
 mod one;
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
 mod unavailable;
 #[cfg(target_arch = "x86_64")]
 mod vaes512;
 
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+pub use aarch64::{Key, mac_many};
 #[cfg(target_arch = "x86_64")]
 pub use key::Key;
 #[cfg(target_arch = "x86_64")]
 pub use many::mac_many;
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
 pub use unavailable::{Key, mac_many};

@@ -1,37 +1,45 @@
 //! HMAC (RFC 2104) with SHA-1 and SHA-256, of one message or of many side by side.
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
 use core::convert::Infallible;
 
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+pub(crate) mod aarch64;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod many;
 #[cfg(feature = "model")]
 pub mod model;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod one;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 mod padding;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod schedule;
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
 mod unavailable;
 #[cfg(target_arch = "x86_64")]
 mod vectors;
 
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+use crate::cpu::Aarch64Sha;
 use crate::cpu::InstructionSet;
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::{Bmi2, ShaNi};
 
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+pub(crate) use aarch64::hmac_many;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use many::hmac_many;
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
 pub(crate) use unavailable::hmac_many;
 
 /// Proof that this processor has instructions that HMAC-SHA-1 and HMAC-SHA-256 of one message are written for.
 #[derive(Clone, Copy, Debug)]
 pub struct ShaInstructions(
     #[cfg(target_arch = "x86_64")] OneMessagePath,
-    #[cfg(not(target_arch = "x86_64"))] Infallible,
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))] Aarch64Sha,
+    #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
+    Infallible,
 );
 
 /// The best that there is.
@@ -43,7 +51,8 @@ enum OneMessagePath {
 }
 
 impl ShaInstructions {
-    /// The proof, or `None` if the processor has neither [`InstructionSet::ShaNi`] nor [`InstructionSet::Bmi2`].
+    /// The proof, or `None` if the processor has none of [`InstructionSet::ShaNi`], [`InstructionSet::Bmi2`] and
+    /// [`InstructionSet::Aarch64Sha`].
     #[inline]
     #[must_use]
     pub fn detect() -> Option<Self> {
@@ -52,7 +61,9 @@ impl ShaInstructions {
             .map(OneMessagePath::ShaNi)
             .or_else(|| Bmi2::detect().map(OneMessagePath::Bmi2))
             .map(Self);
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        return Aarch64Sha::detect().map(Self);
+        #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
         None
     }
 
@@ -64,7 +75,9 @@ impl ShaInstructions {
             OneMessagePath::ShaNi(_) => InstructionSet::ShaNi,
             OneMessagePath::Bmi2(_) => InstructionSet::Bmi2,
         };
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        return InstructionSet::Aarch64Sha;
+        #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
         match self.0 {}
     }
 }

@@ -1,9 +1,11 @@
 //! The end of a message, behind its whole blocks.
 
+#[cfg(target_arch = "x86_64")]
 use core::arch::x86_64::*;
 
 use zeroize::optimization_barrier;
 
+#[cfg(target_arch = "x86_64")]
 use crate::partial_block::{last_octets, load, padding_bit};
 
 /// Octets of a block of SHA-1 and SHA-256 (FIPS 180-4 §1).
@@ -42,6 +44,7 @@ impl Drop for Buffer {
 ///
 /// # Panics
 /// If there are fewer.
+#[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "sse4.1,ssse3")]
 pub(super) fn last_block(octets: &[u8], length: usize) -> [__m128i; 4] {

@@ -1,7 +1,7 @@
 //! One-time Poly1305 (RFC 8439 §2.5), without tables to set up.
 //!
 //! Blocks go one by one through 64-bit multiplication. Long runs go eight at once where the processor multiplies vectors of 52-bit
-//! limbs, or four at once where it has AVX2.
+//! limbs or is an AArch64, or four at once where it has AVX2.
 
 mod accumulator;
 #[cfg(target_arch = "x86_64")]
@@ -10,6 +10,8 @@ mod avx2;
 mod ifma;
 #[cfg(feature = "model")]
 pub mod model;
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod neon;
 
 use accumulator::{H, R, word};
 
@@ -93,6 +95,13 @@ fn blocks_into(h: H, blocks: &[[u8; 16]], r: R) -> H {
             let h = unsafe { avx2::blocks(h, fours, r) };
             return h.one_by_one(rest, r);
         }
+    }
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    if blocks.len() >= neon::MANY {
+        let (eights, rest) = blocks.as_chunks();
+        // SAFETY: every AArch64 that Rust's targets with vector registers are for has NEON.
+        let h = unsafe { neon::blocks(h, eights, r) };
+        return h.one_by_one(rest, r);
     }
     h.one_by_one(blocks, r)
 }

@@ -1,5 +1,7 @@
 //! HMAC with SHA-1 (FIPS 180-4 §6.1).
 
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod aarch64;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 #[cfg(target_arch = "x86_64")]
@@ -23,7 +25,8 @@ pub fn hmac(sha: ShaInstructions, keys: [&[u32; 5]; 2], message: &[&[u8]]) -> [u
 }
 
 /// Computes HMAC-SHA-1s of messages side by side, each under its own key, if the processor has
-/// [`InstructionSet::Avx512`](crate::cpu::InstructionSet::Avx512). Returns how many.
+/// [`InstructionSet::Avx512`](crate::cpu::InstructionSet::Avx512) or
+/// [`InstructionSet::Aarch64Sha`](crate::cpu::InstructionSet::Aarch64Sha). Returns how many.
 ///
 /// `done` gets the number of each job with its MAC, in any order. It is not called for messages that would gain nothing: compute
 /// those one by one. They are small groups, messages of more than two slices, and those whose first of two slices is not whole

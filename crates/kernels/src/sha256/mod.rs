@@ -1,5 +1,7 @@
 //! HMAC with SHA-256 (FIPS 180-4 §6.2).
 
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod aarch64;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 #[cfg(target_arch = "x86_64")]
@@ -23,7 +25,8 @@ pub fn hmac(sha: ShaInstructions, keys: [&[u32; 8]; 2], message: &[&[u8]]) -> [u
 }
 
 /// Computes HMAC-SHA-256s of messages side by side, each under its own key, if the processor has
-/// [`InstructionSet::Avx512`](crate::cpu::InstructionSet::Avx512). Returns how many.
+/// [`InstructionSet::Avx512`](crate::cpu::InstructionSet::Avx512) or
+/// [`InstructionSet::Aarch64Sha`](crate::cpu::InstructionSet::Aarch64Sha). Returns how many.
 ///
 /// `done` gets the number of each job with its MAC, in any order. It is not called for messages that would gain nothing: compute
 /// those one by one. They are small groups, messages of more than two slices, and those whose first of two slices is not whole
@@ -36,7 +39,11 @@ pub fn hmac_many<'a>(
 }
 
 /// The round constants (FIPS 180-4 §4.2.2).
-#[cfg(any(target_arch = "x86_64", feature = "model"))]
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_endian = "little"),
+    feature = "model"
+))]
 static K: [u32; 64] = [
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,

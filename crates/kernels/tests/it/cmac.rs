@@ -11,13 +11,16 @@ use crate::paths;
 struct Routine;
 
 impl Alone for Routine {
-    const PATHS: &'static [&'static [InstructionSet]] =
-        &[&[InstructionSet::AesNi, InstructionSet::Vaes512], &[InstructionSet::AesNi]];
+    const PATHS: &'static [&'static [InstructionSet]] = &[
+        &[InstructionSet::AesNi, InstructionSet::Vaes512],
+        &[InstructionSet::AesNi],
+        &[InstructionSet::Aarch64Aes],
+    ];
     type Key = Key;
 
     fn key(octets: &[u8; 32]) -> Option<Key> {
         let key = Key::new(octets.first_chunk().expect("16 of 32 octets"));
-        assert_eq!(key.is_some(), InstructionSet::AesNi.is_available());
+        assert_eq!(key.is_some(), has_path());
         key
     }
 
@@ -40,7 +43,7 @@ impl Many for Routine {
     const BLOCK: usize = 16;
 
     fn group(octets: usize) -> Option<usize> {
-        (InstructionSet::AesNi.is_available() && octets >= 16).then_some(8)
+        (has_path() && octets >= 16).then_some(8)
     }
 
     fn macs<'a>(
@@ -52,6 +55,10 @@ impl Many for Routine {
 }
 
 tests_many!(Routine);
+
+fn has_path() -> bool {
+    [InstructionSet::AesNi, InstructionSet::Aarch64Aes].iter().any(|path| path.is_available())
+}
 
 /// RFC 4493 §4.
 #[test]

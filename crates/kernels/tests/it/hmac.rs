@@ -29,6 +29,7 @@ macro_rules! tests_of {
                     &[InstructionSet::Avx512],
                     &[InstructionSet::ShaNi],
                     &[InstructionSet::Bmi2],
+                    &[InstructionSet::Aarch64Sha],
                 ];
                 type Key = [[u32; $words]; 2];
 
@@ -38,7 +39,7 @@ macro_rules! tests_of {
 
                 fn mac(key: &Self::Key, message: &[&[u8]]) -> Option<Vec<u8>> {
                     let sha = ShaInstructions::detect();
-                    let paths = [InstructionSet::ShaNi, InstructionSet::Bmi2];
+                    let paths = [InstructionSet::ShaNi, InstructionSet::Bmi2, InstructionSet::Aarch64Sha];
                     assert_eq!(sha.is_some(), paths.iter().any(|path| path.is_available()));
                     Some(hmac(sha?, key.each_ref(), message).to_vec())
                 }
@@ -57,7 +58,8 @@ macro_rules! tests_of {
                 const BLOCK: usize = 64;
 
                 fn group(_: usize) -> Option<usize> {
-                    InstructionSet::Avx512.is_available().then_some(16)
+                    let groups = [(InstructionSet::Avx512, 16), (InstructionSet::Aarch64Sha, 2)];
+                    groups.into_iter().find(|(path, _)| path.is_available()).map(|(_, group)| group)
                 }
 
                 fn macs<'a>(
