@@ -12,6 +12,8 @@ pub(crate) mod one;
 #[cfg(target_arch = "x86_64")]
 mod padding;
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod pairs;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod schedule;
 #[cfg(not(target_arch = "x86_64"))]
 mod unavailable;

@@ -9,7 +9,7 @@ pub mod model;
 #[cfg(target_arch = "x86_64")]
 mod sha_ni;
 
-use crate::hmac::{self, Job, ShaInstructions, in_network_order};
+use crate::hmac::{self, Job, ShaInstructions};
 
 /// SHA-1.
 pub(crate) struct Sha1;
@@ -30,7 +30,7 @@ pub fn hmac(sha: ShaInstructions, keys: [&[u32; 5]; 2], message: &[&[u8]]) -> [u
 /// blocks of 64 octets.
 pub fn hmac_many<'a>(
     jobs: impl Iterator<Item = Job<'a, 5>>,
-    mut done: impl FnMut(usize, &[u8; 20]),
+    done: impl FnMut(usize, &[u8; 20]),
 ) -> usize {
-    hmac::hmac_many::<Sha1, 5>(jobs, |number, words| done(number, &in_network_order(words)))
+    hmac::hmac_many::<Sha1, 5, 20>(jobs, done)
 }

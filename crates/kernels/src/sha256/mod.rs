@@ -9,7 +9,7 @@ pub mod model;
 #[cfg(target_arch = "x86_64")]
 mod sha_ni;
 
-use crate::hmac::{self, Job, ShaInstructions, in_network_order};
+use crate::hmac::{self, Job, ShaInstructions};
 
 /// SHA-256.
 pub(crate) struct Sha256;
@@ -30,9 +30,9 @@ pub fn hmac(sha: ShaInstructions, keys: [&[u32; 8]; 2], message: &[&[u8]]) -> [u
 /// blocks of 64 octets.
 pub fn hmac_many<'a>(
     jobs: impl Iterator<Item = Job<'a, 8>>,
-    mut done: impl FnMut(usize, &[u8; 32]),
+    done: impl FnMut(usize, &[u8; 32]),
 ) -> usize {
-    hmac::hmac_many::<Sha256, 8>(jobs, |number, words| done(number, &in_network_order(words)))
+    hmac::hmac_many::<Sha256, 8, 32>(jobs, done)
 }
 
 /// The round constants (FIPS 180-4 §4.2.2).
