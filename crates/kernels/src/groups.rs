@@ -20,7 +20,7 @@ pub(crate) struct Job<'a, K> {
 impl<'a, K> Job<'a, K> {
     /// `None` if the message has more than two slices, or a block that lies in both.
     #[inline]
-    pub(crate) fn new<const BLOCK: usize>(number: usize, key: K, message: &'a [&'a [u8]]) -> Option<Self> {
+    fn new<const BLOCK: usize>(number: usize, key: K, message: &'a [&'a [u8]]) -> Option<Self> {
         let (head, tail): (&[u8], &[u8]) = match *message {
             [] => (&[], &[]),
             [tail] | [tail, []] => (&[], tail),

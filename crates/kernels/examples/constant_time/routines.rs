@@ -95,7 +95,7 @@ pub fn routines() -> Vec<Routine> {
     const CMAC: [Option<InstructionSet>; 1] = [Some(InstructionSet::AesNi)];
     const CMACS: [Option<InstructionSet>; 2] = [Some(InstructionSet::AesNi), Some(InstructionSet::Vaes512)];
     const SHA: [Option<InstructionSet>; 2] = [Some(InstructionSet::ShaNi), Some(InstructionSet::Bmi2)];
-    const SHAS: [Option<InstructionSet>; 1] = [Some(InstructionSet::Avx512)];
+    const SHAS: [Option<InstructionSet>; 2] = [Some(InstructionSet::ShaNi), Some(InstructionSet::Avx512)];
 
     let table: [(&'static str, &[Option<InstructionSet>], usize, Run); 20] = [
         ("ChaCha20 mask", &ANY, 0, chacha20_mask),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wireseal_kernels::cpu::InstructionSet;
 use wireseal_kernels::cpu::InstructionSet::{
-    Aarch64Aes, AesNi, AesNiAvx, Avx2, Avx512, Avx512Ifma, Vaes256, Vaes512,
+    Aarch64Aes, AesNi, AesNiAvx, Avx2, Avx512, Avx512Ifma, Bmi2, ShaNi, Vaes256, Vaes512,
 };
 
 use crate::routines::Routine;
@@ -49,6 +49,7 @@ const AES_128: &[&str] = &["AES-128 mask", "AES-128-GCM seal", "AES-128-GCM open
 const AES_256: &[&str] = &["AES-256 mask", "AES-256-GCM seal", "AES-256-GCM open", "AES-256-GCM refuse"];
 const CMACS: &[&str] = &["AES-128-CMAC", "AES-128-CMAC of 16"];
 const HMACS: &[&str] = &["HMAC-SHA-1", "HMAC-SHA-256"];
+const HMACS_OF_16: &[&str] = &["HMAC-SHA-1 of 16", "HMAC-SHA-256 of 16"];
 const CHACHA20_POLY1305_OPEN: &[&str] = &["ChaCha20-Poly1305 open", "ChaCha20-Poly1305 refuse"];
 
 pub const LEAKS: &[Leak] = &[
@@ -100,11 +101,12 @@ pub const LEAKS: &[Leak] = &[
     leak("HMAC: block in two slices", HMACS),
     leak("HMAC: last block", HMACS),
     leak("HMAC: inner hash", HMACS),
-    leak("HMAC-SHA-1: one block", &["HMAC-SHA-1"]),
-    leak("HMAC-SHA-256: one block", &["HMAC-SHA-256"]),
-    leak("HMAC: sixteen keys", &["HMAC-SHA-1 of 16", "HMAC-SHA-256 of 16"]),
-    leak("HMAC-SHA-1: sixteen blocks", &["HMAC-SHA-1 of 16"]),
-    leak("HMAC-SHA-256: sixteen blocks", &["HMAC-SHA-256 of 16"]),
+    on(&[Some(ShaNi), Some(Bmi2)], "HMAC-SHA-1: one block", &["HMAC-SHA-1", "HMAC-SHA-1 of 16"]),
+    on(&[Some(ShaNi), Some(Bmi2)], "HMAC-SHA-256: one block", &["HMAC-SHA-256", "HMAC-SHA-256 of 16"]),
+    on(&[Some(ShaNi)], "HMAC: inner hashes of two", HMACS_OF_16),
+    on(&[Some(Avx512)], "HMAC: sixteen keys", HMACS_OF_16),
+    on(&[Some(Avx512)], "HMAC-SHA-1: sixteen blocks", &["HMAC-SHA-1 of 16"]),
+    on(&[Some(Avx512)], "HMAC-SHA-256: sixteen blocks", &["HMAC-SHA-256 of 16"]),
 ];
 
 /// The number of a leak. A place with a name that is not in the list does not compile.

@@ -6,7 +6,7 @@ use core::ops::Range;
 use zeroize::optimization_barrier;
 
 use super::padding::{BLOCK, last_block};
-use super::pairs::{self, PairHash};
+use super::pairs::PairHash;
 use super::vectors::{LANES, States, load, store, transpose, words_of_lanes};
 use super::{Job, in_network_order};
 use crate::cpu::{Avx512, Bmi2, ShaNi};
@@ -55,7 +55,7 @@ pub(crate) fn hmac_many<'a, H, const WORDS: usize, const OCTETS: usize>(
     mut done: impl FnMut(usize, &[u8; OCTETS]),
 ) -> usize
 where
-    H: PairHash<WORDS> + Avx512Hash<WORDS>,
+    H: PairHash<WORDS, OCTETS> + Avx512Hash<WORDS>,
 {
     let sha_ni = ShaNi::detect();
     let cost = Avx512::detect().and_then(|_| match (sha_ni, Bmi2::detect()) {
@@ -74,7 +74,7 @@ where
             let (pairs, _) = group.as_chunks();
             for pair in pairs {
                 // SAFETY: the token proves the path.
-                unsafe { pairs::hmacs::<H, WORDS, OCTETS>(pair, &mut macs) };
+                unsafe { H::hmac_pair(pair, &mut macs) };
                 pair.iter().zip(&macs).for_each(|(job, mac)| done(job.number, mac));
             }
             count += 2 * pairs.len();

@@ -131,7 +131,9 @@ pub(super) fn load_block(octets: &[u8; BLOCK]) -> Block {
 /// Octets of a message as words, or words as octets.
 #[inline]
 #[target_feature(enable = "ssse3")]
-pub(super) fn reorder<H: OneMessageHash<Token, WORDS>, Token, const WORDS: usize>(vector: __m128i) -> __m128i {
+pub(super) fn reorder<H: OneMessageHash<Token, WORDS>, Token, const WORDS: usize>(
+    vector: __m128i,
+) -> __m128i {
     _mm_shuffle_epi8(vector, load(&H::ORDER))
 }
 

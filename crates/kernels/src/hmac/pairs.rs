@@ -11,7 +11,15 @@ use crate::cpu::ShaNi;
 use crate::groups::Job;
 
 /// A hash of two messages side by side.
-pub(crate) trait PairHash<const WORDS: usize>: OneMessageHash<ShaNi, WORDS> {
+pub(crate) trait PairHash<const WORDS: usize, const OCTETS: usize>:
+    OneMessageHash<ShaNi, WORDS>
+{
+    /// Computes the HMACs of two messages: [`hmacs`] for this hash, compiled with this crate and not once for each caller.
+    ///
+    /// # Safety
+    /// The processor has SHA-NI.
+    unsafe fn hmac_pair(pair: &[Job<'_, [&[u32; WORDS]; 2]>; 2], macs: &mut [[u8; OCTETS]; 2]);
+
     /// Takes a block of each message into its chaining value.
     ///
     /// # Safety
@@ -58,10 +66,10 @@ impl Drop for End {
     }
 }
 
-/// The HMACs of two messages.
-#[inline(never)]
+/// Computes the HMACs of two messages.
+#[inline]
 #[target_feature(enable = "sha,sse4.1,ssse3")]
-pub(super) fn hmacs<H: PairHash<WORDS>, const WORDS: usize, const OCTETS: usize>(
+pub(crate) fn hmacs<H: PairHash<WORDS, OCTETS>, const WORDS: usize, const OCTETS: usize>(
     [first, second]: &[Job<'_, [&[u32; WORDS]; 2]>; 2],
     macs: &mut [[u8; OCTETS]; 2],
 ) {
@@ -74,7 +82,7 @@ pub(super) fn hmacs<H: PairHash<WORDS>, const WORDS: usize, const OCTETS: usize>
         for at in 0..=count {
             let before = states;
             let block = if at < count {
-                [words::<H, WORDS>(blocks[0].get(at)), words::<H, WORDS>(blocks[1].get(at))]
+                [words::<H, WORDS, OCTETS>(blocks[0].get(at)), words::<H, WORDS, OCTETS>(blocks[1].get(at))]
             } else {
                 let hashes = [H::words(states[0]), H::words(states[1])];
                 leak!("HMAC: inner hashes of two", hashes[0][0]);
@@ -103,7 +111,7 @@ pub(super) fn hmacs<H: PairHash<WORDS>, const WORDS: usize, const OCTETS: usize>
 
 #[inline]
 #[target_feature(enable = "sha,sse4.1,ssse3")]
-fn words<H: PairHash<WORDS>, const WORDS: usize>(octets: &[u8; BLOCK]) -> Block {
+fn words<H: PairHash<WORDS, OCTETS>, const WORDS: usize, const OCTETS: usize>(octets: &[u8; BLOCK]) -> Block {
     load_block(octets).map(|octets| reorder::<H, ShaNi, WORDS>(octets))
 }
 

@@ -4,8 +4,9 @@ use core::arch::x86_64::*;
 
 use super::Sha1;
 use crate::cpu::ShaNi;
+use crate::groups::Job;
 use crate::hmac::one::{Block, OneMessageHash};
-use crate::hmac::pairs::PairHash;
+use crate::hmac::pairs::{self, PairHash};
 
 /// A chaining value: the words a, b, c and d with a in the highest place, and e in the highest place.
 #[derive(Clone, Copy)]
@@ -40,7 +41,12 @@ impl OneMessageHash<ShaNi, 5> for Sha1 {
     }
 }
 
-impl PairHash<5> for Sha1 {
+impl PairHash<5, 20> for Sha1 {
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    unsafe fn hmac_pair(pair: &[Job<'_, [&[u32; 5]; 2]>; 2], macs: &mut [[u8; 20]; 2]) {
+        pairs::hmacs::<Sha1, 5, 20>(pair, macs);
+    }
+
     #[inline]
     #[target_feature(enable = "sha,sse4.1,ssse3")]
     unsafe fn compress_pair(states: &mut [State; 2], blocks: [Block; 2]) {

@@ -4,8 +4,9 @@ use core::arch::x86_64::*;
 
 use super::{K, Sha256};
 use crate::cpu::ShaNi;
+use crate::groups::Job;
 use crate::hmac::one::{Block, OneMessageHash};
-use crate::hmac::pairs::PairHash;
+use crate::hmac::pairs::{self, PairHash};
 
 /// A chaining value: the words a, b, e and f with a in the highest place, and c, d, g and h with c in the highest place.
 #[derive(Clone, Copy)]
@@ -47,7 +48,12 @@ impl OneMessageHash<ShaNi, 8> for Sha256 {
     }
 }
 
-impl PairHash<8> for Sha256 {
+impl PairHash<8, 32> for Sha256 {
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    unsafe fn hmac_pair(pair: &[Job<'_, [&[u32; 8]; 2]>; 2], macs: &mut [[u8; 32]; 2]) {
+        pairs::hmacs::<Sha256, 8, 32>(pair, macs);
+    }
+
     #[inline]
     #[target_feature(enable = "sha,sse4.1,ssse3")]
     unsafe fn compress_pair(states: &mut [State; 2], blocks: [Block; 2]) {

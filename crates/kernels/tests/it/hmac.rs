@@ -57,6 +57,9 @@ macro_rules! tests_of {
                 const BLOCK: usize = 64;
 
                 fn group(_: usize) -> Option<usize> {
+                    if InstructionSet::ShaNi.is_available() {
+                        return Some(2);
+                    }
                     InstructionSet::Avx512.is_available().then_some(16)
                 }
 
