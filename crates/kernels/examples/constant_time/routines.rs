@@ -99,8 +99,8 @@ pub fn routines() -> Vec<Routine> {
         [Some(InstructionSet::AesNi), Some(InstructionSet::Vaes512), Some(InstructionSet::Aarch64Aes)];
     const SHA: [Option<InstructionSet>; 3] =
         [Some(InstructionSet::ShaNi), Some(InstructionSet::Bmi2), Some(InstructionSet::Aarch64Sha)];
-    const SHAS: [Option<InstructionSet>; 2] =
-        [Some(InstructionSet::Avx512), Some(InstructionSet::Aarch64Sha)];
+    const SHAS: [Option<InstructionSet>; 3] =
+        [Some(InstructionSet::ShaNi), Some(InstructionSet::Avx512), Some(InstructionSet::Aarch64Sha)];
 
     let table: [(&'static str, &[Option<InstructionSet>], usize, Run); 20] = [
         ("ChaCha20 mask", &ANY, 0, chacha20_mask),

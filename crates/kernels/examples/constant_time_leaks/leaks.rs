@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wireseal_kernels::cpu::InstructionSet;
 use wireseal_kernels::cpu::InstructionSet::{
-    Aarch64Aes, Aarch64Sha, AesNi, AesNiAvx, Avx2, Avx512, Avx512Ifma, Vaes256, Vaes512,
+    Aarch64Aes, Aarch64Sha, AesNi, AesNiAvx, Avx2, Avx512, Avx512Ifma, Bmi2, ShaNi, Vaes256, Vaes512,
 };
 
 use crate::routines::Routine;
@@ -49,7 +49,15 @@ const AES_128: &[&str] = &["AES-128 mask", "AES-128-GCM seal", "AES-128-GCM open
 const AES_256: &[&str] = &["AES-256 mask", "AES-256-GCM seal", "AES-256-GCM open", "AES-256-GCM refuse"];
 const CMACS: &[&str] = &["AES-128-CMAC", "AES-128-CMAC of 16"];
 const HMACS: &[&str] = &["HMAC-SHA-1", "HMAC-SHA-256"];
+const HMACS_OF_16: &[&str] = &["HMAC-SHA-1 of 16", "HMAC-SHA-256 of 16"];
 const CHACHA20_POLY1305_OPEN: &[&str] = &["ChaCha20-Poly1305 open", "ChaCha20-Poly1305 refuse"];
+
+/// What computes one HMAC. Batches end with it on x86-64; AArch64 has other code for two messages.
+const ONE_HASH: &[Option<InstructionSet>] = &[Some(ShaNi), Some(Bmi2), Some(Aarch64Sha)];
+const ONE_HMAC_SHA1: &[&str] =
+    if cfg!(target_arch = "aarch64") { &["HMAC-SHA-1"] } else { &["HMAC-SHA-1", "HMAC-SHA-1 of 16"] };
+const ONE_HMAC_SHA256: &[&str] =
+    if cfg!(target_arch = "aarch64") { &["HMAC-SHA-256"] } else { &["HMAC-SHA-256", "HMAC-SHA-256 of 16"] };
 
 /// Every AArch64 has NEON.
 const POLY1305_IN_VECTORS: &[Option<InstructionSet>] =
@@ -105,12 +113,13 @@ pub const LEAKS: &[Leak] = &[
     leak("HMAC: block in two slices", HMACS),
     leak("HMAC: last block", HMACS),
     leak("HMAC: inner hash", HMACS),
-    leak("HMAC-SHA-1: one block", &["HMAC-SHA-1"]),
-    leak("HMAC-SHA-256: one block", &["HMAC-SHA-256"]),
-    on(&[Some(Avx512)], "HMAC: sixteen keys", &["HMAC-SHA-1 of 16", "HMAC-SHA-256 of 16"]),
+    on(ONE_HASH, "HMAC-SHA-1: one block", ONE_HMAC_SHA1),
+    on(ONE_HASH, "HMAC-SHA-256: one block", ONE_HMAC_SHA256),
+    on(&[Some(ShaNi)], "HMAC: inner hashes of two", HMACS_OF_16),
+    on(&[Some(Avx512)], "HMAC: sixteen keys", HMACS_OF_16),
     on(&[Some(Avx512)], "HMAC-SHA-1: sixteen blocks", &["HMAC-SHA-1 of 16"]),
     on(&[Some(Avx512)], "HMAC-SHA-256: sixteen blocks", &["HMAC-SHA-256 of 16"]),
-    on(&[Some(Aarch64Sha)], "HMAC: two keys", &["HMAC-SHA-1 of 16", "HMAC-SHA-256 of 16"]),
+    on(&[Some(Aarch64Sha)], "HMAC: two keys", HMACS_OF_16),
 ];
 
 /// The number of a leak. A place with a name that is not in the list does not compile.

@@ -13,6 +13,9 @@ use crate::partial_block::store;
 
 const LANES: usize = 16;
 
+/// How many rounds' keys stay in registers.
+const NEAR: usize = 5;
+
 /// Four vectors of four lanes each.
 type Vectors = [__m512i; LANES / 4];
 
@@ -80,7 +83,7 @@ pub(super) fn macs(group: &[Job<'_, &Key>; LANES], done: &mut impl FnMut(usize, 
         let last = |at: usize| _mm_xor_si128(ended[at], jobs[at].key.last_block(jobs[at].tail));
         *state = _mm512_xor_si512(join(last(0), last(1), last(2), last(3)), *key);
     }
-    encrypt(&mut states, keys);
+    encrypt(&mut states, &[], keys);
     for (job, state) in group.iter().zip(split(states)) {
         done(job.number, &store(state));
     }
@@ -99,6 +102,8 @@ unsafe fn advance(
     blocks: Range<usize>,
 ) {
     let (starts, _) = starts.as_chunks::<4>();
+    // As many rounds as there are registers for. All keys from memory would take longer to load than AES takes.
+    let near = *keys[1..].first_chunk::<NEAR>().expect("there are ten rounds");
     for block in blocks {
         for ((state, [first, second, third, fourth]), key) in states.iter_mut().zip(starts).zip(&keys[0]) {
             // SAFETY: the block is there, and it needs no alignment.
@@ -106,17 +111,22 @@ unsafe fn advance(
             let octets = join(load(first), load(second), load(third), load(fourth));
             *state = _mm512_ternarylogic_epi64::<0x96>(*state, octets, *key);
         }
-        encrypt(states, keys);
+        encrypt(states, &near, keys);
     }
 }
 
-/// CIPHER (FIPS 197 §5.1) behind the first round key.
+/// CIPHER (FIPS 197 §5.1) behind the first round key. `near` are the keys of the first rounds.
 #[inline]
 #[target_feature(enable = "aes,vaes,avx2,avx512f,avx512bw,avx512dq,avx512vl")]
-fn encrypt(states: &mut Vectors, keys: &[Vectors; 11]) {
+fn encrypt<const NEAR: usize>(states: &mut Vectors, near: &[Vectors; NEAR], keys: &[Vectors; 11]) {
+    for round in near {
+        for (state, key) in states.iter_mut().zip(round) {
+            *state = _mm512_aesenc_epi128(*state, *key);
+        }
+    }
     // Hidden, or the compiler would copy the round keys that it has no registers for to other places on the stack.
     let keys = black_box(keys);
-    for round in &keys[1..10] {
+    for round in &keys[1 + NEAR..10] {
         for (state, key) in states.iter_mut().zip(round) {
             *state = _mm512_aesenc_epi128(*state, *key);
         }

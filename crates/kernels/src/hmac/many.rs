@@ -5,17 +5,18 @@ use core::ops::Range;
 
 use zeroize::optimization_barrier;
 
-use super::Job;
 use super::padding::{BLOCK, last_block};
+use super::pairs::PairHash;
 use super::vectors::{LANES, States, load, store, transpose, words_of_lanes};
+use super::{Job, in_network_order};
 use crate::cpu::{Avx512, Bmi2, ShaNi};
 use crate::groups::{self, Cost, each_group};
 use crate::partial_block;
 
 /// A hash by AVX-512.
 pub(crate) trait Avx512Hash<const WORDS: usize> {
-    /// What a group costs, in blocks of one message by SHA-NI.
-    const COST: Cost;
+    /// What a group costs, in blocks of messages by SHA-NI, two at a time; `None` if it never pays.
+    const COST: Option<Cost>;
     /// The same in blocks by BMI2. Not measured: scaled from the next by what a block takes on Zen 3.
     const COST_BMI2: Cost;
     /// The same in blocks by a library without either.
@@ -49,24 +50,34 @@ impl<const WORDS: usize> Drop for Memory<WORDS> {
 }
 
 /// Computes the HMACs of the messages that gain by going side by side, and returns how many.
-pub(crate) fn hmac_many<'a, H: Avx512Hash<WORDS>, const WORDS: usize>(
+pub(crate) fn hmac_many<'a, H, const WORDS: usize, const OCTETS: usize>(
     jobs: impl Iterator<Item = Job<'a, WORDS>>,
-    mut done: impl FnMut(usize, [u32; WORDS]),
-) -> usize {
-    if Avx512::detect().is_none() {
-        return 0;
-    }
-    let mut count = 0;
-    let cost = match (ShaNi::detect(), Bmi2::detect()) {
+    mut done: impl FnMut(usize, &[u8; OCTETS]),
+) -> usize
+where
+    H: PairHash<WORDS, OCTETS> + Avx512Hash<WORDS>,
+{
+    let sha_ni = ShaNi::detect();
+    let cost = Avx512::detect().and_then(|_| match (sha_ni, Bmi2::detect()) {
         (Some(_), _) => H::COST,
-        (None, Some(_)) => H::COST_BMI2,
-        (None, None) => H::COST_WITHOUT_EITHER,
-    };
+        (None, Some(_)) => Some(H::COST_BMI2),
+        (None, None) => Some(H::COST_WITHOUT_EITHER),
+    });
+    let mut count = 0;
+    let mut macs = [[0; OCTETS]; 2];
     each_group::<_, BLOCK>(jobs, |group| {
-        if cost.is_worth(group, BLOCK) {
-            // SAFETY: the token proves the path.
-            unsafe { hmacs::<H, WORDS>(group, &mut done) };
+        if cost.as_ref().is_some_and(|cost| cost.is_worth(group, BLOCK)) {
+            // SAFETY: there is a cost only with the token that proves the path.
+            unsafe { hmacs::<H, WORDS>(group, &mut |number, words| done(number, &in_network_order(words))) };
             count += group.len();
+        } else if sha_ni.is_some() {
+            let (pairs, _) = group.as_chunks();
+            for pair in pairs {
+                // SAFETY: the token proves the path.
+                unsafe { H::hmac_pair(pair, &mut macs) };
+                pair.iter().zip(&macs).for_each(|(job, mac)| done(job.number, mac));
+            }
+            count += 2 * pairs.len();
         }
     });
     count

@@ -14,6 +14,8 @@ pub(crate) mod one;
 #[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 mod padding;
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod pairs;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod schedule;
 #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
 mod unavailable;

@@ -59,15 +59,9 @@ macro_rules! hmac {
             [inner, outer]: [&[u32; WORDS]; 2],
             message: &[&[u8]],
         ) -> [u8; OCTETS] {
-            const { assert!(OCTETS == 4 * WORDS) };
-            let reorder = |octets| _mm_shuffle_epi8(octets, load(&H::ORDER));
             let compress = |state: &mut H::State, octets: Block| {
                 // SAFETY: this function is compiled for all that the functions of the hash need.
-                unsafe { H::compress(state, octets.map(reorder)) }
-            };
-            let block = |octets: &[u8; BLOCK]| {
-                let (parts, _) = octets.as_chunks();
-                core::array::from_fn(|at| load(&parts[at]))
+                unsafe { H::compress(state, octets.map(|octets| reorder::<H, $token, WORDS>(octets))) }
             };
             // SAFETY: this function is compiled for all that the functions of the hash need.
             let mut state = unsafe { H::state(inner) };
@@ -91,12 +85,12 @@ macro_rules! hmac {
                     if buffer.length < BLOCK {
                         continue;
                     }
-                    compress(&mut state, block(&buffer.octets));
+                    compress(&mut state, load_block(&buffer.octets));
                     buffer.length = 0;
                 }
                 let (blocks, rest) = slice.as_chunks();
                 for octets in blocks {
-                    compress(&mut state, block(octets));
+                    compress(&mut state, load_block(octets));
                 }
                 (whole, left) = (slice, rest.len());
             }
@@ -112,25 +106,14 @@ macro_rules! hmac {
             last[3] = _mm_or_si128(last[3], bits(length));
             compress(&mut state, last);
 
-            let zero = _mm_setzero_si128();
             // SAFETY: as above.
-            let [low, high] = unsafe { H::words(state) };
-            leak!("HMAC: inner hash", low);
-            let mut outer_block = [low, high, zero, zero];
-            let end = &mut outer_block[OCTETS / 16];
-            *end = _mm_or_si128(*end, reorder(padding_bit(OCTETS % 16)));
-            outer_block[3] = reorder(bits(BLOCK + OCTETS));
-            // SAFETY: as above.
-            let [low, high] = unsafe {
+            unsafe {
+                let inner_hash = H::words(state);
+                leak!("HMAC: inner hash", inner_hash[0]);
                 let mut state = H::state(outer);
-                H::compress(&mut state, outer_block);
-                H::words(state)
-            };
-            let mut mac = [0; OCTETS];
-            let (start, rest) = mac.split_at_mut(16);
-            start.copy_from_slice(&store(reorder(low)));
-            rest.copy_from_slice(&store(reorder(high))[..OCTETS - 16]);
-            mac
+                H::compress(&mut state, outer_block::<H, $token, WORDS, OCTETS>(inner_hash));
+                octets::<H, $token, WORDS, OCTETS>(H::words(state))
+            }
         }
     };
 }
@@ -138,9 +121,54 @@ macro_rules! hmac {
 hmac!(by_sha_ni for ShaNi with "sha,sse4.1,ssse3");
 hmac!(by_bmi2 for Bmi2 with "avx2,bmi1,bmi2");
 
+#[inline]
+#[target_feature(enable = "sse2")]
+pub(super) fn load_block(octets: &[u8; BLOCK]) -> Block {
+    let (parts, _) = octets.as_chunks();
+    core::array::from_fn(|at| load(&parts[at]))
+}
+
+/// Octets of a message as words, or words as octets.
+#[inline]
+#[target_feature(enable = "ssse3")]
+pub(super) fn reorder<H: OneMessageHash<Token, WORDS>, Token, const WORDS: usize>(
+    vector: __m128i,
+) -> __m128i {
+    _mm_shuffle_epi8(vector, load(&H::ORDER))
+}
+
 /// The last part of a block that says how many bits the message has (FIPS 180-4 §5.1.1).
 #[inline]
 #[target_feature(enable = "sse2")]
-fn bits(octets: usize) -> __m128i {
+pub(super) fn bits(octets: usize) -> __m128i {
     _mm_set_epi64x((8 * octets as u64).swap_bytes().cast_signed(), 0)
+}
+
+/// The only block behind the outer key block: the inner hash with its padding.
+#[inline]
+#[target_feature(enable = "sse4.1,ssse3")]
+pub(super) fn outer_block<H: OneMessageHash<Token, WORDS>, Token, const WORDS: usize, const OCTETS: usize>(
+    [low, high]: [__m128i; 2],
+) -> Block {
+    let zero = _mm_setzero_si128();
+    let mut block = [low, high, zero, zero];
+    let end = &mut block[OCTETS / 16];
+    *end = _mm_or_si128(*end, reorder::<H, Token, WORDS>(padding_bit(OCTETS % 16)));
+    block[3] = reorder::<H, Token, WORDS>(bits(BLOCK + OCTETS));
+    block
+}
+
+/// The octets of a hash.
+#[inline]
+#[target_feature(enable = "sse4.1,ssse3")]
+pub(super) fn octets<H: OneMessageHash<Token, WORDS>, Token, const WORDS: usize, const OCTETS: usize>(
+    words: [__m128i; 2],
+) -> [u8; OCTETS] {
+    const { assert!(OCTETS == 4 * WORDS) };
+    let [low, high] = words.map(|words| store(reorder::<H, Token, WORDS>(words)));
+    let mut octets = [0; OCTETS];
+    let (start, rest) = octets.split_at_mut(16);
+    start.copy_from_slice(&low);
+    rest.copy_from_slice(&high[..OCTETS - 16]);
+    octets
 }

@@ -48,11 +48,13 @@ impl Drop for Buffer {
 #[inline]
 #[target_feature(enable = "sse4.1,ssse3")]
 pub(super) fn last_block(octets: &[u8], length: usize) -> [__m128i; 4] {
-    let mut block = [_mm_setzero_si128(); 4];
+    let zero = _mm_setzero_si128();
     let (parts, rest) = octets[octets.len() - length..].as_chunks();
-    for (place, part) in block.iter_mut().zip(parts) {
-        *place = load(part);
+    let end = _mm_or_si128(last_octets(octets, rest.len()), padding_bit(rest.len()));
+    match parts {
+        [] => [end, zero, zero, zero],
+        [first] => [load(first), end, zero, zero],
+        [first, second] => [load(first), load(second), end, zero],
+        [first, second, third, ..] => [load(first), load(second), load(third), end],
     }
-    block[length / 16] = _mm_or_si128(last_octets(octets, rest.len()), padding_bit(rest.len()));
-    block
 }

@@ -11,7 +11,7 @@ pub mod model;
 #[cfg(target_arch = "x86_64")]
 mod sha_ni;
 
-use crate::hmac::{self, Job, ShaInstructions, in_network_order};
+use crate::hmac::{self, Job, ShaInstructions};
 
 /// SHA-256.
 pub(crate) struct Sha256;
@@ -25,17 +25,15 @@ pub fn hmac(sha: ShaInstructions, keys: [&[u32; 8]; 2], message: &[&[u8]]) -> [u
 }
 
 /// Computes HMAC-SHA-256s of messages side by side, each under its own key, if the processor has
-/// [`InstructionSet::Avx512`](crate::cpu::InstructionSet::Avx512) or
-/// [`InstructionSet::Aarch64Sha`](crate::cpu::InstructionSet::Aarch64Sha). Returns how many.
+/// [`InstructionSet::ShaNi`](crate::cpu::InstructionSet::ShaNi) or
+/// [`InstructionSet::Aarch64Sha`](crate::cpu::InstructionSet::Aarch64Sha) (two at a time), or
+/// [`InstructionSet::Avx512`](crate::cpu::InstructionSet::Avx512) (sixteen). Returns how many.
 ///
 /// `done` gets the number of each job with its MAC, in any order. It is not called for messages that would gain nothing: compute
 /// those one by one. They are small groups, messages of more than two slices, and those whose first of two slices is not whole
 /// blocks of 64 octets.
-pub fn hmac_many<'a>(
-    jobs: impl Iterator<Item = Job<'a, 8>>,
-    mut done: impl FnMut(usize, &[u8; 32]),
-) -> usize {
-    hmac::hmac_many::<Sha256, 8>(jobs, |number, words| done(number, &in_network_order(words)))
+pub fn hmac_many<'a>(jobs: impl Iterator<Item = Job<'a, 8>>, done: impl FnMut(usize, &[u8; 32])) -> usize {
+    hmac::hmac_many::<Sha256, 8, 32>(jobs, done)
 }
 
 /// The round constants (FIPS 180-4 §4.2.2).

@@ -4,7 +4,9 @@ use core::arch::x86_64::*;
 
 use super::{K, Sha256};
 use crate::cpu::ShaNi;
+use crate::groups::Job;
 use crate::hmac::one::{Block, OneMessageHash};
+use crate::hmac::pairs::{self, PairHash};
 
 /// A chaining value: the words a, b, e and f with a in the highest place, and c, d, g and h with c in the highest place.
 #[derive(Clone, Copy)]
@@ -31,32 +33,10 @@ impl OneMessageHash<ShaNi, 8> for Sha256 {
         State { abef: _mm_alignr_epi8::<8>(low, high), cdgh: _mm_blend_epi16::<0xf0>(high, low) }
     }
 
-    // FIPS 180-4 §6.2.2.
     #[inline]
     #[target_feature(enable = "sha,sse4.1,ssse3")]
-    unsafe fn compress(state: &mut State, mut w: Block) {
-        let before = *state;
-        leak!("HMAC-SHA-256: one block", state.abef);
-        // SAFETY: there are 16 times four words, and they need no alignment.
-        let constant = |at: usize| unsafe { _mm_loadu_si128(K.as_ptr().cast::<__m128i>().add(at)) };
-        macro_rules! rounds {
-            ($($at:literal)*) => {$(
-                {
-                    if $at >= 4 {
-                        let (last, middle) = (w[($at + 3) % 4], w[($at + 2) % 4]);
-                        let sum = _mm_sha256msg1_epu32(w[$at % 4], w[($at + 1) % 4]);
-                        let sum = _mm_add_epi32(sum, _mm_alignr_epi8::<4>(last, middle));
-                        w[$at % 4] = _mm_sha256msg2_epu32(sum, last);
-                    }
-                    let sum = _mm_add_epi32(w[$at % 4], constant($at));
-                    state.cdgh = _mm_sha256rnds2_epu32(state.cdgh, state.abef, sum);
-                    state.abef = _mm_sha256rnds2_epu32(state.abef, state.cdgh, _mm_unpackhi_epi64(sum, sum));
-                }
-            )*};
-        }
-        rounds!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
-        state.abef = _mm_add_epi32(state.abef, before.abef);
-        state.cdgh = _mm_add_epi32(state.cdgh, before.cdgh);
+    unsafe fn compress(state: &mut State, block: Block) {
+        compress(core::array::from_mut(state), [block]);
     }
 
     #[inline]
@@ -65,5 +45,48 @@ impl OneMessageHash<ShaNi, 8> for Sha256 {
         let abef = _mm_shuffle_epi32::<0b00_01_10_11>(state.abef);
         let cdgh = _mm_shuffle_epi32::<0b10_11_00_01>(state.cdgh);
         [_mm_blend_epi16::<0xf0>(abef, cdgh), _mm_alignr_epi8::<8>(cdgh, abef)]
+    }
+}
+
+impl PairHash<8, 32> for Sha256 {
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    unsafe fn hmac_pair(pair: &[Job<'_, [&[u32; 8]; 2]>; 2], macs: &mut [[u8; 32]; 2]) {
+        pairs::hmacs::<Sha256, 8, 32>(pair, macs);
+    }
+
+    #[inline]
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    unsafe fn compress_pair(states: &mut [State; 2], blocks: [Block; 2]) {
+        compress(states, blocks);
+    }
+}
+
+/// Takes a block of each message into its chaining value, four rounds of all messages and then the next four (FIPS 180-4 §6.2.2).
+#[inline]
+#[target_feature(enable = "sha,sse4.1,ssse3")]
+fn compress<const MESSAGES: usize>(states: &mut [State; MESSAGES], mut blocks: [Block; MESSAGES]) {
+    let before = *states;
+    leak!("HMAC-SHA-256: one block", states[0].abef);
+    // SAFETY: there are 16 times four words, and they need no alignment.
+    let constant = |at: usize| unsafe { _mm_loadu_si128(K.as_ptr().cast::<__m128i>().add(at)) };
+    macro_rules! rounds {
+        ($($at:literal)*) => {$(
+            for (state, w) in states.iter_mut().zip(&mut blocks) {
+                if $at >= 4 {
+                    let (last, middle) = (w[($at + 3) % 4], w[($at + 2) % 4]);
+                    let sum = _mm_sha256msg1_epu32(w[$at % 4], w[($at + 1) % 4]);
+                    let sum = _mm_add_epi32(sum, _mm_alignr_epi8::<4>(last, middle));
+                    w[$at % 4] = _mm_sha256msg2_epu32(sum, last);
+                }
+                let sum = _mm_add_epi32(w[$at % 4], constant($at));
+                state.cdgh = _mm_sha256rnds2_epu32(state.cdgh, state.abef, sum);
+                state.abef = _mm_sha256rnds2_epu32(state.abef, state.cdgh, _mm_unpackhi_epi64(sum, sum));
+            }
+        )*};
+    }
+    rounds!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+    for (state, before) in states.iter_mut().zip(before) {
+        state.abef = _mm_add_epi32(state.abef, before.abef);
+        state.cdgh = _mm_add_epi32(state.cdgh, before.cdgh);
     }
 }

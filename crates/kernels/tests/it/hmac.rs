@@ -58,8 +58,11 @@ macro_rules! tests_of {
                 const BLOCK: usize = 64;
 
                 fn group(_: usize) -> Option<usize> {
-                    let groups = [(InstructionSet::Avx512, 16), (InstructionSet::Aarch64Sha, 2)];
-                    groups.into_iter().find(|(path, _)| path.is_available()).map(|(_, group)| group)
+                    let twos = [InstructionSet::ShaNi, InstructionSet::Aarch64Sha];
+                    if twos.iter().any(|path| path.is_available()) {
+                        return Some(2);
+                    }
+                    InstructionSet::Avx512.is_available().then_some(16)
                 }
 
                 fn macs<'a>(
