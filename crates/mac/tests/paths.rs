@@ -248,10 +248,11 @@ fn a_key_says_what_serves_it() {
             let path = paths.iter().find(|path| path.is_available());
             path.map_or("RustCrypto", |path| path.name())
         };
+        let sha = &[InstructionSet::ShaNi, InstructionSet::Bmi2, InstructionSet::Aarch64Sha][..];
         for (algorithm, paths) in [
-            (MacAlgorithm::HmacSha1, &[InstructionSet::ShaNi, InstructionSet::Bmi2][..]),
-            (MacAlgorithm::HmacSha256, &[InstructionSet::ShaNi, InstructionSet::Bmi2]),
-            (MacAlgorithm::Aes128Cmac, &[InstructionSet::AesNi]),
+            (MacAlgorithm::HmacSha1, sha),
+            (MacAlgorithm::HmacSha256, sha),
+            (MacAlgorithm::Aes128Cmac, &[InstructionSet::AesNi, InstructionSet::Aarch64Aes]),
             (MacAlgorithm::Kmac256, &[]),
         ] {
             assert_eq!(make(algorithm, &[1; 16]).served_by(), first(paths));
