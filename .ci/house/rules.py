@@ -24,6 +24,7 @@ CRATES |= {
     "wireseal": LIBRARIES,
     "wireseal-interop-speaker": ("wireseal-tcp-ao", "wireseal-smoltcp"),
     "router-peer": (*PROTOCOLS, "wireseal-interop-speaker"),
+    "rtr": ("wireseal-linux",),
     "wireseal-models": ("wireseal-algorithms", "wireseal-tcp-ao", "wireseal-quic"),
     "wireseal-bench-peers": (),
     "wireseal-benches": (*LIBRARIES, "wireseal-bench-peers"),

@@ -145,7 +145,7 @@ pub enum Error {
         because: EinvalReason,
     },
     /// Any other error of the operating system.
-    #[error("{0}")]
+    #[error(transparent)]
     Io(#[from] io::Error),
 }
 

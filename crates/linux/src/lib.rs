@@ -6,6 +6,7 @@
 //! | I want to | call |
 //! |---|---|
 //! | know whether this kernel has TCP-AO, and with which algorithms | [`probe`] |
+//! | serve or call peers that have key chains, and not think of keys again | [`TcpAoListener::bind`], [`TcpAoStream::connect`], both over a [`KeyManager`] |
 //! | protect a listening socket | before it listens, [`TcpAoSocket::add_key`] for each peer, and [`TcpAoSocket::set_required`] to refuse all others |
 //! | protect a connection | [`TcpAoSocket::add_key`] on the socket before it connects |
 //! | install and remove key chains' keys on schedule, for one peer or thousands | [`KeyManager`] |
@@ -15,6 +16,29 @@
 //! | move a live connection to another process or host | [`TcpAoSocket::freeze`], [`Frozen::export`], [`Exported::to_octets`], [`Frozen::abandon`], [`restore`] |
 //!
 //! # Example
+//!
+//! Peers with key chains, on sockets whose keys are managed:
+//!
+//! ```no_run
+//! use std::fs;
+//!
+//! use wireseal_linux::key_chain::{Key, KeyChain};
+//! use wireseal_linux::{KeyId, KeyManager, MasterKey, Mkt, PeerName, TcpAoAlgorithm, TcpAoListener, TcpAoStream};
+//!
+//! let secret = MasterKey::new(fs::read_to_string("/etc/bgpd/secret")?.trim().as_bytes())?;
+//! let mkt = Mkt::new(KeyId(100), KeyId(100), TcpAoAlgorithm::Aes128Cmac, secret)?;
+//! let peers = KeyManager::default();
+//! peers.set_peer(PeerName::new("192.0.2.0/24".parse()?), KeyChain::new("core", vec![Key::new(1, mkt)])?)?;
+//!
+//! let listener = TcpAoListener::bind("0.0.0.0:179".parse()?, &peers)?;
+//! let (from_peer, peer) = listener.accept()?;
+//! let to_peer = TcpAoStream::connect("192.0.2.7:179".parse()?, &peers)?;
+//! println!("{peer}: {:?}", from_peer.attachment().state());
+//! # drop(to_peer);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Keys by hand:
 //!
 //! ```no_run
 //! use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -47,6 +71,11 @@
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Without TCP-AO in the kernel
+//! Every call fails with [`Error::NotSupported`], and nothing is ever unsigned by default. A daemon that has to go on with such a
+//! peer says so in its configuration, peer by peer, and uses an ordinary socket for it; or it runs TCP-AO in userspace, with
+//! [`wireseal_tcp_ao::shim`] below a TCP stack of its own. [`probe`] tells before the first peer is configured.
 //!
 //! # Addresses
 //! A key is for a network of peers, at any port. For its IPv4 peers an IPv6 socket takes IPv4 networks and returns them as such;
@@ -97,7 +126,10 @@
 //! * Linux counts segments that it cannot verify on the socket they were for, and in the network namespace.
 //!
 //! # Features
-//! * `tokio`: [`KeyManager::run_reporting`], a background task that installs and removes keys on schedule.
+//! * `tokio`: [`TcpAoListener::into_async`] and [`TcpAoStream::connect_async`]; [`KeyManager::run_reporting`], a background task that
+//!   installs and removes keys on schedule.
+//! * `tracing`: logs what the background does and which segments it sees refused.
+//! * `toml`, `json`: key chains from files.
 #![cfg(target_os = "linux")]
 
 mod convert;
@@ -106,8 +138,10 @@ mod error;
 mod info;
 mod key;
 mod key_name;
+mod log;
 mod manager;
 mod md5;
+mod net;
 mod netstat;
 mod network;
 mod peer_name;
@@ -116,13 +150,19 @@ mod repair;
 mod socket;
 mod sys;
 
+pub use cidr::IpCidr;
+pub use wireseal_algorithms::TcpAoAlgorithm;
+pub use wireseal_tcp_ao::{Counters, KeyId, MasterKey, Mkt, MktError, OptionCoverage, key_chain};
+
 pub use error::{EinvalReason, Error};
 pub use info::Info;
 pub use key::{InstalledKey, SocketKey, Successor};
 pub use key_name::KeyName;
 pub use manager::{
-    Action, Attachment, KeyManager, ManagerError, Origin, SocketKind, SocketReport, StepReport,
+    Action, Attachment, KeyManager, ManagerError, Origin, PeerState, Refused, SocketKind, SocketReport,
+    SocketState, StepReport,
 };
+pub use net::{TcpAoListener, TcpAoStream};
 pub use netstat::NetworkCounters;
 pub use peer_name::PeerName;
 pub use probe::{Support, probe};

@@ -15,7 +15,7 @@ build_initramfs() {
     ln -s usr/sbin "$root/sbin"
     cp "$here/guest/init" "$root/init"
     cp "$programs/wireseal-interop-linux-guest" "$root/bin/guest"
-    cp "$programs/router-peer" "$root/bin/router-peer"
+    cp "$programs/router-peer" "$programs/rtr" "$root/bin/"
     cp "$debs/usr/bin/busybox" "$root/bin/busybox"
     cp "$debs"/usr/sbin/{bird,birdc} "$root/usr/sbin/"
     copy_libraries usr/sbin/bird usr/sbin/birdc

@@ -7,6 +7,7 @@ use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
 use crate::manager::action::{Action, Origin, SocketKind};
 use crate::manager::peers::{Configured, PeerTable, overlapping};
 use crate::manager::plan::Plan;
+use crate::manager::refusals::failed_under;
 use crate::manager::state::{Found, Memory, Reported};
 use crate::manager::target::Target;
 use crate::{Error, KeyName, PeerName};
@@ -24,6 +25,8 @@ pub(super) struct Outcome {
     pub(super) overdue: Vec<KeyName>,
     /// As in [`Plan`], the earliest.
     pub(super) again: Option<Timestamp>,
+    /// The keys under which segments have failed, when the keys were last read, and how many.
+    pub(super) bad: Vec<(KeyName, u64)>,
 }
 
 /// Which peers' keys a socket should have at a moment.
@@ -73,6 +76,7 @@ impl Scope<'_> {
                     return outcome;
                 }
             };
+            outcome.bad = failed_under(&keys);
             let on_socket = self.by_peer(keys);
             unsettled.retain_mut(|peer| match &peer.chain {
                 Some(chain) => {

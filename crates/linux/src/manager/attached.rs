@@ -8,12 +8,13 @@ use std::os::unix::fs::MetadataExt;
 
 use socket2::SockRef;
 use wireseal_tcp_ao::key_chain::{Key, KeyChain};
-use wireseal_tcp_ao::{MasterKey, Mkt};
+use wireseal_tcp_ao::{Counters, MasterKey, Mkt};
 use zeroize::Zeroizing;
 
 use crate::manager::action::{Action, SocketKind};
 use crate::manager::apply::{Outcome, Scope};
 use crate::manager::peers::PeerTable;
+use crate::manager::refusals::Seen;
 use crate::manager::state::Memory;
 use crate::manager::target::key_of;
 use crate::manager::vrf::vrf_of;
@@ -33,6 +34,7 @@ pub(super) struct Attached {
     pub(super) identity: Identity,
     descriptor: OwnedFd,
     memories: PeerTable<Memory>,
+    pub(super) seen: Seen,
     /// Tells a connection that has ended from a socket that has not connected yet.
     was_connected: bool,
 }
@@ -43,7 +45,8 @@ impl Attached {
         let file = File::from(socket.as_fd().try_clone_to_owned()?);
         let metadata = file.metadata()?;
         let identity = Identity(metadata.dev(), metadata.ino());
-        Ok(Self { identity, descriptor: file.into(), memories: PeerTable::new(), was_connected: false })
+        let (memories, seen) = (PeerTable::new(), Seen::default());
+        Ok(Self { identity, descriptor: file.into(), memories, seen, was_connected: false })
     }
 
     pub(super) fn socket(&self) -> TcpAoSocket<'_> {
@@ -59,6 +62,11 @@ impl Attached {
     pub(super) fn peer(&self) -> Option<IpAddr> {
         let peer = SockRef::from(&self.descriptor).peer_addr().ok()?.as_socket()?;
         Some(peer.ip().to_canonical())
+    }
+
+    /// The socket's counters, if it has TCP-AO.
+    pub(super) fn counters(&self) -> Option<Counters> {
+        self.socket().info().ok().flatten().map(|info| info.counters)
     }
 
     /// What the socket is; `None` for a connection that has ended.

@@ -1,8 +1,10 @@
 //! The list of a manager's sockets, and what keeps a socket on it.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use wireseal_tcp_ao::Counters;
 use wireseal_tcp_ao::key_chain::Timestamp;
 
 use crate::PeerName;
@@ -14,6 +16,8 @@ use crate::manager::peers::{Configured, PeerTable};
 #[derive(Default)]
 pub(super) struct Shared {
     pub(super) state: Mutex<State>,
+    /// Whether something takes steps by the system clock.
+    pub(super) has_clock: AtomicBool,
     /// Held for a whole step, so that no step undoes what a later one has done. It is locked before any socket.
     pub(super) turn: Mutex<()>,
 }
@@ -42,6 +46,21 @@ pub(super) struct Entry {
     pub(super) version: u64,
     /// When it needs the next step.
     pub(super) next: Option<Timestamp>,
+    /// After its last step.
+    pub(super) state: SocketState,
+}
+
+/// What the last step found of an attached socket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SocketState {
+    /// The peer of a connection.
+    pub peer: Option<PeerName>,
+    /// For a connection: shut it down, because no key is valid for sending, or because its peer was removed.
+    pub expired: bool,
+    /// The peer has not yet signed with the key that it was asked for.
+    pub is_peer_behind: bool,
+    /// Segments received; `None` before the first step, and if the socket has no TCP-AO.
+    pub counters: Option<Counters>,
 }
 
 impl State {
@@ -70,6 +89,15 @@ impl State {
 }
 
 impl Shared {
+    /// Whether the caller is the first to take steps by the system clock.
+    pub(super) fn claim_clock(&self) -> bool {
+        !self.has_clock.swap(true, Ordering::Relaxed)
+    }
+
+    pub(super) fn release_clock(&self) {
+        self.has_clock.store(false, Ordering::Relaxed);
+    }
+
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
@@ -96,6 +124,14 @@ impl Attachment {
     #[must_use]
     pub const fn number(&self) -> u64 {
         self.number
+    }
+
+    /// What the manager's last step found of the socket.
+    #[must_use]
+    pub fn state(&self) -> SocketState {
+        let state = self.shared.state();
+        let entry = state.position(self.number).map(|index| &state.sockets[index]);
+        entry.map(|entry| SocketState { peer: entry.peer, ..entry.state }).unwrap_or_default()
     }
 }
 

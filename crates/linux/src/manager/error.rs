@@ -62,8 +62,7 @@ pub enum ManagerError {
     Socket {
         /// The key to be changed, if the call was about one.
         key: Option<KeyName>,
-        /// Why it failed.
-        #[source]
+        /// Why it failed. It is in the message, and so not the error's source.
         error: Error,
     },
 }

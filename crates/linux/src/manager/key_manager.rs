@@ -11,7 +11,7 @@ use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
 use crate::manager::action::SocketKind;
 use crate::manager::apply::Scope;
 use crate::manager::attached::Attached;
-use crate::manager::attachment::{Attachment, Entry, Shared, lock};
+use crate::manager::attachment::{Attachment, Entry, Shared, SocketState, lock};
 use crate::manager::error::ManagerError;
 use crate::manager::pace::Pace;
 use crate::manager::peers::{Configured, PeerTable, check_ids, longest, next_change};
@@ -179,6 +179,29 @@ impl KeyManager {
         self.attach_for(socket, Some(remote), now)
     }
 
+    /// The peers, by address, networks before their subnets.
+    #[must_use]
+    pub fn peers(&self) -> Vec<PeerName> {
+        self.shared.state().peers.keys().copied().collect()
+    }
+
+    /// What the last step found of one peer; `None` if the manager does not have it.
+    #[must_use]
+    pub fn peer_state(&self, peer: PeerName) -> Option<PeerState> {
+        let peer = peer.canonical();
+        let state = self.shared.state();
+        let configured = state.peers.get(&peer)?;
+        let of_peer = |entry: &&Entry| entry.peer == Some(peer);
+        let connections = state.sockets.iter().filter(of_peer);
+        let connections = connections.map(|entry| SocketState { peer: Some(peer), ..entry.state }).collect();
+        let chain = configured.chain.name().to_owned();
+        let listeners: Vec<_> = state.sockets.iter().filter(|entry| entry.peer.is_none()).collect();
+        let listeners: Vec<_> = listeners.into_iter().map(|entry| Arc::clone(&entry.socket)).collect();
+        drop(state);
+        let refused = listeners.iter().map(|socket| lock(socket).seen.bad(peer)).sum();
+        Some(PeerState { chain, connections, refused })
+    }
+
     fn attach_for<S: AsFd + ?Sized>(
         &self,
         socket: &S,
@@ -195,8 +218,15 @@ impl KeyManager {
         }
         let (number, version) = (state.next_number, state.version);
         state.next_number += 1;
-        let listed =
-            Entry { number, identity, socket: Arc::clone(&attached), peer: None, version, next: None };
+        let listed = Entry {
+            number,
+            identity,
+            socket: Arc::clone(&attached),
+            peer: None,
+            version,
+            next: None,
+            state: SocketState::default(),
+        };
         state.sockets.push(listed);
         // It is listed before it has its keys, so that a peer set in between reaches it too.
         let peers = Arc::clone(&state.peers);
@@ -210,6 +240,18 @@ impl KeyManager {
         drop(state);
         Ok(attachment)
     }
+}
+
+/// What a manager's last step found of a peer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PeerState {
+    /// The name of its key chain.
+    pub chain: String,
+    /// Its connections, and sockets that are connecting to it, in the order of attaching.
+    pub connections: Vec<SocketState>,
+    /// Segments with a wrong MAC that named one of its present keys and that no connection took, on all listeners: with another
+    /// secret at the peer, its SYNs.
+    pub refused: u64,
 }
 
 /// Puts the keys valid at `now` on a socket for the first time; returns its peer and the time of its next step.
@@ -274,8 +316,7 @@ fn find(
 
 impl fmt::Debug for KeyManager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let peers: Vec<PeerName> = self.shared.state().peers.keys().copied().collect();
-        f.debug_struct("KeyManager").field("peers", &peers).finish_non_exhaustive()
+        f.debug_struct("KeyManager").field("peers", &self.peers()).finish_non_exhaustive()
     }
 }
 

@@ -4,11 +4,13 @@ mod action;
 mod apply;
 mod attached;
 mod attachment;
+mod background;
 mod error;
 mod key_manager;
 mod pace;
 mod peers;
 mod plan;
+mod refusals;
 mod report;
 mod state;
 mod step;
@@ -17,10 +19,13 @@ mod target;
 mod task;
 mod vrf;
 
+pub(crate) use background::system_clock;
+
 pub use action::{Action, Origin, SocketKind};
-pub use attachment::Attachment;
+pub use attachment::{Attachment, SocketState};
 pub use error::ManagerError;
-pub use key_manager::KeyManager;
+pub use key_manager::{KeyManager, PeerState};
+pub use refusals::Refused;
 pub use report::{SocketReport, StepReport};
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! What a step did.
 
+use wireseal_tcp_ao::Counters;
 use wireseal_tcp_ao::key_chain::Timestamp;
 
 use crate::manager::action::{Action, Origin, SocketKind};
+use crate::manager::refusals::Refused;
 use crate::{Error, KeyName, PeerName};
 
 /// What [`KeyManager::step`](crate::KeyManager::step) did and found.
@@ -27,6 +29,10 @@ pub struct SocketReport {
     pub peer: Option<PeerName>,
     /// For a connection: shut it down, because no key is valid for sending now, or because its peer was removed.
     pub expired: bool,
+    /// Segments received, as [`Info::counters`](crate::Info::counters) counts them; `None` if the socket has no TCP-AO.
+    pub counters: Option<Counters>,
+    /// Segments refused since the last report on this socket.
+    pub refused: Refused,
     /// The actions that succeeded, in order.
     pub done: Vec<Action>,
     /// The actions that failed, to be tried again in the next step; `None` means that the socket's keys could not be read. A

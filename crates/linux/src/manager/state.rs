@@ -14,6 +14,8 @@ pub(super) trait Reported {
     fn is_rnext(&self) -> bool;
     /// Segments verified under it.
     fn good(&self) -> u64;
+    /// Segments that failed under it.
+    fn bad(&self) -> u64;
 }
 
 impl Reported for InstalledKey {
@@ -35,6 +37,10 @@ impl Reported for InstalledKey {
 
     fn good(&self) -> u64 {
         self.good
+    }
+
+    fn bad(&self) -> u64 {
+        self.bad
     }
 }
 

@@ -7,7 +7,7 @@ use wireseal_tcp_ao::key_chain::Timestamp;
 use crate::manager::action::SocketKind;
 use crate::manager::apply::{Outcome, Scope};
 use crate::manager::attached::Attached;
-use crate::manager::attachment::{Entry, State, lock};
+use crate::manager::attachment::{Entry, SocketState, State, lock};
 use crate::manager::key_manager::KeyManager;
 use crate::manager::pace::Pace;
 use crate::manager::peers::{Configured, PeerTable, longest, next_change};
@@ -26,10 +26,10 @@ impl KeyManager {
     }
 
     /// Takes a [`step`](Self::step) of the sockets that need one now, if any does: because a chain changes or a peer was changed,
-    /// every second while the connection's peer has not switched keys, and all sockets every 30 seconds and when the clock was
-    /// set back.
+    /// of a listener that has refused a segment, every second while the connection's peer has not switched keys, and of all
+    /// sockets every 30 seconds and when the clock was set back.
     ///
-    /// Call it every second, say: with nothing due it makes no system call and returns `None`.
+    /// Call it every second, say: with nothing due it makes one system call for each listener and returns `None`.
     #[must_use = "the report says which connections to shut down"]
     pub fn step_due(&self, now: Timestamp) -> Option<StepReport> {
         let state = self.shared.state();
@@ -37,10 +37,32 @@ impl KeyManager {
             drop(state);
             return Some(self.step(now));
         }
+        drop(state);
+        self.look_at_listeners(now);
+        let state = self.shared.state();
         let is_due = state.pace.next().is_some_and(|next| next <= now)
             || state.sockets.iter().any(|entry| state.is_due(entry, now));
         drop(state);
         is_due.then(|| self.step_those(now, |state, entry| state.is_due(entry, now), Pace::stepped_due))
+    }
+
+    /// Makes the listeners due that have refused segments, so that a peer with a wrong secret is reported at once.
+    fn look_at_listeners(&self, now: Timestamp) {
+        let state = self.shared.state();
+        let listeners = state.sockets.iter().filter(|entry| entry.peer.is_none());
+        let listeners: Vec<_> =
+            listeners.map(|entry| (entry.number, Arc::downgrade(&entry.socket))).collect();
+        drop(state);
+        for (number, socket) in listeners {
+            let Some(socket) = socket.upgrade() else { continue };
+            let attached = lock(&socket);
+            if attached.counters().is_some_and(|counters| attached.seen.has_grown(&counters)) {
+                let mut state = self.shared.state();
+                if let Some(index) = state.position(number) {
+                    state.sockets[index].next = Some(now);
+                }
+            }
+        }
     }
 
     fn step_those(
@@ -88,13 +110,27 @@ impl KeyManager {
             && peer.is_some_and(|peer| attached.is_peer_behind(peer));
         let again = Pace::after_socket(&outcome, is_peer_behind, now);
         let next = [again, next_change(&peers, peer, now)].into_iter().flatten().min();
+        let Outcome { done, failed, expired, overdue, bad, .. } = outcome;
+        let counters = attached.counters();
+        let refused = attached.seen.refused(&counters.unwrap_or_default(), bad);
         let mut state = self.shared.state();
         if let Some(index) = state.position(attachment) {
             let entry = &mut state.sockets[index];
             (entry.peer, entry.version, entry.next) = (peer, version, next);
+            entry.state = SocketState { peer, expired, is_peer_behind, counters };
         }
-        let Outcome { done, failed, expired, overdue, .. } = outcome;
-        Some(SocketReport { attachment, kind, peer, expired, done, failed, is_peer_behind, overdue })
+        Some(SocketReport {
+            attachment,
+            kind,
+            peer,
+            expired,
+            counters,
+            refused,
+            done,
+            failed,
+            is_peer_behind,
+            overdue,
+        })
     }
 }
 

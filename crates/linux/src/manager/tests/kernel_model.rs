@@ -119,6 +119,10 @@ impl Reported for Report<'_> {
     fn good(&self) -> u64 {
         self.key.good
     }
+
+    fn bad(&self) -> u64 {
+        0
+    }
 }
 
 /// A key as the kernel holds it.

@@ -1,6 +1,6 @@
 //! The manager without a kernel that has TCP-AO.
 
-mod kernel_model;
+pub(super) mod kernel_model;
 mod pair;
 mod peers;
 mod plan;

@@ -8,6 +8,7 @@ mod matrix;
 mod moving;
 mod refusals;
 mod rollover;
+mod rtr;
 mod session;
 mod wrap;
 
@@ -36,6 +37,7 @@ pub fn all() -> Vec<Row> {
         manager::calls::rows(),
         manager::peers::rows(),
         manager::vrf::rows(),
+        rtr::rows(),
     ]
     .into_iter()
     .flatten()

@@ -1,7 +1,7 @@
 //! BIRD, on a kernel's TCP-AO, as the peer of Wireseal's BGP speaker: on its userspace stack, and on a kernel's sockets.
 
 mod bird;
-mod common;
+pub(super) mod common;
 mod host;
 mod kernel;
 mod migration;

@@ -1,0 +1,122 @@
+//! A listening socket with the keys of all peers.
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::ops::Deref;
+use std::os::fd::OwnedFd;
+
+use socket2::{Domain, SockRef, Socket, Type};
+
+use crate::manager::system_clock;
+use crate::{Attachment, Error, KeyManager, ManagerError, TcpAoStream};
+
+/// Connections that may wait to be accepted, as in std.
+const BACKLOG: i32 = 128;
+
+/// A listening socket that has the keys of all peers of a [`KeyManager`], and accepts connections from them alone.
+///
+/// Its keys, and those of the connections that it accepts, are kept current: peers can be
+/// [added](KeyManager::set_peer), changed and [removed](KeyManager::remove_peer) meanwhile. Dereferences to the socket `L`:
+/// std's, or with feature `tokio` tokio's.
+///
+/// ```no_run
+/// use std::io::Write;
+/// use std::{fs, thread};
+///
+/// use wireseal_linux::{KeyManager, PeerName, TcpAoListener};
+/// use wireseal_tcp_ao::key_chain::KeyChains;
+///
+/// let chains = KeyChains::from_toml(&fs::read_to_string("keys.toml")?)?;
+/// let peers = KeyManager::default();
+/// peers.set_peer(PeerName::new("192.0.2.0/24".parse()?), chains.get("core").ok_or("no chain core")?.clone())?;
+/// let listener = TcpAoListener::bind("0.0.0.0:323".parse()?, &peers)?;
+/// loop {
+///     let (mut stream, peer) = listener.accept()?;
+///     thread::spawn(move || stream.write_all(format!("hello {peer}\n").as_bytes()));
+/// }
+/// # #[allow(unreachable_code)]
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct TcpAoListener<L = TcpListener> {
+    // Dropped first: the attachment keeps the socket open, too.
+    attachment: Attachment,
+    pub(super) manager: KeyManager,
+    pub(super) socket: L,
+}
+
+impl TcpAoListener {
+    /// Binds a socket to an address, puts the peers' keys on it, and listens.
+    ///
+    /// # Errors
+    /// [`Error::NotSupported`] if this kernel has no TCP-AO: see [what to do then](crate#without-tcp-ao-in-the-kernel). Those of
+    /// [`KeyManager::attach`], and `Error::Io` if the address cannot be used.
+    pub fn bind(address: SocketAddr, manager: &KeyManager) -> Result<Self, ManagerError> {
+        let bound = || -> io::Result<Socket> {
+            let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+            socket.set_reuse_address(true)?;
+            socket.bind(&address.into())?;
+            Ok(socket)
+        };
+        Self::from_socket(bound().map_err(Error::Io)?, manager)
+    }
+
+    /// The same for a socket that is bound but does not listen yet: one in a VRF, say.
+    ///
+    /// # Errors
+    /// As for [`bind`](Self::bind). If it listens already, a peer that was faster than its keys is refused when it is accepted.
+    pub fn from_socket(socket: impl Into<OwnedFd>, manager: &KeyManager) -> Result<Self, ManagerError> {
+        let socket = TcpListener::from(socket.into());
+        let attachment = manager.attach(&socket, system_clock())?;
+        manager.run_in_background().map_err(Error::Io)?;
+        SockRef::from(&socket).listen(BACKLOG).map_err(Error::Io)?;
+        Ok(Self { attachment, manager: manager.clone(), socket })
+    }
+
+    /// Waits for the next connection from one of the peers.
+    ///
+    /// Resets connections that [`KeyManager::attach`] refuses: their peer was removed during the handshake, or has no key to
+    /// send with. Feature `tracing` logs them.
+    ///
+    /// # Errors
+    /// As for std's.
+    pub fn accept(&self) -> io::Result<(TcpAoStream, SocketAddr)> {
+        loop {
+            let (stream, remote) = self.socket.accept()?;
+            if let Some(stream) = TcpAoStream::accepted(stream, remote, &self.manager) {
+                return Ok((stream, remote));
+            }
+        }
+    }
+}
+
+impl<L> TcpAoListener<L> {
+    /// Keeps the keys on the socket current; [`Attachment::number`] names it in reports.
+    pub const fn attachment(&self) -> &Attachment {
+        &self.attachment
+    }
+
+    /// The same listener with another type of the same socket.
+    #[cfg(feature = "tokio")]
+    pub(super) fn try_map<M>(self, convert: impl FnOnce(L) -> io::Result<M>) -> io::Result<TcpAoListener<M>> {
+        let Self { attachment, manager, socket } = self;
+        Ok(TcpAoListener { attachment, manager, socket: convert(socket)? })
+    }
+}
+
+impl<L> Deref for TcpAoListener<L> {
+    type Target = L;
+
+    fn deref(&self) -> &L {
+        &self.socket
+    }
+}
+
+impl<L: fmt::Debug> fmt::Debug for TcpAoListener<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TcpAoListener")
+            .field("manager", &self.manager)
+            .field("socket", &self.socket)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,145 @@
+//! The server: one listener for each address, all peers on one manager.
+
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::{Arc, RwLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use std::{io, vec};
+
+use anyhow::Result;
+use futures_util::{Stream, stream};
+use rpki::rtr::payload::{Action, PayloadRef, RouteOrigin, Timing};
+use rpki::rtr::server::{NotifySender, PayloadDiff, PayloadSet, PayloadSource, Server, Socket};
+use rpki::rtr::state::State;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+use tokio::time::{Interval, interval};
+use tracing::{info, warn};
+use wireseal_linux::{KeyManager, TcpAoListener, TcpAoStream};
+
+use crate::config::Config;
+
+/// Serves until a listener fails.
+pub async fn serve(path: &Path) -> Result<()> {
+    let (peers, mut notify) = (KeyManager::default(), NotifySender::new());
+    let config = Config::load(path, &peers)?;
+    let origins = Origins(Arc::new(RwLock::new((State::new(), config.origins()?))));
+    let mut hang_up = signal(SignalKind::hangup())?;
+    let mut servers = JoinSet::new();
+    for address in config.listen {
+        let listener = TcpAoListener::bind(address, &peers)?.into_async()?;
+        info!(%address, "listening");
+        let connections = Box::pin(accepted(listener));
+        servers.spawn(Server::new(connections, notify.clone(), origins.clone()).run());
+    }
+    loop {
+        tokio::select! {
+            ended = servers.join_next() => return ended.map_or(Ok(()), |ended| Ok(ended??)),
+            _ = hang_up.recv() => {}
+        }
+        match Config::load(path, &peers).and_then(|config| config.origins()) {
+            Ok(reloaded) => {
+                let mut served = origins.0.write().expect("no reader panics");
+                served.0.inc();
+                served.1 = reloaded;
+                notify.notify();
+                info!("configuration read again");
+            }
+            Err(error) => warn!("configuration unchanged: {error:#}"),
+        }
+    }
+}
+
+/// The connections of a listener.
+fn accepted(listener: TcpAoListener<TcpListener>) -> impl Stream<Item = io::Result<Connection>> {
+    stream::unfold(listener, |listener| async {
+        let accepted = listener.accept().await.map(|(stream, peer)| {
+            info!(%peer, "connected");
+            Connection { stream, look: interval(Duration::from_secs(1)) }
+        });
+        Some((accepted, listener))
+    })
+}
+
+/// A connection that ends when its peer's keys do.
+struct Connection {
+    stream: TcpAoStream<TcpStream>,
+    look: Interval,
+}
+
+impl Socket for Connection {}
+
+type Done<T> = Poll<io::Result<T>>;
+
+impl AsyncRead for Connection {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Done<()> {
+        while self.look.poll_tick(context).is_ready() {
+            if self.stream.attachment().state().expired {
+                return Poll::Ready(Err(io::Error::other("no key is valid for sending")));
+            }
+        }
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, octets: &[u8]) -> Done<usize> {
+        Pin::new(&mut self.stream).poll_write(context, octets)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Done<()> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Done<()> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+/// What is served, and its serial number.
+#[derive(Clone)]
+struct Origins(Arc<RwLock<(State, Vec<RouteOrigin>)>>);
+
+impl PayloadSource for Origins {
+    type Set = Listed;
+    type Diff = Listed;
+
+    fn ready(&self) -> bool {
+        true
+    }
+
+    fn notify(&self) -> State {
+        self.0.read().expect("no writer panics").0
+    }
+
+    fn full(&self) -> (State, Listed) {
+        let (state, origins) = self.0.read().expect("no writer panics").clone();
+        (state, Listed(origins.into_iter()))
+    }
+
+    /// None is kept, so that a client asks for the full set.
+    fn diff(&self, _: State) -> Option<(State, Listed)> {
+        None
+    }
+
+    fn timing(&self) -> Timing {
+        Timing::default()
+    }
+}
+
+struct Listed(vec::IntoIter<RouteOrigin>);
+
+impl PayloadSet for Listed {
+    fn next(&mut self) -> Option<PayloadRef<'_>> {
+        self.0.next().map(PayloadRef::Origin)
+    }
+}
+
+impl PayloadDiff for Listed {
+    fn next(&mut self) -> Option<(PayloadRef<'_>, Action)> {
+        self.0.next().map(|origin| (PayloadRef::Origin(origin), Action::Announce))
+    }
+}
