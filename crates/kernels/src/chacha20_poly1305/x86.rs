@@ -73,8 +73,9 @@ impl Engine {
     ) -> bool {
         let start = Stream::<BLOCKS>::new(self, key, nonce, 0);
         // Compared without a branch for each octet.
-        let difference = u128::from_ne_bytes(start.tag(aad, text)) ^ u128::from_ne_bytes(*tag);
-        leak!("ChaCha20-Poly1305: tag to compare", difference);
+        let computed = start.tag(aad, text);
+        leak!("ChaCha20-Poly1305: tag to compare", computed);
+        let difference = u128::from_ne_bytes(computed) ^ u128::from_ne_bytes(*tag);
         let is_authentic = difference == 0;
         if is_authentic {
             self.encrypt(&start, key, nonce, text);
