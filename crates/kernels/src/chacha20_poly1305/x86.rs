@@ -27,7 +27,8 @@ impl Engine {
             0..=3 => self.seal_with::<4>(key, nonce, aad, text),
             4..=5 => self.seal_with::<6>(key, nonce, aad, text),
             6..=7 => self.seal_with::<8>(key, nonce, aad, text),
-            8..=15 => self.seal_with::<16>(key, nonce, aad, text),
+            8..=9 => self.seal_with::<10>(key, nonce, aad, text),
+            10..=15 => self.seal_with::<16>(key, nonce, aad, text),
             _ => self.seal_with::<20>(key, nonce, aad, text),
         }
     }
@@ -44,7 +45,8 @@ impl Engine {
             0..=3 => self.open_with::<4>(key, nonce, aad, text, tag),
             4..=5 => self.open_with::<6>(key, nonce, aad, text, tag),
             6..=7 => self.open_with::<8>(key, nonce, aad, text, tag),
-            8..=15 => self.open_with::<16>(key, nonce, aad, text, tag),
+            8..=9 => self.open_with::<10>(key, nonce, aad, text, tag),
+            10..=15 => self.open_with::<16>(key, nonce, aad, text, tag),
             _ => self.open_with::<20>(key, nonce, aad, text, tag),
         }
     }
