@@ -1,4 +1,4 @@
-//! Consecutive blocks of key stream (RFC 8439 §2.4): 4, 6, 8, 16 or 20 at once.
+//! Consecutive blocks of key stream (RFC 8439 §2.4): 4, 6, 8, 10, 16 or 20 at once.
 //!
 //! 16 blocks lie in the lanes of vectors that hold one word each. The 4 that may come with them lie in vectors that hold one row of
 //! the state each, and keep the processor busy while it would wait for the 16. Fewer blocks lie two by two in shorter vectors,
@@ -18,7 +18,7 @@ pub(crate) fn blocks<const BLOCKS: usize>(
     nonce: &[u8; 12],
     counter: u32,
 ) {
-    const { assert!(matches!(BLOCKS, 4 | 6 | 8 | 16 | 20)) };
+    const { assert!(matches!(BLOCKS, 4 | 6 | 8 | 10 | 16 | 20)) };
     leak!("ChaCha20-Poly1305: key stream", *key);
     let nonce = nonce.as_chunks().0;
     let nonce = [u32::from_le_bytes(nonce[0]), u32::from_le_bytes(nonce[1]), u32::from_le_bytes(nonce[2])];
@@ -26,6 +26,7 @@ pub(crate) fn blocks<const BLOCKS: usize>(
         4 => pairs::<2>(stream, key, nonce, counter),
         6 => pairs::<3>(stream, key, nonce, counter),
         8 => pairs::<4>(stream, key, nonce, counter),
+        10 => pairs::<5>(stream, key, nonce, counter),
         _ => many(stream, key, nonce, counter),
     }
 }

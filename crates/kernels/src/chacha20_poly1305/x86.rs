@@ -27,7 +27,8 @@ impl Engine {
             0..=3 => self.seal_with::<4>(key, nonce, aad, text),
             4..=5 => self.seal_with::<6>(key, nonce, aad, text),
             6..=7 => self.seal_with::<8>(key, nonce, aad, text),
-            8..=15 => self.seal_with::<16>(key, nonce, aad, text),
+            8..=9 => self.seal_with::<10>(key, nonce, aad, text),
+            10..=15 => self.seal_with::<16>(key, nonce, aad, text),
             _ => self.seal_with::<20>(key, nonce, aad, text),
         }
     }
@@ -44,7 +45,8 @@ impl Engine {
             0..=3 => self.open_with::<4>(key, nonce, aad, text, tag),
             4..=5 => self.open_with::<6>(key, nonce, aad, text, tag),
             6..=7 => self.open_with::<8>(key, nonce, aad, text, tag),
-            8..=15 => self.open_with::<16>(key, nonce, aad, text, tag),
+            8..=9 => self.open_with::<10>(key, nonce, aad, text, tag),
+            10..=15 => self.open_with::<16>(key, nonce, aad, text, tag),
             _ => self.open_with::<20>(key, nonce, aad, text, tag),
         }
     }
@@ -73,8 +75,9 @@ impl Engine {
     ) -> bool {
         let start = Stream::<BLOCKS>::new(self, key, nonce, 0);
         // Compared without a branch for each octet.
-        let difference = u128::from_ne_bytes(start.tag(aad, text)) ^ u128::from_ne_bytes(*tag);
-        leak!("ChaCha20-Poly1305: tag to compare", difference);
+        let computed = start.tag(aad, text);
+        leak!("ChaCha20-Poly1305: tag to compare", computed);
+        let difference = u128::from_ne_bytes(computed) ^ u128::from_ne_bytes(*tag);
         let is_authentic = difference == 0;
         if is_authentic {
             self.encrypt(&start, key, nonce, text);
