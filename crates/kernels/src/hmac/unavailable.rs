@@ -12,9 +12,9 @@ impl ShaInstructions {
     }
 }
 
-pub(crate) fn hmac_many<'a, H, const WORDS: usize>(
+pub(crate) fn hmac_many<'a, H, const WORDS: usize, const OCTETS: usize>(
     _: impl Iterator<Item = Job<'a, WORDS>>,
-    _: impl FnMut(usize, [u32; WORDS]),
+    _: impl FnMut(usize, &[u8; OCTETS]),
 ) -> usize {
     0
 }
