@@ -144,7 +144,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
     ) -> Ciphertext<V> {
         // SAFETY: the text is longer than the group.
         unsafe {
-            let edge = V::edge(16, Self::WIDTH);
+            let edge = V::edge(16, Self::WIDTH, true);
             let first_input = if is_first { V::load_edge(at, edge) } else { V::load(at) };
             let hashed = match self.direction {
                 Direction::Open => Some(Ciphertext { at, first: first_input }),
@@ -217,6 +217,15 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
     ) -> Block {
         // SAFETY: as the caller's.
         unsafe {
+            let last = registers - 1;
+            let is_long = self.packet.length >= 16;
+            let edge = |j: usize| {
+                let from = if is_first && j == 0 { 16 } else { 0 };
+                let to = if j == last { left - Self::WIDTH * j } else { Self::WIDTH };
+                V::edge(from, to, is_long)
+            };
+            // Before the stores: a partial block is loaded with octets of the block before it, and would wait for its store.
+            let last_input = V::load_edge(at.wrapping_add(Self::WIDTH * last), edge(last));
             let mut states = Self::counter_blocks(registers, counters);
             self.rounds(&mut states[..registers], before, &mut hash);
             leak!("GCM: last group", states[0]);
@@ -229,18 +238,20 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
                 if with_lengths { self.products(V::first(lengths), 1) } else { Products::zero() };
             for (j, state) in states[..registers].iter_mut().enumerate() {
                 let to = at.wrapping_add(Self::WIDTH * j);
-                let (starts, ends) = (is_first && j == 0, j == registers - 1);
-                let whole = !starts && !ends;
-                let edge = V::edge(
-                    if starts { 16 } else { 0 },
-                    if ends { left - Self::WIDTH * j } else { Self::WIDTH },
-                );
-                let input = if whole { V::load(to) } else { V::load_edge(to, edge) };
+                let starts = is_first && j == 0;
+                let whole = !starts && j != last;
+                let input = if whole {
+                    V::load(to)
+                } else if j == last {
+                    last_input
+                } else {
+                    V::load_edge(to, edge(j))
+                };
                 let output = V::aes_last(*state, V::xor(self.round_key(ROUNDS), input));
                 if whole {
                     V::store(to, output);
                 } else {
-                    V::store_edge(to, output, edge);
+                    V::store_edge(to, output, edge(j));
                 }
                 if starts {
                     self.tag_mask = V::to_first(output);
@@ -249,7 +260,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
                 let ciphertext = match self.direction {
                     Direction::Open => input,
                     Direction::Seal if whole => output,
-                    Direction::Seal => V::keep(output, edge),
+                    Direction::Seal => V::keep(output, edge(j)),
                 };
                 let mut block = V::swap_octets(ciphertext);
                 if j == 0 {
