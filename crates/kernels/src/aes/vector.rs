@@ -19,6 +19,9 @@ pub(crate) trait Vector: Copy {
     /// Whether GCM multiplies blocks with three products of their halves, by Karatsuba's method, or with four.
     const KARATSUBA: bool;
 
+    /// Whether whole groups use Karatsuba's method with a key that has no sums for it: they are kept in registers.
+    const FOLDS_IN_REGISTERS: bool = false;
+
     /// Which octets belong to the text, in a register at its start or end.
     type Edge: Copy;
 

@@ -26,6 +26,8 @@ use crate::aes::vector::{Vector, encrypt_rounds, load_short, octets_of};
 
 /// The largest number of registers in a group.
 const MAX_GROUP: usize = 8;
+/// The number of registers in a group where [`Vector::FOLDS_IN_REGISTERS`].
+const FOLDS: usize = 4;
 
 /// Encrypts or decrypts a packet's text in place. Returns its tag, and the header mask if its sample is at the start of the text.
 ///
@@ -91,6 +93,8 @@ struct State<'a, V: Vector, const ROUNDS: usize> {
     mask: Option<Mask<'a>>,
     /// The header mask, once it is made.
     masked: Option<Block>,
+    /// For whole groups, the sums of the halves of their powers of H, where there are registers enough to keep them.
+    folds: Option<[V; FOLDS]>,
 }
 
 /// A group of ciphertext to be hashed.
@@ -127,7 +131,13 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         unsafe {
             let nonce = V::every(load_nonce(packet.nonce));
             let base = V::xor(nonce, V::load_every(key.add(16 * POWERS)));
-            Self { direction, key, packet, base, tag_mask: Block::zero(), mask, masked: None }
+            let folds = V::FOLDS_IN_REGISTERS.then(|| {
+                core::array::from_fn(|index| {
+                    let powers = V::load(key.add(Self::WIDTH * index));
+                    V::xor(powers, V::swap_halves(powers))
+                })
+            });
+            Self { direction, key, packet, base, tag_mask: Block::zero(), mask, masked: None, folds }
         }
     }
 
@@ -325,12 +335,22 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
             }
             if let Some(hashed) = hashed {
                 if round <= V::GROUP {
-                    let block = hashed.register(round - 1, *hash);
-                    self.add(products, block, (V::GROUP + 1 - round) * V::BLOCKS);
+                    // When opening, only the register that takes the hash so far has to wait, so it comes last.
+                    let index = match self.direction {
+                        Direction::Open => round % V::GROUP,
+                        Direction::Seal => round - 1,
+                    };
+                    let block = hashed.register(index, *hash);
+                    let power = (V::GROUP - index) * V::BLOCKS;
+                    match self.folds {
+                        Some(folds) => products.add_folded(block, self.powers(power), folds[index % FOLDS]),
+                        None => self.add(products, block, power),
+                    }
                     products.tie();
                 }
                 if round == 9 {
-                    *hash = Self::reduce(*products);
+                    let products = if self.folds.is_some() { products.completed() } else { *products };
+                    *hash = Self::reduce(products);
                     leak!("GCM: whole group hashed", *hash);
                 }
             }

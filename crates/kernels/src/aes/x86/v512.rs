@@ -13,6 +13,7 @@ impl Vector for V512 {
     const BLOCKS: usize = 4;
     const GROUP: usize = 4;
     const KARATSUBA: bool = false;
+    const FOLDS_IN_REGISTERS: bool = true;
 
     type Edge = __mmask64;
 
