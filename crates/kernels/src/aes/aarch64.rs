@@ -68,6 +68,7 @@ pub(crate) struct V128(uint8x16_t);
 #[derive(Clone, Copy)]
 pub(crate) struct Edge {
     count: usize,
+    is_long: bool,
     octets: uint8x16_t,
 }
 
@@ -129,11 +130,11 @@ impl Vector for V128 {
         fn low_high(a: Self, b: Self) -> Self = Self::multiply(Self::lower(a), Self::upper(b));
         fn high_low(a: Self, b: Self) -> Self = Self::multiply(Self::upper(a), Self::lower(b));
 
-        fn edge(from: usize, to: usize) -> Edge = {
-            Edge { count: to - from, octets: vld1q_u8(ones(to - from)) }
+        fn edge(from: usize, to: usize, is_long: bool) -> Edge = {
+            Edge { count: to - from, is_long, octets: vld1q_u8(ones(to - from)) }
         };
-        fn load_edge(from: *const u8, edge: Edge) -> Self = load_part(from, edge.count);
-        fn store_edge(to: *mut u8, v: Self, edge: Edge) = store_part(to, v, edge.count);
+        fn load_edge(from: *const u8, edge: Edge) -> Self = load_part(from, edge.count, edge.is_long);
+        fn store_edge(to: *mut u8, v: Self, edge: Edge) = store_part(to, v, edge.count, edge.is_long);
         fn keep(v: Self, edge: Edge) -> Self = Self(vandq_u8(v.0, edge.octets));
     }
 }

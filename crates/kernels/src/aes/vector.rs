@@ -19,6 +19,9 @@ pub(crate) trait Vector: Copy {
     /// Whether GCM multiplies blocks with three products of their halves, by Karatsuba's method, or with four.
     const KARATSUBA: bool;
 
+    /// Whether whole groups use Karatsuba's method with a key that has no sums for it: they are kept in registers.
+    const FOLDS_IN_REGISTERS: bool = false;
+
     /// Which octets belong to the text, in a register at its start or end.
     type Edge: Copy;
 
@@ -62,8 +65,9 @@ pub(crate) trait Vector: Copy {
     unsafe fn low_high(a: Self, b: Self) -> Self;
     unsafe fn high_low(a: Self, b: Self) -> Self;
 
-    /// The octets `from..to` of a register, where `from` is 0 or 16 and not above `to`.
-    unsafe fn edge(from: usize, to: usize) -> Self::Edge;
+    /// The octets `from..to` of a register, where `from` is 0 or 16 and not above `to`. `is_long` says that the text has a whole
+    /// block, which lets a partial block at its end be read and written together with octets before it.
+    unsafe fn edge(from: usize, to: usize, is_long: bool) -> Self::Edge;
     /// Loads the octets of the edge, and zeros elsewhere.
     unsafe fn load_edge(from: *const u8, edge: Self::Edge) -> Self;
     /// Stores only the octets of the edge.
@@ -148,37 +152,48 @@ pub(crate) unsafe fn load_short(octets: &[u8]) -> Block {
     unsafe { Block::of(number as u64, (number >> 64) as u64) }
 }
 
-/// Loads the first `count` octets of a block, followed by zeros. Octets beyond are not touched.
+/// Loads the first `count` octets of a block, followed by zeros. Octets outside of the text are not touched.
 ///
 /// # Safety
 ///
-/// As for the functions of [`Vector`], with a pointer to `count` octets, at most 16.
+/// As for the functions of [`Vector`], with a pointer to `count` octets, at most 16. If the text is long, it has octets before them
+/// that make up 16, unless `count` is 0.
 #[inline(always)]
-pub(super) unsafe fn load_part(from: *const u8, count: usize) -> Block {
+pub(super) unsafe fn load_part(from: *const u8, count: usize, is_long: bool) -> Block {
     // SAFETY: guaranteed by this function's `# Safety` section.
     unsafe {
         match count {
             0 => Block::zero(),
+            _ if is_long => {
+                let last = Block::load(from.wrapping_add(count).wrapping_sub(16));
+                octets_of([last, Block::zero()], 16 - count)
+            }
             16 => Block::load(from),
             _ => load_short(core::slice::from_raw_parts(from, count)),
         }
     }
 }
 
-/// Stores the first `count` octets of a block. Octets beyond are not touched.
+/// Stores the first `count` octets of a block. In a long text, rewrites octets before them with what is there. Octets behind them
+/// are not touched.
 ///
 /// # Safety
 ///
-/// As of [`load_part`].
+/// As of [`load_part`]; if the text is long, a whole block of it is before `to`, unless `count` is 0 or 16.
 #[inline(always)]
-pub(super) unsafe fn store_part(to: *mut u8, block: Block, count: usize) {
+pub(super) unsafe fn store_part(to: *mut u8, block: Block, count: usize, is_long: bool) {
     // SAFETY: guaranteed by this function's `# Safety` section.
     unsafe {
         match count {
             0 => {}
             16 => Block::store(to, block),
+            _ if is_long => {
+                leak!("GCM: end of a long text stored", block);
+                let before = Block::load(to.wrapping_sub(16));
+                Block::store(to.wrapping_add(count).wrapping_sub(16), octets_of([before, block], count));
+            }
             _ => {
-                leak!("GCM: end of a text stored", block);
+                leak!("GCM: text shorter than a block stored", block);
                 let mut octets = [0; 16];
                 Block::store(octets.as_mut_ptr(), block);
                 core::slice::from_raw_parts_mut(to, count).copy_from_slice(&octets[..count]);

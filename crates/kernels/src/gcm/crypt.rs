@@ -26,6 +26,8 @@ use crate::aes::vector::{Vector, encrypt_rounds, load_short, octets_of};
 
 /// The largest number of registers in a group.
 const MAX_GROUP: usize = 8;
+/// The number of registers in a group where [`Vector::FOLDS_IN_REGISTERS`].
+const FOLDS: usize = 4;
 
 /// Encrypts or decrypts a packet's text in place. Returns its tag, and the header mask if its sample is at the start of the text.
 ///
@@ -91,6 +93,8 @@ struct State<'a, V: Vector, const ROUNDS: usize> {
     mask: Option<Mask<'a>>,
     /// The header mask, once it is made.
     masked: Option<Block>,
+    /// For whole groups, the sums of the halves of their powers of H, where there are registers enough to keep them.
+    folds: Option<[V; FOLDS]>,
 }
 
 /// A group of ciphertext to be hashed.
@@ -127,7 +131,13 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         unsafe {
             let nonce = V::every(load_nonce(packet.nonce));
             let base = V::xor(nonce, V::load_every(key.add(16 * POWERS)));
-            Self { direction, key, packet, base, tag_mask: Block::zero(), mask, masked: None }
+            let folds = V::FOLDS_IN_REGISTERS.then(|| {
+                core::array::from_fn(|index| {
+                    let powers = V::load(key.add(Self::WIDTH * index));
+                    V::xor(powers, V::swap_halves(powers))
+                })
+            });
+            Self { direction, key, packet, base, tag_mask: Block::zero(), mask, masked: None, folds }
         }
     }
 
@@ -144,7 +154,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
     ) -> Ciphertext<V> {
         // SAFETY: the text is longer than the group.
         unsafe {
-            let edge = V::edge(16, Self::WIDTH);
+            let edge = V::edge(16, Self::WIDTH, true);
             let first_input = if is_first { V::load_edge(at, edge) } else { V::load(at) };
             let hashed = match self.direction {
                 Direction::Open => Some(Ciphertext { at, first: first_input }),
@@ -217,6 +227,15 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
     ) -> Block {
         // SAFETY: as the caller's.
         unsafe {
+            let last = registers - 1;
+            let is_long = self.packet.length >= 16;
+            let edge = |j: usize| {
+                let from = if is_first && j == 0 { 16 } else { 0 };
+                let to = if j == last { left - Self::WIDTH * j } else { Self::WIDTH };
+                V::edge(from, to, is_long)
+            };
+            // Before the stores: a partial block is loaded with octets of the block before it, and would wait for its store.
+            let last_input = V::load_edge(at.wrapping_add(Self::WIDTH * last), edge(last));
             let mut states = Self::counter_blocks(registers, counters);
             self.rounds(&mut states[..registers], before, &mut hash);
             leak!("GCM: last group", states[0]);
@@ -229,18 +248,20 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
                 if with_lengths { self.products(V::first(lengths), 1) } else { Products::zero() };
             for (j, state) in states[..registers].iter_mut().enumerate() {
                 let to = at.wrapping_add(Self::WIDTH * j);
-                let (starts, ends) = (is_first && j == 0, j == registers - 1);
-                let whole = !starts && !ends;
-                let edge = V::edge(
-                    if starts { 16 } else { 0 },
-                    if ends { left - Self::WIDTH * j } else { Self::WIDTH },
-                );
-                let input = if whole { V::load(to) } else { V::load_edge(to, edge) };
+                let starts = is_first && j == 0;
+                let whole = !starts && j != last;
+                let input = if whole {
+                    V::load(to)
+                } else if j == last {
+                    last_input
+                } else {
+                    V::load_edge(to, edge(j))
+                };
                 let output = V::aes_last(*state, V::xor(self.round_key(ROUNDS), input));
                 if whole {
                     V::store(to, output);
                 } else {
-                    V::store_edge(to, output, edge);
+                    V::store_edge(to, output, edge(j));
                 }
                 if starts {
                     self.tag_mask = V::to_first(output);
@@ -249,7 +270,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
                 let ciphertext = match self.direction {
                     Direction::Open => input,
                     Direction::Seal if whole => output,
-                    Direction::Seal => V::keep(output, edge),
+                    Direction::Seal => V::keep(output, edge(j)),
                 };
                 let mut block = V::swap_octets(ciphertext);
                 if j == 0 {
@@ -314,12 +335,22 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
             }
             if let Some(hashed) = hashed {
                 if round <= V::GROUP {
-                    let block = hashed.register(round - 1, *hash);
-                    self.add(products, block, (V::GROUP + 1 - round) * V::BLOCKS);
+                    // When opening, only the register that takes the hash so far has to wait, so it comes last.
+                    let index = match self.direction {
+                        Direction::Open => round % V::GROUP,
+                        Direction::Seal => round - 1,
+                    };
+                    let block = hashed.register(index, *hash);
+                    let power = (V::GROUP - index) * V::BLOCKS;
+                    match self.folds {
+                        Some(folds) => products.add_folded(block, self.powers(power), folds[index % FOLDS]),
+                        None => self.add(products, block, power),
+                    }
                     products.tie();
                 }
                 if round == 9 {
-                    *hash = Self::reduce(*products);
+                    let products = if self.folds.is_some() { products.completed() } else { *products };
+                    *hash = Self::reduce(products);
                     leak!("GCM: whole group hashed", *hash);
                 }
             }

@@ -11,6 +11,7 @@ use crate::aes::vector::{Vector, load_part, ones, store_part};
 #[derive(Clone, Copy)]
 pub(crate) struct Edge {
     count: usize,
+    is_long: bool,
     octets: __m128i,
 }
 
@@ -60,11 +61,11 @@ impl Vector for V128 {
         fn low_high(a: Self, b: Self) -> Self = Self(_mm_clmulepi64_si128::<0x10>(a.0, b.0));
         fn high_low(a: Self, b: Self) -> Self = Self(_mm_clmulepi64_si128::<0x01>(a.0, b.0));
 
-        fn edge(from: usize, to: usize) -> Edge = {
-            Edge { count: to - from, octets: _mm_loadu_si128(ones(to - from).cast()) }
+        fn edge(from: usize, to: usize, is_long: bool) -> Edge = {
+            Edge { count: to - from, is_long, octets: _mm_loadu_si128(ones(to - from).cast()) }
         };
-        fn load_edge(from: *const u8, edge: Edge) -> Self = load_part(from, edge.count);
-        fn store_edge(to: *mut u8, v: Self, edge: Edge) = store_part(to, v, edge.count);
+        fn load_edge(from: *const u8, edge: Edge) -> Self = load_part(from, edge.count, edge.is_long);
+        fn store_edge(to: *mut u8, v: Self, edge: Edge) = store_part(to, v, edge.count, edge.is_long);
         fn keep(v: Self, edge: Edge) -> Self = Self(_mm_and_si128(v.0, edge.octets));
     }
 }

@@ -15,6 +15,7 @@ pub(crate) struct V256(__m256i);
 pub(crate) struct Edge {
     /// How many there are in the first and in the second.
     counts: [usize; 2],
+    is_long: bool,
     octets: __m256i,
 }
 
@@ -65,25 +66,26 @@ impl Vector for V256 {
         fn low_high(a: Self, b: Self) -> Self = Self(_mm256_clmulepi64_epi128::<0x10>(a.0, b.0));
         fn high_low(a: Self, b: Self) -> Self = Self(_mm256_clmulepi64_epi128::<0x01>(a.0, b.0));
 
-        fn edge(from: usize, to: usize) -> Edge = {
+        fn edge(from: usize, to: usize, is_long: bool) -> Edge = {
             let end = _mm256_loadu_si256(ones(to).cast());
             let start = _mm256_loadu_si256(ones(from).cast());
             let counts = [to.min(16).saturating_sub(from), to.saturating_sub(16)];
-            Edge { counts, octets: _mm256_andnot_si256(start, end) }
+            Edge { counts, is_long, octets: _mm256_andnot_si256(start, end) }
         };
         fn load_edge(from: *const u8, edge: Edge) -> Self = match edge.counts {
             [16, 16] => Self::load(from),
             [first, second] => {
-                let first = _mm256_zextsi128_si256(load_part(from, first).0);
-                let second = load_part(from.wrapping_add(16), second).0;
+                let first = _mm256_zextsi128_si256(load_part(from, first, edge.is_long).0);
+                let second = load_part(from.wrapping_add(16), second, edge.is_long).0;
                 Self(_mm256_inserti128_si256::<1>(first, second))
             }
         };
         fn store_edge(to: *mut u8, v: Self, edge: Edge) = match edge.counts {
             [16, 16] => Self::store(to, v),
             [first, second] => {
-                store_part(to, V128(_mm256_castsi256_si128(v.0)), first);
-                store_part(to.wrapping_add(16), V128(_mm256_extracti128_si256::<1>(v.0)), second);
+                store_part(to, V128(_mm256_castsi256_si128(v.0)), first, edge.is_long);
+                let upper = V128(_mm256_extracti128_si256::<1>(v.0));
+                store_part(to.wrapping_add(16), upper, second, edge.is_long);
             }
         };
         fn keep(v: Self, edge: Edge) -> Self = Self(_mm256_and_si256(v.0, edge.octets));

@@ -13,6 +13,7 @@ impl Vector for V512 {
     const BLOCKS: usize = 4;
     const GROUP: usize = 4;
     const KARATSUBA: bool = false;
+    const FOLDS_IN_REGISTERS: bool = true;
 
     type Edge = __mmask64;
 
@@ -54,7 +55,7 @@ impl Vector for V512 {
         fn low_high(a: Self, b: Self) -> Self = Self(_mm512_clmulepi64_epi128::<0x10>(a.0, b.0));
         fn high_low(a: Self, b: Self) -> Self = Self(_mm512_clmulepi64_epi128::<0x01>(a.0, b.0));
 
-        fn edge(from: usize, to: usize) -> __mmask64 = !0 >> (64 - to) & !0 << from;
+        fn edge(from: usize, to: usize, _is_long: bool) -> __mmask64 = !0 >> (64 - to) & !0 << from;
         fn load_edge(from: *const u8, edge: __mmask64) -> Self = Self(_mm512_maskz_loadu_epi8(edge, from.cast()));
         fn store_edge(to: *mut u8, v: Self, edge: __mmask64) = _mm512_mask_storeu_epi8(to.cast(), edge, v.0);
         fn keep(v: Self, edge: __mmask64) -> Self = Self(_mm512_maskz_mov_epi8(edge, v.0));
