@@ -81,25 +81,25 @@ macro_rules! masks_in_lanes {
 
             #[inline]
             #[target_feature(enable = $features)]
-            pub(in crate::chacha20) fn rotate_16($word: $vector) -> $vector {
+            pub(crate) fn rotate_16($word: $vector) -> $vector {
                 $by16
             }
 
             #[inline]
             #[target_feature(enable = $features)]
-            pub(in crate::chacha20) fn rotate_12($word: $vector) -> $vector {
+            pub(crate) fn rotate_12($word: $vector) -> $vector {
                 $by12
             }
 
             #[inline]
             #[target_feature(enable = $features)]
-            pub(in crate::chacha20) fn rotate_8($word: $vector) -> $vector {
+            pub(crate) fn rotate_8($word: $vector) -> $vector {
                 $by8
             }
 
             #[inline]
             #[target_feature(enable = $features)]
-            pub(in crate::chacha20) fn rotate_7($word: $vector) -> $vector {
+            pub(crate) fn rotate_7($word: $vector) -> $vector {
                 $by7
             }
 

@@ -26,7 +26,8 @@ const fn split([low, middle, high]: [u64; 3]) -> [u64; 5] {
 
 /// The same, read from memory again. LLVM would take the factors' known bits out of the loop, then no longer know that they
 /// have at most 32, and multiply by them three times.
-#[inline(always)]
+#[expect(clippy::pointers_in_nomem_asm_block, reason = "there is no instruction")]
+#[inline]
 fn again<T>(powers: &T) -> &T {
     let mut at = core::ptr::from_ref(powers);
     // SAFETY: no instruction changes the pointer, which stays that of the borrow.
