@@ -66,7 +66,7 @@ impl Way {
             }
             Self::InBatches => {
                 verify_batch(connections, black_box(segments), |_, verdict| {
-                    assert!(verdict.is_ok(), "signed")
+                    assert!(verdict.is_ok(), "signed");
                 });
             }
         }

@@ -6,6 +6,7 @@ use core::ops::Range;
 use zeroize::optimization_barrier;
 
 use super::Job;
+use super::in_network_order;
 use super::padding::{BLOCK, last_block};
 use super::pairs::PairHash;
 use super::vectors::{LANES, States, load, store, transpose, words_of_lanes};
@@ -188,14 +189,4 @@ unsafe fn advance<H: Avx512Hash<WORDS>, const WORDS: usize>(
         now = unsafe { H::compress(now, words_of_lanes(starts, block)) };
     }
     store(states, &now);
-}
-
-/// The octets of a hash value.
-fn in_network_order<const WORDS: usize, const OCTETS: usize>(words: [u32; WORDS]) -> [u8; OCTETS] {
-    const { assert!(OCTETS == 4 * WORDS) };
-    let mut octets = [0; OCTETS];
-    for (octets, word) in octets.as_chunks_mut().0.iter_mut().zip(words) {
-        *octets = word.to_be_bytes();
-    }
-    octets
 }

@@ -86,3 +86,14 @@ impl ShaInstructions {
 
 /// A message of a batch: its number, the chaining values after the inner and the outer key block, and its slices.
 pub type Job<'a, const WORDS: usize> = (usize, [&'a [u32; WORDS]; 2], &'a [&'a [u8]]);
+
+/// The octets of a hash value.
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
+pub(crate) fn in_network_order<const WORDS: usize, const OCTETS: usize>(words: [u32; WORDS]) -> [u8; OCTETS] {
+    const { assert!(OCTETS == 4 * WORDS) };
+    let mut octets = [0; OCTETS];
+    for (octets, word) in octets.as_chunks_mut().0.iter_mut().zip(words) {
+        *octets = word.to_be_bytes();
+    }
+    octets
+}

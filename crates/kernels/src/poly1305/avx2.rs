@@ -32,7 +32,7 @@ fn again<T>(powers: &T) -> &T {
     let mut at = core::ptr::from_ref(powers);
     // SAFETY: no instruction changes the pointer, which stays that of the borrow.
     unsafe {
-        asm!("/* {} */", inout(reg) at, options(readonly, nostack, preserves_flags));
+        asm!("/* {} */", inout(reg) at, options(nomem, nostack, preserves_flags));
         &*at
     }
 }

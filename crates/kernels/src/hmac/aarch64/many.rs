@@ -3,16 +3,16 @@
 //! A hash is a chain, and its instructions take four cycles each but can start in every cycle. In llvm-mca's models of Neoverse N1
 //! and V2, two chains keep them busy: a third would gain nothing.
 
-use super::super::Job;
 use super::super::padding::BLOCK;
+use super::super::{Job, in_network_order};
 use super::{Aarch64Hash, block, finish};
 use crate::cpu::Aarch64Sha;
 use crate::groups::{self, each_group};
 
 /// Computes the HMACs of messages two by two, and returns how many.
-pub(crate) fn hmac_many<'a, H: Aarch64Hash<WORDS>, const WORDS: usize>(
+pub(crate) fn hmac_many<'a, H: Aarch64Hash<WORDS>, const WORDS: usize, const OCTETS: usize>(
     jobs: impl Iterator<Item = Job<'a, WORDS>>,
-    mut done: impl FnMut(usize, [u32; WORDS]),
+    mut done: impl FnMut(usize, &[u8; OCTETS]),
 ) -> usize {
     if Aarch64Sha::detect().is_none() {
         return 0;
@@ -22,7 +22,7 @@ pub(crate) fn hmac_many<'a, H: Aarch64Hash<WORDS>, const WORDS: usize>(
         for pair in group.as_chunks().0 {
             // SAFETY: the token proves the path.
             let macs = unsafe { hmacs::<H, WORDS>(pair) };
-            pair.iter().zip(macs).for_each(|(job, mac)| done(job.number, mac));
+            pair.iter().zip(macs).for_each(|(job, mac)| done(job.number, &in_network_order(mac)));
             count += pair.len();
         }
     });

@@ -9,7 +9,7 @@ use wireseal_tcp_ao::key_chain::KeyChain;
 
 use super::kernel_model::{at, chain, key, lifetime, mkt, peer};
 use crate::manager::attached::Attached;
-use crate::manager::attachment::{Attachment, Entry, lock};
+use crate::manager::attachment::{Attachment, Entry, SocketState, lock};
 use crate::{KeyManager, PeerName, StepReport};
 
 /// Lists a socket by hand: attaching needs a kernel with TCP-AO.
@@ -24,7 +24,15 @@ fn list(
     let socket = Arc::new(Mutex::new(attached));
     let mut state = manager.shared.state();
     let (listed, version) = (Arc::clone(&socket), state.version);
-    state.sockets.push(Entry { number, identity, socket: listed, peer, version, next: None });
+    state.sockets.push(Entry {
+        number,
+        identity,
+        socket: listed,
+        peer,
+        version,
+        next: None,
+        state: SocketState::default(),
+    });
     (socket, Attachment { shared: Arc::clone(&manager.shared), number })
 }
 
