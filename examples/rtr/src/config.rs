@@ -36,12 +36,7 @@ impl Config {
         let chains = KeyChains::from_toml(&read(&keys)?).with_context(|| keys.display().to_string())?;
         let peers = config.peers(&chains).with_context(in_file)?;
         config.origins().with_context(in_file)?;
-        for peer in manager.peers().into_iter().filter(|peer| !peers.iter().any(|(name, _)| name == peer)) {
-            manager.remove_peer(peer);
-        }
-        for (peer, chain) in peers {
-            manager.set_peer(peer, chain)?;
-        }
+        manager.set_peers(peers).with_context(in_file)?;
         Ok(config)
     }
 

@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
-use tokio::time::{Interval, interval};
+use tokio::time::{Interval, interval, sleep};
 use tracing::{info, warn};
 use wireseal_linux::{KeyManager, TcpAoListener, TcpAoStream};
 
@@ -56,11 +56,20 @@ pub async fn serve(path: &Path) -> Result<()> {
 /// The connections of a listener.
 fn accepted(listener: TcpAoListener<TcpListener>) -> impl Stream<Item = io::Result<Connection>> {
     stream::unfold(listener, |listener| async {
-        let accepted = listener.accept().await.map(|(stream, peer)| {
-            info!(%peer, "connected");
-            Connection { stream, look: interval(Duration::from_secs(1)) }
-        });
-        Some((accepted, listener))
+        loop {
+            match listener.accept().await {
+                Ok((stream, peer)) => {
+                    info!(%peer, "connected");
+                    let connection = Connection { stream, look: interval(Duration::from_secs(1)) };
+                    return Some((Ok(connection), listener));
+                }
+                // Too many open files, say, or an error of the connection itself: the server ends at the first error it sees.
+                Err(error) => {
+                    warn!("cannot accept: {error}");
+                    sleep(Duration::from_secs(1)).await;
+                }
+            }
+        }
     })
 }
 

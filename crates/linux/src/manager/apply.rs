@@ -25,8 +25,8 @@ pub(super) struct Outcome {
     pub(super) overdue: Vec<KeyName>,
     /// As in [`Plan`], the earliest.
     pub(super) again: Option<Timestamp>,
-    /// The keys under which segments have failed, when the keys were last read, and how many.
-    pub(super) bad: Vec<(KeyName, u64)>,
+    /// The keys under which segments have failed, when the keys were last read, and how many; `None` if they were not read.
+    pub(super) bad: Option<Vec<(KeyName, u64)>>,
 }
 
 /// Which peers' keys a socket should have at a moment.
@@ -66,17 +66,18 @@ impl Scope<'_> {
         mut read: impl FnMut() -> Result<Vec<K>, Error>,
         mut apply: impl FnMut(&Action, Option<&KeyChain>) -> Result<(), Error>,
     ) -> Outcome {
-        let mut outcome = Outcome::default();
+        let mut outcome = Outcome { bad: Some(Vec::new()), ..Outcome::default() };
         let mut unsettled = self.unsettled(memories);
         while !unsettled.is_empty() {
             let keys = match read() {
                 Ok(keys) => keys,
                 Err(error) => {
                     outcome.failed.push((None, error));
+                    outcome.bad = None;
                     return outcome;
                 }
             };
-            outcome.bad = failed_under(&keys);
+            outcome.bad = Some(failed_under(&keys));
             let on_socket = self.by_peer(keys);
             unsettled.retain_mut(|peer| match &peer.chain {
                 Some(chain) => {

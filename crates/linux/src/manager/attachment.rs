@@ -1,8 +1,8 @@
 //! The list of a manager's sockets, and what keeps a socket on it.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use wireseal_tcp_ao::Counters;
 use wireseal_tcp_ao::key_chain::Timestamp;
@@ -16,8 +16,8 @@ use crate::manager::peers::{Configured, PeerTable};
 #[derive(Default)]
 pub(super) struct Shared {
     pub(super) state: Mutex<State>,
-    /// Whether something takes steps by the system clock.
-    pub(super) has_clock: AtomicBool,
+    /// What takes steps by the system clock: nothing, a thread, or a task that reports them.
+    clock: AtomicU8,
     /// Held for a whole step, so that no step undoes what a later one has done. It is locked before any socket.
     pub(super) turn: Mutex<()>,
 }
@@ -89,17 +89,41 @@ impl State {
 }
 
 impl Shared {
-    /// Whether the caller is the first to take steps by the system clock.
-    pub(super) fn claim_clock(&self) -> bool {
-        !self.has_clock.swap(true, Ordering::Relaxed)
+    /// Has the caller take steps by the system clock, as a thread if nothing else does, or with reports in place of a thread.
+    pub(super) fn claim_clock(self: &Arc<Self>, by: u8) -> Option<Clock> {
+        let claimed = match by {
+            THREAD => self.clock.compare_exchange(0, THREAD, Ordering::Relaxed, Ordering::Relaxed).is_ok(),
+            _ => self.clock.swap(by, Ordering::Relaxed) != by,
+        };
+        claimed.then(|| Clock { shared: Arc::downgrade(self), by })
     }
 
-    pub(super) fn release_clock(&self) {
-        self.has_clock.store(false, Ordering::Relaxed);
+    pub(super) fn is_clock(&self, by: u8) -> bool {
+        self.clock.load(Ordering::Relaxed) == by
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
+    }
+}
+
+/// A thread takes steps by the system clock.
+pub(super) const THREAD: u8 = 1;
+/// A task takes steps by the system clock and reports them.
+#[cfg(feature = "tokio")]
+pub(super) const REPORTING: u8 = 2;
+
+/// Held by what takes steps by the system clock. Dropping it, also in a panic or with an aborted task, lets others start.
+pub(super) struct Clock {
+    shared: Weak<Shared>,
+    by: u8,
+}
+
+impl Drop for Clock {
+    fn drop(&mut self) {
+        if let Some(shared) = self.shared.upgrade() {
+            let _ = shared.clock.compare_exchange(self.by, 0, Ordering::Relaxed, Ordering::Relaxed);
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use wireseal_tcp_ao::key_chain::Timestamp;
 
 use crate::log;
-use crate::manager::attachment::Shared;
+use crate::manager::attachment::{Clock, Shared, THREAD};
 use crate::manager::key_manager::KeyManager;
 
 /// How often the clock is read. It may be set at any time, so sleeping longer would miss a change.
@@ -20,19 +20,17 @@ impl KeyManager {
     ///
     /// Binding a [`TcpAoListener`](crate::TcpAoListener) and connecting a [`TcpAoStream`](crate::TcpAoStream) do this.
     pub(crate) fn run_in_background(&self) -> io::Result<()> {
-        if self.shared.claim_clock() {
+        if let Some(clock) = self.shared.claim_clock(THREAD) {
             let shared = Arc::downgrade(&self.shared);
-            let run = || run(shared);
-            thread::Builder::new().name("tcp-ao keys".to_owned()).spawn(run).inspect_err(|_| {
-                self.shared.release_clock();
-            })?;
+            thread::Builder::new().name("tcp-ao keys".to_owned()).spawn(move || run(shared, clock))?;
         }
         Ok(())
     }
 }
 
-fn run(shared: Weak<Shared>) {
-    while let Some(shared) = shared.upgrade() {
+/// Takes steps until the manager is gone or a task reports them.
+fn run(shared: Weak<Shared>, _clock: Clock) {
+    while let Some(shared) = shared.upgrade().filter(|shared| shared.is_clock(THREAD)) {
         if let Some(report) = (KeyManager { shared }).step_due(system_clock()) {
             log::step(&report);
         }

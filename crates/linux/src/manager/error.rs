@@ -54,6 +54,14 @@ pub enum ManagerError {
     /// The manager has no peer with the connection's address and VRF. Close the connection.
     #[error("the key manager has no peer {0}; set one (set_peer), or close the connection")]
     NoPeer(IpAddr),
+    /// The handshake was signed with a key of another peer, whose network contains the connection's address. Close it.
+    #[error("{address} has a key chain of its own, and called with the {key}; close the connection")]
+    KeyOfAnotherPeer {
+        /// The connection's address.
+        address: IpAddr,
+        /// The key.
+        key: KeyName,
+    },
     /// The socket is attached to this manager already, perhaps through another descriptor.
     #[error("the socket is attached to this key manager already")]
     AlreadyAttached,

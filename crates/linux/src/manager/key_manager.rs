@@ -142,6 +142,30 @@ impl KeyManager {
         Ok(())
     }
 
+    /// Makes these the peers: adds, changes and removes, all at once.
+    ///
+    /// It takes effect as [`set_peer`](Self::set_peer) and [`remove_peer`](Self::remove_peer) do.
+    ///
+    /// # Errors
+    /// [`ManagerError::AlgorithmNotInLinux`] and [`ManagerError::IdInUse`]; all peers are unchanged then.
+    pub fn set_peers(
+        &self,
+        peers: impl IntoIterator<Item = (PeerName, KeyChain)>,
+    ) -> Result<(), ManagerError> {
+        let mut wanted = PeerTable::new();
+        for (peer, chain) in peers {
+            check_algorithms(&chain)?;
+            let peer = peer.canonical();
+            check_ids(&wanted, peer, &chain)?;
+            wanted.insert(peer, Configured { chain: Arc::new(chain), version: 0 });
+        }
+        self.shared.state().change(|peers, version| {
+            wanted.values_mut().for_each(|configured| configured.version = version);
+            *peers = wanted;
+        });
+        Ok(())
+    }
+
     /// Removes a peer, and returns whether the manager had it.
     ///
     /// It takes effect in the next step, which is [due](Self::step_due) at once: that deletes the peer's keys from sockets that
@@ -270,10 +294,6 @@ fn prepare(
     };
     let peer = address.map(|address| find(attached, peers, address, now)).transpose()?;
     let scope = Scope { peers, only: peer, families, now, kind };
-    if let (None, None, Some(peer)) = (peer, scope.fitting().next(), peers.keys().next()) {
-        let (remote, advice) = (peer.remote, "use a socket of its address family");
-        return Err(Error::UnusableNetwork { remote, advice }.into());
-    }
     match kind {
         SocketKind::Connection => {}
         SocketKind::Closed => attached.socket().set_required(true)?,

@@ -37,10 +37,10 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Whether segments have been refused since.
+    /// Whether wrongly signed segments have come since: what a peer with another secret sends. Anybody can send unsigned ones,
+    /// and those with unknown KeyIDs, so they make no step due.
     pub(super) fn has_grown(&self, counters: &Counters) -> bool {
-        let refused = |counters: &Counters| (counters.bad, counters.key_not_found, counters.required);
-        refused(counters) != refused(&self.counters)
+        counters.bad != self.counters.bad
     }
 
     /// Segments that failed under the keys of a peer.
@@ -48,9 +48,16 @@ impl Seen {
         self.bad.iter().filter(|(key, _)| key.peer() == peer).map(|(_, count)| count).sum()
     }
 
-    /// What was refused since, with the keys as they were read. A key that was deleted and added again counts from 0.
-    pub(super) fn refused(&mut self, counters: &Counters, bad: Vec<(KeyName, u64)>) -> Refused {
-        let before = std::mem::replace(&mut self.counters, *counters);
+    /// What was refused since, with the keys as they were read. A key that was deleted and added again counts from 0. What
+    /// could not be read stays as it was, so that it is not counted again.
+    pub(super) fn refused(
+        &mut self,
+        counters: Option<Counters>,
+        bad: Option<Vec<(KeyName, u64)>>,
+    ) -> Refused {
+        let counters = counters.unwrap_or(self.counters);
+        let before = std::mem::replace(&mut self.counters, counters);
+        let bad = bad.unwrap_or_else(|| self.bad.iter().map(|(key, count)| (*key, *count)).collect());
         let bad_before = std::mem::take(&mut self.bad);
         self.bad = bad.iter().copied().collect();
         let grown = |(name, count): (KeyName, u64)| {
@@ -80,16 +87,20 @@ mod tests {
         let mut seen = Seen::default();
         let counters = Counters { good: 9, bad: 5, key_not_found: 2, required: 1, dropped_icmp: 7 };
         assert!(seen.has_grown(&counters));
-        let first = seen.refused(&counters, vec![(name(1, 1), 3), (name(2, 2), 2)]);
+        let first = seen.refused(Some(counters), Some(vec![(name(1, 1), 3), (name(2, 2), 2)]));
         let expected = Refused { bad: vec![(name(1, 1), 3), (name(2, 2), 2)], key_not_found: 2, unsigned: 1 };
         assert_eq!(first, expected);
         assert!(!seen.has_grown(&Counters { good: 99, dropped_icmp: 99, ..counters }));
-        assert!(seen.refused(&counters, vec![(name(1, 1), 3), (name(2, 2), 2)]).is_empty());
+        assert!(seen.refused(Some(counters), Some(vec![(name(1, 1), 3), (name(2, 2), 2)])).is_empty());
+
+        // Neither could be read.
+        assert!(seen.refused(None, None).is_empty());
+        assert!(seen.refused(Some(counters), Some(vec![(name(1, 1), 3), (name(2, 2), 2)])).is_empty());
 
         // Key 1 was replaced under the same ids, and counts from 0 again; key 2 is gone.
         let later = Counters { bad: 6, ..counters };
         assert!(seen.has_grown(&later));
-        let again = seen.refused(&later, vec![(name(1, 1), 1)]);
+        let again = seen.refused(Some(later), Some(vec![(name(1, 1), 1)]));
         assert_eq!(again, Refused { bad: vec![(name(1, 1), 1)], ..Refused::default() });
     }
 }

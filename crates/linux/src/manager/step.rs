@@ -26,7 +26,7 @@ impl KeyManager {
     }
 
     /// Takes a [`step`](Self::step) of the sockets that need one now, if any does: because a chain changes or a peer was changed,
-    /// of a listener that has refused a segment, every second while the connection's peer has not switched keys, and of all
+    /// of a listener that has refused a wrongly signed segment, every second while the connection's peer has not switched keys, and of all
     /// sockets every 30 seconds and when the clock was set back.
     ///
     /// Call it every second, say: with nothing due it makes one system call for each listener and returns `None`.
@@ -55,7 +55,8 @@ impl KeyManager {
         drop(state);
         for (number, socket) in listeners {
             let Some(socket) = socket.upgrade() else { continue };
-            let attached = lock(&socket);
+            // Whoever has it locked steps it or attaches it now.
+            let Ok(attached) = socket.try_lock() else { continue };
             if attached.counters().is_some_and(|counters| attached.seen.has_grown(&counters)) {
                 let mut state = self.shared.state();
                 if let Some(index) = state.position(number) {
@@ -99,6 +100,8 @@ impl KeyManager {
         let entry = &state.sockets[state.position(attachment)?];
         let (peers, version, before) = (Arc::clone(&state.peers), state.version, entry.peer);
         drop(state);
+        // Before the keys, so that what comes in between makes the counters grow once more.
+        let counters = attached.counters();
         let settled = settle(attached, &peers, before, now).unwrap_or_else(|error| Settled {
             kind: None,
             peer: before,
@@ -111,8 +114,7 @@ impl KeyManager {
         let again = Pace::after_socket(&outcome, is_peer_behind, now);
         let next = [again, next_change(&peers, peer, now)].into_iter().flatten().min();
         let Outcome { done, failed, expired, overdue, bad, .. } = outcome;
-        let counters = attached.counters();
-        let refused = attached.seen.refused(&counters.unwrap_or_default(), bad);
+        let refused = attached.seen.refused(counters, bad);
         let mut state = self.shared.state();
         if let Some(index) = state.position(attachment) {
             let entry = &mut state.sockets[index];

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::time::MissedTickBehavior;
 
+use crate::manager::attachment::REPORTING;
 use crate::manager::background::{TICK, system_clock};
 use crate::manager::key_manager::KeyManager;
 use crate::manager::report::StepReport;
@@ -13,8 +14,9 @@ impl KeyManager {
     /// attachment of the manager is left.
     ///
     /// The steps run on tokio's threads for blocking calls. Each passes its report to `report`: shut down there the connections
-    /// that have [expired](crate::SocketReport::expired). Call it before you bind a [`TcpAoListener`](crate::TcpAoListener) or
-    /// connect a [`TcpAoStream`](crate::TcpAoStream): they start a thread of their own for the steps if nothing else takes them.
+    /// that have [expired](crate::SocketReport::expired). It takes the place of the thread that
+    /// [`TcpAoListener`](crate::TcpAoListener) and [`TcpAoStream`](crate::TcpAoStream) start if nothing takes steps; when the task ends
+    /// early, the next connection starts it again.
     ///
     /// ```no_run
     /// use std::net::SocketAddr;
@@ -37,9 +39,10 @@ impl KeyManager {
     /// }
     /// ```
     pub fn run_reporting(self, mut report: impl FnMut(StepReport)) -> impl Future<Output = ()> {
-        // At once, so that a listener bound later starts no thread for it.
-        self.shared.claim_clock();
+        // At once, so that a listener bound later starts no thread for it; one that was started before ends.
+        let clock = self.shared.claim_clock(REPORTING);
         async move {
+            let _clock = clock;
             let mut ticks = tokio::time::interval(TICK);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::ops::Deref;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use socket2::{Domain, SockRef, Socket, Type};
 
@@ -17,8 +16,8 @@ const BACKLOG: i32 = 128;
 /// A listening socket that has the keys of all peers of a [`KeyManager`], and accepts connections from them alone.
 ///
 /// Its keys, and those of the connections that it accepts, are kept current: peers can be
-/// [added](KeyManager::set_peer), changed and [removed](KeyManager::remove_peer) meanwhile. Dereferences to the socket `L`:
-/// std's, or with feature `tokio` tokio's.
+/// [added](KeyManager::set_peer), changed and [removed](KeyManager::remove_peer) meanwhile. The socket `L` is std's, or with
+/// feature `tokio` tokio's.
 ///
 /// ```no_run
 /// use std::io::Write;
@@ -96,6 +95,23 @@ impl<L> TcpAoListener<L> {
         &self.attachment
     }
 
+    /// The address that it listens on.
+    ///
+    /// # Errors
+    /// As for std's.
+    pub fn local_addr(&self) -> io::Result<SocketAddr>
+    where
+        L: AsFd,
+    {
+        let address = SockRef::from(&self.socket).local_addr()?;
+        address.as_socket().ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// The socket. What it accepts by itself is not attached: use [`accept`](TcpAoListener::accept).
+    pub const fn get_ref(&self) -> &L {
+        &self.socket
+    }
+
     /// The same listener with another type of the same socket.
     #[cfg(feature = "tokio")]
     pub(super) fn try_map<M>(self, convert: impl FnOnce(L) -> io::Result<M>) -> io::Result<TcpAoListener<M>> {
@@ -104,11 +120,9 @@ impl<L> TcpAoListener<L> {
     }
 }
 
-impl<L> Deref for TcpAoListener<L> {
-    type Target = L;
-
-    fn deref(&self) -> &L {
-        &self.socket
+impl<L: AsFd> AsFd for TcpAoListener<L> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

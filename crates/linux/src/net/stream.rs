@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use socket2::{Domain, SockRef, Socket, Type};
 
 use crate::manager::system_clock;
-use crate::{Attachment, Error, KeyManager, ManagerError};
+use crate::{Attachment, Error, KeyManager, ManagerError, TcpAoSocket};
 
 /// A connection with a peer of a [`KeyManager`]. The peer's key chain is carried out on it for as long as it is open.
 ///
@@ -51,7 +51,7 @@ impl TcpAoStream {
 
     /// A connection that was accepted, with its keys; `None` if it is refused, and reset.
     pub(super) fn accepted(stream: TcpStream, remote: SocketAddr, manager: &KeyManager) -> Option<Self> {
-        match manager.attach(&stream, system_clock()) {
+        match attach_accepted(&stream, remote, manager) {
             Ok(attachment) => Some(Self { attachment, stream }),
             Err(error) => {
                 // Without it the connection would be closed in order, as if it had been served.
@@ -63,20 +63,43 @@ impl TcpAoStream {
     }
 }
 
+/// Attaches a connection to its peer, unless the handshake was signed with a key of another peer.
+///
+/// What such a caller sent before its keys were taken away is in the receive queue, and would be read as the peer's.
+fn attach_accepted(
+    stream: &TcpStream,
+    remote: SocketAddr,
+    manager: &KeyManager,
+) -> Result<Attachment, ManagerError> {
+    manager.run_in_background().map_err(Error::Io)?;
+    let keys = TcpAoSocket::new(stream).keys()?;
+    // With the address: a connection that its peer has reset already has none, and would get the keys of all peers.
+    let attachment = manager.attach_connecting(stream, remote.ip(), system_clock())?;
+    // The rnext key was the one that the SYN was signed with, and only this end changes it.
+    match keys.iter().find(|key| key.is_rnext).map(|key| key.name) {
+        Some(key) if attachment.state().peer != Some(key.peer()) => {
+            Err(ManagerError::KeyOfAnotherPeer { address: remote.ip().to_canonical(), key })
+        }
+        _ => Ok(attachment),
+    }
+}
+
 impl<S> TcpAoStream<S> {
     /// Keeps the keys on the socket current.
     pub const fn attachment(&self) -> &Attachment {
         &self.attachment
     }
 
-    #[cfg(feature = "tokio")]
-    pub(super) const fn from_parts(attachment: Attachment, stream: S) -> Self {
+    /// A connection that was opened by hand: bound to an address or a VRF, say, attached with
+    /// [`KeyManager::attach_connecting`], and then connected.
+    pub const fn from_parts(stream: S, attachment: Attachment) -> Self {
         Self { attachment, stream }
     }
 
-    /// The attachment and the stream. Keep the attachment for as long as the connection is open, and drop it first.
-    pub fn into_parts(self) -> (Attachment, S) {
-        (self.attachment, self.stream)
+    /// The stream and the attachment. Keep the attachment for as long as the connection is open, and drop it first: tokio's
+    /// `into_split`, for instance, needs the stream alone.
+    pub fn into_parts(self) -> (S, Attachment) {
+        (self.stream, self.attachment)
     }
 
     /// The same connection with another type of the same stream.

@@ -56,9 +56,9 @@ impl TcpAoStream<TcpStream> {
             let socket = Socket::new(Domain::for_address(remote), Type::STREAM.nonblocking(), None);
             TcpAoStream::connect_from(socket.map_err(Error::Io)?, remote, &manager, |_| Ok(()))
         });
-        let (attachment, socket) = prepared.await.map_err(joined)??.into_parts();
+        let (socket, attachment) = prepared.await.map_err(joined)??.into_parts();
         let stream = TcpSocket::from_std_stream(socket).connect(remote).await.map_err(Error::Io)?;
-        Ok(Self::from_parts(attachment, stream))
+        Ok(Self::from_parts(stream, attachment))
     }
 }
 
