@@ -8,7 +8,7 @@ from lab.setup import ENVIRONMENT
 
 SECONDS_TO_LISTEN = 10
 SECONDS_TO_EXCHANGE = 40
-SECONDS_TO_CLOSE = 5
+SECONDS_TO_CLOSE = 20
 
 
 class Failed(Exception):
