@@ -6,7 +6,7 @@
 //! | I want to | call |
 //! |---|---|
 //! | know whether this kernel has TCP-AO, and with which algorithms | [`probe`] |
-//! | serve or call peers that have key chains, and not think of keys again | [`TcpAoListener::bind`], [`TcpAoStream::connect`], both over a [`KeyManager`] |
+//! | accept and open connections whose keys follow key chains | [`TcpAoListener::bind`], [`TcpAoStream::connect`], both over a [`KeyManager`] |
 //! | protect a listening socket | before it listens, [`TcpAoSocket::add_key`] for each peer, and [`TcpAoSocket::set_required`] to refuse all others |
 //! | protect a connection | [`TcpAoSocket::add_key`] on the socket before it connects |
 //! | install and remove key chains' keys on schedule, for one peer or thousands | [`KeyManager`] |

@@ -44,21 +44,13 @@ pub(crate) fn step(report: &StepReport) {
         if let Some(more) = bad.len().checked_sub(MOST_KEYS + 1) {
             tracing::warn!(attachment = socket.attachment, "wrong MAC under {} more keys", more + 1);
         }
-        if socket.refused.key_not_found > 0 {
-            tracing::warn!(
-                attachment = socket.attachment,
-                peer = of,
-                segments = socket.refused.key_not_found,
-                "segments have a KeyID that no key has"
-            );
-        }
-        if socket.refused.unsigned > 0 {
-            tracing::warn!(
-                attachment = socket.attachment,
-                peer = of,
-                segments = socket.refused.unsigned,
-                "segments are not signed"
-            );
+        for (segments, what) in [
+            (socket.refused.key_not_found, "segments have a KeyID that no key has"),
+            (socket.refused.unsigned, "segments are not signed"),
+        ] {
+            if segments > 0 {
+                tracing::warn!(attachment = socket.attachment, peer = of, segments, "{what}");
+            }
         }
         for key in &socket.overdue {
             tracing::warn!(

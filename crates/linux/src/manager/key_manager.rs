@@ -178,6 +178,10 @@ impl KeyManager {
     /// Puts the keys valid at `now` on a socket that listens, will listen or is connected, and keeps them current until the
     /// attachment is dropped. A connection gets those of its peer, another socket those of all peers of its address family.
     ///
+    /// If networks of peers overlap, an accepted connection may have been signed with another peer's key until now, and what was
+    /// sent that way can be read: compare its [rnext key](crate::Info::rnext_key) before, as
+    /// [`TcpAoListener`](crate::TcpAoListener) does.
+    ///
     /// A listener can be attached even if no key is valid for sending; then nothing gets through. Deleting a key may wait in
     /// the kernel for some milliseconds; a [`step`](Self::step) on other sockets is not waited for.
     ///

@@ -74,8 +74,9 @@ impl TcpAoListener {
 
     /// Waits for the next connection from one of the peers.
     ///
-    /// Resets connections that [`KeyManager::attach`] refuses: their peer was removed during the handshake, or has no key to
-    /// send with. Feature `tracing` logs them.
+    /// Resets connections that cannot be attached, and feature `tracing` logs why: the handshake was signed with another
+    /// peer's key ([`ManagerError::KeyOfAnotherPeer`]), the peer was removed or has no key to send with, or a call on the socket
+    /// failed. A connection takes two descriptors, its own and the manager's.
     ///
     /// # Errors
     /// As for std's.
