@@ -10,7 +10,7 @@ use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use wireseal_algorithms::MacAlgorithm;
 use wireseal_kernels::gcm::GcmKey;
 
-use super::mac;
+use super::{af_alg, mac};
 use crate::paths;
 
 /// The libraries that are shown, with or without a call for the algorithm.
@@ -20,10 +20,10 @@ const LIBRARIES: &[&str] = if cfg!(feature = "peers") {
     &["ring", "rustcrypto"]
 };
 
-const KEY: [u8; 16] = *b"one key for all!";
+pub(super) const KEY: [u8; 16] = *b"one key for all!";
 /// A first counter block for CTR; OpenSSL reads GCM's nonce from its start.
-const CTR_NONCE: [u8; 16] = [7; 16];
-const GCM_NONCE: [u8; 12] = [7; 12];
+pub(super) const CTR_NONCE: [u8; 16] = [7; 16];
+pub(super) const GCM_NONCE: [u8; 12] = [7; 12];
 
 /// What an engine computes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,6 +66,7 @@ pub(crate) type Engine = (String, Option<Run>);
 pub(crate) fn engines(operation: Operation) -> Vec<Engine> {
     let mut engines = wireseal(operation);
     engines.extend(LIBRARIES.iter().map(|name| ((*name).to_owned(), library(operation, name))));
+    engines.extend(af_alg::linux(operation).map(|run| ("linux, AF_ALG".to_owned(), Some(run))));
     let message: Vec<u8> = (0..64_512_usize).map(|i| (i * 31) as u8).collect();
     for length in (0..=300).chain([message.len()]) {
         let mut expected = None;

@@ -1,10 +1,7 @@
 # $target/vmlinuz and $target/initramfs, from the unpacked packages and this repository's programs.
 
-# In the order in which they are loaded; a kernel that has one built in has no file for it.
-modules=(cmac failover net_failover virtio_net vrf veth tun sch_netem)
-
 build_initramfs() {
-    local programs=$1 debs=$target/packages/root root=$target/root kernel module file
+    local programs=$1 debs=$target/packages/root root=$target/root kernel
     kernel=$(cd "$debs/usr/lib/modules" && echo *)
     grep -qx CONFIG_TCP_AO=y "$(kernel_file config "$kernel")" || fail "kernel $kernel is without TCP-AO"
 
@@ -19,7 +16,21 @@ build_initramfs() {
     cp "$debs/usr/bin/busybox" "$root/bin/busybox"
     cp "$debs"/usr/sbin/{bird,birdc} "$root/usr/sbin/"
     copy_libraries usr/sbin/bird usr/sbin/birdc
-    for module in "${modules[@]}"; do
+    copy_modules cmac failover net_failover virtio_net vrf veth tun sch_netem
+    cp "$(kernel_file vmlinuz "$kernel")" "$target/vmlinuz"
+    pack "$target/initramfs"
+    {
+        echo "kernel=$kernel"
+        awk '/^linux-(binary|image)-/ { print "kernel_package=" $2 } /^bird3 / { print "bird=" $2 }' "$target/packages/versions"
+        echo "qemu=$(qemu-system-x86_64 --version | sed -n 's/^QEMU emulator version //p')"
+        echo "rustc=$(rustc --version | cut -d ' ' -f 2)"
+    } >"$target/versions"
+}
+
+# copy_modules MODULE...: in the order in which they are loaded; a kernel that has one built in has no file for it.
+copy_modules() {
+    local module file
+    for module in "$@"; do
         file=$(find "$debs/usr/lib/modules" -name "$module.ko*")
         case $file in
             *.xz) xz -dc "$file" >"$root/modules/$module.ko" ;;
@@ -27,14 +38,11 @@ build_initramfs() {
         esac
         [ -z "$file" ] || echo "$module" >>"$root/modules/order"
     done
-    cp "$(kernel_file vmlinuz "$kernel")" "$target/vmlinuz"
-    (cd "$root" && find . | cpio --quiet -o -H newc -R 0:0) >"$target/initramfs"
-    {
-        echo "kernel=$kernel"
-        awk '/^linux-(binary|image)-/ { print "kernel_package=" $2 } /^bird3 / { print "bird=" $2 }' "$target/packages/versions"
-        echo "qemu=$(qemu-system-x86_64 --version | sed -n 's/^QEMU emulator version //p')"
-        echo "rustc=$(rustc --version | cut -d ' ' -f 2)"
-    } >"$target/versions"
+}
+
+# pack FILE: the guest's files, as the kernel takes them.
+pack() {
+    (cd "$root" && find . | cpio --quiet -o -H newc -R 0:0) >"$1"
 }
 
 # Kernels before 7 have these files in /boot.
