@@ -12,57 +12,55 @@ use nix::sys::socket::{
 };
 use wireseal_algorithms::MacAlgorithm;
 
-use super::engines::{CTR_NONCE, GCM_NONCE, KEY, Operation, Run};
-use super::mac;
+use super::{mac, start};
 
 const TAG: usize = 16;
 
-/// The kernel's engine for the operation; `None` if it has no AF_ALG, or not this algorithm.
-pub(crate) fn linux(operation: Operation) -> Option<Run> {
-    match operation {
-        Operation::Aes128Ctr => {
-            let socket = Socket::new("skcipher", "ctr(aes)", &KEY, None)?;
-            let control = [ControlMessage::AlgSetOp(&ALG_OP_ENCRYPT), ControlMessage::AlgSetIv(&CTR_NONCE)];
-            Some(Box::new(move |octets| {
-                socket.send(octets, &control);
-                socket.receive(octets, &mut []);
-                [0; 12]
-            }))
-        }
-        Operation::Aes128Gcm => {
-            let socket = Socket::new("aead", "gcm(aes)", &KEY, Some(TAG))?;
-            let control = [
-                ControlMessage::AlgSetOp(&ALG_OP_ENCRYPT),
-                ControlMessage::AlgSetIv(&GCM_NONCE),
-                ControlMessage::AlgSetAeadAssoclen(&0),
-            ];
-            Some(Box::new(move |octets| {
-                let mut tag = [0; TAG];
-                socket.send(octets, &control);
-                socket.receive(octets, &mut tag);
-                start(&tag)
-            }))
-        }
-        Operation::Mac(algorithm) => {
-            let name = match algorithm {
-                MacAlgorithm::Aes128Cmac => "cmac(aes)",
-                MacAlgorithm::HmacSha1 => "hmac(sha1)",
-                MacAlgorithm::HmacSha256 => "hmac(sha256)",
-                MacAlgorithm::Kmac256 => return None,
-            };
-            let socket = Socket::new("hash", name, &mac::key(algorithm), None)?;
-            let mut whole = vec![0; algorithm.output_length()];
-            Some(Box::new(move |octets| {
-                socket.send(octets, &[]);
-                socket.receive(&mut whole, &mut []);
-                start(&whole)
-            }))
-        }
-    }
+/// Takes a message under a key, as the engines do.
+type Run = Box<dyn FnMut(&mut [u8]) -> [u8; 12]>;
+
+/// The kernel's AES-128-CTR; `None` if it has no AF_ALG, or not this cipher.
+pub(super) fn ctr(key: &[u8; 16], nonce: &'static [u8; 16]) -> Option<Run> {
+    let socket = Socket::new("skcipher", "ctr(aes)", key, None)?;
+    let control = [ControlMessage::AlgSetOp(&ALG_OP_ENCRYPT), ControlMessage::AlgSetIv(nonce)];
+    Some(Box::new(move |octets| {
+        socket.send(octets, &control);
+        socket.receive(octets, &mut []);
+        [0; 12]
+    }))
 }
 
-fn start(mac: &[u8]) -> [u8; 12] {
-    *mac.first_chunk().expect("12 octets at least")
+/// The kernel's AES-128-GCM.
+pub(super) fn gcm(key: &[u8; 16], nonce: &'static [u8; 12]) -> Option<Run> {
+    let socket = Socket::new("aead", "gcm(aes)", key, Some(TAG))?;
+    let control = [
+        ControlMessage::AlgSetOp(&ALG_OP_ENCRYPT),
+        ControlMessage::AlgSetIv(nonce),
+        ControlMessage::AlgSetAeadAssoclen(&0),
+    ];
+    Some(Box::new(move |octets| {
+        let mut tag = [0; TAG];
+        socket.send(octets, &control);
+        socket.receive(octets, &mut tag);
+        start(&tag)
+    }))
+}
+
+/// The kernel's MACs.
+pub(super) fn mac(algorithm: MacAlgorithm) -> Option<Run> {
+    let name = match algorithm {
+        MacAlgorithm::Aes128Cmac => "cmac(aes)",
+        MacAlgorithm::HmacSha1 => "hmac(sha1)",
+        MacAlgorithm::HmacSha256 => "hmac(sha256)",
+        MacAlgorithm::Kmac256 => return None,
+    };
+    let socket = Socket::new("hash", name, &mac::key(algorithm), None)?;
+    let mut whole = vec![0; algorithm.output_length()];
+    Some(Box::new(move |octets| {
+        socket.send(octets, &[]);
+        socket.receive(&mut whole, &mut []);
+        start(&whole)
+    }))
 }
 
 /// A keyed socket that takes messages.

@@ -10,7 +10,7 @@ use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use wireseal_algorithms::MacAlgorithm;
 use wireseal_kernels::gcm::GcmKey;
 
-use super::{af_alg, mac};
+use super::{af_alg, mac, start};
 use crate::paths;
 
 /// The libraries that are shown, with or without a call for the algorithm.
@@ -20,10 +20,10 @@ const LIBRARIES: &[&str] = if cfg!(feature = "peers") {
     &["ring", "rustcrypto"]
 };
 
-pub(super) const KEY: [u8; 16] = *b"one key for all!";
+const KEY: [u8; 16] = *b"one key for all!";
 /// A first counter block for CTR; OpenSSL reads GCM's nonce from its start.
-pub(super) const CTR_NONCE: [u8; 16] = [7; 16];
-pub(super) const GCM_NONCE: [u8; 12] = [7; 12];
+const CTR_NONCE: [u8; 16] = [7; 16];
+const GCM_NONCE: [u8; 12] = [7; 12];
 
 /// What an engine computes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub(crate) type Engine = (String, Option<Run>);
 pub(crate) fn engines(operation: Operation) -> Vec<Engine> {
     let mut engines = wireseal(operation);
     engines.extend(LIBRARIES.iter().map(|name| ((*name).to_owned(), library(operation, name))));
-    engines.extend(af_alg::linux(operation).map(|run| ("linux, AF_ALG".to_owned(), Some(run))));
+    engines.extend(linux(operation).map(|run| ("linux, AF_ALG".to_owned(), Some(run))));
     let message: Vec<u8> = (0..64_512_usize).map(|i| (i * 31) as u8).collect();
     for length in (0..=300).chain([message.len()]) {
         let mut expected = None;
@@ -81,10 +81,6 @@ pub(crate) fn engines(operation: Operation) -> Vec<Engine> {
         }
     }
     engines
-}
-
-fn start(mac: &[u8]) -> [u8; 12] {
-    *mac.first_chunk().expect("12 octets at least")
 }
 
 fn wireseal(operation: Operation) -> Vec<Engine> {
@@ -111,6 +107,15 @@ fn by_path<K>(new: impl Fn() -> Option<(&'static str, K)>, run: impl Fn(K) -> Ru
         |_| new().map(|(name, key)| (format!("wireseal, {name}"), Some(run(key)))),
     );
     engines.into_iter().flatten().collect()
+}
+
+/// The kernel, where programs reach its ciphers.
+fn linux(operation: Operation) -> Option<Run> {
+    match operation {
+        Operation::Aes128Ctr => af_alg::ctr(&KEY, &CTR_NONCE),
+        Operation::Aes128Gcm => af_alg::gcm(&KEY, &GCM_NONCE),
+        Operation::Mac(algorithm) => af_alg::mac(algorithm),
+    }
 }
 
 fn library(operation: Operation, name: &str) -> Option<Run> {

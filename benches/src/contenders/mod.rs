@@ -7,3 +7,8 @@ pub(crate) mod mac;
 pub(crate) mod one_time;
 pub(crate) mod quic;
 pub(crate) mod segment;
+
+/// The first octets of a tag or MAC, by which outputs are compared.
+fn start(mac: &[u8]) -> [u8; 12] {
+    *mac.first_chunk().expect("12 octets at least")
+}
