@@ -75,7 +75,9 @@ use crate::{Error, PeerName};
 /// A step reads all keys of a listener (304 octets each), and makes other calls only for keys that change; the work is
 /// proportional to keys and peers. It never skips the reading, because another program may have changed the keys. Linux
 /// itself looks a key up by walking through the listener's keys, for each SYN and each key added. It takes 200 to 240 octets
-/// for a key from the socket's allowance, `net.core.optmem_max`: raise that for more than 500 keys.
+/// for a key from the socket's allowance, `net.core.optmem_max`: raise that for more than 500 keys. With 10,000 peers a manager
+/// takes 18 MiB, and a step with nothing to do makes five system calls for the listener and four for each connection
+/// (`benches/results/emulated`).
 ///
 /// ```no_run
 /// use std::net::{SocketAddr, TcpStream};
