@@ -20,7 +20,7 @@ pub(crate) fn step(report: &StepReport) {
     for socket in &report.sockets {
         let of = socket.peer.map(tracing::field::display);
         for action in &socket.done {
-            tracing::debug!(peer = %action.key().peer(), "keys changed: {action}");
+            tracing::info!(peer = %action.key().peer(), "keys changed: {action}");
         }
         for (action, error) in &socket.failed {
             match action {
