@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use wireseal_kernels::chacha20::ChaCha20MaskKey;
@@ -56,7 +55,6 @@ impl Machine {
     pub(crate) fn look() -> Self {
         let system = field("/etc/os-release", "PRETTY_NAME", '=');
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut peers: Vec<String> = PEERS.iter().filter_map(|name| version(name)).collect();
         if cfg!(feature = "peers") {
             peers.extend(["aws-lc-rs", "boring"].into_iter().filter_map(version));
@@ -74,7 +72,7 @@ impl Machine {
             paths: InstructionSet::ALL.into_iter().filter(|path| path.is_available()).collect(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             system: format!("{}, {} {}", system.unwrap_or_default(), std::env::consts::OS, kernel.trim()),
-            date: Timestamp::from_unix_seconds(now.as_secs() as i64).to_string()[..10].to_owned(),
+            date: Timestamp::now().to_string()[..10].to_owned(),
             peers,
         }
     }

@@ -39,12 +39,12 @@ fuzz_target!(|input: &[u8]| {
         TrafficKey::derive(algorithm, mkt.master_key(), &context)
     };
     let sne = Sne(u32::from(*choice));
-    let verify = |key: &TrafficKey, sne, segment: &Segment<'_>| verify_segment(key, sne, segment, parameters);
+    let verify = |key: &TrafficKey, sne, segment: &Segment<'_>| verify_segment(key, sne, parameters, segment);
     assert!(verify(&key(1), sne, &segment).is_err(), "a MAC that was never computed");
 
     let addresses = (segment.source_address(), segment.destination_address());
     let mut signed = segment.tcp().to_vec();
-    sign_segment(&key(1), sne, addresses, &mut signed, parameters, KeyId(9))
+    sign_segment(&key(1), sne, parameters, KeyId(9), addresses, &mut signed)
         .expect("an AO option of this size");
     let view = Segment::from_tcp(addresses.0, addresses.1, &signed).expect("as before");
     verify(&key(1), sne, &view).expect("what was signed verifies");

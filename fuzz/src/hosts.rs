@@ -101,7 +101,7 @@ impl Host {
             connections: ConnectionIdentifier::between(net(local[version]), net(remote[version])),
             mkts: mkts(secret, 0, is_first),
         });
-        let slots = (0..SLOTS).map(|_| ShimSlot::EMPTY).collect();
+        let slots = ShimSlot::many(SLOTS);
         let shim = Shim::new(ShimConfig::new(1500), peers.map(PeerSlot::from).into(), slots)
             .expect("peers that do not overlap")
             .with_observer(Told::default());

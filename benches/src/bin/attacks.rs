@@ -200,7 +200,7 @@ fn host(connections: u32, is_client: bool) -> Result<Host, Box<dyn Error>> {
         let mkt = Mkt::new(KeyId(1), KeyId(1), TcpAoAlgorithm::Aes128Cmac, MasterKey::new(b"secret")?)?;
         peers.push(PeerSlot::from(Peer { connections: identifier, mkts: MktSet::from_mkts([mkt])? }));
     }
-    let slots = (0..connections).map(|_| ShimSlot::EMPTY).collect();
+    let slots = ShimSlot::many(connections as usize);
     Ok(Shim::new(ShimConfig::new(1500), peers, slots)?)
 }
 

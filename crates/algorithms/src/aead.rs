@@ -4,6 +4,7 @@ use core::fmt;
 
 /// An AEAD for QUIC packets (RFC 9001 §5.3), with the hash of its TLS 1.3 cipher suite (RFC 8446 appendix B.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum AeadAlgorithm {
     /// AEAD_AES_128_GCM with SHA-256; Initial packets use it.
     Aes128Gcm,

@@ -24,9 +24,14 @@
 //! assert_eq!("hmac-sha-256".parse::<TcpAoAlgorithm>(), Err(ParseAlgorithmError::Ambiguous));
 //! # Ok::<(), ParseAlgorithmError>(())
 //! ```
+//! # Features
+//! Neither is on by default. With or without them, the crate needs neither std nor a heap.
+//! * `serde`: algorithms by their names; read in any spelling that `FromStr` takes.
+//! * `defmt`: `defmt::Format`, for firmware that logs with defmt.
 #![no_std]
 
 mod aead;
+mod by_name;
 mod mac;
 mod spelling;
 mod tcp_ao;

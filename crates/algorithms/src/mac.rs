@@ -7,6 +7,7 @@ use core::fmt;
 /// Poly1305 is not one of them: its key may authenticate only one message (RFC 8439 §2.5), so `wireseal-mac` has a separate type
 /// for it that is consumed by use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum MacAlgorithm {
     /// HMAC (RFC 2104) with SHA-1 (FIPS 180-4).
     HmacSha1,

@@ -108,6 +108,7 @@ impl FromStr for TcpAoAlgorithm {
 
 /// Why a name was refused. Change the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum ParseAlgorithmError {
     /// SHA-256 alone: it could be Linux's `hmac(sha256)` or the draft's `HMAC-SHA256-128`, which derive different traffic keys from
     /// the same master key.

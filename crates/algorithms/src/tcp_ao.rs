@@ -6,6 +6,7 @@ use crate::MacAlgorithm;
 
 /// The key derivation function and the MAC of an MKT, which come in pairs (RFC 5926 §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum TcpAoAlgorithm {
     /// HMAC-SHA-1-96 with KDF_HMAC_SHA1 (RFC 5926 §3.1.1.1, §3.2.1); every implementation has it.
     HmacSha1,
@@ -21,6 +22,7 @@ pub enum TcpAoAlgorithm {
 
 /// How a traffic key is derived from a master key and a connection's context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum TcpAoKdf {
     /// KDF_HMAC_SHA1 (RFC 5926 §3.1.1.1).
     HmacSha1,

@@ -13,7 +13,7 @@
 //! | do that by hand | [`TcpAoSocket::add_key`], [`TcpAoSocket::set_rnext_key`], and after the peer has switched [`TcpAoSocket::delete_key`] |
 //! | see the keys, which are in use, and the counters | [`TcpAoSocket::keys`], [`TcpAoSocket::info`], [`NetworkCounters::read`] |
 //! | migrate from TCP-MD5 to TCP-AO peer by peer | [`TcpAoSocket::set_md5_key`], [`TcpAoSocket::delete_md5_key`] on the listening socket |
-//! | move a live connection to another process or host | [`TcpAoSocket::freeze`], [`Frozen::export`], [`Exported::to_octets`], [`Frozen::abandon`], [`restore`] |
+//! | move a live connection to another process or host | [`TcpAoSocket::freeze`], [`Frozen::export`], [`Exported::to_octets`], [`restore`] |
 //!
 //! # Example
 //!
@@ -83,7 +83,7 @@
 //! key on a socket is for the peer, connecting fails with EKEYREJECTED.
 //!
 //! # Errors
-//! Each message says what to do.
+//! Each message says what to do. [`AnyError`] is for callers that want one type for all: `?` turns every error here into it.
 //!
 //! | error | errno | what happened | what to do |
 //! |---|---|---|---|
@@ -130,8 +130,10 @@
 //!   installs and removes keys on schedule.
 //! * `tracing`: logs what the background does and which segments it sees refused.
 //! * `toml`, `json`: key chains from files.
+//! * `serde`: [`PeerName`], and the ids and counters of `wireseal-tcp-ao`.
 #![cfg(target_os = "linux")]
 
+mod any_error;
 mod convert;
 mod errno;
 mod error;
@@ -154,6 +156,7 @@ pub use cidr::IpCidr;
 pub use wireseal_algorithms::TcpAoAlgorithm;
 pub use wireseal_tcp_ao::{Counters, KeyId, MasterKey, Mkt, MktError, OptionCoverage, key_chain};
 
+pub use any_error::AnyError;
 pub use error::{EinvalReason, Error};
 pub use info::Info;
 pub use key::{InstalledKey, SocketKey, Successor};

@@ -2,8 +2,10 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::str::FromStr;
 
 use cidr::IpCidr;
+use cidr::errors::NetworkParseError;
 use wireseal_tcp_ao::Mkt;
 
 use crate::key_name::KeyName;
@@ -13,6 +15,8 @@ use crate::network::canonical;
 ///
 /// Sorts by address, then networks before their subnets.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct PeerName {
     /// One address, or a network of peers that share a key chain. A network of IPv4-mapped IPv6 addresses means the IPv4
     /// network.
@@ -61,6 +65,22 @@ impl PartialOrd for PeerName {
     }
 }
 
+/// These peers, in any VRF.
+impl From<IpCidr> for PeerName {
+    fn from(remote: IpCidr) -> Self {
+        Self::new(remote)
+    }
+}
+
+/// Reads an address or a network, in any VRF.
+impl FromStr for PeerName {
+    type Err = NetworkParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self::new)
+    }
+}
+
 impl fmt::Display for PeerName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.remote)?;
@@ -68,5 +88,21 @@ impl fmt::Display for PeerName {
             Some(index) => write!(f, " in VRF {index}"),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(all(test, feature = "serde"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peers_are_texts() {
+        let peer: PeerName = "192.0.2.0/24".parse().unwrap();
+        assert_eq!(peer.to_string().parse(), Ok(peer));
+        let in_vrf = PeerName { vrf: Some(5), ..peer };
+        let text = serde_json::to_string(&in_vrf).unwrap();
+        assert_eq!(text, r#"{"remote":"192.0.2.0/24","vrf":5}"#);
+        assert_eq!(serde_json::from_str::<PeerName>(&text).unwrap(), in_vrf);
+        assert_eq!(serde_json::from_str::<PeerName>(&text.replace(",\"vrf\":5", "")).unwrap(), peer);
     }
 }

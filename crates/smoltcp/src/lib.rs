@@ -23,7 +23,7 @@
 //!     mkts: MktSet::from_mkts([mkt])?,
 //! };
 //! let link = Loopback::new(Medium::Ip);
-//! let mut device = AuthenticatedDevice::new(link, vec![peer.into()], vec![ShimSlot::EMPTY])?;
+//! let mut device = AuthenticatedDevice::new(link, vec![peer.into()], ShimSlot::many::<Vec<_>>(16))?;
 //! let mut interface = Interface::new(Config::new(HardwareAddress::Ip), &mut device, Instant::ZERO);
 //! # let _ = &mut interface;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -33,6 +33,12 @@
 //! advertises is corrected on the way out. Segmentation offload is turned off, because segments must be signed as they go on the
 //! wire. On Ethernet, everything but IP passes unchanged: ARP, and frames with a VLAN tag, which smoltcp does not read either. On
 //! any other medium nothing passes, since it could not be checked.
+//!
+//! # Features
+//! The crate needs `alloc`, not std.
+//! * `medium-ethernet`, `medium-ip`, `proto-ipv4`, `proto-ipv6`: smoltcp's, all on by default. A stack needs one medium and one protocol;
+//!   without default features it has only those that you name. Frames of a medium that is off here do not pass.
+//! * `defmt`: smoltcp's and `wireseal-tcp-ao`'s, for firmware.
 //!
 //! [smoltcp]: ::smoltcp
 #![no_std]
@@ -46,9 +52,12 @@ use core::time::Duration;
 
 use smoltcp::phy::{self, Device, DeviceCapabilities, Medium, PacketMeta};
 use smoltcp::time::Instant;
-use smoltcp::wire::{EthernetFrame, EthernetProtocol};
 use wireseal_tcp_ao::PeerError;
 use wireseal_tcp_ao::shim::{OPTION_ROOM, Observer, PeerSlot, Shim, ShimConfig, ShimSlot};
+
+/// Octets of an Ethernet header without VLAN tag, and the place of the EtherType in it (IEEE 802.3).
+const ETHERNET_HEADER_LENGTH: usize = 14;
+const ETHER_TYPE: Range<usize> = 12..ETHERNET_HEADER_LENGTH;
 
 /// Wraps any smoltcp [`Device`]: signs what the stack sends and verifies what it receives. Your stack stays unchanged.
 ///
@@ -92,9 +101,11 @@ impl<D: Device, P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> +
     pub fn with_config(device: D, config: ShimConfig, peers: P, table: T) -> Result<Self, PeerError> {
         let capabilities = device.capabilities();
         let header_length = match capabilities.medium {
-            Medium::Ethernet => Some(EthernetFrame::<&[u8]>::header_len()),
+            #[cfg(feature = "medium-ethernet")]
+            Medium::Ethernet => Some(ETHERNET_HEADER_LENGTH),
+            #[cfg(feature = "medium-ip")]
             Medium::Ip => Some(0),
-            // A medium of a smoltcp feature that another crate has turned on.
+            // A medium of a smoltcp feature that this crate does not have, or that is off here and on in another crate.
             #[allow(unreachable_patterns)]
             _ => None,
         };
@@ -177,7 +188,7 @@ where
             Content::Other => return Some(room..buffer.len()),
             Content::Unreadable => return self.drop_unreadable(),
         };
-        let mut saved = [0; 14];
+        let mut saved = [0; ETHERNET_HEADER_LENGTH];
         saved[..header].copy_from_slice(&buffer[room..room + header]);
         let packet = self.shim.outbound(now, &mut buffer[header..], room).ok()?;
         buffer[packet.start..packet.start + header].copy_from_slice(&saved[..header]);
@@ -194,10 +205,11 @@ where
         if header == 0 {
             return Content::Ip { header };
         }
-        match EthernetFrame::new_checked(frame).map(|frame| frame.ethertype()) {
-            Ok(EthernetProtocol::Ipv4 | EthernetProtocol::Ipv6) => Content::Ip { header },
-            Ok(_) => Content::Other,
-            Err(_) => Content::Unreadable,
+        // smoltcp's view of a frame is not there in stacks without Ethernet.
+        match frame.get(ETHER_TYPE) {
+            Some([0x08, 0x00] | [0x86, 0xdd]) => Content::Ip { header },
+            Some(_) => Content::Other,
+            None => Content::Unreadable,
         }
     }
 }

@@ -21,8 +21,8 @@ use crate::types::{KeyId, Sne};
 pub fn segment_mac(
     key: &TrafficKey,
     sne: Sne,
-    segment: &Segment<'_>,
     options: OptionCoverage,
+    segment: &Segment<'_>,
 ) -> Result<Mac, VerifyError> {
     Ok(segment.mac_input(sne, options)?.mac(key))
 }
@@ -36,15 +36,16 @@ pub fn segment_mac(
 pub fn verify_segment(
     key: &TrafficKey,
     sne: Sne,
-    segment: &Segment<'_>,
     parameters: &MktParameters,
+    segment: &Segment<'_>,
 ) -> Result<(), VerifyError> {
     let ao = segment.ao_option()?.ok_or(VerifyError::Unsigned)?;
     check_mac_length(&ao, parameters)?;
     compare(&ao, &segment.mac_input_with(sne, &ao, parameters.options).mac(key))
 }
 
-/// Signs the TCP segment `tcp` in place: fills the ids and the MAC into the AO option that its header holds.
+/// Signs the TCP segment `tcp` in place: fills the ids and the MAC into the AO option that its header holds, which
+/// [`append_ao`](crate::append_ao) puts there.
 ///
 /// Compute the checksum afterwards, over the signed segment ([`checksum::tcp_to_send`]).
 ///
@@ -57,10 +58,10 @@ pub fn verify_segment(
 pub fn sign_segment(
     key: &TrafficKey,
     sne: Sne,
-    (source, destination): (IpAddr, IpAddr),
-    tcp: &mut [u8],
     parameters: &MktParameters,
     rnext_key_id: KeyId,
+    (source, destination): (IpAddr, IpAddr),
+    tcp: &mut [u8],
 ) -> Result<(), SignError> {
     let ao = place_to_sign(Tcp::parse(&source, tcp)?, parameters)?;
     ao.write_ids(tcp, parameters.send_id, rnext_key_id);

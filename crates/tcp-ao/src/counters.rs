@@ -4,6 +4,8 @@ use crate::error::VerifyError;
 
 /// Received segments by verdict. The counters saturate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Counters {
     /// Verified (Linux's `pkt_good`, TCPAOGood).
     pub good: u64,

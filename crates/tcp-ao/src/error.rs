@@ -6,6 +6,7 @@ use crate::types::KeyId;
 
 /// Why a packet is not a TCP segment in an IP packet. The sender's fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum ParseError {
     /// The IP header or its extension headers.
     #[error(transparent)]
@@ -32,6 +33,7 @@ pub enum ParseError {
 
 /// Why verification failed. Drop the segment; only counters changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum VerifyError {
     /// The segment has no AO option.
     #[error("segment is unsigned")]
@@ -67,6 +69,7 @@ pub enum VerifyError {
 
 /// Why a segment could not be signed. Caller error; the segment is unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum SignError {
     /// The octets are not a TCP segment.
     #[error(transparent)]
@@ -74,7 +77,7 @@ pub enum SignError {
     /// The header's options are malformed.
     #[error(transparent)]
     Options(#[from] OptionError),
-    /// The header has no AO option to fill in; [`append_ao`](crate::append_ao) puts one there.
+    /// The header has no AO option to fill in; [`append_ao`](crate::Connection::append_ao) puts one there.
     #[error("header has no AO option to fill in")]
     NoOption,
     /// The header's AO option has room for a MAC of another length than the MKT's.
@@ -95,6 +98,7 @@ pub enum SignError {
 
 /// Why a connection's keys could not be changed. Caller error; they are unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum KeyError {
     /// A connection needs at least one key.
     #[error("there is no key for the connection")]

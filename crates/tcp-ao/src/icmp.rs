@@ -14,6 +14,7 @@ const ICMP_HEADER_LENGTH: usize = 8;
 
 /// An ICMP error that quotes a TCP segment sent by this end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct IcmpError {
     /// The connection that the quoted segment belongs to.
     pub pair: SocketPair,

@@ -18,6 +18,7 @@ const MOBILITY: u8 = 135;
 
 /// Why octets are not an IP packet. The sender's fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum IpParseError {
     /// The version field is neither 4 nor 6.
     #[error("IP version {0} is neither 4 nor 6")]

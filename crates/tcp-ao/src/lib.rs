@@ -10,13 +10,13 @@
 //! | a TCP stack without TCP-AO that speaks IP packets | TCP-AO under it | [`shim::Shim::outbound`], [`shim::Shim::inbound`] |
 //! | a TCP stack of my own | keys, SNEs and counters kept per connection | [`Connection::active`], [`MktSet::verify_syn`] and [`Connection::passive`], then [`Connection::verify`] and [`Connection::sign`] |
 //! | segments of many connections at once | less time for each | [`sign_batch`], [`verify_batch`] |
-//! | a stack that keeps all state itself | the pure functions | [`TrafficKey::derive`], [`sign_segment`], [`verify_segment`], [`SneTracker`] |
+//! | a stack that keeps all state itself | the pure functions | [`TrafficKey::derive`], [`append_ao`], [`sign_segment`], [`verify_segment`], [`SneTracker`] |
 //! | segments to diagnose | what their MAC covers, field by field | [`Segment::mac_input`] |
-//! | a header to build | room for the option in it | [`append_ao`], with [`MktParameters::mac_length`] of [`Connection::current_key`] |
+//! | a header to build | the option in it | [`Connection::append_ao`], then [`Connection::sign`]; [`Connection::option_length`] says how much less data fits |
 //! | a key to replace | no lost segment | [`Connection::add_key`], [`Connection::set_rnext_key`], [`Connection::remove_key`], or [`shim::Shim::set_mkts`] |
 //! | a shim | to see what it refuses, and events of connections and keys | [`shim::Shim::refused`], [`shim::Observer`] |
 //! | a peer that is still being configured | its sessions to work unprotected until then | [`shim::Shim::accept_mismatches`] |
-//! | a live connection | to move it elsewhere | [`Connection::export`], [`Connection::import`] |
+//! | a live connection | to move it elsewhere | [`Connection::export`], [`Connection::import`]; [`shim::Shim::export`], [`shim::Shim::adopt`] |
 //! | a file of key chains | the keys that are valid now | feature `toml` or `json`, `key_chain::KeyChains` |
 //!
 //! # How a packet becomes a verdict
@@ -51,11 +51,12 @@
 //! ```
 //! use wireseal_algorithms::TcpAoAlgorithm;
 //! use wireseal_tcp_ao::{
-//!     Connection, Endpoint, Isn, KeyId, MasterKey, Mkt, MktSet, Segment, SocketPair, append_ao,
+//!     Connection, Endpoint, Isn, KeyId, MasterKey, Mkt, MktSet, Segment, SocketPair,
 //! };
 //!
 //! // A TCP header whose only option is AO, as a stack would build it.
-//! fn header(pair: &SocketPair, sequence: u32, acknowledgment: u32, flags: u8, mac_length: usize) -> Vec<u8> {
+//! fn header(connection: &Connection, sequence: u32, acknowledgment: u32, flags: u8) -> Vec<u8> {
+//!     let pair = connection.pair();
 //!     let mut tcp = Vec::new();
 //!     tcp.extend(pair.local.port().to_be_bytes());
 //!     tcp.extend(pair.remote.port().to_be_bytes());
@@ -63,14 +64,14 @@
 //!     tcp.extend(acknowledgment.to_be_bytes());
 //!     tcp.extend([0, flags, 0xff, 0xff, 0, 0, 0, 0]);
 //!     tcp.resize(60, 0);
-//!     let options = append_ao(&mut tcp[20..], 0, mac_length).expect("there are 40 octets of room");
+//!     let options = connection.append_ao(&mut tcp[20..], 0).expect("there are 40 octets of room");
 //!     tcp.truncate(20 + options);
 //!     tcp[12] = (tcp.len() as u8 / 4) << 4;
 //!     tcp
 //! }
 //!
 //! let mkt = Mkt::new(KeyId(100), KeyId(100), TcpAoAlgorithm::Aes128Cmac, MasterKey::new(b"first-secret")?)?;
-//! let mkts = MktSet::<2>::from_mkts([mkt])?;
+//! let mkts = MktSet::from_mkts([mkt])?;
 //! let pair = SocketPair {
 //!     local: Endpoint::new([192, 0, 2, 1], 50_000),
 //!     remote: Endpoint::new([192, 0, 2, 2], 179),
@@ -79,20 +80,20 @@
 //!
 //! // This end opens.
 //! let mut active = Connection::active(pair, Isn(1000), &mkts)?;
-//! let mut syn = header(&pair, 1000, 0, 0x02, 12);
+//! let mut syn = header(&active, 1000, 0, 0x02);
 //! active.sign(&mut syn)?;
 //!
 //! // The other end keeps no state for a SYN that has not verified.
 //! let syn = Segment::from_tcp(local, remote, &syn)?;
 //! let mut passive = Connection::passive(&mkts.verify_syn(syn)?);
-//! let mut syn_ack = header(&pair.reversed(), 5000, 1001, 0x12, 12);
+//! let mut syn_ack = header(&passive, 5000, 1001, 0x12);
 //! passive.sign(&mut syn_ack)?;
 //!
 //! active.verify(&Segment::from_tcp(remote, local, &syn_ack)?)?;
 //! assert!(active.is_established());
 //!
 //! // An unsigned reset in the peer's name: drop it; it has been counted.
-//! let mut reset = header(&pair.reversed(), 5001, 0, 0x04, 12);
+//! let mut reset = header(&passive, 5001, 0, 0x04);
 //! reset.truncate(20);
 //! reset[12] = 0x50;
 //! assert!(active.verify(&Segment::from_tcp(remote, local, &reset)?).is_err());
@@ -103,12 +104,19 @@
 //! # Features
 //! None is on by default. Without them the crate needs neither std nor a heap.
 //! * `key-chain`: key chains with lifetimes (RFC 8177); needs `alloc`.
-//! * `toml`, `json`: key chains read from and written to files.
+//! * `toml`, `json`: key chains read from and written to files; need `alloc`.
+//! * `std`: `key_chain::Timestamp` from the system's clock.
+//! * `serde`: ids, addresses, algorithms, parameters and counters. Secrets are never serialised. [`ConnectionState`] has octets with a
+//!   version instead ([`ConnectionState::to_octets`]).
+//! * `tracing`: an observer that logs the shim's events.
+//! * `defmt`: `defmt::Format` for ids, errors, events, counters and segments, for firmware.
 #![warn(clippy::unwrap_used)]
 #![no_std]
 
 #[cfg(feature = "key-chain")]
 extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
 
 pub mod checksum;
 pub mod ip;
@@ -117,10 +125,13 @@ pub mod key_chain;
 pub mod option;
 pub mod shim;
 
+mod any_error;
 mod authenticate;
 mod connection;
 mod counters;
 mod error;
+#[cfg(feature = "defmt")]
+mod firmware_log;
 mod icmp;
 mod kdf;
 mod mac_input;
@@ -131,6 +142,7 @@ mod sne;
 mod tcp;
 mod types;
 
+pub use any_error::Error;
 pub use authenticate::{segment_mac, sign_segment, verify_segment};
 pub use connection::{
     Connection, ConnectionState, HeardKeys, StateError, Verified, VerifiedSyn, sign_batch, verify_batch,

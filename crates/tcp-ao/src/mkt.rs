@@ -5,7 +5,6 @@ use core::fmt;
 use wireseal_algorithms::TcpAoAlgorithm;
 use zeroize::ZeroizeOnDrop;
 
-use crate::option::AoOption;
 use crate::types::KeyId;
 
 /// Octets of the longest master key; also Linux's limit (`TCP_AO_MAXKEYLEN`).
@@ -13,6 +12,7 @@ pub const MAX_MASTER_KEY_LENGTH: usize = 80;
 
 /// Why an MKT cannot be used. Configuration error; nothing changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum MktError {
     /// The master key is empty.
     #[error("master key is empty")]
@@ -104,6 +104,9 @@ impl fmt::Debug for MasterKey {
 
 /// Whether the MAC covers the other TCP options (RFC 5925 §3.1, the MKT's TCP option flag).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum OptionCoverage {
     /// All options, as they are in the header. RFC 5925's default.
     #[default]
@@ -114,6 +117,9 @@ pub enum OptionCoverage {
 
 /// Everything in an MKT but the secret.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields, rename_all = "kebab-case"))]
 pub struct MktParameters {
     /// The KeyID in what this end sends under the key.
     pub send_id: KeyId,
@@ -121,12 +127,26 @@ pub struct MktParameters {
     pub recv_id: KeyId,
     /// KDF and MAC.
     pub algorithm: TcpAoAlgorithm,
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "mac_length"))]
     mac_length: u8,
     /// Whether the MAC covers the other options.
     pub options: OptionCoverage,
     /// Whether this end signs with the key only if the peer asks for it, as outside the key's send lifetime (RFC 8177 §2.2).
     /// Received segments are accepted under it either way.
     pub accept_only: bool,
+}
+
+fn checked_mac_length(length: usize) -> Result<u8, MktError> {
+    if !(TcpAoAlgorithm::MIN_MAC_LENGTH..=TcpAoAlgorithm::MAX_MAC_LENGTH).contains(&length) {
+        return Err(MktError::MacLength { length });
+    }
+    Ok(length as u8)
+}
+
+#[cfg(feature = "serde")]
+fn mac_length<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
+    let length = serde::Deserialize::deserialize(deserializer)?;
+    checked_mac_length(length).map_err(serde::de::Error::custom)
 }
 
 impl MktParameters {
@@ -147,13 +167,6 @@ impl MktParameters {
     pub const fn mac_length(&self) -> usize {
         self.mac_length as usize
     }
-
-    /// Octets that the AO option takes in a header under this key: 8 to 20, before padding.
-    #[inline]
-    #[must_use]
-    pub const fn option_length(&self) -> usize {
-        AoOption::length_with(self.mac_length())
-    }
 }
 
 /// A master key tuple (RFC 5925 §3.1) without its connection identifier, which is part of a [`Peer`](crate::Peer) or known to
@@ -165,7 +178,7 @@ impl MktParameters {
 ///
 /// let master_key = MasterKey::new(b"first-secret")?;
 /// let mkt = Mkt::new(KeyId(100), KeyId(100), TcpAoAlgorithm::Aes128Cmac, master_key)?.with_mac_length(16)?;
-/// assert_eq!(mkt.parameters().option_length(), 20);
+/// assert_eq!(mkt.parameters().mac_length(), 16);
 /// # Ok::<(), wireseal_tcp_ao::MktError>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -212,10 +225,7 @@ impl Mkt {
     /// # Errors
     /// [`MktError::MacLength`] unless it is 4 to 16.
     pub fn with_mac_length(mut self, length: usize) -> Result<Self, MktError> {
-        if !(TcpAoAlgorithm::MIN_MAC_LENGTH..=TcpAoAlgorithm::MAX_MAC_LENGTH).contains(&length) {
-            return Err(MktError::MacLength { length });
-        }
-        self.parameters.mac_length = length as u8;
+        self.parameters.mac_length = checked_mac_length(length)?;
         Ok(self)
     }
 

@@ -36,6 +36,7 @@ pub mod kind {
 
 /// What is wrong with the options of a header. The peer's fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum OptionError {
     /// An option's length field is below 2, or the option ends past the header.
     #[error("TCP option of kind {kind} at octet {offset} of the options has an impossible length")]
@@ -249,6 +250,7 @@ impl fmt::Debug for AoOption<'_> {
 
 /// A header has too little option space left for an AO option. Caller error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[error("AO option needs {needed} octets of option space, {free} were free")]
 pub struct NoRoom {
     /// Octets that the option and its padding need.

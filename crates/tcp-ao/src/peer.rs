@@ -15,6 +15,8 @@ pub const MKTS_PER_PEER: usize = 4;
 ///
 /// A prefix of IPv4-mapped IPv6 addresses means the IPv4 prefix, since IPv4 is what is on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields, rename_all = "kebab-case"))]
 pub struct ConnectionIdentifier {
     /// This end's addresses.
     pub local: IpCidr,
@@ -91,6 +93,7 @@ pub struct Peer {
 
 /// Why peers or their keys were refused. Configuration or caller error; nothing changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum PeerError {
     /// Two peers overlap and share a key id.
     #[error("peers {peer} and {other} overlap: {error}")]

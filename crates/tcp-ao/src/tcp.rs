@@ -52,12 +52,18 @@ impl Flags {
     pub const fn ack(self) -> bool {
         self.0 & 0x10 != 0
     }
+
+    /// Whether each is set, by its name.
+    pub(crate) const fn named(self) -> [(bool, &'static str); 4] {
+        [(self.syn(), "SYN"), (self.ack(), "ACK"), (self.fin(), "FIN"), (self.rst(), "RST")]
+    }
 }
 
 impl fmt::Debug for Flags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let set = [(self.syn(), "SYN"), (self.ack(), "ACK"), (self.fin(), "FIN"), (self.rst(), "RST")];
-        f.debug_list().entries(set.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name)).finish()
+        f.debug_list()
+            .entries(self.named().iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name))
+            .finish()
     }
 }
 

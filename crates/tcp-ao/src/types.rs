@@ -1,12 +1,16 @@
 //! The words of RFC 5925 as types: key ids, sequence numbers, endpoints, socket pairs.
 
 use core::fmt;
-use core::net::IpAddr;
+use core::net::{AddrParseError, IpAddr, SocketAddr};
+use core::num::ParseIntError;
+use core::str::FromStr;
 
 /// A one-octet key identifier: the KeyID or RNextKeyID of an option, the SendID or RecvID of an MKT.
 ///
 /// Values can only be compared for equality; they have no order (RFC 5925 §3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct KeyId(pub u8);
 
 impl fmt::Display for KeyId {
@@ -15,10 +19,33 @@ impl fmt::Display for KeyId {
     }
 }
 
+/// Reads a decimal number from 0 to 255.
+impl FromStr for KeyId {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
+
+impl From<u8> for KeyId {
+    fn from(id: u8) -> Self {
+        Self(id)
+    }
+}
+
+impl From<KeyId> for u8 {
+    fn from(KeyId(id): KeyId) -> Self {
+        id
+    }
+}
+
 /// A TCP sequence number: 32 bits that wrap (RFC 9293 §3.4).
 ///
 /// It has no `Ord`, because numbers that wrap have no order; [`SeqNum::before`] is the comparison TCP uses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SeqNum(pub u32);
 
 impl SeqNum {
@@ -39,6 +66,8 @@ impl SeqNum {
 
 /// An initial sequence number: the sequence number of a SYN. Both ends' are part of the key derivation (RFC 5925 §5.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Isn(pub u32);
 
 impl Isn {
@@ -48,12 +77,17 @@ impl Isn {
 
 /// A sequence number extension: how often a direction's sequence number has wrapped (RFC 5925 §6.2, RFC 9187).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Sne(pub u32);
 
 /// One end of a connection: an address and a port.
 ///
 /// An IPv4-mapped IPv6 address becomes the IPv4 address, since that is what is on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(from = "SocketAddr", into = "SocketAddr"))]
 pub struct Endpoint {
     address: IpAddr,
     port: u16,
@@ -98,15 +132,31 @@ impl Endpoint {
     }
 }
 
-impl From<core::net::SocketAddr> for Endpoint {
-    fn from(address: core::net::SocketAddr) -> Self {
+/// Drops the flow label and the scope of an IPv6 address.
+impl From<SocketAddr> for Endpoint {
+    fn from(address: SocketAddr) -> Self {
         Self::new(address.ip(), address.port())
+    }
+}
+
+impl From<Endpoint> for SocketAddr {
+    fn from(Endpoint { address, port }: Endpoint) -> Self {
+        Self::new(address, port)
+    }
+}
+
+/// Reads address and port as `Display` writes them: `192.0.2.1:179`, `[2001:db8::1]:179`.
+impl FromStr for Endpoint {
+    type Err = AddrParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse::<SocketAddr>().map(Self::from)
     }
 }
 
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        core::net::SocketAddr::new(self.address, self.port).fmt(f)
+        SocketAddr::from(*self).fmt(f)
     }
 }
 
@@ -118,6 +168,9 @@ impl fmt::Debug for Endpoint {
 
 /// A TCP socket pair, as one end sees it (RFC 9293 §3.3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct SocketPair {
     /// This end.
     pub local: Endpoint,

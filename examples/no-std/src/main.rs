@@ -12,7 +12,7 @@ use core::panic::PanicInfo;
 
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_mac::MacKey;
-use wireseal_tcp_ao::{Connection, KeyId, MasterKey, Mkt, MktSet, Segment, SocketPair, append_ao};
+use wireseal_tcp_ao::{Connection, KeyId, MasterKey, Mkt, MktSet, Segment, SocketPair};
 
 /// RFC 9235 §4.1.1: the SYN of a BGP session, signed with HMAC-SHA-1-96 under the master key "testvector".
 const SYN: [u8; 76] = [
@@ -60,7 +60,7 @@ fn answer() -> Option<()> {
     tcp[2..4].copy_from_slice(&0xe9d7_u16.to_be_bytes());
     tcp[4..8].copy_from_slice(&0x11c1_4261_u32.to_be_bytes());
     tcp[8..12].copy_from_slice(&0xfbfb_ab5b_u32.to_be_bytes());
-    let options = append_ao(&mut tcp[20..], 0, 12).ok()?;
+    let options = passive.append_ao(&mut tcp[20..], 0).ok()?;
     tcp[12] = ((20 + options) as u8 / 4) << 4;
     tcp[13] = 0x12;
     let answer = &mut tcp[..20 + options];

@@ -9,7 +9,7 @@ use smoltcp::phy::Medium;
 use smoltcp::socket::tcp::CongestionControl;
 use tokio::task::JoinSet;
 use tracing::{Instrument, Span, warn};
-use wireseal_tcp_ao::key_chain::KeyChain;
+use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
 
 use crate::config::{self, Config, Neighbour, TransportKind};
 use crate::connection::{Connection, Listener, Transport, peer_span};
@@ -96,7 +96,7 @@ fn router(link: Link, transport: &config::Transport, neighbours: &[Neighbour], s
     let with_chain = |neighbour: &Neighbour| Some((neighbour.clone(), neighbour.key_chain.clone()?));
     let protected: Vec<(Neighbour, Arc<KeyChain>)> = neighbours.iter().filter_map(with_chain).collect();
     let peers = protected.iter().map(|(neighbour, chain)| {
-        protection::peer(neighbour.local_address, neighbour.address, chain.mkts(protection::now()))
+        protection::peer(neighbour.local_address, neighbour.address, chain.mkts(Timestamp::now()))
     });
     let stack = Stack::start(link, peers.collect(), &config)?;
     let mut keys = JoinSet::new();

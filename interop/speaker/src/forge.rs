@@ -6,7 +6,6 @@ use smoltcp::wire::{IpAddress, IpProtocol, IpRepr, TcpControl, TcpPacket, TcpRep
 use wireseal_tcp_ao::option::{MAX_OPTIONS_LENGTH, TCP_HEADER_LENGTH};
 use wireseal_tcp_ao::{
     Connection, ConnectionState, Counters, HeardKeys, Isn, Mkt, MktSet, Segment, SeqNum, Sne, SocketPair,
-    append_ao,
 };
 
 /// IP hop limit of forged packets.
@@ -163,7 +162,7 @@ impl Forgery {
         repr.emit(&mut TcpPacket::new_unchecked(&mut tcp), &source, &destination, &checksums);
         if let Some(mut connection) = signer {
             let mut options = [0; MAX_OPTIONS_LENGTH];
-            let length = append_ao(&mut options, 0, connection.current_key().mac_length())?;
+            let length = connection.append_ao(&mut options, 0)?;
             tcp.splice(TCP_HEADER_LENGTH..TCP_HEADER_LENGTH, options[..length].iter().copied());
             TcpPacket::new_unchecked(&mut tcp).set_header_len((TCP_HEADER_LENGTH + length) as u8);
             connection.sign(&mut tcp)?;

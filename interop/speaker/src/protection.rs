@@ -1,7 +1,7 @@
 //! The keys of TCP-AO, as the lifetimes of a key chain begin and end.
 
 use std::net::IpAddr;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::Result;
 use tokio::time::sleep;
@@ -20,13 +20,6 @@ const EXPIRY_WARNING: u32 = 7 * 24 * 3600;
 #[must_use]
 pub fn peer(local: IpAddr, remote: IpAddr, mkts: MktSet<MKTS_PER_PEER>) -> Peer {
     Peer { connections: ConnectionIdentifier::between(local.into(), remote.into()), mkts }
-}
-
-/// The time, in whole seconds.
-#[must_use]
-pub fn now() -> Timestamp {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_unix_seconds(i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX))
 }
 
 /// A key as the other end has it: what is sent with here is accepted there.
@@ -63,12 +56,12 @@ pub fn apply(stack: &Stack, index: usize, chain: &KeyChain, at: Timestamp) {
 pub async fn follow_lifetimes(stack: Stack, index: usize, chain: KeyChain) {
     let mut log = KeyChangeLog::default();
     loop {
-        let at = now();
+        let at = Timestamp::now();
         if log.has_changed(&chain, at) {
             apply(&stack, index, &chain, at);
         }
         let until_change = chain.next_change(at).map_or(CLOCK_CHECK, |change| {
-            let seconds = change.unix_seconds().saturating_sub(now().unix_seconds());
+            let seconds = change.unix_seconds().saturating_sub(Timestamp::now().unix_seconds());
             Duration::from_secs(u64::try_from(seconds).unwrap_or_default())
         });
         sleep(until_change.min(CLOCK_CHECK)).await;

@@ -95,7 +95,7 @@ impl TcpEnd {
     /// Verifies with the real code, and spoils what it has learned if a fault is to be found.
     fn verify<'a>(&mut self, segment: &Segment<'a>) -> Result<Verified<'a>, VerifyError> {
         let current = self.connection.current_key().send_id;
-        let highest = self.connection.highest_received();
+        let highest = self.connection.highest_received().1;
         let verified = self.connection.verify(segment)?;
         let asked_for = segment.ao_option()?.map(|ao| ao.rnext_key_id);
         let spoiled = match self.setup.fault {
@@ -207,7 +207,7 @@ impl TcpEnd {
         Ok(())
     }
 
-    fn state(&self) -> Result<ConnectionState, String> {
+    fn state(self) -> Result<ConnectionState, String> {
         let state = self.connection.export().map_err(|error| error.to_string())?;
         Ok(ConnectionState { counters: Counters::default(), ..state })
     }
@@ -306,12 +306,13 @@ impl End for TcpEnd {
     }
 
     fn moved(self) -> Result<Self, String> {
+        let side = self.side();
         let octets = self.connection.export().map_err(|error| error.to_string())?.to_octets();
         let mut state = ConnectionState::from_octets(&octets).map_err(|error| error.to_string())?;
         if self.setup.fault == Some(Fault::ForgetsAcknowledgment) {
-            state.acknowledged = SeqNum(sequence(self.side(), 0));
+            state.acknowledged = SeqNum(sequence(side, 0));
         }
-        let connection = Connection::import(&state, &mkts(self.side(), self.facts.held));
+        let connection = Connection::import(&state, &mkts(side, self.facts.held));
         Ok(Self { connection: connection.map_err(|error| error.to_string())?, ..self })
     }
 

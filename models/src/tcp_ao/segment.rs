@@ -1,9 +1,7 @@
 //! Segments on the wire, and what the model knows of them.
 
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{
-    Connection, Endpoint, Isn, KeyId, MasterKey, Mkt, MktSet, Segment, SocketPair, append_ao,
-};
+use wireseal_tcp_ao::{Connection, Endpoint, Isn, KeyId, MasterKey, Mkt, MktSet, Segment, SocketPair};
 
 use crate::ends::Side;
 
@@ -86,8 +84,7 @@ pub(super) fn signed(
 ) -> Result<Vec<u8>, String> {
     let pair = connection.pair();
     let mut options = [0; 40];
-    let length =
-        append_ao(&mut options, 0, connection.current_key().mac_length()).map_err(|e| e.to_string())?;
+    let length = connection.append_ao(&mut options, 0).map_err(|e| e.to_string())?;
     let mut tcp = Vec::with_capacity(HEADER + length + payload.len());
     tcp.extend(pair.local.port().to_be_bytes());
     tcp.extend(pair.remote.port().to_be_bytes());

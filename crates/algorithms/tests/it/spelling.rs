@@ -1,5 +1,6 @@
 //! Every spelling is read, and every refusal gives its reason.
 
+use wireseal_algorithms::MacAlgorithm;
 use wireseal_algorithms::ParseAlgorithmError::{self, *};
 use wireseal_algorithms::TcpAoAlgorithm::{self, *};
 
@@ -139,4 +140,16 @@ fn every_refusal_lists_the_supported_algorithms() {
         ambiguous.starts_with("SHA-256 alone is ambiguous: write hmac(sha256) for Linux's"),
         "{ambiguous}"
     );
+}
+
+#[test]
+fn serde_reads_every_spelling_and_writes_the_name() {
+    for algorithm in TcpAoAlgorithm::ALL {
+        let text = serde_json::to_string(&algorithm).unwrap();
+        assert_eq!(text, format!("{:?}", algorithm.name()));
+        assert_eq!(serde_json::from_str::<TcpAoAlgorithm>(&text).unwrap(), algorithm);
+    }
+    let error = serde_json::from_str::<TcpAoAlgorithm>(r#""hmac-sha-256""#).unwrap_err().to_string();
+    assert!(error.starts_with(&ParseAlgorithmError::Ambiguous.to_string()), "{error}");
+    assert_eq!(serde_json::from_str::<MacAlgorithm>(r#""kmac256""#).unwrap(), MacAlgorithm::Kmac256);
 }

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{
-    Connection, Endpoint, Isn, KeyId, MasterKey, Mkt, MktSet, Segment, SocketPair, append_ao,
-};
+use wireseal_tcp_ao::{Connection, Endpoint, Isn, KeyId, MasterKey, Mkt, MktSet, Segment, SocketPair};
 
 use super::rate::per_second;
 
@@ -45,7 +43,7 @@ fn measure(algorithm: TcpAoAlgorithm, payload: usize, window: Duration) -> TcpAo
         remote: Endpoint::new([192, 0, 2, 2], 179),
     };
     let (mut sender, mut receiver) = connect(algorithm, pair);
-    let mut tcp = header(&pair, 1001, 5001, ACK, algorithm.default_mac_length());
+    let mut tcp = header(&sender, 1001, 5001, ACK);
     tcp.resize(tcp.len() + payload, 0xa5);
     let signed = per_second(window, AT_ONCE, || {
         for _ in 0..AT_ONCE {
@@ -68,15 +66,14 @@ fn connect(algorithm: TcpAoAlgorithm, pair: SocketPair) -> (Connection<1>, Conne
     let master_key = MasterKey::new(&MASTER_KEY).expect("32 octets are a master key");
     let mkt = Mkt::new(KeyId(1), KeyId(1), algorithm, master_key).expect("32 octets are enough for all");
     let mkts = MktSet::<1>::from_mkts([mkt]).expect("there is room for one");
-    let mac_length = algorithm.default_mac_length();
     let (source, destination) = (pair.local.address(), pair.remote.address());
 
     let mut active = Connection::active(pair, Isn(1000), &mkts).expect("there is a key");
-    let mut syn = header(&pair, 1000, 0, SYN, mac_length);
+    let mut syn = header(&active, 1000, 0, SYN);
     active.sign(&mut syn).expect("a SYN opens a connection");
     let syn = Segment::from_tcp(source, destination, &syn).expect("the segment is well-formed");
     let mut passive = Connection::passive(&mkts.verify_syn(syn).expect("the SYN is signed"));
-    let mut syn_ack = header(&pair.reversed(), 5000, 1001, SYN | ACK, mac_length);
+    let mut syn_ack = header(&passive, 5000, 1001, SYN | ACK);
     passive.sign(&mut syn_ack).expect("a SYN-ACK follows");
     let syn_ack = Segment::from_tcp(destination, source, &syn_ack).expect("the segment is well-formed");
     active.verify(&syn_ack).map(drop).expect("the SYN-ACK is signed");
@@ -84,7 +81,8 @@ fn connect(algorithm: TcpAoAlgorithm, pair: SocketPair) -> (Connection<1>, Conne
 }
 
 /// A TCP header with an empty TCP-AO option.
-fn header(pair: &SocketPair, sequence: u32, acknowledgment: u32, flags: u8, mac_length: usize) -> Vec<u8> {
+fn header(connection: &Connection<1>, sequence: u32, acknowledgment: u32, flags: u8) -> Vec<u8> {
+    let pair = connection.pair();
     let mut tcp = Vec::new();
     tcp.extend(pair.local.port().to_be_bytes());
     tcp.extend(pair.remote.port().to_be_bytes());
@@ -92,7 +90,7 @@ fn header(pair: &SocketPair, sequence: u32, acknowledgment: u32, flags: u8, mac_
     tcp.extend(acknowledgment.to_be_bytes());
     tcp.extend([0, flags, 0xff, 0xff, 0, 0, 0, 0]);
     tcp.resize(60, 0);
-    let options = append_ao(&mut tcp[20..], 0, mac_length).expect("there are 40 octets of room");
+    let options = connection.append_ao(&mut tcp[20..], 0).expect("there are 40 octets of room");
     tcp.truncate(20 + options);
     tcp[12] = (tcp.len() as u8 / 4) << 4;
     tcp

@@ -4,7 +4,6 @@ use std::error::Error;
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use clap::Subcommand;
 use comfy_table::ContentArrangement;
@@ -85,13 +84,7 @@ pub(super) fn run(Arguments { order }: Arguments) -> Result {
 }
 
 fn run_check(arguments: &CheckArguments) -> Result {
-    let now = match arguments.now {
-        Some(now) => now,
-        None => {
-            let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
-            Timestamp::from_unix_seconds(i64::try_from(since.as_secs())?)
-        }
-    };
+    let now = arguments.now.unwrap_or_else(Timestamp::now);
     let mut reports = Vec::new();
     for path in &arguments.files {
         let file = load(path, arguments.format)?;

@@ -66,9 +66,9 @@ fn check(vector: &Vector) -> Option<bool> {
     let mut signed = segment.tcp().to_vec();
     let mac_at = 20 + ao.offset + ao.length() - ao.mac.len();
     signed[mac_at..mac_at + ao.mac.len()].fill(0);
-    sign_segment(&key, sne, addresses, &mut signed, parameters, ao.rnext_key_id).ok()?;
+    sign_segment(&key, sne, parameters, ao.rnext_key_id, addresses, &mut signed).ok()?;
 
-    let verified = |segment| verify_segment(&key, sne, segment, parameters).is_ok();
+    let verified = |segment| verify_segment(&key, sne, parameters, segment).is_ok();
     Some(
         octets.expose_secret() == vector.traffic_key.0
             && verified(&segment)

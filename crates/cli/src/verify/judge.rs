@@ -83,7 +83,7 @@ impl Judge<'_, '_> {
 
     #[inline]
     fn verifies(&self, candidate: Candidate, key: &TrafficKey, sne: Sne) -> bool {
-        verify_segment(key, sne, self.segment, self.table.parameters(candidate)).is_ok()
+        verify_segment(key, sne, self.table.parameters(candidate), self.segment).is_ok()
     }
 
     /// The same with a MAC computed batched, if it is the one needed.

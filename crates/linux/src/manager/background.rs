@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Weak};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use wireseal_tcp_ao::key_chain::Timestamp;
 
@@ -31,18 +31,9 @@ impl KeyManager {
 /// Takes steps until the manager is gone or a task reports them.
 fn run(shared: Weak<Shared>, _clock: Clock) {
     while let Some(shared) = shared.upgrade().filter(|shared| shared.is_clock(THREAD)) {
-        if let Some(report) = (KeyManager { shared }).step_due(system_clock()) {
+        if let Some(report) = (KeyManager { shared }).step_due(Timestamp::now()) {
             log::step(&report);
         }
         thread::sleep(TICK);
     }
-}
-
-/// The system clock, which may be set before 1970.
-pub(crate) fn system_clock() -> Timestamp {
-    let seconds = match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
-        Ok(after) => i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
-        Err(error) => i64::try_from(error.duration().as_secs()).map_or(i64::MIN, |seconds| -seconds),
-    };
-    Timestamp::from_unix_seconds(seconds)
 }

@@ -81,29 +81,23 @@ use crate::{Error, PeerName};
 ///
 /// ```no_run
 /// use std::net::{SocketAddr, TcpStream};
-/// use std::time::{SystemTime, UNIX_EPOCH};
 ///
 /// use socket2::{Domain, Socket, Type};
 /// use wireseal_linux::{KeyManager, PeerName};
 /// use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
 ///
-/// fn now() -> Timestamp {
-///     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is right");
-///     Timestamp::from_unix_seconds(since_1970.as_secs() as i64)
-/// }
-///
 /// fn serve(chain: KeyChain, for_dynamic: KeyChain) -> Result<(), Box<dyn std::error::Error>> {
 ///     let manager = KeyManager::new(chain, "192.0.2.7".parse()?, None)?;
 ///     manager.set_peer(PeerName::new("198.51.100.0/24".parse()?), for_dynamic)?;
 ///     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
-///     let _attachment = manager.attach(&socket, now())?;
+///     let _attachment = manager.attach(&socket, Timestamp::now())?;
 ///     socket.bind(&"0.0.0.0:179".parse::<SocketAddr>()?.into())?;
 ///     socket.listen(16)?;
 ///     let (stream, _) = socket.accept()?;
 ///     let stream = TcpStream::from(stream);
-///     let attachment_of_stream = manager.attach(&stream, now())?;
+///     let attachment_of_stream = manager.attach(&stream, Timestamp::now())?;
 ///     loop {
-///         let report = manager.step(now());
+///         let report = manager.step(Timestamp::now());
 ///         let of_stream = report.sockets.iter().find(|socket| socket.attachment == attachment_of_stream.number());
 ///         if of_stream.is_some_and(|socket| socket.expired) {
 ///             return Ok(());

@@ -19,8 +19,6 @@ mod target;
 mod task;
 mod vrf;
 
-pub(crate) use background::system_clock;
-
 pub use action::{Action, Origin, SocketKind};
 pub use attachment::{Attachment, SocketState};
 pub use error::ManagerError;

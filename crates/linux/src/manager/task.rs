@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use tokio::time::MissedTickBehavior;
+use wireseal_tcp_ao::key_chain::Timestamp;
 
 use crate::manager::attachment::REPORTING;
-use crate::manager::background::{TICK, system_clock};
+use crate::manager::background::TICK;
 use crate::manager::key_manager::KeyManager;
 use crate::manager::report::StepReport;
 
@@ -50,7 +51,7 @@ impl KeyManager {
                 if Arc::strong_count(&self.shared) == 1 {
                     return;
                 }
-                let now = system_clock();
+                let now = Timestamp::now();
                 let manager = self.clone();
                 if let Ok(Some(step)) = tokio::task::spawn_blocking(move || manager.step_due(now)).await {
                     report(step);

@@ -6,8 +6,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use socket2::{Domain, SockRef, Socket, Type};
+use wireseal_tcp_ao::key_chain::Timestamp;
 
-use crate::manager::system_clock;
 use crate::{Attachment, Error, KeyManager, ManagerError, TcpAoStream};
 
 /// Connections that may wait to be accepted, as in std.
@@ -66,7 +66,7 @@ impl TcpAoListener {
     /// As for [`bind`](Self::bind). If it listens already, a peer that was faster than its keys is refused when it is accepted.
     pub fn from_socket(socket: impl Into<OwnedFd>, manager: &KeyManager) -> Result<Self, ManagerError> {
         let socket = TcpListener::from(socket.into());
-        let attachment = manager.attach(&socket, system_clock())?;
+        let attachment = manager.attach(&socket, Timestamp::now())?;
         manager.run_in_background().map_err(Error::Io)?;
         SockRef::from(&socket).listen(BACKLOG).map_err(Error::Io)?;
         Ok(Self { attachment, manager: manager.clone(), socket })

@@ -6,8 +6,8 @@ use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use socket2::{Domain, SockRef, Socket, Type};
+use wireseal_tcp_ao::key_chain::Timestamp;
 
-use crate::manager::system_clock;
 use crate::{Attachment, Error, KeyManager, ManagerError, TcpAoSocket};
 
 /// A connection with a peer of a [`KeyManager`]. The peer's key chain is carried out on it for as long as it is open.
@@ -43,7 +43,7 @@ impl TcpAoStream {
         manager: &KeyManager,
         connect: impl FnOnce(&Socket) -> io::Result<()>,
     ) -> Result<Self, ManagerError> {
-        let attachment = manager.attach_connecting(&socket, remote.ip(), system_clock())?;
+        let attachment = manager.attach_connecting(&socket, remote.ip(), Timestamp::now())?;
         manager.run_in_background().map_err(Error::Io)?;
         connect(&socket).map_err(Error::Io)?;
         Ok(Self { attachment, stream: socket.into() })
@@ -74,7 +74,7 @@ fn attach_accepted(
     manager.run_in_background().map_err(Error::Io)?;
     let keys = TcpAoSocket::new(stream).keys()?;
     // With the address: a connection that its peer has reset already has none, and would get the keys of all peers.
-    let attachment = manager.attach_connecting(stream, remote.ip(), system_clock())?;
+    let attachment = manager.attach_connecting(stream, remote.ip(), Timestamp::now())?;
     // The rnext key was the one that the SYN was signed with, and only this end changes it.
     match keys.iter().find(|key| key.is_rnext).map(|key| key.name) {
         Some(key) if attachment.state().peer != Some(key.peer()) => {

@@ -40,20 +40,23 @@ struct Queues {
 }
 
 impl Frozen<'_> {
-    /// Reads the whole connection. The socket stays as it is, frozen.
+    /// Reads the whole connection. From now on it lives in what is returned: the socket stays frozen even when this is dropped. To
+    /// [`restore`](crate::restore) it, ask [`Support::can_restore`](crate::Support::can_restore) there first.
     ///
     /// Do not move a connection whose protocol has urgent data: the receive queue can be read only up to an unread urgent
     /// octet (RFC 9293 §3.8.5).
     ///
     /// # Errors
-    /// [`Error::NotEstablished`]; [`Error::Connected`] for a connection without TCP-AO; [`Error::NoPermission`].
-    pub fn export(&self) -> Result<Exported, Error> {
+    /// [`Error::NotEstablished`]; [`Error::Connected`] for a connection without TCP-AO; [`Error::NoPermission`]. The connection then
+    /// continues when this is dropped.
+    pub fn export(&mut self) -> Result<Exported, Error> {
         let mut queues = self.read_queues()?;
         loop {
             let exported = self.read(&queues)?;
             let again = self.read_queues()?;
             // Meanwhile a segment that was already past the filter may have arrived, and one that fits the window may have left.
             if again == queues {
+                self.is_exported = true;
                 return Ok(exported);
             }
             queues = again;

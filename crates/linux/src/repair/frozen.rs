@@ -12,20 +12,22 @@ use crate::error::Error;
 use crate::socket::TcpAoSocket;
 use crate::sys;
 
-/// A connection that takes in no segments while its state is read. Dropping it lets the connection continue;
-/// [`Frozen::abandon`] does not.
+/// A connection that takes in no segments while its state is read. Dropping it lets the connection continue, unless it has been
+/// [exported](Frozen::export): then it stays frozen, so that it never lives in two places, and closing its socket sends nothing to
+/// the peer. [`Frozen::resume`] lets it continue all the same.
 ///
 /// Segments that arrive while it is frozen are counted and dropped, as if lost, and the peer sends them again. A socket filter
 /// does this; it permanently replaces any filter the socket had. What the peer's window has room for may still go out until the
 /// connection is exported. It counts as sent and lost, and the restored connection sends it again.
 ///
-/// If the process ends while the connection is frozen, the connection is gone and the peer is not told, as after
-/// [`Frozen::abandon`].
+/// If the process ends while the connection is frozen, the connection is gone and the peer is not told.
 #[derive(Debug)]
 pub struct Frozen<'fd> {
     pub(super) socket: TcpAoSocket<'fd>,
     /// `SO_REUSEADDR`, which the end of repair turns off: no listening socket could be bound beside this one any more.
     reuse_address: bool,
+    /// Whether dropping it leaves it frozen.
+    pub(super) is_exported: bool,
 }
 
 impl<'fd> TcpAoSocket<'fd> {
@@ -36,7 +38,7 @@ impl<'fd> TcpAoSocket<'fd> {
     pub fn freeze(&self) -> Result<Frozen<'fd>, Error> {
         let reuse_address = SockRef::from(&self.fd()).reuse_address()?;
         self.repair(TCP_REPAIR, &TCP_REPAIR_ON)?;
-        let frozen = Frozen { socket: *self, reuse_address };
+        let frozen = Frozen { socket: *self, reuse_address, is_exported: false };
         drop_all_segments(self.fd())?;
         Ok(frozen)
     }
@@ -61,17 +63,24 @@ impl Frozen<'_> {
         }
     }
 
-    /// Leaves the connection frozen, to be restored elsewhere: closing this socket then sends nothing to the peer. Ask
-    /// [`Support::can_restore`](crate::Support::can_restore) there first.
-    pub fn abandon(self) {
-        std::mem::forget(self);
+    /// Lets an exported connection continue here after all. Discard the [`Exported`](crate::Exported): restored somewhere else, it
+    /// would be the same connection twice, with SNEs that soon differ.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; the connection may then still be frozen.
+    pub fn resume(mut self) -> Result<(), Error> {
+        // Not a second time when it is dropped.
+        self.is_exported = true;
+        self.thaw(TCP_REPAIR_OFF_NO_WP)
     }
 }
 
 impl Drop for Frozen<'_> {
     fn drop(&mut self) {
-        // An error has nowhere to go, and a socket that is gone is not frozen.
-        drop(self.thaw(TCP_REPAIR_OFF_NO_WP));
+        if !self.is_exported {
+            // An error has nowhere to go, and a socket that is gone is not frozen.
+            drop(self.thaw(TCP_REPAIR_OFF_NO_WP));
+        }
     }
 }
 

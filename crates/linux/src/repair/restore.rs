@@ -49,7 +49,9 @@ pub fn restore<S: AsFd + ?Sized>(
     let socket = TcpAoSocket::new(socket);
     release::check(sys::kernel_release()?)?;
     check(exported, keys)?;
-    let frozen = socket.freeze()?;
+    let mut frozen = socket.freeze()?;
+    // Thawed or not, what is left of it is not to be thawed when it is dropped.
+    frozen.is_exported = true;
     let restored = frozen.become_connection(exported, keys).and_then(|()| {
         frozen.thaw(TCP_REPAIR_OFF.cast_signed())?;
         // What was never sent is written like any data.
@@ -60,7 +62,6 @@ pub fn restore<S: AsFd + ?Sized>(
         // Thawed or not, closing it must send nothing.
         drop(socket.repair(TCP_REPAIR, &TCP_REPAIR_ON));
     }
-    frozen.abandon();
     restored
 }
 

@@ -4,6 +4,7 @@ use crate::connection::Connection;
 use crate::connection::slot::Slot;
 use crate::error::KeyError;
 use crate::mkt::{Mkt, MktError, MktParameters, MktSet};
+use crate::option::{AoOption, NoRoom, append_ao};
 use crate::types::KeyId;
 
 impl<const N: usize> Connection<N> {
@@ -26,13 +27,24 @@ impl<const N: usize> Connection<N> {
         self.parameters.iter().flatten()
     }
 
-    /// Octets to reserve in the next segment's header for the AO option and its padding: 8 to 20. Ask again after every
+    /// Appends an AO option of the current key's size to the `used` octets of options at the start of `space`, the header's option
+    /// space, and pads it. Returns the new length of the options. [`sign`](Self::sign) fills in ids and MAC.
+    ///
+    /// Append it to each header anew, because the peer can change the current key with every segment.
+    ///
+    /// # Errors
+    /// [`NoRoom`] if option and padding do not fit; `space` is then unchanged.
+    pub fn append_ao(&self, space: &mut [u8], used: usize) -> Result<usize, NoRoom> {
+        append_ao(space, used, self.current_key().mac_length())
+    }
+
+    /// Octets that the AO option and its padding take in a header with no other options: 8 to 20. Ask again after every
     /// [`verify`](Self::verify), because the peer can change the current key.
     ///
     /// Take them off the segment's data, never off the advertised MSS (RFC 9293 §3.7.1).
     #[must_use]
     pub fn option_length(&self) -> usize {
-        self.current_key().option_length().next_multiple_of(4)
+        AoOption::length_with(self.current_key().mac_length()).next_multiple_of(4)
     }
 
     /// Adds an MKT, which the peer may now sign with. Current and rnext key stay the same.

@@ -21,7 +21,7 @@ use crate::counters::Counters;
 use crate::error::KeyError;
 use crate::mkt::{MktParameters, MktSet};
 use crate::sne::SneTracker;
-use crate::types::{Isn, KeyId, SeqNum, SocketPair};
+use crate::types::{Isn, KeyId, SeqNum, Sne, SocketPair};
 
 pub use batch::{sign_batch, verify_batch};
 pub(crate) use handshake::Handshake;
@@ -176,10 +176,22 @@ impl<const N: usize> Connection<N> {
         (self.phase != Phase::SynSent).then_some(self.remote_isn)
     }
 
-    /// The highest verified sequence number; at first the peer's ISN.
+    /// The highest sequence number sent, with its SNE; at first this end's ISN.
     #[must_use]
-    pub const fn highest_received(&self) -> SeqNum {
-        self.receive.highest().1
+    pub const fn highest_sent(&self) -> (Sne, SeqNum) {
+        self.send.highest()
+    }
+
+    /// The highest verified sequence number, with its SNE; at first the peer's ISN.
+    #[must_use]
+    pub const fn highest_received(&self) -> (Sne, SeqNum) {
+        self.receive.highest()
+    }
+
+    /// The acknowledgment number of the newest verified segment; `None` before the first that acknowledges something.
+    #[must_use]
+    pub const fn newest_acknowledgment(&self) -> Option<SeqNum> {
+        self.newest_acknowledgment
     }
 
     /// Whether both ISNs are confirmed and the traffic keys derived.
@@ -248,6 +260,10 @@ impl<const N: usize> fmt::Debug for Connection<N> {
             .field("phase", &self.phase)
             .field("current_key", &self.current_key().send_id)
             .field("rnext_key", &self.rnext_key().recv_id)
+            .field("highest_sent", &self.highest_sent())
+            .field("highest_received", &self.highest_received())
+            .field("newest_acknowledgment", &self.newest_acknowledgment)
+            .field("heard", &self.heard)
             .field("counters", &self.counters())
             .finish_non_exhaustive()
     }

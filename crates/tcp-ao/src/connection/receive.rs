@@ -18,6 +18,7 @@ const LONGEST_SEGMENT: i32 = 1 << 16;
 
 /// A segment whose MAC has verified. Only [`Connection::verify`] makes one.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Verified<'a> {
     segment: Segment<'a>,
     key_id: KeyId,

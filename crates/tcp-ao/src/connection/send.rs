@@ -17,7 +17,7 @@ use crate::types::{Isn, SeqNum, Sne};
 impl<const N: usize> Connection<N> {
     /// Signs a TCP segment, header and payload, in place with the current key.
     ///
-    /// The header must have an AO option of the current key's size, which [`append_ao`](crate::append_ao) puts there; `sign`
+    /// The header must have an AO option of the current key's size, which [`append_ao`](Self::append_ao) puts there; `sign`
     /// fills in ids and MAC. Compute the checksum afterwards. A retransmission gets the SNE of its own sequence number.
     ///
     /// # Errors

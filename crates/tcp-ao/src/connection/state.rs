@@ -8,9 +8,11 @@ use crate::types::{Isn, KeyId, SeqNum, Sne, SocketPair};
 
 /// The state of a connection without its MKTs. It contains no secret; move the MKTs separately.
 ///
+/// It stands for the connection: it is not `Copy`, because two ends that continue from one state soon have different SNEs.
+///
 /// On Linux, `TCP_AO_REPAIR` has the ISNs and SNEs, `TCP_AO_INFO` the key ids and counters, and `TCP_REPAIR` the sequence
 /// numbers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConnectionState {
     /// The two ends.
     pub pair: SocketPair,
@@ -40,6 +42,7 @@ pub struct ConnectionState {
 
 /// Why a connection's state could not be exported or imported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum StateError {
     /// The handshake is not complete.
     #[error("connection is not established")]
@@ -64,11 +67,16 @@ pub enum StateError {
 }
 
 impl<const N: usize> Connection<N> {
-    /// The state with which another place, holding the same MKTs, can continue this connection.
+    /// The state with which another place, holding the same MKTs, can continue this connection. The connection itself is gone, and
+    /// its keys are wiped: if both went on, their SNEs would soon differ.
     ///
     /// # Errors
-    /// [`StateError::NotEstablished`].
-    pub fn export(&self) -> Result<ConnectionState, StateError> {
+    /// [`StateError::NotEstablished`]; the connection is gone then, too. [`Self::is_established`] tells beforehand.
+    pub fn export(self) -> Result<ConnectionState, StateError> {
+        self.state()
+    }
+
+    pub(crate) fn state(&self) -> Result<ConnectionState, StateError> {
         let (Phase::Established, Some(local_isn)) = (self.phase, self.local_isn) else {
             return Err(StateError::NotEstablished);
         };
@@ -90,7 +98,7 @@ impl<const N: usize> Connection<N> {
         })
     }
 
-    /// Continues a connection that was established elsewhere.
+    /// Continues a connection that was established elsewhere. Import a state once.
     ///
     /// # Errors
     /// [`StateError::CurrentKeyMissing`] and [`StateError::RnextKeyMissing`] if `mkts` lacks a key in use.

@@ -60,7 +60,7 @@
 //! let active = core.at(now);
 //! assert_eq!(active.preferred().map(|key| key.mkt().send_id()), Some(KeyId(101)));
 //!
-//! // As a connection or a peer takes it; `Timestamp::from_unix_seconds` converts the clock's time.
+//! // As a connection or a peer takes it; `Timestamp::now` (feature `std`) reads the clock.
 //! let mkts: wireseal_tcp_ao::MktSet<2> = core.mkts(now);
 //! assert_eq!(mkts.preferred().map(|mkt| mkt.send_id()), Some(KeyId(101)));
 //! assert_eq!(active.iter().count(), 2);

@@ -257,7 +257,7 @@ impl Entry {
     /// this connection.
     pub(super) fn may_be_replaced(&self, syn: SeqNum, now: Duration, limits: &TimeLimits) -> bool {
         let is_another = self.connection.remote_isn() != Some(Isn(syn.0));
-        let is_later = self.connection.highest_received().before(syn);
+        let is_later = self.connection.highest_received().1.before(syn);
         // After a reset nothing is left to protect; after FINs there is TIME-WAIT, where this end closed first
         // (RFC 9293 §3.10.7.4).
         let is_over = self.was_reset || !self.closes_first || is_later;

@@ -27,6 +27,7 @@ impl<F: FnMut(&Event)> Observer for F {
 
 /// Something that happened to a packet or a connection. `Display` formats it as one line for a log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Event {
     /// The index of the peer, if one is configured for the connection.
     pub peer: Option<usize>,
@@ -38,6 +39,7 @@ pub struct Event {
 
 /// What happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum EventKind {
     /// A packet was refused.
     Refused {
@@ -79,6 +81,7 @@ pub enum EventKind {
 
 /// How a connection ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum End {
     /// By FINs from both ends, or a reset. The shim keeps its keys for late segments; no event says when it drops them.
     Closed,
@@ -88,7 +91,7 @@ pub enum End {
     Evicted,
     /// It reached its [time limit](crate::shim::TimeLimits).
     Expired,
-    /// The caller forgot it, or removed its peer.
+    /// The caller forgot or exported it, or removed its peer.
     Forgotten,
     /// Its last key was removed.
     NoKey,
@@ -96,6 +99,7 @@ pub enum End {
 
 /// The direction of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Direction {
     /// From the link to the stack.
     Inbound,

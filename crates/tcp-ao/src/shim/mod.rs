@@ -23,7 +23,7 @@ use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
 
-use crate::connection::Connection;
+use crate::connection::{Connection, ConnectionState};
 use crate::counters::Counters;
 use crate::ip::IPV6_HEADER_LENGTH;
 use crate::mkt::MktSet;
@@ -277,6 +277,14 @@ where
             event::moved(&mut self.observer, entry, Stage::OpenedHere);
         }
         Ok(())
+    }
+
+    /// The state with which another place can [adopt](Self::adopt) or [import](Connection::import) a connection. Here it is
+    /// [forgotten](Self::forget). `None`, and nothing changes, if there is no such connection or it is not established.
+    pub fn export(&mut self, pair: &SocketPair) -> Option<ConnectionState> {
+        let state = self.connection(pair)?.state().ok()?;
+        self.forget(pair);
+        Some(state)
     }
 
     /// Forgets a connection and wipes its keys; its packets are refused from now on.

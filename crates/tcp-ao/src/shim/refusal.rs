@@ -5,6 +5,7 @@ use crate::option::NoRoom;
 
 /// Why a packet was refused. Only counters changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Refusal {
     /// Not an IP packet with a whole TCP segment, in either direction.
     #[error(transparent)]
@@ -69,7 +70,9 @@ impl Refusal {
 
 /// Packets by [`Refusal`], one counter for each variant. The counters saturate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[expect(missing_docs, reason = "the variants of `Refusal` say what each means")]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RefusalCounters {
     pub malformed: u64,
     pub checksum: u64,

@@ -49,6 +49,18 @@ impl ShimSlot {
         peers_before: NONE,
         peers_next: NONE,
     };
+
+    /// So many free slots, in a `Vec` or any other collection. For an array, write `[const { ShimSlot::EMPTY }; 8]`.
+    ///
+    /// ```
+    /// # use wireseal_tcp_ao::shim::ShimSlot;
+    /// let table: Vec<ShimSlot> = ShimSlot::many(1000);
+    /// # assert_eq!(table.len(), 1000);
+    /// ```
+    #[must_use]
+    pub fn many<C: FromIterator<Self>>(count: usize) -> C {
+        core::iter::repeat_with(Self::default).take(count).collect()
+    }
 }
 
 impl Default for ShimSlot {

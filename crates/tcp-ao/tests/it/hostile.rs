@@ -335,13 +335,8 @@ fn ao_22_a_lost_segment_does_not_stop_a_rollover_after_a_move() {
 #[test]
 fn a_connection_replaced_in_place_does_not_panic() {
     let mut link = Link::connected(ipv4_pair());
-    let other = with_ports(link.pair, 7, 179).reversed();
-    let state = wireseal_tcp_ao::ConnectionState {
-        pair: other,
-        ..link.server.connection(&link.pair.reversed()).unwrap().export().unwrap()
-    };
-    let moved = Connection::import(&state, &mirrored(&[(1, 2)])).unwrap();
-    *link.server.connection_mut(&link.pair.reversed()).unwrap() = moved;
+    let other = Ends::connect(with_ports(link.pair, 7, 179), (1, 2), &mkts(&[(1, 2)]), &mirrored(&[(1, 2)]));
+    *link.server.connection_mut(&link.pair.reversed()).unwrap() = other.passive;
     link.server.expire(seconds(1_000_000));
     assert_eq!(link.server.connections().count(), 0);
 }
@@ -393,9 +388,12 @@ fn the_links_survive_anything() {
                     1 => client.forget(&there),
                     2 => server.expire(now),
                     _ => {
-                        if let Some(state) = server.connection(&back).and_then(|known| known.export().ok()) {
-                            let again = Connection::import(&state, &mirrored(&[(1, 2)])).unwrap();
-                            server.adopt(now, again).unwrap();
+                        if let Some(state) = server.export(&back) {
+                            // The second time it takes the place of the first.
+                            for _ in 0..2 {
+                                let again = Connection::import(&state, &mirrored(&[(1, 2)])).unwrap();
+                                server.adopt(now, again).unwrap();
+                            }
                         }
                     }
                 },

@@ -108,7 +108,7 @@ fn ao_11_the_mac_is_over_the_final_destination() {
     let mkt = mkt(1, 1, TcpAoAlgorithm::HmacSha1);
     let key = TrafficKey::derive(mkt.parameters().algorithm, mkt.master_key(), &context);
     let mac = |packet: &[u8]| {
-        segment_mac(&key, Sne(0), &Segment::parse(packet).unwrap(), OptionCoverage::Covered).unwrap()
+        segment_mac(&key, Sne(0), OptionCoverage::Covered, &Segment::parse(packet).unwrap()).unwrap()
     };
     assert_eq!(mac(&packet), mac(&ipv6_packet(SOURCE, FINAL, 6, &tcp())));
     assert_ne!(mac(&packet), mac(&ipv6_packet(SOURCE, FIRST_HOP, 6, &tcp())));

@@ -2,7 +2,9 @@
 
 use crate::support::{ACK, Ends, Parts, SYN, ipv4_pair, mirrored, mkt, mkt_with_secret, mkts, receive, view};
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{Connection, Counters, Isn, KeyError, KeyId, Mkt, MktError, MktSet, VerifyError};
+use wireseal_tcp_ao::{
+    Connection, Counters, Isn, KeyError, KeyId, Mkt, MktError, MktSet, NoRoom, VerifyError,
+};
 
 const TWO: [(u8, u8); 2] = [(1, 101), (2, 102)];
 
@@ -187,7 +189,7 @@ fn acknowledgment(ends: &mut Ends<2>, sequence: u32, octets: u32) -> Vec<u8> {
 /// Ends of which the passive one asks for key 2 after an acknowledgment; its next sequence number, and the acknowledgment.
 fn asking_after_an_acknowledgment() -> (Ends<2>, u32, Vec<u8>) {
     let mut ends = Ends::<2>::with_ids(&TWO);
-    let next = ends.passive.export().unwrap().send_sequence.0.wrapping_add(1);
+    let next = ends.passive.highest_sent().1.0.wrapping_add(1);
     let old = acknowledgment(&mut ends, next, 1000);
     receive(&mut ends.active, &old).unwrap();
     ends.passive.set_rnext_key(KeyId(2)).unwrap();
@@ -263,6 +265,8 @@ fn ao_23_rollover_to_a_key_added_on_a_live_connection_in_both_directions() {
     ends.exchange();
     assert_eq!((chosen(&ends.active), chosen(&ends.passive)), ((2, 102), (102, 2)));
     assert_eq!(ends.active.option_length(), 20);
+    assert_eq!(ends.active.append_ao(&mut [0; 40], 12), Ok(32));
+    assert_eq!(ends.active.append_ao(&mut [0; 40], 24), Err(NoRoom { needed: 20, free: 16 }));
     ends.active.remove_key(KeyId(1), None).unwrap();
     ends.passive.remove_key(KeyId(101), None).unwrap();
     ends.exchange();

@@ -31,5 +31,6 @@ mod shim_table;
 mod sne;
 mod state;
 mod support;
+mod traits;
 mod vector;
 mod vectors;

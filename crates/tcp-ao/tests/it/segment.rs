@@ -60,7 +60,7 @@ fn assert_mac_is_over(sne: u32, pair: SocketPair, tcp: &[u8], options: OptionCov
     let mut hmac = Hmac::<Sha1>::new_from_slice(octets.expose_secret()).unwrap();
     hmac.update(input);
     let segment = view(pair, tcp);
-    let mac = segment_mac(&TrafficKey::new(&octets), Sne(sne), &segment, options).unwrap();
+    let mac = segment_mac(&TrafficKey::new(&octets), Sne(sne), options, &segment).unwrap();
     assert_eq!(mac.as_bytes(), hmac.finalize().into_bytes().as_slice());
     let fields = segment.mac_input(Sne(sne), options).unwrap().fields();
     let concatenated: Vec<u8> = fields.flat_map(|field| field.as_ref().to_vec()).collect();
@@ -121,9 +121,9 @@ fn ao_09_other_options_may_change_on_the_way_only_if_excluded() {
     for options in [OptionCoverage::Covered, OptionCoverage::Excluded] {
         let parameters = *mkt(1, 1, TcpAoAlgorithm::HmacSha1).with_options(options).parameters();
         let mut tcp = data(pair).with_ao(12);
-        sign_segment(&key, Sne(0), addresses, &mut tcp, &parameters, KeyId(1)).unwrap();
+        sign_segment(&key, Sne(0), &parameters, KeyId(1), addresses, &mut tcp).unwrap();
         tcp[25] ^= 0xff;
-        let verdict = verify_segment(&key, Sne(0), &view(pair, &tcp), &parameters);
+        let verdict = verify_segment(&key, Sne(0), &parameters, &view(pair, &tcp));
         assert_eq!(verdict.is_ok(), options == OptionCoverage::Excluded);
     }
 }
@@ -172,8 +172,8 @@ fn ao_12_mapped_addresses_are_signed_as_ipv4() {
     assert!(segment.source_address().is_ipv6());
     assert_eq!((segment.source(), segment.destination()), (mapped.local, mapped.remote));
     let key = TrafficKey::new(&octets(ipv4_pair(), TcpAoAlgorithm::HmacSha1));
-    let as_ipv4 = segment_mac(&key, Sne(0), &view(ipv4_pair(), &tcp), OptionCoverage::Covered);
-    assert_eq!(segment_mac(&key, Sne(0), &segment, OptionCoverage::Covered), as_ipv4);
+    let as_ipv4 = segment_mac(&key, Sne(0), OptionCoverage::Covered, &view(ipv4_pair(), &tcp));
+    assert_eq!(segment_mac(&key, Sne(0), OptionCoverage::Covered, &segment), as_ipv4);
     assert_mac_is_over(
         0,
         mapped,
@@ -213,10 +213,10 @@ fn ao_16_another_mac_length_than_configured_is_rejected_whatever_the_mac() {
         let mut tcp = Parts::new(ipv4_pair(), ACK, 1, 1).with_ao(sent);
         let key = TrafficKey::new(&octets(ipv4_pair(), TcpAoAlgorithm::HmacSha1));
         // The right octets for the length that was sent.
-        let mac = segment_mac(&key, Sne(0), &view(ipv4_pair(), &tcp), OptionCoverage::Covered).unwrap();
+        let mac = segment_mac(&key, Sne(0), OptionCoverage::Covered, &view(ipv4_pair(), &tcp)).unwrap();
         let mac = mac.truncated(sent).to_vec();
         tcp[24..24 + mac.len()].copy_from_slice(&mac);
-        let verdict = verify_segment(&key, Sne(0), &view(ipv4_pair(), &tcp), &parameters);
+        let verdict = verify_segment(&key, Sne(0), &parameters, &view(ipv4_pair(), &tcp));
         assert_eq!(verdict, Err(VerifyError::MacLength { expected: configured, got: sent }));
     }
 }
@@ -229,7 +229,7 @@ fn ao_17_signing_without_the_right_room_changes_nothing() {
     let parameters = *mkt(7, 8, TcpAoAlgorithm::HmacSha1).parameters();
     let sign = |tcp: &mut Vec<u8>| {
         let before = tcp.clone();
-        let error = sign_segment(&key, Sne(0), addresses, tcp, &parameters, KeyId(9)).unwrap_err();
+        let error = sign_segment(&key, Sne(0), &parameters, KeyId(9), addresses, tcp).unwrap_err();
         assert_eq!(*tcp, before);
         error
     };
@@ -253,16 +253,16 @@ fn ao_37_mac_lengths_no_mkt_has_are_an_error_and_no_panic() {
             let mkt = mkt(1, 1, algorithm);
             let mut tcp = Parts::new(pair, ACK, 1, 1).with_ao(length);
             let before = tcp.clone();
-            assert!(sign_segment(&key, Sne(0), addresses, &mut tcp, mkt.parameters(), KeyId(1)).is_err());
+            assert!(sign_segment(&key, Sne(0), mkt.parameters(), KeyId(1), addresses, &mut tcp).is_err());
             assert_eq!(tcp, before);
             let segment = view(pair, &tcp);
-            assert!(verify_segment(&key, Sne(0), &segment, mkt.parameters()).is_err());
+            assert!(verify_segment(&key, Sne(0), mkt.parameters(), &segment).is_err());
             // The MAC can be asked for all the same, as a diagnosis does.
-            assert!(segment_mac(&key, Sne(0), &segment, OptionCoverage::Covered).is_ok());
-            assert!(segment_mac(&key, Sne(0), &segment, OptionCoverage::Excluded).is_ok());
+            assert!(segment_mac(&key, Sne(0), OptionCoverage::Covered, &segment).is_ok());
+            assert!(segment_mac(&key, Sne(0), OptionCoverage::Excluded, &segment).is_ok());
         }
         let unsigned = Parts::new(pair, ACK, 1, 1).unsigned();
-        let mac = segment_mac(&key, Sne(0), &view(pair, &unsigned), OptionCoverage::Covered);
+        let mac = segment_mac(&key, Sne(0), OptionCoverage::Covered, &view(pair, &unsigned));
         assert_eq!(mac.unwrap_err(), VerifyError::Unsigned);
     }
 }
@@ -281,7 +281,7 @@ impl Signed {
         let parts = Parts::new(pair, ACK, 0x0102_0304, 0x0506_0708).options(options).payload(payload);
         let mut tcp = parts.with_ao(parameters.mac_length());
         let addresses = (pair.local.address(), pair.remote.address());
-        sign_segment(&key, Sne(2), addresses, &mut tcp, parameters, KeyId(44)).unwrap();
+        sign_segment(&key, Sne(2), parameters, KeyId(44), addresses, &mut tcp).unwrap();
         Self { pair, key, parameters: *parameters, tcp }
     }
 
@@ -291,7 +291,7 @@ impl Signed {
         let Ok(segment) = Segment::from_tcp(addresses.0, addresses.1, &self.tcp) else {
             return Err(VerifyError::Unsigned);
         };
-        verify_segment(&self.key, Sne(2), &segment, &self.parameters)
+        verify_segment(&self.key, Sne(2), &self.parameters, &segment)
     }
 
     fn flip(&mut self, bit: usize) {
@@ -336,7 +336,7 @@ fn ao_18_a_segment_of_another_turn_does_not_verify() {
     let signed = Signed::new(ipv4_pair(), mkt(1, 1, TcpAoAlgorithm::HmacSha1).parameters(), &[], b"");
     let segment = view(signed.pair, &signed.tcp);
     for sne in [0, 1, 3, 0xffff_ffff] {
-        let verdict = verify_segment(&signed.key, Sne(sne), &segment, &signed.parameters);
+        let verdict = verify_segment(&signed.key, Sne(sne), &signed.parameters, &segment);
         assert_eq!(verdict, Err(VerifyError::BadMac { key_id: KeyId(1) }));
     }
 }
@@ -412,10 +412,10 @@ proptest! {
         let parameters = *mkt(1, 1, TcpAoAlgorithm::Aes128Cmac).parameters();
         if let Ok(segment) = Segment::from_tcp(addresses.0, addresses.1, &octets) {
             prop_assert_eq!(segment.header().len() + segment.payload().len(), octets.len());
-            prop_assert!(verify_segment(&key, Sne(0), &segment, &parameters).is_err());
+            prop_assert!(verify_segment(&key, Sne(0), &parameters, &segment).is_err());
         }
         let before = octets.clone();
-        if sign_segment(&key, Sne(0), addresses, &mut octets, &parameters, KeyId(1)).is_err() {
+        if sign_segment(&key, Sne(0), &parameters, KeyId(1), addresses, &mut octets).is_err() {
             prop_assert_eq!(octets, before);
         }
     }

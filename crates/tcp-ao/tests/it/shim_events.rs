@@ -11,12 +11,12 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::shim::{
     Direction, End, Event, EventKind, Observer, Refusal, RefusalCounters, TracingObserver,
 };
-use wireseal_tcp_ao::{Connection, KeyId, MktSet, PeerError, SignError, VerifyError};
+use wireseal_tcp_ao::{KeyId, MktSet, PeerError, SignError, VerifyError};
 
 use crate::shim_support::{
     CLIENT_ISN, Link, Packet, SERVER_ISN, TestShim, inbound, outbound, read, shim, with_ports,
 };
-use crate::support::{ACK, FIN, RST, SYN, ipv4_pair, mirrored, mkt, mkts};
+use crate::support::{ACK, Ends, FIN, RST, SYN, ipv4_pair, mirrored, mkt, mkts};
 
 #[derive(Default)]
 pub(crate) struct Log(Vec<Event>);
@@ -78,12 +78,12 @@ fn every_other_end_is_told_too() {
     let ended = |end| vec![EventKind::Ended(end)];
     let at = ipv4_pair().reversed();
     assert_eq!(after(|shim, _| shim.forget(&ipv4_pair().reversed())), ended(End::Forgotten));
+    assert_eq!(after(|shim, _| drop(shim.export(&ipv4_pair().reversed()).unwrap())), ended(End::Forgotten));
     assert_eq!(after(|shim, _| drop(shim.remove_peer(0))), ended(End::Forgotten));
     assert_eq!(after(|shim, _| shim.set_mkts(0, MktSet::new()).unwrap()), ended(End::NoKey));
     assert_eq!(after(|shim, now| shim.expire(now + Duration::from_secs(4 * 3600))), ended(End::Expired));
     let adopted = after(|shim, now| {
-        let state = shim.connections().next().unwrap().export().unwrap();
-        shim.adopt(now, Connection::import(&state, &mirrored(&[(1, 2)])).unwrap()).unwrap();
+        shim.adopt(now, Ends::with_ids(&[(1, 2)]).passive).unwrap();
     });
     assert_eq!(adopted, [EventKind::Ended(End::Replaced), EventKind::Opened]);
     // A full table: an old handshake makes way for another, and an open connection only after its time.

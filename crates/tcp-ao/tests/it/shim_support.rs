@@ -195,7 +195,7 @@ pub(crate) fn peer(pair: SocketPair, mkts: MktSet<MKTS_PER_PEER>) -> PeerSlot {
 }
 
 pub(crate) fn slots(count: usize) -> Vec<ShimSlot> {
-    (0..count).map(|_| ShimSlot::EMPTY).collect()
+    ShimSlot::many(count)
 }
 
 pub(crate) fn shim(pair: SocketPair, mkts: MktSet<MKTS_PER_PEER>, slots_count: usize) -> TestShim {

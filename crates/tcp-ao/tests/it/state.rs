@@ -9,10 +9,10 @@ use wireseal_tcp_ao::{
 const IDS: [(u8, u8); 2] = [(1, 101), (2, 102)];
 
 /// The same connection in another place, with nothing but its state and the MKTs.
-fn moved(connection: &Connection<2>, mkts: &MktSet<2>) -> Connection<2> {
+fn moved(connection: Connection<2>, mkts: &MktSet<2>) -> Connection<2> {
     let state = connection.export().unwrap();
+    assert_eq!(Connection::import(&state, mkts).unwrap().export().unwrap(), state);
     let imported = Connection::import(&state, mkts).unwrap();
-    assert_eq!(imported.export().unwrap(), state);
     assert!(imported.is_established());
     imported
 }
@@ -24,9 +24,9 @@ fn ao_38_either_end_moves_in_mid_connection_and_across_the_wrap() {
     let first = ends.active_data(b"late, from before the wrap");
     for round in 0..20 {
         if round % 2 == 0 {
-            ends.active = moved(&ends.active, &ours);
+            ends.active = moved(ends.active, &ours);
         } else {
-            ends.passive = moved(&ends.passive, &theirs);
+            ends.passive = moved(ends.passive, &theirs);
         }
         if round == 10 {
             ends.passive.set_rnext_key(KeyId(2)).unwrap();
@@ -61,7 +61,7 @@ fn ao_38_the_sequence_numbers_need_only_be_near() {
         ends.exchange();
     }
     assert_eq!((ends.active.counters().bad, ends.passive.counters().bad), (0, 0));
-    assert_eq!(ends.passive.export().unwrap().receive_sne, Sne(1));
+    assert_eq!(ends.passive.highest_received().0, Sne(1));
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn ao_38_a_replay_does_not_move_the_current_key_back_after_a_move() {
     ends.passive.set_rnext_key(KeyId(2)).unwrap();
     let new = sends(&mut ends, 1001);
     receive(&mut ends.active, &new).unwrap();
-    ends.active = moved(&ends.active, &mkts(&IDS));
+    ends.active = moved(ends.active, &mkts(&IDS));
     assert!(!receive(&mut ends.active, &old).unwrap().current_key_changed());
     assert_eq!(ends.active.current_key().send_id, KeyId(2));
 }
@@ -98,12 +98,12 @@ fn ao_38_octets_are_the_state() {
         (0..4).for_each(|_| ends.exchange());
         let state = ends.active.export().unwrap();
         let octets = state.to_octets();
-        assert_eq!(ConnectionState::from_octets(&octets), Ok(state));
+        assert_eq!(ConnectionState::from_octets(&octets), Ok(state.clone()));
         // Every octet is read.
         for place in 0..octets.len() {
             let mut altered = octets;
             altered[place] ^= 1;
-            assert_ne!(ConnectionState::from_octets(&altered), Ok(state), "octet {place}");
+            assert_ne!(ConnectionState::from_octets(&altered), Ok(state.clone()), "octet {place}");
             let length = StateError::Length { expected: octets.len(), got: place };
             let error = if place == 0 { StateError::Version(0) } else { length };
             assert_eq!(ConnectionState::from_octets(&octets[..place]), Err(error));
@@ -148,9 +148,9 @@ fn ao_38_octets_of_version_1_are_read() {
 #[test]
 fn ao_38_a_handshake_cannot_move() {
     let mut active = Connection::active(ipv4_pair(), Isn(1), &mkts::<2>(&IDS)).unwrap();
-    assert_eq!(active.export().unwrap_err(), StateError::NotEstablished);
     let syn = Parts::new(ipv4_pair(), SYN, 1, 0).signed(&mut active);
     let listener = mirrored::<2>(&IDS);
     let passive = Connection::passive(&listener.verify_syn(view(ipv4_pair(), &syn)).unwrap());
+    assert_eq!(active.export().unwrap_err(), StateError::NotEstablished);
     assert_eq!(passive.export().unwrap_err(), StateError::NotEstablished);
 }

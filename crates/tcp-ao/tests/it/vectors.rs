@@ -20,9 +20,9 @@ fn assert_macs(vectors: &[Vector]) {
         let key = TrafficKey::derive(vector.algorithm(), &vector.master_key(), &vector.context());
         let (segment, ao) = (vector.segment(), vector.ao());
         assert_eq!(ao.mac, vector.mac.0, "section {section}");
-        let mac = segment_mac(&key, vector.sne(), &segment, vector.coverage()).unwrap();
+        let mac = segment_mac(&key, vector.sne(), vector.coverage(), &segment).unwrap();
         assert_eq!(mac.truncated(ao.mac.len()), vector.mac.0, "section {section}");
-        let verdict = verify_segment(&key, vector.sne(), &segment, vector.receivers_mkt().parameters());
+        let verdict = verify_segment(&key, vector.sne(), vector.receivers_mkt().parameters(), &segment);
         assert_eq!(verdict, Ok(()), "section {section}");
     }
 }
@@ -36,7 +36,7 @@ fn assert_signed_alike(vectors: &[Vector]) {
         let mut tcp = vector.unsigned_tcp();
         assert_ne!(tcp, segment.tcp());
         let mkt = vector.senders_mkt();
-        sign_segment(&key, vector.sne(), addresses, &mut tcp, mkt.parameters(), vector.ao().rnext_key_id)
+        sign_segment(&key, vector.sne(), mkt.parameters(), vector.ao().rnext_key_id, addresses, &mut tcp)
             .unwrap();
         assert_eq!(tcp, segment.tcp(), "section {}", vector.section);
     }
@@ -129,7 +129,7 @@ fn ao_02_rfc_9235_packets_of_one_connection_do_not_verify_on_another() {
         for other in vectors.iter().filter(|other| other.context() != vector.context()) {
             let key = TrafficKey::derive(vector.algorithm(), &vector.master_key(), &other.context());
             let mkt = vector.receivers_mkt();
-            assert!(verify_segment(&key, vector.sne(), &segment, mkt.parameters()).is_err());
+            assert!(verify_segment(&key, vector.sne(), mkt.parameters(), &segment).is_err());
         }
     }
 }

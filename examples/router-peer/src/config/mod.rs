@@ -13,15 +13,15 @@ use ipnet::IpNet;
 use rustls::SupportedCipherSuite;
 use rustls::crypto::CryptoProvider;
 use serde::Deserialize;
-use wireseal_tcp_ao::key_chain::{KeyChain, KeyChains};
+use wireseal_tcp_ao::key_chain::{KeyChain, KeyChains, Timestamp};
 use wireseal_tcp_ao::{MKTS_PER_PEER, MasterKey};
 
 use crate::quic::{Fingerprint, Tls, provider, suite_name};
+use speaker::bgp;
 use speaker::bgp::rib::{Family, Route};
 use speaker::bgp::session::SessionConfig;
 use speaker::bgp::update::Export;
 use speaker::link::DEFAULT_IP_MTU;
-use speaker::{bgp, protection};
 
 /// Addresses that the stack can hold.
 const MAX_ADDRESSES: usize = 8;
@@ -369,7 +369,7 @@ impl Peer {
 
 fn key_chain(chains: &KeyChains, name: &str, kind: TransportKind) -> Result<Arc<KeyChain>> {
     let chain = chains.get(name).with_context(|| format!("`{name}` is not defined"))?;
-    ensure!(!chain.is_expired(protection::now()), "key chain `{name}` has expired: nothing can be sent");
+    ensure!(!chain.is_expired(Timestamp::now()), "key chain `{name}` has expired: nothing can be sent");
     for key in chain.keys().iter().filter(|_| kind == TransportKind::Kernel) {
         let (id, algorithm) = (key.key_id(), key.mkt().parameters().algorithm);
         let is_in_linux = algorithm.linux_name().is_some();

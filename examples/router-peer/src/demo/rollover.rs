@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use tokio::time::{sleep, timeout};
 use wireseal_tcp_ao::key_chain::KeyChains;
-use wireseal_tcp_ao::{ConnectionState, Segment};
+use wireseal_tcp_ao::{Connection, MKTS_PER_PEER, Segment};
 
 use super::pair::Pair;
 use super::sessions::{Conditions, GLANCE, Sessions, grouped};
@@ -34,13 +34,17 @@ const ROUTES: usize = 3000;
 /// Time limit for a step.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-fn state(stack: &Stack) -> Option<ConnectionState> {
-    stack.with_device(|device| device.shim().connections().find_map(|connection| connection.export().ok()))
+/// What `of` says of the protected connection.
+fn connection<R>(stack: &Stack, of: impl FnMut(&Connection<MKTS_PER_PEER>) -> R) -> Option<R> {
+    stack.with_device(|device| {
+        device.shim().connections().find(|connection| connection.is_established()).map(of)
+    })
 }
 
 /// Waits until both routers sign with key `id` and have received all routes.
 async fn settle(pair: &Pair, sessions: &Sessions, id: u8, routes: usize) -> Result<()> {
-    let current_keys = || [&pair.a, &pair.b].map(|stack| state(stack).map(|state| state.current_key.0));
+    let current_keys =
+        || [&pair.a, &pair.b].map(|stack| connection(stack, |end| end.current_key().send_id.0));
     let rolled_over = async {
         while current_keys() != [Some(id); 2] {
             sleep(GLANCE).await;
@@ -81,7 +85,7 @@ pub async fn twice(Conditions { seed, is_sabotaged }: Conditions) -> Result<Stri
     let pair = Pair::new(seed, Some(chain.mkts(begin)), Some(other.mkts(begin)))?;
     let (sessions, _) = pair.establish(Family::Ipv4, 0).await?;
     let table = generate((ROUTES * CLOCK.len()) as u32);
-    let isns = || state(&pair.a).map(|state| (state.local_isn, state.remote_isn));
+    let isns = || connection(&pair.a, |end| (end.local_isn(), end.remote_isn()));
     let first_isns = isns().context("the connection is not protected")?;
 
     for (step, (at, id)) in CLOCK.into_iter().enumerate() {

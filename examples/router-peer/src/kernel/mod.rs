@@ -16,12 +16,12 @@ use tokio::time::{sleep, timeout};
 use tracing::{Span, info, warn};
 use wireseal_linux::{KeyManager, ManagerError, TcpAoSocket};
 use wireseal_tcp_ao::Counters;
+use wireseal_tcp_ao::key_chain::Timestamp;
 
 use self::protection::{Managed, Protection, Refused, StepLog, counters, log_refused};
 use crate::config::Neighbour;
 use crate::connection::{Connection, Listener, Transport, Upkeep, cannot_open};
 use speaker::bgp::message::Closed;
-use speaker::protection::now;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 64;
@@ -184,7 +184,7 @@ impl Upkeep for Watched {
     /// Resets the connection when its key chain has no key to send with.
     async fn broken(&mut self) {
         let Some((_, chain)) = &self.managed else { return std::future::pending().await };
-        while chain.at(now()).preferred().is_some() {
+        while chain.at(Timestamp::now()).preferred().is_some() {
             sleep(CHECK).await;
             log_refused(&self.socket, &mut self.refused);
         }

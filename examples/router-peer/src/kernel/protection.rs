@@ -10,12 +10,12 @@ use cidr::IpCidr;
 use tokio::net::TcpSocket;
 use tracing::{Span, debug, warn};
 use wireseal_linux::{Attachment, Error, KeyManager, ManagerError, PeerName, StepReport, TcpAoSocket, probe};
-use wireseal_tcp_ao::key_chain::KeyChain;
+use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
 use wireseal_tcp_ao::{Counters, MasterKey};
 
 use crate::config::Neighbour;
 use crate::connection::peer_span;
-use speaker::protection::{KeyChangeLog, now};
+use speaker::protection::KeyChangeLog;
 
 /// A socket's keys are managed while the attachment is kept.
 pub(super) type Managed = (Attachment, Arc<KeyChain>);
@@ -58,8 +58,8 @@ impl Protection {
     ) -> Result<Option<Managed>, ManagerError> {
         let Self::TcpAo(manager, chain) = self else { return Ok(None) };
         let attachment = match remote {
-            Some(remote) => manager.attach_connecting(socket, remote, now()),
-            None => manager.attach(socket, now()),
+            Some(remote) => manager.attach_connecting(socket, remote, Timestamp::now()),
+            None => manager.attach(socket, Timestamp::now()),
         };
         Ok(Some((attachment?, Arc::clone(chain))))
     }
@@ -89,7 +89,7 @@ impl StepLog {
 
     pub(super) fn step(&mut self, step: &StepReport) {
         for (span, chain, log) in self.0.values_mut() {
-            span.in_scope(|| log.has_changed(chain, now()));
+            span.in_scope(|| log.has_changed(chain, Timestamp::now()));
         }
         for socket in &step.sockets {
             for action in &socket.done {

@@ -6,8 +6,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use router_peer::certificate;
-use speaker::protection::now;
 use wireseal_linux::probe;
+use wireseal_tcp_ao::key_chain::Timestamp;
 
 use super::program::{Place, Router, last_words};
 
@@ -56,7 +56,7 @@ fn a_peer_with_another_secret_gets_no_answer() {
 fn keys_roll_over_on_time_and_sessions_stay_up() {
     let place = Place::shipped();
     // After four seconds neither end accepts the first key any more.
-    place.edit("keys.toml", "2027-01-01T00:00:00Z", &now().later_by(3).to_string());
+    place.edit("keys.toml", "2027-01-01T00:00:00Z", &Timestamp::now().later_by(3).to_string());
     place.edit("keys.toml", "86400", "1");
     place.edit("memory.toml", "next-hop-ipv6", "hold-time = 3\nnext-hop-ipv6");
     let mut router = place.start("memory.toml", &[]);

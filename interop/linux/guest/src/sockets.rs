@@ -204,9 +204,7 @@ impl Sockets {
     pub fn export(&self, number: u64) -> Result<Vec<u8>> {
         let socket = self.take(number)?;
         let view = TcpAoSocket::new(&*socket);
-        let frozen = view.freeze()?;
-        let exported = frozen.export()?;
-        frozen.abandon();
+        let exported = view.freeze()?.export()?;
         Ok(exported.to_octets())
     }
 

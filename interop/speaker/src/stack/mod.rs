@@ -12,7 +12,6 @@ mod stream;
 mod tally;
 
 use std::io;
-use std::iter::repeat_with;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,7 +90,7 @@ impl Stack {
     /// # Panics
     /// Outside a tokio runtime, and on an Ethernet link with a hardware address that is not unicast.
     pub fn start(link: Link, peers: Vec<Peer>, config: &StackConfig) -> Result<Self> {
-        let table = repeat_with(ShimSlot::default).take(peers.len() * CONNECTIONS_PER_PEER).collect();
+        let table = ShimSlot::many(peers.len() * CONNECTIONS_PER_PEER);
         let peers = peers.into_iter().map(PeerSlot::from).collect();
         let mut device: Device =
             AuthenticatedDevice::new(link.clone(), peers, table)?.with_observer(TracingObserver);

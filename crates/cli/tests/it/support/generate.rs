@@ -116,11 +116,11 @@ fn write_frame(frame: &mut Vec<u8>, connection: &mut Connection, mkt: &Mkt, payl
     let isns = [connection.isns[sender], connection.isns[1 - sender]];
     if flags == 0x02 {
         let key = Connection::key(mkt, pair.local, pair.remote, [isns[0], Isn::UNKNOWN]);
-        sign_segment(&key, Sne(0), addresses, &mut tcp, mkt.parameters(), KeyId(100)).unwrap();
+        sign_segment(&key, Sne(0), mkt.parameters(), KeyId(100), addresses, &mut tcp).unwrap();
     } else {
         let turns = connection.next[sender] < isns[0].0;
         let key = &connection.keys[sender];
-        sign_segment(key, Sne(turns.into()), addresses, &mut tcp, mkt.parameters(), KeyId(100)).unwrap();
+        sign_segment(key, Sne(turns.into()), mkt.parameters(), KeyId(100), addresses, &mut tcp).unwrap();
     }
     let checksum = checksum::tcp_to_send(source, destination, &tcp);
     tcp[16..18].copy_from_slice(&checksum.to_be_bytes());

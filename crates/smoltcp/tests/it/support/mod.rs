@@ -134,7 +134,7 @@ impl End {
             mkts: MktSet::from_mkts(mkts).unwrap(),
         };
         let link = Link { wire: wire.clone(), end, medium: setup.medium, mtu: setup.mtu };
-        let slots = (0..4).map(|_| ShimSlot::EMPTY).collect();
+        let slots = ShimSlot::many(4);
         let mut device = AuthenticatedDevice::new(link, vec![peer.into()], slots).unwrap();
         let hardware = match setup.medium {
             Medium::Ethernet => HardwareAddress::Ethernet(EthernetAddress([2, 0, 0, 0, 0, end as u8])),

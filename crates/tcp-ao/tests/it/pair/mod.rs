@@ -132,8 +132,10 @@ impl Pair {
             Operation::Move(at) => {
                 let (connection, end) = (&mut self.connections[at as usize], &mut self.ends[at as usize]);
                 end.held.rotate_left(1);
-                let state = connection.export().unwrap();
-                *connection = Connection::import(&state, &mkt_set(&end.held, at)).unwrap();
+                let mkts = mkt_set(&end.held, at);
+                let placeholder = Connection::active(connection.pair(), Isn(0), &mkts).unwrap();
+                let state = std::mem::replace(connection, placeholder).export().unwrap();
+                *connection = Connection::import(&state, &mkts).unwrap();
             }
             Operation::Reset(isns) => {
                 let held = [self.ends[0].held.clone(), self.ends[1].held.clone()];
@@ -289,19 +291,18 @@ impl Pair {
     fn check(&self) {
         for at in [Side::Left, Side::Right] {
             let (connection, end) = (&self.connections[at as usize], &self.ends[at as usize]);
-            let state = connection.export().unwrap();
-            let extended = |sne: Sne, sequence: SeqNum| u64::from(sne.0) << 32 | u64::from(sequence.0);
-            assert_eq!(extended(state.send_sne, state.send_sequence), end.sent, "{at:?} has sent");
-            assert_eq!(
-                extended(state.receive_sne, state.receive_sequence),
-                end.received,
-                "{at:?} has received"
-            );
-            assert_eq!(state.acknowledged.0, end.acknowledged, "{at:?} was acknowledged");
-            assert_eq!(state.current_key, end.current.send_id(at), "{at:?} has current key");
-            assert_eq!(state.rnext_key, end.rnext.recv_id(at), "{at:?} has rnext key");
-            assert_eq!(state.counters, end.counters, "{at:?} has counted");
-            assert_eq!(u64::from(state.local_isn.0), end.isn);
+            let extended = |(sne, sequence): (Sne, SeqNum)| u64::from(sne.0) << 32 | u64::from(sequence.0);
+            assert_eq!(extended(connection.highest_sent()), end.sent, "{at:?} has sent");
+            assert_eq!(extended(connection.highest_received()), end.received, "{at:?} has received");
+            let acknowledged = connection
+                .newest_acknowledgment()
+                .map_or((end.isn as u32).wrapping_add(1), |number| number.0);
+            assert_eq!(acknowledged, end.acknowledged, "{at:?} was acknowledged");
+            let current = connection.current_key().send_id;
+            assert_eq!(current, end.current.send_id(at), "{at:?} has current key");
+            assert_eq!(connection.rnext_key().recv_id, end.rnext.recv_id(at), "{at:?} has rnext key");
+            assert_eq!(connection.counters(), end.counters, "{at:?} has counted");
+            assert_eq!(connection.local_isn().map(|isn| u64::from(isn.0)), Some(end.isn));
             let mut keys: Vec<_> = connection.keys().map(|key| (key.send_id.0, key.recv_id.0)).collect();
             let mut held: Vec<_> =
                 end.held.iter().map(|key| (key.send_id(at).0, key.recv_id(at).0)).collect();

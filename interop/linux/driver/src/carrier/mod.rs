@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use wireseal_linux::{Exported, TcpState, Window};
 use wireseal_tcp_ao::option::{MAX_OPTIONS_LENGTH, TCP_HEADER_LENGTH};
 use wireseal_tcp_ao::{
-    Connection, ConnectionState, MKTS_PER_PEER, MktSet, Segment, SeqNum, SneTracker, append_ao, checksum,
+    Connection, ConnectionState, MKTS_PER_PEER, MktSet, Segment, SeqNum, SneTracker, checksum,
 };
 
 pub use self::place::Place;
@@ -276,7 +276,7 @@ impl Carrier {
             options[..TIMESTAMPS_LENGTH].copy_from_slice(&octets);
             length = TIMESTAMPS_LENGTH;
         }
-        let length = append_ao(&mut options, length, self.connection.current_key().mac_length())?;
+        let length = self.connection.append_ao(&mut options, length)?;
         header.set_options_raw(&options[..length])?;
         let mut tcp = header.to_bytes().to_vec();
         tcp.extend(data);

@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use agent::Counted;
-use speaker::protection;
 use tokio::time::sleep;
 use wireseal_tcp_ao::key_chain::Timestamp;
 
@@ -49,13 +48,13 @@ async fn carry(lab: &Lab) -> Result<Evidence> {
     let (_, keys) = key_chain(SECRET)?;
     let before = lab.north.counters().await?;
     let bird = Bird::start(&lab.north, Port::Host, &tcp_ao(&[&keys[0]], &keys[0])?).await?;
-    let (started, now) = (Instant::now(), protection::now().unix_seconds());
+    let (started, now) = (Instant::now(), Timestamp::now().unix_seconds());
     let program = start(lab, SECRET, now).await?;
     let since = program.exchange(&bird).await?;
     let seconds = started.elapsed().as_secs_f64();
 
     roll(lab, &bird, Port::Host, &keys, async |moment| {
-        let left = by_clock(now, moment) - protection::now().unix_seconds();
+        let left = by_clock(now, moment) - Timestamp::now().unix_seconds();
         sleep(Duration::from_secs(u64::try_from(left).unwrap_or_default())).await;
         Ok(())
     })
@@ -90,7 +89,7 @@ async fn twin(lab: &Lab) -> Result<Refusal> {
     let (_, keys) = key_chain(SECRET)?;
     let before = lab.north.counters().await?;
     let bird = Bird::start(&lab.north, Port::Host, &tcp_ao(&[&keys[0]], &keys[0])?).await?;
-    let program = start(lab, "what one end knows", protection::now().unix_seconds()).await?;
+    let program = start(lab, "what one end knows", Timestamp::now().unix_seconds()).await?;
     bird.open().await?;
     let counted = lab.north.await_counted(&before, Counted::bad(1));
     let (counted, ()) = tokio::try_join!(counted, program.await_log(BAD, 1))?;

@@ -1,5 +1,7 @@
 //! An ISN of 2^32 - 1: the very first octet of data has SNE 1.
 
+use std::mem;
+
 use agent::Counted;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Connection, ConnectionState, Isn, MktSet, SeqNum, Sne};
@@ -39,9 +41,9 @@ async fn open(lab: &Lab, family: Family) -> Result<Session<'_>> {
 async fn carry(lab: &Lab, family: Family) -> Result<Evidence> {
     let mut session = open(lab, family).await?;
     session.exchange(OCTETS, OCTETS).await?;
-    let state = session.ends.connection(|connection| connection.export())??;
-    let start = (state.remote_isn, state.receive_sne);
-    ensure!(start == (LAST, Sne(1)), "the kernel's ISN and SNE are {start:?}");
+    let start =
+        session.ends.connection(|connection| (connection.remote_isn(), connection.highest_received().0))?;
+    ensure!(start == (Some(LAST), Sne(1)), "the kernel's ISN and SNE are {start:?}");
     let evidence = session.close().await?;
     let sne = evidence.wire.highest_sne;
     ensure!(sne == 1, "the recording has come to SNE {sne}");
@@ -51,11 +53,14 @@ async fn carry(lab: &Lab, family: Family) -> Result<Evidence> {
 
 async fn start_behind(lab: &Lab, family: Family) -> Result<Refusal> {
     let mut session = open(lab, family).await?;
-    let state = session.ends.connection(|connection| connection.export())??;
-    let behind = ConnectionState { receive_sne: Sne(0), receive_sequence: SeqNum(0), ..state };
     let mkts = MktSet::from_mkts(session.ends.setup.userspace.iter().cloned())?;
-    let other = Connection::import(&behind, &mkts)?;
-    session.ends.connection(|connection| *connection = other)?;
+    session.ends.connection(|connection| -> Result<()> {
+        let placeholder = Connection::active(connection.pair(), LAST, &mkts)?;
+        let state = mem::replace(connection, placeholder).export()?;
+        let behind = ConnectionState { receive_sne: Sne(0), receive_sequence: SeqNum(0), ..state };
+        *connection = Connection::import(&behind, &mkts)?;
+        Ok(())
+    })??;
     let counted = session
         .until_refused(&End::BOTH, async |ends| ends.userspace.await_counted(Counted::bad(3)).await)
         .await?;

@@ -71,7 +71,7 @@ pub fn refused_at_sne_0(recording: &Recording, pair: SocketPair, mkt: &Mkt) -> R
     let context = KdfContext { source: pair.local, destination: pair.remote, source_isn, destination_isn };
     let key = TrafficKey::derive(parameters.algorithm, mkt.master_key(), &context);
     let segments = recording.sent(pair).filter(|segment| !segment.flags().syn());
-    Ok(segments.filter(|segment| verify_segment(&key, Sne(0), segment, parameters).is_err()).count() as u64)
+    Ok(segments.filter(|segment| verify_segment(&key, Sne(0), parameters, segment).is_err()).count() as u64)
 }
 
 /// A seed with which the first ISN of a stack is near the top.

@@ -39,12 +39,12 @@ async fn turn_again(lab: &Lab, family: Family) -> Result<Evidence> {
     let (mut recording, [north, south]) = age(&mut kernels).await?;
     let mut wire = crate::verify::verify(lab, &recording, &mkts)?;
     wire.check_all_verified()?;
-    let states = [north.authentication, south.authentication];
+    let states = [north.authentication.clone(), south.authentication.clone()];
     restore(&mut kernels, &north, &south).await?;
     kernels.exchange(OCTETS, OCTETS).await?;
     let (turned, [north, south]) = export(&kernels).await?;
     let after = [north.authentication, south.authentication];
-    let snes = after.map(|state| (state.send_sne, state.receive_sne));
+    let snes = after.each_ref().map(|state| (state.send_sne, state.receive_sne));
     ensure!(snes == [(SECOND_TURN, SECOND_TURN); 2], "the SNEs are {snes:?}");
     wire.verified += verify(&turned, &kernels, &states, &mkts)?;
     wire.highest_sne = SECOND_TURN.0;

@@ -37,8 +37,11 @@ async fn pass_the_top(lab: &Lab, family: Family, opener: End) -> Result<Evidence
     session.exchange(OCTETS, OCTETS).await?;
     let pair = session.ends.pair;
     let exported = export(lab, &session).await?;
-    let userspace = session.ends.connection(|connection| connection.export())??;
-    let snes = [&exported.authentication, &userspace].map(|state| (state.send_sne, state.receive_sne));
+    let kernel = (exported.authentication.send_sne, exported.authentication.receive_sne);
+    let userspace = session
+        .ends
+        .connection(|connection| (connection.highest_sent().0, connection.highest_received().0))?;
+    let snes = [kernel, userspace];
     ensure!(snes == [(Sne(1), Sne(1)); 2], "the SNEs of the kernel and of userspace are {snes:?}");
     let counted = restore(lab, &mut session, &exported).await?.counted;
     session.exchange(SOME, SOME).await?;
