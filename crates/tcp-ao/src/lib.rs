@@ -18,6 +18,7 @@
 //! | a peer that is still being configured | its sessions to work unprotected until then | [`shim::Shim::accept_mismatches`] |
 //! | a live connection | to move it elsewhere | [`Connection::export`], [`Connection::import`]; [`shim::Shim::export`], [`shim::Shim::adopt`] |
 //! | a file of key chains | the keys that are valid now | feature `toml` or `json`, `key_chain::KeyChains` |
+//! | several of these | one type for `?` | [`Error`] |
 //!
 //! # How a packet becomes a verdict
 //!

@@ -1,4 +1,4 @@
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 
 use proptest::prelude::*;
@@ -158,6 +158,32 @@ fn ao_38_unread_octets_enlarge_the_receive_buffer() {
     frozen.is_exported = true;
 }
 
+/// What was exported must not go on in two places.
+#[test]
+fn ao_38_an_exported_connection_stays_frozen_until_it_is_resumed() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let _far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (near, _) = listener.accept().unwrap();
+    let freeze = || TcpAoSocket::new(&near).freeze();
+    // The kernel tells the windows in repair alone.
+    let is_frozen = || sys::get(near.as_fd(), sys::REPAIR_WINDOW).is_ok();
+    let mut frozen = match freeze() {
+        // Without CAP_NET_ADMIN there is nothing else to see.
+        Err(Error::NoPermission { .. }) => return,
+        frozen => frozen.unwrap(),
+    };
+    // Without TCP-AO there is nothing to export, and dropping it lets the connection continue.
+    assert!(frozen.export().is_err());
+    drop(frozen);
+    assert!(!is_frozen());
+    let mut frozen = freeze().unwrap();
+    frozen.is_exported = true;
+    drop(frozen);
+    assert!(is_frozen());
+    freeze().unwrap().resume().unwrap();
+    assert!(!is_frozen());
+}
+
 #[test]
 fn ao_12_ipv4_connections_go_on_sockets_of_either_family() {
     let ipv4 = Endpoint::new([192, 0, 2, 1], 179);
@@ -283,7 +309,7 @@ fn ao_36_debug_shows_no_octet_of_the_queues() {
 
 #[test]
 fn ao_40_moving_without_the_capability_says_so() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     // The kernel refuses this on a listening socket with any privilege.
     let error = TcpAoSocket::new(&listener).freeze().unwrap_err();
     assert!(matches!(error, Error::NoPermission { .. }), "{error}");
