@@ -129,7 +129,7 @@
 //! * `tokio`: [`TcpAoListener::into_async`] and [`TcpAoStream::connect_async`]; [`KeyManager::run_reporting`], a background task that
 //!   installs and removes keys on schedule.
 //! * `tracing`: logs what the background does and which segments it sees refused.
-//! * `toml`, `json`: key chains from files.
+//! * `toml`, `json`: key chains from files. `serde`: key chains as a part of other configuration files.
 #![cfg(target_os = "linux")]
 
 mod convert;

@@ -104,6 +104,7 @@
 //! None is on by default. Without them the crate needs neither std nor a heap.
 //! * `key-chain`: key chains with lifetimes (RFC 8177); needs `alloc`.
 //! * `toml`, `json`: key chains read from and written to files.
+//! * `serde`: with `key-chain`, key chains as a part of other configuration files.
 #![warn(clippy::unwrap_used)]
 #![no_std]
 
