@@ -31,7 +31,9 @@ use crate::{Error, PeerName};
 /// | was accepted | with [`attach`](Self::attach) at once | what the configuration says now of its peer, in place of the keys from its handshake |
 ///
 /// Then call [`step_due`](Self::step_due) every second or [`step`](Self::step) at the time that the last report gave, and every
-/// now and then in case a clock was set; with feature `tokio`, [`run_reporting`](Self::run_reporting) does this.
+/// now and then in case a clock was set; with feature `tokio`, [`run_reporting`](Self::run_reporting) does this. Neither that nor the
+/// thread that a [`TcpAoListener`](crate::TcpAoListener) starts survives a fork. Take steps in the network namespace that the sockets
+/// belong to: the kernel is asked there which VRF a device is in.
 ///
 /// # Which peer a connection belongs to
 /// The one with the longest prefix that contains its remote address, in its VRF; the manager decides it when the connection is
@@ -135,6 +137,7 @@ impl KeyManager {
         let mut state = self.shared.state();
         check_ids(&state.peers, peer, &chain)?;
         state.change(|peers, version| peers.insert(peer, Configured { chain: Arc::new(chain), version }));
+        self.shared.wake();
         Ok(())
     }
 
@@ -159,6 +162,7 @@ impl KeyManager {
             wanted.values_mut().for_each(|configured| configured.version = version);
             *peers = wanted;
         });
+        self.shared.wake();
         Ok(())
     }
 
@@ -168,7 +172,9 @@ impl KeyManager {
     /// listen. The peer's connections keep theirs; shut them down.
     pub fn remove_peer(&self, peer: PeerName) -> bool {
         let mut state = self.shared.state();
-        state.change(|peers, _| peers.remove(&peer.canonical())).is_some()
+        let removed = state.change(|peers, _| peers.remove(&peer.canonical()));
+        self.shared.wake();
+        removed.is_some()
     }
 
     /// Puts the keys valid at `now` on a socket that listens, will listen or is connected, and keeps them current until the
