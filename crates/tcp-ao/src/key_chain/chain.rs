@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
+use crate::key_chain::error::Fault;
 use crate::key_chain::{ActiveKeys, Key, KeyChainError, Lifetime, Problem, Timestamp};
 use crate::{KeyId, MktError, MktSet};
 
@@ -23,7 +24,7 @@ impl KeyChain {
     /// [`KeyChainError`] if there is no key, if two keys have the same key id, or if two keys with the same SendID or RecvID
     /// have accept lifetimes that overlap; it names both keys.
     pub fn new(name: impl Into<String>, keys: Vec<Key>) -> Result<Self, KeyChainError> {
-        Self { name: name.into(), description: None, accept_tolerance: 0, keys }.checked()
+        Ok(Self { name: name.into(), description: None, accept_tolerance: 0, keys }.checked()?)
     }
 
     /// Sets the description.
@@ -37,18 +38,29 @@ impl KeyChain {
     /// # Errors
     /// [`KeyChainError`] if the accept lifetimes of two keys with an id in common then overlap.
     pub fn with_accept_tolerance(self, seconds: u32) -> Result<Self, KeyChainError> {
-        Self { accept_tolerance: seconds, ..self }.checked()
+        Ok(Self { accept_tolerance: seconds, ..self }.checked()?)
     }
 
-    fn checked(self) -> Result<Self, KeyChainError> {
+    /// A chain as a file has it.
+    #[cfg(feature = "serde")]
+    pub(super) fn from_file(
+        name: String,
+        description: Option<String>,
+        accept_tolerance: u32,
+        keys: Vec<Key>,
+    ) -> Result<Self, Fault> {
+        Self { name, description, accept_tolerance, keys }.checked()
+    }
+
+    fn checked(self) -> Result<Self, Fault> {
         if self.keys.is_empty() {
-            return Err(KeyChainError::new(Problem::NoKeys).field("key").in_chain(&self.name));
+            return Err(KeyChainError::new(Problem::NoKeys).field("key").in_chain(&self.name).at(None, None));
         }
         for (index, key) in self.keys.iter().enumerate() {
             for earlier in &self.keys[..index] {
                 if let Some((field, problem)) = self.clash(earlier, key) {
-                    let error = KeyChainError::new(problem).field(field);
-                    return Err(error.in_key(key.key_id()).in_chain(&self.name));
+                    let error = KeyChainError::new(problem).field(field).in_key(key.key_id());
+                    return Err(error.in_chain(&self.name).at(None, Some(index)));
                 }
             }
         }
@@ -181,9 +193,14 @@ impl KeyChains {
     /// # Errors
     /// [`KeyChainError`] if two have the same name.
     pub fn new(chains: Vec<KeyChain>) -> Result<Self, KeyChainError> {
+        Ok(Self::checked(chains)?)
+    }
+
+    pub(super) fn checked(chains: Vec<KeyChain>) -> Result<Self, Fault> {
         for (index, chain) in chains.iter().enumerate() {
             if chains[..index].iter().any(|earlier| earlier.name == chain.name) {
-                return Err(KeyChainError::new(Problem::ChainTwice).field("name").in_chain(&chain.name));
+                let error = KeyChainError::new(Problem::ChainTwice).field("name").in_chain(&chain.name);
+                return Err(error.at(Some(index), None));
             }
         }
         Ok(Self { chains })

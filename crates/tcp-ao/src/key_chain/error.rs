@@ -1,6 +1,7 @@
 //! What is wrong with a key chain, and where.
 
 use alloc::borrow::{Cow, ToOwned};
+use alloc::boxed::Box;
 use alloc::string::String;
 use core::fmt;
 
@@ -29,15 +30,23 @@ pub enum Problem {
     #[error("{0}")]
     Algorithm(ParseAlgorithmError),
     /// The secret or the MAC length is impossible.
-    #[error(fmt = mkt)]
+    #[error("{0}")]
     Mkt(MktError),
-    /// A number is not between 0 and `max`.
-    #[error("{got} is not between 0 and {max}")]
+    /// The secret is shorter than the algorithm asks for.
+    #[error("{error}; {accepted_by} accepts it")]
+    SecretTooShort {
+        /// The lengths.
+        error: MktError,
+        /// What to write into the file to use it all the same.
+        accepted_by: &'static str,
+    },
+    /// A number is too small or too large.
+    #[error("must be a whole number from {min} to {max}")]
     OutOfRange {
-        /// The number.
-        got: i64,
+        /// The smallest possible.
+        min: u64,
         /// The largest possible.
-        max: i64,
+        max: u64,
     },
     /// A date and time cannot be read.
     #[error("{0}")]
@@ -57,7 +66,7 @@ pub enum Problem {
     #[error("there are no keys")]
     NoKeys,
     /// Another key of the chain has this key id.
-    #[error("another key of the chain has this id")]
+    #[error("another key of the chain has this key id")]
     KeyIdTwice,
     /// Another key of the chain has this SendID or RecvID, and their accept lifetimes overlap.
     #[error("key {by} has this id too, and their accept lifetimes overlap")]
@@ -70,24 +79,17 @@ pub enum Problem {
     ChainTwice,
 }
 
-fn mkt(error: &MktError, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    match error {
-        MktError::MasterKeyTooShort { .. } => write!(f, "{error}; allow-short-secret accepts it"),
-        _ => write!(f, "{error}"),
-    }
-}
-
 /// Why a key chain, or a text with key chains, cannot be used.
 ///
-/// It prints as one line that names the key chain, the key and the field as far as they are known, and the position of an
-/// error in the text. Put the file's name in front of it.
+/// It prints as one line with the place in the text, and the key chain, the key and the field as the text calls them, as far as
+/// they are known. Put the file's name in front of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeyChainError {
-    position: Option<Position>,
-    chain: Option<String>,
-    key_id: Option<u64>,
-    field: Option<Cow<'static, str>>,
-    problem: Problem,
+    pub(super) position: Option<Position>,
+    pub(super) chain: Option<String>,
+    pub(super) key_id: Option<u64>,
+    pub(super) field: Option<Cow<'static, str>>,
+    pub(super) problem: Problem,
 }
 
 impl KeyChainError {
@@ -99,6 +101,13 @@ impl KeyChainError {
         Self { field: Some(field.into()), ..self }
     }
 
+    /// Puts the name of a table before that of its field.
+    #[cfg(feature = "serde")]
+    pub(super) fn within(self, table: &'static str) -> Self {
+        let field = self.field.map_or(table.into(), |field| alloc::format!("{table}.{field}").into());
+        Self { field: Some(field), ..self }
+    }
+
     pub(super) fn in_key(self, key_id: impl Into<Option<u64>>) -> Self {
         Self { key_id: key_id.into(), ..self }
     }
@@ -107,12 +116,13 @@ impl KeyChainError {
         Self { chain: Some(name.to_owned()), ..self }
     }
 
-    #[cfg(any(feature = "toml", feature = "json"))]
-    pub(super) fn at(self, position: Option<Position>) -> Self {
-        Self { position, ..self }
+    /// What is wrong with the chain, or with the key, at this place in a list.
+    pub(super) fn at(self, chain: Option<usize>, key: Option<usize>) -> Fault {
+        Fault { chain, key, error: Box::new(self) }
     }
 
-    /// The place in the text, for an error of the parser.
+    /// The place in the text: of the value in question or, if something is missing, of the table that lacks it. `None` if there
+    /// is no text.
     #[must_use]
     pub const fn position(&self) -> Option<Position> {
         self.position
@@ -150,3 +160,20 @@ impl fmt::Display for KeyChainError {
 }
 
 impl core::error::Error for KeyChainError {}
+
+/// An error before its place in a text has been looked up.
+#[derive(Debug)]
+#[cfg_attr(not(any(feature = "toml", feature = "json")), expect(dead_code, reason = "there is no text"))]
+pub(super) struct Fault {
+    /// Which of the chains.
+    pub(super) chain: Option<usize>,
+    /// Which of the chain's keys.
+    pub(super) key: Option<usize>,
+    pub(super) error: Box<KeyChainError>,
+}
+
+impl From<Fault> for KeyChainError {
+    fn from(fault: Fault) -> Self {
+        *fault.error
+    }
+}

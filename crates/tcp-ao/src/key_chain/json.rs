@@ -1,20 +1,23 @@
 //! Key chains in the JSON encoding (RFC 7951) of RFC 8177's YANG module with RFC 9648's additions for TCP-AO.
 
+use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::Write;
 
+use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use wireseal_algorithms::TcpAoAlgorithm;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::OptionCoverage;
+use crate::key_chain::error::Fault;
 use crate::key_chain::text::{
-    self, FieldNames, KeyDraft, SecretText, has_short_secret, in_field, invalid, own_mac_length,
+    self, FieldNames, KeyDraft, Member, Moment, ReadKey, SecretText, Whole, in_field, invalid,
 };
-use crate::key_chain::{Key, KeyChain, KeyChainError, KeyChains, Lifetime, Position, Problem};
+use crate::key_chain::{Key, KeyChain, KeyChainError, KeyChains, Lifetime, Position, Problem, place, write};
 
 const NAMES: FieldNames = FieldNames {
     algorithm: "crypto-algorithm",
@@ -22,26 +25,11 @@ const NAMES: FieldNames = FieldNames {
     hexadecimal_secret: "hexadecimal-string",
     mac_length: "wireseal:mac-length",
     accept: "accept-lifetime",
+    allow_short_secret: "\"wireseal:allow-short-secret\": true",
 };
 
 /// A leaf of YANG's type `empty`: `[null]` (RFC 7951 §6.9).
 type Empty = [(); 1];
-
-/// A member that may be left out. Unlike an `Option` it refuses null, which is not the value of any leaf (RFC 7951 §6): a
-/// lifetime with an end of null would never end.
-struct Member<T>(Option<T>);
-
-impl<T> Default for Member<T> {
-    fn default() -> Self {
-        Self(None)
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Member<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        T::deserialize(deserializer).map(|value| Self(Some(value)))
-    }
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object with ietf-key-chain:key-chains")]
@@ -80,7 +68,7 @@ struct JsonChain {
 #[derive(Deserialize, Default)]
 #[serde(default, deny_unknown_fields, expecting = "an object with a duration")]
 struct AcceptTolerance {
-    duration: u32,
+    duration: Member<Whole>,
 }
 
 #[derive(Deserialize)]
@@ -94,7 +82,7 @@ struct JsonKey {
     #[serde(rename = "ietf-tcp:authentication")]
     authentication: Authentication,
     #[serde(default, rename = "wireseal:mac-length")]
-    mac_length: Member<i64>,
+    mac_length: Member<Whole>,
     #[serde(default, rename = "wireseal:allow-short-secret")]
     allow_short_secret: bool,
     #[serde(rename = "send-lifetime-active")]
@@ -121,8 +109,8 @@ struct Authentication {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "an object with send-id and recv-id")]
 struct Ao {
-    send_id: i64,
-    recv_id: i64,
+    send_id: Whole,
+    recv_id: Whole,
     #[serde(default)]
     include_tcp_options: Member<bool>,
     #[serde(default)]
@@ -143,38 +131,41 @@ struct JsonLifetimes {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "an object that is a lifetime")]
 struct JsonLifetime {
     always: Member<Empty>,
-    start_date_time: Member<String>,
+    start_date_time: Member<Moment>,
     no_end_time: Member<Empty>,
-    duration: Member<u32>,
-    end_date_time: Member<String>,
+    duration: Member<Whole>,
+    end_date_time: Member<Moment>,
 }
 
 /// What is wrong with a lifetime that has, for instance, two ends, or a duration but no start.
 const CONTRADICTORY: &str = "say once when it starts and once when it ends";
 
 impl JsonLifetime {
-    fn lifetime(&self) -> Result<Lifetime, Problem> {
-        let timestamp = |Member(text): &Member<String>| {
-            text.as_ref().map(|text| text.parse().map_err(Problem::Timestamp)).transpose()
-        };
-        let (from, until) = (timestamp(&self.start_date_time)?, timestamp(&self.end_date_time)?);
-        match (self.always.0, from, self.no_end_time.0, self.duration.0, until) {
+    /// Errors name the field within `name`.
+    fn lifetime(&self, name: &'static str) -> Result<Lifetime, KeyChainError> {
+        let seconds = self.duration.0.map(|duration| duration.within(0..=u32::MAX.into()));
+        let seconds = seconds.transpose().map_err(in_field("duration"))?;
+        let (from, until) = (self.start_date_time.0, self.end_date_time.0);
+        let read = |until| text::lifetime([(from, "start-date-time"), (until, "end-date-time")]);
+        match (self.always.0, from, self.no_end_time.0, seconds, until) {
             (Some(_), None, None, None, None) => Ok(Lifetime::ALWAYS),
-            (None, from, None, None, until) => Lifetime::new(from, until),
-            (None, from, Some(_), None, None) => Lifetime::new(from, None),
-            (None, Some(from), None, Some(seconds), None) => {
-                Lifetime::new(Some(from), Some(from.later_by(seconds)))
+            (None, _, None, None, until) => read(until),
+            (None, _, Some(_), None, None) => read(None),
+            (None, Some(_), None, Some(seconds), None) => {
+                let from = read(None)?.from();
+                Lifetime::new(from, from.map(|from| from.later_by(seconds))).map_err(in_field("duration"))
             }
-            _ => invalid(CONTRADICTORY),
+            _ => invalid(CONTRADICTORY).map_err(KeyChainError::new),
         }
+        .map_err(|error| error.within(name))
     }
 }
 
 impl JsonLifetimes {
     /// Send and accept lifetime. As in the YANG module, one that is left out is "always".
     fn lifetimes(&self) -> Result<(Lifetime, Lifetime), KeyChainError> {
-        let read = |Member(lifetime): &Member<JsonLifetime>, field| {
-            lifetime.as_ref().map_or(Ok(Lifetime::ALWAYS), JsonLifetime::lifetime).map_err(in_field(field))
+        let read = |Member(lifetime): &Member<JsonLifetime>, name| {
+            lifetime.as_ref().map_or(Ok(Lifetime::ALWAYS), |lifetime| lifetime.lifetime(name))
         };
         let Self { send_accept_lifetime: both, send_lifetime: send, accept_lifetime: accept } = self;
         if both.0.is_none() {
@@ -205,11 +196,13 @@ fn parse_identity(text: &str) -> Result<TcpAoAlgorithm, Problem> {
 }
 
 impl JsonKey {
-    fn key(&self, chain: &str) -> Result<Key, KeyChainError> {
+    fn key(&self, chain: &str) -> Result<ReadKey, KeyChainError> {
         let Ok(key_id) = self.key_id.parse() else {
-            return invalid("not a number between 0 and 18446744073709551615").map_err(in_field("key-id"));
+            let out_of_range = Problem::OutOfRange { min: 0, max: u64::MAX };
+            return Err(in_field("key-id")(out_of_range));
         };
-        self.key_with_id(key_id, chain).map_err(|error| error.in_key(key_id))
+        let key = self.key_with_id(key_id, chain).map_err(|error| error.in_key(key_id))?;
+        Ok(ReadKey { key, has_key_id: true, has_recv_id: true })
     }
 
     fn key_with_id(&self, key_id: u64, chain: &str) -> Result<Key, KeyChainError> {
@@ -259,20 +252,36 @@ impl KeyChains {
     /// # Errors
     /// [`KeyChainError`] for the first thing that is wrong.
     pub fn from_json(text: &str) -> Result<Self, KeyChainError> {
+        let located = |fault: Fault, position| {
+            let root = serde_json::from_str(text).ok();
+            fault.located(text, root.map(|root| Located { text, value: root }), position)
+        };
+        let refused = |error: &serde_json::Error, path: Option<&_>| {
+            let message = error.to_string();
+            let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
+            let position = Position { line: error.line(), column: error.column().max(1) };
+            // Of a value in the wrong place the parser tells the end.
+            let position = (!error.is_data() || message.starts_with("duplicate")).then_some(position);
+            located(Fault::refused(message, path), position)
+        };
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let document: Document = serde_path_to_error::deserialize(&mut deserializer)
-            .map_err(|error| refuse(error.inner(), Some(error.path().to_string())))?;
-        deserializer.end().map_err(|error| refuse(&error, None))?;
+            .map_err(|error| refused(error.inner(), Some(error.path())))?;
+        deserializer.end().map_err(|error| refused(&error, None))?;
         let Container { key_chain, aes_key_wrap } = document.key_chains;
         if aes_key_wrap.0.is_some_and(|wrap| wrap.enable) {
-            return invalid("key strings wrapped with AES Key Wrap cannot be read")
-                .map_err(in_field("aes-key-wrap"));
+            let error = invalid("key strings wrapped with AES Key Wrap cannot be read");
+            let error: Result<Self, _> = error.map_err(in_field("aes-key-wrap"));
+            return error.map_err(|error| located(error.at(None, None), None));
         }
         let chain = |JsonChain { name, description, accept_tolerance, key, .. }: JsonChain| {
-            let tolerance = accept_tolerance.0.unwrap_or_default().duration;
-            text::chain(&name, description.0, tolerance, key.iter().map(|key| key.key(&name)))
+            let tolerance = accept_tolerance.0.unwrap_or_default().duration.0;
+            let tolerance = tolerance.map_or(Ok(0), |seconds| seconds.within(0..=u32::MAX.into()));
+            let tolerance = tolerance.map_err(in_field("accept-tolerance.duration"));
+            let keys: Vec<_> = key.iter().map(|key| key.key(&name)).collect();
+            text::chain(name, description.0, tolerance, keys.into_iter())
         };
-        Self::new(key_chain.into_iter().map(chain).collect::<Result<_, _>>()?)
+        place::chains(key_chain.into_iter().map(chain)).map_err(|fault| located(fault, None))
     }
 
     /// Writes the key chains, secrets included, as [`Self::from_json`] reads them.
@@ -280,7 +289,7 @@ impl KeyChains {
     pub fn to_json(&self) -> Zeroizing<String> {
         let mut document = Value::Null;
         document["ietf-key-chain:key-chains"]["key-chain"] = self.chains().iter().map(chain_value).collect();
-        let text = text::written(self, |text| write!(text, "{document:#}"));
+        let text = write::written(self, |text| write!(text, "{document:#}"));
         wipe(&mut document);
         text
     }
@@ -317,14 +326,14 @@ fn key_value(key: &Key) -> Value {
         }},
     });
     let secret = &mut value["key-string"];
-    match text::printable(mkt.master_key()) {
+    match write::printable(mkt.master_key()) {
         Some(text) => secret["keystring"] = text.into(),
-        None => secret["hexadecimal-string"] = text::hexadecimal(mkt.master_key(), ":").as_str().into(),
+        None => secret["hexadecimal-string"] = write::hexadecimal(mkt.master_key(), ":").as_str().into(),
     }
-    if let Some(length) = own_mac_length(mkt) {
+    if let Some(length) = write::own_mac_length(mkt) {
         value["wireseal:mac-length"] = length.into();
     }
-    if has_short_secret(mkt) {
+    if write::has_short_secret(mkt) {
         value["wireseal:allow-short-secret"] = true.into();
     }
     value
@@ -355,10 +364,44 @@ fn wipe(value: &mut Value) {
     }
 }
 
-fn refuse(error: &serde_json::Error, path: Option<String>) -> KeyChainError {
-    let message = error.to_string();
-    let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
-    let position =
-        (error.line() > 0).then_some(Position { line: error.line(), column: error.column().max(1) });
-    text::refused(message, path, position)
+/// A value of a text, and the text that it is a part of.
+struct Located<'a> {
+    text: &'a str,
+    value: &'a RawValue,
+}
+
+impl place::Value for Located<'_> {
+    fn member(&self, name: &str) -> Option<Self> {
+        let members: BTreeMap<String, &RawValue> = serde_json::from_str(self.value.get()).ok()?;
+        Some(Self { value: members.get(name)?, ..*self })
+    }
+
+    fn members(&self) -> Vec<Self> {
+        let members: BTreeMap<String, &RawValue> = serde_json::from_str(self.value.get()).unwrap_or_default();
+        members.into_values().map(|value| Self { value, ..*self }).collect()
+    }
+
+    fn element(&self, index: usize) -> Option<Self> {
+        let elements: Vec<&RawValue> = serde_json::from_str(self.value.get()).ok()?;
+        Some(Self { value: elements.get(index)?, ..*self })
+    }
+
+    fn offset(&self) -> usize {
+        self.value.get().as_ptr().addr() - self.text.as_ptr().addr()
+    }
+
+    fn kind(&self) -> &'static str {
+        match self.value.get().as_bytes()[0] {
+            b'"' => "a string",
+            b'{' => "an object",
+            b'[' => "an array",
+            b't' | b'f' => "a boolean",
+            b'n' => "null",
+            _ => "a number",
+        }
+    }
+
+    fn word(&self) -> Option<String> {
+        serde_json::from_str(self.value.get()).ok()
+    }
 }

@@ -3,6 +3,7 @@
 //! | you want to | call |
 //! |---|---|
 //! | read a file | [`KeyChains::from_toml`], [`KeyChains::from_json`] |
+//! | have them in a configuration file of your own | a field of type [`KeyChains`], [as below](#in-a-configuration-file-of-your-own) |
 //! | write one | [`KeyChains::to_toml`], [`KeyChains::to_json`] |
 //! | find a peer's chain | [`KeyChains::get`] |
 //! | get the MKTs for a [`Connection`](crate::Connection) or a [`Peer`](crate::Peer) | [`KeyChain::mkts`], and again at [`KeyChain::next_change`] |
@@ -30,6 +31,7 @@
 //! an escape passes; `secret-hex` and `hexadecimal-string` need no escapes. Errors contain no secret and no value of any field,
 //! but they show the names of unknown fields.
 //!
+//! # Example
 //! ```
 //! # #[cfg(all(feature = "toml", feature = "json"))] {
 //! use wireseal_tcp_ao::KeyId;
@@ -69,19 +71,72 @@
 //! # }
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
+//!
+//! # In a configuration file of your own
+//! With feature `serde`, [`KeyChains`] are read as an array of tables with the fields of [`KeyChains::from_toml`], in any format
+//! that serde reads; where that has no dates, a moment is a text as in RFC 3339. Single [`KeyChain`]s and [`Key`]s can be read, too.
+//! Nothing writes them: a secret gets out only by [`KeyChains::to_toml`] and [`KeyChains::to_json`].
+//!
+//! Errors name the key and the field, and their place is that of the key's or the chain's table. The `toml` crate's errors
+//! print the whole line, which may hold a secret: show their message and the line's number.
+//!
+//! ```
+//! # #[cfg(all(feature = "toml", feature = "serde"))] {
+//! use std::net::SocketAddr;
+//!
+//! use serde::Deserialize;
+//! use wireseal_tcp_ao::key_chain::KeyChains;
+//!
+//! #[derive(Deserialize)]
+//! #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+//! struct Config {
+//!     listen: SocketAddr,
+//!     key_chain: KeyChains,
+//! }
+//!
+//! let read = |text: &str| {
+//!     toml::from_str::<Config>(text).map_err(|error| {
+//!         let before = error.span().map_or("", |span| &text[..span.start]);
+//!         format!("line {}: {}", before.matches('\n').count() + 1, error.message())
+//!     })
+//! };
+//! let text = r#"
+//!     listen = "[::]:179"
+//!
+//!     [[key-chain]]
+//!     name = "core"
+//!     [[key-chain.key]]
+//!     send-id = 100
+//!     algorithm = "AES-128-CMAC-96"
+//!     secret = "first-secret"
+//! "#;
+//! let config = read(text)?;
+//! assert_eq!((config.listen.port(), config.key_chain.chains().len()), (179, 1));
+//!
+//! let wrong = read(&text.replace("100", "300")).map(|config| config.listen);
+//! assert_eq!(wrong, Err("line 6: key 300, send-id: must be a whole number from 0 to 255".to_owned()));
+//! # }
+//! # Ok::<(), Box<dyn core::error::Error>>(())
+//! ```
 
 mod active;
 mod chain;
 mod error;
+#[cfg(feature = "serde")]
+mod fields;
 #[cfg(feature = "json")]
 mod json;
 mod key;
 mod lifetime;
 #[cfg(any(feature = "toml", feature = "json"))]
+mod place;
+#[cfg(feature = "serde")]
 mod text;
 mod timestamp;
 #[cfg(feature = "toml")]
 mod toml;
+#[cfg(any(feature = "toml", feature = "json"))]
+mod write;
 
 pub use active::ActiveKeys;
 pub use chain::{KeyChain, KeyChains};

@@ -1,25 +1,127 @@
-//! What the formats share: secrets as text, numbers in their range, chains from their parts, the parser's messages.
+//! What the formats share in reading: secrets as text, numbers in their range, moments, keys and chains from their parts.
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use core::ops::RangeInclusive;
 use core::str::FromStr;
 
-use base16ct::{lower, mixed};
-use serde::de::{Deserialize, Deserializer};
+use base16ct::mixed;
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use wireseal_algorithms::TcpAoAlgorithm;
 use zeroize::Zeroizing;
 
-use crate::key_chain::{Key, KeyChain, KeyChainError, KeyChains, Lifetime, Position, Problem};
-use crate::{KeyId, MasterKey, Mkt, OptionCoverage};
+use crate::key_chain::error::Fault;
+use crate::key_chain::{Key, KeyChain, KeyChainError, Lifetime, ParseTimestampError, Problem, Timestamp};
+use crate::{KeyId, MasterKey, Mkt, MktError, OptionCoverage};
+
+/// A field that may be left out. Unlike an `Option` it refuses null, which is not the value of any field (RFC 7951 §6): a
+/// lifetime with an end of null would never end.
+pub(super) struct Member<T>(pub(super) Option<T>);
+
+impl<T> Default for Member<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Member<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        T::deserialize(deserializer).map(|value| Self(Some(value)))
+    }
+}
+
+/// A whole number of any size, so that one that is too large is named as such.
+#[derive(Clone, Copy)]
+pub(super) struct Whole(i128);
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Number;
+
+        impl Visitor<'_> for Number {
+            type Value = Whole;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a whole number")
+            }
+
+            fn visit_i64<E: Error>(self, number: i64) -> Result<Whole, E> {
+                Ok(Whole(number.into()))
+            }
+
+            fn visit_u64<E: Error>(self, number: u64) -> Result<Whole, E> {
+                Ok(Whole(number.into()))
+            }
+
+            fn visit_i128<E: Error>(self, number: i128) -> Result<Whole, E> {
+                Ok(Whole(number))
+            }
+        }
+
+        deserializer.deserialize_i64(Number)
+    }
+}
+
+impl Whole {
+    /// The number if it is in this range, which its type holds.
+    pub(super) fn within<T: TryFrom<u64>>(self, range: RangeInclusive<u64>) -> Result<T, Problem> {
+        let number = u64::try_from(self.0).ok().filter(|number| range.contains(number));
+        let number = number.and_then(|number| T::try_from(number).ok());
+        number.ok_or(Problem::OutOfRange { min: *range.start(), max: *range.end() })
+    }
+}
+
+/// The name under which the `toml` crate gives a date and time.
+pub(super) const TOML_DATE_AND_TIME: &str = "$__toml_private_datetime";
+const DATE_AND_TIME: &str = "a date and time such as 2026-11-20T10:00:00Z";
+
+/// A moment: text as in RFC 3339, or what the `toml` crate gives for a date and time.
+#[derive(Clone, Copy)]
+pub(super) struct Moment(pub(super) Result<Timestamp, ParseTimestampError>);
+
+impl<'de> Deserialize<'de> for Moment {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct DateAndTime;
+
+        impl<'de> Visitor<'de> for DateAndTime {
+            type Value = Moment;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(DATE_AND_TIME)
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Moment, E> {
+                // TOML lets seconds be left out.
+                let whole = || text.split_at_checked("2026-11-20T10:00".len());
+                let with_seconds = || whole().map(|(minutes, offset)| format!("{minutes}:00{offset}"));
+                Ok(Moment(
+                    text.parse()
+                        .or_else(|error| with_seconds().unwrap_or_default().parse().map_err(|_| error)),
+                ))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Moment, A::Error> {
+                match map.next_key::<String>()?.as_deref() {
+                    Some(TOML_DATE_AND_TIME) => self.visit_str(&map.next_value::<String>()?),
+                    _ => Err(A::Error::custom(format_args!("expected {DATE_AND_TIME}"))),
+                }
+            }
+        }
+
+        deserializer.deserialize_any(DateAndTime)
+    }
+}
 
 /// A secret from the text, wiped on drop.
 pub(super) struct SecretText(Zeroizing<String>);
 
 impl<'de> Deserialize<'de> for SecretText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(|text| Self(Zeroizing::new(text)))
+        // What stands in place of a text may be a secret, too.
+        let text = String::deserialize(deserializer).map_err(|_| D::Error::custom("expected a string"))?;
+        Ok(Self(Zeroizing::new(text)))
     }
 }
 
@@ -45,24 +147,6 @@ impl SecretText {
     }
 }
 
-/// A secret to write as text: printable ASCII without white space at either end.
-pub(super) fn printable(master_key: &MasterKey) -> Option<&str> {
-    let text = str::from_utf8(master_key.expose_secret()).ok()?;
-    (text.bytes().all(|octet| matches!(octet, b' '..=b'~')) && text.trim() == text).then_some(text)
-}
-
-/// The hexadecimal digits of a secret, with a separator between the octets.
-pub(super) fn hexadecimal(master_key: &MasterKey, separator: &str) -> Zeroizing<String> {
-    let octets = master_key.expose_secret();
-    let mut text = Zeroizing::new(String::with_capacity(octets.len() * (2 + separator.len())));
-    let mut digits = Zeroizing::new([0; 2]);
-    for (index, octet) in octets.iter().enumerate() {
-        text.push_str(if index == 0 { "" } else { separator });
-        text.push_str(lower::encode_str(&[*octet], &mut *digits).expect("an octet has two digits"));
-    }
-    text
-}
-
 /// The names of fields that differ between the formats.
 pub(super) struct FieldNames {
     pub(super) algorithm: &'static str,
@@ -70,17 +154,19 @@ pub(super) struct FieldNames {
     pub(super) hexadecimal_secret: &'static str,
     pub(super) mac_length: &'static str,
     pub(super) accept: &'static str,
+    /// What lets a secret be short.
+    pub(super) allow_short_secret: &'static str,
 }
 
 /// A key as read, not yet checked.
 pub(super) struct KeyDraft<'a> {
     pub(super) key_id: u64,
-    pub(super) send_id: i64,
-    pub(super) recv_id: i64,
+    pub(super) send_id: Whole,
+    pub(super) recv_id: Whole,
     pub(super) algorithm: Result<TcpAoAlgorithm, Problem>,
     pub(super) secret: Option<&'a SecretText>,
     pub(super) hexadecimal_secret: Option<&'a SecretText>,
-    pub(super) mac_length: Option<i64>,
+    pub(super) mac_length: Option<Whole>,
     pub(super) options: OptionCoverage,
     pub(super) send: Lifetime,
     pub(super) accept: Lifetime,
@@ -90,24 +176,39 @@ pub(super) struct KeyDraft<'a> {
 impl KeyDraft<'_> {
     /// The key, or an error that names the field.
     pub(super) fn into_key(self, names: &FieldNames) -> Result<Key, KeyChainError> {
-        let send_id = KeyId(octet(self.send_id).map_err(in_field("send-id"))?);
-        let recv_id = KeyId(octet(self.recv_id).map_err(in_field("recv-id"))?);
+        let octet = |number: Whole, field| number.within(0..=u8::MAX.into()).map_err(in_field(field));
+        let send_id = KeyId(octet(self.send_id, "send-id")?);
+        let recv_id = KeyId(octet(self.recv_id, "recv-id")?);
         let algorithm = self.algorithm.map_err(in_field(names.algorithm))?;
         let (field, master_key) = match (self.secret, self.hexadecimal_secret) {
             (Some(secret), None) => (names.secret, secret.ascii()),
             (None, Some(secret)) => (names.hexadecimal_secret, secret.hexadecimal()),
-            _ => (names.secret, invalid("give one secret, either as text or as hexadecimal digits")),
+            (secret, _) => {
+                let both = if secret.is_some() { ", not both" } else { "" };
+                let names = format!("give {} or {}{both}", names.secret, names.hexadecimal_secret);
+                return Err(KeyChainError::new(Problem::Text(names.into())));
+            }
         };
         let master_key = master_key.map_err(in_field(field))?;
         let mkt = if self.allow_short_secret {
             Ok(Mkt::with_short_master_key(send_id, recv_id, algorithm, master_key))
         } else {
-            Mkt::new(send_id, recv_id, algorithm, master_key).map_err(Problem::Mkt)
+            Mkt::new(send_id, recv_id, algorithm, master_key)
         };
-        let mut mkt = mkt.map_err(in_field(field))?;
+        let mut mkt = mkt.map_err(|error| {
+            in_field(field)(match error {
+                MktError::MasterKeyTooShort { .. } => {
+                    Problem::SecretTooShort { error, accepted_by: names.allow_short_secret }
+                }
+                _ => Problem::Mkt(error),
+            })
+        })?;
         if let Some(length) = self.mac_length {
-            mkt = octet(length)
-                .and_then(|length| mkt.with_mac_length(length.into()).map_err(Problem::Mkt))
+            const LENGTHS: RangeInclusive<u64> =
+                TcpAoAlgorithm::MIN_MAC_LENGTH as u64..=TcpAoAlgorithm::MAX_MAC_LENGTH as u64;
+            mkt = length
+                .within(LENGTHS)
+                .and_then(|length| mkt.with_mac_length(length).map_err(Problem::Mkt))
                 .map_err(in_field(names.mac_length))?;
         }
         Key::new(self.key_id, mkt.with_options(self.options))
@@ -116,24 +217,45 @@ impl KeyDraft<'_> {
     }
 }
 
-/// A chain from its parts, or an error that names the chain.
-pub(super) fn chain(
-    name: &str,
-    description: Option<String>,
-    accept_tolerance: u32,
-    keys: impl Iterator<Item = Result<Key, KeyChainError>>,
-) -> Result<KeyChain, KeyChainError> {
-    let keys = keys.collect::<Result<_, _>>().map_err(|error: KeyChainError| error.in_chain(name))?;
-    let chain = KeyChain::new(name, keys)?.with_accept_tolerance(accept_tolerance)?;
-    Ok(match description {
-        Some(description) => chain.with_description(description),
-        None => chain,
-    })
+/// A lifetime from its ends; errors name the fields.
+pub(super) fn lifetime(
+    [from, until]: [(Option<Moment>, &'static str); 2],
+) -> Result<Lifetime, KeyChainError> {
+    let read = |(moment, field): (Option<Moment>, _)| {
+        moment.map(|Moment(moment)| moment.map_err(Problem::Timestamp).map_err(in_field(field))).transpose()
+    };
+    Lifetime::new(read(from)?, read(until)?).map_err(in_field(until.1))
 }
 
-/// A number between 0 and 255.
-fn octet(got: i64) -> Result<u8, Problem> {
-    u8::try_from(got).map_err(|_| Problem::OutOfRange { got, max: u8::MAX.into() })
+/// A key and whether the text gives its key id and its RecvID, which may be its SendID by default.
+pub(super) struct ReadKey {
+    pub(super) key: Key,
+    pub(super) has_key_id: bool,
+    pub(super) has_recv_id: bool,
+}
+
+/// A chain from its parts, or an error that names the chain and, where it is about one, says which key.
+pub(super) fn chain(
+    name: String,
+    description: Option<String>,
+    accept_tolerance: Result<u32, KeyChainError>,
+    keys: impl Iterator<Item = Result<ReadKey, KeyChainError>>,
+) -> Result<KeyChain, Fault> {
+    let in_chain = |error: KeyChainError, key| error.in_chain(&name).at(None, key);
+    let accept_tolerance = accept_tolerance.map_err(|error| in_chain(error, None))?;
+    let keys = keys.enumerate().map(|(index, key)| key.map_err(|error| in_chain(error, Some(index))));
+    let keys = keys.collect::<Result<Vec<_>, _>>()?;
+    let given: Vec<_> = keys.iter().map(|key| (key.has_key_id, key.has_recv_id)).collect();
+    let keys = keys.into_iter().map(|key| key.key).collect();
+    KeyChain::from_file(name, description, accept_tolerance, keys).map_err(|mut fault| {
+        let (has_key_id, has_recv_id) = fault.key.map_or((true, true), |index| given[index]);
+        match fault.error.field.as_deref() {
+            Some("key-id") if !has_key_id => fault.error.field = Some("send-id".into()),
+            Some("recv-id") if !has_recv_id => fault.error.field = Some("send-id".into()),
+            _ => {}
+        }
+        fault
+    })
 }
 
 /// An error about a value of the text.
@@ -146,87 +268,7 @@ pub(super) fn in_field(field: &'static str) -> impl Fn(Problem) -> KeyChainError
     move |problem| KeyChainError::new(problem).field(field)
 }
 
-/// Whether the secret is so short that it must be written with `allow-short-secret`.
-pub(super) fn has_short_secret(mkt: &Mkt) -> bool {
-    mkt.master_key().len() < mkt.parameters().algorithm.min_master_key_length()
-}
-
-/// The MAC length, unless it is the algorithm's default.
-pub(super) fn own_mac_length(mkt: &Mkt) -> Option<usize> {
-    let parameters = mkt.parameters();
-    (parameters.mac_length() != parameters.algorithm.default_mac_length()).then_some(parameters.mac_length())
-}
-
 /// An algorithm in any spelling of [`TcpAoAlgorithm`].
 pub(super) fn parse_algorithm(text: &str) -> Result<TcpAoAlgorithm, Problem> {
     TcpAoAlgorithm::from_str(text).map_err(Problem::Algorithm)
-}
-
-/// Writes chains into a buffer that is large enough from the start: one that grew would leave secrets behind.
-pub(super) fn written(
-    chains: &KeyChains,
-    write: impl FnOnce(&mut String) -> fmt::Result,
-) -> Zeroizing<String> {
-    // The most octets that a character is escaped to, and more than a key and the rest of a chain need.
-    const ESCAPED: usize = 6;
-    const KEY: usize = 3072;
-    const CHAIN: usize = 512;
-    let of_chain = |chain: &KeyChain| {
-        let words = chain.name().len() + chain.description().map_or(0, str::len);
-        words * ESCAPED + CHAIN + chain.keys().len() * KEY
-    };
-    let capacity = CHAIN + chains.chains().iter().map(of_chain).sum::<usize>();
-    let mut text = Zeroizing::new(String::with_capacity(capacity));
-    let capacity = text.capacity();
-    write(&mut text).expect("a String takes every write");
-    debug_assert_eq!(text.capacity(), capacity, "the buffer has moved and left secrets behind");
-    text
-}
-
-/// The error for what a parser refused at `path`: its message without the values it met.
-pub(super) fn refused(message: &str, path: Option<String>, position: Option<Position>) -> KeyChainError {
-    let error = KeyChainError::new(Problem::Text(one_line(&without_value(message)).into())).at(position);
-    match path {
-        Some(path) if path != "." => error.field(one_line(&path)),
-        _ => error,
-    }
-}
-
-/// Replaces control characters, since an error is one line.
-fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-/// Keeps of serde's `invalid type: string "hunter2", expected a sequence` only what was expected and the kind of the value.
-fn without_value(message: &str) -> String {
-    let rest = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
-    match rest.and_then(|rest| rest.rsplit_once(", expected ")) {
-        Some((found, expected)) => {
-            let expected = match expected {
-                "i64" => "a whole number",
-                "u32" => "a whole number between 0 and 4294967295",
-                "u64" => "a whole number of 0 or more",
-                other => other,
-            };
-            let kind = found.split(['`', '"']).next().unwrap_or_default().trim_end();
-            format!("expected {expected}, found {kind}")
-        }
-        None => message.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_are_cut_out_of_what_serde_says() {
-        let said = r#"invalid type: string "a`b", expected c", expected a sequence"#;
-        assert_eq!(without_value(said), "expected a sequence, found string");
-        assert_eq!(
-            without_value("invalid value: integer `-1`, expected u64"),
-            "expected a whole number of 0 or more, found integer"
-        );
-        assert_eq!(without_value("missing field `name`"), "missing field `name`");
-    }
 }

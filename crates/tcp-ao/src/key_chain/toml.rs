@@ -4,123 +4,24 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
-use chrono::NaiveDate;
 use serde::Deserialize;
-use toml::de::{DeTable, Deserializer};
-use toml::value::{Datetime, Offset};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Deserializer};
 use toml_writer::{TomlStringBuilder, TomlWrite};
 use zeroize::Zeroizing;
 
 use crate::OptionCoverage;
-use crate::key_chain::text::{self, FieldNames, KeyDraft, SecretText, in_field, invalid};
-use crate::key_chain::{Key, KeyChain, KeyChainError, KeyChains, Lifetime, Position, Problem, Timestamp};
-
-const NAMES: FieldNames = FieldNames {
-    algorithm: "algorithm",
-    secret: "secret",
-    hexadecimal_secret: "secret-hex",
-    mac_length: "mac-length",
-    accept: "accept",
-};
-
-const NOT_A_TIMESTAMP: &str = "not a date and time with offset, such as the Z of UTC";
+use crate::key_chain::error::Fault;
+use crate::key_chain::fields::{ChainFields, KeyFields};
+use crate::key_chain::place::{self, Value};
+use crate::key_chain::write;
+use crate::key_chain::{Key, KeyChain, KeyChainError, KeyChains, Lifetime, Position};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table of key chains")]
-struct TomlDocument {
+struct Document {
     #[serde(default)]
-    key_chain: Vec<TomlChain>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table that is a key chain")]
-struct TomlChain {
-    name: String,
-    description: Option<String>,
-    #[serde(default)]
-    accept_tolerance: u32,
-    #[serde(default)]
-    key: Vec<TomlKey>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table that is a key")]
-struct TomlKey {
-    key_id: Option<u64>,
-    send_id: i64,
-    recv_id: Option<i64>,
-    algorithm: String,
-    secret: Option<SecretText>,
-    secret_hex: Option<SecretText>,
-    mac_length: Option<i64>,
-    options: Option<String>,
-    send: Option<TomlLifetime>,
-    accept: Option<TomlLifetime>,
-    #[serde(default)]
-    allow_short_secret: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a table such as { from = 2026-01-01T00:00:00Z }")]
-struct TomlLifetime {
-    from: Option<Datetime>,
-    until: Option<Datetime>,
-}
-
-impl TomlLifetime {
-    fn lifetime(&self) -> Result<Lifetime, Problem> {
-        Lifetime::new(self.from.map(timestamp).transpose()?, self.until.map(timestamp).transpose()?)
-    }
-}
-
-fn timestamp(datetime: Datetime) -> Result<Timestamp, Problem> {
-    let (Some(date), Some(time), Some(offset)) = (datetime.date, datetime.time, datetime.offset) else {
-        return invalid(NOT_A_TIMESTAMP);
-    };
-    let minutes = match offset {
-        Offset::Z => 0,
-        Offset::Custom { minutes } => i64::from(minutes),
-    };
-    // A leap second counts as the second before it.
-    let second = time.second.unwrap_or(0).min(59);
-    NaiveDate::from_ymd_opt(date.year.into(), date.month.into(), date.day.into())
-        .and_then(|date| date.and_hms_opt(time.hour.into(), time.minute.into(), second.into()))
-        .map(|moment| Timestamp::from_unix_seconds(moment.and_utc().timestamp() - minutes * 60))
-        .map_or_else(|| invalid(NOT_A_TIMESTAMP), Ok)
-}
-
-impl TomlKey {
-    /// RFC 8177's key id; the SendID if it is left out.
-    fn key_id(&self) -> Option<u64> {
-        self.key_id.or_else(|| u64::try_from(self.send_id).ok())
-    }
-
-    fn key(&self) -> Result<Key, KeyChainError> {
-        let options = match self.options.as_deref() {
-            None | Some("covered") => OptionCoverage::Covered,
-            Some("excluded") => OptionCoverage::Excluded,
-            Some(_) => return invalid("neither \"covered\" nor \"excluded\"").map_err(in_field("options")),
-        };
-        let lifetime = |table: &Option<TomlLifetime>, default: Lifetime| {
-            table.as_ref().map_or(Ok(default), TomlLifetime::lifetime)
-        };
-        let send = lifetime(&self.send, Lifetime::ALWAYS).map_err(in_field("send"))?;
-        let accept = lifetime(&self.accept, send).map_err(in_field("accept"))?;
-        let draft = KeyDraft {
-            key_id: self.key_id().unwrap_or_default(),
-            send_id: self.send_id,
-            recv_id: self.recv_id.unwrap_or(self.send_id),
-            algorithm: text::parse_algorithm(&self.algorithm),
-            secret: self.secret.as_ref(),
-            hexadecimal_secret: self.secret_hex.as_ref(),
-            mac_length: self.mac_length,
-            options,
-            send,
-            accept,
-            allow_short_secret: self.allow_short_secret,
-        };
-        draft.into_key(&NAMES)
-    }
+    key_chain: Vec<ChainFields<KeyFields>>,
 }
 
 impl KeyChains {
@@ -148,31 +49,63 @@ impl KeyChains {
     /// # Errors
     /// [`KeyChainError`] for the first thing that is wrong.
     pub fn from_toml(text: &str) -> Result<Self, KeyChainError> {
-        let refuse = |error: &toml::de::Error, path: Option<String>| {
-            text::refused(error.message(), path, error.span().map(|span| position(text, span.start)))
+        let position = |error: &toml::de::Error| error.span().map(|span| Position::of(text, span.start));
+        let located = |fault: Fault, position| {
+            let root = DeTable::parse(text).ok();
+            let root = root.map(|root| Spanned::new(root.span(), DeValue::Table(root.into_inner())));
+            fault.located(text, root.as_ref(), position)
         };
-        let table = DeTable::parse(text).map_err(|error| refuse(&error, None))?;
-        let document: TomlDocument = serde_path_to_error::deserialize(Deserializer::from(table))
-            .map_err(|error| refuse(error.inner(), Some(error.path().to_string())))?;
-        let chain = |TomlChain { name, description, accept_tolerance, key }: TomlChain| {
-            let keys = key.iter().map(|key| key.key().map_err(|error| error.in_key(key.key_id())));
-            text::chain(&name, description, accept_tolerance, keys)
-        };
-        Self::new(document.key_chain.into_iter().map(chain).collect::<Result<_, _>>()?)
+        let table = DeTable::parse(text)
+            .map_err(|error| located(Fault::refused(error.message(), None), position(&error)))?;
+        let document: Document =
+            serde_path_to_error::deserialize(Deserializer::from(table)).map_err(|error| {
+                let (path, error) = (error.path(), error.inner());
+                located(Fault::refused(error.message(), Some(path)), position(error))
+            })?;
+        let chains = document.key_chain.into_iter().map(|chain| chain.read(|key: KeyFields| key.read()));
+        place::chains(chains).map_err(|fault| located(fault, None))
     }
 
     /// Writes the key chains, secrets included, as [`Self::from_toml`] reads them. Fields with default values are left out.
     #[must_use]
     pub fn to_toml(&self) -> Zeroizing<String> {
-        text::written(self, |text| write_chains(text, self.chains()))
+        write::written(self, |text| write_chains(text, self.chains()))
     }
 }
 
-/// Line and column of an octet of the text.
-fn position(text: &str, offset: usize) -> Position {
-    let before = text.get(..offset).unwrap_or(text);
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    Position { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
+impl Value for &Spanned<DeValue<'_>> {
+    fn member(&self, name: &str) -> Option<Self> {
+        self.get_ref().as_table()?.get(name)
+    }
+
+    fn members(&self) -> Vec<Self> {
+        self.get_ref().as_table().into_iter().flatten().map(|(_, value)| value).collect()
+    }
+
+    fn element(&self, index: usize) -> Option<Self> {
+        self.get_ref().as_array()?.get(index)
+    }
+
+    fn offset(&self) -> usize {
+        self.span().start
+    }
+
+    fn kind(&self) -> &'static str {
+        match self.get_ref() {
+            DeValue::String(_) => "a string",
+            DeValue::Integer(_) => "a whole number",
+            DeValue::Float(_) => "a number with a decimal point",
+            DeValue::Boolean(_) => "a boolean",
+            DeValue::Datetime(_) => "a date or time",
+            DeValue::Array(_) => "an array",
+            DeValue::Table(_) => "a table",
+        }
+    }
+
+    fn word(&self) -> Option<String> {
+        let value = self.get_ref();
+        value.as_str().or_else(|| Some(value.as_integer()?.as_str())).map(ToString::to_string)
+    }
 }
 
 fn write_chains(text: &mut String, chains: &[KeyChain]) -> fmt::Result {
@@ -202,14 +135,14 @@ fn write_key(text: &mut String, key: &Key) -> fmt::Result {
         writeln!(text, "recv-id = {}", mkt.recv_id())?;
     }
     write_string(text, "algorithm", parameters.algorithm.name())?;
-    match text::printable(mkt.master_key()) {
+    match write::printable(mkt.master_key()) {
         Some(secret) => write_string(text, "secret", secret)?,
-        None => write_string(text, "secret-hex", &text::hexadecimal(mkt.master_key(), ""))?,
+        None => write_string(text, "secret-hex", &write::hexadecimal(mkt.master_key(), ""))?,
     }
-    if text::has_short_secret(mkt) {
+    if write::has_short_secret(mkt) {
         text.push_str("allow-short-secret = true\n");
     }
-    if let Some(length) = text::own_mac_length(mkt) {
+    if let Some(length) = write::own_mac_length(mkt) {
         writeln!(text, "mac-length = {length}")?;
     }
     if parameters.options == OptionCoverage::Excluded {

@@ -10,6 +10,7 @@ mod hostile;
 mod icmp;
 mod ip;
 mod kdf;
+mod key_chain_embedded;
 mod key_chain_errors;
 mod key_chain_formats;
 mod key_chain_lifetimes;

@@ -1,0 +1,135 @@
+//! Where a value stands in a text, and what the text calls it: looked up in the text once it is known to be wrong.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde_path_to_error::{Path, Segment};
+
+use crate::key_chain::error::Fault;
+use crate::key_chain::text::TOML_DATE_AND_TIME;
+use crate::key_chain::{KeyChain, KeyChainError, KeyChains, Position, Problem};
+
+/// A value of a parsed text.
+pub(super) trait Value: Sized {
+    /// The member of a table with this name.
+    fn member(&self, name: &str) -> Option<Self>;
+    /// All members of a table.
+    fn members(&self) -> Vec<Self>;
+    /// An element of an array.
+    fn element(&self, index: usize) -> Option<Self>;
+    /// Octets before it.
+    fn offset(&self) -> usize;
+    /// What it is, such as "a string".
+    fn kind(&self) -> &'static str;
+    /// A string or a number, as text.
+    fn word(&self) -> Option<String>;
+
+    /// The member with this name, here or further inside.
+    fn find(&self, name: &str) -> Option<Self> {
+        self.member(name).or_else(|| self.members().iter().find_map(|member| member.find(name)))
+    }
+}
+
+impl Fault {
+    /// What a parser refused, for this reason and at this path.
+    pub(super) fn refused(message: &str, path: Option<&Path>) -> Self {
+        let (mut indices, mut names) = (Vec::new(), Vec::new());
+        for segment in path.into_iter().flat_map(Path::iter) {
+            match segment {
+                Segment::Seq { index } => {
+                    indices.push(*index);
+                    names.clear();
+                }
+                Segment::Map { key } => names.push(one_line(key)),
+                Segment::Enum { .. } | Segment::Unknown => {}
+            }
+        }
+        // This is how serde sees a date.
+        let is_date = names.pop_if(|name| name == TOML_DATE_AND_TIME).is_some();
+        let message = if is_date { "expected a table" } else { without_value(message) };
+        let error = KeyChainError::new(Problem::Text(one_line(message).into()));
+        let error = if names.is_empty() { error } else { error.field(names.join(".")) };
+        error.at(indices.first().copied(), indices.get(1).copied())
+    }
+
+    /// The error with its place in the text, unless the parser has told it, and with the names that the text has for the chain
+    /// and the key.
+    pub(super) fn located(
+        self,
+        text: &str,
+        root: Option<impl Value>,
+        position: Option<Position>,
+    ) -> KeyChainError {
+        let mut error = *self.error;
+        error.position = position;
+        let Some(mut value) = root else { return error };
+        if let Some(chain) =
+            self.chain.and_then(|index| value.find("key-chain").and_then(|list| list.element(index)))
+        {
+            error.chain = error.chain.or_else(|| chain.member("name")?.word());
+            value = chain;
+        }
+        if let Some(key) = self.key.and_then(|index| value.member("key").and_then(|list| list.element(index)))
+        {
+            let number = |name| key.member(name)?.word()?.parse().ok();
+            error.key_id = error.key_id.or_else(|| ["key-id", "send-id"].into_iter().find_map(number));
+            value = key;
+        }
+        for name in error.field.as_deref().unwrap_or_default().split('.') {
+            match value.find(name) {
+                Some(inner) => value = inner,
+                None => break,
+            }
+        }
+        if let Problem::Text(message) = &mut error.problem
+            && message.starts_with("expected ")
+        {
+            message.to_mut().push_str(&format!(", found {}", value.kind()));
+        }
+        error.position = position.or_else(|| Some(Position::of(text, value.offset())));
+        error
+    }
+}
+
+/// The chains of a file, or an error that says which chain it is about.
+pub(super) fn chains(chains: impl Iterator<Item = Result<KeyChain, Fault>>) -> Result<KeyChains, Fault> {
+    let chains =
+        chains.enumerate().map(|(index, chain)| chain.map_err(|fault| Fault { chain: Some(index), ..fault }));
+    KeyChains::checked(chains.collect::<Result<_, _>>()?)
+}
+
+impl Position {
+    /// Line and column of an octet of the text.
+    pub(super) fn of(text: &str, offset: usize) -> Self {
+        let before = text.get(..offset).unwrap_or(text);
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Self { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
+    }
+}
+
+/// Replaces control characters, since an error is one line.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Keeps of serde's `invalid type: string "hunter2", expected a sequence` only what was expected.
+fn without_value(message: &str) -> &str {
+    let wrong = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
+    match wrong.and_then(|rest| rest.rfind("expected ").map(|start| &rest[start..])) {
+        Some("expected a sequence") => "expected an array",
+        expected => expected.unwrap_or(message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_cut_out_of_what_serde_says() {
+        let said = r#"invalid type: string "a`b", expected c", expected a sequence"#;
+        assert_eq!(without_value(said), "expected an array");
+        assert_eq!(without_value("missing field `name`"), "missing field `name`");
+    }
+}
