@@ -130,7 +130,7 @@
 //!   installs and removes keys on schedule.
 //! * `tracing`: logs what the background does and which segments it sees refused.
 //! * `toml`, `json`: key chains from files.
-//! * `serde`: [`PeerName`], and the ids and counters of `wireseal-tcp-ao`.
+//! * `serde`: [`PeerName`], and the ids, counters and key chains of `wireseal-tcp-ao`.
 #![cfg(target_os = "linux")]
 
 mod any_error;

@@ -107,8 +107,8 @@
 //! * `key-chain`: key chains with lifetimes (RFC 8177); needs `alloc`.
 //! * `toml`, `json`: key chains read from and written to files; need `alloc`.
 //! * `std`: `key_chain::Timestamp` from the system's clock.
-//! * `serde`: ids, addresses, algorithms, parameters and counters. Secrets are never serialised. [`ConnectionState`] has octets with a
-//!   version instead ([`ConnectionState::to_octets`]).
+//! * `serde`: ids, addresses, algorithms, parameters and counters; with `key-chain`, key chains as a part of other configuration files.
+//!   Secrets are read, and never serialised. [`ConnectionState`] has octets with a version instead ([`ConnectionState::to_octets`]).
 //! * `tracing`: an observer that logs the shim's events.
 //! * `defmt`: `defmt::Format` for ids, errors, events, counters and segments, for firmware.
 #![warn(clippy::unwrap_used)]

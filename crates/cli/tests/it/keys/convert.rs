@@ -303,7 +303,7 @@ fn keys_that_collide_are_not_written_as_key_chains() {
     let error = convert(&file, Format::Toml).expect_err("ids in common").to_string();
     assert_eq!(
         error,
-        "cannot be converted: key chain \"keys\", key 1, key-id: another key of the chain has this id"
+        "cannot be converted: key chain \"keys\", key 1, key-id: another key of the chain has this key id"
     );
 }
 
