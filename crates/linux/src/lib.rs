@@ -7,6 +7,8 @@
 //! |---|---|
 //! | know whether this kernel has TCP-AO, and with which algorithms | [`probe`] |
 //! | accept and open connections whose keys follow key chains | [`TcpAoListener::bind`], [`TcpAoStream::connect`], both over a [`KeyManager`] |
+//! | choose the local address or the VRF of a connection | [`TcpAoStream::connect_from`], [`TcpAoListener::from_socket`] |
+//! | end sessions whose keys are over | [`Attachment::state`], or with tokio `Attachment::expired` |
 //! | protect a listening socket | before it listens, [`TcpAoSocket::add_key`] for each peer, and [`TcpAoSocket::set_required`] to refuse all others |
 //! | protect a connection | [`TcpAoSocket::add_key`] on the socket before it connects |
 //! | install and remove key chains' keys on schedule, for one peer or thousands | [`KeyManager`] |
@@ -126,8 +128,9 @@
 //! * Linux counts segments that it cannot verify on the socket they were for, and in the network namespace.
 //!
 //! # Features
-//! * `tokio`: [`TcpAoListener::into_async`] and [`TcpAoStream::connect_async`]; [`KeyManager::run_reporting`], a background task that
-//!   installs and removes keys on schedule.
+//! * `tokio`: an asynchronous form of each call that can wait in the kernel: [`TcpAoListener::bind_async`], `accept`,
+//!   [`TcpAoStream::connect_async`], [`KeyManager::attach_async`]; [`Attachment::expired`]; and [`KeyManager::run_reporting`], a
+//!   background task that installs and removes keys on schedule.
 //! * `tracing`: logs what the background does and which segments it sees refused.
 //! * `toml`, `json`: key chains from files.
 //! * `serde`: [`PeerName`], and the ids, counters and key chains of `wireseal-tcp-ao`.
@@ -165,7 +168,7 @@ pub use manager::{
     Action, Attachment, KeyManager, ManagerError, Origin, PeerState, Refused, SocketKind, SocketReport,
     SocketState, StepReport,
 };
-pub use net::{TcpAoListener, TcpAoStream};
+pub use net::{Local, TcpAoListener, TcpAoStream};
 pub use netstat::NetworkCounters;
 pub use peer_name::PeerName;
 pub use probe::{Support, probe};

@@ -4,9 +4,17 @@ use std::net::SocketAddr;
 
 use crate::{ManagerError, StepReport};
 
-/// Keys of one socket that a step logs, so that forged segments do not fill the log.
+/// Keys of one socket, or peers, that a step logs, so that forged segments do not fill the log.
 #[cfg(feature = "tracing")]
-const MOST_KEYS: usize = 10;
+const MOST: usize = 10;
+
+/// What was logged of earlier steps.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    /// The peers without a key to send with.
+    #[cfg(feature = "tracing")]
+    expired: Vec<crate::PeerName>,
+}
 
 /// A connection was accepted and refused.
 #[cfg(feature = "tracing")]
@@ -14,9 +22,28 @@ pub(crate) fn refused(remote: SocketAddr, error: &ManagerError) {
     tracing::warn!(%remote, %error, "connection refused");
 }
 
-/// The background thread took a step.
+impl Log {
+    /// A step was taken by the system clock.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn step(&mut self, report: &StepReport) {
+        sockets(report);
+        let new: Vec<_> =
+            report.expired.iter().filter(|peer| self.expired.binary_search(peer).is_err()).collect();
+        for peer in new.iter().take(MOST) {
+            tracing::warn!(%peer, "no key is valid for sending: no connection can be opened");
+        }
+        if let Some(more) = new.len().checked_sub(MOST + 1) {
+            tracing::warn!("no key is valid for sending with {} more peers", more + 1);
+        }
+        self.expired.clone_from(&report.expired);
+    }
+
+    #[cfg(not(feature = "tracing"))]
+    pub(crate) const fn step(&mut self, _: &StepReport) {}
+}
+
 #[cfg(feature = "tracing")]
-pub(crate) fn step(report: &StepReport) {
+fn sockets(report: &StepReport) {
     for socket in &report.sockets {
         let of = socket.peer.map(tracing::field::display);
         for action in &socket.done {
@@ -37,11 +64,11 @@ pub(crate) fn step(report: &StepReport) {
             tracing::warn!(%peer, "the peer was still asking for the {key}: its keys or its clock are behind");
         }
         let bad = &socket.refused.bad;
-        for (key, segments) in bad.iter().take(MOST_KEYS) {
+        for (key, segments) in bad.iter().take(MOST) {
             let peer = key.peer();
             tracing::warn!(%peer, segments, "wrong MAC under the {key}: its secret differs from the peer's, or segments are forged");
         }
-        if let Some(more) = bad.len().checked_sub(MOST_KEYS + 1) {
+        if let Some(more) = bad.len().checked_sub(MOST + 1) {
             tracing::warn!(attachment = socket.attachment, "wrong MAC under {} more keys", more + 1);
         }
         for (segments, what) in [
@@ -67,5 +94,73 @@ pub(crate) fn step(report: &StepReport) {
 #[cfg(not(feature = "tracing"))]
 pub(crate) const fn refused(_: SocketAddr, _: &ManagerError) {}
 
-#[cfg(not(feature = "tracing"))]
-pub(crate) const fn step(_: &StepReport) {}
+#[cfg(all(test, feature = "tracing"))]
+mod tests {
+    use std::fmt::{Debug, Write};
+    use std::sync::{Arc, Mutex};
+
+    use tracing::field::{Field, Visit};
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Metadata, Subscriber};
+
+    use super::*;
+
+    /// Keeps the fields of each event, in its order, as text.
+    struct Lines(Arc<Mutex<Vec<String>>>);
+
+    struct Line(String);
+
+    impl Visit for Line {
+        fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+            write!(self.0, "{field}={value:?} ").unwrap();
+        }
+    }
+
+    impl Subscriber for Lines {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn event(&self, event: &Event<'_>) {
+            let mut line = Line(String::new());
+            event.record(&mut line);
+            self.0.lock().unwrap().push(line.0.trim_end().to_owned());
+        }
+
+        fn enter(&self, _: &Id) {}
+
+        fn exit(&self, _: &Id) {}
+    }
+
+    #[test]
+    fn a_peer_without_a_key_is_logged_once_until_it_has_one_again() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        tracing::subscriber::with_default(Lines(Arc::clone(&lines)), || {
+            let mut log = Log::default();
+            for expired in
+                [&["192.0.2.1"][..], &["192.0.2.1"], &["192.0.2.1", "192.0.2.2"], &[], &["192.0.2.1"]]
+            {
+                let expired = expired.iter().map(|address| crate::PeerName::new(address.parse().unwrap()));
+                log.step(&StepReport { sockets: Vec::new(), expired: expired.collect(), next_step: None });
+            }
+            let expired =
+                (0..20).map(|last| crate::PeerName::new(std::net::Ipv4Addr::new(198, 51, 100, last).into()));
+            log.step(&StepReport { sockets: Vec::new(), expired: expired.collect(), next_step: None });
+        });
+        let lines = lines.lock().unwrap();
+        let said = "message=no key is valid for sending: no connection can be opened peer=";
+        for (line, peer) in lines.iter().zip(["192.0.2.1", "192.0.2.2", "192.0.2.1", "198.51.100.0"]) {
+            assert_eq!(*line, format!("{said}{peer}"));
+        }
+        assert_eq!(lines.last().unwrap(), "message=no key is valid for sending with 10 more peers");
+        assert_eq!(lines.len(), 3 + MOST + 1);
+    }
+}

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use rpki::rtr::client::{Client, PayloadError, PayloadTarget};
 use rpki::rtr::payload::{Action, Payload, Timing};
-use tokio::net::TcpStream;
 use wireseal_linux::{KeyManager, TcpAoStream};
 
 use crate::config::Config;
@@ -16,8 +15,7 @@ use crate::config::Config;
 pub async fn fetch(config: &Path, server: SocketAddr) -> Result<()> {
     let peers = KeyManager::default();
     Config::load(config, &peers)?;
-    let connected = TcpAoStream::<TcpStream>::connect_async(server, &peers).await;
-    let stream = connected.map_err(|error| anyhow!("{server}: {error}"))?;
+    let stream = TcpAoStream::connect_async(server, &peers).await?;
     Client::new(stream, Origins::default(), None).run().await?;
     Ok(())
 }

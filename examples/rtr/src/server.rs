@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
-use tokio::time::{Interval, interval, sleep};
+use tokio::time::sleep;
 use tracing::{info, warn};
 use wireseal_linux::{KeyManager, TcpAoListener, TcpAoStream};
 
@@ -30,7 +30,7 @@ pub async fn serve(path: &Path) -> Result<()> {
     let mut hang_up = signal(SignalKind::hangup())?;
     let mut servers = JoinSet::new();
     for address in config.listen {
-        let listener = TcpAoListener::bind(address, &peers)?.into_async()?;
+        let listener = TcpAoListener::bind_async(address, &peers).await?;
         info!(%address, "listening");
         let connections = Box::pin(accepted(listener));
         servers.spawn(Server::new(connections, notify.clone(), origins.clone()).run());
@@ -60,12 +60,12 @@ fn accepted(listener: TcpAoListener<TcpListener>) -> impl Stream<Item = io::Resu
             match listener.accept().await {
                 Ok((stream, peer)) => {
                     info!(%peer, "connected");
-                    let connection = Connection { stream, look: interval(Duration::from_secs(1)) };
-                    return Some((Ok(connection), listener));
+                    let expired = Box::pin(stream.attachment().expired());
+                    return Some((Ok(Connection { stream, expired }), listener));
                 }
                 // Too many open files, say, or an error of the connection itself: the server ends at the first error it sees.
                 Err(error) => {
-                    warn!("cannot accept: {error}");
+                    warn!("{error}");
                     sleep(Duration::from_secs(1)).await;
                 }
             }
@@ -76,7 +76,7 @@ fn accepted(listener: TcpAoListener<TcpListener>) -> impl Stream<Item = io::Resu
 /// A connection that ends when its peer's keys do.
 struct Connection {
     stream: TcpAoStream<TcpStream>,
-    look: Interval,
+    expired: Pin<Box<dyn Future<Output = ()> + Send + Sync>>,
 }
 
 impl Socket for Connection {}
@@ -85,10 +85,8 @@ type Done<T> = Poll<io::Result<T>>;
 
 impl AsyncRead for Connection {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Done<()> {
-        while self.look.poll_tick(context).is_ready() {
-            if self.stream.attachment().state().expired {
-                return Poll::Ready(Err(io::Error::other("no key is valid for sending")));
-            }
+        if self.expired.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Err(io::Error::other("no key is valid for sending")));
         }
         Pin::new(&mut self.stream).poll_read(context, buffer)
     }

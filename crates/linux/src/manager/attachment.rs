@@ -20,6 +20,9 @@ pub(super) struct Shared {
     clock: AtomicU8,
     /// Held for a whole step, so that no step undoes what a later one has done. It is locked before any socket.
     pub(super) turn: Mutex<()>,
+    /// Wakes what waits for connections that have expired, or are detached.
+    #[cfg(feature = "tokio")]
+    pub(super) expired: tokio::sync::Notify,
 }
 
 /// Locked only briefly, never during a call that may wait in the kernel.
@@ -68,6 +71,12 @@ impl State {
         self.sockets.binary_search_by_key(&number, |entry| entry.number).ok()
     }
 
+    /// Whether a connection is to be shut down, or is attached no longer.
+    #[cfg(feature = "tokio")]
+    pub(super) fn has_expired(&self, number: u64) -> bool {
+        self.position(number).is_none_or(|index| self.sockets[index].state.expired)
+    }
+
     /// Changes the peers; `change` gets the number of the change.
     pub(super) fn change<T>(&mut self, change: impl FnOnce(&mut PeerTable<Configured>, u64) -> T) -> T {
         self.version += 1;
@@ -104,6 +113,12 @@ impl Shared {
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
+    }
+
+    /// A connection has expired, or is detached.
+    pub(super) fn notify(&self) {
+        #[cfg(feature = "tokio")]
+        self.expired.notify_waiters();
     }
 }
 
@@ -172,5 +187,6 @@ impl Drop for Attachment {
         // Unlock first: closing a socket can take time.
         drop(state);
         drop(entry);
+        self.shared.notify();
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use wireseal_tcp_ao::key_chain::Timestamp;
 
-use crate::log;
+use crate::log::Log;
 use crate::manager::attachment::{Clock, Shared, THREAD};
 use crate::manager::key_manager::KeyManager;
 
@@ -30,9 +30,10 @@ impl KeyManager {
 
 /// Takes steps until the manager is gone or a task reports them.
 fn run(shared: Weak<Shared>, _clock: Clock) {
+    let mut log = Log::default();
     while let Some(shared) = shared.upgrade().filter(|shared| shared.is_clock(THREAD)) {
         if let Some(report) = (KeyManager { shared }).step_due(Timestamp::now()) {
-            log::step(&report);
+            log.step(&report);
         }
         thread::sleep(TICK);
     }

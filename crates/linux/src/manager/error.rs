@@ -1,6 +1,7 @@
 //! Why a manager refuses something.
 
-use std::net::IpAddr;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::key_chain::Timestamp;
@@ -73,6 +74,30 @@ pub enum ManagerError {
         /// Why it failed. It is in the message, and so not the error's source.
         error: Error,
     },
+    /// A socket could not be opened, or accepted no connection.
+    #[error("cannot {what} {address}: {error}")]
+    Io {
+        /// What was to be done: `listen on`, `accept on` or `connect to`.
+        what: &'static str,
+        /// The listener's address, or the peer's.
+        address: SocketAddr,
+        /// Why it failed. It is in the message, and so not the error's source.
+        error: io::Error,
+    },
+}
+
+impl ManagerError {
+    pub(crate) fn listening(address: SocketAddr) -> impl Fn(io::Error) -> Self {
+        move |error| Self::Io { what: "listen on", address, error }
+    }
+
+    pub(crate) fn accepting(address: SocketAddr) -> impl Fn(io::Error) -> Self {
+        move |error| Self::Io { what: "accept on", address, error }
+    }
+
+    pub(crate) fn connecting(address: SocketAddr) -> impl Fn(io::Error) -> Self {
+        move |error| Self::Io { what: "connect to", address, error }
+    }
 }
 
 impl From<Error> for ManagerError {

@@ -31,7 +31,9 @@ use crate::{Error, PeerName};
 /// | was accepted | with [`attach`](Self::attach) at once | what the configuration says now of its peer, in place of the keys from its handshake |
 ///
 /// Then call [`step_due`](Self::step_due) every second or [`step`](Self::step) at the time that the last report gave, and every
-/// now and then in case a clock was set; with feature `tokio`, [`run_reporting`](Self::run_reporting) does this.
+/// now and then in case a clock was set; with feature `tokio`, [`run_reporting`](Self::run_reporting) does this. Neither that nor the
+/// thread that a [`TcpAoListener`](crate::TcpAoListener) starts survives a fork. Take steps in the network namespace that the sockets
+/// belong to: the kernel is asked there which VRF a device is in.
 ///
 /// # Which peer a connection belongs to
 /// The one with the longest prefix that contains its remote address, in its VRF; the manager decides it when the connection is

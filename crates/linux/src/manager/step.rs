@@ -119,7 +119,12 @@ impl KeyManager {
         if let Some(index) = state.position(attachment) {
             let entry = &mut state.sockets[index];
             (entry.peer, entry.version, entry.next) = (peer, version, next);
+            let has_expired = expired && !entry.state.expired;
             entry.state = SocketState { peer, expired, is_peer_behind, counters };
+            drop(state);
+            if has_expired {
+                self.shared.notify();
+            }
         }
         Some(SocketReport {
             attachment,

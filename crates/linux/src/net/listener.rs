@@ -8,6 +8,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use socket2::{Domain, SockRef, Socket, Type};
 use wireseal_tcp_ao::key_chain::Timestamp;
 
+#[cfg(feature = "tokio")]
+use crate::net::accepting::Accepting;
 use crate::{Attachment, Error, KeyManager, ManagerError, TcpAoStream};
 
 /// Connections that may wait to be accepted, as in std.
@@ -18,6 +20,9 @@ const BACKLOG: i32 = 128;
 /// Its keys, and those of the connections that it accepts, are kept current: peers can be
 /// [added](KeyManager::set_peer), changed and [removed](KeyManager::remove_peer) meanwhile. The socket `L` is std's, or with
 /// feature `tokio` tokio's.
+///
+/// A thread keeps the keys current, and threads do not survive a fork: a daemon that goes into the background does so first. A
+/// socket belongs to the network namespace of the thread that binds it.
 ///
 /// ```no_run
 /// use std::io::Write;
@@ -42,6 +47,8 @@ pub struct TcpAoListener<L = TcpListener> {
     attachment: Attachment,
     pub(super) manager: KeyManager,
     pub(super) socket: L,
+    #[cfg(feature = "tokio")]
+    pub(super) accepting: Accepting<(TcpAoStream<tokio::net::TcpStream>, SocketAddr)>,
 }
 
 impl TcpAoListener {
@@ -49,15 +56,9 @@ impl TcpAoListener {
     ///
     /// # Errors
     /// [`Error::NotSupported`] if this kernel has no TCP-AO: see [what to do then](crate#without-tcp-ao-in-the-kernel). Those of
-    /// [`KeyManager::attach`], and `Error::Io` if the address cannot be used.
+    /// [`KeyManager::attach`], and [`ManagerError::Io`] if the address cannot be used.
     pub fn bind(address: SocketAddr, manager: &KeyManager) -> Result<Self, ManagerError> {
-        let bound = || -> io::Result<Socket> {
-            let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-            socket.set_reuse_address(true)?;
-            socket.bind(&address.into())?;
-            Ok(socket)
-        };
-        Self::from_socket(bound().map_err(Error::Io)?, manager)
+        Self::from_socket(bound(address)?, manager)
     }
 
     /// The same for a socket that is bound but does not listen yet: one in a VRF, say.
@@ -68,8 +69,16 @@ impl TcpAoListener {
         let socket = TcpListener::from(socket.into());
         let attachment = manager.attach(&socket, Timestamp::now())?;
         manager.run_in_background().map_err(Error::Io)?;
-        SockRef::from(&socket).listen(BACKLOG).map_err(Error::Io)?;
-        Ok(Self { attachment, manager: manager.clone(), socket })
+        let address = address_of(&socket).map_err(Error::Io)?;
+        // Of two sockets bound to one address, only the first can listen.
+        SockRef::from(&socket).listen(BACKLOG).map_err(ManagerError::listening(address))?;
+        Ok(Self {
+            attachment,
+            manager: manager.clone(),
+            socket,
+            #[cfg(feature = "tokio")]
+            accepting: Accepting::default(),
+        })
     }
 
     /// Waits for the next connection from one of the peers.
@@ -79,10 +88,10 @@ impl TcpAoListener {
     /// failed. A connection takes two descriptors, its own and the manager's.
     ///
     /// # Errors
-    /// As for std's.
-    pub fn accept(&self) -> io::Result<(TcpAoStream, SocketAddr)> {
+    /// [`ManagerError::Io`], as for std's: too many open files, say. The listener still works.
+    pub fn accept(&self) -> Result<(TcpAoStream, SocketAddr), ManagerError> {
         loop {
-            let (stream, remote) = self.socket.accept()?;
+            let (stream, remote) = self.socket.accept().map_err(|error| self.cannot_accept(error))?;
             if let Some(stream) = TcpAoStream::accepted(stream, remote, &self.manager) {
                 return Ok((stream, remote));
             }
@@ -104,8 +113,17 @@ impl<L> TcpAoListener<L> {
     where
         L: AsFd,
     {
-        let address = SockRef::from(&self.socket).local_addr()?;
-        address.as_socket().ok_or_else(|| io::ErrorKind::InvalidData.into())
+        address_of(&self.socket)
+    }
+
+    pub(super) fn cannot_accept(&self, error: io::Error) -> ManagerError
+    where
+        L: AsFd,
+    {
+        match self.local_addr() {
+            Ok(address) => ManagerError::accepting(address)(error),
+            Err(_) => Error::Io(error).into(),
+        }
     }
 
     /// The socket. What it accepts by itself is not attached: use [`accept`](TcpAoListener::accept).
@@ -116,9 +134,24 @@ impl<L> TcpAoListener<L> {
     /// The same listener with another type of the same socket.
     #[cfg(feature = "tokio")]
     pub(super) fn try_map<M>(self, convert: impl FnOnce(L) -> io::Result<M>) -> io::Result<TcpAoListener<M>> {
-        let Self { attachment, manager, socket } = self;
-        Ok(TcpAoListener { attachment, manager, socket: convert(socket)? })
+        let Self { attachment, manager, socket, accepting } = self;
+        Ok(TcpAoListener { attachment, manager, socket: convert(socket)?, accepting })
     }
+}
+
+/// A socket that is bound to an address, in the network namespace of the thread that calls.
+pub(super) fn bound(address: SocketAddr) -> Result<Socket, ManagerError> {
+    let bound = || -> io::Result<Socket> {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        socket.set_reuse_address(true)?;
+        socket.bind(&address.into())?;
+        Ok(socket)
+    };
+    bound().map_err(ManagerError::listening(address))
+}
+
+fn address_of(socket: &impl AsFd) -> io::Result<SocketAddr> {
+    SockRef::from(socket).local_addr()?.as_socket().ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 impl<L: AsFd> AsFd for TcpAoListener<L> {

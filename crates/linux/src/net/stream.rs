@@ -5,16 +5,19 @@ use std::net::{SocketAddr, TcpStream};
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use socket2::{Domain, SockRef, Socket, Type};
+use socket2::SockRef;
 use wireseal_tcp_ao::key_chain::Timestamp;
 
+use crate::net::local::{Local, connect};
 use crate::{Attachment, Error, KeyManager, ManagerError, TcpAoSocket};
 
 /// A connection with a peer of a [`KeyManager`]. The peer's key chain is carried out on it for as long as it is open.
 ///
-/// Dereferences to the stream `S`: std's, or with feature `tokio` tokio's. Look at [`SocketState::expired`] in
-/// `attachment().state()` from time to time: the connection stays open when its chain has ended or its peer was removed, so that
-/// you can end the session in order.
+/// Dereferences to the stream `S`: std's, or with feature `tokio` tokio's. The connection stays open when its chain has ended or its
+/// peer was removed, so that you can end the session in order: look at [`SocketState::expired`] in `attachment().state()` from time to
+/// time, or with tokio wait for `attachment().expired()`.
+///
+/// As with a [`TcpAoListener`](crate::TcpAoListener), fork before, and connect in the network namespace that the peer is in.
 ///
 /// [`SocketState::expired`]: crate::SocketState::expired
 #[derive(Debug)]
@@ -29,45 +32,44 @@ impl TcpAoStream {
     ///
     /// # Errors
     /// [`ManagerError::NoPeer`], [`ManagerError::NoKeyToSendWith`], [`Error::NotSupported`] if this kernel has no TCP-AO, others of
-    /// [`KeyManager::attach_connecting`], and `Error::Io` if the connection fails. A peer with other keys does not answer at all,
-    /// so that it looks like one that is not there (ETIMEDOUT).
+    /// [`KeyManager::attach_connecting`], and [`ManagerError::Io`] if the connection fails. A peer with other keys does not answer at
+    /// all, so that it looks like one that is not there (ETIMEDOUT).
     pub fn connect(remote: SocketAddr, manager: &KeyManager) -> Result<Self, ManagerError> {
-        let socket = Socket::new(Domain::for_address(remote), Type::STREAM, None).map_err(Error::Io)?;
-        Self::connect_from(socket, remote, manager, |socket| socket.connect(&remote.into()))
+        Self::connect_from(Local::default(), remote, manager)
     }
 
-    /// The same with a socket that is not connected yet: one in a VRF, or bound to a local address. It takes `connect` to know how.
-    pub(super) fn connect_from(
-        socket: Socket,
+    /// The same from a local address, or in a VRF.
+    ///
+    /// # Errors
+    /// As for [`connect`](Self::connect), and [`ManagerError::Io`] if the address or the VRF cannot be used.
+    pub fn connect_from(
+        local: Local,
         remote: SocketAddr,
         manager: &KeyManager,
-        connect: impl FnOnce(&Socket) -> io::Result<()>,
     ) -> Result<Self, ManagerError> {
-        let attachment = manager.attach_connecting(&socket, remote.ip(), Timestamp::now())?;
-        manager.run_in_background().map_err(Error::Io)?;
-        connect(&socket).map_err(Error::Io)?;
+        let socket = local.socket(remote)?;
+        let attachment = attach_connecting(&socket, remote, manager)?;
+        connect(|| socket.connect(&remote.into())).map_err(ManagerError::connecting(remote))?;
         Ok(Self { attachment, stream: socket.into() })
     }
+}
 
-    /// A connection that was accepted, with its keys; `None` if it is refused, and reset.
-    pub(super) fn accepted(stream: TcpStream, remote: SocketAddr, manager: &KeyManager) -> Option<Self> {
-        match attach_accepted(&stream, remote, manager) {
-            Ok(attachment) => Some(Self { attachment, stream }),
-            Err(error) => {
-                // Without it the connection would be closed in order, as if it had been served.
-                let _ = SockRef::from(&stream).set_linger(Some(std::time::Duration::ZERO));
-                crate::log::refused(remote, &error);
-                None
-            }
-        }
-    }
+/// Puts the peer's keys on a socket that will connect to it.
+pub(super) fn attach_connecting(
+    socket: &impl AsFd,
+    remote: SocketAddr,
+    manager: &KeyManager,
+) -> Result<Attachment, ManagerError> {
+    let attachment = manager.attach_connecting(socket, remote.ip(), Timestamp::now())?;
+    manager.run_in_background().map_err(Error::Io)?;
+    Ok(attachment)
 }
 
 /// Attaches a connection to its peer, unless the handshake was signed with a key of another peer.
 ///
 /// What such a caller sent before its keys were taken away is in the receive queue, and would be read as the peer's.
 fn attach_accepted(
-    stream: &TcpStream,
+    stream: &impl AsFd,
     remote: SocketAddr,
     manager: &KeyManager,
 ) -> Result<Attachment, ManagerError> {
@@ -84,13 +86,28 @@ fn attach_accepted(
     }
 }
 
+impl<S: AsFd> TcpAoStream<S> {
+    /// A connection that was accepted, with its keys; `None` if it is refused, and reset.
+    pub(super) fn accepted(stream: S, remote: SocketAddr, manager: &KeyManager) -> Option<Self> {
+        match attach_accepted(&stream, remote, manager) {
+            Ok(attachment) => Some(Self { attachment, stream }),
+            Err(error) => {
+                // Without it the connection would be closed in order, as if it had been served.
+                let _ = SockRef::from(&stream).set_linger(Some(std::time::Duration::ZERO));
+                crate::log::refused(remote, &error);
+                None
+            }
+        }
+    }
+}
+
 impl<S> TcpAoStream<S> {
     /// Keeps the keys on the socket current.
     pub const fn attachment(&self) -> &Attachment {
         &self.attachment
     }
 
-    /// A connection that was opened by hand: bound to an address or a VRF, say, attached with
+    /// A connection that was opened by hand: on a socket with options of its own, say, attached with
     /// [`KeyManager::attach_connecting`], and then connected.
     pub const fn from_parts(stream: S, attachment: Attachment) -> Self {
         Self { attachment, stream }
@@ -100,12 +117,6 @@ impl<S> TcpAoStream<S> {
     /// `into_split`, for instance, needs the stream alone.
     pub fn into_parts(self) -> (S, Attachment) {
         (self.stream, self.attachment)
-    }
-
-    /// The same connection with another type of the same stream.
-    #[cfg(feature = "tokio")]
-    pub(super) fn try_map<T>(self, convert: impl FnOnce(S) -> io::Result<T>) -> io::Result<TcpAoStream<T>> {
-        Ok(TcpAoStream { attachment: self.attachment, stream: convert(self.stream)? })
     }
 }
 

@@ -5,11 +5,13 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::task::{JoinError, spawn_blocking};
+use tokio::task::spawn_blocking;
 
+use crate::net::listener::bound;
+use crate::net::local::Local;
+use crate::net::stream::attach_connecting;
 use crate::{Error, KeyManager, ManagerError, TcpAoListener, TcpAoStream};
 
 impl TcpAoListener {
@@ -26,22 +28,27 @@ impl TcpAoListener {
 }
 
 impl TcpAoListener<TcpListener> {
-    /// Waits for the next connection from one of the peers, as [`TcpAoListener::accept`] does.
-    ///
-    /// If it is dropped before it is ready, at most one connection is lost: the one whose keys are being put in order. Its peer
-    /// sees it closed.
+    /// Binds and listens as [`TcpAoListener::bind`] does (feature `tokio`). The keys of many peers take a while.
     ///
     /// # Errors
-    /// As for tokio's.
-    pub async fn accept(&self) -> io::Result<(TcpAoStream<TcpStream>, SocketAddr)> {
-        loop {
-            let (stream, remote) = self.socket.accept().await?;
-            let (stream, manager) = (stream.into_std()?, self.manager.clone());
-            let accepted = spawn_blocking(move || TcpAoStream::accepted(stream, remote, &manager)).await;
-            if let Some(stream) = accepted.map_err(io::Error::other)? {
-                return Ok((stream.try_map(TcpStream::from_std)?, remote));
-            }
-        }
+    /// As for [`TcpAoListener::bind`].
+    pub async fn bind_async(address: SocketAddr, manager: &KeyManager) -> Result<Self, ManagerError> {
+        let (socket, manager) = (bound(address)?, manager.clone());
+        let listener = blocking(move || TcpAoListener::from_socket(socket, &manager)).await??;
+        listener.into_async().map_err(ManagerError::listening(address))
+    }
+
+    /// Waits for the next connection from one of the peers, as [`TcpAoListener::accept`] does.
+    ///
+    /// It is cancel safe: if it is dropped before it is ready, the next call returns the connection whose keys are being put in
+    /// order. If several tasks call it, they take turns.
+    ///
+    /// # Errors
+    /// As for [`TcpAoListener::accept`].
+    pub async fn accept(&self) -> Result<(TcpAoStream<TcpStream>, SocketAddr), ManagerError> {
+        let manager = self.manager.clone();
+        let attach = move |stream, remote| Some((TcpAoStream::accepted(stream, remote, &manager)?, remote));
+        self.accepting.next(&self.socket, attach).await.map_err(|error| self.cannot_accept(error))
     }
 }
 
@@ -51,19 +58,31 @@ impl TcpAoStream<TcpStream> {
     /// # Errors
     /// As for [`TcpAoStream::connect`].
     pub async fn connect_async(remote: SocketAddr, manager: &KeyManager) -> Result<Self, ManagerError> {
-        let manager = manager.clone();
-        let prepared = spawn_blocking(move || {
-            let socket = Socket::new(Domain::for_address(remote), Type::STREAM.nonblocking(), None);
-            TcpAoStream::connect_from(socket.map_err(Error::Io)?, remote, &manager, |_| Ok(()))
-        });
-        let (socket, attachment) = prepared.await.map_err(joined)??.into_parts();
-        let stream = TcpSocket::from_std_stream(socket).connect(remote).await.map_err(Error::Io)?;
+        Self::connect_async_from(Local::default(), remote, manager).await
+    }
+
+    /// The same from a local address, or in a VRF.
+    ///
+    /// # Errors
+    /// As for [`TcpAoStream::connect_from`].
+    pub async fn connect_async_from(
+        local: Local,
+        remote: SocketAddr,
+        manager: &KeyManager,
+    ) -> Result<Self, ManagerError> {
+        let (socket, manager) = (local.socket(remote)?, manager.clone());
+        let failed = ManagerError::connecting(remote);
+        socket.set_nonblocking(true).map_err(&failed)?;
+        let attached = move || Ok::<_, ManagerError>((attach_connecting(&socket, remote, &manager)?, socket));
+        let (attachment, socket) = blocking(attached).await??;
+        let stream = TcpSocket::from_std_stream(socket.into()).connect(remote).await.map_err(failed)?;
         Ok(Self::from_parts(stream, attachment))
     }
 }
 
-fn joined(error: JoinError) -> Error {
-    Error::Io(io::Error::other(error))
+/// What may wait in the kernel, on one of tokio's threads for that.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    spawn_blocking(work).await.map_err(|error| Error::Io(io::Error::other(error)))
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for TcpAoStream<S> {

@@ -4,5 +4,6 @@
 
 mod isn;
 mod manager;
+mod net;
 mod probe;
 mod sockets;

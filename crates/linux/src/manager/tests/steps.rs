@@ -166,3 +166,31 @@ fn a_step_is_due_when_a_chain_changes() {
         assert_eq!(next(now), expected, "at {now}");
     }
 }
+
+#[cfg(feature = "tokio")]
+#[tokio::test]
+async fn a_task_waits_for_its_connection_to_expire() {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    let manager = KeyManager::new(one_key(None, None), "192.0.2.7".parse().unwrap(), None).unwrap();
+    let listener = listener();
+    let address = listener.local_addr().unwrap();
+    let streams = [(); 2].map(|()| TcpStream::connect(address).unwrap());
+    // Of a peer that was removed: the kernel is not asked for keys then.
+    let removed = PeerName::new("127.0.0.1".parse().unwrap());
+    let (_socket, attachment) = list(&manager, 0, Some(removed), &streams[0]);
+    let (_other_socket, other) = list(&manager, 1, None, &streams[1]);
+    let at_once = Duration::ZERO;
+    assert!(timeout(at_once, attachment.expired()).await.is_err(), "no step has found it yet");
+
+    let (waits, detached) = (tokio::spawn(attachment.expired()), tokio::spawn(other.expired()));
+    tokio::task::yield_now().await;
+    drop(other);
+    detached.await.unwrap();
+    assert!(!waits.is_finished());
+    assert!(manager.step(at(0)).sockets[0].expired);
+    waits.await.unwrap();
+    timeout(at_once, attachment.expired()).await.unwrap();
+}
