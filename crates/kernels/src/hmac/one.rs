@@ -23,8 +23,16 @@ pub(crate) trait OneMessageHash<Token, const WORDS: usize> {
 
     unsafe fn state(words: &[u32; WORDS]) -> Self::State;
 
+    /// What the rounds keep in memory.
+    type Memory;
+
+    unsafe fn memory() -> Self::Memory;
+
     /// Takes a block into a chaining value.
-    unsafe fn compress(state: &mut Self::State, block: Block);
+    unsafe fn compress(state: &mut Self::State, memory: &mut Self::Memory, block: Block);
+
+    /// Takes two blocks into a chaining value, one after the other.
+    unsafe fn compress_two(state: &mut Self::State, memory: &mut Self::Memory, blocks: [Block; 2]);
 
     /// The words of a chaining value as those of a block, zeros behind them.
     unsafe fn words(state: Self::State) -> [__m128i; 2];
@@ -59,12 +67,13 @@ macro_rules! hmac {
             [inner, outer]: [&[u32; WORDS]; 2],
             message: &[&[u8]],
         ) -> [u8; OCTETS] {
-            let compress = |state: &mut H::State, octets: Block| {
-                // SAFETY: this function is compiled for all that the functions of the hash need.
-                unsafe { H::compress(state, octets.map(|octets| reorder::<H, $token, WORDS>(octets))) }
-            };
+            let reordered = |octets: Block| octets.map(|octets| reorder::<H, $token, WORDS>(octets));
             // SAFETY: this function is compiled for all that the functions of the hash need.
-            let mut state = unsafe { H::state(inner) };
+            let (mut state, mut memory) = unsafe { (H::state(inner), H::memory()) };
+            let compress = |state: &mut H::State, memory: &mut H::Memory, octets: Block| {
+                // SAFETY: as above.
+                unsafe { H::compress(state, memory, reordered(octets)) }
+            };
             let mut buffer = Buffer::new();
             let mut length = BLOCK;
             // The last partial block is the end of `whole`: of the last slice, or of the buffer if the block spans slices.
@@ -85,12 +94,18 @@ macro_rules! hmac {
                     if buffer.length < BLOCK {
                         continue;
                     }
-                    compress(&mut state, load_block(&buffer.octets));
+                    compress(&mut state, &mut memory, load_block(&buffer.octets));
                     buffer.length = 0;
                 }
                 let (blocks, rest) = slice.as_chunks();
-                for octets in blocks {
-                    compress(&mut state, load_block(octets));
+                let (pairs, last) = blocks.as_chunks();
+                for [first, second] in pairs {
+                    let pair = [first, second].map(|octets| reordered(load_block(octets)));
+                    // SAFETY: as above.
+                    unsafe { H::compress_two(&mut state, &mut memory, pair) };
+                }
+                for octets in last {
+                    compress(&mut state, &mut memory, load_block(octets));
                 }
                 (whole, left) = (slice, rest.len());
             }
@@ -100,18 +115,18 @@ macro_rules! hmac {
             let mut last = last_block(whole, left);
             leak!("HMAC: last block", state);
             if left >= BLOCK - 8 {
-                compress(&mut state, last);
+                compress(&mut state, &mut memory, last);
                 last = [_mm_setzero_si128(); 4];
             }
             last[3] = _mm_or_si128(last[3], bits(length));
-            compress(&mut state, last);
+            compress(&mut state, &mut memory, last);
 
             // SAFETY: as above.
             unsafe {
                 let inner_hash = H::words(state);
                 leak!("HMAC: inner hash", inner_hash[0]);
                 let mut state = H::state(outer);
-                H::compress(&mut state, outer_block::<H, $token, WORDS, OCTETS>(inner_hash));
+                H::compress(&mut state, &mut memory, outer_block::<H, $token, WORDS, OCTETS>(inner_hash));
                 octets::<H, $token, WORDS, OCTETS>(H::words(state))
             }
         }

@@ -1,11 +1,13 @@
-//! SHA-1 by rotations of BMI2: the message schedule in vectors, four words at a time, beside the rounds of the four before.
+//! SHA-1 by rotations of BMI2: the message schedules of two blocks in vectors, four words of each at a time, beside the rounds of
+//! the first.
 
+use core::arch::asm;
 use core::arch::x86_64::*;
 
 use super::Sha1;
 use crate::cpu::Bmi2;
 use crate::hmac::one::{Block, OneMessageHash};
-use crate::hmac::schedule::{Words, tied, tied_vector};
+use crate::hmac::schedule::{Words, add, alone, side_by_side, tied};
 
 impl OneMessageHash<Bmi2, 5> for Sha1 {
     const ORDER: [u8; 16] = [3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12];
@@ -18,59 +20,24 @@ impl OneMessageHash<Bmi2, 5> for Sha1 {
         *words
     }
 
-    // FIPS 180-4 §6.1.2. One copy for all calls: it has more than 1000 instructions.
-    #[inline(never)]
+    type Memory = Words<20>;
+
+    #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2")]
-    unsafe fn compress(state: &mut [u32; 5], mut w: Block) {
-        leak!("HMAC-SHA-1: one block", *state);
-        let mut words = Words::new();
-        for (at, w) in w.into_iter().enumerate() {
-            words.write(at, _mm_add_epi32(w, constants(0)));
-        }
-        let [mut a, mut b, mut c, mut d, mut e] = *state;
-        macro_rules! round {
-            ($f:ident $a:ident $b:ident $c:ident $d:ident $e:ident, $word:expr) => {
-                $e = $e.wrapping_add($word).wrapping_add($f($b, $c, $d)).wrapping_add($a.rotate_left(5));
-                $b = $b.rotate_left(30);
-            };
-        }
-        macro_rules! four_rounds {
-            ($at:literal, $f:ident $a:ident $b:ident $c:ident $d:ident $e:ident) => {
-                // The words of the rounds sixteen further on.
-                if $at < 16 {
-                    w[$at % 4] = tied_vector(w[$at % 4]);
-                    w[$at % 4] = next([0, 1, 2, 3].map(|step| w[($at + step) % 4]));
-                }
-                round!($f $a $b $c $d $e, words.read($at % 4 * 4));
-                round!($f $e $a $b $c $d, words.read($at % 4 * 4 + 1));
-                round!($f $d $e $a $b $c, words.read($at % 4 * 4 + 2));
-                round!($f $c $d $e $a $b, words.read($at % 4 * 4 + 3));
-                if $at < 16 {
-                    words.write($at % 4, _mm_add_epi32(w[$at % 4], constants(4 * ($at + 4))));
-                }
-                [a, b, c, d, e] = [a, b, c, d, e].map(tied);
-            };
-        }
-        macro_rules! twenty_rounds {
-            ($f:ident: $($at:literal)*) => {
-                twenty_rounds!(@ $f $($at)*);
-            };
-            (@ $f:ident $first:literal $second:literal $third:literal $fourth:literal $fifth:literal) => {
-                four_rounds!($first, $f a b c d e);
-                four_rounds!($second, $f b c d e a);
-                four_rounds!($third, $f c d e a b);
-                four_rounds!($fourth, $f d e a b c);
-                four_rounds!($fifth, $f e a b c d);
-            };
-        }
-        twenty_rounds!(ch: 0 1 2 3 4);
-        twenty_rounds!(parity: 5 6 7 8 9);
-        twenty_rounds!(maj: 10 11 12 13 14);
-        twenty_rounds!(parity: 15 16 17 18 19);
-        let after = [a, b, c, d, e];
-        for (word, after) in state.iter_mut().zip(after) {
-            *word = word.wrapping_add(after);
-        }
+    unsafe fn memory() -> Words<20> {
+        Words::new()
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2")]
+    unsafe fn compress(state: &mut [u32; 5], words: &mut Words<20>, block: Block) {
+        compress(state, words, &alone(block), false);
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2")]
+    unsafe fn compress_two(state: &mut [u32; 5], words: &mut Words<20>, [first, second]: [Block; 2]) {
+        compress(state, words, &side_by_side(first, second), true);
     }
 
     #[inline]
@@ -81,44 +48,127 @@ impl OneMessageHash<Bmi2, 5> for Sha1 {
     }
 }
 
-/// The constant of a round (FIPS 180-4 §4.2.1), four times.
+/// One round (FIPS 180-4 §6.1.2). `b` has been rotated and `f` computed in the round before, and this one computes the next round's `f`
+/// from `a`.
+macro_rules! round {
+    ($words:ident[$block:literal][$word:expr], $f:ident [$($next:literal)*], $a:ident $b:ident $c:ident $d:ident $e:ident) => {
+        let (rotated, next): (u32, u32);
+        // SAFETY: there are so many words, and this is compiled for BMI1 and BMI2.
+        unsafe {
+            asm!(
+                "add {e:e}, dword ptr [{words} + 32 * ({word} / 4) + 4 * ({word} % 4)]",
+                "add {e:e}, {f:e}",
+                "rorx {t:e}, {a:e}, 27",
+                "rorx {f:e}, {a:e}, 2",
+                "add {e:e}, {t:e}",
+                $($next,)*
+                words = in(reg) $words.of($block, 0), word = const $word,
+                a = inout(reg) $a => next, b = in(reg) $b, c = in(reg) $c, e = inout(reg) $e,
+                f = inout(reg) $f => rotated, t = out(reg) _,
+                options(readonly, nostack),
+            );
+        }
+        ($a, $f) = (rotated, next);
+    };
+}
+
+/// Four rounds, the first with this number. In between, the words of the rounds sixteen further on are made.
+macro_rules! four_rounds {
+    ($words:ident[$block:literal][$at:literal], $f:ident $next:tt $last:tt, $a:ident $b:ident $c:ident $d:ident $e:ident $(, $w:ident)?) => {
+        round!($words[$block][4 * $at], $f $next, $a $b $c $d $e);
+        $(let next = if $at < 16 { tied(next(&$w, $at + 4)) } else { $w[0] };)?
+        round!($words[$block][4 * $at + 1], $f $next, $e $a $b $c $d);
+        round!($words[$block][4 * $at + 2], $f $next, $d $e $a $b $c);
+        $(
+            if $at < 16 {
+                $words.0[$at + 4].write(_mm256_add_epi32(next, constants($at + 4)));
+                $w[($at + 4) % 8] = next;
+            }
+        )?
+        round!($words[$block][4 * $at + 3], $f $last, $c $d $e $a $b);
+    };
+}
+
+/// All rounds of a block, with the functions of FIPS 180-4 §4.1.1.
+macro_rules! rounds {
+    ($words:ident[$block:literal], $f:ident, $a:ident $b:ident $c:ident $d:ident $e:ident $(, $w:ident)?) => {
+        rounds!(@ $words[$block], $f
+            ["andn {t:e}, {a:e}, {c:e}" "and {a:e}, {b:e}" "or {a:e}, {t:e}"]
+            ["xor {a:e}, {b:e}" "xor {a:e}, {c:e}"]
+            ["mov {t:e}, {b:e}" "xor {t:e}, {c:e}" "and {a:e}, {t:e}" "andn {t:e}, {t:e}, {b:e}" "or {a:e}, {t:e}"],
+            $a $b $c $d $e $(, $w)?);
+    };
+    (@ $words:ident[$block:literal], $f:ident $ch:tt $parity:tt $maj:tt, $a:ident $b:ident $c:ident $d:ident $e:ident $(, $w:ident)?) => {
+        rounds!(@@ $words[$block][0 1 2 3 4], $f $ch $parity, $a $b $c $d $e $(, $w)?);
+        rounds!(@@ $words[$block][5 6 7 8 9], $f $parity $maj, $a $b $c $d $e $(, $w)?);
+        rounds!(@@ $words[$block][10 11 12 13 14], $f $maj $parity, $a $b $c $d $e $(, $w)?);
+        rounds!(@@ $words[$block][15 16 17 18 19], $f $parity $parity, $a $b $c $d $e $(, $w)?);
+    };
+    (@@ $words:ident[$block:literal][$first:literal $second:literal $third:literal $fourth:literal $fifth:literal],
+        $f:ident $this:tt $next:tt, $a:ident $b:ident $c:ident $d:ident $e:ident $(, $w:ident)?) => {
+        four_rounds!($words[$block][$first], $f $this $this, $a $b $c $d $e $(, $w)?);
+        four_rounds!($words[$block][$second], $f $this $this, $b $c $d $e $a $(, $w)?);
+        four_rounds!($words[$block][$third], $f $this $this, $c $d $e $a $b $(, $w)?);
+        four_rounds!($words[$block][$fourth], $f $this $this, $d $e $a $b $c $(, $w)?);
+        four_rounds!($words[$block][$fifth], $f $this $next, $e $a $b $c $d $(, $w)?);
+    };
+}
+
+/// Takes one block or two into a chaining value. One copy for all calls: it has more than 1000 instructions.
+#[inline(never)]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+fn compress(state: &mut [u32; 5], words: &mut Words<20>, blocks: &[__m256i; 4], are_two: bool) {
+    leak!("HMAC-SHA-1: one block", *state);
+    let mut w = [_mm256_setzero_si256(); 8];
+    w[..4].copy_from_slice(blocks);
+    for (at, w) in blocks.iter().enumerate() {
+        words.0[at].write(_mm256_add_epi32(*w, constants(at)));
+    }
+    let [mut a, mut b, mut c, mut d, mut e] = *state;
+    let mut f = b & c | !b & d;
+    b = b.rotate_left(30);
+    rounds!(words[0], f, a b c d e, w);
+    add(state, [a, b.rotate_left(2), c, d, e]);
+    if are_two {
+        [a, b, c, d, e] = *state;
+        f = b & c | !b & d;
+        b = b.rotate_left(30);
+        rounds!(words[1], f, a b c d e);
+        add(state, [a, b.rotate_left(2), c, d, e]);
+    }
+}
+
+/// The constant of four rounds (FIPS 180-4 §4.2.1), eight times.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn constants(round: usize) -> __m128i {
-    let constant: u32 = match round / 20 {
+fn constants(four: usize) -> __m256i {
+    let constant: u32 = match four / 5 {
         0 => 0x5a827999,
         1 => 0x6ed9eba1,
         2 => 0x8f1bbcdc,
         _ => 0xca62c1d6,
     };
-    _mm_set1_epi32(constant.cast_signed())
+    _mm256_set1_epi32(constant.cast_signed())
 }
 
-// The functions of FIPS 180-4 §4.1.1. The two parts of Ch and of Maj have no bit in common.
-#[inline]
-fn ch(b: u32, c: u32, d: u32) -> u32 {
-    (b & c).wrapping_add(!b & d)
-}
-
-#[inline]
-fn parity(b: u32, c: u32, d: u32) -> u32 {
-    b ^ c ^ d
-}
-
-#[inline]
-fn maj(b: u32, c: u32, d: u32) -> u32 {
-    (b & c).wrapping_add((b ^ c) & d)
-}
-
-/// The four words of the schedule behind sixteen.
+/// Four words of the schedule of two blocks; `w` has the 32 before, each four at its number modulo 8.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn next([a, b, c, d]: Block) -> __m128i {
-    let sum = _mm_xor_si128(_mm_srli_si128::<4>(d), c);
-    let sum = _mm_xor_si128(sum, _mm_xor_si128(_mm_alignr_epi8::<8>(b, a), a));
-    let rotated = _mm_or_si128(_mm_add_epi32(sum, sum), _mm_srli_epi32::<31>(sum));
+fn next(w: &[__m256i; 8], four: usize) -> __m256i {
+    let before = |distance: usize| w[(four + 8 - distance) % 8];
+    let (last, second) = (before(1), before(2));
+    if four >= 8 {
+        // The schedule's rule twice: no word needs one of the same four.
+        let sum = _mm256_xor_si256(_mm256_xor_si256(before(4), before(7)), before(8));
+        let sum = _mm256_xor_si256(sum, _mm256_alignr_epi8::<8>(last, second));
+        return _mm256_or_si256(_mm256_slli_epi32::<2>(sum), _mm256_srli_epi32::<30>(sum));
+    }
+    let sum = _mm256_xor_si256(_mm256_srli_si256::<4>(last), second);
+    let fourth = before(4);
+    let sum = _mm256_xor_si256(sum, _mm256_xor_si256(_mm256_alignr_epi8::<8>(before(3), fourth), fourth));
+    let rotated = _mm256_or_si256(_mm256_add_epi32(sum, sum), _mm256_srli_epi32::<31>(sum));
     // The last word needs the first, rotated once more.
-    let first = _mm_slli_si128::<12>(sum);
-    let last = _mm_xor_si128(_mm_slli_epi32::<2>(first), _mm_srli_epi32::<30>(first));
-    _mm_xor_si128(rotated, last)
+    let first = _mm256_slli_si256::<12>(sum);
+    let last = _mm256_xor_si256(_mm256_slli_epi32::<2>(first), _mm256_srli_epi32::<30>(first));
+    _mm256_xor_si256(rotated, last)
 }

@@ -28,10 +28,23 @@ impl OneMessageHash<ShaNi, 5> for Sha1 {
         State { abcd: _mm_shuffle_epi32::<0b00_01_10_11>(abcd), e: _mm_set_epi32(words[4] as i32, 0, 0, 0) }
     }
 
+    type Memory = ();
+
+    #[inline]
+    unsafe fn memory() {}
+
     #[inline]
     #[target_feature(enable = "sha,sse4.1,ssse3")]
-    unsafe fn compress(state: &mut State, block: Block) {
+    unsafe fn compress(state: &mut State, _: &mut (), block: Block) {
         compress(core::array::from_mut(state), [block]);
+    }
+
+    #[inline]
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    unsafe fn compress_two(state: &mut State, _: &mut (), blocks: [Block; 2]) {
+        for block in blocks {
+            compress(core::array::from_mut(state), [block]);
+        }
     }
 
     #[inline]

@@ -33,10 +33,23 @@ impl OneMessageHash<ShaNi, 8> for Sha256 {
         State { abef: _mm_alignr_epi8::<8>(low, high), cdgh: _mm_blend_epi16::<0xf0>(high, low) }
     }
 
+    type Memory = ();
+
+    #[inline]
+    unsafe fn memory() {}
+
     #[inline]
     #[target_feature(enable = "sha,sse4.1,ssse3")]
-    unsafe fn compress(state: &mut State, block: Block) {
+    unsafe fn compress(state: &mut State, _: &mut (), block: Block) {
         compress(core::array::from_mut(state), [block]);
+    }
+
+    #[inline]
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    unsafe fn compress_two(state: &mut State, _: &mut (), blocks: [Block; 2]) {
+        for block in blocks {
+            compress(core::array::from_mut(state), [block]);
+        }
     }
 
     #[inline]
