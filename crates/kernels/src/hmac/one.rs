@@ -2,7 +2,8 @@
 
 use core::arch::x86_64::*;
 
-use super::padding::{BLOCK, Buffer, last_block};
+pub(crate) use super::padding::BLOCK;
+use super::padding::{Buffer, last_block};
 use super::{OneMessagePath, ShaInstructions};
 use crate::cpu::{Bmi2, ShaNi};
 use crate::partial_block::{load, padding_bit, store};
@@ -31,8 +32,8 @@ pub(crate) trait OneMessageHash<Token, const WORDS: usize> {
     /// Takes a block into a chaining value.
     unsafe fn compress(state: &mut Self::State, memory: &mut Self::Memory, block: Block);
 
-    /// Takes two blocks into a chaining value, one after the other.
-    unsafe fn compress_two(state: &mut Self::State, memory: &mut Self::Memory, blocks: [Block; 2]);
+    /// Takes blocks of a message into a chaining value.
+    unsafe fn compress_all(state: &mut Self::State, memory: &mut Self::Memory, blocks: &[[u8; BLOCK]]);
 
     /// The words of a chaining value as those of a block, zeros behind them.
     unsafe fn words(state: Self::State) -> [__m128i; 2];
@@ -67,12 +68,13 @@ macro_rules! hmac {
             [inner, outer]: [&[u32; WORDS]; 2],
             message: &[&[u8]],
         ) -> [u8; OCTETS] {
-            let reordered = |octets: Block| octets.map(|octets| reorder::<H, $token, WORDS>(octets));
             // SAFETY: this function is compiled for all that the functions of the hash need.
             let (mut state, mut memory) = unsafe { (H::state(inner), H::memory()) };
             let compress = |state: &mut H::State, memory: &mut H::Memory, octets: Block| {
                 // SAFETY: as above.
-                unsafe { H::compress(state, memory, reordered(octets)) }
+                unsafe {
+                    H::compress(state, memory, octets.map(|octets| reorder::<H, $token, WORDS>(octets)))
+                }
             };
             let mut buffer = Buffer::new();
             let mut length = BLOCK;
@@ -98,15 +100,8 @@ macro_rules! hmac {
                     buffer.length = 0;
                 }
                 let (blocks, rest) = slice.as_chunks();
-                let (pairs, last) = blocks.as_chunks();
-                for [first, second] in pairs {
-                    let pair = [first, second].map(|octets| reordered(load_block(octets)));
-                    // SAFETY: as above.
-                    unsafe { H::compress_two(&mut state, &mut memory, pair) };
-                }
-                for octets in last {
-                    compress(&mut state, &mut memory, load_block(octets));
-                }
+                // SAFETY: as above.
+                unsafe { H::compress_all(&mut state, &mut memory, blocks) };
                 (whole, left) = (slice, rest.len());
             }
             if buffer.length > 0 {
@@ -136,9 +131,18 @@ macro_rules! hmac {
 hmac!(by_sha_ni for ShaNi with "sha,sse4.1,ssse3");
 hmac!(by_bmi2 for Bmi2 with "avx2,bmi1,bmi2");
 
+/// The words of a block of a message.
+#[inline]
+#[target_feature(enable = "ssse3")]
+pub(crate) fn words_of<H: OneMessageHash<Token, WORDS>, Token, const WORDS: usize>(
+    octets: &[u8; BLOCK],
+) -> Block {
+    load_block(octets).map(|octets| reorder::<H, Token, WORDS>(octets))
+}
+
 #[inline]
 #[target_feature(enable = "sse2")]
-pub(super) fn load_block(octets: &[u8; BLOCK]) -> Block {
+fn load_block(octets: &[u8; BLOCK]) -> Block {
     let (parts, _) = octets.as_chunks();
     core::array::from_fn(|at| load(&parts[at]))
 }

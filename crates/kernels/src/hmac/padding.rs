@@ -9,7 +9,7 @@ use zeroize::optimization_barrier;
 use crate::partial_block::{last_octets, load, padding_bit};
 
 /// Octets of a block of SHA-1 and SHA-256 (FIPS 180-4 §1).
-pub(super) const BLOCK: usize = 64;
+pub(crate) const BLOCK: usize = 64;
 
 /// The part read so far of a block that spans slices; wiped on drop.
 pub(super) struct Buffer {

@@ -5,7 +5,7 @@ use core::arch::x86_64::*;
 
 use zeroize::optimization_barrier;
 
-use super::one::{Block, OneMessageHash, bits, load_block, octets, outer_block, reorder};
+use super::one::{Block, OneMessageHash, bits, octets, outer_block, words_of};
 use super::padding::{BLOCK, last_block};
 use crate::cpu::ShaNi;
 use crate::groups::Job;
@@ -82,7 +82,10 @@ pub(crate) fn hmacs<H: PairHash<WORDS, OCTETS>, const WORDS: usize, const OCTETS
         for at in 0..=count {
             let before = states;
             let block = if at < count {
-                [words::<H, WORDS, OCTETS>(blocks[0].get(at)), words::<H, WORDS, OCTETS>(blocks[1].get(at))]
+                [
+                    words_of::<H, ShaNi, WORDS>(blocks[0].get(at)),
+                    words_of::<H, ShaNi, WORDS>(blocks[1].get(at)),
+                ]
             } else {
                 let hashes = [H::words(states[0]), H::words(states[1])];
                 leak!("HMAC: inner hashes of two", hashes[0][0]);
@@ -107,12 +110,6 @@ pub(crate) fn hmacs<H: PairHash<WORDS, OCTETS>, const WORDS: usize, const OCTETS
             octets::<H, ShaNi, WORDS, OCTETS>(H::words(states[1])),
         ];
     }
-}
-
-#[inline]
-#[target_feature(enable = "sha,sse4.1,ssse3")]
-fn words<H: PairHash<WORDS, OCTETS>, const WORDS: usize, const OCTETS: usize>(octets: &[u8; BLOCK]) -> Block {
-    load_block(octets).map(|octets| reorder::<H, ShaNi, WORDS>(octets))
 }
 
 /// The blocks of a message.

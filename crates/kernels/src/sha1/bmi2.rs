@@ -6,8 +6,8 @@ use core::arch::x86_64::*;
 
 use super::Sha1;
 use crate::cpu::Bmi2;
-use crate::hmac::one::{Block, OneMessageHash};
-use crate::hmac::schedule::{Words, add, alone, side_by_side, tied};
+use crate::hmac::one::{BLOCK, Block, OneMessageHash, words_of};
+use crate::hmac::schedule::{Words, add, alone, side_by_side};
 
 impl OneMessageHash<Bmi2, 5> for Sha1 {
     const ORDER: [u8; 16] = [3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12];
@@ -36,8 +36,15 @@ impl OneMessageHash<Bmi2, 5> for Sha1 {
 
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2")]
-    unsafe fn compress_two(state: &mut [u32; 5], words: &mut Words<20>, [first, second]: [Block; 2]) {
-        compress(state, words, &side_by_side(first, second), true);
+    unsafe fn compress_all(state: &mut [u32; 5], words: &mut Words<20>, blocks: &[[u8; BLOCK]]) {
+        let (pairs, last) = blocks.as_chunks();
+        for [first, second] in pairs {
+            let pair = side_by_side(words_of::<Self, Bmi2, 5>(first), words_of::<Self, Bmi2, 5>(second));
+            compress(state, words, &pair, true);
+        }
+        for octets in last {
+            compress(state, words, &alone(words_of::<Self, Bmi2, 5>(octets)), false);
+        }
     }
 
     #[inline]
@@ -60,11 +67,11 @@ macro_rules! round {
                 "add {e:e}, {f:e}",
                 "rorx {t:e}, {a:e}, 27",
                 "rorx {f:e}, {a:e}, 2",
-                "add {e:e}, {t:e}",
                 $($next,)*
+                "add {e:e}, {t:e}",
                 words = in(reg) $words.of($block, 0), word = const $word,
                 a = inout(reg) $a => next, b = in(reg) $b, c = in(reg) $c, e = inout(reg) $e,
-                f = inout(reg) $f => rotated, t = out(reg) _,
+                f = inout(reg) $f => rotated, t = out(reg) _, u = out(reg) _,
                 options(readonly, nostack),
             );
         }
@@ -76,7 +83,7 @@ macro_rules! round {
 macro_rules! four_rounds {
     ($words:ident[$block:literal][$at:literal], $f:ident $next:tt $last:tt, $a:ident $b:ident $c:ident $d:ident $e:ident $(, $w:ident)?) => {
         round!($words[$block][4 * $at], $f $next, $a $b $c $d $e);
-        $(let next = if $at < 16 { tied(next(&$w, $at + 4)) } else { $w[0] };)?
+        $(let next = if $at < 16 { next(&$w, $at + 4) } else { $w[0] };)?
         round!($words[$block][4 * $at + 1], $f $next, $e $a $b $c $d);
         round!($words[$block][4 * $at + 2], $f $next, $d $e $a $b $c);
         $(
@@ -93,9 +100,9 @@ macro_rules! four_rounds {
 macro_rules! rounds {
     ($words:ident[$block:literal], $f:ident, $a:ident $b:ident $c:ident $d:ident $e:ident $(, $w:ident)?) => {
         rounds!(@ $words[$block], $f
-            ["andn {t:e}, {a:e}, {c:e}" "and {a:e}, {b:e}" "or {a:e}, {t:e}"]
-            ["xor {a:e}, {b:e}" "xor {a:e}, {c:e}"]
-            ["mov {t:e}, {b:e}" "xor {t:e}, {c:e}" "and {a:e}, {t:e}" "andn {t:e}, {t:e}, {b:e}" "or {a:e}, {t:e}"],
+            ["andn {u:e}, {a:e}, {c:e}" "and {a:e}, {b:e}" "or {a:e}, {u:e}"]
+            ["/* {u} */" "xor {a:e}, {b:e}" "xor {a:e}, {c:e}"]
+            ["mov {u:e}, {b:e}" "xor {u:e}, {c:e}" "and {a:e}, {u:e}" "andn {u:e}, {u:e}, {b:e}" "or {a:e}, {u:e}"],
             $a $b $c $d $e $(, $w)?);
     };
     (@ $words:ident[$block:literal], $f:ident $ch:tt $parity:tt $maj:tt, $a:ident $b:ident $c:ident $d:ident $e:ident $(, $w:ident)?) => {
@@ -117,6 +124,7 @@ macro_rules! rounds {
 /// Takes one block or two into a chaining value. One copy for all calls: it has more than 1000 instructions.
 #[inline(never)]
 #[target_feature(enable = "avx2,bmi1,bmi2")]
+#[expect(unused_assignments, reason = "the last rounds leave what others would need")]
 fn compress(state: &mut [u32; 5], words: &mut Words<20>, blocks: &[__m256i; 4], are_two: bool) {
     leak!("HMAC-SHA-1: one block", *state);
     let mut w = [_mm256_setzero_si256(); 8];

@@ -5,7 +5,7 @@ use core::arch::x86_64::*;
 use super::Sha1;
 use crate::cpu::ShaNi;
 use crate::groups::Job;
-use crate::hmac::one::{Block, OneMessageHash};
+use crate::hmac::one::{BLOCK, Block, OneMessageHash, words_of};
 use crate::hmac::pairs::{self, PairHash};
 
 /// A chaining value: the words a, b, c and d with a in the highest place, and e in the highest place.
@@ -41,9 +41,9 @@ impl OneMessageHash<ShaNi, 5> for Sha1 {
 
     #[inline]
     #[target_feature(enable = "sha,sse4.1,ssse3")]
-    unsafe fn compress_two(state: &mut State, _: &mut (), blocks: [Block; 2]) {
-        for block in blocks {
-            compress(core::array::from_mut(state), [block]);
+    unsafe fn compress_all(state: &mut State, _: &mut (), blocks: &[[u8; BLOCK]]) {
+        for octets in blocks {
+            compress(core::array::from_mut(state), [words_of::<Self, ShaNi, 5>(octets)]);
         }
     }
 

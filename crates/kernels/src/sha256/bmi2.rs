@@ -6,7 +6,7 @@ use core::arch::x86_64::*;
 
 use super::{K, Sha256};
 use crate::cpu::Bmi2;
-use crate::hmac::one::{Block, OneMessageHash};
+use crate::hmac::one::{BLOCK, Block, OneMessageHash, words_of};
 use crate::hmac::schedule::{Words, add, alone, side_by_side, tied};
 
 impl OneMessageHash<Bmi2, 8> for Sha256 {
@@ -36,8 +36,15 @@ impl OneMessageHash<Bmi2, 8> for Sha256 {
 
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2")]
-    unsafe fn compress_two(state: &mut [u32; 8], words: &mut Words<16>, [first, second]: [Block; 2]) {
-        compress(state, words, &side_by_side(first, second), true);
+    unsafe fn compress_all(state: &mut [u32; 8], words: &mut Words<16>, blocks: &[[u8; BLOCK]]) {
+        let (pairs, last) = blocks.as_chunks();
+        for [first, second] in pairs {
+            let pair = side_by_side(words_of::<Self, Bmi2, 8>(first), words_of::<Self, Bmi2, 8>(second));
+            compress(state, words, &pair, true);
+        }
+        for octets in last {
+            compress(state, words, &alone(words_of::<Self, Bmi2, 8>(octets)), false);
+        }
     }
 
     #[inline]

@@ -5,7 +5,7 @@ use core::arch::x86_64::*;
 use super::{K, Sha256};
 use crate::cpu::ShaNi;
 use crate::groups::Job;
-use crate::hmac::one::{Block, OneMessageHash};
+use crate::hmac::one::{BLOCK, Block, OneMessageHash, words_of};
 use crate::hmac::pairs::{self, PairHash};
 
 /// A chaining value: the words a, b, e and f with a in the highest place, and c, d, g and h with c in the highest place.
@@ -46,9 +46,9 @@ impl OneMessageHash<ShaNi, 8> for Sha256 {
 
     #[inline]
     #[target_feature(enable = "sha,sse4.1,ssse3")]
-    unsafe fn compress_two(state: &mut State, _: &mut (), blocks: [Block; 2]) {
-        for block in blocks {
-            compress(core::array::from_mut(state), [block]);
+    unsafe fn compress_all(state: &mut State, _: &mut (), blocks: &[[u8; BLOCK]]) {
+        for octets in blocks {
+            compress(core::array::from_mut(state), [words_of::<Self, ShaNi, 8>(octets)]);
         }
     }
 
