@@ -120,6 +120,8 @@ pub const LEAKS: &[Leak] = &[
     leak("HMAC: inner hash", HMACS),
     on(ONE_HASH, "HMAC-SHA-1: one block", ONE_HMAC_SHA1),
     on(ONE_HASH, "HMAC-SHA-256: one block", ONE_HMAC_SHA256),
+    on(&[Some(Bmi2)], "HMAC-SHA-1: second block", &["HMAC-SHA-1"]),
+    on(&[Some(Bmi2)], "HMAC-SHA-256: second block", &["HMAC-SHA-256"]),
     on(&[Some(ShaNi)], "HMAC: inner hashes of two", HMACS_OF_16),
     on(&[Some(Avx512)], "HMAC: sixteen keys", HMACS_OF_16),
     on(&[Some(Avx512)], "HMAC-SHA-1: sixteen blocks", &["HMAC-SHA-1 of 16"]),

@@ -138,6 +138,7 @@ fn compress(state: &mut [u32; 5], words: &mut Words<20>, blocks: &[__m256i; 4], 
     rounds!(words[0], f, a b c d e, w);
     add(state, [a, b.rotate_left(2), c, d, e]);
     if are_two {
+        leak!("HMAC-SHA-1: second block", *state);
         [a, b, c, d, e] = *state;
         f = b & c | !b & d;
         b = b.rotate_left(30);

@@ -169,6 +169,7 @@ fn compress(state: &mut [u32; 8], words: &mut Words<16>, blocks: &[__m256i; 4], 
         if !are_two {
             break;
         }
+        leak!("HMAC-SHA-256: second block", *state);
         [a, b, c, d, e, f, g, h] = *state;
         (b_c, late) = (b ^ c, 0);
     }
