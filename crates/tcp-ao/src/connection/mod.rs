@@ -15,7 +15,7 @@ mod syn;
 
 use core::fmt;
 
-use wireseal_mac::{MacKey, prefetch};
+use wireseal_mac::prefetch;
 
 use crate::counters::Counters;
 use crate::error::KeyError;
@@ -49,7 +49,8 @@ enum Phase {
 ///
 /// With two MKTs it takes 704 octets, and verifying reads three cache lines of them with HMAC, five with AES-128-CMAC. When the
 /// handshake completes, the traffic keys are derived once, and the master keys wiped. Two keys are then ready to compute MACs: the
-/// current one, and the one that the peer signs with. A segment under another takes two to three times as long.
+/// current one, and the one that the peer signs with. A segment under another takes up to three times as long, and in a batch up to
+/// five times.
 // What verifying reads comes first, so that it shares as few cache lines as possible.
 #[repr(C, align(64))]
 pub struct Connection<const N: usize = 2> {
@@ -149,13 +150,14 @@ impl<const N: usize> Connection<N> {
         }
     }
 
-    /// Asks the processor to bring near what verifying will read. Only time changes.
+    /// Asks the processor to bring near what finds a segment's key: two cache lines. Only time changes.
     ///
-    /// Among many connections, call it as soon as you know which one a packet belongs to, and do something else before you verify:
-    /// look up the connections of the other packets. [`verify_batch`] does it for all segments of a batch.
+    /// Among thousands of connections, call it as soon as you know which one a packet belongs to, and do something else before you
+    /// read the connection, such as looking up those of the other packets. [`verify_batch`] and [`sign_batch`] fetch the keys
+    /// themselves.
     #[inline(always)]
     pub fn prefetch(&self) {
-        prefetch(self, core::mem::offset_of!(Self, secrets) + size_of::<MacKey>());
+        prefetch(self, core::mem::offset_of!(Self, secrets));
     }
 
     /// The connection's two ends.

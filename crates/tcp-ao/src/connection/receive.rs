@@ -1,5 +1,7 @@
 //! Verifying received segments, and learning from them: ISNs, SNE, the key the peer asks for (RFC 5925 §7.5).
 
+use wireseal_mac::Mac;
+
 use crate::authenticate::{check_mac_length, compare};
 use crate::connection::secrets::Secrets;
 use crate::connection::{Connection, Phase};
@@ -118,15 +120,11 @@ impl<const N: usize> Connection<N> {
     /// Computes the MAC of a segment and compares.
     #[inline]
     fn check<'a>(&self, segment: &Segment<'a>, found: &Found<'_, 'a>) -> Result<AoOption<'a>, VerifyError> {
-        let made;
-        let key = match self.ready_key(found) {
-            Some(key) => key,
-            None => {
-                made = self.make_key(segment, found)?;
-                &made
-            }
+        let mac = match self.ready_key(found) {
+            Some(key) => self.input_received(segment, found).mac(key),
+            None => self.mac_with_new_key(segment, found)?,
         };
-        compare(&found.ao, &self.input_received(segment, found).mac(key))?;
+        compare(&found.ao, &mac)?;
         Ok(found.ao)
     }
 
@@ -139,19 +137,19 @@ impl<const N: usize> Connection<N> {
         }
     }
 
-    /// Makes the traffic key for one segment: in the handshake, or while it is not known which key the peer signs with. Forged
-    /// segments come here as well, so it leaves nothing behind.
+    /// The MAC under a traffic key that is made for one segment: in the handshake, or while it is not known which key the peer signs
+    /// with. Forged segments come here as well, so it leaves nothing behind: the key is wiped where it was made.
     #[cold]
-    fn make_key(&self, segment: &Segment<'_>, found: &Found<'_, '_>) -> Result<TrafficKey, VerifyError> {
-        match &self.secrets {
-            Secrets::Traffic(keys) => Ok(TrafficKey::expand(
-                found.parameters.algorithm,
-                &keys.octets[usize::from(found.slot)].receive,
-            )),
-            Secrets::Master(_) => {
-                self.derive(found.slot, &self.receive_context(segment)?).ok_or(VerifyError::State)
-            }
-        }
+    #[inline(never)]
+    fn mac_with_new_key(&self, segment: &Segment<'_>, found: &Found<'_, '_>) -> Result<Mac, VerifyError> {
+        let input = self.input_received(segment, found);
+        let Secrets::Traffic(keys) = &self.secrets else {
+            let key = self.derive(found.slot, &self.receive_context(segment)?).ok_or(VerifyError::State)?;
+            return Ok(input.mac(&key));
+        };
+        let octets = &keys.octets[usize::from(found.slot)].receive;
+        let key = TrafficKey::expand(found.parameters.algorithm, octets);
+        Ok(input.mac(&key))
     }
 
     #[inline(always)]
