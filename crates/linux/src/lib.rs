@@ -1,22 +1,6 @@
 //! TCP-AO (RFC 5925) on Linux's own TCP sockets, from Linux 6.7: keys, counters, key rollover, and moving live connections. It
 //! works on any socket that has a descriptor: std's, socket2's, tokio's.
 //!
-//! # Which call do I need?
-//!
-//! | I want to | call |
-//! |---|---|
-//! | know whether this kernel has TCP-AO, and with which algorithms | [`probe`] |
-//! | accept and open connections whose keys follow key chains | [`TcpAoListener::bind`], [`TcpAoStream::connect`], both over a [`KeyManager`] |
-//! | choose the local address or the VRF of a connection | [`TcpAoStream::connect_from`], [`TcpAoListener::from_socket`] |
-//! | end sessions whose keys are over | [`Attachment::state`], or with tokio `Attachment::expired` |
-//! | protect a listening socket | before it listens, [`TcpAoSocket::add_key`] for each peer, and [`TcpAoSocket::set_required`] to refuse all others |
-//! | protect a connection | [`TcpAoSocket::add_key`] on the socket before it connects |
-//! | install and remove key chains' keys on schedule, for one peer or thousands | [`KeyManager`] |
-//! | do that by hand | [`TcpAoSocket::add_key`], [`TcpAoSocket::set_rnext_key`], and after the peer has switched [`TcpAoSocket::delete_key`] |
-//! | see the keys, which are in use, and the counters | [`TcpAoSocket::keys`], [`TcpAoSocket::info`], [`NetworkCounters::read`] |
-//! | migrate from TCP-MD5 to TCP-AO peer by peer | [`TcpAoSocket::set_md5_key`], [`TcpAoSocket::delete_md5_key`] on the listening socket |
-//! | move a live connection to another process or host | [`TcpAoSocket::freeze`], [`Frozen::export`], [`Exported::to_octets`], [`restore`] |
-//!
 //! # Example
 //!
 //! Peers with key chains, on sockets whose keys are managed:
@@ -40,7 +24,23 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Keys by hand:
+//! # Which call do I need?
+//!
+//! | I want to | call |
+//! |---|---|
+//! | know whether this kernel has TCP-AO, and with which algorithms | [`probe`] |
+//! | accept and open connections whose keys follow key chains | [`TcpAoListener::bind`], [`TcpAoStream::connect`], both over a [`KeyManager`] |
+//! | choose the local address or the VRF of a connection | [`TcpAoStream::connect_from`], [`TcpAoListener::from_socket`] |
+//! | end sessions whose keys are over | [`Attachment::state`], or with tokio `Attachment::expired` |
+//! | protect a listening socket | before it listens, [`TcpAoSocket::add_key`] for each peer, and [`TcpAoSocket::set_required`] to refuse all others |
+//! | protect a connection | [`TcpAoSocket::add_key`] on the socket before it connects |
+//! | install and remove key chains' keys on schedule, for one peer or thousands | [`KeyManager`] |
+//! | do that by hand | [`TcpAoSocket::add_key`], [`TcpAoSocket::set_rnext_key`], and after the peer has switched [`TcpAoSocket::delete_key`] |
+//! | see the keys, which are in use, and the counters | [`TcpAoSocket::keys`], [`TcpAoSocket::info`], [`NetworkCounters::read`] |
+//! | migrate from TCP-MD5 to TCP-AO peer by peer | [`TcpAoSocket::set_md5_key`], [`TcpAoSocket::delete_md5_key`] on the listening socket |
+//! | move a live connection to another process or host | [`TcpAoSocket::freeze`], [`Frozen::export`], [`Exported::to_octets`], [`restore`] |
+//!
+//! # Keys by hand
 //!
 //! ```no_run
 //! use std::net::{SocketAddr, TcpListener, TcpStream};

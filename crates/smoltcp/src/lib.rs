@@ -1,12 +1,5 @@
 //! TCP-AO under an unchanged [smoltcp] stack.
 //!
-//! # Which call do I need?
-//! | I want to | call |
-//! |---|---|
-//! | put TCP-AO under an interface | [`AuthenticatedDevice::new`]; give smoltcp the result instead of the device |
-//! | read counters, change keys, roll keys over | [`AuthenticatedDevice::shim`], [`AuthenticatedDevice::shim_mut`] |
-//! | see why packets are refused, and when connections open and end | [`Shim::refused`], or an [`Observer`] |
-//!
 //! ```
 //! use smoltcp::iface::{Config, Interface};
 //! use smoltcp::phy::{Loopback, Medium};
@@ -28,6 +21,13 @@
 //! # let _ = &mut interface;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Which call do I need?
+//! | I want to | call |
+//! |---|---|
+//! | put TCP-AO under an interface | [`AuthenticatedDevice::new`]; give smoltcp the result instead of the device |
+//! | read counters, change keys, roll keys over | [`AuthenticatedDevice::shim`], [`AuthenticatedDevice::shim_mut`] |
+//! | see why packets are refused, and when connections open and end | [`Shim::refused`], or an [`Observer`] |
 //!
 //! The stack sees an MTU that is smaller by [`OPTION_ROOM`], so that its segments fit the link with the option; the MSS it
 //! advertises is corrected on the way out. Segmentation offload is turned off, because segments must be signed as they go on the

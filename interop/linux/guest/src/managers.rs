@@ -5,8 +5,10 @@ use std::sync::Mutex;
 
 use anyhow::{Context, Result, ensure};
 use cidr::IpCidr;
-use wireseal_interop_linux_guest::{Attach, Chain, NewManager, RemovePeers, SetPeers, Step, Stepped};
-use wireseal_linux::{Attachment, KeyManager, PeerName, StepReport};
+use wireseal_interop_linux_guest::{
+    Attach, Chain, ConnectFrom, NewManager, RemovePeers, SetPeers, Step, Stepped,
+};
+use wireseal_linux::{Attachment, KeyManager, Local, PeerName, StepReport, TcpAoStream};
 use wireseal_tcp_ao::key_chain::Timestamp;
 
 use crate::sockets::Sockets;
@@ -37,6 +39,15 @@ impl Managers {
         };
         self.attachments.lock().unwrap().insert(attach.socket, attachment);
         Ok(())
+    }
+
+    pub fn connect_from(&self, sockets: &Sockets, connect: &ConnectFrom) -> Result<u64> {
+        let local = Local { address: None, vrf: connect.vrf };
+        let stream = TcpAoStream::connect_from(local, connect.remote, &self.get(connect.manager)?)?;
+        let (stream, attachment) = stream.into_parts();
+        let socket = sockets.add(stream.into());
+        self.attachments.lock().unwrap().insert(socket, attachment);
+        Ok(socket)
     }
 
     pub fn detach(&self, socket: u64) -> Result<()> {

@@ -93,6 +93,8 @@ calls! {
     NewManager { peers: Vec<(IpCidr, Option<u32>, Chain)> } => u64;
     /// Attaches a socket to a key manager, one that will connect with the address to which. All times are in seconds since 1970.
     Attach { manager: u64, socket: u64, remote: Option<IpAddr>, now: i64 } => ();
+    /// Connects as `TcpAoStream::connect_from` does, perhaps in a VRF; the answer is the socket, attached to the key manager.
+    ConnectFrom { manager: u64, remote: SocketAddr, vrf: Option<u32> } => u64;
     /// Detaches a socket from its key manager.
     Detach { socket: u64 } => ();
     /// Lets a key manager do what is due. Fails if it cannot do all of it.

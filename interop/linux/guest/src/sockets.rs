@@ -35,7 +35,8 @@ struct Table {
 }
 
 impl Sockets {
-    fn add(&self, socket: Socket) -> u64 {
+    /// Keeps a socket; gives its number.
+    pub fn add(&self, socket: Socket) -> u64 {
         let mut table = self.0.lock().unwrap();
         table.last += 1;
         let number = table.last;

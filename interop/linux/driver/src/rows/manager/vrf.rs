@@ -1,6 +1,6 @@
 //! Keys that are for one VRF alone.
 
-use agent::{Attach, Counted, Detach, Key, ListKeys, NewManager, Open, Step};
+use agent::{Attach, ConnectFrom, Counted, Detach, Key, ListKeys, NewManager, Open, Step};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::Mkt;
 use wireseal_tcp_ao::key_chain;
@@ -13,14 +13,23 @@ use crate::rows::session::{End, SOME, Session, Setup, kernel_key, key, key_with}
 const FAMILY: Family = Family::Ipv4;
 
 pub fn rows() -> Vec<Row> {
-    vec![Row::new(
-        "vrf",
-        "the kernel's interface is in a VRF; a KeyManager gives one listener for all VRFs two keys with the same ids and other \
-         secrets for the same address, one for this VRF and one for another: userspace has the secret of this one",
-        async |lab| within(lab, async |indices| connect(lab, indices).await).await,
-        "userspace has the secret of the key for the other VRF",
-        async |lab| within(lab, async |indices| refuse(lab, indices).await).await,
-    )]
+    vec![
+        Row::new(
+            "vrf",
+            "the kernel's interface is in a VRF; a KeyManager gives one listener for all VRFs two keys with the same ids and \
+             other secrets for the same address, one for this VRF and one for another: userspace has the secret of this one",
+            async |lab| within(lab, async |indices| connect(lab, indices).await).await,
+            "userspace has the secret of the key for the other VRF",
+            async |lab| within(lab, async |indices| refuse(lab, indices).await).await,
+        ),
+        Row::new(
+            "vrf-connect",
+            "the same two keys, and the kernel opens the connection from the VRF, with TcpAoStream::connect_from",
+            async |lab| within(lab, async |indices| connect_from(lab, indices).await).await,
+            "userspace has the secret of the key for the other VRF",
+            async |lab| within(lab, async |indices| connect_from_refused(lab, indices).await).await,
+        ),
+    ]
 }
 
 /// Puts north's interface in a VRF, and makes another one; gives the interface indices of both.
@@ -64,6 +73,16 @@ async fn open(lab: &Lab, indices: [u32; 2]) -> Result<u64> {
     lab.north.call(Open { local: FAMILY.any(0), keys: keys.collect::<Result<_>>()?, required: true }).await
 }
 
+/// A key manager with a peer for each VRF, at the same address.
+async fn manager(lab: &Lab, indices: [u32; 2]) -> Result<u64> {
+    let peer = |(mkt, index)| {
+        let chain = chain(Port::North, &[key_chain::Key::new(1, mkt)])?;
+        Ok((End::Userspace.address(FAMILY).into(), Some(index), chain))
+    };
+    let peers: Result<_> = mkts()?.into_iter().zip(indices).map(peer).collect();
+    lab.north.call(NewManager { peers: peers? }).await
+}
+
 /// Runs a row within the VRF.
 async fn within<T>(lab: &Lab, row: impl AsyncFnOnce([u32; 2]) -> Result<T>) -> Result<T> {
     let result = row(enter(lab).await?).await;
@@ -77,12 +96,7 @@ async fn connect(lab: &Lab, indices: [u32; 2]) -> Result<Evidence> {
     let before = lab.north.counters().await?;
     let userspace = setup.userspace(lab)?;
     let listener = open_socket(&lab.north, FAMILY, 0, Vec::new()).await?;
-    let peer = |(mkt, index)| {
-        let chain = chain(Port::North, &[key_chain::Key::new(1, mkt)])?;
-        Ok((End::Userspace.address(FAMILY).into(), Some(index), chain))
-    };
-    let peers: Result<_> = mkts()?.into_iter().zip(indices).map(peer).collect();
-    let manager = lab.north.call(NewManager { peers: peers? }).await?;
+    let manager = manager(lab, indices).await?;
     lab.north.call(Attach { manager, socket: listener, remote: None, now: 0 }).await?;
     let mut session = Session::connect(lab, setup, before, userspace, listener).await?;
     session.exchange(SOME, SOME).await?;
@@ -109,4 +123,45 @@ async fn refuse(lab: &Lab, indices: [u32; 2]) -> Result<Refusal> {
     let socket = open(lab, indices).await?;
     let counted = lab.north.await_counted(&before, Counted::bad(1));
     Ok(Refusal::by("kernel", &setup.until_refused(lab, &userspace, socket, counted).await?))
+}
+
+/// How often a SYN is repeated: the kernel gives up after three seconds.
+const SYN_RETRIES: &str = "net.ipv4.tcp_syn_retries";
+
+async fn connect_from(lab: &Lab, indices: [u32; 2]) -> Result<Evidence> {
+    let [own, _] = mkts()?;
+    let setup = Setup::with_keys(FAMILY, End::Kernel, &[own]);
+    let before = lab.north.counters().await?;
+    let userspace = setup.userspace(lab)?;
+    let remote = setup.userspace_listens_at();
+    let mut listener = userspace.stack.listen(None, remote.port())?;
+    let connect = ConnectFrom { manager: manager(lab, indices).await?, remote, vrf: Some(indices[0]) };
+    let (stream, socket) = tokio::try_join!(userspace.accept(&mut listener), lab.north.call(connect))?;
+    let mut session = Session::established(lab, setup, before, userspace, stream, (socket, None))?;
+    session.exchange(SOME, SOME).await?;
+    let keys = lab.north.call(ListKeys { socket }).await?;
+    let vrfs: Vec<Option<u32>> = keys.iter().map(|key| key.1).collect();
+    ensure!(vrfs == [Some(indices[0])], "the connection has keys for the VRFs {vrfs:?}");
+    lab.north.call(Detach { socket }).await?;
+    Ok(session.close().await?.with_figures("the connection has the key for its VRF alone"))
+}
+
+async fn connect_from_refused(lab: &Lab, indices: [u32; 2]) -> Result<Refusal> {
+    let [_, other] = mkts()?;
+    let setup = Setup::with_keys(FAMILY, End::Kernel, &[other]);
+    let userspace = setup.userspace(lab)?;
+    let remote = setup.userspace_listens_at();
+    let mut listener = userspace.stack.listen(None, remote.port())?;
+    let retries = lab.north.shell(&format!("sysctl -n {SYN_RETRIES}")).await?;
+    lab.north.shell(&format!("sysctl -q -w {SYN_RETRIES}=1")).await?;
+    let connect = ConnectFrom { manager: manager(lab, indices).await?, remote, vrf: Some(indices[0]) };
+    let gave_up = async {
+        let error = lab.north.call(connect).await.err().context("the kernel has connected")?;
+        ensure!(error.to_string().contains("timed out"), "{error:#}");
+        Ok(())
+    };
+    let refused = refused(gave_up, userspace.accept(&mut listener)).await;
+    lab.north.shell(&format!("sysctl -q -w {SYN_RETRIES}={}", retries.trim())).await?;
+    refused?;
+    Ok(Refusal::by("userspace", &userspace.await_counted(Counted::bad(1)).await?))
 }
