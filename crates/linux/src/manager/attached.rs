@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
 use socket2::SockRef;
@@ -28,11 +28,21 @@ const PLACEHOLDER_SECRET_LENGTH: usize = 32;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Identity(u64, u64);
 
+/// A descriptor of the manager's own, if it has one at present.
+#[derive(Debug, Default)]
+struct Descriptor(Option<OwnedFd>);
+
+impl AsFd for Descriptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_ref().expect("a socket that was let go is not looked at").as_fd()
+    }
+}
+
 /// A manager's own descriptor of a socket, and what it remembers of it.
 #[derive(Debug)]
 pub(super) struct Attached {
     pub(super) identity: Identity,
-    descriptor: OwnedFd,
+    descriptor: Descriptor,
     memories: PeerTable<Memory>,
     pub(super) seen: Seen,
     /// Tells a connection that has ended from a socket that has not connected yet.
@@ -42,11 +52,29 @@ pub(super) struct Attached {
 impl Attached {
     /// Duplicates the descriptor of a socket.
     pub(super) fn new<S: AsFd + ?Sized>(socket: &S) -> io::Result<Self> {
-        let file = File::from(socket.as_fd().try_clone_to_owned()?);
-        let metadata = file.metadata()?;
-        let identity = Identity(metadata.dev(), metadata.ino());
+        let (identity, descriptor) = duplicate(socket)?;
         let (memories, seen) = (PeerTable::new(), Seen::default());
-        Ok(Self { identity, descriptor: file.into(), memories, seen, was_connected: false })
+        Ok(Self { identity, descriptor, memories, seen, was_connected: false })
+    }
+
+    /// Whether there is no descriptor.
+    pub(super) const fn is_let_go(&self) -> bool {
+        self.descriptor.0.is_none()
+    }
+
+    /// Closes the descriptor; what is remembered stays.
+    pub(super) fn let_go(&mut self) {
+        self.descriptor = Descriptor::default();
+    }
+
+    /// Takes a descriptor of the same socket again; returns whether it is the same.
+    pub(super) fn take_up<S: AsFd + ?Sized>(&mut self, socket: &S) -> io::Result<bool> {
+        let (identity, descriptor) = duplicate(socket)?;
+        let is_same = identity == self.identity;
+        if is_same {
+            self.descriptor = descriptor;
+        }
+        Ok(is_same)
     }
 
     pub(super) fn socket(&self) -> TcpAoSocket<'_> {
@@ -99,6 +127,12 @@ impl Attached {
         let socket = TcpAoSocket::new(&self.descriptor);
         scope.settle(&mut self.memories, || socket.keys(), |action, chain| apply(&socket, chain, action))
     }
+}
+
+fn duplicate<S: AsFd + ?Sized>(socket: &S) -> io::Result<(Identity, Descriptor)> {
+    let file = File::from(socket.as_fd().try_clone_to_owned()?);
+    let metadata = file.metadata()?;
+    Ok((Identity(metadata.dev(), metadata.ino()), Descriptor(Some(file.into()))))
 }
 
 /// Applies one action to a socket. Only adding needs the chain.

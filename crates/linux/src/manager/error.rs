@@ -66,6 +66,9 @@ pub enum ManagerError {
     /// The socket is attached to this manager already, perhaps through another descriptor.
     #[error("the socket is attached to this key manager already")]
     AlreadyAttached,
+    /// The descriptor is not that of the socket that was attached.
+    #[error("this is not the socket that was attached; detach that one, and attach this one")]
+    AnotherSocket,
     /// A call on the socket failed, so it was not attached. Earlier changes stay; they let nothing unsigned through.
     #[error("{}{error}", key.map(|key| format!("{key}: ")).unwrap_or_default())]
     Socket {

@@ -15,7 +15,7 @@ use crate::manager::attachment::{Attachment, Entry, Shared, SocketState, lock};
 use crate::manager::error::ManagerError;
 use crate::manager::pace::Pace;
 use crate::manager::peers::{Configured, PeerTable, check_ids, longest, next_change};
-use crate::{Error, PeerName};
+use crate::{Error, PeerName, TcpAoSocket};
 
 /// Installs and removes the keys of key chains on sockets, on schedule. A clone is another handle on the same manager.
 ///
@@ -207,6 +207,30 @@ impl KeyManager {
         now: Timestamp,
     ) -> Result<Attachment, ManagerError> {
         self.attach_for(socket, Some(remote), now)
+    }
+
+    /// Attaches a connection that was accepted from `remote`, unless its handshake was signed with a key of another peer, whose network
+    /// contains `remote`. Reset the connection on any error: what such a caller sent before its keys were taken away is in the receive
+    /// queue, and would be read as the peer's.
+    ///
+    /// # Errors
+    /// As [`attach`](Self::attach) for a connection, and [`ManagerError::KeyOfAnotherPeer`].
+    pub fn attach_accepted<S: AsFd + ?Sized>(
+        &self,
+        socket: &S,
+        remote: IpAddr,
+        now: Timestamp,
+    ) -> Result<Attachment, ManagerError> {
+        let keys = TcpAoSocket::new(socket).keys()?;
+        // With the address: a connection that its peer has reset already has none, and would get the keys of all peers.
+        let attachment = self.attach_connecting(socket, remote, now)?;
+        // The rnext key was the one that the SYN was signed with, and only this end changes it.
+        match keys.iter().find(|key| key.is_rnext).map(|key| key.name) {
+            Some(key) if attachment.state().peer != Some(key.peer()) => {
+                Err(ManagerError::KeyOfAnotherPeer { address: remote.to_canonical(), key })
+            }
+            _ => Ok(attachment),
+        }
     }
 
     /// The peers, by address, networks before their subnets.

@@ -7,6 +7,7 @@ mod attachment;
 mod background;
 mod error;
 mod key_manager;
+mod let_go;
 mod pace;
 mod peers;
 mod plan;

@@ -57,6 +57,9 @@ impl KeyManager {
             let Some(socket) = socket.upgrade() else { continue };
             // Whoever has it locked steps it or attaches it now.
             let Ok(attached) = socket.try_lock() else { continue };
+            if attached.is_let_go() {
+                continue;
+            }
             if attached.counters().is_some_and(|counters| attached.seen.has_grown(&counters)) {
                 let mut state = self.shared.state();
                 if let Some(index) = state.position(number) {
@@ -93,8 +96,16 @@ impl KeyManager {
         StepReport { sockets, expired, next_step: state.next_step() }
     }
 
-    /// Steps one socket; `None` if it has been detached.
-    fn step_socket(&self, attachment: u64, attached: &mut Attached, now: Timestamp) -> Option<SocketReport> {
+    /// Steps one socket; `None` if it has been detached or let go.
+    pub(super) fn step_socket(
+        &self,
+        attachment: u64,
+        attached: &mut Attached,
+        now: Timestamp,
+    ) -> Option<SocketReport> {
+        if attached.is_let_go() {
+            return None;
+        }
         // The chains as they are once the socket is locked, so that a peer set during the step is not undone.
         let state = self.shared.state();
         let entry = &state.sockets[state.position(attachment)?];

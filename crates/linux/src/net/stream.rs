@@ -9,7 +9,7 @@ use socket2::SockRef;
 use wireseal_tcp_ao::key_chain::Timestamp;
 
 use crate::net::local::{Local, connect};
-use crate::{Attachment, Error, KeyManager, ManagerError, TcpAoSocket};
+use crate::{Attachment, Error, KeyManager, ManagerError};
 
 /// A connection with a peer of a [`KeyManager`]. The peer's key chain is carried out on it for as long as it is open.
 ///
@@ -65,31 +65,11 @@ pub(super) fn attach_connecting(
     Ok(attachment)
 }
 
-/// Attaches a connection to its peer, unless the handshake was signed with a key of another peer.
-///
-/// What such a caller sent before its keys were taken away is in the receive queue, and would be read as the peer's.
-fn attach_accepted(
-    stream: &impl AsFd,
-    remote: SocketAddr,
-    manager: &KeyManager,
-) -> Result<Attachment, ManagerError> {
-    manager.run_in_background().map_err(Error::Io)?;
-    let keys = TcpAoSocket::new(stream).keys()?;
-    // With the address: a connection that its peer has reset already has none, and would get the keys of all peers.
-    let attachment = manager.attach_connecting(stream, remote.ip(), Timestamp::now())?;
-    // The rnext key was the one that the SYN was signed with, and only this end changes it.
-    match keys.iter().find(|key| key.is_rnext).map(|key| key.name) {
-        Some(key) if attachment.state().peer != Some(key.peer()) => {
-            Err(ManagerError::KeyOfAnotherPeer { address: remote.ip().to_canonical(), key })
-        }
-        _ => Ok(attachment),
-    }
-}
-
 impl<S: AsFd> TcpAoStream<S> {
     /// A connection that was accepted, with its keys; `None` if it is refused, and reset.
     pub(super) fn accepted(stream: S, remote: SocketAddr, manager: &KeyManager) -> Option<Self> {
-        match attach_accepted(&stream, remote, manager) {
+        let attached = manager.run_in_background().map_err(|error| Error::Io(error).into());
+        match attached.and_then(|()| manager.attach_accepted(&stream, remote.ip(), Timestamp::now())) {
             Ok(attachment) => Some(Self { attachment, stream }),
             Err(error) => {
                 // Without it the connection would be closed in order, as if it had been served.
