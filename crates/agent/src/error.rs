@@ -1,0 +1,113 @@
+//! What is wrong with a configuration.
+
+use std::io;
+use std::path::PathBuf;
+
+use wireseal_linux::{ManagerError, PeerName};
+use wireseal_tcp_ao::key_chain::KeyChainError;
+
+/// Why a configuration cannot be used. Each is one line and has no secret in it.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A file cannot be read.
+    #[error("{}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why. It is in the message, and so not the error's source.
+        error: io::Error,
+    },
+    /// The configuration file is not what it should be.
+    #[error("{}: line {line}: {message}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// The key chains cannot be used.
+    #[error("{}: {error}", path.display())]
+    KeyChains {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where. It is in the message, and so not the error's source.
+        error: Box<KeyChainError>,
+    },
+    /// No key chains were named.
+    #[error("no key chains: give a file with --keys, or with key-chains in the configuration file")]
+    NoKeyChains,
+    /// No peer was named.
+    #[error(
+        "no peers: give one with --peer, such as --peer 192.0.2.1=core, or [peers] in the configuration file"
+    )]
+    NoPeers,
+    /// A peer has no key chain, and there are several.
+    #[error("peer {peer}: which key chain? There are {}", known.join(", "))]
+    WhichChain {
+        /// The peer.
+        peer: PeerArgumentText,
+        /// The names of the key chains.
+        known: Vec<String>,
+    },
+    /// A peer has a key chain that does not exist.
+    #[error("peer {peer}: there is no key chain {chain:?}; there are {}", known.join(", "))]
+    UnknownChain {
+        /// The peer.
+        peer: PeerArgumentText,
+        /// The name that was given.
+        chain: String,
+        /// The names of the key chains.
+        known: Vec<String>,
+    },
+    /// A peer was named twice.
+    #[error("peer {0} is there twice")]
+    PeerTwice(PeerName),
+    /// A peer of the configuration file cannot be read.
+    #[error("{}: peer {peer:?}: {error}", path.display())]
+    Peer {
+        /// The file.
+        path: PathBuf,
+        /// The peer as written.
+        peer: String,
+        /// What is wrong. It is in the message, and so not the error's source.
+        error: PeerArgumentError,
+    },
+    /// There is no such device.
+    #[error("peer {peer}: there is no device {device:?}: {error}")]
+    NoDevice {
+        /// The peer.
+        peer: PeerArgumentText,
+        /// The device.
+        device: String,
+        /// Why. It is in the message, and so not the error's source.
+        error: io::Error,
+    },
+    /// The peers contradict each other, or have an algorithm that Linux lacks.
+    #[error("{0}")]
+    Peers(Box<ManagerError>),
+}
+
+/// A peer as the user wrote it, without its key chain.
+pub(crate) type PeerArgumentText = String;
+
+/// Why the text of a peer cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PeerArgumentError {
+    /// It does not begin with an address or a network.
+    #[error("expected an address or a network, such as 192.0.2.1, 2001:db8::/32 or 192.0.2.1%vrf-blue: {0}")]
+    Network(String),
+    /// Nothing follows the sign for the device.
+    #[error("a device is missing behind %")]
+    NoDevice,
+    /// Nothing follows the sign for the key chain.
+    #[error("a key chain is missing behind =")]
+    NoChain,
+}
+
+impl From<ManagerError> for ConfigError {
+    fn from(error: ManagerError) -> Self {
+        Self::Peers(Box::new(error))
+    }
+}

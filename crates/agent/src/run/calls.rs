@@ -1,0 +1,180 @@
+//! Answering the program's calls: each is made by the supervisor itself, on a duplicate of the socket.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use libseccomp::{ScmpNotifReq, ScmpNotifResp, ScmpNotifRespFlags, ScmpSyscall, notify_id_valid};
+use rustix::fs::{OFlags, fcntl_getfl};
+use rustix::io::Errno;
+use rustix::net::{Shutdown, connect, connect_unspec, listen, shutdown};
+use socket2::{Domain, Protocol, SockRef};
+
+use super::addresses::{self, Address};
+use super::filter;
+use super::process::{self, Opened};
+use super::sockets::{Sockets, inode_of};
+
+/// What the program's call returns.
+enum Answer {
+    /// This, from the supervisor.
+    Made(Result<(), Errno>),
+    /// What the kernel says to it.
+    Unprotected,
+    /// It is answered later.
+    Later,
+}
+
+/// The program's calls and its sockets.
+pub(super) struct Calls {
+    notifications: Arc<OwnedFd>,
+    pub(super) sockets: Sockets,
+    /// Connections that are being opened while the program waits.
+    waiting: Arc<Mutex<Vec<Waiting>>>,
+}
+
+/// A call that waits until its connection is open.
+struct Waiting {
+    call: u64,
+    inode: u64,
+    socket: Arc<OwnedFd>,
+}
+
+impl Calls {
+    pub(super) fn new(notifications: OwnedFd, sockets: Sockets) -> Self {
+        Self { notifications: Arc::new(notifications), sockets, waiting: Arc::default() }
+    }
+
+    /// Where calls are announced.
+    pub(super) fn notifications(&self) -> BorrowedFd<'_> {
+        self.notifications.as_fd()
+    }
+
+    /// Receives a call and answers it, or starts what will.
+    pub(super) fn answer_next(&mut self) {
+        // The caller may have been killed in the meantime.
+        let Ok(request) = ScmpNotifReq::receive(self.notifications.as_raw_fd()) else { return };
+        let answer =
+            if is_call(&request, filter::CONNECT) { self.connect(&request) } else { self.listen(&request) };
+        let answer = answer.unwrap_or_else(|error| Answer::Made(Err(error)));
+        respond(self.notifications.as_raw_fd(), request.id, &answer);
+    }
+
+    /// Carries the key chains out, and gives up connections that nobody waits for any more.
+    pub(super) fn tick(&mut self) {
+        match process::sockets() {
+            Ok(open) => {
+                self.sockets.step(&open);
+                let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                for abandoned in waiting.iter().filter(|waiting| !open.contains_key(&waiting.inode)) {
+                    // This ends the thread's call.
+                    let _ = shutdown(&*abandoned.socket, Shutdown::Both);
+                }
+            }
+            Err(error) => tracing::error!(%error, "cannot look for the program's sockets"),
+        }
+    }
+
+    fn connect(&mut self, request: &ScmpNotifReq) -> Result<Answer, Errno> {
+        let Some(socket) = self.tcp_socket(request)? else { return Ok(Answer::Unprotected) };
+        let length = usize::try_from(request.data.args[2] & 0xffff_ffff).unwrap_or(usize::MAX);
+        if length > addresses::MOST {
+            return Err(Errno::INVAL);
+        }
+        let octets = process::memory(request.pid.cast_signed(), request.data.args[1], length);
+        let octets = octets.map_err(|_| Errno::FAULT)?;
+        // Otherwise the memory may have been another process's.
+        self.check(request)?;
+        match addresses::parse(&octets)? {
+            Address::Dissolve => {
+                self.sockets.forget(&socket);
+                Ok(Answer::Made(connect_unspec(&socket)))
+            }
+            Address::Remote(remote) => {
+                self.sockets.protect_connecting(&socket, remote)?;
+                let is_waiting = !fcntl_getfl(&socket)?.contains(OFlags::NONBLOCK);
+                if is_waiting {
+                    self.connect_later(request.id, socket, remote)?;
+                    Ok(Answer::Later)
+                } else {
+                    Ok(Answer::Made(connect(&socket, &remote)))
+                }
+            }
+        }
+    }
+
+    fn connect_later(&self, call: u64, socket: OwnedFd, remote: SocketAddr) -> Result<(), Errno> {
+        let inode = inode_of(&socket)?;
+        let socket = Arc::new(socket);
+        let waiting = Arc::clone(&self.waiting);
+        let lock = |list: &Mutex<Vec<Waiting>>, change: &dyn Fn(&mut Vec<Waiting>)| {
+            change(&mut list.lock().unwrap_or_else(PoisonError::into_inner));
+        };
+        lock(&waiting, &|list| list.push(Waiting { call, inode, socket: Arc::clone(&socket) }));
+        let notifications = Arc::clone(&self.notifications);
+        let thread = thread::Builder::new().name("connect".to_owned()).spawn(move || {
+            let result = connect(&*socket, &remote);
+            lock(&waiting, &|list| list.retain(|waiting| waiting.call != call));
+            // Before the answer, so that the program can close the connection at once.
+            drop(socket);
+            respond(notifications.as_raw_fd(), call, &Answer::Made(result));
+        });
+        thread.map(drop).map_err(|_| {
+            lock(&self.waiting, &|list| list.retain(|waiting| waiting.call != call));
+            Errno::NOMEM
+        })
+    }
+
+    fn listen(&mut self, request: &ScmpNotifReq) -> Result<Answer, Errno> {
+        let Some(socket) = self.tcp_socket(request)? else { return Ok(Answer::Unprotected) };
+        if !self.sockets.protect_listener(&socket)? {
+            return Ok(Answer::Unprotected);
+        }
+        let backlog = request.data.args[1] as u32;
+        Ok(Answer::Made(listen(&socket, backlog.cast_signed())))
+    }
+
+    /// A duplicate of the socket that the call is about; `None` if it is not TCP's.
+    fn tcp_socket(&self, request: &ScmpNotifReq) -> Result<Option<OwnedFd>, Errno> {
+        let opened = Opened::of_thread(request.pid.cast_signed());
+        let descriptor = (request.data.args[0] as u32).cast_signed();
+        let socket = opened.and_then(|process| process.duplicate(descriptor)).map_err(|error| {
+            if error == Errno::BADF {
+                return error;
+            }
+            tracing::error!(pid = request.pid, %error, "cannot take a duplicate of the program's socket (CAP_SYS_PTRACE?)");
+            Errno::KEYREJECTED
+        })?;
+        self.check(request)?;
+        Ok(is_tcp(&socket).then_some(socket))
+    }
+
+    /// Whether the caller still waits.
+    fn check(&self, request: &ScmpNotifReq) -> Result<(), Errno> {
+        notify_id_valid(self.notifications.as_raw_fd(), request.id).map_err(|_| Errno::INTR)
+    }
+}
+
+/// Whether it is a socket for TCP over IPv4 or IPv6.
+pub(super) fn is_tcp(socket: &impl AsFd) -> bool {
+    let socket = SockRef::from(socket);
+    let is_ip = || matches!(socket.domain(), Ok(Domain::IPV4 | Domain::IPV6));
+    matches!(socket.protocol(), Ok(Some(Protocol::TCP))) && is_ip()
+}
+
+fn is_call(request: &ScmpNotifReq, name: &str) -> bool {
+    ScmpSyscall::from_name(name).is_ok_and(|call| call == request.data.syscall)
+}
+
+fn respond(notifications: RawFd, call: u64, answer: &Answer) {
+    let none = ScmpNotifRespFlags::empty();
+    let response = match answer {
+        Answer::Made(Ok(())) => ScmpNotifResp::new_val(call, 0, none),
+        Answer::Made(Err(error)) => ScmpNotifResp::new_error(call, -error.raw_os_error(), none),
+        Answer::Unprotected => ScmpNotifResp::new_continue(call, none),
+        Answer::Later => return,
+    };
+    // The caller may have been killed, or interrupted by a signal; then it calls again.
+    let _ = response.respond(notifications);
+}

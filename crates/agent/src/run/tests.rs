@@ -1,0 +1,229 @@
+//! Real programs under supervision. This machine's kernel may have no TCP-AO: then nothing that has keys can be opened, and that is
+//! what is tested; the lab has the rest.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::{Mutex, PoisonError};
+
+use super::*;
+use crate::Md5;
+
+/// Each waits for all children of this process.
+static ONE_BY_ONE: Mutex<()> = Mutex::new(());
+
+const KEYS: &str = "[[key-chain]]\nname = \"core\"\n[[key-chain.key]]\nsend-id = 1\nalgorithm = \"AES-128-CMAC-96\"\n\
+                    secret = \"a secret of 16 o\"\n";
+
+fn supervised(program: &str, arguments: &[&str], ports: &[u16], md5: Md5) -> Result<u8, RunError> {
+    let _turn = ONE_BY_ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let keys = folder.path().join("keys.toml");
+    fs::write(&keys, KEYS).unwrap();
+    let peers = ["127.0.0.1", "::1"].map(|peer| peer.parse().unwrap());
+    let source = Source { keys: Some(keys), peers: peers.into(), ports: ports.to_vec(), config: None };
+    let config = Config { md5, ..source.read().unwrap() };
+    let arguments: Vec<OsString> = arguments.iter().map(Into::into).collect();
+    supervise(program.as_ref(), &arguments, &source, config)
+}
+
+/// Runs a Python program, in which `port` is this one.
+fn python(port: u16, ports: &[u16], program: &str) {
+    let program = format!("import errno, os, socket, sys, threading\nport = {port}\n{program}");
+    assert_eq!(supervised("python3", &["-c", &program], ports, Md5::Refuse).unwrap(), 0, "{program}");
+}
+
+/// A listener of this process, which is not supervised.
+fn listener(address: &str) -> (TcpListener, u16) {
+    let listener = TcpListener::bind(address).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    listener.set_nonblocking(true).unwrap();
+    (listener, port)
+}
+
+fn nobody_came(listener: &TcpListener) -> bool {
+    listener.accept().is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+}
+
+#[test]
+fn the_exit_code_is_the_programs() {
+    for (line, code) in [("exit 7", 7), ("true", 0), ("kill -9 $$", 137), ("(sleep 0.3; exit 1) & exit 3", 3)]
+    {
+        assert_eq!(supervised("sh", &["-c", line], &[179], Md5::Refuse).unwrap(), code, "{line}");
+    }
+}
+
+#[test]
+fn what_cannot_be_started_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("program");
+    fs::write(&path, "#!/bin/sh\n").unwrap();
+    let run = |mode: u32| {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        supervised(path.to_str().unwrap(), &[], &[179], Md5::Refuse)
+    };
+    assert_eq!(run(0o755).unwrap(), 0);
+    let setuid = run(0o4755).unwrap_err();
+    assert!(matches!(setuid, RunError::Privileged(_)) && setuid.exit_code() == 2, "{setuid}");
+    assert_eq!(run(0o644).unwrap_err().exit_code(), 126);
+    for missing in ["no-such-program", "/no/such/program", "./no-such-program"] {
+        assert_eq!(supervised(missing, &[], &[179], Md5::Refuse).unwrap_err().exit_code(), 127, "{missing}");
+    }
+}
+
+#[test]
+fn other_connections_are_left_alone() {
+    let (_ipv4, port) = listener("127.0.0.1:0");
+    let (_ipv6, port6) = listener("[::1]:0");
+    python(
+        port,
+        &[179],
+        &format!(
+            r#"
+def connect(family, address, blocking):
+    s = socket.socket(family)
+    s.setblocking(blocking)
+    code = s.connect_ex(address)
+    assert code in ((0,) if blocking else (0, errno.EINPROGRESS)), errno.errorcode[code]
+    if not blocking:
+        import select
+        select.select([], [s], [])
+        assert s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
+    assert s.getpeername()[:2] == address
+    s.shutdown(socket.SHUT_RDWR)
+for blocking in True, False:
+    connect(socket.AF_INET, ("127.0.0.1", port), blocking)
+    connect(socket.AF_INET6, ("::1", {port6}), blocking)
+    connect(socket.AF_INET6, ("::ffff:127.0.0.1", port), blocking)
+threads = [threading.Thread(target=connect, args=(socket.AF_INET, ("127.0.0.1", port), True)) for _ in range(20)]
+for t in threads: t.start()
+for t in threads: t.join()
+child = os.fork()
+if child == 0:
+    connect(socket.AF_INET, ("127.0.0.1", port), True)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+s = socket.socket()
+assert s.connect_ex(("127.0.0.1", 1)) == errno.ECONNREFUSED
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+u.connect(("127.0.0.1", 179))
+a, b = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
+a.bind("\0wireseal-agent-test-%d" % os.getpid()); a.listen(); b.connect(a.getsockname())
+l = socket.socket(); l.bind(("127.0.0.1", 0)); l.listen()
+c = socket.create_connection(l.getsockname()); c.sendall(b"x"); d, _ = l.accept(); assert d.recv(1) == b"x"
+d.close(); c.settimeout(5); assert c.recv(1) == b"", "closed at once, although it is supervised"
+"#
+        ),
+    );
+}
+
+#[test]
+fn without_keys_there_is_no_session() {
+    let (ipv4, port) = listener("0.0.0.0:0");
+    let has_tcp_ao = wireseal_linux::probe().unwrap().tcp_ao;
+    let limit = if has_tcp_ao { "s.settimeout(2)" } else { "" };
+    python(
+        port,
+        &[port],
+        &format!(
+            r#"
+for family, address in (socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::ffff:127.0.0.1"):
+    for blocking in True, False:
+        s = socket.socket(family)
+        s.setblocking(blocking)
+        {limit}
+        code = s.connect_ex((address, port))
+        assert {has_tcp_ao} or code == errno.EKEYREJECTED, errno.errorcode[code]
+        assert code != 0
+"#,
+            has_tcp_ao = if has_tcp_ao { "True" } else { "False" },
+        ),
+    );
+    assert!(nobody_came(&ipv4));
+    drop(ipv4);
+    if !has_tcp_ao {
+        python(
+            port,
+            &[port],
+            r#"
+l = socket.socket()
+l.bind(("127.0.0.1", port))
+try:
+    l.listen()
+    sys.exit("it listens without keys")
+except OSError as error:
+    assert error.errno == errno.EKEYREJECTED, error
+"#,
+        );
+    }
+}
+
+#[test]
+fn ways_around_are_closed() {
+    let (ipv4, port) = listener("127.0.0.1:0");
+    let program = r#"
+def refused(expected, call):
+    try:
+        call()
+    except OSError as error:
+        assert error.errno == expected, error
+    else:
+        sys.exit("not refused: %s" % expected)
+s = socket.socket()
+refused(errno.EPROTONOSUPPORT, lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262))
+refused(errno.EOPNOTSUPP, lambda: s.sendto(b"x", socket.MSG_FASTOPEN, ("127.0.0.1", port)))
+refused(errno.EOPNOTSUPP, lambda: s.sendmsg([b"x"], [], socket.MSG_FASTOPEN, ("127.0.0.1", port)))
+for option in 38, 39, 40:
+    refused(errno.ENOPROTOOPT, lambda: s.setsockopt(socket.IPPROTO_TCP, option, b"\0" * 300))
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.syscall(425, 8, None) == -1 and ctypes.get_errno() == errno.ENOSYS # io_uring_setup
+"#;
+    let md5 = "
+def md5(): s.setsockopt(socket.IPPROTO_TCP, 14, b'\\2\\0\\0\\0\\177\\0\\0\\1' + b'\\0' * 208)
+";
+    python(port, &[port], &(program.to_owned() + md5 + "refused(errno.ENOPROTOOPT, md5)\n"));
+    assert!(nobody_came(&ipv4));
+    let left = "import errno, socket\ns = socket.socket()\ntry:\n s.setsockopt(socket.IPPROTO_TCP, 14, b'x')\nexcept OSError as error:\n \
+                assert error.errno == errno.EINVAL, error\n";
+    assert_eq!(
+        supervised("python3", &["-c", left], &[port], Md5::Leave).unwrap(),
+        0,
+        "the kernel says it is too short"
+    );
+}
+
+#[test]
+fn an_abandoned_connect_does_not_last() {
+    // A full listener does not answer.
+    let program = r#"
+import signal, time
+l = socket.socket()
+l.bind(("127.0.0.1", 0))
+l.listen(0)
+address = l.getsockname()
+full = [socket.socket() for _ in range(3)]
+for s in full:
+    s.setblocking(False)
+    s.connect_ex(address)
+def opening():
+    remote = "0100007F:%04X 02" % address[1]
+    return sum(remote in line for line in open("/proc/net/tcp"))
+before = opening()
+child = os.fork()
+if child == 0:
+    for s in full: s.close()
+    l.close()
+    socket.socket().connect(address)
+    os._exit(0)
+while opening() == before: time.sleep(0.01)
+os.kill(child, signal.SIGKILL)
+os.waitpid(child, 0)
+for _ in range(500):
+    if opening() == before: sys.exit(0)
+    time.sleep(0.01)
+sys.exit("it is still being opened")
+"#;
+    python(4, &[179], program);
+}

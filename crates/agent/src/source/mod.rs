@@ -1,0 +1,198 @@
+//! Where a configuration comes from: the command line, and a file.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use cidr::IpCidr;
+use rustix::net::{AddressFamily, SocketType, netdevice, socket};
+use serde::Deserialize;
+use wireseal_linux::{KeyManager, PeerName};
+use wireseal_tcp_ao::key_chain::KeyChains;
+use zeroize::Zeroizing;
+
+use crate::config::{Config, Md5};
+use crate::error::{ConfigError, PeerArgumentError};
+
+/// BGP's port (RFC 4271).
+const BGP: u16 = 179;
+
+/// A peer as text: `192.0.2.1`, `2001:db8::/32=edge`, `192.0.2.1%vrf-blue=core`. An address or a network, the device of a VRF, and the name
+/// of a key chain; without device the peer is in no VRF or in any, and without name it has the only key chain there is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PeerArgument {
+    /// The address or network.
+    pub network: IpCidr,
+    /// The device of its VRF.
+    pub device: Option<String>,
+    /// Its key chain.
+    pub chain: Option<String>,
+}
+
+impl FromStr for PeerArgument {
+    type Err = PeerArgumentError;
+
+    fn from_str(text: &str) -> Result<Self, PeerArgumentError> {
+        let (peer, chain) = text.split_once('=').map_or((text, None), |(peer, chain)| (peer, Some(chain)));
+        let (network, device) =
+            peer.split_once('%').map_or((peer, None), |(network, device)| (network, Some(device)));
+        let network = network.parse().map_err(|error: cidr::errors::NetworkParseError| {
+            PeerArgumentError::Network(error.to_string())
+        })?;
+        if device.is_some_and(str::is_empty) {
+            return Err(PeerArgumentError::NoDevice);
+        }
+        if chain.is_some_and(str::is_empty) {
+            return Err(PeerArgumentError::NoChain);
+        }
+        Ok(Self { network, device: device.map(Into::into), chain: chain.map(Into::into) })
+    }
+}
+
+impl PeerArgument {
+    /// As the user wrote it, without the key chain.
+    fn text(&self) -> String {
+        match &self.device {
+            Some(device) => format!("{}%{device}", self.network),
+            None => self.network.to_string(),
+        }
+    }
+
+    fn name(&self) -> Result<PeerName, ConfigError> {
+        let Some(device) = &self.device else { return Ok(PeerName::new(self.network)) };
+        let index = socket(AddressFamily::INET, SocketType::DGRAM, None)
+            .and_then(|socket| netdevice::name_to_index(socket, device));
+        let index = index.map_err(|error| ConfigError::NoDevice {
+            peer: self.text(),
+            device: device.clone(),
+            error: error.into(),
+        })?;
+        Ok(PeerName { remote: self.network, vrf: Some(index) })
+    }
+}
+
+/// The parts of a configuration as given; [`read`](Self::read) reads their files, each time anew.
+///
+/// The configuration file is TOML:
+///
+/// ```toml
+/// key-chains = "keys.toml"   # TOML, or RFC 8177's JSON; beside this file unless absolute
+/// ports = [179]              # the default
+/// refuse-others = false      # the default: callers without keys are accepted unsigned
+/// md5 = "refuse"             # the default, or "leave"
+///
+/// [peers]
+/// "192.0.2.1" = "core"
+/// "2001:db8::/32" = "edge"
+/// "198.51.100.7%vrf-blue" = "core"
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    /// The file of key chains. It takes the place of the configuration file's.
+    pub keys: Option<PathBuf>,
+    /// The configuration file.
+    pub config: Option<PathBuf>,
+    /// Peers, in addition to the configuration file's.
+    pub peers: Vec<PeerArgument>,
+    /// Ports, in place of the configuration file's; 179 if there are none at all.
+    pub ports: Vec<u16>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct File {
+    key_chains: Option<PathBuf>,
+    ports: Option<Vec<u16>>,
+    #[serde(default)]
+    refuse_others: bool,
+    #[serde(default)]
+    md5: Md5,
+    #[serde(default)]
+    peers: BTreeMap<String, String>,
+}
+
+impl Source {
+    /// Reads the files and looks up the devices.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for the first thing that is wrong: a file, a peer, a key chain, or peers that contradict each other.
+    pub fn read(&self) -> Result<Config, ConfigError> {
+        let (file, mut peers) = match &self.config {
+            Some(path) => read_file(path)?,
+            None => (File::default(), Vec::new()),
+        };
+        peers.extend_from_slice(&self.peers);
+        let beside = |path: &PathBuf| match self.config.as_ref().and_then(|config| config.parent()) {
+            Some(folder) => folder.join(path),
+            None => path.clone(),
+        };
+        let keys = self.keys.clone().or_else(|| file.key_chains.as_ref().map(beside));
+        let chains = read_key_chains(&keys.ok_or(ConfigError::NoKeyChains)?)?;
+        let mut chosen: Vec<(PeerName, _)> = Vec::new();
+        for peer in &peers {
+            let name = peer.name()?;
+            if chosen.iter().any(|(other, _)| *other == name) {
+                return Err(ConfigError::PeerTwice(name));
+            }
+            chosen.push((name, chain_of(&chains, peer)?));
+        }
+        if chosen.is_empty() {
+            return Err(ConfigError::NoPeers);
+        }
+        // A manager of its own says whether they contradict each other.
+        KeyManager::default().set_peers(chosen.iter().cloned())?;
+        let ports =
+            if self.ports.is_empty() { file.ports.unwrap_or_else(|| vec![BGP]) } else { self.ports.clone() };
+        Ok(Config { peers: chosen, ports, refuse_others: file.refuse_others, md5: file.md5 })
+    }
+}
+
+fn chain_of(
+    chains: &KeyChains,
+    peer: &PeerArgument,
+) -> Result<wireseal_tcp_ao::key_chain::KeyChain, ConfigError> {
+    let known = || chains.chains().iter().map(|chain| chain.name().to_owned()).collect();
+    match (&peer.chain, chains.chains()) {
+        (Some(name), _) => chains.get(name).cloned().ok_or_else(|| ConfigError::UnknownChain {
+            peer: peer.text(),
+            chain: name.clone(),
+            known: known(),
+        }),
+        (None, [only]) => Ok(only.clone()),
+        (None, _) => Err(ConfigError::WhichChain { peer: peer.text(), known: known() }),
+    }
+}
+
+fn read_file(path: &Path) -> Result<(File, Vec<PeerArgument>), ConfigError> {
+    let text =
+        fs::read_to_string(path).map_err(|error| ConfigError::Read { path: path.to_owned(), error })?;
+    let file: File = toml::from_str(&text).map_err(|error| {
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        ConfigError::File {
+            path: path.to_owned(),
+            line: before.matches('\n').count() + 1,
+            message: error.message().replace('\n', " "),
+        }
+    })?;
+    let peers = file.peers.iter().map(|(peer, chain)| {
+        let argument = format!("{peer}={chain}").parse();
+        argument.map_err(|error| ConfigError::Peer { path: path.to_owned(), peer: peer.clone(), error })
+    });
+    let peers = peers.collect::<Result<_, _>>()?;
+    Ok((file, peers))
+}
+
+fn read_key_chains(path: &Path) -> Result<KeyChains, ConfigError> {
+    let text = fs::read_to_string(path).map(Zeroizing::new);
+    let text = text.map_err(|error| ConfigError::Read { path: path.to_owned(), error })?;
+    let chains = if text.trim_start().starts_with('{') {
+        KeyChains::from_json(&text)
+    } else {
+        KeyChains::from_toml(&text)
+    };
+    chains.map_err(|error| ConfigError::KeyChains { path: path.to_owned(), error: Box::new(error) })
+}
+
+#[cfg(test)]
+mod tests;

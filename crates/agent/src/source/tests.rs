@@ -1,0 +1,118 @@
+use super::*;
+
+const KEYS: &str = "[[key-chain]]\nname = \"core\"\n[[key-chain.key]]\nsend-id = 1\nalgorithm = \"AES-128-CMAC-96\"\n\
+                    secret = \"a secret of 16 o\"\n";
+const EDGE: &str = "[[key-chain]]\nname = \"edge\"\n[[key-chain.key]]\nsend-id = 1\nalgorithm = \"hmac(sha1)\"\n\
+                    secret = \"another secret, 20 o\"\n";
+
+fn source(folder: &Path, keys: &str, config: &str, peers: &[&str]) -> Source {
+    fs::write(folder.join("keys.toml"), keys).unwrap();
+    fs::write(folder.join("config.toml"), config).unwrap();
+    let peers = peers.iter().map(|peer| peer.parse().unwrap()).collect();
+    Source { config: Some(folder.join("config.toml")), peers, ..Source::default() }
+}
+
+#[test]
+fn a_peer_is_read_from_text() {
+    let read = |text: &str| text.parse::<PeerArgument>();
+    let peer = read("192.0.2.1%vrf-blue=core").unwrap();
+    let expected = ("192.0.2.1".parse().unwrap(), Some("vrf-blue".to_owned()), Some("core".to_owned()));
+    assert_eq!((peer.network, peer.device, peer.chain), expected);
+    assert_eq!(read("2001:db8::/32").unwrap().text(), "2001:db8::/32");
+    for (text, begins) in [
+        ("192.0.2.1/24", "expected an address or a network"),
+        ("router=core", "expected an address or a network"),
+        ("192.0.2.1%", "a device is missing"),
+        ("192.0.2.1=", "a key chain is missing"),
+    ] {
+        assert!(read(text).unwrap_err().to_string().starts_with(begins), "{text}");
+    }
+}
+
+#[test]
+fn a_file_and_the_command_line_are_read_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = "key-chains = \"keys.toml\"\nports = [179, 646]\nmd5 = \"leave\"\n[peers]\n\"192.0.2.1\" = \"core\"\n\
+                  \"192.0.2.2%lo\" = \"core\"\n";
+    let mut source = source(folder.path(), KEYS, config, &["2001:db8::/32"]);
+    let read = source.read().unwrap();
+    let peers: Vec<_> = read.peers.iter().map(|(peer, chain)| (peer.to_string(), chain.name())).collect();
+    assert_eq!(peers.len(), 3, "{peers:?}");
+    assert!(peers.contains(&("2001:db8::/32".to_owned(), "core")), "{peers:?}");
+    assert_eq!(
+        (read.ports.as_slice(), read.refuse_others, read.md5),
+        ([179, 646].as_slice(), false, Md5::Leave)
+    );
+    assert!(read.peers.iter().any(|(peer, _)| peer.vrf == Some(1)), "lo is the first device");
+    source.ports = vec![711];
+    assert_eq!(source.read().unwrap().ports, [711]);
+
+    let shown = read.to_string();
+    for line in [
+        "ports: 179, 646",
+        "peer 192.0.2.1: key chain core",
+        "SendID 1, RecvID 1, AES-128-CMAC-96, sent with now",
+    ] {
+        assert!(shown.contains(line), "{shown}");
+    }
+    assert!(!shown.contains("a secret"), "{shown}");
+}
+
+#[test]
+fn what_is_wrong_is_one_line_that_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let both = KEYS.to_owned() + EDGE;
+    let peer = "[peers]\n\"192.0.2.1\" = \"core\"\n";
+    for (keys, config, peers, expected) in [
+        (KEYS, "ports = [179]\n".to_owned(), &[][..], "no key chains: give a file with --keys"),
+        (KEYS, "key-chains = \"keys.toml\"\n".to_owned(), &[], "no peers: give one with --peer"),
+        (KEYS, format!("key-chain = \"keys.toml\"\n{peer}"), &[], "config.toml: line 1: unknown field"),
+        (KEYS, format!("ports = [70000]\n{peer}"), &[], "config.toml: line 1: "),
+        (KEYS, format!("key-chains = \"none\"\n{peer}"), &[], "none: No such file"),
+        (
+            "[[key-chain]]\n",
+            format!("key-chains = \"keys.toml\"\n{peer}"),
+            &[],
+            "keys.toml: line 1, column 1: missing field",
+        ),
+        (
+            &both,
+            "key-chains = \"keys.toml\"\n".to_owned(),
+            &["192.0.2.1"],
+            "which key chain? There are core, edge",
+        ),
+        (
+            KEYS,
+            "key-chains = \"keys.toml\"\n".to_owned(),
+            &["192.0.2.1=cor"],
+            "no key chain \"cor\"; there are core",
+        ),
+        (
+            KEYS,
+            format!("key-chains = \"keys.toml\"\n{peer}"),
+            &["192.0.2.1/32"],
+            "peer 192.0.2.1 is there twice",
+        ),
+        (
+            KEYS,
+            "key-chains = \"keys.toml\"\n[peers]\n\"192.0.2.1%none\" = \"core\"\n".to_owned(),
+            &[],
+            "no device \"none\"",
+        ),
+        (
+            KEYS,
+            "key-chains = \"keys.toml\"\n[peers]\n\"one\" = \"core\"\n".to_owned(),
+            &[],
+            "peer \"one\": expected an address",
+        ),
+        (
+            &both,
+            format!("key-chains = \"keys.toml\"\n{peer}"),
+            &["192.0.2.0/24=edge"],
+            "have a SendID or RecvID in common",
+        ),
+    ] {
+        let error = source(folder.path(), keys, &config, peers).read().unwrap_err().to_string();
+        assert!(error.contains(expected) && !error.contains('\n'), "{expected}: {error}");
+    }
+}
