@@ -10,6 +10,8 @@ mod man;
 mod outcome;
 mod progress;
 mod quic;
+#[cfg(feature = "run")]
+mod run;
 mod say;
 mod selftest;
 mod verify;
@@ -40,6 +42,8 @@ enum Order {
     Keys(keys::Arguments),
     Derive(derive::Arguments),
     Quic(quic::Arguments),
+    #[cfg(feature = "run")]
+    Run(run::Arguments),
     Selftest(selftest::Arguments),
     Bench(bench::Arguments),
     Completions(completions::Arguments),
@@ -71,6 +75,8 @@ pub fn run(arguments: Arguments) -> Outcome {
         Order::Keys(arguments) => keys::run(arguments),
         Order::Derive(arguments) => derive::run(arguments),
         Order::Quic(arguments) => quic::run(arguments),
+        #[cfg(feature = "run")]
+        Order::Run(arguments) => run::run(arguments),
         Order::Selftest(arguments) => selftest::run(arguments),
         Order::Bench(arguments) => bench::run(arguments),
         Order::Completions(arguments) => completions::run(arguments, Arguments::command()),

@@ -5,23 +5,30 @@ use std::process::ExitCode;
 
 use crate::standing::Standing;
 
-/// How a run ended; the exit codes are the same for every subcommand.
+/// How a run ended; the exit codes are the same for every subcommand, except where a program was run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
 pub enum Outcome {
-    /// Everything is good.
-    Good = 0,
-    /// Something failed to verify or open.
-    Failed = 1,
-    /// The command line, the keys or the file cannot be used.
-    Unusable = 2,
-    /// Nothing failed, but something could not be judged.
-    NotJudged = 3,
+    /// Everything is good: 0.
+    Good,
+    /// Something failed to verify or open: 1.
+    Failed,
+    /// The command line, the keys or the file cannot be used: 2.
+    Unusable,
+    /// Nothing failed, but something could not be judged: 3.
+    NotJudged,
+    /// A program was run, and this is its exit code, or what a shell would return if it was not there.
+    Program(u8),
 }
 
 impl From<Outcome> for ExitCode {
     fn from(outcome: Outcome) -> Self {
-        Self::from(outcome as u8)
+        Self::from(match outcome {
+            Outcome::Good => 0,
+            Outcome::Failed => 1,
+            Outcome::Unusable => 2,
+            Outcome::NotJudged => 3,
+            Outcome::Program(code) => code,
+        })
     }
 }
 
