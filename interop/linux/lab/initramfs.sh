@@ -12,16 +12,22 @@ build_initramfs() {
     ln -s usr/sbin "$root/sbin"
     cp "$here/guest/init" "$root/init"
     cp "$programs/wireseal-interop-linux-guest" "$root/bin/guest"
-    cp "$programs/router-peer" "$programs/rtr" "$root/bin/"
+    cp "$programs/router-peer" "$programs/rtr" "$programs/wireseal" "$root/bin/"
     cp "$debs/usr/bin/busybox" "$root/bin/busybox"
     cp "$debs"/usr/sbin/{bird,birdc} "$root/usr/sbin/"
-    copy_libraries usr/sbin/bird usr/sbin/birdc
+    mkdir -p "$root/usr/lib/frr"
+    cp "$debs"/usr/lib/frr/{bgpd,zebra} "$root/usr/lib/frr/"
+    cp "$debs/usr/bin/gobgpd" "$root/usr/sbin/"
+    # FRR's daemons give up being root.
+    printf 'root:x:0:0::/:/bin/sh\nfrr:x:100:100::/:/bin/sh\n' >"$root/etc/passwd"
+    printf 'root:x:0:\nfrr:x:100:\nfrrvty:x:101:frr\n' >"$root/etc/group"
+    copy_libraries usr/sbin/bird usr/sbin/birdc usr/lib/frr/bgpd usr/lib/frr/zebra usr/bin/gobgpd
     copy_modules cmac failover net_failover virtio_net vrf veth tun sch_netem
     cp "$(kernel_file vmlinuz "$kernel")" "$target/vmlinuz"
     pack "$target/initramfs"
     {
         echo "kernel=$kernel"
-        awk '/^linux-(binary|image)-/ { print "kernel_package=" $2 } /^bird3 / { print "bird=" $2 }' "$target/packages/versions"
+        awk '/^linux-(binary|image)-/ { print "kernel_package=" $2 } /^bird3 / { print "bird=" $2 } /^(frr|gobgpd) / { print $1 "=" $2 }' "$target/packages/versions"
         echo "qemu=$(qemu-system-x86_64 --version | sed -n 's/^QEMU emulator version //p')"
         echo "rustc=$(rustc --version | cut -d ' ' -f 2)"
     } >"$target/versions"
@@ -57,8 +63,11 @@ copy_libraries() {
     cp -L "$debs/$loader" "$root/$loader"
     mkdir -p "$root/$libraries"
     for program in "$@"; do
-        list=$("$debs/$loader" --library-path "$debs/$libraries" --list "$debs/$program")
-        if grep 'not found' <<<"$list"; then fail "$program lacks libraries"; fi
+        list=$("$debs/$loader" --library-path "$debs/$libraries:$debs/$libraries/frr" --list "$debs/$program")
+        # One that is not in the packages would be this machine's.
+        if grep 'not found' <<<"$list" || grep '=> /' <<<"$list" | grep -vF "=> $debs/"; then
+            fail "$program lacks libraries"
+        fi
         awk -v from="$debs/" 'index($3, from) == 1 { print $3 }' <<<"$list" | while read -r file; do
             cp -L "$file" "$root/$libraries/"
         done

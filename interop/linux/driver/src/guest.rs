@@ -164,7 +164,7 @@ fn qemu(port: Port, directory: &Path, setting: &Setting) -> Command {
     let at = |name: &str| directory.join(name).display().to_string();
     let mut command = Command::new("qemu-system-x86_64");
     command
-        .args(["-nodefaults", "-display", "none", "-accel", "tcg", "-cpu", "max", "-m", "256", "-smp", "1"])
+        .args(["-nodefaults", "-display", "none", "-accel", "tcg", "-cpu", "max", "-m", "512", "-smp", "1"])
         .args(["-no-reboot", "-append", "console=ttyS0 quiet panic=-1 nokaslr mitigations=off"])
         .arg("-kernel")
         .arg(&setting.image)

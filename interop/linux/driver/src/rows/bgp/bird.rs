@@ -147,6 +147,11 @@ impl<'a> Bird<'a> {
             .await
     }
 
+    /// Makes BIRD close a session, and wait for the peer to open it again.
+    pub async fn restart(&self, family: Family) -> Result<()> {
+        self.ask(&format!("restart {}", protocol(family))).await.map(drop)
+    }
+
     async fn ask(&self, command: &str) -> Result<String> {
         let said = self.guest.shell(&format!("birdc -s {CONTROL} {command}")).await;
         said.with_context(|| format!("birdc {command}"))

@@ -6,11 +6,14 @@ mod host;
 mod kernel;
 mod migration;
 mod program;
+mod supervised;
 mod userspace;
 mod wait;
 
 use crate::row::Row;
 
 pub fn rows() -> Vec<Row> {
-    vec![userspace::row(), host::row(), kernel::row(), migration::row()]
+    let mut rows = vec![userspace::row(), host::row(), kernel::row(), migration::row()];
+    rows.extend(supervised::rows());
+    rows
 }
