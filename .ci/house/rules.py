@@ -17,6 +17,7 @@ CRATES = {
     "wireseal-linux": ("wireseal-algorithms", "wireseal-mac", "wireseal-tcp-ao"),
     "wireseal-smoltcp": ("wireseal-algorithms", "wireseal-tcp-ao"),
     "wireseal-rustls": ("wireseal-algorithms", "wireseal-quic"),
+    "wireseal-agent": ("wireseal-tcp-ao", "wireseal-linux"),
 }
 LIBRARIES = tuple(CRATES)
 PROTOCOLS = tuple(name for name in LIBRARIES if name not in ("wireseal-kernels", "wireseal-mac"))

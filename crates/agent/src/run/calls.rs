@@ -9,12 +9,11 @@ use libseccomp::{ScmpNotifReq, ScmpNotifResp, ScmpNotifRespFlags, ScmpSyscall, n
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::Errno;
 use rustix::net::{Shutdown, connect, connect_unspec, listen, shutdown};
-use socket2::{Domain, Protocol, SockRef};
 
 use super::addresses::{self, Address};
 use super::filter;
 use super::process::{self, Opened};
-use super::sockets::{Sockets, inode_of};
+use super::sockets::{Sockets, inode_of, is_tcp};
 
 /// What the program's call returns.
 enum Answer {
@@ -154,13 +153,6 @@ impl Calls {
     fn check(&self, request: &ScmpNotifReq) -> Result<(), Errno> {
         notify_id_valid(self.notifications.as_raw_fd(), request.id).map_err(|_| Errno::INTR)
     }
-}
-
-/// Whether it is a socket for TCP over IPv4 or IPv6.
-pub(super) fn is_tcp(socket: &impl AsFd) -> bool {
-    let socket = SockRef::from(socket);
-    let is_ip = || matches!(socket.domain(), Ok(Domain::IPV4 | Domain::IPV6));
-    matches!(socket.protocol(), Ok(Some(Protocol::TCP))) && is_ip()
 }
 
 fn is_call(request: &ScmpNotifReq, name: &str) -> bool {

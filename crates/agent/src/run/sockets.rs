@@ -7,12 +7,11 @@ use std::os::fd::{AsFd, OwnedFd, RawFd};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
-use socket2::SockRef;
+use socket2::{Domain, Protocol, SockRef};
 use wireseal_linux::{Attachment, KeyManager, ManagerError, TcpAoSocket};
 use wireseal_tcp_ao::key_chain::Timestamp;
 
 use super::RunError;
-use super::calls::is_tcp;
 use super::process::Opened;
 use crate::{Config, ConfigError};
 
@@ -198,6 +197,13 @@ const fn errno_of(error: &ManagerError) -> Errno {
         ManagerError::NoKeyToSendWith { .. } => Errno::KEYEXPIRED,
         _ => Errno::KEYREJECTED,
     }
+}
+
+/// Whether it is a socket for TCP over IPv4 or IPv6.
+pub(super) fn is_tcp(socket: &impl AsFd) -> bool {
+    let socket = SockRef::from(socket);
+    let is_ip = || matches!(socket.domain(), Ok(Domain::IPV4 | Domain::IPV6));
+    matches!(socket.protocol(), Ok(Some(Protocol::TCP))) && is_ip()
 }
 
 /// The number of a socket.
