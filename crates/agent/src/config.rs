@@ -1,7 +1,9 @@
 //! The configuration as it is carried out.
 
-use wireseal_linux::PeerName;
+use wireseal_linux::{KeyManager, PeerName};
 use wireseal_tcp_ao::key_chain::KeyChain;
+
+use crate::ConfigError;
 
 /// What happens when the program sets TCP-MD5 keys (RFC 2385) itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize)]
@@ -25,4 +27,14 @@ pub struct Config {
     pub refuse_others: bool,
     /// What happens to TCP-MD5.
     pub md5: Md5,
+}
+
+impl Config {
+    /// Whether the kernel can carry it out, as far as can be known beforehand.
+    ///
+    /// # Errors
+    /// [`ConfigError::Peers`] if peers overlap and share ids, or have an algorithm that Linux lacks.
+    pub fn check_for_kernel(&self) -> Result<(), ConfigError> {
+        Ok(KeyManager::default().set_peers(self.peers.iter().cloned())?)
+    }
 }

@@ -56,12 +56,16 @@
 mod config;
 mod describe;
 mod error;
+#[cfg(feature = "gateway")]
+mod gateway;
 #[cfg(feature = "run")]
 mod run;
 mod source;
 
 pub use config::{Config, Md5};
 pub use error::{ConfigError, PeerArgumentError};
+#[cfg(feature = "gateway")]
+pub use gateway::{Gateway, GatewayError};
 #[cfg(feature = "run")]
 pub use run::{RunError, run};
 pub use source::{PeerArgument, Source};

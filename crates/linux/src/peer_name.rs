@@ -32,8 +32,9 @@ impl PeerName {
         Self { remote, vrf: None }
     }
 
-    /// The same with the network in the form in which the kernel reports it.
-    pub(crate) fn canonical(self) -> Self {
+    /// The same with the network in the form in which the kernel reports it: IPv4 if it is one of IPv4-mapped IPv6 addresses.
+    #[must_use]
+    pub fn canonical(self) -> Self {
         Self { remote: canonical(self.remote), ..self }
     }
 

@@ -39,6 +39,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// [`RunError`]; the program has not been started then. [`RunError::exit_code`] is what a shell would return.
 pub fn run(program: &OsStr, arguments: &[OsString], source: &Source) -> Result<u8, RunError> {
     let config = source.read()?;
+    config.check_for_kernel()?;
     let support = probe().map_err(RunError::Probe)?;
     if !support.tcp_ao {
         return Err(RunError::NoTcpAo { kernel: support.kernel });

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use cidr::IpCidr;
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use serde::Deserialize;
-use wireseal_linux::{KeyManager, PeerName};
+use wireseal_linux::PeerName;
 use wireseal_tcp_ao::key_chain::KeyChains;
 use zeroize::Zeroizing;
 
@@ -140,8 +140,6 @@ impl Source {
         if chosen.is_empty() {
             return Err(ConfigError::NoPeers);
         }
-        // A manager of its own says whether they contradict each other.
-        KeyManager::default().set_peers(chosen.iter().cloned())?;
         let ports =
             if self.ports.is_empty() { file.ports.unwrap_or_else(|| vec![BGP]) } else { self.ports.clone() };
         Ok(Config { peers: chosen, ports, refuse_others: file.refuse_others, md5: file.md5 })

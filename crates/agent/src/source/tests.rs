@@ -112,7 +112,8 @@ fn what_is_wrong_is_one_line_that_names_it() {
             "have a SendID or RecvID in common",
         ),
     ] {
-        let error = source(folder.path(), keys, &config, peers).read().unwrap_err().to_string();
+        let read = source(folder.path(), keys, &config, peers).read();
+        let error = read.and_then(|config| config.check_for_kernel()).unwrap_err().to_string();
         assert!(error.contains(expected) && !error.contains('\n'), "{expected}: {error}");
     }
 }

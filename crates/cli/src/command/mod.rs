@@ -4,10 +4,14 @@ mod bench;
 mod capture;
 mod completions;
 mod derive;
+#[cfg(feature = "gateway")]
+mod gateway;
 mod key_arguments;
 mod keys;
 mod man;
 mod outcome;
+#[cfg(any(feature = "gateway", feature = "run"))]
+mod peer_arguments;
 mod progress;
 mod quic;
 #[cfg(feature = "run")]
@@ -44,6 +48,8 @@ enum Order {
     Quic(quic::Arguments),
     #[cfg(feature = "run")]
     Run(run::Arguments),
+    #[cfg(feature = "gateway")]
+    Gateway(gateway::Arguments),
     Selftest(selftest::Arguments),
     Bench(bench::Arguments),
     Completions(completions::Arguments),
@@ -77,6 +83,8 @@ pub fn run(arguments: Arguments) -> Outcome {
         Order::Quic(arguments) => quic::run(arguments),
         #[cfg(feature = "run")]
         Order::Run(arguments) => run::run(arguments),
+        #[cfg(feature = "gateway")]
+        Order::Gateway(arguments) => gateway::run(arguments),
         Order::Selftest(arguments) => selftest::run(arguments),
         Order::Bench(arguments) => bench::run(arguments),
         Order::Completions(arguments) => completions::run(arguments, Arguments::command()),

@@ -1,0 +1,53 @@
+//! Why a gateway does not run.
+
+use std::io;
+use std::path::PathBuf;
+
+use wireseal_linux::PeerName;
+use wireseal_tcp_ao::PeerError;
+
+use crate::ConfigError;
+
+/// Why a gateway does not run, or has ended.
+#[derive(Debug, thiserror::Error)]
+pub enum GatewayError {
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A peer is in a VRF.
+    #[error("peer {0}: a gateway has no VRFs; start one in each VRF, or name the peer without device")]
+    Vrf(PeerName),
+    /// Peers overlap and share ids.
+    #[error("{0}")]
+    Peers(PeerError),
+    /// The kernel's queues cannot be had.
+    #[error("cannot bind the packet queues {first} to {}: {error}{}", first + 2, advice(error))]
+    Queue {
+        /// The first queue.
+        first: u16,
+        /// Why. It is in the message, and so not the error's source.
+        error: io::Error,
+    },
+    /// No rules could be installed.
+    #[error("cannot install rules: {0}")]
+    Rules(String),
+    /// The file of sessions cannot be read or written.
+    #[error("{}: {error}", path.display())]
+    State {
+        /// The file.
+        path: PathBuf,
+        /// Why. It is in the message, and so not the error's source.
+        error: io::Error,
+    },
+    /// Any other error of the operating system.
+    #[error("cannot run the gateway: {0}")]
+    System(io::Error),
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => " (it needs CAP_NET_ADMIN, or another gateway has them)",
+        io::ErrorKind::ResourceBusy => " (another gateway has them)",
+        _ => "",
+    }
+}

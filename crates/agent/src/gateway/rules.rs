@@ -1,0 +1,195 @@
+//! The rules by which the kernel gives packets to the gateway: nftables, or iptables where the kernel's nftables has no queues.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use cidr::IpCidr;
+
+use super::GatewayError;
+use crate::Config;
+
+/// The name of the table, and of the chains.
+const NAME: &str = "wireseal";
+const CHAINS: [(&str, &str); 2] = [("WIRESEAL-OUT", "OUTPUT"), ("WIRESEAL-IN", "INPUT")];
+
+/// The program that has installed the rules.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Rules {
+    Nftables,
+    /// The names of the programs for IPv4 and IPv6.
+    Iptables([&'static str; 2]),
+}
+
+/// In the order in which they are tried.
+const ALL: [Rules; 3] = [
+    Rules::Nftables,
+    Rules::Iptables(["iptables", "ip6tables"]),
+    Rules::Iptables(["iptables-legacy", "ip6tables-legacy"]),
+];
+
+impl Rules {
+    /// Installs the rules of a configuration with the first program that can, in place of those of a gateway before.
+    pub(super) fn install(config: &Config, queue: u16) -> Result<Self, GatewayError> {
+        let mut errors = Vec::new();
+        for rules in ALL {
+            match rules.replace(config, queue) {
+                Ok(()) => return Ok(rules),
+                Err(GatewayError::Rules(error)) => errors.push(error),
+                Err(error) => return Err(error),
+            }
+            // What it has begun.
+            let _ = rules.remove();
+        }
+        Err(GatewayError::Rules(errors.join("; ")))
+    }
+
+    /// The program's name.
+    pub(super) const fn by(self) -> &'static str {
+        match self {
+            Self::Nftables => "nft",
+            Self::Iptables([name, _]) => name,
+        }
+    }
+
+    /// Puts the rules of another configuration in place of the present ones. There is no moment without rules.
+    pub(super) fn replace(self, config: &Config, queue: u16) -> Result<(), GatewayError> {
+        match self {
+            Self::Nftables => call("nft", &["-f", "-"], &nftables(config, queue)),
+            Self::Iptables(programs) => {
+                for (program, is_ipv4) in programs.into_iter().zip([true, false]) {
+                    call(&format!("{program}-restore"), &["--noflush"], &iptables(config, queue, is_ipv4))?;
+                    for (chain, hook) in CHAINS {
+                        if call(program, &["-C", hook, "-j", chain], "").is_err() {
+                            call(program, &["-I", hook, "-j", chain], "")?;
+                        }
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Removes the rules. It is an error if there are none.
+    pub(super) fn remove(self) -> Result<(), GatewayError> {
+        match self {
+            Self::Nftables => call("nft", &["delete", "table", "inet", NAME], ""),
+            Self::Iptables(programs) => {
+                let mut result = Ok(());
+                for (program, (chain, hook)) in
+                    programs.into_iter().flat_map(|name| CHAINS.map(|chain| (name, chain)))
+                {
+                    for arguments in [&["-D", hook, "-j", chain][..], &["-F", chain], &["-X", chain]] {
+                        result = result.and(call(program, arguments, ""));
+                    }
+                }
+                result
+            }
+        }
+    }
+
+    /// Removes all rules that there are.
+    pub(super) fn remove_all() -> Result<(), GatewayError> {
+        let removed = ALL.map(Self::remove);
+        if removed.iter().any(Result::is_ok) {
+            return Ok(());
+        }
+        Err(GatewayError::Rules("there are none, or nft and iptables are missing, or need root".to_owned()))
+    }
+}
+
+/// Runs a program with this input. Its last line of errors is in the error.
+fn call(program: &str, arguments: &[&str], input: &str) -> Result<(), GatewayError> {
+    let run = || {
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn()?;
+        if let Some(mut stdin) = child.stdin.take() {
+            stdin.write_all(input.as_bytes())?;
+        }
+        child.wait_with_output()
+    };
+    let output = run().map_err(|error| GatewayError::Rules(format!("{program}: {error}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("no reason given").trim();
+    Err(GatewayError::Rules(format!("{program}: {said}")))
+}
+
+/// A transaction: the table as it should be takes the place of what there is.
+fn nftables(config: &Config, queue: u16) -> String {
+    let ports = list(config.ports.iter().map(ToString::to_string));
+    let mut text = format!("table inet {NAME}\ndelete table inet {NAME}\ntable inet {NAME} {{\n");
+    for (chain, hook, end, queue) in
+        [("outbound", "output", "daddr", queue), ("inbound", "input", "saddr", queue + 1)]
+    {
+        let _ = writeln!(text, "chain {chain} {{\ntype filter hook {hook} priority 0; policy accept;");
+        for (family, is_ipv4) in [("ip", true), ("ip6", false)] {
+            let networks: Vec<_> = networks(config, is_ipv4).map(|network| network.to_string()).collect();
+            if networks.is_empty() {
+                continue;
+            }
+            // Networks in one another are no set for nftables.
+            for network in networks {
+                for port in ["sport", "dport"] {
+                    let _ = writeln!(text, "{family} {end} {network} tcp {port} {ports} queue num {queue}");
+                }
+            }
+        }
+        if hook == "input" {
+            // About any peer, from any router; without the gateway they pass, since the peers' own packets do not.
+            let errors = queue + 1;
+            let _ = writeln!(text, "icmp type destination-unreachable queue num {errors} bypass");
+            let _ = writeln!(
+                text,
+                "icmpv6 type {{ destination-unreachable, packet-too-big }} queue num {errors} bypass"
+            );
+        }
+        text += "}\n";
+    }
+    text + "}\n"
+}
+
+/// The chains as they should be take the place of what is in them.
+fn iptables(config: &Config, queue: u16, is_ipv4: bool) -> String {
+    let mut text = "*filter\n".to_owned();
+    for (chain, _) in CHAINS {
+        let _ = writeln!(text, ":{chain} - [0:0]");
+    }
+    for ((chain, _), (end, queue)) in CHAINS.into_iter().zip([("-d", queue), ("-s", queue + 1)]) {
+        for network in networks(config, is_ipv4) {
+            for (port, number) in
+                config.ports.iter().flat_map(|number| ["--sport", "--dport"].map(|port| (port, number)))
+            {
+                let _ = writeln!(
+                    text,
+                    "-A {chain} {end} {network} -p tcp {port} {number} -j NFQUEUE --queue-num {queue}"
+                );
+            }
+        }
+    }
+    let errors: &[&str] = match is_ipv4 {
+        true => &["-p icmp --icmp-type destination-unreachable"],
+        false => {
+            &["-p icmpv6 --icmpv6-type packet-too-big", "-p icmpv6 --icmpv6-type destination-unreachable"]
+        }
+    };
+    for error in errors {
+        let _ = writeln!(text, "-A WIRESEAL-IN {error} -j NFQUEUE --queue-num {} --queue-bypass", queue + 2);
+    }
+    text + "COMMIT\n"
+}
+
+fn networks(config: &Config, is_ipv4: bool) -> impl Iterator<Item = IpCidr> {
+    config
+        .peers
+        .iter()
+        .map(|(peer, _)| peer.canonical().remote)
+        .filter(move |network| network.is_ipv4() == is_ipv4)
+}
+
+fn list(words: impl Iterator<Item = String>) -> String {
+    format!("{{ {} }}", words.collect::<Vec<_>>().join(", "))
+}

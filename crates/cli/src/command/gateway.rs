@@ -1,0 +1,53 @@
+//! `wireseal gateway`: TCP-AO between programs and the wire.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use wireseal_agent::Gateway;
+
+use super::outcome::{Outcome, Result};
+use super::peer_arguments::PeerArguments;
+
+/// Sign and verify the packets of programs that have no TCP-AO, on any kernel from 5.10 on
+///
+/// The packets of these peers, at these ports, go through the gateway by the kernel's packet queues; it installs the rules for that in
+/// nftables or iptables. Start it before the programs: sessions that are open already stall until their ends open them anew. On
+/// SIGHUP the files are read again. On SIGTERM it ends; its rules stay, and nothing passes until it is started again.
+///
+/// Exit code 0: it was ended; 2: the configuration or the kernel cannot be used.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    peers: PeerArguments,
+    /// Where sessions are written when the gateway ends and read when it starts, so that they survive a restart
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// The first of three packet queues that nobody else uses
+    #[arg(long, value_name = "NUMBER", default_value_t = Gateway::QUEUE, value_parser = clap::value_parser!(u16).range(..=65_533))]
+    queue: u16,
+    /// Room for so many connections
+    #[arg(long, value_name = "NUMBER", default_value_t = Gateway::CONNECTIONS)]
+    connections: usize,
+    /// Remove the rules when the gateway ends: packets then pass UNSIGNED
+    #[arg(long)]
+    open_on_exit: bool,
+    /// Remove the rules that a gateway has left, and do nothing else: packets then pass UNSIGNED
+    #[arg(long)]
+    remove_rules: bool,
+}
+
+pub(super) fn run(arguments: Arguments) -> Result {
+    let Arguments { peers, state, queue, connections, open_on_exit, remove_rules } = arguments;
+    if remove_rules {
+        Gateway::remove_rules()?;
+        return Ok(Outcome::Good);
+    }
+    let source = peers.source();
+    if peers.dry_run {
+        write!(io::stdout(), "{}", source.read()?)?;
+        return Ok(Outcome::Good);
+    }
+    peers.start_log();
+    Gateway { source, queue, connections, state, opens_on_exit: open_on_exit }.run()?;
+    Ok(Outcome::Good)
+}

@@ -1,0 +1,47 @@
+//! Which peers have which keys: what `run` and `gateway` take alike.
+
+use std::io;
+use std::path::PathBuf;
+
+use wireseal_agent::{PeerArgument, Source};
+
+/// The peers and their keys, and the log.
+#[derive(Debug, clap::Args)]
+pub(super) struct PeerArguments {
+    /// A file of key chains: TOML, or RFC 8177 JSON
+    #[arg(long, value_name = "FILE")]
+    keys: Option<PathBuf>,
+    /// A peer and its key chain, such as 192.0.2.1=core, 2001:db8::/32=edge, or in a VRF 192.0.2.1%vrf-blue=core; if there is only one key
+    /// chain, its name can be left out [repeatable]
+    #[arg(long = "peer", value_name = "PEER")]
+    peers: Vec<PeerArgument>,
+    /// A TCP port to protect, in place of 179 [repeatable]
+    #[arg(long = "port", value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    ports: Vec<u16>,
+    /// A file in TOML with key-chains, ports, refuse-others, md5 and [peers]; see docs/run.md
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Show which keys which peers would have, and do nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Log as JSON, a line for each event
+    #[arg(long)]
+    json: bool,
+}
+
+impl PeerArguments {
+    pub(super) fn source(&self) -> Source {
+        let Self { keys, peers, ports, config, .. } = self;
+        Source { keys: keys.clone(), config: config.clone(), peers: peers.clone(), ports: ports.clone() }
+    }
+
+    /// Logs to standard error from now on.
+    pub(super) fn start_log(&self) {
+        let log = tracing_subscriber::fmt().with_writer(io::stderr).with_target(false);
+        if self.json {
+            log.json().flatten_event(true).init();
+        } else {
+            log.with_ansi(false).init();
+        }
+    }
+}
