@@ -4,8 +4,6 @@ mod error;
 mod rules;
 mod shared;
 mod state;
-#[cfg(test)]
-mod tests;
 
 use std::fs::File;
 use std::io;

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use wireseal_linux::PeerName;
 use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
-use wireseal_tcp_ao::shim::{OPTION_ROOM, PeerSlot, Shim, ShimConfig, ShimSlot, TracingObserver};
+use wireseal_tcp_ao::shim::{Event, EventKind, OPTION_ROOM, Observer, PeerSlot, Shim, ShimConfig, ShimSlot};
 use wireseal_tcp_ao::{Connection, ConnectionIdentifier, ConnectionState, Counters, Peer};
 
 use super::GatewayError;
@@ -32,7 +32,7 @@ pub(super) struct Shared {
 }
 
 struct Inner {
-    shim: Shim<Vec<PeerSlot>, Vec<ShimSlot>, TracingObserver>,
+    shim: Shim<Vec<PeerSlot>, Vec<ShimSlot>, Log>,
     peers: HashMap<PeerName, Followed>,
     has_stopped: bool,
 }
@@ -52,8 +52,7 @@ impl Shared {
         let shim_config = ShimConfig { stack_mtu: LONGEST, ..ShimConfig::new(LONGEST) };
         let shim = Shim::new(shim_config, slots, ShimSlot::many::<Vec<_>>(connections))
             .map_err(GatewayError::Peers)?;
-        let inner =
-            Inner { shim: shim.with_observer(TracingObserver), peers: HashMap::new(), has_stopped: false };
+        let inner = Inner { shim: shim.with_observer(Log), peers: HashMap::new(), has_stopped: false };
         let shared = Self { started: Instant::now(), inner: Mutex::new(inner) };
         shared.change(config)?;
         Ok(shared)
@@ -187,6 +186,21 @@ impl Inner {
                 // It is there: nobody else removes peers.
                 let _ = self.shim.remove_peer(followed.index);
             }
+        }
+    }
+}
+
+/// Logs sessions. What is refused is counted and logged once a second, since anybody can cause any amount of it.
+struct Log;
+
+impl Observer for Log {
+    fn observe(&mut self, event: &Event) {
+        match event.kind {
+            EventKind::Opened | EventKind::Ended(_) | EventKind::KeySwitched { .. } => {
+                tracing::info!("{event}");
+            }
+            EventKind::PeerOnOldKey { .. } | EventKind::Passed { .. } => tracing::warn!("{event}"),
+            EventKind::Refused { .. } | EventKind::HandshakeEnded(_) => tracing::debug!("{event}"),
         }
     }
 }

@@ -1,0 +1,208 @@
+//! `wireseal gateway` on this machine's kernel, which needs no TCP-AO: two network namespaces, each with a gateway and ordinary programs.
+//! Needs root, iproute2, nftables or iptables, and Python.
+
+mod net;
+
+use std::fs;
+use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt;
+
+use net::{Net, Side, await_that};
+
+const IPV4: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
+const IPV6: [&str; 2] = ["2001:db8::1", "2001:db8::2"];
+
+/// A key chain with this key.
+fn keys(id: u8, algorithm: &str, secret: &str) -> String {
+    format!(
+        "[[key-chain]]\nname = \"core\"\n[[key-chain.key]]\nsend-id = {id}\nalgorithm = \"{algorithm}\"\nsecret = \"{secret}\"\n"
+    )
+}
+
+fn first() -> String {
+    keys(1, "AES-128-CMAC-96", "what both ends know")
+}
+
+/// The addresses of the side that connects to, and of the one that connects.
+fn pairs() -> impl Iterator<Item = (Side, String, Side)> {
+    let [ipv4, ipv6] = [IPV4, IPV6];
+    let to = move |side: Side| [ipv4, ipv6].map(|addresses| addresses[side as usize].to_owned());
+    [(Side::B, Side::A), (Side::A, Side::B)]
+        .into_iter()
+        .flat_map(move |(at, from)| to(at).map(|address| (at, address, from)))
+}
+
+#[test]
+fn sessions_are_signed_in_both_directions_and_both_versions_of_ip() {
+    let net = Net::new(1500);
+    let gateways = Side::BOTH.map(|side| net.gateway(side, &first(), &[]));
+    for (at, address, from) in pairs() {
+        net.transfer(at, &address, from, 4 << 20);
+    }
+    // Other ports do not go through it.
+    net.transfer_at(Side::B, IPV4[1], 8080, Side::A, 1 << 20);
+    for gateway in gateways {
+        let log = gateway.end();
+        assert_eq!(log.matches(": established").count(), 4, "{log}");
+        assert!(!log.contains("WARN") && !log.contains(":8080"), "{log}");
+    }
+}
+
+#[test]
+fn every_algorithm_works() {
+    for algorithm in ["HMAC-SHA-1-96", "hmac(sha256)", "HMAC-SHA256-128", "KMAC256-128"] {
+        let net = Net::new(1500);
+        let keys = keys(1, algorithm, "what both ends know, 32 octets..");
+        let _gateways = Side::BOTH.map(|side| net.gateway(side, &keys, &[]));
+        net.transfer(Side::B, IPV4[1], Side::A, 1 << 20);
+    }
+}
+
+#[test]
+fn another_secret_or_none_gets_no_session() {
+    let net = Net::new(1500);
+    let gateway = net.gateway(Side::A, &first(), &[]);
+    let other = net.gateway(Side::B, &keys(1, "AES-128-CMAC-96", "what one end knows"), &[]);
+    for (at, address, from) in pairs() {
+        assert!(!net.connects(at, &address, from), "{address}");
+    }
+    await_that("the log to say it", || {
+        gateway.log().contains("wrong MAC: the secret differs from the peer's")
+    });
+    // It ends, its rules stay, and nothing passes.
+    let log = other.end();
+    assert!(log.contains("wrong MAC"), "{log}");
+    assert!(!net.connects(Side::B, IPV4[1], Side::A));
+    net.remove_rules(Side::B);
+    assert!(!net.connects(Side::B, IPV4[1], Side::A), "the peer is unsigned");
+    await_that("the log to say it", || gateway.log().contains("segments are not signed"));
+    gateway.end();
+    net.remove_rules(Side::A);
+    assert!(net.connects(Side::B, IPV4[1], Side::A), "without any rules they are ordinary hosts");
+}
+
+#[test]
+fn data_comes_whole_when_packets_are_lost() {
+    let net = Net::new(1500);
+    let _gateways = Side::BOTH.map(|side| net.gateway(side, &first(), &[]));
+    for side in Side::BOTH {
+        for program in ["iptables", "ip6tables"] {
+            net.run(
+                side,
+                &format!(
+                    "{program} -t mangle -A PREROUTING -m statistic --mode random --probability 0.05 -j DROP"
+                ),
+            );
+        }
+    }
+    for (at, address, from) in pairs() {
+        net.transfer(at, &address, from, 1 << 20);
+    }
+}
+
+#[test]
+fn full_segments_fit_whatever_the_mtu() {
+    for mtu in [1280, 9000] {
+        let net = Net::new(mtu);
+        let gateways = Side::BOTH.map(|side| net.gateway(side, &first(), &[]));
+        for (at, address, from) in pairs() {
+            net.transfer(at, &address, from, 4 << 20);
+        }
+        for gateway in gateways {
+            let log = gateway.end();
+            assert!(!log.contains("WARN"), "{log}");
+        }
+    }
+}
+
+#[test]
+fn a_routers_packet_too_big_is_heeded() {
+    let net = Net::routed(1500, 1300);
+    let _gateways = Side::BOTH.map(|side| net.gateway(side, &first(), &[]));
+    for (at, address, from) in net.far_pairs() {
+        net.transfer(at, &address, from, 1 << 20);
+    }
+}
+
+#[test]
+fn a_session_survives_a_restart_with_its_state_and_stalls_without() {
+    let net = Net::new(1500);
+    let state = net.folder().join("state");
+    let keep = ["--state", state.to_str().unwrap()];
+    let _other = net.gateway(Side::B, &first(), &[]);
+    let gateway = net.gateway(Side::A, &first(), &keep);
+    let session = net.session(Side::B, IPV4[1], Side::A);
+    assert!(session.echoes());
+    let log = gateway.end();
+    assert!(log.contains("the sessions were written sessions=1"), "{log}");
+    let mode = fs::metadata(&state).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+
+    let gateway = net.gateway(Side::A, &first(), &keep);
+    assert!(session.echoes(), "{}", gateway.log());
+    assert!(!state.exists(), "a session goes on once");
+    gateway.kill();
+    let gateway = net.gateway(Side::A, &first(), &keep);
+    assert!(!session.echoes(), "it was not guessed");
+    net.transfer(Side::B, IPV4[1], Side::A, 1 << 20);
+
+    // What is no state is refused, and stays.
+    gateway.end();
+    fs::write(&state, "no state").unwrap();
+    let error = net.refused_gateway(Side::A, &first(), &keep);
+    assert!(error.contains("state") && state.exists(), "{error}");
+}
+
+#[test]
+fn keys_roll_over_on_a_live_session() {
+    let net = Net::new(1500);
+    let gateways = Side::BOTH.map(|side| net.gateway(side, &first(), &[]));
+    let session = net.session(Side::B, IPV4[1], Side::A);
+    assert!(session.echoes());
+    // Both keys, then the second alone; RFC 5925's RNextKeyID does the rest.
+    let second =
+        "[[key-chain.key]]\nsend-id = 2\nalgorithm = \"hmac(sha1)\"\nsecret = \"the second, 20 octets\"\n";
+    let both = first() + second;
+    let over = "send = { until = 2026-01-01T00:00:00Z }\naccept = { until = 2100-01-01T00:00:00Z }\n";
+    let preferred = first() + over + second;
+    let alone = first().replace(first().split_once("[[key-chain.key]]").unwrap().1, "");
+    let alone = alone.replace("[[key-chain.key]]", "") + second;
+    for keys in [both, preferred, alone] {
+        for gateway in &gateways {
+            gateway.change_keys(&keys);
+        }
+        for _ in 0..3 {
+            assert!(session.echoes(), "{}", gateways[0].log());
+        }
+    }
+    for gateway in &gateways {
+        let log = gateway.log();
+        assert!(log.contains("now signing with SendID 2"), "{log}");
+    }
+    // What cannot be used changes nothing.
+    fs::write(gateways[0].keys(), "[[key-chain]]\n").unwrap();
+    gateways[0].reload();
+    await_that("the log to say it", || gateways[0].log().contains("the configuration stays as it was"));
+    assert!(session.echoes());
+}
+
+#[test]
+fn what_is_wrong_is_said_in_one_line_and_nothing_is_left() {
+    let net = Net::new(1500);
+    let taken = net.gateway(Side::A, &first(), &["--queue", "100"]);
+    for (arguments, keys, expected) in [
+        (&["--queue", "100"][..], first(), "cannot bind the packet queues 100 to 102"),
+        (&["--peer", "192.0.2.9%lo=core"], first(), "a gateway has no VRFs"),
+        (&["--peer", "192.0.2.9=edge"], first(), "there is no key chain \"edge\""),
+        (&[], "[[key-chain]]\n".to_owned(), "line 1, column 1: missing field `name`"),
+    ] {
+        let error = net.refused_gateway(Side::A, &keys, arguments);
+        assert!(error.contains(expected) && error.trim().lines().count() == 1, "{error}");
+    }
+    taken.end();
+    net.remove_rules(Side::A);
+    assert_eq!(net.run(Side::A, "iptables -S | grep -ci wireseal || true").trim(), "0");
+    net.refused_gateway(Side::A, &first(), &["--peer", "192.0.2.9=edge"]);
+    assert_eq!(net.run(Side::A, "nft list ruleset | grep -c 'table inet wireseal' || true").trim(), "0");
+    let _: IpAddr = IPV4[0].parse().unwrap();
+}

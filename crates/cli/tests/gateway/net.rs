@@ -1,0 +1,378 @@
+//! Network namespaces with programs in them.
+
+use std::cell::Cell;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// How long anything may take.
+const LIMIT: Duration = Duration::from_secs(30);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    A,
+    B,
+}
+
+impl Side {
+    pub const BOTH: [Self; 2] = [Self::A, Self::B];
+}
+
+/// Two hosts on one cable, or with a router in between.
+pub struct Net {
+    names: [String; 3],
+    folder: TempDir,
+    gateways: Cell<u32>,
+    is_routed: bool,
+}
+
+pub fn await_that(what: &str, is_so: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < LIMIT, "timed out waiting for {what}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+fn shell(line: &str) -> String {
+    let output = Command::new("sh").args(["-c", line]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{line}: {text}{}", String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+impl Net {
+    fn empty(is_routed: bool) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let names = ["a", "b", "r"].map(|host| format!("wireseal-{}-{number}-{host}", std::process::id()));
+        for name in &names {
+            shell(&format!("ip netns add {name} && ip -n {name} link set lo up"));
+        }
+        Self { names, folder: tempfile::tempdir().unwrap(), gateways: Cell::new(0), is_routed }
+    }
+
+    pub fn new(mtu: u32) -> Self {
+        let net = Self::empty(false);
+        let [a, b, _] = &net.names;
+        shell(&format!("ip link add wire netns {a} type veth peer name wire netns {b}"));
+        for (index, name) in [a, b].into_iter().enumerate() {
+            net.configure(
+                name,
+                "wire",
+                mtu,
+                &[format!("192.0.2.{}/24", index + 1), format!("2001:db8::{}/64", index + 1)],
+            );
+        }
+        net
+    }
+
+    /// The cable of the second host has this other MTU. The router alone knows.
+    pub fn routed(mtu: u32, far: u32) -> Self {
+        let net = Self::empty(true);
+        let [a, b, router] = &net.names;
+        shell(&format!(
+            "ip netns exec {router} sysctl -q -w net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1"
+        ));
+        for (number, name, own, between) in [(1, a, mtu, mtu), (2, b, mtu, far)] {
+            shell(&format!("ip link add wire netns {name} type veth peer name wire{number} netns {router}"));
+            let at = |host| [format!("198.51.{number}.{host}/24"), format!("2001:db8:{number}::{host}/64")];
+            net.configure(name, "wire", own, &at(2));
+            net.configure(router, &format!("wire{number}"), between, &at(1));
+            shell(&format!("ip -n {name} route add default via 198.51.{number}.1"));
+            shell(&format!("ip -n {name} -6 route add default via 2001:db8:{number}::1"));
+        }
+        net
+    }
+
+    fn configure(&self, name: &str, device: &str, mtu: u32, addresses: &[String; 2]) {
+        let [ipv4, ipv6] = addresses;
+        shell(&format!(
+            "ip -n {name} link set {device} mtu {mtu} && ip -n {name} addr add {ipv4} dev {device} && \
+             ip -n {name} -6 addr add {ipv6} dev {device} nodad && ip -n {name} link set {device} up"
+        ));
+    }
+
+    /// As `pairs`, but only from the side that has to learn of the smaller MTU.
+    pub fn far_pairs(&self) -> impl Iterator<Item = (Side, String, Side)> {
+        assert!(self.is_routed);
+        ["198.51.2.2", "2001:db8:2::2"].into_iter().map(|address| (Side::B, address.to_owned(), Side::A))
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn command(&self, side: Side, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.names[side as usize], program]);
+        command
+    }
+
+    /// Runs a command line to its end.
+    pub fn run(&self, side: Side, line: &str) -> String {
+        shell(&format!("ip netns exec {} sh -c '{}'", self.names[side as usize], line.replace('\'', "'\\''")))
+    }
+
+    fn gateway_command(&self, side: Side, keys: &str, arguments: &[&str]) -> (Command, PathBuf) {
+        let number = self.gateways.replace(self.gateways.get() + 1);
+        let file = self.folder().join(format!("keys-{number}"));
+        fs::write(&file, keys).unwrap();
+        let mut command = self.command(side, env!("CARGO_BIN_EXE_wireseal"));
+        command.arg("gateway").arg("--keys").arg(&file);
+        let peers = match (self.is_routed, side) {
+            (true, Side::A) => ["198.51.2.2", "2001:db8:2::2"],
+            (true, Side::B) => ["198.51.1.2", "2001:db8:1::2"],
+            (false, Side::A) => ["192.0.2.2", "2001:db8::2"],
+            (false, Side::B) => ["192.0.2.1", "2001:db8::1"],
+        };
+        for peer in peers {
+            command.args(["--peer", peer]);
+        }
+        command.args(arguments);
+        (command, file)
+    }
+
+    /// Starts a gateway, and waits until it carries packets.
+    pub fn gateway(&self, side: Side, keys: &str, arguments: &[&str]) -> Gateway {
+        let (mut command, keys) = self.gateway_command(side, keys, arguments);
+        let log = keys.with_extension("log");
+        let child = command.stderr(File::create(&log).unwrap()).spawn().unwrap();
+        let gateway = Gateway { child, log, keys };
+        await_that("the gateway", || {
+            let log = gateway.log();
+            assert!(!log.contains("wireseal: "), "{log}");
+            log.contains("carries the packets of its peers")
+        });
+        gateway
+    }
+
+    /// Starts one that cannot run; returns what it says.
+    pub fn refused_gateway(&self, side: Side, keys: &str, arguments: &[&str]) -> String {
+        let (mut command, _) = self.gateway_command(side, keys, arguments);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    pub fn remove_rules(&self, side: Side) {
+        self.run(side, &format!("{} gateway --remove-rules", env!("CARGO_BIN_EXE_wireseal")));
+    }
+
+    pub fn transfer(&self, at: Side, address: &str, from: Side, octets: usize) {
+        self.transfer_at(at, address, 179, from, octets);
+    }
+
+    /// Sends so many octets each way through a connection to a port at this address, and checks each.
+    pub fn transfer_at(&self, at: Side, address: &str, port: u16, from: Side, octets: usize) {
+        let program = format!(
+            "import hashlib, os, socket, sys, threading\naddress, port, octets = '{address}', {port}, {octets}\n{TRANSFER}"
+        );
+        let serve = self.python(at, &program, "serve");
+        serve.await_ready();
+        let connect = self.python(from, &program, "connect");
+        for program in [serve, connect] {
+            program.succeeds();
+        }
+    }
+
+    /// Whether a connection opens within some seconds.
+    pub fn connects(&self, at: Side, address: &str, from: Side) -> bool {
+        let program = format!("import socket\naddress = '{address}'\n{CONNECT}");
+        let serve = self.python(at, &program, "serve");
+        serve.await_ready();
+        let connected = self.python(from, &program, "connect").line() == "connected";
+        drop(serve);
+        connected
+    }
+
+    /// A connection that stays open.
+    pub fn session(&self, at: Side, address: &str, from: Side) -> Session {
+        let program = format!("import socket, sys\naddress = '{address}'\n{ECHO}");
+        let serve = self.python(at, &program, "serve");
+        serve.await_ready();
+        let connect = self.python(from, &program, "connect");
+        assert_eq!(connect.line(), "connected");
+        Session { connect, _serve: serve }
+    }
+
+    fn python(&self, side: Side, program: &str, role: &str) -> Python {
+        let mut command = self.command(side, "python3");
+        command.args(["-c", &format!("role = '{role}'\n{program}")]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = std::cell::RefCell::new(BufReader::new(child.stdout.take().unwrap()));
+        let input = std::cell::RefCell::new(child.stdin.take().unwrap());
+        Python { child, lines, input }
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        for name in &self.names {
+            let _ = Command::new("ip").args(["netns", "del", name]).status();
+        }
+    }
+}
+
+/// Sends and checks at both ends.
+const TRANSFER: &str = "
+family = socket.AF_INET6 if ':' in address else socket.AF_INET
+def pattern(seed):
+    return b''.join(hashlib.sha256(b'%d %d' % (seed, n)).digest() for n in range(octets // 32))
+def exchange(s, own, other):
+    s.settimeout(25)
+    sender = threading.Thread(target=lambda: (s.sendall(pattern(own)), s.shutdown(socket.SHUT_WR)))
+    sender.start()
+    got = bytearray()
+    while True:
+        part = s.recv(1 << 20)
+        if not part: break
+        got += part
+    sender.join()
+    assert got == pattern(other), (len(got), octets)
+if role == 'serve':
+    l = socket.create_server((address, port), family=family)
+    print('ready', flush=True)
+    s, _ = l.accept()
+    exchange(s, 1, 2)
+else:
+    exchange(socket.create_connection((address, port), 25), 2, 1)
+";
+
+const CONNECT: &str = "
+family = socket.AF_INET6 if ':' in address else socket.AF_INET
+if role == 'serve':
+    l = socket.create_server((address, 179), family=family)
+    print('ready', flush=True)
+    l.accept()
+    input()
+else:
+    try:
+        s = socket.create_connection((address, 179), 2.5)
+        print('connected', flush=True)
+    except OSError as error:
+        print(error, flush=True)
+";
+
+const ECHO: &str = "
+if role == 'serve':
+    l = socket.create_server((address, 179))
+    print('ready', flush=True)
+    s, _ = l.accept()
+    while True:
+        part = s.recv(100)
+        if not part: break
+        s.sendall(part)
+else:
+    s = socket.create_connection((address, 179), 5)
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    print('connected', flush=True)
+    for line in sys.stdin:
+        s.settimeout(4)
+        try:
+            s.sendall(line.encode())
+            print('echo' if s.recv(100).decode() == line else 'another', flush=True)
+        except OSError as error:
+            print(error, flush=True)
+";
+
+struct Python {
+    child: Child,
+    lines: std::cell::RefCell<BufReader<ChildStdout>>,
+    input: std::cell::RefCell<ChildStdin>,
+}
+
+impl Python {
+    fn line(&self) -> String {
+        let mut line = String::new();
+        self.lines.borrow_mut().read_line(&mut line).unwrap();
+        line.trim().to_owned()
+    }
+
+    fn await_ready(&self) {
+        assert_eq!(self.line(), "ready");
+    }
+
+    fn succeeds(mut self) {
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Python {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub struct Session {
+    connect: Python,
+    _serve: Python,
+}
+
+impl Session {
+    /// Whether what is sent comes back within some seconds.
+    pub fn echoes(&self) -> bool {
+        self.connect.input.borrow_mut().write_all(b"hello\n").unwrap();
+        self.connect.line() == "echo"
+    }
+}
+
+/// A gateway that runs.
+pub struct Gateway {
+    child: Child,
+    log: PathBuf,
+    keys: PathBuf,
+}
+
+impl Gateway {
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
+    }
+
+    pub fn keys(&self) -> &Path {
+        &self.keys
+    }
+
+    fn signal(&self, signal: &str) {
+        shell(&format!("kill -{signal} {}", self.child.id()));
+    }
+
+    pub fn reload(&self) {
+        self.signal("HUP");
+    }
+
+    /// Has it read other keys.
+    pub fn change_keys(&self, keys: &str) {
+        let times = || self.log().matches("the configuration was read again").count();
+        let before = times();
+        fs::write(&self.keys, keys).unwrap();
+        self.reload();
+        await_that("the keys to be read", || times() > before);
+    }
+
+    /// Ends it in order; returns its log.
+    pub fn end(mut self) -> String {
+        self.signal("TERM");
+        assert!(self.child.wait().unwrap().success(), "{}", self.log());
+        self.log()
+    }
+
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
