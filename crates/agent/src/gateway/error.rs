@@ -28,6 +28,9 @@ pub enum GatewayError {
         /// Why. It is in the message, and so not the error's source.
         error: io::Error,
     },
+    /// Packets cannot be sent.
+    #[error("cannot open a raw socket: {0} (it needs CAP_NET_RAW)")]
+    Wire(io::Error),
     /// No rules could be installed.
     #[error("cannot install rules: {0}")]
     Rules(String),

@@ -4,6 +4,7 @@ mod error;
 mod rules;
 mod shared;
 mod state;
+mod wire;
 
 use std::fs::File;
 use std::io;
@@ -19,6 +20,7 @@ use signal_hook::iterator::Signals;
 
 use self::rules::Rules;
 use self::shared::{Shared, Where};
+use self::wire::Wire;
 use crate::Source;
 
 pub use self::error::GatewayError;
@@ -27,6 +29,9 @@ pub use self::error::GatewayError;
 const TICK: Duration = Duration::from_secs(1);
 /// Packets that the kernel keeps for the gateway, in each queue.
 const QUEUE_LENGTH: u32 = 16_384;
+
+/// The index of the loopback device in every network namespace (`LOOPBACK_IFINDEX`).
+const LOOPBACK: u32 = 1;
 
 /// How a gateway runs.
 #[derive(Clone, Debug)]
@@ -39,6 +44,9 @@ pub struct Gateway {
     pub connections: usize,
     /// Where the sessions are written when it ends and read when it starts, so that they survive a restart.
     pub state: Option<PathBuf>,
+    /// Whether routers' ICMP errors about established sessions reach the programs; RFC 5925 §7.8 advises against it. Without them a path MTU
+    /// that is smaller than the links of both ends is not found, unless the kernel probes for it (`net.ipv4.tcp_mtu_probing`).
+    pub accepts_icmp: bool,
     /// Whether it removes its rules when it ends. Then packets of these peers pass unsigned, and without it they are dropped.
     pub opens_on_exit: bool,
 }
@@ -60,7 +68,7 @@ impl Gateway {
         let config = self.source.read()?;
         // Before the signals can come that end it.
         let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(GatewayError::System)?;
-        let shared = Arc::new(Shared::new(&config, self.connections)?);
+        let shared = Arc::new(Shared::new(&config, self.connections, self.accepts_icmp)?);
         if let Some(path) = &self.state {
             match File::open(path) {
                 Ok(file) => shared.adopt(state::read(path, file)?),
@@ -69,11 +77,12 @@ impl Gateway {
             }
         }
         let queue = bind(self.queue)?;
+        let wire = Wire::open().map_err(GatewayError::Wire)?;
         let first = self.queue;
         let carrier = Arc::clone(&shared);
         thread::Builder::new()
             .name("packets".to_owned())
-            .spawn(move || carry(queue, first, &carrier))
+            .spawn(move || carry(queue, first, &wire, &carrier))
             .map_err(GatewayError::System)?;
         let rules = Rules::install(&config, self.queue)?;
         tracing::info!(
@@ -155,7 +164,7 @@ fn bind(first: u16) -> Result<Queue, GatewayError> {
 }
 
 /// Carries packets until the process ends.
-fn carry(mut queue: Queue, first: u16, shared: &Shared) {
+fn carry(mut queue: Queue, first: u16, wire: &Wire, shared: &Shared) {
     let mut buffer = Vec::new();
     loop {
         let mut packet = match queue.recv() {
@@ -165,13 +174,19 @@ fn carry(mut queue: Queue, first: u16, shared: &Shared) {
                 continue;
             }
         };
-        let to = if packet.get_queue_num() == first { Where::Wire } else { Where::Stack };
-        match shared.judge(to, packet.get_payload(), &mut buffer) {
-            Some(range) if buffer[range.clone()] == *packet.get_payload() => {
-                packet.set_verdict(Verdict::Accept);
+        let to = match packet.get_queue_num() - first {
+            0 => Where::Wire,
+            2 if packet.get_indev() == LOOPBACK => Where::Itself,
+            _ => Where::Stack,
+        };
+        match shared.judge(to, packet.get_payload(), &mut buffer).map(|range| &buffer[range]) {
+            Some(judged) if judged == packet.get_payload() => packet.set_verdict(Verdict::Accept),
+            // Otherwise it does not fit the link: the kernel says so to the program's TCP.
+            Some(judged) if to == Where::Wire && wire.send(judged, packet.get_outdev()).is_ok() => {
+                packet.set_verdict(Verdict::Drop);
             }
-            Some(range) => {
-                packet.set_payload(&buffer[range]);
+            Some(judged) => {
+                packet.set_payload(judged);
                 packet.set_verdict(Verdict::Accept);
             }
             None => packet.set_verdict(Verdict::Drop),

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use cidr::IpCidr;
 
 use super::GatewayError;
+use super::wire::MARK;
 use crate::Config;
 
 /// The name of the table, and of the chains.
@@ -126,6 +127,9 @@ fn nftables(config: &Config, queue: u16) -> String {
         [("outbound", "output", "daddr", queue), ("inbound", "input", "saddr", queue + 1)]
     {
         let _ = writeln!(text, "chain {chain} {{\ntype filter hook {hook} priority 0; policy accept;");
+        if hook == "output" {
+            let _ = writeln!(text, "meta mark {MARK} accept");
+        }
         for (family, is_ipv4) in [("ip", true), ("ip6", false)] {
             let networks: Vec<_> = networks(config, is_ipv4).map(|network| network.to_string()).collect();
             if networks.is_empty() {
@@ -158,6 +162,7 @@ fn iptables(config: &Config, queue: u16, is_ipv4: bool) -> String {
     for (chain, _) in CHAINS {
         let _ = writeln!(text, ":{chain} - [0:0]");
     }
+    let _ = writeln!(text, "-A WIRESEAL-OUT -m mark --mark {MARK} -j RETURN");
     for ((chain, _), (end, queue)) in CHAINS.into_iter().zip([("-d", queue), ("-s", queue + 1)]) {
         for network in networks(config, is_ipv4) {
             for (port, number) in

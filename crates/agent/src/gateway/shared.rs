@@ -21,8 +21,12 @@ const MORE_PEERS: usize = 1024;
 /// Where a packet goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Where {
+    /// To the peer.
     Wire,
+    /// To a program.
     Stack,
+    /// From this host to itself: an ICMP error.
+    Itself,
 }
 
 /// What the threads share.
@@ -46,10 +50,10 @@ struct Followed {
 }
 
 impl Shared {
-    pub(super) fn new(config: &Config, connections: usize) -> Result<Self, GatewayError> {
+    pub(super) fn new(config: &Config, connections: usize, accept_icmp: bool) -> Result<Self, GatewayError> {
         let mut slots: Vec<PeerSlot> = Vec::new();
         slots.resize_with(config.peers.len() + MORE_PEERS, || PeerSlot::EMPTY);
-        let shim_config = ShimConfig { stack_mtu: LONGEST, ..ShimConfig::new(LONGEST) };
+        let shim_config = ShimConfig { stack_mtu: LONGEST, accept_icmp, ..ShimConfig::new(LONGEST) };
         let shim = Shim::new(shim_config, slots, ShimSlot::many::<Vec<_>>(connections))
             .map_err(GatewayError::Peers)?;
         let inner = Inner { shim: shim.with_observer(Log), peers: HashMap::new(), has_stopped: false };
@@ -163,6 +167,10 @@ impl Shared {
         }
         match to {
             Where::Wire => inner.shim.outbound(now, buffer, OPTION_ROOM).ok(),
+            Where::Itself => {
+                inner.shim.own_icmp(&mut buffer[OPTION_ROOM..]);
+                Some(OPTION_ROOM..buffer.len())
+            }
             Where::Stack => {
                 let range = inner.shim.inbound(now, &mut buffer[OPTION_ROOM..]).ok()?;
                 Some(range.start + OPTION_ROOM..range.end + OPTION_ROOM)

@@ -28,6 +28,9 @@ pub(super) struct Arguments {
     /// Room for so many connections
     #[arg(long, value_name = "NUMBER", default_value_t = Gateway::CONNECTIONS)]
     connections: usize,
+    /// Let routers' ICMP errors about established sessions through, Packet Too Big among them; RFC 5925 advises against it
+    #[arg(long)]
+    accept_icmp: bool,
     /// Remove the rules when the gateway ends: packets then pass UNSIGNED
     #[arg(long)]
     open_on_exit: bool,
@@ -37,7 +40,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: Arguments) -> Result {
-    let Arguments { peers, state, queue, connections, open_on_exit, remove_rules } = arguments;
+    let Arguments { peers, state, queue, connections, accept_icmp, open_on_exit, remove_rules } = arguments;
     if remove_rules {
         Gateway::remove_rules()?;
         return Ok(Outcome::Good);
@@ -48,6 +51,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
         return Ok(Outcome::Good);
     }
     peers.start_log();
-    Gateway { source, queue, connections, state, opens_on_exit: open_on_exit }.run()?;
+    Gateway { source, queue, connections, state, accepts_icmp: accept_icmp, opens_on_exit: open_on_exit }
+        .run()?;
     Ok(Outcome::Good)
 }

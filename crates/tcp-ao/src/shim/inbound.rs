@@ -90,6 +90,21 @@ where
         Ok(start..ip.total_length)
     }
 
+    /// Takes an ICMP error that this host itself has made about a packet of its own, because that does not fit the link. Whatever
+    /// [`ShimConfig::accept_icmp`](crate::shim::ShimConfig::accept_icmp) says, it is for the stack; the room for the option is taken off
+    /// the MTU in it. Any other packet is unchanged.
+    ///
+    /// Be sure that nobody else has sent it, by the device that it came from.
+    pub fn own_icmp(&mut self, packet: &mut [u8]) {
+        let Ok(ip) = IpHeader::parse(packet) else { return };
+        if let Some(packet) = packet.get_mut(..ip.total_length)
+            && let Some(error) = IcmpError::from_packet(&ip, packet)
+            && self.table.get(&error.pair).is_some()
+        {
+            error.lower_mtu(&mut packet[ip.payload_offset..], OPTION_ROOM as u16);
+        }
+    }
+
     /// Whether the segment has verified (`true`) or passes unchanged (`false`). Stores its peer in `of_peer`.
     fn admit(
         &mut self,
