@@ -120,6 +120,8 @@ fn a_routers_packet_too_big_is_heeded_if_wanted() {
     let _gateways = Side::BOTH.map(|side| net.gateway(side, &first(), &["--accept-icmp"]));
     for (at, address, from) in net.far_pairs() {
         net.transfer(at, &address, from, 1 << 20);
+        let route = net.run(from, &format!("ip route get {address}"));
+        assert!(route.contains("mtu 1280"), "with room for the option: {route}");
     }
 }
 

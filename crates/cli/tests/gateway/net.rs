@@ -73,21 +73,23 @@ impl Net {
         net
     }
 
-    /// The cable of the second host has this other MTU. The router alone knows.
+    /// The router lets packets to the second host through up to this other MTU.
     pub fn routed(mtu: u32, far: u32) -> Self {
         let net = Self::empty(true);
         let [a, b, router] = &net.names;
         shell(&format!(
             "ip netns exec {router} sysctl -q -w net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1"
         ));
-        for (number, name, own, between) in [(1, a, mtu, mtu), (2, b, mtu, far)] {
+        for (number, name) in [(1, a), (2, b)] {
             shell(&format!("ip link add wire netns {name} type veth peer name wire{number} netns {router}"));
             let at = |host| [format!("198.51.{number}.{host}/24"), format!("2001:db8:{number}::{host}/64")];
-            net.configure(name, "wire", own, &at(2));
-            net.configure(router, &format!("wire{number}"), between, &at(1));
+            net.configure(name, "wire", mtu, &at(2));
+            net.configure(router, &format!("wire{number}"), mtu, &at(1));
             shell(&format!("ip -n {name} route add default via 198.51.{number}.1"));
             shell(&format!("ip -n {name} -6 route add default via 2001:db8:{number}::1"));
         }
+        shell(&format!("ip -n {router} route add 198.51.2.2 dev wire2 mtu lock {far}"));
+        shell(&format!("ip -n {router} -6 route add 2001:db8:2::2 dev wire2 mtu {far}"));
         net
     }
 
