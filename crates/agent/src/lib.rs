@@ -1,5 +1,6 @@
-//! TCP-AO (RFC 5925) for programs that do not have it. A supervisor starts the program unchanged and puts keys on its sockets from
-//! outside, on a kernel with TCP-AO (Linux 6.7 and later). It is the library below `wireseal run`.
+//! TCP-AO (RFC 5925) for programs that do not have it. On a kernel with TCP-AO (Linux 6.7 and later), a supervisor starts the program
+//! unchanged and puts keys on its sockets from outside. On any other, a gateway signs and verifies the program's packets. It is the
+//! library below `wireseal run` and `wireseal gateway`.
 //!
 //! ```
 //! use std::fs;
@@ -33,8 +34,9 @@
 //! | read key chains, peers and ports from the command line or a file | [`Source::read`] |
 //! | show what would be set | `Config`'s `Display` |
 //! | run a program with keys on its sockets | `run`, feature `run` |
+//! | sign and verify the packets of programs on any kernel | `Gateway::run`, feature `gateway` |
 //!
-//! # How it works
+//! # How `run` works
 //! A seccomp filter, which the program and its children inherit, stops each `connect` and `listen` and tells the supervisor. That takes a
 //! duplicate of the socket, puts the peer's keys on it and makes the call itself, with the address that it has read. So no other thread
 //! of the program can exchange socket or address in between, and nothing is connected without its keys. Once a second it carries the
@@ -49,8 +51,14 @@
 //!   (EOPNOTSUPP), TCP-AO keys of its own (ENOPROTOOPT), 32-bit system calls (ENOSYS), and TCP-MD5 (ENOPROTOOPT) unless the configuration
 //!   leaves it.
 //!
+//! # How `Gateway` works
+//! Rules in nftables or iptables give the packets of the peers to the gateway, which puts them through the
+//! [shim](wireseal_tcp_ao::shim). Packets to programs go back into the kernel. Packets to the wire leave by a raw socket: the path MTU that the
+//! kernel notes for its TCP is smaller than the path's by the option, and packets that go back are held against it.
+//!
 //! # Features
 //! * `run`: supervising. It needs the C library libseccomp.
+//! * `gateway`: packets. It needs nftables or iptables at run time.
 #![cfg(target_os = "linux")]
 
 mod config;
