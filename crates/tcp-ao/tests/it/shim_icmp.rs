@@ -199,6 +199,30 @@ fn ao_35_the_path_mtu_that_a_router_tells_is_lowered_by_the_room_for_the_option(
 }
 
 #[test]
+fn ao_35_an_error_of_this_host_itself_tells_the_stack_of_a_link_that_is_too_small() {
+    for (pair, kind, code, at) in [(ipv4_pair(), 3, 4, 20), (ipv6_pair(), 2, 0, 40)] {
+        let mut link = Link::connected(pair);
+        let sent = link.client_data(b"data that does not fit");
+        let sent = link.client_sends(&sent).unwrap();
+        let mut error = icmp(pair, kind, code, &sent, usize::MAX);
+        error[at + 6..at + 8].copy_from_slice(&1500_u16.to_be_bytes());
+        let sum = !icmp_sum(&error);
+        error[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
+        // From the link, IPv4's is a hard error, which is ignored.
+        assert_eq!(inbound(&mut link.client, link.now, &error).is_ok(), pair.local.address().is_ipv6());
+        link.client.own_icmp(&mut error);
+        assert_eq!(error[at + 6..at + 8], 1480_u16.to_be_bytes());
+        assert_eq!(icmp_sum(&error), 0xffff, "the checksum is mended");
+        let other = Packet::new(with_ports(pair, 7, 8), SYN, CLIENT_ISN, 0).build();
+        for packet in [icmp(pair, kind, code, &other, usize::MAX), sent, other, vec![0; 9], Vec::new()] {
+            let mut same = packet.clone();
+            link.client.own_icmp(&mut same);
+            assert_eq!(same, packet);
+        }
+    }
+}
+
+#[test]
 fn ao_34_a_hard_error_cut_into_fragments_does_not_get_through() {
     let pair = ipv4_pair();
     let mut link = Link::connected(pair);
