@@ -17,12 +17,12 @@ build_initramfs() {
     cp "$debs"/usr/sbin/{bird,birdc} "$root/usr/sbin/"
     mkdir -p "$root/usr/lib/frr"
     cp "$debs"/usr/lib/frr/{bgpd,zebra} "$root/usr/lib/frr/"
-    cp "$debs/usr/bin/gobgpd" "$root/usr/sbin/"
+    cp "$debs/usr/bin/gobgpd" "$debs/usr/sbin/nft" "$root/usr/sbin/"
     # FRR's daemons give up being root.
     printf 'root:x:0:0::/:/bin/sh\nfrr:x:100:100::/:/bin/sh\n' >"$root/etc/passwd"
     printf 'root:x:0:\nfrr:x:100:\nfrrvty:x:101:frr\n' >"$root/etc/group"
-    copy_libraries usr/sbin/bird usr/sbin/birdc usr/lib/frr/bgpd usr/lib/frr/zebra usr/bin/gobgpd
-    copy_modules cmac failover net_failover virtio_net vrf veth tun sch_netem
+    copy_libraries usr/sbin/bird usr/sbin/birdc usr/lib/frr/bgpd usr/lib/frr/zebra usr/bin/gobgpd usr/sbin/nft
+    copy_modules cmac failover net_failover virtio_net vrf veth tun sch_netem nfnetlink nf_tables nfnetlink_queue nft_queue
     cp "$(kernel_file vmlinuz "$kernel")" "$target/vmlinuz"
     pack "$target/initramfs"
     {

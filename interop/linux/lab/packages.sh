@@ -6,6 +6,7 @@ guest_packages=(
     libkrb5support0 libcom-err2 libkeyutils1
     libcap2 libcares2 libcrypt1 libjson-c5 liblua5.3-0 libpam0g libprotobuf-c1 libunwind8 libyang3
     libpcre2-8-0 libxxhash0 liblzma5 libaudit1 libcap-ng0
+    nftables libnftables1 libnftnl11 libmnl0 libjansson4 libxtables12 libgmp10 libedit2 libbsd0 libmd0
 )
 
 fetch_packages() {

@@ -2,6 +2,7 @@
 
 mod bird;
 pub(super) mod common;
+mod gateway;
 mod host;
 mod kernel;
 mod migration;
@@ -15,5 +16,6 @@ use crate::row::Row;
 pub fn rows() -> Vec<Row> {
     let mut rows = vec![userspace::row(), host::row(), kernel::row(), migration::row()];
     rows.extend(supervised::rows());
+    rows.extend(gateway::rows());
     rows
 }

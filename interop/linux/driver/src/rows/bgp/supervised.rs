@@ -12,13 +12,14 @@ use crate::prelude::*;
 
 /// The daemon, and the name of its supervisor's log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Daemon {
+pub(super) enum Daemon {
     GoBgp,
     Frr,
 }
 
 const NAME: &str = "supervised";
-const FOLDER: &str = "/tmp/supervised";
+/// The folder of the daemon's configuration, and of the keys.
+pub(super) const FOLDER: &str = "/tmp/supervised";
 /// What the log says of a session that the daemon has opened, and of one that it has accepted.
 const CONNECTING: &str = "connecting with the keys of the peer";
 const ACCEPTED: &str = "a session with the keys of the peer";
@@ -50,7 +51,7 @@ pub fn rows() -> Vec<Row> {
 
 impl Daemon {
     /// It opens the session over IPv4 and waits for the one over IPv6.
-    fn configuration(self) -> String {
+    pub(super) fn configuration(self) -> String {
         let (own, bird) = (Port::South, Port::North);
         let (ipv4, ipv6, id) = (bird.ipv4(), bird.ipv6(), own.ipv4());
         match self {
@@ -82,7 +83,7 @@ impl Daemon {
         }
     }
 
-    const fn command(self) -> &'static str {
+    pub(super) const fn command(self) -> &'static str {
         match self {
             Self::GoBgp => {
                 "gobgpd -f /tmp/supervised/daemon.conf --config-type toml --api-hosts 127.0.0.1:50051"
@@ -95,7 +96,7 @@ impl Daemon {
     }
 
     /// Starts what it needs beside itself, without supervision.
-    async fn prepare(self, guest: &Guest) -> Result<()> {
+    pub(super) async fn prepare(self, guest: &Guest) -> Result<()> {
         if self == Self::Frr {
             guest.shell("mkdir -p /run/frr /var/tmp/frr && chown frr:frr /run/frr /var/tmp/frr").await?;
             let zebra = "/usr/lib/frr/zebra -i /run/frr/zebra.pid -z /run/frr/zserv.api --vty_socket /run/frr -A 127.0.0.1";
@@ -104,6 +105,12 @@ impl Daemon {
             wait("zebra", is_there, async || guest.log("zebra").await).await?;
         }
         Ok(())
+    }
+
+    /// Ends it, and what was started for it.
+    pub(super) async fn end(self, guest: &Guest) -> Result<()> {
+        let program = if self == Self::Frr { "bgpd zebra" } else { "gobgpd" };
+        guest.shell(&format!("killall -9 {program} 2>/dev/null; true")).await.map(drop)
     }
 }
 
@@ -157,18 +164,13 @@ impl<'a> Supervised<'a> {
         let ended = format!("test -z \"$(cat /proc/$(cat /tmp/{NAME}.pid)/cmdline 2>/dev/null)\"");
         let has_ended = async || Ok(self.guest.shell(&ended).await.is_ok());
         wait("the supervisor to end", has_ended, async || self.log().await).await?;
-        self.clean().await?;
+        self.daemon.end(self.guest).await?;
         self.log().await
-    }
-
-    async fn clean(&self) -> Result<()> {
-        let program = if self.daemon == Daemon::Frr { "bgpd zebra" } else { "gobgpd" };
-        self.guest.shell(&format!("killall -9 {program} 2>/dev/null; true")).await.map(drop)
     }
 }
 
 /// The key chain with its first key alone.
-fn first_key(keys: &str) -> Result<&str> {
+pub(super) fn first_key(keys: &str) -> Result<&str> {
     let second = keys.rfind("[[key-chain.key]]").context("there are two keys")?;
     Ok(&keys[..second])
 }
@@ -223,7 +225,7 @@ async fn kill(bird: &Bird<'_>, supervised: Supervised<'_>, since: &[String; 2]) 
     tokio::time::sleep(Duration::from_secs(8)).await;
     let state = bird.state(Family::Ipv4).await?;
     ensure!(state.state != "Established", "a session was opened without the supervisor");
-    supervised.clean().await?;
+    supervised.daemon.end(south).await?;
     bird.close().await?;
     let counted = south.counters().await?.since(&before);
     counted.check_good("south")?;
