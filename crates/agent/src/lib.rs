@@ -47,7 +47,7 @@
 //! * If a key cannot be set, `connect` and `listen` fail: with EKEYEXPIRED if the chain has no key to send with now, else with
 //!   EKEYREJECTED. The log says why.
 //! * If the supervisor ends, `connect` and `listen` of the program fail with ENOSYS. Its sessions go on with the keys that they have.
-//! * Refused in the program: Multipath TCP (EPROTONOSUPPORT, and programs fall back on TCP), io_uring (ENOSYS), data in a SYN
+//! * Refused in the program: Multipath TCP and SMC (EPROTONOSUPPORT, and programs fall back on TCP), io_uring (ENOSYS), data in a SYN
 //!   (EOPNOTSUPP), TCP-AO keys of its own (ENOPROTOOPT), 32-bit system calls (ENOSYS), and TCP-MD5 (ENOPROTOOPT) unless the configuration
 //!   leaves it.
 //!

@@ -1,8 +1,9 @@
 //! Answering the program's calls: each is made by the supervisor itself, on a duplicate of the socket.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use libseccomp::{ScmpNotifReq, ScmpNotifResp, ScmpNotifRespFlags, ScmpSyscall, notify_id_valid};
@@ -31,18 +32,64 @@ pub(super) struct Calls {
     pub(super) sockets: Sockets,
     /// Connections that are being opened while the program waits.
     waiting: Arc<Mutex<Vec<Waiting>>>,
+    /// By socket, what `connect` came to when the caller was interrupted by a signal before it heard of it. It calls again.
+    unheard: Arc<Mutex<HashMap<u64, Result<(), Errno>>>>,
 }
 
 /// A call that waits until its connection is open.
 struct Waiting {
+    /// The newest call for this connection.
     call: u64,
     inode: u64,
     socket: Arc<OwnedFd>,
 }
 
+/// A call of `connect` that is being made.
+struct Connect {
+    call: u64,
+    inode: u64,
+    remote: SocketAddr,
+    notifications: Arc<OwnedFd>,
+    unheard: Arc<Mutex<HashMap<u64, Result<(), Errno>>>>,
+}
+
+impl Connect {
+    fn make(&self, socket: OwnedFd) {
+        let result = connect(&socket, &self.remote);
+        drop(socket);
+        self.answer(result);
+    }
+
+    fn answer(&self, result: Result<(), Errno>) {
+        let mut unheard = lock(&self.unheard);
+        // The call that was interrupted has done what this one was to do.
+        let result = match (unheard.remove(&self.inode), result) {
+            (Some(before), Err(Errno::ALREADY | Errno::ISCONN)) => before,
+            (_, result) => result,
+        };
+        if !respond(self.notifications.as_raw_fd(), self.call, &Answer::Made(result)) {
+            unheard.insert(self.inode, result);
+        }
+    }
+}
+
+fn take(waiting: &mut Vec<Waiting>, inode: u64) -> Option<Waiting> {
+    let index = waiting.iter().position(|waiting| waiting.inode == inode)?;
+    Some(waiting.swap_remove(index))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Calls {
     pub(super) fn new(notifications: OwnedFd, sockets: Sockets) -> Self {
-        Self { notifications: Arc::new(notifications), sockets, waiting: Arc::default() }
+        Self {
+            notifications: Arc::new(notifications),
+            sockets,
+            waiting: Arc::default(),
+            unheard: Arc::default(),
+        }
     }
 
     /// Where calls are announced.
@@ -57,6 +104,7 @@ impl Calls {
         let answer =
             if is_call(&request, filter::CONNECT) { self.connect(&request) } else { self.listen(&request) };
         let answer = answer.unwrap_or_else(|error| Answer::Made(Err(error)));
+        // What `connect` has come to is answered there.
         respond(self.notifications.as_raw_fd(), request.id, &answer);
     }
 
@@ -65,8 +113,10 @@ impl Calls {
         match process::sockets() {
             Ok(open) => {
                 self.sockets.step(&open);
-                let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-                for abandoned in waiting.iter().filter(|waiting| !open.contains_key(&waiting.inode)) {
+                lock(&self.unheard).retain(|inode, _| open.contains_key(inode));
+                for abandoned in
+                    lock(&self.waiting).iter().filter(|waiting| !open.contains_key(&waiting.inode))
+                {
                     // This ends the thread's call.
                     let _ = shutdown(&*abandoned.socket, Shutdown::Both);
                 }
@@ -92,35 +142,45 @@ impl Calls {
             }
             Address::Remote(remote) => {
                 self.sockets.protect_connecting(&socket, remote)?;
-                let is_waiting = !fcntl_getfl(&socket)?.contains(OFlags::NONBLOCK);
-                if is_waiting {
-                    self.connect_later(request.id, socket, remote)?;
-                    Ok(Answer::Later)
+                let call = Connect {
+                    call: request.id,
+                    inode: inode_of(&socket)?,
+                    remote,
+                    notifications: Arc::clone(&self.notifications),
+                    unheard: Arc::clone(&self.unheard),
+                };
+                if fcntl_getfl(&socket)?.contains(OFlags::NONBLOCK) {
+                    call.make(socket);
                 } else {
-                    Ok(Answer::Made(connect(&socket, &remote)))
+                    self.connect_later(call, socket)?;
                 }
+                Ok(Answer::Later)
             }
         }
     }
 
-    fn connect_later(&self, call: u64, socket: OwnedFd, remote: SocketAddr) -> Result<(), Errno> {
-        let inode = inode_of(&socket)?;
+    /// Makes a call that waits until the connection is open, in a thread of its own. If one waits for this connection already, its caller was
+    /// interrupted by a signal and calls again: that one will answer this call.
+    fn connect_later(&self, call: Connect, socket: OwnedFd) -> Result<(), Errno> {
+        let inode = call.inode;
         let socket = Arc::new(socket);
+        let mut waiting = lock(&self.waiting);
+        if let Some(earlier) = waiting.iter_mut().find(|waiting| waiting.inode == inode) {
+            earlier.call = call.call;
+            return Ok(());
+        }
+        waiting.push(Waiting { call: call.call, inode, socket: Arc::clone(&socket) });
+        drop(waiting);
         let waiting = Arc::clone(&self.waiting);
-        let lock = |list: &Mutex<Vec<Waiting>>, change: &dyn Fn(&mut Vec<Waiting>)| {
-            change(&mut list.lock().unwrap_or_else(PoisonError::into_inner));
-        };
-        lock(&waiting, &|list| list.push(Waiting { call, inode, socket: Arc::clone(&socket) }));
-        let notifications = Arc::clone(&self.notifications);
         let thread = thread::Builder::new().name("connect".to_owned()).spawn(move || {
-            let result = connect(&*socket, &remote);
-            lock(&waiting, &|list| list.retain(|waiting| waiting.call != call));
+            let result = connect(&*socket, &call.remote);
+            let newest = take(&mut lock(&waiting), inode).map_or(call.call, |waiting| waiting.call);
             // Before the answer, so that the program can close the connection at once.
             drop(socket);
-            respond(notifications.as_raw_fd(), call, &Answer::Made(result));
+            Connect { call: newest, ..call }.answer(result);
         });
         thread.map(drop).map_err(|_| {
-            lock(&self.waiting, &|list| list.retain(|waiting| waiting.call != call));
+            take(&mut lock(&self.waiting), inode);
             Errno::NOMEM
         })
     }
@@ -159,14 +219,14 @@ fn is_call(request: &ScmpNotifReq, name: &str) -> bool {
     ScmpSyscall::from_name(name).is_ok_and(|call| call == request.data.syscall)
 }
 
-fn respond(notifications: RawFd, call: u64, answer: &Answer) {
+/// Returns whether the caller has heard it: it may have been killed, or interrupted by a signal.
+fn respond(notifications: RawFd, call: u64, answer: &Answer) -> bool {
     let none = ScmpNotifRespFlags::empty();
     let response = match answer {
         Answer::Made(Ok(())) => ScmpNotifResp::new_val(call, 0, none),
         Answer::Made(Err(error)) => ScmpNotifResp::new_error(call, -error.raw_os_error(), none),
         Answer::Unprotected => ScmpNotifResp::new_continue(call, none),
-        Answer::Later => return,
+        Answer::Later => return true,
     };
-    // The caller may have been killed, or interrupted by a signal; then it calls again.
-    let _ = response.respond(notifications);
+    response.respond(notifications).is_ok()
 }

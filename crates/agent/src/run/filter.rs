@@ -24,6 +24,8 @@ pub(super) const LISTEN: &str = "listen";
 /// Protocol numbers and option names of Linux, `linux/in.h` and `linux/tcp.h`.
 const IPPROTO_TCP: u64 = 6;
 const IPPROTO_MPTCP: u64 = 262;
+const IPPROTO_SMC: u64 = 256;
+const AF_SMC: u64 = 43;
 const TCP_MD5SIG: u64 = 14;
 const TCP_MD5SIG_EXT: u64 = 32;
 /// `TCP_AO_ADD_KEY`, `TCP_AO_DEL_KEY`, `TCP_AO_INFO`.
@@ -73,13 +75,12 @@ fn filter(md5: Md5) -> Result<i32, SeccompError> {
         filter.add_rule(ScmpAction::Notify, ScmpSyscall::from_name(call)?)?;
     }
     filter.add_rule(refuse(Errno::NOSYS), ScmpSyscall::from_name("io_uring_setup")?)?;
-    // Unlike TCP's, Multipath TCP's sockets take no TCP-AO keys.
-    let protocol = [is(2, IPPROTO_MPTCP)];
-    filter.add_rule_conditional(
-        refuse(Errno::PROTONOSUPPORT),
-        ScmpSyscall::from_name("socket")?,
-        &protocol,
-    )?;
+    // These open TCP connections too, but their sockets take no TCP-AO keys.
+    let socket = ScmpSyscall::from_name("socket")?;
+    filter.add_rule_conditional(refuse(Errno::AFNOSUPPORT), socket, &[is(0, AF_SMC)])?;
+    for protocol in [IPPROTO_MPTCP, IPPROTO_SMC] {
+        filter.add_rule_conditional(refuse(Errno::PROTONOSUPPORT), socket, &[is(2, protocol)])?;
+    }
     for (call, flags) in [("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3)] {
         let has_flag = ScmpArgCompare::new(flags, ScmpCompareOp::MaskedEqual(MSG_FASTOPEN), MSG_FASTOPEN);
         filter.add_rule_conditional(refuse(Errno::OPNOTSUPP), ScmpSyscall::from_name(call)?, &[has_flag])?;

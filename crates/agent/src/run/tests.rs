@@ -171,7 +171,9 @@ def refused(expected, call):
     else:
         sys.exit("not refused: %s" % expected)
 s = socket.socket()
-refused(errno.EPROTONOSUPPORT, lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262))
+for protocol in 262, 256: # Multipath TCP, SMC
+    refused(errno.EPROTONOSUPPORT, lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol))
+refused(errno.EAFNOSUPPORT, lambda: socket.socket(43, socket.SOCK_STREAM, 0))
 refused(errno.EOPNOTSUPP, lambda: s.sendto(b"x", socket.MSG_FASTOPEN, ("127.0.0.1", port)))
 refused(errno.EOPNOTSUPP, lambda: s.sendmsg([b"x"], [], socket.MSG_FASTOPEN, ("127.0.0.1", port)))
 for option in 38, 39, 40:
@@ -192,6 +194,28 @@ def md5(): s.setsockopt(socket.IPPROTO_TCP, 14, b'\\2\\0\\0\\0\\177\\0\\0\\1' + 
         0,
         "the kernel says it is too short"
     );
+}
+
+#[test]
+fn signals_do_not_change_what_connect_says() {
+    let (_ipv4, port) = listener("127.0.0.1:0");
+    let program = r#"
+import ctypes, signal
+libc = ctypes.CDLL(None, use_errno=True)
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.siginterrupt(signal.SIGALRM, False)
+address = (2).to_bytes(2, sys.byteorder) + port.to_bytes(2, "big") + socket.inet_aton("127.0.0.1") + b"\0" * 8
+signal.setitimer(signal.ITIMER_REAL, 0.0001, 0.0001)
+for n in range(100): # as many as a listener keeps that nobody accepts
+    s = socket.socket()
+    s.setblocking(n % 2 == 0)
+    code = libc.connect(s.fileno(), address, 16) and ctypes.get_errno()
+    assert code in (0, errno.EINPROGRESS), (n, errno.errorcode[code])
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    s.close()
+signal.setitimer(signal.ITIMER_REAL, 0)
+"#;
+    python(port, &[179], program);
 }
 
 #[test]
