@@ -34,15 +34,34 @@ impl Rules {
     pub(super) fn install(config: &Config, queue: u16) -> Result<Self, GatewayError> {
         let mut errors = Vec::new();
         for rules in ALL {
+            let had_rules = rules.are_there();
             match rules.replace(config, queue) {
-                Ok(()) => return Ok(rules),
+                Ok(()) => {
+                    // A packet that is queued twice is refused the second time.
+                    for other in ALL.into_iter().filter(|other| *other != rules && other.are_there()) {
+                        other.remove()?;
+                    }
+                    return Ok(rules);
+                }
                 Err(GatewayError::Rules(error)) => errors.push(error),
                 Err(error) => return Err(error),
             }
-            // What it has begun.
-            let _ = rules.remove();
+            // What it has begun; but what keeps the peers' packets out since before stays.
+            if !had_rules {
+                let _ = rules.remove();
+            }
         }
         Err(GatewayError::Rules(errors.join("; ")))
+    }
+
+    /// Whether a gateway has left rules.
+    fn are_there(self) -> bool {
+        match self {
+            Self::Nftables => call("nft", &["list", "table", "inet", NAME], "").is_ok(),
+            Self::Iptables(programs) => programs
+                .into_iter()
+                .any(|program| CHAINS.iter().any(|(chain, _)| call(program, &["-S", chain], "").is_ok())),
+        }
     }
 
     /// The program's name.

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use libseccomp::{ScmpNotifReq, ScmpNotifResp, ScmpNotifRespFlags, ScmpSyscall, notify_id_valid};
 use rustix::fs::{OFlags, fcntl_getfl};
@@ -32,8 +33,7 @@ pub(super) struct Calls {
     pub(super) sockets: Sockets,
     /// Connections that are being opened while the program waits.
     waiting: Arc<Mutex<Vec<Waiting>>>,
-    /// By socket, what `connect` came to when the caller was interrupted by a signal before it heard of it. It calls again.
-    unheard: Arc<Mutex<HashMap<u64, Result<(), Errno>>>>,
+    newest: Newest,
 }
 
 /// A call that waits until its connection is open.
@@ -44,13 +44,20 @@ struct Waiting {
     socket: Arc<OwnedFd>,
 }
 
+/// By socket, what the newest `connect` came to. A caller that is interrupted by a signal before it hears of it calls again at once; the
+/// kernel does not say which caller has heard.
+type Newest = Arc<Mutex<HashMap<u64, (Instant, Result<(), Errno>)>>>;
+
+/// For how long such a call is expected.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// A call of `connect` that is being made.
 struct Connect {
     call: u64,
     inode: u64,
     remote: SocketAddr,
     notifications: Arc<OwnedFd>,
-    unheard: Arc<Mutex<HashMap<u64, Result<(), Errno>>>>,
+    newest: Newest,
 }
 
 impl Connect {
@@ -61,15 +68,16 @@ impl Connect {
     }
 
     fn answer(&self, result: Result<(), Errno>) {
-        let mut unheard = lock(&self.unheard);
+        let mut newest = lock(&self.newest);
         // The call that was interrupted has done what this one was to do.
-        let result = match (unheard.remove(&self.inode), result) {
-            (Some(before), Err(Errno::ALREADY | Errno::ISCONN)) => before,
+        let result = match (newest.get(&self.inode), result) {
+            (Some((_, before @ Err(Errno::INPROGRESS))), Err(Errno::ALREADY)) => *before,
+            (Some((_, before @ Ok(()))), Err(Errno::ISCONN)) => *before,
             (_, result) => result,
         };
-        if !respond(self.notifications.as_raw_fd(), self.call, &Answer::Made(result)) {
-            unheard.insert(self.inode, result);
-        }
+        newest.insert(self.inode, (Instant::now(), result));
+        drop(newest);
+        respond(self.notifications.as_raw_fd(), self.call, &Answer::Made(result));
     }
 }
 
@@ -88,7 +96,7 @@ impl Calls {
             notifications: Arc::new(notifications),
             sockets,
             waiting: Arc::default(),
-            unheard: Arc::default(),
+            newest: Arc::default(),
         }
     }
 
@@ -113,7 +121,7 @@ impl Calls {
         match process::sockets() {
             Ok(open) => {
                 self.sockets.step(&open);
-                lock(&self.unheard).retain(|inode, _| open.contains_key(inode));
+                lock(&self.newest).retain(|_, (at, _)| at.elapsed() < AGAIN);
                 for abandoned in
                     lock(&self.waiting).iter().filter(|waiting| !open.contains_key(&waiting.inode))
                 {
@@ -147,7 +155,7 @@ impl Calls {
                     inode: inode_of(&socket)?,
                     remote,
                     notifications: Arc::clone(&self.notifications),
-                    unheard: Arc::clone(&self.unheard),
+                    newest: Arc::clone(&self.newest),
                 };
                 if fcntl_getfl(&socket)?.contains(OFlags::NONBLOCK) {
                     call.make(socket);
@@ -219,14 +227,14 @@ fn is_call(request: &ScmpNotifReq, name: &str) -> bool {
     ScmpSyscall::from_name(name).is_ok_and(|call| call == request.data.syscall)
 }
 
-/// Returns whether the caller has heard it: it may have been killed, or interrupted by a signal.
-fn respond(notifications: RawFd, call: u64, answer: &Answer) -> bool {
+fn respond(notifications: RawFd, call: u64, answer: &Answer) {
     let none = ScmpNotifRespFlags::empty();
     let response = match answer {
         Answer::Made(Ok(())) => ScmpNotifResp::new_val(call, 0, none),
         Answer::Made(Err(error)) => ScmpNotifResp::new_error(call, -error.raw_os_error(), none),
         Answer::Unprotected => ScmpNotifResp::new_continue(call, none),
-        Answer::Later => return true,
+        Answer::Later => return,
     };
-    response.respond(notifications).is_ok()
+    // The caller may have been killed, or interrupted by a signal.
+    let _ = response.respond(notifications);
 }

@@ -18,7 +18,7 @@ pub enum RunError {
     /// The kernel has no TCP-AO.
     #[error(
         "Linux {kernel} has no TCP-AO; it needs 6.7 or later with CONFIG_TCP_AO, as Debian's kernels have from 6.18 on (in Debian 13: \
-         trixie-backports)"
+         trixie-backports); `wireseal gateway` does without"
     )]
     NoTcpAo {
         /// The kernel's release.
