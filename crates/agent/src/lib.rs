@@ -73,6 +73,9 @@ mod source;
 pub use config::{Config, Md5};
 pub use error::{ConfigError, PeerArgumentError};
 #[cfg(feature = "gateway")]
+#[doc(hidden)]
+pub use gateway::PacketQueues;
+#[cfg(feature = "gateway")]
 pub use gateway::{Gateway, GatewayError};
 #[cfg(feature = "run")]
 pub use run::{RunError, run};

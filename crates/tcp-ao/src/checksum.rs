@@ -10,26 +10,64 @@ fn pseudo_header(source: IpAddr, destination: IpAddr, length: usize) -> u64 {
         (IpAddr::V4(source), IpAddr::V4(destination)) => sum(&source.octets()) + sum(&destination.octets()),
         (source, destination) => sum(&ipv6_octets(source)) + sum(&ipv6_octets(destination)),
     };
-    addresses + u64::from(PROTOCOL_TCP) + length as u64
+    addresses + u64::from(u32::from(PROTOCOL_TCP).to_be()) + u64::from((length as u32).to_be())
 }
 
 /// Adds the 16-bit words of `octets`, the last one padded with zero; carries collect above bit 16.
 ///
-/// Ones' complement addition allows four octets at a time (RFC 1071 §2); 65,535 octets cannot overflow 64 bits.
+/// Ones' complement addition allows four octets at a time, in the machine's order (RFC 1071 §2): [`fold`] swaps the sum once. 65,535
+/// octets cannot overflow 64 bits.
 fn sum(octets: &[u8]) -> u64 {
     let (words, rest) = octets.as_chunks::<4>();
-    let mut total: u64 = words.iter().map(|word| u64::from(u32::from_be_bytes(*word))).sum();
-    for pair in rest.chunks(2) {
-        total += u64::from(pair[0]) << 8 | u64::from(pair.get(1).copied().unwrap_or(0));
-    }
-    total
+    let total: u64 = words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
+    let mut last = [0; 4];
+    last[..rest.len()].copy_from_slice(rest);
+    total + u64::from(u32::from_ne_bytes(last))
 }
 
-fn fold(mut total: u64) -> u16 {
+/// A sum in 16 bits, in the machine's order of octets.
+fn reduce(mut total: u64) -> u16 {
     while total > 0xffff {
         total = (total & 0xffff) + (total >> 16);
     }
-    !(total as u16)
+    total as u16
+}
+
+/// The checksum of what has this sum.
+fn fold(total: u64) -> u16 {
+    !u16::from_be(reduce(total))
+}
+
+/// The sum over a segment's payload, in the machine's order of octets.
+pub(crate) struct PayloadSum(u64);
+
+impl PayloadSum {
+    /// Adds the payload up.
+    pub(crate) fn of(payload: &[u8]) -> Self {
+        Self(sum(payload))
+    }
+
+    /// What the payload must add up to, because the checksum of the segment is right: with header and pseudo-header, to zero
+    /// (RFC 1071 §1). The segment has `length` octets, and the payload may be anywhere.
+    pub(crate) fn behind(source: IpAddr, destination: IpAddr, header: &[u8], length: usize) -> Self {
+        Self(u64::from(!reduce(pseudo_header(source, destination, length) + sum(header))))
+    }
+}
+
+/// The checksum to send, as [`tcp_to_send`], of a segment of `length` octets with this header, whose checksum field is zero, and this
+/// payload.
+pub(crate) fn tcp_header_to_send(
+    source: IpAddr,
+    destination: IpAddr,
+    header: &[u8],
+    length: usize,
+    payload: &PayloadSum,
+) -> u16 {
+    not_zero(fold(pseudo_header(source, destination, length) + sum(header) + payload.0))
+}
+
+const fn not_zero(checksum: u16) -> u16 {
+    if checksum == 0 { 0xffff } else { checksum }
 }
 
 /// The checksum of an IPv4 header whose checksum field is zero; 0 for a header with a correct checksum.
@@ -53,8 +91,5 @@ pub fn tcp(source: IpAddr, destination: IpAddr, segment: &[u8]) -> u16 {
 /// segment in 65,536, and its retransmissions as long as they do not change.
 #[must_use]
 pub fn tcp_to_send(source: IpAddr, destination: IpAddr, segment: &[u8]) -> u16 {
-    match tcp(source, destination, segment) {
-        0 => 0xffff,
-        checksum => checksum,
-    }
+    not_zero(tcp(source, destination, segment))
 }

@@ -21,10 +21,12 @@ pub enum GatewayError {
     #[error("{0}")]
     Peers(PeerError),
     /// The kernel's queues cannot be had.
-    #[error("cannot bind the packet queues {first} to {}: {error}{}", first + 2, advice(error))]
+    #[error("cannot bind the packet queues {first} to {last}: {error}{}", advice(error))]
     Queue {
         /// The first queue.
         first: u16,
+        /// The last queue.
+        last: u16,
         /// Why. It is in the message, and so not the error's source.
         error: io::Error,
     },

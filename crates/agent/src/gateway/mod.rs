@@ -1,8 +1,11 @@
 //! TCP-AO between programs and the wire: the packets of protected peers go through the shim, by the kernel's packet queues.
 
+mod carry;
 mod error;
+mod queues;
 mod rules;
-mod shared;
+mod shard;
+mod shards;
 mod state;
 mod wire;
 
@@ -14,33 +17,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use nfq::{Queue, Verdict};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use self::carry::{Numbers, carry, carry_errors};
 use self::rules::Rules;
-use self::shared::{Shared, Where};
+use self::shards::Shards;
 use self::wire::Wire;
 use crate::Source;
 
 pub use self::error::GatewayError;
+#[doc(hidden)]
+pub use self::queues::PacketQueues;
 
 /// How often the key chains are looked at.
 const TICK: Duration = Duration::from_secs(1);
-/// Packets that the kernel keeps for the gateway, in each queue.
-const QUEUE_LENGTH: u32 = 16_384;
-
-/// The index of the loopback device in every network namespace (`LOOPBACK_IFINDEX`).
-const LOOPBACK: u32 = 1;
-
 /// How a gateway runs.
 #[derive(Clone, Debug)]
 pub struct Gateway {
     /// Its peers and their keys.
     pub source: Source,
-    /// The first of three numbers of packet queues that nobody else uses: from programs, to programs, and ICMP errors.
+    /// The first number of packet queues that nobody else uses: for each thread one from programs and one to programs, and one for
+    /// ICMP errors.
     pub queue: u16,
-    /// How many connections it has room for; each takes 1.2 KiB.
+    /// How many threads carry packets. The packets between two addresses are always carried by the same one.
+    pub threads: u16,
+    /// How many connections each thread has room for; each takes 1.2 KiB.
     pub connections: usize,
     /// Where the sessions are written when it ends and read when it starts, so that they survive a restart.
     pub state: Option<PathBuf>,
@@ -57,6 +59,26 @@ impl Gateway {
     /// The number of connections that there is room for unless another is given.
     pub const CONNECTIONS: usize = 4096;
 
+    /// The number of threads unless another is given: one for each processor, but no more than four.
+    #[must_use]
+    pub fn default_threads() -> u16 {
+        thread::available_parallelism().map_or(1, |processors| processors.get().min(4) as u16)
+    }
+
+    /// A gateway for these peers, with the defaults of everything else.
+    #[must_use]
+    pub fn new(source: Source) -> Self {
+        Self {
+            source,
+            queue: Self::QUEUE,
+            threads: Self::default_threads(),
+            connections: Self::CONNECTIONS,
+            state: None,
+            accepts_icmp: false,
+            opens_on_exit: false,
+        }
+    }
+
     /// Carries it out until SIGTERM or SIGINT. On SIGHUP the configuration is read again.
     ///
     /// Connections that are open already, and that it has no state of, are refused: they stall until their ends open them anew.
@@ -68,56 +90,48 @@ impl Gateway {
         let config = self.source.read()?;
         // Before the signals can come that end it.
         let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(GatewayError::System)?;
-        let shared = Arc::new(Shared::new(&config, self.connections, self.accepts_icmp)?);
+        let shards =
+            Arc::new(Shards::new(&config, self.threads.into(), self.connections, self.accepts_icmp)?);
         if let Some(path) = &self.state {
             match File::open(path) {
-                Ok(file) => shared.adopt(state::read(path, file)?),
+                Ok(file) => shards.adopt(state::read(path, file)?),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(GatewayError::State { path: path.clone(), error }),
             }
         }
-        let queue = bind(self.queue)?;
-        let wire = Wire::open().map_err(GatewayError::Wire)?;
-        let first = self.queue;
-        let carrier = Arc::clone(&shared);
-        thread::Builder::new()
-            .name("packets".to_owned())
-            .spawn(move || carry(queue, first, &wire, &carrier))
-            .map_err(GatewayError::System)?;
-        let rules = Rules::install(&config, self.queue)?;
+        let numbers = Numbers { first: self.queue, threads: self.threads };
+        start_carrying(numbers, &shards)?;
+        let rules = Rules::install(&config, numbers)?;
         tracing::info!(
             peers = config.peers.len(),
             by = rules.by(),
             "the gateway carries the packets of its peers"
         );
         let reload = Arc::new(AtomicBool::new(false));
-        let ticking = (Arc::clone(&shared), Arc::clone(&reload));
-        let (source, rules_of_tick, first) = (self.source.clone(), rules, self.queue);
-        thread::Builder::new()
-            .name("keys".to_owned())
-            .spawn(move || {
-                loop {
-                    let (shared, reload) = &ticking;
-                    if reload.swap(false, Ordering::Relaxed) {
-                        change(&source, rules_of_tick, first, shared);
-                    }
-                    shared.tick();
-                    thread::park_timeout(TICK);
+        let ticking = (Arc::clone(&shards), Arc::clone(&reload));
+        let (source, rules_of_tick) = (self.source.clone(), rules);
+        start("keys", move || {
+            loop {
+                let (shards, reload) = &ticking;
+                if reload.swap(false, Ordering::Relaxed) {
+                    change(&source, rules_of_tick, numbers, shards);
                 }
-            })
-            .map_err(GatewayError::System)?;
+                shards.tick();
+                thread::park_timeout(TICK);
+            }
+        })?;
         for signal in signals.forever() {
             if signal != SIGHUP {
                 break;
             }
             reload.store(true, Ordering::Relaxed);
         }
-        self.end(&shared, rules)
+        self.end(&shards, rules)
     }
 
-    fn end(&self, shared: &Shared, rules: Rules) -> Result<(), GatewayError> {
+    fn end(&self, shards: &Shards, rules: Rules) -> Result<(), GatewayError> {
         // From now on nothing is carried, so that nothing happens that is not in the state.
-        let states = shared.stop();
+        let states = shards.stop();
         if let Some(path) = &self.state {
             state::write(path, &states).map_err(|error| GatewayError::State { path: path.clone(), error })?;
             tracing::info!(sessions = states.len(), path = %path.display(), "the sessions were written");
@@ -135,13 +149,13 @@ impl Gateway {
 }
 
 /// Reads the configuration again. What it asks for takes effect, or nothing does.
-fn change(source: &Source, rules: Rules, queue: u16, shared: &Shared) {
+fn change(source: &Source, rules: Rules, numbers: Numbers, shards: &Shards) {
     let changed = source.read().map_err(GatewayError::from).and_then(|config| {
         // The new peers are known before their packets come, and the old ones until theirs do not come any more.
-        let gone = shared.change(&config)?;
-        let installed = rules.replace(&config, queue);
+        let gone = shards.change(&config)?;
+        let installed = rules.replace(&config, numbers);
         if installed.is_ok() {
-            shared.forget(gone);
+            shards.forget(&gone);
         }
         installed
     });
@@ -151,49 +165,25 @@ fn change(source: &Source, rules: Rules, queue: u16, shared: &Shared) {
     }
 }
 
-fn bind(first: u16) -> Result<Queue, GatewayError> {
-    let bound = || {
-        let mut queue = Queue::open()?;
-        for number in 0..3 {
-            queue.bind(first + number)?;
-            queue.set_queue_max_len(first + number, QUEUE_LENGTH)?;
-        }
-        Ok(queue)
+/// Binds the queues, and starts the threads that carry their packets.
+fn start_carrying(numbers: Numbers, shards: &Arc<Shards>) -> Result<(), GatewayError> {
+    let bind = |queues: &[u16]| {
+        let bound = PacketQueues::bind(queues.iter().copied());
+        bound.map_err(|error| GatewayError::Queue { first: numbers.first, last: numbers.errors(), error })
     };
-    bound().map_err(|error: io::Error| GatewayError::Queue { first, error })
+    // All of them, before the first thread is started.
+    let errors = bind(&[numbers.errors()])?;
+    let own = numbers.outbound().zip(numbers.inbound()).map(|(outbound, inbound)| {
+        Ok((bind(&[outbound, inbound])?, Wire::open().map_err(GatewayError::Wire)?))
+    });
+    for (thread, (queues, wire)) in (0..).zip(own.collect::<Result<Vec<_>, GatewayError>>()?) {
+        let shards = Arc::clone(shards);
+        start("packets", move || carry(queues, thread, numbers, &wire, &shards))?;
+    }
+    let shards = Arc::clone(shards);
+    start("icmp errors", move || carry_errors(errors, &shards))
 }
 
-/// Carries packets until the process ends.
-fn carry(mut queue: Queue, first: u16, wire: &Wire, shared: &Shared) {
-    let mut buffer = Vec::new();
-    loop {
-        let mut packet = match queue.recv() {
-            Ok(packet) => packet,
-            Err(error) => {
-                tracing::error!(%error, "a packet could not be received from the kernel");
-                continue;
-            }
-        };
-        let to = match packet.get_queue_num() - first {
-            0 => Where::Wire,
-            2 if packet.get_indev() == LOOPBACK => Where::Itself,
-            _ => Where::Stack,
-        };
-        match shared.judge(to, packet.get_payload(), &mut buffer).map(|range| &buffer[range]) {
-            Some(judged) if judged == packet.get_payload() => packet.set_verdict(Verdict::Accept),
-            // Otherwise it does not fit the link: the kernel says so to the program's TCP.
-            Some(judged) if to == Where::Wire && wire.send(judged, packet.get_outdev()).is_ok() => {
-                packet.set_verdict(Verdict::Drop);
-            }
-            Some(judged) => {
-                packet.set_payload(judged);
-                packet.set_verdict(Verdict::Accept);
-            }
-            None => packet.set_verdict(Verdict::Drop),
-        }
-        if let Err(error) = queue.verdict(packet) {
-            // The kernel has given the packet up, or has no memory; TCP sends it again.
-            tracing::debug!(%error, "a packet could not be given back to the kernel");
-        }
-    }
+fn start(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), GatewayError> {
+    thread::Builder::new().name(name.to_owned()).spawn(run).map(drop).map_err(GatewayError::System)
 }

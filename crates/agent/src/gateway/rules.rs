@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::ops::Range;
 use std::process::{Command, Stdio};
 
 use cidr::IpCidr;
 
 use super::GatewayError;
+use super::carry::Numbers;
 use super::wire::MARK;
 use crate::Config;
 
@@ -31,11 +33,11 @@ const ALL: [Rules; 3] = [
 
 impl Rules {
     /// Installs the rules of a configuration with the first program that can, in place of those of a gateway before.
-    pub(super) fn install(config: &Config, queue: u16) -> Result<Self, GatewayError> {
+    pub(super) fn install(config: &Config, numbers: Numbers) -> Result<Self, GatewayError> {
         let mut errors = Vec::new();
         for rules in ALL {
             let had_rules = rules.are_there();
-            match rules.replace(config, queue) {
+            match rules.replace(config, numbers) {
                 Ok(()) => {
                     // A packet that is queued twice is refused the second time.
                     for other in ALL.into_iter().filter(|other| *other != rules && other.are_there()) {
@@ -73,12 +75,12 @@ impl Rules {
     }
 
     /// Puts the rules of another configuration in place of the present ones. There is no moment without rules.
-    pub(super) fn replace(self, config: &Config, queue: u16) -> Result<(), GatewayError> {
+    pub(super) fn replace(self, config: &Config, numbers: Numbers) -> Result<(), GatewayError> {
         match self {
-            Self::Nftables => call("nft", &["-f", "-"], &nftables(config, queue)),
+            Self::Nftables => call("nft", &["-f", "-"], &nftables(config, numbers)),
             Self::Iptables(programs) => {
                 for (program, is_ipv4) in programs.into_iter().zip([true, false]) {
-                    call(&format!("{program}-restore"), &["--noflush"], &iptables(config, queue, is_ipv4))?;
+                    call(&format!("{program}-restore"), &["--noflush"], &iptables(config, numbers, is_ipv4))?;
                     for (chain, hook) in CHAINS {
                         if call(program, &["-C", hook, "-j", chain], "").is_err() {
                             call(program, &["-I", hook, "-j", chain], "")?;
@@ -139,12 +141,13 @@ fn call(program: &str, arguments: &[&str], input: &str) -> Result<(), GatewayErr
 }
 
 /// A transaction: the table as it should be takes the place of what there is.
-fn nftables(config: &Config, queue: u16) -> String {
+fn nftables(config: &Config, numbers: Numbers) -> String {
     let ports = list(config.ports.iter().map(ToString::to_string));
     let mut text = format!("table inet {NAME}\ndelete table inet {NAME}\ntable inet {NAME} {{\n");
-    for (chain, hook, end, queue) in
-        [("outbound", "output", "daddr", queue), ("inbound", "input", "saddr", queue + 1)]
-    {
+    for (chain, hook, end, queues) in [
+        ("outbound", "output", "daddr", numbers.outbound()),
+        ("inbound", "input", "saddr", numbers.inbound()),
+    ] {
         let _ = writeln!(text, "chain {chain} {{\ntype filter hook {hook} priority 0; policy accept;");
         if hook == "output" {
             let _ = writeln!(text, "meta mark {MARK} accept");
@@ -157,13 +160,17 @@ fn nftables(config: &Config, queue: u16) -> String {
             // Networks in one another are no set for nftables.
             for network in networks {
                 for port in ["sport", "dport"] {
-                    let _ = writeln!(text, "{family} {end} {network} tcp {port} {ports} queue num {queue}");
+                    let _ = writeln!(
+                        text,
+                        "{family} {end} {network} tcp {port} {ports} queue num {}",
+                        range(&queues, '-')
+                    );
                 }
             }
         }
         if hook == "input" {
             // About any peer, from any router; without the gateway they pass, since the peers' own packets do not.
-            let errors = queue + 1;
+            let errors = numbers.errors();
             let _ = writeln!(text, "icmp type destination-unreachable queue num {errors} bypass");
             let _ = writeln!(
                 text,
@@ -176,21 +183,24 @@ fn nftables(config: &Config, queue: u16) -> String {
 }
 
 /// The chains as they should be take the place of what is in them.
-fn iptables(config: &Config, queue: u16, is_ipv4: bool) -> String {
+fn iptables(config: &Config, numbers: Numbers, is_ipv4: bool) -> String {
     let mut text = "*filter\n".to_owned();
     for (chain, _) in CHAINS {
         let _ = writeln!(text, ":{chain} - [0:0]");
     }
     let _ = writeln!(text, "-A WIRESEAL-OUT -m mark --mark {MARK} -j RETURN");
-    for ((chain, _), (end, queue)) in CHAINS.into_iter().zip([("-d", queue), ("-s", queue + 1)]) {
+    let ends = [("-d", numbers.outbound()), ("-s", numbers.inbound())];
+    for ((chain, _), (end, queues)) in CHAINS.into_iter().zip(ends) {
+        let queue = match queues.len() {
+            1 => format!("--queue-num {}", queues.start),
+            _ => format!("--queue-balance {}", range(&queues, ':')),
+        };
         for network in networks(config, is_ipv4) {
             for (port, number) in
                 config.ports.iter().flat_map(|number| ["--sport", "--dport"].map(|port| (port, number)))
             {
-                let _ = writeln!(
-                    text,
-                    "-A {chain} {end} {network} -p tcp {port} {number} -j NFQUEUE --queue-num {queue}"
-                );
+                let _ =
+                    writeln!(text, "-A {chain} {end} {network} -p tcp {port} {number} -j NFQUEUE {queue}");
             }
         }
     }
@@ -201,7 +211,11 @@ fn iptables(config: &Config, queue: u16, is_ipv4: bool) -> String {
         }
     };
     for error in errors {
-        let _ = writeln!(text, "-A WIRESEAL-IN {error} -j NFQUEUE --queue-num {} --queue-bypass", queue + 2);
+        let _ = writeln!(
+            text,
+            "-A WIRESEAL-IN {error} -j NFQUEUE --queue-num {} --queue-bypass",
+            numbers.errors()
+        );
     }
     text + "COMMIT\n"
 }
@@ -212,6 +226,14 @@ fn networks(config: &Config, is_ipv4: bool) -> impl Iterator<Item = IpCidr> {
         .iter()
         .map(|(peer, _)| peer.canonical().remote)
         .filter(move |network| network.is_ipv4() == is_ipv4)
+}
+
+/// The first and the last of these numbers.
+fn range(numbers: &Range<u16>, between: char) -> String {
+    match numbers.len() {
+        1 => numbers.start.to_string(),
+        _ => format!("{}{between}{}", numbers.start, numbers.end - 1),
+    }
 }
 
 fn list(words: impl Iterator<Item = String>) -> String {

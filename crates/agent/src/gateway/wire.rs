@@ -54,7 +54,8 @@ impl Wire {
     }
 }
 
-fn destination(packet: &[u8]) -> Option<IpAddr> {
+/// Where a packet's IP header says that it goes.
+pub(super) fn destination(packet: &[u8]) -> Option<IpAddr> {
     match packet.first()? >> 4 {
         4 => Some(Ipv4Addr::from(*packet.get(16..)?.first_chunk::<4>()?).into()),
         6 => Some(Ipv6Addr::from(*packet.get(24..)?.first_chunk::<16>()?).into()),

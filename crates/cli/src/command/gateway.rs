@@ -22,10 +22,13 @@ pub(super) struct Arguments {
     /// Where sessions are written when the gateway ends and read when it starts, so that they survive a restart
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// The first of three packet queues that nobody else uses
-    #[arg(long, value_name = "NUMBER", default_value_t = Gateway::QUEUE, value_parser = clap::value_parser!(u16).range(..=65_533))]
+    /// The first number of packet queues that nobody else uses: two for each thread, and one
+    #[arg(long, value_name = "NUMBER", default_value_t = Gateway::QUEUE, value_parser = clap::value_parser!(u16).range(..=65_000))]
     queue: u16,
-    /// Room for so many connections
+    /// Threads that carry packets; those between two addresses are always carried by the same one
+    #[arg(long, value_name = "NUMBER", default_value_t = Gateway::default_threads(), value_parser = clap::value_parser!(u16).range(1..=64))]
+    threads: u16,
+    /// Room for so many connections in each thread
     #[arg(long, value_name = "NUMBER", default_value_t = Gateway::CONNECTIONS)]
     connections: usize,
     /// Let routers' ICMP errors about established sessions through, Packet Too Big among them; RFC 5925 advises against it
@@ -40,7 +43,8 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: Arguments) -> Result {
-    let Arguments { peers, state, queue, connections, accept_icmp, open_on_exit, remove_rules } = arguments;
+    let Arguments { peers, state, queue, threads, connections, accept_icmp, open_on_exit, remove_rules } =
+        arguments;
     if remove_rules {
         Gateway::remove_rules()?;
         return Ok(Outcome::Good);
@@ -51,7 +55,15 @@ pub(super) fn run(arguments: Arguments) -> Result {
         return Ok(Outcome::Good);
     }
     peers.start_log();
-    Gateway { source, queue, connections, state, accepts_icmp: accept_icmp, opens_on_exit: open_on_exit }
-        .run()?;
+    Gateway {
+        source,
+        queue,
+        threads,
+        connections,
+        state,
+        accepts_icmp: accept_icmp,
+        opens_on_exit: open_on_exit,
+    }
+    .run()?;
     Ok(Outcome::Good)
 }

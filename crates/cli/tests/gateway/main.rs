@@ -197,11 +197,41 @@ fn keys_roll_over_on_a_live_session() {
 }
 
 #[test]
+fn a_thousand_sessions_from_as_many_addresses_roll_over_and_survive_a_restart() {
+    let net = Net::new(1500);
+    let state = net.folder().join("state");
+    // More threads than processors, so that the sessions are spread.
+    let arguments = ["--peer", "10.1.0.0/16=core", "--threads", "4", "--state", state.to_str().unwrap()];
+    let mut gateway = net.gateway(Side::A, &first(), &arguments);
+    let other = net.gateway(Side::B, &first(), &[]);
+    net.run(Side::B, "ip route add local 10.1.0.0/16 dev lo");
+    net.run(Side::A, "ip route add 10.1.0.0/16 via 192.0.2.2");
+    let sessions = net.sessions(Side::A, IPV4[0], Side::B, "10.1.0.0", 1000);
+    assert!(sessions.echoes());
+    // Both keys at both ends, then the second preferred.
+    let second =
+        keys(2, "hmac(sha1)", "the second, 20 octets").replace("[[key-chain]]\nname = \"core\"\n", "");
+    for gateway in [&gateway, &other] {
+        gateway.change_keys(&(first() + &second));
+    }
+    let over = "send = { until = 2026-01-01T00:00:00Z }\naccept = { until = 2100-01-01T00:00:00Z }\n";
+    gateway.change_keys(&(first() + over + &second));
+    assert!(sessions.echoes() && sessions.echoes());
+    let keys = fs::read_to_string(gateway.keys()).unwrap();
+    let log = gateway.end();
+    assert!(log.contains("the sessions were written sessions=1000") && !log.contains("WARN"), "{log}");
+    gateway = net.gateway(Side::A, &keys, &arguments);
+    assert!(sessions.echoes(), "{}", gateway.log());
+    assert!(!gateway.log().contains("WARN"), "{}", gateway.log());
+    assert!(!other.log().contains("WARN"), "{}", other.log());
+}
+
+#[test]
 fn what_is_wrong_is_said_in_one_line_and_nothing_is_left() {
     let net = Net::new(1500);
-    let taken = net.gateway(Side::A, &first(), &["--queue", "100"]);
+    let taken = net.gateway(Side::A, &first(), &["--queue", "100", "--threads", "1"]);
     for (arguments, keys, expected) in [
-        (&["--queue", "100"][..], first(), "cannot bind the packet queues 100 to 102"),
+        (&["--queue", "98", "--threads", "2"][..], first(), "cannot bind the packet queues 98 to 102"),
         (&["--peer", "192.0.2.9%lo=core"], first(), "a gateway has no VRFs"),
         (&["--peer", "192.0.2.9=edge"], first(), "there is no key chain \"edge\""),
         (&[], "[[key-chain]]\n".to_owned(), "line 1, column 1: missing field `name`"),

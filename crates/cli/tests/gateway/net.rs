@@ -204,6 +204,18 @@ impl Net {
         Session { connect, _serve: serve }
     }
 
+    /// Connections from so many addresses, those after `first`, which must be local.
+    pub fn sessions(&self, at: Side, address: &str, from: Side, first: &str, count: usize) -> Session {
+        let program = format!(
+            "import ipaddress, resource, selectors, socket, sys\naddress, first, count = '{address}', '{first}', {count}\n{ECHOES}"
+        );
+        let serve = self.python(at, &program, "serve");
+        serve.await_ready();
+        let connect = self.python(from, &program, "connect");
+        assert_eq!(connect.line(), "connected");
+        Session { connect, _serve: serve }
+    }
+
     fn python(&self, side: Side, program: &str, role: &str) -> Python {
         let mut command = self.command(side, "python3");
         command.args(["-c", &format!("role = '{role}'\n{program}")]);
@@ -284,6 +296,36 @@ else:
             print(error, flush=True)
 ";
 
+/// The same on many connections.
+const ECHOES: &str = "
+resource.setrlimit(resource.RLIMIT_NOFILE, (count + 100, count + 100))
+if role == 'serve':
+    l = socket.create_server((address, 179), backlog=count)
+    print('ready', flush=True)
+    ready = selectors.DefaultSelector()
+    ready.register(l, selectors.EVENT_READ)
+    while True:
+        for key, _ in ready.select():
+            if key.fileobj is l:
+                ready.register(l.accept()[0], selectors.EVENT_READ)
+                continue
+            part = key.fileobj.recv(100)
+            if part: key.fileobj.sendall(part)
+            else: ready.unregister(key.fileobj)
+else:
+    sources = [str(ipaddress.ip_address(first) + n + 1) for n in range(count)]
+    connections = [socket.create_connection((address, 179), 10, (source, 0)) for source in sources]
+    print('connected', flush=True)
+    for line in sys.stdin:
+        try:
+            for s in connections:
+                s.settimeout(5)
+                s.sendall(line.encode())
+            print('echo' if all(s.recv(100).decode() == line for s in connections) else 'another', flush=True)
+        except OSError as error:
+            print(error, flush=True)
+";
+
 struct Python {
     child: Child,
     lines: std::cell::RefCell<BufReader<ChildStdout>>,
@@ -319,7 +361,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Whether what is sent comes back within some seconds.
+    /// Whether what is sent, on each connection, comes back within some seconds.
     pub fn echoes(&self) -> bool {
         self.connect.input.borrow_mut().write_all(b"hello\n").unwrap();
         self.connect.line() == "echo"

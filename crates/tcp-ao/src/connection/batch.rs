@@ -17,7 +17,7 @@ use crate::segment::Segment;
 use crate::tcp;
 
 /// How many MACs are computed side by side.
-const BATCH: usize = 16;
+pub(crate) const BATCH: usize = 16;
 /// How many octets of each segment are fetched ahead. That longer ones go on, processors notice by themselves.
 const AHEAD: usize = 256;
 /// How many of them find the key.
@@ -28,7 +28,10 @@ const NEAR: usize = 64;
 /// Computes the MACs of many segments side by side, each under its own traffic key, faster than one by one.
 ///
 /// `macs[0]` becomes the MAC of the first input, and so on, until either runs out.
-fn mac_batch<'a>(inputs: impl IntoIterator<Item = (&'a TrafficKey, MacInput<'a>)>, macs: &mut [Mac]) {
+pub(crate) fn mac_batch<'a>(
+    inputs: impl IntoIterator<Item = (&'a TrafficKey, MacInput<'a>)>,
+    macs: &mut [Mac],
+) {
     let mut inputs = inputs.into_iter();
     for macs in macs.chunks_mut(BATCH) {
         let mut heads = [const { MessageHead::new() }; BATCH];

@@ -1,5 +1,6 @@
 //! One connection's keys, SNEs and ISNs, from the first SYN to TIME-WAIT.
 
+mod ahead;
 mod batch;
 mod handshake;
 mod heard;
@@ -23,6 +24,8 @@ use crate::mkt::{MktParameters, MktSet};
 use crate::sne::SneTracker;
 use crate::types::{Isn, KeyId, SeqNum, Sne, SocketPair};
 
+pub(crate) use ahead::{Ahead, ToSign};
+pub(crate) use batch::{BATCH, mac_batch};
 pub use batch::{sign_batch, verify_batch};
 pub(crate) use handshake::Handshake;
 pub use heard::HeardKeys;

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::connection::{Connection, Handshake, Verified};
+use crate::connection::{Ahead, Connection, Handshake, Verified};
 use crate::error::VerifyError;
 use crate::peer::MKTS_PER_PEER;
 use crate::segment::Segment;
@@ -137,9 +137,18 @@ impl Entry {
         self.handshakes.add(handshake);
     }
 
-    /// Verifies a segment with the handshake that it acknowledges.
-    pub(super) fn verify<'a>(&mut self, segment: &Segment<'a>) -> Result<Verified<'a>, VerifyError> {
-        let Some(present) = self.connection.handshake() else { return self.connection.verify(segment) };
+    /// Verifies a segment with the handshake that it acknowledges, or with the MAC that was computed ahead.
+    pub(super) fn verify<'a>(
+        &mut self,
+        segment: &Segment<'a>,
+        ahead: Option<&Ahead>,
+    ) -> Result<Verified<'a>, VerifyError> {
+        let Some(present) = self.connection.handshake() else {
+            return match ahead {
+                Some(ahead) => self.connection.verify_with(segment, ahead),
+                None => self.connection.verify(segment),
+            };
+        };
         let isn = |number: SeqNum| Isn(number.0.wrapping_sub(1));
         let completed = self.handshakes.of(isn(segment.sequence()), isn(segment.acknowledgment()));
         if let Some(completed) = completed.filter(|_| segment.flags().ack() && !segment.flags().syn()) {

@@ -3,8 +3,8 @@
 use core::ops::Range;
 use core::time::Duration;
 
-use crate::checksum;
-use crate::connection::{Connection, Handshake};
+use crate::checksum::{self, PayloadSum};
+use crate::connection::{Ahead, Connection, Handshake};
 use crate::counters::Counters;
 use crate::error::{ParseError, VerifyError};
 use crate::icmp::{self, Hidden, IcmpError};
@@ -38,15 +38,17 @@ where
     /// verify leaves nothing behind.
     pub fn inbound(&mut self, now: Duration, packet: &mut [u8]) -> Result<Range<usize>, Refusal> {
         let mut subject = Subject::default();
-        let verdict = self.check_inbound(now, packet, &mut subject);
+        let verdict = self.check_inbound(now, packet, &mut subject, None);
         verdict.or_else(|refusal| self.refuse(now, Direction::Inbound, subject, refusal))
     }
 
-    fn check_inbound(
+    /// The same. The MAC may have been computed ahead.
+    pub(super) fn check_inbound(
         &mut self,
         now: Duration,
         packet: &mut [u8],
         subject: &mut Subject,
+        ahead: Option<&Ahead>,
     ) -> Result<Range<usize>, Refusal> {
         let ip = IpHeader::parse(packet).map_err(ParseError::Ip)?;
         let whole = 0..ip.total_length;
@@ -75,7 +77,7 @@ where
         let segment = Segment::from_packet(&ip, packet)?;
         // Written in its place: copying what has just been written in parts takes 7 ns (Zen 3).
         let pair = subject.pair.insert(SocketPair { local: segment.destination(), remote: segment.source() });
-        if !self.admit(now, pair, &segment, packet, &ip, &mut subject.peer)? {
+        if !self.admit(now, pair, &segment, packet, &ip, &mut subject.peer, ahead)? {
             return Ok(whole);
         }
         let is_syn = segment.flags().syn();
@@ -84,9 +86,14 @@ where
         let new = options::without_ao(old, is_syn, OPTION_ROOM, default_mss)
             .map_err(|error| Refusal::Verify(error.into()))?;
         let old_options = old.len();
+        // Where it was checked, the old checksum says what the payload adds up to.
+        let payload = self
+            .config
+            .check_checksum
+            .then(|| PayloadSum::behind(ip.source, ip.destination, segment.header(), segment.tcp().len()));
         let start = options::replace(packet, 0, ip.payload_offset, old_options, &new)
             .expect("an AO option that has verified is longer than an MSS option and its padding");
-        options::write_checksums(&mut packet[start..], &ip);
+        options::write_checksums(&mut packet[start..], &ip, payload);
         Ok(start..ip.total_length)
     }
 
@@ -114,6 +121,7 @@ where
         packet: &[u8],
         ip: &IpHeader,
         of_peer: &mut Option<usize>,
+        ahead: Option<&Ahead>,
     ) -> Result<bool, Refusal> {
         let flags = segment.flags();
         let opens = flags.syn() && !flags.ack();
@@ -138,7 +146,7 @@ where
                         None
                     })
                 }
-                _ => entry.verify(segment).map(Some),
+                _ => entry.verify(segment, ahead).map(Some),
             };
             count(&mut self.counters, self.peers.counters_mut(entry.peer), &verdict);
             let stage = entry.stage();

@@ -7,6 +7,7 @@
 //! MSS that the stack advertises, so that the peer sees the link's own MSS (RFC 9293 §3.7.1), and takes it off the MSS that the
 //! peer advertises. SACK blocks that do not fit next to the option are dropped, oldest first (RFC 2018 §3).
 
+mod batch;
 mod entry;
 mod event;
 mod handshakes;

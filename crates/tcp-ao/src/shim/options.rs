@@ -1,8 +1,11 @@
 //! TCP options rewritten: AO inserted or removed, MSS adjusted, SACK blocks cut to fit.
 
+use crate::checksum::{self, PayloadSum};
+use crate::ip::IpHeader;
 use crate::option::{
     AoOption, MAX_OPTIONS_LENGTH, NoRoom, OptionError, Options, TCP_HEADER_LENGTH, TcpOption, append_ao, kind,
 };
+use crate::tcp::field;
 
 /// Octets of an MSS option (RFC 9293 §3.7.1).
 const MSS_LENGTH: usize = 4;
@@ -160,7 +163,7 @@ pub(super) fn replace(
     buffer.copy_within(start..start + headers, new_start);
     let packet = &mut buffer[new_start..];
     packet[headers..headers + options.len()].copy_from_slice(options);
-    let data_offset = &mut packet[ip_length + crate::tcp::field::DATA_OFFSET];
+    let data_offset = &mut packet[ip_length + field::DATA_OFFSET];
     *data_offset = ((TCP_HEADER_LENGTH + options.len()) as u8 / 4) << 4 | *data_offset & 0x0f;
     let length_at = if packet[0] >> 4 == 4 { 2 } else { 4 };
     let old_length = u16::from_be_bytes([packet[length_at], packet[length_at + 1]]);
@@ -169,15 +172,18 @@ pub(super) fn replace(
     Some(new_start)
 }
 
-/// Writes the TCP checksum and, in IPv4, the header checksum.
-pub(super) fn write_checksums(packet: &mut [u8], ip: &crate::ip::IpHeader) {
+/// Writes the TCP checksum and, in IPv4, the header checksum. The payload is added up, unless its sum is given.
+pub(super) fn write_checksums(packet: &mut [u8], ip: &IpHeader, payload: Option<PayloadSum>) {
     let (headers, tcp) = packet.split_at_mut(ip.payload_offset);
-    tcp[crate::tcp::field::CHECKSUM].fill(0);
-    let sum = crate::checksum::tcp_to_send(ip.source, ip.destination, tcp);
-    tcp[crate::tcp::field::CHECKSUM].copy_from_slice(&sum.to_be_bytes());
+    let length = tcp.len();
+    let (header, rest) = tcp.split_at_mut(usize::from(tcp[field::DATA_OFFSET] >> 4) * 4);
+    header[field::CHECKSUM].fill(0);
+    let payload = payload.unwrap_or_else(|| PayloadSum::of(rest));
+    let sum = checksum::tcp_header_to_send(ip.source, ip.destination, header, length, &payload);
+    header[field::CHECKSUM].copy_from_slice(&sum.to_be_bytes());
     if headers[0] >> 4 == 4 {
         headers[10..12].fill(0);
-        let sum = crate::checksum::ipv4_header(headers);
+        let sum = checksum::ipv4_header(headers);
         headers[10..12].copy_from_slice(&sum.to_be_bytes());
     }
 }

@@ -8,6 +8,7 @@ use crate::error::ParseError;
 use crate::ip::{IpHeader, PROTOCOL_TCP};
 use crate::option::TCP_HEADER_LENGTH;
 use crate::segment::Segment;
+use crate::shim::batch::Pending;
 use crate::shim::entry::Entry;
 use crate::shim::options::{self, NewOptions, OptionsError};
 use crate::shim::{
@@ -37,16 +38,18 @@ where
         room: usize,
     ) -> Result<Range<usize>, Refusal> {
         let mut subject = Subject::default();
-        let verdict = self.sign_outbound(now, buffer, room, &mut subject);
+        let verdict = self.sign_outbound(now, buffer, room, &mut subject, None);
         verdict.or_else(|refusal| self.refuse(now, Direction::Outbound, subject, refusal))
     }
 
-    fn sign_outbound(
+    /// The same. With `pending`, the MAC may be left to be computed, and is then added there.
+    pub(super) fn sign_outbound<'b>(
         &mut self,
         now: Duration,
-        buffer: &mut [u8],
+        buffer: &'b mut [u8],
         room: usize,
         subject: &mut Subject,
+        mut pending: Option<&mut Pending<'b>>,
     ) -> Result<Range<usize>, Refusal> {
         let packet = buffer.get(room..).unwrap_or_default();
         let ip = IpHeader::parse(packet).map_err(ParseError::Ip)?;
@@ -67,6 +70,12 @@ where
         let pair = SocketPair { local: segment.source(), remote: segment.destination() };
         subject.pair = Some(pair);
         let (flags, segment_end, isn) = (segment.flags(), segment.end(), Isn(segment.sequence().0));
+        // Only a SYN takes connections out of the table that are open, or over.
+        if flags.syn()
+            && let Some(pending) = &mut pending
+        {
+            self.complete(pending);
+        }
         let known = self.table.get_mut(&pair);
         let is_new = flags.syn()
             && !flags.ack()
@@ -111,8 +120,15 @@ where
         let start = options::replace(buffer, room, ip.payload_offset, old_options, &options)
             .ok_or_else(|| Refusal::TooLong { excess: options.as_bytes().len() - old_options - room })?;
         let packet = &mut buffer[start..end];
-        entry.connection.sign(&mut packet[ip.payload_offset..]).map_err(Refusal::Sign)?;
-        options::write_checksums(packet, &ip);
+        let tcp = &mut packet[ip.payload_offset..];
+        let to_sign = match &pending {
+            Some(_) => entry.connection.sign_without_mac(tcp),
+            None => entry.connection.sign(tcp).map(|()| None),
+        };
+        match (to_sign.map_err(Refusal::Sign)?, pending) {
+            (Some(to_sign), Some(pending)) => pending.push(packet, ip, pair, to_sign),
+            _ => options::write_checksums(packet, &ip, None),
+        }
         let stage = entry.stage();
         entry.sent(flags, segment_end, now);
         event::moved(&mut self.observer, entry, stage);

@@ -21,6 +21,7 @@ mod secrets;
 mod segment;
 mod shim;
 mod shim_attacks;
+mod shim_batch;
 mod shim_events;
 mod shim_events_hostile;
 mod shim_icmp;

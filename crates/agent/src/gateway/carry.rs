@@ -1,0 +1,109 @@
+//! The threads that carry packets.
+
+use std::ops::Range;
+
+use super::queues::{Packet, PacketQueues};
+use super::shard::{Shard, Verdict};
+use super::shards::Shards;
+use super::wire::Wire;
+
+/// The index of the loopback device in every network namespace (`LOOPBACK_IFINDEX`).
+const LOOPBACK: u32 = 1;
+
+/// The numbers of a gateway's packet queues.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Numbers {
+    pub(super) first: u16,
+    pub(super) threads: u16,
+}
+
+impl Numbers {
+    /// From programs; a queue for each thread.
+    pub(super) const fn outbound(self) -> Range<u16> {
+        self.first..self.first + self.threads
+    }
+
+    /// To programs; a queue for each thread.
+    pub(super) const fn inbound(self) -> Range<u16> {
+        self.first + self.threads..self.errors()
+    }
+
+    /// ICMP errors.
+    pub(super) const fn errors(self) -> u16 {
+        self.first + 2 * self.threads
+    }
+}
+
+/// Carries the packets of a thread's queues until the process ends.
+pub(super) fn carry(mut queues: PacketQueues, thread: u16, numbers: Numbers, wire: &Wire, shards: &Shards) {
+    let outbound = numbers.first + thread;
+    let mut packets = Vec::new();
+    loop {
+        if let Err(error) = queues.receive(&mut packets) {
+            tracing::error!(%error, "packets could not be received from the kernel");
+        }
+        let verdicts = judge(&mut shards.shard(thread.into()), shards, &mut packets, outbound);
+        for (packet, verdict) in packets.drain(..).zip(verdicts) {
+            answer(&mut queues, packet, verdict, wire);
+        }
+        log_lost(queues.flush());
+    }
+}
+
+/// What becomes of packets that have arrived together. Between the two directions their order means nothing.
+fn judge(shard: &mut Shard, shards: &Shards, packets: &mut [Packet], outbound: u16) -> Vec<Verdict> {
+    let is_outbound: Vec<_> = packets.iter().map(|packet| packet.queue == outbound).collect();
+    for (packet, is_outbound) in packets.iter().zip(&is_outbound) {
+        shards.claim(shard, packet.octets(), *is_outbound);
+    }
+    let (mut to_wire, mut to_programs) = (Vec::new(), Vec::new());
+    for (packet, is_outbound) in packets.iter_mut().zip(&is_outbound) {
+        if *is_outbound { to_wire.push(packet) } else { to_programs.push(packet) }
+    }
+    let now = shards.now();
+    let mut to_wire = shard.to_wire(now, &mut to_wire).into_iter();
+    let mut to_programs = shard.to_programs(now, &mut to_programs).into_iter();
+    shard.log();
+    let verdicts =
+        is_outbound.iter().map(|is_outbound| if *is_outbound { to_wire.next() } else { to_programs.next() });
+    verdicts.map(|verdict| verdict.unwrap_or(Verdict::Drop)).collect()
+}
+
+fn answer(queues: &mut PacketQueues, packet: Packet, verdict: Verdict, wire: &Wire) {
+    let decided = match verdict {
+        Verdict::Accept(place) => queues.accept_at(packet, place),
+        Verdict::Send(place) => match wire.send(packet.octets_at(place.clone()), packet.to_device) {
+            Ok(()) => queues.drop(packet),
+            // It does not fit the link: the kernel says so to the program's TCP.
+            Err(_) => queues.accept_at(packet, place),
+        },
+        Verdict::Drop => queues.drop(packet),
+    };
+    log_lost(decided);
+}
+
+/// The kernel has no memory, or has given a packet up; TCP sends it again.
+fn log_lost(result: std::io::Result<()>) {
+    if let Err(error) = result {
+        tracing::debug!(%error, "packets could not be given back to the kernel");
+    }
+}
+
+/// Carries ICMP errors. The one that they quote may be in any shard.
+pub(super) fn carry_errors(mut queues: PacketQueues, shards: &Shards) {
+    let mut packets = Vec::new();
+    loop {
+        if let Err(error) = queues.receive(&mut packets) {
+            tracing::error!(%error, "packets could not be received from the kernel");
+        }
+        for mut packet in packets.drain(..) {
+            let is_own = packet.from_device == LOOPBACK;
+            let (now, octets) = (shards.now(), packet.octets_mut());
+            let is_admitted = shards.each().all(|mut shard| shard.admits_icmp(now, octets, is_own));
+            let place = packet.place();
+            let decided = if is_admitted { queues.accept_at(packet, place) } else { queues.drop(packet) };
+            log_lost(decided);
+        }
+        log_lost(queues.flush());
+    }
+}

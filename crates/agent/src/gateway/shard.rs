@@ -1,0 +1,133 @@
+//! One thread's shim. The kernel puts the packets between two addresses, in both directions, always into the same thread's queues, so
+//! that no connection has packets in two shards.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::ops::Range;
+use std::time::Duration;
+
+use wireseal_tcp_ao::shim::{Event, EventKind, Observer, PeerSlot, Shim, ShimConfig, ShimSlot};
+use wireseal_tcp_ao::{Connection, ConnectionState, IcmpError, PeerError};
+
+use super::queues::Packet;
+use super::wire::destination;
+
+/// What becomes of a packet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Verdict {
+    /// It goes on, with what is at this place of its buffer.
+    Accept(Range<usize>),
+    /// What is at this place of its buffer is sent, past the path MTU that the kernel has noted.
+    Send(Range<usize>),
+    /// It goes nowhere.
+    Drop,
+}
+
+/// A shim, and what has been noted beside it.
+pub(super) struct Shard {
+    pub(super) shim: Shim<Vec<PeerSlot>, Vec<ShimSlot>, Events>,
+    /// To these the kernel has a path MTU from an ICMP error, lowered by the option.
+    narrow: HashSet<IpAddr>,
+    /// Whether nothing is carried any more.
+    has_stopped: bool,
+}
+
+/// The events of the packets that are being judged.
+#[derive(Default)]
+pub(super) struct Events(Vec<Event>);
+
+impl Observer for Events {
+    fn observe(&mut self, event: &Event) {
+        self.0.push(*event);
+    }
+}
+
+impl Shard {
+    pub(super) fn new(
+        config: ShimConfig,
+        peers: Vec<PeerSlot>,
+        connections: usize,
+    ) -> Result<Self, PeerError> {
+        let shim = Shim::new(config, peers, ShimSlot::many::<Vec<_>>(connections))?;
+        Ok(Self { shim: shim.with_observer(Events::default()), narrow: HashSet::new(), has_stopped: false })
+    }
+
+    /// What becomes of packets from programs.
+    pub(super) fn to_wire(&mut self, now: Duration, packets: &mut [&mut Packet]) -> Vec<Verdict> {
+        if self.has_stopped {
+            return vec![Verdict::Drop; packets.len()];
+        }
+        let mut buffers: Vec<_> = packets.iter_mut().map(|packet| packet.buffer_with_room()).collect();
+        let mut signed = Vec::with_capacity(buffers.len());
+        self.shim.outbound_batch(now, &mut buffers, |_, result| signed.push(result));
+        let verdicts = buffers.iter().zip(signed).map(|((buffer, _), signed)| {
+            let Ok(place) = signed else { return Verdict::Drop };
+            let is_narrow = |to: IpAddr| self.narrow.contains(&to);
+            match !self.narrow.is_empty() && destination(&buffer[place.clone()]).is_some_and(is_narrow) {
+                true => Verdict::Send(place),
+                false => Verdict::Accept(place),
+            }
+        });
+        verdicts.collect()
+    }
+
+    /// What becomes of packets for programs.
+    pub(super) fn to_programs(&mut self, now: Duration, packets: &mut [&mut Packet]) -> Vec<Verdict> {
+        if self.has_stopped {
+            return vec![Verdict::Drop; packets.len()];
+        }
+        let starts: Vec<_> = packets.iter().map(|packet| packet.start()).collect();
+        let mut octets: Vec<_> = packets.iter_mut().map(|packet| packet.octets_mut()).collect();
+        let mut verdicts = Vec::with_capacity(octets.len());
+        self.shim.inbound_batch(now, &mut octets, |number, result| {
+            verdicts.push(match result {
+                Ok(range) => Verdict::Accept(starts[number] + range.start..starts[number] + range.end),
+                Err(_) => Verdict::Drop,
+            });
+        });
+        verdicts
+    }
+
+    /// An ICMP error, from this host itself or from another. Returns whether it may pass, as far as this shard knows.
+    pub(super) fn admits_icmp(&mut self, now: Duration, packet: &mut [u8], is_own: bool) -> bool {
+        let before = packet.to_vec();
+        if is_own {
+            self.shim.own_icmp(packet);
+        } else if self.has_stopped || self.shim.inbound(now, packet).is_err() {
+            return false;
+        }
+        // The room for the option was taken off a path MTU, which the kernel now notes.
+        if packet != before
+            && let Some(error) = IcmpError::parse(packet)
+        {
+            self.narrow.insert(error.pair.remote.address());
+        }
+        true
+    }
+
+    /// Carries nothing from now on; returns the established sessions.
+    pub(super) fn stop(&mut self) -> Vec<ConnectionState> {
+        self.has_stopped = true;
+        let pairs: Vec<_> = self.shim.connections().map(Connection::pair).collect();
+        pairs.iter().filter_map(|pair| self.shim.export(pair)).collect()
+    }
+
+    /// Logs sessions. What is refused is counted and logged once a second, since anybody can cause any amount of it.
+    pub(super) fn log(&mut self) {
+        for event in std::mem::take(&mut self.shim.observer_mut().0) {
+            match event.kind {
+                EventKind::Opened => self.log_opened(&event),
+                EventKind::Ended(_) | EventKind::KeySwitched { .. } => tracing::info!("{event}"),
+                EventKind::PeerOnOldKey { .. } | EventKind::Passed { .. } => tracing::warn!("{event}"),
+                EventKind::Refused { .. } | EventKind::HandshakeEnded(_) => tracing::debug!("{event}"),
+            }
+        }
+    }
+
+    fn log_opened(&self, event: &Event) {
+        let connection = event.pair.and_then(|pair| self.shim.connection(&pair));
+        let Some(connection) = connection else { return tracing::info!("{event}") };
+        let key = connection.current_key();
+        tracing::info!(send_id = %key.send_id, recv_id = %connection.rnext_key().recv_id, algorithm = key.algorithm.name(), "{event}");
+    }
+}
