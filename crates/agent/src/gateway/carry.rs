@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::queues::{Packet, PacketQueues};
-use super::shard::{Shard, Verdict};
+use super::shard::Verdict;
 use super::shards::Shards;
 use super::wire::Wire;
 
@@ -36,37 +36,26 @@ impl Numbers {
 
 /// Carries the packets of a thread's queues until the process ends.
 pub(super) fn carry(mut queues: PacketQueues, thread: u16, numbers: Numbers, wire: &Wire, shards: &Shards) {
-    let outbound = numbers.first + thread;
     let mut packets = Vec::new();
     loop {
         if let Err(error) = queues.receive(&mut packets) {
             tracing::error!(%error, "packets could not be received from the kernel");
         }
-        let verdicts = judge(&mut shards.shard(thread.into()), shards, &mut packets, outbound);
-        for (packet, verdict) in packets.drain(..).zip(verdicts) {
+        // Between the two directions the order means nothing.
+        let is_outbound = |packet: &Packet| packet.queue == numbers.first + thread;
+        let (mut outbound, mut inbound): (Vec<_>, Vec<_>) = packets.drain(..).partition(is_outbound);
+        let mut shard = shards.shard(thread.into());
+        outbound.iter().for_each(|packet| shards.claim(&mut shard, packet.octets(), true));
+        inbound.iter().for_each(|packet| shards.claim(&mut shard, packet.octets(), false));
+        let now = shards.now();
+        let verdicts = [shard.outbound(now, &mut outbound), shard.inbound(now, &mut inbound)].concat();
+        shard.log();
+        drop(shard);
+        for (packet, verdict) in outbound.into_iter().chain(inbound).zip(verdicts) {
             answer(&mut queues, packet, verdict, wire);
         }
         log_lost(queues.flush());
     }
-}
-
-/// What becomes of packets that have arrived together. Between the two directions their order means nothing.
-fn judge(shard: &mut Shard, shards: &Shards, packets: &mut [Packet], outbound: u16) -> Vec<Verdict> {
-    let is_outbound: Vec<_> = packets.iter().map(|packet| packet.queue == outbound).collect();
-    for (packet, is_outbound) in packets.iter().zip(&is_outbound) {
-        shards.claim(shard, packet.octets(), *is_outbound);
-    }
-    let (mut to_wire, mut to_programs) = (Vec::new(), Vec::new());
-    for (packet, is_outbound) in packets.iter_mut().zip(&is_outbound) {
-        if *is_outbound { to_wire.push(packet) } else { to_programs.push(packet) }
-    }
-    let now = shards.now();
-    let mut to_wire = shard.to_wire(now, &mut to_wire).into_iter();
-    let mut to_programs = shard.to_programs(now, &mut to_programs).into_iter();
-    shard.log();
-    let verdicts =
-        is_outbound.iter().map(|is_outbound| if *is_outbound { to_wire.next() } else { to_programs.next() });
-    verdicts.map(|verdict| verdict.unwrap_or(Verdict::Drop)).collect()
 }
 
 fn answer(queues: &mut PacketQueues, packet: Packet, verdict: Verdict, wire: &Wire) {

@@ -53,11 +53,11 @@ impl Shard {
     }
 
     /// What becomes of packets from programs.
-    pub(super) fn to_wire(&mut self, now: Duration, packets: &mut [&mut Packet]) -> Vec<Verdict> {
+    pub(super) fn outbound(&mut self, now: Duration, packets: &mut [Packet]) -> Vec<Verdict> {
         if self.has_stopped {
             return vec![Verdict::Drop; packets.len()];
         }
-        let mut buffers: Vec<_> = packets.iter_mut().map(|packet| packet.buffer_with_room()).collect();
+        let mut buffers: Vec<_> = packets.iter_mut().map(Packet::buffer_with_room).collect();
         let mut signed = Vec::with_capacity(buffers.len());
         self.shim.outbound_batch(now, &mut buffers, |_, result| signed.push(result));
         let verdicts = buffers.iter().zip(signed).map(|((buffer, _), signed)| {
@@ -72,12 +72,12 @@ impl Shard {
     }
 
     /// What becomes of packets for programs.
-    pub(super) fn to_programs(&mut self, now: Duration, packets: &mut [&mut Packet]) -> Vec<Verdict> {
+    pub(super) fn inbound(&mut self, now: Duration, packets: &mut [Packet]) -> Vec<Verdict> {
         if self.has_stopped {
             return vec![Verdict::Drop; packets.len()];
         }
-        let starts: Vec<_> = packets.iter().map(|packet| packet.start()).collect();
-        let mut octets: Vec<_> = packets.iter_mut().map(|packet| packet.octets_mut()).collect();
+        let starts: Vec<_> = packets.iter().map(Packet::start).collect();
+        let mut octets: Vec<_> = packets.iter_mut().map(Packet::octets_mut).collect();
         let mut verdicts = Vec::with_capacity(octets.len());
         self.shim.inbound_batch(now, &mut octets, |number, result| {
             verdicts.push(match result {

@@ -22,6 +22,14 @@ use crate::types::{Endpoint, Isn, SocketPair};
 const DEFAULT_MSS_IPV4: usize = 576 - IPV4_HEADER_LENGTH - TCP_HEADER_LENGTH;
 const DEFAULT_MSS_IPV6: usize = 1280 - IPV6_HEADER_LENGTH - TCP_HEADER_LENGTH;
 
+/// A packet with a TCP segment, and the segment's MAC if that was computed ahead.
+struct Arrived<'a> {
+    segment: &'a Segment<'a>,
+    packet: &'a [u8],
+    ip: &'a IpHeader,
+    ahead: Option<&'a Ahead>,
+}
+
 impl<P, T, O> Shim<P, T, O>
 where
     P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>,
@@ -77,7 +85,8 @@ where
         let segment = Segment::from_packet(&ip, packet)?;
         // Written in its place: copying what has just been written in parts takes 7 ns (Zen 3).
         let pair = subject.pair.insert(SocketPair { local: segment.destination(), remote: segment.source() });
-        if !self.admit(now, pair, &segment, packet, &ip, &mut subject.peer, ahead)? {
+        let arrived = Arrived { segment: &segment, packet, ip: &ip, ahead };
+        if !self.admit(now, pair, &arrived, &mut subject.peer)? {
             return Ok(whole);
         }
         let is_syn = segment.flags().syn();
@@ -117,12 +126,10 @@ where
         &mut self,
         now: Duration,
         pair: &SocketPair,
-        segment: &Segment<'_>,
-        packet: &[u8],
-        ip: &IpHeader,
+        arrived: &Arrived<'_>,
         of_peer: &mut Option<usize>,
-        ahead: Option<&Ahead>,
     ) -> Result<bool, Refusal> {
+        let Arrived { segment, packet, ip, ahead } = *arrived;
         let flags = segment.flags();
         let opens = flags.syn() && !flags.ack();
         let isn = Isn(segment.sequence().0);
