@@ -30,11 +30,25 @@ pub struct Config {
 }
 
 impl Config {
-    /// Whether the kernel can carry it out, as far as can be known beforehand.
+    /// Whether the kernel can carry it out, as far as can be known beforehand. A gateway can also carry out what it cannot.
     ///
     /// # Errors
-    /// [`ConfigError::Peers`] if peers overlap and share ids, or have an algorithm that Linux lacks.
+    /// [`ConfigError::Overlap`] if there are keys both for a host and for a network around it: whoever has the network's could call in the
+    /// host's name. [`ConfigError::Peers`] if a chain has an algorithm that Linux lacks.
     pub fn check_for_kernel(&self) -> Result<(), ConfigError> {
+        let mut peers: Vec<_> = self.peers.iter().map(|(peer, _)| peer.canonical()).collect();
+        // Networks come before the hosts in them.
+        peers.sort();
+        let mut around: Vec<PeerName> = Vec::new();
+        for peer in peers {
+            around.retain(|network| network.remote.contains(&peer.remote.first_address()));
+            let is_same_vrf =
+                |network: &&PeerName| network.vrf.zip(peer.vrf).is_none_or(|(network, peer)| network == peer);
+            if let Some(network) = around.iter().find(is_same_vrf) {
+                return Err(ConfigError::Overlap(peer, *network));
+            }
+            around.push(peer);
+        }
         Ok(KeyManager::default().set_peers(self.peers.iter().cloned())?)
     }
 }

@@ -84,6 +84,12 @@ pub enum ConfigError {
         /// Why. It is in the message, and so not the error's source.
         error: io::Error,
     },
+    /// There are keys both for a host and for a network around it.
+    #[error(
+        "peers {0} and {1} overlap, and Linux takes the keys of either from a caller that is in both: name peers that do not, or use \
+         `wireseal gateway`, which goes by the longest prefix"
+    )]
+    Overlap(PeerName, PeerName),
     /// The peers contradict each other, or have an algorithm that Linux lacks.
     #[error("{0}")]
     Peers(Box<ManagerError>),

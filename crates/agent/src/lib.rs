@@ -66,9 +66,13 @@ mod describe;
 mod error;
 #[cfg(feature = "gateway")]
 mod gateway;
+#[cfg(feature = "observed")]
+mod metrics;
 #[cfg(feature = "run")]
 mod run;
 mod source;
+#[cfg(feature = "observed")]
+mod status;
 
 pub use config::{Config, Md5};
 pub use error::{ConfigError, PeerArgumentError};
@@ -77,6 +81,12 @@ pub use error::{ConfigError, PeerArgumentError};
 pub use gateway::PacketQueues;
 #[cfg(feature = "gateway")]
 pub use gateway::{Gateway, GatewayError};
+#[cfg(feature = "observed")]
+pub use metrics::{MetricsAddress, MetricsAddressError};
 #[cfg(feature = "run")]
-pub use run::{RunError, run};
+pub use run::{AttachError, RunError, Supervisor, stop_with};
 pub use source::{PeerArgument, Source};
+#[cfg(feature = "observed")]
+pub use status::{
+    Command, KeyStatus, ListenerStatus, PeerStatus, Segments, SessionStatus, Status, StatusError, running,
+};

@@ -66,14 +66,14 @@ pub(crate) fn socket(socket: &SocketReport) {
     let bad = &socket.refused.bad;
     for (key, segments) in bad.iter().take(MOST) {
         let peer = key.peer();
-        tracing::warn!(%peer, segments, "wrong MAC under the {key}: its secret differs from the peer's, or segments are forged");
+        tracing::warn!(%peer, segments, "bad MAC under the {key}: its secret differs from the peer's, or segments are forged");
     }
     if let Some(more) = bad.len().checked_sub(MOST + 1) {
-        tracing::warn!(attachment = socket.attachment, "wrong MAC under {} more keys", more + 1);
+        tracing::warn!(attachment = socket.attachment, "bad MAC under {} more keys", more + 1);
     }
     for (segments, what) in [
-        (socket.refused.key_not_found, "segments have a KeyID that no key has"),
-        (socket.refused.unsigned, "segments are not signed"),
+        (socket.refused.key_not_found, "unknown KeyID: no key here has it"),
+        (socket.refused.unsigned, "no TCP-AO option: segments are not signed"),
     ] {
         if segments > 0 {
             tracing::warn!(attachment = socket.attachment, peer = of, segments, "{what}");

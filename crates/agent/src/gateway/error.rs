@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use wireseal_linux::PeerName;
 use wireseal_tcp_ao::PeerError;
 
-use crate::ConfigError;
+use crate::error::ConfigError;
+use crate::metrics::MetricsAddress;
 
 /// Why a gateway does not run, or has ended.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +34,14 @@ pub enum GatewayError {
     /// Packets cannot be sent.
     #[error("cannot open a raw socket: {0} (it needs CAP_NET_RAW)")]
     Wire(io::Error),
+    /// Metrics cannot be served there.
+    #[error("cannot serve metrics at {address}: {error}")]
+    Metrics {
+        /// Where.
+        address: MetricsAddress,
+        /// Why. It is in the message, and so not the error's source.
+        error: io::Error,
+    },
     /// No rules could be installed.
     #[error("cannot install rules: {0}")]
     Rules(String),

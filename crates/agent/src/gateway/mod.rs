@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -24,7 +25,9 @@ use self::carry::{Numbers, carry, carry_errors};
 use self::rules::Rules;
 use self::shards::Shards;
 use self::wire::Wire;
-use crate::Source;
+use crate::metrics::{self, MetricsAddress};
+use crate::source::Source;
+use crate::status::{Command, StatusSource, announce};
 
 pub use self::error::GatewayError;
 #[doc(hidden)]
@@ -49,6 +52,8 @@ pub struct Gateway {
     /// Whether routers' ICMP errors about established sessions reach the programs; RFC 5925 §7.8 advises against it. Without them a path MTU
     /// that is smaller than the links of both ends is not found, unless the kernel probes for it (`net.ipv4.tcp_mtu_probing`).
     pub accepts_icmp: bool,
+    /// Where it serves metrics for Prometheus.
+    pub metrics: Option<MetricsAddress>,
     /// Whether it removes its rules when it ends. Then packets of these peers pass unsigned, and without it they are dropped.
     pub opens_on_exit: bool,
 }
@@ -75,6 +80,7 @@ impl Gateway {
             connections: Self::CONNECTIONS,
             state: None,
             accepts_icmp: false,
+            metrics: None,
             opens_on_exit: false,
         }
     }
@@ -99,6 +105,14 @@ impl Gateway {
                 Err(error) => return Err(GatewayError::State { path: path.clone(), error }),
             }
         }
+        let source: StatusSource = {
+            let shards = Arc::clone(&shards);
+            Arc::new(move || shards.status())
+        };
+        if let Some(address) = &self.metrics {
+            let served = metrics::serve(address, Arc::clone(&source));
+            served.map_err(|error| GatewayError::Metrics { address: address.clone(), error })?;
+        }
         let numbers = Numbers { first: self.queue, threads: self.threads };
         start_carrying(numbers, &shards)?;
         let rules = Rules::install(&config, numbers)?;
@@ -107,6 +121,8 @@ impl Gateway {
             by = rules.by(),
             "the gateway carries the packets of its peers"
         );
+        let _announced = announce(Command::Gateway, source);
+        tell_systemd();
         let reload = Arc::new(AtomicBool::new(false));
         let ticking = (Arc::clone(&shards), Arc::clone(&reload));
         let (source, rules_of_tick) = (self.source.clone(), rules);
@@ -182,6 +198,13 @@ fn start_carrying(numbers: Numbers, shards: &Arc<Shards>) -> Result<(), GatewayE
     }
     let shards = Arc::clone(shards);
     start("icmp errors", move || carry_errors(errors, &shards))
+}
+
+/// Units that come after this one can start, if systemd waits for that (`Type=notify`).
+fn tell_systemd() {
+    if let Err(error) = sd_notify::notify(&[NotifyState::Ready]) {
+        tracing::warn!(%error, "systemd cannot be told that the gateway is ready");
+    }
 }
 
 fn start(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), GatewayError> {

@@ -1,6 +1,7 @@
 //! The shards, and what they have in common: peers with their key chains, and sessions of a gateway before.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,7 +15,8 @@ use wireseal_tcp_ao::{
 
 use super::GatewayError;
 use super::shard::Shard;
-use crate::Config;
+use crate::config::Config;
+use crate::status::{Command, PeerStatus, Segments, SessionStatus, Status};
 
 /// The longest packet. The kernel knows the MTU of each device; what is longer it refuses by ICMP, which comes through the shim.
 const LONGEST: usize = u16::MAX as usize;
@@ -23,6 +25,7 @@ const MORE_PEERS: usize = 1024;
 
 /// What the threads share.
 pub(super) struct Shards {
+    since: Timestamp,
     started: Instant,
     shards: Vec<Mutex<Shard>>,
     peers: Mutex<HashMap<PeerName, Followed>>,
@@ -59,6 +62,7 @@ impl Shards {
             Shard::new(shim_config, slots, connections).map(Mutex::new).map_err(GatewayError::Peers)
         };
         let shards = Self {
+            since: Timestamp::now(),
             started: Instant::now(),
             shards: (0..shards).map(|_| shard()).collect::<Result<_, _>>()?,
             peers: Mutex::default(),
@@ -200,11 +204,57 @@ impl Shards {
         }
     }
 
+    /// What the gateway does now.
+    pub(super) fn status(&self) -> Status {
+        let peers = lock(&self.peers);
+        let mut of_index: Vec<Vec<SessionStatus>> = Vec::new();
+        let mut segments: Vec<Segments> = Vec::new();
+        for shard in self.each() {
+            for (index, connection) in shard.shim.connections_with_peers() {
+                of_index.resize_with(of_index.len().max(index + 1), Vec::new);
+                of_index[index].push(session(connection));
+            }
+            for followed in peers.values() {
+                let (index, counters) = (followed.index, shard.shim.peer_counters(followed.index));
+                segments.resize(segments.len().max(index + 1), Segments::default());
+                segments[index] = segments[index].plus(counters.copied().unwrap_or_default().into());
+            }
+        }
+        let mut peers: Vec<_> = peers.iter().collect();
+        peers.sort_by_key(|(name, _)| **name);
+        let peers = peers.into_iter().map(|(name, followed)| PeerStatus {
+            sessions: of_index.get_mut(followed.index).map(std::mem::take).unwrap_or_default(),
+            segments: segments.get(followed.index).copied().unwrap_or_default(),
+            ..PeerStatus::new(name, &followed.chain, self.since)
+        });
+        Status {
+            command: Command::Gateway,
+            pid: std::process::id(),
+            since: self.since,
+            program: None,
+            peers: peers.collect(),
+            listeners: Vec::new(),
+        }
+    }
+
     /// Carries nothing from now on; returns the established sessions.
     pub(super) fn stop(&self) -> Vec<ConnectionState> {
         let carried = self.each().flat_map(|mut shard| shard.stop()).collect::<Vec<_>>();
         let waiting = std::mem::take(&mut *lock(&self.waiting));
         carried.into_iter().chain(waiting.into_values()).collect()
+    }
+}
+
+fn session(connection: &Connection<MKTS_PER_PEER>) -> SessionStatus {
+    let SocketPair { local, remote } = connection.pair();
+    let asked_for = connection.rnext_key().recv_id;
+    SessionStatus {
+        local: SocketAddr::new(local.address(), local.port()),
+        remote: SocketAddr::new(remote.address(), remote.port()),
+        is_established: connection.is_established(),
+        send_id: connection.current_key().send_id,
+        asked_for,
+        is_peer_behind: connection.peers_key().recv_id != asked_for,
     }
 }
 
@@ -220,9 +270,9 @@ fn sum(a: &Counters, b: &Counters) -> Counters {
 
 fn log_refused(peer: &PeerName, before: &Counters, now: &Counters) {
     for (segments, what) in [
-        (now.bad - before.bad, "wrong MAC: the secret differs from the peer's, or segments are forged"),
-        (now.key_not_found - before.key_not_found, "segments have a KeyID that no key has"),
-        (now.required - before.required, "segments are not signed"),
+        (now.bad - before.bad, "bad MAC: the secret differs from the peer's, or segments are forged"),
+        (now.key_not_found - before.key_not_found, "unknown KeyID: no key here has it"),
+        (now.required - before.required, "no TCP-AO option: segments are not signed"),
     ] {
         if segments > 0 {
             tracing::warn!(%peer, segments, "{what}");

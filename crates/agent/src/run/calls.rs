@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,8 +14,9 @@ use rustix::net::{Shutdown, connect, connect_unspec, listen, shutdown};
 
 use super::addresses::{self, Address};
 use super::filter;
-use super::process::{self, Opened};
-use super::sockets::{Sockets, inode_of, is_tcp};
+use super::process::{self, Family, Opened};
+use super::socket::{inode_of, is_tcp};
+use super::sockets::Sockets;
 
 /// What the program's call returns.
 enum Answer {
@@ -29,8 +30,10 @@ enum Answer {
 
 /// The program's calls and its sockets.
 pub(super) struct Calls {
-    notifications: Arc<OwnedFd>,
+    /// Where calls are announced: one for the processes that have a filter in common.
+    notifications: Vec<Arc<OwnedFd>>,
     pub(super) sockets: Sockets,
+    family: Family,
     /// Connections that are being opened while the program waits.
     waiting: Arc<Mutex<Vec<Waiting>>>,
     newest: Newest,
@@ -86,39 +89,64 @@ fn take(waiting: &mut Vec<Waiting>, inode: u64) -> Option<Waiting> {
     Some(waiting.swap_remove(index))
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Calls {
-    pub(super) fn new(notifications: OwnedFd, sockets: Sockets) -> Self {
+    pub(super) fn new(
+        notifications: impl IntoIterator<Item = OwnedFd>,
+        sockets: Sockets,
+        family: Family,
+    ) -> Self {
         Self {
-            notifications: Arc::new(notifications),
+            notifications: notifications.into_iter().map(Arc::new).collect(),
             sockets,
+            family,
             waiting: Arc::default(),
             newest: Arc::default(),
         }
     }
 
     /// Where calls are announced.
-    pub(super) fn notifications(&self) -> BorrowedFd<'_> {
-        self.notifications.as_fd()
+    pub(super) fn notifications(&self) -> Vec<Arc<OwnedFd>> {
+        self.notifications.clone()
+    }
+
+    /// Nobody is left who could make calls there.
+    pub(super) fn let_go(&mut self, notifications: &Arc<OwnedFd>) {
+        self.notifications.retain(|other| !Arc::ptr_eq(other, notifications));
+    }
+
+    /// Whether nobody is left who could make calls.
+    pub(super) fn is_over(&self) -> bool {
+        self.notifications.is_empty()
     }
 
     /// Receives a call and answers it, or starts what will.
-    pub(super) fn answer_next(&mut self) {
+    pub(super) fn answer_next(&mut self, from: &Arc<OwnedFd>) {
         // The caller may have been killed in the meantime.
-        let Ok(request) = ScmpNotifReq::receive(self.notifications.as_raw_fd()) else { return };
-        let answer =
-            if is_call(&request, filter::CONNECT) { self.connect(&request) } else { self.listen(&request) };
+        let Ok(request) = ScmpNotifReq::receive(from.as_raw_fd()) else { return };
+        self.family.add(request.pid.cast_signed());
+        let call = Call { request, from };
+        let is_connect = is_call(&call.request, filter::CONNECT);
+        let answer = if is_connect { self.connect(&call) } else { self.listen(&call) };
         let answer = answer.unwrap_or_else(|error| Answer::Made(Err(error)));
         // What `connect` has come to is answered there.
-        respond(self.notifications.as_raw_fd(), request.id, &answer);
+        respond(from.as_raw_fd(), call.request.id, &answer);
+    }
+
+    /// Puts keys on the listeners that the program has already. Its sessions with peers go on unsigned, and the log names them.
+    pub(super) fn take_over(&mut self) {
+        match self.family.sockets() {
+            Ok(open) => self.sockets.take_over(&open),
+            Err(error) => tracing::error!(%error, "cannot look for the program's sockets"),
+        }
     }
 
     /// Carries the key chains out, and gives up connections that nobody waits for any more.
     pub(super) fn tick(&mut self) {
-        match process::sockets() {
+        match self.family.sockets() {
             Ok(open) => {
                 self.sockets.step(&open);
                 lock(&self.newest).retain(|_, (at, _)| at.elapsed() < AGAIN);
@@ -133,8 +161,9 @@ impl Calls {
         }
     }
 
-    fn connect(&mut self, request: &ScmpNotifReq) -> Result<Answer, Errno> {
-        let Some(socket) = self.tcp_socket(request)? else { return Ok(Answer::Unprotected) };
+    fn connect(&mut self, call: &Call<'_>) -> Result<Answer, Errno> {
+        let request = &call.request;
+        let Some(socket) = call.tcp_socket()? else { return Ok(Answer::Unprotected) };
         let length = usize::try_from(request.data.args[2] & 0xffff_ffff).unwrap_or(usize::MAX);
         if length > addresses::MOST {
             return Err(Errno::INVAL);
@@ -142,7 +171,7 @@ impl Calls {
         let octets = process::memory(request.pid.cast_signed(), request.data.args[1], length);
         let octets = octets.map_err(|_| Errno::FAULT)?;
         // Otherwise the memory may have been another process's.
-        self.check(request)?;
+        call.check()?;
         match addresses::parse(&octets)? {
             Address::Dissolve => {
                 self.sockets.forget(&socket);
@@ -150,17 +179,17 @@ impl Calls {
             }
             Address::Remote(remote) => {
                 self.sockets.protect_connecting(&socket, remote)?;
-                let call = Connect {
+                let connect = Connect {
                     call: request.id,
                     inode: inode_of(&socket)?,
                     remote,
-                    notifications: Arc::clone(&self.notifications),
+                    notifications: Arc::clone(call.from),
                     newest: Arc::clone(&self.newest),
                 };
                 if fcntl_getfl(&socket)?.contains(OFlags::NONBLOCK) {
-                    call.make(socket);
+                    connect.make(socket);
                 } else {
-                    self.connect_later(call, socket)?;
+                    self.connect_later(connect, socket)?;
                 }
                 Ok(Answer::Later)
             }
@@ -193,17 +222,27 @@ impl Calls {
         })
     }
 
-    fn listen(&mut self, request: &ScmpNotifReq) -> Result<Answer, Errno> {
-        let Some(socket) = self.tcp_socket(request)? else { return Ok(Answer::Unprotected) };
+    fn listen(&mut self, call: &Call<'_>) -> Result<Answer, Errno> {
+        let Some(socket) = call.tcp_socket()? else { return Ok(Answer::Unprotected) };
         if !self.sockets.protect_listener(&socket)? {
             return Ok(Answer::Unprotected);
         }
-        let backlog = request.data.args[1] as u32;
+        let backlog = call.request.data.args[1] as u32;
         Ok(Answer::Made(listen(&socket, backlog.cast_signed())))
     }
+}
 
-    /// A duplicate of the socket that the call is about; `None` if it is not TCP's.
-    fn tcp_socket(&self, request: &ScmpNotifReq) -> Result<Option<OwnedFd>, Errno> {
+/// A call of the program.
+struct Call<'a> {
+    request: ScmpNotifReq,
+    /// Where it was announced.
+    from: &'a Arc<OwnedFd>,
+}
+
+impl Call<'_> {
+    /// A duplicate of the socket that it is about; `None` if that is not TCP's.
+    fn tcp_socket(&self) -> Result<Option<OwnedFd>, Errno> {
+        let request = &self.request;
         let opened = Opened::of_thread(request.pid.cast_signed());
         let descriptor = (request.data.args[0] as u32).cast_signed();
         let socket = opened.and_then(|process| process.duplicate(descriptor)).map_err(|error| {
@@ -213,13 +252,13 @@ impl Calls {
             tracing::error!(pid = request.pid, %error, "cannot take a duplicate of the program's socket (CAP_SYS_PTRACE?)");
             Errno::KEYREJECTED
         })?;
-        self.check(request)?;
+        self.check()?;
         Ok(is_tcp(&socket).then_some(socket))
     }
 
     /// Whether the caller still waits.
-    fn check(&self, request: &ScmpNotifReq) -> Result<(), Errno> {
-        notify_id_valid(self.notifications.as_raw_fd(), request.id).map_err(|_| Errno::INTR)
+    fn check(&self) -> Result<(), Errno> {
+        notify_id_valid(self.from.as_raw_fd(), self.request.id).map_err(|_| Errno::INTR)
     }
 }
 

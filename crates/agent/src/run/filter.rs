@@ -68,6 +68,13 @@ fn install(md5: Md5) -> Result<OwnedFd, RunError> {
 fn filter(md5: Md5) -> Result<i32, SeccompError> {
     // libseccomp keeps one descriptor for all filters of a process, that of the first.
     reset_global_state()?;
+    let filter = rules(md5)?;
+    filter.load()?;
+    Ok(filter.get_notify_fd()?.as_raw_fd())
+}
+
+/// What the filter lets pass, refuses, and announces.
+pub(super) fn rules(md5: Md5) -> Result<ScmpFilterContext, SeccompError> {
     let mut filter = ScmpFilterContext::new(ScmpAction::Allow)?;
     // System calls of other architectures, such as 32-bit ones, would come through unseen.
     filter.set_act_badarch(refuse(Errno::NOSYS))?;
@@ -91,8 +98,7 @@ fn filter(md5: Md5) -> Result<i32, SeccompError> {
         let call = ScmpSyscall::from_name("setsockopt")?;
         filter.add_rule_conditional(refuse(Errno::NOPROTOOPT), call, &option)?;
     }
-    filter.load()?;
-    Ok(filter.get_notify_fd()?.as_raw_fd())
+    Ok(filter)
 }
 
 /// The program sees this error.

@@ -4,9 +4,13 @@ mod addresses;
 mod calls;
 mod error;
 mod filter;
+mod guard;
+mod inject;
 mod process;
 mod program;
+mod protected;
 mod signals;
+mod socket;
 mod sockets;
 #[cfg(test)]
 mod tests;
@@ -14,103 +18,233 @@ mod tests;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, WaitOptions, WaitStatus, set_child_subreaper, wait};
+use rustix::process::{Pid, WaitOptions, WaitStatus, getpid, set_child_subreaper, wait};
+use sd_notify::NotifyState;
 use wireseal_linux::probe;
+use wireseal_tcp_ao::key_chain::Timestamp;
 
 use self::calls::Calls;
+use self::process::Family;
+use self::signals::Asked;
 use self::sockets::Sockets;
-use crate::{Config, Source};
+use crate::config::Config;
+use crate::metrics::{self, MetricsAddress};
+use crate::source::Source;
+use crate::status::{Announced, Command, Status, StatusSource, announce};
 
-pub use self::error::RunError;
+pub use self::error::{AttachError, RunError};
+pub use self::guard::stop_with;
 
 /// How often the key chains are carried out and new sockets are looked for.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Runs a program with keys on its sockets until it and all of its children have ended. Returns its exit code; 128 and the signal's number if
-/// a signal ended it.
-///
-/// On SIGHUP the configuration is read again; if it cannot be used, the one before stays, and the log says why. Other signals are passed on
-/// to the program. The process must not have started children before, as it waits for any.
-///
-/// # Errors
-/// [`RunError`]; the program has not been started then. [`RunError::exit_code`] is what a shell would return.
-pub fn run(program: &OsStr, arguments: &[OsString], source: &Source) -> Result<u8, RunError> {
-    let config = source.read()?;
-    config.check_for_kernel()?;
+/// Puts keys on the sockets of a program from outside.
+#[derive(Clone, Debug, Default)]
+pub struct Supervisor {
+    /// The peers and their keys.
+    pub source: Source,
+    /// Where metrics for Prometheus are served.
+    pub metrics: Option<MetricsAddress>,
+}
+
+impl Supervisor {
+    /// Runs a program with keys on its sockets until it and all of its children have ended. Returns its exit code; 128 and the signal's
+    /// number if a signal ended it.
+    ///
+    /// On SIGHUP the configuration is read again; if it cannot be used, the one before stays, and the log says why. Other signals are passed
+    /// on to the program. The process must not have started children before, as it waits for any.
+    ///
+    /// # Errors
+    /// [`RunError`]; the program has not been started then. [`RunError::exit_code`] is what a shell would return.
+    pub fn run(&self, program: &OsStr, arguments: &[OsString]) -> Result<u8, RunError> {
+        let config = self.read()?;
+        check_kernel()?;
+        self.supervise(program, arguments, config)
+    }
+
+    /// Does the same for a program that runs already, with all of its children, until they have ended or this process gets SIGTERM or
+    /// SIGINT. Listeners get keys at once. Sessions with the peers that are open already go on unsigned, and the log names them; the next
+    /// ones get keys.
+    ///
+    /// From then on the program depends on a supervisor, as under [`run`](Self::run): without one it opens no connection and no
+    /// listener. A program whose supervisor was killed can be attached to again.
+    ///
+    /// # Errors
+    /// [`RunError`]. The program is as it was then, unless it is [`RunError::PartlyAttached`].
+    pub fn attach(&self, pid: u32) -> Result<(), RunError> {
+        let config = self.read()?;
+        check_kernel()?;
+        self.attach_to(pid, config)
+    }
+
+    fn read(&self) -> Result<Config, RunError> {
+        let config = self.source.read()?;
+        config.check_for_kernel()?;
+        Ok(config)
+    }
+
+    /// [`run`](Self::run) on any kernel.
+    fn supervise(&self, program: &OsStr, arguments: &[OsString], config: Config) -> Result<u8, RunError> {
+        let program = program::find(program)?;
+        // Before the signals can be passed on, so that those for this process do not get lost.
+        let (wake, woken) = wake_up_call()?;
+        set_child_subreaper(Some(getpid())).map_err(|error| RunError::System(error.into()))?;
+        let md5 = config.md5;
+        let family = Family::of(getpid())?;
+        let sockets = Sockets::new(config)?;
+        let published = self.publish(Command::Run, Some(program.display().to_string()))?;
+        let (child, notifications) = filter::spawn(&program, arguments, md5)?;
+        let signals = signals::pass_on(child, wake).map_err(RunError::System)?;
+        tracing::info!(program = %program.display(), pid = child.as_raw_nonzero(), "started");
+        let mut calls = Calls::new([notifications], sockets, family);
+        let mut status = None;
+        self.attend(&mut calls, &woken, &signals, &published, || reap(child, &mut status))?;
+        while status.is_none() {
+            match wait(WaitOptions::empty()) {
+                Ok(Some((pid, ended))) if pid == child => status = Some(ended),
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(RunError::System(error.into())),
+            }
+        }
+        Ok(status.map_or(1, exit_code))
+    }
+
+    /// [`attach`](Self::attach) on any kernel.
+    fn attach_to(&self, pid: u32, config: Config) -> Result<(), RunError> {
+        let pid = Pid::from_raw(pid.cast_signed()).ok_or(RunError::NoProcess(pid))?;
+        let (wake, woken) = wake_up_call()?;
+        let md5 = config.md5;
+        let mut family = Family::of(pid)?;
+        let sockets = Sockets::new(config)?;
+        let published = self.publish(Command::Attach, family.program())?;
+        let signals = signals::receive(wake).map_err(RunError::System)?;
+        let notifications = inject::into_all(&mut family, md5)?;
+        tracing::info!(pid = pid.as_raw_nonzero(), processes = notifications.len(), "attached");
+        let mut calls = Calls::new(notifications, sockets, family);
+        calls.take_over();
+        if let Err(error) = sd_notify::notify(&[NotifyState::Ready]) {
+            tracing::warn!(%error, "systemd cannot be told that the keys are there");
+        }
+        self.attend(&mut calls, &woken, &signals, &published, || ())?;
+        if signals.wants_end() {
+            tracing::warn!(
+                "ended; until it is attached to again, the program opens no connection and no listener"
+            );
+        }
+        Ok(())
+    }
+
+    /// Answers calls, and carries the key chains out, until nobody is left who could call or this process is to end.
+    fn attend(
+        &self,
+        calls: &mut Calls,
+        woken: &UnixStream,
+        signals: &Asked,
+        published: &Published,
+        mut reap: impl FnMut(),
+    ) -> Result<(), RunError> {
+        let mut next = Instant::now();
+        loop {
+            let wait = next.saturating_duration_since(Instant::now());
+            wait_for(calls, woken, wait).map_err(RunError::System)?;
+            reap();
+            if calls.is_over() || signals.wants_end() {
+                return Ok(());
+            }
+            if signals.wants_reload() {
+                self.reload(&mut calls.sockets);
+                next = Instant::now();
+            }
+            if next <= Instant::now() {
+                calls.tick();
+                published.set(&calls.sockets);
+                next = Instant::now() + TICK;
+            }
+        }
+    }
+
+    fn reload(&self, sockets: &mut Sockets) {
+        match self.read().and_then(|config| sockets.change(config)) {
+            Ok(()) => tracing::info!("the configuration was read again"),
+            Err(error) => tracing::error!(%error, "the configuration stays as it was"),
+        }
+    }
+
+    /// Shows what this process does from now on.
+    fn publish(&self, command: Command, program: Option<String>) -> Result<Published, RunError> {
+        let status = Status {
+            command,
+            pid: std::process::id(),
+            since: Timestamp::now(),
+            program,
+            peers: Vec::new(),
+            listeners: Vec::new(),
+        };
+        let status = Arc::new(Mutex::new(status));
+        let shown = Arc::clone(&status);
+        let source: StatusSource = Arc::new(move || calls::lock(&shown).clone());
+        if let Some(address) = &self.metrics {
+            let served = metrics::serve(address, Arc::clone(&source));
+            served.map_err(|error| RunError::Metrics { address: address.clone(), error })?;
+        }
+        Ok(Published { status, _announced: announce(command, source) })
+    }
+}
+
+/// The status as it was at the last tick, for whoever asks.
+struct Published {
+    status: Arc<Mutex<Status>>,
+    _announced: Option<Announced>,
+}
+
+impl Published {
+    fn set(&self, sockets: &Sockets) {
+        let mut status = calls::lock(&self.status);
+        (status.peers, status.listeners) = sockets.status(status.since);
+    }
+}
+
+fn check_kernel() -> Result<(), RunError> {
     let support = probe().map_err(RunError::Probe)?;
-    if !support.tcp_ao {
-        return Err(RunError::NoTcpAo { kernel: support.kernel });
-    }
-    supervise(program, arguments, source, config)
+    if support.tcp_ao { Ok(()) } else { Err(RunError::NoTcpAo { kernel: support.kernel }) }
 }
 
-/// The same on any kernel.
-fn supervise(
-    program: &OsStr,
-    arguments: &[OsString],
-    source: &Source,
-    config: Config,
-) -> Result<u8, RunError> {
-    let program = program::find(program)?;
-    // Before the signals can be passed on, so that those for this process do not get lost.
-    let (wake, woken) = UnixStream::pair().map_err(RunError::System)?;
-    woken.set_nonblocking(true).map_err(RunError::System)?;
-    set_child_subreaper(Some(rustix::process::getpid())).map_err(|error| RunError::System(error.into()))?;
-    let md5 = config.md5;
-    let sockets = Sockets::new(config)?;
-    let (child, notifications) = filter::spawn(&program, arguments, md5)?;
-    let signals = signals::pass_on(child, wake).map_err(RunError::System)?;
-    tracing::info!(program = %program.display(), pid = child.as_raw_nonzero(), "started");
-    let mut calls = Calls::new(notifications, sockets);
-    let mut status = None;
-    let mut next = Instant::now();
-    loop {
-        let wait = next.saturating_duration_since(Instant::now());
-        let has_ended = !wait_for(&mut calls, &woken, wait).map_err(RunError::System)?;
-        reap(child, &mut status);
-        if has_ended {
-            break;
-        }
-        if signals.wants_reload() {
-            reload(source, &mut calls.sockets);
-            next = Instant::now();
-        }
-        if next <= Instant::now() {
-            calls.tick();
-            next = Instant::now() + TICK;
-        }
-    }
-    while status.is_none() {
-        match wait(WaitOptions::empty()) {
-            Ok(Some((pid, ended))) if pid == child => status = Some(ended),
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(RunError::System(error.into())),
-        }
-    }
-    Ok(status.map_or(1, exit_code))
+/// What a thread wakes the supervisor by, and what the supervisor sees.
+fn wake_up_call() -> Result<(UnixStream, UnixStream), RunError> {
+    let pair = UnixStream::pair().and_then(|(wake, woken)| {
+        woken.set_nonblocking(true)?;
+        Ok((wake, woken))
+    });
+    pair.map_err(RunError::System)
 }
 
-/// Waits for a call of the program or a signal, and answers calls. Returns false once nobody is left who could make one.
-fn wait_for(calls: &mut Calls, woken: &UnixStream, wait: Duration) -> io::Result<bool> {
-    let mut events =
-        [PollFd::from_borrowed_fd(calls.notifications(), PollFlags::IN), PollFd::new(woken, PollFlags::IN)];
+/// Waits for a call of the program or a signal, and answers calls.
+fn wait_for(calls: &mut Calls, woken: &UnixStream, wait: Duration) -> io::Result<()> {
+    let notifications = calls.notifications();
+    let mut events: Vec<_> = notifications.iter().map(|call| PollFd::new(&**call, PollFlags::IN)).collect();
+    events.push(PollFd::new(woken, PollFlags::IN));
     let limit = Timespec::try_from(wait).ok();
     match poll(&mut events, limit.as_ref()) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
-    let [call, signal] = events.map(|event| event.revents());
-    if !signal.is_empty() {
+    let mut events: Vec<_> = events.iter().map(PollFd::revents).collect();
+    if events.pop().is_some_and(|signal| !signal.is_empty()) {
         // What it says is in the signals' state; a full buffer is read in several rounds.
         let _ = (&*woken).read(&mut [0; 64]);
     }
-    if call.contains(PollFlags::IN) {
-        calls.answer_next();
+    for (notifications, event) in notifications.iter().zip(events) {
+        if event.contains(PollFlags::IN) {
+            calls.answer_next(notifications);
+        } else if event.contains(PollFlags::HUP) {
+            calls.let_go(notifications);
+        }
     }
-    Ok(!call.contains(PollFlags::HUP) || call.contains(PollFlags::IN))
+    Ok(())
 }
 
 /// Collects children that have ended, and orphans of the program; they come to this process.
@@ -125,12 +259,4 @@ fn reap(child: Pid, status: &mut Option<WaitStatus>) {
 fn exit_code(status: WaitStatus) -> u8 {
     let signal = || status.terminating_signal().map(|signal| 128 + signal);
     status.exit_status().or_else(signal).and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
-}
-
-fn reload(source: &Source, sockets: &mut Sockets) {
-    let result = source.read().map_err(RunError::from).and_then(|config| sockets.change(config));
-    match result {
-        Ok(()) => tracing::info!("the configuration was read again"),
-        Err(error) => tracing::error!(%error, "the configuration stays as it was"),
-    }
 }

@@ -7,7 +7,9 @@ use std::os::unix::fs::FileExt;
 
 use procfs::process::{FDTarget, Process, all_processes};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+
+use super::RunError;
 
 /// `PIDFD_THREAD`, from Linux 6.9 on: the descriptor is that of a thread.
 const PIDFD_THREAD: u32 = 0o200;
@@ -21,8 +23,7 @@ impl Opened {
         let pid = Pid::from_raw(thread).ok_or(Errno::SRCH)?;
         let of_thread = pidfd_open(pid, PidfdFlags::from_bits_retain(PIDFD_THREAD));
         let opened = of_thread.or_else(|_| pidfd_open(pid, PidfdFlags::empty())).or_else(|error| {
-            let process = Process::new(thread).and_then(|process| process.status());
-            let process = process.ok().and_then(|status| Pid::from_raw(status.tgid)).ok_or(error)?;
+            let process = Pid::from_raw(process_of(thread).ok_or(error)?).ok_or(error)?;
             pidfd_open(process, PidfdFlags::empty())
         });
         opened.map(Self)
@@ -34,6 +35,11 @@ impl Opened {
     }
 }
 
+/// The process that a thread belongs to.
+fn process_of(thread: i32) -> Option<i32> {
+    Process::new(thread).and_then(|thread| thread.status()).map(|status| status.tgid).ok()
+}
+
 /// Octets of a thread's memory.
 pub(super) fn memory(thread: i32, address: u64, length: usize) -> io::Result<Vec<u8>> {
     let process = Process::new(thread).map_err(io::Error::other)?;
@@ -43,34 +49,96 @@ pub(super) fn memory(thread: i32, address: u64, length: usize) -> io::Result<Vec
     Ok(octets)
 }
 
-/// The sockets of all descendants of this process: for each inode number a process and a descriptor.
-pub(super) fn sockets() -> io::Result<HashMap<u64, (i32, RawFd)>> {
-    let mut sockets = HashMap::new();
-    for process in descendants()? {
-        // It may have ended, or belong to somebody else.
-        let Ok(descriptors) = process.fd() else { continue };
-        for descriptor in descriptors.flatten() {
-            if let FDTarget::Socket(inode) = descriptor.target {
-                sockets.entry(inode).or_insert((process.pid, descriptor.fd));
-            }
-        }
-    }
-    Ok(sockets)
+/// A process that was seen, told from a later one with the same number by when it started.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Seen {
+    pid: i32,
+    started: u64,
 }
 
-fn descendants() -> io::Result<Vec<Process>> {
-    let all = all_processes().map_err(io::Error::other)?.flatten();
-    let mut others: Vec<_> = all.filter_map(|process| Some((process.stat().ok()?.ppid, process))).collect();
-    let mut family = HashSet::from([std::process::id().cast_signed()]);
-    let mut found = Vec::new();
-    loop {
-        let (children, rest): (Vec<_>, Vec<_>) =
-            others.into_iter().partition(|(parent, _)| family.contains(parent));
-        if children.is_empty() {
-            return Ok(found);
+impl Seen {
+    fn now(process: &Process) -> Option<Self> {
+        Some(Self { pid: process.pid, started: process.stat().ok()?.starttime })
+    }
+}
+
+/// The processes of the program: those that it was at first, those that called, and all descendants of them.
+#[derive(Debug)]
+pub(super) struct Family {
+    known: HashSet<Seen>,
+    first: Pid,
+}
+
+impl Family {
+    /// That of a process. A supervisor itself is no member of its own.
+    pub(super) fn of(pid: Pid) -> Result<Self, RunError> {
+        let number = pid.as_raw_nonzero().get();
+        let first = Process::new(number).ok().and_then(|process| Seen::now(&process));
+        let first = first.ok_or(RunError::NoProcess(number.cast_unsigned()))?;
+        Ok(Self { known: HashSet::from([first]), first: pid })
+    }
+
+    /// The process that it began with.
+    pub(super) fn first(&self) -> i32 {
+        self.first.as_raw_nonzero().get()
+    }
+
+    /// The program's file.
+    pub(super) fn program(&self) -> Option<String> {
+        let process = Process::new(self.first());
+        process.and_then(|process| process.exe()).map(|path| path.display().to_string()).ok()
+    }
+
+    /// A thread has called, so its process is a member, even if those between have ended.
+    pub(super) fn add(&mut self, thread: i32) {
+        let process = process_of(thread).and_then(|process| Process::new(process).ok());
+        self.known.extend(process.and_then(|process| Seen::now(&process)));
+    }
+
+    /// All descendants of the known processes, without these.
+    pub(super) fn descendants(&mut self) -> io::Result<Vec<Process>> {
+        let all = all_processes().map_err(io::Error::other)?.flatten();
+        let all: Vec<_> = all.filter_map(|process| Some((process.stat().ok()?, process))).collect();
+        let is_alive =
+            |seen: &Seen| all.iter().any(|(stat, _)| (stat.pid, stat.starttime) == (seen.pid, seen.started));
+        self.known.retain(is_alive);
+        let mut family: HashSet<i32> = self.known.iter().map(|seen| seen.pid).collect();
+        let mut others: Vec<_> = all.into_iter().map(|(stat, process)| (stat.ppid, process)).collect();
+        let mut found = Vec::new();
+        loop {
+            let (children, rest): (Vec<_>, Vec<_>) = others
+                .into_iter()
+                .partition(|(parent, process)| family.contains(parent) && !family.contains(&process.pid));
+            if children.is_empty() {
+                return Ok(found);
+            }
+            family.extend(children.iter().map(|(_, process)| process.pid));
+            found.extend(children.into_iter().map(|(_, process)| process));
+            others = rest;
         }
-        family.extend(children.iter().map(|(_, process)| process.pid));
-        found.extend(children.into_iter().map(|(_, process)| process));
-        others = rest;
+    }
+
+    /// All members, without this process itself.
+    pub(super) fn members(&mut self) -> io::Result<Vec<Process>> {
+        let mut members = self.descendants()?;
+        let own = getpid().as_raw_nonzero().get();
+        let known = self.known.iter().filter(|seen| seen.pid != own);
+        members.extend(known.filter_map(|seen| Process::new(seen.pid).ok()));
+        Ok(members)
+    }
+
+    /// The sockets of all members: for each inode number a process and a descriptor.
+    pub(super) fn sockets(&mut self) -> io::Result<HashMap<u64, (i32, RawFd)>> {
+        let mut sockets = HashMap::new();
+        for process in self.members()? {
+            // It may have ended, or belong to somebody else.
+            let Ok(descriptors) = process.fd() else { continue };
+            for descriptor in descriptors.flatten() {
+                if let FDTarget::Socket(inode) = descriptor.target {
+                    sockets.entry(inode).or_insert((process.pid, descriptor.fd));
+                }
+            }
+        }
+        Ok(sockets)
     }
 }

@@ -12,9 +12,16 @@ use signal_hook::consts::{
 };
 use signal_hook::iterator::Signals;
 
+/// Those that a supervisor passes on.
+const FOR_THE_PROGRAM: [i32; 8] = [SIGALRM, SIGCONT, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH];
+/// Those that a terminal sends to the program as well.
+const FROM_TERMINALS: [i32; 4] = [SIGCONT, SIGINT, SIGQUIT, SIGWINCH];
+
 /// What signals have asked for.
+#[derive(Clone, Default)]
 pub(super) struct Asked {
     reload: Arc<AtomicBool>,
+    end: Arc<AtomicBool>,
 }
 
 impl Asked {
@@ -22,36 +29,61 @@ impl Asked {
     pub(super) fn wants_reload(&self) -> bool {
         self.reload.swap(false, Ordering::Relaxed)
     }
+
+    /// Whether this process is to end.
+    pub(super) fn wants_end(&self) -> bool {
+        self.end.load(Ordering::Relaxed)
+    }
+}
+
+/// Calls `act` for each of these signals, in a thread of its own.
+fn handle(signals: &[i32], mut act: impl FnMut(i32) + Send + 'static) -> io::Result<()> {
+    let mut signals = Signals::new(signals)?;
+    let thread = thread::Builder::new().name("signals".to_owned());
+    thread.spawn(move || signals.forever().for_each(&mut act)).map(drop)
+}
+
+/// Passes a signal on, unless the program has it from the terminal.
+fn pass(signal: i32, program: Pid) {
+    let has_it = FROM_TERMINALS.contains(&signal) && io::stdin().is_terminal();
+    if let Some(signal) = Signal::from_named_raw(signal).filter(|_| !has_it) {
+        // It may have ended.
+        let _ = kill_process(program, signal);
+    }
 }
 
 /// Passes signals on to the program from now on, and wakes the supervisor for those that are its own.
 pub(super) fn pass_on(program: Pid, mut wake: UnixStream) -> io::Result<Asked> {
-    let mut signals = Signals::new([
-        SIGALRM, SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH,
-    ])?;
-    // A terminal sends these to the program as well.
-    let from_terminal: &[i32] =
-        if io::stdin().is_terminal() { &[SIGCONT, SIGINT, SIGQUIT, SIGWINCH] } else { &[] };
-    let reload = Arc::new(AtomicBool::new(false));
-    let asked = Asked { reload: Arc::clone(&reload) };
+    let asked = Asked::default();
+    let told = asked.clone();
     wake.set_nonblocking(true)?;
-    thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        for signal in signals.forever() {
-            match signal {
-                SIGHUP => reload.store(true, Ordering::Relaxed),
-                SIGCHLD => {}
-                _ if from_terminal.contains(&signal) => continue,
-                _ => {
-                    if let Some(signal) = Signal::from_named_raw(signal) {
-                        // It may have ended.
-                        let _ = kill_process(program, signal);
-                    }
-                    continue;
-                }
+    handle(&[&FOR_THE_PROGRAM[..], &[SIGHUP, SIGCHLD]].concat(), move |signal| match signal {
+        SIGHUP | SIGCHLD => {
+            if signal == SIGHUP {
+                told.reload.store(true, Ordering::Relaxed);
             }
             // If the buffer is full, the supervisor is awake.
             let _ = wake.write(&[0]);
         }
+        signal => pass(signal, program),
     })?;
     Ok(asked)
+}
+
+/// The same for a supervisor that has started no program: it is to end by SIGTERM and SIGINT.
+pub(super) fn receive(mut wake: UnixStream) -> io::Result<Asked> {
+    let asked = Asked::default();
+    let told = asked.clone();
+    wake.set_nonblocking(true)?;
+    handle(&[SIGHUP, SIGINT, SIGTERM], move |signal| {
+        let what = if signal == SIGHUP { &told.reload } else { &told.end };
+        what.store(true, Ordering::Relaxed);
+        let _ = wake.write(&[0]);
+    })?;
+    Ok(asked)
+}
+
+/// Passes all of a supervisor's signals on to it.
+pub(super) fn pass_all_on(supervisor: Pid) -> io::Result<()> {
+    handle(&[&FOR_THE_PROGRAM[..], &[SIGHUP]].concat(), move |signal| pass(signal, supervisor))
 }

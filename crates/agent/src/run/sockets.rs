@@ -2,31 +2,37 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 
-use rustix::fs::fstat;
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
-use socket2::{Domain, Protocol, SockRef};
-use wireseal_linux::{Attachment, KeyManager, ManagerError, TcpAoSocket};
-use wireseal_tcp_ao::key_chain::Timestamp;
+use socket2::SockRef;
+use wireseal_linux::{KeyManager, ManagerError, PeerName, TcpAoSocket};
+use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
 
 use super::RunError;
 use super::process::Opened;
-use crate::{Config, ConfigError};
+use super::protected::Protected;
+use super::socket::{inode_of, is_tcp, local_of, remote_of};
+use crate::config::Config;
+use crate::error::ConfigError;
+use crate::status::{ListenerStatus, PeerStatus, Segments};
 
 /// The sockets with keys, and who has which.
 pub(super) struct Sockets {
     manager: KeyManager,
+    peers: Vec<(PeerName, KeyChain)>,
     ports: Vec<u16>,
     refuse_others: bool,
     /// By inode number, which no two open sockets have in common.
     known: HashMap<u64, Known>,
+    /// Segments of sockets that are closed, and bad ones at listeners, by peer.
+    past: HashMap<PeerName, Segments>,
 }
 
 enum Known {
-    /// It has keys; or its session is over, because it has none to send with any more.
-    Protected { attachment: Attachment, is_over: bool },
+    /// It has keys.
+    Protected(Protected),
     /// It needs none, and that does not change unless the program connects it or listens.
     Other,
 }
@@ -35,9 +41,11 @@ impl Sockets {
     pub(super) fn new(config: Config) -> Result<Self, RunError> {
         let mut sockets = Self {
             manager: KeyManager::default(),
+            peers: Vec::new(),
             ports: Vec::new(),
             refuse_others: false,
             known: HashMap::new(),
+            past: HashMap::new(),
         };
         sockets.change(config)?;
         Ok(sockets)
@@ -45,16 +53,30 @@ impl Sockets {
 
     /// Carries out another configuration from now on. Listeners that are open stay as open to others as they were.
     pub(super) fn change(&mut self, config: Config) -> Result<(), RunError> {
-        self.manager.set_peers(config.peers).map_err(ConfigError::from)?;
-        (self.ports, self.refuse_others) = (config.ports, config.refuse_others);
-        self.known.retain(|_, known| matches!(known, Known::Protected { .. }));
+        self.manager.set_peers(config.peers.iter().cloned()).map_err(ConfigError::from)?;
+        (self.peers, self.ports, self.refuse_others) = (config.peers, config.ports, config.refuse_others);
+        self.known.retain(|_, known| matches!(known, Known::Protected(_)));
         Ok(())
     }
 
     /// Forgets a socket; its keys stay.
     pub(super) fn forget(&mut self, socket: &OwnedFd) {
         if let Ok(inode) = inode_of(socket) {
-            self.known.remove(&inode);
+            self.remove(inode);
+        }
+    }
+
+    fn remove(&mut self, inode: u64) {
+        if let Some(Known::Protected(protected)) = self.known.remove(&inode) {
+            self.keep_count(&protected);
+        }
+    }
+
+    /// What a socket has counted stays counted.
+    fn keep_count(&mut self, protected: &Protected) {
+        if let Some((peer, segments)) = protected.counted() {
+            let past = self.past.entry(peer).or_default();
+            *past = past.plus(segments);
         }
     }
 
@@ -66,11 +88,12 @@ impl Sockets {
             return Ok(());
         }
         // Perhaps with keys for another address.
-        self.known.remove(&inode);
+        self.remove(inode);
         match self.manager.attach_connecting(socket, address, Timestamp::now()) {
             Ok(attachment) => {
-                tracing::info!(%remote, "connecting with the keys of the peer");
-                self.keep(inode, attachment);
+                let protected = Protected::new(attachment);
+                tracing::info!(%remote, keys = %protected.keys(socket), "connecting with the keys of the peer");
+                self.known.insert(inode, Known::Protected(protected));
                 Ok(())
             }
             Err(ManagerError::NoPeer(_)) => Ok(()),
@@ -87,7 +110,7 @@ impl Sockets {
             return Ok(false);
         };
         let inode = inode_of(socket)?;
-        self.known.remove(&inode);
+        self.remove(inode);
         let attached = self.manager.attach(socket, Timestamp::now()).and_then(|attachment| {
             if !self.refuse_others {
                 TcpAoSocket::new(socket).set_required(false)?;
@@ -97,7 +120,7 @@ impl Sockets {
         match attached {
             Ok(attachment) => {
                 tracing::info!(%local, "listening with the keys of all peers");
-                self.keep(inode, attachment);
+                self.known.insert(inode, Known::Protected(Protected::new(attachment)));
                 Ok(true)
             }
             Err(error) => {
@@ -107,40 +130,60 @@ impl Sockets {
         }
     }
 
+    /// Puts keys on listeners that are open, and notes sessions with peers that are, which stay as they are.
+    pub(super) fn take_over(&mut self, open: &HashMap<u64, (i32, RawFd)>) {
+        for_each(open, |inode, socket| {
+            if let Some(remote) = remote_of(socket)
+                && self.is_protected(socket, remote)
+                && matches!(
+                    self.manager.attach_accepted(socket, remote.ip(), Timestamp::now()),
+                    Err(ManagerError::Unsigned)
+                )
+            {
+                tracing::warn!(%remote, "this session is open already and stays unsigned; the next one with this peer has keys");
+                self.known.insert(inode, Known::Other);
+            }
+        });
+        self.step(open);
+    }
+
     /// Carries the key chains out on all sockets that are open, and looks at those that are new.
     pub(super) fn step(&mut self, open: &HashMap<u64, (i32, RawFd)>) {
-        let mut processes = HashMap::new();
-        for (inode, (pid, descriptor)) in open {
-            if matches!(self.known.get(inode), Some(Known::Other)) {
-                continue;
-            }
-            let process = processes.entry(*pid).or_insert_with(|| Opened::of_thread(*pid));
-            let Ok(process) = process else { continue };
-            let Ok(socket) = process.duplicate(*descriptor) else { continue };
-            // The program may have closed it since, and opened another.
-            if inode_of(&socket) == Ok(*inode) {
-                self.step_socket(*inode, &socket);
+        let known = std::mem::take(&mut self.known);
+        let (still_open, closed): (HashMap<_, _>, HashMap<_, _>) =
+            known.into_iter().partition(|(inode, _)| open.contains_key(inode));
+        self.known = still_open;
+        for known in closed.values() {
+            if let Known::Protected(protected) = known {
+                self.keep_count(protected);
             }
         }
-        self.known.retain(|inode, _| open.contains_key(inode));
+        for_each(open, |inode, socket| self.step_socket(inode, socket));
     }
 
     fn step_socket(&mut self, inode: u64, socket: &OwnedFd) {
-        let Some(Known::Protected { attachment, is_over }) = self.known.get_mut(&inode) else {
-            return self.look_at(inode, socket);
-        };
-        match self.manager.step_with(attachment, socket, Timestamp::now()) {
-            Ok(report) if report.expired && !*is_over => {
-                *is_over = true;
-                // The log of the step has the reason.
-                let _ = shutdown(socket, Shutdown::Both);
-            }
-            Ok(_) => {}
-            Err(error) => {
-                tracing::error!(%error, "a socket's keys cannot be kept current");
-                self.known.remove(&inode);
-            }
+        match self.known.get_mut(&inode) {
+            Some(Known::Protected(protected)) => match protected.step(&self.manager, socket) {
+                Ok(refused) => {
+                    for (peer, segments) in refused {
+                        let past = self.past.entry(peer).or_default();
+                        *past = past.plus(segments);
+                    }
+                }
+                Err(error) => {
+                    tracing::error!(%error, "a socket's keys cannot be kept current");
+                    self.remove(inode);
+                }
+            },
+            Some(Known::Other) => {}
+            None => self.look_at(inode, socket),
         }
+    }
+
+    /// Whether the configuration protects connections at one of these ports.
+    fn is_protected(&self, socket: &OwnedFd, remote: SocketAddr) -> bool {
+        let ports = [Some(remote), local_of(socket)];
+        ports.into_iter().flatten().any(|address| self.ports.contains(&address.port()))
     }
 
     /// A socket that the program has accepted or inherited, or is not done with yet.
@@ -150,9 +193,7 @@ impl Sockets {
             return;
         }
         if let Some(remote) = remote_of(socket) {
-            let is_protected = |port| self.ports.contains(&port);
-            if is_protected(remote.port()) || local_of(socket).is_some_and(|local| is_protected(local.port()))
-            {
+            if self.is_protected(socket, remote) {
                 self.accepted(inode, socket, remote);
             } else {
                 self.known.insert(inode, Known::Other);
@@ -170,8 +211,8 @@ impl Sockets {
     fn accepted(&mut self, inode: u64, socket: &OwnedFd, remote: SocketAddr) {
         match self.manager.attach_accepted(socket, remote.ip(), Timestamp::now()) {
             Ok(attachment) => {
-                tracing::info!(%remote, "a session with the keys of the peer");
-                self.keep(inode, attachment);
+                self.known.insert(inode, Known::Protected(Protected::new(attachment)));
+                self.step_socket(inode, socket);
             }
             Err(ManagerError::NoPeer(_)) => {
                 self.known.insert(inode, Known::Other);
@@ -184,10 +225,44 @@ impl Sockets {
         }
     }
 
-    fn keep(&mut self, inode: u64, attachment: Attachment) {
-        // The program alone holds its sockets open.
-        attachment.let_go();
-        self.known.insert(inode, Known::Protected { attachment, is_over: false });
+    /// The peers with their sessions, and the listeners, as they were at the last step.
+    pub(super) fn status(&self, started: Timestamp) -> (Vec<PeerStatus>, Vec<ListenerStatus>) {
+        let protected = || {
+            self.known.values().filter_map(|known| match known {
+                Known::Protected(protected) => Some(protected),
+                Known::Other => None,
+            })
+        };
+        let mut peers: HashMap<PeerName, PeerStatus> = HashMap::new();
+        for (name, chain) in &self.peers {
+            let name = name.canonical();
+            let segments = self.past.get(&name).copied().unwrap_or_default();
+            peers.insert(name, PeerStatus { segments, ..PeerStatus::new(&name, chain, started) });
+        }
+        for protected in protected() {
+            let of_peer =
+                protected.counted().and_then(|(peer, segments)| Some((peers.get_mut(&peer)?, segments)));
+            if let Some((peer, segments)) = of_peer {
+                peer.segments = peer.segments.plus(segments);
+                peer.sessions.extend(protected.session());
+            }
+        }
+        let in_order = self.peers.iter().filter_map(|(name, _)| peers.remove(&name.canonical()));
+        (in_order.collect(), protected().filter_map(Protected::listener).collect())
+    }
+}
+
+/// Calls `with` for each of these sockets, with a duplicate of its descriptor that is closed afterwards.
+fn for_each(open: &HashMap<u64, (i32, RawFd)>, mut with: impl FnMut(u64, &OwnedFd)) {
+    let mut processes = HashMap::new();
+    for (inode, (pid, descriptor)) in open {
+        let process = processes.entry(*pid).or_insert_with(|| Opened::of_thread(*pid));
+        let Ok(process) = process else { continue };
+        let Ok(socket) = process.duplicate(*descriptor) else { continue };
+        // The program may have closed it since, and opened another.
+        if inode_of(&socket) == Ok(*inode) {
+            with(*inode, &socket);
+        }
     }
 }
 
@@ -197,24 +272,4 @@ const fn errno_of(error: &ManagerError) -> Errno {
         ManagerError::NoKeyToSendWith { .. } => Errno::KEYEXPIRED,
         _ => Errno::KEYREJECTED,
     }
-}
-
-/// Whether it is a socket for TCP over IPv4 or IPv6.
-pub(super) fn is_tcp(socket: &impl AsFd) -> bool {
-    let socket = SockRef::from(socket);
-    let is_ip = || matches!(socket.domain(), Ok(Domain::IPV4 | Domain::IPV6));
-    matches!(socket.protocol(), Ok(Some(Protocol::TCP))) && is_ip()
-}
-
-/// The number of a socket.
-pub(super) fn inode_of(socket: &OwnedFd) -> Result<u64, Errno> {
-    fstat(socket).map(|metadata| metadata.st_ino)
-}
-
-fn remote_of(socket: &impl AsFd) -> Option<SocketAddr> {
-    SockRef::from(socket).peer_addr().ok()?.as_socket()
-}
-
-fn local_of(socket: &impl AsFd) -> Option<SocketAddr> {
-    SockRef::from(socket).local_addr().ok()?.as_socket()
 }

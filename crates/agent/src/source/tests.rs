@@ -109,11 +109,38 @@ fn what_is_wrong_is_one_line_that_names_it() {
             &both,
             format!("key-chains = \"keys.toml\"\n{peer}"),
             &["192.0.2.0/24=edge"],
-            "have a SendID or RecvID in common",
+            "peers 192.0.2.1 and 192.0.2.0/24 overlap",
         ),
     ] {
         let read = source(folder.path(), keys, &config, peers).read();
         let error = read.and_then(|config| config.check_for_kernel()).unwrap_err().to_string();
         assert!(error.contains(expected) && !error.contains('\n'), "{expected}: {error}");
+    }
+}
+
+#[test]
+fn hosts_and_the_networks_around_them_are_refused_for_the_kernel() {
+    let folder = tempfile::tempdir().unwrap();
+    let overlaps = |peers: &[&str]| {
+        let config = source(folder.path(), KEYS, "key-chains = \"keys.toml\"\n", peers).read().unwrap();
+        matches!(config.check_for_kernel(), Err(ConfigError::Overlap(..)))
+    };
+    for peers in [
+        &["192.0.2.1", "192.0.2.0/24"][..],
+        &["192.0.2.0/24", "192.0.2.0/25"],
+        &["192.0.2.1", "::ffff:192.0.2.1"],
+        &["10.0.0.0/8", "10.1.0.0/16", "192.0.2.1"],
+        &["2001:db8::/32", "198.51.100.1", "2001:db8:1::1"],
+        &["192.0.2.1", "192.0.2.1%lo"],
+        &["192.0.2.0/24", "192.0.2.1%lo", "192.0.2.7%lo"],
+    ] {
+        assert!(overlaps(peers), "{peers:?}");
+    }
+    for peers in [
+        &["192.0.2.1", "192.0.2.2", "192.0.3.0/24", "2001:db8::/32"][..],
+        &["10.0.0.0/16", "10.1.0.0/16", "10.2.0.1"],
+        &["0.0.0.0/1", "128.0.0.0/1", "::/0"],
+    ] {
+        assert!(!overlaps(peers), "{peers:?}");
     }
 }

@@ -62,6 +62,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
         connections,
         state,
         accepts_icmp: accept_icmp,
+        metrics: peers.metrics,
         opens_on_exit: open_on_exit,
     }
     .run()?;

@@ -1,5 +1,7 @@
 //! The subcommands: each prints what the other modules find.
 
+#[cfg(feature = "run")]
+mod attach;
 mod bench;
 mod capture;
 mod completions;
@@ -18,6 +20,8 @@ mod quic;
 mod run;
 mod say;
 mod selftest;
+#[cfg(any(feature = "gateway", feature = "run"))]
+mod status;
 mod verify;
 
 use std::ffi::OsString;
@@ -48,8 +52,12 @@ enum Order {
     Quic(quic::Arguments),
     #[cfg(feature = "run")]
     Run(run::Arguments),
+    #[cfg(feature = "run")]
+    Attach(attach::Arguments),
     #[cfg(feature = "gateway")]
     Gateway(gateway::Arguments),
+    #[cfg(any(feature = "gateway", feature = "run"))]
+    Status(status::Arguments),
     Selftest(selftest::Arguments),
     Bench(bench::Arguments),
     Completions(completions::Arguments),
@@ -83,8 +91,12 @@ pub fn run(arguments: Arguments) -> Outcome {
         Order::Quic(arguments) => quic::run(arguments),
         #[cfg(feature = "run")]
         Order::Run(arguments) => run::run(arguments),
+        #[cfg(feature = "run")]
+        Order::Attach(arguments) => attach::run(arguments),
         #[cfg(feature = "gateway")]
         Order::Gateway(arguments) => gateway::run(arguments),
+        #[cfg(any(feature = "gateway", feature = "run"))]
+        Order::Status(arguments) => status::run(&arguments),
         Order::Selftest(arguments) => selftest::run(arguments),
         Order::Bench(arguments) => bench::run(arguments),
         Order::Completions(arguments) => completions::run(arguments, Arguments::command()),

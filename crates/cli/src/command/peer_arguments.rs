@@ -1,9 +1,9 @@
-//! Which peers have which keys: what `run` and `gateway` take alike.
+//! Which peers have which keys: what `run`, `attach` and `gateway` take alike.
 
 use std::io;
 use std::path::PathBuf;
 
-use wireseal_agent::{PeerArgument, Source};
+use wireseal_agent::{MetricsAddress, PeerArgument, Source};
 
 /// The peers and their keys, and the log.
 #[derive(Debug, clap::Args)]
@@ -24,6 +24,9 @@ pub(super) struct PeerArguments {
     /// Show which keys which peers would have, and do nothing
     #[arg(long)]
     pub(super) dry_run: bool,
+    /// Serve metrics for Prometheus at unix:PATH or at a loopback address such as 127.0.0.1:9417, under /metrics
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) metrics: Option<MetricsAddress>,
     /// Log as JSON, a line for each event
     #[arg(long)]
     json: bool,

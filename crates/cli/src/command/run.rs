@@ -1,7 +1,11 @@
 //! `wireseal run`: a program with keys on its sockets.
 
+use std::env;
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::process::Command;
+
+use wireseal_agent::{RunError, Supervisor, stop_with};
 
 use super::outcome::{Outcome, Result};
 use super::peer_arguments::PeerArguments;
@@ -18,13 +22,19 @@ use super::say::say;
 pub(super) struct Arguments {
     #[command(flatten)]
     peers: PeerArguments,
+    /// Kill the program if this supervisor is killed. Otherwise the program goes on, with the sessions that it has; it opens no others
+    #[arg(long)]
+    stop_with_supervisor: bool,
     /// The program and its arguments, behind --
     #[arg(last = true, required_unless_present = "dry_run", value_name = "PROGRAM")]
     program: Vec<OsString>,
 }
 
+/// Set for the supervisor whose program is killed with it.
+const GUARDED: &str = "WIRESEAL_GUARDED";
+
 pub(super) fn run(arguments: Arguments) -> Result {
-    let Arguments { peers, program } = arguments;
+    let Arguments { peers, stop_with_supervisor, program } = arguments;
     let source = peers.source();
     if peers.dry_run {
         let config = source.read()?;
@@ -32,13 +42,22 @@ pub(super) fn run(arguments: Arguments) -> Result {
         write!(io::stdout(), "{config}")?;
         return Ok(Outcome::Good);
     }
-    let (program, arguments) = program.split_first().ok_or("no program: give one behind --")?;
     peers.start_log();
-    match wireseal_agent::run(program, arguments, &source) {
-        Ok(code) => Ok(Outcome::Program(code)),
-        Err(error) => {
-            say(&error);
-            Ok(Outcome::Program(error.exit_code()))
-        }
-    }
+    let is_guarded = env::var_os(GUARDED).is_some();
+    let result = if stop_with_supervisor && !is_guarded {
+        guard()
+    } else {
+        let (program, arguments) = program.split_first().ok_or("no program: give one behind --")?;
+        Supervisor { source, metrics: peers.metrics }.run(program, arguments)
+    };
+    Ok(Outcome::Program(result.unwrap_or_else(|error| {
+        say(&error);
+        error.exit_code()
+    })))
+}
+
+/// Starts this program once more, as the supervisor, and waits for it.
+fn guard() -> std::result::Result<u8, RunError> {
+    let program = env::current_exe().map_err(RunError::System)?;
+    stop_with(Command::new(program).args(env::args_os().skip(1)).env(GUARDED, "1"))
 }

@@ -65,12 +65,10 @@ fn another_secret_or_none_gets_no_session() {
     for (at, address, from) in pairs() {
         assert!(!net.connects(at, &address, from), "{address}");
     }
-    await_that("the log to say it", || {
-        gateway.log().contains("wrong MAC: the secret differs from the peer's")
-    });
+    await_that("the log to say it", || gateway.log().contains("bad MAC: the secret differs from the peer's"));
     // It ends, its rules stay, and nothing passes.
     let log = other.end();
-    assert!(log.contains("wrong MAC"), "{log}");
+    assert!(log.contains("bad MAC"), "{log}");
     assert!(!net.connects(Side::B, IPV4[1], Side::A));
     net.remove_rules(Side::B);
     assert!(!net.connects(Side::B, IPV4[1], Side::A), "the peer is unsigned");

@@ -22,6 +22,13 @@ impl<const N: usize> Connection<N> {
         self.key(self.rnext)
     }
 
+    /// The key that the peer signs with: that of its newest segment, or before the first the one that it is asked for.
+    #[inline]
+    #[must_use]
+    pub fn peers_key(&self) -> &MktParameters {
+        self.key(self.verifies_with)
+    }
+
     /// All keys.
     pub fn keys(&self) -> impl Iterator<Item = &MktParameters> {
         self.parameters.iter().flatten()

@@ -254,6 +254,11 @@ where
         self.table.entries().map(|entry| &entry.connection)
     }
 
+    /// The live connections, each with the index of its peer.
+    pub fn connections_with_peers(&self) -> impl Iterator<Item = (usize, &Connection<MKTS_PER_PEER>)> {
+        self.table.entries().map(|entry| (entry.peer, &entry.connection))
+    }
+
     /// A live connection.
     #[must_use]
     pub fn connection(&self, pair: &SocketPair) -> Option<&Connection<MKTS_PER_PEER>> {

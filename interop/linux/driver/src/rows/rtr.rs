@@ -218,15 +218,15 @@ async fn rtr_twin(lab: &Lab) -> Result<Refusal> {
     serve(lab, &key_file(SECRET)).await?;
     fetch(south, Family::Ipv4).await?;
     lab.north.await_counted(&before, Counted::bad(1)).await?;
-    let log = await_log(&lab.north, SERVER, "wrong MAC").await?;
-    let line = log.lines().find(|line| line.contains("wrong MAC")).context("the line is there")?;
+    let log = await_log(&lab.north, SERVER, "bad MAC").await?;
+    let line = log.lines().find(|line| line.contains("bad MAC")).context("the line is there")?;
     // SYNs come after 0, 1 and 3 seconds.
     let at_once = ["segments=1", "segments=2"].iter().any(|words| line.contains(words));
     let peer = format!("peer={}", Port::South.address(Family::Ipv4));
     ensure!(at_once && line.contains(&peer), "the server's log: {log}");
     let log = stop(lab, south).await?;
     ensure!(!log.contains(" connected "), "there was a session: {log}");
-    Ok(Refusal::of("server's log: wrong MAC", 1))
+    Ok(Refusal::of("server's log: bad MAC", 1))
 }
 
 /// The network around the router.

@@ -132,9 +132,9 @@ async fn refuse(lab: &Lab, daemon: Daemon) -> Result<Refusal> {
     let behind = Behind::start(south, daemon, &key_file("what one end knows")).await?;
     bird.open().await?;
     let counted = lab.north.await_counted(&before, Counted::bad(1)).await?;
-    behind.await_log("wrong MAC: the secret differs from the peer's").await?;
+    behind.await_log("bad MAC: the secret differs from the peer's").await?;
     bird.stop().await?;
     let log = behind.stop().await?;
     ensure!(!log.contains(": established"), "there was a session: {log}");
-    Ok(Refusal::by("north", &counted).and(Refusal::of("gateway's log: wrong MAC", 1)))
+    Ok(Refusal::by("north", &counted).and(Refusal::of("gateway's log: bad MAC", 1)))
 }

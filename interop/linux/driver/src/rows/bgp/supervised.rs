@@ -266,7 +266,7 @@ async fn twin(lab: &Lab, daemon: Daemon) -> Result<Refusal> {
     let bad = Counted::bad(1);
     let counted =
         tokio::try_join!(lab.north.await_counted(&before.0, bad), south.await_counted(&before.1, bad))?;
-    supervised.await_log("wrong MAC under the", 1).await?;
+    supervised.await_log("bad MAC under the", 1).await?;
     let log = supervised.stop().await?;
     bird.close().await?;
     bird.stop().await?;

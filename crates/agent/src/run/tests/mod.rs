@@ -5,10 +5,15 @@ use std::fs;
 use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
+use std::process;
 use std::sync::{Mutex, PoisonError};
 
+use tempfile::TempDir;
+
 use super::*;
-use crate::Md5;
+use crate::config::Md5;
+
+mod attach;
 
 /// Each waits for all children of this process.
 static ONE_BY_ONE: Mutex<()> = Mutex::new(());
@@ -16,16 +21,22 @@ static ONE_BY_ONE: Mutex<()> = Mutex::new(());
 const KEYS: &str = "[[key-chain]]\nname = \"core\"\n[[key-chain.key]]\nsend-id = 1\nalgorithm = \"AES-128-CMAC-96\"\n\
                     secret = \"a secret of 16 o\"\n";
 
-fn supervised(program: &str, arguments: &[&str], ports: &[u16], md5: Md5) -> Result<u8, RunError> {
-    let _turn = ONE_BY_ONE.lock().unwrap_or_else(PoisonError::into_inner);
+/// A supervisor whose peers are this machine, and the folder of its files.
+fn configured(ports: &[u16], md5: Md5) -> (TempDir, Supervisor, Config) {
     let folder = tempfile::tempdir().unwrap();
     let keys = folder.path().join("keys.toml");
     fs::write(&keys, KEYS).unwrap();
     let peers = ["127.0.0.1", "::1"].map(|peer| peer.parse().unwrap());
     let source = Source { keys: Some(keys), peers: peers.into(), ports: ports.to_vec(), config: None };
     let config = Config { md5, ..source.read().unwrap() };
+    (folder, Supervisor { source, metrics: None }, config)
+}
+
+fn supervised(program: &str, arguments: &[&str], ports: &[u16], md5: Md5) -> Result<u8, RunError> {
+    let _turn = ONE_BY_ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (_folder, supervisor, config) = configured(ports, md5);
     let arguments: Vec<OsString> = arguments.iter().map(Into::into).collect();
-    supervise(program.as_ref(), &arguments, &source, config)
+    supervisor.supervise(program.as_ref(), &arguments, config)
 }
 
 /// Runs a Python program, in which `port` is this one.
@@ -52,6 +63,25 @@ fn the_exit_code_is_the_programs() {
     {
         assert_eq!(supervised("sh", &["-c", line], &[179], Md5::Refuse).unwrap(), code, "{line}");
     }
+}
+
+#[test]
+fn a_program_can_be_killed_with_its_supervisor() {
+    let _turn = ONE_BY_ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let left = || {
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+        lines.filter(|line| line.starts_with(b"sleep\x0061.61")).count()
+    };
+    let supervisor = |line: &str| stop_with(process::Command::new("sh").args(["-c", line])).unwrap();
+    let start = "sleep 61.61 & (setsid sleep 61.61 &); sleep 0.1;";
+    assert_eq!(supervisor(&format!("{start} kill -9 $$")), 137);
+    assert_eq!(left(), 0);
+    // It ends by itself, and what it has left goes on.
+    assert_eq!(supervisor(&format!("{start} exit 3")), 3);
+    assert_eq!(left(), 2);
+    assert_eq!(supervisor("kill -9 $$"), 137);
+    assert_eq!(left(), 0, "they are this process's");
 }
 
 #[test]

@@ -1,0 +1,60 @@
+//! Ending a program when its supervisor does.
+
+use std::io;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
+
+use super::process::Family;
+use super::{RunError, exit_code, signals};
+
+/// How long killed processes may take to be gone.
+const AGAIN: Duration = Duration::from_millis(10);
+
+/// Runs a supervisor, and kills everything that it has started if it is killed itself. Returns its exit code. Signals are passed on to it,
+/// SIGHUP too.
+///
+/// # Errors
+/// [`RunError`] if it cannot be started.
+pub fn stop_with(supervisor: &mut Command) -> Result<u8, RunError> {
+    let system = |error: rustix::io::Errno| RunError::System(error.into());
+    // The program comes to this process then.
+    set_child_subreaper(Some(getpid())).map_err(system)?;
+    let started = supervisor.spawn().map_err(RunError::System)?;
+    let child = Pid::from_child(&started);
+    signals::pass_all_on(child).map_err(RunError::System)?;
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == child => {
+                if status.terminating_signal().is_some() {
+                    tracing::error!("the supervisor was killed: the program is killed too");
+                    kill_all().map_err(RunError::System)?;
+                }
+                return Ok(exit_code(status));
+            }
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(system(error)),
+        }
+    }
+}
+
+/// Kills all descendants of this process, and waits until none is left.
+fn kill_all() -> io::Result<()> {
+    let mut family = Family::of(getpid()).map_err(io::Error::other)?;
+    loop {
+        for process in family.descendants()? {
+            if let Some(pid) = Pid::from_raw(process.pid) {
+                // It may have ended.
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) => {}
+            Ok(None) | Err(rustix::io::Errno::INTR) => sleep(AGAIN),
+            // Nobody is left.
+            Err(_) => return Ok(()),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! A socket of the program that has keys.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use rustix::net::{Shutdown, shutdown};
+use wireseal_linux::{
+    Attachment, InstalledKey, KeyManager, ManagerError, PeerName, SocketKind, SocketReport, TcpAoSocket,
+};
+use wireseal_tcp_ao::KeyId;
+use wireseal_tcp_ao::key_chain::Timestamp;
+
+use super::socket::{local_of, remote_of};
+use crate::status::{ListenerStatus, Segments, SessionStatus};
+
+/// A socket with keys, and what its last step found.
+pub(super) struct Protected {
+    attachment: Attachment,
+    /// Whether its session was shut down, because it has no key to send with any more.
+    is_over: bool,
+    found: Option<Found>,
+}
+
+#[derive(Clone, Copy)]
+struct Found {
+    kind: Option<SocketKind>,
+    peer: Option<PeerName>,
+    local: SocketAddr,
+    remote: Option<SocketAddr>,
+    /// The SendID of the current key, and the RecvID of the rnext key.
+    current: Option<KeyId>,
+    asked_for: Option<KeyId>,
+    is_peer_behind: bool,
+    segments: Segments,
+}
+
+/// The keys of a socket in words, without their secrets.
+pub(super) struct Keys(Vec<InstalledKey>);
+
+impl fmt::Display for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, key) in self.0.iter().enumerate() {
+            let between = if number == 0 { "" } else { "; " };
+            let (send_id, recv_id, algorithm) = (key.name.send_id, key.name.recv_id, key.algorithm.name());
+            write!(f, "{between}SendID {send_id}, RecvID {recv_id}, {algorithm}")?;
+            f.write_str(match (key.is_current, key.is_rnext) {
+                (true, true) => ", in use",
+                (true, false) => ", sent with",
+                (false, true) => ", asked for",
+                (false, false) => "",
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Protected {
+    /// The program alone holds its sockets open.
+    pub(super) fn new(attachment: Attachment) -> Self {
+        attachment.let_go();
+        Self { attachment, is_over: false, found: None }
+    }
+
+    /// For the log.
+    #[expect(clippy::unused_self, reason = "only a socket with keys has any")]
+    pub(super) fn keys(&self, socket: &OwnedFd) -> Keys {
+        Keys(TcpAoSocket::new(socket).keys().unwrap_or_default())
+    }
+
+    /// Carries the key chains out. Returns what a listener has refused since, by peer.
+    pub(super) fn step(
+        &mut self,
+        manager: &KeyManager,
+        socket: &OwnedFd,
+    ) -> Result<Vec<(PeerName, Segments)>, ManagerError> {
+        let report = manager.step_with(&self.attachment, socket, Timestamp::now())?;
+        if report.expired && !self.is_over {
+            self.is_over = true;
+            // The log of the step has the reason.
+            let _ = shutdown(socket, Shutdown::Both);
+        }
+        let was_open = self.found.is_some_and(|found| found.kind == Some(SocketKind::Connection));
+        self.found = look(socket, &report);
+        if report.kind == Some(SocketKind::Connection)
+            && !was_open
+            && let Some(Found { remote: Some(remote), .. }) = self.found
+        {
+            tracing::info!(%remote, keys = %self.keys(socket), "a session with the keys of the peer");
+        }
+        let bad = |(key, segments): &(wireseal_linux::KeyName, u64)| {
+            (key.peer(), Segments { bad_mac: *segments, ..Segments::default() })
+        };
+        let is_listener = report.kind == Some(SocketKind::Listener);
+        Ok(report.refused.bad.iter().filter(|_| is_listener).map(bad).collect())
+    }
+
+    /// The segments of a connection and whose they are.
+    pub(super) fn counted(&self) -> Option<(PeerName, Segments)> {
+        self.found.and_then(|found| Some((found.peer?, found.segments)))
+    }
+
+    pub(super) fn session(&self) -> Option<SessionStatus> {
+        let found = self.found?;
+        let is_established = found.kind == Some(SocketKind::Connection);
+        Some(SessionStatus {
+            local: found.local,
+            remote: found.remote?,
+            is_established,
+            send_id: found.current?,
+            asked_for: found.asked_for?,
+            is_peer_behind: found.is_peer_behind,
+        })
+    }
+
+    pub(super) fn listener(&self) -> Option<ListenerStatus> {
+        let found = self.found.filter(|found| found.kind == Some(SocketKind::Listener))?;
+        Some(ListenerStatus { local: found.local, segments: found.segments })
+    }
+}
+
+fn look(socket: &OwnedFd, report: &SocketReport) -> Option<Found> {
+    let info = TcpAoSocket::new(socket).info().ok().flatten();
+    Some(Found {
+        kind: report.kind,
+        peer: report.peer,
+        local: canonical(local_of(socket)?),
+        remote: remote_of(socket).map(canonical),
+        current: info.and_then(|info| info.current_key),
+        asked_for: info.and_then(|info| info.rnext_key),
+        is_peer_behind: report.is_peer_behind,
+        segments: report.counters.unwrap_or_default().into(),
+    })
+}
+
+/// An IPv4-mapped address as an IPv4 address.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}

@@ -1,0 +1,212 @@
+//! What a running instance does: its peers, their keys, sessions and counters. It contains no secrets.
+
+mod control;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use wireseal_linux::PeerName;
+use wireseal_tcp_ao::key_chain::{Key, KeyChain, Timestamp};
+use wireseal_tcp_ao::{Counters, KeyId};
+
+#[cfg(feature = "run")]
+pub(crate) use self::control::Announced;
+pub(crate) use self::control::announce;
+pub use self::control::{StatusError, running};
+
+/// What makes the status of an instance when it is asked for.
+pub(crate) type StatusSource = Arc<dyn Fn() -> Status + Send + Sync>;
+
+/// What an instance of `run`, `attach` or `gateway` does.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Status {
+    /// What it is.
+    pub command: Command,
+    /// Its process.
+    pub pid: u32,
+    /// Since when it runs.
+    pub since: Timestamp,
+    /// The program that it supervises.
+    pub program: Option<String>,
+    /// Its peers, in the order of the configuration.
+    pub peers: Vec<PeerStatus>,
+    /// The protected listeners of the program. They count what no connection took, of any peer.
+    pub listeners: Vec<ListenerStatus>,
+}
+
+/// What an instance is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "these are the program's subcommands")]
+pub enum Command {
+    Run,
+    Attach,
+    Gateway,
+}
+
+impl Command {
+    /// The subcommand.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Attach => "attach",
+            Self::Gateway => "gateway",
+        }
+    }
+}
+
+/// A peer.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PeerStatus {
+    /// The address or network, and the VRF.
+    pub peer: String,
+    /// The name of its key chain.
+    pub key_chain: String,
+    /// The key that new sessions are opened with now; `None` if none is valid for sending, so that no session can be opened.
+    pub key: Option<KeyStatus>,
+    /// When the chain's keys change next.
+    pub next_change: Option<Timestamp>,
+    /// When no key will be valid for sending any more, if the chain stays as it is.
+    pub chain_end: Option<Timestamp>,
+    /// Its sessions.
+    pub sessions: Vec<SessionStatus>,
+    /// Its segments since the instance runs.
+    pub segments: Segments,
+}
+
+/// A key of a key chain.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct KeyStatus {
+    /// Its id in the chain.
+    pub key_id: u64,
+    /// Its SendID.
+    pub send_id: KeyId,
+    /// Its RecvID.
+    pub recv_id: KeyId,
+    /// Its algorithm.
+    pub algorithm: String,
+    /// Since when it is sent with: the beginning of its send lifetime, or of the instance if it has none.
+    pub since: Timestamp,
+    /// When its send lifetime ends.
+    pub until: Option<Timestamp>,
+}
+
+/// A session with a peer.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct SessionStatus {
+    /// This end.
+    pub local: SocketAddr,
+    /// The other end.
+    pub remote: SocketAddr,
+    /// Whether the handshake is complete.
+    pub is_established: bool,
+    /// The SendID of the key that this end signs with.
+    pub send_id: KeyId,
+    /// The RecvID of the key that this end asks the peer to sign with.
+    pub asked_for: KeyId,
+    /// Whether the peer does not sign with that key yet.
+    pub is_peer_behind: bool,
+}
+
+/// A protected listener.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ListenerStatus {
+    /// Where it listens.
+    pub local: SocketAddr,
+    /// Segments that came to it.
+    pub segments: Segments,
+}
+
+/// Segments received, by verdict.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Segments {
+    /// Good.
+    pub good: u64,
+    /// With a bad MAC.
+    pub bad_mac: u64,
+    /// With a KeyID that no key has.
+    pub unknown_key_id: u64,
+    /// Without the option.
+    pub unsigned: u64,
+}
+
+impl From<Counters> for Segments {
+    fn from(counters: Counters) -> Self {
+        Self {
+            good: counters.good,
+            bad_mac: counters.bad,
+            unknown_key_id: counters.key_not_found,
+            unsigned: counters.required,
+        }
+    }
+}
+
+impl Segments {
+    /// Each verdict in the words of `wireseal verify`, with its segments.
+    #[must_use]
+    pub const fn by_verdict(&self) -> [(&'static str, u64); 4] {
+        [
+            ("good", self.good),
+            ("bad MAC", self.bad_mac),
+            ("unknown KeyID", self.unknown_key_id),
+            ("no TCP-AO option", self.unsigned),
+        ]
+    }
+
+    pub(crate) const fn plus(self, other: Self) -> Self {
+        Self {
+            good: self.good.saturating_add(other.good),
+            bad_mac: self.bad_mac.saturating_add(other.bad_mac),
+            unknown_key_id: self.unknown_key_id.saturating_add(other.unknown_key_id),
+            unsigned: self.unsigned.saturating_add(other.unsigned),
+        }
+    }
+}
+
+impl PeerStatus {
+    /// What a key chain says of its peer now, before there are sessions.
+    pub(crate) fn new(peer: &PeerName, chain: &KeyChain, started: Timestamp) -> Self {
+        let now = Timestamp::now();
+        Self {
+            peer: peer.to_string(),
+            key_chain: chain.name().to_owned(),
+            key: chain.at(now).preferred().map(|key| KeyStatus::new(key, started)),
+            next_change: chain.next_change(now),
+            chain_end: chain_end(chain, now),
+            sessions: Vec::new(),
+            segments: Segments::default(),
+        }
+    }
+}
+
+impl KeyStatus {
+    fn new(key: &Key, started: Timestamp) -> Self {
+        let lifetime = key.send_lifetime();
+        Self {
+            key_id: key.key_id(),
+            send_id: key.mkt().send_id(),
+            recv_id: key.mkt().recv_id(),
+            algorithm: key.mkt().parameters().algorithm.name().to_owned(),
+            // Of the keys that may be sent with, the one that began last is.
+            since: lifetime.from().unwrap_or(started),
+            until: lifetime.until(),
+        }
+    }
+}
+
+/// When a chain will have no key to send with.
+fn chain_end(chain: &KeyChain, now: Timestamp) -> Option<Timestamp> {
+    let mut moment = now;
+    while chain.at(moment).preferred().is_some() {
+        moment = chain.next_change(moment)?;
+    }
+    Some(moment)
+}

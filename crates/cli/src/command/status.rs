@@ -1,0 +1,112 @@
+//! `wireseal status`: what running instances do.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+use wireseal_agent::{PeerStatus, Status, running};
+
+use super::outcome::{Outcome, Result};
+use crate::report::table::table;
+use crate::text::{counted, grouped};
+
+/// Show what the running instances of run, attach and gateway do
+///
+/// A table for each: the peers, their sessions, the keys in use at both ends, the next change of the key chain, and segments by verdict.
+/// Only instances of this user are shown.
+///
+/// Exit code 0: there are instances; 1: there are none; 2: one does not answer.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Only the instance with this process number
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+    /// Print a JSON array
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result {
+    let mut found = running()?;
+    found.retain(|status| arguments.pid.is_none_or(|pid| pid == status.pid));
+    let mut out = io::stdout().lock();
+    if arguments.json {
+        serde_json::to_writer_pretty(&mut out, &found)?;
+        writeln!(out)?;
+    }
+    if found.is_empty() {
+        super::say::say("no instance is running");
+        return Ok(Outcome::Failed);
+    }
+    if !arguments.json {
+        for (number, status) in found.iter().enumerate() {
+            if number > 0 {
+                writeln!(out)?;
+            }
+            print(&mut out, status)?;
+        }
+    }
+    Ok(Outcome::Good)
+}
+
+fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
+    let program = status.program.as_deref().map(|program| format!(" {program},")).unwrap_or_default();
+    writeln!(
+        out,
+        "wireseal {},{program} process {}, since {}",
+        status.command.name(),
+        status.pid,
+        status.since
+    )?;
+    let header = [
+        "peer",
+        "key chain",
+        "state",
+        "signs with",
+        "peer signs with",
+        "next change",
+        "good",
+        "bad MAC",
+        "unknown KeyID",
+        "no TCP-AO option",
+    ];
+    writeln!(out, "{}", table(header, status.peers.iter().map(row), 6))?;
+    for listener in &status.listeners {
+        let refused =
+            listener.segments.by_verdict().into_iter().skip(1).filter(|(_, segments)| *segments > 0);
+        let refused: Vec<_> =
+            refused.map(|(verdict, segments)| format!("{} {verdict}", grouped(segments))).collect();
+        let refused = if refused.is_empty() { "nothing".to_owned() } else { refused.join(", ") };
+        writeln!(out, "listener {}: refused {refused}", listener.local)?;
+    }
+    Ok(())
+}
+
+fn row(peer: &PeerStatus) -> [String; 10] {
+    let established = peer.sessions.iter().filter(|session| session.is_established).count() as u64;
+    let state = match (established, &peer.key) {
+        (0, None) => "no key is valid".to_owned(),
+        (0, Some(_)) if peer.sessions.is_empty() => "no session".to_owned(),
+        (0, Some(_)) => "opening".to_owned(),
+        _ => counted(established, "session"),
+    };
+    let list = |ids: BTreeSet<String>| ids.into_iter().collect::<Vec<_>>().join(", ");
+    let signs_with = peer.sessions.iter().map(|session| format!("SendID {}", session.send_id)).collect();
+    let peer_signs_with = peer.sessions.iter().map(|session| match session.is_peer_behind {
+        true => format!("not yet RecvID {}", session.asked_for),
+        false => format!("RecvID {}", session.asked_for),
+    });
+    let [good, refused @ ..] = peer.segments.by_verdict().map(|(_, segments)| grouped(segments));
+    let [bad_mac, unknown_key_id, unsigned] = refused;
+    [
+        peer.peer.clone(),
+        peer.key_chain.clone(),
+        state,
+        list(signs_with),
+        list(peer_signs_with.collect()),
+        peer.next_change.map_or("never".to_owned(), |moment| moment.to_string()),
+        good,
+        bad_mac,
+        unknown_key_id,
+        unsigned,
+    ]
+}
