@@ -48,3 +48,20 @@ impl fmt::Display for MetricsAddress {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_can_read_metrics() {
+        for text in ["127.0.0.1:9417", "[::1]:9417", "unix:/run/wireseal/metrics"] {
+            assert_eq!(text.parse::<MetricsAddress>().unwrap().to_string(), text);
+        }
+        let error = |text: &str| text.parse::<MetricsAddress>().unwrap_err().to_string();
+        assert!(error("192.0.2.1:9417").contains("is no loopback address"));
+        for text in ["unix:", "9417", "localhost:9417", "/run/metrics"] {
+            assert!(error(text).starts_with("expected unix:PATH or a loopback address"), "{text}");
+        }
+    }
+}

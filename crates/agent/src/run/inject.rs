@@ -16,9 +16,9 @@ use procfs::process::{MMPermissions, MMapPath, Process};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use self::borrowed::Borrowed;
-use super::error::AttachError;
+use super::error::{AttachError, RunError};
+use super::filter;
 use super::process::{Family, Opened};
-use super::{RunError, filter};
 use crate::config::Md5;
 
 /// How long a thread may take to stop.

@@ -70,10 +70,18 @@ pub(crate) fn announce(command: Command, source: StatusSource) -> Option<Announc
 fn listen(path: &Path) -> io::Result<UnixListener> {
     let folder = path.parent().ok_or(ErrorKind::InvalidInput)?;
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    // One that an instance with this number left when it was killed.
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        _ => {}
+    // Those that instances left when they were killed.
+    for left in fs::read_dir(folder)?.flatten().map(|entry| entry.path()) {
+        let name = left.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let has_ended =
+            |pid: &str| pid == process::id().to_string() || !Path::new("/proc").join(pid).exists();
+        let is_gone = name.rsplit('-').next().is_some_and(has_ended);
+        let is_refused =
+            || UnixStream::connect(&left).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused);
+        if is_gone && is_refused() {
+            // Another instance may have removed it.
+            let _ = fs::remove_file(left);
+        }
     }
     let listener = UnixListener::bind(path)?;
     fs::set_permissions(path, Permissions::from_mode(0o600))?;

@@ -30,7 +30,7 @@ pub(super) fn run(arguments: &Arguments) -> Result {
     found.retain(|status| arguments.pid.is_none_or(|pid| pid == status.pid));
     let mut out = io::stdout().lock();
     if arguments.json {
-        serde_json::to_writer_pretty(&mut out, &found)?;
+        serde_json::to_writer_pretty(&mut out, &found).map_err(io::Error::from)?;
         writeln!(out)?;
     }
     if found.is_empty() {

@@ -225,6 +225,63 @@ fn a_thousand_sessions_from_as_many_addresses_roll_over_and_survive_a_restart() 
 }
 
 #[test]
+fn status_and_metrics_say_what_it_does() {
+    let net = Net::new(1500);
+    let gateway = net.gateway(
+        Side::A,
+        &keys(7, "AES-128-CMAC-96", "what both ends know"),
+        &["--metrics", "127.0.0.1:9417"],
+    );
+    let unix = format!("unix:{}", net.folder().join("metrics").display());
+    let other =
+        net.gateway(Side::B, &keys(7, "AES-128-CMAC-96", "what both ends know"), &["--metrics", &unix]);
+    let session = net.session(Side::B, IPV4[1], Side::A);
+    assert!(session.echoes());
+
+    let status = net.status(&["--json", "--pid", &gateway.id().to_string()]);
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    assert_eq!((&status[0]["command"], status.as_array().unwrap().len()), (&"gateway".into(), 1));
+    let peer = &status[0]["peers"][0];
+    assert_eq!((&peer["peer"], &peer["key"]["send-id"]), (&IPV4[1].into(), &7.into()));
+    assert_eq!(
+        (&peer["sessions"][0]["is-established"], &peer["sessions"][0]["send-id"]),
+        (&true.into(), &7.into())
+    );
+    let good = peer["segments"]["good"].as_u64().unwrap();
+    assert!(good >= 3, "{peer}");
+    assert_eq!(peer["segments"]["bad-mac"], 0);
+    let table = net.status(&["--pid", &gateway.id().to_string()]);
+    assert!(
+        table.contains("1 session") && table.contains("SendID 7") && table.contains("RecvID 7"),
+        "{table}"
+    );
+
+    let fetched = [
+        net.run(Side::A, "curl -s --fail http://127.0.0.1:9417/metrics"),
+        net.run(Side::B, &format!("curl -s --fail --unix-socket {} http://localhost/metrics", &unix[5..])),
+    ];
+    for (metrics, peer) in fetched.iter().zip([IPV4[1], IPV4[0]]) {
+        for line in [
+            "wireseal_info{command=\"gateway\",version=\"0.1.0\"} 1".to_owned(),
+            format!("wireseal_sessions{{peer=\"{peer}\"}} 1"),
+            format!("wireseal_segments_total{{peer=\"{peer}\",verdict=\"bad MAC\"}} 0"),
+            "# TYPE wireseal_key_start_timestamp_seconds gauge".to_owned(),
+            "# EOF".to_owned(),
+        ] {
+            assert!(metrics.lines().any(|other| other == line), "{line}: {metrics}");
+        }
+        assert!(!metrics.contains("wireseal_key_end_timestamp_seconds{"), "the key has no end: {metrics}");
+    }
+    other.kill();
+    // What it has left is in nobody's way.
+    let again = net.gateway(Side::B, &first(), &["--metrics", &unix]);
+    again.end();
+    let id = gateway.id().to_string();
+    gateway.end();
+    assert_eq!(net.status(&["--json", "--pid", &id]).trim(), "[]");
+}
+
+#[test]
 fn what_is_wrong_is_said_in_one_line_and_nothing_is_left() {
     let net = Net::new(1500);
     let taken = net.gateway(Side::A, &first(), &["--queue", "100", "--threads", "1"]);
@@ -233,6 +290,7 @@ fn what_is_wrong_is_said_in_one_line_and_nothing_is_left() {
         (&["--peer", "192.0.2.9%lo=core"], first(), "a gateway has no VRFs"),
         (&["--peer", "192.0.2.9=edge"], first(), "there is no key chain \"edge\""),
         (&[], "[[key-chain]]\n".to_owned(), "line 1, column 1: missing field `name`"),
+        (&["--metrics", "unix:/no/such/folder/metrics"], first(), "cannot serve metrics at unix:/no/such"),
     ] {
         let error = net.refused_gateway(Side::A, &keys, arguments);
         assert!(error.contains(expected) && error.trim().lines().count() == 1, "{error}");

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -145,6 +146,11 @@ impl Net {
     pub fn gateway(&self, side: Side, keys: &str, arguments: &[&str]) -> Gateway {
         let (mut command, keys) = self.gateway_command(side, keys, arguments);
         let log = keys.with_extension("log");
+        // systemd's end.
+        let told = keys.with_extension("notify");
+        let systemd = UnixDatagram::bind(&told).unwrap();
+        systemd.set_read_timeout(Some(LIMIT)).unwrap();
+        command.env("NOTIFY_SOCKET", &told);
         let child = command.stderr(File::create(&log).unwrap()).spawn().unwrap();
         let gateway = Gateway { child, log, keys };
         await_that("the gateway", || {
@@ -152,7 +158,18 @@ impl Net {
             assert!(!log.contains("wireseal: "), "{log}");
             log.contains("carries the packets of its peers")
         });
+        let mut said = [0; 100];
+        let length = systemd.recv(&mut said).unwrap();
+        assert_eq!(str::from_utf8(&said[..length]).unwrap().trim(), "READY=1");
         gateway
+    }
+
+    /// What `wireseal status` prints; whether it finds any does not matter.
+    pub fn status(&self, arguments: &[&str]) -> String {
+        let status =
+            Command::new(env!("CARGO_BIN_EXE_wireseal")).arg("status").args(arguments).output().unwrap();
+        assert_ne!(status.status.code(), Some(2), "{status:?}");
+        String::from_utf8(status.stdout).unwrap()
     }
 
     /// Starts one that cannot run; returns what it says.
@@ -406,6 +423,10 @@ impl Gateway {
         self.signal("TERM");
         assert!(self.child.wait().unwrap().success(), "{}", self.log());
         self.log()
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub fn kill(mut self) {
