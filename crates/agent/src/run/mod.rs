@@ -14,6 +14,7 @@ mod socket;
 mod sockets;
 #[cfg(test)]
 mod tests;
+mod traced;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
