@@ -84,7 +84,7 @@ pub use gateway::{Gateway, GatewayError};
 #[cfg(feature = "observed")]
 pub use metrics::{MetricsAddress, MetricsAddressError};
 #[cfg(feature = "run")]
-pub use run::{AttachError, RunError, Supervisor, stop_with};
+pub use run::{AttachError, RunError, Supervisor, run_in_background, stop_with};
 pub use source::{PeerArgument, Source};
 #[cfg(feature = "observed")]
 pub use status::{

@@ -1,43 +1,93 @@
-# $target/vmlinuz and $target/initramfs, from the unpacked packages and this repository's programs.
+# The guests' kernels and root file systems: $target/NAME.vmlinuz and $target/NAME.initramfs.
+
+# What every guest needs, in the order in which it is loaded.
+modules=(
+    cmac failover net_failover virtio_net vrf veth tun sch_netem nfnetlink nf_tables nfnetlink_queue nft_queue
+    mpls_router mpls_iptunnel
+)
 
 build_initramfs() {
-    local programs=$1 debs=$target/packages/root root=$target/root kernel
-    kernel=$(cd "$debs/usr/lib/modules" && echo *)
-    grep -qx CONFIG_TCP_AO=y "$(kernel_file config "$kernel")" || fail "kernel $kernel is without TCP-AO"
-
-    rm -rf "$root"
-    mkdir -p "$root"/{bin,dev,etc,modules,proc,root,run,sys,tmp,usr/sbin,usr/lib64,var/run}
-    ln -s usr/lib "$root/lib"
-    ln -s usr/lib64 "$root/lib64"
-    ln -s usr/sbin "$root/sbin"
-    cp "$here/guest/init" "$root/init"
-    cp "$programs/wireseal-interop-linux-guest" "$root/bin/guest"
-    cp "$programs/router-peer" "$programs/rtr" "$programs/wireseal" "$root/bin/"
-    cp "$debs/usr/bin/busybox" "$root/bin/busybox"
-    cp "$debs"/usr/sbin/{bird,birdc} "$root/usr/sbin/"
-    mkdir -p "$root/usr/lib/frr"
-    cp "$debs"/usr/lib/frr/{bgpd,zebra} "$root/usr/lib/frr/"
-    cp "$debs/usr/bin/gobgpd" "$debs/usr/sbin/nft" "$root/usr/sbin/"
-    # FRR's daemons give up being root.
-    printf 'root:x:0:0::/:/bin/sh\nfrr:x:100:100::/:/bin/sh\n' >"$root/etc/passwd"
-    printf 'root:x:0:\nfrr:x:100:\nfrrvty:x:101:frr\n' >"$root/etc/group"
-    copy_libraries usr/sbin/bird usr/sbin/birdc usr/lib/frr/bgpd usr/lib/frr/zebra usr/bin/gobgpd usr/sbin/nft
-    copy_modules cmac failover net_failover virtio_net vrf veth tun sch_netem nfnetlink nf_tables nfnetlink_queue nft_queue
-    cp "$(kernel_file vmlinuz "$kernel")" "$target/vmlinuz"
-    pack "$target/initramfs"
+    local programs=$1 kernel own
+    kernel=$(kernel_release kernel) own=$(kernel_release own-kernel)
+    grep -qx CONFIG_TCP_AO=y "$(kernel_file kernel config)" || fail "kernel $kernel is without TCP-AO"
+    ! grep -qx CONFIG_TCP_AO=y "$(kernel_file own-kernel config)" || fail "Debian's own kernel $own has TCP-AO"
+    build_small kernel small
+    build_big kernel debian
+    build_big own-kernel stock
     {
         echo "kernel=$kernel"
-        awk '/^linux-(binary|image)-/ { print "kernel_package=" $2 } /^bird3 / { print "bird=" $2 } /^(frr|gobgpd) / { print $1 "=" $2 }' "$target/packages/versions"
+        echo "own_kernel=$own"
+        awk '/^linux-(binary|image)-/ { print "kernel_package=" $2 }' "$target/packages/kernel/versions"
+        awk '/^bird3 / { print "bird=" $2 }' "$target/packages/guest/versions"
+        cat "$target/debian/versions"
         echo "qemu=$(qemu-system-x86_64 --version | sed -n 's/^QEMU emulator version //p')"
         echo "rustc=$(rustc --version | cut -d ' ' -f 2)"
     } >"$target/versions"
 }
 
-# copy_modules MODULE...: in the order in which they are loaded; a kernel that has one built in has no file for it.
+# build_small KERNEL NAME: a guest that boots in four seconds, with BIRD.
+build_small() {
+    local debs=$target/packages/guest/root root=$target/root
+    begin_root
+    mkdir -p "$root"/{bin,dev,etc,proc,root,run,sys,tmp,usr/sbin,usr/lib64,var/run}
+    ln -s usr/lib "$root/lib"
+    ln -s usr/lib64 "$root/lib64"
+    ln -s usr/sbin "$root/sbin"
+    cp "$here/guest/init" "$root/init"
+    cp "$programs/wireseal-interop-linux-guest" "$root/bin/guest"
+    cp "$programs"/{router-peer,rtr,wireseal} "$root/bin/"
+    cp "$debs/usr/bin/busybox" "$root/bin/busybox"
+    cp "$debs"/usr/sbin/{bird,birdc} "$debs/usr/bin/gobgpd" "$root/usr/sbin/"
+    copy_libraries usr/sbin/bird usr/sbin/birdc usr/bin/gobgpd
+    copy_modules "$1" "${modules[@]}"
+    cp "$(kernel_file "$1" vmlinuz)" "$target/$2.vmlinuz"
+    pack "$target/$2.initramfs"
+}
+
+# build_big KERNEL NAME: Debian 13, with what the lab adds.
+build_big() {
+    local root=$target/root
+    begin_root
+    mkdir -p "$root"/{etc/systemd/system/multi-user.target.wants,root/target/release,usr/local/bin,usr/local/sbin}
+    cp "$here/guest/init-debian" "$root/init"
+    cp "$here/guest/agent.service" "$root/etc/systemd/system/"
+    ln -s ../agent.service "$root/etc/systemd/system/multi-user.target.wants/"
+    cp "$programs/wireseal-interop-linux-guest" "$root/usr/local/bin/guest"
+    cp "$programs"/{router-peer,rtr} "$root/usr/local/bin/"
+    # Where a build leaves it; the documentation has it installed from there.
+    cp "$programs/wireseal" "$root/root/target/release/"
+    ln "$root/root/target/release/wireseal" "$root/usr/local/sbin/wireseal"
+    cp -r "$here/../../crates/cli/systemd" "$root/root/"
+    copy_modules "$1" "${modules[@]}"
+    cp "$(kernel_file "$1" vmlinuz)" "$target/$2.vmlinuz"
+    pack "$target/own.cpio"
+    # The kernel takes several archives one after the other.
+    cat "$target/debian/root.cpio" "$target/own.cpio" >"$target/$2.initramfs"
+}
+
+begin_root() {
+    rm -rf "$root"
+    mkdir -p "$root/modules"
+}
+
+kernel_release() {
+    (cd "$target/packages/$1/root/usr/lib/modules" && echo *)
+}
+
+# kernel_file KERNEL FILE: kernels before 7 have these files in /boot.
+kernel_file() {
+    local release new old
+    release=$(kernel_release "$1")
+    new=$target/packages/$1/root/usr/lib/modules/$release/$2 old=$target/packages/$1/root/boot/$2-$release
+    if [ -e "$new" ]; then echo "$new"; else echo "$old"; fi
+}
+
+# copy_modules KERNEL MODULE...: in the order in which they are loaded; a kernel that has one built in has no file for it.
 copy_modules() {
-    local module file
+    local module file folder=$target/packages/$1/root/usr/lib/modules
+    shift
     for module in "$@"; do
-        file=$(find "$debs/usr/lib/modules" -name "$module.ko*")
+        file=$(find "$folder" -name "$module.ko*")
         case $file in
             *.xz) xz -dc "$file" >"$root/modules/$module.ko" ;;
             ?*) cp "$file" "$root/modules/" ;;
@@ -51,19 +101,13 @@ pack() {
     (cd "$root" && find . | cpio --quiet -o -H newc -R 0:0) >"$1"
 }
 
-# Kernels before 7 have these files in /boot.
-kernel_file() {
-    local new=$debs/usr/lib/modules/$2/$1 old=$debs/boot/$1-$2
-    if [ -e "$new" ]; then echo "$new"; else echo "$old"; fi
-}
-
 # Asks the loader of the guests' C library what the programs need, and copies that and the loader.
 copy_libraries() {
     local loader=usr/lib64/ld-linux-x86-64.so.2 libraries=usr/lib/x86_64-linux-gnu program list
     cp -L "$debs/$loader" "$root/$loader"
     mkdir -p "$root/$libraries"
     for program in "$@"; do
-        list=$("$debs/$loader" --library-path "$debs/$libraries:$debs/$libraries/frr" --list "$debs/$program")
+        list=$("$debs/$loader" --library-path "$debs/$libraries" --list "$debs/$program")
         # One that is not in the packages would be this machine's.
         if grep 'not found' <<<"$list" || grep '=> /' <<<"$list" | grep -vF "=> $debs/"; then
             fail "$program lacks libraries"

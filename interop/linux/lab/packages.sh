@@ -1,29 +1,39 @@
-# What the guests run besides this repository's own programs, from Debian 13 and its backports, unpacked into $target/packages.
+# What the guests run besides this repository's own programs, from Debian 13 and its backports, unpacked under $target/packages: the
+# kernels, and BIRD and GoBGP with their libraries for the small guest.
 
 guest_packages=(
-    bird3/trixie-backports busybox-static frr gobgpd
+    bird3/trixie-backports busybox-static gobgpd
     libc6 libreadline8t64 libtinfo6 libssh-4 libssl3t64 libzstd1 zlib1g libgssapi-krb5-2 libkrb5-3 libk5crypto3
     libkrb5support0 libcom-err2 libkeyutils1
-    libcap2 libcares2 libcrypt1 libjson-c5 liblua5.3-0 libpam0g libprotobuf-c1 libunwind8 libyang3
-    libpcre2-8-0 libxxhash0 liblzma5 libaudit1 libcap-ng0
-    nftables libnftables1 libnftnl11 libmnl0 libjansson4 libxtables12 libgmp10 libedit2 libbsd0 libmd0
 )
 
 fetch_packages() {
-    local wanted="${WIRESEAL_LAB_KERNEL:-today} ${guest_packages[*]}" debs=$target/packages suites=trixie,trixie-backports
-    [ "$(cat "$debs/wanted" 2>/dev/null)" = "$wanted" ] && return
-    with_suites "$target/apt" "$suites" choose_kernel "${WIRESEAL_LAB_KERNEL:-}"
-    unpack "$debs" "$suites" "${kernel_packages[@]}" "${guest_packages[@]}"
-    ln -sfn usr/lib "$debs/root/lib"
-    ln -sfn usr/lib64 "$debs/root/lib64"
-    printf '%s\n' "$wanted" >"$debs/wanted"
+    unpack "$target/packages/guest" trixie,trixie-backports "${guest_packages[@]}"
+    ln -sfn usr/lib "$target/packages/guest/root/lib"
+    ln -sfn usr/lib64 "$target/packages/guest/root/lib64"
+    # The kernel under test, and Debian 13's own, which has no TCP-AO.
+    fetch_kernel kernel "${WIRESEAL_LAB_KERNEL:-trixie-backports}"
+    fetch_kernel own-kernel trixie
 }
 
-# choose_kernel [KERNEL]: sets kernel_packages, for the cloud kernel of today unless one is named.
+# fetch_kernel NAME KERNEL: unpacks a cloud kernel, of today's suite of that name or exactly this one.
+fetch_kernel() {
+    local folder=$target/packages/$1 wanted=$2
+    [ "$(cat "$folder/wanted" 2>/dev/null)" = "$wanted" ] && return
+    with_suites "$target/apt" trixie,trixie-backports choose_kernel "$wanted"
+    unpack "$folder" trixie,trixie-backports "${kernel_packages[@]}"
+    printf '%s\n' "$wanted" >"$folder/wanted"
+}
+
+# choose_kernel KERNEL: sets kernel_packages.
 choose_kernel() {
     local kernel=$1
-    [ -n "$kernel" ] || kernel=$(apt-cache show linux-image-cloud-amd64/trixie-backports | sed -n 's/^Depends:.*linux-image-\([0-9][^ ]*\).*/\1/p')
-    [ -n "$kernel" ] || fail "linux-image-cloud-amd64 in trixie-backports depends on no kernel"
+    case $kernel in
+        trixie*)
+            kernel=$(apt-cache show "linux-image-cloud-amd64/$1" | sed -n 's/^Depends:.*linux-image-\([0-9][^ ]*\).*/\1/p' | head -n 1)
+            [ -n "$kernel" ] || fail "linux-image-cloud-amd64 in $1 depends on no kernel"
+            ;;
+    esac
     kernel_packages=("linux-binary-$kernel" "linux-modules-$kernel" "linux-base-$kernel")
     # Kernels before 7 are in one package. `apt-cache show` succeeds for a name that has no candidate.
     [ -n "$(apt-cache madison "${kernel_packages[0]}")" ] || kernel_packages=("linux-image-$kernel")

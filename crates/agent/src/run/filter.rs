@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread;
 
 use libseccomp::error::SeccompError;
@@ -36,9 +36,17 @@ const MSG_FASTOPEN: u64 = 0x2000_0000;
 /// Starts a program under the filter; returns it and the descriptor on which its calls are announced.
 ///
 /// A filter is for the thread that installs it and for its children, and so this thread ends at once.
-pub(super) fn spawn(program: &Path, arguments: &[OsString], md5: Md5) -> Result<(Pid, OwnedFd), RunError> {
+pub(super) fn spawn(
+    program: &Path,
+    arguments: &[OsString],
+    md5: Md5,
+    has_stdin: bool,
+) -> Result<(Pid, OwnedFd), RunError> {
     let mut command = Command::new(program);
     command.args(arguments);
+    if !has_stdin {
+        command.stdin(Stdio::null());
+    }
     let started = thread::scope(|scope| {
         let thread = scope.spawn(|| {
             let notifications = install(md5)?;

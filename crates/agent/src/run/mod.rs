@@ -1,6 +1,7 @@
 //! Supervising a program.
 
 mod addresses;
+mod background;
 mod calls;
 mod error;
 mod filter;
@@ -28,6 +29,7 @@ use sd_notify::NotifyState;
 use wireseal_linux::probe;
 use wireseal_tcp_ao::key_chain::Timestamp;
 
+use self::background::Caller;
 use self::calls::Calls;
 use self::process::Family;
 use self::signals::Asked;
@@ -37,6 +39,7 @@ use crate::metrics::{self, MetricsAddress};
 use crate::source::Source;
 use crate::status::{Announced, Command, Status, StatusSource, announce};
 
+pub use self::background::run_in_background;
 pub use self::error::{AttachError, RunError};
 pub use self::guard::stop_with;
 
@@ -50,6 +53,8 @@ pub struct Supervisor {
     pub source: Source,
     /// Where metrics for Prometheus are served.
     pub metrics: Option<MetricsAddress>,
+    /// Whether this process was started by [`run_in_background`]. The program then has no standard input.
+    pub in_background: bool,
 }
 
 impl Supervisor {
@@ -91,6 +96,10 @@ impl Supervisor {
     /// [`run`](Self::run) on any kernel.
     fn supervise(&self, program: &OsStr, arguments: &[OsString], config: Config) -> Result<u8, RunError> {
         let program = program::find(program)?;
+        let mut caller = match self.in_background {
+            true => Caller::at_stdin().map_err(RunError::System)?,
+            false => Caller::NONE,
+        };
         // Before the signals can be passed on, so that those for this process do not get lost.
         let (wake, woken) = wake_up_call()?;
         set_child_subreaper(Some(getpid())).map_err(|error| RunError::System(error.into()))?;
@@ -98,12 +107,17 @@ impl Supervisor {
         let family = Family::of(getpid())?;
         let sockets = Sockets::new(config)?;
         let published = self.publish(Command::Run, Some(program.display().to_string()))?;
-        let (child, notifications) = filter::spawn(&program, arguments, md5)?;
+        let (child, notifications) = filter::spawn(&program, arguments, md5, !self.in_background)?;
         let signals = signals::pass_on(child, wake).map_err(RunError::System)?;
         tracing::info!(program = %program.display(), pid = child.as_raw_nonzero(), "started");
         let mut calls = Calls::new([notifications], sockets, family);
         let mut status = None;
-        self.attend(&mut calls, &woken, &signals, &published, || reap(child, &mut status))?;
+        self.attend(&mut calls, &woken, &signals, &published, || {
+            reap(child, &mut status);
+            if let Some(status) = status {
+                caller.tell(exit_code(status));
+            }
+        })?;
         while status.is_none() {
             match wait(WaitOptions::empty()) {
                 Ok(Some((pid, ended))) if pid == child => status = Some(ended),

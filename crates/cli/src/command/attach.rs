@@ -33,6 +33,6 @@ pub(super) fn run(arguments: Arguments) -> Result {
         return Ok(Outcome::Good);
     }
     peers.start_log();
-    Supervisor { source, metrics: peers.metrics }.attach(pid)?;
+    Supervisor { source, metrics: peers.metrics, in_background: false }.attach(pid)?;
     Ok(Outcome::Good)
 }

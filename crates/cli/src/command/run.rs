@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::Command;
 
-use wireseal_agent::{RunError, Supervisor, stop_with};
+use wireseal_agent::{RunError, Supervisor, run_in_background, stop_with};
 
 use super::outcome::{Outcome, Result};
 use super::peer_arguments::PeerArguments;
@@ -25,16 +25,23 @@ pub(super) struct Arguments {
     /// Kill the program if this supervisor is killed. Otherwise the program goes on, with the sessions that it has; it opens no others
     #[arg(long)]
     stop_with_supervisor: bool,
+    /// End when the program has gone into the background; the supervisor stays with it. For daemons that a script starts
+    #[arg(long)]
+    background: bool,
+    /// This process is the supervisor that goes on in the background
+    #[arg(long, hide = true)]
+    is_in_background: bool,
+    /// This process is the supervisor whose program is killed with it
+    #[arg(long, hide = true)]
+    is_guarded: bool,
     /// The program and its arguments, behind --
     #[arg(last = true, required_unless_present = "dry_run", value_name = "PROGRAM")]
     program: Vec<OsString>,
 }
 
-/// Set for the supervisor whose program is killed with it.
-const GUARDED: &str = "WIRESEAL_GUARDED";
-
 pub(super) fn run(arguments: Arguments) -> Result {
-    let Arguments { peers, stop_with_supervisor, program } = arguments;
+    let Arguments { peers, stop_with_supervisor, background, is_in_background, is_guarded, program } =
+        arguments;
     let source = peers.source();
     if peers.dry_run {
         let config = source.read()?;
@@ -43,12 +50,13 @@ pub(super) fn run(arguments: Arguments) -> Result {
         return Ok(Outcome::Good);
     }
     peers.start_log();
-    let is_guarded = env::var_os(GUARDED).is_some();
-    let result = if stop_with_supervisor && !is_guarded {
-        guard()
+    let result = if background && !is_in_background {
+        once_more("--is-in-background").and_then(|mut supervisor| run_in_background(&mut supervisor))
+    } else if stop_with_supervisor && !is_guarded {
+        once_more("--is-guarded").and_then(|mut supervisor| stop_with(&mut supervisor))
     } else {
         let (program, arguments) = program.split_first().ok_or("no program: give one behind --")?;
-        Supervisor { source, metrics: peers.metrics }.run(program, arguments)
+        Supervisor { source, metrics: peers.metrics, in_background: is_in_background }.run(program, arguments)
     };
     Ok(Outcome::Program(result.unwrap_or_else(|error| {
         say(&error);
@@ -56,8 +64,10 @@ pub(super) fn run(arguments: Arguments) -> Result {
     })))
 }
 
-/// Starts this program once more, as the supervisor, and waits for it.
-fn guard() -> std::result::Result<u8, RunError> {
-    let program = env::current_exe().map_err(RunError::System)?;
-    stop_with(Command::new(program).args(env::args_os().skip(1)).env(GUARDED, "1"))
+/// This program once more, with another argument in front.
+fn once_more(argument: &str) -> std::result::Result<Command, RunError> {
+    let mut command = Command::new(env::current_exe().map_err(RunError::System)?);
+    let mut arguments = env::args_os().skip(1);
+    command.args(arguments.next()).arg(argument).args(arguments);
+    Ok(command)
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent::{AwaitCounters, Call, Counted, GetCounters, Message, Reply, Run};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixListener;
@@ -20,8 +20,8 @@ use tokio::time::timeout;
 use crate::net::Port;
 use crate::wire::{Plug, Wire};
 
-/// Time limit for booting until the agent answers; it usually takes four seconds.
-const BOOT: Duration = Duration::from_secs(90);
+/// Time limit for booting until the agent answers; it usually takes four seconds, and twenty with Debian.
+const BOOT: Duration = Duration::from_secs(180);
 /// Time limit for a request; most requests have a shorter one of their own.
 const REQUEST: Duration = Duration::from_secs(150);
 /// Octets of each packet in QEMU's own recording: the headers.
@@ -32,11 +32,17 @@ type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Result<Value, String>>>>>;
 /// Files that the guests need.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// Directory for recordings and logs.
+    /// Directory for recordings and logs, and with the guests' kernels and file systems.
     pub state: PathBuf,
-    pub image: PathBuf,
-    /// The guests' root file system.
-    pub initramfs: PathBuf,
+}
+
+/// What a guest is: the name of its kernel and file system, and its memory in MiB.
+const fn machine(port: Port) -> (&'static str, &'static str) {
+    match port {
+        Port::South | Port::East => ("debian", "1280"),
+        Port::Stock => ("stock", "1280"),
+        _ => ("small", "512"),
+    }
 }
 
 /// A running guest. Dropping it stops the machine.
@@ -77,7 +83,9 @@ impl Guest {
             status = process.wait() => return Err(anyhow!("QEMU ended with {}; see {serial}", status?)),
         };
         let first: Reply = serde_json::from_str(&first)?;
-        let kernel = serde_json::from_value(first.result.map_err(anyhow::Error::msg)?)?;
+        let (kernel, has_tcp_ao): (String, bool) =
+            serde_json::from_value(first.result.map_err(anyhow::Error::msg)?)?;
+        ensure!(has_tcp_ao == (port != Port::Stock), "TCP-AO in Linux {kernel}: {has_tcp_ao}");
         let waiting = Waiting::default();
         tokio::spawn(read_replies(lines, Arc::clone(&waiting)));
         let guest = Self {
@@ -162,14 +170,15 @@ impl Guest {
 fn qemu(port: Port, directory: &Path, setting: &Setting) -> Command {
     let hardware_address = port.hardware_address().map(|octet| format!("{octet:02x}")).join(":");
     let at = |name: &str| directory.join(name).display().to_string();
+    let (name, memory) = machine(port);
     let mut command = Command::new("qemu-system-x86_64");
     command
-        .args(["-nodefaults", "-display", "none", "-accel", "tcg", "-cpu", "max", "-m", "512", "-smp", "1"])
+        .args(["-nodefaults", "-display", "none", "-accel", "tcg", "-cpu", "max", "-m", memory, "-smp", "1"])
         .args(["-no-reboot", "-append", "console=ttyS0 quiet panic=-1 nokaslr mitigations=off"])
         .arg("-kernel")
-        .arg(&setting.image)
+        .arg(setting.state.join(format!("{name}.vmlinuz")))
         .arg("-initrd")
-        .arg(&setting.initramfs)
+        .arg(setting.state.join(format!("{name}.initramfs")))
         .args(["-serial", &format!("file:{}", at("serial.log"))])
         .args(["-device", "virtio-serial-pci"])
         .args(["-chardev", &format!("socket,id=control,path={}", at("control"))])

@@ -13,11 +13,13 @@ use crate::net::Port;
 use crate::recording::Recording;
 use crate::wire::Wire;
 
-/// The wire, the first guest, and the second one once a row has asked for it.
+/// The wire, the first guest, and the others once a row has asked for them.
 pub struct Lab {
     pub wire: Wire,
     pub north: Guest,
     south: OnceCell<Guest>,
+    stock: OnceCell<Guest>,
+    east: OnceCell<Guest>,
     pub setting: Setting,
     /// The program `wireseal`, which judges recordings.
     pub judge: PathBuf,
@@ -29,13 +31,22 @@ impl Lab {
         std::fs::create_dir_all(setting.state.join("recordings"))?;
         let wire = Wire::default();
         let north = Guest::boot(Port::North, &wire, &setting).await?;
-        Ok(Self { wire, north, south: OnceCell::new(), setting, judge })
+        Ok(Self {
+            wire,
+            north,
+            south: OnceCell::new(),
+            stock: OnceCell::new(),
+            east: OnceCell::new(),
+            setting,
+            judge,
+        })
     }
 
     /// Resets the wire, closes what the guests still have open, and waits until nothing is in flight.
     pub async fn clear(&self) -> Result<()> {
         self.wire.reset();
-        for guest in [Some(&self.north), self.south.get()].into_iter().flatten() {
+        let others = [&self.south, &self.stock, &self.east].map(OnceCell::get);
+        for guest in [Some(&self.north)].into_iter().chain(others).flatten() {
             guest.call(ResetAll {}).await?;
             // Segments for a removed stack wait in the kernel for ARP or neighbor discovery, and would reach the next stack
             // there.
@@ -84,6 +95,16 @@ impl Lab {
     /// The second guest, started when first needed.
     pub async fn south(&self) -> Result<&Guest> {
         self.south.get_or_try_init(|| Guest::boot(Port::South, &self.wire, &self.setting)).await
+    }
+
+    /// The fourth guest, started when first needed.
+    pub async fn east(&self) -> Result<&Guest> {
+        self.east.get_or_try_init(|| Guest::boot(Port::East, &self.wire, &self.setting)).await
+    }
+
+    /// The third guest, started when first needed.
+    pub async fn stock(&self) -> Result<&Guest> {
+        self.stock.get_or_try_init(|| Guest::boot(Port::Stock, &self.wire, &self.setting)).await
     }
 }
 

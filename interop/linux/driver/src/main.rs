@@ -70,11 +70,7 @@ async fn run() -> Result<bool> {
     if is_full {
         chosen.extend(&rows);
     }
-    let setting = Setting {
-        state: variable("WIRESEAL_LAB_STATE")?,
-        image: variable("WIRESEAL_LAB_IMAGE")?,
-        initramfs: variable("WIRESEAL_LAB_INITRAMFS")?,
-    };
+    let setting = Setting { state: variable("WIRESEAL_LAB_STATE")? };
     let versions = fs::read_to_string(variable("WIRESEAL_LAB_VERSIONS")?)?;
     let started = Instant::now();
     let lab = Lab::start(setting, variable("WIRESEAL_LAB_JUDGE")?).await?;

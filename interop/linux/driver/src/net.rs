@@ -9,16 +9,21 @@ use anyhow::{Context, Result};
 pub enum Port {
     /// The driver's own TCP stack.
     Userspace,
-    /// The first guest.
+    /// The first guest, which has little but BIRD.
     North,
-    /// The second guest.
+    /// The second guest, with Debian.
     South,
     /// Another process on this machine.
     Host,
+    /// The third guest, with a kernel without TCP-AO.
+    Stock,
+    /// The fourth guest, as the second.
+    East,
 }
 
 impl Port {
-    pub const ALL: [Self; 4] = [Self::Userspace, Self::North, Self::South, Self::Host];
+    pub const ALL: [Self; 6] =
+        [Self::Userspace, Self::North, Self::South, Self::Host, Self::Stock, Self::East];
 
     /// The port whose address this is.
     pub fn of(address: IpAddr) -> Result<Self> {
@@ -59,6 +64,8 @@ impl fmt::Display for Port {
             Self::North => "north",
             Self::South => "south",
             Self::Host => "host",
+            Self::Stock => "stock",
+            Self::East => "east",
         })
     }
 }

@@ -14,6 +14,7 @@ use super::*;
 use crate::config::Md5;
 
 mod attach;
+mod background;
 
 /// Each waits for all children of this process.
 static ONE_BY_ONE: Mutex<()> = Mutex::new(());
@@ -29,7 +30,7 @@ fn configured(ports: &[u16], md5: Md5) -> (TempDir, Supervisor, Config) {
     let peers = ["127.0.0.1", "::1"].map(|peer| peer.parse().unwrap());
     let source = Source { keys: Some(keys), peers: peers.into(), ports: ports.to_vec(), config: None };
     let config = Config { md5, ..source.read().unwrap() };
-    (folder, Supervisor { source, metrics: None }, config)
+    (folder, Supervisor { source, ..Supervisor::default() }, config)
 }
 
 fn supervised(program: &str, arguments: &[&str], ports: &[u16], md5: Md5) -> Result<u8, RunError> {

@@ -6,10 +6,12 @@ mod kernels;
 mod manager;
 mod matrix;
 mod moving;
+mod outside;
 mod refusals;
 mod rollover;
 mod rtr;
 mod session;
+mod wait;
 mod wrap;
 
 use crate::row::Row;
@@ -29,6 +31,7 @@ pub fn all() -> Vec<Row> {
         closing::closed_port::rows(),
         closing::half_open::rows(),
         bgp::rows(),
+        outside::rows(),
         wrap::rows(),
         moving::rows(),
         manager::rolling::rows(),

@@ -5,9 +5,9 @@ use std::cell::RefCell;
 use agent::WriteFile;
 use wireseal_tcp_ao::Mkt;
 
-use super::wait::wait;
 use crate::guest::Guest;
 use crate::prelude::*;
+use crate::rows::wait::wait;
 
 /// BIRD's AS number, and Wireseal's.
 pub const AS: u32 = 64513;

@@ -52,7 +52,7 @@ pub fn key_chain(secret: &str) -> Result<(KeyChain, [Mkt; 2])> {
 }
 
 /// Waits until a port has sent a segment under a key in both families, from now on.
-async fn await_signed(lab: &Lab, from: Port, key_id: KeyId) -> Result<()> {
+pub async fn await_signed(lab: &Lab, from: Port, key_id: KeyId) -> Result<()> {
     for family in Family::ALL {
         let source = from.address(family);
         let mut next = None;

@@ -12,9 +12,9 @@ use tokio::time::timeout;
 
 use super::bird::{AS, Bird, HOLD_TIME, IPV4_ROUTES, IPV6_ROUTES, PEER_AS};
 use super::common::{ROUTES, await_routes};
-use super::wait::wait;
 use crate::guest::Guest;
 use crate::prelude::*;
+use crate::rows::wait::wait;
 use crate::wire::Plug;
 
 const NAME: &str = "router-peer";

@@ -1,0 +1,22 @@
+//! TCP-AO from outside: daemons without it, unchanged, under `wireseal run` and `attach`, and behind `wireseal gateway`.
+
+mod attach;
+mod daemon;
+mod gateway;
+mod ldp;
+mod pages;
+mod pair;
+mod program;
+mod run;
+mod supervised;
+mod vrf;
+
+use crate::row::Row;
+
+pub fn rows() -> Vec<Row> {
+    let mut rows = run::rows();
+    rows.extend([pair::row(), ldp::row(), vrf::row(), attach::row(), program::row()]);
+    rows.extend(gateway::rows());
+    rows.extend(pages::rows());
+    rows
+}

@@ -1,0 +1,145 @@
+//! Programs that fork for each connection, and that connect from many threads.
+
+use agent::Counted;
+
+use super::daemon::{FOLDER, write};
+use super::supervised::{LISTENING, Supervised};
+use crate::guest::Guest;
+use crate::prelude::*;
+use crate::rows::bgp::common::{FIRST, SECRET, evidence, key_chain, key_file};
+use crate::rows::wait::wait;
+
+/// Threads, and the connections that each opens one after the other.
+const THREADS: usize = 16;
+const CONNECTIONS: usize = 5;
+
+/// A child for each connection sends back what it receives.
+const SERVER: &str = "
+import os, signal, socket, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for family, address in (socket.AF_INET, '0.0.0.0'), (socket.AF_INET6, '::'):
+    l = socket.socket(family)
+    l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if family == socket.AF_INET6: l.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    l.bind((address, 179))
+    l.listen(100)
+    if family == socket.AF_INET and os.fork() == 0: break
+while True:
+    s, _ = l.accept()
+    if os.fork() == 0:
+        while True:
+            octets = s.recv(1 << 16)
+            if not octets: os._exit(0)
+            s.sendall(octets)
+    s.close()
+";
+
+/// Half of the threads wait in connect, the others in poll.
+const CLIENT: &str = "
+import select, socket, sys, threading
+done = []
+def connect(number):
+    family, address = ((socket.AF_INET, sys.argv[1]), (socket.AF_INET6, sys.argv[2]))[number // 2 % 2]
+    s = socket.socket(family)
+    if number % 2:
+        s.connect((address, 179))
+    else:
+        s.setblocking(False)
+        s.connect_ex((address, 179))
+        select.select([], [s], [])
+        assert s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
+        s.setblocking(True)
+    data = bytes([number]) * 20000
+    s.sendall(data)
+    s.shutdown(socket.SHUT_WR)
+    got = b''
+    while part := s.recv(1 << 16): got += part
+    assert got == data
+    done.append(number)
+def run(number):
+    for _ in range(int(sys.argv[4])): connect(number)
+threads = [threading.Thread(target=run, args=(n,)) for n in range(int(sys.argv[3]))]
+for t in threads: t.start()
+for t in threads: t.join()
+print('connections:', len(done), flush=True)
+";
+
+pub fn row() -> Row {
+    Row::new(
+        "run-threads-and-forks",
+        format!(
+            "wireseal run at both ends: a program that connects from {THREADS} threads at once, {CONNECTIONS} times from each, over IPv4 and IPv6, \
+             and one that forks for each connection and sends back what it gets"
+        ),
+        run,
+        "the client has no key for the server: its connections are refused",
+        twin,
+    )
+}
+
+async fn start<'a>(
+    guest: &'a Guest,
+    program: &str,
+    keys: &str,
+    peer: Port,
+    arguments: &str,
+) -> Result<Supervised<'a>> {
+    write(guest, "program.py", program).await?;
+    write(guest, "keys.toml", keys).await?;
+    let peers = Family::ALL.map(|family| format!("--peer {} ", peer.address(family))).concat();
+    let command = format!("run --keys {FOLDER}/keys.toml {peers} -- python3 {FOLDER}/program.py {arguments}");
+    guest.shell(&format!("date -u -s @{FIRST}")).await?;
+    Supervised::start(guest, "run", &command).await
+}
+
+/// The key chain with its ids the other way round.
+fn mirrored(keys: &str) -> String {
+    keys.replace("send-id", "own-id").replace("recv-id", "send-id").replace("own-id", "recv-id")
+}
+
+fn client_arguments() -> String {
+    let at = |family| Port::East.address(family).to_string();
+    format!("{} {} {THREADS} {CONNECTIONS}", at(Family::Ipv4), at(Family::Ipv6))
+}
+
+async fn run(lab: &Lab) -> Result<Evidence> {
+    let (south, east) = (lab.south().await?, lab.east().await?);
+    let (_, keys) = key_chain(SECRET)?;
+    let before = (south.counters().await?, east.counters().await?);
+    let server = start(east, SERVER, &mirrored(&key_file(SECRET)), Port::South, "").await?;
+    server.await_log(LISTENING, 2).await?;
+    let client = start(south, CLIENT, &key_file(SECRET), Port::East, &client_arguments()).await?;
+    client.await_log(&format!("connections: {}", THREADS * CONNECTIONS), 1).await?;
+    client.await_end().await?;
+    let counted = (south.counters().await?.since(&before.0), east.counters().await?.since(&before.1));
+    counted.0.check_good("south")?;
+    counted.1.check_good("east")?;
+    south.shell("true").await?;
+    east.shell("pkill python3").await?;
+    server.await_end().await?;
+    let counters = [("client's kernel", counted.0.to_string()), ("server's kernel", counted.1.to_string())];
+    let evidence = evidence(lab, &keys[..1], &counters, 0.0)?;
+    Ok(evidence.with_figures(format!("{} connections, 20,000 octets each way", THREADS * CONNECTIONS)))
+}
+
+async fn twin(lab: &Lab) -> Result<Refusal> {
+    let (south, east) = (lab.south().await?, lab.east().await?);
+    let before = east.counters().await?;
+    let server = start(east, SERVER, &mirrored(&key_file(SECRET)), Port::South, "").await?;
+    server.await_log(LISTENING, 2).await?;
+    // Its peer is another, so it calls unsigned.
+    let client = start(south, CLIENT, &key_file(SECRET), Port::North, &client_arguments()).await?;
+    let counted = east.await_counted(&before, Counted::required(1)).await?;
+    let log = client.log().await?;
+    for guest in [south, east] {
+        guest.shell("pkill -9 python3").await?;
+    }
+    let ended = async || {
+        client.await_end().await?;
+        server.await_end().await?;
+        Ok(true)
+    };
+    wait("both to end", ended, async || client.log().await).await?;
+    ensure!(!log.contains("connections:"), "the client was served: {log}");
+    Ok(Refusal::by("east", &counted))
+}

@@ -1,0 +1,32 @@
+# $target/debian/root.cpio: a Debian 13 as a newcomer has it, with systemd and with daemons that have no TCP-AO. What the documentation has
+# a newcomer install is installed by the documentation's own commands.
+
+debian_packages=(systemd-sysv iproute2 procps kmod gobgpd exabgp python3-minimal)
+
+build_debian() {
+    local folder=$target/debian mirror page wanted
+    page=$(grep -h '^apt-get install ' "$root/docs/run.md" "$root/docs/gateway.md")
+    wanted="${debian_packages[*]} $page $(cat "$here/lab/debian.sh")"
+    [ "$(cat "$folder/complete" 2>/dev/null)" = "$wanted" ] && return
+    mirror=$(repository Debian)
+    [ -n "$mirror" ] || fail "apt has no repository of Debian"
+    say "mmdebstrap trixie"
+    rm -rf "$folder"
+    mkdir -p "$folder/root"
+    # The kernel is the guest's: that it could be installed is enough.
+    printf 'set -e\nexport DEBIAN_FRONTEND=noninteractive\n%s\n' "$page" |
+        sed '/linux-image/ s/$/ --simulate >\/dev\/null/; s/  *# .*>/ --simulate >/' >"$folder/install"
+    mmdebstrap --quiet --mode=root --variant=minbase --include="$(IFS=,; echo "${debian_packages[*]}")" \
+        --aptopt='APT::Get::Assume-Yes "true"' --aptopt='APT::Install-Recommends "false"' \
+        --customize-hook="cp $folder/install \"\$1/install\" && chroot \"\$1\" sh /install && rm \"\$1/install\"" \
+        --customize-hook='chroot "$1" systemctl --quiet disable frr gobgpd exabgp' \
+        --customize-hook='chroot "$1" systemctl --quiet mask apt-daily.timer apt-daily-upgrade.timer fstrim.timer dpkg-db-backup.timer' \
+        --customize-hook='rm -rf "$1"/usr/share/{doc,man,info,locale} "$1"/var/lib/apt/lists "$1"/var/cache/apt' \
+        trixie "$folder/root.tar" "deb $mirror trixie main" "deb $mirror trixie-backports main"
+    tar -xf "$folder/root.tar" -C "$folder/root" --exclude='./dev/*'
+    rm "$folder/root.tar"
+    chroot "$folder/root" dpkg-query -W -f '${Package}=${Version}\n' frr gobgpd exabgp >"$folder/versions"
+    (cd "$folder/root" && find . | cpio --quiet -o -H newc -R 0:0) >"$folder/root.cpio"
+    rm -rf "$folder/root"
+    printf '%s\n' "$wanted" >"$folder/complete"
+}
