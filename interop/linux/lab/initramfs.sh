@@ -82,17 +82,23 @@ kernel_file() {
     if [ -e "$new" ]; then echo "$new"; else echo "$old"; fi
 }
 
-# copy_modules KERNEL MODULE...: in the order in which they are loaded; a kernel that has one built in has no file for it.
+# copy_modules KERNEL MODULE...: in the order in which they are loaded, each behind those that it needs; a kernel that has one built in
+# has no file for it.
 copy_modules() {
-    local module file folder=$target/packages/$1/root/usr/lib/modules
+    local kernel=$1 module file
     shift
     for module in "$@"; do
-        file=$(find "$folder" -name "$module.ko*")
+        # Files have hyphens where names have underscores, or not.
+        file=$(find "$target/packages/$kernel/root/usr/lib/modules" -name "${module//[-_]/[-_]}.ko*")
+        if [ -z "$file" ] || grep -qsxF "$module" "$root/modules/order"; then
+            continue
+        fi
+        copy_modules "$kernel" $(modinfo -F depends "$file" | tr , ' ')
         case $file in
             *.xz) xz -dc "$file" >"$root/modules/$module.ko" ;;
-            ?*) cp "$file" "$root/modules/" ;;
+            *) cp "$file" "$root/modules/$module.ko" ;;
         esac
-        [ -z "$file" ] || echo "$module" >>"$root/modules/order"
+        echo "$module" >>"$root/modules/order"
     done
 }
 

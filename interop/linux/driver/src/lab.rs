@@ -13,6 +13,9 @@ use crate::net::Port;
 use crate::recording::Recording;
 use crate::wire::Wire;
 
+/// Ends the programs that a failed row has left.
+const END_ALL: &str = "for program in bird wireseal gobgpd bgpd ldpd zebra exabgp; do kill -9 $(pidof $program) 2>/dev/null; done; true";
+
 /// The wire, the first guest, and the others once a row has asked for them.
 pub struct Lab {
     pub wire: Wire,
@@ -47,6 +50,7 @@ impl Lab {
         self.wire.reset();
         let others = [&self.south, &self.stock, &self.east].map(OnceCell::get);
         for guest in [Some(&self.north)].into_iter().chain(others).flatten() {
+            guest.shell(END_ALL).await?;
             guest.call(ResetAll {}).await?;
             // Segments for a removed stack wait in the kernel for ARP or neighbor discovery, and would reach the next stack
             // there.

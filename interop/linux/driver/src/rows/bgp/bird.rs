@@ -184,7 +184,11 @@ impl<'a> Bird<'a> {
 
     /// Waits until a session is established, has imported this many routes and exported all of BIRD's.
     pub async fn await_routes(&self, family: Family, imported: usize) -> Result<State> {
-        let exported = IPV4_ROUTES + IPV6_ROUTES;
+        self.await_exported(family, imported, IPV4_ROUTES + IPV6_ROUTES).await
+    }
+
+    /// The same with this many of BIRD's routes.
+    pub async fn await_exported(&self, family: Family, imported: usize, exported: usize) -> Result<State> {
         let wanted = |state: &State| {
             state.state == "Established" && (state.imported, state.exported) == (imported, exported)
         };
@@ -195,6 +199,14 @@ impl<'a> Bird<'a> {
 
     async fn wait(&self, what: &str, is_there: impl AsyncFn() -> Result<bool>) -> Result<()> {
         wait(what, is_there, async || self.guest.log(NAME).await).await
+    }
+
+    /// [`stop`](Self::stop) where connections may be left whose other end is gone: the kernel gives them up after seconds instead of minutes.
+    pub async fn stop_alone(self) -> Result<()> {
+        let guest = self.guest;
+        guest.shell("sysctl -q -w net.ipv4.tcp_orphan_retries=1").await?;
+        self.stop().await?;
+        guest.shell("sysctl -q -w net.ipv4.tcp_orphan_retries=0").await.map(drop)
     }
 
     /// Stops BIRD, and waits until the guest's kernel has nothing left to send for it.

@@ -22,6 +22,16 @@ pub const SECOND: i64 = FIRST + 2000;
 pub const ALONE: i64 = FIRST + 3000;
 pub const OVER: i64 = FIRST + 4000;
 
+/// Seconds from one moment of the key chain to the next where a clock is not set but waited for.
+const STEP: i64 = 8;
+/// What stands for a time that does not come.
+const DAY: i64 = 24 * 3600;
+
+/// A moment of the key chain, by a clock at which it begins at `start`.
+pub fn by_clock(start: i64, moment: i64) -> i64 {
+    if moment > ALONE { start + DAY } else { start + (moment - FIRST) * STEP / (BOTH - FIRST) }
+}
+
 pub fn key_file(secret: &str) -> String {
     key_file_at(secret, Timestamp::from_unix_seconds)
 }

@@ -7,24 +7,13 @@ use tokio::time::sleep;
 use wireseal_tcp_ao::key_chain::Timestamp;
 
 use super::bird::{Bird, tcp_ao};
-use super::common::{
-    ALONE, BOTH, FIRST, ROUTES, SECRET, WHAT, check_still_up, evidence, key_chain, key_file_at, roll,
-};
+use super::common::{ROUTES, SECRET, WHAT, by_clock, check_still_up, evidence, key_chain, key_file_at, roll};
 use super::program::{ESTABLISHED, Program};
 use crate::prelude::*;
 
-/// Seconds of the machine's clock from one moment of the key chain to the next.
-const STEP: i64 = 8;
-/// What stands for a time that does not come.
-const DAY: i64 = 24 * 3600;
 /// What the log says of a packet that Wireseal does not let through, with `--verbose`; and of one that came with a wrong MAC.
 const REFUSED: &str = "packet refused";
 const BAD: &str = "inbound packet refused: MAC does not verify";
-
-/// A moment of the key chain, by this machine's clock.
-fn by_clock(start: i64, moment: i64) -> i64 {
-    if moment > ALONE { start + DAY } else { start + (moment - FIRST) * STEP / (BOTH - FIRST) }
-}
 
 /// Starts the program, its key chain beginning at `start`.
 async fn start(lab: &Lab, secret: &str, start: i64) -> Result<Program<'static>> {

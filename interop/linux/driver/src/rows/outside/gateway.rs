@@ -140,7 +140,7 @@ async fn run(lab: &Lab, daemon: Daemon, trial: Trial) -> Result<Evidence> {
     let counted = lab.north.counters().await?.since(&before);
     counted.check_good("north")?;
     // First, so that its last segments are still answered.
-    bird.stop().await?;
+    bird.stop_alone().await?;
     behind.stop().await?;
     let mut evidence = evidence(lab, &keys, &[("BIRD's kernel", counted.to_string())], seconds)?;
     evidence.figures = evidence.figures.replace("routes each way", "routes from BIRD");

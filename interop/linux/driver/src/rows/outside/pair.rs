@@ -107,9 +107,9 @@ async fn run(lab: &Lab) -> Result<Evidence> {
             await_signed(lab, Port::South, wireseal_tcp_ao::KeyId(11 + key)).await?;
             await_signed(lab, Port::North, wireseal_tcp_ao::KeyId(21 + key)).await?;
         } else {
-            // Both have the new key, and the old one goes.
-            for end in [&gobgp, &frr] {
-                end.await_log("keys changed", usize::try_from(step)?).await?;
+            // The new key comes to two listeners and two sessions at each end, and the old one goes.
+            for (end, own) in [(&gobgp, 21), (&frr, 11)].into_iter().filter(|_| step < 5) {
+                end.await_log(&format!("add the key with SendID {} ", own + (step + 1) / 2), 4).await?;
             }
         }
     }

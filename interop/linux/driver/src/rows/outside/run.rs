@@ -3,13 +3,15 @@
 use std::time::{Duration, Instant};
 
 use agent::Counted;
+use wireseal_tcp_ao::key_chain::Timestamp;
 
 use super::daemon::{Daemon, FOLDER, Speaker};
 use super::supervised::{CONNECTING, SESSION, Supervised};
 use crate::prelude::*;
 use crate::rows::bgp::bird::{Bird, HOLD_TIME, tcp_ao};
 use crate::rows::bgp::common::{
-    FIRST, OVER, SECRET, await_routes, check_still_up, evidence, key_chain, key_file, roll,
+    FIRST, OVER, SECRET, await_routes, by_clock, check_still_up, evidence, key_chain, key_file, key_file_at,
+    roll,
 };
 
 const WHAT: &str = "against BIRD: sessions over IPv4 (opened by the daemon) and IPv6 (opened by BIRD) with 10,000 routes in each; the key chain \
@@ -64,8 +66,20 @@ async fn run(lab: &Lab, daemon: Daemon) -> Result<Evidence> {
     let since = await_routes(&bird, 0).await?;
     let seconds = started.elapsed().as_secs_f64();
 
-    supervised.change_keys(&both).await?;
-    roll(lab, &bird, Port::South, &keys, set_clock).await?;
+    if daemon == Daemon::ExaBgp {
+        // Its timers go by the clock, so that one that is set ends its sessions.
+        let now: i64 = south.shell("date +%s").await?.trim().parse()?;
+        let at = |moment| Timestamp::from_unix_seconds(by_clock(now, moment));
+        supervised.change_keys(&key_file_at(SECRET, at)).await?;
+        let wait = async |moment| {
+            let until = by_clock(now, moment);
+            south.shell(&format!("while [ $(date +%s) -lt {until} ]; do sleep 0.2; done")).await.map(drop)
+        };
+        roll(lab, &bird, Port::South, &keys, wait).await?;
+    } else {
+        supervised.change_keys(&both).await?;
+        roll(lab, &bird, Port::South, &keys, set_clock).await?;
+    }
     check_still_up(&bird, 0, &since).await?;
     let log = supervised.log().await?;
     ensure!(log.matches(SESSION).count() == 2, "there were other sessions: {log}");
