@@ -1,11 +1,13 @@
 //! TCP-AO (RFC 5925) for programs that do not have it. On a kernel with TCP-AO (Linux 6.7 and later), a supervisor starts the program
-//! unchanged and puts keys on its sockets from outside. On any other, a gateway signs and verifies the program's packets. It is the
-//! library below `wireseal run` and `wireseal gateway`.
+//! unchanged, or attaches to one that runs, and puts keys on its sockets from outside. On any other, a gateway signs and verifies the
+//! program's packets. It is the library below `wireseal run`, `attach`, `gateway` and `status`.
 //!
 //! ```
 //! use std::fs;
 //!
 //! use wireseal_agent::Source;
+//! # #[cfg(any())]
+//! use wireseal_agent::Supervisor;
 //!
 //! let folder = tempfile::tempdir()?;
 //! let keys = folder.path().join("keys.toml");
@@ -21,11 +23,13 @@
 //!     "#,
 //! )?;
 //! let source = Source { keys: Some(keys), peers: vec!["192.0.2.2=core".parse()?], ..Source::default() };
-//! let config = source.read()?;
-//! assert_eq!(config.ports, [179]);
-//! println!("{config}"); // What would be set on what.
+//! assert_eq!(source.read()?.ports, [179]);
+//! println!("{}", source.read()?); // What would be set on what.
 //! # #[cfg(any())]
-//! let exit_code = wireseal_agent::run("/usr/sbin/bgpd".as_ref(), &[], &source)?; // feature `run`
+//! # {
+//! let supervisor = Supervisor { source, ..Supervisor::default() }; // feature `run`
+//! let exit_code = supervisor.run("/usr/sbin/bgpd".as_ref(), &[])?;
+//! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -33,15 +37,23 @@
 //! |---|---|
 //! | read key chains, peers and ports from the command line or a file | [`Source::read`] |
 //! | show what would be set | `Config`'s `Display` |
-//! | run a program with keys on its sockets | `run`, feature `run` |
+//! | run a program with keys on its sockets | `Supervisor::run`, feature `run` |
+//! | the same for a program that goes into the background | `run_in_background` |
+//! | the same, and have it killed if the supervisor is | `stop_with` |
+//! | put keys on the sockets of a program that runs already | `Supervisor::attach`, feature `run` |
 //! | sign and verify the packets of programs on any kernel | `Gateway::run`, feature `gateway` |
+//! | see what running instances do | `running` |
+//! | serve metrics for Prometheus | `metrics` of `Supervisor` and `Gateway` |
 //!
-//! # How `run` works
+//! # How a supervisor works
 //! A seccomp filter, which the program and its children inherit, stops each `connect` and `listen` and tells the supervisor. That takes a
 //! duplicate of the socket, puts the peer's keys on it and makes the call itself, with the address that it has read. So no other thread
 //! of the program can exchange socket or address in between, and nothing is connected without its keys. Once a second it carries the
 //! key chains out on all sockets of the program, which it finds in `/proc`; accepted connections too. Between these steps it holds no
 //! descriptor of them.
+//!
+//! Attaching stops the threads of the program for some milliseconds, and has one of them install the filter, as a debugger calls
+//! functions of a program.
 //!
 //! # Fail closed
 //! * If a key cannot be set, `connect` and `listen` fail: with EKEYEXPIRED if the chain has no key to send with now, else with
@@ -53,12 +65,15 @@
 //!
 //! # How `Gateway` works
 //! Rules in nftables or iptables give the packets of the peers to the gateway, which puts them through the
-//! [shim](wireseal_tcp_ao::shim). Packets to programs go back into the kernel. Packets to the wire leave by a raw socket: the path MTU that the
-//! kernel notes for its TCP is smaller than the path's by the option, and packets that go back are held against it.
+//! [shim](wireseal_tcp_ao::shim), those that wait together, and back into the kernel. Where the kernel has noted a path MTU, packets to the
+//! wire leave by a raw socket: what the kernel has noted for its TCP is smaller than the path's by the option, and packets that go
+//! back are held against it.
 //!
 //! # Features
 //! * `run`: supervising. It needs the C library libseccomp.
 //! * `gateway`: packets. It needs nftables or iptables at run time.
+//!
+//! Either brings the log (`tracing`), the control socket and metrics.
 #![cfg(target_os = "linux")]
 
 mod config;
@@ -66,12 +81,12 @@ mod describe;
 mod error;
 #[cfg(feature = "gateway")]
 mod gateway;
-#[cfg(feature = "observed")]
+#[cfg(any(feature = "gateway", feature = "run"))]
 mod metrics;
 #[cfg(feature = "run")]
 mod run;
 mod source;
-#[cfg(feature = "observed")]
+#[cfg(any(feature = "gateway", feature = "run"))]
 mod status;
 
 pub use config::{Config, Md5};
@@ -81,12 +96,12 @@ pub use error::{ConfigError, PeerArgumentError};
 pub use gateway::PacketQueues;
 #[cfg(feature = "gateway")]
 pub use gateway::{Gateway, GatewayError};
-#[cfg(feature = "observed")]
+#[cfg(any(feature = "gateway", feature = "run"))]
 pub use metrics::{MetricsAddress, MetricsAddressError};
 #[cfg(feature = "run")]
 pub use run::{AttachError, RunError, Supervisor, run_in_background, stop_with};
 pub use source::{PeerArgument, Source};
-#[cfg(feature = "observed")]
+#[cfg(any(feature = "gateway", feature = "run"))]
 pub use status::{
     Command, KeyStatus, ListenerStatus, PeerStatus, Segments, SessionStatus, Status, StatusError, running,
 };

@@ -272,6 +272,15 @@ fn status_and_metrics_say_what_it_does() {
         }
         assert!(!metrics.contains("wireseal_key_end_timestamp_seconds{"), "the key has no end: {metrics}");
     }
+    // The dashboard shows nothing else.
+    let dashboard = include_str!("../../grafana/wireseal.json");
+    let shown = dashboard
+        .split(|c: char| !c.is_ascii_lowercase() && c != '_')
+        .filter(|word| word.starts_with("wireseal_"));
+    for name in shown {
+        let name = name.strip_suffix("_total").unwrap_or(name);
+        assert!(fetched[0].contains(&format!("# TYPE {name} ")), "{name}");
+    }
     other.kill();
     // What it has left is in nobody's way.
     let again = net.gateway(Side::B, &first(), &["--metrics", &unix]);
