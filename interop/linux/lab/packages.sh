@@ -16,7 +16,7 @@ fetch_packages() {
     fetch_kernel own-kernel trixie
 }
 
-# fetch_kernel NAME KERNEL: unpacks a cloud kernel, of today's suite of that name or exactly this one.
+# fetch_kernel NAME KERNEL: unpacks a cloud kernel: today's of a suite, or the newest whose release begins with these numbers.
 fetch_kernel() {
     local folder=$target/packages/$1 wanted=$2
     [ "$(cat "$folder/wanted" 2>/dev/null)" = "$wanted" ] && return
@@ -32,6 +32,10 @@ choose_kernel() {
         trixie*)
             kernel=$(apt-cache show "linux-image-cloud-amd64/$1" | sed -n 's/^Depends:.*linux-image-\([0-9][^ ]*\).*/\1/p' | head -n 1)
             [ -n "$kernel" ] || fail "linux-image-cloud-amd64 in $1 depends on no kernel"
+            ;;
+        *)
+            kernel=$(apt-cache pkgnames linux-image- | sed -n 's/^linux-image-\(.*-cloud-amd64\)$/\1/p' |
+                grep -E "^${kernel//./\\.}([.+-]|$)" | sort -V | tail -n 1) || fail "there is no cloud kernel $1"
             ;;
     esac
     kernel_packages=("linux-binary-$kernel" "linux-modules-$kernel" "linux-base-$kernel")

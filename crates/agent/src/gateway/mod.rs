@@ -109,10 +109,11 @@ impl Gateway {
             let shards = Arc::clone(&shards);
             Arc::new(move || shards.status())
         };
-        if let Some(address) = &self.metrics {
+        let served = self.metrics.as_ref().map(|address| {
             let served = metrics::serve(address, Arc::clone(&source));
-            served.map_err(|error| GatewayError::Metrics { address: address.clone(), error })?;
-        }
+            served.map_err(|error| GatewayError::Metrics { address: address.clone(), error })
+        });
+        let _served = served.transpose()?;
         let numbers = Numbers { first: self.queue, threads: self.threads };
         start_carrying(numbers, &shards)?;
         let rules = Rules::install(&config, numbers)?;

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, thread};
@@ -19,7 +20,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime;
 
-use super::{MetricsAddress, registry};
+use super::address::MetricsAddress;
+use super::collector::registry;
 use crate::status::StatusSource;
 
 /// OpenMetrics, which is what the library writes.
@@ -32,13 +34,27 @@ enum Listener {
     Loopback(TcpListener),
 }
 
+/// Where metrics are served; dropping it removes a Unix socket.
+#[derive(Debug)]
+pub(crate) struct Served(Option<PathBuf>);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // If it is gone already, all the better.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
 /// Serves metrics, in a thread of its own, until the process ends.
 ///
 /// # Errors
 /// If the address cannot be had.
-pub(crate) fn serve(address: &MetricsAddress, source: StatusSource) -> io::Result<()> {
+pub(crate) fn serve(address: &MetricsAddress, source: StatusSource) -> io::Result<Served> {
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     let entered = runtime.enter();
+    let mut served = Served(None);
     let listener = match address {
         MetricsAddress::Loopback(address) => {
             let listener = std::net::TcpListener::bind(address)?;
@@ -52,13 +68,16 @@ pub(crate) fn serve(address: &MetricsAddress, source: StatusSource) -> io::Resul
             if is_left {
                 fs::remove_file(path)?;
             }
-            Listener::Unix(UnixListener::bind(path)?)
+            let listener = UnixListener::bind(path)?;
+            served.0 = Some(path.clone());
+            Listener::Unix(listener)
         }
     };
     drop(entered);
     let registry = Arc::new(registry(source));
     let thread = thread::Builder::new().name("metrics".to_owned());
-    thread.spawn(move || runtime.block_on(accept(listener, registry))).map(drop)
+    thread.spawn(move || runtime.block_on(accept(listener, registry)))?;
+    Ok(served)
 }
 
 async fn accept(listener: Listener, registry: Arc<Registry>) {

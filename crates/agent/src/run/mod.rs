@@ -35,7 +35,7 @@ use self::process::Family;
 use self::signals::Asked;
 use self::sockets::Sockets;
 use crate::config::Config;
-use crate::metrics::{self, MetricsAddress};
+use crate::metrics::{self, MetricsAddress, Served};
 use crate::source::Source;
 use crate::status::{Announced, Command, Status, StatusSource, announce};
 
@@ -202,17 +202,18 @@ impl Supervisor {
         let status = Arc::new(Mutex::new(status));
         let shown = Arc::clone(&status);
         let source: StatusSource = Arc::new(move || calls::lock(&shown).clone());
-        if let Some(address) = &self.metrics {
+        let served = self.metrics.as_ref().map(|address| {
             let served = metrics::serve(address, Arc::clone(&source));
-            served.map_err(|error| RunError::Metrics { address: address.clone(), error })?;
-        }
-        Ok(Published { status, _announced: announce(command, source) })
+            served.map_err(|error| RunError::Metrics { address: address.clone(), error })
+        });
+        Ok(Published { status, _served: served.transpose()?, _announced: announce(command, source) })
     }
 }
 
 /// The status as it was at the last tick, for whoever asks.
 struct Published {
     status: Arc<Mutex<Status>>,
+    _served: Option<Served>,
     _announced: Option<Announced>,
 }
 

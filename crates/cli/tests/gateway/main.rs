@@ -285,6 +285,7 @@ fn status_and_metrics_say_what_it_does() {
     // What it has left is in nobody's way.
     let again = net.gateway(Side::B, &first(), &["--metrics", &unix]);
     again.end();
+    assert!(!net.folder().join("metrics").exists());
     let id = gateway.id().to_string();
     gateway.end();
     assert_eq!(net.status(&["--json", "--pid", &id]).trim(), "[]");

@@ -32,15 +32,17 @@ pub fn write(path: &Path, versions: &str, outcomes: &[Outcome<'_>]) -> Result<()
     let passed = outcomes.iter().filter(|outcome| outcome.has_passed()).count();
     let mut text = format!(
         "# Wireseal and Linux's TCP-AO\n\n\
-         Written by `interop/linux/run`; [README.md](README.md) says what decides a row. Linux {} (Debian {}), BIRD {}, \
-         FRR {}, GoBGP {}, QEMU {}, rustc {}. {passed} rows passed, {} failed.\n\n\
+         Written by `interop/linux/run`; [README.md](README.md) says what decides a row. Linux {} (Debian {}), without TCP-AO {}, BIRD {}, \
+         FRR {}, GoBGP {}, ExaBGP {}, QEMU {}, rustc {}. {passed} rows passed, {} failed.\n\n\
          | row | what was done | counted | on the wire | figures | negative twin | what refused it | outcome | seconds |\n\
          |---|---|---|---|---|---|---|---|---|\n",
         version(versions, "kernel"),
         version(versions, "kernel_package"),
+        version(versions, "own_kernel"),
         version(versions, "bird"),
         version(versions, "frr"),
         version(versions, "gobgpd"),
+        version(versions, "exabgp"),
         version(versions, "qemu"),
         version(versions, "rustc"),
         outcomes.len() - passed,
