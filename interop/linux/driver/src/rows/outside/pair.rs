@@ -100,6 +100,10 @@ async fn run(lab: &Lab) -> Result<Evidence> {
     let expected = (2, 2, 2 * ROUTES as u64);
     let are_up = async || Ok(established(south).await? == expected);
     wait("FRR's routes", are_up, async || frr.log().await).await?;
+    // Otherwise the first new key may come to a session before it is looked at.
+    for end in [&gobgp, &frr] {
+        end.await_log(SESSION, 2).await?;
+    }
     for step in 1..=5 {
         set_clocks(lab, step).await?;
         if step % 2 == 0 {
