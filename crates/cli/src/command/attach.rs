@@ -1,11 +1,9 @@
 //! `wireseal attach`: keys on the sockets of a program that runs already.
 
-use std::io::{self, Write};
-
 use wireseal_agent::Supervisor;
 
 use super::outcome::{Outcome, Result};
-use super::peer_arguments::PeerArguments;
+use super::peer_arguments::{PeerArguments, show_for_kernel};
 
 /// Put keys on the sockets of a program that runs already
 ///
@@ -27,10 +25,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
     let Arguments { peers, pid } = arguments;
     let source = peers.source();
     if peers.dry_run {
-        let config = source.read()?;
-        config.check_for_kernel()?;
-        write!(io::stdout(), "{config}")?;
-        return Ok(Outcome::Good);
+        return show_for_kernel(&source);
     }
     peers.start_log();
     Supervisor { source, metrics: peers.metrics, in_background: false }.attach(pid)?;

@@ -1,9 +1,14 @@
 //! Which peers have which keys: what `run`, `attach` and `gateway` take alike.
 
 use std::io;
+#[cfg(feature = "run")]
+use std::io::Write;
 use std::path::PathBuf;
 
 use wireseal_agent::{MetricsAddress, PeerArgument, Source};
+
+#[cfg(feature = "run")]
+use super::outcome::{Outcome, Result};
 
 /// The peers and their keys, and the log.
 #[derive(Debug, clap::Args)]
@@ -47,4 +52,13 @@ impl PeerArguments {
             log.with_ansi(false).init();
         }
     }
+}
+
+/// What `--dry-run` prints of keys for the kernel's sockets.
+#[cfg(feature = "run")]
+pub(super) fn show_for_kernel(source: &Source) -> Result {
+    let config = source.read()?;
+    config.check_for_kernel()?;
+    write!(io::stdout(), "{config}")?;
+    Ok(Outcome::Good)
 }

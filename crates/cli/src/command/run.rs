@@ -2,13 +2,12 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::io::{self, Write};
 use std::process::Command;
 
 use wireseal_agent::{RunError, Supervisor, run_in_background, stop_with};
 
 use super::outcome::{Outcome, Result};
-use super::peer_arguments::PeerArguments;
+use super::peer_arguments::{PeerArguments, show_for_kernel};
 use super::say::say;
 
 /// Run a program that has no TCP-AO, with keys on its sockets
@@ -44,10 +43,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
         arguments;
     let source = peers.source();
     if peers.dry_run {
-        let config = source.read()?;
-        config.check_for_kernel()?;
-        write!(io::stdout(), "{config}")?;
-        return Ok(Outcome::Good);
+        return show_for_kernel(&source);
     }
     peers.start_log();
     let result = if background && !is_in_background {
