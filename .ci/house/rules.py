@@ -153,7 +153,7 @@ def stages(repository):
     there = {name.removeprefix(".ci/stages/") for name in repository.files if name.startswith(".ci/stages/")}
     runs = {
         ".github/workflows/ci.yml": re.findall(r"^ +- ([a-z0-9.-]+)$", repository.text(".github/workflows/ci.yml"), re.M),
-        ".ci/run": re.findall(r"^(?:quick|heavy)=\((.*)\)$", repository.text(".ci/run"), re.M),
+        ".ci/run": re.findall(r"^(?:quick|heavy|rare)=\((.*)\)$", repository.text(".ci/run"), re.M),
     }
     for name, found in runs.items():
         found = set(" ".join(found).split())

@@ -8,6 +8,7 @@ mod pages;
 mod pair;
 mod program;
 mod run;
+mod service;
 mod supervised;
 mod vrf;
 
@@ -15,7 +16,7 @@ use crate::row::Row;
 
 pub fn rows() -> Vec<Row> {
     let mut rows = run::rows();
-    rows.extend([pair::row(), ldp::row(), vrf::row(), attach::row(), program::row()]);
+    rows.extend([pair::row(), ldp::row(), vrf::row(), attach::row(), program::row(), service::row()]);
     rows.extend(gateway::rows());
     rows.extend(pages::rows());
     rows
