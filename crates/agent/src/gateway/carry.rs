@@ -88,7 +88,11 @@ pub(super) fn carry_errors(mut queues: PacketQueues, shards: &Shards) {
         for mut packet in packets.drain(..) {
             let is_own = packet.from_device == LOOPBACK;
             let (now, octets) = (shards.now(), packet.octets_mut());
-            let is_admitted = shards.each().all(|mut shard| shard.admits_icmp(now, octets, is_own));
+            let is_admitted = shards.each().all(|mut shard| {
+                let is_admitted = shard.admits_icmp(now, octets, is_own);
+                shard.log();
+                is_admitted
+            });
             let place = packet.place();
             let decided = if is_admitted { queues.accept_at(packet, place) } else { queues.drop(packet) };
             log_lost(decided);

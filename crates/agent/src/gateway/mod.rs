@@ -3,6 +3,7 @@
 mod carry;
 mod error;
 mod queues;
+mod refusals;
 mod rules;
 mod shard;
 mod shards;

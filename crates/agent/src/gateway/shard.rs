@@ -10,6 +10,7 @@ use wireseal_tcp_ao::shim::{Event, EventKind, Observer, PeerSlot, Shim, ShimConf
 use wireseal_tcp_ao::{Connection, ConnectionState, IcmpError, PeerError};
 
 use super::queues::Packet;
+use super::refusals::Refusals;
 use super::wire::destination;
 
 /// What becomes of a packet.
@@ -28,6 +29,8 @@ pub(super) struct Shard {
     pub(super) shim: Shim<Vec<PeerSlot>, Vec<ShimSlot>, Events>,
     /// To these the kernel has a path MTU from an ICMP error, lowered by the option.
     narrow: HashSet<IpAddr>,
+    /// Since they were logged last.
+    pub(super) refusals: Refusals,
     /// Whether nothing is carried any more.
     has_stopped: bool,
 }
@@ -49,7 +52,12 @@ impl Shard {
         connections: usize,
     ) -> Result<Self, PeerError> {
         let shim = Shim::new(config, peers, ShimSlot::many::<Vec<_>>(connections))?;
-        Ok(Self { shim: shim.with_observer(Events::default()), narrow: HashSet::new(), has_stopped: false })
+        Ok(Self {
+            shim: shim.with_observer(Events::default()),
+            narrow: HashSet::new(),
+            refusals: Refusals::default(),
+            has_stopped: false,
+        })
     }
 
     /// What becomes of packets from programs.
@@ -112,14 +120,17 @@ impl Shard {
         pairs.iter().filter_map(|pair| self.shim.export(pair)).collect()
     }
 
-    /// Logs sessions. What is refused is counted and logged once a second, since anybody can cause any amount of it.
+    /// Logs sessions, and counts what was refused.
     pub(super) fn log(&mut self) {
         for event in std::mem::take(&mut self.shim.observer_mut().0) {
             match event.kind {
                 EventKind::Opened => self.log_opened(&event),
                 EventKind::Ended(_) | EventKind::KeySwitched { .. } => tracing::info!("{event}"),
                 EventKind::PeerOnOldKey { .. } | EventKind::Passed { .. } => tracing::warn!("{event}"),
-                EventKind::Refused { .. } | EventKind::HandshakeEnded(_) => tracing::debug!("{event}"),
+                EventKind::Refused { direction, refusal } => {
+                    self.refusals.count(event.peer, direction, &refusal);
+                }
+                EventKind::HandshakeEnded(_) => tracing::debug!("{event}"),
             }
         }
     }

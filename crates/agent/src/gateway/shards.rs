@@ -10,10 +10,11 @@ use wireseal_linux::PeerName;
 use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
 use wireseal_tcp_ao::shim::{PeerSlot, ShimConfig};
 use wireseal_tcp_ao::{
-    Connection, ConnectionIdentifier, ConnectionState, Counters, MKTS_PER_PEER, Peer, Segment, SocketPair,
+    Connection, ConnectionIdentifier, ConnectionState, MKTS_PER_PEER, Peer, Segment, SocketPair,
 };
 
 use super::GatewayError;
+use super::refusals::Refusals;
 use super::shard::Shard;
 use crate::config::Config;
 use crate::status::{Command, PeerStatus, Segments, SessionStatus, Status};
@@ -39,7 +40,6 @@ struct Followed {
     /// Its index in every shard, since all of them add and remove the same peers in the same order.
     index: usize,
     chain: KeyChain,
-    counters: Counters,
     has_key: bool,
 }
 
@@ -109,12 +109,7 @@ impl Shards {
             // What one shard refuses, all do.
             match indices.try_fold(0, |_, index| index) {
                 Ok(index) => {
-                    let followed = Followed {
-                        index,
-                        chain: chain.clone(),
-                        counters: Counters::default(),
-                        has_key: true,
-                    };
+                    let followed = Followed { index, chain: chain.clone(), has_key: true };
                     peers.insert(*name, followed);
                     added.push(*name);
                 }
@@ -180,27 +175,24 @@ impl Shards {
     pub(super) fn tick(&self) {
         let (now, since_start) = (Timestamp::now(), self.now());
         let mut peers = lock(&self.peers);
-        let mut counters = HashMap::new();
+        let mut refusals = Refusals::default();
         for mut shard in self.each() {
             shard.shim.expire(since_start);
             for (name, followed) in &*peers {
                 if let Err(error) = shard.shim.follow_key_chain(followed.index, &followed.chain, now) {
                     tracing::error!(peer = %name, %error, "the key chain cannot be carried out");
                 }
-                let of_shard = shard.shim.peer_counters(followed.index).copied().unwrap_or_default();
-                let all: &mut Counters = counters.entry(*name).or_default();
-                *all = sum(all, &of_shard);
             }
             shard.log();
+            refusals.take(&mut shard.refusals);
         }
+        refusals.log(|index| peers.iter().find(|(_, peer)| peer.index == index).map(|(name, _)| *name));
         for (name, followed) in &mut *peers {
             let has_key = followed.chain.at(now).preferred().is_some();
             if followed.has_key && !has_key {
                 tracing::warn!(peer = %name, "no key is valid for sending: no session");
             }
             followed.has_key = has_key;
-            let counters = counters.get(name).copied().unwrap_or_default();
-            log_refused(name, &std::mem::replace(&mut followed.counters, counters), &counters);
         }
     }
 
@@ -255,27 +247,5 @@ fn session(connection: &Connection<MKTS_PER_PEER>) -> SessionStatus {
         send_id: connection.current_key().send_id,
         asked_for,
         is_peer_behind: connection.peers_key().recv_id != asked_for,
-    }
-}
-
-fn sum(a: &Counters, b: &Counters) -> Counters {
-    Counters {
-        good: a.good + b.good,
-        bad: a.bad + b.bad,
-        key_not_found: a.key_not_found + b.key_not_found,
-        required: a.required + b.required,
-        dropped_icmp: a.dropped_icmp + b.dropped_icmp,
-    }
-}
-
-fn log_refused(peer: &PeerName, before: &Counters, now: &Counters) {
-    for (segments, what) in [
-        (now.bad - before.bad, "bad MAC: the secret differs from the peer's, or segments are forged"),
-        (now.key_not_found - before.key_not_found, "unknown KeyID: no key here has it"),
-        (now.required - before.required, "no TCP-AO option: segments are not signed"),
-    ] {
-        if segments > 0 {
-            tracing::warn!(%peer, segments, "{what}");
-        }
     }
 }

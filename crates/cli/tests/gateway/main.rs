@@ -153,6 +153,7 @@ fn a_session_survives_a_restart_with_its_state_and_stalls_without() {
     gateway.kill();
     let gateway = net.gateway(Side::A, &first(), &keep);
     assert!(!session.echoes(), "it was not guessed");
+    await_that("the log to say it", || gateway.log().contains("whose handshake the gateway has not seen"));
     net.transfer(Side::A, IPV4[0], Side::B, 1 << 20);
 
     // What is no state is refused, and stays.
@@ -222,6 +223,31 @@ fn a_thousand_sessions_from_as_many_addresses_roll_over_and_survive_a_restart() 
     assert!(sessions.echoes(), "{}", gateway.log());
     assert!(!gateway.log().contains("WARN"), "{}", gateway.log());
     assert!(!other.log().contains("WARN"), "{}", other.log());
+}
+
+#[test]
+fn peers_come_and_go_on_sighup() {
+    let net = Net::new(1500);
+    net.run(Side::B, "ip addr add 192.0.2.3/24 dev wire");
+    let config = net.folder().join("gateway.toml");
+    let with = |peers: &str| fs::write(&config, format!("[peers]\n{peers}")).unwrap();
+    with("");
+    let gateway = net.gateway(Side::A, &first(), &["--config", config.to_str().unwrap()]);
+    let _other = net.gateway(Side::B, &first(), &[]);
+    // B signs whatever it sends to A, and takes nothing unsigned from it.
+    assert!(!net.connects(Side::B, "192.0.2.3", Side::A));
+    with("\"192.0.2.3\" = \"core\"\n");
+    gateway.change_keys(&first());
+    net.transfer(Side::B, "192.0.2.3", Side::A, 1 << 20);
+    let session = net.session(Side::B, "192.0.2.3", Side::A);
+    assert!(session.echoes());
+    with("");
+    gateway.change_keys(&first());
+    assert!(!session.echoes());
+    // It listens where the next connection has to come from.
+    drop(session);
+    assert!(!net.connects(Side::B, "192.0.2.3", Side::A));
+    net.transfer(Side::B, IPV4[1], Side::A, 1 << 20);
 }
 
 #[test]

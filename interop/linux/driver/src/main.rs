@@ -83,7 +83,13 @@ async fn run() -> Result<bool> {
         println!("{}", results::line(&outcome));
         outcomes.push(outcome);
     }
-    let failed = outcomes.iter().filter(|outcome| !outcome.has_passed()).count();
+    // Once more, where the end of a long log shows them.
+    let failures: Vec<_> =
+        outcomes.iter().filter(|outcome| !outcome.has_passed()).map(results::line).collect();
+    let failed = failures.len();
+    for failure in failures {
+        println!("\n{failure}");
+    }
     println!("\n{} rows, {failed} failed, in {:.0} s", outcomes.len(), started.elapsed().as_secs_f64());
     if is_full {
         results::write(&variable("WIRESEAL_LAB_RESULTS")?, &versions, &outcomes)?;
