@@ -51,4 +51,21 @@ impl Config {
         }
         Ok(KeyManager::default().set_peers(self.peers.iter().cloned())?)
     }
+
+    /// Whether a gateway can carry it out, as far as can be known beforehand.
+    ///
+    /// # Errors
+    /// [`ConfigError::GatewayVrf`] if a peer is in a VRF. [`ConfigError::NotInGateway`] if it asks for what only a supervisor can do.
+    pub fn check_for_gateway(&self) -> Result<(), ConfigError> {
+        if let Some((peer, _)) = self.peers.iter().find(|(peer, _)| peer.vrf.is_some()) {
+            return Err(ConfigError::GatewayVrf(*peer));
+        }
+        if self.refuse_others {
+            return Err(ConfigError::NotInGateway("refuse-others"));
+        }
+        if self.md5 == Md5::Leave {
+            return Err(ConfigError::NotInGateway("md5"));
+        }
+        Ok(())
+    }
 }

@@ -10,8 +10,8 @@ impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ports: Vec<_> = self.ports.iter().map(ToString::to_string).collect();
         writeln!(f, "ports: {}", ports.join(", "))?;
-        let others = if self.refuse_others { "refused" } else { "accepted unsigned" };
-        writeln!(f, "callers without keys: {others}")?;
+        let others = if self.refuse_others { "refused" } else { "accepted without TCP-AO" };
+        writeln!(f, "peers not listed here: {others}")?;
         let now = Timestamp::now();
         for (peer, chain) in &self.peers {
             writeln!(f, "peer {peer}: key chain {}", chain.name())?;

@@ -43,8 +43,11 @@ pub enum ConfigError {
         "no peers: give one with --peer, such as --peer 192.0.2.1=core, or [peers] in the configuration file"
     )]
     NoPeers,
+    /// No port is protected, or port 0.
+    #[error("ports: name at least one TCP port, from 1 to 65535")]
+    NoPorts,
     /// A peer has no key chain, and there are several.
-    #[error("peer {peer}: which key chain? There are {}", known.join(", "))]
+    #[error("peer {peer}: which key chain? (known: {})", known.join(", "))]
     WhichChain {
         /// The peer.
         peer: PeerArgumentText,
@@ -52,7 +55,7 @@ pub enum ConfigError {
         known: Vec<String>,
     },
     /// A peer has a key chain that does not exist.
-    #[error("peer {peer}: there is no key chain {chain:?}; there are {}", known.join(", "))]
+    #[error("peer {peer}: there is no key chain {chain:?} (known: {})", known.join(", "))]
     UnknownChain {
         /// The peer.
         peer: PeerArgumentText,
@@ -62,7 +65,7 @@ pub enum ConfigError {
         known: Vec<String>,
     },
     /// A peer was named twice.
-    #[error("peer {0} is there twice")]
+    #[error("peer {0} is named twice")]
     PeerTwice(PeerName),
     /// A peer of the configuration file cannot be read.
     #[error("{}: peer {peer:?}: {error}", path.display())]
@@ -90,6 +93,14 @@ pub enum ConfigError {
          `wireseal gateway`, which goes by the longest prefix"
     )]
     Overlap(PeerName, PeerName),
+    /// A gateway cannot tell VRFs apart.
+    #[error(
+        "peer {0}: a gateway cannot tell VRFs apart: use `wireseal run`, or a network namespace for each"
+    )]
+    GatewayVrf(PeerName),
+    /// The configuration asks a gateway for what only `run` can do.
+    #[error("{0} has no effect in a gateway, which sees the packets of its peers alone: leave it out")]
+    NotInGateway(&'static str),
     /// The peers contradict each other, or have an algorithm that Linux lacks.
     #[error("{0}")]
     Peers(Box<ManagerError>),

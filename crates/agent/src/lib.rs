@@ -48,7 +48,7 @@
 //! # How a supervisor works
 //! A seccomp filter, which the program and its children inherit, stops each `connect` and `listen` and tells the supervisor. That takes a
 //! duplicate of the socket, puts the peer's keys on it and makes the call itself, with the address that it has read. So no other thread
-//! of the program can exchange socket or address in between, and nothing is connected without its keys. Once a second it carries the
+//! of the program can exchange the TCP socket or the address in between, and nothing is connected without its keys. Once a second it carries the
 //! key chains out on all sockets of the program, which it finds in `/proc`; accepted connections too. Between these steps it holds no
 //! descriptor of them.
 //!

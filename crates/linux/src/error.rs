@@ -12,7 +12,7 @@ use crate::key_name::KeyName;
 
 /// How [`Error::NotSupported`] and [`NetworkCounters`](crate::NetworkCounters) describe a kernel without TCP-AO.
 pub(crate) const NO_TCP_AO: &str = "this kernel has no TCP-AO (it needs Linux 6.7 or later with CONFIG_TCP_AO); \
-     use a userspace transport (wireseal-smoltcp or wireseal_tcp_ao::shim)";
+     use a userspace transport (wireseal-smoltcp, wireseal_tcp_ao::shim, or the program `wireseal gateway`)";
 
 /// Why a call on a socket failed. The socket is unchanged unless a variant says otherwise.
 ///
@@ -25,7 +25,7 @@ pub enum Error {
     /// No Linux has the algorithm; the kernel was not asked.
     #[error(
         "Linux has no {0}; configure HMAC-SHA-1-96, AES-128-CMAC-96 or hmac(sha256), or use a userspace transport \
-         (wireseal-smoltcp or wireseal_tcp_ao::shim)"
+         (wireseal-smoltcp, wireseal_tcp_ao::shim, or the program `wireseal gateway`)"
     )]
     AlgorithmNotInLinux(TcpAoAlgorithm),
     /// This kernel was built without the algorithm (ENOENT from `TCP_AO_ADD_KEY`).

@@ -66,7 +66,7 @@ pub(crate) fn socket(socket: &SocketReport) {
     let bad = &socket.refused.bad;
     for (key, segments) in bad.iter().take(MOST) {
         let peer = key.peer();
-        tracing::warn!(%peer, segments, "bad MAC under the {key}: its secret differs from the peer's, or segments are forged");
+        tracing::warn!(%peer, segments, "bad MAC under the {key}: its secret, algorithm or option coverage differs from the peer's, or segments are forged");
     }
     if let Some(more) = bad.len().checked_sub(MOST + 1) {
         tracing::warn!(attachment = socket.attachment, "bad MAC under {} more keys", more + 1);

@@ -3,7 +3,6 @@
 use std::io;
 use std::path::PathBuf;
 
-use wireseal_linux::PeerName;
 use wireseal_tcp_ao::PeerError;
 
 use crate::error::ConfigError;
@@ -15,9 +14,6 @@ pub enum GatewayError {
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A peer is in a VRF.
-    #[error("peer {0}: a gateway has no VRFs; start one in each VRF, or name the peer without device")]
-    Vrf(PeerName),
     /// Peers overlap and share ids.
     #[error("{0}")]
     Peers(PeerError),
@@ -42,8 +38,8 @@ pub enum GatewayError {
         /// Why. It is in the message, and so not the error's source.
         error: io::Error,
     },
-    /// No rules could be installed.
-    #[error("cannot install rules: {0}")]
+    /// The rules could not be installed or removed.
+    #[error("cannot change the rules for packets: {0}")]
     Rules(String),
     /// The file of sessions cannot be read or written.
     #[error("{}: {error}", path.display())]

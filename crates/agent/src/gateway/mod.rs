@@ -2,6 +2,7 @@
 
 mod carry;
 mod error;
+mod kept;
 mod queues;
 mod refusals;
 mod rules;
@@ -10,7 +11,7 @@ mod shards;
 mod state;
 mod wire;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use self::carry::{Numbers, carry, carry_errors};
+use self::kept::KeptRules;
 use self::rules::Rules;
 use self::shards::Shards;
 use self::wire::Wire;
@@ -95,6 +97,7 @@ impl Gateway {
     /// packets stay out.
     pub fn run(&self) -> Result<(), GatewayError> {
         let config = self.source.read()?;
+        config.check_for_gateway()?;
         // Before the signals can come that end it.
         let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(GatewayError::System)?;
         let shards =
@@ -117,25 +120,33 @@ impl Gateway {
         let _served = served.transpose()?;
         let numbers = Numbers { first: self.queue, threads: self.threads };
         start_carrying(numbers, &shards)?;
-        let rules = Rules::install(&config, numbers)?;
-        tracing::info!(
-            peers = config.peers.len(),
-            by = rules.by(),
-            "the gateway carries the packets of its peers"
-        );
+        let peers = config.peers.len();
+        let rules = Arc::new(KeptRules::install(config, numbers)?);
+        if let Some(path) = self.state.as_ref().filter(|path| path.exists()) {
+            // Each session may go on once.
+            fs::remove_file(path).map_err(|error| GatewayError::State { path: path.clone(), error })?;
+        }
+        tracing::info!(peers, by = rules.by(), "the gateway carries the packets of its peers");
         let _announced = announce(Command::Gateway, source);
         tell_systemd();
         let reload = Arc::new(AtomicBool::new(false));
-        let ticking = (Arc::clone(&shards), Arc::clone(&reload));
-        let (source, rules_of_tick) = (self.source.clone(), rules);
+        let ticking = (Arc::clone(&shards), Arc::clone(&rules), Arc::clone(&reload));
+        let source = self.source.clone();
         start("keys", move || {
             loop {
-                let (shards, reload) = &ticking;
+                let (shards, rules, reload) = &ticking;
                 if reload.swap(false, Ordering::Relaxed) {
-                    change(&source, rules_of_tick, numbers, shards);
+                    change(&source, rules, shards);
                 }
                 shards.tick();
                 thread::park_timeout(TICK);
+            }
+        })?;
+        let kept = Arc::clone(&rules);
+        start("rules", move || {
+            loop {
+                thread::park_timeout(TICK);
+                kept.check();
             }
         })?;
         for signal in signals.forever() {
@@ -144,38 +155,37 @@ impl Gateway {
             }
             reload.store(true, Ordering::Relaxed);
         }
-        self.end(&shards, rules)
+        self.end(&shards, &rules)
     }
 
-    fn end(&self, shards: &Shards, rules: Rules) -> Result<(), GatewayError> {
+    fn end(&self, shards: &Shards, rules: &KeptRules) -> Result<(), GatewayError> {
         // From now on nothing is carried, so that nothing happens that is not in the state.
         let states = shards.stop();
         if let Some(path) = &self.state {
             state::write(path, &states).map_err(|error| GatewayError::State { path: path.clone(), error })?;
             tracing::info!(sessions = states.len(), path = %path.display(), "the sessions were written");
         }
-        if self.opens_on_exit { rules.remove() } else { Ok(()) }
+        rules.end(self.opens_on_exit)
     }
 
-    /// Removes the rules that a gateway has left: packets of its peers pass unsigned from now on.
+    /// Removes the rules that a gateway has left: packets of its peers pass unsigned from now on. `false` if there were none.
     ///
     /// # Errors
     /// [`GatewayError::Rules`].
-    pub fn remove_rules() -> Result<(), GatewayError> {
+    pub fn remove_rules() -> Result<bool, GatewayError> {
         Rules::remove_all()
     }
 }
 
 /// Reads the configuration again. What it asks for takes effect, or nothing does.
-fn change(source: &Source, rules: Rules, numbers: Numbers, shards: &Shards) {
-    let changed = source.read().map_err(GatewayError::from).and_then(|config| {
+fn change(source: &Source, rules: &KeptRules, shards: &Shards) {
+    let changed = source.read().and_then(|config| config.check_for_gateway().map(|()| config));
+    let changed = changed.map_err(GatewayError::from).and_then(|config| {
         // The new peers are known before their packets come, and the old ones until theirs do not come any more.
         let gone = shards.change(&config)?;
-        let installed = rules.replace(&config, numbers);
-        if installed.is_ok() {
-            shards.forget(&gone);
-        }
-        installed
+        rules.change(config)?;
+        shards.forget(&gone);
+        Ok(())
     });
     match changed {
         Ok(()) => tracing::info!("the configuration was read again"),

@@ -41,7 +41,7 @@ impl Refusals {
 const fn words(direction: Direction, refusal: &Refusal) -> &'static str {
     match (direction, refusal) {
         (_, Refusal::Verify(VerifyError::BadMac { .. })) => {
-            "bad MAC: the secret differs from the peer's, or segments are forged"
+            "bad MAC: secret, algorithm or option coverage differs from the peer's, or segments are forged"
         }
         (_, Refusal::Verify(VerifyError::MacLength { .. })) => "bad MAC: its length is not the key's",
         (_, Refusal::Verify(VerifyError::UnknownKeyId(_))) => "unknown KeyID: no key here has it",

@@ -1,19 +1,22 @@
 //! The rules by which the kernel gives packets to the gateway: nftables, or iptables where the kernel's nftables has no queues.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::ops::Range;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use cidr::IpCidr;
+use rustix::process::geteuid;
 
 use super::GatewayError;
 use super::carry::Numbers;
 use super::wire::MARK;
 use crate::Config;
 
-/// The name of the table, and of the chains.
+/// The name of nftables' table.
 const NAME: &str = "wireseal";
+/// iptables' table: a packet that comes back from a queue goes on behind the table, so not the one with others' filters.
+const TABLE: &str = "mangle";
 const CHAINS: [(&str, &str); 2] = [("WIRESEAL-OUT", "OUTPUT"), ("WIRESEAL-IN", "INPUT")];
 
 /// The program that has installed the rules.
@@ -60,9 +63,9 @@ impl Rules {
     fn are_there(self) -> bool {
         match self {
             Self::Nftables => call("nft", &["list", "table", "inet", NAME], "").is_ok(),
-            Self::Iptables(programs) => programs
-                .into_iter()
-                .any(|program| CHAINS.iter().any(|(chain, _)| call(program, &["-S", chain], "").is_ok())),
+            Self::Iptables(programs) => programs.into_iter().any(|program| {
+                CHAINS.iter().any(|(chain, _)| call(program, &["-t", TABLE, "-S", chain], "").is_ok())
+            }),
         }
     }
 
@@ -82,8 +85,9 @@ impl Rules {
                 for (program, is_ipv4) in programs.into_iter().zip([true, false]) {
                     call(&format!("{program}-restore"), &["--noflush"], &iptables(config, numbers, is_ipv4))?;
                     for (chain, hook) in CHAINS {
-                        if call(program, &["-C", hook, "-j", chain], "").is_err() {
-                            call(program, &["-I", hook, "-j", chain], "")?;
+                        let jump = |change| call(program, &["-t", TABLE, change, hook, "-j", chain], "");
+                        if jump("-C").is_err() {
+                            jump("-I")?;
                         }
                     }
                 }
@@ -102,7 +106,8 @@ impl Rules {
                     programs.into_iter().flat_map(|name| CHAINS.map(|chain| (name, chain)))
                 {
                     for arguments in [&["-D", hook, "-j", chain][..], &["-F", chain], &["-X", chain]] {
-                        result = result.and(call(program, arguments, ""));
+                        let arguments = [&["-t", TABLE], arguments].concat();
+                        result = result.and(call(program, &arguments, ""));
                     }
                 }
                 result
@@ -110,34 +115,64 @@ impl Rules {
         }
     }
 
-    /// Removes all rules that there are.
-    pub(super) fn remove_all() -> Result<(), GatewayError> {
-        let removed = ALL.map(Self::remove);
-        if removed.iter().any(Result::is_ok) {
-            return Ok(());
+    /// Removes all rules that there are; whether there were any.
+    pub(super) fn remove_all() -> Result<bool, GatewayError> {
+        if !geteuid().is_root() {
+            return Err(GatewayError::Rules("root alone can see and remove them".to_owned()));
         }
-        Err(GatewayError::Rules("there are none, or nft and iptables are missing, or need root".to_owned()))
+        let mut had_rules = false;
+        for rules in ALL.into_iter().filter(|rules| rules.are_there()) {
+            rules.remove()?;
+            had_rules = true;
+        }
+        Ok(had_rules)
+    }
+
+    /// Whether all rules are there; other programs flush whole tables. If that cannot be found out, they are taken to be.
+    pub(super) fn are_in_place(self, config: &Config, numbers: Numbers) -> bool {
+        // One rule for each time that packets are queued.
+        let queued = |text: &str| text.matches(" queue ").count() + text.matches("NFQUEUE ").count();
+        let has = |program: &str, arguments: &[&str], expected: &str| match run(program, arguments, "") {
+            Ok(output) => {
+                output.status.success()
+                    && queued(&String::from_utf8_lossy(&output.stdout)) == queued(expected)
+            }
+            Err(_) => true,
+        };
+        match self {
+            Self::Nftables => has("nft", &["list", "table", "inet", NAME], &nftables(config, numbers)),
+            Self::Iptables(programs) => programs.into_iter().zip([true, false]).all(|(program, is_ipv4)| {
+                let expected = iptables(config, numbers, is_ipv4);
+                CHAINS.iter().all(|(chain, hook)| {
+                    let of_chain: Vec<_> = expected.lines().filter(|line| line.contains(chain)).collect();
+                    has(program, &["-t", TABLE, "-S", chain], &of_chain.join("\n"))
+                        && has(program, &["-t", TABLE, "-C", hook, "-j", chain], "")
+                })
+            }),
+        }
     }
 }
 
-/// Runs a program with this input. Its last line of errors is in the error.
+/// Runs a program with this input. Its first line of errors is in the error.
 fn call(program: &str, arguments: &[&str], input: &str) -> Result<(), GatewayError> {
-    let run = || {
-        let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn()?;
-        if let Some(mut stdin) = child.stdin.take() {
-            stdin.write_all(input.as_bytes())?;
-        }
-        child.wait_with_output()
-    };
-    let output = run().map_err(|error| GatewayError::Rules(format!("{program}: {error}")))?;
+    let output =
+        run(program, arguments, input).map_err(|error| GatewayError::Rules(format!("{program}: {error}")))?;
     if output.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let said = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("no reason given").trim();
     Err(GatewayError::Rules(format!("{program}: {said}")))
+}
+
+fn run(program: &str, arguments: &[&str], input: &str) -> io::Result<Output> {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(input.as_bytes())?;
+    }
+    child.wait_with_output()
 }
 
 /// A transaction: the table as it should be takes the place of what there is.
@@ -184,7 +219,7 @@ fn nftables(config: &Config, numbers: Numbers) -> String {
 
 /// The chains as they should be take the place of what is in them.
 fn iptables(config: &Config, numbers: Numbers, is_ipv4: bool) -> String {
-    let mut text = "*filter\n".to_owned();
+    let mut text = format!("*{TABLE}\n");
     for (chain, _) in CHAINS {
         let _ = writeln!(text, ":{chain} - [0:0]");
     }

@@ -90,9 +90,6 @@ impl Shards {
     /// Adds and changes peers; returns those that are to be forgotten. On an error the peers are as before, but a chain may have changed.
     pub(super) fn change(&self, config: &Config) -> Result<Vec<PeerName>, GatewayError> {
         let now = Timestamp::now();
-        if let Some((name, _)) = config.peers.iter().find(|(name, _)| name.vrf.is_some()) {
-            return Err(GatewayError::Vrf(*name));
-        }
         let mut peers = lock(&self.peers);
         let mut added = Vec::new();
         for (name, chain) in &config.peers {

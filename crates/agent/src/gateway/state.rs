@@ -9,7 +9,7 @@ use wireseal_tcp_ao::ConnectionState;
 
 use super::GatewayError;
 
-/// Reads sessions, and removes the file: each may go on once.
+/// Reads sessions. Each may go on once, so the file has to be removed before another gateway reads it.
 pub(super) fn read(path: &Path, mut file: File) -> Result<Vec<ConnectionState>, GatewayError> {
     let mut octets = Vec::new();
     let invalid = |error: String| io::Error::new(ErrorKind::InvalidData, error);
@@ -17,9 +17,7 @@ pub(super) fn read(path: &Path, mut file: File) -> Result<Vec<ConnectionState>, 
         let states = octets.chunks(ConnectionState::OCTETS);
         let states = states
             .map(|octets| ConnectionState::from_octets(octets).map_err(|error| invalid(error.to_string())));
-        let states = states.collect::<Result<_, _>>()?;
-        fs::remove_file(path)?;
-        Ok(states)
+        states.collect::<Result<_, _>>()
     });
     read.map_err(|error| GatewayError::State { path: path.to_owned(), error })
 }

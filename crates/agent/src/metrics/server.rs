@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -63,9 +64,10 @@ pub(crate) fn serve(address: &MetricsAddress, source: StatusSource) -> io::Resul
         }
         MetricsAddress::Unix(path) => {
             // One that an instance left when it was killed.
+            let is_socket = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
             let is_left =
-                UnixStream::connect(path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused);
-            if is_left {
+                || UnixStream::connect(path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused);
+            if is_socket && is_left() {
                 fs::remove_file(path)?;
             }
             let listener = UnixListener::bind(path)?;

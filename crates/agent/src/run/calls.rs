@@ -15,7 +15,7 @@ use rustix::net::{Shutdown, connect, connect_unspec, listen, shutdown};
 use super::addresses::{self, Address};
 use super::filter;
 use super::process::{self, Family, Opened};
-use super::socket::{inode_of, is_tcp};
+use super::socket::{Kind, inode_of, kind_of};
 use super::sockets::Sockets;
 
 /// What the program's call returns.
@@ -45,6 +45,7 @@ struct Waiting {
     call: u64,
     inode: u64,
     socket: Arc<OwnedFd>,
+    notifications: Arc<OwnedFd>,
 }
 
 /// By socket, what the newest `connect` came to. A caller that is interrupted by a signal before it hears of it calls again at once; the
@@ -123,6 +124,11 @@ impl Calls {
         self.notifications.is_empty()
     }
 
+    /// All processes of the program.
+    pub(super) const fn family(&mut self) -> &mut Family {
+        &mut self.family
+    }
+
     /// Receives a call and answers it, or starts what will.
     pub(super) fn answer_next(&mut self, from: &Arc<OwnedFd>) {
         // The caller may have been killed in the meantime.
@@ -150,9 +156,12 @@ impl Calls {
             Ok(open) => {
                 self.sockets.step(&open);
                 lock(&self.newest).retain(|_, (at, _)| at.elapsed() < AGAIN);
-                for abandoned in
-                    lock(&self.waiting).iter().filter(|waiting| !open.contains_key(&waiting.inode))
-                {
+                // Descriptors of a thread with a table of its own are not seen, but the thread waits.
+                let is_abandoned = |waiting: &&Waiting| {
+                    !open.contains_key(&waiting.inode)
+                        && notify_id_valid(waiting.notifications.as_raw_fd(), waiting.call).is_err()
+                };
+                for abandoned in lock(&self.waiting).iter().filter(is_abandoned) {
                     // This ends the thread's call.
                     let _ = shutdown(&*abandoned.socket, Shutdown::Both);
                 }
@@ -203,10 +212,11 @@ impl Calls {
         let socket = Arc::new(socket);
         let mut waiting = lock(&self.waiting);
         if let Some(earlier) = waiting.iter_mut().find(|waiting| waiting.inode == inode) {
-            earlier.call = call.call;
+            (earlier.call, earlier.notifications) = (call.call, Arc::clone(&call.notifications));
             return Ok(());
         }
-        waiting.push(Waiting { call: call.call, inode, socket: Arc::clone(&socket) });
+        let notifications = Arc::clone(&call.notifications);
+        waiting.push(Waiting { call: call.call, inode, socket: Arc::clone(&socket), notifications });
         drop(waiting);
         let waiting = Arc::clone(&self.waiting);
         let thread = thread::Builder::new().name("connect".to_owned()).spawn(move || {
@@ -224,11 +234,14 @@ impl Calls {
 
     fn listen(&mut self, call: &Call<'_>) -> Result<Answer, Errno> {
         let Some(socket) = call.tcp_socket()? else { return Ok(Answer::Unprotected) };
-        if !self.sockets.protect_listener(&socket)? {
-            return Ok(Answer::Unprotected);
-        }
+        let is_protected = self.sockets.protect_listener(&socket)?;
         let backlog = call.request.data.args[1] as u32;
-        Ok(Answer::Made(listen(&socket, backlog.cast_signed())))
+        let result = listen(&socket, backlog.cast_signed());
+        if !is_protected && result.is_ok() {
+            // Another thread may have bound it meanwhile.
+            self.sockets.protect_listener(&socket)?;
+        }
+        Ok(Answer::Made(result))
     }
 }
 
@@ -240,7 +253,7 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// A duplicate of the socket that it is about; `None` if that is not TCP's.
+    /// A duplicate of the socket that it is about; `None` if that has nothing to do with TCP.
     fn tcp_socket(&self) -> Result<Option<OwnedFd>, Errno> {
         let request = &self.request;
         let opened = Opened::of_thread(request.pid.cast_signed());
@@ -253,7 +266,7 @@ impl Call<'_> {
             Errno::KEYREJECTED
         })?;
         self.check()?;
-        Ok(is_tcp(&socket).then_some(socket))
+        Ok((kind_of(&socket) != Kind::Other).then_some(socket))
     }
 
     /// Whether the caller still waits.

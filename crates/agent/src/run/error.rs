@@ -1,6 +1,7 @@
 //! Why a program is not run.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use libseccomp::error::SeccompError;
@@ -57,6 +58,11 @@ pub enum RunError {
         /// Why.
         reason: AttachError,
     },
+    /// A listener of a program that runs already cannot have keys. No socket has any then.
+    #[error(
+        "the listener {0} cannot have keys (the log says why), so nothing was attached to: start the program under `wireseal run`"
+    )]
+    Listener(SocketAddr),
     /// There is no such program.
     #[error("{}: no such program", .0.display())]
     NoProgram(PathBuf),
@@ -101,6 +107,9 @@ pub enum AttachError {
     /// It has ended meanwhile.
     #[error("it has ended")]
     HasEnded,
+    /// It could connect without a call of `connect`.
+    #[error("it has io_uring open, which goes around the keys")]
+    IoUring,
     /// Its memory is not as expected.
     #[error("it has no system call in its vDSO")]
     NoSystemCall,

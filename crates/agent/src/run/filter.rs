@@ -30,6 +30,8 @@ const TCP_MD5SIG: u64 = 14;
 const TCP_MD5SIG_EXT: u64 = 32;
 /// `TCP_AO_ADD_KEY`, `TCP_AO_DEL_KEY`, `TCP_AO_INFO`.
 const TCP_AO: [u64; 3] = [38, 39, 40];
+/// It returns the secrets.
+const TCP_AO_GET_KEYS: u64 = 41;
 /// Connects and sends in one call.
 const MSG_FASTOPEN: u64 = 0x2000_0000;
 
@@ -106,6 +108,12 @@ pub(super) fn rules(md5: Md5) -> Result<ScmpFilterContext, SeccompError> {
         let call = ScmpSyscall::from_name("setsockopt")?;
         filter.add_rule_conditional(refuse(Errno::NOPROTOOPT), call, &option)?;
     }
+    let get_keys = [is(1, IPPROTO_TCP), is(2, TCP_AO_GET_KEYS)];
+    filter.add_rule_conditional(
+        refuse(Errno::NOPROTOOPT),
+        ScmpSyscall::from_name("getsockopt")?,
+        &get_keys,
+    )?;
     Ok(filter)
 }
 

@@ -5,15 +5,15 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, set_child_subreaper, wait};
 
 use super::process::Family;
-use super::{RunError, exit_code, signals};
+use super::{RunError, exit_code, pass, pid_of, signals};
 
 /// How long killed processes may take to be gone.
 const AGAIN: Duration = Duration::from_millis(10);
 
-/// Runs a supervisor, and kills everything that it has started if it is killed itself. Returns its exit code. Signals are passed on to it,
+/// Runs a supervisor, and kills everything that it has started and that is left when it ends: it was killed itself, or failed. Returns its exit code. Signals are passed on to it,
 /// SIGHUP too.
 ///
 /// # Errors
@@ -28,10 +28,7 @@ pub fn stop_with(supervisor: &mut Command) -> Result<u8, RunError> {
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid == child => {
-                if status.terminating_signal().is_some() {
-                    tracing::error!("the supervisor was killed: the program is killed too");
-                    kill_all().map_err(RunError::System)?;
-                }
+                kill_all().map_err(RunError::System)?;
                 return Ok(exit_code(status));
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -43,12 +40,14 @@ pub fn stop_with(supervisor: &mut Command) -> Result<u8, RunError> {
 /// Kills all descendants of this process, and waits until none is left.
 fn kill_all() -> io::Result<()> {
     let mut family = Family::of(getpid()).map_err(io::Error::other)?;
+    let mut is_said = false;
     loop {
-        for process in family.descendants()? {
-            if let Some(pid) = Pid::from_raw(process.pid) {
-                // It may have ended.
-                let _ = kill_process(pid, Signal::KILL);
+        for pid in family.descendants()?.iter().filter_map(pid_of) {
+            if !is_said {
+                tracing::error!("the supervisor has ended before the program: the program is killed");
             }
+            is_said = true;
+            pass(Signal::KILL, pid);
         }
         match wait(WaitOptions::NOHANG) {
             Ok(Some(_)) => {}

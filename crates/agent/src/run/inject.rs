@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 
 use nix::errno::Errno;
-use procfs::process::{MMPermissions, MMapPath, Process};
+use procfs::process::{FDTarget, MMPermissions, MMapPath, Process};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::error::{AttachError, RunError};
@@ -63,6 +63,11 @@ fn filter_octets(md5: Md5) -> Result<Vec<u8>, AttachError> {
 fn into(pid: i32, filter: &[u8]) -> Result<OwnedFd, AttachError> {
     let stopped = Stopped::all_threads(pid)?;
     let process = Process::new(pid).map_err(|_| AttachError::HasEnded)?;
+    let is_ring =
+        |target: &FDTarget| matches!(target, FDTarget::AnonInode(name) if name.contains("io_uring"));
+    if process.fd().is_ok_and(|mut open| open.any(|open| open.is_ok_and(|open| is_ring(&open.target)))) {
+        return Err(AttachError::IoUring);
+    }
     let memory = OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"));
     let memory = memory.map_err(AttachError::System)?;
     let mut borrowed = stopped.borrow(system_call(&process, &memory)?)?;

@@ -24,7 +24,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, WaitOptions, WaitStatus, getpid, set_child_subreaper, wait};
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, set_child_subreaper, wait,
+};
 use sd_notify::NotifyState;
 use wireseal_linux::probe;
 use wireseal_tcp_ao::key_chain::Timestamp;
@@ -108,14 +110,26 @@ impl Supervisor {
         let sockets = Sockets::new(config)?;
         let published = self.publish(Command::Run, Some(program.display().to_string()))?;
         let (child, notifications) = filter::spawn(&program, arguments, md5, !self.in_background)?;
-        let signals = signals::pass_on(child, wake).map_err(RunError::System)?;
+        let signals = signals::pass_on(wake).map_err(RunError::System)?;
         tracing::info!(program = %program.display(), pid = child.as_raw_nonzero(), "started");
         let mut calls = Calls::new([notifications], sockets, family);
         let mut status = None;
-        self.attend(&mut calls, &woken, &signals, &published, || {
+        self.attend(&mut calls, &woken, &signals, &published, |family| {
             reap(child, &mut status);
             if let Some(status) = status {
                 caller.tell(exit_code(status));
+            }
+            for signal in signals.take_passed() {
+                // Once the first process has ended, its children are the program.
+                match status {
+                    None => pass(signal, child),
+                    Some(_) => family
+                        .members()
+                        .unwrap_or_default()
+                        .iter()
+                        .filter_map(pid_of)
+                        .for_each(|pid| pass(signal, pid)),
+                }
             }
         })?;
         while status.is_none() {
@@ -134,17 +148,23 @@ impl Supervisor {
         let (wake, woken) = wake_up_call()?;
         let md5 = config.md5;
         let mut family = Family::of(pid)?;
-        let sockets = Sockets::new(config)?;
+        let mut sockets = Sockets::new(config)?;
         let published = self.publish(Command::Attach, family.program())?;
         let signals = signals::receive(wake).map_err(RunError::System)?;
-        let notifications = inject::into_all(&mut family, md5)?;
+        let open = family.sockets().map_err(RunError::System)?;
+        sockets.take_listeners(&open).map_err(|error| RunError::Listener(error.0))?;
+        let notifications = inject::into_all(&mut family, md5);
+        if notifications.as_ref().is_err_and(|error| !matches!(error, RunError::PartlyAttached { .. })) {
+            sockets.let_go(&open);
+        }
+        let notifications = notifications?;
         tracing::info!(pid = pid.as_raw_nonzero(), processes = notifications.len(), "attached");
         let mut calls = Calls::new(notifications, sockets, family);
         calls.take_over();
         if let Err(error) = sd_notify::notify(&[NotifyState::Ready]) {
             tracing::warn!(%error, "systemd cannot be told that the keys are there");
         }
-        self.attend(&mut calls, &woken, &signals, &published, || ())?;
+        self.attend(&mut calls, &woken, &signals, &published, |_| ())?;
         if signals.wants_end() {
             tracing::warn!(
                 "ended; until it is attached to again, the program opens no connection and no listener"
@@ -160,13 +180,13 @@ impl Supervisor {
         woken: &UnixStream,
         signals: &Asked,
         published: &Published,
-        mut reap: impl FnMut(),
+        mut each_time: impl FnMut(&mut Family),
     ) -> Result<(), RunError> {
         let mut next = Instant::now();
         loop {
             let wait = next.saturating_duration_since(Instant::now());
             wait_for(calls, woken, wait).map_err(RunError::System)?;
-            reap();
+            each_time(calls.family());
             if calls.is_over() || signals.wants_end() {
                 return Ok(());
             }
@@ -261,6 +281,16 @@ fn wait_for(calls: &mut Calls, woken: &UnixStream, wait: Duration) -> io::Result
         }
     }
     Ok(())
+}
+
+/// Passes a signal on.
+fn pass(signal: Signal, pid: Pid) {
+    // It may have ended.
+    let _ = kill_process(pid, signal);
+}
+
+fn pid_of(process: &procfs::process::Process) -> Option<Pid> {
+    Pid::from_raw(process.pid)
 }
 
 /// Collects children that have ended, and orphans of the program; they come to this process.

@@ -49,6 +49,19 @@ pub(super) fn memory(thread: i32, address: u64, length: usize) -> io::Result<Vec
     Ok(octets)
 }
 
+/// A process whose descriptors can be read: if its first thread has ended, another in its place.
+fn with_descriptors(process: Process) -> Option<Process> {
+    if process.stat().ok()?.state != 'Z' {
+        return Some(process);
+    }
+    let others = process.tasks().ok()?.flatten().filter(|task| task.tid != process.pid);
+    others
+        .filter_map(|task| {
+            Process::new_with_root(format!("/proc/{}/task/{}", process.pid, task.tid).into()).ok()
+        })
+        .next()
+}
+
 /// A process that was seen, told from a later one with the same number by when it started.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Seen {
@@ -131,11 +144,13 @@ impl Family {
     pub(super) fn sockets(&mut self) -> io::Result<HashMap<u64, (i32, RawFd)>> {
         let mut sockets = HashMap::new();
         for process in self.members()? {
+            let thread = with_descriptors(process);
             // It may have ended, or belong to somebody else.
-            let Ok(descriptors) = process.fd() else { continue };
+            let Some(descriptors) = thread.as_ref().and_then(|thread| thread.fd().ok()) else { continue };
             for descriptor in descriptors.flatten() {
                 if let FDTarget::Socket(inode) = descriptor.target {
-                    sockets.entry(inode).or_insert((process.pid, descriptor.fd));
+                    let pid = thread.as_ref().map_or(0, |thread| thread.pid);
+                    sockets.entry(inode).or_insert((pid, descriptor.fd));
                 }
             }
         }

@@ -2,8 +2,8 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -11,6 +11,8 @@ use signal_hook::consts::{
     SIGALRM, SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH,
 };
 use signal_hook::iterator::Signals;
+
+use super::calls::lock;
 
 /// Those that a supervisor passes on.
 const FOR_THE_PROGRAM: [i32; 8] = [SIGALRM, SIGCONT, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH];
@@ -22,12 +24,19 @@ const FROM_TERMINALS: [i32; 4] = [SIGCONT, SIGINT, SIGQUIT, SIGWINCH];
 pub(super) struct Asked {
     reload: Arc<AtomicBool>,
     end: Arc<AtomicBool>,
+    /// Signals for the program.
+    passed: Arc<Mutex<Vec<Signal>>>,
 }
 
 impl Asked {
     /// Whether the configuration is to be read again; once for each time.
     pub(super) fn wants_reload(&self) -> bool {
         self.reload.swap(false, Ordering::Relaxed)
+    }
+
+    /// The signals that the program has still to get.
+    pub(super) fn take_passed(&self) -> Vec<Signal> {
+        std::mem::take(&mut *lock(&self.passed))
     }
 
     /// Whether this process is to end.
@@ -43,29 +52,25 @@ fn handle(signals: &[i32], mut act: impl FnMut(i32) + Send + 'static) -> io::Res
     thread.spawn(move || signals.forever().for_each(&mut act)).map(drop)
 }
 
-/// Passes a signal on, unless the program has it from the terminal.
-fn pass(signal: i32, program: Pid) {
+/// A signal that is passed on, unless the program has it from the terminal.
+fn passed(signal: i32) -> Option<Signal> {
     let has_it = FROM_TERMINALS.contains(&signal) && io::stdin().is_terminal();
-    if let Some(signal) = Signal::from_named_raw(signal).filter(|_| !has_it) {
-        // It may have ended.
-        let _ = kill_process(program, signal);
-    }
+    Signal::from_named_raw(signal).filter(|_| !has_it)
 }
 
-/// Passes signals on to the program from now on, and wakes the supervisor for those that are its own.
-pub(super) fn pass_on(program: Pid, mut wake: UnixStream) -> io::Result<Asked> {
+/// Wakes the supervisor from now on for signals: those that are its own, and those that it passes on.
+pub(super) fn pass_on(mut wake: UnixStream) -> io::Result<Asked> {
     let asked = Asked::default();
     let told = asked.clone();
     wake.set_nonblocking(true)?;
-    handle(&[&FOR_THE_PROGRAM[..], &[SIGHUP, SIGCHLD]].concat(), move |signal| match signal {
-        SIGHUP | SIGCHLD => {
-            if signal == SIGHUP {
-                told.reload.store(true, Ordering::Relaxed);
-            }
-            // If the buffer is full, the supervisor is awake.
-            let _ = wake.write(&[0]);
+    handle(&[&FOR_THE_PROGRAM[..], &[SIGHUP, SIGCHLD]].concat(), move |signal| {
+        match signal {
+            SIGHUP => told.reload.store(true, Ordering::Relaxed),
+            SIGCHLD => {}
+            signal => lock(&told.passed).extend(passed(signal)),
         }
-        signal => pass(signal, program),
+        // If the buffer is full, the supervisor is awake.
+        let _ = wake.write(&[0]);
     })?;
     Ok(asked)
 }
@@ -85,5 +90,10 @@ pub(super) fn receive(mut wake: UnixStream) -> io::Result<Asked> {
 
 /// Passes all of a supervisor's signals on to it.
 pub(super) fn pass_all_on(supervisor: Pid) -> io::Result<()> {
-    handle(&[&FOR_THE_PROGRAM[..], &[SIGHUP]].concat(), move |signal| pass(signal, supervisor))
+    handle(&[&FOR_THE_PROGRAM[..], &[SIGHUP]].concat(), move |signal| {
+        if let Some(signal) = passed(signal) {
+            // It may have ended.
+            let _ = kill_process(supervisor, signal);
+        }
+    })
 }

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::os::fd::{OwnedFd, RawFd};
 
 use rustix::io::Errno;
-use rustix::net::{Shutdown, shutdown};
 use socket2::SockRef;
 use wireseal_linux::{KeyManager, ManagerError, PeerName, TcpAoSocket};
 use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
@@ -13,7 +13,7 @@ use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
 use super::RunError;
 use super::process::Opened;
 use super::protected::Protected;
-use super::socket::{inode_of, is_tcp, local_of, remote_of};
+use super::socket::{Kind, inode_of, kind_of, local_of, remote_of, reset};
 use crate::config::Config;
 use crate::error::ConfigError;
 use crate::status::{ListenerStatus, PeerStatus, Segments};
@@ -33,9 +33,13 @@ pub(super) struct Sockets {
 enum Known {
     /// It has keys.
     Protected(Protected),
-    /// It needs none, and that does not change unless the program connects it or listens.
+    /// A session that was open before the supervisor came, and goes on without keys.
+    LeftUnsigned,
+    /// It needs none, or cannot have any, and that does not change unless the program connects it or listens.
     Other,
 }
+
+const KEYLESS: &str = "Multipath TCP and SMC take no TCP-AO keys";
 
 impl Sockets {
     pub(super) fn new(config: Config) -> Result<Self, RunError> {
@@ -55,7 +59,7 @@ impl Sockets {
     pub(super) fn change(&mut self, config: Config) -> Result<(), RunError> {
         self.manager.set_peers(config.peers.iter().cloned()).map_err(ConfigError::from)?;
         (self.peers, self.ports, self.refuse_others) = (config.peers, config.ports, config.refuse_others);
-        self.known.retain(|_, known| matches!(known, Known::Protected(_)));
+        self.known.retain(|_, known| !matches!(known, Known::Other));
         Ok(())
     }
 
@@ -87,6 +91,22 @@ impl Sockets {
         if !self.ports.contains(&remote.port()) || remote_of(socket).is_some() {
             return Ok(());
         }
+        if let SocketAddr::V6(remote) = remote
+            && let Some(device) =
+                NonZeroU32::new(remote.scope_id()).filter(|_| remote.ip().is_unicast_link_local())
+        {
+            // As the kernel does when it connects; the peer may be one of that device's VRF.
+            SockRef::from(socket).bind_device_by_index_v6(Some(device)).map_err(|_| Errno::INVAL)?;
+        }
+        if kind_of(socket) == Kind::Keyless {
+            return match self.manager.attach_connecting(socket, address, Timestamp::now()) {
+                Err(ManagerError::NoPeer(_)) => Ok(()),
+                _ => {
+                    tracing::error!(%remote, "connect was refused: {KEYLESS}");
+                    Err(Errno::KEYREJECTED)
+                }
+            };
+        }
         // Perhaps with keys for another address.
         self.remove(inode);
         match self.manager.attach_connecting(socket, address, Timestamp::now()) {
@@ -111,6 +131,10 @@ impl Sockets {
         };
         let inode = inode_of(socket)?;
         self.remove(inode);
+        if kind_of(socket) == Kind::Keyless {
+            tracing::error!(%local, "a listener stays without keys: {KEYLESS}");
+            return Err(Errno::KEYREJECTED);
+        }
         let attached = self.manager.attach(socket, Timestamp::now()).and_then(|attachment| {
             if !self.refuse_others {
                 TcpAoSocket::new(socket).set_required(false)?;
@@ -124,24 +148,45 @@ impl Sockets {
                 Ok(true)
             }
             Err(error) => {
-                tracing::error!(%local, %error, "listen was refused");
+                tracing::error!(%local, %error, "a listener stays without keys");
                 Err(errno_of(&error))
             }
         }
     }
 
-    /// Puts keys on listeners that are open, and notes sessions with peers that are, which stay as they are.
+    /// Puts keys on listeners that are open, on all or none.
+    pub(super) fn take_listeners(&mut self, open: &HashMap<u64, (i32, RawFd)>) -> Result<(), ListenerError> {
+        let mut refused = None;
+        for_each(open, |_, socket| {
+            let is_listener =
+                kind_of(socket) != Kind::Other && SockRef::from(socket).is_listener().unwrap_or(false);
+            if refused.is_none() && is_listener && self.protect_listener(socket).is_err() {
+                refused = local_of(socket);
+            }
+        });
+        let Some(local) = refused else { return Ok(()) };
+        self.let_go(open);
+        Err(ListenerError(local))
+    }
+
+    /// Takes all keys off again.
+    pub(super) fn let_go(&mut self, open: &HashMap<u64, (i32, RawFd)>) {
+        if self.manager.set_peers([]).is_ok() {
+            self.step(open);
+        }
+    }
+
+    /// Puts keys on what was opened since, and notes sessions with peers that are open, which stay as they are.
     pub(super) fn take_over(&mut self, open: &HashMap<u64, (i32, RawFd)>) {
         for_each(open, |inode, socket| {
             if let Some(remote) = remote_of(socket)
+                && kind_of(socket) != Kind::Other
                 && self.is_protected(socket, remote)
-                && matches!(
-                    self.manager.attach_accepted(socket, remote.ip(), Timestamp::now()),
-                    Err(ManagerError::Unsigned)
-                )
+                && let Err(error) = self.manager.attach_accepted(socket, remote.ip(), Timestamp::now())
+                && !matches!(error, ManagerError::NoPeer(_))
             {
                 tracing::warn!(%remote, "this session is open already and stays unsigned; the next one with this peer has keys");
-                self.known.insert(inode, Known::Other);
+                self.known.insert(inode, Known::LeftUnsigned);
             }
         });
         self.step(open);
@@ -175,7 +220,7 @@ impl Sockets {
                     self.remove(inode);
                 }
             },
-            Some(Known::Other) => {}
+            Some(Known::LeftUnsigned | Known::Other) => {}
             None => self.look_at(inode, socket),
         }
     }
@@ -188,22 +233,18 @@ impl Sockets {
 
     /// A socket that the program has accepted or inherited, or is not done with yet.
     fn look_at(&mut self, inode: u64, socket: &OwnedFd) {
-        if !is_tcp(socket) {
+        if kind_of(socket) == Kind::Other {
             self.known.insert(inode, Known::Other);
-            return;
-        }
-        if let Some(remote) = remote_of(socket) {
+        } else if let Some(remote) = remote_of(socket) {
             if self.is_protected(socket, remote) {
                 self.accepted(inode, socket, remote);
             } else {
                 self.known.insert(inode, Known::Other);
             }
         } else if SockRef::from(socket).is_listener().unwrap_or(false) {
-            let is_protected = self.protect_listener(socket);
-            if is_protected == Ok(false) {
+            // Without keys it goes on for others; a session with a peer that comes of it is reset.
+            if self.protect_listener(socket) != Ok(true) {
                 self.known.insert(inode, Known::Other);
-            } else if is_protected.is_err() {
-                let _ = shutdown(socket, Shutdown::Both);
             }
         }
     }
@@ -218,8 +259,8 @@ impl Sockets {
                 self.known.insert(inode, Known::Other);
             }
             Err(error) => {
-                tracing::error!(%remote, %error, "a session was shut down");
-                let _ = shutdown(socket, Shutdown::Both);
+                tracing::error!(%remote, %error, "a session was reset");
+                reset(socket);
                 self.known.insert(inode, Known::Other);
             }
         }
@@ -230,7 +271,7 @@ impl Sockets {
         let protected = || {
             self.known.values().filter_map(|known| match known {
                 Known::Protected(protected) => Some(protected),
-                Known::Other => None,
+                Known::LeftUnsigned | Known::Other => None,
             })
         };
         let mut peers: HashMap<PeerName, PeerStatus> = HashMap::new();
@@ -251,6 +292,10 @@ impl Sockets {
         (in_order.collect(), protected().filter_map(Protected::listener).collect())
     }
 }
+
+/// A listener cannot have keys; the log says why.
+#[derive(Debug)]
+pub(super) struct ListenerError(pub(super) SocketAddr);
 
 /// Calls `with` for each of these sockets, with a duplicate of its descriptor that is closed afterwards.
 fn for_each(open: &HashMap<u64, (i32, RawFd)>, mut with: impl FnMut(u64, &OwnedFd)) {

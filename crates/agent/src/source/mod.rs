@@ -79,7 +79,7 @@ impl PeerArgument {
 /// ```toml
 /// key-chains = "keys.toml"   # TOML, or RFC 8177's JSON; beside this file unless absolute
 /// ports = [179]              # the default
-/// refuse-others = false      # the default: callers without keys are accepted unsigned
+/// refuse-others = false      # the default: peers not listed are accepted without TCP-AO
 /// md5 = "refuse"             # the default, or "leave"
 ///
 /// [peers]
@@ -142,6 +142,9 @@ impl Source {
         }
         let ports =
             if self.ports.is_empty() { file.ports.unwrap_or_else(|| vec![BGP]) } else { self.ports.clone() };
+        if ports.is_empty() || ports.contains(&0) {
+            return Err(ConfigError::NoPorts);
+        }
         Ok(Config { peers: chosen, ports, refuse_others: file.refuse_others, md5: file.md5 })
     }
 }
@@ -184,12 +187,27 @@ fn read_file(path: &Path) -> Result<(File, Vec<PeerArgument>), ConfigError> {
 fn read_key_chains(path: &Path) -> Result<KeyChains, ConfigError> {
     let text = fs::read_to_string(path).map(Zeroizing::new);
     let text = text.map_err(|error| ConfigError::Read { path: path.to_owned(), error })?;
+    #[cfg(any(feature = "run", feature = "gateway"))]
+    warn_of_readers(path);
     let chains = if text.trim_start().starts_with('{') {
         KeyChains::from_json(&text)
     } else {
         KeyChains::from_toml(&text)
     };
     chains.map_err(|error| ConfigError::KeyChains { path: path.to_owned(), error: Box::new(error) })
+}
+
+/// Logs that everybody can read this file of secrets, if so.
+#[cfg(any(feature = "run", feature = "gateway"))]
+fn warn_of_readers(path: &Path) {
+    use std::os::unix::fs::MetadataExt;
+
+    if fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.mode() & 0o004 != 0) {
+        tracing::warn!(
+            "{}: every user of this machine can read it; \"chmod o-r\" prevents that",
+            path.display()
+        );
+    }
 }
 
 #[cfg(test)]

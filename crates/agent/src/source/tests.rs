@@ -46,6 +46,8 @@ fn a_file_and_the_command_line_are_read_together() {
     assert!(read.peers.iter().any(|(peer, _)| peer.vrf == Some(1)), "lo is the first device");
     source.ports = vec![711];
     assert_eq!(source.read().unwrap().ports, [711]);
+    source.ports = vec![179, 0];
+    assert!(matches!(source.read(), Err(ConfigError::NoPorts)));
 
     let shown = read.to_string();
     for line in [
@@ -79,19 +81,14 @@ fn what_is_wrong_is_one_line_that_names_it() {
             &both,
             "key-chains = \"keys.toml\"\n".to_owned(),
             &["192.0.2.1"],
-            "which key chain? There are core, edge",
+            "which key chain? (known: core, edge)",
         ),
-        (
-            KEYS,
-            "key-chains = \"keys.toml\"\n".to_owned(),
-            &["192.0.2.1=cor"],
-            "no key chain \"cor\"; there are core",
-        ),
+        (KEYS, "key-chains = \"keys.toml\"\n".to_owned(), &["192.0.2.1=cor"], "no key chain \"cor\""),
         (
             KEYS,
             format!("key-chains = \"keys.toml\"\n{peer}"),
             &["192.0.2.1/32"],
-            "peer 192.0.2.1 is there twice",
+            "peer 192.0.2.1 is named twice",
         ),
         (
             KEYS,
@@ -142,5 +139,25 @@ fn hosts_and_the_networks_around_them_are_refused_for_the_kernel() {
         &["0.0.0.0/1", "128.0.0.0/1", "::/0"],
     ] {
         assert!(!overlaps(peers), "{peers:?}");
+    }
+}
+
+#[test]
+fn a_gateway_takes_only_what_it_can_carry_out() {
+    let folder = tempfile::tempdir().unwrap();
+    for (line, peer, expected) in [
+        ("", "192.0.2.1", None),
+        ("md5 = \"refuse\"", "192.0.2.1", None),
+        ("", "192.0.2.1%lo", Some("peer 192.0.2.1 in VRF 1: a gateway cannot tell VRFs apart")),
+        ("refuse-others = true", "192.0.2.1", Some("refuse-others has no effect in a gateway")),
+        ("md5 = \"leave\"", "192.0.2.1", Some("md5 has no effect in a gateway")),
+    ] {
+        let source = source(folder.path(), KEYS, &format!("key-chains = \"keys.toml\"\n{line}\n"), &[peer]);
+        let refused = source.read().unwrap().check_for_gateway().err().map(|error| error.to_string());
+        let is_expected = match expected {
+            Some(begins) => refused.as_ref().is_some_and(|refused| refused.starts_with(begins)),
+            None => refused.is_none(),
+        };
+        assert!(is_expected, "{line} {peer}: {refused:?}");
     }
 }

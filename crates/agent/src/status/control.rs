@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum StatusError {
     /// The folder of the control sockets cannot be read.
-    #[error("{}: {error}", path.display())]
+    #[error("{}: {error} (root's instances are shown to root alone)", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,

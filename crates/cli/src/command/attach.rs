@@ -24,10 +24,10 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: Arguments) -> Result {
     let Arguments { peers, pid } = arguments;
     let source = peers.source();
+    peers.start_log();
     if peers.dry_run {
         return show_for_kernel(&source);
     }
-    peers.start_log();
     Supervisor { source, metrics: peers.metrics, in_background: false }.attach(pid)?;
     Ok(Outcome::Good)
 }

@@ -7,6 +7,7 @@ use wireseal_agent::Gateway;
 
 use super::outcome::{Outcome, Result};
 use super::peer_arguments::PeerArguments;
+use super::say::say;
 
 /// Sign and verify the packets of programs that have no TCP-AO, on any kernel from 5.10 on
 ///
@@ -29,7 +30,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NUMBER", default_value_t = Gateway::default_threads(), value_parser = clap::value_parser!(u16).range(1..=64))]
     threads: u16,
     /// Room for so many connections in each thread
-    #[arg(long, value_name = "NUMBER", default_value_t = Gateway::CONNECTIONS)]
+    #[arg(long, value_name = "NUMBER", default_value_t = Gateway::CONNECTIONS, value_parser = at_least_one)]
     connections: usize,
     /// Let routers' ICMP errors about established sessions through, Packet Too Big among them; RFC 5925 advises against it
     #[arg(long)]
@@ -38,7 +39,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     open_on_exit: bool,
     /// Remove the rules that a gateway has left, and do nothing else: packets then pass UNSIGNED
-    #[arg(long)]
+    #[arg(long, exclusive = true)]
     remove_rules: bool,
 }
 
@@ -46,15 +47,19 @@ pub(super) fn run(arguments: Arguments) -> Result {
     let Arguments { peers, state, queue, threads, connections, accept_icmp, open_on_exit, remove_rules } =
         arguments;
     if remove_rules {
-        Gateway::remove_rules()?;
+        if !Gateway::remove_rules()? {
+            say("there were no rules");
+        }
         return Ok(Outcome::Good);
     }
     let source = peers.source();
+    peers.start_log();
     if peers.dry_run {
-        write!(io::stdout(), "{}", source.read()?)?;
+        let config = source.read()?;
+        config.check_for_gateway()?;
+        write!(io::stdout(), "{config}")?;
         return Ok(Outcome::Good);
     }
-    peers.start_log();
     Gateway {
         source,
         queue,
@@ -67,4 +72,8 @@ pub(super) fn run(arguments: Arguments) -> Result {
     }
     .run()?;
     Ok(Outcome::Good)
+}
+
+fn at_least_one(text: &str) -> std::result::Result<usize, String> {
+    text.parse::<std::num::NonZeroUsize>().map(Into::into).map_err(|error| error.to_string())
 }

@@ -33,7 +33,7 @@ use self::say::say;
 
 pub use outcome::Outcome;
 
-/// Why is this session down? Checks TCP-AO and QUIC captures against their keys.
+/// Why is this session down? Checks TCP-AO and QUIC captures against their keys, and adds TCP-AO to daemons that lack it.
 #[derive(Debug, Parser)]
 #[command(name = "wireseal", version, after_help = EXIT_CODES)]
 pub struct Arguments {

@@ -42,10 +42,10 @@ pub(super) fn run(arguments: Arguments) -> Result {
     let Arguments { peers, stop_with_supervisor, background, is_in_background, is_guarded, program } =
         arguments;
     let source = peers.source();
+    peers.start_log();
     if peers.dry_run {
         return show_for_kernel(&source);
     }
-    peers.start_log();
     let result = if background && !is_in_background {
         once_more("--is-in-background").and_then(|mut supervisor| run_in_background(&mut supervisor))
     } else if stop_with_supervisor && !is_guarded {

@@ -17,7 +17,7 @@ use crate::text::{counted, grouped};
 /// Exit code 0: there are instances; 1: there are none; 2: one does not answer.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Only the instance with this process number
+    /// Only the supervisor or gateway with this process number
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
     /// Print a JSON array
@@ -34,7 +34,10 @@ pub(super) fn run(arguments: &Arguments) -> Result {
         writeln!(out)?;
     }
     if found.is_empty() {
-        super::say::say("no instance is running");
+        super::say::say(match arguments.pid {
+            Some(pid) => format!("no instance has process number {pid}"),
+            None => "no instance is running".to_owned(),
+        });
         return Ok(Outcome::Failed);
     }
     if !arguments.json {
@@ -49,10 +52,10 @@ pub(super) fn run(arguments: &Arguments) -> Result {
 }
 
 fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
-    let program = status.program.as_deref().map(|program| format!(" {program},")).unwrap_or_default();
+    let program = status.program.as_deref().map(|program| format!(" of {program}")).unwrap_or_default();
     writeln!(
         out,
-        "wireseal {},{program} process {}, since {}",
+        "wireseal {} (process {}){program}, since {}",
         status.command.name(),
         status.pid,
         status.since

@@ -65,7 +65,9 @@ fn another_secret_or_none_gets_no_session() {
     for (at, address, from) in pairs() {
         assert!(!net.connects(at, &address, from), "{address}");
     }
-    await_that("the log to say it", || gateway.log().contains("bad MAC: the secret differs from the peer's"));
+    await_that("the log to say it", || {
+        gateway.log().contains("bad MAC: secret, algorithm or option coverage differs")
+    });
     // It ends, its rules stay, and nothing passes.
     let log = other.end();
     assert!(log.contains("bad MAC"), "{log}");
@@ -251,6 +253,16 @@ fn peers_come_and_go_on_sighup() {
 }
 
 #[test]
+fn rules_that_another_program_has_flushed_are_installed_again() {
+    let net = Net::new(1500);
+    let gateway = net.gateway(Side::A, &first(), &[]);
+    let _other = net.gateway(Side::B, &first(), &[]);
+    net.run(Side::A, "iptables -t mangle -F; nft flush ruleset");
+    await_that("the rules", || gateway.log().contains("another program had removed the rules"));
+    net.transfer(Side::A, IPV4[0], Side::B, 1 << 20);
+}
+
+#[test]
 fn status_and_metrics_say_what_it_does() {
     let net = Net::new(1500);
     let gateway = net.gateway(
@@ -323,7 +335,7 @@ fn what_is_wrong_is_said_in_one_line_and_nothing_is_left() {
     let taken = net.gateway(Side::A, &first(), &["--queue", "100", "--threads", "1"]);
     for (arguments, keys, expected) in [
         (&["--queue", "98", "--threads", "2"][..], first(), "cannot bind the packet queues 98 to 102"),
-        (&["--peer", "192.0.2.9%lo=core"], first(), "a gateway has no VRFs"),
+        (&["--peer", "192.0.2.9%lo=core"], first(), "a gateway cannot tell VRFs apart"),
         (&["--peer", "192.0.2.9=edge"], first(), "there is no key chain \"edge\""),
         (&[], "[[key-chain]]\n".to_owned(), "line 1, column 1: missing field `name`"),
         (&["--metrics", "unix:/no/such/folder/metrics"], first(), "cannot serve metrics at unix:/no/such"),
@@ -333,7 +345,7 @@ fn what_is_wrong_is_said_in_one_line_and_nothing_is_left() {
     }
     taken.end();
     net.remove_rules(Side::A);
-    assert_eq!(net.run(Side::A, "iptables -S | grep -ci wireseal || true").trim(), "0");
+    assert_eq!(net.run(Side::A, "iptables-save | grep -ci wireseal || true").trim(), "0");
     net.refused_gateway(Side::A, &first(), &["--peer", "192.0.2.9=edge"]);
     assert_eq!(net.run(Side::A, "nft list ruleset | grep -c 'table inet wireseal' || true").trim(), "0");
 }

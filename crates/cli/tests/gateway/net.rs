@@ -1,8 +1,9 @@
 //! Network namespaces with programs in them.
 
 use std::cell::Cell;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -127,6 +128,7 @@ impl Net {
         let number = self.gateways.replace(self.gateways.get() + 1);
         let file = self.folder().join(format!("keys-{number}"));
         fs::write(&file, keys).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
         let mut command = self.command(side, env!("CARGO_BIN_EXE_wireseal"));
         command.arg("gateway").arg("--keys").arg(&file);
         let peers = match (self.is_routed, side) {

@@ -76,13 +76,10 @@ fn a_program_can_be_killed_with_its_supervisor() {
     };
     let supervisor = |line: &str| stop_with(process::Command::new("sh").args(["-c", line])).unwrap();
     let start = "sleep 61.61 & (setsid sleep 61.61 &); sleep 0.1;";
-    assert_eq!(supervisor(&format!("{start} kill -9 $$")), 137);
-    assert_eq!(left(), 0);
-    // It ends by itself, and what it has left goes on.
-    assert_eq!(supervisor(&format!("{start} exit 3")), 3);
-    assert_eq!(left(), 2);
-    assert_eq!(supervisor("kill -9 $$"), 137);
-    assert_eq!(left(), 0, "they are this process's");
+    for (end, code) in [("kill -9 $$", 137), ("exit 3", 3)] {
+        assert_eq!(supervisor(&format!("{start} {end}")), code);
+        assert_eq!(left(), 0, "{end}");
+    }
 }
 
 #[test]

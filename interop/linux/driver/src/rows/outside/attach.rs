@@ -52,6 +52,9 @@ async fn run(lab: &Lab) -> Result<Evidence> {
     let since = await_routes(&bird, 0).await?;
     let attached = attach(lab).await?;
     attached.await_log(UNSIGNED, 2).await?;
+    attached.change_keys(first_key(&key_file(SECRET))?).await?;
+    // The supervisor looks once a second.
+    tokio::time::sleep(Duration::from_secs(3)).await;
     ensure!(await_routes(&bird, 0).await? == since, "the sessions did not stay up");
     let pairs: Vec<SocketPair> = lab.wire.look(|recording| {
         let pair = |segment: wireseal_tcp_ao::Segment<'_>| SocketPair {

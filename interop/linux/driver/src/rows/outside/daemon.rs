@@ -89,6 +89,19 @@ impl Daemon {
     }
 }
 
+/// Waits until the kernel has nothing left to send for BGP sockets that nobody has any more. Connections in TIME-WAIT (6) send nothing on
+/// their own. It gives up soon what the peer does not answer.
+pub async fn await_no_sockets(guest: &Guest) -> Result<()> {
+    guest
+        .shell(
+            "sysctl -q -w net.ipv4.tcp_orphan_retries=1; for try in $(seq 200); do
+             awk '($2 ~ /:00B3$/ || $3 ~ /:00B3$/) && $4 != \"06\"' /proc/net/tcp /proc/net/tcp6 | grep -q . || break; sleep 0.1; done
+             sysctl -q -w net.ipv4.tcp_orphan_retries=0",
+        )
+        .await
+        .map(drop)
+}
+
 /// Writes a file beside the daemon's configuration.
 pub async fn write(guest: &Guest, name: &str, contents: &str) -> Result<()> {
     guest.shell(&format!("mkdir -p {FOLDER}")).await?;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use agent::Counted;
 
-use super::daemon::{Daemon, FOLDER, Speaker, peers, write};
+use super::daemon::{Daemon, FOLDER, Speaker, await_no_sockets, peers, write};
 use super::run::first_key;
 use super::supervised::Supervised;
 use crate::guest::Guest;
@@ -81,9 +81,11 @@ impl<'a> Behind<'a> {
         self.gateway.log().await
     }
 
+    /// The daemon first: what the kernel has left to send for it is still signed.
     async fn stop(self) -> Result<String> {
-        let log = self.end_gateway().await?;
         self.daemon.end(self.guest).await?;
+        await_no_sockets(self.guest).await?;
+        let log = self.end_gateway().await?;
         self.guest.shell("wireseal gateway --remove-rules").await?;
         Ok(log)
     }
@@ -156,7 +158,7 @@ async fn refuse(lab: &Lab, daemon: Daemon) -> Result<Refusal> {
     let behind = Behind::start(stock, daemon, &key_file("what one end knows")).await?;
     bird.open().await?;
     let counted = lab.north.await_counted(&before, Counted::bad(1)).await?;
-    behind.gateway.await_log("bad MAC: the secret differs from the peer's", 1).await?;
+    behind.gateway.await_log("bad MAC: secret, algorithm or option coverage differs", 1).await?;
     bird.stop().await?;
     let log = behind.stop().await?;
     ensure!(!log.contains(": established"), "there was a session: {log}");

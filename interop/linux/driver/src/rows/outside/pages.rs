@@ -6,7 +6,7 @@ use wireseal_tcp_ao::key_chain::KeyChains;
 
 use agent::{Counted, WriteFile};
 
-use super::daemon::Daemon;
+use super::daemon::{Daemon, await_no_sockets};
 use crate::guest::Guest;
 use crate::prelude::*;
 use crate::rows::bgp::bird::{Bird, IPV4_ROUTES, tcp_ao};
@@ -70,7 +70,7 @@ impl Page {
             let name = text.split('`').rfind(|word| word.starts_with("/etc/"));
             named = name.map(ToOwned::to_owned).or(named);
             let Some((kind, block)) = blocks.next().and_then(|block| block.split_once('\n')) else { break };
-            if matches!(kind, "toml" | "frr")
+            if matches!(kind, "toml" | "frr" | "ini")
                 && let Some(name) = named.take()
             {
                 files.push((name, block.to_owned()));
@@ -123,11 +123,11 @@ impl Page {
 
     /// Takes the guest back to where it was. Without the rules, what the kernel has left to send for the daemon would go unsigned.
     async fn leave(&self, guest: &Guest) -> Result<()> {
-        let leave = "systemctl stop frr; sysctl -q -w net.ipv4.tcp_orphan_retries=1; for try in $(seq 200); do
-            awk '($2 ~ /:00B3$/ || $3 ~ /:00B3$/) && $4 != \"06\"' /proc/net/tcp /proc/net/tcp6 | grep -q . || break; sleep 0.1; done
-            sysctl -q -w net.ipv4.tcp_orphan_retries=0; systemctl disable --now wireseal-gateway 2>/dev/null
-            wireseal gateway --remove-rules 2>/dev/null; sed -i 's/^bgpd=yes/bgpd=no/; /^bgpd_wrap=/d' /etc/frr/daemons
-            rm -f /usr/local/bin/wireseal; journalctl --rotate --vacuum-time=1s -q; true";
+        guest.shell("systemctl stop frr").await?;
+        await_no_sockets(guest).await?;
+        let leave = "systemctl disable --now wireseal-gateway 2>/dev/null; wireseal gateway --remove-rules 2>/dev/null
+            sed -i 's/^bgpd=yes/bgpd=no/; /^bgpd_wrap=/d' /etc/frr/daemons
+            rm -rf /usr/local/bin/wireseal /etc/systemd/system/frr.service.d; systemctl daemon-reload; journalctl --rotate --vacuum-time=1s -q; true";
         guest.shell(leave).await?;
         Daemon::Frr.end(guest).await
     }

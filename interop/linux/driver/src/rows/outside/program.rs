@@ -36,7 +36,7 @@ while True:
 
 /// Half of the threads wait in connect, the others in poll.
 const CLIENT: &str = "
-import select, socket, sys, threading
+import errno, select, socket, sys, threading
 done = []
 def connect(number):
     family, address = ((socket.AF_INET, sys.argv[1]), (socket.AF_INET6, sys.argv[2]))[number // 2 % 2]
@@ -49,6 +49,8 @@ def connect(number):
         select.select([], [s], [])
         assert s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
         s.setblocking(True)
+    try: s.getsockopt(socket.IPPROTO_TCP, 41, 256)
+    except OSError as error: assert error.errno == errno.ENOPROTOOPT, 'the keys can be read'
     data = bytes([number]) * 20000
     s.sendall(data)
     s.shutdown(socket.SHUT_WR)
