@@ -1,5 +1,7 @@
 //! A daemon that runs already.
 
+use std::time::Duration;
+
 use agent::Counted;
 use wireseal_tcp_ao::SocketPair;
 
