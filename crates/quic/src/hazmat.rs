@@ -4,15 +4,42 @@
 //! key. [`Sealer`](crate::Sealer) and [`OneRtt`](crate::OneRtt) prevent that; here it is up to you, and so is counting packets
 //! against the [limits](AeadAlgorithm::confidentiality_limit).
 //!
-//! ```
-//! use wireseal_quic::AeadAlgorithm;
-//! use wireseal_quic::hazmat::{PacketKey, PathId};
+//! | task | call |
+//! |---|---|
+//! | both keys from a secret of TLS | [`Keys::new`](crate::Keys::new), then [`Keys::into_parts`](crate::Keys::into_parts) |
+//! | seal a whole packet and mask its header | [`PacketKey::seal_packet`] |
+//! | remove the mask, choose the key, open | [`HeaderKey::unmask`], [`Unmasked::open_by`] |
+//! | each step alone, for a stack that separates them | [`PacketKey::seal`], [`PacketKey::open`], [`HeaderKey::protect`], [`HeaderKey::unprotect`] |
 //!
-//! let key = PacketKey::new(AeadAlgorithm::Aes128Gcm, &[1; 16], &[2; 12])?;
-//! let mut packet = *b"payload, and room for a tag.....";
-//! let (payload, tag) = packet.split_at_mut(16);
-//! tag.copy_from_slice(&key.seal(PathId(0), 7, b"header", payload)?);
-//! assert_eq!(key.open(PathId(0), 7, b"header", &mut packet).as_deref(), Some(&b"payload, and roo"[..]));
+//! All of them take `&self`, so any number of threads can use one key. Whole packets are faster than the steps: the mask comes out
+//! of the same pass over the packet.
+//!
+//! ```
+//! use wireseal_quic::hazmat::PathId;
+//! use wireseal_quic::{AeadAlgorithm, ConnectionId, Keys, PacketType, Protected, ShortHeader, TrafficSecret, Version};
+//!
+//! # fn keys() -> Result<Keys, wireseal_quic::hazmat::WrongKeyLength> {
+//! let secret = TrafficSecret::new(AeadAlgorithm::Aes128Gcm, &[7; 32])?; // from TLS
+//! let keys = Keys::new(Version::V1, PacketType::OneRtt, secret);
+//! # Ok(keys)
+//! # }
+//! # let keys = keys()?;
+//! let (packet_key, header_key) = keys.into_parts();
+//!
+//! // Packet 300 in two octets, which the low bits of the first octet say; ten octets of payload; room for the tag.
+//! let destination = ConnectionId::new(&[1, 2, 3, 4])?;
+//! let mut packet = [0; 1 + 4 + 2 + 10 + 16];
+//! let number_offset = ShortHeader { destination, spin: false }.encode(&mut packet)?;
+//! packet[0] |= 0b01;
+//! packet[number_offset..][..2].copy_from_slice(&300_u16.to_be_bytes());
+//! packet_key.seal_packet(&header_key, PathId(0), 300, &mut packet, number_offset + 2)?;
+//!
+//! // Packet 299 was the largest so far.
+//! let (protected, _) = Protected::split_first(&mut packet, destination.len())?;
+//! let unmasked = header_key.unmask(protected, Some(299))?;
+//! assert_eq!((unmasked.number(), unmasked.key_phase()), (300, false));
+//! let opened = unmasked.open_by(&packet_key, PathId(0))?;
+//! assert_eq!(opened.payload, [0; 10]);
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 
@@ -23,8 +50,12 @@ use crate::error::SealError;
 pub use crate::error::WrongKeyLength;
 use crate::header::{self, SAMPLE_LENGTH};
 use crate::keys::Keys;
+pub use crate::open::Unmasked;
+use crate::open::{OpenError, Opened};
 pub use crate::packet_key::{HeaderKey, MAX_PAYLOAD_LENGTH, PacketKey, PathId};
-use crate::packet_number::MAX_PACKET_NUMBER;
+use crate::packet_number::{MAX_PACKET_NUMBER, NumberLength};
+use crate::protected::Protected;
+use crate::seal::Outgoing;
 use crate::secret::TrafficSecret;
 use crate::version::Version;
 
@@ -77,6 +108,40 @@ impl PacketKey {
         }
         Ok(self.seal_checked(path, number, header, payload))
     }
+
+    /// Seals a whole packet in place: encrypts the payload, writes the tag, and masks the header, in one pass over the packet where
+    /// the processor's instructions serve the key (RFC 9001 §5.3 and §5.4).
+    ///
+    /// `packet` holds the header, the payload from `payload_offset` on, and 16 octets of room for the tag. The header is as it will
+    /// be authenticated: reserved bits, key phase and packet number are written, and its two low bits say how long the number is,
+    /// which ends where the payload starts. A long header's field Length counts the tag.
+    ///
+    /// You answer for `number`: it has never been used under this key and path, and the header ends with it.
+    ///
+    /// # Errors
+    ///
+    /// [`SealError`], with nothing written: [`NoHeader`](SealError::NoHeader), [`BufferTooSmall`](SealError::BufferTooSmall),
+    /// [`TooShortForSample`](SealError::TooShortForSample), [`TooLong`](SealError::TooLong), and
+    /// [`NumbersExhausted`](SealError::NumbersExhausted) for a number above 2^62-1.
+    #[inline]
+    pub fn seal_packet(
+        &self,
+        header_key: &HeaderKey,
+        path: PathId,
+        number: u64,
+        packet: &mut [u8],
+        payload_offset: usize,
+    ) -> Result<(), SealError> {
+        if number > MAX_PACKET_NUMBER {
+            return Err(SealError::NumbersExhausted);
+        }
+        let first = *packet.first().ok_or(SealError::NoHeader)?;
+        let number_length = NumberLength::from_bits(first);
+        let number_offset = payload_offset.checked_sub(number_length.octets()).ok_or(SealError::NoHeader)?;
+        let payload_offset = Outgoing { packet, number_offset, number_length }.payload_offset()?;
+        self.seal_packet_checked(header_key, path, number, packet, number_offset..payload_offset);
+        Ok(())
+    }
 }
 
 impl HeaderKey {
@@ -106,5 +171,40 @@ impl HeaderKey {
     #[inline]
     pub fn unprotect(&self, sample: &[u8; SAMPLE_LENGTH], first: &mut u8, number: &mut [u8]) {
         header::unprotect(self.mask(sample), first, number);
+    }
+
+    /// Removes the mask of a packet and decodes its number, next to the largest number that was opened so far on its path (RFC 9000
+    /// §17.1). The octets change only when it is opened.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::Undecryptable`], if the packet is too short for a sample.
+    #[inline]
+    pub fn unmask<'a>(&self, packet: Protected<'a>, largest: Option<u64>) -> Result<Unmasked<'a>, OpenError> {
+        Unmasked::of(packet, self, largest)
+    }
+}
+
+impl<'a> Unmasked<'a> {
+    /// The packet number.
+    #[inline]
+    #[must_use]
+    pub const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Opens the packet with the key that its number and key phase call for, and checks the reserved bits (RFC 9001 §5.5).
+    /// [`Opened::generation`](crate::Opened::generation) is 0.
+    ///
+    /// You answer for what an endpoint has to do besides: look for duplicates, count failures against the
+    /// [integrity limit](AeadAlgorithm::integrity_limit), and see to it that key phases come in order.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::AuthenticationFailed`]: the header is as it was, the payload zeros. [`OpenError::ReservedBits`]: payload and tag
+    /// are zeros.
+    #[inline]
+    pub fn open_by(self, key: &PacketKey, path: PathId) -> Result<Opened<'a>, OpenError> {
+        self.open_with(key, path, 0).ok_or(OpenError::AuthenticationFailed)?.judge_header()
     }
 }

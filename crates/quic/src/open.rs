@@ -78,7 +78,9 @@ impl fmt::Debug for Opened<'_> {
 }
 
 /// A packet whose number and key phase are decoded but not authentic. They may choose the key and the nonce, nothing else.
-pub(crate) struct Unmasked<'a> {
+///
+/// With the feature `hazmat`, [`HeaderKey::unmask`] makes it for stacks that choose the key themselves.
+pub struct Unmasked<'a> {
     packet: Protected<'a>,
     masked: Covered,
     unmasked: Covered,
@@ -97,17 +99,27 @@ impl<'a> Unmasked<'a> {
         if !packet.is_for(packet_type, version) {
             return Err(OpenError::Undecryptable);
         }
+        Self::of(packet, key, space.largest)
+    }
+
+    #[inline(always)]
+    pub(crate) fn of(
+        packet: Protected<'a>,
+        key: &HeaderKey,
+        largest: Option<u64>,
+    ) -> Result<Self, OpenError> {
         let sample = header::sample(packet.octets, packet.number_offset).ok_or(OpenError::Undecryptable)?;
         let mask = key.mask(sample);
         let masked = Covered::read(packet.octets, packet.number_offset).ok_or(OpenError::Undecryptable)?;
         let unmasked = masked.unmasked(mask);
-        let number =
-            decode_packet_number(space.largest, unmasked.truncated_number(), unmasked.number_length());
+        let number = decode_packet_number(largest, unmasked.truncated_number(), unmasked.number_length());
         Ok(Self { packet, masked, unmasked, number })
     }
 
+    /// The key phase bit of a short header; `false` in a long one.
     #[inline]
-    pub(crate) fn key_phase(&self) -> bool {
+    #[must_use]
+    pub fn key_phase(&self) -> bool {
         self.unmasked.key_phase()
     }
 
@@ -119,17 +131,27 @@ impl<'a> Unmasked<'a> {
         generation: u64,
         failures: &mut AuthenticationFailures,
     ) -> Result<Authentic<'a>, OpenError> {
-        let Self { packet, masked, unmasked, number } = self;
         let limit = key.algorithm().integrity_limit();
         if failures.count() > limit {
             return Err(OpenError::IntegrityLimit);
         }
+        self.open_with(key, PathId(0), generation).ok_or_else(|| {
+            failures.add();
+            let is_beyond = failures.count() > limit;
+            if is_beyond { OpenError::IntegrityLimit } else { OpenError::AuthenticationFailed }
+        })
+    }
+
+    /// [`open`](Self::open) without the count of failures.
+    #[inline(always)]
+    pub(crate) fn open_with(self, key: &PacketKey, path: PathId, generation: u64) -> Option<Authentic<'a>> {
+        let Self { packet, masked, unmasked, number } = self;
         let Protected { octets, number_offset, packet_type, version } = packet;
         unmasked.write(octets, number_offset);
         let payload_offset = number_offset + unmasked.number_length().octets();
         let (header, body) = octets.split_at_mut(payload_offset);
-        if key.open(PathId(0), number, header, body).is_some() {
-            return Ok(Authentic {
+        if key.open(path, number, header, body).is_some() {
+            return Some(Authentic {
                 octets,
                 payload_offset,
                 unmasked,
@@ -142,9 +164,16 @@ impl<'a> Unmasked<'a> {
         masked.write(octets, number_offset);
         // Behind a short number these are payload, and were just restored with the header.
         octets[payload_offset..number_offset + SAMPLE_OFFSET].fill(0);
-        failures.add();
-        let is_beyond = failures.count() > limit;
-        Err(if is_beyond { OpenError::IntegrityLimit } else { OpenError::AuthenticationFailed })
+        None
+    }
+}
+
+impl fmt::Debug for Unmasked<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unmasked")
+            .field("number", &self.number)
+            .field("packet", &self.packet)
+            .finish_non_exhaustive()
     }
 }
 
@@ -169,9 +198,24 @@ impl<'a> Authentic<'a> {
         if !space.insert(self.number) {
             return Err(self.refuse(OpenError::Duplicate));
         }
+        Ok(self.accept())
+    }
+
+    /// Checks the reserved bits alone, for callers that look for duplicates themselves.
+    #[cfg(feature = "hazmat")]
+    #[inline(always)]
+    pub(crate) fn judge_header(self) -> Result<Opened<'a>, OpenError> {
+        if self.unmasked.reserved_bits() {
+            return Err(self.refuse(OpenError::ReservedBits));
+        }
+        Ok(self.accept())
+    }
+
+    #[inline(always)]
+    fn accept(self) -> Opened<'a> {
         let (header, body) = self.octets.split_at_mut(self.payload_offset);
         let payload_length = body.len() - AeadAlgorithm::TAG_LENGTH;
-        Ok(Opened {
+        Opened {
             number: self.number,
             packet_type: self.packet_type,
             key_phase: self.unmasked.key_phase(),
@@ -179,7 +223,7 @@ impl<'a> Authentic<'a> {
             header,
             payload: &mut body[..payload_length],
             version: self.version,
-        })
+        }
     }
 
     /// Leaves no plaintext of a packet that is refused.

@@ -1,13 +1,14 @@
 //! The two keys of one direction: for the payload, and for the header.
 
 use core::fmt;
+use core::ops::Range;
 
 use wireseal_algorithms::AeadAlgorithm;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::backend::{AeadKey, Backend, MaskKey};
 use crate::error::WrongKeyLength;
-use crate::header::{MASK_LENGTH, SAMPLE_LENGTH};
+use crate::header::{self, MASK_LENGTH, SAMPLE_LENGTH, SAMPLE_OFFSET};
 use crate::packet_number::MAX_PACKET_NUMBER;
 use crate::secret::Expander;
 use crate::version::Version;
@@ -87,18 +88,23 @@ impl PacketKey {
         self.aead.seal(&self.nonce(path, number), header, payload)
     }
 
-    /// Encrypts all of `body` but its last 16 octets in place, writes the tag to those, and returns the header mask for the
-    /// sample at `sample` in `body`. Lengths and number have been checked.
+    /// Seals a packet in place and masks its header. `number_octets` is where the packet number lies, whose end is the start of the
+    /// payload. Lengths and number have been checked.
     #[inline]
-    pub(crate) fn seal_with_mask(
+    pub(crate) fn seal_packet_checked(
         &self,
         header_key: &HeaderKey,
+        path: PathId,
         number: u64,
-        header: &[u8],
-        body: &mut [u8],
-        sample: usize,
-    ) -> [u8; MASK_LENGTH] {
-        self.aead.seal_with_mask(&header_key.mask, &self.nonce(PathId(0), number), header, body, sample)
+        packet: &mut [u8],
+        number_octets: Range<usize>,
+    ) {
+        let (header, body) = packet.split_at_mut(number_octets.end);
+        let sample = number_octets.start + SAMPLE_OFFSET - number_octets.end;
+        let mask =
+            self.aead.seal_with_mask(&header_key.mask, &self.nonce(path, number), header, body, sample);
+        let (before, octets) = packet.split_at_mut(number_octets.start);
+        header::protect(mask, &mut before[0], octets);
     }
 
     /// Decrypts a payload in place, with `header` as associated data, and returns it without the tag, the last 16 octets (RFC

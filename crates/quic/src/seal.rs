@@ -8,7 +8,7 @@ use crate::codec::{LongPacket, PacketType};
 use crate::error::SealError;
 use crate::header::{self, LONG_FORM, SAMPLE_OFFSET};
 use crate::keys::Keys;
-use crate::packet_key::MAX_PAYLOAD_LENGTH;
+use crate::packet_key::{MAX_PAYLOAD_LENGTH, PathId};
 use crate::packet_number::{NumberLength, PacketNumberCounter};
 
 /// A packet to seal in place.
@@ -32,7 +32,7 @@ pub struct Outgoing<'a> {
 impl Outgoing<'_> {
     /// Where the payload starts.
     #[inline]
-    fn payload_offset(&self) -> Result<usize, SealError> {
+    pub(crate) fn payload_offset(&self) -> Result<usize, SealError> {
         const TAG: usize = AeadAlgorithm::TAG_LENGTH;
         if self.number_offset == 0 {
             return Err(SealError::NoHeader);
@@ -139,14 +139,8 @@ impl Sealer {
 
         let (before, octets) = packet[..payload_offset].split_at_mut(number_offset);
         header::write(&mut before[0], octets, number, number_length, key_phase);
-
-        let (header, body) = packet.split_at_mut(payload_offset);
-        let sample = number_offset + SAMPLE_OFFSET - payload_offset;
         let Keys { packet_key, header_key, .. } = &self.keys;
-        let mask = packet_key.seal_with_mask(header_key, number, header, body, sample);
-
-        let (before, octets) = packet.split_at_mut(number_offset);
-        header::protect(mask, &mut before[0], octets);
+        packet_key.seal_packet_checked(header_key, PathId(0), number, packet, number_offset..payload_offset);
         Ok(number)
     }
 

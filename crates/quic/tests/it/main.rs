@@ -24,5 +24,6 @@ mod seal;
 mod secrets;
 mod support;
 mod token;
+mod whole_packets;
 mod window;
 mod wycheproof;
