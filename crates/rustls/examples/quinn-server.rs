@@ -39,6 +39,7 @@ async fn serve() -> Result<(), Box<dyn Error>> {
 
     // rustls gets the provider, and quinn the configuration, by `QuicServerConfig::try_from` below.
     let provider = wireseal_rustls::provider(rustls::crypto::ring::default_provider());
+    let sealed = provider.cipher_suites.iter().filter(|suite| wireseal_rustls::is_wireseal(suite)).count();
     let mut tls = rustls::ServerConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_no_client_auth()
@@ -50,6 +51,7 @@ async fn serve() -> Result<(), Box<dyn Error>> {
     // Only now, so that a server that fails to start does not overwrite the certificate of a running one.
     std::fs::write(&file, identity.cert.der()).map_err(|error| format!("{}: {error}", file.display()))?;
     println!("listening on {}, certificate in {}", endpoint.local_addr()?, file.display());
+    println!("{sealed} suites of QUIC are Wireseal's");
     while let Some(incoming) = endpoint.accept().await {
         tokio::spawn(async move {
             let client = incoming.remote_address();

@@ -51,7 +51,12 @@ pub(crate) fn packet_key(aead: AeadAlgorithm, key: &AeadKey, iv: &Iv) -> Option<
 
 impl quic::Algorithm for QuicAlgorithm {
     fn packet_key(&self, key: AeadKey, iv: Iv) -> Box<dyn quic::PacketKey> {
-        Box::new(PacketKey { aead: self.0, key: packet_key(self.0, &key, &iv) })
+        let key = packet_key(self.0, &key, &iv);
+        #[cfg(feature = "log")]
+        if let Some(key) = &key {
+            log::debug!("QUIC packet key: {:?} by Wireseal, {}", self.0, key.served_by());
+        }
+        Box::new(PacketKey { aead: self.0, key })
     }
 
     fn header_protection_key(&self, key: AeadKey) -> Box<dyn quic::HeaderProtectionKey> {

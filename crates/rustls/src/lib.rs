@@ -12,7 +12,10 @@
 //! | fill the field `quic` of your own [`Tls13CipherSuite`] | [`quic_algorithm`] |
 //! | test a peer with TLS_AES_128_CCM_SHA256, which no rustls provider has | [`tls13_aes_128_ccm_sha256`] |
 //! | name the library behind the ciphers, for a measurement or a bug report | [`Backend::active`] |
+//! | see in a log that Wireseal seals | feature `log`: a line at debug level for each packet key |
 //! | count packets by key, and see key updates | `counted`, feature `counted` |
+//! | quinn or noq with all of their cryptography by Wireseal, and faster | the crate `wireseal-quinn` |
+//! | s2n-quic | [`provider`], and `s2n_quic_rustls::Client::new` or `Server::new` with the configuration |
 //! | QUIC without rustls | the crate `wireseal-quic` |
 //!
 //! # Example
@@ -53,6 +56,7 @@
 //!   instructions.
 //! * `ring` (default), `rustcrypto`: the library for everything else, as in `wireseal-quic`; with both it is ring. It is
 //!   independent of the provider: Wireseal on RustCrypto works with the ring provider, and the other way round.
+//! * `log`: a line of the log for each packet key that is made.
 //! * `counted`: counters around the keys, for tests and measurements.
 #![warn(clippy::unwrap_used)]
 

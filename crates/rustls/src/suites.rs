@@ -28,10 +28,14 @@ pub fn provider(mut base: CryptoProvider) -> CryptoProvider {
 
 /// Whether the QUIC keys of `suite` are Wireseal's.
 ///
-/// That is, whether its field `quic` is the [`quic_algorithm`] of its own AEAD. For a rustls connection pass
-/// `connection.negotiated_cipher_suite()`.
+/// That is, whether it is a suite of TLS 1.3 whose field `quic` is the [`quic_algorithm`] of its own AEAD. It takes what a provider's list
+/// holds, `provider.cipher_suites.iter().any(is_wireseal)`, and what a rustls connection returns, `connection.negotiated_cipher_suite()`.
 #[must_use]
-pub fn is_wireseal(suite: &Tls13CipherSuite) -> bool {
+pub fn is_wireseal(suite: &SupportedCipherSuite) -> bool {
+    suite.tls13().is_some_and(has_wireseal)
+}
+
+fn has_wireseal(suite: &Tls13CipherSuite) -> bool {
     match (aead_of(suite.common.suite), suite.quic) {
         (Some(aead), Some(quic)) => ptr::addr_eq(quic, quic_algorithm(aead)),
         _ => false,
@@ -44,7 +48,7 @@ fn aead_of(suite: CipherSuite) -> Option<AeadAlgorithm> {
 
 fn on_wireseal(base: &'static Tls13CipherSuite) -> &'static Tls13CipherSuite {
     match aead_of(base.common.suite) {
-        Some(aead) if !is_wireseal(base) => {
+        Some(aead) if !has_wireseal(base) => {
             let common = CipherSuiteCommon { ..base.common };
             leaked_once(base, Tls13CipherSuite { common, quic: Some(quic_algorithm(aead)), ..*base })
         }

@@ -37,9 +37,7 @@ pub fn suite_name(suite: CipherSuite) -> String {
 
 /// Whether the packet protection of a suite is Wireseal's.
 pub(crate) fn is_wireseal(suite: CipherSuite) -> bool {
-    let provider = provider();
-    let suite = provider.cipher_suites.iter().find(|known| known.suite() == suite);
-    suite.and_then(SupportedCipherSuite::tls13).is_some_and(wireseal_rustls::is_wireseal)
+    provider().cipher_suites.iter().any(|known| known.suite() == suite && wireseal_rustls::is_wireseal(known))
 }
 
 /// The suite of Initial packets (RFC 9001 §5.2).
