@@ -17,6 +17,7 @@ CRATES = {
     "wireseal-linux": ("wireseal-algorithms", "wireseal-mac", "wireseal-tcp-ao"),
     "wireseal-smoltcp": ("wireseal-algorithms", "wireseal-tcp-ao"),
     "wireseal-rustls": ("wireseal-algorithms", "wireseal-quic"),
+    "wireseal-quinn": ("wireseal-quic",),
     "wireseal-agent": ("wireseal-tcp-ao", "wireseal-linux"),
 }
 LIBRARIES = tuple(CRATES)
@@ -26,6 +27,7 @@ CRATES |= {
     "wireseal-interop-speaker": ("wireseal-tcp-ao", "wireseal-smoltcp"),
     "router-peer": (*PROTOCOLS, "wireseal-interop-speaker"),
     "rtr": ("wireseal-linux",),
+    "quinn-without-c": ("wireseal-quinn", "wireseal-rustls"),
     "wireseal-models": ("wireseal-algorithms", "wireseal-tcp-ao", "wireseal-quic"),
     "wireseal-bench-peers": (),
     "wireseal-benches": (*LIBRARIES, "wireseal-bench-peers"),

@@ -1,0 +1,103 @@
+//! quinn and noq on Wireseal: packet protection, Retry, tokens and stateless resets without ring and without aws-lc-rs.
+//!
+//! quinn-proto and noq-proto leave cryptography to traits. These are Wireseal's implementations of all of them, with TLS by rustls and any
+//! of its providers. The packet keys seal a packet and mask its header in one pass, which keys from a rustls provider cannot.
+//!
+//! | you have | call |
+//! |---|---|
+//! | quinn 0.11 | feature `quinn` (default): [`QuicClientConfig`], [`QuicServerConfig`], [`TokenKey`], [`ResetKey`] |
+//! | noq 1 (quinn with multipath) | feature `noq`: the same four |
+//! | quinn as it is, with ring or aws-lc-rs anyway | the crate `wireseal-rustls`: nothing but the provider changes |
+//! | another stack on rustls, such as s2n-quic | the crate `wireseal-rustls` |
+//! | a stack of your own | the crate `wireseal-quic`; with your own packet numbers its module `hazmat` |
+//!
+//! # Example
+//!
+//! A server on quinn; `provider` is ring's, graviola's or any other:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use wireseal_quinn::{QuicServerConfig, ResetKey, TokenKey};
+//!
+//! # fn server(
+//! #     provider: Arc<rustls::crypto::CryptoProvider>,
+//! #     certificates: Vec<rustls::pki_types::CertificateDer<'static>>,
+//! #     key: rustls::pki_types::PrivateKeyDer<'static>,
+//! #     socket: std::net::UdpSocket,
+//! # ) -> Result<quinn::Endpoint, Box<dyn core::error::Error>> {
+//! let random = provider.secure_random;
+//! let (token_key, reset_key) = (TokenKey::random(random)?, ResetKey::random(random)?);
+//! let tls = rustls::ServerConfig::builder_with_provider(provider)
+//!     .with_protocol_versions(&[&rustls::version::TLS13])?
+//!     .with_no_client_auth()
+//!     .with_single_cert(certificates, key)?;
+//! let server = quinn::ServerConfig::new(Arc::new(QuicServerConfig::try_from(tls)?), Arc::new(token_key));
+//! let mut config = quinn::EndpointConfig::new(Arc::new(reset_key));
+//! config.supported_versions(vec![1]);
+//! let endpoint = quinn::Endpoint::new(config, Some(server), socket, Arc::new(quinn::TokioRuntime))?;
+//! # Ok(endpoint)
+//! # }
+//! ```
+//!
+//! A client gives `quinn::ClientConfig::new` a [`QuicClientConfig`], made of a `rustls::ClientConfig` in the same way.
+//!
+//! Take quinn without its features `rustls-ring` and `ring`, and noq without `rustls` and `ring`, and nothing of C is left: the example
+//! `quinn-without-c` of the repository is such a program. Calls that need those features, `Endpoint::server`, `Endpoint::client`,
+//! `ServerConfig::with_single_cert` and `EndpointConfig::default`, are gone then; with them they go around Wireseal.
+//!
+//! # How to see that it is Wireseal
+//!
+//! `connection.handshake_data()` is a [`HandshakeData`] of this crate, and no other protection has one:
+//!
+//! ```
+//! # fn shown(data: Option<Box<dyn std::any::Any>>) {
+//! // let data = connection.handshake_data();
+//! let data = data.and_then(|data| data.downcast::<wireseal_quinn::HandshakeData>().ok());
+//! println!("sealed by {}", data.map_or("another library", |data| data.sealed_by()));
+//! # }
+//! # shown(None);
+//! ```
+//!
+//! # Where the keys come from
+//!
+//! rustls hands a session's traffic secrets to its key log, and this crate takes them from there, behind the key log that you have
+//! configured, which still gets them all. Keys that rustls makes of them itself are dropped: header and packet key of a direction would be
+//! two objects that know nothing of one another, and masking a header would be a second call, 1.05 to 1.3 times the time for a whole packet.
+//! Secrets are wiped once keys are made of them.
+//!
+//! # What it is not for
+//!
+//! QUIC version 1 alone: quinn and noq speak no other, whatever `supported_versions` says. The limits on packets under one key (RFC 9001
+//! §6.6) are the stack's to keep; both do.
+//!
+//! # Features
+//!
+//! * `quinn` (default), `noq`: the stacks.
+//! * `counted`: counters and clocks around the keys of any of quinn's connections, for tests and measurements.
+//! * `kernels` (default): Wireseal's own routines, where the processor has the instructions.
+//! * `rustcrypto` (default), `ring`: the library for everything else; with both it is ring.
+#![warn(clippy::unwrap_used)]
+
+#[cfg(not(any(feature = "quinn", feature = "noq")))]
+compile_error!("wireseal-quinn needs its feature `quinn` or `noq`");
+
+mod config;
+#[cfg(feature = "counted")]
+mod counted;
+mod endpoint_keys;
+mod handshake_data;
+mod keys;
+#[cfg(feature = "noq")]
+mod noq;
+#[cfg(feature = "quinn")]
+mod quinn;
+mod secrets;
+mod session;
+mod stack;
+
+pub use config::{QuicClientConfig, QuicServerConfig};
+#[cfg(feature = "counted")]
+pub use counted::{CountedKeys, KeyUse, counted_client, counted_server};
+pub use endpoint_keys::{ResetKey, TokenKey};
+pub use handshake_data::HandshakeData;

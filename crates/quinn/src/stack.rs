@@ -1,0 +1,207 @@
+//! The traits of a stack, on the types of this crate. quinn-proto and noq-proto have the same ones, but for the differences that the
+//! macro takes: whether packet keys get a path, and how connection IDs are passed.
+
+macro_rules! implement_traits {
+    (
+        $proto:ident,
+        path: ($($path:ident: $path_type:ty)?) $path_id:expr,
+        connection_id: $id:ty,
+        receiver: $receiver:ty,
+        refused: $refused:expr,
+        invalid_parameters: $invalid_parameters:expr $(,)?
+    ) => {
+        use std::any::Any;
+
+        use bytes::BytesMut;
+        use rustls::pki_types::ServerName;
+        use $proto::crypto::{
+            ClientConfig, CryptoError, ExportKeyingMaterialError, HeaderKey, HmacKey, KeyPair, Keys, PacketKey,
+            ServerConfig, Session, UnsupportedVersion,
+        };
+        use $proto::transport_parameters::TransportParameters;
+        use $proto::{ConnectError, Side, TransportError};
+
+        use crate::keys::{self, DirectionKeys, LevelKeys, SAMPLE_LENGTH};
+        use crate::session::{self, is_valid_retry, retry_tag};
+        use crate::{QuicClientConfig, QuicServerConfig, ResetKey};
+
+        /// Version 1 (RFC 9000 §15), the only one that packets are protected for.
+        const VERSION_1: u32 = 1;
+
+        impl From<LevelKeys> for Keys {
+            fn from(LevelKeys { local, remote }: LevelKeys) -> Self {
+                Self {
+                    header: KeyPair { local: Box::new(local.header), remote: Box::new(remote.header) },
+                    packet: KeyPair { local: Box::new(local.packet), remote: Box::new(remote.packet) },
+                }
+            }
+        }
+
+        impl PacketKey for keys::PacketKey {
+            #[inline]
+            fn encrypt(&self, $($path: $path_type,)? number: u64, packet: &mut [u8], header_length: usize) {
+                self.seal($path_id, number, packet, header_length);
+            }
+
+            #[inline]
+            fn decrypt(
+                &self,
+                $($path: $path_type,)?
+                number: u64,
+                header: &[u8],
+                payload: &mut BytesMut,
+            ) -> Result<(), CryptoError> {
+                if self.open($path_id, number, header, payload) { Ok(()) } else { Err(CryptoError) }
+            }
+
+            fn tag_len(&self) -> usize {
+                wireseal_quic::AeadAlgorithm::TAG_LENGTH
+            }
+
+            fn confidentiality_limit(&self) -> u64 {
+                self.algorithm().confidentiality_limit().unwrap_or(u64::MAX)
+            }
+
+            fn integrity_limit(&self) -> u64 {
+                self.algorithm().integrity_limit()
+            }
+        }
+
+        impl HeaderKey for keys::HeaderKey {
+            #[inline]
+            fn decrypt(&self, number_offset: usize, packet: &mut [u8]) {
+                self.unmask(number_offset, packet);
+            }
+
+            #[inline]
+            fn encrypt(&self, number_offset: usize, packet: &mut [u8]) {
+                self.mask(number_offset, packet);
+            }
+
+            fn sample_size(&self) -> usize {
+                SAMPLE_LENGTH
+            }
+        }
+
+        impl Session for session::Session {
+            fn initial_keys(&self, destination: $id, side: Side) -> Keys {
+                LevelKeys::initial(&destination, side.is_client()).into()
+            }
+
+            fn handshake_data(&self) -> Option<Box<dyn Any>> {
+                Some(Box::new(self.handshake_data()?))
+            }
+
+            fn peer_identity(&self) -> Option<Box<dyn Any>> {
+                Some(Box::new(self.peer_certificates()?))
+            }
+
+            fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
+                let DirectionKeys { packet, header } = self.early_keys()?;
+                Some((Box::new(header), Box::new(packet)))
+            }
+
+            fn early_data_accepted(&self) -> Option<bool> {
+                self.is_early_data_accepted()
+            }
+
+            fn is_handshaking(&self) -> bool {
+                self.is_handshaking()
+            }
+
+            fn read_handshake(&mut self, messages: &[u8]) -> Result<bool, TransportError> {
+                self.read(messages).map_err($refused)
+            }
+
+            fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
+                let side = match self.side() {
+                    rustls::Side::Client => Side::Client,
+                    rustls::Side::Server => Side::Server,
+                };
+                let Some(mut octets) = self.transport_parameters() else { return Ok(None) };
+                TransportParameters::read(side, &mut octets).map(Some).map_err($invalid_parameters)
+            }
+
+            fn write_handshake(&mut self, messages: &mut Vec<u8>) -> Option<Keys> {
+                Some(self.write(messages)?.into())
+            }
+
+            fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
+                let [local, remote] = self.next_keys()?;
+                Some(KeyPair { local: Box::new(local), remote: Box::new(remote) })
+            }
+
+            fn is_valid_retry(&self, original_destination: $id, header: &[u8], payload: &[u8]) -> bool {
+                is_valid_retry(&original_destination, header, payload)
+            }
+
+            fn export_keying_material(
+                &self,
+                output: &mut [u8],
+                label: &[u8],
+                context: &[u8],
+            ) -> Result<(), ExportKeyingMaterialError> {
+                self.export_keying_material(output, label, context).map_err(|_| ExportKeyingMaterialError)
+            }
+        }
+
+        impl ClientConfig for QuicClientConfig {
+            fn start_session(
+                self: $receiver,
+                version: u32,
+                server_name: &str,
+                parameters: &TransportParameters,
+            ) -> Result<Box<dyn Session>, ConnectError> {
+                if version != VERSION_1 {
+                    return Err(ConnectError::UnsupportedVersion);
+                }
+                let name = ServerName::try_from(server_name.to_owned())
+                    .map_err(|_| ConnectError::InvalidServerName(server_name.into()))?;
+                let session = session::Session::client(&self.0, name, octets(parameters));
+                Ok(Box::new(session.expect(TRIED)))
+            }
+        }
+
+        impl ServerConfig for QuicServerConfig {
+            fn initial_keys(&self, version: u32, destination: $id) -> Result<Keys, UnsupportedVersion> {
+                if version != VERSION_1 {
+                    return Err(UnsupportedVersion);
+                }
+                Ok(LevelKeys::initial(&destination, false).into())
+            }
+
+            fn retry_tag(&self, _version: u32, original_destination: $id, packet: &[u8]) -> [u8; 16] {
+                retry_tag(&original_destination, packet)
+            }
+
+            fn start_session(self: $receiver, _version: u32, parameters: &TransportParameters) -> Box<dyn Session> {
+                Box::new(session::Session::server(&self.0, octets(parameters)).expect(TRIED))
+            }
+        }
+
+        /// rustls' only errors here are about configurations.
+        const TRIED: &str = "a session was started with this configuration when it was made";
+
+        fn octets(parameters: &TransportParameters) -> Vec<u8> {
+            let mut octets = Vec::new();
+            parameters.write(&mut octets);
+            octets
+        }
+
+        impl HmacKey for ResetKey {
+            fn sign(&self, data: &[u8], signature: &mut [u8]) {
+                self.sign(data, signature);
+            }
+
+            fn signature_len(&self) -> usize {
+                Self::SIGNATURE_LENGTH
+            }
+
+            fn verify(&self, data: &[u8], signature: &[u8]) -> Result<(), CryptoError> {
+                if self.is_valid(data, signature) { Ok(()) } else { Err(CryptoError) }
+            }
+        }
+    };
+}
+
+pub(crate) use implement_traits;

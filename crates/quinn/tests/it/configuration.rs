@@ -1,0 +1,70 @@
+//! What is refused, and what is passed on.
+
+use std::sync::{Arc, Mutex};
+
+use rustls::KeyLog;
+use wireseal_quinn::{QuicClientConfig, QuicServerConfig, ResetKey, TokenKey};
+
+use crate::quinn::{endpoint, server};
+use crate::support::{By, Identity, SUITES, loopback, only};
+
+#[test]
+fn what_rustls_does_not_take_for_quic_is_refused_when_it_is_configured() {
+    let identity = Identity::new();
+    let mut server = identity.server(only(SUITES[0]));
+    server.max_early_data_size = 16;
+    assert!(QuicServerConfig::try_from(server).unwrap_err().to_string().contains("max early data"));
+
+    let old = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_protocol_versions(&[&rustls::version::TLS12])
+        .expect("ring does TLS 1.2")
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
+    assert!(QuicClientConfig::try_from(old).unwrap_err().to_string().contains("TLS 1.3"));
+}
+
+#[derive(Debug, Default)]
+struct Labels(Mutex<Vec<String>>);
+
+impl KeyLog for Labels {
+    fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
+        assert_eq!((client_random.len(), secret.len()), (32, 32));
+        self.0.lock().unwrap().push(label.to_owned());
+    }
+
+    fn will_log(&self, label: &str) -> bool {
+        label != "EXPORTER_SECRET"
+    }
+}
+
+#[tokio::test]
+async fn the_configured_key_log_gets_all_that_it_wants() {
+    let (identity, log) = (Identity::new(), Arc::<Labels>::default());
+    let mut tls = identity.client(only(SUITES[0]));
+    tls.key_log = log.clone();
+    let config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).expect("QUIC")));
+    let listener = endpoint(Some(server(&identity, By::Wireseal, SUITES[0])), loopback());
+    let client = endpoint(None, loopback());
+    let address = listener.local_addr().expect("a bound socket");
+    let connecting = client.connect_with(config, address, "localhost").expect("an address");
+    let (incoming, connection) = tokio::join!(
+        async { listener.accept().await.expect("a client").await.expect("a handshake") },
+        async { connecting.await.expect("a handshake") }
+    );
+    drop((incoming, connection));
+    let mut labels = log.0.lock().unwrap().clone();
+    labels.sort();
+    let expected = [
+        "CLIENT_HANDSHAKE_TRAFFIC_SECRET",
+        "CLIENT_TRAFFIC_SECRET_0",
+        "SERVER_HANDSHAKE_TRAFFIC_SECRET",
+        "SERVER_TRAFFIC_SECRET_0",
+    ];
+    assert_eq!(labels, expected);
+}
+
+#[test]
+fn no_key_is_printed() {
+    let printed = format!("{:?} {:?}", TokenKey::new(&[0xab; 32]), ResetKey::new(&[0xab; 32]));
+    assert_eq!(printed, "TokenKey { .. } ResetKey { .. }");
+}

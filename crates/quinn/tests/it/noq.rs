@@ -1,0 +1,132 @@
+//! noq: quinn with multipath.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use noq::crypto::rustls::{QuicClientConfig as RingClient, QuicServerConfig as RingServer};
+use noq::{
+    ClientConfig, Connection, Endpoint, EndpointConfig, FourTuple, PathError, PathId, PathStatus,
+    ServerConfig, TokioRuntime, TransportConfig,
+};
+use rustls::CipherSuite;
+use wireseal_quinn::{HandshakeData, QuicClientConfig, QuicServerConfig, ResetKey, TokenKey};
+
+use crate::support::{BETWEEN_UPDATES, By, Identity, MEGABYTE, PAIRS, SUITES, initial_suite, only, pattern};
+
+fn transport() -> Arc<TransportConfig> {
+    let mut transport = TransportConfig::default();
+    transport.max_concurrent_multipath_paths(2);
+    Arc::new(transport)
+}
+
+fn client(identity: &Identity, by: By, suite: CipherSuite) -> ClientConfig {
+    let tls = identity.client(only(suite));
+    let mut config = match by {
+        By::Wireseal => ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).expect("QUIC"))),
+        By::Ring => {
+            let tls = RingClient::with_initial(Arc::new(tls), initial_suite());
+            ClientConfig::new(Arc::new(tls.expect("QUIC")))
+        }
+    };
+    config.transport_config(transport());
+    config
+}
+
+fn server(identity: &Identity, by: By, suite: CipherSuite) -> ServerConfig {
+    let tls = identity.server(only(suite));
+    let mut config = match by {
+        By::Wireseal => {
+            let tls = QuicServerConfig::try_from(tls).expect("QUIC");
+            ServerConfig::new(Arc::new(tls), Arc::new(TokenKey::new(&[7; 32])))
+        }
+        By::Ring => {
+            let tls = RingServer::with_initial(Arc::new(tls), initial_suite());
+            ServerConfig::with_crypto(Arc::new(tls.expect("QUIC")))
+        }
+    };
+    config.transport_config(transport());
+    config
+}
+
+fn endpoint(server: Option<ServerConfig>) -> Endpoint {
+    // Not on one address, so that there can be two paths.
+    let socket = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a free port");
+    let config = EndpointConfig::new(Arc::new(ResetKey::new(&[3; 32])));
+    Endpoint::new(config, server, socket, Arc::new(TokioRuntime)).expect("an endpoint")
+}
+
+fn is_wireseal(connection: &Connection) -> bool {
+    connection.handshake_data().is_some_and(|data| data.is::<HandshakeData>())
+}
+
+/// Sends a megabyte, with key updates in between, and expects the peer's.
+async fn exchange(connection: &Connection, sent: &[u8], expected: &[u8]) {
+    let send = async {
+        let mut stream = connection.open_uni().await.expect("the peer allows streams");
+        for part in sent.chunks(BETWEEN_UPDATES) {
+            connection.force_key_update();
+            stream.write_all(part).await.expect("the peer reads");
+        }
+        stream.finish().expect("the stream is open");
+        stream.stopped().await.expect("the peer reads to the end");
+    };
+    let receive = async {
+        let mut stream = connection.accept_uni().await.expect("the peer opens a stream");
+        stream.read_to_end(MEGABYTE).await.expect("the peer sends")
+    };
+    let ((), received) = tokio::join!(send, receive);
+    assert!(received == expected, "octets changed on the way");
+}
+
+/// Opens a second path once the peer has given the connection IDs for it.
+async fn second_path(connection: &Connection, to: SocketAddr) -> PathId {
+    loop {
+        match connection.open_path(FourTuple::from_remote(to), PathStatus::Available).await {
+            Ok(path) => return path.id(),
+            Err(PathError::RemoteCidsExhausted) => tokio::time::sleep(Duration::from_millis(10)).await,
+            Err(error) => panic!("no second path: {error}"),
+        }
+    }
+}
+
+/// The number of the path is part of the nonce, so the ring end refuses whatever is sealed for another one.
+#[tokio::test]
+async fn each_suite_on_two_paths_with_key_updates() {
+    for suite in SUITES {
+        for [client_by, server_by] in PAIRS {
+            let identity = Identity::new();
+            let listener = endpoint(Some(server(&identity, server_by, suite)));
+            let port = listener.local_addr().expect("a bound socket").port();
+            let (there, back) = (pattern(1, MEGABYTE), pattern(2, MEGABYTE));
+            let serving = tokio::spawn({
+                let (there, back) = (there.clone(), back.clone());
+                async move {
+                    let connection = listener.accept().await.expect("a client").await.expect("a handshake");
+                    assert_eq!(is_wireseal(&connection), server_by == By::Wireseal);
+                    exchange(&connection, &back, &there).await;
+                    exchange(&connection, &back, &there).await;
+                    connection.closed().await;
+                }
+            });
+            let endpoint = endpoint(None);
+            let [first, second] =
+                [[127, 0, 0, 1], [127, 0, 0, 2]].map(|address| SocketAddr::from((address, port)));
+            let connecting = endpoint.connect_with(client(&identity, client_by, suite), first, "localhost");
+            let connection = connecting.expect("a configuration").await.expect("a handshake");
+            assert_eq!(is_wireseal(&connection), client_by == By::Wireseal);
+            exchange(&connection, &there, &back).await;
+
+            let id = second_path(&connection, second).await;
+            let path = |id| connection.path(id).expect("an open path");
+            path(PathId::ZERO).set_status(PathStatus::Backup).expect("an open path");
+            exchange(&connection, &there, &back).await;
+            for id in [PathId::ZERO, id] {
+                let sent = path(id).stats().udp_tx.bytes;
+                assert!(sent > MEGABYTE as u64 * 9 / 10, "{sent} octets on path {id}");
+            }
+            connection.close(0_u8.into(), b"done");
+            serving.await.expect("the server did not panic");
+        }
+    }
+}

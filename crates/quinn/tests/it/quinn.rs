@@ -1,0 +1,229 @@
+//! quinn.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quinn::crypto::rustls::{QuicClientConfig as RingClient, QuicServerConfig as RingServer};
+use quinn::{
+    ClientConfig, Connection, ConnectionError, Endpoint, EndpointConfig, ServerConfig, TokioRuntime,
+};
+use quinn_proto::HashedConnectionIdGenerator;
+use rustls::CipherSuite;
+use wireseal_quinn::{HandshakeData, QuicClientConfig, QuicServerConfig, ResetKey, TokenKey};
+
+use crate::support::{
+    BETWEEN_UPDATES, By, Identity, MEGABYTE, PAIRS, SUITES, initial_suite, loopback, only, pattern,
+};
+
+fn client(identity: &Identity, by: By, suite: CipherSuite) -> ClientConfig {
+    let tls = identity.client(only(suite));
+    match by {
+        By::Wireseal => ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).expect("QUIC"))),
+        By::Ring => {
+            let tls = RingClient::with_initial(Arc::new(tls), initial_suite());
+            ClientConfig::new(Arc::new(tls.expect("QUIC")))
+        }
+    }
+}
+
+pub fn server(identity: &Identity, by: By, suite: CipherSuite) -> ServerConfig {
+    let tls = identity.server(only(suite));
+    match by {
+        By::Wireseal => {
+            let tls = QuicServerConfig::try_from(tls).expect("QUIC");
+            ServerConfig::new(Arc::new(tls), Arc::new(TokenKey::new(&[7; 32])))
+        }
+        By::Ring => {
+            let tls = RingServer::with_initial(Arc::new(tls), initial_suite());
+            ServerConfig::with_crypto(Arc::new(tls.expect("QUIC")))
+        }
+    }
+}
+
+pub fn endpoint(server: Option<ServerConfig>, address: SocketAddr) -> Endpoint {
+    let socket = std::net::UdpSocket::bind(address).expect("a free port");
+    let mut config = EndpointConfig::new(Arc::new(ResetKey::new(&[3; 32])));
+    // Its own connection IDs, which a server recognises after it has lost its state.
+    config.cid_generator(|| Box::new(HashedConnectionIdGenerator::from_key(1)));
+    Endpoint::new(config, server, socket, Arc::new(TokioRuntime)).expect("an endpoint")
+}
+
+fn handshake_data(connection: &Connection) -> Option<HandshakeData> {
+    connection.handshake_data()?.downcast().ok().map(|data| *data)
+}
+
+/// Sends a megabyte, with key updates in between, and expects the peer's.
+async fn exchange(connection: &Connection, sent: Vec<u8>, expected: Vec<u8>) {
+    let send = async {
+        let mut stream = connection.open_uni().await.expect("the peer allows streams");
+        for part in sent.chunks(BETWEEN_UPDATES) {
+            connection.force_key_update();
+            stream.write_all(part).await.expect("the peer reads");
+        }
+        stream.finish().expect("the stream is open");
+        stream.stopped().await.expect("the peer reads to the end");
+    };
+    let receive = async {
+        let mut stream = connection.accept_uni().await.expect("the peer opens a stream");
+        stream.read_to_end(MEGABYTE).await.expect("the peer sends")
+    };
+    let ((), received) = tokio::join!(send, receive);
+    assert!(received == expected, "octets changed on the way");
+}
+
+#[tokio::test]
+async fn each_suite_both_ways_with_key_updates() {
+    for suite in SUITES {
+        for [client_by, server_by] in PAIRS {
+            let identity = Identity::new();
+            let listener = endpoint(Some(server(&identity, server_by, suite)), loopback());
+            let address = listener.local_addr().expect("a bound socket");
+            let (there, back) = (pattern(1, MEGABYTE), pattern(2, MEGABYTE));
+            let serving = tokio::spawn({
+                let (there, back) = (there.clone(), back.clone());
+                async move {
+                    let connection = listener.accept().await.expect("a client").await.expect("a handshake");
+                    exchange(&connection, back, there).await;
+                    let data = handshake_data(&connection);
+                    connection.closed().await;
+                    data
+                }
+            });
+            let endpoint = endpoint(None, loopback());
+            let connecting = endpoint.connect_with(client(&identity, client_by, suite), address, "localhost");
+            let connection = connecting.expect("a configuration").await.expect("a handshake");
+            exchange(&connection, there, back).await;
+            let of_client = handshake_data(&connection);
+            connection.close(0_u8.into(), b"done");
+            let of_server = serving.await.expect("the server did not panic");
+
+            // Only a connection on Wireseal has this type.
+            for (by, data, name) in [(client_by, of_client, None), (server_by, of_server, Some("localhost"))]
+            {
+                let data = data.map(|data| (data.protocol, data.cipher_suite, data.server_name));
+                let expected = (Some(b"echo".to_vec()), Some(suite), name.map(str::to_owned));
+                assert_eq!(data, (by == By::Wireseal).then_some(expected), "{by:?}");
+            }
+        }
+    }
+}
+
+/// The client learns the server's name from nothing but what Retry, token and Initial packets say.
+#[tokio::test]
+async fn retry_and_tokens() {
+    for [client_by, server_by] in PAIRS {
+        let identity = Identity::new();
+        let listener = endpoint(Some(server(&identity, server_by, SUITES[0])), loopback());
+        let address = listener.local_addr().expect("a bound socket");
+        let serving = tokio::spawn(async move {
+            let mut retries = 0;
+            let mut validated = Vec::new();
+            while validated.len() < 2 {
+                let incoming = listener.accept().await.expect("a client comes");
+                if !incoming.remote_address_validated() {
+                    retries += 1;
+                    incoming.retry().expect("the first Initial packet had no token");
+                    continue;
+                }
+                validated.push(incoming.may_retry());
+                incoming.await.expect("a handshake").closed().await;
+            }
+            (retries, validated)
+        });
+        // The second connection has a token of the first one's NEW_TOKEN frame.
+        let endpoint = endpoint(None, loopback());
+        let config = client(&identity, client_by, SUITES[0]);
+        for _ in 0..2 {
+            let connecting = endpoint.connect_with(config.clone(), address, "localhost");
+            let connection = connecting.expect("a configuration").await.expect("a handshake");
+            // The token is in the server's first 1-RTT packets.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            connection.close(0_u8.into(), b"done");
+            endpoint.wait_idle().await;
+        }
+        assert_eq!(serving.await.expect("the server did not panic"), (1, vec![false, true]), "{client_by:?}");
+    }
+}
+
+#[tokio::test]
+async fn data_in_0_rtt_packets() {
+    for suite in SUITES {
+        for [client_by, server_by] in PAIRS {
+            let identity = Identity::new();
+            let listener = endpoint(Some(server(&identity, server_by, suite)), loopback());
+            let address = listener.local_addr().expect("a bound socket");
+            let serving = tokio::spawn(async move {
+                let first = listener.accept().await.expect("a client").await.expect("a handshake");
+                first.closed().await;
+                let second = listener.accept().await.expect("a client").accept().expect("a client");
+                let (connection, _) = second.into_0rtt().unwrap_or_else(|_| panic!("a server always can"));
+                let mut stream = connection.accept_uni().await.expect("a stream");
+                let received = stream.read_to_end(MEGABYTE).await.expect("data");
+                connection.closed().await;
+                (stream.is_0rtt(), received)
+            });
+            let endpoint = endpoint(None, loopback());
+            let config = client(&identity, client_by, suite);
+            let connect = || endpoint.connect_with(config.clone(), address, "localhost").expect("an address");
+            let first = connect().await.expect("a handshake");
+            // The ticket is in the server's first 1-RTT packets.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            first.close(0_u8.into(), b"done");
+            endpoint.wait_idle().await;
+
+            let (second, accepted) = connect().into_0rtt().unwrap_or_else(|_| panic!("there is a ticket"));
+            let mut stream = second.open_uni().await.expect("a stream");
+            stream.write_all(b"early").await.expect("room");
+            stream.finish().expect("the stream is open");
+            assert!(accepted.await, "{suite:?} {client_by:?} {server_by:?}");
+            stream.stopped().await.expect("the server reads to the end");
+            second.close(0_u8.into(), b"done");
+            assert_eq!(serving.await.expect("the server did not panic"), (true, b"early".to_vec()));
+        }
+    }
+}
+
+/// A server in a thread of its own, which is dropped in the middle of its connection.
+fn abandoned_server(
+    config: ServerConfig,
+    address: SocketAddr,
+    is_connected: std::sync::mpsc::Receiver<()>,
+) -> std::thread::JoinHandle<()> {
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let kept = runtime.block_on(async {
+            let endpoint = endpoint(Some(config), address);
+            let connection = endpoint.accept().await.expect("a client").await.expect("a handshake");
+            // What is still to be sent for the handshake.
+            while is_connected.try_recv().is_err() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            (endpoint, connection)
+        });
+        // First, so that nobody is left to send a goodbye.
+        drop(runtime);
+        drop(kept);
+    })
+}
+
+#[tokio::test]
+async fn a_server_that_has_lost_its_state_resets_the_connection() {
+    let identity = Identity::new();
+    let config = || server(&identity, By::Wireseal, SUITES[0]);
+    let address =
+        std::net::UdpSocket::bind(loopback()).and_then(|socket| socket.local_addr()).expect("a free port");
+    let (connected, is_connected) = std::sync::mpsc::channel();
+    let first = abandoned_server(config(), address, is_connected);
+    let endpoint_of_client = endpoint(None, loopback());
+    let config_of_client = client(&identity, By::Wireseal, SUITES[0]);
+    let connecting = endpoint_of_client.connect_with(config_of_client, address, "localhost");
+    let connection = connecting.expect("an address").await.expect("a handshake");
+    connected.send(()).expect("the first server waits");
+    first.join().expect("the first server did not panic");
+
+    let _second = endpoint(Some(config()), address);
+    let mut stream = connection.open_uni().await.expect("a stream");
+    stream.write_all(&pattern(4, 5000)).await.expect("room");
+    assert_eq!(connection.closed().await, ConnectionError::Reset);
+}

@@ -1,0 +1,98 @@
+//! Providers, certificates and TLS configurations.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::quic::Suite;
+use rustls::{CipherSuite, ClientConfig, RootCertStore, ServerConfig};
+
+pub const SUITES: [CipherSuite; 3] = [
+    CipherSuite::TLS13_AES_128_GCM_SHA256,
+    CipherSuite::TLS13_AES_256_GCM_SHA384,
+    CipherSuite::TLS13_CHACHA20_POLY1305_SHA256,
+];
+
+pub const MEGABYTE: usize = 1 << 20;
+
+/// How much is written between two requests for a key update; the stacks ignore those that come too early.
+pub const BETWEEN_UPDATES: usize = 64 << 10;
+
+pub fn loopback() -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
+}
+
+/// rustls' ring provider with one suite of TLS 1.3.
+pub fn only(suite: CipherSuite) -> CryptoProvider {
+    let mut provider = rustls::crypto::ring::default_provider();
+    provider.cipher_suites.retain(|offered| offered.suite() == suite);
+    provider
+}
+
+/// ring's keys for Initial packets, which quinn and noq cannot take from a provider whose one suite is another.
+pub fn initial_suite() -> Suite {
+    let suite = only(SUITES[0]).cipher_suites[0].tls13().and_then(|suite| suite.quic_suite());
+    suite.expect("ring does QUIC")
+}
+
+/// What protects the packets of an end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum By {
+    Wireseal,
+    Ring,
+}
+
+/// Client and server.
+pub const PAIRS: [[By; 2]; 3] =
+    [[By::Wireseal, By::Ring], [By::Ring, By::Wireseal], [By::Wireseal, By::Wireseal]];
+
+/// A self-signed certificate for "localhost" and its key.
+pub struct Identity {
+    certificate: CertificateDer<'static>,
+    key: Vec<u8>,
+}
+
+impl Identity {
+    pub fn new() -> Self {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])
+            .expect("a certificate for localhost");
+        Self { certificate: made.cert.der().clone(), key: made.signing_key.serialize_der() }
+    }
+
+    /// A client that trusts this certificate, and takes tickets for 0-RTT.
+    pub fn client(&self, provider: CryptoProvider) -> ClientConfig {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.certificate.clone()).expect("a certificate of rcgen is one to webpki");
+        let mut config = ClientConfig::builder_with_provider(Arc::new(provider))
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .expect("the provider does TLS 1.3")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"echo".to_vec()];
+        config.enable_early_data = true;
+        config
+    }
+
+    /// A server with this certificate, which accepts 0-RTT.
+    pub fn server(&self, provider: CryptoProvider) -> ServerConfig {
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.key.clone()));
+        let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .expect("the provider does TLS 1.3")
+            .with_no_client_auth()
+            .with_single_cert(vec![self.certificate.clone()], key)
+            .expect("the key is that of the certificate");
+        config.alpn_protocols = vec![b"echo".to_vec()];
+        config.max_early_data_size = u32::MAX;
+        config
+    }
+}
+
+/// Random octets, the same for the same seed.
+pub fn pattern(seed: u64, length: usize) -> Vec<u8> {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let mut octets = vec![0; length];
+    rng.fill(&mut octets);
+    octets
+}
