@@ -15,6 +15,7 @@ mod readme;
 mod rekeying;
 mod routers;
 mod rows;
+mod stacks;
 mod sweep;
 mod table;
 mod timing;
@@ -37,7 +38,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 type Make = fn(Effort) -> Result<Table>;
 
 /// Every table in the order of printing, and whether it is printed by default.
-const TABLES: [(&str, bool, Make); 16] = [
+const TABLES: [(&str, bool, Make); 17] = [
     ("rows", true, |effort| Ok(rows::table(&rows::all(), effort))),
     ("sweep", true, |effort| Ok(sweep::table(effort)?)),
     ("T1", true, |effort| Ok(cycles::table(effort))),
@@ -46,6 +47,7 @@ const TABLES: [(&str, bool, Make); 16] = [
     ("T4", true, |effort| Ok(routers::table(effort))),
     ("T5", true, |effort| Ok(engines::table(effort))),
     ("T6", true, |effort| Ok(rekeying::table(effort))),
+    ("T7", false, stacks::table),
     ("mac", false, |effort| Ok(details::macs(effort))),
     ("segment", false, |effort| Ok(details::segments(effort))),
     ("connection", false, |effort| Ok(details::connections(effort))),

@@ -6,29 +6,34 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{CipherSuite, RootCertStore};
 
-pub(super) type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 /// The suite of TLS and of QUIC.
-pub(super) const SUITE: CipherSuite = CipherSuite::TLS13_AES_128_GCM_SHA256;
+pub(crate) const SUITE: CipherSuite = CipherSuite::TLS13_AES_128_GCM_SHA256;
 
 /// What streams carry, so that the receiver can check it.
-pub(super) static SENT: [u8; 1 << 16] = [0x5a; 1 << 16];
+pub(crate) static SENT: [u8; 1 << 16] = [0x5a; 1 << 16];
 
 /// Whether these octets are part of [`SENT`], repeated.
-pub(super) fn is_sent(octets: &[u8]) -> bool {
+pub(crate) fn is_sent(octets: &[u8]) -> bool {
     octets.chunks(SENT.len()).all(|part| part == &SENT[..part.len()])
 }
 
 /// Both ends' TLS, with a new certificate.
-pub(super) struct Ends {
-    pub(super) server: rustls::ServerConfig,
-    pub(super) client: rustls::ClientConfig,
+pub(crate) struct Ends {
+    pub(crate) server: rustls::ServerConfig,
+    pub(crate) client: rustls::ClientConfig,
 }
 
 impl Ends {
     /// TLS 1.3 with [`SUITE`] only.
-    pub(super) fn new(provider: &CryptoProvider) -> Result<Self> {
-        let suites = provider.cipher_suites.iter().filter(|suite| suite.suite() == SUITE);
+    pub(crate) fn new(provider: &CryptoProvider) -> Result<Self> {
+        Self::with(provider, SUITE)
+    }
+
+    /// TLS 1.3 with one suite only.
+    pub(crate) fn with(provider: &CryptoProvider, suite: CipherSuite) -> Result<Self> {
+        let suites = provider.cipher_suites.iter().filter(|offered| offered.suite() == suite);
         let provider = CryptoProvider { cipher_suites: suites.copied().collect(), ..provider.clone() };
         let provider = std::sync::Arc::new(provider);
         let own = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;

@@ -1,7 +1,7 @@
 //! T3: goodput on loopback.
 
-mod ends;
-mod quic;
+pub(crate) mod ends;
+pub(crate) mod quic;
 mod stream;
 
 use std::time::{Duration, Instant};

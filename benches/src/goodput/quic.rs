@@ -14,39 +14,50 @@ use tokio::runtime::Runtime;
 use super::ends::{Ends, Result, SENT, SUITE, is_sent};
 
 /// The configurations of two endpoints, and a runtime for both.
-pub(super) struct Quic {
+pub(crate) struct Quic {
     runtime: Runtime,
     server: ServerConfig,
     client: ClientConfig,
 }
 
-fn transport() -> Arc<TransportConfig> {
+fn transport(has_offload: bool) -> Arc<TransportConfig> {
     let mut transport = TransportConfig::default();
+    transport.enable_segmentation_offload(has_offload);
     // Windows that loopback does not fill, so that packets wait only for their protection.
     let window = 16 << 20;
     transport.stream_receive_window(VarInt::from_u32(window)).send_window(u64::from(window));
     Arc::new(transport)
 }
 
+/// The keys for Initial packets, which a configuration with another suite alone does not have.
+pub(crate) fn initial(provider: &CryptoProvider) -> Result<quic::Suite> {
+    let mut suites = provider.cipher_suites.iter().filter(|suite| suite.suite() == SUITE);
+    let suite = suites.next().and_then(|suite| suite.tls13()?.quic_suite());
+    Ok(suite.ok_or("the provider has no suite for Initial packets")?)
+}
+
 impl Quic {
-    pub(super) fn new(provider: &CryptoProvider) -> Result<Self> {
-        let initial = provider
-            .cipher_suites
-            .iter()
-            .find(|suite| suite.suite() == SUITE)
-            .and_then(|suite| suite.tls13()?.quic_suite())
-            .ok_or("the provider has no suite for Initial packets")?;
+    pub(crate) fn new(provider: &CryptoProvider) -> Result<Self> {
+        let initial = initial(provider)?;
         let Ends { server, client } = Ends::new(provider)?;
-        let mut server =
-            ServerConfig::with_crypto(Arc::new(QuicServerConfig::with_initial(server.into(), initial)?));
-        server.transport_config(transport());
-        let mut client = ClientConfig::new(Arc::new(QuicClientConfig::with_initial(client.into(), initial)?));
-        client.transport_config(transport());
+        let server = QuicServerConfig::with_initial(server.into(), initial)?;
+        let client = QuicClientConfig::with_initial(client.into(), initial)?;
+        Self::with(ServerConfig::with_crypto(Arc::new(server)), ClientConfig::new(Arc::new(client)), true)
+    }
+
+    /// `has_offload`: whether the kernel takes several packets in one call.
+    pub(crate) fn with(
+        mut server: ServerConfig,
+        mut client: ClientConfig,
+        has_offload: bool,
+    ) -> Result<Self> {
+        server.transport_config(transport(has_offload));
+        client.transport_config(transport(has_offload));
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         Ok(Self { runtime, server, client })
     }
 
-    pub(super) fn transfer(&self, write: usize, octets: usize) -> Result<Duration> {
+    pub(crate) fn transfer(&self, write: usize, octets: usize) -> Result<Duration> {
         self.runtime.block_on(self.between_endpoints(write, octets))
     }
 
@@ -93,7 +104,7 @@ async fn receive(listener: Endpoint) -> Result<usize> {
 }
 
 /// The provider with QUIC keys that leave packets as they are. The handshake is unchanged, and each packet has room for a tag.
-pub(super) fn without_encryption(base: CryptoProvider) -> CryptoProvider {
+pub(crate) fn without_encryption(base: CryptoProvider) -> CryptoProvider {
     let bare = |suite: SupportedCipherSuite| match suite.tls13() {
         Some(suite) => {
             let common = rustls::CipherSuiteCommon { ..suite.common };
