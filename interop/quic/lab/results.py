@@ -6,10 +6,10 @@ HEAD = """\
 # quinn on Wireseal against other QUIC stacks
 
 Written by `interop/quic/run`; [README.md](README.md) says what decides a row. Wireseal's end: quinn {quinn} (quinn-proto {proto}) \
-and rustls {rustls}, with QUIC keys from `wireseal-rustls` on {backend}. {passed} rows passed, {failed} failed, {impossible} are not possible.
+and rustls {rustls}, with QUIC keys from `wireseal-rustls` or `wireseal-quinn` (the key module) on {backend}. {passed} rows passed, {failed} failed, {impossible} are not possible.
 
-| peer | version | Wireseal is | suite | what was done | outcome |
-|---|---|---|---|---|---|
+| peer | version | Wireseal is | keys through | suite | what was done | outcome |
+|---|---|---|---|---|---|---|
 """
 
 NOTES = """
@@ -18,7 +18,7 @@ NOTES = """
 tell a provider the version. Wireseal's own version 2 cannot be tested here. ngtcp2 0.12 has only its draft.
 * AES-128-CCM: only ngtcp2 has this suite.
 * quinn starts a key update of its own after 10 to 1000 packets, so nearly every row has one.
-* quinn computes the token and the integrity tag of Retry packets itself. The keys of all other packets are Wireseal's.
+* Through rustls, quinn computes the token and the integrity tag of Retry packets itself; the key module does that, too. The keys of all other packets are Wireseal's either way.
 """
 
 
@@ -37,6 +37,6 @@ def write(rows):
     for row in rows:
         version = versions.get(row.peer.name, "unknown")
         role = "both ends" if row.peer.reads else row.role
-        cells = [row.peer.name, version, role, row.suite, row.what(), row.outcome]
+        cells = [row.peer.name, version, role, row.keys.replace("-", " "), row.suite, row.what(), row.outcome]
         text += f"| {' | '.join(cells)} |\n"
     (HERE / "RESULTS.md").write_text(text + NOTES.format(octets=PAYLOAD_OCTETS))

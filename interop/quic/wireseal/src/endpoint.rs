@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use peer_program::Failure;
-use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{AsyncUdpSocket, ClientConfig, Connection, Endpoint, EndpointConfig, ServerConfig, TokioRuntime};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustls::RootCertStore;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::time::timeout;
+use wireseal_quinn::{TokenKey, counted_client, counted_server};
 
-use crate::provider::Provider;
+use crate::provider::{Keys, with_suite};
 use crate::recording::Wire;
 use crate::task::{Application, Task};
 use crate::updates::Updates;
@@ -43,18 +43,18 @@ pub(crate) fn write_certificates(folder: &Path) -> Result<(), Failure> {
 
 /// Connects, carries the payload to the server and back, and prints a report.
 pub(crate) async fn client(task: &Task) -> Result<(), Failure> {
-    let provider = Provider::with_suite(&task.suite)?;
+    let provider = Arc::new(with_suite(&task.suite)?);
     let wire = Wire::bind((Ipv4Addr::LOCALHOST, 0).into(), task.record.as_deref())?;
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(task.certificates.join("ca.pem"))?)?;
-    let mut tls = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider.crypto))
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_root_certificates(roots)
         .with_no_client_auth();
     tls.alpn_protocols = vec![task.application.alpn().to_vec()];
     tls.key_log = wire.key_log;
-    let crypto = QuicClientConfig::with_initial(Arc::new(tls), provider.initial)?;
-    let mut config = ClientConfig::new(Arc::new(crypto));
+    let (crypto, keys) = counted_client(task.keys.client(tls)?);
+    let mut config = ClientConfig::new(crypto);
     config.version(task.version);
 
     let payload = fs::read(&task.payload)?;
@@ -62,7 +62,8 @@ pub(crate) async fn client(task: &Task) -> Result<(), Failure> {
     versions.supported_versions(vec![task.version]);
     let endpoint = endpoint(versions, None, wire.socket)?;
     let connection = endpoint.connect_with(config, task.address, NAME)?.await?;
-    let mut updates = Updates::new(&connection, Arc::clone(&provider.keys), task.update_keys, payload.len());
+    task.keys.check(&connection)?;
+    let mut updates = Updates::new(&connection, Arc::clone(&keys), task.update_keys, payload.len());
     let received = match task.application {
         Application::Echo => echo::client(&connection, &payload, &mut updates).await?,
         Application::Http3 => http3::client(&connection, &payload, &mut updates).await?,
@@ -70,36 +71,40 @@ pub(crate) async fn client(task: &Task) -> Result<(), Failure> {
     connection.close(CLOSED.into(), b"");
     // Long enough to send CONNECTION_CLOSE, without the draining period.
     let _ = timeout(CLOSING, endpoint.wait_idle()).await;
-    report::print(&task.suite, &provider, &received, updates.started(), 0);
+    report::print(&task.suite, &keys, &received, updates.started(), 0);
     Ok(())
 }
 
 /// Serves one connection, and prints a report.
 pub(crate) async fn server(task: &Task) -> Result<(), Failure> {
-    let provider = Provider::with_suite(&task.suite)?;
+    let provider = Arc::new(with_suite(&task.suite)?);
+    let random = provider.secure_random;
     let wire = Wire::bind(task.address, task.record.as_deref())?;
     let chain = vec![CertificateDer::from_pem_file(task.certificates.join("server.pem"))?];
     let key = PrivateKeyDer::from_pem_file(task.certificates.join("server.key"))?;
-    let mut tls = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider.crypto))
+    let mut tls = rustls::ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_no_client_auth()
         .with_single_cert(chain, key)?;
     tls.alpn_protocols = vec![task.application.alpn().to_vec()];
     tls.key_log = wire.key_log;
-    let crypto = QuicServerConfig::with_initial(Arc::new(tls), provider.initial)?;
-    let config = ServerConfig::with_crypto(Arc::new(crypto));
+    let (crypto, keys) = counted_server(task.keys.server(tls)?);
+    let config = match task.keys {
+        Keys::Rustls => ServerConfig::with_crypto(crypto),
+        Keys::KeyModule => ServerConfig::new(crypto, Arc::new(TokenKey::random(random)?)),
+    };
 
     let endpoint = endpoint(EndpointConfig::default(), Some(config), wire.socket)?;
     println!("listening {}", endpoint.local_addr()?.port());
     let (connection, retries_sent) = accept(&endpoint, task.retry).await?;
-    let mut updates =
-        Updates::new(&connection, Arc::clone(&provider.keys), task.update_keys, payload_length(task)?);
+    task.keys.check(&connection)?;
+    let mut updates = Updates::new(&connection, Arc::clone(&keys), task.update_keys, payload_length(task)?);
     let received = match task.application {
         Application::Echo => echo::server(&connection, &mut updates).await?,
         Application::Http3 => http3::server(&connection, &mut updates).await?,
     };
     connection.closed().await;
-    report::print(&task.suite, &provider, &received, updates.started(), retries_sent);
+    report::print(&task.suite, &keys, &received, updates.started(), retries_sent);
     Ok(())
 }
 

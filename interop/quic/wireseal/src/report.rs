@@ -2,20 +2,18 @@
 
 use peer_program::sha256;
 use serde_json::{Value, json};
-use wireseal_rustls::{Backend, KeyUse};
-
-use crate::provider::Provider;
+use wireseal_quinn::{CountedKeys, KeyUse};
+use wireseal_rustls::Backend;
 
 /// Prints the report on a connection that has ended.
 pub(crate) fn print(
     suite: &str,
-    provider: &Provider,
+    keys: &CountedKeys,
     received: &[u8],
     updates_started: usize,
     retries_sent: usize,
 ) {
-    let initial = provider.initial_keys.packet_keys();
-    let keys = provider.keys.packet_keys();
+    let (initial, keys) = (keys.initial_keys(), keys.packet_keys());
     let mut pairs = keys.chunks(2).map(packets);
     let report = json!({
         // The suite whose keys protected the connection, and the library behind Wireseal's ciphers.

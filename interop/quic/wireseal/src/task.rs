@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use peer_program::{ALPN, Failure};
 use pico_args::Arguments;
 
+use crate::provider::Keys;
+
 /// The application protocol on the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Application {
@@ -39,6 +41,8 @@ pub(crate) struct Task {
     pub(crate) application: Application,
     /// The only suite offered or accepted, by its name in the TLS registry, such as `TLS_AES_128_GCM_SHA256`.
     pub(crate) suite: String,
+    /// How Wireseal's keys get to quinn.
+    pub(crate) keys: Keys,
     /// The QUIC version that a client offers, as on the wire. A server accepts quinn's.
     pub(crate) version: u32,
     /// Whether this end starts key updates.
@@ -60,6 +64,7 @@ impl Task {
             address: arguments.value_from_str("--address")?,
             application: arguments.value_from_fn("--application", Application::from_name)?,
             suite: arguments.value_from_str("--suite")?,
+            keys: arguments.value_from_fn("--keys", Keys::from_name)?,
             version: arguments.opt_value_from_fn("--version", version)?.unwrap_or(1),
             update_keys: arguments.contains("--update-keys"),
             retry: arguments.contains("--retry"),

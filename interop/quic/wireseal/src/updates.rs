@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quinn::{Connection, Side};
-use wireseal_rustls::CountedKeys;
+use wireseal_quinn::CountedKeys;
 
 /// Octets sent at a time.
 pub(crate) const PIECE: usize = 16_384;
