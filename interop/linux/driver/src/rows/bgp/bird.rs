@@ -30,11 +30,33 @@ pub struct Bird<'a> {
     configured: RefCell<(String, bool)>,
 }
 
+/// A time of day that BIRD prints, in milliseconds. BIRD makes it of two clocks, so the last digit may differ from one look to the next.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Since(u32);
+
+impl Since {
+    const LEEWAY: u32 = 20;
+
+    fn read(text: &str) -> Result<Self> {
+        let [hours, minutes, seconds] = text.split(':').collect::<Vec<_>>()[..] else {
+            bail!("no time: {text}")
+        };
+        let seconds = (seconds.parse::<f64>()? * 1000.0).round() as u32;
+        Ok(Self(hours.parse::<u32>()? * 3_600_000 + minutes.parse::<u32>()? * 60_000 + seconds))
+    }
+}
+
+impl PartialEq for Since {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.abs_diff(other.0) <= Self::LEEWAY
+    }
+}
+
 /// A session's state according to BIRD.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct State {
-    /// When it entered this state, as BIRD prints it.
-    pub since: String,
+    /// When it entered this state.
+    pub since: Since,
     pub state: String,
     /// Routes from the peer, of both families.
     pub imported: usize,
@@ -164,7 +186,7 @@ impl<'a> Bird<'a> {
             let words: Vec<&str> = line.split_whitespace().collect();
             match words.as_slice() {
                 [name, "BGP", _, _, since, rest @ ..] if *name == protocol(family) => {
-                    state.since = (*since).to_owned();
+                    state.since = Since::read(since)?;
                     state.state = rest.join(" ");
                 }
                 ["Routes:", counts @ ..] => {

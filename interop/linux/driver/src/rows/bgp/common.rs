@@ -3,7 +3,7 @@
 use wireseal_tcp_ao::key_chain::{KeyChain, KeyChains, Timestamp};
 use wireseal_tcp_ao::{KeyId, Mkt};
 
-use super::bird::{Bird, IPV4_ROUTES, IPV6_ROUTES, tcp_ao};
+use super::bird::{Bird, IPV4_ROUTES, IPV6_ROUTES, Since, tcp_ao};
 use crate::prelude::*;
 use crate::verify::{Verdicts, verify};
 
@@ -105,14 +105,14 @@ pub async fn roll(
 }
 
 /// Waits until both sessions have all routes in BIRD, and says since when they are up.
-pub async fn await_routes(bird: &Bird<'_>, imported: usize) -> Result<[String; 2]> {
+pub async fn await_routes(bird: &Bird<'_>, imported: usize) -> Result<[Since; 2]> {
     let ipv4 = bird.await_routes(Family::Ipv4, imported).await?;
     let ipv6 = bird.await_routes(Family::Ipv6, imported).await?;
     Ok([ipv4.since, ipv6.since])
 }
 
 /// Waits for so many routes, and checks that the sessions are still those of before.
-pub async fn check_still_up(bird: &Bird<'_>, imported: usize, since: &[String; 2]) -> Result<()> {
+pub async fn check_still_up(bird: &Bird<'_>, imported: usize, since: &[Since; 2]) -> Result<()> {
     let now = await_routes(bird, imported).await?;
     ensure!(*since == now, "BIRD's sessions are up since {now:?}, and were since {since:?}");
     Ok(())

@@ -10,7 +10,7 @@ use agent::{TIME_LIMIT, WriteFile};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-use super::bird::{AS, Bird, HOLD_TIME, IPV4_ROUTES, IPV6_ROUTES, PEER_AS};
+use super::bird::{AS, Bird, HOLD_TIME, IPV4_ROUTES, IPV6_ROUTES, PEER_AS, Since};
 use super::common::{ROUTES, await_routes};
 use crate::guest::Guest;
 use crate::prelude::*;
@@ -158,7 +158,7 @@ impl<'a> Program<'a> {
 
     /// Waits until its session over IPv4 is up, has BIRD open the one over IPv6, and waits until both ends have all routes of
     /// both; says since when BIRD's are up.
-    pub async fn exchange(&self, bird: &Bird<'_>) -> Result<[String; 2]> {
+    pub async fn exchange(&self, bird: &Bird<'_>) -> Result<[Since; 2]> {
         self.await_log(ESTABLISHED, 1).await?;
         bird.open().await?;
         let received = format!("initial routes received ipv4={IPV4_ROUTES} ipv6={IPV6_ROUTES}");

@@ -8,7 +8,7 @@ use wireseal_tcp_ao::key_chain::Timestamp;
 use super::daemon::{Daemon, FOLDER, Speaker};
 use super::supervised::{CONNECTING, SESSION, Supervised};
 use crate::prelude::*;
-use crate::rows::bgp::bird::{Bird, HOLD_TIME, tcp_ao};
+use crate::rows::bgp::bird::{Bird, HOLD_TIME, Since, tcp_ao};
 use crate::rows::bgp::common::{
     FIRST, OVER, SECRET, await_routes, by_clock, check_still_up, evidence, key_chain, key_file, key_file_at,
     roll,
@@ -127,7 +127,7 @@ async fn check_status(supervised: &Supervised<'_>) -> Result<()> {
 
 /// Kills the supervisor: the sessions go on for longer than the hold time, and once they are closed no other opens, until the daemon is
 /// attached to.
-async fn kill(bird: &Bird<'_>, supervised: Supervised<'_>, since: &[String; 2]) -> Result<Counted> {
+async fn kill(bird: &Bird<'_>, supervised: Supervised<'_>, since: &[Since; 2]) -> Result<Counted> {
     let south = supervised.guest;
     supervised.signal("KILL").await?;
     tokio::time::sleep(Duration::from_secs(u64::from(HOLD_TIME) + 2)).await;
