@@ -16,8 +16,8 @@ pub enum HeaderError {
     /// A Version Negotiation packet, which has no protection (RFC 9000 §17.2.1).
     #[error("a Version Negotiation packet is not protected")]
     VersionNegotiation,
-    /// A version that this build does not support. A server may answer with a Version Negotiation packet (RFC 8999 §6), which
-    /// is not protected and not made here.
+    /// A version that this build does not support. A server may answer with a
+    /// [Version Negotiation packet](crate::VersionNegotiation) (RFC 8999 §6).
     #[error(fmt = unknown_version)]
     UnknownVersion(
         /// The version field.

@@ -12,8 +12,11 @@
 //! | 1-RTT packets in both directions, with key update | [`OneRttSealer::complete_handshake`], then [`OneRtt`] |
 //! | move a live connection to another process or machine | [`OneRtt::export`], [`OneRtt::import`] |
 //! | Retry packets and their tokens | [`Retry`], [`TokenKey`] |
+//! | packets of unknown versions, Version Negotiation packets | [`AnyLongHeader`], [`VersionNegotiation`] |
 //! | stateless resets | [`StatelessResetKey`], [`StatelessResetToken::matches`] |
-//! | AEAD and header masks with your own packet numbers, or for several paths | feature `hazmat` |
+//! | whole packets with your own packet numbers, or for several paths, or from several threads | feature `hazmat` |
+//! | quinn, noq | the crate `wireseal-quinn` |
+//! | another stack on rustls | the crate `wireseal-rustls` |
 //!
 //! A client's first packet, and how a server opens it:
 //!
@@ -106,6 +109,7 @@ mod error;
 #[cfg(feature = "hazmat")]
 pub mod hazmat;
 mod header;
+mod invariants;
 mod keys;
 mod next_phase;
 mod one_rtt;
@@ -127,6 +131,7 @@ pub use backend::Backend;
 pub use codec::{LongHeader, LongType, PacketType, ShortHeader};
 pub use connection_id::ConnectionId;
 pub use error::{EncodeError, HeaderError, SealError, WrongKeyLength};
+pub use invariants::{AnyLongHeader, VersionNegotiation};
 pub use keys::{InitialKeys, Keys};
 pub use next_phase::UpdateError;
 pub use one_rtt::{Now, OneRtt, OneRttSealer, OneRttState, StateError};

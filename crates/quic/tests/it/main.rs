@@ -8,6 +8,7 @@ mod captures;
 mod differential;
 mod errors;
 mod header;
+mod invariants;
 mod key_phase_forged;
 mod key_update;
 mod keys;

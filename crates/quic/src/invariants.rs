@@ -1,0 +1,148 @@
+//! What the packets of all versions have in common (RFC 8999), and Version Negotiation packets.
+
+use core::fmt;
+
+use crate::codec::write_parts;
+use crate::error::EncodeError;
+use crate::header::LONG_FORM;
+
+/// The octets of a version.
+const VERSION_LENGTH: usize = 4;
+/// The second-highest bit of the first octet, which other protocols on the same port tell QUIC by (RFC 9000 §17.2.1).
+const FIXED: u8 = 0x40;
+
+/// A long header of any version (RFC 8999 §5.1), for packets of versions that nobody here speaks. Nothing of it is authentic.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct AnyLongHeader<'a> {
+    /// The version; 0 in a Version Negotiation packet.
+    pub version: u32,
+    /// The destination connection ID, of 0 to 255 octets: in versions to come it may be longer than
+    /// [`ConnectionId::MAX_LENGTH`](crate::ConnectionId::MAX_LENGTH).
+    pub destination: &'a [u8],
+    /// The source connection ID, likewise.
+    pub source: &'a [u8],
+    /// What follows, whose meaning depends on the version.
+    pub rest: &'a [u8],
+}
+
+impl<'a> AnyLongHeader<'a> {
+    /// Reads the header at the start of a datagram. `None` if it is truncated, or a short one: that has its destination connection ID
+    /// right behind the first octet, in a length that only its receiver knows.
+    #[must_use]
+    pub fn read(datagram: &'a [u8]) -> Option<Self> {
+        let (first, rest) = datagram.split_first()?;
+        if first & LONG_FORM == 0 {
+            return None;
+        }
+        let (version, rest) = rest.split_first_chunk()?;
+        let (destination, rest) = connection_id(rest)?;
+        let (source, rest) = connection_id(rest)?;
+        Some(Self { version: u32::from_be_bytes(*version), destination, source, rest })
+    }
+}
+
+fn connection_id(octets: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = octets.split_first()?;
+    rest.split_at_checked(usize::from(*length))
+}
+
+impl fmt::Debug for AnyLongHeader<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AnyLongHeader")
+            .field("version", &format_args!("0x{:08x}", self.version))
+            .field("destination", &self.destination)
+            .field("source", &self.source)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A Version Negotiation packet: the versions that a server supports, sent to a client that began with another (RFC 8999 §6, RFC 9000
+/// §17.2.1). It has no protection at all: anybody on the path can make one, and a client has to tell from the handshake whether a
+/// downgrade was forced on it (RFC 9368).
+///
+/// ```
+/// use wireseal_quic::{AnyLongHeader, VersionNegotiation};
+///
+/// // A server gets the first packet of a client, of a version that it does not know. It answers none that are shorter than the 1,200
+/// // octets of the smallest first datagram (RFC 9000 §6.1), and no Version Negotiation packet.
+/// let mut datagram = [0; 1200];
+/// datagram[..17].copy_from_slice(&[0xc0, 0xba, 0xba, 0xba, 0xba, 8, 1, 2, 3, 4, 5, 6, 7, 8, 2, 9, 9]);
+/// let asked = AnyLongHeader::read(&datagram).ok_or("not QUIC")?;
+/// let mut answer = [0; 64];
+/// let length = VersionNegotiation::write(0x2f, &asked, &[1, 0x6b33_43cf], &mut answer)?;
+///
+/// // The client knows that it is an answer to its own packet, and which version to begin with again.
+/// let negotiation = VersionNegotiation::read(&answer[..length]).ok_or("not Version Negotiation")?;
+/// assert!(negotiation.answers(&asked));
+/// assert!(negotiation.versions().eq([1, 0x6b33_43cf]));
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct VersionNegotiation<'a> {
+    destination: &'a [u8],
+    source: &'a [u8],
+    versions: &'a [u8],
+}
+
+impl<'a> VersionNegotiation<'a> {
+    /// The most versions that a packet is written with.
+    pub const MAX_VERSIONS: usize = 16;
+
+    /// Writes the answer to a packet to the start of `out`, and returns its length in octets. `unused` is random: its seven low bits become
+    /// those of the first octet, but for the one that tells QUIC from other protocols (RFC 9000 §17.2.1).
+    ///
+    /// # Errors
+    ///
+    /// [`EncodeError::BufferTooSmall`], and [`EncodeError::PayloadTooLong`] for more than [`MAX_VERSIONS`](Self::MAX_VERSIONS), with
+    /// nothing written.
+    pub fn write(
+        unused: u8,
+        asked: &AnyLongHeader<'_>,
+        versions: &[u32],
+        out: &mut [u8],
+    ) -> Result<usize, EncodeError> {
+        let mut list = [0; VERSION_LENGTH * Self::MAX_VERSIONS];
+        let length = VERSION_LENGTH * versions.len();
+        let list = list.get_mut(..length).ok_or(EncodeError::PayloadTooLong)?;
+        for (octets, version) in list.chunks_exact_mut(VERSION_LENGTH).zip(versions) {
+            octets.copy_from_slice(&version.to_be_bytes());
+        }
+        let first = LONG_FORM | FIXED | unused & (FIXED - 1);
+        // Both were read with one octet of length.
+        let [to, from] = [asked.source, asked.destination].map(|id| [id.len() as u8]);
+        write_parts(out, &[&[first], &[0; VERSION_LENGTH], &to, asked.source, &from, asked.destination, list])
+    }
+
+    /// Reads a datagram. `None` for any other packet, and for one without versions or with part of one.
+    #[must_use]
+    pub fn read(datagram: &'a [u8]) -> Option<Self> {
+        let AnyLongHeader { version, destination, source, rest } = AnyLongHeader::read(datagram)?;
+        let is_list = !rest.is_empty() && rest.len().is_multiple_of(VERSION_LENGTH);
+        (version == 0 && is_list).then_some(Self { destination, source, versions: rest })
+    }
+
+    /// The versions, in the server's order. Some may be reserved ones, which nobody speaks (RFC 9000 §15).
+    pub fn versions(&self) -> impl Iterator<Item = u32> + 'a {
+        let (versions, _) = self.versions.as_chunks::<VERSION_LENGTH>();
+        versions.iter().map(|version| u32::from_be_bytes(*version))
+    }
+
+    /// Whether a client that has sent `sent`, its first packet, may act on it: the connection IDs are those of that packet, the other way
+    /// round, and its version is not among those offered (RFC 9000 §6.2 and §17.2.1). Nor may a client that has received anything else in
+    /// the meantime.
+    #[must_use]
+    pub fn answers(&self, sent: &AnyLongHeader<'_>) -> bool {
+        (self.destination, self.source) == (sent.source, sent.destination)
+            && self.versions().all(|version| version != sent.version)
+    }
+}
+
+impl fmt::Debug for VersionNegotiation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VersionNegotiation")
+            .field("destination", &self.destination)
+            .field("source", &self.source)
+            .field("versions", &self.versions)
+            .finish()
+    }
+}
