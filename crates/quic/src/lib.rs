@@ -12,6 +12,7 @@
 //! | 1-RTT packets in both directions, with key update | [`OneRttSealer::complete_handshake`], then [`OneRtt`] |
 //! | move a live connection to another process or machine | [`OneRtt::export`], [`OneRtt::import`] |
 //! | Retry packets and their tokens | [`Retry`], [`TokenKey`] |
+//! | rotate keys of tokens; let each token count once | [`TokenKeys`]; [`TokenReplayGuard`] |
 //! | packets of unknown versions, Version Negotiation packets | [`AnyLongHeader`], [`VersionNegotiation`] |
 //! | stateless resets | [`StatelessResetKey`], [`StatelessResetToken::matches`] |
 //! | whole packets with your own packet numbers, or for several paths, or from several threads | feature `hazmat` |
@@ -123,6 +124,7 @@ mod retry;
 mod seal;
 mod secret;
 mod token;
+mod token_keys;
 mod varint;
 mod version;
 mod window;
@@ -143,7 +145,8 @@ pub use reset::{StatelessResetKey, StatelessResetToken};
 pub use retry::{Retry, RetryError, retry_integrity_tag};
 pub use seal::{Outgoing, Sealer};
 pub use secret::TrafficSecret;
-pub use token::{Token, TokenError, TokenKey, TokenPurpose};
+pub use token::{Token, TokenError, TokenKey, TokenKeyId, TokenPurpose};
+pub use token_keys::{TokenKeys, TokenReplayGuard};
 pub use varint::{MAX_VARINT, decode_varint, encode_varint};
 pub use version::Version;
 pub use window::DuplicateWindow;

@@ -17,7 +17,8 @@ use crate::packet_key::{PacketKey, PathId};
 use crate::secret::HASH_LONG;
 use crate::version::Version;
 
-/// What a token was issued for, in its first octet.
+/// What a token was issued for, in the lowest bit of its first octet. The others name the key.
+const PURPOSE: u8 = 1;
 const RETRY: u8 = 0;
 const NEW_TOKEN: u8 = 1;
 /// The octets that make each token unique.
@@ -44,8 +45,8 @@ pub enum TokenPurpose {
 }
 
 impl TokenPurpose {
-    /// The first octet of a token, which tells the two apart (RFC 9000 §8.1.1).
-    const fn octet(&self) -> u8 {
+    /// What tells the two apart (RFC 9000 §8.1.1).
+    const fn bit(&self) -> u8 {
         match self {
             Self::Retry { .. } => RETRY,
             Self::NewToken => NEW_TOKEN,
@@ -61,6 +62,27 @@ pub struct Token {
     pub purpose: TokenPurpose,
     /// Unique to this token: for a server that accepts each token only once (RFC 9000 §8.1.4).
     pub unique: [u8; UNIQUE_LENGTH],
+}
+
+/// Which of a server's [keys](crate::TokenKeys) has sealed a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TokenKeyId(pub(crate) u8);
+
+impl TokenKeyId {
+    /// The largest id.
+    pub const MAX: u8 = 0x7f;
+
+    /// An id from 0 to 127; `None` for a larger number.
+    #[must_use]
+    pub const fn new(id: u8) -> Option<Self> {
+        if id <= Self::MAX { Some(Self(id)) } else { None }
+    }
+
+    /// The id that a token names, genuine or not. `None` for a token without any octet.
+    #[must_use]
+    pub fn of_token(token: &[u8]) -> Option<Self> {
+        token.first().map(|first| Self(first >> 1))
+    }
 }
 
 /// The key with which a server seals and opens its tokens. Wiped on drop.
@@ -99,6 +121,22 @@ impl TokenKey {
         expires: Duration,
         out: &mut [u8],
     ) -> Result<usize, EncodeError> {
+        self.seal_as(TokenKeyId(0), unique, version, address, purpose, expires, out)
+    }
+
+    /// [`seal`](Self::seal) as the key with this id.
+    #[allow(clippy::too_many_arguments, reason = "one more than the caller's")]
+    pub(crate) fn seal_as(
+        &self,
+        id: TokenKeyId,
+        unique: &[u8; UNIQUE_LENGTH],
+        version: Version,
+        address: SocketAddr,
+        purpose: &TokenPurpose,
+        expires: Duration,
+        out: &mut [u8],
+    ) -> Result<usize, EncodeError> {
+        let first = id.0 << 1 | purpose.bit();
         let expires = u64::try_from(expires.as_millis()).unwrap_or(u64::MAX).to_be_bytes();
         let lengths;
         let [original_length, original, source_length, source]: [&[u8]; 4] = match purpose {
@@ -110,19 +148,10 @@ impl TokenKey {
         };
         let length = write_parts(
             out,
-            &[
-                &[purpose.octet()],
-                unique,
-                &expires,
-                original_length,
-                original,
-                source_length,
-                source,
-                &[0; TAG],
-            ],
+            &[&[first], unique, &expires, original_length, original, source_length, source, &[0; TAG]],
         )?;
         let (contents, tag) = out[1 + UNIQUE_LENGTH..length].split_at_mut(length - 1 - UNIQUE_LENGTH - TAG);
-        let aad = associated_data(version, address, purpose.octet());
+        let aad = associated_data(version, address, first);
         tag.copy_from_slice(&self.derive(unique).seal_checked(PathId(0), 0, &aad, contents));
         Ok(length)
     }
@@ -140,15 +169,15 @@ impl TokenKey {
         token: &[u8],
         now: Duration,
     ) -> Result<Token, TokenError> {
-        let (purpose, rest) = token.split_first().ok_or(TokenError::Invalid)?;
+        let (first, rest) = token.split_first().ok_or(TokenError::Invalid)?;
         let (unique, sealed) = rest.split_first_chunk::<UNIQUE_LENGTH>().ok_or(TokenError::Invalid)?;
         let mut buffer = [0; MAX_CONTENTS + TAG];
         let buffer = buffer.get_mut(..sealed.len()).ok_or(TokenError::Invalid)?;
         buffer.copy_from_slice(sealed);
-        let aad = associated_data(version, address, *purpose);
+        let aad = associated_data(version, address, *first);
         let contents = self.derive(unique).open(PathId(0), 0, &aad, buffer).ok_or(TokenError::Invalid)?;
         let (expires, ids) = contents.split_first_chunk().ok_or(TokenError::Invalid)?;
-        let purpose = match *purpose {
+        let purpose = match first & PURPOSE {
             RETRY => {
                 let (original_destination, rest) = take_id(ids)?;
                 let (retry_source, _) = take_id(rest)?;
@@ -165,7 +194,7 @@ impl TokenKey {
     /// Whether `token` claims to come from a Retry packet (RFC 9000 §8.1.1), genuine or not.
     #[must_use]
     pub fn claims_retry(token: &[u8]) -> bool {
-        token.first() == Some(&RETRY)
+        token.first().is_some_and(|first| first & PURPOSE == RETRY)
     }
 
     /// The key of one token. Its IV is the token's nonce, because it seals one packet, with number 0.
@@ -186,8 +215,8 @@ fn take_id(octets: &[u8]) -> Result<(ConnectionId, &[u8]), TokenError> {
     Ok((ConnectionId::new(id).map_err(|_| TokenError::Invalid)?, rest))
 }
 
-/// Version, address, zone, port and purpose. The zone is zero for IPv4, the port for a token from a NEW_TOKEN frame.
-fn associated_data(version: Version, address: SocketAddr, purpose: u8) -> [u8; 4 + 16 + 4 + 2 + 1] {
+/// Version, address, zone, port and first octet. The zone is zero for IPv4, the port for a token from a NEW_TOKEN frame.
+fn associated_data(version: Version, address: SocketAddr, first: u8) -> [u8; 4 + 16 + 4 + 2 + 1] {
     let mut data = [0; 27];
     data[..4].copy_from_slice(&version.to_wire().to_be_bytes());
     let (ip, zone) = match address {
@@ -196,10 +225,10 @@ fn associated_data(version: Version, address: SocketAddr, purpose: u8) -> [u8; 4
     };
     data[4..20].copy_from_slice(&ip.octets());
     data[20..24].copy_from_slice(&zone.to_be_bytes());
-    if purpose == RETRY {
+    if first & PURPOSE == RETRY {
         data[24..26].copy_from_slice(&address.port().to_be_bytes());
     }
-    data[26] = purpose;
+    data[26] = first;
     data
 }
 

@@ -25,6 +25,7 @@ mod seal;
 mod secrets;
 mod support;
 mod token;
+mod token_keys;
 mod whole_packets;
 mod window;
 mod wycheproof;
