@@ -66,6 +66,9 @@ pub enum EncodeError {
     /// The payload does not fit a Length field of four octets, or the token its own length field.
     #[error("the payload or the token is too long for its length field")]
     PayloadTooLong,
+    /// A Version Negotiation packet is not answered by another, and names at least one version (RFC 9000 §6.1).
+    #[error("a Version Negotiation packet answers no other, and names a version")]
+    NoAnswer,
     /// A Retry packet needs a token of at least one octet (RFC 9000 §17.2.5).
     #[error("a Retry packet needs a token")]
     NoToken,

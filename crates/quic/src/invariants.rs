@@ -13,6 +13,7 @@ const FIXED: u8 = 0x40;
 
 /// A long header of any version (RFC 8999 §5.1), for packets of versions that nobody here speaks. Nothing of it is authentic.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AnyLongHeader<'a> {
     /// The version; 0 in a Version Negotiation packet.
     pub version: u32,
@@ -93,14 +94,18 @@ impl<'a> VersionNegotiation<'a> {
     ///
     /// # Errors
     ///
-    /// [`EncodeError::BufferTooSmall`], and [`EncodeError::PayloadTooLong`] for more than [`MAX_VERSIONS`](Self::MAX_VERSIONS), with
-    /// nothing written.
+    /// [`EncodeError::BufferTooSmall`]; [`EncodeError::PayloadTooLong`] for more than [`MAX_VERSIONS`](Self::MAX_VERSIONS);
+    /// [`EncodeError::NoAnswer`] if `asked` is a Version Negotiation packet itself, or there is no version to name. Nothing is written
+    /// then.
     pub fn write(
         unused: u8,
         asked: &AnyLongHeader<'_>,
         versions: &[u32],
         out: &mut [u8],
     ) -> Result<usize, EncodeError> {
+        if asked.version == 0 || versions.is_empty() {
+            return Err(EncodeError::NoAnswer);
+        }
         let mut list = [0; VERSION_LENGTH * Self::MAX_VERSIONS];
         let length = VERSION_LENGTH * versions.len();
         let list = list.get_mut(..length).ok_or(EncodeError::PayloadTooLong)?;

@@ -105,10 +105,10 @@ impl<const N: usize> fmt::Debug for TokenKeys<N> {
 /// Bits that each token sets.
 const BITS: usize = 4;
 
-/// Which tokens were used, in bounded memory and without a heap, so that each counts once (RFC 9000 §8.1.4): two Bloom filters of `WORDS`
-/// times 64 bits, which take turns.
+/// Which tokens of NEW_TOKEN frames were used here, in bounded memory and without a heap, so that each counts once (RFC 9000 §8.1.4): two Bloom
+/// filters of `WORDS` times 64 bits, which take turns. Each server has its own, and an empty one after a restart.
 ///
-/// A token that was used is always recognised while it is valid. A new one is taken for used with a probability of 0.2 % while each 64
+/// Only for tokens whose 16 unique octets are random. One that was used is always recognised while it is valid. A new one is taken for used with a probability of 0.2 % while each 64
 /// bits hold up to three tokens of a lifetime, and 10 % with ten; its client then goes through address validation as if it had none.
 #[derive(Clone)]
 pub struct TokenReplayGuard<const WORDS: usize> {
@@ -127,9 +127,13 @@ impl<const WORDS: usize> TokenReplayGuard<WORDS> {
         Self { filters: [[0; WORDS]; 2], lifetime, since: now }
     }
 
-    /// Whether an [opened](TokenKey::open) token is used for the first time, and notes that it is.
+    /// Whether an [opened](TokenKey::open) token is used for the first time, and notes that it is. A Retry token always is: it is valid for one
+    /// address and port and a short time, and a client has no way to get another.
     #[must_use]
     pub fn is_first_use(&mut self, token: &Token, now: Duration) -> bool {
+        if matches!(token.purpose, TokenPurpose::Retry { .. }) {
+            return true;
+        }
         let age = now.saturating_sub(self.since);
         if age >= self.lifetime {
             let is_recent = age < self.lifetime.saturating_mul(2);

@@ -42,8 +42,9 @@
 //!
 //! A client gives `quinn::ClientConfig::new` a [`QuicClientConfig`], made of a `rustls::ClientConfig` in the same way.
 //!
-//! Take quinn without its features `rustls-ring` and `ring`, and noq without `rustls` and `ring`, and nothing of C is left: the example
-//! `quinn-without-c` of the repository is such a program. Calls that need those features, `Endpoint::server`, `Endpoint::client`,
+//! Take quinn with `default-features = false` and the features that you want but `rustls-ring` and `ring`, noq without `rustls` and `ring`,
+//! and nothing of C is left: the example `quinn-without-c` of the repository is such a program. Among those to take is `bloom`: without it
+//! servers send no tokens for later connections. Calls that need those features, `Endpoint::server`, `Endpoint::client`,
 //! `ServerConfig::with_single_cert` and `EndpointConfig::default`, are gone then; with them they go around Wireseal.
 //!
 //! # How to see that it is Wireseal
@@ -68,7 +69,8 @@
 //!
 //! # What it is not for
 //!
-//! QUIC version 1 alone: quinn and noq speak no other, whatever `supported_versions` says. The limits on packets under one key (RFC 9001
+//! QUIC version 1 alone. quinn and noq have drafts 29 to 34, too, and offer them, so `supported_versions(vec![1])` belongs to every endpoint with these
+//! keys. The limits on packets under one key (RFC 9001
 //! §6.6) are the stack's to keep; both do.
 //!
 //! # Features

@@ -93,9 +93,10 @@ impl Session {
 
     /// The keys of 0-RTT packets: a client's to send, a server's to receive.
     pub(crate) fn early_keys(&self) -> Option<DirectionKeys> {
-        // Whether there are any, rustls says by making its own.
-        self.tls.zero_rtt_keys()?;
+        // Taken in any case, so that it is wiped: a server's rustls derives it even if it rejects early data.
         let secret = self.secrets.take(Secret::Early, self.algorithm()?)?;
+        // Whether there are keys, rustls says by making its own.
+        self.tls.zero_rtt_keys()?;
         let keys = Keys::new(Version::V1, PacketType::ZeroRtt, secret);
         Some(match self.side() {
             Side::Client => DirectionKeys::local(keys),

@@ -179,8 +179,8 @@ macro_rules! implement_traits {
             }
         }
 
-        /// rustls' only errors here are about configurations.
-        const TRIED: &str = "a session was started with this configuration when it was made";
+        /// The traits have no error for it, and quinn's and noq's own sessions panic, too, if there is no randomness.
+        const TRIED: &str = "a session was started with this configuration when it was made, and there is randomness";
 
         fn octets(parameters: &TransportParameters) -> Vec<u8> {
             let mut octets = Vec::new();

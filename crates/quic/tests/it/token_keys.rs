@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use wireseal_quic::{
-    EncodeError, Token, TokenError, TokenKey, TokenKeyId, TokenKeys, TokenPurpose, TokenReplayGuard, Version,
+    ConnectionId, EncodeError, Token, TokenError, TokenKey, TokenKeyId, TokenKeys, TokenPurpose,
+    TokenReplayGuard, Version,
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -105,6 +106,18 @@ fn a_token_counts_once_for_as_long_as_it_is_valid() {
     let later = Duration::from_secs(60 * 60 * 4);
     assert!(late.iter().filter(|token| guard.is_first_use(token, later)).count() >= 190);
     assert!(early.iter().filter(|token| guard.is_first_use(token, later)).count() >= 150);
+}
+
+#[test]
+fn a_retry_token_is_not_taken_for_a_used_one() {
+    let (keys, id) = (TokenKeys::<1>::new(id(0), key(1)), ConnectionId::new(&[]).unwrap());
+    let purpose = TokenPurpose::Retry { original_destination: id, retry_source: id };
+    let mut out = vec![0; TokenKey::MAX_TOKEN_LENGTH];
+    let address = "192.0.2.1:443".parse().unwrap();
+    let length = keys.seal(&[7; 16], Version::V1, address, &purpose, HOUR, &mut out).unwrap();
+    let token = opened(&keys, &out[..length]).unwrap();
+    let mut guard = TokenReplayGuard::<1>::new(HOUR, Duration::ZERO);
+    assert!((0..2).all(|_| guard.is_first_use(&token, Duration::ZERO)));
 }
 
 /// The figures of the documents.

@@ -102,7 +102,11 @@ async fn each_suite_on_two_paths_with_key_updates() {
             let serving = tokio::spawn({
                 let (there, back) = (there.clone(), back.clone());
                 async move {
-                    let connection = listener.accept().await.expect("a client").await.expect("a handshake");
+                    let first = listener.accept().await.expect("a client");
+                    first.retry().expect("the first Initial packet had no token");
+                    let incoming = listener.accept().await.expect("the client again");
+                    assert!(incoming.remote_address_validated());
+                    let connection = incoming.await.expect("a handshake");
                     assert_eq!(is_wireseal(&connection), server_by == By::Wireseal);
                     exchange(&connection, &back, &there).await;
                     exchange(&connection, &back, &there).await;
