@@ -64,7 +64,8 @@
 //!
 //! rustls hands a session's traffic secrets to its key log, and this crate takes them from there, behind the key log that you have
 //! configured, which still gets them all. Keys that rustls makes of them itself are dropped: header and packet key of a direction would be
-//! two objects that know nothing of one another, and masking a header would be a second call, 1.05 to 1.3 times the time for a whole packet.
+//! two objects that know nothing of one another, and masking a header would be a second call: with AES-GCM 1.10 to 1.13 times the time for both ends of
+//! a packet (Zen 4).
 //! Secrets are wiped once keys are made of them.
 //!
 //! # What it is not for
