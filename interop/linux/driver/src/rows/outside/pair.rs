@@ -101,8 +101,11 @@ async fn run(lab: &Lab) -> Result<Evidence> {
     let are_up = async || Ok(established(south).await? == expected);
     wait("FRR's routes", are_up, async || frr.log().await).await?;
     // Otherwise the first new key may come to a session before it is looked at.
+    // A daemon may have tried once more until the other was ready for it.
+    let mut opened = Vec::new();
     for end in [&gobgp, &frr] {
         end.await_log(SESSION, 2).await?;
+        opened.push(end.log().await?.matches(SESSION).count());
     }
     for step in 1..=5 {
         set_clocks(lab, step).await?;
@@ -121,9 +124,9 @@ async fn run(lab: &Lab) -> Result<Evidence> {
     let counted = (lab.north.counters().await?.since(&before.0), south.counters().await?.since(&before.1));
     counted.0.check_good("north")?;
     counted.1.check_good("south")?;
-    for end in [gobgp, frr] {
+    for (end, opened) in [gobgp, frr].into_iter().zip(opened) {
         let log = end.stop().await?;
-        ensure!(log.matches(SESSION).count() == 2, "there were other sessions: {log}");
+        ensure!(log.matches(SESSION).count() == opened, "there were other sessions: {log}");
     }
     Daemon::Frr.end(south).await?;
     let counters = [("GoBGP's kernel", counted.0.to_string()), ("FRR's kernel", counted.1.to_string())];
