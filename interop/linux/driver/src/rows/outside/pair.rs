@@ -1,5 +1,7 @@
 //! Two daemons without TCP-AO, each under `wireseal run`, against each other.
 
+use std::time::Duration;
+
 use wireseal_tcp_ao::Mkt;
 use wireseal_tcp_ao::key_chain::{KeyChains, Timestamp};
 
@@ -100,7 +102,8 @@ async fn run(lab: &Lab) -> Result<Evidence> {
     let expected = (2, 2, 2 * ROUTES as u64);
     let are_up = async || Ok(established(south).await? == expected);
     wait("FRR's routes", are_up, async || frr.log().await).await?;
-    // Otherwise the first new key may come to a session before it is looked at.
+    // Otherwise the first new key may come to a session before it is looked at, which happens once a second.
+    tokio::time::sleep(Duration::from_secs(2)).await;
     // A daemon may have tried once more until the other was ready for it.
     let mut opened = Vec::new();
     for end in [&gobgp, &frr] {
