@@ -10,21 +10,22 @@ use quinn::{
 };
 use quinn_proto::HashedConnectionIdGenerator;
 use rustls::CipherSuite;
-use wireseal_quinn::{HandshakeData, QuicClientConfig, QuicServerConfig, ResetKey, TokenKey};
+use wireseal_quinn::{HandshakeData, QuicClientConfig, QuicServerConfig, ResetKey, TokenKey, counted_client};
 
 use crate::support::{
     BETWEEN_UPDATES, By, Identity, MEGABYTE, PAIRS, SUITES, initial_suite, loopback, only, pattern,
 };
 
-fn client(identity: &Identity, by: By, suite: CipherSuite) -> ClientConfig {
+fn client_crypto(identity: &Identity, by: By, suite: CipherSuite) -> Arc<dyn quinn::crypto::ClientConfig> {
     let tls = identity.client(only(suite));
     match by {
-        By::Wireseal => ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).expect("QUIC"))),
-        By::Ring => {
-            let tls = RingClient::with_initial(Arc::new(tls), initial_suite());
-            ClientConfig::new(Arc::new(tls.expect("QUIC")))
-        }
+        By::Wireseal => Arc::new(QuicClientConfig::try_from(tls).expect("QUIC")),
+        By::Ring => Arc::new(RingClient::with_initial(Arc::new(tls), initial_suite()).expect("QUIC")),
     }
+}
+
+fn client(identity: &Identity, by: By, suite: CipherSuite) -> ClientConfig {
+    ClientConfig::new(client_crypto(identity, by, suite))
 }
 
 pub fn server(identity: &Identity, by: By, suite: CipherSuite) -> ServerConfig {
@@ -91,9 +92,14 @@ async fn each_suite_both_ways_with_key_updates() {
                 }
             });
             let endpoint = endpoint(None, loopback());
-            let connecting = endpoint.connect_with(client(&identity, client_by, suite), address, "localhost");
+            let (crypto, keys) = counted_client(client_crypto(&identity, client_by, suite));
+            let connecting = endpoint.connect_with(ClientConfig::new(crypto), address, "localhost");
             let connection = connecting.expect("a configuration").await.expect("a handshake");
             exchange(&connection, there, back).await;
+            // Those of Handshake packets, and of two phases at least.
+            let keys = keys.packet_keys();
+            let used = keys.chunks(2).filter(|pair| pair[0].sealed > 0 && pair[1].opened > 0).count();
+            assert!(used >= 3, "{keys:?}");
             let of_client = handshake_data(&connection);
             connection.close(0_u8.into(), b"done");
             let of_server = serving.await.expect("the server did not panic");
@@ -109,7 +115,7 @@ async fn each_suite_both_ways_with_key_updates() {
     }
 }
 
-/// The client learns the server's name from nothing but what Retry, token and Initial packets say.
+/// The first connection is sent a Retry; the second brings a token that the first was given, and needs none.
 #[tokio::test]
 async fn retry_and_tokens() {
     for [client_by, server_by] in PAIRS {
