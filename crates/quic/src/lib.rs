@@ -10,6 +10,7 @@
 //! | write a header and seal the packet | [`LongHeader::encode`] or [`ShortHeader::encode`], then [`Sealer::seal`] |
 //! | 1-RTT packets before the handshake is complete, to send only | [`OneRttSealer`] |
 //! | 1-RTT packets in both directions, with key update | [`OneRttSealer::complete_handshake`], then [`OneRtt`] |
+//! | the same from two threads, one that sends and one that receives | [`OneRtt::split`] |
 //! | move a live connection to another process or machine | [`OneRtt::export`], [`OneRtt::import`] |
 //! | Retry packets and their tokens | [`Retry`], [`TokenKey`] |
 //! | rotate keys of tokens; let each token count once | [`TokenKeys`]; [`TokenReplayGuard`] |
@@ -136,7 +137,9 @@ pub use error::{EncodeError, HeaderError, SealError, WrongKeyLength};
 pub use invariants::{AnyLongHeader, VersionNegotiation};
 pub use keys::{InitialKeys, Keys};
 pub use next_phase::UpdateError;
-pub use one_rtt::{Now, OneRtt, OneRttSealer, OneRttState, StateError};
+pub use one_rtt::{
+    KeyPhases, Now, OneRtt, OneRttSealer, OneRttState, ReceivingHalf, SendingHalf, StateError,
+};
 pub use open::{OpenError, Opened};
 pub use packet_number::{MAX_PACKET_NUMBER, NumberLength, PacketNumberCounter, decode_packet_number};
 pub use protected::{Coalesced, Protected};

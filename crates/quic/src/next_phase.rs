@@ -9,6 +9,8 @@ use crate::version::Version;
 
 /// The next key phase of one direction.
 pub(crate) struct NextPhase {
+    backend: Backend,
+    version: Version,
     /// The secret of the present phase. No earlier one is kept here.
     pub(crate) present: TrafficSecret,
     next: Option<(PacketKey, TrafficSecret)>,
@@ -18,8 +20,12 @@ pub(crate) struct NextPhase {
 
 impl NextPhase {
     /// The phase after that of `present`, which comes after `generation` others.
-    pub(crate) fn after(present: TrafficSecret, generation: u64) -> Self {
-        Self { present, next: None, derivations: generation }
+    pub(crate) fn after(
+        present: TrafficSecret,
+        generation: u64,
+        (backend, version): (Backend, Version),
+    ) -> Self {
+        Self { backend, version, present, next: None, derivations: generation }
     }
 
     /// The key of the next phase, if it is derived.
@@ -27,22 +33,22 @@ impl NextPhase {
         self.next.as_ref().map(|(key, _)| key)
     }
 
-    pub(crate) fn prepare(&mut self, backend: Backend, version: Version) {
+    pub(crate) fn prepare(&mut self) {
         if self.next.is_none() {
-            self.next = Some(self.derive(backend, version));
+            self.next = Some(self.derive());
         }
     }
 
     /// Enters the next phase. Returns its key, and the secret of the phase that ends.
-    pub(crate) fn take(&mut self, backend: Backend, version: Version) -> (PacketKey, TrafficSecret) {
-        let (key, secret) = self.next.take().unwrap_or_else(|| self.derive(backend, version));
+    pub(crate) fn take(&mut self) -> (PacketKey, TrafficSecret) {
+        let (key, secret) = self.next.take().unwrap_or_else(|| self.derive());
         (key, core::mem::replace(&mut self.present, secret))
     }
 
-    fn derive(&mut self, backend: Backend, version: Version) -> (PacketKey, TrafficSecret) {
-        let secret = self.present.following(version);
+    fn derive(&mut self) -> (PacketKey, TrafficSecret) {
+        let secret = self.present.following(self.version);
         self.derivations += 1;
-        (PacketKey::derive(backend, version, &secret.expander()), secret)
+        (PacketKey::derive(self.backend, self.version, &secret.expander()), secret)
     }
 }
 

@@ -7,7 +7,8 @@ use wireseal_algorithms::AeadAlgorithm;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::backend::Backend;
-use crate::one_rtt::{Direction, OneRtt, Previous};
+use crate::one_rtt::receiving::Previous;
+use crate::one_rtt::{Direction, OneRtt};
 use crate::packet_key::{HEADER_KEY_LENGTH, PacketKey};
 use crate::packet_number::{MAX_PACKET_NUMBER, PacketNumberCounter};
 use crate::receive_space::{AuthenticationFailures, ReceiveSpace};
@@ -101,12 +102,12 @@ impl OneRtt {
         failures: AuthenticationFailures,
     ) -> OneRttState {
         self.expire(time);
-        let Self { send, receive, .. } = &self;
+        let Self { sending, receiving, .. } = &self;
         let flags = [
-            (self.confirmed, CONFIRMED),
-            (self.answered, ANSWERED),
-            (send.acknowledged, ACKNOWLEDGED),
-            (receive.previous.is_some(), HAS_PREVIOUS),
+            (sending.confirmed, CONFIRMED),
+            (sending.answered, ANSWERED),
+            (sending.acknowledged, ACKNOWLEDGED),
+            (receiving.previous.is_some(), HAS_PREVIOUS),
             (space.window.is_some(), HAS_WINDOW),
         ];
         let flags = flags.into_iter().filter(|(set, _)| *set).fold(0, |flags, (_, bit)| flags | bit);
@@ -116,7 +117,7 @@ impl OneRtt {
         };
         let number = |number: Option<u64>| number.unwrap_or(NONE).to_be_bytes();
         let no_secret = [0; MAX_SECRET_LENGTH];
-        let (previous, expires) = match &receive.previous {
+        let (previous, expires) = match &receiving.previous {
             Some(Previous { secret, expires, .. }) => (&secret.octets, expires.map(remaining)),
             None => (&no_secret, None),
         };
@@ -124,22 +125,22 @@ impl OneRtt {
         let mut state = OneRttState([0; OneRttState::LENGTH]);
         let mut writer = Writer(&mut state.0);
         writer.put(&[FORMAT]);
-        writer.put(&self.version.to_wire().to_be_bytes());
+        writer.put(&receiving.version.to_wire().to_be_bytes());
         writer.put(&self.algorithm().tls_cipher_suite().to_be_bytes());
         writer.put(&[flags]);
-        writer.put(&self.generation.to_be_bytes());
+        writer.put(&self.generation().to_be_bytes());
 
-        writer.put(&send.next.present.octets);
-        writer.put(&*send.header_octets);
+        writer.put(&sending.next.present.octets);
+        writer.put(&*sending.header_octets);
         writer.put(&number(self.next_number()));
-        writer.put(&number(send.first));
-        writer.put(&number(send.largest_acknowledged));
-        writer.put(&send.sealer.sealed.to_be_bytes());
+        writer.put(&number(sending.first));
+        writer.put(&number(sending.largest_acknowledged));
+        writer.put(&sending.sealer.sealed.to_be_bytes());
 
-        writer.put(&receive.next.present.octets);
-        writer.put(&*receive.header_octets);
-        writer.put(&number(receive.opened.map(|(lowest, _)| lowest)));
-        writer.put(&number(receive.opened.map(|(_, highest)| highest)));
+        writer.put(&receiving.next.present.octets);
+        writer.put(&*receiving.header_octets);
+        writer.put(&number(receiving.opened.map(|(lowest, _)| lowest)));
+        writer.put(&number(receiving.opened.map(|(_, highest)| highest)));
         writer.put(&number(expires));
         writer.put(&failures.count().to_be_bytes());
 
@@ -148,7 +149,7 @@ impl OneRtt {
         for word in space.window.as_ref().map_or([0; DuplicateWindow::WORDS], |window| window.bits) {
             writer.put(&word.to_be_bytes());
         }
-        writer.put(&remaining(self.update_from).to_be_bytes());
+        writer.put(&remaining(sending.update_from).to_be_bytes());
         debug_assert!(writer.0.is_empty());
         state
     }
@@ -226,22 +227,24 @@ impl OneRtt {
 
         let mut counter = PacketNumberCounter::new();
         counter.skip(end);
-        let mut one_rtt = Self::from_directions(backend, version, generation, [local, remote], counter);
-        one_rtt.confirmed = confirmed;
-        one_rtt.answered = answered;
-        one_rtt.update_from = update_from;
-        one_rtt.send.sealer.sealed = sealed;
-        one_rtt.send.first = first;
-        one_rtt.send.acknowledged = acknowledged;
-        one_rtt.send.largest_acknowledged = largest_acknowledged;
-        one_rtt.receive.opened = lowest.zip(highest);
+        let directions = [local, remote];
+        let one_rtt = Self::from_directions(backend, version, generation, directions, counter);
+        let Self { mut sending, mut receiving, .. } = one_rtt;
+        sending.confirmed = confirmed;
+        sending.answered = answered;
+        sending.update_from = update_from;
+        sending.sealer.sealed = sealed;
+        sending.first = first;
+        sending.acknowledged = acknowledged;
+        sending.largest_acknowledged = largest_acknowledged;
+        receiving.opened = lowest.zip(highest);
         if has_previous {
             let key = PacketKey::derive(backend, version, &previous.expander());
-            one_rtt.receive.previous = Some(Previous { key, secret: previous, expires });
+            receiving.previous = Some(Previous { key, secret: previous, expires });
         }
         let window =
             has_window.then(|| DuplicateWindow { end: largest.map_or(0, |largest| largest + 1), bits });
-        Ok((one_rtt, ReceiveSpace { largest, window }, failures))
+        Ok((Self::of(sending, receiving), ReceiveSpace { largest, window }, failures))
     }
 }
 
