@@ -17,10 +17,24 @@ use crate::{
     TrafficSecret, UpdateError, Version,
 };
 
-const TIME: Duration = Duration::from_secs(1);
+/// In machine words: the keys of both ends lie on it, and more than once where the compiler does not optimise.
+const STACK: usize = 1 << 16;
 
-/// Without probe timeouts, keys may be updated as soon as the last update is acknowledged.
-const NOW: Now = Now { time: Duration::ZERO, probe_timeout: Duration::ZERO };
+/// Starts a thread whose stack has room for a connection.
+fn spawn<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> thread::JoinHandle<T> {
+    thread::Builder::new().stack_size(STACK).spawn(run).unwrap()
+}
+
+/// Runs a test in every order of its threads' reads and writes.
+fn in_every_order(test: fn()) {
+    loom::model(move || spawn(test).join().unwrap());
+}
+
+/// When packets arrive: their old keys stay.
+const NOW: Now = Now { time: Duration::ZERO, probe_timeout: Duration::from_millis(100) };
+
+/// When keys are updated: three probe timeouts later.
+const TIME: Duration = Duration::from_millis(300);
 
 fn ends() -> [OneRtt; 2] {
     [[1, 2], [2, 1]].map(|secrets| {
@@ -91,7 +105,7 @@ impl Peer {
 /// Both ends update their keys at once. Whichever thread comes first, this is one update, and nothing is lost.
 #[test]
 fn q_35_updates_by_both_ends_at_once_are_one() {
-    loom::model(|| {
+    in_every_order(|| {
         let [ours, theirs] = ends();
         let mut peer = Peer::new(theirs);
         let old = peer.seal();
@@ -100,7 +114,7 @@ fn q_35_updates_by_both_ends_at_once_are_one() {
 
         let (mut sending, receiving, phases) = ours.split();
         let phases = Arc::new(phases);
-        let receiving = thread::spawn({
+        let receiving = spawn({
             let phases = phases.clone();
             move || {
                 let mut receiver = Receiver::new(receiving);
@@ -134,12 +148,12 @@ fn q_35_updates_by_both_ends_at_once_are_one() {
 /// This end updates its keys and goes on sealing, while the peer's packets of both phases arrive.
 #[test]
 fn q_29_an_update_of_this_end_is_followed_by_its_other_thread() {
-    loom::model(|| {
+    in_every_order(|| {
         let [ours, theirs] = ends();
         let (mut sending, receiving, phases) = ours.split();
         let phases = Arc::new(phases);
         let (wire, arriving) = mpsc::channel();
-        let receiving = thread::spawn({
+        let receiving = spawn({
             let phases = phases.clone();
             move || {
                 let (mut peer, mut receiver) = (Peer::new(theirs), Receiver::new(receiving));
@@ -167,12 +181,12 @@ fn q_29_an_update_of_this_end_is_followed_by_its_other_thread() {
 /// the other has opened what is acknowledged.
 #[test]
 fn q_35_a_peer_may_update_again_once_it_has_an_acknowledgment() {
-    loom::model(|| {
+    in_every_order(|| {
         let [ours, theirs] = ends();
         let (mut sending, receiving, phases) = ours.split();
         let phases = Arc::new(phases);
         let ((wire, arriving), (acknowledge, told)) = (mpsc::channel(), mpsc::channel());
-        let receiving = thread::spawn({
+        let receiving = spawn({
             let phases = phases.clone();
             move || {
                 let (mut peer, mut receiver) = (Peer::new(theirs), Receiver::new(receiving));
