@@ -327,7 +327,7 @@ impl OneRtt {
     /// update adds one when the next keys are [prepared](Self::prepare). Opening a packet never adds one.
     #[must_use]
     pub fn derivations(&self) -> u64 {
-        1 + self.sending.next.derivations.max(self.receiving.next.derivations)
+        self.sending.derivations().max(self.receiving.derivations())
     }
 
     /// The AEAD.

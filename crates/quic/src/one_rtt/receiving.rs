@@ -66,7 +66,7 @@ impl ReceivingHalf {
         failures: &mut AuthenticationFailures,
     ) -> Result<Opened<'a>, OpenError> {
         self.expire(now.time);
-        let answered = self.follow(phases);
+        let answered = self.enter(phases);
         if answered {
             // Nothing to do, if the caller prepares. It depends on what was opened before, not on this packet.
             self.prepare();
@@ -136,9 +136,15 @@ impl ReceivingHalf {
         }
     }
 
+    /// Enters the phase that the sending half is in, if that has gone on. All calls that borrow `phases` begin with this; it is of use
+    /// by itself where [`expires`](Self::expires) is to be of it.
+    pub fn follow(&mut self, phases: &KeyPhases) {
+        self.enter(phases);
+    }
+
     /// Enters the phase that the sending half is in. Returns whether that has answered a packet of this phase.
     #[inline]
-    pub(super) fn follow(&mut self, phases: &KeyPhases) -> bool {
+    fn enter(&mut self, phases: &KeyPhases) -> bool {
         let sending = phases.sending();
         for _ in 0..sending.ahead_of(self.generation) {
             self.advance();
@@ -166,6 +172,12 @@ impl ReceivingHalf {
     /// answered a key update takes as long as the derivation more, whatever its own phase (RFC 9001 §9.5).
     pub fn prepare(&mut self) {
         self.next.prepare();
+    }
+
+    /// For how many phases keys were derived in this direction, like [`OneRtt::derivations`](crate::OneRtt::derivations).
+    #[must_use]
+    pub const fn derivations(&self) -> u64 {
+        1 + self.next.derivations
     }
 
     /// Wipes the keys of the previous phase if their time is over (RFC 9001 §6.5). [`open`](Self::open) does this too.

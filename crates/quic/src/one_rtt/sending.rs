@@ -50,7 +50,7 @@ impl SendingHalf {
     /// is not allowed, close the connection (RFC 9001 §6.6).
     #[inline]
     pub fn seal(&mut self, phases: &KeyPhases, outgoing: Outgoing<'_>) -> Result<u64, SealError> {
-        let has_opened = self.follow(phases);
+        let has_opened = self.enter(phases);
         if let Some(next) = self.next_number() {
             outgoing.number_length.check(next, self.largest_acknowledged)?;
         }
@@ -64,9 +64,15 @@ impl SendingHalf {
         Ok(number)
     }
 
+    /// Enters the phase that the receiving half is in, if that has gone on. All calls that borrow `phases` begin with this; it is of use
+    /// by itself where [`remaining`](Self::remaining) and [`key_phase`](Self::key_phase) are to be of it.
+    pub fn follow(&mut self, phases: &KeyPhases) {
+        self.enter(phases);
+    }
+
     /// Enters the phase that the receiving half is in. Returns whether that has opened a packet of this phase.
     #[inline]
-    pub(super) fn follow(&mut self, phases: &KeyPhases) -> bool {
+    fn enter(&mut self, phases: &KeyPhases) -> bool {
         let receiving = phases.receiving();
         for _ in 0..receiving.ahead_of(self.generation) {
             self.advance();
@@ -93,6 +99,12 @@ impl SendingHalf {
         self.next.prepare();
     }
 
+    /// For how many phases keys were derived in this direction, like [`OneRtt::derivations`](crate::OneRtt::derivations).
+    #[must_use]
+    pub const fn derivations(&self) -> u64 {
+        1 + self.next.derivations
+    }
+
     /// Call this when the handshake is confirmed (RFC 9001 §4.1.2). From then on keys may be updated.
     pub fn confirm_handshake(&mut self) {
         self.confirmed = true;
@@ -104,7 +116,7 @@ impl SendingHalf {
     ///
     /// [`UpdateError`], with nothing changed.
     pub fn initiate_update(&mut self, phases: &KeyPhases, time: Duration) -> Result<(), UpdateError> {
-        self.follow(phases);
+        self.enter(phases);
         if !self.confirmed {
             return Err(UpdateError::HandshakeNotConfirmed);
         }
@@ -136,7 +148,7 @@ impl SendingHalf {
         generation: u64,
         now: Now,
     ) -> Result<(), OpenError> {
-        self.follow(phases);
+        self.enter(phases);
         // A number that was never sent is for the stack to answer, with PROTOCOL_VIOLATION (RFC 9000 §13.1).
         if largest >= self.next_number().unwrap_or(MAX_PACKET_NUMBER + 1) {
             return Ok(());

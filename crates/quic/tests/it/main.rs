@@ -26,6 +26,9 @@ mod secrets;
 mod support;
 mod token;
 mod token_keys;
+mod whole;
 mod whole_packets;
 mod window;
 mod wycheproof;
+
+use whole::{OneRtt, connection};

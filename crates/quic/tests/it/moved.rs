@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use wireseal_quic::{
-    AeadAlgorithm, AuthenticationFailures, Backend, NumberLength, OneRtt, OneRttState, OpenError,
-    ReceiveSpace, SealError, StateError, UpdateError, Version,
+    AeadAlgorithm, AuthenticationFailures, Backend, NumberLength, OneRttState, OpenError, ReceiveSpace,
+    SealError, StateError, UpdateError, Version,
 };
 
+use crate::OneRtt;
 use crate::support::schedule::Schedule;
 use crate::support::{
     Draft, End, FRAMES, PROBE_TIMEOUT, Receiver, Side, Suite, deliver, for_both_roles, forged, suites,

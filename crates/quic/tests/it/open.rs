@@ -5,6 +5,7 @@ use wireseal_quic::{
     PacketType, Protected, ReceiveSpace, Version,
 };
 
+use crate::connection;
 use crate::support::schedule::{PHASE, Schedule};
 use crate::support::{
     DESTINATION, Draft, End, FRAMES, Level, Receiver, Side, Suite, TAG, deliver, forged, suites,
@@ -157,7 +158,7 @@ fn packets_of_before_the_handshake_is_complete_open_after_it() {
         assert_eq!((server.next_number(), server.seal(draft.outgoing())), (Some(8), Ok(8)));
         assert_eq!(client.open(&draft.octets).unwrap().payload, b"0.5-RTT data");
         let early = client.seal(b"before the server has the client's Finished");
-        let mut server = End { one_rtt: server.complete_handshake(), ..suite.end(Side::Server) };
+        let mut server = End { one_rtt: connection(server.complete_handshake()), ..suite.end(Side::Server) };
         assert_eq!(server.open(&early).unwrap().number, 0);
         assert_eq!(deliver(&mut server, &mut client).number, 9);
     }

@@ -5,10 +5,11 @@ use std::time::Duration;
 use proptest::prelude::*;
 use wireseal_quic::hazmat::PathId;
 use wireseal_quic::{
-    Keys, MAX_PACKET_NUMBER, Now, NumberLength, OneRtt, OneRttState, OpenError, PacketNumberCounter,
-    PacketType, SealError, Sealer, TrafficSecret, decode_packet_number,
+    Keys, MAX_PACKET_NUMBER, Now, NumberLength, OneRttState, OpenError, PacketNumberCounter, PacketType,
+    SealError, Sealer, TrafficSecret, decode_packet_number,
 };
 
+use crate::OneRtt;
 use crate::support::number::nearest;
 use crate::support::schedule::Schedule;
 use crate::support::{

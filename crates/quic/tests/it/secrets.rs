@@ -4,11 +4,12 @@ use std::fmt::Debug;
 
 use wireseal_quic::hazmat::{HeaderKey, PacketKey};
 use wireseal_quic::{
-    AeadAlgorithm, AuthenticationFailures, Backend, InitialKeys, Keys, NumberLength, OneRtt, OneRttState,
+    AeadAlgorithm, AuthenticationFailures, Backend, InitialKeys, Keys, NumberLength, OneRttState,
     PacketNumberCounter, PacketType, Protected, ReceiveSpace, Sealer, TrafficSecret, Version,
 };
 use zeroize::ZeroizeOnDrop;
 
+use crate::OneRtt;
 use crate::support::schedule::{expand_label, initial_secret, label};
 use crate::support::{DESTINATION, Draft, End, Side, Suite, destination, protected, suites, update_fully};
 

@@ -13,10 +13,11 @@ use proptest::sample::Index;
 use proptest::sample::select;
 use proptest::test_runner::FileFailurePersistence;
 use wireseal_quic::{
-    AuthenticationFailures, Backend, Now, NumberLength, OneRtt, OpenError, PacketNumberCounter, Protected,
+    AuthenticationFailures, Backend, Now, NumberLength, OpenError, PacketNumberCounter, Protected,
     ReceiveSpace,
 };
 
+use crate::OneRtt;
 use crate::support::schedule::PHASE;
 use crate::support::{DESTINATION, Draft, Side, Suite, suites};
 

@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use wireseal_quic::{
     AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, Keys, LongHeader, LongType, Now,
-    NumberLength, OneRtt, OneRttSealer, OpenError, Opened, Outgoing, PacketNumberCounter, PacketType,
-    Protected, ReceiveSpace, Sealer, ShortHeader, TrafficSecret, Version,
+    NumberLength, OneRttSealer, OpenError, Opened, Outgoing, PacketNumberCounter, PacketType, Protected,
+    ReceiveSpace, Sealer, ShortHeader, TrafficSecret, Version,
 };
+
+use crate::{OneRtt, connection};
 
 pub(crate) const TAG: usize = 16;
 
@@ -121,7 +123,7 @@ impl Suite {
     }
 
     pub(crate) fn one_rtt(self, of: Side, counter: PacketNumberCounter) -> OneRtt {
-        self.early(of, counter).complete_handshake()
+        connection(self.early(of, counter).complete_handshake())
     }
 
     /// 1-RTT keys before the handshake is complete.
