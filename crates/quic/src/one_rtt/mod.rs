@@ -1,5 +1,6 @@
 //! The 1-RTT keys of both directions, and key update (RFC 9001 §6).
 
+mod now;
 mod phases;
 mod receiving;
 mod sealer;
@@ -27,29 +28,12 @@ use crate::seal::{Outgoing, Sealer};
 use crate::secret::TrafficSecret;
 use crate::version::Version;
 
+pub use now::Now;
 pub use phases::KeyPhases;
 pub use receiving::ReceivingHalf;
 pub use sealer::OneRttSealer;
 pub use sending::SendingHalf;
 pub use state::{OneRttState, StateError};
-
-/// For how many probe timeouts old keys are kept, and the next update has to wait (RFC 9001 §6.5).
-const PROBE_TIMEOUTS: u32 = 3;
-
-/// The present time and probe timeout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Now {
-    /// The time since an instant that stays the same for the connection.
-    pub time: Duration,
-    /// The present probe timeout (RFC 9002 §6.2.1).
-    pub probe_timeout: Duration,
-}
-
-impl Now {
-    fn after_probe_timeouts(self) -> Duration {
-        self.time.saturating_add(self.probe_timeout.saturating_mul(PROBE_TIMEOUTS))
-    }
-}
 
 /// The 1-RTT packet protection of a connection in both directions, with key update (RFC 9001 §6). Both directions are in one
 /// value because an update by either end updates both.

@@ -7,7 +7,7 @@ use wireseal_algorithms::AeadAlgorithm;
 
 use crate::codec::PacketType;
 use crate::next_phase::NextPhase;
-use crate::one_rtt::Now;
+use crate::one_rtt::now::Now;
 use crate::one_rtt::phases::{KeyPhases, Word};
 use crate::open::{OpenError, Opened, Unmasked};
 use crate::packet_key::{HeaderKey, HeaderOctets, PacketKey};

@@ -7,7 +7,7 @@ use wireseal_algorithms::AeadAlgorithm;
 
 use crate::error::SealError;
 use crate::next_phase::{NextPhase, UpdateError};
-use crate::one_rtt::Now;
+use crate::one_rtt::now::Now;
 use crate::one_rtt::phases::{KeyPhases, Word};
 use crate::open::OpenError;
 use crate::packet_key::HeaderOctets;
