@@ -1,6 +1,7 @@
 //! quinn and noq on Wireseal against quinn and noq on ring, over loopback.
 
 mod configuration;
+mod handshakes;
 mod noq;
 mod quinn;
 mod support;

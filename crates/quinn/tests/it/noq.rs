@@ -134,3 +134,44 @@ async fn each_suite_on_two_paths_with_key_updates() {
         }
     }
 }
+
+/// The second connection brings a token and early data, and is validated without a Retry.
+#[tokio::test]
+async fn tokens_and_data_in_0_rtt_packets() {
+    for [client_by, server_by] in PAIRS {
+        let identity = Identity::new();
+        let listener = endpoint(Some(server(&identity, server_by, SUITES[0])));
+        let port = listener.local_addr().expect("a bound socket").port();
+        let serving = tokio::spawn(async move {
+            let first = listener.accept().await.expect("a client").await.expect("a handshake");
+            first.closed().await;
+            let second = listener.accept().await.expect("a client");
+            assert!(second.remote_address_validated() && second.may_retry());
+            let (connection, _) = second.accept().expect("a client").into_0rtt().unwrap_or_else(|_| {
+                panic!("a server always can");
+            });
+            let mut stream = connection.accept_uni().await.expect("a stream");
+            let received = stream.read_to_end(MEGABYTE).await.expect("data");
+            connection.closed().await;
+            (stream.is_0rtt(), received)
+        });
+        let endpoint = endpoint(None);
+        let config = client(&identity, client_by, SUITES[0]);
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let connect = || endpoint.connect_with(config.clone(), address, "localhost").expect("an address");
+        let first = connect().await.expect("a handshake");
+        // Ticket and token are in the server's first 1-RTT packets.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        first.close(0_u8.into(), b"done");
+        endpoint.wait_idle().await;
+
+        let (second, accepted) = connect().into_0rtt().unwrap_or_else(|_| panic!("there is a ticket"));
+        let mut stream = second.open_uni().await.expect("a stream");
+        stream.write_all(b"early").await.expect("room");
+        stream.finish().expect("the stream is open");
+        assert!(accepted.await, "{client_by:?} {server_by:?}");
+        stream.stopped().await.expect("the server reads to the end");
+        second.close(0_u8.into(), b"done");
+        assert_eq!(serving.await.expect("the server did not panic"), (true, b"early".to_vec()));
+    }
+}

@@ -16,8 +16,7 @@ use crate::support::{
     BETWEEN_UPDATES, By, Identity, MEGABYTE, PAIRS, SUITES, initial_suite, loopback, only, pattern,
 };
 
-fn client_crypto(identity: &Identity, by: By, suite: CipherSuite) -> Arc<dyn quinn::crypto::ClientConfig> {
-    let tls = identity.client(only(suite));
+pub fn client_crypto(by: By, tls: rustls::ClientConfig) -> Arc<dyn quinn::crypto::ClientConfig> {
     match by {
         By::Wireseal => Arc::new(QuicClientConfig::try_from(tls).expect("QUIC")),
         By::Ring => Arc::new(RingClient::with_initial(Arc::new(tls), initial_suite()).expect("QUIC")),
@@ -25,11 +24,10 @@ fn client_crypto(identity: &Identity, by: By, suite: CipherSuite) -> Arc<dyn qui
 }
 
 fn client(identity: &Identity, by: By, suite: CipherSuite) -> ClientConfig {
-    ClientConfig::new(client_crypto(identity, by, suite))
+    ClientConfig::new(client_crypto(by, identity.client(only(suite))))
 }
 
-pub fn server(identity: &Identity, by: By, suite: CipherSuite) -> ServerConfig {
-    let tls = identity.server(only(suite));
+pub fn server_of(by: By, tls: rustls::ServerConfig) -> ServerConfig {
     match by {
         By::Wireseal => {
             let tls = QuicServerConfig::try_from(tls).expect("QUIC");
@@ -40,6 +38,10 @@ pub fn server(identity: &Identity, by: By, suite: CipherSuite) -> ServerConfig {
             ServerConfig::with_crypto(Arc::new(tls.expect("QUIC")))
         }
     }
+}
+
+pub fn server(identity: &Identity, by: By, suite: CipherSuite) -> ServerConfig {
+    server_of(by, identity.server(only(suite)))
 }
 
 pub fn endpoint(server: Option<ServerConfig>, address: SocketAddr) -> Endpoint {
@@ -55,7 +57,7 @@ fn handshake_data(connection: &Connection) -> Option<HandshakeData> {
 }
 
 /// Sends a megabyte, with key updates in between, and expects the peer's.
-async fn exchange(connection: &Connection, sent: Vec<u8>, expected: Vec<u8>) {
+pub async fn exchange(connection: &Connection, sent: Vec<u8>, expected: Vec<u8>) {
     let send = async {
         let mut stream = connection.open_uni().await.expect("the peer allows streams");
         for part in sent.chunks(BETWEEN_UPDATES) {
@@ -92,7 +94,7 @@ async fn each_suite_both_ways_with_key_updates() {
                 }
             });
             let endpoint = endpoint(None, loopback());
-            let (crypto, keys) = counted_client(client_crypto(&identity, client_by, suite));
+            let (crypto, keys) = counted_client(client_crypto(client_by, identity.client(only(suite))));
             let connecting = endpoint.connect_with(ClientConfig::new(crypto), address, "localhost");
             let connection = connecting.expect("a configuration").await.expect("a handshake");
             exchange(&connection, there, back).await;

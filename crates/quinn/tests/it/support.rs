@@ -23,11 +23,16 @@ pub fn loopback() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
 }
 
-/// rustls' ring provider with one suite of TLS 1.3.
-pub fn only(suite: CipherSuite) -> CryptoProvider {
+/// rustls' ring provider with these suites of TLS 1.3.
+pub fn with_suites(suites: &[CipherSuite]) -> CryptoProvider {
     let mut provider = rustls::crypto::ring::default_provider();
-    provider.cipher_suites.retain(|offered| offered.suite() == suite);
+    provider.cipher_suites.retain(|offered| suites.contains(&offered.suite()));
     provider
+}
+
+/// The same with one suite.
+pub fn only(suite: CipherSuite) -> CryptoProvider {
+    with_suites(&[suite])
 }
 
 /// ring's keys for Initial packets, which quinn and noq cannot take from a provider whose one suite is another.
