@@ -180,10 +180,11 @@ impl Sockets {
     pub(super) fn take_over(&mut self, open: &HashMap<u64, (i32, RawFd)>) {
         for_each(open, |inode, socket| {
             if let Some(remote) = remote_of(socket)
-                && kind_of(socket) != Kind::Other
+                && let kind @ (Kind::Tcp | Kind::Keyless) = kind_of(socket)
                 && self.is_protected(socket, remote)
                 && let Err(error) = self.manager.attach_accepted(socket, remote.ip(), Timestamp::now())
-                && !matches!(error, ManagerError::NoPeer(_))
+                // On any other error the session is reset when it is looked at.
+                && (matches!(error, ManagerError::Unsigned) || kind == Kind::Keyless)
             {
                 tracing::warn!(%remote, "this session is open already and stays unsigned; the next one with this peer has keys");
                 self.known.insert(inode, Known::LeftUnsigned);
