@@ -96,12 +96,14 @@
 //! # Algorithms and backends
 //!
 //! [`AeadAlgorithm`] is a closed enum. AES-GCM, ChaCha20-Poly1305 and header masks come from Wireseal's own routines where the
-//! processor has the instructions (feature `kernels`, on by default), otherwise from ring (feature `ring`, on by default) or
-//! RustCrypto (feature `rustcrypto`, for targets without ring). One of the last two is required. AES-128-CCM and HKDF always come
-//! from RustCrypto. [`Backend::active`] names the backend, [`Keys::served_by`] what a key uses.
+//! processor has the instructions (feature `kernels`, on by default), otherwise from ring (feature `ring`, on by default), aws-lc-rs
+//! (feature `aws-lc-rs`, for programs that link it anyway) or RustCrypto (feature `rustcrypto`, for targets without ring). One of the
+//! last three is required; of several, the first is used. AES-128-CCM and HKDF always come from RustCrypto. [`Backend::active`] names the
+//! backend, [`Keys::served_by`] what a key uses.
 //!
-//! Keys are wiped on drop. Wireseal's and RustCrypto's wipe themselves; ring's do not, and are overwritten with a key of zeros. Not
-//! wiped: copies that moving a key or a secret leaves on the stack, and intermediate values of HKDF.
+//! Keys are wiped on drop. Wireseal's, aws-lc-rs's and RustCrypto's wipe themselves; ring's do not, and are overwritten with a key of
+//! zeros. aws-lc-rs needs std, and has its AEAD keys on the heap; nothing else here needs either. Not wiped: copies that moving a key
+//! or a secret leaves on the stack, and intermediate values of HKDF.
 #![no_std]
 #![warn(clippy::unwrap_used)]
 

@@ -79,7 +79,8 @@
 //! * `quinn` (default), `noq`: the stacks.
 //! * `counted`: counters and clocks around the keys of any of quinn's connections, for tests and measurements.
 //! * `kernels` (default): Wireseal's own routines, where the processor has the instructions.
-//! * `rustcrypto` (default), `ring`: the library for everything else; if both are on, it is ring.
+//! * `rustcrypto` (default), `ring`, `aws-lc-rs`: the library for everything else; if several are on, it is
+//!   ring, else aws-lc-rs.
 #![warn(clippy::unwrap_used)]
 
 #[cfg(not(any(feature = "quinn", feature = "noq")))]

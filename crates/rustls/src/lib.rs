@@ -54,8 +54,8 @@
 //!
 //! * `kernels` (default): AES-GCM, ChaCha20-Poly1305 and header masks by Wireseal's own routines, where the processor has the
 //!   instructions.
-//! * `ring` (default), `rustcrypto`: the library for everything else, as in `wireseal-quic`; if both are on, it is ring. It is
-//!   independent of the provider: Wireseal on RustCrypto works with the ring provider, and the other way round.
+//! * `ring` (default), `aws-lc-rs`, `rustcrypto`: the library for everything else, as in `wireseal-quic`; if several are
+//!   on, it is the first of them. It is independent of the provider: Wireseal on RustCrypto works with the ring provider, and the other way round.
 //! * `log`: a line of the log for each packet key that is made.
 //! * `counted`: counters around the keys, for tests and measurements.
 #![warn(clippy::unwrap_used)]

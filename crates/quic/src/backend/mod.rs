@@ -1,5 +1,7 @@
 //! The ciphers, from the library chosen when a key is created.
 
+#[cfg(feature = "aws-lc-rs")]
+mod aws_lc;
 #[cfg(feature = "ring")]
 mod ring;
 mod rustcrypto;
@@ -11,8 +13,8 @@ use wireseal_kernels::{
     gcm::GcmKey,
 };
 
-#[cfg(not(any(feature = "ring", feature = "rustcrypto")))]
-compile_error!("wireseal-quic needs its feature `ring` or `rustcrypto`");
+#[cfg(not(any(feature = "ring", feature = "aws-lc-rs", feature = "rustcrypto")))]
+compile_error!("wireseal-quic needs its feature `ring`, `aws-lc-rs` or `rustcrypto`");
 
 /// The library that AES-GCM and ChaCha20-Poly1305 come from. AES-128-CCM is always RustCrypto's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,9 +24,12 @@ pub enum Backend {
     /// [`Backend::ALL`].
     #[cfg(feature = "kernels")]
     Kernels,
-    /// ring, the faster of the two others, with assembly for x86-64 and AArch64; feature `ring`.
+    /// ring, faster than RustCrypto, with assembly for x86-64 and AArch64; feature `ring`.
     #[cfg(feature = "ring")]
     Ring,
+    /// aws-lc-rs, for programs that link it anyway; feature `aws-lc-rs`. Its keys are on the heap.
+    #[cfg(feature = "aws-lc-rs")]
+    AwsLc,
     /// RustCrypto, in Rust alone, for any target; feature `rustcrypto`.
     #[cfg(feature = "rustcrypto")]
     RustCrypto,
@@ -37,6 +42,8 @@ impl Backend {
         Self::Kernels,
         #[cfg(feature = "ring")]
         Self::Ring,
+        #[cfg(feature = "aws-lc-rs")]
+        Self::AwsLc,
         #[cfg(feature = "rustcrypto")]
         Self::RustCrypto,
     ];
@@ -59,6 +66,8 @@ impl Backend {
             Self::Kernels => "Wireseal",
             #[cfg(feature = "ring")]
             Self::Ring => "ring",
+            #[cfg(feature = "aws-lc-rs")]
+            Self::AwsLc => "aws-lc-rs",
             #[cfg(feature = "rustcrypto")]
             Self::RustCrypto => "RustCrypto",
         }
@@ -83,6 +92,8 @@ pub(crate) enum AeadKey {
     KernelChaCha20Poly1305(ChaCha20Poly1305Key),
     #[cfg(feature = "ring")]
     Ring(ring::AeadKey),
+    #[cfg(feature = "aws-lc-rs")]
+    AwsLc(aws_lc::AeadKey),
     #[cfg(feature = "rustcrypto")]
     Aes128Gcm(rustcrypto::Aes128Gcm),
     #[cfg(feature = "rustcrypto")]
@@ -107,6 +118,8 @@ impl AeadKey {
             },
             #[cfg(feature = "ring")]
             (Backend::Ring, _) => Self::Ring(ring::AeadKey::new(algorithm, key)?),
+            #[cfg(feature = "aws-lc-rs")]
+            (Backend::AwsLc, _) => Self::AwsLc(aws_lc::AeadKey::new(algorithm, key)?),
             #[cfg(feature = "rustcrypto")]
             (Backend::RustCrypto, AeadAlgorithm::Aes128Gcm) => {
                 Self::Aes128Gcm(rustcrypto::Aes128Gcm::new(key)?)
@@ -148,6 +161,8 @@ impl AeadKey {
             Self::KernelChaCha20Poly1305(key) => key.path().name(),
             #[cfg(feature = "ring")]
             Self::Ring(_) => Backend::Ring.name(),
+            #[cfg(feature = "aws-lc-rs")]
+            Self::AwsLc(_) => Backend::AwsLc.name(),
             _ => "RustCrypto",
         }
     }
@@ -162,6 +177,8 @@ impl AeadKey {
             Self::KernelChaCha20Poly1305(key) => key.seal_detached(nonce, aad, payload),
             #[cfg(feature = "ring")]
             Self::Ring(key) => key.seal(nonce, aad, payload),
+            #[cfg(feature = "aws-lc-rs")]
+            Self::AwsLc(key) => key.seal(nonce, aad, payload),
             #[cfg(feature = "rustcrypto")]
             Self::Aes128Gcm(key) => key.seal(nonce, aad, payload),
             #[cfg(feature = "rustcrypto")]
@@ -209,6 +226,8 @@ impl AeadKey {
             },
             #[cfg(feature = "ring")]
             Self::Ring(key) => key.open(nonce, aad, body),
+            #[cfg(feature = "aws-lc-rs")]
+            Self::AwsLc(key) => key.open(nonce, aad, body),
             #[cfg(feature = "rustcrypto")]
             Self::Aes128Gcm(key) => key.open(nonce, aad, body),
             #[cfg(feature = "rustcrypto")]
@@ -229,6 +248,8 @@ pub(crate) enum MaskKey {
     KernelChaCha20(ChaCha20MaskKey),
     #[cfg(feature = "ring")]
     Ring(ring::MaskKey),
+    #[cfg(feature = "aws-lc-rs")]
+    AwsLc(aws_lc::MaskKey),
     Aes128(rustcrypto::Aes128Mask),
     #[cfg(feature = "rustcrypto")]
     Aes256(rustcrypto::Aes256Mask),
@@ -251,6 +272,8 @@ impl MaskKey {
             (_, AeadAlgorithm::Aes128Ccm) => Self::Aes128(rustcrypto::Aes128Mask::new(key)?),
             #[cfg(feature = "ring")]
             (Backend::Ring, _) => Self::Ring(ring::MaskKey::new(algorithm, key)?),
+            #[cfg(feature = "aws-lc-rs")]
+            (Backend::AwsLc, _) => Self::AwsLc(aws_lc::MaskKey::new(algorithm, key)?),
             #[cfg(feature = "rustcrypto")]
             (Backend::RustCrypto, AeadAlgorithm::Aes128Gcm) => {
                 Self::Aes128(rustcrypto::Aes128Mask::new(key)?)
@@ -289,6 +312,8 @@ impl MaskKey {
             Self::KernelChaCha20(key) => key.mask(sample),
             #[cfg(feature = "ring")]
             Self::Ring(key) => key.mask(sample),
+            #[cfg(feature = "aws-lc-rs")]
+            Self::AwsLc(key) => key.mask(sample),
             Self::Aes128(key) => key.mask(sample),
             #[cfg(feature = "rustcrypto")]
             Self::Aes256(key) => key.mask(sample),
