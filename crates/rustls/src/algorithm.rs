@@ -17,8 +17,7 @@ static AES_128_CCM: QuicAlgorithm = QuicAlgorithm(AeadAlgorithm::Aes128Ccm);
 
 /// Wireseal's QUIC implementation of one AEAD, for the field `quic` of a [`Tls13CipherSuite`].
 ///
-/// Every call returns the same reference. Its `fips()` is `false`, and so is that of every suite with it: Wireseal is not
-/// validated.
+/// Every call returns the same reference. Neither it nor a suite with it claims FIPS in its `fips()`: Wireseal is not validated.
 ///
 /// # Errors of its keys
 ///
@@ -66,74 +65,38 @@ impl quic::Algorithm for QuicAlgorithm {
     fn aead_key_len(&self) -> usize {
         self.0.key_length()
     }
-
-    // Only validated modules are approved.
-    fn fips(&self) -> bool {
-        false
-    }
 }
 
 /// `None` for a key of the wrong length, which then fails at every use: rustls' traits cannot refuse it when it is made.
 #[derive(Debug)]
-struct PacketKey {
-    aead: AeadAlgorithm,
+pub(crate) struct PacketKey {
+    pub(crate) aead: AeadAlgorithm,
     key: Option<hazmat::PacketKey>,
 }
 
-impl quic::PacketKey for PacketKey {
-    fn encrypt_in_place(
+impl PacketKey {
+    pub(crate) fn seal(
         &self,
-        packet_number: u64,
-        header: &[u8],
-        payload: &mut [u8],
-    ) -> Result<quic::Tag, Error> {
-        self.encrypt_in_place_for_path(0, packet_number, header, payload)
-    }
-
-    fn encrypt_in_place_for_path(
-        &self,
-        path_id: u32,
-        packet_number: u64,
+        path: PathId,
+        number: u64,
         header: &[u8],
         payload: &mut [u8],
     ) -> Result<quic::Tag, Error> {
         let key = self.key.as_ref().ok_or(Error::EncryptError)?;
-        let tag =
-            key.seal(PathId(path_id), packet_number, header, payload).map_err(|_| Error::EncryptError)?;
+        let tag = key.seal(path, number, header, payload).map_err(|_| Error::EncryptError)?;
         Ok(quic::Tag::from(tag.as_slice()))
     }
 
-    fn decrypt_in_place<'a>(
+    pub(crate) fn open<'a>(
         &self,
-        packet_number: u64,
-        header: &[u8],
-        payload: &'a mut [u8],
-    ) -> Result<&'a [u8], Error> {
-        self.decrypt_in_place_for_path(0, packet_number, header, payload)
-    }
-
-    fn decrypt_in_place_for_path<'a>(
-        &self,
-        path_id: u32,
-        packet_number: u64,
+        path: PathId,
+        number: u64,
         header: &[u8],
         payload: &'a mut [u8],
     ) -> Result<&'a [u8], Error> {
         let key = self.key.as_ref().ok_or(Error::DecryptError)?;
-        let plaintext = key.open(PathId(path_id), packet_number, header, payload);
+        let plaintext = key.open(path, number, header, payload);
         plaintext.map(|plaintext| &*plaintext).ok_or(Error::DecryptError)
-    }
-
-    fn tag_len(&self) -> usize {
-        AeadAlgorithm::TAG_LENGTH
-    }
-
-    fn confidentiality_limit(&self) -> u64 {
-        self.aead.confidentiality_limit().unwrap_or(u64::MAX)
-    }
-
-    fn integrity_limit(&self) -> u64 {
-        self.aead.integrity_limit()
     }
 }
 
@@ -205,10 +168,11 @@ mod tests {
     #[test]
     fn keys_of_a_wrong_length_refuse_all_use() {
         // Outside rustls only keys of 32 octets can be made, and this AEAD takes 16.
-        let packet = AES_128_GCM.packet_key(AeadKey::from([1; 32]), Iv::from([2; 12]));
-        let mut payload = [3; 40];
-        assert_eq!(packet.encrypt_in_place(0, b"header", &mut payload).err(), Some(Error::EncryptError));
-        assert_eq!(packet.decrypt_in_place(0, b"header", &mut payload).err(), Some(Error::DecryptError));
+        let aead = AeadAlgorithm::Aes128Gcm;
+        let packet = packet_key(aead, &AeadKey::from([1; 32]), &Iv::from([2; 12]));
+        let (packet, mut payload) = (PacketKey { aead, key: packet }, [3; 40]);
+        assert_eq!(packet.seal(PathId(0), 0, b"header", &mut payload).err(), Some(Error::EncryptError));
+        assert_eq!(packet.open(PathId(0), 0, b"header", &mut payload).err(), Some(Error::DecryptError));
         assert_eq!(payload, [3; 40]);
 
         let header = AES_128_GCM.header_protection_key(AeadKey::from([1; 32]));

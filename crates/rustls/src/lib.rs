@@ -8,7 +8,7 @@
 //! |---|---|
 //! | a QUIC stack on rustls, such as quinn 0.11, with Wireseal's packet protection | [`provider`] |
 //! | QUIC with a provider whose TLS 1.3 suites have `quic: None` | [`provider`] |
-//! | find out whether a suite, perhaps the negotiated one, uses Wireseal | [`is_wireseal`] |
+//! | find out whether a suite, perhaps the negotiated one, uses Wireseal | [`is_wireseal`], as in `provider.cipher_suites.iter().any(is_wireseal)` |
 //! | fill the field `quic` of your own [`Tls13CipherSuite`] | [`quic_algorithm`] |
 //! | test a peer with TLS_AES_128_CCM_SHA256, which no rustls provider has | [`tls13_aes_128_ccm_sha256`] |
 //! | name the library behind the ciphers, for a measurement or a bug report | [`Backend::active`] |
@@ -64,10 +64,15 @@ mod algorithm;
 mod ccm;
 #[cfg(feature = "counted")]
 mod counted;
+mod packet;
+mod records;
 mod suites;
+mod version;
+
+use rustls::SupportedCipherSuite;
+use rustls::crypto::CryptoProvider;
 
 pub use algorithm::quic_algorithm;
-pub use ccm::tls13_aes_128_ccm_sha256;
 #[cfg(feature = "counted")]
 pub use counted::{CountedKeys, KeyUse, counted};
 pub use suites::{is_wireseal, provider};
@@ -75,4 +80,22 @@ pub use wireseal_quic::{AeadAlgorithm, Backend};
 
 // For the links in the text above.
 #[cfg(doc)]
-use rustls::{Tls13CipherSuite, crypto::CryptoProvider};
+use rustls::Tls13CipherSuite;
+
+/// TLS_AES_128_CCM_SHA256 (RFC 8446 §B.4) on the SHA-256 and HKDF of `base`, for QUIC and for TLS over TCP;
+/// `None` when no TLS 1.3 suite of `base` is on SHA-256.
+///
+/// [`provider`] leaves it out, because nobody prefers CCM to AES-GCM; append it to a provider's `cipher_suites`
+/// to reach a peer that has nothing else. The first call for a `base` leaks about 100 octets, later calls nothing. The secrets of
+/// its connections cannot be extracted, because rustls has no type for them.
+///
+/// ```
+/// let mut provider = wireseal_rustls::provider(rustls::crypto::ring::default_provider());
+/// let ccm = wireseal_rustls::tls13_aes_128_ccm_sha256(&provider).ok_or("no SHA-256")?;
+/// provider.cipher_suites.push(ccm);
+/// # Ok::<(), &str>(())
+/// ```
+#[must_use]
+pub fn tls13_aes_128_ccm_sha256(base: &CryptoProvider) -> Option<SupportedCipherSuite> {
+    ccm::suite(base).map(SupportedCipherSuite::Tls13)
+}

@@ -4,10 +4,11 @@ use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
 use rustls::crypto::CryptoProvider;
-use rustls::{CipherSuite, CipherSuiteCommon, SupportedCipherSuite, Tls13CipherSuite};
+use rustls::{CipherSuiteCommon, SupportedCipherSuite, Tls13CipherSuite};
 use wireseal_quic::AeadAlgorithm;
 
-use crate::quic_algorithm;
+use crate::algorithm::quic_algorithm;
+use crate::version::change_tls13_suites;
 
 /// Gives a provider Wireseal's QUIC keys.
 ///
@@ -18,36 +19,32 @@ use crate::quic_algorithm;
 /// reuse it. A provider that already has Wireseal's keys is returned unchanged.
 #[must_use]
 pub fn provider(mut base: CryptoProvider) -> CryptoProvider {
-    for suite in &mut base.cipher_suites {
-        if let Some(tls13) = suite.tls13() {
-            *suite = SupportedCipherSuite::Tls13(on_wireseal(tls13));
-        }
-    }
+    change_tls13_suites(&mut base, on_wireseal);
     base
 }
 
 /// Whether the QUIC keys of `suite` are Wireseal's.
 ///
-/// That is, whether it is a suite of TLS 1.3 whose field `quic` is the [`quic_algorithm`] of its own AEAD. It takes what a provider's list
-/// holds, `provider.cipher_suites.iter().any(is_wireseal)`, and what a rustls connection returns, `connection.negotiated_cipher_suite()`.
+/// That is, whether it is a suite of TLS 1.3 whose field `quic` is the [`quic_algorithm`] of its own AEAD. It takes what a rustls
+/// connection returns, `connection.negotiated_cipher_suite()`.
 #[must_use]
 pub fn is_wireseal(suite: &SupportedCipherSuite) -> bool {
-    suite.tls13().is_some_and(has_wireseal)
+    matches!(suite, SupportedCipherSuite::Tls13(suite) if has_wireseal(suite))
 }
 
 fn has_wireseal(suite: &Tls13CipherSuite) -> bool {
-    match (aead_of(suite.common.suite), suite.quic) {
+    match (aead_of(suite), suite.quic) {
         (Some(aead), Some(quic)) => ptr::addr_eq(quic, quic_algorithm(aead)),
         _ => false,
     }
 }
 
-fn aead_of(suite: CipherSuite) -> Option<AeadAlgorithm> {
-    AeadAlgorithm::from_tls_cipher_suite(u16::from(suite))
+fn aead_of(suite: &Tls13CipherSuite) -> Option<AeadAlgorithm> {
+    AeadAlgorithm::from_tls_cipher_suite(u16::from(suite.common.suite))
 }
 
 fn on_wireseal(base: &'static Tls13CipherSuite) -> &'static Tls13CipherSuite {
-    match aead_of(base.common.suite) {
+    match aead_of(base) {
         Some(aead) if !has_wireseal(base) => {
             let common = CipherSuiteCommon { ..base.common };
             leaked_once(base, Tls13CipherSuite { common, quic: Some(quic_algorithm(aead)), ..*base })

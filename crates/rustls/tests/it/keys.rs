@@ -1,11 +1,12 @@
 //! Wireseal's keys against those that rustls' ring provider makes from the same octets.
 
+use rustls::crypto::cipher::{AeadKey, Iv};
 use rustls::quic::{DirectionalKeys, Keys, Version};
-use rustls::{CipherSuite, Side};
 use serde_json::Value;
 use wireseal_rustls::{AeadAlgorithm, quic_algorithm};
 
-use crate::support::{ALL, CCM, COMMON, aead, keys, pattern, ring, tls13, wireseal};
+use crate::support::{ALL, CCM, COMMON, aead, pattern, tls13, wireseal};
+use crate::version::{self, CipherSuite, Side, initial_suite, keys, open, ring};
 
 const TAG: usize = AeadAlgorithm::TAG_LENGTH;
 
@@ -16,13 +17,10 @@ fn both(suite: CipherSuite, connection_id: &[u8]) -> [Keys; 2] {
         .map(|algorithm| keys(theirs, algorithm, connection_id))
 }
 
-/// Encrypts `payload` with the tag behind it, by the call for a path or the one without.
+/// `payload` encrypted, with the tag behind it.
 fn seal(keys: &DirectionalKeys, path: Option<u32>, number: u64, header: &[u8], payload: &[u8]) -> Vec<u8> {
     let mut sealed = payload.to_vec();
-    let tag = match path {
-        None => keys.packet.encrypt_in_place(number, header, &mut sealed),
-        Some(path) => keys.packet.encrypt_in_place_for_path(path, number, header, &mut sealed),
-    };
+    let tag = version::seal(&*keys.packet, path, number, header, &mut sealed);
     sealed.extend_from_slice(tag.expect("number and payload are in range").as_ref());
     sealed
 }
@@ -39,7 +37,7 @@ fn every_length_seals_to_the_same_octets_and_opens_from_them() {
 
             for opener in [&ours.local, &theirs.local] {
                 let mut buffer = sealed.clone();
-                assert_eq!(opener.packet.decrypt_in_place(number, &header, &mut buffer), Ok(&*payload));
+                assert_eq!(open(&*opener.packet, None, number, &header, &mut buffer), Ok(&*payload));
             }
         }
     }
@@ -53,7 +51,7 @@ fn every_flipped_bit_fails_and_leaves_no_plaintext() {
         let sealed = seal(&ours.local, None, number, &header, &payload);
         let refused = |number, header: &[u8], sealed: &[u8]| {
             let mut buffer = sealed.to_vec();
-            let opened = ours.local.packet.decrypt_in_place(number, header, &mut buffer);
+            let opened = open(&*ours.local.packet, None, number, header, &mut buffer);
             assert_eq!(opened, Err(rustls::Error::DecryptError), "{suite:?}");
             assert!(buffer.windows(8).all(|part| payload.windows(8).all(|plain| plain != part)), "{suite:?}");
         };
@@ -84,17 +82,30 @@ fn paths_have_the_nonces_of_rustls_and_path_0_that_of_no_path() {
                 let sealed = seal(&ours.local, Some(path), number, &header, &payload);
                 assert_ne!(sealed, single);
                 assert_eq!(sealed, seal(&theirs.local, Some(path), number, &header, &payload));
-                let open = |path: u32| {
+                let opened = |path: u32| {
                     let mut buffer = sealed.clone();
-                    let opened =
-                        ours.local.packet.decrypt_in_place_for_path(path, number, &header, &mut buffer);
-                    opened.map(<[u8]>::to_vec)
+                    open(&*ours.local.packet, Some(path), number, &header, &mut buffer).map(<[u8]>::to_vec)
                 };
-                assert_eq!(open(path).as_ref(), Ok(&payload));
-                assert_eq!(open(path ^ 1), Err(rustls::Error::DecryptError));
+                assert_eq!(opened(path).as_ref(), Ok(&payload));
+                assert_eq!(opened(path ^ 1), Err(rustls::Error::DecryptError));
             }
         }
     }
+}
+
+/// draft-ietf-quic-multipath, "Nonce Calculation": the IV, the path and the number of its example make the same packet as its nonce
+/// alone.
+#[test]
+fn the_nonce_of_a_path_is_that_of_the_draft() {
+    let key = |iv: u128| {
+        let iv: [u8; 12] = iv.to_be_bytes()[4..].try_into().expect("twelve octets");
+        quic_algorithm(AeadAlgorithm::ChaCha20Poly1305).packet_key(AeadKey::from([1; 32]), Iv::from(iv))
+    };
+    let (mut sealed, mut expected) = ([2; 40], [2; 40]);
+    let tag = version::seal(&*key(0x6b26_114b_9cba_2b63_a9e8_dd4f), Some(3), 54_321, b"header", &mut sealed);
+    let wanted = version::seal(&*key(0x6b26_1148_9cba_2b63_a9e8_097e), None, 0, b"header", &mut expected);
+    assert_eq!(tag.expect("in range").as_ref(), wanted.expect("in range").as_ref());
+    assert_eq!(sealed, expected);
 }
 
 #[test]
@@ -104,11 +115,13 @@ fn a_number_or_a_payload_out_of_range_is_refused_unmodified() {
         let mut payload = vec![7; 65_536];
         let refused = [(1 << 62, 32), (u64::MAX, 32), (0, 65_536)];
         for (number, length) in refused {
-            let sealed = keys.local.packet.encrypt_in_place(number, b"header", &mut payload[..length]);
+            let sealed = version::seal(&*keys.local.packet, None, number, b"header", &mut payload[..length]);
             assert_eq!(sealed.err(), Some(rustls::Error::EncryptError));
         }
         assert!(payload.iter().all(|octet| *octet == 7));
-        assert!(keys.local.packet.encrypt_in_place((1 << 62) - 1, b"header", &mut payload[..65_535]).is_ok());
+        let sealed =
+            version::seal(&*keys.local.packet, None, (1 << 62) - 1, b"header", &mut payload[..65_535]);
+        assert!(sealed.is_ok());
     }
 }
 
@@ -184,7 +197,7 @@ fn initial_packets_are_those_of_the_rfcs() {
         (Version::V1, include_str!("../../../quic/tests/data/vectors/rfc9001.json")),
         (Version::V2, include_str!("../../../quic/tests/data/vectors/rfc9369.json")),
     ];
-    let suite = tls13(&wireseal(), COMMON[0]).quic_suite().expect("QUIC is what the crate is for");
+    let suite = initial_suite(tls13(&wireseal(), COMMON[0]));
     for (version, example) in examples {
         let example: Value = serde_json::from_str(example).expect("JSON");
         let octets = |path: &str| {
@@ -214,7 +227,7 @@ fn initial_packets_are_those_of_the_rfcs() {
             let four_octets = &mut rest[number_at - 1..][..4];
             assert_eq!(receiver.header.decrypt_in_place(&sample, first, four_octets), Ok(()));
             assert_eq!(packet[..header.len()], header);
-            let opened = receiver.packet.decrypt_in_place(number, &header, &mut packet[header.len()..]);
+            let opened = open(&*receiver.packet, None, number, &header, &mut packet[header.len()..]);
             assert_eq!(opened, Ok(payload.as_slice()));
         }
     }

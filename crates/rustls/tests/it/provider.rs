@@ -4,23 +4,15 @@ use std::ptr;
 use std::sync::{Arc, Barrier};
 use std::thread;
 
+use rustls::Tls13CipherSuite;
 use rustls::crypto::CryptoProvider;
-use rustls::{CipherSuite, SupportedCipherSuite, Tls13CipherSuite};
-use wireseal_rustls::{AeadAlgorithm, is_wireseal, provider, quic_algorithm, tls13_aes_128_ccm_sha256};
+use wireseal_rustls::{AeadAlgorithm, provider, quic_algorithm};
 
-use crate::support::{COMMON, map_suites, ring, tls13, wireseal, without_quic};
-
-/// Of a suite that is no entry of a list.
-fn has_wireseal(suite: &'static Tls13CipherSuite) -> bool {
-    is_wireseal(&suite.into())
-}
-
-fn names(provider: &CryptoProvider) -> Vec<CipherSuite> {
-    provider.cipher_suites.iter().map(SupportedCipherSuite::suite).collect()
-}
+use crate::support::{COMMON, has_wireseal, map_suites, only, tls13, wireseal, without_quic};
+use crate::version::{CipherSuite, ccm, claims_fips, names, ring, tls12_addresses, tls13_suites};
 
 fn addresses(provider: &CryptoProvider) -> Vec<*const Tls13CipherSuite> {
-    provider.cipher_suites.iter().filter_map(|suite| suite.tls13()).map(ptr::from_ref).collect()
+    tls13_suites(provider).into_iter().map(ptr::from_ref).collect()
 }
 
 #[test]
@@ -28,23 +20,15 @@ fn only_the_field_quic_changes() {
     let (before, after) = (ring(), provider(ring()));
     assert_eq!(names(&after), names(&before));
     assert_eq!(after.kx_groups.len(), before.kx_groups.len());
-    for (before, after) in before.cipher_suites.iter().zip(&after.cipher_suites) {
-        match (before, after) {
-            (SupportedCipherSuite::Tls12(before), SupportedCipherSuite::Tls12(after)) => {
-                assert!(ptr::eq(*before, *after));
-            }
-            (SupportedCipherSuite::Tls13(before), SupportedCipherSuite::Tls13(after)) => {
-                assert!(has_wireseal(after) && !has_wireseal(before));
-                assert!(ptr::addr_eq(before.common.hash_provider, after.common.hash_provider));
-                assert!(ptr::addr_eq(before.hkdf_provider, after.hkdf_provider));
-                assert!(ptr::addr_eq(before.aead_alg, after.aead_alg));
-                assert_eq!(before.common.confidentiality_limit, after.common.confidentiality_limit);
-            }
-            _ => panic!("a suite changed its TLS version"),
-        }
+    assert_eq!(tls12_addresses(&after), tls12_addresses(&before));
+    assert!(!tls12_addresses(&after).is_empty(), "TLS 1.2 suites have to be there to be left alone");
+    for (before, after) in tls13_suites(&before).into_iter().zip(tls13_suites(&after)) {
+        assert!(has_wireseal(after) && !has_wireseal(before));
+        assert!(ptr::addr_eq(before.common.hash_provider, after.common.hash_provider));
+        assert!(ptr::addr_eq(before.hkdf_provider, after.hkdf_provider));
+        assert!(ptr::addr_eq(before.aead_alg, after.aead_alg));
+        assert_eq!(before.common.confidentiality_limit, after.common.confidentiality_limit);
     }
-    let tls12 = after.cipher_suites.iter().filter(|suite| suite.tls13().is_none()).count();
-    assert!(tls12 > 0, "TLS 1.2 suites have to be there to be left alone");
 }
 
 #[test]
@@ -81,9 +65,8 @@ fn a_thousand_calls_leak_no_more_than_one() {
     let stripped = without_quic(ring());
     let once = || {
         let given = provider(stripped.clone());
-        let ccm = tls13_aes_128_ccm_sha256(&given).and_then(|suite| suite.tls13()).expect("ring has SHA-256");
         let mut addresses = addresses(&given);
-        addresses.push(ccm);
+        addresses.push(ccm(&given).expect("ring has SHA-256"));
         addresses
     };
     let first = once();
@@ -128,16 +111,10 @@ fn providers_that_differ_keep_their_own_suites() {
 
 #[test]
 fn nothing_claims_fips() {
-    let given = wireseal();
-    assert!(!given.fips());
-    for suite in given.cipher_suites.iter().filter_map(|suite| suite.tls13()) {
-        assert!(!suite.fips() && suite.quic.is_some_and(|quic| !quic.fips()), "{suite:?}");
-    }
+    assert!(!claims_fips(&wireseal()));
 }
 
 #[test]
 fn ccm_needs_sha_256() {
-    let mut sha384 = ring();
-    sha384.cipher_suites.retain(|suite| suite.suite() == CipherSuite::TLS13_AES_256_GCM_SHA384);
-    assert!(tls13_aes_128_ccm_sha256(&sha384).is_none());
+    assert!(ccm(&only(ring(), CipherSuite::TLS13_AES_256_GCM_SHA384)).is_none());
 }

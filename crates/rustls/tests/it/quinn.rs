@@ -7,7 +7,9 @@ use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{ClientConfig, Connection, Endpoint, ServerConfig};
 use wireseal_rustls::{is_wireseal, provider};
 
-use crate::support::{CCM, COMMON, End, Identity, MEGABYTE, pattern, ring, wireseal, without_quic};
+use crate::ends::{End, MEGABYTE};
+use crate::support::{CCM, COMMON, Identity, pattern, wireseal, without_quic};
+use crate::version::ring;
 
 /// How much is written between two requests for a key update; quinn ignores those that come too early.
 const BETWEEN_UPDATES: usize = 64 << 10;

@@ -7,7 +7,9 @@ use network::Network;
 use rustls::CipherSuite;
 use rustls::crypto::CryptoProvider;
 
-use crate::support::{CCM, COMMON, End, Identity, MEGABYTE, ring, wireseal};
+use crate::ends::{End, MEGABYTE};
+use crate::support::{CCM, COMMON, Identity, wireseal};
+use crate::version::ring;
 
 /// A megabyte each way.
 fn transfer(client: fn() -> CryptoProvider, server: fn() -> CryptoProvider, suite: CipherSuite, seed: u64) {
