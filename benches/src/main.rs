@@ -38,7 +38,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 type Make = fn(Effort) -> Result<Table>;
 
 /// Every table in the order of printing, and whether it is printed by default.
-const TABLES: [(&str, bool, Make); 17] = [
+const TABLES: [(&str, bool, Make); 18] = [
     ("rows", true, |effort| Ok(rows::table(&rows::all(), effort))),
     ("sweep", true, |effort| Ok(sweep::table(effort)?)),
     ("T1", true, |effort| Ok(cycles::table(effort))),
@@ -53,6 +53,7 @@ const TABLES: [(&str, bool, Make); 17] = [
     ("connection", false, |effort| Ok(details::connections(effort))),
     ("seal", false, |effort| Ok(details::seal(effort))),
     ("open", false, |effort| Ok(details::open(effort))),
+    ("slices", false, |effort| Ok(details::slices(effort))),
     ("masks", false, |effort| Ok(details::masks(effort))),
     ("initial", false, |effort| Ok(details::initial(effort))),
     ("sizes", true, |effort| Ok(details::sizes(effort))),
