@@ -15,7 +15,7 @@
 //! | see in a log that Wireseal seals | feature `log`: a line at debug level for each packet key |
 //! | count packets by key, and see key updates | `counted`, feature `counted` |
 //! | quinn or noq with all of their cryptography by Wireseal, and faster | the crate `wireseal-quinn` |
-//! | s2n-quic | [`provider`], and `s2n_quic_rustls::Client::new` or `Server::new` with the configuration |
+//! | s2n-quic | [`provider`], as in [its section](#s2n-quic) |
 //! | QUIC without rustls | the crate `wireseal-quic` |
 //!
 //! # Example
@@ -43,6 +43,18 @@
 //! `quinn::ServerConfig::with_crypto`. Installing the provider as the process default is not enough: quinn's own shortcuts, such
 //! as `quinn::ServerConfig::with_single_cert`, ignore it. `examples/quinn-server.rs` and `examples/quinn-client.rs` are a whole
 //! pair; the README shows how to run them.
+//!
+//! # s2n-quic
+//!
+//! s2n-quic 1 takes the same configurations, with its feature `provider-tls-rustls`:
+//!
+//! ```text
+//! let tls = s2n_quic::provider::tls::rustls::Client::from(tls);
+//! let client = s2n_quic::Client::builder().with_tls(tls)?;
+//! ```
+//!
+//! A server does the same with `rustls::Server::from` and a `ServerConfig`. Wireseal then seals and opens Handshake and 1-RTT packets. Initial
+//! packets and Retry stay with AWS-LC, which s2n-quic needs in any case. `interop/quic/wireseal/src/s2n.rs` is a whole pair.
 //!
 //! # What is not Wireseal's
 //!

@@ -3,22 +3,24 @@
 from lab.setup import HERE, PAYLOAD_OCTETS, crate_version
 
 HEAD = """\
-# quinn on Wireseal against other QUIC stacks
+# quinn and s2n-quic on Wireseal against other QUIC stacks
 
 Written by `interop/quic/run`; [README.md](README.md) says what decides a row. Wireseal's end: quinn {quinn} (quinn-proto {proto}) \
-and rustls {rustls}, with QUIC keys from `wireseal-rustls` or `wireseal-quinn` (the key module) on {backend}. {passed} rows passed, {failed} failed, {impossible} are not possible.
+or s2n-quic {s2n_quic}, and rustls {rustls}, with QUIC keys from `wireseal-rustls` or `wireseal-quinn` (the key module) on {backend}. {passed} rows passed, {failed} failed, {impossible} are not possible.
 
-| peer | version | Wireseal is | keys through | suite | what was done | outcome |
-|---|---|---|---|---|---|---|
+| peer | version | Wireseal is | stack | keys through | suite | what was done | outcome |
+|---|---|---|---|---|---|---|---|
 """
 
 NOTES = """
 * 1 MB is {octets:,} octets, sent to the server and back, compared by SHA-256 at both ends.
 * QUIC version 2 (RFC 9369): quinn-proto refuses it as a client and answers it with Version Negotiation as a server, and rustls does not \
-tell a provider the version. Wireseal's own version 2 cannot be tested here. ngtcp2 0.12 has only its draft.
+tell a provider the version; s2n-quic has no version but 1. Wireseal's own version 2 cannot be tested here. ngtcp2 0.12 has only its draft.
 * AES-128-CCM: only ngtcp2 has this suite.
+* s2n-quic makes the keys of Initial packets and the integrity tag of Retry packets with AWS-LC, whatever the TLS provider, so Wireseal seals and opens its Handshake and \
+1-RTT packets. It starts a key update 10,000 packets short of a key's confidentiality limit; in its rows with one, Wireseal's keys state a limit of 10,500 packets.
 * quinn starts a key update of its own after 10 to 1000 packets, so nearly every row has one.
-* Through rustls, quinn computes the token and the integrity tag of Retry packets itself; the key module does that, too. The keys of all other packets are Wireseal's either way.
+* Through rustls, quinn computes the token and the integrity tag of Retry packets itself; the key module does that, too. The keys of all other packets of quinn are Wireseal's either way.
 """
 
 
@@ -28,6 +30,7 @@ def write(rows):
     text = HEAD.format(
         quinn=crate_version("quinn"),
         proto=crate_version("quinn-proto"),
+        s2n_quic=crate_version("s2n-quic"),
         rustls=crate_version("rustls"),
         backend=next((row.backend for row in rows if row.backend), "nothing"),
         passed=outcomes.count("passed"),
@@ -37,6 +40,7 @@ def write(rows):
     for row in rows:
         version = versions.get(row.peer.name, "unknown")
         role = "both ends" if row.peer.reads else row.role
-        cells = [row.peer.name, version, role, row.keys.replace("-", " "), row.suite, row.what(), row.outcome]
+        end = [row.stack, row.keys.replace("-", " ")]
+        cells = [row.peer.name, version, role, *end, row.suite, row.what(), row.outcome]
         text += f"| {' | '.join(cells)} |\n"
     (HERE / "RESULTS.md").write_text(text + NOTES.format(octets=PAYLOAD_OCTETS))

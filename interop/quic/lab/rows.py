@@ -12,8 +12,16 @@ VERSION_1 = "00000001"
 VERSION_2 = "6b3343cf"
 # From quinn as client, and from aioquic when quinn's server answers with Version Negotiation.
 VERSION_REFUSED = "unsupported QUIC version|Could not find a common protocol version"
-# After a quarter and after three quarters of the payload.
-UPDATES_BY_US = 2
+# quinn's after a quarter and after three quarters of the payload, s2n-quic's after some packets.
+UPDATES_BY_US = {"quinn": 2, "s2n-quic": 1}
+# Wireseal's ends: the stack, and how Wireseal's keys get to it.
+ENDS = [("quinn", "rustls"), ("quinn", "key-module"), ("s2n-quic", "rustls")]
+NO_HTTP_3 = "the peer speaks only HTTP/3, and no published crate has it for s2n-quic"
+NO_RECORDING = "s2n-quic has a socket of its own, and no stable way to see what it sends"
+NO_VERSION_2 = {
+    "client": "s2n-quic has only version 1",
+    "server": "s2n-quic has only version 1, and takes Initial packets of version 2 for 0-RTT packets, which it drops",
+}
 
 
 @dataclass
@@ -22,8 +30,10 @@ class Row:
     # Wireseal's end, or "reader" if Wireseal is both and the peer reads along.
     role: str
     suite: str
-    # How Wireseal's keys get to quinn: "rustls" or "key-module".
-    keys: str = "rustls"
+    # What runs on Wireseal: "quinn" or "s2n-quic".
+    stack: str
+    # How Wireseal's keys get to it: "rustls" or "key-module".
+    keys: str
     # Which end starts key updates: "us", "peer" or "".
     updates: str = ""
     retry: bool = False
@@ -40,46 +50,54 @@ class Row:
         if self.version == VERSION_2:
             return f"QUIC version 2, {done}"
         if self.peer.reads:
-            return f"{done}, two key updates asked of quinn"
+            return f"{done}, two key updates asked of {self.stack}"
         if self.updates:
-            return f"{done}, key update by {'quinn' if self.updates == 'us' else 'the peer'}"
+            return f"{done}, key update by {self.stack if self.updates == 'us' else 'the peer'}"
         return f"Retry, {done}" if self.retry else done
 
     def line(self):
-        return f"{self.peer.name:9} {self.role:7} {self.keys:10} {self.suite:29} {self.what():49} {self.outcome}"
+        return f"{self.peer.name:9} {self.role:7} {self.stack:8} {self.keys:10} {self.suite:29} {self.what():52} {self.outcome}"
 
     def our_command(self, role, address, update_keys):
         """The command of Wireseal's end."""
-        command = [PROGRAM, role, "--application", self.peer.application, "--suite", self.suite, "--keys", self.keys]
-        command += ["--certificates", CERTIFICATES, "--payload", PAYLOAD, "--version", self.version]
+        command = [PROGRAM, role, "--stack", self.stack, "--keys", self.keys, "--suite", self.suite]
+        command += ["--application", self.peer.application, "--certificates", CERTIFICATES, "--payload", PAYLOAD]
+        # s2n-quic takes no version.
+        command += ["--version", self.version] if self.stack == "quinn" else []
         command += ["--update-keys"] if update_keys else []
         return [*command, "--address", address]
 
     def folder(self):
-        words = [self.peer.name, self.role, self.keys, self.suite, self.what()]
+        words = [self.peer.name, self.role, self.stack, self.keys, self.suite, self.what()]
         return LOGS / re.sub(r"[^a-z0-9]+", "-", " ".join(words).lower())
 
 
 def matrix(peers):
     for peer in peers:
-        for keys in ("rustls", "key-module"):
-            yield from rows_of(peer, keys)
+        for stack, keys in ENDS:
+            yield from rows_of(peer, stack, keys)
 
 
-def rows_of(peer, keys):
+def rows_of(peer, *end):
+    s2n_quic = end[0] == "s2n-quic"
+    suite = peer.suites[0]
     if peer.reads:
-        yield from (Row(peer, "reader", suite, keys) for suite in peer.suites)
+        impossible = NO_RECORDING if s2n_quic else ""
+        yield from (Row(peer, "reader", suite, *end, impossible=impossible) for suite in peer.suites)
         return
     for role, other in (("client", "server"), ("server", "client")):
-        for suite in peer.suites:
-            yield Row(peer, role, suite, keys)
-        suite = peer.suites[0]
-        yield Row(peer, role, suite, keys, updates="us")
-        yield Row(peer, role, suite, keys, updates="peer", impossible=peer.no_key_update.get(other, ""))
-        yield Row(peer, role, suite, keys, retry=True)
-        # quinn itself refuses it, whatever its keys.
-        if peer.speaks_version_2 and keys == "rustls":
-            yield Row(peer, role, suite, keys, version=VERSION_2)
+        if s2n_quic and peer.application != "echo":
+            yield Row(peer, role, suite, *end, impossible=NO_HTTP_3)
+            continue
+        for each in peer.suites:
+            yield Row(peer, role, each, *end)
+        yield Row(peer, role, suite, *end, updates="us")
+        yield Row(peer, role, suite, *end, updates="peer", impossible=peer.no_key_update.get(other, ""))
+        yield Row(peer, role, suite, *end, retry=True)
+        # The stack itself refuses it, whatever its keys.
+        if peer.speaks_version_2 and end[1] == "rustls":
+            impossible = NO_VERSION_2[role] if s2n_quic else ""
+            yield Row(peer, role, suite, *end, version=VERSION_2, impossible=impossible)
 
 
 def run(row):
@@ -140,26 +158,26 @@ def judge(row, ours, peer):
     # The connection's last packet may have started one more, which was not answered.
     seen = max((number for number, packets in enumerate(generations) if any(packets)), default=0)
     by_us, by_peer = peer["updates_remote"], peer["updates_local"]
-    # A client derives new Initial keys for the connection ID in a Retry.
-    our_retry = ours["initial_pairs"] == 2 if row.role == "client" else ours["retries_sent"] > 0
+    # s2n-quic makes these keys itself, and Wireseal must not be asked for them.
+    initial = not any(ours["initial"].values()) if row.stack == "s2n-quic" else all(ours["initial"].values())
 
     expectations = [
         ((ours["received"], ours["sha256"]) == payload, "Wireseal's end did not receive the payload"),
         ((peer["received"], peer["sha256"]) == payload, "the peer did not receive the payload"),
         (ours["suite"] == row.suite, f"Wireseal's keys were of {ours['suite']}"),
         (peer["suite"] == row.suite, f"the peer negotiated {peer['suite']}"),
-        (all(ours["initial"].values()), "no packets both ways under Wireseal's Initial keys"),
+        (initial, f"packets under Wireseal's Initial keys: {ours['initial']}"),
         (all(ours["handshake"].values()), "no packets both ways under Wireseal's Handshake keys"),
         (both_ways == [*range(last + 1)], f"packets both ways only in the generations {both_ways}"),
         (last <= by_us + by_peer <= seen, f"the peer counts {by_us + by_peer} updates, Wireseal {last}"),
-        (our_retry == row.retry, f"Retry at Wireseal's end: {our_retry}"),
+        (ours["retry"] == row.retry, f"Retry at Wireseal's end: {ours['retry']}"),
         (peer["retry"] == row.retry, f"Retry at the peer's: {peer['retry']}"),
     ]
-    wanted = UPDATES_BY_US if row.updates == "us" else 0
+    wanted = UPDATES_BY_US[row.stack] if row.updates == "us" else 0
     started = ours["updates_started"]
     expectations += [
-        (started == wanted, f"quinn started {started} updates on demand, not {wanted}"),
-        (by_us >= wanted, f"the peer saw {by_us} updates by quinn, not {wanted}"),
+        (started == wanted, f"{started} updates started on demand, not {wanted}"),
+        (by_us >= wanted, f"the peer saw {by_us} updates by {row.stack}, not {wanted}"),
         (last >= wanted, f"the last key generation was {last}"),
         (by_peer > 0 or row.updates != "peer", "the peer started no update"),
         (by_peer == 0 or row.updates == "peer", "the peer started an update"),

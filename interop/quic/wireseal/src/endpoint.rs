@@ -13,10 +13,11 @@ use rustls::RootCertStore;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::time::timeout;
-use wireseal_quinn::{TokenKey, counted_client, counted_server};
+use wireseal_quinn::{CountedKeys, KeyUse, TokenKey, counted_client, counted_server};
 
 use crate::provider::{Keys, with_suite};
 use crate::recording::Wire;
+use crate::report::{Report, Used};
 use crate::task::{Application, Task};
 use crate::updates::Updates;
 use crate::{echo, http3, report};
@@ -71,7 +72,9 @@ pub(crate) async fn client(task: &Task) -> Result<(), Failure> {
     connection.close(CLOSED.into(), b"");
     // Long enough to send CONNECTION_CLOSE, without the draining period.
     let _ = timeout(CLOSING, endpoint.wait_idle()).await;
-    report::print(&task.suite, &keys, &received, updates.started(), 0);
+    // A client derives a second pair of Initial keys when a Retry gives it another connection ID.
+    let retry = keys.initial_keys().len() > 2;
+    print(task, &keys, &received, updates.started(), retry);
     Ok(())
 }
 
@@ -104,8 +107,21 @@ pub(crate) async fn server(task: &Task) -> Result<(), Failure> {
         Application::Http3 => http3::server(&connection, &mut updates).await?,
     };
     connection.closed().await;
-    report::print(&task.suite, &keys, &received, updates.started(), retries_sent);
+    print(task, &keys, &received, updates.started(), retries_sent > 0);
     Ok(())
+}
+
+fn print(task: &Task, keys: &CountedKeys, received: &[u8], updates_started: usize, retry: bool) {
+    let used =
+        |keys: Vec<KeyUse>| keys.iter().map(|key| Used { sealed: key.sealed, opened: key.opened }).collect();
+    report::print(&Report {
+        suite: &task.suite,
+        initial: used(keys.initial_keys()),
+        others: used(keys.packet_keys()),
+        received,
+        updates_started,
+        retry,
+    });
 }
 
 fn payload_length(task: &Task) -> Result<usize, Failure> {

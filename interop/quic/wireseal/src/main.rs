@@ -1,4 +1,4 @@
-//! quinn on Wireseal, as one end of an interoperability test: `certificates`, `client` or `server`.
+//! quinn or s2n-quic on Wireseal, as one end of an interoperability test: `certificates`, `client` or `server`.
 //!
 //! It carries the octets of a file to the peer and back over one stream, and prints a report as one line of JSON. The exit status
 //! is 0 if the exchange was completed, 1 if it was not, and 2 if the arguments are wrong.
@@ -9,6 +9,8 @@ mod http3;
 mod provider;
 mod recording;
 mod report;
+mod s2n;
+mod stated_limit;
 mod task;
 mod updates;
 
@@ -18,7 +20,7 @@ use std::process::ExitCode;
 use peer_program::Failure;
 use pico_args::Arguments;
 
-use crate::task::Task;
+use crate::task::{Stack, Task};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -30,8 +32,12 @@ async fn main() -> ExitCode {
             Err(error) => return misused(&error.into()),
         },
         "client" | "server" => match Task::from_arguments(arguments) {
-            Ok(task) if command == "client" => endpoint::client(&task).await,
-            Ok(task) => endpoint::server(&task).await,
+            Ok(task) => match (task.stack, command == "client") {
+                (Stack::Quinn, true) => endpoint::client(&task).await,
+                (Stack::Quinn, false) => endpoint::server(&task).await,
+                (Stack::S2nQuic, true) => s2n::client(&task).await,
+                (Stack::S2nQuic, false) => s2n::server(&task).await,
+            },
             Err(error) => return misused(&error),
         },
         _ => return misused(&"the first argument is certificates, client or server".into()),

@@ -34,16 +34,34 @@ impl Application {
     }
 }
 
+/// The QUIC stack that runs on Wireseal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stack {
+    Quinn,
+    S2nQuic,
+}
+
+impl Stack {
+    fn from_name(name: &str) -> Result<Self, String> {
+        match name {
+            "quinn" => Ok(Self::Quinn),
+            "s2n-quic" => Ok(Self::S2nQuic),
+            _ => Err(format!("--stack is quinn or s2n-quic, not {name}")),
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Task {
+    pub(crate) stack: Stack,
     /// The address a client connects to or a server listens on.
     pub(crate) address: SocketAddr,
     pub(crate) application: Application,
     /// The only suite offered or accepted, by its name in the TLS registry, such as `TLS_AES_128_GCM_SHA256`.
     pub(crate) suite: String,
-    /// How Wireseal's keys get to quinn.
+    /// How Wireseal's keys get to the stack.
     pub(crate) keys: Keys,
-    /// The QUIC version that a client offers, as on the wire. A server accepts quinn's.
+    /// The QUIC version that a client offers, as on the wire. A server accepts its stack's.
     pub(crate) version: u32,
     /// Whether this end starts key updates.
     pub(crate) update_keys: bool,
@@ -61,6 +79,7 @@ impl Task {
     pub(crate) fn from_arguments(mut arguments: Arguments) -> Result<Self, Failure> {
         let version = |hex: &str| u32::from_str_radix(hex.trim_start_matches("0x"), 16);
         let task = Self {
+            stack: arguments.value_from_fn("--stack", Stack::from_name)?,
             address: arguments.value_from_str("--address")?,
             application: arguments.value_from_fn("--application", Application::from_name)?,
             suite: arguments.value_from_str("--suite")?,
@@ -73,8 +92,22 @@ impl Task {
             record: arguments.opt_value_from_str("--record")?,
         };
         match arguments.finish().first() {
-            None => Ok(task),
+            None => task.checked(),
             Some(unknown) => Err(format!("unknown argument {}", unknown.display()).into()),
+        }
+    }
+
+    /// Refuses what only quinn's end can do.
+    fn checked(self) -> Result<Self, Failure> {
+        let only_quinn = [
+            (self.application == Application::Http3, "--application h3"),
+            (self.keys == Keys::KeyModule, "--keys key-module"),
+            (self.version != 1, "--version"),
+            (self.record.is_some(), "--record"),
+        ];
+        match only_quinn.iter().find(|(asked_for, _)| *asked_for && self.stack == Stack::S2nQuic) {
+            None => Ok(self),
+            Some((_, argument)) => Err(format!("s2n-quic's end cannot do {argument}").into()),
         }
     }
 }

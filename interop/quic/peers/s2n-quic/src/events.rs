@@ -8,12 +8,14 @@ use s2n_quic::provider::event::events::{
 };
 use s2n_quic::provider::event::{ConnectionInfo, ConnectionMeta, Subscriber, events::EndpointMeta};
 
-/// s2n-quic starts no key update of its own below 2^23 packets, so those it reports are the peer's.
-#[derive(Clone, Default)]
-pub(crate) struct Events(Arc<Mutex<Seen>>);
+/// What s2n-quic reported. It does not say which end started a key update, so all are counted as the peer's: it starts none of its own below 2^23
+/// packets.
+#[derive(Clone, Default, Debug)]
+pub struct Events(Arc<Mutex<Seen>>);
 
 impl Events {
-    pub(crate) fn seen(&self) -> Seen {
+    /// So far.
+    pub fn seen(&self) -> Seen {
         self.lock().clone()
     }
 
