@@ -2,7 +2,7 @@
 //! of August 2025; there is no RFC).
 
 use core::fmt;
-use core::ops::Deref;
+use core::ops::{Deref, Range};
 
 use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 use aes::{Aes128, Block};
@@ -24,8 +24,8 @@ const MAX_PLAINTEXT_LENGTH: usize = ConnectionId::MAX_LENGTH - 1;
 /// The octets of the longest half of a plaintext.
 const MAX_HALF_LENGTH: usize = MAX_PLAINTEXT_LENGTH.div_ceil(2);
 
-/// Why a connection ID cannot be generated, or a configuration cannot be used. Caller error, but for
-/// [`NoncesExhausted`](Self::NoncesExhausted), which is reached over time; nothing was changed.
+/// Why a connection ID cannot be generated, or a configuration cannot be used. The caller is at fault, except for
+/// [`NoncesExhausted`](Self::NoncesExhausted), which is reached over time. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum RoutingError {
     /// The id of a configuration is above 6 (draft §3.1).
@@ -316,21 +316,22 @@ fn four_pass(cipher: &Aes128, octets: &mut [u8], passes: &[u8]) {
     octets[..half].copy_from_slice(left);
 }
 
-/// The connection IDs that a server gives to its clients under a [`RoutingConfig`] (draft §5.4). With a key, no nonce is used twice.
+/// The connection IDs that a server gives to its clients under a [`RoutingConfig`] (draft §5.4). With a key, one value uses no nonce
+/// twice. Two with the same server ID and key must not overlap: give them the same `first_nonce` and different
+/// [numbers](Self::with_numbers).
 ///
 /// When the configuration is replaced, generate no more under the old one, and retire its connection IDs (draft §3.1).
 pub struct RoutableIds {
     config: RoutingConfig,
     server_id: ServerId,
     first_nonce: [u8; RoutingConfig::MAX_NONCE_LENGTH],
-    used: u64,
+    /// The numbers of the nonces that are left.
+    numbers: Range<u64>,
 }
 
 impl RoutableIds {
     /// Those of the server with this ID. The nonces count up from the first octets of `first_nonce`, which is random (draft §9.6);
     /// without a key it is not used.
-    ///
-    /// A server that restarts under the same key goes on with the same `first_nonce`, and [skips](Self::skip) the nonces it has used.
     ///
     /// # Errors
     ///
@@ -344,7 +345,9 @@ impl RoutableIds {
         if expected != got {
             return Err(RoutingError::OtherServerIdLength { expected, got });
         }
-        Ok(Self { config, server_id, first_nonce: *first_nonce, used: 0 })
+        let bits = 8 * u32::from(config.nonce_length);
+        let numbers = 0..1_u64.checked_shl(bits).unwrap_or(u64::MAX);
+        Ok(Self { config, server_id, first_nonce: *first_nonce, numbers })
     }
 
     /// The next connection ID.
@@ -370,20 +373,27 @@ impl RoutableIds {
         server_id.copy_from_slice(&self.server_id);
         if config.cipher.is_none() {
             nonce.copy_from_slice(&random[1..=nonce.len()]);
-        } else if self.remaining() == 0 {
-            return Err(RoutingError::NoncesExhausted);
         } else {
+            let number = self.numbers.next().ok_or(RoutingError::NoncesExhausted)?;
             nonce.copy_from_slice(&self.first_nonce[..nonce.len()]);
-            add(nonce, self.used);
-            self.used += 1;
+            add(nonce, number);
         }
         config.encrypt(&mut octets[1..]);
         Ok(ConnectionId::new(octets).expect("the configuration's lengths fit a connection ID"))
     }
 
-    /// Leaves out this many nonces, because they were used before a restart, or are another process's.
-    pub fn skip(&mut self, nonces: u64) {
-        self.used = self.used.saturating_add(nonces);
+    /// Only the nonces with these numbers, counted from `first_nonce`: for one of several processes, and for a server that restarts
+    /// under the same key. The latter keeps on disk up to which number it may have used them, and writes the next bound before it gets there.
+    #[must_use]
+    pub fn with_numbers(mut self, numbers: Range<u64>) -> Self {
+        self.numbers = numbers.start.max(self.numbers.start)..numbers.end.min(self.numbers.end);
+        self
+    }
+
+    /// The numbers of the nonces that are left.
+    #[must_use]
+    pub fn numbers(&self) -> Range<u64> {
+        self.numbers.clone()
     }
 
     /// How many more can be generated under this key: get a new configuration in time (draft §9.6). At most 2^64-1, even where nonces
@@ -393,8 +403,7 @@ impl RoutableIds {
         if self.config.cipher.is_none() {
             return u64::MAX;
         }
-        let bits = 8 * u32::from(self.config.nonce_length);
-        1_u64.checked_shl(bits).unwrap_or(u64::MAX).saturating_sub(self.used)
+        self.numbers.end.saturating_sub(self.numbers.start)
     }
 
     /// The configuration.

@@ -16,7 +16,7 @@ mod tests {
     use aws_lc_rs::aead::{LessSafeKey, quic};
 
     #[test]
-    fn q_47_keys_of_aws_lc_rs_wipe_themselves() {
+    fn keys_are_dropped_by_aws_lc_rs_which_wipes_them() {
         assert!(needs_drop::<LessSafeKey>() && needs_drop::<quic::HeaderProtectionKey>());
     }
 }

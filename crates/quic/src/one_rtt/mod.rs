@@ -180,6 +180,7 @@ impl OneRtt {
     pub fn join(sending: SendingHalf, receiving: ReceivingHalf, phases: KeyPhases) -> Self {
         let mut one_rtt = Self { sending, receiving, phases };
         one_rtt.follow();
+        one_rtt.prepare();
         one_rtt
     }
 

@@ -11,8 +11,9 @@ use loom::sync::atomic::{AtomicU32, Ordering};
 /// [`ReceivingHalf`](crate::ReceivingHalf) share.
 ///
 /// [`OneRtt::split`](crate::OneRtt::split) makes it, and every call that seals or opens borrows it; keep it where both threads see it,
-/// such as in an `Arc`. It has no secrets, 8 octets and no lock: each half writes a word of its own and reads the other's. With the
-/// value of another connection packets do not open, but no number is used twice.
+/// such as in an `Arc`. It takes 8 octets, and has neither secrets nor a lock: each half writes a word of its own and reads the other's.
+/// The value of another connection makes both go on to phases that their peers do not know, so that packets no longer open; no number is
+/// used twice even then.
 #[derive(Debug)]
 pub struct KeyPhases {
     sending: AtomicU32,
@@ -22,7 +23,7 @@ pub struct KeyPhases {
 /// What one half says of itself, in 32 bits, since not every processor reads 64 at once.
 #[derive(Clone, Copy)]
 pub(super) struct Word {
-    /// The low 31 bits of how many key updates it has made or followed. The halves are never as far apart as that.
+    /// The low 31 bits of how many key updates it has made or followed.
     generation: u32,
     /// Of the sending half: it has answered in this phase. Of the receiving half: it has opened a packet of this phase.
     pub(super) flag: bool,
@@ -35,15 +36,18 @@ impl Word {
         Self { generation: generation as u32 & GENERATIONS, flag }
     }
 
-    /// How many phases a half that is in `generation` has to go on to be in this one; 0 if it is ahead.
-    pub(super) const fn ahead_of(self, generation: u64) -> u32 {
-        let ahead = self.generation.wrapping_sub(generation as u32) & GENERATIONS;
-        if ahead > GENERATIONS / 2 { 0 } else { ahead }
+    /// Whether this half has gone on to the phase after `generation`. Neither goes on twice before the other has followed.
+    pub(super) const fn is_after(self, generation: u64) -> bool {
+        self.is_in(generation.wrapping_add(1))
+    }
+
+    pub(super) const fn is_in(self, generation: u64) -> bool {
+        self.generation == generation as u32 & GENERATIONS
     }
 
     /// Whether the flag is set in `generation`.
     pub(super) const fn has_flag_in(self, generation: u64) -> bool {
-        self.flag && self.generation == generation as u32 & GENERATIONS
+        self.flag && self.is_in(generation)
     }
 
     fn load(word: &AtomicU32) -> Self {

@@ -54,8 +54,8 @@ impl ReceivingHalf {
     ///
     /// # Errors
     ///
-    /// [`OpenError`], as for [`Keys::open`](crate::Keys::open), and [`OpenError::Undecryptable`] for a long header. The key phase
-    /// does not change, except that a previous key is wiped if its time is over.
+    /// [`OpenError`], as for [`Keys::open`](crate::Keys::open), and [`OpenError::Undecryptable`] for a long header. The packet does not
+    /// change the key phase. An update by the sending half is followed all the same, and a previous key is wiped if its time is over.
     #[inline]
     pub fn open<'a>(
         &mut self,
@@ -66,15 +66,15 @@ impl ReceivingHalf {
         failures: &mut AuthenticationFailures,
     ) -> Result<Opened<'a>, OpenError> {
         self.expire(now.time);
-        let answered = self.enter(phases);
-        if answered {
+        let sending = self.enter(phases);
+        if sending.has_flag_in(self.generation) {
             // Nothing to do, if the caller prepares. It depends on what was opened before, not on this packet.
             self.prepare();
         }
         let expected = (PacketType::OneRtt, self.version);
         let unmasked = Unmasked::new(packet, expected, &self.header_key, space)?;
         let key_phase = unmasked.key_phase();
-        let (phase, key) = self.choose(unmasked.number, key_phase, answered);
+        let (phase, key) = self.choose(unmasked.number, key_phase, sending);
         let generation = match phase {
             Phase::Previous => self.generation.saturating_sub(1),
             Phase::Current => self.generation,
@@ -103,7 +103,7 @@ impl ReceivingHalf {
     }
 
     /// The one key to try. The choice takes the same time whatever it is.
-    fn choose(&self, number: u64, key_phase: bool, answered: bool) -> (Phase, &PacketKey) {
+    fn choose(&self, number: u64, key_phase: bool, sending: Word) -> (Phase, &PacketKey) {
         let Self { previous, current, next, opened, .. } = self;
         if key_phase == self.key_phase() {
             return (Phase::Current, current);
@@ -111,11 +111,11 @@ impl ReceivingHalf {
         let beyond = opened.is_some_and(|(_, highest)| number > highest);
         match (previous, next.key()) {
             // The peer has updated its keys, which it may do once it has an acknowledgment of this phase.
-            (_, Some(next)) if beyond && answered => (Phase::Next, next),
+            (_, Some(next)) if beyond && sending.has_flag_in(self.generation) => (Phase::Next, next),
             (Some(previous), _) => (Phase::Previous, &previous.key),
-            (None, Some(next)) => (Phase::Next, next),
+            (None, Some(next)) if sending.is_in(self.generation) => (Phase::Next, next),
             // Nothing was sealed in this phase, so the peer cannot have updated its keys.
-            (None, None) => (Phase::Current, current),
+            (None, _) => (Phase::Current, current),
         }
     }
 
@@ -136,24 +136,23 @@ impl ReceivingHalf {
         }
     }
 
-    /// Enters the phase that the sending half is in, if that has gone on. All calls that borrow `phases` begin with this; it is of use
-    /// by itself where [`expires`](Self::expires) is to be of it.
+    /// Enters the phase that the sending half is in. Every call that borrows `phases` does this first. Call it by itself before you ask for
+    /// [`expires`](Self::expires).
     pub fn follow(&mut self, phases: &KeyPhases) {
         self.enter(phases);
     }
 
-    /// Enters the phase that the sending half is in. Returns whether that has answered a packet of this phase.
+    /// Enters the phase that the sending half is in. Returns what that says of itself.
     #[inline]
-    fn enter(&mut self, phases: &KeyPhases) -> bool {
+    fn enter(&mut self, phases: &KeyPhases) -> Word {
         let sending = phases.sending();
-        for _ in 0..sending.ahead_of(self.generation) {
+        if sending.is_after(self.generation) {
             self.advance();
         }
-        sending.has_flag_in(self.generation)
+        sending
     }
 
-    /// Enters the next phase. Its key has been derived: a peer's update was opened with it, and this end's comes after a packet was
-    /// sealed in the present phase.
+    /// Enters the next phase. A peer's update was opened with its key; for one of this end it is derived now, unless it was prepared.
     fn advance(&mut self) {
         let (next, secret) = self.next.take();
         let key = core::mem::replace(&mut self.current, next);
@@ -168,8 +167,8 @@ impl ReceivingHalf {
 
     /// Derives the key of the next phase, unless it is there.
     ///
-    /// Call this between packets, such as before each wait for the next. Without it, a packet that comes after this end has
-    /// answered a key update takes as long as the derivation more, whatever its own phase (RFC 9001 §9.5).
+    /// Call this between packets, such as before each wait for the next. Without it, the first packet after this end has answered a key
+    /// update has to wait for the derivation, whatever its own phase (RFC 9001 §9.5).
     pub fn prepare(&mut self) {
         self.next.prepare();
     }

@@ -18,8 +18,8 @@ use crate::seal::{Outgoing, Sealer};
 ///
 /// Key updates and acknowledgments are its business too, because what they depend on is what was sent. The receiving thread tells
 /// it the [generation](crate::Opened::generation) and the largest number of each ACK frame, as it has to tell it about the ACK frame
-/// itself. Whatever is sealed after [`ReceivingHalf::open`](crate::ReceivingHalf::open) has returned, and this thread has been told,
-/// uses the keys that this packet asked for.
+/// itself. When [`ReceivingHalf::open`](crate::ReceivingHalf::open) has opened a packet that updates the keys, and this thread has been
+/// told, whatever it seals uses the new ones.
 pub struct SendingHalf {
     pub(super) sealer: Sealer,
     /// For [`export`](crate::OneRtt::export), like all secrets of a present or previous phase.
@@ -64,8 +64,8 @@ impl SendingHalf {
         Ok(number)
     }
 
-    /// Enters the phase that the receiving half is in, if that has gone on. All calls that borrow `phases` begin with this; it is of use
-    /// by itself where [`remaining`](Self::remaining) and [`key_phase`](Self::key_phase) are to be of it.
+    /// Enters the phase that the receiving half is in. Every call that borrows `phases` does this first. Call it by itself before you ask
+    /// for [`remaining`](Self::remaining) or [`key_phase`](Self::key_phase).
     pub fn follow(&mut self, phases: &KeyPhases) {
         self.enter(phases);
     }
@@ -74,13 +74,14 @@ impl SendingHalf {
     #[inline]
     fn enter(&mut self, phases: &KeyPhases) -> bool {
         let receiving = phases.receiving();
-        for _ in 0..receiving.ahead_of(self.generation) {
+        if receiving.is_after(self.generation) {
             self.advance();
+            phases.set_sending(self.word());
         }
         receiving.has_flag_in(self.generation)
     }
 
-    /// Enters the next phase. Its key has been derived: an update comes after a packet was sealed in the present phase.
+    /// Enters the next phase. Its key is there since a packet was sealed in the present one, or is derived now.
     fn advance(&mut self) {
         (self.sealer.keys.packet_key, _) = self.next.take();
         self.sealer.sealed = 0;
@@ -114,13 +115,15 @@ impl SendingHalf {
     ///
     /// # Errors
     ///
-    /// [`UpdateError`], with nothing changed.
+    /// [`UpdateError`]. An update by the peer is followed all the same; nothing else changes.
     pub fn initiate_update(&mut self, phases: &KeyPhases, time: Duration) -> Result<(), UpdateError> {
         self.enter(phases);
         if !self.confirmed {
             return Err(UpdateError::HandshakeNotConfirmed);
         }
-        if self.generation > 0 && !self.acknowledged {
+        // What a packet of the receiving half's phase acknowledges. So neither half is more than one phase ahead.
+        let has_followed = phases.receiving().is_in(self.generation);
+        if self.generation > 0 && !(self.acknowledged && has_followed) {
             return Err(UpdateError::NotAcknowledged);
         }
         if time < self.update_from {
