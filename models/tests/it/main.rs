@@ -49,7 +49,7 @@ fn every_fault_put_back_is_found() {
         "data never arrives",
         "arrives again and again",
         "was moved before",
-        "generation 2 arrives in 0",
+        "not opened",
         "not opened",
     ];
     for (found, expected) in found.iter().zip(expected) {

@@ -121,9 +121,9 @@ impl SendingHalf {
         if !self.confirmed {
             return Err(UpdateError::HandshakeNotConfirmed);
         }
-        // What a packet of the receiving half's phase acknowledges. So neither half is more than one phase ahead.
-        let has_followed = phases.receiving().is_in(self.generation);
-        if self.generation > 0 && !(self.acknowledged && has_followed) {
+        // An acknowledgment is in a packet of this phase, which the receiving half has opened. So neither half is more than one phase ahead.
+        let has_opened = phases.receiving().has_flag_in(self.generation);
+        if self.generation > 0 && !(self.acknowledged && has_opened) {
             return Err(UpdateError::NotAcknowledged);
         }
         if time < self.update_from {
