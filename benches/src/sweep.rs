@@ -78,7 +78,7 @@ impl As {
 
     /// Leaves the rest out, and says how: with "switch" only Wireseal's paths are off, and ring uses all that the processor has.
     ///
-    /// Must be called before anything has looked at the processor.
+    /// Must be called before the libraries have looked at the processor.
     fn become_it(self) -> &'static str {
         let (is_masked, paths): (bool, &[InstructionSet]) = match self {
             Self::Itself => return "itself",
@@ -105,6 +105,8 @@ impl As {
             ),
         };
         if is_masked {
+            // The goals have asked already, for the names of the command line; what is left is found anew.
+            switch::only(&InstructionSet::ALL);
             let found = InstructionSet::ALL.into_iter().filter(|path| path.is_available());
             assert!(found.into_iter().all(|path| paths.contains(&path)), "CPUID leaves the other paths out");
             return "CPUID";
