@@ -26,6 +26,8 @@ mod keys;
 mod limits;
 #[path = "../it/moved.rs"]
 mod moved;
+#[path = "../it/no_panic.rs"]
+mod no_panic;
 #[path = "../it/open.rs"]
 mod open;
 #[path = "../it/packet_number.rs"]
