@@ -1,8 +1,6 @@
 //! MACs of many messages.
 
-use wireseal_kernels::{cmac, sha1, sha256};
-
-use crate::key::{MacKey, State};
+use crate::key::MacKey;
 use crate::output::Mac;
 
 /// Computes the MACs of many messages, each under its own key, side by side where that is faster than one by one.
@@ -17,25 +15,30 @@ pub fn mac_batch<'a>(
 ) {
     let jobs = jobs.into_iter().take(macs.len());
     let count = jobs.clone().zip(&mut *macs).map(|(_, mac)| mac.clear()).count();
-    let numbered = jobs.clone().enumerate();
-    let cmacs = numbered.clone().filter_map(|(number, (key, message))| match &key.0 {
-        State::Aes128Cmac(key) => Some((number, key, message)),
-        _ => None,
-    });
-    let sha1s = numbered.clone().filter_map(|(number, (key, message))| match &key.0 {
-        State::HmacSha1(_, key) => Some((number, key.chaining_values(), message)),
-        _ => None,
-    });
-    let sha256s = numbered.filter_map(|(number, (key, message))| match &key.0 {
-        State::HmacSha256(_, key) => Some((number, key.chaining_values(), message)),
-        _ => None,
-    });
-    let mut done = cmac::mac_many(cmacs, |number, mac| macs[number].set(mac));
+    let mut done = 0;
+    #[cfg(feature = "aes-128-cmac")]
     if done < count {
-        done += sha1::hmac_many(sha1s, |number, mac| macs[number].set(mac));
+        let cmacs = jobs.clone().enumerate().filter_map(|(number, (key, message))| match &key.0 {
+            crate::key::State::Aes128Cmac(key) => Some((number, key, message)),
+            _ => None,
+        });
+        done += wireseal_kernels::cmac::mac_many(cmacs, |number, mac| macs[number].set(mac));
     }
+    #[cfg(feature = "hmac-sha1")]
     if done < count {
-        done += sha256::hmac_many(sha256s, |number, mac| macs[number].set(mac));
+        let sha1s = jobs.clone().enumerate().filter_map(|(number, (key, message))| match &key.0 {
+            crate::key::State::HmacSha1(_, key) => Some((number, key.chaining_values(), message)),
+            _ => None,
+        });
+        done += wireseal_kernels::sha1::hmac_many(sha1s, |number, mac| macs[number].set(mac));
+    }
+    #[cfg(feature = "hmac-sha256")]
+    if done < count {
+        let sha256s = jobs.clone().enumerate().filter_map(|(number, (key, message))| match &key.0 {
+            crate::key::State::HmacSha256(_, key) => Some((number, key.chaining_values(), message)),
+            _ => None,
+        });
+        done += wireseal_kernels::sha256::hmac_many(sha256s, |number, mac| macs[number].set(mac));
     }
     if done < count {
         for ((key, message), mac) in jobs.zip(macs).filter(|(_, mac)| mac.is_empty()) {

@@ -6,7 +6,7 @@ use aes::cipher::{
 use aes::{Aes128Enc, Block};
 use zeroize::ZeroizeOnDrop;
 
-use crate::wiped::Wiped;
+use crate::wiped::{Wiped, wiped_on_drop};
 
 /// The round keys, and the subkey K1, which doubled is K2 (RFC 4493 §2.3).
 pub(crate) struct PortableCmacKey {
@@ -29,6 +29,12 @@ impl PortableCmacKey {
         self.cipher.encrypt_with_backend(Chain { k1: &self.k1.0, message, output });
     }
 }
+
+// Its parts wipe it. If the cipher were built without that, this would not compile.
+const _: () = {
+    wiped_on_drop::<Aes128Enc>();
+    wiped_on_drop::<Wiped<16>>();
+};
 
 impl ZeroizeOnDrop for PortableCmacKey {}
 

@@ -1,7 +1,6 @@
 //! HMAC (RFC 2104) from two chaining values.
 
 use wireseal_kernels::hmac::ShaInstructions;
-use wireseal_kernels::{sha1, sha256};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::blocks::whole_blocks;
@@ -117,6 +116,7 @@ fn write_length(block: &mut [u8; BLOCK], octets: usize) {
 }
 
 /// SHA-1, with the initial value of FIPS 180-4 §5.3.1.
+#[cfg(feature = "hmac-sha1")]
 impl ChainingValue for [u32; 5] {
     const INITIAL: Self = [0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0];
 
@@ -124,16 +124,17 @@ impl ChainingValue for [u32; 5] {
 
     #[inline]
     fn hmac(sha: ShaInstructions, keys: [&Self; 2], message: &[&[u8]]) -> [u8; 20] {
-        sha1::hmac(sha, keys, message)
+        wireseal_kernels::sha1::hmac(sha, keys, message)
     }
 
     #[inline]
     fn compress(&mut self, blocks: &[[u8; BLOCK]]) {
-        ::sha1::block_api::compress(self, blocks);
+        sha1::block_api::compress(self, blocks);
     }
 }
 
 /// SHA-256, with the initial value of FIPS 180-4 §5.3.3.
+#[cfg(feature = "hmac-sha256")]
 impl ChainingValue for [u32; 8] {
     const INITIAL: Self =
         [0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19];
@@ -142,7 +143,7 @@ impl ChainingValue for [u32; 8] {
 
     #[inline]
     fn hmac(sha: ShaInstructions, keys: [&Self; 2], message: &[&[u8]]) -> [u8; 32] {
-        sha256::hmac(sha, keys, message)
+        wireseal_kernels::sha256::hmac(sha, keys, message)
     }
 
     #[inline]

@@ -1,5 +1,6 @@
 //! The key type of all MAC algorithms.
 
+use core::convert::Infallible;
 use core::fmt;
 
 use wireseal_algorithms::MacAlgorithm;
@@ -8,11 +9,13 @@ use wireseal_kernels::cpu::InstructionSet;
 use wireseal_kernels::hmac::ShaInstructions;
 use zeroize::ZeroizeOnDrop;
 
+#[cfg(feature = "aes-128-cmac")]
 use crate::cmac::PortableCmacKey;
 use crate::hmac::HmacKey;
+#[cfg(feature = "kmac256")]
 use crate::kmac::Kmac256Key;
 use crate::output::{Mac, MacMismatch, compare};
-use crate::wiped::Wiped;
+use crate::wiped::wiped_on_drop;
 
 /// The length of a KMAC256 output.
 ///
@@ -33,46 +36,49 @@ pub struct MacKey(pub(crate) State);
 
 // The variant comes first, beside what every key has first: a key takes no more cache lines than its algorithm needs.
 #[repr(u8)]
+#[allow(clippy::large_enum_variant, reason = "a heap is what this crate does without")]
 pub(crate) enum State {
     // The instructions are detected when the key is made.
+    #[cfg(feature = "hmac-sha1")]
     HmacSha1(Option<ShaInstructions>, HmacKey<[u32; 5]>),
+    #[cfg(feature = "hmac-sha256")]
     HmacSha256(Option<ShaInstructions>, HmacKey<[u32; 8]>),
+    #[cfg(feature = "aes-128-cmac")]
     Aes128Cmac(cmac::Key),
+    #[cfg(feature = "aes-128-cmac")]
     PortableAes128Cmac(PortableCmacKey),
+    #[cfg(feature = "kmac256")]
     Kmac256(OutputLength, Kmac256Key),
+    /// Never made: with no algorithm at all there are no keys.
+    #[allow(dead_code, reason = "without it, an enum of no algorithm would be none of `u8`")]
+    None(Infallible),
 }
 
 // Two of these and the rest of a TCP-AO connection have to fit in 704 octets.
 const _: () = assert!(size_of::<MacKey>() <= 208);
 
-// Its parts wipe a `MacKey`. If the cipher were built without that, this would not compile.
-const _: () = {
-    const fn wiped_on_drop<T: ZeroizeOnDrop>() {}
-    wiped_on_drop::<HmacKey<[u32; 5]>>();
-    wiped_on_drop::<HmacKey<[u32; 8]>>();
-    wiped_on_drop::<cmac::Key>();
-    wiped_on_drop::<PortableCmacKey>();
-    wiped_on_drop::<aes::Aes128Enc>();
-    wiped_on_drop::<Wiped<16>>();
-    wiped_on_drop::<Kmac256Key>();
-};
+// Its parts wipe a `MacKey`; those of this crate say so themselves.
+const _: () = wiped_on_drop::<cmac::Key>();
 
 impl ZeroizeOnDrop for MacKey {}
 
 impl MacKey {
     /// A key of any length for HMAC-SHA-1 (RFC 2104). Its MACs have 20 octets; a key longer than 64 octets is hashed first.
+    #[cfg(feature = "hmac-sha1")]
     #[must_use]
     pub fn hmac_sha1(key: &[u8]) -> Self {
         Self(State::HmacSha1(ShaInstructions::detect(), HmacKey::new(key)))
     }
 
     /// A key of any length for HMAC-SHA-256 (RFC 2104). Its MACs have 32 octets; a key longer than 64 octets is hashed first.
+    #[cfg(feature = "hmac-sha256")]
     #[must_use]
     pub fn hmac_sha256(key: &[u8]) -> Self {
         Self(State::HmacSha256(ShaInstructions::detect(), HmacKey::new(key)))
     }
 
     /// A key for AES-128-CMAC (RFC 4493). Its MACs have 16 octets.
+    #[cfg(feature = "aes-128-cmac")]
     #[must_use]
     pub fn aes_128_cmac(key: &[u8; 16]) -> Self {
         Self(match cmac::Key::new(key) {
@@ -82,6 +88,7 @@ impl MacKey {
     }
 
     /// A key of any length for KMAC256 (SP 800-185 §4), with its customization string and output length.
+    #[cfg(feature = "kmac256")]
     #[must_use]
     pub fn kmac256(key: &[u8], customization: &[u8], output_length: OutputLength) -> Self {
         Self(State::Kmac256(output_length, Kmac256Key::new(key, customization)))
@@ -90,24 +97,31 @@ impl MacKey {
     /// The algorithm of this key.
     #[must_use]
     pub fn algorithm(&self) -> MacAlgorithm {
-        match &self.0 {
-            State::HmacSha1(..) => MacAlgorithm::HmacSha1,
-            State::HmacSha256(..) => MacAlgorithm::HmacSha256,
-            State::Aes128Cmac(_) | State::PortableAes128Cmac(_) => MacAlgorithm::Aes128Cmac,
-            State::Kmac256(..) => MacAlgorithm::Kmac256,
-        }
+        self.description().0
     }
 
     /// What computes the MAC of a message, for logs and measurements: the processor's instructions, or "RustCrypto". Decided when the key is
     /// made. Batches use wider instructions where the processor has them.
     #[must_use]
     pub fn served_by(&self) -> &'static str {
-        let path = match &self.0 {
-            State::HmacSha1(sha, _) | State::HmacSha256(sha, _) => sha.map(ShaInstructions::path),
-            State::Aes128Cmac(key) => Some(key.path()),
-            State::PortableAes128Cmac(_) | State::Kmac256(..) => None,
-        };
-        path.map_or("RustCrypto", InstructionSet::name)
+        self.description().1.map_or("RustCrypto", InstructionSet::name)
+    }
+
+    /// The algorithm, and the instructions if there are any.
+    fn description(&self) -> (MacAlgorithm, Option<InstructionSet>) {
+        match &self.0 {
+            #[cfg(feature = "hmac-sha1")]
+            State::HmacSha1(sha, _) => (MacAlgorithm::HmacSha1, sha.map(ShaInstructions::path)),
+            #[cfg(feature = "hmac-sha256")]
+            State::HmacSha256(sha, _) => (MacAlgorithm::HmacSha256, sha.map(ShaInstructions::path)),
+            #[cfg(feature = "aes-128-cmac")]
+            State::Aes128Cmac(key) => (MacAlgorithm::Aes128Cmac, Some(key.path())),
+            #[cfg(feature = "aes-128-cmac")]
+            State::PortableAes128Cmac(_) => (MacAlgorithm::Aes128Cmac, None),
+            #[cfg(feature = "kmac256")]
+            State::Kmac256(..) => (MacAlgorithm::Kmac256, None),
+            State::None(never) => match *never {},
+        }
     }
 
     /// The MAC of the slices of `message`, taken as one message.
@@ -115,16 +129,20 @@ impl MacKey {
     #[must_use]
     pub fn mac(&self, message: &[&[u8]]) -> Mac {
         match &self.0 {
+            #[cfg(feature = "hmac-sha1")]
             State::HmacSha1(sha, key) => Mac::compute::<20>(|output| *output = key.mac(*sha, message)),
+            #[cfg(feature = "hmac-sha256")]
             State::HmacSha256(sha, key) => Mac::compute::<32>(|output| *output = key.mac(*sha, message)),
+            #[cfg(feature = "aes-128-cmac")]
             State::Aes128Cmac(key) => Mac::compute::<16>(|output| *output = key.mac(message)),
+            #[cfg(feature = "aes-128-cmac")]
             State::PortableAes128Cmac(key) => Mac::compute::<16>(|output| key.mac(message, output)),
-            State::Kmac256(OutputLength::Octets16, key) => {
-                Mac::compute::<16>(|output| key.mac(message, output))
-            }
-            State::Kmac256(OutputLength::Octets32, key) => {
-                Mac::compute::<32>(|output| key.mac(message, output))
-            }
+            #[cfg(feature = "kmac256")]
+            State::Kmac256(length, key) => match length {
+                OutputLength::Octets16 => Mac::compute::<16>(|output| key.mac(message, output)),
+                OutputLength::Octets32 => Mac::compute::<32>(|output| key.mac(message, output)),
+            },
+            State::None(never) => match *never {},
         }
     }
 

@@ -37,13 +37,21 @@
 //!
 //! Not wiped: the chaining value of a single CMAC or HMAC, which is meant for registers, what the compiler or a cipher spills to the
 //! stack, and the copies that moving a value leaves behind. Build a key where it will stay.
+//!
+//! # Features
+//! The algorithms, all of them on by default: `hmac-sha1`, `hmac-sha256`, `aes-128-cmac` and `kmac256`. With `default-features = false`
+//! there are only the constructors of [`MacKey`] that you name the features of; the code of the others and what it depends on is left
+//! out. Poly1305 is always there.
 #![no_std]
+#![cfg_attr(not(feature = "default"), allow(unused, reason = "some of it is for what is left out"))]
 
 mod batch;
 mod blocks;
+#[cfg(feature = "aes-128-cmac")]
 mod cmac;
 mod hmac;
 mod key;
+#[cfg(feature = "kmac256")]
 mod kmac;
 mod output;
 mod poly1305;

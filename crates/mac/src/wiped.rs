@@ -2,6 +2,9 @@
 
 use zeroize::{ZeroizeOnDrop, optimization_barrier};
 
+/// Compiles only if `T` wipes itself.
+pub(crate) const fn wiped_on_drop<T: ZeroizeOnDrop>() {}
+
 /// Octets that are overwritten with zeros on drop.
 ///
 /// `Zeroizing` does so one octet at a time, which shows in the time of a short message's MAC. This writes as wide as the processor
