@@ -10,7 +10,7 @@ use wireseal_algorithms::{AeadAlgorithm, MacAlgorithm, TcpAoAlgorithm};
 use wireseal_mac::{MacKey, MessageHead};
 use wireseal_quic::{Keys, OneRtt};
 use wireseal_tcp_ao::shim::ShimSlot;
-use wireseal_tcp_ao::{Connection, FieldName, MasterKey, OptionCoverage, Segment, Sne, TrafficKey};
+use wireseal_tcp_ao::{Connection, FieldName, OptionCoverage, Segment, Sne, TrafficKey};
 
 use crate::table::{Cell, Table};
 use crate::timing::{Effort, Timed, alternate};
@@ -118,7 +118,7 @@ pub(crate) fn connections(effort: Effort) -> Table {
     let rows = TcpAoAlgorithm::ALL.into_iter().map(|algorithm| {
         let pair = segment::pair(0);
         let (source, destination) = (pair.local.address(), pair.remote.address());
-        let master_key = MasterKey::new(&[1; 32]).expect("32 octets");
+        let mkt = segment::mkt(algorithm, 1);
         let context = segment::kdf_context(pair);
         let state = segment::established(algorithm, LENGTH).sender.export().expect("established");
         let mkts = segment::mkts(algorithm);
@@ -130,7 +130,7 @@ pub(crate) fn connections(effort: Effort) -> Table {
         assert!(mkts.verify_syn(good).is_ok() && mkts.verify_syn(forged).is_err());
         let mut timed = [
             Timed::new("one key", || {
-                drop(black_box(TrafficKey::derive(algorithm, &master_key, black_box(&context))));
+                drop(black_box(TrafficKey::derive(&mkt, black_box(&context))));
             }),
             Timed::new("whole connection, two MKTs", || drop(black_box(Connection::import(&state, &mkts)))),
             Timed::new("good SYN", || assert!(mkts.verify_syn(black_box(good)).is_ok())),

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use wireseal_algorithms::{AeadAlgorithm, MacAlgorithm, TcpAoAlgorithm};
 use wireseal_quic::{Keys, PacketType, TrafficSecret, Version};
-use wireseal_tcp_ao::{MasterKey, TrafficKey};
+use wireseal_tcp_ao::TrafficKey;
 
 use crate::contenders::{mac, segment};
 use crate::paths;
@@ -43,10 +43,10 @@ pub(crate) fn table(effort: Effort) -> Table {
         let measure = |path| add(format!("MAC, {}", algorithm.name()), path, times(effort, make));
         paths::each(|| make().served_by(), measure);
     }
-    let master_key = MasterKey::new(&[1; 32]).expect("32 octets are enough for all");
     let context = segment::kdf_context(segment::pair(0));
     for algorithm in TcpAoAlgorithm::ALL {
-        let make = || TrafficKey::derive(algorithm, black_box(&master_key), &context);
+        let mkt = segment::mkt(algorithm, 1);
+        let make = || TrafficKey::derive(black_box(&mkt), &context);
         let measure = |path| add(format!("TCP-AO traffic key, {algorithm}"), path, times(effort, make));
         paths::each(|| make().mac_key().served_by(), measure);
     }

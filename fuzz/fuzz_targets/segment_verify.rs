@@ -36,7 +36,7 @@ fuzz_target!(|input: &[u8]| {
             source_isn: Isn(0x0102_0304),
             destination_isn: Isn(0x0506_0708),
         };
-        TrafficKey::derive(algorithm, mkt.master_key(), &context)
+        TrafficKey::derive(&mkt, &context)
     };
     let sne = Sne(u32::from(*choice));
     let verify = |key: &TrafficKey, sne, segment: &Segment<'_>| verify_segment(key, sne, parameters, segment);

@@ -18,9 +18,13 @@ const ISNS: [Isn; 2] = [Isn(1000), Isn(5000)];
 
 /// The MKTs that the benches use for an algorithm.
 pub(crate) fn mkts(algorithm: TcpAoAlgorithm) -> MktSet<2> {
-    let mkt = |id| Mkt::new(KeyId(id), KeyId(id), algorithm, MasterKey::new(&[id; 32])?);
-    let mkts = [mkt(1), mkt(2)].map(|mkt| mkt.expect("32 octets are enough for all"));
-    MktSet::from_mkts(mkts).expect("two ids")
+    MktSet::from_mkts([1, 2].map(|id| mkt(algorithm, id))).expect("two ids")
+}
+
+/// One of them.
+pub(crate) fn mkt(algorithm: TcpAoAlgorithm, id: u8) -> Mkt {
+    let mkt = MasterKey::new(&[id; 32]).and_then(|key| Mkt::new(KeyId(id), KeyId(id), algorithm, key));
+    mkt.expect("32 octets are enough for all")
 }
 
 /// The socket pair of connection number `index`; each has its own address, and so its own traffic keys.
@@ -38,8 +42,7 @@ pub(crate) fn kdf_context(pair: SocketPair) -> KdfContext {
 
 /// The send traffic key of the end that opened an established connection.
 pub(crate) fn traffic_key(algorithm: TcpAoAlgorithm, pair: SocketPair) -> TrafficKeyOctets {
-    let master_key = MasterKey::new(&[1; 32]).expect("32 octets are enough for all");
-    TrafficKeyOctets::derive(algorithm, &master_key, &kdf_context(pair))
+    TrafficKeyOctets::derive(&mkt(algorithm, 1), &kdf_context(pair))
 }
 
 /// An unsigned TCP segment from `pair.local` to `pair.remote`, with an AO option for `mac_length` octets of MAC.

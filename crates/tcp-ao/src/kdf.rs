@@ -7,7 +7,8 @@ use wireseal_algorithms::{MacAlgorithm, TcpAoAlgorithm, TcpAoKdf};
 use wireseal_mac::{MacKey, OutputLength, prefetch};
 use zeroize::Zeroizing;
 
-use crate::mkt::MasterKey;
+use crate::built_in::mac_key;
+use crate::mkt::{MasterKey, Mkt};
 use crate::types::{Endpoint, Isn, SocketPair};
 
 /// Octets of the longest traffic key of any algorithm.
@@ -83,36 +84,37 @@ pub struct TrafficKeyOctets {
 }
 
 impl TrafficKeyOctets {
-    /// Derives the traffic key of an algorithm from a master key (RFC 5926 §3.1.1).
+    /// Derives a traffic key of an MKT (RFC 5926 §3.1.1).
     #[must_use]
-    pub fn derive(algorithm: TcpAoAlgorithm, master_key: &MasterKey, context: &KdfContext) -> Self {
+    pub fn derive(mkt: &Mkt, context: &KdfContext) -> Self {
+        Self::derive_from(mkt.parameters().algorithm, mkt.master_key(), context)
+    }
+
+    /// The same from the two parts of an MKT that count.
+    pub(crate) fn derive_from(
+        algorithm: TcpAoAlgorithm,
+        master_key: &MasterKey,
+        context: &KdfContext,
+    ) -> Self {
         let mut buffer = [0; 44];
         let context = context.write(&mut buffer);
         let master_key = master_key.expose_secret();
         let length = algorithm.traffic_key_length();
-        // Every RFC 5926 KDF ends its input with the output length in bits, as 16 bits.
-        let bits = (length as u16 * 8).to_be_bytes();
-        let rfc_5926 = |key: &MacKey| key.mac(&[&[1], LABEL, context, &bits]);
+        // Every KDF is a use of its algorithm's MAC.
+        let keyed = |key: &[u8]| mac_key(algorithm.mac(), key, b"KDF", OutputLength::Octets32);
         let derived = match algorithm.kdf() {
-            TcpAoKdf::HmacSha1 => rfc_5926(&MacKey::hmac_sha1(master_key)),
-            TcpAoKdf::HmacSha256 => rfc_5926(&MacKey::hmac_sha256(master_key)),
-            TcpAoKdf::Aes128Cmac => rfc_5926(&match master_key.try_into() {
-                Ok(key) => MacKey::aes_128_cmac(key),
-                Err(_) => compress(master_key),
-            }),
+            TcpAoKdf::HmacSha1 | TcpAoKdf::HmacSha256 | TcpAoKdf::Aes128Cmac => {
+                // Every RFC 5926 KDF ends its input with the output length in bits, as 16 bits.
+                let bits = (length as u16 * 8).to_be_bytes();
+                keyed(master_key).mac(&[&[1], LABEL, context, &bits])
+            }
             TcpAoKdf::HkdfSha256 => {
                 // RFC 5869 with a salt of zeros, as long as the hash; one block of output is enough.
-                let pseudorandom_key = MacKey::hmac_sha256(&[0; 32]).mac(&[master_key]);
-                MacKey::hmac_sha256(pseudorandom_key.as_bytes()).mac(&[context, &[1]])
+                let pseudorandom_key = keyed(&[0; 32]).mac(&[master_key]);
+                keyed(pseudorandom_key.as_bytes()).mac(&[context, &[1]])
             }
-            TcpAoKdf::Kmac256 => {
-                // SP 800-56C one-step: the salt defaults to 132 zero octets, the counter is 32 bits.
-                MacKey::kmac256(&[0; 132], b"KDF", OutputLength::Octets32).mac(&[
-                    &1u32.to_be_bytes(),
-                    master_key,
-                    context,
-                ])
-            }
+            // SP 800-56C one-step: the salt defaults to 132 zero octets, the counter is 32 bits.
+            TcpAoKdf::Kmac256 => keyed(&[0; 132]).mac(&[&1u32.to_be_bytes(), master_key, context]),
         };
         let mut octets = Zeroizing::new([0; MAX_TRAFFIC_KEY_LENGTH]);
         octets[..length].copy_from_slice(derived.truncated(length));
@@ -137,23 +139,25 @@ impl fmt::Debug for TrafficKeyOctets {
     }
 }
 
-/// RFC 5926 §3.1.1.2: a master key of other than 16 octets goes through AES-CMAC under a zero key first.
-fn compress(master_key: &[u8]) -> MacKey {
-    let compressed = MacKey::aes_128_cmac(&[0; 16]).mac(&[master_key]);
-    let mut key = Zeroizing::new([0; 16]);
-    key.copy_from_slice(compressed.as_bytes());
-    MacKey::aes_128_cmac(&key)
-}
-
 /// A traffic key, ready to compute MACs: the key schedule is done once. 208 octets.
 pub struct TrafficKey(MacKey);
 
 impl TrafficKey {
-    /// Derives the traffic key of an algorithm from a master key (RFC 5926 §3.1.1) and sets up the MAC with it.
+    /// Derives a traffic key of an MKT (RFC 5926 §3.1.1) and sets up the MAC with it.
     #[cold]
     #[must_use]
-    pub fn derive(algorithm: TcpAoAlgorithm, master_key: &MasterKey, context: &KdfContext) -> Self {
-        Self::new(&TrafficKeyOctets::derive(algorithm, master_key, context))
+    pub fn derive(mkt: &Mkt, context: &KdfContext) -> Self {
+        Self::new(&TrafficKeyOctets::derive(mkt, context))
+    }
+
+    /// The same from the two parts of an MKT that count.
+    #[cold]
+    pub(crate) fn derive_from(
+        algorithm: TcpAoAlgorithm,
+        master_key: &MasterKey,
+        context: &KdfContext,
+    ) -> Self {
+        Self::new(&TrafficKeyOctets::derive_from(algorithm, master_key, context))
     }
 
     /// Sets up the MAC with derived octets.
@@ -165,17 +169,8 @@ impl TrafficKey {
     /// The same with the octets in the first part of an array.
     pub(crate) fn expand(algorithm: TcpAoAlgorithm, octets: &[u8; MAX_TRAFFIC_KEY_LENGTH]) -> Self {
         let key = &octets[..algorithm.traffic_key_length()];
-        Self(match algorithm {
-            TcpAoAlgorithm::HmacSha1 => MacKey::hmac_sha1(key),
-            TcpAoAlgorithm::Aes128Cmac => {
-                let mut sized = Zeroizing::new([0; 16]);
-                sized.copy_from_slice(key);
-                MacKey::aes_128_cmac(&sized)
-            }
-            TcpAoAlgorithm::LinuxHmacSha256 | TcpAoAlgorithm::HmacSha256_128 => MacKey::hmac_sha256(key),
-            // The draft fixes 128 bits of output and leaves the customization open; its vectors use an empty one.
-            TcpAoAlgorithm::Kmac256_128 => MacKey::kmac256(key, b"", OutputLength::Octets16),
-        })
+        // The draft fixes 128 bits of KMAC256's output and leaves the customization open; its vectors use an empty one.
+        Self(mac_key(algorithm.mac(), key, b"", OutputLength::Octets16))
     }
 
     /// Asks the processor to bring near what the MACs of this key's algorithm read.

@@ -103,7 +103,10 @@
 //! ```
 //!
 //! # Features
-//! None is on by default. Without them the crate needs neither std nor a heap.
+//! The algorithms are on by default: `hmac-sha1`, `hmac-sha256`, `aes-128-cmac` and `kmac256`. With `default-features = false` there are
+//! only those that you name, and less code. [`Mkt::new`] refuses the others, with an error that names the feature.
+//!
+//! The rest is off by default. Without it the crate needs neither std nor a heap.
 //! * `key-chain`: key chains with lifetimes (RFC 8177); needs `alloc`.
 //! * `toml`, `json`: key chains read from and written to files; need `alloc`.
 //! * `std`: `key_chain::Timestamp` from the system's clock.
@@ -128,6 +131,7 @@ pub mod shim;
 
 mod any_error;
 mod authenticate;
+mod built_in;
 mod connection;
 mod counters;
 mod error;

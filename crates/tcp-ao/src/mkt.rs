@@ -5,6 +5,7 @@ use core::fmt;
 use wireseal_algorithms::TcpAoAlgorithm;
 use zeroize::ZeroizeOnDrop;
 
+use crate::built_in::feature;
 use crate::types::KeyId;
 
 /// Octets of the longest master key; also Linux's limit (`TCP_AO_MAXKEYLEN`).
@@ -55,6 +56,12 @@ pub enum MktError {
     TooMany {
         /// How many MKTs there is room for.
         capacity: usize,
+    },
+    /// The code of the algorithm was left out; see [Features](crate#features).
+    #[error("{algorithm} is not built in: it needs the feature {} of wireseal-tcp-ao", feature(.algorithm.mac()).0)]
+    NotBuiltIn {
+        /// The algorithm.
+        algorithm: TcpAoAlgorithm,
     },
 }
 
@@ -193,31 +200,40 @@ impl Mkt {
     /// # Errors
     /// [`MktError::MasterKeyTooShort`] if the algorithm requires a longer master key: the two of
     /// draft-ietf-tcpm-tcp-ao-algs require 32 octets. See [`Mkt::with_short_master_key`].
+    /// [`MktError::NotBuiltIn`] if the algorithm was left out.
     pub fn new(
         send_id: KeyId,
         recv_id: KeyId,
         algorithm: TcpAoAlgorithm,
         master_key: MasterKey,
     ) -> Result<Self, MktError> {
-        if master_key.len() < algorithm.min_master_key_length() {
-            return Err(MktError::MasterKeyTooShort { algorithm, length: master_key.len() });
+        let mkt = Self::with_short_master_key(send_id, recv_id, algorithm, master_key)?;
+        let length = mkt.master_key.len();
+        if length < algorithm.min_master_key_length() {
+            return Err(MktError::MasterKeyTooShort { algorithm, length });
         }
-        Ok(Self::with_short_master_key(send_id, recv_id, algorithm, master_key))
+        Ok(mkt)
     }
 
     /// The same with a master key of any length, for a peer that cannot take a better one.
-    #[must_use]
-    pub const fn with_short_master_key(
+    ///
+    /// # Errors
+    /// [`MktError::NotBuiltIn`] if the algorithm was left out.
+    pub fn with_short_master_key(
         send_id: KeyId,
         recv_id: KeyId,
         algorithm: TcpAoAlgorithm,
         master_key: MasterKey,
-    ) -> Self {
+    ) -> Result<Self, MktError> {
+        // The one place where it is asked: what has an MKT can count on the code.
+        if !feature(algorithm.mac()).1 {
+            return Err(MktError::NotBuiltIn { algorithm });
+        }
         let mac_length = algorithm.default_mac_length() as u8;
         let options = OptionCoverage::Covered;
         let parameters =
             MktParameters { send_id, recv_id, algorithm, mac_length, options, accept_only: false };
-        Self { parameters, master_key }
+        Ok(Self { parameters, master_key })
     }
 
     /// The same MKT with a MAC of `length` octets in the option.

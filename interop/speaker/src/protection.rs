@@ -28,7 +28,8 @@ pub fn peer(local: IpAddr, remote: IpAddr, mkts: MktSet<MKTS_PER_PEER>) -> Peer 
 /// None for a key that this end can have.
 pub fn mirrored(mkt: &Mkt) -> Result<Mkt, MktError> {
     let (parameters, master_key) = (mkt.parameters(), mkt.master_key().clone());
-    let mirrored = Mkt::with_short_master_key(mkt.recv_id(), mkt.send_id(), parameters.algorithm, master_key);
+    let mirrored =
+        Mkt::with_short_master_key(mkt.recv_id(), mkt.send_id(), parameters.algorithm, master_key)?;
     Ok(mirrored.with_mac_length(parameters.mac_length())?.with_options(parameters.options))
 }
 

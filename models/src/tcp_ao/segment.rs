@@ -65,7 +65,8 @@ pub(super) fn recv_id(side: Side, key: u8) -> KeyId {
 
 pub(super) fn mkt(side: Side, key: u8) -> Mkt {
     let master_key = MasterKey::new(&[key + 1; 16]).expect("of a length that is allowed");
-    Mkt::with_short_master_key(send_id(side, key), recv_id(side, key), TcpAoAlgorithm::Aes128Cmac, master_key)
+    Mkt::new(send_id(side, key), recv_id(side, key), TcpAoAlgorithm::Aes128Cmac, master_key)
+        .expect("built in")
 }
 
 /// The MKTs of a mask of keys.

@@ -208,7 +208,7 @@ fn of_key(
         )?;
     }
     let input = segment.mac_input(Sne(*sne), options).map_err(io::Error::other)?;
-    let octets = TrafficKeyOctets::derive(algorithm, mkt.master_key(), context);
+    let octets = TrafficKeyOctets::derive(mkt, context);
     if *explain {
         explain_kdf(output, &derive::kdf(algorithm, mkt.master_key(), context))?;
     }
@@ -254,7 +254,7 @@ fn of_connection(
             if explain {
                 explain_kdf(output, &derive::kdf(algorithm, mkt.master_key(), context))?;
             }
-            let octets = TrafficKeyOctets::derive(algorithm, mkt.master_key(), context);
+            let octets = TrafficKeyOctets::derive(mkt, context);
             writeln!(output, "{name:<13} {}", Hex(octets.expose_secret()))?;
         }
     }

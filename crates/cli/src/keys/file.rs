@@ -139,6 +139,7 @@ impl ChainKey {
         let master_key =
             MasterKey::new(self.secret.expose()).map_err(|error| ("secret", Problem::Mkt(error)))?;
         let mkt = Mkt::with_short_master_key(self.send_id, self.recv_id, self.algorithm, master_key)
+            .map_err(|error| ("algorithm", Problem::Mkt(error)))?
             .with_mac_length(self.mac_length)
             .map_err(|error| ("MAC length", Problem::Mkt(error)))?
             .with_options(self.options);

@@ -50,13 +50,14 @@ fn check(vector: &Vector) -> Option<bool> {
         source_isn: isn(&vector.source_isn)?,
         destination_isn: isn(&vector.destination_isn)?,
     };
-    let octets = TrafficKeyOctets::derive(algorithm, &master_key, &context);
     let options =
         if vector.options == "covered" { OptionCoverage::Covered } else { OptionCoverage::Excluded };
     let mkt = Mkt::with_short_master_key(ao.key_id, ao.rnext_key_id, algorithm, master_key)
+        .ok()?
         .with_mac_length(ao.mac.len())
         .ok()?
         .with_options(options);
+    let octets = TrafficKeyOctets::derive(&mkt, &context);
     let (key, sne, parameters) = (TrafficKey::new(&octets), Sne(vector.sne), mkt.parameters());
 
     let addresses = (segment.source_address(), segment.destination_address());

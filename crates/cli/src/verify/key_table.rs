@@ -2,7 +2,7 @@
 
 use cidr::IpCidr;
 use wireseal_tcp_ao::key_chain::Lifetime;
-use wireseal_tcp_ao::{Endpoint, KdfContext, KeyId, MasterKey, MktParameters, TrafficKey};
+use wireseal_tcp_ao::{Endpoint, KdfContext, KeyId, MasterKey, Mkt, MktParameters, TrafficKey};
 
 use super::hints::NatHint;
 use super::options::VerifyOptions;
@@ -82,7 +82,11 @@ impl<'k> KeyTable<'k> {
 
     /// The secret of a candidate.
     pub(super) fn master_key(&self, candidate: Candidate) -> &'k MasterKey {
-        self.keys.keys[candidate.key as usize].key.mkt().master_key()
+        self.mkt(candidate).master_key()
+    }
+
+    fn mkt(&self, candidate: Candidate) -> &'k Mkt {
+        self.keys.keys[candidate.key as usize].key.mkt()
     }
 
     /// The name of a key in reports.
@@ -92,7 +96,7 @@ impl<'k> KeyTable<'k> {
 
     /// The candidate's traffic key in this context.
     pub(super) fn derive(&self, candidate: Candidate, context: &KdfContext) -> TrafficKey {
-        TrafficKey::derive(self.parameters(candidate).algorithm, self.master_key(candidate), context)
+        TrafficKey::derive(self.mkt(candidate), context)
     }
 
     /// Whether a segment recorded here is outside the key's accept lifetime.

@@ -8,7 +8,7 @@ use wireseal::derive::{Field, Octets, ao_of, context_of, kdf, mac_input, segment
 use wireseal::hex::{self, Hex};
 use wireseal_algorithms::{TcpAoAlgorithm, TcpAoKdf};
 use wireseal_mac::{MacKey, OutputLength};
-use wireseal_tcp_ao::{Isn, MasterKey, OptionCoverage, Segment, Sne, TrafficKey};
+use wireseal_tcp_ao::{Isn, KeyId, MasterKey, Mkt, OptionCoverage, Segment, Sne, TrafficKey};
 
 use crate::support::files::{Files, workspace_file};
 use crate::support::program::{Run, program, wireseal, wireseal_reading};
@@ -171,9 +171,14 @@ fn the_fields_that_are_shown_are_what_is_computed_over() {
         let options = if covered { OptionCoverage::Covered } else { OptionCoverage::Excluded };
         let input = segment.mac_input(Sne(vector.sne()), options).unwrap();
         let input = octets(&mac_input(&input, options), &secret);
-        let mac = TrafficKey::derive(algorithm, &master_key, &context).mac_key().mac(&[&input]);
+        let mac = TrafficKey::derive(&mkt(algorithm, master_key), &context).mac_key().mac(&[&input]);
         assert_eq!(mac.truncated(ao.mac.len()), vector.octets("mac"), "{}", vector.0);
     }
+}
+
+/// An MKT, whose ids do not matter to traffic keys.
+fn mkt(algorithm: TcpAoAlgorithm, master_key: MasterKey) -> Mkt {
+    Mkt::with_short_master_key(KeyId(0), KeyId(0), algorithm, master_key).unwrap()
 }
 
 proptest! {
@@ -197,7 +202,7 @@ proptest! {
         let isns = [Isn(sne), Isn(!sne)];
         let given = (!segment.flags().syn()).then_some(isns);
         let context = context_of(&segment, given).unwrap();
-        let key = TrafficKey::derive(TcpAoAlgorithm::HmacSha1, &MasterKey::new(b"secret").unwrap(), &context);
+        let key = TrafficKey::derive(&mkt(TcpAoAlgorithm::HmacSha1, MasterKey::new(b"secret").unwrap()), &context);
         let input = segment.mac_input(Sne(sne), options).unwrap();
         let computed = input.mac(&key);
         let input = octets(&mac_input(&input, options), &[]);

@@ -149,7 +149,7 @@ fn apply(socket: &TcpAoSocket<'_>, chain: Option<&KeyChain>, action: &Action) ->
             }
         }
         Action::AddPlaceholder { key } => match chain {
-            Some(chain) => add(key, &placeholder(chain, key).map_err(io::Error::from)?, false, false),
+            Some(chain) => add(key, &placeholder(chain, key)?, false, false),
             None => Ok(()),
         },
         Action::SetCurrent(key) => socket.set_current_key(key.send_id),
@@ -163,10 +163,10 @@ fn apply(socket: &TcpAoSocket<'_>, chain: Option<&KeyChain>, action: &Action) ->
 }
 
 /// A key with these ids and a random secret. Its algorithm is one of the chain's, since the kernel may lack others.
-fn placeholder(chain: &KeyChain, KeyName { send_id, recv_id, .. }: KeyName) -> Result<Mkt, getrandom::Error> {
+fn placeholder(chain: &KeyChain, KeyName { send_id, recv_id, .. }: KeyName) -> io::Result<Mkt> {
     let mut secret = Zeroizing::new([0; PLACEHOLDER_SECRET_LENGTH]);
     getrandom::fill(secret.as_mut_slice())?;
     let master_key = MasterKey::new(secret.as_slice()).expect("32 octets are between 1 and 80");
     let algorithm = chain.keys()[0].mkt().parameters().algorithm;
-    Ok(Mkt::with_short_master_key(send_id, recv_id, algorithm, master_key))
+    Mkt::with_short_master_key(send_id, recv_id, algorithm, master_key).map_err(io::Error::other)
 }

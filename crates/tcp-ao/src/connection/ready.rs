@@ -68,6 +68,6 @@ impl<const N: usize> Connection<N> {
     pub(super) fn derive(&self, slot: u8, context: &KdfContext) -> Option<TrafficKey> {
         let Secrets::Master(keys) = &self.secrets else { return None };
         let master_key = keys[usize::from(slot)].as_ref()?;
-        Some(TrafficKey::derive(self.key(slot).algorithm, master_key, context))
+        Some(TrafficKey::derive_from(self.key(slot).algorithm, master_key, context))
     }
 }

@@ -5,7 +5,7 @@ use crate::kdf::TrafficKey;
 use crate::mkt::MasterKey;
 
 /// The master keys until the ISNs are confirmed, the traffic keys afterwards; never both.
-#[expect(clippy::large_enum_variant, reason = "a heap is what this crate does without")]
+#[allow(clippy::large_enum_variant, reason = "a heap is what this crate does without")]
 pub(super) enum Secrets<const N: usize> {
     Master([Option<MasterKey>; N]),
     Traffic(TrafficKeys<N>),

@@ -45,7 +45,8 @@ impl Slot {
             Secret::Traffic(keys) => keys.clone(),
             Secret::Master(master_key) => {
                 let derive = |context| {
-                    TrafficKeyOctets::derive(self.parameters.algorithm, master_key, &context).into_array()
+                    TrafficKeyOctets::derive_from(self.parameters.algorithm, master_key, &context)
+                        .into_array()
                 };
                 BothTrafficKeys {
                     receive: derive(KdfContext::receive_other(pair, local_isn, remote_isn)),

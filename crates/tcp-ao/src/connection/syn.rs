@@ -63,7 +63,7 @@ impl<const N: usize> MktSet<N> {
         let context = KdfContext::syn(segment.source(), segment.destination(), Isn(segment.sequence().0));
         // The length first, because deriving the key is the larger part of the cost.
         check_mac_length(&ao, mkt.parameters())?;
-        let key = TrafficKey::derive(mkt.parameters().algorithm, mkt.master_key(), &context);
+        let key = TrafficKey::derive(mkt, &context);
         compare(&ao, &segment.mac_input_with(Sne(0), &ao, mkt.parameters().options).mac(&key))?;
         Ok(VerifiedSyn { segment, mkts: self, mkt, rnext_key_id: ao.rnext_key_id })
     }

@@ -29,7 +29,7 @@ pub enum Problem {
     /// The algorithm is unknown or ambiguous.
     #[error("{0}")]
     Algorithm(ParseAlgorithmError),
-    /// The secret or the MAC length is impossible.
+    /// The secret or the MAC length is impossible, or the algorithm is not built in.
     #[error("{0}")]
     Mkt(MktError),
     /// The secret is shorter than the algorithm asks for.

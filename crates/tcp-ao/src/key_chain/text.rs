@@ -191,17 +191,17 @@ impl KeyDraft<'_> {
         };
         let master_key = master_key.map_err(in_field(field))?;
         let mkt = if self.allow_short_secret {
-            Ok(Mkt::with_short_master_key(send_id, recv_id, algorithm, master_key))
+            Mkt::with_short_master_key(send_id, recv_id, algorithm, master_key)
         } else {
             Mkt::new(send_id, recv_id, algorithm, master_key)
         };
-        let mut mkt = mkt.map_err(|error| {
-            in_field(field)(match error {
-                MktError::MasterKeyTooShort { .. } => {
-                    Problem::SecretTooShort { error, accepted_by: names.allow_short_secret }
-                }
-                _ => Problem::Mkt(error),
-            })
+        let mut mkt = mkt.map_err(|error| match error {
+            MktError::MasterKeyTooShort { .. } => {
+                let accepted_by = names.allow_short_secret;
+                in_field(field)(Problem::SecretTooShort { error, accepted_by })
+            }
+            MktError::NotBuiltIn { .. } => in_field(names.algorithm)(Problem::Mkt(error)),
+            _ => in_field(field)(Problem::Mkt(error)),
         })?;
         if let Some(length) = self.mac_length {
             const LENGTHS: RangeInclusive<u64> =

@@ -68,7 +68,7 @@ fn ao_06_syn_and_syn_ack_are_signed_with_the_keys_of_rfc_5925() {
     for (pair, tcp, context) in
         [(ipv4_pair(), &syn, syn_context), (ipv4_pair().reversed(), &syn_ack, syn_ack_context)]
     {
-        let key = TrafficKey::derive(mkt.parameters().algorithm, mkt.master_key(), &context);
+        let key = TrafficKey::derive(&mkt, &context);
         let segment = view(pair, tcp);
         let ao = segment.ao_option().unwrap().unwrap();
         assert_eq!(

@@ -106,7 +106,7 @@ fn ao_11_the_mac_is_over_the_final_destination() {
     assert_eq!(segment.source(), ipv6_pair().local);
     let context = KdfContext::syn(segment.source(), segment.destination(), Isn(1));
     let mkt = mkt(1, 1, TcpAoAlgorithm::HmacSha1);
-    let key = TrafficKey::derive(mkt.parameters().algorithm, mkt.master_key(), &context);
+    let key = TrafficKey::derive(&mkt, &context);
     let mac = |packet: &[u8]| {
         segment_mac(&key, Sne(0), OptionCoverage::Covered, &Segment::parse(packet).unwrap()).unwrap()
     };

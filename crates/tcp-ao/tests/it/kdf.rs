@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::support::{SECRET, ipv4_pair, ipv6_pair};
+use crate::support::{SECRET, ipv4_pair, ipv6_pair, mkt_with_secret};
 use aes::Aes128;
 use cmac::Cmac;
 use hmac::{Hmac, KeyInit, Mac};
@@ -25,7 +25,7 @@ fn kdf_input(context: &[u8], bits: u16) -> Vec<u8> {
 }
 
 fn derive(algorithm: TcpAoAlgorithm, secret: &[u8], context: &KdfContext) -> Vec<u8> {
-    let key = TrafficKeyOctets::derive(algorithm, &MasterKey::new(secret).unwrap(), context);
+    let key = TrafficKeyOctets::derive(&mkt_with_secret(1, 1, algorithm, secret), context);
     assert_eq!(key.expose_secret().len(), algorithm.traffic_key_length());
     key.expose_secret().to_vec()
 }

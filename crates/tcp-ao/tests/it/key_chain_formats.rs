@@ -185,7 +185,8 @@ prop_compose! {
             KeyId(index ^ recv_id),
             algorithm,
             MasterKey::new(&secret).unwrap(),
-        );
+        )
+        .unwrap();
         let options = if excluded { OptionCoverage::Excluded } else { OptionCoverage::Covered };
         let key_id = u64::from(index) + if key_id_apart { 1 << 40 } else { 0 };
         Key::new(key_id, mkt.with_mac_length(mac_length).unwrap().with_options(options))

@@ -62,7 +62,7 @@ fn ao_36_no_debug_shows_a_secret() {
         let ours = MktSet::<3>::from_mkts([mkt_with_secret(1, 2, algorithm, SECRET)]).unwrap();
         let theirs = MktSet::<3>::from_mkts([mkt_with_secret(2, 1, algorithm, SECRET)]).unwrap();
         let context = KdfContext::send_other(ipv4_pair(), Isn(100), Isn(700));
-        let octets = TrafficKeyOctets::derive(algorithm, &master_key, &context);
+        let octets = TrafficKeyOctets::derive(&mkt_with_secret(1, 2, algorithm, SECRET), &context);
         let mut active = Connection::active(ipv4_pair(), Isn(100), &ours).unwrap();
         let handshaking = format!("{active:?}");
         let syn = Parts::new(ipv4_pair(), SYN, 100, 0).signed(&mut active);

@@ -1,15 +1,16 @@
 //! The MAC over a segment: what goes into it, what does not, and that nothing can be altered.
 
-use crate::support::{ACK, Parts, SECRET, SYN, TIMESTAMPS, ipv4_pair, ipv6_pair, mkt, pair, view};
+use crate::support::{
+    ACK, Parts, SECRET, SYN, TIMESTAMPS, ipv4_pair, ipv6_pair, mkt, mkt_with_secret, pair, view,
+};
 use hmac::{Hmac, KeyInit, Mac};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use sha1::Sha1;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{
-    Isn, KdfContext, KeyId, MasterKey, MktError, MktParameters, OptionCoverage, ParseError, Segment,
-    SignError, Sne, SocketPair, TrafficKey, TrafficKeyOctets, VerifyError, segment_mac, sign_segment,
-    verify_segment,
+    Isn, KdfContext, KeyId, MktError, MktParameters, OptionCoverage, ParseError, Segment, SignError, Sne,
+    SocketPair, TrafficKey, TrafficKeyOctets, VerifyError, segment_mac, sign_segment, verify_segment,
 };
 
 /// The MSS option with the padding that makes the header end on a word.
@@ -17,7 +18,7 @@ const MSS_AND_NOPS: [u8; 6] = [2, 4, 5, 0xb4, 1, 1];
 
 fn octets(pair: SocketPair, algorithm: TcpAoAlgorithm) -> TrafficKeyOctets {
     let context = KdfContext::send_other(pair, Isn(0x1234_5678), Isn(0x9abc_def0));
-    TrafficKeyOctets::derive(algorithm, &MasterKey::new(SECRET).unwrap(), &context)
+    TrafficKeyOctets::derive(&mkt_with_secret(1, 1, algorithm, SECRET), &context)
 }
 
 /// The MAC input of RFC 5925 §5.1, put together as it reads there.

@@ -114,6 +114,7 @@ impl Vector {
 
     fn mkt(&self, send_id: KeyId, recv_id: KeyId) -> Mkt {
         Mkt::with_short_master_key(send_id, recv_id, self.algorithm(), self.master_key())
+            .unwrap()
             .with_mac_length(self.ao().mac.len())
             .unwrap()
             .with_options(self.coverage())

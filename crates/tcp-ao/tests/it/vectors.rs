@@ -9,7 +9,7 @@ use wireseal_tcp_ao::{
 
 fn assert_traffic_keys(vectors: &[Vector]) {
     for vector in vectors {
-        let key = TrafficKeyOctets::derive(vector.algorithm(), &vector.master_key(), &vector.context());
+        let key = TrafficKeyOctets::derive(&vector.senders_mkt(), &vector.context());
         assert_eq!(key.expose_secret(), vector.traffic_key.0, "section {}", vector.section);
     }
 }
@@ -17,7 +17,7 @@ fn assert_traffic_keys(vectors: &[Vector]) {
 fn assert_macs(vectors: &[Vector]) {
     for vector in vectors {
         let section = &vector.section;
-        let key = TrafficKey::derive(vector.algorithm(), &vector.master_key(), &vector.context());
+        let key = TrafficKey::derive(&vector.senders_mkt(), &vector.context());
         let (segment, ao) = (vector.segment(), vector.ao());
         assert_eq!(ao.mac, vector.mac.0, "section {section}");
         let mac = segment_mac(&key, vector.sne(), vector.coverage(), &segment).unwrap();
@@ -30,7 +30,7 @@ fn assert_macs(vectors: &[Vector]) {
 /// Signs each segment anew, and compares it octet for octet with the one in the vector.
 fn assert_signed_alike(vectors: &[Vector]) {
     for vector in vectors {
-        let key = TrafficKey::derive(vector.algorithm(), &vector.master_key(), &vector.context());
+        let key = TrafficKey::derive(&vector.senders_mkt(), &vector.context());
         let segment = vector.segment();
         let addresses = (segment.source_address(), segment.destination_address());
         let mut tcp = vector.unsigned_tcp();
@@ -127,7 +127,7 @@ fn ao_02_rfc_9235_packets_of_one_connection_do_not_verify_on_another() {
     for vector in &vectors {
         let segment = Segment::parse(&vector.packet.0).unwrap();
         for other in vectors.iter().filter(|other| other.context() != vector.context()) {
-            let key = TrafficKey::derive(vector.algorithm(), &vector.master_key(), &other.context());
+            let key = TrafficKey::derive(&vector.senders_mkt(), &other.context());
             let mkt = vector.receivers_mkt();
             assert!(verify_segment(&key, vector.sne(), mkt.parameters(), &segment).is_err());
         }

@@ -1,11 +1,10 @@
 //! A segment that failed, and what its MAC is compared with.
 
-use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use wireseal_tcp_ao::{AoOption, Endpoint, KdfContext, OptionCoverage, Segment, Sne, TrafficKey};
+use wireseal_tcp_ao::{AoOption, Endpoint, KdfContext, Mkt, OptionCoverage, Segment, Sne, TrafficKey};
 
 use super::hypothesis::{Change, Hypothesis, Relation};
 use crate::capture::Place;
@@ -72,13 +71,12 @@ impl<'c> Case<'c, '_> {
 
     fn derive(&self, hypothesis: &Hypothesis) -> Option<TrafficKey> {
         let parameters = self.table.parameters(hypothesis.candidate);
-        let mut master_key = Cow::Borrowed(self.table.master_key(hypothesis.candidate));
+        let mut master_key = self.table.master_key(hypothesis.candidate).clone();
         let mut context = self.context;
         match hypothesis.change {
             Some(Change::Algorithm(algorithm)) if algorithm == parameters.algorithm => return None,
             Some(Change::Secret(form)) => {
-                let secret = form.of(master_key.expose_secret(), parameters.algorithm)?;
-                master_key = Cow::Owned(secret);
+                master_key = form.of(master_key.expose_secret(), parameters.algorithm)?;
             }
             Some(Change::Nat(hint)) => {
                 [context.source, context.destination] = self.translated(hint);
@@ -88,7 +86,10 @@ impl<'c> Case<'c, '_> {
             }
             _ => {}
         }
-        Some(TrafficKey::derive(hypothesis.algorithm(parameters), &master_key, &context))
+        let algorithm = hypothesis.algorithm(parameters);
+        let (send_id, recv_id) = (parameters.send_id, parameters.recv_id);
+        let mkt = Mkt::with_short_master_key(send_id, recv_id, algorithm, master_key).ok()?;
+        Some(TrafficKey::derive(&mkt, &context))
     }
 
     /// Whether the MAC covers the options under a hypothesis.

@@ -53,7 +53,7 @@ impl Connection {
 
     fn key(mkt: &Mkt, source: Endpoint, destination: Endpoint, isns: [Isn; 2]) -> TrafficKey {
         let context = KdfContext { source, destination, source_isn: isns[0], destination_isn: isns[1] };
-        TrafficKey::derive(mkt.parameters().algorithm, mkt.master_key(), &context)
+        TrafficKey::derive(mkt, &context)
     }
 }
 

@@ -28,7 +28,7 @@ fn signing(key: usize) -> Signing {
 pub fn keys() -> Keys {
     let key = |(id, algorithm)| {
         let master_key = MasterKey::new(SECRET.as_bytes()).unwrap();
-        let mkt = Mkt::with_short_master_key(KeyId(id), KeyId(id), algorithm, master_key);
+        let mkt = Mkt::with_short_master_key(KeyId(id), KeyId(id), algorithm, master_key).unwrap();
         let peer = (id == 100).then(|| "192.0.2.0/24".parse().unwrap());
         ConfiguredKey { name: format!("core/{id}"), key: Key::new(id.into(), mkt), accept_tolerance: 0, peer }
     };

@@ -74,7 +74,9 @@ impl Signing {
             destination_isn,
         };
         let master_key = MasterKey::new(&self.secret).unwrap();
-        let key = TrafficKey::derive(self.algorithm, &master_key, &context);
+        // The ids do not matter to traffic keys.
+        let mkt = Mkt::with_short_master_key(KeyId(0), KeyId(0), self.algorithm, master_key).unwrap();
+        let key = TrafficKey::derive(&mkt, &context);
         let sne = Sne(sne.0.wrapping_add(self.sne));
         let input = segment.mac_input(sne, self.options).unwrap();
         let mac = match self.checksum {

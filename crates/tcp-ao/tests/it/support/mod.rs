@@ -45,7 +45,7 @@ pub(crate) fn mkt(send_id: u8, recv_id: u8, algorithm: TcpAoAlgorithm) -> Mkt {
 
 pub(crate) fn mkt_with_secret(send_id: u8, recv_id: u8, algorithm: TcpAoAlgorithm, secret: &[u8]) -> Mkt {
     let master_key = MasterKey::new(secret).unwrap();
-    Mkt::with_short_master_key(KeyId(send_id), KeyId(recv_id), algorithm, master_key)
+    Mkt::with_short_master_key(KeyId(send_id), KeyId(recv_id), algorithm, master_key).unwrap()
 }
 
 /// The set of the MKTs with these pairs of SendID and RecvID, HMAC-SHA-1 all.

@@ -138,7 +138,7 @@ impl Combination {
         if let Some(last) = octets.last_mut().filter(|_| is_wrong) {
             *last ^= 0x80;
         }
-        let mkt = Mkt::with_short_master_key(SEND_ID, RECV_ID, self.algorithm, MasterKey::new(&octets)?);
+        let mkt = Mkt::with_short_master_key(SEND_ID, RECV_ID, self.algorithm, MasterKey::new(&octets)?)?;
         Ok(mkt.with_mac_length(self.mac_length)?.with_options(self.options))
     }
 

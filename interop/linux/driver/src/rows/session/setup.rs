@@ -64,7 +64,7 @@ pub fn key(number: u8, algorithm: TcpAoAlgorithm) -> Result<Mkt> {
 /// The same with this secret.
 pub fn key_with(number: u8, algorithm: TcpAoAlgorithm, secret: &str) -> Result<Mkt> {
     let master_key = MasterKey::new(secret.as_bytes())?;
-    Ok(Mkt::with_short_master_key(KeyId(10 + number), KeyId(20 + number), algorithm, master_key))
+    Ok(Mkt::with_short_master_key(KeyId(10 + number), KeyId(20 + number), algorithm, master_key)?)
 }
 
 /// A key for the kernel's socket, of one as userspace has it.

@@ -69,7 +69,7 @@ pub fn refused_at_sne_0(recording: &Recording, pair: SocketPair, mkt: &Mkt) -> R
     let source_isn = forge::isn(recording.packets(), pair)?;
     let destination_isn = forge::isn(recording.packets(), pair.reversed())?;
     let context = KdfContext { source: pair.local, destination: pair.remote, source_isn, destination_isn };
-    let key = TrafficKey::derive(parameters.algorithm, mkt.master_key(), &context);
+    let key = TrafficKey::derive(mkt, &context);
     let segments = recording.sent(pair).filter(|segment| !segment.flags().syn());
     Ok(segments.filter(|segment| verify_segment(&key, Sne(0), parameters, segment).is_err()).count() as u64)
 }

@@ -1,0 +1,51 @@
+//! The algorithms that are built in, each by a feature of this crate.
+
+#![cfg_attr(not(feature = "default"), allow(unused_variables, reason = "some are for what is left out"))]
+
+use wireseal_algorithms::MacAlgorithm;
+use wireseal_mac::{MacKey, OutputLength};
+
+/// The feature that an algorithm is built in with, and whether it is on.
+pub(crate) const fn feature(algorithm: MacAlgorithm) -> (&'static str, bool) {
+    match algorithm {
+        MacAlgorithm::HmacSha1 => ("hmac-sha1", cfg!(feature = "hmac-sha1")),
+        MacAlgorithm::HmacSha256 => ("hmac-sha256", cfg!(feature = "hmac-sha256")),
+        MacAlgorithm::Aes128Cmac => ("aes-128-cmac", cfg!(feature = "aes-128-cmac")),
+        MacAlgorithm::Kmac256 => ("kmac256", cfg!(feature = "kmac256")),
+    }
+}
+
+/// A key of any length for a MAC that is built in. `customization` and `output_length` are KMAC256's.
+pub(crate) fn mac_key(
+    algorithm: MacAlgorithm,
+    key: &[u8],
+    customization: &[u8],
+    output_length: OutputLength,
+) -> MacKey {
+    match algorithm {
+        #[cfg(feature = "hmac-sha1")]
+        MacAlgorithm::HmacSha1 => MacKey::hmac_sha1(key),
+        #[cfg(feature = "hmac-sha256")]
+        MacAlgorithm::HmacSha256 => MacKey::hmac_sha256(key),
+        #[cfg(feature = "aes-128-cmac")]
+        MacAlgorithm::Aes128Cmac => match key.try_into() {
+            Ok(key) => MacKey::aes_128_cmac(key),
+            // RFC 5926 §3.1.1.2: a master key of other than 16 octets goes through AES-CMAC under a zero key first.
+            Err(_) => {
+                let compressed = MacKey::aes_128_cmac(&[0; 16]).mac(&[key]);
+                let mut key = zeroize::Zeroizing::new([0; 16]);
+                key.copy_from_slice(compressed.as_bytes());
+                MacKey::aes_128_cmac(&key)
+            }
+        },
+        #[cfg(feature = "kmac256")]
+        MacAlgorithm::Kmac256 => MacKey::kmac256(key, customization, output_length),
+        #[cfg(not(all(
+            feature = "hmac-sha1",
+            feature = "hmac-sha256",
+            feature = "aes-128-cmac",
+            feature = "kmac256"
+        )))]
+        _ => unreachable!("keys come from MKTs, which are refused without the code of their algorithm"),
+    }
+}
