@@ -38,6 +38,7 @@
 //! The crate needs `alloc`, not std.
 //! * `medium-ethernet`, `medium-ip`, `proto-ipv4`, `proto-ipv6`: smoltcp's, all on by default. A stack needs one medium and one protocol;
 //!   without default features it has only those that you name. Frames of a medium that is off here do not pass.
+//! * Algorithms are features of `wireseal-tcp-ao`, on by default where you depend on it; this crate turns none on.
 //! * `defmt`: smoltcp's and `wireseal-tcp-ao`'s, for firmware.
 //!
 //! [smoltcp]: ::smoltcp

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::option::{Options, TCP_HEADER_LENGTH, kind};
 use wireseal_tcp_ao::{
-    AoOption, Endpoint, FieldName, Isn, KdfContext, MasterKey, OptionCoverage, Segment, Sne, TrafficKey,
-    checksum,
+    AoOption, Endpoint, FieldName, Isn, KdfContext, KeyId, MasterKey, Mkt, OptionCoverage, Segment, Sne,
+    TrafficKey, checksum,
 };
 
 use super::found::Recorded;
