@@ -35,7 +35,8 @@ pub fn mkt(secret: u64, send_id: u8, recv_id: u8, algorithm: TcpAoAlgorithm) -> 
     let secret =
         [&[send_id.min(recv_id), send_id.max(recv_id)][..], &[0x5a; 22], &secret.to_be_bytes()].concat();
     let master_key = MasterKey::new(&secret).expect("32 octets");
-    Mkt::new(KeyId(send_id), KeyId(recv_id), algorithm, master_key).expect("built in, and 32 octets are enough for all")
+    Mkt::new(KeyId(send_id), KeyId(recv_id), algorithm, master_key)
+        .expect("built in, and 32 octets are enough for all")
 }
 
 fn mkts(secret: u64, choice: u8, is_first: bool) -> MktSet<4> {
