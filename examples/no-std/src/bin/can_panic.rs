@@ -1,0 +1,17 @@
+//! Can panic, so that a check that finds nothing here is known to be blind.
+#![no_std]
+#![no_main]
+
+#[path = "../start.rs"]
+mod start;
+
+use core::hint::black_box;
+
+fn operation() {
+    let buffer: &[u8] = black_box(&[0; 16]);
+    black_box(last(buffer));
+}
+
+fn last(octets: &[u8]) -> u8 {
+    octets[octets.len() - 1]
+}
