@@ -48,8 +48,12 @@ impl MessageHead {
             unsafe { write_number(blocks.add(number), value) };
         }
         let Some(octets) = body.get(..LENGTH - 16 * FIRST) else {
+            assert!(
+                zeroed.iter().all(|range| range.end <= body.len()),
+                "octets behind the body cannot be zeroed"
+            );
             // SAFETY: the first blocks have been written, and the body is shorter than what is left.
-            return unsafe { self.write_short(16 * FIRST, body, zeroed) };
+            return (unsafe { self.write_short(16 * FIRST, body, zeroed) }, body.len());
         };
         for (number, octets) in octets.as_chunks().0.iter().enumerate() {
             // SAFETY: FIRST blocks and those of `octets` are as many as there are.
@@ -66,17 +70,12 @@ impl MessageHead {
         (unsafe { self.0.assume_init_ref() }.as_flattened(), octets.len())
     }
 
-    /// Writes a body that ends within the head.
+    /// Writes a body that ends within the head; the ranges end within the body.
     ///
     /// # Safety
     /// So many octets `before` it have been written, and body and octets fit together.
     #[inline(never)]
-    unsafe fn write_short(
-        &mut self,
-        before: usize,
-        body: &[u8],
-        zeroed: [Range<usize>; 2],
-    ) -> (&[u8], usize) {
+    unsafe fn write_short(&mut self, before: usize, body: &[u8], zeroed: [Range<usize>; 2]) -> &[u8] {
         let head = self.0.as_mut_ptr().cast::<u8>();
         // SAFETY: guaranteed by this function's `# Safety` section.
         let head = unsafe {
@@ -84,9 +83,11 @@ impl MessageHead {
             core::slice::from_raw_parts_mut(head, before + body.len())
         };
         for range in zeroed {
-            head[before..][range].fill(0);
+            if let Some(octets) = head.get_mut(before + range.start..before + range.end) {
+                octets.fill(0);
+            }
         }
-        (head, body.len())
+        head
     }
 
     /// Writes the slices one after the other.

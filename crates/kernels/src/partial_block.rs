@@ -65,16 +65,16 @@ pub(crate) fn padding_bit(length: usize) -> __m128i {
     load(window(&PADDING, 16 - length.min(16)))
 }
 
-/// The last `length` octets of `octets`, at most 16, with zeros behind them.
-///
-/// # Panics
-/// If there are fewer.
+/// The last `length` octets of `octets`, at most 16, with zeros behind them. If `octets` has fewer than 16, they are all of them.
 #[inline]
 #[target_feature(enable = "sse2,ssse3")]
 pub(crate) fn last_octets(octets: &[u8], length: usize) -> __m128i {
     match octets.last_chunk() {
         Some(last) => shifted_down(load(last), 16 - length),
-        None => fewer_than_16(&octets[octets.len() - length..]),
+        None => {
+            debug_assert_eq!(octets.len(), length);
+            fewer_than_16(octets)
+        }
     }
 }
 

@@ -57,7 +57,7 @@ impl BlockCipherEncClosure for Chain<'_> {
         let mut state = 0;
         let mut position = 0;
         for slice in message {
-            let (head, rest) = slice.split_at(slice.len().min(16 - position));
+            let (head, rest) = slice.split_at(slice.len().min(16_usize.saturating_sub(position)));
             // At 16 the shift wraps, but then `head` is empty.
             state ^= little_endian(head) << (8 * position % 128);
             position += head.len();

@@ -59,14 +59,14 @@ impl Mac {
     #[inline]
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.octets.0[..usize::from(self.length)]
+        self.octets.0.get(..usize::from(self.length)).unwrap_or_else(|| none())
     }
 
     /// The leading `length` octets of the MAC, or all of them if there are fewer.
     #[inline]
     #[must_use]
     pub fn truncated(&self, length: usize) -> &[u8] {
-        &self.octets.0[..usize::from(self.length).min(length)]
+        &self.octets.0[..usize::from(self.length).min(CAPACITY).min(length)]
     }
 
     /// Fills `place` with the leading octets of the MAC.
@@ -93,6 +93,13 @@ impl Mac {
     pub fn verify(&self, received: &[u8]) -> Result<(), MacMismatch> {
         compare(self.as_bytes(), received)
     }
+}
+
+/// For a length beyond the capacity, which the compiler does not know there is not. Cold, so that it is a branch and nothing waits for the
+/// comparison.
+#[cold]
+const fn none() -> &'static [u8] {
+    &[]
 }
 
 impl AsRef<[u8]> for Mac {

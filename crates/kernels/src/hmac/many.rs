@@ -138,7 +138,7 @@ fn hmacs<H: Avx512Hash<WORDS>, const WORDS: usize>(
     let left = jobs.map(|job| job.tail.len() % BLOCK);
     let needs_two = left.map(|left| left >= BLOCK - 8);
     for (lane, (job, end)) in jobs.iter().zip(&mut *ends).enumerate() {
-        for (part, octets) in end[0].as_chunks_mut().0.iter_mut().zip(last_block(job.tail, left[lane])) {
+        for (part, octets) in end[0].as_chunks_mut().0.iter_mut().zip(last_block(job.tail)) {
             *part = partial_block::store(octets);
         }
         let bits = 8 * (BLOCK + job.head.len() + job.tail.len()) as u64;

@@ -78,18 +78,18 @@ macro_rules! hmac {
             };
             let mut buffer = Buffer::new();
             let mut length = BLOCK;
-            // The last partial block is the end of `whole`: of the last slice, or of the buffer if the block spans slices.
-            let (mut whole, mut left): (&[u8], usize) = (&[], 0);
+            // The last partial block is `rest`, the end of `whole`: of the last slice, or of the buffer if the block spans slices.
+            let (mut whole, mut rest): (&[u8], &[u8]) = (&[], &[]);
             for slice in message {
                 let mut slice = *slice;
                 if slice.is_empty() {
                     continue;
                 }
                 length += slice.len();
-                if left > 0 {
+                if !rest.is_empty() {
                     leak!("HMAC: block in two slices", state);
-                    buffer.take(&whole[whole.len() - left..]);
-                    left = 0;
+                    buffer.take(rest);
+                    rest = &[];
                 }
                 if buffer.length > 0 {
                     slice = buffer.take(slice);
@@ -99,17 +99,18 @@ macro_rules! hmac {
                     compress(&mut state, &mut memory, load_block(&buffer.octets));
                     buffer.length = 0;
                 }
-                let (blocks, rest) = slice.as_chunks();
+                let blocks;
+                (blocks, rest) = slice.as_chunks();
                 // SAFETY: as above.
                 unsafe { H::compress_all(&mut state, &mut memory, blocks) };
-                (whole, left) = (slice, rest.len());
+                whole = slice;
             }
             if buffer.length > 0 {
-                (whole, left) = (&buffer.octets[..buffer.length], buffer.length);
+                (whole, rest) = (buffer.filled(), buffer.filled());
             }
-            let mut last = last_block(whole, left);
+            let mut last = last_block(whole);
             leak!("HMAC: last block", state);
-            if left >= BLOCK - 8 {
+            if rest.len() >= BLOCK - 8 {
                 compress(&mut state, &mut memory, last);
                 last = [_mm_setzero_si128(); 4];
             }

@@ -25,10 +25,18 @@ impl Buffer {
 
     /// Takes as many octets of a slice as there is room for, and returns the rest.
     pub(super) fn take<'a>(&mut self, slice: &'a [u8]) -> &'a [u8] {
-        let (taken, rest) = slice.split_at(slice.len().min(BLOCK - self.length));
-        self.octets[self.length..][..taken.len()].copy_from_slice(taken);
+        let room = self.octets.get_mut(self.length..).unwrap_or_default();
+        let (taken, rest) = slice.split_at(slice.len().min(room.len()));
+        room[..taken.len()].copy_from_slice(taken);
         self.length += taken.len();
         rest
+    }
+
+    /// What has been read.
+    #[inline]
+    pub(super) fn filled(&self) -> &[u8] {
+        // `take` fills no more, which the compiler does not know.
+        self.octets.get(..self.length).unwrap_or(&self.octets)
     }
 }
 
@@ -40,16 +48,13 @@ impl Drop for Buffer {
     }
 }
 
-/// The last `length` octets of `octets`, fewer than a block, with the bit that ends a message and zeros behind them.
-///
-/// # Panics
-/// If there are fewer.
+/// What is behind the whole blocks of `octets`, with the bit that ends a message and zeros behind it.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "sse4.1,ssse3")]
-pub(super) fn last_block(octets: &[u8], length: usize) -> [__m128i; 4] {
+pub(super) fn last_block(octets: &[u8]) -> [__m128i; 4] {
     let zero = _mm_setzero_si128();
-    let (parts, rest) = octets[octets.len() - length..].as_chunks();
+    let (parts, rest) = octets.as_chunks::<BLOCK>().1.as_chunks();
     let end = _mm_or_si128(last_octets(octets, rest.len()), padding_bit(rest.len()));
     match parts {
         [] => [end, zero, zero, zero],

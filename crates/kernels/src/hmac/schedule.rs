@@ -17,12 +17,18 @@ impl<const VECTORS: usize> Words<VECTORS> {
         Self([MaybeUninit::uninit(); VECTORS])
     }
 
-    /// Where a block's part of the vectors from this one on starts.
+    /// Where a block's part starts.
     #[inline]
-    pub(crate) fn of(&self, block: usize, vector: usize) -> *const u32 {
-        // SAFETY: a block has half of each vector.
-        unsafe { self.0[vector..].as_ptr().cast::<u32>().add(4 * block) }
+    pub(crate) fn of(&self, block: usize) -> *const u32 {
+        of_block(&self.0, block)
     }
+}
+
+/// Where a block's part of some vectors starts.
+#[inline]
+pub(crate) fn of_block(vectors: &[MaybeUninit<__m256i>], block: usize) -> *const u32 {
+    // Not by `add`, which must not leave the slice: one without vectors has no such place.
+    vectors.as_ptr().cast::<u32>().wrapping_add(4 * block)
 }
 
 impl<const VECTORS: usize> Drop for Words<VECTORS> {

@@ -69,7 +69,7 @@ macro_rules! round {
                 "rorx {f:e}, {a:e}, 2",
                 $($next,)*
                 "add {e:e}, {t:e}",
-                words = in(reg) $words.of($block, 0), word = const $word,
+                words = in(reg) $words.of($block), word = const $word,
                 a = inout(reg) $a => next, b = in(reg) $b, c = in(reg) $c, e = inout(reg) $e,
                 f = inout(reg) $f => rotated, t = out(reg) _, u = out(reg) _,
                 options(readonly, nostack),

@@ -7,7 +7,7 @@ use core::arch::x86_64::*;
 use super::{K, Sha256};
 use crate::cpu::Bmi2;
 use crate::hmac::one::{BLOCK, Block, OneMessageHash, words_of};
-use crate::hmac::schedule::{Words, add, alone, side_by_side, tied};
+use crate::hmac::schedule::{Words, add, alone, of_block, side_by_side, tied};
 
 impl OneMessageHash<Bmi2, 8> for Sha256 {
     const ORDER: [u8; 16] = [3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12];
@@ -157,9 +157,10 @@ fn compress(state: &mut [u32; 8], words: &mut Words<16>, blocks: &[__m256i; 4], 
         four_rounds_and_words!(this[2] next k, w2 w3 w0 w1, a b c d e f g h);
         four_rounds_and_words!(this[3] next k, w3 w0 w1 w2, e f g h a b c d);
     }
-    for (block, parts) in [(0, 3..4), (1, 0..4)] {
+    let (parts, _) = words.0.as_chunks::<4>();
+    for (block, parts) in [(0, &parts[3..]), (1, parts)] {
         for part in parts {
-            let this = words.of(block, 4 * part);
+            let this = of_block(part, block);
             four_rounds!(this[0], a b c d e f g h);
             four_rounds!(this[1], e f g h a b c d);
             four_rounds!(this[2], a b c d e f g h);
