@@ -238,8 +238,8 @@ impl Reader<'_> {
 
     fn varint(&mut self) -> Result<u64, HeaderError> {
         let got = self.octets.len();
-        let (value, length) = decode_varint(&self.octets[self.at..])
-            .ok_or(HeaderError::Truncated { expected: got + 1, got })?;
+        let rest = self.octets.get(self.at..).unwrap_or_default();
+        let (value, length) = decode_varint(rest).ok_or(HeaderError::Truncated { expected: got + 1, got })?;
         self.at += length;
         Ok(value)
     }

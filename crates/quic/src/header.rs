@@ -84,10 +84,19 @@ pub(crate) fn write(first: &mut u8, number: &mut [u8], value: u64, length: Numbe
     let [.., a, b, c, d] = value.to_be_bytes();
     // Copies of constant length: one copy of variable length would be a call, which costs more than all of this.
     match length {
-        NumberLength::One => number.copy_from_slice(&[d]),
-        NumberLength::Two => number.copy_from_slice(&[c, d]),
-        NumberLength::Three => number.copy_from_slice(&[b, c, d]),
-        NumberLength::Four => number.copy_from_slice(&[a, b, c, d]),
+        NumberLength::One => fill(number, [d]),
+        NumberLength::Two => fill(number, [c, d]),
+        NumberLength::Three => fill(number, [b, c, d]),
+        NumberLength::Four => fill(number, [a, b, c, d]),
+    }
+}
+
+/// Copies `octets` to `place`, which has as many. A packet that had fewer would not be authentic.
+#[inline]
+fn fill<const N: usize>(place: &mut [u8], octets: [u8; N]) {
+    debug_assert_eq!(place.len(), N);
+    if let Some(place) = place.first_chunk_mut() {
+        *place = octets;
     }
 }
 

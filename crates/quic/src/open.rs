@@ -149,7 +149,8 @@ impl<'a> Unmasked<'a> {
         let Protected { octets, number_offset, packet_type, version } = packet;
         unmasked.write(octets, number_offset);
         let payload_offset = number_offset + unmasked.number_length().octets();
-        let (header, body) = octets.split_at_mut(payload_offset);
+        // They were read from there, so that there is something to split.
+        let (header, body) = octets.split_at_mut_checked(payload_offset)?;
         if key.open(path, number, header, body).is_some() {
             return Some(Authentic {
                 octets,
