@@ -15,14 +15,16 @@ pub(crate) const fn feature(algorithm: MacAlgorithm) -> (&'static str, bool) {
     }
 }
 
-/// A key of any length for a MAC that is built in. `customization` and `output_length` are KMAC256's.
+/// A key of any length for a MAC. `customization` and `output_length` are KMAC256's.
+///
+/// `None` if it is not built in, which does not happen: keys come from MKTs, which are refused without the code of their algorithm.
 pub(crate) fn mac_key(
     algorithm: MacAlgorithm,
     key: &[u8],
     customization: &[u8],
     output_length: OutputLength,
-) -> MacKey {
-    match algorithm {
+) -> Option<MacKey> {
+    Some(match algorithm {
         #[cfg(feature = "hmac-sha1")]
         MacAlgorithm::HmacSha1 => MacKey::hmac_sha1(key),
         #[cfg(feature = "hmac-sha256")]
@@ -33,9 +35,7 @@ pub(crate) fn mac_key(
             // RFC 5926 §3.1.1.2: a master key of other than 16 octets goes through AES-CMAC under a zero key first.
             Err(_) => {
                 let compressed = MacKey::aes_128_cmac(&[0; 16]).mac(&[key]);
-                let mut key = zeroize::Zeroizing::new([0; 16]);
-                key.copy_from_slice(compressed.as_bytes());
-                MacKey::aes_128_cmac(&key)
+                MacKey::aes_128_cmac(compressed.as_bytes().first_chunk()?)
             }
         },
         #[cfg(feature = "kmac256")]
@@ -46,6 +46,6 @@ pub(crate) fn mac_key(
             feature = "aes-128-cmac",
             feature = "kmac256"
         )))]
-        _ => unreachable!("keys come from MKTs, which are refused without the code of their algorithm"),
-    }
+        _ => return None,
+    })
 }

@@ -16,6 +16,8 @@ pub const MAX_TRAFFIC_KEY_LENGTH: usize = 32;
 
 const LABEL: &[u8; 6] = b"TCP-AO";
 
+const HAS_KEY: &str = "the algorithm of an MKT is built in";
+
 /// The input of a traffic key's derivation beside the master key: a socket pair and both ISNs, in the direction of the
 /// segments that the key protects (RFC 5925 §5.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,24 +56,36 @@ impl KdfContext {
         Self::send_other(pair.reversed(), remote_isn, local_isn)
     }
 
-    /// The octets for the KDF: 20 for IPv4, 44 for IPv6 (RFC 5925 §5.2).
-    fn write<'a>(&self, buffer: &'a mut [u8; 44]) -> &'a [u8] {
-        let mut length = 0;
-        let mut put = |octets: &[u8]| {
-            buffer[length..length + octets.len()].copy_from_slice(octets);
-            length += octets.len();
-        };
-        for address in [self.source.address(), self.destination.address()] {
-            match address {
-                IpAddr::V4(address) => put(&address.octets()),
-                IpAddr::V6(address) => put(&address.octets()),
-            }
+    /// The octets behind the addresses in the KDF's input (RFC 5925 §5.2).
+    fn ports_and_isns(&self) -> [u8; 12] {
+        let numbers = u128::from(self.source.port()) << 80
+            | u128::from(self.destination.port()) << 64
+            | u128::from(self.source_isn.0) << 32
+            | u128::from(self.destination_isn.0);
+        let [_, _, _, _, octets @ ..] = numbers.to_be_bytes();
+        octets
+    }
+}
+
+/// The octets of an address, in place.
+enum AddressOctets {
+    V4([u8; 4]),
+    V6([u8; 16]),
+}
+
+impl AddressOctets {
+    const fn of(end: Endpoint) -> Self {
+        match end.address() {
+            IpAddr::V4(address) => Self::V4(address.octets()),
+            IpAddr::V6(address) => Self::V6(address.octets()),
         }
-        put(&self.source.port().to_be_bytes());
-        put(&self.destination.port().to_be_bytes());
-        put(&self.source_isn.0.to_be_bytes());
-        put(&self.destination_isn.0.to_be_bytes());
-        &buffer[..length]
+    }
+
+    const fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::V4(octets) => octets,
+            Self::V6(octets) => octets,
+        }
     }
 }
 
@@ -87,17 +101,19 @@ impl TrafficKeyOctets {
     /// Derives a traffic key of an MKT (RFC 5926 §3.1.1).
     #[must_use]
     pub fn derive(mkt: &Mkt, context: &KdfContext) -> Self {
-        Self::derive_from(mkt.parameters().algorithm, mkt.master_key(), context)
+        Self::derive_from(mkt.parameters().algorithm, mkt.master_key(), context).expect(HAS_KEY)
     }
 
-    /// The same from the two parts of an MKT that count.
+    /// The same from the two parts of an MKT that count. `None` if the algorithm is not built in, or its MAC too short: the compiler does not
+    /// see that neither happens, and a connection has an error for that.
     pub(crate) fn derive_from(
         algorithm: TcpAoAlgorithm,
         master_key: &MasterKey,
         context: &KdfContext,
-    ) -> Self {
-        let mut buffer = [0; 44];
-        let context = context.write(&mut buffer);
+    ) -> Option<Self> {
+        let addresses = [context.source, context.destination].map(AddressOctets::of);
+        let [source, destination] = addresses.each_ref().map(AddressOctets::as_bytes);
+        let numbers = &context.ports_and_isns();
         let master_key = master_key.expose_secret();
         let length = algorithm.traffic_key_length();
         // Every KDF is a use of its algorithm's MAC.
@@ -106,19 +122,21 @@ impl TrafficKeyOctets {
             TcpAoKdf::HmacSha1 | TcpAoKdf::HmacSha256 | TcpAoKdf::Aes128Cmac => {
                 // Every RFC 5926 KDF ends its input with the output length in bits, as 16 bits.
                 let bits = (length as u16 * 8).to_be_bytes();
-                keyed(master_key).mac(&[&[1], LABEL, context, &bits])
+                keyed(master_key)?.mac(&[&[1], LABEL, source, destination, numbers, &bits])
             }
             TcpAoKdf::HkdfSha256 => {
                 // RFC 5869 with a salt of zeros, as long as the hash; one block of output is enough.
-                let pseudorandom_key = keyed(&[0; 32]).mac(&[master_key]);
-                keyed(pseudorandom_key.as_bytes()).mac(&[context, &[1]])
+                let pseudorandom_key = keyed(&[0; 32])?.mac(&[master_key]);
+                keyed(pseudorandom_key.as_bytes())?.mac(&[source, destination, numbers, &[1]])
             }
             // SP 800-56C one-step: the salt defaults to 132 zero octets, the counter is 32 bits.
-            TcpAoKdf::Kmac256 => keyed(&[0; 132]).mac(&[&1u32.to_be_bytes(), master_key, context]),
+            TcpAoKdf::Kmac256 => {
+                keyed(&[0; 132])?.mac(&[&1u32.to_be_bytes(), master_key, source, destination, numbers])
+            }
         };
         let mut octets = Zeroizing::new([0; MAX_TRAFFIC_KEY_LENGTH]);
-        octets[..length].copy_from_slice(derived.truncated(length));
-        Self { algorithm, octets }
+        octets[..length].copy_from_slice(derived.as_bytes().get(..length)?);
+        Some(Self { algorithm, octets })
     }
 
     /// The octets, and zeros behind them.
@@ -150,27 +168,28 @@ impl TrafficKey {
         Self::new(&TrafficKeyOctets::derive(mkt, context))
     }
 
-    /// The same from the two parts of an MKT that count.
+    /// The same from the two parts of an MKT that count, like [`TrafficKeyOctets::derive_from`].
     #[cold]
     pub(crate) fn derive_from(
         algorithm: TcpAoAlgorithm,
         master_key: &MasterKey,
         context: &KdfContext,
-    ) -> Self {
-        Self::new(&TrafficKeyOctets::derive_from(algorithm, master_key, context))
+    ) -> Option<Self> {
+        let octets = TrafficKeyOctets::derive_from(algorithm, master_key, context)?;
+        Self::expand(octets.algorithm, &octets.octets)
     }
 
     /// Sets up the MAC with derived octets.
     #[must_use]
     pub fn new(octets: &TrafficKeyOctets) -> Self {
-        Self::expand(octets.algorithm, &octets.octets)
+        Self::expand(octets.algorithm, &octets.octets).expect(HAS_KEY)
     }
 
-    /// The same with the octets in the first part of an array.
-    pub(crate) fn expand(algorithm: TcpAoAlgorithm, octets: &[u8; MAX_TRAFFIC_KEY_LENGTH]) -> Self {
+    /// The same with the octets in the first part of an array. `None` if the algorithm is not built in.
+    pub(crate) fn expand(algorithm: TcpAoAlgorithm, octets: &[u8; MAX_TRAFFIC_KEY_LENGTH]) -> Option<Self> {
         let key = &octets[..algorithm.traffic_key_length()];
         // The draft fixes 128 bits of KMAC256's output and leaves the customization open; its vectors use an empty one.
-        Self(mac_key(algorithm.mac(), key, b"", OutputLength::Octets16))
+        mac_key(algorithm.mac(), key, b"", OutputLength::Octets16).map(Self)
     }
 
     /// Asks the processor to bring near what the MACs of this key's algorithm read.

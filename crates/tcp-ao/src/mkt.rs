@@ -92,7 +92,8 @@ impl MasterKey {
     /// The octets themselves, to derive keys and to write key chains.
     #[must_use]
     pub fn expose_secret(&self) -> &[u8] {
-        &self.octets[..self.len()]
+        // `new` lets in no length that is not there.
+        self.octets.get(..self.len()).unwrap_or(&self.octets)
     }
 
     /// Octets of the key: 1 to 80.

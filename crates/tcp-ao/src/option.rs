@@ -223,17 +223,32 @@ impl AoPlace {
         start..start + self.mac_length
     }
 
-    /// Writes the ids into the header in which the option was found.
-    #[inline]
-    pub(crate) fn write_ids(self, tcp: &mut [u8], key_id: KeyId, rnext_key_id: KeyId) {
-        let ids = self.start + 2;
-        tcp[ids..ids + 2].copy_from_slice(&[key_id.0, rnext_key_id.0]);
+    /// The same option in another header, behind `start` octets.
+    pub(crate) const fn moved_to(self, start: usize) -> Self {
+        Self { start, ..self }
     }
 
-    /// Writes the leading octets of a MAC into the header in which the option was found.
+    /// Writes the ids into the header in which the option was found. `None` if it is another header.
     #[inline]
-    pub(crate) fn write_mac(self, tcp: &mut [u8], mac: &Mac) {
-        mac.write_truncated(&mut tcp[self.mac()]);
+    #[must_use]
+    pub(crate) fn write_ids(self, tcp: &mut [u8], key_id: KeyId, rnext_key_id: KeyId) -> Option<()> {
+        *tcp.get_mut(self.start + 2..)?.first_chunk_mut()? = [key_id.0, rnext_key_id.0];
+        Some(())
+    }
+
+    /// Writes the leading octets of a MAC into the header in which the option was found. `None` if it is another header, or the MAC is
+    /// shorter.
+    #[inline]
+    #[must_use]
+    pub(crate) fn write_mac(self, tcp: &mut [u8], mac: &Mac) -> Option<()> {
+        let (place, mac) = (tcp.get_mut(self.mac())?, mac.as_bytes());
+        // A copy of a constant length, 12 for RFC 5926, is one or two instructions.
+        match place.len() {
+            12 => *place.first_chunk_mut::<12>()? = *mac.first_chunk()?,
+            16 => *place.first_chunk_mut::<16>()? = *mac.first_chunk()?,
+            length => place.copy_from_slice(mac.get(..length)?),
+        }
+        Some(())
     }
 }
 
@@ -273,8 +288,8 @@ pub fn append_ao(space: &mut [u8], used: usize, mac_length: usize) -> Result<usi
     // A header ends on a multiple of four, so that the padding has to fit as well.
     let padded = used.saturating_add(length).checked_next_multiple_of(4).unwrap_or(usize::MAX);
     let needed = padded.saturating_sub(used);
-    let Some(rest) = space[..limit].get_mut(used..padded) else { return Err(NoRoom { needed, free }) };
-    let (option, padding) = rest.split_at_mut(length);
+    let room = space[..limit].get_mut(used..padded).and_then(|room| room.split_at_mut_checked(length));
+    let Some((option, padding)) = room else { return Err(NoRoom { needed, free }) };
     option.fill(0);
     option[0] = kind::AUTHENTICATION;
     option[1] = length as u8;

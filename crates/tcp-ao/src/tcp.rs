@@ -67,39 +67,13 @@ impl fmt::Debug for Flags {
     }
 }
 
-/// Octets of the header by its data offset. `octets` has at least 20.
-#[inline]
-pub(crate) fn header_length(octets: &[u8]) -> usize {
-    usize::from(octets[field::DATA_OFFSET] >> 4) * 4
-}
+/// The part of a header that every segment has.
+pub(crate) type FixedHeader = [u8; TCP_HEADER_LENGTH];
 
-/// Both ports of a header as one number, the source port in the upper half.
+/// Octets of the header by its data offset.
 #[inline]
-pub(crate) fn ports(header: &[u8]) -> u32 {
-    u32_at(header, field::SOURCE_PORT)
-}
-
-/// The sequence number of a header.
-#[inline]
-pub(crate) fn sequence(header: &[u8]) -> SeqNum {
-    SeqNum(u32_at(header, field::SEQUENCE))
-}
-
-/// The acknowledgment number of a header.
-#[inline]
-pub(crate) fn acknowledgment(header: &[u8]) -> SeqNum {
-    SeqNum(u32_at(header, field::ACKNOWLEDGMENT))
-}
-
-/// The control bits of a header.
-#[inline]
-pub(crate) fn flags(header: &[u8]) -> Flags {
-    Flags(header[field::FLAGS])
-}
-
-#[inline]
-fn u32_at(header: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+pub(crate) fn header_length(header: &FixedHeader) -> usize {
+    usize::from(header[field::DATA_OFFSET] >> 4) * 4
 }
 
 /// A segment that has all the octets its data offset promises.
@@ -109,6 +83,8 @@ fn u32_at(header: &[u8], at: usize) -> u32 {
 #[derive(Clone, Copy)]
 pub(crate) struct Tcp<'a> {
     octets: &'a [u8],
+    /// The start of `octets`.
+    fixed: &'a FixedHeader,
     header_length: usize,
 }
 
@@ -116,20 +92,18 @@ impl<'a> Tcp<'a> {
     /// As [`Segment::from_tcp`](crate::Segment::from_tcp).
     #[inline]
     pub(crate) fn parse(source: &IpAddr, octets: &'a [u8]) -> Result<Self, ParseError> {
-        if octets.len() < TCP_HEADER_LENGTH {
-            return Err(ParseError::TcpTooShort);
-        }
+        let fixed = octets.first_chunk().ok_or(ParseError::TcpTooShort)?;
         if octets.len() > usize::from(u16::MAX) && source.to_canonical().is_ipv4() {
             return Err(ParseError::TcpTooLong);
         }
-        let header_length = header_length(octets);
+        let header_length = header_length(fixed);
         if header_length < TCP_HEADER_LENGTH {
             return Err(ParseError::DataOffset);
         }
         if octets.len() < header_length {
             return Err(ParseError::TcpTooShort);
         }
-        Ok(Self { octets, header_length })
+        Ok(Self { octets, fixed, header_length })
     }
 
     /// Header and payload.
@@ -140,17 +114,18 @@ impl<'a> Tcp<'a> {
 
     #[inline]
     pub(crate) fn header(self) -> &'a [u8] {
-        &self.octets[..self.header_length]
+        // Parsing has seen to it that there are so many, here and below.
+        self.octets.get(..self.header_length).unwrap_or_default()
     }
 
     #[inline]
     pub(crate) fn option_octets(self) -> &'a [u8] {
-        &self.octets[TCP_HEADER_LENGTH..self.header_length]
+        self.octets.get(TCP_HEADER_LENGTH..self.header_length).unwrap_or_default()
     }
 
     #[inline]
     pub(crate) fn payload(self) -> &'a [u8] {
-        &self.octets[self.header_length..]
+        self.octets.get(self.header_length..).unwrap_or_default()
     }
 
     #[inline]
@@ -176,17 +151,17 @@ impl<'a> Tcp<'a> {
 
     #[inline]
     pub(crate) fn sequence(self) -> SeqNum {
-        sequence(self.octets)
+        SeqNum(self.u32_at(field::SEQUENCE))
     }
 
     #[inline]
     pub(crate) fn acknowledgment(self) -> SeqNum {
-        acknowledgment(self.octets)
+        SeqNum(self.u32_at(field::ACKNOWLEDGMENT))
     }
 
     #[inline]
     pub(crate) fn flags(self) -> Flags {
-        flags(self.octets)
+        Flags(self.fixed[field::FLAGS])
     }
 
     /// Whether it is a SYN without ACK, which has a traffic key of its own.
@@ -197,6 +172,12 @@ impl<'a> Tcp<'a> {
 
     #[inline]
     fn u16_at(self, at: usize) -> u16 {
-        u16::from_be_bytes([self.octets[at], self.octets[at + 1]])
+        u16::from_be_bytes([self.fixed[at], self.fixed[at + 1]])
+    }
+
+    #[inline]
+    fn u32_at(self, at: usize) -> u32 {
+        let header = self.fixed;
+        u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
     }
 }

@@ -4,13 +4,13 @@ use wireseal_mac::Mac;
 
 use crate::authenticate::compare;
 use crate::connection::secrets::Secrets;
+use crate::connection::send::Prepared;
 use crate::connection::{Connection, Phase, Verified};
 use crate::error::{SignError, VerifyError};
 use crate::kdf::TrafficKey;
 use crate::mac_input::MacInput;
 use crate::option::AoPlace;
 use crate::segment::Segment;
-use crate::tcp;
 use crate::types::{Isn, Sne};
 
 /// The MAC of a received segment, computed before its turn. It counts only for the connection with these ISNs and for this SNE.
@@ -28,8 +28,9 @@ pub(crate) struct ToSign {
 }
 
 impl ToSign {
-    pub(crate) fn write_mac(self, tcp: &mut [u8], mac: &Mac) {
-        self.ao.write_mac(tcp, mac);
+    #[must_use]
+    pub(crate) fn write_mac(self, tcp: &mut [u8], mac: &Mac) -> Option<()> {
+        self.ao.write_mac(tcp, mac)
     }
 }
 
@@ -70,9 +71,10 @@ impl<const N: usize> Connection<N> {
         if self.phase != Phase::Established {
             return self.sign(tcp).map(|()| None);
         }
-        let (sne, ao) = self.prepare(tcp)?;
-        ao.write_ids(tcp, self.current_key().send_id, self.rnext_key().recv_id);
-        self.send.advance_to(sne, tcp::sequence(tcp));
+        let prepared = self.prepare(tcp)?;
+        self.input_to_send(tcp, prepared).ok_or(SignError::NoOption)?;
+        let Prepared { sne, ao, head } = prepared;
+        self.send.advance_to(sne, head.sequence);
         Ok(Some(ToSign { sne, ao }))
     }
 

@@ -14,7 +14,6 @@ use crate::error::{SignError, VerifyError};
 use crate::kdf::TrafficKey;
 use crate::mac_input::MacInput;
 use crate::segment::Segment;
-use crate::tcp;
 
 /// How many MACs are computed side by side.
 pub(crate) const BATCH: usize = 16;
@@ -164,10 +163,11 @@ pub fn sign_batch<C: BorrowMut<Connection<N>>, const N: usize>(
             |(number, (ahead, (connection, tcp)))| {
                 fetch(connections, next, number, Connection::fetch_start);
                 let connection = connections.get(*connection)?.borrow();
-                let (sne, ao) = connection.prepare(tcp).ok()?;
+                let prepared = connection.prepare(tcp).ok()?;
                 let Secrets::Traffic(keys) = &connection.secrets else { return None };
-                *ahead = Some((sne, ao));
-                Some((&keys.send, connection.input_to_send(tcp, sne, ao)))
+                let input = connection.input_to_send(tcp, prepared)?;
+                *ahead = Some(prepared);
+                Some((&keys.send, input))
             },
         );
         mac_batch(jobs, &mut macs);
@@ -176,12 +176,11 @@ pub fn sign_batch<C: BorrowMut<Connection<N>>, const N: usize>(
             let ahead = ahead.zip(ahead.and_then(|_| macs.next()));
             let outcome = match (connections.get_mut(*connection), ahead) {
                 (None, _) => Err(SignError::OtherConnection),
-                (Some(connection), Some(((sne, ao), mac)))
+                (Some(connection), Some((prepared, mac)))
                     if connection.borrow().is_established()
-                        && connection.borrow().send.sne_of(tcp::sequence(tcp)) == sne =>
+                        && connection.borrow().send.sne_of(prepared.head.sequence) == prepared.sne =>
                 {
-                    connection.borrow_mut().finish(tcp, sne, ao, mac);
-                    Ok(())
+                    connection.borrow_mut().finish(tcp, prepared, mac).ok_or(SignError::NoOption)
                 }
                 (Some(connection), _) => connection.borrow_mut().sign(tcp),
             };

@@ -28,10 +28,10 @@ impl HeardKeys {
     ///
     /// A key other than the `current` one is noted when the request is [obeyed](Self::obeyed): this end may not hold it yet.
     #[cold]
-    pub(super) fn add(&mut self, (key_id, rnext_key_id): (KeyId, KeyId), current: KeyId) -> bool {
+    pub(super) fn add(&mut self, (key_id, rnext_key_id): (KeyId, KeyId), current: Option<KeyId>) -> bool {
         let is_first_under = add(&mut self.key_ids, key_id);
-        if rnext_key_id == current {
-            self.signs_with(current);
+        if Some(rnext_key_id) == current {
+            self.signs_with(rnext_key_id);
         }
         let [count, ids @ ..] = &self.rnext_key_ids;
         let known = ids.get(..usize::from(*count));
@@ -64,7 +64,7 @@ fn add([count, ids @ ..]: &mut [u8; 8], KeyId(id): KeyId) -> bool {
     if *count == u8::MAX {
         return false;
     }
-    let known = ids[..usize::from(*count)].iter().position(|known| *known == id);
+    let known = ids.iter().take(usize::from(*count)).position(|known| *known == id);
     let moved = known.unwrap_or(ids.len() - 1);
     ids.copy_within(..moved, 1);
     ids[0] = id;

@@ -177,12 +177,25 @@ impl<const N: usize> Connection<N> {
 
     #[inline]
     pub(super) fn index(&self, found: impl Fn(&MktParameters) -> bool) -> Option<u8> {
-        self.parameters.iter().position(|key| key.as_ref().is_some_and(&found)).map(|i| i as u8)
+        self.find_key(found).map(|(slot, _)| slot)
+    }
+
+    /// The first key that `found` says `true` of, with its slot.
+    #[inline]
+    pub(super) fn find_key(&self, found: impl Fn(&MktParameters) -> bool) -> Option<(u8, &MktParameters)> {
+        let mut keys = self.parameters.iter().enumerate();
+        keys.find_map(|(slot, key)| key.as_ref().filter(|key| found(key)).map(|key| (slot as u8, key)))
+    }
+
+    /// The key in a slot. `current`, `rnext` and `verifies_with` only ever hold slots that `index` found, and `set_slots` comes with slots
+    /// for them; but the compiler does not see that, and what handles packets has errors to return instead.
+    #[inline(always)]
+    pub(super) fn key_in(&self, slot: u8) -> Option<&MktParameters> {
+        self.parameters.get(usize::from(slot))?.as_ref()
     }
 
     #[inline(always)]
     pub(super) fn key(&self, slot: u8) -> &MktParameters {
-        // `current`, `rnext` and `verifies_with` only ever hold slots that `index` found; `set_slots` comes with slots for them.
-        self.parameters[usize::from(slot)].as_ref().expect("current and rnext keys are always there")
+        self.key_in(slot).expect("current and rnext keys are always there")
     }
 }

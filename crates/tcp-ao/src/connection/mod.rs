@@ -129,10 +129,11 @@ impl<const N: usize> Connection<N> {
         for (slot, mkt) in mkts_by_slot.iter_mut().zip(mkts.iter()) {
             *slot = Some(mkt);
         }
-        // A set is filled from the front, so that slots have the indices of their MKTs.
+        // A set is filled from the front, so that slots have the indices of their MKTs. The ids are of MKTs in the set; with another,
+        // the connection could not sign or verify.
         let index = |id| {
             let found = mkts.iter().position(|mkt| mkt.send_id() == id);
-            found.expect("the ids are of MKTs in the set") as u8
+            found.map_or(u8::MAX, |index| index as u8)
         };
         Self {
             pair,
@@ -242,11 +243,12 @@ impl<const N: usize> Connection<N> {
 
     /// The handshake that counts at present.
     pub(crate) fn handshake(&self) -> Option<Handshake> {
-        (self.phase == Phase::SynReceived).then(|| Handshake {
+        let (signed_with, asked_for) = (self.key_in(self.rnext)?.recv_id, self.key_in(self.current)?.send_id);
+        (self.phase == Phase::SynReceived).then_some(Handshake {
             remote_isn: self.remote_isn,
             local_isn: self.local_isn,
-            signed_with: self.rnext_key().recv_id,
-            asked_for: self.current_key().send_id,
+            signed_with,
+            asked_for,
         })
     }
 

@@ -6,17 +6,20 @@ use crate::connection::secrets::{Secrets, TrafficKeys};
 use crate::connection::slot::{BothTrafficKeys, Secret, Slot};
 use crate::connection::{Connection, Phase};
 use crate::kdf::{KdfContext, TrafficKey};
-use crate::types::KeyId;
+use crate::types::{Isn, KeyId};
 
 impl<const N: usize> Connection<N> {
     /// Makes the key of a slot the current one.
     #[cold]
     pub(super) fn make_current(&mut self, slot: u8) {
-        self.current = slot;
-        let algorithm = self.current_key().algorithm;
+        let Some(Some(parameters)) = self.parameters.get(usize::from(slot)) else { return };
         if let Secrets::Traffic(keys) = &mut self.secrets {
-            keys.send = TrafficKey::expand(algorithm, &keys.octets[usize::from(slot)].send);
+            let octets = keys.octets.get(usize::from(slot));
+            let key = octets.and_then(|octets| TrafficKey::expand(parameters.algorithm, &octets.send));
+            let Some(key) = key else { return };
+            keys.send = key;
         }
+        self.current = slot;
     }
 
     /// The key of this RecvID will be ready when the next segment comes.
@@ -24,10 +27,12 @@ impl<const N: usize> Connection<N> {
     pub(super) fn verify_next_with(&mut self, recv_id: KeyId) {
         let slot = self.index(|key| key.recv_id == recv_id);
         if let (Some(slot), Secrets::Traffic(keys)) = (slot, &mut self.secrets)
-            && let Some(key) = &self.parameters[usize::from(slot)]
+            && let Some(Some(parameters)) = self.parameters.get(usize::from(slot))
+            && let Some(octets) = keys.octets.get(usize::from(slot))
+            && let Some(key) = TrafficKey::expand(parameters.algorithm, &octets.receive)
         {
             self.verifies_with = slot;
-            keys.receive = TrafficKey::expand(key.algorithm, &keys.octets[usize::from(slot)].receive);
+            keys.receive = key;
         }
     }
 
@@ -50,24 +55,33 @@ impl<const N: usize> Connection<N> {
             }));
             return;
         };
-        let octets = slots.each_ref().map(|slot| {
-            slot.as_ref().map_or_else(BothTrafficKeys::zero, |slot| {
-                slot.traffic_keys(self.pair, local_isn, self.remote_isn)
-            })
-        });
-        let octets_of = |slot| &octets[usize::from(slot)];
-        self.secrets = Secrets::Traffic(TrafficKeys {
-            receive: TrafficKey::expand(self.rnext_key().algorithm, &octets_of(self.rnext).receive),
-            send: TrafficKey::expand(self.current_key().algorithm, &octets_of(self.current).send),
+        // There always are traffic keys. Without any keys nothing could be signed or verified.
+        let keys = self.traffic_keys(slots, local_isn);
+        self.secrets = keys.map_or(Secrets::Master([const { None }; N]), Secrets::Traffic);
+    }
+
+    /// The traffic keys of these slots, which the connection has the parameters of.
+    fn traffic_keys(&self, slots: &[Option<Slot>; N], local_isn: Isn) -> Option<TrafficKeys<N>> {
+        let mut octets = slots.each_ref().map(|_| BothTrafficKeys::zero());
+        for (octets, slot) in octets.iter_mut().zip(slots) {
+            if let Some(slot) = slot {
+                *octets = slot.traffic_keys(self.pair, local_isn, self.remote_isn)?;
+            }
+        }
+        let key = |slot| Some((self.key_in(slot)?.algorithm, octets.get(usize::from(slot))?));
+        let ((receives, receive), (sends, send)) = (key(self.rnext)?, key(self.current)?);
+        Some(TrafficKeys {
+            receive: TrafficKey::expand(receives, &receive.receive)?,
+            send: TrafficKey::expand(sends, &send.send)?,
             octets,
-        });
+        })
     }
 
     /// The traffic key of a slot in this context, while its master key is there.
     #[cold]
     pub(super) fn derive(&self, slot: u8, context: &KdfContext) -> Option<TrafficKey> {
         let Secrets::Master(keys) = &self.secrets else { return None };
-        let master_key = keys[usize::from(slot)].as_ref()?;
-        Some(TrafficKey::derive_from(self.key(slot).algorithm, master_key, context))
+        let master_key = keys.get(usize::from(slot))?.as_ref()?;
+        TrafficKey::derive_from(self.key_in(slot)?.algorithm, master_key, context)
     }
 }

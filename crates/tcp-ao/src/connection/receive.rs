@@ -1,8 +1,6 @@
 //! Verifying received segments, and learning from them: ISNs, SNE, the key the peer asks for (RFC 5925 §7.5).
 
-use wireseal_mac::Mac;
-
-use crate::authenticate::{check_mac_length, compare};
+use crate::authenticate::{check_mac, check_mac_length};
 use crate::connection::secrets::Secrets;
 use crate::connection::{Connection, Phase};
 use crate::error::VerifyError;
@@ -105,8 +103,8 @@ impl<const N: usize> Connection<N> {
         }
         let tcp = segment.without_addresses();
         let ao = tcp.ao_option()?.ok_or(VerifyError::Unsigned)?;
-        let slot = self.index(|key| key.recv_id == ao.key_id).ok_or(VerifyError::UnknownKeyId(ao.key_id))?;
-        let parameters = self.key(slot);
+        let found = self.find_key(|key| key.recv_id == ao.key_id);
+        let (slot, parameters) = found.ok_or(VerifyError::UnknownKeyId(ao.key_id))?;
         let is_established = self.phase == Phase::Established;
         // The key of a late copy of the SYN went with the master key, and TCP has no use for the copy.
         if is_established && tcp.opens() {
@@ -120,11 +118,10 @@ impl<const N: usize> Connection<N> {
     /// Computes the MAC of a segment and compares.
     #[inline]
     fn check<'a>(&self, segment: &Segment<'a>, found: &Found<'_, 'a>) -> Result<AoOption<'a>, VerifyError> {
-        let mac = match self.ready_key(found) {
-            Some(key) => self.input_received(segment, found).mac(key),
-            None => self.mac_with_new_key(segment, found)?,
-        };
-        compare(&found.ao, &mac)?;
+        match self.ready_key(found) {
+            Some(key) => check_mac(&found.ao, self.input_received(segment, found), key)?,
+            None => self.check_with_new_key(segment, found)?,
+        }
         Ok(found.ao)
     }
 
@@ -137,19 +134,20 @@ impl<const N: usize> Connection<N> {
         }
     }
 
-    /// The MAC under a traffic key that is made for one segment: in the handshake, or while it is not known which key the peer signs
+    /// Checks the MAC under a traffic key that is made for one segment: in the handshake, or while it is not known which key the peer signs
     /// with. Forged segments come here as well, so it leaves nothing behind: the key is wiped where it was made.
     #[cold]
     #[inline(never)]
-    fn mac_with_new_key(&self, segment: &Segment<'_>, found: &Found<'_, '_>) -> Result<Mac, VerifyError> {
+    fn check_with_new_key(&self, segment: &Segment<'_>, found: &Found<'_, '_>) -> Result<(), VerifyError> {
         let input = self.input_received(segment, found);
         let Secrets::Traffic(keys) = &self.secrets else {
             let key = self.derive(found.slot, &self.receive_context(segment)?).ok_or(VerifyError::State)?;
-            return Ok(input.mac(&key));
+            return check_mac(&found.ao, input, &key);
         };
-        let octets = &keys.octets[usize::from(found.slot)].receive;
-        let key = TrafficKey::expand(found.parameters.algorithm, octets);
-        Ok(input.mac(&key))
+        let octets = keys.octets.get(usize::from(found.slot)).ok_or(VerifyError::State)?;
+        let key =
+            TrafficKey::expand(found.parameters.algorithm, &octets.receive).ok_or(VerifyError::State)?;
+        check_mac(&found.ao, input, &key)
     }
 
     #[inline(always)]
@@ -207,10 +205,11 @@ impl<const N: usize> Connection<N> {
         }
         let before = (self.receive.highest().1, self.newest_acknowledgment);
         let ids = (ao.key_id, ao.rnext_key_id);
-        let is_first = !self.heard.is_last(ids) && self.heard.add(ids, self.current_key().send_id);
+        let current = self.key_in(self.current).map(|key| key.send_id);
+        let is_first = !self.heard.is_last(ids) && self.heard.add(ids, current);
         let mut current_key_changed = false;
         if self.is_newest(segment.without_addresses(), is_first)
-            && self.current_key().send_id != ao.rnext_key_id
+            && current != Some(ao.rnext_key_id)
             && let Some(index) = self.index(|key| key.send_id == ao.rnext_key_id)
         {
             self.make_current(index);
@@ -222,7 +221,8 @@ impl<const N: usize> Connection<N> {
         }
         let makes_progress = before != (self.receive.highest().1, self.newest_acknowledgment);
         // A replay does not make the connection forget which key the peer signs with.
-        if makes_progress && self.key(self.verifies_with).recv_id != ao.key_id {
+        let is_ready = |key: &MktParameters| key.recv_id == ao.key_id;
+        if makes_progress && !self.key_in(self.verifies_with).is_some_and(is_ready) {
             self.verify_next_with(ao.key_id);
         }
         Verified { segment: *segment, key_id: ao.key_id, current_key_changed, makes_progress }

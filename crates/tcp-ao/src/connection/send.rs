@@ -1,8 +1,8 @@
 //! Signing what this end sends (RFC 5925 §7.4).
 
-use wireseal_mac::Mac;
+use wireseal_mac::{Mac, MessageHead};
 
-use crate::authenticate::place_to_sign;
+use crate::authenticate::{no_option, place_to_sign};
 use crate::connection::secrets::Secrets;
 use crate::connection::{Connection, Phase};
 use crate::error::SignError;
@@ -11,8 +11,30 @@ use crate::mac_input::MacInput;
 use crate::mkt::MktParameters;
 use crate::option::AoPlace;
 use crate::sne::SneTracker;
-use crate::tcp::{self, Flags, Tcp};
+use crate::tcp::{Flags, Tcp};
 use crate::types::{Isn, SeqNum, Sne};
+
+/// What a segment's header says about the connection.
+#[derive(Clone, Copy)]
+pub(super) struct Head {
+    pub(super) sequence: SeqNum,
+    flags: Flags,
+}
+
+impl From<Tcp<'_>> for Head {
+    #[inline(always)]
+    fn from(tcp: Tcp<'_>) -> Self {
+        Self { sequence: tcp.sequence(), flags: tcp.flags() }
+    }
+}
+
+/// An outgoing segment that may be signed.
+#[derive(Clone, Copy)]
+pub(super) struct Prepared {
+    pub(super) sne: Sne,
+    pub(super) ao: AoPlace,
+    pub(super) head: Head,
+}
 
 impl<const N: usize> Connection<N> {
     /// Signs a TCP segment, header and payload, in place with the current key.
@@ -24,32 +46,35 @@ impl<const N: usize> Connection<N> {
     /// [`SignError`]; segment and connection are unchanged.
     #[inline]
     pub fn sign(&mut self, tcp: &mut [u8]) -> Result<(), SignError> {
-        let (sne, ao) = self.prepare(tcp)?;
+        let prepared = self.prepare(tcp)?;
         let derived;
         let key = match &self.secrets {
             Secrets::Traffic(keys) => &keys.send,
             Secrets::Master(_) => {
-                derived = self.derive(self.current, &self.send_context(tcp)?).ok_or(SignError::State)?;
+                derived =
+                    self.derive(self.current, &self.send_context(prepared.head)?).ok_or(SignError::State)?;
                 &derived
             }
         };
-        let mac = self.input_to_send(tcp, sne, ao).mac(key);
-        self.finish(tcp, sne, ao, &mac);
-        Ok(())
+        let input = self.input_to_send(tcp, prepared).ok_or_else(no_option)?;
+        let mut head = MessageHead::new();
+        let [start, rest] = input.try_message(&mut head).ok_or_else(no_option)?;
+        let mac = key.mac_key().mac(&[start, rest]);
+        self.finish(tcp, prepared, &mac).ok_or_else(no_option)
     }
 
     /// Whether the connection's state allows this segment to be sent. Nothing changes.
-    pub(crate) fn may_send(&self, tcp: &[u8]) -> Result<(), SignError> {
+    pub(crate) fn may_send(&self, tcp: Tcp<'_>) -> Result<(), SignError> {
         match self.phase {
-            Phase::Established if tcp::flags(tcp).syn() && !tcp::flags(tcp).ack() => Err(SignError::State),
+            Phase::Established if tcp.opens() => Err(SignError::State),
             Phase::Established => Ok(()),
-            _ => self.send_context(tcp).map(|_| ()),
+            _ => self.send_context(tcp.into()).map(|_| ()),
         }
     }
 
     /// Finds an outgoing segment's SNE, and the place of its AO option.
     #[inline(always)]
-    pub(super) fn prepare(&self, tcp: &[u8]) -> Result<(Sne, AoPlace), SignError> {
+    pub(super) fn prepare(&self, tcp: &[u8]) -> Result<Prepared, SignError> {
         let view = Tcp::parse(self.pair.local.address_in_place(), tcp)?;
         if !view.is_between(&self.pair.local, &self.pair.remote) {
             return Err(SignError::OtherConnection);
@@ -58,36 +83,38 @@ impl<const N: usize> Connection<N> {
         if is_established && view.opens() {
             return Err(SignError::State);
         }
-        let ao = place_to_sign(view, self.current_key())?;
+        let ao = place_to_sign(view, self.key_in(self.current).ok_or_else(no_option)?)?;
         // A SYN's sequence number is an ISN, whatever came before, and a refusal's stands for one.
         let is_first = !is_established && (view.flags().syn() || is_refusal(view.flags(), view.sequence()));
         let sne = if is_first { Sne(0) } else { self.send.sne_of(view.sequence()) };
-        Ok((sne, ao))
+        Ok(Prepared { sne, ao, head: view.into() })
     }
 
-    /// Writes the ids into a [prepared](Self::prepare) segment. Returns its MAC input.
+    /// Writes the ids into a [prepared](Self::prepare) segment. Returns its MAC input; `None` if it is another segment.
     #[inline(always)]
-    pub(super) fn input_to_send<'a>(&self, tcp: &'a mut [u8], sne: Sne, ao: AoPlace) -> MacInput<'a> {
-        let MktParameters { send_id, options, .. } = *self.current_key();
-        ao.write_ids(tcp, send_id, self.rnext_key().recv_id);
+    pub(super) fn input_to_send<'a>(&self, tcp: &'a mut [u8], prepared: Prepared) -> Option<MacInput<'a>> {
+        let Prepared { sne, ao, .. } = prepared;
+        let MktParameters { send_id, options, .. } = *self.key_in(self.current)?;
+        ao.write_ids(tcp, send_id, self.key_in(self.rnext)?.recv_id)?;
         let addresses = (self.pair.local.address_in_place(), self.pair.remote.address_in_place());
-        MacInput::new(sne, addresses, tcp, ao, options)
+        Some(MacInput::new(sne, addresses, tcp, ao, options))
     }
 
-    /// Writes the MAC into the segment, and records that it was sent.
+    /// Writes the MAC into the segment, and records that it was sent. `None`, and nothing is recorded, if it is another segment.
     #[inline(always)]
-    pub(super) fn finish(&mut self, tcp: &mut [u8], sne: Sne, ao: AoPlace, mac: &Mac) {
-        ao.write_mac(tcp, mac);
+    #[must_use]
+    pub(super) fn finish(&mut self, tcp: &mut [u8], prepared: Prepared, mac: &Mac) -> Option<()> {
+        prepared.ao.write_mac(tcp, mac)?;
         if self.phase == Phase::Established {
-            self.send.advance_to(sne, tcp::sequence(tcp));
+            self.send.advance_to(prepared.sne, prepared.head.sequence);
         } else {
-            self.sent_in_handshake(tcp);
+            self.sent_in_handshake(prepared.head);
         }
+        Some(())
     }
 
     #[cold]
-    fn sent_in_handshake(&mut self, tcp: &[u8]) {
-        let (sequence, flags) = (tcp::sequence(tcp), tcp::flags(tcp));
+    fn sent_in_handshake(&mut self, Head { sequence, flags }: Head) {
         if is_refusal(flags, sequence) {
             return;
         }
@@ -102,8 +129,7 @@ impl<const N: usize> Connection<N> {
 
     /// The KDF context of a segment sent during the handshake.
     #[cold]
-    fn send_context(&self, tcp: &[u8]) -> Result<KdfContext, SignError> {
-        let (sequence, flags) = (tcp::sequence(tcp), tcp::flags(tcp));
+    fn send_context(&self, Head { sequence, flags }: Head) -> Result<KdfContext, SignError> {
         let isn = Isn(sequence.0);
         let (syn, ack) = (flags.syn(), flags.ack());
         match (self.phase, self.local_isn) {

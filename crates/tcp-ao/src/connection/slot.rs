@@ -39,20 +39,25 @@ impl Slot {
         Self { parameters: *mkt.parameters(), secret: Secret::Master(mkt.master_key().clone()) }
     }
 
-    /// The traffic keys, derived if that has not been done.
-    pub(super) fn traffic_keys(&self, pair: SocketPair, local_isn: Isn, remote_isn: Isn) -> BothTrafficKeys {
-        match &self.secret {
+    /// The traffic keys, derived if that has not been done, like [`TrafficKeyOctets::derive_from`].
+    pub(super) fn traffic_keys(
+        &self,
+        pair: SocketPair,
+        local_isn: Isn,
+        remote_isn: Isn,
+    ) -> Option<BothTrafficKeys> {
+        Some(match &self.secret {
             Secret::Traffic(keys) => keys.clone(),
             Secret::Master(master_key) => {
                 let derive = |context| {
                     TrafficKeyOctets::derive_from(self.parameters.algorithm, master_key, &context)
-                        .into_array()
+                        .map(TrafficKeyOctets::into_array)
                 };
                 BothTrafficKeys {
-                    receive: derive(KdfContext::receive_other(pair, local_isn, remote_isn)),
-                    send: derive(KdfContext::send_other(pair, local_isn, remote_isn)),
+                    receive: derive(KdfContext::receive_other(pair, local_isn, remote_isn))?,
+                    send: derive(KdfContext::send_other(pair, local_isn, remote_isn))?,
                 }
             }
-        }
+        })
     }
 }

@@ -129,8 +129,8 @@ where
             if let Some(Job { packet, ip, to_sign, .. }) = job.take()
                 // Always: nothing removes an open connection between its segment and this.
                 && let Some(mac) = has_mac.then(|| macs.next()).flatten()
+                && let Some(()) = to_sign.write_mac(&mut packet[ip.payload_offset..], mac)
             {
-                to_sign.write_mac(&mut packet[ip.payload_offset..], mac);
                 options::write_checksums(packet, &ip, None);
             }
         }

@@ -8,7 +8,7 @@ use crate::connection::{Ahead, Connection, Handshake};
 use crate::counters::Counters;
 use crate::error::{ParseError, VerifyError};
 use crate::icmp::{self, Hidden, IcmpError};
-use crate::ip::{IPV4_HEADER_LENGTH, IPV6_HEADER_LENGTH, IpHeader, PROTOCOL_TCP};
+use crate::ip::{IPV4_HEADER_LENGTH, IPV6_HEADER_LENGTH, IpHeader, IpParseError, PROTOCOL_TCP};
 use crate::option::TCP_HEADER_LENGTH;
 use crate::segment::Segment;
 use crate::shim::entry::Entry;
@@ -61,7 +61,7 @@ where
         let ip = IpHeader::parse(packet).map_err(ParseError::Ip)?;
         let whole = 0..ip.total_length;
         subject.packet = whole.clone();
-        let packet = &mut packet[..ip.total_length];
+        let packet = packet.get_mut(..ip.total_length).ok_or(ParseError::Ip(IpParseError::BadLength))?;
         if ip.protocol != PROTOCOL_TCP {
             self.admit_icmp(&ip, packet)?;
             return Ok(whole);
@@ -264,7 +264,8 @@ fn check_checksums(config: &ShimConfig, packet: &[u8], ip: &IpHeader) -> Result<
     if !config.check_checksum {
         return Ok(());
     }
-    let (headers, tcp) = packet.split_at(ip.payload_offset);
+    let split = packet.split_at_checked(ip.payload_offset);
+    let (headers, tcp) = split.ok_or(ParseError::Ip(IpParseError::BadLength))?;
     let is_header_right = ip.source.is_ipv6() || checksum::ipv4_header(headers) == 0;
     if !is_header_right || checksum::tcp(ip.source, ip.destination, tcp) != 0 {
         return Err(Refusal::Checksum);

@@ -108,7 +108,7 @@ where
                 return Err(Refusal::NoConnection);
             }
             // A segment that cannot be signed passes unchanged, so check before anything is written into it.
-            entry.connection.may_send(segment.tcp()).map_err(Refusal::Sign)?;
+            entry.connection.may_send(segment.without_addresses()).map_err(Refusal::Sign)?;
             if flags.syn() && !flags.ack() && entry.takes_unsigned_turn() {
                 return Ok(room..end);
             }

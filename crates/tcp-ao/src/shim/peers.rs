@@ -141,7 +141,8 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
     /// Whether mismatches pass on this connection of the peer's. A strict peer that covers it, and is at least as specific, forbids it:
     /// a forged segment could choose between the two by its KeyID.
     pub(super) fn accepts_mismatches(&self, index: usize, pair: &SocketPair, now: Duration) -> bool {
-        let accepts = |index: usize| now < self.slots.as_ref()[index].accepts_mismatches_until;
+        let slot = |index: usize| self.slots.as_ref().get(index);
+        let accepts = |index| slot(index).is_some_and(|slot| now < slot.accepts_mismatches_until);
         if now >= self.accept_mismatches_until || !accepts(index) {
             return false;
         }
