@@ -1,4 +1,4 @@
-# What interop/aarch64/run and interop/x86-64/run share: which tests run, and how they are built.
+# What interop/aarch64/run, interop/portable/run and interop/x86-64/run share: which tests run, how they are built, and QEMU.
 
 . "${BASH_SOURCE[0]%/*}/packages.sh"
 
@@ -12,15 +12,52 @@ runs=(
     "-p wireseal-quic --lib --test it -- appendix_a:: arrivals:: wycheproof::"
 )
 
-# prepare FOLDER TRIPLE [ARGUMENT...]: sets up a build for the triple under target/FOLDER; the arguments replace the runs above.
+# prepare TRIPLE [ARGUMENT...]: sets up a build for the triple; the arguments replace the runs above.
 prepare() {
-    target=$root/target/$1 triple=$2
-    [ $# -eq 2 ] || runs=("${*:3}")
+    target=$root/target/interop-processors triple=$1
+    [ $# -eq 1 ] || runs=("${*:2}")
     mkdir -p "$target"
     command -v cargo >/dev/null || fail "cargo is not installed"
+    # One folder for all processors: what runs on this machine while they are built is built once.
     export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$target/cargo} CARGO_TERM_COLOR=never
     # Optimised, because QEMU is slow; without debug information, which would be gigabytes.
     export CARGO_PROFILE_DEV_DEBUG=false CARGO_PROFILE_DEV_OPT_LEVEL=2
+    unpack "$downloads/qemu" trixie qemu-user
+}
+
+# emulator PROCESSOR: QEMU's program for it.
+emulator() { echo "$downloads/qemu/root/usr/bin/qemu-$1"; }
+
+# use_compiler: has cargo use a compiler of Debian's that has a standard library for each of these processors.
+#
+# It is that of forky, the first release with one new enough for s390x. All of it comes from there, the C library too, which an older
+# system's own could not replace; none of it is installed.
+use_compiler() {
+    local rust=$downloads/rust/root
+    unpack "$downloads/rust" forky rustc libstd-rust-dev+ libc6 libstd-rust-dev:{arm64,armhf,s390x}
+    cat >"$target/rustc" <<WRAPPER
+#!/bin/sh
+exec "$rust/usr/lib64/ld-linux-x86-64.so.2" --library-path "$rust/usr/lib/x86_64-linux-gnu" "$rust/usr/bin/rustc" "\$@"
+WRAPPER
+    chmod +x "$target/rustc"
+    export RUSTC=$target/rustc
+}
+
+# link_and_run LINKER RUNNER: has cargo link programs for the triple with one command and run them with another.
+link_and_run() {
+    local name=${triple^^}
+    name=CARGO_TARGET_${name//-/_}
+    export "${name}_LINKER=$1" "${name}_RUNNER=$2"
+}
+
+# expect_processor EXPECTED RUNNER...: fails unless a program that the runner runs finds itself on this processor, with these paths of
+# wireseal_kernels::cpu.
+expect_processor() {
+    local found
+    cargo build --quiet --locked --target "$triple" -p wireseal-kernels --example paths
+    found=$("${@:2}" "$CARGO_TARGET_DIR/$triple/debug/examples/paths" | paste -s -d ' ')
+    say "$found"
+    [ "$found" = "$1" ] || fail "expected: $1"
 }
 
 # run_tests OPTION...: each run with these options.

@@ -1,8 +1,16 @@
-//! Prints the paths that this processor has, one a line.
+//! Prints what this processor is and the paths that it has, one a line.
+
+use std::env::consts::ARCH;
+use std::hint::black_box;
 
 use wireseal_kernels::cpu::InstructionSet;
 
 fn main() {
+    let order = match black_box(1_u16).to_ne_bytes() {
+        [1, 0] => "little",
+        _ => "big",
+    };
+    println!("{ARCH}, {} bits, {order}-endian", usize::BITS);
     for path in InstructionSet::ALL.into_iter().filter(|path| path.is_available()) {
         println!("{path}");
     }

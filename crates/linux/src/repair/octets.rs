@@ -23,6 +23,14 @@ pub enum ExportedError {
         /// How many octets are left for it.
         got: usize,
     },
+    /// The number is of octets, and more than this processor has addresses for.
+    #[error("exported connection with {got} for {field}, more than this processor can address")]
+    TooLarge {
+        /// The field.
+        field: &'static str,
+        /// The number.
+        got: u64,
+    },
     /// An octet that says yes or no is neither 0 nor 1.
     #[error("exported connection with {got} for {field}, which is 0 or 1")]
     Flag {
@@ -151,8 +159,8 @@ impl Rest<'_> {
     }
 
     fn length(&mut self, field: &'static str) -> Result<usize, ExportedError> {
-        // No queue is as long as what a usize cannot hold.
-        self.take(field).map(|octets| usize::try_from(u64::from_be_bytes(octets)).unwrap_or(usize::MAX))
+        let got = self.take(field).map(u64::from_be_bytes)?;
+        usize::try_from(got).map_err(|_| ExportedError::TooLarge { field, got })
     }
 
     fn queue(&mut self, field: &'static str) -> Result<Vec<u8>, ExportedError> {

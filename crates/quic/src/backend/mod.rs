@@ -253,7 +253,7 @@ pub(crate) enum MaskKey {
     Aes128(rustcrypto::Aes128Mask),
     #[cfg(feature = "rustcrypto")]
     Aes256(rustcrypto::Aes256Mask),
-    #[cfg(feature = "rustcrypto")]
+    #[cfg(any(feature = "ring", feature = "rustcrypto"))]
     ChaCha20(rustcrypto::ChaCha20Mask),
 }
 
@@ -270,6 +270,10 @@ impl MaskKey {
                 None => return Self::new(Backend::BEHIND_KERNELS, algorithm, key),
             },
             (_, AeadAlgorithm::Aes128Ccm) => Self::Aes128(rustcrypto::Aes128Mask::new(key)?),
+            #[cfg(feature = "ring")]
+            (Backend::Ring, AeadAlgorithm::ChaCha20Poly1305) if !ring::CHACHA20_HAS_ASSEMBLY => {
+                Self::ChaCha20(rustcrypto::ChaCha20Mask::new(key)?)
+            }
             #[cfg(feature = "ring")]
             (Backend::Ring, _) => Self::Ring(ring::MaskKey::new(algorithm, key)?),
             #[cfg(feature = "aws-lc-rs")]
@@ -317,7 +321,7 @@ impl MaskKey {
             Self::Aes128(key) => key.mask(sample),
             #[cfg(feature = "rustcrypto")]
             Self::Aes256(key) => key.mask(sample),
-            #[cfg(feature = "rustcrypto")]
+            #[cfg(any(feature = "ring", feature = "rustcrypto"))]
             Self::ChaCha20(key) => key.mask(sample),
         }
     }

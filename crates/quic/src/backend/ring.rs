@@ -9,6 +9,13 @@ mod keys;
 
 pub(crate) use keys::{AeadKey, MaskKey};
 
+/// Whether ring's ChaCha20 is always assembly here. Its other one adds to the counter after every block, so that a packet whose sample
+/// starts with 0xffffffff would end a program that checks for overflow.
+pub(super) const CHACHA20_HAS_ASSEMBLY: bool = cfg!(all(
+    target_endian = "little",
+    any(target_arch = "aarch64", target_arch = "arm", target_arch = "x86_64")
+));
+
 /// As long as the longest key.
 const ZERO_KEY: [u8; 32] = [0; 32];
 

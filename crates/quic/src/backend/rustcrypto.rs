@@ -58,10 +58,10 @@ impl<C: KeyInit + BlockCipherEncrypt<BlockSize = U16>> BlockMask<C> {
 }
 
 /// ChaCha20 for header masks (RFC 9001 §5.4.4).
-#[cfg(feature = "rustcrypto")]
+#[cfg(any(feature = "ring", feature = "rustcrypto"))]
 pub(crate) struct ChaCha20Mask(zeroize::Zeroizing<[u8; 32]>);
 
-#[cfg(feature = "rustcrypto")]
+#[cfg(any(feature = "ring", feature = "rustcrypto"))]
 impl ChaCha20Mask {
     pub(crate) fn new(key: &[u8]) -> Option<Self> {
         let key: &[u8; 32] = key.try_into().ok()?;
