@@ -16,7 +16,9 @@
 //!     mkts: MktSet::from_mkts([mkt])?,
 //! };
 //! let link = Loopback::new(Medium::Ip);
-//! let mut device = AuthenticatedDevice::new(link, vec![peer.into()], ShimSlot::many::<Vec<_>>(16))?;
+//! // Arrays here; vectors and slices will do as well.
+//! let (peers, table) = ([peer.into()], [const { ShimSlot::EMPTY }; 16]);
+//! let mut device = AuthenticatedDevice::new(link, peers, table, [[0; 1514]; 2])?;
 //! let mut interface = Interface::new(Config::new(HardwareAddress::Ip), &mut device, Instant::ZERO);
 //! # let _ = &mut interface;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -35,7 +37,7 @@
 //! any other medium nothing passes, since it could not be checked.
 //!
 //! # Features
-//! The crate needs `alloc`, not std.
+//! The crate needs neither std nor a heap.
 //! * `medium-ethernet`, `medium-ip`, `proto-ipv4`, `proto-ipv6`: smoltcp's, all on by default. A stack needs one medium and one protocol;
 //!   without default features it has only those that you name. Frames of a medium that is off here do not pass.
 //! * Algorithms are features of `wireseal-tcp-ao`, on by default where you depend on it; this crate turns none on.
@@ -44,9 +46,6 @@
 //! [smoltcp]: ::smoltcp
 #![no_std]
 
-extern crate alloc;
-
-use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
@@ -62,12 +61,13 @@ const ETHER_TYPE: Range<usize> = 12..ETHERNET_HEADER_LENGTH;
 
 /// Wraps any smoltcp [`Device`]: signs what the stack sends and verifies what it receives. Your stack stays unchanged.
 ///
-/// `P` holds the peers and `T` the table of connections, in vectors, slices or arrays. Their length is the limit.
-pub struct AuthenticatedDevice<D, P, T, O = ()> {
+/// `P` holds the peers, `T` the table of connections, and each `B` one frame on its way, in vectors, slices or arrays. Their length
+/// is the limit.
+pub struct AuthenticatedDevice<D, P, T, B, O = ()> {
     inner: D,
     signer: Signer<P, T, O>,
-    received: Vec<u8>,
-    sent: Vec<u8>,
+    received: B,
+    sent: B,
 }
 
 /// The part of the device that both tokens use.
@@ -78,20 +78,28 @@ struct Signer<P, T, O> {
     unreadable: u64,
 }
 
-impl<D: Device, P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>>
-    AuthenticatedDevice<D, P, T>
+impl<D, P, T, B> AuthenticatedDevice<D, P, T, B>
+where
+    D: Device,
+    P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>,
+    T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>,
+    B: AsRef<[u8]> + AsMut<[u8]>,
 {
     /// Wraps `device` with the defaults of RFC 5925, for these peers and one connection per slot of `table`.
     ///
+    /// Of the buffers, one is for frames from the device and one for frames from the stack, each of the device's
+    /// `max_transmission_unit` octets. If they are shorter, longer frames that come in are dropped and counted as
+    /// [`unreadable`](Self::unreadable), and the stack is told to send none.
+    ///
     /// # Errors
     /// [`PeerError`] if peers overlap and share key ids.
-    pub fn new(device: D, peers: P, table: T) -> Result<Self, PeerError> {
+    pub fn new(device: D, peers: P, table: T, buffers: [B; 2]) -> Result<Self, PeerError> {
         let capabilities = device.capabilities();
         let config = ShimConfig {
             check_checksum: capabilities.checksum.tcp.rx() || capabilities.checksum.ipv4.rx(),
             ..ShimConfig::new(capabilities.ip_mtu())
         };
-        Self::with_config(device, config, peers, table)
+        Self::with_config(device, config, peers, table, buffers)
     }
 
     /// The same with the caller's configuration; its `mtu` is limited to the device's. The stack's MTU is the device's less the
@@ -99,7 +107,13 @@ impl<D: Device, P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> +
     ///
     /// # Errors
     /// [`PeerError`] if peers overlap and share key ids.
-    pub fn with_config(device: D, config: ShimConfig, peers: P, table: T) -> Result<Self, PeerError> {
+    pub fn with_config(
+        device: D,
+        config: ShimConfig,
+        peers: P,
+        table: T,
+        [received, sent]: [B; 2],
+    ) -> Result<Self, PeerError> {
         let capabilities = device.capabilities();
         let header_length = match capabilities.medium {
             #[cfg(feature = "medium-ethernet")]
@@ -113,19 +127,19 @@ impl<D: Device, P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> +
         let config = ShimConfig { mtu: config.mtu.min(capabilities.ip_mtu()), ..config };
         let shim = Shim::new(config, peers, table)?;
         let signer = Signer { shim, header_length, unreadable: 0 };
-        Ok(Self { inner: device, signer, received: Vec::new(), sent: Vec::new() })
+        Ok(Self { inner: device, signer, received, sent })
     }
 
     /// The same with an [`Observer`] of the shim's events.
     #[must_use]
-    pub fn with_observer<O: Observer>(self, observer: O) -> AuthenticatedDevice<D, P, T, O> {
+    pub fn with_observer<O: Observer>(self, observer: O) -> AuthenticatedDevice<D, P, T, B, O> {
         let Self { inner, signer: Signer { shim, header_length, unreadable }, received, sent } = self;
         let signer = Signer { shim: shim.with_observer(observer), header_length, unreadable };
         AuthenticatedDevice { inner, signer, received, sent }
     }
 }
 
-impl<D, P, T, O> AuthenticatedDevice<D, P, T, O>
+impl<D, P, T, B, O> AuthenticatedDevice<D, P, T, B, O>
 where
     D: Device,
     P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>,
@@ -143,8 +157,8 @@ where
         &mut self.signer.shim
     }
 
-    /// How many frames were dropped because they could not be read: truncated, or of an unknown medium. [`Shim::refused`] counts
-    /// all other refused packets.
+    /// How many frames were dropped because they could not be read: truncated, too long for the buffer, or of an unknown medium.
+    /// [`Shim::refused`] counts all other refused packets.
     #[must_use]
     pub const fn unreadable(&self) -> u64 {
         self.signer.unreadable
@@ -196,7 +210,7 @@ where
         Some(packet.start..header + packet.end)
     }
 
-    fn drop_unreadable(&mut self) -> Option<Range<usize>> {
+    fn drop_unreadable<F>(&mut self) -> Option<F> {
         self.unreadable = self.unreadable.saturating_add(1);
         None
     }
@@ -225,11 +239,12 @@ enum Content {
     Unreadable,
 }
 
-impl<D, P, T, O> Device for AuthenticatedDevice<D, P, T, O>
+impl<D, P, T, B, O> Device for AuthenticatedDevice<D, P, T, B, O>
 where
     D: Device,
     P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>,
     T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>,
+    B: AsRef<[u8]> + AsMut<[u8]>,
     O: Observer,
 {
     type RxToken<'a>
@@ -244,19 +259,28 @@ where
     fn receive(&mut self, timestamp: Instant) -> Option<(Self::RxToken<'_>, Self::TxToken<'_>)> {
         let (rx, tx) = self.inner.receive(timestamp)?;
         let (now, meta) = (since_zero(timestamp), phy::RxToken::meta(&rx));
-        phy::RxToken::consume(rx, |frame| {
-            self.received.clear();
-            self.received.extend_from_slice(frame);
+        let received = phy::RxToken::consume(rx, |frame| {
+            let received = self.received.as_mut().get_mut(..frame.len())?;
+            received.copy_from_slice(frame);
+            Some(received)
         });
+        let frame = match received {
+            Some(frame) => self.signer.inbound(now, frame).map(|place| &frame[place]),
+            None => self.signer.drop_unreadable(),
+        };
         // An empty frame tells the stack to skip this one and to ask for the next.
-        let frame = self.signer.inbound(now, &mut self.received).unwrap_or(0..0);
-        let rx = RxToken { frame: &self.received[frame], meta };
-        Some((rx, TxToken { inner: tx, signer: &mut self.signer, buffer: &mut self.sent, now }))
+        let rx = RxToken { frame: frame.unwrap_or_default(), meta };
+        Some((rx, TxToken { inner: tx, signer: &mut self.signer, buffer: self.sent.as_mut(), now }))
     }
 
     fn transmit(&mut self, timestamp: Instant) -> Option<Self::TxToken<'_>> {
         let inner = self.inner.transmit(timestamp)?;
-        Some(TxToken { inner, signer: &mut self.signer, buffer: &mut self.sent, now: since_zero(timestamp) })
+        Some(TxToken {
+            inner,
+            signer: &mut self.signer,
+            buffer: self.sent.as_mut(),
+            now: since_zero(timestamp),
+        })
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
@@ -267,13 +291,15 @@ where
         capabilities.medium = inner.medium;
         capabilities.max_burst_size = inner.max_burst_size;
         capabilities.checksum = inner.checksum;
-        capabilities.max_transmission_unit =
-            inner.max_transmission_unit.saturating_sub(config.mtu.saturating_sub(config.stack_mtu));
+        let longest = inner.max_transmission_unit.min(self.received.as_ref().len());
+        capabilities.max_transmission_unit = longest
+            .saturating_sub(config.mtu.saturating_sub(config.stack_mtu))
+            .min(self.sent.as_ref().len().saturating_sub(OPTION_ROOM));
         capabilities
     }
 }
 
-impl<D: fmt::Debug, P, T, O> fmt::Debug for AuthenticatedDevice<D, P, T, O> {
+impl<D: fmt::Debug, P, T, B, O> fmt::Debug for AuthenticatedDevice<D, P, T, B, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AuthenticatedDevice")
             .field("inner", &self.inner)
@@ -304,7 +330,7 @@ impl phy::RxToken for RxToken<'_> {
 pub struct TxToken<'a, I, P, T, O = ()> {
     inner: I,
     signer: &'a mut Signer<P, T, O>,
-    buffer: &'a mut Vec<u8>,
+    buffer: &'a mut [u8],
     now: Duration,
 }
 
@@ -322,11 +348,12 @@ where
     O: Observer,
 {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, f: F) -> R {
-        self.buffer.clear();
-        self.buffer.resize(OPTION_ROOM + length, 0);
-        let result = f(&mut self.buffer[OPTION_ROOM..]);
-        if let Some(frame) = self.signer.outbound(self.now, self.buffer, OPTION_ROOM) {
-            self.inner.consume(frame.len(), |octets| octets.copy_from_slice(&self.buffer[frame]));
+        // The stack asks for no more than the MTU that it was told.
+        let buffer = &mut self.buffer[..OPTION_ROOM + length];
+        buffer[OPTION_ROOM..].fill(0);
+        let result = f(&mut buffer[OPTION_ROOM..]);
+        if let Some(frame) = self.signer.outbound(self.now, buffer, OPTION_ROOM) {
+            self.inner.consume(frame.len(), |octets| octets.copy_from_slice(&buffer[frame]));
         }
         result
     }

@@ -50,6 +50,21 @@ fn ao_35_full_size_segments_fill_the_mtu_and_never_exceed_it() {
 }
 
 #[test]
+fn with_short_buffers_both_ends_send_less_and_longer_frames_are_dropped() {
+    for medium in [Medium::Ip, Medium::Ethernet] {
+        let mut pair = Pair::new(&Setup { medium, buffer: Some(700), timestamps: true, ..Setup::default() });
+        pair.connect();
+        pair.transfer(100_000);
+        let longest = pair.link_packets().map(<[u8]>::len).max().unwrap();
+        let header = if medium == Medium::Ethernet { 14 } else { 0 };
+        assert!((690..=700).contains(&(longest + header)), "{longest} octets");
+        pair.a.receive_frame(vec![0x45; 701]);
+        pair.transfer(1000);
+        assert_eq!((pair.a.device.unreadable(), pair.b.device.unreadable()), (1, 0));
+    }
+}
+
+#[test]
 fn ao_35_sack_blocks_make_room_for_the_option() {
     let mut pair = Pair::new(&Setup { mac_length: 16, timestamps: true, loss_every: 19, ..Setup::default() });
     pair.connect();

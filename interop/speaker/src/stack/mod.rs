@@ -19,7 +19,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use ipnet::IpNet;
 use smoltcp::iface::{Config, Interface, SocketSet};
-use smoltcp::phy::Medium;
+use smoltcp::phy::{Device as _, Medium};
 use smoltcp::socket::tcp::{CongestionControl, Socket};
 use smoltcp::time::Instant;
 use smoltcp::wire::{EthernetAddress, HardwareAddress, IpCidr, IpListenEndpoint};
@@ -92,8 +92,10 @@ impl Stack {
     pub fn start(link: Link, peers: Vec<Peer>, config: &StackConfig) -> Result<Self> {
         let table = ShimSlot::many(peers.len() * CONNECTIONS_PER_PEER);
         let peers = peers.into_iter().map(PeerSlot::from).collect();
+        let longest = link.capabilities().max_transmission_unit;
+        let buffers = [vec![0; longest], vec![0; longest]];
         let mut device: Device =
-            AuthenticatedDevice::new(link.clone(), peers, table)?.with_observer(TracingObserver);
+            AuthenticatedDevice::new(link.clone(), peers, table, buffers)?.with_observer(TracingObserver);
         let mut interface_config = Config::new(match link.medium {
             Medium::Ethernet => HardwareAddress::Ethernet(EthernetAddress(config.hardware_address)),
             Medium::Ip => HardwareAddress::Ip,

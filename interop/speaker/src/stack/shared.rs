@@ -15,7 +15,7 @@ use wireseal_tcp_ao::shim::{PeerSlot, ShimSlot, TracingObserver};
 use crate::link::Link;
 
 /// The device under every stack.
-pub type Device = AuthenticatedDevice<Link, Vec<PeerSlot>, Vec<ShimSlot>, TracingObserver>;
+pub type Device = AuthenticatedDevice<Link, Vec<PeerSlot>, Vec<ShimSlot>, Vec<u8>, TracingObserver>;
 
 /// Octets of each socket's buffers, one each way; the receive buffer is also the largest window.
 const BUFFER: usize = 256 * 1024;

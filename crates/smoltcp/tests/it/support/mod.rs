@@ -28,6 +28,8 @@ pub struct Setup {
     pub second_key: bool,
     pub wrong_secret: bool,
     pub listening: bool,
+    /// Octets of each buffer, if not the device's.
+    pub buffer: Option<usize>,
 }
 
 impl Default for Setup {
@@ -43,6 +45,7 @@ impl Default for Setup {
             second_key: false,
             wrong_secret: false,
             listening: true,
+            buffer: None,
         }
     }
 }
@@ -106,7 +109,7 @@ impl Device for Link {
 }
 
 pub struct End {
-    pub device: AuthenticatedDevice<Link, Vec<PeerSlot>, Vec<ShimSlot>>,
+    pub device: AuthenticatedDevice<Link, Vec<PeerSlot>, Vec<ShimSlot>, Vec<u8>>,
     interface: Interface,
     sockets: SocketSet<'static>,
     tcp: SocketHandle,
@@ -135,7 +138,9 @@ impl End {
         };
         let link = Link { wire: wire.clone(), end, medium: setup.medium, mtu: setup.mtu };
         let slots = ShimSlot::many(4);
-        let mut device = AuthenticatedDevice::new(link, vec![peer.into()], slots).unwrap();
+        let buffer = vec![0; setup.buffer.unwrap_or(link.capabilities().max_transmission_unit)];
+        let mut device =
+            AuthenticatedDevice::new(link, vec![peer.into()], slots, [buffer.clone(), buffer]).unwrap();
         let hardware = match setup.medium {
             Medium::Ethernet => HardwareAddress::Ethernet(EthernetAddress([2, 0, 0, 0, 0, end as u8])),
             _ => HardwareAddress::Ip,
@@ -163,6 +168,12 @@ impl End {
             sockets.get_mut::<tcp::Socket<'_>>(tcp).connect(context, (addresses[1], 179), 50_000).unwrap();
         }
         Self { device, interface, sockets, tcp }
+    }
+
+    /// Has this frame arrive next.
+    pub fn receive_frame(&mut self, frame: Vec<u8>) {
+        let link = self.device.inner_mut();
+        link.wire.borrow_mut().queues[link.end].push_front(frame);
     }
 
     fn socket(&mut self) -> &mut tcp::Socket<'static> {
