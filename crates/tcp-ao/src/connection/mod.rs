@@ -256,7 +256,7 @@ impl<const N: usize> Connection<N> {
     fn establish(&mut self, local_isn: Isn) {
         self.phase = Phase::Established;
         self.local_isn = Some(local_isn);
-        self.set_slots(&self.slots());
+        self.derive_all(local_isn);
     }
 }
 

@@ -55,18 +55,39 @@ impl<const N: usize> Connection<N> {
             }));
             return;
         };
-        // There always are traffic keys. Without any keys nothing could be signed or verified.
-        let keys = self.traffic_keys(slots, local_isn);
+        let octets = slots.each_ref().map(|slot| match slot {
+            Some(slot) => slot.traffic_keys(self.pair, local_isn, self.remote_isn),
+            None => Some(BothTrafficKeys::zero()),
+        });
+        self.set_traffic_keys(octets);
+    }
+
+    /// Turns the master keys into traffic keys, and wipes them. Other than [`set_slots`](Self::set_slots), it copies none, so that it
+    /// takes little of the stack.
+    pub(super) fn derive_all(&mut self, local_isn: Isn) {
+        let Secrets::Master(master_keys) = &self.secrets else { return };
+        let octets = array::from_fn(|slot| match (self.parameters.get(slot)?, master_keys.get(slot)?) {
+            (Some(key), Some(master_key)) => {
+                BothTrafficKeys::derive(key.algorithm, master_key, self.pair, local_isn, self.remote_isn)
+            }
+            _ => Some(BothTrafficKeys::zero()),
+        });
+        self.verifies_with = self.rnext;
+        self.set_traffic_keys(octets);
+    }
+
+    /// Replaces all traffic keys, of which there is one for each slot, and makes those of the current and the rnext key ready. Without
+    /// any keys nothing could be signed or verified. Apart from the derivation, so that the stack does not hold what both need.
+    #[inline(never)]
+    fn set_traffic_keys(&mut self, octets: [Option<BothTrafficKeys>; N]) {
+        let keys = self.traffic_keys(octets);
         self.secrets = keys.map_or(Secrets::Master([const { None }; N]), Secrets::Traffic);
     }
 
-    /// The traffic keys of these slots, which the connection has the parameters of.
-    fn traffic_keys(&self, slots: &[Option<Slot>; N], local_isn: Isn) -> Option<TrafficKeys<N>> {
-        let mut octets = slots.each_ref().map(|_| BothTrafficKeys::zero());
-        for (octets, slot) in octets.iter_mut().zip(slots) {
-            if let Some(slot) = slot {
-                *octets = slot.traffic_keys(self.pair, local_isn, self.remote_isn)?;
-            }
+    fn traffic_keys(&self, all: [Option<BothTrafficKeys>; N]) -> Option<TrafficKeys<N>> {
+        let mut octets = array::from_fn(|_| BothTrafficKeys::zero());
+        for (place, octets) in octets.iter_mut().zip(all) {
+            *place = octets?;
         }
         let key = |slot| Some((self.key_in(slot)?.algorithm, octets.get(usize::from(slot))?));
         let ((receives, receive), (sends, send)) = (key(self.rnext)?, key(self.current)?);

@@ -1,5 +1,6 @@
 //! One MKT of a connection, with its secret.
 
+use wireseal_algorithms::TcpAoAlgorithm;
 use zeroize::Zeroizing;
 
 use crate::kdf::{KdfContext, MAX_TRAFFIC_KEY_LENGTH, TrafficKeyOctets};
@@ -26,6 +27,23 @@ pub(super) struct BothTrafficKeys {
 }
 
 impl BothTrafficKeys {
+    /// Derives both, like [`TrafficKeyOctets::derive_from`].
+    pub(super) fn derive(
+        algorithm: TcpAoAlgorithm,
+        master_key: &MasterKey,
+        pair: SocketPair,
+        local_isn: Isn,
+        remote_isn: Isn,
+    ) -> Option<Self> {
+        let derive = |context| {
+            TrafficKeyOctets::derive_from(algorithm, master_key, &context).map(TrafficKeyOctets::into_array)
+        };
+        Some(Self {
+            receive: derive(KdfContext::receive_other(pair, local_isn, remote_isn))?,
+            send: derive(KdfContext::send_other(pair, local_isn, remote_isn))?,
+        })
+    }
+
     pub(super) fn zero() -> Self {
         Self {
             receive: Zeroizing::new([0; MAX_TRAFFIC_KEY_LENGTH]),
@@ -46,18 +64,11 @@ impl Slot {
         local_isn: Isn,
         remote_isn: Isn,
     ) -> Option<BothTrafficKeys> {
-        Some(match &self.secret {
-            Secret::Traffic(keys) => keys.clone(),
+        match &self.secret {
+            Secret::Traffic(keys) => Some(keys.clone()),
             Secret::Master(master_key) => {
-                let derive = |context| {
-                    TrafficKeyOctets::derive_from(self.parameters.algorithm, master_key, &context)
-                        .map(TrafficKeyOctets::into_array)
-                };
-                BothTrafficKeys {
-                    receive: derive(KdfContext::receive_other(pair, local_isn, remote_isn))?,
-                    send: derive(KdfContext::send_other(pair, local_isn, remote_isn))?,
-                }
+                BothTrafficKeys::derive(self.parameters.algorithm, master_key, pair, local_isn, remote_isn)
             }
-        })
+        }
     }
 }

@@ -148,7 +148,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
         }
         let specificity = |index| self.get(index).map(|peer| specificity(&peer.connections));
         let strict =
-            self.most_specific(pair, |other, peer| !accepts(other) && peer.connections.contains(pair));
+            self.most_specific(pair, &|other, peer| !accepts(other) && peer.connections.contains(pair));
         strict.is_none_or(|strict| specificity(strict) < specificity(index))
     }
 
@@ -197,11 +197,11 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
     /// The peer that a connection belongs to: the one with the most specific prefixes and ports. Of several that are equally
     /// specific, a received segment's KeyID decides (RFC 5925 §3.3).
     pub(super) fn of(&self, pair: &SocketPair, key_id: Option<KeyId>) -> Option<usize> {
-        let most_specific = self.most_specific(pair, |_, peer| peer.connections.contains(pair))?;
+        let most_specific = self.most_specific(pair, &|_, peer| peer.connections.contains(pair))?;
         let has_key = |peer: &Peer| key_id.is_none_or(|id| peer.mkts.by_recv_id(id).is_some());
         let best = self.get(most_specific).filter(|peer| !has_key(peer)).map(|peer| peer.connections);
         let Some(best) = best else { return Some(most_specific) };
-        let by_key = self.most_specific(pair, |_, peer| {
+        let by_key = self.most_specific(pair, &|_, peer| {
             peer.connections.contains(pair)
                 && specificity(&peer.connections) == specificity(&best)
                 && has_key(peer)
@@ -211,15 +211,16 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
 
     /// Whether a peer is configured for any connection between these addresses.
     pub(super) fn cover(&self, pair: &SocketPair) -> bool {
-        self.most_specific(pair, |_, peer| peer.connections.contains_addresses(pair)).is_some()
+        self.most_specific(pair, &|_, peer| peer.connections.contains_addresses(pair)).is_some()
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.counts.iter().all(|count| *count == 0)
     }
 
-    /// Looks into one bucket for each prefix length in use, the longest first.
-    fn most_specific(&self, pair: &SocketPair, is_wanted: impl Fn(usize, &Peer) -> bool) -> Option<usize> {
+    /// Looks into one bucket for each prefix length in use, the longest first. There is one of it, and not one for each question, because
+    /// each would take a kilobyte of a microcontroller's flash.
+    fn most_specific(&self, pair: &SocketPair, is_wanted: &dyn Fn(usize, &Peer) -> bool) -> Option<usize> {
         let address = number(pair.remote.address());
         let found = |length| {
             let peers = self
