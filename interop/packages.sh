@@ -23,9 +23,18 @@ install_commands() {
 # Unpacks the packages into FOLDER/root, once, and lists them in FOLDER/versions. A SUITE is a release of Debian, such as trixie
 # or trixie-security. A + after a package adds what it depends on, except the C library.
 unpack() {
-    local folder=$1 suites=$2 wanted="${*:2}"
+    local folder=$1 suites=$2 wanted="${*:2}" lock
     shift 2
-    [ "$(cat "$folder/complete" 2>/dev/null)" = "$wanted" ] && return
+    mkdir -p "$folder"
+    # Two scripts may want the same packages at once.
+    exec {lock}>"$folder.lock"
+    flock "$lock"
+    [ "$(cat "$folder/complete" 2>/dev/null)" = "$wanted" ] || unpack_anew "$@"
+    exec {lock}>&-
+}
+
+# With the variables of unpack.
+unpack_anew() {
     say "packages of Debian ($suites): $*"
     rm -rf "$folder"
     mkdir -p "$folder/debs"

@@ -29,11 +29,13 @@ const DUMPED: u32 = 128;
 
 type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Result<Value, String>>>>>;
 
-/// Files that the guests need.
+/// Files that the guests and the microcontroller need.
 #[derive(Clone, Debug)]
 pub struct Setting {
     /// Directory for recordings and logs, and with the guests' kernels and file systems.
     pub state: PathBuf,
+    /// The image of the microcontroller.
+    pub image: PathBuf,
 }
 
 /// What a guest is: the name of its kernel and file system, and its memory in MiB.

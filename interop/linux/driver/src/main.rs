@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `wire`, `recording`, `forge` | the switch between all, what it records, what it forges |
 //! | `guest` | a virtual machine and the line to the agent in it |
+//! | `firmware` | a microcontroller and its console |
 //! | `userspace`, `carrier` | the driver's own TCP stack, and a TCP that takes over a kernel's connection |
 //! | `lab` | what all rows share |
 //! | `wait` | polling |
@@ -12,6 +13,7 @@
 //! | `results` | RESULTS.md |
 
 mod carrier;
+mod firmware;
 mod forge;
 mod guest;
 mod lab;
@@ -70,7 +72,8 @@ async fn run() -> Result<bool> {
     if is_full {
         chosen.extend(&rows);
     }
-    let setting = Setting { state: variable("WIRESEAL_LAB_STATE")? };
+    let setting =
+        Setting { state: variable("WIRESEAL_LAB_STATE")?, image: variable("WIRESEAL_LAB_FIRMWARE")? };
     let versions = fs::read_to_string(variable("WIRESEAL_LAB_VERSIONS")?)?;
     let started = Instant::now();
     let lab = Lab::start(setting, variable("WIRESEAL_LAB_JUDGE")?).await?;

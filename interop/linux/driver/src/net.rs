@@ -19,11 +19,13 @@ pub enum Port {
     Stock,
     /// The fourth guest, as the second.
     East,
+    /// The microcontroller, whose image has these addresses built in.
+    Firmware,
 }
 
 impl Port {
-    pub const ALL: [Self; 6] =
-        [Self::Userspace, Self::North, Self::South, Self::Host, Self::Stock, Self::East];
+    pub const ALL: [Self; 7] =
+        [Self::Userspace, Self::North, Self::South, Self::Host, Self::Stock, Self::East, Self::Firmware];
 
     /// The port whose address this is.
     pub fn of(address: IpAddr) -> Result<Self> {
@@ -66,6 +68,7 @@ impl fmt::Display for Port {
             Self::Host => "host",
             Self::Stock => "stock",
             Self::East => "east",
+            Self::Firmware => "firmware",
         })
     }
 }

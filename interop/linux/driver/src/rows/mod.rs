@@ -2,6 +2,7 @@
 
 mod bgp;
 mod closing;
+mod firmware;
 mod kernels;
 mod manager;
 mod matrix;
@@ -41,6 +42,7 @@ pub fn all() -> Vec<Row> {
         manager::peers::rows(),
         manager::vrf::rows(),
         rtr::rows(),
+        firmware::rows(),
     ]
     .into_iter()
     .flatten()
