@@ -63,6 +63,13 @@ fn session(bench: &mut Bench, algorithm: TcpAoAlgorithm) -> Option<()> {
         client.verify(&answer).is_ok().then_some(())
     })?;
 
+    let sent = segment(&client, &mut space, [1001, 5001], ACK, 0)?;
+    client.sign(sent).ok()?;
+    let sent = Segment::from_tcp(CLIENT, SERVER, sent).ok()?;
+    bench.step((algorithm, "verify the ACK, and derive the session's keys"), || {
+        server.verify(&sent).is_ok().then_some(())
+    })?;
+
     for data in DATA {
         let sent = segment(&client, &mut space, [1001, 5001], ACK, data)?;
         bench.step((algorithm, Sized("sign", data)), || client.sign(sent).ok())?;
