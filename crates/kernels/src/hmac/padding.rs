@@ -33,6 +33,7 @@ impl Buffer {
     }
 
     /// What has been read.
+    #[cfg(target_arch = "x86_64")]
     #[inline]
     pub(super) fn filled(&self) -> &[u8] {
         // `take` fills no more, which the compiler does not know.
