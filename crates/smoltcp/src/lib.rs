@@ -59,6 +59,9 @@ use wireseal_tcp_ao::shim::{OPTION_ROOM, Observer, PeerSlot, Shim, ShimConfig, S
 const ETHERNET_HEADER_LENGTH: usize = 14;
 const ETHER_TYPE: Range<usize> = 12..ETHERNET_HEADER_LENGTH;
 
+/// Octets of an Ethernet frame with a packet that every IPv4 host has to take (RFC 791 §3.1).
+const SHORTEST_BUFFER: usize = ETHERNET_HEADER_LENGTH + 576;
+
 /// Wraps any smoltcp [`Device`]: signs what the stack sends and verifies what it receives. Your stack stays unchanged.
 ///
 /// `P` holds the peers, `T` the table of connections, and each `B` one frame on its way, in vectors, slices or arrays. Their length
@@ -93,6 +96,9 @@ where
     ///
     /// # Errors
     /// [`PeerError`] if peers overlap and share key ids.
+    ///
+    /// # Panics
+    /// If a buffer has fewer than 590 octets: an Ethernet frame with a packet that every IPv4 host has to take (RFC 791 §3.1).
     pub fn new(device: D, peers: P, table: T, buffers: [B; 2]) -> Result<Self, PeerError> {
         let capabilities = device.capabilities();
         let config = ShimConfig {
@@ -107,6 +113,9 @@ where
     ///
     /// # Errors
     /// [`PeerError`] if peers overlap and share key ids.
+    ///
+    /// # Panics
+    /// If a buffer has fewer than 590 octets: an Ethernet frame with a packet that every IPv4 host has to take (RFC 791 §3.1).
     pub fn with_config(
         device: D,
         config: ShimConfig,
@@ -114,6 +123,8 @@ where
         table: T,
         [received, sent]: [B; 2],
     ) -> Result<Self, PeerError> {
+        let room = received.as_ref().len().min(sent.as_ref().len());
+        assert!(room >= SHORTEST_BUFFER, "a buffer for frames has fewer than 590 octets");
         let capabilities = device.capabilities();
         let header_length = match capabilities.medium {
             #[cfg(feature = "medium-ethernet")]

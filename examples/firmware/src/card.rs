@@ -1,4 +1,5 @@
-//! The network card, an SMSC LAN9118, as a smoltcp device: frames in and out by the processor, no DMA and no interrupts.
+//! The network card, an SMSC LAN9118, as a smoltcp device: frames in and out by the processor, no DMA and no interrupts. It was run in
+//! QEMU alone; a faster processor has to pause after some accesses to the chip (datasheet §6.1).
 
 use safe_mmio::fields::{ReadOnly, ReadPure, ReadWrite, WriteOnly};
 use safe_mmio::{UniqueMmioPointer, field, field_shared};
@@ -27,10 +28,16 @@ pub struct CardRegisters {
     _receive_control: u32,
     receive_information: ReadPure<u32>,
     send_information: ReadPure<u32>,
-    _to_command: [u32; 8],
+    power: ReadPure<u32>,
+    _to_command: [u32; 7],
     command: ReadWrite<u32>,
     command_data: ReadWrite<u32>,
+    _flow_control: u32,
+    memory_command: ReadPure<u32>,
 }
+
+/// Set in `power` when the card can be used.
+const READY: u32 = 1;
 
 const SOFT_RESET: u32 = 1;
 /// Frames are sent when they are complete; this bit must be set.
@@ -46,10 +53,15 @@ const ADDRESS_LOW: u32 = 3;
 const PHY_ACCESS: u32 = 6;
 const PHY_DATA: u32 = 7;
 const BUSY: u32 = 1 << 31;
+const READ: u32 = 1 << 30;
 const SEND_AND_RECEIVE: u32 = 1 << 3 | 1 << 2;
-/// Register 0 of the PHY, written: negotiates speed and duplex with the other end of the cable.
-const NEGOTIATE: u32 = 0x1200;
-const WRITE_PHY_REGISTER_0: u32 = 1 << 11 | 1 << 1 | 1;
+/// Registers of the PHY: what it may agree to with the other end of the cable, and the start of that. Half duplex at 10 or 100 Mbit/s, as
+/// the card itself is set: it does not learn what its PHY agrees to.
+const PHY_OFFER: (u32, u32) = (4, 0x00a1);
+const PHY_NEGOTIATE: (u32, u32) = (0, 0x1200);
+/// To write a register of the PHY, whose number is 6 bits further up.
+const WRITE_PHY: u32 = 1 << 11 | 1 << 1 | PHY_BUSY;
+const PHY_BUSY: u32 = 1;
 
 /// Bits of the word that comes with each received frame (§3.13.3), and of the two that go before each sent one (§3.12.2).
 const RECEIVE_ERROR: u32 = 1 << 15;
@@ -73,15 +85,18 @@ impl Card {
         static RECEIVED: ConstStaticCell<[u8; FRAME]> = ConstStaticCell::new([0; FRAME]);
         static SENT: ConstStaticCell<[u8; FRAME]> = ConstStaticCell::new([0; FRAME]);
         let mut card = Self { registers, received: RECEIVED.take(), sent: SENT.take() };
+        while field_shared!(card.registers, power).read() & READY == 0 {}
         let mut hardware = field!(card.registers, hardware_configuration);
         hardware.write(SOFT_RESET);
         while hardware.read() & SOFT_RESET != 0 {}
         hardware.write(STORE_AND_FORWARD | SEND_MEMORY);
+        // It may be loading an address from its own memory, which would overwrite this one.
+        while field_shared!(card.registers, memory_command).read() & BUSY != 0 {}
         let [a, b, c, d, e, f] = address.0;
         card.command(ADDRESS_LOW, u32::from_le_bytes([a, b, c, d]));
         card.command(ADDRESS_HIGH, u32::from_le_bytes([e, f, 0, 0]));
-        card.command(PHY_DATA, NEGOTIATE);
-        card.command(PHY_ACCESS, WRITE_PHY_REGISTER_0);
+        card.write_phy(PHY_OFFER);
+        card.write_phy(PHY_NEGOTIATE);
         field!(card.registers, send_configuration).write(SEND_ON);
         card.command(CONTROL, SEND_AND_RECEIVE);
         card
@@ -90,9 +105,24 @@ impl Card {
     /// Writes one of the registers that are reached through a command.
     fn command(&mut self, register: u32, value: u32) {
         field!(self.registers, command_data).write(value);
+        self.carry_out(register);
+    }
+
+    fn carry_out(&mut self, what: u32) {
         let mut command = field!(self.registers, command);
-        command.write(BUSY | register);
+        command.write(BUSY | what);
         while command.read() & BUSY != 0 {}
+    }
+
+    fn write_phy(&mut self, (register, value): (u32, u32)) {
+        self.command(PHY_DATA, value);
+        self.command(PHY_ACCESS, register << 6 | WRITE_PHY);
+        loop {
+            self.carry_out(READ | PHY_ACCESS);
+            if field!(self.registers, command_data).read() & PHY_BUSY == 0 {
+                return;
+            }
+        }
     }
 
     /// Takes the next good frame out of the card; its length in octets.
