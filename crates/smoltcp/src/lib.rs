@@ -59,8 +59,8 @@ use wireseal_tcp_ao::shim::{OPTION_ROOM, Observer, PeerSlot, Shim, ShimConfig, S
 const ETHERNET_HEADER_LENGTH: usize = 14;
 const ETHER_TYPE: Range<usize> = 12..ETHERNET_HEADER_LENGTH;
 
-/// Octets of an Ethernet frame with a packet that every IPv4 host has to take (RFC 791 §3.1).
-const SHORTEST_BUFFER: usize = ETHERNET_HEADER_LENGTH + 576;
+/// Octets of a packet that every IPv4 host has to take (RFC 791 §3.1), for which a buffer must have room.
+const SHORTEST_BUFFER: usize = 576;
 
 /// Wraps any smoltcp [`Device`]: signs what the stack sends and verifies what it receives. Your stack stays unchanged.
 ///
@@ -98,7 +98,7 @@ where
     /// [`PeerError`] if peers overlap and share key ids.
     ///
     /// # Panics
-    /// If a buffer has fewer than 590 octets: an Ethernet frame with a packet that every IPv4 host has to take (RFC 791 §3.1).
+    /// If a buffer has fewer than 576 octets: what every IPv4 host has to take (RFC 791 §3.1).
     pub fn new(device: D, peers: P, table: T, buffers: [B; 2]) -> Result<Self, PeerError> {
         let capabilities = device.capabilities();
         let config = ShimConfig {
@@ -115,7 +115,7 @@ where
     /// [`PeerError`] if peers overlap and share key ids.
     ///
     /// # Panics
-    /// If a buffer has fewer than 590 octets: an Ethernet frame with a packet that every IPv4 host has to take (RFC 791 §3.1).
+    /// If a buffer has fewer than 576 octets: what every IPv4 host has to take (RFC 791 §3.1).
     pub fn with_config(
         device: D,
         config: ShimConfig,
@@ -124,7 +124,7 @@ where
         [received, sent]: [B; 2],
     ) -> Result<Self, PeerError> {
         let room = received.as_ref().len().min(sent.as_ref().len());
-        assert!(room >= SHORTEST_BUFFER, "a buffer for frames has fewer than 590 octets");
+        assert!(room >= SHORTEST_BUFFER, "a buffer for frames has fewer than 576 octets");
         let capabilities = device.capabilities();
         let header_length = match capabilities.medium {
             #[cfg(feature = "medium-ethernet")]
