@@ -20,8 +20,9 @@ prepare() {
     command -v cargo >/dev/null || fail "cargo is not installed"
     # One folder for all processors: what runs on this machine while they are built is built once.
     export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$target/cargo} CARGO_TERM_COLOR=never
-    # Optimised, because QEMU is slow; without debug information, which would be gigabytes.
-    export CARGO_PROFILE_DEV_DEBUG=false CARGO_PROFILE_DEV_OPT_LEVEL=2
+    # Optimised, because QEMU is slow; without debug information, which would be gigabytes; and without optimising each crate once more as
+    # a whole, which takes as long as all the rest.
+    export CARGO_PROFILE_DEV_DEBUG=false CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_PROFILE_DEV_LTO=off
     unpack "$downloads/qemu" trixie qemu-user
 }
 
@@ -35,11 +36,12 @@ emulator() { echo "$downloads/qemu/root/usr/bin/qemu-$1"; }
 use_compiler() {
     local rust=$downloads/rust/root
     unpack "$downloads/rust" forky rustc libstd-rust-dev+ libc6 libstd-rust-dev:{arm64,armhf,s390x}
-    cat >"$target/rustc" <<WRAPPER
+    cat >"$target/rustc.$$" <<WRAPPER
 #!/bin/sh
 exec "$rust/usr/lib64/ld-linux-x86-64.so.2" --library-path "$rust/usr/lib/x86_64-linux-gnu" "$rust/usr/bin/rustc" "\$@"
 WRAPPER
-    chmod +x "$target/rustc"
+    chmod +x "$target/rustc.$$"
+    mv -f "$target/rustc.$$" "$target/rustc"
     export RUSTC=$target/rustc
 }
 

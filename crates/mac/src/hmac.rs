@@ -24,9 +24,7 @@ impl<C: ChainingValue> HmacKey<C> {
         if key.len() <= BLOCK {
             padded.0[..key.len()].copy_from_slice(key);
         } else {
-            let mut hashed = Zeroizing::new(C::INITIAL);
-            hashed.finish(0, &[key]);
-            hashed.write(&mut padded.0);
+            Self::hash(key, &mut padded.0);
         }
         let mut start_with = |pad: u8| {
             padded.0.iter_mut().for_each(|octet| *octet ^= pad);
@@ -38,6 +36,15 @@ impl<C: ChainingValue> HmacKey<C> {
         // The inner pad is still on the key: one XOR removes it and adds the outer pad.
         let outer = start_with(0x36 ^ 0x5c);
         Self { inner, outer }
+    }
+
+    /// Writes the hash of a key that is longer than a block. Apart, so that others take less of the stack.
+    #[cold]
+    #[inline(never)]
+    fn hash(key: &[u8], place: &mut [u8; BLOCK]) {
+        let mut hashed = Zeroizing::new(C::INITIAL);
+        hashed.finish(0, &[key]);
+        hashed.write(place);
     }
 
     /// The MAC of the slices of `message`, by these instructions if there are any.

@@ -69,21 +69,6 @@ impl Mac {
         &self.octets.0[..usize::from(self.length).min(CAPACITY).min(length)]
     }
 
-    /// Fills `place` with the leading octets of the MAC.
-    ///
-    /// # Panics
-    ///
-    /// If `place` is longer than the MAC.
-    #[inline]
-    pub fn write_truncated(&self, place: &mut [u8]) {
-        // A copy of a constant length, 12 for RFC 5926, is one or two instructions.
-        match place.len() {
-            12 => place.copy_from_slice(&self.as_bytes()[..12]),
-            16 => place.copy_from_slice(&self.as_bytes()[..16]),
-            length => place.copy_from_slice(&self.as_bytes()[..length]),
-        }
-    }
-
     /// Verifies in constant time that `received` is this MAC, or its leading octets.
     ///
     /// # Errors

@@ -149,7 +149,7 @@ impl<'a> Unmasked<'a> {
         let Protected { octets, number_offset, packet_type, version } = packet;
         unmasked.write(octets, number_offset);
         let payload_offset = number_offset + unmasked.number_length().octets();
-        // They were read from there, so that there is something to split.
+        // The packet number was read from these octets, so they reach that far.
         let (header, body) = octets.split_at_mut_checked(payload_offset)?;
         if key.open(path, number, header, body).is_some() {
             return Some(Authentic {

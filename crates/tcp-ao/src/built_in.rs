@@ -24,28 +24,28 @@ pub(crate) fn mac_key(
     customization: &[u8],
     output_length: OutputLength,
 ) -> Option<MacKey> {
-    Some(match algorithm {
+    match algorithm {
         #[cfg(feature = "hmac-sha1")]
-        MacAlgorithm::HmacSha1 => MacKey::hmac_sha1(key),
+        MacAlgorithm::HmacSha1 => Some(MacKey::hmac_sha1(key)),
         #[cfg(feature = "hmac-sha256")]
-        MacAlgorithm::HmacSha256 => MacKey::hmac_sha256(key),
+        MacAlgorithm::HmacSha256 => Some(MacKey::hmac_sha256(key)),
         #[cfg(feature = "aes-128-cmac")]
-        MacAlgorithm::Aes128Cmac => match key.try_into() {
+        MacAlgorithm::Aes128Cmac => Some(match key.try_into() {
             Ok(key) => MacKey::aes_128_cmac(key),
             // RFC 5926 §3.1.1.2: a master key of other than 16 octets goes through AES-CMAC under a zero key first.
             Err(_) => {
                 let compressed = MacKey::aes_128_cmac(&[0; 16]).mac(&[key]);
                 MacKey::aes_128_cmac(compressed.as_bytes().first_chunk()?)
             }
-        },
+        }),
         #[cfg(feature = "kmac256")]
-        MacAlgorithm::Kmac256 => MacKey::kmac256(key, customization, output_length),
+        MacAlgorithm::Kmac256 => Some(MacKey::kmac256(key, customization, output_length)),
         #[cfg(not(all(
             feature = "hmac-sha1",
             feature = "hmac-sha256",
             feature = "aes-128-cmac",
             feature = "kmac256"
         )))]
-        _ => return None,
-    })
+        _ => None,
+    }
 }

@@ -89,6 +89,44 @@ impl AddressOctets {
     }
 }
 
+/// Derives a traffic key from the two parts of an MKT that count, and writes its octets to the start of `place`.
+///
+/// `None` if the algorithm is not built in, or its MAC too short: the compiler does not see that neither happens, and a connection has an
+/// error for that.
+pub(crate) fn derive(
+    algorithm: TcpAoAlgorithm,
+    master_key: &MasterKey,
+    context: &KdfContext,
+    place: &mut [u8; MAX_TRAFFIC_KEY_LENGTH],
+) -> Option<()> {
+    let addresses = [context.source, context.destination].map(AddressOctets::of);
+    let [source, destination] = addresses.each_ref().map(AddressOctets::as_bytes);
+    let numbers = &context.ports_and_isns();
+    let length = algorithm.traffic_key_length();
+    // Every KDF is a use of its algorithm's MAC.
+    let keyed = |key: &[u8]| mac_key(algorithm.mac(), key, b"KDF", OutputLength::Octets32);
+    let (bits, pseudorandom_key);
+    let (key, message): (&[u8], [&[u8]; 6]) = match algorithm.kdf() {
+        TcpAoKdf::HmacSha1 | TcpAoKdf::HmacSha256 | TcpAoKdf::Aes128Cmac => {
+            // Every RFC 5926 KDF ends its input with the output length in bits, as 16 bits.
+            bits = (length as u16 * 8).to_be_bytes();
+            (master_key.expose_secret(), [&[1], LABEL, source, destination, numbers, &bits])
+        }
+        TcpAoKdf::HkdfSha256 => {
+            // RFC 5869 with a salt of zeros, as long as the hash; one block of output is enough.
+            pseudorandom_key = keyed(&[0; 32])?.mac(&[master_key.expose_secret()]);
+            (pseudorandom_key.as_bytes(), [source, destination, numbers, &[1], &[], &[]])
+        }
+        // SP 800-56C one-step: the salt defaults to 132 zero octets, the counter is 32 bits.
+        TcpAoKdf::Kmac256 => {
+            (&[0; 132], [&[0, 0, 0, 1], master_key.expose_secret(), source, destination, numbers, &[]])
+        }
+    };
+    let derived = keyed(key)?.mac(&message);
+    place.get_mut(..length)?.copy_from_slice(derived.as_bytes().get(..length)?);
+    Some(())
+}
+
 /// The octets of a traffic key with their algorithm: 16, 20 or 32 octets, wiped on drop.
 ///
 /// Most callers want [`TrafficKey`], which never exposes them.
@@ -101,47 +139,10 @@ impl TrafficKeyOctets {
     /// Derives a traffic key of an MKT (RFC 5926 §3.1.1).
     #[must_use]
     pub fn derive(mkt: &Mkt, context: &KdfContext) -> Self {
-        Self::derive_from(mkt.parameters().algorithm, mkt.master_key(), context).expect(HAS_KEY)
-    }
-
-    /// The same from the two parts of an MKT that count. `None` if the algorithm is not built in, or its MAC too short: the compiler does not
-    /// see that neither happens, and a connection has an error for that.
-    pub(crate) fn derive_from(
-        algorithm: TcpAoAlgorithm,
-        master_key: &MasterKey,
-        context: &KdfContext,
-    ) -> Option<Self> {
-        let addresses = [context.source, context.destination].map(AddressOctets::of);
-        let [source, destination] = addresses.each_ref().map(AddressOctets::as_bytes);
-        let numbers = &context.ports_and_isns();
-        let master_key = master_key.expose_secret();
-        let length = algorithm.traffic_key_length();
-        // Every KDF is a use of its algorithm's MAC.
-        let keyed = |key: &[u8]| mac_key(algorithm.mac(), key, b"KDF", OutputLength::Octets32);
-        let derived = match algorithm.kdf() {
-            TcpAoKdf::HmacSha1 | TcpAoKdf::HmacSha256 | TcpAoKdf::Aes128Cmac => {
-                // Every RFC 5926 KDF ends its input with the output length in bits, as 16 bits.
-                let bits = (length as u16 * 8).to_be_bytes();
-                keyed(master_key)?.mac(&[&[1], LABEL, source, destination, numbers, &bits])
-            }
-            TcpAoKdf::HkdfSha256 => {
-                // RFC 5869 with a salt of zeros, as long as the hash; one block of output is enough.
-                let pseudorandom_key = keyed(&[0; 32])?.mac(&[master_key]);
-                keyed(pseudorandom_key.as_bytes())?.mac(&[source, destination, numbers, &[1]])
-            }
-            // SP 800-56C one-step: the salt defaults to 132 zero octets, the counter is 32 bits.
-            TcpAoKdf::Kmac256 => {
-                keyed(&[0; 132])?.mac(&[&1u32.to_be_bytes(), master_key, source, destination, numbers])
-            }
-        };
+        let algorithm = mkt.parameters().algorithm;
         let mut octets = Zeroizing::new([0; MAX_TRAFFIC_KEY_LENGTH]);
-        octets[..length].copy_from_slice(derived.as_bytes().get(..length)?);
-        Some(Self { algorithm, octets })
-    }
-
-    /// The octets, and zeros behind them.
-    pub(crate) fn into_array(self) -> Zeroizing<[u8; MAX_TRAFFIC_KEY_LENGTH]> {
-        self.octets
+        derive(algorithm, mkt.master_key(), context, &mut octets).expect(HAS_KEY);
+        Self { algorithm, octets }
     }
 
     /// The octets themselves, to compare with vectors or to debug another implementation.
@@ -168,15 +169,16 @@ impl TrafficKey {
         Self::new(&TrafficKeyOctets::derive(mkt, context))
     }
 
-    /// The same from the two parts of an MKT that count, like [`TrafficKeyOctets::derive_from`].
+    /// The same from the two parts of an MKT that count, like [`derive`].
     #[cold]
     pub(crate) fn derive_from(
         algorithm: TcpAoAlgorithm,
         master_key: &MasterKey,
         context: &KdfContext,
     ) -> Option<Self> {
-        let octets = TrafficKeyOctets::derive_from(algorithm, master_key, context)?;
-        Self::expand(octets.algorithm, &octets.octets)
+        let mut octets = Zeroizing::new([0; MAX_TRAFFIC_KEY_LENGTH]);
+        derive(algorithm, master_key, context, &mut octets)?;
+        Self::expand(algorithm, &octets)
     }
 
     /// Sets up the MAC with derived octets.

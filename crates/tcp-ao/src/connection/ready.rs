@@ -55,47 +55,59 @@ impl<const N: usize> Connection<N> {
             }));
             return;
         };
-        let octets = slots.each_ref().map(|slot| match slot {
-            Some(slot) => slot.traffic_keys(self.pair, local_isn, self.remote_isn),
-            None => Some(BothTrafficKeys::zero()),
-        });
-        self.set_traffic_keys(octets);
+        let isns = (local_isn, self.remote_isn);
+        let mut octets = array::from_fn(|_| BothTrafficKeys::zero());
+        for (place, slot) in octets.iter_mut().zip(slots) {
+            if let Some(slot) = slot
+                && slot.write_traffic_keys(self.pair, isns, place).is_none()
+            {
+                return self.forget_keys();
+            }
+        }
+        self.set_traffic_keys(&octets);
     }
 
     /// Turns the master keys into traffic keys, and wipes them. Other than [`set_slots`](Self::set_slots), it copies none, so that it
     /// takes little of the stack.
     pub(super) fn derive_all(&mut self, local_isn: Isn) {
         let Secrets::Master(master_keys) = &self.secrets else { return };
-        let octets = array::from_fn(|slot| match (self.parameters.get(slot)?, master_keys.get(slot)?) {
-            (Some(key), Some(master_key)) => {
-                BothTrafficKeys::derive(key.algorithm, master_key, self.pair, local_isn, self.remote_isn)
-            }
-            _ => Some(BothTrafficKeys::zero()),
-        });
-        self.verifies_with = self.rnext;
-        self.set_traffic_keys(octets);
-    }
-
-    /// Replaces all traffic keys, of which there is one for each slot, and makes those of the current and the rnext key ready. Without
-    /// any keys nothing could be signed or verified. Apart from the derivation, so that the stack does not hold what both need.
-    #[inline(never)]
-    fn set_traffic_keys(&mut self, octets: [Option<BothTrafficKeys>; N]) {
-        let keys = self.traffic_keys(octets);
-        self.secrets = keys.map_or(Secrets::Master([const { None }; N]), Secrets::Traffic);
-    }
-
-    fn traffic_keys(&self, all: [Option<BothTrafficKeys>; N]) -> Option<TrafficKeys<N>> {
+        let isns = (local_isn, self.remote_isn);
         let mut octets = array::from_fn(|_| BothTrafficKeys::zero());
-        for (place, octets) in octets.iter_mut().zip(all) {
-            *place = octets?;
+        for (place, keys) in octets.iter_mut().zip(self.parameters.iter().zip(master_keys)) {
+            if let (Some(key), Some(master_key)) = keys
+                && place.derive(key.algorithm, master_key, self.pair, isns).is_none()
+            {
+                return self.forget_keys();
+            }
         }
+        self.verifies_with = self.rnext;
+        self.set_traffic_keys(&octets);
+    }
+
+    /// Replaces all traffic keys, and makes those of the current and the rnext key ready. This, the derivation and the last step are
+    /// apart, so that the stack never holds what two of them need.
+    #[inline(never)]
+    fn set_traffic_keys(&mut self, octets: &[BothTrafficKeys; N]) {
         let key = |slot| Some((self.key_in(slot)?.algorithm, octets.get(usize::from(slot))?));
-        let ((receives, receive), (sends, send)) = (key(self.rnext)?, key(self.current)?);
-        Some(TrafficKeys {
-            receive: TrafficKey::expand(receives, &receive.receive)?,
-            send: TrafficKey::expand(sends, &send.send)?,
-            octets,
-        })
+        let receive =
+            key(self.rnext).and_then(|(algorithm, keys)| TrafficKey::expand(algorithm, &keys.receive));
+        let send = key(self.current).and_then(|(algorithm, keys)| TrafficKey::expand(algorithm, &keys.send));
+        match (receive, send) {
+            (Some(receive), Some(send)) => self.install(receive, send, octets),
+            _ => self.forget_keys(),
+        }
+    }
+
+    #[inline(never)]
+    fn install(&mut self, receive: TrafficKey, send: TrafficKey, octets: &[BothTrafficKeys; N]) {
+        self.secrets = Secrets::Traffic(TrafficKeys { receive, send, octets: octets.clone() });
+    }
+
+    /// For what does not happen: without keys nothing is signed or verified.
+    #[cold]
+    #[inline(never)]
+    fn forget_keys(&mut self) {
+        self.secrets = Secrets::Master([const { None }; N]);
     }
 
     /// The traffic key of a slot in this context, while its master key is there.

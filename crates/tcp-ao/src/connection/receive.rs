@@ -139,15 +139,25 @@ impl<const N: usize> Connection<N> {
     #[cold]
     #[inline(never)]
     fn check_with_new_key(&self, segment: &Segment<'_>, found: &Found<'_, '_>) -> Result<(), VerifyError> {
-        let input = self.input_received(segment, found);
-        let Secrets::Traffic(keys) = &self.secrets else {
-            let key = self.derive(found.slot, &self.receive_context(segment)?).ok_or(VerifyError::State)?;
-            return check_mac(&found.ao, input, &key);
+        let key = match &self.secrets {
+            Secrets::Traffic(keys) => keys
+                .octets
+                .get(usize::from(found.slot))
+                .and_then(|octets| TrafficKey::expand(found.parameters.algorithm, &octets.receive)),
+            Secrets::Master(_) => self.derive(found.slot, &self.receive_context(segment)?),
         };
-        let octets = keys.octets.get(usize::from(found.slot)).ok_or(VerifyError::State)?;
-        let key =
-            TrafficKey::expand(found.parameters.algorithm, &octets.receive).ok_or(VerifyError::State)?;
-        check_mac(&found.ao, input, &key)
+        self.check_with(key.as_ref().ok_or(VerifyError::State)?, segment, found)
+    }
+
+    /// Apart, so that the stack does not hold what this and the derivation of a key need.
+    #[inline(never)]
+    fn check_with(
+        &self,
+        key: &TrafficKey,
+        segment: &Segment<'_>,
+        found: &Found<'_, '_>,
+    ) -> Result<(), VerifyError> {
+        check_mac(&found.ao, self.input_received(segment, found), key)
     }
 
     #[inline(always)]

@@ -3,7 +3,7 @@
 use wireseal_algorithms::TcpAoAlgorithm;
 use zeroize::Zeroizing;
 
-use crate::kdf::{KdfContext, MAX_TRAFFIC_KEY_LENGTH, TrafficKeyOctets};
+use crate::kdf::{KdfContext, MAX_TRAFFIC_KEY_LENGTH, derive};
 use crate::mkt::{MasterKey, Mkt, MktParameters};
 use crate::types::{Isn, SocketPair};
 
@@ -27,21 +27,18 @@ pub(super) struct BothTrafficKeys {
 }
 
 impl BothTrafficKeys {
-    /// Derives both, like [`TrafficKeyOctets::derive_from`].
+    /// Derives both in place, like [`derive`].
     pub(super) fn derive(
+        &mut self,
         algorithm: TcpAoAlgorithm,
         master_key: &MasterKey,
         pair: SocketPair,
-        local_isn: Isn,
-        remote_isn: Isn,
-    ) -> Option<Self> {
-        let derive = |context| {
-            TrafficKeyOctets::derive_from(algorithm, master_key, &context).map(TrafficKeyOctets::into_array)
-        };
-        Some(Self {
-            receive: derive(KdfContext::receive_other(pair, local_isn, remote_isn))?,
-            send: derive(KdfContext::send_other(pair, local_isn, remote_isn))?,
-        })
+        (local_isn, remote_isn): (Isn, Isn),
+    ) -> Option<()> {
+        let receive = KdfContext::receive_other(pair, local_isn, remote_isn);
+        derive(algorithm, master_key, &receive, &mut self.receive)?;
+        let send = KdfContext::send_other(pair, local_isn, remote_isn);
+        derive(algorithm, master_key, &send, &mut self.send)
     }
 
     pub(super) fn zero() -> Self {
@@ -57,18 +54,19 @@ impl Slot {
         Self { parameters: *mkt.parameters(), secret: Secret::Master(mkt.master_key().clone()) }
     }
 
-    /// The traffic keys, derived if that has not been done, like [`TrafficKeyOctets::derive_from`].
-    pub(super) fn traffic_keys(
+    /// Writes the traffic keys, derived if that has not been done, like [`derive`].
+    pub(super) fn write_traffic_keys(
         &self,
         pair: SocketPair,
-        local_isn: Isn,
-        remote_isn: Isn,
-    ) -> Option<BothTrafficKeys> {
+        isns: (Isn, Isn),
+        place: &mut BothTrafficKeys,
+    ) -> Option<()> {
         match &self.secret {
-            Secret::Traffic(keys) => Some(keys.clone()),
-            Secret::Master(master_key) => {
-                BothTrafficKeys::derive(self.parameters.algorithm, master_key, pair, local_isn, remote_isn)
+            Secret::Traffic(keys) => {
+                place.clone_from(keys);
+                Some(())
             }
+            Secret::Master(master_key) => place.derive(self.parameters.algorithm, master_key, pair, isns),
         }
     }
 }
