@@ -3,6 +3,8 @@
 #![cfg_attr(not(feature = "default"), allow(unused_variables, reason = "some are for what is left out"))]
 
 use wireseal_algorithms::MacAlgorithm;
+#[cfg(feature = "aes-128-cmac")]
+use wireseal_mac::Mac;
 use wireseal_mac::{MacKey, OutputLength};
 
 /// The feature that an algorithm is built in with, and whether it is on.
@@ -32,11 +34,7 @@ pub(crate) fn mac_key(
         #[cfg(feature = "aes-128-cmac")]
         MacAlgorithm::Aes128Cmac => Some(match key.try_into() {
             Ok(key) => MacKey::aes_128_cmac(key),
-            // RFC 5926 §3.1.1.2: a master key of other than 16 octets goes through AES-CMAC under a zero key first.
-            Err(_) => {
-                let compressed = MacKey::aes_128_cmac(&[0; 16]).mac(&[key]);
-                MacKey::aes_128_cmac(compressed.as_bytes().first_chunk()?)
-            }
+            Err(_) => MacKey::aes_128_cmac(compress(key).as_bytes().first_chunk()?),
         }),
         #[cfg(feature = "kmac256")]
         MacAlgorithm::Kmac256 => Some(MacKey::kmac256(key, customization, output_length)),
@@ -48,4 +46,13 @@ pub(crate) fn mac_key(
         )))]
         _ => None,
     }
+}
+
+/// A master key of other than 16 octets goes through AES-CMAC under a zero key first (RFC 5926 §3.1.1.2). Apart, so that others take less of
+/// the stack.
+#[cfg(feature = "aes-128-cmac")]
+#[cold]
+#[inline(never)]
+fn compress(key: &[u8]) -> Mac {
+    MacKey::aes_128_cmac(&[0; 16]).mac(&[key])
 }
