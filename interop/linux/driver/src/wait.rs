@@ -6,11 +6,15 @@ use agent::TIME_LIMIT;
 use anyhow::{Result, bail};
 use tokio::time::{Instant, sleep};
 
+/// How long something may take to become so. Programs need longer than a call to a guest: ExaBGP, which is Python, takes 25 seconds to start
+/// on an emulated processor that nothing else holds up.
+const POLLING_LIMIT: Duration = TIME_LIMIT.saturating_mul(4);
+
 /// Polls `is_so` every `period` until it is true; returns false if the time runs out first.
 pub async fn becomes(period: Duration, is_so: impl AsyncFn() -> Result<bool>) -> Result<bool> {
     let started = Instant::now();
     while !is_so().await? {
-        if started.elapsed() > TIME_LIMIT {
+        if started.elapsed() > POLLING_LIMIT {
             return Ok(false);
         }
         sleep(period).await;
