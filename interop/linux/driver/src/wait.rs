@@ -6,8 +6,8 @@ use agent::TIME_LIMIT;
 use anyhow::{Result, bail};
 use tokio::time::{Instant, sleep};
 
-/// How long something may take to become so. Programs need longer than a call to a guest: ExaBGP, which is Python, takes 25 seconds to start
-/// on an emulated processor that nothing else holds up.
+/// How long something may take to become so. Programs need longer than a call to a guest: from the start of ExaBGP, which is Python, to the
+/// last route took 25 seconds on an idle machine and 40 on a busy one.
 const POLLING_LIMIT: Duration = TIME_LIMIT.saturating_mul(4);
 
 /// Polls `is_so` every `period` until it is true; returns false if the time runs out first.
