@@ -145,11 +145,9 @@ class Rules(unittest.TestCase):
         files = {
             ".ci/stages/test": "",
             ".ci/stages/lint": "",
-            ".ci/run": "quick=(test)\nheavy=(lint)\n",
-            ".github/workflows/ci.yml": "        stage:\n          - test\n          - fuzz\n",
+            ".ci/run": "table='\n#stage when lane minutes\ntest   each  1  5\nfuzz  all  2  8\n'\n",
         }
-        expected = [".github/workflows/ci.yml: fuzz is no stage", ".github/workflows/ci.yml: lint is missing"]
-        self.assertEqual(self.found(rules.stages, files), expected)
+        self.assertEqual(self.found(rules.stages, files), [".ci/run: fuzz is no stage", ".ci/run: lint is missing"])
 
 
 if __name__ == "__main__":
