@@ -16,6 +16,12 @@ fetch_packages() {
     fetch_kernel own-kernel trixie
 }
 
+# What the small guest needs without daemons.
+fetch_least() {
+    unpack "$target/packages/guest" trixie busybox-static
+    fetch_kernel kernel "${WIRESEAL_LAB_KERNEL:-trixie-backports}"
+}
+
 # fetch_kernel NAME KERNEL: unpacks a cloud kernel: today's of a suite, or the newest whose release begins with these numbers.
 fetch_kernel() {
     local folder=$target/packages/$1 wanted=$2

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import time
 from dataclasses import dataclass
 
 from lab import processes, recorded
@@ -40,10 +41,11 @@ class Row:
     version: str = VERSION_1
     # Why the row cannot be run, or "".
     impossible: str = ""
-    # Found out by the run: the peer's version, and the library behind Wireseal's ciphers.
+    # Found out by the run: the peer's version, the library behind Wireseal's ciphers, and how long it took.
     peer_version: str = ""
     backend: str = ""
     outcome: str = ""
+    seconds: float = 0.0
 
     def what(self):
         done = "handshake, 1 MB each way"
@@ -107,10 +109,12 @@ def run(row):
         return
     folder = row.folder()
     folder.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
     try:
         row.outcome = recorded.read(row, folder) if row.peer.reads else exchange(row, folder)
     except (processes.Failed, OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
         row.outcome = f"FAILED: {error}; see {folder.relative_to(TARGET)}"
+    row.seconds = time.monotonic() - started
 
 
 def exchange(row, folder):

@@ -88,3 +88,11 @@ def crate_version(crate):
     query = ["cargo", "pkgid", "--locked", "--package", crate]
     answer = subprocess.run(query, cwd=HERE, env=ENVIRONMENT, capture_output=True, text=True, check=True).stdout
     return re.split("[#@]", answer.strip())[-1]
+
+
+def commit():
+    """The commit that was tested, and whether anything but documents and results has changed since."""
+    git = ["git", "-C", HERE]
+    number = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+    same = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", ":/", ":!/*.md", ":!/.ci/results"], capture_output=True, check=False)
+    return (number or "unknown") + ("" if same.returncode == 0 else " with changes")

@@ -56,11 +56,17 @@ async fn main() -> ExitCode {
 
 /// Whether all rows have passed.
 async fn run() -> Result<bool> {
-    let names: Vec<String> = env::args().skip(1).collect();
+    let mut names: Vec<String> = env::args().skip(1).collect();
     let rows = rows::all();
     if names == ["--list"] {
         rows.iter().for_each(|row| println!("{}", row.name));
         return Ok(true);
+    }
+    if names.first().is_some_and(|name| name == "--smoke") {
+        names.remove(0);
+        if names.is_empty() {
+            names.extend(rows::SMOKE.map(str::to_owned));
+        }
     }
     let named = |name: &String| {
         let row = rows.iter().find(|row| row.name == *name);

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use crate::row::{Evidence, Outcome, Row};
+use crate::row::{Outcome, Row};
 
 /// The version of a program, from lines of `name=version`.
 fn version<'a>(versions: &'a str, name: &str) -> &'a str {
@@ -13,29 +13,35 @@ fn version<'a>(versions: &'a str, name: &str) -> &'a str {
     found.map_or("unknown", |(_, version)| version)
 }
 
-/// A row's line on the terminal.
+/// A row's line on the terminal, with what it and its twin have shown.
 pub fn line(outcome: &Outcome<'_>) -> String {
-    let (name, seconds) = (&outcome.row.name, outcome.seconds);
+    let (Row { name, what, twin_what, .. }, seconds) = (outcome.row, outcome.seconds);
     match (&outcome.evidence, &outcome.refusal) {
         (Err(failure), _) => format!("FAILED {name}: {failure:#}"),
-        (Ok(_), Err(failure)) => format!("FAILED {name}: its twin: {failure:#}"),
+        (Ok(_), Err(failure)) => format!("FAILED {name}: its twin ({twin_what}): {failure:#}"),
         (Ok(evidence), Ok(refusal)) => {
+            let counted = evidence.counters.iter().map(|(end, counted)| format!("{end} {counted}"));
+            let shown = counted.chain([evidence.wire.to_string(), evidence.figures.clone()]);
+            let shown: Vec<_> = shown.filter(|shown| !shown.is_empty()).collect();
             format!(
-                "passed {name} ({seconds:.1} s): {}; {}; twin: {refusal}",
-                evidence.figures, evidence.wire
+                "passed {name} ({seconds:.1} s): {what}\n    {}\n    twin: {twin_what}: {refusal}",
+                shown.join("; ")
             )
         }
     }
 }
 
+/// Writes the outcomes of all rows, a short line for each: the terminal has had the rest.
 pub fn write(path: &Path, versions: &str, outcomes: &[Outcome<'_>]) -> Result<()> {
     let passed = outcomes.iter().filter(|outcome| outcome.has_passed()).count();
     let mut text = format!(
         "# Wireseal and Linux's TCP-AO\n\n\
-         Written by `interop/linux/run`; [README.md](README.md) says what decides a row. Linux {} (Debian {}), without TCP-AO {}, BIRD {}, \
-         FRR {}, GoBGP {}, ExaBGP {}, QEMU {}, rustc {}. {passed} rows passed, {} failed.\n\n\
-         | row | what was done | counted | on the wire | figures | negative twin | what refused it | outcome | seconds |\n\
-         |---|---|---|---|---|---|---|---|---|\n",
+         Written by `interop/linux/run` on {} at commit {}; [README.md](README.md) says what decides a row. Linux {} (Debian {}), \
+         without TCP-AO {}, BIRD {}, FRR {}, GoBGP {}, ExaBGP {}, QEMU {}, rustc {}. {passed} rows passed, {} failed.\n\n\
+         | row | what was done | outcome | seconds |\n\
+         |---|---|---|---|\n",
+        version(versions, "date"),
+        version(versions, "commit"),
         version(versions, "kernel"),
         version(versions, "kernel_package"),
         version(versions, "own_kernel"),
@@ -48,26 +54,13 @@ pub fn write(path: &Path, versions: &str, outcomes: &[Outcome<'_>]) -> Result<()
         outcomes.len() - passed,
     );
     for outcome in outcomes {
-        let (counted, wire, figures, mut result) = match &outcome.evidence {
-            Ok(Evidence { counters, wire, figures, .. }) => {
-                let counted = counters.iter().map(|(end, counted)| format!("{end}: {counted}"));
-                let counted = counted.collect::<Vec<_>>().join("<br>");
-                (counted, wire.to_string(), figures.as_str(), "passed".to_owned())
-            }
-            Err(failure) => (String::new(), String::new(), "", format!("FAILED: {failure:#}")),
+        let result = match (&outcome.evidence, &outcome.refusal) {
+            (Err(_), _) => "FAILED",
+            (Ok(_), Err(_)) => "FAILED by its twin",
+            (Ok(_), Ok(_)) => "passed",
         };
-        let refusal = match &outcome.refusal {
-            Ok(refusal) => refusal.to_string(),
-            Err(failure) => {
-                result = if outcome.evidence.is_ok() { "FAILED by its twin".to_owned() } else { result };
-                format!("FAILED: {failure:#}")
-            }
-        };
-        let (Row { name, what, twin_what, .. }, seconds) = (outcome.row, outcome.seconds);
-        writeln!(
-            text,
-            "| {name} | {what} | {counted} | {wire} | {figures} | {twin_what} | {refusal} | {result} | {seconds:.1} |"
-        )?;
+        let (row, seconds) = (outcome.row, outcome.seconds);
+        writeln!(text, "| {} | {} | {result} | {seconds:.1} |", row.name, row.in_short())?;
     }
     fs::write(path, text)?;
     Ok(())

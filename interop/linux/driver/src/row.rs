@@ -31,7 +31,7 @@ fn boxed<T: 'static>(run: impl AsyncFn(&Lab) -> Result<T> + 'static) -> Run<T> {
 pub struct Row {
     /// What it is called on the command line, in the table and in file names.
     pub name: String,
-    /// What is done.
+    /// What is done: in short, then, behind a colon, a semicolon or a full stop, the details.
     pub what: String,
     run: Run<Evidence>,
     /// What is wrong in its twin, which must not succeed: without one, a row might pass whatever happens.
@@ -129,6 +129,12 @@ impl Row {
     ) -> Self {
         let (name, what, twin_what) = (name.into().to_lowercase(), what.into(), twin_what.into());
         Self { name, what, run: boxed(run), twin_what, twin: boxed(twin) }
+    }
+
+    /// What is done, without the details.
+    pub fn in_short(&self) -> &str {
+        let end = [": ", "; ", ". "].into_iter().filter_map(|mark| self.what.find(mark)).min();
+        &self.what[..end.unwrap_or(self.what.len())]
     }
 
     /// Carries out the row and its twin, and writes the recordings.

@@ -17,6 +17,19 @@ mod wrap;
 
 use crate::row::Row;
 
+/// Rows that need one guest, with nothing but the kernel in it: each algorithm, both versions of IP, either end opening, a rollover,
+/// refusals, and a key manager.
+pub const SMOKE: [&str; 8] = [
+    "keys-sha1-ipv4-kernel-opens",
+    "keys-cmac-ipv6-userspace-opens",
+    "keys-sha256-ipv6-kernel-opens",
+    "rollover-ipv4-kernel-starts",
+    "refusals-syn-ipv6-kernel-listens",
+    "refusals-forged-ipv4-userspace-opens",
+    "closing-reset-kernel",
+    "vrf",
+];
+
 /// All rows, in the table's order.
 pub fn all() -> Vec<Row> {
     [
@@ -47,4 +60,25 @@ pub fn all() -> Vec<Row> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::{SMOKE, all};
+
+    /// The longest description of a row in RESULTS.md, in characters.
+    const SHORT: usize = 120;
+
+    #[test]
+    fn rows_have_names_of_their_own_and_short_descriptions() {
+        let rows = all();
+        let names: HashSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names.len(), rows.len());
+        let long: Vec<&str> =
+            rows.iter().map(|row| row.in_short()).filter(|what| what.len() > SHORT).collect();
+        assert!(long.is_empty(), "{long:#?}");
+        assert!(SMOKE.iter().all(|name| names.contains(name)));
+    }
 }

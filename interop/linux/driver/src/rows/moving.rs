@@ -49,10 +49,10 @@ fn row(family: Family, by: By, agreed: Agreed) -> Row {
     let (name, what) = match by {
         By::Userspace => (
             "userspace",
-            "to userspace (TCP_REPAIR, TCP_AO_REPAIR, Connection::import), which takes over south's addresses, and back \
-             (wireseal_linux::restore)",
+            "to userspace and back: with TCP_REPAIR, TCP_AO_REPAIR and Connection::import, which takes over south's addresses, and \
+             with wireseal_linux::restore",
         ),
-        By::Kernel => ("kernel", "to a new socket, twice (TCP_REPAIR, TCP_AO_REPAIR)"),
+        By::Kernel => ("kernel", "to a new socket, twice: with TCP_REPAIR and TCP_AO_REPAIR"),
     };
     Row::new(
         format!("moving-{name}-{family}{suffix}"),

@@ -21,7 +21,7 @@ pub fn rows() -> Vec<Row> {
     vec![
         Row::new(
             "rtr",
-            "examples/rtr: TcpAoListener for both address families, a router over each; the second is added to the running server, the \
+            "examples/rtr with a TcpAoListener for both address families, a router over each; the second is added to the running server, the \
          key chain rolls over from AES-128-CMAC-96 to hmac(sha256), and the sessions stay up",
             rtr,
             "another secret at the router: no session, and the server's log says whose segments failed, under which key, at once",

@@ -13,7 +13,7 @@ pub fn row() -> Row {
     Row::new(
         "bird-kernel",
         format!(
-            "router-peer --transport kernel against BIRD, its listening socket shared with a peer under TCP-MD5 and an \
+            "router-peer --transport kernel against BIRD; its listening socket is shared with a peer under TCP-MD5 and an \
              unprotected one: {WHAT}; then the chain runs out: sessions are reset, and BIRD is kept out"
         ),
         kernel,

@@ -11,7 +11,7 @@ use crate::prelude::*;
 pub fn row() -> Row {
     Row::new(
         "bird-md5-to-ao",
-        "router-peer --transport kernel against BIRD, over IPv4 and IPv6: first under TCP-MD5; with both \
+        "router-peer --transport kernel against BIRD, from TCP-MD5 to TCP-AO, over IPv4 and IPv6: first under TCP-MD5; with both \
          configurations changed, under TCP-AO; then TCP-MD5 and unsigned calls are refused",
         migration,
         "BIRD's configuration stays with TCP-MD5",

@@ -27,8 +27,8 @@ const AT_ONCE: usize = 4;
 pub fn rows() -> Vec<Row> {
     vec![Row::new(
         "firmware-fuzz-corpora",
-        "a Cortex-M4 with a session receives the fuzz corpora of the shim, each file as a packet, as a segment of the session, and \
-         mixed into one: it counts what it refuses, and the session goes on",
+        "a Cortex-M4 with a session receives the fuzz corpora of the shim: each file as a packet, as a segment of the session, and \
+         mixed into one; it counts what it refuses, and the session goes on",
         replay,
         "segments of the session's, unsigned, with data that is expected next",
         unsigned,

@@ -14,7 +14,7 @@ const NOT_OPENED: &str = "a datagram that is no Initial packet";
 pub fn rows() -> Vec<Row> {
     vec![Row::new(
         "firmware-quic-initial",
-        "a Cortex-M4 opens the client's Initial packet of RFC 9001 §A.2 with RustCrypto's ciphers, and goes on after one that is cut \
+        "a Cortex-M4 opens the client's Initial packet of RFC 9001 §A.2 with RustCrypto's ciphers; it goes on after one that is cut \
          off",
         open,
         "one bit of the payload changed",

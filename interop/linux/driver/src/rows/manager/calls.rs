@@ -41,8 +41,8 @@ pub fn rows() -> Vec<Row> {
         Row::new(
             "many-keys",
             format!(
-                "{MANY} keys on a listener are all listed, more than the first buffer of TCP_AO_GET_KEYS holds (AO-42), and a \
-                 session under the last of them is accepted with all of them"
+                "{MANY} keys on a listener are all listed; they are more than the first buffer of TCP_AO_GET_KEYS holds (AO-42), \
+                 and a session under the last of them is accepted with all of them"
             ),
             ao_42_more_keys_than_the_first_buffer_holds,
             format!("net.core.optmem_max is {LITTLE_MEMORY}: the kernel has no room for them"),

@@ -19,8 +19,8 @@ pub fn rows() -> Vec<Row> {
     // What is accepted has the keys of the moment of its handshake, and gets those of now when it is attached.
     rows.push(Row::new(
         "manager-accepted-while-keys-change",
-        "the handshake is done when the listener has the first key alone, the second comes to it, and only then is the \
-         session accepted and attached; it goes over to the second (AO-43)",
+        "a second key comes to the listener between the handshake and the accepting; then the session is \
+         accepted and attached, and goes over to the second (AO-43)",
         ao_43_a_session_accepted_while_keys_change,
         "the accepted session is not attached, and keeps the first key alone",
         accept_unattached,
@@ -32,8 +32,8 @@ fn row(family: Family) -> Row {
     Row::new(
         format!("manager-rolling-{family}"),
         format!(
-            "a KeyManager in each kernel's guest rolls three keys of three algorithms over on a live session over {family}, south's \
-             clock {BEHIND} s behind, both stepped {} times under traffic",
+            "a KeyManager in each kernel's guest rolls three keys over on a live session over {family}; they are of three \
+             algorithms, south's clock is {BEHIND} s behind, both stepped {} times under traffic",
             MOMENTS.len()
         ),
         async move |lab| roll(lab, family).await,

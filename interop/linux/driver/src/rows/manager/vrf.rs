@@ -16,15 +16,15 @@ pub fn rows() -> Vec<Row> {
     vec![
         Row::new(
             "vrf",
-            "the kernel's interface is in a VRF; a KeyManager gives one listener for all VRFs two keys with the same ids and \
-             other secrets for the same address, one for this VRF and one for another: userspace has the secret of this one",
+            "a KeyManager gives one listener two keys for one address in two VRFs, with the same ids; the kernel's interface is in one \
+             of the VRFs, and userspace has the secret of this one",
             async |lab| within(lab, async |indices| connect(lab, indices).await).await,
             "userspace has the secret of the key for the other VRF",
             async |lab| within(lab, async |indices| refuse(lab, indices).await).await,
         ),
         Row::new(
             "vrf-connect",
-            "the same two keys, and the kernel opens the connection from the VRF, with TcpAoStream::connect_from",
+            "the same two keys, and the kernel opens the connection from the VRF: with TcpAoStream::connect_from",
             async |lab| within(lab, async |indices| connect_from(lab, indices).await).await,
             "userspace has the secret of the key for the other VRF",
             async |lab| within(lab, async |indices| connect_from_refused(lab, indices).await).await,

@@ -13,7 +13,7 @@ use wireseal_tcp_ao::KeyId;
 pub fn row() -> Row {
     Row::new(
         "run-ldp",
-        "wireseal run at both ends: LDP between Debian's FRRs on two guests; the key chains roll over from AES-128-CMAC-96 to hmac(sha256), the \
+        "wireseal run at both ends, LDP between Debian's FRRs on two guests; the key chains roll over from AES-128-CMAC-96 to hmac(sha256), the \
          session stays up",
         run,
         "another secret at one end: no session",

@@ -47,13 +47,13 @@ pub fn rows() -> Vec<Row> {
     vec![
         row(
             "page-run",
-            "the commands of docs/run.md, as they stand there, on Debian 13 with systemd and FRR's own service, against BIRD: 8,000 routes; then \
+            "the commands of docs/run.md, as they stand there; on Debian 13 with systemd and FRR's own service, against BIRD: 8,000 routes; then \
              bgpd is killed, watchfrr starts it again under supervision, and the next session is signed",
             PAGES[0],
         ),
         row(
             "page-gateway",
-            "the commands of docs/gateway.md, as they stand there, on Debian 13 with its own kernel, systemd and FRR's own service, against BIRD: \
+            "the commands of docs/gateway.md, as they stand there; on Debian 13 with its own kernel, systemd and FRR's own service, against BIRD: \
              8,000 routes; then the gateway is killed, systemd starts it again, and the next session is signed",
             PAGES[1],
         ),

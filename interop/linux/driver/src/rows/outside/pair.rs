@@ -23,7 +23,7 @@ pub fn row() -> Row {
     Row::new(
         "run-frr-gobgp",
         format!(
-            "wireseal run at both ends: Debian's FRR with {ROUTES} routes, and GoBGP; each opens a session, over IPv4 and IPv6; the key chains of \
+            "wireseal run at both ends, Debian's FRR with {ROUTES} routes and GoBGP; each opens a session, over IPv4 and IPv6; the key chains of \
              both roll over from {} to {} to {}, sessions stay up",
             ALGORITHMS[0], ALGORITHMS[1], ALGORITHMS[2]
         ),

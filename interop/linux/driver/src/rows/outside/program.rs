@@ -71,7 +71,7 @@ pub fn row() -> Row {
     Row::new(
         "run-threads-and-forks",
         format!(
-            "wireseal run at both ends: a program that connects from {THREADS} threads at once, {CONNECTIONS} times from each, over IPv4 and IPv6, \
+            "wireseal run at both ends of a program that connects from {THREADS} threads at once; {CONNECTIONS} times from each, over IPv4 and IPv6, \
              and one that forks for each connection and sends back what it gets"
         ),
         run,

@@ -19,8 +19,8 @@ pub fn rows() -> Vec<Row> {
         Row::new(
             format!("refusals-forged-{family}-{opener}-opens"),
             format!(
-                "to each end of a session over {family} that the {opener} end has opened: an unsigned reset, a reset with a \
-                 wrong MAC, unsigned data, data under an unknown KeyID, data with a wrong MAC; its last data and its first \
+                "forged and replayed segments to each end of a session over {family} that the {opener} end has opened: an unsigned \
+                 reset, a reset with a wrong MAC, unsigned data, data under an unknown KeyID, data with a wrong MAC; its last data and its first \
                  segment, a signed SYN or SYN-ACK, again. The session goes on"
             ),
             async move |lab| attack(lab, family, opener).await,

@@ -18,7 +18,7 @@ const OTHER_FORM: [u8; 2] = [0xff, 0xff];
 pub fn rows() -> Vec<Row> {
     vec![Row::new(
         "refusals-checksum-of-zero",
-        "over both versions of IP, in userspace's name: a correctly signed segment whose checksum is 0x0000. Linux counts it \
+        "a correctly signed segment whose checksum is 0x0000, in userspace's name, over both versions of IP. Linux counts it \
          bad; the same segment with 0xffff is good, and the session goes on",
         send_zero,
         "only 0xffff is sent: Linux counts nothing bad",

@@ -15,7 +15,7 @@ pub fn row(family: Family) -> Row {
     Row::new(
         format!("wrap-{family}-kernels"),
         format!(
-            "one kernel to another over {family}; both ISNs {} KiB from the top, {} MiB each way",
+            "one kernel to another over {family}, both ISNs {} KiB from the top, {} MiB each way",
             BEFORE >> 10,
             OCTETS >> 20
         ),

@@ -19,8 +19,8 @@ pub fn row(family: Family) -> Row {
     Row::new(
         format!("wrap-second-turn-{family}"),
         format!(
-            "one kernel to another over {family}; both ends exported, all numbers brought to just before the end of the second \
-             turn, both restored (TCP_AO_REPAIR with SNE 1), {} MiB each way",
+            "one kernel to another over {family}, from the second turn of the numbers to the third; both ends exported, all numbers brought to just before \
+             the end of the second turn, both restored (TCP_AO_REPAIR with SNE 1), {} MiB each way",
             OCTETS >> 20
         ),
         async move |lab| turn_again(lab, family).await,

@@ -22,7 +22,7 @@ pub fn row(family: Family, opener: End) -> Row {
     Row::new(
         format!("wrap-{family}-{opener}-opens"),
         format!(
-            "{opener} opens over {family}; both ISNs within {} KiB of the top, the kernel's {starting}, {} MiB each way",
+            "{opener} opens over {family}, both ISNs within {} KiB of the top; the kernel's {starting}, {} MiB each way",
             BEFORE >> 10,
             OCTETS >> 20
         ),
