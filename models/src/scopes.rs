@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::explore::{Counterexample, Explored, explore};
-use crate::tcp_ao::Operators;
+use crate::tcp_ao::{Operators, Spacing};
 use crate::{quic, tcp_ao};
 
 /// How much of which model.
@@ -16,36 +16,46 @@ pub enum Scope {
 }
 
 /// What the CI stage searches.
-pub const COMPLETE: [Scope; 11] = [
-    tcp_ao(Operators::Prompt, 2, [2, 1], 2),
-    tcp_ao(Operators::Prompt, 2, [1, 1], 3),
-    tcp_ao(Operators::Prompt, 3, [1, 1], 2),
-    tcp_ao(Operators::Careful, 2, [2, 1], 2),
-    tcp_ao(Operators::Careful, 2, [1, 1], 3),
-    tcp_ao(Operators::Careful, 3, [1, 1], 2),
-    tcp_ao(Operators::Free, 2, [1, 0], 2),
-    tcp_ao(Operators::Free, 2, [1, 1], 1),
+pub const COMPLETE: [Scope; 14] = [
+    Scope::TcpAo(tcp_ao(Operators::Prompt, 2, [2, 1], 2)),
+    Scope::TcpAo(tcp_ao(Operators::Prompt, 2, [1, 1], 3)),
+    Scope::TcpAo(tcp_ao(Operators::Prompt, 3, [2, 1], 2)),
+    Scope::TcpAo(tcp_ao(Operators::Careful, 2, [2, 1], 2)),
+    Scope::TcpAo(tcp_ao(Operators::Careful, 2, [1, 1], 3)),
+    Scope::TcpAo(tcp_ao(Operators::Careful, 3, [1, 1], 2)),
+    Scope::TcpAo(tcp_ao(Operators::Free, 2, [1, 0], 2)),
+    Scope::TcpAo(tcp_ao(Operators::Free, 2, [1, 1], 2)),
+    Scope::TcpAo(far_apart(tcp_ao(Operators::Prompt, 2, [2, 1], 2))),
+    Scope::TcpAo(far_apart(tcp_ao(Operators::Careful, 2, [2, 1], 2))),
+    Scope::TcpAo(far_apart(tcp_ao(Operators::Free, 2, [3, 0], 2))),
     Scope::Quic(quic::Scope { packets: [3, 2], fault: None }),
     Scope::Quic(quic::Scope { packets: [3, 3], fault: None }),
     Scope::Quic(quic::Scope { packets: [4, 2], fault: None }),
 ];
 
 /// Faults put around the real code, which a search has to find.
-pub const FAULTS: [Scope; 6] = [
-    with_fault(Operators::Prompt, tcp_ao::Fault::DeafToRetransmissions),
-    with_fault(Operators::Careful, tcp_ao::Fault::DeafToRetransmissions),
-    with_fault(Operators::Prompt, tcp_ao::Fault::ObeysReplays),
-    with_fault(Operators::Prompt, tcp_ao::Fault::ForgetsAcknowledgment),
+pub const FAULTS: [Scope; 7] = [
+    tcp_ao(Operators::Prompt, 2, [1, 1], 2).with(tcp_ao::Fault::DeafToRetransmissions),
+    tcp_ao(Operators::Careful, 2, [2, 1], 2).with(tcp_ao::Fault::DeafToRetransmissions),
+    tcp_ao(Operators::Prompt, 2, [1, 1], 2).with(tcp_ao::Fault::ObeysReplays),
+    tcp_ao(Operators::Prompt, 2, [1, 1], 2).with(tcp_ao::Fault::ForgetsAcknowledgment),
+    far_apart(tcp_ao(Operators::Prompt, 2, [2, 0], 2)).with(tcp_ao::Fault::GoesBackHalfATurn),
     Scope::Quic(quic::Scope { packets: [2, 2], fault: Some(quic::Fault::UpdatesUnacknowledged) }),
     Scope::Quic(quic::Scope { packets: [2, 2], fault: Some(quic::Fault::DropsOldKeys) }),
 ];
 
-const fn tcp_ao(operators: Operators, keys: u8, data: [u8; 2], in_flight: usize) -> Scope {
-    Scope::TcpAo(tcp_ao::Scope { operators, keys, data, in_flight, fault: None })
+const fn tcp_ao(operators: Operators, keys: u8, data: [u8; 2], in_flight: usize) -> tcp_ao::Scope {
+    tcp_ao::Scope { operators, keys, data, in_flight, spacing: Spacing::Near, fault: None }
 }
 
-const fn with_fault(operators: Operators, fault: tcp_ao::Fault) -> Scope {
-    Scope::TcpAo(tcp_ao::Scope { operators, keys: 2, data: [1, 1], in_flight: 2, fault: Some(fault) })
+const fn far_apart(scope: tcp_ao::Scope) -> tcp_ao::Scope {
+    tcp_ao::Scope { spacing: Spacing::Far, ..scope }
+}
+
+impl tcp_ao::Scope {
+    const fn with(self, fault: tcp_ao::Fault) -> Scope {
+        Scope::TcpAo(Self { fault: Some(fault), ..self })
+    }
 }
 
 /// What a search has found.
@@ -81,10 +91,12 @@ impl Scope {
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fault: Option<&dyn fmt::Debug> = match self {
-            Self::TcpAo(tcp_ao::Scope { operators, keys, data: [left, right], in_flight, fault }) => {
+            Self::TcpAo(tcp_ao::Scope { operators, keys, data, in_flight, spacing, fault }) => {
+                let [left, right] = data;
+                let spacing = if *spacing == Spacing::Far { ", far apart" } else { "" };
                 write!(
                     f,
-                    "TCP-AO, {operators:?}: {keys} keys, {left} and {right} segments, {in_flight} in flight"
+                    "TCP-AO, {operators:?}: {keys} keys, {left} and {right} segments{spacing}, {in_flight} in flight"
                 )?;
                 fault.as_ref().map(|fault| fault as _)
             }

@@ -143,9 +143,7 @@ impl<'a> Segment<'a> {
     /// The sequence number after the segment: SYN and FIN count as one octet each (RFC 9293 §3.4).
     #[must_use]
     pub fn end(&self) -> SeqNum {
-        let flags = self.flags();
-        let length = self.payload().len() as u32 + u32::from(flags.syn()) + u32::from(flags.fin());
-        SeqNum(self.sequence().0.wrapping_add(length))
+        self.tcp.end()
     }
 
     /// Header and payload.

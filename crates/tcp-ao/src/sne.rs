@@ -1,7 +1,8 @@
 //! The sequence number extension: how often a 32-bit sequence number has wrapped (RFC 9187).
 //!
 //! The sample code in RFC 5925 §6.2 is wrong (errata 5672 and others); RFC 9187 replaces it. This computes the same in 64
-//! bits: of all numbers with these lower 32 bits, the one nearest to the highest seen.
+//! bits: of all numbers with these lower 32 bits, the one nearest to the highest seen. Of two that are equally near, 2^31 octets away, it is
+//! the older one.
 
 use crate::types::{Isn, SeqNum, Sne};
 
@@ -55,20 +56,21 @@ impl SneTracker {
     /// For received segments, call it only after the MAC has verified: a forged number must not advance the SNE.
     #[inline]
     pub const fn advance(&mut self, sequence: SeqNum) {
-        self.advance_to(self.sne_of(sequence), sequence);
+        // The same comparison as for the SNE, so that what counts as older never takes the tracker back.
+        if self.offset_of(sequence) > 0 {
+            (self.sne, self.sequence) = (self.sne_of(sequence).0, sequence.0);
+        }
     }
 
-    /// [`advance`](Self::advance) to a number whose SNE is known.
+    /// How many octets a number is ahead of the highest, or behind it: what decides both its SNE and whether it is newer.
     #[inline(always)]
-    pub(crate) const fn advance_to(&mut self, sne: Sne, sequence: SeqNum) {
-        if SeqNum(self.sequence).before(sequence) {
-            (self.sne, self.sequence) = (sne.0, sequence.0);
-        }
+    const fn offset_of(&self, sequence: SeqNum) -> i32 {
+        sequence.offset_from(SeqNum(self.sequence))
     }
 
     const fn extended(&self, sequence: SeqNum) -> u64 {
         let highest = (self.sne as u64) << 32 | self.sequence as u64;
-        let offset = sequence.offset_from(SeqNum(self.sequence));
+        let offset = self.offset_of(sequence);
         match highest.checked_add_signed(offset as i64) {
             Some(extended) => extended,
             // Before the ISN: SNE 0. Beyond 2^64, which no connection reaches, the SNE stays at its last value.

@@ -164,6 +164,14 @@ impl<'a> Tcp<'a> {
         Flags(self.fixed[field::FLAGS])
     }
 
+    /// As [`Segment::end`](crate::Segment::end).
+    #[inline]
+    pub(crate) fn end(self) -> SeqNum {
+        let flags = self.flags();
+        let length = (self.octets.len() - self.header_length) as u32;
+        SeqNum(self.sequence().0.wrapping_add(length + u32::from(flags.syn()) + u32::from(flags.fin())))
+    }
+
     /// Whether it is a SYN without ACK, which has a traffic key of its own.
     #[inline]
     pub(crate) fn opens(self) -> bool {

@@ -50,10 +50,13 @@ pub struct SeqNum(pub u32);
 
 impl SeqNum {
     /// Whether this number comes before `other`, taking the shorter way round.
+    ///
+    /// Of two that are exactly 2^31 octets apart neither comes before the other (RFC 1982 §3.2). Ask for what you want to be so: whether the
+    /// highest number comes before a new one, not whether the new one does not come before it.
     #[inline]
     #[must_use]
     pub const fn before(self, other: Self) -> bool {
-        self.offset_from(other) < 0
+        other.offset_from(self) > 0
     }
 
     /// The signed distance from `base` to this number, taking the shorter way round: -2^31 to 2^31 - 1 octets.
@@ -201,6 +204,17 @@ mod tests {
         assert!(SeqNum(0xffff_fff0).before(SeqNum(5)));
         assert!(!SeqNum(5).before(SeqNum(0xffff_fff0)));
         assert!(!SeqNum(5).before(SeqNum(5)));
+    }
+
+    #[test]
+    fn ao_29_of_two_numbers_at_most_one_comes_before_the_other() {
+        for base in [0, 5, 0x7fff_ffff, 0x8000_0000, u32::MAX].map(SeqNum) {
+            for (ahead, is_before) in [(0x7fff_ffff, true), (0x8000_0000, false), (0x8000_0001, false)] {
+                let other = SeqNum(base.0.wrapping_add(ahead));
+                assert_eq!(base.before(other), is_before, "{base:?}, {other:?}");
+                assert_eq!(other.before(base), ahead == 0x8000_0001, "{base:?}, {other:?}");
+            }
+        }
     }
 
     #[test]

@@ -127,6 +127,7 @@ impl Forgery {
             remote_isn: remote,
             send_sne: Sne(0),
             send_sequence: self.sequence,
+            sent_end: self.sequence,
             receive_sne: Sne(0),
             receive_sequence: SeqNum(remote.0),
             acknowledged: self.sequence,

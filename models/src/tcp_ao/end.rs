@@ -1,14 +1,13 @@
 //! One end: the real `Connection`, and a TCP of cumulative acknowledgments and retransmissions on top.
 
-use wireseal_tcp_ao::{Connection, ConnectionState, Counters, KeyId, Segment, SeqNum, Verified, VerifyError};
+use wireseal_tcp_ao::{
+    Connection, ConnectionState, Counters, KeyId, Segment, SeqNum, SneTracker, Verified, VerifyError,
+};
 
 use crate::ends::{End, PacketId, Side};
 use crate::tcp_ao::segment::{
-    ACK, DATA, ROOM, SYN, Sent, data, isn, mkt, mkts, pair, recv_id, send_id, sequence, signed, view,
+    ACK, DATA, ROOM, SYN, Sent, Spacing, data, isn, mkt, mkts, pair, recv_id, send_id, signed, view,
 };
-
-/// Where the keys heard of are in the octets of a state.
-const HEARD: usize = ConnectionState::OCTETS - 5 * 8 - 16;
 
 /// A fault that the product once had or could have, put around the real code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +18,8 @@ pub enum Fault {
     ObeysReplays,
     /// A connection that is moved forgets the newest acknowledgment.
     ForgetsAcknowledgment,
+    /// A sequence number exactly 2^31 octets behind the highest becomes the highest.
+    GoesBackHalfATurn,
 }
 
 /// What an end is made with.
@@ -28,6 +29,8 @@ pub struct Setup {
     pub fault: Option<Fault>,
     /// Whether the operator sees which key the peer's last segment was signed with.
     pub sees_key: bool,
+    /// How far apart segments of data are.
+    pub spacing: Spacing,
 }
 
 /// What the model knows of an end, counted without the code under test.
@@ -46,6 +49,8 @@ pub struct Facts {
     pub(super) acknowledged: u8,
     pub(super) sent: u8,
     pub(super) received: u8,
+    /// The highest sequence number received, counted in 64 bits.
+    highest: u64,
 }
 
 impl Facts {
@@ -95,7 +100,7 @@ impl TcpEnd {
     /// Verifies with the real code, and spoils what it has learned if a fault is to be found.
     fn verify<'a>(&mut self, segment: &Segment<'a>) -> Result<Verified<'a>, VerifyError> {
         let current = self.connection.current_key().send_id;
-        let highest = self.connection.highest_received().1;
+        let (sne, highest) = self.connection.highest_received();
         let verified = self.connection.verify(segment)?;
         let asked_for = segment.ao_option()?.map(|ao| ao.rnext_key_id);
         let spoiled = match self.setup.fault {
@@ -105,17 +110,31 @@ impl TcpEnd {
         };
         // A key that is not held changes nothing.
         spoiled.map(|key| self.connection.set_current_key(key));
+        let is_half_a_turn_back = segment.sequence().offset_from(highest) == i32::MIN;
+        if self.setup.fault == Some(Fault::GoesBackHalfATurn) && is_half_a_turn_back {
+            let sne = SneTracker::resume(sne, highest).sne_of(segment.sequence());
+            self.go_on_with(|state| (state.receive_sne, state.receive_sequence) = (sne, segment.sequence()));
+        }
         Ok(verified)
     }
 
+    /// Goes on with another state.
+    fn go_on_with(&mut self, change: impl FnOnce(&mut ConnectionState)) {
+        let mkts = mkts(self.side(), self.facts.held);
+        let other = Connection::active(pair(self.side()), isn(self.side()), &mkts).expect("there is a key");
+        let mut state = std::mem::replace(&mut self.connection, other).export().expect("established");
+        change(&mut state);
+        self.connection = Connection::import(&state, &mkts).expect("the same keys");
+    }
+
     fn send(&mut self, before: u8, has_data: bool) -> Result<Sent, String> {
-        let (side, acknowledges) = (self.side(), self.facts.in_order());
+        let (side, acknowledges, spacing) = (self.side(), self.facts.in_order(), self.setup.spacing);
         let payload = data(side, before);
         let octets = signed(
             &mut self.connection,
             ACK,
-            sequence(side, before),
-            sequence(side.other(), acknowledges),
+            spacing.start(side, before, has_data) as u32,
+            spacing.sequence(side.other(), acknowledges),
             if has_data { &payload } else { &[] },
         )?;
         let Facts { current, rnext, .. } = self.facts;
@@ -131,22 +150,29 @@ impl TcpEnd {
     fn arrive(&mut self, sent: &Sent) -> Result<(), String> {
         let segment = view(pair(sent.from), &sent.octets);
         let is_held = self.facts.holds(sent.key);
+        let start = self.setup.spacing.start(sent.from, sent.before, sent.has_data);
+        // From further back its number stands for one ahead, of the next turn.
+        let is_near = self.facts.highest.saturating_sub(start) <= 1 << 31;
         let verified = match self.verify(&segment) {
-            Ok(verified) if is_held => verified,
-            Ok(_) => return Err("accepted under a key that this end does not hold".into()),
+            Ok(verified) if is_held && is_near => verified,
+            Ok(_) => {
+                return Err("accepted under a key that this end does not hold, or from another turn".into());
+            }
             Err(VerifyError::UnknownKeyId(_)) if !is_held => return Ok(()),
+            Err(VerifyError::BadMac { .. }) if is_held && !is_near => return Ok(()),
             Err(error) => return Err(format!("refused what the peer signed with a common key: {error}")),
         };
         let segment = verified.segment();
         let payload = data(sent.from, sent.before);
         if verified.key_id() != recv_id(self.side(), sent.key)
-            || segment.sequence().0 != sequence(sent.from, sent.before)
+            || segment.sequence().0 != start as u32
             || segment.payload() != if sent.has_data { &payload[..] } else { &[] }
         {
             return Err("accepted something else than was sent".into());
         }
         self.facts.acknowledged = self.facts.acknowledged.max(sent.acknowledges);
         self.facts.received |= u8::from(sent.has_data) << sent.before;
+        self.facts.highest = self.facts.highest.max(start);
         self.facts.seen = self.setup.sees_key.then_some(sent.key);
         Ok(())
     }
@@ -227,7 +253,7 @@ impl End for TcpEnd {
     /// After a handshake with the first key, the only one that both hold.
     fn new(side: Side, setup: Setup) -> Self {
         let [left, right] = Side::BOTH.map(|side| mkts(side, 1));
-        let next = Side::BOTH.map(|side| sequence(side, 0));
+        let next = Side::BOTH.map(|side| setup.spacing.sequence(side, 0));
         let shake = || {
             let mut active = Connection::active(pair(Side::Left), isn(Side::Left), &left).ok()?;
             let syn = signed(&mut active, SYN, isn(Side::Left).0, 0, &[]).ok()?;
@@ -248,6 +274,11 @@ impl End for TcpEnd {
             acknowledged: 0,
             sent: 0,
             received: 0,
+            highest: if side == Side::Left {
+                isn(Side::Right).0.into()
+            } else {
+                setup.spacing.extended(Side::Left, 0)
+            },
         };
         Self { connection: shake().expect("both hold the key"), facts, setup }
     }
@@ -310,7 +341,7 @@ impl End for TcpEnd {
         let octets = self.connection.export().map_err(|error| error.to_string())?.to_octets();
         let mut state = ConnectionState::from_octets(&octets).map_err(|error| error.to_string())?;
         if self.setup.fault == Some(Fault::ForgetsAcknowledgment) {
-            state.acknowledged = SeqNum(sequence(side, 0));
+            state.acknowledged = SeqNum(self.setup.spacing.sequence(side, 0));
         }
         let connection = Connection::import(&state, &mkts(side, self.facts.held));
         Ok(Self { connection: connection.map_err(|error| error.to_string())?, ..self })
@@ -321,15 +352,11 @@ impl End for TcpEnd {
     }
 
     fn identity(self) -> Vec<u8> {
-        let Facts { side: _, held, removed, current: _, rnext: _, seen, acknowledged, sent, received } =
-            self.facts;
+        // The rest is in the connection's state.
+        let Facts { held, removed, seen, acknowledged, sent, received, .. } = self.facts;
         let seen = seen.map_or(u8::MAX, |key| key);
         let mut octets = vec![held, removed, seen, acknowledged, sent, received];
         octets.extend(self.state().expect("established").to_octets());
-        // Their order counts only when there are more than seven.
-        for ids in octets[6 + HEARD..].chunks_mut(8).take(2) {
-            ids[1..].sort_unstable();
-        }
         octets
     }
 }

@@ -11,6 +11,7 @@ use segment::Sent;
 
 pub use end::{Fault, Setup};
 pub use rules::Operators;
+pub use segment::Spacing;
 
 /// Segments in flight that a state has room for.
 const MOST_IN_FLIGHT: usize = 4;
@@ -26,6 +27,8 @@ pub struct Scope {
     pub data: [u8; 2],
     /// How many different segments are in flight at once: at most 4. Each arrives any number of times, or never, in any order.
     pub in_flight: usize,
+    /// How far apart segments of data are.
+    pub spacing: Spacing,
     /// A fault to be found.
     pub fault: Option<Fault>,
 }
@@ -59,7 +62,8 @@ impl Pair {
     /// A model of this scope.
     #[must_use]
     pub fn new(scope: Scope) -> Self {
-        let setup = Setup { fault: scope.fault, sees_key: scope.operators == Operators::Careful };
+        let sees_key = scope.operators == Operators::Careful;
+        let setup = Setup { fault: scope.fault, sees_key, spacing: scope.spacing };
         Self { scope, ends: Ends::new(setup), rounds: 0 }
     }
 
@@ -169,7 +173,8 @@ impl Model for Pair {
         for side in Side::BOTH {
             let [own, peer] = [side, side.other()].map(|side| self.ends.facts(state.ends[side as usize]));
             let mut events = vec![Event::Acknowledge];
-            if own.sent < self.scope.data[side as usize] {
+            let is_in_window = self.scope.spacing == Spacing::Near || own.sent == own.acknowledged;
+            if own.sent < self.scope.data[side as usize] && is_in_window {
                 events.push(Event::Send);
             }
             if own.acknowledged < own.sent {

@@ -11,6 +11,45 @@ pub(super) const ROOM: usize = 3;
 /// Octets of data in a segment.
 pub(super) const DATA: u32 = 4;
 
+/// The largest window (RFC 7323 §2.3) but for its last octets.
+const LARGEST_WINDOW: u32 = 1 << 30;
+
+/// How far one segment of data is from the next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Spacing {
+    /// It follows at once.
+    #[default]
+    Near,
+    /// It ends 2^30 octets after the end of the one before, and is sent once that is acknowledged, as the largest window demands. The
+    /// octets in between are as good as sent. So numbers come to be exactly 2^31 octets apart, and further.
+    Far,
+}
+
+impl Spacing {
+    const fn octets(self) -> u32 {
+        match self {
+            Self::Near => DATA,
+            Self::Far => LARGEST_WINDOW,
+        }
+    }
+
+    /// The number after so many segments of data, counted in 64 bits.
+    pub(super) fn extended(self, side: Side, segments: u8) -> u64 {
+        u64::from(isn(side).0) + 1 + u64::from(segments) * u64::from(self.octets())
+    }
+
+    /// Its lower 32 bits, as on the wire.
+    pub(super) fn sequence(self, side: Side, segments: u8) -> u32 {
+        self.extended(side, segments) as u32
+    }
+
+    /// The number of a segment with `before` segments of data before it. One with data ends where the next begins.
+    pub(super) fn start(self, side: Side, before: u8, has_data: bool) -> u64 {
+        let data = if has_data { DATA } else { 0 };
+        self.extended(side, before + u8::from(has_data)) - u64::from(data)
+    }
+}
+
 pub(super) const SYN: u8 = 0x02;
 pub(super) const ACK: u8 = 0x10;
 
@@ -36,11 +75,6 @@ pub(super) const fn isn(side: Side) -> Isn {
         Side::Left => Isn(u32::MAX - DATA),
         Side::Right => Isn(0x7000_0000),
     }
-}
-
-/// The sequence number of the segment of data after `before` others.
-pub(super) fn sequence(side: Side, before: u8) -> u32 {
-    isn(side).0.wrapping_add(1).wrapping_add(u32::from(before) * DATA)
 }
 
 pub(super) fn data(side: Side, before: u8) -> [u8; DATA as usize] {

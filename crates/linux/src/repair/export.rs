@@ -76,6 +76,7 @@ impl Frozen<'_> {
         let ao = self.get(sys::AO_REPAIR)?;
         let window = self.get(sys::REPAIR_WINDOW)?;
         let unacknowledged = SeqNum(send.next.wrapping_sub(send.octets.len() as u32));
+        let sent_end = SeqNum(send.next.wrapping_sub(*unsent as u32));
         let option = |flag| u32::from(tcp.tcpi_options) & flag != 0;
         let scales = WindowScale { send: tcp.tcpi_snd_wscale(), receive: tcp.tcpi_rcv_wscale() };
         Ok(Exported {
@@ -86,6 +87,7 @@ impl Frozen<'_> {
                 send_sne: Sne(ao.snd_sne),
                 // The kernel keeps the SNEs of the first octet not acknowledged (snd_una) and the next expected (rcv_nxt).
                 send_sequence: unacknowledged,
+                sent_end,
                 receive_sne: Sne(ao.rcv_sne),
                 receive_sequence: SeqNum(receive.next),
                 acknowledged: unacknowledged,

@@ -74,7 +74,7 @@ impl<const N: usize> Connection<N> {
         let prepared = self.prepare(tcp)?;
         self.input_to_send(tcp, prepared).ok_or(SignError::NoOption)?;
         let Prepared { sne, ao, head } = prepared;
-        self.send.advance_to(sne, head.sequence);
+        self.send.advance(head.end);
         Ok(Some(ToSign { sne, ao }))
     }
 

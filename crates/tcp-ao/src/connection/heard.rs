@@ -1,73 +1,154 @@
-//! Which keys a connection has heard of.
+//! Which keys the peer has asked for: what tells its next request from one of its earlier ones.
+
+use core::fmt;
 
 use crate::types::KeyId;
 
-/// The KeyIDs of a connection's verified segments, and the keys that this end has signed with, asked by the peer or not: the last seven
-/// different ones of each. The first segment under a key, and the first that asks for one, is new whatever its numbers are.
+/// What a connection knows about earlier requests for one of its keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Asked {
+    /// This end has not signed with it since it was added: no request for it was obeyed.
+    Never,
+    /// The connection came from a place that does not know.
+    Unknown,
+    /// This end has signed with it, asked by the peer or not.
+    Before,
+}
+
+/// How many removed keys are remembered.
+const REMOVED: usize = 3;
+
+/// What a connection remembers of the requests that it has obeyed: of each key that it holds, by slot, and of the last that were removed.
+///
+/// It is the key that counts, not its ids: another key under the ids of an earlier one was never asked for, and the same key, taken away
+/// and given back, was.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Heard<const N: usize> {
+    /// Check values of removed keys that were asked for, the last one first; 0 is none.
+    removed: [u32; REMOVED],
+    keys: [Asked; N],
+    /// Whether the last request to be obeyed went back to an earlier key, and only its sequence number said that it was new.
+    is_doubtful: bool,
+}
+
+impl<const N: usize> Heard<N> {
+    pub(super) const fn new() -> Self {
+        Self { removed: [0; REMOVED], keys: [Asked::Never; N], is_doubtful: false }
+    }
+
+    /// Notes that this end signs with the key of this slot, by whatever way. Returns what was known of it.
+    pub(super) fn signs_with(&mut self, slot: u8) -> Option<Asked> {
+        Some(core::mem::replace(self.keys.get_mut(usize::from(slot))?, Asked::Before))
+    }
+
+    /// Whether to obey a request that no number proves to be newer than all before.
+    ///
+    /// The first request for a key is no replay. After a doubtful one, which may have been late, a peer that has left the key again is
+    /// heard: it does not sign with that key, because it may not hold it any more.
+    pub(super) fn obeys_unproven(&self, slot: u8, signs_with_current: bool) -> bool {
+        let is_first = self.keys.get(usize::from(slot)) == Some(&Asked::Never);
+        is_first || self.is_doubtful && !signs_with_current
+    }
+
+    /// Notes that a request was obeyed.
+    ///
+    /// The second of two doubtful requests settles the matter: if there were no end to it, a replay could turn the key back each time.
+    pub(super) fn obeyed(&mut self, slot: u8, is_proven: bool) {
+        let was_asked = self.signs_with(slot) == Some(Asked::Before);
+        self.is_doubtful = was_asked && !is_proven && !self.is_doubtful;
+    }
+
+    /// The keys are others now. `old` and `new` have the check values of those that were held, and of those that are, by slot.
+    pub(super) fn keys_changed(&mut self, old: [Option<u32>; N], new: [Option<u32>; N]) {
+        let before = core::mem::replace(&mut self.keys, [Asked::Never; N]);
+        for (asked, value) in self.keys.iter_mut().zip(new) {
+            let was_held = old.iter().zip(before).find(|(old, _)| value.is_some() && **old == value);
+            let was_removed = value.is_some_and(|value| self.removed.contains(&value));
+            *asked =
+                was_held.map_or(if was_removed { Asked::Before } else { Asked::Never }, |(_, asked)| asked);
+        }
+        for (value, asked) in old.into_iter().zip(before) {
+            let is_gone = asked != Asked::Never && !new.contains(&value);
+            if let Some(gone) = value.filter(|value| is_gone && !self.removed.contains(value)) {
+                self.removed.rotate_right(1);
+                self.removed[0] = gone;
+            }
+        }
+    }
+
+    /// What moves with the connection; `send_ids` are those of the keys, by slot.
+    pub(super) fn export(&self, send_ids: impl Iterator<Item = (u8, KeyId)>) -> HeardKeys {
+        let is_doubtful = u8::from(self.is_doubtful);
+        let mut keys = HeardKeys { removed: self.removed, is_doubtful, ..HeardKeys::NONE };
+        for (slot, send_id) in send_ids {
+            match self.keys.get(usize::from(slot)) {
+                Some(Asked::Before) => insert(&mut keys.asked, send_id),
+                Some(Asked::Unknown) => insert(&mut keys.unknown, send_id),
+                Some(Asked::Never) | None => {}
+            }
+        }
+        keys
+    }
+
+    /// What [`export`](Self::export) has given.
+    pub(super) fn import(keys: &HeardKeys, send_ids: impl Iterator<Item = (u8, KeyId)>) -> Self {
+        let mut heard = Self { removed: keys.removed, is_doubtful: keys.is_doubtful != 0, ..Self::new() };
+        for (slot, send_id) in send_ids {
+            if let Some(asked) = heard.keys.get_mut(usize::from(slot)) {
+                *asked = match (contains(&keys.asked, send_id), contains(&keys.unknown, send_id)) {
+                    (true, _) => Asked::Before,
+                    (false, true) => Asked::Unknown,
+                    (false, false) => Asked::Never,
+                };
+            }
+        }
+        heard
+    }
+}
+
+/// Which keys the peer has asked for, in a [`ConnectionState`](super::ConnectionState). A key that is added after the move was never
+/// asked for, whatever its ids are.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct HeardKeys {
-    // How many ids there are, then the ids, the last one first; a count of 255 stands for all ids.
-    pub(super) key_ids: [u8; 8],
-    pub(super) rnext_key_ids: [u8; 8],
+    /// A bit for each SendID.
+    pub(super) asked: [u8; 32],
+    pub(super) unknown: [u8; 32],
+    /// 0 is no.
+    pub(super) is_doubtful: u8,
+    pub(super) removed: [u32; REMOVED],
 }
 
 impl HeardKeys {
     /// No key: a new connection.
-    pub const NONE: Self = Self { key_ids: [0; 8], rnext_key_ids: [0; 8] };
-    /// All keys: where it is not known. A replay then cannot pass for the first segment of its key.
-    pub const ALL: Self = Self { key_ids: [0xff; 8], rnext_key_ids: [0xff; 8] };
+    pub const NONE: Self = Self { asked: [0; 32], unknown: [0; 32], is_doubtful: 0, removed: [0; REMOVED] };
+    /// Any of the keys that the connection is imported with may have been asked for: where it is not known. A replay then cannot pass for
+    /// the first request for its key.
+    pub const ALL: Self = Self { unknown: [0xff; 32], ..Self::NONE };
+}
 
-    /// Whether these were the last ids: KeyID and RNextKeyID.
-    #[inline]
-    pub(super) fn is_last(&self, (key_id, rnext_key_id): (KeyId, KeyId)) -> bool {
-        let is_last = |ids: &[u8; 8], KeyId(id): KeyId| ids[0] > 0 && ids[1] == id;
-        is_last(&self.key_ids, key_id) && is_last(&self.rnext_key_ids, rnext_key_id)
-    }
-
-    /// Notes the ids of a segment. Returns whether it is the first under its MKT, or the first to ask for one.
-    ///
-    /// A key other than the `current` one is noted when the request is [obeyed](Self::obeyed): this end may not hold it yet.
-    #[cold]
-    pub(super) fn add(&mut self, (key_id, rnext_key_id): (KeyId, KeyId), current: Option<KeyId>) -> bool {
-        let is_first_under = add(&mut self.key_ids, key_id);
-        if Some(rnext_key_id) == current {
-            self.signs_with(rnext_key_id);
+impl fmt::Debug for HeardKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        struct Ids<'a>(&'a [u8; 32]);
+        impl fmt::Debug for Ids<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                if *self.0 == [0xff; 32] {
+                    return f.write_str("all");
+                }
+                f.debug_set().entries((0..=u8::MAX).filter(|id| contains(self.0, KeyId(*id)))).finish()
+            }
         }
-        let [count, ids @ ..] = &self.rnext_key_ids;
-        let known = ids.get(..usize::from(*count));
-        is_first_under || known.is_some_and(|known| !known.contains(&rnext_key_id.0))
-    }
-
-    /// Notes a key that this end now signs with: it counts as asked for. Returns whether it is new.
-    pub(super) fn signs_with(&mut self, send_id: KeyId) -> bool {
-        add(&mut self.rnext_key_ids, send_id)
-    }
-
-    /// Notes that the current key is now the one that a segment asks for.
-    ///
-    /// If the key was asked for before and no newer acknowledgment proves that the segment is new, it may be late and turn back to a
-    /// key that the peer has left. Then all other ids are new again, so that the peer's next segment is obeyed, even if it is a
-    /// retransmission.
-    #[cold]
-    pub(super) fn obeyed(&mut self, (key_id, rnext_key_id): (KeyId, KeyId), is_acknowledgment_newer: bool) {
-        if !self.signs_with(rnext_key_id) && !is_acknowledgment_newer && *self != Self::ALL {
-            *self = Self::NONE;
-            add(&mut self.key_ids, key_id);
-            self.signs_with(rnext_key_id);
-        }
+        f.debug_struct("HeardKeys")
+            .field("asked", &Ids(&self.asked))
+            .field("unknown", &Ids(&self.unknown))
+            .field("is_doubtful", &self.is_doubtful)
+            .finish_non_exhaustive()
     }
 }
 
-/// Puts an id in front. Returns whether it is new.
-#[cold]
-fn add([count, ids @ ..]: &mut [u8; 8], KeyId(id): KeyId) -> bool {
-    if *count == u8::MAX {
-        return false;
-    }
-    let known = ids.iter().take(usize::from(*count)).position(|known| *known == id);
-    let moved = known.unwrap_or(ids.len() - 1);
-    ids.copy_within(..moved, 1);
-    ids[0] = id;
-    *count = (*count + u8::from(known.is_none())).min(ids.len() as u8);
-    known.is_none()
+fn contains(ids: &[u8; 32], KeyId(id): KeyId) -> bool {
+    ids[usize::from(id / 8)] & 1 << (id % 8) != 0
+}
+
+fn insert(ids: &mut [u8; 32], KeyId(id): KeyId) {
+    ids[usize::from(id / 8)] |= 1 << (id % 8);
 }

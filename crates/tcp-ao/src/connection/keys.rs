@@ -109,7 +109,6 @@ impl<const N: usize> Connection<N> {
         slots[usize::from(removed)] = None;
         (self.current, self.rnext) = (current, rnext);
         self.set_slots(&slots);
-        self.heard.signs_with(self.current_key().send_id);
         Ok(())
     }
 
@@ -164,7 +163,6 @@ impl<const N: usize> Connection<N> {
         let kept = index(&|key| key.send_id == current && (!key.accept_only || is_early(key)));
         (self.current, self.rnext) = (kept.unwrap_or(preferred) as u8, preferred as u8);
         self.set_slots(&slots);
-        self.heard.signs_with(self.current_key().send_id);
         Ok(())
     }
 
@@ -172,7 +170,7 @@ impl<const N: usize> Connection<N> {
     /// than one that asks for another.
     fn sign_with(&mut self, slot: u8) {
         self.make_current(slot);
-        self.heard.signs_with(self.current_key().send_id);
+        self.heard.signs_with(self.current);
     }
 
     #[inline]

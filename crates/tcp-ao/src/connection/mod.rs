@@ -28,6 +28,7 @@ pub(crate) use ahead::{Ahead, ToSign};
 pub(crate) use batch::{BATCH, mac_batch};
 pub use batch::{sign_batch, verify_batch};
 pub(crate) use handshake::Handshake;
+use heard::Heard;
 pub use heard::HeardKeys;
 pub use receive::Verified;
 use secrets::Secrets;
@@ -70,7 +71,7 @@ pub struct Connection<const N: usize = 2> {
     verifies_with: u8,
     /// The MKTs without their secrets, by slot.
     parameters: [Option<MktParameters>; N],
-    heard: HeardKeys,
+    heard: Heard<N>,
     /// Unknown on the passive side until the SYN-ACK is signed.
     local_isn: Option<Isn>,
     good: u64,
@@ -135,6 +136,8 @@ impl<const N: usize> Connection<N> {
             let found = mkts.iter().position(|mkt| mkt.send_id() == id);
             found.map_or(u8::MAX, |index| index as u8)
         };
+        let mut heard = Heard::new();
+        heard.signs_with(index(current));
         Self {
             pair,
             receive: SneTracker::new(remote_isn),
@@ -145,7 +148,7 @@ impl<const N: usize> Connection<N> {
             rnext: index(rnext),
             verifies_with: index(rnext),
             parameters: mkts_by_slot.map(|mkt| mkt.map(|mkt| *mkt.parameters())),
-            heard: HeardKeys::NONE,
+            heard,
             local_isn,
             good: 0,
             secrets: Secrets::Master(mkts_by_slot.map(|mkt| mkt.map(|mkt| mkt.master_key().clone()))),
@@ -182,7 +185,7 @@ impl<const N: usize> Connection<N> {
         (self.phase != Phase::SynSent).then_some(self.remote_isn)
     }
 
-    /// The highest sequence number sent, with its SNE; at first this end's ISN.
+    /// The sequence number after the last octet sent, with its SNE; SYN and FIN count as one octet each.
     #[must_use]
     pub const fn highest_sent(&self) -> (Sne, SeqNum) {
         self.send.highest()
@@ -233,11 +236,15 @@ impl<const N: usize> Connection<N> {
             self.remote_isn = handshake.remote_isn;
             self.receive = SneTracker::new(handshake.remote_isn);
             self.current = self.index(|key| key.send_id == handshake.asked_for).unwrap_or(self.current);
+            self.heard.signs_with(self.current);
             self.rnext = self.index(|key| key.recv_id == handshake.signed_with).unwrap_or(self.rnext);
         }
         if self.local_isn != handshake.local_isn {
             self.local_isn = handshake.local_isn;
-            self.send = SneTracker::new(handshake.local_isn.unwrap_or(Isn::UNKNOWN));
+            let isn = handshake.local_isn.unwrap_or(Isn::UNKNOWN);
+            // The SYN-ACK was sent.
+            self.send = SneTracker::new(isn);
+            self.send.advance(SeqNum(isn.0.wrapping_add(1)));
         }
     }
 
@@ -270,7 +277,7 @@ impl<const N: usize> fmt::Debug for Connection<N> {
             .field("highest_sent", &self.highest_sent())
             .field("highest_received", &self.highest_received())
             .field("newest_acknowledgment", &self.newest_acknowledgment)
-            .field("heard", &self.heard)
+            .field("heard", &self.heard.export(self.send_ids()))
             .field("counters", &self.counters())
             .finish_non_exhaustive()
     }

@@ -8,14 +8,17 @@ use crate::ip::ipv6_octets;
 use crate::types::{Endpoint, Isn, KeyId, SeqNum, Sne, SocketPair};
 
 /// The first octet: which form the rest has.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 impl ConnectionState {
     /// How many octets [`Self::to_octets`] gives.
-    pub const OCTETS: usize = 123;
+    pub const OCTETS: usize = 188;
 
     /// The state as octets: a version, then the fields in their order, numbers with the highest octet first, IPv4 addresses
-    /// mapped to IPv6. Later versions of this crate read it. It contains no secret.
+    /// mapped to IPv6. Later versions of this crate read it.
+    ///
+    /// **It contains no secret, but it says where sequence numbers continue.** Protect the octets from changes, and import them once. Move
+    /// the MKTs separately.
     #[must_use]
     pub fn to_octets(&self) -> [u8; Self::OCTETS] {
         let mut octets = [0; Self::OCTETS];
@@ -35,14 +38,18 @@ impl ConnectionState {
             self.remote_isn.0,
             self.send_sne.0,
             self.send_sequence.0,
+            self.sent_end.0,
             self.receive_sne.0,
             self.receive_sequence.0,
             self.acknowledged.0,
         ];
         numbers.iter().for_each(|number| put(&number.to_be_bytes()));
         put(&[self.current_key.0, self.rnext_key.0]);
-        put(&self.heard.key_ids);
-        put(&self.heard.rnext_key_ids);
+        let HeardKeys { asked, unknown, is_doubtful, removed } = &self.heard;
+        put(asked);
+        put(unknown);
+        put(&[*is_doubtful]);
+        removed.iter().for_each(|value| put(&value.to_be_bytes()));
         let Counters { good, bad, key_not_found, required, dropped_icmp } = self.counters;
         [good, bad, key_not_found, required, dropped_icmp].iter().for_each(|count| put(&count.to_be_bytes()));
         octets
@@ -71,12 +78,18 @@ impl ConnectionState {
             remote_isn: Isn(number(&mut rest)),
             send_sne: Sne(number(&mut rest)),
             send_sequence: SeqNum(number(&mut rest)),
+            sent_end: SeqNum(number(&mut rest)),
             receive_sne: Sne(number(&mut rest)),
             receive_sequence: SeqNum(number(&mut rest)),
             acknowledged: SeqNum(number(&mut rest)),
             current_key: KeyId(u8::from_be_bytes(take(&mut rest))),
             rnext_key: KeyId(u8::from_be_bytes(take(&mut rest))),
-            heard: HeardKeys { key_ids: take(&mut rest), rnext_key_ids: take(&mut rest) },
+            heard: HeardKeys {
+                asked: take(&mut rest),
+                unknown: take(&mut rest),
+                is_doubtful: u8::from_be_bytes(take(&mut rest)),
+                removed: [(); 3].map(|()| number(&mut rest)),
+            },
             counters: Counters {
                 good: count(&mut rest),
                 bad: count(&mut rest),

@@ -2,6 +2,7 @@
 
 use core::array;
 
+use crate::connection::heard::Heard;
 use crate::connection::secrets::{Secrets, TrafficKeys};
 use crate::connection::slot::{BothTrafficKeys, Secret, Slot};
 use crate::connection::{Connection, Phase};
@@ -44,8 +45,9 @@ impl<const N: usize> Connection<N> {
     }
 
     /// Replaces all slots, among which are those of the current and the rnext key. What was there is wiped. Once the connection is
-    /// established, master keys become traffic keys.
+    /// established, master keys become traffic keys. What was heard of a key stays with it.
     pub(super) fn set_slots(&mut self, slots: &[Option<Slot>; N]) {
+        let old = self.check_values();
         self.parameters = slots.each_ref().map(|slot| slot.as_ref().map(|slot| slot.parameters));
         self.verifies_with = self.rnext;
         let (Phase::Established, Some(local_isn)) = (self.phase, self.local_isn) else {
@@ -53,6 +55,8 @@ impl<const N: usize> Connection<N> {
                 Secret::Master(key) => Some(key.clone()),
                 Secret::Traffic(_) => None,
             }));
+            self.heard = Heard::new();
+            self.heard.signs_with(self.current);
             return;
         };
         let isns = (local_isn, self.remote_isn);
@@ -65,6 +69,20 @@ impl<const N: usize> Connection<N> {
             }
         }
         self.set_traffic_keys(&octets);
+        self.heard.keys_changed(old, self.check_values());
+        self.heard.signs_with(self.current);
+    }
+
+    /// What tells one traffic key from another, by slot: the start of a MAC of nothing, which is on no wire and gives no key away.
+    /// `None` where there is no traffic key.
+    #[inline(never)]
+    fn check_values(&self) -> [Option<u32>; N] {
+        let Secrets::Traffic(keys) = &self.secrets else { return [None; N] };
+        array::from_fn(|slot| {
+            let (parameters, octets) = (self.parameters[slot].as_ref()?, &keys.octets[slot]);
+            let mac = TrafficKey::expand(parameters.algorithm, &octets.send)?.mac_key().mac(&[]);
+            Some(u32::from_be_bytes(*mac.as_bytes().first_chunk()?))
+        })
     }
 
     /// Turns the master keys into traffic keys, and wipes them. Other than [`set_slots`](Self::set_slots), it copies none, so that it

@@ -2,6 +2,7 @@
 
 use crate::authenticate::{check_mac, check_mac_length};
 use crate::connection::secrets::Secrets;
+use crate::connection::send::is_refusal;
 use crate::connection::{Connection, Phase};
 use crate::error::VerifyError;
 use crate::kdf::{KdfContext, TrafficKey};
@@ -12,9 +13,6 @@ use crate::segment::Segment;
 use crate::sne::SneTracker;
 use crate::tcp::Tcp;
 use crate::types::{Isn, KeyId, Sne};
-
-/// More octets than any segment has.
-const LONGEST_SEGMENT: i32 = 1 << 16;
 
 /// A segment whose MAC has verified. Only [`Connection::verify`] makes one.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +48,17 @@ impl<'a> Verified<'a> {
     pub const fn makes_progress(&self) -> bool {
         self.makes_progress
     }
+}
+
+/// What its acknowledgment says about a verified segment.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Age {
+    /// A segment with a newer acknowledgment has come before.
+    Older,
+    /// It has the acknowledgment of the newest segment, or none.
+    Unknown,
+    /// It was sent after all that have come before.
+    Newest,
 }
 
 /// What verifies a received segment: the MKT of its KeyID and its slot, its AO option, its SNE.
@@ -166,11 +175,11 @@ impl<const N: usize> Connection<N> {
         MacInput::new(found.sne, addresses, segment.tcp(), found.ao.place(), found.parameters.options)
     }
 
-    /// Whether it is a listener's reset in answer to this end's SYN: it has no ISN of its own, and the sequence number 0, which
-    /// stands for one (RFC 9293 §3.10.7.1).
+    /// Whether it is a listener's reset in answer to this end's SYN.
     fn is_refusal(&self, tcp: Tcp<'_>) -> bool {
         let acknowledges = self.local_isn.map(|isn| isn.0.wrapping_add(1));
-        tcp.flags().rst() && tcp.sequence().0 == 0 && Some(tcp.acknowledgment().0) == acknowledges
+        is_refusal(tcp.flags(), tcp.sequence(), Some(self.remote_isn))
+            && Some(tcp.acknowledgment().0) == acknowledges
     }
 
     #[cold]
@@ -213,21 +222,13 @@ impl<const N: usize> Connection<N> {
         if self.phase != Phase::Established {
             self.learn_in_handshake(segment);
         }
+        let tcp = segment.without_addresses();
         let before = (self.receive.highest().1, self.newest_acknowledgment);
-        let ids = (ao.key_id, ao.rnext_key_id);
-        let current = self.key_in(self.current).map(|key| key.send_id);
-        let is_first = !self.heard.is_last(ids) && self.heard.add(ids, current);
-        let mut current_key_changed = false;
-        if self.is_newest(segment.without_addresses(), is_first)
-            && current != Some(ao.rnext_key_id)
-            && let Some(index) = self.index(|key| key.send_id == ao.rnext_key_id)
-        {
-            self.make_current(index);
-            current_key_changed = true;
-            self.heard.obeyed(ids, before.1 != self.newest_acknowledgment);
-        }
+        let age = self.age(tcp);
+        let asks_for_another = self.key_in(self.current).is_some_and(|key| key.send_id != ao.rnext_key_id);
+        let current_key_changed = asks_for_another && self.obey(tcp, ao, age);
         if self.phase == Phase::Established {
-            self.receive.advance(segment.sequence());
+            self.receive.advance(tcp.sequence());
         }
         let makes_progress = before != (self.receive.highest().1, self.newest_acknowledgment);
         // A replay does not make the connection forget which key the peer signs with.
@@ -238,27 +239,43 @@ impl<const N: usize> Connection<N> {
         Verified { segment: *segment, key_id: ao.key_id, current_key_changed, makes_progress }
     }
 
-    /// Whether to obey the RNextKeyID of a verified segment.
-    ///
-    /// RFC 5925 §7.5 obeys any. A late or replayed segment could bring back a key that the peer has left and may have removed.
-    /// Acknowledgments never go back, so an older one proves that the segment is old, and a newer one that it is new, even if it
-    /// is a retransmission. If the acknowledgment is the same, a segment is new when its sequence number is higher than any before,
-    /// or when it is the first under its MKT or the first to ask for one (`is_first`).
+    /// Notes the acknowledgment of a verified segment, which says more about its age than its sequence number: it never goes back, not even
+    /// in retransmissions.
     #[inline(always)]
-    fn is_newest(&mut self, tcp: Tcp<'_>, is_first: bool) -> bool {
-        if tcp.flags().ack() {
-            let acknowledgment = tcp.acknowledgment();
-            if self.newest_acknowledgment != Some(acknowledgment) {
-                // What was never sent was acknowledged 2^31 octets ago: a pure acknowledgment's replay still verifies then.
-                let is_old = acknowledgment.offset_from(self.send.highest().1) > LONGEST_SEGMENT;
-                if is_old || self.newest_acknowledgment.is_some_and(|newest| acknowledgment.before(newest)) {
-                    return false;
-                }
-                self.newest_acknowledgment = Some(acknowledgment);
-                return true;
-            }
+    fn age(&mut self, tcp: Tcp<'_>) -> Age {
+        let acknowledgment = tcp.acknowledgment();
+        if !tcp.flags().ack() || self.newest_acknowledgment == Some(acknowledgment) {
+            return Age::Unknown;
         }
-        is_first || tcp.sequence().offset_from(self.receive.highest().1) > 0
+        let is_newer = self.newest_acknowledgment.is_none_or(|newest| newest.before(acknowledgment));
+        // What was never sent was acknowledged 2^31 octets ago: a pure acknowledgment's replay still verifies then.
+        if !is_newer || self.send.highest().1.before(acknowledgment) {
+            return Age::Older;
+        }
+        self.newest_acknowledgment = Some(acknowledgment);
+        Age::Newest
+    }
+
+    /// Signs with the key that a verified segment asks for, if it asks for it now. Returns whether it does.
+    ///
+    /// RFC 5925 §7.5 obeys any segment. A late or replayed one could bring back a key that the peer has left and may have removed.
+    #[cold]
+    fn obey(&mut self, tcp: Tcp<'_>, ao: &AoOption<'_>, age: Age) -> bool {
+        let Some(slot) = self.index(|key| key.send_id == ao.rnext_key_id) else { return false };
+        let signs_with_current = self.key_in(self.current).is_some_and(|key| key.recv_id == ao.key_id);
+        let is_obeyed = match age {
+            Age::Older => false,
+            Age::Newest => true,
+            Age::Unknown => {
+                self.receive.highest().1.before(tcp.sequence())
+                    || self.heard.obeys_unproven(slot, signs_with_current)
+            }
+        };
+        if is_obeyed {
+            self.make_current(slot);
+            self.heard.obeyed(slot, age == Age::Newest);
+        }
+        is_obeyed
     }
 
     #[cold]

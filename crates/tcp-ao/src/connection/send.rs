@@ -18,13 +18,14 @@ use crate::types::{Isn, SeqNum, Sne};
 #[derive(Clone, Copy)]
 pub(super) struct Head {
     pub(super) sequence: SeqNum,
+    pub(super) end: SeqNum,
     flags: Flags,
 }
 
 impl From<Tcp<'_>> for Head {
     #[inline(always)]
     fn from(tcp: Tcp<'_>) -> Self {
-        Self { sequence: tcp.sequence(), flags: tcp.flags() }
+        Self { sequence: tcp.sequence(), end: tcp.end(), flags: tcp.flags() }
     }
 }
 
@@ -84,10 +85,11 @@ impl<const N: usize> Connection<N> {
             return Err(SignError::State);
         }
         let ao = place_to_sign(view, self.key_in(self.current).ok_or_else(no_option)?)?;
+        let head = Head::from(view);
         // A SYN's sequence number is an ISN, whatever came before, and a refusal's stands for one.
-        let is_first = !is_established && (view.flags().syn() || is_refusal(view.flags(), view.sequence()));
-        let sne = if is_first { Sne(0) } else { self.send.sne_of(view.sequence()) };
-        Ok(Prepared { sne, ao, head: view.into() })
+        let is_first = !is_established && (view.flags().syn() || self.is_refusal_sent(head));
+        let sne = if is_first { Sne(0) } else { self.send.sne_of(head.sequence) };
+        Ok(Prepared { sne, ao, head })
     }
 
     /// Writes the ids into a [prepared](Self::prepare) segment. Returns its MAC input; `None` if it is another segment.
@@ -106,16 +108,21 @@ impl<const N: usize> Connection<N> {
     pub(super) fn finish(&mut self, tcp: &mut [u8], prepared: Prepared, mac: &Mac) -> Option<()> {
         prepared.ao.write_mac(tcp, mac)?;
         if self.phase == Phase::Established {
-            self.send.advance_to(prepared.sne, prepared.head.sequence);
+            self.send.advance(prepared.head.end);
         } else {
             self.sent_in_handshake(prepared.head);
         }
         Some(())
     }
 
+    fn is_refusal_sent(&self, Head { sequence, flags, .. }: Head) -> bool {
+        flags.ack() && is_refusal(flags, sequence, self.local_isn)
+    }
+
     #[cold]
-    fn sent_in_handshake(&mut self, Head { sequence, flags }: Head) {
-        if is_refusal(flags, sequence) {
+    fn sent_in_handshake(&mut self, head: Head) {
+        let Head { sequence, end, flags } = head;
+        if self.is_refusal_sent(head) {
             return;
         }
         if flags.syn() {
@@ -123,13 +130,14 @@ impl<const N: usize> Connection<N> {
             self.send = SneTracker::new(Isn(sequence.0));
         }
         if self.local_isn.is_some() {
-            self.send.advance(sequence);
+            self.send.advance(end);
         }
     }
 
     /// The KDF context of a segment sent during the handshake.
     #[cold]
-    fn send_context(&self, Head { sequence, flags }: Head) -> Result<KdfContext, SignError> {
+    fn send_context(&self, head: Head) -> Result<KdfContext, SignError> {
+        let Head { sequence, flags, .. } = head;
         let isn = Isn(sequence.0);
         let (syn, ack) = (flags.syn(), flags.ack());
         match (self.phase, self.local_isn) {
@@ -138,7 +146,7 @@ impl<const N: usize> Connection<N> {
             }
             // A stack that forgot a half-open connection, or keeps none, answers a repeated SYN with another ISN.
             // A listener that refuses a SYN, perhaps a repeated one, resets without an ISN of its own.
-            (Phase::SynReceived, _) if syn && ack || is_refusal(flags, sequence) => {
+            (Phase::SynReceived, _) if syn && ack || self.is_refusal_sent(head) => {
                 Ok(KdfContext::send_other(self.pair, isn, self.remote_isn))
             }
             (Phase::SynReceived, None) if flags.rst() => {
@@ -152,8 +160,8 @@ impl<const N: usize> Connection<N> {
     }
 }
 
-/// Whether it is a reset in answer to a SYN. Its sequence number is zero (RFC 9293 §3.10.7.1), and stands for the ISN that the
-/// listener never had.
-fn is_refusal(flags: Flags, sequence: SeqNum) -> bool {
-    flags.rst() && flags.ack() && sequence.0 == 0
+/// Whether a reset is a listener's answer to a SYN. Its sequence number is zero (RFC 9293 §3.10.7.1), and stands for the ISN that the
+/// listener never had. After an ISN of all ones, zero is the next number of a half-open end, and the reset is that end's.
+pub(super) fn is_refusal(flags: Flags, sequence: SeqNum, isn: Option<Isn>) -> bool {
+    flags.rst() && sequence.0 == 0 && isn != Some(Isn(u32::MAX))
 }

@@ -1,5 +1,6 @@
 //! The state of a live connection as plain values, to move it elsewhere.
 
+use crate::connection::heard::Heard;
 use crate::connection::{Connection, HeardKeys, Phase};
 use crate::counters::Counters;
 use crate::mkt::MktSet;
@@ -22,8 +23,10 @@ pub struct ConnectionState {
     pub remote_isn: Isn,
     /// The SNE of `send_sequence`.
     pub send_sne: Sne,
-    /// The highest sequence number sent, or any within 2^31 octets of it.
+    /// Any sequence number within 2^31 octets of `sent_end`, such as the first octet that is not acknowledged.
     pub send_sequence: SeqNum,
+    /// The sequence number after the last octet sent. No acknowledgment beyond it is heard.
+    pub sent_end: SeqNum,
     /// The SNE of `receive_sequence`.
     pub receive_sne: Sne,
     /// The highest sequence number received, or any within 2^31 octets of it.
@@ -34,7 +37,7 @@ pub struct ConnectionState {
     pub current_key: KeyId,
     /// The RecvID of the rnext key.
     pub rnext_key: KeyId,
-    /// The keys that the peer has used and asked for.
+    /// The keys that the peer has asked for.
     pub heard: HeardKeys,
     /// The counters.
     pub counters: Counters,
@@ -88,14 +91,21 @@ impl<const N: usize> Connection<N> {
             remote_isn: self.remote_isn,
             send_sne,
             send_sequence,
+            sent_end: send_sequence,
             receive_sne,
             receive_sequence,
             acknowledged: self.newest_acknowledgment.unwrap_or(SeqNum(local_isn.0.wrapping_add(1))),
             current_key: self.current_key().send_id,
             rnext_key: self.rnext_key().recv_id,
-            heard: self.heard,
+            heard: self.heard.export(self.send_ids()),
             counters: self.counters(),
         })
+    }
+
+    /// The SendIDs of all keys, with their slots.
+    pub(super) fn send_ids(&self) -> impl Iterator<Item = (u8, KeyId)> {
+        let keys = self.parameters.into_iter().enumerate();
+        keys.filter_map(|(slot, key)| Some((slot as u8, key?.send_id)))
     }
 
     /// Continues a connection that was established elsewhere. Import a state once.
@@ -117,11 +127,13 @@ impl<const N: usize> Connection<N> {
             rnext,
         );
         connection.send = SneTracker::resume(state.send_sne, state.send_sequence);
+        connection.send.advance(state.sent_end);
         connection.receive = SneTracker::resume(state.receive_sne, state.receive_sequence);
         connection.newest_acknowledgment = Some(state.acknowledged);
         connection.good = state.counters.good;
         connection.refused = Counters { good: 0, ..state.counters };
-        connection.heard = state.heard;
+        connection.heard = Heard::import(&state.heard, connection.send_ids());
+        connection.heard.signs_with(connection.current);
         connection.establish(state.local_isn);
         Ok(connection)
     }

@@ -208,7 +208,7 @@ impl Entry {
     fn record_request(&mut self, flags: Flags, end: SeqNum) {
         // Another SYN-ACK may have another ISN.
         let restarts = flags.syn() && !self.connection.is_established();
-        let sent_end = self.sent_end.filter(|sent| !restarts && end.before(*sent)).unwrap_or(end);
+        let sent_end = self.sent_end.filter(|sent| !restarts && !sent.before(end)).unwrap_or(end);
         self.sent_end = Some(sent_end);
         let asked_for = Some(self.connection.rnext_key().recv_id);
         if restarts || self.asked_for != asked_for {

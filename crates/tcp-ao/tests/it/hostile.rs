@@ -5,7 +5,7 @@ use std::time::Duration;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::key_chain::{Key, KeyChain, Lifetime, Timestamp};
 use wireseal_tcp_ao::shim::{PeerSlot, Refusal, Shim, ShimConfig};
-use wireseal_tcp_ao::{Connection, ConnectionIdentifier, Isn, KeyId, Peer, VerifyError};
+use wireseal_tcp_ao::{Connection, ConnectionIdentifier, Isn, KeyId, Peer, SeqNum, VerifyError};
 
 use crate::shim_support::{CLIENT_ISN, Link, Packet, SERVER_ISN, inbound, outbound, shim, slots, with_ports};
 use crate::support::{
@@ -95,6 +95,21 @@ fn a_replayed_acknowledgment_of_two_gigabytes_ago_acknowledges_no_fin() {
     assert_eq!(inbound(&mut link.server, link.now, &replayed), Err(Refusal::ConnectionExists));
 }
 
+/// Without its flag, the acknowledgment field means nothing.
+#[test]
+fn a_segment_without_acknowledgment_acknowledges_no_fin() {
+    let fin = crate::support::FIN;
+    for (flags, expected) in [(ACK, Ok(())), (0, Err(Refusal::ConnectionExists))] {
+        let mut link = Link::connected(ipv4_pair());
+        let (pair, back, next) = (link.pair, link.pair.reversed(), SERVER_ISN.wrapping_add(1));
+        link.deliver_to_server(&Packet::new(pair, fin | ACK, CLIENT_ISN + 1, next)).unwrap();
+        link.deliver_to_client(&Packet::new(back, fin | ACK, next, CLIENT_ISN + 2)).unwrap();
+        link.deliver_to_server(&Packet::new(pair, flags, CLIENT_ISN + 2, next.wrapping_add(1))).unwrap();
+        let another = recorded_syn(&[(1, 2)], CLIENT_ISN + 5000);
+        assert_eq!(inbound(&mut link.server, link.now, &another).map(drop), expected);
+    }
+}
+
 /// The reset of a listener that is gone has sequence number 0, which after an ISN in the upper half is in the next turn.
 #[test]
 fn a_listener_that_is_gone_resets_whatever_its_isn_was() {
@@ -107,6 +122,35 @@ fn a_listener_that_is_gone_resets_whatever_its_isn_was() {
         receive(&mut passive, &syn).unwrap();
         let reset = Parts::new(ipv4_pair().reversed(), RST | ACK, 0, 101).signed(&mut passive);
         assert!(receive(&mut active, &reset).is_ok(), "ISN {isn:#x}");
+    }
+}
+
+/// A half-open end that gives up resets with its next number (RFC 9293 §3.10.7.4), which is zero after an ISN of all ones.
+#[test]
+fn ao_30_a_half_open_end_with_the_highest_isn_resets_as_itself() {
+    for isn in [700, 0xffff_fffe, 0xffff_ffff] {
+        let mut active = Connection::<1>::active(ipv4_pair(), Isn(100), &mkts(&[(1, 2)])).unwrap();
+        let syn = Parts::new(ipv4_pair(), SYN, 100, 0).signed(&mut active);
+        let listener = mirrored::<1>(&[(1, 2)]);
+        let mut passive = Connection::passive(&listener.verify_syn(view(ipv4_pair(), &syn)).unwrap());
+        let syn_ack = Parts::new(ipv4_pair().reversed(), SYN | ACK, isn, 101).signed(&mut passive);
+        receive(&mut active, &syn_ack).unwrap();
+        let reset = Parts::new(ipv4_pair().reversed(), RST | ACK, isn.wrapping_add(1), 101);
+        let reset = reset.signed(&mut passive);
+        assert!(receive(&mut active, &reset).is_ok(), "ISN {isn:#x}");
+    }
+    // Both ends have sent a SYN, and the other SYN-ACK is still to come.
+    for isn in [700, 0xffff_ffff] {
+        let mut left = Connection::<1>::active(ipv4_pair(), Isn(100), &mkts(&[(1, 2)])).unwrap();
+        let mut right =
+            Connection::<1>::active(ipv4_pair().reversed(), Isn(isn), &mirrored(&[(1, 2)])).unwrap();
+        let from_left = Parts::new(ipv4_pair(), SYN, 100, 0).signed(&mut left);
+        let from_right = Parts::new(ipv4_pair().reversed(), SYN, isn, 0).signed(&mut right);
+        receive(&mut left, &from_right).unwrap();
+        receive(&mut right, &from_left).unwrap();
+        let reset = Parts::new(ipv4_pair().reversed(), RST | ACK, isn.wrapping_add(1), 101);
+        let reset = reset.signed(&mut right);
+        assert!(receive(&mut left, &reset).is_ok(), "ISN {isn:#x}");
     }
 }
 
@@ -220,6 +264,8 @@ fn the_first_of_two_syn_acks_may_be_acknowledged() {
     link.deliver_to_client(&Packet::new(back, SYN | ACK, 0x4000, CLIENT_ISN + 1)).unwrap();
     link.server_sends(&Packet::new(back, SYN | ACK, 0x5000, CLIENT_ISN + 1)).unwrap();
     assert!(link.deliver_to_server(&Packet::new(pair, ACK, CLIENT_ISN + 1, 0x4001)).is_ok());
+    let acknowledged = link.server.connection(&back).unwrap().newest_acknowledgment();
+    assert_eq!(acknowledged, Some(SeqNum(0x4001)));
 }
 
 /// A second replay pushes the genuine SYN out of the one place for another.

@@ -79,7 +79,8 @@ fn ao_22_a_lost_segment_does_not_stop_a_rollover() {
     drop(ends.passive_data(b"lost at first"));
     let next = ends.passive_data(b"received");
     receive(&mut ends.active, &next).unwrap();
-    let acknowledges = ends.active_next + 5;
+    drop(ends.active_data(b"heard"));
+    let acknowledges = ends.active_next;
     retransmits_after_a_rollover(&mut ends, lost, acknowledges);
 
     // Without, but under an MKT that has not signed before.
@@ -180,9 +181,10 @@ fn ao_22_replaced_keys_do_not_let_a_replay_pass_for_the_first_segment_of_its_key
     }
 }
 
-/// A segment of the passive end's without data, which acknowledges so many octets after the handshake.
+/// A segment of the passive end's without data, which acknowledges so many octets after the handshake. They are sent before.
 fn acknowledgment(ends: &mut Ends<2>, sequence: u32, octets: u32) -> Vec<u8> {
     let acknowledges = ends.active_next + octets;
+    drop(Parts::new(ipv4_pair(), ACK, acknowledges, ends.passive_next).signed(&mut ends.active));
     Parts::new(ipv4_pair().reversed(), ACK, sequence, acknowledges).signed(&mut ends.passive)
 }
 

@@ -17,6 +17,7 @@ mod key_chain_lifetimes;
 mod keys;
 mod option;
 mod pair;
+mod requests;
 mod secrets;
 mod segment;
 mod shim;

@@ -59,21 +59,12 @@ impl Pair {
     fn run(&mut self, operation: Operation) {
         match operation {
             Operation::Send(from, length, latency) => {
-                let extended = self.ends[from as usize].next;
-                self.ends[from as usize].next += length as u64;
-                self.send(from, extended, length, latency);
+                self.send_new(from, 0, length, latency);
             }
-            Operation::Jump(from, by, latency) => {
-                // A window never lets a sender get 2^31 octets ahead of its receiver.
-                let extended = self.ends[from as usize].next + u64::from(by);
-                if extended - self.ends[from.other() as usize].received < 1 << 31 {
-                    self.ends[from as usize].next = extended;
-                    self.send(from, extended, 0, latency);
-                }
-            }
+            Operation::Jump(from, by, latency) => self.send_new(from, by.into(), 0, latency),
             Operation::Retransmit(from, back, latency) => {
                 let end = &self.ends[from as usize];
-                let extended = end.sent.saturating_sub(back.into()).max(end.isn + 1);
+                let extended = end.sent.saturating_sub(u64::from(back).min(1 << 31)).max(end.isn + 1);
                 self.send(from, extended, 1, latency);
             }
             Operation::Unsigned(to, flags) => {
@@ -118,16 +109,16 @@ impl Pair {
                     found.map(drop).ok_or(KeyError::UnknownSendId(id))
                 );
                 if let Some(found) = found {
-                    end.sign_with(at, found);
+                    end.sign_with(found);
                 }
             }
             Operation::ReplaceKeys(at, definitions) => {
                 let (connection, end) = (&mut self.connections[at as usize], &mut self.ends[at as usize]);
                 connection.replace_keys(&mkt_set(&definitions, at)).unwrap();
-                end.held = definitions;
+                end.hold(definitions);
                 end.rnext = end.held[0];
                 let current = end.by_send_id(at, end.current.send_id(at)).unwrap_or(end.held[0]);
-                end.sign_with(at, current);
+                end.sign_with(current);
             }
             Operation::Move(at) => {
                 let (connection, end) = (&mut self.connections[at as usize], &mut self.ends[at as usize]);
@@ -168,6 +159,15 @@ impl Pair {
         (length != 0).then(|| &mut self.flight[which.index(length)].octets)
     }
 
+    /// Sends what comes `by` octets after all before, if the window lets it: no sender gets 2^31 octets ahead of its receiver.
+    fn send_new(&mut self, from: Side, by: u64, length: usize, latency: u64) {
+        let extended = self.ends[from as usize].next + by;
+        if extended - self.ends[from.other() as usize].received < 1 << 31 {
+            self.ends[from as usize].next = extended + length as u64;
+            self.send(from, extended, length, latency);
+        }
+    }
+
     fn send(&mut self, from: Side, extended: u64, length: usize, latency: u64) {
         let (connection, end) = (&mut self.connections[from as usize], &mut self.ends[from as usize]);
         let payload = vec![extended as u8; length];
@@ -177,7 +177,7 @@ impl Pair {
             parts = parts.options(&TIMESTAMPS);
         }
         let octets = parts.signed(connection);
-        end.sent = end.sent.max(extended);
+        end.sent = end.sent.max(extended + length as u64);
         self.flight.push(InFlight {
             due: self.now + latency,
             to: from.other(),
@@ -256,7 +256,8 @@ impl Pair {
             assert_eq!(answer, Err(MktError::TooMany { capacity: ROOM }));
         } else {
             assert_eq!(answer, Ok(()));
-            end.held.push(definition);
+            let held = end.held.iter().copied().chain([definition]).collect();
+            end.hold(held);
         }
     }
 
@@ -281,8 +282,10 @@ impl Pair {
                 assert_eq!(answer, Ok(()));
                 let instead_of = |key| if key == removed { in_its_place.unwrap() } else { key };
                 end.rnext = instead_of(end.rnext);
-                end.sign_with(at, instead_of(end.current));
-                end.held.retain(|held| *held != removed);
+                let current = instead_of(end.current);
+                let held = end.held.iter().copied().filter(|held| *held != removed).collect();
+                end.hold(held);
+                end.sign_with(current);
             }
         }
     }
@@ -350,7 +353,7 @@ fn connect(
         copy(Side::Right, extended.0, 0, true, syn),
         copy(Side::Left, extended.1, left_next, false, syn_ack),
     ];
-    let end = |at: Side, held, isn, sent, received, acknowledged, good| End {
+    let end = |held, isn, sent, received, acknowledged, good| End {
         held,
         current: definition,
         rnext: definition,
@@ -359,14 +362,15 @@ fn connect(
         sent,
         received,
         acknowledged,
-        signed_with: vec![definition.recv_id(at)],
-        asked_for: vec![definition.send_id(at)],
+        asked_for: vec![definition],
+        removed: Vec::new(),
+        is_doubtful: false,
         counters: Counters { good, ..Counters::default() },
     };
     let [left_held, right_held] = held;
     let ends = [
-        end(Side::Left, left_held, extended.0, extended.0 + 1, extended.1, left_next, 1),
-        end(Side::Right, right_held, extended.1, extended.1, extended.0 + 1, right_next, 2),
+        end(left_held, extended.0, extended.0 + 1, extended.1, left_next, 1),
+        end(right_held, extended.1, extended.1 + 1, extended.0 + 1, right_next, 2),
     ];
     Some(([left, right], ends, late))
 }

@@ -91,15 +91,18 @@ pub(crate) struct End {
     pub(crate) held: Vec<Definition>,
     pub(crate) current: Definition,
     pub(crate) rnext: Definition,
-    /// The ISN, and the extended sequence numbers: of the next octet to send, the highest sent, the highest received.
+    /// The ISN, and the extended sequence numbers: of the next octet to send, after all that was sent, the highest received.
     pub(crate) isn: u64,
     pub(crate) next: u64,
     pub(crate) sent: u64,
     pub(crate) received: u64,
-    /// The newest acknowledgment received, and the ids that verified segments have carried: KeyIDs and RNextKeyIDs.
+    /// The newest acknowledgment received.
     pub(crate) acknowledged: u32,
-    pub(crate) signed_with: Vec<KeyId>,
-    pub(crate) asked_for: Vec<KeyId>,
+    /// Of the keys held, those that this end has signed with; the last three of those that were removed; whether the last request went
+    /// back to one of them without proof.
+    pub(crate) asked_for: Vec<Definition>,
+    pub(crate) removed: Vec<Definition>,
+    pub(crate) is_doubtful: bool,
     pub(crate) counters: Counters,
 }
 
@@ -115,35 +118,42 @@ impl End {
     /// Takes note of a segment's ids and acknowledgment. If it is newer than all before it, as far as that shows, this end signs with
     /// the key that it asks for.
     pub(crate) fn hear(&mut self, at: Side, ids: (KeyId, KeyId), extended: u64, acknowledges: u32) {
-        let is_first_under = note(&mut self.signed_with, ids.0);
-        if ids.1 == self.current.send_id(at) {
-            note(&mut self.asked_for, ids.1);
-        }
-        let is_first_asking = !self.asked_for.contains(&ids.1);
-        let is_first = is_first_under || is_first_asking;
         let ahead = acknowledges.wrapping_sub(self.acknowledged).cast_signed();
         // What was never sent cannot have been acknowledged.
-        if ahead != 0 && acknowledges.wrapping_sub(self.sent as u32).cast_signed() > 1 << 16 {
+        if ahead < 0 || ahead > 0 && acknowledges.wrapping_sub(self.sent as u32).cast_signed() > 0 {
             return;
         }
-        if ahead > 0 {
-            self.acknowledged = acknowledges;
-        }
-        let is_newest = ahead > 0 || ahead == 0 && (is_first || extended > self.received);
-        let asked_for = self.by_send_id(at, ids.1).filter(|key| is_newest && *key != self.current);
-        if let Some(asked_for) = asked_for {
-            self.sign_with(at, asked_for);
-            // Back to an earlier key, and nothing proves it: what is heard now counts as new again.
-            if ahead == 0 && !is_first_asking {
-                (self.signed_with, self.asked_for) = (vec![ids.0], vec![ids.1]);
-            }
+        self.acknowledged = acknowledges;
+        let Some(key) = self.by_send_id(at, ids.1).filter(|key| *key != self.current) else { return };
+        let was_asked_for = self.asked_for.contains(&key);
+        // A peer that signs with the current key holds it, and can wait.
+        let has_left = self.is_doubtful && ids.0 != self.current.recv_id(at);
+        if ahead > 0 || extended > self.received || !was_asked_for || has_left {
+            self.sign_with(key);
+            self.is_doubtful = ahead == 0 && was_asked_for && !self.is_doubtful;
         }
     }
 
-    /// Signs with a key without being asked, which then counts as asked for.
-    pub(crate) fn sign_with(&mut self, at: Side, key: Definition) {
+    /// Signs with a key, asked or not.
+    pub(crate) fn sign_with(&mut self, key: Definition) {
         self.current = key;
-        note(&mut self.asked_for, key.send_id(at));
+        if !self.asked_for.contains(&key) {
+            self.asked_for.push(key);
+        }
+    }
+
+    /// Holds other keys, which are in the order of their slots. A key that is given back is the same as before.
+    pub(crate) fn hold(&mut self, keys: Vec<Definition>) {
+        let given_back = keys.iter().filter(|key| self.removed.contains(key));
+        self.asked_for.extend(given_back);
+        let held = std::mem::replace(&mut self.held, keys);
+        for gone in held.into_iter().filter(|key| !self.held.contains(key)) {
+            if self.asked_for.contains(&gone) && !self.removed.contains(&gone) {
+                self.removed.insert(0, gone);
+            }
+        }
+        self.removed.truncate(3);
+        self.asked_for.retain(|key| self.held.contains(key));
     }
 
     /// How often the sequence number has wrapped, as the receiver must take it: of all extended numbers with these
@@ -154,15 +164,6 @@ impl End {
         let distance = |turn: &u64| (turn << 32 | u64::from(sequence)).abs_diff(self.received);
         candidates.into_iter().flatten().min_by_key(distance).unwrap()
     }
-}
-
-/// Puts an id in front of the last seven. Whether it is new.
-fn note(heard: &mut Vec<KeyId>, id: KeyId) -> bool {
-    let known = heard.iter().position(|heard| *heard == id);
-    known.map(|place| heard.remove(place));
-    heard.insert(0, id);
-    heard.truncate(7);
-    known.is_none()
 }
 
 /// What the receiver should say of a segment.

@@ -51,6 +51,12 @@ fn definitions() -> impl Strategy<Value = Vec<Definition>> {
     select(vec![set(&[0, 1]), set(&[1, 0, 3]), set(&[4, 2]), set(&[5, 1]), set(&[2]), set(&[3, 4, 2])])
 }
 
+/// Steps around the distance at which numbers ahead and behind are equally near, and around the half of it, which two steps make up.
+fn edge() -> impl Strategy<Value = u32> {
+    let near = |number: u32| [number - 1, number, number + 1];
+    select([near(1 << 30), near(1 << 31)].concat())
+}
+
 /// ISNs near the wrap more often than not.
 pub(crate) fn isns() -> impl Strategy<Value = (u32, u32)> {
     let isn = || prop_oneof![any::<u32>(), 0xffff_ff00..=u32::MAX, Just(u32::MAX), 0..10u32];
@@ -61,8 +67,8 @@ pub(crate) fn operations() -> impl Strategy<Value = Vec<Operation>> {
     use Operation::*;
     let operation = prop_oneof![
         12 => (side(), 0..200usize, latency()).prop_map(|(from, length, latency)| Send(from, length, latency)),
-        6 => (side(), 1..0x4000_0000u32, latency()).prop_map(|(from, by, latency)| Jump(from, by, latency)),
-        4 => (side(), prop_oneof![0..3000u32, 0..0x7fff_ffffu32], latency())
+        6 => (side(), prop_oneof![2 => 1..0x4000_0000u32, 1 => edge()], latency()).prop_map(|(from, by, latency)| Jump(from, by, latency)),
+        4 => (side(), prop_oneof![0..3000u32, 0..=0x8000_0000u32, edge()], latency())
             .prop_map(|(from, back, latency)| Retransmit(from, back, latency)),
         1 => (side(), select(vec![0x10u8, 0x04, 0x14, 0x02, 0x12, 0x11]))
             .prop_map(|(to, flags)| Unsigned(to, flags)),

@@ -27,6 +27,7 @@ fn exported(pair: SocketPair, isns: (u32, u32)) -> Exported {
         remote_isn: Isn(isns.1),
         send_sne: Sne(0),
         send_sequence: send,
+        sent_end: send,
         receive_sne: Sne(0),
         receive_sequence: receive,
         acknowledged: send,

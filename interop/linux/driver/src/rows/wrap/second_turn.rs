@@ -111,7 +111,7 @@ fn shift(exported: &mut Exported, send: u32, receive: u32) {
     let Exported { tcp, authentication: state, .. } = exported;
     (state.send_sne, state.receive_sne) = (FIRST_TURN, FIRST_TURN);
     let TcpState { send_next, receive_next, window, .. } = tcp;
-    for number in [&mut state.send_sequence, &mut state.acknowledged, send_next] {
+    for number in [&mut state.send_sequence, &mut state.sent_end, &mut state.acknowledged, send_next] {
         number.0 = number.0.wrapping_add(send);
     }
     let windows = [&mut window.send_update, &mut window.receive_update];

@@ -1,0 +1,241 @@
+//! Which requests for a key (RNextKeyIDs) are obeyed, and which are replays or came late.
+
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::{Connection, ConnectionState, HeardKeys, KeyId, Mkt, MktSet, SeqNum};
+
+use crate::support::{ACK, Ends, Parts, ipv4_pair, ipv6_pair, mirrored, mkt, mkt_with_secret, mkts, receive};
+
+const TWO: [(u8, u8); 2] = [(1, 101), (2, 102)];
+const THREE: [(u8, u8); 3] = [(1, 101), (2, 102), (3, 103)];
+
+/// A segment of the passive end, so many octets after its next number, that acknowledges nothing new.
+fn numbered(ends: &mut Ends<3>, sequence: u32, payload: &[u8]) -> Vec<u8> {
+    let parts = Parts::new(ipv4_pair().reversed(), ACK, ends.passive_next + sequence, ends.active_next);
+    parts.payload(payload).signed(&mut ends.passive)
+}
+
+/// Gives it to the active end. Whether its request was obeyed.
+fn is_obeyed(ends: &mut Ends<3>, segment: &[u8]) -> bool {
+    receive(&mut ends.active, segment).unwrap().current_key_changed()
+}
+
+/// The active end goes on elsewhere, with these keys. What the state knows of earlier requests is replaced by `heard`.
+fn move_active(ends: &mut Ends<3>, ids: &[(u8, u8)], heard: Option<HeardKeys>) {
+    let placeholder = Connection::active(ipv4_pair(), wireseal_tcp_ao::Isn(0), &mkts(&TWO)).unwrap();
+    let mut state = std::mem::replace(&mut ends.active, placeholder).export().unwrap();
+    state.heard = heard.unwrap_or(state.heard);
+    let state = ConnectionState::from_octets(&state.to_octets()).unwrap();
+    ends.active = Connection::import(&state, &mkts(ids)).unwrap();
+}
+
+#[test]
+fn ao_22_a_replay_after_a_rollover_that_was_broken_off_does_not_begin_it_anew() {
+    let mut ends = Ends::<3>::with_ids(&TWO);
+    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    let begins = numbered(&mut ends, 0, b"asks for 2");
+    assert!(is_obeyed(&mut ends, &begins));
+    ends.passive.set_rnext_key(KeyId(1)).unwrap();
+    let breaks_off = numbered(&mut ends, 10, b"asks for 1 again");
+    assert!(is_obeyed(&mut ends, &breaks_off));
+    assert!(!is_obeyed(&mut ends, &begins), "a replay, from a peer that holds the current key");
+}
+
+/// A key goes by what it is, not by its ids, which are the first one's here. The lost segment acknowledges nothing new.
+#[test]
+fn ao_22_a_lost_segment_does_not_stop_a_rollover_to_a_new_key_under_old_ids() {
+    let key = |send, recv, secret| mkt_with_secret(send, recv, TcpAoAlgorithm::HmacSha1, secret);
+    for (send, recv) in [(3, 103), (1, 101)] {
+        let mut ends = Ends::<3>::with_ids(&TWO);
+        ends.passive.set_rnext_key(KeyId(2)).unwrap();
+        ends.active.set_rnext_key(KeyId(102)).unwrap();
+        ends.exchange();
+        ends.active.remove_key(KeyId(1), None).unwrap();
+        ends.passive.remove_key(KeyId(101), None).unwrap();
+        ends.exchange();
+        ends.active.add_key(&key(send, recv, b"a third secret")).unwrap();
+        ends.passive.add_key(&key(recv, send, b"a third secret")).unwrap();
+        drop(numbered(&mut ends, 0, b"lost"));
+        let next = numbered(&mut ends, 4, b"received");
+        assert!(!is_obeyed(&mut ends, &next));
+        ends.passive.set_rnext_key(KeyId(send)).unwrap();
+        ends.passive.remove_key(KeyId(102), Some(KeyId(recv))).unwrap();
+        let again = numbered(&mut ends, 0, b"lost");
+        assert!(is_obeyed(&mut ends, &again), "asks for {send}");
+        let answer = ends.active_data(b"acknowledged");
+        receive(&mut ends.passive, &answer).unwrap();
+    }
+}
+
+#[test]
+fn ao_22_a_key_that_is_given_back_after_a_move_was_asked_for_before() {
+    let mut ends = Ends::<3>::with_ids(&TWO);
+    let old = numbered(&mut ends, 0, b"asks for 1");
+    receive(&mut ends.active, &old).unwrap();
+    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    let new = numbered(&mut ends, 10, b"asks for 2");
+    assert!(is_obeyed(&mut ends, &new));
+    // Under the ids of the first key another comes and goes in between.
+    ends.active.remove_key(KeyId(1), Some(KeyId(2))).unwrap();
+    move_active(&mut ends, &TWO[1..], None);
+    let other = mkt_with_secret(1, 101, TcpAoAlgorithm::HmacSha1, b"another secret");
+    ends.active.replace_keys(&MktSet::from_mkts([hmac(2, 102), other]).unwrap()).unwrap();
+    ends.active.replace_keys(&mkts(&TWO[1..])).unwrap();
+    ends.active.replace_keys(&mkts(&TWO)).unwrap();
+    assert_eq!(ends.active.current_key().send_id, KeyId(2));
+    assert!(!is_obeyed(&mut ends, &old));
+}
+
+/// However often another key comes and goes in the meantime.
+#[test]
+fn ao_22_three_keys_that_were_removed_are_remembered() {
+    let mut ends = Ends::<3>::with_ids(&THREE);
+    ends.passive.set_rnext_key(KeyId(3)).unwrap();
+    let old = numbered(&mut ends, 0, b"asks for 3");
+    assert!(is_obeyed(&mut ends, &old));
+    for _ in 0..4 {
+        ends.active.set_current_key(KeyId(1)).unwrap();
+        ends.active.replace_keys(&mkts(&TWO[..1])).unwrap();
+        ends.active.replace_keys(&mkts(&TWO)).unwrap();
+        ends.active.set_current_key(KeyId(2)).unwrap();
+    }
+    ends.active.replace_keys(&mkts(&THREE)).unwrap();
+    assert_eq!(ends.active.current_key().send_id, KeyId(2));
+    assert!(!is_obeyed(&mut ends, &old));
+}
+
+fn hmac(send_id: u8, recv_id: u8) -> Mkt {
+    mkt(send_id, recv_id, TcpAoAlgorithm::HmacSha1)
+}
+
+/// The late segment turns the key back. That it was doubtful moves with the connection.
+#[test]
+fn ao_38_a_segment_later_than_a_retransmission_does_not_stop_a_rollover_after_a_move() {
+    for is_moved in [false, true] {
+        let mut ends = Ends::<3>::with_ids(&TWO);
+        let late = numbered(&mut ends, 4, b"");
+        ends.passive.remove_key(KeyId(101), Some(KeyId(102))).unwrap();
+        let again = numbered(&mut ends, 0, b"lost");
+        assert!(is_obeyed(&mut ends, &again));
+        assert!(is_obeyed(&mut ends, &late));
+        if is_moved {
+            move_active(&mut ends, &TWO, None);
+        }
+        assert!(is_obeyed(&mut ends, &again));
+        assert!(!is_obeyed(&mut ends, &late), "settled");
+    }
+}
+
+/// Where no request before the move is known, a key that is added afterwards was certainly not asked for.
+#[test]
+fn ao_38_a_lost_segment_does_not_stop_a_rollover_to_a_key_added_after_a_move() {
+    let mut ends = Ends::<3>::with_ids(&TWO);
+    move_active(&mut ends, &TWO, Some(HeardKeys::ALL));
+    drop(numbered(&mut ends, 0, b"lost"));
+    let next = numbered(&mut ends, 4, b"received");
+    receive(&mut ends.active, &next).unwrap();
+    ends.active.add_key(&hmac(3, 103)).unwrap();
+    ends.passive.add_key(&hmac(103, 3)).unwrap();
+    ends.passive.set_rnext_key(KeyId(3)).unwrap();
+    ends.passive.remove_key(KeyId(101), Some(KeyId(103))).unwrap();
+    let again = numbered(&mut ends, 0, b"lost");
+    assert!(is_obeyed(&mut ends, &again));
+}
+
+/// Nobody knows whether a key was asked for before the move. Then the first request after it is no turn back, after which a segment of
+/// the time before could turn the key again.
+#[test]
+fn ao_38_a_request_for_a_key_that_may_have_been_asked_for_is_not_doubtful() {
+    let mut ends = Ends::<3>::with_ids(&THREE);
+    let old = numbered(&mut ends, 0, b"asks for 1");
+    receive(&mut ends.active, &old).unwrap();
+    move_active(&mut ends, &THREE, Some(HeardKeys::ALL));
+    ends.passive.set_rnext_key(KeyId(3)).unwrap();
+    let early = numbered(&mut ends, 0, b"retransmitted");
+    assert!(!is_obeyed(&mut ends, &early), "it may be a replay");
+    let new = numbered(&mut ends, 10, b"asks for 3");
+    assert!(is_obeyed(&mut ends, &new));
+    assert!(!is_obeyed(&mut ends, &old));
+    // From here on it is known: the next one back is.
+    ends.passive.set_rnext_key(KeyId(1)).unwrap();
+    let back = numbered(&mut ends, 20, b"asks for 1");
+    assert!(is_obeyed(&mut ends, &back));
+}
+
+/// Linux tells the first octet that is not acknowledged, and a megabyte may be in flight behind it.
+#[test]
+fn ao_38_acknowledgments_of_what_was_in_flight_at_a_move_are_heard() {
+    for (beyond, is_heard) in [(0, true), (1, false)] {
+        let mut ends = Ends::<2>::with_ids(&TWO);
+        ends.exchange();
+        let unacknowledged = SeqNum(ends.active_next);
+        for _ in 0..800 {
+            let data = ends.active_data(&[7; 1400]);
+            receive(&mut ends.passive, &data).unwrap();
+        }
+        let state = ends.active.export().unwrap();
+        assert_eq!(state.sent_end, SeqNum(ends.active_next));
+        let state = ConnectionState {
+            send_sequence: unacknowledged,
+            acknowledged: unacknowledged,
+            heard: HeardKeys::ALL,
+            ..state
+        };
+        ends.active = Connection::import(&state, &mkts(&TWO)).unwrap();
+        ends.passive.set_rnext_key(KeyId(2)).unwrap();
+        let acknowledges = ends.active_next + beyond;
+        // No higher than the number of the last segment.
+        let sequence = ends.passive.highest_sent().1.0 - 8;
+        let segment = Parts::new(ipv4_pair().reversed(), ACK, sequence, acknowledges);
+        let segment = segment.signed(&mut ends.passive);
+        let verified = receive(&mut ends.active, &segment).unwrap();
+        assert_eq!((verified.makes_progress(), verified.current_key_changed()), (is_heard, is_heard));
+    }
+}
+
+/// With a jumbogram, or before the network card divides it.
+#[test]
+fn ao_22_the_acknowledgment_of_a_segment_of_100_000_octets_is_heard() {
+    let mut ends = Ends::<2>::connect(ipv6_pair(), (0xffff_ff00, 5), &mkts(&TWO), &mirrored(&TWO));
+    let data = ends.active_data(&vec![7; 100_000]);
+    receive(&mut ends.passive, &data).unwrap();
+    assert_eq!(ends.active.highest_sent().1, SeqNum(ends.active_next));
+    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    let acknowledgment = Parts::new(ipv6_pair().reversed(), ACK, ends.passive_next, ends.active_next)
+        .signed(&mut ends.passive);
+    assert!(receive(&mut ends.active, &acknowledgment).unwrap().current_key_changed());
+}
+
+/// At 2^31 octets, an acknowledgment seems to be as far ahead as behind. It is a replay, since no window is so large.
+#[test]
+fn ao_22_an_acknowledgment_2_31_octets_behind_is_old() {
+    for ahead in [0x7fff_ffff, 0x8000_0000, 0x8000_0001_u32] {
+        let mut ends = Ends::<3>::with_ids(&TWO);
+        let recorded = numbered(&mut ends, 0, b"");
+        receive(&mut ends.active, &recorded).unwrap();
+        ends.passive.set_rnext_key(KeyId(2)).unwrap();
+        for octets in [0x4000_0000, ahead - 0x4000_0000] {
+            ends.active_next = ends.active_next.wrapping_add(octets);
+            drop(ends.active_data(b""));
+            let parts = Parts::new(ipv4_pair().reversed(), ACK, ends.passive_next, ends.active_next);
+            let segment = parts.signed(&mut ends.passive);
+            assert!(receive(&mut ends.active, &segment).unwrap().makes_progress());
+        }
+        let replay = receive(&mut ends.active, &recorded).unwrap();
+        assert!(!replay.current_key_changed() && !replay.makes_progress(), "{ahead:#x}");
+        assert_eq!(ends.active.newest_acknowledgment(), Some(SeqNum(ends.active_next)));
+    }
+}
+
+/// Only the newest segment says what the peer signs with, and whose key is to be ready for the next.
+#[test]
+fn ao_22_a_replay_does_not_make_its_key_that_of_the_peer() {
+    let mut ends = Ends::<3>::with_ids(&TWO);
+    let old = numbered(&mut ends, 0, b"under 101");
+    receive(&mut ends.active, &old).unwrap();
+    ends.passive.set_current_key(KeyId(102)).unwrap();
+    let new = numbered(&mut ends, 9, b"under 102");
+    receive(&mut ends.active, &new).unwrap();
+    assert_eq!(ends.active.peers_key().recv_id, KeyId(102));
+    receive(&mut ends.active, &old).expect("a replay verifies");
+    assert_eq!(ends.active.peers_key().recv_id, KeyId(102));
+}
