@@ -159,7 +159,7 @@ impl TcpConnection {
         }
         if flags.ack()
             && let Some(fin) = other.fin
-            && !acknowledgment.before(fin)
+            && acknowledgment.offset_from(fin) >= 0
         {
             other.fin_is_acknowledged = true;
             if self.direction(sender).fin_is_acknowledged {

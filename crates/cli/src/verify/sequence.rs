@@ -33,7 +33,7 @@ impl Sent {
         };
         if start.before(next) {
             self.fill(start, end);
-        } else if start != next {
+        } else if next.before(start) {
             self.remember((next, start));
         }
         if next.before(end) {
@@ -103,6 +103,15 @@ mod tests {
     fn numbers_wrap() {
         let near = u32::MAX - 4;
         assert_eq!(retransmissions([(near, 5), (5, 10), (near, 5)]), [false, false, true]);
+    }
+
+    #[test]
+    fn what_is_as_far_ahead_as_behind_opens_no_gap() {
+        let far = 11 + (1 << 31);
+        assert_eq!(
+            retransmissions([(1, 11), (far, far + 10), (11, 21), (11, 21)]),
+            [false, false, false, true]
+        );
     }
 
     #[test]

@@ -116,5 +116,6 @@ fn end_of_octets(segment: &Segment<'_>) -> Option<SeqNum> {
 pub(super) fn is_acknowledged(connection: &TcpConnection, sender: Sender, end: Option<SeqNum>) -> bool {
     let acknowledged = connection.direction(sender).seen.acknowledged;
     let signs = connection.direction(sender.other()).seen.signed > 0;
-    signs && matches!((acknowledged, end), (Some(acknowledged), Some(end)) if !acknowledged.before(end))
+    signs
+        && matches!((acknowledged, end), (Some(acknowledged), Some(end)) if acknowledged.offset_from(end) >= 0)
 }
