@@ -66,13 +66,30 @@ pub enum MktError {
 }
 
 /// A master key: 1 to 80 octets, wiped on drop, never shown by `Debug`.
-#[derive(Clone, ZeroizeOnDrop)]
+#[derive(ZeroizeOnDrop)]
 pub struct MasterKey {
     octets: [u8; MAX_MASTER_KEY_LENGTH],
     length: u8,
 }
 
+/// `clone_from` writes into place, so that it leaves no copy behind.
+impl Clone for MasterKey {
+    fn clone(&self) -> Self {
+        let mut copy = Self::BLANK;
+        copy.clone_from(self);
+        copy
+    }
+
+    fn clone_from(&mut self, source: &Self) {
+        self.octets.copy_from_slice(&source.octets);
+        self.length = source.length;
+    }
+}
+
 impl MasterKey {
+    /// A place for a key, with nothing in it.
+    pub(crate) const BLANK: Self = Self { octets: [0; MAX_MASTER_KEY_LENGTH], length: 0 };
+
     /// Copies the octets; wiping the original is up to the caller.
     ///
     /// # Errors
@@ -169,6 +186,11 @@ impl MktParameters {
         Ok(())
     }
 
+    /// Whether they are the same MKT's, accept-only or not.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        *self == Self { accept_only: self.accept_only, ..*other }
+    }
+
     /// Octets of the MAC in the option: 4 to 16.
     #[inline]
     #[must_use]
@@ -196,6 +218,19 @@ pub struct Mkt {
 }
 
 impl Mkt {
+    /// A place for an MKT, with nothing in it.
+    const BLANK: Self = Self {
+        parameters: MktParameters {
+            send_id: KeyId(0),
+            recv_id: KeyId(0),
+            algorithm: TcpAoAlgorithm::HmacSha1,
+            mac_length: 0,
+            options: OptionCoverage::Covered,
+            accept_only: true,
+        },
+        master_key: MasterKey::BLANK,
+    };
+
     /// An MKT with the algorithm's default MAC length and options covered.
     ///
     /// # Errors
@@ -287,9 +322,17 @@ impl Mkt {
 }
 
 /// The MKTs for one peer, at most `N`, the preferred one first. No two share a SendID or a RecvID.
-#[derive(Clone, Debug)]
+// Places without an MKT are blank rather than `None`, whose octets are whatever was in memory before: also another set's secrets.
+#[derive(Clone)]
 pub struct MktSet<const N: usize> {
-    mkts: [Option<Mkt>; N],
+    mkts: [Mkt; N],
+    length: usize,
+}
+
+impl<const N: usize> fmt::Debug for MktSet<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
 }
 
 impl<const N: usize> Default for MktSet<N> {
@@ -302,7 +345,7 @@ impl<const N: usize> MktSet<N> {
     /// An empty set: its peer is protected, and nothing gets through.
     #[must_use]
     pub const fn new() -> Self {
-        Self { mkts: [const { None }; N] }
+        Self { mkts: [const { Mkt::BLANK }; N], length: 0 }
     }
 
     /// A set of these MKTs, the first one preferred for sending.
@@ -321,9 +364,8 @@ impl<const N: usize> MktSet<N> {
     /// [`MktError::SendIdInUse`], [`MktError::RecvIdInUse`] and [`MktError::TooMany`]; the set is unchanged.
     pub fn push(&mut self, mkt: Mkt) -> Result<(), MktError> {
         self.check_ids(mkt.parameters())?;
-        let free =
-            self.mkts.iter_mut().find(|slot| slot.is_none()).ok_or(MktError::TooMany { capacity: N })?;
-        *free = Some(mkt);
+        *self.mkts.get_mut(self.length).ok_or(MktError::TooMany { capacity: N })? = mkt;
+        self.length += 1;
         Ok(())
     }
 
@@ -336,8 +378,8 @@ impl<const N: usize> MktSet<N> {
     }
 
     /// The MKTs, the preferred one first.
-    pub fn iter(&self) -> impl Iterator<Item = &Mkt> {
-        self.mkts.iter().flatten()
+    pub fn iter(&self) -> impl Iterator<Item = &Mkt> + Clone {
+        self.mkts.iter().take(self.length)
     }
 
     /// The MKT to send with unless the peer asks for another: the first that is not accept-only.

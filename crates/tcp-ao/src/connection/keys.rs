@@ -1,11 +1,12 @@
 //! The keys of one connection: adding, choosing, removing (RFC 5925 §3.1, §6.1).
 
+use core::array;
+
 use crate::connection::Connection;
-use crate::connection::slot::Slot;
 use crate::error::KeyError;
 use crate::mkt::{Mkt, MktError, MktParameters, MktSet};
 use crate::option::{AoOption, NoRoom, append_ao};
-use crate::types::KeyId;
+use crate::types::{Isn, KeyId};
 
 impl<const N: usize> Connection<N> {
     /// The key this end signs with.
@@ -60,10 +61,11 @@ impl<const N: usize> Connection<N> {
     /// [`MktError::SendIdInUse`], [`MktError::RecvIdInUse`] and [`MktError::TooMany`].
     pub fn add_key(&mut self, mkt: &Mkt) -> Result<(), MktError> {
         self.keys().try_for_each(|other| other.check_ids(mkt.parameters()))?;
-        let mut slots = self.slots();
-        let free = slots.iter_mut().find(|slot| slot.is_none());
-        *free.ok_or(MktError::TooMany { capacity: N })? = Some(Slot::with_master_key(mkt));
-        self.set_slots(&slots);
+        let free = self.parameters.iter().position(Option::is_none);
+        let free = free.ok_or(MktError::TooMany { capacity: N })?;
+        let before = self.check_values();
+        self.put(free, mkt);
+        self.keep_heard(before);
         Ok(())
     }
 
@@ -105,11 +107,18 @@ impl<const N: usize> Connection<N> {
             if index == removed { replacement.ok_or(KeyError::InUse(send_id)) } else { Ok(index) }
         };
         let (current, rnext) = (instead_of(self.current)?, instead_of(self.rnext)?);
-        let mut slots = self.slots();
-        slots[usize::from(removed)] = None;
-        (self.current, self.rnext) = (current, rnext);
-        self.set_slots(&slots);
+        let before = self.check_values();
+        self.clear(usize::from(removed));
+        self.settle_keys(current, rnext, before);
         Ok(())
+    }
+
+    /// Whether one of the keys is this MKT: same ids, algorithm, MAC length, option coverage and secret. Secrets are compared in
+    /// constant time; once the connection is established, by the traffic keys that they give.
+    #[must_use]
+    pub fn has_key(&self, mkt: &Mkt) -> bool {
+        let slot = self.index(|key| key.is_same(mkt.parameters()));
+        slot.is_some_and(|slot| self.secrets.is_of(usize::from(slot), mkt, self.pair, self.isns()))
     }
 
     /// Replaces all keys by `mkts` in one step. The preferred MKT becomes the rnext key. It also becomes the current key,
@@ -123,47 +132,61 @@ impl<const N: usize> Connection<N> {
         self.replace_keys_but(mkts, |_| false)
     }
 
-    /// The same, but keys that `is_early` says `true` of stay, as far as there is room and `mkts` does not have their ids. With
-    /// none to prefer, current and rnext key stay if they can.
+    /// The same, but keys whose time is still to come stay, as far as there is room and `mkts` does not have their ids. With
+    /// none to prefer, current and rnext key stay if they can. `is_early` says so of a key by a function that recognises its MKT.
     pub(crate) fn replace_keys_but(
         &mut self,
         mkts: &MktSet<N>,
-        is_early: impl Fn(&MktParameters) -> bool,
+        is_early: impl Fn(&dyn Fn(&Mkt) -> bool) -> bool,
     ) -> Result<(), KeyError> {
-        let is_kept = |key: &MktParameters| is_early(key) && mkts.check_ids(key).is_ok();
-        let (current, rnext) = (self.current_key().send_id, self.rnext_key().send_id);
-        let kept = |id| self.keys().any(|key| key.send_id == id && is_kept(key)).then_some(id);
-        let preferred = mkts.preferred().map(Mkt::send_id);
-        let preferred = preferred.or_else(|| kept(rnext)).or_else(|| kept(current)).ok_or(KeyError::NoKey)?;
-        let mut slots = [const { None }; N];
-        for (slot, mkt) in slots.iter_mut().zip(mkts.iter()) {
-            *slot = Some(Slot::with_master_key(mkt));
+        let is_early =
+            |key: &MktParameters| is_early(&|mkt| mkt.send_id() == key.send_id && self.has_key(mkt));
+        let is_kept = |key: &MktParameters| mkts.check_ids(key).is_ok() && is_early(key);
+        let mut kept: [bool; N] = array::from_fn(|slot| self.parameters[slot].as_ref().is_some_and(is_kept));
+        let (current, rnext) = (usize::from(self.current), usize::from(self.rnext));
+        // The current key first, in place of the set's last if need be: the peer may hold no other.
+        let taken = mkts.iter().take(N - usize::from(kept[current]));
+        let mut room = N - usize::from(kept[current]) - taken.clone().count();
+        for slot in (0..N).filter(|slot| *slot != current) {
+            kept[slot] &= room > 0;
+            room -= usize::from(kept[slot]);
         }
-        let mut old = self.slots();
-        // The current key first: the peer may hold no other.
-        let mut is_room = true;
-        for is_current in [true, false] {
-            let kept = |slot: &Option<Slot>| {
-                let key = slot.as_ref().map(|slot| &slot.parameters);
-                key.is_some_and(|key| is_kept(key) && (key.send_id == current) == is_current)
-            };
-            while is_room && let Some(old) = old.iter_mut().find(|slot| kept(slot)) {
-                let free = slots.iter().position(Option::is_none).or(is_current.then_some(N - 1));
-                is_room = free.is_some();
-                if let Some(free) = free {
-                    slots[free] = old.take();
-                }
-            }
-        }
-        let index = |found: &dyn Fn(&MktParameters) -> bool| {
-            slots.iter().position(|slot| slot.as_ref().is_some_and(|slot| found(&slot.parameters)))
-        };
-        let preferred = index(&|key| key.send_id == preferred).ok_or(KeyError::NoKey)?;
+        let id = |slot: usize| self.parameters[slot].as_ref().filter(|_| kept[slot]).map(|key| key.send_id);
+        let preferred = taken.clone().find(|mkt| !mkt.parameters().accept_only).map(Mkt::send_id);
+        let preferred = preferred.or_else(|| id(rnext)).or_else(|| id(current)).ok_or(KeyError::NoKey)?;
         // A key whose time to sign is still to come is in the set for acceptance only, and the peer may hold no other.
-        let kept = index(&|key| key.send_id == current && (!key.accept_only || is_early(key)));
-        (self.current, self.rnext) = (kept.unwrap_or(preferred) as u8, preferred as u8);
-        self.set_slots(&slots);
+        let may_sign = |key: &MktParameters| !key.accept_only || is_early(key);
+        let same = mkts.by_send_id(self.current_key().send_id).filter(|mkt| may_sign(mkt.parameters()));
+        let current = id(current).or(same.map(Mkt::send_id)).unwrap_or(preferred);
+
+        let before = self.check_values();
+        for slot in (0..N).filter(|slot| !kept[*slot]) {
+            self.clear(slot);
+        }
+        let free = (0..N).filter(|slot| !kept[*slot]);
+        taken.zip(free).for_each(|(mkt, slot)| self.put(slot, mkt));
+        let slot = |id| self.index(|key| key.send_id == id).ok_or(KeyError::NoKey);
+        self.settle_keys(slot(current)?, slot(preferred)?, before);
         Ok(())
+    }
+
+    /// Puts an MKT into a slot, in place.
+    fn put(&mut self, slot: usize, mkt: &Mkt) {
+        self.parameters[slot] = Some(*mkt.parameters());
+        if self.secrets.put(slot, mkt, self.pair, self.isns()).is_none() {
+            self.forget_keys();
+        }
+    }
+
+    /// Empties a slot and wipes its secret.
+    fn clear(&mut self, slot: usize) {
+        self.parameters[slot] = None;
+        self.secrets.wipe(slot);
+    }
+
+    /// Both ISNs, as far as they are known.
+    fn isns(&self) -> (Isn, Isn) {
+        (self.local_isn.unwrap_or(Isn::UNKNOWN), self.remote_isn)
     }
 
     /// Signs with a key without being asked. A segment that asks for it later does not count as the first to do so: it may be older
@@ -185,8 +208,8 @@ impl<const N: usize> Connection<N> {
         keys.find_map(|(slot, key)| key.as_ref().filter(|key| found(key)).map(|key| (slot as u8, key)))
     }
 
-    /// The key in a slot. `current`, `rnext` and `verifies_with` only ever hold slots that `index` found, and `set_slots` comes with slots
-    /// for them; but the compiler does not see that, and what handles packets has errors to return instead.
+    /// The key in a slot. `current`, `rnext` and `verifies_with` only ever hold slots that `index` found, and `settle_keys` is
+    /// told others when these are emptied; but the compiler does not see that, and what handles packets has errors to return instead.
     #[inline(always)]
     pub(super) fn key_in(&self, slot: u8) -> Option<&MktParameters> {
         self.parameters.get(usize::from(slot))?.as_ref()

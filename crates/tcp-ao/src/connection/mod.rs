@@ -10,7 +10,6 @@ mod ready;
 mod receive;
 mod secrets;
 mod send;
-mod slot;
 mod state;
 mod syn;
 
@@ -20,7 +19,7 @@ use wireseal_mac::prefetch;
 
 use crate::counters::Counters;
 use crate::error::KeyError;
-use crate::mkt::{MktParameters, MktSet};
+use crate::mkt::{MasterKey, MktParameters, MktSet};
 use crate::sne::SneTracker;
 use crate::types::{Isn, KeyId, SeqNum, Sne, SocketPair};
 
@@ -126,9 +125,10 @@ impl<const N: usize> Connection<N> {
         rnext: KeyId,
     ) -> Self {
         let () = Self::HAS_ROOM;
-        let mut mkts_by_slot = [None; N];
-        for (slot, mkt) in mkts_by_slot.iter_mut().zip(mkts.iter()) {
-            *slot = Some(mkt);
+        let (mut parameters, mut master_keys) = ([None; N], [const { MasterKey::BLANK }; N]);
+        for ((parameters, master_key), mkt) in parameters.iter_mut().zip(&mut master_keys).zip(mkts.iter()) {
+            *parameters = Some(*mkt.parameters());
+            master_key.clone_from(mkt.master_key());
         }
         // A set is filled from the front, so that slots have the indices of their MKTs. The ids are of MKTs in the set; with another,
         // the connection could not sign or verify.
@@ -147,11 +147,11 @@ impl<const N: usize> Connection<N> {
             current: index(current),
             rnext: index(rnext),
             verifies_with: index(rnext),
-            parameters: mkts_by_slot.map(|mkt| mkt.map(|mkt| *mkt.parameters())),
+            parameters,
             heard,
             local_isn,
             good: 0,
-            secrets: Secrets::Master(mkts_by_slot.map(|mkt| mkt.map(|mkt| mkt.master_key().clone()))),
+            secrets: Secrets::Master(master_keys),
             remote_isn,
             refused: Counters::new(),
         }

@@ -2,11 +2,11 @@
 
 use core::array;
 
+use crate::connection::Connection;
 use crate::connection::heard::Heard;
-use crate::connection::secrets::{Secrets, TrafficKeys};
-use crate::connection::slot::{BothTrafficKeys, Secret, Slot};
-use crate::connection::{Connection, Phase};
+use crate::connection::secrets::{BothTrafficKeys, Secrets, TrafficKeys};
 use crate::kdf::{KdfContext, TrafficKey};
+use crate::mkt::MasterKey;
 use crate::types::{Isn, KeyId};
 
 impl<const N: usize> Connection<N> {
@@ -37,46 +37,38 @@ impl<const N: usize> Connection<N> {
         }
     }
 
-    /// Copies of all slots.
-    pub(super) fn slots(&self) -> [Option<Slot>; N] {
-        array::from_fn(|slot| {
-            Some(Slot { parameters: self.parameters[slot]?, secret: self.secrets.get(slot)? })
-        })
-    }
-
-    /// Replaces all slots, among which are those of the current and the rnext key. What was there is wiped. Once the connection is
-    /// established, master keys become traffic keys. What was heard of a key stays with it.
-    pub(super) fn set_slots(&mut self, slots: &[Option<Slot>; N]) {
-        let old = self.check_values();
-        self.parameters = slots.each_ref().map(|slot| slot.as_ref().map(|slot| slot.parameters));
-        self.verifies_with = self.rnext;
-        let (Phase::Established, Some(local_isn)) = (self.phase, self.local_isn) else {
-            self.secrets = Secrets::Master(slots.each_ref().map(|slot| match &slot.as_ref()?.secret {
-                Secret::Master(key) => Some(key.clone()),
-                Secret::Traffic(_) => None,
-            }));
-            self.heard = Heard::new();
-            self.heard.signs_with(self.current);
-            return;
-        };
-        let isns = (local_isn, self.remote_isn);
-        let mut octets = array::from_fn(|_| BothTrafficKeys::zero());
-        for (place, slot) in octets.iter_mut().zip(slots) {
-            if let Some(slot) = slot
-                && slot.write_traffic_keys(self.pair, isns, place).is_none()
-            {
-                return self.forget_keys();
+    /// Makes these slots those of the current and the rnext key, and their keys ready, after a change of the keys.
+    /// `before` is what [`check_values`](Self::check_values) returned before it.
+    pub(super) fn settle_keys(&mut self, current: u8, rnext: u8, before: [Option<u32>; N]) {
+        (self.current, self.rnext, self.verifies_with) = (current, rnext, rnext);
+        if let Secrets::Traffic(keys) = &mut self.secrets {
+            let ready = |slot: u8| {
+                let algorithm = self.parameters.get(usize::from(slot))?.as_ref()?.algorithm;
+                Some((algorithm, keys.octets.get(usize::from(slot))?))
+            };
+            let receive = ready(rnext).and_then(|(algorithm, of)| TrafficKey::expand(algorithm, &of.receive));
+            let send = ready(current).and_then(|(algorithm, of)| TrafficKey::expand(algorithm, &of.send));
+            match (receive, send) {
+                (Some(receive), Some(send)) => (keys.receive, keys.send) = (receive, send),
+                _ => self.forget_keys(),
             }
         }
-        self.set_traffic_keys(&octets);
-        self.heard.keys_changed(old, self.check_values());
+        self.keep_heard(before);
+    }
+
+    /// After a change of the keys, keeps what was heard of those that are still here.
+    pub(super) fn keep_heard(&mut self, before: [Option<u32>; N]) {
+        match self.secrets {
+            Secrets::Master(_) => self.heard = Heard::new(),
+            Secrets::Traffic(_) => self.heard.keys_changed(before, self.check_values()),
+        }
         self.heard.signs_with(self.current);
     }
 
     /// What tells one traffic key from another, by slot: the start of a MAC of nothing, which is on no wire and gives no key away.
     /// `None` where there is no traffic key.
     #[inline(never)]
-    fn check_values(&self) -> [Option<u32>; N] {
+    pub(super) fn check_values(&self) -> [Option<u32>; N] {
         let Secrets::Traffic(keys) = &self.secrets else { return [None; N] };
         array::from_fn(|slot| {
             let (parameters, octets) = (self.parameters[slot].as_ref()?, &keys.octets[slot]);
@@ -85,14 +77,13 @@ impl<const N: usize> Connection<N> {
         })
     }
 
-    /// Turns the master keys into traffic keys, and wipes them. Other than [`set_slots`](Self::set_slots), it copies none, so that it
-    /// takes little of the stack.
+    /// Turns the master keys into traffic keys, and wipes them.
     pub(super) fn derive_all(&mut self, local_isn: Isn) {
         let Secrets::Master(master_keys) = &self.secrets else { return };
         let isns = (local_isn, self.remote_isn);
         let mut octets = array::from_fn(|_| BothTrafficKeys::zero());
         for (place, keys) in octets.iter_mut().zip(self.parameters.iter().zip(master_keys)) {
-            if let (Some(key), Some(master_key)) = keys
+            if let (Some(key), master_key) = keys
                 && place.derive(key.algorithm, master_key, self.pair, isns).is_none()
             {
                 return self.forget_keys();
@@ -124,15 +115,15 @@ impl<const N: usize> Connection<N> {
     /// For what does not happen: without keys nothing is signed or verified.
     #[cold]
     #[inline(never)]
-    fn forget_keys(&mut self) {
-        self.secrets = Secrets::Master([const { None }; N]);
+    pub(super) fn forget_keys(&mut self) {
+        self.secrets = Secrets::Master([const { MasterKey::BLANK }; N]);
     }
 
     /// The traffic key of a slot in this context, while its master key is there.
     #[cold]
     pub(super) fn derive(&self, slot: u8, context: &KdfContext) -> Option<TrafficKey> {
         let Secrets::Master(keys) = &self.secrets else { return None };
-        let master_key = keys.get(usize::from(slot))?.as_ref()?;
+        let master_key = keys.get(usize::from(slot))?;
         TrafficKey::derive_from(self.key_in(slot)?.algorithm, master_key, context)
     }
 }

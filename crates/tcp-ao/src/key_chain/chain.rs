@@ -1,12 +1,13 @@
 //! Key chains, and the chains of a file.
 
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use crate::key_chain::error::Fault;
 use crate::key_chain::{ActiveKeys, Key, KeyChainError, Lifetime, Problem, Timestamp};
-use crate::{KeyId, MktError, MktSet};
+use crate::{KeyId, Mkt, MktError, MktSet};
 
 /// A named list of keys (RFC 8177 `key-chain`). No two have an id in common while both are valid.
 #[derive(Clone, Debug)]
@@ -56,12 +57,18 @@ impl KeyChain {
         if self.keys.is_empty() {
             return Err(KeyChainError::new(Problem::NoKeys).field("key").in_chain(&self.name).at(None, None));
         }
+        let mut key_ids = BTreeSet::new();
+        let mut taken = [BTreeMap::new(), BTreeMap::new()];
         for (index, key) in self.keys.iter().enumerate() {
-            for earlier in &self.keys[..index] {
-                if let Some((field, problem)) = self.clash(earlier, key) {
-                    let error = KeyChainError::new(problem).field(field).in_key(key.key_id());
-                    return Err(error.in_chain(&self.name).at(None, Some(index)));
-                }
+            let acceptance = self.acceptance(key);
+            let mut is_free = key_ids.insert(key.key_id());
+            for (taken, id) in taken.iter_mut().zip([key.mkt().send_id(), key.mkt().recv_id()]) {
+                is_free &= take(taken, id, acceptance);
+            }
+            let clash = || self.keys[..index].iter().find_map(|earlier| self.clash(earlier, key));
+            if !is_free && let Some((field, problem)) = clash() {
+                let error = KeyChainError::new(problem).field(field).in_key(key.key_id());
+                return Err(error.in_chain(&self.name).at(None, Some(index)));
             }
         }
         Ok(self)
@@ -143,12 +150,13 @@ impl KeyChain {
         set
     }
 
-    /// Whether the time of the key with these ids is still to come. Keep it on a live connection: the clock was set back.
+    /// Whether the time of an MKT, which `is` recognises, is still to come: keep it on a live connection
+    /// ([`Connection::has_key`](crate::Connection::has_key)), because the clock was set back. The ids alone do not say so: a later key
+    /// may have those of one that was taken out of the chain, with another secret.
     #[must_use]
-    pub fn is_early(&self, send_id: KeyId, recv_id: KeyId, now: Timestamp) -> bool {
-        let same = |key: &&Key| (key.mkt().send_id(), key.mkt().recv_id()) == (send_id, recv_id);
-        let mut keys = self.keys.iter().filter(same).peekable();
-        // If another key with these ids is over, the connection may have that one.
+    pub fn is_early(&self, is: impl Fn(&Mkt) -> bool, now: Timestamp) -> bool {
+        let mut keys = self.keys.iter().filter(|key| is(key.mkt())).peekable();
+        // The chain may have the same MKT twice. If the time of one is over, it is not to come.
         keys.peek().is_some() && keys.all(|key| key.send_lifetime().from().is_some_and(|from| from > now))
     }
 
@@ -157,8 +165,16 @@ impl KeyChain {
     /// # Errors
     /// [`KeyChainError`] with [`MktError::TooMany`] otherwise.
     pub fn check_room(&self, room: usize) -> Result<(), KeyChainError> {
-        let moments = self.keys.iter().map(|key| self.acceptance(key).from().unwrap_or(Timestamp::MIN));
-        let most = moments.map(|moment| self.at(moment).iter().count()).max().unwrap_or(0);
+        let starts = self.keys.iter().map(|key| (self.acceptance(key).from().unwrap_or(Timestamp::MIN), 1));
+        let ends = self.keys.iter().filter_map(|key| Some((self.acceptance(key).until()?, -1)));
+        let mut changes: Vec<(Timestamp, isize)> = starts.chain(ends).collect();
+        // A key is not valid any more at its end, and so makes room for one that starts then.
+        changes.sort_unstable();
+        let valid = changes.iter().scan(0, |count, (_, change)| {
+            *count += change;
+            Some(*count)
+        });
+        let most = valid.max().unwrap_or(0).unsigned_abs();
         if most > room {
             let problem = Problem::Mkt(MktError::TooMany { capacity: room });
             return Err(KeyChainError::new(problem).field("key").in_chain(&self.name));
@@ -181,6 +197,23 @@ impl KeyChain {
     }
 }
 
+/// Takes an id for a lifetime, unless it has been taken for one that overlaps. Those that were taken do not overlap, and are in the
+/// order of their starts, so that only the neighbours count.
+fn take(
+    taken: &mut BTreeMap<(u8, Option<Timestamp>), Lifetime>,
+    KeyId(id): KeyId,
+    lifetime: Lifetime,
+) -> bool {
+    let place = (id, lifetime.from());
+    let neighbours = [taken.range(..=place).next_back(), taken.range(place..).next()];
+    let is_free =
+        !neighbours.into_iter().flatten().any(|((other, _), of)| *other == id && of.overlaps(&lifetime));
+    if is_free {
+        taken.insert(place, lifetime);
+    }
+    is_free
+}
+
 /// The key chains of a file (RFC 8177 `key-chains`), each with a different name.
 #[derive(Clone, Debug, Default)]
 pub struct KeyChains {
@@ -197,8 +230,9 @@ impl KeyChains {
     }
 
     pub(super) fn checked(chains: Vec<KeyChain>) -> Result<Self, Fault> {
+        let mut names = BTreeSet::new();
         for (index, chain) in chains.iter().enumerate() {
-            if chains[..index].iter().any(|earlier| earlier.name == chain.name) {
+            if !names.insert(&chain.name) {
                 let error = KeyChainError::new(Problem::ChainTwice).field("name").in_chain(&chain.name);
                 return Err(error.at(Some(index), None));
             }

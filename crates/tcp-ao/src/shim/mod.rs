@@ -317,7 +317,7 @@ where
     /// Gives the peer at `index` and its live connections the keys that its chain has at `now`. Call it at each
     /// [`KeyChain::next_change`](crate::key_chain::KeyChain::next_change), and when the clock has been set.
     ///
-    /// A live connection keeps keys that are valid later, so that a clock that was set back costs no session. When it has no
+    /// A live connection keeps keys that are valid later, ids and secret, so that a clock that was set back costs no session. When it has no
     /// other keys than such whose time is over, it is forgotten, and nothing gets through.
     ///
     /// # Errors
@@ -331,7 +331,7 @@ where
     ) -> Result<(), PeerError> {
         let mkts = chain.mkts(now);
         self.peers.set_mkts(index, mkts.clone())?;
-        let is_early = |key: &crate::MktParameters| chain.is_early(key.send_id, key.recv_id, now);
+        let is_early = |is: &dyn Fn(&crate::Mkt) -> bool| chain.is_early(is, now);
         self.retain_of(index, End::NoKey, |entry| entry.connection.replace_keys_but(&mkts, is_early).is_ok());
         Ok(())
     }

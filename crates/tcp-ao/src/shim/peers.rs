@@ -183,7 +183,13 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
         }
         slots[index].next = core::mem::replace(&mut self.free, index);
         self.count(prefix.1, -1);
-        self.slots.as_mut()[index].peer.take().ok_or(PeerError::NoSuchPeer(index))
+        let slot = &mut self.slots.as_mut()[index];
+        let peer = slot.peer.as_mut().ok_or(PeerError::NoSuchPeer(index))?;
+        // Writes over the secrets, where `take` would leave them in the slot.
+        let mkts = core::mem::take(&mut peer.mkts);
+        let removed = Peer { connections: peer.connections, mkts };
+        slot.peer = None;
+        Ok(removed)
     }
 
     pub(super) fn set_mkts(&mut self, index: usize, mkts: MktSet<MKTS_PER_PEER>) -> Result<(), PeerError> {

@@ -6,6 +6,7 @@ mod allocations;
 mod batch;
 mod captures;
 mod connection;
+mod followed_chain;
 mod hostile;
 mod icmp;
 mod ip;
