@@ -114,31 +114,37 @@ impl KeyFields {
 
 impl<K> ChainFields<K> {
     /// The chain, or an error that names it and says which key it is about.
-    pub(super) fn read(self, key: impl Fn(K) -> Result<ReadKey, KeyChainError>) -> Result<KeyChain, Fault> {
+    pub(super) fn read(self, key: impl Fn(&K) -> Result<ReadKey, KeyChainError>) -> Result<KeyChain, Fault> {
         let tolerance = self.accept_tolerance.0.map_or(Ok(0), |seconds| seconds.within(0..=u32::MAX.into()));
         let tolerance = tolerance.map_err(in_field("accept-tolerance"));
-        text::chain(self.name, self.description.0, tolerance, self.key.into_iter().map(key))
+        text::chain(self.name, self.description.0, tolerance, self.key.iter().map(key))
     }
 }
 
-impl<'de> Deserialize<'de> for ReadKey {
+/// The fields of a key that can be read, so that the place of an error is the key's. A list of keys themselves would leave secrets
+/// behind as it grows.
+struct CheckedFields(KeyFields);
+
+impl<'de> Deserialize<'de> for CheckedFields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        KeyFields::deserialize(deserializer)?.read().map_err(D::Error::custom)
+        let fields = KeyFields::deserialize(deserializer)?;
+        fields.read().map_err(D::Error::custom)?;
+        Ok(Self(fields))
     }
 }
 
 /// Reads a key of [`KeyChains::from_toml`]'s fields from any format (feature `serde`).
 impl<'de> Deserialize<'de> for Key {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        ReadKey::deserialize(deserializer).map(|read| read.key)
+        KeyFields::deserialize(deserializer)?.read().map(|read| read.key).map_err(D::Error::custom)
     }
 }
 
 /// Reads a key chain of [`KeyChains::from_toml`]'s fields from any format (feature `serde`).
 impl<'de> Deserialize<'de> for KeyChain {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let fields = ChainFields::<ReadKey>::deserialize(deserializer)?;
-        fields.read(Ok).map_err(|fault| D::Error::custom(fault.error))
+        let fields = ChainFields::<CheckedFields>::deserialize(deserializer)?;
+        fields.read(|CheckedFields(key)| key.read()).map_err(|fault| D::Error::custom(fault.error))
     }
 }
 

@@ -278,8 +278,7 @@ impl KeyChains {
             let tolerance = accept_tolerance.0.unwrap_or_default().duration.0;
             let tolerance = tolerance.map_or(Ok(0), |seconds| seconds.within(0..=u32::MAX.into()));
             let tolerance = tolerance.map_err(in_field("accept-tolerance.duration"));
-            let keys: Vec<_> = key.iter().map(|key| key.key(&name)).collect();
-            text::chain(name, description.0, tolerance, keys.into_iter())
+            text::chain(name.clone(), description.0, tolerance, key.iter().map(|key| key.key(&name)))
         };
         place::chains(key_chain.into_iter().map(chain)).map_err(|fault| located(fault, None))
     }

@@ -10,6 +10,9 @@ use crate::key_chain::error::Fault;
 use crate::key_chain::text::TOML_DATE_AND_TIME;
 use crate::key_chain::{KeyChain, KeyChainError, KeyChains, Position, Problem};
 
+/// How many tables deep in a key its fields are: in JSON a SendID is in `ao`, in `ietf-tcp:authentication`.
+const DEPTH: usize = 2;
+
 /// A value of a parsed text.
 pub(super) trait Value: Sized {
     /// The member of a table with this name.
@@ -25,9 +28,11 @@ pub(super) trait Value: Sized {
     /// A string or a number, as text.
     fn word(&self) -> Option<String>;
 
-    /// The member with this name, here or further inside.
-    fn find(&self, name: &str) -> Option<Self> {
-        self.member(name).or_else(|| self.members().iter().find_map(|member| member.find(name)))
+    /// The member with this name, here or so many tables further inside: no deeper than the fields of any format, since a text can be
+    /// nested without end.
+    fn find(&self, name: &str, depth: usize) -> Option<Self> {
+        let inside = || self.members().iter().find_map(|member| member.find(name, depth - 1));
+        self.member(name).or_else(|| if depth > 0 { inside() } else { None })
     }
 }
 
@@ -65,7 +70,7 @@ impl Fault {
         error.position = position;
         let Some(mut value) = root else { return error };
         if let Some(chain) =
-            self.chain.and_then(|index| value.find("key-chain").and_then(|list| list.element(index)))
+            self.chain.and_then(|index| value.find("key-chain", DEPTH).and_then(|list| list.element(index)))
         {
             error.chain = error.chain.or_else(|| chain.member("name")?.word());
             value = chain;
@@ -76,8 +81,8 @@ impl Fault {
             error.key_id = error.key_id.or_else(|| ["key-id", "send-id"].into_iter().find_map(number));
             value = key;
         }
-        for name in error.field.as_deref().unwrap_or_default().split('.') {
-            match value.find(name) {
+        for name in error.field.iter().flat_map(|field| field.split('.')) {
+            match value.find(name, DEPTH) {
                 Some(inner) => value = inner,
                 None => break,
             }

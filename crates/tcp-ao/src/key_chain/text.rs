@@ -239,15 +239,18 @@ pub(super) fn chain(
     name: String,
     description: Option<String>,
     accept_tolerance: Result<u32, KeyChainError>,
-    keys: impl Iterator<Item = Result<ReadKey, KeyChainError>>,
+    keys: impl ExactSizeIterator<Item = Result<ReadKey, KeyChainError>>,
 ) -> Result<KeyChain, Fault> {
     let in_chain = |error: KeyChainError, key| error.in_chain(&name).at(None, key);
     let accept_tolerance = accept_tolerance.map_err(|error| in_chain(error, None))?;
-    let keys = keys.enumerate().map(|(index, key)| key.map_err(|error| in_chain(error, Some(index))));
-    let keys = keys.collect::<Result<Vec<_>, _>>()?;
-    let given: Vec<_> = keys.iter().map(|key| (key.has_key_id, key.has_recv_id)).collect();
-    let keys = keys.into_iter().map(|key| key.key).collect();
-    KeyChain::from_file(name, description, accept_tolerance, keys).map_err(|mut fault| {
+    // Room for all: a list that grew would leave secrets behind, and so would one that was emptied into another.
+    let (mut read, mut given) = (Vec::with_capacity(keys.len()), Vec::with_capacity(keys.len()));
+    for (index, key) in keys.enumerate() {
+        let ReadKey { key, has_key_id, has_recv_id } = key.map_err(|error| in_chain(error, Some(index)))?;
+        read.push(key);
+        given.push((has_key_id, has_recv_id));
+    }
+    KeyChain::from_file(name, description, accept_tolerance, read).map_err(|mut fault| {
         let (has_key_id, has_recv_id) = fault.key.map_or((true, true), |index| given[index]);
         match fault.error.field.as_deref() {
             Some("key-id") if !has_key_id => fault.error.field = Some("send-id".into()),

@@ -62,7 +62,7 @@ impl KeyChains {
                 let (path, error) = (error.path(), error.inner());
                 located(Fault::refused(error.message(), Some(path)), position(error))
             })?;
-        let chains = document.key_chain.into_iter().map(|chain| chain.read(|key: KeyFields| key.read()));
+        let chains = document.key_chain.into_iter().map(|chain| chain.read(KeyFields::read));
         place::chains(chains).map_err(|fault| located(fault, None))
     }
 
