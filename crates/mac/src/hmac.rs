@@ -12,10 +12,15 @@ const BLOCK: usize = 64;
 /// The chaining values after the inner and the outer key block, so that the key costs no compression per message.
 // Aligned, so that SHA-256's are one cache line and no load crosses two.
 #[derive(ZeroizeOnDrop)]
-#[repr(align(16))]
+#[repr(C, align(16))]
 pub(crate) struct HmacKey<C: ChainingValue> {
     inner: Zeroizing<C>,
     outer: Zeroizing<C>,
+    // Zeros up to the size of the other algorithms' keys. A move would bring along whatever was on the stack instead, which may be the octets
+    // of this very key, and nothing would wipe it.
+    #[cfg(any(feature = "aes-128-cmac", feature = "kmac256"))]
+    #[zeroize(skip)]
+    _spare: C::Spare,
 }
 
 impl<C: ChainingValue> HmacKey<C> {
@@ -35,7 +40,12 @@ impl<C: ChainingValue> HmacKey<C> {
         let inner = start_with(0x36);
         // The inner pad is still on the key: one XOR removes it and adds the outer pad.
         let outer = start_with(0x36 ^ 0x5c);
-        Self { inner, outer }
+        Self {
+            inner,
+            outer,
+            #[cfg(any(feature = "aes-128-cmac", feature = "kmac256"))]
+            _spare: C::SPARE,
+        }
     }
 
     /// Writes the hash of a key that is longer than a block. Apart, so that others take less of the stack.
@@ -85,6 +95,12 @@ pub(crate) trait ChainingValue: Copy + Zeroize + AsRef<[u32]> {
     /// A hash value.
     type Output: Default + AsMut<[u8]>;
 
+    /// Octets that two chaining values take less than another algorithm's key.
+    #[cfg(any(feature = "aes-128-cmac", feature = "kmac256"))]
+    type Spare;
+    #[cfg(any(feature = "aes-128-cmac", feature = "kmac256"))]
+    const SPARE: Self::Spare;
+
     /// Octets of a hash value.
     const OUTPUT_LENGTH: usize = size_of::<Self>();
 
@@ -129,6 +145,11 @@ impl ChainingValue for [u32; 5] {
 
     type Output = [u8; 20];
 
+    #[cfg(any(feature = "aes-128-cmac", feature = "kmac256"))]
+    type Spare = [u8; 152];
+    #[cfg(any(feature = "aes-128-cmac", feature = "kmac256"))]
+    const SPARE: Self::Spare = [0; 152];
+
     #[inline]
     fn hmac(sha: ShaInstructions, keys: [&Self; 2], message: &[&[u8]]) -> [u8; 20] {
         wireseal_kernels::sha1::hmac(sha, keys, message)
@@ -147,6 +168,11 @@ impl ChainingValue for [u32; 8] {
         [0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19];
 
     type Output = [u8; 32];
+
+    #[cfg(any(feature = "aes-128-cmac", feature = "kmac256"))]
+    type Spare = [u8; 128];
+    #[cfg(any(feature = "aes-128-cmac", feature = "kmac256"))]
+    const SPARE: Self::Spare = [0; 128];
 
     #[inline]
     fn hmac(sha: ShaInstructions, keys: [&Self; 2], message: &[&[u8]]) -> [u8; 32] {

@@ -19,7 +19,7 @@ use wireseal_mac::prefetch;
 
 use crate::counters::Counters;
 use crate::error::KeyError;
-use crate::mkt::{MasterKey, MktParameters, MktSet};
+use crate::mkt::{MktParameters, MktSet};
 use crate::sne::SneTracker;
 use crate::types::{Isn, KeyId, SeqNum, Sne, SocketPair};
 
@@ -30,7 +30,7 @@ pub(crate) use handshake::Handshake;
 use heard::Heard;
 pub use heard::HeardKeys;
 pub use receive::Verified;
-use secrets::Secrets;
+use secrets::{MasterKeys, Secrets};
 pub use state::{ConnectionState, StateError};
 pub use syn::VerifiedSyn;
 
@@ -125,8 +125,8 @@ impl<const N: usize> Connection<N> {
         rnext: KeyId,
     ) -> Self {
         let () = Self::HAS_ROOM;
-        let (mut parameters, mut master_keys) = ([None; N], [const { MasterKey::BLANK }; N]);
-        for ((parameters, master_key), mkt) in parameters.iter_mut().zip(&mut master_keys).zip(mkts.iter()) {
+        let (mut parameters, mut master) = ([None; N], MasterKeys::BLANK);
+        for ((parameters, master_key), mkt) in parameters.iter_mut().zip(&mut master.keys).zip(mkts.iter()) {
             *parameters = Some(*mkt.parameters());
             master_key.clone_from(mkt.master_key());
         }
@@ -151,7 +151,7 @@ impl<const N: usize> Connection<N> {
             heard,
             local_isn,
             good: 0,
-            secrets: Secrets::Master(master_keys),
+            secrets: Secrets::Master(master),
             remote_isn,
             refused: Counters::new(),
         }

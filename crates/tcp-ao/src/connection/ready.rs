@@ -4,9 +4,8 @@ use core::array;
 
 use crate::connection::Connection;
 use crate::connection::heard::Heard;
-use crate::connection::secrets::{BothTrafficKeys, Secrets, TrafficKeys};
+use crate::connection::secrets::{BothTrafficKeys, MasterKeys, Secrets, TrafficKeys};
 use crate::kdf::{KdfContext, TrafficKey};
-use crate::mkt::MasterKey;
 use crate::types::{Isn, KeyId};
 
 impl<const N: usize> Connection<N> {
@@ -79,10 +78,10 @@ impl<const N: usize> Connection<N> {
 
     /// Turns the master keys into traffic keys, and wipes them.
     pub(super) fn derive_all(&mut self, local_isn: Isn) {
-        let Secrets::Master(master_keys) = &self.secrets else { return };
+        let Secrets::Master(master) = &self.secrets else { return };
         let isns = (local_isn, self.remote_isn);
         let mut octets = array::from_fn(|_| BothTrafficKeys::zero());
-        for (place, keys) in octets.iter_mut().zip(self.parameters.iter().zip(master_keys)) {
+        for (place, keys) in octets.iter_mut().zip(self.parameters.iter().zip(&master.keys)) {
             if let (Some(key), master_key) = keys
                 && place.derive(key.algorithm, master_key, self.pair, isns).is_none()
             {
@@ -116,14 +115,14 @@ impl<const N: usize> Connection<N> {
     #[cold]
     #[inline(never)]
     pub(super) fn forget_keys(&mut self) {
-        self.secrets = Secrets::Master([const { MasterKey::BLANK }; N]);
+        self.secrets = Secrets::Master(MasterKeys::BLANK);
     }
 
     /// The traffic key of a slot in this context, while its master key is there.
     #[cold]
     pub(super) fn derive(&self, slot: u8, context: &KdfContext) -> Option<TrafficKey> {
-        let Secrets::Master(keys) = &self.secrets else { return None };
-        let master_key = keys.get(usize::from(slot))?;
+        let Secrets::Master(master) = &self.secrets else { return None };
+        let master_key = master.keys.get(usize::from(slot))?;
         TrafficKey::derive_from(self.key_in(slot)?.algorithm, master_key, context)
     }
 }

@@ -6,14 +6,33 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::kdf::{KdfContext, MAX_TRAFFIC_KEY_LENGTH, TrafficKey, derive};
 use crate::mkt::{MasterKey, Mkt};
+use crate::peer::MKTS_PER_PEER;
 use crate::types::{Isn, SocketPair};
 
 /// The master keys until the ISNs are confirmed, the traffic keys afterwards; never both.
 #[allow(clippy::large_enum_variant, reason = "a heap is what this crate does without")]
 pub(super) enum Secrets<const N: usize> {
-    /// Blank where there is no MKT.
-    Master([MasterKey; N]),
+    Master(MasterKeys<N>),
     Traffic(TrafficKeys<N>),
+}
+
+/// Octets that the master keys of a shim's connection take less than its traffic keys, of which one octet tells which they are.
+const SPARE: usize =
+    size_of::<TrafficKeys<MKTS_PER_PEER>>().saturating_sub(size_of::<[MasterKey; MKTS_PER_PEER]>() + 1);
+
+/// The master keys, blank where there is no MKT.
+pub(super) struct MasterKeys<const N: usize> {
+    pub(super) keys: [MasterKey; N],
+    /// Zeros. Without them a move would bring along whatever was on the stack, which may be a copy of these very keys, and nothing would
+    /// wipe it.
+    _spare: [u8; SPARE],
+}
+
+#[cfg(feature = "default")]
+const _: () = assert!(size_of::<Secrets<MKTS_PER_PEER>>() == size_of::<MasterKeys<MKTS_PER_PEER>>() + 1);
+
+impl<const N: usize> MasterKeys<N> {
+    pub(super) const BLANK: Self = Self { keys: [const { MasterKey::BLANK }; N], _spare: [0; SPARE] };
 }
 
 /// Only two keys are ready to compute MACs; a key takes 208 octets so, and at most 32 otherwise.
@@ -66,8 +85,8 @@ impl<const N: usize> Secrets<N> {
     /// Puts the secret of an MKT into a slot, like [`derive`].
     pub(super) fn put(&mut self, slot: usize, mkt: &Mkt, pair: SocketPair, isns: (Isn, Isn)) -> Option<()> {
         match self {
-            Self::Master(keys) => {
-                keys.get_mut(slot)?.clone_from(mkt.master_key());
+            Self::Master(master) => {
+                master.keys.get_mut(slot)?.clone_from(mkt.master_key());
                 Some(())
             }
             Self::Traffic(keys) => {
@@ -82,8 +101,8 @@ impl<const N: usize> Secrets<N> {
     /// Wipes the secret of a slot.
     pub(super) fn wipe(&mut self, slot: usize) {
         match self {
-            Self::Master(keys) => {
-                if let Some(key) = keys.get_mut(slot) {
+            Self::Master(master) => {
+                if let Some(key) = master.keys.get_mut(slot) {
                     *key = MasterKey::BLANK;
                 }
             }
@@ -98,7 +117,8 @@ impl<const N: usize> Secrets<N> {
     /// Whether a slot has the secret of an MKT. Takes the same time wherever they differ.
     pub(super) fn is_of(&self, slot: usize, mkt: &Mkt, pair: SocketPair, isns: (Isn, Isn)) -> bool {
         match self {
-            Self::Master(keys) => keys
+            Self::Master(master) => master
+                .keys
                 .get(slot)
                 .is_some_and(|key| key.expose_secret().ct_eq(mkt.master_key().expose_secret()).into()),
             Self::Traffic(keys) => keys.octets.get(slot).is_some_and(|keys| {
