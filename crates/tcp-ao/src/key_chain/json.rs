@@ -260,8 +260,10 @@ impl KeyChains {
             let message = error.to_string();
             let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
             let position = Position { line: error.line(), column: error.column().max(1) };
-            // Of a value in the wrong place the parser tells the end.
-            let position = (!error.is_data() || message.starts_with("duplicate")).then_some(position);
+            // Of a value in the wrong place the parser tells the end. The start is looked up, if the rest of the text lets it.
+            let is_looked_up = error.is_data() && !message.starts_with("duplicate");
+            let is_readable = || serde_json::from_str::<&RawValue>(text).is_ok();
+            let position = (!is_looked_up || !is_readable()).then_some(position);
             located(Fault::refused(message, path), position)
         };
         let mut deserializer = serde_json::Deserializer::from_str(text);

@@ -2,7 +2,7 @@
 //!
 //! | you want to | call |
 //! |---|---|
-//! | read a file | [`KeyChains::from_toml`], [`KeyChains::from_json`] |
+//! | read a file | [`KeyChains::from_toml`] (feature `toml`), [`KeyChains::from_json`] (feature `json`) |
 //! | have them in a configuration file of your own | a field of type [`KeyChains`], [as below](#in-a-configuration-file-of-your-own) |
 //! | write one | [`KeyChains::to_toml`], [`KeyChains::to_json`] |
 //! | find a peer's chain | [`KeyChains::get`] |
@@ -27,9 +27,13 @@
 //!
 //! # Secrets
 //! Secrets are wiped with the [`Mkt`](crate::Mkt) that holds them, and so are the texts that are written. You wipe the text that
-//! is read. The TOML and JSON parsers do not wipe their buffers, through which a file with a syntax error and any secret with
-//! an escape passes; `secret-hex` and `hexadecimal-string` need no escapes. Errors contain no secret and no value of any field,
-//! but they show the names of unknown fields.
+//! is read: read the file into a buffer that is large enough from the start, since one that grows leaves pieces behind. Reading
+//! itself leaves no secret on the heap, with one exception: a secret with an escape, such as `\"`, passes through a buffer of the
+//! TOML or JSON parser, which does not wipe it. `secret-hex`, `hexadecimal-string` and TOML's `'literal strings'` need no escapes. In a
+//! [file of your own](#in-a-configuration-file-of-your-own), what its parser keeps is its affair. Keys are moved while
+//! they are made, which leaves copies on the [stack](crate#what-is-wiped).
+//!
+//! Errors contain no secret and no value of any field, but they show the names of unknown fields.
 //!
 //! # Example
 //! ```
@@ -127,6 +131,8 @@ mod fields;
 #[cfg(feature = "json")]
 mod json;
 mod key;
+#[cfg(not(all(feature = "toml", feature = "json")))]
+mod left_out;
 mod lifetime;
 #[cfg(any(feature = "toml", feature = "json"))]
 mod place;
@@ -142,5 +148,11 @@ pub use active::ActiveKeys;
 pub use chain::{KeyChain, KeyChains};
 pub use error::{KeyChainError, Position, Problem};
 pub use key::Key;
+#[cfg(not(feature = "json"))]
+#[doc(hidden)]
+pub use left_out::FeatureJson;
+#[cfg(not(feature = "toml"))]
+#[doc(hidden)]
+pub use left_out::FeatureToml;
 pub use lifetime::Lifetime;
 pub use timestamp::{ParseTimestampError, Timestamp};

@@ -52,7 +52,14 @@ impl Fault {
         }
         // This is how serde sees a date.
         let is_date = names.pop_if(|name| name == TOML_DATE_AND_TIME).is_some();
-        let message = if is_date { "expected a table" } else { without_value(message) };
+        let message = match message {
+            _ if is_date => "expected a table",
+            // The TOML and the JSON parser stop long before the stack ends.
+            "cannot recurse further; max recursion depth met"
+            | "recursion limit"
+            | "recursion limit exceeded" => "arrays or tables are nested too deeply",
+            _ => without_value(message),
+        };
         let error = KeyChainError::new(Problem::Text(one_line(message).into()));
         let error = if names.is_empty() { error } else { error.field(names.join(".")) };
         error.at(indices.first().copied(), indices.get(1).copied())
@@ -90,7 +97,12 @@ impl Fault {
         if let Problem::Text(message) = &mut error.problem
             && message.starts_with("expected ")
         {
+            let is_list = message == "expected an array";
             message.to_mut().push_str(&format!(", found {}", value.kind()));
+            if is_list && value.kind() == "a table" {
+                let header = if self.chain.is_some() { "key-chain.key" } else { "key-chain" };
+                message.to_mut().push_str(&format!(": write [[{header}]] with two brackets, once for each"));
+            }
         }
         error.position = position.or_else(|| Some(Position::of(text, value.offset())));
         error

@@ -136,13 +136,22 @@ impl SecretText {
 
     /// Reads hexadecimal digits, with or without a colon after each pair as in YANG's `hex-string` (RFC 6991).
     fn hexadecimal(&self) -> Result<MasterKey, Problem> {
-        let has_odd_part = self.0.contains(':') && self.0.split(':').any(|pair| pair.len() != 2);
+        if self.0.bytes().any(|octet| octet != b':' && !octet.is_ascii_hexdigit()) {
+            return invalid(
+                "has characters that are not hexadecimal digits; write the octets as \"6669\" or \"66:69\"",
+            );
+        }
+        if self.0.contains(':') && self.0.split(':').any(|pair| pair.len() != 2) {
+            return invalid(
+                "has a colon within a pair of digits; write the octets as \"66:69\", or without colons",
+            );
+        }
         let mut digits = Zeroizing::new(Vec::with_capacity(self.0.len()));
         digits.extend(self.0.bytes().filter(|octet| *octet != b':'));
         let mut octets = Zeroizing::new(alloc::vec![0; digits.len() / 2]);
         match mixed::decode(digits.as_slice(), &mut octets) {
-            Ok(octets) if !has_odd_part => MasterKey::new(octets).map_err(Problem::Mkt),
-            _ => invalid("not an even number of hexadecimal digits"),
+            Ok(octets) => MasterKey::new(octets).map_err(Problem::Mkt),
+            Err(_) => invalid("has an odd number of hexadecimal digits; write two for each octet"),
         }
     }
 }

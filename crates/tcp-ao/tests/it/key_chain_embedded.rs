@@ -109,7 +109,7 @@ fn null_in_json_is_no_value_and_no_secret_is_repeated() {
     assert!(json_error(&with("\"secret\": 31337")).starts_with("expected a string at line 2 column "));
     assert_eq!(
         json_error(&with("\"secret-hex\": \"hunter2\"")),
-        "key 1, secret-hex: not an even number of hexadecimal digits at line 2 column 61"
+        "key 1, secret-hex: has characters that are not hexadecimal digits; write the octets as \"6669\" or \"66:69\" at line 2 column 61"
     );
 }
 

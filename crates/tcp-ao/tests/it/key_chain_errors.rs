@@ -101,9 +101,10 @@ secret      | secret = "LONG"           | 6:10, key 100, secret: master key has 
 secret      |                           | 3:1, key 100: give secret or secret-hex
 secret-hex  | secret-hex = "00"         | 3:1, key 100: give secret or secret-hex, not both
 secret      | secret = "pässword"       | 6:10, key 100, secret: the secret has characters outside ASCII; give its octets as hexadecimal digits
-secret      | secret-hex = "0"          | 6:14, key 100, secret-hex: not an even number of hexadecimal digits
-secret      | secret-hex = "0:00"       | 6:14, key 100, secret-hex: not an even number of hexadecimal digits
-secret      | secret-hex = "hunter"     | 6:14, key 100, secret-hex: not an even number of hexadecimal digits
+secret      | secret-hex = "012"        | 6:14, key 100, secret-hex: has an odd number of hexadecimal digits; write two for each octet
+secret      | secret-hex = "0:00"       | 6:14, key 100, secret-hex: has a colon within a pair of digits; write the octets as "66:69", or without colons
+secret      | secret-hex = "zz"         | 6:14, key 100, secret-hex: has characters that are not hexadecimal digits; write the octets as "6669" or "66:69"
+secret      | secret-hex = "0x00"       | 6:14, key 100, secret-hex: has characters that are not hexadecimal digits; write the octets as "6669" or "66:69"
 options     | options = "some"          | 7:11, key 100, options: neither "covered" nor "excluded"
 send        | send = { from = 2026-01-01T00:00:00Z, until = 2026-01-01T00:00:00Z } | 7:47, key 100, send.until: ends at 2026-01-01T00:00:00Z, which is not after 2026-01-01T00:00:00Z
 send        | send = { from = 2026-01-01 } | 7:17, key 100, send.from: not a date and time with offset (RFC 3339), such as 2026-11-20T10:00:00Z
@@ -151,7 +152,7 @@ const JSON: &str = r#"
 101           | -5          | 6:71, key 7, recv-id: must be a whole number from 0 to 255
 {"ao"         | {"keychain": "edge", "ao" | 6:49, key 7, keychain: a key cannot refer to another key chain
 101           | 101, "accept-key-mismatch": true | 6:99, key 7, accept-key-mismatch: a protected peer's segments are never accepted without a matching key
-"keystring"   | "hexadecimal-string" | 5:46, key 7, hexadecimal-string: not an even number of hexadecimal digits
+"keystring"   | "hexadecimal-string" | 5:46, key 7, hexadecimal-string: has characters that are not hexadecimal digits; write the octets as "6669" or "66:69"
 "keystring": "first-secret" | | 1:71, key 7: give keystring or hexadecimal-string
 lifetime": {} | lifetime": {"send-accept-lifetime": {}, "send-lifetime": {}} | 3:21, key 7, lifetime: say once when it starts and once when it ends
 lifetime": {} | lifetime": {"send-lifetime": {"duration": 60}} | 3:39, key 7, send-lifetime: say once when it starts and once when it ends
@@ -247,6 +248,16 @@ fn unknown_fields_and_tables_in_the_wrong_place_are_named() {
     assert!(error.starts_with(&(at("7:1") + ", key 100, colour: unknown field `colour`")), "{error}");
     for (text, expected) in [
         ("key-chain = 1", "line 1, column 13, key-chain: expected an array, found a whole number"),
+        (
+            "[key-chain]\nname = \"core\"",
+            "line 1, column 1, key-chain: expected an array, found a table: write [[key-chain]] with two brackets, once for each",
+        ),
+        (
+            "[[key-chain]]\nname = \"core\"\n[key-chain.key]\nsend-id = 1",
+            "line 3, column 1, key chain \"core\", key: expected an array, found a table: write [[key-chain.key]] with two brackets, \
+             once for each",
+        ),
+        ("[[keychain]]", "line 1, column 3, keychain: unknown field `keychain`, expected `key-chain`"),
         ("key-chain = [1]", "line 1, column 14: expected a table that is a key chain, found a whole number"),
         (
             "[[key-chain]]\nname = 3",

@@ -14,8 +14,15 @@ mod kdf;
 mod key_chain_embedded;
 mod key_chain_errors;
 mod key_chain_formats;
+mod key_chain_hostile;
 mod key_chain_lifetimes;
 mod keys;
+#[cfg(target_os = "linux")]
+mod memory;
+#[cfg(target_os = "linux")]
+mod memory_files;
+#[cfg(target_os = "linux")]
+mod memory_secrets;
 mod option;
 mod pair;
 mod requests;

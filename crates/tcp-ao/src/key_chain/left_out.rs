@@ -1,0 +1,45 @@
+//! What is left out without its feature: the compiler names the feature, where it would say that there is no such function.
+
+use crate::key_chain::{KeyChainError, KeyChains};
+
+/// The feature `toml`, without which nothing has this trait.
+#[cfg(not(feature = "toml"))]
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`KeyChains::from_toml` needs the feature `toml` of wireseal-tcp-ao",
+    label = "the feature `toml` is off",
+    note = "in Cargo.toml: wireseal-tcp-ao = {{ version = \"…\", features = [\"toml\"] }}; wireseal-linux has the feature too"
+)]
+pub trait FeatureToml {
+    /// Never called.
+    fn read(self) -> Result<KeyChains, KeyChainError>;
+}
+
+/// The feature `json`, without which nothing has this trait.
+#[cfg(not(feature = "json"))]
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`KeyChains::from_json` needs the feature `json` of wireseal-tcp-ao",
+    label = "the feature `json` is off",
+    note = "in Cargo.toml: wireseal-tcp-ao = {{ version = \"…\", features = [\"json\"] }}; wireseal-linux has the feature too"
+)]
+pub trait FeatureJson {
+    /// Never called.
+    fn read(self) -> Result<KeyChains, KeyChainError>;
+}
+
+impl KeyChains {
+    /// Does not compile without the feature `toml`.
+    #[cfg(not(feature = "toml"))]
+    #[doc(hidden)]
+    pub fn from_toml<T: FeatureToml>(text: T) -> Result<Self, KeyChainError> {
+        text.read()
+    }
+
+    /// Does not compile without the feature `json`.
+    #[cfg(not(feature = "json"))]
+    #[doc(hidden)]
+    pub fn from_json<T: FeatureJson>(text: T) -> Result<Self, KeyChainError> {
+        text.read()
+    }
+}

@@ -1,0 +1,148 @@
+//! The secrets of a file are in memory only as long as its text and its key chains are.
+
+use std::fmt::Write;
+use std::hint::black_box;
+
+use serde::Deserialize;
+use wireseal_tcp_ao::key_chain::KeyChains;
+use zeroize::Zeroizing;
+
+use crate::memory::{apart, observe, role, stage};
+
+const KEYS: usize = 100;
+
+/// How a file spells secrets.
+#[derive(Clone, Copy, PartialEq)]
+enum Spelling {
+    Text,
+    Hexadecimal,
+}
+
+/// The octets that all secrets begin with, which no constant of the program has.
+fn start() -> [u8; 24] {
+    std::array::from_fn(|place| b'A' + black_box((place as u8).wrapping_mul(37).wrapping_add(11)) % 26)
+}
+
+/// What is looked for: a secret's octets, and their digits in a file.
+fn spelled(octets: &[u8], spelling: Spelling) -> Zeroizing<String> {
+    let mut text = Zeroizing::new(String::with_capacity(3 * octets.len()));
+    for octet in octets {
+        match spelling {
+            Spelling::Text => text.push(char::from(*octet)),
+            Spelling::Hexadecimal => write!(text, "{octet:02x}").unwrap(),
+        }
+    }
+    text
+}
+
+/// A file of 100 keys, in a buffer that never grows. With `fault`, something is wrong with the last.
+fn file(is_json: bool, spelling: Spelling, fault: &str) -> Zeroizing<String> {
+    let mut text = Zeroizing::new(String::with_capacity(500 * KEYS));
+    let start = Zeroizing::new(start());
+    text.push_str(match is_json {
+        true => r#"{"ietf-key-chain:key-chains": {"key-chain": [{"name": "core", "key": ["#,
+        false => "[[key-chain]]\nname = \"core\"\n",
+    });
+    for number in 0..KEYS {
+        let mut octets = Zeroizing::new([0; 32]);
+        octets[..24].copy_from_slice(&*start);
+        octets[24..].copy_from_slice(format!("{number:08}").as_bytes());
+        let secret = spelled(&*octets, spelling);
+        let fault = if number == KEYS - 1 { fault } else { "" };
+        let (field, comma) = match (is_json, spelling) {
+            (true, Spelling::Text) => ("keystring", if number == 0 { "" } else { "," }),
+            (true, Spelling::Hexadecimal) => ("hexadecimal-string", if number == 0 { "" } else { "," }),
+            (false, Spelling::Text) => ("secret", ""),
+            (false, Spelling::Hexadecimal) => ("secret-hex", ""),
+        };
+        let id = number + 1;
+        if is_json {
+            write!(
+                text,
+                r#"{comma}{{"key-id": "{number}", "crypto-algorithm": "ietf-key-chain:hmac-sha-1", "key-string": {{"{field}": "{}"}},
+                "ietf-tcp:authentication": {{"ao": {{"send-id": {id}, "recv-id": {id}}}}}{fault}}}"#,
+                *secret
+            )
+            .unwrap();
+        } else {
+            write!(
+                text,
+                "[[key-chain.key]]\nkey-id = {number}\nsend-id = {id}\nalgorithm = \"HMAC-SHA-1-96\"\n{field} = \"{}\"\n{fault}\n",
+                *secret
+            )
+            .unwrap();
+        }
+    }
+    text.push_str(if is_json { "]}]}}" } else { "" });
+    text
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Config {
+    key_chain: KeyChains,
+}
+
+/// What is read: its name, whether in JSON, and how. No chains come of a file in which something is wrong.
+type Case = (&'static str, bool, Spelling, &'static str, fn(&str) -> Option<KeyChains>);
+
+const CASES: [Case; 9] = [
+    ("TOML", false, Spelling::Text, "", |text| KeyChains::from_toml(text).ok()),
+    ("TOML, hexadecimal", false, Spelling::Hexadecimal, "", |text| KeyChains::from_toml(text).ok()),
+    ("JSON", true, Spelling::Text, "", |text| KeyChains::from_json(text).ok()),
+    ("JSON, hexadecimal", true, Spelling::Hexadecimal, "", |text| KeyChains::from_json(text).ok()),
+    ("in a file of another kind", false, Spelling::Text, "", |text| {
+        toml::from_str::<Config>(text).ok().map(|config| config.key_chain)
+    }),
+    ("TOML, value wrong", false, Spelling::Text, "mac-length = 99", |text| KeyChains::from_toml(text).ok()),
+    ("TOML, syntax wrong", false, Spelling::Text, "mac-length = = 1", |text| KeyChains::from_toml(text).ok()),
+    ("JSON, value wrong", true, Spelling::Text, r#", "wireseal:mac-length": 99"#, |text| {
+        KeyChains::from_json(text).ok()
+    }),
+    ("JSON, syntax wrong", true, Spelling::Text, ", ,", |text| KeyChains::from_json(text).ok()),
+];
+
+#[test]
+fn ao_36_reading_a_file_leaves_no_secret_behind() {
+    if let Some(name) = role() {
+        let case = CASES.iter().find(|(other, ..)| *other == name).unwrap();
+        return read_a_file(case);
+    }
+    let (octets, digits) = (start(), spelled(&start(), Spelling::Hexadecimal));
+    for (name, _, spelling, fault, _) in CASES {
+        let test = "memory_files::ao_36_reading_a_file_leaves_no_secret_behind";
+        let stages = observe(test, name, |stage, memory| {
+            let count = [memory.count(&octets), memory.count(digits.as_bytes())];
+            let of_text = if spelling == Spelling::Text { [KEYS, 0] } else { [0, KEYS] };
+            let read = if fault.is_empty() { KEYS } else { 0 };
+            let expected = match stage {
+                "the text" => of_text,
+                "read" => [of_text[0] + read, of_text[1]],
+                "the chains" => [read, 0],
+                "copied" => [2 * read, 0],
+                _ => [0, 0],
+            };
+            assert_eq!(count, expected, "{name}: {stage}");
+        });
+        assert_eq!(stages, 7);
+    }
+}
+
+fn read_a_file((_, is_json, spelling, fault, read): &Case) {
+    stage("start");
+    let text = apart(|| file(*is_json, *spelling, fault));
+    stage("the text");
+    let chains = apart(|| read(&text));
+    assert_eq!(chains.is_some(), fault.is_empty());
+    stage("read");
+    drop(text);
+    stage("the chains");
+    let copy = apart(|| chains.clone());
+    stage("copied");
+    // Written in either format, they are the same.
+    apart(|| copy.iter().for_each(|chains| drop((chains.to_toml(), chains.to_json()))));
+    drop(copy);
+    stage("the chains");
+    drop(chains);
+    stage("nothing");
+}
