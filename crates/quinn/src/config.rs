@@ -5,8 +5,9 @@ use std::sync::Arc;
 use rustls::client::Resumption;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, Error, NoKeyLog, ServerConfig};
-use wireseal_quic::AeadAlgorithm;
+use rustls::quic::Suite;
+use rustls::{CipherSuite, ClientConfig, Error, NoKeyLog, ServerConfig};
+use wireseal_quic::{AeadAlgorithm, Version};
 
 use crate::session::Session;
 
@@ -18,6 +19,41 @@ pub struct QuicClientConfig(pub(crate) Arc<ClientConfig>);
 /// `quinn::crypto::rustls::QuicServerConfig`. Its second argument is a [`TokenKey`](crate::TokenKey).
 #[derive(Clone, Debug)]
 pub struct QuicServerConfig(pub(crate) Arc<ServerConfig>);
+
+impl QuicClientConfig {
+    /// The same as `try_from`, for programs that were written for quinn's or noq's own configuration: that of Wireseal needs no suite for
+    /// Initial packets, whose keys are its own.
+    ///
+    /// # Errors
+    ///
+    /// Those of `try_from`; and, as with quinn and noq, if `initial` is not TLS_AES_128_GCM_SHA256.
+    pub fn with_initial(config: Arc<ClientConfig>, initial: Suite) -> Result<Self, Error> {
+        check_initial(initial)?;
+        config.try_into()
+    }
+
+    /// Offers these application protocols (ALPN) in place of those of the TLS configuration.
+    pub fn set_alpn_protocols(&mut self, alpn_protocols: Vec<Vec<u8>>) {
+        Arc::make_mut(&mut self.0).alpn_protocols = alpn_protocols;
+    }
+}
+
+impl QuicServerConfig {
+    /// The same as `try_from`, as [`QuicClientConfig::with_initial`].
+    ///
+    /// # Errors
+    ///
+    /// Those of `try_from`; and, as with quinn and noq, if `initial` is not TLS_AES_128_GCM_SHA256.
+    pub fn with_initial(config: Arc<ServerConfig>, initial: Suite) -> Result<Self, Error> {
+        check_initial(initial)?;
+        config.try_into()
+    }
+
+    /// Accepts these application protocols (ALPN) in place of those of the TLS configuration.
+    pub fn set_alpn_protocols(&mut self, alpn_protocols: Vec<Vec<u8>>) {
+        Arc::make_mut(&mut self.0).alpn_protocols = alpn_protocols;
+    }
+}
 
 impl TryFrom<ClientConfig> for QuicClientConfig {
     type Error = Error;
@@ -35,15 +71,15 @@ impl TryFrom<Arc<ClientConfig>> for QuicClientConfig {
 
     /// # Errors
     ///
-    /// What rustls has against QUIC with this configuration: no TLS 1.3, or no suite with QUIC keys (`wireseal_rustls::provider`
-    /// gives them to a provider without). A suite that Wireseal has no AEAD for.
+    /// What rustls has against QUIC with this configuration: no TLS 1.3, or no suite with QUIC keys, as with
+    /// graviola's provider (`wireseal_rustls::provider` gives them to it). A suite that Wireseal has no AEAD for.
     fn try_from(config: Arc<ClientConfig>) -> Result<Self, Error> {
         check_suites(config.crypto_provider())?;
         // A session that comes to nothing: it takes no ticket and logs nothing.
         let mut tried = (*config).clone();
         tried.resumption = Resumption::disabled();
         tried.key_log = Arc::new(NoKeyLog);
-        Session::client(&tried, ServerName::try_from("localhost").expect("a name"), Vec::new())?;
+        Session::client(Version::V1, &tried, ServerName::try_from("localhost").expect("a name"), Vec::new())?;
         Ok(Self(config))
     }
 }
@@ -64,20 +100,37 @@ impl TryFrom<Arc<ServerConfig>> for QuicServerConfig {
 
     /// # Errors
     ///
-    /// What rustls has against QUIC with this configuration: no TLS 1.3, no suite with QUIC keys (`wireseal_rustls::provider` gives
-    /// them to a provider without), or a `max_early_data_size` other than 0 and `u32::MAX` (RFC 9001 §4.6.1). A suite that Wireseal
+    /// What rustls has against QUIC with this configuration: no TLS 1.3, no suite with QUIC keys, as with graviola's provider
+    /// (`wireseal_rustls::provider` gives them to it), or a `max_early_data_size` other than 0 and `u32::MAX` (RFC 9001 §4.6.1). A suite that Wireseal
     /// has no AEAD for.
     fn try_from(config: Arc<ServerConfig>) -> Result<Self, Error> {
         check_suites(config.crypto_provider())?;
-        Session::server(&config, Vec::new())?;
+        Session::server(Version::V1, &config, Vec::new())?;
         Ok(Self(config))
+    }
+}
+
+fn check_initial(initial: Suite) -> Result<(), Error> {
+    match initial.suite.common.suite {
+        CipherSuite::TLS13_AES_128_GCM_SHA256 => Ok(()),
+        other => {
+            Err(Error::General(format!("Initial packets are sealed with AES-128-GCM, not by {other:?}")))
+        }
     }
 }
 
 /// A peer chooses among the suites, so each has to be one that packets can be protected with.
 fn check_suites(provider: &CryptoProvider) -> Result<(), Error> {
-    let with_quic =
-        provider.cipher_suites.iter().filter(|suite| suite.tls13().is_some_and(|suite| suite.quic.is_some()));
+    let mut with_quic = provider
+        .cipher_suites
+        .iter()
+        .filter(|suite| suite.tls13().is_some_and(|suite| suite.quic.is_some()))
+        .peekable();
+    if with_quic.peek().is_none() {
+        let without =
+            "no suite of the provider has QUIC keys: give rustls `wireseal_rustls::provider(provider)`";
+        return Err(Error::General(without.into()));
+    }
     let mut unknown =
         with_quic.filter(|suite| AeadAlgorithm::from_tls_cipher_suite(suite.suite().into()).is_none());
     match unknown.next() {

@@ -27,7 +27,10 @@ impl PacketKey {
     /// Seals a packet that has room for its tag.
     #[inline]
     pub(crate) fn seal(&self, path: PathId, number: u64, packet: &mut [u8], header_length: usize) {
-        const FITS: &str = "the stack leaves room for a tag and a sample";
+        // With numbers of up to three octets, room for a sample takes an octet of payload. Longer ones are in short headers alone, behind
+        // which the stacks always put one.
+        const FITS: &str =
+            "the stack leaves room for a tag and a sample, and sends no packet without a payload";
         if let Some(mask) = &self.mask {
             return self.key.seal_packet(mask, path, number, packet, header_length).expect(FITS);
         }
@@ -128,9 +131,9 @@ impl LevelKeys {
     }
 
     /// Those of Initial packets (RFC 9001 §5.2). The stacks' connection IDs have at most 20 octets.
-    pub(crate) fn initial(destination: &[u8], is_client: bool) -> Self {
+    pub(crate) fn initial(version: Version, destination: &[u8], is_client: bool) -> Self {
         let destination = ConnectionId::new(destination).expect("connection IDs have at most 20 octets");
-        let InitialKeys { client, server } = InitialKeys::new(Version::V1, &destination);
+        let InitialKeys { client, server } = InitialKeys::new(version, &destination);
         if is_client { Self::new(client, server) } else { Self::new(server, client) }
     }
 }

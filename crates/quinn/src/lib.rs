@@ -13,34 +13,37 @@
 //!
 //! # Example
 //!
-//! A server on quinn; `provider` is ring's, graviola's or any other:
+//! A server on quinn. `provider` is any of rustls' whose suites have QUIC keys, such as ring's or aws-lc-rs's. graviola's are for TLS alone, and rustls
+//! refuses QUIC with them: take `wireseal_rustls::provider(rustls_graviola::default_provider())`.
 //!
 //! ```
+//! use std::net::UdpSocket;
 //! use std::sync::Arc;
 //!
+//! use rustls::crypto::CryptoProvider;
+//! use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 //! use wireseal_quinn::{QuicServerConfig, ResetKey, TokenKey};
 //!
-//! # fn server(
-//! #     provider: Arc<rustls::crypto::CryptoProvider>,
-//! #     certificates: Vec<rustls::pki_types::CertificateDer<'static>>,
-//! #     key: rustls::pki_types::PrivateKeyDer<'static>,
-//! #     socket: std::net::UdpSocket,
-//! # ) -> Result<quinn::Endpoint, Box<dyn core::error::Error>> {
-//! let random = provider.secure_random;
-//! let (token_key, reset_key) = (TokenKey::random(random)?, ResetKey::random(random)?);
-//! let tls = rustls::ServerConfig::builder_with_provider(provider)
-//!     .with_protocol_versions(&[&rustls::version::TLS13])?
-//!     .with_no_client_auth()
-//!     .with_single_cert(certificates, key)?;
-//! let server = quinn::ServerConfig::new(Arc::new(QuicServerConfig::try_from(tls)?), Arc::new(token_key));
-//! let mut config = quinn::EndpointConfig::new(Arc::new(reset_key));
-//! config.supported_versions(vec![1]);
-//! let endpoint = quinn::Endpoint::new(config, Some(server), socket, Arc::new(quinn::TokioRuntime))?;
-//! # Ok(endpoint)
-//! # }
+//! fn server(
+//!     provider: Arc<CryptoProvider>,
+//!     certificates: Vec<CertificateDer<'static>>,
+//!     key: PrivateKeyDer<'static>,
+//!     socket: UdpSocket,
+//! ) -> Result<quinn::Endpoint, Box<dyn core::error::Error>> {
+//!     let random = provider.secure_random;
+//!     let (token_key, reset_key) = (TokenKey::random(random)?, ResetKey::random(random)?);
+//!     let tls = rustls::ServerConfig::builder_with_provider(provider)
+//!         .with_protocol_versions(&[&rustls::version::TLS13])?
+//!         .with_no_client_auth()
+//!         .with_single_cert(certificates, key)?;
+//!     let server = quinn::ServerConfig::new(Arc::new(QuicServerConfig::try_from(tls)?), Arc::new(token_key));
+//!     let config = quinn::EndpointConfig::new(Arc::new(reset_key));
+//!     Ok(quinn::Endpoint::new(config, Some(server), socket, Arc::new(quinn::TokioRuntime))?)
+//! }
 //! ```
 //!
-//! A client gives `quinn::ClientConfig::new` a [`QuicClientConfig`], made of a `rustls::ClientConfig` in the same way.
+//! A client gives `quinn::ClientConfig::new` a [`QuicClientConfig`], made of a `rustls::ClientConfig` in the same way. Both have the calls that quinn's and
+//! noq's have: `try_from`, `with_initial` and `set_alpn_protocols`.
 //!
 //! Take quinn with `default-features = false` and the features that you want but `rustls-ring` and `ring`, noq without `rustls` and `ring`,
 //! and nothing of C is left: the example `quinn-without-c` of the repository is such a program. Among those to take is `bloom`: without it
@@ -70,8 +73,8 @@
 //!
 //! # What it is not for
 //!
-//! QUIC version 1 alone. quinn and noq have drafts 29 to 34, too, and offer them, so `supported_versions(vec![1])` belongs to every endpoint with these
-//! keys. The limits on packets under one key (RFC 9001
+//! Version 2: quinn and noq do not have it. Their default lists, version 1 and drafts 29 to 34, have keys here, as they have with rustls' own; to a
+//! client of another version the stacks offer the list. The limits on packets under one key (RFC 9001
 //! §6.6) are the stack's to keep; both do.
 //!
 //! # Features
@@ -99,9 +102,15 @@ mod quinn;
 mod secrets;
 mod session;
 mod stack;
+mod versions;
 
 pub use config::{QuicClientConfig, QuicServerConfig};
 #[cfg(feature = "counted")]
 pub use counted::{CountedKeys, KeyUse, counted_client, counted_server};
 pub use endpoint_keys::{ResetKey, TokenKey};
 pub use handshake_data::HandshakeData;
+
+/// The README's code compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

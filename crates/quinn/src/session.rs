@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::quic::{ClientConnection, Connection, KeyChange, ServerConnection, Version as TlsVersion};
+use rustls::quic::{ClientConnection, Connection, KeyChange, ServerConnection};
 use rustls::{ClientConfig, Error, ServerConfig, Side};
 use wireseal_quic::hazmat;
 use wireseal_quic::{AeadAlgorithm, Keys, PacketType, TrafficSecret, Version};
@@ -11,9 +11,11 @@ use wireseal_quic::{AeadAlgorithm, Keys, PacketType, TrafficSecret, Version};
 use crate::handshake_data::HandshakeData;
 use crate::keys::{DirectionKeys, LevelKeys, PacketKey};
 use crate::secrets::{Secret, Secrets};
+use crate::versions::tls_version;
 
 /// See the module.
 pub(crate) struct Session {
+    version: Version,
     tls: Connection,
     secrets: Arc<Secrets>,
     /// Whether the stack was told that [`HandshakeData`] is there.
@@ -38,6 +40,7 @@ pub(crate) struct Refused {
 
 impl Session {
     pub(crate) fn client(
+        version: Version,
         config: &ClientConfig,
         server_name: ServerName<'static>,
         parameters: Vec<u8>,
@@ -45,20 +48,28 @@ impl Session {
         let mut config = config.clone();
         let secrets = Secrets::before(config.key_log);
         config.key_log = secrets.clone();
-        let tls = ClientConnection::new(Arc::new(config), TlsVersion::V1, server_name, parameters)?;
-        Ok(Self::new(tls.into(), secrets))
+        let tls = ClientConnection::new(Arc::new(config), tls_version(version), server_name, parameters)?;
+        Ok(Self::new(version, tls.into(), secrets))
     }
 
-    pub(crate) fn server(config: &ServerConfig, parameters: Vec<u8>) -> Result<Self, Error> {
+    pub(crate) fn server(
+        version: Version,
+        config: &ServerConfig,
+        parameters: Vec<u8>,
+    ) -> Result<Self, Error> {
         let mut config = config.clone();
         let secrets = Secrets::before(config.key_log);
         config.key_log = secrets.clone();
-        let tls = ServerConnection::new(Arc::new(config), TlsVersion::V1, parameters)?;
-        Ok(Self::new(tls.into(), secrets))
+        let tls = ServerConnection::new(Arc::new(config), tls_version(version), parameters)?;
+        Ok(Self::new(version, tls.into(), secrets))
     }
 
-    const fn new(tls: Connection, secrets: Arc<Secrets>) -> Self {
-        Self { tls, secrets, is_announced: false, next: None }
+    const fn new(version: Version, tls: Connection, secrets: Arc<Secrets>) -> Self {
+        Self { version, tls, secrets, is_announced: false, next: None }
+    }
+
+    pub(crate) const fn version(&self) -> Version {
+        self.version
     }
 
     pub(crate) const fn side(&self) -> Side {
@@ -97,7 +108,7 @@ impl Session {
         let secret = self.secrets.take(Secret::Early, self.algorithm()?)?;
         // Whether there are keys, rustls says by making its own.
         self.tls.zero_rtt_keys()?;
-        let keys = Keys::new(Version::V1, PacketType::ZeroRtt, secret);
+        let keys = Keys::new(self.version, PacketType::ZeroRtt, secret);
         Some(match self.side() {
             Side::Client => DirectionKeys::local(keys),
             Side::Server => DirectionKeys::remote(keys),
@@ -151,8 +162,8 @@ impl Session {
         let [local, remote] =
             [local, remote].map(|side| self.secrets.take(secret(side), algorithm).expect(LOGGED));
         let next = (packet_type == PacketType::OneRtt)
-            .then(|| [&local, &remote].map(|secret| secret.peek_next(Version::V1)));
-        let [local, remote] = [local, remote].map(|secret| Keys::new(Version::V1, packet_type, secret));
+            .then(|| [&local, &remote].map(|secret| secret.peek_next(self.version)));
+        let [local, remote] = [local, remote].map(|secret| Keys::new(self.version, packet_type, secret));
         let keys = LevelKeys::new(local, remote);
         if let Some([local, remote]) = next {
             self.next = Some(NextPhase { local, remote, mask: keys.local.mask() });
@@ -164,9 +175,9 @@ impl Session {
     pub(crate) fn next_keys(&mut self) -> Option<[PacketKey; 2]> {
         let NextPhase { local, remote, mask } = self.next.as_mut()?;
         let [local, remote] = [local, remote].map(|secret| {
-            let following = secret.peek_next(Version::V1);
+            let following = secret.peek_next(self.version);
             let secret = std::mem::replace(secret, following);
-            Keys::new(Version::V1, PacketType::OneRtt, secret).into_parts().0
+            Keys::new(self.version, PacketType::OneRtt, secret).into_parts().0
         });
         Some([PacketKey::new(local, Some(Arc::clone(mask))), PacketKey::new(remote, None)])
     }
@@ -189,16 +200,21 @@ fn served_by(algorithm: AeadAlgorithm) -> &'static str {
 }
 
 /// Whether the tag at the end of `payload` is that of the Retry packet that starts with `header` (RFC 9001 §5.8).
-pub(crate) fn is_valid_retry(original_destination: &[u8], header: &[u8], payload: &[u8]) -> bool {
+pub(crate) fn is_valid_retry(
+    version: Version,
+    original_destination: &[u8],
+    header: &[u8],
+    payload: &[u8],
+) -> bool {
     let Some((rest, tag)) = payload.split_last_chunk() else { return false };
     let packet = [header, rest].concat();
     // Neither tag nor key is secret.
-    retry_tag(original_destination, &packet) == *tag
+    retry_tag(version, original_destination, &packet) == *tag
 }
 
 /// The integrity tag of a Retry packet (RFC 9001 §5.8). The stacks' connection IDs have at most 20 octets.
-pub(crate) fn retry_tag(original_destination: &[u8], packet: &[u8]) -> [u8; 16] {
+pub(crate) fn retry_tag(version: Version, original_destination: &[u8], packet: &[u8]) -> [u8; 16] {
     let destination = wireseal_quic::ConnectionId::new(original_destination)
         .expect("connection IDs have at most 20 octets");
-    wireseal_quic::retry_integrity_tag(Version::V1, &destination, packet)
+    wireseal_quic::retry_integrity_tag(version, &destination, packet)
 }

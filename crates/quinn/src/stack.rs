@@ -23,10 +23,8 @@ macro_rules! implement_traits {
 
         use crate::keys::{self, DirectionKeys, LevelKeys, SAMPLE_LENGTH};
         use crate::session::{self, is_valid_retry, retry_tag};
+        use crate::versions::version;
         use crate::{QuicClientConfig, QuicServerConfig, ResetKey};
-
-        /// Version 1 (RFC 9000 §15), the only one that packets are protected for.
-        const VERSION_1: u32 = 1;
 
         impl From<LevelKeys> for Keys {
             fn from(LevelKeys { local, remote }: LevelKeys) -> Self {
@@ -85,7 +83,7 @@ macro_rules! implement_traits {
 
         impl Session for session::Session {
             fn initial_keys(&self, destination: $id, side: Side) -> Keys {
-                LevelKeys::initial(&destination, side.is_client()).into()
+                LevelKeys::initial(self.version(), &destination, side.is_client()).into()
             }
 
             fn handshake_data(&self) -> Option<Box<dyn Any>> {
@@ -132,7 +130,7 @@ macro_rules! implement_traits {
             }
 
             fn is_valid_retry(&self, original_destination: $id, header: &[u8], payload: &[u8]) -> bool {
-                is_valid_retry(&original_destination, header, payload)
+                is_valid_retry(self.version(), &original_destination, header, payload)
             }
 
             fn export_keying_material(
@@ -148,36 +146,36 @@ macro_rules! implement_traits {
         impl ClientConfig for QuicClientConfig {
             fn start_session(
                 self: $receiver,
-                version: u32,
+                number: u32,
                 server_name: &str,
                 parameters: &TransportParameters,
             ) -> Result<Box<dyn Session>, ConnectError> {
-                if version != VERSION_1 {
-                    return Err(ConnectError::UnsupportedVersion);
-                }
+                let version = version(number).ok_or(ConnectError::UnsupportedVersion)?;
                 let name = ServerName::try_from(server_name.to_owned())
                     .map_err(|_| ConnectError::InvalidServerName(server_name.into()))?;
-                let session = session::Session::client(&self.0, name, octets(parameters));
+                let session = session::Session::client(version, &self.0, name, octets(parameters));
                 Ok(Box::new(session.expect(TRIED)))
             }
         }
 
         impl ServerConfig for QuicServerConfig {
-            fn initial_keys(&self, version: u32, destination: $id) -> Result<Keys, UnsupportedVersion> {
-                if version != VERSION_1 {
-                    return Err(UnsupportedVersion);
-                }
-                Ok(LevelKeys::initial(&destination, false).into())
+            fn initial_keys(&self, number: u32, destination: $id) -> Result<Keys, UnsupportedVersion> {
+                let version = version(number).ok_or(UnsupportedVersion)?;
+                Ok(LevelKeys::initial(version, &destination, false).into())
             }
 
-            fn retry_tag(&self, _version: u32, original_destination: $id, packet: &[u8]) -> [u8; 16] {
-                retry_tag(&original_destination, packet)
+            fn retry_tag(&self, number: u32, original_destination: $id, packet: &[u8]) -> [u8; 16] {
+                retry_tag(version(number).expect(HAS_KEYS), &original_destination, packet)
             }
 
-            fn start_session(self: $receiver, _version: u32, parameters: &TransportParameters) -> Box<dyn Session> {
-                Box::new(session::Session::server(&self.0, octets(parameters)).expect(TRIED))
+            fn start_session(self: $receiver, number: u32, parameters: &TransportParameters) -> Box<dyn Session> {
+                let version = version(number).expect(HAS_KEYS);
+                Box::new(session::Session::server(version, &self.0, octets(parameters)).expect(TRIED))
             }
         }
+
+        /// The stacks drop an Initial packet, and do nothing about it, unless there are keys for its version.
+        const HAS_KEYS: &str = "there were keys for the first packet of this version";
 
         /// The traits have no error for it, and quinn's and noq's own sessions panic, too, if there is no randomness.
         const TRIED: &str = "a session was started with this configuration when it was made, and there is randomness";

@@ -28,14 +28,15 @@
 //! use quinn::crypto::rustls::QuicClientConfig;
 //! use rustls::{ClientConfig, RootCertStore};
 //!
-//! let roots = RootCertStore::empty(); // Add the certificates that you trust.
-//! let provider = wireseal_rustls::provider(rustls::crypto::ring::default_provider());
-//! let tls = ClientConfig::builder_with_provider(Arc::new(provider))
-//!     .with_protocol_versions(&[&rustls::version::TLS13])?
-//!     .with_root_certificates(roots)
-//!     .with_no_client_auth();
-//! let quic = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
-//! # let _ = quic;
+//! fn client(roots: RootCertStore) -> Result<quinn::ClientConfig, Box<dyn core::error::Error>> {
+//!     let provider = wireseal_rustls::provider(rustls::crypto::ring::default_provider());
+//!     let tls = ClientConfig::builder_with_provider(Arc::new(provider))
+//!         .with_protocol_versions(&[&rustls::version::TLS13])?
+//!         .with_root_certificates(roots)
+//!         .with_no_client_auth();
+//!     Ok(quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?)))
+//! }
+//! # client(RootCertStore::empty())?;
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 //!
@@ -111,3 +112,8 @@ use rustls::Tls13CipherSuite;
 pub fn tls13_aes_128_ccm_sha256(base: &CryptoProvider) -> Option<SupportedCipherSuite> {
     ccm::suite(base).map(SupportedCipherSuite::Tls13)
 }
+
+/// The README's code compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

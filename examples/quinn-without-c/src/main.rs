@@ -62,8 +62,7 @@ fn sealed(connection: &Connection) -> Result<String> {
 
 fn endpoint(provider: &CryptoProvider, server: Option<ServerConfig>) -> Result<Endpoint> {
     let reset_key = ResetKey::random(provider.secure_random)?;
-    let mut config = EndpointConfig::new(Arc::new(reset_key));
-    config.supported_versions(vec![1]);
+    let config = EndpointConfig::new(Arc::new(reset_key));
     let socket = UdpSocket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
     Ok(Endpoint::new(config, server, socket, Arc::new(TokioRuntime))?)
 }

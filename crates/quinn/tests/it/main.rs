@@ -5,3 +5,4 @@ mod handshakes;
 mod noq;
 mod quinn;
 mod support;
+mod versions;

@@ -135,6 +135,36 @@ async fn each_suite_on_two_paths_with_key_updates() {
     }
 }
 
+/// With a Retry, whose tag is that of the version, too.
+#[tokio::test]
+async fn each_version_of_the_default_list_is_spoken() {
+    for &version in noq_proto::DEFAULT_SUPPORTED_VERSIONS {
+        for [client_by, server_by] in PAIRS {
+            let identity = Identity::new();
+            let listener = endpoint(Some(server(&identity, server_by, SUITES[0])));
+            let port = listener.local_addr().expect("a bound socket").port();
+            let serving = tokio::spawn(async move {
+                let first = listener.accept().await.expect("a client");
+                first.retry().expect("the first Initial packet had no token");
+                let connection = listener.accept().await.expect("the client").await.expect("a handshake");
+                exchange(&connection, &pattern(2, BETWEEN_UPDATES), &pattern(1, BETWEEN_UPDATES)).await;
+                connection.closed().await;
+            });
+            let endpoint = endpoint(None);
+            let mut config = client(&identity, client_by, SUITES[0]);
+            config.version(version);
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+            let connecting = endpoint.connect_with(config, address, "localhost").expect("a configuration");
+            let connection = connecting.await.unwrap_or_else(|error| {
+                panic!("{version:x} {client_by:?} {server_by:?}: {error}");
+            });
+            exchange(&connection, &pattern(1, BETWEEN_UPDATES), &pattern(2, BETWEEN_UPDATES)).await;
+            connection.close(0_u8.into(), b"done");
+            serving.await.expect("the server did not panic");
+        }
+    }
+}
+
 /// The second connection brings a token and early data, and is validated without a Retry.
 #[tokio::test]
 async fn tokens_and_data_in_0_rtt_packets() {
