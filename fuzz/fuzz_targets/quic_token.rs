@@ -49,6 +49,7 @@ fn tokens(choice: &[u8; 16], octets: &[u8], secret: &[u8; 32]) {
         Err(TokenError::Invalid),
         "it was never sealed"
     );
+    let _ = TokenKey::claims_retry(octets);
 
     let mut sealed = [0xa5; TokenKey::MAX_TOKEN_LENGTH + 1];
     let length = key.seal(choice, version, address, &purpose, expires, &mut sealed).expect("room");
@@ -59,6 +60,7 @@ fn tokens(choice: &[u8; 16], octets: &[u8], secret: &[u8; 32]) {
     assert!(short.iter().all(|octet| *octet == 0xa5));
 
     let token = &mut sealed[..length];
+    assert_eq!(TokenKey::claims_retry(token), matches!(purpose, TokenPurpose::Retry { .. }));
     let before = expires.saturating_sub(Duration::from_millis(1));
     match key.open(version, address, token, before) {
         Ok(found) => assert_eq!((found.purpose, found.unique), (purpose, *choice)),
@@ -86,7 +88,12 @@ fn tokens(choice: &[u8; 16], octets: &[u8], secret: &[u8; 32]) {
 fn resets(choice: &[u8; 16], octets: &[u8], secret: &[u8; 32]) {
     let key = StatelessResetKey::new(secret);
     let [one, other] = [choice[4], choice[5]].map(|length| id(octets, length));
-    let [token, other_token] = [one, other].map(|id| key.token(&id));
+    let tokens = [one, other].map(|id| {
+        let token = key.token(&id);
+        assert_eq!(token.is_none(), id.is_empty());
+        token
+    });
+    let [Some(token), Some(other_token)] = tokens else { return };
     assert_eq!(token == other_token, one == other);
     assert!(!token.matches(octets), "it was never written");
     let mut reset = octets.to_vec();

@@ -30,12 +30,18 @@ impl StatelessResetKey {
     }
 
     /// The token of a connection ID: HKDF-Expand with SHA-256 (RFC 5869), as RFC 9000 §10.3.2 suggests.
+    ///
+    /// `None` for a connection ID of no octets, which an endpoint with such a key cannot provide (RFC 9000 §10.3.2): all its connections
+    /// would have one token, and each peer could end those of the others.
     #[must_use]
-    pub fn token(&self, connection_id: &ConnectionId) -> StatelessResetToken {
+    pub fn token(&self, connection_id: &ConnectionId) -> Option<StatelessResetToken> {
+        if connection_id.is_empty() {
+            return None;
+        }
         let mut token = StatelessResetToken([0; TOKEN_LENGTH]);
         let prk = Hkdf::<Sha256>::from_prk(&self.0).expect(HASH_LONG);
         prk.expand_multi_info(&[b"wireseal stateless reset", connection_id], &mut token.0).expect(HASH_LONG);
-        token
+        Some(token)
     }
 }
 

@@ -5,7 +5,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use hkdf::Hkdf;
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 use wireseal_algorithms::AeadAlgorithm;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
@@ -23,6 +23,8 @@ const RETRY: u8 = 0;
 const NEW_TOKEN: u8 = 1;
 /// The octets that make each token unique.
 const UNIQUE_LENGTH: usize = 16;
+/// The octets by which anyone recognises a token of a Retry packet.
+const MARK_LENGTH: usize = 4;
 const KEY_LENGTH: usize = 16;
 const NONCE_LENGTH: usize = AeadAlgorithm::NONCE_LENGTH;
 const TAG: usize = AeadAlgorithm::TAG_LENGTH;
@@ -88,14 +90,15 @@ impl TokenKeyId {
 /// The key with which a server seals and opens its tokens. Wiped on drop.
 ///
 /// A token is sealed with AES-128-GCM. Its key and nonce are derived from this key and the token's 16 unique octets by HKDF-Expand
-/// with SHA-256. Version, address and purpose are authenticated, and must be the same when it is opened. The address of an IPv6
+/// with SHA-256. Version, address and purpose are authenticated, and must be the same when it is opened. What of a token is not sealed, its
+/// first octet and the unique ones, is followed by a mark of four octets if it is for a Retry packet ([`claims_retry`](Self::claims_retry)). The address of an IPv6
 /// client includes its zone, `scope_id` (RFC 4007 §6): `fe80::1` on two links is two hosts.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct TokenKey([u8; 32]);
 
 impl TokenKey {
     /// The maximum length of a token in octets.
-    pub const MAX_TOKEN_LENGTH: usize = 1 + UNIQUE_LENGTH + MAX_CONTENTS + TAG;
+    pub const MAX_TOKEN_LENGTH: usize = 1 + UNIQUE_LENGTH + MARK_LENGTH + MAX_CONTENTS + TAG;
 
     /// A key of 32 random octets, the same on all servers that accept each other's tokens.
     #[must_use]
@@ -138,19 +141,21 @@ impl TokenKey {
     ) -> Result<usize, EncodeError> {
         let first = id.0 << 1 | purpose.bit();
         let expires = u64::try_from(expires.as_millis()).unwrap_or(u64::MAX).to_be_bytes();
-        let lengths;
-        let [original_length, original, source_length, source]: [&[u8]; 4] = match purpose {
+        let (mark, lengths);
+        let [mark, original_length, original, source_length, source]: [&[u8]; 5] = match purpose {
             TokenPurpose::Retry { original_destination, retry_source } => {
+                mark = retry_mark(first, unique);
                 lengths = [original_destination.length_octet(), retry_source.length_octet()];
-                [&lengths[..1], original_destination, &lengths[1..], retry_source]
+                [&mark, &lengths[..1], original_destination, &lengths[1..], retry_source]
             }
-            TokenPurpose::NewToken => [&[]; 4],
+            TokenPurpose::NewToken => [&[]; 5],
         };
         let length = write_parts(
             out,
-            &[&[first], unique, &expires, original_length, original, source_length, source, &[0; TAG]],
+            &[&[first], unique, mark, &expires, original_length, original, source_length, source, &[0; TAG]],
         )?;
-        let (contents, tag) = out[1 + UNIQUE_LENGTH..length].split_at_mut(length - 1 - UNIQUE_LENGTH - TAG);
+        let contents = 1 + UNIQUE_LENGTH + mark.len();
+        let (contents, tag) = out[contents..length].split_at_mut(length - contents - TAG);
         let aad = associated_data(version, address, first);
         tag.copy_from_slice(&self.derive(unique).seal_checked(PathId(0), 0, &aad, contents));
         Ok(length)
@@ -170,7 +175,10 @@ impl TokenKey {
         now: Duration,
     ) -> Result<Token, TokenError> {
         let (first, rest) = token.split_first().ok_or(TokenError::Invalid)?;
-        let (unique, sealed) = rest.split_first_chunk::<UNIQUE_LENGTH>().ok_or(TokenError::Invalid)?;
+        let (unique, mut sealed) = rest.split_first_chunk::<UNIQUE_LENGTH>().ok_or(TokenError::Invalid)?;
+        if first & PURPOSE == RETRY {
+            sealed = sealed.strip_prefix(&retry_mark(*first, unique)).ok_or(TokenError::Invalid)?;
+        }
         let mut buffer = [0; MAX_CONTENTS + TAG];
         let buffer = buffer.get_mut(..sealed.len()).ok_or(TokenError::Invalid)?;
         buffer.copy_from_slice(sealed);
@@ -191,10 +199,17 @@ impl TokenKey {
         Ok(Token { purpose, unique: *unique })
     }
 
-    /// Whether `token` claims to come from a Retry packet (RFC 9000 §8.1.1), genuine or not.
+    /// Whether `token` claims to come from a Retry packet (RFC 9000 §8.1.1) of a server with such keys, whichever: a token whose key is no
+    /// longer there does, too.
+    ///
+    /// It is told by four octets that follow from the others by SHA-256, without a key. So tokens of other software, which clients bring from
+    /// NEW_TOKEN frames of a server that was here before, do not claim it, but for one in 2^32. Anyone can make a token that does, and
+    /// earns no more than the end of their own connection.
     #[must_use]
     pub fn claims_retry(token: &[u8]) -> bool {
-        token.first().is_some_and(|first| first & PURPOSE == RETRY)
+        let Some((first, rest)) = token.split_first() else { return false };
+        let Some((unique, rest)) = rest.split_first_chunk() else { return false };
+        first & PURPOSE == RETRY && rest.starts_with(&retry_mark(*first, unique))
     }
 
     /// The key of one token. Its IV is the token's nonce, because it seals one packet, with number 0.
@@ -207,6 +222,15 @@ impl TokenKey {
         PacketKey::with_backend(Backend::active(), AeadAlgorithm::Aes128Gcm, &okm[..KEY_LENGTH], &nonce)
             .expect("the key has the length of its algorithm")
     }
+}
+
+/// What follows the unique octets in a token of a Retry packet. It differs in each token, so that tokens have nothing in common that shows
+/// whose they are.
+fn retry_mark(first: u8, unique: &[u8; UNIQUE_LENGTH]) -> [u8; MARK_LENGTH] {
+    let hash = Sha256::new().chain_update(b"wireseal retry token").chain_update([first]).chain_update(unique);
+    let mut mark = [0; MARK_LENGTH];
+    mark.copy_from_slice(&hash.finalize()[..MARK_LENGTH]);
+    mark
 }
 
 fn take_id(octets: &[u8]) -> Result<(ConnectionId, &[u8]), TokenError> {
@@ -241,8 +265,8 @@ impl fmt::Debug for TokenKey {
 /// Why a token does not validate the address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// Not issued with this key for this version, address and purpose, or damaged. Go on as if there were no token (RFC 9000
-    /// §8.1.3), unless [`TokenKey::claims_retry`]: then close with INVALID_TOKEN, because the client accepts no second Retry
+    /// Not issued with this key for this version, address and purpose, or damaged, or another server's. Go on as if there were no token
+    /// (RFC 9000 §8.1.3), unless [`TokenKey::claims_retry`]: then close with INVALID_TOKEN, because the client accepts no second Retry
     /// (RFC 9000 §8.1.2).
     #[error("the token was not issued to this client by this server")]
     Invalid,

@@ -7,17 +7,27 @@ use wireseal_quic::{
 };
 
 fn token(connection_id: &[u8]) -> StatelessResetToken {
-    StatelessResetKey::new(&[0x4b; 32]).token(&ConnectionId::new(connection_id).unwrap())
+    StatelessResetKey::new(&[0x4b; 32]).token(&ConnectionId::new(connection_id).unwrap()).unwrap()
 }
 
 #[test]
 fn q_44_a_token_depends_on_key_and_connection_id_alone() {
     assert_eq!(token(&[1; 8]), token(&[1; 8]));
-    let other_key = StatelessResetKey::new(&[0x4c; 32]).token(&ConnectionId::new(&[1; 8]).unwrap());
-    let tokens = [token(&[]), token(&[1; 7]), token(&[1; 8]), token(&[1; 9]), token(&[2; 8]), other_key];
+    let other_key = StatelessResetKey::new(&[0x4c; 32]).token(&ConnectionId::new(&[1; 8]).unwrap()).unwrap();
+    let tokens = [token(&[0]), token(&[1; 7]), token(&[1; 8]), token(&[1; 9]), token(&[2; 8]), other_key];
     for (i, one) in tokens.iter().enumerate() {
         assert!(tokens[..i].iter().all(|other| other != one));
         assert_eq!(*one, StatelessResetToken::new(*one.octets()));
+    }
+}
+
+/// It would be the token of every connection of the endpoint (RFC 9000 §10.3.2).
+#[test]
+fn q_44_a_connection_id_of_no_octets_has_no_token() {
+    let key = StatelessResetKey::new(&[0x4b; 32]);
+    for length in 0..=ConnectionId::MAX_LENGTH {
+        let id = ConnectionId::new(&[0; ConnectionId::MAX_LENGTH][..length]).unwrap();
+        assert_eq!(key.token(&id).is_some(), length > 0, "{length}");
     }
 }
 

@@ -98,6 +98,30 @@ fn q_46_a_refused_token_still_says_what_it_claims_to_be() {
     assert!(!TokenKey::claims_retry(&[]));
 }
 
+/// A client may come with a NEW_TOKEN token of a server that was here before, which is no reason to close (RFC 9000 §8.1.3).
+#[test]
+fn q_46_a_token_of_another_server_does_not_claim_to_come_from_a_retry() {
+    // All NEW_TOKEN tokens of ngtcp2 begin with 0x36, and its Retry tokens with 0xb6.
+    for first in [0x36, 0xb6, 0, 1, 0xff] {
+        for length in [1, 16, 17, 20, 21, 57, 64, 87, 200] {
+            let mut token: Vec<_> = (0..length).map(|i: u8| i.wrapping_mul(0x9d) ^ 0x5c).collect();
+            token[0] = first;
+            assert!(!TokenKey::claims_retry(&token), "{first:x} {length}");
+        }
+    }
+    // Ours does with any key, since a key may be gone when its token comes, and whatever is sealed in it.
+    let token = sealed(&UNIQUE, Version::V1, client(), &retry(8, 8));
+    for octet in 0..token.len() {
+        let mut damaged = token.clone();
+        damaged[octet] ^= 0x10;
+        assert_eq!(TokenKey::claims_retry(&damaged), octet >= 1 + 16 + 4, "{octet}");
+    }
+    assert!(TokenKey::claims_retry(&token[..1 + 16 + 4]) && !TokenKey::claims_retry(&token[..1 + 16 + 3]));
+    // Nothing shows that two tokens are of one server.
+    let other = sealed(&[8; 16], Version::V1, client(), &retry(8, 8));
+    assert_ne!(token[1 + 16..][..4], other[1 + 16..][..4]);
+}
+
 #[test]
 fn q_46_one_purpose_cannot_pass_for_the_other() {
     for purpose in [TokenPurpose::NewToken, retry(0, 0)] {
