@@ -98,11 +98,18 @@ fn numbers(largest: u64, octets: &[u8]) {
         // The receiver decodes the number, whichever of the packets since the largest acknowledged have reached it.
         let number = found.max(largest + 1);
         let needed = NumberLength::needed(number, Some(largest));
+        let advised = NumberLength::advised(number, Some(largest));
+        assert!(needed <= advised);
+        let cut = |length: NumberLength| number as u32 & (u32::MAX >> (32 - 8 * length.octets()));
         if number - largest <= 1 << 31 {
-            let cut = number as u32 & (u32::MAX >> (32 - 8 * needed.octets()));
             for received in [largest, number - 1] {
-                assert_eq!(decode_packet_number(Some(received), cut, needed), number);
+                assert_eq!(decode_packet_number(Some(received), cut(needed), needed), number);
             }
+        }
+        // As advised, even if as many later ones have reached it first.
+        let later = number.saturating_add(number - largest);
+        if number - largest <= 1 << 30 && later <= MAX_PACKET_NUMBER - 1 {
+            assert_eq!(decode_packet_number(Some(later), cut(advised), advised), number);
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::varint::{decode_varint, encode_varint, encode_varint_as};
 use crate::version::Version;
 
 /// The fixed bit, set in every packet whose sender does not grease it (RFC 9000 §17.2, RFC 9287).
-const FIXED: u8 = 0x40;
+pub(crate) const FIXED: u8 = 0x40;
 /// The spin bit of a short header (RFC 9000 §17.4).
 const SPIN: u8 = 0x20;
 

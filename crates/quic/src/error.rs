@@ -84,7 +84,7 @@ pub enum SealError {
     /// The buffer has no room for header, packet number and tag.
     #[error("the buffer has {got} octets; header, packet number and tag need {expected}")]
     BufferTooSmall {
-        /// The octets needed for an empty payload.
+        /// The octets that these three need, without a payload.
         expected: usize,
         /// The octets of the buffer.
         got: usize,
@@ -92,8 +92,7 @@ pub enum SealError {
     /// The packet number is said to start at offset 0, which is the first octet of the header.
     #[error("the packet number starts at offset 0, inside the header")]
     NoHeader,
-    /// Packet number and payload are too short for a header protection sample (RFC 9001 §5.4.2): add PADDING frames, or send a
-    /// longer packet number.
+    /// Packet number and payload are too short for a header protection sample (RFC 9001 §5.4.2): add PADDING frames.
     #[error("packet number and payload have {got} octets together, header protection needs {expected}")]
     TooShortForSample {
         /// The octets that packet number and payload need together: 4.
@@ -102,8 +101,8 @@ pub enum SealError {
         got: usize,
     },
     /// The peer could not decode a packet number of this length, because too many numbers are unacknowledged (RFC 9000 §17.1): send
-    /// [`OneRtt::number_length`](crate::OneRtt::number_length) octets or more. If it needs more than 4, no packet can be sent
-    /// until the peer acknowledges one.
+    /// [`OneRtt::number_length`](crate::OneRtt::number_length) octets. If the peer needs more than 4, no packet can be sent until it
+    /// acknowledges one.
     #[error("the peer needs {expected} octets of the packet number, not {got}")]
     NumberTooShort {
         /// The octets that the peer needs, above 4 if more than 2^31 numbers are unacknowledged.
@@ -129,6 +128,10 @@ pub enum SealError {
     /// The key has sealed as many packets as its AEAD allows (RFC 9001 §6.6): update it, or close the connection.
     #[error("the key has sealed as many packets as its AEAD allows")]
     ConfidentialityLimit,
+    /// The payload is empty. To the peer a packet without frames is a PROTOCOL_VIOLATION (RFC 9000 §12.4): if there is nothing else to
+    /// send, send PING or PADDING frames.
+    #[error("the payload is empty, and a packet needs a frame")]
+    NoFrames,
 }
 
 /// A key or a traffic secret has the wrong length for its algorithm. Caller error.

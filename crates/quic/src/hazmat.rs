@@ -86,7 +86,8 @@ impl PacketKey {
         Self::with_backend(Backend::active(), algorithm, key, iv)
     }
 
-    /// Encrypts `payload` in place, with `header` as associated data, and returns the tag (RFC 9001 §5.3).
+    /// Encrypts `payload` in place, with `header` as associated data, and returns the tag (RFC 9001 §5.3). It is the AEAD alone, so an
+    /// empty payload is sealed, too; but a QUIC packet must have frames (RFC 9000 §12.4).
     ///
     /// # Errors
     ///
@@ -121,7 +122,7 @@ impl PacketKey {
     /// # Errors
     ///
     /// [`SealError`], with nothing written: [`NoHeader`](SealError::NoHeader), [`BufferTooSmall`](SealError::BufferTooSmall),
-    /// [`TooShortForSample`](SealError::TooShortForSample), [`TooLong`](SealError::TooLong), and
+    /// [`NoFrames`](SealError::NoFrames), [`TooShortForSample`](SealError::TooShortForSample), [`TooLong`](SealError::TooLong), and
     /// [`NumbersExhausted`](SealError::NumbersExhausted) for a number above 2^62-1.
     #[inline]
     pub fn seal_packet(
@@ -174,7 +175,7 @@ impl HeaderKey {
     }
 
     /// Removes the mask of a packet and decodes its number, next to the largest number that was opened so far on its path (RFC 9000
-    /// §17.1). The octets change only when it is opened.
+    /// §17.1). The octets change only when it is opened. The fixed bit is [yours to check](Protected::fixed_bit).
     ///
     /// # Errors
     ///
@@ -193,7 +194,8 @@ impl<'a> Unmasked<'a> {
         self.number
     }
 
-    /// Opens the packet with the key that its number and key phase call for, and checks the reserved bits (RFC 9001 §5.5).
+    /// Opens the packet with the key that its number and key phase call for, and checks the reserved bits and that there are frames (RFC
+    /// 9001 §5.5, RFC 9000 §12.4).
     /// [`Opened::generation`](crate::Opened::generation) is 0.
     ///
     /// You answer for what an endpoint has to do besides: look for duplicates, count failures against the
@@ -201,10 +203,10 @@ impl<'a> Unmasked<'a> {
     ///
     /// # Errors
     ///
-    /// [`OpenError::AuthenticationFailed`]: the header is as it was, the payload zeros. [`OpenError::ReservedBits`]: payload and tag
-    /// are zeros.
+    /// [`OpenError::AuthenticationFailed`]: the header is as it was, the payload zeros. [`OpenError::ReservedBits`] and
+    /// [`OpenError::NoFrames`]: payload and tag are zeros.
     #[inline]
     pub fn open_by(self, key: &PacketKey, path: PathId) -> Result<Opened<'a>, OpenError> {
-        self.open_with(key, path, 0).ok_or(OpenError::AuthenticationFailed)?.judge_header()
+        self.open_with(key, path, 0).ok_or(OpenError::AuthenticationFailed)?.judge_alone()
     }
 }

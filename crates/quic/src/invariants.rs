@@ -2,14 +2,12 @@
 
 use core::fmt;
 
-use crate::codec::write_parts;
+use crate::codec::{FIXED, write_parts};
 use crate::error::EncodeError;
 use crate::header::LONG_FORM;
 
 /// The octets of a version.
 const VERSION_LENGTH: usize = 4;
-/// The second-highest bit of the first octet, which other protocols on the same port tell QUIC by (RFC 9000 §17.2.1).
-const FIXED: u8 = 0x40;
 
 /// A long header of any version (RFC 8999 §5.1), for packets of versions that nobody here speaks. Nothing of it is authentic.
 #[derive(Clone, Copy, PartialEq, Eq)]

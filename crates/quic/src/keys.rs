@@ -83,8 +83,8 @@ impl Keys {
         self.packet_key.served_by()
     }
 
-    /// Opens a packet: removes the header mask, decodes the packet number, decrypts, and then checks reserved bits and
-    /// duplicates, all in one step (RFC 9001 §5.5 and §9.5).
+    /// Opens a packet: removes the header mask, decodes the packet number, decrypts, and then checks reserved bits, that there are
+    /// frames, and duplicates, all in one step (RFC 9001 §5.5 and §9.5). The fixed bit is [yours to check](Protected::fixed_bit).
     ///
     /// `space` is the packet number space of the packet's level. Initial keys of two versions share one, and so do 0-RTT and 1-RTT
     /// keys. `failures` is one for the whole connection.

@@ -29,11 +29,12 @@
 //!     Protected, ReceiveSpace, Sealer, Version,
 //! };
 //!
+//! # fn main() -> Result<(), Box<dyn core::error::Error>> {
 //! let destination = ConnectionId::new(&[0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51, 0x57, 0x08])?;
 //! let source = ConnectionId::new(&[])?;
 //! // The client: header, payload and room for the tag in one buffer, sealed in place.
 //! let mut client = Sealer::new(InitialKeys::new(Version::V1, &destination).client, PacketNumberCounter::new());
-//! let number_length = NumberLength::needed(client.next_number().unwrap_or(0), None);
+//! let number_length = NumberLength::advised(client.next_number().unwrap_or(0), None);
 //! let header = LongHeader { version: Version::V1, packet_type: LongType::Initial, destination, source, token: &[] };
 //! let mut datagram = [0; 1200]; // the payload is all PADDING frames
 //! let payload_length = datagram.len() - header.overhead(number_length);
@@ -48,7 +49,8 @@
 //!     let opened = keys.client.open(packet, &mut space, &mut failures)?;
 //!     assert_eq!((opened.number, opened.payload.len()), (number, payload_length));
 //! }
-//! # Ok::<(), Box<dyn core::error::Error>>(())
+//! # Ok(())
+//! # }
 //! ```
 //!
 //! # From a datagram to a verdict
@@ -73,6 +75,7 @@
 //! └──┬────────┘
 //!    │   key phase in order? ────────────────────────────────► KeyUpdate   ┐
 //!    │   reserved bits zero? ────────────────────────────────► ReservedBits├ payload and tag zeros
+//!    │   a payload? ─────────────────────────────────────────► NoFrames    │
 //!    │   number new? ────────────────────────────────────────► Duplicate   ┘
 //! ┌──▼────────┐
 //! │ Opened    │                  number, header and payload, all authentic
@@ -84,7 +87,7 @@
 //! ```text
 //! header │ room for the number │ payload │ room for the tag
 //!    │ Sealer::seal, OneRtt::seal
-//!    │   everything fits, header is for these keys, key below its limit? ──► SealError, nothing written
+//!    │   everything fits, a payload, header for these keys, key below its limit? ──► SealError, nothing written
 //!    │   next packet number, written with its length, key phase and zero reserved bits
 //!    │   nonce = IV xor number
 //!    │   AEAD in place, header as associated data; tag behind the payload
@@ -159,3 +162,8 @@ pub use varint::{MAX_VARINT, decode_varint, encode_varint};
 pub use version::Version;
 pub use window::DuplicateWindow;
 pub use wireseal_algorithms::AeadAlgorithm;
+
+/// The README's code compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -34,7 +34,7 @@ pub struct Opened<'a> {
     pub key_phase: bool,
     /// How many key updates came before the key that opened it, for [`OneRtt::acknowledged`](crate::OneRtt::acknowledged).
     pub generation: u64,
-    /// The payload, decrypted in place: frames (RFC 9000 §12.4).
+    /// The payload, decrypted in place: frames, at least one octet (RFC 9000 §12.4).
     pub payload: &'a mut [u8],
     header: &'a [u8],
     packet_type: PacketType,
@@ -190,11 +190,11 @@ pub(crate) struct Authentic<'a> {
 }
 
 impl<'a> Authentic<'a> {
-    /// Checks the reserved bits, then for a duplicate; earlier checks would leak through timing (RFC 9001 §9.5).
+    /// Checks the reserved bits, then for frames, then for a duplicate; earlier checks would leak through timing (RFC 9001 §9.5).
     #[inline(always)]
     pub(crate) fn judge(self, space: &mut ReceiveSpace) -> Result<Opened<'a>, OpenError> {
-        if self.unmasked.reserved_bits() {
-            return Err(self.refuse(OpenError::ReservedBits));
+        if let Some(violation) = self.violation() {
+            return Err(self.refuse(violation));
         }
         if !space.insert(self.number) {
             return Err(self.refuse(OpenError::Duplicate));
@@ -202,14 +202,23 @@ impl<'a> Authentic<'a> {
         Ok(self.accept())
     }
 
-    /// Checks the reserved bits alone, for callers that look for duplicates themselves.
+    /// [`judge`](Self::judge) for callers that look for duplicates themselves.
     #[cfg(feature = "hazmat")]
     #[inline(always)]
-    pub(crate) fn judge_header(self) -> Result<Opened<'a>, OpenError> {
-        if self.unmasked.reserved_bits() {
-            return Err(self.refuse(OpenError::ReservedBits));
+    pub(crate) fn judge_alone(self) -> Result<Opened<'a>, OpenError> {
+        match self.violation() {
+            Some(violation) => Err(self.refuse(violation)),
+            None => Ok(self.accept()),
         }
-        Ok(self.accept())
+    }
+
+    /// What no packet may have, whatever came before it.
+    #[inline(always)]
+    fn violation(&self) -> Option<OpenError> {
+        if self.unmasked.reserved_bits() {
+            return Some(OpenError::ReservedBits);
+        }
+        (self.octets.len() == self.payload_offset + AeadAlgorithm::TAG_LENGTH).then_some(OpenError::NoFrames)
     }
 
     #[inline(always)]
@@ -256,6 +265,9 @@ pub enum OpenError {
     /// Too many packets failed authentication: AEAD_LIMIT_REACHED (RFC 9001 §6.6). Nothing is opened from now on.
     #[error("too many packets were not authentic (AEAD_LIMIT_REACHED)")]
     IntegrityLimit,
+    /// The payload is empty, and a packet needs a frame: PROTOCOL_VIOLATION (RFC 9000 §12.4).
+    #[error("the peer sent a packet without frames (PROTOCOL_VIOLATION)")]
+    NoFrames,
 }
 
 impl OpenError {
@@ -264,7 +276,7 @@ impl OpenError {
     pub const fn transport_error(self) -> Option<u64> {
         match self {
             Self::Undecryptable | Self::AuthenticationFailed | Self::Duplicate => None,
-            Self::ReservedBits => Some(0x0a),
+            Self::ReservedBits | Self::NoFrames => Some(0x0a),
             Self::KeyUpdate => Some(0x0e),
             Self::IntegrityLimit => Some(0x0f),
         }

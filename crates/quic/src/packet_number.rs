@@ -23,13 +23,35 @@ impl NumberLength {
     /// The fewest octets from which the peer can decode `number`, where `largest_acknowledged` is the largest number it has
     /// acknowledged in this packet number space (RFC 9000 §17.1 and §A.2).
     ///
-    /// With more than 2^31 numbers in flight even four octets are too few; four is then returned.
+    /// With more than 2^31 numbers in flight even four octets are too few; four is then returned. A packet that later ones overtake may
+    /// need more: [`advised`](Self::advised).
     #[must_use]
     pub const fn needed(number: u64, largest_acknowledged: Option<u64>) -> Self {
         match unacknowledged(number, largest_acknowledged) {
             0..=0x80 => Self::One,
             0x81..=0x8000 => Self::Two,
             0x8001..=0x80_0000 => Self::Three,
+            _ => Self::Four,
+        }
+    }
+
+    /// How many octets of `number` to send, so that the peer can also decode it if the packet arrives after others that were sent later, as
+    /// RFC 9000 §17.1 asks (SHOULD): two, three or four, which tell apart four times as many numbers as are unacknowledged. Otherwise like
+    /// [`needed`](Self::needed), and never fewer.
+    ///
+    /// | unacknowledged, up to this packet | octets | later packets that may arrive before it |
+    /// |---|---|---|
+    /// | up to 2^14 | 2 | 32,766 |
+    /// | up to 2^22 | 3 | 8,388,606 |
+    /// | more | 4 | 2,147,483,646 |
+    ///
+    /// With one octet it would be 126, which a burst on one of two paths exceeds. A packet that more overtake is lost, and counts at the
+    /// peer as one that is not authentic.
+    #[must_use]
+    pub const fn advised(number: u64, largest_acknowledged: Option<u64>) -> Self {
+        match unacknowledged(number, largest_acknowledged) {
+            0..=0x4000 => Self::Two,
+            0x4001..=0x40_0000 => Self::Three,
             _ => Self::Four,
         }
     }
@@ -110,13 +132,23 @@ pub const fn decode_packet_number(largest: Option<u64>, truncated: u32, length: 
 #[derive(Debug, PartialEq, Eq)]
 pub struct PacketNumberCounter {
     next: u64,
+    /// The numbers that were left out, as starts and ends. The latest are last, and empty ones first.
+    skipped: [(u64, u64); Self::GAPS],
 }
 
 impl PacketNumberCounter {
+    /// How many gaps it remembers.
+    const GAPS: usize = 8;
+
     /// A counter that starts at 0, as every packet number space does (RFC 9000 §12.3).
     #[must_use]
     pub const fn new() -> Self {
-        Self { next: 0 }
+        Self::at(0)
+    }
+
+    /// A counter with this next number, above 2^62-1 if none is left.
+    pub(crate) const fn at(next: u64) -> Self {
+        Self { next, skipped: [(0, 0); Self::GAPS] }
     }
 
     /// A counter that starts at `first`: for a connection that was started elsewhere, or to hide how many packets were sent. In the
@@ -127,7 +159,7 @@ impl PacketNumberCounter {
     ///
     /// [`SealError::NumbersExhausted`] if `first` is above 2^62-1.
     pub const fn starting_at(first: u64) -> Result<Self, SealError> {
-        if first <= MAX_PACKET_NUMBER { Ok(Self { next: first }) } else { Err(SealError::NumbersExhausted) }
+        if first <= MAX_PACKET_NUMBER { Ok(Self::at(first)) } else { Err(SealError::NumbersExhausted) }
     }
 
     /// The next number, or `None` when all are used.
@@ -137,8 +169,27 @@ impl PacketNumberCounter {
     }
 
     /// Leaves out the next `count` numbers, which exposes peers that acknowledge packets they never received (RFC 9000 §21.4).
+    ///
+    /// [`OneRtt::acknowledged`](crate::OneRtt::acknowledged) ignores them, as long as eight later gaps have not been left; gaps without
+    /// a packet between them are one.
     pub fn skip(&mut self, count: u64) {
-        self.next = self.next.saturating_add(count).min(MAX_PACKET_NUMBER + 1);
+        let start = self.next;
+        self.next = start.saturating_add(count).min(MAX_PACKET_NUMBER + 1);
+        if self.next == start {
+            return;
+        }
+        let [.., (_, end)] = &mut self.skipped;
+        if *end == start {
+            *end = self.next;
+        } else {
+            self.skipped.rotate_left(1);
+            self.skipped[Self::GAPS - 1] = (start, self.next);
+        }
+    }
+
+    /// Whether `number` was given out. Numbers below the first of [`starting_at`](Self::starting_at) count as given out elsewhere.
+    pub(crate) fn has_given(&self, number: u64) -> bool {
+        number < self.next && !self.skipped.iter().any(|(start, end)| (*start..*end).contains(&number))
     }
 
     /// Gives out the next number.
@@ -153,5 +204,50 @@ impl PacketNumberCounter {
 impl Default for PacketNumberCounter {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_eight_gaps_are_remembered() {
+        for gaps in 0..20 {
+            let mut counter = PacketNumberCounter::new();
+            let mut given = [u64::MAX; 20];
+            let given = &mut given[..gaps];
+            for (gap, given) in (0..).zip(&mut *given) {
+                *given = counter.take().unwrap_or(u64::MAX);
+                counter.skip(0);
+                // In two parts, which are one gap.
+                counter.skip(1);
+                counter.skip(gap);
+            }
+            let end = counter.peek().unwrap_or(0);
+            let first_remembered = given.len().checked_sub(8).map_or(0, |at| given[at]);
+            for number in first_remembered..end {
+                assert_eq!(counter.has_given(number), given.contains(&number), "{gaps} {number}");
+            }
+            // Those before count as given out, and those to come do not.
+            assert!((0..first_remembered).all(|number| counter.has_given(number)));
+            assert!(
+                ![end, end + 1, MAX_PACKET_NUMBER, u64::MAX].iter().any(|number| counter.has_given(*number))
+            );
+        }
+    }
+
+    #[test]
+    fn the_numbers_after_the_last_were_never_given() {
+        let mut counter = PacketNumberCounter::new();
+        counter.skip(MAX_PACKET_NUMBER);
+        assert_eq!(counter.take(), Some(MAX_PACKET_NUMBER));
+        counter.skip(u64::MAX);
+        assert!(counter.has_given(MAX_PACKET_NUMBER));
+        assert!(
+            ![0, MAX_PACKET_NUMBER - 1, MAX_PACKET_NUMBER + 1]
+                .iter()
+                .any(|number| counter.has_given(*number))
+        );
     }
 }

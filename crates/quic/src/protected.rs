@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::codec::{Fields, LongPacket, PacketType, header_accessors};
+use crate::codec::{FIXED, Fields, LongPacket, PacketType, header_accessors};
 use crate::connection_id::ConnectionId;
 use crate::error::HeaderError;
 use crate::header::LONG_FORM;
@@ -23,8 +23,7 @@ impl<'a> Protected<'a> {
     /// Splits the first packet off a datagram. The second value is what follows: another packet, or nothing (RFC 9000 §12.2).
     /// `connection_id_length` is the length of our own connection IDs, because a short header does not say it.
     ///
-    /// The fixed bit is ignored, because peers may grease it (RFC 9287). A packet with a short header takes the whole rest of
-    /// the datagram.
+    /// The fixed bit is [yours to check](Self::fixed_bit). A packet with a short header takes the whole rest of the datagram.
     ///
     /// # Errors
     ///
@@ -55,7 +54,8 @@ impl<'a> Protected<'a> {
     }
 
     /// The packets of a datagram, one after another. A packet for another connection ID than the first gives an error, and the
-    /// iterator continues with the next packet (RFC 9000 §12.2); any other error ends it.
+    /// iterator continues with the next packet (RFC 9000 §12.2); any other error ends it. The fixed bit is
+    /// [yours to check](Self::fixed_bit).
     #[must_use]
     pub fn split(datagram: &'a mut [u8], connection_id_length: usize) -> Coalesced<'a> {
         Coalesced { rest: datagram, connection_id_length, destination: None }
@@ -78,6 +78,13 @@ impl<'a> Protected<'a> {
     }
 
     header_accessors!();
+
+    /// The fixed bit, which no call of this crate checks, because whether it counts is the endpoint's to say: drop a packet without it (RFC
+    /// 9000 §17.2 and §17.3.1), unless this end sends the transport parameter `grease_quic_bit` (RFC 9287 §3). It has no mask over it.
+    #[must_use]
+    pub fn fixed_bit(&self) -> bool {
+        self.octets.first().is_some_and(|first| first & FIXED != 0)
+    }
 
     /// The whole packet as it was received.
     #[must_use]

@@ -67,7 +67,8 @@ impl<'a> Retry<'a> {
     }
 
     /// Reads a Retry packet, which fills a datagram, and checks its integrity tag in constant time. `version` and
-    /// `original_destination` are those of the client's first Initial packet.
+    /// `original_destination` are those of the client's first Initial packet. The fixed bit is yours to check, as for
+    /// [other packets](crate::Protected::fixed_bit).
     ///
     /// # Errors
     ///

@@ -17,15 +17,15 @@ use crate::packet_number::{NumberLength, PacketNumberCounter};
 /// [`LongHeader::encode`](crate::LongHeader::encode) and [`ShortHeader::encode`](crate::ShortHeader::encode) write the header.
 /// Sealing writes the number and its length, zero reserved bits, the key phase, and the tag.
 ///
-/// `number_length` must be the length that was left free before the payload. A long header that disagrees with the end of
+/// The payload is frames, so it has at least one octet (RFC 9000 §12.4). `number_length` must be the length that was left free before the payload. A long header that disagrees with the end of
 /// `packet` is refused. A short header does not say where the packet ends, so `packet` must end there.
 pub struct Outgoing<'a> {
     /// The whole packet, with room for its tag.
     pub packet: &'a mut [u8],
     /// Where the packet number starts, in octets from the start of the packet: at least 1.
     pub number_offset: usize,
-    /// How many octets of the packet number to send: [`OneRtt::number_length`](crate::OneRtt::number_length) or more, or
-    /// [`NumberLength::needed`] for other packets.
+    /// How many octets of the packet number to send: [`OneRtt::number_length`](crate::OneRtt::number_length), or
+    /// [`NumberLength::advised`] for other packets.
     pub number_length: NumberLength,
 }
 
@@ -43,6 +43,9 @@ impl Outgoing<'_> {
             return Err(SealError::BufferTooSmall { expected, got });
         }
         let payload = got - expected;
+        if payload == 0 {
+            return Err(SealError::NoFrames);
+        }
         let got = self.number_length.octets() + payload;
         if got < SAMPLE_OFFSET {
             return Err(SealError::TooShortForSample { expected: SAMPLE_OFFSET, got });
@@ -85,13 +88,13 @@ impl Sealer {
         Self { keys, counter, sealed: 0 }
     }
 
-    /// The number of the next packet, or `None` when all are used. Pass it to [`NumberLength::needed`].
+    /// The number of the next packet, or `None` when all are used. Pass it to [`NumberLength::advised`].
     #[must_use]
     pub const fn next_number(&self) -> Option<u64> {
         self.counter.peek()
     }
 
-    /// Leaves out the next `count` numbers (RFC 9000 §21.4).
+    /// Leaves out the next `count` numbers, like [`PacketNumberCounter::skip`].
     pub fn skip_numbers(&mut self, count: u64) {
         self.counter.skip(count);
     }

@@ -113,6 +113,9 @@ impl OneRttKeys {
             return Err(Reason::ReservedBits);
         }
         let end = scratch.len() - AeadAlgorithm::TAG_LENGTH;
+        if end == header_length {
+            return Err(Reason::NoFrames);
+        }
         Ok(OpenedPacket { number, generation, payload: header_length..end })
     }
 

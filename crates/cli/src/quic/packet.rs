@@ -33,6 +33,7 @@ pub(super) fn open_long(
         }
         Err(OpenError::Undecryptable) => Err(Reason::TooShort),
         Err(OpenError::ReservedBits) => Err(Reason::ReservedBits),
+        Err(OpenError::NoFrames) => Err(Reason::NoFrames),
         Err(
             OpenError::AuthenticationFailed
             | OpenError::Duplicate

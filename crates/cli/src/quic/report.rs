@@ -114,6 +114,8 @@ pub enum Reason {
     Forged,
     /// Its reserved bits are not 0.
     ReservedBits,
+    /// It has no payload.
+    NoFrames,
     /// Its header cannot be read, or what follows a packet is not one.
     Malformed,
 }
@@ -124,7 +126,12 @@ impl Reason {
     pub const fn is_failure(self) -> bool {
         matches!(
             self,
-            Self::WrongPhase | Self::TooShort | Self::Forged | Self::ReservedBits | Self::Malformed
+            Self::WrongPhase
+                | Self::TooShort
+                | Self::Forged
+                | Self::ReservedBits
+                | Self::NoFrames
+                | Self::Malformed
         )
     }
 
@@ -143,6 +150,7 @@ impl Reason {
             Self::TooShort => "too short for a header protection sample",
             Self::Forged => "forged or damaged: not authentic under the keys of this connection",
             Self::ReservedBits => "reserved bits are set",
+            Self::NoFrames => "without frames: the payload is empty",
             Self::Malformed => "malformed: no packet can be read here",
         }
     }

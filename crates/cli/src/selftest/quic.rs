@@ -91,7 +91,7 @@ impl AppendixA {
             self.short_keys(backend, secret)
         };
         // The packet number is truncated, so the packet before has to arrive first.
-        let mut before = [0x40; 1 + 4 + 16];
+        let mut before = [0x40; 1 + 4 + 1 + 16];
         let mut space = ReceiveSpace::new();
         let counter = PacketNumberCounter::starting_at(packet.number - 1).ok()?;
         let outgoing = Outgoing { packet: &mut before, number_offset: 1, number_length: NumberLength::Four };

@@ -212,7 +212,8 @@ impl OneRtt {
         Ok(number)
     }
 
-    /// Opens a packet with a short header in place, like [`ReceivingHalf::open`].
+    /// Opens a packet with a short header in place, like [`ReceivingHalf::open`]. The fixed bit is
+    /// [yours to check](Protected::fixed_bit).
     ///
     /// # Errors
     ///
@@ -285,13 +286,13 @@ impl OneRtt {
         self.sending.next_number()
     }
 
-    /// How many octets of its number the next packet needs at least, like [`SendingHalf::number_length`].
+    /// How many octets of its number to send in the next packet, like [`SendingHalf::number_length`].
     #[must_use]
     pub fn number_length(&self) -> NumberLength {
         self.sending.number_length()
     }
 
-    /// Leaves out the next `count` numbers (RFC 9000 §21.4).
+    /// Leaves out the next `count` numbers, like [`PacketNumberCounter::skip`].
     pub fn skip_numbers(&mut self, count: u64) {
         self.sending.skip_numbers(count);
     }

@@ -47,7 +47,8 @@ enum Phase {
 
 impl ReceivingHalf {
     /// Opens a packet with a short header: removes the mask, decodes the number, chooses the key by phase and number, decrypts,
-    /// and then checks reserved bits and duplicates, all in one step (RFC 9001 §5.5, §6.3 and §9.5).
+    /// and then checks reserved bits, that there are frames, and duplicates, all in one step (RFC 9001 §5.5, §6.3 and §9.5). The fixed
+    /// bit is [yours to check](Protected::fixed_bit).
     ///
     /// If the peer has updated its keys, so does this end: everything sealed after this call returns uses the new keys, including
     /// the acknowledgment of this packet (RFC 9001 §6.2).

@@ -68,13 +68,13 @@ impl OneRttSealer {
         self.0.next_number()
     }
 
-    /// How many octets of its number the next packet needs at least, like [`OneRtt::number_length`].
+    /// How many octets of its number to send in the next packet, like [`OneRtt::number_length`].
     #[must_use]
     pub fn number_length(&self) -> NumberLength {
         self.0.number_length()
     }
 
-    /// Leaves out the next `count` numbers (RFC 9000 §21.4).
+    /// Leaves out the next `count` numbers, like [`PacketNumberCounter::skip`].
     pub fn skip_numbers(&mut self, count: u64) {
         self.0.skip_numbers(count);
     }

@@ -46,7 +46,7 @@ impl SendingHalf {
     /// # Errors
     ///
     /// [`SealError`], with nothing written and no number used. [`SealError::NumberTooShort`] if `outgoing` leaves room for fewer
-    /// octets of the number than [`number_length`](Self::number_length). After [`SealError::ConfidentialityLimit`] update the keys. If that
+    /// octets of the number than the peer needs ([`NumberLength::needed`]). After [`SealError::ConfidentialityLimit`] update the keys. If that
     /// is not allowed, close the connection (RFC 9001 §6.6).
     #[inline]
     pub fn seal(&mut self, phases: &KeyPhases, outgoing: Outgoing<'_>) -> Result<u64, SealError> {
@@ -138,7 +138,9 @@ impl SendingHalf {
     /// packets up to `largest`. The numbers sent from now on may be shorter ([`number_length`](Self::number_length)). If one of the
     /// packets is of the present phase, another update becomes possible three probe timeouts later (RFC 9001 §6.1 and §6.5).
     ///
-    /// A number that was never sent changes nothing.
+    /// A number that was never sent changes nothing, nor does one that was [skipped](Self::skip_numbers). An ACK frame with such a number is
+    /// yours to answer, with PROTOCOL_VIOLATION (RFC 9000 §13.1); so are skipped numbers below the largest. Numbers below the first of
+    /// [`PacketNumberCounter::starting_at`](crate::PacketNumberCounter::starting_at) count as sent.
     ///
     /// # Errors
     ///
@@ -152,8 +154,8 @@ impl SendingHalf {
         now: Now,
     ) -> Result<(), OpenError> {
         self.enter(phases);
-        // A number that was never sent is for the stack to answer, with PROTOCOL_VIOLATION (RFC 9000 §13.1).
-        if largest >= self.next_number().unwrap_or(MAX_PACKET_NUMBER + 1) {
+        // It could make the next numbers too short, and allow an update that the peer knows nothing of.
+        if !self.sealer.counter.has_given(largest) {
             return Ok(());
         }
         let of_this_phase = self.first.is_some_and(|first| largest >= first);
@@ -191,15 +193,16 @@ impl SendingHalf {
         self.sealer.next_number()
     }
 
-    /// How many octets of its number the next packet needs at least, so that the peer can decode it (RFC 9000 §17.1 and §A.2): this
-    /// depends on what was [acknowledged](Self::acknowledged). More are allowed, fewer are not sealed.
+    /// How many octets of its number to send in the next packet, [as advised](NumberLength::advised) by what was
+    /// [acknowledged](Self::acknowledged): the peer can decode it even if many later packets arrive before it (RFC 9000 §17.1). More are
+    /// allowed, and fewer as long as the peer [needs](NumberLength::needed) no more.
     #[must_use]
     pub fn number_length(&self) -> NumberLength {
         let next = self.next_number().unwrap_or(MAX_PACKET_NUMBER);
-        NumberLength::needed(next, self.largest_acknowledged)
+        NumberLength::advised(next, self.largest_acknowledged)
     }
 
-    /// Leaves out the next `count` numbers (RFC 9000 §21.4).
+    /// Leaves out the next `count` numbers, like [`PacketNumberCounter::skip`](crate::PacketNumberCounter::skip).
     pub fn skip_numbers(&mut self, count: u64) {
         self.sealer.skip_numbers(count);
     }

@@ -225,8 +225,7 @@ impl OneRtt {
             return Err(StateError::Inconsistent);
         }
 
-        let mut counter = PacketNumberCounter::new();
-        counter.skip(end);
+        let counter = PacketNumberCounter::at(end);
         let directions = [local, remote];
         let one_rtt = Self::from_directions(backend, version, generation, directions, counter);
         let Self { mut sending, mut receiving, .. } = one_rtt;

@@ -172,7 +172,7 @@ impl Appendix {
         };
         let before = self.short().number - 1;
         let (mut client, mut server, mut space) = (end(0), end(before), ReceiveSpace::new());
-        let mut packet = [0x40; 1 + 4 + 16];
+        let mut packet = [0x40; 1 + 4 + 1 + 16];
         let outgoing = Outgoing { packet: &mut packet, number_offset: 1, number_length: NumberLength::Four };
         assert_eq!(server.seal(outgoing), Ok(before));
         let (protected, _) = Protected::split_first(&mut packet, 0).unwrap();
@@ -223,7 +223,7 @@ impl Appendix {
         let next = self.chacha20_secret().next(self.version);
         let [from_printed, from_next, from_first] = [printed, next, self.chacha20_secret()].map(|secret| {
             let keys = Keys::with_backend(backend, self.version, PacketType::OneRtt, secret);
-            let mut packet = [0x40; 1 + 4 + 16];
+            let mut packet = [0x40; 1 + 4 + 1 + 16];
             let outgoing =
                 Outgoing { packet: &mut packet, number_offset: 1, number_length: NumberLength::Four };
             Sealer::new(keys, PacketNumberCounter::new()).seal(outgoing).unwrap();

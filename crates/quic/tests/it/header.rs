@@ -57,8 +57,8 @@ fn q_12_the_sample_starts_four_octets_after_the_start_of_the_number() {
     for suite in suites() {
         let mut schedule = Schedule::new(suite, Side::Client);
         let (header_key, packet_key) = (schedule.header_key(), schedule.packet_key(0));
-        // The samples run from the tag alone to ciphertext alone.
-        for length in 0..25_u8 {
+        // The samples run from the tag, with or without an octet of ciphertext before it, to ciphertext alone.
+        for length in 1..25_u8 {
             let payload: Vec<u8> = (0..length).collect();
             let long_enough = |draft: &Draft| draft.number_length.octets() + payload.len() >= 4;
             for draft in drafts(suite.version, &payload).into_iter().filter(long_enough) {
@@ -172,7 +172,7 @@ fn q_15_number_and_payload_under_four_octets_are_not_sealed() {
     for suite in suites_of_one_version() {
         let (mut sealer, mut one_rtt) = (suite.sealer(), suite.end(Side::Client).one_rtt);
         for length in NUMBER_LENGTHS {
-            for payload in 0..6 {
+            for payload in 1..6 {
                 let got = length.octets() + payload;
                 let mut draft = Draft::short(length, &vec![0x11; payload]);
                 let untouched = draft.octets.clone();
@@ -266,6 +266,21 @@ fn q_13_the_spin_bit_travels_in_the_clear() {
             let number_length = NumberLength::One;
             suite.sealer().seal(Outgoing { packet: &mut packet, number_offset, number_length }).unwrap();
             assert_eq!(packet[0] & 0xe0, if spin { 0x60 } else { 0x40 });
+        }
+    }
+}
+
+/// Whether it counts is the endpoint's to say (RFC 9287).
+#[test]
+fn q_13_the_fixed_bit_is_shown_and_not_judged() {
+    for suite in suites_of_one_version() {
+        for mut draft in drafts(suite.version, FRAMES) {
+            assert!(protected(&mut draft.octets.clone()).fixed_bit());
+            draft.octets[0] &= !0x40;
+            let mut level = suite.level(draft.packet_type);
+            let mut greased = suite.sealed(draft);
+            assert!(!protected(&mut greased).fixed_bit());
+            assert_eq!(level.open(&greased).unwrap().payload, FRAMES);
         }
     }
 }

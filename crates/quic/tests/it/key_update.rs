@@ -83,6 +83,25 @@ fn q_28_a_second_update_waits_for_an_acknowledgment_of_this_phase() {
     });
 }
 
+/// Nobody can have received it, so nobody has received a packet of the present phase (RFC 9001 §6.1).
+#[test]
+fn q_28_a_number_that_was_skipped_allows_no_update() {
+    for_both_roles(|_, _, mut ours, mut theirs| {
+        ours.one_rtt.initiate_update(ours.time).unwrap();
+        theirs.open(&ours.seal(b"of the new phase")).unwrap();
+        let skipped = ours.one_rtt.next_number().unwrap();
+        ours.one_rtt.skip_numbers(2);
+        ours.seal(b"of the new phase, too");
+        deliver(&mut theirs, &mut ours);
+        for (largest, generation) in [(skipped, 1), (skipped + 1, 1), (skipped, 0)] {
+            assert_eq!(ours.one_rtt.acknowledged(largest, generation, ours.now()), Ok(()));
+            assert_eq!(ours.one_rtt.initiate_update(Duration::MAX), Err(UpdateError::NotAcknowledged));
+        }
+        ours.one_rtt.acknowledged(skipped - 1, 1, ours.now()).unwrap();
+        assert_eq!(ours.one_rtt.initiate_update(Duration::MAX), Ok(()));
+    });
+}
+
 /// Before the first update there is no update that the peer could still be busy with.
 #[test]
 fn q_28_an_acknowledgment_does_not_delay_the_first_update() {

@@ -22,7 +22,7 @@ const LIMITS: [(AeadAlgorithm, Option<u64>, u64); 4] = [
 
 /// Seals this many of the smallest packets.
 fn seal_many(mut seal: impl FnMut(Outgoing<'_>) -> Result<u64, SealError>, count: u64) {
-    let mut draft = Draft::short(NumberLength::Four, b"");
+    let mut draft = Draft::short(NumberLength::Four, b"1");
     for _ in 0..count {
         seal(draft.outgoing()).unwrap();
     }

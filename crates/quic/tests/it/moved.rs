@@ -137,7 +137,7 @@ fn limits_and_permissions_move_along() {
         Suite { backend: Backend::active(), version: Version::V2, algorithm: AeadAlgorithm::Aes128Ccm };
     let limit = suite.algorithm.confidentiality_limit().unwrap();
     let mut end = suite.end(Side::Client);
-    let mut draft = Draft::short(NumberLength::Four, b"");
+    let mut draft = Draft::short(NumberLength::Four, b"1");
     for _ in 0..limit {
         draft.octets[0] = 0x40;
         end.one_rtt.seal(draft.outgoing()).unwrap();

@@ -137,6 +137,7 @@ proptest! {
         for length in NUMBER_LENGTHS {
             let _ = decode_packet_number(largest, truncated, length);
             let _ = NumberLength::needed(value, largest);
+            let _ = NumberLength::advised(value, largest);
         }
         if let Some((value, length)) = decode_varint(&octets) {
             prop_assert!(value <= MAX_VARINT && length <= octets.len());

@@ -203,6 +203,28 @@ fn q_43_there_is_one_kind_of_failure() {
     }
 }
 
+/// An empty payload is a PROTOCOL_VIOLATION of the peer (RFC 9000 §12.4), which only an authentic packet shows.
+#[test]
+fn q_43_a_packet_without_frames_is_refused_after_the_aead() {
+    for suite in suites() {
+        let mut schedule = Schedule::new(suite, Side::Client);
+        for draft in Draft::both(suite.version, NumberLength::Four, b"") {
+            let (mut level, payload_offset) = (suite.level(draft.packet_type), draft.payload_offset());
+            let mut packet = schedule.seal_draft(0, 0, 7, draft);
+            assert_eq!(level.open(&forged(&packet)), Err(OpenError::AuthenticationFailed));
+            let error = level.open_in(&mut packet).unwrap_err();
+            assert_eq!((error, error.transport_error()), (OpenError::NoFrames, Some(0x0a)));
+            assert!(packet[payload_offset..].iter().all(|&octet| octet == 0));
+            assert_eq!((level.space.largest(), level.failures()), (None, 1));
+        }
+        // It does not update the keys either.
+        let mut end = suite.end(Side::Server);
+        let before = end.phases();
+        assert_eq!(end.open(&schedule.seal(1, PHASE, 7, b"")), Err(OpenError::NoFrames));
+        assert_eq!((end.phases(), end.failures()), (before, 0));
+    }
+}
+
 #[test]
 fn q_45_a_corrupt_packet_in_the_middle_keeps_the_others() {
     for suite in suites() {

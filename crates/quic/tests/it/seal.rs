@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use wireseal_quic::hazmat::{MAX_PAYLOAD_LENGTH, PacketKey, PathId};
 use wireseal_quic::{
     AeadAlgorithm, Backend, LongType, MAX_PACKET_NUMBER, NumberLength, Outgoing, PacketNumberCounter,
-    Protected, SealError,
+    PacketType, Protected, SealError,
 };
 
 use crate::support::schedule::Schedule;
@@ -104,7 +104,7 @@ fn q_21_the_associated_data_starts_at_this_packet() {
 #[test]
 fn q_23_payloads_of_every_size() {
     let sizes =
-        (0..40).chain([255, 256, 1200, 1452, 1500, 16_383, 16_384, 65_526, 65_527, MAX_PAYLOAD_LENGTH]);
+        (1..40).chain([255, 256, 1200, 1452, 1500, 16_383, 16_384, 65_526, 65_527, MAX_PAYLOAD_LENGTH]);
     for size in sizes {
         let payload: Vec<u8> = (0..size).map(|i| i as u8).collect();
         for suite in suites_of_one_version() {
@@ -114,6 +114,49 @@ fn q_23_payloads_of_every_size() {
                 assert_eq!(level.open(&sealed).unwrap().payload, payload, "{suite:?} {size}");
             }
         }
+    }
+}
+
+/// To the peer it would be a PROTOCOL_VIOLATION (RFC 9000 §12.4). The AEAD by itself takes it.
+#[test]
+fn q_23_a_packet_without_frames_is_not_sealed() {
+    for suite in suites() {
+        let [mut end, _] = suite.ends();
+        let mut early = suite.early(Side::Client, PacketNumberCounter::new());
+        let mut schedule = Schedule::new(suite, Side::Client);
+        let (packet_key, header_key) = (schedule.packet_key(0), schedule.header_key());
+        for number_length in NUMBER_LENGTHS {
+            let kinds = [LongType::Initial, LongType::ZeroRtt, LongType::Handshake];
+            let long = kinds.map(|kind| Draft::long(suite.version, kind, number_length, b""));
+            for draft in long.into_iter().chain([Draft::short(number_length, b"")]) {
+                let mut sealer = suite.sealer_for(draft.packet_type, PacketNumberCounter::new());
+                let is_short = draft.packet_type == PacketType::OneRtt;
+                let refused = |seal: &mut dyn FnMut(Outgoing<'_>) -> Result<u64, SealError>| {
+                    let mut tried = draft.clone();
+                    assert_eq!(
+                        seal(tried.outgoing()),
+                        Err(SealError::NoFrames),
+                        "{suite:?} {number_length:?}"
+                    );
+                    assert_eq!(tried.octets, draft.octets);
+                };
+                refused(&mut |outgoing| sealer.seal(outgoing));
+                if is_short {
+                    refused(&mut |outgoing| early.seal(outgoing));
+                    refused(&mut |outgoing| end.one_rtt.seal(outgoing));
+                }
+                let mut packet = draft.octets.clone();
+                packet[0] |= number_length.octets() as u8 - 1;
+                let untouched = packet.clone();
+                let offset = draft.payload_offset();
+                let sealed = packet_key.seal_packet(&header_key, PathId(0), 0, &mut packet, offset);
+                assert_eq!((sealed, packet), (Err(SealError::NoFrames), untouched));
+                let unused = [sealer.next_number(), early.next_number(), end.one_rtt.next_number()];
+                assert_eq!(unused, [Some(0); 3]);
+            }
+        }
+        let mut tag = packet_key.seal(PathId(0), 0, b"header", &mut []).unwrap();
+        assert_eq!(packet_key.open(PathId(0), 0, b"header", &mut tag).as_deref(), Some(&[][..]));
     }
 }
 

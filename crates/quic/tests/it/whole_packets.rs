@@ -101,6 +101,7 @@ fn what_does_not_fit_is_refused_with_nothing_written() {
             refused(&[0x43; 64], 0, usize::MAX),
             SealError::BufferTooSmall { expected: usize::MAX, got: 64 }
         );
+        assert_eq!(refused(&[0x43; 21], 0, 5), SealError::NoFrames);
         assert_eq!(refused(&[0x40; 20], 0, 2), SealError::TooShortForSample { expected: 4, got: 3 });
         assert_eq!(refused(&[0x43; 64], MAX_PACKET_NUMBER + 1, 5), SealError::NumbersExhausted);
         let long = vec![0x43; 5 + MAX_PAYLOAD_LENGTH + 1 + TAG];

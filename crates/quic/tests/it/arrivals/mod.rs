@@ -43,7 +43,7 @@ fn left(peer: &Peer, packet: &Packet, error: OpenError, was_exceeded: bool) -> (
             (0, left)
         }
         // The header has lost its mask.
-        OpenError::ReservedBits | OpenError::Duplicate | OpenError::KeyUpdate => {
+        OpenError::ReservedBits | OpenError::NoFrames | OpenError::Duplicate | OpenError::KeyUpdate => {
             let from = peer.header_end(packet);
             left[from..].fill(0);
             (from, left)

@@ -144,7 +144,9 @@ impl Pair {
         payload.extend(acknowledges.unwrap_or(0).to_be_bytes());
         payload.resize(payload.len() + length, length as u8);
         let number_length = NumberLength::needed(number, model.largest_acknowledged);
-        assert_eq!(one_rtt.number_length(), number_length);
+        let advised = NumberLength::advised(number, model.largest_acknowledged);
+        assert_eq!(one_rtt.number_length(), advised);
+        assert!(number_length <= advised);
         let mut draft = Draft::short(number_length, &payload);
         assert_eq!(one_rtt.seal(draft.outgoing()), Ok(number));
         self.flight.push(InFlight {
