@@ -10,7 +10,9 @@ pub enum Standing {
     Good,
     /// Something failed.
     Failed,
-    /// Nothing failed, but something could not be judged.
+    /// Nothing failed, but a connection did not open.
+    NotOpen,
+    /// None of that, but something could not be judged.
     NotJudged,
     /// There was nothing to judge.
     Empty,
@@ -23,6 +25,7 @@ impl Standing {
         match self {
             Self::Good => "good",
             Self::Failed => "failed",
+            Self::NotOpen => "not-open",
             Self::NotJudged => "not-judged",
             Self::Empty => "empty",
         }

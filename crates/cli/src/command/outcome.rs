@@ -10,7 +10,7 @@ use crate::standing::Standing;
 pub enum Outcome {
     /// Everything is good: 0.
     Good,
-    /// Something failed to verify or open: 1.
+    /// Something failed to verify or open, or a connection did not open: 1.
     Failed,
     /// The command line, the keys or the file cannot be used: 2.
     Unusable,
@@ -36,7 +36,7 @@ impl From<Standing> for Outcome {
     fn from(standing: Standing) -> Self {
         match standing {
             Standing::Good => Self::Good,
-            Standing::Failed => Self::Failed,
+            Standing::Failed | Standing::NotOpen => Self::Failed,
             Standing::NotJudged | Standing::Empty => Self::NotJudged,
         }
     }

@@ -9,7 +9,6 @@ use super::key_arguments::KeyArguments;
 use super::outcome::{Outcome, Result};
 use crate::report::{self, Format, Report, Subject};
 use crate::standing::Standing;
-use crate::verify::report::standing;
 use crate::verify::{IsnHint, NatHint, SearchLimits, Verifier, VerifyEvent, VerifyOptions};
 
 /// Check every TCP segment of a capture against keys, and say why segments fail.
@@ -75,8 +74,9 @@ pub(super) fn run(arguments: Arguments) -> Result {
         None => verifier.judge_queued(&mut each),
     })?;
     let totals = verifier.finish(damage, &mut each)?;
+    let standing = report.standing();
     report.finish(&totals)?;
-    Ok(match standing(&totals.counts) {
+    Ok(match standing {
         Standing::Good if totals.is_incomplete() => Outcome::NotJudged,
         standing => standing.into(),
     })

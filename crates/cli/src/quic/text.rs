@@ -132,7 +132,9 @@ pub(super) fn totals(output: &mut impl Write, totals: &Totals) -> io::Result<()>
     }
     write!(output, "{} of {}: ", counted(opened, "packet"), counted(connections, "connection"))?;
     match totals.standing() {
-        Standing::Failed => writeln!(output, "opened; {failed} failed, {not_judged} could not be judged"),
+        Standing::Failed | Standing::NotOpen => {
+            writeln!(output, "opened; {failed} failed, {not_judged} could not be judged")
+        }
         Standing::NotJudged if connections == 0 => {
             writeln!(output, "no QUIC connection begins in this capture")
         }

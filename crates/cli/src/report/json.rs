@@ -14,7 +14,7 @@ use crate::keys::ConfiguredKey;
 use crate::standing::Standing;
 use crate::text;
 use crate::verify::report::{
-    ConnectionReport, Counts, Diagnosis, DirectionReport, SegmentReport, Sender, Totals, by_verdict, standing,
+    ConnectionReport, Counts, Diagnosis, DirectionReport, SegmentReport, Sender, Totals, by_verdict,
 };
 
 /// The version of the schema; under the same number members may only be added.
@@ -141,6 +141,7 @@ struct ConnectionObject<'a> {
     opener: EndObject,
     listener: EndObject,
     verdict: Standing,
+    open: Option<bool>,
     first: Place,
     last: Place,
     directions: [DirectionObject<'a>; 2],
@@ -156,7 +157,8 @@ impl<'a> From<&'a ConnectionReport> for ConnectionObject<'a> {
             number: connection.number,
             opener,
             listener,
-            verdict: standing(&connection.counts()),
+            verdict: connection.standing(),
+            open: connection.has_opened,
             first: connection.first,
             last: connection.last,
             directions,
@@ -222,17 +224,18 @@ struct ConnectionsObject {
     all: u64,
     good: u64,
     failed: u64,
+    not_open: u64,
     not_judged: u64,
 }
 
 impl<'a> TotalsObject<'a> {
     fn new(totals: &'a Totals, summary: &'a Summary) -> Self {
-        let Summary { good, failed, not_judged, ref causes, .. } = *summary;
+        let Summary { good, failed, not_open, not_judged, ref causes, .. } = *summary;
         Self {
-            verdict: standing(&totals.counts),
+            verdict: summary.standing(),
             packets: totals.packets,
             segments: totals.counts,
-            connections: ConnectionsObject { all: totals.connections, good, failed, not_judged },
+            connections: ConnectionsObject { all: totals.connections, good, failed, not_open, not_judged },
             fragments: totals.fragments,
             other: totals.other,
             left_out: totals.left_out,

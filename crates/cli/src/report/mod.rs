@@ -18,6 +18,7 @@ use std::path::Path;
 use wireseal_tcp_ao::Endpoint;
 
 use self::summary::Summary;
+use crate::standing::Standing;
 use crate::verify::report::{ConnectionReport, SegmentReport, Totals};
 
 pub use subject::Subject;
@@ -112,6 +113,12 @@ impl<'a, W: Write> Report<'a, W> {
             Output::Json(json) => json.connection(connection)?,
         }
         self.page.as_mut().map_or(Ok(()), |page| page.connection(connection))
+    }
+
+    /// What the capture comes to, when all connections have been reported: the worst of them.
+    #[must_use]
+    pub const fn standing(&self) -> Standing {
+        self.summary.standing()
     }
 
     /// Ends the report, writes the page and flushes both.

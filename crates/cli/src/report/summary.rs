@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::standing::Standing;
 use crate::text::{counted, grouped};
-use crate::verify::report::{ConnectionReport, Diagnosis, Totals, failed, not_judged, standing};
+use crate::verify::report::{ConnectionReport, Diagnosis, Totals, failed, not_judged};
 
 /// How many of the connections that failed are named at the end.
 const FAILED_NAMED: usize = 10;
@@ -40,7 +40,9 @@ pub(super) struct Summary {
     pub(super) failed: u64,
     /// The lowest numbers of these, in order.
     pub(super) first_failed: Vec<u64>,
-    /// Connections where none failed, but one could not be judged.
+    /// Connections that did not open, though no segment failed.
+    pub(super) not_open: u64,
+    /// Connections of none of these sorts that could not be judged, or one of whose segments could not.
     pub(super) not_judged: u64,
     /// The diagnoses by kind, in the order of first mention.
     pub(super) causes: Vec<Cause>,
@@ -48,7 +50,7 @@ pub(super) struct Summary {
 
 impl Summary {
     pub(super) fn add(&mut self, connection: &ConnectionReport) {
-        match standing(&connection.counts()) {
+        match connection.standing() {
             Standing::Good => self.good += 1,
             Standing::Failed => {
                 self.failed += 1;
@@ -57,6 +59,7 @@ impl Summary {
                 self.first_failed.insert(place, connection.number);
                 self.first_failed.truncate(FAILED_NAMED);
             }
+            Standing::NotOpen => self.not_open += 1,
             Standing::NotJudged => self.not_judged += 1,
             Standing::Empty => {}
         }
@@ -87,7 +90,18 @@ impl Summary {
         cause.is_one &= cause.cause == diagnosis.cause;
     }
 
-    /// The causes for segments of this standing, and the one that explains most of them, the first if several do.
+    /// What the capture comes to: the worst of its connections.
+    pub(super) const fn standing(&self) -> Standing {
+        match self {
+            Self { failed: 1.., .. } => Standing::Failed,
+            Self { not_open: 1.., .. } => Standing::NotOpen,
+            Self { not_judged: 1.., .. } => Standing::NotJudged,
+            Self { good: 1.., .. } => Standing::Good,
+            _ => Standing::Empty,
+        }
+    }
+
+    /// The causes for this standing, and the one that explains most of them, the first if several do.
     fn causes_of(&self, about: Standing) -> (usize, Option<&Cause>) {
         let causes = || self.causes.iter().filter(|cause| cause.about == about);
         (causes().count(), causes().rev().max_by_key(|cause| cause.segments))
@@ -103,24 +117,42 @@ impl Summary {
             None => begin,
         };
         let (_, not_judged_because) = self.causes_of(Standing::NotJudged);
-        match standing(counts) {
+        let all_good = || match all {
+            1 => "the only segment is good".to_owned(),
+            _ => format!("all {segments} are good"),
+        };
+        let unjudged = match not_judged(counts) {
+            0 => None,
+            count => Some(format!("{} of {segments} could not be judged", grouped(count))),
+        };
+        match self.standing() {
             Standing::Empty => "no TCP segment to judge".to_owned(),
             Standing::Good => {
-                let begin = match all {
-                    1 => "the only segment is good".to_owned(),
-                    _ => format!("all {segments} are good"),
+                let but =
+                    if totals.is_incomplete() { ", but part of the capture could not be read" } else { "" };
+                all_good() + but
+            }
+            Standing::NotOpen => {
+                let begin = match unjudged {
+                    None => all_good(),
+                    Some(unjudged) => format!("no segment failed and {unjudged}"),
                 };
-                match self.causes_of(Standing::Good) {
-                    (_, Some(most)) => format!("{begin}, but: {}", most.cause),
-                    (_, None) if totals.is_incomplete() => {
-                        begin + ", but part of the capture could not be read"
-                    }
-                    (_, None) => begin,
-                }
+                let which = match totals.connections {
+                    1 => "the connection".to_owned(),
+                    all => format!("{} of {}", grouped(self.not_open), counted(all, "connection")),
+                };
+                let (_, because) = self.causes_of(Standing::NotOpen);
+                with_cause(format!("{begin}, but {which} did not open"), because)
             }
             Standing::NotJudged => {
-                let count = grouped(not_judged(counts));
-                let begin = format!("no segment failed, but {count} of {segments} could not be judged");
+                let begin = match unjudged {
+                    None => format!(
+                        "{}, but {} could not be judged",
+                        all_good(),
+                        counted(self.not_judged, "connection")
+                    ),
+                    Some(unjudged) => format!("no segment failed, but {unjudged}"),
+                };
                 with_cause(begin, not_judged_because)
             }
             Standing::Failed => {

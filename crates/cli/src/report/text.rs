@@ -13,9 +13,7 @@ use super::words::{self, KEY_USES_SHOWN, VERDICTS, VerdictInWords};
 use crate::capture::{Place, Time};
 use crate::standing::Standing;
 use crate::text::{Printable, counted, flags, grouped};
-use crate::verify::report::{
-    ConnectionReport, DirectionReport, SegmentReport, Sender, Totals, Verdict, standing,
-};
+use crate::verify::report::{ConnectionReport, DirectionReport, SegmentReport, Sender, Totals, Verdict};
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const FAILED: Style = AnsiColor::Red.on_default().bold();
@@ -90,7 +88,7 @@ impl<'a, W: Write> Text<'a, W> {
     pub(super) fn connection(&mut self, connection: &ConnectionReport) -> io::Result<()> {
         let ConnectionReport { number, ends: [opener, listener], first, last, .. } = connection;
         let name = format!("connection {number}: {opener} -> {listener}");
-        let (style, words) = in_words(standing(&connection.counts()), !connection.diagnoses.is_empty());
+        let (style, words) = in_words(connection.standing(), false);
         let standing = self.styled(style, words);
         writeln!(self.output, "{}  {standing}", self.styled(HEADING, name))?;
         write!(self.output, "  {}", words::packets(*first, *last))?;
@@ -99,6 +97,9 @@ impl<'a, W: Write> Text<'a, W> {
             if let Some(duration) = words::duration(from, to) {
                 write!(self.output, ", {duration}")?;
             }
+        }
+        if connection.is_failed_before_open() {
+            write!(self.output, ", never opened")?;
         }
         writeln!(self.output)?;
         for (end, direction) in connection.ends.iter().zip(&connection.directions) {
@@ -183,8 +184,12 @@ impl<'a, W: Write> Text<'a, W> {
             counted(totals.packets, "packet"),
             counted(totals.connections, "connection")
         )?;
-        let standings =
-            [(summary.good, "good"), (summary.failed, "failed"), (summary.not_judged, "not judged")];
+        let standings = [
+            (summary.good, "good"),
+            (summary.failed, "failed"),
+            (summary.not_open, "not open"),
+            (summary.not_judged, "not judged"),
+        ];
         for (count, name) in standings.iter().filter(|(count, _)| *count > 0) {
             write!(self.output, ", {} {name}", grouped(*count))?;
         }
@@ -204,8 +209,7 @@ impl<'a, W: Write> Text<'a, W> {
         if let Some(damage) = &totals.damage {
             writeln!(self.output, "{}", self.styled(FAILED, Printable(damage)))?;
         }
-        let is_explained = !summary.causes.is_empty() || totals.is_incomplete();
-        let (style, _) = in_words(standing(&totals.counts), is_explained);
+        let (style, _) = in_words(summary.standing(), totals.is_incomplete());
         writeln!(self.output, "{}", self.styled(style, Printable(&summary.answer(totals))))?;
         self.output.flush()
     }
@@ -221,12 +225,13 @@ impl Display for Moment {
     }
 }
 
-/// A standing in words, and their style. All segments may be good and the session down, if nobody answers them.
-const fn in_words(standing: Standing, is_explained: bool) -> (Style, &'static str) {
+/// A standing in words, and their style.
+const fn in_words(standing: Standing, is_incomplete: bool) -> (Style, &'static str) {
     match standing {
-        Standing::Good if is_explained => (NOT_JUDGED, "good, but"),
+        Standing::Good if is_incomplete => (NOT_JUDGED, "good, but"),
         Standing::Good => (GOOD, "good"),
         Standing::Failed => (FAILED, "FAILED"),
+        Standing::NotOpen => (FAILED, "NOT OPEN"),
         Standing::NotJudged => (NOT_JUDGED, "not judged"),
         Standing::Empty => (NOT_JUDGED, "empty"),
     }

@@ -39,6 +39,8 @@ pub(super) struct TcpConnection {
     pub(super) configured_end: Option<Sender>,
     pub(super) directions: [Direction; 2],
     pub(super) phase: Phase,
+    /// Whether a segment was believed that is neither a SYN nor a reset.
+    pub(super) has_opened: bool,
     /// Whether what closed it was verified.
     pub(super) is_surely_closed: bool,
     /// For how many more segments ISNs are guessed.
@@ -66,6 +68,7 @@ impl TcpConnection {
             direction.set_isn(isn);
             direction.sne_searches = SNE_SEARCHES;
         }
+        let is_opening = flags.syn() || flags.rst();
         Self {
             number,
             ends,
@@ -75,7 +78,8 @@ impl TcpConnection {
             has_given_isns: given.is_some(),
             configured_end: None,
             directions,
-            phase: if flags.syn() || flags.rst() { Phase::Opening } else { Phase::Open },
+            phase: if is_opening { Phase::Opening } else { Phase::Open },
+            has_opened: !is_opening,
             is_surely_closed: false,
             guesses: GUESSES,
             other_syn: None,

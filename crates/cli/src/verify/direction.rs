@@ -43,6 +43,8 @@ pub(super) struct Seen {
     pub(super) syns: u64,
     /// SYNs with ACK.
     pub(super) syn_acks: u64,
+    /// How many of these came after a segment that only an open connection has.
+    pub(super) late_syn_acks: u64,
     /// The highest acknowledgment number the other end has sent.
     pub(super) acknowledged: Option<SeqNum>,
     /// Segments with a TCP-AO option.

@@ -73,9 +73,11 @@ impl TcpConnection {
     fn learn_isns(&mut self, sender: Sender, segment: &Segment<'_>, is_good: bool) {
         let flags = segment.flags();
         let own = Isn(segment.sequence().0);
+        let has_opened = self.has_opened;
         let seen = &mut self.direction_mut(sender).seen;
         seen.syns += u64::from(!flags.ack());
         seen.syn_acks += u64::from(flags.ack());
+        seen.late_syn_acks += u64::from(flags.ack() && has_opened);
         if seen.mss.is_none() {
             seen.mss = segment.options().flatten().find_map(|option| match (option.kind, option.data) {
                 (kind::MAXIMUM_SEGMENT_SIZE, [high, low]) => Some(u16::from_be_bytes([*high, *low])),
@@ -143,8 +145,11 @@ impl TcpConnection {
         if flags.rst() {
             self.close(is_good);
         }
-        if !flags.syn() && self.phase == Phase::Opening {
-            self.phase = Phase::Open;
+        if !flags.syn() && !flags.rst() && !self.has_opened {
+            self.has_opened = true;
+            if self.phase == Phase::Opening {
+                self.phase = Phase::Open;
+            }
         }
         if flags.fin() {
             self.direction_mut(sender).fin = Some(end);

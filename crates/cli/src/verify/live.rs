@@ -3,11 +3,13 @@
 use super::agreement::Agreement;
 use super::connection::TcpConnection;
 use super::diagnose::{Diagnoser, Search};
+use super::handshake::Handshake;
 use super::judge::judge;
 use super::key_table::KeyTable;
 use super::mac_batch::BatchedMac;
 use super::observed::ObservedSegment;
 use super::report::{ConnectionReport, SegmentReport, Verdict};
+use crate::capture::Place;
 
 /// How many segments of a connection are kept from its start, and how many in all.
 const KEPT_FIRST: usize = 400;
@@ -90,14 +92,32 @@ impl LiveConnection {
     }
 
     /// What is reported when the connection is over.
-    pub(super) fn into_report(self, table: &KeyTable<'_>, agreement: &Agreement) -> ConnectionReport {
+    ///
+    /// `now` is how far the capture has been read.
+    pub(super) fn into_report(
+        self,
+        table: &KeyTable<'_>,
+        agreement: &Agreement,
+        now: Place,
+    ) -> ConnectionReport {
         let Self { connection, diagnoser, segments, segments_left_out } = self;
-        let diagnoses = diagnoser.unwrap_or_default().conclude(&connection, table, agreement);
+        let diagnoses = diagnoser.unwrap_or_default().conclude(&connection, table, agreement, now);
+        let has_opened = Handshake::of(&connection, now).has_opened();
         let TcpConnection { number, ends, first, last, directions, .. } = connection;
         let mut directions = directions.map(|direction| direction.report);
         for key_use in directions.iter_mut().flat_map(|direction| &mut direction.key_uses) {
             key_use.key_name = key_use.key.map(|key| table.name(key).to_owned());
         }
-        ConnectionReport { number, ends, first, last, directions, diagnoses, segments, segments_left_out }
+        ConnectionReport {
+            number,
+            ends,
+            first,
+            last,
+            has_opened,
+            directions,
+            diagnoses,
+            segments,
+            segments_left_out,
+        }
     }
 }

@@ -15,6 +15,7 @@ mod connection;
 mod diagnose;
 mod direction;
 mod ends;
+mod handshake;
 mod hints;
 mod judge;
 mod key_table;

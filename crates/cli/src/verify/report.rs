@@ -212,8 +212,8 @@ pub struct DirectionReport {
 /// Why segments of one end failed or could not be judged, or what else is wrong with them, and what to change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnosis {
-    /// `Failed` if it says why segments failed, `NotJudged` if it says why they could not be judged, and `Good` if it is about
-    /// something else, whatever their verdict: that they are not answered.
+    /// `Failed` if it says why segments failed, `NotOpen` if it says why the connection did not open, and `NotJudged` if it says
+    /// why either could not be judged.
     pub about: Standing,
     /// Whose segments.
     pub sender: Sender,
@@ -248,9 +248,11 @@ pub struct ConnectionReport {
     pub first: Place,
     /// Its last segment.
     pub last: Place,
+    /// Whether it opened, or was open already; `None` if the capture does not show it.
+    pub has_opened: Option<bool>,
     /// What each end sent.
     pub directions: [DirectionReport; 2],
-    /// Why segments failed.
+    /// Why segments failed, or the connection did not open.
     pub diagnoses: Vec<Diagnosis>,
     /// Its segments, if they were to be kept: the first ones, then each that starts a run of another verdict.
     pub segments: Vec<SegmentReport>,
@@ -264,6 +266,23 @@ impl ConnectionReport {
     pub fn counts(&self) -> Counts {
         let [forth, back] = &self.directions;
         std::array::from_fn(|index| forth.counts[index] + back.counts[index])
+    }
+
+    /// Whether segments failed, and it did not open either: the verdict says only the former.
+    pub(crate) fn is_failed_before_open(&self) -> bool {
+        self.has_opened == Some(false) && self.standing() == Standing::Failed
+    }
+
+    /// What it comes to: a connection whose segments are all good may not have opened.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        let is_about = |about| self.diagnoses.iter().any(|diagnosis| diagnosis.about == about);
+        match standing(&self.counts()) {
+            Standing::Failed => Standing::Failed,
+            _ if is_about(Standing::NotOpen) => Standing::NotOpen,
+            Standing::Good if is_about(Standing::NotJudged) => Standing::NotJudged,
+            standing => standing,
+        }
     }
 }
 

@@ -60,6 +60,8 @@ pub struct Verifier<'k> {
     search: Search,
     agreement: Agreement,
     totals: Totals,
+    /// The last packet that was read, with the last time.
+    now: Place,
 }
 
 impl<'k> Verifier<'k> {
@@ -76,6 +78,7 @@ impl<'k> Verifier<'k> {
             queue: Queue::default(),
             agreement: Agreement::default(),
             totals: Totals::default(),
+            now: Place { packet: 0, time: None },
         }
     }
 
@@ -91,6 +94,7 @@ impl<'k> Verifier<'k> {
         each: impl FnMut(VerifyEvent<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.totals.packets += 1;
+        self.now = Place { packet: packet.number, time: packet.time.or(self.now.time) };
         match Content::of(packet) {
             Content::Tcp(segment) => self.enqueue(packet.place(), &segment),
             Content::Fragment { protocol: PROTOCOL_TCP, .. } => self.totals.fragments += 1,
@@ -139,7 +143,8 @@ impl<'k> Verifier<'k> {
                 None => self.totals.unreadable += 1,
             }
             while let Some(live) = self.finished.pop_front() {
-                each(VerifyEvent::Connection(Box::new(live.into_report(&self.table, &self.agreement))))?;
+                let report = live.into_report(&self.table, &self.agreement, self.now);
+                each(VerifyEvent::Connection(Box::new(report)))?;
             }
         }
         queue.clear();
@@ -230,7 +235,8 @@ impl<'k> Verifier<'k> {
         let mut rest: Vec<_> = self.connections.into_values().collect();
         rest.sort_unstable_by_key(|live| live.connection.number);
         for live in rest {
-            each(VerifyEvent::Connection(Box::new(live.into_report(&self.table, &self.agreement))))?;
+            let report = live.into_report(&self.table, &self.agreement, self.now);
+            each(VerifyEvent::Connection(Box::new(report)))?;
         }
         Ok(Totals { damage, ..self.totals })
     }

@@ -129,15 +129,31 @@ fn the_last_line_says_what_failed_before_what_could_not_be_judged() {
 }
 
 #[test]
-fn good_segments_without_an_answer_are_qualified() {
+fn a_connection_that_did_not_open_is_said_to_be_down() {
     let mut connection = rollover();
     connection.diagnoses = options_excluded().diagnoses;
-    connection.diagnoses[0].cause = "192.0.2.2:179 does not answer".to_owned();
-    connection.diagnoses[0].about = Standing::Good;
-    assert_answer(&[connection.clone()], "all 32 segments are good, but: 192.0.2.2:179 does not answer");
-    let (text, page) = report(&[connection], TEXT, false);
-    assert!(text.contains("192.0.2.2:179  good, but\n"));
-    assert_eq!(page.matches("<span class=\"badge not-judged\">good, but</span>").count(), 2);
+    connection.diagnoses[0].cause = "192.0.2.2:179 did not answer".to_owned();
+    connection.diagnoses[0].about = Standing::NotOpen;
+    connection.has_opened = Some(false);
+    let answer = "all 32 segments are good, but the connection did not open: 192.0.2.2:179 did not answer";
+    assert_answer(&[connection.clone()], answer);
+    let of_two =
+        "all 64 segments are good, but 1 of 2 connections did not open: 192.0.2.2:179 did not answer";
+    assert_answer(&[connection.clone(), rollover()], of_two);
+    let (text, page) = report(&[connection.clone()], TEXT, false);
+    assert!(
+        text.contains("192.0.2.2:179  NOT OPEN\n") && text.contains(" 1 connection, 1 not open\n"),
+        "{text}"
+    );
+    assert_eq!(page.matches("<span class=\"badge not-open\">not open</span>").count(), 2);
+    assert!(!page.contains("accepted it") && page.contains("tried to open a connection"));
+    let (json, _) = report(&[connection], JSON, false);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    for verdict in [&json["connections"][0]["verdict"], &json["totals"]["verdict"]] {
+        assert_eq!(verdict, "not-open");
+    }
+    assert_eq!(json["connections"][0]["open"], false);
+    assert_eq!(json["totals"]["connections"]["not_open"], 1);
 }
 
 #[test]
@@ -331,7 +347,7 @@ fn the_page_is_bounded_and_says_what_it_leaves_out() {
     let (text, page) = report(&connections, TEXT, false);
     assert_eq!(text.matches("connection ").count(), 1200);
     assert_eq!(page.matches("<article").count(), 600);
-    assert!(page.contains("100 more connections with failed segments and 500 more without"));
+    assert!(page.contains("100 more connections with failed segments or not open, and 500 others"));
 
     // Of a long connection, as many segments as a browser can handle.
     let mut connection = rollover();

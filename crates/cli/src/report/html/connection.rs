@@ -8,9 +8,7 @@ use super::timeline::{symbol, timeline};
 use crate::capture::Time;
 use crate::report::words::{self, KEY_USES_SHOWN, VerdictInWords};
 use crate::text::{counted, flags, grouped};
-use crate::verify::report::{
-    ConnectionReport, DirectionReport, KeyUse, SegmentReport, Sender, Verdict, standing,
-};
+use crate::verify::report::{ConnectionReport, DirectionReport, KeyUse, SegmentReport, Sender, Verdict};
 
 /// How many segments that are not good are listed.
 const LINES: usize = 200;
@@ -20,8 +18,13 @@ const FOLDED_FROM: usize = 13;
 /// The connection, with these of its segments drawn.
 pub(super) fn article(connection: &ConnectionReport, segments: &[SegmentReport]) -> Markup {
     let [opener, listener] = &connection.ends;
-    let standing = standing(&connection.counts());
-    let (badge_class, badge_name) = badge(standing, !connection.diagnoses.is_empty());
+    let standing = connection.standing();
+    let (badge_class, badge_name) = badge(standing, false);
+    let [opened, accepted] = match connection.has_opened {
+        Some(true) => ["opened the connection", "accepted it"],
+        Some(false) => ["tried to open a connection", "to this end"],
+        None => ["opener", "listener"],
+    };
     let all: u64 = connection.counts().iter().sum();
     let not_drawn = all.saturating_sub(segments.len() as u64);
     html! {
@@ -39,6 +42,7 @@ pub(super) fn article(connection: &ConnectionReport, segments: &[SegmentReport])
                     " · " time { (from) }
                     @if let Some(duration) = words::duration(from, to) { " · " (duration) }
                 }
+                @if connection.is_failed_before_open() { " · never opened" }
             }
             @for (sentence, explained) in words::reasons(connection) {
                 div class=(format!("diagnosis {badge_class}")) {
@@ -49,8 +53,8 @@ pub(super) fn article(connection: &ConnectionReport, segments: &[SegmentReport])
             @if !segments.is_empty() {
                 div.lanes {
                     div.ends {
-                        span { code { (opener) } small { "opened the connection" } }
-                        span { code { (listener) } small { "accepted it" } }
+                        span { code { (opener) } small { (opened) } }
+                        span { code { (listener) } small { (accepted) } }
                     }
                     div.scroll tabindex="0" { (timeline(connection, segments)) }
                 }

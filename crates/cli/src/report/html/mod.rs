@@ -16,7 +16,7 @@ use tempfile::SpooledTempFile;
 use super::subject::Subject;
 use super::summary::Summary;
 use crate::standing::Standing;
-use crate::verify::report::{ConnectionReport, Totals, standing};
+use crate::verify::report::{ConnectionReport, Totals};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -26,7 +26,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
 
 /// How many octets of connections wait in memory for the summary above them before they go to a temporary file.
 const WAITING_IN_MEMORY: usize = 1 << 20;
-/// How many connections with a failed segment are shown, and how many others, so that a browser can handle the page.
+/// How many connections that failed or did not open are shown, and how many others, so that a browser can handle the page.
 const FAILED_SHOWN: u64 = 500;
 const OTHERS_SHOWN: u64 = 100;
 /// How many segments are drawn on the page, and how many of one connection.
@@ -73,8 +73,8 @@ impl<'a> Page<'a> {
     }
 
     pub(super) fn connection(&mut self, connection: &ConnectionReport) -> io::Result<()> {
-        let is_shown = match standing(&connection.counts()) {
-            Standing::Failed => self.failed.count(FAILED_SHOWN),
+        let is_shown = match connection.standing() {
+            Standing::Failed | Standing::NotOpen => self.failed.count(FAILED_SHOWN),
             _ => self.others.count(OTHERS_SHOWN),
         };
         if !is_shown {
@@ -117,8 +117,8 @@ impl<'a> Page<'a> {
         html! {
             @if failed + others > 0 {
                 p.note {
-                    "Counted above but not on this page: " (failed) " more connections with failed segments and "
-                    (others) " more without."
+                    "Counted above but not on this page: " (failed) " more connections with failed segments or not open, and "
+                    (others) " others."
                 }
             }
             (PreEscaped("</main>"))

@@ -9,20 +9,20 @@ use crate::report::summary::Summary;
 use crate::report::words::{VERDICTS, skipped};
 use crate::standing::Standing;
 use crate::text::{counted, coverage, grouped};
-use crate::verify::report::{Counts, Totals, Verdict, failed, not_judged, standing};
+use crate::verify::report::{Counts, Totals, Verdict, failed, not_judged};
 
-/// A standing's class and its words on a badge. All segments may be good and the session down, if nobody answers them.
-pub(super) const fn badge(standing: Standing, is_explained: bool) -> (&'static str, &'static str) {
+/// A standing's class and its words on a badge.
+pub(super) const fn badge(standing: Standing, is_incomplete: bool) -> (&'static str, &'static str) {
     match standing {
-        Standing::Good if is_explained => (Standing::NotJudged.name(), "good, but"),
+        Standing::Good if is_incomplete => (Standing::NotJudged.name(), "good, but"),
         Standing::NotJudged => (Standing::NotJudged.name(), "not judged"),
+        Standing::NotOpen => (Standing::NotOpen.name(), "not open"),
         _ => (standing.name(), standing.name()),
     }
 }
 
 pub(super) fn header(subject: Subject<'_>, totals: &Totals, summary: &Summary) -> Markup {
-    let is_explained = !summary.causes.is_empty() || totals.is_incomplete();
-    let (class, name) = badge(standing(&totals.counts), is_explained);
+    let (class, name) = badge(summary.standing(), totals.is_incomplete());
     html! {
         header {
             div.line {
@@ -163,7 +163,12 @@ fn keys(keys: &Keys) -> Markup {
 
 /// The heading above the connections, with buttons to choose among them; without the script there are no buttons.
 pub(super) fn connections_heading(summary: &Summary) -> Markup {
-    let sorts = [("failed", summary.failed), ("not-judged", summary.not_judged), ("good", summary.good)];
+    let sorts = [
+        ("failed", summary.failed),
+        ("not-open", summary.not_open),
+        ("not-judged", summary.not_judged),
+        ("good", summary.good),
+    ];
     html! {
         div.toolbar {
             h2 { "Connections" }

@@ -10,7 +10,8 @@ use super::hypothesis::{Change, Hypothesis, Relation};
 use super::offload::SplitSegment;
 use super::search::{Search, verifies};
 use super::words::unexplained::Rest;
-use super::words::{evident, explained};
+use super::words::{evident, explained, not_open};
+use crate::capture::Place;
 use crate::standing::Standing;
 use crate::verify::agreement::Agreement;
 use crate::verify::connection::TcpConnection;
@@ -162,6 +163,7 @@ impl Diagnoser {
         connection: &TcpConnection,
         table: &KeyTable<'_>,
         agreement: &Agreement,
+        now: Place,
     ) -> Vec<Diagnosis> {
         let findings = &self.findings;
         let mut diagnoses = explained::diagnoses(findings, connection, table);
@@ -169,8 +171,9 @@ impl Diagnoser {
             let rest = Rest { sender, findings, connection, table, agreement };
             diagnoses.extend(rest.with_bad_mac());
             diagnoses.extend(rest.with_unknown_key_id());
-            diagnoses.extend(evident::diagnoses(sender, connection, table, agreement));
+            diagnoses.extend(evident::diagnoses(sender, connection));
         }
+        diagnoses.extend(not_open::diagnosis(connection, table, agreement, now));
         // What failed comes before what could not be judged.
         diagnoses.sort_by_key(|diagnosis| (diagnosis.about == Standing::NotJudged, diagnosis.first.packet));
         diagnoses

@@ -36,7 +36,7 @@ fn the_first_line_says_that_the_ends_have_different_secrets() {
         let sentences: Vec<_> = found.diagnoses().iter().map(|it| (it.kind, it.sentence())).collect();
         let advice = "192.0.2.1 agrees with the key given here: correct the secret at 192.0.2.2, or at 192.0.2.1 and here.";
         assert!(sentences.contains(&("secrets-differ", format!("{different}. {advice}"))), "{sentences:#?}");
-        let unanswered = "192.0.2.2:179 answers none of the 3 SYNs of 192.0.2.1:50000, which verify under key 100 (KeyID 100); its \
+        let unanswered = "192.0.2.2:179 did not answer any of the 3 SYNs of 192.0.2.1:50000, which verify under key 100 (KeyID 100); its \
                           own segments do not, so most likely the two ends have different secrets. Correct the secret at \
                           192.0.2.2, or at 192.0.2.1 and here.";
         assert!(sentences.contains(&("syn-unanswered", unanswered.to_owned())), "{sentences:#?}");

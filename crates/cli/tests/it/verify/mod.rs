@@ -9,4 +9,5 @@ mod evident;
 #[cfg(target_os = "linux")]
 mod memory;
 mod no_panic;
+mod not_open;
 mod verdicts;

@@ -1,4 +1,4 @@
-//! What shows without computing a MAC: ends that do not sign, sign with something else, or do not answer.
+//! What shows without computing a MAC: ends that do not sign, or sign with something else.
 
 use wireseal_tcp_ao::OptionError;
 
@@ -6,22 +6,17 @@ use super::sentence::{Ends, Explanation, explain, segments};
 use crate::capture::Place;
 use crate::standing::Standing;
 use crate::text::counted;
-use crate::verify::agreement::Agreement;
 use crate::verify::connection::TcpConnection;
-use crate::verify::key_table::KeyTable;
 use crate::verify::report::{Diagnosis, Sender, Verdict};
 
 /// What shows in the segments of one end.
 pub(in crate::verify::diagnose) fn diagnoses(
     sender: Sender,
     connection: &TcpConnection,
-    table: &KeyTable<'_>,
-    agreement: &Agreement,
 ) -> impl Iterator<Item = Diagnosis> {
     let ends = Ends::of(connection, sender);
     let looks = [unsigned, odd_options, isn_not_seen, cut_off];
-    let unanswered = unanswered(connection, sender, ends, table, agreement);
-    unanswered.into_iter().chain(looks.into_iter().filter_map(move |look| look(connection, sender, ends)))
+    looks.into_iter().filter_map(move |look| look(connection, sender, ends))
 }
 
 /// How many segments of a sender have one of these verdicts, and the first of them.
@@ -144,47 +139,4 @@ fn unsigned(connection: &TcpConnection, sender: Sender, ends: Ends) -> Option<Di
         )
     };
     Some(explanation.diagnosis(sender, first, count))
-}
-
-/// SYNs or SYN-ACKs that are sent again and again.
-fn unanswered(
-    connection: &TcpConnection,
-    sender: Sender,
-    Ends { own, other }: Ends,
-    table: &KeyTable<'_>,
-    agreement: &Agreement,
-) -> Option<Diagnosis> {
-    let (direction, peer) = (connection.direction(sender), connection.direction(sender.other()));
-    let (seen, all) = (&direction.seen, direction.segments());
-    let key_id = seen.key_id?;
-    let is_none_answered = match sender {
-        Sender::Opener => seen.syns >= 2 && all == seen.syns && peer.segments() == 0,
-        Sender::Listener => seen.syn_acks >= 2 && all == seen.syn_acks && peer.segments() == peer.seen.syns,
-    };
-    let (kind, does, what, otherwise) = match sender {
-        _ if !is_none_answered => return None,
-        Sender::Opener => ("syn-unanswered", "answers", "SYNs", ", or its answers are not in the capture"),
-        Sender::Listener => ("syn-ack-unanswered", "accepts", "SYN-ACKs", ""),
-    };
-    let key_use = direction.report.key_uses.first()?;
-    let (own_address, other_address) = (own.address(), other.address());
-    let key_of_own =
-        key_use.key.filter(|key| agreement.is_key_of_only(own_address, other_address, *key as u32));
-    let explanation = if let Some(key) = key_of_own {
-        let key = table.name(key);
-        explain!(
-            kind,
-            "{other} {does} none of the {all} {what} of {own}, which verify under key {key} (KeyID {key_id}); its own segments do \
-             not, so most likely the two ends have different secrets",
-            "Correct the secret at {other_address}, or at {own_address} and here."
-        )
-    } else {
-        explain!(
-            kind,
-            "{other} {does} none of the {all} {what} of {own}, which carry KeyID {key_id}",
-            "An end with TCP-AO silently drops what it cannot verify: {other} needs a key for {own_address} with RecvID {key_id} and the \
-         same secret, algorithm and coverage of TCP options. Or the {what} do not reach it{otherwise}."
-        )
-    };
-    Some(Diagnosis { about: Standing::Good, ..explanation.diagnosis(sender, key_use.first, all) })
 }

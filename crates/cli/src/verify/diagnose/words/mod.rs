@@ -2,5 +2,6 @@
 
 pub(super) mod evident;
 pub(super) mod explained;
+pub(super) mod not_open;
 mod sentence;
 pub(super) mod unexplained;

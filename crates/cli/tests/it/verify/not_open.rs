@@ -1,0 +1,256 @@
+//! Connections that never opened: what is said of them, and what the capture does not show.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use pcap_file::DataLink;
+use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
+use wireseal::standing::Standing;
+use wireseal::verify::report::Verdict;
+use wireseal_tcp_ao::Endpoint;
+
+use crate::support::files::Files;
+use crate::support::found::{Found, IPV4_KEY, Recorded, verify};
+use crate::support::program::wireseal;
+use crate::support::session::{ACK, MSS, RST, SYN, Session, session};
+
+const OPENER: usize = 0;
+const LISTENER: usize = 1;
+
+/// A session with this many SYNs, as a stack repeats them.
+fn syns(count: u32) -> Session {
+    let mut session = Session::usual([1000, 5000]);
+    let syn = session.signed(OPENER, SYN, &MSS, &[]);
+    for number in 0..count {
+        session.record(OPENER, &syn);
+        session.wait(1 << number);
+    }
+    session.advance(OPENER, SYN, 0);
+    session
+}
+
+/// A packet of others, so that the capture goes on.
+fn go_on(session: &mut Session) {
+    let mut icmp = session.packets[0].1.clone();
+    icmp[9] = 1;
+    session.packets.push((session.time, icmp));
+}
+
+/// What is found, after the verdict on its only connection and whether that opened.
+#[track_caller]
+fn found(session: &Session, standing: Standing, has_opened: Option<bool>) -> Found {
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    let [connection] = &found.connections[..] else { panic!("{} connections", found.connections.len()) };
+    assert_eq!((connection.standing(), connection.has_opened), (standing, has_opened), "{connection:#?}");
+    found
+}
+
+#[track_caller]
+fn assert_not_open(session: &Session, kind: &str, words: &[&str]) {
+    found(session, Standing::NotOpen, Some(false)).assert_diagnosed(kind, words);
+}
+
+#[track_caller]
+fn assert_unknown(session: &Session, kind: &str, words: &[&str]) {
+    found(session, Standing::NotJudged, None).assert_diagnosed(kind, words);
+}
+
+#[test]
+fn a_syn_is_never_answered() {
+    let words = [
+        "192.0.2.2:179 did not answer any of the 3 SYNs of 192.0.2.1:50000 with KeyID 100",
+        "most likely 192.0.2.2:179 has no such key or another one",
+        "needs a key for 192.0.2.1 with RecvID 100",
+        "Or the SYNs do not reach it, or its answers are not in the capture.",
+    ];
+    assert_not_open(&syns(3), "syn-unanswered", &words);
+    let mut one = syns(1);
+    go_on(&mut one);
+    assert_not_open(&one, "syn-unanswered", &["did not answer the SYN of", "Or the SYN does not reach it"]);
+}
+
+/// Whoever records at two interfaces has every packet twice, and a SYN at the end of a capture may still be answered.
+#[test]
+fn a_syn_at_the_end_of_the_capture_is_not_judged() {
+    let words = ["too little after the SYN of 192.0.2.1:50000 to tell whether 192.0.2.2:179 answers"];
+    let mut session = syns(1);
+    session.wait(10);
+    assert_unknown(&session, "capture-ends", &words);
+    let (time, syn) = session.packets[0].clone();
+    session.packets.push((time + 3_000, syn));
+    assert_unknown(&session, "capture-ends", &words);
+    session.time = time + 999_000_000;
+    go_on(&mut session);
+    assert_unknown(&session, "capture-ends", &words);
+}
+
+#[test]
+fn a_syn_ack_is_never_accepted() {
+    let mut session = syns(1);
+    let syn_ack = session.signed(LISTENER, SYN | ACK, &MSS, &[]);
+    session.record(LISTENER, &syn_ack);
+    let words = ["too little after the SYN-ACK of 192.0.2.2:179 to tell whether 192.0.2.1:50000 accepts"];
+    assert_unknown(&session, "capture-ends", &words);
+    session.wait(1);
+    session.record(LISTENER, &syn_ack);
+    let words =
+        ["192.0.2.1:50000 did not accept any of the 2 SYN-ACKs", "needs a key for 192.0.2.2 with RecvID 100"];
+    assert_not_open(&session, "syn-ack-unanswered", &words);
+}
+
+#[test]
+fn a_listener_that_accepts_nothing_repeats_its_syn_ack() {
+    let mut session = session();
+    session.packets.truncate(3);
+    session.again([1000, 5000]);
+    session.next[OPENER] = 1001;
+    let syn_ack = session.signed(LISTENER, SYN | ACK, &MSS, &[]);
+    session.record(LISTENER, &syn_ack);
+    // One may have crossed the acknowledgment.
+    found(&session, Standing::Good, Some(true));
+    session.wait(1);
+    session.record(LISTENER, &syn_ack);
+    let words = ["192.0.2.2:179 repeats its SYN-ACK", "accepted nothing that 192.0.2.1:50000 sent after it"];
+    assert_not_open(&session, "syn-ack-repeated", &words);
+}
+
+#[test]
+fn a_signed_reset_refuses_the_connection() {
+    let mut session = syns(1);
+    session.next[LISTENER] = 0;
+    session.isns[LISTENER].0 = 0;
+    session.send(LISTENER, RST | ACK, &[]);
+    let words = ["192.0.2.2:179 refused the connection", "Nothing listens on that port at 192.0.2.2:179"];
+    assert_not_open(&session, "refused", &words);
+}
+
+/// An opener that signs ignores the reset; the segment without TCP-AO is what failed.
+#[test]
+fn an_unsigned_reset_answers_the_syn() {
+    let mut session = syns(1);
+    session.next[LISTENER] = 0;
+    session.send_unsigned(LISTENER, RST | ACK, &[], &[]);
+    let found = found(&session, Standing::Failed, Some(false));
+    found.assert_diagnosed("reset-unsigned", &["answers the signed SYN with an unsigned reset"]);
+}
+
+#[test]
+fn the_opener_gives_up() {
+    let mut session = syns(1);
+    session.send(LISTENER, SYN | ACK, &[]);
+    session.send(OPENER, RST, &[]);
+    assert_not_open(&session, "abandoned", &["192.0.2.1:50000 reset the connection before it was open"]);
+}
+
+#[test]
+fn a_peer_without_tcp_ao_answers_unsigned() {
+    let mut session = syns(2);
+    session.send_unsigned(LISTENER, SYN | ACK, &MSS, &[]);
+    session.wait(2);
+    go_on(&mut session);
+    let found = found(&session, Standing::Failed, Some(false));
+    found.assert_diagnosed("peer-unsigned", &["192.0.2.1:50000 signs and 192.0.2.2:179 does not"]);
+}
+
+#[test]
+fn one_direction_shows_what_it_shows() {
+    // The opener goes on, so it was answered.
+    let whole = session();
+    let of = |sender: u8| -> Vec<Recorded> {
+        whole.packets.iter().filter(|(_, octets)| octets[15] == sender).cloned().collect()
+    };
+    let opener = Session { packets: of(1), ..session() };
+    found(&opener, Standing::Good, Some(true)).assert_all_good(1);
+    // So does the listener.
+    let listener = Session { packets: of(2), ..session() };
+    found(&listener, Standing::Good, Some(true)).assert_all_good(1);
+    // The SYN-ACK alone says nothing, and repeated it says that it was not accepted.
+    let mut session = syns(1);
+    session.packets.clear();
+    let syn_ack = session.signed(LISTENER, SYN | ACK, &MSS, &[]);
+    session.record(LISTENER, &syn_ack);
+    let word = "has the SYN-ACK of 192.0.2.2:179 and nothing of 192.0.2.1:50000";
+    assert_unknown(&session, "only-listener", &[word]);
+    session.wait(1);
+    session.record(LISTENER, &syn_ack);
+    assert_not_open(&session, "syn-ack-unanswered", &["did not accept any of the 2 SYN-ACKs"]);
+}
+
+#[test]
+fn what_began_before_the_capture_is_open() {
+    let mut session = session();
+    session.packets.drain(..3);
+    assert_eq!(verify(&session.packets, &[IPV4_KEY]).connections[0].has_opened, Some(true));
+    // A reset alone does not show it.
+    session.packets.clear();
+    session.send(OPENER, RST, &[]);
+    found(&session, Standing::NotJudged, None).assert_diagnosed("isn-not-seen", &[]);
+}
+
+#[test]
+fn both_ends_send_only_syns() {
+    let mut session = syns(2);
+    session.send(LISTENER, SYN, &[]);
+    session.wait(1);
+    go_on(&mut session);
+    assert_not_open(&session, "syn-unanswered", &["192.0.2.2:179 did not answer any of the 2 SYNs"]);
+}
+
+#[test]
+fn the_last_line_names_what_did_not_open() {
+    let mut both = session();
+    let mut down = syns(2);
+    down.ends[0] = Endpoint::new([192, 0, 2, 1], 50_001);
+    down.packets.clear();
+    down.next[OPENER] = 1000;
+    let syn = down.signed(OPENER, SYN, &MSS, &[]);
+    for _ in 0..2 {
+        down.wait(1);
+        down.record(OPENER, &syn);
+    }
+    both.packets.append(&mut down.packets);
+    let found = verify(&both.packets, &[IPV4_KEY]);
+    assert_eq!(found.count(Verdict::Good), 8);
+    let line = "all 8 segments are good, but 1 of 2 connections did not open: 192.0.2.2:179 did not answer any of the 2 SYNs of \
+                192.0.2.1:50001 with KeyID 100";
+    assert_eq!(found.last_line(&[IPV4_KEY]), line);
+}
+
+/// Text, JSON, page and exit code agree.
+#[test]
+fn the_program_says_that_the_session_is_down() {
+    let files = Files::new();
+    let written = |name: &str, packets: &[Recorded]| {
+        let header = PcapHeader { datalink: DataLink::RAW, ..PcapHeader::default() };
+        let mut writer = PcapWriter::with_header(Vec::new(), header).unwrap();
+        for (time, octets) in packets {
+            let (time, length) = (Duration::from_nanos(*time), octets.len() as u32);
+            writer.write_packet(&PcapPacket::new(time, length, octets)).unwrap();
+        }
+        files.file(name, writer.into_writer())
+    };
+    let page = files.path("page.html");
+    let run = |capture: &Path, more: &[&str]| {
+        let arguments =
+            ["verify", capture.to_str().unwrap(), "--key", IPV4_KEY, "--html", page.to_str().unwrap()];
+        wireseal([&arguments[..], more].concat())
+    };
+    let down = written("down.pcap", &syns(3).packets);
+    let text = run(&down, &[]);
+    assert_eq!(text.code, 1, "{}", text.out);
+    text.assert_says("connection 1: 192.0.2.1:50000 -> 192.0.2.2:179  NOT OPEN\n");
+    text.assert_says("why: 192.0.2.2:179 did not answer any of the 3 SYNs of 192.0.2.1:50000 with KeyID 100. An end with TCP-AO");
+    let html = fs::read_to_string(&page).unwrap();
+    assert!(
+        html.contains("badge not-open") && !html.contains("accepted it") && !html.contains(">good, but<"),
+        "{html}"
+    );
+    let json = run(&down, &["--json"]);
+    assert_eq!((json.code, json.json()["totals"]["verdict"].as_str()), (1, Some("not-open")));
+    let cut_short = written("cut-short.pcap", &syns(1).packets);
+    let text = run(&cut_short, &[]);
+    assert_eq!(text.code, 3, "{}", text.out);
+    text.assert_says("the only segment is good, but 1 connection could not be judged: the capture shows too little after the SYN");
+    assert_eq!(run(&cut_short, &["--json"]).json()["totals"]["verdict"], "not-judged");
+}
