@@ -42,6 +42,7 @@
 //! | the same, and have it killed if the supervisor is | `stop_with` |
 //! | put keys on the sockets of a program that runs already | `Supervisor::attach`, feature `run` |
 //! | sign and verify the packets of programs on any kernel | `Gateway::run`, feature `gateway` |
+//! | know whether a gateway's rules are in place | `Gateway::check` |
 //! | see what running instances do | `running` |
 //! | serve metrics for Prometheus | `metrics` of `Supervisor` and `Gateway` |
 //!

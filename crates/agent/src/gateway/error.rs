@@ -41,6 +41,9 @@ pub enum GatewayError {
     /// The rules could not be installed or removed.
     #[error("cannot change the rules for packets: {0}")]
     Rules(String),
+    /// No gateway runs, or its rules are not in place.
+    #[error("{0}")]
+    NotInPlace(String),
     /// The file of sessions cannot be read or written.
     #[error("{}: {error}", path.display())]
     State {

@@ -168,6 +168,15 @@ impl Gateway {
         rules.end(self.opens_on_exit)
     }
 
+    /// Whether a gateway runs in this network namespace, and its rules give it the packets of its peers: the name of the program that has
+    /// installed them, `nft` or one of `iptables`.
+    ///
+    /// # Errors
+    /// [`GatewayError::NotInPlace`] says what is missing.
+    pub fn check() -> Result<&'static str, GatewayError> {
+        Rules::check()
+    }
+
     /// Removes the rules that a gateway has left: packets of its peers pass unsigned from now on. `false` if there were none.
     ///
     /// # Errors

@@ -1,8 +1,9 @@
 //! The rules by which the kernel gives packets to the gateway: nftables, or iptables where the kernel's nftables has no queues.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::io::{self, Write as _};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::process::{Command, Output, Stdio};
 
 use cidr::IpCidr;
@@ -45,6 +46,10 @@ impl Rules {
                     // A packet that is queued twice is refused the second time.
                     for other in ALL.into_iter().filter(|other| *other != rules && other.are_there()) {
                         other.remove()?;
+                    }
+                    if !errors.is_empty() {
+                        let why = errors.join("; ");
+                        tracing::info!(why, "the rules are in {}, not in nftables", rules.by());
                     }
                     return Ok(rules);
                 }
@@ -128,6 +133,65 @@ impl Rules {
         Ok(had_rules)
     }
 
+    /// The program whose rules give packets to a gateway that runs, in this network namespace.
+    pub(super) fn check() -> Result<&'static str, GatewayError> {
+        let not_in_place = |why: String| Err(GatewayError::NotInPlace(why));
+        if !geteuid().is_root() {
+            return not_in_place("root alone can see the rules of a gateway".to_owned());
+        }
+        let Some(rules) = ALL.into_iter().find(|rules| rules.are_there()) else {
+            return not_in_place("no gateway has rules here: packets of its peers pass unsigned".to_owned());
+        };
+        let by = rules.by();
+        let Some(queues) = rules.queues() else {
+            return not_in_place(format!(
+                "the rules in {by} are not complete: packets of the peers may pass unsigned"
+            ));
+        };
+        // A line for each queue that a process has bound, which begins with the number.
+        let bound = fs::read_to_string("/proc/self/net/netfilter/nfnetlink_queue").unwrap_or_default();
+        let bound: Vec<u16> =
+            bound.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect();
+        if queues.into_iter().flatten().all(|queue| bound.contains(&queue)) {
+            Ok(by)
+        } else {
+            not_in_place(format!(
+                "the rules in {by} are there, but no gateway runs: packets of its peers are dropped"
+            ))
+        }
+    }
+
+    /// The queues that the rules name, whatever the configuration; `None` if a part is missing that all configurations have.
+    fn queues(self) -> Option<Vec<RangeInclusive<u16>>> {
+        let read = |program: &str, arguments: &[&str]| {
+            let output = run(program, arguments, "").ok().filter(|output| output.status.success())?;
+            Some(String::from_utf8_lossy(&output.stdout).into_owned())
+        };
+        match self {
+            Self::Nftables => {
+                let text = read("nft", &["list", "table", "inet", NAME])?;
+                let is_whole = ["hook output", "hook input", "mark"].iter().all(|part| text.contains(part));
+                let queues = queues_in(&text);
+                (is_whole && !queues.is_empty()).then_some(queues)
+            }
+            Self::Iptables(programs) => {
+                let mut queues = Vec::new();
+                for (program, (chain, hook)) in
+                    programs.into_iter().flat_map(|name| CHAINS.map(|chain| (name, chain)))
+                {
+                    let text = read(program, &["-t", TABLE, "-S", chain])?;
+                    read(program, &["-t", TABLE, "-C", hook, "-j", chain])?;
+                    // At least the packets that the gateway sends itself, and ICMP errors.
+                    if !text.contains("-A ") {
+                        return None;
+                    }
+                    queues.extend(queues_in(&text));
+                }
+                (!queues.is_empty()).then_some(queues)
+            }
+        }
+    }
+
     /// Whether all rules are there; other programs flush whole tables. If that cannot be found out, they are taken to be.
     pub(super) fn are_in_place(self, config: &Config, numbers: Numbers) -> bool {
         // One rule for each time that packets are queued.
@@ -153,14 +217,37 @@ impl Rules {
     }
 }
 
+/// The numbers of queues in rules as nft and iptables print them.
+fn queues_in(text: &str) -> Vec<RangeInclusive<u16>> {
+    let number = |word: &str| {
+        let (first, last) = word.split_once(['-', ':']).unwrap_or((word, word));
+        Some(first.parse().ok()?..=last.parse().ok()?)
+    };
+    let in_line = |line: &str| {
+        let (_, queue) = line.split_once("queue ").or_else(|| line.split_once("NFQUEUE "))?;
+        queue.split_whitespace().find_map(number)
+    };
+    text.lines().filter_map(in_line).collect()
+}
+
 /// Runs a program with this input. Its first line of errors is in the error.
 fn call(program: &str, arguments: &[&str], input: &str) -> Result<(), GatewayError> {
-    let output =
-        run(program, arguments, input).map_err(|error| GatewayError::Rules(format!("{program}: {error}")))?;
+    let output = run(program, arguments, input).map_err(|error| {
+        GatewayError::Rules(match error.kind() {
+            io::ErrorKind::NotFound => format!("{program} is not installed"),
+            _ => format!("{program}: {error}"),
+        })
+    })?;
     if output.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
+    // nft quotes the rule that the kernel does not take.
+    if said.contains("No such file or directory") && said.contains(" queue num ") {
+        return Err(GatewayError::Rules(format!(
+            "{program}: this kernel's nf_tables has no queues (CONFIG_NFT_QUEUE)"
+        )));
+    }
     let said = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("no reason given").trim();
     Err(GatewayError::Rules(format!("{program}: {said}")))
 }

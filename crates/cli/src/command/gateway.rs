@@ -15,7 +15,7 @@ use super::say::say;
 /// nftables or iptables. Start it before the programs: sessions that are open already stall until their ends open them anew. On
 /// SIGHUP the files are read again. On SIGTERM it ends; its rules stay, and nothing passes until it is started again.
 ///
-/// Exit code 0: it was ended; 2: the configuration or the kernel cannot be used.
+/// Exit code 0: it was ended; 1: `--check` failed; 2: the configuration or the kernel cannot be used.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -41,16 +41,40 @@ pub(super) struct Arguments {
     /// Remove the rules that a gateway has left, and do nothing else: packets then pass UNSIGNED
     #[arg(long, exclusive = true)]
     remove_rules: bool,
+    /// Check that a gateway runs and its rules are in place, and do nothing else: exit code 0 if so, else 1
+    #[arg(long, exclusive = true)]
+    check: bool,
 }
 
 pub(super) fn run(arguments: Arguments) -> Result {
-    let Arguments { peers, state, queue, threads, connections, accept_icmp, open_on_exit, remove_rules } =
-        arguments;
+    let Arguments {
+        peers,
+        state,
+        queue,
+        threads,
+        connections,
+        accept_icmp,
+        open_on_exit,
+        remove_rules,
+        check,
+    } = arguments;
     if remove_rules {
         if !Gateway::remove_rules()? {
             say("there were no rules");
         }
         return Ok(Outcome::Good);
+    }
+    if check {
+        return Ok(match Gateway::check() {
+            Ok(by) => {
+                writeln!(io::stdout(), "a gateway runs, and its rules are in place ({by})")?;
+                Outcome::Good
+            }
+            Err(error) => {
+                say(error);
+                Outcome::Failed
+            }
+        });
     }
     let source = peers.source();
     peers.start_log();

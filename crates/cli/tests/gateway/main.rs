@@ -263,6 +263,64 @@ fn rules_that_another_program_has_flushed_are_installed_again() {
 }
 
 #[test]
+fn a_check_says_whether_a_gateway_runs_and_its_rules_are_in_place() {
+    let net = Net::new(1500);
+    assert_eq!(
+        net.check(),
+        (1, "wireseal: no gateway has rules here: packets of its peers pass unsigned".into())
+    );
+    let gateway = net.gateway(Side::A, &first(), &[]);
+    let by = gateway.backend();
+    let in_place = (0, format!("a gateway runs, and its rules are in place ({by})"));
+    assert_eq!(net.check(), in_place);
+    gateway.kill();
+    let dropped = "are there, but no gateway runs: packets of its peers are dropped";
+    assert_eq!(net.check(), (1, format!("wireseal: the rules in {by} {dropped}")));
+    let gateway = net.gateway(Side::A, &first(), &["--queue", "100", "--threads", "1"]);
+    assert_eq!(net.check(), in_place);
+    gateway.end();
+    // What others have taken away is missed, however little it is.
+    let flush = match by.as_str() {
+        "nft" => &["nft flush table inet wireseal"][..],
+        _ => &["ip6tables -t mangle -F WIRESEAL-OUT", "iptables -t mangle -D OUTPUT -j WIRESEAL-OUT"],
+    };
+    for command in flush {
+        net.remove_rules(Side::A);
+        net.gateway(Side::A, &first(), &[]).end();
+        net.run(Side::A, command);
+        let incomplete = "are not complete: packets of the peers may pass unsigned";
+        assert_eq!(net.check(), (1, format!("wireseal: the rules in {by} {incomplete}")), "{command}");
+    }
+}
+
+#[test]
+fn the_log_says_why_the_rules_are_not_in_nftables() {
+    let net = Net::new(1500);
+    let probe = "printf \"table inet t {\\nchain o {\\ntype filter hook output priority 0;\\nqueue num 5\\n}\\n}\\n\" | nft -f - 2>&1; echo";
+    let has_queues = net.run(Side::B, probe).trim().is_empty();
+    let gateway = net.gateway(Side::A, &first(), &[]);
+    let why = "this kernel's nf_tables has no queues (CONFIG_NFT_QUEUE)";
+    assert_eq!(gateway.log().contains(why), !has_queues, "{}", gateway.log());
+    assert_eq!(gateway.backend() == "nft", has_queues);
+    gateway.end();
+    net.remove_rules(Side::A);
+    // The programs of iptables alone.
+    let folder = net.folder().join("bin");
+    net.run(
+        Side::A,
+        &format!(
+            "mkdir {0} && for name in ip iptables ip6tables iptables-restore ip6tables-restore; do ln -s $(command -v $name) {0}/; done",
+            folder.display()
+        ),
+    );
+    let gateway = net.gateway_with_path(Side::A, &first(), &folder);
+    let log = gateway.log();
+    assert!(log.contains("the rules are in iptables, not in nftables why=\"nft is not installed\""), "{log}");
+    gateway.end();
+    net.remove_rules(Side::A);
+}
+
+#[test]
 fn status_and_metrics_say_what_it_does() {
     let net = Net::new(1500);
     let gateway = net.gateway(

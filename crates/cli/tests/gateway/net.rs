@@ -146,7 +146,17 @@ impl Net {
 
     /// Starts a gateway, and waits until it carries packets.
     pub fn gateway(&self, side: Side, keys: &str, arguments: &[&str]) -> Gateway {
-        let (mut command, keys) = self.gateway_command(side, keys, arguments);
+        self.started(self.gateway_command(side, keys, arguments))
+    }
+
+    /// Starts a gateway that finds only the programs of this folder, and waits until it carries packets.
+    pub fn gateway_with_path(&self, side: Side, keys: &str, programs: &Path) -> Gateway {
+        let (mut command, keys) = self.gateway_command(side, keys, &[]);
+        command.env("PATH", programs);
+        self.started((command, keys))
+    }
+
+    fn started(&self, (mut command, keys): (Command, PathBuf)) -> Gateway {
         let log = keys.with_extension("log");
         // systemd's end.
         let told = keys.with_extension("notify");
@@ -180,6 +190,14 @@ impl Net {
         let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(2));
         String::from_utf8(output.stderr).unwrap()
+    }
+
+    /// The exit code of `gateway --check` at the first host, and the line that it prints.
+    pub fn check(&self) -> (i32, String) {
+        let program = env!("CARGO_BIN_EXE_wireseal");
+        let output = self.command(Side::A, program).args(["gateway", "--check"]).output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code().unwrap(), String::from_utf8(said).unwrap().trim_end().to_owned())
     }
 
     pub fn remove_rules(&self, side: Side) {
@@ -397,6 +415,13 @@ pub struct Gateway {
 impl Gateway {
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// The program that has installed the rules.
+    pub fn backend(&self) -> String {
+        let log = self.log();
+        let (_, rest) = log.split_once("by=\"").unwrap();
+        rest.split_once('"').unwrap().0.to_owned()
     }
 
     pub fn keys(&self) -> &Path {
