@@ -143,15 +143,18 @@ def ignored(repository):
 
 
 def readmes(repository):
-    """The Rust in a crate's README is in the example on its front page, which is compiled."""
+    """The Rust in a README is compiled: a crate's with its doctests, the workspace's with router-peer's."""
     for name in repository.files:
-        if re.fullmatch(r"crates/\w[\w-]*/README\.md", name):
-            page = repository.text(name.replace("README.md", "src/lib.rs")).splitlines()
-            page = {line[3:].strip().removeprefix("# ") for line in page if line.startswith("//!")}
-            for block in re.findall(r"```rust\n(.*?)```", repository.text(name), re.DOTALL):
-                for line in block.splitlines():
-                    if line.strip() and line.strip() not in page:
-                        yield f"{name}: not on the front page: {line.strip()}"
+        crate = re.fullmatch(r"(crates/\w[\w-]*/)?README\.md", name)
+        blocks = re.findall(r"^```(rust\b.*)", repository.text(name), re.M) if crate else []
+        if not blocks:
+            continue
+        place = f"{crate[1]}src/lib.rs" if crate[1] else "examples/router-peer/src/lib.rs"
+        # From the folder of the source file.
+        path = "../" * (1 if crate[1] else 3) + "README.md"
+        if f'#[doc = include_str!("{path}")]' not in repository.text(place):
+            yield f"{place} does not include {name} for doctests"
+        yield from (f"{name}: {block} is not compiled" for block in blocks if "ignore" in block)
 
 
 def stages(repository):

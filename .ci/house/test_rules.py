@@ -136,10 +136,21 @@ class Rules(unittest.TestCase):
         self.assertEqual(self.found(rules.ignored, {"a.rs": "// #[ignore]\nfn ignore() {}"}), [])
 
     def test_readmes(self):
-        files = {"crates/a/README.md": "```rust\na();\n  b();\n```\n", "crates/a/src/lib.rs": "//! a();\n//! # b();\n"}
+        files = {
+            "crates/a/README.md": "```rust,no_run\na();\n```\n",
+            "crates/a/src/lib.rs": '#[doc = include_str!("../README.md")]\nstruct Readme;\n',
+            "README.md": "```sh\nls\n```\n",
+        }
         self.assertEqual(self.found(rules.readmes, files), [])
-        files["crates/a/src/lib.rs"] = "//! a();\nfn b() { b(); }\n"
-        self.assertEqual(self.found(rules.readmes, files), ["crates/a/README.md: not on the front page: b();"])
+        files["README.md"] = "```rust,ignore\na();\n```\n"
+        files["examples/router-peer/src/lib.rs"] = files["crates/a/src/lib.rs"]
+        files["crates/a/src/lib.rs"] = "//! a();\n"
+        expected = [
+            "README.md: rust,ignore is not compiled",
+            "crates/a/src/lib.rs does not include crates/a/README.md for doctests",
+            "examples/router-peer/src/lib.rs does not include README.md for doctests",
+        ]
+        self.assertEqual(self.found(rules.readmes, files), expected)
 
     def test_stages(self):
         files = {

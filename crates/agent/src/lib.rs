@@ -106,3 +106,8 @@ pub use source::{PeerArgument, Source};
 pub use status::{
     Command, KeyStatus, ListenerStatus, PeerStatus, Segments, SessionStatus, Status, StatusError, running,
 };
+
+/// The README's code compiles.
+#[cfg(all(doctest, feature = "run"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

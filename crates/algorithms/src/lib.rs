@@ -40,3 +40,8 @@ pub use aead::AeadAlgorithm;
 pub use mac::MacAlgorithm;
 pub use spelling::ParseAlgorithmError;
 pub use tcp_ao::{TcpAoAlgorithm, TcpAoKdf};
+
+/// The README's code compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -112,3 +112,8 @@ pub mod sha256;
 
 pub use head::MessageHead;
 pub use prefetch::prefetch;
+
+/// The README's code compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

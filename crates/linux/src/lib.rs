@@ -174,3 +174,8 @@ pub use peer_name::PeerName;
 pub use probe::{Support, probe};
 pub use repair::{Exported, ExportedError, Frozen, TcpState, Window, WindowScale, choose_isn, restore};
 pub use socket::TcpAoSocket;
+
+/// The README's code compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -73,3 +73,8 @@ pub use wireseal_quic::{AeadAlgorithm, Backend};
 pub fn tls13_aes_128_ccm_sha256(base: &CryptoProvider) -> Option<&'static Tls13CipherSuite> {
     ccm::suite(base)
 }
+
+/// The README's code compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

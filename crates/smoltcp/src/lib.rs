@@ -377,3 +377,8 @@ where
 fn since_zero(timestamp: Instant) -> Duration {
     Duration::from_micros(timestamp.total_micros().max(0).unsigned_abs())
 }
+
+/// The README's code compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

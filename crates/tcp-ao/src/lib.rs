@@ -175,3 +175,8 @@ pub use segment::Segment;
 pub use sne::SneTracker;
 pub use tcp::Flags;
 pub use types::{Endpoint, Isn, KeyId, SeqNum, Sne, SocketPair};
+
+/// The README's code compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -25,3 +25,8 @@ mod frames;
 mod kernel;
 pub mod quic;
 pub mod run;
+
+/// The code in the workspace's README compiles.
+#[cfg(all(doctest, target_os = "linux"))]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
