@@ -27,6 +27,15 @@ pub enum ConfigError {
         /// What is wrong.
         message: String,
     },
+    /// The file of key chains is something else.
+    #[error(
+        "{0}: this looks like a router's configuration, not a file of key chains: `wireseal keys convert {0} --to toml` makes one",
+        path.display()
+    )]
+    RouterConfiguration {
+        /// The file.
+        path: PathBuf,
+    },
     /// The key chains cannot be used.
     #[error("{}: {error}", path.display())]
     KeyChains {
@@ -113,7 +122,7 @@ pub(crate) type PeerArgumentText = String;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PeerArgumentError {
     /// It does not begin with an address or a network.
-    #[error("expected an address or a network, such as 192.0.2.1, 2001:db8::/32 or 192.0.2.1%vrf-blue: {0}")]
+    #[error("expected an address or a network, such as 192.0.2.1 or 2001:db8::/32: {0}")]
     Network(String),
     /// Nothing follows the sign for the device.
     #[error("a device is missing behind %")]

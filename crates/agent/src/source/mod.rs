@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use cidr::IpCidr;
+use cidr::{IpCidr, IpInet};
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use serde::Deserialize;
 use wireseal_linux::PeerName;
@@ -37,9 +38,7 @@ impl FromStr for PeerArgument {
         let (peer, chain) = text.split_once('=').map_or((text, None), |(peer, chain)| (peer, Some(chain)));
         let (network, device) =
             peer.split_once('%').map_or((peer, None), |(network, device)| (network, Some(device)));
-        let network = network.parse().map_err(|error: cidr::errors::NetworkParseError| {
-            PeerArgumentError::Network(error.to_string())
-        })?;
+        let network = network.parse().map_err(|_| PeerArgumentError::Network(no_network(network)))?;
         if device.is_some_and(str::is_empty) {
             return Err(PeerArgumentError::NoDevice);
         }
@@ -47,6 +46,18 @@ impl FromStr for PeerArgument {
             return Err(PeerArgumentError::NoChain);
         }
         Ok(Self { network, device: device.map(Into::into), chain: chain.map(Into::into) })
+    }
+}
+
+/// Why a text is neither an address nor a network, and what to write.
+fn no_network(text: &str) -> String {
+    if let Ok(address) = text.parse::<IpInet>() {
+        let (network, host) = (address.network(), address.address());
+        format!("write {network} for the network, or {host} for the host, in place of {text}")
+    } else if let Ok(address) = text.parse::<SocketAddr>() {
+        format!("write {} in place of {text}; ports are given by themselves", address.ip())
+    } else {
+        format!("{text:?} is neither")
     }
 }
 
@@ -170,11 +181,10 @@ fn read_file(path: &Path) -> Result<(File, Vec<PeerArgument>), ConfigError> {
         fs::read_to_string(path).map_err(|error| ConfigError::Read { path: path.to_owned(), error })?;
     let file: File = toml::from_str(&text).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-        ConfigError::File {
-            path: path.to_owned(),
-            line: before.matches('\n').count() + 1,
-            message: error.message().replace('\n', " "),
-        }
+        let line = before.matches('\n').count();
+        let written = text.lines().nth(line).unwrap_or_default().trim();
+        let message = problem(written, &error.message().replace('\n', " "));
+        ConfigError::File { path: path.to_owned(), line: line + 1, message }
     })?;
     let peers = file.peers.iter().map(|(peer, chain)| {
         let argument = format!("{peer}={chain}").parse();
@@ -182,6 +192,32 @@ fn read_file(path: &Path) -> Result<(File, Vec<PeerArgument>), ConfigError> {
     });
     let peers = peers.collect::<Result<_, _>>()?;
     Ok((file, peers))
+}
+
+/// What is wrong with a line of a configuration file, by what the parser says of it.
+fn problem(written: &str, said: &str) -> String {
+    if written.starts_with("[[key-chain") {
+        return "this is a file of key chains: give it with --keys, or name it with key-chains".to_owned();
+    }
+    // In TOML a dot makes tables of a key, and other signs of addresses are no part of one.
+    if let Some((key, value)) = written.split_once('=')
+        && key.trim().parse::<PeerArgument>().is_ok()
+    {
+        return format!("an address needs quotation marks: \"{}\" = {}", key.trim(), value.trim());
+    }
+    let wrong = said.strip_prefix("invalid type: ").or_else(|| said.strip_prefix("invalid value: "));
+    let Some((_, expected)) = wrong.and_then(|wrong| wrong.rsplit_once(", expected ")) else {
+        return said.to_owned();
+    };
+    let expected = match expected {
+        "a sequence" => "a list, such as [179]",
+        "u16" => "numbers from 1 to 65535, such as [179]",
+        "a boolean" => "true or false",
+        "a string" | "path string" => "a name in quotation marks",
+        "a map" => "a table: [peers], and below it lines such as \"192.0.2.1\" = \"core\"",
+        expected => expected,
+    };
+    format!("{written}: expected {expected}")
 }
 
 fn read_key_chains(path: &Path) -> Result<KeyChains, ConfigError> {
@@ -194,7 +230,25 @@ fn read_key_chains(path: &Path) -> Result<KeyChains, ConfigError> {
     } else {
         KeyChains::from_toml(&text)
     };
-    chains.map_err(|error| ConfigError::KeyChains { path: path.to_owned(), error: Box::new(error) })
+    chains.map_err(|error| match is_router_configuration(&text) {
+        true => ConfigError::RouterConfiguration { path: path.to_owned() },
+        false => ConfigError::KeyChains { path: path.to_owned(), error: Box::new(error) },
+    })
+}
+
+/// Whether a text has a line that BIRD, Junos or IOS XR begin so, and TOML and JSON do not.
+fn is_router_configuration(text: &str) -> bool {
+    const BEGINNINGS: [&str; 8] = [
+        "protocol ",
+        "template ",
+        "router ",
+        "key chain ",
+        "tcp ao",
+        "set security",
+        "security {",
+        "authentication-key-chains",
+    ];
+    text.lines().any(|line| BEGINNINGS.iter().any(|begins| line.trim_start().starts_with(begins)))
 }
 
 /// Logs that everybody can read this file of secrets, if so.

@@ -16,14 +16,14 @@ pub(super) struct PeerArguments {
     /// A file of key chains: TOML, or RFC 8177 JSON
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
-    /// A peer and its key chain, such as 192.0.2.1=core, 2001:db8::/32=edge, or for `run` in a VRF 192.0.2.1%vrf-blue=core; if there is only
-    /// one key chain, its name can be left out [repeatable]
+    /// A peer and its key chain, such as 192.0.2.1=core or 2001:db8::/32=edge; if there is only one key chain, its name can be left out
+    /// [repeatable]
     #[arg(long = "peer", value_name = "PEER")]
     peers: Vec<PeerArgument>,
     /// A TCP port to protect, in place of 179 [repeatable]
     #[arg(long = "port", value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     ports: Vec<u16>,
-    /// A file in TOML with key-chains, ports, refuse-others, md5 and [peers]; see docs/run.md
+    /// A file in TOML with key-chains, ports and [peers]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Show which keys which peers would have, and do nothing; neither the program nor the kernel is looked at

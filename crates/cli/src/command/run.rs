@@ -15,6 +15,8 @@ use super::say::say;
 /// Linux 6.7 or later with TCP-AO. The program is unchanged; its sessions with these peers, at these ports, are signed in both directions,
 /// and the keys roll over as the key chains say. On SIGHUP the files are read again. Other signals are passed on.
 ///
+/// A peer in a VRF is written 192.0.2.1%vrf-blue=core. The configuration file may also have refuse-others and md5.
+///
 /// Exit code: the program's, 128 and more if a signal ended it; 127: there is no such program; 126: it cannot be executed; 2: the
 /// configuration or the kernel cannot be used, and nothing was started.
 #[derive(Debug, clap::Args)]

@@ -55,6 +55,15 @@ pub fn from_argument(text: &str) -> Result<KeyFile, KeysError> {
     Ok(KeyFile { format: None, chains: vec![chain], warnings })
 }
 
+/// What a message may repeat: what is too short for a secret, or has a word of an algorithm or the signs of an address. Anything else
+/// may be the secret in the wrong place.
+fn shown(text: &str) -> Option<String> {
+    let is_algorithm = ["mac", "sha", "md5", "aes"].iter().any(|word| text.to_lowercase().contains(word));
+    let is_address =
+        text.contains(['.', ':']) && text.chars().all(|c| c.is_ascii_hexdigit() || ".:/".contains(c));
+    (text.len() < 8 || is_algorithm || is_address).then(|| text.to_owned())
+}
+
 /// The parts, each at the index of its name in [`NAMES`].
 struct Parts<'a>([Option<&'a str>; NAMES.len()]);
 
@@ -84,7 +93,7 @@ impl<'a> Parts<'a> {
         read: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>, ArgumentError> {
         let Some(text) = self.get(field) else { return Ok(None) };
-        read(text).map(Some).ok_or(ArgumentError::Value { field, problem })
+        read(text).map(Some).ok_or_else(|| ArgumentError::Value { field, problem, given: shown(text) })
     }
 
     fn id(&self, field: &'static str) -> Result<Option<KeyId>, ArgumentError> {
@@ -94,7 +103,11 @@ impl<'a> Parts<'a> {
 
     fn algorithm(&self) -> Result<TcpAoAlgorithm, ArgumentError> {
         let text = self.get("alg").ok_or(ArgumentError::Missing("alg"))?;
-        let refused = |error| ArgumentError::Value { field: "alg", problem: TextProblem::Algorithm(error) };
+        let refused = |error| ArgumentError::Value {
+            field: "alg",
+            problem: TextProblem::Algorithm(error),
+            given: shown(text),
+        };
         text.parse().map_err(refused)
     }
 
@@ -137,7 +150,8 @@ impl<'a> Parts<'a> {
         Ok(match field {
             "secret-hex" => {
                 let problem = TextProblem::Expected("pairs of hexadecimal digits");
-                let octets = hexadecimal(value).ok_or(ArgumentError::Value { field, problem })?;
+                let octets =
+                    hexadecimal(value).ok_or(ArgumentError::Value { field, problem, given: None })?;
                 (Secret::new(octets, Notation::Hexadecimal), vec![seen()])
             }
             "secret-file" => {

@@ -118,10 +118,12 @@ pub enum ArgumentError {
     #[error("{0}= is missing")]
     Missing(&'static str),
     /// A value cannot be used.
-    #[error("{field}=: {problem}")]
+    #[error("{field}=: {problem}{}", Given(given))]
     Value {
         /// The part's name.
         field: &'static str,
+        /// What was given, unless it may be a secret in the wrong place.
+        given: Option<String>,
         /// Why.
         problem: TextProblem,
     },
@@ -133,6 +135,15 @@ pub enum ArgumentError {
         /// Why.
         reason: String,
     },
+}
+
+/// What was given, behind what is wrong with it.
+struct Given<'a>(&'a Option<String>);
+
+impl fmt::Display for Given<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_ref().map_or(Ok(()), |given| write!(f, "; {given:?} was given"))
+    }
 }
 
 fn unusable(

@@ -130,11 +130,17 @@ fn errors_name_the_part_and_never_the_secret() {
         ("send=1,secret=hunter2hunter2", "alg= is missing"),
         ("send=1,alg=hmac(sha1)", "secret= is missing"),
         ("send=1,alg=hmac(sha1),secret=hunter2hunter2,secret-hex=00", "secret= is given twice"),
-        ("send=256,alg=hmac(sha1),secret=hunter2hunter2", "send=: must be a number from 0 to 255"),
+        (
+            "send=256,alg=hmac(sha1),secret=hunter2hunter2",
+            "send=: must be a number from 0 to 255; \"256\" was given",
+        ),
         ("send=hunter2hunter2,alg=hmac(sha1),secret=a", "send=: must be a number from 0 to 255"),
         ("send=1,recv=-1,alg=hmac(sha1),secret=hunter2hunter2", "recv=: must be a number from 0 to 255"),
         ("send=+1,alg=hmac(sha1),secret=hunter2hunter2", "send=: must be a number from 0 to 255"),
         ("send=1,alg=hmac-md5,secret=hunter2hunter2", "alg=: MD5 is broken"),
+        ("send=1,alg=hmac-sha-384,secret=hunter2hunter2", "\"hmac-sha-384\" was given"),
+        ("send=1,alg=:,secret=hunter2hunter2", "alg=: unknown TCP-AO algorithm"),
+        ("send=1,alg=:,secret=hunter2hunter2", "; \":\" was given"),
         ("send=1,alg=hunter2hunter2,secret=a", "alg=: unknown TCP-AO algorithm"),
         (
             "send=1,alg=hmac(sha1),secret-hex=hunter2hunter2",
@@ -145,7 +151,7 @@ fn errors_name_the_part_and_never_the_secret() {
         ("send=1,alg=hmac(sha1),secret=hunter2hunter2,options=yes", "options=: expected covered or excluded"),
         (
             "send=1,alg=hmac(sha1),secret=hunter2hunter2,peer=192.0.2.1/24",
-            "peer=: expected an address, or a prefix",
+            "peer=: expected an address, or a prefix with its other bits 0; \"192.0.2.1/24\" was given",
         ),
     ] {
         let error = error(text);
