@@ -20,5 +20,6 @@ pub mod quic;
 pub mod report;
 pub mod selftest;
 pub mod standing;
+mod terminal;
 mod text;
 pub mod verify;

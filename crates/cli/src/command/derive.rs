@@ -16,6 +16,7 @@ use super::say::say;
 use crate::derive::{self, Field, Octets, Step};
 use crate::hex::{self, Hex};
 use crate::keys::{ConfiguredKey, Keys};
+use crate::terminal::Wrapped;
 use crate::text::{coverage, flags};
 use crate::verify::{endpoint, isn};
 
@@ -84,7 +85,7 @@ impl FromStr for Ends {
 
 pub(super) fn run(arguments: Arguments) -> Result {
     let keys = arguments.keys.keys()?;
-    let mut output = BufWriter::new(io::stdout().lock());
+    let mut output = Wrapped::new(BufWriter::new(io::stdout().lock()));
     let outcome = match (&arguments.packet, arguments.connection, arguments.isns) {
         (Some(packet), _, _) => {
             let octets = read(packet)?;

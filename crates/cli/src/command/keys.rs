@@ -6,7 +6,6 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use comfy_table::ContentArrangement;
 use serde_json::{Value, json};
 use wireseal_tcp_ao::key_chain::{Lifetime, Timestamp};
 
@@ -17,6 +16,7 @@ use crate::keys::check::{Finding, Usable, Weight, check};
 use crate::keys::{Chain, ChainKey, Format, Implementation, KeyFile, convert, load};
 use crate::report::json::LifetimeObject;
 use crate::report::table::table;
+use crate::terminal::Wrapped;
 use crate::text::{Printable, coverage};
 
 /// Check key files, or convert one to another format.
@@ -102,7 +102,7 @@ fn run_check(arguments: &CheckArguments) -> Result {
         writeln!(output, "{report:#}")?;
     } else {
         for (path, file, findings) in &reports {
-            write_report(&mut output, path, file, findings, now)?;
+            write_report(&mut Wrapped::new(&mut output), path, file, findings, now)?;
         }
     }
     output.flush()?;
@@ -136,9 +136,20 @@ fn write_report(
             Usable::of(chain, key, now).name().to_owned(),
         ]
     });
-    let header = "key SendID RecvID algorithm MAC options secret send accept peers usable";
-    let mut table = table(header.split(' ').collect::<Vec<_>>(), rows, usize::MAX);
-    writeln!(output, "{}", table.set_content_arrangement(ContentArrangement::Dynamic))?;
+    let header = [
+        "key",
+        "SendID",
+        "RecvID",
+        "algorithm",
+        "MAC",
+        "options",
+        "secret",
+        "send",
+        "accept",
+        "peers",
+        "usable",
+    ];
+    writeln!(output, "{}", table(header, rows, usize::MAX))?;
     for finding in findings.iter().filter(|finding| finding.weight == Weight::Warning) {
         writeln!(output, "warning: {}: {}", subject(finding), Printable(&finding.sentence))?;
     }

@@ -11,6 +11,8 @@ mod gateway;
 mod key_arguments;
 mod keys;
 mod man;
+#[cfg(not(all(feature = "gateway", feature = "run")))]
+mod missing;
 mod outcome;
 #[cfg(any(feature = "gateway", feature = "run"))]
 mod peer_arguments;
@@ -27,9 +29,10 @@ mod verify;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use self::say::say;
+use crate::terminal;
 
 pub use outcome::Outcome;
 
@@ -44,6 +47,9 @@ pub struct Arguments {
 const EXIT_CODES: &str = "Exit codes: 0 all good, 1 something failed to verify or open, 2 the command line, the keys or the \
                           file cannot be used, 3 something could not be judged.";
 
+/// The columns of help that is not for a terminal.
+const HELP_WIDTH: usize = 100;
+
 #[derive(Debug, Subcommand)]
 enum Order {
     Verify(Box<verify::Arguments>),
@@ -52,12 +58,33 @@ enum Order {
     Quic(quic::Arguments),
     #[cfg(feature = "run")]
     Run(run::Arguments),
+    /// Run a program that has no TCP-AO, with keys on its sockets (not in this build)
+    ///
+    /// This needs the feature `run`, and libseccomp-dev to build:
+    ///
+    /// cargo build --release -p wireseal --features run
+    #[cfg(not(feature = "run"))]
+    Run(missing::Arguments),
     #[cfg(feature = "run")]
     Attach(attach::Arguments),
     #[cfg(feature = "gateway")]
     Gateway(gateway::Arguments),
+    /// Sign and verify the packets of programs that have no TCP-AO, on any kernel from 5.10 on (not in this build)
+    ///
+    /// This needs the feature `gateway`:
+    ///
+    /// cargo build --release -p wireseal --features gateway
+    #[cfg(not(feature = "gateway"))]
+    Gateway(missing::Arguments),
     #[cfg(any(feature = "gateway", feature = "run"))]
     Status(status::Arguments),
+    /// Show what the running instances of run and gateway do (not in this build)
+    ///
+    /// This needs the feature `run` or `gateway`:
+    ///
+    /// cargo build --release -p wireseal --features run,gateway
+    #[cfg(not(any(feature = "gateway", feature = "run")))]
+    Status(missing::Arguments),
     Selftest(selftest::Arguments),
     Bench(bench::Arguments),
     Completions(completions::Arguments),
@@ -70,7 +97,10 @@ enum Order {
 /// How the run ends if there is nothing to do: help or the version was asked for, or the command line is wrong. Either was
 /// printed.
 pub fn parse() -> Result<Arguments, Outcome> {
-    Arguments::try_parse().map_err(|error| {
+    let mut command = Arguments::command().term_width(terminal::width().unwrap_or(HELP_WIDTH));
+    let matches = command.try_get_matches_from_mut(std::env::args_os());
+    let arguments = matches.and_then(|matches| Arguments::from_arg_matches(&matches));
+    arguments.map_err(|error| error.format(&mut command)).map_err(|error| {
         if repeats_secret(&error.to_string(), std::env::args_os()) {
             say(MISPLACED_SECRET);
         } else {
@@ -91,12 +121,18 @@ pub fn run(arguments: Arguments) -> Outcome {
         Order::Quic(arguments) => quic::run(arguments),
         #[cfg(feature = "run")]
         Order::Run(arguments) => run::run(arguments),
+        #[cfg(not(feature = "run"))]
+        Order::Run(_) => missing::run("run", "run"),
         #[cfg(feature = "run")]
         Order::Attach(arguments) => attach::run(arguments),
         #[cfg(feature = "gateway")]
         Order::Gateway(arguments) => gateway::run(arguments),
+        #[cfg(not(feature = "gateway"))]
+        Order::Gateway(_) => missing::run("gateway", "gateway"),
         #[cfg(any(feature = "gateway", feature = "run"))]
         Order::Status(arguments) => status::run(&arguments),
+        #[cfg(not(any(feature = "gateway", feature = "run")))]
+        Order::Status(_) => missing::run("status", "run,gateway"),
         Order::Selftest(arguments) => selftest::run(arguments),
         Order::Bench(arguments) => bench::run(arguments),
         Order::Completions(arguments) => completions::run(arguments, Arguments::command()),

@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, IsTerminal, LineWriter, StdoutLock, Write};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::capture::Progress;
+use crate::terminal::Wrapped;
 
 /// After how many packets the bar is redrawn.
 pub(super) const PROGRESS_INTERVAL: u64 = 16_384;
@@ -38,15 +39,17 @@ impl Bar {
         }
     }
 
-    /// Standard output. If it is a terminal too, the bar makes way for each line of the report.
-    pub(super) fn output(&self) -> Box<dyn Write> {
+    /// Standard output, for JSON or for lines that fit the terminal. If it is a terminal too, the bar makes way for each line of the
+    /// report.
+    pub(super) fn output(&self, is_json: bool) -> Box<dyn Write> {
         let output = io::stdout().lock();
-        match &self.0 {
+        let output: Box<dyn Write> = match &self.0 {
             Some(bar) if output.is_terminal() => {
                 Box::new(LineWriter::new(BesideBar { output, bar: bar.clone() }))
             }
             _ => Box::new(BufWriter::with_capacity(1 << 16, output)),
-        }
+        };
+        if is_json { output } else { Box::new(Wrapped::new(output)) }
     }
 }
 

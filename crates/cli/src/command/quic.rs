@@ -28,7 +28,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
     let Arguments { capture, keylog, json } = arguments;
     let log = keylog.as_deref().map(read_key_log).transpose()?.unwrap_or_default();
     let run = CaptureRun::open(&capture)?;
-    let mut printer = Printer::new(run.bar.output(), json, &capture.display().to_string())?;
+    let mut printer = Printer::new(run.bar.output(json), json, &capture.display().to_string())?;
     let mut observer = Observer::new(&log);
     let damage = run.packets(|packet| {
         let Some(packet) = packet else { return Ok(()) };

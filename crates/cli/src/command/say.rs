@@ -3,11 +3,14 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
+use crate::terminal::{width_of, wrap};
 use crate::text::Printable;
 
-/// Writes a message in one line on standard error. Write errors are ignored.
+/// Writes a message in one line on standard error, wrapped if that is a terminal. Write errors are ignored.
 pub(super) fn say(message: impl Display) {
-    let _ = writeln!(io::stderr(), "wireseal: {}", Printable(&message.to_string()));
+    let line = format!("wireseal: {}", Printable(&message.to_string()));
+    let width = width_of(io::stderr()).unwrap_or(usize::MAX);
+    let _ = writeln!(io::stderr(), "{}", wrap(&line, width));
 }
 
 /// Writes a warning in one line on standard error.

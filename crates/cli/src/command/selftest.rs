@@ -7,6 +7,7 @@ use wireseal_quic::Backend;
 use super::outcome::{Outcome, Result};
 use crate::report::table::table;
 use crate::selftest::{self, Group};
+use crate::terminal::Wrapped;
 
 /// Run published test vectors on this machine, and show which processor instructions are used
 ///
@@ -16,7 +17,7 @@ pub(super) struct Arguments {}
 
 pub(super) fn run(Arguments {}: Arguments) -> Result {
     let groups = selftest::run();
-    let mut output = BufWriter::new(io::stdout().lock());
+    let mut output = Wrapped::new(BufWriter::new(io::stdout().lock()));
     write_machine(&mut output)?;
     write_groups(&mut output, &groups)?;
     output.flush()?;

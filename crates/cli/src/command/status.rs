@@ -7,6 +7,7 @@ use wireseal_agent::{PeerStatus, Status, running};
 
 use super::outcome::{Outcome, Result};
 use crate::report::table::table;
+use crate::terminal::Wrapped;
 use crate::text::{counted, grouped};
 
 /// Show what the running instances of run, attach and gateway do
@@ -45,7 +46,7 @@ pub(super) fn run(arguments: &Arguments) -> Result {
             if number > 0 {
                 writeln!(out)?;
             }
-            print(&mut out, status)?;
+            print(&mut Wrapped::new(&mut out), status)?;
         }
     }
     Ok(Outcome::Good)

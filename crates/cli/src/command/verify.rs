@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use cidr::IpCidr;
+use cidr::{IpCidr, IpInet};
 
 use super::capture::CaptureRun;
 use super::key_arguments::KeyArguments;
@@ -19,7 +19,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     keys: KeyArguments,
     /// Only connections with this peer: an address or a prefix [repeatable]
-    #[arg(long = "peer", value_name = "PREFIX")]
+    #[arg(long = "peer", value_name = "PREFIX", value_parser = prefix)]
     peers: Vec<IpCidr>,
     /// Only connections with this port at either end [repeatable]
     #[arg(long = "port", value_name = "PORT")]
@@ -43,6 +43,13 @@ pub(super) struct Arguments {
     html: Option<PathBuf>,
 }
 
+fn prefix(text: &str) -> std::result::Result<IpCidr, String> {
+    text.parse().map_err(|_| match text.parse::<IpInet>() {
+        Ok(inet) => format!("write {} for the network, or {} for the host", inet.network(), inet.address()),
+        Err(_) => "expected an address or a prefix, such as 192.0.2.1 or 2001:db8::/32".to_owned(),
+    })
+}
+
 pub(super) fn run(arguments: Arguments) -> Result {
     let Arguments { capture, keys, peers, ports, isns, nat, segments, json, html } = arguments;
     keys.check_capture(&capture)?;
@@ -54,7 +61,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
         true => Format::Json { segments },
         false => Format::Text { colours: report::colours_wanted() },
     };
-    let mut report = Report::new(run.bar.output(), format, subject)?;
+    let mut report = Report::new(run.bar.output(json), format, subject)?;
     let keep_segments = html.is_some();
     if let Some(path) = &html {
         report = report.with_page(path, subject)?;

@@ -174,7 +174,7 @@ impl<'a, W: Write> Text<'a, W> {
         let above_zero = VERDICTS.iter().zip(totals.counts).filter(|(_, count)| *count > 0);
         let rows = above_zero.map(|(name, count)| [(*name).to_owned(), grouped(count)]);
         let table = table(["verdict", "segments"], rows, 1);
-        if table.row_count() > 0 {
+        if !table.is_empty() {
             writeln!(self.output, "{table}")?;
         }
         write!(

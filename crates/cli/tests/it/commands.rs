@@ -13,6 +13,7 @@ use wireseal_kernels::cpu::InstructionSet;
 use wireseal_quic::Backend;
 
 use crate::support::files::{Files, workspace_file};
+use crate::support::found::{IPV4_SESSION, capture_path};
 use crate::support::program::{Run, program, wireseal};
 
 fn subcommands() -> BTreeSet<String> {
@@ -22,9 +23,88 @@ fn subcommands() -> BTreeSet<String> {
 #[test]
 fn the_command_line_is_well_formed() {
     Arguments::command().debug_assert();
-    for name in ["verify", "keys", "derive", "quic", "selftest", "bench", "completions", "man"] {
+    let names = [
+        "verify",
+        "keys",
+        "derive",
+        "quic",
+        "run",
+        "gateway",
+        "status",
+        "selftest",
+        "bench",
+        "completions",
+        "man",
+    ];
+    for name in names {
         assert!(subcommands().contains(name), "{name}");
     }
+}
+
+#[test]
+fn a_subcommand_that_is_not_in_the_build_says_how_to_get_it() {
+    let has = [cfg!(feature = "run"), cfg!(feature = "gateway")];
+    let all =
+        [("run", has[0], "run"), ("gateway", has[1], "gateway"), ("status", has[0] || has[1], "run,gateway")];
+    for (name, is_there, features) in all {
+        let how = format!("cargo build --release -p wireseal --features {features}");
+        let help = wireseal(["help", name]);
+        assert_eq!((help.code, help.out.contains(&how)), (0, !is_there), "{}", help.out);
+        if !is_there {
+            for arguments in [&[name][..], &[name, "--config", "core.toml", "--", "bgpd", "-f"]] {
+                let run = wireseal(arguments);
+                assert_eq!((run.code, run.out.as_str(), run.err.lines().count()), (2, "", 1), "{}", run.err);
+                assert!(run.err.contains(&format!("no `{name}`")) && run.err.contains(&how), "{}", run.err);
+            }
+        }
+    }
+}
+
+/// Runs the program on a terminal of so many columns.
+fn at_width(columns: u16, arguments: &[&str]) -> Run {
+    program().args(arguments).env("COLUMNS", columns.to_string()).output().unwrap().into()
+}
+
+#[test]
+fn lines_fit_the_terminal_and_no_word_is_broken() {
+    let capture = capture_path(IPV4_SESSION);
+    let [capture, keys] = [capture.to_str().unwrap(), concat!(env!("CARGO_MANIFEST_DIR"), "/docs/core.toml")];
+    let bird = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/keys/bird.conf");
+    let packet = "4500003c1d2c400040060000c0000201c0000202c35000b3000003e800000000c002ffff00000000020405b41d10646400000000000000000000000000";
+    for arguments in [
+        &["verify", capture, "--keys", keys][..],
+        &["keys", "check", bird],
+        &["keys", "check", keys],
+        &["derive", packet, "--keys", keys, "--explain"],
+        &["selftest"],
+        &["bench", "--seconds", "1"],
+        &["help", "verify"],
+        &["--help"],
+    ] {
+        let words = |run: &Run| {
+            let digits = |c: char| !c.is_ascii_digit();
+            let words = run.out.split_whitespace().filter(|word| !word.contains(['─', '═']));
+            // What is measured differs.
+            words
+                .filter(|word| word.contains(digits))
+                .map(|word| word.trim_end_matches(':').to_owned())
+                .collect::<BTreeSet<_>>()
+        };
+        let whole = at_width(400, arguments);
+        for columns in [60, 80, 100, 200] {
+            let run = at_width(columns, arguments);
+            let fits =
+                |line: &str| line.chars().count() <= columns.into() || !line.trim_start().contains(' ');
+            assert!(run.out.lines().all(fits), "{columns}: {}", run.out);
+            let (narrow, wide) = (words(&run), words(&whole));
+            if arguments[0] != "bench" {
+                assert_eq!(narrow, wide, "{columns}: {}", run.out);
+            }
+        }
+    }
+    // Files and pipes get whole lines.
+    let piped = program().args(["keys", "check", bird]).env_remove("COLUMNS").output().unwrap();
+    assert!(Run::from(piped).out.lines().any(|line| line.chars().count() > 150));
 }
 
 #[test]

@@ -1,0 +1,121 @@
+//! How wide the terminal is, and lines that fit it.
+
+use std::env;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+
+use terminal_size::{Width, terminal_size_of};
+
+/// How much further the rest of a wrapped line is indented.
+const HANGING: usize = 4;
+
+/// The columns that standard output has: COLUMNS if it is set, else the terminal's. `None` for files and pipes, where lines are as long
+/// as they are, so that grep and awk get whole ones.
+pub(crate) fn width() -> Option<usize> {
+    let named = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    named.filter(|columns| *columns > 0).or_else(|| width_of(io::stdout()))
+}
+
+/// The columns of a terminal, if this is one that tells.
+pub(crate) fn width_of(output: impl AsFd) -> Option<usize> {
+    let (Width(columns), _) = terminal_size_of(output)?;
+    Some(columns.into()).filter(|columns| *columns > 0)
+}
+
+/// Wraps a line between words. A word that is wider stays whole.
+pub(crate) fn wrap(line: &str, width: usize) -> String {
+    let indent = line.len() - line.trim_start_matches(' ').len();
+    if columns(line) <= width {
+        return line.to_owned();
+    }
+    let mut wrapped = " ".repeat(indent);
+    let mut used = indent;
+    // Several spaces stay as they are within a line.
+    for (number, word) in line[indent..].split(' ').enumerate() {
+        let needed = columns(word);
+        if number > 0 && used + 1 + needed > width && used > indent + HANGING {
+            wrapped.truncate(wrapped.trim_end_matches(' ').len());
+            wrapped.push('\n');
+            used = indent + HANGING;
+            wrapped.extend(std::iter::repeat_n(' ', used));
+        } else if number > 0 {
+            wrapped.push(' ');
+            used += 1;
+        }
+        wrapped += word;
+        used += needed;
+    }
+    wrapped
+}
+
+/// The columns of a text with colours.
+fn columns(text: &str) -> usize {
+    let mut parts = text.split("\x1b[");
+    let before = parts.next().unwrap_or_default().chars().count();
+    before
+        + parts.map(|part| part.split_once('m').map_or(0, |(_, shown)| shown.chars().count())).sum::<usize>()
+}
+
+/// An output whose lines fit the terminal.
+pub(crate) struct Wrapped<W> {
+    output: W,
+    width: Option<usize>,
+    line: Vec<u8>,
+}
+
+impl<W: Write> Wrapped<W> {
+    /// Wraps lines to [`width`].
+    pub(crate) fn new(output: W) -> Self {
+        Self { output, width: width(), line: Vec::new() }
+    }
+}
+
+impl<W: Write> Write for Wrapped<W> {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        let Some(width) = self.width else { return self.output.write(octets) };
+        for part in octets.split_inclusive(|octet| *octet == b'\n') {
+            self.line.extend_from_slice(part);
+            if part.ends_with(b"\n") {
+                let line = String::from_utf8_lossy(&self.line);
+                self.output.write_all(wrap(line.trim_end_matches('\n'), width).as_bytes())?;
+                self.output.write_all(b"\n")?;
+                self.line.clear();
+            }
+        }
+        Ok(octets.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.write_all(&self.line)?;
+        self.line.clear();
+        self.output.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_wrapped_between_words() {
+        let line = "  why: 192.0.2.2:179 did not answer any of the SYNs";
+        assert_eq!(wrap(line, 60), line);
+        assert_eq!(wrap(line, 30), "  why: 192.0.2.2:179 did not\n      answer any of the SYNs");
+        assert_eq!(wrap("a-word-that-is-wider than this", 10), "a-word-that-is-wider\n    than\n    this");
+        assert_eq!(wrap("key           core: SendID 100", 22), "key           core:\n    SendID 100");
+        let coloured = "\x1b[31mFAILED\x1b[0m one two";
+        assert_eq!(wrap(coloured, 14), coloured);
+        assert_eq!(wrap(coloured, 13), "\x1b[31mFAILED\x1b[0m one\n    two");
+    }
+
+    #[test]
+    fn lines_are_written_when_they_are_whole() {
+        let mut output = Wrapped { output: Vec::new(), width: Some(12), line: Vec::new() };
+        for part in ["one two ", "three four\nfive", " six"] {
+            output.write_all(part.as_bytes()).unwrap();
+        }
+        assert_eq!(output.output, b"one two\n    three\n    four\n");
+        output.flush().unwrap();
+        assert!(output.output.ends_with(b"five six"));
+    }
+}
