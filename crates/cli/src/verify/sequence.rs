@@ -109,8 +109,8 @@ mod tests {
     fn what_is_as_far_ahead_as_behind_opens_no_gap() {
         let far = 11 + (1 << 31);
         assert_eq!(
-            retransmissions([(1, 11), (far, far + 10), (11, 21), (11, 21)]),
-            [false, false, false, true]
+            retransmissions([(1, 11), (far, far + 10), (11, 12), (12, 22), (12, 22)]),
+            [false, false, false, false, true]
         );
     }
 
