@@ -42,8 +42,11 @@ pub enum Error {
         /// The RecvID of the new key.
         recv_id: KeyId,
     },
-    /// The socket has a TCP-MD5 key for some of the same peers (EKEYREJECTED).
-    #[error("the socket has a TCP-MD5 key for the same peers; delete it first (delete_md5_key)")]
+    /// The socket has a TCP-MD5 key for some of the same peers, or any and is to require TCP-AO (EKEYREJECTED).
+    #[error(
+        "the socket has a TCP-MD5 key for the same peers, or for others and is to require TCP-AO of all; delete that key first \
+         (delete_md5_key), or do not require TCP-AO (set_required)"
+    )]
     Md5KeyInTheWay,
     /// The socket has a TCP-AO key for some of the same peers, or requires TCP-AO (EKEYREJECTED for a TCP-MD5 key).
     #[error(
@@ -71,9 +74,17 @@ pub enum Error {
     /// The key is the current or rnext key and no successor was given (EBUSY). The peer may have asked for it in the
     /// meantime. A successor that was given [has taken over](crate::TcpAoSocket::delete_key) all the same.
     #[error(
-        "the {0} is the current or rnext key; give its successor, or try again after the peer has switched"
+        "the {0} is the current or rnext key; give another key as its successor, or try again after the peer has switched. The last key \
+         of a connection stays until that is closed"
     )]
     KeyInUse(KeyName),
+    /// The key is for a VRF, and Linux has not found it there (ENOENT), although it is on the socket: `TCP_AO_DEL_KEY` looks for the keys
+    /// of every VRF in none.
+    #[error(
+        "Linux does not delete the {0}, which stays in force; close the socket, and open another without that key (a socket that is \
+         bound to the VRF needs no key for a VRF, and Linux deletes such keys)"
+    )]
+    KeyStays(KeyName),
     /// The connection was opened without TCP-AO; keys come too late (EISCONN).
     #[error(
         "the connection was opened without TCP-AO, which cannot be added to it; put the keys on the socket before \
@@ -82,8 +93,8 @@ pub enum Error {
     Connected,
     /// The process lacks a capability (EPERM).
     #[error(
-        "{what} needs CAP_NET_ADMIN over the network namespace; run with that capability (not on a listening \
-         socket)"
+        "{what} needs CAP_NET_ADMIN over the network namespace, and is not for a socket that listens; run with that capability, or, if the \
+         process has it, look for a policy that refuses the call (seccomp, BPF)"
     )]
     NoPermission {
         /// What needs it.
@@ -91,8 +102,8 @@ pub enum Error {
     },
     /// No memory for another key (ENOMEM, ENOBUFS).
     #[error(
-        "the kernel has no memory for this on the socket; delete keys that are not needed, or raise \
-         net.core.optmem_max"
+        "the kernel has no memory for this on the socket; delete keys that are not needed, or raise net.core.optmem_max; for the data of \
+         a restored connection, free memory"
     )]
     NoMemory,
     /// No kernel takes a key for this network on this socket; the kernel was not asked.
@@ -165,7 +176,8 @@ pub enum EinvalReason {
     },
     /// The index is not that of a VRF device, or the socket is connected and not bound to it.
     #[error(
-        "interface {0} is not a VRF device, or the socket is connected and not bound to it; bind it first"
+        "interface {0} is not a VRF device, or the socket is connected and was not bound to it before; give the index of the VRF device \
+         itself, and bind the socket before it connects"
     )]
     NotThisVrf(u32),
     /// None of the known reasons.
@@ -181,5 +193,5 @@ fn no_such_key(send_id: &Option<KeyId>, recv_id: &Option<KeyId>, f: &mut fmt::Fo
         (None, Some(recv)) => write!(f, " RecvID {recv}")?,
         (None, None) => f.write_str(" these ids")?,
     }
-    f.write_str("; add it first (add_key), or list the keys (keys)")
+    f.write_str("; one to be deleted is gone already, and one to be used has to be added first (add_key); keys lists them")
 }

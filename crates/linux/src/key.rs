@@ -16,7 +16,8 @@ pub struct SocketKey<'a> {
     /// The peers it is for. A network of IPv4-mapped IPv6 addresses means the IPv4 network.
     pub remote: IpCidr,
     /// Only for connections in this VRF: the interface index of the VRF device, or 0 for connections in no VRF. `None` is
-    /// for all connections.
+    /// for all connections. Linux 6.18 does not delete a key for a VRF ([`Error::KeyStays`](crate::Error::KeyStays)): on a socket that is
+    /// bound to the VRF, `None` does.
     pub vrf: Option<u32>,
     /// The key itself.
     pub mkt: &'a Mkt,

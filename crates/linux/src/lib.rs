@@ -93,10 +93,11 @@
 //! | [`Error::AlgorithmNotInLinux`] | before the call | no Linux has the algorithm | another algorithm, or a userspace transport |
 //! | [`Error::AlgorithmMissing`] | ENOENT | this kernel lacks the algorithm | another algorithm or kernel |
 //! | [`Error::IdInUse`] | EEXIST | SendID or RecvID belong to another key for the peer | delete that key first, or choose other ids |
-//! | [`Error::Md5KeyInTheWay`] | EKEYREJECTED | the socket has a TCP-MD5 key for the peer | delete it first |
+//! | [`Error::Md5KeyInTheWay`] | EKEYREJECTED | the socket has a TCP-MD5 key for the peer, or for another and is to require TCP-AO | delete it first |
 //! | [`Error::AoKeyInTheWay`] | EKEYREJECTED | the socket has a TCP-AO key for the peer | delete it first |
 //! | [`Error::MacTooLong`] | EMSGSIZE | the MAC does not fit into a SYN | at most 16 octets |
-//! | [`Error::NoSuchKey`] | ENOENT | no key has the id | add it first |
+//! | [`Error::NoSuchKey`] | ENOENT | no key has the id | to use it, add it first; to delete it, nothing: it is gone |
+//! | [`Error::KeyStays`] | ENOENT | Linux 6.18 and earlier delete no key for a VRF | close the socket; bind it to the VRF, with keys for any |
 //! | [`Error::NoSuchMd5Key`] | ENOENT | no TCP-MD5 key is for the network | give the network as it was added |
 //! | [`Error::KeyInUse`] | EBUSY | the key is the current or rnext key | give a successor, or wait for the peer |
 //! | [`Error::Connected`] | EISCONN | the connection was opened without TCP-AO | add keys before it connects |
@@ -123,6 +124,7 @@
 //! * `TCP_AO_INFO` always writes all of its flags. [`TcpAoSocket`] reads them first, so that it changes only what you ask for.
 //! * A connection gets a copy of the listening socket's keys for its address when it is accepted. Later changes to the listening
 //!   socket do not reach it.
+//! * Linux 6.18 does not delete keys for a VRF, 7.3 does. Keys on a socket that is bound to the VRF need not be for one.
 //! * If keys for a network and for an address within it are on a listening socket, the KeyID decides between them, not the length
 //!   of the prefix.
 //! * Linux counts segments that it cannot verify on the socket they were for, and in the network namespace.

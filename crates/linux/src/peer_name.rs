@@ -13,6 +13,10 @@ use crate::network::canonical;
 
 /// Identifies a peer of a [`KeyManager`](crate::KeyManager): the addresses and the VRF that its key chain is for.
 ///
+/// A link-local address is one peer on all interfaces of its VRF: Linux takes keys for an address and a VRF, and none for an interface.
+/// If two routers have the same link-local address on two links, give each link a manager and a listener of its own, bound to the interface
+/// (`SO_BINDTODEVICE`, then [`TcpAoListener::from_socket`](crate::TcpAoListener::from_socket)); connections name their interface anyway.
+///
 /// Sorts by address, then networks before their subnets.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

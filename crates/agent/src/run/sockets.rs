@@ -13,7 +13,7 @@ use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
 use super::RunError;
 use super::process::Opened;
 use super::protected::Protected;
-use super::socket::{Kind, inode_of, kind_of, local_of, remote_of, reset};
+use super::socket::{Kind, has_unread, inode_of, kind_of, local_of, remote_of, reset};
 use crate::config::Config;
 use crate::error::ConfigError;
 use crate::status::{ListenerStatus, PeerStatus, Segments};
@@ -179,7 +179,9 @@ impl Sockets {
     /// Puts keys on what was opened since, and notes sessions with peers that are open, which stay as they are.
     pub(super) fn take_over(&mut self, open: &HashMap<u64, (i32, RawFd)>) {
         for_each(open, |inode, socket| {
-            if let Some(remote) = remote_of(socket)
+            if self.is_remainder(socket) {
+                self.known.insert(inode, Known::LeftUnsigned);
+            } else if let Some(remote) = remote_of(socket)
                 && let kind @ (Kind::Tcp | Kind::Keyless) = kind_of(socket)
                 && self.is_protected(socket, remote)
                 && let Err(error) = self.manager.attach_accepted(socket, remote.ip(), Timestamp::now())
@@ -232,6 +234,12 @@ impl Sockets {
         ports.into_iter().flatten().any(|address| self.ports.contains(&address.port()))
     }
 
+    /// Whether something can be read from a socket whose connection has ended: it may be unsigned, and in a peer's name.
+    fn is_remainder(&self, socket: &OwnedFd) -> bool {
+        let is_protected = local_of(socket).is_some_and(|local| self.ports.contains(&local.port()));
+        is_protected && kind_of(socket) != Kind::Other && remote_of(socket).is_none() && has_unread(socket)
+    }
+
     /// A socket that the program has accepted or inherited, or is not done with yet.
     fn look_at(&mut self, inode: u64, socket: &OwnedFd) {
         if kind_of(socket) == Kind::Other {
@@ -247,6 +255,12 @@ impl Sockets {
             if self.protect_listener(socket) != Ok(true) {
                 self.known.insert(inode, Known::Other);
             }
+        } else if self.is_remainder(socket) {
+            tracing::error!(
+                "what a session has received that was reset before it was looked at was taken away"
+            );
+            reset(socket);
+            self.known.insert(inode, Known::Other);
         }
     }
 

@@ -120,7 +120,7 @@ impl Request<'_> {
     }
 }
 
-/// What was missing when deleting failed with ENOENT although the key is there: one of its successors.
+/// Why deleting failed with ENOENT although the key is there: one of its successors is missing, or Linux does not find keys of VRFs.
 pub(crate) fn missing_successor(keys: &[InstalledKey], key: &KeyName, successor: Successor) -> Option<Error> {
     if !keys.iter().any(|installed| installed.name == *key) {
         return None;
@@ -133,7 +133,10 @@ pub(crate) fn missing_successor(keys: &[InstalledKey], key: &KeyName, successor:
     let is_missing_recv = |id: &_| !keys.iter().any(|installed| installed.name.recv_id == *id);
     let send_id = successor.current.filter(is_missing_send);
     let recv_id = successor.rnext.filter(is_missing_recv);
-    (send_id.is_some() || recv_id.is_some()).then_some(Error::NoSuchKey { send_id, recv_id })
+    if send_id.is_some() || recv_id.is_some() {
+        return Some(Error::NoSuchKey { send_id, recv_id });
+    }
+    key.vrf.filter(|vrf| *vrf != 0).map(|_| Error::KeyStays(*key))
 }
 
 #[cfg(test)]

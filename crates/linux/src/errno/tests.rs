@@ -139,12 +139,19 @@ fn ao_40_a_missing_successor_is_told_from_a_missing_key() {
     assert!(matches!(error, Some(Error::NoSuchKey { send_id: None, recv_id: Some(KeyId(6)) })));
     assert!(matches!(missing(&keys[0].name, 1, 12), Some(Error::KeyInUse(_))), "its own successor");
     assert!(missing(&key(3, 13).name, 5, 6).is_none(), "the key itself is missing");
+
+    // Linux 6.18 looks for the keys of every VRF in none.
+    let in_vrf = |vrf| InstalledKey { name: KeyName { vrf: Some(vrf), ..keys[0].name }, ..key(1, 11) };
+    for (key, stays) in [(in_vrf(5), true), (in_vrf(0), false)] {
+        let error = missing_successor(std::slice::from_ref(&key), &key.name, Successor::default());
+        assert_eq!(matches!(error, Some(Error::KeyStays(name)) if name == key.name), stays, "{error:?}");
+    }
 }
 
 #[test]
 fn ao_40_messages_say_what_to_do() {
     let name = KeyName { remote: network("192.0.2.1"), vrf: Some(3), send_id: KeyId(1), recv_id: KeyId(2) };
-    let expected: [(Error, &[&str]); 19] = [
+    let expected: [(Error, &[&str]); 20] = [
         (Error::NotSupported, &["Linux 6.7", "CONFIG_TCP_AO", "wireseal-smoltcp", "wireseal_tcp_ao::shim"]),
         (Error::AlgorithmNotInLinux(TcpAoAlgorithm::Kmac256_128), &["KMAC256-128", "configure", "userspace"]),
         (Error::AlgorithmMissing(TcpAoAlgorithm::Aes128Cmac), &["AES-128-CMAC-96", "configure"]),
@@ -160,6 +167,7 @@ fn ao_40_messages_say_what_to_do() {
         (Error::NoSuchKey { send_id: None, recv_id: Some(KeyId(2)) }, &["no key with RecvID 2;"]),
         (Error::NoSuchMd5Key(network("192.0.2.1")), &["TCP-MD5", "192.0.2.1"]),
         (Error::KeyInUse(name), &["SendID 1", "VRF 3", "successor"]),
+        (Error::KeyStays(name), &["SendID 1", "VRF 3", "stays", "bound to the VRF"]),
         (Error::Connected, &["before it connects"]),
         (Error::NoPermission { what: "TCP_REPAIR" }, &["TCP_REPAIR needs CAP_NET_ADMIN"]),
         (Error::NoMemory, &["net.core.optmem_max"]),

@@ -21,7 +21,7 @@ pub(super) struct Outcome {
     pub(super) failed: Vec<(Option<Action>, Error)>,
     /// As in [`Plan`], of any peer.
     pub(super) expired: bool,
-    /// As in [`Plan`], of all peers.
+    /// As in [`Plan`], of all peers, and those that the kernel does not delete.
     pub(super) overdue: Vec<KeyName>,
     /// As in [`Plan`], the earliest.
     pub(super) again: Option<Timestamp>,
@@ -50,6 +50,8 @@ struct Unsettled {
     /// `None` if the peer was removed.
     chain: Option<Arc<KeyChain>>,
     set_aside: Vec<KeyName>,
+    /// The keys that the kernel has just refused to delete though they are not in use. Perhaps they are gone.
+    undeleted: Vec<KeyName>,
     /// A key had an id of another peer's, which may be deleted in the same round.
     has_clashed: bool,
 }
@@ -85,13 +87,7 @@ impl Scope<'_> {
                     let memory = memories.entry(peer.peer).or_default();
                     self.settle_peer(peer, &chain, memory, &on_socket, &mut apply, &mut outcome)
                 }
-                None => {
-                    let is_gone = forget(peer.peer, memories, &on_socket, &mut apply, &mut outcome);
-                    if is_gone {
-                        memories.remove(&peer.peer);
-                    }
-                    false
-                }
+                None => forget(peer, memories, &on_socket, &mut apply, &mut outcome),
             });
         }
         outcome
@@ -99,8 +95,13 @@ impl Scope<'_> {
 
     /// The peers whose keys the socket should have, and those that were removed and whose keys it may still have.
     fn unsettled(&self, memories: &PeerTable<Memory>) -> Vec<Unsettled> {
-        let new =
-            |peer: PeerName, chain| Unsettled { peer, chain, set_aside: Vec::new(), has_clashed: false };
+        let new = |peer: PeerName, chain| Unsettled {
+            peer,
+            chain,
+            set_aside: Vec::new(),
+            undeleted: Vec::new(),
+            has_clashed: false,
+        };
         let configured = |peer: PeerName| Some(new(peer, Some(Arc::clone(&self.peers.get(&peer)?.chain))));
         if let Some(only) = self.only {
             return configured(only).into_iter().collect();
@@ -138,11 +139,14 @@ impl Scope<'_> {
     ) -> bool {
         let Self { now, .. } = *self;
         let kind = if self.only.is_some() { self.kind } else { SocketKind::Listener };
-        let (peer, near) = (unsettled.peer, || self.near(unsettled.peer, on_socket));
+        let peer = unsettled.peer;
+        let near = || self.near(peer, on_socket);
         let target = Target { chain, peer, now, kind, near: &near };
         let held = on_socket.get(&peer).map_or(&[][..], Vec::as_slice);
         let found: Vec<Found> = held.iter().map(|key| target.recognise(memory, key)).collect();
         memory.observe(&found);
+        let is_held = |name: &KeyName| found.iter().any(|key| key.name == *name);
+        outcome.overdue.extend(unsettled.undeleted.drain(..).filter(is_held));
         let plan = target.plan(&found, memory, &unsettled.set_aside);
         let refused = plan.actions.iter().find_map(|action| match apply(action, Some(chain)) {
             Ok(()) => {
@@ -170,6 +174,9 @@ impl Scope<'_> {
         let is_about_one_key = matches!(action, Action::Add { .. } | Action::Delete { .. });
         let goes_on = is_about_one_key && !unsettled.set_aside.contains(&key);
         unsettled.set_aside.push(key);
+        if matches!(action, Action::Delete { .. }) && !matches!(error, Error::KeyInUse(_)) {
+            unsettled.undeleted.push(key);
+        }
         outcome.failed.push((Some(action), error));
         if !goes_on {
             outcome.take_over(plan);
@@ -197,26 +204,39 @@ impl Outcome {
     }
 }
 
-/// Deletes the keys of a peer that was removed from a socket that is not connected; returns whether none is left.
+/// Deletes the keys of a peer that was removed from a socket that is not connected; returns whether another round is needed, to see
+/// which of those that were not deleted are still there.
 fn forget<K: Reported>(
-    peer: PeerName,
-    memories: &PeerTable<Memory>,
+    unsettled: &mut Unsettled,
+    memories: &mut PeerTable<Memory>,
     on_socket: &OnSocket<K>,
     apply: &mut impl FnMut(&Action, Option<&KeyChain>) -> Result<(), Error>,
     outcome: &mut Outcome,
 ) -> bool {
+    let peer = unsettled.peer;
     let is_placeholder = |name| memories.get(&peer).is_some_and(|memory| memory.is_placeholder(name));
-    let mut is_gone = true;
+    let (mut refused, mut is_gone) = (Vec::new(), true);
     for key in on_socket.get(&peer).into_iter().flatten().map(Reported::name) {
+        if unsettled.set_aside.contains(&key) {
+            is_gone = false;
+            outcome.overdue.push(key);
+            continue;
+        }
         let origin = if is_placeholder(key) { Origin::Placeholder } else { Origin::Leftover };
         let action = Action::Delete { key, origin, successor: None, is_current: false, is_rnext: false };
         match apply(&action, None) {
             Ok(()) => outcome.done.push(action),
             Err(error) => {
                 is_gone = false;
+                refused.push(key);
                 outcome.failed.push((Some(action), error));
             }
         }
     }
-    is_gone
+    if is_gone {
+        memories.remove(&peer);
+    }
+    let goes_on = !refused.is_empty();
+    unsettled.set_aside.append(&mut refused);
+    goes_on
 }

@@ -35,6 +35,12 @@ pub enum ManagerError {
         /// The key id of that one's key.
         other_key_id: u64,
     },
+    /// The same peer is given twice, perhaps in two forms. A link-local address on two interfaces is the same peer, too: see
+    /// [`PeerName`].
+    #[error(
+        "peer {0} is given twice; give each once, and peers with the same link-local address to a key manager for each interface"
+    )]
+    PeerTwice(PeerName),
     /// No key of the peer is valid for sending now, so the socket was not attached.
     #[error(
         "peer {peer}, key chain {chain}: no key is valid for sending now, so the socket was not attached; give it another \
@@ -52,8 +58,14 @@ pub enum ManagerError {
     /// The connection was opened without TCP-AO. Close it.
     #[error("the connection was opened without TCP-AO; close it")]
     Unsigned,
-    /// The manager has no peer with the connection's address and VRF. Close the connection.
-    #[error("the key manager has no peer {0}; set one (set_peer), or close the connection")]
+    /// The connection ended before it was attached: its peer has reset it. It has no address any more, so nothing says whose it was,
+    /// nor that what can still be read from it was signed. Close it.
+    #[error(
+        "the connection ended before it was attached, and whose it was is not known; close it without reading from it"
+    )]
+    Ended,
+    /// The manager has no peer with the connection's address and VRF. Close the socket.
+    #[error("the key manager has no peer {0} in the socket's VRF; set one (set_peer), or close the socket")]
     NoPeer(IpAddr),
     /// The handshake was signed with a key of another peer, whose network contains the connection's address. Close it.
     #[error("{address} has a key chain of its own, and called with the {key}; close the connection")]

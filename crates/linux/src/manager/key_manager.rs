@@ -15,7 +15,7 @@ use crate::manager::attachment::{Attachment, Entry, Shared, SocketState, lock};
 use crate::manager::error::ManagerError;
 use crate::manager::pace::Pace;
 use crate::manager::peers::{Configured, PeerTable, check_ids, longest, next_change};
-use crate::{Error, PeerName, TcpAoSocket};
+use crate::{Error, PeerName};
 
 /// Installs and removes the keys of key chains on sockets, on schedule. A clone is another handle on the same manager.
 ///
@@ -70,8 +70,8 @@ use crate::{Error, PeerName, TcpAoSocket};
 /// attaching; its keys still protect the manager's peers, but a peer that is removed gets in unsigned from then on. A listener
 /// with TCP-MD5 keys for other peers cannot require TCP-AO, and does not.
 ///
-/// `attach` refuses a connection that was accepted before its listener was attached, with [`ManagerError::Unsigned`]: close it
-/// and accept the next.
+/// `attach` refuses a connection that its peer opened before the listener was attached, with [`ManagerError::Unsigned`], or with
+/// [`ManagerError::Ended`] if the peer has reset it already: close it and accept the next.
 ///
 /// # Many peers
 /// A step reads all keys of a listener (304 octets each), and makes other calls only for keys that change; the work is
@@ -146,7 +146,7 @@ impl KeyManager {
     /// It takes effect as [`set_peer`](Self::set_peer) and [`remove_peer`](Self::remove_peer) do.
     ///
     /// # Errors
-    /// [`ManagerError::AlgorithmNotInLinux`] and [`ManagerError::IdInUse`]; all peers are unchanged then.
+    /// [`ManagerError::AlgorithmNotInLinux`], [`ManagerError::IdInUse`] and [`ManagerError::PeerTwice`]; all peers are unchanged then.
     pub fn set_peers(
         &self,
         peers: impl IntoIterator<Item = (PeerName, KeyChain)>,
@@ -156,6 +156,9 @@ impl KeyManager {
             check_algorithms(&chain)?;
             let peer = peer.canonical();
             check_ids(&wanted, peer, &chain)?;
+            if wanted.contains_key(&peer) {
+                return Err(ManagerError::PeerTwice(peer));
+            }
             wanted.insert(peer, Configured { chain: Arc::new(chain), version: 0 });
         }
         self.shared.state().change(|peers, version| {
@@ -189,10 +192,10 @@ impl KeyManager {
     ///
     /// # Errors
     /// With the socket unchanged, [`ManagerError::AlreadyAttached`] and, for a connection, [`ManagerError::NoPeer`],
-    /// [`ManagerError::Unsigned`] and [`ManagerError::NoKeyToSendWith`]. If a call on the socket fails, in particular one that
+    /// [`ManagerError::Unsigned`], [`ManagerError::Ended`] and [`ManagerError::NoKeyToSendWith`]. If a call on the socket fails, in particular one that
     /// adds a key, [`ManagerError::Socket`]; earlier changes stay.
     pub fn attach<S: AsFd + ?Sized>(&self, socket: &S, now: Timestamp) -> Result<Attachment, ManagerError> {
-        self.attach_for(socket, None, now)
+        self.attach_as(socket, Role::Any, now)
     }
 
     /// Puts the keys valid at `now` for connections with `remote` on a socket that will connect to it, and keeps them current
@@ -206,31 +209,22 @@ impl KeyManager {
         remote: IpAddr,
         now: Timestamp,
     ) -> Result<Attachment, ManagerError> {
-        self.attach_for(socket, Some(remote), now)
+        self.attach_as(socket, Role::WillConnect(remote), now)
     }
 
     /// Attaches a connection that was accepted from `remote`, unless its handshake was signed with a key of another peer, whose network
-    /// contains `remote`. Reset the connection on any error: what such a caller sent before its keys were taken away is in the receive
-    /// queue, and would be read as the peer's.
+    /// contains `remote`. Reset the connection on any error: what such a caller sent is in the receive queue, and would be read as the peer's. That
+    /// is so, too, if the caller has reset it already ([`ManagerError::Ended`]).
     ///
     /// # Errors
-    /// As [`attach`](Self::attach) for a connection, and [`ManagerError::KeyOfAnotherPeer`].
+    /// As [`attach`](Self::attach) for a connection, and [`ManagerError::KeyOfAnotherPeer`]; the socket is unchanged then.
     pub fn attach_accepted<S: AsFd + ?Sized>(
         &self,
         socket: &S,
         remote: IpAddr,
         now: Timestamp,
     ) -> Result<Attachment, ManagerError> {
-        let keys = TcpAoSocket::new(socket).keys()?;
-        // With the address: a connection that its peer has reset already has none, and would get the keys of all peers.
-        let attachment = self.attach_connecting(socket, remote, now)?;
-        // The rnext key was the one that the SYN was signed with, and only this end changes it.
-        match keys.iter().find(|key| key.is_rnext).map(|key| key.name) {
-            Some(key) if attachment.state().peer != Some(key.peer()) => {
-                Err(ManagerError::KeyOfAnotherPeer { address: remote.to_canonical(), key })
-            }
-            _ => Ok(attachment),
-        }
+        self.attach_as(socket, Role::Accepted(remote), now)
     }
 
     /// The peers, by address, networks before their subnets.
@@ -256,10 +250,10 @@ impl KeyManager {
         Some(PeerState { chain, connections, refused })
     }
 
-    fn attach_for<S: AsFd + ?Sized>(
+    fn attach_as<S: AsFd + ?Sized>(
         &self,
         socket: &S,
-        remote: Option<IpAddr>,
+        role: Role,
         now: Timestamp,
     ) -> Result<Attachment, ManagerError> {
         let attached = Attached::new(socket).map_err(Error::from)?;
@@ -286,7 +280,7 @@ impl KeyManager {
         let peers = Arc::clone(&state.peers);
         drop(state);
         let attachment = Attachment { shared: Arc::clone(&self.shared), number };
-        let (peer, next) = prepare(&mut socket, &peers, remote, now)?;
+        let (peer, next) = prepare(&mut socket, &peers, role, now)?;
         let mut state = self.shared.state();
         if let Some(index) = state.position(number) {
             (state.sockets[index].peer, state.sockets[index].next) = (peer, next);
@@ -308,21 +302,50 @@ pub struct PeerState {
     pub refused: u64,
 }
 
+/// What a socket is attached as.
+#[derive(Clone, Copy)]
+enum Role {
+    /// What it is: it listens or will, or is connected.
+    Any,
+    /// It will connect to this address.
+    WillConnect(IpAddr),
+    /// It was accepted from this address.
+    Accepted(IpAddr),
+}
+
 /// Puts the keys valid at `now` on a socket for the first time; returns its peer and the time of its next step.
 fn prepare(
     attached: &mut Attached,
     peers: &PeerTable<Configured>,
-    remote: Option<IpAddr>,
+    role: Role,
     now: Timestamp,
 ) -> Result<(Option<PeerName>, Option<Timestamp>), ManagerError> {
+    // A socket that a manager sees for the first time was not connected before.
     let kind = attached.kind().map_err(Error::from)?.unwrap_or(SocketKind::Closed);
     let families = attached.families()?;
-    let address = match kind {
-        SocketKind::Listener => None,
-        SocketKind::Closed => remote.map(|remote| remote.to_canonical()),
-        SocketKind::Connection => attached.peer(),
+    let address = match (kind, role) {
+        (SocketKind::Connection, _) => Some(attached.peer().ok_or(ManagerError::Ended)?),
+        (_, Role::Accepted(_)) => return Err(ManagerError::Ended),
+        (SocketKind::Listener, _) => None,
+        (SocketKind::Closed, Role::WillConnect(remote)) => Some(remote.to_canonical()),
+        // What an unsigned connection has received can be read after its end.
+        (SocketKind::Closed, Role::Any) if attached.has_received().map_err(Error::from)? => {
+            return Err(ManagerError::Ended);
+        }
+        (SocketKind::Closed, Role::Any) => None,
     };
-    let peer = address.map(|address| find(attached, peers, address, now)).transpose()?;
+    let mut peer = None;
+    if let Some(address) = address {
+        let (found, chain) = find(attached, peers, address)?;
+        if kind == SocketKind::Connection {
+            check_signed(attached, role, found)?;
+        }
+        if chain.at(now).preferred().is_none() {
+            let (chain, next_change) = (chain.name().to_owned(), chain.next_change(now));
+            return Err(ManagerError::NoKeyToSendWith { peer: found, chain, next_change });
+        }
+        peer = Some(found);
+    }
     let scope = Scope { peers, only: peer, families, now, kind };
     match kind {
         SocketKind::Connection => {}
@@ -343,25 +366,30 @@ fn prepare(
     }
 }
 
-/// Finds the peer of a connection, or of a socket that will connect, and refuses those that cannot be attached.
+/// Finds the peer of a connection, or of a socket that will connect.
 fn find(
     attached: &Attached,
     peers: &PeerTable<Configured>,
     address: IpAddr,
-    now: Timestamp,
-) -> Result<PeerName, ManagerError> {
+) -> Result<(PeerName, Arc<KeyChain>), ManagerError> {
     let found = longest(peers, address, || attached.vrf()).map_err(Error::from)?;
-    let (peer, configured) =
-        found.and_then(|peer| Some((peer, peers.get(&peer)?))).ok_or(ManagerError::NoPeer(address))?;
-    if attached.peer().is_some() && attached.socket().info()?.is_none() {
+    let found = found.and_then(|peer| Some((peer, Arc::clone(&peers.get(&peer)?.chain))));
+    found.ok_or(ManagerError::NoPeer(address))
+}
+
+/// Refuses a connection without TCP-AO, and an accepted one whose handshake was signed with a key of another peer.
+fn check_signed(attached: &Attached, role: Role, peer: PeerName) -> Result<(), ManagerError> {
+    if attached.socket().info()?.is_none() {
         return Err(ManagerError::Unsigned);
     }
-    let chain = &configured.chain;
-    if chain.at(now).preferred().is_none() {
-        let (chain, next_change) = (chain.name().to_owned(), chain.next_change(now));
-        return Err(ManagerError::NoKeyToSendWith { peer, chain, next_change });
+    let Role::Accepted(remote) = role else { return Ok(()) };
+    // The rnext key was the one that the SYN was signed with, and only this end changes it.
+    let keys = attached.socket().keys()?;
+    match keys.iter().find(|key| key.is_rnext).map(|key| key.name) {
+        Some(key) if key.peer() == peer => Ok(()),
+        Some(key) => Err(ManagerError::KeyOfAnotherPeer { address: remote.to_canonical(), key }),
+        None => Err(ManagerError::Unsigned),
     }
-    Ok(peer)
 }
 
 impl fmt::Debug for KeyManager {

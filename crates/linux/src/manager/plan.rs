@@ -229,8 +229,13 @@ impl Draft<'_> {
             return true;
         }
         let current = self.keys.iter().find(|held| held.is_current);
-        let Some(Found { origin: Origin::Chain(key_id), .. }) = current else { return false };
-        let Some(key) = self.target.key(*key_id) else { return false };
+        let key_id = match current {
+            Some(Found { origin: Origin::Chain(key_id), .. }) => *key_id,
+            // It should be gone, but the kernel has just refused to delete it.
+            Some(held) => return self.set_aside.contains(&held.name),
+            None => return false,
+        };
+        let Some(key) = self.target.key(key_id) else { return false };
         if !key.send_lifetime().is_over(self.target.now) {
             return false;
         }

@@ -40,8 +40,9 @@ pub struct SocketReport {
     pub failed: Vec<(Option<Action>, Error)>,
     /// The peer has not yet signed with the key that it was asked for. If it has the key, it does so with its next segment.
     pub is_peer_behind: bool,
-    /// Keys that are no longer valid but cannot be deleted. They are a connection's last, so shut it down; or, for a listener,
-    /// no ids are free for a [placeholder](Action::AddPlaceholder).
+    /// Keys that are no longer valid but cannot be deleted, and so stay in force. They are a connection's last, so shut it down; or, for a
+    /// listener, no ids are free for a [placeholder](Action::AddPlaceholder); or Linux does not delete them, because they are for a VRF
+    /// ([`Error::KeyStays`], in `failed`): shut the connection down, or close the listener and bind another.
     pub overdue: Vec<KeyName>,
 }
 

@@ -1,7 +1,7 @@
 //! Where a connection is opened from.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::fd::AsFd;
 
 use libc::c_int;
@@ -10,11 +10,14 @@ use socket2::{Domain, Socket, Type};
 use crate::{ManagerError, sys};
 
 /// The local end of a connection to be opened. By default the kernel chooses.
+///
+/// The interface of a link-local address is that of the remote address (its scope id), or else the one given as `vrf`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Local {
     /// The local address; the kernel chooses the port.
     pub address: Option<IpAddr>,
-    /// The interface index of the VRF device, as in [`PeerName::vrf`](crate::PeerName::vrf).
+    /// The interface index of the VRF device, as in [`PeerName::vrf`](crate::PeerName::vrf), or of any other that the socket is to be bound
+    /// to.
     pub vrf: Option<u32>,
 }
 
@@ -26,17 +29,35 @@ impl Local {
             let set = |level, name, value: u32| {
                 sys::set_all(socket.as_fd(), level, name, &[value.cast_signed() as c_int])
             };
-            if let Some(vrf) = self.vrf {
-                set(libc::SOL_SOCKET, libc::SO_BINDTOIFINDEX, vrf)?;
+            let scope = scope_of(remote);
+            // To the interface of a link-local address the kernel binds it when it connects, too late for its peer to be found in a VRF.
+            if let Some(device) = self.vrf.or(scope) {
+                set(libc::SOL_SOCKET, libc::SO_BINDTOIFINDEX, device)?;
             }
             if let Some(address) = self.address {
                 // Otherwise no two connections from this address could have the same port.
                 set(libc::SOL_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
-                socket.bind(&SocketAddr::new(address, 0).into())?;
+                let local = match address {
+                    IpAddr::V6(address) if address.is_unicast_link_local() => {
+                        SocketAddrV6::new(address, 0, 0, scope.unwrap_or(0)).into()
+                    }
+                    _ => SocketAddr::new(address, 0),
+                };
+                socket.bind(&local.into())?;
             }
             Ok(socket)
         };
         opened().map_err(ManagerError::connecting(remote))
+    }
+}
+
+/// The interface index of a link-local address.
+fn scope_of(address: SocketAddr) -> Option<u32> {
+    match address {
+        SocketAddr::V6(address) if address.ip().is_unicast_link_local() => {
+            Some(address.scope_id()).filter(|scope| *scope != 0)
+        }
+        _ => None,
     }
 }
 

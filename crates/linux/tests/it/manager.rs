@@ -1,7 +1,9 @@
 //! The key manager on sockets.
 
 use std::error::Error as _;
+use std::io::{Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+use std::time::Duration;
 
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_linux::{Error, KeyManager, ManagerError, PeerName, TcpAoSocket, probe};
@@ -95,6 +97,31 @@ fn sockets_that_cannot_be_attached_are_refused() {
     let elsewhere: IpAddr = "::ffff:192.0.2.7".parse().unwrap();
     let error = manager.attach_connecting(&closed, elsewhere, at(50)).unwrap_err();
     assert!(matches!(error, ManagerError::NoPeer(address) if address == elsewhere.to_canonical()), "{error}");
+}
+
+/// Linux keeps what such a connection has received, but forgets its peer's address.
+#[test]
+fn a_connection_that_was_reset_before_it_was_accepted_is_not_attached() {
+    let (manager, local) = (manager("127.0.0.1"), IpAddr::from([127, 0, 0, 1]));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let accepted = || {
+        let mut caller = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        caller.write_all(b"unsigned").unwrap();
+        socket2::SockRef::from(&caller).set_linger(Some(Duration::ZERO)).unwrap();
+        drop(caller);
+        let (accepted, remote) = listener.accept().unwrap();
+        assert!(remote.ip() == local && accepted.peer_addr().is_err());
+        accepted
+    };
+    for error in [
+        manager.attach_accepted(&accepted(), local, at(50)).unwrap_err(),
+        manager.attach(&accepted(), at(50)).unwrap_err(),
+    ] {
+        assert!(matches!(error, ManagerError::Ended), "{error}");
+    }
+    let mut received = [0; 8];
+    accepted().read_exact(&mut received).unwrap();
+    assert_eq!(&received, b"unsigned", "what may not be taken for the peer's");
 }
 
 #[test]

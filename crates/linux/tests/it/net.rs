@@ -1,6 +1,8 @@
 //! Listeners and streams: what they say if they cannot be opened.
 
-use std::net::{SocketAddr, TcpListener};
+use std::env;
+use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, TcpListener};
+use std::process::Command;
 
 use wireseal_linux::key_chain::{Key, KeyChain};
 use wireseal_linux::{
@@ -71,4 +73,51 @@ async fn a_kernel_without_tcp_ao_is_named_and_one_with_it_serves() {
     let remote = accepted.unwrap().1;
     assert_eq!(connected.unwrap().local_addr().unwrap(), remote);
     assert_eq!(remote.ip(), std::net::IpAddr::from([127, 0, 0, 2]));
+}
+
+/// Set in the process that is in a network namespace of its own, where a link joins two interfaces.
+const INSIDE: &str = "WIRESEAL_TEST_IN_NAMESPACE";
+const LINK: &str = "ip link add near type veth peer name far && ip address add fe80::1/64 dev near nodad && \
+                    ip address add fe80::2/64 dev far nodad && ip link set near up && ip link set far up";
+
+/// Runs a test of this file again, in a namespace; false if this user may not make one.
+fn in_namespace(test: &str) -> bool {
+    let unshare = |options: &[&str], line: &str| {
+        let mut command = Command::new("unshare");
+        command.args(options).args(["--net", "sh", "-c", line, "sh"]).arg(env::current_exe().unwrap());
+        command
+            .args(["--exact", test, "--nocapture"])
+            .env(INSIDE, "1")
+            .status()
+            .is_ok_and(|status| status.success())
+    };
+    let ways: [&[&str]; 2] = [&[], &["--map-root-user"]];
+    let Some(way) = ways.into_iter().find(|way| unshare(way, LINK)) else { return false };
+    assert!(unshare(way, &format!("{LINK} && exec \"$@\"")), "{test}, in a namespace");
+    true
+}
+
+/// BGP without numbers is spoken between such addresses.
+#[test]
+fn a_link_local_address_is_of_the_interface_to_connect_over() {
+    if env::var_os(INSIDE).is_none() {
+        if !in_namespace("net::a_link_local_address_is_of_the_interface_to_connect_over") {
+            println!("not tested: it takes unshare, ip, and the right to make a network namespace");
+        }
+        return;
+    }
+    // Address, interface index in hexadecimal, and others.
+    let addresses = std::fs::read_to_string("/proc/net/if_inet6").unwrap();
+    let of_near = addresses.lines().find(|line| line.ends_with(" near")).unwrap();
+    let index = u32::from_str_radix(of_near.split_whitespace().nth(1).unwrap(), 16).unwrap();
+    let [own, peer]: [Ipv6Addr; 2] = ["fe80::1", "fe80::2"].map(|address| address.parse().unwrap());
+    let local = Local { address: Some(own.into()), vrf: None };
+    let connect = |scope| {
+        let remote = SocketAddrV6::new(peer, 179, 0, scope);
+        TcpAoStream::connect_from(local, remote.into(), &manager()).unwrap_err()
+    };
+    let error = connect(index);
+    assert!(matches!(error, ManagerError::NoPeer(address) if address == peer), "{error}");
+    let error = connect(0).to_string();
+    assert!(error.starts_with("cannot connect to [fe80::2]:179: Invalid argument"), "{error}");
 }

@@ -1,10 +1,12 @@
 //! Real programs under supervision. This machine's kernel may have no TCP-AO: then nothing that has keys can be opened, and that is
 //! what is tested; the lab has the rest.
 
+use std::collections::HashMap;
 use std::fs;
-use std::io::ErrorKind;
-use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
+use std::io::{ErrorKind, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process;
 use std::sync::{Mutex, PoisonError};
 
@@ -185,6 +187,23 @@ except OSError as error:
 "#,
         );
     }
+}
+
+/// It may be unsigned, from before the listener had keys, and says no more who sent it.
+#[test]
+fn what_came_before_a_reset_that_came_before_accept_is_not_read() {
+    let (listener, port) = listener("127.0.0.1:0");
+    let (_folder, _, config) = configured(&[port], Md5::Refuse);
+    let mut sockets = Sockets::new(config).unwrap();
+    let mut caller = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    caller.write_all(b"unsigned").unwrap();
+    socket2::SockRef::from(&caller).set_linger(Some(Duration::ZERO)).unwrap();
+    drop(caller);
+    let (mut accepted, _) = listener.accept().unwrap();
+    assert!(accepted.peer_addr().is_err());
+    let inode = fs::metadata(format!("/proc/self/fd/{}", accepted.as_raw_fd())).unwrap().ino();
+    sockets.step(&HashMap::from([(inode, (process::id().cast_signed(), accepted.as_raw_fd()))]));
+    assert_eq!(accepted.read(&mut [0; 8]).unwrap_err().kind(), ErrorKind::ConnectionReset);
 }
 
 #[test]

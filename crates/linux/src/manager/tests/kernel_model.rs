@@ -183,9 +183,14 @@ impl Kernel {
 
     /// A connection in no VRF that this listener accepts from `address` when the handshake ended under `key`.
     pub fn accept(&self, address: &str, key: KeyName) -> Self {
+        self.accept_in(address, key, 0)
+    }
+
+    /// The same in a VRF.
+    pub fn accept_in(&self, address: &str, key: KeyName, vrf: u32) -> Self {
         let address: IpAddr = address.parse().expect("an address");
         let mut keys = self.keys.clone();
-        keys.retain(|key| key.name.remote.contains(&address) && key.name.vrf.is_none_or(|vrf| vrf == 0));
+        keys.retain(|key| key.name.remote.contains(&address) && key.name.vrf.is_none_or(|of| of == vrf));
         keys.iter_mut().for_each(|key| key.good = 0);
         Self { kind: SocketKind::Connection, keys, current: Some(key), rnext: Some(key) }
     }

@@ -306,3 +306,59 @@ fn a_socket_of_one_family_gets_the_keys_of_its_family() {
         assert_eq!(held(&kernel).into_iter().map(|key| key.0).collect::<Vec<_>>(), on_it);
     }
 }
+
+/// `TCP_AO_DEL_KEY` of Linux 6.18, which looks for the keys of every VRF in none.
+fn deletes_no_key_of_a_vrf(
+    kernel: &mut Kernel,
+    action: &Action,
+    chain: Option<&KeyChain>,
+) -> Result<(), Error> {
+    match action {
+        Action::Delete { key, .. } if key.vrf.is_some_and(|vrf| vrf != 0) => {
+            Err(Error::NoSuchKey { send_id: Some(key.send_id), recv_id: Some(key.recv_id) })
+        }
+        _ => kernel.call(action, chain),
+    }
+}
+
+#[test]
+fn a_key_that_the_kernel_does_not_delete_is_overdue_for_as_long_as_it_is_there() {
+    let in_vrf = PeerName { vrf: Some(5), ..peer("192.0.2.7") };
+    let stolen = name(in_vrf, 1);
+    for after in [peers([(in_vrf, one_key(2, None, None))]), peers([])] {
+        let (mut kernel, mut memories) = (Kernel::new(Listener), PeerTable::new());
+        kernel.settle_all(&scope(&peers([(in_vrf, one_key(1, None, None))]), 0), &mut memories);
+        for now in 0..3 {
+            let scope = scope(&after, now);
+            let (outcome, _) = kernel.settle_all_with(&scope, &mut memories, deletes_no_key_of_a_vrf);
+            assert_eq!(outcome.overdue, [stolen], "at {now}");
+            assert!(matches!(outcome.failed[..], [(Some(Action::Delete { key, .. }), _)] if key == stolen));
+        }
+        let (outcome, _) = kernel.settle_all(&scope(&after, 3), &mut memories);
+        assert!(outcome.overdue.is_empty() && outcome.failed.is_empty(), "{outcome:?}");
+        assert!(kernel.keys.iter().all(|key| key.name != stolen));
+
+        // Another program deletes it between reading and deleting.
+        kernel = kernel.with(stolen, mkt(1, 1, 1));
+        memories.entry(in_vrf).or_default();
+        let (outcome, _) =
+            kernel.settle_all_with(&scope(&after, 4), &mut memories, |kernel, action, chain| {
+                kernel.keys.retain(|key| key.name != stolen);
+                kernel.call(action, chain)
+            });
+        assert!(outcome.overdue.is_empty() && outcome.failed.len() == 1, "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_connection_does_not_go_on_under_a_key_that_the_kernel_does_not_delete() {
+    let in_vrf = PeerName { vrf: Some(5), ..peer("192.0.2.7") };
+    let stolen = name(in_vrf, 1);
+    let after = peers([(in_vrf, one_key(2, None, None))]);
+    let mut kernel = Kernel::new(Listener).with(stolen, mkt(1, 1, 1)).accept_in("192.0.2.7", stolen, 5);
+    let scope = Scope { only: Some(in_vrf), kind: Connection, ..scope(&after, 0) };
+    let (outcome, _) = kernel.settle_all_with(&scope, &mut PeerTable::new(), deletes_no_key_of_a_vrf);
+    assert_eq!(outcome.overdue, [stolen]);
+    let new = Some(name(in_vrf, 2));
+    assert_eq!((kernel.current, kernel.rnext), (new, new));
+}
