@@ -70,6 +70,7 @@ impl Agent {
             Request::Run(run) => value(shell(&run.line)),
             Request::WriteFile(file) => value(fs::write(file.path, file.contents)),
             Request::Open(open) => value(sockets.open(&open)),
+            Request::BindDevice(bind) => value(sockets.bind_device(&bind)),
             Request::Listen(listen) => value(sockets.listen(listen.socket)),
             Request::Accept(accept) => value(sockets.accept(accept.socket)),
             Request::TryAccept(accept) => value(sockets.try_accept(accept.socket)),

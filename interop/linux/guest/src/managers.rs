@@ -8,7 +8,9 @@ use cidr::IpCidr;
 use wireseal_interop_linux_guest::{
     Attach, Chain, ConnectFrom, NewManager, RemovePeers, SetPeers, Step, Stepped,
 };
-use wireseal_linux::{Attachment, KeyManager, Local, PeerName, StepReport, TcpAoStream};
+use wireseal_linux::{
+    Action, Attachment, KeyManager, Local, PeerName, SocketReport, StepReport, TcpAoStream,
+};
 use wireseal_tcp_ao::key_chain::Timestamp;
 
 use crate::sockets::Sockets;
@@ -90,7 +92,11 @@ fn set_peers(manager: &KeyManager, peers: &[(IpCidr, Option<u32>, Chain)]) -> Re
 
 fn stepped(report: &StepReport) -> Result<Stepped> {
     let sockets = || report.sockets.iter();
-    ensure!(sockets().all(|socket| socket.failed.is_empty()), "{report:?}");
+    let is_overdue = |socket: &SocketReport, action: &Option<Action>| {
+        action.is_some_and(|action| socket.overdue.contains(&action.key()))
+    };
+    let is_done = |socket: &SocketReport| socket.failed.iter().all(|(action, _)| is_overdue(socket, action));
+    ensure!(sockets().all(is_done), "{report:?}");
     Ok(Stepped {
         expired: report.expired.len(),
         ended: sockets().filter(|socket| socket.expired).count(),

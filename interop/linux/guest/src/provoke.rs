@@ -11,6 +11,8 @@ use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
 
 use crate::sockets::tcp_socket;
 
+/// The interface index of the loopback device.
+const LOOPBACK: u32 = 1;
 /// An unused interface index.
 const NO_INTERFACE: u32 = 4000;
 
@@ -39,6 +41,12 @@ pub fn provoke(connection: &Socket) -> Result<u64> {
         "Refused",
         "EINVAL: add a key for an interface that does not exist",
         closed.add_key(&SocketKey { vrf: Some(NO_INTERFACE), ..key }),
+    )?;
+    // As for the interface of a link-local address.
+    expect(
+        "Refused",
+        "EINVAL: add a key for an interface that is no VRF device",
+        closed.add_key(&SocketKey { vrf: Some(LOOPBACK), ..key }),
     )?;
     closed.add_key(&key)?;
     expect(

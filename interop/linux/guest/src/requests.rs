@@ -47,6 +47,8 @@ calls! {
     WriteFile { path: String, contents: String } => ();
     /// Creates a TCP socket, bound, with keys; the answer is its number in other requests. Port 0 leaves the port to the kernel.
     Open { local: SocketAddr, keys: Vec<Key>, required: bool } => u64;
+    /// Binds a socket to a device (`SO_BINDTODEVICE`).
+    BindDevice { socket: u64, device: String } => ();
     /// Listens; the answer is the address listened on.
     Listen { socket: u64 } => SocketAddr;
     /// Waits for a connection on a listener; the answer is its socket.
@@ -97,7 +99,7 @@ calls! {
     ConnectFrom { manager: u64, remote: SocketAddr, vrf: Option<u32> } => u64;
     /// Detaches a socket from its key manager.
     Detach { socket: u64 } => ();
-    /// Lets a key manager do what is due. Fails if it cannot do all of it.
+    /// Lets a key manager do what is due. Fails if it cannot do all of it, but for keys that it reports as overdue.
     Step { manager: u64, now: i64 } => Stepped;
     /// Adds peers to a key manager, or changes their chains.
     SetPeers { manager: u64, peers: Vec<(IpCidr, Option<u32>, Chain)> } => ();
@@ -136,6 +138,6 @@ pub struct Stepped {
     /// Connections to be shut down.
     pub ended: usize,
     pub done: Vec<String>,
-    /// Keys past their lifetime that a connection keeps because they are its last.
+    /// Keys that are not valid any more and cannot be deleted.
     pub overdue: usize,
 }

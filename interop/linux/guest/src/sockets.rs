@@ -12,8 +12,8 @@ use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{Ipv4RecvErr, Ipv6RecvErr};
 use socket2::{Domain, Protocol, Socket, Type};
 use wireseal_interop_linux_guest::{
-    AddKeys, Amount, Connect, DeleteKey, Key, Open, Pattern, Restore, SetFlags, SetKeys, SetMd5Key,
-    SocketInfo, TIME_LIMIT, Transfer,
+    AddKeys, Amount, BindDevice, Connect, DeleteKey, Key, Open, Pattern, Restore, SetFlags, SetKeys,
+    SetMd5Key, SocketInfo, TIME_LIMIT, Transfer,
 };
 use wireseal_linux::{Exported, SocketKey, Successor, TcpAoSocket};
 use wireseal_tcp_ao::{Isn, KeyId, MasterKey};
@@ -67,6 +67,10 @@ impl Sockets {
 
     pub fn choose_isn(&self, number: u64, isn: Isn) -> Result<()> {
         Ok(wireseal_linux::choose_isn(&*self.get(number)?, isn)?)
+    }
+
+    pub fn bind_device(&self, bind: &BindDevice) -> Result<()> {
+        Ok(self.get(bind.socket)?.bind_device(Some(bind.device.as_bytes()))?)
     }
 
     pub fn listen(&self, number: u64) -> Result<SocketAddr> {

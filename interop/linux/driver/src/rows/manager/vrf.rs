@@ -1,7 +1,11 @@
 //! Keys that are for one VRF alone.
 
-use agent::{Attach, ConnectFrom, Counted, Detach, Key, ListKeys, NewManager, Open, Step};
+use agent::{
+    Attach, BindDevice, Chain, ConnectFrom, Counted, Detach, Key, ListKeys, Listen, NewManager, Open,
+    SetPeers, Step, Stepped,
+};
 use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_linux::IpCidr;
 use wireseal_tcp_ao::Mkt;
 use wireseal_tcp_ao::key_chain;
 
@@ -28,6 +32,14 @@ pub fn rows() -> Vec<Row> {
             async |lab| within(lab, async |indices| connect_from(lab, indices).await).await,
             "userspace has the secret of the key for the other VRF",
             async |lab| within(lab, async |indices| connect_from_refused(lab, indices).await).await,
+        ),
+        Row::new(
+            "vrf-key-removed",
+            "a KeyManager takes a key for a VRF away: Linux keeps it on the listener for all VRFs and on the connection, and the \
+             report says so; a listener that is bound to the VRF, with keys for any, has it deleted",
+            async |lab| within(lab, async |indices| remove(lab, indices).await).await,
+            "the bound listener is called with the key that was taken away",
+            async |lab| within(lab, async |_| call_with_removed(lab).await).await,
         ),
     ]
 }
@@ -164,4 +176,84 @@ async fn connect_from_refused(lab: &Lab, indices: [u32; 2]) -> Result<Refusal> {
     lab.north.shell(&format!("sysctl -q -w {SYN_RETRIES}={}", retries.trim())).await?;
     refused?;
     Ok(Refusal::by("userspace", &userspace.await_counted(Counted::bad(1)).await?))
+}
+
+/// The key that a peer has first, and the one that it has then.
+fn successive() -> Result<[Mkt; 2]> {
+    Ok([key(1, TcpAoAlgorithm::Aes128Cmac)?, key(2, TcpAoAlgorithm::HmacSha1)?])
+}
+
+/// The peers of a key manager with these keys.
+fn peers(vrf: Option<u32>, mkts: &[Mkt]) -> Result<Vec<(IpCidr, Option<u32>, Chain)>> {
+    let keys = mkts.iter().map(|mkt| key_chain::Key::new(mkt.send_id().0.into(), mkt.clone()));
+    let chain = chain(Port::North, &keys.collect::<Vec<_>>())?;
+    Ok(vec![(End::Userspace.address(FAMILY).into(), vrf, chain)])
+}
+
+/// Gives a manager's peer these keys in place of those that it has.
+async fn replace(lab: &Lab, manager: u64, vrf: Option<u32>, by: &[Mkt]) -> Result<Stepped> {
+    lab.north.call(SetPeers { manager, peers: peers(vrf, by)? }).await?;
+    lab.north.call(Step { manager, now: 0 }).await
+}
+
+/// A listener that is bound to the VRF and has had the first key and then the second.
+async fn bound_listener(lab: &Lab) -> Result<u64> {
+    let [first, second] = successive()?;
+    let socket = open_socket(&lab.north, FAMILY, 0, Vec::new()).await?;
+    lab.north.call(BindDevice { socket, device: "vrf-own".to_owned() }).await?;
+    let manager = lab.north.call(NewManager { peers: peers(None, &[first])? }).await?;
+    lab.north.call(Attach { manager, socket, remote: None, now: 0 }).await?;
+    lab.north.call(Listen { socket }).await?;
+    let step = replace(lab, manager, None, std::slice::from_ref(&second)).await?;
+    let keys = lab.north.call(ListKeys { socket }).await?;
+    ensure!(keys == [(second.recv_id().0, None)], "the bound listener has the keys {keys:?}: {step:?}");
+    lab.north.call(Detach { socket }).await?;
+    Ok(socket)
+}
+
+async fn remove(lab: &Lab, [index, _]: [u32; 2]) -> Result<Evidence> {
+    let mkts = successive()?;
+    let [first, second] = &mkts;
+    let setup = Setup::with_keys(FAMILY, End::Userspace, &mkts);
+    let before = lab.north.counters().await?;
+    let userspace = setup.userspace(lab)?;
+    let listener = open_socket(&lab.north, FAMILY, 0, Vec::new()).await?;
+    let manager = lab.north.call(NewManager { peers: peers(Some(index), &mkts[..1])? }).await?;
+    lab.north.call(Attach { manager, socket: listener, remote: None, now: 0 }).await?;
+    let mut session = Session::connect(lab, setup, before, userspace, listener).await?;
+    let socket = session.ends.socket;
+    lab.north.call(Attach { manager, socket, remote: None, now: 0 }).await?;
+    session.exchange(SOME, SOME).await?;
+    // The peer goes over first, so that it does not sign with a key that is gone.
+    replace(lab, manager, Some(index), &[second.clone(), first.clone()]).await?;
+    session.exchange(SOME, SOME).await?;
+    session.ends.await_current_key(End::Userspace, second).await?;
+    session.ends.quiet().await?;
+    let step = replace(lab, manager, Some(index), &mkts[1..]).await?;
+    let mut left = 0;
+    for socket in [listener, socket] {
+        let keys = lab.north.call(ListKeys { socket }).await?;
+        left += keys.iter().filter(|key| key.0 == first.recv_id().0).count();
+        lab.north.call(Detach { socket }).await?;
+    }
+    ensure!(left == step.overdue, "{left} sockets still have the key: {step:?}");
+    session.ends.await_current_key(End::Kernel, second).await?;
+    session.exchange(SOME, SOME).await?;
+    bound_listener(lab).await?;
+    let kept = if left == 0 {
+        "Linux has deleted it".to_owned()
+    } else {
+        format!("Linux keeps it on {left} sockets")
+    };
+    Ok(session.close().await?.with_figures(kept))
+}
+
+async fn call_with_removed(lab: &Lab) -> Result<Refusal> {
+    let [first, _] = successive()?;
+    let setup = Setup::with_keys(FAMILY, End::Userspace, &[first]);
+    let before = lab.north.counters().await?;
+    let userspace = setup.userspace(lab)?;
+    let socket = bound_listener(lab).await?;
+    let counted = lab.north.await_counted(&before, Counted::key_not_found(1));
+    Ok(Refusal::by("kernel", &setup.until_refused(lab, &userspace, socket, counted).await?))
 }
