@@ -129,6 +129,12 @@
 //!   of the prefix.
 //! * Linux counts segments that it cannot verify on the socket they were for, and in the network namespace.
 //!
+//! # What is wiped
+//! Secrets are wiped on drop, and so are the structs in which they go to the kernel and come back. Not wiped: what moving a value leaves
+//! behind, as [`wireseal_tcp_ao`](wireseal_tcp_ao#what-is-wiped) says. A [`KeyManager`] keeps the key chains that it was given, because it
+//! needs their secrets again at every rollover; [`TcpAoSocket::keys`] copies secrets from the kernel for as long as you keep its list.
+//! The kernel keeps its keys until they are deleted, or the socket is closed.
+//!
 //! # Features
 //! * `tokio`: an asynchronous form of each call that can wait in the kernel: [`TcpAoListener::bind_async`], `accept`,
 //!   [`TcpAoStream::connect_async`], [`KeyManager::attach_async`]; [`Attachment::expired`]; and [`KeyManager::run_reporting`], a

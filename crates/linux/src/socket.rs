@@ -77,7 +77,7 @@ impl<'fd> TcpAoSocket<'fd> {
     /// [`Error::ForeignAlgorithm`] if another program put a key there with an algorithm that Wireseal does not have.
     pub fn keys(&self) -> Result<Vec<InstalledKey>, Error> {
         match convert::all_keys(|buffer| sys::get_keys(self.fd, buffer)) {
-            Ok(keys) => keys.iter().map(|key| convert::installed_key(key)).collect(),
+            Ok(keys) => convert::installed_keys(&keys),
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(Vec::new()),
             Err(error) => Err(self.error(&Request::GetKeys, error)),
         }

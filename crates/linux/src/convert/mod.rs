@@ -91,6 +91,18 @@ pub(crate) fn all_keys(
     }
 }
 
+/// Keys as `TCP_AO_GET_KEYS` returned them, in a list that has room for all from the start: one that grew would leave secrets behind.
+///
+/// # Errors
+/// Those of [`installed_key`].
+pub(crate) fn installed_keys(keys: &[Secret<tcp_ao_getsockopt>]) -> Result<Vec<InstalledKey>, Error> {
+    let mut installed = Vec::with_capacity(keys.len());
+    for key in keys {
+        installed.push(installed_key(key)?);
+    }
+    Ok(installed)
+}
+
 /// A key as `TCP_AO_GET_KEYS` returned it.
 ///
 /// # Errors

@@ -234,6 +234,19 @@ fn ao_36_debug_shows_no_secret() {
 }
 
 #[test]
+fn ao_36_a_list_of_keys_does_not_grow() {
+    let filled = |buffer: &mut [Secret<tcp_ao_getsockopt>]| {
+        for key in buffer.iter_mut() {
+            *key = returned("hmac(sha1)", b"Zq7#Zq7#Zq7#Zq7#");
+        }
+        Ok(9)
+    };
+    let keys = installed_keys(&all_keys(filled).unwrap()).unwrap();
+    // A list that starts with less doubles, up to 16.
+    assert_eq!((keys.len(), keys.capacity()), (9, 9));
+}
+
+#[test]
 fn ao_42_keys_are_asked_for_until_all_fit() {
     for count in [0, 1, FIRST_ROOM, FIRST_ROOM + 1, 300] {
         let mut rooms = Vec::new();
