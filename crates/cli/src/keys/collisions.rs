@@ -31,15 +31,18 @@ pub(super) fn json_keys(text: &str) -> Option<Vec<KeyChains>> {
     const CONTAINER: &str = "ietf-key-chain:key-chains";
     let mut document: Value = serde_json::from_str(text).ok()?;
     let mut chains = Vec::new();
-    for chain in document.get(CONTAINER)?.get("key-chain")?.as_array()? {
-        for key in chain.get("key")?.as_array()? {
-            let mut alone = chain.clone();
-            *alone.get_mut("key")? = Value::Array(vec![key.clone()]);
-            let mut document = serde_json::json!({ CONTAINER: { "key-chain": [alone] } });
+    for chain in document.get_mut(CONTAINER)?.get_mut("key-chain")?.as_array_mut()? {
+        // Out of the chain, so that the others are not copied for each.
+        let mut keys = chain.get_mut("key")?.take();
+        for key in keys.as_array()? {
+            chain["key"] = Value::Array(vec![key.clone()]);
+            let mut document = serde_json::json!({ CONTAINER: { "key-chain": [chain] } });
             let text = Zeroizing::new(document.to_string());
             wipe_json(&mut document);
+            wipe_json(&mut chain["key"]);
             chains.push(KeyChains::from_json(&text));
         }
+        wipe_json(&mut keys);
     }
     wipe_json(&mut document);
     chains.into_iter().collect::<Result<_, _>>().ok()

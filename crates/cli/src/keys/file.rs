@@ -85,7 +85,9 @@ impl KeyFile {
     /// [`KeysError::Unusable`] for a key that cannot be an MKT: its secret is empty or longer than 80 octets, or its MAC does not
     /// have 4 to 16 octets.
     pub fn keys(&self) -> Result<Keys, KeysError> {
-        let mut keys = Vec::new();
+        // Room for all: a list that grew would leave secrets behind.
+        let count = self.chains.iter().map(|chain| chain.keys.len() * chain.peers.len().max(1)).sum();
+        let mut keys = Vec::with_capacity(count);
         for chain in &self.chains {
             for chain_key in &chain.keys {
                 let name = chain.name_of(chain_key);

@@ -1,7 +1,7 @@
 //! IOS XR configuration, indented or formal: `key chain`, `tcp ao` and BGP's `ao` (Cisco, BGP Session Authentication and
 //! Integrity using TCP Authentication Option, and Keychain Management Commands).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use cidr::IpCidr;
 use wireseal_tcp_ao::key_chain::{Lifetime, Timestamp};
@@ -88,8 +88,10 @@ fn commands_of<'a>(
 #[derive(Default)]
 struct Drafts<'a> {
     chains: Vec<ChainDraft<'a>>,
+    by_name: HashMap<&'a str, usize>,
     /// The ids in `tcp ao`, by chain and key number, in order.
     ids: Vec<(&'a str, u64, Word<'a>, [KeyId; 2])>,
+    has_ids: HashSet<(&'a str, u64)>,
     /// Neighbors and groups, by kind and name.
     subjects: HashMap<(&'a str, &'a str), Subject<'a>>,
     /// The neighbors, in order.
@@ -106,6 +108,7 @@ struct ChainDraft<'a> {
     name: &'a str,
     tolerance: Option<u32>,
     keys: Vec<KeyDraft<'a>>,
+    by_id: HashMap<&'a str, usize>,
 }
 
 /// The commands of a key; they are read only if the key turns out to be for TCP-AO.
@@ -134,11 +137,10 @@ impl<'a> Drafts<'a> {
 
     fn take_chain(&mut self, name: &Word<'a>, rest: &[Word<'a>]) -> Result<(), TextError> {
         let text = name.text();
-        // Commands of one chain are usually together.
-        let known = self.chains.iter().rposition(|chain| chain.name == text);
-        let index = known.unwrap_or(self.chains.len());
-        if known.is_none() {
-            self.chains.push(ChainDraft { name: text, tolerance: None, keys: Vec::new() });
+        let index = *self.by_name.entry(text).or_insert(self.chains.len());
+        if index == self.chains.len() {
+            let (keys, by_id) = (Vec::new(), HashMap::new());
+            self.chains.push(ChainDraft { name: text, tolerance: None, keys, by_id });
         }
         let chain = &mut self.chains[index];
         match rest {
@@ -155,13 +157,10 @@ impl<'a> Drafts<'a> {
             }
             [first, id, property @ ..] if first.is("key") => {
                 let key_id = id.text();
-                let index = match chain.keys.iter().rposition(|key| key.key_id == key_id) {
-                    Some(index) => index,
-                    None => {
-                        chain.keys.push(KeyDraft { at: *first, key_id, commands: Vec::new() });
-                        chain.keys.len() - 1
-                    }
-                };
+                let index = *chain.by_id.entry(key_id).or_insert(chain.keys.len());
+                if index == chain.keys.len() {
+                    chain.keys.push(KeyDraft { at: *first, key_id, commands: Vec::new() });
+                }
                 chain.keys[index].commands.push(property.to_vec());
                 Ok(())
             }
@@ -183,7 +182,7 @@ impl<'a> Drafts<'a> {
             }
             _ => return Err(key.error("tcp ao", TextProblem::Expected("key ID SendID ID ReceiveID ID"))),
         };
-        if self.ids.iter().any(|(chain, other, ..)| *chain == name.text() && *other == key_id) {
+        if !self.has_ids.insert((name.text(), key_id)) {
             return Err(key.error("tcp ao", TextProblem::Twice));
         }
         self.ids.push((name.text(), key_id, *key, ids));
@@ -242,15 +241,19 @@ impl<'a> Drafts<'a> {
     }
 
     fn finish(self) -> Result<Vec<Chain>, TextError> {
-        let uses: Vec<_> = self
-            .neighbors
-            .iter()
-            .filter_map(|(name, address)| Some((*address, self.chain_of(name)?)))
-            .collect();
+        let mut users: HashMap<_, Vec<IpCidr>> = HashMap::new();
+        for (name, address) in &self.neighbors {
+            if let Some(chain) = self.chain_of(name) {
+                users.entry(chain).or_default().push(*address);
+            }
+        }
+        let mut ids_of: HashMap<_, HashMap<u64, [KeyId; 2]>> = HashMap::new();
+        for (chain, key_id, _, ids) in &self.ids {
+            ids_of.entry(*chain).or_default().insert(*key_id, *ids);
+        }
         let mut chains = Vec::new();
         for draft in &self.chains {
-            let ids = self.ids.iter().filter(|(chain, ..)| *chain == draft.name);
-            let ids: HashMap<u64, [KeyId; 2]> = ids.map(|(_, key_id, _, ids)| (*key_id, *ids)).collect();
+            let ids = ids_of.remove(draft.name).unwrap_or_default();
             let keys = draft.keys.iter().filter_map(|key| {
                 let key_id = key.key_id.parse().ok()?;
                 ids.get(&key_id).map(|ids| key.finish(key_id, *ids))
@@ -268,9 +271,7 @@ impl<'a> Drafts<'a> {
             };
             let before = chains.len();
             for coverage in [OptionCoverage::Covered, OptionCoverage::Excluded] {
-                let peers = uses.iter().filter(|(_, ao)| *ao == (draft.name, coverage));
-                let peers: Vec<_> = peers.map(|(address, _)| *address).collect();
-                if !peers.is_empty() {
+                if let Some(peers) = users.remove(&(draft.name, coverage)) {
                     chains.push(chain(coverage, peers));
                 }
             }
@@ -278,11 +279,13 @@ impl<'a> Drafts<'a> {
                 chains.push(chain(OptionCoverage::Covered, Vec::new()));
             }
         }
-        let has = |name: &str, key_id: u64| {
-            let chain = self.chains.iter().find(|chain| chain.name == name);
-            chain.is_some_and(|chain| chain.keys.iter().any(|key| key.key_id.parse() == Ok(key_id)))
+        let numbers = |chain: &ChainDraft<'a>| {
+            let name = chain.name;
+            let numbers = chain.keys.iter().filter_map(move |key| Some((name, key.key_id.parse().ok()?)));
+            numbers.collect::<Vec<(&str, u64)>>()
         };
-        match self.ids.iter().find(|(name, key_id, ..)| !has(name, *key_id)) {
+        let there: HashSet<_> = self.chains.iter().flat_map(numbers).collect();
+        match self.ids.iter().find(|(name, key_id, ..)| !there.contains(&(*name, *key_id))) {
             Some((_, _, at, _)) => Err(at.error("key chain ... key", TextProblem::Missing)),
             None => Ok(chains),
         }

@@ -27,17 +27,18 @@ const DEPTH: usize = 64;
 /// The key chains with keys for TCP-AO, with the BGP and LDP peers that use them.
 pub(super) fn read(text: &str) -> Result<Vec<Chain>, TextError> {
     let mut statements = Vec::new();
-    let mut deactivated: Vec<Vec<&str>> = Vec::new();
+    let mut deactivated: HashSet<Vec<&str>> = HashSet::new();
     statements_of(text, |statement| match statement {
         Statement::Set(path) => statements.extend(relevant(path).map(<[Word<'_>]>::to_vec)),
-        Statement::Deactivate(path) => deactivated.push(path.iter().map(Word::text).collect()),
+        Statement::Deactivate(path) => {
+            deactivated.insert(path.iter().map(Word::text).collect());
+        }
     })?;
+    let longest = deactivated.iter().map(Vec::len).max();
     statements.retain(|statement| {
-        let begins = |words: &[&str]| {
-            words.len() <= statement.len()
-                && words.iter().zip(statement).all(|(word, has)| *word == has.text())
-        };
-        !deactivated.iter().any(|words| begins(words))
+        let words: Vec<&str> = statement.iter().map(Word::text).collect();
+        let begins = |length: usize| words.get(..length).is_some_and(|words| deactivated.contains(words));
+        !longest.is_some_and(|longest| (0..=longest).any(begins))
     });
     let mut chains = Drafts::default();
     let mut users = Users::default();
@@ -182,6 +183,7 @@ impl<'a> Drafts<'a> {
 
     fn finish(self, users: &Users<'_>) -> Result<Vec<Chain>, TextError> {
         let mut chains = Vec::new();
+        let mut peers = users.by_chain();
         for draft in self.chains {
             let keys: Vec<_> = draft.keys.iter().filter(|key| key.is_for_ao).collect();
             let mut starts = Vec::with_capacity(keys.len());
@@ -195,7 +197,7 @@ impl<'a> Drafts<'a> {
                     name: draft.name.to_owned(),
                     description: draft.description,
                     accept_tolerance: draft.tolerance.unwrap_or(TOLERANCE),
-                    peers: users.of(draft.name),
+                    peers: peers.remove(draft.name).unwrap_or_default(),
                     keys,
                     ..Chain::default()
                 });
@@ -277,7 +279,8 @@ impl<'a> KeyDraft<'a> {
     fn finish(&self, starts: &[Timestamp]) -> Result<ChainKey, TextError> {
         let missing = |field| self.at.error(field, TextProblem::Missing);
         let start = self.start()?;
-        let next = start.and_then(|start| starts.iter().find(|other| **other > start)).copied();
+        let next =
+            start.and_then(|start| starts.get(starts.partition_point(|other| *other <= start))).copied();
         Ok(ChainKey {
             position: Some(self.at.position()),
             key_id: self.key_id,
@@ -378,13 +381,15 @@ impl<'a> Users<'a> {
         }
     }
 
-    /// The peers that have this chain of their own, from their group or from the protocol.
-    fn of(&self, chain: &str) -> Vec<IpCidr> {
-        let mut known = HashSet::new();
-        let users = self.peers.iter().filter(|(level, peer)| {
+    /// The peers of each chain: those that have it of their own, from their group or from the protocol.
+    fn by_chain(&self) -> HashMap<&'a str, Vec<IpCidr>> {
+        let (mut users, mut known) = (HashMap::<_, Vec<_>>::new(), HashSet::new());
+        for (level, peer) in &self.peers {
             let nearest = (0..=level.len()).rev().find_map(|length| self.chains.get(&level[..length]));
-            nearest == Some(&chain) && known.insert(*peer)
-        });
-        users.map(|(_, peer)| *peer).collect()
+            if let Some(chain) = nearest.copied().filter(|chain| known.insert((*chain, *peer))) {
+                users.entry(chain).or_default().push(*peer);
+            }
+        }
+        users
     }
 }

@@ -17,7 +17,9 @@ pub(super) fn write(chains: &[Chain], losses: &mut Vec<String>) -> Result<KeyCha
         for key in chain.keys.iter().filter(|key| !key.accept.covers(&key.send)) {
             losses.push(format!("key {}: its send lifetime outside the accept lifetime", chain.name_of(key)));
         }
-        let keys = chain.keys.iter().filter_map(|key| key.key().ok()).collect();
+        // Room for all: a list that grew would leave secrets behind.
+        let mut keys = Vec::with_capacity(chain.keys.len());
+        keys.extend(chain.keys.iter().filter_map(|key| key.key().ok()));
         let of_chain = KeyChain::new(names.name(chain, losses), keys)?;
         let of_chain = of_chain.with_accept_tolerance(chain.accept_tolerance)?;
         written.push(match &chain.description {

@@ -5,3 +5,4 @@ mod command;
 mod convert;
 mod errors;
 mod formats;
+mod growth;
