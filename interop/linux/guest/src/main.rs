@@ -98,6 +98,8 @@ impl Agent {
             Request::ChooseIsn(choose) => value(sockets.choose_isn(choose.socket, Isn(choose.isn))),
             Request::NewManager(new) => value(managers.add(&new)),
             Request::Attach(attach) => value(managers.attach(sockets, &attach)),
+            Request::Manage(manage) => value(managers.manage(sockets, &manage)),
+            Request::AcceptManaged(accept) => value(managers.accept(sockets, accept.socket)),
             Request::ConnectFrom(connect) => value(managers.connect_from(sockets, &connect)),
             Request::Detach(detach) => value(managers.detach(detach.socket)),
             Request::Step(step) => value(managers.step(&step)),

@@ -1,15 +1,15 @@
 //! Key managers, by number.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result, ensure};
 use cidr::IpCidr;
 use wireseal_interop_linux_guest::{
-    Attach, Chain, ConnectFrom, NewManager, RemovePeers, SetPeers, Step, Stepped,
+    Attach, Chain, ConnectFrom, Manage, NewManager, RemovePeers, SetPeers, Step, Stepped,
 };
 use wireseal_linux::{
-    Action, Attachment, KeyManager, Local, PeerName, SocketReport, StepReport, TcpAoStream,
+    Action, Attachment, KeyManager, Local, PeerName, SocketReport, StepReport, TcpAoListener, TcpAoStream,
 };
 use wireseal_tcp_ao::key_chain::Timestamp;
 
@@ -20,6 +20,7 @@ use crate::sockets::Sockets;
 pub struct Managers {
     managers: Mutex<Vec<KeyManager>>,
     attachments: Mutex<HashMap<u64, Attachment>>,
+    listeners: Mutex<HashMap<u64, Arc<TcpAoListener>>>,
 }
 
 impl Managers {
@@ -43,6 +44,22 @@ impl Managers {
         Ok(())
     }
 
+    pub fn manage(&self, sockets: &Sockets, manage: &Manage) -> Result<()> {
+        let socket = sockets.get(manage.socket)?.try_clone()?;
+        let listener = TcpAoListener::from_socket(socket, &self.get(manage.manager)?)?;
+        self.listeners.lock().unwrap().insert(manage.socket, Arc::new(listener));
+        Ok(())
+    }
+
+    pub fn accept(&self, sockets: &Sockets, listener: u64) -> Result<u64> {
+        let listener = self.listeners.lock().unwrap().get(&listener).cloned();
+        let (stream, _) = listener.context("the listener is not managed")?.accept()?;
+        let (stream, attachment) = stream.into_parts();
+        let socket = sockets.add(stream.into());
+        self.attachments.lock().unwrap().insert(socket, attachment);
+        Ok(socket)
+    }
+
     pub fn connect_from(&self, sockets: &Sockets, connect: &ConnectFrom) -> Result<u64> {
         let local = Local { address: None, vrf: connect.vrf };
         let stream = TcpAoStream::connect_from(local, connect.remote, &self.get(connect.manager)?)?;
@@ -59,6 +76,7 @@ impl Managers {
 
     pub fn detach_all(&self) {
         self.attachments.lock().unwrap().clear();
+        self.listeners.lock().unwrap().clear();
     }
 
     pub fn step(&self, step: &Step) -> Result<Stepped> {

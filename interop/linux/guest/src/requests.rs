@@ -95,6 +95,10 @@ calls! {
     NewManager { peers: Vec<(IpCidr, Option<u32>, Chain)> } => u64;
     /// Attaches a socket to a key manager, one that will connect with the address to which. All times are in seconds since 1970.
     Attach { manager: u64, socket: u64, remote: Option<IpAddr>, now: i64 } => ();
+    /// Has `TcpAoListener::from_socket` take a socket over.
+    Manage { manager: u64, socket: u64 } => ();
+    /// Waits for what that listener accepts; the answer is the socket, attached to the key manager.
+    AcceptManaged { socket: u64 } => u64;
     /// Connects as `TcpAoStream::connect_from` does, perhaps in a VRF; the answer is the socket, attached to the key manager.
     ConnectFrom { manager: u64, remote: SocketAddr, vrf: Option<u32> } => u64;
     /// Detaches a socket from its key manager.

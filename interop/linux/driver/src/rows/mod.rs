@@ -19,7 +19,7 @@ use crate::row::Row;
 
 /// Rows that need one guest, with nothing but the kernel in it: each algorithm, both versions of IP, either end opening, a rollover,
 /// refusals, and a key manager.
-pub const SMOKE: [&str; 8] = [
+pub const SMOKE: [&str; 9] = [
     "keys-sha1-ipv4-kernel-opens",
     "keys-cmac-ipv6-userspace-opens",
     "keys-sha256-ipv6-kernel-opens",
@@ -27,6 +27,7 @@ pub const SMOKE: [&str; 8] = [
     "refusals-syn-ipv6-kernel-listens",
     "refusals-forged-ipv4-userspace-opens",
     "closing-reset-kernel",
+    "reset-before-accept",
     "vrf",
 ];
 
@@ -51,6 +52,7 @@ pub fn all() -> Vec<Row> {
         manager::rolling::rows(),
         manager::secrets::rows(),
         manager::expiry::rows(),
+        manager::accepting::rows(),
         manager::calls::rows(),
         manager::peers::rows(),
         manager::vrf::rows(),

@@ -1,5 +1,6 @@
 //! What the crate for Linux does on top of the kernel's calls: key managers, errors, many keys, VRFs.
 
+pub mod accepting;
 pub mod calls;
 pub mod expiry;
 mod managed;
