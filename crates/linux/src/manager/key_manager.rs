@@ -199,7 +199,8 @@ impl KeyManager {
     }
 
     /// Puts the keys valid at `now` for connections with `remote` on a socket that will connect to it, and keeps them current
-    /// until the attachment is dropped. Bind the socket to its VRF, if it is for one, before.
+    /// until the attachment is dropped. Bind the socket before to its VRF, if it is for one, or to the interface of a link-local address
+    /// there.
     ///
     /// # Errors
     /// As [`attach`](Self::attach) for a connection.

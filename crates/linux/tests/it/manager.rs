@@ -57,6 +57,20 @@ fn a_network_of_mapped_addresses_is_the_ipv4_network() {
     }
 }
 
+/// Linux has no keys for an interface, so that a link-local address is one peer on all.
+#[test]
+fn a_peer_that_is_given_twice_is_refused() {
+    for (first, second) in [("fe80::1", "fe80::1"), ("192.0.2.7", "::ffff:192.0.2.7")] {
+        let manager = manager("198.51.100.1");
+        let before = manager.peers();
+        let peers = [first, second].map(|peer| (peer.parse::<PeerName>().unwrap(), rolling()));
+        let error = manager.set_peers(peers).unwrap_err();
+        let twice = first.parse::<PeerName>().unwrap();
+        assert!(matches!(error, ManagerError::PeerTwice(peer) if peer == twice), "{error}");
+        assert_eq!(manager.peers(), before);
+    }
+}
+
 #[test]
 fn a_step_without_sockets_says_when_the_chain_changes() {
     let manager = manager("192.0.2.7");
