@@ -253,7 +253,8 @@ impl Reader<'_> {
     }
 }
 
-/// A long header to write (RFC 9000 §17.2).
+/// A long header to write (RFC 9000 §17.2), with the fixed bit. Clear that in the first octet before sealing if the peer takes packets without it
+/// (RFC 9287 §3.1).
 #[derive(Clone, Copy, Debug)]
 pub struct LongHeader<'a> {
     /// The version of the connection.
@@ -335,7 +336,7 @@ pub(crate) fn long_start(type_bits: u8, version: Version) -> [u8; 5] {
     [LONG_FORM | FIXED | type_bits, a, b, c, d]
 }
 
-/// A short header to write (RFC 9000 §17.3.1). Sealing adds the key phase and the packet number.
+/// A short header to write (RFC 9000 §17.3.1), with the fixed bit, like [`LongHeader`]. Sealing adds the key phase and the packet number.
 #[derive(Clone, Copy, Debug)]
 pub struct ShortHeader {
     /// The peer's connection ID.

@@ -73,8 +73,8 @@
 //!
 //! # What it is not for
 //!
-//! Version 2: quinn and noq do not have it. Their default lists, version 1 and drafts 29 to 34, have keys here, as they have with rustls' own; to a
-//! client of another version the stacks offer the list. The limits on packets under one key (RFC 9001
+//! Version 2: quinn and noq do not have it. Their default lists, version 1 and drafts 29 to 34, have keys here, as they have with rustls' own (for the drafts this
+//! crate turns on `draft-29` of `wireseal-quic`); to a client of another version the stacks offer the list. The limits on packets under one key (RFC 9001
 //! §6.6) are the stack's to keep; both do.
 //!
 //! # Features
