@@ -35,8 +35,8 @@ pub fn rows() -> Vec<Row> {
         ),
         Row::new(
             "vrf-key-removed",
-            "a KeyManager takes a key for a VRF away: Linux keeps it on the listener for all VRFs and on the connection, and the \
-             report says so; a listener that is bound to the VRF, with keys for any, has it deleted",
+            "a KeyManager takes a key for a VRF away: where Linux keeps it, on the listener for all VRFs and on the connection, the report \
+             says so; a listener that is bound to the VRF, with keys for any, has it deleted",
             async |lab| within(lab, async |indices| remove(lab, indices).await).await,
             "the bound listener is called with the key that was taken away",
             async |lab| within(lab, async |_| call_with_removed(lab).await).await,
