@@ -41,6 +41,12 @@ impl<const N: usize> Heard<N> {
         Some(core::mem::replace(self.keys.get_mut(usize::from(slot))?, Asked::Before))
     }
 
+    /// Notes that this end signs with a key because its operator says so, which leaves no doubt.
+    pub(super) fn chosen(&mut self, slot: u8) {
+        self.signs_with(slot);
+        self.is_doubtful = false;
+    }
+
     /// Whether to obey a request that no number proves to be newer than all before.
     ///
     /// The first request for a key is no replay. After a doubtful one, which may have been late, a peer that has left the key again is
@@ -58,7 +64,7 @@ impl<const N: usize> Heard<N> {
         self.is_doubtful = was_asked && !is_proven && !self.is_doubtful;
     }
 
-    /// The keys are others now. `old` and `new` have the check values of those that were held, and of those that are, by slot.
+    /// The keys are others now. A doubt ends with any key that was asked for. `old` and `new` have the check values of those that were held, and of those that are, by slot.
     pub(super) fn keys_changed(&mut self, old: [Option<u32>; N], new: [Option<u32>; N]) {
         let before = core::mem::replace(&mut self.keys, [Asked::Never; N]);
         for (asked, value) in self.keys.iter_mut().zip(new) {
@@ -69,10 +75,11 @@ impl<const N: usize> Heard<N> {
         }
         for (value, asked) in old.into_iter().zip(before) {
             let is_gone = asked != Asked::Never && !new.contains(&value);
-            if let Some(gone) = value.filter(|value| is_gone && !self.removed.contains(value)) {
-                self.removed.rotate_right(1);
-                self.removed[0] = gone;
-            }
+            let Some(gone) = value.filter(|_| is_gone) else { continue };
+            self.is_doubtful = false;
+            let place = self.removed.iter().position(|known| *known == gone).unwrap_or(REMOVED - 1);
+            self.removed[..=place].rotate_right(1);
+            self.removed[0] = gone;
         }
     }
 

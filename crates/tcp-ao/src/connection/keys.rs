@@ -193,7 +193,7 @@ impl<const N: usize> Connection<N> {
     /// than one that asks for another.
     fn sign_with(&mut self, slot: u8) {
         self.make_current(slot);
-        self.heard.signs_with(self.current);
+        self.heard.chosen(self.current);
     }
 
     #[inline]

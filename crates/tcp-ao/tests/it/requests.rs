@@ -125,6 +125,26 @@ fn ao_38_a_segment_later_than_a_retransmission_does_not_stop_a_rollover_after_a_
     }
 }
 
+/// A doubt is over once the operator chooses a key, or takes one away that was asked for.
+#[test]
+fn ao_22_the_operators_choice_leaves_no_doubt() {
+    for chooses in [true, false] {
+        let mut ends = Ends::<3>::with_ids(&THREE);
+        let late = numbered(&mut ends, 4, b"");
+        ends.passive.set_current_key(KeyId(102)).unwrap();
+        ends.passive.set_rnext_key(KeyId(2)).unwrap();
+        let old = numbered(&mut ends, 0, b"lost");
+        assert!(is_obeyed(&mut ends, &old));
+        assert!(is_obeyed(&mut ends, &late), "a doubtful turn back");
+        if chooses {
+            ends.active.set_current_key(KeyId(3)).unwrap();
+        } else {
+            ends.active.remove_key(KeyId(1), Some(KeyId(3))).unwrap();
+        }
+        assert!(!is_obeyed(&mut ends, &old));
+    }
+}
+
 /// Where no request before the move is known, a key that is added afterwards was certainly not asked for.
 #[test]
 fn ao_38_a_lost_segment_does_not_stop_a_rollover_to_a_key_added_after_a_move() {

@@ -110,6 +110,7 @@ impl Pair {
                 );
                 if let Some(found) = found {
                     end.sign_with(found);
+                    end.is_doubtful = false;
                 }
             }
             Operation::ReplaceKeys(at, definitions) => {

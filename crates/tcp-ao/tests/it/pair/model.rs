@@ -148,7 +148,9 @@ impl End {
         self.asked_for.extend(given_back);
         let held = std::mem::replace(&mut self.held, keys);
         for gone in held.into_iter().filter(|key| !self.held.contains(key)) {
-            if self.asked_for.contains(&gone) && !self.removed.contains(&gone) {
+            if self.asked_for.contains(&gone) {
+                self.is_doubtful = false;
+                self.removed.retain(|key| *key != gone);
                 self.removed.insert(0, gone);
             }
         }
