@@ -24,7 +24,7 @@ use speaker::wire::Wire;
 struct Frames {
     stack: Stack,
     neighbours: Vec<Neighbour>,
-    _keys: JoinSet<()>,
+    _upkeep: JoinSet<()>,
 }
 
 /// A router and its neighbours.
@@ -99,13 +99,15 @@ fn router(link: Link, transport: &config::Transport, neighbours: &[Neighbour], s
         protection::peer(neighbour.local_address, neighbour.address, chain.mkts(Timestamp::now()))
     });
     let stack = Stack::start(link, peers.collect(), &config)?;
-    let mut keys = JoinSet::new();
+    let mut upkeep = JoinSet::new();
     for (index, (neighbour, chain)) in protected.iter().enumerate() {
         let follow = protection::follow_lifetimes(stack.clone(), index, KeyChain::clone(chain));
-        keys.spawn(follow.instrument(peer_span(neighbour)));
+        let refusals = protection::log_refusals(stack.clone(), index);
+        upkeep.spawn(follow.instrument(peer_span(neighbour)));
+        upkeep.spawn(refusals.instrument(peer_span(neighbour)));
     }
     let neighbours = neighbours.to_vec();
-    Ok((Arc::new(Frames { stack, neighbours: neighbours.clone(), _keys: keys }), neighbours))
+    Ok((Arc::new(Frames { stack, neighbours: neighbours.clone(), _upkeep: upkeep }), neighbours))
 }
 
 fn connection(remote: SocketAddr, stream: TcpStream) -> Connection {

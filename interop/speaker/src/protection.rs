@@ -7,12 +7,14 @@ use anyhow::Result;
 use tokio::time::sleep;
 use tracing::{error, info, warn};
 use wireseal_tcp_ao::key_chain::{Key, KeyChain, Timestamp};
-use wireseal_tcp_ao::{ConnectionIdentifier, MKTS_PER_PEER, Mkt, MktError, MktSet, Peer};
+use wireseal_tcp_ao::{ConnectionIdentifier, Counters, MKTS_PER_PEER, Mkt, MktError, MktSet, Peer};
 
 use crate::stack::Stack;
 
 /// Longest wait before the clock is looked at again: it may be set while keys wait for their time.
 const CLOCK_CHECK: Duration = Duration::from_secs(30);
+/// How often refused segments are looked for: anybody can send any number of them.
+const REFUSAL_CHECK: Duration = Duration::from_secs(1);
 /// How long ahead of its end a key chain is complained about, in seconds.
 const EXPIRY_WARNING: u32 = 7 * 24 * 3600;
 
@@ -50,6 +52,21 @@ pub fn mirrored_chain(chain: &KeyChain) -> Result<KeyChain> {
 pub fn apply(stack: &Stack, index: usize, chain: &KeyChain, at: Timestamp) {
     if let Err(error) = stack.with_device(|device| device.shim_mut().follow_key_chain(index, chain, at)) {
         error!(chain = chain.name(), %error, "keys unchanged");
+    }
+}
+
+/// Logs at most once a second that segments of the peer at `index` were refused, with the counters.
+pub async fn log_refusals(stack: Stack, index: usize) {
+    let mut logged = [0; 3];
+    loop {
+        let counters = stack.with_device(|device| device.shim().peer_counters(index).copied());
+        if let Some(Counters { bad, key_not_found, required, .. }) = counters
+            && logged != [bad, key_not_found, required]
+        {
+            logged = [bad, key_not_found, required];
+            warn!(bad, key_not_found, required, "segments were refused: wrongly signed or unsigned");
+        }
+        sleep(REFUSAL_CHECK).await;
     }
 }
 

@@ -3,6 +3,7 @@
 //! The caller that makes the stream keeps the states Idle, Connect and Active. There is no collision detection (§6.8): the
 //! configuration says which end opens a session.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::future::pending;
 use std::net::Ipv4Addr;
@@ -37,8 +38,10 @@ const FAREWELL: Duration = Duration::from_secs(1);
 const WRITE_BATCH: usize = 64 * 1024;
 /// Octets of an OPEN before its optional parameters (RFC 4271 §4.2).
 const FIXED_OPEN: usize = 29;
-/// The type of the parameter with the capabilities, and the code of the one for four-octet AS numbers (RFC 5492, RFC 6793).
+/// The type of the parameter with the capabilities (RFC 5492), and the codes of those for families (RFC 4760 §8) and four-octet AS
+/// numbers (RFC 6793).
 const CAPABILITIES: u8 = 2;
+const MULTIPROTOCOL: u8 = 1;
 const FOUR_OCTET_AS: u8 = 65;
 /// Orders that can wait for the session to take them.
 const ORDERS: usize = 16;
@@ -81,7 +84,7 @@ pub struct Status {
     pub updates: u64,
     /// KEEPALIVE messages received.
     pub keepalives: u64,
-    /// Whether the peer's initial IPv4 and IPv6 tables are complete.
+    /// Whether the peer's initial IPv4 and IPv6 tables are complete; so is the table of a family that was not agreed on.
     pub end_of_rib: [bool; 2],
     /// Why the session is over.
     pub closed: Option<Closed>,
@@ -287,8 +290,8 @@ impl Machine {
         mut orders: mpsc::Receiver<Order>,
     ) -> Result<Infallible, Closed> {
         let mut early = Vec::new();
-        let hold_time = tokio::select! {
-            hold_time = self.open(input, output) => hold_time?,
+        let (hold_time, families) = tokio::select! {
+            agreed = self.open(input, output) => agreed?,
             () = told_to_shut_down(&mut orders, &mut early) => {
                 return Err(Notification::bare(CeaseSubcode::AdministrativeShutdown).into());
             }
@@ -296,16 +299,16 @@ impl Machine {
         // Both directions at once: two speakers that only wrote would fill each other's windows and block.
         tokio::select! {
             closed = self.receive_routes(input, hold_time) => closed,
-            closed = self.send_routes(output, hold_time, early, orders) => closed,
+            closed = self.send_routes(output, hold_time, families, early, orders) => closed,
         }
     }
 
-    /// OpenSent and OpenConfirm. Returns the hold time agreed on.
+    /// OpenSent and OpenConfirm. Returns the hold time and whether IPv4 and IPv6 are agreed on.
     async fn open<S: AsyncRead + AsyncWrite>(
         &self,
         input: &mut Input<S>,
         output: &mut Output<S>,
-    ) -> Result<Duration, Closed> {
+    ) -> Result<(Duration, [bool; 2]), Closed> {
         send(output, &self.open_message()).await?;
         let Message::Open(open) = receive(input, OPEN_HOLD_TIME).await? else {
             return Err(
@@ -313,6 +316,7 @@ impl Machine {
             );
         };
         self.accept(&open)?;
+        let families = families(&open.as_ref()[FIXED_OPEN..]);
         let seconds = self.config.hold_time.min(open.holdtime());
         self.status.send_modify(|status| {
             status.state = State::OpenConfirm;
@@ -328,9 +332,10 @@ impl Machine {
         self.status.send_modify(|status| {
             status.state = State::Established;
             status.keepalives += 1;
+            status.end_of_rib = families.map(|is_agreed| !is_agreed);
         });
         info!(peer_id = %identifier(&open), hold_time = seconds, "session established");
-        Ok(hold_time)
+        Ok((hold_time, families))
     }
 
     fn open_message(&self) -> Vec<u8> {
@@ -407,10 +412,13 @@ impl Machine {
         &self,
         output: &mut Output<S>,
         hold_time: Duration,
+        families: [bool; 2],
         early: Vec<Order>,
         mut orders: mpsc::Receiver<Order>,
     ) -> Result<T, Closed> {
         let mut early = early.into_iter();
+        // The peer may end the session over anything of another family (RFC 4760 §8).
+        let is_agreed = |family: Family| families[family as usize];
         let mut keepalive = (!hold_time.is_zero()).then(|| interval(hold_time / 3));
         if let Some(ticks) = &mut keepalive {
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -431,12 +439,18 @@ impl Machine {
             tokio::select! {
                 order = order => match order {
                     Some(Order::Announce(routes)) => {
-                        let ends = Family::ALL.map(update::end_of_rib);
+                        let is_for_peer = |route: &&Route| is_agreed(Family::of(route.prefix));
+                        let routes: Cow<'_, [Route]> = match families {
+                            [true, true] => Cow::Borrowed(&routes),
+                            _ => routes.iter().filter(is_for_peer).cloned().collect(),
+                        };
+                        let ends = Family::ALL.into_iter().filter(|family| is_agreed(*family)).map(update::end_of_rib);
                         for message in update::announcements(&routes, self.config.export).chain(ends) {
                             output.write_all(&message).await?;
                         }
                     }
-                    Some(Order::Withdraw(prefixes)) => {
+                    Some(Order::Withdraw(mut prefixes)) => {
+                        prefixes.retain(|prefix| is_agreed(Family::of(*prefix)));
                         for message in update::withdrawals(&prefixes) {
                             output.write_all(&message).await?;
                         }
@@ -450,20 +464,36 @@ impl Machine {
     }
 }
 
-/// The AS number in the optional parameters of an OPEN. routecore would panic on a capability of the wrong length.
-fn four_octet_as(mut parameters: &[u8]) -> Option<u32> {
-    while let [kind, length, rest @ ..] = parameters {
-        let (mut capabilities, after) = rest.split_at_checked((*length).into())?;
+/// The capabilities in the optional parameters of an OPEN, code and value, up to what is malformed. routecore would panic on one of the
+/// wrong length.
+fn capabilities(mut parameters: &[u8]) -> Vec<(u8, &[u8])> {
+    let mut found = Vec::new();
+    while let [kind, length, rest @ ..] = parameters
+        && let Some((mut capabilities, after)) = rest.split_at_checked((*length).into())
+    {
         while let ([code, length, rest @ ..], &CAPABILITIES) = (capabilities, kind) {
-            let (value, after) = rest.split_at_checked((*length).into())?;
-            if *code == FOUR_OCTET_AS {
-                return value.try_into().ok().map(u32::from_be_bytes);
-            }
+            let Some((value, after)) = rest.split_at_checked((*length).into()) else { return found };
+            found.push((*code, value));
             capabilities = after;
         }
         parameters = after;
     }
-    None
+    found
+}
+
+/// The AS number in the optional parameters of an OPEN.
+fn four_octet_as(parameters: &[u8]) -> Option<u32> {
+    let (_, value) = capabilities(parameters).into_iter().find(|(code, _)| *code == FOUR_OCTET_AS)?;
+    value.try_into().ok().map(u32::from_be_bytes)
+}
+
+/// Whether a peer whose OPEN has these optional parameters takes IPv4 and IPv6 unicast routes. One that names no family takes IPv4's.
+fn families(parameters: &[u8]) -> [bool; 2] {
+    let mut named = capabilities(parameters);
+    named.retain(|(code, _)| *code == MULTIPROTOCOL);
+    // AFI, a reserved octet, SAFI.
+    let has = |family| named.iter().any(|(_, value)| matches!(value, [0, afi, _, 1] if *afi == family));
+    [named.is_empty() || has(1), has(2)]
 }
 
 fn identifier(open: &OpenMessage<Bytes>) -> Ipv4Addr {

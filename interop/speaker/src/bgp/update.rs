@@ -90,7 +90,11 @@ where
     N: AfiSafiNlri + NlriCompose + Clone + TryFrom<Prefix>,
 {
     let mut builder = UpdateBuilder::<Vec<u8>, N>::new_vec();
-    let of_family = prefixes.iter().filter_map(|prefix| N::try_from(*prefix).ok());
+    let mut of_family = prefixes.iter().filter_map(|prefix| N::try_from(*prefix).ok()).peekable();
+    // An UPDATE that withdraws nothing would be IPv4's End-of-RIB.
+    if of_family.peek().is_none() {
+        return Vec::new();
+    }
     builder.withdrawals_from_iter(of_family).expect("a builder takes any prefix");
     messages(builder)
 }

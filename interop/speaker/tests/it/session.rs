@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use inetnum::addr::Prefix;
+use routecore::bgp::message::Message;
 use routecore::bgp::message::notification::{
     CeaseSubcode, Details, MessageHeaderSubcode, OpenMessageSubcode, UpdateMessageSubcode,
 };
 use speaker::bgp::message::{Closed, KEEPALIVE, Notification, decode};
-use speaker::bgp::rib::Route;
+use speaker::bgp::rib::{Family, Route};
 use speaker::bgp::session::{Session, SessionConfig, State, Status};
-use speaker::bgp::update::{Export, announcements, withdrawals};
+use speaker::bgp::update::{Export, announcements, changes, withdrawals};
 use speaker::routes::generate;
-use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::time::timeout;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -235,4 +236,48 @@ fn messages_come_out_of_any_pieces_of_the_stream() {
         pieces.extend(decode(&mut buffer).unwrap().map(|message| message.as_ref().to_vec()));
     }
     assert_eq!(pieces, messages);
+}
+
+/// A strict peer answers anything of a family that it has not named with a NOTIFICATION.
+#[tokio::test]
+async fn a_peer_gets_only_families_that_it_has_named() {
+    const IPV4: [u8; 6] = [1, 4, 0, 1, 0, 1];
+    const IPV6: [u8; 6] = [1, 4, 0, 2, 0, 1];
+    const MULTICAST: [u8; 6] = [1, 4, 0, 2, 0, 2];
+    let table = generate(100);
+    for (named, families) in [
+        (&[][..], [true, false]),
+        (&[IPV4], [true, false]),
+        (&[IPV6], [false, true]),
+        (&[IPV4, MULTICAST], [true, false]),
+        (&[IPV6, IPV4], [true, true]),
+    ] {
+        let capabilities = named.concat();
+        let open = open(|open| {
+            open.extend(&capabilities);
+            let added = capabilities.len() as u8;
+            [17, 28, 30].iter().for_each(|&length| open[length] += added);
+        });
+        let (session, mut peer) = established(&open).await;
+        let complete = session.status().borrow().end_of_rib;
+        assert_eq!(complete, families.map(|is_named| !is_named));
+        session.announce(Arc::clone(&table)).await.unwrap();
+        session.withdraw(table.iter().map(|route| route.prefix).collect()).await.unwrap();
+        session.shutdown().await.unwrap();
+        let mut sent = BytesMut::new();
+        while peer.read_buf(&mut sent).await.unwrap() > 0 {}
+        let (mut routes, mut ends) = ([0; 2], [false; 2]);
+        while let Some(message) = decode(&mut sent).unwrap() {
+            let Message::Update(update) = message else { continue };
+            let changes = changes(&update, 1).unwrap();
+            let announced = changes.announced.iter().map(|route| route.prefix);
+            for prefix in announced.chain(changes.withdrawn) {
+                routes[Family::of(prefix) as usize] += 1;
+            }
+            if let Some(family) = changes.end_of_rib {
+                ends[family as usize] = true;
+            }
+        }
+        assert_eq!((routes.map(|count| count > 0), ends), (families, families), "{named:?}");
+    }
 }
