@@ -11,7 +11,7 @@ use std::time::Duration;
 use libfuzzer_sys::fuzz_target;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_fuzz::{hosts, slow};
-use wireseal_tcp_ao::shim::{OPTION_ROOM, PeerSlot, Shim, ShimConfig, ShimSlot};
+use wireseal_tcp_ao::shim::{HashKey, OPTION_ROOM, PeerSlot, Shim, ShimConfig, ShimSlot};
 use wireseal_tcp_ao::{ConnectionIdentifier, MktSet, Peer};
 
 type ShimOf = Shim<Vec<PeerSlot>, Vec<ShimSlot>>;
@@ -23,7 +23,8 @@ fn shim(config: ShimConfig, send_id: u8, recv_id: u8) -> ShimOf {
     // Some IPv6 addresses are IPv4-mapped.
     let everything = "::/0".parse().expect("a network");
     let peer = Peer { connections: ConnectionIdentifier::between(everything, everything), mkts };
-    Shim::new(config, vec![peer.into()], vec![ShimSlot::EMPTY, ShimSlot::EMPTY]).expect("one peer")
+    Shim::new(config, HashKey::new([7; 16]), vec![peer.into()], vec![ShimSlot::EMPTY, ShimSlot::EMPTY])
+        .expect("one peer")
 }
 
 /// Opens the connection of a segment that is no SYN, with a handshake between both shims.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::shim::{
-    Event, EventKind, OPTION_ROOM, Observer, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot,
+    Event, EventKind, HashKey, OPTION_ROOM, Observer, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot,
 };
 use wireseal_tcp_ao::{
     ConnectionIdentifier, Counters, KeyId, MasterKey, Mkt, MktSet, Peer, Segment, SocketPair,
@@ -103,9 +103,10 @@ impl Host {
             mkts: mkts(secret, 0, is_first),
         });
         let slots = ShimSlot::many(SLOTS);
-        let shim = Shim::new(ShimConfig::new(1500), peers.map(PeerSlot::from).into(), slots)
-            .expect("peers that do not overlap")
-            .with_observer(Told::default());
+        let shim =
+            Shim::new(ShimConfig::new(1500), HashKey::new([7; 16]), peers.map(PeerSlot::from).into(), slots)
+                .expect("peers that do not overlap")
+                .with_observer(Told::default());
         Self { shim, accepts_until: Duration::ZERO, secret, is_first, signed: HashSet::new() }
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::shim::{OPTION_ROOM, PeerSlot, Shim, ShimConfig, ShimSlot};
+use wireseal_tcp_ao::shim::{HashKey, OPTION_ROOM, PeerSlot, Shim, ShimConfig, ShimSlot};
 use wireseal_tcp_ao::{ConnectionIdentifier, KeyId, MasterKey, Mkt, MktSet, Peer, checksum};
 
 const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -201,7 +201,7 @@ fn host(connections: u32, is_client: bool) -> Result<Host, Box<dyn Error>> {
         peers.push(PeerSlot::from(Peer { connections: identifier, mkts: MktSet::from_mkts([mkt])? }));
     }
     let slots = ShimSlot::many(connections as usize);
-    Ok(Shim::new(ShimConfig::new(1500), peers, slots)?)
+    Ok(Shim::new(ShimConfig::new(1500), HashKey::random(), peers, slots)?)
 }
 
 fn client(number: u32) -> IpAddr {
@@ -274,8 +274,13 @@ fn icmp_error(packet: &[u8]) -> Vec<u8> {
     quoted[20..24].rotate_left(2);
     let mut error = vec![0x45, 0, 0, 56, 0, 1, 0, 0, 64, 1, 0, 0, 203, 0, 113, 1];
     error.extend(SERVER.octets());
-    error.extend([3, 3, 0, 0, 0, 0, 0, 0]);
-    error.extend(quoted);
+    let header = checksum::ipv4_header(&error);
+    error[10..12].copy_from_slice(&header.to_be_bytes());
+    let mut message = [&[3, 3, 0, 0, 0, 0, 0, 0], &quoted[..]].concat();
+    // Over the message alone, as over an IPv4 header (RFC 792).
+    let sum = checksum::ipv4_header(&message);
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+    error.extend(message);
     error
 }
 

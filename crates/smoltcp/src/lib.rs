@@ -7,7 +7,7 @@
 //! use smoltcp::wire::HardwareAddress;
 //! use wireseal_algorithms::TcpAoAlgorithm;
 //! use wireseal_smoltcp::AuthenticatedDevice;
-//! use wireseal_tcp_ao::shim::ShimSlot;
+//! use wireseal_tcp_ao::shim::{HashKey, ShimSlot};
 //! use wireseal_tcp_ao::{ConnectionIdentifier, KeyId, MasterKey, Mkt, MktSet, Peer};
 //!
 //! let mkt = Mkt::new(KeyId(1), KeyId(1), TcpAoAlgorithm::Aes128Cmac, MasterKey::new(b"secret")?)?;
@@ -18,7 +18,10 @@
 //! let link = Loopback::new(Medium::Ip);
 //! // Arrays here; vectors and slices will do as well.
 //! let (peers, table) = ([peer.into()], [const { ShimSlot::EMPTY }; 16]);
-//! let mut device = AuthenticatedDevice::new(link, peers, table, [[0; 1514]; 2])?;
+//! // Sixteen random octets, from the chip's generator.
+//! # let random = [7; 16];
+//! let hash_key = HashKey::new(random);
+//! let mut device = AuthenticatedDevice::new(link, hash_key, peers, table, [[0; 1514]; 2])?;
 //! let mut interface = Interface::new(Config::new(HardwareAddress::Ip), &mut device, Instant::ZERO);
 //! # let _ = &mut interface;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -53,7 +56,7 @@ use core::time::Duration;
 use smoltcp::phy::{self, Device, DeviceCapabilities, Medium, PacketMeta};
 use smoltcp::time::Instant;
 use wireseal_tcp_ao::PeerError;
-use wireseal_tcp_ao::shim::{OPTION_ROOM, Observer, PeerSlot, Shim, ShimConfig, ShimSlot};
+use wireseal_tcp_ao::shim::{HashKey, OPTION_ROOM, Observer, PeerSlot, Shim, ShimConfig, ShimSlot};
 
 /// Octets of an Ethernet header without VLAN tag, and the place of the EtherType in it (IEEE 802.3).
 const ETHERNET_HEADER_LENGTH: usize = 14;
@@ -88,7 +91,8 @@ where
     T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>,
     B: AsRef<[u8]> + AsMut<[u8]>,
 {
-    /// Wraps `device` with the defaults of RFC 5925, for these peers and one connection per slot of `table`.
+    /// Wraps `device` with the defaults of RFC 5925, for these peers and one connection per slot of `table`. The key is for the hash
+    /// tables that both are found by; with std, [`HashKey`] can be drawn by its `random`.
     ///
     /// Of the buffers, one is for frames from the device and one for frames from the stack, each of the device's
     /// `max_transmission_unit` octets. If they are shorter, longer frames that come in are dropped and counted as
@@ -99,13 +103,13 @@ where
     ///
     /// # Panics
     /// If a buffer has fewer than 576 octets: what every IPv4 host has to take (RFC 791 §3.1).
-    pub fn new(device: D, peers: P, table: T, buffers: [B; 2]) -> Result<Self, PeerError> {
+    pub fn new(device: D, hash_key: HashKey, peers: P, table: T, buffers: [B; 2]) -> Result<Self, PeerError> {
         let capabilities = device.capabilities();
         let config = ShimConfig {
             check_checksum: capabilities.checksum.tcp.rx() || capabilities.checksum.ipv4.rx(),
             ..ShimConfig::new(capabilities.ip_mtu())
         };
-        Self::with_config(device, config, peers, table, buffers)
+        Self::with_config(device, config, hash_key, peers, table, buffers)
     }
 
     /// The same with the caller's configuration; its `mtu` is limited to the device's. The stack's MTU is the device's less the
@@ -119,6 +123,7 @@ where
     pub fn with_config(
         device: D,
         config: ShimConfig,
+        hash_key: HashKey,
         peers: P,
         table: T,
         [received, sent]: [B; 2],
@@ -136,7 +141,7 @@ where
             _ => None,
         };
         let config = ShimConfig { mtu: config.mtu.min(capabilities.ip_mtu()), ..config };
-        let shim = Shim::new(config, peers, table)?;
+        let shim = Shim::new(config, hash_key, peers, table)?;
         let signer = Signer { shim, header_length, unreadable: 0 };
         Ok(Self { inner: device, signer, received, sent })
     }

@@ -2,15 +2,19 @@
 
 use core::net::IpAddr;
 
-use crate::ip::{PROTOCOL_TCP, ipv6_octets};
+use crate::ip::{PROTOCOL_ICMPV6, PROTOCOL_TCP, ipv6_octets};
 
 /// The sum over the pseudo-header of a segment of `length` octets (RFC 9293 §3.1, RFC 8200 §8.1).
 fn pseudo_header(source: IpAddr, destination: IpAddr, length: usize) -> u64 {
+    pseudo_header_of(PROTOCOL_TCP, source, destination, length)
+}
+
+fn pseudo_header_of(protocol: u8, source: IpAddr, destination: IpAddr, length: usize) -> u64 {
     let addresses = match (source, destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => sum(&source.octets()) + sum(&destination.octets()),
         (source, destination) => sum(&ipv6_octets(source)) + sum(&ipv6_octets(destination)),
     };
-    addresses + u64::from(u32::from(PROTOCOL_TCP).to_be()) + u64::from((length as u32).to_be())
+    addresses + u64::from(u32::from(protocol).to_be()) + u64::from((length as u32).to_be())
 }
 
 /// Adds the 16-bit words of `octets`, the last one padded with zero; carries collect above bit 16.
@@ -74,6 +78,11 @@ const fn not_zero(checksum: u16) -> u16 {
 #[must_use]
 pub fn ipv4_header(header: &[u8]) -> u16 {
     fold(sum(header))
+}
+
+/// The same of an ICMPv6 message (RFC 4443 §2.3).
+pub(crate) fn icmpv6(source: IpAddr, destination: IpAddr, message: &[u8]) -> u16 {
+    fold(pseudo_header_of(PROTOCOL_ICMPV6, source, destination, message.len()) + sum(message))
 }
 
 /// The checksum of a TCP segment (header and payload) whose checksum field is zero; 0 for one with a correct checksum.

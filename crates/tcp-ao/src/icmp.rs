@@ -2,11 +2,11 @@
 
 use core::net::IpAddr;
 
-use crate::ip::{IpHeader, PROTOCOL_TCP};
+use crate::checksum;
+use crate::ip::{IpHeader, PROTOCOL_ICMPV6, PROTOCOL_TCP};
 use crate::types::{Endpoint, SocketPair};
 
 const PROTOCOL_ICMP: u8 = 1;
-const PROTOCOL_ICMPV6: u8 = 58;
 /// The least MTU of an IPv6 link (RFC 8200 §5).
 const IPV6_LEAST_MTU: u16 = 1280;
 /// Octets of an ICMP error before the quoted packet.
@@ -85,6 +85,19 @@ fn carries_icmpv6(ip: &IpHeader) -> Option<bool> {
     (ip.protocol == if is_ipv6 { PROTOCOL_ICMPV6 } else { PROTOCOL_ICMP }).then_some(is_ipv6)
 }
 
+/// Whether a checksum of an ICMP packet is wrong. That of a fragment cannot be told.
+pub(crate) fn is_damaged(ip: &IpHeader, packet: &[u8]) -> bool {
+    let Some((headers, icmp)) = packet.split_at_checked(ip.payload_offset) else { return true };
+    match carries_icmpv6(ip) {
+        Some(true) => !ip.is_fragment && checksum::icmpv6(ip.source, ip.destination, icmp) != 0,
+        _ => {
+            checksum::ipv4_header(headers) != 0
+                // Over the message alone, as over an IPv4 header (RFC 792).
+                || !ip.is_fragment && checksum::ipv4_header(icmp) != 0
+        }
+    }
+}
+
 /// What a packet may hide that is no [`IcmpError`] about a known connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Hidden {
@@ -96,8 +109,8 @@ pub(crate) enum Hidden {
     Anything,
 }
 
-/// What a packet may hide: a first fragment, or an error that quotes a later fragment, headers without an end, or a routing header,
-/// whose destination stacks read in different ways.
+/// What a packet may hide: a first fragment, or an error that quotes a later fragment, headers without an end, a routing header
+/// or a Home Address option, whose addresses stacks read in different ways.
 pub(crate) fn hidden(ip: &IpHeader, packet: &[u8]) -> Hidden {
     // Only the first fragment tells the type. Without it the others come to nothing.
     if ip.fragment_offset != 0 {
@@ -115,9 +128,10 @@ pub(crate) fn hidden(ip: &IpHeader, packet: &[u8]) -> Hidden {
     let Some(quoted) = icmp.get(ICMP_HEADER_LENGTH..).filter(|_| !ip.is_fragment) else {
         return Hidden::Anything;
     };
+    let is_direct = |ip: &IpHeader| (ip.header_source, ip.header_destination) == (ip.source, ip.destination);
     let is_plain = |ip: &IpHeader| match ip.fragment_offset {
         // Of a segment at the start of its packet, either the ports are there, or no stack can tell whose it is.
-        0 => ip.protocol != PROTOCOL_TCP || ip.header_destination == ip.destination,
+        0 => ip.protocol != PROTOCOL_TCP || is_direct(ip),
         _ => ip.protocol != PROTOCOL_TCP && !is_ipv6,
     };
     match IpHeader::read(quoted) {

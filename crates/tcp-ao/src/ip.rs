@@ -4,6 +4,8 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The IP protocol number of TCP.
 pub const PROTOCOL_TCP: u8 = 6;
+/// The IP protocol number of ICMPv6.
+pub(crate) const PROTOCOL_ICMPV6: u8 = 58;
 /// Octets of an IPv4 header without options.
 pub const IPV4_HEADER_LENGTH: usize = 20;
 /// Octets of an IPv6 header without extension headers.
@@ -14,6 +16,10 @@ const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const AUTHENTICATION_HEADER: u8 = 51;
 const DESTINATION_OPTIONS: u8 = 60;
+/// The options of Destination Options headers that padding of one octet, and a mobile node's home address, are (RFC 8200 §4.2,
+/// RFC 6275 §6.3).
+const PAD1: u8 = 0;
+const HOME_ADDRESS: u8 = 201;
 const MOBILITY: u8 = 135;
 
 /// Why octets are not an IP packet. The sender's fault.
@@ -32,13 +38,18 @@ pub enum IpParseError {
     /// A routing header with segments left, of a type whose final destination Wireseal cannot read.
     #[error("IPv6 routing header of type {0} hides the destination")]
     RoutingHeader(u8),
+    /// More than one Home Address option, so that stacks may differ about the source.
+    #[error("IPv6 packet has more than one home address")]
+    HomeAddresses,
 }
 
 /// The IP headers of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IpHeader {
-    /// The source address.
+    /// The source address; that of a Home Address option, if there is one.
     pub source: IpAddr,
+    /// The source field of the header itself; differs from `source` where a Home Address option takes its place.
+    pub header_source: IpAddr,
     /// The final destination, past any routing header.
     pub destination: IpAddr,
     /// The destination field of the header itself; differs from `destination` where a routing header leads on.
@@ -94,9 +105,11 @@ impl IpHeader {
             return Err(IpParseError::BadLength);
         }
         let fragment = u16::from_be_bytes([header[6], header[7]]);
+        let source = Ipv4Addr::new(header[12], header[13], header[14], header[15]).into();
         let destination = Ipv4Addr::new(header[16], header[17], header[18], header[19]).into();
         Ok(Self {
-            source: Ipv4Addr::new(header[12], header[13], header[14], header[15]).into(),
+            source,
+            header_source: source,
             destination,
             header_destination: destination,
             protocol: header[9],
@@ -112,9 +125,12 @@ impl IpHeader {
         let (header, mut extensions) =
             packet.split_first_chunk::<IPV6_HEADER_LENGTH>().ok_or(IpParseError::TooShort)?;
         let payload_length = usize::from(u16::from_be_bytes([header[4], header[5]]));
+        let source = ipv6_address(&header[8..24]).ok_or(IpParseError::TooShort)?.into();
         let destination = ipv6_address(&header[24..40]).ok_or(IpParseError::TooShort)?.into();
+        let mut has_home = false;
         let mut parsed = Self {
-            source: ipv6_address(&header[8..24]).ok_or(IpParseError::TooShort)?.into(),
+            source,
+            header_source: source,
             destination,
             header_destination: destination,
             protocol: header[6],
@@ -139,6 +155,14 @@ impl IpHeader {
                 ROUTING => {
                     if let Some(destination) = final_destination(extension)? {
                         parsed.destination = destination.into();
+                    }
+                }
+                DESTINATION_OPTIONS => {
+                    if let Some(home) = home_address(extension)? {
+                        if core::mem::replace(&mut has_home, true) {
+                            return Err(IpParseError::HomeAddresses);
+                        }
+                        parsed.source = home.into();
                     }
                 }
                 FRAGMENT => {
@@ -178,6 +202,29 @@ fn final_destination(extension: &[u8]) -> Result<Option<Ipv6Addr>, IpParseError>
         _ => return Err(IpParseError::RoutingHeader(kind)),
     };
     address.and_then(ipv6_address).map(Some).ok_or(IpParseError::BadLength)
+}
+
+/// The address in the Home Address option of a Destination Options header: the receiver puts it in the place of the source before
+/// TCP sees the packet (RFC 6275 §9.3.1).
+fn home_address(extension: &[u8]) -> Result<Option<Ipv6Addr>, IpParseError> {
+    let mut options = extension.get(2..).unwrap_or_default();
+    let mut home = None;
+    // A stack drops the packet where an option is cut off, and reads nothing behind that.
+    while let Some((&kind, rest)) = options.split_first() {
+        let Some((data, others)) = (match rest.split_first() {
+            _ if kind == PAD1 => Some((&[][..], rest)),
+            Some((&length, rest)) => rest.split_at_checked(usize::from(length)),
+            None => None,
+        }) else {
+            break;
+        };
+        if kind == HOME_ADDRESS && home.replace(ipv6_address(data).ok_or(IpParseError::BadLength)?).is_some()
+        {
+            return Err(IpParseError::HomeAddresses);
+        }
+        options = others;
+    }
+    Ok(home)
 }
 
 fn ipv6_address(octets: &[u8]) -> Option<Ipv6Addr> {

@@ -120,7 +120,7 @@
 //! The rest is off by default. Without it the crate needs neither std nor a heap.
 //! * `key-chain`: key chains with lifetimes (RFC 8177); needs `alloc`.
 //! * `toml`, `json`: key chains read from and written to files; need `alloc`.
-//! * `std`: `key_chain::Timestamp` from the system's clock.
+//! * `std`: `key_chain::Timestamp` from the system's clock, and `shim::HashKey` from its random numbers.
 //! * `serde`: ids, addresses, algorithms, parameters and counters, and with `key-chain` key chains as a part of other configuration
 //!   files. Secrets are never serialised. [`ConnectionState`] has octets with a version instead ([`ConnectionState::to_octets`]).
 //! * `tracing`: an observer that logs the shim's events.

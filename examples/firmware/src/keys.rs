@@ -7,7 +7,7 @@ use cidr::{IpCidr, Ipv4Cidr};
 use static_cell::{ConstStaticCell, StaticCell};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_smoltcp::AuthenticatedDevice;
-use wireseal_tcp_ao::shim::{Direction, PeerSlot, ShimSlot};
+use wireseal_tcp_ao::shim::{Direction, HashKey, PeerSlot, ShimSlot};
 use wireseal_tcp_ao::{
     ConnectionIdentifier, Counters, KeyId, MKTS_PER_PEER, MasterKey, Mkt, MktError, MktSet, Peer, PeerError,
 };
@@ -47,7 +47,8 @@ pub fn mkts() -> Result<MktSet<MKTS_PER_PEER>, MktError> {
     Ok(mkts)
 }
 
-/// Puts TCP-AO on the card: every TCP connection with an address in `network` has to be signed with one of the keys.
+/// Puts TCP-AO on the card: every TCP connection with an address in `network` has to be signed with one of the keys. `hash_key` is
+/// random.
 ///
 /// # Errors
 /// The shim refuses the peer.
@@ -59,6 +60,7 @@ pub fn authenticate(
     address: Ipv4Addr,
     network: Ipv4Cidr,
     mkts: MktSet<MKTS_PER_PEER>,
+    hash_key: [u8; 16],
 ) -> Result<Device, PeerError> {
     // Filled here, and not by the linker, which would keep a copy of all empty slots in flash.
     static PEERS: StaticCell<[PeerSlot; 1]> = StaticCell::new();
@@ -68,7 +70,7 @@ pub fn authenticate(
     let buffers = [RECEIVED.take(), SENT.take()];
     let peers = PEERS.init_with(|| [PeerSlot::EMPTY]);
     let table = TABLE.init_with(|| [const { ShimSlot::EMPTY }; CONNECTIONS]);
-    let mut device = AuthenticatedDevice::new(card, peers, table, buffers)?;
+    let mut device = AuthenticatedDevice::new(card, HashKey::new(hash_key), peers, table, buffers)?;
     let connections = ConnectionIdentifier::between(IpCidr::new_host(address.into()), network.into());
     device.shim_mut().add_peer(Peer { connections, mkts })?;
     Ok(device)

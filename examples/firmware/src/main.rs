@@ -38,9 +38,10 @@ type Device = firmware::keys::Device;
 #[entry]
 fn main() -> ! {
     let Some(Board { mut console, card, mut clock }) = Board::take() else { stop() };
-    let mut device = device(Card::new(card, HARDWARE_ADDRESS), &mut console);
+    let (hash_key, seed) = random(&mut console);
+    let mut device = device(Card::new(card, HARDWARE_ADDRESS), hash_key, &mut console);
     let mut config = Config::new(HardwareAddress::Ethernet(HARDWARE_ADDRESS));
-    config.random_seed = seed(&mut console);
+    config.random_seed = seed;
     let mut interface = Interface::new(config, &mut device, clock.now());
     interface.update_ip_addrs(|addresses| {
         // The first one, for which there is room.
@@ -79,30 +80,28 @@ fn main() -> ! {
 /// The card, with TCP-AO on it. In a frame of its own, so that the stack has room for the rest of the program again afterwards.
 #[cfg(feature = "tcp-ao")]
 #[inline(never)]
-fn device(card: Card, console: &mut Console) -> Device {
+fn device(card: Card, hash_key: [u8; 16], console: &mut Console) -> Device {
     let network = cidr::Ipv4Inet::new(ADDRESS, NETWORK_LENGTH).map(|inet| inet.network());
     let network = or_stop(network, console);
     let mkts = or_stop(keys::mkts(), console);
-    or_stop(keys::authenticate(card, ADDRESS, network, mkts), console)
+    or_stop(keys::authenticate(card, ADDRESS, network, mkts, hash_key), console)
 }
 
 #[cfg(not(feature = "tcp-ao"))]
-fn device(card: Card, _: &mut Console) -> Device {
+fn device(card: Card, _: [u8; 16], _: &mut Console) -> Device {
     card
 }
 
-/// Eight random octets from the console, since the board has nothing to make them from. smoltcp chooses ISNs and ports with them.
-fn seed(console: &mut Console) -> u64 {
+/// Random octets from the console, since the board has nothing to make them from: 16 for the key of the shim's tables, and eight with
+/// which smoltcp chooses ISNs and ports.
+fn random(console: &mut Console) -> ([u8; 16], u64) {
     say(console, format_args!("seed?"));
-    let mut seed = [0; 8];
-    for octet in &mut seed {
-        *octet = loop {
-            if let Some(octet) = console.read() {
-                break octet;
-            }
-        };
-    }
-    u64::from_le_bytes(seed)
+    let mut octet = |_| loop {
+        if let Some(octet) = console.read() {
+            break octet;
+        }
+    };
+    (core::array::from_fn(&mut octet), u64::from_le_bytes(core::array::from_fn(octet)))
 }
 
 /// Listens, sends back what has come as far as there is room, and closes when the peer has.

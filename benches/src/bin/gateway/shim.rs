@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::shim::{OPTION_ROOM, PeerSlot, Shim, ShimConfig, ShimSlot};
+use wireseal_tcp_ao::shim::{HashKey, OPTION_ROOM, PeerSlot, Shim, ShimConfig, ShimSlot};
 use wireseal_tcp_ao::{ConnectionIdentifier, KeyId, MasterKey, Mkt, MktSet, Peer, checksum};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -86,7 +86,7 @@ fn host(algorithm: TcpAoAlgorithm, peer: usize) -> Result<Host> {
     let connections = ConnectionIdentifier::between(local, remote);
     let mkt = Mkt::new(KeyId(1), KeyId(1), algorithm, MasterKey::new(b"what both ends know, 32 octets..")?)?;
     let peer = Peer { connections, mkts: MktSet::from_mkts([mkt])? };
-    Ok(Shim::new(ShimConfig::new(1500), vec![peer.into()], ShimSlot::many::<Vec<_>>(4))?)
+    Ok(Shim::new(ShimConfig::new(1500), HashKey::random(), vec![peer.into()], ShimSlot::many::<Vec<_>>(4))?)
 }
 
 /// A packet of this length, with room for the option in front.

@@ -62,7 +62,9 @@ const fn words(direction: Direction, refusal: &Refusal) -> &'static str {
         (_, Refusal::TableFull) => "there is no room for another connection (--connections)",
         (_, Refusal::Malformed(_)) => "malformed packets, or fragments",
         (_, Refusal::Checksum) => "wrong checksum",
-        (_, Refusal::SourceRouted) => "a routing header leads on",
+        (_, Refusal::SourceRouted) => {
+            "a routing header leads on, or a home address takes the place of the source"
+        }
         (_, Refusal::Icmp) => "ICMP errors about a session, which anybody can forge (--accept-icmp)",
         (_, Refusal::Sign(_)) => "segments of the program that fit no session",
         (_, Refusal::NoRoom(_)) => "the program's TCP options leave no room for TCP-AO",

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::ops::Range;
 use std::time::Duration;
 
-use wireseal_tcp_ao::shim::{Event, EventKind, Observer, PeerSlot, Shim, ShimConfig, ShimSlot};
+use wireseal_tcp_ao::shim::{Event, EventKind, HashKey, Observer, PeerSlot, Shim, ShimConfig, ShimSlot};
 use wireseal_tcp_ao::{Connection, ConnectionState, IcmpError, PeerError};
 
 use super::queues::Packet;
@@ -51,7 +51,7 @@ impl Shard {
         peers: Vec<PeerSlot>,
         connections: usize,
     ) -> Result<Self, PeerError> {
-        let shim = Shim::new(config, peers, ShimSlot::many::<Vec<_>>(connections))?;
+        let shim = Shim::new(config, HashKey::random(), peers, ShimSlot::many::<Vec<_>>(connections))?;
         Ok(Self {
             shim: shim.with_observer(Events::default()),
             narrow: HashSet::new(),

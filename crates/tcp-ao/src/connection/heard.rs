@@ -29,11 +29,13 @@ pub(super) struct Heard<const N: usize> {
     keys: [Asked; N],
     /// Whether the last request to be obeyed went back to an earlier key, and only its sequence number said that it was new.
     is_doubtful: bool,
+    /// Whether the peer has signed with the current key since it became that, as far as is known.
+    pub(super) peer_uses_current: bool,
 }
 
 impl<const N: usize> Heard<N> {
     pub(super) const fn new() -> Self {
-        Self { removed: [0; REMOVED], keys: [Asked::Never; N], is_doubtful: false }
+        Self { removed: [0; REMOVED], keys: [Asked::Never; N], is_doubtful: false, peer_uses_current: false }
     }
 
     /// Notes that this end signs with the key of this slot, by whatever way. Returns what was known of it.

@@ -65,7 +65,7 @@ impl<const N: usize> Connection<N> {
         let free = free.ok_or(MktError::TooMany { capacity: N })?;
         let before = self.check_values();
         self.put(free, mkt);
-        self.keep_heard(before);
+        self.keep_heard(before, self.current);
         Ok(())
     }
 
@@ -154,10 +154,14 @@ impl<const N: usize> Connection<N> {
         let id = |slot: usize| self.parameters[slot].as_ref().filter(|_| kept[slot]).map(|key| key.send_id);
         let preferred = taken.clone().find(|mkt| !mkt.parameters().accept_only).map(Mkt::send_id);
         let preferred = preferred.or_else(|| id(rnext)).or_else(|| id(current)).ok_or(KeyError::NoKey)?;
-        // A key whose time to sign is still to come is in the set for acceptance only, and the peer may hold no other.
-        let may_sign = |key: &MktParameters| !key.accept_only || is_early(key);
-        let same = mkts.by_send_id(self.current_key().send_id).filter(|mkt| may_sign(mkt.parameters()));
-        let current = id(current).or(same.map(Mkt::send_id)).unwrap_or(preferred);
+        // A key whose time to sign is still to come is in the set for acceptance only. If the peer signs with it, this end's clock was
+        // set back, and the peer may hold no other. If not, the clock was ahead.
+        let signs =
+            |key: &MktParameters| if is_early(key) { self.heard.peer_uses_current } else { !key.accept_only };
+        let kept_current = self.parameters[current].as_ref().filter(|_| kept[current]);
+        let current = self.current_key().send_id;
+        let stays = kept_current.or(mkts.by_send_id(current).map(Mkt::parameters)).is_some_and(signs);
+        let current = if stays { current } else { preferred };
 
         let before = self.check_values();
         for slot in (0..N).filter(|slot| !kept[*slot]) {

@@ -248,6 +248,14 @@ impl<const N: usize> Connection<N> {
         }
     }
 
+    /// A connection opened by a SYN that has verified before. `None` if its keys are gone.
+    pub(crate) fn answering(pair: SocketPair, handshake: &Handshake, mkts: &MktSet<N>) -> Option<Self> {
+        let signed_with = mkts.by_recv_id(handshake.signed_with)?.send_id();
+        let asked_for = mkts.by_send_id(handshake.asked_for)?.send_id();
+        let isn = handshake.remote_isn;
+        Some(Self::new(pair, Phase::SynReceived, None, isn, mkts, asked_for, signed_with))
+    }
+
     /// The handshake that counts at present.
     pub(crate) fn handshake(&self) -> Option<Handshake> {
         let (signed_with, asked_for) = (self.key_in(self.rnext)?.recv_id, self.key_in(self.current)?.send_id);

@@ -19,6 +19,7 @@ impl<const N: usize> Connection<N> {
             let Some(key) = key else { return };
             keys.send = key;
         }
+        self.heard.peer_uses_current &= self.current == slot;
         self.current = slot;
     }
 
@@ -39,6 +40,7 @@ impl<const N: usize> Connection<N> {
     /// Makes these slots those of the current and the rnext key, and their keys ready, after a change of the keys.
     /// `before` is what [`check_values`](Self::check_values) returned before it.
     pub(super) fn settle_keys(&mut self, current: u8, rnext: u8, before: [Option<u32>; N]) {
+        let previous = self.current;
         (self.current, self.rnext, self.verifies_with) = (current, rnext, rnext);
         if let Secrets::Traffic(keys) = &mut self.secrets {
             let ready = |slot: u8| {
@@ -52,14 +54,17 @@ impl<const N: usize> Connection<N> {
                 _ => self.forget_keys(),
             }
         }
-        self.keep_heard(before);
+        self.keep_heard(before, previous);
     }
 
-    /// After a change of the keys, keeps what was heard of those that are still here.
-    pub(super) fn keep_heard(&mut self, before: [Option<u32>; N]) {
+    /// After a change of the keys, keeps what was heard of those that are still here. `previous` is the slot of the current key before it.
+    pub(super) fn keep_heard(&mut self, before: [Option<u32>; N], previous: u8) {
+        let now = self.check_values();
+        self.heard.peer_uses_current &=
+            before.get(usize::from(previous)) == now.get(usize::from(self.current));
         match self.secrets {
             Secrets::Master(_) => self.heard = Heard::new(),
-            Secrets::Traffic(_) => self.heard.keys_changed(before, self.check_values()),
+            Secrets::Traffic(_) => self.heard.keys_changed(before, now),
         }
         self.heard.signs_with(self.current);
     }

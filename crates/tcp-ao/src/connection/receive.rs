@@ -227,6 +227,7 @@ impl<const N: usize> Connection<N> {
         let age = self.age(tcp);
         let asks_for_another = self.key_in(self.current).is_some_and(|key| key.send_id != ao.rnext_key_id);
         let current_key_changed = asks_for_another && self.obey(tcp, ao, age);
+        self.heard.peer_uses_current |= self.key_in(self.current).is_some_and(|key| key.recv_id == ao.key_id);
         if self.phase == Phase::Established {
             self.receive.advance(tcp.sequence());
         }

@@ -134,6 +134,8 @@ impl<const N: usize> Connection<N> {
         connection.refused = Counters { good: 0, ..state.counters };
         connection.heard = Heard::import(&state.heard, connection.send_ids());
         connection.heard.signs_with(connection.current);
+        // The state does not say, and the peer may hold no other key.
+        connection.heard.peer_uses_current = true;
         connection.establish(state.local_isn);
         Ok(connection)
     }

@@ -10,13 +10,14 @@ use crate::shim::handshakes::Handshakes;
 use crate::tcp::Flags;
 use crate::types::{Isn, KeyId, SeqNum};
 
-/// How long the table of connections remembers what. Only a full table, and [`Shim::expire`](crate::shim::Shim::expire), forget a
-/// connection whose time is over.
+/// How long the table of connections remembers what. Only a full table, [`Shim::expire`](crate::shim::Shim::expire) and the answer of
+/// this end's stack to a new SYN forget an open connection whose time is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TimeLimits {
     /// A handshake that makes no progress: 75 seconds, about as long as stacks wait.
     pub half_open: Duration,
-    /// A SYN of this end's without an answer keeps its place from others for so long: 15 seconds, in which stacks send it four times.
+    /// A handshake keeps its place in a full table for so long, unless its peer has more of them than others: 15 seconds, in which
+    /// stacks send a SYN four times.
     pub unanswered: Duration,
     /// A closed connection: 240 seconds, twice the maximum segment lifetime (RFC 9293 §3.4.2).
     pub closed: Duration,
@@ -53,6 +54,9 @@ impl Default for TimeLimits {
     }
 }
 
+/// A window's octets, and those of a segment from whose start they are counted.
+const LARGEST_WINDOW: i32 = (1 << 30) + (1 << 16);
+
 /// The state of a connection, as coarse as the table needs it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
@@ -87,7 +91,7 @@ pub(super) struct Entry {
     last_used: Duration,
     /// Since when it has had its place in the table's queue.
     pub(super) queued: Duration,
-    /// The peer's SYNs and this end's answers, until the connection is established.
+    /// The peer's SYNs and this end's answers, until the connection is established; then SYNs that may open another.
     handshakes: Handshakes,
     /// The RecvID of the key that this end's segments ask for.
     asked_for: Option<KeyId>,
@@ -161,13 +165,26 @@ impl Entry {
     pub(super) fn prepare_answer(&mut self, flags: Flags, sequence: SeqNum, acknowledgment: SeqNum) {
         let Some(present) = self.connection.handshake() else { return };
         self.handshakes.add(present);
-        let is_answer = flags.ack() && (flags.syn() || flags.rst() && sequence.0 == 0);
         let answered = self.handshakes.of_syn(Isn(acknowledgment.0.wrapping_sub(1)));
-        if let Some(answered) =
-            answered.filter(|answered| is_answer && answered.remote_isn != present.remote_isn)
+        if let Some(answered) = answered
+            .filter(|answered| is_answer(flags, sequence) && answered.remote_isn != present.remote_isn)
         {
             self.connection.adopt_handshake(&Handshake { local_isn: present.local_isn, ..answered });
         }
+    }
+
+    /// The handshake of another connection that this end's stack answers. So it has this one no more, whose time is over.
+    pub(super) fn answered_anew(
+        &self,
+        flags: Flags,
+        (sequence, acknowledgment): (SeqNum, SeqNum),
+        now: Duration,
+        limits: &TimeLimits,
+    ) -> Option<Handshake> {
+        if !is_answer(flags, sequence) || !self.may_be_over(now, limits) {
+            return None;
+        }
+        self.handshakes.of_syn(Isn(acknowledgment.0.wrapping_sub(1)))
     }
 
     pub(super) const fn stage(&self) -> Stage {
@@ -259,18 +276,37 @@ impl Entry {
         };
         if stage != self.stage {
             (self.stage, self.last_used) = (stage, now);
+            if self.connection.is_established() {
+                self.handshakes = Handshakes::default();
+            }
         }
     }
 
-    /// Whether a verified SYN may replace this connection: it has expired, or both ends are done and the SYN is not a copy from
-    /// this connection.
+    /// Whether a verified SYN may replace this connection: its handshake has expired, or both ends are done and the SYN is not a copy
+    /// from this connection. Never while it is open, since the SYN may be a replay.
     pub(super) fn may_be_replaced(&self, syn: SeqNum, now: Duration, limits: &TimeLimits) -> bool {
         let is_another = self.connection.remote_isn() != Some(Isn(syn.0));
         let is_later = self.connection.highest_received().1.before(syn);
         // After a reset nothing is left to protect; after FINs there is TIME-WAIT, where this end closed first
         // (RFC 9293 §3.10.7.4).
         let is_over = self.was_reset || !self.closes_first || is_later;
-        self.has_expired(now, limits) || self.stage == Stage::Closed && is_another && is_over
+        match self.stage {
+            Stage::Open | Stage::Closing => false,
+            Stage::OpenedHere | Stage::OpenedThere => self.has_expired(now, limits),
+            Stage::Closed => self.has_expired(now, limits) || is_another && is_over,
+        }
+    }
+
+    /// Whether this end's stack is asked about a verified SYN for this connection, which is established: its time is over, so that
+    /// the peer may have restarted. A stack that still has the connection drops the SYN or acknowledges (RFC 5961 §4). An older one
+    /// resets for a SYN in its window, which has at most 2^30 octets (RFC 7323 §2.3), so it does not get such a SYN.
+    pub(super) fn may_be_reopened(&self, syn: SeqNum, now: Duration, limits: &TimeLimits) -> bool {
+        let ahead = syn.offset_from(self.connection.highest_received().1);
+        self.may_be_over(now, limits) && !(0..=LARGEST_WINDOW).contains(&ahead)
+    }
+
+    fn may_be_over(&self, now: Duration, limits: &TimeLimits) -> bool {
+        self.connection.is_established() && self.has_expired(now, limits)
     }
 
     /// Whether it has been used so long after it came to its place in the queue that others should be in front of it.
@@ -281,4 +317,9 @@ impl Entry {
     pub(super) fn has_expired(&self, now: Duration, limits: &TimeLimits) -> bool {
         now.saturating_sub(self.last_used) >= limits.of(self.stage)
     }
+}
+
+/// Whether it answers a SYN, by a SYN-ACK or a listener's refusal (RFC 9293 §3.10.7.1).
+const fn is_answer(flags: Flags, sequence: SeqNum) -> bool {
+    flags.ack() && (flags.syn() || flags.rst() && sequence.0 == 0)
 }

@@ -11,7 +11,7 @@ use crate::icmp::{self, Hidden, IcmpError};
 use crate::ip::{IPV4_HEADER_LENGTH, IPV6_HEADER_LENGTH, IpHeader, IpParseError, PROTOCOL_TCP};
 use crate::option::TCP_HEADER_LENGTH;
 use crate::segment::Segment;
-use crate::shim::entry::Entry;
+use crate::shim::entry::{Entry, Stage};
 use crate::shim::{
     Direction, EventKind, OPTION_ROOM, Observer, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot, Subject,
     Unmatched, event, options,
@@ -67,17 +67,18 @@ where
             return Ok(whole);
         }
         let between =
-            |local| SocketPair { local: Endpoint::new(local, 0), remote: Endpoint::new(ip.source, 0) };
-        // A packet whose routing header leads on is not for this host, but some stacks would take it.
-        if ip.header_destination != ip.destination
-            && [ip.header_destination, ip.destination]
-                .into_iter()
-                .any(|local| self.peers.cover(&between(local)))
-        {
-            return Err(Refusal::SourceRouted);
+            |remote, local| SocketPair { local: Endpoint::new(local, 0), remote: Endpoint::new(remote, 0) };
+        // A packet whose routing header leads on is not for this host, but some stacks would take it. Of a home address and the
+        // header's source, each is TCP's source for some stacks.
+        if ip.header_destination != ip.destination || ip.header_source != ip.source {
+            let locals = [ip.header_destination, ip.destination];
+            let covers = |remote| locals.iter().any(|local| self.peers.cover(&between(remote, *local)));
+            if covers(ip.header_source) || covers(ip.source) {
+                return Err(Refusal::SourceRouted);
+            }
         }
         if ip.is_fragment {
-            if self.peers.cover(&between(ip.destination)) {
+            if self.peers.cover(&between(ip.source, ip.destination)) {
                 return Err(ParseError::Fragment.into());
             }
             return Ok(whole);
@@ -148,8 +149,7 @@ where
                 Some(first) if opens && first.remote_isn != isn => {
                     let mkts = peers.get(entry.peer).map(|peer| &peer.mkts).ok_or(Refusal::NoPeer)?;
                     mkts.verify_syn(*segment).map(|syn| {
-                        let (signed_with, asked_for) = (syn.mkt().recv_id(), syn.asked_for().send_id());
-                        entry.heard(Handshake { remote_isn: isn, local_isn: None, signed_with, asked_for });
+                        entry.heard(Handshake::of(&syn));
                         None
                     })
                 }
@@ -176,7 +176,7 @@ where
             return Ok(true);
         }
         let key_id = segment.ao_option().ok().flatten().map(|ao| ao.key_id);
-        let Some(index) = self.peers.of(pair, key_id) else { return self.admit_unprotected(segment) };
+        let Some(index) = self.peers.of(pair, key_id) else { return self.admit_unprotected(arrived) };
         *of_peer = Some(index);
         check_checksums(&self.config, packet, ip)?;
         let Some(peer) = self.peers.get(index) else { return Err(Refusal::NoPeer) };
@@ -200,25 +200,31 @@ where
         let exists = reopens && !may_be_replaced;
         let verdict = mkts.verify_syn(*segment).map(|syn| {
             if exists {
-                return Err(Refusal::ConnectionExists);
+                // Only this end's stack knows whether it still has a connection that has been silent for hours.
+                let entry = self.table.get_mut(pair);
+                let reopened = entry.filter(|entry| entry.may_be_reopened(segment.sequence(), now, limits));
+                reopened.ok_or(Refusal::ConnectionExists)?.heard(Handshake::of(&syn));
+                return Ok(None);
             }
             let ended = |entry: &Entry, why| event::ended(&mut self.observer, entry, why);
             self.table
-                .make_room(pair, now, limits, ended)
-                .then(|| Connection::passive(&syn))
+                .make_room(pair, (index, Stage::OpenedThere), now, limits, ended)
+                .then(|| Some(Connection::passive(&syn)))
                 .ok_or(Refusal::TableFull)
         });
         count(&mut self.counters, self.peers.counters_mut(index), &verdict);
-        let connection = verdict.map_err(Refusal::Verify)??;
-        self.insert(Entry::new(connection, index, now), now)?;
+        if let Some(connection) = verdict.map_err(Refusal::Verify)?? {
+            self.insert(Entry::new(connection, index, now), now)?;
+        }
         Ok(true)
     }
 
     /// A segment of a connection without a configured peer.
-    fn admit_unprotected(&mut self, segment: &Segment<'_>) -> Result<bool, Refusal> {
-        if let Ok(Some(ao)) = segment.ao_option()
+    fn admit_unprotected(&mut self, arrived: &Arrived<'_>) -> Result<bool, Refusal> {
+        if let Ok(Some(ao)) = arrived.segment.ao_option()
             && self.config.unmatched == Unmatched::Drop
         {
+            check_checksums(&self.config, arrived.packet, arrived.ip)?;
             self.counters.count::<()>(&Err(VerifyError::UnknownKeyId(ao.key_id)));
             return Err(Refusal::NoPeer);
         }
@@ -230,16 +236,21 @@ where
     fn admit_icmp(&mut self, ip: &IpHeader, packet: &mut [u8]) -> Result<(), Refusal> {
         let error = IcmpError::from_packet(ip, packet);
         let mut known = error.and_then(|error| Some((error, self.table.get_mut(&error.pair)?)));
-        let is_ignored = match &mut known {
+        let may_be_ignored = match &known {
             _ if self.config.accept_icmp => false,
-            Some((error, entry)) => entry.connection.ignores_icmp(error),
+            Some((error, _)) => error.is_hard(),
             None => match icmp::hidden(ip, packet) {
                 Hidden::Nothing => false,
                 Hidden::Between(pair) => self.peers.cover(&pair),
                 Hidden::Anything => !self.peers.is_empty(),
             },
         };
-        if is_ignored {
+        // Damage on the way is no attack.
+        if may_be_ignored && self.config.check_checksum && icmp::is_damaged(ip, packet) {
+            return Err(Refusal::Checksum);
+        }
+        let ignores = |(error, entry): &mut (IcmpError, &mut Entry)| entry.connection.ignores_icmp(error);
+        if may_be_ignored && known.as_mut().is_none_or(ignores) {
             self.counters.count_dropped_icmp();
             return Err(Refusal::Icmp);
         }

@@ -11,11 +11,14 @@ mod batch;
 mod entry;
 mod event;
 mod handshakes;
+mod hash;
 mod inbound;
 mod options;
 mod outbound;
 mod peers;
 mod refusal;
+mod shares;
+mod slot;
 mod table;
 #[cfg(feature = "tracing")]
 mod tracing;
@@ -35,10 +38,11 @@ use crate::types::SocketPair;
 pub use entry::TimeLimits;
 use entry::{Entry, Stage};
 pub use event::{Direction, End, Event, EventKind, Observer};
+pub use hash::HashKey;
 pub use peers::PeerSlot;
 use peers::Peers;
 pub use refusal::{Refusal, RefusalCounters};
-pub use table::ShimSlot;
+pub use slot::ShimSlot;
 use table::Table;
 #[cfg(feature = "tracing")]
 pub use tracing::TracingObserver;
@@ -71,7 +75,7 @@ pub struct ShimConfig {
     pub unmatched: Unmatched,
     /// Whether hard ICMP errors about established connections reach the stack; RFC 5925 §7.8 advises against it.
     pub accept_icmp: bool,
-    /// Whether to check TCP and IPv4 checksums of received packets; `false` only if the device has done so.
+    /// Whether to check TCP, ICMP and IPv4 checksums of received packets that this shim judges; `false` only if the device has done so.
     pub check_checksum: bool,
     /// How long the table of connections remembers what.
     pub limits: TimeLimits,
@@ -96,12 +100,13 @@ impl ShimConfig {
 /// TCP-AO between a TCP stack and its link.
 ///
 /// `P` holds the peers and `T` the table of connections, in arrays, slices or vectors. Their length is the limit. However many
-/// there are, a packet takes the same few steps.
+/// there are, a packet takes a few steps: both are found by a hash under a secret key, so that nobody can choose addresses for which
+/// it takes more.
 ///
 /// ```
 /// use core::time::Duration;
 /// use wireseal_algorithms::TcpAoAlgorithm;
-/// use wireseal_tcp_ao::shim::{Shim, ShimConfig, ShimSlot};
+/// use wireseal_tcp_ao::shim::{HashKey, Shim, ShimConfig, ShimSlot};
 /// use wireseal_tcp_ao::{ConnectionIdentifier, KeyId, MasterKey, Mkt, MktSet, Peer};
 ///
 /// let mkt = Mkt::new(KeyId(1), KeyId(1), TcpAoAlgorithm::HmacSha1, MasterKey::new(b"secret")?)?;
@@ -109,7 +114,9 @@ impl ShimConfig {
 ///     connections: ConnectionIdentifier::between("192.0.2.1/32".parse()?, "192.0.2.2/32".parse()?),
 ///     mkts: MktSet::from_mkts([mkt])?,
 /// };
-/// let mut shim = Shim::new(ShimConfig::new(1500), [peer.into()], [const { ShimSlot::EMPTY }; 8])?;
+/// // Without std: `HashKey::new`, with octets from the chip's generator.
+/// let hash_key = HashKey::random();
+/// let mut shim = Shim::new(ShimConfig::new(1500), hash_key, [peer.into()], [const { ShimSlot::EMPTY }; 8])?;
 ///
 /// // An unsigned segment in the peer's name is refused.
 /// let mut packet = [
@@ -131,15 +138,16 @@ pub struct Shim<P, T, O = ()> {
 }
 
 impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Shim<P, T> {
-    /// A shim for these peers, with room for one connection per slot of `table`. Connections that its slots held are gone.
+    /// A shim for these peers, with room for one connection per slot of `table`. Connections that its slots held are gone. The key
+    /// is for the hash tables that peers and connections are found by.
     ///
     /// # Errors
     /// [`PeerError`] if peers overlap and share key ids.
-    pub fn new(config: ShimConfig, peers: P, table: T) -> Result<Self, PeerError> {
+    pub fn new(config: ShimConfig, hash_key: HashKey, peers: P, table: T) -> Result<Self, PeerError> {
         Ok(Self {
             config,
-            peers: Peers::new(peers)?,
-            table: Table::new(table),
+            peers: Peers::new(hash_key.clone(), peers)?,
+            table: Table::new(hash_key, table),
             observer: (),
             counters: Counters::default(),
             refused: [RefusalCounters::default(); 2],
@@ -186,10 +194,23 @@ where
 
     /// Adds a peer, and returns its index.
     ///
+    /// Live connections that belonged to a less specific peer and now belong to this one get its keys, as by [`Self::set_mkts`].
+    ///
     /// # Errors
     /// [`PeerError::TooMany`] if no slot is free, and [`PeerError::Overlap`]; nothing changes.
     pub fn add_peer(&mut self, peer: Peer) -> Result<usize, PeerError> {
-        self.peers.add(peer)
+        let mkts = peer.mkts.clone();
+        let index = self.peers.add(peer)?;
+        let (peers, table) = (&self.peers, &mut self.table);
+        let is_its = |entry: &Entry| {
+            let connection = &entry.connection;
+            peers.of(&connection.pair(), Some(connection.rnext_key().recv_id)) == Some(index)
+        };
+        for wider in peers.wider_than(index) {
+            table.change_peer(wider, index, is_its);
+        }
+        self.retain_of(index, End::NoKey, |entry| entry.connection.replace_keys(&mkts).is_ok());
+        Ok(index)
     }
 
     /// Removes a peer and forgets its connections. They are no longer protected: their packets pass unchanged, unless another
@@ -272,11 +293,17 @@ where
 
     /// Takes over a connection that was established elsewhere (see [`Connection::import`]). It replaces one with the same pair.
     ///
+    /// It gets the keys that its peer has now, as by [`Connection::replace_keys`]: what the peer has lost in the meantime is no key
+    /// of the connection's any more.
+    ///
     /// # Errors
-    /// [`Refusal::NoPeer`] if no peer is configured for it, and [`Refusal::TableFull`].
-    pub fn adopt(&mut self, now: Duration, connection: Connection<MKTS_PER_PEER>) -> Result<(), Refusal> {
+    /// [`Refusal::NoPeer`] if no peer is configured for it, [`Refusal::NoKey`] if the peer has no key to sign with, and
+    /// [`Refusal::TableFull`].
+    pub fn adopt(&mut self, now: Duration, mut connection: Connection<MKTS_PER_PEER>) -> Result<(), Refusal> {
         let peer =
             self.peers.of(&connection.pair(), Some(connection.rnext_key().recv_id)).ok_or(Refusal::NoPeer)?;
+        let mkts = &self.peers.get(peer).ok_or(Refusal::NoPeer)?.mkts;
+        connection.replace_keys(mkts).map_err(|_| Refusal::NoKey)?;
         let pair = connection.pair();
         self.insert(Entry::new(connection, peer, now), now)?;
         if let Some(entry) = self.table.get(&pair) {

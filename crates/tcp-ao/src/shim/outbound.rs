@@ -70,8 +70,8 @@ where
         let pair = SocketPair { local: segment.source(), remote: segment.destination() };
         subject.pair = Some(pair);
         let (flags, segment_end, isn) = (segment.flags(), segment.end(), Isn(segment.sequence().0));
-        // Only a SYN takes connections out of the table that are open, or over.
-        if flags.syn()
+        // Only a SYN, or the refusal of one, takes connections out of the table that are open, or over.
+        if (flags.syn() || flags.rst())
             && let Some(pending) = &mut pending
         {
             self.complete(pending);
@@ -80,21 +80,26 @@ where
         let is_new = flags.syn()
             && !flags.ack()
             && known.as_ref().is_none_or(|entry| entry.connection.local_isn() != Some(isn));
+        let numbers = (segment.sequence(), segment.acknowledgment());
+        let limits = &self.config.limits;
+        let answered = known.as_ref().and_then(|entry| entry.answered_anew(flags, numbers, now, limits));
         let mut opened = None;
         let entry = match known {
-            Some(entry) if !is_new => {
+            Some(entry) if !is_new && answered.is_none() => {
                 subject.peer = Some(entry.peer);
                 entry
             }
             _ => {
-                let Some(index) = self.peers.of(&pair, None) else { return Ok(room..end) };
+                let signed_with = answered.map(|handshake| handshake.signed_with);
+                let Some(index) = self.peers.of(&pair, signed_with) else { return Ok(room..end) };
                 subject.peer = Some(index);
-                if !is_new {
-                    return Err(Refusal::NoConnection);
-                }
-                let peer = self.peers.get(index).ok_or(Refusal::NoPeer)?;
-                let connection = Connection::active(pair, isn, &peer.mkts).map_err(|_| Refusal::NoKey)?;
-                opened.insert(Entry::new(connection, index, now))
+                let mkts = &self.peers.get(index).ok_or(Refusal::NoPeer)?.mkts;
+                let connection = match answered {
+                    Some(handshake) => Connection::answering(pair, &handshake, mkts),
+                    None if is_new => Connection::active(pair, isn, mkts).ok(),
+                    None => return Err(Refusal::NoConnection),
+                };
+                opened.insert(Entry::new(connection.ok_or(Refusal::NoKey)?, index, now))
             }
         };
         entry.prepare_answer(flags, segment.sequence(), segment.acknowledgment());

@@ -1,7 +1,7 @@
 //! The peers, found by their longest prefix, through links in the caller's slots.
 
 use core::fmt;
-use core::net::{IpAddr, Ipv6Addr};
+use core::net::IpAddr;
 use core::time::Duration;
 
 use cidr::IpCidr;
@@ -10,7 +10,7 @@ use crate::counters::Counters;
 use crate::ip::ipv6_octets;
 use crate::mkt::MktSet;
 use crate::peer::{ConnectionIdentifier, MKTS_PER_PEER, Peer, PeerError, canonical};
-use crate::shim::table::mix_address;
+use crate::shim::HashKey;
 use crate::types::{KeyId, SocketPair};
 
 /// No slot.
@@ -81,6 +81,7 @@ fn specificity(connections: &ConnectionIdentifier) -> (u8, u8, usize) {
 
 pub(super) struct Peers<P> {
     slots: P,
+    hash_key: HashKey,
     free: usize,
     /// How many peers have a remote prefix of each length, 0 to 128.
     counts: [u32; BITS as usize + 1],
@@ -91,13 +92,13 @@ pub(super) struct Peers<P> {
 }
 
 impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
-    pub(super) fn new(mut slots: P) -> Result<Self, PeerError> {
+    pub(super) fn new(hash_key: HashKey, mut slots: P) -> Result<Self, PeerError> {
         for slot in slots.as_mut() {
             *slot = PeerSlot { peer: slot.peer.take(), ..PeerSlot::EMPTY };
         }
         let counts = [0; BITS as usize + 1];
         let accept_mismatches_until = Duration::ZERO;
-        let mut peers = Self { slots, free: NONE, counts, lengths: 0, accept_mismatches_until };
+        let mut peers = Self { slots, hash_key, free: NONE, counts, lengths: 0, accept_mismatches_until };
         for index in (0..peers.slots.as_ref().len()).rev() {
             if peers.get(index).is_none() {
                 peers.slots.as_mut()[index].next = core::mem::replace(&mut peers.free, index);
@@ -201,18 +202,34 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
     }
 
     /// The peer that a connection belongs to: the one with the most specific prefixes and ports. Of several that are equally
-    /// specific, a received segment's KeyID decides (RFC 5925 §3.3).
+    /// specific, a received segment's KeyID decides (RFC 5925 §3.3), and without one, or if none has that key, which has keys to
+    /// sign with.
     pub(super) fn of(&self, pair: &SocketPair, key_id: Option<KeyId>) -> Option<usize> {
         let most_specific = self.most_specific(pair, &|_, peer| peer.connections.contains(pair))?;
-        let has_key = |peer: &Peer| key_id.is_none_or(|id| peer.mkts.by_recv_id(id).is_some());
+        let has_key = |peer: &Peer| match key_id {
+            Some(id) => peer.mkts.by_recv_id(id).is_some(),
+            None => peer.mkts.preferred().is_some(),
+        };
         let best = self.get(most_specific).filter(|peer| !has_key(peer)).map(|peer| peer.connections);
         let Some(best) = best else { return Some(most_specific) };
-        let by_key = self.most_specific(pair, &|_, peer| {
-            peer.connections.contains(pair)
-                && specificity(&peer.connections) == specificity(&best)
-                && has_key(peer)
+        let equal = |is_wanted: &dyn Fn(&Peer) -> bool| {
+            self.most_specific(pair, &|_, peer| {
+                peer.connections.contains(pair)
+                    && specificity(&peer.connections) == specificity(&best)
+                    && is_wanted(peer)
+            })
+        };
+        let signs = |peer: &Peer| peer.mkts.preferred().is_some();
+        equal(&has_key).or_else(|| equal(&signs)).or(Some(most_specific))
+    }
+
+    /// The peers whose remote prefixes contain this one's: they may have connections that now belong to it.
+    pub(super) fn wider_than(&self, index: usize) -> impl Iterator<Item = usize> {
+        let own = self.get(index).map(|peer| Prefix::of(peer.connections.remote));
+        let others = own.into_iter().flat_map(move |own| {
+            self.lengths_up_to(own.1).flat_map(move |length| self.with_remote(Prefix::new(own.0, length)))
         });
-        by_key.or(Some(most_specific))
+        others.map(|(other, _)| other).filter(move |other| *other != index)
     }
 
     /// Whether a peer is configured for any connection between these addresses.
@@ -311,8 +328,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
     }
 
     fn bucket_of(&self, Prefix(address, length): Prefix) -> usize {
-        let hash = mix_address(Ipv6Addr::from_bits(address).into(), u64::from(length));
-        (hash % self.slots.as_ref().len().max(1) as u64) as usize
+        self.hash_key.place_of_prefix(address, length, self.slots.as_ref().len())
     }
 }
 

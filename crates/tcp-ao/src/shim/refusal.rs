@@ -10,8 +10,9 @@ pub enum Refusal {
     /// Not an IP packet with a whole TCP segment, in either direction.
     #[error(transparent)]
     Malformed(#[from] ParseError),
-    /// Received with a wrong TCP or IPv4 checksum.
-    #[error("TCP or IPv4 header checksum is wrong")]
+    /// Received with a wrong TCP or IPv4 checksum, or an ICMP error with a wrong one. In no [`Counters`](crate::Counters), because
+    /// nothing shows what it was.
+    #[error("TCP, ICMP or IPv4 header checksum is wrong")]
     Checksum,
     /// Received and not authentic.
     #[error(transparent)]
@@ -23,8 +24,8 @@ pub enum Refusal {
     /// A segment of a protected connection whose handshake the shim has not seen.
     #[error("segment of a protected connection whose handshake was not seen")]
     NoConnection,
-    /// Received with a routing header that still leads on, to or from a protected address.
-    #[error("routing header leads on, to or from a protected address")]
+    /// Received with a routing header that still leads on, or with a Home Address option, to or from a protected address.
+    #[error("routing header leads on, or home address, to or from a protected address")]
     SourceRouted,
     /// Received signed, for a connection without a configured peer.
     #[error("signed segment, but no peer is configured for its connection")]

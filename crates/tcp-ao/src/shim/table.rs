@@ -1,79 +1,15 @@
 //! The bounded table of connections: an index by socket pair and queues by age, both linked through the caller's slots, so that
 //! nothing takes longer in a full table than in an empty one.
 
-use core::fmt;
-use core::net::IpAddr;
 use core::time::Duration;
 
-use crate::ip::ipv6_octets;
-use crate::shim::End;
 use crate::shim::entry::{Entry, Stage, TimeLimits};
+use crate::shim::slot::{NONE, ShimSlot};
+use crate::shim::{End, HashKey};
 use crate::types::SocketPair;
 
 /// How many connections at the head of a queue are looked at to find one whose time is over.
 const LOOKED_AT: usize = 8;
-/// No slot.
-const NONE: u32 = u32::MAX;
-
-/// A slot for one connection in a [`Shim`](crate::shim::Shim)'s table; about 2 KiB.
-pub struct ShimSlot {
-    entry: Option<Entry>,
-    /// The first slot of the bucket that has this slot's number.
-    bucket: u32,
-    /// The bucket that this slot's connection is in.
-    home: u32,
-    /// The next slot of the bucket that this slot's connection is in, or the next free slot.
-    next: u32,
-    /// The queue that the connection is in, and its neighbours there.
-    queue: Stage,
-    older: u32,
-    newer: u32,
-    /// The first slot of the list of the peers that have this slot's number, modulo the length of the table.
-    peers_first: u32,
-    /// The neighbours in the list of this slot's peer.
-    peers_before: u32,
-    peers_next: u32,
-}
-
-impl ShimSlot {
-    /// A free slot.
-    pub const EMPTY: Self = Self {
-        entry: None,
-        bucket: NONE,
-        home: NONE,
-        next: NONE,
-        queue: Stage::Open,
-        older: NONE,
-        newer: NONE,
-        peers_first: NONE,
-        peers_before: NONE,
-        peers_next: NONE,
-    };
-
-    /// So many free slots, in a `Vec` or any other collection. For an array, write `[const { ShimSlot::EMPTY }; 8]`.
-    ///
-    /// ```
-    /// # use wireseal_tcp_ao::shim::ShimSlot;
-    /// let table: Vec<ShimSlot> = ShimSlot::many(1000);
-    /// # assert_eq!(table.len(), 1000);
-    /// ```
-    #[must_use]
-    pub fn many<C: FromIterator<Self>>(count: usize) -> C {
-        core::iter::repeat_with(Self::default).take(count).collect()
-    }
-}
-
-impl Default for ShimSlot {
-    fn default() -> Self {
-        Self::EMPTY
-    }
-}
-
-impl fmt::Debug for ShimSlot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ShimSlot").field(&self.entry.as_ref().map(|entry| &entry.connection)).finish()
-    }
-}
 
 /// The connections of one stage, those that came into it first in front.
 #[derive(Clone, Copy)]
@@ -84,20 +20,23 @@ struct Queue {
 
 pub(super) struct Table<T> {
     slots: T,
+    hash_key: HashKey,
     free: u32,
     queues: [Queue; Stage::ALL.len()],
+    /// How many handshakes the largest shares have.
+    pub(super) most: [u32; 2],
 }
 
 impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     /// An empty table; what the slots held is gone.
-    pub(super) fn new(mut slots: T) -> Self {
+    pub(super) fn new(hash_key: HashKey, mut slots: T) -> Self {
         let mut free = NONE;
         for (index, slot) in slots.as_mut().iter_mut().enumerate().take(NONE as usize).rev() {
             *slot = ShimSlot { next: free, ..ShimSlot::EMPTY };
             free = index as u32;
         }
         let queues = [Queue { oldest: NONE, newest: NONE }; Stage::ALL.len()];
-        Self { slots, free, queues }
+        Self { slots, hash_key, free, queues, most: [0; 2] }
     }
 
     pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
@@ -133,6 +72,25 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         }
     }
 
+    /// Gives connections of one peer to another, those that `moves` says so of.
+    pub(super) fn change_peer(&mut self, from: usize, to: usize, moves: impl Fn(&Entry) -> bool) {
+        let Some(list) = self.list_of(from) else { return };
+        let mut index = self.slot(list).peers_first;
+        while index != NONE {
+            let next = self.slot(index).peers_next;
+            if self.entry(index).is_some_and(|entry| entry.peer == from && moves(entry)) {
+                self.leave_share(index);
+                self.leave_peer(index);
+                if let Some(entry) = &mut self.slot_mut(index).entry {
+                    entry.peer = to;
+                }
+                self.join_peer(index);
+                self.join_share(index);
+            }
+            index = next;
+        }
+    }
+
     /// Forgets the connections that `keep` says `false` of. Looks at every slot.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&mut Entry) -> bool) {
         for index in 0..self.slots.as_ref().len().min(NONE as usize) as u32 {
@@ -159,7 +117,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         ended: impl FnMut(&Entry, End),
     ) -> Result<(), ()> {
         let pair = entry.connection.pair();
-        if !self.make_room(&pair, now, limits, ended) {
+        if !self.make_room(&pair, (entry.peer, entry.stage()), now, limits, ended) {
             return Err(());
         }
         let index = self.free;
@@ -173,14 +131,14 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         Ok(())
     }
 
-    /// Makes room for a connection. It replaces one with the same pair, or takes a free slot, or that of a connection that has expired or
-    /// closed, or of the oldest handshake that a peer started, which a replay could have done, or of a SYN of this end's that has
-    /// had no answer for a while.
+    /// Makes room for a connection of a peer's. It replaces one with the same pair, or takes a free slot, or that of a connection that
+    /// has expired or closed, or of a [handshake](Self::handshake_in_the_way).
     ///
     /// An open connection is evicted only after hours without progress. `ended` hears which connection made way, and why.
     pub(super) fn make_room(
         &mut self,
         pair: &SocketPair,
+        newcomer: (usize, Stage),
         now: Duration,
         limits: &TimeLimits,
         mut ended: impl FnMut(&Entry, End),
@@ -189,7 +147,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         let in_the_way = same.or_else(|| {
             let index = Some(self.free)
                 .filter(|free| *free == NONE)
-                .and_then(|_| self.least_valuable(now, limits))?;
+                .and_then(|_| self.least_valuable(newcomer, now, limits))?;
             let has_expired = self.entry(index)?.has_expired(now, limits);
             Some((index, if has_expired { End::Expired } else { End::Evicted }))
         });
@@ -202,8 +160,13 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         self.free != NONE
     }
 
-    /// The slot that a new connection may have in a full table. Takes the same few steps however large the table is.
-    fn least_valuable(&mut self, now: Duration, limits: &TimeLimits) -> Option<u32> {
+    /// The slot that a new connection may have in a full table. It takes no more steps in a larger one.
+    fn least_valuable(
+        &mut self,
+        newcomer: (usize, Stage),
+        now: Duration,
+        limits: &TimeLimits,
+    ) -> Option<u32> {
         for stage in Stage::ALL {
             for _ in 0..LOOKED_AT {
                 let oldest = self.queue(stage).oldest;
@@ -219,14 +182,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
                 self.join_queue(oldest);
             }
         }
-        let oldest = |stage| Some(self.queue(stage).oldest).filter(|oldest| *oldest != NONE);
-        let is_unanswered = |index: &u32| {
-            let sent = self.entry(*index).map_or(now, Entry::last_used);
-            now.saturating_sub(sent) >= limits.unanswered
-        };
-        oldest(Stage::Closed)
-            .or_else(|| oldest(Stage::OpenedThere))
-            .or_else(|| oldest(Stage::OpenedHere).filter(is_unanswered))
+        self.oldest(Stage::Closed).or_else(|| self.handshake_in_the_way(newcomer, now, limits))
     }
 
     fn vacate(&mut self, index: u32) {
@@ -259,9 +215,11 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
             NONE => self.queue_mut(stage).oldest = index,
             _ => self.slot_mut(last).newer = index,
         }
+        self.join_share(index);
     }
 
     fn leave_queue(&mut self, index: u32) {
+        self.leave_share(index);
         let ShimSlot { queue: stage, older, newer, .. } = *self.slot(index);
         match older {
             NONE => self.queue_mut(stage).oldest = newer,
@@ -296,7 +254,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     }
 
     /// The slot that has the first connection of a peer, which others with the same remainder share.
-    fn list_of(&self, peer: usize) -> Option<u32> {
+    pub(super) fn list_of(&self, peer: usize) -> Option<u32> {
         let slots = self.slots.as_ref().len().min(NONE as usize);
         peer.checked_rem(slots).map(|list| list as u32)
     }
@@ -316,20 +274,24 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     }
 
     fn bucket_of(&self, pair: &SocketPair) -> u32 {
-        let buckets = self.slots.as_ref().len().clamp(1, NONE as usize);
-        (hash(pair) % buckets as u64) as u32
+        self.hash_key.place_of_pair(pair, self.slots.as_ref().len()) as u32
     }
 
-    fn entry(&self, index: u32) -> Option<&Entry> {
+    pub(super) fn entry(&self, index: u32) -> Option<&Entry> {
         self.slots.as_ref().get(index as usize)?.entry.as_ref()
     }
 
-    fn slot(&self, index: u32) -> &ShimSlot {
+    pub(super) fn slot(&self, index: u32) -> &ShimSlot {
         &self.slots.as_ref()[index as usize]
     }
 
-    fn slot_mut(&mut self, index: u32) -> &mut ShimSlot {
+    pub(super) fn slot_mut(&mut self, index: u32) -> &mut ShimSlot {
         &mut self.slots.as_mut()[index as usize]
+    }
+
+    /// The connection that came first into the queue of its stage.
+    pub(super) fn oldest(&self, stage: Stage) -> Option<u32> {
+        Some(self.queue(stage).oldest).filter(|oldest| *oldest != NONE)
     }
 
     const fn queue(&self, stage: Stage) -> Queue {
@@ -339,24 +301,4 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     const fn queue_mut(&mut self, stage: Stage) -> &mut Queue {
         &mut self.queues[stage as usize]
     }
-}
-
-/// It needs no key: only connections that this end opened, or whose SYN has verified, enter the table, so strangers cannot cause
-/// collisions.
-fn hash(pair: &SocketPair) -> u64 {
-    let [local, remote] =
-        [pair.local, pair.remote].map(|end| mix_address(end.address(), u64::from(end.port())));
-    mix(local, remote)
-}
-
-/// An address and a number in 64 bits, all of which depend on all.
-pub(super) fn mix_address(address: IpAddr, number: u64) -> u64 {
-    let octets = u128::from_be_bytes(ipv6_octets(address));
-    mix((octets >> 64) as u64 ^ number, octets as u64)
-}
-
-/// Two numbers in one: the halves of a product, whose factors are apart from zero but for one value each.
-fn mix(a: u64, b: u64) -> u64 {
-    let product = u128::from(a ^ 0x9e37_79b9_7f4a_7c15) * u128::from(b ^ 0xd6e8_feb8_6659_fd93);
-    (product >> 64) as u64 ^ product as u64
 }

@@ -7,7 +7,9 @@ use wireseal_tcp_ao::key_chain::{Key, KeyChain, Lifetime, Timestamp};
 use wireseal_tcp_ao::shim::{PeerSlot, Refusal, Shim, ShimConfig};
 use wireseal_tcp_ao::{Connection, ConnectionIdentifier, Isn, KeyId, Peer, SeqNum, VerifyError};
 
-use crate::shim_support::{CLIENT_ISN, Link, Packet, SERVER_ISN, inbound, outbound, shim, slots, with_ports};
+use crate::shim_support::{
+    CLIENT_ISN, Link, Packet, SERVER_ISN, hash_key, inbound, outbound, shim, slots, with_ports,
+};
 use crate::support::{
     ACK, Ends, Parts, RST, SYN, ipv4_packet, ipv4_pair, ipv6_packet, ipv6_pair, mirrored, mkt, mkts, receive,
     view,
@@ -233,7 +235,7 @@ fn a_wider_peers_key_is_not_for_the_specific_peer() {
     let wide = Peer { connections: identifier("192.0.2.0/24"), mkts: mirrored(&[(3, 4)]) };
     let host = Peer { connections: identifier("192.0.2.1/32"), mkts: mirrored(&[(1, 2)]) };
     let peers: Vec<PeerSlot> = vec![host.into(), wide.into()];
-    let mut server = Shim::new(ShimConfig::new(1500), peers, slots(8)).unwrap();
+    let mut server = Shim::new(ShimConfig::new(1500), hash_key(), peers, slots(8)).unwrap();
     let now = seconds(1000);
     let refused = inbound(&mut server, now, &recorded_syn(&[(3, 4)], 7000));
     assert_eq!(refused, Err(Refusal::Verify(VerifyError::UnknownKeyId(KeyId(3)))));
@@ -277,6 +279,23 @@ fn two_replays_do_not_push_out_the_genuine_syn() {
     inbound(&mut link.server, link.now, &recorded_syn(&[(1, 2)], 8000)).unwrap();
     let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, SERVER_ISN, CLIENT_ISN + 1);
     link.deliver_to_client(&syn_ack).unwrap();
+}
+
+/// Three, all answered as by SYN cookies, are not too many.
+#[test]
+fn three_answered_replays_do_not_push_out_the_genuine_syn() {
+    for replays in [3, 4] {
+        let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+        let (pair, back) = (link.pair, link.pair.reversed());
+        link.deliver_to_server(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();
+        link.deliver_to_client(&Packet::new(back, SYN | ACK, 0x4000, CLIENT_ISN + 1)).unwrap();
+        for isn in (7000..).step_by(1000).take(replays) {
+            inbound(&mut link.server, link.now, &recorded_syn(&[(1, 2)], isn)).unwrap();
+            link.server_sends(&Packet::new(back, SYN | ACK, 0x5000 + isn, isn + 1)).unwrap();
+        }
+        let completes = link.deliver_to_server(&Packet::new(pair, ACK, CLIENT_ISN + 1, 0x4001)).is_ok();
+        assert_eq!(completes, replays == 3, "four handshakes are kept");
+    }
 }
 
 /// The stack's answer to the genuine SYN does not begin the handshake's time anew, which began with a replay.

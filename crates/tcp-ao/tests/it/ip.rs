@@ -2,15 +2,17 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use crate::support::{ACK, Parts, TIMESTAMPS, ipv4_packet, ipv4_pair, ipv6_packet, ipv6_pair, mkt, packet};
+use crate::support::{
+    ACK, Ends, Parts, TIMESTAMPS, ipv4_packet, ipv4_pair, ipv6_packet, ipv6_pair, mkt, packet,
+};
 use etherparse::{SlicedPacket, TransportSlice};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::ip::IpParseError;
+use wireseal_tcp_ao::ip::{IpHeader, IpParseError};
 use wireseal_tcp_ao::{
-    Endpoint, IcmpError, Isn, KdfContext, OptionCoverage, ParseError, Segment, Sne, TrafficKey, checksum,
-    segment_mac,
+    Endpoint, IcmpError, Isn, KdfContext, OptionCoverage, ParseError, Segment, Sne, SocketPair, TrafficKey,
+    VerifyError, checksum, segment_mac,
 };
 
 const SOURCE: [u8; 16] = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
@@ -160,6 +162,50 @@ fn ao_12_mapped_addresses_in_an_ipv6_header_are_ipv4_endpoints() {
     assert_eq!((segment.source(), segment.destination()), (ipv4_pair().local, ipv4_pair().remote));
     assert_eq!(segment.source_address(), IpAddr::from(mapped(1)));
     assert_eq!(Endpoint::new(mapped(1), 5), Endpoint::new([192, 0, 2, 1], 5));
+}
+
+/// Its own copy of the addresses has them as IPv4.
+#[test]
+fn ao_12_a_connection_takes_segments_between_mapped_addresses() {
+    let mut ends = Ends::<1>::with_ids(&[(1, 2)]);
+    let segment = ends.active_data(b"in an IPv6 header");
+    let mapped = |endpoint: Endpoint| match endpoint.address() {
+        IpAddr::V4(address) => IpAddr::from(address.to_ipv6_mapped()),
+        IpAddr::V6(_) => unreachable!(),
+    };
+    let SocketPair { local, remote } = ipv4_pair();
+    let other = mapped(Endpoint::new([192, 0, 2, 9], 0));
+    let refused = Segment::from_tcp(other, mapped(remote), &segment).unwrap();
+    assert_eq!(ends.passive.verify(&refused).unwrap_err(), VerifyError::OtherConnection);
+    let segment = Segment::from_tcp(mapped(local), mapped(remote), &segment).unwrap();
+    ends.passive.verify(&segment).unwrap();
+}
+
+/// A Destination Options header with a mobile node's home address (RFC 6275 §6.3), PadN before it or padding of one octet each.
+fn home_address(next_header: u8, padding: &[u8], home: [u8; 16]) -> Vec<u8> {
+    extension(next_header, &[padding, &[201, 16], &home].concat())
+}
+
+#[test]
+fn ao_11_a_home_address_takes_the_place_of_the_source() {
+    for padding in [&[1, 2, 0, 0][..], &[0, 0, 0, 0], &[4, 2, 201, 16], &[]] {
+        let packet = behind(60, &home_address(6, padding, SECOND_HOP));
+        let header = IpHeader::parse(&packet).unwrap();
+        assert_eq!((header.source, header.header_source), (SECOND_HOP.into(), SOURCE.into()), "{padding:?}");
+        assert_eq!(Segment::parse(&packet).unwrap().source_address(), IpAddr::from(SECOND_HOP));
+    }
+    // Not behind an option that is cut off, and not in a header of another kind.
+    for extensions in [(60, home_address(6, &[4, 40], SECOND_HOP)), (0, home_address(6, &[], SECOND_HOP))] {
+        let header = IpHeader::parse(&behind(extensions.0, &extensions.1)).unwrap();
+        assert_eq!((header.source, header.header_source), (SOURCE.into(), SOURCE.into()));
+    }
+    let twice = [home_address(60, &[], SECOND_HOP), home_address(6, &[], SOURCE)].concat();
+    let in_one = extension(6, &[&[201, 16][..], &SECOND_HOP, &[201, 16], &SECOND_HOP].concat());
+    let short = extension(6, &[&[201, 4][..], &SECOND_HOP].concat());
+    let error = |extensions: &[u8]| IpHeader::parse(&behind(60, extensions)).unwrap_err();
+    assert_eq!(error(&twice), IpParseError::HomeAddresses);
+    assert_eq!(error(&in_one), IpParseError::HomeAddresses);
+    assert_eq!(error(&short), IpParseError::BadLength);
 }
 
 #[test]

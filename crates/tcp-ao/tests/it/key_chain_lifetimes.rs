@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::shim_support::hash_key;
+
 use proptest::prelude::*;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::key_chain::{Key, KeyChain, Lifetime, Problem, Timestamp};
@@ -201,7 +203,7 @@ fn shim_with_keys_of(chain: &KeyChain, now: i64) -> Shim<[PeerSlot; 1], [ShimSlo
     let connections =
         ConnectionIdentifier::between("192.0.2.1/32".parse().unwrap(), "192.0.2.2/32".parse().unwrap());
     let config = ShimConfig { check_checksum: false, ..ShimConfig::new(1500) };
-    Shim::new(config, [Peer { connections, mkts }.into()], [const { ShimSlot::EMPTY }]).unwrap()
+    Shim::new(config, hash_key(), [Peer { connections, mkts }.into()], [const { ShimSlot::EMPTY }]).unwrap()
 }
 
 #[test]

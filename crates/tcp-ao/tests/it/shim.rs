@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::shim_support::{
-    CLIENT_ISN, Link, Packet, SERVER_ISN, inbound, outbound, peer, read, shim, slots, with_ports,
+    CLIENT_ISN, Link, Packet, SERVER_ISN, hash_key, inbound, outbound, peer, read, shim, slots, with_ports,
 };
 use crate::support::{ACK, FIN, RST, SYN, TIMESTAMPS, ipv4_pair, ipv6_pair, mirrored, mkts, pair};
 use wireseal_tcp_ao::shim::{OPTION_ROOM, Refusal, Shim, ShimConfig, Unmatched};
@@ -58,7 +58,7 @@ fn ao_20_a_signed_segment_without_peer_is_dropped_by_default_and_passed_on_reque
         [(Unmatched::Drop, Err(Refusal::NoPeer)), (Unmatched::Pass, Ok(signed.clone()))]
     {
         let config = ShimConfig { unmatched, ..ShimConfig::new(1500) };
-        let mut without_peers = Shim::new(config, Vec::new(), slots(4)).unwrap();
+        let mut without_peers = Shim::new(config, hash_key(), Vec::new(), slots(4)).unwrap();
         assert_eq!(inbound(&mut without_peers, NOW, &signed), expected);
         let key_not_found = u64::from(unmatched == Unmatched::Drop);
         assert_eq!(*without_peers.counters(), Counters { key_not_found, ..Counters::default() });
@@ -109,7 +109,7 @@ fn a_peer_with_mapped_addresses_is_protected_like_its_ipv4_self() {
     let connections = ConnectionIdentifier::between(net("::ffff:192.0.2.1"), net("::ffff:192.0.2.0/120"));
     let mapped = Peer { connections, mkts: mkts(&[(1, 2)]) };
     assert!(connections.overlaps(&ConnectionIdentifier::between(net("192.0.2.1"), net("192.0.2.2"))));
-    let mut shim = Shim::new(ShimConfig::new(1500), vec![mapped.into()], slots(1)).unwrap();
+    let mut shim = Shim::new(ShimConfig::new(1500), hash_key(), vec![mapped.into()], slots(1)).unwrap();
     let unsigned = Packet::new(ipv4_pair().reversed(), RST, 1, 0).build();
     assert_eq!(inbound(&mut shim, NOW, &unsigned), Err(Refusal::Verify(VerifyError::Unsigned)));
     let signed = outbound(&mut shim, NOW, &Packet::new(ipv4_pair(), SYN, 1, 0).build()).unwrap();
@@ -122,9 +122,13 @@ fn a_peer_with_mapped_addresses_is_protected_like_its_ipv4_self() {
 fn ao_21_a_peer_of_all_ipv6_addresses_leaves_no_mapped_one_out() {
     let net = |text: &str| text.parse().unwrap();
     let connections = ConnectionIdentifier::between(net("2001:db8::1"), net("::/0"));
-    let mut shim =
-        Shim::new(ShimConfig::new(1500), vec![Peer { connections, mkts: mkts(&[(1, 2)]) }.into()], slots(1))
-            .unwrap();
+    let mut shim = Shim::new(
+        ShimConfig::new(1500),
+        hash_key(),
+        vec![Peer { connections, mkts: mkts(&[(1, 2)]) }.into()],
+        slots(1),
+    )
+    .unwrap();
     // An unsigned SYN over IPv6, put together by hand since its source is no address for the wire.
     let mut packet = Packet::new(pair("2001:db8::2", "2001:db8::1"), SYN, 1, 0).build();
     let mapped: std::net::Ipv6Addr = "::ffff:198.51.100.7".parse().unwrap();
@@ -195,11 +199,43 @@ fn ao_26_an_expired_chain_fails_closed_in_both_directions() {
     }
 }
 
+/// Damage on the way is no attack, and nobody's key is missing.
+#[test]
+fn ao_20_a_damaged_segment_is_refused_and_not_counted_as_one_without_a_key() {
+    let pair = ipv4_pair();
+    let mut link = Link::connected(pair);
+    let signed = link.client_sends(&link.client_data(b"data")).unwrap();
+    let mut without_peers = Shim::new(ShimConfig::new(1500), hash_key(), Vec::new(), slots(1)).unwrap();
+    let from_elsewhere = link.client_sends(&Packet::new(with_ports(pair, 5, 179), SYN, 1, 0)).unwrap();
+    // The KeyID, the kind of the option, the port, the IPv4 header, the payload.
+    for at in [42, 40, 21, 8, signed.len() - 1] {
+        for (has_peer, packet) in [(false, &signed), (true, &signed), (true, &from_elsewhere)] {
+            let shim = if has_peer { &mut link.server } else { &mut without_peers };
+            let mut damaged = packet.clone();
+            damaged[at.min(packet.len() - 1)] ^= 0x20;
+            let passes = at == 40 && !has_peer;
+            let verdict = inbound(shim, link.now, &damaged);
+            // What has no option to judge passes to a stack that checks for itself.
+            assert_eq!(verdict, if passes { Ok(damaged) } else { Err(Refusal::Checksum) }, "octet {at}");
+            assert_eq!(*shim.counters(), Counters { good: shim.counters().good, ..Counters::new() });
+        }
+    }
+    let mut buffers = [signed.clone(), signed.clone()];
+    buffers.iter_mut().for_each(|buffer| buffer[42] ^= 0x20);
+    without_peers.inbound_batch(link.now, &mut buffers, |_, verdict| {
+        assert_eq!(verdict, Err(Refusal::Checksum));
+    });
+    assert_eq!(*without_peers.counters(), Counters::new());
+    // Undamaged, it is.
+    assert_eq!(inbound(&mut without_peers, link.now, &signed), Err(Refusal::NoPeer));
+    assert_eq!(without_peers.counters().key_not_found, 1);
+}
+
 #[test]
 fn ao_26_the_expiry_of_one_peers_chain_leaves_the_others_alone() {
     let (first, second) = (pair("192.0.2.1", "192.0.2.2"), pair("192.0.2.1", "192.0.2.3"));
     let peers = vec![peer(first, mkts(&[(1, 2)])), peer(second, mkts(&[(3, 4)]))];
-    let mut shim = Shim::new(ShimConfig::new(1500), peers, slots(4)).unwrap();
+    let mut shim = Shim::new(ShimConfig::new(1500), hash_key(), peers, slots(4)).unwrap();
     for pair in [first, second] {
         outbound(&mut shim, NOW, &Packet::new(pair, SYN, 1, 0).build()).unwrap();
     }
@@ -280,7 +316,7 @@ fn checksums_that_the_device_has_checked_are_not_looked_at() {
     let mut syn = link.client_sends(&Packet::new(with_ports(ipv4_pair(), 4000, 179), SYN, 8, 0)).unwrap();
     syn[36..38].fill(0);
     let peers = vec![peer(ipv4_pair().reversed(), mirrored(&[(1, 2)]))];
-    let mut offloaded = Shim::new(config, peers, slots(2)).unwrap();
+    let mut offloaded = Shim::new(config, hash_key(), peers, slots(2)).unwrap();
     read(&inbound(&mut offloaded, NOW, &syn).unwrap());
 }
 

@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use crate::shim_support::{
-    CLIENT_ISN, Link, Packet, SERVER_ISN, TestShim, inbound, outbound, peer, shim, slots, with_ports,
+    CLIENT_ISN, Link, Packet, SERVER_ISN, TestShim, hash_key, inbound, outbound, peer, shim, slots,
+    with_ports,
 };
-use crate::support::{ACK, FIN, RST, SYN, ipv4_pair, mirrored, mkt, mkts, pair};
+use crate::support::{ACK, FIN, RST, SYN, ipv4_pair, mirrored, mkt, mkt_with_secret, mkts, pair};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::key_chain::{Key, KeyChain, Lifetime, Timestamp};
 use wireseal_tcp_ao::shim::{PeerSlot, Refusal, Shim, ShimConfig};
-use wireseal_tcp_ao::{ConnectionIdentifier, Isn, MktSet, Peer, PeerError, SocketPair, VerifyError};
+use wireseal_tcp_ao::{
+    Connection, ConnectionIdentifier, Isn, KeyId, MktSet, Peer, PeerError, SocketPair, VerifyError,
+};
 
 const NOW: Duration = Duration::from_secs(10);
 
@@ -114,6 +117,34 @@ fn ao_26_a_chain_that_is_over_still_ends_its_sessions() {
     }
 }
 
+/// A clock that was ahead for a moment: the peer has not heard of the key whose time is still to come.
+#[test]
+fn ao_26_a_clock_that_was_ahead_for_a_moment_leaves_no_future_key_in_use() {
+    let at = Timestamp::from_unix_seconds;
+    let until = |number, ids: (u8, u8), from, until| {
+        let lifetime = Lifetime::new(Some(at(from)), Some(at(until))).unwrap();
+        let key = Key::new(number, mkt(ids.0, ids.1, TcpAoAlgorithm::HmacSha1));
+        key.with_lifetimes(lifetime, lifetime).unwrap()
+    };
+    for tolerance in [0, 60] {
+        let chain = |first, second| {
+            let keys = vec![until(1, first, 1000, 2000), until(2, second, 2000, 3000)];
+            KeyChain::new("chain", keys).unwrap().with_accept_tolerance(tolerance).unwrap()
+        };
+        let (client, server) = (chain((1, 2), (3, 4)), chain((2, 1), (4, 3)));
+        let mut link = Link::with_mkts(ipv4_pair(), client.mkts(at(1500)), server.mkts(at(1500)));
+        link.connect(ipv4_pair());
+        for now in [2500, 1500, 1990] {
+            link.server.follow_key_chain(0, &server, at(now)).unwrap();
+            let is_right = now < 2000;
+            let key = link.server.connection(&link.pair.reversed()).unwrap().current_key().send_id;
+            assert_eq!(key, KeyId(if is_right { 2 } else { 4 }), "at {now}");
+            assert_eq!(link.deliver_to_client(&link.server_data(b"data")).is_ok(), is_right, "at {now}");
+            assert_eq!(link.deliver_to_server(&link.client_data(b"data")).is_ok(), is_right, "at {now}");
+        }
+    }
+}
+
 /// A server with so many connections, which is full, and the same number of peers.
 fn full(count: u32) -> (TestShim, TestShim) {
     let pair = |number: u32| address_pair(number);
@@ -127,7 +158,7 @@ fn full(count: u32) -> (TestShim, TestShim) {
         });
         peers.collect()
     };
-    let new = |peers| Shim::new(ShimConfig::new(1500), peers, slots(count as usize)).unwrap();
+    let new = |peers| Shim::new(ShimConfig::new(1500), hash_key(), peers, slots(count as usize)).unwrap();
     let (mut client, mut server) = (new(peers(true)), new(peers(false)));
     for number in 0..count {
         let syn = outbound(&mut client, NOW, &Packet::new(pair(number), SYN, 1, 0).build()).unwrap();
@@ -231,7 +262,7 @@ fn the_most_specific_peer_decides_and_then_the_key_id() {
     let peers = remotes.iter().zip([3, 5, 1]).map(|(remote, id)| {
         PeerSlot::from(Peer { connections: identifier(remote), mkts: mkts(&[(id, id + 1)]) })
     });
-    let mut shim = Shim::new(ShimConfig::new(1500), peers.collect::<Vec<_>>(), slots(4)).unwrap();
+    let mut shim = Shim::new(ShimConfig::new(1500), hash_key(), peers.collect::<Vec<_>>(), slots(4)).unwrap();
     for (remote, id) in [("192.0.2.2", 1), ("192.0.2.9", 3), ("203.0.113.1", 5)] {
         let syn = Packet::new(pair("192.0.2.1", remote), SYN, 1, 0).build();
         let signed = outbound(&mut shim, NOW, &syn).unwrap();
@@ -242,7 +273,7 @@ fn the_most_specific_peer_decides_and_then_the_key_id() {
     let another = Peer { connections: identifier("192.0.2.2/32"), mkts: mkts(&[(7, 8)]) };
     let peers: Vec<PeerSlot> =
         shim.peers().map(|(_, peer)| peer.clone().into()).chain([another.into()]).collect();
-    let mut shim = Shim::new(ShimConfig::new(1500), peers, slots(4)).unwrap();
+    let mut shim = Shim::new(ShimConfig::new(1500), hash_key(), peers, slots(4)).unwrap();
     let from = pair("192.0.2.2", "192.0.2.1");
     for (ids, is_its) in [((1, 2), true), ((7, 8), true), ((3, 4), false)] {
         let mut other = crate::shim_support::shim(from, mirrored(&[ids]), 1);
@@ -261,7 +292,7 @@ fn the_most_specific_peer_decides_and_then_the_key_id() {
 #[test]
 fn peers_come_and_go_while_the_shim_runs() {
     let peers: Vec<PeerSlot> = (0..2).map(|_| PeerSlot::EMPTY).collect();
-    let mut shim = Shim::new(ShimConfig::new(1500), peers, slots(4)).unwrap();
+    let mut shim = Shim::new(ShimConfig::new(1500), hash_key(), peers, slots(4)).unwrap();
     let unsigned = |remote: &str| Packet::new(pair(remote, "192.0.2.1"), RST, 1, 0).build();
     let required = Err(Refusal::Verify(VerifyError::Unsigned));
     assert!(inbound(&mut shim, NOW, &unsigned("192.0.2.2")).is_ok());
@@ -285,10 +316,118 @@ fn peers_come_and_go_while_the_shim_runs() {
 }
 
 #[test]
+fn a_peer_that_is_added_takes_over_the_connections_of_a_wider_one() {
+    let server = |mkts| Peer { connections: server_identifier("192.0.2.0/24"), mkts };
+    let host = |mkts| Peer { connections: server_identifier("192.0.2.1/32"), mkts };
+    let connected = |also: u16| {
+        let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+        let peers = vec![server(mirrored(&[(1, 2)])).into(), PeerSlot::EMPTY];
+        link.server = Shim::new(ShimConfig::new(1500), hash_key(), peers, slots(4)).unwrap();
+        link.connect(ipv4_pair());
+        link.deliver_to_server(&Packet::new(with_ports(ipv4_pair(), also, 179), SYN, 1, 0)).unwrap();
+        link
+    };
+    // Whoever has the wider peer's key cannot speak for it any more.
+    let mut link = connected(7);
+    assert_eq!(link.server.add_peer(host(mirrored(&[(7, 8)]))), Ok(1));
+    let refused = link.deliver_to_server(&link.client_data(b"under the wider peer's key"));
+    assert_eq!(refused, Err(Refusal::Verify(VerifyError::UnknownKeyId(KeyId(1)))));
+    assert!(link.server.connections_with_peers().all(|(peer, _)| peer == 1));
+    assert_eq!(
+        (
+            link.server.peer_counters(0).unwrap().key_not_found,
+            link.server.peer_counters(1).unwrap().key_not_found
+        ),
+        (0, 1)
+    );
+    // With the key at the other end too, the session goes on.
+    link.client.set_mkts(0, mkts(&[(7, 8)])).unwrap();
+    link.deliver_to_server(&link.client_data(b"under the new one")).unwrap();
+    // It is the new peer's in every way.
+    link.server.remove_peer(0).unwrap();
+    assert_eq!(link.server.connections().count(), 2);
+    link.server.remove_peer(1).unwrap();
+    assert_eq!(link.server.connections().count(), 0);
+    // One without keys is closed, and one for other ports or hosts takes nothing.
+    let mut link = connected(7);
+    link.server.add_peer(host(MktSet::new())).unwrap();
+    assert_eq!(link.server.connections().count(), 0);
+    let mut link = connected(7);
+    let port = ConnectionIdentifier { remote_port: Some(7), ..server_identifier("192.0.2.1/32") };
+    link.server.add_peer(Peer { connections: port, mkts: mirrored(&[(7, 8)]) }).unwrap();
+    let peers: Vec<_> = link
+        .server
+        .connections_with_peers()
+        .map(|(peer, connection)| (connection.pair().remote.port(), peer))
+        .collect();
+    assert!(peers.contains(&(7, 1)) && peers.contains(&(49_152, 0)), "{peers:?}");
+    link.deliver_to_server(&link.client_data(b"still the wider peer's")).unwrap();
+}
+
+fn server_identifier(remote: &str) -> ConnectionIdentifier {
+    ConnectionIdentifier::between("192.0.2.2/32".parse().unwrap(), remote.parse().unwrap())
+}
+
+#[test]
+fn a_connection_is_adopted_with_the_keys_that_its_peer_has() {
+    let back = ipv4_pair().reversed();
+    let moved = |now: &[(u8, u8)]| {
+        let mut link = Link::connected(ipv4_pair());
+        let state = link.server.export(&back).unwrap();
+        let connection = Connection::import(&state, &mirrored(&[(1, 2)])).unwrap();
+        link.server.set_mkts(0, mirrored(now)).unwrap();
+        let adopted = link.server.adopt(link.now, connection);
+        (adopted, link)
+    };
+    let (adopted, mut link) = moved(&[(1, 2)]);
+    assert_eq!(adopted, Ok(()));
+    link.deliver_to_server(&link.client_data(b"moved")).unwrap();
+    // The key was revoked on the way.
+    let (adopted, mut link) = moved(&[(7, 8)]);
+    assert_eq!(adopted, Ok(()));
+    let refused = link.deliver_to_server(&link.client_data(b"under the revoked key"));
+    assert_eq!(refused, Err(Refusal::Verify(VerifyError::UnknownKeyId(KeyId(1)))));
+    // Another secret under the same ids.
+    let mut link = Link::connected(ipv4_pair());
+    let state = link.server.export(&back).unwrap();
+    let connection = Connection::import(&state, &mirrored(&[(1, 2)])).unwrap();
+    let other = mkt_with_secret(2, 1, TcpAoAlgorithm::HmacSha1, b"another secret");
+    link.server.set_mkts(0, MktSet::from_mkts([other]).unwrap()).unwrap();
+    link.server.adopt(link.now, connection).unwrap();
+    let refused = link.deliver_to_server(&link.client_data(b"under the revoked secret"));
+    assert!(matches!(refused, Err(Refusal::Verify(VerifyError::BadMac { .. }))), "{refused:?}");
+    let (adopted, link) = moved(&[]);
+    assert_eq!((adopted, link.server.connections().count()), (Err(Refusal::NoKey), 0));
+}
+
+#[test]
+fn of_equally_specific_peers_one_without_keys_hides_no_other() {
+    for is_first in [true, false] {
+        let mut peers = vec![Peer { connections: identifier("192.0.2.2/32"), mkts: mkts(&[(1, 2)]) }];
+        peers.insert(usize::from(is_first), Peer { mkts: MktSet::new(), ..peers[0].clone() });
+        let peers: Vec<PeerSlot> = peers.into_iter().map(Into::into).collect();
+        let mut shim = Shim::new(ShimConfig::new(1500), hash_key(), peers, slots(4)).unwrap();
+        let to = pair("192.0.2.1", "192.0.2.2");
+        let syn = outbound(&mut shim, NOW, &Packet::new(to, SYN, 1, 0).build()).unwrap();
+        assert!(crate::shim_support::read(&syn).is_signed());
+        let with_key = usize::from(!is_first);
+        assert_eq!(shim.connections_with_peers().map(|(peer, _)| peer).collect::<Vec<_>>(), [with_key]);
+        let from = with_ports(to.reversed(), 5000, 179);
+        let unsigned = Packet::new(from, SYN, 1, 0).build();
+        assert_eq!(inbound(&mut shim, NOW, &unsigned), Err(Refusal::Verify(VerifyError::Unsigned)));
+        let mut other = crate::shim_support::shim(from, mkts(&[(7, 8)]), 1);
+        let unknown = outbound(&mut other, NOW, &Packet::new(from, SYN, 1, 0).build()).unwrap();
+        let refused = Err(Refusal::Verify(VerifyError::UnknownKeyId(KeyId(7))));
+        assert_eq!(inbound(&mut shim, NOW, &unknown), refused);
+        assert_eq!(shim.peer_counters(with_key).unwrap().key_not_found, 1);
+    }
+}
+
+#[test]
 fn many_peers_are_found() {
     let count = 20_000;
     let peers = (0..count).map(|number| peer(address_pair(number).reversed(), mirrored(&[(1, 2)])));
-    let mut shim = Shim::new(ShimConfig::new(1500), peers.collect::<Vec<_>>(), slots(1)).unwrap();
+    let mut shim = Shim::new(ShimConfig::new(1500), hash_key(), peers.collect::<Vec<_>>(), slots(1)).unwrap();
     let unsigned = Packet::new(address_pair(count - 1), SYN, 1, 0).build();
     assert_eq!(inbound(&mut shim, NOW, &unsigned), Err(Refusal::Verify(VerifyError::Unsigned)));
     let stranger = Packet::new(address_pair(count), SYN, 1, 0).build();

@@ -7,7 +7,9 @@ use wireseal_tcp_ao::shim::{Direction, End, EventKind, Refusal, Shim, ShimConfig
 use wireseal_tcp_ao::{KeyId, MktSet, OptionError, Peer, SignError, VerifyError};
 
 use crate::shim_events::{Log, UNSIGNED, kinds, migrating, passed};
-use crate::shim_support::{CLIENT_ISN, Link, Packet, SERVER_ISN, inbound, outbound, peer, read, shim, slots};
+use crate::shim_support::{
+    CLIENT_ISN, Link, Packet, SERVER_ISN, hash_key, inbound, outbound, peer, read, shim, slots,
+};
 use crate::support::{ACK, FIN, RST, SYN, ipv4_pair, mirrored, mkt_with_secret, mkts};
 
 /// The server's numbers begin so far behind its ISN.
@@ -95,7 +97,7 @@ fn the_strictest_of_peers_that_cover_the_same_connections_decides() {
     let [own, other] = [mirrored(&[(1, 2)]), mirrored(&[(3, 4)])];
     for lenient in [0, 1] {
         let peers = vec![peer(pair, own.clone()), peer(pair, other.clone())];
-        let mut server = Shim::new(ShimConfig::new(1500), peers, slots(8)).unwrap();
+        let mut server = Shim::new(ShimConfig::new(1500), hash_key(), peers, slots(8)).unwrap();
         let now = Duration::from_secs(1000);
         server.accept_mismatches(lenient, Duration::MAX).unwrap();
         let unsigned = Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0).build();
@@ -120,9 +122,13 @@ fn the_strictest_of_peers_that_cover_the_same_connections_decides() {
     let mut wide: Peer = server.remove_peer(0).unwrap();
     server.add_peer(Peer { connections: wide.connections, mkts: other }).unwrap();
     wide.connections.remote = "192.0.2.0/24".parse().unwrap();
-    let mut server =
-        Shim::new(ShimConfig::new(1500), vec![server.remove_peer(0).unwrap().into(), wide.into()], slots(8))
-            .unwrap();
+    let mut server = Shim::new(
+        ShimConfig::new(1500),
+        hash_key(),
+        vec![server.remove_peer(0).unwrap().into(), wide.into()],
+        slots(8),
+    )
+    .unwrap();
     server.accept_mismatches(0, Duration::MAX).unwrap();
     let unsigned = Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0).build();
     assert!(inbound(&mut server, Duration::ZERO, &unsigned).is_ok());

@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
-use crate::shim_support::{CLIENT_ISN, Link, Packet, inbound, peer, slots, with_ports};
+use crate::shim_support::{CLIENT_ISN, Link, Packet, hash_key, inbound, peer, slots, with_ports};
 use crate::support::{ACK, SYN, ipv4_packet, ipv4_pair, ipv6_packet, ipv6_pair, mkts};
-use wireseal_tcp_ao::SocketPair;
 use wireseal_tcp_ao::shim::{Refusal, Shim, ShimConfig};
+use wireseal_tcp_ao::{SocketPair, checksum};
 
 /// An ICMP error from a router on the way that quotes the first `quoted` octets of a packet the local end sent.
 fn icmp(pair: SocketPair, kind: u8, code: u8, sent: &[u8], quoted: usize) -> Vec<u8> {
@@ -94,7 +94,7 @@ fn ao_34_errors_about_other_connections_and_other_protocols_pass() {
 fn ao_34_a_switch_lets_hard_errors_through() {
     let config = ShimConfig { accept_icmp: true, ..ShimConfig::new(1500) };
     let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
-    link.client = Shim::new(config, vec![peer(ipv4_pair(), mkts(&[(1, 2)]))], slots(2)).unwrap();
+    link.client = Shim::new(config, hash_key(), vec![peer(ipv4_pair(), mkts(&[(1, 2)]))], slots(2)).unwrap();
     link.connect(ipv4_pair());
     let data = link.client_data(b"data");
     let sent = link.client_sends(&data).unwrap();
@@ -175,7 +175,7 @@ fn ao_35_the_path_mtu_that_a_router_tells_is_lowered_by_the_room_for_the_option(
         let mut link = Link::with_ids(pair, &[(1, 2)]);
         // On IPv4 the error is a hard one, which reaches the stack only if it is let through.
         let config = ShimConfig { accept_icmp: true, ..ShimConfig::new(1500) };
-        link.client = Shim::new(config, vec![peer(pair, mkts(&[(1, 2)]))], slots(8)).unwrap();
+        link.client = Shim::new(config, hash_key(), vec![peer(pair, mkts(&[(1, 2)]))], slots(8)).unwrap();
         link.connect(pair);
         let sent = link.client_data(b"data that a router quotes");
         let sent = link.client_sends(&sent).unwrap();
@@ -184,6 +184,7 @@ fn ao_35_the_path_mtu_that_a_router_tells_is_lowered_by_the_room_for_the_option(
         for (told, expected) in [(1400_u16, 1380_u16), (1300, 1280), (1280, least), (0, 0)] {
             let mut error = icmp(pair, kind, code, &sent, usize::MAX);
             error[at + 6..at + 8].copy_from_slice(&told.to_be_bytes());
+            error[at + 2..at + 4].fill(0);
             let sum = !icmp_sum(&error);
             error[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
             let handed_on = inbound(&mut link.client, link.now, &error).unwrap();
@@ -206,6 +207,7 @@ fn ao_35_an_error_of_this_host_itself_tells_the_stack_of_a_link_that_is_too_smal
         let sent = link.client_sends(&sent).unwrap();
         let mut error = icmp(pair, kind, code, &sent, usize::MAX);
         error[at + 6..at + 8].copy_from_slice(&1500_u16.to_be_bytes());
+        error[at + 2..at + 4].fill(0);
         let sum = !icmp_sum(&error);
         error[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
         // From the link, IPv4's is a hard error, which is ignored.
@@ -232,6 +234,9 @@ fn ao_34_a_hard_error_cut_into_fragments_does_not_get_through() {
         // Eight octets of ICMP, and the quote in the fragments that follow.
         let mut first = icmp(pair, kind, code, &sent, 0);
         first[6] |= 0x20;
+        first[10..12].fill(0);
+        let sum = checksum::ipv4_header(&first[..20]);
+        first[10..12].copy_from_slice(&sum.to_be_bytes());
         let verdict = inbound(&mut link.client, link.now, &first);
         assert_eq!(verdict.is_ok(), passes, "type {kind} code {code}");
         let mut later = icmp(pair, kind, code, &sent, usize::MAX);
@@ -239,4 +244,36 @@ fn ao_34_a_hard_error_cut_into_fragments_does_not_get_through() {
         assert!(inbound(&mut link.client, link.now, &later).is_ok(), "nothing comes of it without the first");
     }
     assert_eq!(link.client.counters().dropped_icmp, 3);
+}
+
+#[test]
+fn ao_34_a_damaged_error_is_refused_and_not_counted_as_ignored() {
+    for (pair, kind, code) in [(ipv4_pair(), 3, 3), (ipv6_pair(), 1, 4)] {
+        let mut link = Link::connected(pair);
+        let sent = link.client_sends(&link.client_data(b"data")).unwrap();
+        let known = icmp(pair, kind, code, &sent, usize::MAX);
+        // One that cannot be read, and might be about the connection.
+        let mut hidden = sent.clone();
+        hidden[0] = 0x10 | hidden[0] & 0x0f;
+        for error in [known, icmp(pair, kind, code, &hidden, usize::MAX)] {
+            let mut damaged = error.clone();
+            *damaged.last_mut().unwrap() ^= 0x40;
+            assert_eq!(inbound(&mut link.client, link.now, &damaged), Err(Refusal::Checksum));
+            assert_eq!(link.client.counters().dropped_icmp, 0);
+            assert_eq!(link.client.connection(&pair).unwrap().counters().dropped_icmp, 0);
+        }
+        let mut header = icmp(pair, kind, code, &sent, usize::MAX);
+        header[8] ^= 1;
+        assert_eq!(inbound(&mut link.client, link.now, &header), Err(Refusal::Checksum));
+    }
+}
+
+/// Stacks that know no home addresses take the source in the quoted header.
+#[test]
+fn ao_34_a_home_address_in_a_quote_hides_no_hard_error() {
+    let mut link = Link::connected(ipv6_pair());
+    let mut quoted = Packet::new(ipv6_pair(), ACK, CLIENT_ISN + 1, 1);
+    quoted.extensions = (60, [&[6, 2, 1, 2, 0, 0, 201, 16][..], &[0x20; 16]].concat());
+    let error = icmp(ipv6_pair(), 1, 4, &quoted.build(), usize::MAX);
+    assert_eq!(inbound(&mut link.client, link.now, &error), Err(Refusal::Icmp));
 }

@@ -1,10 +1,12 @@
 //! Sizes: how the options that TCP-AO shares the header with, and the headers around, come out of the shim.
 
-use crate::shim_support::{CLIENT_ISN, Link, Packet, SERVER_ISN, inbound, outbound, read, shim};
+use crate::shim_support::{CLIENT_ISN, Link, Packet, SERVER_ISN, hash_key, inbound, outbound, read, shim};
 use crate::support::{ACK, RST, SYN, TIMESTAMPS, ipv4_pair, ipv6_pair, mkt, mkts};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::shim::{OPTION_ROOM, Refusal, Shim, ShimConfig, ShimSlot};
-use wireseal_tcp_ao::{MktSet, NoRoom, OptionCoverage, ParseError, Segment, SocketPair, VerifyError};
+use wireseal_tcp_ao::{
+    Endpoint, MktSet, NoRoom, OptionCoverage, ParseError, Segment, SocketPair, VerifyError,
+};
 
 /// The options of a Linux SYN: MSS, SACK permitted, timestamps, window scale.
 fn syn_options(mss: u16) -> Vec<u8> {
@@ -72,7 +74,7 @@ fn ao_35_the_links_own_mss_is_advertised_and_the_stack_gets_the_peers_less_the_o
 fn ao_35_a_raised_mss_stays_within_the_mtu() {
     let config = ShimConfig { stack_mtu: 1000, ..ShimConfig::new(1500) };
     let peer = crate::shim_support::peer(ipv4_pair(), mkts(&[(1, 2)]));
-    let mut shim = Shim::new(config, vec![peer], vec![ShimSlot::EMPTY]).unwrap();
+    let mut shim = Shim::new(config, hash_key(), vec![peer], vec![ShimSlot::EMPTY]).unwrap();
     for (from_stack, on_link) in [(960, 1460), (1200, 1460), (1470, 1470), (500, 1000)] {
         let syn = Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0).options(&syn_options(from_stack));
         assert_eq!(
@@ -110,7 +112,7 @@ fn ao_35_a_tiny_mss_does_not_wrap() {
         let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
         let config = ShimConfig { stack_mtu: 1500, ..ShimConfig::new(1500) };
         let peer = crate::shim_support::peer(ipv4_pair(), mkts(&[(1, 2)]));
-        link.client = Shim::new(config, vec![peer], vec![ShimSlot::EMPTY]).unwrap();
+        link.client = Shim::new(config, hash_key(), vec![peer], vec![ShimSlot::EMPTY]).unwrap();
         let syn = Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0).options(&syn_options(mss));
         let delivered = link.deliver_to_server(&syn).unwrap();
         // Some stacks take zero for no limit.
@@ -188,7 +190,7 @@ fn ao_35_no_length_field_wraps_on_a_link_with_a_greater_mtu_than_ip_has() {
         assert!(config.stack_mtu + OPTION_ROOM <= 65_535);
         let mut link = Link::with_mkts(pair, mkts(1, 2), mkts(2, 1));
         let peer = crate::shim_support::peer(pair, mkts(1, 2));
-        link.client = Shim::new(config, vec![peer], vec![ShimSlot::EMPTY]).unwrap();
+        link.client = Shim::new(config, hash_key(), vec![peer], vec![ShimSlot::EMPTY]).unwrap();
         link.connect(pair);
         let full = link.client_data(&vec![1; longest - headers - 20]);
         assert_eq!(link.client_sends(&full).unwrap().len(), longest);
@@ -275,6 +277,30 @@ fn ao_21_a_fragment_behind_a_routing_header_does_not_pass() {
         reset.extensions = (43, [&routing[..], &fragment].concat());
         assert_eq!(inbound(&mut link.server, link.now, &reset.build()), Err(Refusal::SourceRouted));
     }
+}
+
+/// A mobile node's home address takes the place of the source before TCP sees the packet, on stacks that know it (RFC 6275 §9.3.1).
+#[test]
+fn ao_21_a_home_address_does_not_lead_an_unsigned_segment_past_the_check() {
+    let pair = ipv6_pair();
+    let mut link = Link::connected(pair);
+    let std::net::IpAddr::V6(home) = pair.local.address() else { unreachable!() };
+    let option = |home: [u8; 16]| [&[6, 2, 1, 2, 0, 0, 201, 16][..], &home].concat();
+    let elsewhere = SocketPair { local: Endpoint::new([0x2001, 0xdb8, 9, 0, 0, 0, 0, 9], 49_152), ..pair };
+    // In the peer's name from elsewhere, and in another's name from the peer's address.
+    for (source, option) in [(elsewhere, option(home.octets())), (pair, option([0x20; 16]))] {
+        let mut reset = Packet::new(source, RST, CLIENT_ISN + 1, SERVER_ISN.wrapping_add(1));
+        reset.extensions = (60, option);
+        assert_eq!(inbound(&mut link.server, link.now, &reset.build()), Err(Refusal::SourceRouted));
+        let mut fragment = Packet::new(source, ACK, 1, 1);
+        fragment.extensions = (60, [&reset.extensions.1[..], &[6, 0, 0, 8, 0, 0, 0, 9]].concat());
+        fragment.extensions.1[0] = 44;
+        assert_eq!(inbound(&mut link.server, link.now, &fragment.build()), Err(Refusal::SourceRouted));
+    }
+    // Between others it passes.
+    let mut others = Packet::new(elsewhere, RST, 1, 1);
+    others.extensions = (60, option([0x20; 16]));
+    assert!(inbound(&mut link.server, link.now, &others.build()).is_ok());
 }
 
 /// The IPv4 packet as a fragment: the upper octet of flags and offset is `flags`.

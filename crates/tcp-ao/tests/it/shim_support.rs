@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use etherparse::{IpNumber, Ipv4Header, Ipv4Options, Ipv6Header, TcpHeader, TcpSlice};
-use wireseal_tcp_ao::shim::{OPTION_ROOM, Observer, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot};
+use wireseal_tcp_ao::shim::{HashKey, OPTION_ROOM, Observer, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot};
 use wireseal_tcp_ao::{ConnectionIdentifier, Endpoint, MKTS_PER_PEER, MktSet, Peer, SocketPair};
 
 use crate::support::{ACK, FIN, RST, SYN, mirrored, mkts};
@@ -194,12 +194,17 @@ pub(crate) fn peer(pair: SocketPair, mkts: MktSet<MKTS_PER_PEER>) -> PeerSlot {
     Peer { connections, mkts }.into()
 }
 
+/// A key for the tables of a shim, the same in every run.
+pub(crate) fn hash_key() -> HashKey {
+    HashKey::new(*b"not random, here")
+}
+
 pub(crate) fn slots(count: usize) -> Vec<ShimSlot> {
     ShimSlot::many(count)
 }
 
 pub(crate) fn shim(pair: SocketPair, mkts: MktSet<MKTS_PER_PEER>, slots_count: usize) -> TestShim {
-    Shim::new(ShimConfig::new(1500), vec![peer(pair, mkts)], slots(slots_count)).unwrap()
+    Shim::new(ShimConfig::new(1500), hash_key(), vec![peer(pair, mkts)], slots(slots_count)).unwrap()
 }
 
 /// The same pair with other ports.

@@ -76,7 +76,7 @@ impl Firmware {
         let firmware =
             Self { lines: BufReader::new(read).into(), keys: write.into(), _process: process, _plug: plug };
         ensure!(firmware.line().await? == "seed?", "the board does not ask for a seed");
-        firmware.keys.lock().await.write_all(&seed.to_le_bytes()).await?;
+        firmware.keys.lock().await.write_all(&[seed.to_le_bytes(); 3].concat()).await?;
         ensure!(firmware.line().await? == "up", "the board does not come up");
         lab.take_in(Port::Firmware).await?;
         Ok(firmware)

@@ -27,7 +27,7 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 use wireseal_smoltcp::AuthenticatedDevice;
 use wireseal_tcp_ao::Peer;
-use wireseal_tcp_ao::shim::{PeerSlot, ShimSlot, TracingObserver};
+use wireseal_tcp_ao::shim::{HashKey, PeerSlot, ShimSlot, TracingObserver};
 
 pub use self::shared::Device;
 use self::shared::{Core, Shared};
@@ -95,7 +95,8 @@ impl Stack {
         let longest = link.capabilities().max_transmission_unit;
         let buffers = [vec![0; longest], vec![0; longest]];
         let mut device: Device =
-            AuthenticatedDevice::new(link.clone(), peers, table, buffers)?.with_observer(TracingObserver);
+            AuthenticatedDevice::new(link.clone(), HashKey::random(), peers, table, buffers)?
+                .with_observer(TracingObserver);
         let mut interface_config = Config::new(match link.medium {
             Medium::Ethernet => HardwareAddress::Ethernet(EthernetAddress(config.hardware_address)),
             Medium::Ip => HardwareAddress::Ip,

@@ -11,7 +11,7 @@ use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::{EthernetAddress, HardwareAddress, IpAddress, IpCidr};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_smoltcp::AuthenticatedDevice;
-use wireseal_tcp_ao::shim::{Direction, PeerSlot, ShimSlot};
+use wireseal_tcp_ao::shim::{Direction, HashKey, PeerSlot, ShimSlot};
 use wireseal_tcp_ao::{ConnectionIdentifier, KeyId, MasterKey, Mkt, MktSet, Peer};
 
 pub const ALGORITHMS: [TcpAoAlgorithm; 5] = TcpAoAlgorithm::ALL;
@@ -139,8 +139,14 @@ impl End {
         let link = Link { wire: wire.clone(), end, medium: setup.medium, mtu: setup.mtu };
         let slots = ShimSlot::many(4);
         let buffer = vec![0; setup.buffer.unwrap_or(link.capabilities().max_transmission_unit)];
-        let mut device =
-            AuthenticatedDevice::new(link, vec![peer.into()], slots, [buffer.clone(), buffer]).unwrap();
+        let mut device = AuthenticatedDevice::new(
+            link,
+            HashKey::new([7; 16]),
+            vec![peer.into()],
+            slots,
+            [buffer.clone(), buffer],
+        )
+        .unwrap();
         let hardware = match setup.medium {
             Medium::Ethernet => HardwareAddress::Ethernet(EthernetAddress([2, 0, 0, 0, 0, end as u8])),
             _ => HardwareAddress::Ip,

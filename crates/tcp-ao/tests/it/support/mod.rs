@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use etherparse::checksum::Sum16BitWords;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::option::TCP_HEADER_LENGTH;
 use wireseal_tcp_ao::{
@@ -149,7 +150,18 @@ pub(crate) fn ipv4_packet(source: [u8; 4], destination: [u8; 4], protocol: u8, p
     let checksum = checksum::ipv4_header(&packet);
     packet[10..12].copy_from_slice(&checksum.to_be_bytes());
     packet.extend(payload);
+    if protocol == 1 {
+        complete_icmp(&mut packet[20..], Sum16BitWords::new());
+    }
     packet
+}
+
+/// Writes the checksum of an ICMP message that has none; `sum` is that of the pseudo-header.
+fn complete_icmp(message: &mut [u8], sum: Sum16BitWords) {
+    if message.get(2..4) == Some(&[0, 0]) {
+        let checksum = sum.add_slice(message).ones_complement().to_be();
+        message[2..4].copy_from_slice(&checksum.to_be_bytes());
+    }
 }
 
 /// An IPv6 packet; `next_header` says what `payload` starts with.
@@ -165,6 +177,11 @@ pub(crate) fn ipv6_packet(
     packet.extend(source);
     packet.extend(destination);
     packet.extend(payload);
+    if next_header == 58 {
+        let mut sum = Sum16BitWords::new().add_16bytes(source).add_16bytes(destination);
+        sum = sum.add_4bytes((payload.len() as u32).to_be_bytes()).add_2bytes([0, 58]);
+        complete_icmp(&mut packet[40..], sum);
+    }
     packet
 }
 

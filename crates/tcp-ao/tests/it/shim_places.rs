@@ -1,0 +1,245 @@
+//! Who gets a place in a full table, and who keeps it: shares of the peers, and what is looked at before a SYN is refused.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use wireseal_tcp_ao::shim::{Refusal, Shim, ShimConfig, TimeLimits};
+use wireseal_tcp_ao::{Connection, SocketPair};
+
+use crate::shim_support::{
+    CLIENT_ISN, Link, Packet, SERVER_ISN, TestShim, hash_key, inbound, outbound, peer, shim, slots,
+    with_ports,
+};
+use crate::support::{ACK, Ends, SYN, ipv4_pair, mirrored, mkts, pair};
+
+const START: Duration = Duration::from_secs(1000);
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// From a port of the peer of this number to the server.
+fn from(number: usize, port: u16) -> SocketPair {
+    with_ports(pair(&format!("192.0.2.{}", 11 + number), "192.0.2.2"), port, 179)
+}
+
+/// From the server to the peer.
+fn to(number: usize, port: u16) -> SocketPair {
+    with_ports(from(number, 0).reversed(), port, 179)
+}
+
+fn server(peers: usize, places: usize, limits: TimeLimits) -> TestShim {
+    let peers = (0..peers).map(|number| peer(from(number, 0).reversed(), mirrored(&[(1, 2)]))).collect();
+    Shim::new(ShimConfig { limits, ..ShimConfig::new(1500) }, hash_key(), peers, slots(places)).unwrap()
+}
+
+/// A SYN of a peer's as it is on the link, perhaps recorded.
+fn syn(number: usize, port: u16) -> Vec<u8> {
+    let mut client = shim(from(number, port), mkts(&[(1, 2)]), 1);
+    outbound(&mut client, START, &Packet::new(from(number, port), SYN, CLIENT_ISN, 0).build()).unwrap()
+}
+
+fn has(server: &TestShim, pair: SocketPair) -> bool {
+    server.connection(&pair).is_some()
+}
+
+#[test]
+fn one_peers_syns_take_no_place_of_anothers_handshake() {
+    let mut server = server(2, 8, TimeLimits::DEFAULT);
+    inbound(&mut server, START, &syn(0, 1)).unwrap();
+    for port in 1..60 {
+        let _ = inbound(&mut server, START + Duration::from_millis(port), &syn(1, port as u16));
+    }
+    assert!(has(&server, from(0, 1).reversed()));
+    // A peer gets its share although another has filled the table, up to half of it.
+    for port in 2..9 {
+        let admitted = inbound(&mut server, START + Duration::from_millis(100), &syn(0, port));
+        assert_eq!(admitted.is_ok(), port <= 4, "port {port}: {admitted:?}");
+    }
+    let of_first = server.connections_with_peers().filter(|(peer, _)| *peer == 0).count();
+    assert_eq!((of_first, server.connections().count()), (4, 8));
+}
+
+#[test]
+fn replays_take_no_place_of_a_handshake_of_20_milliseconds() {
+    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+    let replays: Vec<_> = (1..50)
+        .map(|port| {
+            let pair = with_ports(ipv4_pair(), port, 179);
+            let mut earlier = shim(pair, mkts(&[(1, 2)]), 1);
+            outbound(&mut earlier, START, &Packet::new(pair, SYN, 7, 0).build()).unwrap()
+        })
+        .collect();
+    link.deliver_to_server(&Packet::new(link.pair, SYN, CLIENT_ISN, 0)).unwrap();
+    let refused =
+        replays.iter().filter(|replay| inbound(&mut link.server, link.now, replay).is_err()).count();
+    assert_eq!(refused, 49 - 7);
+    link.now += Duration::from_millis(20);
+    link.connect(ipv4_pair());
+    // What this end opens has a share of its own.
+    link.server.forget(&ipv4_pair().reversed());
+    let _ = replays.iter().map(|replay| inbound(&mut link.server, link.now, replay)).collect::<Vec<_>>();
+    let opened = with_ports(ipv4_pair().reversed(), 5000, 179);
+    link.server_sends(&Packet::new(opened, SYN, 1, 0)).unwrap();
+    let _ = replays.iter().map(|replay| inbound(&mut link.server, link.now, replay)).collect::<Vec<_>>();
+    assert!(has(&link.server, opened));
+}
+
+#[test]
+fn a_connection_that_is_adopted_takes_the_place_of_any_handshake() {
+    let back = ipv4_pair().reversed();
+    let mut server = shim(back, mirrored(&[(1, 2)]), 1);
+    let opened = with_ports(back, 5000, 179);
+    outbound(&mut server, START, &Packet::new(opened, SYN, 1, 0).build()).unwrap();
+    let other = with_ports(back, 5001, 179);
+    let refused = outbound(&mut server, START, &Packet::new(other, SYN, 1, 0).build());
+    assert_eq!(refused, Err(Refusal::TableFull));
+    server.adopt(START, Ends::with_ids(&[(1, 2)]).passive).unwrap();
+    assert_eq!(server.connections().map(Connection::pair).collect::<Vec<_>>(), [back]);
+}
+
+/// Connections at the head of the queue that have gone on, the one behind them silent for hours.
+fn silent_behind(others: u16) -> Link {
+    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+    let count = usize::from(others) + 1;
+    (link.client, link.server) =
+        (shim(ipv4_pair(), mkts(&[(1, 2)]), count), shim(ipv4_pair().reversed(), mirrored(&[(1, 2)]), count));
+    for port in 0..=others {
+        link.connect(with_ports(ipv4_pair(), 1000 + port, 179));
+    }
+    link.now += seconds(3600);
+    for port in 0..others {
+        let back = with_ports(ipv4_pair(), 1000 + port, 179).reversed();
+        link.server_sends(&Packet::new(back, ACK, SERVER_ISN.wrapping_add(1), CLIENT_ISN + 1)).unwrap();
+    }
+    link.now += seconds(2 * 3600);
+    link
+}
+
+#[test]
+fn eight_connections_are_looked_at_for_one_that_has_expired() {
+    let recorded = {
+        let mut earlier = shim(ipv4_pair(), mkts(&[(1, 2)]), 1);
+        let new = Packet::new(with_ports(ipv4_pair(), 5000, 179), SYN, CLIENT_ISN, 0);
+        outbound(&mut earlier, START, &new.build()).unwrap()
+    };
+    let mut link = silent_behind(7);
+    assert!(inbound(&mut link.server, link.now, &recorded).is_ok(), "the eighth has expired");
+    // No SYN walks through the whole table. The next one finds those behind.
+    let mut link = silent_behind(8);
+    assert_eq!(inbound(&mut link.server, link.now, &recorded), Err(Refusal::TableFull));
+    assert!(inbound(&mut link.server, link.now, &recorded).is_ok());
+}
+
+const PEERS: usize = 3;
+const PORTS: u16 = 6;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Opened { here: bool, number: usize, port: u16 },
+    Forget { here: bool, number: usize, port: u16 },
+    Wait { seconds: u64 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let which = || (any::<bool>(), 0..PEERS, 0..PORTS);
+    prop_oneof![
+        8 => which().prop_map(|(here, number, port)| Step::Opened { here, number, port }),
+        2 => which().prop_map(|(here, number, port)| Step::Forget { here, number, port }),
+        2 => (0u64..8).prop_map(|seconds| Step::Wait { seconds }),
+    ]
+}
+
+/// A handshake of the model: its share, its port, and since when it is there.
+type Known = ((bool, usize), u16, Duration);
+
+/// Shares, counted anew at each step.
+#[derive(Default)]
+struct Model {
+    /// The oldest first.
+    known: Vec<Known>,
+    /// When the size of a share changed last.
+    changed: std::collections::HashMap<(bool, usize), usize>,
+    step: usize,
+}
+
+impl Model {
+    fn count(&self, share: (bool, usize)) -> usize {
+        self.known.iter().filter(|known| known.0 == share).count()
+    }
+
+    fn change(&mut self, share: (bool, usize)) {
+        self.step += 1;
+        self.changed.insert(share, self.step);
+    }
+
+    fn remove(&mut self, (share, port): ((bool, usize), u16)) {
+        let before = self.known.len();
+        self.known.retain(|known| (known.0, known.1) != (share, port));
+        if self.known.len() < before {
+            self.change(share);
+        }
+    }
+
+    /// Which handshake makes way for another of this share.
+    fn in_the_way(&self, share: (bool, usize), now: Duration) -> Option<Known> {
+        let is_unanswered = |known: &&Known| now - known.2 >= seconds(15);
+        let own = self.count(share);
+        let unanswered = [false, true].into_iter().find_map(|here| {
+            let oldest = self.known.iter().find(|known| known.0.0 == here).filter(is_unanswered);
+            oldest.filter(|known| self.count(known.0) > own)
+        });
+        let largest =
+            self.changed.keys().max_by_key(|share| (self.count(**share), !share.0, self.changed[*share]));
+        let of = |share: (bool, usize)| self.known.iter().find(move |known| known.0 == share);
+        let of_largest = largest.filter(|share| self.count(**share) >= own + 2).and_then(|share| of(*share));
+        unanswered.or(of_largest).or_else(|| of(share).filter(is_unanswered)).copied()
+    }
+}
+
+proptest! {
+    #[test]
+    fn shares_are_as_a_plain_count_has_them(places in 1usize..12, steps in proptest::collection::vec(step(), 0..150)) {
+        let mut server = server(PEERS, places, TimeLimits { half_open: seconds(1_000_000), ..TimeLimits::DEFAULT });
+        let mut model = Model::default();
+        let mut now = START;
+        // No more peers than places: beyond that, several have a share together.
+        let peers = PEERS.min(places);
+        let pair = |here: bool, number, port| if here { to(number, 7000 + port) } else { from(number, port).reversed() };
+        for step in steps {
+            match step {
+                Step::Opened { here, number, port } => {
+                    let number = number % peers;
+                    let share = (here, number);
+                    let admitted = match here {
+                        true => outbound(&mut server, now, &Packet::new(pair(true, number, port), SYN, 1, 0).build()),
+                        false => inbound(&mut server, now, &syn(number, port)),
+                    };
+                    let is_known = model.known.iter().any(|known| (known.0, known.1) == (share, port));
+                    if !is_known
+                        && model.known.len() == places
+                        && let Some(evicted) = model.in_the_way(share, now)
+                    {
+                        model.remove((evicted.0, evicted.1));
+                    }
+                    let is_room = is_known || model.known.len() < places;
+                    if !is_known && is_room {
+                        model.known.push((share, port, now));
+                        model.change(share);
+                    }
+                    prop_assert_eq!(admitted.is_ok(), is_room, "{:?}", admitted);
+                }
+                Step::Forget { here, number, port } => {
+                    let number = number % peers;
+                    model.remove(((here, number), port));
+                    server.forget(&pair(here, number, port));
+                }
+                Step::Wait { seconds } => now += Duration::from_secs(seconds),
+            }
+            prop_assert_eq!(server.connections().count(), model.known.len());
+            for ((here, number), port, _) in &model.known {
+                prop_assert!(has(&server, pair(*here, *number, *port)));
+            }
+        }
+    }
+}
