@@ -62,6 +62,10 @@ fuzz_target!(|input: &[u8]| {
     let mtu = usize::from(u16::from_be_bytes([*high, *low]));
     let config = ShimConfig { stack_mtu: mtu.saturating_sub(usize::from(*smaller)), ..ShimConfig::new(mtu) };
     let (mut sender, mut receiver) = (shim(config, 1, 2), shim(config, 2, 1));
+    // The peer refuses what is routed on, or has a home address.
+    if slow::tcp_packet(packet).is_some_and(|found| found.is_routed_on) {
+        return;
+    }
     if let Some(flags) = slow::tcp_packet(packet).and_then(|found| found.tcp.get(13).copied()) {
         // SYN and RST together mean nothing (RFC 9293 §3.10.7), and no peer accepts them.
         match flags & 0x16 {

@@ -64,7 +64,7 @@ pub struct TcpPacket<'a> {
     pub tcp: &'a [u8],
     /// Whether it is the first fragment of several.
     pub is_fragment: bool,
-    /// Whether a routing header takes the packet on to another host.
+    /// Whether a routing header takes the packet on to another host, or an option may give its sender another address.
     pub is_routed_on: bool,
 }
 
@@ -121,6 +121,8 @@ pub fn tcp_packet(packet: &[u8]) -> std::option::Option<TcpPacket<'_>> {
                 let header = header.get(..length)?;
                 match next {
                     43 => found.is_routed_on |= header[3] > 0,
+                    // The Home Address option, wherever it may be (RFC 6275 §6.3).
+                    60 => found.is_routed_on |= header[2..].contains(&201),
                     44 if header[2] > 0 || header[3] & 0xf8 > 0 => return None,
                     44 => found.is_fragment |= header[3] & 1 > 0,
                     _ => {}
@@ -153,7 +155,7 @@ pub fn assert_checksums(packet: &[u8]) {
     if found.addresses.0.is_ipv4() {
         assert_eq!(ones_complement_sum(&packet[..found.ip_length]), 0xffff, "IPv4 header checksum");
     }
-    // A routing header's final destination is in the pseudo-header (RFC 8200 §8.1): left to the unit tests.
+    // A final destination or a home address is in the pseudo-header (RFC 8200 §8.1, RFC 6275 §9.3.1): left to the unit tests.
     if found.is_routed_on {
         return;
     }
