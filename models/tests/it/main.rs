@@ -17,8 +17,8 @@ fn search_all(scope: Scope, least: usize) {
 
 #[test]
 fn ao_22_no_interleaving_stops_a_prompt_rollover() {
-    search(Operators::Prompt, 2, [1, 0], 2, 7_000);
-    search(Operators::Prompt, 3, [1, 0], 2, 33_000);
+    search(Operators::Prompt, 2, [1, 0], 2, 6_500);
+    search(Operators::Prompt, 3, [1, 0], 2, 30_000);
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn ao_22_no_interleaving_stops_a_careful_rollover() {
 
 #[test]
 fn ao_22_no_interleaving_of_arbitrary_key_changes_has_anything_wrong_accepted() {
-    search(Operators::Free, 2, [1, 0], 1, 18_000);
+    search(Operators::Free, 2, [1, 0], 1, 14_000);
 }
 
 /// Replays from 2^31 octets ago, and from longer ago.
