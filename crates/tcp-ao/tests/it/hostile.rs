@@ -353,11 +353,18 @@ fn ao_26_a_clock_set_back_into_the_tolerance_costs_no_session() {
         KeyChain::new("chain", keys).unwrap().with_accept_tolerance(60).unwrap()
     };
     let (client, server) = (chain([(1, 2), (3, 4)]), chain([(2, 1), (4, 3)]));
-    let mut link = Link::with_mkts(ipv4_pair(), client.mkts(at(3000)), server.mkts(at(3000)));
-    link.connect(ipv4_pair());
-    for now in [1900, 1950] {
-        link.server.follow_key_chain(0, &server, at(now)).unwrap();
-        assert!(link.deliver_to_client(&link.server_data(b"back")).is_ok(), "at {now}");
+    for has_moved in [false, true] {
+        let mut link = Link::with_mkts(ipv4_pair(), client.mkts(at(3000)), server.mkts(at(3000)));
+        link.connect(ipv4_pair());
+        if has_moved {
+            let state = link.server.export(&link.pair.reversed()).unwrap();
+            let imported = Connection::import(&state, &server.mkts(at(3000))).unwrap();
+            link.server.adopt(link.now, imported).unwrap();
+        }
+        for now in [1900, 1950] {
+            link.server.follow_key_chain(0, &server, at(now)).unwrap();
+            assert!(link.deliver_to_client(&link.server_data(b"back")).is_ok(), "at {now}, {has_moved}");
+        }
     }
 }
 
