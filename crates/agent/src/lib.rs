@@ -49,18 +49,18 @@
 //! # How a supervisor works
 //! A seccomp filter, which the program and its children inherit, stops each `connect` and `listen` and tells the supervisor. That takes a
 //! duplicate of the socket, puts the peer's keys on it and makes the call itself, with the address that it has read. So no other thread
-//! of the program can exchange the TCP socket or the address in between, and nothing is connected without its keys. Once a second it carries the
-//! key chains out on all sockets of the program, which it finds in `/proc`; accepted connections too. Between these steps it holds no
-//! descriptor of them.
+//! of the program can exchange the TCP socket or the address in between, and nothing is connected without its keys. Once a second it
+//! carries the key chains out on all sockets of the program, which it finds in `/proc`; accepted connections too. Between these steps it
+//! holds no descriptor of them.
 //!
 //! Attaching stops the threads of the program for some milliseconds, and has one of them install the filter, as a debugger calls
 //! functions of a program.
 //!
 //! # What is wiped
-//! The text of the files with keys is wiped once it has been read, and a chain's keys when the chain is replaced or the supervisor or gateway
-//! ends. Until then the chains are in memory, because each rollover and each new socket needs their secrets. Not wiped: what
-//! [`wireseal_tcp_ao`](wireseal_tcp_ao#what-is-wiped) names, and pieces of a file that is no regular one, such as a pipe, whose
-//! length is not known beforehand. A process that is killed wipes nothing; its memory goes back to the kernel.
+//! The text of the files with keys is wiped once it has been read, and a chain's keys when the chain is replaced or the supervisor or
+//! gateway ends. Until then the chains are in memory, because each rollover and each new socket needs their secrets. Not wiped: what
+//! [`wireseal_tcp_ao`](wireseal_tcp_ao#what-is-wiped) names, and pieces of a file that is no regular one, such as a pipe, whose length is
+//! not known beforehand. A process that is killed wipes nothing; its memory goes back to the kernel.
 //!
 //! # Fail closed
 //! * If a key cannot be set, `connect` and `listen` fail: with EKEYEXPIRED if the chain has no key to send with now, else with

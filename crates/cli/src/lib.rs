@@ -12,8 +12,8 @@
 //! | [`command`] | the subcommands, which print |
 //!
 //! Files of keys are read into buffers that are wiped, and so are secrets. Not wiped: what
-//! [`wireseal_tcp_ao`](wireseal_tcp_ao#what-is-wiped) names; for a file whose keys collide, the copies by which each is read alone; what comes from
-//! the command line, which other processes can read anyway.
+//! [`wireseal_tcp_ao`](wireseal_tcp_ao#what-is-wiped) names; for a file whose keys collide, the copies by which each is read alone; what
+//! comes from the command line, which other processes can read anyway.
 pub mod bench;
 pub mod capture;
 pub mod command;

@@ -358,7 +358,8 @@ mod detect {
 }
 
 /// One path needs AES and PMULL, the other SHA-1 and SHA-256. On Linux `cpufeatures` takes either of HWCAP_AES and HWCAP_PMULL, and
-/// HWCAP_SHA2, but no known processor has one of a pair without the other. Only an operating system may read the registers; without one, the compiler's target decides.
+/// HWCAP_SHA2, but no known processor has one of a pair without the other. Only an operating system may read the registers; without one,
+/// the compiler's target decides.
 #[cfg(target_arch = "aarch64")]
 mod detect {
     use super::InstructionSet;

@@ -78,8 +78,8 @@ pub enum Error {
          of a connection stays until that is closed"
     )]
     KeyInUse(KeyName),
-    /// The key is for a VRF, and Linux has not found it there (ENOENT), although it is on the socket: `TCP_AO_DEL_KEY` looks for the keys
-    /// of every VRF in none.
+    /// Linux cannot delete the key, because it is for a VRF (ENOENT): `TCP_AO_DEL_KEY` of Linux 6.18 looks for every key among those
+    /// without a VRF.
     #[error(
         "Linux does not delete the {0}, which stays in force; close the socket, and open another without that key (a socket that is \
          bound to the VRF needs no key for a VRF, and Linux deletes such keys)"

@@ -97,7 +97,7 @@
 //! | [`Error::AoKeyInTheWay`] | EKEYREJECTED | the socket has a TCP-AO key for the peer | delete it first |
 //! | [`Error::MacTooLong`] | EMSGSIZE | the MAC does not fit into a SYN | at most 16 octets |
 //! | [`Error::NoSuchKey`] | ENOENT | no key has the id | to use it, add it first; to delete it, nothing: it is gone |
-//! | [`Error::KeyStays`] | ENOENT | Linux 6.18 and earlier delete no key for a VRF | close the socket; bind it to the VRF, with keys for any |
+//! | [`Error::KeyStays`] | ENOENT | Linux 6.18 deletes no key for a VRF | close the socket; bind it to the VRF, with keys for any |
 //! | [`Error::NoSuchMd5Key`] | ENOENT | no TCP-MD5 key is for the network | give the network as it was added |
 //! | [`Error::KeyInUse`] | EBUSY | the key is the current or rnext key | give a successor, or wait for the peer |
 //! | [`Error::Connected`] | EISCONN | the connection was opened without TCP-AO | add keys before it connects |

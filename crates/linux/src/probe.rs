@@ -52,8 +52,8 @@ impl Support {
 
 /// Finds out what the kernel can do, on new sockets that never connect.
 ///
-/// Of Debian's kernels, 6.12 (Debian 13's own), 6.16 and 6.17 are built without TCP-AO, and 6.18, 7.2 and 7.3 (Debian 13's backports) with it.
-/// Other distributions were not looked at: `CONFIG_TCP_AO` in the kernel's configuration says it.
+/// Of Debian's kernels, 6.12 (Debian 13's own), 6.16 and 6.17 are built without TCP-AO, and 6.18, 7.2 and 7.3 (Debian 13's backports)
+/// with it. Other distributions were not looked at: `CONFIG_TCP_AO` in the kernel's configuration says it.
 ///
 /// # Errors
 /// If no socket can be made, or a kernel with TCP-AO refuses a key for any reason except its algorithm.

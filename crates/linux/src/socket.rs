@@ -56,7 +56,8 @@ impl<'fd> TcpAoSocket<'fd> {
     /// # Errors
     /// [`Error::NoSuchKey`] with the ids that are missing, of the key or of a successor; [`Error::KeyInUse`], also for the
     /// last key of a connection: the successors are then current and rnext key all the same, unless one has an id of the key
-    /// itself; [`Error::KeyStays`] for a key of a VRF; [`Error::UnusableNetwork`]; [`Error::Refused`] if a successor is given on a listening socket.
+    /// itself; [`Error::KeyStays`] for a key of a VRF; [`Error::UnusableNetwork`]; [`Error::Refused`] if a successor is given on a
+    /// listening socket.
     pub fn delete_key(&self, key: &KeyName, successor: Successor) -> Result<(), Error> {
         let is_listening = SockRef::from(&self.fd).is_listener().unwrap_or(false);
         let delete = convert::delete_key(key, successor, self.family()?, is_listening)?;

@@ -16,8 +16,8 @@ const BLOCK: usize = 64;
 pub(crate) struct HmacKey<C: ChainingValue> {
     inner: Zeroizing<C>,
     outer: Zeroizing<C>,
-    // Zeros up to the size of the other algorithms' keys. A move would bring along whatever was on the stack instead, which may be the octets
-    // of this very key, and nothing would wipe it.
+    // Zeros up to the size of the other algorithms' keys. A move would bring along whatever was on the stack instead, which may be the
+    // octets of this very key, and nothing would wipe it.
     #[cfg(any(feature = "aes-128-cmac", feature = "kmac256"))]
     #[zeroize(skip)]
     _spare: C::Spare,

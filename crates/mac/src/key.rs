@@ -100,8 +100,8 @@ impl MacKey {
         self.description().0
     }
 
-    /// What computes the MAC of a message, for logs and measurements: the processor's instructions, or "RustCrypto". Decided when the key is
-    /// made. Batches use wider instructions where the processor has them.
+    /// What computes the MAC of a message, for logs and measurements: the processor's instructions, or "RustCrypto". Decided when the key
+    /// is made. Batches use wider instructions where the processor has them.
     #[must_use]
     pub fn served_by(&self) -> &'static str {
         self.description().1.map_or("RustCrypto", InstructionSet::name)

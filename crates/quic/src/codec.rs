@@ -253,8 +253,8 @@ impl Reader<'_> {
     }
 }
 
-/// A long header to write (RFC 9000 §17.2), with the fixed bit. Clear that in the first octet before sealing if the peer takes packets without it
-/// (RFC 9287 §3.1).
+/// A long header to write (RFC 9000 §17.2), with the fixed bit. Clear that in the first octet before sealing if the peer takes packets
+/// without it (RFC 9287 §3.1).
 #[derive(Clone, Copy, Debug)]
 pub struct LongHeader<'a> {
     /// The version of the connection.

@@ -17,7 +17,8 @@ use crate::version::Version;
 /// The packet protection keys of one direction of one level: AEAD key, IV and header protection key (RFC 9001 §5.1).
 ///
 /// They open packets as they are, and seal packets inside a [`Sealer`](crate::Sealer). For 1-RTT packets, whose keys change, use
-/// [`OneRtt`](crate::OneRtt), which also sees to it that nothing is opened before the handshake is complete. Keys need no heap and are wiped on drop. They open only packets of their own type and version.
+/// [`OneRtt`](crate::OneRtt), which also sees to it that nothing is opened before the handshake is complete. Keys need no heap and are
+/// wiped on drop. They open only packets of their own type and version.
 pub struct Keys {
     pub(crate) packet_key: PacketKey,
     pub(crate) header_key: HeaderKey,

@@ -383,7 +383,8 @@ impl RoutableIds {
     }
 
     /// Only the nonces with these numbers, counted from `first_nonce`: for one of several processes, and for a server that restarts
-    /// under the same key. The latter keeps on disk up to which number it may have used them, and writes the next bound before it gets there.
+    /// under the same key. The latter keeps on disk up to which number it may have used them, and writes the next bound before it gets
+    /// there.
     #[must_use]
     pub fn with_numbers(mut self, numbers: Range<u64>) -> Self {
         self.numbers = numbers.start.max(self.numbers.start)..numbers.end.min(self.numbers.end);

@@ -170,8 +170,8 @@ impl PacketNumberCounter {
 
     /// Leaves out the next `count` numbers, which exposes peers that acknowledge packets they never received (RFC 9000 §21.4).
     ///
-    /// [`OneRtt::acknowledged`](crate::OneRtt::acknowledged) ignores them, as long as eight later gaps have not been left; gaps without
-    /// a packet between them are one.
+    /// [`OneRtt::acknowledged`](crate::OneRtt::acknowledged) ignores acknowledgments of the last eight gaps; gaps without a packet
+    /// between them count as one.
     pub fn skip(&mut self, count: u64) {
         let start = self.next;
         self.next = start.saturating_add(count).min(MAX_PACKET_NUMBER + 1);

@@ -79,8 +79,8 @@ impl<'a> Protected<'a> {
 
     header_accessors!();
 
-    /// The fixed bit, which no call of this crate checks, because whether it counts is the endpoint's to say: drop a packet without it (RFC
-    /// 9000 §17.2 and §17.3.1), unless this end sends the transport parameter `grease_quic_bit` (RFC 9287 §3). It has no mask over it.
+    /// The fixed bit. This crate never checks it, because only the endpoint knows whether it counts: drop a packet without it (RFC 9000
+    /// §17.2 and §17.3.1), unless this end sends the transport parameter `grease_quic_bit` (RFC 9287 §3). It has no mask over it.
     #[must_use]
     pub fn fixed_bit(&self) -> bool {
         self.octets.first().is_some_and(|first| first & FIXED != 0)

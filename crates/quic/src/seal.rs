@@ -17,8 +17,9 @@ use crate::packet_number::{NumberLength, PacketNumberCounter};
 /// [`LongHeader::encode`](crate::LongHeader::encode) and [`ShortHeader::encode`](crate::ShortHeader::encode) write the header.
 /// Sealing writes the number and its length, zero reserved bits, the key phase, and the tag.
 ///
-/// The payload is frames, so it has at least one octet (RFC 9000 §12.4). `number_length` must be the length that was left free before the payload. A long header that disagrees with the end of
-/// `packet` is refused. A short header does not say where the packet ends, so `packet` must end there.
+/// The payload is frames, so it has at least one octet (RFC 9000 §12.4). `number_length` must be the length that was left free before the
+/// payload. A long header that disagrees with the end of `packet` is refused. A short header does not say where the packet ends, so
+/// `packet` must end there.
 pub struct Outgoing<'a> {
     /// The whole packet, with room for its tag.
     pub packet: &'a mut [u8],

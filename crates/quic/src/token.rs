@@ -90,9 +90,9 @@ impl TokenKeyId {
 /// The key with which a server seals and opens its tokens. Wiped on drop.
 ///
 /// A token is sealed with AES-128-GCM. Its key and nonce are derived from this key and the token's 16 unique octets by HKDF-Expand
-/// with SHA-256. Version, address and purpose are authenticated, and must be the same when it is opened. What of a token is not sealed, its
-/// first octet and the unique ones, is followed by a mark of four octets if it is for a Retry packet ([`claims_retry`](Self::claims_retry)). The address of an IPv6
-/// client includes its zone, `scope_id` (RFC 4007 §6): `fe80::1` on two links is two hosts.
+/// with SHA-256. Version, address and purpose are authenticated, and must be the same when it is opened. Its first octet and the unique
+/// ones are not sealed; in a token for a Retry packet a mark of four octets follows them ([`claims_retry`](Self::claims_retry)). The
+/// address of an IPv6 client includes its zone, `scope_id` (RFC 4007 §6): `fe80::1` on two links is two hosts.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct TokenKey([u8; 32]);
 
@@ -199,12 +199,11 @@ impl TokenKey {
         Ok(Token { purpose, unique: *unique })
     }
 
-    /// Whether `token` claims to come from a Retry packet (RFC 9000 §8.1.1) of a server with such keys, whichever: a token whose key is no
-    /// longer there does, too.
+    /// Whether `token` claims to come from a Retry packet (RFC 9000 §8.1.1) of a server that uses [`TokenKey`], even if the key is gone.
     ///
-    /// It is told by four octets that follow from the others by SHA-256, without a key. So tokens of other software, which clients bring from
-    /// NEW_TOKEN frames of a server that was here before, do not claim it, but for one in 2^32. Anyone can make a token that does, and
-    /// earns no more than the end of their own connection.
+    /// It checks four octets that are computed by SHA-256 from those before them, without a key. So tokens of other software, which
+    /// clients may have from NEW_TOKEN frames of an earlier server, do not claim it, except one in 2^32. Anyone can make a token that
+    /// does, but gains only the end of their own connection.
     #[must_use]
     pub fn claims_retry(token: &[u8]) -> bool {
         let Some((first, rest)) = token.split_first() else { return false };

@@ -105,11 +105,12 @@ impl<const N: usize> fmt::Debug for TokenKeys<N> {
 /// Bits that each token sets.
 const BITS: usize = 4;
 
-/// Which tokens of NEW_TOKEN frames were used here, in bounded memory and without a heap, so that each counts once (RFC 9000 §8.1.4): two Bloom
-/// filters of `WORDS` times 64 bits, which take turns. Each server has its own, and an empty one after a restart.
+/// Which tokens of NEW_TOKEN frames were used here, in bounded memory and without a heap, so that each counts once (RFC 9000 §8.1.4): two
+/// Bloom filters of `WORDS` times 64 bits, which take turns. Each server has its own, and an empty one after a restart.
 ///
-/// Only for tokens whose 16 unique octets are random. One that was used is always recognised while it is valid. A new one is taken for used with a probability of 0.2 % while each 64
-/// bits hold up to three tokens of a lifetime, and 10 % with ten; its client then goes through address validation as if it had none.
+/// Only for tokens whose 16 unique octets are random. One that was used is always recognised while it is valid. A new one is taken for
+/// used with a probability of 0.2 % while each 64 bits hold up to three tokens of a lifetime, and 10 % with ten; its client then goes
+/// through address validation as if it had none.
 #[derive(Clone)]
 pub struct TokenReplayGuard<const WORDS: usize> {
     /// That of now, and the one before.
@@ -127,8 +128,8 @@ impl<const WORDS: usize> TokenReplayGuard<WORDS> {
         Self { filters: [[0; WORDS]; 2], lifetime, since: now }
     }
 
-    /// Whether an [opened](TokenKey::open) token is used for the first time, and notes that it is. A Retry token always is: it is valid for one
-    /// address and port and a short time, and a client has no way to get another.
+    /// Whether an [opened](TokenKey::open) token is used for the first time, and notes that it is. A Retry token always is: it is valid
+    /// for one address and port and a short time, and a client has no way to get another.
     #[must_use]
     pub fn is_first_use(&mut self, token: &Token, now: Duration) -> bool {
         if matches!(token.purpose, TokenPurpose::Retry { .. }) {

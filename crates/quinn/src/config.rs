@@ -101,8 +101,8 @@ impl TryFrom<Arc<ServerConfig>> for QuicServerConfig {
     /// # Errors
     ///
     /// What rustls has against QUIC with this configuration: no TLS 1.3, no suite with QUIC keys, as with graviola's provider
-    /// (`wireseal_rustls::provider` gives them to it), or a `max_early_data_size` other than 0 and `u32::MAX` (RFC 9001 §4.6.1). A suite that Wireseal
-    /// has no AEAD for.
+    /// (`wireseal_rustls::provider` gives them to it), or a `max_early_data_size` other than 0 and `u32::MAX` (RFC 9001 §4.6.1). A suite
+    /// that Wireseal has no AEAD for.
     fn try_from(config: Arc<ServerConfig>) -> Result<Self, Error> {
         check_suites(config.crypto_provider())?;
         Session::server(Version::V1, &config, Vec::new())?;

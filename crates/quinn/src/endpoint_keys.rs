@@ -79,10 +79,11 @@ impl ResetKey {
     /// The octets of what it signs with.
     pub(crate) const SIGNATURE_LENGTH: usize = 32;
 
-    /// A key of 32 random octets. Not for servers with connection IDs of no octets: quinn and noq would give all clients one token, and each could
-    /// end the connections of the others (RFC 9000 §10.3.2). Keep the octets across restarts, and so the endpoint's connection IDs: quinn and noq reset nothing whose ID
-    /// their generator does not recognise, and by default that has a key of its own, new at each start. With
-    /// `cid_generator(|| Box::new(HashedConnectionIdGenerator::from_key(kept)))` peers learn of a restart at once, otherwise by a timeout.
+    /// A key of 32 random octets. Not for servers with connection IDs of no octets: quinn and noq would give all clients one token, and
+    /// each could end the connections of the others (RFC 9000 §10.3.2). Keep the octets across restarts, and so the endpoint's connection
+    /// IDs: quinn and noq reset nothing whose ID their generator does not recognise, and by default that has a key of its own, new at
+    /// each start. With `cid_generator(|| Box::new(HashedConnectionIdGenerator::from_key(kept)))` peers learn of a restart at once,
+    /// otherwise by a timeout.
     #[must_use]
     pub const fn new(octets: &[u8; 32]) -> Self {
         Self(*octets)

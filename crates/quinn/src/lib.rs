@@ -13,8 +13,8 @@
 //!
 //! # Example
 //!
-//! A server on quinn. `provider` is any of rustls' whose suites have QUIC keys, such as ring's or aws-lc-rs's. graviola's are for TLS alone, and rustls
-//! refuses QUIC with them: take `wireseal_rustls::provider(rustls_graviola::default_provider())`.
+//! A server on quinn. `provider` is any of rustls' whose suites have QUIC keys, such as ring's or aws-lc-rs's. graviola's are for TLS
+//! alone, and rustls refuses QUIC with them: take `wireseal_rustls::provider(rustls_graviola::default_provider())`.
 //!
 //! ```
 //! use std::net::UdpSocket;
@@ -42,8 +42,8 @@
 //! }
 //! ```
 //!
-//! A client gives `quinn::ClientConfig::new` a [`QuicClientConfig`], made of a `rustls::ClientConfig` in the same way. Both have the calls that quinn's and
-//! noq's have: `try_from`, `with_initial` and `set_alpn_protocols`.
+//! A client gives `quinn::ClientConfig::new` a [`QuicClientConfig`], made of a `rustls::ClientConfig` in the same way. Both have the
+//! calls that quinn's and noq's have: `try_from`, `with_initial` and `set_alpn_protocols`.
 //!
 //! Take quinn with `default-features = false` and the features that you want but `rustls-ring` and `ring`, noq without `rustls` and `ring`,
 //! and nothing of C is left: the example `quinn-without-c` of the repository is such a program. Among those to take is `bloom`: without it
@@ -67,15 +67,14 @@
 //!
 //! rustls hands a session's traffic secrets to its key log, and this crate takes them from there, behind the key log that you have
 //! configured, which still gets them all. Keys that rustls makes of them itself are dropped: header and packet key of a direction would be
-//! two objects that know nothing of one another, and masking a header would be a second call: with AES-GCM 1.10 to 1.13 times the time for both ends of
-//! a packet (Zen 4).
-//! Secrets are wiped once keys are made of them.
+//! two objects that know nothing of one another, and masking a header would be a second call: with AES-GCM 1.10 to 1.13 times the time
+//! for both ends of a packet (Zen 4). Secrets are wiped once keys are made of them.
 //!
 //! # What it is not for
 //!
-//! Version 2: quinn and noq do not have it. Their default lists, version 1 and drafts 29 to 34, have keys here, as they have with rustls' own (for the drafts this
-//! crate turns on `draft-29` of `wireseal-quic`); to a client of another version the stacks offer the list. The limits on packets under one key (RFC 9001
-//! §6.6) are the stack's to keep; both do.
+//! Version 2: quinn and noq do not have it. Their default lists, version 1 and drafts 29 to 34, have keys here, as they have with rustls'
+//! own (for the drafts this crate turns on `draft-29` of `wireseal-quic`); to a client of another version the stacks offer the list. The
+//! limits on packets under one key (RFC 9001 §6.6) are the stack's to keep; both do.
 //!
 //! # Features
 //!

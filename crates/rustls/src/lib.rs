@@ -54,8 +54,8 @@
 //! let client = s2n_quic::Client::builder().with_tls(tls)?;
 //! ```
 //!
-//! A server does the same with `rustls::Server::from` and a `ServerConfig`. Wireseal then seals and opens Handshake and 1-RTT packets. Initial
-//! packets and Retry stay with AWS-LC, which s2n-quic needs in any case. `interop/quic/wireseal/src/s2n.rs` is a whole pair.
+//! A server does the same with `rustls::Server::from` and a `ServerConfig`. Wireseal then seals and opens Handshake and 1-RTT packets.
+//! Initial packets and Retry stay with AWS-LC, which s2n-quic needs in any case. `interop/quic/wireseal/src/s2n.rs` is a whole pair.
 //!
 //! # What is not Wireseal's
 //!
@@ -68,7 +68,8 @@
 //! * `kernels` (default): AES-GCM, ChaCha20-Poly1305 and header masks by Wireseal's own routines, where the processor has the
 //!   instructions.
 //! * `ring` (default), `aws-lc-rs`, `rustcrypto`: the library for everything else, as in `wireseal-quic`; if several are
-//!   on, it is the first of them. It is independent of the provider: Wireseal on RustCrypto works with the ring provider, and the other way round.
+//!   on, it is the first of them. It is independent of the provider: Wireseal on RustCrypto works with the ring provider, and the other
+//!   way round.
 //! * `log`: a line of the log for each packet key that is made.
 //! * `counted`: counters around the keys, for tests and measurements.
 #![warn(clippy::unwrap_used)]

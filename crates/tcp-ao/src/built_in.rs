@@ -48,8 +48,8 @@ pub(crate) fn mac_key(
     }
 }
 
-/// A master key of other than 16 octets goes through AES-CMAC under a zero key first (RFC 5926 §3.1.1.2). Apart, so that others take less of
-/// the stack.
+/// A master key of other than 16 octets goes through AES-CMAC under a zero key first (RFC 5926 §3.1.1.2). Apart, so that others take less
+/// of the stack.
 #[cfg(feature = "aes-128-cmac")]
 #[cold]
 #[inline(never)]

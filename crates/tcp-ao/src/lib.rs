@@ -105,13 +105,13 @@
 //! # What is wiped
 //!
 //! Master keys, traffic keys and MACs are wiped on drop, and where a change of keys puts others in their place. A connection wipes its
-//! master keys when its handshake completes; [`Connection::add_key`], [`Connection::remove_key`] and [`Connection::replace_keys`] change them
-//! in place. A test reads the memory of a process at every stage of a connection's life, of a shim's peer's, and of reading files.
+//! master keys when its handshake completes; [`Connection::add_key`], [`Connection::remove_key`] and [`Connection::replace_keys`] change
+//! them in place. A test reads the memory of a process at every stage of a connection's life, of a shim's peer's, and of reading files.
 //!
-//! Not wiped: the copies that moving a value leaves behind, mostly on the stack, and what the compiler spills there. An [`Mkt`], a [`MktSet`]
-//! or a [`Connection`] that is made, returned or passed by value is moved. Make it where it will stay, or on a thread that ends, and keep it
-//! in a `Box` or in the place that it has in a table. Secrets are not kept out of core dumps and of swap: that is up to the
-//! program.
+//! Not wiped: the copies that moving a value leaves behind, mostly on the stack, and what the compiler spills there. An [`Mkt`], a
+//! [`MktSet`] or a [`Connection`] that is made, returned or passed by value is moved. Make it where it will stay, or on a thread that
+//! ends, and keep it in a `Box` or in the place that it has in a table. Secrets are not kept out of core dumps and of swap: that is up to
+//! the program.
 //!
 //! # Features
 //! The algorithms are on by default: `hmac-sha1`, `hmac-sha256`, `aes-128-cmac` and `kmac256`. With `default-features = false` there are

@@ -1,8 +1,8 @@
 //! The sequence number extension: how often a 32-bit sequence number has wrapped (RFC 9187).
 //!
 //! The sample code in RFC 5925 §6.2 is wrong (errata 5672 and others); RFC 9187 replaces it. This computes the same in 64
-//! bits: of all numbers with these lower 32 bits, the one nearest to the highest seen. Of two that are equally near, 2^31 octets away, it is
-//! the older one.
+//! bits: of all numbers with these lower 32 bits, the one nearest to the highest seen. Of two that are equally near, 2^31 octets away, it
+//! is the older one.
 
 use crate::types::{Isn, SeqNum, Sne};
 

@@ -52,8 +52,8 @@ pub struct Gateway {
     pub connections: usize,
     /// Where the sessions are written when it ends and read when it starts, so that they survive a restart.
     pub state: Option<PathBuf>,
-    /// Whether routers' ICMP errors about established sessions reach the programs; RFC 5925 §7.8 advises against it. Without them a path MTU
-    /// that is smaller than the links of both ends is not found, unless the kernel probes for it (`net.ipv4.tcp_mtu_probing`).
+    /// Whether routers' ICMP errors about established sessions reach the programs; RFC 5925 §7.8 advises against it. Without them a path
+    /// MTU that is smaller than the links of both ends is not found, unless the kernel probes for it (`net.ipv4.tcp_mtu_probing`).
     pub accepts_icmp: bool,
     /// Where it serves metrics for Prometheus.
     pub metrics: Option<MetricsAddress>,
@@ -168,8 +168,8 @@ impl Gateway {
         rules.end(self.opens_on_exit)
     }
 
-    /// Whether a gateway runs in this network namespace, and its rules give it the packets of its peers: the name of the program that has
-    /// installed them, `nft` or one of `iptables`.
+    /// Checks that a gateway runs in this network namespace and that its rules give it the packets of its peers. Returns the program that
+    /// installed the rules: `nft` or one of `iptables`.
     ///
     /// # Errors
     /// [`GatewayError::NotInPlace`] says what is missing.

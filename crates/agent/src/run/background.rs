@@ -10,8 +10,9 @@ use rustix::process::{Pid, setsid};
 use super::error::RunError;
 use super::signals;
 
-/// Runs a supervisor with [`Supervisor::in_background`](crate::Supervisor) until the program has gone into the background, that is, the process
-/// that was started first has ended; the supervisor goes on there. Returns that process's exit code, or the supervisor's if that ended first.
+/// Runs a supervisor with [`Supervisor::in_background`](crate::Supervisor) until the program has gone into the background, that is, the
+/// process that was started first has ended; the supervisor goes on there. Returns that process's exit code, or the supervisor's if that
+/// ended first.
 ///
 /// # Errors
 /// [`RunError`] if it cannot be started.

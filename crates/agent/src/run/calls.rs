@@ -205,8 +205,8 @@ impl Calls {
         }
     }
 
-    /// Makes a call that waits until the connection is open, in a thread of its own. If one waits for this connection already, its caller was
-    /// interrupted by a signal and calls again: that one will answer this call.
+    /// Makes a call that waits until the connection is open, in a thread of its own. If one waits for this connection already, its caller
+    /// was interrupted by a signal and calls again: that one will answer this call.
     fn connect_later(&self, call: Connect, socket: OwnedFd) -> Result<(), Errno> {
         let inode = call.inode;
         let socket = Arc::new(socket);

@@ -13,8 +13,8 @@ use super::{RunError, exit_code, pass, pid_of, signals};
 /// How long killed processes may take to be gone.
 const AGAIN: Duration = Duration::from_millis(10);
 
-/// Runs a supervisor, and kills everything that it has started and that is left when it ends: it was killed itself, or failed. Returns its exit code. Signals are passed on to it,
-/// SIGHUP too.
+/// Runs a supervisor, and kills everything that it has started and that is left when it ends: it was killed itself, or failed. Returns
+/// its exit code. Signals are passed on to it, SIGHUP too.
 ///
 /// # Errors
 /// [`RunError`] if it cannot be started.

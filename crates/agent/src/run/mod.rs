@@ -63,8 +63,8 @@ impl Supervisor {
     /// Runs a program with keys on its sockets until it and all of its children have ended. Returns its exit code; 128 and the signal's
     /// number if a signal ended it.
     ///
-    /// On SIGHUP the configuration is read again; if it cannot be used, the one before stays, and the log says why. Other signals are passed
-    /// on to the program. The process must not have started children before, as it waits for any.
+    /// On SIGHUP the configuration is read again; if it cannot be used, the one before stays, and the log says why. Other signals are
+    /// passed on to the program. The process must not have started children before, as it waits for any.
     ///
     /// # Errors
     /// [`RunError`]; the program has not been started then. [`RunError::exit_code`] is what a shell would return.

@@ -234,7 +234,7 @@ impl Sockets {
         ports.into_iter().flatten().any(|address| self.ports.contains(&address.port()))
     }
 
-    /// Whether something can be read from a socket whose connection has ended: it may be unsigned, and in a peer's name.
+    /// Whether a socket whose connection has ended still has unread data. It may be unsigned, and would be read as a peer's.
     fn is_remainder(&self, socket: &OwnedFd) -> bool {
         let is_protected = local_of(socket).is_some_and(|local| self.ports.contains(&local.port()));
         is_protected && kind_of(socket) != Kind::Other && remote_of(socket).is_none() && has_unread(socket)
@@ -257,7 +257,7 @@ impl Sockets {
             }
         } else if self.is_remainder(socket) {
             tracing::error!(
-                "what a session has received that was reset before it was looked at was taken away"
+                "a session was reset before it was checked: the data that it had received was discarded"
             );
             reset(socket);
             self.known.insert(inode, Known::Other);

@@ -236,7 +236,7 @@ fn read_key_chains(path: &Path) -> Result<KeyChains, ConfigError> {
     })
 }
 
-/// Whether a text has a line that BIRD, Junos or IOS XR begin so, and TOML and JSON do not.
+/// Whether a text has a line that begins as in configurations of BIRD, Junos or IOS XR, and as none does in TOML or JSON.
 fn is_router_configuration(text: &str) -> bool {
     const BEGINNINGS: [&str; 8] = [
         "protocol ",

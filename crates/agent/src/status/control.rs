@@ -55,7 +55,8 @@ fn folder() -> PathBuf {
     }
 }
 
-/// Answers whoever asks for the status from now on. Without a control socket an instance works all the same; the log says why there is none.
+/// Answers whoever asks for the status from now on. Without a control socket an instance works all the same; the log says why there is
+/// none.
 pub(crate) fn announce(command: Command, source: StatusSource) -> Option<Announced> {
     let path = folder().join(format!("{}-{}", command.name(), process::id()));
     match listen(&path).and_then(|listener| serve(listener, source)) {

@@ -55,8 +55,8 @@ pub fn from_argument(text: &str) -> Result<KeyFile, KeysError> {
     Ok(KeyFile { format: None, chains: vec![chain], warnings })
 }
 
-/// What a message may repeat: what is too short for a secret, or has a word of an algorithm or the signs of an address. Anything else
-/// may be the secret in the wrong place.
+/// What a message may quote: text that is too short for a secret, or that looks like an algorithm or an address. Anything else may be the
+/// secret in the wrong place.
 fn shown(text: &str) -> Option<String> {
     let is_algorithm = ["mac", "sha", "md5", "aes"].iter().any(|word| text.to_lowercase().contains(word));
     let is_address =

@@ -115,7 +115,7 @@ impl<'a, W: Write> Report<'a, W> {
         self.page.as_mut().map_or(Ok(()), |page| page.connection(connection))
     }
 
-    /// What the capture comes to, when all connections have been reported: the worst of them.
+    /// The verdict on the capture, once all connections are reported: that of the worst.
     #[must_use]
     pub const fn standing(&self) -> Standing {
         self.summary.standing()

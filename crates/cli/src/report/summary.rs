@@ -90,7 +90,7 @@ impl Summary {
         cause.is_one &= cause.cause == diagnosis.cause;
     }
 
-    /// What the capture comes to: the worst of its connections.
+    /// The verdict on the capture: that of its worst connection.
     pub(super) const fn standing(&self) -> Standing {
         match self {
             Self { failed: 1.., .. } => Standing::Failed,

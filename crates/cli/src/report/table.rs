@@ -11,8 +11,8 @@ use crate::terminal::{self, wrap};
 /// Columns of space beside the content of a cell.
 const PADDING: usize = 2;
 
-/// A table without lines between rows, its columns from `numbers_from` on aligned as numbers; empty without rows. It fits the terminal: cells
-/// are wrapped between words, and where that is not enough, each row becomes lines of its own, a name and a value in each.
+/// A table without lines between rows, its columns from `numbers_from` on aligned as numbers; empty without rows. It fits the terminal:
+/// cells are wrapped between words, and where that is not enough, each row becomes lines of its own, a name and a value in each.
 pub(crate) fn table<const N: usize>(
     header: [&str; N],
     rows: impl IntoIterator<Item = [String; N]>,

@@ -48,7 +48,7 @@ impl Handshake {
         if syns + syn_acks == 0 {
             return Self::NotSeen;
         }
-        // An end that signs has its resets believed only if they are signed, and so they are by its peer.
+        // An end that signs ignores unsigned resets, so those count only if it does not sign.
         if listener.report.signed_resets > 0 || opener.seen.signed == 0 && listener.report.other_resets > 0 {
             return Self::Refused;
         }

@@ -273,7 +273,7 @@ impl ConnectionReport {
         self.has_opened == Some(false) && self.standing() == Standing::Failed
     }
 
-    /// What it comes to: a connection whose segments are all good may not have opened.
+    /// The verdict on the connection. It may not have opened even if all its segments are good.
     #[must_use]
     pub fn standing(&self) -> Standing {
         let is_about = |about| self.diagnoses.iter().any(|diagnosis| diagnosis.about == about);

@@ -58,8 +58,8 @@ pub enum ManagerError {
     /// The connection was opened without TCP-AO. Close it.
     #[error("the connection was opened without TCP-AO; close it")]
     Unsigned,
-    /// The connection ended before it was attached: its peer has reset it. It has no address any more, so nothing says whose it was,
-    /// nor that what can still be read from it was signed. Close it.
+    /// The connection ended before it was attached: its peer has reset it. It has no address any more, so nobody can tell whose it was,
+    /// or whether the data in it was signed. Close it.
     #[error(
         "the connection ended before it was attached, and whose it was is not known; close it without reading from it"
     )]

@@ -192,15 +192,15 @@ impl KeyManager {
     ///
     /// # Errors
     /// With the socket unchanged, [`ManagerError::AlreadyAttached`] and, for a connection, [`ManagerError::NoPeer`],
-    /// [`ManagerError::Unsigned`], [`ManagerError::Ended`] and [`ManagerError::NoKeyToSendWith`]. If a call on the socket fails, in particular one that
-    /// adds a key, [`ManagerError::Socket`]; earlier changes stay.
+    /// [`ManagerError::Unsigned`], [`ManagerError::Ended`] and [`ManagerError::NoKeyToSendWith`]. If a call on the socket fails, in
+    /// particular one that adds a key, [`ManagerError::Socket`]; earlier changes stay.
     pub fn attach<S: AsFd + ?Sized>(&self, socket: &S, now: Timestamp) -> Result<Attachment, ManagerError> {
         self.attach_as(socket, Role::Any, now)
     }
 
     /// Puts the keys valid at `now` for connections with `remote` on a socket that will connect to it, and keeps them current
-    /// until the attachment is dropped. Bind the socket before to its VRF, if it is for one, or to the interface of a link-local address
-    /// there.
+    /// until the attachment is dropped. Before that, bind the socket to the peer's VRF, if it is in one, or to the interface of a
+    /// link-local address in it.
     ///
     /// # Errors
     /// As [`attach`](Self::attach) for a connection.
@@ -214,8 +214,8 @@ impl KeyManager {
     }
 
     /// Attaches a connection that was accepted from `remote`, unless its handshake was signed with a key of another peer, whose network
-    /// contains `remote`. Reset the connection on any error: what such a caller sent is in the receive queue, and would be read as the peer's. That
-    /// is so, too, if the caller has reset it already ([`ManagerError::Ended`]).
+    /// contains `remote`. Reset the connection on any error: what such a caller sent is in the receive queue, and would be read as the
+    /// peer's. That is so, too, if the caller has reset it already ([`ManagerError::Ended`]).
     ///
     /// # Errors
     /// As [`attach`](Self::attach) for a connection, and [`ManagerError::KeyOfAnotherPeer`]; the socket is unchanged then.

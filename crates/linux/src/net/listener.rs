@@ -84,8 +84,9 @@ impl TcpAoListener {
     /// Waits for the next connection from one of the peers.
     ///
     /// Resets connections that cannot be attached, and feature `tracing` logs why: the handshake was signed with another
-    /// peer's key ([`ManagerError::KeyOfAnotherPeer`]), the caller was faster than the keys ([`ManagerError::Unsigned`]) or has reset the
-    /// connection already ([`ManagerError::Ended`]), the peer was removed or has no key to send with, or a call on the socket failed. A connection takes two descriptors, its own and the manager's.
+    /// peer's key ([`ManagerError::KeyOfAnotherPeer`]), the caller connected before the listener had keys ([`ManagerError::Unsigned`]) or
+    /// has reset the connection already ([`ManagerError::Ended`]), the peer was removed or has no key to send with, or a call on the
+    /// socket failed. A connection takes two descriptors, its own and the manager's.
     ///
     /// # Errors
     /// [`ManagerError::Io`], as for std's: too many open files, say. The listener still works.

@@ -38,9 +38,9 @@ const CHUNK: usize = 16 * 1024;
 /// no longer resizes them. At the end the peer gets a window probe; its answer says what arrived meanwhile.
 ///
 /// # Errors
-/// Before anything is done, [`Error::CannotRestore`] on kernels that would crash, [`Error::NoSuchKey`] if no key for the peer is the exported current or rnext key,
-/// [`Error::NotRestorable`] if the state contradicts itself, and [`Error::NoPermission`]. After any other error close the
-/// socket, which sends nothing to the peer; you can then try again.
+/// Before anything is done, [`Error::CannotRestore`] on kernels that would crash, [`Error::NoSuchKey`] if no key for the peer is the
+/// exported current or rnext key, [`Error::NotRestorable`] if the state contradicts itself, and [`Error::NoPermission`]. After any other
+/// error close the socket, which sends nothing to the peer; you can then try again.
 pub fn restore<S: AsFd + ?Sized>(
     socket: &S,
     exported: &Exported,

@@ -46,8 +46,8 @@ impl SendingHalf {
     /// # Errors
     ///
     /// [`SealError`], with nothing written and no number used. [`SealError::NumberTooShort`] if `outgoing` leaves room for fewer
-    /// octets of the number than the peer needs ([`NumberLength::needed`]). After [`SealError::ConfidentialityLimit`] update the keys. If that
-    /// is not allowed, close the connection (RFC 9001 §6.6).
+    /// octets of the number than the peer needs ([`NumberLength::needed`]). After [`SealError::ConfidentialityLimit`] update the keys. If
+    /// that is not allowed, close the connection (RFC 9001 §6.6).
     #[inline]
     pub fn seal(&mut self, phases: &KeyPhases, outgoing: Outgoing<'_>) -> Result<u64, SealError> {
         let has_opened = self.enter(phases);
@@ -121,7 +121,8 @@ impl SendingHalf {
         if !self.confirmed {
             return Err(UpdateError::HandshakeNotConfirmed);
         }
-        // An acknowledgment is in a packet of this phase, which the receiving half has opened. So neither half is more than one phase ahead.
+        // An acknowledgment is in a packet of this phase, which the receiving half has opened. So neither half is more than one phase
+        // ahead.
         let has_opened = phases.receiving().has_flag_in(self.generation);
         if self.generation > 0 && !(self.acknowledged && has_opened) {
             return Err(UpdateError::NotAcknowledged);
@@ -138,8 +139,8 @@ impl SendingHalf {
     /// packets up to `largest`. The numbers sent from now on may be shorter ([`number_length`](Self::number_length)). If one of the
     /// packets is of the present phase, another update becomes possible three probe timeouts later (RFC 9001 §6.1 and §6.5).
     ///
-    /// A number that was never sent changes nothing, nor does one that was [skipped](Self::skip_numbers). An ACK frame with such a number is
-    /// yours to answer, with PROTOCOL_VIOLATION (RFC 9000 §13.1); so are skipped numbers below the largest. Numbers below the first of
+    /// A number that was never sent changes nothing, nor does one that was [skipped](Self::skip_numbers). An ACK frame with such a number
+    /// is yours to answer, with PROTOCOL_VIOLATION (RFC 9000 §13.1); so are skipped numbers below the largest. Numbers below the first of
     /// [`PacketNumberCounter::starting_at`](crate::PacketNumberCounter::starting_at) count as sent.
     ///
     /// # Errors

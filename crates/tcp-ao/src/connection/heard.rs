@@ -20,8 +20,7 @@ const REMOVED: usize = 3;
 
 /// What a connection remembers of the requests that it has obeyed: of each key that it holds, by slot, and of the last that were removed.
 ///
-/// It is the key that counts, not its ids: another key under the ids of an earlier one was never asked for, and the same key, taken away
-/// and given back, was.
+/// Keys count, not ids: a new key under old ids was never asked for; a key that is removed and added again may have been.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Heard<const N: usize> {
     /// Check values of removed keys that were asked for, the last one first; 0 is none.
@@ -49,10 +48,10 @@ impl<const N: usize> Heard<N> {
         self.is_doubtful = false;
     }
 
-    /// Whether to obey a request that no number proves to be newer than all before.
+    /// Whether to obey a request that neither acknowledgment nor sequence number proves to be new.
     ///
-    /// The first request for a key is no replay. After a doubtful one, which may have been late, a peer that has left the key again is
-    /// heard: it does not sign with that key, because it may not hold it any more.
+    /// The first request for a key is obeyed: it is no replay. After a doubtful one, which may have been late, one more is obeyed if it
+    /// is not signed with the current key: the peer may no longer hold that.
     pub(super) fn obeys_unproven(&self, slot: u8, signs_with_current: bool) -> bool {
         let is_first = self.keys.get(usize::from(slot)) == Some(&Asked::Never);
         is_first || self.is_doubtful && !signs_with_current
@@ -66,7 +65,8 @@ impl<const N: usize> Heard<N> {
         self.is_doubtful = was_asked && !is_proven && !self.is_doubtful;
     }
 
-    /// The keys are others now. A doubt ends with any key that was asked for. `old` and `new` have the check values of those that were held, and of those that are, by slot.
+    /// Notes that the keys have changed. `old` and `new` are their check values by slot, before and after. The doubt ends if a key that
+    /// was asked for is removed.
     pub(super) fn keys_changed(&mut self, old: [Option<u32>; N], new: [Option<u32>; N]) {
         let before = core::mem::replace(&mut self.keys, [Asked::Never; N]);
         for (asked, value) in self.keys.iter_mut().zip(new) {

@@ -132,8 +132,9 @@ impl<const N: usize> Connection<N> {
         self.replace_keys_but(mkts, |_| false)
     }
 
-    /// The same, but keys whose time is still to come stay, as far as there is room and `mkts` does not have their ids. With
-    /// none to prefer, current and rnext key stay if they can. `is_early` says so of a key by a function that recognises its MKT.
+    /// Like [`replace_keys`](Self::replace_keys), but keeps keys that are not valid yet, as far as there is room and `mkts` does not have
+    /// their ids. If `mkts` has no preferred key, the current and rnext keys stay if they can. `is_early` says whether a key is not valid
+    /// yet; it gets a function that recognises the key's MKT.
     pub(crate) fn replace_keys_but(
         &mut self,
         mkts: &MktSet<N>,

@@ -15,7 +15,7 @@ impl ConnectionState {
     pub const OCTETS: usize = 188;
 
     /// The state as octets: a version, then the fields in their order, numbers with the highest octet first, IPv4 addresses
-    /// mapped to IPv6. Later versions of this crate read it.
+    /// mapped to IPv6. Later releases of this crate read it.
     ///
     /// **It contains no secret, but it says where sequence numbers continue.** Protect the octets from changes, and import them once. Move
     /// the MKTs separately.

@@ -69,8 +69,8 @@ impl<const N: usize> Connection<N> {
         self.heard.signs_with(self.current);
     }
 
-    /// What tells one traffic key from another, by slot: the start of a MAC of nothing, which is on no wire and gives no key away.
-    /// `None` where there is no traffic key.
+    /// A check value for each traffic key, by slot: the start of its MAC of an empty message, which is never sent and does not reveal the
+    /// key. `None` where there is no traffic key.
     #[inline(never)]
     pub(super) fn check_values(&self) -> [Option<u32>; N] {
         let Secrets::Traffic(keys) = &self.secrets else { return [None; N] };

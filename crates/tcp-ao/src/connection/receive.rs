@@ -249,7 +249,7 @@ impl<const N: usize> Connection<N> {
             return Age::Unknown;
         }
         let is_newer = self.newest_acknowledgment.is_none_or(|newest| newest.before(acknowledgment));
-        // What was never sent was acknowledged 2^31 octets ago: a pure acknowledgment's replay still verifies then.
+        // An acknowledgment of what was never sent is a replay from 2^31 octets ago: a pure acknowledgment that old still verifies.
         if !is_newer || self.send.highest().1.before(acknowledgment) {
             return Age::Older;
         }

@@ -150,9 +150,9 @@ impl KeyChain {
         set
     }
 
-    /// Whether the time of an MKT, which `is` recognises, is still to come: keep it on a live connection
-    /// ([`Connection::has_key`](crate::Connection::has_key)), because the clock was set back. The ids alone do not say so: a later key
-    /// may have those of one that was taken out of the chain, with another secret.
+    /// Whether the chain has the MKT that `is` recognises, and it is not valid for sending yet. Then keep it on a live connection,
+    /// because the clock was set back. Recognise it with [`Connection::has_key`](crate::Connection::has_key), not by its ids alone: a
+    /// later key may reuse the ids of a removed one, with another secret.
     #[must_use]
     pub fn is_early(&self, is: impl Fn(&Mkt) -> bool, now: Timestamp) -> bool {
         let mut keys = self.keys.iter().filter(|key| is(key.mkt())).peekable();

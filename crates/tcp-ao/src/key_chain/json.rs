@@ -260,7 +260,7 @@ impl KeyChains {
             let message = error.to_string();
             let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
             let position = Position { line: error.line(), column: error.column().max(1) };
-            // Of a value in the wrong place the parser tells the end. The start is looked up, if the rest of the text lets it.
+            // serde_json reports the end of a misplaced value. The start is looked up, if the whole text can be read.
             let is_looked_up = error.is_data() && !message.starts_with("duplicate");
             let is_readable = || serde_json::from_str::<&RawValue>(text).is_ok();
             let position = (!is_looked_up || !is_readable()).then_some(position);

@@ -10,8 +10,8 @@ use crate::shim::handshakes::Handshakes;
 use crate::tcp::Flags;
 use crate::types::{Isn, KeyId, SeqNum};
 
-/// How long the table of connections remembers what. Only a full table, [`Shim::expire`](crate::shim::Shim::expire) and the answer of
-/// this end's stack to a new SYN forget an open connection whose time is over.
+/// How long the table remembers each kind of connection. An open connection whose time is over is forgotten only if the table is full, by
+/// [`Shim::expire`](crate::shim::Shim::expire), or when this end's stack answers a new SYN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TimeLimits {
     /// A handshake that makes no progress: 75 seconds, about as long as stacks wait.
@@ -173,7 +173,7 @@ impl Entry {
         }
     }
 
-    /// The handshake of another connection that this end's stack answers. So it has this one no more, whose time is over.
+    /// The handshake of a new connection, if this end's stack answers it: then the stack no longer has this one, whose time is over.
     pub(super) fn answered_anew(
         &self,
         flags: Flags,

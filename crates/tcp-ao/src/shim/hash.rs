@@ -17,8 +17,8 @@ use crate::types::SocketPair;
 
 /// The secret key of a [`Shim`](crate::shim::Shim)'s tables: 16 random octets, drawn anew at every start.
 ///
-/// Whoever knows it can choose addresses and ports with which each packet takes up to a thousand times as long. It protects nothing
-/// else.
+/// Anyone who knows it can choose addresses and ports for which each packet takes as many steps as there are connections. It protects
+/// nothing else.
 #[derive(Clone)]
 pub struct HashKey(Zeroizing<[u64; 2]>);
 

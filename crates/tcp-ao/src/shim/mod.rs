@@ -344,8 +344,8 @@ where
     /// Gives the peer at `index` and its live connections the keys that its chain has at `now`. Call it at each
     /// [`KeyChain::next_change`](crate::key_chain::KeyChain::next_change), and when the clock has been set.
     ///
-    /// A live connection keeps keys that are valid later, ids and secret, so that a clock that was set back costs no session. When it has no
-    /// other keys than such whose time is over, it is forgotten, and nothing gets through.
+    /// A live connection keeps keys that are valid later, ids and secret, so that a clock that was set back costs no session. If it is
+    /// left without a key to send with, it is forgotten, and nothing gets through.
     ///
     /// # Errors
     /// As [`Self::set_mkts`].

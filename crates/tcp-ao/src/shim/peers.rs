@@ -201,9 +201,8 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
         Ok(())
     }
 
-    /// The peer that a connection belongs to: the one with the most specific prefixes and ports. Of several that are equally
-    /// specific, a received segment's KeyID decides (RFC 5925 §3.3), and without one, or if none has that key, which has keys to
-    /// sign with.
+    /// The peer that a connection belongs to: the one with the most specific prefixes and ports. Among equally specific ones a received
+    /// segment's KeyID decides (RFC 5925 §3.3); without one, or if none has that key, one with a key to sign with is taken.
     pub(super) fn of(&self, pair: &SocketPair, key_id: Option<KeyId>) -> Option<usize> {
         let most_specific = self.most_specific(pair, &|_, peer| peer.connections.contains(pair))?;
         let has_key = |peer: &Peer| match key_id {

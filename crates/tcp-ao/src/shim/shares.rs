@@ -1,8 +1,8 @@
 //! Half-open connections by peer, so that none takes the places of the others in a full table.
 //!
-//! A replayed SYN verifies as well as a genuine one, and a peer can send any number. So each peer has a share, and one apart for what
-//! this end opens to it: in a full table, the share with the most handshakes makes way. The shares are linked by how many handshakes
-//! they have, so that the largest is found at once.
+//! A replayed SYN verifies as well as a genuine one, and a peer can send any number. So each peer has two shares, one for what it opens
+//! and one for what this end opens to it: in a full table, the share with the most handshakes gives one up. The shares are linked by how
+//! many handshakes they have, so that the largest is found at once.
 
 use core::time::Duration;
 
@@ -20,8 +20,8 @@ const fn way(stage: Stage) -> Option<usize> {
 }
 
 impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
-    /// The handshake that makes way in a full table for another connection of a peer's: that of a larger share, or one that has had
-    /// no answer for a while. An open connection takes the place of any.
+    /// The handshake that a full table gives up for a new connection of a peer: one of a larger share, or the oldest of its own share if
+    /// that has had no answer for a while. An open connection takes the oldest of the largest share.
     pub(super) fn handshake_in_the_way(
         &self,
         (peer, stage): (usize, Stage),

@@ -53,7 +53,7 @@ impl ShimSlot {
         ranked: [NONE; 2],
     };
 
-    /// So many free slots, in a `Vec` or any other collection. For an array, write `[const { ShimSlot::EMPTY }; 8]`.
+    /// `count` free slots, in a `Vec` or any other collection. For an array, write `[const { ShimSlot::EMPTY }; 8]`.
     ///
     /// ```
     /// # use wireseal_tcp_ao::shim::ShimSlot;

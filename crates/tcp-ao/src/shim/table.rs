@@ -72,7 +72,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         }
     }
 
-    /// Gives connections of one peer to another, those that `moves` says so of.
+    /// Moves the connections of a peer for which `moves` returns true to another peer.
     pub(super) fn change_peer(&mut self, from: usize, to: usize, moves: impl Fn(&Entry) -> bool) {
         let Some(list) = self.list_of(from) else { return };
         let mut index = self.slot(list).peers_first;

@@ -8,8 +8,8 @@ use s2n_quic::provider::event::events::{
 };
 use s2n_quic::provider::event::{ConnectionInfo, ConnectionMeta, Subscriber, events::EndpointMeta};
 
-/// What s2n-quic reported. It does not say which end started a key update, so all are counted as the peer's: it starts none of its own below 2^23
-/// packets.
+/// What s2n-quic reported. It does not say which end started a key update, so all are counted as the peer's: it starts none of its own
+/// below 2^23 packets.
 #[derive(Clone, Default, Debug)]
 pub struct Events(Arc<Mutex<Seen>>);
 

@@ -223,7 +223,8 @@ impl<'a> Bird<'a> {
         wait(what, is_there, async || self.guest.log(NAME).await).await
     }
 
-    /// [`stop`](Self::stop) where connections may be left whose other end is gone: the kernel gives them up after seconds instead of minutes.
+    /// [`stop`](Self::stop) where connections may be left whose other end is gone: the kernel gives them up after seconds instead of
+    /// minutes.
     pub async fn stop_alone(self) -> Result<()> {
         let guest = self.guest;
         guest.shell("sysctl -q -w net.ipv4.tcp_orphan_retries=1").await?;

@@ -1,5 +1,5 @@
-//! What a newcomer does: the commands of docs/run.md and docs/gateway.md on a Debian 13 with its own services. What the pages have installed
-//! by apt-get was installed so when the guest's file system was made.
+//! What a newcomer does: the commands of docs/run.md and docs/gateway.md on a Debian 13 with its own services. What the pages have
+//! installed by apt-get was installed so when the guest's file system was made.
 
 use wireseal_tcp_ao::Mkt;
 use wireseal_tcp_ao::key_chain::KeyChains;
