@@ -160,7 +160,7 @@ def readmes(repository):
 def stages(repository):
     """The table of .ci/run has every stage of .ci/stages, and no other."""
     there = {name.removeprefix(".ci/stages/") for name in repository.files if name.startswith(".ci/stages/")}
-    listed = set(re.findall(r"^([a-z0-9.-]+) +(?:each|all|asked) +[12] +\d+$", repository.text(".ci/run"), re.M))
+    listed = set(re.findall(r"^([a-z0-9.-]+) +(?:each|all) +[12] +\d+$", repository.text(".ci/run"), re.M))
     for stage in sorted(there ^ listed):
         yield f".ci/run: {stage} is " + ("missing" if stage in there else "no stage")
 

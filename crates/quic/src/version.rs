@@ -2,8 +2,9 @@
 
 use core::fmt;
 
-/// A version of QUIC.
+/// A version of QUIC. Another crate of a program may turn on the feature for another version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Version {
     /// Version 1, 0x00000001 (RFC 9000, RFC 9001).
     V1,
@@ -29,7 +30,7 @@ pub(crate) struct RetryKey {
 }
 
 impl Version {
-    /// Every version that this build supports.
+    /// Every version that this build supports, drafts too if any crate of the program has turned on their feature, as `wireseal-quinn` does.
     pub const ALL: &[Self] = &[
         Self::V1,
         Self::V2,

@@ -141,7 +141,8 @@ impl SendingHalf {
     ///
     /// A number that was never sent changes nothing, nor does one that was [skipped](Self::skip_numbers). An ACK frame with such a number
     /// is yours to answer, with PROTOCOL_VIOLATION (RFC 9000 §13.1); so are skipped numbers below the largest. Numbers below the first of
-    /// [`PacketNumberCounter::starting_at`](crate::PacketNumberCounter::starting_at) count as sent.
+    /// [`PacketNumberCounter::starting_at`](crate::PacketNumberCounter::starting_at) count as sent, and so do those that were skipped before
+    /// the connection moved.
     ///
     /// # Errors
     ///
