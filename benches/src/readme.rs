@@ -11,7 +11,7 @@ const ROWS: [(&str, Source); 16] = [
     ("the same, 64 octets", Source::Goal("seal-128-64")),
     ("AES-128-GCM: open 1200 octets", Source::Goal("open-128-1200")),
     ("AES-256-GCM: seal 1200 octets", Source::Goal("seal-256-1200")),
-    ("AES-GCM: the worst length of 0 to 1500 octets", Source::Sweep("AES")),
+    ("AES-GCM: the worst length up to 1500 octets", Source::Sweep("AES")),
     ("ChaCha20-Poly1305: seal 1200 octets", Source::Goal("seal-chacha20-1200")),
     ("ChaCha20-Poly1305: the worst length", Source::Sweep("CHACHA20")),
     ("AES-128-CMAC: sign a TCP segment of 148 octets", Source::Goal("sign-cmac")),

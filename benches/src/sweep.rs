@@ -1,4 +1,4 @@
-//! Wireseal against the best peer at every length from 0 to 1500 octets, on this processor and as less capable ones would run.
+//! Wireseal against the best peer at every length from 1 to 1500 octets, on this processor and as less capable ones would run.
 //!
 //! A child process sees a less capable processor: CPUID, which ring and Wireseal read once, leaves the rest out. BoringSSL and
 //! AWS-LC are told by an environment variable, because AWS-LC reads CPUID before `main`.
@@ -18,7 +18,7 @@ use crate::table::{Cell, Table};
 use crate::timing::{Effort, Timed, alternate};
 
 const ALGORITHMS: [AeadAlgorithm; 3] = [Aes128Gcm, Aes256Gcm, ChaCha20Poly1305];
-const LENGTHS: std::ops::RangeInclusive<usize> = 0..=1500;
+const LENGTHS: std::ops::RangeInclusive<usize> = 1..=1500;
 /// How much slower still counts as "never slower", for noise.
 const NOISE: f64 = 0.005;
 
@@ -231,7 +231,7 @@ pub(crate) fn table(effort: Effort) -> Result<Table, String> {
         "mark",
     ];
     let title = format!(
-        "Wireseal's time divided by that of the fastest of {} at each length from 0 to 1500 octets, header mask included",
+        "Wireseal's time divided by that of the fastest of {} at each length from 1 to 1500 octets, header mask included",
         PEERS.join(", ")
     );
     let mut table = Table::new("sweep", title, columns);
