@@ -64,7 +64,8 @@ impl TcpAoListener {
     /// The same for a socket that is bound but does not listen yet: one in a VRF, say.
     ///
     /// # Errors
-    /// As for [`bind`](Self::bind). If it listens already, a peer that was faster than its keys is refused when it is accepted.
+    /// As for [`bind`](Self::bind). If it listens already, a connection that was opened before the keys were there is refused by
+    /// [`accept`](Self::accept).
     pub fn from_socket(socket: impl Into<OwnedFd>, manager: &KeyManager) -> Result<Self, ManagerError> {
         let socket = TcpListener::from(socket.into());
         let attachment = manager.attach(&socket, Timestamp::now())?;
