@@ -96,6 +96,16 @@ impl<'fd> TcpAoSocket<'fd> {
         }
     }
 
+    /// Whether the connection has received a segment (`tcpi_segs_in` of `TCP_INFO`), also after its end. A socket that is not
+    /// connected, but has, may hold what an unsigned peer sent: its octets can still be read, and `FIONREAD` does not count
+    /// those behind an urgent one.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if this is not a TCP socket.
+    pub fn has_received(&self) -> Result<bool, Error> {
+        Ok(sys::get(self.fd, sys::INFO)?.tcpi_segs_in > 0)
+    }
+
     /// Makes a key the current one, which this end signs with. The peer's RNextKeyID may choose another at any time.
     ///
     /// # Errors

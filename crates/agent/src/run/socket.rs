@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::fstat;
-use rustix::io::{Errno, ioctl_fionread};
+use rustix::io::Errno;
 use rustix::net::{Shutdown, connect_unspec, shutdown};
 use socket2::{Domain, Protocol, SockRef};
 
@@ -41,11 +41,6 @@ pub(super) fn reset(socket: &OwnedFd) {
     if connect_unspec(socket).is_err() {
         let _ = shutdown(socket, Shutdown::Both);
     }
-}
-
-/// Whether there is something to be read from a socket that is not connected: what its connection has received before it ended.
-pub(super) fn has_unread(socket: &OwnedFd) -> bool {
-    ioctl_fionread(socket).is_ok_and(|octets| octets > 0)
 }
 
 /// The number of a socket.

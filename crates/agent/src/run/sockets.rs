@@ -13,7 +13,7 @@ use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
 use super::RunError;
 use super::process::Opened;
 use super::protected::Protected;
-use super::socket::{Kind, has_unread, inode_of, kind_of, local_of, remote_of, reset};
+use super::socket::{Kind, inode_of, kind_of, local_of, remote_of, reset};
 use crate::config::Config;
 use crate::error::ConfigError;
 use crate::status::{ListenerStatus, PeerStatus, Segments};
@@ -234,10 +234,13 @@ impl Sockets {
         ports.into_iter().flatten().any(|address| self.ports.contains(&address.port()))
     }
 
-    /// Whether a socket whose connection has ended still has unread data. It may be unsigned, and would be read as a peer's.
+    /// Whether a socket whose connection has ended may still have unread data. It may be unsigned, and would be read as a peer's.
     fn is_remainder(&self, socket: &OwnedFd) -> bool {
         let is_protected = local_of(socket).is_some_and(|local| self.ports.contains(&local.port()));
-        is_protected && kind_of(socket) != Kind::Other && remote_of(socket).is_none() && has_unread(socket)
+        is_protected
+            && kind_of(socket) != Kind::Other
+            && remote_of(socket).is_none()
+            && TcpAoSocket::new(socket).has_received().unwrap_or(true)
     }
 
     /// A socket that the program has accepted or inherited, or is not done with yet.
@@ -256,9 +259,7 @@ impl Sockets {
                 self.known.insert(inode, Known::Other);
             }
         } else if self.is_remainder(socket) {
-            tracing::error!(
-                "a session was reset before it was checked: the data that it had received was discarded"
-            );
+            tracing::error!("a session ended before it was checked: whatever it had received was discarded");
             reset(socket);
             self.known.insert(inode, Known::Other);
         }

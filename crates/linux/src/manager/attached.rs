@@ -19,7 +19,7 @@ use crate::manager::state::Memory;
 use crate::manager::target::key_of;
 use crate::manager::vrf::vrf_of;
 use crate::network::Family;
-use crate::{Error, KeyName, PeerName, SocketKey, Successor, TcpAoSocket, sys};
+use crate::{Error, KeyName, PeerName, SocketKey, Successor, TcpAoSocket};
 
 /// Octets of a placeholder's secret.
 const PLACEHOLDER_SECRET_LENGTH: usize = 32;
@@ -107,11 +107,6 @@ impl Attached {
             return Ok(Some(SocketKind::Connection));
         }
         Ok((!self.was_connected).then_some(SocketKind::Closed))
-    }
-
-    /// Whether the socket has received a segment. If it is not connected, it was, and its connection has ended.
-    pub(super) fn has_received(&self) -> io::Result<bool> {
-        sys::get(self.descriptor.as_fd(), sys::INFO).map(|info| info.tcpi_segs_in > 0)
     }
 
     /// The interface index of the VRF device that the socket belongs to; 0 for none.

@@ -330,7 +330,7 @@ fn prepare(
         (SocketKind::Listener, _) => None,
         (SocketKind::Closed, Role::WillConnect(remote)) => Some(remote.to_canonical()),
         // What an unsigned connection has received can be read after its end.
-        (SocketKind::Closed, Role::Any) if attached.has_received().map_err(Error::from)? => {
+        (SocketKind::Closed, Role::Any) if attached.socket().has_received()? => {
             return Err(ManagerError::Ended);
         }
         (SocketKind::Closed, Role::Any) => None,

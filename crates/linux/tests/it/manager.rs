@@ -118,8 +118,9 @@ fn sockets_that_cannot_be_attached_are_refused() {
 fn a_connection_that_was_reset_before_it_was_accepted_is_not_attached() {
     let (manager, local) = (manager("127.0.0.1"), IpAddr::from([127, 0, 0, 1]));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let accepted = || {
+    let accepted = |urgent: &[u8]| {
         let mut caller = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        socket2::SockRef::from(&caller).send_out_of_band(urgent).unwrap();
         caller.write_all(b"unsigned").unwrap();
         socket2::SockRef::from(&caller).set_linger(Some(Duration::ZERO)).unwrap();
         drop(caller);
@@ -128,14 +129,22 @@ fn a_connection_that_was_reset_before_it_was_accepted_is_not_attached() {
         accepted
     };
     for error in [
-        manager.attach_accepted(&accepted(), local, at(50)).unwrap_err(),
-        manager.attach(&accepted(), at(50)).unwrap_err(),
+        manager.attach_accepted(&accepted(b""), local, at(50)).unwrap_err(),
+        manager.attach(&accepted(b""), at(50)).unwrap_err(),
+        manager.attach(&accepted(b"!"), at(50)).unwrap_err(),
     ] {
         assert!(matches!(error, ManagerError::Ended), "{error}");
     }
-    let mut received = [0; 8];
-    accepted().read_exact(&mut received).unwrap();
-    assert_eq!(&received, b"unsigned", "what may not be taken for the peer's");
+    for urgent in [&b""[..], b"!"] {
+        let mut ended = accepted(urgent);
+        assert!(TcpAoSocket::new(&ended).has_received().unwrap());
+        let mut received = [0; 8];
+        ended.read_exact(&mut received).unwrap();
+        assert_eq!(&received, b"unsigned", "what may not be taken for the peer's");
+    }
+    let fresh = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    assert!(!TcpAoSocket::new(&fresh).has_received().unwrap());
+    assert!(!TcpAoSocket::new(&listener).has_received().unwrap());
 }
 
 #[test]

@@ -195,15 +195,22 @@ fn what_came_before_a_reset_that_came_before_accept_is_not_read() {
     let (listener, port) = listener("127.0.0.1:0");
     let (_folder, _, config) = configured(&[port], Md5::Refuse);
     let mut sockets = Sockets::new(config).unwrap();
-    let mut caller = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    caller.write_all(b"unsigned").unwrap();
-    socket2::SockRef::from(&caller).set_linger(Some(Duration::ZERO)).unwrap();
-    drop(caller);
-    let (mut accepted, _) = listener.accept().unwrap();
-    assert!(accepted.peer_addr().is_err());
-    let inode = fs::metadata(format!("/proc/self/fd/{}", accepted.as_raw_fd())).unwrap().ino();
-    sockets.step(&HashMap::from([(inode, (process::id().cast_signed(), accepted.as_raw_fd()))]));
-    assert_eq!(accepted.read(&mut [0; 8]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    // FIONREAD does not count what is behind an urgent octet.
+    for is_urgent in [false, true] {
+        let mut caller = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        if is_urgent {
+            socket2::SockRef::from(&caller).send_out_of_band(b"!").unwrap();
+        }
+        caller.write_all(b"unsigned").unwrap();
+        socket2::SockRef::from(&caller).set_linger(Some(Duration::ZERO)).unwrap();
+        drop(caller);
+        let (mut accepted, _) = listener.accept().unwrap();
+        assert!(accepted.peer_addr().is_err());
+        let inode = fs::metadata(format!("/proc/self/fd/{}", accepted.as_raw_fd())).unwrap().ino();
+        sockets.step(&HashMap::from([(inode, (process::id().cast_signed(), accepted.as_raw_fd()))]));
+        let read = accepted.read(&mut [0; 8]).map_err(|error| error.kind());
+        assert_eq!(read, Err(ErrorKind::ConnectionReset), "urgent: {is_urgent}");
+    }
 }
 
 #[test]
