@@ -161,7 +161,7 @@ impl Rules {
         }
     }
 
-    /// The queues that the rules name, whatever the configuration; `None` if a part is missing that all configurations have.
+    /// The queues that the rules name, whatever the configuration; `None` if they cannot be all of a configuration's.
     fn queues(self) -> Option<Vec<RangeInclusive<u16>>> {
         let read = |program: &str, arguments: &[&str]| {
             let output = run(program, arguments, "").ok().filter(|output| output.status.success())?;
@@ -170,24 +170,24 @@ impl Rules {
         match self {
             Self::Nftables => {
                 let text = read("nft", &["list", "table", "inet", NAME])?;
-                let is_whole = ["hook output", "hook input", "mark"].iter().all(|part| text.contains(part));
-                let queues = queues_in(&text);
-                (is_whole && !queues.is_empty()).then_some(queues)
+                let (outbound, inbound) = text.split_once("chain inbound {")?;
+                let are_hooked = outbound.contains("hook output") && inbound.contains("hook input");
+                let for_peers = count_for_peers(outbound, inbound, 2)?;
+                (are_hooked && for_peers > 0).then(|| queues_in(&text))
             }
             Self::Iptables(programs) => {
-                let mut queues = Vec::new();
-                for (program, (chain, hook)) in
-                    programs.into_iter().flat_map(|name| CHAINS.map(|chain| (name, chain)))
-                {
-                    let text = read(program, &["-t", TABLE, "-S", chain])?;
-                    read(program, &["-t", TABLE, "-C", hook, "-j", chain])?;
-                    // At least the packets that the gateway sends itself, and ICMP errors.
-                    if !text.contains("-A ") {
-                        return None;
-                    }
-                    queues.extend(queues_in(&text));
+                let (mut queues, mut for_peers) = (Vec::new(), 0);
+                for (program, errors) in programs.into_iter().zip([1, 2]) {
+                    let chain_of = |(chain, hook)| {
+                        read(program, &["-t", TABLE, "-C", hook, "-j", chain])?;
+                        read(program, &["-t", TABLE, "-S", chain])
+                    };
+                    let [outbound, inbound] = CHAINS.map(chain_of);
+                    let (outbound, inbound) = (outbound?, inbound?);
+                    for_peers += count_for_peers(&outbound, &inbound, errors)?;
+                    queues.extend([outbound, inbound].iter().flat_map(|text| queues_in(text)));
                 }
-                (!queues.is_empty()).then_some(queues)
+                (for_peers > 0).then_some(queues)
             }
         }
     }
@@ -215,6 +215,36 @@ impl Rules {
             }),
         }
     }
+}
+
+/// How many rules queue packets to peers, in two chains as nft and iptables print them; `None` unless as many queue those from
+/// peers, of the same addresses and ports, and there are this many for ICMP errors, one for the gateway's own packets and no others.
+fn count_for_peers(outbound: &str, inbound: &str, errors: usize) -> Option<usize> {
+    // What is around the rules. A table that is switched off has "flags dormant" there, which is taken for a rule of others.
+    let is_rule = |line: &&str| {
+        !line.is_empty()
+            && !["table ", "chain ", "type ", "}", "-N "].iter().any(|word| line.starts_with(word))
+    };
+    let rules = |text| str::lines(text).map(str::trim).filter(is_rule);
+    let mark = format!("mark {MARK:#x} ");
+    let (own, outbound): (Vec<_>, Vec<_>) = rules(outbound).partition(|rule| rule.contains(&mark));
+    let (found, inbound): (Vec<_>, Vec<_>) = rules(inbound).partition(|rule| rule.contains("bypass"));
+    // Which packets it queues, in either direction.
+    let packets = |rule: &str| {
+        let (packets, _) = rule.split_once(" queue ").or_else(|| rule.split_once(" -j NFQUEUE "))?;
+        Some(
+            [("-A WIRESEAL-OUT", "-A WIRESEAL-IN"), (" -d ", " -s "), (" daddr ", " saddr ")]
+                .iter()
+                .fold(packets.to_owned(), |packets, (outbound, inbound)| packets.replace(outbound, inbound)),
+        )
+    };
+    let sorted = |rules: Vec<&str>| {
+        let mut packets = rules.into_iter().map(packets).collect::<Option<Vec<_>>>()?;
+        packets.sort_unstable();
+        Some(packets)
+    };
+    let (outbound, inbound) = (sorted(outbound)?, sorted(inbound)?);
+    (own.len() == 1 && found.len() == errors && outbound == inbound).then_some(outbound.len())
 }
 
 /// The numbers of queues in rules as nft and iptables print them.
@@ -360,4 +390,83 @@ fn range(numbers: &Range<u16>, between: char) -> String {
 
 fn list(words: impl Iterator<Item = String>) -> String {
     format!("{{ {} }}", words.collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As nft prints it.
+    const TABLE_OF_NFT: &str = "table inet wireseal {
+	chain outbound {
+		type filter hook output priority filter; policy accept;
+		meta mark 0x5753454c accept
+		ip daddr 192.0.2.2 tcp sport { 179, 323 } queue to 0-1
+		ip daddr 192.0.2.2 tcp dport { 179, 323 } queue to 0-1
+		ip6 daddr 2001:db8::/32 tcp sport { 179, 323 } queue to 0-1
+		ip6 daddr 2001:db8::/32 tcp dport { 179, 323 } queue to 0-1
+	}
+
+	chain inbound {
+		type filter hook input priority filter; policy accept;
+		ip saddr 192.0.2.2 tcp sport { 179, 323 } queue to 2-3
+		ip saddr 192.0.2.2 tcp dport { 179, 323 } queue to 2-3
+		ip6 saddr 2001:db8::/32 tcp sport { 179, 323 } queue to 2-3
+		ip6 saddr 2001:db8::/32 tcp dport { 179, 323 } queue to 2-3
+		icmp type destination-unreachable queue flags bypass to 4
+		icmpv6 type { destination-unreachable, packet-too-big } queue flags bypass to 4
+	}
+}
+";
+
+    fn of_nft(text: &str) -> Option<usize> {
+        let (outbound, inbound) = text.split_once("chain inbound {")?;
+        count_for_peers(outbound, inbound, 2)
+    }
+
+    #[test]
+    fn each_rule_of_a_table_is_missed() {
+        assert_eq!(of_nft(TABLE_OF_NFT), Some(4));
+        let before =
+            TABLE_OF_NFT.replace("flags bypass to 4", "num 4 bypass").replace("queue to", "queue num");
+        assert_eq!(of_nft(&before), Some(4), "as older versions print it");
+        let lines: Vec<_> = TABLE_OF_NFT.lines().collect();
+        let is_rule =
+            |line: &str| line.contains("queue") || line.contains("accept") && !line.contains("hook");
+        let mut rules = 0;
+        for (n, line) in lines.iter().enumerate().filter(|(_, line)| is_rule(line)) {
+            let without = [&lines[..n], &lines[n + 1..]].concat().join("\n");
+            assert_eq!(of_nft(&without), None, "{line}");
+            rules += 1;
+        }
+        assert_eq!(rules, 11);
+        // One of a peer in each direction, but not of the same.
+        let without = TABLE_OF_NFT
+            .replace("\t\tip daddr 192.0.2.2 tcp sport { 179, 323 } queue to 0-1\n", "")
+            .replace("\t\tip6 saddr 2001:db8::/32 tcp sport { 179, 323 } queue to 2-3\n", "");
+        assert_eq!(of_nft(&without), None);
+    }
+
+    #[test]
+    fn peers_of_one_family_have_no_rules_in_the_other() {
+        let outbound = "-N WIRESEAL-OUT\n-A WIRESEAL-OUT -m mark --mark 0x5753454c -j RETURN\n";
+        let inbound = "-N WIRESEAL-IN\n-A WIRESEAL-IN -p icmp -m icmp --icmp-type 3 -j NFQUEUE --queue-num 4 --queue-bypass\n";
+        assert_eq!(count_for_peers(outbound, inbound, 1), Some(0));
+        let rule = "-p tcp -m tcp --sport 179 -j NFQUEUE --queue-balance 0:1\n";
+        let with_peer = format!("{outbound}-A WIRESEAL-OUT -d 192.0.2.2/32 {rule}");
+        assert_eq!(count_for_peers(&with_peer, inbound, 1), None);
+        let inbound = format!("{inbound}-A WIRESEAL-IN -s 192.0.2.2/32 {rule}");
+        assert_eq!(count_for_peers(&with_peer, &inbound, 1), Some(1));
+    }
+
+    #[test]
+    fn a_table_that_is_switched_off_or_has_rules_of_others_is_not_in_place() {
+        let with = |line: &str, after: &str| TABLE_OF_NFT.replace(after, &format!("{after}\n{line}"));
+        assert_eq!(of_nft(&with("\tflags dormant\n", "table inet wireseal {")), None);
+        for hook in ["output", "input"] {
+            let head = format!("type filter hook {hook} priority filter; policy accept;");
+            assert_eq!(of_nft(&with("\t\taccept", &head)), None, "{hook}");
+        }
+        assert_eq!(of_nft(&TABLE_OF_NFT.replace("0x5753454c", "0x00000001")), None);
+    }
 }

@@ -281,8 +281,23 @@ fn a_check_says_whether_a_gateway_runs_and_its_rules_are_in_place() {
     gateway.end();
     // What others have taken away is missed, however little it is.
     let flush = match by.as_str() {
-        "nft" => &["nft flush table inet wireseal"][..],
-        _ => &["ip6tables -t mangle -F WIRESEAL-OUT", "iptables -t mangle -D OUTPUT -j WIRESEAL-OUT"],
+        "nft" => &[
+            "nft flush table inet wireseal",
+            "nft flush chain inet wireseal inbound",
+            "nft delete rule inet wireseal inbound handle $(nft -a list table inet wireseal | awk '/saddr/ { print $NF; exit }')",
+            "nft add table inet wireseal '{ flags dormant; }'",
+        ][..],
+        _ => &[
+            "ip6tables -t mangle -F WIRESEAL-OUT",
+            // The rules of one hook for the peers, but not those for ICMP errors.
+            "while iptables -t mangle -S WIRESEAL-IN 1 | grep -q -e --sport -e --dport; do iptables -t mangle -D WIRESEAL-IN 1; done",
+            "ip6tables -t mangle -D WIRESEAL-IN 1",
+            "iptables -t mangle -D WIRESEAL-OUT 2",
+            "iptables -t mangle -D WIRESEAL-OUT 1",
+            "ip6tables -t mangle -D WIRESEAL-IN $(ip6tables -t mangle -S WIRESEAL-IN | grep -c -e -A)",
+            "iptables -t mangle -I WIRESEAL-OUT -j ACCEPT",
+            "iptables -t mangle -D OUTPUT -j WIRESEAL-OUT",
+        ],
     };
     for command in flush {
         net.remove_rules(Side::A);
