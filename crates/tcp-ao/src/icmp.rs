@@ -98,13 +98,13 @@ pub(crate) fn is_damaged(ip: &IpHeader, packet: &[u8]) -> bool {
     }
 }
 
-/// What a packet may hide that is no [`IcmpError`] about a known connection.
+/// What a packet may hide behind what can be read as an [`IcmpError`], or from being read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Hidden {
     /// Nothing: it is no hard error, quotes something else than TCP, or could be read.
     Nothing,
-    /// A hard error about some connection between these addresses; the ports are 0.
-    Between(SocketPair),
+    /// A hard error about some connection of one of these addresses with one of the others.
+    Between { locals: [IpAddr; 2], remotes: [IpAddr; 2] },
     /// A hard error about anything.
     Anything,
 }
@@ -128,29 +128,34 @@ pub(crate) fn hidden(ip: &IpHeader, packet: &[u8]) -> Hidden {
     let Some(quoted) = icmp.get(ICMP_HEADER_LENGTH..).filter(|_| !ip.is_fragment) else {
         return Hidden::Anything;
     };
-    let is_direct = |ip: &IpHeader| (ip.header_source, ip.header_destination) == (ip.source, ip.destination);
     let is_plain = |ip: &IpHeader| match ip.fragment_offset {
         // Of a segment at the start of its packet, either the ports are there, or no stack can tell whose it is.
-        0 => ip.protocol != PROTOCOL_TCP || is_direct(ip),
+        0 => ip.protocol != PROTOCOL_TCP || ip.is_direct(),
         _ => ip.protocol != PROTOCOL_TCP && !is_ipv6,
     };
-    match IpHeader::read(quoted) {
-        // Stacks take the quote for one of the error's own version, whatever its first octet says.
-        Ok(ip) if ip.source.is_ipv6() == is_ipv6 && is_plain(&ip) => Hidden::Nothing,
-        _ => addresses(quoted, is_ipv6).map_or(Hidden::Nothing, Hidden::Between),
+    // Stacks take the quote for one of the error's own version, whatever its first octet says.
+    match IpHeader::read(quoted).ok().filter(|ip| ip.source.is_ipv6() == is_ipv6) {
+        Some(ip) if is_plain(&ip) => Hidden::Nothing,
+        Some(ip) => Hidden::Between {
+            locals: [ip.header_source, ip.source],
+            remotes: [ip.header_destination, ip.destination],
+        },
+        None => addresses(quoted, is_ipv6).map_or(Hidden::Nothing, |(local, remote)| Hidden::Between {
+            locals: [local; 2],
+            remotes: [remote; 2],
+        }),
     }
 }
 
 /// The addresses in the first header of a quoted packet, whatever follows it.
-fn addresses(quoted: &[u8], is_ipv6: bool) -> Option<SocketPair> {
-    let (source, destination): (IpAddr, IpAddr) = if is_ipv6 {
+fn addresses(quoted: &[u8], is_ipv6: bool) -> Option<(IpAddr, IpAddr)> {
+    Some(if is_ipv6 {
         let (source, rest) = quoted.get(8..)?.split_first_chunk::<16>()?;
         ((*source).into(), (*rest.first_chunk::<16>()?).into())
     } else {
         let (source, rest) = quoted.get(12..)?.split_first_chunk::<4>()?;
         ((*source).into(), (*rest.first_chunk::<4>()?).into())
-    };
-    Some(SocketPair { local: Endpoint::new(source, 0), remote: Endpoint::new(destination, 0) })
+    })
 }
 
 /// The socket pair of a quoted segment, which may be cut off behind its ports (RFC 792).

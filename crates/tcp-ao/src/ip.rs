@@ -97,6 +97,11 @@ impl IpHeader {
         packet.get(self.payload_offset..self.total_length).ok_or(IpParseError::BadLength)
     }
 
+    /// Whether all stacks agree on the addresses: no routing header leads on, and no Home Address option stands for the source.
+    pub(crate) fn is_direct(&self) -> bool {
+        (self.header_source, self.header_destination) == (self.source, self.destination)
+    }
+
     fn read_ipv4(packet: &[u8]) -> Result<Self, IpParseError> {
         let (header, _) = packet.split_first_chunk::<IPV4_HEADER_LENGTH>().ok_or(IpParseError::TooShort)?;
         let payload_offset = usize::from(header[0] & 0x0f) * 4;

@@ -16,7 +16,7 @@ use crate::shim::{
     Direction, EventKind, OPTION_ROOM, Observer, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot, Subject,
     Unmatched, event, options,
 };
-use crate::types::{Endpoint, Isn, SocketPair};
+use crate::types::{Isn, SocketPair};
 
 /// The MSS of a peer that advertises none (RFC 9293 §3.7.1): the packet every host must accept, less the headers.
 const DEFAULT_MSS_IPV4: usize = 576 - IPV4_HEADER_LENGTH - TCP_HEADER_LENGTH;
@@ -66,19 +66,15 @@ where
             self.admit_icmp(&ip, packet)?;
             return Ok(whole);
         }
-        let between =
-            |remote, local| SocketPair { local: Endpoint::new(local, 0), remote: Endpoint::new(remote, 0) };
         // A packet whose routing header leads on is not for this host, but some stacks would take it. Of a home address and the
         // header's source, each is TCP's source for some stacks.
-        if ip.header_destination != ip.destination || ip.header_source != ip.source {
-            let locals = [ip.header_destination, ip.destination];
-            let covers = |remote| locals.iter().any(|local| self.peers.cover(&between(remote, *local)));
-            if covers(ip.header_source) || covers(ip.source) {
-                return Err(Refusal::SourceRouted);
-            }
+        if !ip.is_direct()
+            && self.peers.cover(&[ip.header_destination, ip.destination], &[ip.header_source, ip.source])
+        {
+            return Err(Refusal::SourceRouted);
         }
         if ip.is_fragment {
-            if self.peers.cover(&between(ip.source, ip.destination)) {
+            if self.peers.cover(&[ip.destination], &[ip.source]) {
                 return Err(ParseError::Fragment.into());
             }
             return Ok(whole);
@@ -236,23 +232,23 @@ where
     fn admit_icmp(&mut self, ip: &IpHeader, packet: &mut [u8]) -> Result<(), Refusal> {
         let error = IcmpError::from_packet(ip, packet);
         let mut known = error.and_then(|error| Some((error, self.table.get_mut(&error.pair)?)));
-        let may_be_ignored = match &known {
-            _ if self.config.accept_icmp => false,
-            Some((error, _)) => error.is_hard(),
-            None => match icmp::hidden(ip, packet) {
-                Hidden::Nothing => false,
-                Hidden::Between(pair) => self.peers.cover(&pair),
-                Hidden::Anything => !self.peers.is_empty(),
-            },
+        let is_hard = known.as_ref().is_some_and(|(error, _)| error.is_hard());
+        // About a known connection, too: where the quote's headers name other addresses, a stack may read another connection.
+        let is_hidden = match icmp::hidden(ip, packet) {
+            Hidden::Nothing => false,
+            Hidden::Between { locals, remotes } => self.peers.cover(&locals, &remotes),
+            Hidden::Anything => !self.peers.is_empty(),
         };
-        // Damage on the way is no attack.
-        if may_be_ignored && self.config.check_checksum && icmp::is_damaged(ip, packet) {
-            return Err(Refusal::Checksum);
-        }
-        let ignores = |(error, entry): &mut (IcmpError, &mut Entry)| entry.connection.ignores_icmp(error);
-        if may_be_ignored && known.as_mut().is_none_or(ignores) {
-            self.counters.count_dropped_icmp();
-            return Err(Refusal::Icmp);
+        if !self.config.accept_icmp && (is_hard || is_hidden) {
+            // Damage on the way is no attack.
+            if self.config.check_checksum && icmp::is_damaged(ip, packet) {
+                return Err(Refusal::Checksum);
+            }
+            let ignores = |(error, entry): &mut (IcmpError, &mut Entry)| entry.connection.ignores_icmp(error);
+            if known.as_mut().is_some_and(ignores) || is_hidden {
+                self.counters.count_dropped_icmp();
+                return Err(Refusal::Icmp);
+            }
         }
         if let Some((error, _)) = known {
             error.lower_mtu(&mut packet[ip.payload_offset..], OPTION_ROOM as u16);

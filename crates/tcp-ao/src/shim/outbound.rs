@@ -15,7 +15,7 @@ use crate::shim::{
     Direction, End, MAX_IPV4_LENGTH, MAX_IPV6_LENGTH, Observer, PeerSlot, Refusal, Shim, ShimConfig,
     ShimSlot, Subject, event,
 };
-use crate::types::{Endpoint, Isn, SocketPair};
+use crate::types::{Isn, SocketPair};
 
 impl<P, T, O> Shim<P, T, O>
 where
@@ -59,9 +59,7 @@ where
             return Ok(room..end);
         }
         if ip.is_fragment {
-            let pair =
-                SocketPair { local: Endpoint::new(ip.source, 0), remote: Endpoint::new(ip.destination, 0) };
-            if self.peers.cover(&pair) {
+            if self.peers.cover(&[ip.source], &[ip.destination]) {
                 return Err(ParseError::Fragment.into());
             }
             return Ok(room..end);

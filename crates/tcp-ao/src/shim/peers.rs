@@ -11,7 +11,7 @@ use crate::ip::ipv6_octets;
 use crate::mkt::MktSet;
 use crate::peer::{ConnectionIdentifier, MKTS_PER_PEER, Peer, PeerError, canonical};
 use crate::shim::HashKey;
-use crate::types::{KeyId, SocketPair};
+use crate::types::{Endpoint, KeyId, SocketPair};
 
 /// No slot.
 const NONE: usize = usize::MAX;
@@ -231,9 +231,15 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
         others.map(|(other, _)| other).filter(move |other| *other != index)
     }
 
-    /// Whether a peer is configured for any connection between these addresses.
-    pub(super) fn cover(&self, pair: &SocketPair) -> bool {
-        self.most_specific(pair, &|_, peer| peer.connections.contains_addresses(pair)).is_some()
+    /// Whether a peer is configured for any connection of one of these local addresses with one of these remote ones.
+    pub(super) fn cover(&self, locals: &[IpAddr], remotes: &[IpAddr]) -> bool {
+        let mut pairs = locals.iter().flat_map(|local| {
+            let local = Endpoint::new(*local, 0);
+            remotes.iter().map(move |remote| SocketPair { local, remote: Endpoint::new(*remote, 0) })
+        });
+        pairs.any(|pair| {
+            self.most_specific(&pair, &|_, peer| peer.connections.contains_addresses(&pair)).is_some()
+        })
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -2,8 +2,10 @@
 
 use std::net::IpAddr;
 
-use crate::shim_support::{CLIENT_ISN, Link, Packet, hash_key, inbound, peer, slots, with_ports};
-use crate::support::{ACK, SYN, ipv4_packet, ipv4_pair, ipv6_packet, ipv6_pair, mkts};
+use crate::shim_support::{
+    CLIENT_ISN, Link, Packet, hash_key, inbound, outbound, peer, shim, slots, with_ports,
+};
+use crate::support::{ACK, SYN, ipv4_packet, ipv4_pair, ipv6_packet, ipv6_pair, mirrored, mkts, pair};
 use wireseal_tcp_ao::shim::{Refusal, Shim, ShimConfig};
 use wireseal_tcp_ao::{SocketPair, checksum};
 
@@ -110,9 +112,23 @@ fn with_extensions(first: u8, extensions: &[u8]) -> Vec<u8> {
     packet.build()
 }
 
+/// A routing header of type 0 that leads on to another address, and names the next header.
+fn routing(last: &str, next: u8) -> Vec<u8> {
+    let mut header = vec![next, 2, 0, 1, 0, 0, 0, 0];
+    header.extend(last.parse::<std::net::Ipv6Addr>().unwrap().octets());
+    header
+}
+
+/// Destination options with a home address, which name the next header.
+fn home(address: &str, next: u8) -> Vec<u8> {
+    let mut options = vec![next, 2, 1, 2, 0, 0, 201, 16];
+    options.extend(address.parse::<std::net::Ipv6Addr>().unwrap().octets());
+    options
+}
+
 #[test]
 fn ao_34_hard_errors_that_cannot_be_read_are_refused_when_in_doubt() {
-    let stranger = with_ports(crate::support::pair("192.0.2.1", "198.51.100.1"), 1, 2);
+    let stranger = with_ports(pair("192.0.2.1", "198.51.100.1"), 1, 2);
     // What is quoted begins with a later fragment, and a stack may look at the ports all the same.
     let fragment = |pair| {
         let mut sent = Packet::new(pair, ACK, CLIENT_ISN + 1, 1).build();
@@ -121,9 +137,7 @@ fn ao_34_hard_errors_that_cannot_be_read_are_refused_when_in_doubt() {
     };
     // Options that the quote cuts off; a routing header of type 0 that leads on.
     let long_options = with_extensions(60, &[&[6, 124][..], &[1; 998]].concat());
-    let mut routing = vec![6, 2, 0, 1, 0, 0, 0, 0];
-    routing.extend("2001:db8::77".parse::<std::net::Ipv6Addr>().unwrap().octets());
-    let routed = with_extensions(43, &routing);
+    let routed = with_extensions(43, &routing("2001:db8::77", 6));
     for (pair, quoted, length) in [
         (ipv4_pair(), fragment(ipv4_pair()), usize::MAX),
         (ipv6_pair(), long_options, 600),
@@ -272,8 +286,42 @@ fn ao_34_a_damaged_error_is_refused_and_not_counted_as_ignored() {
 #[test]
 fn ao_34_a_home_address_in_a_quote_hides_no_hard_error() {
     let mut link = Link::connected(ipv6_pair());
-    let mut quoted = Packet::new(ipv6_pair(), ACK, CLIENT_ISN + 1, 1);
-    quoted.extensions = (60, [&[6, 2, 1, 2, 0, 0, 201, 16][..], &[0x20; 16]].concat());
-    let error = icmp(ipv6_pair(), 1, 4, &quoted.build(), usize::MAX);
+    let quoted = with_extensions(60, &home("2020:2020::", 6));
+    let error = icmp(ipv6_pair(), 1, 4, &quoted, usize::MAX);
     assert_eq!(inbound(&mut link.client, link.now, &error), Err(Refusal::Icmp));
+}
+
+/// Another peer may leave a handshake on the same ports, about which an error would pass.
+#[test]
+fn ao_34_a_handshake_that_a_quote_leads_on_to_hides_no_hard_error() {
+    let (here, there, other, stranger) = ("2001:db8::1", "2001:db8::2", "2001:db8::66", "2001:db8:1::1");
+    let quote = |from: &str, to: &str, (first, extensions): (u8, Vec<u8>)| {
+        let mut quoted = Packet::new(pair(from, to), ACK, CLIENT_ISN + 1, 1);
+        quoted.extensions = (first, extensions);
+        quoted.build()
+    };
+    let mut link = Link::with_ids(pair(here, there), &[(1, 2)]);
+    let peers = [there, other].map(|remote| peer(pair(here, remote), mkts(&[(1, 2)])));
+    link.client = Shim::new(ShimConfig::new(1500), hash_key(), peers.into(), slots(8)).unwrap();
+    link.connect(link.pair);
+    let mut others = shim(pair(other, here), mirrored(&[(1, 2)]), 1);
+    let syn = Packet::new(pair(here, other).reversed(), SYN, 7, 0).build();
+    inbound(&mut link.client, link.now, &outbound(&mut others, link.now, &syn).unwrap()).unwrap();
+    let both = (60, [home(here, 43), routing(other, 6)].concat());
+    for (quoted, is_about_another) in [
+        (quote(here, other, (6, Vec::new())), false),
+        (quote(here, there, (43, routing(other, 6))), true),
+        // One stack heeds both headers, another only the home address.
+        (quote(stranger, there, both), true),
+    ] {
+        let error = icmp(link.pair, 1, 4, &quoted, usize::MAX);
+        let verdict = inbound(&mut link.client, link.now, &error);
+        assert_eq!(verdict, if is_about_another { Err(Refusal::Icmp) } else { Ok(error) });
+    }
+    // Where neither the header nor the home address is a peer's, nor where it leads on to, it is no concern of the shim's.
+    for (extensions, is_ours) in [(home(here, 6), true), (home("2001:db8:1::2", 6), false)] {
+        let quoted = quote(stranger, there, (60, extensions));
+        let error = icmp(link.pair, 1, 1, &quoted, usize::MAX);
+        assert_eq!(inbound(&mut link.client, link.now, &error).is_err(), is_ours);
+    }
 }
