@@ -136,13 +136,15 @@ where
         entry.sent(flags, segment_end, now);
         event::moved(&mut self.observer, entry, stage);
         let has_moved = entry.is_misplaced(stage, &self.config.limits);
-        // A listener's answer to a SYN that it refuses also ends the connection.
-        if flags.rst() && entry.connection.local_isn().is_none() {
-            self.table.remove(&pair);
-        } else if let Some(opened) = opened {
+        let is_refusal = flags.rst() && entry.connection.local_isn().is_none();
+        if let Some(opened) = opened {
             self.insert(opened, now)?;
         } else if has_moved {
             self.table.settle(&pair);
+        }
+        // A listener's answer to a SYN that it refuses also ends the connection.
+        if is_refusal {
+            self.table.remove(&pair);
         }
         Ok(start..end)
     }

@@ -105,15 +105,20 @@ fn a_peer_that_restarted_comes_back_once_this_ends_stack_has_given_up() {
 
 #[test]
 fn a_listener_that_is_gone_refuses_a_peer_that_restarted() {
-    let (mut link, recorded) = silent(NEW_ISN);
-    let mut restarted = shim(ipv4_pair(), mkts(&[(1, 2)]), 1);
-    let syn = Packet::new(ipv4_pair(), SYN, NEW_ISN, 0).build();
-    assert_eq!(outbound(&mut restarted, link.now, &syn).unwrap(), recorded);
-    inbound(&mut link.server, link.now, &recorded).unwrap();
-    let reset = Packet::new(link.pair.reversed(), RST | ACK, 0, NEW_ISN + 1);
-    let reset = link.server_sends(&reset).unwrap();
-    inbound(&mut restarted, link.now, &reset).unwrap();
-    assert_eq!(link.server.connections().count(), 0);
+    let (Link { pair, server, now, .. }, recorded) = silent(NEW_ISN);
+    let mut told = Vec::new();
+    let mut server = server.with_observer(|event: &Event| told.push(event.kind));
+    let mut restarted = shim(pair, mkts(&[(1, 2)]), 1);
+    let syn = Packet::new(pair, SYN, NEW_ISN, 0).build();
+    assert_eq!(outbound(&mut restarted, now, &syn).unwrap(), recorded);
+    inbound(&mut server, now, &recorded).unwrap();
+    let reset = Packet::new(pair.reversed(), RST | ACK, 0, NEW_ISN + 1).build();
+    let reset = outbound(&mut server, now, &reset).unwrap();
+    inbound(&mut restarted, now, &reset).unwrap();
+    assert_eq!(server.connections().count(), 0);
+    drop(server);
+    // The handshake that was refused, and the session before it.
+    assert_eq!(told, [EventKind::HandshakeEnded(End::Closed), EventKind::Ended(End::Replaced)]);
 }
 
 /// What was signed for the old connection and waits for its MAC gets it before that goes.
