@@ -19,6 +19,9 @@ pub struct TimeLimits {
     /// A handshake keeps its place in a full table for so long, unless its peer has more of them than others: 15 seconds, in which
     /// stacks send a SYN four times.
     pub unanswered: Duration,
+    /// A handshake that a peer has opened keeps its place for so long if another peer wants it that has none there, and has lost none
+    /// within `unanswered`: two seconds, in which stacks send a SYN, and a SYN-ACK, twice.
+    pub turn: Duration,
     /// A closed connection: 240 seconds, twice the maximum segment lifetime (RFC 9293 §3.4.2).
     pub closed: Duration,
     /// A connection whose peer does not acknowledge this end's FIN: 240 seconds without progress.
@@ -33,6 +36,7 @@ impl TimeLimits {
     pub const DEFAULT: Self = Self {
         half_open: Duration::from_secs(75),
         unanswered: Duration::from_secs(15),
+        turn: Duration::from_secs(2),
         closed: Duration::from_secs(240),
         fin: Duration::from_secs(240),
         idle: Duration::from_secs(3 * 3600),
@@ -214,8 +218,7 @@ impl Entry {
         }
         // What is sent shows that this end's stack still has the connection, but says nothing of the peer: neither a repeated SYN
         // or FIN nor the answers to a replayed SYN extend the time.
-        let is_half_open = !self.connection.is_established();
-        if !(is_half_open && flags.syn() || self.stage == Stage::Closing) {
+        if self.connection.is_established() && self.stage != Stage::Closing {
             self.last_used = now;
         }
         self.passed(flags, now);

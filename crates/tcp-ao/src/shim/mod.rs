@@ -103,6 +103,10 @@ impl ShimConfig {
 /// there are, a packet takes a few steps: both are found by a hash under a secret key, so that nobody can choose addresses for which
 /// it takes more.
 ///
+/// Give the table more places than there are open connections and peers together. While only a few are left, peers without a
+/// handshake take turns with them, of [`TimeLimits::turn`] each, and whoever replays recorded SYNs of theirs takes part. A connection may
+/// then need several SYNs, and recorded SYNs of more than seven peers for each of these places keep others out.
+///
 /// ```
 /// use core::time::Duration;
 /// use wireseal_algorithms::TcpAoAlgorithm;

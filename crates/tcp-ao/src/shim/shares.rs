@@ -19,9 +19,16 @@ const fn way(stage: Stage) -> Option<usize> {
     }
 }
 
+fn whole_seconds(time: Duration) -> u32 {
+    u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
+}
+
 impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     /// The handshake that a full table gives up for a new connection of a peer: one of a larger share, or the oldest of its own share if
     /// that has had no answer for a while. An open connection takes the oldest of the largest share.
+    ///
+    /// A peer without any need not wait so long for another's place, unless it has just had its turn. So a few peers' recorded
+    /// SYNs keep no place from others, however often they are replayed.
     pub(super) fn handshake_in_the_way(
         &self,
         (peer, stage): (usize, Stage),
@@ -36,18 +43,30 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         };
         let Some(way) = way(stage) else { return of_largest() };
         let own = self.slot(self.list_of(peer)?).shares[way];
-        let is_unanswered = |index: &u32| {
-            let since = self.entry(*index).map(Entry::last_used);
-            since.is_some_and(|since| now.saturating_sub(since) >= limits.unanswered)
+        let has_lasted = |index: u32, limit: Duration| {
+            let since = self.entry(index).map(Entry::last_used);
+            since.is_some_and(|since| now.saturating_sub(since) >= limit)
         };
         let is_of_larger = |index: &u32| self.share_of(*index).is_some_and(|share| share.count > own.count);
-        let oldest = [Stage::OpenedThere, Stage::OpenedHere].map(|stage| self.oldest(stage));
-        let mut unanswered = oldest.into_iter().flatten().filter(is_unanswered);
+        // A peer whose turn it is need not wait as long; what this end opens is no replay.
+        let has_turn = own.count == 0 && own.next_turn <= whole_seconds(now);
+        let limit = if has_turn { limits.turn } else { limits.unanswered };
+        let mut oldest = [(Stage::OpenedThere, limit), (Stage::OpenedHere, limits.unanswered)]
+            .into_iter()
+            .filter_map(|(stage, limit)| self.oldest(stage).filter(|index| has_lasted(*index, limit)));
         // One more than the newcomer's is not enough: the two would take each other's places in turn.
-        unanswered
+        oldest
             .find(is_of_larger)
             .or_else(|| of_largest().filter(|_| most >= own.count + 2))
-            .or_else(|| Some(own.oldest).filter(is_unanswered))
+            .or_else(|| Some(own.oldest).filter(|index| has_lasted(*index, limits.unanswered)))
+    }
+
+    /// Records that a handshake makes way for another: its peer has had its turn.
+    pub(super) fn had_turn(&mut self, index: u32, now: Duration, limits: &TimeLimits) {
+        if let Some((list, way)) = self.place_of_share(index) {
+            let next_turn = whole_seconds(now.saturating_add(limits.unanswered));
+            self.slot_mut(list).shares[way].next_turn = next_turn;
+        }
     }
 
     fn share_of(&self, index: u32) -> Option<&Share> {

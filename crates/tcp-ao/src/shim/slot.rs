@@ -88,8 +88,11 @@ pub(super) struct Share {
     /// The neighbours among the shares with as many handshakes.
     pub(super) before: u32,
     pub(super) next: u32,
+    /// From which second on a peer without handshakes may take the place of another's after a short while.
+    pub(super) next_turn: u32,
 }
 
 impl Share {
-    pub(super) const EMPTY: Self = Self { count: 0, oldest: NONE, newest: NONE, before: NONE, next: NONE };
+    pub(super) const EMPTY: Self =
+        Self { count: 0, oldest: NONE, newest: NONE, before: NONE, next: NONE, next_turn: 0 };
 }

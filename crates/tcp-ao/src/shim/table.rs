@@ -155,6 +155,9 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
             if let Some(entry) = self.entry(index) {
                 ended(entry, why);
             }
+            if why == End::Evicted {
+                self.had_turn(index, now, limits);
+            }
             self.vacate(index);
         }
         self.free != NONE

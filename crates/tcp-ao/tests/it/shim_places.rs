@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use wireseal_tcp_ao::shim::{Refusal, Shim, ShimConfig, TimeLimits};
-use wireseal_tcp_ao::{Connection, SocketPair};
+use wireseal_tcp_ao::{Connection, MKTS_PER_PEER, SocketPair};
 
 use crate::shim_support::{
     CLIENT_ISN, Link, Packet, SERVER_ISN, TestShim, hash_key, inbound, outbound, peer, shim, slots,
@@ -85,6 +85,65 @@ fn replays_take_no_place_of_a_handshake_of_20_milliseconds() {
     assert!(has(&link.server, opened));
 }
 
+/// A server with one place that its open connections leave, for SYNs of the peers 0 to 2.
+fn one_place_left() -> TestShim {
+    let mut server = server(4, 4, TimeLimits::DEFAULT);
+    for port in 1..4 {
+        let (active, passive) = (mkts(&[(1, 2)]), mirrored(&[(1, 2)]));
+        let ends = Ends::<MKTS_PER_PEER>::connect(from(3, port), (1000, 5000), &active, &passive);
+        server.adopt(START, ends.passive).unwrap();
+    }
+    server
+}
+
+#[test]
+fn two_peers_recorded_syns_keep_a_third_from_its_place_for_seconds_only() {
+    let mut server = one_place_left();
+    let [first, second, genuine] = [0, 1, 2].map(|number| syn(number, 1));
+    let mut admitted = Vec::new();
+    for after in (0..70_000).map(Duration::from_millis) {
+        for replay in [&first, &second] {
+            let _ = inbound(&mut server, START + after, replay);
+        }
+        // When a stack sends its SYN, again and again.
+        if [1, 2, 4, 8, 16, 32, 64].contains(&after.as_secs()) && after.subsec_millis() == 500 {
+            let is_repeated = has(&server, from(2, 1).reversed());
+            assert_eq!(is_repeated, !admitted.is_empty() && after < seconds(17), "{after:?}");
+            if inbound(&mut server, START + after, &genuine).is_ok() && !is_repeated {
+                admitted.push(after.as_secs());
+            }
+        }
+    }
+    assert_eq!(admitted, [4, 32, 64]);
+}
+
+#[test]
+fn a_peers_turn_lasts_two_seconds_and_comes_again_after_fifteen() {
+    let mut server = one_place_left();
+    let mut is_admitted =
+        |after, number| inbound(&mut server, START + Duration::from_millis(after), &syn(number, 1)).is_ok();
+    assert!(is_admitted(0, 0));
+    assert!(!is_admitted(1_999, 1));
+    assert!(is_admitted(2_000, 1));
+    // Its place has just been taken, so that it waits like anyone.
+    assert!(!is_admitted(16_999, 0));
+    assert!(is_admitted(17_000, 0));
+    assert!(!is_admitted(18_999, 2));
+    assert!(is_admitted(19_000, 2));
+}
+
+/// A stack that has a half-open connection acknowledges a SYN with another ISN.
+#[test]
+fn answers_to_replays_do_not_keep_a_handshake_in_its_place() {
+    let mut server = one_place_left();
+    let back = from(0, 1).reversed();
+    inbound(&mut server, START, &syn(0, 1)).unwrap();
+    outbound(&mut server, START, &Packet::new(back, SYN | ACK, SERVER_ISN, CLIENT_ISN + 1).build()).unwrap();
+    let answer = Packet::new(back, ACK, SERVER_ISN.wrapping_add(1), CLIENT_ISN + 1).build();
+    outbound(&mut server, START + seconds(1), &answer).unwrap();
+    inbound(&mut server, START + seconds(2), &syn(1, 1)).unwrap();
+}
+
 #[test]
 fn a_connection_that_is_adopted_takes_the_place_of_any_handshake() {
     let back = ipv4_pair().reversed();
@@ -160,6 +219,8 @@ struct Model {
     known: Vec<Known>,
     /// When the size of a share changed last.
     changed: std::collections::HashMap<(bool, usize), usize>,
+    /// When a share has its next turn.
+    next_turn: std::collections::HashMap<(bool, usize), Duration>,
     step: usize,
 }
 
@@ -183,17 +244,19 @@ impl Model {
 
     /// Which handshake makes way for another of this share.
     fn in_the_way(&self, share: (bool, usize), now: Duration) -> Option<Known> {
-        let is_unanswered = |known: &&Known| now - known.2 >= seconds(15);
+        let has_lasted = |known: &&Known, limit| now - known.2 >= seconds(limit);
         let own = self.count(share);
-        let unanswered = [false, true].into_iter().find_map(|here| {
-            let oldest = self.known.iter().find(|known| known.0.0 == here).filter(is_unanswered);
-            oldest.filter(|known| self.count(known.0) > own)
-        });
+        let has_turn = own == 0 && self.next_turn.get(&share).is_none_or(|next| *next <= now);
+        let unanswered =
+            [(false, if has_turn { 2 } else { 15 }), (true, 15)].into_iter().find_map(|(here, limit)| {
+                let oldest = self.known.iter().find(|known| known.0.0 == here);
+                oldest.filter(|known| has_lasted(known, limit) && self.count(known.0) > own)
+            });
         let largest =
             self.changed.keys().max_by_key(|share| (self.count(**share), !share.0, self.changed[*share]));
         let of = |share: (bool, usize)| self.known.iter().find(move |known| known.0 == share);
         let of_largest = largest.filter(|share| self.count(**share) >= own + 2).and_then(|share| of(*share));
-        unanswered.or(of_largest).or_else(|| of(share).filter(is_unanswered)).copied()
+        unanswered.or(of_largest).or_else(|| of(share).filter(|known| has_lasted(known, 15))).copied()
     }
 }
 
@@ -221,6 +284,7 @@ proptest! {
                         && let Some(evicted) = model.in_the_way(share, now)
                     {
                         model.remove((evicted.0, evicted.1));
+                        model.next_turn.insert(evicted.0, now + seconds(15));
                     }
                     let is_room = is_known || model.known.len() < places;
                     if !is_known && is_room {
