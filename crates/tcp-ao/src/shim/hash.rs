@@ -30,7 +30,8 @@ impl HashKey {
         Self(Zeroizing::new([number as u64, (number >> 64) as u64]))
     }
 
-    /// A key from the random numbers of the operating system, by way of the standard library's hash tables.
+    /// A key from the random numbers of the operating system, by way of the standard library's hash tables. On a
+    /// target without one, such as `wasm32-unknown-unknown`, they are addresses in memory, which can be guessed: use [`Self::new`].
     #[cfg(feature = "std")]
     #[must_use]
     pub fn random() -> Self {
