@@ -33,6 +33,7 @@
 //! | put TCP-AO under an interface | [`AuthenticatedDevice::new`]; give smoltcp the result instead of the device |
 //! | read counters, change keys, roll keys over | [`AuthenticatedDevice::shim`], [`AuthenticatedDevice::shim_mut`] |
 //! | see why packets are refused, and when connections open and end | [`Shim::refused`], or an [`Observer`] |
+//! | let a peer come back that restarted on the same ports | [`AuthenticatedDevice::expire`], once a minute |
 //!
 //! The stack sees an MTU that is smaller by [`OPTION_ROOM`], so that its segments fit the link with the option; the MSS it
 //! advertises is corrected on the way out. Segmentation offload is turned off, because segments must be signed as they go on the
@@ -171,6 +172,15 @@ where
     /// The shim, to change keys.
     pub const fn shim_mut(&mut self) -> &mut Shim<P, T, O> {
         &mut self.signer.shim
+    }
+
+    /// Forgets connections that have ended, were never completed, or have made no progress for
+    /// [`TimeLimits::idle`](wireseal_tcp_ao::shim::TimeLimits::idle): [`Shim::expire`] by smoltcp's clock.
+    ///
+    /// Call it once a minute, and have the sockets' keepalive (`set_keep_alive`) keep silent sessions from being forgotten. Otherwise a peer
+    /// that restarts on the same ports may be refused until it chooses another ISN.
+    pub fn expire(&mut self, timestamp: Instant) {
+        self.signer.shim.expire(since_zero(timestamp));
     }
 
     /// How many frames were dropped because they could not be read: truncated, too long for the buffer, or of an unknown medium.

@@ -3,6 +3,7 @@
 mod support;
 
 use smoltcp::phy::Medium;
+use smoltcp::time::{Duration, Instant};
 use support::{ALGORITHMS, Pair, Setup};
 use wireseal_tcp_ao::{KeyId, Segment};
 
@@ -116,4 +117,16 @@ fn a_refused_connection_is_reset_with_a_segment_that_verifies() {
     assert_eq!((counters.good, counters.bad, counters.required), (1, 0, 0), "the listener's reset");
     assert!(pair.is_reset(), "the stack was told");
     assert_eq!(pair.b.device.shim().connections().count(), 0, "a refused connection is forgotten");
+}
+
+#[test]
+fn a_silent_session_is_forgotten_by_smoltcps_clock() {
+    let mut pair = Pair::new(&Setup::default());
+    pair.connect();
+    let limit = Duration::from_secs(3 * 3600);
+    for (after, left) in [(limit, 1), (limit + Duration::from_secs(60), 0)] {
+        // The session has made progress since the clock began.
+        pair.b.device.expire(Instant::ZERO + after);
+        assert_eq!(pair.b.device.shim().connections().count(), left);
+    }
 }

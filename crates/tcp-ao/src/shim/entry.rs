@@ -28,6 +28,11 @@ pub struct TimeLimits {
     pub fin: Duration,
     /// An open connection without progress: three hours, longer than TCP's keepalive, which waits two hours and then probes
     /// (RFC 9293 §3.8.4).
+    ///
+    /// Call [`Shim::expire`](crate::shim::Shim::expire) every minute or so if your sessions are never silent for so long. Without it, a peer
+    /// that restarts on the same ports is refused ([`ConnectionExists`](crate::shim::Refusal::ConnectionExists)) while its ISN is up
+    /// to 2^30 + 2^16 ahead of what it sent last, as a quarter of all are: an older stack would reset a session for such a SYN, and it may
+    /// be a replay. With it, a session that has been silent for longer is gone, although both stacks still have it.
     pub idle: Duration,
 }
 

@@ -368,7 +368,8 @@ where
     }
 
     /// Forgets connections that have ended, were never completed, or have been idle for hours. `now` is the time since any fixed
-    /// moment, the same for all calls. This also happens by itself when the table is full.
+    /// moment, the same for all calls. This also happens by itself when the table is full. [`TimeLimits::idle`] says how often to call
+    /// it.
     pub fn expire(&mut self, now: Duration) {
         let limits = self.config.limits;
         self.table.retain(|entry| {
