@@ -43,8 +43,14 @@ pub(super) struct Seen {
     pub(super) syns: u64,
     /// SYNs with ACK.
     pub(super) syn_acks: u64,
-    /// How many of these came after a segment that only an open connection has.
+    /// How many of either were repetitions, each as long after the one before as stacks wait ([`REPEATED`](super::handshake::REPEATED)).
+    pub(super) repeats: u64,
+    /// How many repeated SYN-ACKs came after a segment that only an open connection has.
     pub(super) late_syn_acks: u64,
+    /// The last SYN with or without ACK that was no copy of one before.
+    pub(super) last_syn: Option<Place>,
+    /// Whether it answered the SYN or SYN-ACK of the other end with a reset that the other end accepts.
+    pub(super) answers_with_reset: bool,
     /// The highest acknowledgment number the other end has sent.
     pub(super) acknowledged: Option<SeqNum>,
     /// Segments with a TCP-AO option.

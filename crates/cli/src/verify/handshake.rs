@@ -2,23 +2,26 @@
 
 use super::connection::TcpConnection;
 use super::direction::Direction;
-use super::report::{Sender, failed};
+use super::report::{Sender, failed, not_judged};
 use super::waiting::Wait;
 use crate::capture::Place;
 
-/// How long an end has to answer; stacks send a SYN again after a second (RFC 6298 §2).
-const ANSWER: Wait = Wait { nanoseconds: 1_000_000_000, packets: 1000, most: 0 };
-/// How far apart segments are sent again at least. Of a packet that was recorded at two interfaces, the copies are closer.
-const REPEATED: Wait = Wait { nanoseconds: 1_000_000, packets: 1, most: 0 };
+/// How far apart SYNs are that a stack sends again: a second (RFC 6298 §2), less what clocks of captures are off. What is closer are
+/// copies of a packet that was recorded twice.
+pub(super) const REPEATED: Wait = Wait { nanoseconds: 900_000_000, packets: 1000, most: 0 };
+/// How often an end has repeated a SYN that was surely not answered. After one, the answer may be lost, or come after the capture.
+const REPEATS: u64 = 2;
+/// After how long an end that has repeated its SYN less often would have done so again; some stacks wait three seconds, then six.
+const QUIET: Wait = Wait { nanoseconds: 10_000_000_000, packets: 10_000, most: 0 };
 
 /// What became of a handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Handshake {
     /// The connection is open, or was before the capture began.
     Open,
-    /// The capture has no SYN.
+    /// The capture has no SYN, or has segments that could not be judged and may have opened it.
     NotSeen,
-    /// The SYN or SYN-ACK of this end had no answer.
+    /// This end repeated its SYN or SYN-ACK, and had no answer.
     Unanswered(Sender),
     /// The listener repeats its SYN-ACK although the opener goes on.
     HalfOpen,
@@ -28,6 +31,8 @@ pub(super) enum Handshake {
     Abandoned,
     /// The capture shows too little after the SYN or SYN-ACK of this end.
     CutShort(Sender),
+    /// This end soon stopped to repeat its SYN or SYN-ACK: it had an answer that the capture lacks, or gave up.
+    NotRepeated(Sender),
     /// The capture has the SYN-ACK, and nothing of the opener.
     OnlyListener,
 }
@@ -36,38 +41,34 @@ impl Handshake {
     /// How the handshake of a connection went, when the capture has been read up to `now`.
     pub(super) fn of(connection: &TcpConnection, now: Place) -> Self {
         let [opener, listener] = &connection.directions;
-        let (syns, syn_acks) = (opener.seen.syns, listener.seen.syn_acks);
+        let syn_acks = listener.seen.syn_acks;
         if connection.has_opened {
             let only_syn_acks = listener.segments() == syn_acks;
-            return if only_syn_acks && listener.seen.late_syn_acks > 1 {
+            return if only_syn_acks && listener.seen.late_syn_acks >= REPEATS {
                 Self::HalfOpen
             } else {
                 Self::Open
             };
         }
-        if syns + syn_acks == 0 {
+        let may_have_opened =
+            connection.directions.iter().any(|direction| not_judged(&direction.report.counts) > 0);
+        if opener.seen.syns + syn_acks == 0 || may_have_opened {
             return Self::NotSeen;
         }
-        // An end that signs ignores unsigned resets, so those count only if it does not sign.
-        if listener.report.signed_resets > 0 || opener.seen.signed == 0 && listener.report.other_resets > 0 {
+        if syn_acks == 0 && listener.seen.answers_with_reset {
             return Self::Refused;
         }
-        if opener.report.signed_resets > 0 || listener.seen.signed == 0 && opener.report.other_resets > 0 {
+        if opener.seen.answers_with_reset {
             return Self::Abandoned;
         }
         let sender = if syn_acks > 0 { Sender::Listener } else { Sender::Opener };
-        let sent = connection.direction(sender);
-        let is_over = first(sent).is_some_and(|first| ANSWER.is_over(first, now));
-        let is_repeated = match sender {
-            Sender::Opener => syns > 1,
-            Sender::Listener => syn_acks > 1,
-        };
-        if opener.segments() == 0 {
-            let waited = ANSWER.is_over(connection.first, connection.last);
-            return if is_repeated && waited { Self::Unanswered(sender) } else { Self::OnlyListener };
-        }
-        if is_over || is_repeated && REPEATED.is_over(connection.first, connection.last) {
+        let seen = &connection.direction(sender).seen;
+        if seen.repeats >= REPEATS {
             Self::Unanswered(sender)
+        } else if opener.segments() == 0 {
+            Self::OnlyListener
+        } else if seen.last_syn.is_some_and(|last| QUIET.is_over(last, now)) {
+            Self::NotRepeated(sender)
         } else {
             Self::CutShort(sender)
         }
@@ -78,7 +79,7 @@ impl Handshake {
         match self {
             Self::Open => Some(true),
             Self::Unanswered(_) | Self::HalfOpen | Self::Refused | Self::Abandoned => Some(false),
-            Self::NotSeen | Self::CutShort(_) | Self::OnlyListener => None,
+            Self::NotSeen | Self::CutShort(_) | Self::NotRepeated(_) | Self::OnlyListener => None,
         }
     }
 }

@@ -5,11 +5,13 @@ use wireseal_tcp_ao::{Isn, Segment, SeqNum};
 
 use super::connection::{Phase, TcpConnection};
 use super::direction::Direction;
+use super::handshake::REPEATED;
 use super::judge::Judgement;
 use super::key_table::{Candidate, KeyTable};
 use super::observed::ObservedSegment;
-use super::report::{Sender, Verdict};
+use super::report::{Sender, Verdict, not_judged};
 use super::sequence::Sent;
+use crate::capture::Place;
 
 /// What a segment turned out to be.
 pub(super) struct Learned {
@@ -37,7 +39,10 @@ impl TcpConnection {
         self.last = place;
         let flags = segment.flags();
         if flags.syn() && !flags.rst() && is_believed {
-            self.learn_isns(sender, segment, is_good);
+            self.learn_isns(sender, segment, place, is_good);
+        }
+        if flags.rst() && !self.has_opened {
+            self.learn_reset(sender, segment, place, judgement.verdict);
         }
         // A SYN with another ISN has none of this connection's numbers.
         let has_own_numbers = !flags.syn() || self.isn(sender) == Some(Isn(segment.sequence().0));
@@ -70,19 +75,27 @@ impl TcpConnection {
 
     /// SYN and SYN-ACK bring the ISNs.
     #[cold]
-    fn learn_isns(&mut self, sender: Sender, segment: &Segment<'_>, is_good: bool) {
+    fn learn_isns(&mut self, sender: Sender, segment: &Segment<'_>, place: Place, is_good: bool) {
         let flags = segment.flags();
         let own = Isn(segment.sequence().0);
         let has_opened = self.has_opened;
         let seen = &mut self.direction_mut(sender).seen;
         seen.syns += u64::from(!flags.ack());
         seen.syn_acks += u64::from(flags.ack());
-        seen.late_syn_acks += u64::from(flags.ack() && has_opened);
+        if seen.last_syn.is_none_or(|last| REPEATED.is_over(last, place)) {
+            let is_repeated = seen.last_syn.replace(place).is_some();
+            seen.repeats += u64::from(is_repeated);
+            seen.late_syn_acks += u64::from(is_repeated && flags.ack() && has_opened);
+        }
         if seen.mss.is_none() {
             seen.mss = segment.options().flatten().find_map(|option| match (option.kind, option.data) {
                 (kind::MAXIMUM_SEGMENT_SIZE, [high, low]) => Some(u16::from_be_bytes([*high, *low])),
                 _ => None,
             });
+        }
+        if sender == Sender::Listener && !flags.ack() {
+            // Both ends open at once: what the opener repeats from now on counts.
+            self.direction_mut(Sender::Opener).seen.repeats = 0;
         }
         let known = self.isn(sender);
         if flags.ack() {
@@ -105,6 +118,31 @@ impl TcpConnection {
             }
         } else if known.is_none() {
             self.direction_mut(sender).set_isn(own);
+        }
+    }
+
+    /// A reset in place of an answer. One that ends an open connection, of which the capture has only SYNs and resets, is none.
+    #[cold]
+    fn learn_reset(&mut self, sender: Sender, segment: &Segment<'_>, place: Place, verdict: Verdict) {
+        let other = self.direction(sender.other());
+        // An end that signs ignores unsigned resets.
+        let is_unsigned =
+            verdict == Verdict::NoOption && other.seen.signed == 0 && not_judged(&other.report.counts) == 0;
+        let flags = segment.flags();
+        let next = |sender| self.isn(sender).map(|isn| SeqNum(isn.0.wrapping_add(1)));
+        // Their sequence numbers are those of RFC 9293 §3.10.7.1.
+        let is_answer = match sender {
+            Sender::Listener => {
+                let acknowledges = next(Sender::Opener) == Some(segment.acknowledgment());
+                flags.ack() && acknowledges && segment.sequence() == SeqNum(0)
+            }
+            Sender::Opener => {
+                let is_soon = other.seen.last_syn.is_some_and(|last| !REPEATED.is_over(last, place));
+                !flags.ack() && next(Sender::Opener) == Some(segment.sequence()) && is_soon
+            }
+        };
+        if is_answer && (verdict == Verdict::Good || is_unsigned) {
+            self.direction_mut(sender).seen.answers_with_reset = true;
         }
     }
 

@@ -89,6 +89,16 @@ impl Session {
         self.packets.push((self.time, packet(self.addresses(sender), tcp)));
     }
 
+    /// Records a segment this many times, as a stack repeats one without an answer: after 1, 2, 4 … seconds.
+    pub fn repeat(&mut self, sender: usize, tcp: &[u8], count: u32) {
+        for number in 0..count {
+            if number > 0 {
+                self.wait(1 << (number - 1));
+            }
+            self.record(sender, tcp);
+        }
+    }
+
     /// Advances the sequence number of an end by a segment.
     pub fn advance(&mut self, sender: usize, flags: u8, payload: usize) {
         self.next[sender] += payload as u64 + u64::from(flags & (SYN | FIN) != 0);

@@ -19,7 +19,7 @@ fn each_end_opens(order: [usize; 2]) -> Found {
     let mut packets = Vec::new();
     for place in order {
         let syn = sessions[place].signed(0, SYN, &MSS, &[]);
-        (0..3).for_each(|_| sessions[place].record(0, &syn));
+        sessions[place].repeat(0, &syn, 3);
         packets.append(&mut sessions[place].packets);
     }
     verify(&packets, &[IPV4_KEY])
@@ -49,7 +49,7 @@ fn one_end_of_a_connection_has_another_secret() {
     session.signing[1].secret = b"another secret".to_vec();
     session.send(0, SYN, &[]);
     let syn_ack = session.signed(1, SYN | ACK, &MSS, &[]);
-    (0..4).for_each(|_| session.record(1, &syn_ack));
+    session.repeat(1, &syn_ack, 4);
     let found = verify(&session.packets, &[IPV4_KEY]);
     let first = "4 of 5 segments failed: most likely the two ends have different secrets: 192.0.2.1's segments verify under key 100 \
                  (KeyID 100), and nothing that was tried explains 4 segments of 192.0.2.2:179";
@@ -66,7 +66,7 @@ fn forged_syns_do_not_show_another_secret() {
     forged.signing[0].secret = b"guessed".to_vec();
     forged.time = genuine.time;
     let syn = forged.signed(0, SYN, &MSS, &[]);
-    (0..3).for_each(|_| forged.record(0, &syn));
+    forged.repeat(0, &syn, 3);
     genuine.packets.append(&mut forged.packets);
     let found = verify(&genuine.packets, &[IPV4_KEY]);
     assert_eq!(found.kinds(), ["unexplained", "syn-unanswered"]);

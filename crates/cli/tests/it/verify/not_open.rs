@@ -7,11 +7,12 @@ use std::time::Duration;
 use pcap_file::DataLink;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use wireseal::standing::Standing;
+use wireseal::verify::VerifyOptions;
 use wireseal::verify::report::Verdict;
 use wireseal_tcp_ao::Endpoint;
 
 use crate::support::files::Files;
-use crate::support::found::{Found, IPV4_KEY, Recorded, verify};
+use crate::support::found::{Found, IPV4_KEY, Recorded, keys, verify};
 use crate::support::program::wireseal;
 use crate::support::session::{ACK, MSS, RST, SYN, Session, session};
 
@@ -22,10 +23,7 @@ const LISTENER: usize = 1;
 fn syns(count: u32) -> Session {
     let mut session = Session::usual([1000, 5000]);
     let syn = session.signed(OPENER, SYN, &MSS, &[]);
-    for number in 0..count {
-        session.record(OPENER, &syn);
-        session.wait(1 << number);
-    }
+    session.repeat(OPENER, &syn, count);
     session.advance(OPENER, SYN, 0);
     session
 }
@@ -65,24 +63,88 @@ fn a_syn_is_never_answered() {
         "Or the SYNs do not reach it, or its answers are not in the capture.",
     ];
     assert_not_open(&syns(3), "syn-unanswered", &words);
-    let mut one = syns(1);
-    go_on(&mut one);
-    assert_not_open(&one, "syn-unanswered", &["did not answer the SYN of", "Or the SYN does not reach it"]);
 }
 
-/// Whoever records at two interfaces has every packet twice, and a SYN at the end of a capture may still be answered.
+/// Whoever records at several interfaces has every packet several times, and a SYN at the end of a capture may still be answered.
 #[test]
 fn a_syn_at_the_end_of_the_capture_is_not_judged() {
     let words = ["too little after the SYN of 192.0.2.1:50000 to tell whether 192.0.2.2:179 answers"];
-    let mut session = syns(1);
-    session.wait(10);
-    assert_unknown(&session, "capture-ends", &words);
-    let (time, syn) = session.packets[0].clone();
-    session.packets.push((time + 3_000, syn));
-    assert_unknown(&session, "capture-ends", &words);
-    session.time = time + 999_000_000;
-    go_on(&mut session);
-    assert_unknown(&session, "capture-ends", &words);
+    for count in [1, 2] {
+        let mut session = syns(count);
+        assert_unknown(&session, "capture-ends", &words);
+        let (time, syn) = session.packets.last().unwrap().clone();
+        for copy in 1..=4 {
+            session.packets.push((time + copy * 200_000_000, syn.clone()));
+        }
+        assert_unknown(&session, "capture-ends", &words);
+        session.time = time + 9_000_000_000;
+        go_on(&mut session);
+        assert_unknown(&session, "capture-ends", &words);
+    }
+}
+
+/// A stack repeats what is not answered: if it does not, the answer may be what the capture lacks.
+#[test]
+fn what_is_not_repeated_may_have_been_answered() {
+    for count in [1, 2] {
+        let mut session = syns(count);
+        session.wait(10);
+        go_on(&mut session);
+        let words = ["192.0.2.1:50000 did not go on repeating its SYN", "whether 192.0.2.2:179 answered it"];
+        assert_unknown(&session, "not-repeated", &words);
+    }
+}
+
+/// Whatever a capture lacks of it: filtered by flags, begun late, ended early, of one direction, with losses and copies.
+#[test]
+fn a_session_that_opened_is_never_not_open() {
+    for talks in [false, true] {
+        let mut session = syns(2);
+        let syn_ack = session.signed(LISTENER, SYN | ACK, &MSS, &[]);
+        session.repeat(LISTENER, &syn_ack, 2);
+        session.advance(LISTENER, SYN, 0);
+        session.send(OPENER, ACK, &[]);
+        session.record(LISTENER, &syn_ack);
+        session.record(LISTENER, &syn_ack);
+        if talks {
+            session.talk();
+        }
+        session.wait(1);
+        for (sender, flags) in [(OPENER, RST), (LISTENER, RST | ACK), (OPENER, RST | ACK), (LISTENER, RST)] {
+            session.send(sender, flags, &[]);
+        }
+        for chosen in 1_u32..1 << session.packets.len() {
+            let packets = session.packets.iter().enumerate();
+            let packets = packets.filter(|(place, _)| chosen & 1 << place != 0);
+            let mut part =
+                Session { packets: packets.map(|(_, packet)| packet.clone()).collect(), ..syns(0) };
+            part.time = session.time + 60_000_000_000;
+            if chosen & 1 == 0 {
+                go_on(&mut part);
+            }
+            for connection in verify(&part.packets, &[IPV4_KEY]).connections {
+                assert_ne!(connection.has_opened, Some(false), "{chosen:b}: {connection:#?}");
+            }
+        }
+    }
+}
+
+/// A reset of which the capture has too little to verify may have answered.
+#[test]
+fn a_cut_off_reset_may_be_an_answer() {
+    let mut session = syns(3);
+    session.next[LISTENER] = 0;
+    session.isns[LISTENER].0 = 0;
+    session.send(LISTENER, RST | ACK, &[]);
+    let keys = keys(&[IPV4_KEY]);
+    for cut in [false, true] {
+        // Both SYN and reset, or the reset alone.
+        let recorded = |index: usize, length: usize| if cut || index == 3 { 40 } else { length };
+        let found = Found::cut(&session.packets, &keys, VerifyOptions::default(), recorded);
+        let connection = &found.connections[0];
+        assert_eq!((connection.standing(), connection.has_opened), (Standing::NotJudged, None), "{cut}");
+        assert_eq!(found.kinds(), ["cut-off"]);
+    }
 }
 
 #[test]
@@ -92,10 +154,16 @@ fn a_syn_ack_is_never_accepted() {
     session.record(LISTENER, &syn_ack);
     let words = ["too little after the SYN-ACK of 192.0.2.2:179 to tell whether 192.0.2.1:50000 accepts"];
     assert_unknown(&session, "capture-ends", &words);
-    session.wait(1);
-    session.record(LISTENER, &syn_ack);
+    // The rest of the handshake may not be in the capture.
+    let mut filtered = Session { packets: session.packets.clone(), ..syns(0) };
+    filtered.wait(60);
+    go_on(&mut filtered);
+    let words = ["192.0.2.2:179 did not go on repeating its SYN-ACK", "whether 192.0.2.1:50000 accepted it"];
+    assert_unknown(&filtered, "not-repeated", &words);
+    session.packets.pop();
+    session.repeat(LISTENER, &syn_ack, 3);
     let words =
-        ["192.0.2.1:50000 did not accept any of the 2 SYN-ACKs", "needs a key for 192.0.2.2 with RecvID 100"];
+        ["192.0.2.1:50000 did not accept any of the 3 SYN-ACKs", "needs a key for 192.0.2.2 with RecvID 100"];
     assert_not_open(&session, "syn-ack-unanswered", &words);
 }
 
@@ -107,9 +175,13 @@ fn a_listener_that_accepts_nothing_repeats_its_syn_ack() {
     session.next[OPENER] = 1001;
     let syn_ack = session.signed(LISTENER, SYN | ACK, &MSS, &[]);
     session.record(LISTENER, &syn_ack);
-    // One may have crossed the acknowledgment.
-    found(&session, Standing::Good, Some(true));
-    session.wait(1);
+    // Copies, and one that crossed the acknowledgment.
+    for wait in [0, 0, 1] {
+        session.wait(wait);
+        session.record(LISTENER, &syn_ack);
+        found(&session, Standing::Good, Some(true));
+    }
+    session.wait(2);
     session.record(LISTENER, &syn_ack);
     let words = ["192.0.2.2:179 repeats its SYN-ACK", "accepted nothing that 192.0.2.1:50000 sent after it"];
     assert_not_open(&session, "syn-ack-repeated", &words);
@@ -128,7 +200,7 @@ fn a_signed_reset_refuses_the_connection() {
 /// An opener that signs ignores the reset; the segment without TCP-AO is what failed.
 #[test]
 fn an_unsigned_reset_answers_the_syn() {
-    let mut session = syns(1);
+    let mut session = syns(3);
     session.next[LISTENER] = 0;
     session.send_unsigned(LISTENER, RST | ACK, &[], &[]);
     let found = found(&session, Standing::Failed, Some(false));
@@ -146,9 +218,11 @@ fn the_opener_gives_up() {
 #[test]
 fn a_peer_without_tcp_ao_answers_unsigned() {
     let mut session = syns(2);
-    session.send_unsigned(LISTENER, SYN | ACK, &MSS, &[]);
-    session.wait(2);
-    go_on(&mut session);
+    for wait in [1, 2, 4] {
+        session.next[LISTENER] = 5000;
+        session.send_unsigned(LISTENER, SYN | ACK, &MSS, &[]);
+        session.wait(wait);
+    }
     let found = found(&session, Standing::Failed, Some(false));
     found.assert_diagnosed("peer-unsigned", &["192.0.2.1:50000 signs and 192.0.2.2:179 does not"]);
 }
@@ -173,8 +247,8 @@ fn one_direction_shows_what_it_shows() {
     let word = "has the SYN-ACK of 192.0.2.2:179 and nothing of 192.0.2.1:50000";
     assert_unknown(&session, "only-listener", &[word]);
     session.wait(1);
-    session.record(LISTENER, &syn_ack);
-    assert_not_open(&session, "syn-ack-unanswered", &["did not accept any of the 2 SYN-ACKs"]);
+    session.repeat(LISTENER, &syn_ack, 2);
+    assert_not_open(&session, "syn-ack-unanswered", &["did not accept any of the 3 SYN-ACKs"]);
 }
 
 #[test]
@@ -190,29 +264,30 @@ fn what_began_before_the_capture_is_open() {
 
 #[test]
 fn both_ends_send_only_syns() {
-    let mut session = syns(2);
+    let mut session = syns(3);
     session.send(LISTENER, SYN, &[]);
-    session.wait(1);
-    go_on(&mut session);
-    assert_not_open(&session, "syn-unanswered", &["192.0.2.2:179 did not answer any of the 2 SYNs"]);
+    // They may have opened it at once.
+    let words = ["too little after the SYN of 192.0.2.1:50000 to tell whether 192.0.2.2:179 answers"];
+    assert_unknown(&session, "capture-ends", &words);
+    session.next[OPENER] = 1000;
+    let syn = session.signed(OPENER, SYN, &MSS, &[]);
+    session.wait(4);
+    session.repeat(OPENER, &syn, 2);
+    assert_not_open(&session, "syn-unanswered", &["192.0.2.2:179 did not answer any of the 5 SYNs"]);
 }
 
 #[test]
 fn the_last_line_names_what_did_not_open() {
     let mut both = session();
-    let mut down = syns(2);
+    let mut down = syns(0);
     down.ends[0] = Endpoint::new([192, 0, 2, 1], 50_001);
-    down.packets.clear();
     down.next[OPENER] = 1000;
     let syn = down.signed(OPENER, SYN, &MSS, &[]);
-    for _ in 0..2 {
-        down.wait(1);
-        down.record(OPENER, &syn);
-    }
+    down.repeat(OPENER, &syn, 3);
     both.packets.append(&mut down.packets);
     let found = verify(&both.packets, &[IPV4_KEY]);
-    assert_eq!(found.count(Verdict::Good), 8);
-    let line = "all 8 segments are good, but 1 of 2 connections did not open: 192.0.2.2:179 did not answer any of the 2 SYNs of \
+    assert_eq!(found.count(Verdict::Good), 9);
+    let line = "all 9 segments are good, but 1 of 2 connections did not open: 192.0.2.2:179 did not answer any of the 3 SYNs of \
                 192.0.2.1:50001 with KeyID 100";
     assert_eq!(found.last_line(&[IPV4_KEY]), line);
 }

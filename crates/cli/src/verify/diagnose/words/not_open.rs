@@ -66,6 +66,20 @@ pub(in crate::verify::diagnose) fn diagnosis(
             );
             (sender, Standing::NotJudged, explanation)
         }
+        Handshake::NotRepeated(sender) => {
+            let Ends { own, other } = Ends::of(connection, sender);
+            let (what, answered) = match sender {
+                Sender::Opener => ("SYN", "answered"),
+                Sender::Listener => ("SYN-ACK", "accepted"),
+            };
+            let explanation = explain!(
+                "not-repeated",
+                "{own} did not go on repeating its {what}, so it is not known whether {other} {answered} it",
+                "An end repeats a {what} that has no answer, so either {own} gave up or the capture lacks the answer: record all \
+                 segments of both directions, not only SYNs."
+            );
+            (sender, Standing::NotJudged, explanation)
+        }
         Handshake::OnlyListener => {
             let explanation = explain!(
                 "only-listener",
@@ -101,29 +115,25 @@ fn unanswered(
         Sender::Opener => ("syn-unanswered", "answer", "SYN", ""),
         Sender::Listener => ("syn-ack-unanswered", "accept", "SYN-ACK", ""),
     };
-    let (which, they) = match all {
-        1 => (format!("the {what}"), format!("the {what} does")),
-        _ => (format!("any of the {all} {what}s"), format!("the {what}s do")),
-    };
     let key_use = direction.report.key_uses.first()?;
     let (own_address, other_address) = (own.address(), other.address());
     let key_of_own =
         key_use.key.filter(|key| agreement.is_key_of_only(own_address, other_address, *key as u32));
     let explanation = if let Some(key) = key_of_own {
-        let (key, verify) = (table.name(key), if all == 1 { "verifies" } else { "verify" });
+        let key = table.name(key);
         explain!(
             kind,
-            "{other} did not {does} {which} of {own}, which {verify} under key {key} (KeyID {key_id}); its own segments do not, so \
+            "{other} did not {does} any of the {all} {what}s of {own}, which verify under key {key} (KeyID {key_id}); its own segments do not, so \
              most likely the two ends have different secrets",
             "Correct the secret at {other_address}, or at {own_address} and here."
         )
     } else {
         explain!(
             kind,
-            "{other} did not {does} {which} of {own} with KeyID {key_id}",
+            "{other} did not {does} any of the {all} {what}s of {own} with KeyID {key_id}",
             "An end with TCP-AO silently drops what it cannot verify, so most likely {other} has no such key or another one: it \
              needs a key for {own_address} with RecvID {key_id} and the same secret, algorithm and coverage of TCP options. Or \
-             {they} not reach it{otherwise}."
+             the {what}s do not reach it{otherwise}."
         )
     };
     Some(Diagnosis { about: Standing::NotOpen, ..explanation.diagnosis(sender, key_use.first, all) })
