@@ -63,13 +63,11 @@ pub enum ConfigError {
         /// The names of the key chains.
         known: Vec<String>,
     },
-    /// A peer has a key chain that does not exist.
-    #[error("peer {peer}: there is no key chain {chain:?} (known: {})", known.join(", "))]
+    /// A peer has a key chain that does not exist. Its name is not in the message: a file may have a secret in its place.
+    #[error("peer {peer}: there is no key chain of that name (known: {})", known.join(", "))]
     UnknownChain {
         /// The peer.
         peer: PeerArgumentText,
-        /// The name that was given.
-        chain: String,
         /// The names of the key chains.
         known: Vec<String>,
     },

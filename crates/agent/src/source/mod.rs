@@ -166,11 +166,10 @@ fn chain_of(
 ) -> Result<wireseal_tcp_ao::key_chain::KeyChain, ConfigError> {
     let known = || chains.chains().iter().map(|chain| chain.name().to_owned()).collect();
     match (&peer.chain, chains.chains()) {
-        (Some(name), _) => chains.get(name).cloned().ok_or_else(|| ConfigError::UnknownChain {
-            peer: peer.text(),
-            chain: name.clone(),
-            known: known(),
-        }),
+        (Some(name), _) => chains
+            .get(name)
+            .cloned()
+            .ok_or_else(|| ConfigError::UnknownChain { peer: peer.text(), known: known() }),
         (None, [only]) => Ok(only.clone()),
         (None, _) => Err(ConfigError::WhichChain { peer: peer.text(), known: known() }),
     }
@@ -194,21 +193,22 @@ fn read_file(path: &Path) -> Result<(File, Vec<PeerArgument>), ConfigError> {
     Ok((file, peers))
 }
 
-/// What is wrong with a line of a configuration file, by what the parser says of it.
+/// What is wrong with a line of a configuration file, by what the parser says of it. Of the line only what stands before `=` is repeated:
+/// the value may be a secret in the wrong file.
 fn problem(written: &str, said: &str) -> String {
     if written.starts_with("[[key-chain") {
         return "this is a file of key chains: give it with --keys, or name it with key-chains".to_owned();
     }
+    let key = written.split_once('=').map(|(key, _)| key.trim());
     // In TOML a dot makes tables of a key, and other signs of addresses are no part of one.
-    if let Some((key, value)) = written.split_once('=')
-        && key.trim().parse::<PeerArgument>().is_ok()
-    {
-        return format!("an address needs quotation marks: \"{}\" = {}", key.trim(), value.trim());
+    if let Some(key) = key.filter(|key| key.parse::<PeerArgument>().is_ok()) {
+        return format!("an address needs quotation marks: \"{key}\"");
     }
-    let wrong = said.strip_prefix("invalid type: ").or_else(|| said.strip_prefix("invalid value: "));
-    let Some((_, expected)) = wrong.and_then(|wrong| wrong.rsplit_once(", expected ")) else {
+    let repeats_value = ["invalid type: ", "invalid value: ", "unknown variant "];
+    if !repeats_value.iter().any(|begins| said.starts_with(begins)) {
         return said.to_owned();
-    };
+    }
+    let expected = said.rsplit_once(", expected ").map_or("another value", |(_, expected)| expected);
     let expected = match expected {
         "a sequence" => "a list, such as [179]",
         "u16" => "numbers from 1 to 65535, such as [179]",
@@ -217,7 +217,10 @@ fn problem(written: &str, said: &str) -> String {
         "a map" => "a table: [peers], and below it lines such as \"192.0.2.1\" = \"core\"",
         expected => expected,
     };
-    format!("{written}: expected {expected}")
+    match key {
+        Some(key) => format!("{key}: expected {expected}"),
+        None => format!("expected {expected}"),
+    }
 }
 
 fn read_key_chains(path: &Path) -> Result<KeyChains, ConfigError> {

@@ -74,33 +74,18 @@ fn what_is_wrong_is_one_line_that_names_it() {
             KEYS,
             "[peers]\n192.0.2.1 = \"core\"\n".to_owned(),
             &[],
-            "config.toml: line 2: an address needs quotation marks: \"192.0.2.1\" = \"core\"",
+            "config.toml: line 2: an address needs quotation marks: \"192.0.2.1\"",
         ),
         (
             KEYS,
             "[peers]\n2001:db8::/32 = \"core\"\n".to_owned(),
             &[],
-            "config.toml: line 2: an address needs quotation marks: \"2001:db8::/32\" = \"core\"",
+            "config.toml: line 2: an address needs quotation marks: \"2001:db8::/32\"",
         ),
-        (
-            KEYS,
-            "ports = \"179\"\n".to_owned(),
-            &[],
-            "line 1: ports = \"179\": expected a list, such as [179]",
-        ),
-        (
-            KEYS,
-            "ports = [\"179\"]\n".to_owned(),
-            &[],
-            "line 1: ports = [\"179\"]: expected numbers from 1 to",
-        ),
-        (
-            KEYS,
-            "refuse-others = \"yes\"\n".to_owned(),
-            &[],
-            "refuse-others = \"yes\": expected true or false",
-        ),
-        (KEYS, "key-chains = [1]\n".to_owned(), &[], "key-chains = [1]: expected a name in quotation marks"),
+        (KEYS, "ports = \"179\"\n".to_owned(), &[], "line 1: ports: expected a list, such as [179]"),
+        (KEYS, "ports = [\"179\"]\n".to_owned(), &[], "line 1: ports: expected numbers from 1 to"),
+        (KEYS, "refuse-others = \"yes\"\n".to_owned(), &[], "refuse-others: expected true or false"),
+        (KEYS, "key-chains = [1]\n".to_owned(), &[], "key-chains: expected a name in quotation marks"),
         (KEYS, "peers = [\"192.0.2.1\"]\n".to_owned(), &[], "expected a table: [peers], and below it"),
         (
             KEYS,
@@ -139,7 +124,12 @@ fn what_is_wrong_is_one_line_that_names_it() {
             &["192.0.2.1"],
             "which key chain? (known: core, edge)",
         ),
-        (KEYS, "key-chains = \"keys.toml\"\n".to_owned(), &["192.0.2.1=cor"], "no key chain \"cor\""),
+        (
+            KEYS,
+            "key-chains = \"keys.toml\"\n".to_owned(),
+            &["192.0.2.1=cor"],
+            "peer 192.0.2.1: there is no key chain of that name (known: core)",
+        ),
         (
             KEYS,
             format!("key-chains = \"keys.toml\"\n{peer}"),
@@ -168,6 +158,44 @@ fn what_is_wrong_is_one_line_that_names_it() {
         let read = source(folder.path(), keys, &config, peers).read();
         let error = read.and_then(|config| config.check_for_kernel()).unwrap_err().to_string();
         assert!(error.contains(expected) && !error.contains('\n'), "{expected}: {error}");
+    }
+}
+
+/// A secret may stand where a name belongs, and the error goes to the journal.
+#[test]
+fn errors_do_not_repeat_values() {
+    let folder = tempfile::tempdir().unwrap();
+    for (config, names) in [
+        (
+            "[peers]\n\"192.0.2.1\" = { chain = \"core\", secret = \"TopSecret-4711\" }\n",
+            "\"192.0.2.1\": expected",
+        ),
+        ("[peers]\n192.0.2.1 = \"TopSecret-4711\"\n", "\"192.0.2.1\""),
+        ("[peers]\n\"192.0.2.1\" = \"TopSecret-4711\"\n", "192.0.2.1"),
+        ("[peers]\n\"192.0.2.1\" = TopSecret-4711\n", "config.toml: line 3: "),
+        ("[peers]\n\"192.0.2.1\" = \"TopSecret-4711\n", "config.toml: line 3: "),
+        ("[peers]\n\"192.0.2.1\" = \"core\" TopSecret-4711\n", "config.toml: line 3: "),
+        ("[peers]\n\"192.0.2.1\" = [\"TopSecret-4711\"]\n", "\"192.0.2.1\": expected"),
+        ("[peers]\n\"192.0.2.1\" = \"\\TopSecret-4711\"\n", "config.toml: line 3: "),
+        ("ports = [\n\"TopSecret-4711\"\n]\n", "line 3: expected numbers"),
+        ("ports = \"TopSecret-4711, expected\"\n", "ports: expected"),
+        ("md5 = \"TopSecret-4711\"\n", "md5: expected"),
+        ("refuse-others = \"TopSecret-4711\"\n", "refuse-others: expected"),
+        ("secret = \"TopSecret-4711\"\n", "unknown field `secret`"),
+        ("key-chains.secret = \"TopSecret-4711\"\n", "key-chains.secret"),
+        ("md5 = { TopSecret-4711 = 1 }\n", "md5: expected"),
+        ("[peers]\nTopSecret-4711\n", "config.toml: line 3: "),
+        ("TopSecret-4711 TopSecret-4711\n", "config.toml: line 2: "),
+    ] {
+        let config = if config.contains("key-chains") {
+            config.to_owned()
+        } else {
+            format!("key-chains = \"keys.toml\"\n{config}")
+        };
+        let error = source(folder.path(), KEYS, &config, &[]).read().unwrap_err();
+        let said = error.to_string();
+        assert!(!format!("{said} {error:?}").contains("TopSecret"), "{config}: {said}");
+        assert!(said.contains(names), "{config}: {said}");
     }
 }
 

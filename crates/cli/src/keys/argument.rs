@@ -1,6 +1,6 @@
 //! The argument of `--key`.
 
-use cidr::IpCidr;
+use cidr::{IpCidr, IpInet};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::key_chain::Lifetime;
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
@@ -55,13 +55,31 @@ pub fn from_argument(text: &str) -> Result<KeyFile, KeysError> {
     Ok(KeyFile { format: None, chains: vec![chain], warnings })
 }
 
-/// What a message may quote: text that is too short for a secret, or that looks like an algorithm or an address. Anything else may be the
-/// secret in the wrong place.
-fn shown(text: &str) -> Option<String> {
-    let is_algorithm = ["mac", "sha", "md5", "aes"].iter().any(|word| text.to_lowercase().contains(word));
-    let is_address =
-        text.contains(['.', ':']) && text.chars().all(|c| c.is_ascii_hexdigit() || ".:/".contains(c));
-    (text.len() < 8 || is_algorithm || is_address).then(|| text.to_owned())
+/// Whether a message may quote this part, which cannot be read. Anything may be the secret in the wrong place, however short, so only
+/// numbers, words of algorithms and addresses are quoted.
+fn is_quotable(field: &str, text: &str) -> bool {
+    match field {
+        "send" | "recv" | "mac" => text.parse::<i32>().is_ok(),
+        "alg" => is_like_algorithm(text),
+        "peer" => text.parse::<IpInet>().is_ok(),
+        _ => false,
+    }
+}
+
+/// Whether a text has nothing but words of algorithms and their sizes.
+fn is_like_algorithm(text: &str) -> bool {
+    const WORDS: [&str; 7] = ["hmac", "mac", "aes", "kmac", "cmac", "sha", "md"];
+    let is_separator = |c: char| "-()_".contains(c);
+    let has_word = text.chars().any(|c| c.is_ascii_alphabetic());
+    let mut runs =
+        text.split(is_separator).flat_map(|part| part.split_inclusive(|c: char| c.is_ascii_digit()));
+    // As "sha256" is split into "sha2", "5" and "6", what is before a digit is a word or nothing.
+    let is_known = |run: &str| {
+        let word = run.trim_end_matches(|c: char| c.is_ascii_digit()).to_ascii_lowercase();
+        word.is_empty() || WORDS.contains(&word.as_str())
+    };
+    let digits = text.split(|c: char| !c.is_ascii_digit()).map(str::len).max().unwrap_or(0);
+    has_word && digits <= 3 && text.len() <= 24 && runs.all(is_known)
 }
 
 /// The parts, each at the index of its name in [`NAMES`].
@@ -93,7 +111,12 @@ impl<'a> Parts<'a> {
         read: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>, ArgumentError> {
         let Some(text) = self.get(field) else { return Ok(None) };
-        read(text).map(Some).ok_or_else(|| ArgumentError::Value { field, problem, given: shown(text) })
+        read(text).map(Some).ok_or_else(|| Self::refused(field, problem, text))
+    }
+
+    fn refused(field: &'static str, problem: TextProblem, text: &str) -> ArgumentError {
+        let given = is_quotable(field, text).then(|| text.to_owned());
+        ArgumentError::Value { field, problem, given }
     }
 
     fn id(&self, field: &'static str) -> Result<Option<KeyId>, ArgumentError> {
@@ -103,12 +126,7 @@ impl<'a> Parts<'a> {
 
     fn algorithm(&self) -> Result<TcpAoAlgorithm, ArgumentError> {
         let text = self.get("alg").ok_or(ArgumentError::Missing("alg"))?;
-        let refused = |error| ArgumentError::Value {
-            field: "alg",
-            problem: TextProblem::Algorithm(error),
-            given: shown(text),
-        };
-        text.parse().map_err(refused)
+        text.parse().map_err(|error| Self::refused("alg", TextProblem::Algorithm(error), text))
     }
 
     fn mac_length(&self) -> Result<Option<usize>, ArgumentError> {

@@ -32,7 +32,11 @@ pub(super) fn environment(name: &str) -> Result<Zeroizing<Vec<u8>>, String> {
     let value = if is_name { std::env::var_os(name) } else { None };
     match value {
         Some(value) => Ok(Zeroizing::new(value.into_encoded_bytes())),
-        None => Err(format!("the environment has no {name:?}")),
+        // A shell may have put the secret in place of its name.
+        None if name.bytes().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_') => {
+            Err(format!("the environment has no {name:?}"))
+        }
+        None => Err("the environment has no variable of that name".to_owned()),
     }
 }
 

@@ -409,7 +409,7 @@ fn what_is_wrong_is_said_in_one_line_and_nothing_is_left() {
     for (arguments, keys, expected) in [
         (&["--queue", "98", "--threads", "2"][..], first(), "cannot bind the packet queues 98 to 102"),
         (&["--peer", "192.0.2.9%lo=core"], first(), "a gateway cannot tell VRFs apart"),
-        (&["--peer", "192.0.2.9=edge"], first(), "there is no key chain \"edge\""),
+        (&["--peer", "192.0.2.9=edge"], first(), "there is no key chain of that name"),
         (&[], "[[key-chain]]\n".to_owned(), "line 1, column 1: missing field `name`"),
         (&["--metrics", "unix:/no/such/folder/metrics"], first(), "cannot serve metrics at unix:/no/such"),
     ] {

@@ -87,9 +87,14 @@ fn a_secret_is_read_from_the_environment() {
     let (key, file) = key("send=1,alg=hmac(sha1),secret-env=PATH");
     assert_eq!(key.secret.expose(), path.as_encoded_bytes());
     assert_eq!(file.warnings, [""; 0]);
-    for name in ["", "=", "WIRESEAL_NO_SUCH_VARIABLE"] {
+    for (name, words) in [
+        ("", "\"\""),
+        ("=", "variable of that name"),
+        ("hunter2", "variable of that name"),
+        ("WIRESEAL_NO_SUCH_VARIABLE", "\"WIRESEAL_NO_SUCH_VARIABLE\""),
+    ] {
         let error = error(&format!("send=1,alg=hmac(sha1),secret-env={name}"));
-        assert_eq!(error, format!("--key: secret-env=: the environment has no {name:?}"));
+        assert_eq!(error, format!("--key: secret-env=: the environment has no {words}"));
     }
 }
 
@@ -140,7 +145,9 @@ fn errors_name_the_part_and_never_the_secret() {
         ("send=1,alg=hmac-md5,secret=hunter2hunter2", "alg=: MD5 is broken"),
         ("send=1,alg=hmac-sha-384,secret=hunter2hunter2", "\"hmac-sha-384\" was given"),
         ("send=1,alg=:,secret=hunter2hunter2", "alg=: unknown TCP-AO algorithm"),
-        ("send=1,alg=:,secret=hunter2hunter2", "; \":\" was given"),
+        ("send=1,recv=1000,alg=hmac(sha1),secret=hunter2hunter2", "; \"1000\" was given"),
+        ("send=1,alg=HMAC(SHA_512),secret=hunter2hunter2", "; \"HMAC(SHA_512)\" was given"),
+        ("send=1,alg=aes256-cmac,secret=hunter2hunter2", "; \"aes256-cmac\" was given"),
         ("send=1,alg=hunter2hunter2,secret=a", "alg=: unknown TCP-AO algorithm"),
         (
             "send=1,alg=hmac(sha1),secret-hex=hunter2hunter2",
@@ -157,6 +164,32 @@ fn errors_name_the_part_and_never_the_secret() {
         let error = error(text);
         assert!(error.starts_with("--key: ") && error.contains(words), "{text}: {error}");
         assert!(!error.contains(SECRET) && !error.contains('\n'), "{text}: {error}");
+    }
+}
+
+/// Whatever the secret is like, and in whichever part it stands.
+#[test]
+fn errors_do_not_quote_a_secret_in_the_wrong_part() {
+    for secret in [
+        "hunter2",
+        "x",
+        "my-machine-secret-2024",
+        "shazam-sesame-99",
+        "aes-4711",
+        "00:ff:1e:c0",
+        "a.b",
+        "hmacs",
+        "shä1",
+    ] {
+        for part in ["send", "recv", "alg", "mac", "options", "peer", "secret-env"] {
+            let others = ["send=1", "alg=hmac(sha1)", "secret-hex=00"];
+            let others = others.into_iter().filter(|other| !other.starts_with(&part[..3]));
+            let mut text = others.collect::<Vec<_>>().join(",");
+            text += &format!(",{part}={secret}");
+            let error = error(&text);
+            let quoted = error.strip_prefix(&format!("--key: {part}=: ")).expect("the part is named");
+            assert!(!quoted.contains(&format!("\"{secret}\"")), "{text}: {error}");
+        }
     }
 }
 
