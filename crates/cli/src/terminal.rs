@@ -1,7 +1,7 @@
 //! How wide the terminal is, and lines that fit it.
 
 use std::env;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
 use terminal_size::{Width, terminal_size_of};
@@ -9,9 +9,12 @@ use terminal_size::{Width, terminal_size_of};
 /// How much further the rest of a wrapped line is indented.
 const HANGING: usize = 4;
 
-/// The columns that standard output has: COLUMNS if it is set, else the terminal's. `None` for files and pipes, where lines are as long
-/// as they are, so that grep and awk get whole ones.
+/// The columns of the terminal that standard output is: COLUMNS if it is set, else what the terminal tells. `None` for files and pipes,
+/// where lines are as long as they are, so that grep and awk get whole ones even where a shell exports COLUMNS.
 pub(crate) fn width() -> Option<usize> {
+    if !io::stdout().is_terminal() {
+        return None;
+    }
     let named = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     named.filter(|columns| *columns > 0).or_else(|| width_of(io::stdout()))
 }
@@ -31,19 +34,21 @@ pub(crate) fn wrap(line: &str, width: usize) -> String {
     let mut wrapped = " ".repeat(indent);
     let mut used = indent;
     // Several spaces stay as they are within a line.
-    for (number, word) in line[indent..].split(' ').enumerate() {
-        let needed = columns(word);
-        if number > 0 && used + 1 + needed > width && used > indent + HANGING {
-            wrapped.truncate(wrapped.trim_end_matches(' ').len());
-            wrapped.push('\n');
-            used = indent + HANGING;
-            wrapped.extend(std::iter::repeat_n(' ', used));
-        } else if number > 0 {
-            wrapped.push(' ');
-            used += 1;
+    let mut spaces = 0;
+    for word in line[indent..].split(' ') {
+        if word.is_empty() {
+            spaces += 1;
+            continue;
         }
+        let needed = columns(word);
+        if used + spaces + needed > width && used > indent + HANGING {
+            wrapped.push('\n');
+            (used, spaces) = (0, indent + HANGING);
+        }
+        wrapped.extend(std::iter::repeat_n(' ', spaces));
         wrapped += word;
-        used += needed;
+        used += spaces + needed;
+        spaces = 1;
     }
     wrapped
 }
@@ -103,6 +108,8 @@ mod tests {
         assert_eq!(wrap(line, 30), "  why: 192.0.2.2:179 did not\n      answer any of the SYNs");
         assert_eq!(wrap("a-word-that-is-wider than this", 10), "a-word-that-is-wider\n    than\n    this");
         assert_eq!(wrap("key           core: SendID 100", 22), "key           core:\n    SendID 100");
+        assert_eq!(wrap("bad MAC:     0", 1), "bad MAC:\n    0");
+        assert_eq!(wrap("one   of several  spaces", 12), "one   of\n    several\n    spaces");
         let coloured = "\x1b[31mFAILED\x1b[0m one two";
         assert_eq!(wrap(coloured, 14), coloured);
         assert_eq!(wrap(coloured, 13), "\x1b[31mFAILED\x1b[0m one\n    two");

@@ -30,6 +30,7 @@ fn table_of<const N: usize>(
     if rows.is_empty() {
         return String::new();
     }
+    let width = width.map(|width| width.min(u16::MAX.into()));
     let longest_word = |text: &str| text.split(' ').map(|word| word.chars().count()).max().unwrap_or(0);
     let least: [usize; N] = std::array::from_fn(|column| {
         let cells = rows.iter().map(|row| longest_word(&row[column]));
@@ -90,7 +91,9 @@ mod tests {
     fn tables_fit_the_terminal_without_breaking_words() {
         let whole = at(None);
         assert!(whole.iter().all(|line| line.chars().count() == 66), "{whole:#?}");
-        assert_eq!(at(Some(66)), whole);
+        for width in [66, 65_535, 65_536, 65_537, usize::MAX] {
+            assert_eq!(at(Some(width)), whole);
+        }
         // The least: 13, 20, 5 and 3 columns, two of space beside each, and one between.
         for width in [52, 53, 60, 65] {
             let table = at(Some(width));
@@ -110,6 +113,7 @@ mod tests {
             "peer:        a network 2001:db8::/32",
         ];
         assert_eq!(at(Some(51))[..6], rows);
+        assert!(at(Some(1)).iter().filter(|line| line.trim().is_empty()).eq([""]), "{:#?}", at(Some(1)));
         assert_eq!(table_of(Some(10), HEADER, Vec::new(), 2), "");
     }
 }

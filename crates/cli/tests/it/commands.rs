@@ -14,7 +14,7 @@ use wireseal_quic::Backend;
 
 use crate::support::files::{Files, workspace_file};
 use crate::support::found::{IPV4_SESSION, capture_path};
-use crate::support::program::{Run, program, wireseal};
+use crate::support::program::{Run, program, wireseal, wireseal_on_terminal};
 
 fn subcommands() -> BTreeSet<String> {
     Arguments::command().get_subcommands().map(|command| command.get_name().to_owned()).collect()
@@ -60,11 +60,6 @@ fn a_subcommand_that_is_not_in_the_build_says_how_to_get_it() {
     }
 }
 
-/// Runs the program on a terminal of so many columns.
-fn at_width(columns: u16, arguments: &[&str]) -> Run {
-    program().args(arguments).env("COLUMNS", columns.to_string()).output().unwrap().into()
-}
-
 #[test]
 fn lines_fit_the_terminal_and_no_word_is_broken() {
     let capture = capture_path(IPV4_SESSION);
@@ -90,11 +85,10 @@ fn lines_fit_the_terminal_and_no_word_is_broken() {
                 .map(|word| word.trim_end_matches(':').to_owned())
                 .collect::<BTreeSet<_>>()
         };
-        let whole = at_width(400, arguments);
-        for columns in [60, 80, 100, 200] {
-            let run = at_width(columns, arguments);
-            let fits =
-                |line: &str| line.chars().count() <= columns.into() || !line.trim_start().contains(' ');
+        let whole = wireseal_on_terminal("400", arguments);
+        for columns in [60_usize, 80, 100, 200] {
+            let run = wireseal_on_terminal(&columns.to_string(), arguments);
+            let fits = |line: &str| line.chars().count() <= columns || !line.trim_start().contains(' ');
             assert!(run.out.lines().all(fits), "{columns}: {}", run.out);
             let (narrow, wide) = (words(&run), words(&whole));
             if arguments[0] != "bench" {
@@ -102,9 +96,16 @@ fn lines_fit_the_terminal_and_no_word_is_broken() {
             }
         }
     }
-    // Files and pipes get whole lines.
-    let piped = program().args(["keys", "check", bird]).env_remove("COLUMNS").output().unwrap();
-    assert!(Run::from(piped).out.lines().any(|line| line.chars().count() > 150));
+    // Files and pipes get whole lines, whether or not the shell exports COLUMNS.
+    let piped = || {
+        let mut command = program();
+        command.args(["keys", "check", bird]);
+        command
+    };
+    let [without, with] = [piped().env_remove("COLUMNS").output(), piped().env("COLUMNS", "60").output()];
+    let [without, with] = [without, with].map(|output| Run::from(output.unwrap()));
+    assert!(without.out.lines().any(|line| line.chars().count() > 150));
+    assert_eq!(with.out, without.out);
 }
 
 #[test]

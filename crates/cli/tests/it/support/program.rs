@@ -1,8 +1,11 @@
 //! Runs of the program.
 
 use std::ffi::OsStr;
-use std::io::Write;
+use std::fs::File;
+use std::io::{Read, Write};
 use std::process::{Command, Output, Stdio};
+
+use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 
 /// How a run ended and what it printed.
 #[derive(Debug)]
@@ -39,6 +42,24 @@ pub fn program() -> Command {
 
 pub fn wireseal<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Run {
     program().args(arguments).output().unwrap().into()
+}
+
+/// A run whose standard output is a terminal that does not tell its size, with this COLUMNS.
+pub fn wireseal_on_terminal<S: AsRef<OsStr>>(columns: &str, arguments: impl IntoIterator<Item = S>) -> Run {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let ours = openpt(flags).unwrap();
+    unlockpt(&ours).unwrap();
+    let theirs = ioctl_tiocgptpeer(&ours, flags).unwrap();
+    let mut command = program();
+    command.args(arguments).env("COLUMNS", columns).env("NO_COLOR", "1");
+    let child = command.stdout(theirs).stderr(Stdio::piped()).spawn().unwrap();
+    // It has the other descriptor of the terminal.
+    drop(command);
+    let mut stdout = Vec::new();
+    // When nobody has the terminal open any more, reading fails with EIO.
+    let _ = File::from(ours).read_to_end(&mut stdout);
+    stdout.retain(|octet| *octet != b'\r');
+    Output { stdout, ..child.wait_with_output().unwrap() }.into()
 }
 
 /// A run with this standard input.
