@@ -31,7 +31,7 @@ pub(super) enum Handshake {
     Abandoned,
     /// The capture shows too little after the SYN or SYN-ACK of this end.
     CutShort(Sender),
-    /// This end soon stopped to repeat its SYN or SYN-ACK: it had an answer that the capture lacks, or gave up.
+    /// This end soon stopped repeating its SYN or SYN-ACK: it had an answer that the capture lacks, or gave up.
     NotRepeated(Sender),
     /// The capture has the SYN-ACK, and nothing of the opener.
     OnlyListener,
