@@ -236,6 +236,7 @@ impl<const N: usize> Connection<N> {
             self.remote_isn = handshake.remote_isn;
             self.receive = SneTracker::new(handshake.remote_isn);
             self.current = self.index(|key| key.send_id == handshake.asked_for).unwrap_or(self.current);
+            self.heard = Heard::new();
             self.heard.signs_with(self.current);
             self.rnext = self.index(|key| key.recv_id == handshake.signed_with).unwrap_or(self.rnext);
         }

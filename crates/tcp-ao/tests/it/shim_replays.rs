@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use wireseal_tcp_ao::KeyId;
 use wireseal_tcp_ao::shim::{End, Event, EventKind, OPTION_ROOM, Refusal};
 
 use crate::shim_support::{CLIENT_ISN, Link, Packet, SERVER_ISN, inbound, outbound, read, shim};
@@ -169,4 +170,38 @@ fn a_peer_that_restarted_comes_back_with_new_keys() {
     link.server.set_mkts(0, mirrored(&[(3, 4)])).unwrap();
     let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, 0x6000, NEW_ISN + 1);
     assert_eq!(link.server_sends(&syn_ack), Err(Refusal::NoKey));
+}
+
+/// The SYN of another day asks for a key that this connection was never asked for, whether the stack answers it or not.
+#[test]
+fn ao_22_a_replayed_syn_does_not_stop_a_later_rollover() {
+    let ids = [(1, 101), (2, 102)];
+    for is_answered in [false, true] {
+        let mut link = Link::with_ids(ipv4_pair(), &ids);
+        let mut earlier = shim(ipv4_pair(), mkts(&ids), 1);
+        let syn = Packet::new(link.pair, SYN, NEW_ISN, 0).build();
+        outbound(&mut earlier, link.now, &syn).unwrap();
+        earlier.connection_mut(&link.pair).unwrap().set_rnext_key(KeyId(102)).unwrap();
+        let recorded = outbound(&mut earlier, link.now, &syn).unwrap();
+        if is_answered {
+            link.deliver_to_server(&Packet::new(link.pair, SYN, CLIENT_ISN, 0)).unwrap();
+        }
+        inbound(&mut link.server, link.now, &recorded).unwrap();
+        if is_answered {
+            let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, 5, NEW_ISN + 1);
+            link.server_sends(&syn_ack).unwrap();
+        }
+        link.connect(link.pair);
+        let lost = link.client_data(b"lost");
+        link.client_sends(&lost).unwrap();
+        let mut next = link.client_data(b"received");
+        next.tcp.sequence_number += 4;
+        link.deliver_to_server(&next).unwrap();
+        let client = link.client.connection_mut(&link.pair).unwrap();
+        client.set_rnext_key(KeyId(102)).unwrap();
+        client.remove_key(KeyId(1), Some(KeyId(2))).unwrap();
+        link.deliver_to_server(&lost).unwrap();
+        let server = link.server.connection(&link.pair.reversed()).unwrap();
+        assert_eq!(server.current_key().send_id, KeyId(102), "answered: {is_answered}");
+    }
 }
