@@ -145,10 +145,11 @@ impl<const N: usize> Connection<N> {
         let is_kept = |key: &MktParameters| mkts.check_ids(key).is_ok() && is_early(key);
         let mut kept: [bool; N] = array::from_fn(|slot| self.parameters[slot].as_ref().is_some_and(is_kept));
         let (current, rnext) = (usize::from(self.current), usize::from(self.rnext));
-        // The current key first, in place of the set's last if need be: the peer may hold no other.
-        let taken = mkts.iter().take(N - usize::from(kept[current]));
-        let mut room = N - usize::from(kept[current]) - taken.clone().count();
-        for slot in (0..N).filter(|slot| *slot != current) {
+        // A current key that stays so comes first, in place of the set's last if need be: the peer may hold no other.
+        let has_place = kept[current] && (self.heard.peer_uses_current || mkts.preferred().is_none());
+        let taken = mkts.iter().take(N - usize::from(has_place));
+        let mut room = N - usize::from(has_place) - taken.clone().count();
+        for slot in (0..N).filter(|slot| !has_place || *slot != current) {
             kept[slot] &= room > 0;
             room -= usize::from(kept[slot]);
         }

@@ -227,15 +227,17 @@ impl<const N: usize> Connection<N> {
         let age = self.age(tcp);
         let asks_for_another = self.key_in(self.current).is_some_and(|key| key.send_id != ao.rnext_key_id);
         let current_key_changed = asks_for_another && self.obey(tcp, ao, age);
-        self.heard.peer_uses_current |= self.key_in(self.current).is_some_and(|key| key.recv_id == ao.key_id);
         if self.phase == Phase::Established {
             self.receive.advance(tcp.sequence());
         }
         let makes_progress = before != (self.receive.highest().1, self.newest_acknowledgment);
-        // A replay does not make the connection forget which key the peer signs with.
-        let is_ready = |key: &MktParameters| key.recv_id == ao.key_id;
-        if makes_progress && !self.key_in(self.verifies_with).is_some_and(is_ready) {
-            self.verify_next_with(ao.key_id);
+        // A replay says nothing about the key that the peer signs with.
+        if makes_progress {
+            let signed = |key: &MktParameters| key.recv_id == ao.key_id;
+            self.heard.peer_uses_current |= self.key_in(self.current).is_some_and(signed);
+            if !self.key_in(self.verifies_with).is_some_and(signed) {
+                self.verify_next_with(ao.key_id);
+            }
         }
         Verified { segment: *segment, key_id: ao.key_id, current_key_changed, makes_progress }
     }

@@ -4,7 +4,7 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::key_chain::{Key, KeyChain, Lifetime, Timestamp};
 use wireseal_tcp_ao::{Connection, Isn, KeyId, Mkt, MktSet, OptionCoverage};
 
-use crate::shim_support::{Link, Packet};
+use crate::shim_support::{Link, Packet, inbound};
 use crate::support::{Ends, SYN, ipv4_pair, mkt_with_secret};
 
 const OLD: &[u8] = b"the secret that has become known";
@@ -56,6 +56,58 @@ fn ao_26_a_key_that_is_early_stays_with_its_own_secret() {
     link.server.follow_key_chain(0, &changed, at(1000)).unwrap();
     link.deliver_to_server(&link.client_data(b"forth")).unwrap();
     link.deliver_to_client(&link.server_data(b"back")).unwrap();
+}
+
+/// The clock was ahead; a replay under tomorrow's key is no sign that the peer uses it.
+#[test]
+fn ao_26_a_replay_does_not_keep_a_future_key_in_use() {
+    for is_replayed in [false, true] {
+        let ours = MktSet::from_mkts([hmac((1, 2), OLD), hmac((3, 4), NEW)]).unwrap();
+        let theirs = MktSet::from_mkts([hmac((2, 1), OLD), hmac((4, 3), NEW)]).unwrap();
+        let mut link = Link::with_mkts(ipv4_pair(), ours, theirs);
+        link.connect(ipv4_pair());
+        let signs_with = |link: &mut Link, id| {
+            link.client.connection_mut(&ipv4_pair()).unwrap().set_current_key(KeyId(id)).unwrap();
+        };
+        signs_with(&mut link, 3);
+        let recorded = link.client_sends(&link.client_data(b"tried")).unwrap();
+        inbound(&mut link.server, link.now, &recorded).unwrap();
+        signs_with(&mut link, 1);
+        let mut next = link.client_data(b"given up");
+        next.tcp.sequence_number += 5;
+        link.deliver_to_server(&next).unwrap();
+        let lifetime = Lifetime::new(None, Some(at(2000))).unwrap();
+        let first = Key::new(1, hmac((2, 1), OLD)).with_lifetimes(lifetime, Lifetime::ALWAYS).unwrap();
+        let chain = chain(vec![first, key(2, (4, 3), NEW, 2000)]);
+        for (now, current) in [(1000, 2), (2500, 4), (1000, 2)] {
+            link.server.follow_key_chain(0, &chain, at(now)).unwrap();
+            let server = link.server.connection(&ipv4_pair().reversed()).unwrap();
+            assert_eq!(server.current_key().send_id, KeyId(current), "at {now}, replayed: {is_replayed}");
+            if is_replayed {
+                inbound(&mut link.server, link.now, &recorded).unwrap();
+            }
+        }
+    }
+}
+
+/// The clock was ahead. A connection has room for four keys, and the peer holds only the oldest.
+#[test]
+fn ao_26_a_future_key_that_the_peer_does_not_use_takes_no_valid_keys_place() {
+    let until = |number, ids, from| {
+        let key = Key::new(number, hmac(ids, OLD));
+        key.with_lifetimes(Lifetime::starting(at(from)), Lifetime::ALWAYS).unwrap()
+    };
+    let valid = [until(1, (2, 1), 0), until(2, (4, 3), 10), until(3, (6, 5), 20), until(4, (8, 7), 30)];
+    let chain = chain([&valid[..], &[key(5, (10, 9), NEW, 2000)]].concat());
+    let set = |ids| MktSet::from_mkts([hmac(ids, OLD)]).unwrap();
+    let mut link = Link::with_mkts(ipv4_pair(), set((1, 2)), set((2, 1)));
+    link.connect(ipv4_pair());
+    for now in [1000, 2500, 1000] {
+        link.server.follow_key_chain(0, &chain, at(now)).unwrap();
+    }
+    let server = link.server.connection(&ipv4_pair().reversed()).unwrap();
+    assert_eq!(server.keys().map(|key| key.send_id.0).collect::<Vec<_>>(), [8, 6, 4, 2]);
+    link.deliver_to_server(&link.client_data(b"under its only key")).unwrap();
 }
 
 #[test]
