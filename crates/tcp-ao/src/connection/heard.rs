@@ -1,31 +1,33 @@
 //! Which keys the peer has asked for: what tells its next request from one of its earlier ones.
 
-use core::fmt;
-
-use crate::types::KeyId;
+use core::{array, fmt};
 
 /// What a connection knows about earlier requests for one of its keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Asked {
-    /// This end has not signed with it since it was added: no request for it was obeyed.
+    /// It has not been the current key, as far as is remembered: no request for it was obeyed.
     Never,
-    /// The connection came from a place that does not know.
+    /// It may have been before the connection came here: that place did not know.
     Unknown,
-    /// This end has signed with it, asked by the peer or not.
+    /// It has been the current key, asked for or not; or it is back after it was removed as [`Unknown`](Self::Unknown).
     Before,
 }
 
 /// How many removed keys are remembered.
 const REMOVED: usize = 3;
 
+/// Of how many keys that a connection holds its state says that they were asked for. If there are more, the others may have been.
+const HELD: usize = 8;
+
 /// What a connection remembers of the requests that it has obeyed: of each key that it holds, by slot, and of the last that were removed.
 ///
-/// Keys count, not ids: a new key under old ids was never asked for; a key that is removed and added again may have been.
+/// Keys count, not ids: a new key under old ids was never asked for; a key that is removed and added again may have been. Two keys with one
+/// secret have other SendIDs, and are two.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Heard<const N: usize> {
     /// Check values of removed keys that were asked for, the last one first; 0 is none.
     removed: [u32; REMOVED],
-    keys: [Asked; N],
+    pub(super) keys: [Asked; N],
     /// Whether the last request to be obeyed went back to an earlier key, and only its sequence number said that it was new.
     is_doubtful: bool,
     /// Whether the peer has signed with the current key since it became that, as far as is known.
@@ -65,63 +67,67 @@ impl<const N: usize> Heard<N> {
         self.is_doubtful = was_asked && !is_proven && !self.is_doubtful;
     }
 
-    /// Notes that the keys have changed. `old` and `new` are their check values by slot, before and after. The doubt ends if a key that
-    /// was asked for is removed.
-    pub(super) fn keys_changed(&mut self, old: [Option<u32>; N], new: [Option<u32>; N]) {
-        let before = core::mem::replace(&mut self.keys, [Asked::Never; N]);
+    /// Notes that the keys have changed. `old` and `new` are their check values by slot, before and after; 0 is no key. A doubt is over once
+    /// a key that was asked for is gone.
+    pub(super) fn keys_changed(&mut self, old: [u32; N], new: [u32; N]) {
+        let keys = self.keys;
+        self.match_keys(&array::from_fn::<_, N, _>(|slot| (old[slot], keys[slot])), new, Asked::Never);
+    }
+
+    /// Finds each new key among the old ones and the removed ones; of any other, `others` is known.
+    fn match_keys(&mut self, old: &[(u32, Asked)], new: [u32; N], others: Asked) {
         for (asked, value) in self.keys.iter_mut().zip(new) {
-            let was_held = old.iter().zip(before).find(|(old, _)| value.is_some() && **old == value);
-            let was_removed = value.is_some_and(|value| self.removed.contains(&value));
-            *asked =
-                was_held.map_or(if was_removed { Asked::Before } else { Asked::Never }, |(_, asked)| asked);
+            let held = old.iter().find(|(old, _)| *old == value).map(|(_, asked)| *asked);
+            let removed = self.removed.contains(&value).then_some(Asked::Before);
+            *asked = if value == 0 { Asked::Never } else { held.or(removed).unwrap_or(others) };
         }
-        for (value, asked) in old.into_iter().zip(before) {
-            let is_gone = asked != Asked::Never && !new.contains(&value);
-            let Some(gone) = value.filter(|_| is_gone) else { continue };
+        for (gone, asked) in old {
+            if *gone == 0 || *asked == Asked::Never || new.contains(gone) {
+                continue;
+            }
             self.is_doubtful = false;
-            let place = self.removed.iter().position(|known| *known == gone).unwrap_or(REMOVED - 1);
+            let place = self.removed.iter().position(|known| known == gone).unwrap_or(REMOVED - 1);
             self.removed[..=place].rotate_right(1);
-            self.removed[0] = gone;
+            self.removed[0] = *gone;
         }
     }
 
-    /// What moves with the connection; `send_ids` are those of the keys, by slot.
-    pub(super) fn export(&self, send_ids: impl Iterator<Item = (u8, KeyId)>) -> HeardKeys {
+    /// What moves with the connection; `values` are the check values of the keys, by slot.
+    pub(super) fn export(&self, values: [u32; N]) -> HeardKeys {
         let is_doubtful = u8::from(self.is_doubtful);
-        let mut keys = HeardKeys { removed: self.removed, is_doubtful, ..HeardKeys::NONE };
-        for (slot, send_id) in send_ids {
-            match self.keys.get(usize::from(slot)) {
-                Some(Asked::Before) => insert(&mut keys.asked, send_id),
-                Some(Asked::Unknown) => insert(&mut keys.unknown, send_id),
-                Some(Asked::Never) | None => {}
+        let mut state = HeardKeys { removed: self.removed, is_doubtful, ..HeardKeys::NONE };
+        let mut places = state.held.iter_mut();
+        for (value, asked) in values.into_iter().zip(self.keys).filter(|(_, asked)| *asked != Asked::Never) {
+            match places.next() {
+                Some(place) => *place = (value, u8::from(asked == Asked::Unknown)),
+                None => state.others_unknown = 1,
             }
         }
-        keys
+        // The slots may be others after the move.
+        state.held.sort_unstable();
+        state
     }
 
-    /// What [`export`](Self::export) has given.
-    pub(super) fn import(keys: &HeardKeys, send_ids: impl Iterator<Item = (u8, KeyId)>) -> Self {
-        let mut heard = Self { removed: keys.removed, is_doubtful: keys.is_doubtful != 0, ..Self::new() };
-        for (slot, send_id) in send_ids {
-            if let Some(asked) = heard.keys.get_mut(usize::from(slot)) {
-                *asked = match (contains(&keys.asked, send_id), contains(&keys.unknown, send_id)) {
-                    (true, _) => Asked::Before,
-                    (false, true) => Asked::Unknown,
-                    (false, false) => Asked::Never,
-                };
-            }
-        }
+    /// What [`export`](Self::export) has given. A key that is not here any more counts as removed.
+    pub(super) fn import(state: &HeardKeys, values: [u32; N]) -> Self {
+        let asked = |flag, other| if flag == 0 { other } else { Asked::Unknown };
+        let mut heard = Self { removed: state.removed, is_doubtful: state.is_doubtful != 0, ..Self::new() };
+        let held = state.held.map(|(value, is_unknown)| (value, asked(is_unknown, Asked::Before)));
+        heard.match_keys(&held, values, asked(state.others_unknown, Asked::Never));
         heard
     }
 }
 
-/// Which keys the peer has asked for, in a [`ConnectionState`](super::ConnectionState). A key that is added after the move was never
-/// asked for, whatever its ids are.
+/// Which keys the peer has asked for, in a [`ConnectionState`](super::ConnectionState).
+///
+/// It knows them by their traffic keys and SendIDs, so that another secret under the same ids was never asked for. A key that is added after
+/// the move was not either, unless it was removed before or missing at the move.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct HeardKeys {
-    /// A bit for each SendID.
-    pub(super) asked: [u8; 32],
-    pub(super) unknown: [u8; 32],
+    /// The check values of keys that were asked for, or may have been if what follows is not 0. The value 0 is none.
+    pub(super) held: [(u32, u8); HELD],
+    /// Whether other keys may have been: 0 is no.
+    pub(super) others_unknown: u8,
     /// 0 is no.
     pub(super) is_doubtful: u8,
     pub(super) removed: [u32; REMOVED],
@@ -129,35 +135,21 @@ pub struct HeardKeys {
 
 impl HeardKeys {
     /// No key: a new connection.
-    pub const NONE: Self = Self { asked: [0; 32], unknown: [0; 32], is_doubtful: 0, removed: [0; REMOVED] };
+    pub const NONE: Self =
+        Self { held: [(0, 0); HELD], others_unknown: 0, is_doubtful: 0, removed: [0; REMOVED] };
     /// Any of the keys that the connection is imported with may have been asked for: where it is not known. A replay then cannot pass for
     /// the first request for its key.
-    pub const ALL: Self = Self { unknown: [0xff; 32], ..Self::NONE };
+    pub const ALL: Self = Self { others_unknown: 1, ..Self::NONE };
 }
 
+/// Without the check values.
 impl fmt::Debug for HeardKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        struct Ids<'a>(&'a [u8; 32]);
-        impl fmt::Debug for Ids<'_> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                if *self.0 == [0xff; 32] {
-                    return f.write_str("all");
-                }
-                f.debug_set().entries((0..=u8::MAX).filter(|id| contains(self.0, KeyId(*id)))).finish()
-            }
-        }
+        let held = self.held.iter().filter(|(value, _)| *value != 0).count();
         f.debug_struct("HeardKeys")
-            .field("asked", &Ids(&self.asked))
-            .field("unknown", &Ids(&self.unknown))
+            .field("held", &held)
+            .field("others_unknown", &self.others_unknown)
             .field("is_doubtful", &self.is_doubtful)
             .finish_non_exhaustive()
     }
-}
-
-fn contains(ids: &[u8; 32], KeyId(id): KeyId) -> bool {
-    ids[usize::from(id / 8)] & 1 << (id % 8) != 0
-}
-
-fn insert(ids: &mut [u8; 32], KeyId(id): KeyId) {
-    ids[usize::from(id / 8)] |= 1 << (id % 8);
 }

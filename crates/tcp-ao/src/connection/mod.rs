@@ -286,7 +286,7 @@ impl<const N: usize> fmt::Debug for Connection<N> {
             .field("highest_sent", &self.highest_sent())
             .field("highest_received", &self.highest_received())
             .field("newest_acknowledgment", &self.newest_acknowledgment)
-            .field("heard", &self.heard.export(self.send_ids()))
+            .field("asked", &self.heard.keys)
             .field("counters", &self.counters())
             .finish_non_exhaustive()
     }

@@ -12,7 +12,7 @@ const VERSION: u8 = 2;
 
 impl ConnectionState {
     /// How many octets [`Self::to_octets`] gives.
-    pub const OCTETS: usize = 188;
+    pub const OCTETS: usize = 165;
 
     /// The state as octets: a version, then the fields in their order, numbers with the highest octet first, IPv4 addresses
     /// mapped to IPv6. Later releases of this crate read it.
@@ -45,10 +45,12 @@ impl ConnectionState {
         ];
         numbers.iter().for_each(|number| put(&number.to_be_bytes()));
         put(&[self.current_key.0, self.rnext_key.0]);
-        let HeardKeys { asked, unknown, is_doubtful, removed } = &self.heard;
-        put(asked);
-        put(unknown);
-        put(&[*is_doubtful]);
+        let HeardKeys { held, others_unknown, is_doubtful, removed } = &self.heard;
+        for (value, is_unknown) in held {
+            put(&value.to_be_bytes());
+            put(&[*is_unknown]);
+        }
+        put(&[*others_unknown, *is_doubtful]);
         removed.iter().for_each(|value| put(&value.to_be_bytes()));
         let Counters { good, bad, key_not_found, required, dropped_icmp } = self.counters;
         [good, bad, key_not_found, required, dropped_icmp].iter().for_each(|count| put(&count.to_be_bytes()));
@@ -85,8 +87,8 @@ impl ConnectionState {
             current_key: KeyId(u8::from_be_bytes(take(&mut rest))),
             rnext_key: KeyId(u8::from_be_bytes(take(&mut rest))),
             heard: HeardKeys {
-                asked: take(&mut rest),
-                unknown: take(&mut rest),
+                held: [(); 8].map(|()| (number(&mut rest), u8::from_be_bytes(take(&mut rest)))),
+                others_unknown: u8::from_be_bytes(take(&mut rest)),
                 is_doubtful: u8::from_be_bytes(take(&mut rest)),
                 removed: [(); 3].map(|()| number(&mut rest)),
             },

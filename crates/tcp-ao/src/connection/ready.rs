@@ -39,7 +39,7 @@ impl<const N: usize> Connection<N> {
 
     /// Makes these slots those of the current and the rnext key, and their keys ready, after a change of the keys.
     /// `before` is what [`check_values`](Self::check_values) returned before it.
-    pub(super) fn settle_keys(&mut self, current: u8, rnext: u8, before: [Option<u32>; N]) {
+    pub(super) fn settle_keys(&mut self, current: u8, rnext: u8, before: [u32; N]) {
         let previous = self.current;
         (self.current, self.rnext, self.verifies_with) = (current, rnext, rnext);
         if let Secrets::Traffic(keys) = &mut self.secrets {
@@ -58,7 +58,7 @@ impl<const N: usize> Connection<N> {
     }
 
     /// After a change of the keys, keeps what was heard of those that are still here. `previous` is the slot of the current key before it.
-    pub(super) fn keep_heard(&mut self, before: [Option<u32>; N], previous: u8) {
+    pub(super) fn keep_heard(&mut self, before: [u32; N], previous: u8) {
         let now = self.check_values();
         self.heard.peer_uses_current &=
             before.get(usize::from(previous)) == now.get(usize::from(self.current));
@@ -69,16 +69,18 @@ impl<const N: usize> Connection<N> {
         self.heard.signs_with(self.current);
     }
 
-    /// A check value for each traffic key, by slot: the start of its MAC of an empty message, which is never sent and does not reveal the
-    /// key. `None` where there is no traffic key.
+    /// A check value for each traffic key, by slot: the start of its MAC of the SendID alone, which is never sent and does not reveal the
+    /// key. Of two MKTs with one secret, each has its own. 0 where there is no traffic key.
     #[inline(never)]
-    pub(super) fn check_values(&self) -> [Option<u32>; N] {
-        let Secrets::Traffic(keys) = &self.secrets else { return [None; N] };
-        array::from_fn(|slot| {
+    pub(super) fn check_values(&self) -> [u32; N] {
+        let Secrets::Traffic(keys) = &self.secrets else { return [0; N] };
+        let value = |slot: usize| {
             let (parameters, octets) = (self.parameters[slot].as_ref()?, &keys.octets[slot]);
-            let mac = TrafficKey::expand(parameters.algorithm, &octets.send)?.mac_key().mac(&[]);
-            Some(u32::from_be_bytes(*mac.as_bytes().first_chunk()?))
-        })
+            let key = TrafficKey::expand(parameters.algorithm, &octets.send)?;
+            let mac = key.mac_key().mac(&[&[parameters.send_id.0]]);
+            Some(u32::from_be_bytes(*mac.as_bytes().first_chunk()?).max(1))
+        };
+        array::from_fn(|slot| value(slot).unwrap_or(0))
     }
 
     /// Turns the master keys into traffic keys, and wipes them.

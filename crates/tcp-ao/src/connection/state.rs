@@ -97,15 +97,9 @@ impl<const N: usize> Connection<N> {
             acknowledged: self.newest_acknowledgment.unwrap_or(SeqNum(local_isn.0.wrapping_add(1))),
             current_key: self.current_key().send_id,
             rnext_key: self.rnext_key().recv_id,
-            heard: self.heard.export(self.send_ids()),
+            heard: self.heard.export(self.check_values()),
             counters: self.counters(),
         })
-    }
-
-    /// The SendIDs of all keys, with their slots.
-    pub(super) fn send_ids(&self) -> impl Iterator<Item = (u8, KeyId)> {
-        let keys = self.parameters.into_iter().enumerate();
-        keys.filter_map(|(slot, key)| Some((slot as u8, key?.send_id)))
     }
 
     /// Continues a connection that was established elsewhere. Import a state once.
@@ -132,11 +126,11 @@ impl<const N: usize> Connection<N> {
         connection.newest_acknowledgment = Some(state.acknowledged);
         connection.good = state.counters.good;
         connection.refused = Counters { good: 0, ..state.counters };
-        connection.heard = Heard::import(&state.heard, connection.send_ids());
+        connection.establish(state.local_isn);
+        connection.heard = Heard::import(&state.heard, connection.check_values());
         connection.heard.signs_with(connection.current);
         // The state does not say, and the peer may hold no other key.
         connection.heard.peer_uses_current = true;
-        connection.establish(state.local_isn);
         Ok(connection)
     }
 }

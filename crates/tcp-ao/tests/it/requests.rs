@@ -9,23 +9,23 @@ const TWO: [(u8, u8); 2] = [(1, 101), (2, 102)];
 const THREE: [(u8, u8); 3] = [(1, 101), (2, 102), (3, 103)];
 
 /// A segment of the passive end, so many octets after its next number, that acknowledges nothing new.
-fn numbered(ends: &mut Ends<3>, sequence: u32, payload: &[u8]) -> Vec<u8> {
+fn numbered<const N: usize>(ends: &mut Ends<N>, sequence: u32, payload: &[u8]) -> Vec<u8> {
     let parts = Parts::new(ipv4_pair().reversed(), ACK, ends.passive_next + sequence, ends.active_next);
     parts.payload(payload).signed(&mut ends.passive)
 }
 
 /// Gives it to the active end. Whether its request was obeyed.
-fn is_obeyed(ends: &mut Ends<3>, segment: &[u8]) -> bool {
+fn is_obeyed<const N: usize>(ends: &mut Ends<N>, segment: &[u8]) -> bool {
     receive(&mut ends.active, segment).unwrap().current_key_changed()
 }
 
 /// The active end goes on elsewhere, with these keys. What the state knows of earlier requests is replaced by `heard`.
-fn move_active(ends: &mut Ends<3>, ids: &[(u8, u8)], heard: Option<HeardKeys>) {
-    let placeholder = Connection::active(ipv4_pair(), wireseal_tcp_ao::Isn(0), &mkts(&TWO)).unwrap();
+fn move_active<const N: usize>(ends: &mut Ends<N>, mkts: &MktSet<N>, heard: Option<HeardKeys>) {
+    let placeholder = Connection::active(ipv4_pair(), wireseal_tcp_ao::Isn(0), mkts).unwrap();
     let mut state = std::mem::replace(&mut ends.active, placeholder).export().unwrap();
     state.heard = heard.unwrap_or(state.heard);
     let state = ConnectionState::from_octets(&state.to_octets()).unwrap();
-    ends.active = Connection::import(&state, &mkts(ids)).unwrap();
+    ends.active = Connection::import(&state, mkts).unwrap();
 }
 
 #[test]
@@ -76,13 +76,110 @@ fn ao_22_a_key_that_is_given_back_after_a_move_was_asked_for_before() {
     assert!(is_obeyed(&mut ends, &new));
     // Under the ids of the first key another comes and goes in between.
     ends.active.remove_key(KeyId(1), Some(KeyId(2))).unwrap();
-    move_active(&mut ends, &TWO[1..], None);
+    move_active(&mut ends, &mkts(&TWO[1..]), None);
     let other = mkt_with_secret(1, 101, TcpAoAlgorithm::HmacSha1, b"another secret");
     ends.active.replace_keys(&MktSet::from_mkts([hmac(2, 102), other]).unwrap()).unwrap();
     ends.active.replace_keys(&mkts(&TWO[1..])).unwrap();
     ends.active.replace_keys(&mkts(&TWO)).unwrap();
     assert_eq!(ends.active.current_key().send_id, KeyId(2));
     assert!(!is_obeyed(&mut ends, &old));
+}
+
+#[test]
+fn ao_38_a_key_that_was_missing_at_a_move_was_asked_for_before() {
+    let mut ends = Ends::<3>::with_ids(&TWO);
+    let old = numbered(&mut ends, 0, b"asks for 1");
+    receive(&mut ends.active, &old).unwrap();
+    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    let new = numbered(&mut ends, 10, b"asks for 2");
+    assert!(is_obeyed(&mut ends, &new));
+    ends.active.set_rnext_key(KeyId(102)).unwrap();
+    move_active(&mut ends, &mkts(&TWO[1..]), None);
+    ends.active.replace_keys(&mkts(&[TWO[1], TWO[0]])).unwrap();
+    assert!(!is_obeyed(&mut ends, &old));
+}
+
+/// The operator changes the secret while the connection moves.
+#[test]
+fn ao_38_another_secret_under_old_ids_at_a_move_was_never_asked_for() {
+    let changed = |send, recv| mkt_with_secret(send, recv, TcpAoAlgorithm::HmacSha1, b"another secret");
+    let mut ends = Ends::<3>::with_ids(&TWO);
+    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    ends.active.set_rnext_key(KeyId(102)).unwrap();
+    ends.exchange();
+    ends.exchange();
+    move_active(&mut ends, &MktSet::from_mkts([hmac(2, 102), changed(1, 101)]).unwrap(), None);
+    ends.passive.remove_key(KeyId(101), Some(KeyId(102))).unwrap();
+    ends.passive.add_key(&changed(101, 1)).unwrap();
+    drop(numbered(&mut ends, 0, b"lost"));
+    let next = numbered(&mut ends, 4, b"received");
+    assert!(!is_obeyed(&mut ends, &next));
+    ends.passive.set_rnext_key(KeyId(1)).unwrap();
+    ends.passive.remove_key(KeyId(102), Some(KeyId(101))).unwrap();
+    let again = numbered(&mut ends, 0, b"lost");
+    assert!(is_obeyed(&mut ends, &again));
+}
+
+/// A state has room for eight keys.
+#[test]
+fn ao_38_the_ninth_key_and_those_that_were_never_asked_for_may_have_been() {
+    let ids: Vec<_> = (1..=10).map(|id| (id, 100 + id)).collect();
+    for (asked_for, is_first) in [(8, true), (9, false)] {
+        let mut ends = Ends::<10>::with_ids(&ids);
+        for id in (1..=asked_for).chain([1]) {
+            ends.active.set_current_key(KeyId(id)).unwrap();
+        }
+        let segments = [8, 9, 10].map(|id| {
+            ends.passive.set_rnext_key(KeyId(id)).unwrap();
+            (id, numbered(&mut ends, 0, b""))
+        });
+        ends.passive.set_rnext_key(KeyId(1)).unwrap();
+        let newer = numbered(&mut ends, 1, b"");
+        move_active(&mut ends, &mkts(&ids), None);
+        receive(&mut ends.active, &newer).unwrap();
+        for (id, segment) in segments {
+            let expected = id > 8 && is_first;
+            assert_eq!(is_obeyed(&mut ends, &segment), expected, "{id} after {asked_for}");
+        }
+    }
+}
+
+#[test]
+fn ao_38_what_is_not_known_of_a_key_is_not_known_after_another_move() {
+    let mut ends = Ends::<3>::with_ids(&TWO);
+    move_active(&mut ends, &mkts(&TWO), Some(HeardKeys::ALL));
+    ends.active.add_key(&hmac(3, 103)).unwrap();
+    ends.passive.add_key(&hmac(103, 3)).unwrap();
+    move_active(&mut ends, &mkts(&THREE), None);
+    let segments = [2, 3, 1].map(|id| {
+        ends.passive.set_rnext_key(KeyId(id)).unwrap();
+        numbered(&mut ends, 0, b"")
+    });
+    receive(&mut ends.active, &segments[2]).unwrap();
+    assert!(!is_obeyed(&mut ends, &segments[0]), "it may be a replay");
+    assert!(is_obeyed(&mut ends, &segments[1]), "added in between");
+}
+
+/// A request names a SendID, so that one for the first key is none for the second.
+#[test]
+fn ao_22_two_keys_with_one_secret_are_told_apart() {
+    for is_moved in [false, true] {
+        let key = |send, recv| mkt_with_secret(send, recv, TcpAoAlgorithm::HmacSha1, b"the only secret");
+        let ours = MktSet::<3>::from_mkts([key(1, 101), key(2, 102)]).unwrap();
+        let theirs = MktSet::from_mkts([key(101, 1), key(102, 2)]).unwrap();
+        let mut ends = Ends::connect(ipv4_pair(), (1000, 5000), &ours, &theirs);
+        if is_moved {
+            move_active(&mut ends, &ours, None);
+        }
+        ends.active.add_key(&hmac(3, 103)).unwrap();
+        drop(numbered(&mut ends, 0, b"lost"));
+        let next = numbered(&mut ends, 4, b"received");
+        receive(&mut ends.active, &next).unwrap();
+        ends.passive.set_rnext_key(KeyId(2)).unwrap();
+        ends.passive.remove_key(KeyId(101), Some(KeyId(102))).unwrap();
+        let again = numbered(&mut ends, 0, b"lost");
+        assert!(is_obeyed(&mut ends, &again), "moved: {is_moved}");
+    }
 }
 
 /// However often another key comes and goes in the meantime.
@@ -118,7 +215,7 @@ fn ao_38_a_segment_later_than_a_retransmission_does_not_stop_a_rollover_after_a_
         assert!(is_obeyed(&mut ends, &again));
         assert!(is_obeyed(&mut ends, &late));
         if is_moved {
-            move_active(&mut ends, &TWO, None);
+            move_active(&mut ends, &mkts(&TWO), None);
         }
         assert!(is_obeyed(&mut ends, &again));
         assert!(!is_obeyed(&mut ends, &late), "settled");
@@ -149,7 +246,7 @@ fn ao_22_the_operators_choice_leaves_no_doubt() {
 #[test]
 fn ao_38_a_lost_segment_does_not_stop_a_rollover_to_a_key_added_after_a_move() {
     let mut ends = Ends::<3>::with_ids(&TWO);
-    move_active(&mut ends, &TWO, Some(HeardKeys::ALL));
+    move_active(&mut ends, &mkts(&TWO), Some(HeardKeys::ALL));
     drop(numbered(&mut ends, 0, b"lost"));
     let next = numbered(&mut ends, 4, b"received");
     receive(&mut ends.active, &next).unwrap();
@@ -165,20 +262,25 @@ fn ao_38_a_lost_segment_does_not_stop_a_rollover_to_a_key_added_after_a_move() {
 /// the time before could turn the key again.
 #[test]
 fn ao_38_a_request_for_a_key_that_may_have_been_asked_for_is_not_doubtful() {
-    let mut ends = Ends::<3>::with_ids(&THREE);
-    let old = numbered(&mut ends, 0, b"asks for 1");
-    receive(&mut ends.active, &old).unwrap();
-    move_active(&mut ends, &THREE, Some(HeardKeys::ALL));
-    ends.passive.set_rnext_key(KeyId(3)).unwrap();
-    let early = numbered(&mut ends, 0, b"retransmitted");
-    assert!(!is_obeyed(&mut ends, &early), "it may be a replay");
-    let new = numbered(&mut ends, 10, b"asks for 3");
-    assert!(is_obeyed(&mut ends, &new));
-    assert!(!is_obeyed(&mut ends, &old));
-    // From here on it is known: the next one back is.
-    ends.passive.set_rnext_key(KeyId(1)).unwrap();
-    let back = numbered(&mut ends, 20, b"asks for 1");
-    assert!(is_obeyed(&mut ends, &back));
+    for moves_again in [false, true] {
+        let mut ends = Ends::<3>::with_ids(&THREE);
+        let old = numbered(&mut ends, 0, b"asks for 1");
+        receive(&mut ends.active, &old).unwrap();
+        move_active(&mut ends, &mkts(&THREE), Some(HeardKeys::ALL));
+        if moves_again {
+            move_active(&mut ends, &mkts(&THREE), None);
+        }
+        ends.passive.set_rnext_key(KeyId(3)).unwrap();
+        let early = numbered(&mut ends, 0, b"retransmitted");
+        assert!(!is_obeyed(&mut ends, &early), "it may be a replay");
+        let new = numbered(&mut ends, 10, b"asks for 3");
+        assert!(is_obeyed(&mut ends, &new));
+        assert!(!is_obeyed(&mut ends, &old));
+        // From here on it is known: the next one back is.
+        ends.passive.set_rnext_key(KeyId(1)).unwrap();
+        let back = numbered(&mut ends, 20, b"asks for 1");
+        assert!(is_obeyed(&mut ends, &back));
+    }
 }
 
 /// Linux tells the first octet that is not acknowledged, and a megabyte may be in flight behind it.

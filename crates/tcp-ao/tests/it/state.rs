@@ -109,7 +109,7 @@ fn ao_38_octets_are_the_state() {
             let error = if place == 0 { StateError::Version(0) } else { length };
             assert_eq!(ConnectionState::from_octets(&octets[..place]), Err(error));
         }
-        assert_eq!(ConnectionState::from_octets(&[3; 188]), Err(StateError::Version(3)));
+        assert_eq!(ConnectionState::from_octets(&[3; 165]), Err(StateError::Version(3)));
     }
 }
 
@@ -123,8 +123,8 @@ fn ao_38_octets_of_version_2_are_read() {
     }
     (1..=8).for_each(|number: u32| octets.extend(number.to_be_bytes()));
     octets.extend([9, 10]);
-    octets.extend([0; 32]);
-    octets.extend([0xff; 32]);
+    octets.extend([0; 40]);
+    octets.extend([1]);
     octets.extend([0; 13]);
     (11..=15).for_each(|count: u64| octets.extend(count.to_be_bytes()));
     let expected = ConnectionState {
