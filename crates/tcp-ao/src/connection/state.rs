@@ -29,7 +29,7 @@ pub struct ConnectionState {
     pub sent_end: SeqNum,
     /// The SNE of `receive_sequence`.
     pub receive_sne: Sne,
-    /// The highest sequence number received, or any within 2^31 octets of it.
+    /// The highest sequence number received, or a lower one: what arrives next must be less than 2^31 octets from it.
     pub receive_sequence: SeqNum,
     /// The newest acknowledgment number received, or, if it is not known, the first octet that was not acknowledged.
     pub acknowledged: SeqNum,

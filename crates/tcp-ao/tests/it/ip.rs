@@ -234,7 +234,9 @@ fn ao_37_what_is_no_tcp_segment_says_why() {
 
 /// Chains of extension headers in an order that every parser takes, with the protocol number of the first.
 fn extensions() -> impl Strategy<Value = (u8, Vec<u8>)> {
-    let data = || prop::option::of(vec(any::<u8>(), 0..24));
+    // Not the type of a home address, which etherparse does not read.
+    let octet = || any::<u8>().prop_filter("a home address", |octet| *octet != 201);
+    let data = || prop::option::of(vec(octet(), 0..24));
     let segment_list = prop::option::of(prop::sample::select(vec![0u8, 2, 4]));
     let integrity_check = prop::option::of(prop::sample::select(vec![0usize, 12, 16]));
     (data(), data(), segment_list, any::<bool>(), integrity_check, data()).prop_map(
