@@ -9,8 +9,8 @@ use terminal_size::{Width, terminal_size_of};
 /// How much further the rest of a wrapped line is indented.
 const HANGING: usize = 4;
 
-/// The columns of the terminal that standard output is: COLUMNS if it is set, else what the terminal tells. `None` for files and pipes,
-/// where lines are as long as they are, so that grep and awk get whole ones even where a shell exports COLUMNS.
+/// The width of the terminal on standard output: COLUMNS if it is set, else what the terminal says. `None` for files and pipes, whose
+/// lines are never wrapped, so that grep and awk get whole ones even if a shell exports COLUMNS.
 pub(crate) fn width() -> Option<usize> {
     if !io::stdout().is_terminal() {
         return None;
@@ -19,7 +19,7 @@ pub(crate) fn width() -> Option<usize> {
     named.filter(|columns| *columns > 0).or_else(|| width_of(io::stdout()))
 }
 
-/// The columns of a terminal, if this is one that tells.
+/// The width of a terminal, if it says so.
 pub(crate) fn width_of(output: impl AsFd) -> Option<usize> {
     let (Width(columns), _) = terminal_size_of(output)?;
     Some(columns.into()).filter(|columns| *columns > 0)

@@ -42,9 +42,9 @@ pub enum Error {
         /// The RecvID of the new key.
         recv_id: KeyId,
     },
-    /// The socket has a TCP-MD5 key for some of the same peers, or any and is to require TCP-AO (EKEYREJECTED).
+    /// The socket has a TCP-MD5 key for some of the same peers, or has any and is to require TCP-AO (EKEYREJECTED).
     #[error(
-        "the socket has a TCP-MD5 key for the same peers, or for others and is to require TCP-AO of all; delete that key first \
+        "the socket has a TCP-MD5 key for the same peers, or requires TCP-AO of all peers while it has one; delete that key first \
          (delete_md5_key), or do not require TCP-AO (set_required)"
     )]
     Md5KeyInTheWay,
@@ -93,8 +93,8 @@ pub enum Error {
     Connected,
     /// The process lacks a capability (EPERM).
     #[error(
-        "{what} needs CAP_NET_ADMIN over the network namespace, and is not for a socket that listens; run with that capability, or, if the \
-         process has it, look for a policy that refuses the call (seccomp, BPF)"
+        "{what} needs CAP_NET_ADMIN over the network namespace, and a socket that does not listen; if the process has that capability, \
+         look for a policy that refuses the call (seccomp, BPF)"
     )]
     NoPermission {
         /// What needs it.

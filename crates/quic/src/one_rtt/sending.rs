@@ -139,8 +139,8 @@ impl SendingHalf {
     /// packets up to `largest`. The numbers sent from now on may be shorter ([`number_length`](Self::number_length)). If one of the
     /// packets is of the present phase, another update becomes possible three probe timeouts later (RFC 9001 §6.1 and §6.5).
     ///
-    /// A number that was never sent changes nothing, nor does one that was [skipped](Self::skip_numbers). An ACK frame with such a number
-    /// is yours to answer, with PROTOCOL_VIOLATION (RFC 9000 §13.1); so are skipped numbers below the largest. Numbers below the first of
+    /// A number that was never sent changes nothing, nor does one that was [skipped](Self::skip_numbers). Close the connection
+    /// with PROTOCOL_VIOLATION if an ACK frame has such a number, also below its largest (RFC 9000 §13.1). Numbers below the first of
     /// [`PacketNumberCounter::starting_at`](crate::PacketNumberCounter::starting_at) count as sent, and so do those that were skipped before
     /// the connection moved.
     ///

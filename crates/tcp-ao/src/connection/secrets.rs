@@ -16,7 +16,7 @@ pub(super) enum Secrets<const N: usize> {
     Traffic(TrafficKeys<N>),
 }
 
-/// Octets that the master keys of a shim's connection take less than its traffic keys, of which one octet tells which they are.
+/// How many octets shorter the master keys of a shim's connection are than its traffic keys, less one that tells which is there.
 const SPARE: usize =
     size_of::<TrafficKeys<MKTS_PER_PEER>>().saturating_sub(size_of::<[MasterKey; MKTS_PER_PEER]>() + 1);
 

@@ -1,4 +1,4 @@
-//! What is left out without its feature: the compiler names the feature, where it would say that there is no such function.
+//! Stand-ins for functions whose feature is off: the compiler names the feature instead of saying that there is no such function.
 
 use crate::key_chain::{KeyChainError, KeyChains};
 

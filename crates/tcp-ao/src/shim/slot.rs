@@ -30,7 +30,7 @@ pub struct ShimSlot {
     pub(super) share_newer: u32,
     /// The shares of the peers that have this slot's number: of what this end opens, and of what the peer opens.
     pub(super) shares: [Share; 2],
-    /// The first shares with so many handshakes as this slot's number, counted from one.
+    /// The first share that has as many handshakes as this slot's number plus one, for each of the two kinds.
     pub(super) ranked: [u32; 2],
 }
 
