@@ -46,12 +46,12 @@ impl HashKey {
         let ports = u32::from(pair.local.port()) << 16 | u32::from(pair.remote.port());
         let hash = match (pair.local.address(), pair.remote.address()) {
             (IpAddr::V4(local), IpAddr::V4(remote)) => {
-                self.hash([u64::from(local.to_bits()) << 32 | u64::from(remote.to_bits())], ports)
+                self.hash(&[u64::from(local.to_bits()) << 32 | u64::from(remote.to_bits())], ports)
             }
             (local, remote) => {
                 let [local, remote] = [local, remote].map(|end| u128::from_be_bytes(ipv6_octets(end)));
                 let [a, b, c, d] = [local >> 64, local, remote >> 64, remote].map(|half| half as u64);
-                self.hash([a, b, c, d], ports)
+                self.hash(&[a, b, c, d], ports)
             }
         };
         place(hash, buckets)
@@ -59,14 +59,16 @@ impl HashKey {
 
     /// The place of a prefix of this length.
     pub(super) fn place_of_prefix(&self, address: u128, length: u8, buckets: usize) -> usize {
-        place(self.hash([(address >> 64) as u64, address as u64], u32::from(length)), buckets)
+        place(self.hash(&[(address >> 64) as u64, address as u64], u32::from(length)), buckets)
     }
 
-    fn hash<const N: usize>(&self, words: [u64; N], rest: u32) -> u64 {
+    // Once in a program: a copy at each call takes 2 KB of a microcontroller's flash.
+    #[inline(never)]
+    fn hash(&self, words: &[u64], rest: u32) -> u64 {
         let [k0, k1] = *self.0;
         let mut hasher = SipHasher13::new_with_keys(k0, k1);
         // Words first, so that the hasher has nothing to shift together.
-        words.into_iter().for_each(|word| hasher.write_u64(word));
+        words.iter().for_each(|word| hasher.write_u64(*word));
         hasher.write_u32(rest);
         hasher.finish()
     }
