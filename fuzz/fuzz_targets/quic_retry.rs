@@ -20,6 +20,7 @@ fn secrets(version: Version) -> (u128, [u8; 12]) {
             0x8fb4_b01b_56ac_48e2_60fb_cbce_ad7c_cc92,
             [0xd8, 0x69, 0x69, 0xbc, 0x2d, 0x7c, 0x6d, 0x99, 0x90, 0xef, 0xb0, 0x4a],
         ),
+        _ => unreachable!("the input chooses one of the two"),
     }
 }
 
