@@ -65,7 +65,9 @@ impl Pair {
             Operation::Retransmit(from, back, latency) => {
                 let end = &self.ends[from as usize];
                 let extended = end.sent.saturating_sub(u64::from(back).min(1 << 31)).max(end.isn + 1);
-                self.send(from, extended, 1, latency);
+                if self.is_in_window(from, extended + 1) {
+                    self.send(from, extended, 1, latency);
+                }
             }
             Operation::Unsigned(to, flags) => {
                 let pair = to.other().pair();
@@ -160,11 +162,17 @@ impl Pair {
         (length != 0).then(|| &mut self.flight[which.index(length)].octets)
     }
 
-    /// Sends what comes `by` octets after all before, if the window lets it: no sender gets 2^31 octets ahead of its receiver.
+    /// No sender gets 2^31 octets ahead of its receiver, not with the end of a segment either.
+    fn is_in_window(&self, from: Side, end: u64) -> bool {
+        end.saturating_sub(self.ends[from.other() as usize].received) < 1 << 31
+    }
+
+    /// Sends what comes `by` octets after all before, if the window lets it.
     fn send_new(&mut self, from: Side, by: u64, length: usize, latency: u64) {
         let extended = self.ends[from as usize].next + by;
-        if extended - self.ends[from.other() as usize].received < 1 << 31 {
-            self.ends[from as usize].next = extended + length as u64;
+        let end = extended + length as u64;
+        if self.is_in_window(from, end) {
+            self.ends[from as usize].next = end;
             self.send(from, extended, length, latency);
         }
     }
