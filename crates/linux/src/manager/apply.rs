@@ -204,8 +204,8 @@ impl Outcome {
     }
 }
 
-/// Deletes the keys of a peer that was removed from a socket that is not connected; returns whether another round is needed, to see
-/// which of those that were not deleted are still there.
+/// Deletes the keys of a peer that was removed from a socket that is not connected. Returns whether another round has to look for keys
+/// that could not be deleted.
 fn forget<K: Reported>(
     unsettled: &mut Unsettled,
     memories: &mut PeerTable<Memory>,

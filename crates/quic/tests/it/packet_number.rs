@@ -117,7 +117,7 @@ fn q_17_as_many_octets_as_advised_are_recognised_after_later_packets() {
         assert_eq!(advised.octets(), octets, "{unacknowledged}");
         assert_eq!(NumberLength::advised(unacknowledged - 1, None), advised);
         let decoded = |received| decode_packet_number(Some(received), number as u32, advised);
-        // Whatever the peer has, from what it acknowledged to the latest of those that came before.
+        // The highest packet received: from the acknowledged one to the last that may overtake this one.
         for received in [number - unacknowledged, number - 1, number + 1, number + later] {
             assert_eq!(decoded(received), number, "{unacknowledged} {received}");
         }

@@ -57,7 +57,7 @@ impl<const N: usize> Connection<N> {
         self.keep_heard(before, previous);
     }
 
-    /// After a change of the keys, keeps what was heard of those that are still here. `previous` is the slot of the current key before it.
+    /// After a change of the keys, keeps the memory of those that are still held. `previous` is the slot of the current key before it.
     pub(super) fn keep_heard(&mut self, before: [u32; N], previous: u8) {
         let now = self.check_values();
         self.heard.peer_uses_current &=

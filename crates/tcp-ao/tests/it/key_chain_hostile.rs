@@ -40,7 +40,7 @@ fn ao_37_a_text_that_is_nested_deeply_is_refused_where_it_goes_wrong() {
         let error = error_of(KeyChains::from_json, text);
         assert!(error.starts_with("line 1, column ") && error.contains(": expected a"), "{error}");
     }
-    // State that a device adds is passed over, however deep it is.
+    // Members that are not read may be nested as deeply as they like.
     let ignored = within("last-modified-timestamp", &arrays);
     assert_eq!(
         error_of(KeyChains::from_json, ignored),
