@@ -35,7 +35,13 @@ impl Numbers {
 }
 
 /// Carries the packets of a thread's queues until the process ends.
-pub(super) fn carry(mut queues: PacketQueues, thread: u16, numbers: Numbers, wire: &Wire, shards: &Shards) {
+pub(super) fn carry(
+    mut queues: PacketQueues,
+    thread: u16,
+    numbers: Numbers,
+    mut wire: Wire,
+    shards: &Shards,
+) {
     let mut packets = Vec::new();
     loop {
         if let Err(error) = queues.receive(&mut packets) {
@@ -44,6 +50,9 @@ pub(super) fn carry(mut queues: PacketQueues, thread: u16, numbers: Numbers, wir
         // Between the two directions the order means nothing.
         let is_outbound = |packet: &Packet| packet.queue == numbers.first + thread;
         let (mut outbound, mut inbound): (Vec<_>, Vec<_>) = packets.drain(..).partition(is_outbound);
+        for packet in outbound.extract_if(.., |packet| wire.has_sent(packet.octets())) {
+            log_lost(queues.accept(packet));
+        }
         let mut shard = shards.shard(thread.into());
         outbound.iter().for_each(|packet| shards.claim(&mut shard, packet.octets(), true));
         inbound.iter().for_each(|packet| shards.claim(&mut shard, packet.octets(), false));
@@ -52,16 +61,16 @@ pub(super) fn carry(mut queues: PacketQueues, thread: u16, numbers: Numbers, wir
         shard.log();
         drop(shard);
         for (packet, verdict) in outbound.into_iter().chain(inbound).zip(verdicts) {
-            answer(&mut queues, packet, verdict, wire);
+            answer(&mut queues, packet, verdict, &mut wire);
         }
         log_lost(queues.flush());
     }
 }
 
-fn answer(queues: &mut PacketQueues, packet: Packet, verdict: Verdict, wire: &Wire) {
+fn answer(queues: &mut PacketQueues, packet: Packet, verdict: Verdict, wire: &mut Wire) {
     let decided = match verdict {
         Verdict::Accept(place) => queues.accept_at(packet, place),
-        Verdict::Send(place) => match wire.send(packet.octets_at(place.clone()), packet.to_device) {
+        Verdict::Send(place) => match wire.send(&packet, packet.octets_at(place.clone())) {
             Ok(()) => queues.drop(packet),
             // It does not fit the link: the kernel says so to the program's TCP.
             Err(_) => queues.accept_at(packet, place),

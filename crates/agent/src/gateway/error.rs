@@ -28,7 +28,7 @@ pub enum GatewayError {
         error: io::Error,
     },
     /// Packets cannot be sent.
-    #[error("cannot open a raw socket: {0} (it needs CAP_NET_RAW)")]
+    #[error("cannot open a raw socket: {}{}", .0, wire_advice(.0))]
     Wire(io::Error),
     /// Metrics cannot be served there.
     #[error("cannot serve metrics at {address}: {error}")]
@@ -63,4 +63,8 @@ fn advice(error: &io::Error) -> &'static str {
         io::ErrorKind::ResourceBusy => " (another gateway has them)",
         _ => "",
     }
+}
+
+fn wire_advice(error: &io::Error) -> &'static str {
+    if error.kind() == io::ErrorKind::PermissionDenied { " (it needs CAP_NET_RAW)" } else { "" }
 }

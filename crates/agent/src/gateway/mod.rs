@@ -215,7 +215,7 @@ fn start_carrying(numbers: Numbers, shards: &Arc<Shards>) -> Result<(), GatewayE
     });
     for (thread, (queues, wire)) in (0..).zip(own.collect::<Result<Vec<_>, GatewayError>>()?) {
         let shards = Arc::clone(shards);
-        start("packets", move || carry(queues, thread, numbers, &wire, &shards))?;
+        start("packets", move || carry(queues, thread, numbers, wire, &shards))?;
     }
     let shards = Arc::clone(shards);
     start("icmp errors", move || carry_errors(errors, &shards))

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use libc::{
     NFNL_SUBSYS_QUEUE, NFQA_CAP_LEN, NFQA_CFG_CMD, NFQA_CFG_PARAMS, NFQA_CFG_QUEUE_MAXLEN,
-    NFQA_IFINDEX_INDEV, NFQA_IFINDEX_OUTDEV, NFQA_PACKET_HDR, NFQA_PAYLOAD, NFQA_VERDICT_HDR,
+    NFQA_IFINDEX_INDEV, NFQA_IFINDEX_OUTDEV, NFQA_MARK, NFQA_PACKET_HDR, NFQA_PAYLOAD, NFQA_VERDICT_HDR,
     NFQNL_CFG_CMD_BIND, NFQNL_COPY_PACKET, NFQNL_MSG_CONFIG, NFQNL_MSG_PACKET, NFQNL_MSG_VERDICT,
 };
 use netlink_packet_core::{
@@ -53,6 +53,8 @@ pub(super) struct Packet {
     /// The indices of the devices that it came by and leaves by; 0 if there is none.
     pub(super) from_device: u32,
     pub(super) to_device: u32,
+    /// Its mark; 0 if it has none.
+    pub(super) mark: u32,
     buffer: Vec<u8>,
     place: Range<usize>,
 }
@@ -283,7 +285,8 @@ fn parse(buffer: Vec<u8>) -> Option<Packet> {
     }
     let queue = u16::from_be_bytes(*message.payload().get(2..)?.first_chunk()?);
     let number = |value: &[u8]| value.first_chunk().map(|octets| u32::from_be_bytes(*octets));
-    let (mut id, mut from_device, mut to_device, mut place, mut is_cut) = (None, 0, 0, None, false);
+    let (mut id, mut place, mut is_cut) = (None, None, false);
+    let (mut from_device, mut to_device, mut mark) = (0, 0, 0);
     let (mut at, end) = (HEADROOM + HEADERS, HEADROOM + message.length() as usize);
     while at + NLA_HEADER_SIZE <= end {
         let attribute = NlaBuffer::new_checked(buffer.get(at..end)?).ok()?;
@@ -293,6 +296,7 @@ fn parse(buffer: Vec<u8>) -> Option<Packet> {
             NFQA_PACKET_HDR => id = number(value),
             NFQA_IFINDEX_INDEV => from_device = number(value)?,
             NFQA_IFINDEX_OUTDEV => to_device = number(value)?,
+            NFQA_MARK => mark = number(value)?,
             NFQA_PAYLOAD => place = Some(at + NLA_HEADER_SIZE..at + NLA_HEADER_SIZE + value.len()),
             // It was cut, and what is left is refused.
             NFQA_CAP_LEN => is_cut = true,
@@ -301,5 +305,5 @@ fn parse(buffer: Vec<u8>) -> Option<Packet> {
         at += usize::from(attribute.length()).next_multiple_of(NLA_ALIGNTO);
     }
     let place = if is_cut { HEADROOM..HEADROOM } else { place? };
-    Some(Packet { queue, id: id?, from_device, to_device, place, buffer })
+    Some(Packet { queue, id: id?, from_device, to_device, mark, place, buffer })
 }

@@ -1,7 +1,7 @@
 //! One thread's shim. The kernel puts the packets between two addresses, in both directions, always into the same thread's queues, so
 //! that no connection has packets in two shards.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::ops::Range;
 use std::time::Duration;
@@ -12,6 +12,9 @@ use wireseal_tcp_ao::{Connection, ConnectionState, IcmpError, PeerError};
 use super::queues::Packet;
 use super::refusals::Refusals;
 use super::wire::destination;
+
+/// How long the kernel keeps a path MTU that it has noted (`net.ipv4.route.mtu_expires`), and a little more, because it notes it later.
+const NOTED: Duration = Duration::from_secs(601);
 
 /// What becomes of a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,8 +30,8 @@ pub(super) enum Verdict {
 /// A shim, and what has been noted beside it.
 pub(super) struct Shard {
     pub(super) shim: Shim<Vec<PeerSlot>, Vec<ShimSlot>, Events>,
-    /// To these the kernel has a path MTU from an ICMP error, lowered by the option.
-    narrow: HashSet<IpAddr>,
+    /// To these the kernel has a path MTU from an ICMP error, lowered by the option, until then.
+    narrow: HashMap<IpAddr, Duration>,
     /// Since they were logged last.
     pub(super) refusals: Refusals,
     /// Whether nothing is carried any more.
@@ -54,7 +57,7 @@ impl Shard {
         let shim = Shim::new(config, HashKey::random(), peers, ShimSlot::many::<Vec<_>>(connections))?;
         Ok(Self {
             shim: shim.with_observer(Events::default()),
-            narrow: HashSet::new(),
+            narrow: HashMap::new(),
             refusals: Refusals::default(),
             has_stopped: false,
         })
@@ -65,12 +68,13 @@ impl Shard {
         if self.has_stopped {
             return vec![Verdict::Drop; packets.len()];
         }
+        self.narrow.retain(|_, until| now < *until);
         let mut buffers: Vec<_> = packets.iter_mut().map(Packet::buffer_with_room).collect();
         let mut signed = Vec::with_capacity(buffers.len());
         self.shim.outbound_batch(now, &mut buffers, |_, result| signed.push(result));
         let verdicts = buffers.iter().zip(signed).map(|((buffer, _), signed)| {
             let Ok(place) = signed else { return Verdict::Drop };
-            let is_narrow = |to: IpAddr| self.narrow.contains(&to);
+            let is_narrow = |to: IpAddr| self.narrow.contains_key(&to);
             match !self.narrow.is_empty() && destination(&buffer[place.clone()]).is_some_and(is_narrow) {
                 true => Verdict::Send(place),
                 false => Verdict::Accept(place),
@@ -108,7 +112,7 @@ impl Shard {
         if packet != before
             && let Some(error) = IcmpError::parse(packet)
         {
-            self.narrow.insert(error.pair.remote.address());
+            self.narrow.insert(error.pair.remote.address(), now + NOTED);
         }
         true
     }

@@ -2,6 +2,7 @@
 //! Needs root, iproute2, nftables or iptables, and Python.
 
 mod net;
+mod path_mtu;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -94,42 +95,6 @@ fn data_comes_whole_when_packets_are_lost() {
             );
         }
     }
-    for (at, address, from) in pairs() {
-        net.transfer(at, &address, from, 1 << 20);
-    }
-}
-
-#[test]
-fn full_segments_fit_whatever_the_mtu() {
-    for mtu in [1280, 9000] {
-        let net = Net::new(mtu);
-        let gateways = Side::BOTH.map(|side| net.gateway(side, &first(), &[]));
-        for (at, address, from) in pairs() {
-            net.transfer(at, &address, from, 4 << 20);
-        }
-        for gateway in gateways {
-            let log = gateway.end();
-            assert!(!log.contains("WARN"), "{log}");
-        }
-    }
-}
-
-#[test]
-fn a_routers_packet_too_big_is_heeded_if_wanted() {
-    let net = Net::routed(1500, 1300);
-    let _gateways = Side::BOTH.map(|side| net.gateway(side, &first(), &["--accept-icmp"]));
-    for (at, address, from) in net.far_pairs() {
-        net.transfer(at, &address, from, 1 << 20);
-        let route = net.run(from, &format!("ip route get {address}"));
-        assert!(route.contains("mtu 1280"), "with room for the option: {route}");
-    }
-}
-
-#[test]
-fn a_peer_with_a_larger_mtu_gets_no_segment_that_does_not_fit_the_own_link() {
-    let net = Net::new(1500);
-    net.run(Side::B, "ip link set wire mtu 9000");
-    let _gateways = Side::BOTH.map(|side| net.gateway(side, &first(), &[]));
     for (at, address, from) in pairs() {
         net.transfer(at, &address, from, 1 << 20);
     }

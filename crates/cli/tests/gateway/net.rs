@@ -156,6 +156,14 @@ impl Net {
         self.started((command, keys))
     }
 
+    /// Starts one for which the kernel has no IPv6, and waits until it carries packets.
+    pub fn gateway_without_ipv6(&self, side: Side, keys: &str) -> Gateway {
+        let (gateway, file) = self.gateway_command(side, keys, &[]);
+        let mut command = Command::new("python3");
+        command.args(["-c", WITHOUT_IPV6]).arg(gateway.get_program()).args(gateway.get_args());
+        self.started((command, file))
+    }
+
     fn started(&self, (mut command, keys): (Command, PathBuf)) -> Gateway {
         let log = keys.with_extension("log");
         // systemd's end.
@@ -216,7 +224,7 @@ impl Net {
         let serve = self.python(at, &program, "serve");
         serve.await_ready();
         let connect = self.python(from, &program, "connect");
-        for program in [serve, connect] {
+        for program in [connect, serve] {
             program.succeeds();
         }
     }
@@ -290,6 +298,7 @@ def exchange(s, own, other):
 if role == 'serve':
     l = socket.create_server((address, port), family=family)
     print('ready', flush=True)
+    l.settimeout(25)
     s, _ = l.accept()
     exchange(s, 1, 2)
 else:
@@ -361,6 +370,21 @@ else:
             print('echo' if all(s.recv(100).decode() == line for s in connections) else 'another', flush=True)
         except OSError as error:
             print(error, flush=True)
+";
+
+/// Runs a program for which `socket(AF_INET6, …)` fails with EAFNOSUPPORT, by a seccomp filter in classic BPF.
+const WITHOUT_IPV6: &str = "
+import ctypes, os, socket, struct, sys
+SECCOMP, FILTER, NO_NEW_PRIVILEGES = 22, 2, 38
+LOAD, EQUAL, RETURN, ALLOW, ERRNO = 0x20, 0x15, 0x06, 0x7fff0000, 0x00050000
+number = {'x86_64': 41, 'aarch64': 198}[os.uname().machine]
+program = [(LOAD, 0, 0, 0), (EQUAL, 0, 3, number), (LOAD, 0, 0, 16), (EQUAL, 0, 1, socket.AF_INET6), (RETURN, 0, 0, ERRNO | 97), (RETURN, 0, 0, ALLOW)]
+octets = b''.join(struct.pack('HBBI', *line) for line in program)
+buffer = ctypes.create_string_buffer(octets)
+head = struct.pack('HxxxxxxQ', len(program), ctypes.addressof(buffer))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0) == 0 and libc.prctl(SECCOMP, FILTER, head, 0, 0) == 0
+os.execvp(sys.argv[1], sys.argv[1:])
 ";
 
 struct Python {
