@@ -30,6 +30,8 @@ pub mod kind {
     pub const MD5_SIGNATURE: u8 = 19;
     /// TCP-AO (RFC 5925 §2.2).
     pub const AUTHENTICATION: u8 = 29;
+    /// Multipath TCP (RFC 8684 §3).
+    pub const MULTIPATH: u8 = 30;
     /// The cookie of TCP Fast Open (RFC 7413 §2).
     pub const FAST_OPEN: u8 = 34;
 }

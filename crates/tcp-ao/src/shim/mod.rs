@@ -5,7 +5,8 @@
 //!
 //! Tell the stack an MTU that is smaller by [`OPTION_ROOM`], so that the option always fits. The shim adds the difference to the
 //! MSS that the stack advertises, so that the peer sees the link's own MSS (RFC 9293 §3.7.1), and takes it off the MSS that the
-//! peer advertises. SACK blocks that do not fit next to the option are dropped, oldest first (RFC 2018 §3).
+//! peer advertises. SACK blocks that do not fit next to the option are dropped, oldest first (RFC 2018 §3), and so is Multipath TCP's
+//! MP_CAPABLE, so that both ends fall back to TCP (RFC 8684 §3.7).
 
 mod batch;
 mod entry;

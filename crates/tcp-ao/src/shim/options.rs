@@ -1,4 +1,4 @@
-//! TCP options rewritten: AO inserted or removed, MSS adjusted, SACK blocks cut to fit.
+//! TCP options rewritten: AO inserted or removed, MSS adjusted, SACK blocks cut to fit, Multipath TCP's offer taken out.
 
 use crate::checksum::{self, PayloadSum};
 use crate::ip::IpHeader;
@@ -43,7 +43,7 @@ impl NewOptions {
 }
 
 /// The options of an outbound segment: the stack's, with the MSS raised by `mss_increase` up to `mss_limit` and as many SACK
-/// blocks as fit, and an AO option with room for a MAC of `mac_length` octets.
+/// blocks as fit, without MP_CAPABLE, and an AO option with room for a MAC of `mac_length` octets.
 pub(super) fn with_ao(
     options: &[u8],
     mac_length: usize,
@@ -57,6 +57,7 @@ pub(super) fn with_ao(
             kind::AUTHENTICATION | kind::MD5_SIGNATURE => return Err(OptionsError::AlreadySigned),
             kind::SELECTIVE_ACKNOWLEDGMENT => {}
             kind::FAST_OPEN => fast_open += option.length(),
+            kind::MULTIPATH if offers_multipath(&option) => {}
             _ => others += option.length(),
         }
     }
@@ -83,6 +84,7 @@ pub(super) fn with_ao(
                 }
             }
             kind::FAST_OPEN if !has_fast_open => {}
+            kind::MULTIPATH if offers_multipath(&option) => {}
             _ => new.push(option.kind, option.data),
         }
     }
@@ -90,7 +92,7 @@ pub(super) fn with_ao(
     Ok(new)
 }
 
-/// The options of an inbound segment without AO. On a SYN, the MSS is lowered by `mss_decrease`; if the peer sent none,
+/// The options of an inbound segment without AO and MP_CAPABLE. On a SYN, the MSS is lowered by `mss_decrease`; if the peer sent none,
 /// `default_mss` takes its place (RFC 9293 §3.7.1).
 pub(super) fn without_ao(
     options: &[u8],
@@ -106,6 +108,7 @@ pub(super) fn without_ao(
         let option = option?;
         match option.kind {
             kind::AUTHENTICATION => {}
+            kind::MULTIPATH if offers_multipath(&option) => {}
             kind::MAXIMUM_SEGMENT_SIZE if is_syn => {
                 has_mss = true;
                 match mss_of(&option) {
@@ -121,6 +124,13 @@ pub(super) fn without_ao(
         new.push(kind::MAXIMUM_SEGMENT_SIZE, &lowered(default_mss));
     }
     Ok(new.pad())
+}
+
+/// Whether it is Multipath TCP's MP_CAPABLE. Its other options leave no room for AO, and another subflow would have no keys; without the offer
+/// both ends fall back to TCP (RFC 8684 §3.7).
+fn offers_multipath(option: &TcpOption<'_>) -> bool {
+    const MP_CAPABLE: u8 = 0;
+    option.data.first().is_some_and(|first| first >> 4 == MP_CAPABLE)
 }
 
 fn mss_of(option: &TcpOption<'_>) -> Option<usize> {

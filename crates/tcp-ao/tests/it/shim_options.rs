@@ -1,11 +1,13 @@
 //! Sizes: how the options that TCP-AO shares the header with, and the headers around, come out of the shim.
 
-use crate::shim_support::{CLIENT_ISN, Link, Packet, SERVER_ISN, hash_key, inbound, outbound, read, shim};
-use crate::support::{ACK, RST, SYN, TIMESTAMPS, ipv4_pair, ipv6_pair, mkt, mkts};
+use crate::shim_support::{
+    CLIENT_ISN, Link, Packet, SERVER_ISN, hash_key, inbound, outbound, read, shim, with_ports,
+};
+use crate::support::{ACK, Parts, RST, SYN, TIMESTAMPS, ipv4_pair, ipv6_pair, mkt, mkts, packet};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::shim::{OPTION_ROOM, Refusal, Shim, ShimConfig, ShimSlot};
 use wireseal_tcp_ao::{
-    Endpoint, MktSet, NoRoom, OptionCoverage, ParseError, Segment, SocketPair, VerifyError,
+    Connection, Endpoint, Isn, MktSet, NoRoom, OptionCoverage, ParseError, Segment, SocketPair, VerifyError,
 };
 
 /// The options of a Linux SYN: MSS, SACK permitted, timestamps, window scale.
@@ -48,6 +50,33 @@ fn ao_17_an_option_that_does_not_fit_says_how_many_octets_were_free() {
             }
         }
     }
+}
+
+/// Multipath TCP's other options leave no room for AO. Without MP_CAPABLE both ends fall back (RFC 8684 §3.7).
+#[test]
+fn multipath_tcp_is_offered_in_neither_direction() {
+    let (pair, capable) = (ipv4_pair(), [30, 4, 0x01, 0x81]);
+    let mut link = Link::with_ids(pair, &[(1, 2)]);
+    let syn = Packet::new(pair, SYN, CLIENT_ISN, 0);
+    let sent = link.client_sends(&syn.clone().options(&[&syn_options(1440)[..], &capable].concat())).unwrap();
+    let kinds: Vec<_> = read(&sent).options.iter().map(|option| option[0]).collect();
+    assert_eq!(kinds, [2, 4, 8, 3, 29]);
+    // A SYN-ACK has a key, which takes 12 octets.
+    let with_key = [&[30, 12, 0x01, 0x81][..], &[9; 8]].concat();
+    let syn_ack = link.client_sends(&syn.options(&with_key)).unwrap();
+    assert_eq!(read(&syn_ack).options.len(), 1);
+    // From a peer whose TCP has both, and whose MAC covers it.
+    let mut active = Connection::<4>::active(pair, Isn(7), &mkts(&[(1, 2)])).unwrap();
+    let options = [&[2, 4, 5, 0xb4][..], &capable].concat();
+    let segment = Parts::new(pair, SYN, 7, 0).options(&options).signed(&mut active);
+    let received = inbound(&mut link.server, link.now, &packet(pair, &segment)).unwrap();
+    assert_eq!(read(&received).options, [[2, 4, 5, 0xa0]]);
+    // What joins another connection is signed as it is, or does not fit.
+    let join = [&[30, 12, 0x10, 1][..], &[9; 8]].concat();
+    let syn = Packet::new(with_ports(pair, 5, 179), SYN, 1, 0);
+    assert!(read(&link.client_sends(&syn.clone().options(&join)).unwrap()).option(30).is_some());
+    let full = [syn_options(1440), join].concat();
+    assert!(matches!(link.client_sends(&syn.options(&full)), Err(Refusal::NoRoom(_))));
 }
 
 #[test]
