@@ -83,6 +83,10 @@ fn contains(network: IpCidr, address: IpAddr) -> bool {
 ///
 /// A connection that several peers cover belongs to the one with the longest remote prefix, then the longest local one, then the
 /// most ports. Of equally specific ones, a received SYN's KeyID decides (RFC 5925 §3.3).
+///
+/// RFC 5925 §3.1 forbids MKTs to share an id where their connection identifiers overlap, so that a connection and a KeyID name one MKT. What
+/// a more specific peer covers is taken out of the identifiers of the others, so a host and a network around it may share ids.
+/// Equally specific peers that cover the same connection may not.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// The connections.
@@ -95,8 +99,8 @@ pub struct Peer {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum PeerError {
-    /// Two peers overlap and share a key id.
-    #[error("peers {peer} and {other} overlap: {error}")]
+    /// Two peers cover the same connection, neither is more specific, and they share a key id.
+    #[error("peers {peer} and {other} cover the same connections: {error}")]
     Overlap {
         /// The index of one peer.
         peer: usize,

@@ -62,7 +62,8 @@ pub enum EventKind {
     Ended(End),
     /// A handshake ended without a connection. An attacker who replays a recorded SYN can cause any number of these.
     HandshakeEnded(End),
-    /// The peer has asked for another key, and this end signs with it from now on (RFC 5925 §7.5).
+    /// This end signs an established connection with another key from now on: the peer has asked for it (RFC 5925 §7.5), or the keys of the
+    /// peer were changed, as by its key chain.
     KeySwitched {
         /// The SendID of the key used before.
         from: KeyId,
@@ -130,6 +131,14 @@ pub(super) fn moved(observer: &mut impl Observer, entry: &Entry, before: Stage) 
     }
     if before != Stage::Closed && entry.stage() == Stage::Closed {
         tell_end(observer, entry, End::Closed);
+    }
+}
+
+/// Reports that an open connection is signed with another key than `from`.
+pub(super) fn switched(observer: &mut impl Observer, entry: &Entry, from: KeyId) {
+    let to = entry.connection.current_key().send_id;
+    if from != to && entry.connection.is_established() && entry.stage() != Stage::Closed {
+        tell(observer, entry, EventKind::KeySwitched { from, to });
     }
 }
 

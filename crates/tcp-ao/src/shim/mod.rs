@@ -30,6 +30,7 @@ use core::time::Duration;
 
 use crate::connection::{Connection, ConnectionState};
 use crate::counters::Counters;
+use crate::error::KeyError;
 use crate::ip::IPV6_HEADER_LENGTH;
 use crate::mkt::MktSet;
 use crate::option::MAX_AO_LENGTH;
@@ -147,7 +148,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
     /// is for the hash tables that peers and connections are found by.
     ///
     /// # Errors
-    /// [`PeerError`] if peers overlap and share key ids.
+    /// [`PeerError`] if equally specific peers overlap and share key ids.
     pub fn new(config: ShimConfig, hash_key: HashKey, peers: P, table: T) -> Result<Self, PeerError> {
         Ok(Self {
             config,
@@ -214,18 +215,30 @@ where
         for wider in peers.wider_than(index) {
             table.change_peer(wider, index, is_its);
         }
-        self.retain_of(index, End::NoKey, |entry| entry.connection.replace_keys(&mkts).is_ok());
+        self.change_keys(index, |connection| connection.replace_keys(&mkts));
         Ok(index)
     }
 
-    /// Removes a peer and forgets its connections. They are no longer protected: their packets pass unchanged, unless another
-    /// peer covers them.
+    /// Moves the peers into other slots, for example into more of them. Indices, counters and connections stay. What was in `slots`
+    /// is gone, and no secret is left in the old ones. It takes a few steps for each slot.
+    ///
+    /// # Errors
+    /// [`PeerError::TooMany`] if there is a peer whose index `slots` does not have; nothing changes.
+    pub fn move_peers(&mut self, slots: P) -> Result<(), PeerError> {
+        self.peers.move_to(slots)
+    }
+
+    /// Removes a peer and forgets its connections. They are no longer protected: their packets are those of no peer
+    /// ([`Unmatched`]), unless another one covers them.
     ///
     /// # Errors
     /// [`PeerError::NoSuchPeer`].
     pub fn remove_peer(&mut self, index: usize) -> Result<Peer, PeerError> {
         let peer = self.peers.remove(index)?;
-        self.retain_of(index, End::Forgotten, |_| false);
+        self.table.retain_of(index, |entry| {
+            event::ended(&mut self.observer, entry, End::Forgotten);
+            false
+        });
         Ok(peer)
     }
 
@@ -280,9 +293,18 @@ where
         self.table.entries().map(|entry| &entry.connection)
     }
 
-    /// The live connections, each with the index of its peer.
+    /// The live connections that have not been closed or reset, each with the index of its peer. Those that have stay for a while, for late
+    /// segments.
     pub fn connections_with_peers(&self) -> impl Iterator<Item = (usize, &Connection<MKTS_PER_PEER>)> {
-        self.table.entries().map(|entry| (entry.peer, &entry.connection))
+        let open = self.table.entries().filter(|entry| entry.stage() != Stage::Closed);
+        open.map(|entry| (entry.peer, &entry.connection))
+    }
+
+    /// The peer that a connection of this pair would belong to, with its index. Among equally specific ones, one with a key to sign with.
+    #[must_use]
+    pub fn peer_of(&self, pair: &SocketPair) -> Option<(usize, &Peer)> {
+        let index = self.peers.of(pair, None)?;
+        Some((index, self.peers.get(index)?))
     }
 
     /// A live connection.
@@ -303,6 +325,9 @@ where
     ///
     /// # Errors
     /// [`Refusal::NoPeer`] if no peer is configured for it, [`Refusal::NoKey`] if the peer has no key to sign with, and
+    /// Nobody knows whether it has ended in the meantime. Until a segment shows that it goes on, a SYN from its peer is treated as if the
+    /// connection had been silent for longer than [`TimeLimits::idle`]: this end's stack decides.
+    ///
     /// [`Refusal::TableFull`].
     pub fn adopt(&mut self, now: Duration, mut connection: Connection<MKTS_PER_PEER>) -> Result<(), Refusal> {
         let peer =
@@ -339,10 +364,10 @@ where
     /// gets through.
     ///
     /// # Errors
-    /// [`PeerError`] if there is no such peer, or an id collides with an overlapping peer's; nothing changes.
+    /// [`PeerError`] if there is no such peer, or an id collides with that of a peer that is as specific and overlaps; nothing changes.
     pub fn set_mkts(&mut self, index: usize, mkts: MktSet<MKTS_PER_PEER>) -> Result<(), PeerError> {
         self.peers.set_mkts(index, mkts.clone())?;
-        self.retain_of(index, End::NoKey, |entry| entry.connection.replace_keys(&mkts).is_ok());
+        self.change_keys(index, |connection| connection.replace_keys(&mkts));
         Ok(())
     }
 
@@ -353,7 +378,8 @@ where
     /// left without a key to send with, it is forgotten, and nothing gets through.
     ///
     /// # Errors
-    /// As [`Self::set_mkts`].
+    /// [`PeerError::NoSuchPeer`]. [`PeerError::Overlap`] if ids collide with those of a peer that is as specific and overlaps: these keys
+    /// are left out, and everything else takes effect. In particular, keys that have expired are gone.
     #[cfg(feature = "key-chain")]
     pub fn follow_key_chain(
         &mut self,
@@ -361,11 +387,10 @@ where
         chain: &crate::key_chain::KeyChain,
         now: crate::key_chain::Timestamp,
     ) -> Result<(), PeerError> {
-        let mkts = chain.mkts(now);
-        self.peers.set_mkts(index, mkts.clone())?;
+        let (mkts, clash) = self.peers.set_mkts_that_fit(index, &chain.mkts(now))?;
         let is_early = |is: &dyn Fn(&crate::Mkt) -> bool| chain.is_early(is, now);
-        self.retain_of(index, End::NoKey, |entry| entry.connection.replace_keys_but(&mkts, is_early).is_ok());
-        Ok(())
+        self.change_keys(index, |connection| connection.replace_keys_but(&mkts, is_early));
+        clash
     }
 
     /// Forgets connections that have ended, were never completed, or have been idle for hours. `now` is the time since any fixed
@@ -382,12 +407,18 @@ where
         });
     }
 
-    /// Forgets the connections of a peer that `keep` says `false` of.
-    fn retain_of(&mut self, peer: usize, why: End, mut keep: impl FnMut(&mut Entry) -> bool) {
+    /// Changes the keys of a peer's connections, and forgets those that are left without one.
+    fn change_keys(
+        &mut self,
+        peer: usize,
+        mut change: impl FnMut(&mut Connection<MKTS_PER_PEER>) -> Result<(), KeyError>,
+    ) {
         self.table.retain_of(peer, |entry| {
-            let is_kept = keep(entry);
-            if !is_kept {
-                event::ended(&mut self.observer, entry, why);
+            let from = entry.connection.current_key().send_id;
+            let is_kept = change(&mut entry.connection).is_ok();
+            match is_kept {
+                true => event::switched(&mut self.observer, entry, from),
+                false => event::ended(&mut self.observer, entry, End::NoKey),
             }
             is_kept
         });

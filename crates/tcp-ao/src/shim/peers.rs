@@ -8,7 +8,7 @@ use cidr::IpCidr;
 
 use crate::counters::Counters;
 use crate::ip::ipv6_octets;
-use crate::mkt::MktSet;
+use crate::mkt::{Mkt, MktSet};
 use crate::peer::{ConnectionIdentifier, MKTS_PER_PEER, Peer, PeerError, canonical};
 use crate::shim::HashKey;
 use crate::types::{Endpoint, KeyId, SocketPair};
@@ -96,21 +96,16 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
         for slot in slots.as_mut() {
             *slot = PeerSlot { peer: slot.peer.take(), ..PeerSlot::EMPTY };
         }
-        let counts = [0; BITS as usize + 1];
-        let accept_mismatches_until = Duration::ZERO;
-        let mut peers = Self { slots, hash_key, free: NONE, counts, lengths: 0, accept_mismatches_until };
-        for index in (0..peers.slots.as_ref().len()).rev() {
-            if peers.get(index).is_none() {
-                peers.slots.as_mut()[index].next = core::mem::replace(&mut peers.free, index);
-            }
-        }
-        for index in 0..peers.slots.as_ref().len() {
-            peers.link(index);
-        }
-        // Of two peers that overlap, the one with the longer prefix finds the other.
-        for (index, peer) in peers.iter() {
-            peers.check_shorter(index, peer)?;
-        }
+        let mut peers = Self {
+            slots,
+            hash_key,
+            free: NONE,
+            counts: [0; BITS as usize + 1],
+            lengths: 0,
+            accept_mismatches_until: Duration::ZERO,
+        };
+        peers.link_all();
+        peers.iter().try_for_each(|(index, peer)| peers.check_all(index, peer))?;
         Ok(peers)
     }
 
@@ -158,7 +153,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
         if index == NONE {
             return Err(PeerError::TooMany { room: self.slots.as_ref().len() });
         }
-        self.check(index, &peer)?;
+        self.check_all(index, &peer)?;
         let slot = &mut self.slots.as_mut()[index];
         self.free = slot.next;
         (slot.peer, slot.counters) = (Some(peer), Counters::new());
@@ -196,8 +191,46 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
     pub(super) fn set_mkts(&mut self, index: usize, mkts: MktSet<MKTS_PER_PEER>) -> Result<(), PeerError> {
         let peer = self.get(index).ok_or(PeerError::NoSuchPeer(index))?;
         let peer = Peer { connections: peer.connections, mkts };
-        self.check(index, &peer)?;
+        self.check_all(index, &peer)?;
         self.slots.as_mut()[index].peer = Some(peer);
+        Ok(())
+    }
+
+    /// The same, but what clashes is left out, so that keys that are gone go all the same. Returns the peer's keys, and a clash.
+    #[cfg(feature = "key-chain")]
+    pub(super) fn set_mkts_that_fit(
+        &mut self,
+        index: usize,
+        mkts: &MktSet<MKTS_PER_PEER>,
+    ) -> Result<(MktSet<MKTS_PER_PEER>, Result<(), PeerError>), PeerError> {
+        let connections = self.get(index).ok_or(PeerError::NoSuchPeer(index))?.connections;
+        let (mut fitting, mut clash) = (MktSet::new(), Ok(()));
+        for mkt in mkts.iter() {
+            match self.check(index, &connections, mkt) {
+                // A part of a set always fits.
+                Ok(()) => fitting.push(mkt.clone()).unwrap_or(()),
+                Err(error) => clash = clash.and(Err(error)),
+            }
+        }
+        self.slots.as_mut()[index].peer = Some(Peer { connections, mkts: fitting.clone() });
+        Ok((fitting, clash))
+    }
+
+    /// Moves the peers into other slots, each with its index. Nothing of a secret is left in the old ones.
+    pub(super) fn move_to(&mut self, mut slots: P) -> Result<(), PeerError> {
+        let room = slots.as_ref().len();
+        if self.iter().any(|(index, _)| index >= room) {
+            return Err(PeerError::TooMany { room });
+        }
+        slots.as_mut().fill_with(|| PeerSlot::EMPTY);
+        for (new, old) in slots.as_mut().iter_mut().zip(self.slots.as_mut()) {
+            let Some(peer) = &mut old.peer else { continue };
+            let moved = new.peer.insert(Peer { connections: peer.connections, mkts: MktSet::new() });
+            core::mem::swap(&mut moved.mkts, &mut peer.mkts);
+            (new.counters, new.accepts_mismatches_until) = (old.counters, old.accepts_mismatches_until);
+        }
+        self.slots = slots;
+        self.link_all();
         Ok(())
     }
 
@@ -283,36 +316,36 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
         peers.filter(move |(_, peer)| Prefix::of(peer.connections.remote) == prefix)
     }
 
-    /// Refuses a peer whose connections overlap another's while their MKTs share an id (RFC 5925 §3.1).
-    fn check(&self, index: usize, peer: &Peer) -> Result<(), PeerError> {
-        let longest = BITS - self.lengths.leading_zeros() as u8;
-        if longest > Prefix::of(peer.connections.remote).1 {
-            // Others may lie within this peer's prefix, in any bucket.
-            return self.linked().try_for_each(|other| clash(index, peer, other));
-        }
-        self.check_shorter(index, peer)
-    }
-
-    /// The same among peers whose remote prefixes are not longer than this one's.
-    fn check_shorter(&self, index: usize, peer: &Peer) -> Result<(), PeerError> {
-        let own = Prefix::of(peer.connections.remote);
-        self.lengths_up_to(own.1)
-            .flat_map(|length| self.with_remote(Prefix::new(own.0, length)))
-            .try_for_each(|other| clash(index, peer, other))
-    }
-
-    /// All peers that are in their buckets.
-    fn linked(&self) -> impl Iterator<Item = (usize, &Peer)> {
-        let slots = self.slots.as_ref();
-        slots.iter().flat_map(move |first| {
-            let mut index = first.bucket;
-            core::iter::from_fn(move || {
-                let slot = slots.get(index)?;
-                let found = (index, slot.peer.as_ref()?);
-                index = slot.next;
-                Some(found)
-            })
+    /// Refuses an MKT that shares an id with one of another peer's for a connection that could belong to either (RFC 5925 §3.1). Of
+    /// peers that overlap, the more specific one has its connections for itself, so that only equally specific ones can clash.
+    fn check(&self, index: usize, connections: &ConnectionIdentifier, mkt: &Mkt) -> Result<(), PeerError> {
+        self.with_remote(Prefix::of(connections.remote)).try_for_each(|(other, peer)| {
+            if other == index
+                || specificity(connections) != specificity(&peer.connections)
+                || !connections.overlaps(&peer.connections)
+            {
+                return Ok(());
+            }
+            let clash = peer.mkts.check_ids(mkt.parameters());
+            clash.map_err(|error| PeerError::Overlap { peer: index, other, error })
         })
+    }
+
+    fn check_all(&self, index: usize, peer: &Peer) -> Result<(), PeerError> {
+        peer.mkts.iter().try_for_each(|mkt| self.check(index, &peer.connections, mkt))
+    }
+
+    /// Links slots that are not linked yet.
+    fn link_all(&mut self) {
+        (self.free, self.counts, self.lengths) = (NONE, [0; BITS as usize + 1], 0);
+        for index in (0..self.slots.as_ref().len()).rev() {
+            if self.get(index).is_none() {
+                self.slots.as_mut()[index].next = core::mem::replace(&mut self.free, index);
+            }
+        }
+        for index in 0..self.slots.as_ref().len() {
+            self.link(index);
+        }
     }
 
     fn link(&mut self, index: usize) {
@@ -335,12 +368,4 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
     fn bucket_of(&self, Prefix(address, length): Prefix) -> usize {
         self.hash_key.place_of_prefix(address, length, self.slots.as_ref().len())
     }
-}
-
-fn clash(index: usize, peer: &Peer, (other, another): (usize, &Peer)) -> Result<(), PeerError> {
-    if other == index || !peer.connections.overlaps(&another.connections) {
-        return Ok(());
-    }
-    let clash = peer.mkts.iter().try_for_each(|mkt| another.mkts.check_ids(mkt.parameters()));
-    clash.map_err(|error| PeerError::Overlap { peer: index, other, error })
 }

@@ -37,6 +37,7 @@ mod shim_icmp;
 mod shim_migration;
 mod shim_options;
 mod shim_pair;
+mod shim_peers;
 mod shim_places;
 mod shim_replays;
 mod shim_support;

@@ -3,6 +3,7 @@
 use std::hint::black_box;
 
 use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::shim::PeerSlot;
 use wireseal_tcp_ao::{
     Connection, Isn, KdfContext, KeyId, MasterKey, Mkt, MktSet, SocketPair, TrafficKeyOctets,
 };
@@ -141,13 +142,13 @@ fn ao_36_no_secret_of_a_shims_peer_stays_in_memory() {
             // Of a client and of a server.
             "peers" => ([2, 0, 0], GONE),
             "established" => ([2, 0, 0], [true, false, false]),
-            "with other keys" => ([0, 2, 0], [false, true, false]),
+            "with other keys" | "in other slots" => ([0, 2, 0], [false, true, false]),
             "forgotten" => ([0, 2, 0], GONE),
             _ => ([0, 0, 0], GONE),
         };
         assert_eq!(wanted.found(memory), expected, "{stage}");
     });
-    assert_eq!(stages, 6);
+    assert_eq!(stages, 7);
 }
 
 fn live_a_peer() {
@@ -164,6 +165,12 @@ fn live_a_peer() {
         link.server.set_mkts(0, set(1, (2, 1), algorithm)).unwrap();
     });
     stage("with other keys");
+    apart(|| {
+        for shim in [&mut link.client, &mut link.server] {
+            shim.move_peers((0..20).map(|_| PeerSlot::EMPTY).collect()).unwrap();
+        }
+    });
+    stage("in other slots");
     link.client.forget(&ipv4_pair());
     link.server.forget(&ipv4_pair().reversed());
     stage("forgotten");

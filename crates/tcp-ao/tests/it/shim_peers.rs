@@ -1,0 +1,190 @@
+//! Peers that overlap, peers that come, go and move, and what belongs to no peer.
+
+use std::time::Duration;
+
+use crate::shim_events::Log;
+use crate::shim_support::{Link, Packet, TestShim, hash_key, inbound, outbound, peer, shim, slots};
+use crate::support::{RST, SYN, ipv4_pair, mirrored, mkt_with_secret, mkts, pair};
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::key_chain::{Key, KeyChain, Lifetime, Timestamp};
+use wireseal_tcp_ao::shim::{End, EventKind, PeerSlot, Refusal, Shim, ShimConfig};
+use wireseal_tcp_ao::{ConnectionIdentifier, KeyId, Mkt, MktError, MktSet, Peer, PeerError, VerifyError};
+
+const NOW: Duration = Duration::from_secs(10);
+
+fn hmac(ids: (u8, u8), secret: &str) -> Mkt {
+    mkt_with_secret(ids.0, ids.1, TcpAoAlgorithm::HmacSha1, secret.as_bytes())
+}
+
+fn set(ids: (u8, u8), secret: &str) -> MktSet<4> {
+    MktSet::from_mkts([hmac(ids, secret)]).unwrap()
+}
+
+fn of(remote: &str, mkts: MktSet<4>) -> Peer {
+    let local = "192.0.2.1/32".parse().unwrap();
+    Peer { connections: ConnectionIdentifier::between(local, remote.parse().unwrap()), mkts }
+}
+
+fn with_room(peers: usize) -> TestShim {
+    let peers: Vec<PeerSlot> = (0..peers).map(|_| PeerSlot::EMPTY).collect();
+    Shim::new(ShimConfig::new(1500), hash_key(), peers, slots(4)).unwrap()
+}
+
+/// A SYN from this address, signed with a key of this secret.
+fn syn_from(remote: &str, secret: &str) -> Vec<u8> {
+    let from = pair(remote, "192.0.2.1");
+    let mut caller = shim(from, set((2, 1), secret), 1);
+    outbound(&mut caller, NOW, &Packet::new(from, SYN, 1, 0).build()).unwrap()
+}
+
+#[test]
+fn ao_24_a_host_and_the_networks_around_it_may_share_ids() {
+    let peers = [("192.0.2.7/32", "host"), ("192.0.2.0/24", "network"), ("0.0.0.0/0", "anybody")];
+    for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
+        let mut shim = with_room(3);
+        for (index, place) in order.into_iter().enumerate() {
+            let (remote, secret) = peers[place];
+            assert_eq!(shim.add_peer(of(remote, set((1, 2), secret))), Ok(index));
+        }
+        for (remote, its) in [("192.0.2.7", "host"), ("192.0.2.8", "network"), ("203.0.113.1", "anybody")] {
+            for (_, secret) in peers {
+                let judged = inbound(&mut shim, NOW, &syn_from(remote, secret));
+                assert_eq!(judged.is_ok(), secret == its, "{remote}: {secret}: {judged:?}");
+                shim.forget(&pair("192.0.2.1", remote));
+            }
+        }
+        // The keys change over under ids in common, too.
+        shim.set_mkts(order.iter().position(|place| *place == 0).unwrap(), set((1, 2), "anew")).unwrap();
+        assert!(inbound(&mut shim, NOW, &syn_from("192.0.2.7", "anew")).is_ok());
+        assert!(inbound(&mut shim, NOW, &syn_from("192.0.2.8", "network")).is_ok());
+    }
+}
+
+#[test]
+fn ao_24_equally_specific_peers_may_not_share_ids() {
+    let port = |local_port, remote_port, ids| {
+        let whole = of("192.0.2.7/32", set(ids, "secret"));
+        Peer { connections: ConnectionIdentifier { local_port, remote_port, ..whole.connections }, ..whole }
+    };
+    let mut shim = with_room(4);
+    assert_eq!(shim.add_peer(port(Some(179), None, (1, 2))), Ok(0));
+    let clash = |error| Err(PeerError::Overlap { peer: 1, other: 0, error });
+    // A connection from port 179 to port 179 could belong to either.
+    assert_eq!(shim.add_peer(port(None, Some(179), (1, 3))), clash(MktError::SendIdInUse(KeyId(1))));
+    assert_eq!(shim.add_peer(port(Some(179), None, (3, 2))), clash(MktError::RecvIdInUse(KeyId(2))));
+    for fits in [port(None, Some(179), (3, 4)), port(Some(180), None, (1, 2)), port(None, None, (1, 2))] {
+        shim.add_peer(fits).unwrap();
+    }
+    assert!(matches!(shim.set_mkts(1, set((1, 4), "secret")), Err(PeerError::Overlap { peer: 1, .. })));
+}
+
+#[test]
+fn ao_26_an_expired_key_goes_although_its_successor_clashes() {
+    let at = Timestamp::from_unix_seconds;
+    let until = |moment| Lifetime::new(None, Some(at(moment))).unwrap();
+    let key = |number, ids, lifetime| {
+        Key::new(number, hmac(ids, "secret")).with_lifetimes(lifetime, lifetime).unwrap()
+    };
+    let expired = key(1, (2, 1), until(1000));
+    let clashing = key(2, (6, 5), Lifetime::starting(at(1000)));
+    for (more, is_open) in [(vec![], false), (vec![key(3, (8, 7), Lifetime::ALWAYS)], true)] {
+        let chain = KeyChain::new("core", [vec![expired.clone(), clashing.clone()], more].concat()).unwrap();
+        let mut link = Link::with_mkts(ipv4_pair(), mkts(&[(1, 2), (7, 8)]), MktSet::new());
+        let taken = peer(ipv4_pair().reversed(), mirrored(&[(5, 6)]));
+        let own = peer(ipv4_pair().reversed(), chain.mkts(at(0)));
+        let peers = vec![own, taken];
+        link.server = Shim::new(ShimConfig::new(1500), hash_key(), peers, slots(8)).unwrap();
+        link.server.follow_key_chain(0, &chain, at(999)).unwrap();
+        let clash = link.server.follow_key_chain(0, &chain, at(1000));
+        let error = MktError::SendIdInUse(KeyId(6));
+        assert_eq!(clash, Err(PeerError::Overlap { peer: 0, other: 1, error }));
+        let left: Vec<_> = link.server.peer(0).unwrap().mkts.iter().map(Mkt::send_id).collect();
+        assert_eq!(left, if is_open { vec![KeyId(8)] } else { vec![] });
+        // Once the id is free, the successor comes.
+        link.server.remove_peer(1).unwrap();
+        link.server.follow_key_chain(0, &chain, at(1001)).unwrap();
+        assert!(link.server.peer(0).unwrap().mkts.by_send_id(KeyId(6)).is_some());
+    }
+}
+
+#[test]
+fn ao_26_a_session_ends_with_its_expired_key_although_the_successor_clashes() {
+    let at = Timestamp::from_unix_seconds;
+    let until = Lifetime::new(None, Some(at(1000))).unwrap();
+    let mut link = Link::connected(ipv4_pair()).observed::<Log>();
+    link.server.set_mkts(0, mirrored(&[(1, 2)])).unwrap();
+    let first = mirrored::<4>(&[(1, 2)]).iter().next().unwrap().clone();
+    let keys = vec![
+        Key::new(1, first).with_lifetimes(until, until).unwrap(),
+        Key::new(2, hmac((6, 5), "secret"))
+            .with_lifetimes(Lifetime::starting(at(1000)), Lifetime::starting(at(1000)))
+            .unwrap(),
+    ];
+    let chain = KeyChain::new("core", keys).unwrap();
+    let more = vec![PeerSlot::EMPTY, PeerSlot::EMPTY];
+    link.server.move_peers(more).unwrap();
+    let own = link.server.peer(0).unwrap().connections;
+    link.server.add_peer(Peer { connections: own, mkts: mirrored(&[(5, 6)]) }).unwrap();
+    assert!(link.server.follow_key_chain(0, &chain, at(1000)).is_err());
+    assert_eq!(crate::shim_events::kinds(&mut link.server), [EventKind::Ended(End::NoKey)]);
+    assert_eq!(
+        link.deliver_to_server(&link.client_data(b"too late")),
+        Err(Refusal::Verify(VerifyError::UnknownKeyId(KeyId(1))))
+    );
+}
+
+#[test]
+fn peers_move_into_more_slots_and_are_found_there() {
+    let network = |number: usize| format!("10.{}.{}.0/24", number >> 8, number & 255);
+    let mut shim = with_room(3);
+    for (index, remote) in ["192.0.2.0/24", "192.0.2.7/32", "10.255.0.0/16"].into_iter().enumerate() {
+        assert_eq!(shim.add_peer(of(remote, set((1, 2), remote))), Ok(index));
+    }
+    shim.remove_peer(2).unwrap();
+    inbound(&mut shim, NOW, &syn_from("192.0.2.7", "192.0.2.7/32")).unwrap();
+    assert_eq!(shim.move_peers(vec![PeerSlot::EMPTY]), Err(PeerError::TooMany { room: 1 }));
+    let unsigned = |remote: &str| Packet::new(pair(remote, "192.0.2.1"), RST, 1, 0).build();
+    assert!(inbound(&mut shim, NOW, &unsigned("192.0.2.7")).is_err());
+    // What is in the new slots is gone.
+    let slots = |count| {
+        let other = PeerSlot::from(of("203.0.113.0/24", set((1, 2), "other")));
+        std::iter::once(other).chain((1..count).map(|_| PeerSlot::EMPTY)).collect::<Vec<_>>()
+    };
+    shim.move_peers(slots(4000)).unwrap();
+    assert!(inbound(&mut shim, NOW, &unsigned("203.0.113.1")).is_ok());
+    assert_eq!((shim.peers().count(), shim.connections().count()), (2, 1));
+    assert_eq!(shim.peer_counters(1).unwrap().required, 1);
+    for number in 0..3998 {
+        let index = shim.add_peer(of(&network(number), set((1, 2), "many"))).unwrap();
+        assert!(index >= 2);
+    }
+    let full = shim.add_peer(of("198.51.100.1/32", MktSet::new()));
+    assert_eq!(full, Err(PeerError::TooMany { room: 4000 }));
+    for (remote, secret) in [
+        ("192.0.2.8", "192.0.2.0/24"),
+        ("10.0.5.1", "many"),
+        ("10.15.100.9", "many"),
+        ("192.0.2.7", "192.0.2.7/32"),
+    ] {
+        assert!(inbound(&mut shim, NOW, &syn_from(remote, secret)).is_ok(), "{remote}");
+    }
+    // A peer's connections are still its own.
+    shim.remove_peer(1).unwrap();
+    assert!(shim.connection(&pair("192.0.2.1", "192.0.2.7")).is_none());
+    assert!(inbound(&mut shim, NOW, &syn_from("192.0.2.7", "192.0.2.0/24")).is_ok());
+}
+
+/// The longest prefix, and of equals one that can sign, as for a SYN that this end sends.
+#[test]
+fn the_peer_of_a_pair_is_known_beforehand() {
+    let mut shim = with_room(4);
+    let of_pair = |shim: &TestShim, remote| shim.peer_of(&pair("192.0.2.1", remote)).map(|(index, _)| index);
+    assert_eq!(of_pair(&shim, "192.0.2.7"), None);
+    for (remote, mkts) in
+        [("0.0.0.0/0", mkts(&[(1, 2)])), ("192.0.2.0/24", MktSet::new()), ("192.0.2.0/24", mkts(&[(1, 2)]))]
+    {
+        shim.add_peer(of(remote, mkts)).unwrap();
+    }
+    assert_eq!(of_pair(&shim, "192.0.2.7"), Some(2));
+    assert_eq!(of_pair(&shim, "203.0.113.1"), Some(0));
+}
