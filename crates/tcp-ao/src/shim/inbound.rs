@@ -39,7 +39,7 @@ where
     /// Takes a packet from the link and returns the place, in the same octets, of the packet for the stack.
     ///
     /// `now` is the time since any fixed moment, the same for all calls. Packets of other protocols, and unsigned segments of
-    /// connections without a peer, come back unchanged.
+    /// connections without a peer, come back unchanged, the latter unless [`Unmatched::DropAll`] is configured.
     ///
     /// # Errors
     /// [`Refusal`]: drop the packet. It is unchanged, and in the shim only counters changed. In particular, a SYN that does not
@@ -77,7 +77,7 @@ where
             if self.peers.cover(&[ip.destination], &[ip.source]) {
                 return Err(ParseError::Fragment.into());
             }
-            return Ok(whole);
+            return self.unmatched(whole);
         }
         let segment = Segment::from_packet(&ip, packet)?;
         // Written in its place: copying what has just been written in parts takes 7 ns (Zen 3).
@@ -218,13 +218,18 @@ where
     /// A segment of a connection without a configured peer.
     fn admit_unprotected(&mut self, arrived: &Arrived<'_>) -> Result<bool, Refusal> {
         if let Ok(Some(ao)) = arrived.segment.ao_option()
-            && self.config.unmatched == Unmatched::Drop
+            && self.config.unmatched != Unmatched::Pass
         {
             check_checksums(&self.config, arrived.packet, arrived.ip)?;
             self.counters.count::<()>(&Err(VerifyError::UnknownKeyId(ao.key_id)));
             return Err(Refusal::NoPeer);
         }
-        Ok(false)
+        self.unmatched(false)
+    }
+
+    /// What becomes of a packet that no peer covers: `passes`, or a refusal.
+    pub(super) fn unmatched<V>(&self, passes: V) -> Result<V, Refusal> {
+        if self.config.unmatched == Unmatched::DropAll { Err(Refusal::NoPeer) } else { Ok(passes) }
     }
 
     /// Drops hard ICMP errors about established connections, and takes the room for the option off a path MTU that a router

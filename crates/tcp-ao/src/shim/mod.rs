@@ -56,14 +56,16 @@ pub const OPTION_ROOM: usize = MAX_AO_LENGTH;
 const MAX_IPV4_LENGTH: usize = u16::MAX as usize;
 const MAX_IPV6_LENGTH: usize = IPV6_HEADER_LENGTH + u16::MAX as usize;
 
-/// What to do with a received signed segment of a connection without a configured peer.
+/// What to do with a segment of a connection without a configured peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Unmatched {
-    /// Drop and count it: its sender expects it to be verified.
+    /// Drop and count it if it is received and signed: its sender expects it to be verified. Others pass unchanged.
     #[default]
     Drop,
-    /// Pass it to the stack unchanged; the stack ignores the option.
+    /// Pass it unchanged; the stack ignores the option.
     Pass,
+    /// Drop and count it in both directions, signed or not, and its fragments: where nothing but peers' packets should come to the shim.
+    DropAll,
 }
 
 /// The configuration of a [`Shim`].
@@ -73,7 +75,7 @@ pub struct ShimConfig {
     pub mtu: usize,
     /// The MTU that the stack is told, in octets: at most `mtu` less [`OPTION_ROOM`]. With more, full-size segments are refused.
     pub stack_mtu: usize,
-    /// What to do with signed segments of connections without a peer.
+    /// What to do with segments of connections without a peer.
     pub unmatched: Unmatched,
     /// Whether hard ICMP errors about established connections reach the stack; RFC 5925 §7.8 advises against it.
     pub accept_icmp: bool,
@@ -323,11 +325,11 @@ where
     /// It gets the keys that its peer has now, as by [`Connection::replace_keys`]: what the peer has lost in the meantime is no key
     /// of the connection's any more.
     ///
-    /// # Errors
-    /// [`Refusal::NoPeer`] if no peer is configured for it, [`Refusal::NoKey`] if the peer has no key to sign with, and
     /// Nobody knows whether it has ended in the meantime. Until a segment shows that it goes on, a SYN from its peer is treated as if the
     /// connection had been silent for longer than [`TimeLimits::idle`]: this end's stack decides.
     ///
+    /// # Errors
+    /// [`Refusal::NoPeer`] if no peer is configured for it, [`Refusal::NoKey`] if the peer has no key to sign with, and
     /// [`Refusal::TableFull`].
     pub fn adopt(&mut self, now: Duration, mut connection: Connection<MKTS_PER_PEER>) -> Result<(), Refusal> {
         let peer =

@@ -27,7 +27,8 @@ where
     ///
     /// The packet starts at `buffer[room]`. It grows into the octets before it;
     /// [`OPTION_ROOM`](crate::shim::OPTION_ROOM) of them are always enough. `now` is the time since any fixed moment, the same for
-    /// all calls. Packets of other protocols and of connections without a peer come back unchanged.
+    /// all calls. Packets of other protocols and of connections without a peer come back unchanged, the latter unless
+    /// [`Unmatched::DropAll`](crate::shim::Unmatched::DropAll) is configured.
     ///
     /// # Errors
     /// [`Refusal`]: send nothing. The content of `buffer` is then meaningless.
@@ -62,7 +63,7 @@ where
             if self.peers.cover(&[ip.source], &[ip.destination]) {
                 return Err(ParseError::Fragment.into());
             }
-            return Ok(room..end);
+            return self.unmatched(room..end);
         }
         let segment = Segment::from_packet(&ip, packet)?;
         let pair = SocketPair { local: segment.source(), remote: segment.destination() };
@@ -89,7 +90,7 @@ where
             }
             _ => {
                 let signed_with = answered.map(|handshake| handshake.signed_with);
-                let Some(index) = self.peers.of(&pair, signed_with) else { return Ok(room..end) };
+                let Some(index) = self.peers.of(&pair, signed_with) else { return self.unmatched(room..end) };
                 subject.peer = Some(index);
                 let mkts = &self.peers.get(index).ok_or(Refusal::NoPeer)?.mkts;
                 let connection = match answered {

@@ -27,8 +27,8 @@ pub enum Refusal {
     /// Received with a routing header that still leads on, or with a Home Address option, to or from a protected address.
     #[error("routing header leads on, or home address, to or from a protected address")]
     SourceRouted,
-    /// Received signed, for a connection without a configured peer.
-    #[error("signed segment, but no peer is configured for its connection")]
+    /// For a connection without a configured peer. [`Unmatched`](crate::shim::Unmatched) says which segments this is for.
+    #[error("no peer is configured for the segment's connection")]
     NoPeer,
     /// The peer has no key now: none is configured, or its key chain has expired.
     #[error("the peer has no valid key at this time")]

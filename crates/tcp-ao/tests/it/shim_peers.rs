@@ -3,11 +3,15 @@
 use std::time::Duration;
 
 use crate::shim_events::Log;
-use crate::shim_support::{Link, Packet, TestShim, hash_key, inbound, outbound, peer, shim, slots};
-use crate::support::{RST, SYN, ipv4_pair, mirrored, mkt_with_secret, mkts, pair};
+use crate::shim_support::{
+    Link, Packet, TestShim, hash_key, inbound, outbound, peer, shim, slots, with_ports,
+};
+use crate::support::{ACK, RST, SYN, ipv4_pair, mirrored, mkt_with_secret, mkts, pair};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::key_chain::{Key, KeyChain, Lifetime, Timestamp};
-use wireseal_tcp_ao::shim::{End, EventKind, PeerSlot, Refusal, Shim, ShimConfig};
+use wireseal_tcp_ao::shim::{
+    Direction, End, Event, EventKind, PeerSlot, Refusal, Shim, ShimConfig, Unmatched,
+};
 use wireseal_tcp_ao::{ConnectionIdentifier, KeyId, Mkt, MktError, MktSet, Peer, PeerError, VerifyError};
 
 const NOW: Duration = Duration::from_secs(10);
@@ -172,6 +176,42 @@ fn peers_move_into_more_slots_and_are_found_there() {
     shim.remove_peer(1).unwrap();
     assert!(shim.connection(&pair("192.0.2.1", "192.0.2.7")).is_none());
     assert!(inbound(&mut shim, NOW, &syn_from("192.0.2.7", "192.0.2.0/24")).is_ok());
+}
+
+#[test]
+fn ao_20_what_belongs_to_no_peer_is_dropped_in_both_directions_on_request() {
+    let config = ShimConfig { unmatched: Unmatched::DropAll, ..ShimConfig::new(1500) };
+    let peers = vec![peer(ipv4_pair(), mkts(&[(1, 2)]))];
+    let mut shim = Shim::new(config, hash_key(), peers, slots(4)).unwrap().with_observer(Log::default());
+    let stranger = pair("192.0.2.1", "203.0.113.9");
+    let mut fragment = Packet::new(stranger.reversed(), ACK, 1, 1).build();
+    fragment[6] |= 0x20;
+    let signed = {
+        let mut caller = crate::shim_support::shim(stranger.reversed(), mkts(&[(1, 2)]), 1);
+        outbound(&mut caller, NOW, &Packet::new(stranger.reversed(), SYN, 1, 0).build()).unwrap()
+    };
+    let mut refused = 0;
+    for packet in [Packet::new(stranger.reversed(), SYN, 1, 0).build(), signed, fragment] {
+        assert_eq!(inbound(&mut shim, NOW, &packet), Err(Refusal::NoPeer));
+        refused += 1;
+        assert_eq!(shim.refused(Direction::Inbound).no_peer, refused);
+    }
+    let mut fragment = Packet::new(stranger, ACK, 1, 1).build();
+    fragment[6] |= 0x20;
+    for packet in [Packet::new(stranger, SYN, 1, 0).build(), fragment] {
+        assert_eq!(outbound(&mut shim, NOW, &packet), Err(Refusal::NoPeer));
+    }
+    assert_eq!(shim.refused(Direction::Outbound).no_peer, 2);
+    let events = shim.observer_mut().take();
+    assert_eq!(events.len(), 5);
+    assert!(events.iter().all(|Event { peer, .. }| peer.is_none()), "{events:?}");
+    // Routers' errors are about anybody, and a peer's own packets are judged as always.
+    let icmp =
+        crate::support::ipv4_packet([198, 51, 100, 1], [192, 0, 2, 1], 1, &[3, 1, 0xfc, 0xfe, 0, 0, 0, 0]);
+    assert!(inbound(&mut shim, NOW, &icmp).is_ok());
+    assert!(outbound(&mut shim, NOW, &Packet::new(ipv4_pair(), SYN, 1, 0).build()).is_ok());
+    let forged = Packet::new(with_ports(ipv4_pair(), 5, 179).reversed(), RST, 1, 0).build();
+    assert_eq!(inbound(&mut shim, NOW, &forged), Err(Refusal::Verify(VerifyError::Unsigned)));
 }
 
 /// The longest prefix, and of equals one that can sign, as for a SYN that this end sends.
