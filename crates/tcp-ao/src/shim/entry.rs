@@ -110,6 +110,8 @@ pub(super) struct Entry {
     sent_end: Option<SeqNum>,
     /// Whether the last SYN, to a peer whose mismatches are accepted, was signed.
     was_syn_signed: bool,
+    /// Whether it was adopted, and no segment has shown yet that it goes on.
+    may_have_ended: bool,
 }
 
 impl Entry {
@@ -136,7 +138,13 @@ impl Entry {
             asked_at: None,
             sent_end: None,
             was_syn_signed: false,
+            may_have_ended: false,
         }
+    }
+
+    /// A connection that was established elsewhere.
+    pub(super) fn adopted(connection: Connection<MKTS_PER_PEER>, peer: usize, now: Duration) -> Self {
+        Self { may_have_ended: true, ..Self::new(connection, peer, now) }
     }
 
     /// Whether this SYN goes unsigned: every second one does.
@@ -225,6 +233,7 @@ impl Entry {
         // or FIN nor the answers to a replayed SYN extend the time.
         if self.connection.is_established() && self.stage != Stage::Closing {
             self.last_used = now;
+            self.may_have_ended = false;
         }
         self.passed(flags, now);
     }
@@ -265,6 +274,7 @@ impl Entry {
         // A replay makes no progress, and does not keep alive what is dead.
         if verified.makes_progress() && !flags.syn() {
             self.last_used = now;
+            self.may_have_ended = false;
         }
         self.passed(flags, now);
     }
@@ -305,8 +315,8 @@ impl Entry {
         }
     }
 
-    /// Whether this end's stack is asked about a verified SYN for this connection, which is established: its time is over, so that
-    /// the peer may have restarted. A stack that still has the connection drops the SYN or acknowledges (RFC 5961 §4). An older one
+    /// Whether this end's stack is asked about a verified SYN for this connection, which is established: its time is over, or it was
+    /// adopted and nothing has come since, so that the peer may have restarted. A stack that still has the connection drops the SYN or acknowledges (RFC 5961 §4). An older one
     /// resets for a SYN in its window, which has at most 2^30 octets (RFC 7323 §2.3), so it does not get such a SYN.
     pub(super) fn may_be_reopened(&self, syn: SeqNum, now: Duration, limits: &TimeLimits) -> bool {
         let ahead = syn.offset_from(self.connection.highest_received().1);
@@ -314,7 +324,12 @@ impl Entry {
     }
 
     fn may_be_over(&self, now: Duration, limits: &TimeLimits) -> bool {
-        self.connection.is_established() && self.has_expired(now, limits)
+        self.connection.is_established() && (self.may_have_ended || self.has_expired(now, limits))
+    }
+
+    /// Whether it is established, and neither end has begun to close it.
+    pub(super) fn is_open(&self) -> bool {
+        self.stage == Stage::Open && self.fin_sent.is_none() && !self.fin_received
     }
 
     /// Whether it has been used so long after it came to its place in the queue that others should be in front of it.

@@ -337,7 +337,7 @@ where
         let mkts = &self.peers.get(peer).ok_or(Refusal::NoPeer)?.mkts;
         connection.replace_keys(mkts).map_err(|_| Refusal::NoKey)?;
         let pair = connection.pair();
-        self.insert(Entry::new(connection, peer, now), now)?;
+        self.insert(Entry::adopted(connection, peer, now), now)?;
         if let Some(entry) = self.table.get(&pair) {
             event::moved(&mut self.observer, entry, Stage::OpenedHere);
         }
@@ -345,9 +345,12 @@ where
     }
 
     /// The state with which another place can [adopt](Self::adopt) or [import](Connection::import) a connection. Here it is
-    /// [forgotten](Self::forget). `None`, and nothing changes, if there is no such connection or it is not established.
+    /// [forgotten](Self::forget).
+    ///
+    /// `None`, and nothing changes, if there is no such connection, it is not established, or one end has sent a FIN or reset it: no state
+    /// has that, and the other place could not tell when it has ended.
     pub fn export(&mut self, pair: &SocketPair) -> Option<ConnectionState> {
-        let state = self.connection(pair)?.state().ok()?;
+        let state = self.table.get(pair).filter(|entry| entry.is_open())?.connection.state().ok()?;
         self.forget(pair);
         Some(state)
     }

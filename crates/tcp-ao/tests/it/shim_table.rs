@@ -279,6 +279,87 @@ fn a_port_can_be_used_again_after_a_handshake_that_was_reset_or_given_up() {
     }
 }
 
+/// Moves the server's connection to a server that was started anew.
+fn restart_server(link: &mut Link) -> bool {
+    let back = link.pair.reversed();
+    let state = link.server.export(&back);
+    link.server = server(8);
+    let Some(state) = state else { return false };
+    let connection = Connection::import(&state, &mirrored(&[(1, 2)])).unwrap();
+    link.server.adopt(link.now, connection).unwrap();
+    true
+}
+
+/// Nobody knows whether an adopted connection has ended, so a SYN goes to this end's stack, as that of a peer that has restarted.
+#[test]
+fn ao_38_an_adopted_connection_that_has_ended_keeps_no_port() {
+    let mut link = Link::connected(ipv4_pair());
+    let (pair, back) = (link.pair, link.pair.reversed());
+    assert!(restart_server(&mut link));
+    // An older stack that still has the connection would reset it for one in its window, which may be a replay.
+    let near = Packet::new(pair, SYN, CLIENT_ISN + 0x100, 0);
+    let mut twin = Link::with_ids(pair, &[(1, 2)]);
+    let near = twin.client_sends(&near).unwrap();
+    assert_eq!(inbound(&mut link.server, link.now, &near), Err(Refusal::ConnectionExists));
+    link.client = shim(pair, mkts(&[(1, 2)]), 8);
+    let isn = CLIENT_ISN.wrapping_add(1 << 31);
+    link.deliver_to_server(&Packet::new(pair, SYN, isn, 0)).unwrap();
+    link.deliver_to_client(&Packet::new(back, SYN | ACK, 0x6000, isn.wrapping_add(1))).unwrap();
+    link.deliver_to_server(&Packet::new(pair, ACK, isn.wrapping_add(1), 0x6001).payload(b"anew")).unwrap();
+    assert_eq!(link.server.connections().count(), 1);
+}
+
+#[test]
+fn ao_38_an_adopted_connection_that_goes_on_is_not_given_up_for_a_syn() {
+    for is_sent in [true, false] {
+        let mut link = Link::connected(ipv4_pair());
+        let syn = {
+            let mut twin = Link::with_ids(link.pair, &[(1, 2)]);
+            twin.client_sends(&Packet::new(link.pair, SYN, CLIENT_ISN.wrapping_add(1 << 31), 0)).unwrap()
+        };
+        let replayed = link.client_sends(&Packet::new(link.pair, ACK, CLIENT_ISN, SERVER_ISN + 1)).unwrap();
+        assert!(restart_server(&mut link));
+        // A replay shows nothing; the SYN goes to the stack, which may answer that it has the connection still.
+        inbound(&mut link.server, link.now, &replayed).unwrap();
+        inbound(&mut link.server, link.now, &syn).unwrap();
+        if is_sent {
+            link.deliver_to_client(&Packet::new(link.pair.reversed(), ACK, SERVER_ISN + 1, CLIENT_ISN + 1))
+                .unwrap();
+        } else {
+            let mut data = link.client_data(b"it goes on");
+            data.tcp.sequence_number += 1;
+            link.deliver_to_server(&data).unwrap();
+        }
+        assert_eq!(inbound(&mut link.server, link.now, &syn), Err(Refusal::ConnectionExists), "{is_sent}");
+        link.deliver_to_client(&link.server_data(b"undisturbed")).unwrap();
+    }
+}
+
+#[test]
+fn ao_38_a_connection_that_is_being_closed_is_not_exported() {
+    let fin =
+        |pair: SocketPair, sequence, acknowledgment| Packet::new(pair, FIN | ACK, sequence, acknowledgment);
+    let ways: [fn(&mut Link, Packet, Packet); 4] = [
+        |link, client, _| drop(link.deliver_to_server(&client).unwrap()),
+        |link, _, server| drop(link.deliver_to_client(&server).unwrap()),
+        |link, _, _| finish(link),
+        |link, _, _| drop(link.deliver_to_server(&Packet::new(link.pair, RST, CLIENT_ISN + 1, 0)).unwrap()),
+    ];
+    for (number, way) in ways.into_iter().enumerate() {
+        let mut link = Link::connected(ipv4_pair());
+        let (pair, back) = (link.pair, link.pair.reversed());
+        assert_eq!(link.server.connections_with_peers().count(), 1);
+        way(&mut link, fin(pair, CLIENT_ISN + 1, SERVER_ISN + 1), fin(back, SERVER_ISN + 1, CLIENT_ISN + 1));
+        assert!(link.server.export(&back).is_none(), "{number}");
+        // It is still here for late segments, but only one that is not closed is a session.
+        assert!(link.server.connection(&back).is_some());
+        assert_eq!(link.server.connections_with_peers().count(), usize::from(number < 2), "{number}");
+        assert!(!restart_server(&mut link));
+        link.client = shim(pair, mkts(&[(1, 2)]), 8);
+        link.connect(pair);
+    }
+}
+
 #[test]
 fn a_replayed_segment_passes_for_tcp_to_judge_and_turns_nothing() {
     let mut link = Link::connected(ipv4_pair());
