@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+#[cfg(feature = "key-chain")]
+use subtle::ConstantTimeEq;
 use wireseal_algorithms::TcpAoAlgorithm;
 use zeroize::ZeroizeOnDrop;
 
@@ -286,6 +288,13 @@ impl Mkt {
     pub const fn with_options(mut self, options: OptionCoverage) -> Self {
         self.parameters.options = options;
         self
+    }
+
+    /// Whether it is the same MKT. Secrets are compared in constant time.
+    #[cfg(feature = "key-chain")]
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let secrets = [self, other].map(|mkt| mkt.master_key.expose_secret());
+        self.parameters == other.parameters && secrets[0].ct_eq(secrets[1]).into()
     }
 
     /// The same MKT, accept-only; see [`MktParameters::accept_only`].

@@ -115,6 +115,15 @@ impl KeyChain {
         &self.keys
     }
 
+    /// Whether both chains have the same keys in the same order, with their secrets, and accept them at the same times. Secrets are compared
+    /// in constant time.
+    #[must_use]
+    pub fn has_same_keys(&self, other: &Self) -> bool {
+        self.accept_tolerance == other.accept_tolerance
+            && self.keys.len() == other.keys.len()
+            && self.keys.iter().zip(&other.keys).all(|(key, other)| key.is_same(other))
+    }
+
     /// When segments under a key of this chain are accepted: its accept lifetime with the chain's tolerance.
     fn acceptance(&self, key: &Key) -> Lifetime {
         key.accept_lifetime().widened_by(self.accept_tolerance)

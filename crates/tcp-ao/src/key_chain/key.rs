@@ -30,6 +30,11 @@ impl Key {
         Ok(Self { send, accept, ..self })
     }
 
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let rest = |key: &Self| (key.key_id, key.send, key.accept);
+        rest(self) == rest(other) && self.mkt.is_same(&other.mkt)
+    }
+
     /// The number that names the key within its chain (RFC 8177 `key-id`).
     #[must_use]
     pub const fn key_id(&self) -> u64 {
