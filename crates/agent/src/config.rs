@@ -1,6 +1,10 @@
 //! The configuration as it is carried out.
 
+use std::net::IpAddr;
+
+use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use wireseal_linux::{KeyManager, PeerName};
+use wireseal_tcp_ao::MKTS_PER_PEER;
 use wireseal_tcp_ao::key_chain::KeyChain;
 
 use crate::ConfigError;
@@ -55,10 +59,19 @@ impl Config {
     /// Whether a gateway can carry it out, as far as can be known beforehand.
     ///
     /// # Errors
-    /// [`ConfigError::GatewayVrf`] if a peer is in a VRF. [`ConfigError::NotInGateway`] if it asks for what only a supervisor can do.
+    /// [`ConfigError::GatewayVrf`] and [`ConfigError::GatewayLink`] if a peer has a device. [`ConfigError::GatewayKeys`] if more keys of a
+    /// chain are valid at once than a gateway has room for. [`ConfigError::NotInGateway`] if it asks for what only a supervisor can do.
     pub fn check_for_gateway(&self) -> Result<(), ConfigError> {
         if let Some((peer, _)) = self.peers.iter().find(|(peer, _)| peer.vrf.is_some()) {
-            return Err(ConfigError::GatewayVrf(*peer));
+            let is_link_local =
+                matches!(peer.remote.first_address(), IpAddr::V6(address) if address.is_unicast_link_local());
+            let error = if is_link_local { ConfigError::GatewayLink } else { ConfigError::GatewayVrf };
+            return Err(error(with_device(peer)));
+        }
+        for (peer, chain) in &self.peers {
+            chain
+                .check_room(MKTS_PER_PEER)
+                .map_err(|error| ConfigError::GatewayKeys { peer: *peer, error: Box::new(error) })?;
         }
         if self.refuse_others {
             return Err(ConfigError::NotInGateway("refuse-others"));
@@ -67,5 +80,17 @@ impl Config {
             return Err(ConfigError::NotInGateway("md5"));
         }
         Ok(())
+    }
+}
+
+/// A peer with the name of its device, as a user writes it.
+fn with_device(peer: &PeerName) -> String {
+    let name = |index| {
+        let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
+        netdevice::index_to_name(socket, index)
+    };
+    match peer.vrf.and_then(|index| name(index).ok()) {
+        Some(device) => format!("{}%{device}", peer.remote),
+        None => peer.to_string(),
     }
 }

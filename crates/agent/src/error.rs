@@ -71,9 +71,9 @@ pub enum ConfigError {
         /// The names of the key chains.
         known: Vec<String>,
     },
-    /// A peer was named twice.
+    /// A peer was named twice, perhaps as an IPv4 address and as the IPv6 address that it is mapped to.
     #[error("peer {0} is named twice")]
-    PeerTwice(PeerName),
+    PeerTwice(PeerArgumentText),
     /// A peer of the configuration file cannot be read.
     #[error("{}: peer {peer:?}: {error}", path.display())]
     Peer {
@@ -104,7 +104,20 @@ pub enum ConfigError {
     #[error(
         "peer {0}: a gateway cannot tell VRFs apart: use `wireseal run`, or a network namespace for each"
     )]
-    GatewayVrf(PeerName),
+    GatewayVrf(PeerArgumentText),
+    /// A gateway cannot tell links apart.
+    #[error(
+        "peer {0}: a gateway cannot tell links apart: write a link-local peer without %; the same address on two links is one peer"
+    )]
+    GatewayLink(PeerArgumentText),
+    /// More keys of a peer's chain are valid at once than a gateway has room for.
+    #[error("peer {peer}: {error} that are valid at the same time in a gateway")]
+    GatewayKeys {
+        /// The peer.
+        peer: PeerName,
+        /// Which chain, and how many. It is in the message, and so not the error's source.
+        error: Box<KeyChainError>,
+    },
     /// The configuration asks a gateway for what only `run` can do.
     #[error("{0} has no effect in a gateway, which sees the packets of its peers alone: leave it out")]
     NotInGateway(&'static str),

@@ -1,6 +1,6 @@
 //! Where a configuration comes from: the command line, and a file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -141,10 +141,12 @@ impl Source {
         let keys = self.keys.clone().or_else(|| file.key_chains.as_ref().map(beside));
         let chains = read_key_chains(&keys.ok_or(ConfigError::NoKeyChains)?)?;
         let mut chosen: Vec<(PeerName, _)> = Vec::new();
+        let mut taken = HashSet::new();
         for peer in &peers {
             let name = peer.name()?;
-            if chosen.iter().any(|(other, _)| *other == name) {
-                return Err(ConfigError::PeerTwice(name));
+            if !taken.insert(name.canonical()) {
+                let network = name.canonical().remote;
+                return Err(ConfigError::PeerTwice(PeerArgument { network, ..peer.clone() }.text()));
             }
             chosen.push((name, chain_of(&chains, peer)?));
         }

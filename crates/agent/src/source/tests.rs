@@ -138,6 +138,18 @@ fn what_is_wrong_is_one_line_that_names_it() {
         ),
         (
             KEYS,
+            format!("key-chains = \"keys.toml\"\n{peer}"),
+            &["::ffff:192.0.2.1"],
+            "peer 192.0.2.1 is named twice",
+        ),
+        (
+            KEYS,
+            "key-chains = \"keys.toml\"\n".to_owned(),
+            &["::ffff:192.0.2.0/120%lo", "192.0.2.0/24%lo"],
+            "peer 192.0.2.0/24%lo is named twice",
+        ),
+        (
+            KEYS,
             "key-chains = \"keys.toml\"\n[peers]\n\"192.0.2.1%none\" = \"core\"\n".to_owned(),
             &[],
             "no device \"none\"",
@@ -209,7 +221,7 @@ fn hosts_and_the_networks_around_them_are_refused_for_the_kernel() {
     for peers in [
         &["192.0.2.1", "192.0.2.0/24"][..],
         &["192.0.2.0/24", "192.0.2.0/25"],
-        &["192.0.2.1", "::ffff:192.0.2.1"],
+        &["192.0.2.1", "::ffff:192.0.2.0/120"],
         &["10.0.0.0/8", "10.1.0.0/16", "192.0.2.1"],
         &["2001:db8::/32", "198.51.100.1", "2001:db8:1::1"],
         &["192.0.2.1", "192.0.2.1%lo"],
@@ -232,7 +244,10 @@ fn a_gateway_takes_only_what_it_can_carry_out() {
     for (line, peer, expected) in [
         ("", "192.0.2.1", None),
         ("md5 = \"refuse\"", "192.0.2.1", None),
-        ("", "192.0.2.1%lo", Some("peer 192.0.2.1 in VRF 1: a gateway cannot tell VRFs apart")),
+        ("", "192.0.2.1%lo", Some("peer 192.0.2.1%lo: a gateway cannot tell VRFs apart")),
+        ("", "2001:db8::1%lo", Some("peer 2001:db8::1%lo: a gateway cannot tell VRFs apart")),
+        ("", "fe80::1", None),
+        ("", "fe80::1%lo", Some("peer fe80::1%lo: a gateway cannot tell links apart: write a link-local")),
         ("refuse-others = true", "192.0.2.1", Some("refuse-others has no effect in a gateway")),
         ("md5 = \"leave\"", "192.0.2.1", Some("md5 has no effect in a gateway")),
     ] {
@@ -244,4 +259,28 @@ fn a_gateway_takes_only_what_it_can_carry_out() {
         };
         assert!(is_expected, "{line} {peer}: {refused:?}");
     }
+}
+
+#[test]
+fn a_gateway_takes_a_host_and_the_networks_around_it_with_any_ids_but_no_chain_with_too_many_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let both = KEYS.to_owned() + EDGE;
+    let check = |keys: &str, peers: &[&str]| {
+        let read = source(folder.path(), keys, "key-chains = \"keys.toml\"\n", peers).read().unwrap();
+        read.check_for_gateway().map_err(|error| error.to_string())
+    };
+    assert_eq!(check(&both, &["192.0.2.1=core", "192.0.2.0/24=edge", "0.0.0.0/0=core", "::/0=edge"]), Ok(()));
+    let key = |id| {
+        format!(
+            "[[key-chain.key]]\nsend-id = {id}\nalgorithm = \"hmac(sha1)\"\nsecret = \"a secret of 20 octets\"\n"
+        )
+    };
+    let chain =
+        |keys: u8| "[[key-chain]]\nname = \"core\"\n".to_owned() + &(1..=keys).map(key).collect::<String>();
+    assert_eq!(check(&chain(4), &["192.0.2.1"]), Ok(()));
+    let refused = check(&chain(5), &["192.0.2.1"]).unwrap_err();
+    assert_eq!(
+        refused,
+        "peer 192.0.2.1: key chain \"core\", key: there is room for only 4 keys that are valid at the same time in a gateway"
+    );
 }
