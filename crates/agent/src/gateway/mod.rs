@@ -188,17 +188,15 @@ impl Gateway {
 
 /// Reads the configuration again. What it asks for takes effect, or nothing does.
 fn change(source: &Source, rules: &KeptRules, shards: &Shards) {
-    let changed = source.read().and_then(|config| config.check_for_gateway().map(|()| config));
-    let changed = changed.map_err(GatewayError::from).and_then(|config| {
-        // The new peers are known before their packets come, and the old ones until theirs do not come any more.
-        let gone = shards.change(&config)?;
-        rules.change(config)?;
-        shards.forget(&gone);
+    let config = source.read().and_then(|config| config.check_for_gateway().map(|()| config));
+    let changed = config.map_err(GatewayError::from).and_then(|config| {
+        // First what can fail. Until the shards know a new peer, its packets are dropped.
+        rules.change(config.clone())?;
+        shards.change(&config);
         Ok(())
     });
-    match changed {
-        Ok(()) => tracing::info!("the configuration was read again"),
-        Err(error) => tracing::error!(%error, "the configuration stays as it was"),
+    if let Err(error) = changed {
+        tracing::error!(%error, "the configuration stays as it was");
     }
 }
 

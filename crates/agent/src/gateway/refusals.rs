@@ -57,7 +57,7 @@ const fn words(direction: Direction, refusal: &Refusal) -> &'static str {
         (_, Refusal::ConnectionExists) => {
             "SYN for a session that is open: a replay, or the peer has restarted"
         }
-        (_, Refusal::NoPeer) => "signed, but there are no keys for the peer",
+        (_, Refusal::NoPeer) => "no peer has this address: the rules and the configuration differ",
         (_, Refusal::NoKey) => "no key is valid now",
         (_, Refusal::TableFull) => "there is no room for another connection (--connections)",
         (_, Refusal::Malformed(_)) => "malformed packets, or fragments",

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use wireseal_tcp_ao::shim::{Event, EventKind, HashKey, Observer, PeerSlot, Shim, ShimConfig, ShimSlot};
-use wireseal_tcp_ao::{Connection, ConnectionState, IcmpError, PeerError};
+use wireseal_tcp_ao::{ConnectionState, IcmpError, PeerError};
 
 use super::queues::Packet;
 use super::refusals::Refusals;
@@ -15,6 +15,8 @@ use super::wire::destination;
 
 /// How long the kernel keeps a path MTU that it has noted (`net.ipv4.route.mtu_expires`), and a little more, because it notes it later.
 const NOTED: Duration = Duration::from_secs(601);
+/// How often connections are forgotten whose time is over.
+const EXPIRY: Duration = Duration::from_secs(60);
 
 /// What becomes of a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,6 +38,10 @@ pub(super) struct Shard {
     pub(super) refusals: Refusals,
     /// Whether nothing is carried any more.
     has_stopped: bool,
+    /// For how many peers the shim has slots.
+    room: usize,
+    /// When connections were last forgotten whose time is over.
+    expired: Duration,
 }
 
 /// The events of the packets that are being judged.
@@ -49,18 +55,35 @@ impl Observer for Events {
 }
 
 impl Shard {
-    pub(super) fn new(
-        config: ShimConfig,
-        peers: Vec<PeerSlot>,
-        connections: usize,
-    ) -> Result<Self, PeerError> {
-        let shim = Shim::new(config, HashKey::random(), peers, ShimSlot::many::<Vec<_>>(connections))?;
+    /// A shard without peers.
+    pub(super) fn new(config: ShimConfig, connections: usize) -> Result<Self, PeerError> {
+        let shim = Shim::new(config, HashKey::random(), Vec::new(), ShimSlot::many::<Vec<_>>(connections))?;
         Ok(Self {
             shim: shim.with_observer(Events::default()),
             narrow: HashMap::new(),
             refusals: Refusals::default(),
             has_stopped: false,
+            room: 0,
+            expired: Duration::ZERO,
         })
+    }
+
+    /// Makes room for so many peers.
+    pub(super) fn make_room(&mut self, peers: usize) -> Result<(), PeerError> {
+        if peers > self.room {
+            let room = peers.next_power_of_two();
+            self.shim.move_peers((0..room).map(|_| PeerSlot::EMPTY).collect())?;
+            self.room = room;
+        }
+        Ok(())
+    }
+
+    /// Forgets connections whose time is over, once a minute: it looks at the whole table.
+    pub(super) fn expire(&mut self, now: Duration) {
+        if now.saturating_sub(self.expired) >= EXPIRY {
+            self.shim.expire(now);
+            self.expired = now;
+        }
     }
 
     /// What becomes of packets from programs.
@@ -117,10 +140,10 @@ impl Shard {
         true
     }
 
-    /// Carries nothing from now on; returns the established sessions.
+    /// Carries nothing from now on; returns the sessions that are open.
     pub(super) fn stop(&mut self) -> Vec<ConnectionState> {
         self.has_stopped = true;
-        let pairs: Vec<_> = self.shim.connections().map(Connection::pair).collect();
+        let pairs: Vec<_> = self.shim.connections_with_peers().map(|(_, session)| session.pair()).collect();
         pairs.iter().filter_map(|pair| self.shim.export(pair)).collect()
     }
 
