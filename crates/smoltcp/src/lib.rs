@@ -100,7 +100,7 @@ where
     /// [`unreadable`](Self::unreadable), and the stack is told to send none.
     ///
     /// # Errors
-    /// [`PeerError`] if peers overlap and share key ids.
+    /// [`PeerError`] if equally specific peers overlap and share key ids.
     ///
     /// # Panics
     /// If a buffer has fewer than 576 octets: what every IPv4 host has to take (RFC 791 §3.1).
@@ -117,7 +117,7 @@ where
     /// difference between `mtu` and `stack_mtu`.
     ///
     /// # Errors
-    /// [`PeerError`] if peers overlap and share key ids.
+    /// [`PeerError`] if equally specific peers overlap and share key ids.
     ///
     /// # Panics
     /// If a buffer has fewer than 576 octets: what every IPv4 host has to take (RFC 791 §3.1).

@@ -85,7 +85,7 @@ impl Stack {
     /// unprotected.
     ///
     /// # Errors
-    /// When two peers overlap and share key ids, or there are more addresses or gateways than smoltcp was built for.
+    /// When two equally specific peers overlap and share key ids, or there are more addresses or gateways than smoltcp was built for.
     ///
     /// # Panics
     /// Outside a tokio runtime, and on an Ethernet link with a hardware address that is not unicast.
