@@ -6,6 +6,7 @@ mod path_mtu;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 use net::{Net, Side, await_that};
 
@@ -210,11 +211,57 @@ fn peers_come_and_go_on_sighup() {
     assert!(session.echoes());
     with("");
     gateway.change_keys(&first());
+    await_that("the log to say it", || {
+        gateway.log().contains("its packets pass UNSIGNED from now on peer=192.0.2.3")
+    });
     assert!(!session.echoes());
     // It listens where the next connection has to come from.
     drop(session);
     assert!(!net.connects(Side::B, "192.0.2.3", Side::A));
     net.transfer(Side::B, IPV4[1], Side::A, 1 << 20);
+}
+
+/// A folder with the programs of iptables, and none of nftables.
+fn iptables_alone(net: &Net) -> PathBuf {
+    let folder = net.folder().join("bin");
+    net.run(
+        Side::A,
+        &format!(
+            "mkdir {0} && for name in ip iptables ip6tables iptables-restore ip6tables-restore; do ln -s $(command -v $name) {0}/; done",
+            folder.display()
+        ),
+    );
+    folder
+}
+
+#[test]
+fn a_change_whose_rules_fail_changes_nothing() {
+    let net = Net::new(1500);
+    let (programs, config) = (iptables_alone(&net), net.folder().join("gateway.toml"));
+    fs::write(&config, "[peers]\n").unwrap();
+    let arguments = ["--config", config.to_str().unwrap()];
+    let gateway = net.gateway_with_path(Side::A, &first(), &programs, &arguments);
+    let _other = net.gateway(Side::B, &first(), &[]);
+    let session = net.session(Side::B, IPV4[1], Side::A);
+    assert!(session.echoes());
+    let restore = programs.join("iptables-restore").display().to_string();
+    net.run(
+        Side::A,
+        &format!(
+            "mv {restore} {restore}-too; printf \"#!/bin/sh\\nexit 1\\n\" > {restore}; chmod 755 {restore}"
+        ),
+    );
+    fs::write(&config, "[peers]\n\"192.0.2.9\" = \"core\"\n").unwrap();
+    fs::write(gateway.keys(), keys(1, "AES-128-CMAC-96", "what one end knows")).unwrap();
+    gateway.reload();
+    await_that("the log to say it", || gateway.log().contains("the configuration stays as it was"));
+    assert!(session.echoes(), "{}", gateway.log());
+    net.run(Side::A, &format!("mv {restore}-too {restore}"));
+    gateway.change_keys(&keys(1, "AES-128-CMAC-96", "what one end knows"));
+    let log = gateway.log();
+    let changed = "the configuration was read again added=\"192.0.2.9\" changed=\"192.0.2.2, 2001:db8::2\"";
+    assert!(log.contains(changed), "{log}");
+    assert!(!session.echoes());
 }
 
 #[test]
@@ -284,16 +331,7 @@ fn the_log_says_why_the_rules_are_not_in_nftables() {
     assert_eq!(gateway.backend() == "nft", has_queues);
     gateway.end();
     net.remove_rules(Side::A);
-    // The programs of iptables alone.
-    let folder = net.folder().join("bin");
-    net.run(
-        Side::A,
-        &format!(
-            "mkdir {0} && for name in ip iptables ip6tables iptables-restore ip6tables-restore; do ln -s $(command -v $name) {0}/; done",
-            folder.display()
-        ),
-    );
-    let gateway = net.gateway_with_path(Side::A, &first(), &folder);
+    let gateway = net.gateway_with_path(Side::A, &first(), &iptables_alone(&net), &[]);
     let log = gateway.log();
     assert!(log.contains("the rules are in iptables, not in nftables why=\"nft is not installed\""), "{log}");
     gateway.end();

@@ -150,8 +150,8 @@ impl Net {
     }
 
     /// Starts a gateway that finds only the programs of this folder, and waits until it carries packets.
-    pub fn gateway_with_path(&self, side: Side, keys: &str, programs: &Path) -> Gateway {
-        let (mut command, keys) = self.gateway_command(side, keys, &[]);
+    pub fn gateway_with_path(&self, side: Side, keys: &str, programs: &Path, arguments: &[&str]) -> Gateway {
+        let (mut command, keys) = self.gateway_command(side, keys, arguments);
         command.env("PATH", programs);
         self.started((command, keys))
     }
