@@ -11,13 +11,14 @@ use rustix::process::geteuid;
 
 use super::GatewayError;
 use super::carry::Numbers;
-use super::wire::MARK;
 use crate::Config;
 
 /// The name of nftables' table.
 const NAME: &str = "wireseal";
 /// iptables' table: a packet that comes back from a queue goes on behind the table, so not the one with others' filters.
 const TABLE: &str = "mangle";
+/// What leaves with this mark is left alone. Octets of "WSEL".
+const MARK: u32 = 0x5753_454c;
 const CHAINS: [(&str, &str); 2] = [("WIRESEAL-OUT", "OUTPUT"), ("WIRESEAL-IN", "INPUT")];
 
 /// The program that has installed the rules.
