@@ -24,7 +24,7 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: Arguments) -> Result {
     let Arguments { peers, pid } = arguments;
     let source = peers.source();
-    peers.start_log();
+    peers.start_log()?;
     if peers.dry_run {
         return show_for_kernel(&source);
     }

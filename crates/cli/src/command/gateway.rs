@@ -77,7 +77,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
         });
     }
     let source = peers.source();
-    peers.start_log();
+    peers.start_log()?;
     if peers.dry_run {
         let config = source.read()?;
         config.check_for_gateway()?;

@@ -10,6 +10,8 @@ mod derive;
 mod gateway;
 mod key_arguments;
 mod keys;
+#[cfg(any(feature = "gateway", feature = "run"))]
+mod log;
 mod man;
 #[cfg(not(all(feature = "gateway", feature = "run")))]
 mod missing;
@@ -138,7 +140,7 @@ pub fn run(arguments: Arguments) -> Outcome {
         Order::Completions(arguments) => completions::run(arguments, Arguments::command()),
         Order::Man(arguments) => man::run(arguments, Arguments::command()),
     };
-    result.unwrap_or_else(|error| {
+    let outcome = result.unwrap_or_else(|error| {
         // A reader who closes the output has seen enough.
         let reader_left =
             error.downcast_ref().is_some_and(|error: &io::Error| error.kind() == ErrorKind::BrokenPipe);
@@ -148,7 +150,10 @@ pub fn run(arguments: Arguments) -> Outcome {
             say(if is_secret { MISPLACED_SECRET } else { &message });
         }
         Outcome::Unusable
-    })
+    });
+    #[cfg(any(feature = "gateway", feature = "run"))]
+    log::flush();
+    outcome
 }
 
 const MISPLACED_SECRET: &str = "the command line has a secret where no key is expected: give keys with --key";

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use wireseal_agent::{MetricsAddress, PeerArgument, Source};
 
+use super::log;
 #[cfg(feature = "run")]
 use super::outcome::{Outcome, Result};
 
@@ -44,13 +45,8 @@ impl PeerArguments {
     }
 
     /// Logs to standard error from now on.
-    pub(super) fn start_log(&self) {
-        let log = tracing_subscriber::fmt().with_writer(io::stderr).with_target(false);
-        if self.json {
-            log.json().flatten_event(true).init();
-        } else {
-            log.with_ansi(false).init();
-        }
+    pub(super) fn start_log(&self) -> io::Result<()> {
+        log::start(self.json)
     }
 }
 

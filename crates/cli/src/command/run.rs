@@ -44,7 +44,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
     let Arguments { peers, stop_with_supervisor, background, is_in_background, is_guarded, program } =
         arguments;
     let source = peers.source();
-    peers.start_log();
+    peers.start_log()?;
     if peers.dry_run {
         return show_for_kernel(&source);
     }

@@ -6,11 +6,16 @@ use std::io::{self, Write};
 use crate::terminal::{width_of, wrap};
 use crate::text::Printable;
 
-/// Writes a message in one line on standard error, wrapped if that is a terminal. Write errors are ignored.
+/// Writes a message in one line on standard error, wrapped if that is a terminal, or puts it into the log if there is one. Write errors are
+/// ignored.
 pub(super) fn say(message: impl Display) {
-    let line = format!("wireseal: {}", Printable(&message.to_string()));
+    let message = Printable(&message.to_string()).to_string();
+    #[cfg(any(feature = "gateway", feature = "run"))]
+    if super::log::take(&message) {
+        return;
+    }
     let width = width_of(io::stderr()).unwrap_or(usize::MAX);
-    let _ = writeln!(io::stderr(), "{}", wrap(&line, width));
+    let _ = writeln!(io::stderr(), "{}", wrap(&format!("wireseal: {message}"), width));
 }
 
 /// Writes a warning in one line on standard error.

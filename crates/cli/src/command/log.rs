@@ -1,0 +1,230 @@
+//! The log of `run`, `attach` and `gateway`. Whoever logs may hold a lock that packets or the program's calls wait for, and whoever reads
+//! the log may stand still (a full pipe, a stopped terminal, a stuck journal): so lines go to a thread that writes them on standard error,
+//! and those for which there is no room are lost, and counted.
+
+use std::cell::Cell;
+use std::fmt;
+use std::io::{self, ErrorKind, Write};
+use std::panic::{self, PanicHookInfo};
+use std::process;
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tracing::field::{Field, Visit};
+use tracing_subscriber::field::{RecordFields, VisitOutput};
+use tracing_subscriber::fmt::FormatFields;
+use tracing_subscriber::fmt::format::{DefaultVisitor, Writer};
+
+/// Octets of lines that wait.
+const ROOM: usize = 1 << 20;
+/// At the end of the process: for how long a reader may read nothing, and how long everything may take.
+const STANDSTILL: Duration = Duration::from_secs(1);
+const LIMIT: Duration = Duration::from_secs(10);
+/// When to write again to a standard error that does not wait and has no room.
+const AGAIN: Duration = Duration::from_millis(10);
+
+/// Rust's own for a panic.
+const PANICKED: i32 = 101;
+
+static LOG: OnceLock<Log> = OnceLock::new();
+
+thread_local! {
+    /// In the thread that writes: how many lines it could not write.
+    static FAILED: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+struct Log {
+    is_json: bool,
+    queue: Mutex<Queue>,
+    pushed: Condvar,
+    written: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    /// Whole lines.
+    lines: Vec<u8>,
+    /// How many came after these and had no room. Until these are taken, none has.
+    lost: u64,
+    /// Whether some were taken and are not all written.
+    is_writing: bool,
+}
+
+impl Queue {
+    fn push(&mut self, line: &[u8]) {
+        if self.lost > 0 || self.lines.len() + line.len() > ROOM {
+            self.lost += 1;
+        } else {
+            self.lines.extend_from_slice(line);
+        }
+    }
+
+    const fn is_empty(&self) -> bool {
+        self.lines.is_empty() && self.lost == 0 && !self.is_writing
+    }
+}
+
+/// Logs to standard error from now on, as text or as a JSON object for each event. A panic of any thread ends the process from now on:
+/// without one of its threads it would be half alive.
+///
+/// # Errors
+/// If there can be no thread.
+pub(super) fn start(is_json: bool) -> io::Result<()> {
+    let (pushed, written) = (Condvar::new(), Condvar::new());
+    LOG.get_or_init(|| Log { is_json, queue: Mutex::default(), pushed, written });
+    thread::Builder::new().name("log".to_owned()).spawn(write_lines)?;
+    let log = tracing_subscriber::fmt().with_writer(|| Line).with_target(false).log_internal_errors(false);
+    if is_json {
+        log.json().flatten_event(true).init();
+    } else {
+        log.with_ansi(false).fmt_fields(TextFields).init();
+    }
+    panic::set_hook(Box::new(end_with));
+    Ok(())
+}
+
+/// Puts the message that ends a command into the log, if there is one: as a line, or as an event of a log in JSON.
+pub(super) fn take(message: &str) -> bool {
+    let Some(log) = LOG.get() else { return false };
+    if log.is_json {
+        tracing::error!("{message}");
+    } else {
+        log.push(format!("wireseal: {message}\n").as_bytes());
+    }
+    true
+}
+
+/// Waits until all lines are written, or nobody reads them.
+pub(super) fn flush() {
+    let Some(log) = LOG.get() else { return };
+    let started = Instant::now();
+    let mut queue = log.queue();
+    while !queue.is_empty() && started.elapsed() < LIMIT {
+        let (changed, waited) =
+            log.written.wait_timeout(queue, STANDSTILL).unwrap_or_else(PoisonError::into_inner);
+        queue = changed;
+        if waited.timed_out() {
+            break;
+        }
+    }
+}
+
+/// Ends the process after a panic.
+fn end_with(panic: &PanicHookInfo<'_>) {
+    let place = panic.location().map(|place| format!(" at {place}")).unwrap_or_default();
+    let message = panic.payload_as_str().unwrap_or("no message").replace('\n', " ");
+    let thread = thread::current();
+    tracing::error!(thread = thread.name(), "wireseal has panicked{place} and ends: {message}");
+    flush();
+    process::exit(PANICKED);
+}
+
+impl Log {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, line: &[u8]) {
+        self.queue().push(line);
+        self.pushed.notify_one();
+    }
+}
+
+/// The thread that writes, until the process ends.
+fn write_lines() {
+    FAILED.set(Some(0));
+    let Some(log) = LOG.get() else { return };
+    let (mut lines, mut lost) = (Vec::new(), 0);
+    loop {
+        let mut queue = log.queue();
+        while queue.lines.is_empty() && queue.lost == 0 {
+            queue = log.pushed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+        lines.clear();
+        std::mem::swap(&mut lines, &mut queue.lines);
+        lost += std::mem::take(&mut queue.lost);
+        queue.is_writing = true;
+        drop(queue);
+        for line in lines.split_inclusive(|octet| *octet == b'\n') {
+            write_line(line);
+            log.written.notify_all();
+        }
+        lost += FAILED.replace(Some(0)).unwrap_or_default();
+        if lost > 0 {
+            // This thread writes it itself, so nothing comes in between.
+            tracing::warn!("{lost} lines of the log were lost: nobody was reading it");
+            if FAILED.replace(Some(0)) == Some(0) {
+                lost = 0;
+            }
+        }
+        log.queue().is_writing = false;
+        log.written.notify_all();
+    }
+}
+
+/// Writes a line at once, so that another process with the same standard error does not write into it.
+fn write_line(mut line: &[u8]) {
+    while !line.is_empty() {
+        match io::stderr().write(line) {
+            Ok(written) if written > 0 => line = &line[written..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            // Another process has made the file that they share one that does not wait.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(AGAIN),
+            _ => return FAILED.set(FAILED.get().map(|failed| failed + 1)),
+        }
+    }
+}
+
+/// Where an event is written: it comes as a whole line.
+struct Line;
+
+impl Write for Line {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        match LOG.get() {
+            Some(log) if FAILED.get().is_none() => log.push(line),
+            _ => write_line(line),
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The fields of an event as text: its message first, and no end of the connection that the message names already. In JSON both ends have
+/// fields of their own.
+struct TextFields;
+
+impl<'w> FormatFields<'w> for TextFields {
+    fn format_fields<R: RecordFields>(&self, writer: Writer<'w>, fields: R) -> fmt::Result {
+        let mut visitor = TextVisitor { fields: DefaultVisitor::new(writer, true), message: String::new() };
+        fields.record(&mut visitor);
+        visitor.fields.finish()
+    }
+}
+
+struct TextVisitor<'w> {
+    fields: DefaultVisitor<'w>,
+    message: String,
+}
+
+impl Visit for TextVisitor<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        match field.name() {
+            "message" => self.message = format!("{value:?}"),
+            "local" | "remote" if self.message.contains(&format!("{value:?}")) => return,
+            _ => {}
+        }
+        self.fields.record_debug(field, value);
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.fields.record_str(field, value);
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
+        self.fields.record_error(field, value);
+    }
+}
