@@ -11,8 +11,6 @@ mod shards;
 mod state;
 mod wire;
 
-use std::fs::{self, File};
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,6 +25,7 @@ use self::carry::{Numbers, carry, carry_errors};
 use self::kept::KeptRules;
 use self::rules::Rules;
 use self::shards::Shards;
+use self::state::StateFile;
 use self::wire::Wire;
 use crate::metrics::{self, MetricsAddress};
 use crate::source::Source;
@@ -48,9 +47,10 @@ pub struct Gateway {
     pub queue: u16,
     /// How many threads carry packets. The packets between two addresses are always carried by the same one.
     pub threads: u16,
-    /// How many connections each thread has room for; each takes 1.2 KiB.
+    /// How many connections each thread has room for, at most [`MOST_CONNECTIONS`](Self::MOST_CONNECTIONS); each takes 1.2 KiB.
     pub connections: usize,
-    /// Where the sessions are written when it ends and read when it starts, so that they survive a restart.
+    /// Where the sessions are written when it ends and read when it starts, so that they survive a restart: a file in a folder that it can
+    /// write to. One that others can write is refused, and one that cannot be read is set aside.
     pub state: Option<PathBuf>,
     /// Whether routers' ICMP errors about established sessions reach the programs; RFC 5925 §7.8 advises against it. Without them a path
     /// MTU that is smaller than the links of both ends is not found, unless the kernel probes for it (`net.ipv4.tcp_mtu_probing`).
@@ -66,6 +66,8 @@ impl Gateway {
     pub const QUEUE: u16 = 17_900;
     /// The number of connections that there is room for unless another is given.
     pub const CONNECTIONS: usize = 4096;
+    /// The highest number of connections in each thread: 1.2 GiB.
+    pub const MOST_CONNECTIONS: usize = 1 << 20;
 
     /// The number of threads unless another is given: one for each processor, but no more than four.
     #[must_use]
@@ -102,12 +104,9 @@ impl Gateway {
         let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(GatewayError::System)?;
         let shards =
             Arc::new(Shards::new(&config, self.threads.into(), self.connections, self.accepts_icmp)?);
-        if let Some(path) = &self.state {
-            match File::open(path) {
-                Ok(file) => shards.adopt(state::read(path, file)?),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(GatewayError::State { path: path.clone(), error }),
-            }
+        let state = self.state.as_deref().map(StateFile::new).transpose()?;
+        if let Some(file) = &state {
+            shards.adopt(file.read()?);
         }
         let source: StatusSource = {
             let shards = Arc::clone(&shards);
@@ -122,9 +121,9 @@ impl Gateway {
         start_carrying(numbers, &shards)?;
         let peers = config.peers.len();
         let rules = Arc::new(KeptRules::install(config, numbers)?);
-        if let Some(path) = self.state.as_ref().filter(|path| path.exists()) {
+        if let Some(file) = &state {
             // Each session may go on once.
-            fs::remove_file(path).map_err(|error| GatewayError::State { path: path.clone(), error })?;
+            file.remove()?;
         }
         tracing::info!(peers, by = rules.by(), "the gateway carries the packets of its peers");
         let _announced = announce(Command::Gateway, source);
@@ -155,15 +154,10 @@ impl Gateway {
             }
             reload.store(true, Ordering::Relaxed);
         }
-        self.end(&shards, &rules)
-    }
-
-    fn end(&self, shards: &Shards, rules: &KeptRules) -> Result<(), GatewayError> {
         // From now on nothing is carried, so that nothing happens that is not in the state.
-        let states = shards.stop();
-        if let Some(path) = &self.state {
-            state::write(path, &states).map_err(|error| GatewayError::State { path: path.clone(), error })?;
-            tracing::info!(sessions = states.len(), path = %path.display(), "the sessions were written");
+        let sessions = shards.stop();
+        if let Some(file) = &state {
+            file.write(sessions);
         }
         rules.end(self.opens_on_exit)
     }
