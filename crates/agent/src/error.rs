@@ -56,7 +56,7 @@ pub enum ConfigError {
     #[error("ports: name at least one TCP port, from 1 to 65535")]
     NoPorts,
     /// A peer has no key chain, and there are several.
-    #[error("peer {peer}: which key chain? (known: {})", known.join(", "))]
+    #[error("peer {peer}: which key chain? ({})", known_chains(known))]
     WhichChain {
         /// The peer.
         peer: PeerArgumentText,
@@ -64,7 +64,7 @@ pub enum ConfigError {
         known: Vec<String>,
     },
     /// A peer has a key chain that does not exist. Its name is not in the message: a file may have a secret in its place.
-    #[error("peer {peer}: there is no key chain of that name (known: {})", known.join(", "))]
+    #[error("peer {peer}: there is no key chain of that name ({})", known_chains(known))]
     UnknownChain {
         /// The peer.
         peer: PeerArgumentText,
@@ -124,6 +124,13 @@ pub enum ConfigError {
     /// The peers contradict each other, or have an algorithm that Linux lacks.
     #[error("{0}")]
     Peers(Box<ManagerError>),
+}
+
+fn known_chains(known: &[String]) -> String {
+    match known {
+        [] => "the file has none".to_owned(),
+        known => format!("known: {}", known.join(", ")),
+    }
 }
 
 /// A peer as the user wrote it, without its key chain.

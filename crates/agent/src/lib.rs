@@ -83,6 +83,8 @@
 //! Either brings the log (`tracing`), the control socket and metrics.
 #![cfg(target_os = "linux")]
 
+#[cfg(any(feature = "gateway", feature = "run"))]
+mod callers;
 mod config;
 mod describe;
 mod error;
@@ -110,7 +112,8 @@ pub use run::{AttachError, RunError, Supervisor, run_in_background, stop_with};
 pub use source::{PeerArgument, Source};
 #[cfg(any(feature = "gateway", feature = "run"))]
 pub use status::{
-    Command, KeyStatus, ListenerStatus, PeerStatus, Segments, SessionStatus, Status, StatusError, running,
+    Command, Instances, KeyStatus, ListenerStatus, PeerStatus, Segments, SessionStatus, Status, StatusError,
+    network_namespace, running,
 };
 
 /// The README's code compiles.

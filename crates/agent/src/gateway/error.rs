@@ -17,6 +17,16 @@ pub enum GatewayError {
     /// Peers overlap and share ids.
     #[error("{0}")]
     Peers(PeerError),
+    /// There is no memory for so many connections, or they are more than [`Gateway::MOST_CONNECTIONS`](crate::Gateway::MOST_CONNECTIONS).
+    #[error("{connections} connections in each of {threads} threads take {mebibytes} MiB: name fewer")]
+    Connections {
+        /// Connections in each thread.
+        connections: usize,
+        /// Threads.
+        threads: u16,
+        /// What they take.
+        mebibytes: usize,
+    },
     /// The kernel's queues cannot be had.
     #[error("cannot bind the packet queues {first} to {last}: {error}{}", advice(error))]
     Queue {

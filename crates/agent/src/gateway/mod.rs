@@ -20,6 +20,7 @@ use std::time::Duration;
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use wireseal_tcp_ao::shim::ShimSlot;
 
 use self::carry::{Numbers, carry, carry_errors};
 use self::kept::KeptRules;
@@ -27,6 +28,7 @@ use self::rules::Rules;
 use self::shards::Shards;
 use self::state::StateFile;
 use self::wire::Wire;
+use crate::callers::raise_descriptor_limit;
 use crate::metrics::{self, MetricsAddress};
 use crate::source::Source;
 use crate::status::{Command, StatusSource, announce};
@@ -92,7 +94,8 @@ impl Gateway {
 
     /// Carries it out until SIGTERM or SIGINT. On SIGHUP the configuration is read again.
     ///
-    /// Connections that are open already, and that it has no state of, are refused: they stall until their ends open them anew.
+    /// Connections that are open already, and that it has no state of, are refused: they stall until their ends open them anew. The
+    /// process's limit of open files is raised as far as it may be.
     ///
     /// # Errors
     /// [`GatewayError`]. Nothing is left behind then, unless the error says so; rules of a gateway before stay, and so its peers'
@@ -102,6 +105,8 @@ impl Gateway {
         config.check_for_gateway()?;
         // Before the signals can come that end it.
         let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(GatewayError::System)?;
+        raise_descriptor_limit();
+        self.check_room()?;
         let shards =
             Arc::new(Shards::new(&config, self.threads.into(), self.connections, self.accepts_icmp)?);
         let state = self.state.as_deref().map(StateFile::new).transpose()?;
@@ -160,6 +165,16 @@ impl Gateway {
             file.write(sessions);
         }
         rules.end(self.opens_on_exit)
+    }
+
+    /// Whether there is memory for its connections. Where it is allocated, the process would be aborted.
+    fn check_room(&self) -> Result<(), GatewayError> {
+        let (connections, threads) = (self.connections, self.threads);
+        let octets = connections.saturating_mul(threads.into()).saturating_mul(size_of::<ShimSlot>());
+        match Vec::<u8>::new().try_reserve_exact(octets) {
+            Ok(()) if connections <= Self::MOST_CONNECTIONS => Ok(()),
+            _ => Err(GatewayError::Connections { connections, threads, mebibytes: octets >> 20 }),
+        }
     }
 
     /// Checks that a gateway runs in this network namespace and that its rules give it the packets of its peers. Returns the program that

@@ -6,8 +6,9 @@ use std::net::IpAddr;
 use std::ops::Range;
 use std::time::Duration;
 
+use tracing::field::{DisplayValue, display};
 use wireseal_tcp_ao::shim::{Event, EventKind, HashKey, Observer, PeerSlot, Shim, ShimConfig, ShimSlot};
-use wireseal_tcp_ao::{ConnectionState, IcmpError, PeerError};
+use wireseal_tcp_ao::{ConnectionState, Endpoint, IcmpError, PeerError};
 
 use super::queues::Packet;
 use super::refusals::Refusals;
@@ -150,22 +151,33 @@ impl Shard {
     /// Logs sessions, and counts what was refused.
     pub(super) fn log(&mut self) {
         for event in std::mem::take(&mut self.shim.observer_mut().0) {
+            let (local, remote) = ends(&event);
             match event.kind {
                 EventKind::Opened => self.log_opened(&event),
-                EventKind::Ended(_) | EventKind::KeySwitched { .. } => tracing::info!("{event}"),
-                EventKind::PeerOnOldKey { .. } | EventKind::Passed { .. } => tracing::warn!("{event}"),
+                EventKind::Ended(_) | EventKind::KeySwitched { .. } => {
+                    tracing::info!(local, remote, "{event}");
+                }
+                EventKind::PeerOnOldKey { .. } | EventKind::Passed { .. } => {
+                    tracing::warn!(local, remote, "{event}");
+                }
                 EventKind::Refused { direction, refusal } => {
                     self.refusals.count(event.peer, direction, &refusal);
                 }
-                EventKind::HandshakeEnded(_) => tracing::debug!("{event}"),
+                EventKind::HandshakeEnded(_) => tracing::debug!(local, remote, "{event}"),
             }
         }
     }
 
     fn log_opened(&self, event: &Event) {
         let connection = event.pair.and_then(|pair| self.shim.connection(&pair));
-        let Some(connection) = connection else { return tracing::info!("{event}") };
-        let key = connection.current_key();
-        tracing::info!(send_id = %key.send_id, recv_id = %connection.rnext_key().recv_id, algorithm = key.algorithm.name(), "{event}");
+        let (local, remote) = ends(event);
+        let Some(connection) = connection else { return tracing::info!(local, remote, "{event}") };
+        let (key, recv_id) = (connection.current_key(), connection.rnext_key().recv_id.0);
+        tracing::info!(local, remote, send_id = key.send_id.0, recv_id, algorithm = key.algorithm.name(), "{event}");
     }
+}
+
+/// The two ends, as fields of the log.
+fn ends(event: &Event) -> (Option<DisplayValue<Endpoint>>, Option<DisplayValue<Endpoint>>) {
+    event.pair.map(|pair| (display(pair.local), display(pair.remote))).unzip()
 }

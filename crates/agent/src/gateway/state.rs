@@ -147,6 +147,10 @@ impl StateFile {
             }
             written += 1;
         }
+        if written == 0 && why.is_err() {
+            let _ = fs::remove_file(&self.new);
+            return (0, why);
+        }
         // The last one may be there in part.
         let placed = file
             .set_len((written * ConnectionState::OCTETS) as u64)

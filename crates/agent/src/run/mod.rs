@@ -36,10 +36,11 @@ use self::calls::Calls;
 use self::process::Family;
 use self::signals::Asked;
 use self::sockets::Sockets;
+use crate::callers::raise_descriptor_limit;
 use crate::config::Config;
 use crate::metrics::{self, MetricsAddress, Served};
 use crate::source::Source;
-use crate::status::{Announced, Command, Status, StatusSource, announce};
+use crate::status::{Announced, Command, Status, StatusSource, announce, network_namespace};
 
 pub use self::background::run_in_background;
 pub use self::error::{AttachError, RunError};
@@ -110,6 +111,8 @@ impl Supervisor {
         let sockets = Sockets::new(config)?;
         let published = self.publish(Command::Run, Some(program.display().to_string()))?;
         let (child, notifications) = filter::spawn(&program, arguments, md5, !self.in_background)?;
+        // The program keeps the limit that it would have without a supervisor.
+        raise_descriptor_limit();
         let signals = signals::pass_on(wake).map_err(RunError::System)?;
         tracing::info!(program = %program.display(), pid = child.as_raw_nonzero(), "started");
         let mut calls = Calls::new([notifications], sockets, family);
@@ -147,6 +150,7 @@ impl Supervisor {
         let pid = Pid::from_raw(pid.cast_signed()).ok_or(RunError::NoProcess(pid))?;
         let (wake, woken) = wake_up_call()?;
         let md5 = config.md5;
+        raise_descriptor_limit();
         let mut family = Family::of(pid)?;
         let mut sockets = Sockets::new(config)?;
         let published = self.publish(Command::Attach, family.program())?;
@@ -215,6 +219,7 @@ impl Supervisor {
             command,
             pid: std::process::id(),
             since: Timestamp::now(),
+            network_namespace: network_namespace(),
             program,
             peers: Vec::new(),
             listeners: Vec::new(),

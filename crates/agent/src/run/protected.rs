@@ -84,9 +84,9 @@ impl Protected {
         self.found = look(socket, &report);
         if report.kind == Some(SocketKind::Connection)
             && !was_open
-            && let Some(Found { remote: Some(remote), .. }) = self.found
+            && let Some(Found { local, remote: Some(remote), .. }) = self.found
         {
-            tracing::info!(%remote, keys = %self.keys(socket), "a session with the keys of the peer");
+            tracing::info!(%local, %remote, keys = %self.keys(socket), "a session with the keys of the peer");
         }
         let bad = |(key, segments): &(wireseal_linux::KeyName, u64)| {
             (key.peer(), Segments { bad_mac: *segments, ..Segments::default() })

@@ -229,7 +229,7 @@ fn read_key_chains(path: &Path) -> Result<KeyChains, ConfigError> {
     let text = fs::read_to_string(path).map(Zeroizing::new);
     let text = text.map_err(|error| ConfigError::Read { path: path.to_owned(), error })?;
     #[cfg(any(feature = "run", feature = "gateway"))]
-    warn_of_readers(path);
+    warn_of_others(path);
     let chains = if text.trim_start().starts_with('{') {
         KeyChains::from_json(&text)
     } else {
@@ -256,14 +256,21 @@ fn is_router_configuration(text: &str) -> bool {
     text.lines().any(|line| BEGINNINGS.iter().any(|begins| line.trim_start().starts_with(begins)))
 }
 
-/// Logs that everybody can read this file of secrets, if so.
+/// Logs that everybody can read or write this file of secrets, if so.
 #[cfg(any(feature = "run", feature = "gateway"))]
-fn warn_of_readers(path: &Path) {
+fn warn_of_others(path: &Path) {
     use std::os::unix::fs::MetadataExt;
 
-    if fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.mode() & 0o004 != 0) {
+    let Ok(metadata) = fs::metadata(path) else { return };
+    let (can, change) = match metadata.mode() & 0o006 {
+        0o004 => ("read", "o-r"),
+        0o002 => ("write", "o-w"),
+        0o006 => ("read and write", "o-rw"),
+        _ => return,
+    };
+    if metadata.is_file() {
         tracing::warn!(
-            "{}: every user of this machine can read it; \"chmod o-r\" prevents that",
+            "{}: every user of this machine can {can} it; \"chmod {change}\" prevents that",
             path.display()
         );
     }

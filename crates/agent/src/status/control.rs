@@ -1,21 +1,24 @@
 //! The control sockets of running instances: whoever connects to one gets its status as JSON, and nothing else.
 
 use std::fs::{self, DirBuilder, Permissions};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 use std::{env, process, thread};
 
 use rustix::process::geteuid;
+use tokio::io::AsyncWriteExt;
 
+use crate::callers::{self, Listener};
 use crate::status::{Command, Status, StatusSource};
 
-/// How long the other end may take.
-const LIMIT: Duration = Duration::from_secs(5);
+/// How long an instance may take to say its status.
+const LIMIT: Duration = Duration::from_secs(3);
 
-/// Why the instances could not be asked.
+/// Why instances could not be asked.
 #[derive(Debug, thiserror::Error)]
 pub enum StatusError {
     /// The folder of the control sockets cannot be read.
@@ -34,6 +37,15 @@ pub enum StatusError {
         /// Why. It is in the message, and so not the error's source.
         error: io::Error,
     },
+}
+
+/// The instances of a user.
+#[derive(Debug, Default)]
+pub struct Instances {
+    /// What those do that have answered, the oldest first.
+    pub answered: Vec<Status>,
+    /// Those that are there and have not: each is a [`StatusError::NoAnswer`].
+    pub silent: Vec<StatusError>,
 }
 
 /// The control socket of this instance, until it is dropped.
@@ -55,11 +67,36 @@ fn folder() -> PathBuf {
     }
 }
 
+/// Makes the folder of the control sockets if that is where this path is.
+pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
+    let folder = folder();
+    if path.parent() != Some(&folder) {
+        return Ok(());
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// The process number in the name of a control socket. The folder may have other files, such as a socket for metrics.
+fn process_of(name: &str) -> Option<u32> {
+    let all = [Command::Run, Command::Attach, Command::Gateway];
+    let pid = all.iter().find_map(|command| name.strip_prefix(command.name())?.strip_prefix('-'))?;
+    pid.parse().ok().filter(|number: &u32| number.to_string() == pid)
+}
+
+/// The control sockets in a folder, with their processes.
+fn sockets(folder: &Path) -> io::Result<Vec<(PathBuf, u32)>> {
+    let found = fs::read_dir(folder)?.flatten().filter_map(|entry| {
+        let pid = process_of(entry.file_name().to_str()?)?;
+        entry.file_type().is_ok_and(|kind| kind.is_socket()).then(|| (entry.path(), pid))
+    });
+    Ok(found.collect())
+}
+
 /// Answers whoever asks for the status from now on. Without a control socket an instance works all the same; the log says why there is
 /// none.
 pub(crate) fn announce(command: Command, source: StatusSource) -> Option<Announced> {
     let path = folder().join(format!("{}-{}", command.name(), process::id()));
-    match listen(&path).and_then(|listener| serve(listener, source)) {
+    match make_folder(&path).and_then(|()| listen(&path)).and_then(|listener| serve(listener, source)) {
         Ok(()) => Some(Announced(path)),
         Err(error) => {
             tracing::warn!(path = %path.display(), %error, "`wireseal status` will not show this instance");
@@ -69,17 +106,13 @@ pub(crate) fn announce(command: Command, source: StatusSource) -> Option<Announc
 }
 
 fn listen(path: &Path) -> io::Result<UnixListener> {
-    let folder = path.parent().ok_or(ErrorKind::InvalidInput)?;
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     // Those that instances left when they were killed.
-    for left in fs::read_dir(folder)?.flatten().map(|entry| entry.path()) {
-        let name = left.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let has_ended =
-            |pid: &str| pid == process::id().to_string() || !Path::new("/proc").join(pid).exists();
-        let is_gone = name.rsplit('-').next().is_some_and(has_ended);
+    for (left, pid) in sockets(path.parent().unwrap_or(path))? {
+        let has_ended = pid == process::id() || !Path::new("/proc").join(pid.to_string()).exists();
+        // It may run where this process cannot see it.
         let is_refused =
-            || UnixStream::connect(&left).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused);
-        if is_gone && is_refused() {
+            || callers::connect(&left, LIMIT).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused);
+        if has_ended && is_refused() {
             // Another instance may have removed it.
             let _ = fs::remove_file(left);
         }
@@ -90,45 +123,127 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
 }
 
 fn serve(listener: UnixListener, source: StatusSource) -> io::Result<()> {
-    let thread = thread::Builder::new().name("status".to_owned());
-    let thread = thread.spawn(move || {
-        for stream in listener.incoming().flatten() {
+    callers::answer("status", Listener::Unix(listener), move |mut caller| {
+        let status = serde_json::to_vec(&source()).unwrap_or_default();
+        async move {
             // Whoever asked may have left.
-            let _ = answer(stream, &source());
+            let _ = caller.write_all(&status).await;
         }
-    });
-    thread.map(drop)
+    })
 }
 
-fn answer(stream: UnixStream, status: &Status) -> io::Result<()> {
-    stream.set_write_timeout(Some(LIMIT))?;
-    serde_json::to_writer(stream, status).map_err(Into::into)
-}
-
-/// The status of each instance that this user has running, the oldest first. Those that were killed are left out.
+/// Asks the instances that this user has running, or the one with this process number, all at once. Those that were killed are left out.
 ///
 /// # Errors
-/// [`StatusError`].
-pub fn running() -> Result<Vec<Status>, StatusError> {
-    let folder = folder();
-    let paths = match fs::read_dir(&folder) {
-        Ok(entries) => entries.flatten().map(|entry| entry.path()),
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(StatusError::Folder { path: folder, error }),
+/// [`StatusError::Folder`].
+pub fn running(pid: Option<u32>) -> Result<Instances, StatusError> {
+    running_in(&folder(), pid)
+}
+
+fn running_in(folder: &Path, pid: Option<u32>) -> Result<Instances, StatusError> {
+    let mut asked = match sockets(folder) {
+        Ok(sockets) => sockets,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Instances::default()),
+        Err(error) => return Err(StatusError::Folder { path: folder.to_owned(), error }),
     };
-    let mut found = Vec::new();
-    for path in paths {
-        match UnixStream::connect(&path) {
+    asked.retain(|(_, of)| pid.is_none_or(|pid| pid == *of));
+    asked.sort();
+    let until = Instant::now() + LIMIT;
+    let (said, saying) = mpsc::channel();
+    for (path, _) in &asked {
+        let (path, said) = (path.clone(), said.clone());
+        // If there can be no thread for it, it stays silent.
+        let _ = thread::Builder::new().spawn(move || said.send((ask(&path), path)));
+    }
+    drop(said);
+    let mut instances = Instances::default();
+    while let Ok((answer, path)) = saying.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        asked.retain(|(other, _)| *other != path);
+        match answer {
+            Ok(status) => instances.answered.push(status),
             Err(error) if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound) => {}
-            connected => {
-                let asked = connected.and_then(|stream| {
-                    stream.set_read_timeout(Some(LIMIT))?;
-                    serde_json::from_reader(stream).map_err(Into::into)
-                });
-                found.push(asked.map_err(|error| StatusError::NoAnswer { path, error })?);
-            }
+            Err(error) => instances.silent.push(StatusError::NoAnswer { path, error }),
         }
     }
-    found.sort_by_key(|status: &Status| (status.since, status.pid));
-    Ok(found)
+    let late = || io::Error::new(ErrorKind::TimedOut, format!("not within {} seconds", LIMIT.as_secs()));
+    instances
+        .silent
+        .extend(asked.into_iter().map(|(path, _)| StatusError::NoAnswer { path, error: late() }));
+    instances.answered.sort_by_key(|status| (status.since, status.pid));
+    Ok(instances)
+}
+
+fn ask(path: &Path) -> io::Result<Status> {
+    // A little longer than it has: whoever waits for it says so.
+    let mut socket = callers::connect(path, 2 * LIMIT)?;
+    let mut status = Vec::new();
+    socket.read_to_end(&mut status)?;
+    Ok(serde_json::from_slice(&status)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::status::examples;
+
+    #[test]
+    fn only_control_sockets_are_asked_and_cleaned_away() {
+        assert_eq!(process_of("gateway-411"), Some(411));
+        assert_eq!(process_of("attach-1"), Some(1));
+        for name in ["metrics", "gateway-", "gateway-0411", "gateway-4 ", "gateway-4.new", "my-gateway-4", "-4"] {
+            assert_eq!(process_of(name), None, "{name}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        // Beyond the highest process number of Linux, 2^22.
+        let ended = path("gateway-4194305");
+        drop(UnixListener::bind(&ended).unwrap());
+        let _metrics = UnixListener::bind(path("metrics")).unwrap();
+        drop(UnixListener::bind(path("notes-4194305")).unwrap());
+        for file in ["run-4194305", "notes-12", "gateway-7"] {
+            fs::write(path(file), "").unwrap();
+        }
+        let own = path(&format!("gateway-{}", process::id()));
+        let listener = listen(&own).unwrap();
+        assert!(!ended.exists());
+        for file in ["metrics", "notes-4194305", "run-4194305", "notes-12", "gateway-7"] {
+            assert!(path(file).exists(), "{file}");
+        }
+        serve(listener, Arc::new(examples::status)).unwrap();
+        let found = running_in(folder.path(), None).unwrap();
+        assert_eq!((found.answered, found.silent.len()), (vec![examples::status()], 0));
+    }
+
+    #[test]
+    fn an_instance_that_hangs_does_not_hide_the_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let hangs = folder.path().join("run-1");
+        let _hangs = UnixListener::bind(&hangs).unwrap();
+        let nonsense = UnixListener::bind(folder.path().join("attach-3")).unwrap();
+        thread::spawn(move || nonsense.incoming().for_each(drop));
+        let works = listen(&folder.path().join("gateway-2")).unwrap();
+        serve(works, Arc::new(examples::status)).unwrap();
+        // It answers although these do not read.
+        let _idle: Vec<_> =
+            (0..5).map(|_| UnixStream::connect(folder.path().join("gateway-2")).unwrap()).collect();
+        let started = Instant::now();
+        let found = running_in(folder.path(), None).unwrap();
+        assert_eq!(found.answered, [examples::status()]);
+        let silent: Vec<_> = found.silent.iter().map(ToString::to_string).collect();
+        assert_eq!(silent.len(), 2, "{silent:?}");
+        assert!(silent.iter().any(|error| error.contains("run-1: no answer: not within 3 seconds")), "{silent:?}");
+        assert!(started.elapsed() < 2 * LIMIT);
+        // It is not asked.
+        let found = running_in(folder.path(), Some(2)).unwrap();
+        assert_eq!((found.answered.len(), found.silent.len()), (1, 0));
+        // Nobody can even connect any more.
+        let mut callers = Vec::new();
+        while let Ok(caller) = callers::connect(&hangs, Duration::from_millis(100)) {
+            callers.push(caller);
+        }
+        assert_eq!(running_in(folder.path(), Some(1)).unwrap().silent.len(), 1);
+    }
 }

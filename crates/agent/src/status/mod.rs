@@ -2,7 +2,9 @@
 
 mod control;
 
+use std::fs;
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -12,8 +14,8 @@ use wireseal_tcp_ao::{Counters, KeyId};
 
 #[cfg(feature = "run")]
 pub(crate) use self::control::Announced;
-pub(crate) use self::control::announce;
-pub use self::control::{StatusError, running};
+pub use self::control::{Instances, StatusError, running};
+pub(crate) use self::control::{announce, make_folder};
 
 /// What makes the status of an instance when it is asked for.
 pub(crate) type StatusSource = Arc<dyn Fn() -> Status + Send + Sync>;
@@ -28,12 +30,21 @@ pub struct Status {
     pub pid: u32,
     /// Since when it runs.
     pub since: Timestamp,
+    /// Its [network namespace](network_namespace()); 0 if it does not say.
+    #[serde(default)]
+    pub network_namespace: u64,
     /// The program that it supervises.
     pub program: Option<String>,
     /// Its peers, in the order of the configuration.
     pub peers: Vec<PeerStatus>,
     /// The protected listeners of the program. They count what no connection took, of any peer.
     pub listeners: Vec<ListenerStatus>,
+}
+
+/// The network namespace of this process: the inode number of `/proc/self/ns/net`; 0 if it cannot be found out.
+#[must_use]
+pub fn network_namespace() -> u64 {
+    fs::metadata("/proc/self/ns/net").map_or(0, |metadata| metadata.ino())
 }
 
 /// What an instance is.
@@ -209,4 +220,41 @@ fn chain_end(chain: &KeyChain, now: Timestamp) -> Option<Timestamp> {
         moment = chain.next_change(moment)?;
     }
     Some(moment)
+}
+
+#[cfg(test)]
+pub(crate) mod examples {
+    use super::*;
+
+    /// What a gateway with two peers and a listener would say; nothing in it changes.
+    pub(crate) fn status() -> Status {
+        let since = Timestamp::from_unix_seconds(1_800_000_000);
+        let segments = Segments { good: 7, ..Segments::default() };
+        let key = KeyStatus {
+            key_id: 1,
+            send_id: KeyId(100),
+            recv_id: KeyId(200),
+            algorithm: "AES-128-CMAC-96".to_owned(),
+            since,
+            until: Some(since),
+        };
+        let peer = |peer: &str| PeerStatus {
+            peer: peer.to_owned(),
+            key_chain: "core".to_owned(),
+            key: Some(key.clone()),
+            next_change: Some(since),
+            chain_end: Some(since),
+            sessions: Vec::new(),
+            segments,
+        };
+        Status {
+            command: Command::Gateway,
+            pid: 2,
+            since,
+            network_namespace: 1,
+            program: None,
+            peers: vec![peer("192.0.2.1"), peer("2001:db8::/32")],
+            listeners: vec![ListenerStatus { local: "0.0.0.0:179".parse().unwrap(), segments }],
+        }
+    }
 }

@@ -29,10 +29,10 @@ pub(super) struct Arguments {
     /// Threads that carry packets; those between two addresses are always carried by the same one
     #[arg(long, value_name = "NUMBER", default_value_t = Gateway::default_threads(), value_parser = clap::value_parser!(u16).range(1..=64))]
     threads: u16,
-    /// Room for so many connections in each thread
-    #[arg(long, value_name = "NUMBER", default_value_t = Gateway::CONNECTIONS, value_parser = at_least_one)]
+    /// Room for so many connections in each thread, at most 1048576; each takes 1.2 KiB of memory
+    #[arg(long, value_name = "NUMBER", default_value_t = Gateway::CONNECTIONS, value_parser = connections)]
     connections: usize,
-    /// Let routers' ICMP errors about established sessions through, Packet Too Big among them; RFC 5925 advises against it
+    /// Let routers' ICMP errors about established sessions through, as RFC 5925 advises against; ICMPv6's Packet Too Big always passes
     #[arg(long)]
     accept_icmp: bool,
     /// Remove the rules when the gateway ends: packets then pass UNSIGNED
@@ -98,6 +98,8 @@ pub(super) fn run(arguments: Arguments) -> Result {
     Ok(Outcome::Good)
 }
 
-fn at_least_one(text: &str) -> std::result::Result<usize, String> {
-    text.parse::<std::num::NonZeroUsize>().map(Into::into).map_err(|error| error.to_string())
+fn connections(text: &str) -> std::result::Result<usize, String> {
+    let most = Gateway::MOST_CONNECTIONS;
+    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| format!("expected a number from 1 to {most}, which takes 1.2 GiB in each thread"))
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use wireseal_agent::{PeerStatus, Status, running};
+use wireseal_agent::{Instances, PeerStatus, Status, network_namespace, running};
 
 use super::outcome::{Outcome, Result};
+use super::say::say;
 use crate::report::table::table;
 use crate::terminal::Wrapped;
 use crate::text::{counted, grouped};
@@ -15,7 +16,7 @@ use crate::text::{counted, grouped};
 /// A table for each: the peers, their sessions, the keys in use at both ends, the next change of the key chain, and segments by verdict.
 /// Only instances of this user are shown.
 ///
-/// Exit code 0: there are instances; 1: there are none; 2: one does not answer.
+/// Exit code 0: there are instances; 1: there are none; 2: one does not answer, the others are shown.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Only the supervisor or gateway with this process number
@@ -27,36 +28,43 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result {
-    let mut found = running()?;
-    found.retain(|status| arguments.pid.is_none_or(|pid| pid == status.pid));
+    let Instances { answered, silent } = running(arguments.pid)?;
     let mut out = io::stdout().lock();
     if arguments.json {
-        serde_json::to_writer_pretty(&mut out, &found).map_err(io::Error::from)?;
+        serde_json::to_writer_pretty(&mut out, &answered).map_err(io::Error::from)?;
         writeln!(out)?;
-    }
-    if found.is_empty() {
-        super::say::say(match arguments.pid {
-            Some(pid) => format!("no instance has process number {pid}"),
-            None => "no instance is running".to_owned(),
-        });
-        return Ok(Outcome::Failed);
-    }
-    if !arguments.json {
-        for (number, status) in found.iter().enumerate() {
+    } else {
+        for (number, status) in answered.iter().enumerate() {
             if number > 0 {
                 writeln!(out)?;
             }
             print(&mut Wrapped::new(&mut out), status)?;
         }
     }
+    if !silent.is_empty() {
+        silent.iter().for_each(say);
+        return Ok(Outcome::Unusable);
+    }
+    if answered.is_empty() {
+        say(match arguments.pid {
+            Some(pid) => format!("no instance has process number {pid}"),
+            None => "no instance is running".to_owned(),
+        });
+        return Ok(Outcome::Failed);
+    }
     Ok(Outcome::Good)
 }
 
 fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
     let program = status.program.as_deref().map(|program| format!(" of {program}")).unwrap_or_default();
+    // Instances of earlier versions do not say theirs.
+    let is_other = |namespace: &u64| ![0, network_namespace()].contains(namespace);
+    let namespace = Some(status.network_namespace).filter(is_other);
+    let namespace =
+        namespace.map(|namespace| format!(", in network namespace {namespace}")).unwrap_or_default();
     writeln!(
         out,
-        "wireseal {} (process {}){program}, since {}",
+        "wireseal {} (process {}){program}, since {}{namespace}",
         status.command.name(),
         status.pid,
         status.since

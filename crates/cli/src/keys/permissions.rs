@@ -1,15 +1,21 @@
-//! Who else can read a file of secrets.
+//! Who else can read or write a file of secrets.
 
 use std::fs::Metadata;
 use std::path::Path;
 
-/// A warning if every user of the machine can read this file of secrets.
+/// A warning if every user of the machine can read or write this file of secrets.
 #[must_use]
 pub fn warning(path: &Path, metadata: &Metadata) -> Option<String> {
     let mode = mode(metadata)?;
-    (metadata.is_file() && mode & 0o004 != 0).then(|| {
+    let (can, change) = match mode & 0o006 {
+        0o004 => ("read", "o-r"),
+        0o002 => ("write", "o-w"),
+        0o006 => ("read and write", "o-rw"),
+        _ => return None,
+    };
+    metadata.is_file().then(|| {
         format!(
-            "{}: every user of this machine can read it (mode {:04o}); \"chmod o-r\" prevents that",
+            "{}: every user of this machine can {can} it (mode {:04o}); \"chmod {change}\" prevents that",
             path.display(),
             mode & 0o7777
         )

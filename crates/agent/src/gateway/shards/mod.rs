@@ -18,7 +18,7 @@ use super::GatewayError;
 use super::refusals::Refusals;
 use super::shard::Shard;
 use crate::config::Config;
-use crate::status::{Command, PeerStatus, Segments, SessionStatus, Status};
+use crate::status::{Command, PeerStatus, Segments, SessionStatus, Status, network_namespace};
 
 /// The longest packet. The kernel knows the MTU of each device; what is longer it refuses by ICMP, which comes through the shim.
 const LONGEST: usize = u16::MAX as usize;
@@ -246,7 +246,7 @@ impl Shards {
         self.any_waits.store(!waiting.is_empty(), Ordering::Relaxed);
         drop(waiting);
         let Some(mkts) = shard.shim.peer_of(&pair).map(|(_, peer)| peer.mkts.clone()) else {
-            tracing::warn!(%pair, "the peer of a session is gone");
+            tracing::warn!(%local, %remote, "the peer of a session is gone");
             return;
         };
         let adopted = Connection::<MKTS_PER_PEER>::import(&state, &mkts).map_err(|error| error.to_string());
@@ -254,7 +254,7 @@ impl Shards {
             shard.shim.adopt(self.now(), connection).map_err(|refusal| refusal.to_string())
         });
         if let Err(error) = adopted {
-            tracing::warn!(%pair, %error, "a session cannot go on");
+            tracing::warn!(%local, %remote, %error, "a session cannot go on");
         }
     }
 
@@ -335,6 +335,7 @@ impl Shards {
             command: Command::Gateway,
             pid: std::process::id(),
             since: self.since,
+            network_namespace: network_namespace(),
             program: None,
             peers: peers.collect(),
             listeners: Vec::new(),

@@ -66,6 +66,14 @@ fn started_by(starter: &[&str], line: &str) -> Option<i32> {
 }
 
 #[test]
+fn the_program_has_its_own_limit_of_open_files_and_the_supervisor_a_higher_one() {
+    let _turn = ONE_BY_ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let line = "[ $(ulimit -Sn) = 200 ] || exit 1; [ $(ulimit -Hn) = 700 ] || exit 2; sleep 0.3; \
+                grep -q 'Max open files *700 *700' /proc/$PPID/limits || exit 3";
+    assert_eq!(started_by(&["prlimit", "--nofile=200:700"], line), Some(0));
+}
+
+#[test]
 fn it_can_be_the_first_process_of_a_container() {
     let _turn = ONE_BY_ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let container = ["unshare", "--pid", "--fork", "--mount-proc"];
