@@ -125,6 +125,12 @@ fn what_is_wrong_is_one_line_that_names_it() {
             "which key chain? (known: core, edge)",
         ),
         (
+            "",
+            "key-chains = \"keys.toml\"\n".to_owned(),
+            &["192.0.2.1"],
+            "which key chain? (the file has none)",
+        ),
+        (
             KEYS,
             "key-chains = \"keys.toml\"\n".to_owned(),
             &["192.0.2.1=cor"],

@@ -31,3 +31,27 @@ fn mode(metadata: &Metadata) -> Option<u32> {
 fn mode(_: &Metadata) -> Option<u32> {
     None
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs::{Permissions, metadata, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn what_others_can_do_is_said() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for (mode, said) in [
+            (0o644, Some("can read it (mode 0644); \"chmod o-r\"")),
+            (0o602, Some("can write it (mode 0602); \"chmod o-w\"")),
+            (0o666, Some("can read and write it (mode 0666); \"chmod o-rw\"")),
+            (0o660, None),
+        ] {
+            set_permissions(file.path(), Permissions::from_mode(mode)).unwrap();
+            let warning = warning(file.path(), &metadata(file.path()).unwrap());
+            assert_eq!(warning.is_some(), said.is_some(), "{mode:o}");
+            assert!(warning.is_none_or(|warning| said.is_some_and(|said| warning.contains(said))), "{mode:o}");
+        }
+    }
+}

@@ -124,7 +124,8 @@ impl Net {
         shell(&format!("ip netns exec {} sh -c '{}'", self.names[side as usize], line.replace('\'', "'\\''")))
     }
 
-    fn gateway_command(&self, side: Side, keys: &str, arguments: &[&str]) -> (Command, PathBuf) {
+    /// The command that starts a gateway, and its file of keys.
+    pub fn gateway_command(&self, side: Side, keys: &str, arguments: &[&str]) -> (Command, PathBuf) {
         let number = self.gateways.replace(self.gateways.get() + 1);
         let file = self.folder().join(format!("keys-{number}"));
         fs::write(&file, keys).unwrap();
@@ -164,7 +165,8 @@ impl Net {
         self.started((command, file))
     }
 
-    fn started(&self, (mut command, keys): (Command, PathBuf)) -> Gateway {
+    /// Starts this, and waits until it carries packets.
+    pub fn started(&self, (mut command, keys): (Command, PathBuf)) -> Gateway {
         let log = keys.with_extension("log");
         // systemd's end.
         let told = keys.with_extension("notify");
@@ -182,6 +184,13 @@ impl Net {
         let length = systemd.recv(&mut said).unwrap();
         assert_eq!(str::from_utf8(&said[..length]).unwrap().trim(), "READY=1");
         gateway
+    }
+
+    /// Runs a Python program until it is ready, and then until this is dropped.
+    pub fn hold(&self, side: Side, program: &str) -> impl Drop + use<> {
+        let held = self.python(side, program, "hold");
+        held.await_ready();
+        held
     }
 
     /// What `wireseal status` prints; whether it finds any does not matter.

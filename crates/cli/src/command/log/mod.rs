@@ -228,3 +228,6 @@ impl Visit for TextVisitor<'_> {
         self.fields.record_error(field, value);
     }
 }
+
+#[cfg(test)]
+mod tests;
