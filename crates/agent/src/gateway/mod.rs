@@ -95,7 +95,8 @@ impl Gateway {
     /// Carries it out until SIGTERM or SIGINT. On SIGHUP the configuration is read again.
     ///
     /// Connections that are open already, and that it has no state of, are refused: they stall until their ends open them anew. The
-    /// process's limit of open files is raised as far as it may be.
+    /// process's limit of open files is raised as far as it may be. Its threads end with the process alone: have a panic end that, as the
+    /// program `wireseal` does, or a thread that is gone leaves the rest half alive.
     ///
     /// # Errors
     /// [`GatewayError`]. Nothing is left behind then, unless the error says so; rules of a gateway before stay, and so its peers'

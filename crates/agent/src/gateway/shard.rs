@@ -173,7 +173,14 @@ impl Shard {
         let (local, remote) = ends(event);
         let Some(connection) = connection else { return tracing::info!(local, remote, "{event}") };
         let (key, recv_id) = (connection.current_key(), connection.rnext_key().recv_id.0);
-        tracing::info!(local, remote, send_id = key.send_id.0, recv_id, algorithm = key.algorithm.name(), "{event}");
+        tracing::info!(
+            local,
+            remote,
+            send_id = key.send_id.0,
+            recv_id,
+            algorithm = key.algorithm.name(),
+            "{event}"
+        );
     }
 }
 

@@ -190,8 +190,7 @@ mod tests {
         assert!(open.contains("# TYPE wireseal_segments counter") && open.ends_with("# EOF\n"), "{open}");
         let (head, body) = ask(&path, "HEAD /metrics HTTP/1.1\nHost: localhost\n\n");
         assert!(head.starts_with("HTTP/1.1 200") && body.is_empty(), "{head}{body}");
-        let (head, _) =
-            ask(&path, "POST /metrics HTTP/1.1\nHost: localhost\nContent-Length: 0\n\n");
+        let (head, _) = ask(&path, "POST /metrics HTTP/1.1\nHost: localhost\nContent-Length: 0\n\n");
         assert!(head.starts_with("HTTP/1.1 405") && head.contains("allow: GET, HEAD"), "{head}");
         let (head, _) = ask(&path, "GET / HTTP/1.1\nHost: localhost\n\n");
         assert!(head.starts_with("HTTP/1.1 404"), "{head}");

@@ -65,7 +65,8 @@ impl Supervisor {
     /// number if a signal ended it.
     ///
     /// On SIGHUP the configuration is read again; if it cannot be used, the one before stays, and the log says why. Other signals are
-    /// passed on to the program. The process must not have started children before, as it waits for any.
+    /// passed on to the program. The process must not have started children before, as it waits for any. Its limit of open files is raised
+    /// as far as it may be, but not the program's.
     ///
     /// # Errors
     /// [`RunError`]; the program has not been started then. [`RunError::exit_code`] is what a shell would return.

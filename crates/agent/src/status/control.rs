@@ -110,8 +110,9 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     for (left, pid) in sockets(path.parent().unwrap_or(path))? {
         let has_ended = pid == process::id() || !Path::new("/proc").join(pid.to_string()).exists();
         // It may run where this process cannot see it.
-        let is_refused =
-            || callers::connect(&left, LIMIT).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused);
+        let is_refused = || {
+            callers::connect(&left, LIMIT).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+        };
         if has_ended && is_refused() {
             // Another instance may have removed it.
             let _ = fs::remove_file(left);
@@ -166,9 +167,7 @@ fn running_in(folder: &Path, pid: Option<u32>) -> Result<Instances, StatusError>
         }
     }
     let late = || io::Error::new(ErrorKind::TimedOut, format!("not within {} seconds", LIMIT.as_secs()));
-    instances
-        .silent
-        .extend(asked.into_iter().map(|(path, _)| StatusError::NoAnswer { path, error: late() }));
+    instances.silent.extend(asked.into_iter().map(|(path, _)| StatusError::NoAnswer { path, error: late() }));
     instances.answered.sort_by_key(|status| (status.since, status.pid));
     Ok(instances)
 }
@@ -193,7 +192,9 @@ mod tests {
     fn only_control_sockets_are_asked_and_cleaned_away() {
         assert_eq!(process_of("gateway-411"), Some(411));
         assert_eq!(process_of("attach-1"), Some(1));
-        for name in ["metrics", "gateway-", "gateway-0411", "gateway-4 ", "gateway-4.new", "my-gateway-4", "-4"] {
+        for name in
+            ["metrics", "gateway-", "gateway-0411", "gateway-4 ", "gateway-4.new", "my-gateway-4", "-4"]
+        {
             assert_eq!(process_of(name), None, "{name}");
         }
         let folder = tempfile::tempdir().unwrap();
@@ -234,7 +235,10 @@ mod tests {
         assert_eq!(found.answered, [examples::status()]);
         let silent: Vec<_> = found.silent.iter().map(ToString::to_string).collect();
         assert_eq!(silent.len(), 2, "{silent:?}");
-        assert!(silent.iter().any(|error| error.contains("run-1: no answer: not within 3 seconds")), "{silent:?}");
+        assert!(
+            silent.iter().any(|error| error.contains("run-1: no answer: not within 3 seconds")),
+            "{silent:?}"
+        );
         assert!(started.elapsed() < 2 * LIMIT);
         // It is not asked.
         let found = running_in(folder.path(), Some(2)).unwrap();

@@ -51,7 +51,10 @@ mod tests {
             set_permissions(file.path(), Permissions::from_mode(mode)).unwrap();
             let warning = warning(file.path(), &metadata(file.path()).unwrap());
             assert_eq!(warning.is_some(), said.is_some(), "{mode:o}");
-            assert!(warning.is_none_or(|warning| said.is_some_and(|said| warning.contains(said))), "{mode:o}");
+            assert!(
+                warning.is_none_or(|warning| said.is_some_and(|said| warning.contains(said))),
+                "{mode:o}"
+            );
         }
     }
 }

@@ -25,7 +25,10 @@ fn no_number_panics_or_aborts() {
             let (code, said) = wireseal(&["gateway", "--keys", "/no/such", "--peer", "192.0.2.1", &argument]);
             assert_eq!(code, 2, "{said}");
             assert!(said.starts_with("error: invalid value"), "{argument}: {said}");
-            assert!(option != "--connections" || said.contains("from 1 to 1048576, which takes 1.2 GiB"), "{said}");
+            assert!(
+                option != "--connections" || said.contains("from 1 to 1048576, which takes 1.2 GiB"),
+                "{said}"
+            );
         }
     }
     let folder = tempfile::tempdir().unwrap();
@@ -34,8 +37,9 @@ fn no_number_panics_or_aborts() {
     fs::set_permissions(&keys, Permissions::from_mode(0o600)).unwrap();
     // 76 GiB, which no machine that this is tested on has.
     let room = ["--connections", "1048576", "--threads", "64", "--queue", "65000"];
-    let (code, said) =
-        wireseal(&[&["gateway", "--keys", keys.to_str().unwrap(), "--peer", "192.0.2.1"], &room[..]].concat());
+    let (code, said) = wireseal(
+        &[&["gateway", "--keys", keys.to_str().unwrap(), "--peer", "192.0.2.1"], &room[..]].concat(),
+    );
     let expected = "wireseal: 1048576 connections in each of 64 threads take 77824 MiB: name fewer\n";
     assert_eq!((code, said.as_str()), (2, expected));
 }
@@ -45,7 +49,9 @@ fn keys_that_everybody_can_write_are_said_to_be() {
     let folder = tempfile::tempdir().unwrap();
     let keys = folder.path().join("keys.toml");
     fs::write(&keys, first()).unwrap();
-    for (mode, can) in [(0o604, Some("read")), (0o602, Some("write")), (0o606, Some("read and write")), (0o660, None)] {
+    for (mode, can) in
+        [(0o604, Some("read")), (0o602, Some("write")), (0o606, Some("read and write")), (0o660, None)]
+    {
         fs::set_permissions(&keys, Permissions::from_mode(mode)).unwrap();
         let (code, said) =
             wireseal(&["gateway", "--keys", keys.to_str().unwrap(), "--peer", "192.0.2.1", "--dry-run"]);

@@ -64,7 +64,9 @@ fn in_json_both_ends_and_the_ids_are_fields_and_the_last_word_is_json() {
     assert_eq!((&opened["send_id"], &opened["recv_id"]), (&1.into(), &1.into()));
     let of_session = events.iter().filter(|event| event["remote"] == "192.0.2.2:179");
     assert!(of_session.clone().count() >= 2, "{log}");
-    assert!(of_session.map(|event| event["local"].as_str().unwrap()).all(|local| local.starts_with("192.0.2.1:")));
+    assert!(
+        of_session.map(|event| event["local"].as_str().unwrap()).all(|local| local.starts_with("192.0.2.1:"))
+    );
     // What cannot be used, or is not there at all.
     let (mut command, _) = net.gateway_command(Side::A, "[[key-chain]]\n", &["--json"]);
     let mut without = std::process::Command::new(env!("CARGO_BIN_EXE_wireseal"));

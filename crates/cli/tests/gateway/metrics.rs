@@ -32,8 +32,7 @@ os._exit(0)
 fn local_users_take_neither_all_descriptors_nor_the_port_for_long() {
     let net = Net::new(1500);
     let state = net.folder().join("state");
-    let arguments =
-        ["--metrics", "127.0.0.1:9417", "--threads", "1", "--state", state.to_str().unwrap()];
+    let arguments = ["--metrics", "127.0.0.1:9417", "--threads", "1", "--state", state.to_str().unwrap()];
     let gateway = net.gateway(Side::A, &first(), &arguments);
     let _other = net.gateway(Side::B, &first(), &[]);
     let session = net.session(Side::B, IPV4[1], Side::A);

@@ -70,8 +70,7 @@ fn a_full_disk_keeps_what_fits_and_the_rules_go_as_asked() {
     let net = Net::new(1500);
     let small = Small::new(net.folder().join("small"), 8192);
     let state = small.path().join("state");
-    let arguments =
-        ["--peer", "10.1.0.0/16=core", "--open-on-exit", "--state", state.to_str().unwrap()];
+    let arguments = ["--peer", "10.1.0.0/16=core", "--open-on-exit", "--state", state.to_str().unwrap()];
     let gateway = net.gateway(Side::A, &first(), &arguments);
     let _other = net.gateway(Side::B, &first(), &[]);
     net.run(Side::B, "ip route add local 10.1.0.0/16 dev lo");

@@ -35,7 +35,16 @@ os._exit(run.returncode)
 /// The exit code, and what is said, with nothing else in /run.
 fn status(arguments: &[&str]) -> (i32, String) {
     let mut command = Command::new("unshare");
-    command.args(["-m", "sh", "-c", "mount -t tmpfs tmpfs /run && exec \"$@\"", "sh", "python3", "-c", FAKES]);
+    command.args([
+        "-m",
+        "sh",
+        "-c",
+        "mount -t tmpfs tmpfs /run && exec \"$@\"",
+        "sh",
+        "python3",
+        "-c",
+        FAKES,
+    ]);
     let output = command.arg(WIRESEAL).args(arguments).stderr(Stdio::inherit()).output().unwrap();
     (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
 }
