@@ -205,6 +205,7 @@ fn once(mut sessions: Vec<ConnectionState>) -> Vec<ConnectionState> {
 mod tests {
     use std::fs::Permissions;
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::net::UnixListener;
 
     use super::*;
 
@@ -280,12 +281,14 @@ mod tests {
         assert_eq!(refused(&path), None);
         let link = folder.path().join("link");
         symlink(&path, &link).unwrap();
-        for other in [&link, folder.path(), Path::new("/dev/null"), Path::new("/dev/full")] {
+        let special = folder.path().join("special");
+        let _listener = UnixListener::bind(&special).unwrap();
+        for other in [&link, &special, folder.path()] {
             assert!(refused(other).unwrap().contains("no regular file"), "{}", other.display());
         }
         let missing = refused(&folder.path().join("no/such/folder")).unwrap();
         assert!(missing.contains("could not be written here"), "{missing}");
         assert!(refused(Path::new("/proc/sessions")).is_some());
-        assert_eq!(names(folder.path()), ["link", "sessions"]);
+        assert_eq!(names(folder.path()), ["link", "sessions", "special"]);
     }
 }

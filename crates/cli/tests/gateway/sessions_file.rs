@@ -25,10 +25,12 @@ fn a_damaged_file_is_set_aside_and_the_gateway_starts() {
 fn what_cannot_be_a_file_of_sessions_is_refused_at_the_start() {
     let net = Net::new(1500);
     let path = |name: &str| net.folder().join(name).to_str().unwrap().to_owned();
-    net.run(Side::A, &format!("mkfifo {}; install -m 666 /dev/null {}", path("fifo"), path("open")));
-    net.run(Side::A, &format!("install -o nobody -m 600 /dev/null {}", path("nobodys")));
+    let made = ["fifo p", "device c 1 3"].map(|name| format!("mknod {}; ", path(name))).concat();
+    let files = "touch open nobodys && chmod 666 open && chown nobody nobodys";
+    net.run(Side::A, &format!("{made} cd {} && {files}", path(".")));
     for (state, expected) in [
-        ("/dev/null", "it is no regular file"),
+        // As /dev/null is, but not the machine's own: a gateway that took it would put a file in its place.
+        (&path("device"), "it is no regular file"),
         (&path("fifo"), "it is no regular file"),
         (&path("."), "it is no regular file"),
         (&path("open"), "others can write it (mode 0666)"),
