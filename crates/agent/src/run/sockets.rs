@@ -7,6 +7,7 @@ use std::os::fd::{OwnedFd, RawFd};
 
 use rustix::io::Errno;
 use socket2::SockRef;
+use tracing::field::display;
 use wireseal_linux::{KeyManager, ManagerError, PeerName, TcpAoSocket};
 use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
 
@@ -188,7 +189,7 @@ impl Sockets {
                 // On any other error the session is reset when it is looked at.
                 && (matches!(error, ManagerError::Unsigned) || kind == Kind::Keyless)
             {
-                tracing::warn!(%remote, "this session is open already and stays unsigned; the next one with this peer has keys");
+                tracing::warn!(local = local_of(socket).map(display), %remote, "this session is open already and stays unsigned; the next one with this peer has keys");
                 self.known.insert(inode, Known::LeftUnsigned);
             }
         });
@@ -259,7 +260,11 @@ impl Sockets {
                 self.known.insert(inode, Known::Other);
             }
         } else if self.is_remainder(socket) {
-            tracing::error!("a session ended before it was checked: whatever it had received was discarded");
+            let local = local_of(socket).map(display);
+            tracing::error!(
+                local,
+                "a session ended before it was checked: whatever it had received was discarded"
+            );
             reset(socket);
             self.known.insert(inode, Known::Other);
         }
@@ -275,7 +280,7 @@ impl Sockets {
                 self.known.insert(inode, Known::Other);
             }
             Err(error) => {
-                tracing::error!(%remote, %error, "a session was reset");
+                tracing::error!(local = local_of(socket).map(display), %remote, %error, "a session was reset");
                 reset(socket);
                 self.known.insert(inode, Known::Other);
             }
