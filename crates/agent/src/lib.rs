@@ -104,7 +104,7 @@ pub use error::{ConfigError, PeerArgumentError};
 #[doc(hidden)]
 pub use gateway::PacketQueues;
 #[cfg(feature = "gateway")]
-pub use gateway::{Gateway, GatewayError};
+pub use gateway::{Gateway, GatewayError, Holder};
 #[cfg(any(feature = "gateway", feature = "run"))]
 pub use metrics::{MetricsAddress, MetricsAddressError};
 #[cfg(feature = "run")]
@@ -112,8 +112,8 @@ pub use run::{AttachError, RunError, Supervisor, run_in_background, stop_with};
 pub use source::{PeerArgument, Source};
 #[cfg(any(feature = "gateway", feature = "run"))]
 pub use status::{
-    Command, Instances, KeyStatus, ListenerStatus, PeerStatus, Segments, SessionStatus, Status, StatusError,
-    network_namespace, running,
+    Command, Instances, KeyStatus, ListenerStatus, PeerStatus, RulesStatus, Segments, SessionStatus, Status,
+    StatusError, network_namespace, running,
 };
 
 /// The README's code compiles.

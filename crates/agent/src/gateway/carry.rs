@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use wireseal_tcp_ao::shim::Direction;
+
 use super::queues::{Packet, PacketQueues};
 use super::shard::Verdict;
 use super::shards::Shards;
@@ -35,23 +37,25 @@ impl Numbers {
 }
 
 /// Carries the packets of a thread's queues until the process ends.
-pub(super) fn carry(
-    mut queues: PacketQueues,
-    thread: u16,
-    numbers: Numbers,
-    mut wire: Wire,
-    shards: &Shards,
-) {
+pub(super) fn carry(mut queues: PacketQueues, thread: u16, mut wire: Wire, shards: &Shards) {
     let mut packets = Vec::new();
     loop {
         if let Err(error) = queues.receive(&mut packets) {
             tracing::error!(%error, "packets could not be received from the kernel");
         }
         // Between the two directions the order means nothing.
-        let is_outbound = |packet: &Packet| packet.queue == numbers.first + thread;
-        let (mut outbound, mut inbound): (Vec<_>, Vec<_>) = packets.drain(..).partition(is_outbound);
-        for packet in outbound.extract_if(.., |packet| wire.has_sent(packet.octets())) {
-            log_lost(queues.accept(packet));
+        let (mut outbound, mut inbound) = (Vec::new(), Vec::new());
+        for packet in packets.drain(..) {
+            match packet.direction() {
+                // It was judged when it was sent.
+                Some(Direction::Outbound) if wire.has_sent(packet.octets()) => {
+                    log_lost(queues.accept(packet));
+                }
+                Some(Direction::Outbound) => outbound.push(packet),
+                Some(Direction::Inbound) => inbound.push(packet),
+                // No rule of ours queues it.
+                None => log_lost(queues.drop(packet)),
+            }
         }
         let mut shard = shards.shard(thread.into());
         outbound.iter().for_each(|packet| shards.claim(&mut shard, packet.octets(), true));
@@ -95,6 +99,10 @@ pub(super) fn carry_errors(mut queues: PacketQueues, shards: &Shards) {
             tracing::error!(%error, "packets could not be received from the kernel");
         }
         for mut packet in packets.drain(..) {
+            if packet.direction() != Some(Direction::Inbound) {
+                log_lost(queues.drop(packet));
+                continue;
+            }
             let is_own = packet.from_device == LOOPBACK;
             let (now, octets) = (shards.now(), packet.octets_mut());
             let is_admitted = shards.each().all(|mut shard| {

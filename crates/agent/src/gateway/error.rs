@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use wireseal_tcp_ao::PeerError;
 
+use super::bound::{Holder, advice};
 use crate::error::ConfigError;
 use crate::metrics::MetricsAddress;
 
@@ -28,7 +29,7 @@ pub enum GatewayError {
         mebibytes: usize,
     },
     /// The kernel's queues cannot be had.
-    #[error("cannot bind the packet queues {first} to {last}: {error}{}", advice(error))]
+    #[error("cannot bind the packet queues {first} to {last}: {error}{}", advice(*first, *last, error))]
     Queue {
         /// The first queue.
         first: u16,
@@ -62,17 +63,20 @@ pub enum GatewayError {
         /// Why. It is in the message, and so not the error's source.
         error: io::Error,
     },
+    /// Another gateway runs in this network namespace.
+    #[error(
+        "another gateway runs in this network namespace{0}: one carries all peers; add them to its configuration"
+    )]
+    Another(Holder),
+    /// A gateway runs whose rules were to be removed.
+    #[error("a gateway runs in this network namespace{0}: stop it first")]
+    Runs(Holder),
+    /// There are IPv6 peers, and the kernel has no IPv6.
+    #[error("there are IPv6 peers, but this kernel has no IPv6, or it is switched off")]
+    NoIpv6,
     /// Any other error of the operating system.
     #[error("cannot run the gateway: {0}")]
     System(io::Error),
-}
-
-fn advice(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::PermissionDenied => " (it needs CAP_NET_ADMIN, or another gateway has them)",
-        io::ErrorKind::ResourceBusy => " (another gateway has them)",
-        _ => "",
-    }
 }
 
 fn wire_advice(error: &io::Error) -> &'static str {

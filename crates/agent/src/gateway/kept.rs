@@ -1,65 +1,138 @@
-//! The rules of a running gateway, which it installs again when another program has flushed them.
+//! The rules of a running gateway, which it installs again when another program has changed them.
 
+use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use wireseal_tcp_ao::key_chain::Timestamp;
 
 use super::GatewayError;
 use super::carry::Numbers;
-use super::rules::Rules;
+use super::rules::{Generation, Image, Rules};
 use crate::Config;
+use crate::status::RulesStatus;
+
+/// How often rules are looked at if nothing else tells that they have changed, and how often it is tried to install them.
+const SECOND: Duration = Duration::from_secs(1);
 
 /// The rules, and what they are for.
 pub(super) struct KeptRules {
-    rules: Rules,
     numbers: Numbers,
-    /// `None` once the gateway has ended.
-    config: Mutex<Option<Config>>,
+    generation: Generation,
+    /// `None` before they are installed, and once the gateway has ended.
+    kept: Mutex<Option<Kept>>,
+    status: Mutex<RulesStatus>,
+}
+
+struct Kept {
+    rules: Rules,
+    config: Config,
+    /// As they were when they had been installed.
+    image: Image,
+    looked: Instant,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl KeptRules {
-    pub(super) fn install(config: Config, numbers: Numbers) -> Result<Self, GatewayError> {
-        let rules = Rules::install(&config, numbers)?;
-        Ok(Self { rules, numbers, config: Mutex::new(Some(config)) })
+    pub(super) fn new(numbers: Numbers) -> io::Result<Self> {
+        let status = RulesStatus {
+            by: String::new(),
+            since: Timestamp::now(),
+            problem: Some("they are not installed yet".to_owned()),
+        };
+        Ok(Self {
+            numbers,
+            generation: Generation::open()?,
+            kept: Mutex::default(),
+            status: Mutex::new(status),
+        })
     }
 
-    /// The name of the program that installs them.
-    pub(super) const fn by(&self) -> &'static str {
-        self.rules.by()
+    /// Installs them; returns the name of the program that did.
+    pub(super) fn install(&self, config: Config) -> Result<&'static str, GatewayError> {
+        let (rules, image) = Rules::install(&config, self.numbers, &self.generation)?;
+        *lock(&self.kept) = Some(Kept { rules, config, image, looked: Instant::now() });
+        rules.by().clone_into(&mut lock(&self.status).by);
+        self.note(None);
+        Ok(rules.by())
     }
 
-    fn config(&self) -> MutexGuard<'_, Option<Config>> {
-        self.config.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether they are in place.
+    pub(super) fn status(&self) -> RulesStatus {
+        lock(&self.status).clone()
     }
 
     /// Puts the rules of another configuration in their place; on an error they stay.
     pub(super) fn change(&self, config: Config) -> Result<(), GatewayError> {
-        let mut present = self.config();
-        self.rules.replace(&config, self.numbers)?;
-        *present = Some(config);
+        let mut kept = lock(&self.kept);
+        let Some(kept) = kept.as_mut() else { return Ok(()) };
+        kept.image = kept.rules.replace(&config, self.numbers, &self.generation)?;
+        kept.config = config;
         Ok(())
     }
 
-    /// Installs them again if they are gone.
+    /// Installs them again if they are not as they were. To be called often: it costs next to nothing while no program changes rules.
     pub(super) fn check(&self) {
-        let present = self.config();
-        let Some(config) = present.as_ref() else { return };
-        if self.rules.are_in_place(config, self.numbers) {
+        let mut kept = lock(&self.kept);
+        let Some(kept) = kept.as_mut() else { return };
+        let was_in_place = lock(&self.status).problem.is_none();
+        let generation = kept.rules.have_generation().then(|| self.generation.now()).flatten();
+        let is_unchanged = generation.is_some() && generation == kept.image.generation;
+        let is_told = kept.rules.have_generation() && generation.is_some() && was_in_place;
+        if was_in_place && is_unchanged || !is_told && kept.looked.elapsed() < SECOND {
             return;
         }
-        match self.rules.replace(config, self.numbers) {
-            Ok(()) => {
+        kept.looked = Instant::now();
+        let found = kept.rules.image(&self.generation);
+        let problem = match &found {
+            Ok(found) => kept.image.difference(found),
+            Err(error) => Some(error.to_string()),
+        };
+        let Some(problem) = problem else {
+            // Others have changed theirs.
+            kept.image.generation = found.ok().and_then(|found| found.generation);
+            self.note(None);
+            return;
+        };
+        if was_in_place {
+            self.note(Some(problem.clone()));
+        }
+        match kept.rules.replace(&kept.config, self.numbers, &self.generation) {
+            Ok(image) => {
+                kept.image = image;
+                self.note(None);
                 tracing::error!(
-                    "another program had removed the rules: packets passed unsigned for up to a second"
+                    "the rules had been changed, and are installed again; until now packets may have passed unsigned: {problem}"
                 );
             }
             Err(error) => {
-                tracing::error!(%error, "another program has removed the rules: packets pass unsigned");
+                let problem = format!("{problem}; {error}");
+                if self.note(Some(problem.clone())) {
+                    tracing::error!("the rules are not in place, and packets may pass unsigned: {problem}");
+                }
             }
         }
+    }
+
+    /// Notes what is wrong with them; whether that is new.
+    fn note(&self, problem: Option<String>) -> bool {
+        let mut status = lock(&self.status);
+        if status.problem.is_some() != problem.is_some() {
+            status.since = Timestamp::now();
+        }
+        let is_new = status.problem != problem;
+        status.problem = problem;
+        is_new
     }
 
     /// From now on they are as they are, or gone.
     pub(super) fn end(&self, are_removed: bool) -> Result<(), GatewayError> {
-        *self.config() = None;
-        if are_removed { self.rules.remove() } else { Ok(()) }
+        match lock(&self.kept).take() {
+            Some(kept) if are_removed => kept.rules.remove().map(drop),
+            _ => Ok(()),
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! TCP-AO between programs and the wire: the packets of protected peers go through the shim, by the kernel's packet queues.
 
+mod bound;
 mod carry;
 mod error;
 mod kept;
+mod lock;
 mod queues;
 mod refusals;
 mod rules;
@@ -11,12 +13,14 @@ mod shards;
 mod state;
 mod wire;
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::geteuid;
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -24,6 +28,7 @@ use wireseal_tcp_ao::shim::ShimSlot;
 
 use self::carry::{Numbers, carry, carry_errors};
 use self::kept::KeptRules;
+use self::lock::Lock;
 use self::rules::Rules;
 use self::shards::Shards;
 use self::state::StateFile;
@@ -31,14 +36,18 @@ use self::wire::Wire;
 use crate::callers::raise_descriptor_limit;
 use crate::metrics::{self, MetricsAddress};
 use crate::source::Source;
-use crate::status::{Command, StatusSource, announce};
+use crate::status::{Command, RulesStatus, Status, StatusSource, announce, network_namespace, running};
 
+pub use self::bound::Holder;
 pub use self::error::GatewayError;
 #[doc(hidden)]
 pub use self::queues::PacketQueues;
 
 /// How often the key chains are looked at.
 const TICK: Duration = Duration::from_secs(1);
+/// How often it is looked whether the rules have changed.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// How a gateway runs.
 #[derive(Clone, Debug)]
 pub struct Gateway {
@@ -108,30 +117,35 @@ impl Gateway {
         let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(GatewayError::System)?;
         raise_descriptor_limit();
         self.check_room()?;
+        let _lock = Lock::take(GatewayError::Another)?;
         let shards =
             Arc::new(Shards::new(&config, self.threads.into(), self.connections, self.accepts_icmp)?);
         let state = self.state.as_deref().map(StateFile::new).transpose()?;
         if let Some(file) = &state {
             shards.adopt(file.read()?);
         }
+        let numbers = Numbers { first: self.queue, threads: self.threads };
+        let rules = Arc::new(KeptRules::new(numbers).map_err(GatewayError::System)?);
         let source: StatusSource = {
-            let shards = Arc::clone(&shards);
-            Arc::new(move || shards.status())
+            let (shards, rules) = (Arc::clone(&shards), Arc::clone(&rules));
+            Arc::new(move || Status { rules: Some(rules.status()), ..shards.status() })
         };
         let served = self.metrics.as_ref().map(|address| {
             let served = metrics::serve(address, Arc::clone(&source));
             served.map_err(|error| GatewayError::Metrics { address: address.clone(), error })
         });
         let _served = served.transpose()?;
-        let numbers = Numbers { first: self.queue, threads: self.threads };
-        start_carrying(numbers, &shards)?;
+        let mut bound = Bound::new(numbers)?;
         let peers = config.peers.len();
-        let rules = Arc::new(KeptRules::install(config, numbers)?);
+        let by = rules.install(config)?;
+        // What rules of before have queued; those that lead into other queues are gone now.
+        bound.drain().map_err(GatewayError::System)?;
         if let Some(file) = &state {
             // Each session may go on once.
             file.remove()?;
         }
-        tracing::info!(peers, by = rules.by(), "the gateway carries the packets of its peers");
+        bound.carry(&shards)?;
+        tracing::info!(peers, by, "the gateway carries the packets of its peers");
         let _announced = announce(Command::Gateway, source);
         tell_systemd();
         let reload = Arc::new(AtomicBool::new(false));
@@ -150,7 +164,7 @@ impl Gateway {
         let kept = Arc::clone(&rules);
         start("rules", move || {
             loop {
-                thread::park_timeout(TICK);
+                thread::park_timeout(LOOK);
                 kept.check();
             }
         })?;
@@ -178,20 +192,48 @@ impl Gateway {
         }
     }
 
-    /// Checks that a gateway runs in this network namespace and that its rules give it the packets of its peers. Returns the program that
-    /// installed the rules: `nft` or one of `iptables`.
+    /// Asks the gateway of this network namespace whether its rules give it the packets of its peers. Returns the program that installed
+    /// them: `nft`, or one of `iptables`.
     ///
     /// # Errors
-    /// [`GatewayError::NotInPlace`] says what is missing.
-    pub fn check() -> Result<&'static str, GatewayError> {
-        Rules::check()
+    /// [`GatewayError::NotInPlace`] says what is missing, and what becomes of packets.
+    pub fn check() -> Result<String, GatewayError> {
+        let not_in_place = |why: String| Err(GatewayError::NotInPlace(why));
+        if !geteuid().is_root() {
+            return not_in_place("root alone can ask a gateway".to_owned());
+        }
+        let namespace = network_namespace();
+        let is_here =
+            |status: &Status| status.command == Command::Gateway && status.network_namespace == namespace;
+        let asked = running(None).map(|instances| instances.answered.into_iter().find(is_here));
+        let why = match asked.map(|found| found.and_then(|status| status.rules)) {
+            Ok(Some(RulesStatus { by, problem: None, .. })) => return Ok(by),
+            Ok(Some(RulesStatus { since, problem: Some(problem), .. })) => {
+                return not_in_place(format!(
+                    "a gateway runs, but since {since} its rules are not in place, and packets of its peers may pass unsigned: {problem}"
+                ));
+            }
+            Ok(None) => match bound::holder() {
+                Some(holder) => format!("a gateway runs{holder}, but does not answer"),
+                None => "no gateway runs".to_owned(),
+            },
+            Err(error) => error.to_string(),
+        };
+        not_in_place(match Rules::left() {
+            Some(by) => {
+                format!("{why}; rules in {by} are there: what they queue is dropped while no gateway runs")
+            }
+            None => format!("{why}, and there are no rules: packets of the peers pass unsigned"),
+        })
     }
 
-    /// Removes the rules that a gateway has left: packets of its peers pass unsigned from now on. `false` if there were none.
+    /// Removes the rules that a gateway has left, also if others have removed some of them: packets of its peers pass unsigned from now
+    /// on. Returns the programs that had any.
     ///
     /// # Errors
-    /// [`GatewayError::Rules`].
-    pub fn remove_rules() -> Result<bool, GatewayError> {
+    /// [`GatewayError::Runs`] if a gateway runs, which would install them again, and [`GatewayError::Rules`].
+    pub fn remove_rules() -> Result<Vec<&'static str>, GatewayError> {
+        let _lock = Lock::take(GatewayError::Runs)?;
         Rules::remove_all()
     }
 }
@@ -210,23 +252,39 @@ fn change(source: &Source, rules: &KeptRules, shards: &Shards) {
     }
 }
 
-/// Binds the queues, and starts the threads that carry their packets.
-fn start_carrying(numbers: Numbers, shards: &Arc<Shards>) -> Result<(), GatewayError> {
-    let bind = |queues: &[u16]| {
-        let bound = PacketQueues::bind(queues.iter().copied());
-        bound.map_err(|error| GatewayError::Queue { first: numbers.first, last: numbers.errors(), error })
-    };
-    // All of them, before the first thread is started.
-    let errors = bind(&[numbers.errors()])?;
-    let own = numbers.outbound().zip(numbers.inbound()).map(|(outbound, inbound)| {
-        Ok((bind(&[outbound, inbound])?, Wire::open().map_err(GatewayError::Wire)?))
-    });
-    for (thread, (queues, wire)) in (0..).zip(own.collect::<Result<Vec<_>, GatewayError>>()?) {
-        let shards = Arc::clone(shards);
-        start("packets", move || carry(queues, thread, numbers, wire, &shards))?;
+/// The queues of all threads, bound and not yet served: until they are, what is in them goes nowhere.
+struct Bound {
+    threads: Vec<(PacketQueues, Wire)>,
+    errors: PacketQueues,
+}
+
+impl Bound {
+    fn new(numbers: Numbers) -> Result<Self, GatewayError> {
+        let bind = |queues: &[u16]| {
+            let bound = PacketQueues::bind(queues.iter().copied());
+            bound.map_err(|error| GatewayError::Queue { first: numbers.first, last: numbers.errors(), error })
+        };
+        let own = numbers.outbound().zip(numbers.inbound()).map(|(outbound, inbound)| {
+            Ok((bind(&[outbound, inbound])?, Wire::open().map_err(GatewayError::Wire)?))
+        });
+        Ok(Self { threads: own.collect::<Result<_, GatewayError>>()?, errors: bind(&[numbers.errors()])? })
     }
-    let shards = Arc::clone(shards);
-    start("icmp errors", move || carry_errors(errors, &shards))
+
+    /// Drops what is in them.
+    fn drain(&mut self) -> io::Result<()> {
+        let queues = self.threads.iter_mut().map(|(queues, _)| queues);
+        queues.chain([&mut self.errors]).try_for_each(PacketQueues::drain)
+    }
+
+    /// Starts the threads that carry their packets.
+    fn carry(self, shards: &Arc<Shards>) -> Result<(), GatewayError> {
+        for (thread, (queues, wire)) in (0..).zip(self.threads) {
+            let shards = Arc::clone(shards);
+            start("packets", move || carry(queues, thread, wire, &shards))?;
+        }
+        let shards = Arc::clone(shards);
+        start("icmp errors", move || carry_errors(self.errors, &shards))
+    }
 }
 
 /// Units that come after this one can start, if systemd waits for that (`Type=notify`).

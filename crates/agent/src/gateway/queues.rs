@@ -7,9 +7,10 @@ use std::io::{self, ErrorKind, IoSlice};
 use std::ops::Range;
 
 use libc::{
-    NFNL_SUBSYS_QUEUE, NFQA_CAP_LEN, NFQA_CFG_CMD, NFQA_CFG_PARAMS, NFQA_CFG_QUEUE_MAXLEN,
-    NFQA_IFINDEX_INDEV, NFQA_IFINDEX_OUTDEV, NFQA_MARK, NFQA_PACKET_HDR, NFQA_PAYLOAD, NFQA_VERDICT_HDR,
-    NFQNL_CFG_CMD_BIND, NFQNL_COPY_PACKET, NFQNL_MSG_CONFIG, NFQNL_MSG_PACKET, NFQNL_MSG_VERDICT,
+    NF_INET_LOCAL_IN, NF_INET_LOCAL_OUT, NF_INET_PRE_ROUTING, NFNL_SUBSYS_QUEUE, NFQA_CAP_LEN, NFQA_CFG_CMD,
+    NFQA_CFG_PARAMS, NFQA_CFG_QUEUE_MAXLEN, NFQA_IFINDEX_INDEV, NFQA_IFINDEX_OUTDEV, NFQA_MARK,
+    NFQA_PACKET_HDR, NFQA_PAYLOAD, NFQA_VERDICT_HDR, NFQNL_CFG_CMD_BIND, NFQNL_COPY_PACKET, NFQNL_MSG_CONFIG,
+    NFQNL_MSG_PACKET, NFQNL_MSG_VERDICT,
 };
 use netlink_packet_core::{
     NLA_ALIGNTO, NLA_HEADER_SIZE, NLM_F_ACK, NLM_F_REQUEST, NLMSG_ERROR, NetlinkBuffer, NlaBuffer,
@@ -18,7 +19,7 @@ use netlink_sys::protocols::NETLINK_NETFILTER;
 use netlink_sys::{Socket, SocketAddr};
 use rustix::net::sockopt::{set_socket_recv_buffer_size_force, set_socket_send_buffer_size_force};
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
-use wireseal_tcp_ao::shim::OPTION_ROOM;
+use wireseal_tcp_ao::shim::{Direction, OPTION_ROOM};
 
 /// Packets that are taken at once.
 const BATCH: usize = 64;
@@ -37,9 +38,9 @@ const VERDICT: usize = HEADERS + NLA_HEADER_SIZE + 8;
 const HEADROOM: usize = OPTION_ROOM + VERDICT + NLA_HEADER_SIZE;
 /// Octets of `struct nlmsghdr`.
 const NETLINK_HEADER: usize = 16;
-/// Octets of `struct nfgenmsg`, which follows the netlink header: family, version, number of the queue.
+/// Octets of `struct nfgenmsg`, which follows the netlink header: family, version, a number, which is the queue's.
 const GENERAL_HEADER: usize = 4;
-const HEADERS: usize = NETLINK_HEADER + GENERAL_HEADER;
+pub(super) const HEADERS: usize = NETLINK_HEADER + GENERAL_HEADER;
 
 const DROP: u32 = 0;
 const ACCEPT: u32 = 1;
@@ -48,8 +49,10 @@ const ACCEPT: u32 = 1;
 #[derive(Debug)]
 pub(super) struct Packet {
     /// The queue's number.
-    pub(super) queue: u16,
+    queue: u16,
     id: u32,
+    /// Where on its way through the kernel it was queued (`enum nf_inet_hooks` of `linux/netfilter.h`).
+    hook: u8,
     /// The indices of the devices that it came by and leaves by; 0 if there is none.
     pub(super) from_device: u32,
     pub(super) to_device: u32,
@@ -60,6 +63,16 @@ pub(super) struct Packet {
 }
 
 impl Packet {
+    /// Which way it goes. It is known by the hook alone, which the kernel says of each packet: rules of another gateway, or of another
+    /// program, may put packets of any direction into any queue. `None` if it is neither from a program nor for one.
+    pub(super) fn direction(&self) -> Option<Direction> {
+        match i32::from(self.hook) {
+            NF_INET_LOCAL_OUT => Some(Direction::Outbound),
+            NF_INET_PRE_ROUTING | NF_INET_LOCAL_IN => Some(Direction::Inbound),
+            _ => None,
+        }
+    }
+
     /// Its octets.
     pub(super) fn octets(&self) -> &[u8] {
         &self.buffer[self.place.clone()]
@@ -96,6 +109,8 @@ pub struct PacketQueues {
     socket: Socket,
     /// Buffers to be used again.
     free: Vec<Vec<u8>>,
+    /// How many queues there are.
+    queues: usize,
     /// Verdicts to be sent, each somewhere in its packet's buffer, and their octets.
     verdicts: Vec<(Vec<u8>, Range<usize>)>,
     octets: usize,
@@ -111,7 +126,7 @@ impl PacketQueues {
         socket.set_no_enobufs(true)?;
         set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER)?;
         set_socket_send_buffer_size_force(&socket, SEND_BUFFER)?;
-        let mut queues = Self { socket, free: Vec::new(), verdicts: Vec::new(), octets: 0 };
+        let mut queues = Self { socket, free: Vec::new(), queues: 0, verdicts: Vec::new(), octets: 0 };
         for number in numbers {
             // `struct nfqnl_msg_config_cmd`: command, padding, protocol family.
             queues.configure(number, &[(NFQA_CFG_CMD, &[NFQNL_CFG_CMD_BIND as u8, 0, 0, 0])])?;
@@ -120,6 +135,7 @@ impl PacketQueues {
             let parameters = [a, b, c, d, NFQNL_COPY_PACKET as u8];
             let length = QUEUE_LENGTH.to_be_bytes();
             queues.configure(number, &[(NFQA_CFG_PARAMS, &parameters), (NFQA_CFG_QUEUE_MAXLEN, &length)])?;
+            queues.queues += 1;
         }
         Ok(queues)
     }
@@ -132,7 +148,7 @@ impl PacketQueues {
             write_attribute(&mut message[at..], *kind, value.len());
             message[at + NLA_HEADER_SIZE..][..value.len()].copy_from_slice(value);
         }
-        write_headers(&mut message, NFQNL_MSG_CONFIG, NLM_F_ACK, queue);
+        write_headers(&mut message, NFNL_SUBSYS_QUEUE, NFQNL_MSG_CONFIG, NLM_F_ACK, queue);
         self.socket.send(&message, 0)?;
         loop {
             let mut answer = Vec::with_capacity(MESSAGE);
@@ -146,12 +162,13 @@ impl PacketQueues {
 
     /// Waits for packets, and takes those that are there.
     pub(super) fn receive(&mut self, packets: &mut Vec<Packet>) -> io::Result<()> {
-        self.receive_some(packets, BATCH)
+        self.take(packets, BATCH, 0)
     }
 
-    fn receive_some(&mut self, packets: &mut Vec<Packet>, most: usize) -> io::Result<()> {
+    /// Takes packets that are there; `first` are the flags with which the first is waited for.
+    fn take(&mut self, packets: &mut Vec<Packet>, most: usize, first: i32) -> io::Result<()> {
         while packets.len() < most {
-            let flags = if packets.is_empty() { 0 } else { libc::MSG_DONTWAIT };
+            let flags = if packets.is_empty() { first } else { libc::MSG_DONTWAIT };
             let mut buffer = self.free.pop().unwrap_or_else(|| Vec::with_capacity(HEADROOM + MESSAGE));
             buffer.clear();
             buffer.resize(HEADROOM, 0);
@@ -208,13 +225,28 @@ impl PacketQueues {
             None => 0..VERDICT,
         };
         let octets = &mut buffer[message.clone()];
-        write_headers(octets, NFQNL_MSG_VERDICT, 0, queue);
+        write_headers(octets, NFNL_SUBSYS_QUEUE, NFQNL_MSG_VERDICT, 0, queue);
         write_attribute(&mut octets[HEADERS..], NFQA_VERDICT_HDR, 8);
         octets[HEADERS + NLA_HEADER_SIZE..][..4].copy_from_slice(&verdict.to_be_bytes());
         octets[HEADERS + NLA_HEADER_SIZE + 4..][..4].copy_from_slice(&id.to_be_bytes());
         self.octets += message.len();
         self.verdicts.push((buffer, message));
         if self.octets >= FULL || self.verdicts.len() >= BATCH { self.flush() } else { Ok(()) }
+    }
+
+    /// Drops what waits, so that the next packet received is one that came since.
+    pub(super) fn drain(&mut self) -> io::Result<()> {
+        let mut packets = Vec::new();
+        // No more can have waited.
+        for _ in 0..self.queues * QUEUE_LENGTH as usize / BATCH {
+            self.take(&mut packets, BATCH, libc::MSG_DONTWAIT)?;
+            if packets.is_empty() {
+                break;
+            }
+            packets.drain(..).try_for_each(|packet| self.drop(packet))?;
+            self.flush()?;
+        }
+        Ok(())
     }
 
     /// Sends the verdicts.
@@ -240,7 +272,7 @@ impl PacketQueues {
         let mut queues = Self::bind(first..first + queues)?;
         let mut packets = Vec::new();
         loop {
-            queues.receive_some(&mut packets, most)?;
+            queues.take(&mut packets, most, 0)?;
             for packet in packets.drain(..) {
                 queues.accept(packet)?;
             }
@@ -250,13 +282,13 @@ impl PacketQueues {
 }
 
 /// Writes the headers of a message that fills these octets.
-fn write_headers(message: &mut [u8], kind: i32, flags: u16, queue: u16) {
+pub(super) fn write_headers(message: &mut [u8], subsystem: i32, kind: i32, flags: u16, resource: u16) {
     let length = message.len() as u32;
     message[..HEADERS].fill(0);
-    message[NETLINK_HEADER + 2..HEADERS].copy_from_slice(&queue.to_be_bytes());
+    message[NETLINK_HEADER + 2..HEADERS].copy_from_slice(&resource.to_be_bytes());
     let mut header = NetlinkBuffer::new(message);
     header.set_length(length);
-    header.set_message_type((NFNL_SUBSYS_QUEUE as u16) << 8 | kind as u16);
+    header.set_message_type((subsystem as u16) << 8 | kind as u16);
     header.set_flags(NLM_F_REQUEST | flags);
 }
 
@@ -285,7 +317,7 @@ fn parse(buffer: Vec<u8>) -> Option<Packet> {
     }
     let queue = u16::from_be_bytes(*message.payload().get(2..)?.first_chunk()?);
     let number = |value: &[u8]| value.first_chunk().map(|octets| u32::from_be_bytes(*octets));
-    let (mut id, mut place, mut is_cut) = (None, None, false);
+    let (mut header, mut place, mut is_cut) = (None, None, false);
     let (mut from_device, mut to_device, mut mark) = (0, 0, 0);
     let (mut at, end) = (HEADROOM + HEADERS, HEADROOM + message.length() as usize);
     while at + NLA_HEADER_SIZE <= end {
@@ -293,7 +325,7 @@ fn parse(buffer: Vec<u8>) -> Option<Packet> {
         let value = attribute.value();
         match i32::from(attribute.kind()) {
             // `struct nfqnl_msg_packet_hdr`: identifier, protocol, hook.
-            NFQA_PACKET_HDR => id = number(value),
+            NFQA_PACKET_HDR => header = number(value).zip(value.get(6).copied()),
             NFQA_IFINDEX_INDEV => from_device = number(value)?,
             NFQA_IFINDEX_OUTDEV => to_device = number(value)?,
             NFQA_MARK => mark = number(value)?,
@@ -305,5 +337,6 @@ fn parse(buffer: Vec<u8>) -> Option<Packet> {
         at += usize::from(attribute.length()).next_multiple_of(NLA_ALIGNTO);
     }
     let place = if is_cut { HEADROOM..HEADROOM } else { place? };
-    Some(Packet { queue, id: id?, from_device, to_device, mark, place, buffer })
+    let (id, hook) = header?;
+    Some(Packet { queue, id, hook, from_device, to_device, mark, place, buffer })
 }

@@ -224,6 +224,7 @@ impl Supervisor {
             program,
             peers: Vec::new(),
             listeners: Vec::new(),
+            rules: None,
         };
         let status = Arc::new(Mutex::new(status));
         let shown = Arc::clone(&status);

@@ -154,7 +154,10 @@ fn running_in(folder: &Path, pid: Option<u32>) -> Result<Instances, StatusError>
     for (path, _) in &asked {
         let (path, said) = (path.clone(), said.clone());
         // If there can be no thread for it, it stays silent.
-        let _ = thread::Builder::new().spawn(move || said.send((ask(&path), path)));
+        let _ = thread::Builder::new().spawn(move || {
+            // By now nobody may wait for it.
+            let _ = said.send((ask(&path), path));
+        });
     }
     drop(said);
     let mut instances = Instances::default();

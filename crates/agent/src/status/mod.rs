@@ -39,6 +39,21 @@ pub struct Status {
     pub peers: Vec<PeerStatus>,
     /// The protected listeners of the program. They count what no connection took, of any peer.
     pub listeners: Vec<ListenerStatus>,
+    /// A gateway's rules, by which the kernel gives it packets.
+    #[serde(default)]
+    pub rules: Option<RulesStatus>,
+}
+
+/// The rules by which the kernel gives packets to a gateway.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct RulesStatus {
+    /// The program that has installed them: `nft`, or one of iptables.
+    pub by: String,
+    /// Since when they are in place, or are not.
+    pub since: Timestamp,
+    /// Why they are not in place, so that packets may pass unsigned; `None` if they are.
+    pub problem: Option<String>,
 }
 
 /// The network namespace of this process: the inode number of `/proc/self/ns/net`; 0 if it cannot be found out.
@@ -255,6 +270,7 @@ pub(crate) mod examples {
             program: None,
             peers: vec![peer("192.0.2.1"), peer("2001:db8::/32")],
             listeners: vec![ListenerStatus { local: "0.0.0.0:179".parse().unwrap(), segments }],
+            rules: None,
         }
     }
 }

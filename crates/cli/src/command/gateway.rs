@@ -41,7 +41,7 @@ pub(super) struct Arguments {
     /// Remove the rules that a gateway has left, and do nothing else: packets then pass UNSIGNED
     #[arg(long, exclusive = true)]
     remove_rules: bool,
-    /// Check that a gateway runs and its rules are in place, and do nothing else: exit code 0 if so, else 1
+    /// Ask the gateway of this network namespace whether its rules are in place, and do nothing else: exit code 0 if so, else 1
     #[arg(long, exclusive = true)]
     check: bool,
 }
@@ -59,9 +59,11 @@ pub(super) fn run(arguments: Arguments) -> Result {
         check,
     } = arguments;
     if remove_rules {
-        if !Gateway::remove_rules()? {
-            say("there were no rules");
-        }
+        let removed = Gateway::remove_rules()?;
+        say(match removed.is_empty() {
+            true => "there were no rules".to_owned(),
+            false => format!("the rules in {} are removed", removed.join(" and ")),
+        });
         return Ok(Outcome::Good);
     }
     if check {

@@ -69,6 +69,16 @@ fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
         status.pid,
         status.since
     )?;
+    if let Some(rules) = &status.rules {
+        match &rules.problem {
+            None => writeln!(out, "rules in {}: in place", rules.by)?,
+            Some(problem) => writeln!(
+                out,
+                "rules NOT IN PLACE since {}, packets may pass unsigned: {problem}",
+                rules.since
+            )?,
+        }
+    }
     let header = [
         "peer",
         "key chain",

@@ -150,8 +150,24 @@ impl Net {
         self.started(self.gateway_command(side, keys, arguments))
     }
 
+    /// A folder with these programs alone, under these names.
+    pub fn programs<'a>(&self, programs: impl IntoIterator<Item = (&'a str, &'a str)>) -> PathBuf {
+        let folder = self.folder().join(format!("bin-{}", self.gateways.replace(self.gateways.get() + 1)));
+        fs::create_dir(&folder).unwrap();
+        for (program, name) in programs {
+            shell(&format!("ln -s $(command -v {program}) {}/{name}", folder.display()));
+        }
+        folder
+    }
+
+    /// A folder with the programs of iptables, and without nft.
+    pub fn without_nft(&self) -> PathBuf {
+        let names = ["ip", "iptables", "ip6tables", "iptables-restore", "ip6tables-restore"];
+        self.programs(names.map(|name| (name, name)))
+    }
+
     /// Starts a gateway that finds only the programs of this folder, and waits until it carries packets.
-    pub fn gateway_with_path(&self, side: Side, keys: &str, programs: &Path, arguments: &[&str]) -> Gateway {
+    pub fn gateway_with_path(&self, side: Side, keys: &str, arguments: &[&str], programs: &Path) -> Gateway {
         let (mut command, keys) = self.gateway_command(side, keys, arguments);
         command.env("PATH", programs);
         self.started((command, keys))
@@ -217,8 +233,9 @@ impl Net {
         (output.status.code().unwrap(), String::from_utf8(said).unwrap().trim_end().to_owned())
     }
 
-    pub fn remove_rules(&self, side: Side) {
-        self.run(side, &format!("{} gateway --remove-rules", env!("CARGO_BIN_EXE_wireseal")));
+    /// Removes the rules; returns what is said of it.
+    pub fn remove_rules(&self, side: Side) -> String {
+        self.run(side, &format!("{} gateway --remove-rules 2>&1", env!("CARGO_BIN_EXE_wireseal")))
     }
 
     pub fn transfer(&self, at: Side, address: &str, from: Side, octets: usize) {
@@ -270,7 +287,7 @@ impl Net {
         Session { connect, _serve: serve }
     }
 
-    fn python(&self, side: Side, program: &str, role: &str) -> Python {
+    pub fn python(&self, side: Side, program: &str, role: &str) -> Python {
         let mut command = self.command(side, "python3");
         command.args(["-c", &format!("role = '{role}'\n{program}")]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -396,20 +413,20 @@ assert libc.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0) == 0 and libc.prctl(SECCOMP, FI
 os.execvp(sys.argv[1], sys.argv[1:])
 ";
 
-struct Python {
+pub struct Python {
     child: Child,
     lines: std::cell::RefCell<BufReader<ChildStdout>>,
     input: std::cell::RefCell<ChildStdin>,
 }
 
 impl Python {
-    fn line(&self) -> String {
+    pub fn line(&self) -> String {
         let mut line = String::new();
         self.lines.borrow_mut().read_line(&mut line).unwrap();
         line.trim().to_owned()
     }
 
-    fn await_ready(&self) {
+    pub fn await_ready(&self) {
         assert_eq!(self.line(), "ready");
     }
 

@@ -339,6 +339,7 @@ impl Shards {
             program: None,
             peers: peers.collect(),
             listeners: Vec::new(),
+            rules: None,
         }
     }
 

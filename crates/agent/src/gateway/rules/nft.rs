@@ -1,0 +1,91 @@
+//! The rules in nftables: a table of our own.
+
+use std::fmt::Write;
+
+use super::program::call;
+use super::put::{Put, networks, range};
+use crate::Config;
+use crate::gateway::GatewayError;
+use crate::gateway::carry::Numbers;
+
+pub(super) const PROGRAM: &str = "nft";
+/// The name of the table.
+const NAME: &str = "wireseal";
+/// What a rule contains that has packets queued.
+const RULE: &str = " queue ";
+/// Behind the filters of others, and before nothing that changes a packet.
+const LATE: i32 = 300;
+
+pub(super) fn put(config: &Config, numbers: Numbers) -> Result<Put, GatewayError> {
+    let text = text(config, numbers);
+    call(PROGRAM, &["-f", "-"], &text)?;
+    Ok(Put { transactions: 1, rule: RULE, rules: text.matches(RULE).count(), known: Vec::new() })
+}
+
+/// What is in the table, without handles; nothing if there is no table.
+pub(super) fn lines() -> Result<Vec<String>, GatewayError> {
+    // Numbers, since names depend on files that others write.
+    match call(PROGRAM, &["-n", "list", "table", "inet", NAME], "") {
+        Ok(text) => {
+            Ok(text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect())
+        }
+        Err(GatewayError::Rules(said)) if said.contains("No such file or directory") => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+pub(super) fn remove() -> Result<(), GatewayError> {
+    call(PROGRAM, &["delete", "table", "inet", NAME], "").map(drop)
+}
+
+/// A transaction: the table as it should be takes the place of what there is. Ports are compared first, so that other programs' packets
+/// are held against nothing else, and then addresses in a set.
+pub(super) fn text(config: &Config, numbers: Numbers) -> String {
+    let ports = list(config.ports.iter().map(ToString::to_string));
+    let mut text = format!("table inet {NAME}\ndelete table inet {NAME}\ntable inet {NAME} {{\n");
+    let families = [("ip", "ipv4_addr", true), ("ip6", "ipv6_addr", false)];
+    let families = families.map(|(family, kind, is_ipv4)| {
+        (family, kind, networks(config, is_ipv4).map(|network| network.to_string()).collect::<Vec<_>>())
+    });
+    let families: Vec<_> = families.into_iter().filter(|(_, _, networks)| !networks.is_empty()).collect();
+    for (family, kind, networks) in &families {
+        let elements = list(networks.iter().cloned());
+        let _ =
+            writeln!(text, "set {family}-peers {{\ntype {kind}; flags interval; elements = {elements}\n}}");
+    }
+    for (chain, end, queues) in
+        [("from-peers", "saddr", numbers.inbound()), ("to-peers", "daddr", numbers.outbound())]
+    {
+        let _ = writeln!(text, "chain {chain} {{");
+        for (family, _, _) in &families {
+            let queues = range(&queues, '-');
+            let _ = writeln!(text, "{family} {end} @{family}-peers queue num {queues}");
+        }
+        text += "}\n";
+    }
+    for (chain, hook, priority, condition, then) in [
+        // Before connection tracking. Packets that are forwarded are left alone.
+        ("inbound", "prerouting", -300, "fib daddr type local", "from-peers"),
+        ("outbound", "output", LATE, "", "to-peers"),
+    ] {
+        let _ =
+            writeln!(text, "chain {chain} {{\ntype filter hook {hook} priority {priority}; policy accept;");
+        for port in ["sport", "dport"] {
+            let _ = writeln!(text, "tcp {port} {ports} {condition} goto {then}");
+        }
+        text += "}\n";
+    }
+    // About any peer, from any router; without the gateway they pass, since the peers' own packets do not.
+    let errors = numbers.errors();
+    let _ = writeln!(
+        text,
+        "chain errors {{\ntype filter hook input priority {LATE}; policy accept;
+icmp type destination-unreachable queue num {errors} bypass
+icmpv6 type {{ destination-unreachable, packet-too-big }} queue num {errors} bypass\n}}\n}}"
+    );
+    text
+}
+
+fn list(words: impl Iterator<Item = String>) -> String {
+    format!("{{ {} }}", words.collect::<Vec<_>>().join(", "))
+}

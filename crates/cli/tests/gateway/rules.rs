@@ -1,0 +1,360 @@
+//! The rules by which the kernel gives packets to the gateway, and what other programs do to them.
+
+use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::net::{Net, Python, Side, await_that};
+use crate::{IPV4, first};
+
+/// Learns a session from 192.0.2.1 to 192.0.2.2 at the wire of the former, and sends segments in its name, past all rules there.
+const FORGE: &str = "
+import socket, struct, time
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+s.bind(('wire', 0))
+print('ready', flush=True)
+while True:
+    f = s.recv(2000)
+    if f[12:14] == b'\\x08\\x00' and f[23] == 6 and f[29] == 1 and f[36:38] == b'\\0\\xb3': break
+length, = struct.unpack('!H', f[16:18])
+port, _, seq, ack, words = struct.unpack('!HHIIB', f[34:47])
+seq += length - 20 - (words >> 4) * 4
+def checksum(data):
+    data += b'\\0' * (len(data) % 2)
+    total = sum(struct.unpack('!%dH' % (len(data) // 2), data))
+    while total >> 16: total = (total & 0xffff) + (total >> 16)
+    return struct.pack('!H', ~total & 0xffff)
+tcp = struct.pack('!HHIIBBHHH', port, 179, seq & 0xffffffff, ack, 0x50, flags, 500, 0, 0) + payload
+tcp = tcp[:16] + checksum(f[26:34] + struct.pack('!HH', 6, len(tcp)) + tcp) + tcp[18:]
+ip = b'\\x45\\0' + struct.pack('!H', 20 + len(tcp)) + b'\\0\\0\\x40\\0\\x40\\x06\\0\\0' + f[26:34]
+frame = f[:14] + ip[:10] + checksum(ip) + ip[12:] + tcp
+s.send(frame)
+print('sent', flush=True)
+while True:
+    time.sleep(.002)
+    s.send(frame)
+";
+
+/// Sends segments with these flags and octets in the name of the session's client at A, from the next packet on.
+fn forge(net: &Net, flags: &str, payload: &str) -> Python {
+    let forger = net.python(Side::A, &format!("flags, payload = {flags}, b'{payload}'\n{FORGE}"), "");
+    forger.await_ready();
+    forger
+}
+
+/// Writes whatever comes into a file.
+const KEEP: &str = "
+import socket
+l = socket.create_server(('192.0.2.2', 179))
+print('ready', flush=True)
+s, _ = l.accept()
+while True:
+    part = s.recv(100)
+    if not part: break
+    open(path, 'ab').write(part)
+    s.sendall(part)
+";
+
+const TALK: &str = "
+import socket, time
+s = socket.create_connection(('192.0.2.2', 179), 5)
+print('connected', flush=True)
+while True:
+    s.sendall(b'hello')
+    time.sleep(.01)
+";
+
+#[test]
+fn what_is_forged_stays_out_whichever_queue_it_is_in() {
+    let net = Net::new(1500);
+    let peers: Vec<_> = (0..1000).map(|n| format!("\"10.1.{}.{}\" = \"core\"\n", n / 250, n % 250)).collect();
+    let config = net.folder().join("gateway.toml");
+    fs::write(&config, format!("[peers]\n{}", peers.concat())).unwrap();
+    let config = ["--config", config.to_str().unwrap()];
+    let programs = net.without_nft();
+    let _other = net.gateway(Side::A, &first(), &[]);
+    let of_threads = |threads: &str| {
+        let arguments = [&config[..], &["--threads", threads]].concat();
+        net.gateway_with_path(Side::B, &first(), &arguments, &programs)
+    };
+    let gateway = of_threads("2");
+    let kept = net.folder().join("kept");
+    let serve = net.python(Side::B, &format!("path = '{}'\n{KEEP}", kept.display()), "");
+    serve.await_ready();
+    let forger = forge(&net, "0x18", "EVIL");
+    let talk = net.python(Side::A, TALK, "");
+    assert_eq!(talk.line(), "connected");
+    assert_eq!(forger.line(), "sent");
+    // The queues of what programs send: 17900 and 17901.
+    for _ in 0..10 {
+        net.run(
+            Side::B,
+            "iptables -w -t raw -I PREROUTING -p tcp --dport 179 -j NFQUEUE --queue-num 17900; sleep .05",
+        );
+    }
+    // With four threads they are numbers that the rules of before have for what is sent to programs, until there are new rules.
+    gateway.kill();
+    let gateway = of_threads("4");
+    std::thread::sleep(Duration::from_millis(300));
+    let kept = fs::read(&kept).unwrap();
+    assert!(kept.starts_with(b"hello"));
+    assert!(!kept.windows(4).any(|part| part == b"EVIL"), "{}", gateway.log());
+}
+
+#[test]
+fn a_forged_reset_closes_nothing_in_connection_tracking() {
+    let net = Net::new(1500);
+    net.run(
+        Side::B,
+        "iptables -w -A INPUT -m conntrack --ctstate ESTABLISHED -j ACCEPT
+         iptables -w -A INPUT -p tcp --syn --dport 179 -j ACCEPT
+         iptables -w -A INPUT -p tcp -j DROP",
+    );
+    let _gateways = Side::BOTH.map(|side| net.gateway(side, &first(), &[]));
+    let session = net.session(Side::B, IPV4[1], Side::A);
+    let forger = forge(&net, "0x04", "");
+    assert!(session.echoes());
+    assert_eq!(forger.line(), "sent");
+    assert!(session.echoes() && session.echoes());
+}
+
+#[test]
+fn one_gateway_runs_in_a_network_namespace() {
+    let net = Net::new(1500);
+    // At the same moment.
+    let mut started: Vec<_> = (0..4)
+        .map(|number: u16| {
+            let queue = (100 * (number + 1)).to_string();
+            let (mut command, keys) = net.gateway_command(Side::A, &first(), &["--queue", &queue]);
+            let log = keys.with_extension("log");
+            (command.stderr(fs::File::create(&log).unwrap()).stdin(Stdio::null()).spawn().unwrap(), log)
+        })
+        .collect();
+    await_that("all but one to end", || {
+        started
+            .iter()
+            .filter(|(child, _)| {
+                fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap().contains(" Z ")
+            })
+            .count()
+            == 3
+    });
+    let is_running = |log: &str| !log.contains("wireseal: ");
+    let running = started.iter().position(|(_, log)| is_running(&fs::read_to_string(log).unwrap())).unwrap();
+    let (mut running, log) = started.remove(running);
+    let holder = format!("runs in this network namespace (process {})", running.id());
+    for (mut child, log) in started {
+        assert_eq!(child.wait().unwrap().code(), Some(2));
+        let log = fs::read_to_string(log).unwrap();
+        assert!(log.contains(&format!("wireseal: another gateway {holder}: one carries all peers")), "{log}");
+    }
+    await_that("the gateway", || fs::read_to_string(&log).unwrap().contains("carries the packets"));
+    let remove = format!("{} gateway --remove-rules 2>&1; echo $?", env!("CARGO_BIN_EXE_wireseal"));
+    assert_eq!(net.run(Side::A, &remove), format!("wireseal: a gateway {holder}: stop it first\n2\n"));
+    // Another network namespace is another host.
+    net.gateway(Side::B, &first(), &[]).end();
+    running.kill().unwrap();
+    running.wait().unwrap();
+    net.gateway(Side::A, &first(), &[]).end();
+}
+
+#[test]
+fn queues_that_another_program_has_are_said() {
+    let net = Net::new(1500);
+    let bind = "
+import socket, struct
+s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12)
+s.send(struct.pack('=IHHIIBBHHHBBH', 28, 0x302, 5, 0, 0, 0, 0, socket.htons(102), 8, 1, 1, 0, 0))
+s.recv(100)
+print('ready', flush=True)
+input()
+";
+    let other = net.python(Side::A, bind, "");
+    other.await_ready();
+    let error = net.refused_gateway(Side::A, &first(), &["--queue", "100", "--threads", "2"]);
+    let expected = "cannot bind the packet queues 100 to 104";
+    assert!(error.contains(expected) && error.contains("another program has one of them"), "{error}");
+}
+
+/// What makes the rules of a gateway incomplete, or lets packets past them, in words of the program that has installed them.
+fn changes(by: &str) -> &'static [&'static str] {
+    match by {
+        "nft" => &[
+            "nft flush ruleset",
+            "nft flush chain inet wireseal inbound",
+            "nft delete rule inet wireseal outbound handle $(nft -a list chain inet wireseal outbound | awk '/dport/ { print $NF; exit }')",
+            "nft add table inet wireseal '{ flags dormant; }'",
+            "nft insert rule inet wireseal from-peers accept",
+            "nft delete element inet wireseal ip-peers '{ 192.0.2.2 }'; nft add element inet wireseal ip-peers '{ 192.0.2.3 }'",
+        ],
+        _ => &[
+            "iptables -w -t raw -F",
+            "ip6tables -w -t security -F WIRESEAL-OUT",
+            "iptables -w -t raw -D PREROUTING -j WIRESEAL-IN",
+            "iptables -w -t raw -I PREROUTING -p tcp --dport 179 -j ACCEPT",
+            "iptables -w -t security -I WIRESEAL-TO -j ACCEPT",
+            // As many rules as before.
+            "iptables -w -t raw -R WIRESEAL-FROM 1 -s 192.0.2.3 -j NFQUEUE --queue-num 17901",
+            "ip6tables -w -t security -R WIRESEAL-ICMP 1 -j RETURN",
+        ],
+    }
+}
+
+/// The rules as they are.
+fn listed(net: &Net) -> String {
+    let list = "for t in raw security mangle; do iptables -w -t $t -S; ip6tables -w -t $t -S; done 2>&1; nft list table inet wireseal 2>&1 || true";
+    net.run(Side::A, list)
+}
+
+#[test]
+fn rules_that_another_program_has_changed_are_installed_again() {
+    let net = Net::new(1500);
+    let gateway = net.gateway(Side::A, &first(), &[]);
+    let before = listed(&net);
+    for (number, change) in changes(&gateway.backend()).iter().enumerate() {
+        let started = Instant::now();
+        net.run(Side::A, change);
+        await_that(change, || gateway.log().matches("the rules had been changed").count() == number + 1);
+        assert!(started.elapsed() < Duration::from_secs(1), "{change}");
+        let mut others = listed(&net);
+        if change.contains("--dport 179 -j ACCEPT") {
+            net.run(Side::A, &change.replace("-I", "-D"));
+            others = listed(&net);
+        }
+        assert_eq!(others, before, "{change}");
+    }
+    // What changes nothing of it is not taken for a change.
+    net.run(
+        Side::A,
+        "iptables -w -A INPUT -p udp -j ACCEPT; iptables -w -t raw -A PREROUTING -p udp -j ACCEPT",
+    );
+    std::thread::sleep(Duration::from_millis(300));
+    let log = gateway.end();
+    assert_eq!(log.matches("the rules had been changed").count(), changes(&backend_of(&log)).len(), "{log}");
+}
+
+/// The program that has installed the rules, by the log.
+fn backend_of(log: &str) -> String {
+    let (_, rest) = log.split_once("by=\"").unwrap();
+    rest.split_once('"').unwrap().0.to_owned()
+}
+
+#[test]
+fn rules_that_were_saved_for_other_peers_do_not_stay() {
+    let net = Net::new(1500);
+    let old = net.gateway(Side::A, &first(), &["--peer", "192.0.2.9"]);
+    let by = old.backend();
+    let [save, load] = match by.as_str() {
+        "nft" => ["nft list ruleset", "nft -f"],
+        _ => ["iptables-save", "iptables-restore"],
+    };
+    let saved = net.folder().join("saved");
+    net.run(Side::A, &format!("{save} > {}", saved.display()));
+    // As many rules, of other peers.
+    let text = fs::read_to_string(&saved).unwrap().replace("192.0.2.9", "192.0.2.8");
+    let flush = if by == "nft" { "flush ruleset\n" } else { "" };
+    fs::write(&saved, format!("{flush}{text}")).unwrap();
+    let before = listed(&net);
+    net.run(Side::A, &format!("{load} {}", saved.display()));
+    await_that("the log to say it", || old.log().contains("the rules had been changed"));
+    assert_eq!(listed(&net), before);
+    assert!(old.log().contains("192.0.2.8"), "what was wrong: {}", old.log());
+}
+
+#[test]
+fn a_check_asks_the_gateway_and_says_what_becomes_of_packets() {
+    let net = Net::new(1500);
+    let none = "no gateway runs, and there are no rules: packets of the peers pass unsigned";
+    assert_eq!(net.check(), (1, format!("wireseal: {none}")));
+    let gateway = net.gateway(Side::A, &first(), &[]);
+    let by = gateway.backend();
+    let in_place = (0, format!("a gateway runs, and its rules are in place ({by})"));
+    assert_eq!(net.check(), in_place);
+    let status = net.status(&["--pid", &gateway.id().to_string()]);
+    assert!(status.contains(&format!("rules in {by}: in place")), "{status}");
+    gateway.kill();
+    let left = format!("rules in {by} are there: what they queue is dropped while no gateway runs");
+    assert_eq!(net.check(), (1, format!("wireseal: no gateway runs; {left}")));
+    net.gateway(Side::A, &first(), &["--queue", "100", "--threads", "1"]).end();
+    assert_eq!(net.remove_rules(Side::A), format!("wireseal: the rules in {by} are removed\n"));
+    assert_eq!(net.check(), (1, format!("wireseal: {none}")));
+    assert_eq!(net.remove_rules(Side::A), "wireseal: there were no rules\n");
+    // Also if somebody has begun with it.
+    for change in changes(&by) {
+        net.gateway(Side::A, &first(), &[]).end();
+        net.run(Side::A, change);
+        net.remove_rules(Side::A);
+        assert!(!listed(&net).to_lowercase().contains("wireseal-"), "{change}: {}", listed(&net));
+    }
+}
+
+#[test]
+fn rules_that_cannot_be_looked_at_are_not_in_place() {
+    let net = Net::new(1500);
+    let programs = net.without_nft();
+    let gateway = net.gateway_with_path(Side::A, &first(), &[], &programs);
+    fs::remove_file(programs.join("iptables")).unwrap();
+    net.run(Side::A, "iptables -w -t raw -F");
+    await_that("the log to say it", || gateway.log().contains("iptables is not installed"));
+    let (code, said) = net.check();
+    assert!(
+        code == 1 && said.contains("its rules are not in place") && said.contains("not installed"),
+        "{said}"
+    );
+    let status = net.status(&["--pid", &gateway.id().to_string()]);
+    assert!(status.contains("rules NOT IN PLACE since"), "{status}");
+    net.run(Side::A, &format!("ln -s $(command -v iptables) {}/iptables", programs.display()));
+    await_that("the rules", || net.check().0 == 0);
+    // Once, although it was tried again and again.
+    assert_eq!(gateway.log().matches("the rules are not in place").count(), 1, "{}", gateway.log());
+}
+
+#[test]
+fn iptables_may_be_the_legacy_one_by_another_name() {
+    let net = Net::new(1500);
+    let names = ["iptables", "ip6tables", "iptables-restore", "ip6tables-restore"];
+    let legacy =
+        ["iptables-legacy", "ip6tables-legacy", "iptables-legacy-restore", "ip6tables-legacy-restore"];
+    let programs = net
+        .programs(legacy.into_iter().zip(names).chain(legacy.map(|name| (name, name))).chain([("ip", "ip")]));
+    let gateway = net.gateway_with_path(Side::A, &first(), &[], &programs);
+    let rules = "iptables-legacy -w -t raw -S | grep -c NFQUEUE || true";
+    assert_eq!(net.run(Side::A, rules).trim(), "1");
+    assert_eq!(net.check().0, 0);
+    // It has no number by which changes are known.
+    net.run(Side::A, "iptables-legacy -w -t raw -F WIRESEAL-IN");
+    let started = Instant::now();
+    await_that("the rules", || gateway.log().contains("the rules had been changed"));
+    assert!(started.elapsed() < Duration::from_secs(2));
+    let log = gateway.end();
+    assert_eq!(log.matches("ERROR").count(), 1, "{log}");
+    assert_eq!(net.run(Side::A, rules).trim(), "1");
+    net.remove_rules(Side::A);
+    assert_eq!(net.run(Side::A, rules).trim(), "0");
+}
+
+#[test]
+fn rules_of_others_see_packets_before_they_are_signed() {
+    let net = Net::new(1500);
+    let programs = net.without_nft();
+    net.run(Side::A, "iptables -w -t mangle -A OUTPUT -p tcp --dport 179 -j DSCP --set-dscp 48");
+    net.run(Side::B, "iptables -w -A INPUT -p tcp --dport 179 -m dscp --dscp 48 -j ACCEPT; iptables -w -A INPUT -p tcp -j DROP");
+    let _gateways = Side::BOTH.map(|side| net.gateway_with_path(side, &first(), &[], &programs));
+    assert!(net.session(Side::B, IPV4[1], Side::A).echoes());
+}
+
+#[test]
+fn the_log_says_why_the_rules_are_not_in_nftables() {
+    let net = Net::new(1500);
+    let probe = "printf \"table inet t {\\nchain o {\\ntype filter hook output priority 0;\\nqueue num 5\\n}\\n}\\n\" | nft -f - 2>&1; echo";
+    let has_queues = net.run(Side::B, probe).trim().is_empty();
+    let gateway = net.gateway(Side::A, &first(), &[]);
+    let why = "this kernel's nf_tables has no queues (CONFIG_NFT_QUEUE)";
+    assert_eq!(gateway.log().contains(why), !has_queues, "{}", gateway.log());
+    assert_eq!(gateway.backend() == "nft", has_queues);
+    gateway.end();
+    net.remove_rules(Side::A);
+    let gateway = net.gateway_with_path(Side::A, &first(), &[], &net.without_nft());
+    let log = gateway.log();
+    assert!(log.contains("the rules are in iptables, not in nftables why=\"nft is not installed\""), "{log}");
+}
