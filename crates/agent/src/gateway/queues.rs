@@ -340,3 +340,33 @@ fn parse(buffer: Vec<u8>) -> Option<Packet> {
     let (id, hook) = header?;
     Some(Packet { queue, id, hook, from_device, to_device, mark, place, buffer })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A message of the kernel's with a packet that was queued at this hook.
+    fn queued_at(hook: u8) -> Vec<u8> {
+        let mut buffer = vec![0; HEADROOM + HEADERS];
+        for (kind, value) in [(NFQA_PACKET_HDR, &[0, 0, 0, 7, 8, 0, hook][..]), (NFQA_PAYLOAD, &[0x45; 20])] {
+            let at = buffer.len();
+            buffer.resize((at + NLA_HEADER_SIZE + value.len()).next_multiple_of(NLA_ALIGNTO), 0);
+            write_attribute(&mut buffer[at..], kind, value.len());
+            buffer[at + NLA_HEADER_SIZE..][..value.len()].copy_from_slice(value);
+        }
+        // A queue's number says nothing.
+        write_headers(&mut buffer[HEADROOM..], NFNL_SUBSYS_QUEUE, NFQNL_MSG_PACKET, 0, 17_900);
+        buffer
+    }
+
+    #[test]
+    fn the_hook_says_which_way_a_packet_goes() {
+        // `enum nf_inet_hooks`: prerouting, input, forward, output, postrouting.
+        let (inbound, outbound) = (Some(Direction::Inbound), Some(Direction::Outbound));
+        for (hook, direction) in (0..).zip([inbound, inbound, None, outbound, None, None]) {
+            let packet = parse(queued_at(hook)).unwrap();
+            assert_eq!((packet.id, packet.octets()), (7, &[0x45; 20][..]));
+            assert_eq!(packet.direction(), direction, "{hook}");
+        }
+    }
+}

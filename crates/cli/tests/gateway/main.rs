@@ -12,7 +12,6 @@ mod status;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 
 use net::{Net, Side, await_that};
 
