@@ -8,7 +8,7 @@ use wireseal_tcp_ao::key_chain::Timestamp;
 
 use super::GatewayError;
 use super::carry::Numbers;
-use super::rules::{Generation, Image, Rules};
+use super::rules::{Generation, Image, Rules, tracks_connections};
 use crate::Config;
 use crate::status::RulesStatus;
 
@@ -79,6 +79,18 @@ impl KeptRules {
         let mut kept = lock(&self.kept);
         let Some(kept) = kept.as_mut() else { return };
         let was_in_place = lock(&self.status).problem.is_none();
+        if was_in_place && !kept.image.is_tracked && tracks_connections() {
+            match kept.rules.replace(&kept.config, self.numbers, &self.generation) {
+                Ok(image) => {
+                    kept.image = image;
+                    tracing::info!(
+                        "this host tracks connections: what NAT leads to the peers' ports is judged, too"
+                    );
+                }
+                // What is there is looked at below, and mended.
+                Err(error) => tracing::error!(%error, "what NAT leads to the peers' ports is not judged"),
+            }
+        }
         let generation = kept.rules.have_generation().then(|| self.generation.now()).flatten();
         let is_unchanged = generation.is_some() && generation == kept.image.generation;
         let is_told = kept.rules.have_generation() && generation.is_some() && was_in_place;

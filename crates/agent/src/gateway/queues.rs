@@ -342,13 +342,13 @@ fn parse(buffer: Vec<u8>) -> Option<Packet> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// A message of the kernel's with a packet that was queued at this hook.
-    fn queued_at(hook: u8) -> Vec<u8> {
+    fn message(hook: u8, packet: &[u8]) -> Vec<u8> {
         let mut buffer = vec![0; HEADROOM + HEADERS];
-        for (kind, value) in [(NFQA_PACKET_HDR, &[0, 0, 0, 7, 8, 0, hook][..]), (NFQA_PAYLOAD, &[0x45; 20])] {
+        for (kind, value) in [(NFQA_PACKET_HDR, &[0, 0, 0, 7, 8, 0, hook][..]), (NFQA_PAYLOAD, packet)] {
             let at = buffer.len();
             buffer.resize((at + NLA_HEADER_SIZE + value.len()).next_multiple_of(NLA_ALIGNTO), 0);
             write_attribute(&mut buffer[at..], kind, value.len());
@@ -359,12 +359,17 @@ mod tests {
         buffer
     }
 
+    /// A packet of a program's.
+    pub(crate) fn packet_of_a_program(packet: &[u8]) -> Packet {
+        parse(message(NF_INET_LOCAL_OUT as u8, packet)).unwrap()
+    }
+
     #[test]
     fn the_hook_says_which_way_a_packet_goes() {
         // `enum nf_inet_hooks`: prerouting, input, forward, output, postrouting.
         let (inbound, outbound) = (Some(Direction::Inbound), Some(Direction::Outbound));
         for (hook, direction) in (0..).zip([inbound, inbound, None, outbound, None, None]) {
-            let packet = parse(queued_at(hook)).unwrap();
+            let packet = parse(message(hook, &[0x45; 20])).unwrap();
             assert_eq!((packet.id, packet.octets()), (7, &[0x45; 20][..]));
             assert_eq!(packet.direction(), direction, "{hook}");
         }

@@ -42,8 +42,8 @@ fn local_users_take_neither_all_descriptors_nor_the_port_for_long() {
     let most = open + 16 + 12;
     net.run(Side::A, &format!("prlimit --pid {} --nofile={most}:{most}", gateway.id()));
     let greedy = net.hold(Side::A, GREEDY);
-    net.run(Side::A, "iptables -t mangle -F; nft flush ruleset");
-    await_that("the rules", || gateway.log().contains("another program had removed the rules"));
+    net.run(Side::A, "for table in raw security; do iptables -t $table -F; done; nft flush ruleset");
+    await_that("the rules", || gateway.log().contains("the rules had been changed, and are installed again"));
     gateway.change_keys(&first());
     assert!(session.echoes());
     // Each request is answered, and its connection closed.

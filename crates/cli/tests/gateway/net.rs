@@ -257,7 +257,12 @@ impl Net {
 
     /// Whether a connection opens within some seconds.
     pub fn connects(&self, at: Side, address: &str, from: Side) -> bool {
-        let program = format!("import socket\naddress = '{address}'\n{CONNECT}");
+        self.connects_to(at, address, 179, from)
+    }
+
+    /// The same with another port, which leads to the one that the server listens on.
+    pub fn connects_to(&self, at: Side, address: &str, port: u16, from: Side) -> bool {
+        let program = format!("import socket\naddress, port = '{address}', {port}\n{CONNECT}");
         let serve = self.python(at, &program, "serve");
         serve.await_ready();
         let connected = self.python(from, &program, "connect").line() == "connected";
@@ -340,7 +345,7 @@ if role == 'serve':
     input()
 else:
     try:
-        s = socket.create_connection((address, 179), 2.5)
+        s = socket.create_connection((address, port), 2.5)
         print('connected', flush=True)
     except OSError as error:
         print(error, flush=True)

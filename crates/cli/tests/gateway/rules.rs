@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::net::{Net, Python, Side, await_that};
-use crate::{IPV4, first};
+use crate::{IPV4, IPV6, first};
 
 /// Learns a session from 192.0.2.1 to 192.0.2.2 at the wire of the former, and sends segments in its name, past all rules there.
 const FORGE: &str = "
@@ -200,7 +200,7 @@ fn changes(by: &str) -> &'static [&'static str] {
             "iptables -w -t security -I WIRESEAL-TO -j ACCEPT",
             // As many rules as before.
             "iptables -w -t raw -R WIRESEAL-FROM 1 -s 192.0.2.3 -j NFQUEUE --queue-num 17901",
-            "ip6tables -w -t security -R WIRESEAL-ICMP 1 -j RETURN",
+            "ip6tables -w -t security -R WIRESEAL-LAST 1 -j RETURN",
         ],
     }
 }
@@ -362,4 +362,24 @@ fn the_log_says_why_the_rules_are_not_in_nftables() {
     let gateway = net.gateway_with_path(Side::A, &first(), &[], &net.without_nft());
     let log = gateway.log();
     assert!(log.contains("the rules are in iptables, not in nftables why=\"nft is not installed\""), "{log}");
+}
+
+#[test]
+fn what_nat_leads_to_the_protected_port_is_judged() {
+    let net = Net::new(1500);
+    let _other = net.gateway(Side::B, &first(), &[]);
+    let gateway = net.gateway(Side::A, &first(), &[]);
+    let redirect = "for program in iptables ip6tables; do $program -t nat -A PREROUTING -p tcp --dport 8179 -j REDIRECT --to-ports 179; done";
+    net.run(Side::A, redirect);
+    // Something that is tracked.
+    net.transfer_at(Side::A, IPV4[0], 8080, Side::B, 1000);
+    await_that("the log to say it", || gateway.log().contains("this host tracks connections"));
+    for address in [IPV4[0], IPV6[0]] {
+        assert!(!net.connects_to(Side::A, address, 8179, Side::B), "{address}");
+        assert!(net.connects(Side::A, address, Side::B), "{address}");
+    }
+    let log = gateway.end();
+    assert!(log.contains("segments are not signed"), "{log}");
+    net.remove_rules(Side::A);
+    assert!(net.connects_to(Side::A, IPV4[0], 8179, Side::B), "it is redirected");
 }

@@ -18,6 +18,7 @@ use crate::Config;
 
 pub(super) use self::generation::Generation;
 use self::iptables::Iptables;
+pub(super) use self::put::tracks_connections;
 use self::put::{has_ipv6, networks};
 
 /// How often rules are installed again because other programs change theirs at the same moment.
@@ -36,6 +37,8 @@ pub(super) struct Image {
     lines: Vec<String>,
     /// What the ruleset's number was then; `None` if it was changing, or has none.
     pub(super) generation: Option<u32>,
+    /// Whether they judge what connection tracking says was redirected.
+    pub(super) is_tracked: bool,
 }
 
 impl Image {
@@ -135,12 +138,12 @@ impl Rules {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let before = generation.now();
+            let (before, is_tracked) = (generation.now(), tracks_connections());
             let put = match self {
-                Self::Nftables => nft::put(config, numbers)?,
-                Self::Iptables(iptables) => iptables.put(config, numbers)?,
+                Self::Nftables => nft::put(config, numbers, is_tracked)?,
+                Self::Iptables(iptables) => iptables.put(config, numbers, is_tracked)?,
             };
-            let image = self.image(generation)?;
+            let image = Image { is_tracked, ..self.image(generation)? };
             // Nobody came between: neither before the rules were read back, nor while they were.
             let is_alone = || before.map(|number| number.wrapping_add(put.transactions)) == image.generation;
             if self.have_generation() && attempt < ATTEMPTS && !is_alone() {
@@ -164,7 +167,7 @@ impl Rules {
             Self::Iptables(iptables) => iptables.lines()?,
         };
         let is_alone = self.have_generation() && before == generation.now();
-        Ok(Image { lines, generation: before.filter(|_| is_alone) })
+        Ok(Image { lines, generation: before.filter(|_| is_alone), is_tracked: false })
     }
 
     /// Whether there are any rules of a gateway.

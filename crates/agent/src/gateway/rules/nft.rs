@@ -15,9 +15,11 @@ const NAME: &str = "wireseal";
 const RULE: &str = " queue ";
 /// Behind the filters of others, and before nothing that changes a packet.
 const LATE: i32 = 300;
+/// What was not for this host or these ports when it came, and is now: by TPROXY; and by NAT, which only connection tracking knows of.
+const REDIRECTED: &[&str] = &["fib daddr type != local", "ct direction original ct status dnat"];
 
-pub(super) fn put(config: &Config, numbers: Numbers) -> Result<Put, GatewayError> {
-    let text = text(config, numbers);
+pub(super) fn put(config: &Config, numbers: Numbers, is_tracked: bool) -> Result<Put, GatewayError> {
+    let text = text(config, numbers, is_tracked);
     call(PROGRAM, &["-f", "-"], &text)?;
     Ok(Put { transactions: 1, rule: RULE, rules: text.matches(RULE).count(), known: Vec::new() })
 }
@@ -40,7 +42,7 @@ pub(super) fn remove() -> Result<(), GatewayError> {
 
 /// A transaction: the table as it should be takes the place of what there is. Ports are compared first, so that other programs' packets
 /// are held against nothing else, and then addresses in a set.
-pub(super) fn text(config: &Config, numbers: Numbers) -> String {
+pub(super) fn text(config: &Config, numbers: Numbers, is_tracked: bool) -> String {
     let ports = list(config.ports.iter().map(ToString::to_string));
     let mut text = format!("table inet {NAME}\ndelete table inet {NAME}\ntable inet {NAME} {{\n");
     let families = [("ip", "ipv4_addr", true), ("ip6", "ipv6_addr", false)];
@@ -63,15 +65,19 @@ pub(super) fn text(config: &Config, numbers: Numbers) -> String {
         }
         text += "}\n";
     }
-    for (chain, hook, priority, condition, then) in [
+    let redirected = if is_tracked { REDIRECTED } else { &REDIRECTED[..1] };
+    for (chain, hook, priority, conditions, then) in [
         // Before connection tracking. Packets that are forwarded are left alone.
-        ("inbound", "prerouting", -300, "fib daddr type local", "from-peers"),
-        ("outbound", "output", LATE, "", "to-peers"),
+        ("inbound", "prerouting", -300, &["fib daddr type local"][..], "from-peers"),
+        ("redirected", "input", LATE, redirected, "from-peers"),
+        ("outbound", "output", LATE, &[""], "to-peers"),
     ] {
         let _ =
             writeln!(text, "chain {chain} {{\ntype filter hook {hook} priority {priority}; policy accept;");
-        for port in ["sport", "dport"] {
-            let _ = writeln!(text, "tcp {port} {ports} {condition} goto {then}");
+        for condition in conditions {
+            for port in ["sport", "dport"] {
+                let _ = writeln!(text, "tcp {port} {ports} {condition} goto {then}");
+            }
         }
         text += "}\n";
     }

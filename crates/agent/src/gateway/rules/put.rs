@@ -1,5 +1,6 @@
 //! What is put into the kernel, whichever program does it.
 
+use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
@@ -22,6 +23,12 @@ pub(super) struct Put {
 /// Whether this kernel has IPv6, and it is not switched off.
 pub(super) fn has_ipv6() -> bool {
     Path::new("/proc/self/net/if_inet6").exists()
+}
+
+/// Whether this network namespace tracks connections. Only there can a rule for NAT lead packets elsewhere, and asking connection tracking
+/// about them would switch it on.
+pub(crate) fn tracks_connections() -> bool {
+    fs::read_to_string("/proc/sys/net/netfilter/nf_conntrack_count").is_ok_and(|count| count.trim() != "0")
 }
 
 /// The networks of the peers of one version of IP, without those that lie in others.

@@ -82,7 +82,7 @@ fn a_tree_finds_what_is_in_it_and_nothing_else_in_a_few_steps() {
 
 #[test]
 fn a_table_of_nftables_compares_ports_first() {
-    let text = nft::text(&config(&["192.0.2.2", "192.0.2.0/24", "2001:db8::1"]), NUMBERS);
+    let text = nft::text(&config(&["192.0.2.2", "192.0.2.0/24", "2001:db8::1"]), NUMBERS, false);
     let expected = "table inet wireseal
 delete table inet wireseal
 table inet wireseal {
@@ -105,10 +105,15 @@ type filter hook prerouting priority -300; policy accept;
 tcp sport { 179, 323 } fib daddr type local goto from-peers
 tcp dport { 179, 323 } fib daddr type local goto from-peers
 }
+chain redirected {
+type filter hook input priority 300; policy accept;
+tcp sport { 179, 323 } fib daddr type != local goto from-peers
+tcp dport { 179, 323 } fib daddr type != local goto from-peers
+}
 chain outbound {
 type filter hook output priority 300; policy accept;
-tcp sport { 179, 323 } meta mark != 1465075020 goto to-peers
-tcp dport { 179, 323 } meta mark != 1465075020 goto to-peers
+tcp sport { 179, 323 }  goto to-peers
+tcp dport { 179, 323 }  goto to-peers
 }
 chain errors {
 type filter hook input priority 300; policy accept;
@@ -118,6 +123,8 @@ icmpv6 type { destination-unreachable, packet-too-big } queue num 104 bypass
 }
 ";
     assert_eq!(text, expected);
+    let text = nft::text(&config(&["192.0.2.2"]), NUMBERS, true);
+    assert!(text.contains("tcp dport { 179, 323 } ct direction original ct status dnat goto from-peers"));
 }
 
 #[test]
@@ -125,6 +132,7 @@ fn what_differs_is_said() {
     let image = |lines: &[&str]| Image {
         lines: lines.iter().map(|line| (*line).to_owned()).collect(),
         generation: None,
+        is_tracked: false,
     };
     let before = image(&["a", "b"]);
     for (found, difference) in [

@@ -6,6 +6,8 @@ use wireseal_tcp_ao::shim::Refusal;
 use wireseal_tcp_ao::{Counters, HeardKeys, Isn, KeyId, SeqNum, Sne, VerifyError};
 
 use super::*;
+use crate::gateway::queues::tests::packet_of_a_program;
+use crate::gateway::shard::Verdict;
 use crate::source::{PeerArgument, Source};
 
 fn chain(name: &str, key: &str) -> String {
@@ -180,4 +182,31 @@ fn a_session_of_a_gateway_before_waits_no_longer_than_it_may_be_silent() {
     shards.adopt(vec![state()]);
     shards.forget_waiting(idle);
     assert!(lock(&shards.waiting).is_empty() && !shards.any_waits.load(Ordering::Relaxed));
+}
+
+#[test]
+fn a_path_mtu_counts_for_as_long_as_the_kernel_keeps_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = chain("core", "secret = \"what both ends know\"");
+    let config = config(folder.path(), &keys, &["192.0.2.2", "192.0.2.3"], &[]);
+    let shards = Shards::new(&config, 1, 8, false).unwrap();
+    let [to, another] = [[192, 0, 2, 2], [192, 0, 2, 3]].map(|remote| segment(remote.into(), SYN, true));
+    let mut shard = shards.shard(0);
+    let leaves_by_the_wire = |shard: &mut Shard, seconds, packet: &[u8]| {
+        let verdicts = shard.outbound(Duration::from_secs(seconds), &mut [packet_of_a_program(packet)]);
+        match verdicts[..] {
+            [Verdict::Send(_)] => true,
+            [Verdict::Accept(_)] => false,
+            _ => panic!("{verdicts:?}"),
+        }
+    };
+    assert!(!leaves_by_the_wire(&mut shard, 0, &to) && !leaves_by_the_wire(&mut shard, 0, &another));
+    // "Fragmentation needed", of this host itself: 1300 octets.
+    let mut error = [&to[..20], &[3, 4, 0, 0, 0, 0, 5, 20], &to[..28]].concat();
+    (error[3], error[9]) = (error.len() as u8, 1);
+    assert!(shard.admits_icmp(Duration::from_secs(10), &mut error, true));
+    assert_eq!(error[26..28], 1280_u16.to_be_bytes(), "with room for the option");
+    assert!(leaves_by_the_wire(&mut shard, 11, &to) && !leaves_by_the_wire(&mut shard, 11, &another));
+    assert!(leaves_by_the_wire(&mut shard, 610, &to));
+    assert!(!leaves_by_the_wire(&mut shard, 611, &to));
 }

@@ -22,6 +22,8 @@ const TABLES: [&str; 3] = ["raw", "security", "mangle"];
 const EARLY: &str = TABLES[0];
 const LATE: &str = TABLES[1];
 const INSTEAD: &str = TABLES[2];
+/// The chain for what is about to reach a program.
+const LAST: &str = "WIRESEAL-LAST";
 /// The most ports in a rule (`XT_MULTI_PORTS`).
 const PORTS: usize = 15;
 /// Another program that changes rules at the moment is waited for, so many seconds.
@@ -92,7 +94,12 @@ impl Iptables {
     }
 
     /// Puts the rules in place of what a gateway has there, table by table.
-    pub(super) fn put(self, config: &Config, numbers: Numbers) -> Result<Put, GatewayError> {
+    pub(super) fn put(
+        self,
+        config: &Config,
+        numbers: Numbers,
+        is_tracked: bool,
+    ) -> Result<Put, GatewayError> {
         let mut put = Put { transactions: 0, rule: RULE, rules: 0, known: Vec::new() };
         for (number, is_ipv4) in [true, false].into_iter().enumerate() {
             let networks: Vec<_> = networks(config, is_ipv4).collect();
@@ -119,6 +126,7 @@ impl Iptables {
                 }
                 if table == late {
                     content.judge_outbound(config, &networks, numbers);
+                    content.judge_redirected(config, &networks, numbers, is_tracked);
                     content.judge_errors(is_ipv4, &networks, numbers);
                 }
                 put.transactions += self.replace(program, table, &content)?;
@@ -197,7 +205,7 @@ impl Content {
     fn judge(
         &mut self,
         [hook, chain, peers]: [&'static str; 3],
-        condition: &str,
+        conditions: &[&str],
         end: &str,
         queues: &str,
         config: &Config,
@@ -211,8 +219,12 @@ impl Content {
         for ports in config.ports.chunks(PORTS) {
             let ports: Vec<_> = ports.iter().map(ToString::to_string).collect();
             let ports = ports.join(",");
-            let _ =
-                writeln!(self.rules, "-A {chain} -p tcp -m multiport --ports {ports} {condition} -g {peers}");
+            for condition in conditions {
+                let _ = writeln!(
+                    self.rules,
+                    "-A {chain} -p tcp -m multiport --ports {ports} {condition} -g {peers}"
+                );
+            }
         }
         for chain in chains(peers, networks) {
             for (network, next) in &chain.rules {
@@ -230,12 +242,27 @@ impl Content {
         // Packets that are forwarded are left alone.
         let to_this_host = "-m addrtype --dst-type LOCAL";
         let names = ["PREROUTING", "WIRESEAL-IN", "WIRESEAL-FROM"];
-        self.judge(names, to_this_host, "-s", &balanced(&numbers.inbound()), config, networks);
+        self.judge(names, &[to_this_host], "-s", &balanced(&numbers.inbound()), config, networks);
     }
 
     fn judge_outbound(&mut self, config: &Config, networks: &[cidr::IpCidr], numbers: Numbers) {
         let names = ["OUTPUT", "WIRESEAL-OUT", "WIRESEAL-TO"];
-        self.judge(names, "", "-d", &balanced(&numbers.outbound()), config, networks);
+        self.judge(names, &[""], "-d", &balanced(&numbers.outbound()), config, networks);
+    }
+
+    /// What was not for this host or these ports when it came, and is now: by TPROXY; and by NAT, which only connection tracking knows of.
+    fn judge_redirected(
+        &mut self,
+        config: &Config,
+        networks: &[cidr::IpCidr],
+        numbers: Numbers,
+        is_tracked: bool,
+    ) {
+        let by_tproxy = "-m addrtype ! --dst-type LOCAL";
+        let by_nat = "-m conntrack --ctdir ORIGINAL --ctstate DNAT";
+        let conditions = if is_tracked { &[by_tproxy, by_nat][..] } else { &[by_tproxy] };
+        let names = ["INPUT", LAST, "WIRESEAL-NAT"];
+        self.judge(names, conditions, "-s", &balanced(&numbers.inbound()), config, networks);
     }
 
     /// ICMP errors about any peer, from any router; without the gateway they pass, since the peers' own packets do not.
@@ -243,9 +270,6 @@ impl Content {
         if networks.is_empty() {
             return;
         }
-        let chain = "WIRESEAL-ICMP";
-        self.jumps.push(("INPUT", chain));
-        self.chains.push(chain.to_owned());
         let errors: &[&str] = match is_ipv4 {
             true => &["-p icmp --icmp-type destination-unreachable"],
             false => {
@@ -254,7 +278,7 @@ impl Content {
         };
         for error in errors {
             let queue = numbers.errors();
-            let _ = writeln!(self.rules, "-A {chain} {error} -j NFQUEUE --queue-num {queue} --queue-bypass");
+            let _ = writeln!(self.rules, "-A {LAST} {error} -j NFQUEUE --queue-num {queue} --queue-bypass");
         }
     }
 }
