@@ -59,7 +59,7 @@ class Crate:
 
     @staticmethod
     def without_tests(code):
-        return re.split(r"#\[cfg\(test\)\]\s*mod \w+ \{", code)[0]
+        return re.split(r"#\[cfg\(test\)\]\s*(?:pub(?:\([^)]*\))? )?mod \w+ \{", code)[0]
 
     def absolute(self, path, at):
         """A path as it is from the crate's root, or None for one that leaves the crate."""
