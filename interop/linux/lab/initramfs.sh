@@ -2,7 +2,7 @@
 
 # What every guest needs, in the order in which it is loaded.
 modules=(
-    cmac failover net_failover virtio_net vrf veth tun sch_netem nfnetlink nf_tables nfnetlink_queue nft_queue
+    cmac failover net_failover virtio_net vrf veth tun sch_netem nfnetlink nf_tables nfnetlink_queue nft_queue nft_fib_inet nft_ct
     mpls_router mpls_iptunnel
 )
 
