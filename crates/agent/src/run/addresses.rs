@@ -4,7 +4,8 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 use rustix::io::Errno;
 
-/// The most octets that an address takes (`struct sockaddr_storage`).
+/// The least octets that an address takes, whatever the socket's state, and the most (`struct sockaddr_storage`).
+pub(super) const LEAST: usize = 2;
 pub(super) const MOST: usize = 128;
 /// Families of addresses, in the host's order of octets.
 const AF_UNSPEC: u16 = 0;

@@ -1,25 +1,21 @@
 //! Answering the program's calls: each is made by the supervisor itself, on a duplicate of the socket.
 
-use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use libseccomp::{ScmpNotifReq, ScmpNotifResp, ScmpNotifRespFlags, ScmpSyscall, notify_id_valid};
-use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::Errno;
-use rustix::net::{Shutdown, connect, connect_unspec, listen, shutdown};
+use rustix::net::{connect_unspec, listen};
 
 use super::addresses::{self, Address};
-use super::filter;
+use super::connects::{Caller, Connects, How};
 use super::process::{self, Family, Opened};
 use super::socket::{Kind, inode_of, kind_of};
 use super::sockets::Sockets;
+use super::{filter, md5};
 
 /// What the program's call returns.
-enum Answer {
+pub(super) enum Answer {
     /// This, from the supervisor.
     Made(Result<(), Errno>),
     /// What the kernel says to it.
@@ -34,60 +30,7 @@ pub(super) struct Calls {
     notifications: Vec<Arc<OwnedFd>>,
     pub(super) sockets: Sockets,
     family: Family,
-    /// Connections that are being opened while the program waits.
-    waiting: Arc<Mutex<Vec<Waiting>>>,
-    newest: Newest,
-}
-
-/// A call that waits until its connection is open.
-struct Waiting {
-    /// The newest call for this connection.
-    call: u64,
-    inode: u64,
-    socket: Arc<OwnedFd>,
-    notifications: Arc<OwnedFd>,
-}
-
-/// By socket, what the newest `connect` came to. A caller that is interrupted by a signal before it hears of it calls again at once; the
-/// kernel does not say which caller has heard.
-type Newest = Arc<Mutex<HashMap<u64, (Instant, Result<(), Errno>)>>>;
-
-/// For how long such a call is expected.
-const AGAIN: Duration = Duration::from_secs(1);
-
-/// A call of `connect` that is being made.
-struct Connect {
-    call: u64,
-    inode: u64,
-    remote: SocketAddr,
-    notifications: Arc<OwnedFd>,
-    newest: Newest,
-}
-
-impl Connect {
-    fn make(&self, socket: OwnedFd) {
-        let result = connect(&socket, &self.remote);
-        drop(socket);
-        self.answer(result);
-    }
-
-    fn answer(&self, result: Result<(), Errno>) {
-        let mut newest = lock(&self.newest);
-        // The call that was interrupted has done what this one was to do.
-        let result = match (newest.get(&self.inode), result) {
-            (Some((_, before @ Err(Errno::INPROGRESS))), Err(Errno::ALREADY)) => *before,
-            (Some((_, before @ Ok(()))), Err(Errno::ISCONN)) => *before,
-            (_, result) => result,
-        };
-        newest.insert(self.inode, (Instant::now(), result));
-        drop(newest);
-        respond(self.notifications.as_raw_fd(), self.call, &Answer::Made(result));
-    }
-}
-
-fn take(waiting: &mut Vec<Waiting>, inode: u64) -> Option<Waiting> {
-    let index = waiting.iter().position(|waiting| waiting.inode == inode)?;
-    Some(waiting.swap_remove(index))
+    connects: Connects,
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -104,8 +47,7 @@ impl Calls {
             notifications: notifications.into_iter().map(Arc::new).collect(),
             sockets,
             family,
-            waiting: Arc::default(),
-            newest: Arc::default(),
+            connects: Connects::default(),
         }
     }
 
@@ -135,8 +77,15 @@ impl Calls {
         let Ok(request) = ScmpNotifReq::receive(from.as_raw_fd()) else { return };
         self.family.add(request.pid.cast_signed());
         let call = Call { request, from };
-        let is_connect = is_call(&call.request, filter::CONNECT);
-        let answer = if is_connect { self.connect(&call) } else { self.listen(&call) };
+        let is_call =
+            |name| ScmpSyscall::from_name(name).is_ok_and(|number| number == call.request.data.syscall);
+        let answer = if is_call(filter::CONNECT) {
+            self.connect(&call)
+        } else if is_call(filter::LISTEN) {
+            self.listen(&call)
+        } else {
+            self.set_md5_key(&call)
+        };
         let answer = answer.unwrap_or_else(|error| Answer::Made(Err(error)));
         // What `connect` has come to is answered there.
         respond(from.as_raw_fd(), call.request.id, &answer);
@@ -155,16 +104,7 @@ impl Calls {
         match self.family.sockets() {
             Ok(open) => {
                 self.sockets.step(&open);
-                lock(&self.newest).retain(|_, (at, _)| at.elapsed() < AGAIN);
-                // Descriptors of a thread with a table of its own are not seen, but the thread waits.
-                let is_abandoned = |waiting: &&Waiting| {
-                    !open.contains_key(&waiting.inode)
-                        && notify_id_valid(waiting.notifications.as_raw_fd(), waiting.call).is_err()
-                };
-                for abandoned in lock(&self.waiting).iter().filter(is_abandoned) {
-                    // This ends the thread's call.
-                    let _ = shutdown(&*abandoned.socket, Shutdown::Both);
-                }
+                self.connects.give_up(&open);
             }
             Err(error) => tracing::error!(%error, "cannot look for the program's sockets"),
         }
@@ -174,62 +114,33 @@ impl Calls {
         let request = &call.request;
         let Some(socket) = call.tcp_socket()? else { return Ok(Answer::Unprotected) };
         let length = usize::try_from(request.data.args[2] & 0xffff_ffff).unwrap_or(usize::MAX);
-        if length > addresses::MOST {
+        if !(addresses::LEAST..=addresses::MOST).contains(&length) {
             return Err(Errno::INVAL);
         }
         let octets = process::memory(request.pid.cast_signed(), request.data.args[1], length);
         let octets = octets.map_err(|_| Errno::FAULT)?;
         // Otherwise the memory may have been another process's.
         call.check()?;
-        match addresses::parse(&octets)? {
-            Address::Dissolve => {
+        let inode = inode_of(&socket)?;
+        let address = match addresses::parse(&octets) {
+            Ok(Address::Dissolve) => {
+                self.connects.forget(inode);
                 self.sockets.forget(&socket);
-                Ok(Answer::Made(connect_unspec(&socket)))
+                return Ok(Answer::Made(connect_unspec(&socket)));
             }
-            Address::Remote(remote) => {
-                self.sockets.protect_connecting(&socket, remote)?;
-                let connect = Connect {
-                    call: request.id,
-                    inode: inode_of(&socket)?,
-                    remote,
-                    notifications: Arc::clone(call.from),
-                    newest: Arc::clone(&self.newest),
-                };
-                if fcntl_getfl(&socket)?.contains(OFlags::NONBLOCK) {
-                    connect.make(socket);
-                } else {
-                    self.connect_later(connect, socket)?;
-                }
-                Ok(Answer::Later)
-            }
+            Ok(Address::Remote(remote)) => Ok(remote),
+            Err(error) => Err(error),
+        };
+        let caller = Caller { notifications: Arc::clone(call.from), call: request.id };
+        if let Some(answer) = self.connects.join(inode, &socket, &caller)? {
+            return Ok(answer);
         }
-    }
-
-    /// Makes a call that waits until the connection is open, in a thread of its own. If one waits for this connection already, its caller
-    /// was interrupted by a signal and calls again: that one will answer this call.
-    fn connect_later(&self, call: Connect, socket: OwnedFd) -> Result<(), Errno> {
-        let inode = call.inode;
-        let socket = Arc::new(socket);
-        let mut waiting = lock(&self.waiting);
-        if let Some(earlier) = waiting.iter_mut().find(|waiting| waiting.inode == inode) {
-            (earlier.call, earlier.notifications) = (call.call, Arc::clone(&call.notifications));
-            return Ok(());
+        let how = How::of(&socket, address)?;
+        if let How::To(remote) = how {
+            self.sockets.protect_connecting(&socket, remote)?;
         }
-        let notifications = Arc::clone(&call.notifications);
-        waiting.push(Waiting { call: call.call, inode, socket: Arc::clone(&socket), notifications });
-        drop(waiting);
-        let waiting = Arc::clone(&self.waiting);
-        let thread = thread::Builder::new().name("connect".to_owned()).spawn(move || {
-            let result = connect(&*socket, &call.remote);
-            let newest = take(&mut lock(&waiting), inode).map_or(call.call, |waiting| waiting.call);
-            // Before the answer, so that the program can close the connection at once.
-            drop(socket);
-            Connect { call: newest, ..call }.answer(result);
-        });
-        thread.map(drop).map_err(|_| {
-            take(&mut lock(&self.waiting), inode);
-            Errno::NOMEM
-        })
+        self.connects.start(inode, socket, how, caller)?;
+        Ok(Answer::Later)
     }
 
     fn listen(&mut self, call: &Call<'_>) -> Result<Answer, Errno> {
@@ -242,6 +153,22 @@ impl Calls {
             self.sockets.protect_listener(&socket)?;
         }
         Ok(Answer::Made(result))
+    }
+
+    /// A key for a peer is refused. The kernel decides on others: whatever another thread makes of the memory meanwhile, it takes no key for an
+    /// address that has TCP-AO keys, and no TCP-AO keys for one that has such a key.
+    fn set_md5_key(&self, call: &Call<'_>) -> Result<Answer, Errno> {
+        let [_, _, option, address, length, _] = call.request.data.args;
+        if call.tcp_socket()?.is_none() || (length as u32) < md5::WHOLE {
+            return Ok(Answer::Unprotected);
+        }
+        let octets = process::memory(call.request.pid.cast_signed(), address, md5::BEFORE_THE_SECRET);
+        call.check()?;
+        let peer = octets.ok().and_then(|octets| md5::peer_of(octets.first_chunk()?, option as u32));
+        match peer {
+            Some(peer) if self.sockets.refuses_md5(peer) => Err(Errno::NOPROTOOPT),
+            _ => Ok(Answer::Unprotected),
+        }
     }
 }
 
@@ -275,18 +202,15 @@ impl Call<'_> {
     }
 }
 
-fn is_call(request: &ScmpNotifReq, name: &str) -> bool {
-    ScmpSyscall::from_name(name).is_ok_and(|call| call == request.data.syscall)
-}
-
-fn respond(notifications: RawFd, call: u64, answer: &Answer) {
+/// Returns whether the caller has heard.
+pub(super) fn respond(notifications: RawFd, call: u64, answer: &Answer) -> bool {
     let none = ScmpNotifRespFlags::empty();
     let response = match answer {
         Answer::Made(Ok(())) => ScmpNotifResp::new_val(call, 0, none),
         Answer::Made(Err(error)) => ScmpNotifResp::new_error(call, -error.raw_os_error(), none),
         Answer::Unprotected => ScmpNotifResp::new_continue(call, none),
-        Answer::Later => return,
+        Answer::Later => return false,
     };
     // The caller may have been killed, or interrupted by a signal.
-    let _ = response.respond(notifications);
+    response.respond(notifications).is_ok()
 }

@@ -81,6 +81,11 @@ pub enum RunError {
         .0.display()
     )]
     Privileged(PathBuf),
+    /// Another supervisor answers this process's calls already.
+    #[error(
+        "this is under a supervisor already, another `wireseal run` or a container manager that answers system calls: one is enough"
+    )]
+    Supervised,
     /// The filter cannot be installed.
     #[error("cannot install the seccomp filter: {0}")]
     Filter(SeccompError),

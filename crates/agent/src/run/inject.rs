@@ -14,7 +14,6 @@ use super::error::{AttachError, RunError};
 use super::filter;
 use super::process::{Family, Opened};
 use super::traced::{Borrowed, Stopped};
-use crate::config::Md5;
 
 /// The instruction of a system call.
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
@@ -23,9 +22,9 @@ const INSTRUCTION: usize = 8;
 const PROGRAM: usize = 16;
 
 /// Installs the filter in all processes of a program; returns the descriptors on which their calls are announced.
-pub(super) fn into_all(family: &mut Family, md5: Md5) -> Result<Vec<OwnedFd>, RunError> {
+pub(super) fn into_all(family: &mut Family) -> Result<Vec<OwnedFd>, RunError> {
     let first = family.first();
-    let made = filter_octets(md5).map_err(|reason| RunError::Attach { pid: first, reason })?;
+    let made = filter_octets().map_err(|reason| RunError::Attach { pid: first, reason })?;
     let mut announced = Vec::new();
     let mut done = Vec::new();
     loop {
@@ -51,10 +50,10 @@ pub(super) fn into_all(family: &mut Family, md5: Md5) -> Result<Vec<OwnedFd>, Ru
 }
 
 /// The filter's instructions.
-fn filter_octets(md5: Md5) -> Result<Vec<u8>, AttachError> {
+fn filter_octets() -> Result<Vec<u8>, AttachError> {
     let file =
         memfd_create("filter", MemfdFlags::CLOEXEC).map_err(|error| AttachError::System(error.into()))?;
-    filter::rules(md5).and_then(|filter| filter.export_bpf(&file)).map_err(AttachError::MakeFilter)?;
+    filter::rules().and_then(|filter| filter.export_bpf(&file)).map_err(AttachError::MakeFilter)?;
     let (mut file, mut octets) = (File::from(file), Vec::new());
     file.rewind().and_then(|()| file.read_to_end(&mut octets)).map_err(AttachError::System)?;
     Ok(octets)

@@ -3,10 +3,12 @@
 mod addresses;
 mod background;
 mod calls;
+mod connects;
 mod error;
 mod filter;
 mod guard;
 mod inject;
+mod md5;
 mod process;
 mod program;
 mod protected;
@@ -25,7 +27,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
-    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, set_child_subreaper, wait,
+    DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, set_child_subreaper,
+    set_dumpable_behavior, wait,
 };
 use sd_notify::NotifyState;
 use wireseal_linux::probe;
@@ -92,6 +95,9 @@ impl Supervisor {
     }
 
     fn read(&self) -> Result<Config, RunError> {
+        // Nobody but root may read the keys in this process's memory, and no core dump contains them.
+        set_dumpable_behavior(DumpableBehavior::NotDumpable)
+            .map_err(|error| RunError::System(error.into()))?;
         let config = self.source.read()?;
         config.check_for_kernel()?;
         Ok(config)
@@ -107,11 +113,10 @@ impl Supervisor {
         // Before the signals can be passed on, so that those for this process do not get lost.
         let (wake, woken) = wake_up_call()?;
         set_child_subreaper(Some(getpid())).map_err(|error| RunError::System(error.into()))?;
-        let md5 = config.md5;
         let family = Family::of(getpid())?;
         let sockets = Sockets::new(config)?;
         let published = self.publish(Command::Run, Some(program.display().to_string()))?;
-        let (child, notifications) = filter::spawn(&program, arguments, md5, !self.in_background)?;
+        let (child, notifications) = filter::spawn(&program, arguments, !self.in_background)?;
         // The program keeps the limit that it would have without a supervisor.
         raise_descriptor_limit();
         let signals = signals::pass_on(wake).map_err(RunError::System)?;
@@ -150,7 +155,6 @@ impl Supervisor {
     fn attach_to(&self, pid: u32, config: Config) -> Result<(), RunError> {
         let pid = Pid::from_raw(pid.cast_signed()).ok_or(RunError::NoProcess(pid))?;
         let (wake, woken) = wake_up_call()?;
-        let md5 = config.md5;
         raise_descriptor_limit();
         let mut family = Family::of(pid)?;
         let mut sockets = Sockets::new(config)?;
@@ -158,7 +162,7 @@ impl Supervisor {
         let signals = signals::receive(wake).map_err(RunError::System)?;
         let open = family.sockets().map_err(RunError::System)?;
         sockets.take_listeners(&open).map_err(|error| RunError::Listener(error.0))?;
-        let notifications = inject::into_all(&mut family, md5);
+        let notifications = inject::into_all(&mut family);
         if notifications.as_ref().is_err_and(|error| !matches!(error, RunError::PartlyAttached { .. })) {
             sockets.let_go(&open);
         }
@@ -252,8 +256,15 @@ impl Published {
 }
 
 fn check_kernel() -> Result<(), RunError> {
-    let support = probe().map_err(RunError::Probe)?;
-    if support.tcp_ao { Ok(()) } else { Err(RunError::NoTcpAo { kernel: support.kernel }) }
+    let support = probe().map_err(RunError::Probe);
+    if support.as_ref().is_ok_and(|support| support.tcp_ao) {
+        return Ok(());
+    }
+    // The filter of another supervisor refuses what is tried.
+    if filter::is_supervised() {
+        return Err(RunError::Supervised);
+    }
+    Err(RunError::NoTcpAo { kernel: support?.kernel })
 }
 
 /// What a thread wakes the supervisor by, and what the supervisor sees.

@@ -1,6 +1,6 @@
 //! The program's sockets and their keys.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::os::fd::{OwnedFd, RawFd};
@@ -15,7 +15,7 @@ use super::RunError;
 use super::process::Opened;
 use super::protected::Protected;
 use super::socket::{Kind, inode_of, kind_of, local_of, remote_of, reset};
-use crate::config::Config;
+use crate::config::{Config, Md5};
 use crate::error::ConfigError;
 use crate::status::{ListenerStatus, PeerStatus, Segments};
 
@@ -25,8 +25,12 @@ pub(super) struct Sockets {
     peers: Vec<(PeerName, KeyChain)>,
     ports: Vec<u16>,
     refuse_others: bool,
+    md5: Md5,
     /// By inode number, which no two open sockets have in common.
     known: HashMap<u64, Known>,
+    /// Those that the program has connected itself, as far as they are open: the peer's port decides on them. All others were accepted, or come
+    /// from outside and may have been.
+    connected: HashSet<u64>,
     /// Segments of sockets that are closed, and bad ones at listeners, by peer.
     past: HashMap<PeerName, Segments>,
 }
@@ -49,7 +53,9 @@ impl Sockets {
             peers: Vec::new(),
             ports: Vec::new(),
             refuse_others: false,
+            md5: Md5::Refuse,
             known: HashMap::new(),
+            connected: HashSet::new(),
             past: HashMap::new(),
         };
         sockets.change(config)?;
@@ -59,7 +65,8 @@ impl Sockets {
     /// Carries out another configuration from now on. Listeners that are open stay as open to others as they were.
     pub(super) fn change(&mut self, config: Config) -> Result<(), RunError> {
         self.manager.set_peers(config.peers.iter().cloned()).map_err(ConfigError::from)?;
-        (self.peers, self.ports, self.refuse_others) = (config.peers, config.ports, config.refuse_others);
+        (self.peers, self.ports) = (config.peers, config.ports);
+        (self.refuse_others, self.md5) = (config.refuse_others, config.md5);
         self.known.retain(|_, known| !matches!(known, Known::Other));
         Ok(())
     }
@@ -68,6 +75,7 @@ impl Sockets {
     pub(super) fn forget(&mut self, socket: &OwnedFd) {
         if let Ok(inode) = inode_of(socket) {
             self.remove(inode);
+            self.connected.remove(&inode);
         }
     }
 
@@ -88,8 +96,9 @@ impl Sockets {
     /// Puts the keys for `remote` on a socket that will connect to it, if it is a peer.
     pub(super) fn protect_connecting(&mut self, socket: &OwnedFd, remote: SocketAddr) -> Result<(), Errno> {
         let inode = inode_of(socket)?;
+        self.connected.insert(inode);
         let address = remote.ip().to_canonical();
-        if !self.ports.contains(&remote.port()) || remote_of(socket).is_some() {
+        if !self.ports.contains(&remote.port()) {
             return Ok(());
         }
         if let SocketAddr::V6(remote) = remote
@@ -127,19 +136,19 @@ impl Sockets {
 
     /// Puts the keys of all peers on a socket that will listen; returns whether its port is one that is protected.
     pub(super) fn protect_listener(&mut self, socket: &OwnedFd) -> Result<bool, Errno> {
+        let inode = inode_of(socket)?;
+        self.connected.remove(&inode);
         let Some(local) = local_of(socket).filter(|local| self.ports.contains(&local.port())) else {
             return Ok(false);
         };
-        let inode = inode_of(socket)?;
         self.remove(inode);
         if kind_of(socket) == Kind::Keyless {
             tracing::error!(%local, "a listener stays without keys: {KEYLESS}");
             return Err(Errno::KEYREJECTED);
         }
         let attached = self.manager.attach(socket, Timestamp::now()).and_then(|attachment| {
-            if !self.refuse_others {
-                TcpAoSocket::new(socket).set_required(false)?;
-            }
+            // The manager does not have a listener with TCP-MD5 keys require TCP-AO.
+            TcpAoSocket::new(socket).set_required(self.refuse_others)?;
             Ok(attachment)
         });
         match attached {
@@ -180,11 +189,11 @@ impl Sockets {
     /// Puts keys on what was opened since, and notes sessions with peers that are open, which stay as they are.
     pub(super) fn take_over(&mut self, open: &HashMap<u64, (i32, RawFd)>) {
         for_each(open, |inode, socket| {
-            if self.is_remainder(socket) {
+            if self.is_remainder(inode, socket) {
                 self.known.insert(inode, Known::LeftUnsigned);
             } else if let Some(remote) = remote_of(socket)
                 && let kind @ (Kind::Tcp | Kind::Keyless) = kind_of(socket)
-                && self.is_protected(socket, remote)
+                && self.is_protected(inode, socket, remote)
                 && let Err(error) = self.manager.attach_accepted(socket, remote.ip(), Timestamp::now())
                 // On any other error the session is reset when it is looked at.
                 && (matches!(error, ManagerError::Unsigned) || kind == Kind::Keyless)
@@ -202,6 +211,7 @@ impl Sockets {
         let (still_open, closed): (HashMap<_, _>, HashMap<_, _>) =
             known.into_iter().partition(|(inode, _)| open.contains_key(inode));
         self.known = still_open;
+        self.connected.retain(|inode| open.contains_key(inode));
         for known in closed.values() {
             if let Known::Protected(protected) = known {
                 self.keep_count(protected);
@@ -229,16 +239,36 @@ impl Sockets {
         }
     }
 
-    /// Whether the configuration protects connections at one of these ports.
-    fn is_protected(&self, socket: &OwnedFd, remote: SocketAddr) -> bool {
-        let ports = [Some(remote), local_of(socket)];
-        ports.into_iter().flatten().any(|address| self.ports.contains(&address.port()))
+    /// Whether the configuration protects a connection: the peer's port counts if the program has connected it, else either.
+    fn is_protected(&self, inode: u64, socket: &OwnedFd, remote: SocketAddr) -> bool {
+        self.ports.contains(&remote.port()) || self.may_be_accepted(inode, socket)
+    }
+
+    /// Whether a connection may have been accepted at a protected port.
+    fn may_be_accepted(&self, inode: u64, socket: &OwnedFd) -> bool {
+        !self.connected.contains(&inode)
+            && local_of(socket).is_some_and(|local| self.ports.contains(&local.port()))
+    }
+
+    /// Whether a TCP-MD5 key for this peer is refused: it, a part of it or a network around it has TCP-AO keys, or must have some.
+    pub(super) fn refuses_md5(&self, of: PeerName) -> bool {
+        let of = of.canonical();
+        let overlaps = |peer: PeerName| {
+            let is_same_vrf = peer.vrf.zip(of.vrf).is_none_or(|(peer, of)| peer == of);
+            let [own, other] = [peer.remote, of.remote];
+            is_same_vrf && (own.contains(&other.first_address()) || other.contains(&own.first_address()))
+        };
+        let is_refused = self.md5 == Md5::Refuse
+            && (self.refuse_others || self.peers.iter().any(|(peer, _)| overlaps(peer.canonical())));
+        if is_refused {
+            tracing::warn!(peer = %of, "a TCP-MD5 key of the program's was refused");
+        }
+        is_refused
     }
 
     /// Whether a socket whose connection has ended may still have unread data. It may be unsigned, and would be read as a peer's.
-    fn is_remainder(&self, socket: &OwnedFd) -> bool {
-        let is_protected = local_of(socket).is_some_and(|local| self.ports.contains(&local.port()));
-        is_protected
+    fn is_remainder(&self, inode: u64, socket: &OwnedFd) -> bool {
+        self.may_be_accepted(inode, socket)
             && kind_of(socket) != Kind::Other
             && remote_of(socket).is_none()
             && TcpAoSocket::new(socket).has_received().unwrap_or(true)
@@ -249,7 +279,7 @@ impl Sockets {
         if kind_of(socket) == Kind::Other {
             self.known.insert(inode, Known::Other);
         } else if let Some(remote) = remote_of(socket) {
-            if self.is_protected(socket, remote) {
+            if self.is_protected(inode, socket, remote) {
                 self.accepted(inode, socket, remote);
             } else {
                 self.known.insert(inode, Known::Other);
@@ -259,7 +289,7 @@ impl Sockets {
             if self.protect_listener(socket) != Ok(true) {
                 self.known.insert(inode, Known::Other);
             }
-        } else if self.is_remainder(socket) {
+        } else if self.is_remainder(inode, socket) {
             let local = local_of(socket).map(display);
             tracing::error!(
                 local,

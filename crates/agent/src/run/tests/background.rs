@@ -4,7 +4,7 @@ use std::env;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{self, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -17,16 +17,21 @@ const LINE: &str = "WIRESEAL_TEST_IN_BACKGROUND";
 #[test]
 fn supervisor_process() {
     let Ok(line) = env::var(LINE) else { return };
-    let (_folder, supervisor, config) = configured(&[179], Md5::Refuse);
+    let (_folder, supervisor, _) = configured(&[179], Md5::Refuse);
+    let config = supervisor.read().unwrap();
     let supervisor = Supervisor { in_background: true, ..supervisor };
     let code = supervisor.supervise("sh".as_ref(), &["-c".into(), line.into()], config).unwrap();
     std::process::exit(code.into());
 }
 
 fn in_background(line: &str) -> u8 {
+    in_background_with(line, &[])
+}
+
+fn in_background_with(line: &str, variables: &[(&str, &str)]) -> u8 {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", "run::tests::background::supervisor_process", "--nocapture"]);
-    command.env(LINE, line).stdout(Stdio::null());
+    command.env(LINE, line).envs(variables.iter().copied()).stdout(Stdio::null());
     run_in_background(&mut command).unwrap()
 }
 
@@ -91,6 +96,33 @@ fn it_needs_no_privileges_if_the_program_needs_none() {
     );
     assert_eq!(started_by(&user, &format!("/usr/bin/python3 -c '{program}'")), Some(0));
     assert!(ipv4.accept().is_ok());
+}
+
+/// Those of systemd's variables that name the supervisor name the program.
+#[test]
+fn the_program_has_its_own_number_in_the_variables_of_systemd() {
+    let _turn = ONE_BY_ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let named = ["sh", "-c", "export LISTEN_PID=$$ WATCHDOG_PID=$$ LISTEN_PIDFDID=7; exec \"$@\"", "sh"];
+    let is_named = "test \"$LISTEN_PID,$WATCHDOG_PID,$LISTEN_PIDFDID\" = \"$$,$$,\" || exit 9; exit 3";
+    assert_eq!(started_by(&named, is_named), Some(3));
+    // They may name the one that has started it.
+    let own = process::id().to_string();
+    let variables = [("LISTEN_PID", own.as_str()), ("WATCHDOG_PID", &own)];
+    assert_eq!(in_background_with(is_named, &variables), 3);
+    // Another's number stays.
+    let others = "test \"$LISTEN_PID,$LISTEN_PIDFDID\" = 1,7 || exit 9; exit 3";
+    assert_eq!(in_background_with(others, &[("LISTEN_PID", "1"), ("LISTEN_PIDFDID", "7")]), 3);
+}
+
+/// The supervisor and the program are of one user.
+#[test]
+fn the_supervisors_memory_cannot_be_read() {
+    let _turn = ONE_BY_ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all"];
+    for file in ["mem", "environ", "maps"] {
+        let line = format!("(: </proc/$$/{file}) || exit 8; (: </proc/$PPID/{file}) && exit 9; exit 3");
+        assert_eq!(started_by(&user, &line), Some(3), "{file}");
+    }
 }
 
 fn await_content(path: &Path) -> String {

@@ -1,0 +1,187 @@
+//! Calls of `connect` on TCP sockets. Each is made in a thread of its own: it may wait for minutes, and whether it waits is the program's
+//! to change at any moment.
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use libseccomp::notify_id_valid;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_getfl};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, Shutdown, connect, shutdown, sockopt};
+
+use super::calls::{Answer, lock, respond};
+use super::socket::{Kind, kind_of, remote_of};
+
+/// What a call returns.
+type Made = Result<(), Errno>;
+
+/// A call of the program that waits for its answer.
+#[derive(Clone)]
+pub(super) struct Caller {
+    /// Where it was announced.
+    pub(super) notifications: Arc<OwnedFd>,
+    pub(super) call: u64,
+}
+
+impl Caller {
+    /// Whether it still waits.
+    fn waits(&self) -> bool {
+        notify_id_valid(self.notifications.as_raw_fd(), self.call).is_ok()
+    }
+
+    /// Returns whether it has heard.
+    fn answer(&self, made: Made) -> bool {
+        respond(self.notifications.as_raw_fd(), self.call, &Answer::Made(made))
+    }
+}
+
+/// Connections that are being opened, and what nobody has heard yet.
+#[derive(Clone, Default)]
+pub(super) struct Connects(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    opening: Vec<Opening>,
+    /// By socket, what its last call has come to if its caller was interrupted by a signal before it heard. The next caller hears it:
+    /// the kernel makes most callers call again, and those that fail with EINTR hear it when they call again themselves. A caller that is
+    /// interrupted in the very microsecond in which it is answered has not heard either, but the kernel does not say so.
+    unheard: HashMap<u64, Made>,
+}
+
+/// A call that is being made.
+struct Opening {
+    inode: u64,
+    socket: Arc<OwnedFd>,
+    /// Whether the socket waited when the call began.
+    is_blocking: bool,
+    callers: Vec<Caller>,
+}
+
+impl State {
+    fn take(&mut self, inode: u64) -> Option<Opening> {
+        let index = self.opening.iter().position(|opening| opening.inode == inode)?;
+        Some(self.opening.swap_remove(index))
+    }
+}
+
+/// How a socket is connected.
+#[derive(Clone, Copy)]
+pub(super) enum How {
+    /// It is not yet.
+    To(SocketAddr),
+    /// It has begun to connect, or listens, and the kernel looks at no address.
+    GoOn,
+}
+
+impl How {
+    /// Where a socket is connected to; `address` is what the caller wants.
+    pub(super) fn of(socket: &OwnedFd, address: Result<SocketAddr, Errno>) -> Result<Self, Errno> {
+        // Without this check its keys would be exchanged in the middle of its handshake. Sockets without keys are not polled alike.
+        if kind_of(socket) == Kind::Tcp && has_begun(socket) { Ok(Self::GoOn) } else { address.map(Self::To) }
+    }
+
+    fn make(self, socket: &OwnedFd) -> Made {
+        match self {
+            Self::To(remote) => connect(socket, &remote),
+            Self::GoOn => {
+                // An address that it cannot be connected to, whatever has become of it meanwhile.
+                let other: SocketAddr = match sockopt::socket_domain(socket)? {
+                    AddressFamily::INET => (Ipv6Addr::UNSPECIFIED, 0).into(),
+                    _ => (Ipv4Addr::UNSPECIFIED, 0).into(),
+                };
+                connect(socket, &other).map_err(|error| match error {
+                    // Another thread has dissolved its connection.
+                    Errno::AFNOSUPPORT | Errno::INVAL => Errno::CONNABORTED,
+                    error => error,
+                })
+            }
+        }
+    }
+}
+
+/// Whether a TCP socket is in any state but CLOSED.
+fn has_begun(socket: &OwnedFd) -> bool {
+    let mut events = [PollFd::new(socket, PollFlags::empty())];
+    let is_asked = poll(&mut events, Some(&Timespec::default())).is_ok();
+    // It says so, too, of a connection that is shut down in both directions.
+    is_asked && !events[0].revents().contains(PollFlags::HUP) || remote_of(socket).is_some()
+}
+
+impl Connects {
+    /// What a call comes to that is not the first for a socket: what the first one comes to, or has come to. `None` if it is the first.
+    pub(super) fn join(
+        &self,
+        inode: u64,
+        socket: &OwnedFd,
+        caller: &Caller,
+    ) -> Result<Option<Answer>, Errno> {
+        let mut state = lock(&self.0);
+        if let Some(made) = state.unheard.remove(&inode) {
+            return Ok(Some(Answer::Made(made)));
+        }
+        let Some(opening) = state.opening.iter_mut().find(|opening| opening.inode == inode) else {
+            return Ok(None);
+        };
+        if opening.is_blocking && !is_blocking(socket)? {
+            return Err(Errno::ALREADY);
+        }
+        opening.callers.retain(Caller::waits);
+        opening.callers.push(caller.clone());
+        Ok(Some(Answer::Later))
+    }
+
+    /// Makes a call and answers it.
+    pub(super) fn start(&self, inode: u64, socket: OwnedFd, how: How, caller: Caller) -> Result<(), Errno> {
+        let is_blocking = is_blocking(&socket)?;
+        let socket = Arc::new(socket);
+        let opening = Opening { inode, socket: Arc::clone(&socket), is_blocking, callers: vec![caller] };
+        lock(&self.0).opening.push(opening);
+        let connects = self.clone();
+        let thread = thread::Builder::new().name("connect".to_owned()).spawn(move || {
+            let made = how.make(&socket);
+            // Before the answer, so that the program can close the connection at once.
+            drop(socket);
+            connects.end(inode, made);
+        });
+        thread.map(drop).map_err(|_| {
+            lock(&self.0).take(inode);
+            Errno::NOMEM
+        })
+    }
+
+    fn end(&self, inode: u64, made: Made) {
+        let mut state = lock(&self.0);
+        let Some(Opening { socket, callers, .. }) = state.take(inode) else { return };
+        drop(socket);
+        let heard = callers.iter().filter(|caller| caller.answer(made)).count();
+        if heard == 0 {
+            state.unheard.insert(inode, made);
+        }
+    }
+
+    /// A socket is to be connected anew.
+    pub(super) fn forget(&self, inode: u64) {
+        lock(&self.0).unheard.remove(&inode);
+    }
+
+    /// Gives up what nobody waits for any more and no process has open. What is passed to another process in a message is not open, but
+    /// who connects it waits.
+    pub(super) fn give_up<T>(&self, open: &HashMap<u64, T>) {
+        let mut state = lock(&self.0);
+        state.unheard.retain(|inode, _| open.contains_key(inode));
+        for opening in &state.opening {
+            if !open.contains_key(&opening.inode) && !opening.callers.iter().any(Caller::waits) {
+                // This ends the thread's call.
+                let _ = shutdown(&*opening.socket, Shutdown::Both);
+            }
+        }
+    }
+}
+
+fn is_blocking(socket: &OwnedFd) -> Result<bool, Errno> {
+    Ok(!fcntl_getfl(socket)?.contains(OFlags::NONBLOCK))
+}
