@@ -13,10 +13,12 @@ use crate::ConfigError;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Md5 {
-    /// The call fails with ENOPROTOOPT, as on a kernel without TCP-MD5.
+    /// The call fails with ENOPROTOOPT, as on a kernel without TCP-MD5, if the key is for a peer, for a part of its network or for a network
+    /// around it; with [`Config::refuse_others`], for any address. Others are left alone.
     #[default]
     Refuse,
-    /// The kernel decides. It refuses TCP-MD5 for peers that have TCP-AO keys.
+    /// The kernel decides. It refuses TCP-MD5 for an address that has TCP-AO keys on the socket, and TCP-AO keys for one that has TCP-MD5:
+    /// the peer's session does not open then.
     Leave,
 }
 
@@ -25,7 +27,8 @@ pub enum Md5 {
 pub struct Config {
     /// The peers, each with its key chain. Where networks overlap, the longest prefix decides.
     pub peers: Vec<(PeerName, KeyChain)>,
-    /// The TCP ports that are protected: those that the program connects to and listens on. All others are left alone.
+    /// The TCP ports that are protected: those that the program connects to and those that it listens on. All others are left alone, also
+    /// connections from one of these to another.
     pub ports: Vec<u16>,
     /// Whether listeners on these ports refuse all callers that have no keys. Otherwise only those that have keys must sign.
     pub refuse_others: bool,

@@ -49,9 +49,10 @@
 //! # How a supervisor works
 //! A seccomp filter, which the program and its children inherit, stops each `connect` and `listen` and tells the supervisor. That takes a
 //! duplicate of the socket, puts the peer's keys on it and makes the call itself, with the address that it has read. So no other thread
-//! of the program can exchange the TCP socket or the address in between, and nothing is connected without its keys. Once a second it
+//! of the program can exchange the TCP socket or the address in between, and nothing is connected without its keys. The call returns what the
+//! kernel says. The supervisor also looks at whom a TCP-MD5 key is for before the kernel takes it. Once a second it
 //! carries the key chains out on all sockets of the program, which it finds in `/proc`; accepted connections too. Between these steps it
-//! holds no descriptor of them.
+//! holds no descriptor of them. Those that the program has connected itself it knows from the call, and the peer's port decides on them.
 //!
 //! Attaching stops the threads of the program for some milliseconds, and has one of them install the filter, as a debugger calls
 //! functions of a program.
@@ -60,15 +61,16 @@
 //! The text of the files with keys is wiped once it has been read, and a chain's keys when the chain is replaced or the supervisor or
 //! gateway ends. Until then the chains are in memory, because each rollover and each new socket needs their secrets. Not wiped: what
 //! [`wireseal_tcp_ao`](wireseal_tcp_ao#what-is-wiped) names, and pieces of a file that is no regular one, such as a pipe, whose length is
-//! not known beforehand. A process that is killed wipes nothing; its memory goes back to the kernel.
+//! not known beforehand. A process that is killed wipes nothing; its memory goes back to the kernel. A supervisor's memory is in no core dump,
+//! and only root can read it.
 //!
 //! # Fail closed
 //! * If a key cannot be set, `connect` and `listen` fail: with EKEYEXPIRED if the chain has no key to send with now, else with
 //!   EKEYREJECTED. The log says why.
-//! * If the supervisor ends, `connect` and `listen` of the program fail with ENOSYS. Its sessions go on with the keys that they have.
+//! * If the supervisor ends, `connect`, `listen` and TCP-MD5 of the program fail with ENOSYS. Its sessions go on with the keys that they have.
 //! * Refused in the program: Multipath TCP and SMC (EPROTONOSUPPORT, and programs fall back on TCP), io_uring (ENOSYS), data in a SYN
-//!   (EOPNOTSUPP), TCP-AO keys of its own (ENOPROTOOPT), 32-bit system calls (ENOSYS), and TCP-MD5 (ENOPROTOOPT) unless the configuration
-//!   leaves it.
+//!   (EOPNOTSUPP), TCP-AO keys of its own (ENOPROTOOPT), 32-bit system calls (ENOSYS), threads with descriptors of their own (EPERM; ENOSYS for
+//!   `clone3`, and C libraries fall back on `clone`), and TCP-MD5 for the peers (ENOPROTOOPT) unless the configuration leaves it.
 //!
 //! # How `Gateway` works
 //! Rules in nftables or iptables give the packets of the peers to the gateway, which puts them through the

@@ -1,28 +1,19 @@
 //! Answering the program's calls: each is made by the supervisor itself, on a duplicate of the socket.
 
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
 
-use libseccomp::{ScmpNotifReq, ScmpNotifResp, ScmpNotifRespFlags, ScmpSyscall, notify_id_valid};
+use libseccomp::{ScmpNotifReq, ScmpSyscall};
 use rustix::io::Errno;
 use rustix::net::{connect_unspec, listen};
 
 use super::addresses::{self, Address};
-use super::connects::{Caller, Connects, How};
+use super::answer::{Answer, Caller};
+use super::connects::{Connects, How};
 use super::process::{self, Family, Opened};
 use super::socket::{Kind, inode_of, kind_of};
 use super::sockets::Sockets;
 use super::{filter, md5};
-
-/// What the program's call returns.
-pub(super) enum Answer {
-    /// This, from the supervisor.
-    Made(Result<(), Errno>),
-    /// What the kernel says to it.
-    Unprotected,
-    /// It is answered later.
-    Later,
-}
 
 /// The program's calls and its sockets.
 pub(super) struct Calls {
@@ -31,10 +22,6 @@ pub(super) struct Calls {
     pub(super) sockets: Sockets,
     family: Family,
     connects: Connects,
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Calls {
@@ -76,7 +63,8 @@ impl Calls {
         // The caller may have been killed in the meantime.
         let Ok(request) = ScmpNotifReq::receive(from.as_raw_fd()) else { return };
         self.family.add(request.pid.cast_signed());
-        let call = Call { request, from };
+        let caller = Caller { notifications: Arc::clone(from), call: request.id };
+        let call = Call { request, caller };
         let is_call =
             |name| ScmpSyscall::from_name(name).is_ok_and(|number| number == call.request.data.syscall);
         let answer = if is_call(filter::CONNECT) {
@@ -88,7 +76,7 @@ impl Calls {
         };
         let answer = answer.unwrap_or_else(|error| Answer::Made(Err(error)));
         // What `connect` has come to is answered there.
-        respond(from.as_raw_fd(), call.request.id, &answer);
+        call.caller.answer(&answer);
     }
 
     /// Puts keys on the listeners that the program has already. Its sessions with peers go on unsigned, and the log names them.
@@ -110,7 +98,7 @@ impl Calls {
         }
     }
 
-    fn connect(&mut self, call: &Call<'_>) -> Result<Answer, Errno> {
+    fn connect(&mut self, call: &Call) -> Result<Answer, Errno> {
         let request = &call.request;
         let Some(socket) = call.tcp_socket()? else { return Ok(Answer::Unprotected) };
         let length = usize::try_from(request.data.args[2] & 0xffff_ffff).unwrap_or(usize::MAX);
@@ -131,19 +119,18 @@ impl Calls {
             Ok(Address::Remote(remote)) => Ok(remote),
             Err(error) => Err(error),
         };
-        let caller = Caller { notifications: Arc::clone(call.from), call: request.id };
-        if let Some(answer) = self.connects.join(inode, &socket, &caller)? {
+        if let Some(answer) = self.connects.join(inode, &socket, &call.caller)? {
             return Ok(answer);
         }
         let how = How::of(&socket, address)?;
         if let How::To(remote) = how {
             self.sockets.protect_connecting(&socket, remote)?;
         }
-        self.connects.start(inode, socket, how, caller)?;
+        self.connects.start(inode, socket, how, call.caller.clone())?;
         Ok(Answer::Later)
     }
 
-    fn listen(&mut self, call: &Call<'_>) -> Result<Answer, Errno> {
+    fn listen(&mut self, call: &Call) -> Result<Answer, Errno> {
         let Some(socket) = call.tcp_socket()? else { return Ok(Answer::Unprotected) };
         let is_protected = self.sockets.protect_listener(&socket)?;
         let backlog = call.request.data.args[1] as u32;
@@ -157,7 +144,7 @@ impl Calls {
 
     /// A key for a peer is refused. The kernel decides on others: whatever another thread makes of the memory meanwhile, it takes no key for an
     /// address that has TCP-AO keys, and no TCP-AO keys for one that has such a key.
-    fn set_md5_key(&self, call: &Call<'_>) -> Result<Answer, Errno> {
+    fn set_md5_key(&self, call: &Call) -> Result<Answer, Errno> {
         let [_, _, option, address, length, _] = call.request.data.args;
         if call.tcp_socket()?.is_none() || (length as u32) < md5::WHOLE {
             return Ok(Answer::Unprotected);
@@ -173,13 +160,12 @@ impl Calls {
 }
 
 /// A call of the program.
-struct Call<'a> {
+struct Call {
     request: ScmpNotifReq,
-    /// Where it was announced.
-    from: &'a Arc<OwnedFd>,
+    caller: Caller,
 }
 
-impl Call<'_> {
+impl Call {
     /// A duplicate of the socket that it is about; `None` if that has nothing to do with TCP.
     fn tcp_socket(&self) -> Result<Option<OwnedFd>, Errno> {
         let request = &self.request;
@@ -198,19 +184,6 @@ impl Call<'_> {
 
     /// Whether the caller still waits.
     fn check(&self) -> Result<(), Errno> {
-        notify_id_valid(self.from.as_raw_fd(), self.request.id).map_err(|_| Errno::INTR)
+        if self.caller.waits() { Ok(()) } else { Err(Errno::INTR) }
     }
-}
-
-/// Returns whether the caller has heard.
-pub(super) fn respond(notifications: RawFd, call: u64, answer: &Answer) -> bool {
-    let none = ScmpNotifRespFlags::empty();
-    let response = match answer {
-        Answer::Made(Ok(())) => ScmpNotifResp::new_val(call, 0, none),
-        Answer::Made(Err(error)) => ScmpNotifResp::new_error(call, -error.raw_os_error(), none),
-        Answer::Unprotected => ScmpNotifResp::new_continue(call, none),
-        Answer::Later => return false,
-    };
-    // The caller may have been killed, or interrupted by a signal.
-    response.respond(notifications).is_ok()
 }

@@ -3,41 +3,17 @@
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::{Arc, Mutex};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use libseccomp::notify_id_valid;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, Shutdown, connect, shutdown, sockopt};
 
-use super::calls::{Answer, lock, respond};
+use super::answer::{Answer, Caller, Made};
 use super::socket::{Kind, kind_of, remote_of};
-
-/// What a call returns.
-type Made = Result<(), Errno>;
-
-/// A call of the program that waits for its answer.
-#[derive(Clone)]
-pub(super) struct Caller {
-    /// Where it was announced.
-    pub(super) notifications: Arc<OwnedFd>,
-    pub(super) call: u64,
-}
-
-impl Caller {
-    /// Whether it still waits.
-    fn waits(&self) -> bool {
-        notify_id_valid(self.notifications.as_raw_fd(), self.call).is_ok()
-    }
-
-    /// Returns whether it has heard.
-    fn answer(&self, made: Made) -> bool {
-        respond(self.notifications.as_raw_fd(), self.call, &Answer::Made(made))
-    }
-}
 
 /// Connections that are being opened, and what nobody has heard yet.
 #[derive(Clone, Default)]
@@ -55,13 +31,18 @@ struct State {
 /// A call that is being made.
 struct Opening {
     inode: u64,
-    socket: Arc<OwnedFd>,
+    /// Until the call has been made.
+    socket: Option<Arc<OwnedFd>>,
     /// Whether the socket waited when the call began.
     is_blocking: bool,
     callers: Vec<Caller>,
 }
 
 impl State {
+    fn opening(&mut self, inode: u64) -> Option<&mut Opening> {
+        self.opening.iter_mut().find(|opening| opening.inode == inode)
+    }
+
     fn take(&mut self, inode: u64) -> Option<Opening> {
         let index = self.opening.iter().position(|opening| opening.inode == inode)?;
         Some(self.opening.swap_remove(index))
@@ -123,7 +104,7 @@ impl Connects {
         if let Some(made) = state.unheard.remove(&inode) {
             return Ok(Some(Answer::Made(made)));
         }
-        let Some(opening) = state.opening.iter_mut().find(|opening| opening.inode == inode) else {
+        let Some(opening) = state.opening(inode) else {
             return Ok(None);
         };
         if opening.is_blocking && !is_blocking(socket)? {
@@ -138,14 +119,13 @@ impl Connects {
     pub(super) fn start(&self, inode: u64, socket: OwnedFd, how: How, caller: Caller) -> Result<(), Errno> {
         let is_blocking = is_blocking(&socket)?;
         let socket = Arc::new(socket);
-        let opening = Opening { inode, socket: Arc::clone(&socket), is_blocking, callers: vec![caller] };
+        let opening =
+            Opening { inode, socket: Some(Arc::clone(&socket)), is_blocking, callers: vec![caller] };
         lock(&self.0).opening.push(opening);
         let connects = self.clone();
         let thread = thread::Builder::new().name("connect".to_owned()).spawn(move || {
             let made = how.make(&socket);
-            // Before the answer, so that the program can close the connection at once.
-            drop(socket);
-            connects.end(inode, made);
+            connects.end(inode, socket, made);
         });
         thread.map(drop).map_err(|_| {
             lock(&self.0).take(inode);
@@ -153,11 +133,15 @@ impl Connects {
         })
     }
 
-    fn end(&self, inode: u64, made: Made) {
-        let mut state = lock(&self.0);
-        let Some(Opening { socket, callers, .. }) = state.take(inode) else { return };
+    fn end(&self, inode: u64, socket: Arc<OwnedFd>, made: Made) {
+        if let Some(opening) = lock(&self.0).opening(inode) {
+            opening.socket = None;
+        }
+        // Before the answer, so that the program can close the connection at once. If it has, this may wait as `close` does.
         drop(socket);
-        let heard = callers.iter().filter(|caller| caller.answer(made)).count();
+        let mut state = lock(&self.0);
+        let callers = state.take(inode).map(|opening| opening.callers).unwrap_or_default();
+        let heard = callers.iter().filter(|caller| caller.answer(&Answer::Made(made))).count();
         if heard == 0 {
             state.unheard.insert(inode, made);
         }
@@ -174,9 +158,10 @@ impl Connects {
         let mut state = lock(&self.0);
         state.unheard.retain(|inode, _| open.contains_key(inode));
         for opening in &state.opening {
-            if !open.contains_key(&opening.inode) && !opening.callers.iter().any(Caller::waits) {
+            let is_wanted = open.contains_key(&opening.inode) || opening.callers.iter().any(Caller::waits);
+            if let Some(socket) = opening.socket.as_ref().filter(|_| !is_wanted) {
                 // This ends the thread's call.
-                let _ = shutdown(&*opening.socket, Shutdown::Both);
+                let _ = shutdown(&**socket, Shutdown::Both);
             }
         }
     }
@@ -184,4 +169,8 @@ impl Connects {
 
 fn is_blocking(socket: &OwnedFd) -> Result<bool, Errno> {
     Ok(!fcntl_getfl(socket)?.contains(OFlags::NONBLOCK))
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

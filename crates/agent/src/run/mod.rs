@@ -1,6 +1,7 @@
 //! Supervising a program.
 
 mod addresses;
+mod answer;
 mod background;
 mod calls;
 mod connects;
@@ -232,7 +233,7 @@ impl Supervisor {
         };
         let status = Arc::new(Mutex::new(status));
         let shown = Arc::clone(&status);
-        let source: StatusSource = Arc::new(move || calls::lock(&shown).clone());
+        let source: StatusSource = Arc::new(move || connects::lock(&shown).clone());
         let served = self.metrics.as_ref().map(|address| {
             let served = metrics::serve(address, Arc::clone(&source));
             served.map_err(|error| RunError::Metrics { address: address.clone(), error })
@@ -250,7 +251,7 @@ struct Published {
 
 impl Published {
     fn set(&self, sockets: &Sockets) {
-        let mut status = calls::lock(&self.status);
+        let mut status = connects::lock(&self.status);
         (status.peers, status.listeners) = sockets.status(status.since);
     }
 }

@@ -12,7 +12,7 @@ use signal_hook::consts::{
 };
 use signal_hook::iterator::Signals;
 
-use super::calls::lock;
+use super::connects::lock;
 
 /// Those that a supervisor passes on.
 const FOR_THE_PROGRAM: [i32; 8] = [SIGALRM, SIGCONT, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH];

@@ -67,12 +67,52 @@ for t in threads: t.join()
 print('connections:', len(done), flush=True)
 ";
 
+/// Sends back what it receives at a port that is not protected.
+const ECHO: &str = "
+import socket
+l = socket.socket()
+l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+l.bind(('', 8080))
+l.listen()
+while True:
+    s, _ = l.accept()
+    while octets := s.recv(100): s.sendall(octets)
+";
+
+/// Holds a session from a protected port to another for three seconds, and listens with TCP-MD5 for one that is no peer.
+const BESIDE: &str = "
+import errno, socket, sys, time
+def at_179():
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind(('', 179))
+    return s
+s = at_179()
+s.connect((sys.argv[1], 8080))
+for _ in range(12):
+    s.sendall(b'x')
+    assert s.recv(1) == b'x'
+    time.sleep(0.25)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b'\\1\\0\\0\\0\\0\\0\\0\\0')
+s.close()
+l = at_179()
+def md5(address):
+    octets = (b'\\2\\0\\0\\0' + socket.inet_aton(address)).ljust(128, b'\\0') + b'\\0\\0\\6\\0' + b'\\0' * 4 + b'secret'.ljust(80, b'\\0')
+    try: l.setsockopt(socket.IPPROTO_TCP, 14, octets)
+    except OSError as error: return errno.errorcode[error.errno]
+    return 'OK'
+said = [md5(address) for address in sys.argv[1:3]]
+l.listen()
+print('beside:', *said, *[md5(address) for address in sys.argv[1:3]], flush=True)
+";
+
 pub fn row() -> Row {
     Row::new(
         "run-threads-and-forks",
         format!(
             "wireseal run at both ends of a program that connects from {THREADS} threads at once; {CONNECTIONS} times from each, over IPv4 and IPv6, \
-             and one that forks for each connection and sends back what it gets"
+             and one that forks for each connection and sends back what it gets; then a session from port 179 to another port of the peer is left \
+             alone, TCP-MD5 is refused for the peer and not for others, and a supervisor under a supervisor says that one is enough"
         ),
         run,
         "the client has no key for the server: its connections are refused",
@@ -122,7 +162,28 @@ async fn run(lab: &Lab) -> Result<Evidence> {
     server.await_end().await?;
     let counters = [("client's kernel", counted.0.to_string()), ("server's kernel", counted.1.to_string())];
     let evidence = evidence(lab, &keys[..1], &counters, 0.0)?;
+    beside(south, east).await?;
     Ok(evidence.with_figures(format!("{} connections, 20,000 octets each way", THREADS * CONNECTIONS)))
+}
+
+/// What is left alone beside the peer's sessions, and what is refused.
+async fn beside(south: &Guest, east: &Guest) -> Result<()> {
+    write(east, "echo.py", ECHO).await?;
+    east.start("echo", &format!("python3 {FOLDER}/echo.py")).await?;
+    let is_up = async || Ok(east.shell("ss -tln | grep -q :8080").await.is_ok());
+    wait("the echo", is_up, async || east.log("echo").await).await?;
+    let arguments = format!("{} {}", Port::East.ipv4(), Port::North.ipv4());
+    let supervised = start(south, BESIDE, &key_file(SECRET), Port::East, &arguments).await?;
+    supervised.await_log("beside: ENOPROTOOPT OK ENOPROTOOPT OK", 1).await?;
+    supervised.await_end().await?;
+    east.shell("pkill python3").await?;
+    let one = format!("wireseal run --keys {FOLDER}/keys.toml --peer {} --", Port::East.ipv4());
+    let said = south.shell(&format!("{one} {one} true 2>&1; echo it returned $?")).await?;
+    ensure!(
+        said.contains("one is enough") && said.contains("it returned 2"),
+        "a supervisor in another: {said}"
+    );
+    Ok(())
 }
 
 async fn twin(lab: &Lab) -> Result<Refusal> {
