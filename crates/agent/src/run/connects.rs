@@ -61,7 +61,7 @@ pub(super) enum How {
 impl How {
     /// Where a socket is connected to; `address` is what the caller wants.
     pub(super) fn of(socket: &OwnedFd, address: Result<SocketAddr, Errno>) -> Result<Self, Errno> {
-        // Without this check its keys would be exchanged in the middle of its handshake. Sockets without keys are not polled alike.
+        // Otherwise its keys would be exchanged in the middle of its handshake. Multipath TCP and SMC, without keys, show their state differently.
         if kind_of(socket) == Kind::Tcp && has_begun(socket) { Ok(Self::GoOn) } else { address.map(Self::To) }
     }
 
@@ -88,8 +88,8 @@ impl How {
 fn has_begun(socket: &OwnedFd) -> bool {
     let mut events = [PollFd::new(socket, PollFlags::empty())];
     let is_asked = poll(&mut events, Some(&Timespec::default())).is_ok();
-    // It says so, too, of a connection that is shut down in both directions.
-    is_asked && !events[0].revents().contains(PollFlags::HUP) || remote_of(socket).is_some()
+    // A connection that is shut down in both directions has hung up, too.
+    !is_asked || !events[0].revents().contains(PollFlags::HUP) || remote_of(socket).is_some()
 }
 
 impl Connects {
