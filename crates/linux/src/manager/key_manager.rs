@@ -67,8 +67,8 @@ use crate::{Error, PeerName};
 /// report says to shut it down.
 ///
 /// If a listener also serves peers without TCP-AO, call [`set_required(false)`](crate::TcpAoSocket::set_required) after
-/// attaching; its keys still protect the manager's peers, but a peer that is removed gets in unsigned from then on. A listener
-/// with TCP-MD5 keys for other peers cannot require TCP-AO, and does not.
+/// attaching; its keys still protect the manager's peers, but a peer that is removed gets in unsigned from then on. A socket
+/// that listens or will, with TCP-MD5 keys for other peers, cannot require TCP-AO, and does not.
 ///
 /// `attach` refuses a connection that its peer opened before the listener was attached, with [`ManagerError::Unsigned`], or with
 /// [`ManagerError::Ended`] if the peer has reset it already: close it and accept the next.
@@ -350,8 +350,8 @@ fn prepare(
     let scope = Scope { peers, only: peer, families, now, kind };
     match kind {
         SocketKind::Connection => {}
-        SocketKind::Closed => attached.socket().set_required(true)?,
-        SocketKind::Listener => match attached.socket().set_required(true) {
+        SocketKind::Closed if peer.is_some() => attached.socket().set_required(true)?,
+        SocketKind::Closed | SocketKind::Listener => match attached.socket().set_required(true) {
             Err(Error::Md5KeyInTheWay) => {}
             required => required?,
         },

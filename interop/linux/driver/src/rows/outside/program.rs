@@ -174,8 +174,9 @@ async fn beside(south: &Guest, east: &Guest) -> Result<()> {
     wait("the echo", is_up, async || east.log("echo").await).await?;
     let arguments = format!("{} {}", Port::East.ipv4(), Port::North.ipv4());
     let supervised = start(south, BESIDE, &key_file(SECRET), Port::East, &arguments).await?;
-    supervised.await_log("beside: ENOPROTOOPT OK ENOPROTOOPT OK", 1).await?;
     supervised.await_end().await?;
+    let log = supervised.log().await?;
+    ensure!(log.contains("beside: ENOPROTOOPT OK ENOPROTOOPT OK"), "beside the peer's sessions: {log}");
     east.shell("pkill python3").await?;
     let one = format!("wireseal run --keys {FOLDER}/keys.toml --peer {} --", Port::East.ipv4());
     let said = south.shell(&format!("{one} {one} true 2>&1; echo it returned $?")).await?;
