@@ -35,7 +35,7 @@ use self::state::StateFile;
 use self::wire::Wire;
 use crate::callers::raise_descriptor_limit;
 use crate::metrics::{self, MetricsAddress};
-use crate::source::Source;
+use crate::source::{Source, keep_memory_private};
 use crate::status::{Command, RulesStatus, Status, StatusSource, announce, network_namespace, running};
 
 pub use self::bound::Holder;
@@ -111,6 +111,7 @@ impl Gateway {
     /// [`GatewayError`]. Nothing is left behind then, unless the error says so; rules of a gateway before stay, and so its peers'
     /// packets stay out.
     pub fn run(&self) -> Result<(), GatewayError> {
+        keep_memory_private().map_err(GatewayError::System)?;
         let config = self.source.read()?;
         config.check_for_gateway()?;
         // Before the signals can come that end it.

@@ -28,8 +28,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
-    DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, set_child_subreaper,
-    set_dumpable_behavior, wait,
+    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, set_child_subreaper, wait,
 };
 use sd_notify::NotifyState;
 use wireseal_linux::probe;
@@ -43,7 +42,7 @@ use self::sockets::Sockets;
 use crate::callers::raise_descriptor_limit;
 use crate::config::Config;
 use crate::metrics::{self, MetricsAddress, Served};
-use crate::source::Source;
+use crate::source::{Source, keep_memory_private};
 use crate::status::{Announced, Command, Status, StatusSource, announce, network_namespace};
 
 pub use self::background::run_in_background;
@@ -96,9 +95,7 @@ impl Supervisor {
     }
 
     fn read(&self) -> Result<Config, RunError> {
-        // Nobody but root may read the keys in this process's memory, and no core dump contains them.
-        set_dumpable_behavior(DumpableBehavior::NotDumpable)
-            .map_err(|error| RunError::System(error.into()))?;
+        keep_memory_private().map_err(RunError::System)?;
         let config = self.source.read()?;
         config.check_for_kernel()?;
         Ok(config)

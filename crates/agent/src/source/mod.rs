@@ -256,6 +256,14 @@ fn is_router_configuration(text: &str) -> bool {
     text.lines().any(|line| BEGINNINGS.iter().any(|begins| line.trim_start().starts_with(begins)))
 }
 
+/// From now on nobody but root may read this process's memory, where the keys will be, and no core dump contains them.
+#[cfg(any(feature = "run", feature = "gateway"))]
+pub(crate) fn keep_memory_private() -> std::io::Result<()> {
+    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(Into::into)
+}
+
 /// Logs that everybody can read or write this file of secrets, if so.
 #[cfg(any(feature = "run", feature = "gateway"))]
 fn warn_of_others(path: &Path) {
