@@ -75,7 +75,7 @@ fn daemon(address: &str, seed: &str, role: &str) -> Result<()> {
 /// One day, in namespaces of its own.
 fn day(seed: &str, program: &str, folder: &str, is_open: &str, is_loud: &str) -> Result<bool> {
     // Instances and namespaces of others are not seen.
-    world::shell("mount -t tmpfs tmpfs /run && mkdir /run/netns")?;
+    world::shell("mount -t tmpfs -o mode=755 tmpfs /run && mkdir /run/netns")?;
     day::run(&Orders {
         seed: seed.parse()?,
         program: program.into(),

@@ -80,7 +80,7 @@ impl World {
             ))?;
             // A disk of its own for the sessions, small enough to be filled.
             let state = world.state_folder(side);
-            shell(&format!("mkdir {0} && mount -t tmpfs -o size=256k tmpfs {0}", state.display()))?;
+            shell(&format!("mkdir {0} && mount -t tmpfs -o size=256k,mode=700 tmpfs {0}", state.display()))?;
         }
         let ends = ends.try_into().map_err(|_| anyhow::anyhow!("two ends"))?;
         Ok((world, ends))
