@@ -70,7 +70,7 @@ build_big() {
     cp "$here/guest/agent.service" "$root/etc/systemd/system/"
     ln -s ../agent.service "$root/etc/systemd/system/multi-user.target.wants/"
     cp "$programs/wireseal-interop-linux-guest" "$root/usr/local/bin/guest"
-    cp "$programs"/{router-peer,rtr} "$root/usr/local/bin/"
+    cp "$programs"/{router-peer,rtr,wireseal-second-days} "$root/usr/local/bin/"
     # Where a build leaves it; the documentation has it installed from there.
     cp "$programs/wireseal" "$root/root/target/release/"
     ln "$root/root/target/release/wireseal" "$root/usr/local/sbin/wireseal"

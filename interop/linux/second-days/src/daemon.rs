@@ -3,12 +3,13 @@
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::journal::{HOLD, Journal};
 use crate::world::Side;
@@ -74,15 +75,16 @@ impl From<io::Error> for End {
 /// The process: says on its output when a session is up, is lost, and when an octet is not the peer's.
 pub fn run(address: IpAddr, seed: u64, is_caller: bool) -> Result<()> {
     let address = SocketAddr::new(address, PORT);
+    let ready = format!("ready {}", std::process::id());
     if !is_caller {
         let listener = TcpListener::bind(address)?;
-        say("ready");
+        say(&ready);
         for stream in listener.incoming() {
             let stream = stream?;
             thread::spawn(move || hold(&stream, seed, None));
         }
     }
-    say("ready");
+    say(&ready);
     for session in 1.. {
         match TcpStream::connect_timeout(&address, CALL) {
             Ok(stream) => hold(&stream, seed, Some(session)),
@@ -163,7 +165,9 @@ fn exchange(mut stream: &TcpStream, seed: u64, session: Option<u64>, was_up: &mu
 
 /// A daemon of the day.
 pub struct Daemon {
-    child: Child,
+    /// Unless it is the child of another.
+    child: Option<Child>,
+    pid: Pid,
     up: Arc<Mutex<Up>>,
 }
 
@@ -173,25 +177,28 @@ struct Up {
     since: Option<Instant>,
 }
 
+/// The arguments for [`run`].
+pub fn arguments(address: IpAddr, seed: u64, is_caller: bool) -> [String; 4] {
+    let role = if is_caller { "call" } else { "listen" };
+    ["daemon".to_owned(), address.to_string(), seed.to_string(), role.to_owned()]
+}
+
 impl Daemon {
-    /// Starts it by this command, which gets the arguments for [`run`], and waits until it listens or is about to call.
-    pub fn start(
-        mut command: Command,
-        side: Side,
-        address: IpAddr,
-        seed: u64,
-        is_caller: bool,
-        journal: &Arc<Journal>,
-    ) -> Result<Self> {
-        command.args([
-            "daemon",
-            &address.to_string(),
-            &seed.to_string(),
-            if is_caller { "call" } else { "listen" },
-        ]);
+    /// Starts it by this command, which has all arguments.
+    pub fn start(mut command: Command, side: Side, journal: &Arc<Journal>) -> Result<Self> {
         let mut child = command.stdout(Stdio::piped()).spawn()?;
-        let mut lines = BufReader::new(child.stdout.take().context("its output")?).lines();
-        lines.next().context("the daemon ended")??;
+        let stdout = child.stdout.take().context("its output")?;
+        let mut daemon = Self::follow(stdout, side, journal)?;
+        daemon.child = Some(child);
+        Ok(daemon)
+    }
+
+    /// One that runs already, from what it says: waits until it listens or is about to call.
+    pub fn follow(stdout: ChildStdout, side: Side, journal: &Arc<Journal>) -> Result<Self> {
+        let mut lines = BufReader::new(stdout).lines();
+        let first = lines.next().context("the daemon ended")??;
+        let pid = first.strip_prefix("ready ").and_then(|pid| Pid::from_raw(pid.parse().ok()?));
+        let pid = pid.with_context(|| format!("the daemon says {first}"))?;
         let up = Arc::new(Mutex::new(Up::default()));
         let (journal, known) = (Arc::clone(journal), Arc::clone(&up));
         thread::spawn(move || {
@@ -218,7 +225,7 @@ impl Daemon {
                 }
             }
         });
-        Ok(Self { child, up })
+        Ok(Self { child: None, pid, up })
     }
 
     fn up(&self) -> MutexGuard<'_, Up> {
@@ -235,7 +242,9 @@ impl Daemon {
 impl Drop for Daemon {
     fn drop(&mut self) {
         // It may have ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = kill_process(self.pid, Signal::KILL);
+        if let Some(child) = &mut self.child {
+            let _ = child.wait();
+        }
     }
 }

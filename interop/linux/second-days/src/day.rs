@@ -1,6 +1,5 @@
 //! A day, from its seed.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -10,6 +9,7 @@ use fastrand::Rng;
 
 use crate::attacker::{Attack, Attacker};
 use crate::event::{self, Event};
+use crate::instance::Kind;
 use crate::journal::{HOLD, Journal};
 use crate::operator::Operator;
 use crate::wire::Wire;
@@ -31,22 +31,29 @@ pub fn run(orders: &Orders) -> Result<bool> {
     // In some days so many peers that changes of rules take time.
     let others = Side::BOTH.map(|_| if rng.u8(..6) == 0 { 400 } else { rng.usize(..3) });
     let options = Side::BOTH.map(|_| event::options(&mut rng));
-    let events: Vec<_> = (0..rng.usize(3..9)).map(|_| Event::draw(&mut rng)).collect();
+    // In a virtual machine at least one end is a daemon under `wireseal run`.
+    let kinds = match (orders.is_in_guest, rng.u8(..3)) {
+        (false, _) => [Kind::Gateway; 2],
+        // Whose rules are removed.
+        (true, _) if orders.is_open => [Kind::Gateway, Kind::Run],
+        (true, 0) => [Kind::Gateway, Kind::Run],
+        (true, 1) => [Kind::Run, Kind::Gateway],
+        (true, _) => [Kind::Run; 2],
+    };
+    let events: Vec<_> =
+        (0..rng.usize(3..9)).map(|_| Event::draw(&mut rng, kinds, orders.is_in_guest)).collect();
     let mut pauses = rng.fork();
     let plan: Vec<_> = events.iter().map(Event::to_string).collect();
-    journal
-        .note(&format!("seed {seed}, attacks {attacks:?}, listener {listener}, plan: {}", plan.join("; ")));
+    journal.note(&format!(
+        "seed {seed}, {kinds:?}, attacks {attacks:?}, listener {listener}, plan: {}",
+        plan.join("; ")
+    ));
 
     let (world, ends) = World::make(folder, is_ipv6)?;
-    let wire = Wire::join(ends, &world, &journal);
-    let mut operator = Operator::new(world, Arc::clone(&journal), orders, listener, others)?;
+    let wire = Wire::join(ends, &world, kinds, &journal);
+    let mut operator = Operator::new(world, Arc::clone(&journal), orders, listener, kinds, others)?;
     let attack = || -> Result<()> {
-        for side in Side::BOTH {
-            operator.start(side, options[side as usize])?;
-        }
-        for side in [listener, listener.other()] {
-            operator.restart_daemon(side)?;
-        }
+        operator.start_all(options)?;
         let _attacker = Attacker::start(&wire, &operator.world, listener, attacks, rng.fork());
         await_session(&operator, "at the beginning")?;
         for (number, event) in events.iter().enumerate() {
@@ -67,8 +74,9 @@ pub fn run(orders: &Orders) -> Result<bool> {
     let known = wire.known();
     let attacks: Vec<_> = known.counts.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     let faults = journal.faults();
+    let ends = if orders.is_in_guest { format!("{kinds:?}, ") } else { String::new() };
     let line = format!(
-        "day {seed}, IPv{}: {} | {} lost as expected | injected {} | {} signed, {} unsigned | {} in {:.0} s",
+        "day {seed}, {ends}IPv{}: {} | {} lost as expected | injected {} | {} signed, {} unsigned | {} in {:.0} s",
         if is_ipv6 { 6 } else { 4 },
         plan.join("; "),
         journal.excused_losses(),
@@ -96,10 +104,9 @@ fn await_session(operator: &Operator, when: &str) -> Result<()> {
     Ok(())
 }
 
-/// What nobody is told of.
+/// What nobody is told of: the end that a gateway protects loses its rules.
 fn open_in_secret(operator: &Operator, orders: &Orders) -> Result<()> {
-    let program: &Path = &orders.program;
-    operator.world.run(Side::A, &format!("{} gateway --remove-rules", program.display()))?;
+    operator.world.run(Side::A, &format!("{} gateway --remove-rules || true", orders.program.display()))?;
     sleep(Duration::from_secs(1));
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use fastrand::Rng;
 
-use crate::gateway::Options;
+use crate::instance::{Kind, Options};
 use crate::world::Side;
 
 #[derive(Clone, Debug)]
@@ -47,6 +47,8 @@ pub enum Event {
     RollOverByFiles,
     /// A stateful firewall is put in place, and removed later.
     Firewall(Side),
+    /// The machine's clock is set, by so many seconds: in a machine that has nothing else to do.
+    Clock(i64),
     /// Only a question, whether all is well.
     Ask(Side),
     /// Nothing, for some time.
@@ -54,9 +56,42 @@ pub enum Event {
 }
 
 impl Event {
-    pub fn draw(rng: &mut Rng) -> Self {
+    /// One that can happen to such instances; in a virtual machine, the clock can be set, too.
+    pub fn draw(rng: &mut Rng, kinds: [Kind; 2], is_in_guest: bool) -> Self {
+        loop {
+            let event = Self::any(rng);
+            // There are no programs of iptables in the guest.
+            let is_elsewhere = match event {
+                Self::Clock(_) => !is_in_guest,
+                Self::RuleInFront { .. } | Self::Firewall(_) => is_in_guest,
+                _ => false,
+            };
+            if event.fits(kinds) && !is_elsewhere {
+                return event;
+            }
+        }
+    }
+
+    fn fits(&self, kinds: [Kind; 2]) -> bool {
+        match self {
+            Self::Flush(side)
+            | Self::RemoveRules(side)
+            | Self::RulesFail(side)
+            | Self::Daemon(side)
+            | Self::OldRules { side, .. }
+            | Self::RuleInFront { side, .. }
+            | Self::SecondInstance { side, .. }
+            | Self::FullDisk { side, .. } => kinds[*side as usize] == Kind::Gateway,
+            Self::NoDescriptors { meanwhile, .. } | Self::UnreadLog { meanwhile, .. } => {
+                meanwhile.fits(kinds)
+            }
+            _ => true,
+        }
+    }
+
+    fn any(rng: &mut Rng) -> Self {
         let side = side(rng);
-        match rng.u8(..24) {
+        match rng.u8(..25) {
             0..3 => Self::Restart { side, options: options(rng), pause: pause(rng) },
             3 => Self::Kill { side, options: options(rng), pause: pause(rng) },
             4..6 => Self::Flush(side),
@@ -89,6 +124,7 @@ impl Event {
             20 => Self::RollOverByFiles,
             21 => Self::Daemon(side),
             22 => Self::RemoveRules(side),
+            23 => Self::Clock(choose(rng, [-3600, -5, 5, 3600, 86_400])),
             _ => Self::Firewall(side),
         }
     }
@@ -126,6 +162,7 @@ impl fmt::Display for Event {
             Self::RollOver => f.write_str("rollover"),
             Self::RollOverByFiles => f.write_str("rollover by files"),
             Self::Firewall(side) => write!(f, "stateful firewall {side}"),
+            Self::Clock(seconds) => write!(f, "clock set by {seconds} s"),
             Self::Ask(side) => write!(f, "ask {side}"),
             Self::Nothing => f.write_str("nothing"),
         }

@@ -2,16 +2,18 @@
 //!
 //! ```text
 //! wireseal-second-days --program target/debug/wireseal [--days N] [--seed N] [--seconds N] [--at-once N] [--keep FOLDER] [--open]
+//!                       [--guest]
 //! ```
 //!
 //! `--seed` alone runs one day and shows its log; with `--days` it is the first day's. After `--seconds` no more days begin. `--open`
-//! takes the rules away in each day without telling the witness, who has to notice: a battery that cannot fail shows nothing. The exit
+//! takes the rules away in each day without telling the witness, who has to notice: a battery that cannot fail shows nothing. `--guest`
+//! is for a virtual machine with a kernel that has TCP-AO: one end at least is a daemon under `wireseal run`, and the clock is set. The exit
 //! code is 0 if each day went as it should, 1 if not, and 2 if no day can be run. Needs root, iproute2, iptables and util-linux.
 //!
 //! | module | what is in it |
 //! |---|---|
 //! | `day`, `event` | a day, and what can happen in it |
-//! | `operator`, `gateway`, `keys` | who does it, and knows what the documents promise; the gateways; their files |
+//! | `operator`, `instance`, `keys` | who does it, and knows what the documents promise; the gateways; their files |
 //! | `daemon` | the programs whose session is protected |
 //! | `wire`, `frame` | the cable between the hosts, and the witness who reads every frame there |
 //! | `attacker` | who injects |
@@ -24,7 +26,8 @@ mod daemon;
 mod day;
 mod event;
 mod frame;
-mod gateway;
+
+mod instance;
 mod journal;
 mod keys;
 mod operator;
@@ -55,7 +58,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words[..] {
         ["daemon", address, seed, role] => daemon(address, seed, role).map(|()| true),
-        ["day", seed, program, folder, is_open, is_loud] => day(seed, program, folder, is_open, is_loud),
+        ["day", seed, program, folder, how] => day(seed, program, folder, how),
         _ => battery(&words),
     };
     match result {
@@ -73,15 +76,16 @@ fn daemon(address: &str, seed: &str, role: &str) -> Result<()> {
 }
 
 /// One day, in namespaces of its own.
-fn day(seed: &str, program: &str, folder: &str, is_open: &str, is_loud: &str) -> Result<bool> {
+fn day(seed: &str, program: &str, folder: &str, how: &str) -> Result<bool> {
     // Instances and namespaces of others are not seen.
     world::shell("mount -t tmpfs -o mode=755 tmpfs /run && mkdir /run/netns")?;
     day::run(&Orders {
         seed: seed.parse()?,
         program: program.into(),
         folder: folder.into(),
-        is_open: is_open == "open",
-        is_loud: is_loud == "loud",
+        is_open: how.contains("--open"),
+        is_loud: how.contains("--loud"),
+        is_in_guest: how.contains("--guest"),
     })
 }
 
@@ -92,17 +96,18 @@ struct Battery {
     days: u64,
     end: Option<Instant>,
     is_open: bool,
-    is_loud: bool,
+    /// Options that a day has.
+    how: String,
 }
 
 fn battery(words: &[&str]) -> Result<bool> {
     let mut program = PathBuf::from("target/debug/wireseal");
     let mut keep = env::temp_dir().join(format!("wireseal-second-days-{}", std::process::id()));
-    let (mut seed, mut days, mut seconds, mut at_once, mut is_open) = (None, None, None, 6, false);
+    let (mut seed, mut days, mut seconds, mut at_once, mut how) = (None, None, None, 6, String::new());
     let mut words = words.iter();
     while let Some(word) = words.next() {
-        if *word == "--open" {
-            is_open = true;
+        if ["--open", "--guest"].contains(word) {
+            how += word;
             continue;
         }
         let value = words.next().with_context(|| format!("{word} needs a value"))?;
@@ -117,6 +122,13 @@ fn battery(words: &[&str]) -> Result<bool> {
             _ => bail!("{word} is no option; see the head of main.rs"),
         }
     }
+    if days.is_none() && seed.is_some() {
+        how += "--loud";
+    }
+    if how.contains("--guest") {
+        // They have one clock.
+        at_once = 1;
+    }
     let program = program.canonicalize().with_context(|| format!("{}: build it first", program.display()))?;
     ensure!(rustix::process::geteuid().is_root(), "network namespaces need root");
     let battery = Battery {
@@ -125,8 +137,8 @@ fn battery(words: &[&str]) -> Result<bool> {
         seed: seed.unwrap_or(1),
         days: days.unwrap_or(if seed.is_some() { 1 } else { 100 }),
         end: seconds.map(|seconds| Instant::now() + seconds),
-        is_open,
-        is_loud: days.is_none() && seed.is_some(),
+        is_open: how.contains("--open"),
+        how,
     };
     fs::create_dir_all(&battery.keep)?;
     battery.run(at_once)
@@ -196,7 +208,7 @@ impl Battery {
             .arg(env::current_exe()?)
             .args(["day", &seed.to_string()])
             .args([&self.program, &folder])
-            .args([if self.is_open { "open" } else { "closed" }, if self.is_loud { "loud" } else { "quiet" }])
+            .arg(&self.how)
             .stdout(Stdio::piped())
             .spawn()
             .context("unshare")?;

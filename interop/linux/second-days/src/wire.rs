@@ -10,6 +10,7 @@ use tun_rs::SyncDevice;
 
 use crate::daemon::PORT;
 use crate::frame::{self, Content, Seen};
+use crate::instance::Kind;
 use crate::journal::Journal;
 use crate::world::{Side, World};
 
@@ -22,6 +23,7 @@ pub struct Wire {
     ends: [SyncDevice; 2],
     journal: Arc<Journal>,
     addresses: [std::net::IpAddr; 2],
+    kinds: [Kind; 2],
     known: Mutex<Known>,
     has_ended: AtomicBool,
 }
@@ -45,11 +47,12 @@ pub struct Known {
 
 impl Wire {
     /// Joins the ends; the frames are carried until the process ends.
-    pub fn join(ends: [SyncDevice; 2], world: &World, journal: &Arc<Journal>) -> Arc<Self> {
+    pub fn join(ends: [SyncDevice; 2], world: &World, kinds: [Kind; 2], journal: &Arc<Journal>) -> Arc<Self> {
         let wire = Arc::new(Self {
             ends,
             journal: Arc::clone(journal),
             addresses: Side::BOTH.map(|side| world.address(side)),
+            kinds,
             known: Mutex::default(),
             has_ended: AtomicBool::new(false),
         });
@@ -105,8 +108,12 @@ impl Wire {
             known.signed += 1;
         } else {
             known.unsigned += 1;
-            if !self.journal.is_open(side) {
-                let h = &seen.header;
+            // A kernel has no key without a socket: it refuses what is for nobody with a reset. In TIME-WAIT Linux acknowledges
+            // unsigned segments in kind. Neither moves a peer that wants signatures.
+            let h = &seen.header;
+            let is_of_kernel =
+                self.kinds[side as usize] == Kind::Run && (h.rst || !h.syn && !h.fin && seen.payload == 0);
+            if !is_of_kernel && !self.journal.is_open(side) {
                 let flags = [
                     (h.syn, "SYN "),
                     (h.ack, "ACK "),

@@ -51,6 +51,8 @@ pub struct Orders {
     /// Whether the rules are removed in secret: the witness must notice.
     pub is_open: bool,
     pub is_loud: bool,
+    /// Whether this is a virtual machine with a kernel that has TCP-AO, and with nothing else to do.
+    pub is_in_guest: bool,
 }
 
 /// The hosts. Their namespaces are in /run, which is the day's own, and go with it.

@@ -7,10 +7,12 @@ use anyhow::Result;
 
 use super::Operator;
 use crate::daemon::Daemon;
+use crate::instance::Kind;
 use crate::world::Side;
 
-/// What they may take: two seconds, and as much again on a busy machine.
+/// What they may take: two seconds, and as much again on a busy machine; on an emulated processor they only have to answer.
 const ANSWER: Duration = Duration::from_secs(4);
+const ANSWER_IN_GUEST: Duration = Duration::from_secs(20);
 
 impl Operator {
     /// What `--check` says, within its time.
@@ -24,7 +26,8 @@ impl Operator {
     fn ask(&self, side: Side, command: &mut Command) -> Result<Output> {
         let asked = Instant::now();
         let output = command.output()?;
-        if asked.elapsed() > ANSWER {
+        let limit = if self.is_in_guest { ANSWER_IN_GUEST } else { ANSWER };
+        if asked.elapsed() > limit {
             let took = asked.elapsed().as_secs_f64();
             self.journal.fault(&format!("{side}: {command:?} took {took:.1} s"));
         }
@@ -33,7 +36,8 @@ impl Operator {
 
     /// `--check` and `status` tell the truth.
     pub fn check(&self, side: Side, is_up: bool) -> Result<()> {
-        let (code, said) = self.is_in_place(side)?;
+        let is_gateway = self.kinds[side as usize] == Kind::Gateway;
+        let (code, said) = if is_gateway { self.is_in_place(side)? } else { (Some(0), String::new()) };
         if (code == Some(0)) != is_up {
             self.journal.fault(&format!(
                 "{side}: --check, with the gateway {}: {said}",
@@ -43,7 +47,7 @@ impl Operator {
         if !is_up {
             return Ok(());
         }
-        let id = self.gateway(side)?.id().to_string();
+        let id = self.instance(side)?.id().to_string();
         let output = self.ask(side, Command::new(&self.program).args(["status", "--json", "--pid", &id]))?;
         let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         let peers = status[0]["peers"].as_array().cloned().unwrap_or_default();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::Operator;
-use crate::gateway::Gateway;
+use crate::instance::Instance;
 use crate::keys::{Key, now};
 use crate::world::Side;
 
@@ -15,12 +15,12 @@ impl Operator {
     /// Has the files read again, by both or one, which they are to use or to refuse.
     pub(super) fn hang_up(&self, sides: &[Side], is_good: bool) -> Result<()> {
         let before: Vec<_> =
-            sides.iter().map(|side| self.gateway(*side).map(Gateway::said)).collect::<Result<_>>()?;
+            sides.iter().map(|side| self.instance(*side).map(Instance::said)).collect::<Result<_>>()?;
         for side in sides {
-            self.gateway(*side)?.hang_up()?;
+            self.instance(*side)?.hang_up()?;
         }
         for (side, since) in sides.iter().zip(before) {
-            let gateway = self.gateway(*side)?;
+            let gateway = self.instance(*side)?;
             if !gateway.is_log_read() {
                 sleep(Duration::from_millis(1500));
                 continue;

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::daemon::Daemon;
+use crate::daemon::{self, Daemon};
 use crate::event::Event;
-use crate::gateway::{Gateway, Options, is_about_rules};
+use crate::instance::{Instance, Kind, Options, is_about_rules};
 use crate::journal::{HOLD, Journal};
 use crate::keys::Files;
 use crate::world::{Orders, Side, World};
@@ -33,11 +33,13 @@ pub struct Operator {
     pub world: World,
     pub journal: Arc<Journal>,
     program: PathBuf,
+    kinds: [Kind; 2],
     files: [Files; 2],
-    gateways: [Option<Gateway>; 2],
+    instances: [Option<Instance>; 2],
     daemons: [Option<Daemon>; 2],
     listener: Side,
     seed: u64,
+    is_in_guest: bool,
 }
 
 impl Operator {
@@ -46,6 +48,7 @@ impl Operator {
         journal: Arc<Journal>,
         orders: &Orders,
         listener: Side,
+        kinds: [Kind; 2],
         others: [usize; 2],
     ) -> Result<Self> {
         let files = Side::BOTH.map(|side| {
@@ -56,9 +59,10 @@ impl Operator {
             files.write()?;
         }
         let program = orders.program.clone();
-        let (gateways, daemons) = ([None, None], [None, None]);
+        let (instances, daemons) = ([None, None], [None, None]);
+        let (seed, is_in_guest) = (orders.seed, orders.is_in_guest);
         let operator =
-            Self { world, journal, program, files, gateways, daemons, listener, seed: orders.seed };
+            Self { world, journal, program, kinds, files, instances, daemons, listener, seed, is_in_guest };
         operator.wrap_programs()?;
         Ok(operator)
     }
@@ -100,41 +104,76 @@ impl Operator {
         let mut command = self.world.command(side, &self.program);
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{}:{path}:/usr/sbin:/sbin", self.programs(side).display()));
-        command.arg("gateway").arg("--config").arg(self.files[side as usize].config());
+        let name = if self.kinds[side as usize] == Kind::Gateway { "gateway" } else { "run" };
+        command.arg(name).arg("--config").arg(self.files[side as usize].config());
         command
     }
 
+    /// Starts a gateway, or a supervisor with the daemon.
     pub fn start(&mut self, side: Side, options: Options) -> Result<()> {
-        let state = self.world.state_folder(side).join("sessions");
+        let folder = self.world.state_folder(side);
         let log = self.world.folder().join(format!("{}.log", side.name()));
         let started = Instant::now();
-        let gateway = Gateway::start(self.command(side), side, options, state, log)?;
-        self.journal.note(&format!(
-            "{side}: the gateway carries packets after {:.2} s ({options})",
-            started.elapsed().as_secs_f64()
-        ));
-        self.gateways[side as usize] = Some(gateway);
+        let mut command = self.command(side);
+        let instance = match self.kinds[side as usize] {
+            Kind::Gateway => Instance::gateway(command, side, options, &folder, &log)?,
+            Kind::Run => {
+                self.daemons[side as usize] = None;
+                command.arg("--").arg(std::env::current_exe()?).args(self.daemon_arguments(side));
+                command.stdout(Stdio::piped());
+                let mut supervisor = Instance::start(command, side, options, &log, folder.join("metrics"))?;
+                let daemon = Daemon::follow(supervisor.stdout()?, side, &self.journal);
+                let daemon = daemon.with_context(|| format!("{side}: {}", supervisor.log().join(" / ")))?;
+                self.daemons[side as usize] = Some(daemon);
+                supervisor
+            }
+        };
+        let (kind, took) = (self.kinds[side as usize], started.elapsed().as_secs_f64());
+        self.journal.note(&format!("{side}: {kind:?} works after {took:.2} s ({options})"));
+        self.instances[side as usize] = Some(instance);
         Ok(())
     }
 
-    fn gateway(&self, side: Side) -> Result<&Gateway> {
-        self.gateways[side as usize].as_ref().context("no gateway runs")
+    /// Starts everything: gateways first, and the daemon that listens before the one that calls.
+    pub fn start_all(&mut self, options: [Options; 2]) -> Result<()> {
+        let (sides, kinds) = ([self.listener, self.listener.other()], self.kinds);
+        for side in sides.into_iter().filter(|side| kinds[*side as usize] == Kind::Gateway) {
+            self.start(side, options[side as usize])?;
+        }
+        for side in sides {
+            match self.kinds[side as usize] {
+                Kind::Gateway => self.restart_daemon(side)?,
+                Kind::Run => self.start(side, options[side as usize])?,
+            }
+        }
+        Ok(())
     }
 
-    fn take(&mut self, side: Side) -> Result<Gateway> {
-        self.gateways[side as usize].take().context("no gateway runs")
+    fn daemon_arguments(&self, side: Side) -> [String; 4] {
+        daemon::arguments(self.world.address(self.listener), self.seed, side != self.listener)
+    }
+
+    fn instance(&self, side: Side) -> Result<&Instance> {
+        self.instances[side as usize].as_ref().context("nothing runs")
+    }
+
+    fn take(&mut self, side: Side) -> Result<Instance> {
+        self.instances[side as usize].take().context("nothing runs")
     }
 
     pub fn carry_out(&mut self, event: &Event) -> Result<()> {
         self.journal.note(&format!("event: {event}"));
         for side in Side::BOTH {
-            let gateway = self.gateways[side as usize].as_mut().context("no gateway runs")?;
+            let gateway = self.instances[side as usize].as_mut().context("nothing runs")?;
             if gateway.has_ended()? {
-                bail!("{side}: the gateway has ended by itself: {:?}", gateway.log().last());
+                bail!("{side}: it has ended by itself: {:?}", gateway.log().last());
             }
         }
         match event {
             Event::Restart { side, options, pause } => self.restart(*side, *options, *pause),
+            Event::Kill { side, options, .. } if self.kinds[*side as usize] == Kind::Run => {
+                self.kill_supervisor(*side, *options)
+            }
             Event::Kill { side, options, pause } => {
                 self.journal.excuse_losses();
                 drop(self.take(*side)?);
@@ -150,9 +189,10 @@ impl Operator {
             }
             Event::RemoveRules(side) => {
                 self.lose_rules(*side, "rules removed by --remove-rules", |operator| {
+                    // It may fail on rules that the gateway installs again at the same moment.
                     operator
                         .world
-                        .run(*side, &format!("{} gateway --remove-rules", operator.program.display()))
+                        .run(*side, &format!("{} gateway --remove-rules || true", operator.program.display()))
                         .map(drop)
                 })
             }
@@ -165,11 +205,11 @@ impl Operator {
             Event::FullDisk { side, options } => self.full_disk(*side, *options),
             Event::NoDescriptors { side, meanwhile } => self.no_descriptors(*side, meanwhile),
             Event::UnreadLog { side, meanwhile } => {
-                self.gateway(*side)?.stop_log()?;
+                self.instance(*side)?.stop_log()?;
                 sleep(HINDERED);
                 self.carry_out(meanwhile)?;
                 // After a restart it is another one.
-                self.gateway(*side)?.read_log();
+                self.instance(*side)?.read_log();
                 Ok(())
             }
             Event::Hangup(side) => self.hang_up(&[*side], true),
@@ -191,6 +231,12 @@ impl Operator {
             Event::RollOver => self.roll_over(),
             Event::RollOverByFiles => self.roll_over_by_files(),
             Event::Firewall(side) => self.firewall(*side),
+            Event::Clock(seconds) => {
+                let now = crate::keys::now().cast_signed() + seconds;
+                crate::world::shell(&format!("date -u -s @{now}"))?;
+                sleep(Duration::from_secs(2));
+                Ok(())
+            }
             Event::Ask(side) => self.check(*side, true),
             Event::Nothing => {
                 sleep(Duration::from_secs(1));
@@ -202,7 +248,8 @@ impl Operator {
     fn restart(&mut self, side: Side, options: Options, pause: u64) -> Result<()> {
         let began = Instant::now();
         let gateway = self.take(side)?;
-        let kept = gateway.options.keeps_state && options.keeps_state && !gateway.options.opens;
+        let is_gateway = self.kinds[side as usize] == Kind::Gateway;
+        let kept = is_gateway && gateway.options.keeps_state && options.keeps_state && !gateway.options.opens;
         if !kept {
             self.journal.excuse_losses();
         }
@@ -210,7 +257,8 @@ impl Operator {
             self.journal.open(side, "--open-on-exit");
         }
         let (code, log) = gateway.end()?;
-        if code != Some(0) {
+        // Under supervision it is the program's: a signal's number behind 128.
+        if code != Some(if is_gateway { 0 } else { 143 }) {
             self.journal.fault(&format!("{side}: exit code {code:?} after SIGTERM: {:?}", log.last()));
             self.journal.excuse_losses();
         }
@@ -223,20 +271,29 @@ impl Operator {
         Ok(())
     }
 
+    /// Sessions go on with the keys that they have, and no new ones open.
+    fn kill_supervisor(&mut self, side: Side, options: Options) -> Result<()> {
+        self.take(side)?.kill();
+        sleep(HINDERED);
+        // The daemon would call in vain, and is ended, too.
+        self.journal.excuse_losses();
+        self.start(side, options)?;
+        self.journal.excuse_losses();
+        Ok(())
+    }
+
     /// A daemon is killed and started again; its kernel closes the session.
     pub fn restart_daemon(&mut self, side: Side) -> Result<()> {
-        let is_caller = side != self.listener;
         self.daemons[side as usize] = None;
-        let command = self.world.command(side, std::env::current_exe()?);
-        let address = self.world.address(self.listener);
-        let daemon = Daemon::start(command, side, address, self.seed, is_caller, &self.journal)?;
-        self.daemons[side as usize] = Some(daemon);
+        let mut command = self.world.command(side, std::env::current_exe()?);
+        command.args(self.daemon_arguments(side));
+        self.daemons[side as usize] = Some(Daemon::start(command, side, &self.journal)?);
         Ok(())
     }
 
     /// What it writes is lost, or is not: then it says so. Nothing else happens.
     fn full_disk(&mut self, side: Side, options: Options) -> Result<()> {
-        let present = self.gateway(side)?.options;
+        let present = self.instance(side)?.options;
         if !present.keeps_state || present.opens {
             self.restart(side, options, 0)?;
             sleep(Duration::from_secs(1));
@@ -267,7 +324,7 @@ impl Operator {
         if has_other_queues {
             command.args(["--queue", "30000", "--threads", "1"]);
         } else {
-            let options = self.gateway(side)?.options;
+            let options = self.instance(side)?.options;
             command.args(["--queue", &options.queue.to_string(), "--threads", &options.threads.to_string()]);
         }
         let mut second = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
@@ -289,15 +346,15 @@ impl Operator {
         self.journal.fault(&format!("{side}: a second instance was not refused: exit code {code:?}"));
         // Its rules lead to nobody now.
         self.journal.excuse_losses();
-        let options = self.gateway(side)?.options;
-        self.gateways[side as usize] = None;
+        let options = self.instance(side)?.options;
+        self.instances[side as usize] = None;
         self.start(side, options)?;
         self.journal.excuse_losses();
         Ok(())
     }
 
     fn no_descriptors(&mut self, side: Side, meanwhile: &Event) -> Result<()> {
-        let gateway = self.gateway(side)?;
+        let gateway = self.instance(side)?;
         gateway.leave_descriptors(0)?;
         // Those who ask for metrics and say nothing do not help.
         let callers: Vec<_> = (0..16).map(|_| UnixStream::connect(&gateway.metrics)).collect();
@@ -319,7 +376,7 @@ impl Operator {
         }
         sleep(HINDERED);
         drop(callers);
-        self.gateway(side)?.give_descriptors()?;
+        self.instance(side)?.give_descriptors()?;
         if matches!(meanwhile, Event::Flush(_)) {
             self.await_rules(side, Instant::now(), "descriptors are free again", true)?;
             self.journal.close(side);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::Operator;
-use crate::gateway::{SAID, is_about_rules};
+use crate::instance::{SAID, is_about_rules};
 use crate::world::Side;
 
 impl Operator {
@@ -31,7 +31,7 @@ impl Operator {
         why: &str,
         lose: impl FnOnce(&Self) -> Result<()>,
     ) -> Result<()> {
-        let gateway = self.gateway(side)?;
+        let gateway = self.instance(side)?;
         let (since, is_read) = (gateway.said(), gateway.is_log_read());
         self.journal.open(side, why);
         lose(self)?;
@@ -71,8 +71,8 @@ impl Operator {
                 sleep(Duration::from_millis(100));
             }
         }
-        let options = self.gateway(side)?.options;
-        self.gateways[side as usize] = None;
+        let options = self.instance(side)?.options;
+        self.instances[side as usize] = None;
         self.start(side, options)
     }
 
@@ -119,7 +119,7 @@ impl Operator {
             return Ok(());
         }
         // nftables has its own rules for that: what another table accepts goes on to the gateway's.
-        let gateway = self.gateway(side)?;
+        let gateway = self.instance(side)?;
         let since = gateway.said();
         if !self.has_nft(side)? {
             self.journal.open(side, "an accepting rule in front");

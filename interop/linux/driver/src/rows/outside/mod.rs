@@ -8,6 +8,7 @@ mod pages;
 mod pair;
 mod program;
 mod run;
+mod second_days;
 mod service;
 mod supervised;
 mod vrf;
@@ -16,7 +17,15 @@ use crate::row::Row;
 
 pub fn rows() -> Vec<Row> {
     let mut rows = run::rows();
-    rows.extend([pair::row(), ldp::row(), vrf::row(), attach::row(), program::row(), service::row()]);
+    rows.extend([
+        pair::row(),
+        ldp::row(),
+        vrf::row(),
+        attach::row(),
+        program::row(),
+        service::row(),
+        second_days::row(),
+    ]);
     rows.extend(gateway::rows());
     rows.extend(pages::rows());
     rows

@@ -1,11 +1,11 @@
-//! A gateway that runs, and its log.
+//! A gateway or a supervisor that runs, and its log.
 
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, sleep};
@@ -27,7 +27,7 @@ pub const SAID: Duration = Duration::from_secs(4);
 const PIPE: usize = 4096;
 const DESCRIPTORS: u64 = 1024;
 
-/// How it is started.
+/// How a gateway is started.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub threads: u16,
@@ -50,7 +50,16 @@ impl fmt::Display for Options {
     }
 }
 
-pub struct Gateway {
+/// What has been started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// `wireseal gateway`.
+    Gateway,
+    /// `wireseal run`, with the daemon under it.
+    Run,
+}
+
+pub struct Instance {
     child: Child,
     side: Side,
     pub options: Options,
@@ -59,25 +68,46 @@ pub struct Gateway {
     pub metrics: PathBuf,
 }
 
-impl Gateway {
-    /// Starts it by this command, which has all arguments but the options; waits until it carries packets.
-    pub fn start(
+impl Instance {
+    /// Starts a gateway by this command, which has all arguments but the options; waits until it carries packets.
+    pub fn gateway(
         mut command: Command,
         side: Side,
         options: Options,
-        state: PathBuf,
-        log: PathBuf,
+        folder: &Path,
+        log: &Path,
     ) -> Result<Self> {
-        let metrics = state.with_extension("metrics");
-        command.arg("--metrics").arg(format!("unix:{}", metrics.display()));
         command.args(["--threads", &options.threads.to_string(), "--queue", &options.queue.to_string()]);
         command.args(["--connections", &options.connections.to_string()]);
         if options.keeps_state {
-            command.arg("--state").arg(state);
+            command.arg("--state").arg(folder.join("sessions"));
         }
         if options.opens {
             command.arg("--open-on-exit");
         }
+        let metrics = folder.join("metrics");
+        command.arg("--metrics").arg(format!("unix:{}", metrics.display()));
+        let mut gateway = Self::start(command, side, options, log, metrics)?;
+        let started = Instant::now();
+        while !gateway.has_said(0, |line| line.contains("carries the packets of its peers")) {
+            let ended = gateway.child.try_wait()?;
+            if ended.is_some() || started.elapsed() > START {
+                sleep(Duration::from_millis(100));
+                bail!("{side}: the gateway did not start ({ended:?}): {}", gateway.log().join(" / "));
+            }
+            sleep(Duration::from_millis(10));
+        }
+        Ok(gateway)
+    }
+
+    /// Starts it by this command.
+    pub fn start(
+        mut command: Command,
+        side: Side,
+        options: Options,
+        log: &Path,
+        metrics: PathBuf,
+    ) -> Result<Self> {
         let mut child = command.stderr(Stdio::piped()).spawn()?;
         let stderr = child.stderr.take().context("its log")?;
         fcntl_setpipe_size(&stderr, PIPE)?;
@@ -96,17 +126,12 @@ impl Gateway {
                 }
             }
         });
-        let mut gateway = Self { child, side, options, lines, is_unread, metrics };
-        let started = Instant::now();
-        while !gateway.has_said(0, |line| line.contains("carries the packets of its peers")) {
-            let ended = gateway.child.try_wait()?;
-            if ended.is_some() || started.elapsed() > START {
-                sleep(Duration::from_millis(100));
-                bail!("{side}: the gateway did not start ({ended:?}): {}", gateway.log().join(" / "));
-            }
-            sleep(Duration::from_millis(10));
-        }
-        Ok(gateway)
+        Ok(Self { child, side, options, lines, is_unread, metrics })
+    }
+
+    /// What its program says.
+    pub fn stdout(&mut self) -> Result<ChildStdout> {
+        self.child.stdout.take().context("its output")
     }
 
     fn pid(&self) -> Pid {
@@ -189,13 +214,18 @@ impl Gateway {
         Ok(self.child.try_wait()?.is_some())
     }
 
+    /// Kills it, and nothing that it has started.
+    pub fn kill(self) {
+        drop(self);
+    }
+
     /// Ends it in order; its exit code and its log. An error if it does not end.
     pub fn end(mut self) -> Result<(Option<i32>, Vec<String>)> {
         kill_process(self.pid(), Signal::TERM)?;
         let started = Instant::now();
         while self.child.try_wait()?.is_none() {
             if started.elapsed() > END {
-                bail!("{}: the gateway did not end in {END:?}", self.side);
+                bail!("{}: it did not end in {END:?}", self.side);
             }
             sleep(Duration::from_millis(10));
         }
@@ -205,7 +235,7 @@ impl Gateway {
     }
 }
 
-impl Drop for Gateway {
+impl Drop for Instance {
     fn drop(&mut self) {
         self.read_log();
         // It may have ended.

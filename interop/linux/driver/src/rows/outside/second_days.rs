@@ -1,0 +1,52 @@
+//! Random days of an operator, on a guest: `second-days` says what they are.
+
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+
+use crate::guest::Guest;
+use crate::prelude::*;
+
+const DAYS: u32 = 6;
+const TWINS_DAYS: u32 = 2;
+/// The longest that a day takes here, where everything is emulated.
+const DAY: Duration = Duration::from_secs(120);
+
+pub fn row() -> Row {
+    Row::new(
+        "second-days",
+        format!(
+            "{DAYS} random days of an operator of wireseal run and wireseal gateway with nftables, in two network namespaces of a guest, beside an \
+             attacker who injects all the while; files are read again, keys roll over, programs and supervisors are killed and started again, the log \
+             is not read, the clock is set"
+        ),
+        async |lab| {
+            let said = days(lab.south().await?, DAYS, "").await?;
+            let days = said.lines().last().unwrap_or_default();
+            Ok(Evidence::default().with_figures(days))
+        },
+        "the rules are removed in secret: each day's witness sees unsigned segments",
+        async |lab| {
+            let said = days(lab.south().await?, TWINS_DAYS, "--open").await?;
+            let seen = said.lines().filter(|line| line.contains("sent an unsigned segment")).count();
+            Ok(Refusal::of("witness: unsigned segments of some kind", seen as u64))
+        },
+    )
+}
+
+/// Runs so many days; returns what was said of them, if each went as it should.
+async fn days(guest: &Guest, days: u32, option: &str) -> Result<String> {
+    let program = "wireseal-second-days --program /usr/local/sbin/wireseal --guest";
+    guest.start("days", &format!("sh -c '{program} --days {days} {option}; echo it ended with $?'")).await?;
+    let started = Instant::now();
+    let said = loop {
+        let said = guest.log("days").await?;
+        if said.contains("it ended with ") {
+            break said;
+        }
+        ensure!(started.elapsed() < DAY * days, "it has not ended: {said}");
+        sleep(Duration::from_secs(1)).await;
+    };
+    let Some(said) = said.strip_suffix("it ended with 0\n") else { bail!("{said}") };
+    Ok(said.to_owned())
+}
