@@ -60,7 +60,7 @@ pub fn run(orders: &Orders) -> Result<bool> {
             sleep(Duration::from_millis(pauses.u64(200..2000)));
             if orders.is_open && number == events.len() / 2 {
                 await_session(&operator, "to be opened in secret")?;
-                open_in_secret(&operator, orders)?;
+                operator.open_in_secret(Side::A)?;
             }
             operator.carry_out(event)?;
         }
@@ -101,12 +101,5 @@ fn await_session(operator: &Operator, when: &str) -> Result<()> {
         }
         sleep(Duration::from_millis(20));
     }
-    Ok(())
-}
-
-/// What nobody is told of: the end that a gateway protects loses its rules.
-fn open_in_secret(operator: &Operator, orders: &Orders) -> Result<()> {
-    operator.world.run(Side::A, &format!("{} gateway --remove-rules || true", orders.program.display()))?;
-    sleep(Duration::from_secs(1));
     Ok(())
 }

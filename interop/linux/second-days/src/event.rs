@@ -98,7 +98,9 @@ impl Event {
             6 => Self::OldRules { side, of_another_peer: rng.bool() },
             7 => Self::RuleInFront { side, accepts: rng.bool() },
             8..10 => Self::SecondInstance { side, has_other_queues: rng.bool() },
-            10 => Self::FullDisk { side, options: Options { keeps_state: true, ..options(rng) } },
+            10 => {
+                Self::FullDisk { side, options: Options { keeps_state: true, opens: false, ..options(rng) } }
+            }
             11 => {
                 let meanwhile = [Self::Nothing, Self::Flush(side), Self::Hangup(side)];
                 Self::NoDescriptors { side, meanwhile: Box::new(choose(rng, meanwhile)) }

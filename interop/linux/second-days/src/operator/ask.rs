@@ -50,6 +50,10 @@ impl Operator {
         let id = self.instance(side)?.id().to_string();
         let output = self.ask(side, Command::new(&self.program).args(["status", "--json", "--pid", &id]))?;
         let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let problem = &status[0]["rules"]["problem"];
+        if !problem.is_null() {
+            self.journal.fault(&format!("{side}: status says of the rules: {problem}"));
+        }
         let peers = status[0]["peers"].as_array().cloned().unwrap_or_default();
         let peer = self.world.address(side.other()).to_string();
         let Some(peer) = peers.iter().find(|status| status["peer"] == peer.as_str()) else {

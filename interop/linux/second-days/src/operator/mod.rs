@@ -187,15 +187,7 @@ impl Operator {
                 self.journal.excuse_losses();
                 self.restart_daemon(*side)
             }
-            Event::RemoveRules(side) => {
-                self.lose_rules(*side, "rules removed by --remove-rules", |operator| {
-                    // It may fail on rules that the gateway installs again at the same moment.
-                    operator
-                        .world
-                        .run(*side, &format!("{} gateway --remove-rules || true", operator.program.display()))
-                        .map(drop)
-                })
-            }
+            Event::RemoveRules(side) => self.remove_rules(*side),
             Event::Flush(side) => self.lose_rules(*side, "rules flushed", |operator| operator.flush(*side)),
             Event::OldRules { side, of_another_peer } => self.old_rules(*side, *of_another_peer),
             Event::RuleInFront { side, accepts } => self.rule_in_front(*side, *accepts),

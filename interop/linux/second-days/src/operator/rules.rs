@@ -19,9 +19,28 @@ impl Operator {
     }
 
     pub(super) fn flush(&self, side: Side) -> Result<()> {
+        let tables =
+            "for table in raw mangle security; do iptables -t $table -F; ip6tables -t $table -F; done";
         self.world
-            .run(side, "iptables -t mangle -F; ip6tables -t mangle -F; nft flush ruleset 2>/dev/null; true")
+            .run(side, &format!("({tables}) 2>/dev/null; nft flush ruleset 2>/dev/null; true"))
             .map(drop)
+    }
+
+    /// Rules are flushed again and again, for half a second, without a word to anybody.
+    pub fn open_in_secret(&self, side: Side) -> Result<()> {
+        (0..20).try_for_each(|_| {
+            sleep(Duration::from_millis(25));
+            self.flush(side)
+        })
+    }
+
+    /// `--remove-rules` is for a gateway that has ended: this one goes on.
+    pub(super) fn remove_rules(&self, side: Side) -> Result<()> {
+        let output = self.world.command(side, &self.program).args(["gateway", "--remove-rules"]).output()?;
+        if output.status.code() != Some(2) {
+            self.journal.fault(&format!("{side}: --remove-rules beside a gateway that runs: {output:?}"));
+        }
+        self.check(side, true)
     }
 
     /// The rules are taken away: the gateway has to say so and to install them again within a second, or to say that it cannot.
@@ -83,7 +102,8 @@ impl Operator {
             true => format!("s/{peer}\\b/{another}/g"),
             // Those of a gateway with --queue 40000.
             false => {
-                "s/\\b\\(179\\|1\\)\\([0-9][0-9]\\)\\b\\([:-]\\|$\\| --queue-bypass\\)/400\\2\\3/g".to_owned()
+                "/queue/ s/\\b\\(179\\|1\\)\\([0-9][0-9]\\)\\b\\([:-]\\|$\\| --queue-bypass\\)/400\\2\\3/g"
+                    .to_owned()
             }
         };
         let why =
@@ -94,56 +114,69 @@ impl Operator {
                 false => operator
                     .iptables()
                     .map(|name| format!("{name}-save | sed '{edit}' | {name}-restore"))
-                    .join("; "),
+                    .join(" && "),
             };
             operator.world.run(side, &load).map(drop)
         })
     }
 
     /// The gateway's rules apply all the same, or it says that they do not.
-    pub(super) fn rule_in_front(&mut self, side: Side, accepts: bool) -> Result<()> {
+    pub(super) fn rule_in_front(&self, side: Side, accepts: bool) -> Result<()> {
         let target = if accepts { "-j ACCEPT" } else { "" };
-        let rules = |change: &str| {
-            let rule = |hook| {
-                self.iptables().map(|name| {
-                    format!("{name} -t mangle {change} {hook} -p tcp -m comment --comment in-front {target}")
-                })
-            };
-            [rule("OUTPUT"), rule("INPUT")].concat().join("; ")
-        };
+        let places = self.iptables().map(|name| {
+            // Wherever the gateway's own chains are called.
+            let find = format!(
+                "{name}-save | awk '/^\\*/ {{ table = substr($1, 2) }} / -j WIRESEAL/ && $2 !~ /WIRESEAL/ {{ print table, $2 }}'"
+            );
+            let found = self.world.run(side, &find)?;
+            let commands = found.lines().filter_map(|line| line.split_once(' ')).map(|(table, hook)| {
+                format!("{name} -t {table} CHANGE {hook} -p tcp -m comment --comment in-front {target}")
+            });
+            Ok(commands.collect::<Vec<_>>())
+        });
+        let places = places.into_iter().collect::<Result<Vec<_>>>()?.concat().join("; ");
+        let change = |change| self.world.run(side, &places.replace("CHANGE", change)).map(drop);
         if !accepts {
-            self.world.run(side, &rules("-I"))?;
+            change("-I")?;
             sleep(Duration::from_secs(2));
             self.check(side, true)?;
-            self.world.run(side, &rules("-D"))?;
-            return Ok(());
+            return change("-D");
         }
-        // nftables has its own rules for that: what another table accepts goes on to the gateway's.
         let gateway = self.instance(side)?;
         let since = gateway.said();
-        if !self.has_nft(side)? {
-            self.journal.open(side, "an accepting rule in front");
-            self.world.run(side, &rules("-I"))?;
-            if !gateway.says(since, is_about_rules) {
-                self.journal
-                    .fault(&format!("{side}: an accepting rule in front, and the log says nothing about it"));
-            }
-            let (code, said) = self.is_in_place(side)?;
-            let jumps =
-                self.world.run(side, "iptables -t mangle -S OUTPUT; ip6tables -t mangle -S OUTPUT")?;
-            let first = jumps.lines().find(|line| line.starts_with("-A")).unwrap_or_default();
-            if first.contains("in-front") && code == Some(0) {
-                self.journal.fault(&format!("{side}: an accepting rule in front, and --check says: {said}"));
-            }
-            self.world.run(side, &rules("-D"))?;
-            self.journal.close(side);
+        self.journal.open(side, "an accepting rule in front");
+        change("-I")?;
+        if !gateway.says(since, is_about_rules) {
+            self.journal
+                .fault(&format!("{side}: an accepting rule in front, and the log says nothing about it"));
         }
+        let (code, said) = self.is_in_place(side)?;
+        let saved = self.world.run(side, "iptables-save; ip6tables-save")?;
+        // Of each chain of the kernel's the first rule.
+        let mut chains = Vec::new();
+        let is_in_front = |line: &&str| {
+            let Some(chain) = line.strip_prefix("-A ").and_then(|rule| rule.split(' ').next()) else {
+                // Another table.
+                if line.starts_with('*') {
+                    chains.clear();
+                }
+                return false;
+            };
+            let is_first = !chains.contains(&chain.to_owned());
+            chains.push(chain.to_owned());
+            is_first && line.contains("in-front")
+        };
+        let in_front = saved.lines().filter(is_in_front).count();
+        if in_front > 0 && code == Some(0) {
+            self.journal.fault(&format!("{side}: an accepting rule in front, and --check says: {said}"));
+        }
+        change("-D")?;
+        self.journal.close(side);
         Ok(())
     }
 
-    /// What others have sent in the peer's name is in the firewall's state before the gateway refuses it, so a session may be lost.
+    /// Segments are judged before connections are tracked: what others send in the peer's name does not reach the firewall.
     pub(super) fn firewall(&self, side: Side) -> Result<()> {
-        self.journal.excuse_losses();
         for name in self.iptables() {
             let icmp = if name == "iptables" { "icmp" } else { "ipv6-icmp" };
             let rules =
@@ -157,7 +190,6 @@ impl Operator {
         for name in self.iptables() {
             self.world.run(side, &format!("{name} -P INPUT ACCEPT; {name} -F INPUT"))?;
         }
-        self.journal.excuse_losses();
         Ok(())
     }
 }

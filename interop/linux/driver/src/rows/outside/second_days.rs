@@ -7,44 +7,43 @@ use tokio::time::sleep;
 use crate::guest::Guest;
 use crate::prelude::*;
 
-const DAYS: u32 = 6;
-const TWINS_DAYS: u32 = 2;
-/// The longest that a day takes here, where everything is emulated.
-const DAY: Duration = Duration::from_secs(120);
+/// No more days begin after so many seconds.
+const SECONDS: &str = "--days 6 --seconds 60";
+const TWIN: &str = "--days 1 --open";
+/// How long to wait for the end.
+const LIMIT: Duration = Duration::from_secs(170);
 
 pub fn row() -> Row {
     Row::new(
         "second-days",
-        format!(
-            "{DAYS} random days of an operator of wireseal run and wireseal gateway with nftables, in two network namespaces of a guest, beside an \
+        "random days of an operator of wireseal run and wireseal gateway with nftables, in two network namespaces of a guest, beside an \
              attacker who injects all the while; files are read again, keys roll over, programs and supervisors are killed and started again, the log \
-             is not read, the clock is set"
-        ),
+             is not read, the clock is set",
         async |lab| {
-            let said = days(lab.south().await?, DAYS, "").await?;
+            let said = days(lab.south().await?, SECONDS).await?;
             let days = said.lines().last().unwrap_or_default();
             Ok(Evidence::default().with_figures(days))
         },
         "the rules are removed in secret: each day's witness sees unsigned segments",
         async |lab| {
-            let said = days(lab.south().await?, TWINS_DAYS, "--open").await?;
+            let said = days(lab.south().await?, TWIN).await?;
             let seen = said.lines().filter(|line| line.contains("sent an unsigned segment")).count();
             Ok(Refusal::of("witness: unsigned segments of some kind", seen as u64))
         },
     )
 }
 
-/// Runs so many days; returns what was said of them, if each went as it should.
-async fn days(guest: &Guest, days: u32, option: &str) -> Result<String> {
+/// Runs days; returns what was said of them, if each went as it should.
+async fn days(guest: &Guest, options: &str) -> Result<String> {
     let program = "wireseal-second-days --program /usr/local/sbin/wireseal --guest";
-    guest.start("days", &format!("sh -c '{program} --days {days} {option}; echo it ended with $?'")).await?;
+    guest.start("days", &format!("sh -c '{program} {options}; echo it ended with $?'")).await?;
     let started = Instant::now();
     let said = loop {
         let said = guest.log("days").await?;
         if said.contains("it ended with ") {
             break said;
         }
-        ensure!(started.elapsed() < DAY * days, "it has not ended: {said}");
+        ensure!(started.elapsed() < LIMIT, "it has not ended: {said}");
         sleep(Duration::from_secs(1)).await;
     };
     let Some(said) = said.strip_suffix("it ended with 0\n") else { bail!("{said}") };
