@@ -8,7 +8,7 @@ use crate::guest::Guest;
 use crate::prelude::*;
 
 /// No more days begin after so many seconds.
-const SECONDS: &str = "--days 6 --seconds 60";
+const SECONDS: &str = "--days 6 --seconds 40";
 const TWIN: &str = "--days 1 --open";
 /// How long to wait for the end.
 const LIMIT: Duration = Duration::from_secs(170);
@@ -17,8 +17,8 @@ pub fn row() -> Row {
     Row::new(
         "second-days",
         "random days of an operator of wireseal run and wireseal gateway with nftables, in two network namespaces of a guest, beside an \
-             attacker who injects all the while; files are read again, keys roll over, programs and supervisors are killed and started again, the log \
-             is not read, the clock is set",
+         attacker who injects all the while; files are read again, keys roll over, programs and supervisors are killed and started again, the log \
+         is not read, the clock is set",
         async |lab| {
             let said = days(lab.south().await?, SECONDS).await?;
             let days = said.lines().last().unwrap_or_default();
