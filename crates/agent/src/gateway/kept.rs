@@ -84,11 +84,17 @@ impl KeptRules {
                 Ok(image) => {
                     kept.image = image;
                     tracing::info!(
-                        "this host tracks connections: what NAT leads to the peers' ports is judged, too"
+                        "this host tracks connections: from now on the peers' packets are judged before that"
                     );
                 }
-                // What is there is looked at below, and mended.
-                Err(error) => tracing::error!(%error, "what NAT leads to the peers' ports is not judged"),
+                Err(error) => {
+                    let problem = format!(
+                        "forged packets can mislead connection tracking, since they are judged behind it: {error}"
+                    );
+                    if self.note(Some(problem.clone())) {
+                        tracing::error!("{problem}");
+                    }
+                }
             }
         }
         let generation = kept.rules.have_generation().then(|| self.generation.now()).flatten();

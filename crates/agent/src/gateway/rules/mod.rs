@@ -1,7 +1,8 @@
 //! The rules by which the kernel gives packets to the gateway: nftables, or iptables where the kernel's nftables has no queues.
 //!
-//! Segments for programs are queued before connection tracking sees them, so that what is forged changes nothing there, and those from
-//! programs behind the filters of others, which see and change them unsigned.
+//! Segments from programs are queued behind the filters of others, which see and change them unsigned. Those for programs are queued as
+//! they reach them; where connections are tracked, before that, so that what is forged changes nothing there. It costs more: what the
+//! kernel has put together comes apart sooner.
 
 mod generation;
 mod iptables;
@@ -37,7 +38,7 @@ pub(super) struct Image {
     lines: Vec<String>,
     /// What the ruleset's number was then; `None` if it was changing, or has none.
     pub(super) generation: Option<u32>,
-    /// Whether they judge what connection tracking says was redirected.
+    /// Whether they queue before connection tracking.
     pub(super) is_tracked: bool,
 }
 

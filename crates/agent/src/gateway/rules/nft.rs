@@ -15,6 +15,7 @@ const NAME: &str = "wireseal";
 const RULE: &str = " queue ";
 /// Behind the filters of others, and before nothing that changes a packet.
 const LATE: i32 = 300;
+const BEFORE_TRACKING: i32 = -300;
 /// What was not for this host or these ports when it came, and is now: by TPROXY; and by NAT, which only connection tracking knows of.
 const REDIRECTED: &[&str] = &["fib daddr type != local", "ct direction original ct status dnat"];
 
@@ -65,13 +66,16 @@ pub(super) fn text(config: &Config, numbers: Numbers, is_tracked: bool) -> Strin
         }
         text += "}\n";
     }
-    let redirected = if is_tracked { REDIRECTED } else { &REDIRECTED[..1] };
-    for (chain, hook, priority, conditions, then) in [
-        // Before connection tracking. Packets that are forwarded are left alone.
-        ("inbound", "prerouting", -300, &["fib daddr type local"][..], "from-peers"),
-        ("redirected", "input", LATE, redirected, "from-peers"),
-        ("outbound", "output", LATE, &[""], "to-peers"),
-    ] {
+    let outbound = ("outbound", "output", LATE, &[""][..], "to-peers");
+    let inbound = match is_tracked {
+        true => vec![
+            // Packets that are forwarded are left alone.
+            ("inbound", "prerouting", BEFORE_TRACKING, &["fib daddr type local"][..], "from-peers"),
+            ("redirected", "input", LATE, REDIRECTED, "from-peers"),
+        ],
+        false => vec![("inbound", "input", LATE, &[""][..], "from-peers")],
+    };
+    for (chain, hook, priority, conditions, then) in inbound.into_iter().chain([outbound]) {
         let _ =
             writeln!(text, "chain {chain} {{\ntype filter hook {hook} priority {priority}; policy accept;");
         for condition in conditions {

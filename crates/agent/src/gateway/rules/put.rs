@@ -25,8 +25,8 @@ pub(super) fn has_ipv6() -> bool {
     Path::new("/proc/self/net/if_inet6").exists()
 }
 
-/// Whether this network namespace tracks connections. Only there can a rule for NAT lead packets elsewhere, and asking connection tracking
-/// about them would switch it on.
+/// Whether this network namespace tracks connections. Only there can NAT lead packets elsewhere, and a rule that asks connection tracking
+/// would switch it on.
 pub(crate) fn tracks_connections() -> bool {
     fs::read_to_string("/proc/sys/net/netfilter/nf_conntrack_count").is_ok_and(|count| count.trim() != "0")
 }

@@ -101,14 +101,9 @@ ip daddr @ip-peers queue num 100-101
 ip6 daddr @ip6-peers queue num 100-101
 }
 chain inbound {
-type filter hook prerouting priority -300; policy accept;
-tcp sport { 179, 323 } fib daddr type local goto from-peers
-tcp dport { 179, 323 } fib daddr type local goto from-peers
-}
-chain redirected {
 type filter hook input priority 300; policy accept;
-tcp sport { 179, 323 } fib daddr type != local goto from-peers
-tcp dport { 179, 323 } fib daddr type != local goto from-peers
+tcp sport { 179, 323 }  goto from-peers
+tcp dport { 179, 323 }  goto from-peers
 }
 chain outbound {
 type filter hook output priority 300; policy accept;
@@ -124,7 +119,20 @@ icmpv6 type { destination-unreachable, packet-too-big } queue num 104 bypass
 ";
     assert_eq!(text, expected);
     let text = nft::text(&config(&["192.0.2.2"]), NUMBERS, true);
-    assert!(text.contains("tcp dport { 179, 323 } ct direction original ct status dnat goto from-peers"));
+    let expected = "chain inbound {
+type filter hook prerouting priority -300; policy accept;
+tcp sport { 179, 323 } fib daddr type local goto from-peers
+tcp dport { 179, 323 } fib daddr type local goto from-peers
+}
+chain redirected {
+type filter hook input priority 300; policy accept;
+tcp sport { 179, 323 } fib daddr type != local goto from-peers
+tcp dport { 179, 323 } fib daddr type != local goto from-peers
+tcp sport { 179, 323 } ct direction original ct status dnat goto from-peers
+tcp dport { 179, 323 } ct direction original ct status dnat goto from-peers
+}
+";
+    assert!(text.contains(expected), "{text}");
 }
 
 #[test]

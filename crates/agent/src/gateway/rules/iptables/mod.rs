@@ -119,16 +119,21 @@ impl Iptables {
                     "the kernel lacks the table raw or security: the rules are in mangle instead, and rules there that follow them are skipped"
                 );
             }
-            for table in TABLES {
+            let mut contents = TABLES.map(|table| {
                 let mut content = Content::default();
-                if table == early {
+                if table == early && is_tracked {
                     content.judge_inbound(config, &networks, numbers);
                 }
                 if table == late {
                     content.judge_outbound(config, &networks, numbers);
-                    content.judge_redirected(config, &networks, numbers, is_tracked);
+                    content.judge_last(config, &networks, numbers, is_tracked);
                     content.judge_errors(is_ipv4, &networks, numbers);
                 }
+                (table, content)
+            });
+            // What is to be there before what is to go, so that there is no moment without.
+            contents.sort_by_key(|(_, content)| content.jumps.is_empty());
+            for (table, content) in contents {
                 put.transactions += self.replace(program, table, &content)?;
                 put.rules += content.rules.lines().count();
                 put.known.extend(
@@ -250,18 +255,13 @@ impl Content {
         self.judge(names, &[""], "-d", &balanced(&numbers.outbound()), config, networks);
     }
 
-    /// What was not for this host or these ports when it came, and is now: by TPROXY; and by NAT, which only connection tracking knows of.
-    fn judge_redirected(
-        &mut self,
-        config: &Config,
-        networks: &[cidr::IpCidr],
-        numbers: Numbers,
-        is_tracked: bool,
-    ) {
+    /// As it reaches a program: everything, or where it was judged before connection tracking, what was not for this host or these ports
+    /// then, by TPROXY, and by NAT, which only connection tracking knows of.
+    fn judge_last(&mut self, config: &Config, networks: &[cidr::IpCidr], numbers: Numbers, is_tracked: bool) {
         let by_tproxy = "-m addrtype ! --dst-type LOCAL";
         let by_nat = "-m conntrack --ctdir ORIGINAL --ctstate DNAT";
-        let conditions = if is_tracked { &[by_tproxy, by_nat][..] } else { &[by_tproxy] };
-        let names = ["INPUT", LAST, "WIRESEAL-NAT"];
+        let conditions = if is_tracked { &[by_tproxy, by_nat][..] } else { &[""] };
+        let names = ["INPUT", LAST, "WIRESEAL-LATE"];
         self.judge(names, conditions, "-s", &balanced(&numbers.inbound()), config, networks);
     }
 
