@@ -49,10 +49,10 @@ const fn words(direction: Direction, refusal: &Refusal) -> &'static str {
         (_, Refusal::Verify(VerifyError::Options(_))) => "malformed option",
         (_, Refusal::Verify(_)) => "segments that do not fit the state of their session",
         (Direction::Inbound, Refusal::NoConnection) => {
-            "segments of a session whose handshake the gateway has not seen: the peer has to open it anew"
+            "segments of a session whose handshake the gateway has not seen: the peer has to open it again"
         }
         (Direction::Outbound, Refusal::NoConnection) => {
-            "segments of a session whose handshake the gateway has not seen: the program has to open it anew"
+            "segments of a session whose handshake the gateway has not seen: the program has to open it again"
         }
         (_, Refusal::ConnectionExists) => {
             "SYN for a session that is open: a replay, or the peer has restarted"
@@ -62,13 +62,13 @@ const fn words(direction: Direction, refusal: &Refusal) -> &'static str {
         (_, Refusal::TableFull) => "there is no room for another connection (--connections)",
         (_, Refusal::Malformed(_)) => "malformed packets, or fragments",
         (_, Refusal::Checksum) => "wrong checksum",
-        (_, Refusal::SourceRouted) => {
-            "a routing header leads on, or a home address takes the place of the source"
-        }
+        (_, Refusal::SourceRouted) => "routing header or Home Address option: TCP would see other addresses",
         (_, Refusal::Icmp) => "ICMP errors about a session, which anybody can forge (--accept-icmp)",
         (_, Refusal::Sign(_)) => "segments of the program that fit no session",
         (_, Refusal::NoRoom(_)) => "the program's TCP options leave no room for TCP-AO",
-        (_, Refusal::AlreadySigned) => "the program signs by itself",
+        (_, Refusal::AlreadySigned) => {
+            "the program signs its segments itself: remove its own TCP-AO or TCP-MD5"
+        }
         (_, Refusal::TooLong { .. }) => "the signed packet is too long",
     }
 }

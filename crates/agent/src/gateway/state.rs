@@ -106,7 +106,7 @@ impl StateFile {
             let lost = metadata.len().div_ceil(ConnectionState::OCTETS as u64);
             tracing::error!(
                 path = %self.path.display(), aside = %aside.display(), lost, why,
-                "the file of sessions is damaged or of another version, and was set aside: their ends have to open them anew"
+                "the file of sessions is damaged or of another version, and was set aside: its sessions have to open again"
             );
             Ok(Vec::new())
         })
@@ -128,7 +128,7 @@ impl StateFile {
             (written, Ok(())) => tracing::info!(sessions = written, %path, "the sessions were written"),
             (written, Err(error)) => {
                 let lost = sessions.len() - written;
-                tracing::error!(sessions = written, lost, %path, %error, "not all sessions could be written: the ends of the others have to open them anew");
+                tracing::error!(sessions = written, lost, %path, %error, "not all sessions could be written: the others have to open again");
             }
         }
     }

@@ -11,31 +11,31 @@ use super::say::say;
 
 /// Sign and verify the packets of programs that have no TCP-AO, on any kernel from 5.10 on
 ///
-/// The packets of these peers, at these ports, go through the gateway by the kernel's packet queues; it installs the rules for that in
-/// nftables or iptables. Start it before the programs: sessions that are open already stall until their ends open them anew. On
-/// SIGHUP the files are read again. On SIGTERM it ends; its rules stay, and nothing passes until it is started again.
+/// Packets of these peers at these ports reach the gateway through the kernel's packet queues; it installs the rules for that in
+/// nftables or iptables. Start it before the programs: sessions that are open already stall until their ends open them again. On
+/// SIGHUP the files are read again. On SIGTERM it ends; its rules stay, and the peers' packets are dropped until it is started again.
 ///
-/// Exit code 0: it was ended; 1: `--check` failed; 2: the configuration or the kernel cannot be used.
+/// Exit code 0: ended by SIGTERM or SIGINT; 1: `--check` failed; 2: the configuration or the kernel cannot be used.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
     peers: PeerArguments,
-    /// Where sessions are written when the gateway ends and read when it starts, so that they survive a restart
+    /// Write open sessions to this file at SIGTERM, and read it at the start, so that sessions survive a restart
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// The first number of packet queues that nobody else uses: two for each thread, and one
+    /// First packet queue: the gateway takes two for each thread and one more; no other program may use them
     #[arg(long, value_name = "NUMBER", default_value_t = Gateway::QUEUE, value_parser = clap::value_parser!(u16).range(..=65_000))]
     queue: u16,
-    /// Threads that carry packets; those between two addresses are always carried by the same one
+    /// Threads that carry packets; all packets between two addresses use the same one
     #[arg(long, value_name = "NUMBER", default_value_t = Gateway::default_threads(), value_parser = clap::value_parser!(u16).range(1..=64))]
     threads: u16,
-    /// Room for so many connections in each thread, at most 1048576; each takes 1.2 KiB of memory
+    /// Connections that each thread has room for, at most 1048576; each takes 1.2 KiB of memory
     #[arg(long, value_name = "NUMBER", default_value_t = Gateway::CONNECTIONS, value_parser = connections)]
     connections: usize,
     /// Let routers' ICMP errors about established sessions through, as RFC 5925 advises against; ICMPv6's Packet Too Big always passes
     #[arg(long)]
     accept_icmp: bool,
-    /// Remove the rules when the gateway ends: packets then pass UNSIGNED
+    /// Remove the rules at SIGTERM: packets then pass UNSIGNED
     #[arg(long)]
     open_on_exit: bool,
     /// Remove the rules that a gateway has left, and do nothing else: packets then pass UNSIGNED

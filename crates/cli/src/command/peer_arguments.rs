@@ -27,7 +27,7 @@ pub(super) struct PeerArguments {
     /// A file in TOML with key-chains, ports and [peers]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Show which keys which peers would have, and do nothing; neither the program nor the kernel is looked at
+    /// Show which keys each peer would have, and do nothing; checks neither the program nor the kernel
     #[arg(long)]
     pub(super) dry_run: bool,
     /// Serve metrics for Prometheus at unix:PATH or at a loopback address such as 127.0.0.1:9417, under /metrics

@@ -12,21 +12,21 @@ use super::say::say;
 
 /// Run a program that has no TCP-AO, with keys on its sockets
 ///
-/// Linux 6.7 or later with TCP-AO. The program is unchanged; its sessions with these peers, at these ports, are signed in both directions,
-/// and the keys roll over as the key chains say. On SIGHUP the files are read again. Other signals are passed on.
+/// Needs Linux 6.7 or later with TCP-AO. The program is unchanged; its sessions with these peers at these ports are signed in both
+/// directions, and the keys roll over as the key chains say. On SIGHUP the files are read again. Other signals are passed on.
 ///
-/// A peer in a VRF is written 192.0.2.1%vrf-blue=core. The configuration file may also have refuse-others and md5.
+/// A peer in a VRF is written 192.0.2.1%vrf-blue=core. refuse-others and md5 can be set in the configuration file only.
 ///
-/// Exit code: the program's, 128 and more if a signal ended it; 127: there is no such program; 126: it cannot be executed; 2: the
+/// Exit code: the program's, or 128 and the signal's number if a signal ended it; 127: there is no such program; 126: it cannot be executed; 2: the
 /// configuration or the kernel cannot be used, and nothing was started.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
     peers: PeerArguments,
-    /// Kill the program if this supervisor is killed. Otherwise the program goes on, with the sessions that it has; it opens no others
+    /// Kill the program if this supervisor is killed. Otherwise it keeps its open sessions and cannot open others
     #[arg(long)]
     stop_with_supervisor: bool,
-    /// End when the program has gone into the background; the supervisor stays with it. For daemons that a script starts
+    /// For daemons that a script starts: end when the program goes into the background; a supervisor stays with it
     #[arg(long)]
     background: bool,
     /// This process is the supervisor that goes on in the background
@@ -35,7 +35,7 @@ pub(super) struct Arguments {
     /// This process is the supervisor whose program is killed with it
     #[arg(long, hide = true)]
     is_guarded: bool,
-    /// The program and its arguments, behind --
+    /// The program and its arguments, after --
     #[arg(last = true, required_unless_present = "dry_run", value_name = "PROGRAM")]
     program: Vec<OsString>,
 }
@@ -53,7 +53,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
     } else if stop_with_supervisor && !is_guarded {
         once_more("--is-guarded").and_then(|mut supervisor| stop_with(&mut supervisor))
     } else {
-        let (program, arguments) = program.split_first().ok_or("no program: give one behind --")?;
+        let (program, arguments) = program.split_first().ok_or("no program: give one after --")?;
         Supervisor { source, metrics: peers.metrics, in_background: is_in_background }.run(program, arguments)
     };
     Ok(Outcome::Program(result.unwrap_or_else(|error| {

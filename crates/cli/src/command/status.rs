@@ -11,10 +11,10 @@ use crate::report::table::table;
 use crate::terminal::Wrapped;
 use crate::text::{counted, grouped};
 
-/// Show what the running instances of run, attach and gateway do
+/// Show the running instances of run, attach and gateway
 ///
-/// A table for each: the peers, their sessions, the keys in use at both ends, the next change of the key chain, and segments by verdict.
-/// Only instances of this user are shown.
+/// For each: whether a gateway's rules are in place, and a table of the peers, their sessions, the keys in use at both ends, the next
+/// change of the key chain, and segments by verdict. Only this user's instances are shown.
 ///
 /// Exit code 0: there are instances; 1: there are none; 2: one does not answer, the others are shown.
 #[derive(Debug, clap::Args)]

@@ -52,9 +52,9 @@ impl Image {
         let missing = lacks(&self.lines, &found.lines);
         let added = lacks(&found.lines, &self.lines);
         match (missing, added) {
-            (Some(missing), Some(added)) => Some(format!("`{missing}` is gone, and `{added}` is there")),
+            (Some(missing), Some(added)) => Some(format!("`{missing}` is gone, and `{added}` was added")),
             (Some(missing), None) => Some(format!("`{missing}` is gone")),
-            (None, Some(added)) => Some(format!("`{added}` is there")),
+            (None, Some(added)) => Some(format!("`{added}` was added")),
             (None, None) if self.lines == found.lines => None,
             (None, None) => Some("they are in another order, or some are there twice".to_owned()),
         }
@@ -153,7 +153,7 @@ impl Rules {
             let rules = image.lines.iter().filter(|line| line.contains(put.rule)).count();
             if rules != put.rules || put.known.iter().any(|line| !image.lines.contains(line)) {
                 let by = self.by();
-                let error = format!("{by}: the rules are not there after they were installed");
+                let error = format!("{by} reported success, but the rules are not there");
                 return Err(GatewayError::Rules(error));
             }
             return Ok(image);

@@ -146,8 +146,8 @@ fn what_differs_is_said() {
     for (found, difference) in [
         (&["a", "b"][..], None),
         (&["a"], Some("`b` is gone")),
-        (&["a", "c", "b"], Some("`c` is there")),
-        (&["a", "c"], Some("`b` is gone, and `c` is there")),
+        (&["a", "c", "b"], Some("`c` was added")),
+        (&["a", "c"], Some("`b` is gone, and `c` was added")),
         (&["b", "a"], Some("they are in another order, or some are there twice")),
         (&["a", "a", "b"], Some("they are in another order, or some are there twice")),
     ] {

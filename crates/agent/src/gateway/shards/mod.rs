@@ -136,9 +136,9 @@ impl Shards {
             let peer = tracing::field::display(name);
             let now = match around {
                 None => "its packets pass UNSIGNED from now on".to_owned(),
-                Some(network) => format!("{network} covers it, and its sessions have to be opened anew"),
+                Some(network) => format!("it now belongs to {network}, and its sessions have to open again"),
             };
-            tracing::warn!(peer, sessions, "no peer of its own any more: {now}");
+            tracing::warn!(peer, sessions, "peer removed: {now}");
         }
         if let Some(ports) = list(ports) {
             tracing::warn!(ports, "not protected any more: packets at these ports pass UNSIGNED from now on");
@@ -222,7 +222,7 @@ impl Shards {
             self.each().map(|mut shard| shard.shim.add_peer(Peer { connections, mkts: chain.mkts(now) }));
         let index = indices.reduce(|index, other| index.and(other))?;
         index
-            .inspect_err(|error| tracing::error!(peer = %name, %error, "nothing is carried for the peer"))
+            .inspect_err(|error| tracing::error!(peer = %name, %error, "the peer could not be added, and its packets are dropped"))
             .ok()
     }
 
@@ -246,7 +246,7 @@ impl Shards {
         self.any_waits.store(!waiting.is_empty(), Ordering::Relaxed);
         drop(waiting);
         let Some(mkts) = shard.shim.peer_of(&pair).map(|(_, peer)| peer.mkts.clone()) else {
-            tracing::warn!(%local, %remote, "the peer of a session is gone");
+            tracing::warn!(%local, %remote, "a saved session cannot go on: its peer is not in the configuration");
             return;
         };
         let adopted = Connection::<MKTS_PER_PEER>::import(&state, &mkts).map_err(|error| error.to_string());
@@ -254,7 +254,7 @@ impl Shards {
             shard.shim.adopt(self.now(), connection).map_err(|refusal| refusal.to_string())
         });
         if let Err(error) = adopted {
-            tracing::warn!(%local, %remote, %error, "a session cannot go on");
+            tracing::warn!(%local, %remote, %error, "a saved session cannot go on, and has to open again");
         }
     }
 
@@ -271,7 +271,7 @@ impl Shards {
                 for (name, followed) in some {
                     let followed = shard.shim.follow_key_chain(followed.index, &followed.chain, now);
                     if let Err(error) = followed {
-                        tracing::error!(peer = %name, %error, "the key chain cannot be carried out");
+                        tracing::error!(peer = %name, %error, "the peer's keys cannot be changed as its key chain says");
                     }
                 }
                 shard.log();
@@ -302,10 +302,7 @@ impl Shards {
             return;
         }
         let sessions = std::mem::take(&mut *lock(&self.waiting)).len();
-        tracing::info!(
-            sessions,
-            "sessions of the gateway before, of which no packet has come, are forgotten"
-        );
+        tracing::info!(sessions, "saved sessions without a packet since the start are forgotten");
     }
 
     /// What the gateway does now.

@@ -108,7 +108,9 @@ impl Iptables {
                     continue;
                 }
                 let program = NAMES[number][0];
-                return Err(GatewayError::Rules(format!("{program} is not installed, for these peers")));
+                return Err(GatewayError::Rules(format!(
+                    "{program} is not installed, and these peers need it"
+                )));
             };
             let has =
                 |table| networks.is_empty() || call(program, &with_wait(&["-t", table, "-S"]), "").is_ok();
