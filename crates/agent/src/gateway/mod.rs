@@ -222,7 +222,7 @@ impl Gateway {
         };
         not_in_place(match Rules::left() {
             Some(by) => {
-                format!("{why}; rules in {by} are there: what they queue is dropped while no gateway runs")
+                format!("{why}; rules in {by} are there: what they queue is dropped until a gateway takes it")
             }
             None => format!("{why}, and there are no rules: packets of the peers pass unsigned"),
         })
