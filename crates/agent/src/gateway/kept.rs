@@ -116,7 +116,7 @@ impl KeptRules {
             return;
         };
         if was_in_place {
-            self.note(Some(problem.clone()));
+            self.note(Some(format!("packets may pass unsigned: {problem}")));
         }
         match kept.rules.replace(&kept.config, self.numbers, &self.generation) {
             Ok(image) => {
@@ -127,9 +127,9 @@ impl KeptRules {
                 );
             }
             Err(error) => {
-                let problem = format!("{problem}; {error}");
+                let problem = format!("packets may pass unsigned: {problem}; {error}");
                 if self.note(Some(problem.clone())) {
-                    tracing::error!("the rules are not in place, and packets may pass unsigned: {problem}");
+                    tracing::error!("the rules are not in place: {problem}");
                 }
             }
         }

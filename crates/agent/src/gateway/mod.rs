@@ -211,7 +211,7 @@ impl Gateway {
             Ok(Some(RulesStatus { by, problem: None, .. })) => return Ok(by),
             Ok(Some(RulesStatus { since, problem: Some(problem), .. })) => {
                 return not_in_place(format!(
-                    "a gateway runs, but since {since} its rules are not in place, and packets of its peers may pass unsigned: {problem}"
+                    "a gateway runs, but since {since} its rules are not in place: {problem}"
                 ));
             }
             Ok(None) => match bound::holder() {

@@ -41,6 +41,10 @@ impl Collector for FromStatus {
             "When the instance was started, in seconds since 1970.",
             [([], status.since.unix_seconds())],
         )?;
+        if let Some(rules) = &status.rules {
+            let help = "Whether the gateway's rules are in place: 1, or 0.";
+            family.gauges("rules_in_place", help, [([], i64::from(rules.problem.is_none()))])?;
+        }
         family.peers(&status)?;
         family.keys(&status)
     }

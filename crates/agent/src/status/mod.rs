@@ -52,7 +52,7 @@ pub struct RulesStatus {
     pub by: String,
     /// Since when they are in place, or are not.
     pub since: Timestamp,
-    /// Why they are not in place, so that packets may pass unsigned; `None` if they are.
+    /// Why they are not in place, and what may come of it; `None` if they are.
     pub problem: Option<String>,
 }
 

@@ -72,11 +72,7 @@ fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
     if let Some(rules) = &status.rules {
         match &rules.problem {
             None => writeln!(out, "rules in {}: in place", rules.by)?,
-            Some(problem) => writeln!(
-                out,
-                "rules NOT IN PLACE since {}, packets may pass unsigned: {problem}",
-                rules.since
-            )?,
+            Some(problem) => writeln!(out, "rules NOT IN PLACE since {}: {problem}", rules.since)?,
         }
     }
     let header = [

@@ -290,6 +290,7 @@ fn status_and_metrics_say_what_it_does() {
     for (metrics, peer) in fetched.iter().zip([IPV4[1], IPV4[0]]) {
         for line in [
             "wireseal_info{command=\"gateway\",version=\"0.1.0\"} 1".to_owned(),
+            "wireseal_rules_in_place 1".to_owned(),
             format!("wireseal_sessions{{peer=\"{peer}\"}} 1"),
             format!("wireseal_segments_total{{peer=\"{peer}\",verdict=\"bad MAC\"}} 0"),
             "# TYPE wireseal_key_start_timestamp_seconds gauge".to_owned(),
