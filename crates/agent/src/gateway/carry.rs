@@ -75,9 +75,10 @@ fn answer(queues: &mut PacketQueues, packet: Packet, verdict: Verdict, wire: &mu
     let decided = match verdict {
         Verdict::Accept(place) => queues.accept_at(packet, place),
         Verdict::Send(place) => match wire.send(&packet, packet.octets_at(place.clone())) {
-            Ok(()) => queues.drop(packet),
             // It does not fit the link: the kernel says so to the program's TCP.
-            Err(_) => queues.accept_at(packet, place),
+            Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) => queues.accept_at(packet, place),
+            // It was sent, or there was no room, or a filter has dropped it: TCP sends it again.
+            _ => queues.drop(packet),
         },
         Verdict::Drop => queues.drop(packet),
     };

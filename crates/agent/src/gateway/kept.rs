@@ -69,7 +69,7 @@ impl KeptRules {
     pub(super) fn change(&self, config: Config) -> Result<(), GatewayError> {
         let mut kept = lock(&self.kept);
         let Some(kept) = kept.as_mut() else { return Ok(()) };
-        kept.image = kept.rules.replace(&config, self.numbers, &self.generation)?;
+        kept.image = kept.rules.replace(&config, self.numbers, &self.generation, kept.image.is_tracked)?;
         kept.config = config;
         Ok(())
     }
@@ -80,7 +80,7 @@ impl KeptRules {
         let Some(kept) = kept.as_mut() else { return };
         let was_in_place = lock(&self.status).problem.is_none();
         if was_in_place && !kept.image.is_tracked && tracks_connections() {
-            match kept.rules.replace(&kept.config, self.numbers, &self.generation) {
+            match kept.rules.replace(&kept.config, self.numbers, &self.generation, true) {
                 Ok(image) => {
                     kept.image = image;
                     tracing::info!(
@@ -116,15 +116,17 @@ impl KeptRules {
             return;
         };
         if was_in_place {
+            // Before anything that may take time.
             self.note(Some(format!("packets may pass unsigned: {problem}")));
+            tracing::error!(
+                "the rules had been changed: packets may pass unsigned until they are installed again: {problem}"
+            );
         }
-        match kept.rules.replace(&kept.config, self.numbers, &self.generation) {
+        match kept.rules.replace(&kept.config, self.numbers, &self.generation, kept.image.is_tracked) {
             Ok(image) => {
                 kept.image = image;
                 self.note(None);
-                tracing::error!(
-                    "the rules had been changed, and are installed again; until now packets may have passed unsigned: {problem}"
-                );
+                tracing::warn!("the rules are installed again");
             }
             Err(error) => {
                 let problem = format!("packets may pass unsigned: {problem}; {error}");

@@ -220,6 +220,9 @@ impl Gateway {
             },
             Err(error) => error.to_string(),
         };
+        if let Err(error) = Rules::can_be_seen() {
+            return not_in_place(format!("{why}; {error}"));
+        }
         not_in_place(match Rules::left() {
             Some(by) => {
                 format!("{why}; rules in {by} are there: what they queue is dropped until a gateway takes it")

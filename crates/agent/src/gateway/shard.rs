@@ -38,7 +38,7 @@ pub(super) struct Shard {
     /// Since they were logged last.
     pub(super) refusals: Refusals,
     /// Whether nothing is carried any more.
-    has_stopped: bool,
+    pub(super) has_stopped: bool,
     /// For how many peers the shim has slots.
     room: usize,
     /// When connections were last forgotten whose time is over.

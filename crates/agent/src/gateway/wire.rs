@@ -13,6 +13,7 @@ use std::os::fd::AsRawFd;
 use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrIn, SockaddrIn6, SockaddrLike, sendmsg};
 use rustix::net::sockopt::{
     Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
+    set_socket_send_buffer_size_force,
 };
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -20,6 +21,8 @@ use super::queues::Packet;
 
 /// `IPPROTO_RAW`: the packets come with their IP headers.
 const WITH_HEADER: i32 = 255;
+/// Octets of packets that may be on their way to the device.
+const SEND_BUFFER: usize = 4 << 20;
 /// Sent packets that are remembered: more than a thread sends before it receives again.
 const MOST_SENT: usize = 256;
 
@@ -43,6 +46,7 @@ impl Raw {
     fn open(domain: Domain) -> io::Result<Self> {
         let socket = Socket::new(domain, Type::RAW, Some(Protocol::from(WITH_HEADER)))?;
         socket.set_nonblocking(true)?;
+        set_socket_send_buffer_size_force(&socket, SEND_BUFFER)?;
         Ok(Self { socket, mark: 0 })
     }
 

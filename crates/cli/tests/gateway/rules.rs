@@ -219,7 +219,7 @@ fn rules_that_another_program_has_changed_are_installed_again() {
     for (number, change) in changes(&gateway.backend()).iter().enumerate() {
         net.run(Side::A, change);
         let started = Instant::now();
-        await_that(change, || gateway.log().matches("the rules had been changed").count() == number + 1);
+        await_that(change, || gateway.log().matches("the rules are installed again").count() == number + 1);
         assert!(started.elapsed() < Duration::from_secs(3), "{change}");
         let mut others = listed(&net);
         if change.contains("--dport 179 -j ACCEPT") {
@@ -235,7 +235,11 @@ fn rules_that_another_program_has_changed_are_installed_again() {
     );
     std::thread::sleep(Duration::from_millis(300));
     let log = gateway.end();
-    assert_eq!(log.matches("the rules had been changed").count(), changes(&backend_of(&log)).len(), "{log}");
+    assert_eq!(
+        log.matches("the rules are installed again").count(),
+        changes(&backend_of(&log)).len(),
+        "{log}"
+    );
 }
 
 /// The program that has installed the rules, by the log.
@@ -261,7 +265,7 @@ fn rules_that_were_saved_for_other_peers_do_not_stay() {
     fs::write(&saved, format!("{flush}{text}")).unwrap();
     let before = listed(&net);
     net.run(Side::A, &format!("{load} {}", saved.display()));
-    await_that("the log to say it", || old.log().contains("the rules had been changed"));
+    await_that("the log to say it", || old.log().contains("the rules are installed again"));
     assert_eq!(listed(&net), before);
     assert!(old.log().contains("192.0.2.8"), "what was wrong: {}", old.log());
 }
@@ -330,7 +334,7 @@ fn iptables_may_be_the_legacy_one_by_another_name() {
     // It has no number by which changes are known.
     net.run(Side::A, "iptables-legacy -w -t security -F WIRESEAL-LAST");
     let started = Instant::now();
-    await_that("the rules", || gateway.log().contains("the rules had been changed"));
+    await_that("the rules", || gateway.log().contains("the rules are installed again"));
     assert!(started.elapsed() < Duration::from_secs(4));
     let log = gateway.end();
     assert_eq!(log.matches("ERROR").count(), 1, "{log}");

@@ -89,7 +89,7 @@ impl Rules {
         let all = Self::all();
         for rules in &all {
             let had_rules = rules.are_there();
-            match rules.replace(config, numbers, generation) {
+            match rules.replace(config, numbers, generation, false) {
                 Ok(image) => {
                     // A packet that is queued twice is refused the second time.
                     for other in all.iter().filter(|other| *other != rules) {
@@ -129,17 +129,18 @@ impl Rules {
     }
 
     /// Puts the rules of another configuration in place of the present ones, and returns what is there then. There is no moment without
-    /// rules.
+    /// rules. Once connections have been tracked, they are taken to be tracked for good: NAT may be about to lead a packet elsewhere.
     pub(super) fn replace(
         self,
         config: &Config,
         numbers: Numbers,
         generation: &Generation,
+        were_tracked: bool,
     ) -> Result<Image, GatewayError> {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let (before, is_tracked) = (generation.now(), tracks_connections());
+            let (before, is_tracked) = (generation.now(), were_tracked || tracks_connections());
             let put = match self {
                 Self::Nftables => nft::put(config, numbers, is_tracked)?,
                 Self::Iptables(iptables) => iptables.put(config, numbers, is_tracked)?,
@@ -196,8 +197,18 @@ impl Rules {
         Ok(are_there)
     }
 
+    /// An error if no program is found that could show or change rules: then nothing can be said of them.
+    pub(super) fn can_be_seen() -> Result<(), GatewayError> {
+        let no_nft = |error: GatewayError| match Iptables::all().is_empty() {
+            true => Err(GatewayError::Rules(format!("{error}, nor is iptables: rules cannot be looked for"))),
+            false => Ok(()),
+        };
+        nft::version().map(drop).or_else(no_nft)
+    }
+
     /// Removes all rules that there are; returns the programs of those.
     pub(super) fn remove_all() -> Result<Vec<&'static str>, GatewayError> {
+        Self::can_be_seen()?;
         let mut removed = Vec::new();
         for rules in Self::all() {
             if rules.remove()? {

@@ -37,6 +37,10 @@ pub(super) fn lines() -> Result<Vec<String>, GatewayError> {
     }
 }
 
+pub(super) fn version() -> Result<String, GatewayError> {
+    call(PROGRAM, &["--version"], "")
+}
+
 pub(super) fn remove() -> Result<(), GatewayError> {
     call(PROGRAM, &["delete", "table", "inet", NAME], "").map(drop)
 }

@@ -234,7 +234,8 @@ impl Shards {
 
     /// Gives a shard the session that a packet belongs to, if it waits for that.
     pub(super) fn claim(&self, shard: &mut Shard, packet: &[u8], is_outbound: bool) {
-        if !self.any_waits.load(Ordering::Relaxed) {
+        // One that has stopped has given its sessions away.
+        if !self.any_waits.load(Ordering::Relaxed) || shard.has_stopped {
             return;
         }
         let Ok(segment) = Segment::parse(packet) else { return };

@@ -112,9 +112,17 @@ impl Iptables {
                     "{program} is not installed, and these peers need it"
                 )));
             };
-            let has =
-                |table| networks.is_empty() || call(program, &with_wait(&["-t", table, "-S"]), "").is_ok();
-            let [early, late] = [EARLY, LATE].map(|table| if has(table) { table } else { INSTEAD });
+            let or_instead = |table, is_needed: bool| {
+                if !is_needed || networks.is_empty() {
+                    return Ok(table);
+                }
+                match call(program, &with_wait(&["-t", table, "-S"]), "") {
+                    Ok(_) => Ok(table),
+                    Err(GatewayError::Rules(said)) if said.contains("does not exist") => Ok(INSTEAD),
+                    Err(error) => Err(error),
+                }
+            };
+            let (early, late) = (or_instead(EARLY, is_tracked)?, or_instead(LATE, true)?);
             if early == INSTEAD || late == INSTEAD {
                 tracing::warn!(
                     program,
