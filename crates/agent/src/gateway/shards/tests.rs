@@ -172,6 +172,11 @@ fn a_session_of_a_gateway_before_waits_no_longer_than_it_may_be_silent() {
     shards.forget_waiting(idle - Duration::from_secs(1));
     assert_eq!(lock(&shards.waiting).len(), 1);
     assert_eq!(shards.stop().len(), 1, "a gateway that ends hands on what still waits");
+    // From then on a packet takes no session out of what is written.
+    shards.adopt(vec![state()]);
+    shards.claim(&mut shards.shard(0), &segment([192, 0, 2, 2].into(), RST, false), false);
+    assert_eq!(lock(&shards.waiting).len(), 1);
+    let shards = Shards::new(&config, 1, 8, false).unwrap();
     shards.adopt(vec![state()]);
     // A packet of the session, and it goes on; that of another is none.
     for (remote, waits) in [([192, 0, 2, 3], 1), ([192, 0, 2, 2], 0)] {
