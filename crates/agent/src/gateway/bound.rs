@@ -1,5 +1,6 @@
 //! Which packet queues of this network namespace are bound, and by whom.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::{fmt, fs, io};
 
@@ -25,14 +26,31 @@ pub(super) fn holder() -> Option<Holder> {
     })
 }
 
+/// How many packets the kernel has dropped since these queues were bound, because there was no room for them.
+pub(super) fn lost(queues: RangeInclusive<u16>) -> u64 {
+    let of_queue = |numbers: Vec<u64>| match numbers[..] {
+        [queue, _port, _waiting, _form, _octets, by_full_queue, by_full_socket, ..] => {
+            let is_own = u16::try_from(queue).is_ok_and(|queue| queues.contains(&queue));
+            is_own.then_some(by_full_queue + by_full_socket)
+        }
+        _ => None,
+    };
+    lines().filter_map(of_queue).sum()
+}
+
 /// The packet queues of this network namespace that are bound, and the netlink sockets that they belong to.
 fn bound() -> impl Iterator<Item = (u16, u32)> {
+    lines().filter_map(|numbers| match numbers[..] {
+        [queue, port, ..] => Some((queue.try_into().ok()?, port.try_into().ok()?)),
+        _ => None,
+    })
+}
+
+/// What the kernel says of each packet queue of this network namespace that is bound, the queue's number first.
+fn lines() -> impl Iterator<Item = Vec<u64>> {
     let text = fs::read_to_string("/proc/self/net/netfilter/nfnetlink_queue").unwrap_or_default();
-    let in_line = |line: &str| {
-        let mut words = line.split_whitespace();
-        Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
-    };
-    text.lines().filter_map(in_line).collect::<Vec<_>>().into_iter()
+    let in_line = |line: &str| line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    text.lines().map(in_line).collect::<Vec<_>>().into_iter()
 }
 
 /// Why a queue cannot be had, as far as the error does not say.

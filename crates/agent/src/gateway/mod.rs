@@ -153,12 +153,22 @@ impl Gateway {
         let ticking = (Arc::clone(&shards), Arc::clone(&rules), Arc::clone(&reload));
         let source = self.source.clone();
         start("keys", move || {
+            let mut lost = 0;
             loop {
                 let (shards, rules, reload) = &ticking;
                 if reload.swap(false, Ordering::Relaxed) {
                     change(&source, rules, shards);
                 }
                 shards.tick();
+                let before = lost;
+                lost = bound::lost(numbers.first..=numbers.errors());
+                if lost > before {
+                    let packets = lost - before;
+                    tracing::warn!(
+                        packets,
+                        "packets were lost because there was no room in the queues; TCP sends them again"
+                    );
+                }
                 thread::park_timeout(TICK);
             }
         })?;

@@ -1,5 +1,6 @@
 //! Refused packets, counted by peer and reason, and logged once a second: anybody can cause any number of them.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
@@ -27,7 +28,10 @@ impl Refusals {
 
     /// Logs them; `name` says which peer has an index.
     pub(super) fn log<N: Display>(&self, name: impl Fn(usize) -> Option<N>) {
-        for ((peer, reason), segments) in self.0.iter().take(MOST) {
+        // Whoever causes many of one kind does not hide others: those that are most come first.
+        let mut all: Vec<_> = self.0.iter().collect();
+        all.sort_by_key(|(_, segments)| Reverse(**segments));
+        for ((peer, reason), segments) in all.into_iter().take(MOST) {
             let peer = peer.and_then(&name).map(tracing::field::display);
             tracing::warn!(peer, segments, "{reason}");
         }

@@ -483,7 +483,7 @@ impl Gateway {
         &self.keys
     }
 
-    fn signal(&self, signal: &str) {
+    pub fn signal(&self, signal: &str) {
         shell(&format!("kill -{signal} {}", self.child.id()));
     }
 

@@ -388,3 +388,22 @@ fn what_nat_leads_to_the_protected_port_is_judged() {
     net.remove_rules(Side::A);
     assert!(net.connects_to(Side::A, IPV4[0], 8179, Side::B), "it is redirected");
 }
+
+/// Sends more SYNs than there is room for, from 192.0.2.2 to 192.0.2.1.
+const FLOOD: &str = "
+import socket, struct
+s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP)
+syn = struct.pack('!HHIIBBHHH', 4000, 179, 1, 0, 0x50, 2, 500, 0, 0)
+for n in range(20000): s.sendto(syn, ('192.0.2.1', 0))
+print('sent', flush=True)
+";
+
+#[test]
+fn what_there_was_no_room_for_is_said() {
+    let net = Net::new(1500);
+    let gateway = net.gateway(Side::A, &first(), &["--threads", "1"]);
+    gateway.signal("STOP");
+    assert_eq!(net.python(Side::B, FLOOD, "").line(), "sent");
+    gateway.signal("CONT");
+    await_that("the log to say it", || gateway.log().contains("packets were lost because there was no room"));
+}
