@@ -64,8 +64,7 @@ impl Iptables {
             kinds.iter().flatten().flatten().next().is_some_and(|(_, is_legacy)| *is_legacy);
         let of = |is_legacy| {
             let program = |names: [Option<(&'static str, bool)>; 3]| {
-                // The name that says which it is, if there is one: the other may mean another program tomorrow.
-                Some(names.into_iter().rev().flatten().find(|(_, kind)| *kind == is_legacy)?.0)
+                Some(names.into_iter().flatten().find(|(_, kind)| *kind == is_legacy)?.0)
             };
             let [ipv4, ipv6] = kinds.map(program);
             // Without IPv6 its program does nothing but fail.
