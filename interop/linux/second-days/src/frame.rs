@@ -4,8 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use anyhow::Result;
 use etherparse::{
-    EtherType, Ethernet2Header, IpFragOffset, IpNumber, Ipv4Header, Ipv6FragmentHeader, Ipv6Header, NetSlice,
-    PacketBuilder, PacketBuilderStep, SlicedPacket, TcpHeader, TransportSlice, ether_type,
+    EtherType, Ethernet2Header, IpFragOffset, IpNumber, Ipv4Header, Ipv6ExtensionSlice, Ipv6FragmentHeader,
+    Ipv6Header, NetSlice, PacketBuilder, PacketBuilderStep, SlicedPacket, TcpHeader, TransportSlice,
+    ether_type,
 };
 
 const HOP_LIMIT: u8 = 64;
@@ -42,23 +43,28 @@ pub enum Content {
 
 pub fn read(frame: &[u8]) -> Content {
     let Ok(packet) = SlicedPacket::from_ethernet(frame) else { return Content::Other };
-    let (from, to, payload): (IpAddr, IpAddr, _) = match &packet.net {
+    let (from, to, payload, is_first): (IpAddr, IpAddr, _, _) = match &packet.net {
         Some(NetSlice::Ipv4(ip)) => {
             let (header, payload) = (ip.header(), ip.payload());
-            (header.source_addr().into(), header.destination_addr().into(), payload)
+            let is_first = header.fragments_offset().value() == 0;
+            (header.source_addr().into(), header.destination_addr().into(), payload, is_first)
         }
         Some(NetSlice::Ipv6(ip)) => {
             let (header, payload) = (ip.header(), ip.payload());
-            (header.source_addr().into(), header.destination_addr().into(), payload)
+            let is_first = ip.extensions().clone().into_iter().all(|extension| match extension {
+                Ipv6ExtensionSlice::Fragment(fragment) => fragment.fragment_offset().value() == 0,
+                _ => true,
+            });
+            (header.source_addr().into(), header.destination_addr().into(), payload, is_first)
         }
         _ => return Content::Other,
     };
     match packet.transport {
-        None if payload.fragmented && payload.ip_number == IpNumber::TCP => {
+        // Ports and options are in the first.
+        None if payload.fragmented && is_first && payload.ip_number == IpNumber::TCP => {
             match TcpHeader::from_slice(payload.payload) {
                 Ok((header, _)) => Content::Fragment(from, to, is_signed(header.options.as_slice())),
-                // Another part: ports and options are in the first.
-                Err(_) => Content::Other,
+                Err(_) => Content::Fragment(from, to, false),
             }
         }
         Some(TransportSlice::Tcp(tcp)) => {
