@@ -150,7 +150,15 @@ impl Operator {
             self.journal
                 .fault(&format!("{side}: an accepting rule in front, and the log says nothing about it"));
         }
-        let (code, said) = self.is_in_place(side)?;
+        // It is said first, and then mended.
+        let said = Instant::now();
+        let (code, said) = loop {
+            let asked = self.is_in_place(side)?;
+            if asked.0 == Some(0) || said.elapsed() > SAID {
+                break asked;
+            }
+            sleep(Duration::from_millis(100));
+        };
         let saved = self.world.run(side, "iptables-save; ip6tables-save")?;
         // Of each chain of the kernel's the first rule.
         let mut chains = Vec::new();
