@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 
 /// Callers that are answered at once. More are hung up on.
 const MOST: usize = 16;
-/// How long a caller may take for everything: to ask, and to read the answer.
+/// The time that a caller has to ask and to read the answer.
 const LIMIT: Duration = Duration::from_secs(5);
 /// How long until callers are accepted again if they cannot be.
 const AGAIN: Duration = Duration::from_millis(100);

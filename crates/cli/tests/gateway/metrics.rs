@@ -5,8 +5,7 @@ use std::fs;
 use super::net::{Net, Side, await_that};
 use super::{IPV4, first};
 
-/// Two hundred connections that are opened again whenever they are closed, and on which something is asked for every second, so that they
-/// are never idle for long.
+/// Two hundred connections. Each asks for something every second, so that it is never idle, and is opened again when it is closed.
 const GREEDY: &str = "
 import os, socket, sys, threading, time
 held = [None] * 200

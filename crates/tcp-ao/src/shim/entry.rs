@@ -316,8 +316,9 @@ impl Entry {
     }
 
     /// Whether this end's stack is asked about a verified SYN for this connection, which is established: its time is over, or it was
-    /// adopted and nothing has come since, so that the peer may have restarted. A stack that still has the connection drops the SYN or acknowledges (RFC 5961 §4). An older one
-    /// resets for a SYN in its window, which has at most 2^30 octets (RFC 7323 §2.3), so it does not get such a SYN.
+    /// adopted and nothing has come since, so that the peer may have restarted. A stack that still has the connection drops the SYN or
+    /// acknowledges (RFC 5961 §4). An older one resets for a SYN in its window, which has at most 2^30 octets (RFC 7323 §2.3), so it
+    /// does not get such a SYN.
     pub(super) fn may_be_reopened(&self, syn: SeqNum, now: Duration, limits: &TimeLimits) -> bool {
         let ahead = syn.offset_from(self.connection.highest_received().1);
         self.may_be_over(now, limits) && !(0..=LARGEST_WINDOW).contains(&ahead)

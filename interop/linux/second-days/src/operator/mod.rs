@@ -22,7 +22,7 @@ use crate::journal::{HOLD, Journal};
 use crate::keys::Files;
 use crate::world::{Orders, Side, World};
 
-/// How long a second instance may take to see that there is one.
+/// How long a second instance may take until it refuses to run beside the first.
 const SECOND: Duration = Duration::from_secs(10);
 /// How long a gateway may be away without a session being lost: TCP tries again within twice that.
 const AWAY: Duration = Duration::from_millis(2500);

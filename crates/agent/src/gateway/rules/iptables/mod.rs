@@ -141,7 +141,7 @@ impl Iptables {
                 }
                 (table, content)
             });
-            // What is to be there before what is to go, so that there is no moment without.
+            // Rules are added before others are removed, so that packets are queued at every moment.
             contents.sort_by_key(|(_, content)| content.jumps.is_empty());
             for (table, content) in contents {
                 put.transactions += self.replace(program, table, &content)?;
