@@ -79,8 +79,12 @@ impl Instance {
     ) -> Result<Self> {
         command.args(["--threads", &options.threads.to_string(), "--queue", &options.queue.to_string()]);
         command.args(["--connections", &options.connections.to_string()]);
+        let sessions = folder.join("sessions");
         if options.keeps_state {
-            command.arg("--state").arg(folder.join("sessions"));
+            command.arg("--state").arg(sessions);
+        } else if sessions.exists() {
+            // As the document asks: it would bring sessions back as they were under the gateway before this one.
+            fs::remove_file(sessions)?;
         }
         if options.opens {
             command.arg("--open-on-exit");
