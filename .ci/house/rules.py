@@ -1,7 +1,6 @@
 """The rules, by name. Each takes a repository and yields its findings."""
 
 import re
-from statistics import median
 
 import circles
 import conformance
@@ -48,7 +47,6 @@ UNSAFE = (
 )
 
 MAX_LINES = 600
-MEDIAN_LINES = 250
 
 
 def dependencies(manifest):
@@ -112,13 +110,10 @@ def lint_level(repository, folder):
 
 
 def sizes(repository):
-    """No file is long, and most are short."""
-    lines = {name: repository.text(name).count("\n") for name in repository.with_suffix(".rs")}
-    for name, count in lines.items():
-        if count > MAX_LINES:
+    """No file is too long to hold in the head."""
+    for name in repository.with_suffix(".rs"):
+        if (count := repository.text(name).count("\n")) > MAX_LINES:
             yield f"{name} has {count} lines, more than {MAX_LINES}"
-    if lines and median(lines.values()) >= MEDIAN_LINES:
-        yield f"the median file has {median(lines.values()):.0f} lines, not less than {MEDIAN_LINES}"
 
 
 DOCUMENT = r"\b(?:RFC \d+|FIPS [\d-]+|SP \d+-\w+|draft-[\w-]+)"
