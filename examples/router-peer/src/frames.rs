@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use async_trait::async_trait;
-use smoltcp::phy::Medium;
 use smoltcp::socket::tcp::CongestionControl;
 use tokio::task::JoinSet;
 use tracing::{Instrument, Span, warn};
@@ -32,7 +31,6 @@ type Router = (Arc<dyn Transport>, Vec<Neighbour>);
 
 /// Starts the router, and with the memory transport also one that plays all its neighbours.
 pub(crate) fn start(Config { transport, neighbours, .. }: &Config, seed: u64) -> Result<Vec<Router>> {
-    let unchecked = "the configuration was checked";
     let link = match transport.kind {
         TransportKind::Memory => {
             let wire = Wire::new(transport.mtu.into(), 0);
@@ -45,14 +43,9 @@ pub(crate) fn start(Config { transport, neighbours, .. }: &Config, seed: u64) ->
             ]);
         }
         #[cfg(target_os = "linux")]
-        kind @ (TransportKind::Tun | TransportKind::Tap) => {
-            let medium = if kind == TransportKind::Tun { Medium::Ip } else { Medium::Ethernet };
-            link::tun::open(medium, transport.mtu, transport.device.as_deref().context(unchecked)?)?
-        }
-        TransportKind::Unix => {
-            let paths = transport.local_path.as_deref().zip(transport.peer_path.as_deref());
-            let (local, peer) = paths.context(unchecked)?;
-            link::unix::open(transport.mtu.into(), local, peer)?
+        TransportKind::Tun => {
+            let device = transport.device.as_deref().context("the configuration was checked")?;
+            link::tun::open(transport.mtu, device)?
         }
         kind => bail!("this system has no {kind:?} transport"),
     };

@@ -52,7 +52,7 @@ build_small() {
     cp "$programs/wireseal-interop-linux-guest" "$root/bin/guest"
     cp "$debs/usr/bin/busybox" "$root/bin/busybox"
     if [ -z "$smoke" ]; then
-        cp "$programs"/{router-peer,rtr,wireseal} "$root/bin/"
+        cp "$programs"/{router-peer,wireseal} "$root/bin/"
         cp "$debs"/usr/sbin/{bird,birdc} "$debs/usr/bin/gobgpd" "$root/usr/sbin/"
         copy_libraries usr/sbin/bird usr/sbin/birdc usr/bin/gobgpd
     fi
@@ -70,7 +70,7 @@ build_big() {
     cp "$here/guest/agent.service" "$root/etc/systemd/system/"
     ln -s ../agent.service "$root/etc/systemd/system/multi-user.target.wants/"
     cp "$programs/wireseal-interop-linux-guest" "$root/usr/local/bin/guest"
-    cp "$programs"/{router-peer,rtr,wireseal-second-days} "$root/usr/local/bin/"
+    cp "$programs"/{router-peer,wireseal-second-days} "$root/usr/local/bin/"
     # Where a build leaves it; the documentation has it installed from there.
     cp "$programs/wireseal" "$root/root/target/release/"
     ln "$root/root/target/release/wireseal" "$root/usr/local/sbin/wireseal"

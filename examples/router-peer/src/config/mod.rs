@@ -38,10 +38,6 @@ pub enum TransportKind {
     Memory,
     /// IP packets over a Linux tun device.
     Tun,
-    /// Ethernet frames over a Linux tap device.
-    Tap,
-    /// Ethernet frames over Unix datagram sockets, as with QEMU's `-netdev dgram`.
-    Unix,
     /// QUIC over UDP sockets of the system.
     Quic,
     /// TCP sockets of the system (Linux).
@@ -84,11 +80,8 @@ pub(crate) struct Transport {
     /// Octets of the largest IP packet.
     #[serde(default = "default_mtu")]
     pub(crate) mtu: u16,
-    /// Name of the tun or tap device.
+    /// Name of the tun device.
     pub(crate) device: Option<String>,
-    /// The Unix sockets of this end and of the peer.
-    pub(crate) local_path: Option<PathBuf>,
-    pub(crate) peer_path: Option<PathBuf>,
 }
 
 const fn default_mtu() -> u16 {
@@ -201,7 +194,7 @@ impl ConfigFile {
     fn check(mut self, chains: &KeyChains, directory: &Path) -> Result<Config> {
         ensure!(self.router.r#as != 0, "router.as: 0 is reserved");
         ensure!(!self.router.id.is_unspecified(), "router.id: 0.0.0.0 is no identifier");
-        in_table("transport", self.transport.check(directory))?;
+        in_table("transport", self.transport.check())?;
         let tls = match self.transport.kind {
             TransportKind::Quic => {
                 let quic = self.quic.take().context("quic: missing")?;
@@ -244,8 +237,8 @@ fn suites(provider: &CryptoProvider, names: &[String]) -> Result<Vec<SupportedCi
 }
 
 impl Transport {
-    /// Checks everything but what depends on a peer, and makes paths relative to `directory`.
-    fn check(&mut self, directory: &Path) -> Result<()> {
+    /// Checks everything but what depends on a peer.
+    fn check(&self) -> Result<()> {
         let addresses = self.addresses.len();
         ensure!(addresses > 0, "addresses: missing");
         ensure!(addresses <= MAX_ADDRESSES, "addresses: {addresses} of at most {MAX_ADDRESSES}");
@@ -253,21 +246,11 @@ impl Transport {
         ensure!(ipv4 < 2 && self.gateways.len() - ipv4 < 2, "gateways: more than one of a family");
         let (least, most) = (MTUS.start(), MTUS.end());
         ensure!(MTUS.contains(&self.mtu), "mtu: {} octets, {least} to {most} are possible", self.mtu);
-        match self.kind {
-            TransportKind::Memory | TransportKind::Quic | TransportKind::Kernel => {}
-            TransportKind::Tun | TransportKind::Tap => {
-                let device = self.device.as_deref().context("device: missing")?;
-                // Linux: IFNAMSIZ is 16, with the final zero.
-                let fits = (1..16).contains(&device.len()) && !device.contains('/');
-                ensure!(fits, "device: `{device}` is no device name");
-            }
-            TransportKind::Unix => {
-                let paths = [("local-path", &mut self.local_path), ("peer-path", &mut self.peer_path)];
-                for (field, path) in paths {
-                    let path = path.as_mut().with_context(|| format!("{field}: missing"))?;
-                    *path = directory.join(&*path);
-                }
-            }
+        if self.kind == TransportKind::Tun {
+            let device = self.device.as_deref().context("device: missing")?;
+            // Linux: IFNAMSIZ is 16, with the final zero.
+            let fits = (1..16).contains(&device.len()) && !device.contains('/');
+            ensure!(fits, "device: `{device}` is no device name");
         }
         Ok(())
     }

@@ -26,35 +26,6 @@ fn neighbours_in_memory_talk_and_stop_in_order() {
 }
 
 #[test]
-fn two_processes_talk_over_unix_sockets() {
-    let place = Place::shipped();
-    let mut west = place.start("unix-west.toml", &[]);
-    let mut east = place.start("unix-east.toml", &[]);
-    west.wait_for(&["ipv4=2 ipv6=1"]);
-    east.wait_for(&["session established"]);
-    east.stop();
-    west.wait_for(&["session over", "received Cease"]);
-    west.stop();
-}
-
-#[test]
-fn a_peer_with_another_secret_gets_no_answer() {
-    let (here, there) = (Place::shipped(), Place::shipped());
-    there.edit("keys.toml", "the secret of", "another secret of");
-    let sockets = format!("-path = \"{}/", here.0.path().display());
-    here.edit("unix-west.toml", "-path = \"", &sockets);
-    there.edit("unix-east.toml", "-path = \"", &sockets);
-    let mut west = here.start("unix-west.toml", &["-v"]);
-    let east = there.start("unix-east.toml", &[]);
-    west.wait_for(&["inbound packet refused", "MAC does not verify"]);
-    // The warning comes without -v too, at most once a second.
-    west.wait_for(&["WARN", "segments were refused: wrongly signed or unsigned", "bad="]);
-    for log in [east.stop(), west.stop()] {
-        assert!(!log.contains("session established") && !log.contains("secret of"), "{log}");
-    }
-}
-
-#[test]
 fn keys_roll_over_on_time_and_sessions_stay_up() {
     let place = Place::shipped();
     // After four seconds neither end accepts the first key any more.

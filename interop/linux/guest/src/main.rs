@@ -104,7 +104,6 @@ impl Agent {
             Request::Detach(detach) => value(managers.detach(detach.socket)),
             Request::Step(step) => value(managers.step(&step)),
             Request::SetPeers(set) => value(managers.set_peers(&set)),
-            Request::RemovePeers(remove) => value(managers.remove_peers(&remove)),
             Request::ProvokeErrors(provoke) => {
                 value(sockets.get(provoke.connection).and_then(|connection| provoke::provoke(&connection)))
             }

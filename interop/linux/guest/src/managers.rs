@@ -5,9 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result, ensure};
 use cidr::IpCidr;
-use wireseal_interop_linux_guest::{
-    Attach, Chain, ConnectFrom, Manage, NewManager, RemovePeers, SetPeers, Step, Stepped,
-};
+use wireseal_interop_linux_guest::{Attach, Chain, ConnectFrom, Manage, NewManager, SetPeers, Step, Stepped};
 use wireseal_linux::{
     Action, Attachment, KeyManager, Local, PeerName, SocketReport, StepReport, TcpAoListener, TcpAoStream,
 };
@@ -85,13 +83,6 @@ impl Managers {
 
     pub fn set_peers(&self, set: &SetPeers) -> Result<()> {
         set_peers(&self.get(set.manager)?, &set.peers)
-    }
-
-    pub fn remove_peers(&self, remove: &RemovePeers) -> Result<()> {
-        let manager = self.get(remove.manager)?;
-        let is_known = |peer: &IpCidr| manager.remove_peer(PeerName::new(*peer));
-        ensure!(remove.peers.iter().all(is_known), "the manager has no such peer");
-        Ok(())
     }
 
     fn get(&self, number: u64) -> Result<KeyManager> {

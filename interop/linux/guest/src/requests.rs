@@ -107,8 +107,6 @@ calls! {
     Step { manager: u64, now: i64 } => Stepped;
     /// Adds peers to a key manager, or changes their chains.
     SetPeers { manager: u64, peers: Vec<(IpCidr, Option<u32>, Chain)> } => ();
-    /// Removes peers from a key manager.
-    RemovePeers { manager: u64, peers: Vec<IpCidr> } => ();
     /// Makes calls that the kernel must refuse, some on this connection, which has one key; the answer is how many. Fails
     /// unless each returns the error that says why.
     ProvokeErrors { connection: u64 } => u64;

@@ -4,4 +4,3 @@
 mod captures;
 mod session;
 mod stack;
-mod unix;

@@ -10,7 +10,6 @@ mod moving;
 mod outside;
 mod refusals;
 mod rollover;
-mod rtr;
 mod session;
 mod wait;
 mod wrap;
@@ -50,13 +49,9 @@ pub fn all() -> Vec<Row> {
         wrap::rows(),
         moving::rows(),
         manager::rolling::rows(),
-        manager::secrets::rows(),
-        manager::expiry::rows(),
         manager::accepting::rows(),
         manager::calls::rows(),
-        manager::peers::rows(),
         manager::vrf::rows(),
-        rtr::rows(),
         firmware::rows(),
     ]
     .into_iter()

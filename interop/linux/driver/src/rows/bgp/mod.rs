@@ -2,7 +2,6 @@
 
 pub(super) mod bird;
 pub(super) mod common;
-mod host;
 mod kernel;
 mod migration;
 mod program;
@@ -11,5 +10,5 @@ mod userspace;
 use crate::row::Row;
 
 pub fn rows() -> Vec<Row> {
-    vec![userspace::row(), host::row(), kernel::row(), migration::row()]
+    vec![userspace::row(), kernel::row(), migration::row()]
 }

@@ -1,6 +1,6 @@
 //! A session between two kernels whose keys come from key managers.
 
-use agent::{Attach, Chain, Detach, NewManager, SetPeers, Step, Stepped};
+use agent::{Attach, Chain, Detach, NewManager, Step, Stepped};
 use speaker::protection::mirrored_chain;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::Mkt;
@@ -98,17 +98,6 @@ impl<'a> Managers<'a> {
 
     pub async fn step_south(&self, now: i64) -> Result<Stepped> {
         self.south_guest.call(Step { manager: self.south, now: START + now - BEHIND }).await
-    }
-
-    /// Gives the manager of the guest at a port another chain. Its clock is right then.
-    pub async fn set_chain(&self, port: Port, keys: &[Key], now: i64) -> Result<Stepped> {
-        let (guest, manager, peer) = match port {
-            Port::North => (&self.lab.north, self.north, Port::South),
-            _ => (self.south_guest, self.south, Port::North),
-        };
-        let peers = vec![(peer.address(self.family).into(), None, chain(port, keys)?)];
-        guest.call(SetPeers { manager, peers }).await?;
-        guest.call(Step { manager, now: START + now }).await
     }
 
     /// Detaches both ends of a connection, so that closing them ends it.

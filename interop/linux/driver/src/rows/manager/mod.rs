@@ -2,9 +2,6 @@
 
 pub mod accepting;
 pub mod calls;
-pub mod expiry;
 mod managed;
-pub mod peers;
 pub mod rolling;
-pub mod secrets;
 pub mod vrf;

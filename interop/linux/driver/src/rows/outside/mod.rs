@@ -4,7 +4,6 @@ mod attach;
 mod daemon;
 mod gateway;
 mod ldp;
-mod pages;
 mod pair;
 mod program;
 mod run;
@@ -27,6 +26,5 @@ pub fn rows() -> Vec<Row> {
         second_days::row(),
     ]);
     rows.extend(gateway::rows());
-    rows.extend(pages::rows());
     rows
 }
