@@ -1,6 +1,6 @@
 //! TCP-AO (RFC 5925) for programs that do not have it. On a kernel with TCP-AO (Linux 6.7 and later), a supervisor starts the program
-//! unchanged, or attaches to one that runs, and puts keys on its sockets from outside. On any other, a gateway signs and verifies the
-//! program's packets. It is the library below `wireseal run`, `attach`, `gateway` and `status`.
+//! unchanged and puts keys on its sockets from outside. On any other, a gateway signs and verifies the program's packets. It is the library
+//! below `wireseal run`, `gateway` and `status`.
 //!
 //! ```
 //! use std::fs;
@@ -40,7 +40,6 @@
 //! | run a program with keys on its sockets | `Supervisor::run`, feature `run` |
 //! | the same for a program that goes into the background | `run_in_background` |
 //! | the same, and have it killed if the supervisor is | `stop_with` |
-//! | put keys on the sockets of a program that runs already | `Supervisor::attach`, feature `run` |
 //! | sign and verify the packets of programs on any kernel | `Gateway::run`, feature `gateway` |
 //! | know whether a gateway's rules are in place | `Gateway::check` |
 //! | see what running instances do | `running` |
@@ -53,9 +52,6 @@
 //! kernel says. The supervisor also looks at whom a TCP-MD5 key is for before the kernel takes it. Once a second it
 //! carries the key chains out on all sockets of the program, which it finds in `/proc`; accepted connections too. Between these steps it
 //! holds no descriptor of them. Those that the program has connected itself it knows from the call, and the peer's port decides on them.
-//!
-//! Attaching stops the threads of the program for some milliseconds, and has one of them install the filter, as a debugger calls
-//! functions of a program.
 //!
 //! # What is wiped
 //! The text of the files with keys is wiped once it has been read, and a chain's keys when the chain is replaced or the supervisor or
@@ -110,7 +106,7 @@ pub use gateway::{Gateway, GatewayError, Holder};
 #[cfg(any(feature = "gateway", feature = "run"))]
 pub use metrics::{MetricsAddress, MetricsAddressError};
 #[cfg(feature = "run")]
-pub use run::{AttachError, RunError, Supervisor, run_in_background, stop_with};
+pub use run::{RunError, Supervisor, run_in_background, stop_with};
 pub use source::{PeerArgument, Source};
 #[cfg(any(feature = "gateway", feature = "run"))]
 pub use status::{

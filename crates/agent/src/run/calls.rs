@@ -4,6 +4,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use libseccomp::{ScmpNotifReq, ScmpSyscall};
+use procfs::process::Process;
 use rustix::io::Errno;
 use rustix::net::{connect_unspec, listen};
 
@@ -17,53 +18,34 @@ use super::{filter, md5};
 
 /// The program's calls and its sockets.
 pub(super) struct Calls {
-    /// Where calls are announced: one for the processes that have a filter in common.
-    notifications: Vec<Arc<OwnedFd>>,
+    /// Where calls are announced.
+    notifications: Arc<OwnedFd>,
     pub(super) sockets: Sockets,
     family: Family,
     connects: Connects,
 }
 
 impl Calls {
-    pub(super) fn new(
-        notifications: impl IntoIterator<Item = OwnedFd>,
-        sockets: Sockets,
-        family: Family,
-    ) -> Self {
-        Self {
-            notifications: notifications.into_iter().map(Arc::new).collect(),
-            sockets,
-            family,
-            connects: Connects::default(),
-        }
+    pub(super) fn new(notifications: OwnedFd, sockets: Sockets, family: Family) -> Self {
+        Self { notifications: Arc::new(notifications), sockets, family, connects: Connects::default() }
     }
 
     /// Where calls are announced.
-    pub(super) fn notifications(&self) -> Vec<Arc<OwnedFd>> {
-        self.notifications.clone()
+    pub(super) fn notifications(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.notifications)
     }
 
-    /// Nobody is left who could make calls there.
-    pub(super) fn let_go(&mut self, notifications: &Arc<OwnedFd>) {
-        self.notifications.retain(|other| !Arc::ptr_eq(other, notifications));
-    }
-
-    /// Whether nobody is left who could make calls.
-    pub(super) fn is_over(&self) -> bool {
-        self.notifications.is_empty()
-    }
-
-    /// All processes of the program.
-    pub(super) const fn family(&mut self) -> &mut Family {
-        &mut self.family
+    /// All processes of the program, as far as they can be found.
+    pub(super) fn members(&mut self) -> Vec<Process> {
+        self.family.members().unwrap_or_default()
     }
 
     /// Receives a call and answers it, or starts what will.
-    pub(super) fn answer_next(&mut self, from: &Arc<OwnedFd>) {
+    pub(super) fn answer_next(&mut self) {
         // The caller may have been killed in the meantime.
-        let Ok(request) = ScmpNotifReq::receive(from.as_raw_fd()) else { return };
+        let Ok(request) = ScmpNotifReq::receive(self.notifications.as_raw_fd()) else { return };
         self.family.add(request.pid.cast_signed());
-        let caller = Caller { notifications: Arc::clone(from), call: request.id };
+        let caller = Caller { notifications: self.notifications(), call: request.id };
         let call = Call { request, caller };
         let is_call =
             |name| ScmpSyscall::from_name(name).is_ok_and(|number| number == call.request.data.syscall);
@@ -77,14 +59,6 @@ impl Calls {
         let answer = answer.unwrap_or_else(|error| Answer::Made(Err(error)));
         // What `connect` has come to is answered there.
         call.caller.answer(&answer);
-    }
-
-    /// Puts keys on the listeners that the program has already. Its sessions with peers go on unsigned, and the log names them.
-    pub(super) fn take_over(&mut self) {
-        match self.family.sockets() {
-            Ok(open) => self.sockets.take_over(&open),
-            Err(error) => tracing::error!(%error, "cannot look for the program's sockets"),
-        }
     }
 
     /// Carries the key chains out, and gives up connections that nobody waits for any more.

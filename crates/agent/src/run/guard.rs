@@ -39,7 +39,7 @@ pub fn stop_with(supervisor: &mut Command) -> Result<u8, RunError> {
 
 /// Kills all descendants of this process, and waits until none is left.
 fn kill_all() -> io::Result<()> {
-    let mut family = Family::of(getpid()).map_err(io::Error::other)?;
+    let mut family = Family::of_this_process()?;
     let mut is_said = false;
     loop {
         for pid in family.descendants()?.iter().filter_map(pid_of) {

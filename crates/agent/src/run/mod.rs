@@ -8,7 +8,6 @@ mod connects;
 mod error;
 mod filter;
 mod guard;
-mod inject;
 mod md5;
 mod process;
 mod program;
@@ -18,7 +17,6 @@ mod socket;
 mod sockets;
 #[cfg(test)]
 mod tests;
-mod traced;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
@@ -30,14 +28,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, set_child_subreaper, wait,
 };
-use sd_notify::NotifyState;
 use wireseal_linux::probe;
 use wireseal_tcp_ao::key_chain::Timestamp;
 
 use self::background::Caller;
 use self::calls::Calls;
 use self::process::Family;
-use self::signals::Asked;
 use self::sockets::Sockets;
 use crate::callers::raise_descriptor_limit;
 use crate::config::Config;
@@ -46,7 +42,7 @@ use crate::source::{Source, keep_memory_private};
 use crate::status::{Announced, Command, Status, StatusSource, announce, network_namespace};
 
 pub use self::background::run_in_background;
-pub use self::error::{AttachError, RunError};
+pub use self::error::RunError;
 pub use self::guard::stop_with;
 
 /// How often the key chains are carried out and new sockets are looked for.
@@ -79,21 +75,6 @@ impl Supervisor {
         self.supervise(program, arguments, config)
     }
 
-    /// Does the same for a program that runs already, with all of its children, until they have ended or this process gets SIGTERM or
-    /// SIGINT. Listeners get keys at once. Sessions with the peers that are open already go on unsigned, and the log names them; the next
-    /// ones get keys.
-    ///
-    /// From then on the program depends on a supervisor, as under [`run`](Self::run): without one it opens no connection and no
-    /// listener. A program whose supervisor was killed can be attached to again.
-    ///
-    /// # Errors
-    /// [`RunError`]. The program is as it was then, unless it is [`RunError::PartlyAttached`].
-    pub fn attach(&self, pid: u32) -> Result<(), RunError> {
-        let config = self.read()?;
-        check_kernel()?;
-        self.attach_to(pid, config)
-    }
-
     fn read(&self) -> Result<Config, RunError> {
         keep_memory_private().map_err(RunError::System)?;
         let config = self.source.read()?;
@@ -111,91 +92,32 @@ impl Supervisor {
         // Before the signals can be passed on, so that those for this process do not get lost.
         let (wake, woken) = wake_up_call()?;
         set_child_subreaper(Some(getpid())).map_err(|error| RunError::System(error.into()))?;
-        let family = Family::of(getpid())?;
+        let family = Family::of_this_process().map_err(RunError::System)?;
         let sockets = Sockets::new(config)?;
-        let published = self.publish(Command::Run, Some(program.display().to_string()))?;
+        let published = self.publish(program.display().to_string())?;
         let (child, notifications) = filter::spawn(&program, arguments, !self.in_background)?;
         // The program keeps the limit that it would have without a supervisor.
         raise_descriptor_limit();
         let signals = signals::pass_on(wake).map_err(RunError::System)?;
         tracing::info!(program = %program.display(), pid = child.as_raw_nonzero(), "started");
-        let mut calls = Calls::new([notifications], sockets, family);
-        let mut status = None;
-        self.attend(&mut calls, &woken, &signals, &published, |family| {
+        let mut calls = Calls::new(notifications, sockets, family);
+        let (mut status, mut next) = (None, Instant::now());
+        loop {
+            let is_over = wait_for(&mut calls, &woken, next.saturating_duration_since(Instant::now()));
+            let is_over = is_over.map_err(RunError::System)?;
             reap(child, &mut status);
             if let Some(status) = status {
                 caller.tell(exit_code(status));
             }
             for signal in signals.take_passed() {
-                // Once the first process has ended, its children are the program.
                 match status {
                     None => pass(signal, child),
-                    Some(_) => family
-                        .members()
-                        .unwrap_or_default()
-                        .iter()
-                        .filter_map(pid_of)
-                        .for_each(|pid| pass(signal, pid)),
+                    // Once the first process has ended, its children are the program.
+                    Some(_) => calls.members().iter().filter_map(pid_of).for_each(|pid| pass(signal, pid)),
                 }
             }
-        })?;
-        while status.is_none() {
-            match wait(WaitOptions::empty()) {
-                Ok(Some((pid, ended))) if pid == child => status = Some(ended),
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(RunError::System(error.into())),
-            }
-        }
-        Ok(status.map_or(1, exit_code))
-    }
-
-    /// [`attach`](Self::attach) on any kernel.
-    fn attach_to(&self, pid: u32, config: Config) -> Result<(), RunError> {
-        let pid = Pid::from_raw(pid.cast_signed()).ok_or(RunError::NoProcess(pid))?;
-        let (wake, woken) = wake_up_call()?;
-        raise_descriptor_limit();
-        let mut family = Family::of(pid)?;
-        let mut sockets = Sockets::new(config)?;
-        let published = self.publish(Command::Attach, family.program())?;
-        let signals = signals::receive(wake).map_err(RunError::System)?;
-        let open = family.sockets().map_err(RunError::System)?;
-        sockets.take_listeners(&open).map_err(|error| RunError::Listener(error.0))?;
-        let notifications = inject::into_all(&mut family);
-        if notifications.as_ref().is_err_and(|error| !matches!(error, RunError::PartlyAttached { .. })) {
-            sockets.let_go(&open);
-        }
-        let notifications = notifications?;
-        tracing::info!(pid = pid.as_raw_nonzero(), processes = notifications.len(), "attached");
-        let mut calls = Calls::new(notifications, sockets, family);
-        calls.take_over();
-        if let Err(error) = sd_notify::notify(&[NotifyState::Ready]) {
-            tracing::warn!(%error, "systemd cannot be told that the keys are there");
-        }
-        self.attend(&mut calls, &woken, &signals, &published, |_| ())?;
-        if signals.wants_end() {
-            tracing::warn!(
-                "ended; until it is attached to again, the program opens no connection and no listener"
-            );
-        }
-        Ok(())
-    }
-
-    /// Answers calls, and carries the key chains out, until nobody is left who could call or this process is to end.
-    fn attend(
-        &self,
-        calls: &mut Calls,
-        woken: &UnixStream,
-        signals: &Asked,
-        published: &Published,
-        mut each_time: impl FnMut(&mut Family),
-    ) -> Result<(), RunError> {
-        let mut next = Instant::now();
-        loop {
-            let wait = next.saturating_duration_since(Instant::now());
-            wait_for(calls, woken, wait).map_err(RunError::System)?;
-            each_time(calls.family());
-            if calls.is_over() || signals.wants_end() {
-                return Ok(());
+            if is_over {
+                break;
             }
             if signals.wants_reload() {
                 self.reload(&mut calls.sockets);
@@ -207,6 +129,14 @@ impl Supervisor {
                 next = Instant::now() + TICK;
             }
         }
+        while status.is_none() {
+            match wait(WaitOptions::empty()) {
+                Ok(Some((pid, ended))) if pid == child => status = Some(ended),
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(RunError::System(error.into())),
+            }
+        }
+        Ok(status.map_or(1, exit_code))
     }
 
     fn reload(&self, sockets: &mut Sockets) {
@@ -216,14 +146,14 @@ impl Supervisor {
         }
     }
 
-    /// Shows what this process does from now on.
-    fn publish(&self, command: Command, program: Option<String>) -> Result<Published, RunError> {
+    /// Serves status and metrics from now on.
+    fn publish(&self, program: String) -> Result<Published, RunError> {
         let status = Status {
-            command,
+            command: Command::Run,
             pid: std::process::id(),
             since: Timestamp::now(),
             network_namespace: network_namespace(),
-            program,
+            program: Some(program),
             peers: Vec::new(),
             listeners: Vec::new(),
             rules: None,
@@ -235,7 +165,7 @@ impl Supervisor {
             let served = metrics::serve(address, Arc::clone(&source));
             served.map_err(|error| RunError::Metrics { address: address.clone(), error })
         });
-        Ok(Published { status, _served: served.transpose()?, _announced: announce(command, source) })
+        Ok(Published { status, _served: served.transpose()?, _announced: announce(Command::Run, source) })
     }
 }
 
@@ -274,29 +204,25 @@ fn wake_up_call() -> Result<(UnixStream, UnixStream), RunError> {
     pair.map_err(RunError::System)
 }
 
-/// Waits for a call of the program or a signal, and answers calls.
-fn wait_for(calls: &mut Calls, woken: &UnixStream, wait: Duration) -> io::Result<()> {
+/// Waits for a call of the program or a signal, and answers a call. Returns whether nobody is left who could make one.
+fn wait_for(calls: &mut Calls, woken: &UnixStream, wait: Duration) -> io::Result<bool> {
     let notifications = calls.notifications();
-    let mut events: Vec<_> = notifications.iter().map(|call| PollFd::new(&**call, PollFlags::IN)).collect();
-    events.push(PollFd::new(woken, PollFlags::IN));
+    let mut events = [PollFd::new(&*notifications, PollFlags::IN), PollFd::new(woken, PollFlags::IN)];
     let limit = Timespec::try_from(wait).ok();
     match poll(&mut events, limit.as_ref()) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
-    let mut events: Vec<_> = events.iter().map(PollFd::revents).collect();
-    if events.pop().is_some_and(|signal| !signal.is_empty()) {
+    let [call, signal] = events.map(|event| event.revents());
+    if !signal.is_empty() {
         // What it says is in the signals' state; a full buffer is read in several rounds.
         let _ = (&*woken).read(&mut [0; 64]);
     }
-    for (notifications, event) in notifications.iter().zip(events) {
-        if event.contains(PollFlags::IN) {
-            calls.answer_next(notifications);
-        } else if event.contains(PollFlags::HUP) {
-            calls.let_go(notifications);
-        }
+    if call.contains(PollFlags::IN) {
+        calls.answer_next();
+        return Ok(false);
     }
-    Ok(())
+    Ok(call.contains(PollFlags::HUP))
 }
 
 /// Passes a signal on.

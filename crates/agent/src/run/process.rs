@@ -9,8 +9,6 @@ use procfs::process::{FDTarget, Process, all_processes};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 
-use super::RunError;
-
 /// `PIDFD_THREAD`, from Linux 6.9 on: the descriptor is that of a thread.
 const PIDFD_THREAD: u32 = 0o200;
 
@@ -75,31 +73,18 @@ impl Seen {
     }
 }
 
-/// The processes of the program: those that it was at first, those that called, and all descendants of them.
+/// The processes of the program: this process, those that called, and all descendants of them.
 #[derive(Debug)]
 pub(super) struct Family {
     known: HashSet<Seen>,
-    first: Pid,
 }
 
 impl Family {
-    /// That of a process. A supervisor itself is no member of its own.
-    pub(super) fn of(pid: Pid) -> Result<Self, RunError> {
-        let number = pid.as_raw_nonzero().get();
-        let first = Process::new(number).ok().and_then(|process| Seen::now(&process));
-        let first = first.ok_or(RunError::NoProcess(number.cast_unsigned()))?;
-        Ok(Self { known: HashSet::from([first]), first: pid })
-    }
-
-    /// The process that it began with.
-    pub(super) fn first(&self) -> i32 {
-        self.first.as_raw_nonzero().get()
-    }
-
-    /// The program's file.
-    pub(super) fn program(&self) -> Option<String> {
-        let process = Process::new(self.first());
-        process.and_then(|process| process.exe()).map(|path| path.display().to_string()).ok()
+    /// The descendants of this process, which is no member itself.
+    pub(super) fn of_this_process() -> io::Result<Self> {
+        let own = Process::myself().ok().and_then(|process| Seen::now(&process));
+        let own = own.ok_or_else(|| io::Error::other("/proc does not show this process"))?;
+        Ok(Self { known: HashSet::from([own]) })
     }
 
     /// A thread has called, so its process is a member, even if those between have ended.

@@ -23,7 +23,6 @@ const FROM_TERMINALS: [i32; 4] = [SIGCONT, SIGINT, SIGQUIT, SIGWINCH];
 #[derive(Clone, Default)]
 pub(super) struct Asked {
     reload: Arc<AtomicBool>,
-    end: Arc<AtomicBool>,
     /// Signals for the program.
     passed: Arc<Mutex<Vec<Signal>>>,
 }
@@ -37,11 +36,6 @@ impl Asked {
     /// The signals that the program has still to get.
     pub(super) fn take_passed(&self) -> Vec<Signal> {
         std::mem::take(&mut *lock(&self.passed))
-    }
-
-    /// Whether this process is to end.
-    pub(super) fn wants_end(&self) -> bool {
-        self.end.load(Ordering::Relaxed)
     }
 }
 
@@ -70,19 +64,6 @@ pub(super) fn pass_on(mut wake: UnixStream) -> io::Result<Asked> {
             signal => lock(&told.passed).extend(passed(signal)),
         }
         // If the buffer is full, the supervisor is awake.
-        let _ = wake.write(&[0]);
-    })?;
-    Ok(asked)
-}
-
-/// The same for a supervisor that has started no program: it is to end by SIGTERM and SIGINT.
-pub(super) fn receive(mut wake: UnixStream) -> io::Result<Asked> {
-    let asked = Asked::default();
-    let told = asked.clone();
-    wake.set_nonblocking(true)?;
-    handle(&[SIGHUP, SIGINT, SIGTERM], move |signal| {
-        let what = if signal == SIGHUP { &told.reload } else { &told.end };
-        what.store(true, Ordering::Relaxed);
         let _ = wake.write(&[0]);
     })?;
     Ok(asked)

@@ -38,8 +38,6 @@ pub(super) struct Sockets {
 enum Known {
     /// It has keys.
     Protected(Protected),
-    /// A session that was open before the supervisor came, and goes on without keys.
-    LeftUnsigned,
     /// It needs none, or cannot have any, and that does not change unless the program connects it or listens.
     Other,
 }
@@ -164,47 +162,6 @@ impl Sockets {
         }
     }
 
-    /// Puts keys on listeners that are open, on all or none.
-    pub(super) fn take_listeners(&mut self, open: &HashMap<u64, (i32, RawFd)>) -> Result<(), ListenerError> {
-        let mut refused = None;
-        for_each(open, |_, socket| {
-            let is_listener =
-                kind_of(socket) != Kind::Other && SockRef::from(socket).is_listener().unwrap_or(false);
-            if refused.is_none() && is_listener && self.protect_listener(socket).is_err() {
-                refused = local_of(socket);
-            }
-        });
-        let Some(local) = refused else { return Ok(()) };
-        self.let_go(open);
-        Err(ListenerError(local))
-    }
-
-    /// Takes all keys off again.
-    pub(super) fn let_go(&mut self, open: &HashMap<u64, (i32, RawFd)>) {
-        if self.manager.set_peers([]).is_ok() {
-            self.step(open);
-        }
-    }
-
-    /// Puts keys on what was opened since, and notes sessions with peers that are open, which stay as they are.
-    pub(super) fn take_over(&mut self, open: &HashMap<u64, (i32, RawFd)>) {
-        for_each(open, |inode, socket| {
-            if self.is_remainder(inode, socket) {
-                self.known.insert(inode, Known::LeftUnsigned);
-            } else if let Some(remote) = remote_of(socket)
-                && let kind @ (Kind::Tcp | Kind::Keyless) = kind_of(socket)
-                && self.is_protected(inode, socket, remote)
-                && let Err(error) = self.manager.attach_accepted(socket, remote.ip(), Timestamp::now())
-                // On any other error the session is reset when it is looked at.
-                && (matches!(error, ManagerError::Unsigned) || kind == Kind::Keyless)
-            {
-                tracing::warn!(local = local_of(socket).map(display), %remote, "this session is open already and stays unsigned; the next one with this peer has keys");
-                self.known.insert(inode, Known::LeftUnsigned);
-            }
-        });
-        self.step(open);
-    }
-
     /// Carries the key chains out on all sockets that are open, and looks at those that are new.
     pub(super) fn step(&mut self, open: &HashMap<u64, (i32, RawFd)>) {
         let known = std::mem::take(&mut self.known);
@@ -234,7 +191,7 @@ impl Sockets {
                     self.remove(inode);
                 }
             },
-            Some(Known::LeftUnsigned | Known::Other) => {}
+            Some(Known::Other) => {}
             None => self.look_at(inode, socket),
         }
     }
@@ -322,7 +279,7 @@ impl Sockets {
         let protected = || {
             self.known.values().filter_map(|known| match known {
                 Known::Protected(protected) => Some(protected),
-                Known::LeftUnsigned | Known::Other => None,
+                Known::Other => None,
             })
         };
         let mut peers: HashMap<PeerName, PeerStatus> = HashMap::new();
@@ -343,10 +300,6 @@ impl Sockets {
         (in_order.collect(), protected().filter_map(Protected::listener).collect())
     }
 }
-
-/// A listener cannot have keys; the log says why.
-#[derive(Debug)]
-pub(super) struct ListenerError(pub(super) SocketAddr);
 
 /// Calls `with` for each of these sockets, with a duplicate of its descriptor that is closed afterwards.
 fn for_each(open: &HashMap<u64, (i32, RawFd)>, mut with: impl FnMut(u64, &OwnedFd)) {

@@ -78,7 +78,7 @@ pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
 
 /// The process number in the name of a control socket. The folder may have other files, such as a socket for metrics.
 fn process_of(name: &str) -> Option<u32> {
-    let all = [Command::Run, Command::Attach, Command::Gateway];
+    let all = [Command::Run, Command::Gateway];
     let pid = all.iter().find_map(|command| name.strip_prefix(command.name())?.strip_prefix('-'))?;
     pid.parse().ok().filter(|number: &u32| number.to_string() == pid)
 }
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn only_control_sockets_are_asked_and_cleaned_away() {
         assert_eq!(process_of("gateway-411"), Some(411));
-        assert_eq!(process_of("attach-1"), Some(1));
+        assert_eq!(process_of("run-1"), Some(1));
         for name in
             ["metrics", "gateway-", "gateway-0411", "gateway-4 ", "gateway-4.new", "my-gateway-4", "-4"]
         {
@@ -226,7 +226,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let hangs = folder.path().join("run-1");
         let _hangs = UnixListener::bind(&hangs).unwrap();
-        let nonsense = UnixListener::bind(folder.path().join("attach-3")).unwrap();
+        let nonsense = UnixListener::bind(folder.path().join("run-3")).unwrap();
         thread::spawn(move || nonsense.incoming().for_each(drop));
         let works = listen(&folder.path().join("gateway-2")).unwrap();
         serve(works, Arc::new(examples::status)).unwrap();

@@ -20,7 +20,7 @@ pub(crate) use self::control::{announce, make_folder};
 /// What makes the status of an instance when it is asked for.
 pub(crate) type StatusSource = Arc<dyn Fn() -> Status + Send + Sync>;
 
-/// What an instance of `run`, `attach` or `gateway` does.
+/// What an instance of `run` or `gateway` does.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Status {
@@ -68,7 +68,6 @@ pub fn network_namespace() -> u64 {
 #[expect(missing_docs, reason = "these are the program's subcommands")]
 pub enum Command {
     Run,
-    Attach,
     Gateway,
 }
 
@@ -78,7 +77,6 @@ impl Command {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Run => "run",
-            Self::Attach => "attach",
             Self::Gateway => "gateway",
         }
     }

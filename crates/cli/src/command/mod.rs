@@ -1,7 +1,5 @@
 //! The subcommands: each prints what the other modules find.
 
-#[cfg(feature = "run")]
-mod attach;
 mod bench;
 mod capture;
 mod completions;
@@ -67,8 +65,6 @@ enum Order {
     /// cargo build --release -p wireseal --features run
     #[cfg(not(feature = "run"))]
     Run(missing::Arguments),
-    #[cfg(feature = "run")]
-    Attach(attach::Arguments),
     #[cfg(feature = "gateway")]
     Gateway(gateway::Arguments),
     /// Sign and verify the packets of programs that have no TCP-AO, on any kernel from 5.10 on (not in this build)
@@ -125,8 +121,6 @@ pub fn run(arguments: Arguments) -> Outcome {
         Order::Run(arguments) => run::run(arguments),
         #[cfg(not(feature = "run"))]
         Order::Run(_) => missing::run("run", "run"),
-        #[cfg(feature = "run")]
-        Order::Attach(arguments) => attach::run(arguments),
         #[cfg(feature = "gateway")]
         Order::Gateway(arguments) => gateway::run(arguments),
         #[cfg(not(feature = "gateway"))]

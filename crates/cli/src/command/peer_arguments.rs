@@ -1,4 +1,4 @@
-//! Which peers have which keys: what `run`, `attach` and `gateway` take alike.
+//! Which peers have which keys: what `run` and `gateway` take alike.
 
 use std::io;
 #[cfg(feature = "run")]

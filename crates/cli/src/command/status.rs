@@ -11,7 +11,7 @@ use crate::report::table::table;
 use crate::terminal::Wrapped;
 use crate::text::{counted, grouped};
 
-/// Show the running instances of run, attach and gateway
+/// Show the running instances of run and gateway
 ///
 /// For each: whether a gateway's rules are in place, and a table of the peers, their sessions, the keys in use at both ends, the next
 /// change of the key chain, and segments by verdict. Only this user's instances are shown.

@@ -18,7 +18,7 @@ def listen(name):
     s.listen()
     return s
 works, hangs, metrics = listen('gateway-12'), listen('run-13'), listen('metrics')
-open('/run/wireseal/attach-14', 'w').close()
+open('/run/wireseal/run-14', 'w').close()
 status = {'command': 'gateway', 'pid': 12, 'since': '2026-11-25T12:00:00Z', 'program': None, 'peers': [], 'listeners': []}
 def answer():
     while True:

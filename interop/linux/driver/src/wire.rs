@@ -145,11 +145,6 @@ impl Wire {
         std::mem::take(&mut self.state().recording)
     }
 
-    /// Puts back what was taken, perhaps in part.
-    pub fn put_recording(&self, recording: Recording) {
-        self.state().recording = recording;
-    }
-
     /// Calls `f` with the recording so far.
     pub fn look<T>(&self, f: impl FnOnce(&Recording) -> T) -> T {
         f(&self.state().recording)

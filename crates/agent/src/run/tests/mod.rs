@@ -16,7 +16,6 @@ use tempfile::TempDir;
 use super::*;
 use crate::config::Md5;
 
-mod attach;
 mod background;
 mod connect;
 mod md5;

@@ -1,4 +1,4 @@
-//! The log of `run`, `attach` and `gateway`. Whoever logs may hold a lock that packets or the program's calls wait for, and whoever reads
+//! The log of `run` and `gateway`. Whoever logs may hold a lock that packets or the program's calls wait for, and whoever reads
 //! the log may stand still (a full pipe, a stopped terminal, a stuck journal): so lines go to a thread that writes them on standard error,
 //! and those for which there is no room are lost, and counted.
 

@@ -1,6 +1,5 @@
-//! TCP-AO from outside: daemons without it, unchanged, under `wireseal run` and `attach`, and behind `wireseal gateway`.
+//! TCP-AO from outside: daemons without it, unchanged, under `wireseal run`, and behind `wireseal gateway`.
 
-mod attach;
 mod daemon;
 mod gateway;
 mod ldp;
@@ -20,7 +19,6 @@ pub fn rows() -> Vec<Row> {
         pair::row(),
         ldp::row(),
         vrf::row(),
-        attach::row(),
         program::row(),
         service::row(),
         second_days::row(),

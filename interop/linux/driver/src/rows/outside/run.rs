@@ -32,7 +32,7 @@ pub fn rows() -> Vec<Row> {
             "gobgp",
             "GoBGP",
             Daemon::GoBgp,
-            "then the supervisor is killed: sessions go on, and no new one opens until wireseal attach takes the daemon over",
+            "then the supervisor is killed: sessions go on, and no new one opens until the daemon is started again under wireseal run",
         ),
         row(
             "frr",
@@ -126,7 +126,7 @@ async fn check_status(supervised: &Supervised<'_>) -> Result<()> {
 }
 
 /// Kills the supervisor: the sessions go on for longer than the hold time, and once they are closed no other opens, until the daemon is
-/// attached to.
+/// started again under another.
 async fn kill(bird: &Bird<'_>, supervised: Supervised<'_>, since: &[Since; 2]) -> Result<Counted> {
     let south = supervised.guest;
     supervised.signal("KILL").await?;
@@ -138,14 +138,15 @@ async fn kill(bird: &Bird<'_>, supervised: Supervised<'_>, since: &[Since; 2]) -
     tokio::time::sleep(Duration::from_secs(8)).await;
     let state = bird.state(Family::Ipv4).await?;
     ensure!(state.state != "Established", "a session was opened without the supervisor");
-    let attach = format!("attach --pid $(pidof gobgpd) --config {FOLDER}/wireseal.toml");
-    let attached = Supervised::start(south, "attach", &attach).await?;
+    Daemon::GoBgp.end(south).await?;
+    let run = format!("run --config {FOLDER}/wireseal.toml -- {}", Daemon::GoBgp.command());
+    let again = Supervised::start(south, "run", &run).await?;
     bird.await_routes(Family::Ipv4, 0).await?;
-    attached.await_log(SESSION, 2).await?;
+    again.await_log(SESSION, 1).await?;
     let counted = south.counters().await?.since(&before);
     // It ends with the program.
     south.shell("pkill -9 gobgpd").await?;
-    attached.await_end().await?;
+    again.await_end().await?;
     bird.close().await?;
     counted.check_good("south")
 }

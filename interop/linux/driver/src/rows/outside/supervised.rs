@@ -10,7 +10,7 @@ pub const CONNECTING: &str = "connecting with the keys of the peer";
 pub const SESSION: &str = "a session with the keys of the peer";
 pub const LISTENING: &str = "listening with the keys of all peers";
 
-/// A supervisor, `run` or `attach`, or a gateway, with its log.
+/// A supervisor or a gateway, with its log.
 pub struct Supervised<'a> {
     pub guest: &'a Guest,
     /// Of its log and of its process.
