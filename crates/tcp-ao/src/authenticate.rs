@@ -7,25 +7,11 @@ use wireseal_mac::{Mac, MessageHead};
 use crate::error::{SignError, VerifyError};
 use crate::kdf::TrafficKey;
 use crate::mac_input::MacInput;
-use crate::mkt::{MktParameters, OptionCoverage};
+use crate::mkt::MktParameters;
 use crate::option::{AoOption, AoPlace};
 use crate::segment::Segment;
 use crate::tcp::Tcp;
 use crate::types::{KeyId, Sne};
-
-/// Computes the MAC of a segment (RFC 5925 §5.1); the AO option carries its first octets.
-///
-/// # Errors
-/// [`VerifyError::Unsigned`] and [`VerifyError::Options`] when the segment has no AO option to compute a MAC for.
-#[inline]
-pub fn segment_mac(
-    key: &TrafficKey,
-    sne: Sne,
-    options: OptionCoverage,
-    segment: &Segment<'_>,
-) -> Result<Mac, VerifyError> {
-    Ok(segment.mac_input(sne, options)?.mac(key))
-}
 
 /// Checks a segment's MAC in constant time against the key that its KeyID named.
 ///
@@ -72,7 +58,7 @@ pub fn sign_segment(
     ao.write_mac(tcp, &mac).ok_or(SignError::NoOption)
 }
 
-/// For what a checked segment cannot lack. Cold, so that what can happen comes first in the code.
+/// A checked segment has the option, but the compiler does not see that. Cold, to keep it out of the way.
 #[cold]
 pub(crate) fn no_option() -> SignError {
     SignError::NoOption
@@ -105,7 +91,7 @@ pub(crate) fn check_mac_length(ao: &AoOption<'_>, parameters: &MktParameters) ->
     Ok(())
 }
 
-/// Computes the MAC of a received segment and compares. If it has no right MAC, any is wrong.
+/// Computes the MAC of a received segment and compares. If the input cannot be formed, reports `BadMac`.
 // The MAC stays where it is computed: returned, it would be copied, and verifying take 4 ns longer.
 #[inline(always)]
 pub(crate) fn check_mac(ao: &AoOption<'_>, input: MacInput<'_>, key: &TrafficKey) -> Result<(), VerifyError> {

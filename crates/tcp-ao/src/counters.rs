@@ -1,6 +1,7 @@
-//! Counters with the meaning that Linux gives them (`struct tcp_ao_info_opt`, `/proc/net/netstat`).
+//! Counters: of segments by verdict, with the meaning that Linux gives them (`struct tcp_ao_info_opt`, `/proc/net/netstat`), and of packets
+//! that a shim refused, by reason.
 
-use crate::error::VerifyError;
+use crate::error::{Refusal, VerifyError};
 
 /// Received segments by verdict. The counters saturate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -48,5 +49,59 @@ impl Counters {
     /// Counts an ICMP error that was ignored (RFC 5925 §7.8).
     pub fn count_dropped_icmp(&mut self) {
         self.dropped_icmp = self.dropped_icmp.saturating_add(1);
+    }
+}
+
+/// Packets by [`Refusal`], one counter for each variant. The counters saturate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[expect(missing_docs, reason = "the variants of `Refusal` say what each means")]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct RefusalCounters {
+    pub malformed: u64,
+    pub checksum: u64,
+    pub verify: u64,
+    pub connection_exists: u64,
+    pub no_connection: u64,
+    pub source_routed: u64,
+    pub no_peer: u64,
+    pub no_key: u64,
+    pub table_full: u64,
+    pub icmp: u64,
+    pub sign: u64,
+    pub no_room: u64,
+    pub already_signed: u64,
+    pub too_long: u64,
+}
+
+impl RefusalCounters {
+    /// All of them together.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        let packets = [self.malformed, self.checksum, self.source_routed, self.icmp, self.already_signed];
+        let segments = [self.verify, self.connection_exists, self.no_connection, self.table_full, self.sign];
+        let peers = [self.no_peer, self.no_key, self.no_room, self.too_long];
+        let all = packets.into_iter().chain(segments).chain(peers);
+        all.fold(0, u64::saturating_add)
+    }
+
+    pub(crate) const fn count(&mut self, refusal: &Refusal) {
+        let counter = match refusal {
+            Refusal::Malformed(_) => &mut self.malformed,
+            Refusal::Checksum => &mut self.checksum,
+            Refusal::Verify(_) => &mut self.verify,
+            Refusal::ConnectionExists => &mut self.connection_exists,
+            Refusal::NoConnection => &mut self.no_connection,
+            Refusal::SourceRouted => &mut self.source_routed,
+            Refusal::NoPeer => &mut self.no_peer,
+            Refusal::NoKey => &mut self.no_key,
+            Refusal::TableFull => &mut self.table_full,
+            Refusal::Icmp => &mut self.icmp,
+            Refusal::Sign(_) => &mut self.sign,
+            Refusal::NoRoom { .. } => &mut self.no_room,
+            Refusal::AlreadySigned => &mut self.already_signed,
+            Refusal::TooLong { .. } => &mut self.too_long,
+        };
+        *counter = counter.saturating_add(1);
     }
 }

@@ -1,16 +1,30 @@
-//! What can be wrong with a segment, and with a change of keys.
+//! What can be wrong with a packet, a segment, and a connection's state. Errors of keys and peers are in `mkt.rs`.
 
-use crate::ip::IpParseError;
-use crate::option::OptionError;
+#[cfg(feature = "key-chain")]
+use crate::key_chain::{KeyChainError, ParseTimestampError, Problem};
+use crate::mkt::{MktError, PeerError};
 use crate::types::KeyId;
 
-/// Why a packet is not a TCP segment in an IP packet. The sender's fault.
+/// Why octets are not a TCP segment in an IP packet. The sender's fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
 pub enum ParseError {
-    /// The IP header or its extension headers.
-    #[error(transparent)]
-    Ip(#[from] IpParseError),
+    /// The IP version field is neither 4 nor 6.
+    #[error("IP version {0} is neither 4 nor 6")]
+    IpVersion(u8),
+    /// The packet ends inside its IP header or its extension headers.
+    #[error("IP packet is cut off inside its header")]
+    IpTooShort,
+    /// A length field contradicts its header or the length of the packet.
+    #[error("a length field of the IP header does not fit the packet")]
+    IpLength,
+    /// An IPv6 routing header with segments left, of a type whose final destination Wireseal cannot read.
+    #[error("IPv6 routing header of type {0} hides the destination")]
+    RoutingHeader(u8),
+    /// More than one Home Address option, so that stacks may differ about the source.
+    #[error("IPv6 packet has more than one home address")]
+    HomeAddresses,
     /// The packet carries a protocol other than TCP.
     #[error("IP packet carries protocol {protocol}, not TCP")]
     NotTcp {
@@ -31,9 +45,34 @@ pub enum ParseError {
     DataOffset,
 }
 
+/// Malformed TCP options in a header. The peer's fault in a received one, the caller's in one to be signed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum OptionError {
+    /// An option's length field is below 2, or the option ends past the header.
+    #[error("TCP option of kind {kind} at octet {offset} of the options has an impossible length")]
+    BadLength {
+        /// The kind of the option.
+        kind: u8,
+        /// Where it starts, in octets from the start of the options.
+        offset: usize,
+    },
+    /// The AO option is shorter than 4 octets (RFC 5925 §2.2).
+    #[error("AO option is shorter than 4 octets")]
+    AoTooShort,
+    /// More than one AO option (RFC 5925 §2.2).
+    #[error("segment has more than one AO option")]
+    TwoAoOptions,
+    /// AO and TCP-MD5 in one segment (RFC 5925 §2.2).
+    #[error("segment has both an AO and a TCP-MD5 option")]
+    AoWithMd5,
+}
+
 /// Why verification failed. Drop the segment; only counters changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
 pub enum VerifyError {
     /// The segment has no AO option.
     #[error("segment is unsigned")]
@@ -67,9 +106,10 @@ pub enum VerifyError {
     State,
 }
 
-/// Why a segment could not be signed. Caller error; the segment is unchanged.
+/// Why a segment could not be signed, or has no room for the option. Caller error; the segment is unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
 pub enum SignError {
     /// The octets are not a TCP segment.
     #[error(transparent)]
@@ -77,6 +117,14 @@ pub enum SignError {
     /// The header's options are malformed.
     #[error(transparent)]
     Options(#[from] OptionError),
+    /// The header has too little option space left for an AO option.
+    #[error("AO option needs {needed} octets of option space, {free} were free")]
+    NoRoom {
+        /// Octets that the option and its padding need.
+        needed: usize,
+        /// Octets of the header's option space that were free.
+        free: usize,
+    },
     /// The header has no AO option to fill in; [`append_ao`](crate::Connection::append_ao) puts one there.
     #[error("header has no AO option to fill in")]
     NoOption,
@@ -96,23 +144,145 @@ pub enum SignError {
     State,
 }
 
-/// Why a connection's keys could not be changed. Caller error; they are unchanged.
+/// Why a connection's state could not be exported or imported. Caller error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub enum KeyError {
-    /// A connection needs at least one key.
-    #[error("there is no key for the connection")]
+#[non_exhaustive]
+pub enum StateError {
+    /// The handshake is not complete.
+    #[error("connection is not established")]
+    NotEstablished,
+    /// No MKT has the current key's SendID.
+    #[error("no key has the current key's SendID {0}")]
+    CurrentKeyMissing(KeyId),
+    /// No MKT has the rnext key's RecvID.
+    #[error("no key has the rnext key's RecvID {0}")]
+    RnextKeyMissing(KeyId),
+    /// The octets have a form that this version of the crate does not know.
+    #[error("state of a connection in the unknown form {0}")]
+    Version(u8),
+    /// The octets are too few or too many.
+    #[error("state of a connection in {got} octets instead of {expected}")]
+    Length {
+        /// How many octets the form has.
+        expected: usize,
+        /// How many octets came.
+        got: usize,
+    },
+}
+
+/// Why a [`Shim`](crate::shim::Shim) refused a packet. Only counters changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Not an IP packet with a whole TCP segment, in either direction.
+    #[error(transparent)]
+    Malformed(#[from] ParseError),
+    /// Received with a wrong TCP or IPv4 checksum, or an ICMP error with a wrong one. Not in [`Counters`](crate::Counters): what is
+    /// damaged says nothing reliable about keys.
+    #[error("TCP, ICMP or IPv4 header checksum is wrong")]
+    Checksum,
+    /// Received and not authentic.
+    #[error(transparent)]
+    Verify(VerifyError),
+    /// A verified SYN, counted good, for an open connection. It is a replay, or the peer restarted; since nothing tells which,
+    /// the open connection stays.
+    #[error("SYN for a connection that is open")]
+    ConnectionExists,
+    /// A segment of a protected connection whose handshake the shim has not seen.
+    #[error("segment of a protected connection whose handshake was not seen")]
+    NoConnection,
+    /// Received with a routing header that still leads on, or with a Home Address option, to or from a protected address.
+    #[error("routing header leads on, or home address, to or from a protected address")]
+    SourceRouted,
+    /// For a connection without a configured peer. [`Unmatched`](crate::shim::Unmatched) says which segments this is for.
+    #[error("no peer is configured for the segment's connection")]
+    NoPeer,
+    /// The peer has no key now: none is configured, or its key chain has expired.
+    #[error("the peer has no valid key at this time")]
     NoKey,
-    /// The connection has no MKT with this SendID.
-    #[error("the connection has no key with SendID {0}")]
-    UnknownSendId(KeyId),
-    /// The connection has no MKT with this RecvID.
-    #[error("the connection has no key with RecvID {0}")]
-    UnknownRecvId(KeyId),
-    /// The MKT is the current or the rnext key and no replacement was named.
-    #[error("the key with SendID {0} is in use and no replacement was named")]
-    InUse(KeyId),
-    /// The MKT is the connection's last.
-    #[error("the key with SendID {0} is the connection's last")]
-    Last(KeyId),
+    /// The table of connections is full.
+    #[error("the table of connections is full")]
+    TableFull,
+    /// A hard ICMP error about an established connection, or one that might be and cannot be read.
+    #[error("ICMP error about a protected connection")]
+    Icmp,
+    /// The stack's segment could not be signed.
+    #[error(transparent)]
+    Sign(SignError),
+    /// The options of the stack's segment leave no room for AO.
+    #[error("{}", SignError::NoRoom { needed: *.needed, free: *.free })]
+    NoRoom {
+        /// Octets that the option and its padding need.
+        needed: usize,
+        /// Octets of the header's option space that were free.
+        free: usize,
+    },
+    /// The stack's segment already has an AO or TCP-MD5 option.
+    #[error("the stack's segment is signed already")]
+    AlreadySigned,
+    /// The signed packet would exceed the MTU, the longest IP packet, or the room that the caller left before the packet.
+    #[error("signed packet is {excess} octets too long")]
+    TooLong {
+        /// Octets too many.
+        excess: usize,
+    },
+}
+
+impl Refusal {
+    /// Whether the ends' keys do not match yet, so that the packet passes while
+    /// [mismatches are accepted](crate::shim::Shim::accept_mismatches). A stack that still signs with TCP-MD5 is a mismatch too.
+    pub(crate) const fn is_mismatch(&self) -> bool {
+        match self {
+            Self::Verify(error) => !matches!(error, VerifyError::Options(_)),
+            Self::Sign(error) => matches!(error, SignError::State),
+            Self::NoConnection | Self::NoKey | Self::NoRoom { .. } | Self::AlreadySigned => true,
+            _ => false,
+        }
+    }
+}
+
+/// Any error of this crate, for callers that handle all of them alike: `?` turns each into this one.
+///
+/// No call returns it; each returns the narrower type, which says what can happen. It prints as the error that it holds.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A packet is not a TCP segment in an IP packet.
+    #[error(transparent)]
+    Parse(#[from] ParseError),
+    /// A header's options are malformed.
+    #[error(transparent)]
+    Options(#[from] OptionError),
+    /// A segment did not verify.
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
+    /// A segment could not be signed.
+    #[error(transparent)]
+    Sign(#[from] SignError),
+    /// An MKT cannot be used, or a connection's keys could not be changed.
+    #[error(transparent)]
+    Mkt(#[from] MktError),
+    /// A connection's state could not be exported or imported.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// Peers or their keys were refused.
+    #[error(transparent)]
+    Peer(#[from] PeerError),
+    /// A shim refused a packet.
+    #[error(transparent)]
+    Refusal(#[from] Refusal),
+    /// A key chain cannot be used (feature `key-chain`).
+    #[cfg(feature = "key-chain")]
+    #[error(transparent)]
+    KeyChain(#[from] KeyChainError),
+    /// Part of a key chain cannot be used (feature `key-chain`).
+    #[cfg(feature = "key-chain")]
+    #[error(transparent)]
+    Problem(#[from] Problem),
+    /// A date and time cannot be read (feature `key-chain`).
+    #[cfg(feature = "key-chain")]
+    #[error(transparent)]
+    Timestamp(#[from] ParseTimestampError),
 }

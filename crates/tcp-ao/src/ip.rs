@@ -2,6 +2,8 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::error::ParseError;
+
 /// The IP protocol number of TCP.
 pub const PROTOCOL_TCP: u8 = 6;
 /// The IP protocol number of ICMPv6.
@@ -21,27 +23,6 @@ const DESTINATION_OPTIONS: u8 = 60;
 const PAD1: u8 = 0;
 const HOME_ADDRESS: u8 = 201;
 const MOBILITY: u8 = 135;
-
-/// Why octets are not an IP packet. The sender's fault.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub enum IpParseError {
-    /// The version field is neither 4 nor 6.
-    #[error("IP version {0} is neither 4 nor 6")]
-    Version(u8),
-    /// The packet ends inside its header or its extension headers.
-    #[error("IP packet is cut off inside its header")]
-    TooShort,
-    /// A length field contradicts its header or the length of the packet.
-    #[error("a length field of the IP header does not fit the packet")]
-    BadLength,
-    /// A routing header with segments left, of a type whose final destination Wireseal cannot read.
-    #[error("IPv6 routing header of type {0} hides the destination")]
-    RoutingHeader(u8),
-    /// More than one Home Address option, so that stacks may differ about the source.
-    #[error("IPv6 packet has more than one home address")]
-    HomeAddresses,
-}
 
 /// The IP headers of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,8 +51,8 @@ impl IpHeader {
     /// Reads the headers of a whole packet.
     ///
     /// # Errors
-    /// [`IpParseError`] names the field that is wrong.
-    pub fn parse(packet: &[u8]) -> Result<Self, IpParseError> {
+    /// [`ParseError`] names the field that is wrong.
+    pub fn parse(packet: &[u8]) -> Result<Self, ParseError> {
         let header = Self::read(packet)?;
         header.payload(packet)?;
         Ok(header)
@@ -80,21 +61,21 @@ impl IpHeader {
     /// Reads the headers of a packet that may be truncated after them: a quote in an ICMP error, or a captured packet.
     ///
     /// # Errors
-    /// [`IpParseError`] names the field that is wrong.
-    pub fn read(octets: &[u8]) -> Result<Self, IpParseError> {
-        match octets.first().ok_or(IpParseError::TooShort)? >> 4 {
+    /// [`ParseError`] names the field that is wrong.
+    pub fn read(octets: &[u8]) -> Result<Self, ParseError> {
+        match octets.first().ok_or(ParseError::IpTooShort)? >> 4 {
             4 => Self::read_ipv4(octets),
             6 => Self::read_ipv6(octets),
-            version => Err(IpParseError::Version(version)),
+            version => Err(ParseError::IpVersion(version)),
         }
     }
 
     /// The payload of the packet that this header was read from, without link-layer padding.
     ///
     /// # Errors
-    /// [`IpParseError::BadLength`] when the packet is shorter than the header says, or the payload ends before it begins.
-    pub fn payload<'a>(&self, packet: &'a [u8]) -> Result<&'a [u8], IpParseError> {
-        packet.get(self.payload_offset..self.total_length).ok_or(IpParseError::BadLength)
+    /// [`ParseError::IpLength`] when the packet is shorter than the header says, or the payload ends before it begins.
+    pub fn payload<'a>(&self, packet: &'a [u8]) -> Result<&'a [u8], ParseError> {
+        packet.get(self.payload_offset..self.total_length).ok_or(ParseError::IpLength)
     }
 
     /// Whether all stacks agree on the addresses: no routing header leads on, and no Home Address option stands for the source.
@@ -102,12 +83,12 @@ impl IpHeader {
         (self.header_source, self.header_destination) == (self.source, self.destination)
     }
 
-    fn read_ipv4(packet: &[u8]) -> Result<Self, IpParseError> {
-        let (header, _) = packet.split_first_chunk::<IPV4_HEADER_LENGTH>().ok_or(IpParseError::TooShort)?;
+    fn read_ipv4(packet: &[u8]) -> Result<Self, ParseError> {
+        let (header, _) = packet.split_first_chunk::<IPV4_HEADER_LENGTH>().ok_or(ParseError::IpTooShort)?;
         let payload_offset = usize::from(header[0] & 0x0f) * 4;
         let total_length = usize::from(u16::from_be_bytes([header[2], header[3]]));
         if payload_offset < IPV4_HEADER_LENGTH {
-            return Err(IpParseError::BadLength);
+            return Err(ParseError::IpLength);
         }
         let fragment = u16::from_be_bytes([header[6], header[7]]);
         let source = Ipv4Addr::new(header[12], header[13], header[14], header[15]).into();
@@ -126,12 +107,12 @@ impl IpHeader {
         })
     }
 
-    fn read_ipv6(packet: &[u8]) -> Result<Self, IpParseError> {
+    fn read_ipv6(packet: &[u8]) -> Result<Self, ParseError> {
         let (header, mut extensions) =
-            packet.split_first_chunk::<IPV6_HEADER_LENGTH>().ok_or(IpParseError::TooShort)?;
+            packet.split_first_chunk::<IPV6_HEADER_LENGTH>().ok_or(ParseError::IpTooShort)?;
         let payload_length = usize::from(u16::from_be_bytes([header[4], header[5]]));
-        let source = ipv6_address(&header[8..24]).ok_or(IpParseError::TooShort)?.into();
-        let destination = ipv6_address(&header[24..40]).ok_or(IpParseError::TooShort)?.into();
+        let source = ipv6_address(&header[8..24]).ok_or(ParseError::IpTooShort)?.into();
+        let destination = ipv6_address(&header[24..40]).ok_or(ParseError::IpTooShort)?.into();
         let mut has_home = false;
         let mut parsed = Self {
             source,
@@ -147,15 +128,15 @@ impl IpHeader {
         loop {
             let length = match parsed.protocol {
                 HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS | MOBILITY => {
-                    (usize::from(*extensions.get(1).ok_or(IpParseError::TooShort)?) + 1) * 8
+                    (usize::from(*extensions.get(1).ok_or(ParseError::IpTooShort)?) + 1) * 8
                 }
                 AUTHENTICATION_HEADER => {
-                    (usize::from(*extensions.get(1).ok_or(IpParseError::TooShort)?) + 2) * 4
+                    (usize::from(*extensions.get(1).ok_or(ParseError::IpTooShort)?) + 2) * 4
                 }
                 FRAGMENT => 8,
                 _ => return Ok(parsed),
             };
-            let extension = extensions.get(..length).ok_or(IpParseError::TooShort)?;
+            let extension = extensions.get(..length).ok_or(ParseError::IpTooShort)?;
             match parsed.protocol {
                 ROUTING => {
                     if let Some(destination) = final_destination(extension)? {
@@ -165,7 +146,7 @@ impl IpHeader {
                 DESTINATION_OPTIONS => {
                     if let Some(home) = home_address(extension)? {
                         if core::mem::replace(&mut has_home, true) {
-                            return Err(IpParseError::HomeAddresses);
+                            return Err(ParseError::HomeAddresses);
                         }
                         parsed.source = home.into();
                     }
@@ -192,8 +173,8 @@ impl IpHeader {
 
 /// The final destination in a routing header with segments left: the last address of types 0 and 2 (RFC 8200 §8.1,
 /// RFC 6275 §6.4), the first of the segment list of type 4 (RFC 8754 §2).
-fn final_destination(extension: &[u8]) -> Result<Option<Ipv6Addr>, IpParseError> {
-    let [_, _, kind, segments_left, ..] = *extension else { return Err(IpParseError::TooShort) };
+fn final_destination(extension: &[u8]) -> Result<Option<Ipv6Addr>, ParseError> {
+    let [_, _, kind, segments_left, ..] = *extension else { return Err(ParseError::IpTooShort) };
     if segments_left == 0 {
         return Ok(None);
     }
@@ -204,14 +185,14 @@ fn final_destination(extension: &[u8]) -> Result<Option<Ipv6Addr>, IpParseError>
             .filter(|start| *start >= 8)
             .and_then(|start| extension.get(start..)),
         4 => extension.get(8..24),
-        _ => return Err(IpParseError::RoutingHeader(kind)),
+        _ => return Err(ParseError::RoutingHeader(kind)),
     };
-    address.and_then(ipv6_address).map(Some).ok_or(IpParseError::BadLength)
+    address.and_then(ipv6_address).map(Some).ok_or(ParseError::IpLength)
 }
 
 /// The address in the Home Address option of a Destination Options header: the receiver puts it in the place of the source before
 /// TCP sees the packet (RFC 6275 §9.3.1).
-fn home_address(extension: &[u8]) -> Result<Option<Ipv6Addr>, IpParseError> {
+fn home_address(extension: &[u8]) -> Result<Option<Ipv6Addr>, ParseError> {
     let mut options = extension.get(2..).unwrap_or_default();
     let mut home = None;
     // A stack drops the packet where an option is cut off, and reads nothing behind that.
@@ -223,9 +204,8 @@ fn home_address(extension: &[u8]) -> Result<Option<Ipv6Addr>, IpParseError> {
         }) else {
             break;
         };
-        if kind == HOME_ADDRESS && home.replace(ipv6_address(data).ok_or(IpParseError::BadLength)?).is_some()
-        {
-            return Err(IpParseError::HomeAddresses);
+        if kind == HOME_ADDRESS && home.replace(ipv6_address(data).ok_or(ParseError::IpLength)?).is_some() {
+            return Err(ParseError::HomeAddresses);
         }
         options = others;
     }

@@ -12,7 +12,7 @@ use crate::mkt::{MasterKey, Mkt};
 use crate::types::{Endpoint, Isn, SocketPair};
 
 /// Octets of the longest traffic key of any algorithm.
-pub const MAX_TRAFFIC_KEY_LENGTH: usize = 32;
+pub(crate) const MAX_TRAFFIC_KEY_LENGTH: usize = 32;
 
 const LABEL: &[u8; 6] = b"TCP-AO";
 

@@ -50,9 +50,8 @@
 //! Both ends of a handshake, each with a [`Connection`] of its own:
 //!
 //! ```
-//! use wireseal_algorithms::TcpAoAlgorithm;
 //! use wireseal_tcp_ao::{
-//!     Connection, Endpoint, Isn, KeyId, MasterKey, Mkt, MktSet, Segment, SocketPair,
+//!     Connection, Endpoint, Isn, KeyId, MasterKey, Mkt, MktSet, Segment, SocketPair, TcpAoAlgorithm,
 //! };
 //!
 //! // A TCP header whose only option is AO, as a stack would build it.
@@ -140,41 +139,37 @@ pub mod key_chain;
 pub mod option;
 pub mod shim;
 
-mod any_error;
 mod authenticate;
 mod built_in;
 mod connection;
 mod counters;
 mod error;
-#[cfg(feature = "defmt")]
-mod firmware_log;
 mod icmp;
 mod kdf;
 mod mac_input;
 mod mkt;
-mod peer;
 mod segment;
-mod sne;
 mod tcp;
 mod types;
 
-pub use any_error::Error;
-pub use authenticate::{segment_mac, sign_segment, verify_segment};
+pub use authenticate::{sign_segment, verify_segment};
 pub use connection::{
-    Connection, ConnectionState, HeardKeys, StateError, Verified, VerifiedSyn, sign_batch, verify_batch,
+    Connection, ConnectionState, HeardKeys, Verified, VerifiedSyn, sign_batch, verify_batch,
 };
 pub use counters::Counters;
-pub use error::{KeyError, ParseError, SignError, VerifyError};
+pub use error::{Error, OptionError, ParseError, SignError, StateError, VerifyError};
 pub use icmp::IcmpError;
-pub use kdf::{KdfContext, MAX_TRAFFIC_KEY_LENGTH, TrafficKey, TrafficKeyOctets};
+pub use kdf::{KdfContext, TrafficKey, TrafficKeyOctets};
 pub use mac_input::{FieldName, MacField, MacInput};
-pub use mkt::{MAX_MASTER_KEY_LENGTH, MasterKey, Mkt, MktError, MktParameters, MktSet, OptionCoverage};
-pub use option::{AoOption, NoRoom, OptionError, append_ao};
-pub use peer::{ConnectionIdentifier, MKTS_PER_PEER, Peer, PeerError};
+pub use mkt::{
+    ConnectionIdentifier, MAX_MASTER_KEY_LENGTH, MKTS_PER_PEER, MasterKey, Mkt, MktError, MktParameters,
+    MktSet, OptionCoverage, Peer, PeerError,
+};
+pub use option::{AoOption, append_ao};
 pub use segment::Segment;
-pub use sne::SneTracker;
 pub use tcp::Flags;
-pub use types::{Endpoint, Isn, KeyId, SeqNum, Sne, SocketPair};
+pub use types::{Endpoint, Isn, KeyId, SeqNum, Sne, SneTracker, SocketPair};
+pub use wireseal_algorithms::TcpAoAlgorithm;
 
 /// The README's code compiles.
 #[cfg(doctest)]

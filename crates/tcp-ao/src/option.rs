@@ -5,6 +5,7 @@ use core::ops::Range;
 
 use wireseal_mac::Mac;
 
+use crate::error::{OptionError, SignError};
 use crate::types::KeyId;
 
 /// Octets of a TCP header before its options.
@@ -14,7 +15,8 @@ pub const MAX_OPTIONS_LENGTH: usize = 40;
 /// Octets of an AO option before its MAC: kind, length, KeyID, RNextKeyID (RFC 5925 §2.2).
 pub const AO_HEADER_LENGTH: usize = 4;
 /// Octets of the longest AO option that Wireseal sends: its header and a MAC of 16 octets.
-pub const MAX_AO_LENGTH: usize = AO_HEADER_LENGTH + wireseal_algorithms::TcpAoAlgorithm::MAX_MAC_LENGTH;
+pub(crate) const MAX_AO_LENGTH: usize =
+    AO_HEADER_LENGTH + wireseal_algorithms::TcpAoAlgorithm::MAX_MAC_LENGTH;
 
 /// The option kinds that Wireseal knows (IANA TCP parameters).
 pub mod kind {
@@ -34,29 +36,6 @@ pub mod kind {
     pub const MULTIPATH: u8 = 30;
     /// The cookie of TCP Fast Open (RFC 7413 §2).
     pub const FAST_OPEN: u8 = 34;
-}
-
-/// What is wrong with the options of a header. The peer's fault.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub enum OptionError {
-    /// An option's length field is below 2, or the option ends past the header.
-    #[error("TCP option of kind {kind} at octet {offset} of the options has an impossible length")]
-    BadLength {
-        /// The kind of the option.
-        kind: u8,
-        /// Where it starts, in octets from the start of the options.
-        offset: usize,
-    },
-    /// The AO option is shorter than 4 octets (RFC 5925 §2.2).
-    #[error("AO option is shorter than 4 octets")]
-    AoTooShort,
-    /// More than one AO option (RFC 5925 §2.2).
-    #[error("segment has more than one AO option")]
-    TwoAoOptions,
-    /// AO and TCP-MD5 in one segment (RFC 5925 §2.2).
-    #[error("segment has both an AO and a TCP-MD5 option")]
-    AoWithMd5,
 }
 
 /// One option in a header.
@@ -265,25 +244,14 @@ impl fmt::Debug for AoOption<'_> {
     }
 }
 
-/// A header has too little option space left for an AO option. Caller error.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[error("AO option needs {needed} octets of option space, {free} were free")]
-pub struct NoRoom {
-    /// Octets that the option and its padding need.
-    pub needed: usize,
-    /// Octets of the header's option space that were free.
-    pub free: usize,
-}
-
 /// Appends an AO option with a zeroed MAC to the `used` octets of options at the start of `space`, pads with NOPs to a
 /// multiple of four octets, and returns the new length of the options.
 ///
 /// `space` is the header's option space: up to 40 octets (RFC 9293 §3.1). Signing the segment fills in ids and MAC.
 ///
 /// # Errors
-/// [`NoRoom`] if the padded options do not fit; `space` is then unchanged.
-pub fn append_ao(space: &mut [u8], used: usize, mac_length: usize) -> Result<usize, NoRoom> {
+/// [`SignError::NoRoom`] if the padded options do not fit; `space` is then unchanged.
+pub fn append_ao(space: &mut [u8], used: usize, mac_length: usize) -> Result<usize, SignError> {
     let length = AoOption::length_with(mac_length);
     let limit = space.len().min(MAX_OPTIONS_LENGTH);
     let free = limit.saturating_sub(used);
@@ -291,7 +259,7 @@ pub fn append_ao(space: &mut [u8], used: usize, mac_length: usize) -> Result<usi
     let padded = used.saturating_add(length).checked_next_multiple_of(4).unwrap_or(usize::MAX);
     let needed = padded.saturating_sub(used);
     let room = space[..limit].get_mut(used..padded).and_then(|room| room.split_at_mut_checked(length));
-    let Some((option, padding)) = room else { return Err(NoRoom { needed, free }) };
+    let Some((option, padding)) = room else { return Err(SignError::NoRoom { needed, free }) };
     option.fill(0);
     option[0] = kind::AUTHENTICATION;
     option[1] = length as u8;

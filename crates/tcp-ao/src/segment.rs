@@ -1,13 +1,13 @@
-//! Views of TCP segments inside IP packets. Nothing is copied.
+//! Views of TCP segments, with their addresses and without. Nothing is copied.
 
 use core::fmt;
 use core::net::IpAddr;
 
-use crate::error::{ParseError, VerifyError};
+use crate::error::{OptionError, ParseError, VerifyError};
 use crate::ip::{IpHeader, PROTOCOL_TCP};
 use crate::mac_input::MacInput;
 use crate::mkt::OptionCoverage;
-use crate::option::{AoOption, OptionError, Options};
+use crate::option::{AoOption, Options};
 use crate::tcp::{Flags, Tcp};
 use crate::types::{Endpoint, SeqNum, Sne};
 
@@ -199,5 +199,22 @@ impl fmt::Debug for Segment<'_> {
             .field("flags", &self.flags())
             .field("payload_length", &self.payload().len())
             .finish()
+    }
+}
+
+/// Without payload and MAC.
+#[cfg(feature = "defmt")]
+impl defmt::Format for Segment<'_> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        let (sequence, octets) = (self.sequence(), self.payload().len());
+        defmt::write!(
+            f,
+            "{} -> {} {} {}{} octets",
+            self.source(),
+            self.destination(),
+            sequence,
+            self.flags(),
+            octets
+        );
     }
 }

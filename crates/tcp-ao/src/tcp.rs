@@ -3,8 +3,8 @@
 use core::fmt;
 use core::net::IpAddr;
 
-use crate::error::ParseError;
-use crate::option::{AoOption, OptionError, TCP_HEADER_LENGTH};
+use crate::error::{OptionError, ParseError};
+use crate::option::{AoOption, TCP_HEADER_LENGTH};
 use crate::types::{Endpoint, SeqNum};
 
 /// Places of the fields in a TCP header (RFC 9293 §3.1).
@@ -64,6 +64,18 @@ impl fmt::Debug for Flags {
         f.debug_list()
             .entries(self.named().iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name))
             .finish()
+    }
+}
+
+/// Flags by their names.
+#[cfg(feature = "defmt")]
+impl defmt::Format for Flags {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        for (is_set, name) in self.named() {
+            if is_set {
+                defmt::write!(f, "{=str} ", name);
+            }
+        }
     }
 }
 

@@ -69,10 +69,11 @@ const fn words(direction: Direction, refusal: &Refusal) -> &'static str {
         (_, Refusal::SourceRouted) => "routing header or Home Address option: TCP would see other addresses",
         (_, Refusal::Icmp) => "ICMP errors about a session, which anybody can forge (--accept-icmp)",
         (_, Refusal::Sign(_)) => "segments of the program that fit no session",
-        (_, Refusal::NoRoom(_)) => "the program's TCP options leave no room for TCP-AO",
+        (_, Refusal::NoRoom { .. }) => "the program's TCP options leave no room for TCP-AO",
         (_, Refusal::AlreadySigned) => {
             "the program signs its segments itself: remove its own TCP-AO or TCP-MD5"
         }
         (_, Refusal::TooLong { .. }) => "the signed packet is too long",
+        _ => "refused for another reason",
     }
 }

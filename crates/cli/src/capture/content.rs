@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use wireseal_tcp_ao::ip::{IPV6_HEADER_LENGTH, IpHeader, IpParseError, PROTOCOL_TCP};
+use wireseal_tcp_ao::ParseError;
+use wireseal_tcp_ao::ip::{IPV6_HEADER_LENGTH, IpHeader, PROTOCOL_TCP};
 
 use super::Packet;
 
@@ -69,7 +70,7 @@ pub enum Unreadable {
     TooShort,
     /// The IP headers are inconsistent.
     #[error("{0}")]
-    Ip(IpParseError),
+    Ip(ParseError),
 }
 
 impl<'a> Content<'a> {
@@ -163,7 +164,7 @@ fn internet(octets: &[u8], unrecorded: usize) -> Content<'_> {
     let header = &IpHeader::read(octets);
     let header = match header {
         Ok(header) => header,
-        Err(IpParseError::TooShort) if unrecorded > 0 || octets.is_empty() => {
+        Err(ParseError::IpTooShort) if unrecorded > 0 || octets.is_empty() => {
             return Content::Unreadable(too_short(unrecorded));
         }
         Err(error) => return Content::Unreadable(Unreadable::Ip(*error)),
@@ -175,7 +176,7 @@ fn internet(octets: &[u8], unrecorded: usize) -> Content<'_> {
     let end = if says_no_length { octets.len() + unrecorded } else { header.total_length };
     let missing = end.saturating_sub(octets.len());
     let (Some(octets), true) = (octets.get(payload_offset..end - missing), missing <= unrecorded) else {
-        return Content::Unreadable(Unreadable::Ip(IpParseError::BadLength));
+        return Content::Unreadable(Unreadable::Ip(ParseError::IpLength));
     };
     match protocol {
         _ if is_fragment => Content::Fragment { protocol, is_first: fragment_offset == 0 },

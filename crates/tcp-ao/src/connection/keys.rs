@@ -1,11 +1,14 @@
-//! The keys of one connection: adding, choosing, removing (RFC 5925 §3.1, §6.1).
+//! The keys of one connection: adding, choosing, removing (RFC 5925 §3.1, §6.1), and which of them are ready to compute MACs.
 
 use core::array;
 
 use crate::connection::Connection;
-use crate::error::KeyError;
+use crate::connection::heard::Heard;
+use crate::connection::secrets::{BothTrafficKeys, MasterKeys, Secrets, TrafficKeys};
+use crate::error::SignError;
+use crate::kdf::{KdfContext, TrafficKey};
 use crate::mkt::{Mkt, MktError, MktParameters, MktSet};
-use crate::option::{AoOption, NoRoom, append_ao};
+use crate::option::{AoOption, append_ao};
 use crate::types::{Isn, KeyId};
 
 impl<const N: usize> Connection<N> {
@@ -41,8 +44,8 @@ impl<const N: usize> Connection<N> {
     /// Append it to each header anew, because the peer can change the current key with every segment.
     ///
     /// # Errors
-    /// [`NoRoom`] if option and padding do not fit; `space` is then unchanged.
-    pub fn append_ao(&self, space: &mut [u8], used: usize) -> Result<usize, NoRoom> {
+    /// [`SignError::NoRoom`] if option and padding do not fit; `space` is then unchanged.
+    pub fn append_ao(&self, space: &mut [u8], used: usize) -> Result<usize, SignError> {
         append_ao(space, used, self.current_key().mac_length())
     }
 
@@ -72,18 +75,18 @@ impl<const N: usize> Connection<N> {
     /// Asks the peer to sign with the MKT of this RecvID, which is sent as RNextKeyID from the next segment on.
     ///
     /// # Errors
-    /// [`KeyError::UnknownRecvId`].
-    pub fn set_rnext_key(&mut self, recv_id: KeyId) -> Result<(), KeyError> {
-        self.rnext = self.index(|key| key.recv_id == recv_id).ok_or(KeyError::UnknownRecvId(recv_id))?;
+    /// [`MktError::UnknownRecvId`].
+    pub fn set_rnext_key(&mut self, recv_id: KeyId) -> Result<(), MktError> {
+        self.rnext = self.index(|key| key.recv_id == recv_id).ok_or(MktError::UnknownRecvId(recv_id))?;
         Ok(())
     }
 
     /// Signs with the MKT of this SendID from the next segment on, without waiting for the peer to ask.
     ///
     /// # Errors
-    /// [`KeyError::UnknownSendId`].
-    pub fn set_current_key(&mut self, send_id: KeyId) -> Result<(), KeyError> {
-        let index = self.index(|key| key.send_id == send_id).ok_or(KeyError::UnknownSendId(send_id))?;
+    /// [`MktError::UnknownSendId`].
+    pub fn set_current_key(&mut self, send_id: KeyId) -> Result<(), MktError> {
+        let index = self.index(|key| key.send_id == send_id).ok_or(MktError::UnknownSendId(send_id))?;
         self.sign_with(index);
         Ok(())
     }
@@ -94,17 +97,17 @@ impl<const N: usize> Connection<N> {
     /// Do so once both ends hold the replacement. A peer that still signs with the removed MKT changes over with this end's next segment.
     ///
     /// # Errors
-    /// [`KeyError::UnknownSendId`] for either id; [`KeyError::Last`]; [`KeyError::InUse`] if the MKT is the current or the
+    /// [`MktError::UnknownSendId`] for either id; [`MktError::Last`]; [`MktError::InUse`] if the MKT is the current or the
     /// rnext key and no other replacement is named. The keys are then unchanged.
-    pub fn remove_key(&mut self, send_id: KeyId, replacement: Option<KeyId>) -> Result<(), KeyError> {
-        let index_of = |id| self.index(|key| key.send_id == id).ok_or(KeyError::UnknownSendId(id));
+    pub fn remove_key(&mut self, send_id: KeyId, replacement: Option<KeyId>) -> Result<(), MktError> {
+        let index_of = |id| self.index(|key| key.send_id == id).ok_or(MktError::UnknownSendId(id));
         let removed = index_of(send_id)?;
         if self.keys().count() == 1 {
-            return Err(KeyError::Last(send_id));
+            return Err(MktError::Last(send_id));
         }
         let replacement = replacement.map(index_of).transpose()?.filter(|index| *index != removed);
         let instead_of = |index| {
-            if index == removed { replacement.ok_or(KeyError::InUse(send_id)) } else { Ok(index) }
+            if index == removed { replacement.ok_or(MktError::InUse(send_id)) } else { Ok(index) }
         };
         let (current, rnext) = (instead_of(self.current)?, instead_of(self.rnext)?);
         let before = self.check_values();
@@ -127,8 +130,8 @@ impl<const N: usize> Connection<N> {
     /// Use it to apply changes of a key chain, or to replace a secret under the same ids.
     ///
     /// # Errors
-    /// [`KeyError::NoKey`] if `mkts` has none to sign with; the keys are unchanged.
-    pub fn replace_keys(&mut self, mkts: &MktSet<N>) -> Result<(), KeyError> {
+    /// [`MktError::NoKey`] if `mkts` has none to sign with; the keys are unchanged.
+    pub fn replace_keys(&mut self, mkts: &MktSet<N>) -> Result<(), MktError> {
         self.replace_keys_but(mkts, |_| false)
     }
 
@@ -139,7 +142,7 @@ impl<const N: usize> Connection<N> {
         &mut self,
         mkts: &MktSet<N>,
         is_early: impl Fn(&dyn Fn(&Mkt) -> bool) -> bool,
-    ) -> Result<(), KeyError> {
+    ) -> Result<(), MktError> {
         let is_early =
             |key: &MktParameters| is_early(&|mkt| mkt.send_id() == key.send_id && self.has_key(mkt));
         let is_kept = |key: &MktParameters| mkts.check_ids(key).is_ok() && is_early(key);
@@ -155,7 +158,7 @@ impl<const N: usize> Connection<N> {
         }
         let id = |slot: usize| self.parameters[slot].as_ref().filter(|_| kept[slot]).map(|key| key.send_id);
         let preferred = taken.clone().find(|mkt| !mkt.parameters().accept_only).map(Mkt::send_id);
-        let preferred = preferred.or_else(|| id(rnext)).or_else(|| id(current)).ok_or(KeyError::NoKey)?;
+        let preferred = preferred.or_else(|| id(rnext)).or_else(|| id(current)).ok_or(MktError::NoKey)?;
         // A key whose time to sign is still to come is in the set for acceptance only. If the peer signs with it, this end's clock was
         // set back, and the peer may hold no other. If not, the clock was ahead.
         let signs =
@@ -171,7 +174,7 @@ impl<const N: usize> Connection<N> {
         }
         let free = (0..N).filter(|slot| !kept[*slot]);
         taken.zip(free).for_each(|(mkt, slot)| self.put(slot, mkt));
-        let slot = |id| self.index(|key| key.send_id == id).ok_or(KeyError::NoKey);
+        let slot = |id| self.index(|key| key.send_id == id).ok_or(MktError::NoKey);
         self.settle_keys(slot(current)?, slot(preferred)?, before);
         Ok(())
     }
@@ -224,5 +227,131 @@ impl<const N: usize> Connection<N> {
     #[inline(always)]
     pub(super) fn key(&self, slot: u8) -> &MktParameters {
         self.key_in(slot).expect("current and rnext keys are always there")
+    }
+}
+
+impl<const N: usize> Connection<N> {
+    /// Makes the key of a slot the current one.
+    #[cold]
+    pub(super) fn make_current(&mut self, slot: u8) {
+        let Some(Some(parameters)) = self.parameters.get(usize::from(slot)) else { return };
+        if let Secrets::Traffic(keys) = &mut self.secrets {
+            let octets = keys.octets.get(usize::from(slot));
+            let key = octets.and_then(|octets| TrafficKey::expand(parameters.algorithm, &octets.send));
+            let Some(key) = key else { return };
+            keys.send = key;
+        }
+        self.heard.peer_uses_current &= self.current == slot;
+        self.current = slot;
+    }
+
+    /// The key of this RecvID will be ready when the next segment comes.
+    #[cold]
+    pub(super) fn verify_next_with(&mut self, recv_id: KeyId) {
+        let slot = self.index(|key| key.recv_id == recv_id);
+        if let (Some(slot), Secrets::Traffic(keys)) = (slot, &mut self.secrets)
+            && let Some(Some(parameters)) = self.parameters.get(usize::from(slot))
+            && let Some(octets) = keys.octets.get(usize::from(slot))
+            && let Some(key) = TrafficKey::expand(parameters.algorithm, &octets.receive)
+        {
+            self.verifies_with = slot;
+            keys.receive = key;
+        }
+    }
+
+    /// Makes these slots those of the current and the rnext key, and their keys ready, after a change of the keys.
+    /// `before` is what [`check_values`](Self::check_values) returned before it.
+    pub(super) fn settle_keys(&mut self, current: u8, rnext: u8, before: [u32; N]) {
+        let previous = self.current;
+        (self.current, self.rnext, self.verifies_with) = (current, rnext, rnext);
+        if let Secrets::Traffic(keys) = &mut self.secrets {
+            let ready = |slot: u8| {
+                let algorithm = self.parameters.get(usize::from(slot))?.as_ref()?.algorithm;
+                Some((algorithm, keys.octets.get(usize::from(slot))?))
+            };
+            let receive = ready(rnext).and_then(|(algorithm, of)| TrafficKey::expand(algorithm, &of.receive));
+            let send = ready(current).and_then(|(algorithm, of)| TrafficKey::expand(algorithm, &of.send));
+            match (receive, send) {
+                (Some(receive), Some(send)) => (keys.receive, keys.send) = (receive, send),
+                _ => self.forget_keys(),
+            }
+        }
+        self.keep_heard(before, previous);
+    }
+
+    /// After a change of the keys, keeps the memory of those that are still held. `previous` is the slot of the current key before it.
+    pub(super) fn keep_heard(&mut self, before: [u32; N], previous: u8) {
+        let now = self.check_values();
+        self.heard.peer_uses_current &=
+            before.get(usize::from(previous)) == now.get(usize::from(self.current));
+        match self.secrets {
+            Secrets::Master(_) => self.heard = Heard::new(),
+            Secrets::Traffic(_) => self.heard.keys_changed(before, now),
+        }
+        self.heard.signs_with(self.current);
+    }
+
+    /// A check value for each traffic key, by slot: the start of its MAC of the SendID alone, which is never sent and does not reveal the
+    /// key. Of two MKTs with one secret, each has its own. 0 where there is no traffic key.
+    #[inline(never)]
+    pub(super) fn check_values(&self) -> [u32; N] {
+        let Secrets::Traffic(keys) = &self.secrets else { return [0; N] };
+        let value = |slot: usize| {
+            let (parameters, octets) = (self.parameters[slot].as_ref()?, &keys.octets[slot]);
+            let key = TrafficKey::expand(parameters.algorithm, &octets.send)?;
+            let mac = key.mac_key().mac(&[&[parameters.send_id.0]]);
+            Some(u32::from_be_bytes(*mac.as_bytes().first_chunk()?).max(1))
+        };
+        array::from_fn(|slot| value(slot).unwrap_or(0))
+    }
+
+    /// Turns the master keys into traffic keys, and wipes them.
+    pub(super) fn derive_all(&mut self, local_isn: Isn) {
+        let Secrets::Master(master) = &self.secrets else { return };
+        let isns = (local_isn, self.remote_isn);
+        let mut octets = array::from_fn(|_| BothTrafficKeys::zero());
+        for (place, keys) in octets.iter_mut().zip(self.parameters.iter().zip(&master.keys)) {
+            if let (Some(key), master_key) = keys
+                && place.derive(key.algorithm, master_key, self.pair, isns).is_none()
+            {
+                return self.forget_keys();
+            }
+        }
+        self.verifies_with = self.rnext;
+        self.set_traffic_keys(&octets);
+    }
+
+    /// Replaces all traffic keys, and makes those of the current and the rnext key ready. This, the derivation and the last step are
+    /// apart, so that the stack never holds what two of them need.
+    #[inline(never)]
+    fn set_traffic_keys(&mut self, octets: &[BothTrafficKeys; N]) {
+        let key = |slot| Some((self.key_in(slot)?.algorithm, octets.get(usize::from(slot))?));
+        let receive =
+            key(self.rnext).and_then(|(algorithm, keys)| TrafficKey::expand(algorithm, &keys.receive));
+        let send = key(self.current).and_then(|(algorithm, keys)| TrafficKey::expand(algorithm, &keys.send));
+        match (receive, send) {
+            (Some(receive), Some(send)) => self.install(receive, send, octets),
+            _ => self.forget_keys(),
+        }
+    }
+
+    #[inline(never)]
+    fn install(&mut self, receive: TrafficKey, send: TrafficKey, octets: &[BothTrafficKeys; N]) {
+        self.secrets = Secrets::Traffic(TrafficKeys { receive, send, octets: octets.clone() });
+    }
+
+    /// Unreachable; drops all keys so nothing is signed or verified.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn forget_keys(&mut self) {
+        self.secrets = Secrets::Master(MasterKeys::BLANK);
+    }
+
+    /// The traffic key of a slot in this context, while its master key is there.
+    #[cold]
+    pub(super) fn derive(&self, slot: u8, context: &KdfContext) -> Option<TrafficKey> {
+        let Secrets::Master(master) = &self.secrets else { return None };
+        let master_key = master.keys.get(usize::from(slot))?;
+        TrafficKey::derive_from(self.key_in(slot)?.algorithm, master_key, context)
     }
 }

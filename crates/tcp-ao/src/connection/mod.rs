@@ -1,12 +1,8 @@
 //! One connection's keys, SNEs and ISNs, from the first SYN to TIME-WAIT.
 
-mod ahead;
 mod batch;
-mod handshake;
 mod heard;
 mod keys;
-mod octets;
-mod ready;
 mod receive;
 mod secrets;
 mod send;
@@ -18,20 +14,17 @@ use core::fmt;
 use wireseal_mac::prefetch;
 
 use crate::counters::Counters;
-use crate::error::KeyError;
-use crate::mkt::{MktParameters, MktSet};
-use crate::sne::SneTracker;
-use crate::types::{Isn, KeyId, SeqNum, Sne, SocketPair};
+use crate::mkt::{MktError, MktParameters, MktSet};
+use crate::types::{Isn, KeyId, SeqNum, Sne, SneTracker, SocketPair};
 
-pub(crate) use ahead::{Ahead, ToSign};
-pub(crate) use batch::{BATCH, mac_batch};
+pub(crate) use batch::{Ahead, BATCH, ToSign, mac_batch};
 pub use batch::{sign_batch, verify_batch};
-pub(crate) use handshake::Handshake;
 use heard::Heard;
 pub use heard::HeardKeys;
 pub use receive::Verified;
 use secrets::{MasterKeys, Secrets};
-pub use state::{ConnectionState, StateError};
+pub use state::ConnectionState;
+pub(crate) use syn::Handshake;
 pub use syn::VerifiedSyn;
 
 /// How far the handshake has come, which decides the traffic keys.
@@ -92,9 +85,9 @@ impl<const N: usize> Connection<N> {
     /// The preferred MKT becomes current and rnext key.
     ///
     /// # Errors
-    /// [`KeyError::NoKey`] if the set has none to sign with.
-    pub fn active(pair: SocketPair, local_isn: Isn, mkts: &MktSet<N>) -> Result<Self, KeyError> {
-        let first = mkts.preferred().ok_or(KeyError::NoKey)?.send_id();
+    /// [`MktError::NoKey`] if the set has none to sign with.
+    pub fn active(pair: SocketPair, local_isn: Isn, mkts: &MktSet<N>) -> Result<Self, MktError> {
+        let first = mkts.preferred().ok_or(MktError::NoKey)?.send_id();
         Ok(Self::new(pair, Phase::SynSent, Some(local_isn), Isn::UNKNOWN, mkts, first, first))
     }
 
@@ -157,7 +150,7 @@ impl<const N: usize> Connection<N> {
         }
     }
 
-    /// Asks the processor to bring near what finds a segment's key: two cache lines. Only time changes.
+    /// Prefetches the two cache lines that locate a segment's key.
     ///
     /// Among thousands of connections, call it as soon as you know which one a packet belongs to, and do something else before you
     /// read the connection, such as looking up those of the other packets. [`verify_batch`] and [`sign_batch`] fetch the keys

@@ -10,9 +10,8 @@ use crate::mac_input::MacInput;
 use crate::mkt::MktParameters;
 use crate::option::AoOption;
 use crate::segment::Segment;
-use crate::sne::SneTracker;
 use crate::tcp::Tcp;
-use crate::types::{Isn, KeyId, Sne};
+use crate::types::{Isn, KeyId, Sne, SneTracker};
 
 /// A segment whose MAC has verified. Only [`Connection::verify`] makes one.
 #[derive(Clone, Copy, Debug)]

@@ -5,8 +5,8 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::kdf::{KdfContext, MAX_TRAFFIC_KEY_LENGTH, TrafficKey, derive};
+use crate::mkt::MKTS_PER_PEER;
 use crate::mkt::{MasterKey, Mkt};
-use crate::peer::MKTS_PER_PEER;
 use crate::types::{Isn, SocketPair};
 
 /// The master keys until the ISNs are confirmed, the traffic keys afterwards; never both.

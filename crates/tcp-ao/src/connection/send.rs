@@ -10,9 +10,8 @@ use crate::kdf::KdfContext;
 use crate::mac_input::MacInput;
 use crate::mkt::MktParameters;
 use crate::option::AoPlace;
-use crate::sne::SneTracker;
 use crate::tcp::{Flags, Tcp};
-use crate::types::{Isn, SeqNum, Sne};
+use crate::types::{Isn, SeqNum, Sne, SneTracker};
 
 /// What a segment's header says about the connection.
 #[derive(Clone, Copy)]

@@ -1,4 +1,5 @@
-//! A listener checks a SYN without state, so that a flood of forged SYNs leaves none behind.
+//! What a listener knows before a connection is established: the peer's SYN, checked without state, so that a flood of forged SYNs leaves
+//! none behind, and the handshakes that the peer may mean.
 
 use crate::authenticate::{check_mac, check_mac_length};
 use crate::error::VerifyError;
@@ -68,5 +69,28 @@ impl<const N: usize> MktSet<N> {
         let input = segment.mac_input_with(Sne(0), &ao, mkt.parameters().options);
         check_mac(&ao, input, &key)?;
         Ok(VerifiedSyn { segment, mkts: self, mkt, rnext_key_id: ao.rnext_key_id })
+    }
+}
+
+/// One of the peer's SYNs, and an answer of this end's.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Handshake {
+    pub(crate) remote_isn: Isn,
+    /// The ISN of the SYN-ACK; `None` while there is none.
+    pub(crate) local_isn: Option<Isn>,
+    /// The RecvID of the MKT that signed the SYN, and the SendID of the one it asks for.
+    pub(crate) signed_with: KeyId,
+    pub(crate) asked_for: KeyId,
+}
+
+impl Handshake {
+    /// That of a SYN of the peer's, not answered yet.
+    pub(crate) fn of<const N: usize>(syn: &VerifiedSyn<'_, '_, N>) -> Self {
+        Self {
+            remote_isn: Isn(syn.segment().sequence().0),
+            local_isn: None,
+            signed_with: syn.mkt().recv_id(),
+            asked_for: syn.asked_for().send_id(),
+        }
     }
 }

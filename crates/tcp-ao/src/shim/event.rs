@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::shim::Refusal;
+use crate::error::Refusal;
 use crate::shim::entry::{Entry, Stage};
 use crate::types::{KeyId, SocketPair};
 
@@ -188,5 +188,36 @@ impl fmt::Display for Direction {
             Self::Inbound => "inbound",
             Self::Outbound => "outbound",
         })
+    }
+}
+
+/// Logs each event through `tracing`: its `Display` as the message, with the fields `peer` and `pair`.
+///
+/// | level | events |
+/// |---|---|
+/// | warn | a packet passed unprotected, the peer is still on the old key |
+/// | info | a connection opened or ended, key switched |
+/// | debug | a packet refused, a handshake ended: an attacker can cause any number of these, and must not fill a disk |
+///
+/// [`Shim::refused`](crate::shim::Shim::refused) and [`Shim::counters`](crate::shim::Shim::counters) count refused packets.
+#[cfg(feature = "tracing")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TracingObserver;
+
+#[cfg(feature = "tracing")]
+impl Observer for TracingObserver {
+    fn observe(&mut self, event: &Event) {
+        let Event { peer, pair, kind } = event;
+        match kind {
+            EventKind::Passed { .. } | EventKind::PeerOnOldKey { .. } => {
+                tracing::warn!(peer, ?pair, "{event}");
+            }
+            EventKind::Opened | EventKind::Ended(_) | EventKind::KeySwitched { .. } => {
+                tracing::info!(peer, ?pair, "{event}");
+            }
+            EventKind::Refused { .. } | EventKind::HandshakeEnded(_) => {
+                tracing::debug!(peer, ?pair, "{event}");
+            }
+        }
     }
 }

@@ -3,18 +3,20 @@
 use core::ops::Range;
 use core::time::Duration;
 
+use wireseal_mac::Mac;
+
 use crate::checksum::{self, PayloadSum};
-use crate::connection::{Ahead, Connection, Handshake};
+use crate::connection::{Ahead, BATCH, Connection, Handshake, mac_batch};
 use crate::counters::Counters;
-use crate::error::{ParseError, VerifyError};
+use crate::error::{ParseError, Refusal, VerifyError};
 use crate::icmp::{self, Hidden, IcmpError};
-use crate::ip::{IPV4_HEADER_LENGTH, IPV6_HEADER_LENGTH, IpHeader, IpParseError, PROTOCOL_TCP};
+use crate::ip::{IPV4_HEADER_LENGTH, IPV6_HEADER_LENGTH, IpHeader, PROTOCOL_TCP};
 use crate::option::TCP_HEADER_LENGTH;
 use crate::segment::Segment;
 use crate::shim::entry::{Entry, Stage};
 use crate::shim::{
-    Direction, EventKind, OPTION_ROOM, Observer, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot, Subject,
-    Unmatched, event, options,
+    Direction, EventKind, OPTION_ROOM, Observer, PeerSlot, Shim, ShimConfig, ShimSlot, Subject, Unmatched,
+    event, options,
 };
 use crate::types::{Isn, SocketPair};
 
@@ -50,6 +52,50 @@ where
         verdict.or_else(|refusal| self.refuse(now, Direction::Inbound, subject, refusal))
     }
 
+    /// Takes packets from the link, as [`inbound`](Self::inbound) does with each. For every packet in order, `each` gets its index and
+    /// the result.
+    ///
+    /// MACs are computed 16 at a time, which takes a fraction of the time (see the benches). Pass what has arrived; do not wait for more.
+    pub fn inbound_batch<B: AsMut<[u8]>>(
+        &mut self,
+        now: Duration,
+        packets: &mut [B],
+        mut each: impl FnMut(usize, Result<Range<usize>, Refusal>),
+    ) {
+        for (batch, packets) in packets.chunks_mut(BATCH).enumerate() {
+            let mut ahead = [const { None }; BATCH];
+            // One alone gains nothing.
+            if packets.len() > 1 {
+                self.look_ahead(packets, &mut ahead);
+            }
+            for (number, (packet, ahead)) in packets.iter_mut().zip(&ahead).enumerate() {
+                let mut subject = Subject::default();
+                let verdict = self.check_inbound(now, packet.as_mut(), &mut subject, ahead.as_ref());
+                let verdict =
+                    verdict.or_else(|refusal| self.refuse(now, Direction::Inbound, subject, refusal));
+                each(batch * BATCH + number, verdict);
+            }
+        }
+    }
+
+    /// Computes the MACs of segments of established connections.
+    fn look_ahead<B: AsMut<[u8]>>(&self, packets: &mut [B], ahead: &mut [Option<Ahead>; BATCH]) {
+        let mut macs = [const { Mac::EMPTY }; BATCH];
+        let jobs = packets.iter_mut().zip(&mut *ahead).filter_map(|(packet, ahead)| {
+            let packet: &[u8] = packet.as_mut();
+            let ip = IpHeader::parse(packet).ok()?;
+            let segment = Segment::from_packet(&ip, packet).ok()?;
+            let pair = SocketPair { local: segment.destination(), remote: segment.source() };
+            let (key, input, found) = self.table.get(&pair)?.connection.look_ahead(&segment)?;
+            *ahead = Some(found);
+            Some((key, input))
+        });
+        mac_batch(jobs, &mut macs);
+        for (ahead, mac) in ahead.iter_mut().flatten().zip(macs) {
+            ahead.mac = mac;
+        }
+    }
+
     /// The same. The MAC may have been computed ahead.
     pub(super) fn check_inbound(
         &mut self,
@@ -58,10 +104,10 @@ where
         subject: &mut Subject,
         ahead: Option<&Ahead>,
     ) -> Result<Range<usize>, Refusal> {
-        let ip = IpHeader::parse(packet).map_err(ParseError::Ip)?;
+        let ip = IpHeader::parse(packet)?;
         let whole = 0..ip.total_length;
         subject.packet = whole.clone();
-        let packet = packet.get_mut(..ip.total_length).ok_or(ParseError::Ip(IpParseError::BadLength))?;
+        let packet = packet.get_mut(..ip.total_length).ok_or(ParseError::IpLength)?;
         if ip.protocol != PROTOCOL_TCP {
             self.admit_icmp(&ip, packet)?;
             return Ok(whole);
@@ -277,7 +323,7 @@ fn check_checksums(config: &ShimConfig, packet: &[u8], ip: &IpHeader) -> Result<
         return Ok(());
     }
     let split = packet.split_at_checked(ip.payload_offset);
-    let (headers, tcp) = split.ok_or(ParseError::Ip(IpParseError::BadLength))?;
+    let (headers, tcp) = split.ok_or(ParseError::IpLength)?;
     let is_header_right = ip.source.is_ipv6() || checksum::ipv4_header(headers) == 0;
     if !is_header_right || checksum::tcp(ip.source, ip.destination, tcp) != 0 {
         return Err(Refusal::Checksum);

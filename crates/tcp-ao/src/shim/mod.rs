@@ -8,21 +8,14 @@
 //! peer advertises. SACK blocks that do not fit next to the option are dropped, oldest first (RFC 2018 §3), and so is Multipath TCP's
 //! MP_CAPABLE, so that both ends fall back to TCP (RFC 8684 §3.7).
 
-mod batch;
 mod entry;
 mod event;
-mod handshakes;
 mod hash;
 mod inbound;
 mod options;
 mod outbound;
 mod peers;
-mod refusal;
-mod shares;
-mod slot;
 mod table;
-#[cfg(feature = "tracing")]
-mod tracing;
 
 use core::fmt;
 use core::ops::Range;
@@ -30,24 +23,23 @@ use core::time::Duration;
 
 use crate::connection::{Connection, ConnectionState};
 use crate::counters::Counters;
-use crate::error::KeyError;
 use crate::ip::IPV6_HEADER_LENGTH;
-use crate::mkt::MktSet;
+use crate::mkt::{MKTS_PER_PEER, MktError, MktSet, Peer, PeerError};
 use crate::option::MAX_AO_LENGTH;
-use crate::peer::{MKTS_PER_PEER, Peer, PeerError};
 use crate::types::SocketPair;
 
+pub use crate::counters::RefusalCounters;
+pub use crate::error::Refusal;
 pub use entry::TimeLimits;
 use entry::{Entry, Stage};
+#[cfg(feature = "tracing")]
+pub use event::TracingObserver;
 pub use event::{Direction, End, Event, EventKind, Observer};
 pub use hash::HashKey;
 pub use peers::PeerSlot;
 use peers::Peers;
-pub use refusal::{Refusal, RefusalCounters};
-pub use slot::ShimSlot;
+pub use table::ShimSlot;
 use table::Table;
-#[cfg(feature = "tracing")]
-pub use tracing::TracingObserver;
 
 /// The most octets that signing adds to a packet: the longest AO option, a multiple of four.
 pub const OPTION_ROOM: usize = MAX_AO_LENGTH;
@@ -416,7 +408,7 @@ where
     fn change_keys(
         &mut self,
         peer: usize,
-        mut change: impl FnMut(&mut Connection<MKTS_PER_PEER>) -> Result<(), KeyError>,
+        mut change: impl FnMut(&mut Connection<MKTS_PER_PEER>) -> Result<(), MktError>,
     ) {
         self.table.retain_of(peer, |entry| {
             let from = entry.connection.current_key().send_id;

@@ -1,10 +1,9 @@
 //! TCP options rewritten: AO inserted or removed, MSS adjusted, SACK blocks cut to fit, Multipath TCP's offer taken out.
 
 use crate::checksum::{self, PayloadSum};
+use crate::error::{OptionError, Refusal, SignError};
 use crate::ip::IpHeader;
-use crate::option::{
-    AoOption, MAX_OPTIONS_LENGTH, NoRoom, OptionError, Options, TCP_HEADER_LENGTH, TcpOption, append_ao, kind,
-};
+use crate::option::{AoOption, MAX_OPTIONS_LENGTH, Options, TCP_HEADER_LENGTH, TcpOption, append_ao, kind};
 use crate::tcp::field;
 
 /// Octets of an MSS option (RFC 9293 §3.7.1).
@@ -49,12 +48,13 @@ pub(super) fn with_ao(
     mac_length: usize,
     mss_increase: usize,
     mss_limit: usize,
-) -> Result<NewOptions, OptionsError> {
+) -> Result<NewOptions, Refusal> {
     let (mut others, mut fast_open) = (0, 0);
+    let malformed = |error: OptionError| Refusal::Sign(error.into());
     for option in Options::new(options) {
-        let option = option?;
+        let option = option.map_err(malformed)?;
         match option.kind {
-            kind::AUTHENTICATION | kind::MD5_SIGNATURE => return Err(OptionsError::AlreadySigned),
+            kind::AUTHENTICATION | kind::MD5_SIGNATURE => return Err(Refusal::AlreadySigned),
             kind::SELECTIVE_ACKNOWLEDGMENT => {}
             kind::FAST_OPEN => fast_open += option.length(),
             kind::MULTIPATH if offers_multipath(&option) => {}
@@ -68,7 +68,7 @@ pub(super) fn with_ao(
     let blocks = free.saturating_sub(SACK_HEADER_LENGTH) / SACK_BLOCK_LENGTH;
     let mut new = NewOptions::new();
     for option in Options::new(options) {
-        let option = option?;
+        let option = option.map_err(malformed)?;
         match option.kind {
             kind::MAXIMUM_SEGMENT_SIZE => {
                 let raised = mss_of(&option).map(|mss| (mss + mss_increase).min(mss_limit.max(mss)));
@@ -88,7 +88,10 @@ pub(super) fn with_ao(
             _ => new.push(option.kind, option.data),
         }
     }
-    new.length = append_ao(&mut new.octets, new.length, mac_length)?;
+    new.length = append_ao(&mut new.octets, new.length, mac_length).map_err(|error| match error {
+        SignError::NoRoom { needed, free } => Refusal::NoRoom { needed, free },
+        other => Refusal::Sign(other),
+    })?;
     Ok(new)
 }
 
@@ -135,25 +138,6 @@ fn offers_multipath(option: &TcpOption<'_>) -> bool {
 
 fn mss_of(option: &TcpOption<'_>) -> Option<usize> {
     Some(usize::from(u16::from_be_bytes(option.data.try_into().ok()?)))
-}
-
-/// Why a stack's options cannot be combined with an AO option.
-pub(super) enum OptionsError {
-    Malformed(OptionError),
-    AlreadySigned,
-    NoRoom(NoRoom),
-}
-
-impl From<OptionError> for OptionsError {
-    fn from(error: OptionError) -> Self {
-        Self::Malformed(error)
-    }
-}
-
-impl From<NoRoom> for OptionsError {
-    fn from(error: NoRoom) -> Self {
-        Self::NoRoom(error)
-    }
 }
 
 /// Replaces the options of the packet at `buffer[start..]` by moving the headers; the payload stays in place. Corrects data offset

@@ -8,8 +8,7 @@ use cidr::IpCidr;
 
 use crate::counters::Counters;
 use crate::ip::ipv6_octets;
-use crate::mkt::{Mkt, MktSet};
-use crate::peer::{ConnectionIdentifier, MKTS_PER_PEER, Peer, PeerError, canonical};
+use crate::mkt::{ConnectionIdentifier, MKTS_PER_PEER, Mkt, MktSet, Peer, PeerError, canonical};
 use crate::shim::HashKey;
 use crate::types::{Endpoint, KeyId, SocketPair};
 

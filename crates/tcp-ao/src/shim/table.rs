@@ -1,12 +1,104 @@
-//! The bounded table of connections: an index by socket pair and queues by age, both linked through the caller's slots, so that
-//! nothing takes longer in a full table than in an empty one.
+//! The bounded table of connections: an index by socket pair, queues by age, and shares of the peers, all linked through the caller's
+//! slots, so that nothing takes longer in a full table than in an empty one.
 
+use core::fmt;
 use core::time::Duration;
 
 use crate::shim::entry::{Entry, Stage, TimeLimits};
-use crate::shim::slot::{NONE, ShimSlot};
 use crate::shim::{End, HashKey};
 use crate::types::SocketPair;
+
+/// No slot.
+const NONE: u32 = u32::MAX;
+
+/// A slot for one connection in a [`Shim`](crate::shim::Shim)'s table: 1,216 octets, or 896 with HMAC-SHA-1 as the only algorithm.
+pub struct ShimSlot {
+    entry: Option<Entry>,
+    /// The first slot of the bucket that has this slot's number.
+    bucket: u32,
+    /// The bucket that this slot's connection is in.
+    home: u32,
+    /// The next slot of the bucket that this slot's connection is in, or the next free slot.
+    next: u32,
+    /// The queue that the connection is in, and its neighbours there.
+    queue: Stage,
+    older: u32,
+    newer: u32,
+    /// The first slot of the list of the peers that have this slot's number, modulo the length of the table.
+    peers_first: u32,
+    /// The neighbours in the list of this slot's peer.
+    peers_before: u32,
+    peers_next: u32,
+    /// The neighbours in the share that the handshake counts in.
+    share_older: u32,
+    share_newer: u32,
+    /// The shares of the peers that have this slot's number: of what this end opens, and of what the peer opens.
+    shares: [Share; 2],
+    /// The first share that has as many handshakes as this slot's number plus one, for each of the two kinds.
+    ranked: [u32; 2],
+}
+
+impl ShimSlot {
+    /// A free slot.
+    pub const EMPTY: Self = Self {
+        entry: None,
+        bucket: NONE,
+        home: NONE,
+        next: NONE,
+        queue: Stage::Open,
+        older: NONE,
+        newer: NONE,
+        peers_first: NONE,
+        peers_before: NONE,
+        peers_next: NONE,
+        share_older: NONE,
+        share_newer: NONE,
+        shares: [Share::EMPTY; 2],
+        ranked: [NONE; 2],
+    };
+
+    /// `count` free slots, in a `Vec` or any other collection. For an array, write `[const { ShimSlot::EMPTY }; 8]`.
+    ///
+    /// ```
+    /// # use wireseal_tcp_ao::shim::ShimSlot;
+    /// let table: Vec<ShimSlot> = ShimSlot::many(1000);
+    /// # assert_eq!(table.len(), 1000);
+    /// ```
+    #[must_use]
+    pub fn many<C: FromIterator<Self>>(count: usize) -> C {
+        core::iter::repeat_with(Self::default).take(count).collect()
+    }
+}
+
+impl Default for ShimSlot {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
+impl fmt::Debug for ShimSlot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ShimSlot").field(&self.entry.as_ref().map(|entry| &entry.connection)).finish()
+    }
+}
+
+/// The handshakes of one peer that one end has opened. Peers whose indices have the same remainder share one.
+#[derive(Clone, Copy)]
+struct Share {
+    count: u32,
+    /// Its handshakes, linked from the oldest to the newest.
+    oldest: u32,
+    newest: u32,
+    /// The neighbours among the shares with as many handshakes.
+    before: u32,
+    next: u32,
+    /// From which second on a peer without handshakes may take the place of another's after a short while.
+    next_turn: u32,
+}
+
+impl Share {
+    const EMPTY: Self = Self { count: 0, oldest: NONE, newest: NONE, before: NONE, next: NONE, next_turn: 0 };
+}
 
 /// How many connections at the head of a queue are looked at to find one whose time is over.
 const LOOKED_AT: usize = 8;
@@ -24,7 +116,7 @@ pub(super) struct Table<T> {
     free: u32,
     queues: [Queue; Stage::ALL.len()],
     /// How many handshakes the largest shares have.
-    pub(super) most: [u32; 2],
+    most: [u32; 2],
 }
 
 impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
@@ -257,7 +349,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     }
 
     /// The slot that has the first connection of a peer, which others with the same remainder share.
-    pub(super) fn list_of(&self, peer: usize) -> Option<u32> {
+    fn list_of(&self, peer: usize) -> Option<u32> {
         let slots = self.slots.as_ref().len().min(NONE as usize);
         peer.checked_rem(slots).map(|list| list as u32)
     }
@@ -280,20 +372,20 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         self.hash_key.place_of_pair(pair, self.slots.as_ref().len()) as u32
     }
 
-    pub(super) fn entry(&self, index: u32) -> Option<&Entry> {
+    fn entry(&self, index: u32) -> Option<&Entry> {
         self.slots.as_ref().get(index as usize)?.entry.as_ref()
     }
 
-    pub(super) fn slot(&self, index: u32) -> &ShimSlot {
+    fn slot(&self, index: u32) -> &ShimSlot {
         &self.slots.as_ref()[index as usize]
     }
 
-    pub(super) fn slot_mut(&mut self, index: u32) -> &mut ShimSlot {
+    fn slot_mut(&mut self, index: u32) -> &mut ShimSlot {
         &mut self.slots.as_mut()[index as usize]
     }
 
     /// The connection that came first into the queue of its stage.
-    pub(super) fn oldest(&self, stage: Stage) -> Option<u32> {
+    fn oldest(&self, stage: Stage) -> Option<u32> {
         Some(self.queue(stage).oldest).filter(|oldest| *oldest != NONE)
     }
 
@@ -303,5 +395,136 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
 
     const fn queue_mut(&mut self, stage: Stage) -> &mut Queue {
         &mut self.queues[stage as usize]
+    }
+}
+
+/// Which of a peer's two shares a connection counts in, if any: 0 for what this end has opened.
+const fn way(stage: Stage) -> Option<usize> {
+    match stage {
+        Stage::OpenedHere => Some(0),
+        Stage::OpenedThere => Some(1),
+        Stage::Open | Stage::Closing | Stage::Closed => None,
+    }
+}
+
+fn whole_seconds(time: Duration) -> u32 {
+    u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
+}
+
+/// Half-open connections by peer, so that none takes the places of the others in a full table.
+///
+/// A replayed SYN verifies as well as a genuine one, and a peer can send any number. So each peer has two shares, one for what it opens
+/// and one for what this end opens to it: in a full table, the share with the most handshakes gives one up. The shares are linked by how
+/// many handshakes they have, so that the largest is found at once.
+impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
+    /// The handshake that a full table gives up for a new connection of a peer: one of a larger share, or the oldest of its own share if
+    /// that has had no answer for a while. An open connection takes the oldest of the largest share.
+    ///
+    /// A peer without any need not wait so long for another's place, unless it has just had its turn. So a few peers' recorded
+    /// SYNs keep no place from others, however often they are replayed.
+    fn handshake_in_the_way(
+        &self,
+        (peer, stage): (usize, Stage),
+        now: Duration,
+        limits: &TimeLimits,
+    ) -> Option<u32> {
+        let largest = (0..2).max_by_key(|way| self.most[*way])?;
+        let most = self.most[largest];
+        let of_largest = || {
+            let list = self.slot(most.checked_sub(1)?).ranked[largest];
+            Some(self.slot(list).shares[largest].oldest)
+        };
+        let Some(way) = way(stage) else { return of_largest() };
+        let own = self.slot(self.list_of(peer)?).shares[way];
+        let has_lasted = |index: u32, limit: Duration| {
+            let since = self.entry(index).map(Entry::last_used);
+            since.is_some_and(|since| now.saturating_sub(since) >= limit)
+        };
+        let is_of_larger = |index: &u32| self.share_of(*index).is_some_and(|share| share.count > own.count);
+        // A peer whose turn it is need not wait as long; what this end opens is no replay.
+        let has_turn = own.count == 0 && own.next_turn <= whole_seconds(now);
+        let limit = if has_turn { limits.turn } else { limits.unanswered };
+        let mut oldest = [(Stage::OpenedThere, limit), (Stage::OpenedHere, limits.unanswered)]
+            .into_iter()
+            .filter_map(|(stage, limit)| self.oldest(stage).filter(|index| has_lasted(*index, limit)));
+        // One more than the newcomer's is not enough: the two would take each other's places in turn.
+        oldest
+            .find(is_of_larger)
+            .or_else(|| of_largest().filter(|_| most >= own.count + 2))
+            .or_else(|| Some(own.oldest).filter(|index| has_lasted(*index, limits.unanswered)))
+    }
+
+    /// Records that a handshake makes way for another: its peer has had its turn.
+    fn had_turn(&mut self, index: u32, now: Duration, limits: &TimeLimits) {
+        if let Some((list, way)) = self.place_of_share(index) {
+            let next_turn = whole_seconds(now.saturating_add(limits.unanswered));
+            self.slot_mut(list).shares[way].next_turn = next_turn;
+        }
+    }
+
+    fn share_of(&self, index: u32) -> Option<&Share> {
+        let (list, way) = self.place_of_share(index)?;
+        Some(&self.slot(list).shares[way])
+    }
+
+    /// The slot that has the share of a queued connection, and which of the two it is.
+    fn place_of_share(&self, index: u32) -> Option<(u32, usize)> {
+        let peer = self.entry(index)?.peer;
+        Some((self.list_of(peer)?, way(self.slot(index).queue)?))
+    }
+
+    fn join_share(&mut self, index: u32) {
+        let Some((list, way)) = self.place_of_share(index) else { return };
+        self.recount(list, way, 1);
+        let older = core::mem::replace(&mut self.slot_mut(list).shares[way].newest, index);
+        let slot = self.slot_mut(index);
+        (slot.share_older, slot.share_newer) = (older, NONE);
+        match older {
+            NONE => self.slot_mut(list).shares[way].oldest = index,
+            _ => self.slot_mut(older).share_newer = index,
+        }
+    }
+
+    fn leave_share(&mut self, index: u32) {
+        let Some((list, way)) = self.place_of_share(index) else { return };
+        self.recount(list, way, -1);
+        let ShimSlot { share_older: older, share_newer: newer, .. } = *self.slot(index);
+        match older {
+            NONE => self.slot_mut(list).shares[way].oldest = newer,
+            _ => self.slot_mut(older).share_newer = newer,
+        }
+        match newer {
+            NONE => self.slot_mut(list).shares[way].newest = older,
+            _ => self.slot_mut(newer).share_older = older,
+        }
+    }
+
+    /// Puts a share among those that have one handshake more, or less.
+    fn recount(&mut self, list: u32, way: usize, change: i32) {
+        let Share { count, before, next, .. } = self.slot(list).shares[way];
+        if let Some(rank) = count.checked_sub(1) {
+            match before {
+                NONE => self.slot_mut(rank).ranked[way] = next,
+                _ => self.slot_mut(before).shares[way].next = next,
+            }
+            if next != NONE {
+                self.slot_mut(next).shares[way].before = before;
+            }
+            // It goes to the rank below, or above, which then is the highest.
+            if self.most[way] == count && self.slot(rank).ranked[way] == NONE {
+                self.most[way] = rank;
+            }
+        }
+        let count = count.saturating_add_signed(change);
+        let next = match count.checked_sub(1) {
+            Some(rank) => core::mem::replace(&mut self.slot_mut(rank).ranked[way], list),
+            None => NONE,
+        };
+        if next != NONE {
+            self.slot_mut(next).shares[way].before = list;
+        }
+        let share = &mut self.slot_mut(list).shares[way];
+        (share.count, share.before, share.next) = (count, NONE, next);
+        self.most[way] = self.most[way].max(count);
     }
 }

@@ -4,7 +4,6 @@
 use crate::support::mkt_with_secret;
 use pcap_file::pcap::PcapReader;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::ip::IpParseError;
 use wireseal_tcp_ao::option::TCP_HEADER_LENGTH;
 use wireseal_tcp_ao::{
     Connection, Isn, Mkt, MktSet, OptionCoverage, ParseError, Segment, SocketPair, VerifyError, checksum,
@@ -20,7 +19,7 @@ fn tcp_packets(capture: &[u8]) -> Vec<Vec<u8>> {
         let packet = frame.unwrap().data[ETHERNET_HEADER_LENGTH..].to_vec();
         match Segment::parse(&packet) {
             Ok(_) => packets.push(packet),
-            Err(ParseError::NotTcp { .. } | ParseError::Ip(IpParseError::Version(0))) => {}
+            Err(ParseError::NotTcp { .. } | ParseError::IpVersion(0)) => {}
             Err(error) => panic!("{error}"),
         }
     }

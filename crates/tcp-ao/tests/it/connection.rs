@@ -1,12 +1,12 @@
 //! A connection from its first SYN to TIME-WAIT.
 
 use crate::support::{
-    ACK, Ends, FIN, Parts, RST, SYN, TIMESTAMPS, ipv4_pair, ipv6_pair, mirrored, mkt, mkts, receive, view,
+    ACK, Ends, FIN, Parts, RST, SYN, TIMESTAMPS, ipv4_pair, ipv6_pair, mirrored, mkt, mkts, receive,
+    segment_mac, view,
 };
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{
     Connection, Counters, Isn, KdfContext, KeyId, MktSet, Segment, SignError, Sne, TrafficKey, VerifyError,
-    segment_mac,
 };
 
 const IDS: [(u8, u8); 1] = [(61, 84)];

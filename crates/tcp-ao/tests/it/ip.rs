@@ -3,16 +3,16 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use crate::support::{
-    ACK, Ends, Parts, TIMESTAMPS, ipv4_packet, ipv4_pair, ipv6_packet, ipv6_pair, mkt, packet,
+    ACK, Ends, Parts, TIMESTAMPS, ipv4_packet, ipv4_pair, ipv6_packet, ipv6_pair, mkt, packet, segment_mac,
 };
 use etherparse::{SlicedPacket, TransportSlice};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::ip::{IpHeader, IpParseError};
+use wireseal_tcp_ao::ip::IpHeader;
 use wireseal_tcp_ao::{
     Endpoint, IcmpError, Isn, KdfContext, OptionCoverage, ParseError, Segment, Sne, SocketPair, TrafficKey,
-    VerifyError, checksum, segment_mac,
+    VerifyError, checksum,
 };
 
 const SOURCE: [u8; 16] = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
@@ -89,14 +89,10 @@ fn ao_11_a_routing_header_without_segments_left_changes_nothing() {
 #[test]
 fn ao_11_a_destination_that_cannot_be_read_is_an_error() {
     let packet = behind(43, &routing(6, 3, 1, &[FINAL]));
-    assert_eq!(Segment::parse(&packet).unwrap_err(), ParseError::Ip(IpParseError::RoutingHeader(3)));
+    assert_eq!(Segment::parse(&packet).unwrap_err(), ParseError::RoutingHeader(3));
     for kind in [0, 2, 4] {
         let packet = behind(43, &extension(6, &[kind, 1, 0, 0, 0, 0]));
-        assert_eq!(
-            Segment::parse(&packet).unwrap_err(),
-            ParseError::Ip(IpParseError::BadLength),
-            "type {kind}"
-        );
+        assert_eq!(Segment::parse(&packet).unwrap_err(), ParseError::IpLength, "type {kind}");
     }
 }
 
@@ -203,33 +199,30 @@ fn ao_11_a_home_address_takes_the_place_of_the_source() {
     let in_one = extension(6, &[&[201, 16][..], &SECOND_HOP, &[201, 16], &SECOND_HOP].concat());
     let short = extension(6, &[&[201, 4][..], &SECOND_HOP].concat());
     let error = |extensions: &[u8]| IpHeader::parse(&behind(60, extensions)).unwrap_err();
-    assert_eq!(error(&twice), IpParseError::HomeAddresses);
-    assert_eq!(error(&in_one), IpParseError::HomeAddresses);
-    assert_eq!(error(&short), IpParseError::BadLength);
+    assert_eq!(error(&twice), ParseError::HomeAddresses);
+    assert_eq!(error(&in_one), ParseError::HomeAddresses);
+    assert_eq!(error(&short), ParseError::IpLength);
 }
 
 #[test]
 fn ao_37_what_is_no_tcp_segment_says_why() {
     let error = |packet: &[u8]| Segment::parse(packet).unwrap_err();
     let tcp = tcp();
-    assert_eq!(error(&[]), ParseError::Ip(IpParseError::TooShort));
-    assert_eq!(error(&[0x50; 60]), ParseError::Ip(IpParseError::Version(5)));
+    assert_eq!(error(&[]), ParseError::IpTooShort);
+    assert_eq!(error(&[0x50; 60]), ParseError::IpVersion(5));
     assert_eq!(error(&ipv4_packet([1; 4], [2; 4], 17, &tcp)), ParseError::NotTcp { protocol: 17 });
     assert_eq!(error(&ipv4_packet([1; 4], [2; 4], 6, &tcp[..19])), ParseError::TcpTooShort);
     let mut packet = ipv4_packet([1; 4], [2; 4], 6, &tcp);
     packet[0] = 0x44;
-    assert_eq!(error(&packet), ParseError::Ip(IpParseError::BadLength));
+    assert_eq!(error(&packet), ParseError::IpLength);
     let cut_off = ipv6_packet(SOURCE, FINAL, 6, &tcp);
     for length in 40..cut_off.len() {
-        assert_eq!(error(&cut_off[..length]), ParseError::Ip(IpParseError::BadLength));
+        assert_eq!(error(&cut_off[..length]), ParseError::IpLength);
     }
     for length in 0..40 {
-        assert_eq!(
-            error(&ipv6_packet(SOURCE, FINAL, 6, &tcp)[..length]),
-            ParseError::Ip(IpParseError::TooShort)
-        );
+        assert_eq!(error(&ipv6_packet(SOURCE, FINAL, 6, &tcp)[..length]), ParseError::IpTooShort);
     }
-    assert_eq!(error(&ipv6_packet(SOURCE, FINAL, 0, &[6])), ParseError::Ip(IpParseError::TooShort));
+    assert_eq!(error(&ipv6_packet(SOURCE, FINAL, 0, &[6])), ParseError::IpTooShort);
 }
 
 /// Chains of extension headers in an order that every parser takes, with the protocol number of the first.

@@ -9,8 +9,8 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::key_chain::{Key, KeyChain, Lifetime, Problem, Timestamp};
 use wireseal_tcp_ao::shim::{PeerSlot, Refusal, Shim, ShimConfig, ShimSlot};
 use wireseal_tcp_ao::{
-    Connection, ConnectionIdentifier, Endpoint, Isn, KeyError, KeyId, MKTS_PER_PEER, MasterKey, Mkt,
-    MktError, Peer, SocketPair,
+    Connection, ConnectionIdentifier, Endpoint, Isn, KeyId, MKTS_PER_PEER, MasterKey, Mkt, MktError, Peer,
+    SocketPair,
 };
 
 const HOUR: i64 = 3600;
@@ -158,7 +158,7 @@ fn ao_26_a_live_connection_stops_signing_when_the_send_lifetime_is_over() {
         assert_eq!(connection.rnext_key().recv_id, KeyId(rnext), "asked for at {now}");
         assert_eq!(connection.keys().count(), 2, "both are accepted");
     }
-    assert_eq!(connection.replace_keys(&chain.mkts(at(200))), Err(KeyError::NoKey));
+    assert_eq!(connection.replace_keys(&chain.mkts(at(200))), Err(MktError::NoKey));
 }
 
 #[test]

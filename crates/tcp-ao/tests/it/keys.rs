@@ -2,9 +2,7 @@
 
 use crate::support::{ACK, Ends, Parts, SYN, ipv4_pair, mirrored, mkt, mkt_with_secret, mkts, receive, view};
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{
-    Connection, Counters, Isn, KeyError, KeyId, Mkt, MktError, MktSet, NoRoom, VerifyError,
-};
+use wireseal_tcp_ao::{Connection, Counters, Isn, KeyId, Mkt, MktError, MktSet, SignError, VerifyError};
 
 const TWO: [(u8, u8); 2] = [(1, 101), (2, 102)];
 
@@ -268,7 +266,7 @@ fn ao_23_rollover_to_a_key_added_on_a_live_connection_in_both_directions() {
     assert_eq!((chosen(&ends.active), chosen(&ends.passive)), ((2, 102), (102, 2)));
     assert_eq!(ends.active.option_length(), 20);
     assert_eq!(ends.active.append_ao(&mut [0; 40], 12), Ok(32));
-    assert_eq!(ends.active.append_ao(&mut [0; 40], 24), Err(NoRoom { needed: 20, free: 16 }));
+    assert_eq!(ends.active.append_ao(&mut [0; 40], 24), Err(SignError::NoRoom { needed: 20, free: 16 }));
     ends.active.remove_key(KeyId(1), None).unwrap();
     ends.passive.remove_key(KeyId(101), None).unwrap();
     ends.exchange();
@@ -344,11 +342,11 @@ fn ao_25_a_key_in_use_goes_only_for_a_named_replacement() {
     connection.set_rnext_key(KeyId(102)).unwrap();
     // 1 is the current key, 2 the rnext key.
     for (send_id, replacement, error) in [
-        (1, None, KeyError::InUse(KeyId(1))),
-        (2, None, KeyError::InUse(KeyId(2))),
-        (1, Some(1), KeyError::InUse(KeyId(1))),
-        (1, Some(9), KeyError::UnknownSendId(KeyId(9))),
-        (9, Some(1), KeyError::UnknownSendId(KeyId(9))),
+        (1, None, MktError::InUse(KeyId(1))),
+        (2, None, MktError::InUse(KeyId(2))),
+        (1, Some(1), MktError::InUse(KeyId(1))),
+        (1, Some(9), MktError::UnknownSendId(KeyId(9))),
+        (9, Some(1), MktError::UnknownSendId(KeyId(9))),
     ] {
         assert_eq!(connection.remove_key(KeyId(send_id), replacement.map(KeyId)).unwrap_err(), error);
         assert_eq!((chosen(connection), connection.keys().count()), ((1, 102), 3));
@@ -371,19 +369,19 @@ fn ao_25_a_removed_key_neither_verifies_nor_is_chosen() {
     ends.passive.remove_key(KeyId(101), Some(KeyId(102))).unwrap();
     assert_eq!(chosen(&ends.passive), (102, 2));
     assert_eq!(receive(&mut ends.passive, &in_flight).unwrap_err(), VerifyError::UnknownKeyId(KeyId(1)));
-    assert_eq!(ends.passive.set_rnext_key(KeyId(1)).unwrap_err(), KeyError::UnknownRecvId(KeyId(1)));
-    assert_eq!(ends.passive.set_current_key(KeyId(101)).unwrap_err(), KeyError::UnknownSendId(KeyId(101)));
+    assert_eq!(ends.passive.set_rnext_key(KeyId(1)).unwrap_err(), MktError::UnknownRecvId(KeyId(1)));
+    assert_eq!(ends.passive.set_current_key(KeyId(101)).unwrap_err(), MktError::UnknownSendId(KeyId(101)));
     assert_eq!(chosen(&ends.passive), (102, 2));
 }
 
 #[test]
 fn ao_25_the_last_key_stays() {
     let mut ends = Ends::<3>::with_ids(&TWO[..1]);
-    assert_eq!(ends.active.remove_key(KeyId(1), None).unwrap_err(), KeyError::Last(KeyId(1)));
-    assert_eq!(ends.active.remove_key(KeyId(1), Some(KeyId(1))).unwrap_err(), KeyError::Last(KeyId(1)));
-    assert_eq!(ends.active.replace_keys(&MktSet::new()).unwrap_err(), KeyError::NoKey);
+    assert_eq!(ends.active.remove_key(KeyId(1), None).unwrap_err(), MktError::Last(KeyId(1)));
+    assert_eq!(ends.active.remove_key(KeyId(1), Some(KeyId(1))).unwrap_err(), MktError::Last(KeyId(1)));
+    assert_eq!(ends.active.replace_keys(&MktSet::new()).unwrap_err(), MktError::NoKey);
     ends.exchange();
-    assert_eq!(Connection::active(ipv4_pair(), Isn(1), &MktSet::<2>::new()).unwrap_err(), KeyError::NoKey);
+    assert_eq!(Connection::active(ipv4_pair(), Isn(1), &MktSet::<2>::new()).unwrap_err(), MktError::NoKey);
 }
 
 #[test]

@@ -95,8 +95,11 @@ fn live_a_connection(algorithm: TcpAoAlgorithm) {
     drop(one);
     stage("without it");
 
-    let open = || Box::new(Connection::active(ipv4_pair(), Isn(ISNS.0), &ours()).unwrap());
+    // A connection that moves takes along, in its padding, what was on the stack: not the set, which was made on another.
+    let again = apart(|| Box::new(ours()));
+    let open = || Box::new(Connection::active(ipv4_pair(), Isn(ISNS.0), &again).unwrap());
     let mut opening = apart(open);
+    drop(again);
     apart(|| Parts::new(ipv4_pair(), SYN, ISNS.0, 0).signed(&mut opening));
     stage("opening");
     let another = boxed(1, (3, 4));

@@ -4,7 +4,7 @@ use crate::support::{ACK, Parts, ipv4_pair, view};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use wireseal_tcp_ao::option::{MAX_OPTIONS_LENGTH, Options, kind};
-use wireseal_tcp_ao::{AoOption, KeyId, NoRoom, OptionError, append_ao};
+use wireseal_tcp_ao::{AoOption, KeyId, OptionError, SignError, append_ao};
 
 /// An AO option with a MAC of these octets.
 fn ao(key_id: u8, rnext_key_id: u8, mac: &[u8]) -> Vec<u8> {
@@ -73,13 +73,13 @@ fn ao_15_the_walk_ends_with_the_first_error() {
 fn ao_17_no_room_says_how_many_octets_were_free() {
     // MSS, window scale, SACK permitted and timestamps, as stacks send them: 20 octets with two NOPs.
     let mut space = [0xa5; MAX_OPTIONS_LENGTH];
-    assert_eq!(append_ao(&mut space, 28, 12), Err(NoRoom { needed: 16, free: 12 }));
-    assert_eq!(append_ao(&mut space, 24, 16), Err(NoRoom { needed: 20, free: 16 }));
-    assert_eq!(append_ao(&mut space, 41, 4), Err(NoRoom { needed: 11, free: 0 }));
+    assert_eq!(append_ao(&mut space, 28, 12), Err(SignError::NoRoom { needed: 16, free: 12 }));
+    assert_eq!(append_ao(&mut space, 24, 16), Err(SignError::NoRoom { needed: 20, free: 16 }));
+    assert_eq!(append_ao(&mut space, 41, 4), Err(SignError::NoRoom { needed: 11, free: 0 }));
     assert_eq!(space, [0xa5; MAX_OPTIONS_LENGTH]);
     assert_eq!(append_ao(&mut space, 24, 12), Ok(40));
     assert_eq!(
-        NoRoom { needed: 16, free: 12 }.to_string(),
+        SignError::NoRoom { needed: 16, free: 12 }.to_string(),
         "AO option needs 16 octets of option space, 12 were free"
     );
 }
@@ -87,9 +87,9 @@ fn ao_17_no_room_says_how_many_octets_were_free() {
 #[test]
 fn ao_17_a_short_header_leaves_less_room_than_forty_octets() {
     let mut space = [0xa5; 15];
-    assert_eq!(append_ao(&mut space, 0, 12), Err(NoRoom { needed: 16, free: 15 }));
+    assert_eq!(append_ao(&mut space, 0, 12), Err(SignError::NoRoom { needed: 16, free: 15 }));
     // Twelve octets would do for the option, but not for its padding.
-    assert_eq!(append_ao(&mut space[..14], 0, 9), Err(NoRoom { needed: 16, free: 14 }));
+    assert_eq!(append_ao(&mut space[..14], 0, 9), Err(SignError::NoRoom { needed: 16, free: 14 }));
     assert_eq!(space, [0xa5; 15]);
 }
 

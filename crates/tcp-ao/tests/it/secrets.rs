@@ -2,11 +2,11 @@
 
 use std::fmt::Debug;
 
-use crate::support::{Ends, Parts, SYN, ipv4_pair, mirrored, mkt_with_secret, receive, view};
+use crate::support::{Ends, Parts, SYN, ipv4_pair, mirrored, mkt_with_secret, receive, segment_mac, view};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{
     Connection, Isn, KdfContext, KeyId, MasterKey, Mkt, MktSet, OptionCoverage, Sne, TrafficKey,
-    TrafficKeyOctets, segment_mac,
+    TrafficKeyOctets,
 };
 use zeroize::ZeroizeOnDrop;
 

@@ -1,7 +1,7 @@
 //! The MAC over a segment: what goes into it, what does not, and that nothing can be altered.
 
 use crate::support::{
-    ACK, Parts, SECRET, SYN, TIMESTAMPS, ipv4_pair, ipv6_pair, mkt, mkt_with_secret, pair, view,
+    ACK, Parts, SECRET, SYN, TIMESTAMPS, ipv4_pair, ipv6_pair, mkt, mkt_with_secret, pair, segment_mac, view,
 };
 use hmac::{Hmac, KeyInit, Mac};
 use proptest::collection::vec;
@@ -10,7 +10,7 @@ use sha1::Sha1;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{
     Isn, KdfContext, KeyId, MktError, MktParameters, OptionCoverage, ParseError, Segment, SignError, Sne,
-    SocketPair, TrafficKey, TrafficKeyOctets, VerifyError, segment_mac, sign_segment, verify_segment,
+    SocketPair, TrafficKey, TrafficKeyOctets, VerifyError, sign_segment, verify_segment,
 };
 
 /// The MSS option with the padding that makes the header end on a word.

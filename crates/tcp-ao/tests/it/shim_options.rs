@@ -7,7 +7,7 @@ use crate::support::{ACK, Parts, RST, SYN, TIMESTAMPS, ipv4_pair, ipv6_pair, mkt
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::shim::{OPTION_ROOM, Refusal, Shim, ShimConfig, ShimSlot};
 use wireseal_tcp_ao::{
-    Connection, Endpoint, Isn, MktSet, NoRoom, OptionCoverage, ParseError, Segment, SocketPair, VerifyError,
+    Connection, Endpoint, Isn, MktSet, OptionCoverage, ParseError, Segment, SocketPair, VerifyError,
 };
 
 /// The options of a Linux SYN: MSS, SACK permitted, timestamps, window scale.
@@ -46,7 +46,7 @@ fn ao_17_an_option_that_does_not_fit_says_how_many_octets_were_free() {
             if needed <= free {
                 assert_eq!(read(&link.deliver_to_server(&packet).unwrap()), read(&packet.build()));
             } else {
-                assert_eq!(link.deliver_to_server(&packet), Err(Refusal::NoRoom(NoRoom { needed, free })));
+                assert_eq!(link.deliver_to_server(&packet), Err(Refusal::NoRoom { needed, free }));
             }
         }
     }
@@ -76,7 +76,7 @@ fn multipath_tcp_is_offered_in_neither_direction() {
     let syn = Packet::new(with_ports(pair, 5, 179), SYN, 1, 0);
     assert!(read(&link.client_sends(&syn.clone().options(&join)).unwrap()).option(30).is_some());
     let full = [syn_options(1440), join].concat();
-    assert!(matches!(link.client_sends(&syn.options(&full)), Err(Refusal::NoRoom(_))));
+    assert!(matches!(link.client_sends(&syn.options(&full)), Err(Refusal::NoRoom { .. })));
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! Every packet of RFC 9235, and the same under the two algorithms of draft-ietf-tcpm-tcp-ao-algs-07.
 
-use crate::support::receive;
+use crate::support::{receive, segment_mac};
 use crate::vector::{Vector, draft_tcp_ao_algs, handshakes, rfc_9235};
 use wireseal_tcp_ao::{
-    Connection, Isn, Mkt, MktError, MktSet, Segment, SocketPair, TrafficKey, TrafficKeyOctets, segment_mac,
-    sign_segment, verify_segment,
+    Connection, Isn, Mkt, MktError, MktSet, Segment, SocketPair, TrafficKey, TrafficKeyOctets, sign_segment,
+    verify_segment,
 };
 
 fn assert_traffic_keys(vectors: &[Vector]) {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use etherparse::PacketBuilder;
 use wireseal::capture::{Content, Packet, Unreadable};
-use wireseal_tcp_ao::ip::IpParseError;
+use wireseal_tcp_ao::ParseError;
 
 const ETHERNET: u16 = 1;
 const RAW: u16 = 101;
@@ -139,7 +139,7 @@ fn lengths_that_do_not_fit_the_packet() {
     for packet in [tcp(false, 30), tcp(true, 30)] {
         for recorded in 40..packet.len() {
             let content = whole(RAW, &packet[..recorded]);
-            assert_eq!(content, Content::Unreadable(Unreadable::Ip(IpParseError::BadLength)));
+            assert_eq!(content, Content::Unreadable(Unreadable::Ip(ParseError::IpLength)));
         }
     }
     for length in 1..20 {
@@ -147,7 +147,7 @@ fn lengths_that_do_not_fit_the_packet() {
         packet[3] = length;
         assert!(matches!(whole(RAW, &packet), Content::Unreadable(Unreadable::Ip(_))));
     }
-    assert_eq!(whole(RAW, &[0x50; 40]), Content::Unreadable(Unreadable::Ip(IpParseError::Version(5))));
+    assert_eq!(whole(RAW, &[0x50; 40]), Content::Unreadable(Unreadable::Ip(ParseError::IpVersion(5))));
     assert_eq!(whole(RAW, &[]), Content::Unreadable(Unreadable::TooShort));
 }
 

@@ -11,8 +11,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::FileFailurePersistence;
 use wireseal_tcp_ao::{
-    Connection, Counters, Isn, KeyError, KeyId, MktError, OptionCoverage, Segment, SeqNum, Sne, Verified,
-    VerifyError,
+    Connection, Counters, Isn, KeyId, MktError, OptionCoverage, Segment, SeqNum, Sne, Verified, VerifyError,
 };
 
 /// A segment on its way.
@@ -99,7 +98,7 @@ impl Pair {
                 let (connection, end) = (&mut self.connections[at as usize], &mut self.ends[at as usize]);
                 let id = definition.recv_id(at);
                 let found = end.by_recv_id(at, id);
-                assert_eq!(connection.set_rnext_key(id), found.map(drop).ok_or(KeyError::UnknownRecvId(id)));
+                assert_eq!(connection.set_rnext_key(id), found.map(drop).ok_or(MktError::UnknownRecvId(id)));
                 end.rnext = found.unwrap_or(end.rnext);
             }
             Operation::SetCurrentKey(at, definition) => {
@@ -108,7 +107,7 @@ impl Pair {
                 let found = end.by_send_id(at, id);
                 assert_eq!(
                     connection.set_current_key(id),
-                    found.map(drop).ok_or(KeyError::UnknownSendId(id))
+                    found.map(drop).ok_or(MktError::UnknownSendId(id))
                 );
                 if let Some(found) = found {
                     end.sign_with(found);
@@ -275,18 +274,18 @@ impl Pair {
         let (id, replacement) = (definition.send_id(at), replacement.map(|key| key.send_id(at)));
         let answer = connection.remove_key(id, replacement);
         let Some(removed) = end.by_send_id(at, id) else {
-            return assert_eq!(answer, Err(KeyError::UnknownSendId(id)));
+            return assert_eq!(answer, Err(MktError::UnknownSendId(id)));
         };
         if end.held.len() == 1 {
-            return assert_eq!(answer, Err(KeyError::Last(id)));
+            return assert_eq!(answer, Err(MktError::Last(id)));
         }
         let in_its_place =
-            replacement.map(|id| end.by_send_id(at, id).ok_or(KeyError::UnknownSendId(id))).transpose();
+            replacement.map(|id| end.by_send_id(at, id).ok_or(MktError::UnknownSendId(id))).transpose();
         let is_in_use = end.current == removed || end.rnext == removed;
         match in_its_place {
             Err(error) => assert_eq!(answer, Err(error)),
-            Ok(None) if is_in_use => assert_eq!(answer, Err(KeyError::InUse(id))),
-            Ok(Some(same)) if same == removed && is_in_use => assert_eq!(answer, Err(KeyError::InUse(id))),
+            Ok(None) if is_in_use => assert_eq!(answer, Err(MktError::InUse(id))),
+            Ok(Some(same)) if same == removed && is_in_use => assert_eq!(answer, Err(MktError::InUse(id))),
             Ok(in_its_place) => {
                 assert_eq!(answer, Ok(()));
                 let instead_of = |key| if key == removed { in_its_place.unwrap() } else { key };

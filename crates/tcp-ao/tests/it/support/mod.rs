@@ -4,10 +4,11 @@ use std::net::IpAddr;
 
 use etherparse::checksum::Sum16BitWords;
 use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_mac::Mac;
 use wireseal_tcp_ao::option::TCP_HEADER_LENGTH;
 use wireseal_tcp_ao::{
-    Connection, Endpoint, Isn, KeyId, MasterKey, Mkt, MktSet, Segment, SocketPair, Verified, VerifyError,
-    append_ao, checksum,
+    Connection, Endpoint, Isn, KeyId, MasterKey, Mkt, MktSet, OptionCoverage, Segment, Sne, SocketPair,
+    TrafficKey, Verified, VerifyError, append_ao, checksum,
 };
 
 pub(crate) const FIN: u8 = 0x01;
@@ -129,6 +130,16 @@ pub(crate) fn set_checksum(pair: SocketPair, tcp: &mut [u8]) {
 /// The segment that travels from the local to the remote end of `pair`.
 pub(crate) fn view(pair: SocketPair, tcp: &[u8]) -> Segment<'_> {
     Segment::from_tcp(pair.local.address(), pair.remote.address(), tcp).unwrap()
+}
+
+/// The whole MAC of a segment.
+pub(crate) fn segment_mac(
+    key: &TrafficKey,
+    sne: Sne,
+    options: OptionCoverage,
+    segment: &Segment<'_>,
+) -> Result<Mac, VerifyError> {
+    Ok(segment.mac_input(sne, options)?.mac(key))
 }
 
 /// Gives `connection` a segment that its peer sent.
