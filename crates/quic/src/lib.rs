@@ -16,7 +16,6 @@
 //! | rotate keys of tokens; let each token count once | [`TokenKeys`]; [`TokenReplayGuard`] |
 //! | packets of unknown versions, Version Negotiation packets | [`AnyLongHeader`], [`VersionNegotiation`] |
 //! | stateless resets | [`StatelessResetKey`], [`StatelessResetToken::matches`] |
-//! | connection IDs that load balancers can route (QUIC-LB) | [`RoutableIds`]; at the load balancer [`RoutingConfig::server_id`] |
 //! | whole packets with your own packet numbers, or for several paths, or from several threads | feature `hazmat` |
 //! | quinn, noq | the crate `wireseal-quinn` |
 //! | another stack on rustls | the crate `wireseal-rustls` |
@@ -119,7 +118,6 @@ pub mod hazmat;
 mod header;
 mod invariants;
 mod keys;
-mod load_balancing;
 mod next_phase;
 mod one_rtt;
 mod open;
@@ -143,7 +141,6 @@ pub use connection_id::ConnectionId;
 pub use error::{EncodeError, HeaderError, SealError, WrongKeyLength};
 pub use invariants::{AnyLongHeader, VersionNegotiation};
 pub use keys::{InitialKeys, Keys};
-pub use load_balancing::{RoutableIds, RoutingConfig, RoutingError, ServerId, unroutable_id};
 pub use next_phase::UpdateError;
 pub use one_rtt::{
     KeyPhases, Now, OneRtt, OneRttSealer, OneRttState, ReceivingHalf, SendingHalf, StateError,

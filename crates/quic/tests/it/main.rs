@@ -13,7 +13,6 @@ mod key_phase_forged;
 mod key_update;
 mod keys;
 mod limits;
-mod load_balancing;
 mod moved;
 mod no_panic;
 mod open;
