@@ -70,11 +70,13 @@ pub trait End: Sized {
     /// What succeeded.
     fn attack(&mut self, event: Self::Event, packets: &[Self::Packet]) -> Result<(), String>;
 
-    /// The same end, exported and imported.
+    /// The same end, exported and imported, for connections that can be.
     ///
     /// # Errors
     /// Why it cannot be.
-    fn moved(self) -> Result<Self, String>;
+    fn moved(self) -> Result<Self, String> {
+        Ok(self)
+    }
 
     /// What the rules of the model look at.
     fn facts(&self) -> Self::Facts;

@@ -46,12 +46,12 @@
 use wireseal_algorithms::AeadAlgorithm;
 
 use crate::backend::Backend;
-use crate::error::SealError;
 pub use crate::error::WrongKeyLength;
+use crate::error::{OpenError, SealError};
 use crate::header::{self, SAMPLE_LENGTH};
 use crate::keys::Keys;
+use crate::open::Opened;
 pub use crate::open::Unmasked;
-use crate::open::{OpenError, Opened};
 pub use crate::packet_key::{HeaderKey, MAX_PAYLOAD_LENGTH, PacketKey, PathId};
 use crate::packet_number::{MAX_PACKET_NUMBER, NumberLength};
 use crate::protected::Protected;

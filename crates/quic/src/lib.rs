@@ -10,8 +10,6 @@
 //! | write a header and seal the packet | [`LongHeader::encode`] or [`ShortHeader::encode`], then [`Sealer::seal`] |
 //! | 1-RTT packets before the handshake is complete, to send only | [`OneRttSealer`] |
 //! | 1-RTT packets in both directions, with key update | [`OneRttSealer::complete_handshake`], then [`OneRtt`] |
-//! | the same from two threads, one that sends and one that receives | [`OneRtt::split`] |
-//! | move a live connection to another process or machine | [`OneRtt::export`], [`OneRtt::import`] |
 //! | Retry packets and their tokens | [`Retry`], [`TokenKey`] |
 //! | rotate keys of tokens; let each token count once | [`TokenKeys`]; [`TokenReplayGuard`] |
 //! | packets of unknown versions, Version Negotiation packets | [`AnyLongHeader`], [`VersionNegotiation`] |
@@ -118,7 +116,6 @@ pub mod hazmat;
 mod header;
 mod invariants;
 mod keys;
-mod next_phase;
 mod one_rtt;
 mod open;
 mod packet_key;
@@ -133,19 +130,15 @@ mod token;
 mod token_keys;
 mod varint;
 mod version;
-mod window;
 
 pub use backend::Backend;
 pub use codec::{LongHeader, LongType, PacketType, ShortHeader};
 pub use connection_id::ConnectionId;
-pub use error::{EncodeError, HeaderError, SealError, WrongKeyLength};
+pub use error::{EncodeError, HeaderError, OpenError, SealError, UpdateError, WrongKeyLength};
 pub use invariants::{AnyLongHeader, VersionNegotiation};
 pub use keys::{InitialKeys, Keys};
-pub use next_phase::UpdateError;
-pub use one_rtt::{
-    KeyPhases, Now, OneRtt, OneRttSealer, OneRttState, ReceivingHalf, SendingHalf, StateError,
-};
-pub use open::{OpenError, Opened};
+pub use one_rtt::{Now, OneRtt, OneRttSealer};
+pub use open::Opened;
 pub use packet_number::{MAX_PACKET_NUMBER, NumberLength, PacketNumberCounter, decode_packet_number};
 pub use protected::{Coalesced, Protected};
 pub use receive_space::{AuthenticationFailures, ReceiveSpace};
@@ -157,7 +150,6 @@ pub use token::{Token, TokenError, TokenKey, TokenKeyId, TokenPurpose};
 pub use token_keys::{TokenKeys, TokenReplayGuard};
 pub use varint::{MAX_VARINT, decode_varint, encode_varint};
 pub use version::Version;
-pub use window::DuplicateWindow;
 pub use wireseal_algorithms::AeadAlgorithm;
 
 /// The README's code compiles.

@@ -5,6 +5,7 @@ use core::fmt;
 use wireseal_algorithms::AeadAlgorithm;
 
 use crate::codec::{Fields, PacketType, header_accessors};
+use crate::error::OpenError;
 use crate::header::{self, Covered, SAMPLE_OFFSET};
 use crate::packet_key::{HeaderKey, PacketKey, PathId};
 use crate::packet_number::{NumberLength, decode_packet_number};
@@ -240,46 +241,6 @@ impl<'a> Authentic<'a> {
     pub(crate) fn refuse(self, error: OpenError) -> OpenError {
         self.octets[self.payload_offset..].fill(0);
         error
-    }
-}
-
-/// Why a packet was not opened. No plaintext is left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum OpenError {
-    /// Too short for a header protection sample, or not for these keys: drop it (RFC 9001 §5.4.2 and §5.5). Nothing was changed,
-    /// and it does not count as a forgery.
-    #[error("the packet is too short, or not for these keys")]
-    Undecryptable,
-    /// Not authentic: forged, damaged, or protected by other keys. Nothing tells which, and nothing in the header can be relied on.
-    #[error("the packet is not authentic")]
-    AuthenticationFailed,
-    /// The peer set a reserved bit: PROTOCOL_VIOLATION (RFC 9000 §17.2 and §17.3.1).
-    #[error("the peer set a reserved bit (PROTOCOL_VIOLATION)")]
-    ReservedBits,
-    /// A packet that was opened before, or is too old to tell: drop it (RFC 9000 §12.3).
-    #[error("the packet is a duplicate")]
-    Duplicate,
-    /// The peer used old keys after new ones: KEY_UPDATE_ERROR (RFC 9001 §6.4).
-    #[error("the peer used old keys after new ones (KEY_UPDATE_ERROR)")]
-    KeyUpdate,
-    /// Too many packets failed authentication: AEAD_LIMIT_REACHED (RFC 9001 §6.6). Nothing is opened from now on.
-    #[error("too many packets were not authentic (AEAD_LIMIT_REACHED)")]
-    IntegrityLimit,
-    /// The payload is empty, and a packet needs a frame: PROTOCOL_VIOLATION (RFC 9000 §12.4).
-    #[error("the peer sent a packet without frames (PROTOCOL_VIOLATION)")]
-    NoFrames,
-}
-
-impl OpenError {
-    /// The transport error code to close the connection with (RFC 9000 §20.1). `None` means: drop the packet and go on.
-    #[must_use]
-    pub const fn transport_error(self) -> Option<u64> {
-        match self {
-            Self::Undecryptable | Self::AuthenticationFailed | Self::Duplicate => None,
-            Self::ReservedBits | Self::NoFrames => Some(0x0a),
-            Self::KeyUpdate => Some(0x0e),
-            Self::IntegrityLimit => Some(0x0f),
-        }
     }
 }
 

@@ -154,12 +154,6 @@ impl Drop for PacketKey {
 
 impl ZeroizeOnDrop for PacketKey {}
 
-/// The octets of the longest header protection key.
-pub(crate) const HEADER_KEY_LENGTH: usize = 32;
-
-/// The octets of a header protection key, wiped on drop.
-pub(crate) type HeaderOctets = Zeroizing<[u8; HEADER_KEY_LENGTH]>;
-
 /// A header protection key (RFC 9001 §5.4). Key updates do not change it (RFC 9001 §6.1).
 pub struct HeaderKey {
     mask: MaskKey,
@@ -187,17 +181,8 @@ impl HeaderKey {
 
     /// "quic hp" (RFC 9001 §5.1), or that of version 2.
     pub(crate) fn derive(backend: Backend, version: Version, secret: &Expander) -> Self {
-        Self::from_octets(backend, secret.algorithm, &Self::derive_octets(version, secret))
-    }
-
-    /// The octets of the key, followed by zeros.
-    pub(crate) fn derive_octets(version: Version, secret: &Expander) -> HeaderOctets {
-        expand_key(secret, version.labels().header_protection)
-    }
-
-    pub(crate) fn from_octets(backend: Backend, algorithm: AeadAlgorithm, octets: &HeaderOctets) -> Self {
-        let key = &octets[..algorithm.header_protection_key_length()];
-        Self::with_backend(backend, algorithm, key).expect(KEY_LONG)
+        let (key, algorithm) = (expand_key(secret, version.labels().header_protection), secret.algorithm);
+        Self::with_backend(backend, algorithm, &key[..algorithm.key_length()]).expect(KEY_LONG)
     }
 
     /// The mask for a sample (RFC 9001 §5.4.3 and §5.4.4): one octet for the first octet of the header, then four for the packet

@@ -151,9 +151,9 @@ impl PacketNumberCounter {
         Self { next, skipped: [(0, 0); Self::GAPS] }
     }
 
-    /// A counter that starts at `first`: for a connection that was started elsewhere, or to hide how many packets were sent. In the
-    /// second case `first` must be below 2^31, because the peer decodes it without an earlier number (RFC 9000 §17.1);
-    /// [`OneRtt`](crate::OneRtt) seals nothing otherwise.
+    /// A counter that starts at `first`: to hide how many packets were sent, or for a known packet in a test. For a connection `first` must be
+    /// below 2^31, because the peer decodes it without an earlier number (RFC 9000 §17.1); [`OneRtt`](crate::OneRtt) seals nothing
+    /// otherwise.
     ///
     /// # Errors
     ///

@@ -167,6 +167,7 @@ impl fmt::Debug for Sealer {
         f.debug_struct("Sealer")
             .field("algorithm", &self.keys.algorithm())
             .field("counter", &self.counter)
+            .field("sealed", &self.sealed)
             .finish_non_exhaustive()
     }
 }

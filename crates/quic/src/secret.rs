@@ -12,7 +12,7 @@ use crate::error::WrongKeyLength;
 use crate::version::Version;
 
 /// The octets of the longest traffic secret, that of SHA-384.
-pub(crate) const MAX_SECRET_LENGTH: usize = 48;
+const MAX_SECRET_LENGTH: usize = 48;
 
 /// The secret that the packet protection keys of one direction are derived from (RFC 8446 §7.1, RFC 9001 §5.1).
 ///
@@ -23,7 +23,7 @@ pub struct TrafficSecret {
     #[zeroize(skip)]
     algorithm: AeadAlgorithm,
     /// Zeros follow the octets of a shorter hash.
-    pub(crate) octets: [u8; MAX_SECRET_LENGTH],
+    octets: [u8; MAX_SECRET_LENGTH],
 }
 
 impl TrafficSecret {

@@ -5,12 +5,9 @@
 #[allow(dead_code, unused_imports, reason = "the other tests use all of it")]
 #[path = "it/support/mod.rs"]
 mod support;
-#[path = "it/whole.rs"]
-mod whole;
 
 use allocation_counter::measure;
 use support::{DESTINATION, Draft, PROBE_TIMEOUT, Side, destination, protected, suites};
-use whole::{OneRtt, connection};
 use wireseal_quic::{
     ConnectionId, InitialKeys, LongHeader, LongType, NumberLength, OneRttSealer, OpenError, Outgoing,
     PacketNumberCounter, PacketType, Protected, ReceiveSpace, ShortHeader, TrafficSecret,

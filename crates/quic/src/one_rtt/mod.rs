@@ -1,13 +1,6 @@
 //! The 1-RTT keys of both directions, and key update (RFC 9001 §6).
 
-mod now;
-mod phases;
-mod receiving;
 mod sealer;
-mod sending;
-mod state;
-#[cfg(test)]
-mod threads;
 
 use core::fmt;
 use core::time::Duration;
@@ -16,208 +9,170 @@ use wireseal_algorithms::AeadAlgorithm;
 
 use crate::backend::Backend;
 use crate::codec::PacketType;
-use crate::error::SealError;
+use crate::error::{OpenError, SealError, UpdateError};
 use crate::keys::Keys;
-use crate::next_phase::{NextPhase, UpdateError};
-use crate::open::{OpenError, Opened};
-use crate::packet_key::{HeaderKey, HeaderOctets, PacketKey};
-use crate::packet_number::{NumberLength, PacketNumberCounter};
+use crate::open::{Opened, Unmasked};
+use crate::packet_key::{HeaderKey, PacketKey};
+use crate::packet_number::{MAX_PACKET_NUMBER, NumberLength, PacketNumberCounter};
 use crate::protected::Protected;
 use crate::receive_space::{AuthenticationFailures, ReceiveSpace};
 use crate::seal::{Outgoing, Sealer};
 use crate::secret::TrafficSecret;
 use crate::version::Version;
 
-pub use now::Now;
-pub use phases::KeyPhases;
-pub use receiving::ReceivingHalf;
 pub use sealer::OneRttSealer;
-pub use sending::SendingHalf;
-pub use state::{OneRttState, StateError};
 
-/// The 1-RTT packet protection of a connection in both directions, with key update (RFC 9001 §6). Both directions are in one
-/// value because an update by either end updates both.
+/// The time and the probe timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// The time since an instant that stays the same for the connection.
+    pub time: Duration,
+    /// The probe timeout (RFC 9002 §6.2.1).
+    pub probe_timeout: Duration,
+}
+
+impl Now {
+    /// RFC 9001 §6.5: "An endpoint SHOULD retain old read keys for no more than three times the PTO", and SHOULD wait as long after an
+    /// acknowledged key update before the next.
+    fn after_three_probe_timeouts(self) -> Duration {
+        self.time.saturating_add(self.probe_timeout.saturating_mul(3))
+    }
+}
+
+/// The 1-RTT packet protection of a connection in both directions, with key update (RFC 9001 §6). Both directions are in one value because
+/// an update by either end updates both.
 ///
-/// [`OneRttSealer::complete_handshake`] makes it, because nothing may be opened earlier (RFC 9001 §5.7); for a connection that was
-/// started elsewhere, [`import`](Self::import) does.
+/// [`OneRttSealer::complete_handshake`] makes it, because nothing may be opened earlier (RFC 9001 §5.7).
 ///
-/// The keys of the next phase are derived before they are needed. A packet with either key phase bit is tried with exactly one
-/// key, and opening never derives one, so a forged key phase bit costs no more than any other forgery. The packet number chooses
-/// the key:
+/// The keys of the next phase are derived before they are needed. Each packet is tried with exactly one key, and opening derives none, so a
+/// forged key phase bit costs no more than any other forgery (RFC 9001 §9.5). The key phase bit and the packet number choose the key:
 ///
 /// | key phase bit | packet number | key |
 /// |---|---|---|
-/// | as now | any | the present one |
-/// | the other | up to the highest that the present key has opened | the previous one |
-/// | the other | beyond that, but this end has sealed nothing in this phase, so the peer cannot have gone on | the previous one |
-/// | the other | beyond that | the next one: the peer has updated its keys |
-/// | the other | any, and the previous key is wiped | the next one |
+/// | of this phase | any | the present one |
+/// | the other | above all that the present key has opened, and this end has answered in this phase | the next one: the peer has updated its keys |
+/// | the other | any other, while the previous key is kept | the previous one |
+/// | the other | any, once the previous key is wiped | the next one |
 ///
-/// So a late packet of the old phase is opened and does not turn the phase back. If it is more than three probe timeouts late, it
-/// counts as a failed authentication, because it cannot be told from a forgery.
+/// A late packet of the old phase is opened and does not turn the phase back. If it is more than three probe timeouts late, it counts as a
+/// failed authentication, because it cannot be told from a forgery.
 ///
-/// It takes at most 4,096 octets, with the feature `aws-lc-rs` 4,608, and no heap of its own. For two threads,
-/// [`split`](Self::split) it. Not for multipath, where the packet numbers of different paths are not comparable.
+/// It takes at most 4,096 octets, with the feature `aws-lc-rs` 4,608, and no heap of its own. Not for multipath, where the packet numbers of
+/// different paths are not comparable.
 pub struct OneRtt {
-    sending: SendingHalf,
-    receiving: ReceivingHalf,
-    phases: KeyPhases,
+    backend: Backend,
+    /// Has the keys for sending, and the counter.
+    sealer: Sealer,
+    /// For receiving. Key updates do not change header protection keys (RFC 9001 §6.1).
+    header_key: HeaderKey,
+    previous: Option<Previous>,
+    current: PacketKey,
+    next: Option<NextKeys>,
+    /// The secrets of the latest phase that keys are derived for: of what is sent, and of what is received.
+    secrets: [TrafficSecret; 2],
+    /// How many key updates there were. The lowest bit is the key phase bit.
+    generation: u64,
+    /// The number of the first packet sealed in this phase.
+    first: Option<u64>,
+    /// Whether the peer has acknowledged a packet of this phase.
+    acknowledged: bool,
+    /// The lowest and the highest number that `current` has opened.
+    opened: Option<(u64, u64)>,
+    /// Whether a packet was sealed after the first one of this phase was opened. Only then can the peer have the acknowledgment that it needs
+    /// for its next update (RFC 9001 §6.1).
+    answered: bool,
+    /// In any phase.
+    largest_acknowledged: Option<u64>,
+    confirmed: bool,
+    /// No update before this time.
+    update_from: Duration,
 }
 
 // A server with thousands of connections has one for each. aws-lc-rs expands each header key for decryption, too.
 const _: () = assert!(size_of::<OneRtt>() <= if cfg!(feature = "aws-lc-rs") { 4608 } else { 4096 });
 
-/// What all keys of one direction are derived from. The header protection key is that of the first secret (RFC 9001 §6.1), which is
-/// not kept.
-struct Direction {
-    secret: TrafficSecret,
-    header_octets: HeaderOctets,
+/// The receive key of the phase before.
+struct Previous {
+    key: PacketKey,
+    /// Known once the present key has opened a packet.
+    expires: Option<Duration>,
+}
+
+/// The keys of the next phase.
+struct NextKeys {
+    seal: PacketKey,
+    open: PacketKey,
+}
+
+/// Which receive key is tried.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Previous,
+    Current,
+    Next,
 }
 
 impl OneRtt {
     fn with_backend(
         backend: Backend,
         version: Version,
-        local: TrafficSecret,
-        remote: TrafficSecret,
+        secrets: [TrafficSecret; 2],
         counter: PacketNumberCounter,
     ) -> Self {
-        let directions = [local, remote].map(|secret| {
-            let header_octets = HeaderKey::derive_octets(version, &secret.expander());
-            Direction { secret, header_octets }
-        });
-        Self::from_directions(backend, version, 0, directions, counter)
-    }
-
-    /// With the secrets of generation `generation`: what is sent first, then what is received.
-    fn from_directions(
-        backend: Backend,
-        version: Version,
-        generation: u64,
-        [local, remote]: [Direction; 2],
-        counter: PacketNumberCounter,
-    ) -> Self {
-        let keys = |direction: &Direction| {
-            let packet_key = PacketKey::derive(backend, version, &direction.secret.expander());
-            let header_key =
-                HeaderKey::from_octets(backend, packet_key.algorithm(), &direction.header_octets);
-            Keys { packet_key, header_key, packet_type: PacketType::OneRtt, version }
-        };
-        let (send, receive) = (keys(&local), keys(&remote));
-        let sending = SendingHalf {
-            sealer: Sealer::new(send, counter),
-            header_octets: local.header_octets,
-            next: NextPhase::after(local.secret, generation, (backend, version)),
-            generation,
+        let [seal, open] = secrets
+            .each_ref()
+            .map(|secret| Keys::derive(backend, version, PacketType::OneRtt, &secret.expander()));
+        let mut one_rtt = Self {
+            backend,
+            sealer: Sealer::new(seal, counter),
+            header_key: open.header_key,
+            previous: None,
+            current: open.packet_key,
+            next: None,
+            secrets,
+            generation: 0,
             first: None,
             acknowledged: false,
+            opened: None,
             answered: false,
             largest_acknowledged: None,
             confirmed: false,
             update_from: Duration::ZERO,
         };
-        let receiving = ReceivingHalf {
-            version,
-            header_key: receive.header_key,
-            header_octets: remote.header_octets,
-            previous: None,
-            current: receive.packet_key,
-            next: NextPhase::after(remote.secret, generation, (backend, version)),
-            generation,
-            opened: None,
-        };
-        let mut one_rtt = Self::of(sending, receiving);
         one_rtt.prepare();
         one_rtt
-    }
-
-    fn of(sending: SendingHalf, receiving: ReceivingHalf) -> Self {
-        let phases = KeyPhases::new(sending.word(), receiving.word());
-        Self { sending, receiving, phases }
-    }
-
-    /// A half for each of two threads, and what both borrow in their calls. Neither waits for the other.
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    /// use std::thread;
-    /// use std::time::Duration;
-    ///
-    /// use wireseal_quic::{
-    ///     AeadAlgorithm, AuthenticationFailures, ConnectionId, Now, NumberLength, OneRttSealer, Outgoing, PacketNumberCounter,
-    ///     Protected, ReceiveSpace, ShortHeader, TrafficSecret, Version,
-    /// };
-    ///
-    /// # let secret = |octet| TrafficSecret::new(AeadAlgorithm::Aes128Gcm, &[octet; 32]).unwrap();
-    /// # let new = |local, remote| OneRttSealer::new(Version::V1, secret(local), secret(remote), PacketNumberCounter::new());
-    /// # let [ours, theirs] = [new(1, 2), new(2, 1)].map(OneRttSealer::complete_handshake);
-    /// let (mut sending, _, phases) = ours.split();
-    /// let (_, mut receiving, their_phases) = theirs.split();
-    /// let (phases, their_phases) = (Arc::new(phases), Arc::new(their_phases));
-    ///
-    /// let thread = thread::spawn(move || {
-    ///     let header = ShortHeader { destination: ConnectionId::new(&[7; 8])?, spin: false };
-    ///     let mut packet = [0; 1200];
-    ///     let number_offset = header.encode(&mut packet)?;
-    ///     sending.seal(&phases, Outgoing { packet: &mut packet, number_offset, number_length: NumberLength::One })?;
-    ///     Ok::<_, Box<dyn std::error::Error + Send + Sync>>(packet)
-    /// });
-    /// let mut packet = thread.join().unwrap()?;
-    /// let (packet, _) = Protected::split_first(&mut packet, 8)?;
-    /// let now = Now { time: Duration::ZERO, probe_timeout: Duration::from_millis(100) };
-    /// let (mut space, mut failures) = (ReceiveSpace::new(), AuthenticationFailures::new());
-    /// let opened = receiving.open(&their_phases, packet, now, &mut space, &mut failures)?;
-    /// assert_eq!(opened.payload.len(), 1200 - 1 - 8 - 1 - 16);
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    #[must_use]
-    pub fn split(self) -> (SendingHalf, ReceivingHalf, KeyPhases) {
-        (self.sending, self.receiving, self.phases)
-    }
-
-    /// The connection from both its halves, for instance to [`export`](Self::export) it. They and `phases` must be of one connection.
-    #[must_use]
-    pub fn join(sending: SendingHalf, receiving: ReceivingHalf, phases: KeyPhases) -> Self {
-        let mut one_rtt = Self { sending, receiving, phases };
-        one_rtt.follow();
-        one_rtt.prepare();
-        one_rtt
-    }
-
-    /// Brings both halves to the same phase.
-    #[inline]
-    fn follow(&mut self) {
-        self.sending.follow(&self.phases);
-        self.receiving.follow(&self.phases);
-    }
-
-    /// Derives the keys of the next phase in both directions, unless they are there.
-    ///
-    /// An update leaves them to be derived, because deriving them while opening a packet would show in its timing (RFC 9001
-    /// §9.5). Sealing the next packet derives them, which is early enough. Call this when idle to spare that packet the delay.
-    pub fn prepare(&mut self) {
-        self.sending.prepare();
-        self.receiving.prepare();
     }
 
     /// Seals a packet with a short header in place, in the present key phase, and returns its number.
     ///
     /// # Errors
     ///
-    /// Those of [`SendingHalf::seal`].
+    /// [`SealError`], with nothing written and no number used. [`SealError::NumberTooShort`] if `outgoing` leaves room for fewer octets of the
+    /// number than the peer needs ([`NumberLength::needed`]). After [`SealError::ConfidentialityLimit`] update the keys. If that is not
+    /// allowed, close the connection (RFC 9001 §6.6).
     #[inline]
     pub fn seal(&mut self, outgoing: Outgoing<'_>) -> Result<u64, SealError> {
-        let number = self.sending.seal(&self.phases, outgoing)?;
-        self.receiving.prepare();
+        if let Some(next) = self.next_number() {
+            outgoing.number_length.check(next, self.largest_acknowledged)?;
+        }
+        let number = self.sealer.seal_in_phase(outgoing, self.key_phase())?;
+        self.first.get_or_insert(number);
+        self.answered = self.opened.is_some();
+        self.prepare();
         Ok(number)
     }
 
-    /// Opens a packet with a short header in place, like [`ReceivingHalf::open`]. The fixed bit is
+    /// Opens a packet with a short header in place: removes the mask, decodes the number, chooses the key, decrypts, and then checks key
+    /// phase, reserved bits, that there are frames, and duplicates, all in one step (RFC 9001 §5.5, §6.3 and §9.5). The fixed bit is
     /// [yours to check](Protected::fixed_bit).
+    ///
+    /// If the peer has updated its keys, so does this end: everything sealed after this call returns uses the new keys, including
+    /// the acknowledgment of this packet (RFC 9001 §6.2).
     ///
     /// # Errors
     ///
-    /// Those of [`ReceivingHalf::open`].
+    /// [`OpenError`], as for [`Keys::open`], and [`OpenError::Undecryptable`] for a long header. The key phase is unchanged, but the previous
+    /// key is wiped if its time is over.
     #[inline]
     pub fn open<'a>(
         &mut self,
@@ -226,14 +181,110 @@ impl OneRtt {
         space: &mut ReceiveSpace,
         failures: &mut AuthenticationFailures,
     ) -> Result<Opened<'a>, OpenError> {
-        let opened = self.receiving.open(&self.phases, packet, now, space, failures)?;
-        self.sending.follow(&self.phases);
+        self.expire(now.time);
+        let expected = (PacketType::OneRtt, self.version());
+        let unmasked = Unmasked::new(packet, expected, &self.header_key, space)?;
+        let key_phase = unmasked.key_phase();
+        let (phase, key) = self.choose(unmasked.number, key_phase);
+        let generation = match phase {
+            Phase::Previous => self.generation.saturating_sub(1),
+            Phase::Current => self.generation,
+            Phase::Next => self.generation + 1,
+        };
+        let authentic = unmasked.open(key, generation, failures)?;
+        let number = authentic.number;
+        // RFC 9001 §6.4: "Packets with higher packet numbers MUST be protected with either the same or newer packet protection keys than
+        // packets with lower packet numbers."
+        let out_of_order = match (phase, self.opened) {
+            (Phase::Previous, Some((lowest, _))) => number >= lowest,
+            (Phase::Next, Some((_, highest))) => number <= highest,
+            // A peer that set the bit of the other phase on a packet of this one.
+            (Phase::Current, _) => key_phase != self.key_phase(),
+            _ => false,
+        };
+        if out_of_order {
+            return Err(authentic.refuse(OpenError::KeyUpdate));
+        }
+        let opened = authentic.judge(space)?;
+        if phase == Phase::Next {
+            self.advance();
+        }
+        if phase != Phase::Previous {
+            self.note_opened(number, now);
+        }
         Ok(opened)
+    }
+
+    /// The one key to try, by the table of [`OneRtt`]. The choice takes the same time whatever it is.
+    fn choose(&self, number: u64, key_phase: bool) -> (Phase, &PacketKey) {
+        let is_beyond = self.opened.is_some_and(|(_, highest)| number > highest);
+        if key_phase == self.key_phase() {
+            (Phase::Current, &self.current)
+        } else if let Some(next) = &self.next
+            && is_beyond
+            && self.answered
+        {
+            (Phase::Next, &next.open)
+        } else if let Some(previous) = &self.previous {
+            (Phase::Previous, &previous.key)
+        } else if let Some(next) = &self.next {
+            (Phase::Next, &next.open)
+        } else {
+            // The next key is derived when this end seals, so it has sealed nothing in this phase, and the peer cannot have gone on.
+            (Phase::Current, &self.current)
+        }
+    }
+
+    /// Records what the present key has opened.
+    fn note_opened(&mut self, number: u64, now: Now) {
+        if let Some((lowest, highest)) = &mut self.opened {
+            *lowest = number.min(*lowest);
+            *highest = number.max(*highest);
+            return;
+        }
+        self.opened = Some((number, number));
+        if let Some(previous) = &mut self.previous {
+            previous.expires = Some(now.after_three_probe_timeouts());
+        }
+    }
+
+    /// Enters the next phase. Its keys are there, unless this end updates twice without sealing anything in between.
+    fn advance(&mut self) {
+        let next = self.next.take().unwrap_or_else(|| self.derive_next());
+        self.sealer.keys.packet_key = next.seal;
+        self.sealer.sealed = 0;
+        let key = core::mem::replace(&mut self.current, next.open);
+        self.previous = Some(Previous { key, expires: None });
+        self.generation += 1;
+        self.first = None;
+        self.acknowledged = false;
+        self.opened = None;
+        self.answered = false;
+    }
+
+    /// Derives the keys of the phase after the latest one (RFC 9001 §6.1), and forgets the secrets of that one.
+    fn derive_next(&mut self) -> NextKeys {
+        let (backend, version) = (self.backend, self.version());
+        let [seal, open] = self.secrets.each_mut().map(|secret| {
+            *secret = secret.following(version);
+            PacketKey::derive(backend, version, &secret.expander())
+        });
+        NextKeys { seal, open }
+    }
+
+    /// Derives the keys of the next phase in both directions, unless they are there.
+    ///
+    /// An update leaves them to be derived, because deriving them while opening a packet would show in its timing (RFC 9001
+    /// §9.5). Sealing the next packet derives them, which is early enough. Call this when idle to spare that packet the delay.
+    pub fn prepare(&mut self) {
+        if self.next.is_none() {
+            self.next = Some(self.derive_next());
+        }
     }
 
     /// Call this when the handshake is confirmed (RFC 9001 §4.1.2). From then on keys may be updated.
     pub fn confirm_handshake(&mut self) {
-        self.sending.confirm_handshake();
+        self.confirmed = true;
     }
 
     /// Updates the keys of both directions: the next packet is sealed in the new phase (RFC 9001 §6.1).
@@ -242,93 +293,139 @@ impl OneRtt {
     ///
     /// [`UpdateError`], with nothing changed.
     pub fn initiate_update(&mut self, time: Duration) -> Result<(), UpdateError> {
-        self.sending.initiate_update(&self.phases, time)?;
-        self.receiving.follow(&self.phases);
+        // RFC 9001 §6.1: "An endpoint MUST NOT initiate a key update prior to having confirmed the handshake".
+        if !self.confirmed {
+            return Err(UpdateError::HandshakeNotConfirmed);
+        }
+        // RFC 9001 §6.1: "MUST NOT initiate a subsequent key update unless it has received an acknowledgment for a packet that was sent
+        // protected with keys from the current key phase." The acknowledgment is in a packet of this phase, so one was opened.
+        if self.generation > 0 && !(self.acknowledged && self.opened.is_some()) {
+            return Err(UpdateError::NotAcknowledged);
+        }
+        if time < self.update_from {
+            return Err(UpdateError::TooSoon { from: self.update_from });
+        }
+        self.advance();
         Ok(())
     }
 
-    /// Call this when a packet opened with the keys of `generation` acknowledges packets up to `largest`, like
-    /// [`SendingHalf::acknowledged`].
+    /// Call this when a packet opened with the keys of `generation` ([`Opened::generation`]) acknowledges packets up to `largest`. The numbers
+    /// sent from now on may be shorter ([`number_length`](Self::number_length)). If one of the packets is of the present phase, another update
+    /// becomes possible three probe timeouts later (RFC 9001 §6.1 and §6.5).
+    ///
+    /// A number that was never sent changes nothing, nor does one that was [skipped](Self::skip_numbers). Close the connection
+    /// with PROTOCOL_VIOLATION if an ACK frame has such a number, also below its largest (RFC 9000 §13.1). Numbers below the first of
+    /// [`PacketNumberCounter::starting_at`] count as sent.
     ///
     /// # Errors
     ///
-    /// Those of [`SendingHalf::acknowledged`].
+    /// [`OpenError::KeyUpdate`], with nothing changed, if a packet under old keys acknowledges one under new keys: the peer did not
+    /// answer the update. Close the connection (RFC 9001 §6.2).
     pub fn acknowledged(&mut self, largest: u64, generation: u64, now: Now) -> Result<(), OpenError> {
-        self.sending.acknowledged(&self.phases, largest, generation, now)
+        // A made-up number could make the next ones too short, and allow an update that the peer knows nothing of.
+        if !self.sealer.counter.has_given(largest) {
+            return Ok(());
+        }
+        let of_this_phase = self.first.is_some_and(|first| largest >= first);
+        if of_this_phase && generation < self.generation {
+            return Err(OpenError::KeyUpdate);
+        }
+        self.largest_acknowledged = self.largest_acknowledged.max(Some(largest));
+        if of_this_phase && !self.acknowledged {
+            self.acknowledged = true;
+            // Before the first update there is no update that the peer could still be busy with.
+            if self.generation > 0 {
+                self.update_from = now.after_three_probe_timeouts();
+            }
+        }
+        Ok(())
     }
 
     /// Wipes the keys of the previous phase if their time is over (RFC 9001 §6.5). [`open`](Self::open) does this too.
     pub fn expire(&mut self, time: Duration) {
-        self.receiving.expire(time);
+        if self.expires().is_some_and(|expires| expires <= time) {
+            self.previous = None;
+        }
     }
 
-    /// When the keys of the previous phase are to be wiped, like [`ReceivingHalf::expires`].
+    /// When the keys of the previous phase are to be wiped; `None` if there are none, or no packet of this phase was received yet.
     #[must_use]
     pub fn expires(&self) -> Option<Duration> {
-        self.receiving.expires()
+        self.previous.as_ref()?.expires
     }
 
-    /// Whether it is time to [update](Self::initiate_update), like [`SendingHalf::update_due`].
+    /// Whether half of the packets that the confidentiality limit allows are sealed: time to
+    /// [update](Self::initiate_update) (RFC 9001 §6.6).
     #[must_use]
     pub fn update_due(&self) -> bool {
-        self.sending.update_due()
+        let limit = self.algorithm().confidentiality_limit();
+        limit.is_some_and(|limit| self.sealer.sealed >= limit / 2)
     }
 
     /// How many packets may still be sealed in this phase (RFC 9001 §6.6); `None` if there is no limit.
     #[must_use]
     pub fn remaining(&self) -> Option<u64> {
-        self.sending.remaining()
+        self.sealer.remaining()
     }
 
     /// The number of the next packet, or `None` when all are used.
     #[must_use]
     pub const fn next_number(&self) -> Option<u64> {
-        self.sending.next_number()
+        self.sealer.next_number()
     }
 
-    /// How many octets of its number to send in the next packet, like [`SendingHalf::number_length`].
+    /// How many octets of its number to send in the next packet, [as advised](NumberLength::advised) by what was
+    /// [acknowledged](Self::acknowledged): the peer can decode it even if many later packets arrive before it (RFC 9000 §17.1). More are
+    /// allowed, and fewer as long as the peer [needs](NumberLength::needed) no more.
     #[must_use]
     pub fn number_length(&self) -> NumberLength {
-        self.sending.number_length()
+        let next = self.next_number().unwrap_or(MAX_PACKET_NUMBER);
+        NumberLength::advised(next, self.largest_acknowledged)
     }
 
     /// Leaves out the next `count` numbers, like [`PacketNumberCounter::skip`].
     pub fn skip_numbers(&mut self, count: u64) {
-        self.sending.skip_numbers(count);
+        self.sealer.skip_numbers(count);
     }
 
     /// How many key updates there were, by either end.
     #[must_use]
     pub const fn generation(&self) -> u64 {
-        self.sending.generation()
+        self.generation
     }
 
     /// The key phase bit of packets sealed now.
     #[must_use]
     pub const fn key_phase(&self) -> bool {
-        self.sending.key_phase()
-    }
-
-    /// For how many phases keys were derived, in the direction that is ahead: two at the start, the present one and the next. An
-    /// update adds one when the next keys are [prepared](Self::prepare). Opening a packet never adds one.
-    #[must_use]
-    pub fn derivations(&self) -> u64 {
-        self.sending.derivations().max(self.receiving.derivations())
+        self.generation % 2 == 1
     }
 
     /// The AEAD.
     #[must_use]
     pub const fn algorithm(&self) -> AeadAlgorithm {
-        self.sending.algorithm()
+        self.sealer.keys.algorithm()
+    }
+
+    const fn version(&self) -> Version {
+        self.sealer.keys.version
     }
 }
 
+/// Everything but keys, secrets and times.
 impl fmt::Debug for OneRtt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OneRtt")
-            .field("version", &self.receiving.version)
-            .field("algorithm", &self.algorithm())
-            .field("generation", &self.generation())
+            .field("version", &self.version())
+            .field("sealer", &self.sealer)
+            .field("generation", &self.generation)
+            .field("first", &self.first)
+            .field("acknowledged", &self.acknowledged)
+            .field("opened", &self.opened)
+            .field("answered", &self.answered)
+            .field("largest_acknowledged", &self.largest_acknowledged)
+            .field("confirmed", &self.confirmed)
+            .field("has_previous_key", &self.previous.is_some())
+            .field("has_next_keys", &self.next.is_some())
             .finish_non_exhaustive()
     }
 }

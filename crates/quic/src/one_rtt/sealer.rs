@@ -49,7 +49,7 @@ impl OneRttSealer {
         remote: TrafficSecret,
         counter: PacketNumberCounter,
     ) -> Self {
-        Self(OneRtt::with_backend(backend, version, local, remote, counter))
+        Self(OneRtt::with_backend(backend, version, [local, remote], counter))
     }
 
     /// Seals a packet with a short header in place and returns its number, like [`OneRtt::seal`].

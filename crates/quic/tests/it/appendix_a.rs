@@ -8,12 +8,11 @@ use sha2::Sha256;
 use wireseal_quic::hazmat::{HeaderKey, PacketKey, PathId};
 use wireseal_quic::{
     AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, InitialKeys, Keys, LongHeader, LongType,
-    Now, NumberLength, OneRttSealer, Outgoing, PacketNumberCounter, PacketType, Protected, ReceiveSpace,
-    Retry, Sealer, ShortHeader, TrafficSecret, Version, retry_integrity_tag,
+    Now, NumberLength, OneRtt, OneRttSealer, Outgoing, PacketNumberCounter, PacketType, Protected,
+    ReceiveSpace, Retry, Sealer, ShortHeader, TrafficSecret, Version, retry_integrity_tag,
 };
 
 use crate::support::{NUMBER_LENGTHS, Side, for_each_backend, hex};
-use crate::{OneRtt, connection};
 
 #[test]
 fn q_01_rfc_9001_appendix_a_octet_for_octet() {
@@ -168,7 +167,7 @@ impl Appendix {
             let counter = PacketNumberCounter::starting_at(number).unwrap();
             let [local, remote] = [(); 2].map(|()| self.chacha20_secret());
             let early = OneRttSealer::with_backend(backend, self.version, local, remote, counter);
-            connection(early.complete_handshake())
+            early.complete_handshake()
         };
         let before = self.short().number - 1;
         let (mut client, mut server, mut space) = (end(0), end(before), ReceiveSpace::new());

@@ -13,7 +13,6 @@ mod key_phase_forged;
 mod key_update;
 mod keys;
 mod limits;
-mod moved;
 mod no_panic;
 mod open;
 mod packet_number;
@@ -26,9 +25,5 @@ mod secrets;
 mod support;
 mod token;
 mod token_keys;
-mod whole;
 mod whole_packets;
-mod window;
 mod wycheproof;
-
-use whole::{OneRtt, connection};

@@ -1,11 +1,10 @@
 //! Opening (RFC 9001 §5.5 and §9.5): what fails, what a failure leaves behind, and what is checked only afterwards.
 
 use wireseal_quic::{
-    AuthenticationFailures, DuplicateWindow, LongType, NumberLength, OpenError, PacketNumberCounter,
-    PacketType, Protected, ReceiveSpace, Version,
+    AuthenticationFailures, LongType, NumberLength, OpenError, PacketNumberCounter, PacketType, Protected,
+    ReceiveSpace, Version,
 };
 
-use crate::connection;
 use crate::support::schedule::{PHASE, Schedule};
 use crate::support::{
     DESTINATION, Draft, End, FRAMES, Level, Receiver, Side, Suite, TAG, deliver, forged, suites,
@@ -116,8 +115,8 @@ fn q_42_duplicates_are_judged_after_the_aead() {
         let mut schedule = Schedule::new(suite, Side::Client);
         let mut end = suite.end(Side::Server);
         let seen = schedule.seal(0, 0, 5000, PAYLOAD);
-        let too_old = schedule.seal(0, 0, 5000 - DuplicateWindow::SPAN, PAYLOAD);
-        let oldest = schedule.seal(0, 0, 5001 - DuplicateWindow::SPAN, PAYLOAD);
+        let too_old = schedule.seal(0, 0, 5000 - ReceiveSpace::WINDOW, PAYLOAD);
+        let oldest = schedule.seal(0, 0, 5001 - ReceiveSpace::WINDOW, PAYLOAD);
         // A forgery does not make its number seen.
         assert_eq!(end.open(&forged(&seen)), Err(OpenError::AuthenticationFailed));
         assert_eq!(end.open(&seen).unwrap().number, 5000);
@@ -144,7 +143,6 @@ fn q_42_a_stack_may_find_duplicates_itself() {
     }
 }
 
-/// Every packet that is not authentic gets the same result.
 /// RFC 9001 §5.7. What a server seals before that is of the same keys and numbers; see `OneRttSealer` for what does not compile.
 #[test]
 fn packets_of_before_the_handshake_is_complete_open_after_it() {
@@ -158,12 +156,13 @@ fn packets_of_before_the_handshake_is_complete_open_after_it() {
         assert_eq!((server.next_number(), server.seal(draft.outgoing())), (Some(8), Ok(8)));
         assert_eq!(client.open(&draft.octets).unwrap().payload, b"0.5-RTT data");
         let early = client.seal(b"before the server has the client's Finished");
-        let mut server = End { one_rtt: connection(server.complete_handshake()), ..suite.end(Side::Server) };
+        let mut server = End { one_rtt: server.complete_handshake(), ..suite.end(Side::Server) };
         assert_eq!(server.open(&early).unwrap().number, 0);
         assert_eq!(deliver(&mut server, &mut client).number, 9);
     }
 }
 
+/// Every packet that is not authentic gets the same result.
 #[test]
 fn q_43_there_is_one_kind_of_failure() {
     for suite in suites() {

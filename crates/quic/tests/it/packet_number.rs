@@ -5,11 +5,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 use wireseal_quic::hazmat::PathId;
 use wireseal_quic::{
-    Keys, MAX_PACKET_NUMBER, Now, NumberLength, OneRttState, OpenError, PacketNumberCounter, PacketType,
+    Keys, MAX_PACKET_NUMBER, Now, NumberLength, OneRtt, OpenError, PacketNumberCounter, PacketType,
     SealError, Sealer, TrafficSecret, decode_packet_number,
 };
 
-use crate::OneRtt;
 use crate::support::number::nearest;
 use crate::support::schedule::Schedule;
 use crate::support::{
@@ -397,7 +396,6 @@ fn q_19_neither_keys_nor_counters_can_be_cloned() {
             <Keys as AmbiguousIfClone<_>>::IS_NO_CLONE,
             <Sealer as AmbiguousIfClone<_>>::IS_NO_CLONE,
             <OneRtt as AmbiguousIfClone<_>>::IS_NO_CLONE,
-            <OneRttState as AmbiguousIfClone<_>>::IS_NO_CLONE,
             <TrafficSecret as AmbiguousIfClone<_>>::IS_NO_CLONE,
         ]
         .iter()

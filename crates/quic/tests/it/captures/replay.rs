@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use wireseal_quic::{
     AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, HeaderError, InitialKeys, Keys, Now,
-    OneRttSealer, Opened, Outgoing, PacketNumberCounter, PacketType, Protected, ReceiveSpace, Retry,
+    OneRtt, OneRttSealer, Opened, Outgoing, PacketNumberCounter, PacketType, Protected, ReceiveSpace, Retry,
     RetryError, Sealer, TrafficSecret, Version, decode_varint,
 };
 
 use super::recording::{Datagram, Secrets, datagrams};
 use crate::support::{NUMBER_LENGTHS, Side};
-use crate::{OneRtt, connection};
 
 /// What a capture contained.
 #[derive(Default)]
@@ -146,7 +145,7 @@ impl End {
             let counter = early.map_or(PacketNumberCounter::new(), Sealer::into_counter);
             let [local, remote] = [side, side.other()].map(|side| keys.secret(PacketType::OneRtt, side));
             let early = OneRttSealer::with_backend(keys.backend, keys.version, local, remote, counter);
-            let mut end = connection(early.complete_handshake());
+            let mut end = early.complete_handshake();
             end.confirm_handshake();
             end
         })

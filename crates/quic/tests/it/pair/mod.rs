@@ -13,13 +13,12 @@ use proptest::sample::Index;
 use proptest::sample::select;
 use proptest::test_runner::FileFailurePersistence;
 use wireseal_quic::{
-    AuthenticationFailures, Backend, Now, NumberLength, OpenError, PacketNumberCounter, Protected,
+    AuthenticationFailures, Backend, Now, NumberLength, OneRtt, OpenError, PacketNumberCounter, Protected,
     ReceiveSpace,
 };
 
-use crate::OneRtt;
 use crate::support::schedule::PHASE;
-use crate::support::{DESTINATION, Draft, Side, Suite, suites};
+use crate::support::{DESTINATION, Draft, Side, Suite, derivations, suites};
 
 /// A packet in flight.
 #[derive(Clone, Debug)]
@@ -111,7 +110,6 @@ impl Pair {
                 one_rtt.expire(Duration::from_millis(self.now));
                 model.expire(self.now);
             }
-            Operation::Move(at) => self.ends[at as usize].move_at(Duration::from_millis(self.now)),
             Operation::Advance(by) => {
                 self.now += by;
                 let now = self.now;
@@ -168,7 +166,7 @@ impl Pair {
             let End { one_rtt, space, failures, model } = &self.ends[side as usize];
             assert_eq!(one_rtt.generation(), model.generation, "{side:?}");
             assert_eq!(one_rtt.key_phase(), model.generation % 2 == 1);
-            assert_eq!(one_rtt.derivations(), model.derivations, "{side:?} has derived keys");
+            assert_eq!(derivations(one_rtt), model.derivations, "{side:?} has derived keys");
             assert_eq!(one_rtt.expires(), model.expires().map(Duration::from_millis), "{side:?}");
             assert_eq!(one_rtt.next_number(), Some(model.next_number));
             assert_eq!(space.largest(), model.largest_received());
@@ -180,17 +178,6 @@ impl Pair {
 }
 
 impl End {
-    /// Moving changes nothing, except that old keys whose time is over stay behind, and the next keys are derived.
-    fn move_at(&mut self, now: Duration) {
-        let Self { one_rtt, space, failures, model } = self;
-        let unused = suites().next().unwrap().one_rtt(Side::Client, PacketNumberCounter::new());
-        let (one_rtt, space) = (std::mem::replace(one_rtt, unused), std::mem::take(space));
-        let state = one_rtt.export(now, space, std::mem::take(failures));
-        (self.one_rtt, self.space, self.failures) = OneRtt::import(state, now).unwrap();
-        model.expire(now.as_millis() as u64);
-        model.prepare();
-    }
-
     fn open(&mut self, packet: &InFlight, now: u64) {
         let Self { one_rtt, space, failures, model } = self;
         let mut octets = packet.octets.clone();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use wireseal_quic::{DuplicateWindow, NumberLength, UpdateError};
+use wireseal_quic::{NumberLength, ReceiveSpace, UpdateError};
 
 use crate::support::number::nearest;
 
@@ -135,7 +135,7 @@ impl Model {
         if !has_key || nearest(largest, number as u32, length) != number {
             return Fate::NotAuthentic;
         }
-        let too_old = largest.is_some_and(|largest| number + DuplicateWindow::SPAN <= largest);
+        let too_old = largest.is_some_and(|largest| number + ReceiveSpace::WINDOW <= largest);
         if too_old || self.received.contains(&number) { Fate::Duplicate } else { Fate::Opened }
     }
 

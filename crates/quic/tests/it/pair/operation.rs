@@ -20,8 +20,6 @@ pub(crate) enum Operation {
     UpdateBoth,
     ConfirmHandshake(Side),
     Expire(Side),
-    /// This end continues elsewhere.
-    Move(Side),
     /// Time passes, and what is due arrives.
     Advance(u64),
 }
@@ -50,7 +48,6 @@ pub(crate) fn operations() -> impl Strategy<Value = Vec<Operation>> {
         2 => Just(UpdateBoth),
         1 => side().prop_map(ConfirmHandshake),
         1 => side().prop_map(Expire),
-        2 => side().prop_map(Move),
         12 => (1..60_u64).prop_map(Advance),
     ];
     vec(operation, 1..150)

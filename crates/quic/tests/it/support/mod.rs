@@ -7,11 +7,9 @@ use std::time::Duration;
 
 use wireseal_quic::{
     AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, Keys, LongHeader, LongType, Now,
-    NumberLength, OneRttSealer, OpenError, Opened, Outgoing, PacketNumberCounter, PacketType, Protected,
-    ReceiveSpace, Sealer, ShortHeader, TrafficSecret, Version,
+    NumberLength, OneRtt, OneRttSealer, OpenError, Opened, Outgoing, PacketNumberCounter, PacketType,
+    Protected, ReceiveSpace, Sealer, ShortHeader, TrafficSecret, Version,
 };
-
-use crate::{OneRtt, connection};
 
 pub(crate) const TAG: usize = 16;
 
@@ -123,7 +121,7 @@ impl Suite {
     }
 
     pub(crate) fn one_rtt(self, of: Side, counter: PacketNumberCounter) -> OneRtt {
-        connection(self.early(of, counter).complete_handshake())
+        self.early(of, counter).complete_handshake()
     }
 
     /// 1-RTT keys before the handshake is complete.
@@ -299,6 +297,14 @@ pub(crate) struct End {
     pub(crate) time: Duration,
 }
 
+/// For how many phases keys were derived: all up to the present one, and the next if it is there.
+pub(crate) fn derivations(one_rtt: &OneRtt) -> u64 {
+    let text = format!("{one_rtt:?}");
+    let has_next = text.contains("has_next_keys: true");
+    assert_ne!(has_next, text.contains("has_next_keys: false"));
+    one_rtt.generation() + 1 + u64::from(has_next)
+}
+
 /// What no packet that is not authentic may change: generation, key phase, derivations, when old keys expire, and the largest number.
 pub(crate) type Phases = (u64, bool, u64, Option<Duration>, Option<u64>);
 
@@ -310,7 +316,7 @@ impl End {
     pub(crate) fn phases(&self) -> Phases {
         let Self { one_rtt, space, .. } = self;
         let (generation, key_phase) = (one_rtt.generation(), one_rtt.key_phase());
-        (generation, key_phase, one_rtt.derivations(), one_rtt.expires(), space.largest())
+        (generation, key_phase, derivations(one_rtt), one_rtt.expires(), space.largest())
     }
 
     /// Seals a payload with a packet number of four octets.
