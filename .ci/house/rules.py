@@ -30,7 +30,7 @@ CRATES |= {
     "quinn-without-c": ("wireseal-quinn", "wireseal-rustls"),
     "wireseal-models": ("wireseal-algorithms", "wireseal-tcp-ao", "wireseal-quic"),
     "wireseal-bench-peers": (),
-    "wireseal-benches": (*LIBRARIES, "wireseal-bench-peers"),
+    "wireseal-benches": (*LIBRARIES, "wireseal", "wireseal-bench-peers"),
 }
 
 # Where `unsafe` may be: whole folders, and single files of a package that denies it elsewhere.

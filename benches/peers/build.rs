@@ -1,6 +1,6 @@
 //! Compiles the C files and links nettle; OpenSSL is loaded at run time.
 
-const FILES: [&str; 3] = ["src/nettle.c", "src/openssl.c", "src/cpuid.c"];
+const FILES: [&str; 2] = ["src/nettle.c", "src/openssl.c"];
 
 fn main() {
     for file in FILES {

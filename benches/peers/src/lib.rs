@@ -1,18 +1,10 @@
-//! For Wireseal's benches: MACs of nettle, MACs and ciphers of OpenSSL, AES of BoringSSL, and CPUID with less in it.
+//! For Wireseal's benches: MACs of nettle and OpenSSL, and AES of BoringSSL.
 //!
 //! nettle is linked. OpenSSL is loaded at run time, because its symbols have the same names as BoringSSL's. The C files beside this
 //! one are compiled against the libraries' headers.
 
-#[cfg(feature = "boringssl")]
-mod boringssl;
-mod cipher;
-
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::NonNull;
-
-#[cfg(feature = "boringssl")]
-pub use boringssl::Aes;
-pub use cipher::OpenSslCipher;
 
 /// What a context computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,9 +16,6 @@ pub enum Algorithm {
     HmacSha256,
     /// AES-128-CMAC under a key of 16 octets.
     Aes128Cmac,
-    /// UMAC with tags of 96 bits (RFC 4418), only in nettle: 16 octets of key, and 8 of the first message's nonce, which nettle
-    /// increments.
-    Umac96,
     /// Poly1305, only in OpenSSL: a key of 32 octets for the first message; [`OpenSsl::one_time`] for each further one.
     Poly1305,
 }
@@ -35,7 +24,6 @@ unsafe extern "C" {
     fn wireseal_nettle_new(algorithm: c_int, key: *const u8, key_length: usize) -> *mut c_void;
     fn wireseal_nettle_update(context: *mut c_void, octets: *const u8, length: usize);
     fn wireseal_nettle_digest(context: *mut c_void, mac: *mut u8);
-    fn wireseal_nettle_octets(context: *const c_void) -> usize;
     fn wireseal_nettle_free(context: *mut c_void);
     fn wireseal_nettle_version(is_major: c_int) -> c_int;
     fn wireseal_openssl_new(algorithm: c_int, key: *const u8, key_length: usize) -> *mut c_void;
@@ -44,7 +32,6 @@ unsafe extern "C" {
     fn wireseal_openssl_digest(context: *mut c_void, mac: *mut u8);
     fn wireseal_openssl_free(context: *mut c_void);
     fn wireseal_openssl_version() -> *const c_char;
-    fn wireseal_mask_cpuid(with_vaes: c_int) -> c_int;
 }
 
 /// A context of nettle.
@@ -78,13 +65,6 @@ impl Nettle {
         // SAFETY: no pointers are passed.
         let [minor, major] = [0, 1].map(|is_major| unsafe { wireseal_nettle_version(is_major) });
         format!("{major}.{minor}")
-    }
-
-    /// The size of the library's context in octets.
-    #[must_use]
-    pub fn octets(&self) -> usize {
-        // SAFETY: the context is alive.
-        unsafe { wireseal_nettle_octets(self.0.as_ptr()) }
     }
 }
 
@@ -143,10 +123,46 @@ impl Drop for OpenSsl {
     }
 }
 
-/// Hides AVX-512 and, unless `with_vaes`, VAES from CPUID in this thread and those it starts. Earlier results of CPUID are not
-/// changed. Returns `false` if the processor or operating system cannot do it.
-#[must_use]
-pub fn mask_cpuid(with_vaes: bool) -> bool {
-    // SAFETY: no pointers are passed; the SIGSEGV handler that it installs only answers CPUID.
-    unsafe { wireseal_mask_cpuid(c_int::from(with_vaes)) != 0 }
+#[cfg(feature = "boringssl")]
+pub use boringssl::Aes;
+
+/// AES of BoringSSL, for QUIC's header protection.
+#[cfg(feature = "boringssl")]
+mod boringssl {
+    use core::fmt;
+    use core::mem::MaybeUninit;
+
+    use boring_sys::{AES_KEY, AES_encrypt, AES_set_encrypt_key};
+
+    /// A key of BoringSSL's AES to encrypt with, one block at a time.
+    pub struct Aes(AES_KEY);
+
+    impl Aes {
+        /// A key of 16, 24 or 32 octets; `None` for another length.
+        #[must_use]
+        pub fn new(key: &[u8]) -> Option<Self> {
+            let bits = u32::try_from(key.len()).ok()?.checked_mul(8)?;
+            let mut schedule = MaybeUninit::<AES_KEY>::zeroed();
+            // SAFETY: the key is read for its length, and there is room for the schedule.
+            let failed = unsafe { AES_set_encrypt_key(key.as_ptr(), bits, schedule.as_mut_ptr()) } != 0;
+            // SAFETY: it holds only integers, for which zeros are valid too.
+            (!failed).then(|| Self(unsafe { schedule.assume_init() }))
+        }
+
+        /// The block, encrypted.
+        #[inline]
+        #[must_use]
+        pub fn encrypt(&self, block: &[u8; 16]) -> [u8; 16] {
+            let mut encrypted = [0; 16];
+            // SAFETY: 16 octets are read and as many written; the schedule is set up.
+            unsafe { AES_encrypt(block.as_ptr(), encrypted.as_mut_ptr(), &raw const self.0) };
+            encrypted
+        }
+    }
+
+    impl fmt::Debug for Aes {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.debug_struct("Aes").finish_non_exhaustive()
+        }
+    }
 }

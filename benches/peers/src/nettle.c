@@ -3,7 +3,6 @@
 
 #include <nettle/cmac.h>
 #include <nettle/hmac.h>
-#include <nettle/umac.h>
 #include <nettle/version.h>
 #include <stdlib.h>
 
@@ -13,7 +12,6 @@ struct context {
 		struct hmac_sha1_ctx hmac_sha1;
 		struct hmac_sha256_ctx hmac_sha256;
 		struct cmac_aes128_ctx cmac_aes128;
-		struct umac96_ctx umac96;
 	};
 };
 
@@ -36,13 +34,6 @@ void *wireseal_nettle_new(int algorithm, const uint8_t *key, size_t key_length)
 			break;
 		cmac_aes128_set_key(&context->cmac_aes128, key);
 		return context;
-	case UMAC96:
-		/* The key, and the nonce of the first message; nettle counts on from there. */
-		if (key_length != 24)
-			break;
-		umac96_set_key(&context->umac96, key);
-		umac96_set_nonce(&context->umac96, 8, key + 16);
-		return context;
 	case POLY1305:
 		break;
 	}
@@ -54,63 +45,24 @@ void wireseal_nettle_update(void *of, const uint8_t *octets, size_t length)
 {
 	struct context *context = of;
 
-	switch (context->algorithm) {
-	case HMAC_SHA1:
+	if (context->algorithm == HMAC_SHA1)
 		hmac_sha1_update(&context->hmac_sha1, length, octets);
-		break;
-	case HMAC_SHA256:
+	else if (context->algorithm == HMAC_SHA256)
 		hmac_sha256_update(&context->hmac_sha256, length, octets);
-		break;
-	case AES_128_CMAC:
+	else
 		cmac_aes128_update(&context->cmac_aes128, length, octets);
-		break;
-	case UMAC96:
-		umac96_update(&context->umac96, length, octets);
-		break;
-	case POLY1305:
-		break;
-	}
 }
 
 void wireseal_nettle_digest(void *of, uint8_t *mac)
 {
 	struct context *context = of;
 
-	switch (context->algorithm) {
-	case HMAC_SHA1:
+	if (context->algorithm == HMAC_SHA1)
 		hmac_sha1_digest(&context->hmac_sha1, 12, mac);
-		break;
-	case HMAC_SHA256:
+	else if (context->algorithm == HMAC_SHA256)
 		hmac_sha256_digest(&context->hmac_sha256, 12, mac);
-		break;
-	case AES_128_CMAC:
+	else
 		cmac_aes128_digest(&context->cmac_aes128, 12, mac);
-		break;
-	case UMAC96:
-		umac96_digest(&context->umac96, 12, mac);
-		break;
-	case POLY1305:
-		break;
-	}
-}
-
-size_t wireseal_nettle_octets(const void *of)
-{
-	const struct context *context = of;
-
-	switch (context->algorithm) {
-	case HMAC_SHA1:
-		return sizeof context->hmac_sha1;
-	case HMAC_SHA256:
-		return sizeof context->hmac_sha256;
-	case AES_128_CMAC:
-		return sizeof context->cmac_aes128;
-	case UMAC96:
-		return sizeof context->umac96;
-	case POLY1305:
-		break;
-	}
-	return 0;
 }
 
 void wireseal_nettle_free(void *context)

@@ -1,4 +1,4 @@
-/* MACs and ciphers of OpenSSL 3, loaded at run time, because its symbols have the same names as BoringSSL's. */
+/* MACs of OpenSSL 3, loaded at run time, because its symbols have the same names as BoringSSL's. */
 #include "peers.h"
 
 #define OPENSSL_SUPPRESS_DEPRECATED
@@ -14,9 +14,7 @@
 	F(HMAC_CTX_new) F(HMAC_CTX_free) F(HMAC_Init_ex) F(HMAC_Update) F(HMAC_Final) \
 	F(CMAC_CTX_new) F(CMAC_CTX_free) F(CMAC_Init) F(CMAC_Update) F(CMAC_Final) \
 	F(EVP_MAC_fetch) F(EVP_MAC_free) F(EVP_MAC_CTX_new) F(EVP_MAC_CTX_free) \
-	F(EVP_MAC_init) F(EVP_MAC_update) F(EVP_MAC_final) \
-	F(EVP_aes_128_ctr) F(EVP_aes_128_gcm) F(EVP_CIPHER_CTX_new) F(EVP_CIPHER_CTX_free) F(EVP_CIPHER_CTX_ctrl) \
-	F(EVP_EncryptInit_ex) F(EVP_EncryptUpdate) F(EVP_EncryptFinal_ex)
+	F(EVP_MAC_init) F(EVP_MAC_update) F(EVP_MAC_final)
 
 static struct {
 	int is_loaded;
@@ -85,8 +83,6 @@ void *wireseal_openssl_new(int algorithm, const uint8_t *key, size_t key_length)
 		if (context->mac && lib.EVP_MAC_init(context->mac, key, key_length, NULL))
 			return context;
 		break;
-	case UMAC96:
-		break;
 	}
 	wireseal_openssl_free(context);
 	return NULL;
@@ -147,34 +143,4 @@ void wireseal_openssl_free(void *of)
 const char *wireseal_openssl_version(void)
 {
 	return load() ? lib.OpenSSL_version(OPENSSL_VERSION) : NULL;
-}
-
-void *wireseal_openssl_cipher_new(int is_gcm, const uint8_t *key)
-{
-	EVP_CIPHER_CTX *context = load() ? lib.EVP_CIPHER_CTX_new() : NULL;
-	const EVP_CIPHER *cipher;
-
-	if (!context)
-		return NULL;
-	cipher = is_gcm ? lib.EVP_aes_128_gcm() : lib.EVP_aes_128_ctr();
-	if (lib.EVP_EncryptInit_ex(context, cipher, NULL, key, NULL))
-		return context;
-	lib.EVP_CIPHER_CTX_free(context);
-	return NULL;
-}
-
-void wireseal_openssl_encrypt(void *context, int is_gcm, const uint8_t *nonce, uint8_t *octets, int length, uint8_t *tag)
-{
-	int written = 0, rest;
-
-	lib.EVP_EncryptInit_ex(context, NULL, NULL, NULL, nonce);
-	lib.EVP_EncryptUpdate(context, octets, &written, octets, length);
-	lib.EVP_EncryptFinal_ex(context, octets + written, &rest);
-	if (is_gcm)
-		lib.EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, 16, tag);
-}
-
-void wireseal_openssl_cipher_free(void *context)
-{
-	lib.EVP_CIPHER_CTX_free(context);
 }

@@ -3,24 +3,16 @@
 use std::error::Error;
 use std::fmt::Write;
 use std::hint::black_box;
-use std::net::{IpAddr, Ipv4Addr};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Parser;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::shim::{HashKey, OPTION_ROOM, PeerSlot, Shim, ShimConfig, ShimSlot};
-use wireseal_tcp_ao::{ConnectionIdentifier, KeyId, MasterKey, Mkt, MktSet, Peer, checksum};
+use wireseal_benches::packets::{ACK, IPV4, RST, SYN, set_checksums};
+use wireseal_benches::shim::{self, Host, NOW, SERVER, deliver, open, sign, to_server};
+use wireseal_tcp_ao::checksum;
 
-const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-const SYN: u8 = 0x02;
-const RST: u8 = 0x04;
-const ACK: u8 = 0x10;
-const NOW: Duration = Duration::from_secs(1000);
-/// Where the TCP header begins in a packet, and the options in it.
-const TCP: usize = 20;
-const OPTIONS: usize = TCP + 20;
-
-type Host = Shim<Vec<PeerSlot>, Vec<ShimSlot>>;
+/// Where the options begin in a packet.
+const OPTIONS: usize = IPV4 + 20;
 
 /// Attacks a shim whose table is full of open connections, each of another peer, and prints what that costs.
 #[derive(Parser)]
@@ -82,67 +74,57 @@ struct Attacked {
     kibibytes: (u64, u64),
 }
 
+/// All clients in one host, or the server.
+fn host(connections: u32, is_client: bool) -> Host {
+    shim::host(TcpAoAlgorithm::Aes128Cmac, connections, is_client)
+}
+
 /// Opens the connections, sends every kind of packet, and looks which connections still carry data.
 fn attack(connections: u32, packets: u32) -> Result<Attacked, Box<dyn Error>> {
-    let (mut clients, mut server) = (host(connections, true)?, host(connections, false)?);
-    for number in 0..connections {
-        let (syn, syn_ack, ack) =
-            ((number, 5000, SYN, 1, 0), (number, 5000, SYN | ACK, 1, 2), (number, 5000, ACK, 2, 2));
-        deliver(&mut clients, &mut server, &to_server(syn))?;
-        deliver(&mut server, &mut clients, &to_client(syn_ack))?;
-        deliver(&mut clients, &mut server, &to_server(ack))?;
+    let (mut clients, mut server) = (host(connections, true), host(connections, false));
+    if !(0..connections).all(|number| open(&mut clients, &mut server, number)) {
+        return Err("a connection does not open".into());
     }
     // Spread over the table, so that what is measured is the memory's speed as well.
     let spread = |place: u32| place.wrapping_mul(2_654_435_761) % connections;
     let numbers: Vec<u32> = (0..1024.min(connections)).map(spread).collect();
-    let good: Vec<Vec<u8>> = numbers
-        .iter()
-        .map(|number| sign(&mut clients, &to_server((*number, 5000, ACK, 2, 2))))
-        .collect::<Result<_, _>>()?;
-    let altered = |alter: fn(&mut Vec<u8>)| -> Vec<Vec<u8>> {
-        let packets = good.iter().cloned().map(|mut packet| {
+    let segment = |number: &u32| to_server((*number, 5000, ACK, [2, 2]), 0);
+    let good: Option<Vec<Vec<u8>>> =
+        numbers.iter().map(|number| sign(&mut clients, &segment(number))).collect();
+    let good = good.ok_or("a good segment is not signed")?;
+    let from =
+        |port: u16, flags| numbers.iter().map(move |number| to_server((*number, port, flags, [7, 0]), 0));
+    // SYNs of the same hosts from another port, recorded on another day.
+    let mut earlier = host(connections, true);
+    let replayed: Option<Vec<Vec<u8>>> = from(6000, SYN).map(|syn| sign(&mut earlier, &syn)).collect();
+    let replayed = replayed.ok_or("a good SYN is not signed")?;
+    let altered = |packets: &[Vec<u8>], alter: fn(&mut Vec<u8>)| -> Vec<Vec<u8>> {
+        let packets = packets.iter().cloned().map(|mut packet| {
             alter(&mut packet);
             set_checksums(&mut packet);
             packet
         });
         packets.collect()
     };
-    let from = |port: u16, flags| numbers.iter().map(move |number| to_server((*number, port, flags, 7, 0)));
-    // SYNs of the same hosts from another port, recorded on another day.
-    let mut earlier = host(connections, true)?;
-    let replayed: Vec<Vec<u8>> =
-        from(6000, SYN).map(|syn| sign(&mut earlier, &syn)).collect::<Result<_, _>>()?;
     let last: fn(&mut Vec<u8>) = |packet| *packet.last_mut().expect("a packet is not empty") ^= 1;
-    let forged_syns = replayed.iter().cloned().map(|mut packet| {
-        last(&mut packet);
-        set_checksums(&mut packet);
-        packet
-    });
-    let stranger = |number: &u32| {
-        let mut packet = to_server((*number, 5000, ACK, 7, 7));
-        packet[12..16]
-            .copy_from_slice(&Ipv4Addr::from(u32::from(Ipv4Addr::new(172, 16, 0, 0)) + number).octets());
-        set_checksums(&mut packet);
-        packet
-    };
     let kinds: Vec<(&str, Vec<Vec<u8>>)> = vec![
         ("good segment", good.clone()),
         ("replayed segment, of the connection's first", good.clone()),
-        ("forged MAC", altered(last)),
+        ("forged MAC", altered(&good, last)),
         (
             "MAC of 11 octets",
-            altered(|packet| {
+            altered(&good, |packet| {
                 (packet[OPTIONS + 1], packet[OPTIONS + 15]) = (15, 1);
             }),
         ),
-        ("unknown KeyID", altered(|packet| packet[OPTIONS + 2] = 99)),
+        ("unknown KeyID", altered(&good, |packet| packet[OPTIONS + 2] = 99)),
         ("unsigned reset", from(5000, RST).collect()),
         ("unsigned SYN", from(5000, SYN).collect()),
         ("unsigned segment from another port", from(6000, ACK).collect()),
-        ("forged SYN from another port", forged_syns.collect()),
+        ("forged SYN from another port", altered(&replayed, last)),
         ("replayed SYN from another port", replayed),
         ("hard ICMP error", good.iter().map(|packet| icmp_error(packet)).collect()),
-        ("segment of a stranger", numbers.iter().map(stranger).collect()),
+        ("segment of a stranger", altered(&good, |packet| packet[12..14].copy_from_slice(&[172, 16]))),
     ];
     let before = resident_kibibytes()?;
     let mut rows = Vec::new();
@@ -165,9 +147,8 @@ fn attack(connections: u32, packets: u32) -> Result<Attacked, Box<dyn Error>> {
         server.set_mkts(*number as usize, same_keys.clone())?;
     }
     let keys_replaced = started.elapsed().as_nanos() as f64 / numbers.len() as f64;
-    let lost = (0..connections)
-        .filter(|number| deliver(&mut clients, &mut server, &to_server((*number, 5000, ACK, 2, 2))).is_err())
-        .count() as u32;
+    let is_lost = |number: &u32| !deliver(&mut clients, &mut server, &segment(number));
+    let lost = (0..connections).filter(is_lost).count() as u32;
     Ok(Attacked { connections, good: time_of_good, rows, keys_replaced, lost, kibibytes: (before, after) })
 }
 
@@ -185,86 +166,6 @@ fn time(server: &mut Host, kind: &[Vec<u8>], packets: u32) -> f64 {
         started.elapsed().as_nanos() as f64 / f64::from(part)
     });
     parts.fold(f64::INFINITY, f64::min)
-}
-
-/// The server, with a peer for each client, or all clients in one host, whose only peer is the server.
-fn host(connections: u32, is_client: bool) -> Result<Host, Box<dyn Error>> {
-    let server = IpAddr::from(SERVER).into();
-    let mut peers = Vec::new();
-    for number in 0..if is_client { 1 } else { connections } {
-        let identifier = if is_client {
-            ConnectionIdentifier::between("10.0.0.0/8".parse()?, server)
-        } else {
-            ConnectionIdentifier::between(server, client(number).into())
-        };
-        let mkt = Mkt::new(KeyId(1), KeyId(1), TcpAoAlgorithm::Aes128Cmac, MasterKey::new(b"secret")?)?;
-        peers.push(PeerSlot::from(Peer { connections: identifier, mkts: MktSet::from_mkts([mkt])? }));
-    }
-    let slots = ShimSlot::many(connections as usize);
-    Ok(Shim::new(ShimConfig::new(1500), HashKey::random(), peers, slots)?)
-}
-
-fn client(number: u32) -> IpAddr {
-    Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 0, 0, 0)) + number).into()
-}
-
-fn sign(from: &mut Host, packet: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
-    let mut buffer = [&[0; OPTION_ROOM], packet].concat();
-    let signed = from.outbound(NOW, &mut buffer, OPTION_ROOM)?;
-    Ok(buffer[signed].to_vec())
-}
-
-fn deliver(from: &mut Host, to: &mut Host, packet: &[u8]) -> Result<(), Box<dyn Error>> {
-    to.inbound(NOW, &mut sign(from, packet)?)?;
-    Ok(())
-}
-
-/// A client's number and port, flags, sequence and acknowledgment numbers.
-type Fields = (u32, u16, u8, u32, u32);
-
-fn to_server((number, port, flags, sequence, acknowledgment): Fields) -> Vec<u8> {
-    packet((client(number), port), (SERVER.into(), 179), flags, sequence, acknowledgment)
-}
-
-fn to_client((number, port, flags, sequence, acknowledgment): Fields) -> Vec<u8> {
-    packet((SERVER.into(), 179), (client(number), port), flags, sequence, acknowledgment)
-}
-
-fn packet(
-    source: (IpAddr, u16),
-    destination: (IpAddr, u16),
-    flags: u8,
-    sequence: u32,
-    acknowledgment: u32,
-) -> Vec<u8> {
-    let mut packet = vec![0x45, 0, 0, 40, 0, 1, 0x40, 0, 64, 6, 0, 0];
-    for address in [source.0, destination.0] {
-        let IpAddr::V4(address) = address else { continue };
-        packet.extend(address.octets());
-    }
-    packet.extend(source.1.to_be_bytes());
-    packet.extend(destination.1.to_be_bytes());
-    packet.extend(sequence.to_be_bytes());
-    packet.extend(acknowledgment.to_be_bytes());
-    packet.extend([0x50, flags, 0xfa, 0xf0, 0, 0, 0, 0]);
-    set_checksums(&mut packet);
-    packet
-}
-
-/// Corrects the length and both checksums.
-fn set_checksums(packet: &mut [u8]) {
-    let length = packet.len() as u16;
-    packet[2..4].copy_from_slice(&length.to_be_bytes());
-    let address =
-        |at: usize| Ipv4Addr::new(packet[at], packet[at + 1], packet[at + 2], packet[at + 3]).into();
-    let (source, destination) = (address(12), address(16));
-    let (header, tcp) = packet.split_at_mut(TCP);
-    header[10..12].fill(0);
-    let sum = checksum::ipv4_header(header);
-    header[10..12].copy_from_slice(&sum.to_be_bytes());
-    tcp[16..18].fill(0);
-    let sum = checksum::tcp_to_send(source, destination, tcp);
-    tcp[16..18].copy_from_slice(&sum.to_be_bytes());
 }
 
 /// "Port unreachable" about what the server sent to this packet's sender.

@@ -2,7 +2,8 @@
 //!
 //! A processor cannot forward several small stores to one wide load: the load waits until they have left for the cache, and they
 //! leave only when everything before them is done. MACs of consecutive segments, which could overlap, would then run one after
-//! the other. The scoreboard's table `segment` shows what that costs ("head by blocks" and "head by fields").
+//! the other. The benches' group `tcp-ao sign, layer by layer` shows what that
+//! costs ("head by blocks" and "head by fields").
 
 use core::fmt;
 use core::mem::MaybeUninit;

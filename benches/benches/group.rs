@@ -1,0 +1,29 @@
+//! What the benches share: a group of contenders, and a configuration that keeps a run short.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, BenchmarkId, Criterion};
+use wireseal_benches::Contender;
+
+/// Half a second for each benchmark; criterion's options change it, as in `--measurement-time 5`.
+pub(crate) fn configuration() -> Criterion {
+    Criterion::default()
+        .warm_up_time(Duration::from_millis(200))
+        .measurement_time(Duration::from_millis(500))
+        .sample_size(40)
+}
+
+/// Times each contender under its name and a parameter, which is the x axis of criterion's plots if it is a number.
+pub(crate) fn bench(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    parameter: impl Display,
+    contenders: impl IntoIterator<Item = Contender>,
+) {
+    for mut contender in contenders {
+        group.bench_function(BenchmarkId::new(contender.name, &parameter), |bencher| {
+            bencher.iter_custom(|runs| contender.time(runs));
+        });
+    }
+}

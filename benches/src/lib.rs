@@ -1,0 +1,15 @@
+//! What the benches and the scoreboard time: one operation, done by Wireseal and by other libraries.
+//!
+//! Each library's operation is a [`Contender`], a closure over a prepared key. Before contenders are returned, [`assert_agree`] has
+//! compared the outputs of all libraries, once for each algorithm in a process.
+
+mod contender;
+#[cfg(target_os = "linux")]
+mod linux;
+pub mod mac;
+pub mod packets;
+pub mod quic;
+pub mod shim;
+pub mod tcp_ao;
+
+pub use contender::{Contender, assert_agree};

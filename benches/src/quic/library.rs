@@ -1,0 +1,31 @@
+//! A library's packet protection, and the packets and secrets of all.
+
+use wireseal_quic::AeadAlgorithm;
+
+pub(super) const CONNECTION_ID: [u8; 8] = [0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51, 0x57, 0x08];
+/// The first octet of a short header: fixed bit, and a packet number of four octets.
+pub(super) const FIRST: u8 = 0x43;
+/// Where the packet number is.
+pub(super) const NUMBER: usize = 9;
+/// Where the payload is.
+pub(super) const PAYLOAD: usize = 13;
+
+/// A library with the keys of one direction.
+pub(super) struct Library {
+    pub(super) name: &'static str,
+    /// Seals a packet in place, new or sealed before, with the next number.
+    pub(super) seal: Box<dyn FnMut(&mut [u8])>,
+    /// Opens a packet in place; `false` if it is not authentic.
+    pub(super) open: Box<dyn FnMut(&mut [u8]) -> bool>,
+    /// Makes a mask of each sample. In the first octet only the bits count that a short header masks.
+    pub(super) masks: Option<Masks>,
+    /// Derives AEAD key, IV and header protection key from a traffic secret, and drops them.
+    pub(super) keys: Option<Box<dyn FnMut()>>,
+}
+
+pub(super) type Masks = Box<dyn FnMut(&[[u8; 16]], &mut [[u8; 5]])>;
+
+/// A traffic secret: the client's, or the server's.
+pub(super) fn secret(algorithm: AeadAlgorithm, is_client: bool) -> Vec<u8> {
+    (0..algorithm.secret_length()).map(|i| i as u8 ^ u8::from(is_client)).collect()
+}
