@@ -1,10 +1,8 @@
-//! Checks for captures and for the QUIC packets in them.
+//! Checks for captures.
 
 use std::io::{self, Cursor, Read};
 
 use wireseal::capture::{Content, Reader};
-use wireseal::quic::report::PacketKind;
-use wireseal::quic::{KeyLogFile, Observer, Printer, Totals};
 
 /// Only compressed input has more packets than this.
 const MOST_PACKETS: usize = 5000;
@@ -51,9 +49,6 @@ pub fn check(file: &[u8]) {
                 assert!(!is_plain || octets <= file.len());
                 let (held, whole) = match Content::of(&packet) {
                     Content::Tcp(segment) => (segment.octets.len(), segment.octets.len() + segment.missing),
-                    Content::Udp(datagram) => {
-                        (datagram.payload.len(), datagram.payload.len() + datagram.missing)
-                    }
                     _ => (0, 0),
                 };
                 assert!(held <= packet.octets.len() && whole <= packet.original_length);
@@ -73,50 +68,4 @@ pub fn check(file: &[u8]) {
 fn is_zstd(file: &[u8]) -> bool {
     let magic = file.first_chunk().map_or(0, |octets| u32::from_le_bytes(*octets));
     magic == 0xfd2f_b528 || magic & 0xffff_fff0 == 0x184d_2a50
-}
-
-/// Opens the QUIC packets of a capture. The input has two octets of the key log's length, the key log, and the capture.
-pub fn check_quic(input: &[u8]) {
-    let Some((length, rest)) = input.split_first_chunk() else { return };
-    let Some((text, file)) = rest.split_at_checked(u16::from_be_bytes(*length).into()) else { return };
-    let log = KeyLogFile::read(text);
-    observe(file, &log);
-    let totals = observe(file, &KeyLogFile::default());
-    assert!(
-        totals.is_none_or(|(_, later)| later == 0),
-        "without secrets, only Initial and Retry packets open"
-    );
-}
-
-/// The totals, and how many packets of the kinds after Initial opened.
-fn observe(file: &[u8], log: &KeyLogFile) -> Option<(Totals, u64)> {
-    let mut reader = Reader::new(Cursor::new(file.to_vec()), None).ok()?;
-    let mut printers = [false, true]
-        .map(|is_json| Printer::new(io::sink(), is_json, "fuzzed").expect("a sink takes everything"));
-    let mut observer = Observer::new(log);
-    let mut reports = Vec::new();
-    for _ in 0..MOST_PACKETS {
-        let Some(Ok(packet)) = reader.next_packet() else { break };
-        observer.packet(&packet);
-        reports.extend(observer.take_finished());
-    }
-    let (others, totals) = observer.finish();
-    reports.extend(others);
-    assert_eq!(reports.len() as u64, totals.connections);
-    let mut later = 0;
-    for report in &reports {
-        for printer in &mut printers {
-            printer.connection(report).expect("a sink takes everything");
-        }
-        for direction in &report.directions {
-            let opened = |kind: PacketKind| direction.opened[kind as usize];
-            later += opened(PacketKind::ZeroRtt) + opened(PacketKind::Handshake) + opened(PacketKind::OneRtt);
-            let in_phases: u64 = direction.phases.iter().map(|phase| phase.packets).sum();
-            assert_eq!(in_phases, opened(PacketKind::OneRtt));
-        }
-    }
-    for printer in printers {
-        printer.finish(&totals).expect("a sink takes everything");
-    }
-    Some((totals, later))
 }

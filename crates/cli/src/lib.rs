@@ -2,25 +2,22 @@
 //!
 //! | part | what is in it |
 //! |---|---|
-//! | [`capture`] | capture files as packets, and packets as segments and datagrams |
+//! | [`capture`] | capture files as packets, and packets as segments |
 //! | [`keys`] | keys from key-chain files, router configurations and the command line |
 //! | [`verify`] | a verdict on every segment, and a diagnosis of what failed |
-//! | [`quic`] | every QUIC packet of a capture, opened |
 //! | [`report`] | the result of `verify` as text, JSON and an HTML page |
 //! | [`mod@derive`] | traffic keys and MACs, step by step |
-//! | [`selftest`], [`mod@bench`] | published test vectors on this machine, and its speed |
+//! | [`selftest`] | published test vectors on this machine |
 //! | [`command`] | the subcommands, which print |
 //!
 //! Files of keys are read into buffers that are wiped, and so are secrets. Not wiped: what
 //! [`wireseal_tcp_ao`](wireseal_tcp_ao#what-is-wiped) names; for a file whose keys collide, the copies by which each is read alone; what
 //! comes from the command line, which other processes can read anyway.
-pub mod bench;
 pub mod capture;
 pub mod command;
 pub mod derive;
 pub mod hex;
 pub mod keys;
-pub mod quic;
 pub mod report;
 pub mod selftest;
 pub mod standing;

@@ -1,4 +1,4 @@
-//! wireseal: checks TCP-AO and QUIC captures against their keys.
+//! wireseal: checks TCP-AO captures against their keys.
 
 use std::process::ExitCode;
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
-    /// Everything verified or opened.
+    /// Everything verified.
     Good,
     /// Something failed.
     Failed,

@@ -1,6 +1,6 @@
-//! What a packet carries: link layer, then IP, then TCP or UDP.
+//! What a packet carries: link layer, then IP, then TCP.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use wireseal_tcp_ao::ParseError;
 use wireseal_tcp_ao::ip::{IPV6_HEADER_LENGTH, IpHeader, PROTOCOL_TCP};
@@ -12,16 +12,12 @@ use super::Packet;
 pub enum Content<'a> {
     /// A TCP segment.
     Tcp(CapturedSegment<'a>),
-    /// A UDP datagram.
-    Udp(CapturedDatagram<'a>),
     /// An IP fragment.
     Fragment {
         /// The IP protocol number of the whole packet.
         protocol: u8,
-        /// Whether it is the first fragment, which has that protocol's header.
-        is_first: bool,
     },
-    /// Anything else, such as ARP, ICMP or a tunnel.
+    /// Anything else, such as UDP, ARP, ICMP or a tunnel.
     Other,
     /// Headers that cannot be read.
     Unreadable(Unreadable),
@@ -40,19 +36,6 @@ pub struct CapturedSegment<'a> {
     pub missing: usize,
 }
 
-/// A UDP datagram as recorded.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CapturedDatagram<'a> {
-    /// The source.
-    pub source: SocketAddr,
-    /// The final destination, after any routing header.
-    pub destination: SocketAddr,
-    /// The recorded payload.
-    pub payload: &'a [u8],
-    /// How many more octets it had on the wire; 0 unless the capture cut it off.
-    pub missing: usize,
-}
-
 /// Why a packet's headers cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Unreadable {
@@ -65,7 +48,7 @@ pub enum Unreadable {
         /// How many more octets it had on the wire.
         missing: usize,
     },
-    /// The packet was recorded whole but ends within its link-layer or UDP header.
+    /// The packet was recorded whole but ends within its link-layer header.
     #[error("the packet ends within a header")]
     TooShort,
     /// The IP headers are inconsistent.
@@ -76,8 +59,8 @@ pub enum Unreadable {
 impl<'a> Content<'a> {
     /// Reads a packet's headers.
     ///
-    /// The payload ends where the length fields of IP and UDP say, so link-layer padding is left out. If they are 0, because the
-    /// network card was to split a large send after it was recorded, it ends with the packet.
+    /// The segment ends where the length field of IP says, so link-layer padding is left out. If that is 0, because the network
+    /// card was to split a large send after it was recorded, it ends with the packet.
     #[must_use]
     #[inline]
     pub fn of(packet: &Packet<'a>) -> Self {
@@ -154,9 +137,6 @@ fn by_ether_type(octets: &[u8], place: usize, mut start: usize) -> Network<'_> {
     }
 }
 
-const PROTOCOL_UDP: u8 = 17;
-const UDP_HEADER_LENGTH: usize = 8;
-
 /// What an IP packet carries.
 #[inline]
 fn internet(octets: &[u8], unrecorded: usize) -> Content<'_> {
@@ -169,8 +149,7 @@ fn internet(octets: &[u8], unrecorded: usize) -> Content<'_> {
         }
         Err(error) => return Content::Unreadable(Unreadable::Ip(*error)),
     };
-    let IpHeader { source, destination, protocol, payload_offset, is_fragment, fragment_offset, .. } =
-        *header;
+    let IpHeader { source, destination, protocol, payload_offset, is_fragment, .. } = *header;
     // A length field of 0, which in IPv6 does not count the header: a network card was to split a large send.
     let says_no_length = header.total_length == if source.is_ipv4() { 0 } else { IPV6_HEADER_LENGTH };
     let end = if says_no_length { octets.len() + unrecorded } else { header.total_length };
@@ -179,32 +158,10 @@ fn internet(octets: &[u8], unrecorded: usize) -> Content<'_> {
         return Content::Unreadable(Unreadable::Ip(ParseError::IpLength));
     };
     match protocol {
-        _ if is_fragment => Content::Fragment { protocol, is_first: fragment_offset == 0 },
+        _ if is_fragment => Content::Fragment { protocol },
         PROTOCOL_TCP => Content::Tcp(CapturedSegment { source, destination, octets, missing }),
-        PROTOCOL_UDP => udp(source, destination, octets, missing),
         _ => Content::Other,
     }
-}
-
-fn udp(source: IpAddr, destination: IpAddr, octets: &[u8], missing: usize) -> Content<'_> {
-    let Some((header, payload)) = octets.split_first_chunk::<UDP_HEADER_LENGTH>() else {
-        return Content::Unreadable(too_short(missing));
-    };
-    let [source_port, destination_port, length] =
-        [0, 2, 4].map(|place| u16::from_be_bytes([header[place], header[place + 1]]));
-    // 0: more than 65,535 octets (RFC 2675 §4), or still to be split by the network card.
-    let whole = payload.len() + missing;
-    let length = match usize::from(length).checked_sub(UDP_HEADER_LENGTH) {
-        Some(length) if length <= whole => length,
-        None if length == 0 => whole,
-        Some(_) | None => return Content::Unreadable(Unreadable::TooShort),
-    };
-    Content::Udp(CapturedDatagram {
-        source: SocketAddr::new(source, source_port),
-        destination: SocketAddr::new(destination, destination_port),
-        payload: &payload[..length.min(payload.len())],
-        missing: length.saturating_sub(payload.len()),
-    })
 }
 
 const fn too_short(missing: usize) -> Unreadable {

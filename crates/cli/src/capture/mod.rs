@@ -1,4 +1,4 @@
-//! Capture files as packets, and packets as TCP segments and UDP datagrams.
+//! Capture files as packets, and packets as TCP segments.
 
 mod buffer;
 mod clock;
@@ -12,7 +12,7 @@ mod reader;
 mod source;
 mod time;
 
-pub use content::{CapturedDatagram, CapturedSegment, Content, Unreadable};
+pub use content::{CapturedSegment, Content, Unreadable};
 pub use error::{CaptureError, Damage};
 pub use packet::Packet;
 pub use place::Place;

@@ -1,6 +1,5 @@
 //! The subcommands: each prints what the other modules find.
 
-mod bench;
 mod capture;
 mod completions;
 mod derive;
@@ -17,7 +16,6 @@ mod outcome;
 #[cfg(any(feature = "gateway", feature = "run"))]
 mod peer_arguments;
 mod progress;
-mod quic;
 #[cfg(feature = "run")]
 mod run;
 mod say;
@@ -36,7 +34,7 @@ use crate::terminal;
 
 pub use outcome::Outcome;
 
-/// Why is this session down? Checks TCP-AO and QUIC captures against their keys, and adds TCP-AO to daemons that lack it.
+/// Why is this session down? Checks TCP-AO captures against their keys, and adds TCP-AO to daemons that lack it.
 #[derive(Debug, Parser)]
 #[command(name = "wireseal", version, after_help = EXIT_CODES)]
 pub struct Arguments {
@@ -44,7 +42,7 @@ pub struct Arguments {
     order: Order,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 all good, 1 something failed to verify or open, 2 the command line, the keys or the \
+const EXIT_CODES: &str = "Exit codes: 0 all good, 1 something failed to verify, 2 the command line, the keys or the \
                           file cannot be used, 3 something could not be judged.";
 
 /// The columns of help that is not for a terminal.
@@ -55,7 +53,6 @@ enum Order {
     Verify(Box<verify::Arguments>),
     Keys(keys::Arguments),
     Derive(derive::Arguments),
-    Quic(quic::Arguments),
     #[cfg(feature = "run")]
     Run(run::Arguments),
     /// Run a program that has no TCP-AO, with keys on its sockets (not in this build)
@@ -84,7 +81,6 @@ enum Order {
     #[cfg(not(any(feature = "gateway", feature = "run")))]
     Status(missing::Arguments),
     Selftest(selftest::Arguments),
-    Bench(bench::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -116,7 +112,6 @@ pub fn run(arguments: Arguments) -> Outcome {
         Order::Verify(arguments) => verify::run(*arguments),
         Order::Keys(arguments) => keys::run(arguments),
         Order::Derive(arguments) => derive::run(arguments),
-        Order::Quic(arguments) => quic::run(arguments),
         #[cfg(feature = "run")]
         Order::Run(arguments) => run::run(arguments),
         #[cfg(not(feature = "run"))]
@@ -130,7 +125,6 @@ pub fn run(arguments: Arguments) -> Outcome {
         #[cfg(not(any(feature = "gateway", feature = "run")))]
         Order::Status(_) => missing::run("status", "run,gateway"),
         Order::Selftest(arguments) => selftest::run(arguments),
-        Order::Bench(arguments) => bench::run(arguments),
         Order::Completions(arguments) => completions::run(arguments, Arguments::command()),
         Order::Man(arguments) => man::run(arguments, Arguments::command()),
     };

@@ -10,7 +10,7 @@ use crate::standing::Standing;
 pub enum Outcome {
     /// Everything is good: 0.
     Good,
-    /// Something failed to verify or open, or a connection did not open: 1.
+    /// Something failed to verify, or a connection did not open: 1.
     Failed,
     /// The command line, the keys or the file cannot be used: 2.
     Unusable,

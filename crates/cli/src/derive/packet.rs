@@ -44,7 +44,7 @@ fn segment_of(octets: &[u8], unrecorded: usize) -> Result<Segment<'_>, DeriveErr
         Content::Tcp(segment) if segment.missing > 0 => Err(DeriveError::CutOff { missing: segment.missing }),
         Content::Tcp(segment) => Segment::from_tcp(segment.source, segment.destination, segment.octets)
             .map_err(DeriveError::Segment),
-        Content::Udp(_) | Content::Other => Err(DeriveError::NotTcp),
+        Content::Other => Err(DeriveError::NotTcp),
         Content::Fragment { .. } => Err(DeriveError::Fragment),
         Content::Unreadable(error) => Err(DeriveError::Unreadable(error)),
     }

@@ -97,8 +97,8 @@ impl<'k> Verifier<'k> {
         self.now = Place { packet: packet.number, time: packet.time.or(self.now.time) };
         match Content::of(packet) {
             Content::Tcp(segment) => self.enqueue(packet.place(), &segment),
-            Content::Fragment { protocol: PROTOCOL_TCP, .. } => self.totals.fragments += 1,
-            Content::Fragment { .. } | Content::Udp(_) | Content::Other => self.totals.other += 1,
+            Content::Fragment { protocol: PROTOCOL_TCP } => self.totals.fragments += 1,
+            Content::Fragment { .. } | Content::Other => self.totals.other += 1,
             Content::Unreadable(_) => self.totals.unreadable += 1,
         }
         if self.queue.is_full() { self.judge_queued(each) } else { Ok(()) }

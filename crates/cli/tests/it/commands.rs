@@ -1,4 +1,4 @@
-//! The small subcommands: selftest, bench, completions and man.
+//! The small subcommands: selftest, completions and man.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::Stdio;
 use clap::{CommandFactory, Parser, ValueEnum};
 use wireseal::command::Arguments;
 use wireseal::selftest::{self, Group};
-use wireseal_algorithms::{AeadAlgorithm, TcpAoAlgorithm};
+use wireseal_algorithms::AeadAlgorithm;
 use wireseal_kernels::cpu::InstructionSet;
 use wireseal_quic::Backend;
 
@@ -23,19 +23,7 @@ fn subcommands() -> BTreeSet<String> {
 #[test]
 fn the_command_line_is_well_formed() {
     Arguments::command().debug_assert();
-    let names = [
-        "verify",
-        "keys",
-        "derive",
-        "quic",
-        "run",
-        "gateway",
-        "status",
-        "selftest",
-        "bench",
-        "completions",
-        "man",
-    ];
+    let names = ["verify", "keys", "derive", "run", "gateway", "status", "selftest", "completions", "man"];
     for name in names {
         assert!(subcommands().contains(name), "{name}");
     }
@@ -72,7 +60,6 @@ fn lines_fit_the_terminal_and_no_word_is_broken() {
         &["keys", "check", keys],
         &["derive", packet, "--keys", keys, "--explain"],
         &["selftest"],
-        &["bench", "--seconds", "1"],
         &["help", "verify"],
         &["--help"],
     ] {
@@ -91,9 +78,7 @@ fn lines_fit_the_terminal_and_no_word_is_broken() {
             let fits = |line: &str| line.chars().count() <= columns || !line.trim_start().contains(' ');
             assert!(run.out.lines().all(fits), "{columns}: {}", run.out);
             let (narrow, wide) = (words(&run), words(&whole));
-            if arguments[0] != "bench" {
-                assert_eq!(narrow, wide, "{columns}: {}", run.out);
-            }
+            assert_eq!(narrow, wide, "{columns}: {}", run.out);
         }
     }
     // Files and pipes get whole lines, whether or not the shell exports COLUMNS.
@@ -158,39 +143,6 @@ fn the_programs_vectors_are_copies_of_the_crates() {
 }
 
 #[test]
-fn bench_measures_every_algorithm() {
-    let run = wireseal(["bench", "--json", "--seconds", "1"]);
-    assert_eq!(run.code, 0, "{}", run.err);
-    let figures = run.json();
-    assert_eq!(figures["schema"], 1);
-    let list = |name: &str| figures[name].as_array().unwrap();
-    let measured: BTreeSet<_> = list("tcp_ao")
-        .iter()
-        .map(|figure| (figure["algorithm"].as_str().unwrap(), figure["payload"].as_u64().unwrap()))
-        .collect();
-    let expected = TcpAoAlgorithm::ALL
-        .into_iter()
-        .flat_map(|algorithm| [128, 1460].map(|payload| (algorithm.name(), payload)));
-    assert_eq!(measured, expected.collect());
-    assert_eq!(measured.len(), list("tcp_ao").len());
-    let suites: Vec<_> = list("quic").iter().map(|figure| &figure["suite"]).collect();
-    assert_eq!(suites, AeadAlgorithm::ALL.map(AeadAlgorithm::name));
-    for (kind, names, least) in
-        // Low enough for a busy machine, where the tests' build does some hundred long KMACs per second.
-        [("tcp_ao", ["signed", "verified"], 100.0), ("quic", ["sealed", "opened"], 0.001)]
-    {
-        for figure in list(kind) {
-            assert!(names.iter().all(|name| figure[name].as_f64().unwrap() > least), "{figure}");
-        }
-    }
-
-    let printed = wireseal(["bench", "--seconds", "1"]).out;
-    for name in ["AES-128-CMAC-96", "KMAC256-128", "QUIC, Gbit/s"] {
-        assert!(printed.contains(name), "{printed}");
-    }
-}
-
-#[test]
 fn every_shell_has_completions_of_every_subcommand() {
     for shell in clap_complete::Shell::value_variants() {
         let run = wireseal(["completions", &shell.to_string()]);
@@ -227,11 +179,9 @@ fn every_subcommand_has_a_manual_page() {
 fn errors_of_files_name_them() {
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     let key = "send=1,recv=1,alg=aes-128-cmac-96,secret=0123456789abcdef";
-    for arguments in [&["verify", manifest, "--key", key][..], &["quic", manifest]] {
-        let run = wireseal(arguments);
-        assert_eq!(run.code, 2, "{}", run.err);
-        assert!(run.err.contains(&format!("{manifest}: not a capture")), "{}", run.err);
-    }
+    let run = wireseal(["verify", manifest, "--key", key]);
+    assert_eq!(run.code, 2, "{}", run.err);
+    assert!(run.err.contains(&format!("{manifest}: not a capture")), "{}", run.err);
     let run = wireseal(["verify", "-", "--keys", "-"]);
     assert_eq!(run.code, 2);
     assert!(run.err.contains("cannot both come from standard input"), "{}", run.err);

@@ -1,6 +1,6 @@
 //! What packets carry, by link type.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use etherparse::PacketBuilder;
 use wireseal::capture::{Content, Packet, Unreadable};
@@ -93,13 +93,14 @@ fn every_link_type() {
 }
 
 #[test]
-fn what_is_neither_tcp_nor_udp_is_other() {
+fn what_is_not_tcp_is_other() {
     let mut icmp = tcp(false, 0);
     icmp[9] = 1;
     let mut tunnel = tcp(true, 40);
     tunnel[6] = 41;
     for (link_type, octets) in [
         (RAW, icmp),
+        (RAW, udp(40)),
         (RAW, tunnel),
         (ETHERNET, ethernet(0x0806, &[0; 28])),
         (ETHERNET, ethernet(60, &[0xaa; 60])),
@@ -174,9 +175,9 @@ fn fragments_are_told_apart() {
     // Don't fragment alone is no fragment.
     let mut packet = tcp(false, 40);
     packet[6] = 0x40;
-    assert_eq!(whole(RAW, &first), Content::Fragment { protocol: 6, is_first: true });
-    assert_eq!(whole(RAW, &later), Content::Fragment { protocol: 17, is_first: false });
-    assert_eq!(of(RAW, &later[..30], later.len()), Content::Fragment { protocol: 17, is_first: false });
+    assert_eq!(whole(RAW, &first), Content::Fragment { protocol: 6 });
+    assert_eq!(whole(RAW, &later), Content::Fragment { protocol: 17 });
+    assert_eq!(of(RAW, &later[..30], later.len()), Content::Fragment { protocol: 17 });
     assert!(matches!(whole(RAW, &packet), Content::Tcp(_)));
 
     let whole_packet = tcp(true, 40);
@@ -187,47 +188,12 @@ fn fragments_are_told_apart() {
         packet[6] = 44;
         packet
     };
-    let packets = [
-        (0x0001, Content::Fragment { protocol: 6, is_first: true }),
-        (0x0048, Content::Fragment { protocol: 6, is_first: false }),
-    ];
+    let packets = [(0x0001, Content::Fragment { protocol: 6 }), (0x0048, Content::Fragment { protocol: 6 })];
     for (field, content) in packets {
         assert_eq!(whole(RAW, &with_fragment_header(field)), content);
     }
     // An atomic fragment is a whole packet (RFC 6946).
     assert!(matches!(whole(RAW, &with_fragment_header(0)), Content::Tcp(_)));
-}
-
-#[test]
-fn udp_datagrams() {
-    let packet = udp(100);
-    assert_eq!(lengths(whole(RAW, &packet)), (100, 0));
-    for recorded in 28..packet.len() {
-        let content = of(RAW, &packet[..recorded], packet.len());
-        assert_eq!(lengths(content), (recorded - 28, 128 - recorded));
-    }
-    let cut = Unreadable::CutOff { missing: 101 };
-    assert_eq!(of(RAW, &packet[..27], packet.len()), Content::Unreadable(cut));
-    // The UDP length field: less than the IP packet's, more, too little for the header, and none.
-    let with_length = |length: u16| {
-        let mut packet = packet.clone();
-        packet[24..26].copy_from_slice(&length.to_be_bytes());
-        packet
-    };
-    assert_eq!(lengths(whole(RAW, &with_length(58))), (50, 0));
-    assert_eq!(lengths(of(RAW, &with_length(58)[..70], 128)), (42, 8));
-    assert_eq!(lengths(whole(RAW, &with_length(0))), (100, 0));
-    for length in [1, 7, 109, 65_535] {
-        assert_eq!(whole(RAW, &with_length(length)), Content::Unreadable(Unreadable::TooShort));
-    }
-}
-
-/// Octets recorded and missing.
-fn lengths(content: Content<'_>) -> (usize, usize) {
-    let Content::Udp(datagram) = content else { panic!("{content:?}") };
-    assert_eq!(datagram.source, SocketAddr::from(([192, 0, 2, 1], 50_000)));
-    assert_eq!(datagram.destination, SocketAddr::from(([192, 0, 2, 2], 443)));
-    (datagram.payload.len(), datagram.missing)
 }
 
 /// Past a routing header, the final destination is what the TCP checksum and MAC are computed with.
