@@ -9,8 +9,6 @@
 
 #[path = "../tests/it/support/generate.rs"]
 mod generate;
-#[path = "../tests/it/support/packet.rs"]
-mod packet;
 
 use std::error::Error;
 use std::io::{self, BufWriter, Write};

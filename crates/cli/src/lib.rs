@@ -20,7 +20,6 @@ pub mod hex;
 pub mod keys;
 pub mod report;
 pub mod selftest;
-pub mod standing;
 mod terminal;
 mod text;
 pub mod verify;

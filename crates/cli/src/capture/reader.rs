@@ -5,10 +5,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use super::buffer::{Buffer, Found};
-use super::pcap::Pcap;
-use super::pcapng::Pcapng;
-use super::source::{MAGIC_LENGTH, Progress, Source};
+use super::formats::{Pcap, Pcapng};
+use super::source::{Buffer, Found, MAGIC_LENGTH, Progress, Source};
 use super::{CaptureError, Damage, Packet};
 
 /// A capture: pcap in either byte order with microseconds or nanoseconds, or pcapng, plain or compressed with gzip or zstd.

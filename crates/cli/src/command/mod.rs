@@ -1,21 +1,16 @@
 //! The subcommands: each prints what the other modules find.
 
-mod capture;
-mod completions;
 mod derive;
+mod documents;
 #[cfg(feature = "gateway")]
 mod gateway;
 mod key_arguments;
 mod keys;
 #[cfg(any(feature = "gateway", feature = "run"))]
 mod log;
-mod man;
-#[cfg(not(all(feature = "gateway", feature = "run")))]
-mod missing;
 mod outcome;
 #[cfg(any(feature = "gateway", feature = "run"))]
 mod peer_arguments;
-mod progress;
 #[cfg(feature = "run")]
 mod run;
 mod say;
@@ -61,7 +56,7 @@ enum Order {
     ///
     /// cargo build --release -p wireseal --features run
     #[cfg(not(feature = "run"))]
-    Run(missing::Arguments),
+    Run(MissingArguments),
     #[cfg(feature = "gateway")]
     Gateway(gateway::Arguments),
     /// Sign and verify the packets of programs that have no TCP-AO, on any kernel from 5.10 on (not in this build)
@@ -70,7 +65,7 @@ enum Order {
     ///
     /// cargo build --release -p wireseal --features gateway
     #[cfg(not(feature = "gateway"))]
-    Gateway(missing::Arguments),
+    Gateway(MissingArguments),
     #[cfg(any(feature = "gateway", feature = "run"))]
     Status(status::Arguments),
     /// Show what the running instances of run and gateway do (not in this build)
@@ -79,10 +74,27 @@ enum Order {
     ///
     /// cargo build --release -p wireseal --features run,gateway
     #[cfg(not(any(feature = "gateway", feature = "run")))]
-    Status(missing::Arguments),
+    Status(MissingArguments),
     Selftest(selftest::Arguments),
-    Completions(completions::Arguments),
-    Man(man::Arguments),
+    Completions(documents::CompletionsArguments),
+    Man(documents::ManArguments),
+}
+
+#[cfg(not(all(feature = "gateway", feature = "run")))]
+/// What a subcommand that this build does not have was given, which does not matter.
+#[derive(Debug, clap::Args)]
+struct MissingArguments {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    _given: Vec<OsString>,
+}
+
+/// Says how to build a program with a subcommand.
+#[cfg(not(all(feature = "gateway", feature = "run")))]
+fn missing(name: &str, feature: &str) -> outcome::Result {
+    say(format_args!(
+        "this build has no `{name}`: it needs the feature `{feature}`: cargo build --release -p wireseal --features {feature}"
+    ));
+    Ok(Outcome::Unusable)
 }
 
 /// Reads the command line of the process.
@@ -115,18 +127,18 @@ pub fn run(arguments: Arguments) -> Outcome {
         #[cfg(feature = "run")]
         Order::Run(arguments) => run::run(arguments),
         #[cfg(not(feature = "run"))]
-        Order::Run(_) => missing::run("run", "run"),
+        Order::Run(_) => missing("run", "run"),
         #[cfg(feature = "gateway")]
         Order::Gateway(arguments) => gateway::run(arguments),
         #[cfg(not(feature = "gateway"))]
-        Order::Gateway(_) => missing::run("gateway", "gateway"),
+        Order::Gateway(_) => missing("gateway", "gateway"),
         #[cfg(any(feature = "gateway", feature = "run"))]
         Order::Status(arguments) => status::run(&arguments),
         #[cfg(not(any(feature = "gateway", feature = "run")))]
-        Order::Status(_) => missing::run("status", "run,gateway"),
+        Order::Status(_) => missing("status", "run,gateway"),
         Order::Selftest(arguments) => selftest::run(arguments),
-        Order::Completions(arguments) => completions::run(arguments, Arguments::command()),
-        Order::Man(arguments) => man::run(arguments, Arguments::command()),
+        Order::Completions(arguments) => documents::completions(arguments, Arguments::command()),
+        Order::Man(arguments) => documents::man(arguments, Arguments::command()),
     };
     let outcome = result.unwrap_or_else(|error| {
         // A reader who closes the output has seen enough.

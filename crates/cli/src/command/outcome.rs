@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::process::ExitCode;
 
-use crate::standing::Standing;
+use crate::verify::report::Standing;
 
 /// How a run ended; the exit codes are the same for every subcommand, except where a program was run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,14 +1,18 @@
 //! `wireseal verify`: checks every TCP segment of a capture.
 
-use std::path::PathBuf;
+use std::error::Error;
+use std::io::{self, BufWriter, IsTerminal, LineWriter, StdoutLock, Write};
+use std::path::{Path, PathBuf};
 
 use cidr::{IpCidr, IpInet};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::capture::CaptureRun;
 use super::key_arguments::KeyArguments;
 use super::outcome::{Outcome, Result};
+use crate::capture::{CaptureError, Packet, Progress, Reader};
 use crate::report::{self, Format, Report, Subject};
-use crate::standing::Standing;
+use crate::terminal::Wrapped;
+use crate::verify::report::Standing;
 use crate::verify::{IsnHint, NatHint, SearchLimits, Verifier, VerifyEvent, VerifyOptions};
 
 /// Check every TCP segment of a capture against keys, and say why segments fail.
@@ -87,4 +91,116 @@ pub(super) fn run(arguments: Arguments) -> Result {
         Standing::Good if totals.is_incomplete() => Outcome::NotJudged,
         standing => standing.into(),
     })
+}
+
+/// A capture that is being read, with a progress bar on a terminal.
+pub(super) struct CaptureRun {
+    reader: Reader,
+    pub(super) bar: Bar,
+}
+
+impl CaptureRun {
+    /// Opens a capture.
+    ///
+    /// # Errors
+    /// Those of [`Reader::open`], with the name of the file.
+    pub(super) fn open(capture: &Path) -> std::result::Result<Self, Box<dyn Error>> {
+        let reader = Reader::open(capture).map_err(|error| match error {
+            CaptureError::Open { .. } => error.to_string(),
+            error => format!("{}: {error}", capture.display()),
+        })?;
+        Ok(Self { reader, bar: Bar::new() })
+    }
+
+    /// Calls `each` for every packet, and with `None` when the next one may take a while to arrive. Returns where and how the file
+    /// is damaged, if it is.
+    ///
+    /// # Errors
+    /// Those of reading and of `each`.
+    pub(super) fn packets<E: Into<Box<dyn Error>>>(
+        mut self,
+        mut each: impl FnMut(Option<&Packet<'_>>) -> std::result::Result<(), E>,
+    ) -> std::result::Result<Option<String>, Box<dyn Error>> {
+        let damage = loop {
+            match self.reader.next_packet() {
+                None => break None,
+                Some(Ok(packet)) => {
+                    let number = packet.number;
+                    each(Some(&packet)).map_err(Into::into)?;
+                    if !self.reader.is_ahead() {
+                        each(None).map_err(Into::into)?;
+                    }
+                    if number.is_multiple_of(PROGRESS_INTERVAL) {
+                        self.bar.show(self.reader.progress());
+                    }
+                }
+                Some(Err(error @ CaptureError::Damaged { .. })) => break Some(error.to_string()),
+                Some(Err(error)) => return Err(error.into()),
+            }
+        };
+        self.bar.clear();
+        Ok(damage)
+    }
+}
+
+/// After how many packets the bar is redrawn.
+pub(super) const PROGRESS_INTERVAL: u64 = 16_384;
+
+/// A progress bar on standard error, if that is a terminal.
+pub(super) struct Bar(Option<ProgressBar>);
+
+impl Bar {
+    pub(super) fn new() -> Self {
+        if !io::stderr().is_terminal() {
+            return Self(None);
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let style = "{bar:40} {percent:>3} %  {bytes} of {total_bytes}, {eta} left";
+        Self(ProgressStyle::with_template(style).ok().map(|style| bar.with_style(style)))
+    }
+
+    /// Shows how far the capture was read.
+    pub(super) fn show(&self, progress: Progress) {
+        let Some(bar) = &self.0 else { return };
+        if let Some(total) = progress.total {
+            bar.set_length(total);
+        }
+        bar.set_position(progress.read);
+    }
+
+    /// Removes the bar from the terminal.
+    pub(super) fn clear(&self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// Standard output, for JSON or for lines that fit the terminal. If it is a terminal too, the bar makes way for each line of the
+    /// report.
+    pub(super) fn output(&self, is_json: bool) -> Box<dyn Write> {
+        let output = io::stdout().lock();
+        let output: Box<dyn Write> = match &self.0 {
+            Some(bar) if output.is_terminal() => {
+                Box::new(LineWriter::new(BesideBar { output, bar: bar.clone() }))
+            }
+            _ => Box::new(BufWriter::with_capacity(1 << 16, output)),
+        };
+        if is_json { output } else { Box::new(Wrapped::new(output)) }
+    }
+}
+
+struct BesideBar {
+    output: StdoutLock<'static>,
+    bar: ProgressBar,
+}
+
+impl Write for BesideBar {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        let Self { output, bar } = self;
+        bar.suspend(|| output.write(octets))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
 }

@@ -7,14 +7,12 @@ use tempfile::SpooledTempFile;
 use wireseal_tcp_ao::Endpoint;
 use wireseal_tcp_ao::key_chain::{Lifetime, Timestamp};
 
-use super::subject::Subject;
-use super::summary::{Cause, Summary};
+use super::words::{Cause, Subject, Summary};
 use crate::capture::Place;
 use crate::keys::ConfiguredKey;
-use crate::standing::Standing;
 use crate::text;
 use crate::verify::report::{
-    ConnectionReport, Counts, Diagnosis, DirectionReport, SegmentReport, Sender, Totals, by_verdict,
+    ConnectionReport, Counts, Diagnosis, DirectionReport, SegmentReport, Sender, Standing, Totals, by_verdict,
 };
 
 /// The version of the schema; under the same number members may only be added.

@@ -4,8 +4,6 @@
 
 mod html;
 pub(crate) mod json;
-mod subject;
-mod summary;
 pub(crate) mod table;
 mod text;
 mod words;
@@ -17,11 +15,10 @@ use std::path::Path;
 
 use wireseal_tcp_ao::Endpoint;
 
-use self::summary::Summary;
-use crate::standing::Standing;
-use crate::verify::report::{ConnectionReport, SegmentReport, Totals};
+use crate::verify::report::{ConnectionReport, SegmentReport, Standing, Totals};
+use words::Summary;
 
-pub use subject::Subject;
+pub use words::Subject;
 
 /// How the report on standard output is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

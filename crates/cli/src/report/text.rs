@@ -6,14 +6,13 @@ use std::io::{self, Write};
 use clap::builder::styling::{AnsiColor, Style};
 use wireseal_tcp_ao::Endpoint;
 
-use super::subject::Subject;
-use super::summary::Summary;
 use super::table::table;
-use super::words::{self, KEY_USES_SHOWN, VERDICTS, VerdictInWords};
+use super::words::{self, KEY_USES_SHOWN, Subject, Summary, VERDICTS, VerdictInWords};
 use crate::capture::{Place, Time};
-use crate::standing::Standing;
 use crate::text::{Printable, counted, flags, grouped};
-use crate::verify::report::{ConnectionReport, DirectionReport, SegmentReport, Sender, Totals, Verdict};
+use crate::verify::report::{
+    ConnectionReport, DirectionReport, SegmentReport, Sender, Standing, Totals, Verdict,
+};
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const FAILED: Style = AnsiColor::Red.on_default().bold();

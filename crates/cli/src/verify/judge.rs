@@ -1,14 +1,19 @@
 //! The verdict on one segment.
+//!
+//! MACs of several segments are computed side by side before the segments are judged, which is faster than one after the other. A
+//! MAC depends on key, ISNs, SNE and segment. It is computed with those of the connection as it is now, and used only if they are
+//! still the same when it is the segment's turn. Otherwise it is computed again, so only the time differs.
 
+use wireseal_mac::{Mac, MessageHead, mac_batch};
+use wireseal_tcp_ao::option::TCP_HEADER_LENGTH;
 use wireseal_tcp_ao::{
     AoOption, Isn, KdfContext, OptionError, Segment, SeqNum, Sne, SneTracker, TrafficKey, verify_segment,
 };
 
 use super::connection::TcpConnection;
 use super::key_table::{Candidate, KeyTable};
-use super::mac_batch::{Basis, BatchedMac};
-use super::observed::ObservedSegment;
 use super::report::{Sender, Verdict};
+use crate::capture::{CapturedSegment, Place};
 
 /// A verdict and what it is based on.
 #[derive(Clone, Copy, Debug)]
@@ -185,4 +190,158 @@ impl Judge<'_, '_> {
         self.serving()
             .find(|candidate| self.verifies(*candidate, &self.table.derive(*candidate, context), sne))
     }
+}
+
+pub(super) struct ObservedSegment<'a> {
+    pub(super) place: Place,
+    pub(super) segment: &'a Segment<'a>,
+    /// The TCP-AO option.
+    pub(super) ao: Result<Option<AoOption<'a>>, OptionError>,
+    /// Octets of payload that the capture lacks.
+    pub(super) missing: usize,
+    /// Whether the header itself is cut off; what it lacks is zero here.
+    pub(super) has_part_of_header: bool,
+}
+
+impl ObservedSegment<'_> {
+    /// Reads a segment and gives it to `each`. Returns `None` for an impossible header.
+    #[inline]
+    pub(super) fn read<R>(
+        place: Place,
+        captured: &CapturedSegment<'_>,
+        each: impl FnOnce(&ObservedSegment<'_>) -> R,
+    ) -> Option<R> {
+        let CapturedSegment { source, destination, octets, missing } = *captured;
+        // Matched as a reference, because moving a segment takes longer than reading it.
+        match &Segment::from_tcp(source, destination, octets) {
+            Ok(segment) => {
+                let ao = segment.ao_option();
+                Some(each(&ObservedSegment { place, segment, ao, missing, has_part_of_header: false }))
+            }
+            Err(_) if missing > 0 && is_cut_in_header(octets) => {
+                // As much of the header as there is, without options.
+                let mut start = [0; TCP_HEADER_LENGTH];
+                let recorded = octets.len().min(TCP_HEADER_LENGTH);
+                start[..recorded].copy_from_slice(&octets[..recorded]);
+                start[12] = (TCP_HEADER_LENGTH as u8 / 4) << 4;
+                let segment = &Segment::from_tcp(source, destination, &start).ok()?;
+                let header = header_length(octets).unwrap_or(TCP_HEADER_LENGTH);
+                let missing = (octets.len() + missing).saturating_sub(header);
+                let ao = Ok(None);
+                Some(each(&ObservedSegment { place, segment, ao, missing, has_part_of_header: true }))
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// Octets of payload, recorded or not.
+    pub(super) fn payload_length(&self) -> usize {
+        self.segment.payload().len() + self.missing
+    }
+}
+
+fn header_length(octets: &[u8]) -> Option<usize> {
+    octets.get(12).map(|octet| usize::from(octet >> 4) * 4)
+}
+
+/// Whether the capture ends within a header that is possible so far.
+fn is_cut_in_header(octets: &[u8]) -> bool {
+    header_length(octets).is_none_or(|length| length >= TCP_HEADER_LENGTH && octets.len() < length)
+}
+
+/// How many segments are judged together at most.
+pub(super) const BATCH: usize = 16;
+
+/// What a MAC is computed with, apart from the segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Basis {
+    /// See [`Candidate::key`].
+    pub(super) key: u32,
+    /// The sender's and the receiver's, which the traffic key is derived from.
+    pub(super) isns: [Isn; 2],
+    pub(super) sne: Sne,
+}
+
+/// The MACs of the segments in a queue.
+#[derive(Debug)]
+pub(super) struct MacBatch {
+    bases: [Option<Basis>; BATCH],
+    /// One for each basis, in order.
+    macs: [Mac; BATCH],
+}
+
+impl MacBatch {
+    pub(super) const EMPTY: Self = Self { bases: [None; BATCH], macs: [const { Mac::EMPTY }; BATCH] };
+
+    /// Computes the MACs of these segments, each with its connection if it has one so far, and if its MAC can be predicted.
+    pub(super) fn compute<'a>(
+        &mut self,
+        table: &KeyTable<'_>,
+        segments: impl Iterator<Item = CapturedSegment<'a>>,
+        connections: &[Option<&TcpConnection>; BATCH],
+    ) {
+        let mut heads = [const { MessageHead::new() }; BATCH];
+        let mut inputs = [None; BATCH];
+        let rooms = heads.iter_mut().zip(&mut inputs).zip(&mut self.bases);
+        for ((captured, connection), ((head, input), basis)) in segments.zip(connections).zip(rooms) {
+            // Matched as references, because moving a segment takes longer than reading it.
+            if let Some(connection) = connection
+                && let CapturedSegment { source, destination, octets, missing: 0 } = captured
+                && let Ok(segment) = &Segment::from_tcp(source, destination, octets)
+                && let Ok(Some(ao)) = &segment.ao_option()
+                && let Some(((candidate, key), expected)) = expected(connection, table, segment, ao)
+                && let Ok(mac_input) = &segment.mac_input(expected.sne, table.parameters(*candidate).options)
+            {
+                *input = Some((key.mac_key(), mac_input.message(head)));
+                *basis = Some(expected);
+            }
+        }
+        let jobs = inputs.iter().flatten().map(|(key, input)| (*key, &input[..]));
+        mac_batch(jobs, &mut self.macs);
+    }
+
+    /// What was computed of each segment in order.
+    pub(super) fn each(&self) -> impl Iterator<Item = Option<BatchedMac<'_>>> {
+        let mut macs = self.macs.iter();
+        self.bases.iter().map(move |basis| Some(BatchedMac { basis: basis.as_ref()?, mac: macs.next()? }))
+    }
+}
+
+/// A MAC computed ahead.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BatchedMac<'a> {
+    basis: &'a Basis,
+    mac: &'a Mac,
+}
+
+impl<'a> BatchedMac<'a> {
+    /// The MAC, if it is the one of this basis.
+    #[inline]
+    pub(super) fn of(self, basis: &Basis) -> Option<&'a Mac> {
+        (self.basis == basis).then_some(self.mac)
+    }
+}
+
+/// What a segment's MAC will be computed with if nothing changes until its turn. `None` in a handshake, and if a MAC is not needed.
+#[inline]
+fn expected<'c>(
+    connection: &'c TcpConnection,
+    table: &KeyTable<'_>,
+    segment: &Segment<'_>,
+    ao: &AoOption<'_>,
+) -> Option<(&'c (Candidate, TrafficKey), Basis)> {
+    if segment.flags().syn() {
+        return None;
+    }
+    let sender = connection.sender(&segment.source());
+    let direction = connection.direction(sender);
+    let known @ (candidate, _) = direction.traffic_keys.first()?;
+    let is_needed = candidate.serves(table, connection.configured_end, sender, ao.key_id)
+        && table.parameters(*candidate).mac_length() == ao.mac.len();
+    let basis = Basis {
+        key: candidate.key,
+        isns: [connection.isn(sender)?, connection.isn(sender.other())?],
+        sne: direction.tracker()?.sne_of(segment.sequence()),
+    };
+    is_needed.then_some((known, basis))
 }

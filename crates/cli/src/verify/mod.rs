@@ -10,26 +10,15 @@
 
 pub mod report;
 
-mod agreement;
 mod connection;
 mod diagnose;
-mod direction;
-mod ends;
-mod handshake;
-mod hints;
 mod judge;
 mod key_table;
 mod learn;
-mod live;
-mod mac_batch;
-mod observed;
 mod options;
-mod queue;
-mod sequence;
 mod verifier;
-mod waiting;
 
-pub use hints::{HintError, IsnHint, NatHint};
-pub(crate) use hints::{endpoint, isn};
+pub use options::{HintError, IsnHint, NatHint};
 pub use options::{SearchLimits, VerifyOptions};
+pub(crate) use options::{endpoint, isn};
 pub use verifier::{Verifier, VerifyEvent};

@@ -5,7 +5,6 @@ use serde::ser::{SerializeMap, Serializer};
 use wireseal_tcp_ao::{Endpoint, Flags, Isn, KeyId, OptionError, SeqNum, Sne};
 
 use crate::capture::Place;
-use crate::standing::Standing;
 use crate::text;
 
 /// The verdict on one segment.
@@ -347,4 +346,34 @@ fn key_ids<S: Serializer>(ids: &Option<[KeyId; 2]>, serializer: S) -> Result<S::
 /// An object with a member for every kind of verdict.
 pub(crate) fn by_verdict<S: Serializer>(counts: &Counts, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(Verdict::NAMES.iter().zip(counts))
+}
+
+/// What a capture or a connection comes to; for a whole capture it decides the exit code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// Everything verified.
+    Good,
+    /// Something failed.
+    Failed,
+    /// Nothing failed, but a connection did not open.
+    NotOpen,
+    /// None of that, but something could not be judged.
+    NotJudged,
+    /// There was nothing to judge.
+    Empty,
+}
+
+impl Standing {
+    /// Its name in `--json`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Failed => "failed",
+            Self::NotOpen => "not-open",
+            Self::NotJudged => "not-judged",
+            Self::Empty => "empty",
+        }
+    }
 }

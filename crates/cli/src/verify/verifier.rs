@@ -2,24 +2,21 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
+use std::hash::{Hash, Hasher};
 use std::mem;
+use std::net::IpAddr;
 
 use foldhash::fast::RandomState;
 use wireseal_tcp_ao::Endpoint;
 use wireseal_tcp_ao::ip::PROTOCOL_TCP;
 
-use super::agreement::Agreement;
 use super::connection::{Phase, TcpConnection};
-use super::diagnose::Search;
-use super::ends::Ends;
-use super::key_table::KeyTable;
-use super::live::LiveConnection;
-use super::mac_batch::{BATCH, BatchedMac, MacBatch};
-use super::observed::ObservedSegment;
+use super::diagnose::{Diagnoser, Search};
+use super::judge::{BATCH, BatchedMac, MacBatch, ObservedSegment, judge};
+use super::key_table::{Agreement, KeyTable};
+use super::learn::{Handshake, Wait};
 use super::options::VerifyOptions;
-use super::queue::Queue;
-use super::report::{ConnectionReport, SegmentReport, Totals};
-use super::waiting::{Due, Wait};
+use super::report::{ConnectionReport, SegmentReport, Totals, Verdict};
 use crate::capture::{CapturedSegment, Content, Packet, Place};
 use crate::keys::Keys;
 
@@ -27,6 +24,21 @@ use crate::keys::Keys;
 const LINGER: Wait = Wait { nanoseconds: 60_000_000_000, packets: 100_000, most: 4096 };
 /// After how long without a segment a connection with nothing but SYNs is given up; stacks resend a SYN for about two minutes.
 const OPENING: Wait = Wait { nanoseconds: 180_000_000_000, packets: 1_000_000, most: 16_384 };
+
+/// A connection to look at again.
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    ends: Ends,
+    number: u64,
+    since: Place,
+}
+
+/// Takes the first connection of a queue that has waited long enough or is one too many.
+#[inline]
+fn take_due(queue: &mut VecDeque<Due>, wait: &Wait, now: Place) -> Option<Due> {
+    let first = queue.front()?;
+    if wait.is_over(first.since, now) || queue.len() > wait.most { queue.pop_front() } else { None }
+}
 
 /// Something found in a capture.
 #[derive(Debug)]
@@ -191,7 +203,7 @@ impl<'k> Verifier<'k> {
     /// Takes out the connections that were closed long enough ago or never opened.
     #[inline]
     fn finish_what_is_over(&mut self, now: Place) {
-        while let Some(due) = LINGER.take_due(&mut self.closed, now) {
+        while let Some(due) = take_due(&mut self.closed, &LINGER, now) {
             if let Entry::Occupied(entry) = self.connections.entry(due.ends)
                 && entry.get().connection.number == due.number
                 && entry.get().connection.phase == Phase::Closed
@@ -199,7 +211,7 @@ impl<'k> Verifier<'k> {
                 self.finished.push_back(entry.remove());
             }
         }
-        while let Some(due) = OPENING.take_due(&mut self.opening, now) {
+        while let Some(due) = take_due(&mut self.opening, &OPENING, now) {
             let Entry::Occupied(entry) = self.connections.entry(due.ends) else { continue };
             let connection = &entry.get().connection;
             let is_unproven = match connection.phase {
@@ -245,5 +257,201 @@ impl<'k> Verifier<'k> {
     #[must_use]
     pub fn live(&self) -> usize {
         self.connections.len()
+    }
+}
+
+/// How many segments of a connection are kept from its start, and how many in all.
+const KEPT_FIRST: usize = 400;
+const KEPT: usize = 800;
+
+#[derive(Debug)]
+pub(super) struct LiveConnection {
+    pub(super) connection: TcpConnection,
+    /// Why segments failed, if some did.
+    diagnoser: Option<Box<Diagnoser>>,
+    segments: Vec<SegmentReport>,
+    segments_left_out: u64,
+}
+
+impl LiveConnection {
+    /// A connection with nothing to report so far.
+    pub(super) fn new(connection: TcpConnection) -> Self {
+        Self { connection, diagnoser: None, segments: Vec::new(), segments_left_out: 0 }
+    }
+
+    /// Judges a segment and learns from it.
+    pub(super) fn segment(
+        &mut self,
+        table: &KeyTable<'_>,
+        search: &mut Search,
+        agreement: &mut Agreement,
+        observed: &ObservedSegment<'_>,
+        batched: Option<BatchedMac<'_>>,
+    ) -> SegmentReport {
+        let segment = observed.segment;
+        let sender = self.connection.sender(&segment.source());
+        let (from, to) = (segment.source().address(), segment.destination().address());
+        let judgement = judge(&mut self.connection, table, sender, observed, batched);
+        let verdict = judgement.verdict;
+        if matches!(verdict, Verdict::BadMac | Verdict::UnknownKeyId) && observed.missing == 0 {
+            let diagnoser = self.diagnoser.get_or_insert_default();
+            let was_in_vain = diagnoser.explain(&self.connection, table, search, sender, observed, verdict);
+            if was_in_vain && let Ok(Some(ao)) = observed.ao {
+                for candidate in self.connection.named_by(table, sender, ao.key_id) {
+                    agreement.note_unexplained(from, to, candidate.key);
+                }
+            }
+        } else if verdict == Verdict::Good
+            && let Some(diagnoser) = &mut self.diagnoser
+        {
+            diagnoser.note_good(sender, segment);
+        }
+        let learned = self.connection.learn(table, sender, observed, &judgement);
+        let is_first_good = verdict == Verdict::Good && self.connection.direction(sender).good() == 1;
+        if let Some(candidate) = judgement.candidate
+            && (is_first_good || learned.starts_key_use)
+        {
+            agreement.note_verified(from, to, candidate.key);
+        }
+        let key_ids = match observed.ao {
+            Ok(Some(ao)) => Some([ao.key_id, ao.rnext_key_id]),
+            _ => None,
+        };
+        let report = SegmentReport {
+            place: observed.place,
+            sender,
+            flags: segment.flags(),
+            sequence: segment.sequence(),
+            acknowledgment: segment.flags().ack().then_some(segment.acknowledgment()),
+            payload_length: observed.payload_length() as u32,
+            key_ids,
+            sne: judgement.sne,
+            is_retransmission: learned.is_retransmission,
+            verdict,
+        };
+        let last_verdict = self.connection.direction_mut(sender).last_verdict.replace(verdict);
+        let starts_run = learned.starts_key_use || last_verdict != Some(verdict);
+        let kept = self.segments.len();
+        if table.options.keep_segments && (kept < KEPT_FIRST || starts_run && kept < KEPT) {
+            self.segments.push(report);
+        } else {
+            self.segments_left_out += 1;
+        }
+        report
+    }
+
+    /// What is reported when the connection is over.
+    ///
+    /// `now` is how far the capture has been read.
+    pub(super) fn into_report(
+        self,
+        table: &KeyTable<'_>,
+        agreement: &Agreement,
+        now: Place,
+    ) -> ConnectionReport {
+        let Self { connection, diagnoser, segments, segments_left_out } = self;
+        let diagnoses = diagnoser.unwrap_or_default().conclude(&connection, table, agreement, now);
+        let has_opened = Handshake::of(&connection, now).has_opened();
+        let TcpConnection { number, ends, first, last, directions, .. } = connection;
+        let mut directions = directions.map(|direction| direction.report);
+        for key_use in directions.iter_mut().flat_map(|direction| &mut direction.key_uses) {
+            key_use.key_name = key_use.key.map(|key| table.name(key).to_owned());
+        }
+        ConnectionReport {
+            number,
+            ends,
+            first,
+            last,
+            has_opened,
+            directions,
+            diagnoses,
+            segments,
+            segments_left_out,
+        }
+    }
+}
+
+/// Segments that wait, with copies of their octets.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    octets: Vec<u8>,
+    segments: Vec<QueuedSegment>,
+}
+
+/// A segment whose octets end here in the queue's.
+#[derive(Debug)]
+struct QueuedSegment {
+    place: Place,
+    ends: Ends,
+    source: IpAddr,
+    destination: IpAddr,
+    octets_until: usize,
+    missing: usize,
+}
+
+impl Queue {
+    #[inline]
+    pub(super) fn push(&mut self, place: Place, ends: Ends, captured: &CapturedSegment<'_>) {
+        let CapturedSegment { source, destination, octets, missing } = *captured;
+        self.octets.extend_from_slice(octets);
+        let octets_until = self.octets.len();
+        self.segments.push(QueuedSegment { place, ends, source, destination, octets_until, missing });
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.segments.len() == BATCH
+    }
+
+    /// The ends of the segments in order.
+    pub(super) fn ends(&self) -> impl Iterator<Item = &Ends> {
+        self.segments.iter().map(|segment| &segment.ends)
+    }
+
+    /// The segments in order.
+    pub(super) fn segments(&self) -> impl Iterator<Item = (Place, CapturedSegment<'_>)> {
+        let mut start = 0;
+        self.segments.iter().map(move |queued| {
+            let octets = &self.octets[start..queued.octets_until];
+            start = queued.octets_until;
+            let QueuedSegment { place, source, destination, missing, .. } = *queued;
+            (place, CapturedSegment { source, destination, octets, missing })
+        })
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.octets.clear();
+        self.segments.clear();
+    }
+}
+
+/// A connection's ends in an order that does not depend on who sends, IPv4 addresses mapped to IPv6.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Ends {
+    addresses: [u128; 2],
+    ports: u32,
+}
+
+impl Ends {
+    #[inline]
+    pub(super) fn of(source: IpAddr, destination: IpAddr, ports: [u16; 2]) -> Self {
+        let bits = |address| match address {
+            IpAddr::V4(address) => 0xffff_0000_0000 | u128::from(address.to_bits()),
+            IpAddr::V6(address) => address.to_bits(),
+        };
+        let (source, destination) = (bits(source), bits(destination));
+        let [source_port, destination_port] = ports.map(u32::from);
+        if (source, source_port) < (destination, destination_port) {
+            Self { addresses: [source, destination], ports: source_port << 16 | destination_port }
+        } else {
+            Self { addresses: [destination, source], ports: destination_port << 16 | source_port }
+        }
+    }
+}
+
+impl Hash for Ends {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u128(self.addresses[0]);
+        state.write_u128(self.addresses[1]);
+        state.write_u32(self.ports);
     }
 }

@@ -1,9 +1,8 @@
-//! The small subcommands: selftest, completions and man.
+//! The small subcommands, and the session that the README shows.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
 use std::process::Stdio;
+use std::{fs, io};
 
 use clap::{CommandFactory, Parser, ValueEnum};
 use wireseal::command::Arguments;
@@ -12,9 +11,9 @@ use wireseal_algorithms::AeadAlgorithm;
 use wireseal_kernels::cpu::InstructionSet;
 use wireseal_quic::Backend;
 
-use crate::support::files::{Files, workspace_file};
-use crate::support::found::{IPV4_SESSION, capture_path};
+use crate::support::files::{Files, crates, workspace_file};
 use crate::support::program::{Run, program, wireseal, wireseal_on_terminal};
+use crate::support::session::{IPV4_SESSION, capture_path};
 
 fn subcommands() -> BTreeSet<String> {
     Arguments::command().get_subcommands().map(|command| command.get_name().to_owned()).collect()
@@ -196,4 +195,22 @@ fn a_closed_pipe_is_no_panic() {
         let run = Run::from(child.wait_with_output().unwrap());
         assert_eq!((run.code, run.err.as_str()), (2, ""));
     }
+}
+
+#[test]
+fn the_session_in_the_readme_is_real() {
+    let workspace = crates().join("..");
+    let readme = fs::read_to_string(workspace.join("README.md")).unwrap();
+    let command = readme.lines().find_map(|line| line.strip_prefix("target/release/wireseal ")).unwrap();
+    let files = Files::new();
+    let page = files.path("session.html");
+    let arguments = command.split_ascii_whitespace().map(|argument| match argument {
+        "session.html" => page.to_str().unwrap(),
+        other => other,
+    });
+    let run = Run::from(program().current_dir(&workspace).args(arguments).output().unwrap());
+    assert_eq!(run.code, 1);
+    let shown = format!("```text\n{}```\n", run.out);
+    assert!(readme.contains(&shown), "the README shows other output than:\n{}", run.out);
+    assert!(fs::read_to_string(page).unwrap().contains("core/100"));
 }

@@ -6,7 +6,6 @@ mod derive;
 #[cfg(feature = "chromium")]
 mod html_in_chromium;
 mod keys;
-mod readme;
 mod report;
 mod support;
 mod verify;

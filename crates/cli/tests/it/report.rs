@@ -8,16 +8,12 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use wireseal::keys::Keys;
 use wireseal::report::{Format, Report, Subject};
-use wireseal::standing::Standing;
-use wireseal::verify::report::{ConnectionReport, Totals, Verdict};
+use wireseal::verify::report::{ConnectionReport, Standing, Totals, Verdict};
 use wireseal_tcp_ao::{Endpoint, KeyId};
 
-use crate::support::document::assert_documented;
-use crate::support::files::Files;
-use crate::support::found::{IPV4_KEY, verify};
+use crate::support::files::{Files, assert_documented};
 use crate::support::reports::{SECRET, every_verdict, keys, options_excluded, rollover, totals};
-use crate::support::session::{ACK, Session};
-use crate::support::sign::set_checksum;
+use crate::support::session::{ACK, IPV4_KEY, Session, set_checksum, verify};
 
 const TEXT: Format = Format::Text { colours: false };
 const JSON: Format = Format::Json { segments: false };

@@ -3,13 +3,11 @@
 //! and those for which there is no room are lost, and counted.
 
 use std::cell::Cell;
-use std::fmt;
 use std::io::{self, ErrorKind, Write};
 use std::panic::{self, PanicHookInfo};
-use std::process;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fmt, process, thread};
 
 use tracing::field::{Field, Visit};
 use tracing_subscriber::field::{RecordFields, VisitOutput};

@@ -2,8 +2,8 @@
 
 use wireseal_tcp_ao::{AoOption, KeyId, Segment, SeqNum, Sne, checksum};
 
-use super::case::Case;
 use super::hypothesis::Hypothesis;
+use super::search::Case;
 use crate::capture::Place;
 use crate::verify::connection::TcpConnection;
 use crate::verify::report::Sender;

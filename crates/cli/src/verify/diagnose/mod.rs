@@ -10,16 +10,184 @@
 //!   words              sentences for an operator: findings, and what is evident without a MAC
 //! ```
 
-mod case;
-mod checksum;
-mod diagnoser;
+mod evident;
+mod explained;
 mod findings;
 mod hypothesis;
-mod mss;
-mod offload;
 mod search;
-mod secret;
-mod words;
 
-pub(super) use diagnoser::Diagnoser;
-pub(super) use search::Search;
+use std::cell::{Cell, RefCell};
+
+use wireseal_tcp_ao::{Segment, Sne, SneTracker};
+
+use self::explained::Rest;
+use self::findings::{Findings, Unexplained};
+use self::hypothesis::{Change, Hypothesis, Relation};
+pub(super) use self::search::Search;
+use self::search::{Case, LEAST_MAC, SplitSegment, verifies};
+use super::connection::TcpConnection;
+use super::judge::ObservedSegment;
+use super::key_table::{Agreement, KeyTable};
+use super::report::{Diagnosis, Sender, Standing, Verdict};
+use crate::capture::Place;
+
+/// After how many unexplained segments of a direction the search ends.
+const SEARCHES: u8 = 4;
+
+#[derive(Default, Debug)]
+pub(in crate::verify) struct Diagnoser {
+    findings: Findings,
+    progress: [Progress; 2],
+}
+
+/// How far the diagnosis of one direction has come.
+#[derive(Default, Debug)]
+struct Progress {
+    /// How many segments were searched in vain.
+    searches: u8,
+    /// How many MACs that took.
+    tries: u64,
+    split: Option<SplitSegment>,
+    /// How far segments that are explained have come.
+    tracker: Option<SneTracker>,
+}
+
+impl Progress {
+    /// The tracker that is further: this one or that of good segments.
+    fn tracker_beside(&self, good: Option<SneTracker>) -> Option<SneTracker> {
+        let (Some(own), Some(good)) = (self.tracker, good) else { return self.tracker.or(good) };
+        let extended = |tracker: &SneTracker| {
+            let (sne, sequence) = tracker.highest();
+            (sne.0, sequence.0)
+        };
+        Some(if extended(&own) < extended(&good) { good } else { own })
+    }
+}
+
+impl Diagnoser {
+    /// Looks for the reason why a segment failed. Returns whether everything was tried in vain.
+    #[cold]
+    pub(in crate::verify) fn explain(
+        &mut self,
+        connection: &TcpConnection,
+        table: &KeyTable<'_>,
+        search: &mut Search,
+        sender: Sender,
+        observed: &ObservedSegment<'_>,
+        verdict: Verdict,
+    ) -> bool {
+        let Ok(Some(ao)) = observed.ao else { return false };
+        let searches = self.progress[sender as usize].searches;
+        let ObservedSegment { place, segment, .. } = *observed;
+        let progress = &self.progress[sender as usize];
+        if let Some(context) = connection.context(sender, segment) {
+            let tracker = progress.tracker_beside(connection.direction(sender).tracker());
+            let sne = match tracker {
+                Some(tracker) if !segment.flags().syn() => tracker.sne_of(segment.sequence()),
+                _ => Sne(0),
+            };
+            let tries = Cell::new(progress.tries);
+            let last_key = RefCell::default();
+            let case = Case { connection, table, place, sender, segment, ao, context, sne, tries, last_key };
+            if self.explain_case(search, &case) {
+                if !segment.flags().syn() {
+                    let tracker = tracker.unwrap_or(SneTracker::new(context.source_isn));
+                    self.progress[sender as usize].tracker.insert(tracker).advance(segment.sequence());
+                }
+                return false;
+            }
+        }
+        let unexplained = &mut self.findings.unexplained[sender as usize];
+        let unexplained = match verdict {
+            Verdict::UnknownKeyId => &mut unexplained.unknown_key_id,
+            _ => &mut unexplained.bad_mac,
+        };
+        unexplained.note(place, segment, &ao);
+        ao.mac.len() >= LEAST_MAC && self.progress[sender as usize].searches > searches
+    }
+
+    /// Whether a hypothesis explains the segment; if so, it is noted.
+    fn explain_case(&mut self, search: &mut Search, case: &Case<'_, '_>) -> bool {
+        let own = self.findings.explained.iter().map(|finding| finding.hypothesis);
+        let known = own.chain(search.known_for(case.connection)).find(|hypothesis| {
+            case.relation(hypothesis.candidate) == hypothesis.relation && verifies(case, hypothesis)
+        });
+        if let Some(hypothesis) = known {
+            self.findings.note(case, hypothesis, case.place, 1);
+            return true;
+        }
+        if self.explain_split(case) {
+            return true;
+        }
+        let progress = &mut self.progress[case.sender as usize];
+        if progress.searches >= SEARCHES || !search.is_open() {
+            return false;
+        }
+        self.findings.unexplained[case.sender as usize].was_searched = true;
+        let found = search.find(case);
+        match found {
+            Some(hypothesis) => self.findings.note(case, hypothesis, case.place, 1),
+            None => {
+                progress.searches += 1;
+                progress.tries = case.tries.get();
+            }
+        }
+        found.is_some()
+    }
+
+    /// Whether the segment completes one that was split after it had been signed.
+    fn explain_split(&mut self, case: &Case<'_, '_>) -> bool {
+        let was_split = self.findings.explained.iter().any(|finding| {
+            finding.sender == case.sender && matches!(finding.hypothesis.change, Some(Change::Split(_)))
+        });
+        let progress = &mut self.progress[case.sender as usize];
+        let is_next = progress.split.as_mut().is_some_and(|split| split.add(case));
+        let Some(split) = progress.split.as_ref().filter(|_| is_next) else {
+            let is_worth = was_split || progress.searches < SEARCHES;
+            progress.split = if is_worth { SplitSegment::begin(case) } else { None };
+            return false;
+        };
+        let mut hypotheses = case.keys(Relation::Named).flat_map(Hypothesis::both);
+        let Some(hypothesis) = hypotheses.find(|hypothesis| split.verifies(case, hypothesis)) else {
+            return false;
+        };
+        let (first, parts) = (split.first, split.parts);
+        // All parts but this one were counted as unexplained, and the first few were searched.
+        progress.split = None;
+        progress.searches = progress.searches.saturating_sub(u8::try_from(parts - 1).unwrap_or(u8::MAX));
+        let bad_mac = &mut self.findings.unexplained[case.sender as usize].bad_mac;
+        bad_mac.segments = bad_mac.segments.saturating_sub(parts - 1);
+        if bad_mac.segments == 0 {
+            *bad_mac = Unexplained::default();
+        }
+        self.findings.note(case, hypothesis.with(Change::Split(parts as usize)), first, parts);
+        true
+    }
+
+    /// Notes a good segment.
+    pub(in crate::verify) fn note_good(&mut self, sender: Sender, segment: &Segment<'_>) {
+        self.findings.note_good(sender, segment);
+    }
+
+    /// The diagnoses when the connection is over.
+    pub(in crate::verify) fn conclude(
+        &self,
+        connection: &TcpConnection,
+        table: &KeyTable<'_>,
+        agreement: &Agreement,
+        now: Place,
+    ) -> Vec<Diagnosis> {
+        let findings = &self.findings;
+        let mut diagnoses = explained::diagnoses(findings, connection, table);
+        for sender in Sender::BOTH {
+            let rest = Rest { sender, findings, connection, table, agreement };
+            diagnoses.extend(rest.with_bad_mac());
+            diagnoses.extend(rest.with_unknown_key_id());
+            diagnoses.extend(evident::diagnoses(sender, connection));
+        }
+        diagnoses.extend(evident::not_open(connection, table, agreement, now));
+        // What failed comes before what could not be judged.
+        diagnoses.sort_by_key(|diagnosis| (diagnosis.about == Standing::NotJudged, diagnosis.first.packet));
+        diagnoses
+    }
+}

@@ -1,17 +1,25 @@
-//! The search for a hypothesis under which a segment verifies.
+//! The search for a hypothesis under which a segment that failed verifies.
 
+use std::cell::{Cell, RefCell};
 use std::iter;
+use std::net::IpAddr;
+use std::ops::Range;
+use std::rc::Rc;
 
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::Sne;
+use wireseal_tcp_ao::option::{MAX_OPTIONS_LENGTH, TCP_HEADER_LENGTH, kind};
+use wireseal_tcp_ao::{
+    AoOption, Endpoint, KdfContext, Mkt, OptionCoverage, Segment, SeqNum, Sne, TrafficKey,
+};
 
-use super::case::Case;
-use super::checksum::{self, ChecksumForm};
-use super::hypothesis::{Change, Hypothesis, Relation, SneForm};
-use super::secret::SecretForm;
-use super::{mss, offload};
+use super::hypothesis::{
+    Change, ChecksumForm, Hypothesis, Relation, SecretForm, SneForm, verifies_with_checksum,
+};
+use crate::capture::Place;
 use crate::verify::connection::TcpConnection;
+use crate::verify::key_table::{Candidate, KeyTable};
 use crate::verify::options::SearchLimits;
+use crate::verify::report::Sender;
 
 /// With how many keys that a segment does not name other changes are tried as well.
 const OTHER_KEYS_CHANGED: usize = 8;
@@ -96,8 +104,8 @@ fn changes(case: &Case<'_, '_>) -> impl Iterator<Item = Change> {
 /// The changes that take thousands.
 fn find_size(case: &Case<'_, '_>, hypothesis: &Hypothesis) -> Option<Hypothesis> {
     let sizes = case.table.options.limits.sizes;
-    let mss = mss::find(case, hypothesis, mss::all().take(sizes)).map(Change::Mss);
-    let change = mss.or_else(|| offload::find_part(case, hypothesis, sizes).map(Change::Merged))?;
+    let mss = find_mss(case, hypothesis, mss_values().take(sizes)).map(Change::Mss);
+    let change = mss.or_else(|| find_part(case, hypothesis, sizes).map(Change::Merged))?;
     Some(hypothesis.with(change))
 }
 
@@ -105,8 +113,8 @@ fn find_size(case: &Case<'_, '_>, hypothesis: &Hypothesis) -> Option<Hypothesis>
 pub(super) fn verifies(case: &Case<'_, '_>, hypothesis: &Hypothesis) -> bool {
     let (tcp, options) = (case.segment.tcp(), case.options(hypothesis));
     match hypothesis.change {
-        Some(Change::Mss(mss)) => return mss::find(case, hypothesis, iter::once(mss)).is_some(),
-        Some(Change::Merged(_)) => return offload::find_part(case, hypothesis, 0).is_some(),
+        Some(Change::Mss(mss)) => return find_mss(case, hypothesis, iter::once(mss)).is_some(),
+        Some(Change::Merged(_)) => return find_part(case, hypothesis, 0).is_some(),
         // Known only from the segments that follow.
         Some(Change::Split(_)) => return false,
         _ => {}
@@ -124,8 +132,258 @@ pub(super) fn verifies(case: &Case<'_, '_>, hypothesis: &Hypothesis) -> bool {
             case.matches_between((source.address(), destination.address()), &key, case.sne, &tcp, options)
         }
         Some(Change::Checksum(form)) => {
-            case.count_try() && checksum::verifies(form, &key, case.sne, case.segment, &case.ao, options)
+            case.count_try() && verifies_with_checksum(form, &key, case.sne, case.segment, &case.ao, options)
         }
         _ => case.matches(&key, case.sne, tcp, options),
+    }
+}
+
+/// The shortest MAC that proves a hypothesis; shorter ones match by chance.
+pub(super) const LEAST_MAC: usize = 4;
+/// How many keys are tried that a segment does not name.
+const OTHER_KEYS: usize = 64;
+
+/// What a traffic key of a case depends on: the index of the key, and the change if it alters the key.
+type KeyBasis = (u32, Option<Change>);
+
+/// A segment that failed.
+pub(super) struct Case<'c, 'k> {
+    pub(super) connection: &'c TcpConnection,
+    pub(super) table: &'c KeyTable<'k>,
+    pub(super) place: Place,
+    pub(super) sender: Sender,
+    pub(super) segment: &'c Segment<'c>,
+    pub(super) ao: AoOption<'c>,
+    /// What its traffic key is derived from.
+    pub(super) context: KdfContext,
+    pub(super) sne: Sne,
+    /// MACs computed so far.
+    pub(super) tries: Cell<u64>,
+    /// The traffic key that was derived last, with what it was derived from: consecutive hypotheses often differ in something else.
+    pub(super) last_key: RefCell<Option<(KeyBasis, Rc<TrafficKey>)>>,
+}
+
+impl<'c> Case<'c, '_> {
+    /// How a key is related to the segment's KeyID.
+    pub(super) fn relation(&self, candidate: Candidate) -> Relation {
+        let parameters = self.table.parameters(candidate);
+        if candidate.serves(self.table, self.connection.configured_end, self.sender, self.ao.key_id) {
+            Relation::Named
+        } else if [parameters.send_id, parameters.recv_id].contains(&self.ao.key_id) {
+            Relation::Exchanged
+        } else {
+            Relation::Other
+        }
+    }
+
+    /// The connection's keys with this relation to the segment, unchanged.
+    pub(super) fn keys(&self, relation: Relation) -> impl Iterator<Item = Hypothesis> {
+        let candidates = self.connection.candidates.iter();
+        let related = candidates.filter(move |candidate| self.relation(**candidate) == relation);
+        related.take(OTHER_KEYS).map(move |candidate| Hypothesis::new(*candidate, relation))
+    }
+
+    /// The traffic key under a hypothesis; `None` where the hypothesis changes nothing or makes no key.
+    pub(super) fn key(&self, hypothesis: &Hypothesis) -> Option<Rc<TrafficKey>> {
+        let alters_key =
+            |change: &Change| matches!(change, Change::Algorithm(_) | Change::Secret(_) | Change::Nat(_));
+        let basis = (hypothesis.candidate.key, hypothesis.change.filter(alters_key));
+        let mut last = self.last_key.borrow_mut();
+        if last.as_ref().is_none_or(|(known, _)| *known != basis) {
+            *last = Some((basis, Rc::new(self.derive(hypothesis)?)));
+        }
+        last.as_ref().map(|(_, key)| Rc::clone(key))
+    }
+
+    fn derive(&self, hypothesis: &Hypothesis) -> Option<TrafficKey> {
+        let parameters = self.table.parameters(hypothesis.candidate);
+        let mut master_key = self.table.master_key(hypothesis.candidate).clone();
+        let mut context = self.context;
+        match hypothesis.change {
+            Some(Change::Algorithm(algorithm)) if algorithm == parameters.algorithm => return None,
+            Some(Change::Secret(form)) => {
+                master_key = form.of(master_key.expose_secret(), parameters.algorithm)?;
+            }
+            Some(Change::Nat(hint)) => {
+                [context.source, context.destination] = self.translated(hint);
+                if context == self.context {
+                    return None;
+                }
+            }
+            _ => {}
+        }
+        let algorithm = hypothesis.algorithm(parameters);
+        let (send_id, recv_id) = (parameters.send_id, parameters.recv_id);
+        let mkt = Mkt::with_short_master_key(send_id, recv_id, algorithm, master_key).ok()?;
+        Some(TrafficKey::derive(&mkt, &context))
+    }
+
+    /// Whether the MAC covers the options under a hypothesis.
+    pub(super) fn options(&self, hypothesis: &Hypothesis) -> OptionCoverage {
+        match (self.table.parameters(hypothesis.candidate).options, hypothesis.flips_options) {
+            (OptionCoverage::Covered, false) | (OptionCoverage::Excluded, true) => OptionCoverage::Covered,
+            (OptionCoverage::Excluded, false) | (OptionCoverage::Covered, true) => OptionCoverage::Excluded,
+        }
+    }
+
+    /// Whether the received MAC is that of these octets between the segment's addresses.
+    pub(super) fn matches(&self, key: &TrafficKey, sne: Sne, tcp: &[u8], options: OptionCoverage) -> bool {
+        let addresses = (self.segment.source_address(), self.segment.destination_address());
+        self.matches_between(addresses, key, sne, tcp, options)
+    }
+
+    /// The same between other addresses.
+    pub(super) fn matches_between(
+        &self,
+        (source, destination): (IpAddr, IpAddr),
+        key: &TrafficKey,
+        sne: Sne,
+        tcp: &[u8],
+        options: OptionCoverage,
+    ) -> bool {
+        let Ok(segment) = Segment::from_tcp(source, destination, tcp) else { return false };
+        let Ok(input) = segment.mac_input(sne, options) else { return false };
+        self.count_try() && input.mac(key).verify(self.ao.mac).is_ok()
+    }
+
+    /// Counts a MAC that is computed; `false` where the received one is too short to prove anything.
+    pub(super) fn count_try(&self) -> bool {
+        self.tries.set(self.tries.get() + 1);
+        self.ao.mac.len() >= LEAST_MAC
+    }
+
+    /// Source and destination on the other side of one translation, or of all of them.
+    pub(super) fn translated(&self, hint: Option<usize>) -> [Endpoint; 2] {
+        let hints = self.table.nat(hint);
+        [self.context.source, self.context.destination]
+            .map(|end| hints.iter().find_map(|hint| hint.other_side(&end)).unwrap_or(end))
+    }
+}
+
+/// The MSS values worth trying. Devices lower the MSS, so the original was higher: up to the 9,216 octets of the largest
+/// frames in use, or loopback's 65,535 with or without room for the headers. Those of usual interfaces come first.
+pub(super) fn mss_values() -> impl Iterator<Item = u16> {
+    let usual = [1460, 1440, 8960, 8940, u16::MAX - 40, u16::MAX - 60, u16::MAX];
+    usual.into_iter().chain(500..=9216)
+}
+
+/// The MSS, among these, with which a SYN verifies.
+pub(super) fn find_mss(
+    case: &Case<'_, '_>,
+    hypothesis: &Hypothesis,
+    mut sizes: impl Iterator<Item = u16>,
+) -> Option<u16> {
+    let options = case.options(hypothesis);
+    if !case.segment.flags().syn() || options == OptionCoverage::Excluded {
+        return None;
+    }
+    let (key, place) = (case.key(hypothesis)?, mss_place(case)?);
+    let mut tcp = case.segment.tcp().to_vec();
+    sizes.find(|mss| {
+        tcp[place.clone()].copy_from_slice(&mss.to_be_bytes());
+        case.matches(&key, case.sne, &tcp, options)
+    })
+}
+
+/// Where in the segment its MSS is.
+fn mss_place(case: &Case<'_, '_>) -> Option<Range<usize>> {
+    let option =
+        case.segment.options().flatten().find(|option| {
+            option.kind == kind::MAXIMUM_SEGMENT_SIZE && option.data.len() == size_of::<u16>()
+        })?;
+    let start = TCP_HEADER_LENGTH + option.offset + 2;
+    Some(start..start + size_of::<u16>())
+}
+
+/// The longest part of a recorded segment that is searched octet by octet.
+const LONGEST_PART: usize = 1500;
+/// FIN and PSH, which a merged segment takes from the last segment it is made of.
+const FIN_AND_PSH: u8 = 0x01 | 0x08;
+const FLAGS_AT: usize = 13;
+/// The most octets a stack hands to a network card in one send, and the most segments made of them: with the smallest MSS in
+/// use, 536 octets.
+const LONGEST_SEND: usize = 65_535;
+const MOST_PARTS: u64 = 128;
+
+/// How many octets of payload, fewer than recorded, the MAC covers: merged segments keep the header of the first. Tries the
+/// likely sizes and then so many others, up to a bound.
+pub(super) fn find_part(case: &Case<'_, '_>, hypothesis: &Hypothesis, others: usize) -> Option<usize> {
+    let (key, options) = (case.key(hypothesis)?, case.options(hypothesis));
+    let header = case.segment.header();
+    let payload = case.segment.payload();
+    let longest = payload.len().saturating_sub(1).min(LONGEST_PART).min(others);
+    let known = match hypothesis.change {
+        Some(Change::Merged(part)) => Some(part),
+        _ => None,
+    };
+    let mss = case.connection.direction(case.sender.other()).seen.mss;
+    let from_mss = mss.map(usize::from).into_iter().flat_map(|mss| {
+        // The MSS does not count options, which make the segments shorter (RFC 6691).
+        (0..=MAX_OPTIONS_LENGTH).step_by(4).filter_map(move |options| mss.checked_sub(options))
+    });
+    let lengths = known.into_iter().chain(from_mss).filter(|part| *part < payload.len());
+    let mut tcp = Vec::with_capacity(header.len() + payload.len());
+    lengths.chain(1..=longest).find(|part| {
+        let recorded = header[FLAGS_AT];
+        let without = recorded & !FIN_AND_PSH;
+        let differing = (recorded != without).then_some(recorded);
+        [without].into_iter().chain(differing).any(|flags| {
+            tcp.clear();
+            tcp.extend(header);
+            tcp[FLAGS_AT] = flags;
+            tcp.extend(&payload[..*part]);
+            case.matches(&key, case.sne, &tcp, options)
+        })
+    })
+}
+
+/// A segment that a network card may have split: consecutive segments with the same MAC.
+#[derive(Debug)]
+pub(super) struct SplitSegment {
+    pub(super) first: Place,
+    /// The header of the first part, and the payload of all.
+    tcp: Vec<u8>,
+    mac: Vec<u8>,
+    next: SeqNum,
+    /// How many parts there are.
+    pub(super) parts: u64,
+}
+
+impl SplitSegment {
+    /// Begins with this segment, if it can be the first part.
+    pub(super) fn begin(case: &Case<'_, '_>) -> Option<Self> {
+        let segment = case.segment;
+        if segment.payload().is_empty() || segment.flags().syn() || segment.flags().fin() {
+            return None;
+        }
+        Some(Self {
+            first: case.place,
+            tcp: segment.tcp().to_vec(),
+            mac: case.ao.mac.to_vec(),
+            next: segment.end(),
+            parts: 1,
+        })
+    }
+
+    /// Adds a segment if it is the next part.
+    pub(super) fn add(&mut self, case: &Case<'_, '_>) -> bool {
+        let segment = case.segment;
+        let is_next = segment.sequence() == self.next
+            && case.ao.mac == self.mac
+            && self.parts < MOST_PARTS
+            && self.tcp.len() + segment.payload().len() <= LONGEST_SEND;
+        if is_next {
+            self.tcp.extend(segment.payload());
+            self.tcp[FLAGS_AT] |= segment.header()[FLAGS_AT] & FIN_AND_PSH;
+            self.next = segment.end();
+            self.parts += 1;
+        }
+        is_next
+    }
+
+    /// Whether the MAC is that of all parts together, under a hypothesis without other changes.
+    pub(super) fn verifies(&self, case: &Case<'_, '_>, hypothesis: &Hypothesis) -> bool {
+        let key = case.key(hypothesis);
+        key.is_some_and(|key| case.matches(&key, case.sne, &self.tcp, case.options(hypothesis)))
     }
 }

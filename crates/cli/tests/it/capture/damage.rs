@@ -1,13 +1,17 @@
-//! Files that are no captures, and captures that break off or are broken.
+//! Files that are no captures, captures that break off or are broken, and compressed ones.
 
-use std::io::{self, Cursor};
+use std::io::{self, Cursor, Write};
 use std::path::Path;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use wireseal::capture::{CaptureError, Damage, Reader};
 
-use super::files::{
+use super::formats::{
     MICROSECONDS, Order, block, enhanced_packet, interface, pcap, read, read_whole, record, section,
 };
+use crate::support::files::workspace_file;
 
 fn small_pcap() -> Vec<u8> {
     let mut file = pcap(Order::Little, MICROSECONDS, 1);
@@ -107,19 +111,19 @@ fn blocks_that_contradict_themselves() {
         other => panic!("{other:?}"),
     };
     // More octets of packet than the block has.
-    let mut block = enhanced_packet(Order::Little, 0, 0, b"12345", 5);
-    block[20] = 200;
-    assert!(matches!(damage(block), Damage::Block(6)));
+    let mut bad = enhanced_packet(Order::Little, 0, 0, b"12345", 5);
+    bad[20] = 200;
+    assert!(matches!(damage(bad), Damage::Block(6)));
     // Lengths before and after that differ.
-    let mut block = enhanced_packet(Order::Little, 0, 0, b"12345", 5);
-    *block.last_mut().unwrap() = 1;
-    assert!(matches!(damage(block), Damage::Block(6)));
-    let block = enhanced_packet(Order::Little, 1, 0, b"12345", 5);
-    assert!(matches!(damage(block), Damage::Interface(1)));
-    let block = super::files::block(Order::Little, 3, &9_u32.to_le_bytes());
-    assert!(matches!(damage(block), Damage::Block(3)));
-    let block = super::files::block(Order::Little, 2, &[0; 4]);
-    assert!(matches!(damage(block), Damage::Block(2)));
+    let mut bad = enhanced_packet(Order::Little, 0, 0, b"12345", 5);
+    *bad.last_mut().unwrap() = 1;
+    assert!(matches!(damage(bad), Damage::Block(6)));
+    let bad = enhanced_packet(Order::Little, 1, 0, b"12345", 5);
+    assert!(matches!(damage(bad), Damage::Interface(1)));
+    let bad = block(Order::Little, 3, &9_u32.to_le_bytes());
+    assert!(matches!(damage(bad), Damage::Block(3)));
+    let bad = block(Order::Little, 2, &[0; 4]);
+    assert!(matches!(damage(bad), Damage::Block(2)));
     let mut section = section(Order::Little);
     section[12] = 2;
     assert!(matches!(damage(section), Damage::Version(2)));
@@ -158,4 +162,101 @@ fn errors_of_the_system_are_passed_on() {
     let error = reader.next_packet().unwrap().unwrap_err();
     assert!(matches!(&error, CaptureError::Damaged { packet: 6, damage: Damage::Read(_), .. }));
     assert!(error.to_string().ends_with("the disk has failed"), "{error}");
+}
+
+const CAPTURE: &str = "tcp-ao/tests/data/captures/bird-ipv4-cmac.pcap";
+
+fn gzip(octets: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(octets).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zstd(octets: &[u8]) -> Vec<u8> {
+    compress_to_vec(octets, CompressionLevel::Fastest)
+}
+
+/// A capture that hardly compresses, of many times what a compressor looks back on.
+fn noise() -> Vec<u8> {
+    let mut state = 1_u32;
+    let mut octets = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    });
+    let mut file = pcap(Order::Little, MICROSECONDS, 1);
+    for _ in 0..1000 {
+        let packet: Vec<_> = octets.by_ref().take(1000).collect();
+        file.extend(record(Order::Little, [0, 0], &packet, 1000));
+    }
+    file
+}
+
+#[test]
+fn gzip_and_zstd_hold_the_same_packets() {
+    let file = workspace_file(CAPTURE);
+    let expected = read_whole(&file);
+    assert!(expected.len() > 40);
+    let (first, second) = file.split_at(3000);
+    let skippable = [&0x184d_2a53_u32.to_le_bytes()[..], &3_u32.to_le_bytes(), b"abc"].concat();
+    let packed = [
+        gzip(&file),
+        // Several members and frames, empty ones among them, split in the midst of a packet.
+        [gzip(first), gzip(b""), gzip(second)].concat(),
+        zstd(&file),
+        [zstd(first), skippable.clone(), zstd(second)].concat(),
+        [skippable.clone(), zstd(&file), skippable].concat(),
+        // Of zstd 1.5, level 19, with a checksum.
+        workspace_file("cli/tests/data/captures/bird-ipv4-cmac.pcap.zst"),
+    ];
+    for packed in packed {
+        assert_eq!(read_whole(&packed), expected);
+    }
+}
+
+#[test]
+fn all_packets_before_the_end_of_a_cut_off_file_are_delivered() {
+    let file = noise();
+    let expected = read_whole(&file);
+    for (packed, slack) in [(gzip(&file), 1 << 16), (zstd(&file), 1 << 18)] {
+        assert_eq!(read_whole(&packed), expected);
+        for cut in [packed.len() - 1, packed.len() - 5, packed.len() / 2, packed.len() / 5] {
+            let (packets, error) = read(&packed[..cut]);
+            let Some(CaptureError::Damaged { packet, damage, .. }) = error else { panic!("{error:?}") };
+            assert!(matches!(damage, Damage::Compression(_)), "{damage}");
+            assert_eq!(packet, packets.len() as u64 + 1);
+            assert_eq!(packets, expected[..packets.len()]);
+            // The noise is as long packed as not; what was packed in the block that is cut is lost.
+            assert!((packets.len() + 1) * 1016 + slack > cut, "{} packets of {cut} octets", packets.len());
+        }
+    }
+}
+
+#[test]
+fn corrupt_data_are_found_by_their_checksum_at_the_latest() {
+    let file = workspace_file(CAPTURE);
+    let expected = read_whole(&file);
+    for packed in [gzip(&file), workspace_file("cli/tests/data/captures/bird-ipv4-cmac.pcap.zst")] {
+        // Not in the headers, which have fields that mean nothing for the data.
+        for place in (20..packed.len()).step_by(7) {
+            let mut corrupt = packed.clone();
+            corrupt[place] ^= 0x10;
+            let (packets, error) = read(&corrupt);
+            assert!(error.is_some(), "octet {place} of {}", packed.len());
+            assert!(packets.len() <= expected.len() + 1);
+        }
+    }
+}
+
+/// What follows the last member is no capture's.
+#[test]
+fn garbage_behind_compressed_data_is_named() {
+    let file = workspace_file(CAPTURE);
+    for packed in [gzip(&file), zstd(&file)] {
+        let (packets, error) = read(&[&packed, &b"garbage!"[..]].concat());
+        assert_eq!(packets, read_whole(&file));
+        assert!(
+            matches!(error, Some(CaptureError::Damaged { damage: Damage::Compression(_), .. })),
+            "{error:?}"
+        );
+    }
 }

@@ -2,7 +2,4 @@
 
 mod content;
 mod damage;
-mod files;
 mod formats;
-mod oracle;
-mod packing;

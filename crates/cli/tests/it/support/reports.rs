@@ -7,9 +7,7 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::key_chain::Key;
 use wireseal_tcp_ao::{Endpoint, KeyId, MasterKey, Mkt, OptionCoverage};
 
-use super::found::Found;
-use super::session::{ACK, RST, SYN, Session};
-use super::sign::Signing;
+use super::session::{ACK, Found, RST, SYN, Session, Signing};
 
 /// What no report may contain.
 pub const SECRET: &str = "a-secret-that-no-report-shows";

@@ -1,14 +1,16 @@
-//! Where connections begin and end, and what happens in between.
+//! Where connections begin and end, and captures with lost, repeated, forged or reordered segments.
 
 use std::convert::Infallible;
+use std::time::{Duration, Instant};
 
-use wireseal::verify::report::Verdict;
+use wireseal::verify::report::{Sender, Verdict};
 use wireseal::verify::{Verifier, VerifyEvent, VerifyOptions};
-use wireseal_tcp_ao::{Endpoint, Isn};
+use wireseal_tcp_ao::{Endpoint, Isn, KeyId};
 
-use crate::support::found::{IPV4_KEY, ignore, keys, packet, verify};
-use crate::support::session::{ACK, MSS, RST, SYN, Session, session};
-use crate::support::sign::Signing;
+use crate::support::session::{
+    ACK, IPV4_KEY, MSS, PSH, RST, Recorded, SYN, Session, Signing, ignore, keys, packet, put_mac, session,
+    set_checksum, verify, verify_with, with_ao, with_isns,
+};
 
 #[test]
 fn both_ends_open_at_once() {
@@ -192,4 +194,168 @@ fn a_reset_forged_before_anything_is_known_closes_nothing() {
     let found = verify(&session.packets, &[IPV4_KEY]);
     assert_eq!((found.count(Verdict::Good), found.count(Verdict::NoOption)), (11, 1));
     assert_eq!(found.connections.len(), 1);
+}
+
+/// The packets of one end, by the last octet of its address.
+fn of(packets: &[Recorded], sender: u8) -> Vec<Recorded> {
+    packets.iter().filter(|(_, octets)| octets[15] == sender).cloned().collect()
+}
+
+/// A connection, closed, and another one between the same ends.
+fn twice() -> Session {
+    let mut session = session();
+    session.close();
+    session.again([7000, 9000]);
+    session.shake_hands();
+    session.talk();
+    session
+}
+
+#[test]
+fn addresses_are_used_again_where_one_direction_is_recorded() {
+    let session = twice();
+    for sender in [1, 2] {
+        let found = verify(&of(&session.packets, sender), &[IPV4_KEY]);
+        found.assert_all_good(2);
+    }
+}
+
+#[test]
+fn addresses_are_used_again_and_the_syn_is_not_recorded() {
+    let mut session = twice();
+    session.packets.remove(9);
+    let found = session.all_good(2);
+    assert_eq!(found.connections[1].ends, session.ends);
+}
+
+#[test]
+fn a_syn_forged_before_the_answer_does_not_set_the_isn() {
+    let mut session = Session::usual([1000, 5000]);
+    session.send(0, SYN, &[]);
+    let next = session.next;
+    session.next[0] = 77;
+    session.send_unsigned(0, SYN, &MSS, &[]);
+    session.next = next;
+    session.send(1, SYN | ACK, &[]);
+    session.send(0, ACK, &[]);
+    session.talk();
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    assert_eq!((found.count(Verdict::Good), found.count(Verdict::NoOption)), (6, 1));
+}
+
+#[test]
+fn numbers_wrap_right_behind_the_isn() {
+    let mut session = Session::usual([u32::MAX, u32::MAX]);
+    session.shake_hands();
+    session.talk();
+    for packets in [&session.packets[..], &session.packets[2..], &of(&session.packets, 1)] {
+        let found = verify(packets, &[IPV4_KEY]);
+        found.assert_all_good(1);
+    }
+}
+
+#[test]
+fn keepalives_and_probes_stand_before_the_next_number() {
+    let mut session = Session::usual([u32::MAX, u32::MAX - 1]);
+    session.shake_hands();
+    for payload in [&[][..], &[0]] {
+        for sender in [0, 1] {
+            let next = session.next[sender];
+            session.next[sender] -= 1;
+            session.send(sender, ACK, payload);
+            session.next[sender] = next;
+            session.send(1 - sender, ACK, &[]);
+        }
+    }
+    session.talk();
+    session.all_good(1);
+}
+
+#[test]
+fn every_packet_is_recorded_twice() {
+    let session = twice();
+    let twice: Vec<_> = session.packets.iter().flat_map(|packet| [packet.clone(), packet.clone()]).collect();
+    let found = verify(&twice, &[IPV4_KEY]);
+    found.assert_all_good(2);
+}
+
+#[test]
+fn a_forged_segment_is_no_change_of_keys() {
+    let mut session = session();
+    for key_id in [9, 100, 10, 9] {
+        let (next, signing) = (session.next, session.signing[0].clone());
+        session.signing[0].key_id = key_id;
+        session.signing[0].secret = b"forger".to_vec();
+        session.send(0, ACK, b"forged");
+        (session.next, session.signing[0]) = (next, signing);
+        session.send(0, ACK, b"signed");
+    }
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    let uses: Vec<_> = found.connections[0].directions[0]
+        .key_uses
+        .iter()
+        .map(|key_use| (key_use.key_id, key_use.key, key_use.last.packet, key_use.segments))
+        .collect();
+    assert_eq!(uses, [(KeyId(100), Some(0), 14, 9), (KeyId(9), None, 13, 2), (KeyId(10), None, 11, 1)]);
+}
+
+#[test]
+fn isns_that_are_given_do_not_replace_those_that_are_recorded() {
+    let options = || with_isns("192.0.2.1:50000-192.0.2.2:179=1,2");
+    let mut session = session();
+    let syn = session.packets[0].clone();
+    session.packets.insert(1, syn);
+    let found = verify_with(&session.packets, &[IPV4_KEY], options());
+    found.assert_all_good(1);
+    // If they are needed and wrong, the diagnosis says so rather than suspect the secret.
+    let found = verify_with(&session.packets[5..], &[IPV4_KEY], options());
+    found.assert_diagnosed("unexplained", &["the ISNs given with --isn are of another connection"]);
+}
+
+#[test]
+fn unsigned_segments_take_bounded_memory() {
+    let keys = keys(&[IPV4_KEY]);
+    let mut verifier = Verifier::new(&keys, VerifyOptions::default());
+    for number in 1..40_000u64 {
+        let mut session = Session::usual([1000, 5000]);
+        let [.., high, low] = number.to_be_bytes();
+        session.ends[0] = Endpoint::new([10, 1, high, low], 1000);
+        session.send_unsigned(0, ACK | PSH, &[], b"unsigned");
+        session.packets[0].0 += number;
+        verifier.packet(&packet(number, &session.packets[0]), ignore).unwrap();
+        assert!(verifier.live() <= 16_385);
+    }
+    assert_eq!(verifier.finish(None, ignore).unwrap().connections, 39_999);
+}
+
+#[test]
+fn a_connection_without_a_good_segment_is_not_given_up_for_being_idle() {
+    let mut session = Session::usual([1000, 5000]);
+    session.signing[0].secret = b"first-secret\n".to_vec();
+    session.signing[1].secret = b"first-secret\n".to_vec();
+    session.shake_hands();
+    for _ in 0..4 {
+        session.wait(3600);
+        session.talk();
+    }
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    assert_eq!((found.connections.len(), found.count(Verdict::BadMac)), (1, 15));
+}
+
+#[test]
+fn single_octets_with_one_mac_take_linear_time() {
+    let mut session = session();
+    for _ in 0..40_000 {
+        let mut tcp = with_ao(&session.header(0, ACK, &[], b"x"), 100, 100, 12);
+        put_mac(&mut tcp, &[0xaa; 12]);
+        set_checksum(session.addresses(0), &mut tcp);
+        session.record(0, &tcp);
+        session.advance(0, ACK, 1);
+    }
+    let start = Instant::now();
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    assert_eq!(found.count(Verdict::BadMac), 40_000);
+    // It takes a fraction of a second, unless each segment causes a MAC over all those before it.
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    assert_eq!(found.connections[0].diagnoses[0].sender, Sender::Opener);
 }

@@ -5,12 +5,11 @@ use wireseal::verify::report::Verdict;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Endpoint, OptionCoverage, Segment, Sne, checksum};
 
-use crate::support::found::{
-    Found, IPV4_KEY, IPV4_SESSION, IPV6_KEY, IPV6_SESSION, Recorded, recorded, verify, verify_with,
+use crate::support::generate::ip_packet;
+use crate::support::session::{
+    ACK, Found, IPV4_KEY, IPV4_SESSION, IPV6_KEY, IPV6_SESSION, MSS, PSH, Recorded, SYN, Session, Signing,
+    put_mac, recorded, session, set_checksum, signed_anew, verify, verify_with, with_ao,
 };
-use crate::support::packet::packet;
-use crate::support::session::{ACK, MSS, PSH, SYN, Session, session};
-use crate::support::sign::{Signing, put_mac, set_checksum, signed_anew, with_ao};
 
 /// The session over IPv4, both ends signing in this way.
 fn both(signing: &Signing) -> Vec<Recorded> {
@@ -487,7 +486,7 @@ fn short_macs_that_many_tries_match_are_said_to() {
         let last = forged.len() - 1500 - 1;
         forged[last] ^= 0xff;
         set_checksum(session.addresses(0), &mut forged);
-        let recorded = (session.time, packet(session.addresses(0), &forged));
+        let recorded = (session.time, ip_packet(session.addresses(0), &forged));
         session.packets.insert(place, recorded);
     }
     let found =

@@ -5,11 +5,10 @@ use std::convert::Infallible;
 use proptest::prelude::*;
 use wireseal::verify::{Verifier, VerifyEvent, VerifyOptions};
 
-use crate::support::found::{
-    Found, IPV4_KEY, IPV4_SESSION, IPV6_KEY, IPV6_SESSION, Recorded, keys, packet, recorded, verify_with,
+use crate::support::session::{
+    ACK, Found, IPV4_KEY, IPV4_SESSION, IPV6_KEY, IPV6_SESSION, PSH, Recorded, Session, keys, packet,
+    recorded, set_checksum, verify_with,
 };
-use crate::support::session::{ACK, PSH, Session};
-use crate::support::sign::set_checksum;
 
 const KEYS: [&str; 3] = [
     IPV4_KEY,

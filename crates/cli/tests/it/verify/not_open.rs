@@ -1,4 +1,4 @@
-//! Connections that never opened: what is said of them, and what the capture does not show.
+//! Connections that never opened, ends that do not sign, and ends with different secrets.
 
 use std::fs;
 use std::path::Path;
@@ -6,15 +6,17 @@ use std::time::Duration;
 
 use pcap_file::DataLink;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
-use wireseal::standing::Standing;
 use wireseal::verify::VerifyOptions;
-use wireseal::verify::report::Verdict;
-use wireseal_tcp_ao::Endpoint;
+use wireseal::verify::report::{Standing, Verdict};
+use wireseal_tcp_ao::{Endpoint, Segment};
 
 use crate::support::files::Files;
-use crate::support::found::{Found, IPV4_KEY, Recorded, keys, verify};
+use crate::support::generate::ip_packet;
 use crate::support::program::wireseal;
-use crate::support::session::{ACK, MSS, RST, SYN, Session, session};
+use crate::support::session::{
+    ACK, Found, IPV4_KEY, IPV4_SESSION, MSS, RST, Recorded, SYN, Session, keys, recorded, session, verify,
+    without_ao,
+};
 
 const OPENER: usize = 0;
 const LISTENER: usize = 1;
@@ -328,4 +330,191 @@ fn the_program_says_that_the_session_is_down() {
     assert_eq!(text.code, 3, "{}", text.out);
     text.assert_says("the only segment is good, but 1 connection could not be judged: the capture shows too little after the SYN");
     assert_eq!(run(&cut_short, &["--json"]).json()["totals"]["verdict"], "not-judged");
+}
+
+#[test]
+fn one_end_does_not_sign() {
+    let packets: Vec<_> = recorded(IPV4_SESSION)
+        .into_iter()
+        .map(|(time, octets)| {
+            let segment = Segment::parse(&octets).unwrap();
+            let addresses = (segment.source_address(), segment.destination_address());
+            let strip = segment.source().port() == 179;
+            let tcp = without_ao(addresses, segment.tcp());
+            (time, if strip { ip_packet(addresses, &tcp) } else { octets.clone() })
+        })
+        .collect();
+    let found = verify(&packets[..2], &[IPV4_KEY]);
+    assert_eq!(found.verdicts(), [Verdict::Good, Verdict::NoOption]);
+    found.assert_diagnosed(
+        "peer-unsigned",
+        &["10.9.0.2:56969 signs and 10.9.0.1:179 does not", "configure the key there"],
+    );
+}
+
+#[test]
+fn neither_end_signs() {
+    let mut session = Session::usual([1000, 5000]);
+    session.send_unsigned(0, SYN, &MSS, &[]);
+    session.send_unsigned(1, SYN | ACK, &MSS, &[]);
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    found.assert_diagnosed("unsigned", &["TCP-AO is configured at neither end"]);
+    let found = verify(&session.packets, &[&format!("{IPV4_KEY},peer=10.0.0.0/8")]);
+    found.assert_diagnosed("unsigned", &["no key given here is for them", "--peer"]);
+}
+
+#[test]
+fn tcp_md5_is_seen_in_place_of_tcp_ao() {
+    let mut session = Session::usual([1000, 5000]);
+    session.send(0, SYN, &[]);
+    let md5 = [&[1, 1, 19, 18][..], &[0xaa; 16]].concat();
+    session.send_unsigned(1, SYN | ACK, &md5, &[]);
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    assert_eq!(found.verdicts(), [Verdict::Good, Verdict::NoOption]);
+    found.assert_diagnosed("tcp-md5", &["192.0.2.2:179 signs with TCP-MD5"]);
+}
+
+#[test]
+fn a_syn_is_answered_with_an_unsigned_reset() {
+    let mut session = Session::usual([1000, 5000]);
+    session.send(0, SYN, &[]);
+    session.next[1] = 0;
+    session.send_unsigned(1, RST | ACK, &[], &[]);
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    found.assert_diagnosed(
+        "reset-unsigned",
+        &["answers the signed SYN with an unsigned reset", "Nothing listens"],
+    );
+}
+
+#[test]
+fn unsigned_segments_between_signed_ones() {
+    let mut session = Session::usual([1000, 5000]);
+    session.shake_hands();
+    session.talk();
+    session.send_unsigned(1, RST, &[], &[]);
+    session.talk();
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    found.assert_diagnosed(
+        "unsigned-resets",
+        &["1 reset of 192.0.2.2:179 without TCP-AO", "someone forges them"],
+    );
+    assert_eq!(found.connections[0].directions[1].other_resets, 1);
+    let mut session = Session::usual([1000, 5000]);
+    session.shake_hands();
+    session.send_unsigned(0, ACK, &[], b"forged");
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    found.assert_diagnosed("unsigned-segments", &["1 segment of 192.0.2.1:50000 without TCP-AO"]);
+}
+
+#[test]
+fn no_key_is_for_these_peers() {
+    let found = verify(&recorded(IPV4_SESSION), &[&format!("{IPV4_KEY},peer=192.0.2.0/24")]);
+    assert_eq!(found.count(Verdict::UnknownKeyId), 34);
+    found.assert_diagnosed("no-key", &["no key given here is for 10.9.0.", "KeyID 100"]);
+}
+
+#[test]
+fn an_answer_of_an_unsigned_end_says_nothing_about_its_key() {
+    // The listener answers a SYN with a wrong secret, which does not mean that it has that secret.
+    let mut session = Session::usual([1000, 5000]);
+    session.signing[0].secret = b"first-secret\n".to_vec();
+    session.send(0, SYN, &[]);
+    session.send_unsigned(1, SYN | ACK, &MSS, &[]);
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    assert_eq!(found.kinds(), ["secret-form", "peer-unsigned"]);
+    let sentence = found.diagnoses()[0].sentence();
+    assert!(sentence.contains("The capture does not show what 192.0.2.2:179 has"), "{sentence}");
+}
+
+#[test]
+fn unsigned_syns_are_not_answered() {
+    let mut session = Session::usual([1000, 5000]);
+    for _ in 0..3 {
+        session.next[0] = 1000;
+        session.send_unsigned(0, SYN, &MSS, &[]);
+    }
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    let words = ["192.0.2.1:50000 does not sign", "configure it at 192.0.2.1:50000 as well"];
+    found.assert_diagnosed("unsigned-unanswered", &words);
+}
+
+#[test]
+fn an_end_that_was_restarted_answers_with_unsigned_resets() {
+    let mut session = Session::usual([1000, 5000]);
+    session.next = [9000, 9000];
+    for _ in 0..2 {
+        session.send(0, ACK, b"keepalive");
+        session.send_unsigned(1, RST, &[], &[]);
+    }
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    assert_eq!(found.kinds(), ["unsigned-resets", "isn-not-seen"]);
+    let sentence = found.diagnoses()[0].sentence();
+    assert!(sentence.contains("192.0.2.2:179 has lost the connection"), "{sentence}");
+}
+
+/// The ends of a connection that the usual listener opens.
+fn the_other_way() -> [Endpoint; 2] {
+    [Endpoint::new([192, 0, 2, 2], 50_001), Endpoint::new([192, 0, 2, 1], 179)]
+}
+
+/// What is found if 192.0.2.2 has another secret, and each end sends three SYNs to the other.
+fn each_end_opens(order: [usize; 2]) -> Found {
+    let mut sessions = [Session::usual([1000, 5000]), Session::usual([7000, 9000])];
+    sessions[1].ends = the_other_way();
+    sessions[1].signing[0].secret = b"another secret".to_vec();
+    let mut packets = Vec::new();
+    for place in order {
+        let syn = sessions[place].signed(0, SYN, &MSS, &[]);
+        sessions[place].repeat(0, &syn, 3);
+        packets.append(&mut sessions[place].packets);
+    }
+    verify(&packets, &[IPV4_KEY])
+}
+
+#[test]
+fn the_first_line_says_that_the_ends_have_different_secrets() {
+    let different = "most likely the two ends have different secrets: 192.0.2.1's segments verify under key 100 (KeyID 100), and \
+                     nothing that was tried explains 3 segments of 192.0.2.2:50001";
+    for order in [[0, 1], [1, 0]] {
+        let found = each_end_opens(order);
+        assert_eq!((found.count(Verdict::Good), found.count(Verdict::BadMac)), (3, 3));
+        assert_eq!(found.last_line(&[IPV4_KEY]), format!("3 of 6 segments failed: {different}"));
+        let sentences: Vec<_> = found.diagnoses().iter().map(|it| (it.kind, it.sentence())).collect();
+        let advice = "192.0.2.1 agrees with the key given here: correct the secret at 192.0.2.2, or at 192.0.2.1 and here.";
+        assert!(sentences.contains(&("secrets-differ", format!("{different}. {advice}"))), "{sentences:#?}");
+        let unanswered = "192.0.2.2:179 did not answer any of the 3 SYNs of 192.0.2.1:50000, which verify under key 100 (KeyID 100); its \
+                          own segments do not, so most likely the two ends have different secrets. Correct the secret at \
+                          192.0.2.2, or at 192.0.2.1 and here.";
+        assert!(sentences.contains(&("syn-unanswered", unanswered.to_owned())), "{sentences:#?}");
+    }
+}
+
+#[test]
+fn one_end_of_a_connection_has_another_secret() {
+    let mut session = Session::usual([1000, 5000]);
+    session.signing[1].secret = b"another secret".to_vec();
+    session.send(0, SYN, &[]);
+    let syn_ack = session.signed(1, SYN | ACK, &MSS, &[]);
+    session.repeat(1, &syn_ack, 4);
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    let first = "4 of 5 segments failed: most likely the two ends have different secrets: 192.0.2.1's segments verify under key 100 \
+                 (KeyID 100), and nothing that was tried explains 4 segments of 192.0.2.2:179";
+    assert_eq!(found.last_line(&[IPV4_KEY]), first);
+    assert_eq!(found.kinds(), ["secrets-differ", "syn-ack-unanswered"]);
+}
+
+/// An end whose segments verify elsewhere has the secret: the others are forged.
+#[test]
+fn forged_syns_do_not_show_another_secret() {
+    let mut genuine = session();
+    let mut forged = Session::usual([7000, 9000]);
+    forged.ends = the_other_way();
+    forged.signing[0].secret = b"guessed".to_vec();
+    forged.time = genuine.time;
+    let syn = forged.signed(0, SYN, &MSS, &[]);
+    forged.repeat(0, &syn, 3);
+    genuine.packets.append(&mut forged.packets);
+    let found = verify(&genuine.packets, &[IPV4_KEY]);
+    assert_eq!(found.kinds(), ["unexplained", "syn-unanswered"]);
 }

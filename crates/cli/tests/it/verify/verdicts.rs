@@ -7,12 +7,11 @@ use wireseal_tcp_ao::key_chain::Timestamp;
 use wireseal_tcp_ao::{Endpoint, Isn, KeyId, OptionError, SeqNum, Sne};
 
 use crate::support::files::Files;
-use crate::support::found::{
-    Found, IPV4_KEY, IPV4_SESSION, Recorded, keys, recorded, verify, verify_with, with_isns,
+use crate::support::generate::ip_packet;
+use crate::support::session::{
+    ACK, FIN, Found, IPV4_KEY, IPV4_SESSION, PSH, Recorded, Session, Signing, keys, recorded, session,
+    set_checksum, verify, verify_with, with_isns,
 };
-use crate::support::packet::packet;
-use crate::support::session::{ACK, FIN, PSH, Session, session};
-use crate::support::sign::{Signing, set_checksum};
 
 fn verdict_of_last(session: &Session) -> Verdict {
     *verify(&session.packets, &[IPV4_KEY]).verdicts().last().unwrap()
@@ -418,7 +417,7 @@ fn headers_that_contradict_themselves_are_unreadable() {
     let mut long = session.header(0, ACK, &[], &[]);
     long[12] = 0xf0;
     session.record(0, &long);
-    session.packets.push((session.time, packet(session.addresses(0), &[0; 3])));
+    session.packets.push((session.time, ip_packet(session.addresses(0), &[0; 3])));
     let found = verify(&session.packets, &[IPV4_KEY]);
     assert_eq!((found.segments.len(), found.totals.unreadable), (0, 3));
 }

@@ -1,17 +1,83 @@
-//! The blocks of a pcapng file (draft-ietf-opsawg-pcapng).
+//! The packets of pcap and pcapng files (draft-ietf-opsawg-pcapng).
 
-use pcap_parser::nom::IResult;
+use pcap_parser::nom::{self, IResult, Needed};
 use pcap_parser::pcapng::parse_sectionheaderblock;
 use pcap_parser::{
-    BOM_MAGIC, EPB_MAGIC, EnhancedPacketBlock, IDB_MAGIC, InterfaceDescriptionBlock, OptionCode, PcapError,
-    SHB_MAGIC, SPB_MAGIC, SimplePacketBlock, parse_enhancedpacketblock_be, parse_enhancedpacketblock_le,
-    parse_interfacedescriptionblock_be, parse_interfacedescriptionblock_le, parse_simplepacketblock_be,
+    BOM_MAGIC, EPB_MAGIC, EnhancedPacketBlock, IDB_MAGIC, InterfaceDescriptionBlock, LegacyPcapBlock,
+    OptionCode, PcapError, SHB_MAGIC, SPB_MAGIC, SimplePacketBlock, parse_enhancedpacketblock_be,
+    parse_enhancedpacketblock_le, parse_interfacedescriptionblock_be, parse_interfacedescriptionblock_le,
+    parse_pcap_frame, parse_pcap_frame_be, parse_pcap_header, parse_simplepacketblock_be,
     parse_simplepacketblock_le,
 };
 
-use super::buffer::{Buffer, Found, LONGEST, LONGEST_PACKET};
-use super::clock::Clock;
+use super::source::{Buffer, Found, LONGEST, LONGEST_PACKET};
 use super::{Damage, Time};
+
+/// What the file's header says about all records.
+pub(super) struct Pcap {
+    is_big_endian: bool,
+    link_type: u16,
+    /// Nanoseconds per unit of the records' fractions of a second.
+    fraction: u64,
+}
+
+const FILE_HEADER_LENGTH: usize = 24;
+const RECORD_HEADER_LENGTH: usize = 16;
+
+impl Pcap {
+    /// Microseconds and nanoseconds, each in both byte orders.
+    pub(super) fn begins_with(start: [u8; 4]) -> bool {
+        [u32::from_le_bytes(start), u32::from_be_bytes(start)]
+            .iter()
+            .any(|magic| matches!(magic, 0xa1b2_c3d4 | 0xa1b2_3c4d))
+    }
+
+    /// Reads the file's header.
+    pub(super) fn new(buffer: &mut Buffer) -> Result<Self, Damage> {
+        buffer.fill(FILE_HEADER_LENGTH)?;
+        let Ok((_, header)) = parse_pcap_header(buffer.ready()) else { return Err(Damage::Block(0)) };
+        let fraction = if header.is_nanosecond_precision() { 1 } else { 1000 };
+        buffer.take(FILE_HEADER_LENGTH);
+        // The bits above give the length of a frame check sequence, which follows the IP packet anyway.
+        Ok(Self { is_big_endian: header.is_bigendian(), link_type: header.network.0 as u16, fraction })
+    }
+
+    #[inline]
+    pub(super) fn next(&mut self, buffer: &mut Buffer) -> Result<Option<Found>, Damage> {
+        loop {
+            let ready = buffer.ready();
+            let parsed =
+                if self.is_big_endian { parse_pcap_frame_be(ready) } else { parse_pcap_frame(ready) };
+            match parsed {
+                Ok((_, LegacyPcapBlock { ts_sec, ts_usec, origlen, data, .. })) => {
+                    let length = data.len();
+                    if length > LONGEST_PACKET {
+                        return Err(Damage::Length(length as u64));
+                    }
+                    buffer.take(RECORD_HEADER_LENGTH + length);
+                    let nanoseconds = u64::from(ts_sec) * 1_000_000_000 + u64::from(ts_usec) * self.fraction;
+                    return Ok(Some(Found {
+                        time: Some(Time::from_unix_nanoseconds(nanoseconds)),
+                        link_type: self.link_type,
+                        back: length,
+                        length,
+                        original_length: length.max(origlen as usize),
+                    }));
+                }
+                Err(nom::Err::Incomplete(Needed::Size(more))) => {
+                    let expected = ready.len().saturating_add(more.get());
+                    if expected > RECORD_HEADER_LENGTH + LONGEST_PACKET {
+                        return Err(Damage::Length((expected - RECORD_HEADER_LENGTH) as u64));
+                    }
+                    if !buffer.fill(expected)? {
+                        return Ok(None);
+                    }
+                }
+                Err(_) => return Err(Damage::Block(0)),
+            }
+        }
+    }
+}
 
 /// What is known of the current section.
 #[derive(Default)]
@@ -194,3 +260,48 @@ impl Pcapng {
 fn whole<Block>(parsed: Parsed<'_, Block>, kind: u32) -> Result<Block, Damage> {
     parsed.map(|(_, block)| block).map_err(|_| Damage::Block(kind))
 }
+
+/// Resolution and offset of an interface's times (draft-ietf-opsawg-pcapng §4.2: if_tsresol and if_tsoffset).
+#[derive(Clone, Copy)]
+pub(super) struct Clock {
+    tick: Tick,
+    offset: i128,
+}
+
+#[derive(Clone, Copy)]
+enum Tick {
+    /// This many nanoseconds.
+    Nanoseconds(u64),
+    /// A nanosecond is this many.
+    PerNanosecond(u64),
+    /// A second is 2 to this power.
+    Binary(u8),
+}
+
+impl Clock {
+    /// `resolution` is a negative power of 10, or of 2 if its highest bit is set; `offset` is in seconds.
+    pub(super) fn new(resolution: u8, offset: i64) -> Self {
+        let tick = match resolution {
+            0x80.. => Tick::Binary(resolution & 0x7f),
+            0..=9 => Tick::Nanoseconds(10_u64.pow((9 - resolution).into())),
+            // Units so small that a nanosecond of them does not fit 64 bits: no count reaches a nanosecond.
+            10.. => {
+                10_u64.checked_pow((resolution - 9).into()).map_or(Tick::Nanoseconds(0), Tick::PerNanosecond)
+            }
+        };
+        Self { tick, offset: i128::from(offset) * NANOSECONDS }
+    }
+
+    /// Nanoseconds since 1970, if they fit 64 bits.
+    #[inline]
+    pub(super) fn at(&self, ticks: u64) -> Option<u64> {
+        let nanoseconds = match self.tick {
+            Tick::Nanoseconds(nanoseconds) => i128::from(ticks) * i128::from(nanoseconds),
+            Tick::PerNanosecond(ticks_in_one) => (ticks / ticks_in_one).into(),
+            Tick::Binary(power) => (i128::from(ticks) * NANOSECONDS) >> power,
+        };
+        u64::try_from(nanoseconds + self.offset).ok()
+    }
+}
+
+const NANOSECONDS: i128 = 1_000_000_000;

@@ -1,0 +1,309 @@
+//! What shows without computing a MAC, in sentences: ends that do not sign, or sign with something else, and connections that did not open.
+
+use wireseal_tcp_ao::{Endpoint, OptionError};
+
+use crate::capture::Place;
+use crate::text::counted;
+use crate::verify::connection::TcpConnection;
+use crate::verify::key_table::{Agreement, KeyTable};
+use crate::verify::learn::{Handshake, first, has_failed};
+use crate::verify::report::{Diagnosis, Sender, Standing, Verdict};
+
+/// A sender and its peer.
+#[derive(Clone, Copy)]
+pub(super) struct Ends {
+    pub(super) own: Endpoint,
+    pub(super) other: Endpoint,
+}
+
+impl Ends {
+    pub(super) fn of(connection: &TcpConnection, sender: Sender) -> Self {
+        Self { own: connection.ends[sender as usize], other: connection.ends[sender.other() as usize] }
+    }
+}
+
+/// A kind of diagnosis, its cause and its advice.
+pub(super) struct Explanation(pub(super) &'static str, pub(super) String, pub(super) String);
+
+/// An explanation with a cause and an advice in whose text braces name variables. The advice may be a `String` instead.
+macro_rules! explain {
+    ($kind:expr, $cause:literal, $advice:literal) => {
+        explain!($kind, $cause, format_args!($advice).to_string())
+    };
+    ($kind:expr, $cause:literal, $advice:expr) => {
+        Explanation($kind, format_args!($cause).to_string(), $advice)
+    };
+}
+pub(super) use explain;
+
+impl Explanation {
+    /// Why so many segments failed.
+    pub(super) fn diagnosis(self, sender: Sender, first: Place, segments: u64) -> Diagnosis {
+        let Self(kind, cause, advice) = self;
+        Diagnosis { about: Standing::Failed, sender, first, segments, kind, cause, advice }
+    }
+}
+
+/// A number of segments.
+pub(super) fn segments(count: u64) -> String {
+    counted(count, "segment")
+}
+
+/// What shows in the segments of one end.
+pub(super) fn diagnoses(sender: Sender, connection: &TcpConnection) -> impl Iterator<Item = Diagnosis> {
+    let ends = Ends::of(connection, sender);
+    let looks = [unsigned, odd_options, isn_not_seen, cut_off];
+    looks.into_iter().filter_map(move |look| look(connection, sender, ends))
+}
+
+/// How many segments of a sender have one of these verdicts, and the first of them.
+fn of_verdicts(connection: &TcpConnection, sender: Sender, verdicts: &[Verdict]) -> Option<(u64, Place)> {
+    let direction = connection.direction(sender);
+    let count = verdicts.iter().map(|verdict| direction.report.counts[verdict.index()]).sum();
+    let first = verdicts.iter().filter_map(|verdict| direction.seen.first[verdict.index()]);
+    Some((count, first.min_by_key(|place| place.packet)?))
+}
+
+fn odd_options(connection: &TcpConnection, sender: Sender, Ends { own, .. }: Ends) -> Option<Diagnosis> {
+    let odd = [Verdict::MalformedOption(OptionError::AoTooShort), Verdict::TwoOptions];
+    let (count, first) = of_verdicts(connection, sender, &odd)?;
+    let their = segments(count);
+    let explanation = explain!(
+        "malformed-options",
+        "{their} of {own} with TCP options that are malformed or that RFC 5925 §2.2 forbids: every receiver drops them",
+        "{own}'s implementation or a device on the path is at fault, or they are forged."
+    );
+    Some(explanation.diagnosis(sender, first, count))
+}
+
+/// Segments of a connection that began before the capture.
+fn isn_not_seen(connection: &TcpConnection, sender: Sender, _: Ends) -> Option<Diagnosis> {
+    let (count, first) = of_verdicts(connection, sender, &[Verdict::IsnNotSeen])?;
+    let [opener, listener] = connection.ends;
+    let explanation = explain!(
+        "isn-not-seen",
+        "the capture lacks the start of the connection, and with it the ISNs that the traffic keys depend on",
+        "Record from before the connection opens, or give the ISNs with --isn {opener}-{listener}=ISN,ISN."
+    );
+    Some(Diagnosis { about: Standing::NotJudged, ..explanation.diagnosis(sender, first, count) })
+}
+
+/// Segments of which only part was recorded.
+fn cut_off(connection: &TcpConnection, sender: Sender, Ends { own, .. }: Ends) -> Option<Diagnosis> {
+    let (count, first) = of_verdicts(connection, sender, &[Verdict::CutOff])?;
+    // One sentence for both ends, if it is the same for both.
+    let whose = match of_verdicts(connection, sender.other(), &[Verdict::CutOff]) {
+        Some(_) => "segments of both ends".to_owned(),
+        None => format!("{} of {own}", segments(count)),
+    };
+    let explanation = explain!(
+        "cut-off",
+        "the capture has only the beginning of {whose}",
+        "Record whole packets (tcpdump -s 0)."
+    );
+    Some(Diagnosis { about: Standing::NotJudged, ..explanation.diagnosis(sender, first, count) })
+}
+
+/// Segments without TCP-AO.
+fn unsigned(connection: &TcpConnection, sender: Sender, ends: Ends) -> Option<Diagnosis> {
+    let Ends { own, other } = ends;
+    let [opener, listener] = connection.ends;
+    let seen = &connection.direction(sender).seen;
+    let peer = connection.direction(sender.other());
+    let (count, first) = of_verdicts(connection, sender, &[Verdict::NoOption])?;
+    let (their, address) = (segments(count), own.address());
+    let peer_is_unsigned = peer.seen.signed == 0;
+    let only_resets = seen.unsigned_resets == count;
+    let lost = format!(
+        "Either {own} has lost the connection (it was restarted, or its keys were removed), or someone forges them."
+    );
+    let explanation = if seen.md5 > 0 {
+        explain!(
+            "tcp-md5",
+            "{own} signs with TCP-MD5 (RFC 2385), not with TCP-AO, and the two do not interoperate",
+            "Change the authentication for {other} at {own}."
+        )
+    } else if seen.signed > 0 && only_resets {
+        let resets = counted(count, "reset");
+        explain!(
+            "unsigned-resets",
+            "{resets} of {own} without TCP-AO in a connection that it signs: an end with TCP-AO ignores them",
+            lost
+        )
+    } else if seen.signed > 0 {
+        explain!(
+            "unsigned-segments",
+            "{their} of {own} without TCP-AO among others that are signed: an end with TCP-AO drops them",
+            "They are forged, or a device on the path removes the option."
+        )
+    } else if peer_is_unsigned && connection.candidates.is_empty() {
+        explain!(
+            "unsigned",
+            "neither {opener} nor {listener} uses TCP-AO, and no key given here is for them",
+            "Select other connections with --peer or --port, or configure TCP-AO at both ends."
+        )
+    } else if peer.segments() == 0 {
+        explain!(
+            "unsigned-unanswered",
+            "{own} does not sign, and nothing from {other} is in the capture",
+            "An end with TCP-AO silently drops what is not signed: if {other} has a key for {address}, configure it at {own} as \
+             well."
+        )
+    } else if peer_is_unsigned {
+        explain!(
+            "unsigned",
+            "neither {opener} nor {listener} signs in this capture",
+            "TCP-AO is configured at neither end, or a device on the path removes the option."
+        )
+    } else if only_resets && sender == Sender::Listener && peer.seen.syns > 0 {
+        explain!(
+            "reset-unsigned",
+            "{own} answers the signed SYN with an unsigned reset, which {other} ignores",
+            "Nothing listens on that port at {own}, or a firewall refuses the connection; keys do not matter yet."
+        )
+    } else if only_resets {
+        let resets = counted(count, "unsigned reset");
+        explain!(
+            "unsigned-resets",
+            "{own} answers signed segments of {other} with {resets}, which {other} ignores",
+            lost
+        )
+    } else {
+        explain!(
+            "peer-unsigned",
+            "{other} signs and {own} does not",
+            "{own} has no TCP-AO configured for {other}: configure the key there."
+        )
+    };
+    Some(explanation.diagnosis(sender, first, count))
+}
+
+/// Why a connection did not open, or why that is not known. Where segments failed, the reason for that is enough, unless the other
+/// end is silent.
+pub(super) fn not_open(
+    connection: &TcpConnection,
+    table: &KeyTable<'_>,
+    agreement: &Agreement,
+    now: Place,
+) -> Option<Diagnosis> {
+    let handshake = Handshake::of(connection, now);
+    if let Handshake::Unanswered(sender) = handshake {
+        return unanswered(connection, sender, table, agreement);
+    }
+    if connection.directions.iter().any(has_failed) {
+        return None;
+    }
+    let [opener, listener] = connection.ends;
+    let (sender, about, explanation) = match handshake {
+        Handshake::Open | Handshake::NotSeen | Handshake::Unanswered(_) => return None,
+        Handshake::HalfOpen => {
+            let explanation = explain!(
+                "syn-ack-repeated",
+                "{listener} repeats its SYN-ACK, so it has accepted nothing that {opener} sent after it",
+                "An end with TCP-AO silently drops what it cannot verify: compare the key for {opener} at {listener}, in both \
+                 directions. Or a device on the path drops or changes the segments."
+            );
+            (Sender::Listener, Standing::NotOpen, explanation)
+        }
+        Handshake::Refused => {
+            let explanation = explain!(
+                "refused",
+                "{listener} refused the connection with a reset",
+                "Nothing listens on that port at {listener}, or the program there does not expect {opener}. The reset is signed, so \
+                 the keys agree."
+            );
+            (Sender::Listener, Standing::NotOpen, explanation)
+        }
+        Handshake::Abandoned => {
+            let explanation = explain!(
+                "abandoned",
+                "{opener} reset the connection before it was open",
+                "The program at {opener} gave up: its log says why."
+            );
+            (Sender::Opener, Standing::NotOpen, explanation)
+        }
+        Handshake::CutShort(sender) => {
+            let Ends { own, other } = Ends::of(connection, sender);
+            let (what, answers) = match sender {
+                Sender::Opener => ("SYN", "answers"),
+                Sender::Listener => ("SYN-ACK", "accepts"),
+            };
+            let explanation = explain!(
+                "capture-ends",
+                "the capture shows too little after the {what} of {own} to tell whether {other} {answers} it",
+                "Record for some seconds more."
+            );
+            (sender, Standing::NotJudged, explanation)
+        }
+        Handshake::NotRepeated(sender) => {
+            let Ends { own, other } = Ends::of(connection, sender);
+            let (what, answered) = match sender {
+                Sender::Opener => ("SYN", "answered"),
+                Sender::Listener => ("SYN-ACK", "accepted"),
+            };
+            let explanation = explain!(
+                "not-repeated",
+                "{own} did not go on repeating its {what}, so it is not known whether {other} {answered} it",
+                "An end repeats a {what} that has no answer, so either {own} gave up or the capture lacks the answer: record all \
+                 segments of both directions, not only SYNs."
+            );
+            (sender, Standing::NotJudged, explanation)
+        }
+        Handshake::OnlyListener => {
+            let explanation = explain!(
+                "only-listener",
+                "the capture has the SYN-ACK of {listener} and nothing of {opener}, so it is not known whether the connection opened",
+                "Record both directions."
+            );
+            (Sender::Listener, Standing::NotJudged, explanation)
+        }
+    };
+    let direction = connection.direction(sender);
+    Some(Diagnosis { about, ..explanation.diagnosis(sender, first(direction)?, direction.segments()) })
+}
+
+/// SYNs or SYN-ACKs without an answer.
+fn unanswered(
+    connection: &TcpConnection,
+    sender: Sender,
+    table: &KeyTable<'_>,
+    agreement: &Agreement,
+) -> Option<Diagnosis> {
+    let Ends { own, other } = Ends::of(connection, sender);
+    let (direction, peer) = (connection.direction(sender), connection.direction(sender.other()));
+    // An end that does not sign has a diagnosis of its own.
+    let key_id = direction.seen.key_id?;
+    if has_failed(peer) {
+        return None;
+    }
+    let all = direction.segments();
+    let (kind, does, what, otherwise) = match sender {
+        Sender::Opener if peer.segments() == 0 => {
+            ("syn-unanswered", "answer", "SYN", ", or its answers are not in the capture")
+        }
+        Sender::Opener => ("syn-unanswered", "answer", "SYN", ""),
+        Sender::Listener => ("syn-ack-unanswered", "accept", "SYN-ACK", ""),
+    };
+    let key_use = direction.report.key_uses.first()?;
+    let (own_address, other_address) = (own.address(), other.address());
+    let key_of_own =
+        key_use.key.filter(|key| agreement.is_key_of_only(own_address, other_address, *key as u32));
+    let explanation = if let Some(key) = key_of_own {
+        let key = table.name(key);
+        explain!(
+            kind,
+            "{other} did not {does} any of the {all} {what}s of {own}, which verify under key {key} (KeyID {key_id}); its own segments do not, so \
+             most likely the two ends have different secrets",
+            "Correct the secret at {other_address}, or at {own_address} and here."
+        )
+    } else {
+        explain!(
+            kind,
+            "{other} did not {does} any of the {all} {what}s of {own} with KeyID {key_id}",
+            "An end with TCP-AO silently drops what it cannot verify, so most likely {other} has no such key or another one: it \
+             needs a key for {own_address} with RecvID {key_id} and the same secret, algorithm and coverage of TCP options. Or \
+             the {what}s do not reach it{otherwise}."
+        )
+    };
+    Some(Diagnosis { about: Standing::NotOpen, ..explanation.diagnosis(sender, key_use.first, all) })
+}
