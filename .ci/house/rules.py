@@ -12,18 +12,19 @@ CRATES = {
     "wireseal-kernels": ("wireseal-algorithms",),
     "wireseal-mac": ("wireseal-algorithms", "wireseal-kernels"),
     "wireseal-tcp-ao": ("wireseal-algorithms", "wireseal-mac"),
+    "wireseal-keys": ("wireseal-algorithms", "wireseal-mac", "wireseal-tcp-ao"),
     "wireseal-quic": ("wireseal-algorithms", "wireseal-kernels"),
-    "wireseal-linux": ("wireseal-algorithms", "wireseal-mac", "wireseal-tcp-ao"),
+    "wireseal-linux": ("wireseal-algorithms", "wireseal-mac", "wireseal-tcp-ao", "wireseal-keys"),
     "wireseal-smoltcp": ("wireseal-algorithms", "wireseal-tcp-ao"),
     "wireseal-rustls": ("wireseal-algorithms", "wireseal-quic"),
     "wireseal-quinn": ("wireseal-quic",),
-    "wireseal-agent": ("wireseal-tcp-ao", "wireseal-linux"),
+    "wireseal-agent": ("wireseal-tcp-ao", "wireseal-keys", "wireseal-linux"),
 }
 LIBRARIES = tuple(CRATES)
 PROTOCOLS = tuple(name for name in LIBRARIES if name not in ("wireseal-kernels", "wireseal-mac"))
 CRATES |= {
     "wireseal": LIBRARIES,
-    "wireseal-interop-speaker": ("wireseal-tcp-ao", "wireseal-smoltcp"),
+    "wireseal-interop-speaker": ("wireseal-tcp-ao", "wireseal-keys", "wireseal-smoltcp"),
     "router-peer": (*PROTOCOLS, "wireseal-interop-speaker"),
     "rtr": ("wireseal-linux",),
     "firmware": ("wireseal-algorithms", "wireseal-tcp-ao", "wireseal-smoltcp", "wireseal-quic"),

@@ -17,7 +17,7 @@ use wireseal::verify::report::Verdict;
 use wireseal::verify::{Verifier, VerifyOptions};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_benches::{Contender, tcp_ao};
-use wireseal_tcp_ao::key_chain::KeyChains;
+use wireseal_keys::KeyChains;
 
 /// Raw IP.
 const LINKTYPE_RAW: u32 = 101;

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wireseal_tcp_ao::key_chain::KeyChains;
+use wireseal_keys::KeyChains;
 
 fuzz_target!(|text: &str| {
     for read in [KeyChains::from_toml, KeyChains::from_json] {

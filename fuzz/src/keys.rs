@@ -4,7 +4,7 @@ use std::path::Path;
 
 use wireseal::keys::check::check;
 use wireseal::keys::{Chain, ConvertError, Format, Implementation, KeyFile, convert, read};
-use wireseal_tcp_ao::key_chain::Timestamp;
+use wireseal_keys::Timestamp;
 
 /// Reads a text. An error has one line; keys that were read pass [`check_file`].
 pub fn check_text(text: &str, format: Format) {

@@ -8,7 +8,7 @@ use wireseal_kernels::chacha20::ChaCha20MaskKey;
 use wireseal_kernels::cpu::InstructionSet;
 use wireseal_kernels::gcm::GcmKey;
 use wireseal_quic::Backend;
-use wireseal_tcp_ao::key_chain::Timestamp;
+use wireseal_keys::Timestamp;
 
 /// The crates that Wireseal is compared with; their versions come from the lock file.
 const PEERS: [&str; 12] = [

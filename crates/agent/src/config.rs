@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
+use wireseal_keys::KeyChain;
 use wireseal_linux::{KeyManager, PeerName};
 use wireseal_tcp_ao::MKTS_PER_PEER;
-use wireseal_tcp_ao::key_chain::KeyChain;
 
 use crate::ConfigError;
 

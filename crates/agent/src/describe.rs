@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
+use wireseal_keys::{KeyChain, Timestamp};
 
 use crate::Config;
 

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use wireseal_keys::KeyChainError;
 use wireseal_linux::{ManagerError, PeerName};
-use wireseal_tcp_ao::key_chain::KeyChainError;
 
 /// Why a configuration cannot be used. Each is one line and has no secret in it.
 #[derive(Debug, thiserror::Error)]

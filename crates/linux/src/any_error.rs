@@ -2,8 +2,8 @@
 
 use std::io;
 
+use wireseal_keys::KeyChainError;
 use wireseal_tcp_ao::MktError;
-use wireseal_tcp_ao::key_chain::KeyChainError;
 
 use crate::error::Error;
 use crate::manager::ManagerError;
@@ -25,9 +25,12 @@ pub enum AnyError {
     /// Octets are not an exported connection.
     #[error(transparent)]
     Exported(#[from] ExportedError),
-    /// Keys, key chains, and whatever else wireseal-tcp-ao refuses.
+    /// Keys, and whatever else wireseal-tcp-ao refuses.
     #[error(transparent)]
     TcpAo(#[from] wireseal_tcp_ao::Error),
+    /// A key chain cannot be used.
+    #[error(transparent)]
+    KeyChain(#[from] KeyChainError),
 }
 
 impl From<io::Error> for AnyError {
@@ -38,12 +41,6 @@ impl From<io::Error> for AnyError {
 
 impl From<MktError> for AnyError {
     fn from(error: MktError) -> Self {
-        Self::TcpAo(error.into())
-    }
-}
-
-impl From<KeyChainError> for AnyError {
-    fn from(error: KeyChainError) -> Self {
         Self::TcpAo(error.into())
     }
 }
@@ -60,8 +57,7 @@ mod tests {
             AnyError::from(ManagerError::Unsigned).to_string(),
             AnyError::from(ExportedError::Version(0)).to_string(),
             AnyError::from(MktError::MasterKeyEmpty).to_string(),
-            AnyError::from(wireseal_tcp_ao::key_chain::KeyChain::new("core", vec![]).unwrap_err())
-                .to_string(),
+            AnyError::from(wireseal_keys::KeyChain::new("core", vec![]).unwrap_err()).to_string(),
         ];
         let held = [
             "a".to_owned(),
@@ -69,7 +65,7 @@ mod tests {
             ManagerError::Unsigned.to_string(),
             ExportedError::Version(0).to_string(),
             MktError::MasterKeyEmpty.to_string(),
-            wireseal_tcp_ao::key_chain::KeyChain::new("core", vec![]).unwrap_err().to_string(),
+            wireseal_keys::KeyChain::new("core", vec![]).unwrap_err().to_string(),
         ];
         assert_eq!(texts, held);
     }

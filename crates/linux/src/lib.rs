@@ -165,7 +165,8 @@ mod sys;
 
 pub use cidr::IpCidr;
 pub use wireseal_algorithms::TcpAoAlgorithm;
-pub use wireseal_tcp_ao::{Counters, KeyId, MasterKey, Mkt, MktError, OptionCoverage, key_chain};
+pub use wireseal_keys as key_chain;
+pub use wireseal_tcp_ao::{Counters, KeyId, MasterKey, Mkt, MktError, OptionCoverage};
 
 pub use any_error::AnyError;
 pub use error::{EinvalReason, Error};

@@ -1,7 +1,5 @@
 //! What can be wrong with a packet, a segment, and a connection's state. Errors of keys and peers are in `mkt.rs`.
 
-#[cfg(feature = "key-chain")]
-use crate::key_chain::{KeyChainError, ParseTimestampError, Problem};
 use crate::mkt::{MktError, PeerError};
 use crate::types::KeyId;
 
@@ -273,16 +271,4 @@ pub enum Error {
     /// A shim refused a packet.
     #[error(transparent)]
     Refusal(#[from] Refusal),
-    /// A key chain cannot be used (feature `key-chain`).
-    #[cfg(feature = "key-chain")]
-    #[error(transparent)]
-    KeyChain(#[from] KeyChainError),
-    /// Part of a key chain cannot be used (feature `key-chain`).
-    #[cfg(feature = "key-chain")]
-    #[error(transparent)]
-    Problem(#[from] Problem),
-    /// A date and time cannot be read (feature `key-chain`).
-    #[cfg(feature = "key-chain")]
-    #[error(transparent)]
-    Timestamp(#[from] ParseTimestampError),
 }

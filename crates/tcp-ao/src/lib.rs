@@ -1,4 +1,4 @@
-//! TCP-AO (RFC 5925, RFC 5926) without I/O: the option, traffic keys, connections, key rollover, key chains, and a shim that
+//! TCP-AO (RFC 5925, RFC 5926) without I/O: the option, traffic keys, connections, key rollover, and a shim that
 //! adds TCP-AO to a stack without it. You supply packets and the time; it returns signed packets, or accepts or rejects.
 //!
 //! TCP-AO authenticates TCP segments; it does not encrypt them.
@@ -17,7 +17,7 @@
 //! | a shim | to see what it refuses, and events of connections and keys | [`shim::Shim::refused`], [`shim::Observer`] |
 //! | a peer that is still being configured | its sessions to work unprotected until then | [`shim::Shim::accept_mismatches`] |
 //! | a live connection | to move it elsewhere | [`Connection::export`], [`Connection::import`]; [`shim::Shim::export`], [`shim::Shim::adopt`] |
-//! | a file of key chains | the keys that are valid now | feature `toml` or `json`, `key_chain::KeyChains` |
+//! | a file of key chains | the keys that are valid now | the crate `wireseal-keys` |
 //! | several of these | one type for `?` | [`Error`] |
 //!
 //! # How a packet becomes a verdict
@@ -105,7 +105,7 @@
 //!
 //! Master keys, traffic keys and MACs are wiped on drop, and where a change of keys puts others in their place. A connection wipes its
 //! master keys when its handshake completes; [`Connection::add_key`], [`Connection::remove_key`] and [`Connection::replace_keys`] change
-//! them in place. A test reads the memory of a process at every stage of a connection's life, of a shim's peer's, and of reading files.
+//! them in place. A test reads the memory of a process at every stage of a connection's life, and of a shim's peer's.
 //!
 //! Not wiped: the copies that moving a value leaves behind, mostly on the stack, and what the compiler spills there. An [`Mkt`], a
 //! [`MktSet`] or a [`Connection`] that is made, returned or passed by value is moved. Make it where it will stay, or on a thread that
@@ -116,26 +116,20 @@
 //! The algorithms are on by default: `hmac-sha1`, `hmac-sha256`, `aes-128-cmac` and `kmac256`. With `default-features = false` there are
 //! only those that you name, and less code. [`Mkt::new`] refuses the others, with an error that names the feature.
 //!
-//! The rest is off by default. Without it the crate needs neither std nor a heap.
-//! * `key-chain`: key chains with lifetimes (RFC 8177); needs `alloc`.
-//! * `toml`, `json`: key chains read from and written to files; need `alloc`.
-//! * `std`: `key_chain::Timestamp` from the system's clock, and `shim::HashKey` from its random numbers.
-//! * `serde`: ids, addresses, algorithms, parameters and counters, and with `key-chain` key chains as a part of other configuration
-//!   files. Secrets are never serialised. [`ConnectionState`] has octets with a version instead ([`ConnectionState::to_octets`]).
+//! The rest is off by default. The crate needs no heap, and no std without the feature `std`.
+//! * `std`: `shim::HashKey` from the system's random numbers.
+//! * `serde`: ids, addresses, algorithms, parameters and counters. Secrets are never serialised. [`ConnectionState`] has octets with a
+//!   version instead ([`ConnectionState::to_octets`]).
 //! * `tracing`: an observer that logs the shim's events.
 //! * `defmt`: `defmt::Format` for ids, errors, events, counters and segments, for firmware.
 #![warn(clippy::unwrap_used)]
 #![no_std]
 
-#[cfg(feature = "key-chain")]
-extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
 pub mod checksum;
 pub mod ip;
-#[cfg(feature = "key-chain")]
-pub mod key_chain;
 pub mod option;
 pub mod shim;
 

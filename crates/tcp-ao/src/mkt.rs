@@ -4,7 +4,6 @@ use core::fmt;
 use core::net::{IpAddr, Ipv4Addr};
 
 use cidr::{IpCidr, Ipv4Cidr};
-#[cfg(feature = "key-chain")]
 use subtle::ConstantTimeEq;
 use wireseal_algorithms::TcpAoAlgorithm;
 use zeroize::ZeroizeOnDrop;
@@ -313,8 +312,8 @@ impl Mkt {
     }
 
     /// Whether it is the same MKT. Secrets are compared in constant time.
-    #[cfg(feature = "key-chain")]
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
         let secrets = [self, other].map(|mkt| mkt.master_key.expose_secret());
         self.parameters == other.parameters && secrets[0].ct_eq(secrets[1]).into()
     }

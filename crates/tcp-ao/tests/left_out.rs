@@ -7,7 +7,6 @@
 mod vector;
 
 use wireseal_algorithms::{MacAlgorithm, TcpAoAlgorithm};
-use wireseal_tcp_ao::key_chain::KeyChains;
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, MktError, TrafficKey, TrafficKeyOctets, verify_segment};
 
 /// The feature of an algorithm, and whether it is on.
@@ -47,27 +46,6 @@ fn an_algorithm_that_is_left_out_is_refused_by_name() {
                     assert_eq!(error, MktError::NotBuiltIn { algorithm });
                     assert_eq!(error.to_string(), refusal(algorithm));
                 }
-            }
-        }
-    }
-}
-
-#[test]
-fn a_key_chain_is_refused_at_the_key_whose_algorithm_is_left_out() {
-    for algorithm in TcpAoAlgorithm::ALL {
-        let file = format!(
-            "[[key-chain]]\nname = \"core\"\n[[key-chain.key]]\nsend-id = 1\nalgorithm = \"{algorithm}\"\n\
-             secret = \"a secret of 32 octets or of more\"\n"
-        );
-        match KeyChains::from_toml(&file) {
-            Ok(chains) => assert!(feature(algorithm).1, "{chains:?}"),
-            Err(error) => {
-                assert!(!feature(algorithm).1, "{error}");
-                let text = format!(
-                    "line 5, column 13, key chain \"core\", key 1, algorithm: {}",
-                    refusal(algorithm)
-                );
-                assert_eq!(error.to_string(), text);
             }
         }
     }

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use smoltcp::socket::tcp::CongestionControl;
 use tokio::task::JoinSet;
 use tracing::{Instrument, Span, warn};
-use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
+use wireseal_keys::{KeyChain, Timestamp};
 
 use crate::config::{self, Config, Neighbour, TransportKind};
 use crate::connection::{Connection, Listener, Transport, peer_span};

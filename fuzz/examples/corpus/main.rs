@@ -112,7 +112,7 @@ fn main() {
             write("shim_outbound", &format!("{version}-{name}"), &[&[5, 220, 20, 20], &packet[..]].concat());
         }
     }
-    let key_chains = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/tcp-ao/tests/data/key-chains");
+    let key_chains = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/keys/tests/data/key-chains");
     for file in fs::read_dir(key_chains).expect("key chains").map(|file| file.expect("a file").path()) {
         if file.extension().is_some_and(|extension| extension == "toml" || extension == "json") {
             let name = file.file_name().expect("a name").to_string_lossy().into_owned();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use tokio::time::sleep;
 use tracing::{error, info, warn};
-use wireseal_tcp_ao::key_chain::{Key, KeyChain, Timestamp};
+use wireseal_keys::{Key, KeyChain, Timestamp};
 use wireseal_tcp_ao::{ConnectionIdentifier, Counters, MKTS_PER_PEER, Mkt, MktError, MktSet, Peer};
 
 use crate::stack::Stack;
@@ -50,7 +50,7 @@ pub fn mirrored_chain(chain: &KeyChain) -> Result<KeyChain> {
 
 /// Gives the peer at `index` of a stack the keys that its chain has at `at`; live connections go on with them.
 pub fn apply(stack: &Stack, index: usize, chain: &KeyChain, at: Timestamp) {
-    if let Err(error) = stack.with_device(|device| device.shim_mut().follow_key_chain(index, chain, at)) {
+    if let Err(error) = stack.with_device(|device| chain.apply_to(device.shim_mut(), index, at)) {
         error!(chain = chain.name(), %error, "keys unchanged");
     }
 }

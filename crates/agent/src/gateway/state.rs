@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
+use wireseal_keys::Timestamp;
 use wireseal_tcp_ao::ConnectionState;
-use wireseal_tcp_ao::key_chain::Timestamp;
 
 use super::GatewayError;
 

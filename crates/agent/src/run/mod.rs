@@ -28,8 +28,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, set_child_subreaper, wait,
 };
+use wireseal_keys::Timestamp;
 use wireseal_linux::probe;
-use wireseal_tcp_ao::key_chain::Timestamp;
 
 use self::background::Caller;
 use self::calls::Calls;

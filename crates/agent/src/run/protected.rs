@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use rustix::net::{Shutdown, shutdown};
+use wireseal_keys::Timestamp;
 use wireseal_linux::{
     Attachment, InstalledKey, KeyManager, ManagerError, PeerName, SocketKind, SocketReport, TcpAoSocket,
 };
 use wireseal_tcp_ao::KeyId;
-use wireseal_tcp_ao::key_chain::Timestamp;
 
 use super::socket::{local_of, remote_of};
 use crate::status::{ListenerStatus, Segments, SessionStatus};

@@ -8,8 +8,8 @@ use std::os::fd::{OwnedFd, RawFd};
 use rustix::io::Errno;
 use socket2::SockRef;
 use tracing::field::display;
+use wireseal_keys::{KeyChain, Timestamp};
 use wireseal_linux::{KeyManager, ManagerError, PeerName, TcpAoSocket};
-use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
 
 use super::RunError;
 use super::process::Opened;

@@ -9,8 +9,8 @@ use std::str::FromStr;
 use cidr::{IpCidr, IpInet};
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use serde::Deserialize;
+use wireseal_keys::KeyChains;
 use wireseal_linux::PeerName;
-use wireseal_tcp_ao::key_chain::KeyChains;
 use zeroize::Zeroizing;
 
 use crate::config::{Config, Md5};
@@ -162,10 +162,7 @@ impl Source {
     }
 }
 
-fn chain_of(
-    chains: &KeyChains,
-    peer: &PeerArgument,
-) -> Result<wireseal_tcp_ao::key_chain::KeyChain, ConfigError> {
+fn chain_of(chains: &KeyChains, peer: &PeerArgument) -> Result<wireseal_keys::KeyChain, ConfigError> {
     let known = || chains.chains().iter().map(|chain| chain.name().to_owned()).collect();
     match (&peer.chain, chains.chains()) {
         (Some(name), _) => chains

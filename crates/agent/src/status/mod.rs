@@ -8,8 +8,8 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use wireseal_keys::{Key, KeyChain, Timestamp};
 use wireseal_linux::PeerName;
-use wireseal_tcp_ao::key_chain::{Key, KeyChain, Timestamp};
 use wireseal_tcp_ao::{Counters, KeyId};
 
 #[cfg(feature = "run")]

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::{fmt, io};
 
 use serde::{Serialize, Serializer};
-use wireseal_tcp_ao::key_chain::Timestamp;
+use wireseal_keys::Timestamp;
 
 pub use content::{CapturedSegment, Content, Unreadable};
 pub use reader::Reader;

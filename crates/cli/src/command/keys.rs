@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde_json::{Value, json};
-use wireseal_tcp_ao::key_chain::{Lifetime, Timestamp};
+use wireseal_keys::{Lifetime, Timestamp};
 
 use super::key_arguments::warn_of;
 use super::outcome::{Outcome, Result};

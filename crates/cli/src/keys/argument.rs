@@ -2,7 +2,7 @@
 
 use cidr::{IpCidr, IpInet};
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::key_chain::Lifetime;
+use wireseal_keys::Lifetime;
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 use zeroize::Zeroizing;
 

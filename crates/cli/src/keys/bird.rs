@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use cidr::IpCidr;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::key_chain::Lifetime;
+use wireseal_keys::Lifetime;
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 use zeroize::Zeroizing;
 

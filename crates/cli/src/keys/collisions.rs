@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use toml::Table;
-use wireseal_tcp_ao::key_chain::{KeyChain, KeyChains};
+use wireseal_keys::{KeyChain, KeyChains};
 use zeroize::{Zeroize, Zeroizing};
 
 use super::Chain;

@@ -1,7 +1,7 @@
 //! The keys that a capture is checked against.
 
 use cidr::IpCidr;
-use wireseal_tcp_ao::key_chain::Key;
+use wireseal_keys::Key;
 
 /// A key as configured at one end of its connections.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use wireseal_algorithms::ParseAlgorithmError;
-use wireseal_tcp_ao::key_chain::{KeyChainError, Position, Problem};
+use wireseal_keys::{KeyChainError, Position, Problem};
 
 /// Why keys cannot be used. Nothing was read from where they are.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use cidr::IpCidr;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::key_chain::{Key, Lifetime, Position, Problem};
+use wireseal_keys::{Key, Lifetime, Position, Problem};
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, OptionCoverage};
 
 use super::{ConfiguredKey, Format, Keys, KeysError, Secret};

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use cidr::IpCidr;
-use wireseal_tcp_ao::key_chain::{Lifetime, Timestamp};
+use wireseal_keys::{Lifetime, Timestamp};
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 use zeroize::Zeroizing;
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use wireseal_tcp_ao::key_chain::{Key, KeyChain, KeyChainError, KeyChains, Problem};
+use wireseal_keys::{Key, KeyChain, KeyChainError, KeyChains, Problem};
 use zeroize::Zeroizing;
 
 use super::{

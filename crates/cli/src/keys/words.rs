@@ -1,8 +1,8 @@
 //! The words of a router configuration, in order and without copies.
 
 use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_keys::{Position, Timestamp};
 use wireseal_tcp_ao::KeyId;
-use wireseal_tcp_ao::key_chain::{Position, Timestamp};
 
 use super::{TextError, TextProblem};
 

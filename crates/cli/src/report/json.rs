@@ -4,8 +4,8 @@ use std::io::{self, Seek, SeekFrom, Write};
 
 use serde::Serialize;
 use tempfile::SpooledTempFile;
+use wireseal_keys::{Lifetime, Timestamp};
 use wireseal_tcp_ao::Endpoint;
-use wireseal_tcp_ao::key_chain::{Lifetime, Timestamp};
 
 use super::words::{Cause, Subject, Summary};
 use crate::capture::Place;

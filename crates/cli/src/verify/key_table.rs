@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use cidr::IpCidr;
 use foldhash::fast::RandomState;
-use wireseal_tcp_ao::key_chain::Lifetime;
+use wireseal_keys::Lifetime;
 use wireseal_tcp_ao::{Endpoint, KdfContext, KeyId, MasterKey, Mkt, MktParameters, TrafficKey};
 
 use super::options::{NatHint, VerifyOptions};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
+use wireseal_keys::{KeyChain, Timestamp};
 
 use crate::manager::action::{Action, Origin, SocketKind};
 use crate::manager::peers::{Configured, PeerTable, overlapping};

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
 use socket2::SockRef;
-use wireseal_tcp_ao::key_chain::{Key, KeyChain};
+use wireseal_keys::{Key, KeyChain};
 use wireseal_tcp_ao::{Counters, MasterKey, Mkt};
 use zeroize::Zeroizing;
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::Thread;
 
+use wireseal_keys::Timestamp;
 use wireseal_tcp_ao::Counters;
-use wireseal_tcp_ao::key_chain::Timestamp;
 
 use crate::PeerName;
 use crate::manager::attached::{Attached, Identity};

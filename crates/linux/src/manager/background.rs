@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-use wireseal_tcp_ao::key_chain::Timestamp;
+use wireseal_keys::Timestamp;
 
 use crate::log::Log;
 use crate::manager::attachment::{Clock, Shared, THREAD, lock};

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::key_chain::Timestamp;
+use wireseal_keys::Timestamp;
 
 use crate::{Error, KeyName, PeerName};
 

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
 
 use cidr::IpCidr;
-use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
+use wireseal_keys::{KeyChain, Timestamp};
 
 use crate::manager::action::SocketKind;
 use crate::manager::apply::Scope;
@@ -48,7 +48,7 @@ use crate::{Error, PeerName};
 ///
 /// # What happens to a key
 /// - It is put on the socket at the start of its accept lifetime, widened by the chain's tolerance.
-/// - While it is [preferred](wireseal_tcp_ao::key_chain::ActiveKeys::preferred), RNextKeyID asks the peer for it.
+/// - While it is [preferred](wireseal_keys::ActiveKeys::preferred), RNextKeyID asks the peer for it.
 /// - This end signs with what the peer asks for; the kernel takes care of that. After the current key's send lifetime this end
 ///   switches to the preferred key unasked: once the peer has signed with it, or at the latest after half of the time for which
 ///   the current key is still accepted.
@@ -86,7 +86,7 @@ use crate::{Error, PeerName};
 ///
 /// use socket2::{Domain, Socket, Type};
 /// use wireseal_linux::{KeyManager, PeerName};
-/// use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
+/// use wireseal_keys::{KeyChain, Timestamp};
 ///
 /// fn serve(chain: KeyChain, for_dynamic: KeyChain) -> Result<(), Box<dyn std::error::Error>> {
 ///     let manager = KeyManager::new(chain, "192.0.2.7".parse()?, None)?;

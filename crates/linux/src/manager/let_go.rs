@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use wireseal_tcp_ao::key_chain::Timestamp;
+use wireseal_keys::Timestamp;
 
 use crate::manager::attachment::{Attachment, lock};
 use crate::manager::key_manager::KeyManager;

@@ -1,6 +1,6 @@
 //! When to take the next step.
 
-use wireseal_tcp_ao::key_chain::Timestamp;
+use wireseal_keys::Timestamp;
 
 use crate::Error;
 use crate::manager::apply::Outcome;

@@ -7,7 +7,7 @@ use std::ops::Bound::{Excluded, Included};
 use std::sync::Arc;
 
 use cidr::{IpCidr, IpInet};
-use wireseal_tcp_ao::key_chain::{Key, KeyChain, Timestamp};
+use wireseal_keys::{Key, KeyChain, Timestamp};
 
 use crate::PeerName;
 use crate::manager::error::ManagerError;

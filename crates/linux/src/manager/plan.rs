@@ -2,8 +2,8 @@
 //! there.
 
 use cidr::IpCidr;
+use wireseal_keys::{Key, Timestamp};
 use wireseal_tcp_ao::KeyId;
-use wireseal_tcp_ao::key_chain::{Key, Timestamp};
 
 use crate::manager::action::{Action, Origin, SocketKind};
 use crate::manager::state::{Found, Memory};

@@ -1,7 +1,7 @@
 //! What a step did.
 
+use wireseal_keys::Timestamp;
 use wireseal_tcp_ao::Counters;
-use wireseal_tcp_ao::key_chain::Timestamp;
 
 use crate::manager::action::{Action, Origin, SocketKind};
 use crate::manager::refusals::Refused;

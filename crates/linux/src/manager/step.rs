@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wireseal_tcp_ao::key_chain::Timestamp;
+use wireseal_keys::Timestamp;
 
 use crate::manager::action::SocketKind;
 use crate::manager::apply::{Outcome, Scope};

@@ -1,7 +1,7 @@
 //! Which keys a socket should have.
 
+use wireseal_keys::{Key, KeyChain, Lifetime, Timestamp};
 use wireseal_tcp_ao::Mkt;
-use wireseal_tcp_ao::key_chain::{Key, KeyChain, Lifetime, Timestamp};
 
 use crate::manager::action::{Origin, SocketKind};
 use crate::manager::state::{Found, Memory, Reported};

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use tokio::time::MissedTickBehavior;
-use wireseal_tcp_ao::key_chain::Timestamp;
+use wireseal_keys::Timestamp;
 
 use crate::log::Log;
 use crate::manager::attachment::REPORTING;
@@ -44,7 +44,7 @@ impl KeyManager {
     ///
     /// use tokio::net::TcpSocket;
     /// use wireseal_linux::KeyManager;
-    /// use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
+    /// use wireseal_keys::{KeyChain, Timestamp};
     ///
     /// async fn call(chain: KeyChain, now: Timestamp) -> Result<(), Box<dyn std::error::Error>> {
     ///     let manager = KeyManager::new(chain, "192.0.2.7/32".parse()?, None)?;

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use socket2::{Domain, SockRef, Socket, Type};
-use wireseal_tcp_ao::key_chain::Timestamp;
+use wireseal_keys::Timestamp;
 
 #[cfg(feature = "tokio")]
 use crate::net::accepting::Accepting;
@@ -29,7 +29,7 @@ const BACKLOG: i32 = 128;
 /// use std::{fs, thread};
 ///
 /// use wireseal_linux::{KeyManager, PeerName, TcpAoListener};
-/// use wireseal_tcp_ao::key_chain::KeyChains;
+/// use wireseal_keys::KeyChains;
 ///
 /// let chains = KeyChains::from_toml(&fs::read_to_string("keys.toml")?)?;
 /// let peers = KeyManager::default();

@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use socket2::SockRef;
-use wireseal_tcp_ao::key_chain::Timestamp;
+use wireseal_keys::Timestamp;
 
 use crate::net::local::{Local, connect};
 use crate::{Attachment, Error, KeyManager, ManagerError};

@@ -6,8 +6,8 @@ use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_keys::{Key, KeyChain, Lifetime, Timestamp};
 use wireseal_linux::{Error, KeyManager, ManagerError, PeerName, TcpAoSocket, probe};
-use wireseal_tcp_ao::key_chain::{Key, KeyChain, Lifetime, Timestamp};
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
 
 /// A moment, in seconds of the tests' own time.

@@ -24,7 +24,7 @@ use core::time::Duration;
 use crate::connection::{Connection, ConnectionState};
 use crate::counters::Counters;
 use crate::ip::IPV6_HEADER_LENGTH;
-use crate::mkt::{MKTS_PER_PEER, MktError, MktSet, Peer, PeerError};
+use crate::mkt::{MKTS_PER_PEER, Mkt, MktError, MktSet, Peer, PeerError};
 use crate::option::MAX_AO_LENGTH;
 use crate::types::SocketPair;
 
@@ -368,25 +368,24 @@ where
         Ok(())
     }
 
-    /// Gives the peer at `index` and its live connections the keys that its chain has at `now`. Call it at each
-    /// [`KeyChain::next_change`](crate::key_chain::KeyChain::next_change), and when the clock has been set.
+    /// Gives the peer at `index` and its live connections the keys that are valid now. `wireseal-keys` calls it for a key chain
+    /// (`KeyChain::apply_to`).
     ///
-    /// A live connection keeps keys that are valid later, ids and secret, so that a clock that was set back costs no session. If it is
-    /// left without a key to send with, it is forgotten, and nothing gets through.
+    /// A live connection keeps a key whose time is still to come, so that a clock that was set back costs no session. `is_early` tells
+    /// these: it gets a function that recognises an MKT, ids and secret. A connection that is left without a key to send with is
+    /// forgotten, and nothing gets through.
     ///
     /// # Errors
     /// [`PeerError::NoSuchPeer`]. [`PeerError::Overlap`] if ids collide with those of a peer that is as specific and overlaps: these keys
     /// are left out, and everything else takes effect. In particular, keys that have expired are gone.
-    #[cfg(feature = "key-chain")]
-    pub fn follow_key_chain(
+    pub fn set_valid_mkts(
         &mut self,
         index: usize,
-        chain: &crate::key_chain::KeyChain,
-        now: crate::key_chain::Timestamp,
+        mkts: &MktSet<MKTS_PER_PEER>,
+        is_early: impl Fn(&dyn Fn(&Mkt) -> bool) -> bool,
     ) -> Result<(), PeerError> {
-        let (mkts, clash) = self.peers.set_mkts_that_fit(index, &chain.mkts(now))?;
-        let is_early = |is: &dyn Fn(&crate::Mkt) -> bool| chain.is_early(is, now);
-        self.change_keys(index, |connection| connection.replace_keys_but(&mkts, is_early));
+        let (mkts, clash) = self.peers.set_mkts_that_fit(index, mkts)?;
+        self.change_keys(index, |connection| connection.replace_keys_but(&mkts, &is_early));
         clash
     }
 

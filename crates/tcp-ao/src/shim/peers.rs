@@ -196,7 +196,6 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
     }
 
     /// The same, but what clashes is left out, so that keys that are gone go all the same. Returns the peer's keys, and a clash.
-    #[cfg(feature = "key-chain")]
     pub(super) fn set_mkts_that_fit(
         &mut self,
         index: usize,

@@ -6,21 +6,13 @@ mod allocations;
 mod batch;
 mod captures;
 mod connection;
-mod followed_chain;
 mod hostile;
 mod icmp;
 mod ip;
 mod kdf;
-mod key_chain_embedded;
-mod key_chain_errors;
-mod key_chain_formats;
-mod key_chain_hostile;
-mod key_chain_lifetimes;
 mod keys;
 #[cfg(target_os = "linux")]
 mod memory;
-#[cfg(target_os = "linux")]
-mod memory_files;
 #[cfg(target_os = "linux")]
 mod memory_secrets;
 mod option;

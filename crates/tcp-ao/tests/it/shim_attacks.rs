@@ -8,7 +8,6 @@ use crate::shim_support::{
 };
 use crate::support::{ACK, FIN, RST, SYN, ipv4_pair, mirrored, mkt, mkt_with_secret, mkts, pair};
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::key_chain::{Key, KeyChain, Lifetime, Timestamp};
 use wireseal_tcp_ao::shim::{PeerSlot, Refusal, Shim, ShimConfig};
 use wireseal_tcp_ao::{
     Connection, ConnectionIdentifier, Isn, KeyId, MktSet, Peer, PeerError, SocketPair, VerifyError,
@@ -76,73 +75,6 @@ fn a_repeated_syn_may_get_another_isn_and_a_listener_that_is_gone_resets_it() {
     link.deliver_to_server(&syn).unwrap();
     let reset = Packet::new(back, RST | ACK, 0, CLIENT_ISN + 1);
     link.deliver_to_client(&reset).unwrap();
-}
-
-fn key_of(number: u64, ids: (u8, u8), from: i64) -> Key {
-    let lifetime = Lifetime::starting(Timestamp::from_unix_seconds(from));
-    Key::new(number, mkt(ids.0, ids.1, TcpAoAlgorithm::HmacSha1)).with_lifetimes(lifetime, lifetime).unwrap()
-}
-
-#[test]
-fn ao_26_a_clock_that_is_set_back_costs_no_session() {
-    let (client, server) = (
-        KeyChain::new("chain", vec![key_of(1, (1, 2), 1000), key_of(2, (3, 4), 2000)]).unwrap(),
-        KeyChain::new("chain", vec![key_of(1, (2, 1), 1000), key_of(2, (4, 3), 2000)]).unwrap(),
-    );
-    let at = Timestamp::from_unix_seconds;
-    let mut link = Link::with_mkts(ipv4_pair(), client.mkts(at(3000)), server.mkts(at(3000)));
-    link.connect(ipv4_pair());
-    // Before the second key, then before all, and back.
-    for now in [1500, 500, 0, 3000] {
-        link.server.follow_key_chain(0, &server, at(now)).unwrap();
-        link.deliver_to_server(&link.client_data(b"forth")).unwrap();
-        link.deliver_to_client(&link.server_data(b"back")).unwrap();
-        let syn = Packet::new(with_ports(link.pair, 4000, 179), SYN, 1, 0);
-        let is_valid = now >= 2000;
-        assert_eq!(link.deliver_to_server(&syn).is_ok(), is_valid, "at {now}");
-        link.client.forget(&with_ports(link.pair, 4000, 179));
-    }
-}
-
-#[test]
-fn ao_26_a_chain_that_is_over_still_ends_its_sessions() {
-    let over = |seconds| Lifetime::new(None, Some(Timestamp::from_unix_seconds(seconds))).unwrap();
-    let key = Key::new(1, mkt(2, 1, TcpAoAlgorithm::HmacSha1)).with_lifetimes(over(100), over(100)).unwrap();
-    // A later key under the same ids does not keep the first one alive.
-    for later in [vec![], vec![key_of(2, (2, 1), 200)]] {
-        let server = KeyChain::new("chain", [vec![key.clone()], later].concat()).unwrap();
-        let mut link = Link::connected(ipv4_pair());
-        link.server.follow_key_chain(0, &server, Timestamp::from_unix_seconds(150)).unwrap();
-        assert_eq!(link.server.connections().count(), 0);
-    }
-}
-
-/// A clock that was ahead for a moment: the peer has not heard of the key whose time is still to come.
-#[test]
-fn ao_26_a_clock_that_was_ahead_for_a_moment_leaves_no_future_key_in_use() {
-    let at = Timestamp::from_unix_seconds;
-    let until = |number, ids: (u8, u8), from, until| {
-        let lifetime = Lifetime::new(Some(at(from)), Some(at(until))).unwrap();
-        let key = Key::new(number, mkt(ids.0, ids.1, TcpAoAlgorithm::HmacSha1));
-        key.with_lifetimes(lifetime, lifetime).unwrap()
-    };
-    for tolerance in [0, 60] {
-        let chain = |first, second| {
-            let keys = vec![until(1, first, 1000, 2000), until(2, second, 2000, 3000)];
-            KeyChain::new("chain", keys).unwrap().with_accept_tolerance(tolerance).unwrap()
-        };
-        let (client, server) = (chain((1, 2), (3, 4)), chain((2, 1), (4, 3)));
-        let mut link = Link::with_mkts(ipv4_pair(), client.mkts(at(1500)), server.mkts(at(1500)));
-        link.connect(ipv4_pair());
-        for now in [2500, 1500, 1990] {
-            link.server.follow_key_chain(0, &server, at(now)).unwrap();
-            let is_right = now < 2000;
-            let key = link.server.connection(&link.pair.reversed()).unwrap().current_key().send_id;
-            assert_eq!(key, KeyId(if is_right { 2 } else { 4 }), "at {now}");
-            assert_eq!(link.deliver_to_client(&link.server_data(b"data")).is_ok(), is_right, "at {now}");
-            assert_eq!(link.deliver_to_server(&link.client_data(b"data")).is_ok(), is_right, "at {now}");
-        }
-    }
 }
 
 /// A server with so many connections, which is full, and the same number of peers.

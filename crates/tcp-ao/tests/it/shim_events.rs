@@ -8,7 +8,6 @@ use tracing::field::Field;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Metadata, Subscriber};
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::key_chain::{Key, KeyChain, Lifetime, Timestamp};
 use wireseal_tcp_ao::shim::{
     Direction, End, Event, EventKind, Observer, Refusal, RefusalCounters, TracingObserver,
 };
@@ -111,52 +110,6 @@ fn every_other_end_is_told_too() {
         shim.observer_mut().0.iter().map(|event| (event.pair.unwrap().remote.port(), event.kind)).collect();
     let [evicted, expired] = [End::Evicted, End::Expired].map(EventKind::HandshakeEnded);
     assert_eq!(told, [(1000, evicted), (1001, expired)]);
-}
-
-/// A rollover by the chain's own lifetimes is told at both ends, once, whoever of them is first and whatever the peer asks for then.
-#[test]
-fn ao_26_a_rollover_by_lifetimes_is_told_once() {
-    let at = Timestamp::from_unix_seconds;
-    let chain = |first: (u8, u8), second: (u8, u8)| {
-        let until = Lifetime::new(None, Some(at(1000))).unwrap();
-        let algorithm = TcpAoAlgorithm::HmacSha1;
-        let keys = vec![
-            Key::new(1, mkt(first.0, first.1, algorithm)).with_lifetimes(until, Lifetime::ALWAYS).unwrap(),
-            Key::new(2, mkt(second.0, second.1, algorithm))
-                .with_lifetimes(Lifetime::starting(at(1000)), Lifetime::ALWAYS)
-                .unwrap(),
-        ];
-        KeyChain::new("core", keys).unwrap()
-    };
-    let switched = |from, to| vec![EventKind::KeySwitched { from: KeyId(from), to: KeyId(to) }];
-    for asks_first in [false, true] {
-        let (clients, servers) = (chain((1, 2), (3, 4)), chain((2, 1), (4, 3)));
-        let mut link =
-            Link::with_mkts(ipv4_pair(), clients.mkts(at(0)), servers.mkts(at(0))).observed::<Log>();
-        link.connect(ipv4_pair());
-        // A handshake has not been told of, and its key is none that anybody has seen in use.
-        link.client_sends(&Packet::new(with_ports(ipv4_pair(), 5, 179), SYN, 1, 0)).unwrap();
-        for shim in [&mut link.client, &mut link.server] {
-            assert_eq!(shim.observer_mut().take().len(), 1);
-        }
-        link.client.follow_key_chain(0, &clients, at(1000)).unwrap();
-        assert_eq!(kinds(&mut link.client), switched(1, 3));
-        if asks_first {
-            link.deliver_to_server(&link.client_data(b"asks for the new key")).unwrap();
-            assert_eq!(kinds(&mut link.server), switched(2, 4));
-        }
-        link.server.follow_key_chain(0, &servers, at(1000)).unwrap();
-        assert_eq!(kinds(&mut link.server), if asks_first { vec![] } else { switched(2, 4) });
-        let mut data = link.client_data(b"more");
-        data.tcp.sequence_number += 20;
-        link.deliver_to_server(&data).unwrap();
-        link.deliver_to_client(&link.server_data(b"back")).unwrap();
-        link.client.follow_key_chain(0, &clients, at(1001)).unwrap();
-        assert_eq!((kinds(&mut link.client), kinds(&mut link.server)), (vec![], vec![]));
-        // A change by hand is told too.
-        link.server.set_mkts(0, mirrored(&[(1, 2)])).unwrap();
-        assert_eq!(kinds(&mut link.server), switched(4, 2));
-    }
 }
 
 #[test]

@@ -3,15 +3,10 @@
 use std::time::Duration;
 
 use crate::shim_events::Log;
-use crate::shim_support::{
-    Link, Packet, TestShim, hash_key, inbound, outbound, peer, shim, slots, with_ports,
-};
-use crate::support::{ACK, RST, SYN, ipv4_pair, mirrored, mkt_with_secret, mkts, pair};
+use crate::shim_support::{Packet, TestShim, hash_key, inbound, outbound, peer, shim, slots, with_ports};
+use crate::support::{ACK, RST, SYN, ipv4_pair, mkt_with_secret, mkts, pair};
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::key_chain::{Key, KeyChain, Lifetime, Timestamp};
-use wireseal_tcp_ao::shim::{
-    Direction, End, Event, EventKind, PeerSlot, Refusal, Shim, ShimConfig, Unmatched,
-};
+use wireseal_tcp_ao::shim::{Direction, Event, PeerSlot, Refusal, Shim, ShimConfig, Unmatched};
 use wireseal_tcp_ao::{ConnectionIdentifier, KeyId, Mkt, MktError, MktSet, Peer, PeerError, VerifyError};
 
 const NOW: Duration = Duration::from_secs(10);
@@ -80,61 +75,6 @@ fn ao_24_equally_specific_peers_may_not_share_ids() {
         shim.add_peer(fits).unwrap();
     }
     assert!(matches!(shim.set_mkts(1, set((1, 4), "secret")), Err(PeerError::Overlap { peer: 1, .. })));
-}
-
-#[test]
-fn ao_26_an_expired_key_goes_although_its_successor_clashes() {
-    let at = Timestamp::from_unix_seconds;
-    let until = |moment| Lifetime::new(None, Some(at(moment))).unwrap();
-    let key = |number, ids, lifetime| {
-        Key::new(number, hmac(ids, "secret")).with_lifetimes(lifetime, lifetime).unwrap()
-    };
-    let expired = key(1, (2, 1), until(1000));
-    let clashing = key(2, (6, 5), Lifetime::starting(at(1000)));
-    for (more, is_open) in [(vec![], false), (vec![key(3, (8, 7), Lifetime::ALWAYS)], true)] {
-        let chain = KeyChain::new("core", [vec![expired.clone(), clashing.clone()], more].concat()).unwrap();
-        let mut link = Link::with_mkts(ipv4_pair(), mkts(&[(1, 2), (7, 8)]), MktSet::new());
-        let taken = peer(ipv4_pair().reversed(), mirrored(&[(5, 6)]));
-        let own = peer(ipv4_pair().reversed(), chain.mkts(at(0)));
-        let peers = vec![own, taken];
-        link.server = Shim::new(ShimConfig::new(1500), hash_key(), peers, slots(8)).unwrap();
-        link.server.follow_key_chain(0, &chain, at(999)).unwrap();
-        let clash = link.server.follow_key_chain(0, &chain, at(1000));
-        let error = MktError::SendIdInUse(KeyId(6));
-        assert_eq!(clash, Err(PeerError::Overlap { peer: 0, other: 1, error }));
-        let left: Vec<_> = link.server.peer(0).unwrap().mkts.iter().map(Mkt::send_id).collect();
-        assert_eq!(left, if is_open { vec![KeyId(8)] } else { vec![] });
-        // Once the id is free, the successor comes.
-        link.server.remove_peer(1).unwrap();
-        link.server.follow_key_chain(0, &chain, at(1001)).unwrap();
-        assert!(link.server.peer(0).unwrap().mkts.by_send_id(KeyId(6)).is_some());
-    }
-}
-
-#[test]
-fn ao_26_a_session_ends_with_its_expired_key_although_the_successor_clashes() {
-    let at = Timestamp::from_unix_seconds;
-    let until = Lifetime::new(None, Some(at(1000))).unwrap();
-    let mut link = Link::connected(ipv4_pair()).observed::<Log>();
-    link.server.set_mkts(0, mirrored(&[(1, 2)])).unwrap();
-    let first = mirrored::<4>(&[(1, 2)]).iter().next().unwrap().clone();
-    let keys = vec![
-        Key::new(1, first).with_lifetimes(until, until).unwrap(),
-        Key::new(2, hmac((6, 5), "secret"))
-            .with_lifetimes(Lifetime::starting(at(1000)), Lifetime::starting(at(1000)))
-            .unwrap(),
-    ];
-    let chain = KeyChain::new("core", keys).unwrap();
-    let more = vec![PeerSlot::EMPTY, PeerSlot::EMPTY];
-    link.server.move_peers(more).unwrap();
-    let own = link.server.peer(0).unwrap().connections;
-    link.server.add_peer(Peer { connections: own, mkts: mirrored(&[(5, 6)]) }).unwrap();
-    assert!(link.server.follow_key_chain(0, &chain, at(1000)).is_err());
-    assert_eq!(crate::shim_events::kinds(&mut link.server), [EventKind::Ended(End::NoKey)]);
-    assert_eq!(
-        link.deliver_to_server(&link.client_data(b"too late")),
-        Err(Refusal::Verify(VerifyError::UnknownKeyId(KeyId(1))))
-    );
 }
 
 #[test]

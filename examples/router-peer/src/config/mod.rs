@@ -13,7 +13,7 @@ use ipnet::IpNet;
 use rustls::SupportedCipherSuite;
 use rustls::crypto::CryptoProvider;
 use serde::Deserialize;
-use wireseal_tcp_ao::key_chain::{KeyChain, KeyChains, Timestamp};
+use wireseal_keys::{KeyChain, KeyChains, Timestamp};
 use wireseal_tcp_ao::{MKTS_PER_PEER, MasterKey};
 
 use crate::quic::{Fingerprint, Tls, provider, suite_name};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use tokio::time::{sleep, timeout};
-use wireseal_tcp_ao::key_chain::KeyChains;
+use wireseal_keys::KeyChains;
 use wireseal_tcp_ao::{Connection, MKTS_PER_PEER, Segment};
 
 use super::pair::Pair;

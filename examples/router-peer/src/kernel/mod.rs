@@ -14,9 +14,9 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{Span, info, warn};
+use wireseal_keys::Timestamp;
 use wireseal_linux::{KeyManager, ManagerError, TcpAoSocket};
 use wireseal_tcp_ao::Counters;
-use wireseal_tcp_ao::key_chain::Timestamp;
 
 use self::protection::{Managed, Protection, Refused, StepLog, counters, log_refused};
 use crate::config::Neighbour;

@@ -9,8 +9,8 @@ use anyhow::{Result, ensure};
 use cidr::IpCidr;
 use tokio::net::TcpSocket;
 use tracing::{Span, debug, warn};
+use wireseal_keys::{KeyChain, Timestamp};
 use wireseal_linux::{Attachment, Error, KeyManager, ManagerError, PeerName, StepReport, TcpAoSocket, probe};
-use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
 use wireseal_tcp_ao::{Counters, MasterKey};
 
 use crate::config::Neighbour;

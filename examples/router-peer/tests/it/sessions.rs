@@ -6,8 +6,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use router_peer::certificate;
+use wireseal_keys::Timestamp;
 use wireseal_linux::probe;
-use wireseal_tcp_ao::key_chain::Timestamp;
 
 use super::program::{Place, Router, last_words};
 

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 use serde_json::Value;
 use wireseal_tcp_ao::Mkt;
-use wireseal_tcp_ao::key_chain::{Key, KeyChain, KeyChains};
+use wireseal_keys::{Key, KeyChain, KeyChains};
 
 use crate::lab::Lab;
 use crate::recording::Recording;

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use cidr::IpCidr;
 use serde::{Deserialize, Serialize};
 use wireseal_tcp_ao::Mkt;
-use wireseal_tcp_ao::key_chain::{self, KeyChain, KeyChainError, KeyChains};
+use wireseal_keys::{KeyChain, KeyChainError, KeyChains};
 
 use crate::Counted;
 
@@ -51,7 +51,7 @@ impl Key {
     /// # Errors
     /// As [`Chain::new`].
     pub fn new(remote: IpAddr, mkt: &Mkt) -> Result<Self, KeyChainError> {
-        let chain = Chain::new(KeyChain::new("lab", vec![key_chain::Key::new(0, mkt.clone())])?)?;
+        let chain = Chain::new(KeyChain::new("lab", vec![wireseal_keys::Key::new(0, mkt.clone())])?)?;
         Ok(Self { remote: remote.into(), vrf: None, chain, is_preferred: false })
     }
 

@@ -9,7 +9,7 @@ use wireseal_interop_linux_guest::{Attach, Chain, ConnectFrom, Manage, NewManage
 use wireseal_linux::{
     Action, Attachment, KeyManager, Local, PeerName, SocketReport, StepReport, TcpAoListener, TcpAoStream,
 };
-use wireseal_tcp_ao::key_chain::Timestamp;
+use wireseal_keys::Timestamp;
 
 use crate::sockets::Sockets;
 

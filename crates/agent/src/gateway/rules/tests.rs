@@ -1,8 +1,8 @@
 use std::net::IpAddr;
 
 use cidr::IpCidr;
+use wireseal_keys::KeyChains;
 use wireseal_linux::PeerName;
-use wireseal_tcp_ao::key_chain::KeyChains;
 
 use super::tree::{Chain, chains, outermost};
 use super::*;

@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use wireseal_keys::{KeyChain, Timestamp};
 use wireseal_linux::PeerName;
-use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
 use wireseal_tcp_ao::shim::{ShimConfig, TimeLimits, Unmatched};
 use wireseal_tcp_ao::{
     Connection, ConnectionIdentifier, ConnectionState, MKTS_PER_PEER, Peer, Segment, SocketPair,
@@ -270,7 +270,7 @@ impl Shards {
             for some in due.chunks(AT_ONCE) {
                 let mut shard = lock(shard);
                 for (name, followed) in some {
-                    let followed = shard.shim.follow_key_chain(followed.index, &followed.chain, now);
+                    let followed = followed.chain.apply_to(&mut shard.shim, followed.index, now);
                     if let Err(error) = followed {
                         tracing::error!(peer = %name, %error, "the peer's keys cannot be changed as its key chain says");
                     }

@@ -1,6 +1,6 @@
 //! What was found in a file of keys.
 
-use wireseal_tcp_ao::key_chain::Position;
+use wireseal_keys::Position;
 
 use crate::keys::{Chain, ChainKey};
 

@@ -1,6 +1,6 @@
 //! Keys that have expired or are not yet valid, and times without a key.
 
-use wireseal_tcp_ao::key_chain::Timestamp;
+use wireseal_keys::Timestamp;
 
 use super::finding::Findings;
 use super::usable::Usable;

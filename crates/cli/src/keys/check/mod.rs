@@ -6,7 +6,7 @@ mod lifetimes;
 mod secrets;
 mod usable;
 
-use wireseal_tcp_ao::key_chain::Timestamp;
+use wireseal_keys::Timestamp;
 
 use self::finding::Findings;
 use super::KeyFile;

@@ -1,6 +1,6 @@
 //! What a key can be used for at a given time.
 
-use wireseal_tcp_ao::key_chain::Timestamp;
+use wireseal_keys::Timestamp;
 
 use crate::keys::{Chain, ChainKey};
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use cidr::IpCidr;
-use wireseal_tcp_ao::key_chain::Lifetime;
+use wireseal_keys::Lifetime;
 
 use super::names::Names;
 use crate::hex;

@@ -1,6 +1,6 @@
 //! TOML and JSON.
 
-use wireseal_tcp_ao::key_chain::{KeyChain, KeyChainError, KeyChains};
+use wireseal_keys::{KeyChain, KeyChainError, KeyChains};
 
 use super::names::{Names, lose_preferences};
 use crate::keys::Chain;

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::fmt::Write;
 
 use cidr::IpCidr;
+use wireseal_keys::{Lifetime, Timestamp};
 use wireseal_tcp_ao::OptionCoverage;
-use wireseal_tcp_ao::key_chain::{Lifetime, Timestamp};
 
 use super::names::{Names, key_ids, lose_preferences};
 use crate::keys::ios_xr::{FIRST_MOMENT, LAST_YEAR, MAX_KEY_ID, MONTHS};

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use wireseal_keys::{Lifetime, Timestamp};
 use wireseal_tcp_ao::OptionCoverage;
-use wireseal_tcp_ao::key_chain::{Lifetime, Timestamp};
 
 use super::names::{Names, key_ids, lose_preferences};
 use crate::keys::junos::{MAX_TOLERANCE, NO_START_BEFORE};

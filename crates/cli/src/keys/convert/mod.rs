@@ -9,7 +9,7 @@ mod names;
 use std::collections::HashSet;
 use std::fmt;
 
-use wireseal_tcp_ao::key_chain::KeyChainError;
+use wireseal_keys::KeyChainError;
 use zeroize::Zeroizing;
 
 use super::vendors::Implementation;

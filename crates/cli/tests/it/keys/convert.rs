@@ -9,7 +9,7 @@ use wireseal::keys::{
     load, read,
 };
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::key_chain::{Lifetime, Timestamp};
+use wireseal_keys::{Lifetime, Timestamp};
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 
 fn is_same(one: &[Chain], other: &[Chain]) -> bool {

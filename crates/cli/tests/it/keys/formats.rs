@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use wireseal::keys::{Chain, Format, KeyFile, Notation, Preference, load, read};
+use wireseal_keys::Lifetime;
 use wireseal_tcp_ao::OptionCoverage::{Covered, Excluded};
-use wireseal_tcp_ao::key_chain::Lifetime;
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/keys").join(name)
@@ -194,7 +194,7 @@ fn the_workspaces_formats_are_told_by_name_or_content() {
             (Some(Format::Toml), vec!["core/1: 1/1 HMAC-SHA-1-96 x".into()])
         );
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tcp-ao/tests/data/key-chains/all-fields.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../keys/tests/data/key-chains/all-fields.json");
     let json = std::fs::read_to_string(path).expect("the file of key chains");
     assert_eq!(read(Path::new("keys"), &json, None).expect("JSON").format, Some(Format::Json));
     assert!(
@@ -208,7 +208,7 @@ fn the_workspaces_formats_are_told_by_name_or_content() {
 #[test]
 fn keys_with_ids_in_common_are_read_all_the_same() {
     let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../tcp-ao/tests/data/key-chains/refused-overlap.toml");
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../keys/tests/data/key-chains/refused-overlap.toml");
     let file = load(&path, None).expect("a file that KeyChains refuses");
     assert_eq!(file.chains.len(), 1);
     assert!(file.chains[0].keys.len() > 1);

@@ -4,7 +4,7 @@ use wireseal::keys::{ConfiguredKey, Keys};
 use wireseal::verify::VerifyOptions;
 use wireseal::verify::report::{ConnectionReport, Totals};
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::key_chain::Key;
+use wireseal_keys::Key;
 use wireseal_tcp_ao::{Endpoint, KeyId, MasterKey, Mkt, OptionCoverage};
 
 use super::session::{ACK, Found, RST, SYN, Session, Signing};

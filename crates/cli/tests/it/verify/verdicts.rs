@@ -3,7 +3,7 @@
 use wireseal::verify::VerifyOptions;
 use wireseal::verify::report::{Sender, Verdict};
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::key_chain::Timestamp;
+use wireseal_keys::Timestamp;
 use wireseal_tcp_ao::{Endpoint, Isn, KeyId, OptionError, SeqNum, Sne};
 
 use crate::support::files::Files;

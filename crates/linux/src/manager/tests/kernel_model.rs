@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cidr::IpCidr;
 use wireseal_algorithms::TcpAoAlgorithm::HmacSha1;
-use wireseal_tcp_ao::key_chain::{Key, KeyChain, Lifetime, Timestamp};
+use wireseal_keys::{Key, KeyChain, Lifetime, Timestamp};
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
 
 use crate::manager::action::{Action, SocketKind};

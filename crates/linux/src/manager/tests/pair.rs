@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use fastrand::Rng;
 use proptest::prelude::*;
-use wireseal_tcp_ao::key_chain::{Key, KeyChain};
+use wireseal_keys::{Key, KeyChain};
 
 use super::kernel_model::{Kernel, KernelKey, Segment, chain, key, lifetime, mkt, name, target};
 use crate::Error;

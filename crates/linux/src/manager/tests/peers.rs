@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use cidr::IpCidr;
-use wireseal_tcp_ao::key_chain::{Key, KeyChain};
+use wireseal_keys::{Key, KeyChain};
 
 use super::kernel_model::{Kernel, KernelKey, Work, chain, key, lifetime, mkt, peer, peers, scope};
 use crate::manager::action::SocketKind::{Closed, Connection, Listener};

@@ -10,7 +10,7 @@ use crate::manager::plan::Plan;
 use crate::manager::state::Memory;
 use crate::manager::target::Target;
 use crate::{Error, InstalledKey, KeyName};
-use wireseal_tcp_ao::key_chain::{Key, KeyChain};
+use wireseal_keys::{Key, KeyChain};
 
 /// Three keys that follow each other every 100 seconds, sent with for 120 and accepted for 20 more at each end.
 fn three_keys() -> KeyChain {

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use wireseal_tcp_ao::key_chain::KeyChain;
+use wireseal_keys::KeyChain;
 
 use super::kernel_model::{at, chain, key, lifetime, mkt, peer};
 use crate::manager::attached::Attached;

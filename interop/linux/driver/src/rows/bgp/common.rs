@@ -1,6 +1,6 @@
 //! What the rows with BIRD share: the key chain, the rollover at both ends, and what has to come of it.
 
-use wireseal_tcp_ao::key_chain::{KeyChain, KeyChains, Timestamp};
+use wireseal_keys::{KeyChain, KeyChains, Timestamp};
 use wireseal_tcp_ao::{KeyId, Mkt};
 
 use super::bird::{Bird, IPV4_ROUTES, IPV6_ROUTES, Since, tcp_ao};

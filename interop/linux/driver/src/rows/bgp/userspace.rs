@@ -8,7 +8,7 @@ use speaker::bgp::session::{Session, SessionConfig, State};
 use speaker::bgp::update::Export;
 use speaker::protection;
 use speaker::routes::generate;
-use wireseal_tcp_ao::key_chain::{KeyChain, Timestamp};
+use wireseal_keys::{KeyChain, Timestamp};
 
 use super::bird::{AS, Bird, HOLD_TIME, IPV4_ROUTES, IPV6_ROUTES, PEER_AS, tcp_ao};
 use super::common::{FIRST, ROUTES, SECRET, WHAT, await_routes, check_still_up, evidence, key_chain, roll};

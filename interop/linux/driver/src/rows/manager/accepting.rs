@@ -4,7 +4,7 @@ use agent::{Accept, AcceptManaged, Amount, Attach, Detach, Listen, Manage, NewMa
 use tokio::io::AsyncWriteExt;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::Mkt;
-use wireseal_tcp_ao::key_chain::Key;
+use wireseal_keys::Key;
 
 use super::managed::chain;
 use crate::prelude::*;

@@ -7,7 +7,6 @@ use agent::{
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_linux::IpCidr;
 use wireseal_tcp_ao::Mkt;
-use wireseal_tcp_ao::key_chain;
 
 use super::managed::chain;
 use crate::prelude::*;
@@ -88,7 +87,7 @@ async fn open(lab: &Lab, indices: [u32; 2]) -> Result<u64> {
 /// A key manager with a peer for each VRF, at the same address.
 async fn manager(lab: &Lab, indices: [u32; 2]) -> Result<u64> {
     let peer = |(mkt, index)| {
-        let chain = chain(Port::North, &[key_chain::Key::new(1, mkt)])?;
+        let chain = chain(Port::North, &[wireseal_keys::Key::new(1, mkt)])?;
         Ok((End::Userspace.address(FAMILY).into(), Some(index), chain))
     };
     let peers: Result<_> = mkts()?.into_iter().zip(indices).map(peer).collect();
@@ -185,7 +184,7 @@ fn successive() -> Result<[Mkt; 2]> {
 
 /// The peers of a key manager with these keys.
 fn peers(vrf: Option<u32>, mkts: &[Mkt]) -> Result<Vec<(IpCidr, Option<u32>, Chain)>> {
-    let keys = mkts.iter().map(|mkt| key_chain::Key::new(mkt.send_id().0.into(), mkt.clone()));
+    let keys = mkts.iter().map(|mkt| wireseal_keys::Key::new(mkt.send_id().0.into(), mkt.clone()));
     let chain = chain(Port::North, &keys.collect::<Vec<_>>())?;
     Ok(vec![(End::Userspace.address(FAMILY).into(), vrf, chain)])
 }

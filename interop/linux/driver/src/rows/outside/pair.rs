@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use wireseal_tcp_ao::Mkt;
-use wireseal_tcp_ao::key_chain::{KeyChains, Timestamp};
+use wireseal_keys::{KeyChains, Timestamp};
 
 use super::daemon::{Daemon, Speaker};
 use super::supervised::{SESSION, Supervised};

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use agent::Counted;
-use wireseal_tcp_ao::key_chain::Timestamp;
+use wireseal_keys::Timestamp;
 
 use super::daemon::{Daemon, FOLDER, Speaker};
 use super::supervised::{CONNECTING, SESSION, Supervised};

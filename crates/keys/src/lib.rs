@@ -6,7 +6,7 @@
 //! | have them in a configuration file of your own | a field of type [`KeyChains`], [as below](#in-a-configuration-file-of-your-own) |
 //! | write one | [`KeyChains::to_toml`], [`KeyChains::to_json`] |
 //! | find a peer's chain | [`KeyChains::get`] |
-//! | get the MKTs for a [`Connection`](crate::Connection) or a [`Peer`](crate::Peer) | [`KeyChain::mkts`], and again at [`KeyChain::next_change`] |
+//! | get the MKTs for a [`Connection`](wireseal_tcp_ao::Connection) or a [`Peer`](wireseal_tcp_ao::Peer) | [`KeyChain::mkts`], and again at [`KeyChain::next_change`] |
 //! | see which keys are valid | [`KeyChain::at`] |
 //! | warn before a chain expires | [`KeyChain::at`] with a time ahead of now: no key is [preferred](ActiveKeys::preferred) |
 //!
@@ -16,8 +16,8 @@
 //! start earlier and end later than the send lifetime, by more than the clocks may differ, key by key or for the chain with
 //! [`KeyChain::with_accept_tolerance`]. Then each end accepts what the other prefers, even while a clock steps back and forth.
 //!
-//! Pass [`KeyChain::mkts`] to [`Connection::replace_keys`](crate::Connection::replace_keys) or
-//! [`Shim::set_mkts`](crate::shim::Shim::set_mkts) at every [`KeyChain::next_change`], and whenever the clock was set. This
+//! Pass [`KeyChain::mkts`] to [`Connection::replace_keys`](wireseal_tcp_ao::Connection::replace_keys) or
+//! [`Shim::set_mkts`](wireseal_tcp_ao::shim::Shim::set_mkts) at every [`KeyChain::next_change`], and whenever the clock was set. This
 //! end then asks for the preferred key with RNextKeyID, and the peer switches once it has the key (RFC 5925 §7.3). This end
 //! signs with another key when the peer asks for it, or when the send lifetime of the current one is over. It does not choose
 //! a key that is valid only for accepting, but the peer's RNextKeyID may still ask for one.
@@ -26,12 +26,12 @@
 //! chain never leads to unsigned segments.
 //!
 //! # Secrets
-//! Secrets are wiped with the [`Mkt`](crate::Mkt) that holds them, and so are the texts that are written. You wipe the text that
+//! Secrets are wiped with the [`Mkt`](wireseal_tcp_ao::Mkt) that holds them, and so are the texts that are written. You wipe the text that
 //! is read: read the file into a buffer that is large enough from the start, since one that grows leaves pieces behind. Reading
 //! itself leaves no secret on the heap, with one exception: a secret with an escape, such as `\"`, passes through a buffer of the
 //! TOML or JSON parser, which does not wipe it. `secret-hex`, `hexadecimal-string` and TOML's `'literal strings'` need no escapes. In a
 //! [file of your own](#in-a-configuration-file-of-your-own), what its parser keeps is its affair. Keys are moved while
-//! they are made, which leaves copies on the [stack](crate#what-is-wiped).
+//! they are made, which leaves copies on the [stack](wireseal_tcp_ao#what-is-wiped).
 //!
 //! Errors contain no secret and no value of any field, but they show the names of unknown fields.
 //!
@@ -39,7 +39,7 @@
 //! ```
 //! # #[cfg(all(feature = "toml", feature = "json"))] {
 //! use wireseal_tcp_ao::KeyId;
-//! use wireseal_tcp_ao::key_chain::{KeyChains, Timestamp};
+//! use wireseal_keys::{KeyChains, Timestamp};
 //!
 //! let chains = KeyChains::from_toml(
 //!     r#"
@@ -89,7 +89,7 @@
 //! use std::net::SocketAddr;
 //!
 //! use serde::Deserialize;
-//! use wireseal_tcp_ao::key_chain::KeyChains;
+//! use wireseal_keys::KeyChains;
 //!
 //! #[derive(Deserialize)]
 //! #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -122,6 +122,13 @@
 //! # }
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
+
+#![warn(clippy::unwrap_used)]
+#![no_std]
+
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
 
 mod active;
 mod chain;
@@ -156,3 +163,8 @@ pub use left_out::FeatureJson;
 pub use left_out::FeatureToml;
 pub use lifetime::Lifetime;
 pub use timestamp::{ParseTimestampError, Timestamp};
+
+/// The README's code compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::hint::black_box;
 
 use serde::Deserialize;
-use wireseal_tcp_ao::key_chain::KeyChains;
+use wireseal_keys::KeyChains;
 use zeroize::Zeroizing;
 
 use crate::memory::{apart, observe, role, stage};

@@ -1,6 +1,6 @@
 //! The error for each mistake in a file.
 
-use wireseal_tcp_ao::key_chain::{KeyChains, Position};
+use wireseal_keys::{KeyChains, Position};
 
 /// A chain of one key in TOML, with `line` in place of the field's line.
 fn toml_with(field: &str, line: &str) -> String {

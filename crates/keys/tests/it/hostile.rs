@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wireseal_tcp_ao::key_chain::{KeyChain, KeyChainError, KeyChains};
+use wireseal_keys::{KeyChain, KeyChainError, KeyChains};
 
 /// What is done with a file and its chain.
 type Act<'a> = &'a dyn Fn(&str, &KeyChain);

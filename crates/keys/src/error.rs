@@ -7,8 +7,8 @@ use core::fmt;
 
 use wireseal_algorithms::ParseAlgorithmError;
 
-use crate::MktError;
-use crate::key_chain::{ParseTimestampError, Timestamp};
+use crate::{ParseTimestampError, Timestamp};
+use wireseal_tcp_ao::MktError;
 
 /// A place in a text, counted from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

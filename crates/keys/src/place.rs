@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 
 use serde_path_to_error::{Path, Segment};
 
-use crate::key_chain::error::Fault;
-use crate::key_chain::text::TOML_DATE_AND_TIME;
-use crate::key_chain::{KeyChain, KeyChainError, KeyChains, Position, Problem};
+use crate::error::Fault;
+use crate::text::TOML_DATE_AND_TIME;
+use crate::{KeyChain, KeyChainError, KeyChains, Position, Problem};
 
 /// How many tables deep in a key its fields are: in JSON a SendID is in `ao`, in `ietf-tcp:authentication`.
 const DEPTH: usize = 2;

@@ -1,12 +1,12 @@
 //! Which key is used when: the ends of lifetimes, overlaps, clocks that differ and step, and expired chains.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::shim_support::hash_key;
 
 use proptest::prelude::*;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::key_chain::{Key, KeyChain, Lifetime, Problem, Timestamp};
+use wireseal_keys::{Key, KeyChain, Lifetime, Problem, Timestamp};
 use wireseal_tcp_ao::shim::{PeerSlot, Refusal, Shim, ShimConfig, ShimSlot};
 use wireseal_tcp_ao::{
     Connection, ConnectionIdentifier, Endpoint, Isn, KeyId, MKTS_PER_PEER, MasterKey, Mkt, MktError, Peer,
@@ -283,4 +283,24 @@ proptest! {
         prop_assert_eq!(ids(&chain, now), ids(&chain, later));
         prop_assert_eq!(preferred(&chain, now), preferred(&chain, later));
     }
+}
+
+#[test]
+fn timestamps_are_system_times_rounded_down() {
+    for (time, seconds) in [
+        (UNIX_EPOCH, 0),
+        (UNIX_EPOCH + Duration::from_millis(1999), 1),
+        (UNIX_EPOCH - Duration::from_millis(1), -1),
+        (UNIX_EPOCH - Duration::from_secs(1), -1),
+    ] {
+        assert_eq!(Timestamp::from(time), at(seconds));
+    }
+    for timestamp in [at(-5), at(1_800_000_000), Timestamp::MAX] {
+        assert_eq!(Timestamp::from(SystemTime::from(timestamp)), timestamp);
+    }
+    let (before, now) = (Timestamp::from(SystemTime::now()), Timestamp::now());
+    assert!(before <= now);
+    let text = serde_json::to_string(&at(0)).unwrap();
+    assert_eq!(text, r#""1970-01-01T00:00:00Z""#);
+    assert_eq!(serde_json::from_str::<Timestamp>(&text).unwrap(), at(0));
 }

@@ -5,9 +5,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use crate::key_chain::error::Fault;
-use crate::key_chain::{ActiveKeys, Key, KeyChainError, Lifetime, Problem, Timestamp};
-use crate::{KeyId, Mkt, MktError, MktSet};
+use crate::error::Fault;
+use crate::{ActiveKeys, Key, KeyChainError, Lifetime, Problem, Timestamp};
+use wireseal_tcp_ao::shim::{Observer, PeerSlot, Shim, ShimSlot};
+use wireseal_tcp_ao::{KeyId, Mkt, MktError, MktSet, PeerError};
 
 /// A named list of keys (RFC 8177 `key-chain`). No two have an id in common while both are valid.
 #[derive(Clone, Debug)]
@@ -140,7 +141,7 @@ impl KeyChain {
     }
 
     /// The MKTs for a peer's connections at `now`: the keys of [`Self::at`] in the same order, those not valid for sending as
-    /// [accept-only](crate::MktParameters::accept_only). Empty if no key is valid for sending.
+    /// [accept-only](wireseal_tcp_ao::MktParameters::accept_only). Empty if no key is valid for sending.
     ///
     /// Takes the first `N`; [`Self::check_room`] tells beforehand whether there can be more.
     #[must_use]
@@ -160,13 +161,36 @@ impl KeyChain {
     }
 
     /// Whether the chain has the MKT that `is` recognises, and it is not valid for sending yet. Then keep it on a live connection,
-    /// because the clock was set back. Recognise it with [`Connection::has_key`](crate::Connection::has_key), not by its ids alone: a
+    /// because the clock was set back. Recognise it with [`Connection::has_key`](wireseal_tcp_ao::Connection::has_key), not by its ids alone: a
     /// later key may reuse the ids of a removed one, with another secret.
     #[must_use]
     pub fn is_early(&self, is: impl Fn(&Mkt) -> bool, now: Timestamp) -> bool {
         let mut keys = self.keys.iter().filter(|key| is(key.mkt())).peekable();
         // The chain may have the same MKT twice. If the time of one is over, it is not to come.
         keys.peek().is_some() && keys.all(|key| key.send_lifetime().from().is_some_and(|from| from > now))
+    }
+
+    /// Gives the peer at `index` of a shim, and its live connections, the keys that the chain has at `now`. Call it at each
+    /// [`Self::next_change`], and when the clock has been set.
+    ///
+    /// A live connection keeps keys that are valid later, ids and secret, so that a clock that was set back costs no session. If it is
+    /// left without a key to send with, it is forgotten, and nothing gets through.
+    ///
+    /// # Errors
+    /// Those of [`Shim::set_valid_mkts`]. Ids that collide with those of another peer are left out, and everything else takes effect. In
+    /// particular, keys that have expired are gone.
+    pub fn apply_to<P, T, O>(
+        &self,
+        shim: &mut Shim<P, T, O>,
+        index: usize,
+        now: Timestamp,
+    ) -> Result<(), PeerError>
+    where
+        P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>,
+        T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>,
+        O: Observer,
+    {
+        shim.set_valid_mkts(index, &self.mkts(now), |is| self.is_early(is, now))
     }
 
     /// Checks that never more than `room` keys are valid at once, for a peer or a connection with that much room.

@@ -1,9 +1,9 @@
 //! One key of a chain.
 
-use crate::Mkt;
-use crate::key_chain::{Lifetime, Problem};
+use crate::{Lifetime, Problem};
+use wireseal_tcp_ao::Mkt;
 
-/// A key of a [`KeyChain`](crate::key_chain::KeyChain): an MKT and when to use it (RFC 8177 §3).
+/// A key of a [`KeyChain`](crate::KeyChain): an MKT and when to use it (RFC 8177 §3).
 #[derive(Clone, Debug)]
 pub struct Key {
     key_id: u64,

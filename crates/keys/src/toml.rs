@@ -10,12 +10,12 @@ use toml::de::{DeTable, DeValue, Deserializer};
 use toml_writer::{TomlStringBuilder, TomlWrite};
 use zeroize::Zeroizing;
 
-use crate::OptionCoverage;
-use crate::key_chain::error::Fault;
-use crate::key_chain::fields::{ChainFields, KeyFields};
-use crate::key_chain::place::{self, Value};
-use crate::key_chain::write;
-use crate::key_chain::{Key, KeyChain, KeyChainError, KeyChains, Lifetime, Position};
+use crate::error::Fault;
+use crate::fields::{ChainFields, KeyFields};
+use crate::place::{self, Value};
+use crate::write;
+use crate::{Key, KeyChain, KeyChainError, KeyChains, Lifetime, Position};
+use wireseal_tcp_ao::OptionCoverage;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table of key chains")]

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::key_chain::{Key, KeyChain, KeyChainError, KeyChains, Lifetime, Timestamp};
+use wireseal_keys::{Key, KeyChain, KeyChainError, KeyChains, Lifetime, Timestamp};
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, OptionCoverage};
 
 const JSON_FILES: [&str; 4] = [

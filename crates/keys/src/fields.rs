@@ -6,12 +6,12 @@ use alloc::vec::Vec;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-use crate::OptionCoverage;
-use crate::key_chain::error::Fault;
-use crate::key_chain::text::{
+use crate::error::Fault;
+use crate::text::{
     self, FieldNames, KeyDraft, Member, Moment, ReadKey, SecretText, Whole, in_field, invalid,
 };
-use crate::key_chain::{Key, KeyChain, KeyChainError, KeyChains, Lifetime};
+use crate::{Key, KeyChain, KeyChainError, KeyChains, Lifetime};
+use wireseal_tcp_ao::OptionCoverage;
 
 const NAMES: FieldNames = FieldNames {
     algorithm: "algorithm",
@@ -149,7 +149,7 @@ impl<'de> Deserialize<'de> for KeyChain {
 }
 
 /// Reads an array of key chains, of [`KeyChains::from_toml`]'s fields, from any format (feature `serde`): see
-/// [In a configuration file of your own](crate::key_chain#in-a-configuration-file-of-your-own).
+/// [In a configuration file of your own](crate#in-a-configuration-file-of-your-own).
 impl<'de> Deserialize<'de> for KeyChains {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::new(Vec::deserialize(deserializer)?).map_err(D::Error::custom)

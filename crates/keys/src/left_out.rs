@@ -1,14 +1,14 @@
 //! Stand-ins for functions whose feature is off: the compiler names the feature instead of saying that there is no such function.
 
-use crate::key_chain::{KeyChainError, KeyChains};
+use crate::{KeyChainError, KeyChains};
 
 /// The feature `toml`, without which nothing has this trait.
 #[cfg(not(feature = "toml"))]
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
-    message = "`KeyChains::from_toml` needs the feature `toml` of wireseal-tcp-ao",
+    message = "`KeyChains::from_toml` needs the feature `toml` of wireseal-keys",
     label = "the feature `toml` is off",
-    note = "in Cargo.toml: wireseal-tcp-ao = {{ version = \"…\", features = [\"toml\"] }}; wireseal-linux has the feature too"
+    note = "in Cargo.toml: wireseal-keys = {{ version = \"…\", features = [\"toml\"] }}; wireseal-linux has the feature too"
 )]
 pub trait FeatureToml {
     /// Never called.
@@ -19,9 +19,9 @@ pub trait FeatureToml {
 #[cfg(not(feature = "json"))]
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
-    message = "`KeyChains::from_json` needs the feature `json` of wireseal-tcp-ao",
+    message = "`KeyChains::from_json` needs the feature `json` of wireseal-keys",
     label = "the feature `json` is off",
-    note = "in Cargo.toml: wireseal-tcp-ao = {{ version = \"…\", features = [\"json\"] }}; wireseal-linux has the feature too"
+    note = "in Cargo.toml: wireseal-keys = {{ version = \"…\", features = [\"json\"] }}; wireseal-linux has the feature too"
 )]
 pub trait FeatureJson {
     /// Never called.

@@ -1,6 +1,6 @@
 //! When a key is valid.
 
-use crate::key_chain::{Problem, Timestamp};
+use crate::{Problem, Timestamp};
 
 /// A time interval that includes its start but not its end; either may be missing (RFC 8177 §3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

@@ -6,8 +6,8 @@ use core::fmt;
 use base16ct::lower;
 use zeroize::Zeroizing;
 
-use crate::key_chain::{KeyChain, KeyChains};
-use crate::{MasterKey, Mkt};
+use crate::{KeyChain, KeyChains};
+use wireseal_tcp_ao::{MasterKey, Mkt};
 
 /// A secret to write as text: printable ASCII without white space at either end.
 pub(super) fn printable(master_key: &MasterKey) -> Option<&str> {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use serde::Deserialize;
-use wireseal_tcp_ao::key_chain::{Key, KeyChains};
+use wireseal_keys::{Key, KeyChains};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]

@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
-use crate::key_chain::Key;
+use crate::Key;
 
 /// The keys of a chain that are valid at one moment, in order of preference
-/// ([`KeyChain::at`](crate::key_chain::KeyChain::at)).
+/// ([`KeyChain::at`](crate::KeyChain::at)).
 #[derive(Clone, Debug)]
 pub struct ActiveKeys<'a> {
     keys: Vec<&'a Key>,

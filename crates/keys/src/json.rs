@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use wireseal_algorithms::TcpAoAlgorithm;
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::OptionCoverage;
-use crate::key_chain::error::Fault;
-use crate::key_chain::text::{
+use crate::error::Fault;
+use crate::text::{
     self, FieldNames, KeyDraft, Member, Moment, ReadKey, SecretText, Whole, in_field, invalid,
 };
-use crate::key_chain::{Key, KeyChain, KeyChainError, KeyChains, Lifetime, Position, Problem, place, write};
+use crate::{Key, KeyChain, KeyChainError, KeyChains, Lifetime, Position, Problem, place, write};
+use wireseal_tcp_ao::OptionCoverage;
 
 const NAMES: FieldNames = FieldNames {
     algorithm: "crypto-algorithm",

@@ -12,9 +12,9 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use wireseal_algorithms::TcpAoAlgorithm;
 use zeroize::Zeroizing;
 
-use crate::key_chain::error::Fault;
-use crate::key_chain::{Key, KeyChain, KeyChainError, Lifetime, ParseTimestampError, Problem, Timestamp};
-use crate::{KeyId, MasterKey, Mkt, MktError, OptionCoverage};
+use crate::error::Fault;
+use crate::{Key, KeyChain, KeyChainError, Lifetime, ParseTimestampError, Problem, Timestamp};
+use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, MktError, OptionCoverage};
 
 /// A field that may be left out. Unlike an `Option` it refuses null, which is not the value of any field (RFC 7951 §6): a
 /// lifetime with an end of null would never end.

@@ -1,0 +1,22 @@
+//! Tests of the crate through its public API.
+
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
+
+mod embedded;
+mod errors;
+mod followed_chain;
+mod formats;
+mod hostile;
+mod lifetimes;
+#[cfg(target_os = "linux")]
+#[path = "../../../tcp-ao/tests/it/memory.rs"]
+#[allow(dead_code, reason = "the tests of tcp-ao need more of it")]
+mod memory;
+#[cfg(target_os = "linux")]
+mod memory_files;
+#[path = "../../../tcp-ao/tests/it/shim_support.rs"]
+#[allow(dead_code, reason = "the tests of tcp-ao need more of it")]
+mod shim_support;
+#[path = "../../../tcp-ao/tests/it/support/mod.rs"]
+#[allow(dead_code, reason = "the tests of tcp-ao need more of it")]
+mod support;
