@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use wireseal_keys::KeyChainError;
-use wireseal_linux::{ManagerError, PeerName};
+use wireseal_linux::PeerName;
 
 /// Why a configuration cannot be used. Each is one line and has no secret in it.
 #[derive(Debug, thiserror::Error)]
@@ -123,7 +123,7 @@ pub enum ConfigError {
     NotInGateway(&'static str),
     /// The peers contradict each other, or have an algorithm that Linux lacks.
     #[error("{0}")]
-    Peers(Box<ManagerError>),
+    Peers(Box<wireseal_linux::Error>),
 }
 
 fn known_chains(known: &[String]) -> String {
@@ -150,8 +150,8 @@ pub enum PeerArgumentError {
     NoChain,
 }
 
-impl From<ManagerError> for ConfigError {
-    fn from(error: ManagerError) -> Self {
+impl From<wireseal_linux::Error> for ConfigError {
+    fn from(error: wireseal_linux::Error) -> Self {
         Self::Peers(Box::new(error))
     }
 }

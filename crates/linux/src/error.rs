@@ -1,33 +1,38 @@
-//! Why a call on a socket failed, and what to do about it.
+//! Why a call failed, and what to do about it.
 
-use std::fmt;
-use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::{fmt, io};
 
 use cidr::IpCidr;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::KeyId;
+use wireseal_keys::Timestamp;
+use wireseal_tcp_ao::{KeyId, StateError};
 
-use crate::key_name::KeyName;
+use crate::{KeyName, PeerName};
 
 /// How [`Error::NotSupported`] and [`NetworkCounters`](crate::NetworkCounters) describe a kernel without TCP-AO.
 pub(crate) const NO_TCP_AO: &str = "this kernel has no TCP-AO (it needs Linux 6.7 or later with CONFIG_TCP_AO); \
      use a userspace transport (wireseal-smoltcp, wireseal_tcp_ao::shim, or the program `wireseal gateway`)";
 
-/// Why a call on a socket failed. The socket is unchanged unless a variant says otherwise.
-///
-/// The [front page](crate#errors) lists them with their errno and what to do.
+/// Why a call failed. Nothing has changed unless a variant or the call says otherwise. Each message says what to do.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// This kernel has no TCP-AO (ENOPROTOOPT).
     #[error("{NO_TCP_AO}")]
     NotSupported,
     /// No Linux has the algorithm; the kernel was not asked.
     #[error(
-        "Linux has no {0}; configure HMAC-SHA-1-96, AES-128-CMAC-96 or hmac(sha256), or use a userspace transport \
-         (wireseal-smoltcp, wireseal_tcp_ao::shim, or the program `wireseal gateway`)"
+        "{}Linux has no {algorithm}; configure HMAC-SHA-1-96, AES-128-CMAC-96 or hmac(sha256), or use a userspace transport \
+         (wireseal-smoltcp, wireseal_tcp_ao::shim, or the program `wireseal gateway`)",
+        key_id.map(|id| format!("key {id}: ")).unwrap_or_default()
     )]
-    AlgorithmNotInLinux(TcpAoAlgorithm),
+    AlgorithmNotInLinux {
+        /// The algorithm.
+        algorithm: TcpAoAlgorithm,
+        /// The key id of the key in its chain, if it is of one.
+        key_id: Option<u64>,
+    },
     /// This kernel was built without the algorithm (ENOENT from `TCP_AO_ADD_KEY`).
     #[error("this kernel was built without {0}; configure another algorithm, or load or enable the kernel's")]
     AlgorithmMissing(TcpAoAlgorithm),
@@ -155,13 +160,103 @@ pub enum Error {
         /// The reason, found by looking at the socket afterwards.
         because: EinvalReason,
     },
+    /// A [`KeyManager`](crate::KeyManager) has another peer that the same connection can belong to, and a key of each has the same
+    /// SendID or RecvID while both are valid (RFC 5925 §3.1).
+    #[error(
+        "peer {peer}, key {key_id} and peer {other}, key {other_key_id} have a SendID or RecvID in common, and a connection can \
+         belong to either peer; choose other ids"
+    )]
+    PeersClash {
+        /// The peer to be set.
+        peer: PeerName,
+        /// The key id of its key.
+        key_id: u64,
+        /// The peer that the manager has.
+        other: PeerName,
+        /// The key id of that one's key.
+        other_key_id: u64,
+    },
+    /// The same peer is given twice, perhaps in two forms; a link-local address on two interfaces is one [`PeerName`].
+    #[error(
+        "peer {0} is given twice; give each once, and peers with the same link-local address to a key manager for each interface"
+    )]
+    PeerTwice(PeerName),
+    /// No key of the peer is valid for sending now.
+    #[error(
+        "peer {peer}, key chain {chain}: no key is valid for sending now, so the socket was not attached; give it another \
+         key{}",
+        next_change.map(|moment| format!(", or try again at {moment}")).unwrap_or_default()
+    )]
+    NoKeyToSendWith {
+        /// The peer.
+        peer: PeerName,
+        /// The name of its chain.
+        chain: String,
+        /// When the chain changes next, if it does.
+        next_change: Option<Timestamp>,
+    },
+    /// The connection was opened without TCP-AO. Close it.
+    #[error("the connection was opened without TCP-AO; close it")]
+    Unsigned,
+    /// The peer reset the connection before it was attached. It has no address any more, so nobody can tell whose it was, or whether the
+    /// data in it was signed. Close it.
+    #[error(
+        "the connection ended before it was attached, and whose it was is not known; close it without reading from it"
+    )]
+    Ended,
+    /// The manager has no peer with the connection's address and VRF. Close the socket.
+    #[error("the key manager has no peer {0} in the socket's VRF; set one (set_peer), or close the socket")]
+    NoPeer(IpAddr),
+    /// The handshake was signed with a key of another peer, whose network contains the connection's address. Close it.
+    #[error("{address} has a key chain of its own, and called with the {key}; close the connection")]
+    KeyOfAnotherPeer {
+        /// The connection's address.
+        address: IpAddr,
+        /// The key.
+        key: KeyName,
+    },
+    /// The socket is attached to this manager already, perhaps through another descriptor.
+    #[error("the socket is attached to this key manager already")]
+    AlreadyAttached,
+    /// The descriptor is not that of the socket that was attached.
+    #[error("this is not the socket that was attached; detach that one, and attach this one")]
+    AnotherSocket,
+    /// Changing this key failed while the socket was attached. Earlier changes stay; they let nothing unsigned through.
+    #[error("{key}: {error}")]
+    Key {
+        /// The key.
+        key: KeyName,
+        /// Why it failed. It is in the message, and so not the error's source.
+        error: Box<Error>,
+    },
+    /// A socket could not be opened, or accepted no connection.
+    #[error("cannot {what} {address}: {error}")]
+    Address {
+        /// What was to be done: `listen on`, `accept on` or `connect to`.
+        what: &'static str,
+        /// The listener's address, or the peer's.
+        address: SocketAddr,
+        /// Why it failed. It is in the message, and so not the error's source.
+        error: io::Error,
+    },
+    /// Octets are not an exported connection.
+    #[error(transparent)]
+    Exported(#[from] ExportedError),
     /// Any other error of the operating system.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
+impl Error {
+    /// For `map_err`, with what was to be done, as in [`Error::Address`].
+    pub(crate) fn at(what: &'static str, address: SocketAddr) -> impl Fn(io::Error) -> Self {
+        move |error| Self::Address { what, address, error }
+    }
+}
+
 /// Why the kernel refused a call with EINVAL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EinvalReason {
     /// A listening socket has neither current nor rnext key.
     #[error("a listening socket has neither current nor rnext key; choose them on the accepted socket")]
@@ -183,6 +278,44 @@ pub enum EinvalReason {
     /// None of the known reasons.
     #[error("invalid argument (EINVAL); see the kernel's log")]
     Unknown,
+}
+
+/// Why octets are not an [`Exported`](crate::Exported).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExportedError {
+    /// The octets have a form that this version of the crate does not know.
+    #[error("exported connection in the unknown form {0}")]
+    Version(u8),
+    /// The octets end before the field does.
+    #[error("exported connection with {got} octets of {field} instead of {expected}")]
+    Length {
+        /// The field.
+        field: &'static str,
+        /// How many octets it has.
+        expected: usize,
+        /// How many octets are left for it.
+        got: usize,
+    },
+    /// The field counts octets, more than this processor can address.
+    #[error("exported connection with {got} for {field}, more than this processor can address")]
+    TooLarge {
+        /// The field.
+        field: &'static str,
+        /// The number.
+        got: u64,
+    },
+    /// An octet that should be 0 or 1 is neither.
+    #[error("exported connection with {got} for {field}, which is 0 or 1")]
+    Flag {
+        /// The field.
+        field: &'static str,
+        /// The octet.
+        got: u8,
+    },
+    /// The rest is not the state of TCP-AO.
+    #[error("exported connection with a bad authentication: {0}")]
+    Authentication(#[from] StateError),
 }
 
 fn no_such_key(send_id: &Option<KeyId>, recv_id: &Option<KeyId>, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -29,47 +29,38 @@
 //! | I want to | call |
 //! |---|---|
 //! | know whether this kernel has TCP-AO, and with which algorithms | [`probe`] |
-//! | accept and open connections whose keys follow key chains | [`TcpAoListener::bind`], [`TcpAoStream::connect`], both over a [`KeyManager`] |
+//! | accept and open connections whose keys follow key chains | [`TcpAoListener::bind`], [`TcpAoStream::connect`], both with a [`KeyManager`] |
 //! | choose the local address or the VRF of a connection | [`TcpAoStream::connect_from`], [`TcpAoListener::from_socket`] |
 //! | end sessions whose keys are over | [`Attachment::state`], or with tokio `Attachment::expired` |
-//! | protect a listening socket | before it listens, [`TcpAoSocket::add_key`] for each peer, and [`TcpAoSocket::set_required`] to refuse all others |
-//! | protect a connection | [`TcpAoSocket::add_key`] on the socket before it connects |
-//! | install and remove key chains' keys on schedule, for one peer or thousands | [`KeyManager`] |
-//! | do that by hand | [`TcpAoSocket::add_key`], [`TcpAoSocket::set_rnext_key`], and after the peer has switched [`TcpAoSocket::delete_key`] |
+//! | install and remove key chains' keys on sockets of my own | [`KeyManager::attach`], [`KeyManager::step_due`] |
+//! | do that on another program's sockets, without keeping them open | [`KeyManager::attach_accepted`], [`Attachment::let_go`], [`KeyManager::step_with`] |
+//! | manage keys by hand | [`TcpAoSocket::add_key`], [`TcpAoSocket::set_rnext_key`], and after the peer has switched [`TcpAoSocket::delete_key`] |
 //! | see the keys, which are in use, and the counters | [`TcpAoSocket::keys`], [`TcpAoSocket::info`], [`NetworkCounters::read`] |
 //! | migrate from TCP-MD5 to TCP-AO peer by peer | [`TcpAoSocket::set_md5_key`], [`TcpAoSocket::delete_md5_key`] on the listening socket |
 //! | move a live connection to another process or host | [`TcpAoSocket::freeze`], [`Frozen::export`], [`Exported::to_octets`], [`restore`] |
+//! | move one between the kernel and a TCP stack in userspace | the fields of [`Exported`]: [`TcpState`] for that stack, [`authentication`](Exported::authentication) for `wireseal_tcp_ao::Connection` |
+//! | test what happens when sequence numbers wrap | [`choose_isn`] |
 //!
-//! # Keys by hand
+//! Managing keys by hand, put them on a socket before it listens or connects. A peer that connects to a listening socket earlier gets in
+//! unsigned, so that std's `TcpListener::bind` is too early:
 //!
 //! ```no_run
-//! use std::net::{SocketAddr, TcpListener, TcpStream};
+//! use std::net::{SocketAddr, TcpListener};
 //!
 //! use socket2::{Domain, Socket, Type};
-//! use wireseal_algorithms::TcpAoAlgorithm;
-//! use wireseal_linux::{SocketKey, TcpAoSocket};
-//! use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
+//! use wireseal_linux::{KeyId, MasterKey, Mkt, SocketKey, TcpAoAlgorithm, TcpAoSocket};
 //!
 //! let mkt = Mkt::new(KeyId(100), KeyId(100), TcpAoAlgorithm::Aes128Cmac, MasterKey::new(b"first-secret")?)?;
-//!
-//! // The listening side: this peer must sign, and no other gets in. Put keys on the socket before it listens, because a peer that
-//! // connects earlier gets in unsigned. std's `TcpListener::bind` is too early.
 //! let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
 //! socket.bind(&"0.0.0.0:179".parse::<SocketAddr>()?.into())?;
 //! let ao = TcpAoSocket::new(&socket);
 //! ao.add_key(&SocketKey::new("192.0.2.2/32".parse()?, &mkt))?;
+//! // No other peer gets in.
 //! ao.set_required(true)?;
 //! socket.listen(16)?;
 //! let (connection, peer) = TcpListener::from(socket).accept()?;
-//! println!("{peer}: {:?}", TcpAoSocket::new(&connection).info()?);
-//!
-//! // The connecting side: put keys on the socket before it connects.
-//! let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
-//! TcpAoSocket::new(&socket).add_key(&SocketKey::new("192.0.2.1/32".parse()?, &mkt))?;
-//! socket.connect(&"192.0.2.1:179".parse::<SocketAddr>()?.into())?;
-//! let connection = TcpStream::from(socket);
 //! for key in TcpAoSocket::new(&connection).keys()? {
-//!     println!("{}: {} segments, in use: {}", key.name, key.good, key.is_current);
+//!     println!("{peer}, {}: {} segments, in use: {}", key.name, key.good, key.is_current);
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -84,35 +75,8 @@
 //! `::/0` does not include them, and only an IPv4 socket takes 0.0.0.0/0. A connected socket takes keys for its peer only. If no
 //! key on a socket is for the peer, connecting fails with EKEYREJECTED.
 //!
-//! # Errors
-//! Each message says what to do. [`AnyError`] is for callers that want one type for all: `?` turns every error here into it.
-//!
-//! | error | errno | what happened | what to do |
-//! |---|---|---|---|
-//! | [`Error::NotSupported`] | ENOPROTOOPT | the kernel has no TCP-AO | a userspace transport: `wireseal-smoltcp` or [`wireseal_tcp_ao::shim`] |
-//! | [`Error::AlgorithmNotInLinux`] | before the call | no Linux has the algorithm | another algorithm, or a userspace transport |
-//! | [`Error::AlgorithmMissing`] | ENOENT | this kernel lacks the algorithm | another algorithm or kernel |
-//! | [`Error::IdInUse`] | EEXIST | SendID or RecvID belong to another key for the peer | delete that key first, or choose other ids |
-//! | [`Error::Md5KeyInTheWay`] | EKEYREJECTED | the socket has a TCP-MD5 key for the peer, or for another and is to require TCP-AO | delete it first |
-//! | [`Error::AoKeyInTheWay`] | EKEYREJECTED | the socket has a TCP-AO key for the peer | delete it first |
-//! | [`Error::MacTooLong`] | EMSGSIZE | the MAC does not fit into a SYN | at most 16 octets |
-//! | [`Error::NoSuchKey`] | ENOENT | no key has the id | to use it, add it first; to delete it, nothing: it is gone |
-//! | [`Error::KeyStays`] | ENOENT | Linux 6.18 deletes no key for a VRF | close the socket; bind it to the VRF, with keys for any |
-//! | [`Error::NoSuchMd5Key`] | ENOENT | no TCP-MD5 key is for the network | give the network as it was added |
-//! | [`Error::KeyInUse`] | EBUSY | the key is the current or rnext key | give a successor, or wait for the peer |
-//! | [`Error::Connected`] | EISCONN | the connection was opened without TCP-AO | add keys before it connects |
-//! | [`Error::NoPermission`] | EPERM | a capability is missing | CAP_NET_ADMIN |
-//! | [`Error::NoMemory`] | ENOMEM, ENOBUFS | too many keys for the socket | fewer keys, or a larger `net.core.optmem_max` |
-//! | [`Error::UnusableNetwork`] | before the call | no kernel takes the network on this socket | another network, or a socket of the other family |
-//! | [`Error::NotATcpSocket`] | ENOPROTOOPT, EOPNOTSUPP, ENOTSOCK | UDP, Unix, MPTCP, a file | a TCP socket |
-//! | [`Error::CannotRestore`] | before the call | this kernel would crash | Linux 6.17 or later, or 6.12.49 or a later 6.12 |
-//! | [`Error::NotEstablished`], [`Error::NotRestorable`] | before the call | the connection cannot be moved | see the message |
-//! | [`Error::ForeignAlgorithm`] | none | another program's key | leave the socket to it, or delete the key |
-//! | [`Error::Refused`] | EINVAL | this socket cannot do that | see its [`EinvalReason`] |
-//! | [`Error::Io`] | any other | see the errno | |
-//!
 //! # What to know about Linux
-//! * Kernels differ, if built with `CONFIG_TCP_AO` (Debian's are from 6.18 on). Tests run on 6.18 and 7.3.
+//! * TCP-AO needs a kernel built with `CONFIG_TCP_AO` (Debian's are from 6.18 on). Tests run on 6.18 and 7.3.
 //!
 //!   | Linux | TCP-AO, [`Frozen::export`] | [`restore`] |
 //!   |---|---|---|
@@ -121,12 +85,10 @@
 //!   | 6.12.49 and later 6.12, 6.17 and later | yes | yes |
 //! * A connection that Linux accepts with TCP-AO has either timestamps or selective acknowledgments: the options do not hold both
 //!   beside AO.
-//! * `TCP_AO_INFO` always writes all of its flags. [`TcpAoSocket`] reads them first, so that it changes only what you ask for.
-//! * A connection gets a copy of the listening socket's keys for its address when it is accepted. Later changes to the listening
-//!   socket do not reach it.
+//! * An accepted connection gets a copy of the listening socket's keys for its address. Later changes to the listening socket do not
+//!   reach it.
 //! * Linux 6.18 does not delete keys for a VRF, 7.3 does. Keys on a socket that is bound to the VRF need not be for one.
-//! * If keys for a network and for an address within it are on a listening socket, the KeyID decides between them, not the length
-//!   of the prefix.
+//! * Between keys for a network and for an address within it on a listening socket the KeyID decides, not the length of the prefix.
 //! * Linux counts segments that it cannot verify on the socket they were for, and in the network namespace.
 //!
 //! # What is wiped
@@ -136,31 +98,25 @@
 //! The kernel keeps its keys until they are deleted, or the socket is closed.
 //!
 //! # Features
-//! * `tokio`: an asynchronous form of each call that can wait in the kernel: [`TcpAoListener::bind_async`], `accept`,
-//!   [`TcpAoStream::connect_async`], [`KeyManager::attach_async`]; [`Attachment::expired`]; and [`KeyManager::run_reporting`], a
-//!   background task that installs and removes keys on schedule.
-//! * `tracing`: logs what the background does and which segments it sees refused.
+//! * `tokio`: [`TcpAoListener::bind_async`], [`TcpAoStream::connect_async`] and `accept`, which do not block their task in the kernel;
+//!   [`Attachment::expired`]; and [`KeyManager::run_reporting`], a background task that installs and removes keys on schedule.
+//! * `tracing`: logs key changes, failures and refused segments.
 //! * `toml`, `json`: key chains from files. `serde`: key chains as a part of other configuration files, [`PeerName`], and the ids and
 //!   counters of `wireseal-tcp-ao`.
 #![cfg(target_os = "linux")]
 
-mod any_error;
-mod convert;
 mod errno;
 mod error;
 mod info;
+mod kernel;
 mod key;
-mod key_name;
+mod listener;
 mod log;
 mod manager;
-mod md5;
-mod net;
-mod netstat;
-mod network;
-mod peer_name;
-mod probe;
+mod names;
 mod repair;
 mod socket;
+mod stream;
 mod sys;
 
 pub use cidr::IpCidr;
@@ -168,21 +124,18 @@ pub use wireseal_algorithms::TcpAoAlgorithm;
 pub use wireseal_keys as key_chain;
 pub use wireseal_tcp_ao::{Counters, KeyId, MasterKey, Mkt, MktError, OptionCoverage};
 
-pub use any_error::AnyError;
-pub use error::{EinvalReason, Error};
+pub use error::{EinvalReason, Error, ExportedError};
 pub use info::Info;
+pub use kernel::{NetworkCounters, Support, probe};
 pub use key::{InstalledKey, SocketKey, Successor};
-pub use key_name::KeyName;
+pub use listener::TcpAoListener;
 pub use manager::{
-    Action, Attachment, KeyManager, ManagerError, Origin, PeerState, Refused, SocketKind, SocketReport,
-    SocketState, StepReport,
+    Action, Attachment, KeyManager, Origin, Refused, SocketKind, SocketReport, SocketState, StepReport,
 };
-pub use net::{Local, TcpAoListener, TcpAoStream};
-pub use netstat::NetworkCounters;
-pub use peer_name::PeerName;
-pub use probe::{Support, probe};
-pub use repair::{Exported, ExportedError, Frozen, TcpState, Window, WindowScale, choose_isn, restore};
+pub use names::{KeyName, PeerName};
+pub use repair::{Exported, Frozen, TcpState, Window, WindowScale, choose_isn, restore};
 pub use socket::TcpAoSocket;
+pub use stream::{Local, TcpAoStream};
 
 /// The README's code compiles.
 #[cfg(doctest)]

@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use crate::{ManagerError, SocketReport, StepReport};
+use crate::Error;
+use crate::manager::{SocketReport, StepReport};
 
 /// Keys of one socket, or peers, that a step logs, so that forged segments do not fill the log.
 #[cfg(feature = "tracing")]
@@ -13,12 +14,12 @@ const MOST: usize = 10;
 pub(crate) struct Log {
     /// The peers without a key to send with.
     #[cfg(feature = "tracing")]
-    expired: Vec<crate::PeerName>,
+    expired: Vec<crate::names::PeerName>,
 }
 
 /// A connection was accepted and refused.
 #[cfg(feature = "tracing")]
-pub(crate) fn refused(remote: SocketAddr, error: &ManagerError) {
+pub(crate) fn refused(remote: SocketAddr, error: &Error) {
     tracing::warn!(%remote, %error, "connection refused");
 }
 
@@ -91,75 +92,41 @@ pub(crate) fn socket(socket: &SocketReport) {
 pub(crate) const fn socket(_: &SocketReport) {}
 
 #[cfg(not(feature = "tracing"))]
-pub(crate) const fn refused(_: SocketAddr, _: &ManagerError) {}
+pub(crate) const fn refused(_: SocketAddr, _: &Error) {}
 
 #[cfg(all(test, feature = "tracing"))]
 mod tests {
-    use std::fmt::{Debug, Write};
-    use std::sync::{Arc, Mutex};
+    use std::io;
+    use std::sync::Arc;
 
-    use tracing::field::{Field, Visit};
-    use tracing::span::{Attributes, Id, Record};
-    use tracing::{Event, Metadata, Subscriber};
+    use tracing_subscriber::fmt;
 
     use super::*;
-
-    /// Keeps the fields of each event, in its order, as text.
-    struct Lines(Arc<Mutex<Vec<String>>>);
-
-    struct Line(String);
-
-    impl Visit for Line {
-        fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-            write!(self.0, "{field}={value:?} ").unwrap();
-        }
-    }
-
-    impl Subscriber for Lines {
-        fn enabled(&self, _: &Metadata<'_>) -> bool {
-            true
-        }
-
-        fn new_span(&self, _: &Attributes<'_>) -> Id {
-            Id::from_u64(1)
-        }
-
-        fn record(&self, _: &Id, _: &Record<'_>) {}
-
-        fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-        fn event(&self, event: &Event<'_>) {
-            let mut line = Line(String::new());
-            event.record(&mut line);
-            self.0.lock().unwrap().push(line.0.trim_end().to_owned());
-        }
-
-        fn enter(&self, _: &Id) {}
-
-        fn exit(&self, _: &Id) {}
-    }
+    use crate::PeerName;
 
     #[test]
     fn a_peer_without_a_key_is_logged_once_until_it_has_one_again() {
-        let lines = Arc::new(Mutex::new(Vec::new()));
-        tracing::subscriber::with_default(Lines(Arc::clone(&lines)), || {
+        let (lines, writer) = io::pipe().unwrap();
+        let logged = fmt().with_writer(Arc::new(writer)).without_time().with_target(false).with_ansi(false);
+        tracing::subscriber::with_default(logged.finish(), || {
             let mut log = Log::default();
-            for expired in
-                [&["192.0.2.1"][..], &["192.0.2.1"], &["192.0.2.1", "192.0.2.2"], &[], &["192.0.2.1"]]
-            {
-                let expired = expired.iter().map(|address| crate::PeerName::new(address.parse().unwrap()));
+            let mut step = |expired: &[String]| {
+                let expired = expired.iter().map(|address| PeerName::new(address.parse().unwrap()));
                 log.step(&StepReport { sockets: Vec::new(), expired: expired.collect(), next_step: None });
+            };
+            let [one, other] = ["192.0.2.1", "192.0.2.2"].map(str::to_owned);
+            for expired in [&[one.clone()][..], &[one.clone()], &[one.clone(), other], &[], &[one]] {
+                step(expired);
             }
-            let expired =
-                (0..20).map(|last| crate::PeerName::new(std::net::Ipv4Addr::new(198, 51, 100, last).into()));
-            log.step(&StepReport { sockets: Vec::new(), expired: expired.collect(), next_step: None });
+            step(&(0..20).map(|last| format!("198.51.100.{last}")).collect::<Vec<_>>());
         });
-        let lines = lines.lock().unwrap();
-        let said = "message=no key is valid for sending: no connection can be opened peer=";
+        let lines = io::read_to_string(lines).unwrap();
+        let lines: Vec<&str> = lines.lines().map(str::trim).collect();
+        let said = "WARN no key is valid for sending: no connection can be opened peer=";
         for (line, peer) in lines.iter().zip(["192.0.2.1", "192.0.2.2", "192.0.2.1", "198.51.100.0"]) {
             assert_eq!(*line, format!("{said}{peer}"));
         }
-        assert_eq!(lines.last().unwrap(), "message=no key is valid for sending with 10 more peers");
+        assert_eq!(*lines.last().unwrap(), "WARN no key is valid for sending with 10 more peers");
         assert_eq!(lines.len(), 3 + MOST + 1);
     }
 }

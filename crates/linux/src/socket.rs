@@ -1,31 +1,33 @@
-//! TCP-AO on a socket, call by call.
+//! TCP-AO on a socket, call by call; and TCP-MD5 (RFC 2385), for listeners whose peers move to TCP-AO one by one.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use linux_raw_sys::net::{TCP_AO_ADD_KEY, TCP_AO_DEL_KEY, TCP_AO_INFO};
+use cidr::IpCidr;
+use linux_raw_sys::net::{
+    TCP_AO_ADD_KEY, TCP_AO_DEL_KEY, TCP_AO_INFO, TCP_MD5SIG_EXT, TCP_MD5SIG_FLAG_IFINDEX,
+    TCP_MD5SIG_FLAG_PREFIX, tcp_md5sig,
+};
 use socket2::{Domain, Protocol, SockRef};
-use wireseal_tcp_ao::KeyId;
+use wireseal_tcp_ao::{KeyId, MasterKey};
 
 use crate::errno::{Request, SocketState, missing_successor};
-use crate::error::Error;
-use crate::info::{Change, Info};
-use crate::key::{InstalledKey, SocketKey, Successor};
-use crate::key_name::KeyName;
-use crate::network::Family;
-use crate::{convert, sys};
+use crate::info::Change;
+use crate::key::{Family, all_keys, delete_key, for_md5_key, installed_keys};
+use crate::sys::{self, Secret, to_kernel, zeroed};
+use crate::{Error, Info, InstalledKey, KeyName, SocketKey, Successor};
 
 /// A view of one TCP socket, borrowed: std's, socket2's, tokio's or any other that has a descriptor.
 ///
-/// Every call goes to the kernel at once; nothing is cached. A failed call leaves the socket unchanged, except as
-/// [`TcpAoSocket::delete_key`] says of [`Error::KeyInUse`].
+/// Every call goes to the kernel; nothing is cached. A failed call leaves the socket unchanged, with one exception at
+/// [`TcpAoSocket::delete_key`].
 #[derive(Clone, Copy, Debug)]
 pub struct TcpAoSocket<'fd> {
     fd: BorrowedFd<'fd>,
 }
 
 impl<'fd> TcpAoSocket<'fd> {
-    /// The TCP-AO side of a socket. The first call reports it if this is not a TCP socket.
+    /// A view of a socket. If it is not a TCP socket, the calls fail with [`Error::NotATcpSocket`].
     #[must_use]
     pub fn new<S: AsFd + ?Sized>(socket: &'fd S) -> Self {
         Self { fd: socket.as_fd() }
@@ -41,10 +43,10 @@ impl<'fd> TcpAoSocket<'fd> {
     /// [`Error::NotSupported`], [`Error::IdInUse`], [`Error::Md5KeyInTheWay`], [`Error::AlgorithmMissing`],
     /// [`Error::MacTooLong`], [`Error::Connected`], [`Error::NoMemory`] and [`Error::Refused`].
     pub fn add_key(&self, key: &SocketKey<'_>) -> Result<(), Error> {
-        // The algorithm first: it can be refused without a socket.
+        // The algorithm first: it can be refused without a TCP socket.
         let algorithm = key.mkt.parameters().algorithm;
-        let name = algorithm.linux_name().ok_or(Error::AlgorithmNotInLinux(algorithm))?;
-        let add = convert::add_key(key, name, self.family()?)?;
+        let name = algorithm.linux_name().ok_or(Error::AlgorithmNotInLinux { algorithm, key_id: None })?;
+        let add = key.to_kernel(name, self.family()?)?;
         sys::set(self.fd, TCP_AO_ADD_KEY, &*add).map_err(|error| self.error(&Request::AddKey(key), error))
     }
 
@@ -60,7 +62,7 @@ impl<'fd> TcpAoSocket<'fd> {
     /// listening socket.
     pub fn delete_key(&self, key: &KeyName, successor: Successor) -> Result<(), Error> {
         let is_listening = SockRef::from(&self.fd).is_listener().unwrap_or(false);
-        let delete = convert::delete_key(key, successor, self.family()?, is_listening)?;
+        let delete = delete_key(key, successor, self.family()?, is_listening)?;
         sys::set(self.fd, TCP_AO_DEL_KEY, &delete).map_err(|error| {
             let missing = || missing_successor(&self.keys().ok()?, key, successor);
             if error.raw_os_error() == Some(libc::ENOENT)
@@ -77,8 +79,8 @@ impl<'fd> TcpAoSocket<'fd> {
     /// # Errors
     /// [`Error::ForeignAlgorithm`] if another program put a key there with an algorithm that Wireseal does not have.
     pub fn keys(&self) -> Result<Vec<InstalledKey>, Error> {
-        match convert::all_keys(|buffer| sys::get_keys(self.fd, buffer)) {
-            Ok(keys) => convert::installed_keys(&keys),
+        match all_keys(|buffer| sys::get_keys(self.fd, buffer)) {
+            Ok(keys) => installed_keys(&keys),
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(Vec::new()),
             Err(error) => Err(self.error(&Request::GetKeys, error)),
         }
@@ -96,9 +98,9 @@ impl<'fd> TcpAoSocket<'fd> {
         }
     }
 
-    /// Whether the connection has received a segment (`tcpi_segs_in` of `TCP_INFO`), also after its end. A socket that is not
-    /// connected, but has, may hold what an unsigned peer sent: its octets can still be read, and `FIONREAD` does not count
-    /// those behind an urgent one.
+    /// Whether the connection has received a segment (`tcpi_segs_in` of `TCP_INFO`), also after its end. If a socket that is not connected
+    /// has received any, octets of an unsigned peer may still be read from it, and `FIONREAD` does not count those behind an urgent
+    /// one.
     ///
     /// # Errors
     /// [`Error::Io`] if this is not a TCP socket.
@@ -122,14 +124,6 @@ impl<'fd> TcpAoSocket<'fd> {
         self.change(&Change { rnext_key: Some(recv_id), ..Change::default() })
     }
 
-    /// Sets the current and the rnext key in one call.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchKey`], and [`Error::Refused`] on a listening socket.
-    pub fn set_current_and_rnext(&self, send_id: KeyId, recv_id: KeyId) -> Result<(), Error> {
-        self.change(&Change { current_key: Some(send_id), rnext_key: Some(recv_id), ..Change::default() })
-    }
-
     /// Refuses unsigned segments from every peer, or only from those that a key is for (the default).
     ///
     /// A listening or unconnected socket can require TCP-AO before it has a key; then nothing gets through.
@@ -148,7 +142,7 @@ impl<'fd> TcpAoSocket<'fd> {
         self.change(&Change { accept_icmps: Some(accept), ..Change::default() })
     }
 
-    /// Reads, changes, writes, because `TCP_AO_INFO` always writes `ao_required` and `accept_icmps`.
+    /// Reads first, because `TCP_AO_INFO` always writes `ao_required` and `accept_icmps`.
     pub(crate) fn change(&self, change: &Change) -> Result<(), Error> {
         let failed = |error| self.error(&Request::SetInfo(change), error);
         let info = self.info()?;
@@ -163,6 +157,47 @@ impl<'fd> TcpAoSocket<'fd> {
             }
         }
         sys::set(self.fd, TCP_AO_INFO, &written).map_err(failed)
+    }
+
+    /// Puts a TCP-MD5 key on the socket, or replaces the one for the same network (`TCP_MD5SIG_EXT`).
+    ///
+    /// Use it on a listening socket with peers of either kind. A socket never has both for one peer.
+    ///
+    /// # Errors
+    /// [`Error::AoKeyInTheWay`], [`Error::UnusableNetwork`], [`Error::NoMemory`], [`Error::Refused`] if `vrf` is not a VRF
+    /// device; and [`Error::Io`] with ENOPROTOOPT from a kernel without `CONFIG_TCP_MD5SIG`.
+    pub fn set_md5_key(&self, remote: IpCidr, vrf: Option<u32>, secret: &MasterKey) -> Result<(), Error> {
+        self.write_md5(remote, vrf, secret.expose_secret(), &Request::SetMd5Key { vrf })
+    }
+
+    /// Deletes the TCP-MD5 key for this network and VRF (`TCP_MD5SIG_EXT`).
+    ///
+    /// A connection without it continues unsigned: close the connection first.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchMd5Key`], [`Error::UnusableNetwork`], and [`Error::Refused`] if `vrf` is not a VRF device.
+    pub fn delete_md5_key(&self, remote: IpCidr, vrf: Option<u32>) -> Result<(), Error> {
+        self.write_md5(remote, vrf, &[], &Request::DeleteMd5Key { remote, vrf })
+    }
+
+    /// An empty secret deletes.
+    fn write_md5(
+        &self,
+        remote: IpCidr,
+        vrf: Option<u32>,
+        secret: &[u8],
+        request: &Request<'_>,
+    ) -> Result<(), Error> {
+        let (address, prefix) = for_md5_key(remote, self.family()?)?;
+        let flags = TCP_MD5SIG_FLAG_PREFIX | if vrf.is_some() { TCP_MD5SIG_FLAG_IFINDEX } else { 0 };
+        let mut md5: Secret<tcp_md5sig> = zeroed();
+        md5.tcpm_addr = to_kernel(address);
+        md5.tcpm_flags = flags as u8;
+        md5.tcpm_prefixlen = prefix;
+        md5.tcpm_keylen = secret.len() as u16;
+        md5.tcpm_ifindex = vrf.unwrap_or(0).cast_signed();
+        md5.tcpm_key[..secret.len()].copy_from_slice(secret);
+        sys::set(self.fd, TCP_MD5SIG_EXT, &md5).map_err(|error| self.error(request, error))
     }
 
     pub(crate) const fn fd(&self) -> BorrowedFd<'fd> {

@@ -6,9 +6,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::{Shutdown, shutdown};
 use wireseal_keys::Timestamp;
-use wireseal_linux::{
-    Attachment, InstalledKey, KeyManager, ManagerError, PeerName, SocketKind, SocketReport, TcpAoSocket,
-};
+use wireseal_linux::{Attachment, InstalledKey, KeyManager, PeerName, SocketKind, SocketReport, TcpAoSocket};
 use wireseal_tcp_ao::KeyId;
 
 use super::socket::{local_of, remote_of};
@@ -73,7 +71,7 @@ impl Protected {
         &mut self,
         manager: &KeyManager,
         socket: &OwnedFd,
-    ) -> Result<Vec<(PeerName, Segments)>, ManagerError> {
+    ) -> Result<Vec<(PeerName, Segments)>, wireseal_linux::Error> {
         let report = manager.step_with(&self.attachment, socket, Timestamp::now())?;
         if report.expired && !self.is_over {
             self.is_over = true;

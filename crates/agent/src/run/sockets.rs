@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use socket2::SockRef;
 use tracing::field::display;
 use wireseal_keys::{KeyChain, Timestamp};
-use wireseal_linux::{KeyManager, ManagerError, PeerName, TcpAoSocket};
+use wireseal_linux::{KeyManager, PeerName, TcpAoSocket};
 
 use super::RunError;
 use super::process::Opened;
@@ -108,7 +108,7 @@ impl Sockets {
         }
         if kind_of(socket) == Kind::Keyless {
             return match self.manager.attach_connecting(socket, address, Timestamp::now()) {
-                Err(ManagerError::NoPeer(_)) => Ok(()),
+                Err(Error::NoPeer(_)) => Ok(()),
                 _ => {
                     tracing::error!(%remote, "connect was refused: {KEYLESS}");
                     Err(Errno::KEYREJECTED)
@@ -124,7 +124,7 @@ impl Sockets {
                 self.known.insert(inode, Known::Protected(protected));
                 Ok(())
             }
-            Err(ManagerError::NoPeer(_)) => Ok(()),
+            Err(Error::NoPeer(_)) => Ok(()),
             Err(error) => {
                 tracing::error!(%remote, %error, "connect was refused");
                 Err(errno_of(&error))
@@ -263,7 +263,7 @@ impl Sockets {
                 self.known.insert(inode, Known::Protected(Protected::new(attachment)));
                 self.step_socket(inode, socket);
             }
-            Err(ManagerError::NoPeer(_)) => {
+            Err(Error::NoPeer(_)) => {
                 self.known.insert(inode, Known::Other);
             }
             Err(error) => {
@@ -316,9 +316,9 @@ fn for_each(open: &HashMap<u64, (i32, RawFd)>, mut with: impl FnMut(u64, &OwnedF
 }
 
 /// What the program is told.
-const fn errno_of(error: &ManagerError) -> Errno {
+const fn errno_of(error: &Error) -> Errno {
     match error {
-        ManagerError::NoKeyToSendWith { .. } => Errno::KEYEXPIRED,
+        Error::NoKeyToSendWith { .. } => Errno::KEYEXPIRED,
         _ => Errno::KEYREJECTED,
     }
 }

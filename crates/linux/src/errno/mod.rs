@@ -5,11 +5,9 @@ use std::net::IpAddr;
 
 use cidr::IpCidr;
 
-use crate::error::{EinvalReason, Error};
 use crate::info::Change;
-use crate::key::{InstalledKey, SocketKey, Successor};
-use crate::key_name::KeyName;
-use crate::network::canonical;
+use crate::names::canonical;
+use crate::{EinvalReason, Error, InstalledKey, KeyName, SocketKey, Successor};
 
 /// What the kernel was asked for.
 #[derive(Clone, Copy, Debug)]

@@ -153,7 +153,10 @@ fn ao_40_messages_say_what_to_do() {
     let name = KeyName { remote: network("192.0.2.1"), vrf: Some(3), send_id: KeyId(1), recv_id: KeyId(2) };
     let expected: [(Error, &[&str]); 20] = [
         (Error::NotSupported, &["Linux 6.7", "CONFIG_TCP_AO", "wireseal-smoltcp", "wireseal_tcp_ao::shim"]),
-        (Error::AlgorithmNotInLinux(TcpAoAlgorithm::Kmac256_128), &["KMAC256-128", "configure", "userspace"]),
+        (
+            Error::AlgorithmNotInLinux { algorithm: TcpAoAlgorithm::Kmac256_128, key_id: None },
+            &["KMAC256-128", "configure", "userspace"],
+        ),
         (Error::AlgorithmMissing(TcpAoAlgorithm::Aes128Cmac), &["AES-128-CMAC-96", "configure"]),
         (Error::IdInUse { send_id: KeyId(1), recv_id: KeyId(2) }, &["SendID 1", "RecvID 2", "delete"]),
         (Error::Md5KeyInTheWay, &["TCP-MD5", "delete_md5_key"]),

@@ -1,16 +1,63 @@
-//! Applying plans to a socket while the peers change which keys are in use.
+//! Applying: the calls of a plan, one by one, while the peers change which keys are in use.
 
+use std::io;
 use std::sync::Arc;
 
+use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_keys::{KeyChain, Timestamp};
+use wireseal_tcp_ao::{MasterKey, Mkt};
+use zeroize::Zeroizing;
 
-use crate::manager::action::{Action, Origin, SocketKind};
 use crate::manager::peers::{Configured, PeerTable, overlapping};
-use crate::manager::plan::Plan;
-use crate::manager::refusals::failed_under;
-use crate::manager::state::{Found, Memory, Reported};
-use crate::manager::target::Target;
-use crate::{Error, KeyName, PeerName};
+use crate::manager::plan::{Action, Call, Found, Memory, Origin, Plan, SocketKind, Target};
+use crate::{Error, InstalledKey, KeyName, PeerName, SocketKey, Successor, TcpAoSocket};
+
+/// Seconds between steps when nothing is due, since the clock may be set.
+pub(super) const IDLE: u32 = 30;
+
+/// Seconds between steps while a peer has not switched keys.
+const WAITING: u32 = 1;
+
+/// Octets of a placeholder's secret.
+const PLACEHOLDER_SECRET_LENGTH: usize = 32;
+
+/// What reads and changes the keys of a socket: the kernel, or its model in tests.
+pub(super) trait Calls {
+    /// All keys on the socket.
+    fn look(&mut self) -> Result<Vec<InstalledKey>, Error>;
+    fn call(&mut self, call: &Call<'_>) -> Result<(), Error>;
+}
+
+impl Calls for TcpAoSocket<'_> {
+    fn look(&mut self) -> Result<Vec<InstalledKey>, Error> {
+        self.keys()
+    }
+
+    fn call(&mut self, call: &Call<'_>) -> Result<(), Error> {
+        match *call {
+            Call::Add { key, .. } => self.add_key(&key),
+            Call::AddPlaceholder { key, algorithm } => {
+                let mkt = placeholder(key, algorithm)?;
+                self.add_key(&SocketKey { vrf: key.vrf, ..SocketKey::new(key.remote, &mkt) })
+            }
+            Call::SetCurrent(key) => self.set_current_key(key.send_id),
+            Call::SetRnext(key) => self.set_rnext_key(key.recv_id),
+            Call::Delete { key, successor, is_current, is_rnext, .. } => {
+                let current = successor.filter(|_| is_current).map(|name| name.send_id);
+                let rnext = successor.filter(|_| is_rnext).map(|name| name.recv_id);
+                self.delete_key(&key, Successor { current, rnext })
+            }
+        }
+    }
+}
+
+/// A key with these ids and a random secret.
+fn placeholder(KeyName { send_id, recv_id, .. }: KeyName, algorithm: TcpAoAlgorithm) -> io::Result<Mkt> {
+    let mut secret = Zeroizing::new([0; PLACEHOLDER_SECRET_LENGTH]);
+    getrandom::fill(secret.as_mut_slice())?;
+    let master_key = MasterKey::new(secret.as_slice()).expect("32 octets are between 1 and 80");
+    Mkt::with_short_master_key(send_id, recv_id, algorithm, master_key).map_err(io::Error::other)
+}
 
 /// The result of applying plans to a socket.
 #[derive(Debug, Default)]
@@ -25,7 +72,7 @@ pub(super) struct Outcome {
     pub(super) overdue: Vec<KeyName>,
     /// As in [`Plan`], the earliest.
     pub(super) again: Option<Timestamp>,
-    /// The keys under which segments have failed, when the keys were last read, and how many; `None` if they were not read.
+    /// The keys under which segments have failed, and how many, when the keys were last read; `None` if they were not.
     pub(super) bad: Option<Vec<(KeyName, u64)>>,
 }
 
@@ -42,36 +89,31 @@ pub(super) struct Scope<'a> {
 }
 
 /// The keys on a socket, by peer.
-type OnSocket<K> = PeerTable<Vec<K>>;
+type OnSocket = PeerTable<Vec<InstalledKey>>;
 
-/// A peer whose keys on the socket are not as they should be yet.
+/// A peer whose turn is still to come.
 struct Unsettled {
     peer: PeerName,
     /// `None` if the peer was removed.
     chain: Option<Arc<KeyChain>>,
     set_aside: Vec<KeyName>,
-    /// The keys that the kernel has just refused to delete though they are not in use. Perhaps they are gone.
+    /// The keys that the kernel has just refused to delete though they are not in use; they may be gone.
     undeleted: Vec<KeyName>,
-    /// A key had an id of another peer's, which may be deleted in the same round.
+    /// A key had an id of another peer's key, which may be deleted in the same turn.
     has_clashed: bool,
 }
 
 impl Scope<'_> {
-    /// Reads the keys of a socket, plans for each peer, and applies the plans' actions one by one.
+    /// Looks at the keys of a socket, plans for each peer, and makes the plans' calls one by one.
     ///
-    /// If an action fails, the keys are read again after the other peers' turn, and a new plan for that peer is made without
-    /// the key in question, so that one impossible key does not hold up the others. The next step tries it again, for instance
-    /// to delete a key that the peer asked for between reading and deleting.
-    pub(super) fn settle<K: Reported>(
-        &self,
-        memories: &mut PeerTable<Memory>,
-        mut read: impl FnMut() -> Result<Vec<K>, Error>,
-        mut apply: impl FnMut(&Action, Option<&KeyChain>) -> Result<(), Error>,
-    ) -> Outcome {
+    /// If a call fails, it looks again after the other peers' turn, and plans again for that peer without the key in question, so that one
+    /// impossible key does not hold up the others. The next step tries it again, for instance to delete a key that the peer asked for
+    /// between looking and deleting.
+    pub(super) fn apply(&self, memories: &mut PeerTable<Memory>, socket: &mut impl Calls) -> Outcome {
         let mut outcome = Outcome { bad: Some(Vec::new()), ..Outcome::default() };
         let mut unsettled = self.unsettled(memories);
         while !unsettled.is_empty() {
-            let keys = match read() {
+            let keys = match socket.look() {
                 Ok(keys) => keys,
                 Err(error) => {
                     outcome.failed.push((None, error));
@@ -79,15 +121,16 @@ impl Scope<'_> {
                     return outcome;
                 }
             };
-            outcome.bad = Some(failed_under(&keys));
+            let failing = keys.iter().filter(|key| key.bad > 0);
+            outcome.bad = Some(failing.map(|key| (key.name, key.bad)).collect());
             let on_socket = self.by_peer(keys);
             unsettled.retain_mut(|peer| match &peer.chain {
                 Some(chain) => {
                     let chain = Arc::clone(chain);
                     let memory = memories.entry(peer.peer).or_default();
-                    self.settle_peer(peer, &chain, memory, &on_socket, &mut apply, &mut outcome)
+                    self.turn(peer, &chain, memory, &on_socket, socket, &mut outcome)
                 }
-                None => forget(peer, memories, &on_socket, &mut apply, &mut outcome),
+                None => remove(peer, memories, &on_socket, socket, &mut outcome),
             });
         }
         outcome
@@ -118,23 +161,23 @@ impl Scope<'_> {
     }
 
     /// Sorts the keys of a socket by peer. All keys of a connection are its peer's.
-    fn by_peer<K: Reported>(&self, keys: Vec<K>) -> OnSocket<K> {
+    fn by_peer(&self, keys: Vec<InstalledKey>) -> OnSocket {
         let mut on_socket = OnSocket::new();
         for key in keys {
-            let peer = self.only.unwrap_or_else(|| key.name().peer());
-            on_socket.entry(peer).or_insert_with(Vec::new).push(key);
+            let peer = self.only.unwrap_or_else(|| key.name.peer());
+            on_socket.entry(peer).or_default().push(key);
         }
         on_socket
     }
 
-    /// Plans for one peer and applies the plan; returns whether another round is needed.
-    fn settle_peer<K: Reported>(
+    /// Plans for one peer and makes the plan's calls; returns whether the peer needs another turn.
+    fn turn(
         &self,
         unsettled: &mut Unsettled,
         chain: &KeyChain,
         memory: &mut Memory,
-        on_socket: &OnSocket<K>,
-        apply: &mut impl FnMut(&Action, Option<&KeyChain>) -> Result<(), Error>,
+        on_socket: &OnSocket,
+        socket: &mut impl Calls,
         outcome: &mut Outcome,
     ) -> bool {
         let Self { now, .. } = *self;
@@ -148,18 +191,15 @@ impl Scope<'_> {
         let is_held = |name: &KeyName| found.iter().any(|key| key.name == *name);
         outcome.overdue.extend(unsettled.undeleted.drain(..).filter(is_held));
         let plan = target.plan(&found, memory, &unsettled.set_aside);
-        let refused = plan.actions.iter().find_map(|action| match apply(action, Some(chain)) {
-            Ok(()) => {
-                memory.note(action, kind, &found);
-                outcome.done.push(*action);
-                None
+        let refused = plan.calls.iter().find_map(|call| {
+            let (action, called) = (call.action(), socket.call(call));
+            if matches!(called, Ok(()) | Err(Error::KeyInUse(_))) {
+                memory.note(&action, called.is_ok(), kind, &found);
             }
-            Err(error) => {
-                if matches!(error, Error::KeyInUse(_)) {
-                    memory.note_in_use(action, kind, &found);
-                }
-                Some((*action, error))
+            if called.is_ok() {
+                outcome.done.push(action);
             }
+            called.err().map(|error| (action, error))
         });
         let Some((action, error)) = refused else {
             outcome.take_over(plan);
@@ -185,11 +225,11 @@ impl Scope<'_> {
     }
 
     /// The keys of other peers, on the socket or in a chain, that are for some of the same connections.
-    fn near<K: Reported>(&self, peer: PeerName, on_socket: &OnSocket<K>) -> Vec<KeyName> {
+    fn near(&self, peer: PeerName, on_socket: &OnSocket) -> Vec<KeyName> {
         if self.only.is_some() {
             return Vec::new();
         }
-        let held = overlapping(on_socket, peer).flat_map(|(_, keys)| keys.iter().map(Reported::name));
+        let held = overlapping(on_socket, peer).flat_map(|(_, keys)| keys.iter().map(|key| key.name));
         let planned = overlapping(self.peers, peer)
             .flat_map(|(other, configured)| configured.chain.keys().iter().map(|key| other.key(key.mkt())));
         held.chain(planned).collect()
@@ -197,39 +237,47 @@ impl Scope<'_> {
 }
 
 impl Outcome {
-    fn take_over(&mut self, plan: Plan) {
+    /// When the socket needs its next step even if no chain changes.
+    pub(super) fn next(&self, is_peer_behind: bool, now: Timestamp) -> Option<Timestamp> {
+        let is_busy = self.failed.iter().any(|(_, error)| matches!(error, Error::KeyInUse(_)));
+        let soon = (is_peer_behind || is_busy).then(|| now.later_by(WAITING));
+        let retry = (!self.failed.is_empty()).then(|| now.later_by(IDLE));
+        [soon, retry, self.again].into_iter().flatten().min()
+    }
+
+    fn take_over(&mut self, plan: Plan<'_>) {
         self.expired |= plan.expired;
         self.overdue.extend(plan.overdue);
         self.again = [self.again, plan.again].into_iter().flatten().min();
     }
 }
 
-/// Deletes the keys of a peer that was removed from a socket that is not connected. Returns whether another round has to look for keys
+/// Deletes the keys of a peer that was removed, from a socket that is not connected. Returns whether another turn has to look for those
 /// that could not be deleted.
-fn forget<K: Reported>(
+fn remove(
     unsettled: &mut Unsettled,
     memories: &mut PeerTable<Memory>,
-    on_socket: &OnSocket<K>,
-    apply: &mut impl FnMut(&Action, Option<&KeyChain>) -> Result<(), Error>,
+    on_socket: &OnSocket,
+    socket: &mut impl Calls,
     outcome: &mut Outcome,
 ) -> bool {
     let peer = unsettled.peer;
     let is_placeholder = |name| memories.get(&peer).is_some_and(|memory| memory.is_placeholder(name));
     let (mut refused, mut is_gone) = (Vec::new(), true);
-    for key in on_socket.get(&peer).into_iter().flatten().map(Reported::name) {
+    for key in on_socket.get(&peer).into_iter().flatten().map(|key| key.name) {
         if unsettled.set_aside.contains(&key) {
             is_gone = false;
             outcome.overdue.push(key);
             continue;
         }
         let origin = if is_placeholder(key) { Origin::Placeholder } else { Origin::Leftover };
-        let action = Action::Delete { key, origin, successor: None, is_current: false, is_rnext: false };
-        match apply(&action, None) {
-            Ok(()) => outcome.done.push(action),
+        let call = Call::Delete { key, origin, successor: None, is_current: false, is_rnext: false };
+        match socket.call(&call) {
+            Ok(()) => outcome.done.push(call.action()),
             Err(error) => {
                 is_gone = false;
                 refused.push(key);
-                outcome.failed.push((Some(action), error));
+                outcome.failed.push((Some(call.action()), error));
             }
         }
     }

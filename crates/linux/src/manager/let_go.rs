@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use wireseal_keys::Timestamp;
 
-use crate::manager::attachment::{Attachment, lock};
-use crate::manager::key_manager::KeyManager;
+use crate::Error;
+use crate::manager::KeyManager;
 use crate::manager::report::SocketReport;
-use crate::{Error, ManagerError};
+use crate::manager::sockets::{Attachment, lock};
 
 impl Attachment {
     /// Closes the manager's descriptor of the socket, and keeps what the manager knows of it. [Steps](KeyManager::step) leave the socket
@@ -31,27 +31,27 @@ impl KeyManager {
     /// does not keep. Logs what it did (feature `tracing`).
     ///
     /// # Errors
-    /// [`ManagerError::AnotherSocket`] if it is not the socket that was attached, for instance because the program has closed that
-    /// one and opened another; [`ManagerError::Socket`] if the descriptor cannot be duplicated. Nothing has changed then.
+    /// [`Error::AnotherSocket`] if it is not the socket that was attached, for instance because the program has closed that
+    /// one and opened another; [`Error::Io`] if the descriptor cannot be duplicated. Nothing has changed then.
     pub fn step_with<S: AsFd + ?Sized>(
         &self,
         attachment: &Attachment,
         socket: &S,
         now: Timestamp,
-    ) -> Result<SocketReport, ManagerError> {
+    ) -> Result<SocketReport, Error> {
         let _turn = lock(&self.shared.turn);
         let state = self.shared.state();
         let listed =
             state.position(attachment.number()).map(|index| Arc::clone(&state.sockets[index].socket));
         drop(state);
-        let attached = listed.ok_or(ManagerError::AnotherSocket)?;
+        let attached = listed.ok_or(Error::AnotherSocket)?;
         let mut attached = lock(&attached);
-        if !attached.take_up(socket).map_err(Error::Io)? {
-            return Err(ManagerError::AnotherSocket);
+        if !attached.take_up(socket)? {
+            return Err(Error::AnotherSocket);
         }
         let report = self.step_socket(attachment.number(), &mut attached, now);
         attached.let_go();
-        let report = report.ok_or(ManagerError::AnotherSocket)?;
+        let report = report.ok_or(Error::AnotherSocket)?;
         crate::log::socket(&report);
         Ok(report)
     }

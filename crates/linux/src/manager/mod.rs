@@ -1,31 +1,502 @@
 //! Installing and removing the keys of key chains on sockets, on schedule.
+//!
+//! A chain's way to the kernel: `set_peer` puts it into the table (`peers`) and makes a step due (`sockets`), which a thread or a task
+//! takes (`background`). For each socket a step
+//! 1. looks: what the socket is (`look`), and which keys the kernel has on it;
+//! 2. plans: what to do about each peer's keys, a pure function of chain, time and keys (`plan`);
+//! 3. applies: makes the plan's calls, and looks and plans again without a key that the kernel refused (`apply`);
+//! 4. reports: what was done, what failed, and which segments the kernel refused (`report`).
 
-mod action;
 mod apply;
-mod attached;
-mod attachment;
 mod background;
-mod error;
-mod key_manager;
 mod let_go;
-mod pace;
+mod look;
 mod peers;
 mod plan;
-mod refusals;
 mod report;
-mod state;
-mod step;
-mod target;
-#[cfg(feature = "tokio")]
-mod task;
+mod sockets;
 mod vrf;
 
-pub use action::{Action, Origin, SocketKind};
-pub use attachment::{Attachment, SocketState};
-pub use error::ManagerError;
-pub use key_manager::{KeyManager, PeerState};
-pub use refusals::Refused;
-pub use report::{SocketReport, StepReport};
+use std::fmt;
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex};
+
+use wireseal_keys::{KeyChain, Timestamp};
+
+use self::apply::{Outcome, Scope};
+use self::look::{Attached, Look};
+use self::peers::{Configured, PeerTable, check, longest, next_change};
+use self::sockets::{Entry, Shared, lock};
+
+use crate::{Error, PeerName, TcpAoSocket};
+
+pub use plan::{Action, Origin, SocketKind};
+pub use report::{Refused, SocketReport, SocketState, StepReport};
+pub use sockets::Attachment;
+
+/// Installs and removes the keys of key chains on sockets, on schedule. A clone is another handle on the same manager.
+///
+/// A manager has any number of peers, each an address or a network with a key chain. While it runs, [`set_peer`](Self::set_peer) adds
+/// peers and changes their chains, and [`remove_peer`](Self::remove_peer) removes them. Use one manager for all peers of a listener: a
+/// step reads a socket's keys once, however many peers they are for. A listener may be attached to several managers if none of their
+/// peers overlap.
+///
+/// | a socket that | attach it | it gets |
+/// |---|---|---|
+/// | listens, or will | with [`attach`](Self::attach) before `listen`, if possible | the keys of all peers that are accepted now |
+/// | will connect | with [`attach_connecting`](Self::attach_connecting) before `connect` | those of its peer, the preferred one as current and rnext key |
+/// | was accepted | with [`attach_accepted`](Self::attach_accepted) at once | those of its peer, in place of the keys from its handshake |
+///
+/// Then call [`step_due`](Self::step_due) every second, or with feature `tokio` spawn [`run_reporting`](Self::run_reporting), which
+/// does. Neither that nor the thread of a [`TcpAoListener`](crate::TcpAoListener) survives a fork. Take steps in the network namespace
+/// of the sockets, because the kernel is asked there which VRF a device is in.
+///
+/// # Which peer a connection belongs to
+/// The one with the longest prefix that contains its remote address, in its VRF; decided when the connection is attached. Networks may
+/// overlap: a network of dynamic neighbours, say, and a neighbour within it that has a chain of its own. During the handshake Linux
+/// accepts the keys of both for that neighbour; attaching leaves it those of its own chain. As the ids of keys for the same connection
+/// must differ (RFC 5925 §3.1), `set_peer` refuses peers that overlap if two of their keys have a SendID or RecvID in common while both
+/// are valid.
+///
+/// A connection keeps its peer while it is attached, even if a peer with a longer prefix is added. If its peer is removed, it
+/// keeps its keys, so that you can end the session in order (in BGP, with a NOTIFICATION), and reports say that it has
+/// [`expired`](crate::SocketReport::expired).
+///
+/// # What happens to a key
+/// - It is added at the start of its accept lifetime, widened by the chain's tolerance.
+/// - While it is [preferred](wireseal_keys::ActiveKeys::preferred), RNextKeyID asks the peer for it.
+/// - The kernel signs with the key that the peer asks for. After the current key's send lifetime this end switches to the preferred key
+///   unasked: once the peer has signed with it, or at the latest after half of the time for which the current key is still accepted.
+/// - It is deleted after its accept lifetime, even if the peer still asks for it;
+///   [`SocketReport::taken_away`](crate::SocketReport::taken_away) then lists it.
+/// - If it leaves the chain, it is deleted at once; if its secret changes, it is replaced at once. If the peer is removed, its keys are
+///   deleted from sockets that listen.
+///
+/// The manager leaves other programs' keys on a listener alone. From a connection it deletes every key that is not of its peer's
+/// chain. Attach a connection to one manager.
+///
+/// # Nothing unsigned gets through
+/// Attaching a listener or unconnected socket makes it [require](crate::TcpAoSocket::set_required) TCP-AO, and it always has a key for
+/// each peer. While no key is valid for sending, that is a placeholder: a key with free ids and a random secret. Any socket has one
+/// briefly while a secret is replaced under the same ids. A connection keeps the keys it has, and the report says to shut it down.
+///
+/// If a listener also serves peers without TCP-AO, call [`set_required(false)`](crate::TcpAoSocket::set_required) after
+/// attaching; its keys still protect the manager's peers, but a peer that is removed gets in unsigned from then on. A socket
+/// that listens or will, with TCP-MD5 keys for other peers, cannot require TCP-AO, and does not.
+///
+/// `attach` refuses a connection that its peer opened before the listener was attached, with [`Error::Unsigned`], or with
+/// [`Error::Ended`] if the peer has reset it already: close it and accept the next.
+///
+/// # Many peers
+/// A step reads all keys of a listener (304 octets each), because another program may have changed them, and makes other calls only for
+/// keys that change; the work is proportional to keys and peers. Linux itself searches the listener's keys one by one, for each SYN and
+/// each key added. A key takes 200 to 240 octets of the socket's allowance, `net.core.optmem_max`: raise that for more than 500 keys.
+/// With 10,000 peers a manager takes 18 MiB, and a step with nothing to do makes five system calls for the listener and four for each
+/// connection (`benches/results/emulated`).
+///
+/// ```no_run
+/// use std::net::{SocketAddr, TcpStream};
+///
+/// use socket2::{Domain, Socket, Type};
+/// use wireseal_linux::{KeyManager, PeerName};
+/// use wireseal_keys::{KeyChain, Timestamp};
+///
+/// fn serve(chain: KeyChain, for_dynamic: KeyChain) -> Result<(), Box<dyn std::error::Error>> {
+///     let manager = KeyManager::default();
+///     manager.set_peer(PeerName::new("192.0.2.7".parse()?), chain)?;
+///     manager.set_peer(PeerName::new("198.51.100.0/24".parse()?), for_dynamic)?;
+///     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+///     let _attachment = manager.attach(&socket, Timestamp::now())?;
+///     socket.bind(&"0.0.0.0:179".parse::<SocketAddr>()?.into())?;
+///     socket.listen(16)?;
+///     let (stream, remote) = socket.accept()?;
+///     let (stream, remote) = (TcpStream::from(stream), remote.as_socket().ok_or("not TCP")?);
+///     let attachment = manager.attach_accepted(&stream, remote.ip(), Timestamp::now())?;
+///     while !attachment.state().expired {
+///         // Speak BGP on the stream for a second.
+///         let _report = manager.step_due(Timestamp::now());
+///     }
+///     Ok(())
+/// }
+/// ```
+#[derive(Clone, Default)]
+pub struct KeyManager {
+    shared: Arc<Shared>,
+}
+
+impl KeyManager {
+    /// Adds a peer, or replaces its chain. Keys with the same ids and another secret are replaced.
+    ///
+    /// Takes effect in the next step, which is [due](Self::step_due) at once. A step in progress does not undo it.
+    ///
+    /// # Errors
+    /// [`Error::AlgorithmNotInLinux`] and [`Error::PeersClash`]; the peer is unchanged then.
+    pub fn set_peer(&self, peer: PeerName, chain: KeyChain) -> Result<(), Error> {
+        let mut state = self.shared.state();
+        let peer = check(&state.peers, peer, &chain)?;
+        state.change(|peers, version| peers.insert(peer, Configured { chain: Arc::new(chain), version }));
+        self.shared.wake();
+        Ok(())
+    }
+
+    /// Makes these the peers: adds, changes and removes, all at once, as [`set_peer`](Self::set_peer) and
+    /// [`remove_peer`](Self::remove_peer) do.
+    ///
+    /// # Errors
+    /// [`Error::AlgorithmNotInLinux`], [`Error::PeersClash`] and [`Error::PeerTwice`]; all peers are unchanged then.
+    pub fn set_peers(&self, peers: impl IntoIterator<Item = (PeerName, KeyChain)>) -> Result<(), Error> {
+        let mut wanted = PeerTable::new();
+        for (peer, chain) in peers {
+            let peer = check(&wanted, peer, &chain)?;
+            if wanted.insert(peer, Configured { chain: Arc::new(chain), version: 0 }).is_some() {
+                return Err(Error::PeerTwice(peer));
+            }
+        }
+        self.shared.state().change(|peers, version| {
+            wanted.values_mut().for_each(|configured| configured.version = version);
+            *peers = wanted;
+        });
+        self.shared.wake();
+        Ok(())
+    }
+
+    /// Removes a peer, and returns whether the manager had it.
+    ///
+    /// The next step, which is [due](Self::step_due) at once, deletes the peer's keys from sockets that listen. The peer's connections
+    /// keep theirs; shut them down.
+    pub fn remove_peer(&self, peer: PeerName) -> bool {
+        let mut state = self.shared.state();
+        let removed = state.change(|peers, _| peers.remove(&peer.canonical()));
+        self.shared.wake();
+        removed.is_some()
+    }
+
+    /// Puts the keys valid at `now` on a socket that listens, will listen or is connected, and keeps them current until the
+    /// attachment is dropped. A connection gets those of its peer, another socket those of all peers of its address family.
+    ///
+    /// For accepted connections use [`attach_accepted`](Self::attach_accepted) if networks of peers overlap: this does not check which
+    /// peer's key signed the handshake.
+    ///
+    /// A listener can be attached even if no key is valid for sending; then nothing gets through. Deleting a key from a connection waits
+    /// in the kernel for some milliseconds: keep it off the threads of asynchronous tasks.
+    ///
+    /// # Errors
+    /// With the socket unchanged, [`Error::AlreadyAttached`] and, for a connection, [`Error::NoPeer`],
+    /// [`Error::Unsigned`], [`Error::Ended`] and [`Error::NoKeyToSendWith`]. If a call on the socket fails, its error, as [`Error::Key`] if it
+    /// is about a key; earlier changes stay.
+    pub fn attach<S: AsFd + ?Sized>(&self, socket: &S, now: Timestamp) -> Result<Attachment, Error> {
+        self.attach_as(socket, Role::Any, now)
+    }
+
+    /// Puts the keys valid at `now` for connections with `remote` on a socket that will connect to it, and keeps them current
+    /// until the attachment is dropped. Before that, bind the socket to the peer's VRF, if it is in one, or to the interface of a
+    /// link-local address in it.
+    ///
+    /// # Errors
+    /// As [`attach`](Self::attach) for a connection.
+    pub fn attach_connecting<S: AsFd + ?Sized>(
+        &self,
+        socket: &S,
+        remote: IpAddr,
+        now: Timestamp,
+    ) -> Result<Attachment, Error> {
+        self.attach_as(socket, Role::WillConnect(remote), now)
+    }
+
+    /// Attaches a connection that was accepted from `remote`, unless its handshake was signed with a key of another peer whose network
+    /// contains `remote`. Reset the connection on any error, also on [`Error::Ended`]: what the caller sent is in the receive queue, and
+    /// would be read as the peer's.
+    ///
+    /// # Errors
+    /// As [`attach`](Self::attach) for a connection, and [`Error::KeyOfAnotherPeer`]; the socket is unchanged then.
+    pub fn attach_accepted<S: AsFd + ?Sized>(
+        &self,
+        socket: &S,
+        remote: IpAddr,
+        now: Timestamp,
+    ) -> Result<Attachment, Error> {
+        self.attach_as(socket, Role::Accepted(remote), now)
+    }
+
+    /// The peers, by address, networks before their subnets.
+    #[must_use]
+    pub fn peers(&self) -> Vec<PeerName> {
+        self.shared.state().peers.keys().copied().collect()
+    }
+
+    /// Takes a step: brings the keys of all attached sockets in line with their peers' chains at `now`, which may be earlier than in
+    /// the last step.
+    ///
+    /// Deleting a key from a connection waits in the kernel for some milliseconds; other sockets can be attached and detached,
+    /// and peers changed, meanwhile.
+    #[must_use = "the report says which connections to shut down and when to step next"]
+    pub fn step(&self, now: Timestamp) -> StepReport {
+        self.step_sockets(now, true)
+    }
+
+    /// Takes a [`step`](Self::step) of the sockets that need one now, if any does: because a chain changes or a peer was changed,
+    /// of a listener that has refused segments with a wrong MAC, every second while the connection's peer has not switched keys, and of
+    /// all sockets every 30 seconds and when the clock was set back.
+    ///
+    /// Call it every second, say: with nothing due it makes one system call for each listener and returns `None`.
+    #[must_use = "the report says which connections to shut down"]
+    pub fn step_due(&self, now: Timestamp) -> Option<StepReport> {
+        if self.shared.state().pace.is_long_ago(now) {
+            return Some(self.step(now));
+        }
+        self.look_at_listeners(now);
+        let state = self.shared.state();
+        let is_due = state.pace.next().is_some_and(|next| next <= now)
+            || state.sockets.iter().any(|entry| state.is_due(entry, now));
+        drop(state);
+        is_due.then(|| self.step_sockets(now, false))
+    }
+
+    /// Makes the listeners due that have refused segments, so that a peer with a wrong secret is reported at once.
+    fn look_at_listeners(&self, now: Timestamp) {
+        let state = self.shared.state();
+        let listeners = state.sockets.iter().filter(|entry| entry.state.peer.is_none());
+        let listeners: Vec<_> =
+            listeners.map(|entry| (entry.number, Arc::downgrade(&entry.socket))).collect();
+        drop(state);
+        for (number, socket) in listeners {
+            let Some(socket) = socket.upgrade() else { continue };
+            // Whoever has it locked steps it or attaches it now.
+            let Ok(attached) = socket.try_lock() else { continue };
+            if !attached.is_let_go()
+                && attached.counters().is_some_and(|counters| attached.seen.has_grown(&counters))
+            {
+                let mut state = self.shared.state();
+                if let Some(index) = state.position(number) {
+                    state.sockets[index].next = Some(now);
+                }
+            }
+        }
+    }
+
+    /// Steps all sockets, or those that are due.
+    fn step_sockets(&self, now: Timestamp, all: bool) -> StepReport {
+        let _turn = lock(&self.shared.turn);
+        let mut state = self.shared.state();
+        state.pace.stepped(all.then_some(now));
+        let wanted = state.sockets.iter().filter(|entry| all || state.is_due(entry, now));
+        let listed: Vec<_> = wanted.map(|entry| (entry.number, Arc::downgrade(&entry.socket))).collect();
+        drop(state);
+        let sockets = listed.into_iter().filter_map(|(number, socket)| {
+            // A socket that is detached during the step can be closed before the step ends.
+            self.step_socket(number, &mut lock(&*socket.upgrade()?), now)
+        });
+        let sockets = sockets.collect();
+        let peers = Arc::clone(&self.shared.state().peers);
+        let has_key = |configured: &Configured| configured.chain.at(now).preferred().is_some();
+        let expired = peers.iter().filter(|(_, configured)| !has_key(configured));
+        let expired = expired.map(|(peer, _)| *peer).collect();
+        let next_change = next_change(&peers, None, now);
+        let mut state = self.shared.state();
+        state.pace.no_later_than(next_change);
+        StepReport { sockets, expired, next_step: state.next_step() }
+    }
+
+    /// Steps one socket; `None` if it has been detached or let go.
+    fn step_socket(&self, number: u64, attached: &mut Attached, now: Timestamp) -> Option<SocketReport> {
+        if attached.is_let_go() {
+            return None;
+        }
+        // The chains as they are once the socket is locked, so that a peer set during the step is not undone.
+        let state = self.shared.state();
+        let before = state.sockets[state.position(number)?].state;
+        let (peers, version) = (Arc::clone(&state.peers), state.version);
+        drop(state);
+        // Before the keys, so that what comes in between makes the counters grow once more.
+        let counters = attached.counters();
+        let (kind, peer, outcome) = follow(attached, &peers, before.peer, now).unwrap_or_else(|error| {
+            (None, before.peer, Outcome { failed: vec![(None, error)], ..Outcome::default() })
+        });
+        let is_peer_behind = kind == Some(SocketKind::Connection)
+            && !outcome.expired
+            && peer.is_some_and(|peer| attached.is_peer_behind(peer));
+        let again = outcome.next(is_peer_behind, now);
+        let next = [again, next_change(&peers, peer, now)].into_iter().flatten().min();
+        let Outcome { done, failed, expired, overdue, bad, .. } = outcome;
+        let refused = attached.seen.refused(counters, bad);
+        let mut state = self.shared.state();
+        if let Some(index) = state.position(number) {
+            let entry = &mut state.sockets[index];
+            (entry.version, entry.next) = (version, next);
+            let has_expired = expired && !entry.state.expired;
+            entry.state = SocketState { peer, expired, is_peer_behind, counters };
+            drop(state);
+            if has_expired {
+                self.shared.notify();
+            }
+        }
+        Some(SocketReport {
+            attachment: number,
+            kind,
+            peer,
+            expired,
+            counters,
+            refused,
+            done,
+            failed,
+            is_peer_behind,
+            overdue,
+        })
+    }
+
+    fn attach_as<S: AsFd + ?Sized>(
+        &self,
+        socket: &S,
+        role: Role,
+        now: Timestamp,
+    ) -> Result<Attachment, Error> {
+        let attached = Attached::new(socket)?;
+        let identity = attached.identity;
+        let attached = Arc::new(Mutex::new(attached));
+        let mut socket = lock(&attached);
+        let mut state = self.shared.state();
+        if state.sockets.iter().any(|other| other.identity == identity) {
+            return Err(Error::AlreadyAttached);
+        }
+        let (number, version) = (state.next_number, state.version);
+        state.next_number += 1;
+        // It is listed before it has its keys, so that a peer set in between reaches it too.
+        let listed = Arc::clone(&attached);
+        state.sockets.push(Entry {
+            number,
+            identity,
+            socket: listed,
+            version,
+            next: None,
+            state: SocketState::default(),
+        });
+        let peers = Arc::clone(&state.peers);
+        drop(state);
+        let attachment = Attachment { shared: Arc::clone(&self.shared), number };
+        let (peer, next) = begin(&mut socket, &peers, role, now)?;
+        let mut state = self.shared.state();
+        if let Some(index) = state.position(number) {
+            (state.sockets[index].state.peer, state.sockets[index].next) = (peer, next);
+        }
+        drop(state);
+        Ok(attachment)
+    }
+}
+
+impl fmt::Debug for KeyManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyManager").field("peers", &self.peers()).finish_non_exhaustive()
+    }
+}
+
+/// What a socket is attached as.
+#[derive(Clone, Copy)]
+enum Role {
+    /// What it is: it listens or will, or is connected.
+    Any,
+    /// It will connect to this address.
+    WillConnect(IpAddr),
+    /// It was accepted from this address.
+    Accepted(IpAddr),
+}
+
+/// Puts the keys valid at `now` on a socket for the first time; returns its peer and the time of its next step.
+fn begin(
+    attached: &mut Attached,
+    peers: &PeerTable<Configured>,
+    role: Role,
+    now: Timestamp,
+) -> Result<(Option<PeerName>, Option<Timestamp>), Error> {
+    let Look { kind, remote, families } = attached.look()?.ok_or(Error::Ended)?;
+    let address = match (kind, role) {
+        (SocketKind::Connection, _) => remote,
+        (_, Role::Accepted(_)) => return Err(Error::Ended),
+        (SocketKind::Listener, _) => None,
+        (SocketKind::Closed, Role::WillConnect(remote)) => Some(remote.to_canonical()),
+        // What an unsigned connection has received can be read after its end.
+        (SocketKind::Closed, Role::Any) if attached.socket().has_received()? => return Err(Error::Ended),
+        (SocketKind::Closed, Role::Any) => None,
+    };
+    let peer = address.map(|address| peer_with_key(attached, peers, kind, role, address, now)).transpose()?;
+    match kind {
+        SocketKind::Connection => {}
+        SocketKind::Closed if peer.is_some() => attached.socket().set_required(true)?,
+        SocketKind::Closed | SocketKind::Listener => match attached.socket().set_required(true) {
+            Err(Error::Md5KeyInTheWay) => {}
+            required => required?,
+        },
+    }
+    let scope = Scope { peers, only: peer, families, now, kind };
+    let outcome = scope.apply(&mut attached.memories, &mut TcpAoSocket::new(&attached.descriptor));
+    let is_peer_behind = peer.is_some_and(|peer| attached.is_peer_behind(peer));
+    let again = outcome.next(is_peer_behind, now);
+    // The next step deletes a key that the peer is asking for right now.
+    let serious = outcome.failed.into_iter().find(|(_, error)| !matches!(error, Error::KeyInUse(_)));
+    match serious {
+        Some((Some(action), error)) => Err(Error::Key { key: action.key(), error: Box::new(error) }),
+        Some((None, error)) => Err(error),
+        None => Ok((peer, [again, next_change(peers, peer, now)].into_iter().flatten().min())),
+    }
+}
+
+/// The peer of a connection, or of a socket that will connect; refuses connections that are unsigned or signed with the key of another
+/// peer, and peers without a key to send with.
+fn peer_with_key(
+    attached: &Attached,
+    peers: &PeerTable<Configured>,
+    kind: SocketKind,
+    role: Role,
+    address: IpAddr,
+    now: Timestamp,
+) -> Result<PeerName, Error> {
+    let peer = longest(peers, address, || attached.vrf())?.ok_or(Error::NoPeer(address))?;
+    let chain = &peers[&peer].chain;
+    if kind == SocketKind::Connection {
+        attached.socket().info()?.ok_or(Error::Unsigned)?;
+        if let Role::Accepted(remote) = role {
+            // The rnext key was the one that the SYN was signed with, and only this end changes it.
+            let key = attached.socket().keys()?.iter().find(|key| key.is_rnext).map(|key| key.name);
+            let key = key.ok_or(Error::Unsigned)?;
+            if key.peer() != peer {
+                return Err(Error::KeyOfAnotherPeer { address: remote.to_canonical(), key });
+            }
+        }
+    }
+    if chain.at(now).preferred().is_none() {
+        let (chain, next_change) = (chain.name().to_owned(), chain.next_change(now));
+        return Err(Error::NoKeyToSendWith { peer, chain, next_change });
+    }
+    Ok(peer)
+}
+
+/// Brings the keys of one socket in line with the chain of its peer, if it has one, or of all peers; returns what the socket is, and its
+/// peer.
+fn follow(
+    attached: &mut Attached,
+    peers: &PeerTable<Configured>,
+    peer: Option<PeerName>,
+    now: Timestamp,
+) -> Result<(Option<SocketKind>, Option<PeerName>, Outcome), Error> {
+    let Some(Look { kind, remote, families }) = attached.look()? else {
+        return Ok((None, peer, Outcome::default()));
+    };
+    let peer = match (kind, remote) {
+        (SocketKind::Listener, _) => None,
+        (SocketKind::Connection, Some(address)) if peer.is_none() => {
+            longest(peers, address, || attached.vrf())?
+        }
+        _ => peer,
+    };
+    let is_removed = peer.map_or(kind == SocketKind::Connection, |peer| !peers.contains_key(&peer));
+    if is_removed {
+        // Its keys stay, so that its owner can end the session in order.
+        return Ok((Some(kind), peer, Outcome { expired: true, ..Outcome::default() }));
+    }
+    let scope = Scope { peers, only: peer, families, now, kind };
+    let outcome = scope.apply(&mut attached.memories, &mut TcpAoSocket::new(&attached.descriptor));
+    Ok((Some(kind), peer, Outcome { expired: outcome.expired && peer.is_some(), ..outcome }))
+}
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,5 @@
-//! Peers in order of their addresses, so that those that concern an address or a network are found in a few steps.
+//! The peers of a manager and their chains, in order of their addresses, so that those that concern an address or a network are found
+//! in a few steps.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,11 +8,9 @@ use std::ops::Bound::{Excluded, Included};
 use std::sync::Arc;
 
 use cidr::{IpCidr, IpInet};
-use wireseal_keys::{Key, KeyChain, Timestamp};
+use wireseal_keys::{Key, KeyChain, Lifetime, Timestamp};
 
-use crate::PeerName;
-use crate::manager::error::ManagerError;
-use crate::manager::target::{acceptance, clash};
+use crate::{Error, PeerName};
 
 /// Something for each peer.
 pub(super) type PeerTable<T> = BTreeMap<PeerName, T>;
@@ -22,6 +21,43 @@ pub(super) struct Configured {
     pub(super) chain: Arc<KeyChain>,
     /// Which change of the manager's peers set it.
     pub(super) version: u64,
+}
+
+/// Checks a chain that a peer is to have beside these peers; returns the peer with its canonical network.
+///
+/// # Errors
+/// [`Error::AlgorithmNotInLinux`]; [`Error::PeersClash`] if a key of another peer, for some of the same connections, has an id of one of
+/// its keys while both are valid (RFC 5925 §3.1).
+pub(super) fn check(
+    peers: &PeerTable<Configured>,
+    peer: PeerName,
+    chain: &KeyChain,
+) -> Result<PeerName, Error> {
+    let algorithms = chain.keys().iter().map(|key| (key.key_id(), key.mkt().parameters().algorithm));
+    for (key_id, algorithm) in algorithms {
+        if algorithm.linux_name().is_none() {
+            return Err(Error::AlgorithmNotInLinux { algorithm, key_id: Some(key_id) });
+        }
+    }
+    let peer = peer.canonical();
+    for (other, Configured { chain: others, .. }) in overlapping(peers, peer) {
+        for key in chain.keys() {
+            let is_in_the_way = |taken: &&Key| {
+                peer.key(key.mkt()).clashes_with(&other.key(taken.mkt()))
+                    && acceptance(chain, key).overlaps(&acceptance(others, taken))
+            };
+            if let Some(taken) = others.keys().iter().find(is_in_the_way) {
+                let (key_id, other_key_id) = (key.key_id(), taken.key_id());
+                return Err(Error::PeersClash { peer, key_id, other: *other, other_key_id });
+            }
+        }
+    }
+    Ok(peer)
+}
+
+/// When segments under a key of a chain are accepted: its accept lifetime with the chain's tolerance.
+pub(super) fn acceptance(chain: &KeyChain, key: &Key) -> Lifetime {
+    key.accept_lifetime().widened_by(chain.accept_tolerance())
 }
 
 /// The networks that contain a network, itself included, the longest first.
@@ -61,29 +97,6 @@ pub(super) fn longest<T>(
         }
     }
     Ok(None)
-}
-
-/// Checks that keys of peers that overlap have no id in common while both are valid (RFC 5925 §3.1).
-///
-/// # Errors
-/// [`ManagerError::IdInUse`].
-pub(super) fn check_ids(
-    peers: &PeerTable<Configured>,
-    peer: PeerName,
-    chain: &KeyChain,
-) -> Result<(), ManagerError> {
-    for (other, Configured { chain: others, .. }) in overlapping(peers, peer) {
-        for key in chain.keys() {
-            let is_in_the_way = |taken: &&Key| {
-                clash(key.mkt(), taken.mkt()) && acceptance(chain, key).overlaps(&acceptance(others, taken))
-            };
-            if let Some(taken) = others.keys().iter().find(is_in_the_way) {
-                let (key_id, other_key_id) = (key.key_id(), taken.key_id());
-                return Err(ManagerError::IdInUse { peer, key_id, other: *other, other_key_id });
-            }
-        }
-    }
-    Ok(())
 }
 
 /// When the chain of one peer, or of any, changes next.

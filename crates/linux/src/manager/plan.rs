@@ -1,34 +1,284 @@
-//! Deciding what to do with the keys of one peer on a socket: a pure function of the chain, the time and the keys that are
-//! there.
+//! Planning: what to do about the keys of one peer on a socket, a pure function of its chain, the time and the keys that are there.
+
+use std::fmt;
 
 use cidr::IpCidr;
-use wireseal_keys::{Key, Timestamp};
+use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::KeyId;
+use wireseal_keys::{Key, KeyChain, Lifetime, Timestamp};
 
-use crate::manager::action::{Action, Origin, SocketKind};
-use crate::manager::state::{Found, Memory};
-use crate::manager::target::{Target, names_clash};
-use crate::{KeyName, PeerName};
+use crate::manager::peers;
+use crate::{InstalledKey, KeyName, PeerName, SocketKey};
+
+/// What a socket is to its manager.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SocketKind {
+    /// It listens. It has neither current nor rnext key; connections start with a copy of its keys.
+    Listener,
+    /// It is neither listening nor connected; it may be connecting.
+    Closed,
+    /// It is one end of a connection. The kernel never deletes the last key of one.
+    Connection,
+}
+
+/// Where a key on a socket comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// It is the chain's key with this key id.
+    Chain(u64),
+    /// It is the manager's [placeholder](Action::AddPlaceholder).
+    Placeholder,
+    /// It is for the manager's peers but neither of these: the key has left the chain, or its secret has changed.
+    Leftover,
+    /// It is for other peers. The manager leaves it alone.
+    Foreign,
+}
+
+/// A change to a socket's keys, without their secrets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Add a key of the chain.
+    Add {
+        /// Its key id in the chain.
+        key_id: u64,
+        /// Its name on the socket.
+        key: KeyName,
+        /// Make it the current key in the same call.
+        set_current: bool,
+        /// Make it the rnext key in the same call.
+        set_rnext: bool,
+    },
+    /// Add a key with a random secret, so that the socket always has a key for the peers.
+    AddPlaceholder {
+        /// Its name on the socket, with ids that no other key has.
+        key: KeyName,
+    },
+    /// Sign with this key although the peer has not asked for it.
+    SetCurrent(KeyName),
+    /// Ask the peer to sign with this key.
+    SetRnext(KeyName),
+    /// Delete a key.
+    Delete {
+        /// Its name.
+        key: KeyName,
+        /// Where it comes from.
+        origin: Origin,
+        /// The key that protects the connections instead. It takes over in the same call where this one is in use.
+        successor: Option<KeyName>,
+        /// It is the current key: the peer was still asking for it.
+        is_current: bool,
+        /// It is the rnext key.
+        is_rnext: bool,
+    },
+}
+
+impl Action {
+    /// The key that is changed.
+    #[must_use]
+    pub const fn key(&self) -> KeyName {
+        match *self {
+            Self::Add { key, .. }
+            | Self::AddPlaceholder { key }
+            | Self::SetCurrent(key)
+            | Self::SetRnext(key)
+            | Self::Delete { key, .. } => key,
+        }
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Add { key, .. } => write!(f, "add the {key}"),
+            Self::AddPlaceholder { key } => write!(f, "keep the peer out with the {key}"),
+            Self::SetCurrent(key) => write!(f, "sign with the {key}"),
+            Self::SetRnext(key) => write!(f, "ask the peer for the {key}"),
+            Self::Delete { key, is_current: false, is_rnext: false, .. } => write!(f, "delete the {key}"),
+            Self::Delete { key, .. } => write!(f, "delete the {key}, which is still in use"),
+        }
+    }
+}
+
+/// A call of a plan, with the key that it takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Call<'a> {
+    /// Add a key of the chain.
+    Add {
+        key_id: u64,
+        key: SocketKey<'a>,
+    },
+    /// Add a key with a random secret, and an algorithm of the chain, since the kernel may lack others.
+    AddPlaceholder {
+        key: KeyName,
+        algorithm: TcpAoAlgorithm,
+    },
+    SetCurrent(KeyName),
+    SetRnext(KeyName),
+    Delete {
+        key: KeyName,
+        origin: Origin,
+        successor: Option<KeyName>,
+        is_current: bool,
+        is_rnext: bool,
+    },
+}
+
+impl Call<'_> {
+    /// The call as it is reported.
+    pub(super) fn action(&self) -> Action {
+        match *self {
+            Self::Add { key_id, key } => {
+                let SocketKey { set_current, set_rnext, .. } = key;
+                Action::Add { key_id, key: key.name(), set_current, set_rnext }
+            }
+            Self::AddPlaceholder { key, .. } => Action::AddPlaceholder { key },
+            Self::SetCurrent(key) => Action::SetCurrent(key),
+            Self::SetRnext(key) => Action::SetRnext(key),
+            Self::Delete { key, origin, successor, is_current, is_rnext } => {
+                Action::Delete { key, origin, successor, is_current, is_rnext }
+            }
+        }
+    }
+}
+
+/// A key on a socket as the kernel reports it, without its secret.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Found {
+    pub(super) name: KeyName,
+    pub(super) origin: Origin,
+    /// Whether this end signs with it.
+    pub(super) is_current: bool,
+    /// Whether this end asks the peer to sign with it.
+    pub(super) is_rnext: bool,
+    /// Segments verified under it.
+    pub(super) good: u64,
+}
+
+/// What the kernel does not report of one peer's keys on a socket, kept from one step to the next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Memory {
+    /// The key that the peer was asked to sign with and has not used since, and how many segments had been verified under it
+    /// when it was asked.
+    awaited: Option<(KeyName, u64)>,
+    placeholder: Option<KeyName>,
+}
+
+impl Memory {
+    /// Whether the peer has not yet signed with the key that it was asked to sign with.
+    pub(super) const fn is_peer_behind(&self) -> bool {
+        self.awaited.is_some()
+    }
+
+    pub(super) fn is_placeholder(&self, name: KeyName) -> bool {
+        self.placeholder == Some(name)
+    }
+
+    /// Notes whether the peer has switched to the key that it was asked for.
+    pub(super) fn observe(&mut self, found: &[Found]) {
+        let has_switched = |(name, before): (KeyName, u64)| {
+            found.iter().any(|key| key.name == name && key.is_rnext && key.good > before)
+        };
+        if self.awaited.is_some_and(has_switched) {
+            self.awaited = None;
+        }
+    }
+
+    /// Notes an action that was done, or a deletion that failed because the key is in use: the kernel has made its successor the rnext
+    /// key all the same. `found` is from before the action.
+    pub(super) fn note(&mut self, action: &Action, is_done: bool, kind: SocketKind, found: &[Found]) {
+        let good = |name| found.iter().find(|key| key.name == name).map_or(0, |key| key.good);
+        let without = |key| self.placeholder.filter(|placeholder| *placeholder != key);
+        let (asked_for, placeholder) = match *action {
+            Action::Add { key, set_rnext, .. } => (set_rnext.then_some((key, 0)), without(key)),
+            Action::AddPlaceholder { key } => (None, Some(key)),
+            Action::SetCurrent(_) => (None, self.placeholder),
+            Action::SetRnext(key) => (Some((key, good(key))), self.placeholder),
+            Action::Delete { key, successor, is_rnext, .. } => {
+                (successor.filter(|_| is_rnext).map(|key| (key, good(key))), without(key))
+            }
+        };
+        if is_done {
+            self.placeholder = placeholder;
+        }
+        if kind == SocketKind::Connection {
+            self.awaited = asked_for.or(self.awaited);
+        }
+    }
+}
 
 /// What to do with the keys of one peer on a socket.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Plan {
-    /// What to do, in this order. The socket is never without a key for the peers in between.
-    pub(super) actions: Vec<Action>,
+#[derive(Clone, Debug, Default)]
+pub(super) struct Plan<'a> {
+    /// What to do, in this order. The socket always has a key for the peers in between.
+    pub(super) calls: Vec<Call<'a>>,
     /// No key of the chain is valid for sending now: a listener and a closed socket get a placeholder, and a connection keeps
     /// what it has until its owner shuts it down.
     pub(super) expired: bool,
     /// Keys that are no longer valid but cannot be deleted, because the connection has no other.
     pub(super) overdue: Vec<KeyName>,
-    /// When to decide again although the chain does not change then.
+    /// When to plan again although the chain does not change then.
     pub(super) again: Option<Timestamp>,
 }
 
-impl Target<'_> {
-    /// Decides what to do with the keys `found` on the socket.
-    ///
-    /// Keys in `set_aside` are neither added nor deleted, because the kernel has just refused that.
-    pub(super) fn plan(&self, found: &[Found], memory: &Memory, set_aside: &[KeyName]) -> Plan {
+/// All that decides which keys of one peer a socket should have.
+#[derive(Clone, Copy)]
+pub(super) struct Target<'a> {
+    pub(super) chain: &'a KeyChain,
+    /// The peer that the chain is for, with a canonical network.
+    pub(super) peer: PeerName,
+    pub(super) now: Timestamp,
+    /// A socket that only waits to listen counts as a listener: it needs neither current nor rnext key.
+    pub(super) kind: SocketKind,
+    /// The names of other peers' keys for some of the same connections, whose ids a placeholder must not have.
+    pub(super) near: &'a dyn Fn() -> Vec<KeyName>,
+}
+
+impl<'a> Target<'a> {
+    /// Finds out where a key on the socket comes from.
+    pub(super) fn recognise(&self, memory: &Memory, key: &InstalledKey) -> Found {
+        let InstalledKey { name, is_current, is_rnext, good, .. } = *key;
+        Found { name, origin: self.origin(memory, key), is_current, is_rnext, good }
+    }
+
+    fn origin(&self, memory: &Memory, key: &InstalledKey) -> Origin {
+        let name = key.name;
+        if name.peer() != self.peer {
+            // A connection has only its own peer's keys; those of others come from its listener.
+            let is_connection = self.kind == SocketKind::Connection;
+            return if is_connection { Origin::Leftover } else { Origin::Foreign };
+        }
+        // A chain may have the same MKT twice, at different times.
+        let same = self.chain.keys().iter().filter(|of_chain| key.is(of_chain.mkt()));
+        let best = same.min_by_key(|key| {
+            let acceptance = self.acceptance(key);
+            (!acceptance.contains(self.now), acceptance.is_over(self.now))
+        });
+        let is_in_the_way = || (self.near)().into_iter().any(|near| near.clashes_with(&name));
+        match best {
+            Some(key) => Origin::Chain(key.key_id()),
+            None if memory.is_placeholder(name) && !is_in_the_way() => Origin::Placeholder,
+            None => Origin::Leftover,
+        }
+    }
+
+    /// When segments under a key are accepted.
+    pub(super) fn acceptance(&self, key: &Key) -> Lifetime {
+        peers::acceptance(self.chain, key)
+    }
+
+    /// The name of a key of the chain on the socket.
+    pub(super) fn name(&self, key: &Key) -> KeyName {
+        self.peer.key(key.mkt())
+    }
+
+    /// The key of the chain with this key id.
+    pub(super) fn key(&self, key_id: u64) -> Option<&'a Key> {
+        self.chain.keys().iter().find(|key| key.key_id() == key_id)
+    }
+
+    /// Plans what to do with the keys `found` on the socket. Keys in `set_aside`, which the kernel has just refused to change, are neither
+    /// added nor deleted.
+    pub(super) fn plan(&self, found: &[Found], memory: &Memory, set_aside: &[KeyName]) -> Plan<'a> {
         let active = self.chain.at(self.now);
         let is_found = |key: &Key| found.iter().any(|held| held.origin == Origin::Chain(key.key_id()));
         let is_available = |key: &&Key| is_found(key) || !set_aside.contains(&self.name(key));
@@ -49,16 +299,16 @@ impl Target<'_> {
 }
 
 /// An unfinished plan, and the keys as they will be after its actions so far.
-struct Draft<'a> {
-    target: &'a Target<'a>,
+struct Draft<'a, 'b> {
+    target: &'b Target<'a>,
     /// The keys that the socket should have, the preferred one first; none if no key is valid for sending.
     wanted: Vec<&'a Key>,
-    set_aside: &'a [KeyName],
+    set_aside: &'b [KeyName],
     keys: Vec<Found>,
-    plan: Plan,
+    plan: Plan<'a>,
 }
 
-impl Draft<'_> {
+impl<'a> Draft<'a, '_> {
     /// Adds what is missing and deletes what is stale, with a placeholder in between if necessary.
     fn add_and_delete(&mut self) {
         loop {
@@ -84,7 +334,7 @@ impl Draft<'_> {
             let key = self.wanted[index];
             let name = self.target.name(key);
             let is_taken = |held: &Found| {
-                held.origin == Origin::Chain(key.key_id()) || is_own(held) && names_clash(held.name, name)
+                held.origin == Origin::Chain(key.key_id()) || is_own(held) && held.name.clashes_with(&name)
             };
             if self.keys.iter().any(is_taken) {
                 continue;
@@ -92,7 +342,9 @@ impl Draft<'_> {
             let is_preferred = index == 0;
             let set_current = is_preferred && self.target.kind == SocketKind::Closed;
             let set_rnext = is_preferred && self.target.kind != SocketKind::Listener;
-            self.plan.actions.push(Action::Add { key_id: key.key_id(), key: name, set_current, set_rnext });
+            let PeerName { remote, vrf } = self.target.peer;
+            let added = SocketKey { remote, vrf, mkt: key.mkt(), set_current, set_rnext };
+            self.plan.calls.push(Call::Add { key_id: key.key_id(), key: added });
             self.hold(name, Origin::Chain(key.key_id()), set_current, set_rnext);
         }
     }
@@ -121,18 +373,18 @@ impl Draft<'_> {
             Origin::Chain(key_id) => {
                 let is_over = |key| self.target.acceptance(key).is_over(self.target.now);
                 let is_in_the_way =
-                    || self.wanted.iter().any(|key| names_clash(self.target.name(key), held.name));
+                    || self.wanted.iter().any(|key| self.target.name(key).clashes_with(&held.name));
                 self.target.key(key_id).is_none_or(is_over) || is_in_the_way()
             }
         }
     }
 
     fn is_in_use(&self, key: &Found) -> bool {
-        // A listener's current key dates from before it listened and has no effect.
+        // A listener may have a current key from before it listened, which has no effect.
         self.target.kind != SocketKind::Listener && (key.is_current || key.is_rnext)
     }
 
-    /// A connection is protected while it has any key, another socket while it has one for these peers.
+    /// A connection is protected while it has any key, another socket only while it has one for these peers.
     fn can_go_without_successor(&self, stale: Found) -> bool {
         self.target.kind == SocketKind::Connection && !self.is_in_use(&stale)
     }
@@ -158,7 +410,7 @@ impl Draft<'_> {
         kept.max_by_key(|(is_acceptable, _)| *is_acceptable).map(|(_, held)| held)
     }
 
-    /// Whether a placeholder helps: on a connection only until another key is there.
+    /// Whether to add a placeholder: on a connection only until another key is there.
     fn may_have_placeholder(&self) -> bool {
         let has_one = self.keys.iter().any(|held| held.origin == Origin::Placeholder);
         !has_one && (self.target.kind != SocketKind::Connection || !self.wanted.is_empty())
@@ -177,7 +429,8 @@ impl Draft<'_> {
         let Some((send_id, recv_id)) = send_id.zip(recv_id) else { return false };
         let PeerName { remote, vrf } = self.target.peer;
         let key = KeyName { remote, vrf, send_id, recv_id };
-        self.plan.actions.push(Action::AddPlaceholder { key });
+        let algorithm = self.target.chain.keys()[0].mkt().parameters().algorithm;
+        self.plan.calls.push(Call::AddPlaceholder { key, algorithm });
         self.hold(key, Origin::Placeholder, false, false);
         true
     }
@@ -186,7 +439,7 @@ impl Draft<'_> {
         let in_use = self.is_in_use(&stale);
         let (is_current, is_rnext) = (in_use && stale.is_current, in_use && stale.is_rnext);
         let Found { name: key, origin, .. } = stale;
-        self.plan.actions.push(Action::Delete { key, origin, successor, is_current, is_rnext });
+        self.plan.calls.push(Call::Delete { key, origin, successor, is_current, is_rnext });
         self.keys.retain(|held| held.name != stale.name);
         for held in self.keys.iter_mut().filter(|held| Some(held.name) == successor) {
             held.is_current |= is_current;
@@ -211,18 +464,18 @@ impl Draft<'_> {
             return;
         }
         if !held.is_rnext {
-            self.plan.actions.push(Action::SetRnext(held.name));
+            self.plan.calls.push(Call::SetRnext(held.name));
         }
         let was_rnext = found.iter().any(|before| before.is_rnext && before.origin == origin);
         let has_switched = was_rnext && held.is_rnext && !memory.is_peer_behind();
         if !held.is_current && self.is_time_to_leave_current_key(has_switched) {
-            self.plan.actions.push(Action::SetCurrent(held.name));
+            self.plan.calls.push(Call::SetCurrent(held.name));
         }
     }
 
     /// Whether this end should leave its current key for the preferred one unasked.
     ///
-    /// It should at the end of the send lifetime. A peer that has not yet signed with the preferred key gets half of the time
+    /// It should at the end of the send lifetime. For a peer that has not yet signed with the preferred key it waits half of the time
     /// for which the current key is still accepted; the other half allows for clocks that differ.
     fn is_time_to_leave_current_key(&mut self, has_switched: bool) -> bool {
         if self.target.kind == SocketKind::Closed {
@@ -231,7 +484,7 @@ impl Draft<'_> {
         let current = self.keys.iter().find(|held| held.is_current);
         let key_id = match current {
             Some(Found { origin: Origin::Chain(key_id), .. }) => *key_id,
-            // It should be gone, but the kernel has just refused to delete it.
+            // The kernel has just refused to delete it.
             Some(held) => return self.set_aside.contains(&held.name),
             None => return false,
         };

@@ -1,10 +1,11 @@
-//! What a step did.
+//! Reporting: what a step did, and which segments the kernel refused, found by how its counters grow.
+
+use std::collections::HashMap;
 
 use wireseal_keys::Timestamp;
 use wireseal_tcp_ao::Counters;
 
-use crate::manager::action::{Action, Origin, SocketKind};
-use crate::manager::refusals::Refused;
+use crate::manager::plan::{Action, Origin, SocketKind};
 use crate::{Error, KeyName, PeerName};
 
 /// What [`KeyManager::step`](crate::KeyManager::step) did and found.
@@ -40,9 +41,9 @@ pub struct SocketReport {
     pub failed: Vec<(Option<Action>, Error)>,
     /// The peer has not yet signed with the key that it was asked for. If it has the key, it does so with its next segment.
     pub is_peer_behind: bool,
-    /// Keys that are no longer valid but cannot be deleted, and so stay in force. They are a connection's last, so shut it down; or, for a
-    /// listener, no ids are free for a [placeholder](Action::AddPlaceholder); or Linux does not delete them, because they are for a VRF
-    /// ([`Error::KeyStays`], in `failed`): shut the connection down, or close the listener and bind another.
+    /// Keys that are no longer valid but cannot be deleted, and so stay in force: the last key of a connection; on a listener, if no ids
+    /// are free for a [placeholder](Action::AddPlaceholder); and keys for a VRF on Linux 6.18 ([`Error::KeyStays`], in `failed`). Shut the
+    /// connection down, or close the listener and bind another.
     pub overdue: Vec<KeyName>,
 }
 
@@ -54,5 +55,98 @@ impl SocketReport {
             Action::Delete { key, origin: Origin::Chain(_), is_current: true, .. } => Some(*key),
             _ => None,
         })
+    }
+}
+
+/// What the last step found of an attached socket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SocketState {
+    /// The peer of a connection, or of a socket that will connect.
+    pub peer: Option<PeerName>,
+    /// For a connection: shut it down, because no key is valid for sending, or because its peer was removed.
+    pub expired: bool,
+    /// The peer has not yet signed with the key that it was asked for.
+    pub is_peer_behind: bool,
+    /// Segments received; `None` before the first step, and if the socket has no TCP-AO.
+    pub counters: Option<Counters>,
+}
+
+/// Segments that a socket refused since its last report, by the reason that Linux counts. A listener counts those that no connection took,
+/// such as a peer's SYNs.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Refused {
+    /// Wrong MAC: the secrets or algorithms of the two ends differ, or segments are forged. By the key that the segments named; a
+    /// listener's key says which peer it is for.
+    pub bad: Vec<(KeyName, u64)>,
+    /// Signed with a KeyID that no key has.
+    pub key_not_found: u64,
+    /// Unsigned.
+    pub unsigned: u64,
+}
+
+/// What a socket's counters said when they were last looked at.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    counters: Counters,
+    bad: HashMap<KeyName, u64>,
+}
+
+impl Seen {
+    /// Whether segments with a wrong MAC have come since, as from a peer with another secret. Unsigned ones and those with unknown KeyIDs
+    /// make no step due, because anybody can send them.
+    pub(super) fn has_grown(&self, counters: &Counters) -> bool {
+        counters.bad != self.counters.bad
+    }
+
+    /// What was refused since, by the counters and the keys with failures as they were read, `None` if they could not be. A key that was
+    /// deleted and added again counts from 0.
+    pub(super) fn refused(
+        &mut self,
+        counters: Option<Counters>,
+        bad: Option<Vec<(KeyName, u64)>>,
+    ) -> Refused {
+        let counters = counters.unwrap_or(self.counters);
+        let before = std::mem::replace(&mut self.counters, counters);
+        let bad = bad.unwrap_or_else(|| self.bad.iter().map(|(key, count)| (*key, *count)).collect());
+        let bad_before = std::mem::take(&mut self.bad);
+        self.bad = bad.iter().copied().collect();
+        let grown = |(name, count): (KeyName, u64)| {
+            let before = bad_before.get(&name).copied().filter(|before| *before <= count);
+            Some((name, count - before.unwrap_or(0))).filter(|(_, grown)| *grown > 0)
+        };
+        Refused {
+            bad: bad.into_iter().filter_map(grown).collect(),
+            key_not_found: counters.key_not_found.saturating_sub(before.key_not_found),
+            unsigned: counters.required.saturating_sub(before.required),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manager::tests::name;
+
+    #[test]
+    fn only_what_came_since_is_refused() {
+        let mut seen = Seen::default();
+        let counters = Counters { good: 9, bad: 5, key_not_found: 2, required: 1, dropped_icmp: 7 };
+        assert!(seen.has_grown(&counters));
+        let bad = || Some(vec![(name(1, 1), 3), (name(2, 2), 2)]);
+        let first = seen.refused(Some(counters), bad());
+        let expected = Refused { bad: vec![(name(1, 1), 3), (name(2, 2), 2)], key_not_found: 2, unsigned: 1 };
+        assert_eq!(first, expected);
+        assert!(!seen.has_grown(&Counters { good: 99, dropped_icmp: 99, ..counters }));
+        assert_eq!(seen.refused(Some(counters), bad()), Refused::default());
+
+        // Neither could be read.
+        assert_eq!(seen.refused(None, None), Refused::default());
+        assert_eq!(seen.refused(Some(counters), bad()), Refused::default());
+
+        // Key 1 was replaced under the same ids, and counts from 0 again; key 2 is gone.
+        let later = Counters { bad: 6, ..counters };
+        assert!(seen.has_grown(&later));
+        let again = seen.refused(Some(later), Some(vec![(name(1, 1), 1)]));
+        assert_eq!(again, Refused { bad: vec![(name(1, 1), 1)], ..Refused::default() });
     }
 }

@@ -1,19 +1,19 @@
-//! Reading a frozen connection.
+//! Stopping a connection, and reading its state.
 
-use std::ffi::c_ulong;
+use std::ffi::{c_int, c_ulong};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use linux_raw_sys::net::{
-    TCP_RECV_QUEUE, TCP_REPAIR_QUEUE, TCP_SEND_QUEUE, TCPI_OPT_SACK, TCPI_OPT_TIMESTAMPS, TCPI_OPT_WSCALE,
+    TCP_QUEUE_SEQ, TCP_RECV_QUEUE, TCP_REPAIR, TCP_REPAIR_OFF_NO_WP, TCP_REPAIR_ON, TCP_REPAIR_QUEUE,
+    TCP_SEND_QUEUE, TCPI_OPT_SACK, TCPI_OPT_TIMESTAMPS, TCPI_OPT_WSCALE,
 };
-use socket2::{SockAddr, SockRef};
+use socket2::{SockAddr, SockFilter, SockRef};
 use wireseal_tcp_ao::{ConnectionState, Endpoint, HeardKeys, Isn, SeqNum, Sne, SocketPair};
 
 use crate::errno::Request;
-use crate::error::Error;
-use crate::repair::frozen::Frozen;
-use crate::repair::state::{Exported, TcpState, Window, WindowScale};
-use crate::sys;
+use crate::repair::{Exported, TcpState, Window, WindowScale};
+use crate::{Error, TcpAoSocket, sys};
 
 /// `TCP_ESTABLISHED` of the kernel's states.
 const ESTABLISHED: u8 = 1;
@@ -21,6 +21,78 @@ const ESTABLISHED: u8 = 1;
 /// Octets of the largest segment. A segment that is acknowledged in part stays in the send queue as a whole, and peeking at
 /// the queue with less room than that fails.
 const LARGEST_SEGMENT: usize = 64 * 1024;
+
+/// A connection that takes in no segments while its state is read. Dropping it lets the connection continue, unless it has been
+/// [exported](Frozen::export): then it stays frozen, so that it never lives in two places, and closing its socket sends nothing to
+/// the peer. [`Frozen::resume`] lets it continue all the same.
+///
+/// Segments that arrive while it is frozen are counted and dropped, as if lost, and the peer sends them again. A socket filter
+/// does this; it permanently replaces any filter the socket had. What the peer's window has room for may still go out until the
+/// connection is exported. It counts as sent and lost, and the restored connection sends it again.
+///
+/// If the process ends while the connection is frozen, the connection is gone and the peer is not told.
+#[derive(Debug)]
+pub struct Frozen<'fd> {
+    pub(super) socket: TcpAoSocket<'fd>,
+    /// `SO_REUSEADDR`, which the end of repair turns off: no listening socket could be bound beside this one any more.
+    reuse_address: bool,
+    /// Whether dropping it leaves it frozen.
+    pub(super) is_exported: bool,
+}
+
+impl<'fd> TcpAoSocket<'fd> {
+    /// Stops the connection (`TCP_REPAIR`), so that its state can be read and stays as it was read.
+    ///
+    /// # Errors
+    /// [`Error::NoPermission`] without CAP_NET_ADMIN, or on a listening socket.
+    pub fn freeze(&self) -> Result<Frozen<'fd>, Error> {
+        let reuse_address = SockRef::from(&self.fd()).reuse_address()?;
+        self.repair(TCP_REPAIR, &TCP_REPAIR_ON)?;
+        let frozen = Frozen { socket: *self, reuse_address, is_exported: false };
+        drop_all_segments(self.fd())?;
+        Ok(frozen)
+    }
+
+    /// Sets one of the options that make up repair.
+    pub(super) fn repair<T: sys::Plain>(&self, name: u32, value: &T) -> Result<(), Error> {
+        sys::set(self.fd(), name, value).map_err(|error| self.error(&Request::Repair, error))
+    }
+}
+
+impl Frozen<'_> {
+    /// Lets segments in again, and then out. `TCP_REPAIR_OFF` sends a window probe at once, `TCP_REPAIR_OFF_NO_WP` does not.
+    pub(super) fn thaw(&self, mode: c_int) -> Result<(), Error> {
+        let fd = self.socket.fd();
+        let view = SockRef::from(&fd);
+        let detached = view.detach_filter();
+        self.socket.repair(TCP_REPAIR, &mode)?;
+        view.set_reuse_address(self.reuse_address)?;
+        match detached {
+            Err(error) if error.raw_os_error() != Some(libc::ENOENT) => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets an exported connection continue here after all. Discard the [`Exported`](crate::Exported): restored somewhere else, it
+    /// would be the same connection twice, with SNEs that soon differ.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; the connection may then still be frozen.
+    pub fn resume(mut self) -> Result<(), Error> {
+        // Not a second time when it is dropped.
+        self.is_exported = true;
+        self.thaw(TCP_REPAIR_OFF_NO_WP)
+    }
+}
+
+impl Drop for Frozen<'_> {
+    fn drop(&mut self) {
+        if !self.is_exported {
+            // An error has nowhere to go, and a socket that is gone is not frozen.
+            drop(self.thaw(TCP_REPAIR_OFF_NO_WP));
+        }
+    }
+}
 
 /// One direction's octets in the kernel, and where they end.
 #[derive(PartialEq, Eq)]
@@ -167,4 +239,33 @@ impl Frozen<'_> {
     fn get<T: sys::Plain>(&self, option: sys::Readable<T>) -> Result<T, Error> {
         sys::get(self.socket.fd(), option).map_err(|error| self.socket.error(&Request::Repair, error))
     }
+}
+
+/// Attaches a socket filter of one instruction, which returns a length of 0.
+fn drop_all_segments(fd: BorrowedFd<'_>) -> io::Result<()> {
+    const RETURN_CONSTANT: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    SockRef::from(&fd).attach_filter(&[SockFilter::new(RETURN_CONSTANT, 0, 0, 0)])
+}
+
+/// Makes the next `connect` of a closed socket start at this sequence number (`TCP_QUEUE_SEQ`); 0 leaves the choice to the
+/// kernel.
+///
+/// This is for tests in which sequence numbers wrap. Elsewhere leave it to the kernel: an ISN that can be guessed lets
+/// anyone forge unsigned segments.
+///
+/// # Errors
+/// [`Error::NoPermission`] without CAP_NET_ADMIN, and on a socket that listens or is connected; nothing has changed then.
+pub fn choose_isn<S: AsFd + ?Sized>(socket: &S, isn: Isn) -> Result<(), Error> {
+    let socket = TcpAoSocket::new(socket);
+    let fd = socket.fd();
+    let view = SockRef::from(&fd);
+    let reuse_address = view.reuse_address()?;
+    socket.repair(TCP_REPAIR, &TCP_REPAIR_ON)?;
+    let chosen = socket
+        .repair(TCP_REPAIR_QUEUE, &(TCP_SEND_QUEUE as u32))
+        .and_then(|()| socket.repair(TCP_QUEUE_SEQ, &isn.0));
+    socket.repair(TCP_REPAIR, &TCP_REPAIR_OFF_NO_WP)?;
+    // Repair sets it, and the end of repair turns it off.
+    view.set_reuse_address(reuse_address)?;
+    chosen
 }

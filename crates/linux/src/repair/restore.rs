@@ -14,15 +14,12 @@ use socket2::{SockAddr, SockRef, Socket};
 use wireseal_tcp_ao::{ConnectionState, Endpoint, SeqNum, SneTracker};
 
 use crate::errno::Request;
-use crate::error::Error;
 use crate::info::Change;
-use crate::key::SocketKey;
-use crate::network::{Family, canonical};
-use crate::repair::frozen::Frozen;
-use crate::repair::release;
-use crate::repair::state::{Exported, TcpState};
-use crate::socket::TcpAoSocket;
-use crate::sys;
+use crate::key::Family;
+use crate::names::canonical;
+use crate::repair::export::Frozen;
+use crate::repair::{Exported, TcpState};
+use crate::{Error, SocketKey, TcpAoSocket, sys};
 
 /// The smallest and the largest TCP_MAXSEG that the kernel takes (`TCP_MIN_MSS`, `MAX_TCP_WINDOW`).
 const MAXSEG: (u32, u32) = (88, 32_767);
@@ -47,7 +44,7 @@ pub fn restore<S: AsFd + ?Sized>(
     keys: &[SocketKey<'_>],
 ) -> Result<(), Error> {
     let socket = TcpAoSocket::new(socket);
-    release::check(sys::kernel_release()?)?;
+    check_release(sys::kernel_release()?)?;
     check(exported, keys)?;
     let mut frozen = socket.freeze()?;
     // Thawed or not, what is left of it is not to be thawed when it is dropped.
@@ -63,6 +60,25 @@ pub fn restore<S: AsFd + ?Sized>(
         drop(socket.repair(TCP_REPAIR, &TCP_REPAIR_ON));
     }
     restored
+}
+
+/// Whether a kernel of this release, as `uname -r` prints it, can restore a connection with TCP-AO.
+///
+/// When a socket in repair connects, older kernels read the ISN from a SYN-ACK that is not there, and crash
+/// (`tcp_ao_finish_connect`). Keys added after it connects come too late: Linux then signs segments before it cuts them to size.
+pub(crate) fn can_restore(release: &str) -> bool {
+    let mut numbers = release.split(|char: char| !char.is_ascii_digit()).map(|number| number.parse::<u32>());
+    let mut next = || numbers.next().and_then(Result::ok).unwrap_or_default();
+    let version = (next(), next(), next());
+    version >= (6, 17, 0) || ((6, 12, 49)..(6, 13, 0)).contains(&version)
+}
+
+/// Whether restoring would crash the kernel.
+///
+/// # Errors
+/// [`Error::CannotRestore`].
+pub(super) fn check_release(release: String) -> Result<(), Error> {
+    if can_restore(&release) { Ok(()) } else { Err(Error::CannotRestore { kernel: release }) }
 }
 
 /// Finds what is wrong without asking a socket.

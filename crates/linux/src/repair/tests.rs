@@ -9,13 +9,10 @@ use wireseal_tcp_ao::{
     StateError,
 };
 
-use super::restore::{address, ao_repair, check, options};
+use super::restore::{address, ao_repair, check, check_release, options};
 use super::*;
-use crate::error::Error;
-use crate::key::SocketKey;
-use crate::network::Family;
-use crate::socket::TcpAoSocket;
-use crate::sys;
+use crate::key::Family;
+use crate::{Error, SocketKey, TcpAoSocket, sys};
 
 fn exported() -> Exported {
     Exported {
@@ -129,12 +126,12 @@ fn ao_38_kernels_that_would_crash_are_refused() {
     for kernel in
         ["6.12.49", "6.12.107+deb13-cloud-amd64", "6.17", "6.18.15+deb13-cloud-amd64", "7.0.4", "10.0-rc1"]
     {
-        assert!(release::check(kernel.to_owned()).is_ok(), "{kernel}");
+        assert!(check_release(kernel.to_owned()).is_ok(), "{kernel}");
     }
     for kernel in
         ["6.7.0", "6.8.0-45-generic", "6.12", "6.12.48", "6.13.0", "6.16.12+deb13-cloud-amd64", "other"]
     {
-        let error = release::check(kernel.to_owned()).unwrap_err();
+        let error = check_release(kernel.to_owned()).unwrap_err();
         assert!(matches!(&error, Error::CannotRestore { kernel: named } if named == kernel), "{error}");
     }
 }

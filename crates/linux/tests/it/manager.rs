@@ -5,10 +5,11 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_keys::{Key, KeyChain, Lifetime, Timestamp};
-use wireseal_linux::{Error, KeyManager, ManagerError, PeerName, TcpAoSocket, probe};
-use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
+use socket2::{Domain, SockRef, Socket, Type};
+use wireseal_linux::key_chain::{Key, KeyChain, Lifetime, Timestamp};
+use wireseal_linux::{Error, KeyManager, TcpAoAlgorithm, TcpAoSocket};
+
+use super::{has_tcp_ao, mkt, peer};
 
 /// A moment, in seconds of the tests' own time.
 fn at(seconds: i64) -> Timestamp {
@@ -16,10 +17,8 @@ fn at(seconds: i64) -> Timestamp {
 }
 
 fn key(id: u8, algorithm: TcpAoAlgorithm, from: i64, until: i64) -> Key {
-    let secret = MasterKey::new(b"a secret of many octets, 32 octets").unwrap();
-    let mkt = Mkt::new(KeyId(id), KeyId(id), algorithm, secret).unwrap();
     let lifetime = Lifetime::new(Some(at(from)), Some(at(until))).unwrap();
-    Key::new(id.into(), mkt).with_lifetimes(lifetime, lifetime).unwrap()
+    Key::new(id.into(), mkt(id, algorithm)).with_lifetimes(lifetime, lifetime).unwrap()
 }
 
 fn rolling() -> KeyChain {
@@ -28,24 +27,18 @@ fn rolling() -> KeyChain {
 }
 
 fn manager(remote: &str) -> KeyManager {
-    KeyManager::new(rolling(), remote.parse().unwrap(), None).unwrap()
-}
-
-fn has_tcp_ao() -> bool {
-    probe().unwrap().tcp_ao
+    super::manager(remote, rolling())
 }
 
 #[test]
 fn a_chain_with_an_algorithm_that_linux_lacks_is_refused() {
     let keys = || vec![key(1, TcpAoAlgorithm::HmacSha1, 0, 9), key(42, TcpAoAlgorithm::Kmac256_128, 0, 9)];
     let with_kmac = || KeyChain::new("tested", keys()).unwrap();
-    let error = KeyManager::new(with_kmac(), "192.0.2.7".parse().unwrap(), None).unwrap_err();
-    assert!(matches!(error, ManagerError::AlgorithmNotInLinux { key_id: 42, .. }));
+    let manager = manager("192.0.2.7");
+    let error = manager.set_peer(peer("192.0.2.7"), with_kmac()).unwrap_err();
+    assert!(matches!(error, Error::AlgorithmNotInLinux { key_id: Some(42), .. }));
     let message = error.to_string();
     assert!(message.starts_with("key 42: Linux has no ") && !message.contains('\n'), "{message}");
-
-    let manager = manager("192.0.2.7");
-    assert!(manager.set_peer(PeerName::new("192.0.2.7".parse().unwrap()), with_kmac()).is_err());
     assert_eq!(manager.step(at(50)).next_step, Some(at(80)), "the chain is the one before");
 }
 
@@ -63,10 +56,10 @@ fn a_peer_that_is_given_twice_is_refused() {
     for (first, second) in [("fe80::1", "fe80::1"), ("192.0.2.7", "::ffff:192.0.2.7")] {
         let manager = manager("198.51.100.1");
         let before = manager.peers();
-        let peers = [first, second].map(|peer| (peer.parse::<PeerName>().unwrap(), rolling()));
+        let peers = [first, second].map(|remote| (peer(remote), rolling()));
         let error = manager.set_peers(peers).unwrap_err();
-        let twice = first.parse::<PeerName>().unwrap();
-        assert!(matches!(error, ManagerError::PeerTwice(peer) if peer == twice), "{error}");
+        let twice = peer(first);
+        assert!(matches!(error, Error::PeerTwice(named) if named == twice), "{error}");
         assert_eq!(manager.peers(), before);
     }
 }
@@ -89,20 +82,20 @@ fn sockets_that_cannot_be_attached_are_refused() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let unsigned = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let error = self::manager("192.0.2.7").attach(&unsigned, at(50)).unwrap_err();
-    assert!(matches!(error, ManagerError::NoPeer(address) if address == local), "{error}");
+    assert!(matches!(error, Error::NoPeer(address) if address == local), "{error}");
 
     let error = manager.attach(&unsigned, at(50)).unwrap_err();
     match error {
-        ManagerError::Unsigned => assert!(has_tcp_ao()),
-        ManagerError::Socket { error: Error::NotSupported, .. } => assert!(!has_tcp_ao()),
+        Error::Unsigned => assert!(has_tcp_ao()),
+        Error::NotSupported => assert!(!has_tcp_ao()),
         error => panic!("{error}"),
     }
     let error = manager.attach(&UdpSocket::bind("127.0.0.1:0").unwrap(), at(50)).unwrap_err();
-    assert!(matches!(error, ManagerError::Socket { .. }), "{error}");
+    assert!(matches!(error, Error::Io(_)), "{error}");
 
-    let closed = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    let closed = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     let error = manager.attach_connecting(&closed, local, at(-50)).unwrap_err();
-    assert!(matches!(error, ManagerError::NoKeyToSendWith { next_change: Some(_), .. }));
+    assert!(matches!(error, Error::NoKeyToSendWith { next_change: Some(_), .. }));
     assert_eq!(
         error.to_string(),
         "peer 127.0.0.1, key chain tested: no key is valid for sending now, so the socket was not attached; give it another \
@@ -110,7 +103,7 @@ fn sockets_that_cannot_be_attached_are_refused() {
     );
     let elsewhere: IpAddr = "::ffff:192.0.2.7".parse().unwrap();
     let error = manager.attach_connecting(&closed, elsewhere, at(50)).unwrap_err();
-    assert!(matches!(error, ManagerError::NoPeer(address) if address == elsewhere.to_canonical()), "{error}");
+    assert!(matches!(error, Error::NoPeer(address) if address == elsewhere.to_canonical()), "{error}");
 }
 
 /// Linux keeps what such a connection has received, but forgets its peer's address.
@@ -120,9 +113,9 @@ fn a_connection_that_was_reset_before_it_was_accepted_is_not_attached() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let accepted = |urgent: &[u8]| {
         let mut caller = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        socket2::SockRef::from(&caller).send_out_of_band(urgent).unwrap();
+        SockRef::from(&caller).send_out_of_band(urgent).unwrap();
         caller.write_all(b"unsigned").unwrap();
-        socket2::SockRef::from(&caller).set_linger(Some(Duration::ZERO)).unwrap();
+        SockRef::from(&caller).set_linger(Some(Duration::ZERO)).unwrap();
         drop(caller);
         let (accepted, remote) = listener.accept().unwrap();
         assert!(remote.ip() == local && accepted.peer_addr().is_err());
@@ -133,7 +126,7 @@ fn a_connection_that_was_reset_before_it_was_accepted_is_not_attached() {
         manager.attach(&accepted(b""), at(50)).unwrap_err(),
         manager.attach(&accepted(b"!"), at(50)).unwrap_err(),
     ] {
-        assert!(matches!(error, ManagerError::Ended), "{error}");
+        assert!(matches!(error, Error::Ended), "{error}");
     }
     for urgent in [&b""[..], b"!"] {
         let mut ended = accepted(urgent);
@@ -142,7 +135,7 @@ fn a_connection_that_was_reset_before_it_was_accepted_is_not_attached() {
         ended.read_exact(&mut received).unwrap();
         assert_eq!(&received, b"unsigned", "what may not be taken for the peer's");
     }
-    let fresh = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    let fresh = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     assert!(!TcpAoSocket::new(&fresh).has_received().unwrap());
     assert!(!TcpAoSocket::new(&listener).has_received().unwrap());
 }
@@ -156,13 +149,13 @@ fn a_listener_follows_its_chain_where_the_kernel_has_tcp_ao() {
         Ok(attachment) => attachment,
         Err(error) => {
             assert!(!has_tcp_ao(), "{error}");
-            assert!(matches!(error, ManagerError::Socket { error: Error::NotSupported, .. }), "{error}");
+            assert!(matches!(error, Error::NotSupported), "{error}");
             assert!(error.source().is_none(), "the message has it already");
             return;
         }
     };
     assert!(has_tcp_ao());
-    assert!(matches!(manager.attach(&again, at(50)), Err(ManagerError::AlreadyAttached)));
+    assert!(matches!(manager.attach(&again, at(50)), Err(Error::AlreadyAttached)));
     assert!(TcpAoSocket::new(&listener).info().unwrap().unwrap().required);
     for (now, on_it) in [(50, vec![1]), (100, vec![1, 2]), (150, vec![2]), (300, vec![255]), (150, vec![2])] {
         let report = manager.step(at(now));

@@ -4,17 +4,14 @@ use std::env;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, TcpListener};
 use std::process::Command;
 
-use wireseal_linux::key_chain::{Key, KeyChain};
-use wireseal_linux::{
-    Error, KeyId, KeyManager, Local, ManagerError, MasterKey, Mkt, TcpAoAlgorithm, TcpAoListener,
-    TcpAoStream, probe,
-};
+use wireseal_linux::key_chain::{Key, KeyChain, Timestamp};
+use wireseal_linux::{Error, KeyManager, Local, TcpAoAlgorithm, TcpAoListener, TcpAoStream};
+
+use super::{has_tcp_ao, mkt};
 
 fn manager() -> KeyManager {
-    let secret = MasterKey::new(b"a secret of many octets").unwrap();
-    let mkt = Mkt::new(KeyId(1), KeyId(1), TcpAoAlgorithm::HmacSha1, secret).unwrap();
-    let chain = KeyChain::new("tested", vec![Key::new(1, mkt)]).unwrap();
-    KeyManager::new(chain, "127.0.0.0/8".parse().unwrap(), None).unwrap()
+    let keys = vec![Key::new(1, mkt(1, TcpAoAlgorithm::HmacSha1))];
+    super::manager("127.0.0.0/8", KeyChain::new("tested", keys).unwrap())
 }
 
 /// An address that this host does not have (RFC 5737).
@@ -45,7 +42,7 @@ async fn errors_name_the_address() {
         TcpAoStream::connect(elsewhere, &manager()).unwrap_err(),
         TcpAoStream::connect_async(elsewhere, &manager()).await.unwrap_err(),
     ] {
-        assert!(matches!(error, ManagerError::NoPeer(address) if address == elsewhere.ip()), "{error}");
+        assert!(matches!(error, Error::NoPeer(address) if address == elsewhere.ip()), "{error}");
     }
 }
 
@@ -54,13 +51,13 @@ async fn a_kernel_without_tcp_ao_is_named_and_one_with_it_serves() {
     let free: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let manager = manager();
     let plain = TcpListener::bind(free).unwrap();
-    let attached = manager.attach_async(&plain, wireseal_linux::key_chain::Timestamp::MIN).await;
+    let attached = manager.attach(&plain, Timestamp::MIN);
     let listener = match TcpAoListener::bind_async(free, &manager).await {
         Ok(listener) => listener,
         Err(error) => {
-            assert!(!probe().unwrap().tcp_ao, "{error}");
+            assert!(!has_tcp_ao(), "{error}");
             for error in [error, attached.unwrap_err()] {
-                assert!(matches!(error, ManagerError::Socket { error: Error::NotSupported, .. }), "{error}");
+                assert!(matches!(error, Error::NotSupported), "{error}");
             }
             return;
         }
@@ -131,7 +128,7 @@ fn a_link_local_address_is_of_the_interface_to_connect_over() {
         TcpAoStream::connect_from(local, remote.into(), &manager()).unwrap_err()
     };
     let error = connect(index);
-    assert!(matches!(error, ManagerError::NoPeer(address) if address == peer), "{error}");
+    assert!(matches!(error, Error::NoPeer(address) if address == peer), "{error}");
     let error = connect(0).to_string();
     assert!(error.starts_with("cannot connect to [fe80::2]:179: Invalid argument"), "{error}");
 }

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{Span, info, warn};
 use wireseal_keys::Timestamp;
-use wireseal_linux::{KeyManager, ManagerError, TcpAoSocket};
+use wireseal_linux::{Error, KeyManager, TcpAoSocket};
 use wireseal_tcp_ao::Counters;
 
 use self::protection::{Managed, Protection, Refused, StepLog, counters, log_refused};
@@ -119,8 +119,8 @@ impl Transport for Kernel {
 }
 
 /// Whether an error is about a neighbour's keys.
-fn concerns(error: &ManagerError, neighbour: &Neighbour) -> bool {
-    matches!(error, ManagerError::Socket { key: Some(key), .. } if key.remote.contains(&neighbour.address))
+fn concerns(error: &Error, neighbour: &Neighbour) -> bool {
+    matches!(error, Error::Key { key, .. } if key.remote.contains(&neighbour.address))
 }
 
 type Caller = (usize, (Neighbour, Protection));

@@ -10,7 +10,7 @@ use cidr::IpCidr;
 use tokio::net::TcpSocket;
 use tracing::{Span, debug, warn};
 use wireseal_keys::{KeyChain, Timestamp};
-use wireseal_linux::{Attachment, Error, KeyManager, ManagerError, PeerName, StepReport, TcpAoSocket, probe};
+use wireseal_linux::{Attachment, Error, KeyManager, PeerName, StepReport, TcpAoSocket, probe};
 use wireseal_tcp_ao::{Counters, MasterKey};
 
 use crate::config::Neighbour;
@@ -55,7 +55,7 @@ impl Protection {
         &self,
         socket: &impl AsFd,
         remote: Option<IpAddr>,
-    ) -> Result<Option<Managed>, ManagerError> {
+    ) -> Result<Option<Managed>, Error> {
         let Self::TcpAo(manager, chain) = self else { return Ok(None) };
         let attachment = match remote {
             Some(remote) => manager.attach_connecting(socket, remote, Timestamp::now()),

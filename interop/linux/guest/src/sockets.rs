@@ -159,13 +159,8 @@ impl Sockets {
     pub fn set_keys(&self, set: &SetKeys) -> Result<()> {
         let socket = self.get(set.socket)?;
         let socket = TcpAoSocket::new(&*socket);
-        match (set.current.map(KeyId), set.rnext.map(KeyId)) {
-            (Some(current), Some(rnext)) => socket.set_current_and_rnext(current, rnext)?,
-            (Some(current), None) => socket.set_current_key(current)?,
-            (None, Some(rnext)) => socket.set_rnext_key(rnext)?,
-            (None, None) => {}
-        }
-        Ok(())
+        set.current.map_or(Ok(()), |current| socket.set_current_key(KeyId(current)))?;
+        Ok(set.rnext.map_or(Ok(()), |rnext| socket.set_rnext_key(KeyId(rnext)))?)
     }
 
     pub fn set_flags(&self, set: &SetFlags) -> Result<()> {

@@ -4,13 +4,8 @@ use std::collections::VecDeque;
 
 use fastrand::Rng;
 use proptest::prelude::*;
-use wireseal_keys::{Key, KeyChain};
 
-use super::kernel_model::{Kernel, KernelKey, Segment, chain, key, lifetime, mkt, name, target};
-use crate::Error;
-use crate::manager::action::SocketKind::{Closed, Connection, Listener};
-use crate::manager::action::{Action, Origin};
-use crate::manager::state::Memory;
+use super::*;
 
 /// Seconds by which an accept lifetime is longer at either end.
 const TOLERANCE: i64 = 100;
@@ -54,7 +49,7 @@ struct End {
 
 impl End {
     fn new(chain: KeyChain) -> Self {
-        let kernel = Kernel::connected(chain.keys()[0].mkt().clone());
+        let kernel = Kernel::connected(chain.keys()[0].mkt());
         let arriving = VecDeque::new();
         Self { kernel, memory: Memory::default(), chain, clock_off: 0, next_step: 0, arriving }
     }
@@ -63,9 +58,9 @@ impl End {
     fn step(&mut self, now: i64) {
         let target = target(&self.chain, now + self.clock_off, Connection);
         let (memory, arriving) = (&mut self.memory, &mut self.arriving);
-        let outcome = self.kernel.settle_with(&target, memory, |kernel, action| {
+        let outcome = self.kernel.apply_with(&target, memory, |kernel, action| {
             take_in(kernel, arriving, now);
-            kernel.apply(action, &target)
+            kernel.call(action)
         });
         let is_race = |error: &Error| matches!(error, Error::KeyInUse(_));
         assert!(outcome.failed.iter().all(|(_, error)| is_race(error)), "{:?}", outcome.failed);
@@ -146,16 +141,15 @@ fn settle_anything(seed: u64) {
     let mut random = Rng::with_seed(seed);
     let kind = [Listener, Closed, Connection][random.usize(0..3)];
     let mut kernel =
-        Kernel::connected(mkt(random.i64(0..4) as u8, random.i64(0..4) as u8, random.i64(0..3) as u32));
+        Kernel::connected(&mkt(random.i64(0..4) as u8, random.i64(0..4) as u8, random.i64(0..3) as u32));
     kernel.kind = kind;
     let mut memory = Memory::default();
     for _ in 0..4 {
         // Another program adds a key, the peer asks for one, and the configuration and the clock change.
         let (send_id, recv_id) = (random.i64(0..4) as u8, random.i64(0..4) as u8);
-        let key = KernelKey { name: name(send_id, recv_id), mkt: mkt(send_id, recv_id, 1), good: 0 };
-        let clash =
-            |held: &KernelKey| held.name.send_id == key.name.send_id || held.name.recv_id == key.name.recv_id;
-        if random.i64(0..2) == 0 && !kernel.keys.iter().any(clash) {
+        let key = installed(name(send_id, recv_id), &mkt(send_id, recv_id, 1));
+        let clashes = |held: &InstalledKey| held.name.clashes_with(&key.name);
+        if random.i64(0..2) == 0 && !kernel.keys.iter().any(clashes) {
             kernel.keys.push(key);
         }
         if kind != Listener {
@@ -164,8 +158,8 @@ fn settle_anything(seed: u64) {
         }
         let chain = any_chain(&mut random);
         let target = target(&chain, random.i64(0..500), kind);
-        let outcome = kernel.settle_with(&target, &mut memory, |kernel, action| {
-            let applied = kernel.apply(action, &target);
+        let outcome = kernel.apply_with(&target, &mut memory, |kernel, action| {
+            let applied = kernel.call(action);
             assert!(!kernel.keys.is_empty(), "not even briefly");
             applied
         });
@@ -182,11 +176,11 @@ fn settle_anything(seed: u64) {
             assert!(matches!(found[..], [held] if held.origin == Origin::Placeholder), "{found:?}");
         }
         let again = target.plan(&found, &memory, &[]);
-        let stays = |action: &Action| matches!(action, Action::SetCurrent(_));
-        assert!(again.actions.iter().all(stays) || outcome.expired, "{:?}", again.actions);
-        let second = kernel.settle(&target, &mut memory);
+        let stays = |call: &Call<'_>| matches!(call, Call::SetCurrent(_));
+        assert!(again.calls.iter().all(stays) || outcome.expired, "{:?}", again.calls);
+        let second = kernel.apply(&target, &mut memory);
         assert!(second.failed.is_empty());
-        assert_eq!(target.plan(&kernel.found(&target, &memory), &memory, &[]).actions, []);
+        assert!(target.plan(&kernel.found(&target, &memory), &memory, &[]).calls.is_empty());
     }
 }
 

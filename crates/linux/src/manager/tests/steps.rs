@@ -2,15 +2,14 @@
 
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::thread;
 
-use wireseal_keys::KeyChain;
-
-use super::kernel_model::{at, chain, key, lifetime, mkt, peer};
-use crate::manager::attached::Attached;
-use crate::manager::attachment::{Attachment, Entry, SocketState, lock};
-use crate::{KeyManager, PeerName, StepReport};
+use super::*;
+use crate::StepReport;
+use crate::manager::look::Attached;
+use crate::manager::report::SocketState;
+use crate::manager::sockets::{Attachment, Entry, lock};
 
 /// Lists a socket by hand: attaching needs a kernel with TCP-AO.
 fn list(
@@ -28,10 +27,9 @@ fn list(
         number,
         identity,
         socket: listed,
-        peer,
         version,
         next: None,
-        state: SocketState::default(),
+        state: SocketState { peer, ..SocketState::default() },
     });
     (socket, Attachment { shared: Arc::clone(&manager.shared), number })
 }
@@ -44,13 +42,9 @@ fn numbers(report: &StepReport) -> Vec<u64> {
     report.sockets.iter().map(|socket| socket.attachment).collect()
 }
 
-fn one_key(from: impl Into<Option<i64>>, until: impl Into<Option<i64>>) -> KeyChain {
-    chain(0, [key(1, mkt(1, 1, 1), lifetime(from, until))])
-}
-
 #[test]
 fn a_socket_is_detached_while_a_step_waits_in_the_kernel_for_another() {
-    let manager = KeyManager::new(one_key(None, None), "127.0.0.1".parse().unwrap(), None).unwrap();
+    let manager = manager([(peer("127.0.0.1"), one_key(1, None, None))]);
     let (waiting, waiting_attachment) = list(&manager, 0, None, &listener());
     let (_, detached) = list(&manager, 1, None, &listener());
 
@@ -72,7 +66,7 @@ fn a_socket_is_detached_while_a_step_waits_in_the_kernel_for_another() {
 
 #[test]
 fn a_peer_that_is_set_during_a_step_is_not_undone() {
-    let manager = KeyManager::new(one_key(None, None), "127.0.0.1".parse().unwrap(), None).unwrap();
+    let manager = manager([(peer("127.0.0.1"), one_key(1, None, None))]);
     let (waiting, _attachment) = list(&manager, 0, None, &listener());
     let now = at(0);
     let in_the_kernel = lock(&waiting);
@@ -81,7 +75,7 @@ fn a_peer_that_is_set_during_a_step_is_not_undone() {
         while manager.shared.state().pace.is_long_ago(now) {
             thread::yield_now();
         }
-        manager.set_peer(peer("192.0.2.7"), one_key(None, 500)).unwrap();
+        manager.set_peer(peer("192.0.2.7"), one_key(1, None, 500)).unwrap();
         drop(in_the_kernel);
         step.join().unwrap()
     });
@@ -94,8 +88,8 @@ fn a_peer_that_is_set_during_a_step_is_not_undone() {
 fn only_what_is_due_is_stepped() {
     let (one, other) = (peer("192.0.2.1"), peer("192.0.2.2"));
     let manager = KeyManager::default();
-    manager.set_peer(one, one_key(None, 100)).unwrap();
-    manager.set_peer(other, one_key(None, None)).unwrap();
+    manager.set_peer(one, one_key(1, None, 100)).unwrap();
+    manager.set_peer(other, one_key(1, None, None)).unwrap();
     let listener = listener();
     let connect = || TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let connections = [connect(), connect()];
@@ -112,13 +106,13 @@ fn only_what_is_due_is_stepped() {
     expect(0, Some(&[0, 1, 2]), &[]);
     expect(0, None, &[]);
     expect(29, None, &[]);
-    manager.set_peer(other, one_key(None, None)).unwrap();
+    manager.set_peer(other, one_key(1, None, None)).unwrap();
     expect(29, Some(&[1, 2]), &[]);
     assert!(manager.remove_peer(one) && !manager.remove_peer(one));
     expect(29, Some(&[0, 2]), &[]);
     expect(30, Some(&[0, 1, 2]), &[]);
     // The clock is set back.
-    manager.set_peer(one, one_key(0, None)).unwrap();
+    manager.set_peer(one, one_key(1, 0, None)).unwrap();
     expect(-50, Some(&[0, 1, 2]), &[one]);
     expect(-21, None, &[]);
 }
@@ -127,10 +121,9 @@ fn only_what_is_due_is_stepped() {
 fn a_connection_of_a_removed_peer_keeps_its_keys_and_is_reported() {
     let removed = peer("127.0.0.1");
     let manager = KeyManager::default();
-    manager.set_peer(removed, one_key(None, None)).unwrap();
+    manager.set_peer(removed, one_key(1, None, None)).unwrap();
     // It does not go over to the network around it.
-    let around = chain(0, [key(2, mkt(2, 2, 2), lifetime(None, None))]);
-    manager.set_peer(peer("127.0.0.0/8"), around).unwrap();
+    manager.set_peer(peer("127.0.0.0/8"), one_key(2, None, None)).unwrap();
     let listener = listener();
     let connection = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let _listed = list(&manager, 0, Some(removed), &connection);
@@ -142,7 +135,7 @@ fn a_connection_of_a_removed_peer_keeps_its_keys_and_is_reported() {
         assert!(socket.done.is_empty() && socket.failed.is_empty() && socket.overdue.is_empty());
     }
     // It is back; adding keys fails, as the connection has no TCP-AO.
-    manager.set_peer(removed, one_key(None, None)).unwrap();
+    manager.set_peer(removed, one_key(1, None, None)).unwrap();
     assert!(!manager.step_due(at(30)).unwrap().sockets[0].failed.is_empty());
 }
 
@@ -151,7 +144,7 @@ fn a_step_is_due_when_a_chain_changes() {
     let manager = KeyManager::default();
     assert!(manager.step_due(at(0)).is_some_and(|report| report.next_step.is_none()));
     for (remote, until) in [("192.0.2.1", 10), ("192.0.2.2", 20)] {
-        manager.set_peer(peer(remote), one_key(None, until)).unwrap();
+        manager.set_peer(peer(remote), one_key(1, None, until)).unwrap();
     }
     let next = |now| manager.step_due(at(now)).map(|report| (report.next_step, report.expired.len()));
     let changed = |next: Option<i64>, expired: usize| Some((next.map(at), expired));
@@ -174,12 +167,12 @@ async fn a_task_waits_for_its_connection_to_expire() {
 
     use tokio::time::timeout;
 
-    let manager = KeyManager::new(one_key(None, None), "192.0.2.7".parse().unwrap(), None).unwrap();
+    let manager = manager([(peer("192.0.2.7"), one_key(1, None, None))]);
     let listener = listener();
     let address = listener.local_addr().unwrap();
     let streams = [(); 2].map(|()| TcpStream::connect(address).unwrap());
     // Of a peer that was removed: the kernel is not asked for keys then.
-    let removed = PeerName::new("127.0.0.1".parse().unwrap());
+    let removed = peer("127.0.0.1");
     let (_socket, attachment) = list(&manager, 0, Some(removed), &streams[0]);
     let (_other_socket, other) = list(&manager, 1, None, &streams[1]);
     let at_once = Duration::ZERO;

@@ -1,10 +1,6 @@
-use cidr::IpCidr;
 use linux_raw_sys::net::{tcp_ao_info_opt, tcp_info};
-use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::Mkt;
 
 use super::*;
-use crate::key::as_kept_by_kernel;
 use crate::sys::{Plain, octets};
 
 fn network(text: &str) -> IpCidr {
@@ -87,8 +83,7 @@ fn every_field_of_a_key_reaches_its_place() {
     let mkt = mkt(TcpAoAlgorithm::Aes128Cmac, &secret).with_mac_length(16).unwrap();
     let mkt = mkt.with_options(OptionCoverage::Excluded);
     let key = SocketKey { vrf: Some(9), set_rnext: true, ..SocketKey::new(network("2001:db8::/32"), &mkt) };
-    let name = TcpAoAlgorithm::Aes128Cmac.linux_name().unwrap();
-    let add = add_key(&key, name, Family::Ipv6).unwrap();
+    let add = key.to_kernel("cmac(aes128)", Family::Ipv6).unwrap();
     let mut expected = ipv6_storage("2001:db8::");
     expected.extend(b"cmac(aes128)");
     expected.extend([0; 52]);
@@ -111,7 +106,7 @@ fn every_field_of_a_key_reaches_its_place() {
 fn ao_12_an_ipv6_socket_takes_ipv4_peers_as_mapped_addresses() {
     let mkt = mkt(TcpAoAlgorithm::HmacSha1, b"secret");
     let address = |family| {
-        let add = add_key(&SocketKey::new(network("192.0.2.0/24"), &mkt), "hmac(sha1)", family).unwrap();
+        let add = SocketKey::new(network("192.0.2.0/24"), &mkt).to_kernel("hmac(sha1)", family).unwrap();
         assert_eq!(add.prefix, 24);
         octets(&**add)[..128].to_vec()
     };
@@ -128,7 +123,7 @@ fn what_the_kernel_writes_is_read() {
         let mut key = returned("hmac(sha1)", b"secret");
         key.addr = to_kernel(address.parse().unwrap());
         key.prefix = prefix;
-        installed_key(&key).map(|key| key.name.remote)
+        InstalledKey::from_kernel(&key).map(|key| key.name.remote)
     };
     for (address, prefix, expected) in [
         ("192.0.2.0", 24, "192.0.2.0/24"),
@@ -142,7 +137,7 @@ fn what_the_kernel_writes_is_read() {
     assert!(remote("192.0.2.0", 33).is_err() && remote("192.0.2.0", 8).is_err());
     let mut no_family = returned("hmac(sha1)", b"secret");
     no_family.addr = zeroed::<Secret<tcp_ao_getsockopt>>().addr;
-    assert!(installed_key(&no_family).is_err());
+    assert!(InstalledKey::from_kernel(&no_family).is_err());
 }
 
 #[test]
@@ -158,7 +153,7 @@ fn a_vrf_of_zero_is_not_any_vrf() {
     let mkt = mkt(TcpAoAlgorithm::HmacSha1, b"secret");
     let any = SocketKey::new(network("192.0.2.1"), &mkt);
     let flags =
-        |vrf| add_key(&SocketKey { vrf, ..any }, "hmac(sha1)", Family::Ipv4).map(|add| add.keyflags).unwrap();
+        |vrf| SocketKey { vrf, ..any }.to_kernel("hmac(sha1)", Family::Ipv4).map(|add| add.keyflags).unwrap();
     assert_eq!((flags(None), flags(Some(0))), (0, IFINDEX));
 }
 
@@ -169,7 +164,7 @@ fn an_installed_key_is_the_mkt_it_was_made_from_and_no_other() {
     let mut kernel = returned("hmac(sha1)", secret);
     kernel.set_is_rnext(1);
     kernel.pkt_good = 5;
-    let key = installed_key(&kernel).unwrap();
+    let key = InstalledKey::from_kernel(&kernel).unwrap();
     assert_eq!((key.is_current, key.is_rnext, key.good, key.bad), (false, true, 5, 0));
     assert_eq!(key.name, SocketKey::new(network("192.0.2.0/24"), &ours).name());
     assert!(key.is(&ours));
@@ -189,14 +184,14 @@ fn an_installed_key_is_the_mkt_it_was_made_from_and_no_other() {
 fn ao_05_the_kernel_keeps_compressed_keys_for_cmac() {
     for name in ["cmac(aes)", "cmac(aes128)"] {
         let whole = mkt(TcpAoAlgorithm::Aes128Cmac, b"0123456789abcdef");
-        assert!(installed_key(&returned(name, b"0123456789abcdef")).unwrap().is(&whole));
+        assert!(InstalledKey::from_kernel(&returned(name, b"0123456789abcdef")).unwrap().is(&whole));
         for secret in [&b"0123456789"[..], &[7; 17], &[9; 80]] {
             let ours = mkt(TcpAoAlgorithm::Aes128Cmac, secret);
             let kept = as_kept_by_kernel(TcpAoAlgorithm::Aes128Cmac, ours.master_key());
             assert_eq!(kept.len(), 16);
-            assert!(installed_key(&returned(name, &kept)).unwrap().is(&ours));
-            assert!(!installed_key(&returned(name, &kept)).unwrap().is(&whole));
-            assert!(!installed_key(&returned(name, secret)).unwrap().is(&ours));
+            assert!(InstalledKey::from_kernel(&returned(name, &kept)).unwrap().is(&ours));
+            assert!(!InstalledKey::from_kernel(&returned(name, &kept)).unwrap().is(&whole));
+            assert!(!InstalledKey::from_kernel(&returned(name, secret)).unwrap().is(&ours));
         }
     }
     // RFC 4615's vector: the key of 10 octets 00..09 compressed.
@@ -213,21 +208,21 @@ fn ao_05_the_kernel_keeps_compressed_keys_for_cmac() {
 
 #[test]
 fn keys_of_other_programs_are_named_and_not_guessed() {
-    let error = installed_key(&returned("hmac(sha512)", b"x")).unwrap_err();
+    let error = InstalledKey::from_kernel(&returned("hmac(sha512)", b"x")).unwrap_err();
     let Error::ForeignAlgorithm { name, algorithm } = &error else { panic!("{error}") };
     assert_eq!((name.send_id, algorithm.as_str()), (KeyId(100), "hmac(sha512)"));
-    let empty = installed_key(&returned("hmac(sha1)", b"")).unwrap();
+    let empty = InstalledKey::from_kernel(&returned("hmac(sha1)", b"")).unwrap();
     assert!(!empty.is(&mkt(TcpAoAlgorithm::HmacSha1, b"\0")));
     let mut long = returned("hmac(sha1)", b"x");
     long.keylen = 81;
-    assert!(matches!(installed_key(&long), Err(Error::Io(_))));
+    assert!(matches!(InstalledKey::from_kernel(&long), Err(Error::Io(_))));
 }
 
 #[test]
 fn ao_36_debug_shows_no_secret() {
     let secret = b"Zq7#Zq7#Zq7#Zq7#";
     let mkt = mkt(TcpAoAlgorithm::HmacSha1, secret);
-    let key = installed_key(&returned("hmac(sha1)", secret)).unwrap();
+    let key = InstalledKey::from_kernel(&returned("hmac(sha1)", secret)).unwrap();
     let shown = format!("{key:?} {:?} {:#?}", SocketKey::new(network("192.0.2.1"), &mkt), key.clone());
     assert!(!shown.contains("Zq7") && !shown.contains("90, 113, 55"), "{shown}");
     assert!(shown.contains("HmacSha1"), "{shown}");
@@ -280,4 +275,39 @@ fn ao_42_keys_that_are_added_meanwhile_are_not_missed() {
     assert_eq!(keys.unwrap().len(), FIRST_ROOM + 3);
     let failed = all_keys(|_| Err(io::Error::from_raw_os_error(libc::ENOENT)));
     assert_eq!(failed.err().and_then(|error| error.raw_os_error()), Some(libc::ENOENT));
+}
+
+#[test]
+fn ao_12_a_socket_takes_networks_in_the_terms_of_its_family() {
+    for (remote, family, address, prefix) in [
+        ("192.0.2.0/24", Family::Ipv6, "::ffff:192.0.2.0", 24),
+        ("::ffff:192.0.2.0/120", Family::Ipv6, "::ffff:192.0.2.0", 24),
+        ("192.0.2.0/24", Family::Ipv4, "192.0.2.0", 24),
+        ("::ffff:192.0.2.0/120", Family::Ipv4, "192.0.2.0", 24),
+        ("0.0.0.0/0", Family::Ipv4, "0.0.0.0", 0),
+        ("2001:db8::/32", Family::Ipv6, "2001:db8::", 32),
+        ("::/0", Family::Ipv6, "::", 0),
+    ] {
+        let expected = (address.parse().unwrap(), prefix);
+        assert_eq!(for_ao_key(network(remote), family).unwrap(), expected, "{remote}");
+    }
+    // TCP-MD5 has no rule against it.
+    assert!(for_md5_key(network("0.0.0.0/0"), Family::Ipv6).is_ok());
+}
+
+#[test]
+fn networks_that_no_kernel_takes_are_refused_before_the_call() {
+    for (remote, family, expected) in [
+        ("0.0.0.0/0", Family::Ipv6, "use an IPv4 socket"),
+        ("::ffff:0:0/96", Family::Ipv6, "use an IPv4 socket"),
+        ("0.0.0.0/1", Family::Ipv4, "address zero"),
+        ("0.0.0.0/8", Family::Ipv6, "address zero"),
+        ("::/64", Family::Ipv6, "address zero"),
+        ("2001:db8::/32", Family::Ipv4, "use an IPv6 socket"),
+    ] {
+        let error = for_ao_key(network(remote), family).unwrap_err();
+        let named = canonical(network(remote));
+        assert!(matches!(error, Error::UnusableNetwork { remote, .. } if remote == named), "{error:?}");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
 }

@@ -1,26 +1,21 @@
-//! The list of a manager's sockets, and what keeps a socket on it.
+//! The list of a manager's sockets, what keeps a socket on it, and when each needs a step.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::Thread;
 
 use wireseal_keys::Timestamp;
-use wireseal_tcp_ao::Counters;
 
-use crate::PeerName;
-use crate::manager::attached::{Attached, Identity};
-use crate::manager::pace::Pace;
+use crate::manager::apply::IDLE;
+use crate::manager::look::{Attached, Identity};
 use crate::manager::peers::{Configured, PeerTable};
+use crate::manager::report::SocketState;
 
 /// What all handles and attachments of a manager share.
 #[derive(Default)]
 pub(super) struct Shared {
-    pub(super) state: Mutex<State>,
-    /// What takes steps by the system clock: nothing, a thread, or a task that reports them.
-    clock: AtomicU8,
-    /// The thread that takes steps, to be woken when peers change.
-    pub(super) thread: Mutex<Option<Thread>>,
+    state: Mutex<State>,
+    pub(super) clock: Mutex<Clock>,
     /// Held for a whole step, so that no step undoes what a later one has done. It is locked before any socket.
     pub(super) turn: Mutex<()>,
     /// Wakes what waits for connections that have expired, or are detached.
@@ -28,7 +23,7 @@ pub(super) struct Shared {
     pub(super) expired: tokio::sync::Notify,
 }
 
-/// Locked only briefly, never during a call that may wait in the kernel.
+/// Locked only briefly, never during a call that can wait in the kernel.
 #[derive(Default)]
 pub(super) struct State {
     /// Shared with the socket that is being worked on.
@@ -46,27 +41,40 @@ pub(super) struct Entry {
     pub(super) number: u64,
     pub(super) identity: Identity,
     pub(super) socket: Arc<Mutex<Attached>>,
-    /// The peer of a connection or of a socket that will connect.
-    pub(super) peer: Option<PeerName>,
     /// The state's version when the socket last got its keys.
     pub(super) version: u64,
     /// When it needs the next step.
     pub(super) next: Option<Timestamp>,
-    /// After its last step.
+    /// What its last step found, and its peer from the start.
     pub(super) state: SocketState,
 }
 
-/// What the last step found of an attached socket.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct SocketState {
-    /// The peer of a connection.
-    pub peer: Option<PeerName>,
-    /// For a connection: shut it down, because no key is valid for sending, or because its peer was removed.
-    pub expired: bool,
-    /// The peer has not yet signed with the key that it was asked for.
-    pub is_peer_behind: bool,
-    /// Segments received; `None` before the first step, and if the socket has no TCP-AO.
-    pub counters: Option<Counters>,
+/// When the last step of all sockets was, and when the peers' chains next need one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pace {
+    last: Option<Timestamp>,
+    next: Option<Timestamp>,
+}
+
+impl Pace {
+    /// Notes a step: of all sockets at this time, or of those that were due.
+    pub(super) fn stepped(&mut self, all: Option<Timestamp>) {
+        *self = Self { last: all.or(self.last), next: None };
+    }
+
+    /// Makes the next step no later than `moment`.
+    pub(super) fn no_later_than(&mut self, moment: Option<Timestamp>) {
+        self.next = [self.next, moment].into_iter().flatten().min();
+    }
+
+    pub(super) const fn next(&self) -> Option<Timestamp> {
+        self.next
+    }
+
+    /// Whether all sockets need a step: the last one is long ago, or the clock went back.
+    pub(super) fn is_long_ago(&self, now: Timestamp) -> bool {
+        self.last.is_none_or(|last| now < last || last.later_by(IDLE) <= now)
+    }
 }
 
 impl State {
@@ -89,7 +97,7 @@ impl State {
 
     /// Whether a socket needs a step: its time has come, or a peer whose keys it has was changed.
     pub(super) fn is_due(&self, entry: &Entry, now: Timestamp) -> bool {
-        let configured = entry.peer.and_then(|peer| self.peers.get(&peer));
+        let configured = entry.state.peer.and_then(|peer| self.peers.get(&peer));
         let changed = configured.map_or(self.version, |configured| configured.version);
         entry.version < changed || entry.next.is_some_and(|next| next <= now)
     }
@@ -101,27 +109,14 @@ impl State {
 }
 
 impl Shared {
-    /// Has the caller take steps by the system clock, as a thread if nothing else does, or with reports in place of a thread.
-    pub(super) fn claim_clock(self: &Arc<Self>, by: u8) -> Option<Clock> {
-        let claimed = match by {
-            THREAD => self.clock.compare_exchange(0, THREAD, Ordering::Relaxed, Ordering::Relaxed).is_ok(),
-            _ => self.clock.swap(by, Ordering::Relaxed) != by,
-        };
-        claimed.then(|| Clock { shared: Arc::downgrade(self), by })
-    }
-
-    pub(super) fn is_clock(&self, by: u8) -> bool {
-        self.clock.load(Ordering::Relaxed) == by
-    }
-
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
 
-    /// Has the thread that takes steps take one now.
+    /// Makes the thread that takes steps take one now.
     pub(super) fn wake(&self) {
-        if let Some(thread) = &*lock(&self.thread) {
-            thread.unpark();
+        if let Some(handle) = &lock(&self.clock).handle {
+            handle.unpark();
         }
     }
 
@@ -132,27 +127,40 @@ impl Shared {
     }
 }
 
-/// A thread takes steps by the system clock.
-pub(super) const THREAD: u8 = 1;
-/// A task takes steps by the system clock and reports them.
-#[cfg(feature = "tokio")]
-pub(super) const REPORTING: u8 = 2;
-
-/// Held by what takes steps by the system clock. Dropping it, also in a panic or with an aborted task, lets others start.
+/// Who takes steps by the system clock. A token lives as long as its holder, also if that panics or is aborted.
+#[derive(Default)]
 pub(super) struct Clock {
-    shared: Weak<Shared>,
-    by: u8,
+    thread: Weak<()>,
+    task: Weak<()>,
+    /// The thread, to be woken when peers change.
+    pub(super) handle: Option<Thread>,
 }
 
-impl Drop for Clock {
-    fn drop(&mut self) {
-        if let Some(shared) = self.shared.upgrade() {
-            let _ = shared.clock.compare_exchange(self.by, 0, Ordering::Relaxed, Ordering::Relaxed);
+impl Clock {
+    /// Lets a thread take steps, unless a thread or a task does.
+    pub(super) fn claim_for_thread(&mut self) -> Option<Arc<()>> {
+        if self.thread.strong_count() > 0 || self.has_task() {
+            return None;
         }
+        let token = Arc::default();
+        self.thread = Arc::downgrade(&token);
+        Some(token)
+    }
+
+    /// Lets a task take steps and report them, in place of a thread.
+    #[cfg(feature = "tokio")]
+    pub(super) fn claim_for_task(&mut self) -> Arc<()> {
+        let token = self.task.upgrade().unwrap_or_default();
+        self.task = Arc::downgrade(&token);
+        token
+    }
+
+    pub(super) fn has_task(&self) -> bool {
+        self.task.strong_count() > 0
     }
 }
 
-/// Locks even after a panic: what is here is consistent whenever a lock can be released, and the keys are on the sockets.
+/// Ignores poisoning: no panic leaves what is here half-changed, and the keys are on the sockets.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -180,7 +188,7 @@ impl Attachment {
     pub fn state(&self) -> SocketState {
         let state = self.shared.state();
         let entry = state.position(self.number).map(|index| &state.sockets[index]);
-        entry.map(|entry| SocketState { peer: entry.peer, ..entry.state }).unwrap_or_default()
+        entry.map(|entry| entry.state).unwrap_or_default()
     }
 }
 
@@ -198,5 +206,44 @@ impl Drop for Attachment {
         drop(state);
         drop(entry);
         self.shared.notify();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Error;
+    use crate::manager::apply::Outcome;
+    use crate::manager::tests::name;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_unix_seconds(seconds)
+    }
+
+    #[test]
+    fn all_sockets_are_stepped_after_a_while_and_when_the_clock_goes_back() {
+        let mut pace = Pace::default();
+        assert!(pace.is_long_ago(at(0)), "there was no step yet");
+        pace.stepped(Some(at(100)));
+        let due: Vec<i64> = (95..=131).filter(|now| pace.is_long_ago(at(*now))).collect();
+        assert_eq!(due, [95, 96, 97, 98, 99, 130, 131]);
+        for moment in [Some(105), None, Some(107)] {
+            pace.no_later_than(moment.map(at));
+        }
+        assert_eq!(pace.next(), Some(at(105)));
+        pace.stepped(None);
+        assert!(pace.next().is_none() && !pace.is_long_ago(at(129)));
+    }
+
+    #[test]
+    fn a_socket_that_is_not_done_is_stepped_soon() {
+        let after = |failed, behind| {
+            let outcome = Outcome { failed, again: Some(at(60)), ..Outcome::default() };
+            outcome.next(behind, at(0))
+        };
+        assert_eq!(after(Vec::new(), false), Some(at(60)));
+        assert_eq!(after(Vec::new(), true), Some(at(1)));
+        assert_eq!(after(vec![(None, Error::KeyInUse(name(1, 1)))], false), Some(at(1)));
+        assert_eq!(after(vec![(None, Error::NoMemory)], false), Some(at(30)));
     }
 }

@@ -1,0 +1,150 @@
+//! What identifies a key on a socket, and a peer of a key manager.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
+
+use cidr::errors::NetworkParseError;
+use cidr::{IpCidr, Ipv4Cidr};
+use wireseal_tcp_ao::{KeyId, Mkt};
+
+/// Identifies a key on a socket: the fields that `TCP_AO_DEL_KEY` compares.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct KeyName {
+    /// The peers the key is for.
+    pub remote: IpCidr,
+    /// The VRF it is for, as in [`SocketKey::vrf`](crate::SocketKey::vrf).
+    pub vrf: Option<u32>,
+    /// The KeyID in segments that this end sends.
+    pub send_id: KeyId,
+    /// The KeyID in segments that this end accepts.
+    pub recv_id: KeyId,
+}
+
+impl KeyName {
+    /// The peer that the key is for.
+    #[must_use]
+    pub const fn peer(&self) -> PeerName {
+        PeerName { remote: self.remote, vrf: self.vrf }
+    }
+
+    /// Whether two keys on one socket, for the same connections, exclude each other (RFC 5925 §3.1).
+    pub(crate) fn clashes_with(&self, other: &Self) -> bool {
+        self.send_id == other.send_id || self.recv_id == other.recv_id
+    }
+}
+
+impl fmt::Display for KeyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { send_id, recv_id, .. } = self;
+        write!(f, "key with SendID {send_id} and RecvID {recv_id} for {}", self.peer())
+    }
+}
+
+/// Identifies a peer of a [`KeyManager`](crate::KeyManager): the addresses and the VRF that its key chain is for.
+///
+/// A link-local address is one peer on all interfaces of its VRF, because Linux takes keys for an address and a VRF, but not for an
+/// interface. If two routers have the same link-local address on two links, give each link a manager and a listener of its own, bound to
+/// the interface (`SO_BINDTODEVICE`, then [`TcpAoListener::from_socket`](crate::TcpAoListener::from_socket)).
+///
+/// Sorts by address, then networks before their subnets.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+pub struct PeerName {
+    /// One address, or a network of peers that share a key chain. A network of IPv4-mapped IPv6 addresses means the IPv4
+    /// network.
+    pub remote: IpCidr,
+    /// The VRF, as in [`SocketKey::vrf`](crate::SocketKey::vrf).
+    pub vrf: Option<u32>,
+}
+
+impl PeerName {
+    /// These peers, in any VRF.
+    #[must_use]
+    pub const fn new(remote: IpCidr) -> Self {
+        Self { remote, vrf: None }
+    }
+
+    /// The same peer with its network as the kernel reports it: a network of IPv4-mapped IPv6 addresses becomes the IPv4 network.
+    #[must_use]
+    pub fn canonical(self) -> Self {
+        Self { remote: canonical(self.remote), ..self }
+    }
+
+    /// The name of an MKT for this peer on a socket.
+    pub(crate) fn key(self, mkt: &Mkt) -> KeyName {
+        let Self { remote, vrf } = self;
+        KeyName { remote, vrf, send_id: mkt.send_id(), recv_id: mkt.recv_id() }
+    }
+}
+
+impl Ord for PeerName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let place = |peer: &Self| (peer.remote.first_address(), peer.remote.network_length(), peer.vrf);
+        place(self).cmp(&place(other))
+    }
+}
+
+impl PartialOrd for PeerName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Reads an address or a network, in any VRF.
+impl FromStr for PeerName {
+    type Err = NetworkParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self::new)
+    }
+}
+
+impl fmt::Display for PeerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.remote)?;
+        match self.vrf {
+            Some(index) => write!(f, " in VRF {index}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Turns a network of IPv4-mapped IPv6 addresses into the IPv4 network; leaves any other as it is.
+pub(crate) fn canonical(network: IpCidr) -> IpCidr {
+    let IpCidr::V6(mapped) = network else { return network };
+    let ipv4 = mapped.first_address().to_ipv4_mapped().zip(mapped.network_length().checked_sub(96));
+    ipv4.and_then(|(address, length)| Ipv4Cidr::new(address, length).ok()).map_or(network, IpCidr::V4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ao_12_mapped_networks_are_ipv4_networks() {
+        for (network, expected) in [
+            ("::ffff:192.0.2.0/120", "192.0.2.0/24"),
+            ("::ffff:192.0.2.7", "192.0.2.7"),
+            ("::ffff:0:0/96", "0.0.0.0/0"),
+            ("::/0", "::/0"),
+            ("::fffe:0:0/95", "::fffe:0:0/95"),
+            ("2001:db8::/32", "2001:db8::/32"),
+            ("192.0.2.0/24", "192.0.2.0/24"),
+        ] {
+            assert_eq!(canonical(network.parse().unwrap()), expected.parse().unwrap());
+        }
+    }
+
+    #[cfg(feature = "serde")]
+    #[test]
+    fn peers_are_texts() {
+        let peer = PeerName::new("192.0.2.0/24".parse().unwrap());
+        let in_vrf = PeerName { vrf: Some(5), ..peer };
+        let text = serde_json::to_string(&in_vrf).unwrap();
+        assert_eq!(text, r#"{"remote":"192.0.2.0/24","vrf":5}"#);
+        assert_eq!(serde_json::from_str::<PeerName>(&text).unwrap(), in_vrf);
+        assert_eq!(serde_json::from_str::<PeerName>(&text.replace(",\"vrf\":5", "")).unwrap(), peer);
+    }
+}
