@@ -9,12 +9,12 @@
 //! use std::fs;
 //!
 //! use wireseal_linux::key_chain::{Key, KeyChain};
-//! use wireseal_linux::{KeyId, KeyManager, MasterKey, Mkt, PeerName, TcpAoAlgorithm, TcpAoListener, TcpAoStream};
+//! use wireseal_linux::{KeyId, KeyManager, MasterKey, Mkt, TcpAoAlgorithm, TcpAoListener, TcpAoStream};
 //!
 //! let secret = MasterKey::new(fs::read_to_string("/etc/bgpd/secret")?.trim().as_bytes())?;
 //! let mkt = Mkt::new(KeyId(100), KeyId(100), TcpAoAlgorithm::Aes128Cmac, secret)?;
 //! let peers = KeyManager::default();
-//! peers.set_peer(PeerName::new("192.0.2.0/24".parse()?), KeyChain::new("core", vec![Key::new(1, mkt)])?)?;
+//! peers.set_peer("192.0.2.0/24".parse()?, KeyChain::new("core", vec![Key::new(1, mkt)])?)?;
 //!
 //! let listener = TcpAoListener::bind("0.0.0.0:179".parse()?, &peers)?;
 //! let (from_peer, peer) = listener.accept()?;

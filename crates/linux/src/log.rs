@@ -110,15 +110,16 @@ mod tests {
         let logged = fmt().with_writer(Arc::new(writer)).without_time().with_target(false).with_ansi(false);
         tracing::subscriber::with_default(logged.finish(), || {
             let mut log = Log::default();
-            let mut step = |expired: &[String]| {
+            let mut step = |expired: &[&str]| {
                 let expired = expired.iter().map(|address| PeerName::new(address.parse().unwrap()));
                 log.step(&StepReport { sockets: Vec::new(), expired: expired.collect(), next_step: None });
             };
-            let [one, other] = ["192.0.2.1", "192.0.2.2"].map(str::to_owned);
-            for expired in [&[one.clone()][..], &[one.clone()], &[one.clone(), other], &[], &[one]] {
+            let (one, other) = ("192.0.2.1", "192.0.2.2");
+            for expired in [&[one][..], &[one], &[one, other], &[], &[one]] {
                 step(expired);
             }
-            step(&(0..20).map(|last| format!("198.51.100.{last}")).collect::<Vec<_>>());
+            let many: Vec<String> = (0..20).map(|last| format!("198.51.100.{last}")).collect();
+            step(&many.iter().map(String::as_str).collect::<Vec<_>>());
         });
         let lines = io::read_to_string(lines).unwrap();
         let lines: Vec<&str> = lines.lines().map(str::trim).collect();

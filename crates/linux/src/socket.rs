@@ -11,7 +11,7 @@ use linux_raw_sys::net::{
 use socket2::{Domain, Protocol, SockRef};
 use wireseal_tcp_ao::{KeyId, MasterKey};
 
-use crate::errno::{Request, SocketState, missing_successor};
+use crate::errno::{Request, SocketFacts, missing_successor};
 use crate::info::Change;
 use crate::key::{Family, all_keys, delete_key, for_md5_key, installed_keys};
 use crate::sys::{self, Secret, to_kernel, zeroed};
@@ -220,7 +220,7 @@ impl<'fd> TcpAoSocket<'fd> {
         let socket = SockRef::from(&self.fd);
         let is_tcp = self.family().is_ok() && matches!(socket.protocol(), Ok(Some(Protocol::TCP)));
         let peer = socket.peer_addr().ok().and_then(|peer| peer.as_socket());
-        let state = SocketState {
+        let state = SocketFacts {
             is_tcp,
             is_listening: socket.is_listener().unwrap_or(false),
             peer: peer.map(|peer| peer.ip().to_canonical()),

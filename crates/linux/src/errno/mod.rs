@@ -24,7 +24,7 @@ pub(crate) enum Request<'a> {
 
 /// What the socket was when a call failed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SocketState {
+pub(crate) struct SocketFacts {
     pub(crate) is_tcp: bool,
     pub(crate) is_listening: bool,
     /// Never an IPv4-mapped address.
@@ -69,7 +69,7 @@ impl Request<'_> {
     }
 
     /// Why the call failed with `error` on such a socket.
-    pub(crate) fn error(&self, error: io::Error, socket: &SocketState) -> Error {
+    pub(crate) fn error(&self, error: io::Error, socket: &SocketFacts) -> Error {
         let Some(errno) = error.raw_os_error() else { return Error::Io(error) };
         match (errno, self) {
             (libc::ENOPROTOOPT | libc::EOPNOTSUPP | libc::ENOTSOCK | libc::EINVAL, _) if !socket.is_tcp => {
@@ -103,7 +103,7 @@ impl Request<'_> {
     }
 
     /// Why the kernel said EINVAL. It checks in this order: the peer, the flags, the VRF.
-    fn refusal(&self, socket: &SocketState) -> EinvalReason {
+    fn refusal(&self, socket: &SocketFacts) -> EinvalReason {
         if let (Self::AddKey(key), Some(got)) = (self, socket.peer) {
             let expected = canonical(key.remote);
             if !expected.contains(&got) {

@@ -1,9 +1,9 @@
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, OptionCoverage};
+use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
 
 use super::*;
 
-const TCP: SocketState = SocketState { is_tcp: true, is_listening: false, peer: None };
+const TCP: SocketFacts = SocketFacts { is_tcp: true, is_listening: false, peer: None };
 
 fn network(text: &str) -> IpCidr {
     text.parse().unwrap()
@@ -13,7 +13,7 @@ fn mkt() -> Mkt {
     Mkt::new(KeyId(1), KeyId(2), TcpAoAlgorithm::HmacSha1, MasterKey::new(b"secret").unwrap()).unwrap()
 }
 
-fn outcome(request: &Request<'_>, errno: i32, socket: &SocketState) -> Error {
+fn outcome(request: &Request<'_>, errno: i32, socket: &SocketFacts) -> Error {
     request.error(io::Error::from_raw_os_error(errno), socket)
 }
 
@@ -76,7 +76,7 @@ fn ao_40_every_errno_of_every_call_is_a_typed_error() {
 
 #[test]
 fn ao_40_a_socket_that_is_not_tcp_is_not_an_old_kernel() {
-    let socket = SocketState { is_tcp: false, ..TCP };
+    let socket = SocketFacts { is_tcp: false, ..TCP };
     every_request(|call, request| {
         for errno in [libc::ENOPROTOOPT, libc::EOPNOTSUPP, libc::ENOTSOCK, libc::EINVAL] {
             assert!(matches!(outcome(request, errno, &socket), Error::NotATcpSocket), "{call}");
@@ -88,8 +88,8 @@ fn ao_40_a_socket_that_is_not_tcp_is_not_an_old_kernel() {
 fn ao_40_einval_is_explained_by_what_the_socket_is() {
     let mkt = mkt();
     let key = SocketKey::new(network("192.0.2.0/24"), &mkt);
-    let peer = |text: &str| SocketState { peer: Some(text.parse().unwrap()), ..TCP };
-    let listening = SocketState { is_listening: true, ..TCP };
+    let peer = |text: &str| SocketFacts { peer: Some(text.parse().unwrap()), ..TCP };
+    let listening = SocketFacts { is_listening: true, ..TCP };
     let got = "198.51.100.1".parse().unwrap();
     // The same network in another form.
     let mapped = SocketKey { remote: network("::ffff:192.0.2.0/120"), ..key };
@@ -117,16 +117,9 @@ fn ao_40_einval_is_explained_by_what_the_socket_is() {
 #[test]
 fn ao_40_a_missing_successor_is_told_from_a_missing_key() {
     let remote = network("192.0.2.1");
-    let key = |send_id, recv_id| InstalledKey {
-        name: KeyName { remote, vrf: None, send_id: KeyId(send_id), recv_id: KeyId(recv_id) },
-        algorithm: TcpAoAlgorithm::HmacSha1,
-        mac_length: 12,
-        options: OptionCoverage::Covered,
-        is_current: false,
-        is_rnext: false,
-        good: 0,
-        bad: 0,
-        master_key: None,
+    let key = |send_id, recv_id| {
+        let name = KeyName { remote, vrf: None, send_id: KeyId(send_id), recv_id: KeyId(recv_id) };
+        InstalledKey::of(name, &mkt())
     };
     let keys = [key(1, 11), key(2, 12)];
     let missing = |name: &KeyName, current: u8, rnext: u8| {

@@ -164,6 +164,17 @@ impl InstalledKey {
             })
     }
 
+    /// A key that is this MKT.
+    #[cfg(test)]
+    pub(crate) fn of(name: KeyName, mkt: &Mkt) -> Self {
+        let parameters = mkt.parameters();
+        let (algorithm, mac_length, options) =
+            (parameters.algorithm, parameters.mac_length(), parameters.options);
+        let (is_current, is_rnext, good, bad) = (false, false, 0, 0);
+        let master_key = Some(mkt.master_key().clone());
+        Self { name, algorithm, mac_length, options, is_current, is_rnext, good, bad, master_key }
+    }
+
     /// A key as `TCP_AO_GET_KEYS` returned it.
     ///
     /// # Errors

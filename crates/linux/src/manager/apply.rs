@@ -99,7 +99,7 @@ struct Unsettled {
     set_aside: Vec<KeyName>,
     /// The keys that the kernel has just refused to delete though they are not in use; they may be gone.
     undeleted: Vec<KeyName>,
-    /// A key had an id of another peer's key, which may be deleted in the same turn.
+    /// A key had an id of another peer's key, which that peer's turn may delete.
     has_clashed: bool,
 }
 
@@ -151,13 +151,9 @@ impl Scope<'_> {
         }
         let removed = memories.keys().filter(|peer| !self.peers.contains_key(peer));
         let removed = removed.map(|peer| new(*peer, None));
-        removed.chain(self.fitting().filter_map(|peer| configured(*peer))).collect()
-    }
-
-    /// The peers that the socket takes keys for.
-    pub(super) fn fitting(&self) -> impl Iterator<Item = &PeerName> {
         let [ipv4, ipv6] = self.families;
-        self.peers.keys().filter(move |peer| if peer.remote.is_ipv4() { ipv4 } else { ipv6 })
+        let fitting = self.peers.keys().filter(|peer| if peer.remote.is_ipv4() { ipv4 } else { ipv6 });
+        removed.chain(fitting.filter_map(|peer| configured(*peer))).collect()
     }
 
     /// Sorts the keys of a socket by peer. All keys of a connection are its peer's.

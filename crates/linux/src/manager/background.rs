@@ -16,9 +16,7 @@ const TICK: Duration = Duration::from_secs(1);
 
 impl KeyManager {
     /// Starts a thread that takes [steps that are due](Self::step_due) every second and when peers change, unless this manager has one or
-    /// [`run_reporting`](Self::run_reporting) was called. Ends when no handle or attachment of the manager is left.
-    ///
-    /// Binding a [`TcpAoListener`](crate::TcpAoListener) and connecting a [`TcpAoStream`](crate::TcpAoStream) do this.
+    /// a task of [`run_reporting`](Self::run_reporting). It ends when no handle or attachment of the manager is left.
     pub(crate) fn run_in_background(&self) -> io::Result<()> {
         if let Some(token) = lock(&self.shared.clock).claim_for_thread() {
             let shared = Arc::downgrade(&self.shared);
@@ -68,7 +66,8 @@ mod task {
         /// use wireseal_keys::{KeyChain, Timestamp};
         ///
         /// async fn call(chain: KeyChain, now: Timestamp) -> Result<(), Box<dyn std::error::Error>> {
-        ///     let manager = KeyManager::new(chain, "192.0.2.7/32".parse()?, None)?;
+        ///     let manager = KeyManager::default();
+        ///     manager.set_peer("192.0.2.7".parse()?, chain)?;
         ///     tokio::spawn(manager.clone().run_reporting(|report| println!("{report:?}")));
         ///     let remote: SocketAddr = "192.0.2.7:179".parse()?;
         ///     let socket = TcpSocket::new_v4()?;

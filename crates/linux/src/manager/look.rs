@@ -53,7 +53,7 @@ pub(super) struct Look {
 
 impl Attached {
     /// Duplicates the descriptor of a socket.
-    pub(super) fn new<S: AsFd + ?Sized>(socket: &S) -> io::Result<Self> {
+    pub(super) fn new(socket: &(impl AsFd + ?Sized)) -> io::Result<Self> {
         let (identity, descriptor) = duplicate(socket)?;
         let (memories, seen) = (PeerTable::new(), Seen::default());
         Ok(Self { identity, descriptor, memories, seen, was_connected: false })
@@ -108,7 +108,7 @@ impl Attached {
     }
 
     /// Takes a descriptor of the same socket again; returns whether it is the same.
-    pub(super) fn take_up<S: AsFd + ?Sized>(&mut self, socket: &S) -> io::Result<bool> {
+    pub(super) fn take_up(&mut self, socket: &(impl AsFd + ?Sized)) -> io::Result<bool> {
         let (identity, descriptor) = duplicate(socket)?;
         let is_same = identity == self.identity;
         if is_same {
@@ -118,7 +118,7 @@ impl Attached {
     }
 }
 
-fn duplicate<S: AsFd + ?Sized>(socket: &S) -> io::Result<(Identity, Descriptor)> {
+fn duplicate(socket: &(impl AsFd + ?Sized)) -> io::Result<(Identity, Descriptor)> {
     let file = File::from(socket.as_fd().try_clone_to_owned()?);
     let metadata = file.metadata()?;
     Ok((Identity(metadata.dev(), metadata.ino()), Descriptor(Some(file.into()))))

@@ -28,7 +28,6 @@ use self::apply::{Outcome, Scope};
 use self::look::{Attached, Look};
 use self::peers::{Configured, PeerTable, check, longest, next_change};
 use self::sockets::{Entry, Shared, lock};
-
 use crate::{Error, PeerName, TcpAoSocket};
 
 pub use plan::{Action, Origin, SocketKind};
@@ -99,13 +98,13 @@ pub use sockets::Attachment;
 /// use std::net::{SocketAddr, TcpStream};
 ///
 /// use socket2::{Domain, Socket, Type};
-/// use wireseal_linux::{KeyManager, PeerName};
+/// use wireseal_linux::KeyManager;
 /// use wireseal_keys::{KeyChain, Timestamp};
 ///
 /// fn serve(chain: KeyChain, for_dynamic: KeyChain) -> Result<(), Box<dyn std::error::Error>> {
 ///     let manager = KeyManager::default();
-///     manager.set_peer(PeerName::new("192.0.2.7".parse()?), chain)?;
-///     manager.set_peer(PeerName::new("198.51.100.0/24".parse()?), for_dynamic)?;
+///     manager.set_peer("192.0.2.7".parse()?, chain)?;
+///     manager.set_peer("198.51.100.0/24".parse()?, for_dynamic)?;
 ///     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
 ///     let _attachment = manager.attach(&socket, Timestamp::now())?;
 ///     socket.bind(&"0.0.0.0:179".parse::<SocketAddr>()?.into())?;
@@ -185,7 +184,7 @@ impl KeyManager {
     /// With the socket unchanged, [`Error::AlreadyAttached`] and, for a connection, [`Error::NoPeer`],
     /// [`Error::Unsigned`], [`Error::Ended`] and [`Error::NoKeyToSendWith`]. If a call on the socket fails, its error, as [`Error::Key`] if it
     /// is about a key; earlier changes stay.
-    pub fn attach<S: AsFd + ?Sized>(&self, socket: &S, now: Timestamp) -> Result<Attachment, Error> {
+    pub fn attach(&self, socket: &(impl AsFd + ?Sized), now: Timestamp) -> Result<Attachment, Error> {
         self.attach_as(socket, Role::Any, now)
     }
 
@@ -195,9 +194,9 @@ impl KeyManager {
     ///
     /// # Errors
     /// As [`attach`](Self::attach) for a connection.
-    pub fn attach_connecting<S: AsFd + ?Sized>(
+    pub fn attach_connecting(
         &self,
-        socket: &S,
+        socket: &(impl AsFd + ?Sized),
         remote: IpAddr,
         now: Timestamp,
     ) -> Result<Attachment, Error> {
@@ -210,9 +209,9 @@ impl KeyManager {
     ///
     /// # Errors
     /// As [`attach`](Self::attach) for a connection, and [`Error::KeyOfAnotherPeer`]; the socket is unchanged then.
-    pub fn attach_accepted<S: AsFd + ?Sized>(
+    pub fn attach_accepted(
         &self,
-        socket: &S,
+        socket: &(impl AsFd + ?Sized),
         remote: IpAddr,
         now: Timestamp,
     ) -> Result<Attachment, Error> {
@@ -345,9 +344,9 @@ impl KeyManager {
         })
     }
 
-    fn attach_as<S: AsFd + ?Sized>(
+    fn attach_as(
         &self,
-        socket: &S,
+        socket: &(impl AsFd + ?Sized),
         role: Role,
         now: Timestamp,
     ) -> Result<Attachment, Error> {

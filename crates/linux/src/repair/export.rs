@@ -22,19 +22,19 @@ const ESTABLISHED: u8 = 1;
 /// the queue with less room than that fails.
 const LARGEST_SEGMENT: usize = 64 * 1024;
 
-/// A connection that takes in no segments while its state is read. Dropping it lets the connection continue, unless it has been
+/// A stopped connection, whose state can be read. Dropping it lets the connection continue, unless it has been
 /// [exported](Frozen::export): then it stays frozen, so that it never lives in two places, and closing its socket sends nothing to
 /// the peer. [`Frozen::resume`] lets it continue all the same.
 ///
-/// Segments that arrive while it is frozen are counted and dropped, as if lost, and the peer sends them again. A socket filter
-/// does this; it permanently replaces any filter the socket had. What the peer's window has room for may still go out until the
-/// connection is exported. It counts as sent and lost, and the restored connection sends it again.
+/// Segments that arrive meanwhile are counted and dropped by a socket filter, as if lost, and the peer sends them again. The filter
+/// permanently replaces any other. What fits the peer's window may still go out until the connection is exported; it counts as sent and
+/// lost, and the restored connection sends it again.
 ///
 /// If the process ends while the connection is frozen, the connection is gone and the peer is not told.
 #[derive(Debug)]
 pub struct Frozen<'fd> {
     pub(super) socket: TcpAoSocket<'fd>,
-    /// `SO_REUSEADDR`, which the end of repair turns off: no listening socket could be bound beside this one any more.
+    /// `SO_REUSEADDR`, which the kernel clears at the end of repair: no listening socket could then be bound beside this one.
     reuse_address: bool,
     /// Whether dropping it leaves it frozen.
     pub(super) is_exported: bool,
@@ -60,7 +60,7 @@ impl<'fd> TcpAoSocket<'fd> {
 }
 
 impl Frozen<'_> {
-    /// Lets segments in again, and then out. `TCP_REPAIR_OFF` sends a window probe at once, `TCP_REPAIR_OFF_NO_WP` does not.
+    /// Lets segments in again, then out. `TCP_REPAIR_OFF` sends a window probe, `TCP_REPAIR_OFF_NO_WP` does not.
     pub(super) fn thaw(&self, mode: c_int) -> Result<(), Error> {
         let fd = self.socket.fd();
         let view = SockRef::from(&fd);
@@ -79,7 +79,7 @@ impl Frozen<'_> {
     /// # Errors
     /// [`Error::Io`]; the connection may then still be frozen.
     pub fn resume(mut self) -> Result<(), Error> {
-        // Not a second time when it is dropped.
+        // Dropping must not thaw it again.
         self.is_exported = true;
         self.thaw(TCP_REPAIR_OFF_NO_WP)
     }
@@ -88,7 +88,7 @@ impl Frozen<'_> {
 impl Drop for Frozen<'_> {
     fn drop(&mut self) {
         if !self.is_exported {
-            // An error has nowhere to go, and a socket that is gone is not frozen.
+            // There is nobody to report an error to.
             drop(self.thaw(TCP_REPAIR_OFF_NO_WP));
         }
     }
@@ -112,8 +112,8 @@ struct Queues {
 }
 
 impl Frozen<'_> {
-    /// Reads the whole connection. From now on it lives in what is returned: the socket stays frozen even when this is dropped. To
-    /// [`restore`](crate::restore) it, ask [`Support::can_restore`](crate::Support::can_restore) there first.
+    /// Reads the whole connection. From now on the socket stays frozen even when this is dropped. Before you move it to a kernel, ask
+    /// [`Support::can_restore`](crate::Support::can_restore) there.
     ///
     /// Do not move a connection whose protocol has urgent data: the receive queue can be read only up to an unread urgent
     /// octet (RFC 9293 §3.8.5).
@@ -203,9 +203,9 @@ impl Frozen<'_> {
         Ok(SocketPair { local: endpoint(socket.local_addr())?, remote: endpoint(socket.peer_addr())? })
     }
 
-    /// Reads the send queue last and leaves it selected: then the kernel counts what it would send as sent, but does not send
-    /// it. Otherwise a frozen socket keeps sending within the peer's window, and a restored connection that took this for unsent
-    /// would not accept its acknowledgment.
+    /// Reads the send queue last and leaves it selected, so that the kernel counts what it would send as sent, but does not send it.
+    /// Otherwise a frozen socket keeps sending within the peer's window, and the restored connection, which takes this for unsent, would
+    /// not accept the acknowledgment.
     fn read_queues(&self) -> Result<Queues, Error> {
         let receive = self.read_queue(TCP_RECV_QUEUE as u32, sys::SIOCINQ)?;
         let send = self.read_queue(TCP_SEND_QUEUE as u32, sys::SIOCOUTQ)?;
@@ -255,7 +255,7 @@ fn drop_all_segments(fd: BorrowedFd<'_>) -> io::Result<()> {
 ///
 /// # Errors
 /// [`Error::NoPermission`] without CAP_NET_ADMIN, and on a socket that listens or is connected; nothing has changed then.
-pub fn choose_isn<S: AsFd + ?Sized>(socket: &S, isn: Isn) -> Result<(), Error> {
+pub fn choose_isn(socket: &(impl AsFd + ?Sized), isn: Isn) -> Result<(), Error> {
     let socket = TcpAoSocket::new(socket);
     let fd = socket.fd();
     let view = SockRef::from(&fd);

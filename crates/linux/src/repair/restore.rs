@@ -38,8 +38,8 @@ const CHUNK: usize = 16 * 1024;
 /// Before anything is done, [`Error::CannotRestore`] on kernels that would crash, [`Error::NoSuchKey`] if no key for the peer is the
 /// exported current or rnext key, [`Error::NotRestorable`] if the state contradicts itself, and [`Error::NoPermission`]. After any other
 /// error close the socket, which sends nothing to the peer; you can then try again.
-pub fn restore<S: AsFd + ?Sized>(
-    socket: &S,
+pub fn restore(
+    socket: &(impl AsFd + ?Sized),
     exported: &Exported,
     keys: &[SocketKey<'_>],
 ) -> Result<(), Error> {
@@ -47,7 +47,7 @@ pub fn restore<S: AsFd + ?Sized>(
     check_release(sys::kernel_release()?)?;
     check(exported, keys)?;
     let mut frozen = socket.freeze()?;
-    // Thawed or not, what is left of it is not to be thawed when it is dropped.
+    // From here on, dropping must not thaw the socket.
     frozen.is_exported = true;
     let restored = frozen.become_connection(exported, keys).and_then(|()| {
         frozen.thaw(TCP_REPAIR_OFF.cast_signed())?;
@@ -56,7 +56,7 @@ pub fn restore<S: AsFd + ?Sized>(
         frozen.write(unsent, Socket::send_buffer_size, libc::SO_SNDBUFFORCE)
     });
     if restored.is_err() {
-        // Thawed or not, closing it must send nothing.
+        // Closing the socket must send nothing, thawed or not.
         drop(socket.repair(TCP_REPAIR, &TCP_REPAIR_ON));
     }
     restored
@@ -81,7 +81,7 @@ pub(super) fn check_release(release: String) -> Result<(), Error> {
     if can_restore(&release) { Ok(()) } else { Err(Error::CannotRestore { kernel: release }) }
 }
 
-/// Finds what is wrong without asking a socket.
+/// Checks the state and the keys without asking the socket.
 pub(super) fn check(exported: &Exported, keys: &[SocketKey<'_>]) -> Result<(), Error> {
     let ConnectionState { pair, current_key, rnext_key, .. } = &exported.authentication;
     if exported.tcp.unsent > exported.tcp.send_queue.len() {
@@ -124,8 +124,8 @@ const fn window(tcp: &TcpState) -> tcp_repair_window {
     }
 }
 
-/// The ISNs, in network byte order, and the SNEs of the sequence numbers that the kernel keeps them for, whichever ones the
-/// state gives.
+/// The ISNs in network byte order, and the SNEs of the first octet not acknowledged and the next expected, whichever sequence numbers the
+/// state has.
 pub(super) fn ao_repair(exported: &Exported) -> tcp_ao_repair {
     let Exported { tcp, authentication, .. } = exported;
     let send = SneTracker::resume(authentication.send_sne, authentication.send_sequence);
@@ -157,7 +157,7 @@ pub(super) fn options(tcp: &TcpState) -> Vec<tcp_repair_opt> {
 }
 
 impl TcpState {
-    /// What was sent, and what was not; `check` has made sure that the latter is not longer than the queue.
+    /// What was sent, and what was not; `check` has made sure that there are so many octets.
     fn split_send_queue(&self) -> (&[u8], &[u8]) {
         self.send_queue.split_at(self.send_queue.len() - self.unsent)
     }
@@ -169,7 +169,7 @@ impl Frozen<'_> {
         let Exported { tcp, authentication, .. } = exported;
         let family = socket.family()?;
         let view = SockRef::from(&fd);
-        // Connecting derives the size of segments from it.
+        // Before connecting, which derives the size of segments from it.
         socket.repair(TCP_MAXSEG, &tcp.mss.clamp(MAXSEG.0, MAXSEG.1))?;
         view.bind(&address(authentication.pair.local, family)?)?;
         self.set_sequence(TCP_RECV_QUEUE as u32, start(tcp.receive_next, &tcp.receive_queue))?;
@@ -179,7 +179,7 @@ impl Frozen<'_> {
         }
         view.connect(&address(authentication.pair.remote, family)?)?;
         self.set_options(tcp)?;
-        // Written in repair, octets count as received or sent before.
+        // Octets written in repair count as received or sent.
         self.restore_receive_queue(&tcp.receive_queue)?;
         socket.repair(TCP_REPAIR_QUEUE, &(TCP_SEND_QUEUE as u32))?;
         self.write(tcp.split_send_queue().0, Socket::send_buffer_size, libc::SO_SNDBUFFORCE)?;
@@ -213,7 +213,7 @@ impl Frozen<'_> {
         tcp.timestamp.map_or(Ok(()), |timestamp| self.socket.repair(TCP_TIMESTAMP, &timestamp))
     }
 
-    /// Gives all octets to the kernel. Enlarges the socket's buffer while they do not fit, since they fitted once.
+    /// Writes all octets, enlarging the socket's buffer while they do not fit.
     fn write(
         &self,
         mut octets: &[u8],
@@ -241,8 +241,7 @@ impl Frozen<'_> {
     }
 }
 
-/// A full send queue is EAGAIN. A full receive queue is meant to be ENOMEM, but `tcp_send_rcvq` returns ENOBUFS, which is left
-/// from an allocation that succeeded.
+/// A full send queue gives EAGAIN. A full receive queue gives ENOMEM, or by an error in `tcp_send_rcvq` ENOBUFS.
 fn is_full(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOMEM | libc::ENOBUFS))
 }

@@ -76,9 +76,37 @@ fn peer(remote: &str) -> PeerName {
     PeerName::new(remote.parse().expect("a network"))
 }
 
-/// What a socket whose peer is [`PEER`] should have.
-fn target(chain: &KeyChain, now: i64, kind: SocketKind) -> Target<'_> {
-    Target { chain, peer: peer(PEER), now: at(now), kind, near: &Vec::new }
+/// Actions in short: `add 2 rnext`, `delete leftover 1 -> 2 current`. A key of the chain has the id that it sends with.
+fn short(actions: impl IntoIterator<Item = Action>) -> String {
+    let short = |action| {
+        let in_use = |is_current, is_rnext| {
+            [(is_current, " current"), (is_rnext, " rnext")]
+                .map(|(is, text)| if is { text } else { "" })
+                .concat()
+        };
+        match action {
+            Action::Add { key_id, key, set_current, set_rnext } => {
+                let id =
+                    if key_id == u64::from(key.send_id.0) { String::new() } else { format!("{key_id} as ") };
+                format!("add {id}{}{}", key.send_id, in_use(set_current, set_rnext))
+            }
+            Action::AddPlaceholder { key } => format!("placeholder {}", key.send_id),
+            Action::SetCurrent(key) => format!("sign {}", key.send_id),
+            Action::SetRnext(key) => format!("ask {}", key.send_id),
+            Action::Delete { key, origin, successor, is_current, is_rnext } => {
+                let id = key.send_id;
+                let key = match origin {
+                    Origin::Chain(key_id) => key_id.to_string(),
+                    Origin::Leftover => format!("leftover {id}"),
+                    Origin::Placeholder => format!("placeholder {id}"),
+                    Origin::Foreign => panic!("{action} of another program"),
+                };
+                let successor = successor.map(|name| format!(" -> {}", name.send_id)).unwrap_or_default();
+                format!("delete {key}{successor}{}", in_use(is_current, is_rnext))
+            }
+        }
+    };
+    actions.into_iter().map(short).collect::<Vec<_>>().join(", ")
 }
 
 /// The peers of a manager.
@@ -101,22 +129,6 @@ struct Work {
     keys: usize,
     /// Comparisons with an MKT.
     comparisons: usize,
-}
-
-/// A key as the kernel keeps it.
-fn installed(name: KeyName, mkt: &Mkt) -> InstalledKey {
-    let parameters = mkt.parameters();
-    InstalledKey {
-        name,
-        algorithm: parameters.algorithm,
-        mac_length: parameters.mac_length(),
-        options: parameters.options,
-        is_current: false,
-        is_rnext: false,
-        good: 0,
-        bad: 0,
-        master_key: Some(mkt.master_key().clone()),
-    }
 }
 
 fn secret_of(key: &InstalledKey) -> &[u8] {
@@ -144,6 +156,8 @@ struct Kernel {
     keys: Vec<InstalledKey>,
     current: Option<KeyName>,
     rnext: Option<KeyName>,
+    /// What the manager remembers of it, if it is for one peer.
+    memory: Memory,
 }
 
 impl Calls for Kernel {
@@ -203,13 +217,14 @@ impl<F: FnMut(&mut Kernel, &Call<'_>) -> Result<(), Error>> Calls for Between<'_
 
 impl Kernel {
     fn new(kind: SocketKind) -> Self {
-        Self { kind, keys: Vec::new(), current: None, rnext: None }
+        Self { kind, keys: Vec::new(), current: None, rnext: None, memory: Memory::default() }
     }
 
     /// A connection with one key.
     fn connected(mkt: &Mkt) -> Self {
         let name = name(mkt.send_id().0, mkt.recv_id().0);
-        Self { kind: Connection, keys: vec![installed(name, mkt)], current: Some(name), rnext: Some(name) }
+        let keys = vec![InstalledKey::of(name, mkt)];
+        Self { keys, current: Some(name), rnext: Some(name), ..Self::new(Connection) }
     }
 
     /// Adds a key as another program would.
@@ -225,32 +240,44 @@ impl Kernel {
         let mut keys = self.keys.clone();
         keys.retain(|key| key.name.remote.contains(&address) && key.name.vrf.is_none_or(|of| of == vrf));
         keys.iter_mut().for_each(|key| key.good = 0);
-        Self { kind: Connection, keys, current: Some(key), rnext: Some(key) }
+        Self { keys, current: Some(key), rnext: Some(key), ..Self::new(Connection) }
+    }
+
+    /// What it should have, if its peer is [`PEER`].
+    fn target<'a>(&self, chain: &'a KeyChain, now: i64) -> Target<'a> {
+        Target { chain, peer: peer(PEER), now: at(now), kind: self.kind, near: &Vec::new }
     }
 
     /// The keys as the manager recognises them.
-    fn found(&self, target: &Target<'_>, memory: &Memory) -> Vec<Found> {
-        self.clone().look().unwrap().iter().map(|key| target.recognise(memory, key)).collect()
+    fn found(&self, target: &Target<'_>) -> Vec<Found> {
+        self.clone().look().unwrap().iter().map(|key| target.recognise(&self.memory, key)).collect()
     }
 
-    /// Reaches the target undisturbed.
-    fn apply(&mut self, target: &Target<'_>, memory: &mut Memory) -> Outcome {
-        self.apply_with(target, memory, Self::call)
+    /// The plan for [`PEER`]: its actions, and whether no key is valid for sending.
+    fn plan(&self, chain: &KeyChain, now: i64) -> (String, bool) {
+        let target = self.target(chain, now);
+        let plan = target.plan(&self.found(&target), &self.memory, &[]);
+        (short(plan.calls.iter().map(Call::action)), plan.expired)
     }
 
-    /// Reaches the target while `between` stands between the manager and the kernel.
+    /// Gives [`PEER`] its keys undisturbed.
+    fn apply(&mut self, chain: &KeyChain, now: i64) -> Outcome {
+        self.apply_with(chain, now, Self::call)
+    }
+
+    /// Gives [`PEER`] its keys while `between` stands between the manager and the kernel.
     fn apply_with(
         &mut self,
-        target: &Target<'_>,
-        memory: &mut Memory,
+        chain: &KeyChain,
+        now: i64,
         between: impl FnMut(&mut Self, &Call<'_>) -> Result<(), Error>,
     ) -> Outcome {
-        let peers = peers([(target.peer, target.chain.clone())]);
-        let only = (target.kind != Listener).then_some(target.peer);
-        let scope = Scope { only, now: target.now, kind: target.kind, ..scope(&peers, 0) };
-        let mut memories = PeerTable::from([(target.peer, *memory)]);
+        let (peer, kind) = (peer(PEER), self.kind);
+        let peers = peers([(peer, chain.clone())]);
+        let scope = Scope { only: (kind != Listener).then_some(peer), kind, ..scope(&peers, now) };
+        let mut memories = PeerTable::from([(peer, self.memory)]);
         let (outcome, _) = self.apply_all_with(&scope, &mut memories, between);
-        *memory = memories[&target.peer];
+        self.memory = memories[&peer];
         outcome
     }
 
@@ -291,7 +318,7 @@ impl Kernel {
         if self.keys.iter().any(is_in_the_way) {
             return Err(Error::IdInUse { send_id: name.send_id, recv_id: name.recv_id });
         }
-        self.keys.insert(0, installed(name, key.mkt));
+        self.keys.insert(0, InstalledKey::of(name, key.mkt));
         self.current = if set_current { Some(name) } else { self.current };
         self.rnext = if set_rnext { Some(name) } else { self.rnext };
         Ok(())

@@ -43,7 +43,7 @@ fn one_read_serves_ten_thousand_peers() {
     let mut kernel = Kernel::new(Listener);
     for (peer, chain) in &chains {
         let keys = chain.keys().iter().map(Key::mkt);
-        kernel.keys.extend(keys.map(|mkt| installed(peer.key(mkt), mkt)));
+        kernel.keys.extend(keys.map(|mkt| InstalledKey::of(peer.key(mkt), mkt)));
     }
     let all = kernel.keys.len();
     let (mut peers, mut memories) = (peers(chains), PeerTable::new());
